@@ -1,0 +1,70 @@
+// LaunchConfig: everything one `ddprun` command line means, after flags, PET_* variables and defaults were
+// merged and checked (launcher/options). The agent takes it as given. Plain data, no thread rule.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/types.hpp"
+
+namespace ddprun {
+
+/// Which of a worker's output streams something applies to: torchrun's digits 0..3.
+enum class Streams : std::uint8_t { kNone = 0, kStdout = 1, kStderr = 2, kBoth = 3 };
+
+[[nodiscard]] constexpr bool has(Streams set, Streams one) {
+  return (static_cast<int>(set) & static_cast<int>(one)) != 0;
+}
+
+/// --redirects or --tee: one choice for all local ranks, or one per named rank.
+struct StreamChoice {
+  Streams all = Streams::kNone;
+  std::map<LocalRank, Streams> named;  // ranks not named get `all`
+  [[nodiscard]] Streams of(LocalRank rank) const {
+    const auto found = named.find(rank);
+    return found == named.end() ? all : found->second;
+  }
+};
+
+/// Who carries un-redirected stderr to the console.
+enum class Console {
+  kQuoted,  // the agent passes it on byte for byte, so that the report can quote it
+  kRaw,     // --console=raw: the worker inherits it
+};
+
+struct LogConfig {
+  std::string dir;  // --log-dir; empty: a temporary one, "/dev/null": no files at all
+  StreamChoice redirects;
+  StreamChoice tee;
+  std::optional<std::set<LocalRank>> console_ranks;  // --local-ranks-filter; unset: all ranks
+  std::string prefix_template;  // of a tee'd line; never empty, macros not yet replaced
+  std::vector<std::string> stdout_filters;  // --duplicate-stdout-filters
+  std::vector<std::string> stderr_filters;
+  Console console = Console::kQuoted;
+};
+
+/// Whether workers use the store that the agent serves (TORCHELASTIC_USE_AGENT_STORE).
+enum class StoreHost { kAgent, kWorkerZero };
+
+struct LaunchConfig {
+  RunId run_id;
+  std::string role;
+  int workers = 1;                   // on this node, 1..kWorkersPerNodeMax
+  std::vector<std::string> command;  // argv of every worker, macros not yet replaced; [0]: PATH look-up
+  std::string name;                  // what the report calls the program: the script as it was given
+  int max_restarts = 0;
+  Duration shutdown_timeout{};       // from the stop signal to SIGKILL
+  std::vector<int> stop_signals;     // --signals-to-handle
+  std::string stop_signals_text;     // the same as given, for TORCHELASTIC_SIGNALS_TO_HANDLE
+  std::string master_addr;           // address literal the store listens on and workers are told
+  std::uint16_t master_port = 0;     // 0: the kernel picks a new one in every round
+  StoreHost store_host = StoreHost::kAgent;
+  LogConfig log;
+};
+
+}  // namespace ddprun

@@ -1,0 +1,32 @@
+// Starts one worker; the only user of Boost.Process, whose 1.81 needs careful handling (docs/ARCHITECTURE.md).
+// Thread rule: call on the io_context's only thread, before any other thread exists.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <string>
+#include <vector>
+
+#include "agent/proc/child.hpp"
+#include "base/result.hpp"
+
+namespace ddprun {
+
+struct SpawnRequest {
+  std::string program;                   // absolute path, see find_program()
+  std::vector<std::string> argv;         // argv[0] included
+  std::vector<std::string> environment;  // "NAME=value", the complete environment
+  int stdout_fd = 1;                     // what the worker gets as 1 and 2; stays the caller's
+  int stderr_fd = 2;
+};
+
+/// The file that execvp would run for `name` with this PATH, or a kNotFound / kNotExecutable error whose
+/// sentence names the path and the reason.
+[[nodiscard]] Result<std::string> find_program(const std::string& name, const std::string& path);
+
+/// Forks and executes. The worker is the leader of its own POSIX session, gets SIGKILL when the agent dies,
+/// has descriptors 0, 1, 2 only, default signal dispositions (an inherited ignored SIGHUP stays ignored)
+/// and an empty mask. Returns after exec succeeded; a failed exec is an error with path and reason (not
+/// found, not executable, missing interpreter) and leaves no zombie.
+[[nodiscard]] Result<Child> spawn(boost::asio::any_io_executor executor, const SpawnRequest& request);
+
+}  // namespace ddprun

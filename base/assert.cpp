@@ -1,0 +1,13 @@
+#include "base/assert.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace ddprun {
+
+void assertion_failed(const char* condition, const char* file, int line) {
+  std::fprintf(stderr, "ddprun: bug: %s does not hold at %s:%d\n", condition, file, line);
+  std::abort();
+}
+
+}  // namespace ddprun

@@ -1,0 +1,13 @@
+// The one clock of the control plane: monotonic, never compared between machines. Pure cores take a
+// TimePoint as an argument; only shells call Clock::now().
+#pragma once
+
+#include <chrono>
+
+namespace ddprun {
+
+using Clock = std::chrono::steady_clock;
+using TimePoint = Clock::time_point;
+using Duration = Clock::duration;
+
+}  // namespace ddprun

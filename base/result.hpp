@@ -1,0 +1,50 @@
+// Result<T>: a value, or an Error that an operator caused. The sentence is shown to the user as it is, so
+// it names who, what and what to try. Programmer's errors are DDPRUN_ASSERT instead (base/assert.hpp).
+#pragma once
+
+#include <boost/assert/source_location.hpp>
+#include <boost/system/result.hpp>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace ddprun {
+
+enum class ErrorKind {
+  kUsage,          // a flag, variable or argument is wrong: exit 2
+  kUnsupported,    // known, but not built yet: exit 2
+  kNotFound,       // the program to run does not exist: exit 127
+  kNotExecutable,  // it exists and cannot be executed: exit 126
+  kPortTaken,      // an address to listen on is in use: exit 1
+  kSystem,         // the operating system refused something: exit 1
+};
+
+struct Error {
+  Error(ErrorKind why, std::string text) : kind(why), sentence(std::move(text)) {}
+  ErrorKind kind;
+  std::string sentence;
+};
+
+/// The exit code of a ddprun program that ends because of this error.
+[[nodiscard]] constexpr int exit_code_of(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::kUsage:
+    case ErrorKind::kUnsupported: return 2;
+    case ErrorKind::kNotFound: return 127;
+    case ErrorKind::kNotExecutable: return 126;
+    case ErrorKind::kPortTaken:
+    case ErrorKind::kSystem: return 1;
+  }
+  return 1;
+}
+
+template <class T>
+using Result = boost::system::result<T, Error>;
+
+/// What value() of a failed Result throws; found by Boost through argument-dependent look-up.
+[[noreturn]] inline void throw_exception_from_error(const Error& error,
+                                                    const boost::source_location&) {
+  throw std::runtime_error(error.sentence);
+}
+
+}  // namespace ddprun

@@ -1,0 +1,15 @@
+# Third-party packages, as imported (hence SYSTEM) targets. Nothing here needs Torch, CUDA or Python.
+find_package(Threads REQUIRED)
+set(Boost_USE_STATIC_LIBS ON)  # fewer shared libraries to load: a launcher starts in milliseconds
+find_package(Boost 1.81 REQUIRED COMPONENTS filesystem json)
+find_package(spdlog REQUIRED)
+find_package(CLI11 REQUIRED)
+if(BUILD_TESTING)
+  find_package(Catch2 REQUIRED)
+  include(Catch)
+endif()
+
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+endif()

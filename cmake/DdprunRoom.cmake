@@ -1,0 +1,51 @@
+# ddprun_room(NAME SOURCES ... LINK ...): one room = one static library ddprun_<NAME>, the repository
+# root as include root, our warnings on. ddprun_program() and ddprun_test() share the settings.
+
+add_library(ddprun_settings INTERFACE)
+target_include_directories(ddprun_settings INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
+target_compile_features(ddprun_settings INTERFACE cxx_std_20)
+target_compile_options(ddprun_settings INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion
+  $<$<BOOL:${DDPRUN_WERROR}>:-Werror>
+  # GCC 12 gives a false -Wrestrict on "literal" + std::string at -O3 (GCC PR 105651).
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
+if(DDPRUN_SANITIZE)
+  target_compile_options(ddprun_settings INTERFACE -fsanitize=${DDPRUN_SANITIZE}
+    -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(ddprun_settings INTERFACE -fsanitize=${DDPRUN_SANITIZE})
+endif()
+
+function(ddprun_room name)
+  cmake_parse_arguments(ROOM "" "" "SOURCES;LINK" ${ARGN})
+  if(ROOM_SOURCES)
+    add_library(ddprun_${name} STATIC ${ROOM_SOURCES})
+    target_link_libraries(ddprun_${name} PUBLIC ddprun_settings ${ROOM_LINK})
+  else()
+    add_library(ddprun_${name} INTERFACE)
+    target_link_libraries(ddprun_${name} INTERFACE ddprun_settings ${ROOM_LINK})
+  endif()
+endfunction()
+
+function(ddprun_program name)
+  cmake_parse_arguments(PROGRAM "" "" "SOURCES;LINK" ${ARGN})
+  add_executable(${name} ${PROGRAM_SOURCES})
+  target_link_libraries(${name} PRIVATE ddprun_settings ${PROGRAM_LINK})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+endfunction()
+
+# ddprun_test(NAME SOURCES ... LINK ... [LABELS ...] [TIMEOUT seconds]): a Catch2 program, one CTest case
+# per TEST_CASE, labelled `unit` unless told otherwise.
+function(ddprun_test name)
+  cmake_parse_arguments(TEST "" "TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
+  if(NOT TEST_LABELS)
+    set(TEST_LABELS unit)
+  endif()
+  if(NOT TEST_TIMEOUT)
+    set(TEST_TIMEOUT 60)
+  endif()
+  add_executable(${name} ${TEST_SOURCES})
+  target_link_libraries(${name} PRIVATE ddprun_settings ${TEST_LINK} ddprun_test_main)
+  string(REPLACE ";" "," labels "${TEST_LABELS}")
+  catch_discover_tests(${name} TEST_PREFIX "${name}: " DISCOVERY_MODE PRE_TEST
+    PROPERTIES LABELS "${TEST_LABELS}" TIMEOUT ${TEST_TIMEOUT})
+endfunction()
