@@ -61,9 +61,14 @@ struct LaunchConfig {
   Duration shutdown_timeout{};       // from the stop signal to SIGKILL
   std::vector<int> stop_signals;     // --signals-to-handle
   std::string stop_signals_text;     // the same as given, for TORCHELASTIC_SIGNALS_TO_HANDLE
-  std::string master_addr;           // address literal the store listens on and workers are told
+  std::string master_addr;           // what workers are told: a name or an address, as it was given
+  std::string listen_addr;           // the address literal behind it, on which the store listens
   std::uint16_t master_port = 0;     // 0: the kernel picks a new one in every round
   StoreHost store_host = StoreHost::kAgent;
+  std::optional<int> omp_threads;    // OMP_NUM_THREADS of every worker; unset: as inherited
+  std::vector<std::string> virtual_devices;  // --virtual-local-rank: the one device of each local rank;
+                                             // empty: off. On: LOCAL_RANK=0 and the device in
+                                             // CUDA_VISIBLE_DEVICES; DDPRUN_LOCAL_RANK is the real one
   LogConfig log;
 };
 
