@@ -1,0 +1,8 @@
+// A worker that fails the way a C++ training program would.
+#include <stdexcept>
+
+#include "worker_api/worker.hpp"
+
+int main() {
+  return ddprun::recorded([]() -> int { throw std::runtime_error("needle \"7\" \xFF"); });
+}
