@@ -1,4 +1,5 @@
-// DDPRUN_ASSERT: a programmer's error. On in release too: prints the condition and place, then aborts.
+// DDPRUN_ASSERT: a programmer's error. On in release too: prints the condition and place, then
+// aborts.
 #pragma once
 
 namespace ddprun {

@@ -10,8 +10,8 @@ namespace ddprun {
 
 using Environment = std::map<std::string, std::string, std::less<>>;
 
-/// From a null-terminated block of "NAME=value" such as `environ`; of a repeated name the first counts, as
-/// with getenv(). An entry without '=' is left out.
+/// From a null-terminated block of "NAME=value" such as `environ`; of a repeated name the first
+/// counts, as with getenv(). An entry without '=' is left out.
 [[nodiscard]] Environment read_environment(const char* const* block);
 
 /// "NAME=value" of each, in the order of the names.

@@ -1,5 +1,5 @@
-// ExitStatus: how a process ended, decoded once from what the kernel says (si_code, si_status of waitid).
-// A raw wait status never travels further than this. Plain value, no thread rule.
+// ExitStatus: how a process ended, decoded once from what the kernel says (si_code, si_status of
+// waitid). A raw wait status never travels further than this. Plain value, no thread rule.
 #pragma once
 
 #include <string>

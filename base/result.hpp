@@ -1,5 +1,6 @@
-// Result<T>: a value, or an Error that an operator caused. The sentence is shown to the user as it is, so
-// it names who, what and what to try. Programmer's errors are DDPRUN_ASSERT instead (base/assert.hpp).
+// Result<T>: a value, or an Error that an operator caused. The sentence is shown to the user as it
+// is, so it names who, what and what to try. Programmer's errors are DDPRUN_ASSERT instead
+// (base/assert.hpp).
 #pragma once
 
 #include <boost/assert/source_location.hpp>
@@ -29,11 +30,15 @@ struct Error {
 [[nodiscard]] constexpr int exit_code_of(ErrorKind kind) {
   switch (kind) {
     case ErrorKind::kUsage:
-    case ErrorKind::kUnsupported: return 2;
-    case ErrorKind::kNotFound: return 127;
-    case ErrorKind::kNotExecutable: return 126;
+    case ErrorKind::kUnsupported:
+      return 2;
+    case ErrorKind::kNotFound:
+      return 127;
+    case ErrorKind::kNotExecutable:
+      return 126;
     case ErrorKind::kPortTaken:
-    case ErrorKind::kSystem: return 1;
+    case ErrorKind::kSystem:
+      return 1;
   }
   return 1;
 }

@@ -1,4 +1,4 @@
-# Third-party packages, as imported (hence SYSTEM) targets. Nothing here needs Torch, CUDA or Python.
+# Third-party packages, as imported (hence SYSTEM) targets. None needs Torch, CUDA or Python.
 find_package(Threads REQUIRED)
 set(Boost_USE_STATIC_LIBS ON)  # fewer shared libraries to load: a launcher starts in milliseconds
 find_package(Boost 1.81 REQUIRED COMPONENTS filesystem json)

@@ -1,5 +1,5 @@
-# ddprun_room(NAME SOURCES ... LINK ...): one room = one static library ddprun_<NAME>, the repository
-# root as include root, our warnings on. ddprun_program() and ddprun_test() share the settings.
+# ddprun_room(NAME SOURCES ... LINK ...): one room = one static library ddprun_<NAME>, the
+# repository root as include root, our warnings on. ddprun_program() and ddprun_test() share them.
 
 add_library(ddprun_settings INTERFACE)
 target_include_directories(ddprun_settings INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
@@ -33,8 +33,8 @@ function(ddprun_program name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 endfunction()
 
-# ddprun_test(NAME SOURCES ... LINK ... [LABELS ...] [TIMEOUT seconds]): a Catch2 program, one CTest case
-# per TEST_CASE, labelled `unit` unless told otherwise.
+# ddprun_test(NAME SOURCES ... LINK ... [LABELS ...] [TIMEOUT seconds]): a Catch2 program, one CTest
+# case per TEST_CASE, labelled `unit` unless told otherwise.
 function(ddprun_test name)
   cmake_parse_arguments(TEST "" "TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
   if(NOT TEST_LABELS)

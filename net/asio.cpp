@@ -1,2 +1,3 @@
-// The one translation unit that holds Asio's bodies: each other file then compiles in half the time.
+// The one translation unit that holds Asio's bodies: each other file then compiles in half the
+// time.
 #include <boost/asio/impl/src.hpp>

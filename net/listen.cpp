@@ -20,7 +20,8 @@ namespace {
 Error listen_error(const tcp::endpoint& where, const boost::system::error_code& why) {
   const std::string what = "cannot listen on " + to_text(where) + ": ";
   if (why == asio::error::address_in_use) {
-    return {ErrorKind::kPortTaken, what + "the port is in use; choose another, or 0 for a free one"};
+    return {ErrorKind::kPortTaken,
+            what + "the port is in use; choose another, or 0 for a free one"};
   }
   return {ErrorKind::kSystem, what + why.message()};
 }

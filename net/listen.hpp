@@ -12,12 +12,12 @@
 
 namespace ddprun::net {
 
-/// Listens on `address`:`port` (0: the kernel picks; ask local_endpoint()). The descriptor is CLOEXEC and
-/// SO_REUSEADDR is on, so that a port of a finished round can be bound again.
-/// Fails with kPortTaken when somebody listens there, else kSystem; the sentence names the address.
-[[nodiscard]] Result<boost::asio::ip::tcp::acceptor> listen(
-    boost::asio::any_io_executor executor, const boost::asio::ip::address& address,
-    std::uint16_t port);
+/// Listens on `address`:`port` (0: the kernel picks; ask local_endpoint()). The descriptor is
+/// CLOEXEC and SO_REUSEADDR is on, so that a port of a finished round can be bound again. Fails
+/// with kPortTaken when somebody listens there, else kSystem; the sentence names the address.
+[[nodiscard]] Result<boost::asio::ip::tcp::acceptor> listen(boost::asio::any_io_executor executor,
+                                                            const boost::asio::ip::address& address,
+                                                            std::uint16_t port);
 
 /// "127.0.0.1:29400", "[::1]:29400".
 [[nodiscard]] std::string to_text(const boost::asio::ip::tcp::endpoint& endpoint);

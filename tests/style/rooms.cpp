@@ -1,0 +1,139 @@
+// The include directions, in one table. A file belongs to the row with the longest matching path.
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tests/style/rules.hpp"
+
+namespace ddprun::style {
+namespace {
+
+enum class Core { kPure, kShell };
+
+struct Room {
+  std::string_view path;                      // prefix of a file's path
+  std::vector<std::string_view> may_include;  // rooms besides itself; "*": every room
+  std::vector<std::string_view> never;        // third-party headers, as prefixes
+  Core core = Core::kShell;
+};
+
+constexpr std::string_view kAsio = "boost/asio";
+constexpr std::string_view kProcess = "boost/process";
+constexpr std::string_view kJson = "boost/json";
+constexpr std::string_view kLog = "spdlog/";
+constexpr std::string_view kOptions = "CLI/";
+constexpr std::string_view kTorch = "torch/";
+constexpr std::string_view kTensor = "ATen/";
+
+const std::vector<Room>& rooms() {
+  static const std::vector<Room> table{
+      {"base/", {}, {kAsio, kProcess, kJson, kLog, kOptions, kTorch, kTensor}, Core::kPure},
+      {"net/", {"base/"}, {kProcess, kOptions, kTorch, kTensor}},
+      // The store: wire and store are pure, the server around them is the shell.
+      {"rendezvous/store/",
+       {"base/"},
+       {kAsio, kProcess, kLog, kOptions, kTorch, kTensor},
+       Core::kPure},
+      {"rendezvous/store/server",
+       {"base/", "net/", "rendezvous/store/"},
+       {kProcess, kTorch, kTensor}},
+      {"rendezvous/round/", {"base/"}, {kAsio, kProcess, kLog, kTorch, kTensor}, Core::kPure},
+      {"rendezvous/protocol/", {"base/"}, {kAsio, kProcess, kLog, kTorch, kTensor}, Core::kPure},
+      {"rendezvous/coordinator/",
+       {"base/", "net/", "rendezvous/round/", "rendezvous/protocol/", "rendezvous/store/"},
+       {kProcess, kTorch, kTensor}},
+      {"rendezvous/client/",
+       {"base/", "net/", "rendezvous/protocol/"},
+       {kProcess, kOptions, kTorch, kTensor}},
+      {"agent/core/", {"base/"}, {kAsio, kProcess, kLog, kOptions, kTorch, kTensor}, Core::kPure},
+      {"agent/proc/",
+       {"base/", "net/", "agent/proc/"},
+       {kProcess, kLog, kOptions, kTorch, kTensor}},
+      {"agent/proc/spawn", {"base/", "net/", "agent/proc/"}, {kLog, kOptions, kTorch, kTensor}},
+      // The agent hosts the store of a round, so it includes the store's server.
+      {"agent/",
+       {"base/", "net/", "rendezvous/client/", "rendezvous/store/", "agent/core/", "agent/proc/"},
+       {kProcess, kOptions, kTorch, kTensor}},
+      {"launcher/", {"base/", "agent/", "rendezvous/coordinator/"}, {kProcess, kTorch, kTensor}},
+      {"worker_api/",
+       {"base/", "net/", "rendezvous/protocol/"},
+       {kProcess, kLog, kOptions, kTorch, kTensor}},
+      {"trainer/", {"worker_api/"}, {kAsio, kProcess, kOptions}},
+      {"tests/", {"*"}, {}},
+      {"bench/", {"*"}, {}},
+      {"examples/", {"*"}, {}},
+  };
+  return table;
+}
+
+const Room* room_of(std::string_view path) {
+  const Room* best = nullptr;
+  for (const Room& room : rooms()) {
+    if (path.starts_with(room.path) && (!best || room.path.size() > best->path.size())) {
+      best = &room;
+    }
+  }
+  return best;
+}
+
+/// The path between the quotes or angle brackets of an include line.
+std::string_view included(std::string_view line) {
+  const std::size_t open = line.find_first_of("\"<");
+  if (open == std::string_view::npos) {
+    return {};
+  }
+  const std::size_t close = line.find_first_of("\">", open + 1);
+  return line.substr(open + 1, close - open - 1);
+}
+
+bool starts_with_any(std::string_view text, const std::vector<std::string_view>& prefixes) {
+  return std::any_of(prefixes.begin(), prefixes.end(), [text](std::string_view prefix) {
+    return prefix == "*" || text.starts_with(prefix);
+  });
+}
+
+void check_line(const SourceFile& file, const Room& room, std::string_view line, int number,
+                Violations& violations) {
+  const std::string_view header = included(line);
+  const bool ours = line.find('"') != std::string_view::npos;
+  const auto report = [&](const std::string& sentence) {
+    violations.push_back({file.path, number, "include", sentence});
+  };
+  if (starts_with_any(header, room.never)) {
+    report(std::string(room.path) + " must not know <" + std::string(header) + ">");
+  }
+  if (!ours) {
+    return;
+  }
+  const Room* target = room_of(header);
+  if (!target) {
+    report("\"" + std::string(header) + "\" is in no room: write it from the repository root");
+  } else if (target->path != room.path && !starts_with_any(header, room.may_include)) {
+    report(std::string(room.path) + " must not include " + std::string(target->path));
+  }
+}
+
+}  // namespace
+
+void check_includes(const SourceFile& file, Violations& violations) {
+  const Room* room = file.language == Language::kCpp ? room_of(file.path) : nullptr;
+  if (!room) {
+    return;
+  }
+  const auto text = lines_of(file.text);
+  const auto code = lines_of(file.code);
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (code[i].starts_with("#include")) {
+      check_line(file, *room, text[i], static_cast<int>(i) + 1, violations);
+    }
+  }
+}
+
+bool is_pure_core(std::string_view path) {
+  const Room* room = room_of(path);
+  return room && room->core == Core::kPure;
+}
+
+}  // namespace ddprun::style
