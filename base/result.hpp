@@ -21,8 +21,9 @@ enum class ErrorKind {
 };
 
 struct Error {
+  Error() = default;  // only for result.error() of a success, which Boost defines as Error()
   Error(ErrorKind why, std::string text) : kind(why), sentence(std::move(text)) {}
-  ErrorKind kind;
+  ErrorKind kind = ErrorKind::kSystem;
   std::string sentence;
 };
 

@@ -1,5 +1,6 @@
-// Child: a process that spawn() started, watched through its pidfd. Passive: it never acts on its own.
-// Thread rule: the io_context's thread. Ownership: holds the pidfd; the destructor neither blocks nor kills.
+// Child: a process that spawn() started, watched through its pidfd. Passive: it never acts on its
+// own. Thread rule: the io_context's thread. Ownership: holds the pidfd; the destructor neither
+// blocks nor kills, so a Child that is given up before wait() completed leaves its process running.
 #pragma once
 
 #include <sys/types.h>
@@ -7,6 +8,7 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
+#include <optional>
 
 #include "base/exit_status.hpp"
 #include "base/result.hpp"
@@ -15,18 +17,27 @@ namespace ddprun {
 
 class Child {
  public:
+  /// Takes `pidfd` over. Throws boost::system::system_error when it cannot be watched; it is closed
+  /// then.
   Child(boost::asio::any_io_executor executor, pid_t pid, int pidfd);
 
   [[nodiscard]] pid_t pid() const { return pid_; }
-  /// Completes when the process has ended, without a poll. Before the pid is given back to the kernel,
-  /// SIGKILL goes to what is left of its process group: the group id cannot have been re-used yet.
+  /// Completes when the process has ended, without a poll; no deadline, because the caller owns the
+  /// order to end it. Before the pid is given back to the kernel, SIGKILL goes to what is left of
+  /// its process group: the group id cannot have been re-used yet. Called again it returns the same
+  /// status. The Child must stay where it is until this completes. Cancelling (terminal) fails with
+  /// kSystem and leaves the process alone. Fails with kSystem also when somebody else reaped the
+  /// process.
   [[nodiscard]] boost::asio::awaitable<Result<ExitStatus>> wait();
   /// Sends to the whole process group; nothing happens when it is gone.
   void signal_group(int signal_number) const;
 
  private:
+  Result<ExitStatus> reap();
+
   pid_t pid_;
   boost::asio::posix::stream_descriptor pidfd_;
+  std::optional<ExitStatus> status_;  // set once the pid has been given back
 };
 
 }  // namespace ddprun

@@ -1,5 +1,6 @@
-// Starts one worker; the only user of Boost.Process, whose 1.81 needs careful handling (docs/ARCHITECTURE.md).
-// Thread rule: call on the io_context's only thread, before any other thread exists.
+// Starts one worker; the only user of Boost.Process, whose 1.81 needs careful handling
+// (docs/ARCHITECTURE.md). Thread rule: call on the io_context's only thread, before any other
+// thread exists.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -19,14 +20,17 @@ struct SpawnRequest {
   int stderr_fd = 2;
 };
 
-/// The file that execvp would run for `name` with this PATH, or a kNotFound / kNotExecutable error whose
-/// sentence names the path and the reason.
+/// The file that execvp would run for `name` with this PATH (empty: /bin:/usr/bin), as an absolute
+/// path, or a kNotFound / kNotExecutable error whose sentence names the path and the reason.
 [[nodiscard]] Result<std::string> find_program(const std::string& name, const std::string& path);
 
-/// Forks and executes. The worker is the leader of its own POSIX session, gets SIGKILL when the agent dies,
-/// has descriptors 0, 1, 2 only, default signal dispositions (an inherited ignored SIGHUP stays ignored)
-/// and an empty mask. Returns after exec succeeded; a failed exec is an error with path and reason (not
-/// found, not executable, missing interpreter) and leaves no zombie.
-[[nodiscard]] Result<Child> spawn(boost::asio::any_io_executor executor, const SpawnRequest& request);
+/// Forks and executes. The worker is the leader of its own POSIX session, gets SIGKILL when the
+/// agent dies, has descriptors 0, 1, 2 only, default signal dispositions (an inherited ignored
+/// SIGHUP stays ignored) and an empty mask; stdin, working directory, umask and limits are
+/// inherited. Returns after exec succeeded. Errors: kNotFound and kNotExecutable with path and
+/// reason (not found, not executable, missing interpreter), kSystem when the kernel refused a
+/// process or a descriptor. No error leaves a zombie, a running process or a descriptor behind.
+[[nodiscard]] Result<Child> spawn(boost::asio::any_io_executor executor,
+                                  const SpawnRequest& request);
 
 }  // namespace ddprun

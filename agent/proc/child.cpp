@@ -1,0 +1,60 @@
+#include "agent/proc/child.hpp"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+namespace ddprun {
+
+namespace asio = boost::asio;
+
+Child::Child(asio::any_io_executor executor, pid_t pid, int pidfd)
+    : pid_(pid), pidfd_(std::move(executor)) {
+  boost::system::error_code why;
+  pidfd_.assign(pidfd, why);
+  if (!why) return;
+  ::close(pidfd);
+  throw boost::system::system_error(why);
+}
+
+asio::awaitable<Result<ExitStatus>> Child::wait() {
+  if (!status_) {
+    const auto token = asio::as_tuple(asio::use_awaitable);
+    const auto [why] = co_await pidfd_.async_wait(asio::posix::stream_descriptor::wait_read, token);
+    if (why) {
+      co_return Error{ErrorKind::kSystem, "waiting for process " + std::to_string(pid_) +
+                                              " was given up: " + why.message()};
+    }
+    co_return reap();
+  }
+  co_return *status_;
+}
+
+Result<ExitStatus> Child::reap() {
+  if (status_) return *status_;
+  const auto pidfd = static_cast<id_t>(pidfd_.native_handle());
+  siginfo_t info = {};
+  int error = ::waitid(P_PIDFD, pidfd, &info, WEXITED | WNOWAIT | WNOHANG) == 0 ? 0 : errno;
+  if (error == 0 && info.si_pid != 0) {
+    ::kill(-pid_, SIGKILL);  // the zombie still holds the id, so this reaches nobody else's group
+    error = ::waitid(P_PIDFD, pidfd, &info, WEXITED) == 0 ? 0 : errno;
+  }
+  if (error != 0 || info.si_pid == 0) {
+    return Error{ErrorKind::kSystem, "the exit of process " + std::to_string(pid_) +
+                                         " is unknown: " + ::strerror(error)};
+  }
+  status_ = ExitStatus::from_siginfo(info.si_code, info.si_status);
+  return *status_;
+}
+
+void Child::signal_group(int signal_number) const {
+  if (status_) return;
+  ::kill(-pid_, signal_number);  // ESRCH: the group is gone, which is what the caller wants to hear
+}
+
+}  // namespace ddprun

@@ -1,0 +1,44 @@
+// ConsoleTarget: writes to a descriptor that other processes share, without blocking and without
+// changing the open file behind it: O_NONBLOCK there would break every process that has it. Thread
+// rule: the io_context's thread. Ownership: owns what it opens; the descriptor stays the caller's.
+#pragma once
+
+#include <sys/types.h>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/system/error_code.hpp>
+#include <functional>
+#include <string_view>
+
+namespace ddprun {
+
+class ConsoleTarget {
+ public:
+  /// How the descriptor can be written.
+  enum class Kind {
+    kFile,      // never blocks: write()
+    kReopened,  // FIFO, terminal: an own open file of ours with O_NONBLOCK
+    kSocket,    // send(MSG_DONTWAIT)
+    kShared,  // FIFO or terminal that may not be opened again: small writes, only when poll allows
+    kClosed,  // nothing can be written
+  };
+  ConsoleTarget(boost::asio::any_io_executor executor, int descriptor);
+
+  [[nodiscard]] Kind kind() const { return kind_; }
+  /// Bytes taken, or -1 with errno; EAGAIN: async_writable() tells when to try again.
+  [[nodiscard]] ssize_t write(std::string_view bytes) const;
+  /// Calls back once when the console may take more. Only for kinds that can give EAGAIN.
+  void async_writable(std::function<void(const boost::system::error_code&)> callback);
+  void close();
+
+ private:
+  void reopen();
+  void watch_in_epoll();
+
+  Kind kind_;
+  int descriptor_;
+  boost::asio::posix::stream_descriptor watched_;
+};
+
+}  // namespace ddprun

@@ -1,0 +1,110 @@
+#include "agent/proc/isolation.hpp"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstddef>
+
+namespace ddprun {
+namespace {
+
+// The layout of getdents64(2), which the C library does not declare without a DIR (and that
+// allocates).
+struct DirectoryEntry {
+  std::uint64_t inode;
+  std::int64_t offset;
+  std::uint16_t length;
+  std::uint8_t type;
+  char name[1];
+};
+
+void reset_signal_dispositions() {
+  for (int number = 1; number < NSIG; ++number) {
+    struct sigaction action = {};
+    if (number == SIGHUP && ::sigaction(SIGHUP, nullptr, &action) == 0 &&
+        action.sa_handler == SIG_IGN) {
+      continue;  // nohup
+    }
+    action = {};
+    action.sa_handler = SIG_DFL;
+    ::sigaction(number, &action,
+                nullptr);  // fails for SIGKILL, SIGSTOP and libc's own: they are default
+  }
+}
+
+bool mark_others_close_on_exec() {
+  if (::syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC) == 0) return true;
+  return close_on_exec_by_proc();
+}
+
+// Puts the worker's streams on 1 and 2, in whatever order they stand now.
+bool arrange_descriptors(const WorkerSetup& setup) {
+  int err = setup.stderr_fd;
+  if (err == STDOUT_FILENO) {
+    err = ::fcntl(err, F_DUPFD_CLOEXEC, 3);
+    if (err < 0) return false;
+  }
+  if (::dup2(setup.stdout_fd, STDOUT_FILENO) < 0) return false;
+  if (::dup2(err, STDERR_FILENO) < 0) return false;
+  for (int descriptor = 0; descriptor <= 2; ++descriptor) {
+    ::fcntl(descriptor, F_SETFD, 0);  // dup2 onto itself keeps CLOEXEC; a closed stdin stays closed
+  }
+  return mark_others_close_on_exec();
+}
+
+[[noreturn]] void fail(int report_fd, SpawnStage stage) {
+  const SpawnFailure failure{stage, errno};
+  if (::write(report_fd, &failure, sizeof failure) < 0) ::_exit(126);
+  ::_exit(127);
+}
+
+int descriptor_number(const char* name) {
+  int number = 0;
+  for (; *name >= '0' && *name <= '9'; ++name) number = number * 10 + (*name - '0');
+  return *name == '\0' ? number : -1;
+}
+
+}  // namespace
+
+bool close_on_exec_by_proc() noexcept {
+  const int directory = ::open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (directory < 0) return false;
+  alignas(DirectoryEntry) std::array<char, 4096> buffer;
+  long bytes = 0;
+  while ((bytes = ::syscall(SYS_getdents64, directory, buffer.data(), buffer.size())) > 0) {
+    for (long at = 0; at < bytes;) {
+      const char* entry = buffer.data() + at;
+      std::uint16_t length = 0;
+      ::memcpy(&length, entry + offsetof(DirectoryEntry, length), sizeof length);
+      const int number = descriptor_number(entry + offsetof(DirectoryEntry, name));
+      if (number > 2) ::fcntl(number, F_SETFD, FD_CLOEXEC);
+      at += length;
+    }
+  }
+  ::close(directory);
+  return bytes == 0;
+}
+
+void become_worker(const WorkerSetup& setup) noexcept {
+  reset_signal_dispositions();
+  if (::setsid() < 0) fail(setup.report_fd, SpawnStage::kSession);
+  if (::prctl(PR_SET_PDEATHSIG, SIGKILL) < 0) fail(setup.report_fd, SpawnStage::kSession);
+  // The signal is not sent when the parent died before the call above.
+  if (::getppid() != setup.parent_pid) fail(setup.report_fd, SpawnStage::kParentGone);
+  if (!arrange_descriptors(setup)) fail(setup.report_fd, SpawnStage::kDescriptors);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  ::execve(setup.program, const_cast<char* const*>(setup.argv),
+           const_cast<char* const*>(setup.environment));
+  fail(setup.report_fd, SpawnStage::kExec);
+}
+
+}  // namespace ddprun

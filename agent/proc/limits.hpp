@@ -1,0 +1,42 @@
+// The bounds of agent/proc, with the relations between them checked at compile time. Overflow
+// always has a defined answer, named beside the constant.
+#pragma once
+
+#include <limits.h>
+
+#include <chrono>
+#include <cstddef>
+
+#include "base/limits.hpp"
+
+namespace ddprun {
+
+// Bytes taken from a worker's pipe in one go; the rest waits in the pipe, so that every stream gets
+// its turn.
+inline constexpr std::size_t kPumpChunkBytes = 64 * 1024;
+// One line of a tee'd stream in memory. What is longer is cut on the console (never in the file),
+// with a note that says how much is missing.
+inline constexpr std::size_t kLineBytesMax = 256 * 1024;
+// Output that waits for the launcher's own stdout or stderr. Beyond it the streams wait, and if the
+// console takes nothing for kConsoleStallMax, whole lines are dropped and counted.
+inline constexpr std::size_t kConsoleQueueBytesMax = 1024 * 1024;
+inline constexpr std::chrono::milliseconds kConsoleStallMax{1000};
+// A write of at most this many bytes to a FIFO is atomic (POSIX), so lines up to it stay whole even
+// among workers that write to the same pipe themselves.
+inline constexpr std::size_t kAtomicWriteBytesMax = PIPE_BUF;
+// How often the state of a progress bar (text that ends in \r) is shown while its line is
+// unfinished.
+inline constexpr std::chrono::seconds kProgressInterval{10};
+// How long the output of a dead worker is read while a process it left behind keeps the pipe open.
+// What the worker itself wrote is in the pipe by then and never lost.
+inline constexpr std::chrono::milliseconds kDrainMax{500};
+// Candidates tried for the name of a directory that must be new; then an error.
+inline constexpr int kDirectoryNamesMax = 100;
+// GPUs looked for in /dev and NVML; more are not counted.
+inline constexpr int kDevicesMax = 4096;
+
+static_assert(kConsoleQueueBytesMax >= 2 * (kLineBytesMax + kPumpChunkBytes),
+              "one stream's chunk must fit into half a queue");
+static_assert(kPumpChunkBytes >= kAtomicWriteBytesMax);
+
+}  // namespace ddprun

@@ -1,0 +1,71 @@
+// LogTree: the directories of a run's log files, in torchrun's layout:
+//   <base>/<run id>_<8>/attempt_<restart count>/<local rank>/{stdout.log,stderr.log,error.json}
+// Thread rule: one thread. Ownership: owns a temporary base, nothing else; files are never deleted
+// but by discard(). Errors: kUsage for a --log-dir that is a file, kSystem for what the file system
+// refuses.
+#pragma once
+
+#include <string>
+
+#include "base/result.hpp"
+#include "base/types.hpp"
+
+namespace ddprun {
+
+/// The directory of one start of all workers. All paths are absolute; all are empty without files.
+class AttemptLogs {
+ public:
+  AttemptLogs() = default;
+  explicit AttemptLogs(std::string directory) : directory_(std::move(directory)) {}
+  [[nodiscard]] bool files() const { return !directory_.empty(); }
+  [[nodiscard]] const std::string& directory() const { return directory_; }
+  [[nodiscard]] std::string stdout_log(LocalRank rank) const { return of(rank, "stdout.log"); }
+  [[nodiscard]] std::string stderr_log(LocalRank rank) const { return of(rank, "stderr.log"); }
+  [[nodiscard]] std::string error_file(LocalRank rank) const { return of(rank, "error.json"); }
+  [[nodiscard]] std::string filtered_stdout_log() const { return here("filtered_stdout.log"); }
+  [[nodiscard]] std::string filtered_stderr_log() const { return here("filtered_stderr.log"); }
+
+ private:
+  [[nodiscard]] std::string of(LocalRank rank, const char* name) const;
+  [[nodiscard]] std::string here(const char* name) const;
+
+  std::string directory_;
+};
+
+struct LogTreeOptions {
+  std::string dir;     // --log-dir; empty: a temporary one; "/dev/null": no files at all
+  std::string tmpdir;  // $TMPDIR; empty: /tmp
+  RunId run_id;
+};
+
+class LogTree {
+ public:
+  /// Makes the base directory: `dir` with its parents, or <tmpdir>/torchelastic_<8> with mode 0700.
+  [[nodiscard]] static Result<LogTree> open(const LogTreeOptions& options);
+
+  /// Makes the directories of one start of `workers` workers, the run directory (mode 0700) at the
+  /// first call. A restart count that was used before in a lower round gets
+  /// attempt_<count>_round_<round>: nothing is ever wiped.
+  [[nodiscard]] Result<AttemptLogs> attempt(RestartCount restart_count, Round round, int workers);
+
+  /// After success: removes a temporary base with all that is in it. Leaves --log-dir alone.
+  void discard();
+  /// After a failure: removes a temporary base that holds no file worth reading.
+  void discard_if_empty();
+
+  [[nodiscard]] bool files() const { return !base_.empty(); }
+  [[nodiscard]] const std::string& base() const { return base_; }  // absolute
+  [[nodiscard]] const std::string& run_directory() const { return run_directory_; }
+
+ private:
+  enum class Base { kGiven, kTemporary };
+  LogTree() = default;
+  Result<std::string> make_run_directory() const;
+
+  std::string base_;
+  Base kind_ = Base::kGiven;
+  RunId run_id_;
+  std::string run_directory_;  // empty before the first attempt
+};
+
+}  // namespace ddprun

@@ -1,0 +1,78 @@
+// WorkerOutput: the two output streams of one worker, from before its start until the pipes are
+// drained. Thread rule: the io_context's thread. Ownership: owns pipes and files; shares consoles
+// and filter logs.
+//
+//   auto output = WorkerOutput::open(executor, consoles, plan);   // descriptors for the worker
+//   spawn(executor, {..., output->descriptor(Stream::kStdout),
+//   output->descriptor(Stream::kStderr)}); output->start(); // after every spawn, failed or not
+//   ... the worker has ended ...
+//   co_await output->drain(deadline);                             // nothing it wrote is lost
+//   output->tail();                                               // for the report
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "agent/proc/console.hpp"
+#include "agent/proc/log_file.hpp"
+#include "agent/proc/stream_route.hpp"
+#include "base/clock.hpp"
+#include "base/result.hpp"
+
+namespace ddprun {
+
+/// filtered_stdout.log or filtered_stderr.log: the lines, with their prefix, of all tee'd streams
+/// of an attempt that contain one of the texts. Shared by the workers of the attempt.
+struct FilterLog {
+  std::vector<std::string> texts;  // not empty
+  LogFile file;
+};
+
+struct StreamPlan {
+  Route route = Route::kInherit;
+  std::string file;                   // for kFile and kTee: the log file
+  std::shared_ptr<FilterLog> filter;  // for kTee; may be null
+};
+
+struct WorkerOutputPlan {
+  StreamPlan out;
+  StreamPlan err;
+  std::string prefix;  // of a tee'd line, see line_prefix()
+  Warn warn;           // gets a sentence when a file cannot be written; may be empty
+};
+
+class StreamPump;
+
+class WorkerOutput {
+ public:
+  /// Opens files and pipes as the routes say. Fails with kSystem (file cannot be made, out of
+  /// descriptors); then nothing stays open.
+  [[nodiscard]] static Result<WorkerOutput> open(boost::asio::any_io_executor executor,
+                                                 const Consoles& consoles,
+                                                 const WorkerOutputPlan& plan);
+  WorkerOutput(WorkerOutput&&) noexcept;
+  WorkerOutput& operator=(WorkerOutput&&) noexcept;
+  ~WorkerOutput();
+
+  /// What the worker gets as its 1 or 2. Valid until start().
+  [[nodiscard]] int descriptor(Stream stream) const;
+  /// Closes the worker's ends in this process and begins to read. Call it after spawn().
+  void start();
+  /// Completes when all writers have closed the pipes, or at `deadline` (kDrainMax is a good one):
+  /// then what is in the pipes is read and they are closed. Call it once the worker has ended.
+  [[nodiscard]] boost::asio::awaitable<void> drain(TimePoint deadline);
+  /// The last bytes (at most kTailBytesMax) the worker wrote to stderr, from memory or from its
+  /// file; empty when it was inherited.
+  [[nodiscard]] std::string tail() const;
+
+ private:
+  WorkerOutput() = default;
+
+  std::shared_ptr<StreamPump> out_;
+  std::shared_ptr<StreamPump> err_;
+};
+
+}  // namespace ddprun

@@ -1,0 +1,116 @@
+#include "agent/proc/spawn_error.hpp"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <fstream>
+
+namespace ddprun {
+namespace {
+
+// What stands after #! in the first line of a script, without its arguments; empty for anything
+// else.
+std::string interpreter_of(const std::string& program) {
+  std::ifstream file(program, std::ios::binary);
+  std::string line(256, '\0');  // the kernel reads no more of it either
+  file.read(line.data(), static_cast<std::streamsize>(line.size()));
+  line.resize(static_cast<std::size_t>(file.gcount()));
+  if (!line.starts_with("#!")) return {};
+  line = line.substr(2, line.find('\n') - 2);
+  const auto begin = line.find_first_not_of(" \t");
+  if (begin == std::string::npos) return {};
+  return line.substr(begin, line.find_first_of(" \t\r", begin) - begin);
+}
+
+bool has_carriage_return(const std::string& program) {
+  std::ifstream file(program, std::ios::binary);
+  std::string line;
+  return std::getline(file, line) && line.ends_with('\r');
+}
+
+std::string cannot_run(const std::string& program) {
+  return "cannot run " + program + ": ";
+}
+
+Error missing(const std::string& program) {
+  const std::string interpreter = interpreter_of(program);
+  if (!interpreter.empty()) {
+    const std::string hint = has_carriage_return(program)
+                                 ? "; the file has Windows line ends: convert it with dos2unix"
+                                 : "; install it or correct the first line of the file";
+    return {ErrorKind::kNotFound, cannot_run(program) + "its interpreter " + interpreter +
+                                      " (first line of the file) does not exist" + hint};
+  }
+  if (::access(program.c_str(), F_OK) == 0) {
+    return {ErrorKind::kNotFound,
+            cannot_run(program) +
+                "the loader or library loader it was linked for does not exist "
+                "here; is it built for this system?"};
+  }
+  return {ErrorKind::kNotFound, cannot_run(program) + "there is no such file"};
+}
+
+Error forbidden(const std::string& program) {
+  if (::access(program.c_str(), X_OK) == 0) {
+    const std::string interpreter = interpreter_of(program);
+    if (!interpreter.empty()) {
+      return {ErrorKind::kNotExecutable,
+              cannot_run(program) + "its interpreter " + interpreter + " is not executable"};
+    }
+    return {ErrorKind::kNotExecutable,
+            cannot_run(program) + "permission denied; is its file system mounted noexec?"};
+  }
+  return {ErrorKind::kNotExecutable,
+          cannot_run(program) + "it is not executable; try chmod +x on it"};
+}
+
+}  // namespace
+
+Error exec_error(const std::string& program, int error) {
+  switch (error) {
+    case ENOENT:
+    case ENOTDIR:
+      return missing(program);
+    case EACCES:
+    case EPERM:
+      return forbidden(program);
+    case ENOEXEC:
+      return {ErrorKind::kNotExecutable,
+              cannot_run(program) +
+                  "it is neither a program for this machine nor a script with an "
+                  "interpreter (#!) in its first line"};
+    case E2BIG:
+      return {ErrorKind::kSystem,
+              cannot_run(program) + "its arguments and environment are too long for the kernel"};
+    default:
+      return {ErrorKind::kNotExecutable, cannot_run(program) + ::strerror(error)};
+  }
+}
+
+Error spawn_error(const std::string& program, const SpawnFailure& failure) {
+  switch (failure.stage) {
+    case SpawnStage::kExec:
+      return exec_error(program, failure.error);
+    case SpawnStage::kDescriptors:
+      return system_refused(cannot_run(program) + "its descriptors cannot be set up",
+                            failure.error);
+    case SpawnStage::kSession:
+      return system_refused(cannot_run(program) + "no session of its own", failure.error);
+    case SpawnStage::kParentGone:
+      return {ErrorKind::kSystem, cannot_run(program) + "ddprun ended meanwhile"};
+  }
+  return {ErrorKind::kSystem, cannot_run(program) + "unknown reason"};
+}
+
+Error system_refused(const std::string& what, int error) {
+  std::string hint;
+  if (error == EMFILE) hint = "; raise the limit on open files (ulimit -n)";
+  if (error == ENFILE) hint = "; the machine has no open files left (fs.file-max)";
+  if (error == EAGAIN)
+    hint = "; raise the limit on processes (ulimit -u, or pids.max of the cgroup)";
+  if (error == ENOMEM) hint = "; the machine is out of memory";
+  return {ErrorKind::kSystem, what + ": " + ::strerror(error) + hint};
+}
+
+}  // namespace ddprun
