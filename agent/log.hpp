@@ -1,6 +1,7 @@
-// The logger of ddprun's own messages: standard error, one write per message, no time stamps of its own.
-// A console that takes nothing (a stopped terminal, a full pipe) costs a bounded wait, then lines are dropped.
-// Thread rule: one thread. Ownership: the caller keeps the logger; it is not in spdlog's registry.
+// The logger of ddprun's own messages: standard error, one write per message, no time stamps of its
+// own. A console that takes nothing (a stopped terminal, a full pipe) costs a bounded wait, then
+// lines are dropped. Thread rule: one thread. Ownership: the caller keeps the logger; it is not in
+// spdlog's registry.
 #pragma once
 
 #include <spdlog/logger.h>
@@ -10,7 +11,8 @@
 
 namespace ddprun {
 
-/// Writes every message as it is, plus a newline, to `descriptor`. Does not take the descriptor over.
+/// Writes every message as it is, plus a newline, to `descriptor`. Does not take the descriptor
+/// over.
 [[nodiscard]] std::shared_ptr<spdlog::logger> make_logger(int descriptor = 2);
 
 /// `ddprun: error [CODE] sentence`, the form of every error that is not a worker's.

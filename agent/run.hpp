@@ -1,6 +1,6 @@
-// run_agent: one node's part of a run, from the first spawn to the exit code. Blocks until nothing of the run
-// is left. Thread rule: call once, on the process's only thread: the agent forks, and takes over the
-// signals of `config.stop_signals`.
+// run_agent: one node's part of a run, from the first spawn to the exit code. Blocks until nothing
+// of the run is left. Thread rule: call once, on the process's only thread: the agent forks, and
+// takes over the signals of `config.stop_signals`.
 #pragma once
 
 #include <spdlog/logger.h>
@@ -10,11 +10,11 @@
 
 namespace ddprun {
 
-/// Starts the workers, serves their store, restarts them within the budget, reports. `environment` is what
-/// the workers inherit (and where TORCHELASTIC_ERROR_FILE, TMPDIR and PATH are looked up). Messages go to
-/// `logger` (agent/log.hpp). Returns the exit code of the whole command: 0, the code of the worker
-/// that failed first (128 + n for a signal), 128 + n when ddprun was stopped by signal n, 127/126/1/2 for
-/// an error of its own, which has been reported already.
+/// Starts the workers, serves their store, restarts them within the budget, reports. `environment`
+/// is what the workers inherit (and where TORCHELASTIC_ERROR_FILE, TMPDIR and PATH are looked up).
+/// Messages go to `logger` (agent/log.hpp). Returns the exit code of the whole command: 0, the code
+/// of the worker that failed first (128 + n for a signal), 128 + n when ddprun was stopped by
+/// signal n, 127/126/1/2 for an error of its own, which has been reported already.
 [[nodiscard]] int run_agent(const LaunchConfig& config, const Environment& environment,
                             spdlog::logger& logger);
 

@@ -1,0 +1,30 @@
+// The rule that orders a kill: the stop signal to every worker's process group, patience, SIGKILL
+// to every group that is left, patience again, and then a worker counts as unkillable and nobody
+// waits for it. Pure, no thread rule.
+#pragma once
+
+#include "base/clock.hpp"
+
+namespace ddprun {
+
+/// How far the stop of a group has gone.
+enum class StopStage { kNone, kSignalled, kKilled, kAbandoned };
+
+/// What a stop is made of: the first signal and how long a worker has to obey it.
+struct StopRule {
+  int signal;
+  Duration grace;
+};
+
+/// The next thing to do to all workers that are left.
+struct StopOrder {
+  StopStage stage;    // reached by doing it
+  int signal;         // 0: none
+  Duration patience;  // until the order after this one
+};
+
+/// The order that follows `reached`, when patience has run out or somebody who may asked for haste
+/// (a second Ctrl-C). Not defined after kAbandoned.
+[[nodiscard]] StopOrder next_stop_order(StopStage reached, const StopRule& rule);
+
+}  // namespace ddprun

@@ -1,0 +1,22 @@
+// Bounds of the agent. Overflow has the answer named beside the constant.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+
+#include "base/clock.hpp"
+
+namespace ddprun {
+
+// After SIGKILL a worker that still exists is in the kernel (state D): it is named and not waited
+// for.
+inline constexpr Duration kWaitAfterKill = std::chrono::seconds(10);
+// A worker's error.json beyond this is treated as torn.
+inline constexpr std::size_t kErrorFileBytesMax = 1024 * 1024;
+// A line that a report quotes; what is longer is cut, with "..." at its end.
+inline constexpr std::size_t kReportLineBytesMax = 400;
+// How long one message may wait for a console that takes nothing; then it, and those after it, are
+// dropped until the console takes something again.
+inline constexpr std::chrono::milliseconds kConsoleWait{1000};
+
+}  // namespace ddprun

@@ -1,0 +1,65 @@
+#include "agent/core/plan.hpp"
+
+#include <utility>
+
+#include "agent/core/macros.hpp"
+#include "base/assert.hpp"
+
+namespace ddprun {
+
+namespace {
+
+// Every argument after the program itself knows one macro.
+std::vector<std::string> worker_argv(const LaunchConfig& config, LocalRank local_rank) {
+  DDPRUN_ASSERT(!config.command.empty());
+  std::vector<std::string> argv{config.command.front()};
+  for (std::size_t i = 1; i < config.command.size(); ++i) {
+    argv.push_back(
+        substitute(config.command[i], {{"local_rank", std::to_string(local_rank.value())}}));
+  }
+  return argv;
+}
+
+}  // namespace
+
+WorkerPlan plan_worker(const LaunchConfig& config, const Environment& inherited,
+                       const RoundFacts& facts, LocalRank local_rank,
+                       const std::string& error_file) {
+  const Rank rank(facts.first_rank.value() + local_rank.value());
+  const std::string rank_text = std::to_string(rank.value());
+  const std::string world_text = std::to_string(facts.world.value());
+  Environment environment = inherited;
+  const auto set = [&environment](const char* name, std::string value) {
+    environment.insert_or_assign(name, std::move(value));
+  };
+  set("RANK", rank_text);
+  set("WORLD_SIZE", world_text);
+  set("LOCAL_RANK", std::to_string(local_rank.value()));
+  set("LOCAL_WORLD_SIZE", std::to_string(config.workers));
+  set("GROUP_RANK", std::to_string(facts.group_rank));
+  set("GROUP_WORLD_SIZE", std::to_string(facts.groups));
+  set("ROLE_RANK", rank_text);
+  set("ROLE_WORLD_SIZE", world_text);
+  set("ROLE_NAME", config.role);
+  set("MASTER_ADDR", facts.master_addr);
+  set("MASTER_PORT", std::to_string(facts.master_port));
+  set("TORCHELASTIC_RESTART_COUNT", std::to_string(facts.restarts.value()));
+  set("TORCHELASTIC_MAX_RESTARTS", std::to_string(config.max_restarts));
+  set("TORCHELASTIC_RUN_ID", config.run_id.value());
+  set("TORCHELASTIC_USE_AGENT_STORE", config.store_host == StoreHost::kAgent ? "True" : "False");
+  set("TORCHELASTIC_ERROR_FILE", error_file);
+  set("TORCHELASTIC_SIGNALS_TO_HANDLE", config.stop_signals_text);
+  set("DDPRUN_ROUND", std::to_string(facts.round.value()));
+  environment.emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
+  if (config.omp_threads)
+    environment.emplace("OMP_NUM_THREADS", std::to_string(*config.omp_threads));
+  if (!config.virtual_devices.empty()) {
+    set("DDPRUN_LOCAL_RANK", std::to_string(local_rank.value()));
+    set("LOCAL_RANK", "0");
+    set("CUDA_VISIBLE_DEVICES",
+        config.virtual_devices.at(static_cast<std::size_t>(local_rank.value())));
+  }
+  return {rank, local_rank, worker_argv(config, local_rank), std::move(environment)};
+}
+
+}  // namespace ddprun

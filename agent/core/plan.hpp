@@ -1,0 +1,39 @@
+// plan: from the command line and the facts of a round to what each worker is given: its arguments
+// and its complete environment, as torchrun does it. Pure, no thread rule.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "agent/core/launch_config.hpp"
+#include "base/environment.hpp"
+#include "base/types.hpp"
+
+namespace ddprun {
+
+/// What a round is: the same on all nodes, except for the last two.
+struct RoundFacts {
+  Round round{1};
+  RestartCount restarts;
+  WorldSize world{1};
+  int groups = 1;  // nodes of the round
+  std::string master_addr;
+  std::uint16_t master_port = 0;
+  int group_rank = 0;  // of this node
+  Rank first_rank;     // of this node's local rank 0
+};
+
+struct WorkerPlan {
+  Rank rank;
+  LocalRank local_rank;
+  std::vector<std::string> argv;
+  Environment environment;  // complete
+};
+
+/// `error_file` is the absolute path for TORCHELASTIC_ERROR_FILE, empty where there are no files.
+[[nodiscard]] WorkerPlan plan_worker(const LaunchConfig& config, const Environment& inherited,
+                                     const RoundFacts& facts, LocalRank local_rank,
+                                     const std::string& error_file);
+
+}  // namespace ddprun

@@ -1,0 +1,144 @@
+#include "agent/core/report.hpp"
+
+#include <signal.h>
+
+#include "agent/core/error_file.hpp"
+#include "agent/core/text.hpp"
+#include "agent/core/verdict.hpp"
+
+namespace ddprun {
+
+namespace {
+
+constexpr const char* kNextLine = "\n            ";
+
+std::string labelled(const std::string& label, const std::string& text) {
+  return "\n  " + label + std::string(10 - label.size(), ' ') + text;
+}
+
+std::string quoted(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += kNextLine + ("| " + line);
+  return text;
+}
+
+std::string evidence(const ExitRecord& record) {
+  const ErrorFile file = read_error_file(record.error_json);
+  if (file.form == ErrorFile::Form::kGood) {
+    const bool stack = !file.error.callstack.empty();
+    const std::string& text = stack ? file.error.callstack : file.error.message;
+    return labelled("evidence", "its error.json:") + quoted(quotable_lines(text));
+  }
+  const bool torn = file.form == ErrorFile::Form::kTorn;
+  const std::vector<std::string> lines = quotable_lines(record.stderr_tail);
+  if (lines.empty() && torn) return labelled("evidence", "its error.json is torn");
+  if (lines.empty()) return {};
+  const std::string note = torn ? "its error.json is torn; " : "";
+  return labelled("evidence", note + "last lines of its stderr:") + quoted(lines);
+}
+
+std::string what_to_try(const Verdict& verdict, const ExitStatus& status) {
+  if (verdict.cause != Cause::kCrash || status.dumped_core()) return {};
+  return labelled("try",
+                  "PYTHONFAULTHANDLER=1 for the Python stack; ulimit -c unlimited for a core dump");
+}
+
+std::string others(const FailureFacts& facts) {
+  if (facts.stopped == 0) return {};
+  std::string text = ranks_text(facts.stopped) + (facts.stopped == 1 ? " was" : " were") +
+                     " running; ddprun stopped " + (facts.stopped == 1 ? "it" : "them") + " in " +
+                     duration_text(facts.stop_took) + " (none failed first)";
+  if (facts.killed > 0) {
+    text += "; " + ranks_text(facts.killed) + " needed SIGKILL";
+  }
+  return labelled("others", text);
+}
+
+}  // namespace
+
+std::string who(const ExitRecord& record, const std::string& host) {
+  return "rank " + std::to_string(record.rank.value()) + " (local " +
+         std::to_string(record.local_rank.value()) + ", pid " + std::to_string(record.pid) +
+         ") on " + host;
+}
+
+std::string start_line(const StartFacts& facts) {
+  std::string text = "ddprun " + facts.version + " run " + facts.run.value() + " round " +
+                     std::to_string(facts.round.value()) + ": " + ranks_text(facts.workers);
+  if (!facts.store.empty()) text += ", store " + facts.store;
+  if (!facts.log_dir.empty()) text += ", logs " + facts.log_dir;
+  return text + "; shutdown timeout " + duration_text(facts.shutdown_timeout) + ", max restarts " +
+         std::to_string(facts.max_restarts);
+}
+
+std::string death_line(const ExitRecord& record, const std::string& host, int others) {
+  const Verdict verdict = judge(record);
+  std::string text =
+      "ddprun: warning [" + verdict.code + "] " + who(record, host) + " " + verdict.text;
+  if (others > 0)
+    text += "; stopping " + std::to_string(others) + " other " + (others == 1 ? "rank" : "ranks");
+  return text;
+}
+
+std::string restart_line(const RestartDecision& decision, Round next) {
+  return "ddprun: note [RESTART] " + decision.reason + ", round " + std::to_string(next.value());
+}
+
+std::string stop_line(int signal, int workers, Duration shutdown_timeout) {
+  const std::string stopping = "stopping " + ranks_text(workers);
+  if (signal == SIGINT) {
+    return "ddprun: note [INT] " + stopping + " (Ctrl-C); press Ctrl-C again to kill at once";
+  }
+  if (signal == SIGHUP) {
+    return "ddprun: error [HUP] the terminal went away (SIGHUP), " + stopping +
+           labelled("try", "nohup or tmux (ddprun keeps nohup's setting)");
+  }
+  return "ddprun: note [STOP] " + signal_name(signal) + " received, " + stopping +
+         ", shutdown timeout " + duration_text(shutdown_timeout);
+}
+
+std::string stopped_line(int signal, int workers, int killed, Duration took) {
+  std::string text =
+      "ddprun: note [STOP] " + ranks_text(workers) + " gone after " + duration_text(took);
+  if (killed > 0) text += ", " + std::to_string(killed) + " needed SIGKILL";
+  return text + "; exit " + std::to_string(128 + signal);
+}
+
+std::string done_line(int workers, Duration took, RestartCount restarts) {
+  const int count = restarts.value();
+  return "ddprun: done, " + ranks_text(workers) + " ended with 0 after " + duration_text(took) +
+         "; " + std::to_string(count) + (count == 1 ? " restart" : " restarts");
+}
+
+std::string unkillable_line(Rank rank, LocalRank local_rank, pid_t pid, const std::string& host) {
+  ExitRecord record;
+  record.rank = rank;
+  record.local_rank = local_rank;
+  record.pid = pid;
+  return "ddprun: error [W-UNKILLABLE] " + who(record, host) +
+         " still exists after SIGKILL; ddprun does not wait for it";
+}
+
+std::string failure_report(const FailureFacts& facts) {
+  const ExitRecord& first = facts.first;
+  const Verdict verdict = judge(first);
+  const std::string round = std::to_string(facts.round.value());
+  const std::string scope = facts.round.value() == 1 ? "the run" : "round " + round;
+  std::string text = "ddprun: error [" + verdict.code + "] " + who(first, facts.host) + " " +
+                     verdict.text + ", first failure of " + scope;
+  text += labelled("when", time_text(first.when) + ", " + duration_text(first.since_start) +
+                               " after start, round " + round);
+  text += evidence(first);
+  text += others(facts);
+  text += what_to_try(verdict, first.status);
+  if (!facts.next.empty()) text += labelled("next", facts.next);
+  if (!first.log.empty()) text += labelled("log", first.log);
+  return text;
+}
+
+std::string spawn_failure_line(Rank rank, const std::string& host, const std::string& sentence) {
+  return "ddprun: error [EXEC] rank " + std::to_string(rank.value()) + " on " + host +
+         " cannot be started: " + sentence;
+}
+
+}  // namespace ddprun

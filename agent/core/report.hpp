@@ -1,0 +1,66 @@
+// report: every message of the agent as text, and the one report of a run that failed. Facts
+// (evidence) and guesses (likely) are kept apart; a rank that ddprun stopped is never blamed. Pure,
+// no thread rule.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "agent/core/exit_record.hpp"
+#include "agent/core/restart.hpp"
+#include "base/clock.hpp"
+#include "base/types.hpp"
+
+namespace ddprun {
+
+struct StartFacts {
+  std::string version;
+  RunId run;
+  Round round{1};
+  int workers = 1;
+  std::string store;    // "127.0.0.1:41207"; empty: worker 0 has its own
+  std::string log_dir;  // empty: no files
+  Duration shutdown_timeout{};
+  int max_restarts = 0;
+};
+/// One line: `ddprun 0.1 run 7f3a round 1: 16 ranks ...`.
+[[nodiscard]] std::string start_line(const StartFacts& facts);
+
+/// `rank 12 (local 4, pid 48213) on gpu-02`: who, everywhere a worker is named.
+[[nodiscard]] std::string who(const ExitRecord& record, const std::string& host);
+
+/// One line for a worker that failed while others were still there or a restart follows.
+[[nodiscard]] std::string death_line(const ExitRecord& record, const std::string& host, int others);
+
+/// One line: `restart 1 of 3, round 2`.
+[[nodiscard]] std::string restart_line(const RestartDecision& decision, Round next);
+
+/// One line for a stop that a signal to ddprun ordered; `others` workers are stopped.
+[[nodiscard]] std::string stop_line(int signal, int workers, Duration shutdown_timeout);
+/// One line when that stop is over.
+[[nodiscard]] std::string stopped_line(int signal, int workers, int killed, Duration took);
+
+/// One line: `done, 16 ranks ended with 0 after 3 h 12 m; 0 restarts`.
+[[nodiscard]] std::string done_line(int workers, Duration took, RestartCount restarts);
+
+/// One line for a worker that SIGKILL did not end.
+[[nodiscard]] std::string unkillable_line(Rank rank, LocalRank local_rank, pid_t pid,
+                                          const std::string& host);
+
+struct FailureFacts {
+  ExitRecord first;  // the rank that failed first
+  std::string host;
+  Round round{1};
+  int stopped = 0;  // ranks that ddprun stopped because of it
+  int killed = 0;   // of these, the ones that needed SIGKILL
+  Duration stop_took{};
+  std::string next;  // why there is no restart; empty: nothing to say
+};
+/// The report: several lines, the last thing a failed run prints.
+[[nodiscard]] std::string failure_report(const FailureFacts& facts);
+
+/// `ddprun: error [EXEC] sentence`: a worker could not be started.
+[[nodiscard]] std::string spawn_failure_line(Rank rank, const std::string& host,
+                                             const std::string& sentence);
+
+}  // namespace ddprun

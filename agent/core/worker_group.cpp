@@ -1,0 +1,178 @@
+#include "agent/core/worker_group.hpp"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/assert.hpp"
+
+namespace ddprun {
+
+namespace {
+
+constexpr std::size_t kStates = 8;
+constexpr std::size_t kEvents = std::variant_size_v<GroupEvent>;
+
+// Rows: GroupState; columns: Start, Spawned, SpawnFailed, Exited, StopRequested, TimerExpired.
+constexpr std::array<std::array<int, kEvents>, kStates> kPossible{{
+    {1, 0, 0, 0, 1, 0},  // init
+    {0, 1, 1, 1, 1, 0},  // starting
+    {0, 0, 0, 1, 1, 0},  // healthy
+    {0, 1, 1, 1, 1, 1},  // stopping: a spawn may have been on its way
+    {0, 1, 1, 1, 1, 1},  // killing
+    {0, 0, 0, 0, 1, 0},  // succeeded: a signal may come while output is drained
+    {0, 0, 0, 1, 1, 1},  // failed: a worker given up as unkillable may end after all
+    {0, 0, 0, 1, 1, 1},  // stopped
+}};
+
+}  // namespace
+
+std::string_view to_text(GroupState state) {
+  constexpr std::array<std::string_view, kStates> kNames{
+      "init", "starting", "healthy", "stopping", "killing", "succeeded", "failed", "stopped"};
+  return kNames.at(static_cast<std::size_t>(state));
+}
+
+WorkerGroup::WorkerGroup(Options options)
+    : options_(options), stop_rule_{SIGTERM, options.shutdown_timeout} {
+  DDPRUN_ASSERT(options.workers > 0);
+  workers_.resize(static_cast<std::size_t>(options.workers));
+}
+
+bool WorkerGroup::possible(GroupState state, const GroupEvent& event) {
+  return kPossible.at(static_cast<std::size_t>(state)).at(event.index()) != 0;
+}
+
+GroupActions WorkerGroup::step(const GroupEvent& event, TimePoint now) {
+  DDPRUN_ASSERT(possible(state_, event));
+  actions_.clear();
+  std::visit([&](const auto& one) { on(one, now); }, event);
+  return std::exchange(actions_, {});
+}
+
+void WorkerGroup::on(const Start&, TimePoint) {
+  state_ = GroupState::kStarting;
+  spawn_next();
+}
+
+void WorkerGroup::on(const Spawned& event, TimePoint) {
+  DDPRUN_ASSERT(record(event.rank).life == WorkerRecord::Life::kSpawning);
+  record(event.rank).life = WorkerRecord::Life::kRunning;
+  if (state_ == GroupState::kStarting) return spawn_next();
+  // The stop was ordered while this one was on its way: it gets what the others got.
+  send(event.rank, state_ == GroupState::kKilling ? SIGKILL : stop_rule_.signal);
+}
+
+void WorkerGroup::on(const SpawnFailed& event, TimePoint now) {
+  record(event.rank).life = WorkerRecord::Life::kNeverStarted;
+  if (state_ != GroupState::kStarting) return finish_if_nobody_is_left();
+  spawn_failure_ = event;
+  begin_stop(SIGTERM, now);
+}
+
+void WorkerGroup::on(const Exited& event, TimePoint now) {
+  DDPRUN_ASSERT(record(event.rank).life == WorkerRecord::Life::kRunning);
+  record(event.rank).life = WorkerRecord::Life::kEnded;
+  record(event.rank).status = event.status;
+  ended_.push_back(event.rank);
+  if (over()) return;
+  const bool undisturbed = state_ == GroupState::kStarting || state_ == GroupState::kHealthy;
+  if (undisturbed && !event.status.success()) return begin_stop(SIGTERM, now);
+  finish_if_nobody_is_left();  // a rank that ended with 0 before the others is just remembered
+}
+
+void WorkerGroup::on(const StopRequested& event, TimePoint now) {
+  if (over()) return;
+  const bool second = stop_signal_ != 0;
+  if (second) {
+    if (state_ == GroupState::kStopping) advance_stop(now);
+    return;
+  }
+  stop_signal_ = event.signal;
+  if (state_ < GroupState::kStopping) return begin_stop(event.signal, now);
+  // A stop after a failure is under way: the workers also get this signal, the deadline stays.
+  if (state_ == GroupState::kStopping) {
+    for (const LocalRank rank : running()) send(rank, event.signal);
+  }
+}
+
+void WorkerGroup::on(const TimerExpired& event, TimePoint now) {
+  if (!over() && event.deadline == deadline_) advance_stop(now);
+}
+
+void WorkerGroup::spawn_next() {
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    if (workers_[i].life != WorkerRecord::Life::kWaiting) continue;
+    workers_[i].life = WorkerRecord::Life::kSpawning;
+    actions_.push_back(Spawn{LocalRank(static_cast<int>(i))});
+    return;
+  }
+  state_ = GroupState::kHealthy;
+  finish_if_nobody_is_left();
+}
+
+void WorkerGroup::begin_stop(int signal, TimePoint now) {
+  stop_rule_.signal = signal;
+  state_ = GroupState::kStopping;
+  if (somebody_is_left()) return advance_stop(now);
+  finish_if_nobody_is_left();
+}
+
+void WorkerGroup::advance_stop(TimePoint now) {
+  const StopOrder order = next_stop_order(stop_stage_, stop_rule_);
+  stop_stage_ = order.stage;
+  if (order.stage == StopStage::kKilled) state_ = GroupState::kKilling;
+  if (order.stage == StopStage::kAbandoned) {
+    state_ = stop_signal_ != 0 ? GroupState::kStopped : GroupState::kFailed;
+    actions_.push_back(Finish{});
+    return;
+  }
+  for (const LocalRank rank : running()) send(rank, order.signal);
+  deadline_ = now + order.patience;
+  actions_.push_back(ArmTimer{deadline_});
+}
+
+void WorkerGroup::send(LocalRank rank, int signal) {
+  WorkerRecord& worker = record(rank);
+  if (worker.first_signal == 0) worker.first_signal = signal;
+  worker.last_signal = signal;
+  actions_.push_back(Signal{rank, signal});
+}
+
+void WorkerGroup::finish_if_nobody_is_left() {
+  const bool more_to_spawn = state_ == GroupState::kStarting;
+  if (more_to_spawn || somebody_is_left()) return;
+  if (state_ == GroupState::kHealthy) {
+    state_ = GroupState::kSucceeded;
+  } else {
+    state_ = stop_signal_ != 0 ? GroupState::kStopped : GroupState::kFailed;
+  }
+  actions_.push_back(Finish{});
+}
+
+bool WorkerGroup::somebody_is_left() const {
+  return std::any_of(workers_.begin(), workers_.end(), [](const WorkerRecord& worker) {
+    return worker.life == WorkerRecord::Life::kRunning ||
+           worker.life == WorkerRecord::Life::kSpawning;
+  });
+}
+
+std::vector<LocalRank> WorkerGroup::running() const {
+  std::vector<LocalRank> ranks;
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    if (workers_[i].life == WorkerRecord::Life::kRunning) ranks.emplace_back(static_cast<int>(i));
+  }
+  return ranks;
+}
+
+const WorkerRecord& WorkerGroup::worker(LocalRank rank) const {
+  return workers_.at(static_cast<std::size_t>(rank.value()));
+}
+
+WorkerRecord& WorkerGroup::record(LocalRank rank) {
+  return workers_.at(static_cast<std::size_t>(rank.value()));
+}
+
+}  // namespace ddprun

@@ -1,0 +1,131 @@
+// WorkerGroup: the workers of one node in one round, from the first spawn until none is left. They
+// change state as one. Pure: takes an event and the time, returns what to do; no clock, process,
+// log or I/O. Thread rule: none of its own. Ownership: the shell of a round owns one, and a new
+// round gets a new one.
+//
+//   init -> starting -> healthy -> succeeded
+//              |           |
+//              +-----------+--> stopping -> killing -> failed | stopped
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "agent/core/kill_order.hpp"
+#include "base/clock.hpp"
+#include "base/exit_status.hpp"
+#include "base/result.hpp"
+#include "base/types.hpp"
+
+namespace ddprun {
+
+enum class GroupState {
+  kInit,       // nothing was started
+  kStarting,   // workers are spawned one after the other
+  kHealthy,    // all were spawned, none has failed
+  kStopping,   // those left have the stop signal and their grace
+  kKilling,    // those left have SIGKILL
+  kSucceeded,  // all ended with 0
+  kFailed,     // a worker failed or could not be spawned, and nobody is waited for any more
+  kStopped,    // somebody stopped the run, and nobody is waited for any more
+};
+[[nodiscard]] std::string_view to_text(GroupState state);
+
+struct Start {};
+struct Spawned {
+  LocalRank rank;
+};
+struct SpawnFailed {
+  LocalRank rank;
+  Error error;
+};
+struct Exited {
+  LocalRank rank;
+  ExitStatus status;
+};
+struct StopRequested {
+  int signal;
+};  // a signal to ddprun that means: end the run
+struct TimerExpired {
+  TimePoint deadline;
+};  // of an ArmTimer; one that was replaced changes nothing
+using GroupEvent = std::variant<Start, Spawned, SpawnFailed, Exited, StopRequested, TimerExpired>;
+
+struct Spawn {
+  LocalRank rank;
+};
+struct Signal {
+  LocalRank rank;
+  int signal;
+};  // to the whole process group of the worker
+struct ArmTimer {
+  TimePoint deadline;
+};                 // replaces the timer before it
+struct Finish {};  // state() and the records are final
+using GroupAction = std::variant<Spawn, Signal, ArmTimer, Finish>;
+using GroupActions = std::vector<GroupAction>;
+
+/// What is known of one worker.
+struct WorkerRecord {
+  enum class Life { kWaiting, kSpawning, kRunning, kEnded, kNeverStarted };
+  Life life = Life::kWaiting;
+  std::optional<ExitStatus> status;  // once it has ended
+  int first_signal = 0;              // the first that ddprun sent it while it lived; 0: none
+  int last_signal = 0;               // SIGKILL: it had to be killed
+};
+
+class WorkerGroup {
+ public:
+  struct Options {
+    int workers;
+    Duration shutdown_timeout;  // from the stop signal to SIGKILL, of every stop
+  };
+  explicit WorkerGroup(Options options);
+
+  /// Takes one event; returns what to do now, in order. Asserts that the pair is possible().
+  [[nodiscard]] GroupActions step(const GroupEvent& event, TimePoint now);
+
+  /// Whether `event` can reach a group in `state`; anything else is a bug of the shell.
+  [[nodiscard]] static bool possible(GroupState state, const GroupEvent& event);
+
+  [[nodiscard]] GroupState state() const { return state_; }
+  [[nodiscard]] bool over() const { return state_ >= GroupState::kSucceeded; }
+  [[nodiscard]] const WorkerRecord& worker(LocalRank rank) const;
+  /// Ranks that ended, in the order in which that was learned.
+  [[nodiscard]] const std::vector<LocalRank>& ended() const { return ended_; }
+  [[nodiscard]] std::vector<LocalRank> running() const;
+  /// Why no more workers could be spawned, if that ended the group.
+  [[nodiscard]] const std::optional<SpawnFailed>& spawn_failure() const { return spawn_failure_; }
+  /// The signal that ended the run, 0 if none did.
+  [[nodiscard]] int stop_signal() const { return stop_signal_; }
+
+ private:
+  void on(const Start&, TimePoint now);
+  void on(const Spawned& event, TimePoint now);
+  void on(const SpawnFailed& event, TimePoint now);
+  void on(const Exited& event, TimePoint now);
+  void on(const StopRequested& event, TimePoint now);
+  void on(const TimerExpired& event, TimePoint now);
+  void spawn_next();
+  void begin_stop(int signal, TimePoint now);
+  void advance_stop(TimePoint now);
+  void send(LocalRank rank, int signal);
+  void finish_if_nobody_is_left();
+  [[nodiscard]] bool somebody_is_left() const;
+  [[nodiscard]] WorkerRecord& record(LocalRank rank);
+
+  Options options_;
+  GroupState state_ = GroupState::kInit;
+  std::vector<WorkerRecord> workers_;
+  std::vector<LocalRank> ended_;
+  std::optional<SpawnFailed> spawn_failure_;
+  int stop_signal_ = 0;
+  StopRule stop_rule_;
+  StopStage stop_stage_ = StopStage::kNone;
+  TimePoint deadline_{};
+  GroupActions actions_;
+};
+
+}  // namespace ddprun

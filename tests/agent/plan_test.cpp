@@ -1,0 +1,141 @@
+#include "agent/core/plan.hpp"
+
+#include "agent/core/macros.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace ddprun;
+
+namespace {
+
+LaunchConfig config() {
+  LaunchConfig one;
+  one.run_id = RunId("run-7");
+  one.role = "trainer";
+  one.workers = 2;
+  one.command = {"/usr/bin/python3", "-u", "train.py", "--rank", "$local_rank"};
+  one.max_restarts = 3;
+  one.stop_signals_text = "SIGTERM,SIGINT";
+  return one;
+}
+
+RoundFacts facts() {
+  RoundFacts one;
+  one.round = Round(2);
+  one.restarts = RestartCount(1);
+  one.world = WorldSize(2);
+  one.master_addr = "127.0.0.1";
+  one.master_port = 41207;
+  return one;
+}
+
+WorkerPlan plan(const LaunchConfig& what, const Environment& inherited, int rank = 1) {
+  return plan_worker(what, inherited, facts(), LocalRank(rank), "/tmp/x/error.json");
+}
+
+std::string macro(const std::string& text) {
+  return substitute(text, {{"local_rank", "0"}});
+}
+
+}  // namespace
+
+TEST_CASE(
+    "started with an empty environment a worker has exactly torchrun's variables and the round") {
+  const Environment expected{{"DDPRUN_ROUND", "2"},
+                             {"GROUP_RANK", "0"},
+                             {"GROUP_WORLD_SIZE", "1"},
+                             {"LOCAL_RANK", "1"},
+                             {"LOCAL_WORLD_SIZE", "2"},
+                             {"MASTER_ADDR", "127.0.0.1"},
+                             {"MASTER_PORT", "41207"},
+                             {"RANK", "1"},
+                             {"ROLE_NAME", "trainer"},
+                             {"ROLE_RANK", "1"},
+                             {"ROLE_WORLD_SIZE", "2"},
+                             {"TORCHELASTIC_ERROR_FILE", "/tmp/x/error.json"},
+                             {"TORCHELASTIC_MAX_RESTARTS", "3"},
+                             {"TORCHELASTIC_RESTART_COUNT", "1"},
+                             {"TORCHELASTIC_RUN_ID", "run-7"},
+                             {"TORCHELASTIC_SIGNALS_TO_HANDLE", "SIGTERM,SIGINT"},
+                             {"TORCHELASTIC_USE_AGENT_STORE", "True"},
+                             {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"},
+                             {"WORLD_SIZE", "2"}};
+  CHECK(plan(config(), {}).environment == expected);
+}
+
+TEST_CASE("any variable of the launcher reaches the workers") {
+  const auto planned = plan(config(), {{"PET_ROLE", "x"}, {"HOME", "/h"}});
+  CHECK(planned.environment.at("PET_ROLE") == "x");
+  CHECK(planned.environment.at("HOME") == "/h");
+}
+
+TEST_CASE("the launcher's own RANK and error file do not shine through") {
+  const auto planned = plan(config(), {{"RANK", "9"}, {"TORCHELASTIC_ERROR_FILE", "/outer"}});
+  CHECK(planned.environment.at("RANK") == "1");
+  CHECK(planned.environment.at("TORCHELASTIC_ERROR_FILE") == "/tmp/x/error.json");
+}
+
+TEST_CASE("values that the user may preset are kept") {
+  LaunchConfig with_threads = config();
+  with_threads.omp_threads = 6;
+  CHECK(plan(with_threads, {}).environment.at("OMP_NUM_THREADS") == "6");
+  const auto planned =
+      plan(with_threads, {{"OMP_NUM_THREADS", ""}, {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "0"}});
+  CHECK(planned.environment.at("OMP_NUM_THREADS").empty());
+  CHECK(planned.environment.at("TORCH_NCCL_ASYNC_ERROR_HANDLING") == "0");
+}
+
+TEST_CASE("where worker 0 has the store the text is False") {
+  LaunchConfig own_store = config();
+  own_store.store_host = StoreHost::kWorkerZero;
+  CHECK(plan(own_store, {}).environment.at("TORCHELASTIC_USE_AGENT_STORE") == "False");
+}
+
+TEST_CASE("ranks of a later node are counted on") {
+  RoundFacts second = facts();
+  second.world = WorldSize(6);
+  second.groups = 2;
+  second.group_rank = 1;
+  second.first_rank = Rank(4);
+  const auto planned = plan_worker(config(), {}, second, LocalRank(1), "");
+  CHECK(planned.rank == Rank(5));
+  CHECK(planned.environment.at("RANK") == "5");
+  CHECK(planned.environment.at("LOCAL_RANK") == "1");
+  CHECK(planned.environment.at("WORLD_SIZE") == "6");
+  CHECK(planned.environment.at("LOCAL_WORLD_SIZE") == "2");
+  CHECK(planned.environment.at("GROUP_RANK") == "1");
+  CHECK(planned.environment.at("GROUP_WORLD_SIZE") == "2");
+}
+
+TEST_CASE("a virtual local rank is 0 with one device, and the real one has a name of its own") {
+  LaunchConfig virtual_ranks = config();
+  virtual_ranks.virtual_devices = {"5", "7"};
+  const auto planned = plan(virtual_ranks, {{"CUDA_VISIBLE_DEVICES", "5,7"}});
+  CHECK(planned.environment.at("LOCAL_RANK") == "0");
+  CHECK(planned.environment.at("CUDA_VISIBLE_DEVICES") == "7");
+  CHECK(planned.environment.at("DDPRUN_LOCAL_RANK") == "1");
+  CHECK(planned.argv.back() == "1");
+}
+
+TEST_CASE("arguments after the program know the local rank, the program itself does not") {
+  LaunchConfig odd = config();
+  odd.command = {"$local_rank", "${local_rank}x", "a$$b"};
+  CHECK(plan(odd, {}, 0).argv == std::vector<std::string>{"$local_rank", "0x", "a$b"});
+}
+
+TEST_CASE("macros are replaced exactly as Python's Template.safe_substitute does") {
+  CHECK(macro("${local_rank}") == "0");
+  CHECK(macro("$local_rank") == "0");
+  CHECK(macro("${x}") == "${x}");
+  CHECK(macro("a$$b") == "a$b");
+  CHECK(macro("$local_rank_x") == "$local_rank_x");
+  CHECK(macro("$") == "$");
+  CHECK(macro("$$local_rank") == "$local_rank");
+  CHECK(macro("$$$local_rank") == "$0");
+  CHECK(macro("${local_rank") == "${local_rank");
+  CHECK(macro("${}") == "${}");
+  CHECK(macro("$LOCAL_RANK") == "$LOCAL_RANK");
+  CHECK(macro("$local_rank-$local_rank.") == "0-0.");
+  CHECK(macro("$5 ${ local_rank }") == "$5 ${ local_rank }");
+  CHECK(macro("$local_rank\xc3\xa9") == "0\xc3\xa9");
+  CHECK(macro("${local_rank$local_rank}") == "${local_rank0}");
+}

@@ -1,0 +1,378 @@
+#include "agent/core/worker_group.hpp"
+
+#include <signal.h>
+
+#include <string>
+
+#include "tests/support/catch.hpp"
+
+using namespace ddprun;
+using namespace std::chrono_literals;
+
+namespace {
+
+const TimePoint kNow{1000s};
+const auto kOk = ExitStatus::exited(0);
+const auto kFailed3 = ExitStatus::exited(3);
+
+LocalRank local(int rank) {
+  return LocalRank(rank);
+}
+Exited exited(int rank, ExitStatus status) {
+  return {local(rank), status};
+}
+SpawnFailed spawn_failed(int rank) {
+  return {local(rank), Error(ErrorKind::kNotFound, "cannot run x: no such file")};
+}
+
+std::string text(const GroupAction& action) {
+  if (const auto* spawn = std::get_if<Spawn>(&action)) {
+    return "spawn " + std::to_string(spawn->rank.value());
+  }
+  if (const auto* signal = std::get_if<Signal>(&action)) {
+    return signal_name(signal->signal) + " to " + std::to_string(signal->rank.value());
+  }
+  if (const auto* timer = std::get_if<ArmTimer>(&action)) {
+    const auto after = std::chrono::duration_cast<std::chrono::seconds>(timer->deadline - kNow);
+    return "timer at " + std::to_string(after.count()) + " s";
+  }
+  return "finish";
+}
+
+std::string text(const GroupActions& actions) {
+  std::string all;
+  for (const GroupAction& action : actions) all += (all.empty() ? "" : ", ") + text(action);
+  return all;
+}
+
+// A group of three with a grace of 30 s; each factory brings one to the state it is named after.
+struct Group {
+  WorkerGroup group{{3, 30s}};
+
+  std::string operator()(const GroupEvent& event, Duration after = 0s) {
+    return text(group.step(event, kNow + after));
+  }
+  GroupState state() const { return group.state(); }
+
+  static Group init() { return {}; }
+  static Group starting() {
+    Group one;
+    one(Start{});
+    one(Spawned{local(0)});
+    return one;
+  }
+  static Group healthy() {
+    Group one = starting();
+    one(Spawned{local(1)});
+    one(Spawned{local(2)});
+    return one;
+  }
+  static Group stopping() {
+    Group one = healthy();
+    one(exited(1, kFailed3));
+    return one;
+  }
+  static Group stopping_while_spawning() {
+    Group one = starting();  // rank 1 is on its way
+    one(exited(0, kFailed3));
+    return one;
+  }
+  static Group killing() {
+    Group one = stopping();
+    one(TimerExpired{kNow + 30s}, 30s);
+    return one;
+  }
+  static Group killing_while_spawning() {
+    Group one = stopping_while_spawning();
+    one(TimerExpired{kNow + 30s}, 30s);
+    return one;
+  }
+  static Group succeeded() {
+    Group one = healthy();
+    for (int rank = 0; rank < 3; ++rank) one(exited(rank, kOk));
+    return one;
+  }
+  static Group failed_with_unkillable() {
+    Group one = killing();
+    one(exited(0, ExitStatus::signaled(SIGKILL)), 30s);
+    one(TimerExpired{kNow + 40s}, 40s);
+    return one;
+  }
+  static Group stopped() {
+    Group one = init();
+    one(StopRequested{SIGINT});
+    return one;
+  }
+  static Group stopped_with_unkillable() {
+    Group one = healthy();
+    one(StopRequested{SIGINT});
+    one(TimerExpired{kNow + 30s}, 30s);
+    one(TimerExpired{kNow + 40s}, 40s);
+    return one;
+  }
+};
+
+}  // namespace
+
+// One test per possible pair of state and event; the last test of the file has the impossible ones.
+
+TEST_CASE("init, start: the first worker is spawned") {
+  auto group = Group::init();
+  CHECK(group(Start{}) == "spawn 0");
+  CHECK(group.state() == GroupState::kStarting);
+}
+
+TEST_CASE("init, stop requested: the group is stopped before anything was started") {
+  auto group = Group::init();
+  CHECK(group(StopRequested{SIGTERM}) == "finish");
+  CHECK(group.state() == GroupState::kStopped);
+  CHECK(group.group.stop_signal() == SIGTERM);
+}
+
+TEST_CASE(
+    "starting, spawned: the next worker is spawned, and after the last the group is healthy") {
+  auto group = Group::starting();
+  CHECK(group(Spawned{local(1)}) == "spawn 2");
+  CHECK(group.state() == GroupState::kStarting);
+  CHECK(group(Spawned{local(2)}) == "");
+  CHECK(group.state() == GroupState::kHealthy);
+}
+
+TEST_CASE("starting, spawn failed: the workers below that rank are ended") {
+  auto group = Group::starting();
+  CHECK(group(spawn_failed(1)) == "SIGTERM to 0, timer at 30 s");
+  CHECK(group.state() == GroupState::kStopping);
+  CHECK(group(exited(0, ExitStatus::signaled(SIGTERM))) == "finish");
+  CHECK(group.state() == GroupState::kFailed);
+  REQUIRE(group.group.spawn_failure());
+  CHECK(group.group.spawn_failure()->rank == local(1));
+}
+
+TEST_CASE("starting, spawn failed: at rank 0 there is nobody to end") {
+  Group group;
+  group(Start{});
+  CHECK(group(spawn_failed(0)) == "finish");
+  CHECK(group.state() == GroupState::kFailed);
+}
+
+TEST_CASE("starting, exited with a failure: no more workers are spawned, those there are stopped") {
+  auto group = Group::starting();
+  group(Spawned{local(1)});  // rank 2 is on its way
+  CHECK(group(exited(0, kFailed3)) == "SIGTERM to 1, timer at 30 s");
+  CHECK(group.state() == GroupState::kStopping);
+}
+
+TEST_CASE("starting, exited with 0: the others are spawned all the same") {
+  auto group = Group::starting();
+  CHECK(group(exited(0, kOk)) == "");
+  CHECK(group(Spawned{local(1)}) == "spawn 2");
+  CHECK(group(exited(1, kOk)) == "");
+  CHECK(group(Spawned{local(2)}) == "");
+  CHECK(group(exited(2, kOk)) == "finish");
+  CHECK(group.state() == GroupState::kSucceeded);
+}
+
+TEST_CASE("starting, stop requested: those there get the signal, no more are spawned") {
+  auto group = Group::starting();
+  CHECK(group(StopRequested{SIGINT}) == "SIGINT to 0, timer at 30 s");
+  CHECK(group.state() == GroupState::kStopping);
+}
+
+TEST_CASE("healthy, exited with 0: a rank that ends early is remembered, and the others go on") {
+  auto group = Group::healthy();
+  CHECK(group(exited(2, kOk)) == "");
+  CHECK(group.state() == GroupState::kHealthy);
+  CHECK(group.group.running() == std::vector{local(0), local(1)});
+  CHECK(group.group.worker(local(2)).status == kOk);
+}
+
+TEST_CASE("healthy, exited with 0 by the last rank: the group has succeeded") {
+  auto group = Group::healthy();
+  group(exited(0, kOk));
+  group(exited(1, kOk));
+  CHECK(group(exited(2, kOk)) == "finish");
+  CHECK(group.state() == GroupState::kSucceeded);
+}
+
+TEST_CASE("healthy, exited with a code: the others get SIGTERM and the shutdown timeout") {
+  auto group = Group::healthy();
+  CHECK(group(exited(1, kFailed3), 5s) == "SIGTERM to 0, SIGTERM to 2, timer at 35 s");
+  CHECK(group.state() == GroupState::kStopping);
+}
+
+TEST_CASE("healthy, exited by a signal: that is a failure as well") {
+  auto group = Group::healthy();
+  CHECK(group(exited(0, ExitStatus::signaled(SIGKILL))) ==
+        "SIGTERM to 1, SIGTERM to 2, timer at 30 s");
+}
+
+TEST_CASE("healthy, exited with a failure by the last rank there: nobody is left to stop") {
+  auto group = Group::healthy();
+  group(exited(0, kOk));
+  group(exited(1, kOk));
+  CHECK(group(exited(2, kFailed3)) == "finish");
+  CHECK(group.state() == GroupState::kFailed);
+}
+
+TEST_CASE("healthy, stop requested: each worker gets that very signal, once") {
+  auto group = Group::healthy();
+  CHECK(group(StopRequested{SIGQUIT}) == "SIGQUIT to 0, SIGQUIT to 1, SIGQUIT to 2, timer at 30 s");
+  CHECK(group.state() == GroupState::kStopping);
+}
+
+TEST_CASE("stopping, spawned: a worker that was on its way gets the stop signal too") {
+  auto group = Group::stopping_while_spawning();
+  CHECK(group(Spawned{local(1)}) == "SIGTERM to 1");
+  CHECK(group(exited(1, ExitStatus::signaled(SIGTERM))) == "finish");
+  CHECK(group.state() == GroupState::kFailed);
+}
+
+TEST_CASE("stopping, spawn failed: the failure that began the stop stays the cause") {
+  auto group = Group::stopping_while_spawning();
+  CHECK(group(spawn_failed(1)) == "finish");
+  CHECK_FALSE(group.group.spawn_failure());
+}
+
+TEST_CASE("stopping, exited: when the last is gone the group is over") {
+  auto group = Group::stopping();
+  CHECK(group(exited(0, ExitStatus::signaled(SIGTERM))) == "");
+  CHECK(group(exited(2, kOk)) == "finish");
+  CHECK(group.state() == GroupState::kFailed);
+  CHECK(group.group.worker(local(0)).first_signal == SIGTERM);
+  CHECK(group.group.worker(local(1)).first_signal == 0);
+  CHECK(group.group.ended() == std::vector{local(1), local(0), local(2)});
+}
+
+TEST_CASE("stopping, stop requested after a failure: passed on, the deadline stays, no restart") {
+  auto group = Group::stopping();
+  CHECK(group(StopRequested{SIGINT}, 10s) == "SIGINT to 0, SIGINT to 2");
+  group(exited(0, ExitStatus::signaled(SIGINT)));
+  CHECK(group(exited(2, ExitStatus::signaled(SIGINT))) == "finish");
+  CHECK(group.state() == GroupState::kStopped);
+}
+
+TEST_CASE("stopping, stop requested a second time: those left are killed at once") {
+  auto group = Group::healthy();
+  group(StopRequested{SIGINT});
+  group(exited(0, ExitStatus::signaled(SIGINT)));
+  CHECK(group(StopRequested{SIGINT}, 1s) == "SIGKILL to 1, SIGKILL to 2, timer at 11 s");
+  CHECK(group.state() == GroupState::kKilling);
+}
+
+TEST_CASE("stopping, timer expired: a worker that outlives its grace is killed") {
+  auto group = Group::stopping();
+  group(exited(0, ExitStatus::signaled(SIGTERM)));
+  CHECK(group(TimerExpired{kNow + 30s}, 30s) == "SIGKILL to 2, timer at 40 s");
+  CHECK(group.state() == GroupState::kKilling);
+  CHECK(group.group.worker(local(2)).last_signal == SIGKILL);
+}
+
+TEST_CASE("stopping, timer expired that was not the latest: nothing changes") {
+  auto group = Group::stopping();
+  CHECK(group(TimerExpired{kNow + 29s}, 30s) == "");
+  CHECK(group.state() == GroupState::kStopping);
+}
+
+TEST_CASE("killing, spawned: a worker that was on its way is killed as well") {
+  auto group = Group::killing_while_spawning();
+  CHECK(group(Spawned{local(1)}, 30s) == "SIGKILL to 1");
+}
+
+TEST_CASE("killing, spawn failed: nobody is left") {
+  auto group = Group::killing_while_spawning();
+  CHECK(group(spawn_failed(1), 30s) == "finish");
+  CHECK(group.state() == GroupState::kFailed);
+}
+
+TEST_CASE("killing, exited: when the last is gone the group is over") {
+  auto group = Group::killing();
+  CHECK(group(exited(0, ExitStatus::signaled(SIGKILL))) == "");
+  CHECK(group(exited(2, ExitStatus::signaled(SIGKILL))) == "finish");
+  CHECK(group.state() == GroupState::kFailed);
+}
+
+TEST_CASE("killing, stop requested: nothing is stronger than SIGKILL, but no restart follows") {
+  auto group = Group::killing();
+  CHECK(group(StopRequested{SIGTERM}, 31s) == "");
+  group(exited(0, ExitStatus::signaled(SIGKILL)));
+  group(exited(2, ExitStatus::signaled(SIGKILL)));
+  CHECK(group.state() == GroupState::kStopped);
+}
+
+TEST_CASE("killing, timer expired: a worker that survives SIGKILL is given up, and still listed") {
+  auto group = Group::killing();
+  group(exited(0, ExitStatus::signaled(SIGKILL)), 30s);
+  CHECK(group(TimerExpired{kNow + 40s}, 40s) == "finish");
+  CHECK(group.state() == GroupState::kFailed);
+  CHECK(group.group.running() == std::vector{local(2)});
+}
+
+TEST_CASE("succeeded, stop requested: the run has its result") {
+  auto group = Group::succeeded();
+  CHECK(group(StopRequested{SIGTERM}) == "");
+  CHECK(group.state() == GroupState::kSucceeded);
+}
+
+TEST_CASE("failed, exited: a worker that was given up may end after all") {
+  auto group = Group::failed_with_unkillable();
+  CHECK(group(exited(2, ExitStatus::signaled(SIGKILL)), 50s) == "");
+  CHECK(group.state() == GroupState::kFailed);
+}
+
+TEST_CASE("failed, stop requested: nothing is left to stop in this round") {
+  auto group = Group::failed_with_unkillable();
+  CHECK(group(StopRequested{SIGTERM}, 50s) == "");
+  CHECK(group.state() == GroupState::kFailed);
+}
+
+TEST_CASE("failed, timer expired: too late to matter") {
+  auto group = Group::failed_with_unkillable();
+  CHECK(group(TimerExpired{kNow + 40s}, 50s) == "");
+}
+
+TEST_CASE("stopped, exited: a worker that was given up may end after all") {
+  auto group = Group::stopped_with_unkillable();
+  CHECK(group.state() == GroupState::kStopped);
+  CHECK(group(exited(1, ExitStatus::signaled(SIGKILL)), 50s) == "");
+}
+
+TEST_CASE("stopped, stop requested: it is stopped") {
+  auto group = Group::stopped();
+  CHECK(group(StopRequested{SIGINT}) == "");
+  CHECK(group.group.stop_signal() == SIGINT);
+}
+
+TEST_CASE("stopped, timer expired: too late to matter") {
+  auto group = Group::stopped_with_unkillable();
+  CHECK(group(TimerExpired{kNow + 40s}, 50s) == "");
+}
+
+TEST_CASE("a grace of zero still sends the signal first") {
+  WorkerGroup group({1, 0s});
+  (void)group.step(Start{}, kNow);
+  (void)group.step(Spawned{local(0)}, kNow);
+  CHECK(text(group.step(StopRequested{SIGTERM}, kNow)) == "SIGTERM to 0, timer at 0 s");
+  CHECK(text(group.step(TimerExpired{kNow}, kNow)) == "SIGKILL to 0, timer at 10 s");
+}
+
+TEST_CASE("every pair of state and event without a test above is a bug, and asserted") {
+  const std::vector<GroupEvent> events{Start{},        Spawned{local(0)},     spawn_failed(0),
+                                       exited(0, kOk), StopRequested{SIGINT}, TimerExpired{kNow}};
+  std::string impossible;
+  for (int state = 0; state < 8; ++state) {
+    for (const GroupEvent& event : events) {
+      const auto where = static_cast<GroupState>(state);
+      if (WorkerGroup::possible(where, event)) continue;
+      impossible += std::string(to_text(where)) + " " + std::to_string(event.index()) + "\n";
+    }
+  }
+  CHECK(impossible ==
+        "init 1\ninit 2\ninit 3\ninit 5\n"
+        "starting 0\nstarting 5\n"
+        "healthy 0\nhealthy 1\nhealthy 2\nhealthy 5\n"
+        "stopping 0\n"
+        "killing 0\n"
+        "succeeded 0\nsucceeded 1\nsucceeded 2\nsucceeded 3\nsucceeded 5\n"
+        "failed 0\nfailed 1\nfailed 2\n"
+        "stopped 0\nstopped 1\nstopped 2\n");
+}
