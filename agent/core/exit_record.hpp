@@ -22,6 +22,7 @@ struct ExitRecord {
   pid_t pid = 0;
   ExitStatus status = ExitStatus::exited(0);
   int sent_signal = 0;     // the first signal that ddprun sent before it ended; 0: none
+  int passed_signal = 0;   // the last that ddprun passed on from outside (SIGUSR1...); 0: none
   Duration since_start{};  // of the run
   WallTime when{};
   std::string stderr_tail;  // the last bytes of its standard error, where ddprun saw it

@@ -30,6 +30,10 @@ Verdict judge(const ExitRecord& record) {
   }
   if (status.success()) return {Cause::kSuccess, "DONE", "ended with exit code 0"};
   if (!status.by_signal()) return {Cause::kExitCode, "W-EXIT", "ended with " + status.text()};
+  if (status.signal() == record.passed_signal) {
+    return {Cause::kSignal, "W-SIGNAL",
+            "died of " + status.text() + ", which ddprun had been sent and passed on"};
+  }
   if (status.signal() == SIGKILL) {
     return {Cause::kKilled, "W-KILLED", "received SIGKILL, not sent by ddprun; sender unknown"};
   }

@@ -15,7 +15,7 @@ enum class Cause {
   kKilled,    // SIGKILL that ddprun did not send
   kCrash,     // a signal that stands for a bug in native code (SIGSEGV, SIGBUS, SIGFPE, SIGILL,
               // SIGABRT…)
-  kSignal,    // any other signal that ddprun did not send
+  kSignal,    // any other signal that ddprun did not send, or only passed on
 };
 
 struct Verdict {

@@ -79,7 +79,11 @@ void WorkerGroup::on(const Exited& event, TimePoint now) {
   ended_.push_back(event.rank);
   if (over()) return;
   const bool undisturbed = state_ == GroupState::kStarting || state_ == GroupState::kHealthy;
-  if (undisturbed && !event.status.success()) return begin_stop(SIGTERM, now);
+  if (undisturbed && !event.status.success()) {
+    begin_stop(SIGTERM, now);
+    if (!over()) actions_.push_back(TellFailure{event.rank});
+    return;
+  }
   finish_if_nobody_is_left();  // a rank that ended with 0 before the others is just remembered
 }
 
@@ -91,11 +95,13 @@ void WorkerGroup::on(const StopRequested& event, TimePoint now) {
     return;
   }
   stop_signal_ = event.signal;
-  if (state_ < GroupState::kStopping) return begin_stop(event.signal, now);
-  // A stop after a failure is under way: the workers also get this signal, the deadline stays.
-  if (state_ == GroupState::kStopping) {
+  if (state_ < GroupState::kStopping) {
+    begin_stop(event.signal, now);
+  } else if (state_ == GroupState::kStopping) {
+    // A stop after a failure is under way: the workers also get this signal, the deadline stays.
     for (const LocalRank rank : running()) send(rank, event.signal);
   }
+  if (!over()) actions_.push_back(TellStop{event.signal});
 }
 
 void WorkerGroup::on(const TimerExpired& event, TimePoint now) {

@@ -62,9 +62,15 @@ struct Signal {
 };  // to the whole process group of the worker
 struct ArmTimer {
   TimePoint deadline;
-};                 // replaces the timer before it
+};                    // replaces the timer before it
+struct TellFailure {  // this rank failed first, and others are stopped because of it
+  LocalRank rank;
+};
+struct TellStop {  // the workers are stopped because somebody asked for it
+  int signal;
+};
 struct Finish {};  // state() and the records are final
-using GroupAction = std::variant<Spawn, Signal, ArmTimer, Finish>;
+using GroupAction = std::variant<Spawn, Signal, ArmTimer, TellFailure, TellStop, Finish>;
 using GroupActions = std::vector<GroupAction>;
 
 /// What is known of one worker.

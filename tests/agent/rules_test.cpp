@@ -97,6 +97,14 @@ TEST_CASE("a crash is told from a signal that somebody sent") {
         "died of SIGSEGV (core dumped)");
 }
 
+TEST_CASE("a worker that dies of a signal which ddprun passed on is told so") {
+  ExitRecord one = record(0, ExitStatus::signaled(SIGUSR1));
+  CHECK(judge(one).text == "died of SIGUSR1, not sent by ddprun; sender unknown");
+  one.passed_signal = SIGUSR1;
+  CHECK(judge(one).text == "died of SIGUSR1, which ddprun had been sent and passed on");
+  CHECK(is_failure(judge(one)));
+}
+
 TEST_CASE("a rank that ddprun stopped is never a cause, however it ended") {
   for (const auto status : {ExitStatus::exited(1), ExitStatus::signaled(SIGTERM),
                             ExitStatus::signaled(SIGKILL), ExitStatus::exited(0)}) {

@@ -36,6 +36,10 @@ std::string text(const GroupAction& action) {
     const auto after = std::chrono::duration_cast<std::chrono::seconds>(timer->deadline - kNow);
     return "timer at " + std::to_string(after.count()) + " s";
   }
+  if (const auto* failure = std::get_if<TellFailure>(&action)) {
+    return "tell that " + std::to_string(failure->rank.value()) + " failed";
+  }
+  if (const auto* stop = std::get_if<TellStop>(&action)) return "tell " + signal_name(stop->signal);
   return "finish";
 }
 
@@ -158,7 +162,7 @@ TEST_CASE("starting, spawn failed: at rank 0 there is nobody to end") {
 TEST_CASE("starting, exited with a failure: no more workers are spawned, those there are stopped") {
   auto group = Group::starting();
   group(Spawned{local(1)});  // rank 2 is on its way
-  CHECK(group(exited(0, kFailed3)) == "SIGTERM to 1, timer at 30 s");
+  CHECK(group(exited(0, kFailed3)) == "SIGTERM to 1, timer at 30 s, tell that 0 failed");
   CHECK(group.state() == GroupState::kStopping);
 }
 
@@ -174,7 +178,7 @@ TEST_CASE("starting, exited with 0: the others are spawned all the same") {
 
 TEST_CASE("starting, stop requested: those there get the signal, no more are spawned") {
   auto group = Group::starting();
-  CHECK(group(StopRequested{SIGINT}) == "SIGINT to 0, timer at 30 s");
+  CHECK(group(StopRequested{SIGINT}) == "SIGINT to 0, timer at 30 s, tell SIGINT");
   CHECK(group.state() == GroupState::kStopping);
 }
 
@@ -196,14 +200,15 @@ TEST_CASE("healthy, exited with 0 by the last rank: the group has succeeded") {
 
 TEST_CASE("healthy, exited with a code: the others get SIGTERM and the shutdown timeout") {
   auto group = Group::healthy();
-  CHECK(group(exited(1, kFailed3), 5s) == "SIGTERM to 0, SIGTERM to 2, timer at 35 s");
+  CHECK(group(exited(1, kFailed3), 5s) ==
+        "SIGTERM to 0, SIGTERM to 2, timer at 35 s, tell that 1 failed");
   CHECK(group.state() == GroupState::kStopping);
 }
 
 TEST_CASE("healthy, exited by a signal: that is a failure as well") {
   auto group = Group::healthy();
   CHECK(group(exited(0, ExitStatus::signaled(SIGKILL))) ==
-        "SIGTERM to 1, SIGTERM to 2, timer at 30 s");
+        "SIGTERM to 1, SIGTERM to 2, timer at 30 s, tell that 0 failed");
 }
 
 TEST_CASE("healthy, exited with a failure by the last rank there: nobody is left to stop") {
@@ -216,7 +221,8 @@ TEST_CASE("healthy, exited with a failure by the last rank there: nobody is left
 
 TEST_CASE("healthy, stop requested: each worker gets that very signal, once") {
   auto group = Group::healthy();
-  CHECK(group(StopRequested{SIGQUIT}) == "SIGQUIT to 0, SIGQUIT to 1, SIGQUIT to 2, timer at 30 s");
+  CHECK(group(StopRequested{SIGQUIT}) ==
+        "SIGQUIT to 0, SIGQUIT to 1, SIGQUIT to 2, timer at 30 s, tell SIGQUIT");
   CHECK(group.state() == GroupState::kStopping);
 }
 
@@ -245,7 +251,7 @@ TEST_CASE("stopping, exited: when the last is gone the group is over") {
 
 TEST_CASE("stopping, stop requested after a failure: passed on, the deadline stays, no restart") {
   auto group = Group::stopping();
-  CHECK(group(StopRequested{SIGINT}, 10s) == "SIGINT to 0, SIGINT to 2");
+  CHECK(group(StopRequested{SIGINT}, 10s) == "SIGINT to 0, SIGINT to 2, tell SIGINT");
   group(exited(0, ExitStatus::signaled(SIGINT)));
   CHECK(group(exited(2, ExitStatus::signaled(SIGINT))) == "finish");
   CHECK(group.state() == GroupState::kStopped);
@@ -293,7 +299,7 @@ TEST_CASE("killing, exited: when the last is gone the group is over") {
 
 TEST_CASE("killing, stop requested: nothing is stronger than SIGKILL, but no restart follows") {
   auto group = Group::killing();
-  CHECK(group(StopRequested{SIGTERM}, 31s) == "");
+  CHECK(group(StopRequested{SIGTERM}, 31s) == "tell SIGTERM");
   group(exited(0, ExitStatus::signaled(SIGKILL)));
   group(exited(2, ExitStatus::signaled(SIGKILL)));
   CHECK(group.state() == GroupState::kStopped);
@@ -351,7 +357,8 @@ TEST_CASE("a grace of zero still sends the signal first") {
   WorkerGroup group({1, 0s});
   (void)group.step(Start{}, kNow);
   (void)group.step(Spawned{local(0)}, kNow);
-  CHECK(text(group.step(StopRequested{SIGTERM}, kNow)) == "SIGTERM to 0, timer at 0 s");
+  CHECK(text(group.step(StopRequested{SIGTERM}, kNow)) ==
+        "SIGTERM to 0, timer at 0 s, tell SIGTERM");
   CHECK(text(group.step(TimerExpired{kNow}, kNow)) == "SIGKILL to 0, timer at 10 s");
 }
 
