@@ -60,7 +60,7 @@ const std::vector<Room>& rooms() {
       {"worker_api/",
        {"base/", "net/", "rendezvous/protocol/"},
        {kProcess, kLog, kOptions, kTorch, kTensor}},
-      {"trainer/", {"worker_api/"}, {kAsio, kProcess, kOptions}},
+      {"trainer/", {"worker_api/"}, {kAsio, kProcess}},
       {"tests/", {"*"}, {}},
       {"bench/", {"*"}, {}},
       {"examples/", {"*"}, {}},
