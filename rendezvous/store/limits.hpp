@@ -1,5 +1,6 @@
-// Every bound of the store, per request, per connection and in total. The protocol has no error reply:
-// whoever goes beyond a bound is closed, and the log names the bound (see Refusal). Plain data.
+// Every bound of the store, per request, per connection and in total. The protocol has no error
+// reply: whoever goes beyond a bound is closed, and the log names the bound (see Refusal). Plain
+// data.
 #pragma once
 
 #include <cstddef>
@@ -20,10 +21,10 @@ struct Limits {
 
   // One store. Values that replies still hold count until they are sent.
   std::size_t connections = 65'536;
-  std::size_t keys = 4'194'304;            // plain keys, queues and names waited for
-  std::size_t waits = 4'194'304;           // (connection, name) pairs that wait
-  std::size_t store_bytes = 1024 * kMiB;   // keys, values, queues, waits, requests that arrive
-  std::size_t reply_bytes = 256 * kMiB;    // replies copied and not yet sent, over all connections
+  std::size_t keys = 4'194'304;           // plain keys, queues and names waited for
+  std::size_t waits = 4'194'304;          // (connection, name) pairs that wait
+  std::size_t store_bytes = 1024 * kMiB;  // keys, values, queues, waits, requests that arrive
+  std::size_t reply_bytes = 256 * kMiB;   // replies copied and not yet sent, over all connections
 
   // One connection is not read while more than this waits to be sent to it.
   std::size_t unsent_bytes = 1 * kMiB;

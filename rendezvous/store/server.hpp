@@ -1,9 +1,10 @@
-// The c10d store as a TCP server: unmodified PyTorch clients of 1.9 to 2.15 meet in it. The shell around
-// wire (bytes) and Store (decisions): it owns the listening socket and every connection.
+// The c10d store as a TCP server: unmodified PyTorch clients of 1.9 to 2.15 meet in it. The shell
+// around wire (bytes) and Store (decisions): it owns the listening socket and every connection.
 //
-// Thread rule: everything on the one thread of the executor's io_context. A Server may be destroyed at any
-// time on that thread, with connections live and outside its own log calls; many may exist one after another or
-// side by side. It never looks up a name, never waits for a peer, and needs no timer while all is well.
+// Thread rule: everything on the one thread of the executor's io_context. A Server may be destroyed
+// at any time on that thread, with connections live and outside its own log calls; many may exist
+// one after another or side by side. It never looks up a name, never waits for a peer, and needs no
+// timer while all is well.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -29,8 +30,8 @@ struct ServerOptions {
 
 class Server {
  public:
-  /// Takes over `listener`, which listens already (net::listen): clients may connect from then on and are
-  /// served after start().
+  /// Takes over `listener`, which listens already (net::listen): clients may connect from then on
+  /// and are served after start().
   Server(boost::asio::any_io_executor executor, boost::asio::ip::tcp::acceptor listener,
          ServerOptions options);
   /// As close().
@@ -40,8 +41,8 @@ class Server {
 
   /// Begins to serve. Once only. Fails with kSystem when the process has no descriptor left.
   [[nodiscard]] Result<void> start();
-  /// Closes the listening socket and every connection at once; clients blocked in the store notice within
-  /// milliseconds. Nothing is served afterwards. Harmless when repeated.
+  /// Closes the listening socket and every connection at once; clients blocked in the store notice
+  /// within milliseconds. Nothing is served afterwards. Harmless when repeated.
   void close();
 
   /// The address the store listens on, with the real port. Stays readable after close().

@@ -60,7 +60,7 @@ const std::vector<Room>& rooms() {
       {"worker_api/",
        {"base/", "net/", "rendezvous/protocol/"},
        {kProcess, kLog, kOptions, kTorch, kTensor}},
-      {"trainer/", {"worker_api/"}, {kAsio, kProcess}},
+      {"trainer/", {"worker_api/"}, {kAsio, kProcess, kOptions}},
       {"tests/", {"*"}, {}},
       {"bench/", {"*"}, {}},
       {"examples/", {"*"}, {}},

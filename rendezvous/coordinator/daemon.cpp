@@ -1,0 +1,69 @@
+#include "rendezvous/coordinator/daemon.hpp"
+
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+#include <sys/resource.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <csignal>
+#include <cstdio>
+
+#include "net/listen.hpp"
+#include "rendezvous/store/server.hpp"
+
+namespace ddprun::coordinator {
+
+namespace asio = boost::asio;
+
+namespace {
+
+int fail(const Error& error) {
+  std::fprintf(stderr, "ddprun-rdzvd: %s\n", error.sentence.c_str());
+  return exit_code_of(error.kind);
+}
+
+// Each client is one descriptor; the shell's usual 1024 would be the first limit to bite.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  (void)::setrlimit(RLIMIT_NOFILE, &limit);  // if not, fewer clients fit, and the store says so
+}
+
+std::shared_ptr<spdlog::logger> make_log() {
+  auto log = std::make_shared<spdlog::logger>("ddprun-rdzvd",
+                                              std::make_shared<spdlog::sinks::stderr_sink_st>());
+  log->set_pattern("%Y-%m-%dT%H:%M:%S.%e %n %l: %v");
+  return log;
+}
+
+}  // namespace
+
+int run(const DaemonOptions& options) {
+  boost::system::error_code why;
+  const auto address = asio::ip::make_address(options.bind, why);
+  if (why) {
+    return fail(
+        {ErrorKind::kUsage,
+         "--bind " + options.bind + " is not an address; give one like 127.0.0.1, 0.0.0.0 or ::1"});
+  }
+  raise_descriptor_limit();
+  asio::io_context io(1);
+  auto listener = net::listen(io.get_executor(), address, options.port);
+  if (!listener) return fail(listener.error());
+  store::Server server(io.get_executor(), std::move(*listener), {options.limits, make_log()});
+  asio::signal_set signals(io, SIGTERM, SIGINT);
+  signals.async_wait([&](const boost::system::error_code&, int) {
+    server.close();
+    io.stop();
+  });
+  const auto started = server.start();
+  if (!started) return fail(started.error());
+  std::printf("ready %s\n", net::to_text(server.endpoint()).c_str());
+  std::fflush(stdout);
+  io.run();
+  return 0;
+}
+
+}  // namespace ddprun::coordinator

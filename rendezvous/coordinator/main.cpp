@@ -1,0 +1,58 @@
+#include <CLI/CLI.hpp>
+
+#include "rendezvous/coordinator/daemon.hpp"
+
+namespace {
+
+// "8388608", "8MiB" and "8 MB" are the same; a limit of nothing would refuse everybody.
+void add_limit(CLI::App& app, const char* flag, std::size_t& limit, const char* help) {
+  app.add_option(flag, limit, help)
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Validator(
+          [](const std::string& text) {
+            return text == "0" ? std::string("must be at least 1") : "";
+          },
+          ""))
+      ->capture_default_str()
+      ->type_name("N")
+      ->group("Limits (whoever exceeds one is disconnected, and the log names it)");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  ddprun::coordinator::DaemonOptions options;
+  CLI::App app(
+      "Serves a c10d store (what torch.distributed.TCPStore connects to) until SIGTERM or SIGINT.\n"
+      "Prints 'ready ADDRESS:PORT' on stdout once clients can connect. Nothing is authenticated "
+      "or\n"
+      "encrypted: bind only an address of a trusted network.",
+      "ddprun-rdzvd");
+  app.add_option("--bind", options.bind, "Address to listen on; never a name")
+      ->capture_default_str()
+      ->type_name("ADDRESS");
+  app.add_option("--port", options.port, "Port to listen on; 0: any free one")
+      ->capture_default_str()
+      ->type_name("PORT");
+  auto& limits = options.limits;
+  add_limit(app, "--max-connections", limits.connections, "Clients connected at once");
+  add_limit(app, "--max-key-bytes", limits.key_bytes, "Length of one key");
+  add_limit(app, "--max-value-bytes", limits.value_bytes, "Length of one value in a request");
+  add_limit(app, "--max-keys-per-request", limits.keys_per_request, "Keys in one request");
+  add_limit(app, "--max-request-bytes", limits.request_bytes, "Size of one request");
+  add_limit(app, "--max-keys", limits.keys, "Keys, queues and awaited names in the store");
+  add_limit(app, "--max-waits", limits.waits, "Waiting (client, key) pairs in the store");
+  add_limit(app, "--max-store-bytes", limits.store_bytes, "Memory of the store");
+  add_limit(app, "--max-reply-bytes", limits.reply_bytes, "Memory of all replies not yet sent");
+  add_limit(app, "--max-unsent-bytes", limits.unsent_bytes,
+            "A client with more unread replies is not served until it reads");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp& help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError& error) {
+    std::cerr << "ddprun-rdzvd: " << error.what() << " (see ddprun-rdzvd --help)\n";
+    return 2;
+  }
+  return ddprun::coordinator::run(options);
+}

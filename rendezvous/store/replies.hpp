@@ -1,0 +1,68 @@
+// ReplyQueue: what is to be sent to one connection, in order. Small things are copied together;
+// large values are shared with the map. Pure: it fills iovecs, the server sends them.
+//
+// Thread rule: one thread. Copied bytes are counted in the given budget until they are sent; it
+// must outlive the queue.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rendezvous/store/budget.hpp"
+#include "rendezvous/store/value.hpp"
+
+namespace ddprun::store {
+
+class ReplyQueue {
+ public:
+  explicit ReplyQueue(Budget& copied_bytes) : copied_(&copied_bytes) {}
+  ~ReplyQueue();
+  ReplyQueue(const ReplyQueue&) = delete;
+  ReplyQueue& operator=(const ReplyQueue&) = delete;
+
+  void put_u8(std::uint8_t number);
+  void put_u32(std::uint32_t number);
+  void put_i64(std::int64_t number);
+  /// Length and bytes, copied.
+  void put_bytes(std::string_view bytes);
+  /// Length and bytes; large ones are shared, not copied.
+  void put_value(const Value& value);
+  /// How many bytes put_value() would copy.
+  [[nodiscard]] static std::size_t copied_size(const Value& value);
+  /// Whether so many more copied bytes are within the budget. To be asked before a reply of any
+  /// size.
+  [[nodiscard]] bool fits(std::size_t more) const { return copied_->allows(more); }
+  [[nodiscard]] std::size_t would_hold(std::size_t more) const { return copied_->used() + more; }
+
+  [[nodiscard]] bool empty() const { return unsent_ == 0; }
+  [[nodiscard]] std::size_t unsent() const { return unsent_; }
+  /// Fills `parts` from the front of the queue; returns how many were filled.
+  [[nodiscard]] std::size_t gather(std::span<iovec> parts) const;
+  /// That many bytes from the front were sent.
+  void sent(std::size_t bytes);
+
+ private:
+  struct Shared {
+    std::size_t after;  // so many bytes of text_ go before it
+    Value value;
+  };
+
+  void put(std::string_view bytes);
+  void clear();
+  void forget_sent();
+
+  Budget* copied_;
+  std::string text_;
+  std::vector<Shared> shared_;
+  std::size_t text_sent_ = 0;
+  std::size_t shared_sent_ = 0;   // values sent entirely
+  std::size_t value_offset_ = 0;  // sent of the value at the front
+  std::size_t unsent_ = 0;
+};
+
+}  // namespace ddprun::store

@@ -1,0 +1,227 @@
+#include "rendezvous/store/server.hpp"
+
+#include <malloc.h>
+#include <netinet/tcp.h>
+#include <spdlog/spdlog.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "net/listen.hpp"
+#include "rendezvous/store/server_impl.hpp"
+
+namespace ddprun::store {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+
+namespace {
+
+constexpr std::uint64_t kListenerEvent = ~std::uint64_t{0};
+constexpr int kEventsAtOnce = 256;
+// Rounds of events before the other work of the io_context has its turn.
+constexpr int kRoundsAtOnce = 8;
+constexpr int kAcceptsAtOnce = 128;
+constexpr std::chrono::seconds kAcceptAgainAfter{1};
+// The allocator is asked to return free pages once so much of the peak is gone.
+constexpr std::size_t kTrimFrom = 16 * kMiB;
+
+// A host that vanishes without a word is noticed after about two minutes.
+constexpr int kKeepAliveIdle_s = 60;
+constexpr int kKeepAliveInterval_s = 10;
+constexpr int kKeepAliveProbes = 6;
+
+void set_option(int socket, int level, int name, int value) {
+  // Only speed or patience is lost where the kernel refuses one of these.
+  (void)::setsockopt(socket, level, name, &value, sizeof(value));
+}
+
+// Linux hands these on to every accepted socket, which saves system calls per client.
+void set_socket_options(int listener) {
+  set_option(listener, IPPROTO_TCP, TCP_NODELAY, 1);
+  set_option(listener, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set_option(listener, IPPROTO_TCP, TCP_KEEPIDLE, kKeepAliveIdle_s);
+  set_option(listener, IPPROTO_TCP, TCP_KEEPINTVL, kKeepAliveInterval_s);
+  set_option(listener, IPPROTO_TCP, TCP_KEEPCNT, kKeepAliveProbes);
+}
+
+}  // namespace
+
+Server::Server(asio::any_io_executor executor, tcp::acceptor listener, ServerOptions options)
+    : impl_(std::make_shared<Impl>(std::move(executor), std::move(listener), std::move(options))) {}
+
+Server::~Server() {
+  impl_->close();
+}
+Result<void> Server::start() {
+  return impl_->start();
+}
+void Server::close() {
+  impl_->close();
+}
+tcp::endpoint Server::endpoint() const {
+  return impl_->endpoint();
+}
+std::size_t Server::connections() const {
+  return impl_->connections();
+}
+
+Server::Impl::Impl(asio::any_io_executor executor, tcp::acceptor listener, ServerOptions options)
+    : options_(std::move(options)),
+      endpoint_(listener.local_endpoint()),
+      listener_(std::move(listener)),
+      epoll_(executor),
+      accept_again_(executor),
+      memory_(options_.limits.store_bytes),
+      copied_replies_(options_.limits.reply_bytes),
+      store_(options_.limits, memory_) {}
+
+Server::Impl::~Impl() {
+  close();
+}
+
+Result<void> Server::Impl::start() {
+  DDPRUN_ASSERT(listen_fd_ == -1 && !closed_);
+  const int set = ::epoll_create1(EPOLL_CLOEXEC);
+  if (set == -1) {
+    return Error(ErrorKind::kSystem, "cannot serve the store on " + net::to_text(endpoint_) + ": " +
+                                         std::strerror(errno));
+  }
+  epoll_.assign(set);
+  listener_.non_blocking(true);
+  listen_fd_ = listener_.release();
+  set_socket_options(listen_fd_);
+  spare_parser_ = std::make_unique<Parser>(options_.limits, memory_);
+  receive_buffer_ = std::make_unique<char[]>(kReceiveBytes);
+  epoll_event event{};
+  event.data.u64 = kListenerEvent;
+  ::epoll_ctl(set, EPOLL_CTL_ADD, listen_fd_, &event);
+  resume_accepting();
+  arm();
+  return {};
+}
+
+void Server::Impl::close() {
+  if (closed_) return;
+  closed_ = true;
+  boost::system::error_code ignored;  // nothing is left to do about it
+  listener_.close(ignored);
+  if (listen_fd_ != -1) ::close(listen_fd_);
+  epoll_.close(ignored);
+  accept_again_.cancel();
+  sessions_.clear();
+  free_places_.clear();
+  open_ = 0;
+  if (options_.log) options_.log->debug("store closed address={}", net::to_text(endpoint_));
+}
+
+void Server::Impl::arm() {
+  epoll_.async_wait(asio::posix::descriptor_base::wait_read,
+                    [self = shared_from_this()](const boost::system::error_code& why) {
+                      if (why || self->closed_) return;
+                      self->dispatch();
+                      if (!self->closed_) self->arm();
+                    });
+}
+
+void Server::Impl::dispatch() {
+  std::array<epoll_event, kEventsAtOnce> events;
+  for (int round = 0; round < kRoundsAtOnce; ++round) {
+    const int ready = ::epoll_wait(epoll_.native_handle(), events.data(), kEventsAtOnce, 0);
+    for (int at = 0; at < ready; ++at) {
+      const epoll_event& event = events[static_cast<std::size_t>(at)];
+      if (event.data.u64 == kListenerEvent) {
+        accept_some();
+      } else {
+        on_event(event);
+      }
+    }
+    // With a single event more are unlikely, and arming looks for them anyway.
+    if (ready <= 1) break;
+  }
+  return_memory();
+}
+
+void Server::Impl::accept_some() {
+  for (int count = 0; count < kAcceptsAtOnce; ++count) {
+    sockaddr_storage from{};
+    socklen_t length = sizeof(from);
+    const int socket = ::accept4(listen_fd_, reinterpret_cast<sockaddr*>(&from), &length,
+                                 SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (socket >= 0) {
+      admit(socket, from);
+      continue;
+    }
+    if (errno == EAGAIN) return;
+    if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+      pause_accepting(errno);
+      return;
+    }
+    // Otherwise that one client has gone again.
+  }
+}
+
+void Server::Impl::admit(int socket, const sockaddr_storage& from) {
+  std::uint32_t place = static_cast<std::uint32_t>(sessions_.size());
+  if (free_places_.empty()) {
+    sessions_.emplace_back();
+  } else {
+    place = free_places_.back();
+    free_places_.pop_back();
+  }
+  const auto id = static_cast<ConnectionId>(std::uint64_t{accepted_++} << 32 | place);
+  sessions_[place] = std::make_unique<Session>(id, socket, from, copied_replies_);
+  ++open_;
+  Session& session = *sessions_[place];
+  epoll_event event{};
+  event.events = session.interest;
+  event.data.u64 = static_cast<std::uint64_t>(id);
+  const bool watched = ::epoll_ctl(epoll_.native_handle(), EPOLL_CTL_ADD, socket, &event) == 0;
+  if (open_ > options_.limits.connections) {
+    refusal_ = Refusal(Reason::kTooManyConnections, open_);
+    end_session(session, End::kRefused);
+  } else if (!watched) {
+    end_session(session, End::kOutOfMemory);
+  }
+}
+
+void Server::Impl::pause_accepting(int why) {
+  if (!accepting_) return;
+  accepting_ = false;
+  epoll_event event{};
+  event.data.u64 = kListenerEvent;
+  ::epoll_ctl(epoll_.native_handle(), EPOLL_CTL_MOD, listen_fd_, &event);
+  if (options_.log) {
+    options_.log->warn(
+        "store cannot accept clients: {}; {} are connected, the others wait; raise the limit of "
+        "open "
+        "files (ulimit -n) address={}",
+        std::strerror(why), open_, net::to_text(endpoint_));
+  }
+  // Descriptors may also become free elsewhere in the process.
+  accept_again_.expires_after(kAcceptAgainAfter);
+  accept_again_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+    if (!error && !self->closed_) self->resume_accepting();
+  });
+}
+
+void Server::Impl::resume_accepting() {
+  if (accepting_) return;
+  accepting_ = true;
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = kListenerEvent;
+  ::epoll_ctl(epoll_.native_handle(), EPOLL_CTL_MOD, listen_fd_, &event);
+}
+
+void Server::Impl::return_memory() {
+  memory_peak_ = std::max(memory_peak_, memory_.used());
+  if (memory_peak_ - memory_.used() < kTrimFrom) return;
+  memory_peak_ = memory_.used();
+  ::malloc_trim(0);
+}
+
+}  // namespace ddprun::store

@@ -1,0 +1,125 @@
+// The inside of Server: sockets, one epoll set and the calls into Parser and Store. Not for other
+// rooms.
+//
+// Sessions sit in an epoll set of their own, level-triggered, which is itself one descriptor of the
+// io_context. A request of a busy client then costs two system calls, receive and send, a batch of
+// clients shares the rest, and a session needs no pending operation: destroying the server is
+// closing descriptors. One thread.
+#pragma once
+
+#include <netinet/in.h>
+#include <sys/epoll.h>
+
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <memory>
+#include <new>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "rendezvous/store/replies.hpp"
+#include "rendezvous/store/server.hpp"
+#include "rendezvous/store/store.hpp"
+#include "rendezvous/store/wire.hpp"
+
+namespace ddprun::store {
+
+/// Bytes read at once from a session that is not in the middle of a long value.
+inline constexpr std::size_t kReceiveBytes = 64 * 1024;
+
+/// One connection. An idle one owns no buffer.
+struct Session {
+  Session(ConnectionId number, int socket, const sockaddr_storage& from, Budget& copied);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  ConnectionId id;
+  int fd;
+  std::uint32_t interest = EPOLLIN;  // what epoll watches
+  Dialect dialect = Dialect::kUndecided;
+  bool eof = false;     // the client has finished sending
+  bool paused = false;  // not read until it reads
+  bool queued = false;  // in Impl::to_flush_
+  ReplyQueue replies;
+  std::unique_ptr<Parser> parser;     // while a request is incomplete
+  std::unique_ptr<std::string> held;  // received and not yet parsed, while paused
+  sockaddr_in6 peer{};                // or sockaddr_in in its place
+};
+
+class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
+ public:
+  Impl(boost::asio::any_io_executor executor, boost::asio::ip::tcp::acceptor listener,
+       ServerOptions options);
+  ~Impl();
+
+  Result<void> start();
+  void close();
+  [[nodiscard]] boost::asio::ip::tcp::endpoint endpoint() const { return endpoint_; }
+  [[nodiscard]] std::size_t connections() const { return open_; }
+
+ private:
+  /// Why a session ends when the store did not refuse it.
+  enum class End { kAlive, kPeerClosed, kPeerReset, kOutOfMemory, kRefused };
+
+  // server.cpp: the life of the server.
+  void arm();
+  void dispatch();
+  void accept_some();
+  void admit(int socket, const sockaddr_storage& from);
+  void pause_accepting(int why);
+  void resume_accepting();
+  void return_memory();
+
+  // serve.cpp: the life of a session.
+  void on_event(const epoll_event& event);
+  /// Only the session in hand pays when the system is out of memory.
+  template <class Work>
+  End guarded(Work work) {
+    try {
+      return work();
+    } catch (const std::bad_alloc&) {
+      return End::kOutOfMemory;
+    }
+  }
+  End receive(Session& session);
+  End digest(Session& session, std::string_view input);
+  End parse(Session& session, Parser& parser, std::string_view input);
+  End hold(Session& session, std::string_view rest);
+  End resume(Session& session);
+  End flush(Session& session);
+  void wake_up(const std::vector<ConnectionId>& woken);
+  void settle(Session& session, End end);
+  void flush_queued();
+  void watch(Session& session);
+  Session* find(ConnectionId id);
+  void end_session(Session& session, End end);
+  void tell(const Session& session, End end);
+  void tell_once(const std::string& peer, const std::string& cause, const std::string& line);
+
+  ServerOptions options_;
+  boost::asio::ip::tcp::endpoint endpoint_;
+  boost::asio::ip::tcp::acceptor listener_;      // until start()
+  boost::asio::posix::stream_descriptor epoll_;  // owns the set
+  boost::asio::steady_timer accept_again_;       // runs only while descriptors are exhausted
+  int listen_fd_ = -1;
+  bool accepting_ = false;
+  bool closed_ = false;
+
+  Budget memory_;
+  Budget copied_replies_;
+  Store store_;
+  std::unique_ptr<Parser> spare_parser_;
+  std::unique_ptr<char[]> receive_buffer_;
+  std::vector<std::unique_ptr<Session>> sessions_;  // by the low half of their id
+  std::vector<std::uint32_t> free_places_;
+  std::vector<ConnectionId> to_flush_;
+  std::size_t open_ = 0;
+  std::uint32_t accepted_ = 0;
+  std::size_t memory_peak_ = 0;
+  Refusal refusal_{Reason::kUnknownOpcode};  // of End::kRefused
+  std::unordered_set<std::string> told_;     // causes and peers already in the log
+};
+
+}  // namespace ddprun::store

@@ -1,0 +1,207 @@
+// What each verb of the store does, one function each. Which waiters hear of it: wake.hpp.
+#include "rendezvous/store/number.hpp"
+#include "rendezvous/store/store.hpp"
+
+namespace ddprun::store {
+
+Store::Refused Store::set(Request& request) {
+  Entry* entry = nullptr;
+  if (auto refused = obtain(request.key, entry)) return refused;
+  if (auto refused = put(*entry, request.value)) {
+    forget_if_unused(*entry);
+    return refused;
+  }
+  touch(*entry, request.op, Aftermath::kPresent);
+  return std::nullopt;
+}
+
+// Callers compare the reply with what they wanted to write. A missing key that was expected to have
+// a value is answered with that expectation: the caller cannot learn that the key is missing.
+Store::Refused Store::compare_set(Request& request, ReplyQueue& replies) {
+  const std::string_view expected = request.value.view();
+  Entry* entry = find(request.key);
+  const bool present = entry != nullptr && entry->value;
+  if (!present && !expected.empty()) {
+    replies.put_bytes(expected);
+    if (entry != nullptr) touch(*entry, request.op, Aftermath::kAbsent);
+    return std::nullopt;
+  }
+  if (!present || entry->value.view() == expected) {
+    if (auto refused = obtain(request.key, entry)) return refused;
+    if (auto refused = put(*entry, request.desired)) {
+      forget_if_unused(*entry);
+      return refused;
+    }
+  }
+  replies.put_value(entry->value);
+  touch(*entry, request.op, Aftermath::kPresent);
+  return std::nullopt;
+}
+
+void Store::get(const Request& request, ReplyQueue& replies) const {
+  const Entry* entry = find(request.key);
+  replies.put_value(entry == nullptr ? Value() : entry->value);
+}
+
+Store::Refused Store::add(const Request& request, ReplyQueue& replies) {
+  Entry* entry = nullptr;
+  if (auto refused = obtain(request.key, entry)) return refused;
+  const auto old = entry->value ? number_in(entry->value.view()) : std::int64_t{0};
+  if (!old) return Refusal(Reason::kNotANumber);
+  const auto sum = sum_of(*old, request.number);
+  if (!sum) return Refusal(Reason::kSumOverflows);
+  if (auto refused = put_number(*entry, *sum)) {
+    forget_if_unused(*entry);
+    return refused;
+  }
+  replies.put_i64(*sum);
+  touch(*entry, request.op, Aftermath::kPresent);
+  return std::nullopt;
+}
+
+Store::Refused Store::append(Request& request) {
+  Entry* entry = nullptr;
+  if (auto refused = obtain(request.key, entry)) return refused;
+  if (!entry->value) {
+    if (auto refused = put(*entry, request.value)) {
+      forget_if_unused(*entry);
+      return refused;
+    }
+  } else if (!entry->value.append(request.value.view(), budget_)) {
+    return full(request.value.view().size());
+  }
+  touch(*entry, request.op, Aftermath::kPresent);
+  return std::nullopt;
+}
+
+void Store::delete_key(const Request& request, ReplyQueue& replies) {
+  Entry* entry = find(request.key);
+  const bool present = entry != nullptr && entry->value;
+  if (present) {
+    --keys_;
+    key_bytes_ -= entry->name->size();
+    entry->value = Value();
+    touch(*entry, request.op, Aftermath::kAbsent);
+  }
+  replies.put_i64(present ? 1 : 0);
+}
+
+// In one step: everything that can be refused is settled before the first value changes.
+Store::Refused Store::multi_set(Request& request) {
+  Entries entries;
+  if (auto refused = obtain_all(request.keys, entries)) return refused;
+  for (Payload& value : request.values) {
+    if (value.own(budget_)) continue;
+    forget_all(entries.made);
+    return full(value.view().size());
+  }
+  for (std::size_t at = 0; at < entries.all.size(); ++at) {
+    (void)put(*entries.all[at], request.values[at]);  // owned: cannot be refused
+    touch(*entries.all[at], request.op, Aftermath::kPresent);
+  }
+  return std::nullopt;
+}
+
+Store::Refused Store::multi_get(const Request& request, ReplyQueue& replies) const {
+  std::size_t copied = 0;
+  for (std::size_t at = 0; at < request.keys.size(); ++at) {
+    const Entry* entry = find(request.keys[at]);
+    copied += ReplyQueue::copied_size(entry == nullptr ? Value() : entry->value);
+  }
+  if (!replies.fits(copied)) return Refusal(Reason::kTooManyReplies, replies.would_hold(copied));
+  for (std::size_t at = 0; at < request.keys.size(); ++at) {
+    const Entry* entry = find(request.keys[at]);
+    replies.put_value(entry == nullptr ? Value() : entry->value);
+  }
+  return std::nullopt;
+}
+
+Store::Refused Store::list_keys(ReplyQueue& replies) const {
+  const std::size_t copied = sizeof(std::int64_t) * (1 + keys_) + key_bytes_;
+  if (!replies.fits(copied)) return Refusal(Reason::kTooManyReplies, replies.would_hold(copied));
+  replies.put_i64(static_cast<std::int64_t>(keys_));
+  for (const auto& [name, entry] : entries_) {
+    if (entry.value) replies.put_bytes(name);
+  }
+  return std::nullopt;
+}
+
+// Names present now are not looked at again; the reply comes when each missing one has been
+// touched.
+Store::Refused Store::wait(ConnectionId who, const Request& request, ReplyQueue& replies) {
+  if (all_ready(request.keys)) {
+    replies.put_u8(0);
+    return std::nullopt;
+  }
+  Entries entries;
+  if (auto refused = obtain_all(request.keys, entries)) return refused;
+  std::erase_if(entries.all, [](const Entry* entry) { return entry->ready(); });
+  auto refused = join_lines(who, entries.all);
+  if (refused) forget_all(entries.made);
+  return refused;
+}
+
+// A client whose wait has timed out reads one byte, and one more if the wake was faster: always
+// one 1.
+void Store::cancel_wait(ConnectionId who, ReplyQueue& replies) {
+  gone(who);
+  replies.put_u8(1);
+}
+
+// One-shot per key: the count stays under the key itself, so later callers pass.
+Store::Refused Store::barrier(ConnectionId who, const Request& request, ReplyQueue& replies) {
+  Entry* entry = nullptr;
+  if (auto refused = obtain(request.key, entry)) return refused;
+  const auto old = entry->value ? number_in(entry->value.view()) : std::int64_t{0};
+  if (!old) return Refusal(Reason::kNotANumber);
+  const auto count = sum_of(*old, 1);
+  if (!count) return Refusal(Reason::kSumOverflows);
+  const bool complete = *count >= request.number;
+  if (!complete) {
+    if (auto refused = join_lines(who, {entry})) {
+      forget_if_unused(*entry);
+      return refused;
+    }
+  }
+  if (auto refused = put_number(*entry, *count)) {
+    complete ? forget_if_unused(*entry) : gone(who);  // gone() forgets an unused entry, too
+    return refused;
+  }
+  if (complete) replies.put_u8(0);
+  touch(*entry, request.op, complete ? Aftermath::kComplete : Aftermath::kPresent);
+  return std::nullopt;
+}
+
+Store::Refused Store::queue_push(Request& request) {
+  Entry* entry = nullptr;
+  if (auto refused = obtain(request.key, entry)) return refused;
+  if (!request.value.own(budget_)) {
+    forget_if_unused(*entry);
+    return full(request.value.view().size());
+  }
+  if (entry->queue == nullptr) entry->queue = std::make_unique<std::deque<Value>>();
+  entry->queue->push_back(request.value.take());
+  touch(*entry, request.op, Aftermath::kPresent);
+  return std::nullopt;
+}
+
+void Store::queue_pop(const Request& request, ReplyQueue& replies) {
+  Entry* entry = find(request.key);
+  if (entry == nullptr || entry->queue == nullptr) {
+    replies.put_i64(0);
+    return;
+  }
+  replies.put_i64(static_cast<std::int64_t>(entry->queue->size()));
+  replies.put_value(entry->queue->front());
+  entry->queue->pop_front();
+  if (entry->queue->empty()) entry->queue.reset();
+  forget_if_unused(*entry);
+}
+
+void Store::queue_len(const Request& request, ReplyQueue& replies) const {
+  const Entry* entry = find(request.key);
+  const bool any = entry != nullptr && entry->queue != nullptr;
+  replies.put_i64(any ? static_cast<std::int64_t>(entry->queue->size()) : 0);
+}
+
+}  // namespace ddprun::store
