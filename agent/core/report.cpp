@@ -110,11 +110,7 @@ std::string done_line(int workers, Duration took, RestartCount restarts) {
          "; " + std::to_string(count) + (count == 1 ? " restart" : " restarts");
 }
 
-std::string unkillable_line(Rank rank, LocalRank local_rank, pid_t pid, const std::string& host) {
-  ExitRecord record;
-  record.rank = rank;
-  record.local_rank = local_rank;
-  record.pid = pid;
+std::string unkillable_line(const ExitRecord& record, const std::string& host) {
   return "ddprun: error [W-UNKILLABLE] " + who(record, host) +
          " still exists after SIGKILL; ddprun does not wait for it";
 }

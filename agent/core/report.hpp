@@ -44,8 +44,7 @@ struct StartFacts {
 [[nodiscard]] std::string done_line(int workers, Duration took, RestartCount restarts);
 
 /// One line for a worker that SIGKILL did not end.
-[[nodiscard]] std::string unkillable_line(Rank rank, LocalRank local_rank, pid_t pid,
-                                          const std::string& host);
+[[nodiscard]] std::string unkillable_line(const ExitRecord& record, const std::string& host);
 
 struct FailureFacts {
   ExitRecord first;  // the rank that failed first

@@ -1,0 +1,199 @@
+#include "agent/round.hpp"
+
+#include <signal.h>
+#include <spdlog/logger.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <utility>
+
+#include "agent/core/report.hpp"
+#include "agent/file_text.hpp"
+#include "agent/proc/limits.hpp"
+#include "agent/proc/spawn.hpp"
+
+namespace ddprun {
+
+namespace asio = boost::asio;
+
+RoundRunner::RoundRunner(asio::any_io_executor executor, RoundInputs inputs)
+    : executor_(executor),
+      inputs_(std::move(inputs)),
+      group_({inputs_.config.workers, inputs_.config.shutdown_timeout}),
+      stop_timer_(executor),
+      finished_(executor, TimePoint::max()) {
+  for (int i = 0; i < inputs_.config.workers; ++i) {
+    const LocalRank rank(i);
+    auto one = std::make_unique<Worker>();
+    one->plan = plan_worker(inputs_.config, inputs_.environment, inputs_.facts, rank,
+                            inputs_.output.logs.error_file(rank));
+    one->output_plan = plan_output(inputs_.config, inputs_.output, rank, one->plan.rank);
+    workers_.push_back(std::move(one));
+  }
+}
+
+asio::awaitable<RoundResult> RoundRunner::run() {
+  if (!group_.over()) step(Start{});
+  boost::system::error_code cancelled;
+  while (!group_.over()) {
+    co_await finished_.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
+  }
+  co_await drain_outputs();
+  co_return result();
+}
+
+void RoundRunner::request_stop(int signal) {
+  step(StopRequested{signal});
+}
+
+void RoundRunner::pass_on(int signal) {
+  for (const LocalRank rank : group_.running()) {
+    Worker& one = worker(rank);
+    one.passed_signal = signal;
+    ::kill(one.child->pid(), signal);  // the rank alone: its data loaders rarely expect a signal
+  }
+}
+
+void RoundRunner::step(const GroupEvent& event) {
+  for (const GroupAction& action : group_.step(event, Clock::now())) {
+    std::visit([this](const auto& one) { act(one); }, action);
+  }
+}
+
+void RoundRunner::act(const Spawn& action) {
+  // Between two spawns, signals and exits are looked at.
+  asio::post(executor_,
+             [self = shared_from_this(), rank = action.rank] { self->spawn_worker(rank); });
+}
+
+void RoundRunner::act(const Signal& action) {
+  if (!stop_began_) stop_began_ = Clock::now();
+  worker(action.rank).child->signal_group(action.signal);
+}
+
+void RoundRunner::act(const ArmTimer& action) {
+  stop_timer_.expires_at(action.deadline);
+  stop_timer_.async_wait([self = shared_from_this(), deadline = action.deadline](const auto& why) {
+    if (!why) self->step(TimerExpired{deadline});
+  });
+}
+
+void RoundRunner::act(const TellFailure& action) {
+  const int others = static_cast<int>(group_.running().size());
+  inputs_.logger.warn(death_line(*worker(action.rank).exit, inputs_.output.hostname, others));
+  failure_told_ = RoundResult::Told::kYes;
+}
+
+void RoundRunner::act(const TellStop& action) {
+  inputs_.logger.info(stop_line(action.signal, static_cast<int>(group_.running().size()),
+                                inputs_.config.shutdown_timeout));
+}
+
+void RoundRunner::act(const Finish&) {
+  stop_timer_.cancel();
+  finished_.cancel();
+}
+
+void RoundRunner::spawn_worker(LocalRank rank) {
+  Worker& one = worker(rank);
+  const auto started = start_worker(one);
+  if (!started) return step(SpawnFailed{rank, started.error()});
+  asio::co_spawn(executor_, watch(shared_from_this(), rank), [](std::exception_ptr bug) {
+    if (bug) std::rethrow_exception(bug);
+  });
+  step(Spawned{rank});
+}
+
+Result<void> RoundRunner::start_worker(Worker& one) {
+  auto output = WorkerOutput::open(executor_, inputs_.consoles, one.output_plan);
+  if (!output) return output.error();
+  one.output.emplace(std::move(*output));
+  const std::string& name = one.plan.argv.front();
+  const auto program = find_program(name, value_or(one.plan.environment, "PATH", ""));
+  if (!program) return program.error();
+  SpawnRequest request;
+  request.program = *program;
+  request.argv = one.plan.argv;
+  request.environment = to_block(one.plan.environment);
+  request.stdout_fd = one.output->descriptor(Stream::kStdout);
+  request.stderr_fd = one.output->descriptor(Stream::kStderr);
+  auto child = spawn(executor_, request);
+  one.output->start();
+  if (!child) return child.error();
+  one.child.emplace(std::move(*child));
+  return {};
+}
+
+asio::awaitable<void> RoundRunner::watch(std::shared_ptr<RoundRunner> self, LocalRank rank) {
+  Child& child = *self->worker(rank).child;
+  const auto status = co_await child.wait();
+  // Only a parent that reaps behind our back makes wait() fail; what happened to the worker is
+  // unknown then.
+  self->on_exit(rank, status ? *status : ExitStatus::exited(1));
+}
+
+void RoundRunner::on_exit(LocalRank rank, ExitStatus status) {
+  Worker& one = worker(rank);
+  last_exit_ = Clock::now();
+  ExitRecord record;
+  record.rank = one.plan.rank;
+  record.local_rank = rank;
+  record.pid = one.child->pid();
+  record.status = status;
+  record.sent_signal = group_.worker(rank).first_signal;
+  record.passed_signal = one.passed_signal;
+  record.since_start = last_exit_ - inputs_.run_started;
+  record.when = std::chrono::system_clock::now();
+  one.exit = std::move(record);
+  step(Exited{rank, status});
+}
+
+asio::awaitable<void> RoundRunner::drain_outputs() {
+  const TimePoint deadline = Clock::now() + kDrainMax;
+  for (const auto& one : workers_) {
+    if (one->output && one->exit) co_await one->output->drain(deadline);
+  }
+}
+
+ExitRecord RoundRunner::evidence(LocalRank rank) const {
+  const Worker& one = worker(rank);
+  ExitRecord record = *one.exit;
+  record.stderr_tail = one.output->tail();
+  record.error_json = read_file(inputs_.output.logs.error_file(rank));
+  record.log = log_to_name(one.output_plan);
+  return record;
+}
+
+RoundResult RoundRunner::result() const {
+  RoundResult all;
+  all.state = group_.state();
+  all.spawn_failure = group_.spawn_failure();
+  all.stop_signal = group_.stop_signal();
+  all.failure_told = failure_told_;
+  if (stop_began_) all.stop_took = last_exit_ - *stop_began_;
+  for (const LocalRank rank : group_.ended()) {
+    all.exits.push_back(evidence(rank));
+    if (group_.worker(rank).first_signal != 0) ++all.stopped;
+    if (group_.worker(rank).last_signal == SIGKILL) ++all.killed;
+  }
+  for (const LocalRank rank : group_.running()) {
+    ExitRecord record;
+    record.rank = worker(rank).plan.rank;
+    record.local_rank = rank;
+    record.pid = worker(rank).child->pid();
+    all.unkillable.push_back(std::move(record));
+  }
+  return all;
+}
+
+RoundRunner::Worker& RoundRunner::worker(LocalRank rank) {
+  return *workers_.at(static_cast<std::size_t>(rank.value()));
+}
+
+const RoundRunner::Worker& RoundRunner::worker(LocalRank rank) const {
+  return *workers_.at(static_cast<std::size_t>(rank.value()));
+}
+
+}  // namespace ddprun

@@ -1,0 +1,106 @@
+// RoundRunner: the shell around one WorkerGroup. It spawns, watches, signals and times as the group
+// says, and gathers the evidence of every exit. It decides nothing. Thread rule: the io_context's
+// thread. Ownership: shared, because the watch on a worker that nothing ends goes on after the
+// round is over.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "agent/core/exit_record.hpp"
+#include "agent/core/plan.hpp"
+#include "agent/core/worker_group.hpp"
+#include "agent/output_plan.hpp"
+#include "agent/proc/child.hpp"
+#include "agent/proc/console.hpp"
+#include "agent/proc/output.hpp"
+
+namespace spdlog {
+class logger;
+}
+
+namespace ddprun {
+
+/// What a round is run with; config, environment and logger outlive it.
+struct RoundInputs {
+  const LaunchConfig& config;
+  const Environment& environment;
+  spdlog::logger& logger;
+  RoundFacts facts;
+  OutputContext output;
+  Consoles consoles;
+  TimePoint run_started;
+};
+
+/// How a round ended.
+struct RoundResult {
+  GroupState state = GroupState::kInit;  // succeeded, failed or stopped
+  std::vector<ExitRecord> exits;         // in the order in which they were learned
+  std::vector<ExitRecord> unkillable;    // SIGKILL did not end them; no status
+  std::optional<SpawnFailed> spawn_failure;
+  int stop_signal = 0;   // the signal that ended the run, if one did
+  int stopped = 0;       // workers that ddprun stopped
+  int killed = 0;        // of these, the ones that needed SIGKILL
+  Duration stop_took{};  // from the first stop signal to the last exit
+  enum class Told { kNo, kYes };
+  Told failure_told = Told::kNo;  // whether the first failure had its line already
+};
+
+class RoundRunner : public std::enable_shared_from_this<RoundRunner> {
+ public:
+  RoundRunner(boost::asio::any_io_executor executor, RoundInputs inputs);
+
+  /// From the first spawn until every worker is gone, or given up as unkillable, and their output
+  /// is read. No deadline while the workers are healthy: training takes as long as it takes. Once
+  /// only.
+  [[nodiscard]] boost::asio::awaitable<RoundResult> run();
+  /// A signal that ends the run; the second one kills at once. Before run() nothing will be
+  /// started.
+  void request_stop(int signal);
+  /// A signal that every worker gets once, and that changes nothing here.
+  void pass_on(int signal);
+
+ private:
+  struct Worker {
+    WorkerPlan plan;
+    WorkerOutputPlan output_plan;
+    std::optional<WorkerOutput> output;
+    std::optional<Child> child;
+    int passed_signal = 0;
+    std::optional<ExitRecord> exit;
+  };
+
+  void step(const GroupEvent& event);
+  void act(const Spawn& action);
+  void act(const Signal& action);
+  void act(const ArmTimer& action);
+  void act(const TellFailure& action);
+  void act(const TellStop& action);
+  void act(const Finish& action);
+  void spawn_worker(LocalRank rank);
+  [[nodiscard]] Result<void> start_worker(Worker& worker);
+  [[nodiscard]] static boost::asio::awaitable<void> watch(std::shared_ptr<RoundRunner> self,
+                                                          LocalRank rank);
+  void on_exit(LocalRank rank, ExitStatus status);
+  [[nodiscard]] boost::asio::awaitable<void> drain_outputs();
+  [[nodiscard]] ExitRecord evidence(LocalRank rank) const;
+  [[nodiscard]] RoundResult result() const;
+  [[nodiscard]] Worker& worker(LocalRank rank);
+  [[nodiscard]] const Worker& worker(LocalRank rank) const;
+
+  boost::asio::any_io_executor executor_;
+  RoundInputs inputs_;
+  WorkerGroup group_;
+  std::vector<std::unique_ptr<Worker>> workers_;  // by local rank; a Child must not move
+  boost::asio::steady_timer stop_timer_;
+  boost::asio::steady_timer finished_;  // never expires by itself: cancelled when the group is over
+  std::optional<TimePoint> stop_began_;
+  TimePoint last_exit_{};
+  RoundResult::Told failure_told_ = RoundResult::Told::kNo;
+};
+
+}  // namespace ddprun

@@ -1,0 +1,78 @@
+#include "agent/run.hpp"
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <exception>
+
+#include "agent/agent.hpp"
+#include "agent/core/limits.hpp"
+#include "agent/log.hpp"
+#include "agent/message_sink.hpp"
+#include "agent/signals.hpp"
+
+namespace ddprun {
+
+namespace asio = boost::asio;
+
+namespace {
+
+// While workers' output passes through a console writer, our messages go the same way: lines stay
+// whole.
+class Attachment {
+ public:
+  Attachment(spdlog::logger& logger, std::shared_ptr<ConsoleWriter> console) {
+    for (const auto& sink : logger.sinks()) {
+      auto ours = std::dynamic_pointer_cast<MessageSink>(sink);
+      if (ours == nullptr) continue;
+      ours->attach([console](std::string_view line) { console->write(line); });
+      attached_.push_back(std::move(ours));
+    }
+  }
+  ~Attachment() {
+    for (const auto& sink : attached_) sink->attach({});
+  }
+  Attachment(const Attachment&) = delete;
+  Attachment& operator=(const Attachment&) = delete;
+
+ private:
+  std::vector<std::shared_ptr<MessageSink>> attached_;
+};
+
+asio::awaitable<int> run_and_flush(Agent& agent, Consoles consoles) {
+  const int exit_code = co_await agent.run();
+  const TimePoint deadline = Clock::now() + kConsoleWait;
+  co_await consoles.out->flush(deadline);
+  co_await consoles.err->flush(deadline);
+  co_return exit_code;
+}
+
+}  // namespace
+
+int run_agent(const LaunchConfig& config, const Environment& environment,
+              spdlog::logger& logger) try {
+  asio::io_context io(1);
+  Signals signals(io.get_executor(), config.stop_signals);
+  const Consoles consoles = open_consoles(io.get_executor());
+  const Attachment attachment(logger, consoles.err);
+  Agent agent(io.get_executor(), {config, environment, logger, consoles});
+  int exit_code = 1;
+  asio::co_spawn(io, run_and_flush(agent, consoles), [&](std::exception_ptr bug, int code) {
+    if (bug) std::rethrow_exception(bug);
+    exit_code = code;
+    io.stop();  // what still waits (signals, a worker that nothing ends) is dropped with `io`
+  });
+  asio::co_spawn(io,
+                 signals.deliver([&](int signal) { agent.request_stop(signal); },
+                                 [&](int signal) { agent.pass_on(signal); }),
+                 [](std::exception_ptr bug) {
+                   if (bug) std::rethrow_exception(bug);
+                 });
+  io.run();
+  return exit_code;
+} catch (const std::exception& bug) {
+  logger.error(error_line("BUG", bug.what()));
+  return 1;
+}
+
+}  // namespace ddprun

@@ -1,0 +1,35 @@
+// Signals: which signals the agent takes, and what for. Thread rule: the io_context's thread, one
+// per process. Ownership: the dispositions are the process's; they go back to what Asio found when
+// this is destroyed.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <functional>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace ddprun {
+
+class Signals {
+ public:
+  using Handler = std::function<void(int)>;
+
+  /// Takes `stop_signals`, except a SIGHUP that was ignored when the process started (nohup), and
+  /// of SIGUSR1, SIGUSR2, SIGCONT and SIGWINCH those that are not among them. SIGPIPE is ignored
+  /// from now on: a closed console must not end a run.
+  Signals(boost::asio::any_io_executor executor, const std::vector<int>& stop_signals);
+
+  /// Hands every stop signal to `stop` and every other one to `pass`, for ever; cancelling ends it.
+  [[nodiscard]] boost::asio::awaitable<void> deliver(Handler stop, Handler pass);
+
+ private:
+  void take(int signal);
+
+  boost::asio::signal_set set_;
+  std::vector<int> stop_signals_;
+};
+
+}  // namespace ddprun
