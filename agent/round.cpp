@@ -153,7 +153,8 @@ void RoundRunner::on_exit(LocalRank rank, ExitStatus status) {
 asio::awaitable<void> RoundRunner::drain_outputs() {
   const TimePoint deadline = Clock::now() + kDrainMax;
   for (const auto& one : workers_) {
-    if (one->output && one->exit) co_await one->output->drain(deadline);
+    if (!one->exit) continue;
+    co_await one->output->drain(deadline);
   }
 }
 
