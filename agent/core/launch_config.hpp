@@ -1,5 +1,6 @@
-// LaunchConfig: everything one `ddprun` command line means, after flags, PET_* variables and defaults were
-// merged and checked (launcher/options). The agent takes it as given. Plain data, no thread rule.
+// LaunchConfig: everything one `ddprun` command line means, after flags, PET_* variables and
+// defaults were merged and checked (launcher/options). The agent takes it as given. Plain data, no
+// thread rule.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +43,7 @@ struct LogConfig {
   StreamChoice redirects;
   StreamChoice tee;
   std::optional<std::set<LocalRank>> console_ranks;  // --local-ranks-filter; unset: all ranks
-  std::string prefix_template;  // of a tee'd line; never empty, macros not yet replaced
+  std::string prefix_template;              // of a tee'd line; never empty, macros not yet replaced
   std::vector<std::string> stdout_filters;  // --duplicate-stdout-filters
   std::vector<std::string> stderr_filters;
   Console console = Console::kQuoted;
@@ -55,20 +56,20 @@ struct LaunchConfig {
   RunId run_id;
   std::string role;
   int workers = 1;                   // on this node, 1..kWorkersPerNodeMax
-  std::vector<std::string> command;  // argv of every worker, macros not yet replaced; [0]: PATH look-up
-  std::string name;                  // what the report calls the program: the script as it was given
+  std::vector<std::string> command;  // argv of every worker, with macros; [0]: PATH look-up
+  std::string name;  // what the report calls the program: the script as it was given
   int max_restarts = 0;
-  Duration shutdown_timeout{};       // from the stop signal to SIGKILL
-  std::vector<int> stop_signals;     // --signals-to-handle
-  std::string stop_signals_text;     // the same as given, for TORCHELASTIC_SIGNALS_TO_HANDLE
-  std::string master_addr;           // what workers are told: a name or an address, as it was given
-  std::string listen_addr;           // the address literal behind it, on which the store listens
-  std::uint16_t master_port = 0;     // 0: the kernel picks a new one in every round
+  Duration shutdown_timeout{};    // from the stop signal to SIGKILL
+  std::vector<int> stop_signals;  // --signals-to-handle
+  std::string stop_signals_text;  // the same as given, for TORCHELASTIC_SIGNALS_TO_HANDLE
+  std::string master_addr;        // what workers are told: a name or an address, as it was given
+  std::string listen_addr;        // the address literal behind it, on which the store listens
+  std::uint16_t master_port = 0;  // 0: the kernel picks a new one in every round
   StoreHost store_host = StoreHost::kAgent;
-  std::optional<int> omp_threads;    // OMP_NUM_THREADS of every worker; unset: as inherited
-  std::vector<std::string> virtual_devices;  // --virtual-local-rank: the one device of each local rank;
-                                             // empty: off. On: LOCAL_RANK=0 and the device in
-                                             // CUDA_VISIBLE_DEVICES; DDPRUN_LOCAL_RANK is the real one
+  std::optional<int> omp_threads;  // OMP_NUM_THREADS of every worker; unset: as inherited
+  /// --virtual-local-rank: the one device of each local rank; empty: off. On: LOCAL_RANK=0 and
+  /// the device in CUDA_VISIBLE_DEVICES; DDPRUN_LOCAL_RANK is the real one.
+  std::vector<std::string> virtual_devices;
   LogConfig log;
 };
 

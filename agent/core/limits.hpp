@@ -18,7 +18,7 @@ inline constexpr std::size_t kReportLineBytesMax = 400;
 // How long one message may wait for a console that takes nothing; then it, and those after it, are
 // dropped until the console takes something again.
 inline constexpr std::chrono::milliseconds kConsoleWait{1000};
-// Bytes of one write to a console: a pipe that poll() calls writable takes as many without blocking.
+// Bytes of one write to a console: a pipe that is writable takes so many at once.
 inline constexpr std::size_t kConsoleChunk = 4096;
 
 }  // namespace ddprun
