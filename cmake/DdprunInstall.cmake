@@ -1,1 +1,25 @@
-# Installed: the two programs, the worker library with its headers, and a CMake package `ddprun`.
+# Installed: the two programs, the worker library with its headers, and a CMake package `ddprun`
+# that offers ddprun::worker. tests/install builds a project against an installed tree.
+include(CMakePackageConfigHelpers)
+set(DDPRUN_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/ddprun)
+
+# A training program gets neither our warnings nor our include root: only the headers it may use.
+set_target_properties(ddprun_worker PROPERTIES EXPORT_NAME worker
+  INTERFACE_LINK_LIBRARIES $<BUILD_INTERFACE:ddprun_settings>)
+target_include_directories(ddprun_worker INTERFACE
+  $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+
+foreach(program ddprun ddprun-rdzvd)
+  if(TARGET ${program})
+    install(TARGETS ${program} RUNTIME)
+  endif()
+endforeach()
+install(TARGETS ddprun_worker EXPORT ddprunTargets ARCHIVE)
+install(FILES worker_api/worker.h worker_api/worker.hpp
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ddprun)
+install(EXPORT ddprunTargets NAMESPACE ddprun:: DESTINATION ${DDPRUN_PACKAGE_DIR})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/ddprunConfigVersion.cmake
+  COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/ddprunConfigVersion.cmake cmake/ddprunConfig.cmake
+  DESTINATION ${DDPRUN_PACKAGE_DIR})
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -1,0 +1,43 @@
+# Run by CTest with -P. Any command that fails, or an answer that differs, fails the test.
+function(run expected)
+  execute_process(COMMAND ${ARGN} OUTPUT_VARIABLE output ERROR_VARIABLE output
+    RESULT_VARIABLE status TIMEOUT 60)
+  string(JOIN " " command ${ARGN})
+  if(NOT status STREQUAL "0")
+    message(FATAL_ERROR "${command}\nended with ${status}:\n${output}")
+  endif()
+  if(NOT output MATCHES "${expected}")
+    message(FATAL_ERROR "${command}\nprinted no '${expected}':\n${output}")
+  endif()
+endfunction()
+
+# The C compiler that belongs to CXX: clang++ -> clang, g++-12 -> gcc-12, c++ -> cc.
+string(REGEX REPLACE "clang\\+\\+([^/]*)$" "clang\\1" CC "${CXX}")
+string(REGEX REPLACE "g\\+\\+([^/]*)$" "gcc\\1" CC "${CC}")
+string(REGEX REPLACE "c\\+\\+$" "cc" CC "${CC}")
+set(flags "")
+if(SANITIZE)
+  set(flags "-fsanitize=${SANITIZE}")
+endif()
+
+file(REMOVE_RECURSE ${WORK_DIR})
+run("" ${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${WORK_DIR}/staged)
+file(RENAME ${WORK_DIR}/staged ${WORK_DIR}/tree)  # nothing in it may know where it was staged
+run("" ${CMAKE_COMMAND} -G ${GENERATOR} -S ${CONSUMER_DIR} -B ${WORK_DIR}/build
+  -D CMAKE_PREFIX_PATH=${WORK_DIR}/tree -D CMAKE_CXX_COMPILER=${CXX} -D CMAKE_C_COMPILER=${CC}
+  -D CMAKE_CXX_FLAGS=${flags} -D CMAKE_C_FLAGS=${flags} -D WANTED_VERSION=${VERSION})
+run("" ${CMAKE_COMMAND} --build ${WORK_DIR}/build)
+
+foreach(program consumer_c consumer_cpp)
+  run("rank 0 of 1, no launcher" ${WORK_DIR}/build/${program})
+endforeach()
+
+set(ddprun ${WORK_DIR}/tree/${BINDIR}/ddprun)
+if(EXISTS ${ddprun})
+  run("ddprun ${VERSION}" ${ddprun} --version)
+  run("ddprun-rdzvd" ${ddprun}-rdzvd --help)
+  foreach(program consumer_c consumer_cpp)
+    run("rank 1 of 2, launched" ${ddprun} --standalone --nproc-per-node 2 --no-python
+      ${WORK_DIR}/build/${program})
+  endforeach()
+endif()
