@@ -24,7 +24,7 @@ function(ddprun_python_test name script)
     add_test(NAME ${name} COMMAND ${TEST_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/${script} ${TEST_ARGS})
   else()
     add_test(NAME ${name} COMMAND sh -c
-      "echo 'skipped: no Python with torch; run scripts/setup --torch or set DDPRUN_PYTHON_TORCH'; exit 77")
+      "echo 'no Python with torch: run scripts/setup --torch or set DDPRUN_PYTHON_TORCH'; exit 77")
   endif()
   set_tests_properties(${name} PROPERTIES LABELS "torch;${TEST_LABELS}" TIMEOUT ${TEST_TIMEOUT}
     SKIP_RETURN_CODE 77)

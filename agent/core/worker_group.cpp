@@ -35,8 +35,7 @@ std::string_view to_text(GroupState state) {
   return kNames.at(static_cast<std::size_t>(state));
 }
 
-WorkerGroup::WorkerGroup(Options options)
-    : options_(options), stop_rule_{SIGTERM, options.shutdown_timeout} {
+WorkerGroup::WorkerGroup(Options options) : stop_rule_{SIGTERM, options.shutdown_timeout} {
   DDPRUN_ASSERT(options.workers > 0);
   workers_.resize(static_cast<std::size_t>(options.workers));
 }

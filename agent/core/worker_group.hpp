@@ -122,7 +122,6 @@ class WorkerGroup {
   [[nodiscard]] bool somebody_is_left() const;
   [[nodiscard]] WorkerRecord& record(LocalRank rank);
 
-  Options options_;
   GroupState state_ = GroupState::kInit;
   std::vector<WorkerRecord> workers_;
   std::vector<LocalRank> ended_;

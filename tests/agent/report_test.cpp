@@ -14,7 +14,8 @@ namespace {
 // Python's json.dump of what torch's recorder writes.
 const std::string kErrorJson =
     R"({"message": {"message": "ValueError: needle", "extraInfo": {"py_callstack": )"
-    R"("Traceback (most recent call last):\n  File \"t.py\", line 3, in main\nValueError: needle\n", )"
+    R"("Traceback (most recent call last):\n  File \"t.py\", line 3, in main\n)"
+    R"(ValueError: needle\n", )"
     R"("timestamp": "1767323045"}}})";
 
 ExitRecord failing() {

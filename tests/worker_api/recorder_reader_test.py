@@ -1,4 +1,4 @@
-"""A C++ worker records its error; real torchrun must read the file and show it as the root cause."""
+"""A C++ worker records its error; real torchrun must read and show it as the root cause."""
 
 import os
 import subprocess
