@@ -1,0 +1,159 @@
+#include "trainer/checkpoint/checkpoint_folder.hpp"
+
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <string_view>
+
+#include "trainer/checkpoint/digest.hpp"
+#include "trainer/error.hpp"
+#include "trainer/files/atomic_file.hpp"
+
+namespace ddprun::trainer {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kDigestKey = "ddprun.digest";
+
+void add_text(Digest& digest, std::string_view text) {
+  digest.update(std::to_string(text.size())).update(":").update(text);
+}
+
+/// Over everything but the digest itself: names, types, shapes, bytes, metadata.
+std::string digest_of(const std::vector<const TensorView*>& tensors, const Metadata& metadata) {
+  Digest digest;
+  for (const auto& [key, text] : metadata) {
+    if (key == kDigestKey) continue;
+    add_text(digest, key);
+    add_text(digest, text);
+  }
+  for (const auto* tensor : tensors) {
+    add_text(digest, tensor->name);
+    add_text(digest, dtype_name(tensor->type));
+    for (const auto size : tensor->shape) add_text(digest, std::to_string(size));
+    digest.update(tensor->bytes);
+  }
+  return hex_text(digest.value());
+}
+
+std::string stem_of(std::string name) {
+  for (const std::string_view extension : {".safetensors", ".pth", ".pt", ".bin"}) {
+    if (name.size() > extension.size() && name.ends_with(extension)) {
+      name.resize(name.size() - extension.size());
+      break;
+    }
+  }
+  return name;
+}
+
+bool there(const fs::path& path) {
+  std::error_code ignored;  // what cannot be looked at is not there
+  return fs::exists(path, ignored);
+}
+
+bool readable(const fs::path& path) {
+  if (!there(path)) return false;
+  try {
+    (void)read_checkpoint(path);
+    return true;
+  } catch (const TrainerError&) {
+    return false;  // find_last() has told why, if anybody asked
+  }
+}
+
+/// A second name for the file at `from`; `to` is replaced in one step.
+void link_over(const fs::path& from, const fs::path& to) {
+  const fs::path temporary =
+      to.parent_path() / ("." + to.filename().string() + ".tmp-" + std::to_string(::getpid()));
+  ::unlink(temporary.c_str());
+  const bool linked = ::link(from.c_str(), temporary.c_str()) == 0;
+  // Without hard links (some network file systems): move it. Should we die before the new file is
+  // in place, the one before is still there under its name.
+  if (::rename(linked ? temporary.c_str() : from.c_str(), to.c_str()) != 0) {
+    const std::string why = std::error_code(errno, std::generic_category()).message();
+    throw TrainerError("cannot keep " + from.string() + " as " + to.string() + ": " + why);
+  }
+}
+
+}  // namespace
+
+Checkpoint read_checkpoint(const fs::path& path) {
+  SafetensorsFile file(path);
+  std::vector<const TensorView*> tensors;
+  for (const auto& tensor : file.tensors()) tensors.push_back(&tensor);
+  const auto digest = file.metadata().find(kDigestKey);
+  if (digest == file.metadata().end()) {
+    throw TrainerError(path.string() + " is not a checkpoint of this trainer (it has no " +
+                       kDigestKey + "); take another one");
+  }
+  if (digest->second != digest_of(tensors, file.metadata())) {
+    throw TrainerError(path.string() +
+                       " is damaged: its digest does not fit; take another checkpoint");
+  }
+  TrainingState state = state_from(file.metadata(), path.string());
+  return {std::move(file), std::move(state)};
+}
+
+void write_checkpoint(const fs::path& path, std::span<const TensorView> tensors,
+                      const TrainingState& state) {
+  Metadata metadata = to_metadata(state);
+  metadata[kDigestKey] = digest_of(layout_safetensors(tensors, metadata).order, metadata);
+  write_safetensors(path, tensors, metadata);
+}
+
+CheckpointFolder::CheckpointFolder(fs::path folder, const std::string& name)
+    : folder_(std::move(folder)), stem_(stem_of(name)) {}
+
+void CheckpointFolder::save_last(std::span<const TensorView> tensors, const TrainingState& state) {
+  make_folder(folder_);
+  // What we wrote is good. What another process left is looked at once: a damaged file must not
+  // push out the good one before it.
+  if (last_is_ours_ || readable(last())) link_over(last(), previous());
+  write_checkpoint(last(), tensors, state);
+  last_is_ours_ = true;
+}
+
+void CheckpointFolder::save_best(std::span<const TensorView> tensors,
+                                 const TrainingState& state) const {
+  make_folder(folder_);
+  write_checkpoint(best(), tensors, state);
+}
+
+Found CheckpointFolder::find_last() const {
+  Found found;
+  for (const fs::path& path : {last(), previous(), best()}) {
+    if (!there(path)) continue;
+    try {
+      found.checkpoint = read_checkpoint(path);
+      return found;
+    } catch (const TrainerError& error) {
+      found.passed_over.emplace_back(error.what());
+    }
+  }
+  if (!found.passed_over.empty()) {
+    throw TrainerError("no checkpoint of " + folder_.string() + " can be read (" +
+                       found.passed_over.front() +
+                       "); move them away or give --resume none to start anew");
+  }
+  return found;
+}
+
+fs::path CheckpointFolder::last() const {
+  return folder_ / (stem_ + ".last.safetensors");
+}
+fs::path CheckpointFolder::previous() const {
+  return folder_ / (stem_ + ".previous.safetensors");
+}
+fs::path CheckpointFolder::best() const {
+  return folder_ / (stem_ + ".best.safetensors");
+}
+
+void CheckpointFolder::clean() const noexcept {
+  remove_abandoned_temporaries(last());
+  remove_abandoned_temporaries(previous());
+  remove_abandoned_temporaries(best());
+}
+
+}  // namespace ddprun::trainer

@@ -1,0 +1,129 @@
+#include "trainer/data/pictures.hpp"
+
+#include <cstring>
+
+#include "trainer/data/random.hpp"
+#include "trainer/error.hpp"
+#include "trainer/files/mapped_file.hpp"
+#include "trainer/limits.hpp"
+
+namespace ddprun::trainer {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint32_t kOfficialTrainingCount = 50'000;
+constexpr std::uint32_t kOfficialTestCount = 10'000;
+
+fs::path folder_with(const fs::path& folder, const char* file) {
+  for (const fs::path& candidate : {folder, folder / "cifar-10-batches-bin"}) {
+    std::error_code ignored;  // not there is the answer "no"
+    if (fs::exists(candidate / file, ignored)) return candidate;
+  }
+  throw TrainerError("no " + std::string(file) + " in " + folder.string() +
+                     "; fetch the pictures with scripts/get-cifar10 " + folder.string() +
+                     ", or train on made-up ones with --generated");
+}
+
+void check_labels(const RecordBlock& block, const fs::path& file) {
+  for (std::size_t i = 0; i < block.count; ++i) {
+    const int label = block.records[i * kRecordBytes];
+    if (label >= kClasses) {
+      throw TrainerError(file.string() + ", record " + std::to_string(i) + ": label " +
+                         std::to_string(label) +
+                         " is above 9, so this is not CIFAR-10's binary layout; fetch it again");
+    }
+  }
+}
+
+}  // namespace
+
+PictureSet::PictureSet(std::vector<RecordBlock> blocks) : blocks_(std::move(blocks)) {
+  std::uint64_t total = 0;
+  for (const auto& block : blocks_) total += block.count;
+  if (total > kSamplesMax) throw TrainerError("more than 2^31 pictures are not supported");
+  size_ = static_cast<std::uint32_t>(total);
+}
+
+void PictureSet::limit(std::uint32_t count) {
+  size_ = std::min(size_, count);
+}
+
+void PictureSet::copy_pixels(std::span<std::uint8_t> out) const {
+  if (out.size() != size_ * kPictureBytes)
+    throw TrainerError("copy_pixels: the buffer does not fit the set");
+  for (std::uint32_t id = 0; id < size_; ++id) {
+    std::memcpy(&out[id * kPictureBytes], record(id) + 1, kPictureBytes);
+  }
+}
+
+void PictureSet::copy_labels(std::span<std::int64_t> out) const {
+  if (out.size() != size_) throw TrainerError("copy_labels: the buffer does not fit the set");
+  for (std::uint32_t id = 0; id < size_; ++id) out[id] = label(id);
+}
+
+const std::uint8_t* PictureSet::record(std::uint32_t id) const {
+  std::size_t rest = id;
+  for (const auto& block : blocks_) {  // five files: a search would be slower
+    if (rest < block.count) return block.records + rest * kRecordBytes;
+    rest -= block.count;
+  }
+  throw TrainerError("picture " + std::to_string(id) + " does not exist; the set has " +
+                     std::to_string(size_));
+}
+
+RecordBlock read_picture_file(const fs::path& file) {
+  const MappedFile mapping(file, kPictureFileBytesMax);
+  const auto bytes = mapping.bytes();
+  if (bytes.empty()) throw TrainerError(file.string() + " is empty; fetch it again");
+  const std::size_t remainder = bytes.size() % kRecordBytes;
+  if (remainder != 0) {
+    throw TrainerError(file.string() + ", record " + std::to_string(bytes.size() / kRecordBytes) +
+                       ": only " + std::to_string(remainder) + " of its " +
+                       std::to_string(kRecordBytes) +
+                       " bytes are there; the file is cut off, fetch it again");
+  }
+  RecordBlock block{mapping.owner(), reinterpret_cast<const std::uint8_t*>(bytes.data()),
+                    bytes.size() / kRecordBytes};
+  check_labels(block, file);
+  return block;
+}
+
+PictureSet read_training_pictures(const fs::path& folder) {
+  const fs::path found = folder_with(folder, "data_batch_1.bin");
+  std::vector<RecordBlock> blocks;
+  for (int i = 1; i <= 5; ++i) {
+    blocks.push_back(read_picture_file(found / ("data_batch_" + std::to_string(i) + ".bin")));
+  }
+  return PictureSet(std::move(blocks));
+}
+
+PictureSet read_test_pictures(const fs::path& folder) {
+  return PictureSet({read_picture_file(folder_with(folder, "test_batch.bin") / "test_batch.bin")});
+}
+
+DataSet load_data_set(const DataSetOptions& options) {
+  DataSet data;
+  if (options.generated) {
+    const auto count_or = [](std::uint32_t limit, std::uint32_t all) {
+      return limit == 0 ? all : limit;
+    };
+    data.train = generate_pictures({count_or(options.limit_train, kOfficialTrainingCount), 1});
+    data.test = generate_pictures({count_or(options.limit_test, kOfficialTestCount), 2});
+    data.source = "made-up pictures";
+    data.announcement =
+        "THESE PICTURES ARE MADE UP: ACCURACY ON THEM MEANS NOTHING. "
+        "Fetch the real ones with scripts/get-cifar10 DIR and give --data-dir DIR.";
+  } else {
+    data.train = read_training_pictures(options.folder);
+    data.test = read_test_pictures(options.folder);
+    if (options.limit_train != 0) data.train.limit(options.limit_train);
+    if (options.limit_test != 0) data.test.limit(options.limit_test);
+    data.source = "pictures of " + options.folder.string();
+  }
+  data.source += ": " + std::to_string(data.train.size()) + " to train on, " +
+                 std::to_string(data.test.size()) + " to test";
+  return data;
+}
+
+}  // namespace ddprun::trainer

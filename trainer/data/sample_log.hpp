@@ -1,0 +1,40 @@
+// Proof of "each sample exactly once": every rank writes one line per step with a digest of the
+// sample ids it used. Digests of ranks add up, so runs with different world sizes can be compared
+// line by line. Not thread-safe. Errors: TrainerError.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+
+#include "trainer/data/order.hpp"
+#include "trainer/files/append_file.hpp"
+
+namespace ddprun::trainer {
+
+/// Order-independent: the sum of mixed ids. Equal multisets have equal digests, whoever computed
+/// what.
+struct SampleDigest {
+  std::uint64_t count = 0;
+  std::uint64_t sum = 0;
+
+  SampleDigest& operator+=(const SampleDigest& other);
+  friend bool operator==(const SampleDigest&, const SampleDigest&) = default;
+};
+[[nodiscard]] SampleDigest digest_of(std::span<const std::uint32_t> ids);
+
+/// CSV: step,epoch,batch,rank,world,count,digest. Appends, one write per line, so that a killed
+/// worker leaves whole lines.
+class SampleLog {
+ public:
+  /// Creates the file with its header if it is not there.
+  explicit SampleLog(const std::filesystem::path& file);
+
+  /// A filler picture (counted == 0) is not logged as used.
+  void record(std::uint64_t step, const Place& place, const RankBatch& batch);
+
+ private:
+  AppendFile file_;
+};
+
+}  // namespace ddprun::trainer

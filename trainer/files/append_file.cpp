@@ -1,0 +1,38 @@
+#include "trainer/files/append_file.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "trainer/error.hpp"
+
+namespace ddprun::trainer {
+
+AppendFile::AppendFile(const std::filesystem::path& path)
+    : path_(path),
+      descriptor_(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)) {
+  if (!descriptor_.open()) {
+    throw TrainerError("cannot open " + path.string() + " for appending: " + std::strerror(errno));
+  }
+}
+
+void AppendFile::append(std::string_view record) {
+  while (!record.empty()) {
+    const ssize_t written = ::write(descriptor_.number(), record.data(), record.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) {
+      throw TrainerError("cannot append to " + path_.string() + ": " + std::strerror(errno) +
+                         "; free some space there or choose another folder");
+    }
+    record.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+bool AppendFile::empty() const {
+  struct stat status {};
+  return ::fstat(descriptor_.number(), &status) == 0 && status.st_size == 0;
+}
+
+}  // namespace ddprun::trainer

@@ -1,0 +1,32 @@
+// Every limit of the trainer's torch-free side, in one place. Reaching one is a TrainerError that
+// names it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ddprun::trainer {
+
+// Files that are read.
+inline constexpr std::size_t kPictureFileBytesMax = std::size_t{1}
+                                                    << 31;  // 2 GiB: 699,000 pictures
+inline constexpr std::uint64_t kSamplesMax = std::uint64_t{1} << 31;
+inline constexpr std::size_t kHeaderBytesMax = 4U << 20;  // safetensors header: 20,000 tensors
+inline constexpr std::size_t kTensorsMax = 20'000;
+inline constexpr std::size_t kDimensionsMax = 16;
+inline constexpr std::uint64_t kCheckpointBytesMax = std::uint64_t{1} << 36;  // 64 GiB
+inline constexpr std::size_t kMetricsFileBytesMax = std::size_t{1} << 30;     // read back on resume
+inline constexpr std::size_t kMetricsLineBytesMax = 64U << 10;
+
+// Flags.
+inline constexpr std::uint64_t kStepsMax = 1'000'000'000;
+inline constexpr int kEpochsMax = 100'000;
+inline constexpr std::size_t kBatchMax = 1U << 20;
+inline constexpr int kWidthMax = 1024;  // channels of the first stage; 64 is ResNet-18
+inline constexpr int kThreadsMax = 4096;
+inline constexpr int kWorldSizeMax = 1 << 20;
+
+static_assert(kHeaderBytesMax < kCheckpointBytesMax);
+static_assert(kMetricsLineBytesMax < kMetricsFileBytesMax);
+
+}  // namespace ddprun::trainer

@@ -1,0 +1,130 @@
+// Flags about what is trained and how (flags.hpp).
+#include "trainer/limits.hpp"
+#include "trainer/options/flags.hpp"
+
+namespace ddprun::trainer {
+namespace {
+
+using O = TrainerOptions;
+using V = FlagValue;
+
+constexpr double kBig = 1e6;
+constexpr Interval kFactor{0, 1e12, Interval::Ends::kOpenBelow};
+
+Switch switch_of(const V& value) {
+  return one_of(value, {{"on", 1}, {"off", 0}}) == 1 ? Switch::kOn : Switch::kOff;
+}
+
+ScheduleKind schedule_of(const V& value) {
+  Names names;
+  for (const auto& name : schedule_names())
+    names.emplace_back(name, static_cast<int>(names.size()));
+  const auto index = static_cast<std::size_t>(one_of(value, names));
+  return schedule_kinds()[index];
+}
+
+std::uint32_t count_of(const V& value) {
+  return static_cast<std::uint32_t>(whole_in(value, {0, kSamplesMax}));
+}
+
+const char* const kRun = "Run";
+const char* const kOptimizer = "Optimizer";
+const char* const kSchedule = "Learning rate";
+const char* const kPictures = "Pictures";
+
+}  // namespace
+
+std::vector<Flag> optimizer_flags() {
+  return {
+      {"--width", "N", "channels of the first stage; 64 is ResNet-18 [64]", kRun,
+       [](O& o, const V& v) {
+         o.width = static_cast<int>(whole_in(v, {1, kWidthMax}));
+       }},
+      {"--epochs,--num-epochs", "N", "passes over the training set [2]", kRun,
+       [](O& o, const V& v) {
+         o.epochs = static_cast<int>(whole_in(v, {1, kEpochsMax}));
+       }},
+      {"--steps", "N", "stop after N steps in all, whatever --epochs says", kRun,
+       [](O& o, const V& v) {
+         o.steps = whole_in(v, {1, kStepsMax});
+       }},
+      {"--batch-size", "N", "pictures per step, of all ranks together [128]", kRun,
+       [](O& o, const V& v) {
+         o.batch_size = static_cast<std::uint32_t>(whole_in(v, {1, kBatchMax}));
+       }},
+      {"--seed,--random-seed", "N", "of weights, order and augmentation [0]", kRun,
+       [](O& o, const V& v) {
+         o.seed = whole_in(v, {0, ~std::uint64_t{0}});
+       }},
+
+      {"--lr,--learning-rate", "X", "the highest rate of the schedule [0.2]", kOptimizer,
+       [](O& o, const V& v) {
+         o.lr = real_in(v, {0, kBig, Interval::Ends::kOpenBelow});
+       }},
+      {"--momentum", "X", "of SGD [0.9]", kOptimizer,
+       [](O& o, const V& v) {
+         o.momentum = real_in(v, {0, 1});
+       }},
+      {"--nesterov", "on|off", "Nesterov's form of the momentum [on]", kOptimizer,
+       [](O& o, const V& v) { o.nesterov = switch_of(v); }, "on"},
+      {"--weight-decay", "X", "[0.0005]", kOptimizer,
+       [](O& o, const V& v) {
+         o.weight_decay = real_in(v, {0, kBig});
+       }},
+      {"--decay", "matrices|all",
+       "decay only tensors of more than one dimension, or all [matrices]", kOptimizer,
+       [](O& o, const V& v) {
+         o.decay = static_cast<Decay>(one_of(v, {{"matrices", 0}, {"all", 1}}));
+       }},
+      {"--label-smoothing", "X", "of the training loss [0.1]", kOptimizer,
+       [](O& o, const V& v) {
+         o.label_smoothing = real_in(v, {0, 1});
+       }},
+  };
+}
+
+std::vector<Flag> schedule_flags() {
+  return {
+      {"--schedule", "NAME",
+       "constant, multi-step, cosine, one-cycle, warmup-linear [warmup-linear]", kSchedule,
+       [](O& o, const V& v) { o.schedule.kind = schedule_of(v); }},
+      {"--warmup", "X", "part of the run that warms up [0.2; one-cycle 0.3; others 0]", kSchedule,
+       [](O& o, const V& v) {
+         o.schedule.warmup = real_in(v, {0, 1});
+       }},
+      {"--milestones", "E,E,…", "epochs at which multi-step multiplies by --gamma", kSchedule,
+       [](O& o, const V& v) { o.schedule.milestones = rising_reals(v); }},
+      {"--gamma", "X", "of multi-step [0.1]", kSchedule,
+       [](O& o, const V& v) { o.schedule.gamma = real_in(v, kFactor); }},
+      {"--lr-min", "X", "the last rate of cosine [0]", kSchedule,
+       [](O& o, const V& v) {
+         o.schedule.minimum = real_in(v, {0, kBig});
+       }},
+      {"--div-factor", "X", "one-cycle begins at lr / X [25]", kSchedule,
+       [](O& o, const V& v) { o.schedule.div_factor = real_in(v, kFactor); }},
+      {"--final-div-factor", "X", "one-cycle ends at its first rate / X [10000]", kSchedule,
+       [](O& o, const V& v) { o.schedule.final_div_factor = real_in(v, kFactor); }},
+  };
+}
+
+std::vector<Flag> picture_flags() {
+  return {
+      {"--data-dir", "DIR",
+       "with cifar-10-batches-bin or its files; see scripts/get-cifar10 [data]", kPictures,
+       [](O& o, const V& v) { o.data_dir = v.text; }},
+      {"--generated", "on|off", "made-up pictures: accuracy means nothing [off]", kPictures,
+       [](O& o, const V& v) {
+         o.pictures =
+             switch_of(v) == Switch::kOn ? PictureSource::kGenerated : PictureSource::kFiles;
+       },
+       "on"},
+      {"--limit-train", "N", "use the first N training pictures; 0: all [0]", kPictures,
+       [](O& o, const V& v) { o.limit_train = count_of(v); }},
+      {"--limit-test", "N", "use the first N test pictures; 0: all [0]", kPictures,
+       [](O& o, const V& v) { o.limit_test = count_of(v); }},
+      {"--augment", "on|off", "random crop and alternating flip [on]", kPictures,
+       [](O& o, const V& v) { o.augment = switch_of(v); }, "on"},
+  };
+}
+
+}  // namespace ddprun::trainer

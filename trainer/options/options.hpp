@@ -1,0 +1,100 @@
+// The trainer's command line as a value. parse_options() is pure: no environment, no files, no
+// exit. Defaults are the CPU recipe: batch 128, Nesterov momentum, warm-up then linear. Errors:
+// UsageError, exit 2, one sentence that names the flag.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "trainer/schedule/schedule.hpp"
+
+namespace ddprun::trainer {
+
+enum class Amp { kAuto, kOn, kOff };  // auto: measured at start
+enum class DeviceChoice { kAuto, kCpu, kCuda };
+enum class Memory { kContiguous, kChannelsLast };
+enum class Switch { kOff, kOn };
+enum class Decay { kMatrices, kAll };  // kMatrices: only tensors of more than one dimension
+enum class PictureSource { kFiles, kGenerated };
+
+/// --resume none | auto | PATH.
+struct Resume {
+  enum class Kind { kNone, kAuto, kFile } kind = Kind::kAuto;
+  std::filesystem::path file;  // for kFile
+};
+
+/// A learning-rate schedule in the user's units; schedule_for() turns it into steps.
+struct ScheduleChoice {
+  ScheduleKind kind = ScheduleKind::kWarmupLinear;
+  std::optional<double> warmup;      // fraction of the run; absent: the schedule's usual one
+  std::vector<double> milestones{};  // epochs, rising
+  double gamma = 0.1;
+  double minimum = 0.0;
+  double div_factor = 25.0;
+  double final_div_factor = 1e4;
+};
+
+struct TrainerOptions {
+  // What to train, and for how long.
+  int width = 64;  // channels of the first stage; 64 is ResNet-18
+  int epochs = 2;
+  std::optional<std::uint64_t> steps;  // stop after this many steps in all, whatever epochs says
+  std::uint32_t batch_size = 128;      // global: split over the ranks
+  std::uint64_t seed = 0;
+  // Optimizer.
+  double lr = 0.2;
+  double momentum = 0.9;
+  Switch nesterov = Switch::kOn;
+  double weight_decay = 5e-4;
+  Decay decay = Decay::kMatrices;
+  double label_smoothing = 0.1;
+  ScheduleChoice schedule;
+  // Pictures.
+  std::filesystem::path data_dir = "data";
+  PictureSource pictures = PictureSource::kFiles;
+  std::uint32_t limit_train = 0;  // 0: all
+  std::uint32_t limit_test = 0;
+  Switch augment = Switch::kOn;
+  // Machine.
+  DeviceChoice device = DeviceChoice::kAuto;
+  Amp amp = Amp::kAuto;
+  Memory memory = Memory::kChannelsLast;
+  int threads = 0;                // per worker; 0: cores / local world size
+  std::optional<int> local_rank;  // as given; agrees with LOCAL_RANK if that is set
+  // Files.
+  std::filesystem::path model_dir = "runs/resnet18";
+  std::string model_filename = "resnet18";
+  Resume resume;
+  std::optional<std::filesystem::path> export_file;
+  std::optional<std::filesystem::path> sample_log;     // prefix; ".rank<N>.csv" is added
+  std::chrono::milliseconds checkpoint_every{30'000};  // 0: only at the end of an epoch
+  std::uint64_t log_every = 10;                        // steps; 0: only at the end of an epoch
+};
+
+/// What of the environment the parser looks at.
+struct OptionsEnvironment {
+  std::optional<std::string> local_rank;  // LOCAL_RANK
+};
+
+struct HelpText {
+  std::string text;
+};
+
+/// `arguments` without the program's name. Throws UsageError.
+[[nodiscard]] std::variant<TrainerOptions, HelpText> parse_options(
+    std::span<const std::string> arguments, const OptionsEnvironment& environment);
+
+/// Steps of the whole run: --steps if given, else epochs * batches per epoch.
+[[nodiscard]] std::uint64_t total_steps(const TrainerOptions& options,
+                                        std::uint64_t batches_per_epoch);
+/// The schedule in steps, with the defaults of its kind filled in.
+[[nodiscard]] ScheduleOptions schedule_for(const TrainerOptions& options,
+                                           std::uint64_t batches_per_epoch);
+
+}  // namespace ddprun::trainer

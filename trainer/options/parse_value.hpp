@@ -1,0 +1,48 @@
+// Text of a flag to a value, with bounds. Every function throws UsageError with one sentence that
+// names the flag, what was given and what would be right. Pure.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ddprun::trainer {
+
+/// A flag as written on the command line ("--lr") with its text.
+struct FlagValue {
+  std::string flag;
+  std::string text;
+};
+
+struct Bounds {
+  std::uint64_t least;
+  std::uint64_t most;
+};
+[[nodiscard]] std::uint64_t whole_in(const FlagValue& value, const Bounds& bounds);
+
+struct Interval {
+  double least;
+  double most;
+  enum class Ends { kClosed, kOpenBelow } ends = Ends::kClosed;
+};
+/// Finite numbers only.
+[[nodiscard]] double real_in(const FlagValue& value, const Interval& interval);
+
+/// Comma-separated numbers above 0, each above the one before.
+[[nodiscard]] std::vector<double> rising_reals(const FlagValue& value);
+
+/// "30", "30s", "500ms", "2m", "1h"; "off" and "0" are 0. At most a week.
+[[nodiscard]] std::chrono::milliseconds duration_of(const FlagValue& value);
+
+/// The number beside the name that was given; the sentence lists all names.
+using Names = std::vector<std::pair<std::string, int>>;
+[[nodiscard]] int one_of(const FlagValue& value, const Names& names);
+
+/// The candidate that is fewest edits away, if that is near enough to be what was meant; else
+/// empty.
+[[nodiscard]] std::string nearest(const std::string& word,
+                                  const std::vector<std::string>& candidates);
+
+}  // namespace ddprun::trainer
