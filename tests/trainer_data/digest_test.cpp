@@ -1,0 +1,40 @@
+#include "trainer/checkpoint/digest.hpp"
+
+#include "tests/support/catch.hpp"
+
+using namespace ddprun::trainer;
+
+TEST_CASE("the digest is XXH64") {
+  // Values of the reference implementation.
+  CHECK(Digest().value() == 0xEF46DB3751D8E999U);
+  CHECK(Digest().update("a").value() == 0xD24EC4F1A98C6E5BU);
+  CHECK(Digest().update("abc").value() == 0x44BC2CF5AD770999U);
+  CHECK(Digest().update("Nobody inspects the spammish repetition").value() == 0xFBCEA83C8A378BF1U);
+}
+
+TEST_CASE("the digest does not depend on the portions") {
+  std::string text;
+  for (int i = 0; i < 200; ++i) text.push_back(static_cast<char>(i * 37));
+  const auto whole = Digest().update(text).value();
+  for (std::size_t portion = 1; portion < 70; ++portion) {
+    Digest digest;
+    for (std::size_t at = 0; at < text.size(); at += portion)
+      digest.update(text.substr(at, portion));
+    REQUIRE(digest.value() == whole);
+  }
+}
+
+TEST_CASE("any changed byte changes the digest") {
+  std::string text(100, 'x');
+  const auto whole = Digest().update(text).value();
+  for (char& c : text) {
+    c = 'y';
+    REQUIRE(Digest().update(text).value() != whole);
+    c = 'x';
+  }
+}
+
+TEST_CASE("a digest is shown as 16 hexadecimal digits") {
+  CHECK(hex_text(0xABCU) == "0000000000000abc");
+  CHECK(hex_text(0xEF46DB3751D8E999U) == "ef46db3751d8e999");
+}
