@@ -1,0 +1,109 @@
+#include "launcher/configure.hpp"
+
+#include <utility>
+
+#include "launcher/options/scan.hpp"
+#include "launcher/options/settings.hpp"
+#include "launcher/rules/command.hpp"
+#include "launcher/rules/logs.hpp"
+#include "launcher/rules/meeting.hpp"
+#include "launcher/rules/stopping.hpp"
+#include "launcher/rules/workers.hpp"
+
+namespace ddprun {
+namespace {
+
+using Id = OptionId;
+
+Result<void> check_event_handler(const Settings& settings) {
+  const std::string& name = settings.text(Id::kEventLogHandler);
+  if (name == "null") return {};
+  const std::string shown = settings.shown(Id::kEventLogHandler);
+  if (name == "console" || name == "dynamic_rendezvous") {
+    return Error{ErrorKind::kUnsupported, shown + " is not built yet; null works"};
+  }
+  return Error{ErrorKind::kUsage, shown + ": no such handler; null works"};
+}
+
+void append(std::vector<std::string>& notes, const std::vector<std::string>& more) {
+  notes.insert(notes.end(), more.begin(), more.end());
+}
+
+Result<void> fill_workers(Launch& launch, const Settings& settings, const Machine& machine) {
+  auto workers = count_workers(settings, machine);
+  if (!workers) return workers.error();
+  auto devices = virtual_devices(settings, *workers, machine.environment());
+  if (!devices) return devices.error();
+  launch.config.workers = *workers;
+  launch.config.virtual_devices = *devices;
+  launch.config.omp_threads = choose_threads(*workers, machine);
+  launch.config.role = settings.text(Id::kRole);
+  return {};
+}
+
+Result<void> fill_meeting(Launch& launch, const Settings& settings, const Machine& machine) {
+  auto meeting = arrange_meeting(settings, machine);
+  if (!meeting) return meeting.error();
+  launch.config.run_id = meeting->run_id;
+  launch.config.master_addr = meeting->master_addr;
+  launch.config.listen_addr = meeting->listen_addr;
+  launch.config.master_port = meeting->master_port;
+  launch.config.store_host = meeting->store_host;
+  append(launch.notes, meeting->notes);
+  return {};
+}
+
+Result<void> fill_stopping(Launch& launch, const Settings& settings, const Machine& machine) {
+  auto stopping = choose_stopping(settings, machine.environment());
+  if (!stopping) return stopping.error();
+  launch.config.max_restarts = stopping->max_restarts;
+  launch.config.shutdown_timeout = stopping->shutdown_timeout;
+  launch.config.stop_signals = stopping->signals;
+  launch.config.stop_signals_text = settings.text(Id::kSignalsToHandle);
+  append(launch.notes, stopping->notes);
+  return {};
+}
+
+Result<void> fill_logs(Launch& launch, const Settings& settings, const Machine& machine) {
+  auto log = choose_logs(settings, launch.config.workers, machine);
+  if (!log) return log.error();
+  launch.config.log = *log;
+  return {};
+}
+
+/// The order of the checks is the order in which a user would want to hear of mistakes.
+Result<Launch> fill(const Settings& settings, const Machine& machine) {
+  Launch launch;
+  for (const auto step : {&fill_meeting, &fill_workers, &fill_stopping, &fill_logs}) {
+    auto done = (*step)(launch, settings, machine);
+    if (!done) return done.error();
+  }
+  auto events = check_event_handler(settings);
+  if (!events) return events.error();
+  return launch;
+}
+
+}  // namespace
+
+Result<Intent> configure(const std::vector<std::string>& words, const Machine& machine) {
+  auto line = scan(words);
+  if (!line) return line.error();
+  if (line->action == Id::kHelp) return Intent(ShowHelp{});
+  if (line->action == Id::kVersion) return Intent(ShowVersion{});
+  auto settings = Settings::merge(*line, machine.environment());
+  if (!settings) return settings.error();
+  if (line->program.empty()) {
+    return Error{ErrorKind::kUsage,
+                 "nothing to run: training_script is missing (ddprun [options] training_script "
+                 "[training_script_args])"};
+  }
+  auto launch = fill(*settings, machine);
+  if (!launch) return launch.error();
+  auto command = worker_command(*settings, line->program, machine);
+  if (!command) return command.error();
+  launch->config.command = *command;
+  launch->config.name = line->program[0];
+  return Intent(std::move(*launch));
+}
+
+}  // namespace ddprun

@@ -1,0 +1,28 @@
+// configure: from the words of a command line to what is to be done. All decisions of the launcher,
+// none of its actions; asks the machine for facts only. No thread rule.
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "agent/core/launch_config.hpp"
+#include "base/result.hpp"
+#include "launcher/machine.hpp"
+
+namespace ddprun {
+
+struct ShowHelp {};
+struct ShowVersion {};
+struct Launch {
+  LaunchConfig config;
+  std::vector<std::string> notes;  // each one line for the user: what was given and is not used
+};
+using Intent = std::variant<ShowHelp, ShowVersion, Launch>;
+
+/// `words` without the name of ddprun itself. Every refusal is an Error with one sentence; nothing
+/// has been started then.
+[[nodiscard]] Result<Intent> configure(const std::vector<std::string>& words,
+                                       const Machine& machine);
+
+}  // namespace ddprun

@@ -1,0 +1,7 @@
+#include <unistd.h>
+
+#include "launcher/run.hpp"
+
+int main(int argc, char** argv) {
+  return ddprun::run(argc, argv, environ);
+}

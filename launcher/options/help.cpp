@@ -1,0 +1,128 @@
+#include "launcher/options/help.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "launcher/options/option_table.hpp"
+
+namespace ddprun {
+namespace {
+
+constexpr std::size_t kColumnsMin = 40;
+constexpr std::size_t kColumnsMax = 100;  // longer lines are hard to read
+constexpr std::size_t kOptionIndent = 2;
+constexpr std::size_t kTextIndent = 6;
+
+constexpr std::array<std::pair<OptionGroup, std::string_view>, 6> kHeadings{{
+    {OptionGroup::kProgram, "Workers and program"},
+    {OptionGroup::kMeeting, "Nodes and meeting"},
+    {OptionGroup::kRestarts, "Restarts and stopping"},
+    {OptionGroup::kOutput, "Output and logs"},
+    {OptionGroup::kOther, "Other"},
+    {OptionGroup::kRefused, "Known from torchrun, refused until they are built"},
+}};
+
+class Wrapper {
+ public:
+  Wrapper(std::size_t indent, std::size_t columns) : indent_(indent), room_(columns - indent) {}
+
+  void add(std::string word) {
+    if (!line_.empty() && line_.size() + 1 + word.size() > room_) flush();
+    while (word.size() > room_) {
+      line_ = word.substr(0, room_);
+      word.erase(0, room_);
+      flush();
+    }
+    line_ += (line_.empty() || word.empty() ? "" : " ") + word;
+  }
+  [[nodiscard]] std::string finish() {
+    if (!line_.empty()) flush();
+    return std::move(text_);
+  }
+
+ private:
+  void flush() {
+    text_ += std::string(indent_, ' ') + line_ + "\n";
+    line_.clear();
+  }
+
+  std::size_t indent_;
+  std::size_t room_;
+  std::string line_;
+  std::string text_;
+};
+
+/// "-r, --redirects MASK" or "--log-dir, --log_dir DIR".
+std::string spellings(const OptionSpec& option) {
+  std::string text;
+  if (option.letter != 0) text = std::string("-") + option.letter + ", ";
+  text += dashed(option);
+  if (underscored(option) != dashed(option)) text += ", " + underscored(option);
+  if (!option.metavar.empty()) text += " " + std::string(option.metavar);
+  return text;
+}
+
+/// "Default: 1:1, or $PET_NNODES."
+std::string defaults(const OptionSpec& option) {
+  const std::string variable = variable_name(option);
+  if (option.value == OptionValue::kFlag) {
+    return variable.empty() ? "" : " Also: " + variable + "=1.";
+  }
+  std::string text = option.preset.empty() ? "" : "default " + std::string(option.preset);
+  if (!variable.empty()) text += (text.empty() ? "" : ", ") + std::string("variable ") + variable;
+  return text.empty() ? "" : " [" + text + "]";
+}
+
+std::string entry(const OptionSpec& option, std::size_t columns) {
+  std::string help(option.help);
+  if (!option.not_built.empty()) help += " Instead: " + std::string(option.not_built) + ".";
+  return wrapped(spellings(option), kOptionIndent, columns) +
+         wrapped(help + defaults(option), kTextIndent, columns);
+}
+
+}  // namespace
+
+std::string wrapped(const std::string& text, std::size_t indent, std::size_t columns) {
+  Wrapper wrapper(indent, columns);
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const auto blank = rest.find(' ');
+    wrapper.add(std::string(rest.substr(0, blank)));
+    if (blank == std::string_view::npos) break;
+    rest.remove_prefix(blank + 1);
+  }
+  return wrapper.finish();
+}
+
+std::string help_text(std::size_t columns) {
+  columns = std::clamp(columns, kColumnsMin, kColumnsMax);
+  std::string text =
+      wrapped("ddprun [options] training_script [training_script_args ...]", 0, columns);
+  text += "\n" +
+          wrapped(
+              "Starts one worker per GPU or CPU, gives each its rank, serves the store they meet "
+              "in, and restarts or reports when one fails. Takes torchrun's command lines.",
+              0, columns);
+  text +=
+      "\n" + wrapped(
+                 "A .py file runs under $PYTHON_EXEC, the active virtual or conda environment, or "
+                 "python3. Any other executable just runs. Everything after it is its own.",
+                 0, columns);
+  for (const auto& [group, heading] : kHeadings) {
+    text += "\n" + wrapped(std::string(heading) + ":", 0, columns);
+    for (const OptionSpec& option : all_options()) {
+      if (option.group == group) text += entry(option, columns);
+    }
+  }
+  text += "\n" +
+          wrapped(
+              "A command line option beats its variable. Exit code: that of the worker that failed "
+              "first, 128 + n for signal n; 2 for a wrong command line, 127 for a missing "
+              "program, 126 for one that cannot be executed.",
+              0, columns);
+  return text;
+}
+
+}  // namespace ddprun

@@ -1,0 +1,92 @@
+#include "launcher/options/numbers.hpp"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <string>
+#include <utility>
+
+namespace ddprun {
+namespace {
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+/// The text without its underscores; nothing where one does not stand between two digits.
+std::optional<std::string> without_underscores(std::string_view text) {
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '_') {
+      plain += text[i];
+      continue;
+    }
+    const bool between =
+        i > 0 && i + 1 < text.size() && is_digit(text[i - 1]) && is_digit(text[i + 1]);
+    if (!between) return std::nullopt;
+  }
+  return plain;
+}
+
+/// Blanks cut, underscores gone, a plus sign dropped, which from_chars does not know.
+std::optional<std::string> prepared(std::string_view text) {
+  auto plain = without_underscores(trimmed(text));
+  if (!plain || !plain->starts_with('+')) return plain;
+  plain->erase(0, 1);
+  if (plain->starts_with('-')) return std::nullopt;
+  return plain;
+}
+
+template <class Number>
+std::optional<Number> whole_text(const std::optional<std::string>& text) {
+  if (!text || text->empty()) return std::nullopt;
+  Number value{};
+  const char* end = text->data() + text->size();
+  const auto [stop, error] = std::from_chars(text->data(), end, value);
+  if (error != std::errc() || stop != end) return std::nullopt;
+  return value;
+}
+
+/// The unit's length in seconds, cut from the end of `text`.
+double take_unit(std::string_view& text) {
+  static constexpr std::array<std::pair<std::string_view, double>, 4> kUnits{
+      {{"ms", 0.001}, {"s", 1}, {"m", 60}, {"h", 3600}}};
+  for (const auto& [unit, seconds] : kUnits) {
+    if (!text.ends_with(unit)) continue;
+    text.remove_suffix(unit.size());
+    return seconds;
+  }
+  return 1;
+}
+
+}  // namespace
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\n\r\f\v";
+  const auto first = text.find_first_not_of(kBlanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
+}
+
+std::optional<std::int64_t> parse_integer(std::string_view text) {
+  return whole_text<std::int64_t>(prepared(text));
+}
+
+std::optional<double> parse_number(std::string_view text) {
+  const auto value = whole_text<double>(prepared(text));
+  if (!value || !std::isfinite(*value)) return std::nullopt;
+  return value;
+}
+
+std::optional<Duration> parse_time(std::string_view text) {
+  constexpr double kTenYearsInSeconds = 10.0 * 365 * 24 * 3600;
+  text = trimmed(text);
+  const double unit = take_unit(text);
+  const auto amount = parse_number(text);
+  if (!amount) return std::nullopt;
+  const double seconds = *amount * unit;
+  if (seconds <= 0 || seconds > kTenYearsInSeconds) return std::nullopt;
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+}
+
+}  // namespace ddprun

@@ -1,0 +1,322 @@
+#include "launcher/options/option_table.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "base/assert.hpp"
+
+namespace ddprun {
+namespace {
+
+using Id = OptionId;
+using Value = OptionValue;
+using Variable = OptionVariable;
+using Group = OptionGroup;
+
+constexpr std::array<OptionSpec, kOptionCount> kOptions{{
+    {.id = Id::kNnodes,
+     .name = "nnodes",
+     .variable = Variable::kPet,
+     .group = Group::kMeeting,
+     .metavar = "N|MIN:MAX",
+     .preset = "1:1",
+     .help = "Number of nodes. Only one node is built so far."},
+    {.id = Id::kNprocPerNode,
+     .name = "nproc-per-node",
+     .variable = Variable::kPet,
+     .group = Group::kProgram,
+     .metavar = "N|cpu|gpu|auto",
+     .preset = "1",
+     .help = "Workers on this node: a number, one per CPU or GPU, or auto (GPUs if there are any, "
+             "else CPUs)."},
+    {.id = Id::kModule,
+     .name = "module",
+     .letter = 'm',
+     .value = Value::kFlag,
+     .variable = Variable::kPet,
+     .group = Group::kProgram,
+     .help = "The program is a Python module: python -u -m PROGRAM."},
+    {.id = Id::kNoPython,
+     .name = "no-python",
+     .value = Value::kFlag,
+     .variable = Variable::kPet,
+     .group = Group::kProgram,
+     .help = "Run the program itself, found on PATH. Not needed for a program that is not Python."},
+    {.id = Id::kRole,
+     .name = "role",
+     .variable = Variable::kPet,
+     .group = Group::kProgram,
+     .metavar = "NAME",
+     .preset = "default",
+     .help =
+         "ROLE_NAME of the workers, and the first part of a tee'd line's prefix. May be empty."},
+    {.id = Id::kVirtualLocalRank,
+     .name = "virtual-local-rank",
+     .value = Value::kFlag,
+     .variable = Variable::kPet,
+     .group = Group::kProgram,
+     .help =
+         "Each worker sees LOCAL_RANK=0 and one device; DDPRUN_LOCAL_RANK is its real local rank."},
+    {.id = Id::kUseEnv,
+     .name = "use-env",
+     .value = Value::kFlag,
+     .group = Group::kProgram,
+     .help = "Of torch.distributed.launch: pass the local rank in the environment only, as ddprun "
+             "always does. The other form is written PROGRAM '--local-rank=${local_rank}'."},
+    {.id = Id::kStandalone,
+     .name = "standalone",
+     .value = Value::kFlag,
+     .variable = Variable::kPet,
+     .group = Group::kMeeting,
+     .help = "One node on its own: a free port and a run id of its own. The default for one node "
+             "when neither --master-port nor a backend or endpoint is given."},
+    {.id = Id::kRdzvBackend,
+     .name = "rdzv-backend",
+     .variable = Variable::kPet,
+     .group = Group::kMeeting,
+     .metavar = "NAME",
+     .preset = "static",
+     .help = "How nodes meet: static or c10d."},
+    {.id = Id::kRdzvEndpoint,
+     .name = "rdzv-endpoint",
+     .variable = Variable::kPet,
+     .group = Group::kMeeting,
+     .metavar = "HOST[:PORT]",
+     .help = "Where nodes meet. With static: MASTER_ADDR and MASTER_PORT of the workers."},
+    {.id = Id::kRdzvId,
+     .name = "rdzv-id",
+     .variable = Variable::kPet,
+     .group = Group::kMeeting,
+     .metavar = "ID",
+     .preset = "none",
+     .help =
+         "Name of the run: TORCHELASTIC_RUN_ID and the first part of the log directory's name."},
+    {.id = Id::kRdzvConf,
+     .name = "rdzv-conf",
+     .variable = Variable::kPet,
+     .group = Group::kMeeting,
+     .metavar = "K=V,...",
+     .help = "Time limits of the meeting, in seconds or with a unit (join_timeout=10m). They apply "
+             "to several nodes; on one node they are only checked."},
+    {.id = Id::kNodeRank,
+     .name = "node-rank",
+     .value = Value::kInteger,
+     .variable = Variable::kPet,
+     .group = Group::kMeeting,
+     .metavar = "N",
+     .preset = "0",
+     .help = "Number of this node."},
+    {.id = Id::kMasterAddr,
+     .name = "master-addr",
+     .variable = Variable::kPet,
+     .group = Group::kMeeting,
+     .metavar = "HOST",
+     .preset = "127.0.0.1",
+     .help = "MASTER_ADDR of the workers, with --master-port."},
+    {.id = Id::kMasterPort,
+     .name = "master-port",
+     .value = Value::kInteger,
+     .variable = Variable::kPet,
+     .group = Group::kMeeting,
+     .metavar = "PORT",
+     .help = "MASTER_PORT of the workers. Unset: a free port, a new one after each restart."},
+    {.id = Id::kLocalAddr,
+     .name = "local-addr",
+     .variable = Variable::kPet,
+     .group = Group::kMeeting,
+     .metavar = "HOST",
+     .help = "Address of this node that workers are told as MASTER_ADDR (standalone and c10d)."},
+    {.id = Id::kMaxRestarts,
+     .name = "max-restarts",
+     .value = Value::kInteger,
+     .variable = Variable::kPet,
+     .group = Group::kRestarts,
+     .metavar = "N",
+     .preset = "0",
+     .help = "How often all workers start again after one of them failed."},
+    {.id = Id::kMonitorInterval,
+     .name = "monitor-interval",
+     .value = Value::kNumber,
+     .variable = Variable::kPet,
+     .group = Group::kRestarts,
+     .metavar = "SECONDS",
+     .preset = "0.1",
+     .help = "Taken for torchrun's sake: ddprun is told by the kernel when a worker ends and never "
+             "polls."},
+    {.id = Id::kShutdownTimeout,
+     .name = "shutdown-timeout",
+     .value = Value::kInteger,
+     .variable = Variable::kPet,
+     .group = Group::kRestarts,
+     .metavar = "SECONDS",
+     .help = "From the stop signal to SIGKILL, at every stop. Unset: "
+             "TORCH_ELASTIC_SHUTDOWN_TIMEOUT, else 30."},
+    {.id = Id::kSignalsToHandle,
+     .name = "signals-to-handle",
+     .variable = Variable::kPet,
+     .group = Group::kRestarts,
+     .metavar = "NAMES",
+     .preset = "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
+     .help = "Signals that stop the run; the workers get the same signal first."},
+    {.id = Id::kLogDir,
+     .name = "log-dir",
+     .variable = Variable::kPet,
+     .group = Group::kOutput,
+     .metavar = "DIR",
+     .help = "Where log files go: DIR/<run id>_<8>/attempt_<n>/<local rank>/. /dev/null: no files "
+             "at all."},
+    {.id = Id::kRedirects,
+     .name = "redirects",
+     .letter = 'r',
+     .variable = Variable::kPet,
+     .group = Group::kOutput,
+     .metavar = "MASK",
+     .preset = "0",
+     .help = "Streams that go to files instead of the console: 0 none, 1 stdout, 2 stderr, 3 both; "
+             "or per local rank: 0:3,1:2."},
+    {.id = Id::kTee,
+     .name = "tee",
+     .letter = 't',
+     .variable = Variable::kPet,
+     .group = Group::kOutput,
+     .metavar = "MASK",
+     .preset = "0",
+     .help =
+         "Streams that go to files and, with a prefix per line, to the console. As --redirects."},
+    {.id = Id::kLogLinePrefixTemplate,
+     .name = "log-line-prefix-template",
+     .variable = Variable::kPet,
+     .group = Group::kOutput,
+     .metavar = "TEXT",
+     .help = "Prefix of tee'd lines with ${role_name}, ${local_rank}, ${rank}, ${hostname}. Unset: "
+             "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE, else [${role_name}${local_rank}]:"},
+    {.id = Id::kLocalRanksFilter,
+     .name = "local-ranks-filter",
+     .variable = Variable::kPet,
+     .group = Group::kOutput,
+     .metavar = "RANKS",
+     .help = "Only these local ranks reach the console, for example 0,1."},
+    {.id = Id::kDuplicateStdoutFilters,
+     .name = "duplicate-stdout-filters",
+     .variable = Variable::kPet,
+     .group = Group::kOutput,
+     .metavar = "TEXTS",
+     .help = "Tee'd stdout lines with one of these texts also go to filtered_stdout.log. Separated "
+             "by commas; ,, is a comma."},
+    {.id = Id::kDuplicateStderrFilters,
+     .name = "duplicate-stderr-filters",
+     .variable = Variable::kPet,
+     .group = Group::kOutput,
+     .metavar = "TEXTS",
+     .help = "The same for stderr and filtered_stderr.log."},
+    {.id = Id::kConsole,
+     .name = "console",
+     .value = Value::kChoice,
+     .variable = Variable::kDdprun,
+     .group = Group::kOutput,
+     .metavar = "quoted|raw",
+     .preset = "quoted",
+     .choices = "quoted,raw",
+     .help = "How a worker's stderr reaches the console: quoted lets it pass through ddprun "
+             "unchanged, so that a failure report can quote it; raw lets the worker inherit it."},
+    {.id = Id::kEventLogHandler,
+     .name = "event-log-handler",
+     .variable = Variable::kPet,
+     .group = Group::kOther,
+     .metavar = "NAME",
+     .preset = "null",
+     .help = "Only null, which is silent, is built so far."},
+    {.id = Id::kStartMethod,
+     .name = "start-method",
+     .value = Value::kChoice,
+     .variable = Variable::kPet,
+     .group = Group::kOther,
+     .metavar = "METHOD",
+     .preset = "spawn",
+     .choices = "spawn,fork,forkserver",
+     .help = "Concerns --run-path only, as in torchrun."},
+    {.id = Id::kRunPath,
+     .name = "run-path",
+     .value = Value::kFlag,
+     .variable = Variable::kPet,
+     .group = Group::kRefused,
+     .help = "Run a script inside the launcher's interpreter.",
+     .not_built = "without it the script runs under its own interpreter"},
+    {.id = Id::kLogsSpecs,
+     .name = "logs-specs",
+     .group = Group::kRefused,
+     .metavar = "NAME",
+     .help = "A Python plugin that decides where logs go.",
+     .not_built = "--log-dir, --redirects and --tee choose the files"},
+    {.id = Id::kNumaBinding,
+     .name = "numa-binding",
+     .value = Value::kChoice,
+     .group = Group::kRefused,
+     .metavar = "MODE",
+     .choices = "node,socket,exclusive,core-complex",
+     .help = "Bind workers to the CPUs near their device.",
+     .not_built = "numactl in front of the program binds all workers alike"},
+    {.id = Id::kPrintCompletion,
+     .name = "print-completion",
+     .value = Value::kChoice,
+     .group = Group::kRefused,
+     .metavar = "SHELL",
+     .choices = "bash,zsh,tcsh",
+     .help = "Print a completion script.",
+     .not_built = "ddprun --help lists the options"},
+    {.id = Id::kHelp,
+     .name = "help",
+     .letter = 'h',
+     .value = Value::kAction,
+     .group = Group::kOther,
+     .help = "Print this text."},
+    {.id = Id::kVersion,
+     .name = "version",
+     .value = Value::kAction,
+     .group = Group::kOther,
+     .help = "Print the version."},
+}};
+
+constexpr bool in_order() {
+  for (std::size_t i = 0; i < kOptions.size(); ++i) {
+    if (static_cast<std::size_t>(kOptions[i].id) != i) return false;
+  }
+  return true;
+}
+static_assert(in_order(), "the table must follow the order of OptionId");
+
+std::string with_underscores(std::string_view name) {
+  std::string text(name);
+  std::replace(text.begin(), text.end(), '-', '_');
+  return text;
+}
+
+}  // namespace
+
+std::span<const OptionSpec> all_options() {
+  return kOptions;
+}
+
+const OptionSpec& spec_of(OptionId id) {
+  DDPRUN_ASSERT(id < OptionId::kCount);
+  return kOptions[static_cast<std::size_t>(id)];
+}
+
+std::string dashed(const OptionSpec& option) {
+  return "--" + std::string(option.name);
+}
+
+std::string underscored(const OptionSpec& option) {
+  return "--" + with_underscores(option.name);
+}
+
+std::string variable_name(const OptionSpec& option) {
+  if (option.variable == OptionVariable::kNone) return "";
+  std::string name = option.variable == OptionVariable::kPet ? "PET_" : "DDPRUN_";
+  for (const char letter : with_underscores(option.name)) {
+    name += (letter >= 'a' && letter <= 'z') ? static_cast<char>(letter - 'a' + 'A') : letter;
+  }
+  return name;
+}
+
+}  // namespace ddprun

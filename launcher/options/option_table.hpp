@@ -1,0 +1,99 @@
+// Every option of ddprun, once: the parser, the PET_* variables, --help and the refusals all read
+// this table. Constant data without start-up cost, no thread rule.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace ddprun {
+
+enum class OptionId : std::size_t {
+  kNnodes,
+  kNprocPerNode,
+  kModule,
+  kNoPython,
+  kRole,
+  kVirtualLocalRank,
+  kUseEnv,
+  kStandalone,
+  kRdzvBackend,
+  kRdzvEndpoint,
+  kRdzvId,
+  kRdzvConf,
+  kNodeRank,
+  kMasterAddr,
+  kMasterPort,
+  kLocalAddr,
+  kMaxRestarts,
+  kMonitorInterval,
+  kShutdownTimeout,
+  kSignalsToHandle,
+  kLogDir,
+  kRedirects,
+  kTee,
+  kLogLinePrefixTemplate,
+  kLocalRanksFilter,
+  kDuplicateStdoutFilters,
+  kDuplicateStderrFilters,
+  kConsole,
+  kEventLogHandler,
+  kStartMethod,
+  kRunPath,
+  kLogsSpecs,
+  kNumaBinding,
+  kPrintCompletion,
+  kHelp,
+  kVersion,
+  kCount,
+};
+
+inline constexpr std::size_t kOptionCount = static_cast<std::size_t>(OptionId::kCount);
+
+/// What follows the option's name, and what its value must look like.
+enum class OptionValue {
+  kFlag,     // nothing
+  kText,     // anything
+  kInteger,  // as Python's int() reads it
+  kNumber,   // as Python's float() reads it
+  kChoice,   // one of `choices`
+  kAction,   // nothing; carried out at once, the rest of the command line is not looked at
+};
+
+/// Where the default may come from.
+enum class OptionVariable {
+  kNone,
+  kPet,     // PET_<NAME>, as torchrun
+  kDdprun,  // DDPRUN_<NAME>: options that torchrun does not have
+};
+
+/// The headings of --help, in its order.
+enum class OptionGroup { kProgram, kMeeting, kRestarts, kOutput, kOther, kRefused };
+
+struct OptionSpec {
+  OptionId id = OptionId::kCount;
+  std::string_view name = {};  // the dashed spelling without "--"
+  char letter = 0;             // of the short form; 0: none
+  OptionValue value = OptionValue::kText;
+  OptionVariable variable = OptionVariable::kNone;
+  OptionGroup group = OptionGroup::kOther;
+  std::string_view metavar = {};    // what --help calls the value
+  std::string_view preset = {};     // built-in default, as it would be typed; empty: none
+  std::string_view choices = {};    // of kChoice, separated by commas
+  std::string_view help = {};       // one or two sentences
+  std::string_view not_built = {};  // what to do instead; empty: the option works
+};
+
+/// All options, in the order of OptionId.
+[[nodiscard]] std::span<const OptionSpec> all_options();
+[[nodiscard]] const OptionSpec& spec_of(OptionId id);
+
+/// "--nproc-per-node".
+[[nodiscard]] std::string dashed(const OptionSpec& option);
+/// "--nproc_per_node"; the same as dashed() for a name of one word.
+[[nodiscard]] std::string underscored(const OptionSpec& option);
+/// "PET_NPROC_PER_NODE"; empty for an option without a variable.
+[[nodiscard]] std::string variable_name(const OptionSpec& option);
+
+}  // namespace ddprun

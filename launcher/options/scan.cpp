@@ -1,0 +1,195 @@
+#include "launcher/options/scan.hpp"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "launcher/options/nearest.hpp"
+
+namespace ddprun {
+namespace {
+
+struct Match {
+  const OptionSpec* option;
+  std::string spelling;
+};
+
+/// An option that a word begins: its spelling in the word, and what is glued to it.
+struct Head {
+  const OptionSpec* option;
+  std::string spelling;
+  std::optional<std::string> glued;  // after '=' or, behind a letter, directly
+};
+
+Error usage(std::string sentence) {
+  return {ErrorKind::kUsage, std::move(sentence)};
+}
+
+const OptionSpec* by_letter(char letter) {
+  for (const OptionSpec& option : all_options()) {
+    if (option.letter != 0 && option.letter == letter) return &option;
+  }
+  return nullptr;
+}
+
+/// The spellings that begin with `prefix`; an exact one is the only match. torchrun counts the
+/// dashed and the underscored spelling apart, so a prefix of both is ambiguous.
+std::vector<Match> long_matches(std::string_view prefix) {
+  std::vector<Match> matches;
+  for (const OptionSpec& option : all_options()) {
+    std::vector<std::string> spellings{dashed(option)};
+    if (underscored(option) != spellings[0]) spellings.push_back(underscored(option));
+    for (const std::string& spelling : spellings) {
+      if (spelling == prefix) return {{&option, spelling}};
+      if (spelling.starts_with(prefix)) matches.push_back({&option, spelling});
+    }
+  }
+  return matches;
+}
+
+/// argparse: "-1" and "-0.5" are values, since no option of torchrun looks like a number.
+bool looks_negative(std::string_view word) {
+  if (word.size() < 2 || word[0] != '-') return false;
+  word.remove_prefix(1);
+  const auto digits =
+      std::count_if(word.begin(), word.end(), [](char c) { return c >= '0' && c <= '9'; });
+  const auto dots = std::count(word.begin(), word.end(), '.');
+  return digits > 0 && dots <= 1 && static_cast<std::size_t>(digits + dots) == word.size() &&
+         word.back() != '.';
+}
+
+bool is_value(std::string_view word) {
+  if (word.size() < 2 || word[0] != '-') return true;
+  if (looks_negative(word)) return true;
+  const std::string_view name = word.substr(0, word.find('='));
+  const bool known =
+      word.starts_with("--") ? !long_matches(name).empty() : by_letter(word[1]) != nullptr;
+  return !known && word.find(' ') != std::string_view::npos;
+}
+
+Error ambiguous(const std::string& name, const std::vector<Match>& matches) {
+  std::string text = name + " is ambiguous: it could be ";
+  for (std::size_t i = 0; i < matches.size(); ++i) {
+    text += (i == 0 ? "" : i + 1 == matches.size() ? " or " : ", ") + matches[i].spelling;
+  }
+  return usage(std::move(text));
+}
+
+class Scanner {
+ public:
+  explicit Scanner(const std::vector<std::string>& words) : words_(words) {}
+
+  Result<ScannedLine> run() {
+    while (next_ < words_.size() && !line_.action) {
+      const std::string& word = words_[next_];
+      if (word == "--") {
+        ++next_;
+        break;
+      }
+      if (is_value(word)) break;
+      ++next_;
+      auto taken = take(word);
+      if (!taken) return taken.error();
+    }
+    if (line_.action) return std::move(line_);
+    if (unknown_) return unknown_option(*unknown_);
+    line_.program.assign(words_.begin() + static_cast<std::ptrdiff_t>(next_), words_.end());
+    return std::move(line_);
+  }
+
+ private:
+  Result<void> take(const std::string& word) {
+    return word.starts_with("--") ? take_long(word) : take_cluster(word);
+  }
+
+  Result<void> take_long(const std::string& word) {
+    const auto equals = word.find('=');
+    const std::string name = word.substr(0, equals);
+    const auto matches = long_matches(name);
+    if (matches.size() > 1) return ambiguous(name, matches);
+    if (matches.empty()) {
+      remember_unknown(name);
+      return {};
+    }
+    Head head{matches[0].option, matches[0].spelling, std::nullopt};
+    if (equals != std::string::npos) head.glued = word.substr(equals + 1);
+    if (takes_no_value(*head.option) && head.glued) return refuse_value(head);
+    return store(head);
+  }
+
+  /// "-r3", "-r=3", "-mr3": each letter of flags, then at most one option with a value.
+  Result<void> take_cluster(const std::string& word) {
+    for (std::size_t at = 1; at < word.size(); ++at) {
+      const OptionSpec* option = by_letter(word[at]);
+      const std::string spelling = std::string("-") + word[at];
+      if (option == nullptr && at == 1) {
+        remember_unknown(word);
+        return {};
+      }
+      if (option == nullptr)
+        return refuse_value({by_letter(word[at - 1]), word.substr(0, at), word.substr(at)});
+      if (takes_no_value(*option)) {
+        auto stored = store({option, spelling, std::nullopt});
+        if (!stored || line_.action) return stored;
+        continue;
+      }
+      Head head{option, spelling, std::nullopt};
+      if (at + 1 < word.size()) head.glued = word.substr(word[at + 1] == '=' ? at + 2 : at + 1);
+      return store(head);
+    }
+    return {};
+  }
+
+  Result<void> store(const Head& head) {
+    const OptionSpec& option = *head.option;
+    if (option.value == OptionValue::kAction) {
+      line_.action = option.id;
+      return {};
+    }
+    if (takes_no_value(option)) {
+      line_.options.push_back({option.id, ""});
+      return {};
+    }
+    if (head.glued) {
+      line_.options.push_back({option.id, *head.glued});
+      return {};
+    }
+    if (next_ == words_.size() || words_[next_] == "--" || !is_value(words_[next_])) {
+      return usage(head.spelling + " needs a value: " + head.spelling + " " +
+                   std::string(option.metavar));
+    }
+    line_.options.push_back({option.id, words_[next_++]});
+    return {};
+  }
+
+  static bool takes_no_value(const OptionSpec& option) {
+    return option.value == OptionValue::kFlag || option.value == OptionValue::kAction;
+  }
+
+  static Error refuse_value(const Head& head) {
+    return usage(head.spelling + " takes no value, but got '" + head.glued.value_or("") + "'");
+  }
+
+  /// Reported only at the end: a later --help is still answered, as argparse does.
+  void remember_unknown(const std::string& name) {
+    if (!unknown_) unknown_ = name;
+  }
+
+  static Error unknown_option(const std::string& name) {
+    return usage("unknown option " + name + "; " + suggestion(name) +
+                 " (options of the program go after it)");
+  }
+
+  const std::vector<std::string>& words_;
+  std::size_t next_ = 0;
+  ScannedLine line_;
+  std::optional<std::string> unknown_;
+};
+
+}  // namespace
+
+Result<ScannedLine> scan(const std::vector<std::string>& words) {
+  return Scanner(words).run();
+}
+
+}  // namespace ddprun

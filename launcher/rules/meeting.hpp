@@ -1,0 +1,27 @@
+// Where the workers of a run meet: node count, backend, endpoint, run id, and the standalone rules
+// of torchrun. Pure but for the facts it asks the machine. No thread rule.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "agent/core/launch_config.hpp"
+#include "base/result.hpp"
+#include "launcher/machine.hpp"
+#include "launcher/options/settings.hpp"
+
+namespace ddprun {
+
+struct Meeting {
+  RunId run_id;
+  std::string master_addr;  // what workers are told
+  std::string listen_addr;  // the literal behind it
+  std::uint16_t master_port = 0;
+  StoreHost store_host = StoreHost::kAgent;
+  std::vector<std::string> notes;  // what the user gave and the mode does not use
+};
+
+[[nodiscard]] Result<Meeting> arrange_meeting(const Settings& settings, const Machine& machine);
+
+}  // namespace ddprun

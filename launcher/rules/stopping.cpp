@@ -1,0 +1,90 @@
+#include "launcher/rules/stopping.hpp"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "base/exit_status.hpp"
+#include "launcher/options/numbers.hpp"
+#include "launcher/rules/lists.hpp"
+
+namespace ddprun {
+namespace {
+
+using Id = OptionId;
+
+constexpr const char* kTimeoutVariable = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT";
+constexpr std::int64_t kDefaultTimeoutSeconds = 30;
+// A number of seconds that no run outlives and no Duration overflows at.
+constexpr std::int64_t kTimeoutSecondsMax = 10LL * 365 * 24 * 3600;
+
+Error usage(std::string sentence) {
+  return {ErrorKind::kUsage, std::move(sentence)};
+}
+
+Result<int> choose_restarts(const Settings& settings) {
+  const std::int64_t count = settings.integer(Id::kMaxRestarts);
+  if (count < 0 || count > std::numeric_limits<int>::max()) {
+    return usage(settings.shown(Id::kMaxRestarts) + " must be 0 or more");
+  }
+  return static_cast<int>(count);
+}
+
+Result<Duration> choose_timeout(const Settings& settings, const Environment& environment) {
+  const auto checked = [](std::int64_t seconds, const std::string& shown) -> Result<Duration> {
+    if (seconds >= 0 && seconds <= kTimeoutSecondsMax)
+      return Duration(std::chrono::seconds(seconds));
+    return usage(shown + " must be a number of seconds, 0 or more");
+  };
+  if (settings.given(Id::kShutdownTimeout)) {
+    return checked(settings.integer(Id::kShutdownTimeout), settings.shown(Id::kShutdownTimeout));
+  }
+  const auto found = environment.find(kTimeoutVariable);
+  if (found == environment.end()) return checked(kDefaultTimeoutSeconds, "");
+  return checked(parse_integer(found->second).value_or(-1),
+                 std::string(kTimeoutVariable) + "='" + found->second + "'");
+}
+
+Result<void> take_signal(Stopping& stopping, const std::string& name, const std::string& option) {
+  if (name.empty()) return {};
+  const int number = signal_number(name);
+  if (number == SIGKILL || number == SIGSTOP) {
+    return usage(option + ": " + name + " cannot be handled by any program; leave it out");
+  }
+  if (number == 0) {
+    stopping.notes.push_back(option + ": unknown signal '" + name + "' left out");
+    return {};
+  }
+  const bool repeated =
+      std::find(stopping.signals.begin(), stopping.signals.end(), number) != stopping.signals.end();
+  if (!repeated) stopping.signals.push_back(number);
+  return {};
+}
+
+Result<void> check_interval(const Settings& settings) {
+  if (settings.number(Id::kMonitorInterval) > 0) return {};
+  return usage(settings.shown(Id::kMonitorInterval) + " must be above 0");
+}
+
+}  // namespace
+
+Result<Stopping> choose_stopping(const Settings& settings, const Environment& environment) {
+  auto interval = check_interval(settings);
+  if (!interval) return interval.error();
+  Stopping stopping;
+  auto restarts = choose_restarts(settings);
+  if (!restarts) return restarts.error();
+  stopping.max_restarts = *restarts;
+  auto timeout = choose_timeout(settings, environment);
+  if (!timeout) return timeout.error();
+  stopping.shutdown_timeout = *timeout;
+  for (const std::string& name : split_list(settings.text(Id::kSignalsToHandle))) {
+    auto taken =
+        take_signal(stopping, std::string(trimmed(name)), settings.named(Id::kSignalsToHandle));
+    if (!taken) return taken.error();
+  }
+  return stopping;
+}
+
+}  // namespace ddprun

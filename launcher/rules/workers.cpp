@@ -1,0 +1,74 @@
+#include "launcher/rules/workers.hpp"
+
+#include <algorithm>
+
+#include "base/limits.hpp"
+#include "launcher/options/numbers.hpp"
+#include "launcher/rules/lists.hpp"
+
+namespace ddprun {
+namespace {
+
+using Id = OptionId;
+
+Error usage(std::string sentence) {
+  return {ErrorKind::kUsage, std::move(sentence)};
+}
+
+Result<int> gpus(const Settings& settings, const Machine& machine) {
+  const int count = machine.count_gpus();
+  if (count > 0) return count;
+  return usage(
+      settings.shown(Id::kNprocPerNode) +
+      ": no GPU is visible here; use cpu, auto or a number, or check CUDA_VISIBLE_DEVICES");
+}
+
+}  // namespace
+
+Result<int> count_workers(const Settings& settings, const Machine& machine) {
+  const std::string& text = settings.text(Id::kNprocPerNode);
+  if (text == "cpu") return machine.count_cpus();
+  if (text == "gpu") return gpus(settings, machine);
+  if (text == "auto") {
+    const int count = machine.count_gpus();
+    return count > 0 ? count : machine.count_cpus();
+  }
+  if (text == "xpu") {
+    return Error{ErrorKind::kUnsupported, settings.shown(Id::kNprocPerNode) +
+                                              " is not built yet; cpu, gpu, auto and numbers work"};
+  }
+  const auto number = parse_integer(text);
+  if (!number || *number < 1 || *number > kWorkersPerNodeMax) {
+    return usage(settings.named(Id::kNprocPerNode) + "='" + text +
+                 "' is neither cpu, gpu, auto nor a number from 1 to " +
+                 std::to_string(kWorkersPerNodeMax));
+  }
+  return static_cast<int>(*number);
+}
+
+std::optional<int> choose_threads(int workers, const Machine& machine) {
+  if (workers == 1 || machine.environment().contains("OMP_NUM_THREADS")) return std::nullopt;
+  return std::max(1, machine.count_cpus() / workers);
+}
+
+Result<std::vector<std::string>> virtual_devices(const Settings& settings, int workers,
+                                                 const Environment& environment) {
+  std::vector<std::string> devices;
+  if (!settings.on(Id::kVirtualLocalRank)) return devices;
+  const auto visible = environment.find("CUDA_VISIBLE_DEVICES");
+  if (visible == environment.end()) {
+    for (int rank = 0; rank < workers; ++rank) devices.push_back(std::to_string(rank));
+    return devices;
+  }
+  for (const std::string& device : split_list(visible->second))
+    devices.emplace_back(trimmed(device));
+  if (devices.size() >= static_cast<std::size_t>(workers)) {
+    devices.resize(static_cast<std::size_t>(workers));
+    return devices;
+  }
+  return usage(settings.named(Id::kVirtualLocalRank) + ": " + std::to_string(workers) +
+               " workers need as many devices, but CUDA_VISIBLE_DEVICES=" + visible->second +
+               " names " + std::to_string(visible->second.empty() ? 0 : devices.size()));
+}
+
+}  // namespace ddprun

@@ -1,0 +1,99 @@
+#include "launcher/run.hpp"
+
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <ctime>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "agent/core/error_file.hpp"
+#include "agent/log.hpp"
+#include "agent/run.hpp"
+#include "launcher/configure.hpp"
+#include "launcher/options/help.hpp"
+#include "launcher/options/numbers.hpp"
+#include "launcher/this_machine.hpp"
+
+namespace ddprun {
+namespace {
+
+constexpr std::size_t kColumnsOffTerminal = 80;
+constexpr const char* kVersionText = "ddprun " DDPRUN_VERSION "\n";
+
+std::size_t terminal_columns(const Environment& environment) {
+  const auto columns = parse_integer(value_or(environment, "COLUMNS", ""));
+  if (columns && *columns > 0) return static_cast<std::size_t>(*columns);
+  winsize size = {};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  return kColumnsOffTerminal;
+}
+
+/// To descriptor `file`, whole; a reader that went away (`ddprun --help | head`) is no error.
+void write_text(int file, const std::string& text) {
+  std::size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t count = ::write(file, text.data() + done, text.size() - done);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return;
+    done += static_cast<std::size_t>(count);
+  }
+}
+
+const char* code_of(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::kUsage:
+      return "USAGE";
+    case ErrorKind::kUnsupported:
+      return "NOT-BUILT";
+    case ErrorKind::kNotFound:
+    case ErrorKind::kNotExecutable:
+      return "EXEC";
+    case ErrorKind::kPortTaken:
+      return "NET-PORT";
+    case ErrorKind::kSystem:
+      return "SYSTEM";
+  }
+  return "SYSTEM";
+}
+
+/// A launcher above this one reads the reason from the file it asked for, as from a worker.
+void tell_launcher_above(const Environment& environment, const std::string& sentence) {
+  const std::string path = value_or(environment, "TORCHELASTIC_ERROR_FILE", "");
+  if (path.empty()) return;
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (file < 0) return;  // the sentence is on standard error all the same
+  write_text(file, own_error_file(sentence, std::time(nullptr)));
+  ::close(file);
+}
+
+int refuse(const Error& error, const Environment& environment) {
+  write_text(STDERR_FILENO, error_line(code_of(error.kind), error.sentence) + "\n");
+  tell_launcher_above(environment, error.sentence);
+  return exit_code_of(error.kind);
+}
+
+int start(const Launch& launch, const Environment& environment) {
+  const auto logger = make_logger();
+  for (const std::string& note : launch.notes) logger->info("ddprun: note: " + note);
+  return run_agent(launch.config, environment, *logger);
+}
+
+}  // namespace
+
+int run(int argc, const char* const* argv, const char* const* environment_block) {
+  const ThisMachine machine(read_environment(environment_block));
+  const Environment& environment = machine.environment();
+  const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
+  const auto intent = configure(words, machine);
+  if (!intent) return refuse(intent.error(), environment);
+  if (const auto* launch = std::get_if<Launch>(&*intent)) return start(*launch, environment);
+  const bool help = std::holds_alternative<ShowHelp>(*intent);
+  write_text(STDOUT_FILENO, help ? help_text(terminal_columns(environment)) : kVersionText);
+  return 0;
+}
+
+}  // namespace ddprun

@@ -1,0 +1,10 @@
+// run: what `ddprun` does, from its arguments to its exit code.
+#pragma once
+
+namespace ddprun {
+
+/// `environment`: null-terminated, as in environ. Help and version go to standard output; every
+/// message to standard error. Returns the exit code.
+[[nodiscard]] int run(int argc, const char* const* argv, const char* const* environment);
+
+}  // namespace ddprun

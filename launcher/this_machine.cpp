@@ -1,0 +1,162 @@
+#include "launcher/this_machine.hpp"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <climits>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "agent/proc/devices.hpp"
+#include "base/assert.hpp"
+
+namespace ddprun {
+namespace {
+
+class Descriptor {
+ public:
+  explicit Descriptor(int number) : number_(number) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (number_ >= 0) ::close(number_);
+  }
+  [[nodiscard]] int number() const { return number_; }
+
+ private:
+  int number_;
+};
+
+/// The first bytes of a file; empty for what cannot be read, a directory for example.
+std::string first_bytes(const std::string& path) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  std::array<char, 256> bytes{};
+  const ssize_t count = file.number() < 0 ? -1 : ::read(file.number(), bytes.data(), bytes.size());
+  return count <= 0 ? "" : std::string(bytes.data(), static_cast<std::size_t>(count));
+}
+
+/// "#!/usr/bin/env python3", "#! /opt/venv/bin/python -u": some word's last part begins with
+/// "python".
+bool names_python(std::string_view first_line) {
+  first_line = first_line.substr(0, first_line.find('\n'));
+  while (!first_line.empty()) {
+    const auto blank = first_line.find_first_of(" \t");
+    std::string_view word = first_line.substr(0, blank);
+    if (const auto slash = word.rfind('/'); slash != std::string_view::npos) {
+      word.remove_prefix(slash + 1);
+    }
+    if (word.starts_with("python")) return true;
+    if (blank == std::string_view::npos) return false;
+    first_line.remove_prefix(blank + 1);
+  }
+  return false;
+}
+
+bool is_literal(const std::string& host) {
+  std::array<unsigned char, sizeof(in6_addr)> address{};
+  return ::inet_pton(AF_INET, host.c_str(), address.data()) == 1 ||
+         ::inet_pton(AF_INET6, host.c_str(), address.data()) == 1;
+}
+
+using Addresses = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
+
+Result<Addresses> resolve(const std::string& host) {
+  addrinfo wanted = {};
+  wanted.ai_socktype = SOCK_STREAM;
+  if (is_literal(host)) wanted.ai_flags = AI_NUMERICHOST;
+  addrinfo* found = nullptr;
+  const int failure = ::getaddrinfo(host.c_str(), "0", &wanted, &found);
+  if (failure == 0) return Addresses(found, &::freeaddrinfo);
+  return Error{ErrorKind::kUsage,
+               host + " is not known to this machine (" + ::gai_strerror(failure) + ")"};
+}
+
+/// The kernel lets a socket be bound to the addresses of this machine only.
+bool is_own(const addrinfo& address) {
+  const Descriptor socket(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  return socket.number() >= 0 && ::bind(socket.number(), address.ai_addr, address.ai_addrlen) == 0;
+}
+
+std::optional<std::string> literal_of(const addrinfo& address) {
+  std::array<char, NI_MAXHOST> text{};
+  const int failure =
+      ::getnameinfo(address.ai_addr, address.ai_addrlen, text.data(),
+                    static_cast<socklen_t>(text.size()), nullptr, 0, NI_NUMERICHOST);
+  if (failure != 0) return std::nullopt;
+  return text.data();
+}
+
+}  // namespace
+
+std::string ThisMachine::working_directory() const {
+  std::array<char, PATH_MAX> path{};
+  // A working directory that was removed has no name; "." then still means what it can mean.
+  return ::getcwd(path.data(), path.size()) == nullptr ? "." : path.data();
+}
+
+FileKind ThisMachine::inspect(const std::string& path) const {
+  struct stat status = {};
+  if (::stat(path.c_str(), &status) != 0) return FileKind::kMissing;
+  if (!S_ISREG(status.st_mode)) return FileKind::kOther;
+  const std::string start = first_bytes(path);
+  if (start.starts_with("#!") && names_python(std::string_view(start).substr(2))) {
+    return FileKind::kPythonScript;
+  }
+  const bool runnable = start.starts_with("#!") || start.starts_with(
+                                                       "\x7F"
+                                                       "ELF");
+  return runnable && ::access(path.c_str(), X_OK) == 0 ? FileKind::kProgram : FileKind::kOther;
+}
+
+bool ThisMachine::is_plain_file(const std::string& path) const {
+  struct stat status = {};
+  return ::stat(path.c_str(), &status) == 0 && !S_ISDIR(status.st_mode);
+}
+
+int ThisMachine::count_cpus() const {
+  return ddprun::count_cpus();
+}
+
+int ThisMachine::count_gpus() const {
+  const auto found = environment_.find("CUDA_VISIBLE_DEVICES");
+  if (found == environment_.end()) return ddprun::count_gpus(std::nullopt);
+  return ddprun::count_gpus(found->second);
+}
+
+Result<std::string> ThisMachine::own_address(const std::string& host) const {
+  if (host == "localhost" || host == "127.0.0.1") return std::string("127.0.0.1");
+  auto addresses = resolve(host);
+  if (!addresses) return addresses.error();
+  for (const addrinfo* one = addresses->get(); one != nullptr; one = one->ai_next) {
+    if (!is_own(*one)) continue;
+    if (auto literal = literal_of(*one)) return *literal;
+  }
+  return Error{ErrorKind::kUsage, host + " is not an address of this machine"};
+}
+
+std::string ThisMachine::random_id() const {
+  std::array<unsigned char, 16> bytes{};
+  const ssize_t count = ::getrandom(bytes.data(), bytes.size(), 0);
+  DDPRUN_ASSERT(count == static_cast<ssize_t>(bytes.size()));       // never short below 256 bytes
+  bytes[6] = static_cast<unsigned char>((bytes[6] & 0x0F) | 0x40);  // RFC 4122: version 4
+  bytes[8] = static_cast<unsigned char>((bytes[8] & 0x3F) | 0x80);  // and its variant
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    text += kDigits[bytes[i] >> 4];
+    text += kDigits[bytes[i] & 0x0F];
+  }
+  return text;
+}
+
+}  // namespace ddprun

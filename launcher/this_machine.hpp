@@ -1,0 +1,28 @@
+// ThisMachine: the facts of the computer and process that ddprun runs on.
+#pragma once
+
+#include <utility>
+
+#include "launcher/machine.hpp"
+
+namespace ddprun {
+
+class ThisMachine : public Machine {
+ public:
+  explicit ThisMachine(Environment environment) : environment_(std::move(environment)) {}
+
+  [[nodiscard]] const Environment& environment() const override { return environment_; }
+  [[nodiscard]] std::string working_directory() const override;
+  [[nodiscard]] FileKind inspect(const std::string& path) const override;
+  [[nodiscard]] bool is_plain_file(const std::string& path) const override;
+  [[nodiscard]] int count_cpus() const override;
+  [[nodiscard]] int count_gpus() const override;
+  /// Asks the resolver only for what is neither a literal nor "localhost".
+  [[nodiscard]] Result<std::string> own_address(const std::string& host) const override;
+  [[nodiscard]] std::string random_id() const override;
+
+ private:
+  Environment environment_;
+};
+
+}  // namespace ddprun

@@ -1,0 +1,90 @@
+// What a worker's command is.
+#include "tests/launcher/fake_machine.hpp"
+
+using ddprun::FileKind;
+using ddprun::test::config_of;
+using ddprun::test::FakeMachine;
+using ddprun::test::refusal_of;
+using ddprun::test::with_variables;
+using ddprun::test::Words;
+
+namespace {
+Words command(const Words& words, const FakeMachine& machine = FakeMachine()) {
+  return config_of(words, machine).command;
+}
+
+FakeMachine with_file(const std::string& path, FileKind kind) {
+  FakeMachine machine;
+  machine.files[path] = kind;
+  return machine;
+}
+}  // namespace
+
+TEST_CASE("a .py file runs under python3 -u, its arguments unchanged") {
+  CHECK(command({"train.py", "--lr", "0.1", "-m"}) ==
+        Words{"python3", "-u", "train.py", "--lr", "0.1", "-m"});
+  CHECK(config_of({"train.py", "x"}).name == "train.py");
+}
+
+TEST_CASE("a missing .py file is left for Python to complain about") {
+  CHECK(command({"missing.py"}) == Words{"python3", "-u", "missing.py"});
+}
+
+TEST_CASE("a .py file stays Python's even when it could run by itself") {
+  CHECK(command({"train.py"}, with_file("train.py", FileKind::kProgram))[0] == "python3");
+}
+
+TEST_CASE("a module runs under python -u -m") {
+  CHECK(command({"-m", "pkg.mod", "-m", "a"}) ==
+        Words{"python3", "-u", "-m", "pkg.mod", "-m", "a"});
+  CHECK(command({"W.py"}, with_variables({{"PET_MODULE", "1"}})) ==
+        Words{"python3", "-u", "-m", "W.py"});
+}
+
+TEST_CASE("the interpreter is PYTHON_EXEC, else the active environment's, else python3") {
+  FakeMachine machine = with_variables(
+      {{"PYTHON_EXEC", "/opt/py"}, {"VIRTUAL_ENV", "/venv"}, {"CONDA_PREFIX", "/conda"}});
+  machine.files["/venv/bin/python"] = FileKind::kProgram;
+  machine.files["/conda/bin/python"] = FileKind::kProgram;
+  CHECK(command({"a.py"}, machine)[0] == "/opt/py");
+  machine.variables.erase("PYTHON_EXEC");
+  CHECK(command({"a.py"}, machine)[0] == "/venv/bin/python");
+  machine.variables.erase("VIRTUAL_ENV");
+  CHECK(command({"a.py"}, machine)[0] == "/conda/bin/python");
+  machine.files.erase("/conda/bin/python");
+  CHECK(command({"a.py"}, machine)[0] == "python3");
+}
+
+TEST_CASE("an empty PYTHON_EXEC is refused, but only where Python is needed") {
+  const FakeMachine machine = with_variables({{"PYTHON_EXEC", ""}});
+  CHECK_THAT(refusal_of({"a.py"}, machine).sentence, ContainsSubstring("PYTHON_EXEC"));
+  CHECK(command({"--no-python", "/bin/true"}, machine) == Words{"/bin/true"});
+}
+
+TEST_CASE("--no-python runs the program itself") {
+  CHECK(command({"--no-python", "echo", "hi"}) == Words{"echo", "hi"});
+  CHECK(command({"--no-python", "train.py"}) == Words{"train.py"});
+}
+
+TEST_CASE("an executable that is not Python just runs") {
+  CHECK(command({"/bin/echo", "hi"}, with_file("/bin/echo", FileKind::kProgram)) ==
+        Words{"/bin/echo", "hi"});
+  CHECK(command({"worker"}, with_file("worker", FileKind::kProgram)) == Words{"./worker"});
+}
+
+TEST_CASE("a name that is no file here is looked up on PATH") {
+  CHECK(command({"python", "train.py"}) == Words{"python", "train.py"});
+  CHECK(command({"no/such/program"}) == Words{"no/such/program"});
+}
+
+TEST_CASE("a Python script, a directory, an archive and a text are Python's, as in torchrun") {
+  for (const FileKind kind : {FileKind::kPythonScript, FileKind::kOther}) {
+    CHECK(command({"tool"}, with_file("tool", kind)) == Words{"python3", "-u", "tool"});
+  }
+}
+
+TEST_CASE("a module without Python is refused, both options named") {
+  const auto sentence = refusal_of({"-m", "--no-python", "x"}).sentence;
+  CHECK_THAT(sentence, ContainsSubstring("--module"));
+  CHECK_THAT(sentence, ContainsSubstring("--no-python"));
+}

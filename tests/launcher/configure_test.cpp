@@ -1,0 +1,180 @@
+// The command line as a whole: nothing is accepted and ignored.
+#include "launcher/options/help.hpp"
+#include "launcher/options/option_table.hpp"
+#include "tests/launcher/fake_machine.hpp"
+
+using ddprun::ErrorKind;
+using ddprun::OptionId;
+using ddprun::test::config_of;
+using ddprun::test::FakeMachine;
+using ddprun::test::launch_of;
+using ddprun::test::refusal_of;
+using ddprun::test::with_variables;
+using ddprun::test::Words;
+
+namespace {
+
+/// A command line that shows that the option is not ignored: with it, what comes out differs from
+/// `without`, or a wrong value is refused.
+struct Effect {
+  OptionId id;
+  Words without;
+  Words with;
+};
+
+const std::vector<Effect>& effects() {
+  static const std::vector<Effect> kEffects{
+      {OptionId::kNprocPerNode, {"W"}, {"--nproc-per-node=2", "W"}},
+      {OptionId::kModule, {"W"}, {"-m", "W"}},
+      {OptionId::kNoPython, {"a.py"}, {"--no-python", "a.py"}},
+      {OptionId::kRole, {"W"}, {"--role=r", "W"}},
+      {OptionId::kVirtualLocalRank, {"W"}, {"--virtual-local-rank", "W"}},
+      {OptionId::kStandalone,
+       {"--rdzv-backend=c10d", "W"},
+       {"--rdzv-backend=c10d", "--standalone", "W"}},
+      {OptionId::kRdzvBackend, {"--rdzv-id=x", "W"}, {"--rdzv-id=x", "--rdzv-backend=c10d", "W"}},
+      {OptionId::kRdzvEndpoint, {"W"}, {"--rdzv-endpoint=localhost:7", "W"}},
+      {OptionId::kRdzvId,
+       {"--rdzv-backend=c10d", "W"},
+       {"--rdzv-backend=c10d", "--rdzv-id=x", "W"}},
+      {OptionId::kMasterAddr,
+       {"--master-port=7", "W"},
+       {"--master-port=7", "--master-addr=node-1", "W"}},
+      {OptionId::kMasterPort, {"W"}, {"--master-port=7", "W"}},
+      {OptionId::kLocalAddr, {"W"}, {"--local-addr=node-1", "W"}},
+      {OptionId::kMaxRestarts, {"W"}, {"--max-restarts=1", "W"}},
+      {OptionId::kShutdownTimeout, {"W"}, {"--shutdown-timeout=1", "W"}},
+      {OptionId::kSignalsToHandle, {"W"}, {"--signals-to-handle=SIGUSR1", "W"}},
+      {OptionId::kLogDir, {"W"}, {"--log-dir=d", "W"}},
+      {OptionId::kRedirects, {"W"}, {"-r1", "W"}},
+      {OptionId::kTee, {"W"}, {"-t1", "W"}},
+      {OptionId::kLogLinePrefixTemplate, {"W"}, {"--log-line-prefix-template=x", "W"}},
+      {OptionId::kLocalRanksFilter, {"W"}, {"--local-ranks-filter=0", "W"}},
+      {OptionId::kDuplicateStdoutFilters,
+       {"-t3", "W"},
+       {"-t3", "--duplicate-stdout-filters=a", "W"}},
+      {OptionId::kDuplicateStderrFilters,
+       {"-t3", "W"},
+       {"-t3", "--duplicate-stderr-filters=a", "W"}},
+      {OptionId::kConsole, {"W"}, {"--console=raw", "W"}},
+  };
+  return kEffects;
+}
+
+/// Options whose only possible value today is what ddprun does anyway; every other one is refused.
+const std::vector<std::pair<OptionId, std::string>>& only_refusals() {
+  static const std::vector<std::pair<OptionId, std::string>> kRefusals{
+      {OptionId::kNnodes, "2"},           {OptionId::kRdzvConf, "x"},
+      {OptionId::kMonitorInterval, "0"},  {OptionId::kEventLogHandler, "console"},
+      {OptionId::kStartMethod, "thread"},
+  };
+  return kRefusals;
+}
+
+std::string fingerprint(const ddprun::LaunchConfig& config) {
+  std::string text =
+      config.run_id.value() + "|" + config.role + "|" + std::to_string(config.workers);
+  for (const auto& word : config.command) text += "|" + word;
+  for (const auto& device : config.virtual_devices) text += "|device " + device;
+  for (const int number : config.stop_signals) text += "|signal " + std::to_string(number);
+  for (const auto& filter : config.log.stdout_filters) text += "|out " + filter;
+  for (const auto& filter : config.log.stderr_filters) text += "|err " + filter;
+  if (config.log.console_ranks)
+    text += "|ranks " + std::to_string(config.log.console_ranks->size());
+  const std::vector<long> numbers{config.max_restarts,
+                                  static_cast<long>(config.shutdown_timeout.count()),
+                                  config.master_port,
+                                  static_cast<long>(config.log.redirects.all),
+                                  static_cast<long>(config.log.tee.all),
+                                  static_cast<long>(config.log.console)};
+  for (const long number : numbers) text += "|" + std::to_string(number);
+  return text + "|" + config.master_addr + "|" + config.log.dir + "|" + config.log.prefix_template;
+}
+
+}  // namespace
+
+TEST_CASE("every option has an effect, is refused, or is an action: none is accepted and ignored") {
+  for (const auto& option : ddprun::all_options()) {
+    INFO(option.name);
+    int places = option.not_built.empty() ? 0 : 1;
+    places += option.value == ddprun::OptionValue::kAction ? 1 : 0;
+    for (const auto& effect : effects()) places += effect.id == option.id ? 1 : 0;
+    for (const auto& [id, value] : only_refusals()) places += id == option.id ? 1 : 0;
+    // Their own tests: a second node's rank is refused, and use-env states what always holds.
+    places += option.id == OptionId::kNodeRank || option.id == OptionId::kUseEnv ? 1 : 0;
+    CHECK(places == 1);
+  }
+}
+
+TEST_CASE("an option that works changes what will be done") {
+  for (const auto& effect : effects()) {
+    INFO(ddprun::spec_of(effect.id).name);
+    CHECK(fingerprint(config_of(effect.with)) != fingerprint(config_of(effect.without)));
+  }
+}
+
+TEST_CASE("an option with one possible value refuses the others") {
+  for (const auto& [id, value] : only_refusals()) {
+    const std::string name = ddprun::dashed(ddprun::spec_of(id));
+    CHECK_THAT(refusal_of({name + "=" + value, "W"}).sentence, ContainsSubstring(name));
+  }
+}
+
+TEST_CASE("every option that is not built is refused in one sentence, from the environment too") {
+  for (const auto& option : ddprun::all_options()) {
+    if (option.not_built.empty()) continue;
+    const std::string first_choice(option.choices.substr(0, option.choices.find(',')));
+    const std::string value = first_choice.empty() ? "1" : first_choice;
+    Words words{ddprun::dashed(option)};
+    if (option.value != ddprun::OptionValue::kFlag) words.push_back(value);
+    words.emplace_back("W");
+    const auto error = refusal_of(words);
+    INFO(option.name);
+    CHECK(error.kind == ErrorKind::kUnsupported);
+    CHECK_THAT(error.sentence, ContainsSubstring(ddprun::dashed(option)));
+    CHECK_THAT(error.sentence, ContainsSubstring("not built yet"));
+    const std::string variable = ddprun::variable_name(option);
+    if (variable.empty()) continue;
+    CHECK_THAT(refusal_of({"W"}, with_variables({{variable, value}})).sentence,
+               ContainsSubstring(variable));
+  }
+  CHECK(config_of({"W"}, with_variables({{"PET_RUN_PATH", "0"}})).workers == 1);
+}
+
+TEST_CASE("nothing to run names the missing script and is a usage error") {
+  for (const Words& words : {Words{}, Words{"--standalone"}, Words{"--"}}) {
+    CHECK_THAT(refusal_of(words).sentence, ContainsSubstring("training_script"));
+  }
+}
+
+TEST_CASE("an event handler is null, known and not built, or unknown") {
+  CHECK(config_of({"--event-log-handler=null", "W"}).workers == 1);
+  CHECK(refusal_of({"--event-log-handler=console", "W"}).kind == ErrorKind::kUnsupported);
+  CHECK(refusal_of({"--event-log-handler=zeus", "W"}).kind == ErrorKind::kUsage);
+}
+
+TEST_CASE("--use-env asks for what ddprun always does") {
+  CHECK(config_of({"--use-env", "a.py", "x"}).command == Words{"python3", "-u", "a.py", "x"});
+  CHECK(config_of({"--use_env", "a.py"}).command == config_of({"a.py"}).command);
+}
+
+TEST_CASE("help and version win over everything before the script") {
+  CHECK(std::holds_alternative<ddprun::ShowHelp>(*configure({"--nnodes=x", "-h"}, FakeMachine())));
+  CHECK(std::holds_alternative<ddprun::ShowVersion>(*configure({"--version", "W"}, FakeMachine())));
+}
+
+TEST_CASE("variables of torchrun reach every kind of option") {
+  const FakeMachine machine = with_variables({{"PET_LOG_DIR", "/l"},
+                                              {"PET_REDIRECTS", "3"},
+                                              {"PET_TEE", "1"},
+                                              {"PET_ROLE", "r"},
+                                              {"PET_NO_PYTHON", "1"},
+                                              {"PET_NPROC_PER_NODE", "2"}});
+  const auto config = config_of({"W.py"}, machine);
+  CHECK(config.log.dir == "/l");
+  CHECK(config.log.redirects.all == ddprun::Streams::kBoth);
+  CHECK(config.log.tee.all == ddprun::Streams::kStdout);
+  CHECK(config.role == "r");
+  CHECK(config.command == Words{"W.py"});
+  CHECK(config.workers == 2);
+}

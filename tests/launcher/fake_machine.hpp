@@ -1,0 +1,75 @@
+// A machine whose facts the test chooses, and helpers to read what a command line came to.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "launcher/configure.hpp"
+#include "launcher/machine.hpp"
+#include "tests/support/catch.hpp"
+
+namespace ddprun::test {
+
+class FakeMachine : public Machine {
+ public:
+  [[nodiscard]] const Environment& environment() const override { return variables; }
+  [[nodiscard]] std::string working_directory() const override { return "/home/me"; }
+  [[nodiscard]] FileKind inspect(const std::string& path) const override {
+    const auto found = files.find(path);
+    return found == files.end() ? FileKind::kMissing : found->second;
+  }
+  [[nodiscard]] bool is_plain_file(const std::string& path) const override {
+    return files.contains(path);
+  }
+  [[nodiscard]] int count_cpus() const override { return cpus; }
+  [[nodiscard]] int count_gpus() const override { return gpus; }
+  [[nodiscard]] Result<std::string> own_address(const std::string& host) const override {
+    const auto found = addresses.find(host);
+    if (found != addresses.end()) return found->second;
+    return Error{ErrorKind::kUsage, host + " is not an address of this machine"};
+  }
+  [[nodiscard]] std::string random_id() const override {
+    return "12345678-1234-4234-8234-123456789abc";
+  }
+
+  Environment variables;
+  std::map<std::string, FileKind> files;
+  std::map<std::string, std::string> addresses{
+      {"127.0.0.1", "127.0.0.1"}, {"localhost", "127.0.0.1"}, {"node-1", "10.0.0.1"}};
+  int cpus = 8;
+  int gpus = 0;
+};
+
+using Words = std::vector<std::string>;
+
+inline FakeMachine with_variables(
+    std::initializer_list<std::pair<const std::string, std::string>> variables) {
+  FakeMachine machine;
+  machine.variables.insert(variables.begin(), variables.end());
+  return machine;
+}
+
+/// What a command line that must be accepted comes to.
+inline Launch launch_of(const Words& words, const FakeMachine& machine = FakeMachine()) {
+  auto intent = configure(words, machine);
+  if (!intent) FAIL("refused: " << intent.error().sentence);
+  REQUIRE(std::holds_alternative<Launch>(*intent));
+  return std::get<Launch>(*intent);
+}
+
+inline LaunchConfig config_of(const Words& words, const FakeMachine& machine = FakeMachine()) {
+  return launch_of(words, machine).config;
+}
+
+/// The error of a command line that must be refused: exit code 2, one line.
+inline Error refusal_of(const Words& words, const FakeMachine& machine = FakeMachine()) {
+  auto intent = configure(words, machine);
+  if (intent) FAIL("accepted, but should have been refused");
+  CHECK(exit_code_of(intent.error().kind) == 2);
+  CHECK(intent.error().sentence.find('\n') == std::string::npos);
+  return intent.error();
+}
+
+}  // namespace ddprun::test

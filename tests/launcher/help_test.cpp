@@ -1,0 +1,39 @@
+// The help text.
+#include "launcher/options/help.hpp"
+
+#include <sstream>
+
+#include "launcher/options/option_table.hpp"
+#include "tests/support/catch.hpp"
+
+TEST_CASE("help lists every option in both spellings, with its variable") {
+  const std::string text = ddprun::help_text(80);
+  for (const auto& option : ddprun::all_options()) {
+    CHECK_THAT(text, ContainsSubstring(ddprun::dashed(option)));
+    CHECK_THAT(text, ContainsSubstring(ddprun::underscored(option)));
+    CHECK_THAT(text, ContainsSubstring(ddprun::variable_name(option)));
+  }
+}
+
+TEST_CASE("help fits the terminal, however narrow") {
+  for (const std::size_t columns : {std::size_t{40}, std::size_t{80}, std::size_t{100}}) {
+    std::istringstream lines(ddprun::help_text(columns));
+    for (std::string line; std::getline(lines, line);) {
+      INFO(line);
+      CHECK(line.size() <= columns);
+    }
+  }
+}
+
+TEST_CASE("help says apart what is refused for now") {
+  const std::string text = ddprun::help_text(100);
+  const auto heading = text.find("refused until they are built");
+  REQUIRE(heading != std::string::npos);
+  CHECK(text.find("--logs-specs") > heading);
+  CHECK(text.find("--nproc-per-node") < heading);
+}
+
+TEST_CASE("a word longer than the line is broken rather than sticking out") {
+  CHECK(ddprun::wrapped("ab abcdefgh x", 2, 6) == "  ab\n  abcd\n  efgh\n  x\n");
+  CHECK(ddprun::wrapped("a b c", 0, 3) == "a b\nc\n");
+}

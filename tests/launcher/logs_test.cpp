@@ -1,0 +1,98 @@
+// The log options.
+#include "launcher/rules/lists.hpp"
+#include "tests/launcher/fake_machine.hpp"
+
+using ddprun::LocalRank;
+using ddprun::Streams;
+using ddprun::test::config_of;
+using ddprun::test::FakeMachine;
+using ddprun::test::refusal_of;
+using ddprun::test::with_variables;
+using Parts = std::vector<std::string>;
+
+TEST_CASE("one digit chooses streams for all local ranks") {
+  const auto log = config_of({"-r", "3", "-t1", "W"}).log;
+  CHECK(log.redirects.of(LocalRank(7)) == Streams::kBoth);
+  CHECK(log.tee.of(LocalRank(0)) == Streams::kStdout);
+  CHECK(config_of({"W"}).log.redirects.of(LocalRank(0)) == Streams::kNone);
+}
+
+TEST_CASE("a mapping chooses streams per local rank; the rest get none, the last of a rank wins") {
+  const auto log = config_of({"-r", "0:1,1:2,0:3,12:1", "W"}).log;
+  CHECK(log.redirects.of(LocalRank(0)) == Streams::kBoth);
+  CHECK(log.redirects.of(LocalRank(1)) == Streams::kStderr);
+  CHECK(log.redirects.of(LocalRank(2)) == Streams::kNone);
+  CHECK(log.redirects.of(LocalRank(12)) == Streams::kStdout);
+}
+
+TEST_CASE("anything else for streams is refused, and both forms are shown") {
+  for (const std::string bad :
+       {"4", "0:4", "0:1,", "", "-1", "0:1, 1:2", "a:1", "0=1", "33", ":1"}) {
+    INFO(bad);
+    const auto sentence = refusal_of({"--redirects", bad, "W"}).sentence;
+    CHECK_THAT(sentence, ContainsSubstring("--redirects='" + bad + "'"));
+    CHECK_THAT(sentence, ContainsSubstring("0:3,1:2"));
+    CHECK_THAT(refusal_of({"--tee=" + bad, "W"}).sentence,
+               ContainsSubstring("--tee='" + bad + "'"));
+  }
+}
+
+TEST_CASE("the log directory is absolute, empty or /dev/null") {
+  CHECK(config_of({"--log-dir=logs", "W"}).log.dir == "/home/me/logs");
+  CHECK(config_of({"--log-dir=/var/log/x", "W"}).log.dir == "/var/log/x");
+  CHECK(config_of({"--log-dir=/dev/null", "W"}).log.dir == "/dev/null");
+  CHECK(config_of({"W"}).log.dir.empty());
+  FakeMachine machine;
+  machine.files["/home/me/notes.txt"] = ddprun::FileKind::kOther;
+  CHECK_THAT(refusal_of({"--log-dir=notes.txt", "W"}, machine).sentence,
+             ContainsSubstring("is a file"));
+}
+
+TEST_CASE("the prefix comes from the option, else torchrun's variable, else torchrun's default") {
+  const FakeMachine with_variable =
+      with_variables({{"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", "${rank}> "}});
+  CHECK(config_of({"W"}).log.prefix_template == "[${role_name}${local_rank}]:");
+  CHECK(config_of({"W"}, with_variable).log.prefix_template == "${rank}> ");
+  CHECK(config_of({"--log-line-prefix-template=", "W"}, with_variable).log.prefix_template ==
+        "${rank}> ");
+  CHECK(config_of({"--log-line-prefix-template=x ", "W"}, with_variable).log.prefix_template ==
+        "x ");
+}
+
+TEST_CASE("the console filter is a list of local ranks") {
+  CHECK_FALSE(config_of({"W"}).log.console_ranks);
+  const auto ranks = config_of({"--local-ranks-filter=0, 2", "W"}).log.console_ranks;
+  REQUIRE(ranks);
+  CHECK(*ranks == std::set<LocalRank>{LocalRank(0), LocalRank(2)});
+  for (const std::string bad : {"x", "0,", ",", "-1", "0;1"}) {
+    CHECK_THAT(refusal_of({"--local-ranks-filter=" + bad, "W"}).sentence,
+               ContainsSubstring("list of local ranks"));
+  }
+}
+
+TEST_CASE("filters are texts separated by commas, where two commas are one") {
+  const auto log =
+      config_of({"-t3", "--duplicate-stdout-filters=a,,b,c", "--duplicate-stderr-filters=x", "W"})
+          .log;
+  CHECK(log.stdout_filters == Parts{"a,b", "c"});
+  CHECK(log.stderr_filters == Parts{"x"});
+  CHECK(ddprun::split_escaped_list("a,,,b") == Parts{"a,", "b"});
+  CHECK(ddprun::split_escaped_list("").empty());
+}
+
+TEST_CASE("filters that could not work are refused instead of doing nothing") {
+  CHECK_THAT(refusal_of({"--duplicate-stdout-filters=a", "-r3", "W"}).sentence,
+             ContainsSubstring("add --tee=1"));
+  CHECK_THAT(refusal_of({"--duplicate-stderr-filters=a", "-t1", "W"}).sentence,
+             ContainsSubstring("add --tee=2"));
+  CHECK_THAT(refusal_of({"--duplicate-stdout-filters=a", "-t", "1:1", "W"}).sentence,
+             ContainsSubstring("no worker's stream is tee'd"));
+  CHECK_THAT(
+      refusal_of({"--duplicate-stdout-filters=a", "-t3", "--log-dir=/dev/null", "W"}).sentence,
+      ContainsSubstring("/dev/null"));
+}
+
+TEST_CASE("the console is quoted unless asked to be raw") {
+  CHECK(config_of({"W"}).log.console == ddprun::Console::kQuoted);
+  CHECK(config_of({"--console=raw", "W"}).log.console == ddprun::Console::kRaw);
+}

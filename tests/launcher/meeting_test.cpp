@@ -1,0 +1,198 @@
+// Where the workers meet: the standalone rules, static and c10d, on one node.
+#include "tests/launcher/fake_machine.hpp"
+
+using ddprun::ErrorKind;
+using ddprun::StoreHost;
+using ddprun::test::config_of;
+using ddprun::test::FakeMachine;
+using ddprun::test::launch_of;
+using ddprun::test::refusal_of;
+using ddprun::test::with_variables;
+using ddprun::test::Words;
+
+namespace {
+const std::string kUuid = FakeMachine().random_id();
+}
+
+TEST_CASE("a plain run is standalone: a run id of its own, loopback, a port the kernel picks") {
+  for (const Words& words : {Words{"W"}, Words{"--standalone", "W"}, Words{"--nnodes=1:1", "W"}}) {
+    const auto launch = launch_of(words);
+    CHECK(launch.config.run_id.value() == kUuid);
+    CHECK(launch.config.master_addr == "127.0.0.1");
+    CHECK(launch.config.listen_addr == "127.0.0.1");
+    CHECK(launch.config.master_port == 0);
+    CHECK(launch.config.store_host == StoreHost::kAgent);
+    CHECK(launch.notes.empty());
+  }
+}
+
+TEST_CASE("an implied standalone run names in one line what it does not use") {
+  const auto launch = launch_of({"--rdzv-id=foo", "--master-addr=node-1", "W"});
+  CHECK(launch.config.run_id.value() == kUuid);
+  CHECK(launch.config.master_addr == "127.0.0.1");
+  REQUIRE(launch.notes.size() == 1);
+  CHECK_THAT(launch.notes[0], ContainsSubstring("--rdzv-id and --master-addr not used"));
+  CHECK_THAT(launch.notes[0], ContainsSubstring("--master-port"));
+}
+
+TEST_CASE("an explicit standalone run replaces what was given, and says so") {
+  const auto launch = launch_of({"--standalone", "--rdzv-id=foo", "--rdzv-backend=static",
+                                 "--rdzv-endpoint=far:1", "--master-port=7", "W"});
+  CHECK(launch.config.run_id.value() == kUuid);
+  CHECK(launch.config.master_port == 0);
+  REQUIRE(launch.notes.size() == 1);
+  CHECK_THAT(launch.notes[0],
+             ContainsSubstring("--rdzv-endpoint, --rdzv-id and --master-port not used"));
+}
+
+TEST_CASE("a master port makes the run static again") {
+  const auto config = config_of({"--master-port=29511", "W"});
+  CHECK(config.run_id.value() == "none");
+  CHECK(config.master_addr == "127.0.0.1");
+  CHECK(config.master_port == 29511);
+  CHECK(config_of({"--master-port=29511", "--rdzv-id=foo", "W"}).run_id.value() == "foo");
+  CHECK(config_of({"W"}, with_variables({{"PET_MASTER_PORT", "29511"}})).master_port == 29511);
+  const auto named = config_of({"--master-port=29511", "--master-addr=node-1", "W"});
+  CHECK(named.master_addr == "node-1");
+  CHECK(named.listen_addr == "10.0.0.1");
+}
+
+TEST_CASE("a static endpoint is the workers' address and port") {
+  const auto config = config_of({"--rdzv-endpoint=localhost:29512", "W"});
+  CHECK(config.master_addr == "localhost");
+  CHECK(config.listen_addr == "127.0.0.1");
+  CHECK(config.master_port == 29512);
+  CHECK(config.run_id.value() == "none");
+}
+
+TEST_CASE("a static endpoint needs a port") {
+  CHECK_THAT(refusal_of({"--rdzv-endpoint=localhost", "W"}).sentence,
+             ContainsSubstring("--master-port"));
+}
+
+TEST_CASE("c10d on one node keeps the run id and lets the kernel pick the port") {
+  const auto launch =
+      launch_of({"--rdzv_backend", "c10d", "--rdzv_endpoint", "localhost:0", "--rdzv_id", "X",
+                 "--nnodes", "1", "--nproc_per_node", "2", "--tee", "3", "--role", "", "W"});
+  CHECK(launch.config.run_id.value() == "X");
+  CHECK(launch.config.master_port == 0);
+  CHECK(launch.config.role.empty());
+  CHECK(launch.config.workers == 2);
+  CHECK(launch.config.log.tee.all == ddprun::Streams::kBoth);
+  CHECK(launch.notes.empty());
+  CHECK(config_of({"--rdzv-backend=c10d", "W"}).run_id.value() == "none");
+}
+
+TEST_CASE("a c10d endpoint with a port says that nobody is waited for there") {
+  const auto launch = launch_of({"--rdzv-backend=c10d", "--rdzv-endpoint=localhost:29400", "W"});
+  REQUIRE(launch.notes.size() == 1);
+  CHECK_THAT(launch.notes[0], ContainsSubstring("--rdzv-endpoint=localhost:29400 not used"));
+}
+
+TEST_CASE("an endpoint on another machine is refused until nodes can meet there") {
+  const auto error = refusal_of({"--rdzv-backend=c10d", "--rdzv-endpoint=far:29400", "W"});
+  CHECK(error.kind == ErrorKind::kUnsupported);
+  CHECK_THAT(error.sentence, ContainsSubstring("far is not an address of this machine"));
+  CHECK_THAT(refusal_of({"--master-port=1", "--master-addr=far", "W"}).sentence,
+             ContainsSubstring("MASTER_ADDR far"));
+}
+
+TEST_CASE("--local-addr is what workers are told, except with a fixed address") {
+  const auto config = config_of({"--standalone", "--local-addr=node-1", "W"});
+  CHECK(config.master_addr == "node-1");
+  CHECK(config.listen_addr == "10.0.0.1");
+  CHECK_THAT(refusal_of({"--local-addr=far", "W"}).sentence, ContainsSubstring("--local-addr=far"));
+  const auto fixed = launch_of({"--master-port=7", "--local-addr=node-1", "W"});
+  CHECK(fixed.config.master_addr == "127.0.0.1");
+  REQUIRE(fixed.notes.size() == 1);
+  CHECK_THAT(fixed.notes[0], ContainsSubstring("--local-addr not used"));
+}
+
+TEST_CASE("sharing the store can be turned off with c10d, as in torchrun") {
+  const FakeMachine off = with_variables({{"TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "1"}});
+  CHECK(config_of({"W"}, off).store_host == StoreHost::kWorkerZero);
+  CHECK(config_of({"--rdzv-backend=c10d", "W"}, off).store_host == StoreHost::kWorkerZero);
+  CHECK(config_of({"--master-port=7", "W"}, off).store_host == StoreHost::kAgent);
+}
+
+TEST_CASE("a number of nodes is N or MIN:MAX with 0 < MIN <= MAX") {
+  for (const std::string bad : {"2:1", "0", "1:2:3", "x", "", "1:", ":1", "-1", "1.5"}) {
+    CHECK_THAT(refusal_of({"--nnodes=" + bad, "W"}).sentence,
+               ContainsSubstring("--nnodes='" + bad + "'"));
+  }
+  CHECK_THAT(refusal_of({"W"}, with_variables({{"PET_NNODES", ""}})).sentence,
+             ContainsSubstring("PET_NNODES=''"));
+}
+
+TEST_CASE("several nodes are refused in one sentence until they are built") {
+  for (const std::string several : {"2", "1:2", "2:8"}) {
+    const auto error = refusal_of({"--nnodes=" + several, "W"});
+    CHECK(error.kind == ErrorKind::kUnsupported);
+    CHECK_THAT(error.sentence, ContainsSubstring("not built yet"));
+  }
+}
+
+TEST_CASE("--standalone with two nodes is refused at once instead of waiting for the second") {
+  const auto error = refusal_of({"--standalone", "--nnodes=2", "W"});
+  CHECK(error.kind == ErrorKind::kUsage);
+  CHECK_THAT(error.sentence, ContainsSubstring("--standalone is one node, but --nnodes=2"));
+}
+
+TEST_CASE("backends are known, refused or unknown") {
+  CHECK(refusal_of({"--rdzv-backend=etcd", "W"}).kind == ErrorKind::kUnsupported);
+  CHECK(refusal_of({"--rdzv-backend=etcd-v2", "W"}).kind == ErrorKind::kUnsupported);
+  CHECK_THAT(refusal_of({"--rdzv-backend=zeus", "W"}).sentence,
+             ContainsSubstring("not one of static, c10d"));
+}
+
+TEST_CASE("an endpoint is HOST, HOST:PORT or [V6]:PORT") {
+  for (const std::string bad :
+       {":1", "a b:1", "h:", "h:x", "h:65536", "h:123456", "[::1", "[::1]x", "h:-1", "h/x:1"}) {
+    INFO(bad);
+    CHECK_THAT(refusal_of({"--rdzv-backend=c10d", "--rdzv-endpoint=" + bad, "W"}).sentence,
+               ContainsSubstring("--rdzv-endpoint='" + bad + "'"));
+  }
+  FakeMachine machine;
+  machine.addresses["::1"] = "::1";
+  CHECK(config_of({"--rdzv-endpoint=[::1]:29512", "W"}, machine).master_addr == "::1");
+}
+
+TEST_CASE("a port outside 0..65535 and a second node's rank are refused") {
+  CHECK_THAT(refusal_of({"--master-port=65536", "W"}).sentence, ContainsSubstring("0 to 65535"));
+  CHECK_THAT(refusal_of({"--master-port", "-1", "W"}).sentence, ContainsSubstring("0 to 65535"));
+  CHECK_THAT(refusal_of({"--master-port=7", "--node-rank=1", "W"}).sentence,
+             ContainsSubstring("--node-rank=1"));
+}
+
+TEST_CASE("--rdzv-conf is pairs with values") {
+  for (const std::string bad : {"a", "=", "a=", "a=1,", ",a=1", "=1", "a=1,,b=2"}) {
+    INFO(bad);
+    CHECK_THAT(refusal_of({"--rdzv-conf", bad, "W"}).sentence,
+               ContainsSubstring("is not KEY=VALUE"));
+  }
+}
+
+TEST_CASE("--rdzv-conf values are positive times, with units if one likes") {
+  CHECK(launch_of({"--rdzv-conf= join_timeout = 10m , timeout=900", "W"}).notes.empty());
+  for (const std::string bad : {"join_timeout=0", "timeout=soon", "keep_alive_max_attempt=1.5",
+                                "cas_backoff_max_seconds=-1"}) {
+    INFO(bad);
+    CHECK_THAT(refusal_of({"--rdzv-conf", bad, "W"}).sentence, ContainsSubstring(bad));
+  }
+}
+
+TEST_CASE("unknown --rdzv-conf keys are named beside the known ones, and the run goes on") {
+  const auto launch = launch_of({"--rdzv-conf=a=b=c,join_timeout=5,zap=1", "W"});
+  REQUIRE(launch.notes.size() == 1);
+  CHECK_THAT(launch.notes[0], ContainsSubstring("unknown keys: a, zap"));
+  CHECK_THAT(launch.notes[0], ContainsSubstring("last_call_timeout"));
+}
+
+TEST_CASE("--rdzv-conf keys that have an option of their own, or are not built, are refused") {
+  CHECK_THAT(refusal_of({"--rdzv-conf=run_id=x", "W"}).sentence,
+             ContainsSubstring("use --rdzv-id"));
+  CHECK_THAT(refusal_of({"--rdzv-conf=max_nodes=2", "W"}).sentence,
+             ContainsSubstring("use --nnodes"));
+  CHECK(refusal_of({"--rdzv-conf=is_host=0", "W"}).kind == ErrorKind::kUnsupported);
+  CHECK(refusal_of({"--rdzv-conf=store_type=file", "W"}).kind == ErrorKind::kUnsupported);
+}

@@ -1,0 +1,142 @@
+// Command line over environment over default, and what each value must look like.
+#include "launcher/options/settings.hpp"
+
+#include "launcher/options/numbers.hpp"
+#include "tests/support/catch.hpp"
+
+using ddprun::Environment;
+using ddprun::OptionId;
+using ddprun::Settings;
+using Words = std::vector<std::string>;
+
+namespace {
+
+ddprun::Result<Settings> merged(const Words& words, const Environment& environment = {}) {
+  auto line = ddprun::scan(words);
+  REQUIRE(line.has_value());
+  return Settings::merge(*line, environment);
+}
+
+Settings accepted(const Words& words, const Environment& environment = {}) {
+  auto settings = merged(words, environment);
+  if (!settings) FAIL("refused: " << settings.error().sentence);
+  return *settings;
+}
+
+std::string refused(const Words& words, const Environment& environment = {}) {
+  auto settings = merged(words, environment);
+  if (settings) FAIL("accepted, but should have been refused");
+  CHECK(ddprun::exit_code_of(settings.error().kind) == 2);
+  return settings.error().sentence;
+}
+
+}  // namespace
+
+TEST_CASE("the command line beats the environment, which beats the default") {
+  const Environment two{{"PET_NPROC_PER_NODE", "2"}};
+  CHECK(accepted({"W"}).text(OptionId::kNprocPerNode) == "1");
+  CHECK(accepted({"W"}, two).text(OptionId::kNprocPerNode) == "2");
+  CHECK(accepted({"--nproc-per-node=3", "W"}, two).text(OptionId::kNprocPerNode) == "3");
+}
+
+TEST_CASE("the last of a repeated option wins") {
+  CHECK(accepted({"--role=a", "--role=b", "W"}).text(OptionId::kRole) == "b");
+}
+
+TEST_CASE("every option with a variable reads it") {
+  for (const auto& option : ddprun::all_options()) {
+    const std::string name = ddprun::variable_name(option);
+    if (name.empty() || !option.not_built.empty()) continue;
+    const bool flag = option.value == ddprun::OptionValue::kFlag;
+    const bool choice = option.value == ddprun::OptionValue::kChoice;
+    const std::string value =
+        choice ? std::string(option.choices.substr(option.choices.rfind(',') + 1)) : "1";
+    INFO(name);
+    const auto settings = accepted({"W"}, {{name, value}});
+    CHECK(settings.given(option.id));
+    CHECK(settings.text(option.id) == value);
+    CHECK(settings.on(option.id) == (flag || value == "1"));
+    CHECK_THAT(settings.shown(option.id), ContainsSubstring(name));
+  }
+}
+
+TEST_CASE("variables are spelled in capitals with underscores") {
+  CHECK(ddprun::variable_name(ddprun::spec_of(OptionId::kNprocPerNode)) == "PET_NPROC_PER_NODE");
+  CHECK(ddprun::variable_name(ddprun::spec_of(OptionId::kConsole)) == "DDPRUN_CONSOLE");
+  CHECK(ddprun::variable_name(ddprun::spec_of(OptionId::kLogsSpecs)).empty());
+}
+
+TEST_CASE("options without a variable ignore one that looks like theirs") {
+  for (const std::string name :
+       {"PET_LOGS_SPECS", "PET_NUMA_BINDING", "PET_PRINT_COMPLETION", "PET_USE_ENV", "PET_HELP"}) {
+    CHECK(merged({"W"}, {{name, "1"}}).has_value());
+  }
+}
+
+TEST_CASE("flags in the environment are words as well as numbers") {
+  for (const std::string on : {"1", "2", "true", "Yes", "ON", " 1 "}) {
+    CHECK(accepted({"W"}, {{"PET_STANDALONE", on}}).on(OptionId::kStandalone));
+  }
+  for (const std::string off : {"0", "false", "No", "off"}) {
+    CHECK_FALSE(accepted({"W"}, {{"PET_STANDALONE", off}}).on(OptionId::kStandalone));
+  }
+  CHECK_THAT(refused({"W"}, {{"PET_STANDALONE", "maybe"}}),
+             ContainsSubstring("PET_STANDALONE='maybe'"));
+  CHECK_THAT(refused({"W"}, {{"PET_STANDALONE", ""}}), ContainsSubstring("PET_STANDALONE"));
+}
+
+TEST_CASE("a number that is none is a usage error wherever it came from") {
+  CHECK(refused({"--max-restarts=x", "W"}) == "--max-restarts='x' is not a whole number");
+  CHECK(refused({"W"}, {{"PET_MAX_RESTARTS", "abc"}}) ==
+        "PET_MAX_RESTARTS='abc' is not a whole number");
+  CHECK_THAT(refused({"W"}, {{"PET_MAX_RESTARTS", ""}}), ContainsSubstring("whole number"));
+  CHECK_THAT(refused({"--master-port=1.5", "W"}), ContainsSubstring("whole number"));
+  CHECK_THAT(refused({"--monitor-interval=fast", "W"}), ContainsSubstring("not a number"));
+  CHECK_THAT(refused({"--shutdown-timeout=", "W"}), ContainsSubstring("whole number"));
+  CHECK(accepted({"--max-restarts=3", "W"}, {{"PET_MAX_RESTARTS", "abc"}})
+            .integer(OptionId::kMaxRestarts) == 3);
+}
+
+TEST_CASE("a value outside its choices lists them") {
+  CHECK(refused({"--start-method=zzz", "W"}) ==
+        "--start-method='zzz' is not one of spawn, fork, forkserver");
+  CHECK_THAT(refused({"--numa-binding=foo", "W"}), ContainsSubstring("node, socket, exclusive"));
+  CHECK_THAT(refused({"--console=loud", "W"}), ContainsSubstring("quoted, raw"));
+}
+
+TEST_CASE("whole numbers are read as Python reads them") {
+  CHECK(ddprun::parse_integer(" 12 ") == 12);
+  CHECK(ddprun::parse_integer("+3") == 3);
+  CHECK(ddprun::parse_integer("-4") == -4);
+  CHECK(ddprun::parse_integer("1_000") == 1000);
+  CHECK(ddprun::parse_integer("007") == 7);
+  for (const std::string bad :
+       {"", " ", "1.0", "0x10", "1_", "_1", "1__0", "+-1", "9e3", "99999999999999999999"}) {
+    INFO(bad);
+    CHECK_FALSE(ddprun::parse_integer(bad));
+  }
+}
+
+TEST_CASE("fractions are read without a locale, and infinity is no number of seconds") {
+  CHECK(ddprun::parse_number("0.5") == 0.5);
+  CHECK(ddprun::parse_number("1e-3") == 0.001);
+  CHECK(ddprun::parse_number(".5") == 0.5);
+  for (const std::string bad : {"", "inf", "nan", "1,5", "0x1p3", "1s"}) {
+    INFO(bad);
+    CHECK_FALSE(ddprun::parse_number(bad));
+  }
+}
+
+TEST_CASE("times have units") {
+  using std::chrono::milliseconds;
+  CHECK(ddprun::parse_time("600") == milliseconds(600'000));
+  CHECK(ddprun::parse_time("1.5") == milliseconds(1'500));
+  CHECK(ddprun::parse_time("90s") == milliseconds(90'000));
+  CHECK(ddprun::parse_time("10m") == milliseconds(600'000));
+  CHECK(ddprun::parse_time("2h") == milliseconds(7'200'000));
+  CHECK(ddprun::parse_time("250ms") == milliseconds(250));
+  for (const std::string bad : {"", "0", "-1", "s", "5d", "1e300", "ten"}) {
+    INFO(bad);
+    CHECK_FALSE(ddprun::parse_time(bad));
+  }
+}

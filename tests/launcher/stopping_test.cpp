@@ -1,0 +1,68 @@
+// Restarts, the shutdown time-out and the signals that stop.
+#include <signal.h>
+
+#include "tests/launcher/fake_machine.hpp"
+
+using ddprun::test::config_of;
+using ddprun::test::FakeMachine;
+using ddprun::test::launch_of;
+using ddprun::test::refusal_of;
+using ddprun::test::with_variables;
+using std::chrono::seconds;
+
+TEST_CASE("restarts are a number from 0") {
+  CHECK(config_of({"W"}).max_restarts == 0);
+  CHECK(config_of({"--max-restarts=3", "W"}).max_restarts == 3);
+  CHECK_THAT(refusal_of({"--max-restarts=-1", "W"}).sentence,
+             ContainsSubstring("--max-restarts=-1"));
+  CHECK_THAT(refusal_of({"--max-restarts=99999999999", "W"}).sentence,
+             ContainsSubstring("0 or more"));
+}
+
+TEST_CASE("the monitor interval is checked although nothing polls") {
+  CHECK_THAT(refusal_of({"--monitor-interval=0", "W"}).sentence, ContainsSubstring("above 0"));
+  CHECK_THAT(refusal_of({"--monitor-interval=-2", "W"}).sentence, ContainsSubstring("above 0"));
+  CHECK(config_of({"--monitor-interval=5", "W"}).workers == 1);
+}
+
+TEST_CASE("the shutdown time-out is the option, else the variable, else 30 seconds") {
+  const FakeMachine two = with_variables({{"TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "2"}});
+  CHECK(config_of({"W"}).shutdown_timeout == seconds(30));
+  CHECK(config_of({"W"}, two).shutdown_timeout == seconds(2));
+  CHECK(config_of({"--shutdown-timeout=5", "W"}, two).shutdown_timeout == seconds(5));
+  CHECK(config_of({"--shutdown-timeout=0", "W"}).shutdown_timeout == seconds(0));
+}
+
+TEST_CASE("a time-out that is none is refused, from the variable too") {
+  CHECK_THAT(refusal_of({"--shutdown-timeout=-1", "W"}).sentence, ContainsSubstring("0 or more"));
+  for (const std::string bad : {"-1", "soon", ""}) {
+    CHECK_THAT(
+        refusal_of({"W"}, with_variables({{"TORCH_ELASTIC_SHUTDOWN_TIMEOUT", bad}})).sentence,
+        ContainsSubstring("TORCH_ELASTIC_SHUTDOWN_TIMEOUT='" + bad + "'"));
+  }
+  CHECK_THAT(refusal_of({"--shutdown-timeout=999999999999", "W"}).sentence,
+             ContainsSubstring("--shutdown-timeout=999999999999"));
+}
+
+TEST_CASE("the default stop signals are torchrun's") {
+  const auto config = config_of({"W"});
+  CHECK(config.stop_signals == std::vector<int>{SIGTERM, SIGINT, SIGHUP, SIGQUIT});
+  CHECK(config.stop_signals_text == "SIGTERM,SIGINT,SIGHUP,SIGQUIT");
+}
+
+TEST_CASE("signals are names, blanks around them do not count, the text stays as given") {
+  const auto config = config_of({"--signals-to-handle= SIGUSR1 ,SIGTERM,SIGUSR1", "W"});
+  CHECK(config.stop_signals == std::vector<int>{SIGUSR1, SIGTERM});
+  CHECK(config.stop_signals_text == " SIGUSR1 ,SIGTERM,SIGUSR1");
+}
+
+TEST_CASE("an unknown signal costs one line, one that cannot be handled is refused") {
+  const auto launch = launch_of({"--signals-to-handle=SIGTERM,SIGFOO,sigint", "W"});
+  CHECK(launch.config.stop_signals == std::vector<int>{SIGTERM});
+  REQUIRE(launch.notes.size() == 2);
+  CHECK_THAT(launch.notes[0], ContainsSubstring("unknown signal 'SIGFOO'"));
+  CHECK_THAT(refusal_of({"--signals-to-handle=SIGKILL", "W"}).sentence,
+             ContainsSubstring("SIGKILL"));
+  CHECK_THAT(refusal_of({"--signals-to-handle=SIGSTOP", "W"}).sentence,
+             ContainsSubstring("SIGSTOP"));
+}

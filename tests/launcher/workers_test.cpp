@@ -1,0 +1,65 @@
+// How many workers, how many threads each, which device each.
+#include "base/limits.hpp"
+#include "tests/launcher/fake_machine.hpp"
+
+using ddprun::test::config_of;
+using ddprun::test::FakeMachine;
+using ddprun::test::refusal_of;
+using ddprun::test::with_variables;
+using ddprun::test::Words;
+
+namespace {
+FakeMachine machine_with(int cpus, int gpus) {
+  FakeMachine machine;
+  machine.cpus = cpus;
+  machine.gpus = gpus;
+  return machine;
+}
+}  // namespace
+
+TEST_CASE("workers are a number, the CPUs, the GPUs, or whatever there is") {
+  CHECK(config_of({"W"}).workers == 1);
+  CHECK(config_of({"--nproc-per-node=3", "W"}).workers == 3);
+  CHECK(config_of({"--nproc-per-node=cpu", "W"}, machine_with(6, 2)).workers == 6);
+  CHECK(config_of({"--nproc-per-node=gpu", "W"}, machine_with(6, 2)).workers == 2);
+  CHECK(config_of({"--nproc-per-node=auto", "W"}, machine_with(6, 2)).workers == 2);
+  CHECK(config_of({"--nproc-per-node=auto", "W"}, machine_with(6, 0)).workers == 6);
+}
+
+TEST_CASE("gpu without a GPU is refused") {
+  CHECK_THAT(refusal_of({"--nproc-per-node=gpu", "W"}, machine_with(6, 0)).sentence,
+             ContainsSubstring("no GPU is visible"));
+}
+
+TEST_CASE("a count of workers that makes no sense is refused with its value") {
+  for (const std::string bad : {"0", "-1", "foo", "", "1.5", "4097"}) {
+    CHECK_THAT(refusal_of({"--nproc-per-node", bad, "W"}).sentence,
+               ContainsSubstring("--nproc-per-node='" + bad + "'"));
+  }
+  CHECK(config_of({"--nproc-per-node=4096", "W"}).workers == ddprun::kWorkersPerNodeMax);
+}
+
+TEST_CASE("xpu is known and not built") {
+  CHECK(refusal_of({"--nproc-per-node=xpu", "W"}).kind == ddprun::ErrorKind::kUnsupported);
+}
+
+TEST_CASE("threads are the CPUs a worker really has, where the user did not choose") {
+  CHECK(config_of({"--nproc-per-node=2", "W"}, machine_with(8, 0)).omp_threads == 4);
+  CHECK(config_of({"--nproc-per-node=4", "W"}, machine_with(2, 0)).omp_threads == 1);
+  CHECK_FALSE(config_of({"W"}, machine_with(8, 0)).omp_threads);
+  for (const std::string chosen : {"4", ""}) {
+    CHECK_FALSE(
+        config_of({"--nproc-per-node=2", "W"}, with_variables({{"OMP_NUM_THREADS", chosen}}))
+            .omp_threads);
+  }
+}
+
+TEST_CASE("virtual local ranks give each worker one device of CUDA_VISIBLE_DEVICES") {
+  const Words words{"--virtual-local-rank", "--nproc-per-node=2", "W"};
+  CHECK(config_of(words, with_variables({{"CUDA_VISIBLE_DEVICES", "5, 7,9"}})).virtual_devices ==
+        std::vector<std::string>{"5", "7"});
+  CHECK(config_of(words).virtual_devices == std::vector<std::string>{"0", "1"});
+  CHECK(config_of({"--nproc-per-node=2", "W"}).virtual_devices.empty());
+  CHECK_THAT(refusal_of(words, with_variables({{"CUDA_VISIBLE_DEVICES", "5"}})).sentence,
+             ContainsSubstring("CUDA_VISIBLE_DEVICES=5 names 1"));
+}
