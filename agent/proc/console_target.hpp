@@ -27,7 +27,7 @@ class ConsoleTarget {
 
   [[nodiscard]] Kind kind() const { return kind_; }
   /// Bytes taken, or -1 with errno; EAGAIN: async_writable() tells when to try again.
-  [[nodiscard]] ssize_t write(std::string_view bytes) const;
+  [[nodiscard]] ssize_t write(std::string_view bytes);
   /// Calls back once when the console may take more. Only for kinds that can give EAGAIN.
   void async_writable(std::function<void(const boost::system::error_code&)> callback);
   void close();

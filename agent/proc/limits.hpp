@@ -30,6 +30,9 @@ inline constexpr std::chrono::seconds kProgressInterval{10};
 // How long the output of a dead worker is read while a process it left behind keeps the pipe open.
 // What the worker itself wrote is in the pipe by then and never lost.
 inline constexpr std::chrono::milliseconds kDrainMax{500};
+// What is read at most after that deadline: all that a pipe can hold (fs.pipe-max-size), and no
+// more.
+inline constexpr std::size_t kDrainBytesMax = 1024 * 1024;
 // Candidates tried for the name of a directory that must be new; then an error.
 inline constexpr int kDirectoryNamesMax = 100;
 // GPUs looked for in /dev and NVML; more are not counted.

@@ -60,7 +60,6 @@ class LogTree {
  private:
   enum class Base { kGiven, kTemporary };
   LogTree() = default;
-  Result<std::string> make_run_directory() const;
 
   std::string base_;
   Base kind_ = Base::kGiven;

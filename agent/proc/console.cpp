@@ -1,0 +1,178 @@
+#include "agent/proc/console.hpp"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "agent/proc/limits.hpp"
+
+namespace ddprun {
+
+namespace asio = boost::asio;
+
+namespace {
+
+constexpr std::size_t kFullBytes = kConsoleQueueBytesMax / 2;
+
+// What to hand to one write(): whole lines that a FIFO takes in one piece, as many as fit.
+std::string_view next_write(ConsoleTarget::Kind kind, std::string_view bytes) {
+  const bool in_one_piece =
+      kind == ConsoleTarget::Kind::kFile || kind == ConsoleTarget::Kind::kSocket;
+  if (in_one_piece || bytes.size() <= kAtomicWriteBytesMax) return bytes;
+  const auto newline = bytes.rfind('\n', kAtomicWriteBytesMax - 1);
+  return bytes.substr(0, newline == std::string_view::npos ? kAtomicWriteBytesMax : newline + 1);
+}
+
+std::uint64_t lines_in(std::string_view bytes) {
+  const auto newlines = std::count(bytes.begin(), bytes.end(), '\n');
+  return static_cast<std::uint64_t>(newlines) + (bytes.ends_with('\n') ? 0 : 1);
+}
+
+bool full_disk(int error) {
+  return error == ENOSPC || error == EDQUOT || error == EFBIG;
+}
+
+bool same_file(int one, int other) {
+  struct stat a = {};
+  struct stat b = {};
+  if (::fstat(one, &a) != 0 || ::fstat(other, &b) != 0) return false;
+  return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+}  // namespace
+
+ConsoleWriter::ConsoleWriter(asio::any_io_executor executor, int descriptor)
+    : target_(executor, descriptor), stall_(executor), changed_(executor, TimePoint::max()) {
+  closed_ = target_.kind() == ConsoleTarget::Kind::kClosed;
+}
+
+ConsoleWriter::Taken ConsoleWriter::write(std::string_view bytes) {
+  if (closed_ || bytes.empty()) return Taken::kYes;
+  announce_drops();
+  const bool over = queued() + bytes.size() > kConsoleQueueBytesMax;
+  if (dropped_lines_ != 0 || (stalled_ && over) || queued() > kConsoleQueueBytesMax) {
+    const std::uint64_t lines = lines_in(bytes);
+    dropped_lines_ += lines;
+    dropped_total_ += lines;
+    return Taken::kDropped;
+  }
+  push(bytes);
+  return Taken::kYes;
+}
+
+bool ConsoleWriter::full() const {
+  return !closed_ && !stalled_ && queued() > kFullBytes;
+}
+
+asio::awaitable<void> ConsoleWriter::room() {
+  const auto self = shared_from_this();
+  const auto token = asio::as_tuple(asio::use_awaitable);
+  while (full()) {
+    const auto [cancelled] = co_await changed_.async_wait(token);  // ended by stall_ at the latest
+    static_cast<void>(
+        cancelled);  // the only way it completes, and the condition is looked at again
+  }
+}
+
+asio::awaitable<void> ConsoleWriter::flush(TimePoint deadline) {
+  const auto self = shared_from_this();
+  const auto token = asio::as_tuple(asio::use_awaitable);
+  asio::steady_timer limit(changed_.get_executor(), deadline);
+  limit.async_wait([self](const boost::system::error_code& ended) {
+    if (!ended) self->changed_.cancel();
+  });
+  while (queued() != 0 && !closed_ && Clock::now() < deadline) {
+    const auto [cancelled] = co_await changed_.async_wait(token);
+    static_cast<void>(cancelled);
+  }
+}
+
+void ConsoleWriter::push(std::string_view bytes) {
+  mid_line_ = bytes.back() != '\n';
+  queue_ += bytes;
+  if (!waiting_) write_queue();
+}
+
+void ConsoleWriter::write_queue() {
+  while (queued() != 0) {
+    const std::string_view rest = std::string_view(queue_).substr(head_);
+    const std::string_view piece = next_write(target_.kind(), rest);
+    const ssize_t written = target_.write(piece);
+    if (written >= 0) {
+      head_ += static_cast<std::size_t>(written);
+    } else if (errno == EAGAIN) {
+      wait_for_console();
+      break;
+    } else if (full_disk(errno)) {
+      head_ += piece.size();  // lost; there may be room again later
+    } else if (errno != EINTR) {
+      close();
+      return;
+    }
+  }
+  if (queued() == 0 || head_ > kFullBytes) {
+    queue_.erase(0, head_);
+    head_ = 0;
+    if (queue_.empty() && queue_.capacity() > kPumpChunkBytes) queue_.shrink_to_fit();
+  }
+  changed_.cancel();
+}
+
+void ConsoleWriter::announce_drops() {
+  if (dropped_lines_ == 0 || stalled_ || queued() > kFullBytes) return;
+  const std::string message = std::string(mid_line_ ? "\n" : "") +
+                              "ddprun: " + std::to_string(dropped_lines_) +
+                              " lines are not shown here: the console took nothing for " +
+                              std::to_string(kConsoleStallMax.count()) + " ms\n";
+  dropped_lines_ = 0;
+  push(message);
+}
+
+void ConsoleWriter::wait_for_console() {
+  waiting_ = true;
+  const auto self = weak_from_this();  // a console that never answers must not keep anything alive
+  stall_.expires_after(kConsoleStallMax);
+  stall_.async_wait([self](const boost::system::error_code& ended) {
+    const auto writer = self.lock();
+    if (ended || !writer || !writer->waiting_) return;
+    writer->stalled_ = true;
+    writer->changed_.cancel();
+  });
+  target_.async_writable([self](const boost::system::error_code& ended) {
+    const auto writer = self.lock();
+    if (!ended && writer) writer->on_writable();
+  });
+}
+
+void ConsoleWriter::on_writable() {
+  waiting_ = false;
+  stalled_ = false;
+  stall_.cancel();
+  write_queue();
+  announce_drops();
+}
+
+void ConsoleWriter::close() {
+  closed_ = true;
+  waiting_ = false;
+  queue_.clear();
+  queue_.shrink_to_fit();
+  head_ = 0;
+  stall_.cancel();
+  changed_.cancel();
+  target_.close();
+}
+
+Consoles open_consoles(asio::any_io_executor executor, int out_descriptor, int err_descriptor) {
+  Consoles consoles;
+  consoles.err = std::make_shared<ConsoleWriter>(executor, err_descriptor);
+  consoles.out = same_file(out_descriptor, err_descriptor)
+                     ? consoles.err
+                     : std::make_shared<ConsoleWriter>(executor, out_descriptor);
+  return consoles;
+}
+
+}  // namespace ddprun

@@ -1,0 +1,98 @@
+#include "agent/proc/console_target.hpp"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <string>
+
+namespace ddprun {
+
+namespace asio = boost::asio;
+
+namespace {
+
+ConsoleTarget::Kind kind_of(int descriptor) {
+  struct stat status = {};
+  if (::fstat(descriptor, &status) != 0) return ConsoleTarget::Kind::kClosed;
+  if (S_ISSOCK(status.st_mode)) return ConsoleTarget::Kind::kSocket;
+  const bool terminal = S_ISCHR(status.st_mode) && ::isatty(descriptor) == 1;
+  if (S_ISFIFO(status.st_mode) || terminal) return ConsoleTarget::Kind::kReopened;
+  return ConsoleTarget::Kind::kFile;
+}
+
+}  // namespace
+
+ConsoleTarget::ConsoleTarget(asio::any_io_executor executor, int descriptor)
+    : kind_(kind_of(descriptor)), descriptor_(descriptor), watched_(std::move(executor)) {
+  if (kind_ == Kind::kReopened) reopen();
+  if (kind_ == Kind::kSocket || kind_ == Kind::kShared) watch_in_epoll();
+}
+
+void ConsoleTarget::reopen() {
+  const std::string path = "/proc/self/fd/" + std::to_string(descriptor_);
+  const int own = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  if (own < 0) {
+    kind_ = errno == ENXIO ? Kind::kClosed : Kind::kShared;  // ENXIO: a FIFO that nobody reads
+    return;
+  }
+  boost::system::error_code why;
+  watched_.assign(own, why);
+  if (!why) return;
+  ::close(own);
+  kind_ = Kind::kShared;
+}
+
+// Asio sets O_NONBLOCK on what it waits for. So it waits for an epoll instance that watches the
+// descriptor.
+void ConsoleTarget::watch_in_epoll() {
+  const int epoll = ::epoll_create1(EPOLL_CLOEXEC);
+  epoll_event event = {};
+  event.events = EPOLLOUT;
+  boost::system::error_code why;
+  if (epoll >= 0 && ::epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor_, &event) == 0) {
+    watched_.assign(epoll, why);
+    if (!why) return;
+  }
+  if (epoll >= 0) ::close(epoll);
+  kind_ = Kind::kFile;  // out of descriptors: the last resort is a write that may block
+}
+
+ssize_t ConsoleTarget::write(std::string_view bytes) {
+  switch (kind_) {
+    case Kind::kFile:
+      return ::write(descriptor_, bytes.data(), bytes.size());
+    case Kind::kReopened:
+      return ::write(watched_.native_handle(), bytes.data(), bytes.size());
+    case Kind::kSocket:
+      return ::send(descriptor_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    case Kind::kShared: {
+      pollfd ready = {descriptor_, POLLOUT, 0};
+      if (::poll(&ready, 1, 0) == 1) return ::write(descriptor_, bytes.data(), bytes.size());
+      errno = EAGAIN;
+      return -1;
+    }
+    case Kind::kClosed:
+      break;
+  }
+  errno = EPIPE;
+  return -1;
+}
+
+void ConsoleTarget::async_writable(std::function<void(const boost::system::error_code&)> callback) {
+  const auto what = kind_ == Kind::kReopened ? asio::posix::stream_descriptor::wait_write
+                                             : asio::posix::stream_descriptor::wait_read;
+  watched_.async_wait(what, std::move(callback));
+}
+
+void ConsoleTarget::close() {
+  kind_ = Kind::kClosed;
+  boost::system::error_code ignored;  // closing what is given up has no way to fail that matters
+  watched_.close(ignored);
+}
+
+}  // namespace ddprun

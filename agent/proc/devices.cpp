@@ -1,0 +1,106 @@
+#include "agent/proc/devices.hpp"
+
+#include <errno.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include "agent/proc/limits.hpp"
+#include "agent/proc/nvml.hpp"
+
+namespace ddprun {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string device_file(const DeviceSources& sources, int minor) {
+  return sources.dev + "/nvidia" + std::to_string(minor);
+}
+
+// "GPU UUID: GPU-..." and "Device Minor: 0" of /proc/driver/nvidia/gpus/<address>/information.
+std::map<std::string, std::string> information(const fs::path& path) {
+  std::map<std::string, std::string> values;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    const auto colon = line.find(':');
+    const auto value = line.find_first_not_of(" \t", colon == std::string::npos ? 0 : colon + 1);
+    if (colon != std::string::npos && value != std::string::npos) {
+      values[line.substr(0, colon)] = line.substr(value);
+    }
+  }
+  return values;
+}
+
+// The driver lists every GPU of the machine; a container has device files only for its own.
+GpuTable gpus_by_proc(const DeviceSources& sources) {
+  GpuTable table;
+  std::error_code why;
+  std::map<int, std::string> uuid_of_minor;
+  for (fs::directory_iterator entry(sources.proc, why), end; !why && entry != end;
+       entry.increment(why)) {
+    auto values = information(entry->path() / "information");
+    const std::string& minor = values["Device Minor"];
+    if (minor.empty() || minor.size() > 6 || !std::isdigit(static_cast<unsigned char>(minor[0]))) {
+      continue;
+    }
+    const int number = std::stoi(minor);
+    if (::access(device_file(sources, number).c_str(), F_OK) != 0) continue;
+    uuid_of_minor[number] = values["GPU UUID"];
+  }
+  for (const auto& [minor, uuid] : uuid_of_minor) table.uuids.push_back(uuid);
+  table.count = static_cast<int>(table.uuids.size());
+  return table;
+}
+
+GpuTable gpus_by_dev(const DeviceSources& sources) {
+  GpuTable table;
+  std::error_code why;
+  for (fs::directory_iterator entry(sources.dev, why), end; !why && entry != end;
+       entry.increment(why)) {
+    const std::string name = entry->path().filename().string();
+    const bool numbered = name.starts_with("nvidia") && name.size() > 6 &&
+                          std::all_of(name.begin() + 6, name.end(),
+                                      [](unsigned char c) { return std::isdigit(c) != 0; });
+    if (numbered && table.count < kDevicesMax) ++table.count;
+  }
+  return table;
+}
+
+GpuTable all_gpus(const DeviceSources& sources) {
+  if (auto table = gpus_by_nvml(sources.nvml)) return *table;
+  GpuTable table = gpus_by_proc(sources);
+  return table.count > 0 ? table : gpus_by_dev(sources);
+}
+
+}  // namespace
+
+std::vector<std::string> visible_gpus(const std::optional<std::string>& cuda_visible_devices,
+                                      const DeviceSources& sources) {
+  return visible_devices(cuda_visible_devices, all_gpus(sources));
+}
+
+int count_gpus(const std::optional<std::string>& cuda_visible_devices,
+               const DeviceSources& sources) {
+  return static_cast<int>(visible_gpus(cuda_visible_devices, sources).size());
+}
+
+int count_cpus() {
+  for (int bits = CPU_SETSIZE; bits <= (1 << 20); bits *= 2) {
+    cpu_set_t* const set = CPU_ALLOC(bits);
+    if (set == nullptr) break;
+    const std::size_t bytes = CPU_ALLOC_SIZE(bits);
+    const int error = ::sched_getaffinity(0, bytes, set) == 0 ? 0 : errno;
+    const int count = error == 0 ? CPU_COUNT_S(bytes, set) : 0;
+    CPU_FREE(set);
+    if (count > 0) return count;
+    if (error != EINVAL) break;  // EINVAL: the kernel has more CPUs than the set holds
+  }
+  return static_cast<int>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
+}
+
+}  // namespace ddprun

@@ -1,0 +1,138 @@
+#include "agent/proc/log_tree.hpp"
+
+#include <errno.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <vector>
+
+#include "agent/proc/limits.hpp"
+#include "agent/proc/spawn_error.hpp"
+
+namespace ddprun {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kRandomLetters = 8;
+constexpr std::size_t kRunNameBytesMax = 200;  // a file name has at most 255 bytes
+
+std::string random_letters() {
+  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789_";
+  std::array<unsigned char, kRandomLetters> bytes = {};
+  if (::getrandom(bytes.data(), bytes.size(), 0) < 0) bytes.fill(0);  // mkdir finds out
+  std::string letters;
+  for (const unsigned char byte : bytes) letters += kLetters[byte % kLetters.size()];
+  return letters;
+}
+
+Error cannot_make(const std::string& path, int error) {
+  return system_refused("cannot make the log directory " + path, error);
+}
+
+// A new directory <stem><8 letters>, for its owner only.
+Result<std::string> make_unique(const std::string& stem) {
+  for (int attempt = 0; attempt < kDirectoryNamesMax; ++attempt) {
+    const std::string path = stem + random_letters();
+    if (::mkdir(path.c_str(), 0700) == 0) return path;
+    if (errno != EEXIST) return cannot_make(path, errno);
+  }
+  return cannot_make(stem + "...", EEXIST);
+}
+
+Result<std::string> make_temporary(const std::string& tmpdir) {
+  const std::vector<std::string> folders = {tmpdir.empty() ? "/tmp" : tmpdir, "/tmp", "/var/tmp"};
+  Error first;
+  for (const std::string& folder : folders) {
+    std::error_code ignored;  // without a working directory mkdir fails below
+    auto made = make_unique(fs::absolute(folder, ignored).string() + "/torchelastic_");
+    if (made) return made;
+    if (first.sentence.empty()) first = made.error();
+  }
+  first.sentence += "; set TMPDIR or --log-dir to a directory that can be written";
+  return first;
+}
+
+Result<std::string> make_given(const std::string& dir) {
+  std::error_code why;
+  const fs::path path = fs::absolute(dir, why).lexically_normal();
+  if (!why && fs::exists(path, why) && !fs::is_directory(path, why)) {
+    return Error{ErrorKind::kUsage, "--log-dir " + dir + " is a file; name a directory"};
+  }
+  if (!why) fs::create_directories(path, why);
+  if (!why) return path.string();
+  const Error error = cannot_make(path.string(), why.value());
+  return Error{ErrorKind::kUsage, error.sentence + " (--log-dir)"};
+}
+
+std::string file_name_of(const RunId& run_id) {
+  std::string name = run_id.value().substr(0, kRunNameBytesMax);
+  std::replace(name.begin(), name.end(), '/', '_');
+  return name;
+}
+
+bool holds_something(const std::string& directory) {
+  std::error_code why;
+  for (fs::recursive_directory_iterator entry(directory, why), end; !why && entry != end;
+       entry.increment(why)) {
+    if (entry->is_regular_file(why) && entry->file_size(why) > 0) return true;
+  }
+  return static_cast<bool>(why);  // what cannot be read is not thrown away
+}
+
+}  // namespace
+
+std::string AttemptLogs::of(LocalRank rank, const char* name) const {
+  return files() ? directory_ + "/" + std::to_string(rank.value()) + "/" + name : "";
+}
+
+std::string AttemptLogs::here(const char* name) const {
+  return files() ? directory_ + "/" + name : "";
+}
+
+Result<LogTree> LogTree::open(const LogTreeOptions& options) {
+  LogTree tree;
+  tree.run_id_ = options.run_id;
+  if (options.dir == "/dev/null") return tree;
+  tree.kind_ = options.dir.empty() ? Base::kTemporary : Base::kGiven;
+  auto base = options.dir.empty() ? make_temporary(options.tmpdir) : make_given(options.dir);
+  if (!base) return base.error();
+  tree.base_ = *base;
+  return tree;
+}
+
+Result<AttemptLogs> LogTree::attempt(RestartCount restart_count, Round round, int workers) {
+  if (!files()) return AttemptLogs();
+  if (run_directory_.empty()) {
+    auto made = make_unique(base_ + "/" + file_name_of(run_id_) + "_");
+    if (!made) return made.error();
+    run_directory_ = *made;
+  }
+  const std::string first = run_directory_ + "/attempt_" + std::to_string(restart_count.value());
+  const std::string second = first + "_round_" + std::to_string(round.value());
+  std::string path = first;
+  for (int number = 1; ::mkdir(path.c_str(), 0777) != 0; ++number) {
+    if (errno != EEXIST || number > kDirectoryNamesMax) return cannot_make(path, errno);
+    path = number == 1 ? second : second + "_" + std::to_string(number);
+  }
+  for (int rank = 0; rank < workers; ++rank) {
+    const std::string folder = path + "/" + std::to_string(rank);
+    if (::mkdir(folder.c_str(), 0777) != 0) return cannot_make(folder, errno);
+  }
+  return AttemptLogs(path);
+}
+
+void LogTree::discard() {
+  if (!files() || kind_ != Base::kTemporary) return;
+  std::error_code ignored;  // litter is not worth a message, let alone an exit code
+  fs::remove_all(base_, ignored);
+}
+
+void LogTree::discard_if_empty() {
+  if (files() && kind_ == Base::kTemporary && !holds_something(base_)) discard();
+}
+
+}  // namespace ddprun

@@ -1,0 +1,57 @@
+#include "agent/proc/output.hpp"
+
+#include <unistd.h>
+
+#include "agent/proc/stream_pump.hpp"
+
+namespace ddprun {
+
+namespace asio = boost::asio;
+
+Result<WorkerOutput> WorkerOutput::open(asio::any_io_executor executor, const Consoles& consoles,
+                                        const WorkerOutputPlan& plan) {
+  auto out =
+      StreamPump::open(executor, plan.out, {consoles.out, plan.prefix, plan.warn, STDOUT_FILENO});
+  if (!out) return out.error();
+  auto err =
+      StreamPump::open(executor, plan.err, {consoles.err, plan.prefix, plan.warn, STDERR_FILENO});
+  if (!err) return err.error();
+  WorkerOutput output;
+  output.out_ = std::move(*out);
+  output.err_ = std::move(*err);
+  return output;
+}
+
+WorkerOutput::WorkerOutput(WorkerOutput&&) noexcept = default;
+WorkerOutput& WorkerOutput::operator=(WorkerOutput&& other) noexcept {
+  std::swap(out_, other.out_);
+  std::swap(err_, other.err_);
+  return *this;
+}
+
+WorkerOutput::~WorkerOutput() {
+  if (out_) out_->stop();
+  if (err_) err_->stop();
+}
+
+int WorkerOutput::descriptor(Stream stream) const {
+  return (stream == Stream::kStdout ? out_ : err_)->worker_descriptor();
+}
+
+void WorkerOutput::start() {
+  out_->start();
+  err_->start();
+}
+
+asio::awaitable<void> WorkerOutput::drain(TimePoint deadline) {
+  const auto out = out_;
+  const auto err = err_;
+  co_await out->drain(deadline);
+  co_await err->drain(deadline);
+}
+
+std::string WorkerOutput::tail() const {
+  return err_->tail();
+}
+
+}  // namespace ddprun

@@ -1,0 +1,207 @@
+#include "agent/proc/stream_pump.hpp"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "agent/proc/limits.hpp"
+#include "agent/proc/spawn_error.hpp"
+
+namespace ddprun {
+
+namespace asio = boost::asio;
+
+Result<std::shared_ptr<StreamPump>> StreamPump::open(asio::any_io_executor executor,
+                                                     const StreamPlan& plan, PumpSinks sinks) {
+  auto pump = std::make_shared<StreamPump>(std::move(executor), plan, std::move(sinks));
+  std::optional<Error> error;
+  switch (plan.route) {
+    case Route::kInherit:
+      break;
+    case Route::kDiscard:
+      error = pump->open_null();
+      break;
+    case Route::kFile:
+      error = pump->open_file();
+      break;
+    case Route::kTee:
+      error = pump->open_file();
+      if (!error) error = pump->open_pipe();
+      break;
+    case Route::kPass:
+    case Route::kKeep:
+      error = pump->open_pipe();
+      break;
+  }
+  if (error) return *error;
+  return pump;
+}
+
+StreamPump::StreamPump(asio::any_io_executor executor, const StreamPlan& plan, PumpSinks sinks)
+    : plan_(plan),
+      sinks_(std::move(sinks)),
+      worker_end_(sinks_.inherited),
+      pipe_(executor),
+      end_(executor, TimePoint::max()),
+      tail_(kTailBytesMax) {}
+
+StreamPump::~StreamPump() {
+  close_worker_end();
+}
+
+std::optional<Error> StreamPump::open_pipe() {
+  std::array<int, 2> ends = {-1, -1};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
+    return system_refused("cannot make a pipe for a worker's output", errno);
+  }
+  worker_end_ = ends[1];
+  owns_worker_end_ = true;
+  ::fcntl(ends[0], F_SETFL,
+          O_NONBLOCK);  // the worker's end is another open file and stays blocking
+  boost::system::error_code why;
+  pipe_.assign(ends[0], why);
+  if (!why) return std::nullopt;
+  ::close(ends[0]);
+  return system_refused("cannot watch a worker's output", why.value());
+}
+
+std::optional<Error> StreamPump::open_file() {
+  auto file = LogFile::open(plan_.file);
+  if (!file) return file.error();
+  file_.emplace(std::move(*file));
+  worker_end_ = file_->descriptor();
+  return std::nullopt;
+}
+
+std::optional<Error> StreamPump::open_null() {
+  worker_end_ = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
+  owns_worker_end_ = worker_end_ >= 0;
+  if (owns_worker_end_) return std::nullopt;
+  return system_refused("cannot open /dev/null", errno);
+}
+
+void StreamPump::close_worker_end() {
+  if (owns_worker_end_) ::close(worker_end_);
+  owns_worker_end_ = false;
+  worker_end_ = -1;
+  if (plan_.route == Route::kFile) file_.reset();  // the worker has it now
+}
+
+void StreamPump::start() {
+  close_worker_end();
+  if (!pipe_.is_open()) return;
+  ended_ = false;
+  const auto self = shared_from_this();
+  asio::co_spawn(pipe_.get_executor(), pump(), [self](const std::exception_ptr& failure) {
+    if (failure && self->sinks_.warn) self->sinks_.warn("reading a worker's output failed");
+    self->stop();
+  });
+}
+
+asio::awaitable<void> StreamPump::pump() {
+  const auto self = shared_from_this();
+  const auto token = asio::as_tuple(asio::use_awaitable);
+  while (!ended_) {
+    const auto readable = asio::posix::stream_descriptor::wait_read;
+    const auto [why] =
+        co_await pipe_.async_wait(readable, token);  // ends with the worker, or drain()
+    if (why) co_return;
+    while (sinks_.console && sinks_.console->full()) {
+      co_await sinks_.console->room();
+    }
+    if (ended_) co_return;
+    if (read_once() == Read::kEnd) finish();
+  }
+}
+
+StreamPump::Read StreamPump::read_once() {
+  std::array<char, kPumpChunkBytes> buffer;
+  const ssize_t bytes = ::read(pipe_.native_handle(), buffer.data(), buffer.size());
+  if (bytes < 0 && (errno == EAGAIN || errno == EINTR)) return Read::kNothing;
+  if (bytes <= 0) return Read::kEnd;
+  take(std::string_view(buffer.data(), static_cast<std::size_t>(bytes)));
+  return Read::kSome;
+}
+
+void StreamPump::take(std::string_view bytes) {
+  if (sinks_.inherited == STDERR_FILENO) tail_.append(bytes);
+  if (plan_.route == Route::kPass) pass(bytes);
+  if (plan_.route == Route::kTee) tee(bytes);
+}
+
+void StreamPump::pass(std::string_view bytes) {
+  if (skips_to_newline_) {
+    const auto newline = bytes.find('\n');
+    bytes.remove_prefix(newline == std::string_view::npos ? bytes.size() : newline + 1);
+    if (bytes.empty() && newline == std::string_view::npos) return;
+    skips_to_newline_ = false;
+  }
+  if (bytes.empty()) return;
+  if (sinks_.console->write(bytes) == ConsoleWriter::Taken::kDropped) {
+    skips_to_newline_ = bytes.back() != '\n';
+  }
+}
+
+void StreamPump::tee(std::string_view bytes) {
+  file_->append(bytes, sinks_.warn);
+  lines_.feed(bytes, Clock::now(), [this](std::string_view line) { add_line(line); });
+  sinks_.console->write(block_);
+  block_.clear();
+}
+
+void StreamPump::add_line(std::string_view line) {
+  const std::size_t begin = block_.size();
+  block_ += sinks_.prefix;
+  block_ += line;
+  block_ += '\n';
+  if (!plan_.filter) return;
+  const auto& texts = plan_.filter->texts;
+  const bool wanted = std::any_of(texts.begin(), texts.end(), [line](const std::string& text) {
+    return line.find(text) != std::string_view::npos;
+  });
+  if (wanted) plan_.filter->file.append(std::string_view(block_).substr(begin), sinks_.warn);
+}
+
+asio::awaitable<void> StreamPump::drain(TimePoint deadline) {
+  const auto self = shared_from_this();
+  const auto token = asio::as_tuple(asio::use_awaitable);
+  if (!ended_) {
+    end_.expires_at(deadline);
+    const auto [ended] = co_await end_.async_wait(token);
+    static_cast<void>(ended);  // the end or the deadline: the same steps follow
+  }
+  // Bounded: a process that goes on writing for ever is not read for ever.
+  for (std::size_t bytes = 0; !ended_ && bytes < kDrainBytesMax; bytes += kPumpChunkBytes) {
+    if (read_once() != Read::kSome) break;
+  }
+  if (!ended_) finish();
+}
+
+void StreamPump::finish() {
+  if (plan_.route == Route::kTee) {
+    lines_.finish([this](std::string_view line) { add_line(line); });
+    sinks_.console->write(block_);
+    block_.clear();
+    file_.reset();
+  }
+  stop();
+}
+
+void StreamPump::stop() {
+  ended_ = true;
+  boost::system::error_code ignored;  // closing a pipe end that nobody reads any more
+  pipe_.close(ignored);
+  end_.cancel();
+}
+
+std::string StreamPump::tail() const {
+  return plan_.route == Route::kFile ? tail_of_file(plan_.file, kTailBytesMax) : tail_.text();
+}
+
+}  // namespace ddprun

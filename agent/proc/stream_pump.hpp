@@ -1,0 +1,79 @@
+// StreamPump: one output stream of one worker, from its descriptor to file, console and tail.
+// Thread rule: the io_context's thread. Ownership: shared by WorkerOutput and its own coroutine.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "agent/proc/console.hpp"
+#include "agent/proc/line_assembler.hpp"
+#include "agent/proc/log_file.hpp"
+#include "agent/proc/output.hpp"
+#include "agent/proc/tail.hpp"
+
+namespace ddprun {
+
+/// What a pump needs besides its plan.
+struct PumpSinks {
+  std::shared_ptr<ConsoleWriter> console;
+  std::string prefix;
+  Warn warn;
+  int inherited = -1;  // the launcher's own descriptor of this stream
+};
+
+class StreamPump : public std::enable_shared_from_this<StreamPump> {
+ public:
+  /// Opens what the route needs. Fails with kSystem; nothing stays open then.
+  [[nodiscard]] static Result<std::shared_ptr<StreamPump>> open(
+      boost::asio::any_io_executor executor, const StreamPlan& plan, PumpSinks sinks);
+  StreamPump(boost::asio::any_io_executor executor, const StreamPlan& plan, PumpSinks sinks);
+  StreamPump(const StreamPump&) = delete;
+  StreamPump& operator=(const StreamPump&) = delete;
+  ~StreamPump();
+
+  /// What the worker gets; valid until start().
+  [[nodiscard]] int worker_descriptor() const { return worker_end_; }
+  /// Closes the worker's end here and begins to read, if there is something to read.
+  void start();
+  /// Completes at the end of the stream or at `deadline`; reads what is there and closes the pipe.
+  [[nodiscard]] boost::asio::awaitable<void> drain(TimePoint deadline);
+  /// Stops reading and closes the pipe; what is in it is lost.
+  void stop();
+  [[nodiscard]] std::string tail() const;
+
+ private:
+  enum class Read { kSome, kNothing, kEnd };
+
+  [[nodiscard]] std::optional<Error> open_pipe();
+  [[nodiscard]] std::optional<Error> open_file();
+  [[nodiscard]] std::optional<Error> open_null();
+  [[nodiscard]] boost::asio::awaitable<void> pump();
+  Read read_once();
+  void take(std::string_view bytes);
+  void pass(std::string_view bytes);
+  void tee(std::string_view bytes);
+  void add_line(std::string_view line);
+  void finish();
+  void close_worker_end();
+
+  StreamPlan plan_;
+  PumpSinks sinks_;
+  int worker_end_ = -1;
+  bool owns_worker_end_ = false;
+  bool ended_ = true;              // nothing left to read
+  bool skips_to_newline_ = false;  // the console dropped the first part of this line
+  boost::asio::posix::stream_descriptor pipe_;
+  boost::asio::steady_timer end_;  // cancelled when the stream has ended
+  std::optional<LogFile> file_;
+  LineAssembler lines_;
+  std::string block_;  // whole lines of one read, with prefix
+  Tail tail_;
+};
+
+}  // namespace ddprun

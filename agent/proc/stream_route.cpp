@@ -1,0 +1,14 @@
+#include "agent/proc/stream_route.hpp"
+
+namespace ddprun {
+
+Route route_of(Stream stream, const StreamWish& wish) {
+  if (wish.files && wish.teed) return wish.shown ? Route::kTee : Route::kFile;
+  if (wish.files && wish.redirected) return Route::kFile;
+  if (stream == Stream::kStdout || !wish.quoted) {
+    return wish.shown ? Route::kInherit : Route::kDiscard;
+  }
+  return wish.shown ? Route::kPass : Route::kKeep;
+}
+
+}  // namespace ddprun

@@ -1,0 +1,63 @@
+#include "agent/proc/visible_devices.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <sstream>
+
+namespace ddprun {
+namespace {
+
+std::string trimmed(const std::string& text) {
+  const auto begin = text.find_first_not_of(" \t");
+  if (begin == std::string::npos) return {};
+  return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
+}
+
+// The index an element begins with, as strtol would read it; -1 when it selects nothing.
+int index_of_number(const std::string& element, const GpuTable& table) {
+  const char* begin = element.data() + (element.starts_with('+') ? 1 : 0);
+  int index = -1;
+  const auto read = std::from_chars(begin, element.data() + element.size(), index);
+  return read.ec == std::errc() && index < table.count ? index : -1;
+}
+
+// The only GPU whose UUID begins with `element`.
+int index_of_uuid(const std::string& element, const GpuTable& table) {
+  int found = -1;
+  for (std::size_t index = 0; index < table.uuids.size(); ++index) {
+    if (!table.uuids[index].starts_with(element)) continue;
+    if (found != -1) return -1;
+    found = static_cast<int>(index);
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<std::string> visible_devices(const std::optional<std::string>& variable,
+                                         const GpuTable& table) {
+  std::vector<std::string> selected;
+  if (!variable) {
+    for (int index = 0; index < table.count; ++index) selected.push_back(std::to_string(index));
+    return selected;
+  }
+  std::vector<int> indices;
+  std::istringstream list(*variable);
+  for (std::string item; std::getline(list, item, ',');) {
+    const std::string element = trimmed(item);
+    if (element.starts_with("MIG-")) {
+      if (selected.empty() && table.count > 0) selected.push_back(element);
+      return selected;
+    }
+    const bool uuid = element.starts_with("GPU-");
+    const int index = uuid && !table.uuids.empty() ? index_of_uuid(element, table)
+                                                   : index_of_number(element, table);
+    if (index < 0) break;
+    if (std::find(indices.begin(), indices.end(), index) != indices.end()) return {};
+    indices.push_back(index);
+    selected.push_back(element);
+  }
+  return selected;
+}
+
+}  // namespace ddprun
