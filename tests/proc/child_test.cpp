@@ -1,0 +1,172 @@
+#include "agent/proc/child.hpp"
+
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/post.hpp>
+#include <sstream>
+
+#include "agent/proc/standard_descriptors.hpp"
+#include "tests/proc/support.hpp"
+
+using ddprun::ExitStatus;
+using namespace proc_test;
+
+namespace {
+
+ExitStatus status_of(const ddprun::SpawnRequest& request) {
+  boost::asio::io_context io;
+  auto child = ddprun::spawn(io.get_executor(), request);
+  if (!child) FAIL(child.error().sentence);
+  return wait_for(io, *child);
+}
+
+/// The pids of the probe's two children: one in its group, one in a session of its own.
+struct Grandchildren {
+  explicit Grandchildren(const Pipe& pipe) {
+    std::istringstream pids(pipe.read_line());
+    pids >> in_group >> in_session;
+  }
+  ~Grandchildren() {
+    if (in_session > 0) ::kill(in_session, SIGKILL);
+  }
+  Grandchildren(const Grandchildren&) = delete;
+  Grandchildren& operator=(const Grandchildren&) = delete;
+  pid_t in_group = 0;
+  pid_t in_session = 0;
+};
+
+}  // namespace
+
+TEST_CASE("a worker's exit(9) and its death by SIGKILL are told apart") {
+  CHECK(status_of(probe("exit", "9")) == ExitStatus::exited(9));
+  CHECK(status_of(probe("raise", "9")) == ExitStatus::signaled(SIGKILL));
+}
+
+TEST_CASE("every exit code of a worker arrives as it is") {
+  for (int code = 0; code < 256; ++code) {
+    CHECK(status_of(probe("exit", std::to_string(code))) == ExitStatus::exited(code));
+  }
+  CHECK(children() == 0);
+}
+
+TEST_CASE("exits are learned although ddprun was started with SIGCHLD ignored") {
+  const pid_t process = ::fork();
+  if (process == 0) {
+    ::signal(SIGCHLD, SIG_IGN);
+    ddprun::prepare_process();
+    ::_exit(status_of(probe("exit", "3")) == ExitStatus::exited(3) ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(process, &status, 0);
+  CHECK(status == 0);
+}
+
+TEST_CASE("a process that somebody else reaped is an error, not an invented exit code") {
+  boost::asio::io_context io;
+  auto child = ddprun::spawn(io.get_executor(), probe("exit", "3"));
+  REQUIRE(child.has_value());
+  ::waitpid(child->pid(), nullptr, 0);
+  std::string sentence;
+  run(io, [](ddprun::Child& waited, std::string& said) -> boost::asio::awaitable<void> {
+    auto ended = co_await waited.wait();
+    if (!ended) said = ended.error().sentence;
+  }(*child, sentence));
+  CHECK_THAT(sentence, ContainsSubstring("is unknown"));
+}
+
+TEST_CASE("a signal to the group reaches a grandchild") {
+  boost::asio::io_context io;
+  Pipe pipe;
+  auto request = probe("wait", "with-children");
+  request.stdout_fd = pipe.write_end();
+  auto child = ddprun::spawn(io.get_executor(), request);
+  REQUIRE(child.has_value());
+  const Grandchildren pids(pipe);
+  REQUIRE(alive(pids.in_group));
+  child->signal_group(SIGTERM);
+  CHECK(wait_for(io, *child) == ExitStatus::signaled(SIGTERM));
+  CHECK(eventually([&] { return !alive(pids.in_group); }));
+}
+
+TEST_CASE("what a worker leaves in its group is killed when its leader exits") {
+  boost::asio::io_context io;
+  Pipe pipe;
+  auto request = probe("leave-children");
+  request.stdout_fd = pipe.write_end();
+  auto child = ddprun::spawn(io.get_executor(), request);
+  REQUIRE(child.has_value());
+  const Grandchildren pids(pipe);
+  CHECK(wait_for(io, *child) == ExitStatus::exited(0));
+  CHECK(eventually([&] { return !alive(pids.in_group); }));
+  CHECK(alive(pids.in_session));  // another session: not reached through the group
+}
+
+TEST_CASE("a worker that has been reaped is not signalled, and keeps its status") {
+  boost::asio::io_context io;
+  auto child = ddprun::spawn(io.get_executor(), probe("exit", "5"));
+  REQUIRE(child.has_value());
+  CHECK(wait_for(io, *child) == ExitStatus::exited(5));
+  child->signal_group(SIGKILL);  // would reach whoever has the number now
+  CHECK(wait_for(io, *child) == ExitStatus::exited(5));
+}
+
+TEST_CASE("a worker dies with an agent that is killed by SIGKILL") {
+  Pipe pipe;
+  const pid_t agent = ::fork();
+  if (agent == 0) {
+    boost::asio::io_context io;
+    auto request = probe("wait", "ready");
+    request.stdout_fd = pipe.write_end();
+    const auto child = ddprun::spawn(io.get_executor(), request);
+    const std::string pid = std::to_string(child ? child->pid() : 0) + "\n";
+    if (::write(pipe.write_end(), pid.data(), pid.size()) < 0) ::_exit(1);
+    while (true) ::pause();
+  }
+  const std::string both =
+      pipe.read_line() + pipe.read_line();  // the pid and "ready", in any order
+  const auto digits = both.find_first_of("0123456789");
+  REQUIRE(digits != std::string::npos);
+  const pid_t worker = std::stoi(both.substr(digits));
+  REQUIRE(alive(worker));
+  ::kill(agent, SIGKILL);
+  ::waitpid(agent, nullptr, 0);
+  CHECK(eventually([&] { return !alive(worker); }));
+}
+
+TEST_CASE("a wait that is cancelled leaves the worker alone") {
+  boost::asio::io_context io;
+  auto child = ddprun::spawn(io.get_executor(), probe("wait"));
+  REQUIRE(child.has_value());
+  boost::asio::cancellation_signal cancel;
+  std::string sentence;
+  bool done = false;
+  auto waiting = [](ddprun::Child& waited, std::string& said) -> boost::asio::awaitable<void> {
+    auto ended = co_await waited.wait();
+    if (!ended) said = ended.error().sentence;
+  }(*child, sentence);
+  auto when_done = boost::asio::bind_cancellation_slot(
+      cancel.slot(), [&done](const std::exception_ptr&) { done = true; });
+  boost::asio::co_spawn(io, std::move(waiting), std::move(when_done));
+  boost::asio::post(io, [&] { cancel.emit(boost::asio::cancellation_type::terminal); });
+  run_until(io, [&] { return done; });
+  CHECK(alive(child->pid()));
+  child->signal_group(SIGKILL);
+  CHECK(wait_for(io, *child) == ExitStatus::signaled(SIGKILL));
+}
+
+TEST_CASE("a closed standard descriptor is opened, so that no socket gets its number") {
+  const pid_t process = ::fork();
+  if (process == 0) {
+    ::close(0);
+    ::close(2);
+    ddprun::prepare_process();
+    const int next = ::open("/dev/null", O_RDONLY);
+    ::_exit(::fcntl(0, F_GETFD) == 0 && ::fcntl(2, F_GETFD) == 0 && next > 2 ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(process, &status, 0);
+  CHECK(status == 0);
+}

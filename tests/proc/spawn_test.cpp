@@ -1,0 +1,321 @@
+#include "agent/proc/spawn.hpp"
+
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include <optional>
+#include <vector>
+
+#include "agent/proc/isolation.hpp"
+#include "tests/proc/support.hpp"
+
+using ddprun::ErrorKind;
+using ddprun::ExitStatus;
+using namespace proc_test;
+
+namespace {
+
+/// Starts, collects stdout, waits.
+std::string output_of(ddprun::SpawnRequest request) {
+  boost::asio::io_context io;
+  Pipe pipe;
+  request.stdout_fd = pipe.write_end();
+  auto child = ddprun::spawn(io.get_executor(), request);
+  if (!child) FAIL(child.error().sentence);
+  const std::string output = pipe.read_all();
+  CHECK(wait_for(io, *child) == ExitStatus::exited(0));
+  return output;
+}
+
+unsigned long long mask_of(const std::string& status, const std::string& name) {
+  const auto at = status.find(name + ":");
+  REQUIRE(at != std::string::npos);
+  return std::stoull(status.substr(at + name.size() + 1), nullptr, 16);
+}
+
+/// Puts a signal disposition in force for the time of a test.
+class Disposition {
+ public:
+  Disposition(int number, void (*handler)(int)) : number_(number) {
+    struct sigaction action = {};
+    action.sa_handler = handler;
+    ::sigaction(number, &action, &before_);
+  }
+  ~Disposition() { ::sigaction(number_, &before_, nullptr); }
+  Disposition(const Disposition&) = delete;
+  Disposition& operator=(const Disposition&) = delete;
+
+ private:
+  int number_;
+  struct sigaction before_ = {};
+};
+
+class DescriptorLimit {
+ public:
+  explicit DescriptorLimit(int soft) {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const rlimit wanted = {static_cast<rlim_t>(soft), before_.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &wanted);
+  }
+  ~DescriptorLimit() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  DescriptorLimit(const DescriptorLimit&) = delete;
+  DescriptorLimit& operator=(const DescriptorLimit&) = delete;
+
+ private:
+  rlimit before_ = {};
+};
+
+/// The number the next descriptor gets: a limit is about numbers, not about how many are open.
+int next_descriptor() {
+  const int next = ::dup(1);
+  ::close(next);
+  return next;
+}
+
+int status_of_fork(const std::function<bool()>& body) {
+  const pid_t process = ::fork();
+  if (process == 0) ::_exit(body() ? 0 : 1);
+  int status = 0;
+  ::waitpid(process, &status, 0);
+  return status;
+}
+
+}  // namespace
+
+TEST_CASE("a worker has descriptors 0, 1 and 2 only, whatever the agent has open") {
+  std::vector<int> sockets;
+  for (int count = 0; count < 100; ++count) {
+    sockets.push_back(::socket(AF_INET, SOCK_STREAM, 0));  // without CLOEXEC, as Asio opens them
+  }
+  ::close(sockets[40]);  // a gap
+  const std::string seen = output_of(probe("descriptors"));
+  sockets.erase(sockets.begin() + 40);
+  for (const int socket : sockets) ::close(socket);
+  CHECK(seen == "0 1 2 ");
+}
+
+TEST_CASE("without close_range the descriptors are marked by reading /proc") {
+  const int open = ::socket(AF_INET, SOCK_STREAM, 0);
+  REQUIRE(::fcntl(open, F_GETFD) == 0);
+  CHECK(status_of_fork([open] {
+          return ddprun::close_on_exec_by_proc() && ::fcntl(open, F_GETFD) == FD_CLOEXEC &&
+                 ::fcntl(2, F_GETFD) == 0;
+        }) == 0);
+  ::close(open);
+}
+
+TEST_CASE("a worker leads its own POSIX session, its parent is the agent, whose death kills it") {
+  CHECK(output_of(probe("ids")) ==
+        "leader=1 parent=" + std::to_string(::getpid()) + " death=" + std::to_string(SIGKILL));
+}
+
+TEST_CASE("a worker starts with default dispositions and an empty mask") {
+  const Disposition ignored_pipe(SIGPIPE, SIG_IGN);
+  const Disposition ignored_user(SIGUSR1, SIG_IGN);
+  sigset_t blocked;
+  sigset_t before;
+  sigset_t after;
+  ::sigemptyset(&blocked);
+  ::sigaddset(&blocked, SIGTERM);
+  ::sigprocmask(SIG_BLOCK, &blocked, &before);
+  const std::string status = output_of(probe("status"));
+  ::sigprocmask(SIG_SETMASK, &before, &after);
+  CHECK(mask_of(status, "SigBlk") == 0);
+  CHECK(mask_of(status, "SigIgn") == 0);
+  CHECK(::sigismember(&after, SIGTERM) == 1);  // the agent's own mask is as it was
+  CHECK(::sigismember(&after, SIGINT) == 0);
+}
+
+TEST_CASE("an ignored SIGHUP stays ignored in the worker, as nohup wants it") {
+  const Disposition nohup(SIGHUP, SIG_IGN);
+  CHECK(mask_of(output_of(probe("status")), "SigIgn") == 1ULL << (SIGHUP - 1));
+}
+
+TEST_CASE("environment and argv are exactly the ones asked for") {
+  const std::string environment = output_of(probe("environment"));
+  CHECK(environment == std::string("PATH=/usr/bin:/bin\0MARK=here\0", 29));
+  auto request = shell("tr '\\0' ' ' < /proc/$$/cmdline");
+  request.argv[0] = "another-name";
+  CHECK_THAT(output_of(request), ContainsSubstring("another-name -c"));
+}
+
+TEST_CASE("umask and working directory are inherited") {
+  const TempDir directory;
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(directory.path());
+  const mode_t mask = ::umask(027);
+  const std::string seen = output_of(probe("inheritance"));
+  ::umask(mask);
+  std::filesystem::current_path(before);
+  CHECK(seen == "umask=027 cwd=" + directory.path());
+}
+
+TEST_CASE("the worker's stdout and stderr may be the agent's crosswise") {
+  Pipe out;
+  Pipe err;
+  const int saved_out = ::dup(1);
+  const int saved_err = ::dup(2);
+  ::dup2(out.write_end(), 1);
+  ::dup2(err.write_end(), 2);
+  boost::asio::io_context io;
+  auto request = shell("echo out; echo err >&2");
+  request.stdout_fd = 2;
+  request.stderr_fd = 1;
+  auto child = ddprun::spawn(io.get_executor(), request);
+  ::dup2(saved_out, 1);
+  ::dup2(saved_err, 2);
+  ::close(saved_out);
+  ::close(saved_err);
+  REQUIRE(child.has_value());
+  CHECK(wait_for(io, *child) == ExitStatus::exited(0));
+  CHECK(err.read_all() == "out\n");
+  CHECK(out.read_all() == "err\n");
+}
+
+TEST_CASE("a program that cannot run is one sentence with path and reason, and no zombie") {
+  const TempDir directory;
+  boost::asio::io_context io;
+  const auto refused = [&](const std::string& program) {
+    const int descriptors = open_descriptors();
+    auto child = ddprun::spawn(io.get_executor(), {program, {"p"}, {}, 1, 2});
+    REQUIRE_FALSE(child.has_value());
+    CHECK(children() == 0);
+    CHECK(open_descriptors() == descriptors);
+    CHECK_THAT(child.error().sentence, ContainsSubstring(program));
+    return child.error();
+  };
+  SECTION("it does not exist") {
+    const auto error = refused(directory / "absent");
+    CHECK(error.kind == ErrorKind::kNotFound);
+    CHECK_THAT(error.sentence, ContainsSubstring("there is no such file"));
+  }
+  SECTION("it is not executable") {
+    write_file(directory / "plain", "#!/bin/sh\n");
+    const auto error = refused(directory / "plain");
+    CHECK(error.kind == ErrorKind::kNotExecutable);
+    CHECK_THAT(error.sentence, ContainsSubstring("chmod +x"));
+  }
+  SECTION("its interpreter does not exist") {
+    write_file(directory / "script", "#!/no/such/python -u\n", 0755);
+    const auto error = refused(directory / "script");
+    CHECK(error.kind == ErrorKind::kNotFound);
+    CHECK_THAT(error.sentence, ContainsSubstring("interpreter /no/such/python "));
+  }
+  SECTION("its first line has a Windows line end") {
+    write_file(directory / "script", "#!/bin/sh\r\necho\r\n", 0755);
+    CHECK_THAT(refused(directory / "script").sentence, ContainsSubstring("Windows line ends"));
+  }
+  SECTION("it is no program at all") {
+    write_file(directory / "text", "hello\n", 0755);
+    const auto error = refused(directory / "text");
+    CHECK(error.kind == ErrorKind::kNotExecutable);
+    CHECK_THAT(error.sentence, ContainsSubstring("neither a program"));
+  }
+  SECTION("it is a directory") {
+    CHECK(refused(directory.path()).kind == ErrorKind::kNotExecutable);
+  }
+}
+
+TEST_CASE("a failed exec runs no exit handler and flushes nothing of the agent") {
+  const TempDir directory;
+  const std::string log = directory / "log";
+  CHECK(status_of_fork([&] {
+          FILE* const file = ::fopen(log.c_str(), "w");
+          ::fputs("once", file);  // stays in the buffer
+          boost::asio::io_context io;
+          auto child = ddprun::spawn(io.get_executor(), {"/no/such/file", {"p"}, {}, 1, 2});
+          return ::fclose(file) == 0 && !child.has_value();
+        }) == 0);
+  CHECK(contents(log) == "once");
+}
+
+TEST_CASE("out of descriptors while spawning is a sentence, and what runs goes on") {
+  boost::asio::io_context io;
+  std::vector<ddprun::Child> started;
+  ddprun::Error error;
+  {
+    const DescriptorLimit limit(next_descriptor() + 20);
+    for (int count = 0; count < 100 && error.sentence.empty(); ++count) {
+      auto child = ddprun::spawn(io.get_executor(), probe("wait"));
+      if (child) started.push_back(std::move(*child));
+      if (!child) error = child.error();
+    }
+  }
+  CHECK(error.kind == ErrorKind::kSystem);
+  CHECK_THAT(error.sentence, ContainsSubstring("ulimit -n"));
+  CHECK(started.size() > 3);
+  CHECK(children() == static_cast<int>(started.size()));  // the one that failed is gone
+  for (auto& child : started) {
+    CHECK(alive(child.pid()));
+    child.signal_group(SIGKILL);
+    CHECK(wait_for(io, child) == ExitStatus::signaled(SIGKILL));
+  }
+  CHECK(children() == 0);
+}
+
+TEST_CASE("any number of free descriptors gives a worker or a sentence, never a leftover") {
+  boost::asio::io_context io;
+  const int before = next_descriptor();
+  int refused = 0;
+  int started = 0;
+  for (int spare = 0; spare < 64 && started < 3; ++spare) {
+    std::optional<ddprun::Child> child;
+    {
+      const DescriptorLimit limit(before + spare);
+      auto spawned = ddprun::spawn(io.get_executor(), probe("wait"));
+      if (spawned) child.emplace(std::move(*spawned));
+      CHECK_FALSE((!spawned && spawned.error().sentence.empty()));
+    }
+    CHECK(children() == (child ? 1 : 0));
+    child ? ++started : ++refused;
+    if (!child) continue;
+    child->signal_group(SIGKILL);
+    CHECK(wait_for(io, *child) == ExitStatus::signaled(SIGKILL));
+  }
+  CHECK(refused > 2);
+  CHECK(started == 3);
+}
+
+TEST_CASE("a limit on processes is a sentence that names it") {
+  CHECK(status_of_fork([] {
+          const rlimit none = {1, 1};
+          if (::setrlimit(RLIMIT_NPROC, &none) != 0) return false;
+          if (::geteuid() == 0 && ::setuid(65533) != 0) return false;  // root has no such limit
+          boost::asio::io_context io;
+          auto child = ddprun::spawn(io.get_executor(), probe("exit", "0"));
+          return !child && child.error().sentence.find("ulimit -u") != std::string::npos;
+        }) == 0);
+}
+
+TEST_CASE("find_program looks where execvp would") {
+  const TempDir directory;
+  ::mkdir((directory / "first").c_str(), 0755);
+  ::mkdir((directory / "second").c_str(), 0755);
+  write_file(directory / "first/tool", "x");
+  write_file(directory / "second/tool", "#!/bin/sh\n", 0755);
+  const std::string second = directory / "second/tool";
+  const std::string path = (directory / "first") + ":" + (directory / "second");
+  SECTION("a file that is not executable is passed over") {
+    CHECK(ddprun::find_program("tool", path).value() == second);
+  }
+  SECTION("a name with a slash is not looked up") {
+    CHECK(ddprun::find_program(second, "").value() == second);
+    CHECK(ddprun::find_program(directory / "none", path).error().kind == ErrorKind::kNotFound);
+    CHECK(ddprun::find_program(directory.path(), path).error().kind == ErrorKind::kNotExecutable);
+  }
+  SECTION("only a file that is not executable is found") {
+    const auto error = ddprun::find_program("tool", directory / "first").error();
+    CHECK(error.kind == ErrorKind::kNotExecutable);
+    CHECK_THAT(error.sentence, ContainsSubstring(directory / "first/tool"));
+  }
+  SECTION("nothing is found") {
+    const auto error = ddprun::find_program("no-such-tool", path).error();
+    CHECK(error.kind == ErrorKind::kNotFound);
+    CHECK_THAT(error.sentence, ContainsSubstring("no-such-tool: not found in PATH"));
+  }
+  SECTION("an empty PATH means the system's folders") {
+    CHECK_THAT(ddprun::find_program("sh", "").value(), ContainsSubstring("/bin/sh"));
+  }
+}
