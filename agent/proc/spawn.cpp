@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <boost/asio/detail/throw_error.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/process/v2/process.hpp>
@@ -87,6 +88,24 @@ class ReportPipe {
   int error_;
 };
 
+/// Makes sure that Boost.Process finds the descriptors it opens after the fork (a pidfd, and a
+/// reactor for it): when the reactor fails it leaks the pidfd. Nobody else takes them meanwhile,
+/// there is one thread. Returns 0 or errno.
+int reserve_descriptors(int any_open) {
+  std::array<int, 6> reserved;
+  reserved.fill(-1);
+  int error = 0;
+  for (int& descriptor : reserved) {
+    descriptor = ::fcntl(any_open, F_DUPFD_CLOEXEC, 0);
+    if (descriptor < 0) error = errno;
+    if (error != 0) break;
+  }
+  for (const int descriptor : reserved) {
+    if (descriptor >= 0) ::close(descriptor);
+  }
+  return error;
+}
+
 std::vector<const char*> pointers(const std::vector<std::string>& texts) {
   std::vector<const char*> result;
   result.reserve(texts.size() + 1);
@@ -147,7 +166,9 @@ Result<Child> watch(asio::any_io_executor executor, pid_t pid, const std::string
 
 Result<Child> spawn(asio::any_io_executor executor, const SpawnRequest& request) {
   ReportPipe report;
-  if (report.error() != 0) return system_refused("cannot start " + request.program, report.error());
+  int error = report.error();
+  if (error == 0) error = reserve_descriptors(report.write_end());
+  if (error != 0) return system_refused("cannot start " + request.program, error);
   std::vector<const char*> argv = pointers(request.argv);
   const std::vector<const char*> environment = pointers(request.environment);
   const WorkerSetup setup{
