@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -19,6 +20,15 @@ namespace ddprun::test {
 
 namespace fs = std::filesystem;
 using SteadyClock = std::chrono::steady_clock;
+
+namespace {
+
+boost::asio::awaitable<void> store_exit(Child& child, std::optional<ExitStatus>& status) {
+  const auto ended = co_await child.wait();
+  if (ended) status = *ended;
+}
+
+}  // namespace
 
 bool wait_until(const std::function<bool()>& condition, std::chrono::milliseconds patience) {
   const auto deadline = SteadyClock::now() + patience;
@@ -112,14 +122,10 @@ void Command::signal(int number) const {
 
 ExitStatus Command::wait(std::chrono::milliseconds patience) {
   if (status_) return *status_;
-  std::optional<Result<ExitStatus>> ended;
-  boost::asio::co_spawn(*io_, child_->wait(), [&ended](std::exception_ptr, Result<ExitStatus> how) {
-    ended.emplace(std::move(how));
-  });
+  boost::asio::co_spawn(*io_, store_exit(*child_, status_), boost::asio::detached);
   io_->restart();
   io_->run_for(patience);
-  if (!ended) throw std::runtime_error("it did not end in time; its stderr:\n" + err());
-  status_ = ended->value();
+  if (!status_) throw std::runtime_error("it did not end in time; its stderr:\n" + err());
   return *status_;
 }
 
