@@ -61,7 +61,7 @@ TEST_CASE("an empty PYTHON_EXEC is refused, but only where Python is needed") {
   CHECK(command({"--no-python", "/bin/true"}, machine) == Words{"/bin/true"});
 }
 
-TEST_CASE("--no-python runs the program itself") {
+TEST_CASE("the flag --no-python runs the program itself") {
   CHECK(command({"--no-python", "echo", "hi"}) == Words{"echo", "hi"});
   CHECK(command({"--no-python", "train.py"}) == Words{"train.py"});
 }

@@ -153,7 +153,7 @@ TEST_CASE("an event handler is null, known and not built, or unknown") {
   CHECK(refusal_of({"--event-log-handler=zeus", "W"}).kind == ErrorKind::kUsage);
 }
 
-TEST_CASE("--use-env asks for what ddprun always does") {
+TEST_CASE("the flag --use-env asks for what ddprun always does") {
   CHECK(config_of({"--use-env", "a.py", "x"}).command == Words{"python3", "-u", "a.py", "x"});
   CHECK(config_of({"--use_env", "a.py"}).command == config_of({"a.py"}).command);
 }

@@ -97,7 +97,7 @@ TEST_CASE("an endpoint on another machine is refused until nodes can meet there"
              ContainsSubstring("MASTER_ADDR far"));
 }
 
-TEST_CASE("--local-addr is what workers are told, except with a fixed address") {
+TEST_CASE("the flag --local-addr is what workers are told, except with a fixed address") {
   const auto config = config_of({"--standalone", "--local-addr=node-1", "W"});
   CHECK(config.master_addr == "node-1");
   CHECK(config.listen_addr == "10.0.0.1");
@@ -132,7 +132,8 @@ TEST_CASE("several nodes are refused in one sentence until they are built") {
   }
 }
 
-TEST_CASE("--standalone with two nodes is refused at once instead of waiting for the second") {
+TEST_CASE(
+    "the flag --standalone with two nodes is refused at once instead of waiting for the second") {
   const auto error = refusal_of({"--standalone", "--nnodes=2", "W"});
   CHECK(error.kind == ErrorKind::kUsage);
   CHECK_THAT(error.sentence, ContainsSubstring("--standalone is one node, but --nnodes=2"));
@@ -164,7 +165,7 @@ TEST_CASE("a port outside 0..65535 and a second node's rank are refused") {
              ContainsSubstring("--node-rank=1"));
 }
 
-TEST_CASE("--rdzv-conf is pairs with values") {
+TEST_CASE("the flag --rdzv-conf is pairs with values") {
   for (const std::string bad : {"a", "=", "a=", "a=1,", ",a=1", "=1", "a=1,,b=2"}) {
     INFO(bad);
     CHECK_THAT(refusal_of({"--rdzv-conf", bad, "W"}).sentence,
@@ -172,7 +173,7 @@ TEST_CASE("--rdzv-conf is pairs with values") {
   }
 }
 
-TEST_CASE("--rdzv-conf values are positive times, with units if one likes") {
+TEST_CASE("values of --rdzv-conf are positive times, with units if one likes") {
   CHECK(launch_of({"--rdzv-conf= join_timeout = 10m , timeout=900", "W"}).notes.empty());
   for (const std::string bad : {"join_timeout=0", "timeout=soon", "keep_alive_max_attempt=1.5",
                                 "cas_backoff_max_seconds=-1"}) {
@@ -188,7 +189,7 @@ TEST_CASE("unknown --rdzv-conf keys are named beside the known ones, and the run
   CHECK_THAT(launch.notes[0], ContainsSubstring("last_call_timeout"));
 }
 
-TEST_CASE("--rdzv-conf keys that have an option of their own, or are not built, are refused") {
+TEST_CASE("keys of --rdzv-conf that have an option of their own, or are not built, are refused") {
   CHECK_THAT(refusal_of({"--rdzv-conf=run_id=x", "W"}).sentence,
              ContainsSubstring("use --rdzv-id"));
   CHECK_THAT(refusal_of({"--rdzv-conf=max_nodes=2", "W"}).sentence,

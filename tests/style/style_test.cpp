@@ -178,6 +178,11 @@ TEST_CASE("a header opens with a sentence and is included once") {
   CHECK(broken_rules("net/a.hpp", "// What it is.\nint x;\n") == "header");
 }
 
+TEST_CASE("a test whose name would be taken for a flag is found") {
+  CHECK(broken_rules("tests/a_test.cpp", "TEST_CASE(\"--x works\") {\n}\n") == "name");
+  CHECK(broken_rules("tests/a_test.cpp", "TEST_CASE(\"the flag --x\") {\n}\n").empty());
+}
+
 TEST_CASE("the report names the longest file and function") {
   const auto report = ddprun::style::size_report(
       {make_source("net/a.cpp", "void quick() {\n}\n"), make_source("net/b.cpp", "int x;\n")});

@@ -46,6 +46,18 @@ void check_paths(const SourceFile& file, Violations& violations) {
   }
 }
 
+/// CTest hands the name to the program, which would take it for a flag.
+void check_test_names(const SourceFile& file, Violations& violations) {
+  const std::string_view opening = "TEST_CASE(\"-";
+  for (auto at = file.text.find(opening); at != std::string::npos;
+       at = file.text.find(opening, at + 1)) {
+    if (file.code.substr(at, 9) == "TEST_CASE") {
+      violations.push_back(
+          {file.path, line_of(file.text, at), "name", "a test's name must not begin with a dash"});
+    }
+  }
+}
+
 void check_opening(const SourceFile& file, Violations& violations) {
   if (!file.path.ends_with(".hpp")) {
     return;
@@ -66,6 +78,7 @@ void check_words(const SourceFile& file, Violations& violations) {
   }
   check_paths(file, violations);
   check_opening(file, violations);
+  check_test_names(file, violations);
 }
 
 Violations check(const SourceFile& file) {

@@ -91,7 +91,7 @@ TEST_CASE("flags may be written with underscores, as the classic scripts do") {
   CHECK(parsed({"--num_epochs", "3", "--learning_rate", "0.05", "--random_seed", "9"}).epochs == 3);
 }
 
-TEST_CASE("--resume takes auto, none or a file, and alone means auto") {
+TEST_CASE("the flag --resume takes auto, none or a file, and alone means auto") {
   CHECK(parsed({"--resume"}).resume.kind == Resume::Kind::kAuto);
   CHECK(parsed({"--resume", "--epochs", "3"}).epochs == 3);
   CHECK(parsed({"--resume=none"}).resume.kind == Resume::Kind::kNone);
@@ -149,7 +149,7 @@ TEST_CASE("flags that contradict each other are refused") {
   check_refused({"--lr-min", "0.5"}, "--lr-min is above --lr");
 }
 
-TEST_CASE("--local-rank is accepted when it agrees with LOCAL_RANK or stands alone") {
+TEST_CASE("the flag --local-rank is accepted when it agrees with LOCAL_RANK or stands alone") {
   CHECK(parsed({"--local_rank=1"}).local_rank == 1);
   CHECK(parsed({"--local-rank", "1"}, {"1"}).local_rank == 1);
   CHECK_THROWS_WITH(parsed({"--local-rank", "1"}, {"0"}), ContainsSubstring("LOCAL_RANK is 0"));
