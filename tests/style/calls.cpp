@@ -19,13 +19,15 @@ const Names kClocks{"Clock::now",    "steady_clock::now", "system_clock::now",
                     "secure_getenv"};
 
 /// A call is the name with an opening parenthesis after it and no member access before it, save
-/// that of a module or namespace: `std::this_thread::sleep_for(`, `time.sleep(`.
-bool is_call(std::string_view code, std::size_t at, std::size_t length) {
+/// that of a module or namespace: `std::this_thread::sleep_for(`, Python's `time.sleep(`.
+bool is_call(const SourceFile& file, std::size_t at, std::size_t length) {
+  const std::string_view code = file.code;
   std::size_t after = at + length;
   while (after < code.size() && code[after] == ' ') {
     ++after;
   }
-  const bool method = at >= 2 && code.substr(at - 2, 2) == "->";
+  const bool dotted = file.language == Language::kCpp && at >= 1 && code[at - 1] == '.';
+  const bool method = dotted || (at >= 2 && code.substr(at - 2, 2) == "->");
   return after < code.size() && code[after] == '(' && !method;
 }
 
@@ -33,7 +35,7 @@ void ban(const SourceFile& file, const Names& names, const std::string& sentence
          Violations& violations) {
   for (const std::string_view name : names) {
     for (const std::size_t at : find_word(file.code, name)) {
-      if (is_call(file.code, at, name.size())) {
+      if (is_call(file, at, name.size())) {
         violations.push_back(
             {file.path, line_of(file.code, at), "call", std::string(name) + "(): " + sentence});
       }

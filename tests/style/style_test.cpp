@@ -102,6 +102,7 @@ TEST_CASE("a process started outside agent/proc is found") {
   CHECK(broken_rules("launcher/a.cpp", "void f() { ::clone(g, s, 0, a); }") == "call");
   CHECK(broken_rules("agent/proc/spawn.cpp", "void f() { ::fork(); }").empty());
   CHECK(broken_rules("launcher/a.cpp", "void f() { at_fork(); }").empty());
+  CHECK(broken_rules("trainer/a.cpp", "void f() { tensor.clone(); }").empty());
 }
 
 TEST_CASE("a pure core that reads a clock is found") {

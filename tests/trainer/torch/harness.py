@@ -1,0 +1,116 @@
+"""What the torch-side tests share: ranks with an agent-like store, the launcher, skipping.
+
+Programs come from the environment (set by CMake): TRAINER, DDP_STEPS, DDPRUN.
+"""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+SKIPPED = 77
+LIMIT_S = 280
+
+
+def skip(reason):
+    print(f"skipped: {reason}")
+    sys.exit(SKIPPED)
+
+
+def program(variable):
+    path = os.environ.get(variable, "")
+    if not path or not os.access(path, os.X_OK):
+        skip(f"{variable} is not built")
+    return path
+
+
+def folder():
+    """A temporary folder that lives as long as the test."""
+    return pathlib.Path(tempfile.mkdtemp(prefix="ddprun_trainer_"))
+
+
+class Ranks:
+    """Worker processes that meet in a store of this process, as under an agent."""
+
+    def __init__(self, world, extra=None):
+        from torch.distributed import TCPStore
+
+        self.store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+        self.world = world
+        self.extra = extra or {}
+        self.processes = []
+
+    def environment(self, rank):
+        return dict(
+            os.environ,
+            RANK=str(rank),
+            LOCAL_RANK=str(rank),
+            WORLD_SIZE=str(self.world),
+            LOCAL_WORLD_SIZE=str(self.world),
+            MASTER_ADDR="127.0.0.1",
+            MASTER_PORT=str(self.store.port),
+            TORCHELASTIC_USE_AGENT_STORE="True",
+            GLOO_SOCKET_IFNAME="lo",
+            OMP_NUM_THREADS="1",
+            **self.extra,
+        )
+
+    def start(self, command):
+        for rank in range(self.world):
+            self.processes.append(
+                subprocess.Popen(
+                    [str(word) for word in command],
+                    env=self.environment(rank),
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                )
+            )
+        return self
+
+    def finish(self):
+        """Rank 0's stdout; every rank must have ended with 0."""
+        try:
+            results = [process.communicate(timeout=LIMIT_S) for process in self.processes]
+        finally:
+            for process in self.processes:
+                if process.poll() is None:
+                    process.kill()
+        for rank, process in enumerate(self.processes):
+            assert process.returncode == 0, f"rank {rank}: {process.returncode}\n{results[rank][1]}"
+        return results[0][0]
+
+
+def run_ranks(world, command):
+    return Ranks(world).start(command).finish()
+
+
+def generated(model_dir, *arguments, width=8):
+    """Arguments of a short run on made-up pictures."""
+    base = ["--generated", "--width", width, "--model-dir", model_dir]
+    limits = ["--limit-train", 640, "--limit-test", 101, "--batch-size", 64]
+    return [program("TRAINER"), *base, *limits, *arguments]
+
+
+def weights_of(output):
+    return re.search(r"^weights ([0-9a-f]{16})$", output, re.MULTILINE).group(1)
+
+
+def accuracy_of(output):
+    return float(re.search(r"^final: .*test accuracy ([0-9.]+) %", output, re.MULTILINE).group(1))
+
+
+def real_pictures():
+    """The unpacked CIFAR-10 of $CIFAR10_SOURCE, kept in the build folder."""
+    script, source = os.environ["GET_CIFAR10"], os.environ.get("CIFAR10_SOURCE")
+    if not source:
+        skip("CIFAR10_SOURCE is not set: no real pictures")
+    if not os.access(script, os.X_OK):
+        skip("scripts/get-cifar10 is not there")
+    target = pathlib.Path(os.environ["PICTURES_DIR"])
+    python = str(pathlib.Path(sys.executable).parent)
+    environment = dict(os.environ, PATH=python + os.pathsep + os.environ["PATH"])
+    subprocess.run([script, str(target)], check=True, env=environment)
+    return target

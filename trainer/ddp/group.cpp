@@ -1,0 +1,150 @@
+#include "trainer/ddp/group.hpp"
+
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+#include <torch/csrc/distributed/c10d/comm.hpp>
+
+#include <cstdlib>
+#include <sstream>
+#include <stdexcept>
+
+#include "trainer/device/accelerator.hpp"
+
+namespace ddprun::trainer {
+
+struct Group::Connection {
+  // Declared in the order of construction: destroyed group first, store client last.
+  c10::intrusive_ptr<c10d::TCPStore> client;
+  c10::intrusive_ptr<c10d::Store> store;
+  c10::intrusive_ptr<c10d::ProcessGroup> group;
+  StoreRole role = StoreRole::kConnect;
+};
+
+namespace {
+
+constexpr std::size_t kBroadcastBytesMax = std::size_t{250} << 20;  // as Python's DDP
+
+std::string first_line(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
+
+c10::intrusive_ptr<c10d::TCPStore> connect(const GroupOptions& options) {
+  c10d::TCPStoreOptions tcp;
+  tcp.port = options.store.port;
+  tcp.isServer = options.store_role == StoreRole::kServe && options.rank == 0;
+  tcp.waitWorkers = false;  // otherwise the constructor is a barrier
+  tcp.timeout = options.timeout;
+  try {
+    return c10::make_intrusive<c10d::TCPStore>(options.store.host, tcp);
+  } catch (const std::exception& error) {
+    throw std::runtime_error("no store at MASTER_ADDR:MASTER_PORT " + options.store.host + ":" +
+                             std::to_string(options.store.port) + " (" + first_line(error.what()) +
+                             "); is the launcher, or rank 0, still running?");
+  }
+}
+
+// GLOO_SOCKET_IFNAME as in Python: a comma separated list; without it the way to MASTER_ADDR.
+c10::intrusive_ptr<c10d::ProcessGroupGloo::Options> gloo_options(const GroupOptions& options) {
+  auto gloo = c10d::ProcessGroupGloo::Options::create(options.timeout);
+  const char* names = std::getenv("GLOO_SOCKET_IFNAME");
+  std::istringstream list(names != nullptr ? names : "");
+  for (std::string name; std::getline(list, name, ',');) {
+    gloo->devices.push_back(c10d::ProcessGroupGloo::createDeviceForInterface(name));
+  }
+  if (gloo->devices.empty()) {
+    const auto address = local_address_towards(options.store);
+    gloo->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(address));
+  }
+  gloo->threads = static_cast<int>(gloo->devices.size()) * 2;
+  return gloo;
+}
+
+c10::intrusive_ptr<c10d::ProcessGroup> make_group(const GroupOptions& options,
+                                                  const c10::intrusive_ptr<c10d::Store>& store) {
+  auto gloo_store = c10::make_intrusive<c10d::PrefixStore>("gloo", store);
+  auto gloo = c10::make_intrusive<c10d::ProcessGroupGloo>(gloo_store, options.rank, options.size,
+                                                          gloo_options(options));
+  auto group = c10::make_intrusive<c10d::ProcessGroup>(store, options.rank, options.size);
+  group->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::GLOO, gloo);
+  // Without a default backend the group's rank and size are wrong.
+  group->setDefaultBackend(c10d::ProcessGroup::BackendType::GLOO);
+  if (!options.device.is_cuda()) return group;
+  if (options.device_collectives == DeviceCollectives::kGloo) {
+    group->setBackend(c10::DeviceType::CUDA, c10d::ProcessGroup::BackendType::GLOO, gloo);
+    return group;
+  }
+  auto nccl_store = c10::make_intrusive<c10d::PrefixStore>("nccl", store);
+  add_nccl(*group, {nccl_store, options.rank, options.size, options.timeout});
+  return group;
+}
+
+}  // namespace
+
+Group::Group(const GroupOptions& options) : rank_(options.rank), size_(options.size) {
+  if (alone()) return;
+  connection_ = std::make_unique<Connection>();
+  connection_->role = options.store_role;
+  connection_->client = connect(options);
+  connection_->store =
+      c10::make_intrusive<c10d::PrefixStore>(options.key_prefix, connection_->client);
+  try {
+    connection_->group = make_group(options, connection_->store);
+  } catch (const c10::Error& error) {
+    throw std::runtime_error("rank " + std::to_string(rank_) + " could not connect to the other " +
+                             std::to_string(size_ - 1) + " ranks within " +
+                             std::to_string(options.timeout.count() / 1000) + " s (" +
+                             first_line(error.what_without_backtrace()) + ")");
+  }
+}
+
+Group::~Group() {
+  if (!connection_ || !connection_->group) return;
+  try {
+    shut_nccl(*connection_->group);
+  } catch (const std::exception&) {
+    // Already failing: the cause was thrown by the collective that failed first.
+  }
+}
+
+void Group::sum(at::Tensor& tensor) {
+  if (alone()) return;
+  std::vector<at::Tensor> tensors{tensor};
+  connection_->group->allreduce(tensors)->wait();
+}
+
+void Group::minimum(at::Tensor& tensor) {
+  if (alone()) return;
+  std::vector<at::Tensor> tensors{tensor};
+  c10d::AllreduceOptions options;
+  options.reduceOp = c10d::ReduceOp::MIN;
+  connection_->group->allreduce(tensors, options)->wait();
+}
+
+void Group::broadcast(const std::vector<at::Tensor>& tensors) {
+  if (alone() || tensors.empty()) return;
+  c10d::broadcast_coalesced(connection_->group, tensors, kBroadcastBytesMax, 0);
+}
+
+void Group::leave_together() {
+  if (alone()) return;
+  auto& store = *connection_->store;
+  const std::vector<std::uint8_t> yes{1};
+  if (store.add("left", 1) == size_) store.set("all_left", yes);
+  store.wait({"all_left"});
+  if (connection_->role == StoreRole::kConnect) return;
+  // Rank 0 serves the store itself and must outlive the others' last answer from it.
+  if (rank_ == 0) {
+    store.wait({"all_gone"});
+  } else if (store.add("gone", 1) == size_ - 1) {
+    store.set("all_gone", yes);
+  }
+}
+
+const c10::intrusive_ptr<c10d::ProcessGroup>& Group::process_group() const {
+  static const c10::intrusive_ptr<c10d::ProcessGroup> kNone;
+  return connection_ ? connection_->group : kNone;
+}
+
+}  // namespace ddprun::trainer

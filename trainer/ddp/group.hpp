@@ -1,0 +1,69 @@
+// The ranks of one round: the c10d process group (Gloo for CPU tensors; NCCL, or Gloo where ranks
+// share a device, for CUDA tensors) and the store client it met through. A group of one has neither
+// and every call is a no-op. One thread. A collective that fails throws c10::Error; after that only
+// destroy the group.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "trainer/program/route.hpp"
+
+namespace c10d {
+class ProcessGroup;
+}
+
+namespace ddprun::trainer {
+
+enum class StoreRole { kConnect, kServe };  ///< kServe: rank 0 of a run without a launcher's store
+enum class DeviceCollectives { kGloo, kNccl };
+
+struct GroupOptions {
+  int rank = 0;
+  int size = 1;
+  Peer store;  ///< MASTER_ADDR and MASTER_PORT
+  StoreRole store_role = StoreRole::kConnect;
+  std::string key_prefix;  ///< unique per round
+  at::Device device = at::kCPU;
+  DeviceCollectives device_collectives = DeviceCollectives::kGloo;
+  std::chrono::milliseconds timeout{};  ///< of every collective and of the connection
+};
+
+class Group {
+ public:
+  /// Blocks until all ranks are connected. std::runtime_error with a sentence when they are not in
+  /// time.
+  explicit Group(const GroupOptions& options);
+  /// Ends the backends, then the store client.
+  ~Group();
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+
+  /// In place, over all ranks.
+  void sum(at::Tensor& tensor);
+  void minimum(at::Tensor& tensor);
+  /// In place, few large messages: every tensor becomes that of rank 0.
+  void broadcast(const std::vector<at::Tensor>& tensors);
+  /// Returns when every rank has called it, over the store: afterwards nobody reads a peer's
+  /// socket, so all may close theirs and exit together.
+  void leave_together();
+
+  [[nodiscard]] int rank() const { return rank_; }
+  [[nodiscard]] int size() const { return size_; }
+  [[nodiscard]] bool alone() const { return size_ == 1; }
+  /// For the reducer; null when alone.
+  [[nodiscard]] const c10::intrusive_ptr<c10d::ProcessGroup>& process_group() const;
+
+ private:
+  struct Connection;
+  int rank_;
+  int size_;
+  std::unique_ptr<Connection> connection_;
+};
+
+}  // namespace ddprun::trainer

@@ -1,0 +1,45 @@
+// What differs between the CPU and the CUDA program: two implementations of these functions, one
+// linked into each (none.cpp, cuda.cpp). Call from the main thread. Errors: std::runtime_error,
+// c10::Error.
+#pragma once
+
+#include <c10/core/Device.h>
+#include <c10/util/intrusive_ptr.h>
+
+#include <chrono>
+#include <string>
+
+namespace c10d {
+class Backend;
+class ProcessGroup;
+class Store;
+}  // namespace c10d
+
+namespace ddprun::trainer {
+
+/// True in the CUDA program.
+[[nodiscard]] bool built_with_cuda();
+/// Devices this process may use; 0 in the CPU program.
+[[nodiscard]] int accelerator_count();
+/// For example "NVIDIA H200"; empty in the CPU program.
+[[nodiscard]] std::string accelerator_name(int index);
+/// True when bf16 runs on the device's own matrix units.
+[[nodiscard]] bool accelerator_has_bf16(int index);
+/// Makes the device current and chooses its fast modes (TF32, convolution search).
+void use_accelerator(int index);
+/// Waits for all work queued on the current device.
+void accelerator_synchronize();
+
+struct AcceleratorGroup {
+  c10::intrusive_ptr<c10d::Store> store;
+  int rank = 0;
+  int size = 1;
+  std::chrono::milliseconds timeout{};
+};
+
+/// Puts an NCCL backend for device tensors into the group.
+void add_nccl(c10d::ProcessGroup& group, const AcceleratorGroup& options);
+/// Ends NCCL in order, before the group is destroyed; nothing without add_nccl.
+void shut_nccl(c10d::ProcessGroup& group);
+
+}  // namespace ddprun::trainer

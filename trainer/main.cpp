@@ -1,0 +1,66 @@
+// resnet18_cifar10 and resnet18_cifar10_cuda: the reference workload.
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "trainer/device/accelerator.hpp"
+#include "trainer/error.hpp"
+#include "trainer/options/options.hpp"
+#include "trainer/program/cuda_sibling.hpp"
+#include "trainer/program/torch_guard.hpp"
+#include "trainer/train/training.hpp"
+#include "worker_api/worker.hpp"
+
+namespace {
+
+using namespace ddprun;
+using namespace ddprun::trainer;
+
+std::optional<std::string> variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
+}
+
+void train(int argc, char** argv) {
+  require_torch(DDPRUN_TORCH_VERSION, loaded_torch());
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  const auto parsed = parse_options(arguments, {variable("LOCAL_RANK")});
+  if (const auto* help = std::get_if<HelpText>(&parsed)) {
+    std::fputs(help->text.c_str(), stdout);
+    return;
+  }
+  const auto& options = std::get<TrainerOptions>(parsed);
+  if (!built_with_cuda()) {
+    const auto machine = look_at_machine(variable("CUDA_VISIBLE_DEVICES"));
+    if (const auto program = program_for(options.device, machine)) become(*program, argv);
+  }
+  std::string problem;
+  const auto world = read_worker_environment(problem);
+  if (!world) throw UsageError(problem);
+  run_training(options, *world);
+}
+
+int report(const std::string& sentence, int code) {
+  const auto rank = variable("RANK");
+  std::fprintf(stderr, "resnet18_cifar10: %s%s\n", rank ? ("rank " + *rank + ": ").c_str() : "",
+               sentence.c_str());
+  record_error(sentence);
+  return code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  ignore_sigpipe();  // or the death of a peer takes this rank along while Gloo writes to it
+  try {
+    train(argc, argv);
+    return 0;
+  } catch (const TrainerError& error) {
+    return report(error.what(), error.exit_code());
+  } catch (const std::exception& error) {
+    return report(error.what(), 1);
+  }
+}

@@ -1,0 +1,56 @@
+// ResNet-18 for 32x32 pictures: 3x3 stem without max-pool, four stages of two basic blocks (width,
+// 2, 4 and 8 times width channels), mean, linear. Names and order of parameters and buffers are
+// those of the usual Python model, so a state dict fits both. Not thread-safe. Errors: c10::Error
+// from the tensor library.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace ddprun::trainer {
+
+struct NamedTensor {
+  std::string name;
+  at::Tensor tensor;
+};
+using NamedTensors = std::vector<NamedTensor>;
+
+/// The tensors alone, in the same order, detached from autograd.
+[[nodiscard]] std::vector<at::Tensor> detached(const NamedTensors& named);
+
+struct ResNet18Options {
+  int64_t width = 64;  ///< channels of the first stage; 64 has 11,173,962 parameters
+  int64_t classes = 10;
+};
+
+enum class Mode { kTrain, kEvaluate };
+
+class ResNet18 {
+ public:
+  /// Fresh weights from torch's default generator: after the same seed, Python's model has the same
+  /// ones.
+  explicit ResNet18(ResNet18Options options);
+  ~ResNet18();
+  ResNet18(const ResNet18&) = delete;
+  ResNet18& operator=(const ResNet18&) = delete;
+
+  /// Logits [N, classes] of pictures [N, 3, 32, 32].
+  [[nodiscard]] at::Tensor forward(const at::Tensor& pictures);
+  void set_mode(Mode mode);
+  /// Moves to the device, 4-d weights in channels_last. Call before gradients or reducers exist.
+  void to(const at::Device& device, at::MemoryFormat format);
+
+  [[nodiscard]] NamedTensors parameters() const;
+  [[nodiscard]] NamedTensors buffers() const;
+  [[nodiscard]] int64_t parameter_count() const;
+
+ private:
+  struct Network;
+  std::shared_ptr<Network> network_;
+};
+
+}  // namespace ddprun::trainer

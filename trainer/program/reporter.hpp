@@ -1,0 +1,49 @@
+// What rank zero tells the user: console lines and the metrics files. The other ranks have none.
+// The sentences are pure functions. One owner, one thread. Errors: TrainerError when a metrics file
+// cannot be written.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "trainer/metrics/console.hpp"
+#include "trainer/metrics/metric_row.hpp"
+#include "trainer/metrics/metrics_writer.hpp"
+#include "trainer/options/options.hpp"
+
+namespace ddprun::trainer {
+
+/// What the first lines say.
+struct RunFacts {
+  std::int64_t parameters = 0;
+  int world = 1;
+  int threads = 1;
+  std::string device;       ///< "cpu", "NVIDIA H200"
+  std::string collectives;  ///< "gloo", "nccl", "none"
+  std::string precision;    ///< "fp32", "bf16"
+  std::string torch;        ///< version
+  std::uint64_t total_steps = 0;
+};
+
+[[nodiscard]] std::string model_sentence(const TrainerOptions& options, const RunFacts& facts);
+[[nodiscard]] std::string plan_sentence(const TrainerOptions& options, const RunFacts& facts);
+[[nodiscard]] std::string final_sentence(std::uint64_t step, const Means& test);
+/// 11173962 -> "11,173,962".
+[[nodiscard]] std::string grouped(std::int64_t number);
+
+class Reporter {
+ public:
+  Reporter(const TrainerOptions& options, const RunFacts& facts, std::uint64_t resumed_step);
+
+  void say(const std::string& sentence) { console_.say(sentence); }
+  void progress(const BarState& state);
+  /// To the console and all files.
+  void row(const MetricRow& row);
+  void finish() { console_.finish(); }
+
+ private:
+  Console console_;
+  MetricsWriter files_;
+};
+
+}  // namespace ddprun::trainer

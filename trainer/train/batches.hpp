@@ -1,0 +1,35 @@
+// Turns picture ids into tensors on the training device. On a CPU the bytes are augmented straight
+// into the batch; on an accelerator the whole set lies there as bytes and a batch is one gather.
+// Both give the same pixels. The picture set must outlive it. One thread.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "trainer/data/augment.hpp"
+#include "trainer/data/pictures.hpp"
+
+namespace ddprun::trainer {
+
+struct Batch {
+  at::Tensor pictures;  ///< float [N, 3, 32, 32], normalised
+  at::Tensor labels;    ///< int64 [N]
+};
+
+class Batches {
+ public:
+  virtual ~Batches() = default;
+  /// Augmented for `key`, or as they are without one.
+  [[nodiscard]] virtual Batch batch(std::span<const std::uint32_t> ids,
+                                    const std::optional<EpochKey>& key) const = 0;
+};
+
+[[nodiscard]] std::unique_ptr<Batches> host_batches(const PictureSet& set, Layout layout);
+/// Copies the set to the device: 4.7 KB a picture, padding included.
+[[nodiscard]] std::unique_ptr<Batches> device_batches(const PictureSet& set, Layout layout,
+                                                      const at::Device& device);
+
+}  // namespace ddprun::trainer

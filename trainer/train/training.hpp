@@ -1,0 +1,14 @@
+// One run of the trainer in one worker: set up, go on where the checkpoint ended, train, evaluate,
+// save. Main thread. Errors: TrainerError, UsageError; a lost peer is a TrainerError naming rank
+// and step.
+#pragma once
+
+#include "trainer/options/options.hpp"
+#include "worker_api/worker.hpp"
+
+namespace ddprun::trainer {
+
+/// Returns when every rank is done.
+void run_training(const TrainerOptions& options, const WorkerEnvironment& world);
+
+}  // namespace ddprun::trainer
