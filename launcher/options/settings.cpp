@@ -56,6 +56,9 @@ Result<Settings> Settings::merge(const ScannedLine& line, const Environment& env
   for (const GivenOption& given : line.options) {
     const bool flag = spec_of(given.id).value == OptionValue::kFlag;
     settings.entry(given.id) = {flag ? kOn : given.value, Origin::kCommandLine};
+    // Each one, not only the last: a mistake stays a mistake when a later value would hide it.
+    auto checked = settings.check(spec_of(given.id));
+    if (!checked) return checked.error();
   }
   for (const OptionSpec& option : all_options()) {
     auto taken = settings.take_variable(option, environment);

@@ -43,6 +43,10 @@ TEST_CASE("the last of a repeated option wins") {
   CHECK(accepted({"--role=a", "--role=b", "W"}).text(OptionId::kRole) == "b");
 }
 
+TEST_CASE("a wrong value is refused even when a later one would hide it") {
+  CHECK_THAT(refused({"--start-method=zzz", "--start-method=fork", "W"}), ContainsSubstring("zzz"));
+}
+
 TEST_CASE("every option with a variable reads it") {
   for (const auto& option : ddprun::all_options()) {
     const std::string name = ddprun::variable_name(option);
