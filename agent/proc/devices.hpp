@@ -15,8 +15,13 @@ struct DeviceSources {
   std::string dev = "/dev";
 };
 
-/// GPUs that a worker would see with this CUDA_VISIBLE_DEVICES (nullopt: the variable is not set),
-/// counted through NVML, else /proc, else /dev.
+/// What selects each GPU that a worker would see with this CUDA_VISIBLE_DEVICES (nullopt: the
+/// variable is not set): its elements, or "0", "1"... Looked for through NVML, else /proc, else
+/// /dev.
+[[nodiscard]] std::vector<std::string> visible_gpus(
+    const std::optional<std::string>& cuda_visible_devices, const DeviceSources& sources = {});
+
+/// How many those are.
 [[nodiscard]] int count_gpus(const std::optional<std::string>& cuda_visible_devices,
                              const DeviceSources& sources = {});
 

@@ -1,7 +1,5 @@
 #include "agent/proc/output.hpp"
 
-#include <unistd.h>
-
 #include "agent/proc/stream_pump.hpp"
 
 namespace ddprun {
@@ -11,10 +9,10 @@ namespace asio = boost::asio;
 Result<WorkerOutput> WorkerOutput::open(asio::any_io_executor executor, const Consoles& consoles,
                                         const WorkerOutputPlan& plan) {
   auto out =
-      StreamPump::open(executor, plan.out, {consoles.out, plan.prefix, plan.warn, STDOUT_FILENO});
+      StreamPump::open(executor, plan.out, {consoles.out, plan.prefix, plan.warn, Stream::kStdout});
   if (!out) return out.error();
   auto err =
-      StreamPump::open(executor, plan.err, {consoles.err, plan.prefix, plan.warn, STDERR_FILENO});
+      StreamPump::open(executor, plan.err, {consoles.err, plan.prefix, plan.warn, Stream::kStderr});
   if (!err) return err.error();
   WorkerOutput output;
   output.out_ = std::move(*out);

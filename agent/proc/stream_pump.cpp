@@ -46,7 +46,7 @@ Result<std::shared_ptr<StreamPump>> StreamPump::open(asio::any_io_executor execu
 StreamPump::StreamPump(asio::any_io_executor executor, const StreamPlan& plan, PumpSinks sinks)
     : plan_(plan),
       sinks_(std::move(sinks)),
-      worker_end_(sinks_.inherited),
+      worker_end_(sinks_.stream == Stream::kStdout ? STDOUT_FILENO : STDERR_FILENO),
       pipe_(executor),
       end_(executor, TimePoint::max()),
       tail_(kTailBytesMax) {}
@@ -130,7 +130,7 @@ StreamPump::Read StreamPump::read_once() {
 }
 
 void StreamPump::take(std::string_view bytes) {
-  if (sinks_.inherited == STDERR_FILENO) tail_.append(bytes);
+  if (sinks_.stream == Stream::kStderr) tail_.append(bytes);
   if (plan_.route == Route::kPass) pass(bytes);
   if (plan_.route == Route::kTee) tee(bytes);
 }

@@ -24,7 +24,7 @@ struct PumpSinks {
   std::shared_ptr<ConsoleWriter> console;
   std::string prefix;
   Warn warn;
-  int inherited = -1;  // the launcher's own descriptor of this stream
+  Stream stream = Stream::kStdout;
 };
 
 class StreamPump : public std::enable_shared_from_this<StreamPump> {

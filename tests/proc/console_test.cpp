@@ -1,0 +1,301 @@
+#include "agent/proc/console.hpp"
+
+#include <pty.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include <optional>
+
+#include "agent/proc/limits.hpp"
+#include "agent/proc/standard_descriptors.hpp"
+#include "tests/proc/support.hpp"
+
+using ddprun::Clock;
+using ddprun::ConsoleTarget;
+using ddprun::ConsoleWriter;
+using namespace proc_test;
+
+namespace {
+
+std::shared_ptr<ConsoleWriter> writer(boost::asio::io_context& io, int descriptor) {
+  ddprun::prepare_process();  // a closed console must not kill the test
+  return std::make_shared<ConsoleWriter>(io.get_executor(), descriptor);
+}
+
+bool nonblocking(int descriptor) {
+  return (::fcntl(descriptor, F_GETFL) & O_NONBLOCK) != 0;
+}
+
+std::string numbered(int first, int count) {
+  std::string lines;
+  for (int number = first; number < first + count; ++number) {
+    lines += "line " + std::to_string(number) + " " + std::string(50, 'x') + "\n";
+  }
+  return lines;
+}
+
+std::size_t lines_in(const std::string& text) {
+  return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+}  // namespace
+
+TEST_CASE("what a console takes is there at once, without the event loop") {
+  boost::asio::io_context io;
+  Pipe pipe;
+  auto console = writer(io, pipe.write_end());
+  console->write("now\n");
+  CHECK(pipe.read_some() == "now\n");
+}
+
+TEST_CASE("the open file that workers share is never made non-blocking") {
+  boost::asio::io_context io;
+  Pipe pipe;
+  int sockets[2];
+  int terminal[2];
+  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) == 0);
+  REQUIRE(::openpty(&terminal[0], &terminal[1], nullptr, nullptr, nullptr) == 0);
+  for (const int descriptor : {pipe.write_end(), sockets[1], terminal[1]}) {
+    auto console = writer(io, descriptor);
+    console->write(numbered(0, 20000));  // more than any of them takes
+    io.restart();
+    io.run_for(std::chrono::milliseconds(20));
+    CHECK(console->full());
+    CHECK_FALSE(nonblocking(descriptor));
+  }
+  for (const int descriptor : {sockets[0], sockets[1], terminal[0], terminal[1]}) {
+    ::close(descriptor);
+  }
+}
+
+TEST_CASE("a slow console gets everything, in order") {
+  boost::asio::io_context io;
+  Pipe pipe;
+  auto console = writer(io, pipe.write_end());
+  const std::string all = numbered(0, 10000);
+  CHECK(console->write(all) == ConsoleWriter::Taken::kYes);
+  std::string seen;
+  run_until(io, [&] {
+    seen += pipe.read_some();
+    return seen.size() >= all.size();
+  });
+  CHECK((seen == all));
+  CHECK(console->dropped_lines() == 0);
+}
+
+TEST_CASE("a slow socket gets everything, in order") {
+  boost::asio::io_context io;
+  int sockets[2];
+  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) == 0);
+  auto console = writer(io, sockets[1]);
+  const std::string all = numbered(0, 10000);
+  console->write(all);
+  std::string seen;
+  std::array<char, 65536> buffer;
+  run_until(io, [&] {
+    const ssize_t bytes = ::recv(sockets[0], buffer.data(), buffer.size(), MSG_DONTWAIT);
+    if (bytes > 0) seen.append(buffer.data(), static_cast<std::size_t>(bytes));
+    return seen.size() >= all.size();
+  });
+  CHECK((seen == all));
+  ::close(sockets[0]);
+  ::close(sockets[1]);
+}
+
+TEST_CASE("a writer waits for a console that is slow, and only so long for one that is silent") {
+  boost::asio::io_context io;
+  Pipe pipe;
+  auto console = writer(io, pipe.write_end());
+  while (!console->full()) console->write(numbered(0, 100));
+  const auto before = Clock::now();
+  run(io, console->room());
+  const auto waited = Clock::now() - before;
+  CHECK(waited >= ddprun::kConsoleStallMax * 9 / 10);
+  CHECK(waited < kPatience);
+  CHECK_FALSE(console->full());  // it does not wait again while the console stays silent
+  run(io, console->room());
+}
+
+TEST_CASE("a silent console loses whole lines, which are counted where they are missing") {
+  boost::asio::io_context io;
+  Pipe pipe;
+  auto console = writer(io, pipe.write_end());
+  int written = 0;
+  while (!console->full()) {
+    console->write(numbered(written, 100));
+    written += 100;
+  }
+  run(io, console->room());
+  std::uint64_t dropped = 0;
+  while (dropped < 5000) {
+    if (console->write(numbered(written, 100)) == ConsoleWriter::Taken::kDropped) dropped += 100;
+    written += 100;
+  }
+  CHECK(console->dropped_lines() == dropped);
+  std::string seen;
+  run_until(io, [&] {  // somebody reads again
+    seen += pipe.read_some();
+    return seen.find("not shown") != std::string::npos;
+  });
+  console->write("after\n");
+  seen += pipe.read_some();
+  const auto kept = static_cast<int>(lines_in(seen)) - 2;
+  CHECK(static_cast<std::uint64_t>(written - kept) == dropped);
+  CHECK((seen == numbered(0, kept) + "ddprun: " + std::to_string(dropped) +
+                     " lines are not shown here: the console took nothing for 1000 ms\nafter\n"));
+}
+
+TEST_CASE("what a silent console queues is bounded") {
+  boost::asio::io_context io;
+  Pipe pipe;
+  auto console = writer(io, pipe.write_end());
+  const std::string chunk = numbered(0, 1000);
+  for (int count = 0; count < 1000; ++count) console->write(chunk);  // 60 MB, nobody waits
+  const std::string seen = [&] {
+    std::string all;
+    run_until(io, [&] {
+      all += pipe.read_some();
+      return all.find("not shown") != std::string::npos;
+    });
+    return all;
+  }();
+  CHECK(seen.size() < 2 * ddprun::kConsoleQueueBytesMax);
+}
+
+TEST_CASE("a console that is closed swallows output and wakes who waits for it") {
+  boost::asio::io_context io;
+  Pipe pipe;
+  auto console = writer(io, pipe.write_end());
+  while (!console->full()) console->write(numbered(0, 100));
+  pipe.close_read();
+  run(io, console->room());
+  CHECK(console->closed());
+  CHECK(console->write("more\n") == ConsoleWriter::Taken::kYes);
+  run(io, console->flush(Clock::now() + kPatience));
+}
+
+TEST_CASE("a console that was closed from the beginning is no error") {
+  boost::asio::io_context io;
+  auto console = writer(io, 900);
+  CHECK(console->closed());
+  CHECK(console->write("text\n") == ConsoleWriter::Taken::kYes);
+}
+
+TEST_CASE("a file console shares its offset with the workers that write to it") {
+  boost::asio::io_context io;
+  const TempDir directory;
+  const int file = ::open((directory / "out").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+  auto console = writer(io, file);
+  console->write("agent\n");
+  REQUIRE(::write(file, "worker\n", 7) == 7);
+  console->write("agent\n");
+  ::close(file);
+  CHECK(contents(directory / "out") == "agent\nworker\nagent\n");
+}
+
+TEST_CASE("a full disk behind the console is survived") {
+  boost::asio::io_context io;
+  const int full = ::open("/dev/full", O_WRONLY | O_CLOEXEC);
+  auto console = writer(io, full);
+  CHECK(console->write("text\n") == ConsoleWriter::Taken::kYes);
+  CHECK_FALSE(console->closed());
+  CHECK_FALSE(console->full());
+  ::close(full);
+}
+
+TEST_CASE("flush ends at its deadline, or when everything is written") {
+  boost::asio::io_context io;
+  Pipe pipe;
+  auto console = writer(io, pipe.write_end());
+  console->write(numbered(0, 1500));  // a pipe and a half
+  const auto deadline = Clock::now() + std::chrono::milliseconds(30);
+  run(io, console->flush(deadline));
+  CHECK(Clock::now() >= deadline);
+  run(io, [](std::shared_ptr<ConsoleWriter> into, Pipe& from) -> boost::asio::awaitable<void> {
+    CHECK(from.read_some().size() > 1000);
+    co_await into->flush(Clock::now() + kPatience);
+  }(console, pipe));
+  CHECK_FALSE(pipe.read_some().empty());
+}
+
+TEST_CASE("lines that a FIFO takes in one piece are not cut by other writers of it") {
+  boost::asio::io_context io;
+  Pipe pipe;
+  auto console = writer(io, pipe.write_end());
+  const pid_t other = ::fork();
+  if (other == 0) {  // a worker with the same stdout
+    const std::string line = std::string(100, 'w') + "\n";
+    for (int count = 0; count < 20000; ++count) {
+      if (::write(pipe.write_end(), line.data(), line.size()) < 0) ::_exit(1);
+    }
+    ::_exit(0);
+  }
+  std::string seen;
+  const std::string line = std::string(100, 'a') + "\n";
+  std::string block;
+  for (int count = 0; count < 500; ++count) block += line;
+  int blocks = 0;
+  run_until(io, [&] {
+    if (blocks < 40 && !console->full() && ++blocks != 0) console->write(block);
+    seen += pipe.read_some();
+    return lines_in(seen) == 40000;
+  });
+  ::waitpid(other, nullptr, 0);
+  std::istringstream all(seen);
+  for (std::string one; std::getline(all, one);) {
+    REQUIRE((one == std::string(100, 'a') || one == std::string(100, 'w')));
+  }
+}
+
+TEST_CASE("a pipe that may not be opened again is written without blocking all the same") {
+  ddprun::prepare_process();
+  Pipe pipe;  // belongs to the user of this test; another user cannot open it through /proc
+  const pid_t process = ::fork();
+  if (process == 0) {
+    if (::geteuid() != 0 || ::setuid(65533) != 0) ::_exit(77);
+    boost::asio::io_context io;
+    ConsoleTarget target(io.get_executor(), pipe.write_end());
+    if (target.kind() != ConsoleTarget::Kind::kShared) ::_exit(1);
+    auto console = writer(io, pipe.write_end());
+    console->write(numbered(0, 20000));
+    const bool queued = console->full() && !nonblocking(pipe.write_end());
+    std::string seen;
+    for (int turn = 0; turn < 2000 && lines_in(seen) < 20000; ++turn) {
+      io.restart();
+      io.run_one_for(std::chrono::milliseconds(20));
+      seen += pipe.read_some();
+    }
+    ::_exit(queued && seen == numbered(0, 20000) ? 0 : 2);
+  }
+  int status = 0;
+  ::waitpid(process, &status, 0);
+  if (WEXITSTATUS(status) == 77) WARN("only root can become another user: not tested");
+  CHECK((status == 0 || WEXITSTATUS(status) == 77));
+}
+
+TEST_CASE("stdout and stderr that are the same file have one writer") {
+  boost::asio::io_context io;
+  Pipe pipe;
+  Pipe other;
+  const int again = ::dup(pipe.write_end());
+  const auto same = ddprun::open_consoles(io.get_executor(), pipe.write_end(), again);
+  CHECK(same.out == same.err);
+  const auto two = ddprun::open_consoles(io.get_executor(), pipe.write_end(), other.write_end());
+  CHECK(two.out != two.err);
+  ::close(again);
+}
+
+TEST_CASE("a console that never answers keeps neither its writer nor the loop alive") {
+  boost::asio::io_context io;
+  Pipe pipe;
+  auto console = writer(io, pipe.write_end());
+  console->write(numbered(0, 20000));
+  const std::weak_ptr<ConsoleWriter> still = console;
+  console.reset();
+  CHECK(still.expired());
+  const auto before = Clock::now();
+  io.run_for(kPatience);  // returns when there is no work
+  CHECK(Clock::now() - before < kPatience);
+}

@@ -1,0 +1,146 @@
+#include "agent/proc/devices.hpp"
+
+#include <sched.h>
+
+#include "agent/proc/nvml.hpp"
+#include "agent/proc/visible_devices.hpp"
+#include "tests/proc/support.hpp"
+
+using ddprun::count_gpus;
+using ddprun::DeviceSources;
+using ddprun::GpuTable;
+using ddprun::visible_devices;
+using proc_test::TempDir;
+using proc_test::write_file;
+
+using Names = std::vector<std::string>;
+
+namespace {
+
+GpuTable four() {
+  return {4, {"GPU-aaaa", "GPU-aabb", "GPU-bbbb", "GPU-cccc"}};
+}
+
+/// A machine of made-up files, without NVML.
+class Machine {
+ public:
+  Machine() {
+    std::filesystem::create_directories(directory_ / "dev");
+    sources.nvml = "";
+    sources.proc = directory_ / "gpus";
+    sources.dev = directory_ / "dev";
+  }
+  void add_device(const std::string& name) { write_file(directory_ / "dev/" + name, ""); }
+  void add_proc(const std::string& address, const std::string& minor, const std::string& uuid) {
+    std::filesystem::create_directories(directory_ / "gpus/" + address);
+    write_file(directory_ / "gpus/" + address + "/information",
+               "Model: \t\t NVIDIA X\nGPU UUID: \t " + uuid + "\nDevice Minor: \t " + minor + "\n");
+  }
+  DeviceSources sources;
+
+ private:
+  TempDir directory_;
+};
+
+}  // namespace
+
+TEST_CASE("without CUDA_VISIBLE_DEVICES every GPU is visible by its index") {
+  CHECK(visible_devices(std::nullopt, four()) == Names{"0", "1", "2", "3"});
+  CHECK(visible_devices(std::nullopt, {}).empty());
+}
+
+TEST_CASE("an empty CUDA_VISIBLE_DEVICES and -1 hide all GPUs") {
+  CHECK(visible_devices("", four()).empty());
+  CHECK(visible_devices("-1", four()).empty());
+  CHECK(visible_devices("NoDevFiles", four()).empty());
+}
+
+TEST_CASE("a list of indices ends at the first that does not exist") {
+  CHECK(visible_devices("3,1", four()) == Names{"3", "1"});
+  CHECK(visible_devices("0,1,4,2", four()) == Names{"0", "1"});
+  CHECK(visible_devices("0,-1,2", four()) == Names{"0"});
+  CHECK(visible_devices("0,,2", four()) == Names{"0"});
+  CHECK(visible_devices("9999999999999", four()).empty());
+  CHECK(visible_devices(" 1 , 2 ", four()) == Names{"1", "2"});
+}
+
+TEST_CASE("an index is what an element begins with, as the driver reads it") {
+  CHECK(visible_devices("1gpu,+2", four()).size() == 2);
+}
+
+TEST_CASE("a GPU named twice hides all") {
+  CHECK(visible_devices("0,1,0", four()).empty());
+  CHECK(visible_devices("GPU-cccc,GPU-c", four()).empty());
+}
+
+TEST_CASE("UUIDs select too, shortened as long as they are unique") {
+  CHECK(visible_devices("GPU-bbbb,GPU-aab", four()) == Names{"GPU-bbbb", "GPU-aab"});
+  CHECK(visible_devices("GPU-cccc,GPU-aa,GPU-bbbb", four()) == Names{"GPU-cccc"});
+  CHECK(visible_devices("GPU-dddd", four()).empty());
+}
+
+TEST_CASE("of a list of MIG slices a process sees the first") {
+  CHECK(visible_devices("MIG-1,MIG-2", four()) == Names{"MIG-1"});
+  CHECK(visible_devices("MIG-1", {}).empty());
+}
+
+TEST_CASE("without NVML the GPUs are those of /proc that have a device file") {
+  Machine machine;
+  machine.add_proc("0000:01:00.0", "0", "GPU-one");
+  machine.add_proc("0000:02:00.0", "1", "GPU-two");
+  machine.add_proc("0000:03:00.0", "2", "GPU-three");
+  machine.add_proc("0000:04:00.0", "x", "GPU-broken");
+  machine.add_device("nvidia0");
+  machine.add_device("nvidia2");
+  machine.add_device("nvidiactl");
+  CHECK(count_gpus(std::nullopt, machine.sources) == 2);
+  CHECK(ddprun::visible_gpus("GPU-three,GPU-two", machine.sources) == Names{"GPU-three"});
+}
+
+TEST_CASE("without NVML and /proc the device files are counted") {
+  Machine machine;
+  for (const char* name : {"nvidia0", "nvidia1", "nvidia10", "nvidiactl", "nvidia-uvm", "null"}) {
+    machine.add_device(name);
+  }
+  CHECK(count_gpus(std::nullopt, machine.sources) == 3);
+  CHECK(count_gpus("2,0", machine.sources) == 2);
+  CHECK(count_gpus("", machine.sources) == 0);
+}
+
+TEST_CASE("a machine without GPUs has none") {
+  Machine machine;
+  CHECK(count_gpus(std::nullopt, machine.sources) == 0);
+  machine.sources.proc = "/no/such/directory";
+  machine.sources.dev = "/no/such/directory";
+  machine.sources.nvml = "libno-such-library.so.1";
+  CHECK(count_gpus("0", machine.sources) == 0);
+}
+
+TEST_CASE("NVML decides where it is there, and a GPU it cannot open does not count") {
+  Machine machine;
+  for (const char* name : {"nvidia0", "nvidia1", "nvidia2", "nvidia3"}) machine.add_device(name);
+  machine.sources.nvml = FAKE_NVML;  // three GPUs, the second one lost
+  CHECK(count_gpus(std::nullopt, machine.sources) == 2);
+  CHECK(ddprun::visible_gpus("GPU-fake2", machine.sources) == Names{"GPU-fake2"});
+}
+
+TEST_CASE("an NVML whose driver is not there is as good as none") {
+  ::setenv("FAKE_NVML_FAILS", "1", 1);
+  CHECK_FALSE(ddprun::gpus_by_nvml(FAKE_NVML).has_value());
+  ::unsetenv("FAKE_NVML_FAILS");
+  CHECK_FALSE(ddprun::gpus_by_nvml("libc.so.6").has_value());  // a library without NVML's functions
+}
+
+TEST_CASE("CPUs are counted in the affinity set") {
+  cpu_set_t before;
+  REQUIRE(::sched_getaffinity(0, sizeof before, &before) == 0);
+  CHECK(ddprun::count_cpus() == CPU_COUNT(&before));
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  for (std::size_t cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++cpu) {
+    if (CPU_ISSET(cpu, &before)) CPU_SET(cpu, &one);
+  }
+  REQUIRE(::sched_setaffinity(0, sizeof one, &one) == 0);
+  CHECK(ddprun::count_cpus() == 1);
+  ::sched_setaffinity(0, sizeof before, &before);
+}

@@ -1,0 +1,177 @@
+#include "agent/proc/log_tree.hpp"
+
+#include <sys/resource.h>
+
+#include <regex>
+
+#include "agent/proc/log_file.hpp"
+#include "tests/proc/support.hpp"
+
+using ddprun::ErrorKind;
+using ddprun::LocalRank;
+using ddprun::LogTree;
+using ddprun::LogTreeOptions;
+using ddprun::RestartCount;
+using ddprun::Round;
+using ddprun::RunId;
+using proc_test::contents;
+using proc_test::TempDir;
+using proc_test::write_file;
+
+namespace fs = std::filesystem;
+
+namespace {
+
+LogTreeOptions options(const std::string& dir, const std::string& run_id = "none") {
+  LogTreeOptions of;
+  of.dir = dir;
+  of.run_id = RunId(run_id);
+  return of;
+}
+
+unsigned mode_of(const std::string& path) {
+  struct stat status = {};
+  REQUIRE(::stat(path.c_str(), &status) == 0);
+  return status.st_mode & 0777U;
+}
+
+}  // namespace
+
+TEST_CASE("the log directories have torchrun's layout") {
+  const TempDir directory;
+  auto tree = LogTree::open(options(directory / "logs/deep"));
+  REQUIRE(tree.has_value());
+  CHECK(fs::is_empty(directory / "logs/deep"));  // the run directory comes with the first start
+  auto attempt = tree->attempt(RestartCount(0), Round(1), 2);
+  REQUIRE(attempt.has_value());
+  const std::regex layout(directory.path() + "/logs/deep/none_[a-z0-9_]{8}/attempt_0/1/error.json");
+  CHECK(std::regex_match(attempt->error_file(LocalRank(1)), layout));
+  CHECK(mode_of(tree->run_directory()) == 0700);
+  CHECK(fs::is_directory(attempt->directory() + "/0"));
+  CHECK(fs::is_directory(attempt->directory() + "/1"));
+  CHECK_FALSE(fs::exists(attempt->directory() + "/2"));
+  CHECK(attempt->stdout_log(LocalRank(0)) == attempt->directory() + "/0/stdout.log");
+  CHECK(attempt->stderr_log(LocalRank(1)) == attempt->directory() + "/1/stderr.log");
+  CHECK(attempt->filtered_stdout_log() == attempt->directory() + "/filtered_stdout.log");
+  CHECK(attempt->filtered_stderr_log() == attempt->directory() + "/filtered_stderr.log");
+}
+
+TEST_CASE("a restart has its own directory in the same run directory") {
+  const TempDir directory;
+  auto tree = LogTree::open(options(directory.path()));
+  auto first = tree->attempt(RestartCount(0), Round(1), 1);
+  auto second = tree->attempt(RestartCount(1), Round(2), 1);
+  CHECK(second->directory() == tree->run_directory() + "/attempt_1");
+  CHECK(fs::path(first->directory()).parent_path() == fs::path(second->directory()).parent_path());
+}
+
+TEST_CASE("a later round with the same restart count wipes nothing") {
+  const TempDir directory;
+  auto tree = LogTree::open(options(directory.path()));
+  auto first = tree->attempt(RestartCount(0), Round(1), 1);
+  write_file(first->error_file(LocalRank(0)), "evidence");
+  auto second = tree->attempt(RestartCount(0), Round(2), 1);
+  auto third = tree->attempt(RestartCount(0), Round(2), 1);
+  CHECK(contents(first->error_file(LocalRank(0))) == "evidence");
+  CHECK(second->directory() == first->directory() + "_round_2");
+  CHECK(third->directory() == first->directory() + "_round_2_2");
+}
+
+TEST_CASE("a relative --log-dir becomes absolute") {
+  const TempDir directory;
+  const auto before = fs::current_path();
+  fs::current_path(directory.path());
+  auto tree = LogTree::open(options("logs"));
+  fs::current_path(before);
+  CHECK(tree->base() == directory / "logs");
+}
+
+TEST_CASE("a --log-dir that is a file is refused as a usage error") {
+  const TempDir directory;
+  write_file(directory / "file", "");
+  auto tree = LogTree::open(options(directory / "file"));
+  REQUIRE_FALSE(tree.has_value());
+  CHECK(tree.error().kind == ErrorKind::kUsage);
+  CHECK_THAT(tree.error().sentence, ContainsSubstring(directory / "file"));
+  CHECK(LogTree::open(options(directory / "file/below")).error().kind == ErrorKind::kUsage);
+}
+
+TEST_CASE("--log-dir=/dev/null means no files and empty paths") {
+  auto tree = LogTree::open(options("/dev/null"));
+  REQUIRE(tree.has_value());
+  CHECK_FALSE(tree->files());
+  auto attempt = tree->attempt(RestartCount(0), Round(1), 2);
+  CHECK_FALSE(attempt->files());
+  CHECK(attempt->error_file(LocalRank(0)).empty());
+  CHECK(attempt->filtered_stdout_log().empty());
+}
+
+TEST_CASE("a run id with slashes or of any length names one directory inside the base") {
+  const TempDir directory;
+  for (const std::string& run_id : {std::string("a/b/../c"), std::string(5000, 'x')}) {
+    auto tree = LogTree::open(options(directory.path(), run_id));
+    REQUIRE(tree->attempt(RestartCount(0), Round(1), 1).has_value());
+    CHECK(fs::path(tree->run_directory()).parent_path() == fs::path(directory.path()));
+  }
+}
+
+TEST_CASE("without --log-dir a private temporary directory is used and leaves no litter") {
+  const TempDir tmpdir;
+  auto wanted = options("");
+  wanted.tmpdir = tmpdir.path();
+  auto tree = LogTree::open(wanted);
+  REQUIRE(tree.has_value());
+  CHECK(std::regex_match(tree->base(), std::regex(tmpdir.path() + "/torchelastic_[a-z0-9_]{8}")));
+  CHECK(mode_of(tree->base()) == 0700);
+  auto attempt = tree->attempt(RestartCount(0), Round(1), 2);
+  SECTION("after success all of it goes") {
+    write_file(attempt->stdout_log(LocalRank(0)), "text");
+    tree->discard();
+    CHECK(fs::is_empty(tmpdir.path()));
+  }
+  SECTION("after a failure it stays when there is something to read") {
+    write_file(attempt->error_file(LocalRank(1)), "{}");
+    tree->discard_if_empty();
+    CHECK(contents(attempt->error_file(LocalRank(1))) == "{}");
+  }
+  SECTION("after a failure it goes when there is nothing to read") {
+    write_file(attempt->stdout_log(LocalRank(0)), "");
+    tree->discard_if_empty();
+    CHECK(fs::is_empty(tmpdir.path()));
+  }
+}
+
+TEST_CASE("a --log-dir is never removed") {
+  const TempDir directory;
+  auto tree = LogTree::open(options(directory / "logs"));
+  auto attempt = tree->attempt(RestartCount(0), Round(1), 1);
+  tree->discard();
+  tree->discard_if_empty();
+  CHECK(fs::is_directory(attempt->directory()));
+}
+
+TEST_CASE("a TMPDIR that is not there is passed over") {
+  auto wanted = options("");
+  wanted.tmpdir = "/no/such/directory";
+  auto tree = LogTree::open(wanted);
+  REQUIRE(tree.has_value());
+  CHECK(fs::path(tree->base()).parent_path() == "/tmp");
+  tree->discard();
+}
+
+TEST_CASE("a log file on a full disk warns once and nothing else happens") {
+  auto file = ddprun::LogFile::open("/dev/full");
+  REQUIRE(file.has_value());
+  std::vector<std::string> warnings;
+  const auto warn = [&](const std::string& sentence) { warnings.push_back(sentence); };
+  file->append("one\n", warn);
+  file->append("two\n", warn);
+  REQUIRE(warnings.size() == 1);
+  CHECK_THAT(warnings[0], ContainsSubstring("/dev/full: No space left on device"));
+}
+
+TEST_CASE("a log file that cannot be made is a sentence with its path") {
+  const auto error = ddprun::LogFile::open("/no/such/directory/stdout.log").error();
+  CHECK_THAT(error.sentence, ContainsSubstring("/no/such/directory/stdout.log"));
+  CHECK(error.kind == ErrorKind::kSystem);
+}

@@ -1,0 +1,315 @@
+#include "agent/proc/output.hpp"
+
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <boost/asio/steady_timer.hpp>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "agent/proc/limits.hpp"
+#include "agent/proc/standard_descriptors.hpp"
+#include "tests/proc/support.hpp"
+
+using ddprun::Clock;
+using ddprun::Route;
+using ddprun::Stream;
+using ddprun::WorkerOutput;
+using ddprun::WorkerOutputPlan;
+using namespace proc_test;
+
+namespace {
+
+/// An agent's share of a run: consoles that are files, workers, what they leave.
+class Stage {
+ public:
+  Stage() {
+    ddprun::prepare_process();
+    out_ = open_file("console.out");
+    err_ = open_file("console.err");
+    consoles_ = ddprun::open_consoles(io_.get_executor(), out_, err_);
+  }
+  ~Stage() {
+    ::close(out_);
+    ::close(err_);
+  }
+  Stage(const Stage&) = delete;
+  Stage& operator=(const Stage&) = delete;
+
+  [[nodiscard]] WorkerOutputPlan plan(Route out, Route err, const std::string& name = "0") {
+    WorkerOutputPlan of;
+    of.out.route = out;
+    of.out.file = directory_ / (name + ".stdout.log");
+    of.err.route = err;
+    of.err.file = directory_ / (name + ".stderr.log");
+    of.prefix = "[w" + name + "]:";
+    of.warn = [this](const std::string& sentence) { warnings.push_back(sentence); };
+    return of;
+  }
+
+  void start(const WorkerOutputPlan& of, ddprun::SpawnRequest request) {
+    auto output = WorkerOutput::open(io_.get_executor(), consoles_, of);
+    if (!output) FAIL(output.error().sentence);
+    request.stdout_fd = output->descriptor(Stream::kStdout);
+    request.stderr_fd = output->descriptor(Stream::kStderr);
+    auto child = ddprun::spawn(io_.get_executor(), request);
+    if (!child) FAIL(child.error().sentence);
+    outputs_.push_back(std::move(*output));
+    outputs_.back().start();
+    children_.push_back(std::move(*child));
+  }
+
+  /// Waits for all workers and drains their output.
+  Stage& finish(ddprun::Duration patience = kPatience) {
+    for (auto& child : children_) statuses.push_back(wait_for(io_, child));
+    for (auto& output : outputs_) run(io_, output.drain(Clock::now() + patience));
+    return *this;
+  }
+
+  void set_console(int descriptor) {
+    consoles_ = ddprun::open_consoles(io_.get_executor(), descriptor, descriptor);
+  }
+  [[nodiscard]] std::string out() const { return contents(directory_ / "console.out"); }
+  [[nodiscard]] std::string err() const { return contents(directory_ / "console.err"); }
+  [[nodiscard]] std::string file(const std::string& name) const {
+    return contents(directory_ / name);
+  }
+  [[nodiscard]] std::string path(const std::string& name) const { return directory_ / name; }
+  [[nodiscard]] std::string tail(std::size_t worker = 0) const { return outputs_[worker].tail(); }
+  [[nodiscard]] boost::asio::io_context& io() { return io_; }
+  [[nodiscard]] const ddprun::Consoles& consoles() const { return consoles_; }
+
+  std::vector<std::string> warnings;
+  std::vector<ddprun::ExitStatus> statuses;
+
+ private:
+  int open_file(const std::string& name) {
+    return ::open((directory_ / name).c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  }
+
+  TempDir directory_;
+  boost::asio::io_context io_;
+  int out_ = -1;
+  int err_ = -1;
+  ddprun::Consoles consoles_;
+  std::vector<WorkerOutput> outputs_;
+  std::vector<ddprun::Child> children_;
+};
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream all(text);
+  for (std::string line; std::getline(all, line);) lines.push_back(line);
+  return lines;
+}
+
+}  // namespace
+
+TEST_CASE("an inherited stream is the launcher's own descriptor") {
+  Stage stage;
+  auto output = WorkerOutput::open(stage.io().get_executor(), stage.consoles(),
+                                   stage.plan(Route::kInherit, Route::kInherit));
+  REQUIRE(output.has_value());
+  CHECK(output->descriptor(Stream::kStdout) == 1);
+  CHECK(output->descriptor(Stream::kStderr) == 2);
+}
+
+TEST_CASE("passed stderr arrives byte for byte, and its tail is kept") {
+  Stage stage;
+  stage.start(stage.plan(Route::kDiscard, Route::kPass),
+              shell("printf 'a\\rb\\377\\001\\n\\nend' >&2; echo lost"));
+  stage.finish();
+  CHECK(stage.err() == "a\rb\xff\x01\n\nend");
+  CHECK(stage.tail() == "a\rb\xff\x01\n\nend");
+  CHECK(stage.out().empty());
+}
+
+TEST_CASE("kept stderr is shown nowhere and is there for the report") {
+  Stage stage;
+  stage.start(stage.plan(Route::kDiscard, Route::kKeep), shell("echo reason >&2"));
+  stage.finish();
+  CHECK(stage.err().empty());
+  CHECK(stage.tail() == "reason\n");
+}
+
+TEST_CASE("a redirected stream is written by the worker itself, the tail comes from the file") {
+  Stage stage;
+  stage.start(stage.plan(Route::kFile, Route::kFile), shell("echo out; echo err >&2"));
+  stage.finish();
+  CHECK(stage.file("0.stdout.log") == "out\n");
+  CHECK(stage.file("0.stderr.log") == "err\n");
+  CHECK(stage.tail() == "err\n");
+  CHECK(stage.out().empty());
+  CHECK(stage.err().empty());
+}
+
+TEST_CASE("a tee'd stream is raw in its file and whole prefixed lines on its console") {
+  Stage stage;
+  stage.start(stage.plan(Route::kTee, Route::kTee),
+              shell("printf '10%%\\r20%%\\rdone\\nlast'; printf 'bad\\377\\n' >&2"));
+  stage.finish();
+  CHECK(stage.file("0.stdout.log") == "10%\r20%\rdone\nlast");
+  CHECK(stage.out() == "[w0]:done\n[w0]:last\n");
+  CHECK(stage.file("0.stderr.log") == "bad\xff\n");
+  CHECK(stage.err() == "[w0]:bad\xff\n");
+  CHECK(stage.tail() == "bad\xff\n");
+}
+
+TEST_CASE("lines of many workers that write in small pieces are neither torn nor mixed") {
+  Stage stage;
+  constexpr int kWorkers = 8;
+  for (int worker = 0; worker < kWorkers; ++worker) {
+    auto plan = stage.plan(Route::kTee, Route::kTee, std::to_string(worker));
+    stage.start(plan, probe(worker % 2 == 0 ? "torn-stdout" : "torn-stderr", "100,4095,37"));
+  }
+  stage.finish();
+  std::map<std::string, int> count;
+  for (const std::string& line : lines_of(stage.out() + stage.err())) {
+    REQUIRE(line.size() == 5 + 4095);
+    REQUIRE(line.find_first_not_of(line[5], 5) == std::string::npos);
+    ++count[line.substr(0, 5)];
+  }
+  CHECK(count.size() == kWorkers);
+  for (const auto& [prefix, lines] : count) CHECK(lines == 100);
+}
+
+TEST_CASE("a tee'd line longer than the limit is whole in the file and cut on the console") {
+  Stage stage;
+  const std::size_t width = ddprun::kLineBytesMax + 1000;
+  stage.start(stage.plan(Route::kTee, Route::kDiscard),
+              probe("torn-stdout", "1," + std::to_string(width) + ",8192"));
+  stage.finish();
+  CHECK(stage.file("0.stdout.log").size() == width + 1);
+  CHECK_THAT(stage.out(), ContainsSubstring(" [ddprun: 1000 more bytes of this line not shown]\n"));
+}
+
+TEST_CASE("nothing that a worker wrote before its exit is lost") {
+  Stage stage;
+  constexpr int kWorkers = 30;
+  for (int worker = 0; worker < kWorkers; ++worker) {
+    stage.start(stage.plan(Route::kTee, Route::kPass, std::to_string(worker)),
+                shell("printf '%60000d\\n' 7; echo bye >&2; kill -9 $$"));
+  }
+  stage.finish();
+  CHECK(lines_of(stage.out()).size() == kWorkers);
+  CHECK(lines_of(stage.err()).size() == kWorkers);
+}
+
+TEST_CASE("lines that match a filter are collected from all ranks, with their prefix") {
+  Stage stage;
+  auto file = ddprun::LogFile::open(stage.path("filtered_stdout.log"));
+  REQUIRE(file.has_value());
+  auto filter =
+      std::make_shared<ddprun::FilterLog>(ddprun::FilterLog{{"a,b", "loss"}, std::move(*file)});
+  for (const std::string name : {"0", "1"}) {
+    auto plan = stage.plan(Route::kTee, Route::kTee, name);
+    plan.out.filter = filter;
+    stage.start(plan, shell("echo loss 1; echo other; echo a,b; echo a b; echo loss >&2"));
+  }
+  stage.finish();
+  const auto lines = lines_of(stage.file("filtered_stdout.log"));
+  CHECK(std::multiset<std::string>(lines.begin(), lines.end()) ==
+        std::multiset<std::string>{"[w0]:loss 1", "[w0]:a,b", "[w1]:loss 1", "[w1]:a,b"});
+  CHECK(lines_of(stage.out()).size() == 8);
+}
+
+TEST_CASE("a process left behind that holds the pipe open delays the end only so long") {
+  Stage stage;
+  const std::string left = stage.path("pid");
+  stage.start(stage.plan(Route::kTee, Route::kPass),
+              shell("echo before; echo trouble >&2; setsid sh -c 'echo $$ > " + left + ".new; mv " +
+                    left + ".new " + left +
+                    "; exec sleep 1000' & "
+                    "while [ ! -e " +
+                    left + " ]; do :; done"));
+  const auto before = Clock::now();
+  stage.finish(std::chrono::milliseconds(50));
+  CHECK(Clock::now() - before < kPatience);
+  CHECK(stage.out() == "[w0]:before\n");
+  CHECK(stage.tail() == "trouble\n");
+  ::kill(std::stoi(contents(left)), SIGKILL);
+}
+
+TEST_CASE("a full log disk is told once; console and tail go on, and so does the worker") {
+  Stage stage;
+  auto plan = stage.plan(Route::kTee, Route::kTee);
+  plan.err.file = stage.path("full.log");
+  std::filesystem::create_symlink("/dev/full", plan.err.file);
+  stage.start(plan, shell("for n in 1 2 3; do echo $n >&2; done; exit 4"));
+  stage.finish();
+  CHECK(stage.statuses.at(0) == ddprun::ExitStatus::exited(4));
+  CHECK(stage.err() == "[w0]:1\n[w0]:2\n[w0]:3\n");
+  CHECK(stage.tail() == "1\n2\n3\n");
+  REQUIRE(stage.warnings.size() == 1);
+  CHECK_THAT(stage.warnings[0], ContainsSubstring("No space left on device"));
+}
+
+TEST_CASE("a console that closes early, as head does, neither kills nor hangs a worker") {
+  Stage stage;
+  Pipe pipe;
+  stage.set_console(pipe.write_end());
+  pipe.close_read();
+  stage.start(stage.plan(Route::kTee, Route::kPass), probe("torn-stdout", "2000,1000,1001"));
+  stage.finish();
+  CHECK(stage.statuses.at(0) == ddprun::ExitStatus::exited(0));
+  CHECK(stage.file("0.stdout.log").size() == 2000 * 1001);
+}
+
+TEST_CASE("a console that nobody reads does not stop a worker, whose file is complete") {
+  Stage stage;
+  Pipe pipe;
+  stage.set_console(pipe.write_end());
+  stage.start(stage.plan(Route::kTee, Route::kPass), probe("torn-stdout", "5000,1000,1001"));
+  stage.start(stage.plan(Route::kDiscard, Route::kPass, "1"),
+              probe("torn-stderr", "5000,1000,1001"));
+  stage.finish();
+  CHECK(stage.file("0.stdout.log").size() == 5000 * 1001);
+  CHECK(stage.tail(1).size() == ddprun::kTailBytesMax);
+  std::string seen;
+  run_until(stage.io(), [&] {
+    seen += pipe.read_some();
+    return seen.find("are not shown here") != std::string::npos;
+  });
+  CHECK(seen.size() < 2 * ddprun::kConsoleQueueBytesMax);
+}
+
+TEST_CASE("out of descriptors while output is set up is a sentence and leaves nothing open") {
+  Stage stage;
+  const auto plan = stage.plan(Route::kTee, Route::kTee);
+  { auto warm = WorkerOutput::open(stage.io().get_executor(), stage.consoles(), plan); }
+  const int open = open_descriptors();
+  const int next = ::dup(1);
+  ::close(next);
+  int refused = 0;
+  for (int spare = 0; spare < 5; ++spare) {
+    rlimit before = {};
+    ::getrlimit(RLIMIT_NOFILE, &before);
+    const rlimit small = {static_cast<rlim_t>(next + spare), before.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &small);
+    auto output = WorkerOutput::open(stage.io().get_executor(), stage.consoles(), plan);
+    ::setrlimit(RLIMIT_NOFILE, &before);
+    if (output) continue;
+    ++refused;
+    CHECK_THAT(output.error().sentence, ContainsSubstring("ulimit -n"));
+    CHECK(open_descriptors() == open);
+  }
+  CHECK(refused == 5);
+}
+
+TEST_CASE("output that is given up closes its pipes, and the loop has nothing to wait for") {
+  Stage stage;
+  const int open = open_descriptors();
+  {
+    auto output = WorkerOutput::open(stage.io().get_executor(), stage.consoles(),
+                                     stage.plan(Route::kPass, Route::kPass));
+    REQUIRE(output.has_value());
+    output->start();
+    stage.io().poll();
+  }
+  stage.io().restart();
+  const auto before = Clock::now();
+  stage.io().run_for(kPatience);
+  CHECK(Clock::now() - before < kPatience);
+  CHECK(open_descriptors() <= open + 3);  // the loop's own
+}

@@ -1,0 +1,117 @@
+#include <filesystem>
+
+#include "agent/proc/limits.hpp"
+#include "agent/proc/line_prefix.hpp"
+#include "agent/proc/stream_route.hpp"
+#include "agent/proc/tail.hpp"
+#include "tests/proc/support.hpp"
+
+using ddprun::line_prefix;
+using ddprun::LinePrefixMacros;
+using ddprun::Route;
+using ddprun::route_of;
+using ddprun::Stream;
+using ddprun::StreamWish;
+using ddprun::Tail;
+
+namespace {
+
+LinePrefixMacros macros() {
+  LinePrefixMacros of;
+  of.role_name = "trainer";
+  of.local_rank = 3;
+  of.rank = 11;
+  of.hostname = "node7";
+  return of;
+}
+
+StreamWish wish() {
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("the prefix of a line is torchrun's by default") {
+  CHECK(line_prefix("[${role_name}${local_rank}]:", macros()) == "[trainer3]:");
+}
+
+TEST_CASE("a prefix template knows four macros, with and without braces") {
+  CHECK(line_prefix("${hostname}:${rank}| ", macros()) == "node7:11| ");
+  CHECK(line_prefix("$role_name-$local_rank $rank", macros()) == "trainer-3 11");
+}
+
+TEST_CASE("in a prefix template what is unknown stays and a double dollar is one") {
+  CHECK(line_prefix("${gpu}$gpu$rank_x ${rank $ ${} $", macros()) ==
+        "${gpu}$gpu$rank_x ${rank $ ${} $");
+  CHECK(line_prefix("$$rank $$$rank", macros()) == "$rank $11");
+}
+
+TEST_CASE("a macro's value is not expanded again") {
+  auto of = macros();
+  of.role_name = "${rank}";
+  CHECK(line_prefix("${role_name}", of) == "${rank}");
+}
+
+TEST_CASE("un-redirected stdout is the launcher's own, un-redirected stderr is passed on") {
+  CHECK(route_of(Stream::kStdout, wish()) == Route::kInherit);
+  CHECK(route_of(Stream::kStderr, wish()) == Route::kPass);
+}
+
+TEST_CASE("with a raw console stderr is inherited too") {
+  auto raw = wish();
+  raw.quoted = false;
+  CHECK(route_of(Stream::kStderr, raw) == Route::kInherit);
+}
+
+TEST_CASE("a redirected stream is written by the worker, a tee'd one by the agent too") {
+  auto of = wish();
+  of.redirected = true;
+  CHECK(route_of(Stream::kStdout, of) == Route::kFile);
+  CHECK(route_of(Stream::kStderr, of) == Route::kFile);
+  of.teed = true;
+  CHECK(route_of(Stream::kStdout, of) == Route::kTee);
+}
+
+TEST_CASE("a rank that is not shown writes files only, and its stderr is still kept") {
+  auto of = wish();
+  of.shown = false;
+  CHECK(route_of(Stream::kStdout, of) == Route::kDiscard);
+  CHECK(route_of(Stream::kStderr, of) == Route::kKeep);
+  of.teed = true;
+  CHECK(route_of(Stream::kStdout, of) == Route::kFile);
+  of.teed = false;
+  of.redirected = true;
+  CHECK(route_of(Stream::kStdout, of) == Route::kFile);
+}
+
+TEST_CASE("without log files neither redirects nor tee have an effect") {
+  auto of = wish();
+  of.files = false;
+  of.redirected = true;
+  of.teed = true;
+  CHECK(route_of(Stream::kStdout, of) == Route::kInherit);
+  CHECK(route_of(Stream::kStderr, of) == Route::kPass);
+}
+
+TEST_CASE("a tail keeps the last bytes, to the byte") {
+  Tail tail(10);
+  tail.append("123");
+  CHECK(tail.text() == "123");
+  tail.append("4567890");
+  CHECK(tail.text() == "1234567890");
+  tail.append("a");
+  CHECK(tail.text() == "234567890a");
+  for (int count = 0; count < 1000; ++count) tail.append("xy");
+  CHECK(tail.text() == "xyxyxyxyxy");
+  tail.append(std::string(100, 'b') + "end");
+  CHECK(tail.text() == "bbbbbbbend");
+}
+
+TEST_CASE("the tail of a file is its last bytes; a file that is not there has none") {
+  const proc_test::TempDir directory;
+  proc_test::write_file(directory / "log", "0123456789");
+  CHECK(ddprun::tail_of_file(directory / "log", 4) == "6789");
+  CHECK(ddprun::tail_of_file(directory / "log", 10) == "0123456789");
+  CHECK(ddprun::tail_of_file(directory / "log", 11) == "0123456789");
+  CHECK(ddprun::tail_of_file(directory / "none", 4).empty());
+}
