@@ -96,7 +96,7 @@ TEST_CASE("a --log-dir that is a file is refused as a usage error") {
   CHECK(LogTree::open(options(directory / "file/below")).error().kind == ErrorKind::kUsage);
 }
 
-TEST_CASE("--log-dir=/dev/null means no files and empty paths") {
+TEST_CASE("a log directory of /dev/null means no files and empty paths") {
   auto tree = LogTree::open(options("/dev/null"));
   REQUIRE(tree.has_value());
   CHECK_FALSE(tree->files());
