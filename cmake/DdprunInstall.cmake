@@ -9,11 +9,7 @@ set_target_properties(ddprun_worker PROPERTIES EXPORT_NAME worker
 target_include_directories(ddprun_worker INTERFACE
   $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 
-foreach(program ddprun ddprun-rdzvd)
-  if(TARGET ${program})
-    install(TARGETS ${program} RUNTIME)
-  endif()
-endforeach()
+install(TARGETS ddprun ddprun-rdzvd RUNTIME)
 install(TARGETS ddprun_worker EXPORT ddprunTargets ARCHIVE)
 install(FILES worker_api/worker.h worker_api/worker.hpp
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ddprun)

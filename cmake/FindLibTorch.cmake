@@ -12,7 +12,13 @@
 set(LibTorch_NEWEST_TESTED 2.15)
 
 function(libtorch_root out)
-  file(GLOB candidates ${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/torch)
+  set(candidates "")
+  if(DDPRUN_PYTHON_TORCH)  # the programs and the Python they are compared with share one torch
+    get_filename_component(bin ${DDPRUN_PYTHON_TORCH} DIRECTORY)
+    file(GLOB candidates ${bin}/../lib/python3*/site-packages/torch)
+  endif()
+  file(GLOB default ${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/torch)
+  list(APPEND candidates ${default})
   foreach(prefix IN LISTS CMAKE_PREFIX_PATH Torch_DIR)
     list(APPEND candidates ${prefix} ${prefix}/../.. ${prefix}/../../..)
   endforeach()

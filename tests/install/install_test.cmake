@@ -33,11 +33,9 @@ foreach(program consumer_c consumer_cpp)
 endforeach()
 
 set(ddprun ${WORK_DIR}/tree/${BINDIR}/ddprun)
-if(EXISTS ${ddprun})
-  run("ddprun ${VERSION}" ${ddprun} --version)
-  run("ddprun-rdzvd" ${ddprun}-rdzvd --help)
-  foreach(program consumer_c consumer_cpp)
-    run("rank 1 of 2, launched" ${ddprun} --standalone --nproc-per-node 2 --no-python
-      ${WORK_DIR}/build/${program})
-  endforeach()
-endif()
+run("ddprun ${VERSION}" ${ddprun} --version)
+run("ddprun-rdzvd" ${ddprun}-rdzvd --help)
+foreach(program consumer_c consumer_cpp)
+  run("rank 1 of 2, launched" ${ddprun} --standalone --nproc-per-node 2 --no-python
+    ${WORK_DIR}/build/${program})
+endforeach()

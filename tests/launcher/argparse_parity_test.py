@@ -1,7 +1,8 @@
 """ddprun's scanner against the real thing: the same command lines through torchrun's own parser.
 
-Fixed lines for every rule, and random ones from words that are known to be awkward. The differences that
-are meant are listed in `meant_difference`; anything else fails, with the line that shows it.
+Fixed lines for every rule, and random ones from words that are known to be awkward. The
+differences that are meant are listed in `meant_difference`; anything else fails, with the line that
+shows it.
 """
 
 import contextlib
@@ -20,9 +21,11 @@ FIXED = [
     ["-r3", "W"], ["-r=3", "W"], ["-mr", "3", "W"], ["-rm", "W"], ["--", "W"], ["--", "--strange"],
     ["--nnodes=1", "--nnodes=1:1", "W"], ["--standalone=1", "W"], ["--standalone=", "W"],
     ["--max-restarts=x", "W"], ["--max-restarts", "-1", "W"], ["--max-restarts= 1_0 ", "W"],
-    ["--monitor-interval=.5", "W"], ["--monitor-interval=1e-3", "W"], ["--monitor-interval", "-.5", "W"],
+    ["--monitor-interval=.5", "W"], ["--monitor-interval=1e-3", "W"],
+    ["--monitor-interval", "-.5", "W"],
     ["--role", "", "W"], ["--role=", "W"], ["--role", "-a b", "W"], ["--role", "-a", "W"],
-    ["--role", "--standalone", "W"], ["--role"], ["-", "x"], ["-1", "x"], ["-1.5", "x"], ["-x", "W"],
+    ["--role", "--standalone", "W"], ["--role"], ["-", "x"], ["-1", "x"], ["-1.5", "x"],
+    ["-x", "W"],
     ["-mx", "W"], ["-m=1", "W"], ["--start-method=zzz", "W"], ["--numa-binding=foo", "W"],
     ["--rdzv_conf", "a=b=c", "W"], ["--rdzv_conf=a=b=c", "W"], ["-h"], ["--help", "W"],
     ["--bogus", "--help"], ["W", "-h"], ["--standalone"], ["-t", "0:1,1:2", "W"], ["", "x"],
@@ -32,7 +35,8 @@ FIXED = [
 WORDS = [
     "W", "-", "--", "-m", "-r", "-t", "-r3", "-mr", "-mt2", "-rm", "-x", "-1", "-0.5", "-5x", "- x",
     "3", "0:1", "", "a b", "x=y", "-r=1", "-m=", "--standalone", "--stand", "--standalone=1",
-    "--nnodes", "--nnodes=1", "--nno", "--nproc", "--nproc-per", "--nproc_per_node", "--nproc-per=2",
+    "--nnodes", "--nnodes=1", "--nno", "--nproc", "--nproc-per",
+    "--nproc_per_node", "--nproc-per=2",
     "--role", "--role=", "--role=x", "--max-restarts", "--max_restarts=2", "--max-restarts=x",
     "--monitor", "--tee", "--tee=3", "--red", "--master", "--master-p", "--module", "--mod",
     "--no-python", "--no_p", "--bogus", "--bogus=1", "--help", "--hel", "--shutdown-timeout=2",
@@ -46,7 +50,8 @@ def theirs(parser, words):
         with contextlib.redirect_stderr(silent), contextlib.redirect_stdout(silent):
             known = vars(parser.parse_args(words))
     except SystemExit as stop:
-        return {"action": "help"} if stop.code == 0 else {"error": silent.getvalue().splitlines()[-1]}
+        last_line = silent.getvalue().splitlines()[-1:]
+        return {"action": "help"} if stop.code == 0 else {"error": last_line[0]}
     program = [known.pop("training_script"), *known.pop("training_script_args")]
     return {"options": known, "program": program}
 
@@ -65,7 +70,8 @@ def same_value(ours, value):
 
 def same(ours, parsed, defaults):
     if "error" in parsed or "action" in parsed:
-        return ("error" in parsed) == ("error" in ours) and parsed.get("action") == ours.get("action")
+        same_action = parsed.get("action") == ours.get("action")
+        return ("error" in parsed) == ("error" in ours) and same_action
     if "options" not in ours or ours["program"] != parsed["program"]:
         return False
     given = {name.replace("-", "_"): value for name, value in ours["options"].items()}
@@ -85,7 +91,8 @@ def meant_difference(words, ours, parsed):
         return "an ambiguous word after the script is the script's business"
     if ours.get("action") == "help" and text:
         return "help is answered whatever else is wrong before the script"
-    # A double dash right after the script, and one in the place of a value, depend on the Python version.
+    # A double dash right after the script, and one in the place of a value, depend on the version
+    # of Python.
     if "--" in words:
         return "a double dash other than the first word"
     return None
