@@ -72,7 +72,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   void resume_accepting();
   void return_memory();
 
-  // serve.cpp: the life of a session.
+  // server_sessions.cpp: the life of a session.
   void on_event(const epoll_event& event);
   /// Only the session in hand pays when the system is out of memory.
   template <class Work>

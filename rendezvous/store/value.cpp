@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kMappedFrom = 64 * 1024;
 constexpr std::size_t kPage = 4096;
 // The first room for a value whose length was announced and whose bytes are still to come.
-constexpr std::size_t kFirstRoom = 256 * 1024;
+constexpr std::size_t kFirstRoom = 64 * 1024;
 
 std::size_t footprint(std::size_t bytes) {
   return bytes < kMappedFrom ? bytes : (bytes + kPage - 1) / kPage * kPage;

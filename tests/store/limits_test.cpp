@@ -1,0 +1,95 @@
+// The totals of a store: one test at the bound, one beyond it. Bounds of one request are in
+// wire_test.cpp.
+#include "tests/store/harness.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace ddprun::store;
+using namespace ddprun::store::requests;
+
+TEST_CASE("a store that is full refuses whoever adds to it and serves on") {
+  Limits limits;
+  limits.store_bytes = 64 * kMiB;
+  Harness store(limits);
+  const std::string value(4 << 20, 'v');
+  int refused = 0;
+  for (int at = 0; at < 60; ++at) {
+    const int who = 100 + at;
+    store.send(who, set("k" + std::to_string(at), value));
+    refused += store.refusal(who).empty() ? 0 : 1;
+    CHECK(store.memory.used() <= limits.store_bytes);
+  }
+  CHECK(refused == 60 - 15);
+  CHECK(store.reason(159) == Reason::kStoreFull);
+  CHECK_THAT(store.refusal(159), ContainsSubstring("more than store_bytes = 67108864"));
+  CHECK(store.send(1, get_num_keys() + delete_key("k0")) == i64(15) + i64(1));
+  store.send(2, set("again", value));
+  CHECK(store.refusal(2).empty());
+}
+
+TEST_CASE("keys, queues and awaited names together stay within keys") {
+  Limits limits;
+  limits.keys = 3;
+  Harness store(limits);
+  store.send(1, set("a", "") + queue_push("q", ""));
+  store.send(2, wait({"w"}));
+  CHECK(store.send(1, add("a", 0)).empty());  // not a number: closes, but not for the bound
+  store.send(3, set("b", ""));
+  CHECK(store.reason(3) == Reason::kTooManyStoredKeys);
+  store.send(4, set("a", "replaced"));
+  CHECK(store.refusal(4).empty());
+}
+
+TEST_CASE("a MULTI_SET that does not fit changes nothing") {
+  Limits limits;
+  limits.keys = 3;
+  Harness store(limits);
+  store.send(1, set("a", "old"));
+  store.send(2, multi_set({{"a", "new"}, {"b", ""}, {"c", ""}, {"d", ""}}));
+  CHECK(store.reason(2) == Reason::kTooManyStoredKeys);
+  CHECK(store.send(1, get("a") + get_num_keys()) == text("old") + i64(1));
+  CHECK(store.store.names() == 1);
+}
+
+TEST_CASE("waits beyond the bound are refused and leave nothing behind") {
+  Limits limits;
+  limits.waits = 2;
+  Harness store(limits);
+  CHECK(store.send(1, wait({"a", "b"})).empty());
+  CHECK(store.refusal(1).empty());
+  store.send(2, wait({"c", "c"}));
+  CHECK(store.reason(2) == Reason::kTooManyWaits);
+  store.send(3, barrier("d", 2));
+  CHECK(store.reason(3) == Reason::kTooManyWaits);
+  CHECK(store.store.names() == 2);
+  CHECK(store.store.waits() == 2);
+}
+
+TEST_CASE("a reply larger than all replies together may be is refused before it is made") {
+  Limits limits;
+  limits.reply_bytes = 1000;
+  Harness store(limits);
+  Pairs pairs;
+  for (int at = 0; at < 100; ++at) pairs.emplace_back("key" + std::to_string(at), "value");
+  store.send(1, multi_set(pairs));
+  CHECK(store.send(2, list_keys()).empty());
+  CHECK(store.reason(2) == Reason::kTooManyReplies);
+  CHECK(store.send(3, multi_get(Keys(100, "key1"))).empty());
+  CHECK(store.reason(3) == Reason::kTooManyReplies);
+  CHECK(store.send(4, multi_get(Keys(70, "key1"))).size() == 70 * 13);
+}
+
+TEST_CASE("large values in replies are shared, so a reply of 64 MiB costs next to nothing") {
+  Limits limits;
+  limits.reply_bytes = 64 * kKiB;
+  limits.store_bytes = 2 * kMiB;
+  Harness store(limits);
+  store.send(1, set("k", std::string(1 << 20, 'v')));
+  CHECK(store.send(1, multi_get(Keys(64, "k"))).size() == 64 * ((1 << 20) + 8));
+}
+
+TEST_CASE("a refusal says verb, number and bound") {
+  Refusal refusal(Reason::kTooManyKeys, 131'073);
+  refusal.op = Opcode::kMultiSet;
+  CHECK(to_text(refusal, Limits()) ==
+        "MULTI_SET: key count 131073, more than keys_per_request = 131072");
+}

@@ -1,0 +1,184 @@
+// A real Server on a thread of its own and blocking clients with deadlines, over loopback.
+#pragma once
+
+#include <netinet/in.h>
+#include <poll.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <cerrno>
+#include <chrono>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <sstream>
+#include <string>
+#include <thread>
+
+#include "net/listen.hpp"
+#include "rendezvous/store/server.hpp"
+#include "tests/store/requests.hpp"
+#include "tests/support/catch.hpp"
+
+namespace ddprun::store {
+
+/// How long anything in these tests may take before it counts as hung.
+inline constexpr int kHung_ms = 20'000;
+
+class LiveServer {
+ public:
+  explicit LiveServer(Limits limits = {}) : work_(io_.get_executor()) {
+    auto listener = net::listen(io_.get_executor(), boost::asio::ip::address_v4::loopback(), 0);
+    REQUIRE(listener.has_value());
+    auto sink = std::make_shared<spdlog::sinks::ostream_sink_mt>(log_text_);
+    auto log = std::make_shared<spdlog::logger>("test", sink);
+    log->set_level(spdlog::level::debug);
+    server_ = std::make_unique<Server>(io_.get_executor(), std::move(*listener),
+                                       ServerOptions{limits, std::move(log)});
+    port_ = server_->port();
+    REQUIRE(server_->start().has_value());
+    thread_ = std::thread([this] { io_.run(); });
+  }
+  ~LiveServer() {
+    close();
+    work_.reset();
+    thread_.join();
+  }
+
+  [[nodiscard]] std::uint16_t port() const { return port_; }
+  /// Destroys the Server, with its clients connected.
+  void close() {
+    on_thread([this] { server_.reset(); });
+  }
+  std::size_t connections() {
+    std::size_t count = 0;
+    on_thread([&] { count = server_->connections(); });
+    return count;
+  }
+  /// All log lines so far.
+  std::string log() {
+    std::string text;
+    on_thread([&] { text = log_text_.str(); });
+    return text;
+  }
+  template <class Work>
+  void on_thread(Work work) {
+    std::promise<void> done;
+    boost::asio::post(io_, [&] {
+      work();
+      done.set_value();
+    });
+    REQUIRE(done.get_future().wait_for(std::chrono::milliseconds(kHung_ms)) ==
+            std::future_status::ready);
+  }
+
+ private:
+  boost::asio::io_context io_{1};
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
+  std::ostringstream log_text_;
+  std::unique_ptr<Server> server_;
+  std::uint16_t port_ = 0;
+  std::thread thread_;
+};
+
+class Client {
+ public:
+  explicit Client(std::uint16_t port) : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    REQUIRE(fd_ >= 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const int result = ::connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof(address));
+    REQUIRE(result == 0);
+  }
+  Client(Client&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+  ~Client() {
+    if (fd_ != -1) ::close(fd_);
+  }
+
+  [[nodiscard]] int fd() const { return fd_; }
+  /// Sends all, or as much as the server takes before it closes.
+  void send(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const ssize_t count = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (count <= 0) return;
+      bytes.remove_prefix(static_cast<std::size_t>(count));
+    }
+  }
+  /// Exactly so many bytes, or fewer when the server closes or `patience` runs out.
+  std::string receive(std::size_t size, int patience_ms = kHung_ms) {
+    std::string bytes;
+    while (bytes.size() < size && readable(patience_ms)) {
+      char buffer[65536];
+      const ssize_t count = ::recv(fd_, buffer, std::min(sizeof(buffer), size - bytes.size()), 0);
+      if (count <= 0) break;
+      bytes.append(buffer, static_cast<std::size_t>(count));
+    }
+    return bytes;
+  }
+  std::string ask(std::string_view request, std::size_t reply_size) {
+    send(request);
+    return receive(reply_size);
+  }
+  /// True when nothing comes, not even a close, in a time that is long for a loopback answer.
+  bool silent() { return !readable(100); }
+  /// True when the server closes without sending a byte.
+  bool closed() {
+    if (!readable(kHung_ms)) return false;
+    char byte = 0;
+    return ::recv(fd_, &byte, 1, 0) <= 0;
+  }
+  void finish_sending() { ::shutdown(fd_, SHUT_WR); }
+  /// Disappears with a reset.
+  void reset() {
+    const linger at_once{1, 0};
+    ::setsockopt(fd_, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+    ::close(std::exchange(fd_, -1));
+  }
+
+ private:
+  bool readable(int patience_ms) {
+    pollfd entry{fd_, POLLIN, 0};
+    return ::poll(&entry, 1, patience_ms) == 1;
+  }
+  int fd_;
+};
+
+/// A client that has introduced itself as a modern one.
+inline Client connect(std::uint16_t port) {
+  Client client(port);
+  REQUIRE(client.ask(requests::validate() + requests::ping(7), 4) == requests::u32(7));
+  return client;
+}
+
+/// Waits for a condition of the server without a notification of its own.
+template <class Condition>
+bool eventually(Condition condition) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(kHung_ms);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+/// Of this process. Page by page as the kernel counts it.
+inline std::size_t resident_bytes() {
+  std::size_t total = 0;
+  std::size_t resident = 0;
+  if (FILE* file = std::fopen("/proc/self/statm", "re")) {
+    if (std::fscanf(file, "%zu %zu", &total, &resident) != 2) resident = 0;
+    std::fclose(file);
+  }
+  return resident * 4096;
+}
+
+}  // namespace ddprun::store

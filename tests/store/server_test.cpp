@@ -1,0 +1,312 @@
+// The server over real sockets: framing, closing, hostile and slow clients, descriptors, memory.
+#include "rendezvous/store/server.hpp"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+
+#include <random>
+#include <vector>
+
+#include "tests/store/live.hpp"
+
+using namespace ddprun::store;
+using namespace ddprun::store::requests;
+
+TEST_CASE("a client is answered over a socket, cut into single bytes or all at once") {
+  LiveServer server;
+  Client client(server.port());
+  const std::string talk = validate() + ping(1) + set("k", "v") + get("k");
+  const std::string replies = u32(1) + text("v");
+  for (const char one : talk) client.send({&one, 1});
+  CHECK(client.receive(replies.size()) == replies);
+  CHECK(connect(server.port()).ask(get("k") + add("n", 5), 17) == text("v") + i64(5));
+}
+
+TEST_CASE("a value of 8 MiB goes in and comes out, next to small requests") {
+  LiveServer server;
+  std::string value(8 << 20, '\0');
+  for (std::size_t at = 0; at < value.size(); ++at) value[at] = static_cast<char>(at * 31 >> 4);
+  Client client = connect(server.port());
+  std::thread sender([&] { client.send(set("k", value) + get("k") + ping(9)); });
+  CHECK(client.receive(value.size() + 12) == text(value) + u32(9));
+  sender.join();
+}
+
+TEST_CASE("a blocked client is woken from another connection") {
+  LiveServer server;
+  Client waiter = connect(server.port());
+  waiter.send(wait({"k"}));
+  CHECK(waiter.silent());
+  connect(server.port()).send(set("k", "v"));
+  CHECK(waiter.receive(1) == hex("00"));
+}
+
+TEST_CASE("SET racing CANCEL_WAIT is answered 01 or 00 01, never otherwise") {
+  LiveServer server;
+  Client waiter = connect(server.port());
+  Client setter = connect(server.port());
+  for (int times = 0; times < 2000; ++times) {
+    const std::string key = "k" + std::to_string(times);
+    waiter.send(wait({key}));
+    setter.send(set(key, ""));
+    waiter.send(cancel_wait() + ping(77));
+    std::string reply = waiter.receive(5);
+    if (reply != hex("01") + u32(77)) {
+      reply += waiter.receive(1);
+      REQUIRE(reply == hex("00 01") + u32(77));
+    }
+  }
+}
+
+TEST_CASE("requests sent before a half-close are executed and answered") {
+  LiveServer server;
+  for (int times = 0; times < 50; ++times) {
+    Client client = connect(server.port());
+    client.send(add("n", 1) + get("n"));
+    client.finish_sending();
+    CHECK(client.receive(8) == i64(times + 1));
+    CHECK(client.receive(100).size() == 8 + std::to_string(times + 1).size());
+  }
+}
+
+TEST_CASE("a half-closed client that waits is let go, not kept") {
+  LiveServer server;
+  Client client = connect(server.port());
+  client.send(wait({"never"}));
+  client.finish_sending();
+  CHECK(client.closed());
+}
+
+TEST_CASE("a request cut by FIN or RST has no effect") {
+  LiveServer server;
+  const std::string bytes = set("k", "value");
+  Client fin = connect(server.port());
+  fin.send(bytes.substr(0, bytes.size() - 1));
+  fin.finish_sending();
+  CHECK(fin.closed());
+  Client rst = connect(server.port());
+  rst.send(bytes.substr(0, bytes.size() - 1));
+  rst.reset();
+  CHECK(eventually([&] { return server.connections() == 0; }));
+  CHECK(connect(server.port()).ask(check({"k"}), 1) == hex("01"));
+}
+
+TEST_CASE("strangers are closed without a byte, named once in the log, and disturb nobody") {
+  LiveServer server;
+  Client bystander = connect(server.port());
+  const std::vector<std::string> strangers{"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+                                           "\r\n\r\n",
+                                           "SSH-2.0-probe\r\n",
+                                           std::string(64, '\xff'),
+                                           std::string(64, '\0'),
+                                           hex("16 03 01 02 00 01 00 01 fc 03 03"),
+                                           hex("00 01 02 03 04 05"),
+                                           hex("03 00 00 00 00 00 00 00 40"),
+                                           multi_set({{"k", "v"}}) + ping(1)};
+  for (const std::string& first : strangers) {
+    Client stranger(server.port());
+    stranger.send(first);
+    CHECK(stranger.closed());
+  }
+  CHECK(bystander.ask(ping(3) + get_num_keys(), 12) == u32(3) + i64(0));
+  const std::string log = server.log();
+  const std::string line =
+      "[warning] store closed a connection: the first bytes are no c10d request";
+  CHECK(log.find(line) != std::string::npos);
+  CHECK(log.find(line) == log.rfind(line));
+  CHECK_THAT(log, ContainsSubstring("peer=127.0.0.1:"));
+}
+
+TEST_CASE("noise after a good handshake leaves the server alive and small") {
+  LiveServer server;
+  std::mt19937 random(20240601);  // any seed will do; this one is repeatable
+  const std::size_t before = resident_bytes();
+  for (int times = 0; times < 100; ++times) {
+    Client client = connect(server.port());
+    std::string noise(64 * 1024, '\0');
+    for (char& byte : noise) byte = static_cast<char>(random());
+    client.send(noise);
+  }
+  CHECK(connect(server.port()).ask(ping(1), 4) == u32(1));
+  CHECK(resident_bytes() < before + (32 << 20));
+}
+
+TEST_CASE("half a request, half a handshake or nothing from 300 clients slows nobody down") {
+  LiveServer server;
+  std::vector<Client> slow;
+  for (int at = 0; at < 100; ++at) {
+    slow.emplace_back(server.port());
+    slow.emplace_back(server.port()).send(hex("00 ce f7"));
+    slow.push_back(connect(server.port()));
+    slow.back().send(set("k", "value").substr(0, 12));
+  }
+  Client quick = connect(server.port());
+  for (std::uint32_t at = 0; at < 100; ++at) CHECK(quick.ask(ping(at), 4) == u32(at));
+  CHECK(slow.front().silent());
+  CHECK(slow.front().ask(hex("06"), 8) == i64(0));  // a legacy client that took its time
+}
+
+TEST_CASE("a client that does not read is not served further until it does") {
+  LiveServer server;
+  Client reader = connect(server.port());
+  reader.send(set("k", std::string(1 << 20, 'v')));
+  CHECK(reader.ask(check({"k"}), 1) == hex("00"));
+  const std::size_t before = resident_bytes();
+  Client lazy = connect(server.port());
+  std::string many;
+  for (int at = 0; at < 1000; ++at) {
+    many += get("k") + add("served", 1) + set("k", std::string(1 << 10, static_cast<char>(at)));
+  }
+  ::fcntl(lazy.fd(), F_SETFL, O_NONBLOCK);
+  const ssize_t taken = ::send(lazy.fd(), many.data(), many.size(), MSG_NOSIGNAL);
+  REQUIRE(taken > 0);
+  ::fcntl(lazy.fd(), F_SETFL, 0);
+  for (std::uint32_t at = 0; at < 100; ++at) CHECK(reader.ask(ping(at), 4) == u32(at));
+  CHECK(resident_bytes() < before + (64 << 20));
+  CHECK(lazy.receive((1 << 20) + 16).size() == (1 << 20) + 16);
+}
+
+TEST_CASE("1000 GETs of a mebibyte by a client that does not read do not grow the server") {
+  LiveServer server;
+  Client client = connect(server.port());
+  client.send(set("k", std::string(1 << 20, 'v')));
+  CHECK(client.ask(check({"k"}), 1) == hex("00"));
+  const std::size_t before = resident_bytes();
+  std::string many;
+  for (int at = 0; at < 1000; ++at) many += get("k");
+  client.send(many);
+  Client other = connect(server.port());
+  CHECK(other.ask(ping(1), 4) == u32(1));
+  CHECK(resident_bytes() < before + (16 << 20));
+  const std::size_t all = std::size_t{1000} * ((1 << 20) + 8);
+  std::size_t total = 0;
+  while (total < all) {
+    const std::size_t count = client.receive(std::min(all - total, std::size_t{1} << 20)).size();
+    if (count == 0) break;
+    total += count;
+  }
+  CHECK(total == all);
+}
+
+TEST_CASE("ten thousand pipelined requests from a client that reads late are all answered") {
+  LiveServer server;
+  Client client = connect(server.port());
+  client.send(set("k", std::string(2000, 'v')));
+  std::string many;
+  for (int at = 0; at < 10'000; ++at) many += get("k");
+  std::thread sender([&] { client.send(many + ping(5)); });
+  const std::string replies = client.receive(10'000 * 2008 + 4);
+  sender.join();
+  CHECK(replies.size() == 10'000 * 2008 + 4);
+  CHECK(replies.substr(replies.size() - 4) == u32(5));
+}
+
+TEST_CASE("memory of deleted values goes back to the system") {
+  LiveServer server;
+  Client client = connect(server.port());
+  CHECK(client.ask(ping(1), 4) == u32(1));
+  const std::size_t before = resident_bytes();
+  for (int at = 0; at < 200; ++at) {
+    client.send(set("k" + std::to_string(at % 100), std::string(1 << 20, 'v')));
+  }
+  CHECK(client.ask(get_num_keys(), 8) == i64(100));
+  CHECK(resident_bytes() > before + (90 << 20));
+  for (int at = 0; at < 100; ++at) {
+    CHECK(client.ask(delete_key("k" + std::to_string(at)), 8) == i64(1));
+  }
+  CHECK(resident_bytes() < before + (16 << 20));
+}
+
+TEST_CASE("closing the server frees blocked clients at once, and another may follow") {
+  for (int round = 0; round < 20; ++round) {
+    LiveServer server;
+    std::vector<Client> clients;
+    for (int at = 0; at < 50; ++at) {
+      clients.push_back(connect(server.port()));
+      clients.back().send(at % 2 == 0 ? wait({"never"}) : set("half", "a").substr(0, 5));
+    }
+    server.close();
+    for (Client& client : clients) CHECK(client.closed());
+  }
+}
+
+TEST_CASE("one client too many is closed, and the log names the bound") {
+  Limits limits;
+  limits.connections = 3;
+  LiveServer server(limits);
+  std::vector<Client> clients;
+  for (int at = 0; at < 3; ++at) clients.push_back(connect(server.port()));
+  CHECK(Client(server.port()).closed());
+  CHECK_THAT(server.log(), ContainsSubstring("connections would be 4, more than connections = 3"));
+  clients.pop_back();
+  CHECK(eventually([&] { return server.connections() == 2; }));
+  CHECK(connect(server.port()).ask(ping(1), 4) == u32(1));
+}
+
+TEST_CASE("out of descriptors the old are served, and new ones once others have left") {
+  LiveServer server;
+  Client old = connect(server.port());
+  rlimit before{};
+  ::getrlimit(RLIMIT_NOFILE, &before);
+  std::vector<Client> served;
+  std::vector<int> taken;
+  for (int at = 0; at < 10; ++at) served.push_back(connect(server.port()));
+  Client late_one(server.port());
+  CHECK(eventually([&] { return server.connections() == 12; }));
+  const rlimit low{static_cast<rlim_t>(late_one.fd()) + 20, before.rlim_max};
+  ::setrlimit(RLIMIT_NOFILE, &low);
+  for (int fd = ::dup(0); fd >= 0; fd = ::dup(0)) taken.push_back(fd);
+  ::close(taken.back());
+  taken.pop_back();
+  Client unserved(server.port());  // its own descriptor is the last one
+  unserved.send(validate() + ping(8));
+  CHECK(eventually([&] {
+    return server.log().find("store cannot accept clients: Too many open files") !=
+           std::string::npos;
+  }));
+  CHECK(old.ask(ping(2), 4) == u32(2));
+  CHECK(unserved.silent());
+  served.pop_back();
+  CHECK(unserved.receive(4) == u32(8));
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  for (const int fd : taken) ::close(fd);
+}
+
+TEST_CASE("2000 clients that connect and reset leave a working server and no descriptor") {
+  LiveServer server;
+  for (int at = 0; at < 2000; ++at) Client(server.port()).reset();
+  for (int at = 0; at < 2000; ++at) {
+    Client client(server.port());
+    client.send(validate() + wait({"k" + std::to_string(at % 10)}));
+  }
+  CHECK(eventually([&] { return server.connections() == 0; }));
+  CHECK(connect(server.port()).ask(get_num_keys(), 8) == i64(0));
+}
+
+TEST_CASE("a long list of one client keeps no other waiting") {
+  LiveServer server;
+  Client busy = connect(server.port());
+  Client other = connect(server.port());
+  Pairs pairs;
+  for (int at = 0; at < 131'072; ++at) pairs.emplace_back("key" + std::to_string(at), "v");
+  std::thread sender([&] { busy.send(multi_set(pairs) + ping(1)); });
+  for (std::uint32_t at = 0; at < 200; ++at) {
+    const auto begin = std::chrono::steady_clock::now();
+    CHECK(other.ask(ping(at), 4) == u32(at));
+    CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(2));
+  }
+  CHECK(busy.receive(4) == u32(1));
+  sender.join();
+  CHECK(other.ask(get_num_keys(), 8) == i64(131'072));
+}
+
+TEST_CASE("the server listens on the address it was asked for and no other") {
+  LiveServer server;
+  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in other{};
+  other.sin_family = AF_INET;
+  other.sin_port = htons(server.port());
+  other.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1);  // 127.0.0.2 is this host, too
+  CHECK(::connect(fd, reinterpret_cast<sockaddr*>(&other), sizeof(other)) == -1);
+  ::close(fd);
+}

@@ -1,0 +1,185 @@
+// WAIT, CANCEL_WAIT, BARRIER and CHECK: who waits for how long.
+#include "tests/store/harness.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace ddprun::store;
+using namespace ddprun::store::requests;
+
+namespace {
+const std::string kReady = hex("00");
+const std::string kCancelled = hex("01");
+}  // namespace
+
+TEST_CASE("CHECK says whether every name is there") {
+  Harness store;
+  store.send(1, set("a", ""));
+  CHECK(store.send(1, check({"a"})) == hex("00"));
+  CHECK(store.send(1, check({"b"})) == hex("01"));
+  CHECK(store.send(1, check({"a", "b"})) == hex("01"));
+  CHECK(store.send(1, check({"b", "a"})) == hex("01"));
+  CHECK(store.send(1, check({"a", "a"})) == hex("00"));
+}
+
+TEST_CASE("WAIT for what is there is answered at once") {
+  Harness store;
+  CHECK(store.send(1, set("a", "1") + queue_push("q", "x") + wait({"a", "q"})) == kReady);
+}
+
+TEST_CASE("a cancelled WAIT is answered 01 and leaves the connection usable, 50 times over") {
+  Harness store;
+  for (int times = 0; times < 50; ++times) {
+    const std::string key = "k" + std::to_string(times);
+    CHECK(store.send(1, wait({key})).empty());
+    CHECK(store.send(1, cancel_wait()) == kCancelled);
+    CHECK(store.send(1, set(key, "v") + get(key) + wait({key})) == text("v") + kReady);
+  }
+  CHECK(store.store.waits() == 0);
+}
+
+TEST_CASE("CANCEL_WAIT is always answered, once each") {
+  Harness store;
+  CHECK(store.send(1, cancel_wait() + cancel_wait() + cancel_wait()) == hex("01 01 01"));
+  CHECK(store.send(1, set("k", "v") + wait({"k"}) + cancel_wait()) == hex("00 01"));
+}
+
+TEST_CASE("after a cancel the wait is never answered") {
+  Harness store;
+  store.send(1, wait({"k"}));
+  CHECK(store.send(1, cancel_wait()) == kCancelled);
+  store.send(2, set("k", "v"));
+  CHECK(store.receive(1).empty());
+}
+
+TEST_CASE("a wake that is faster than the cancel shows as 00 01") {
+  Harness store;
+  store.send(1, wait({"k"}));
+  store.send(2, set("k", "v"));
+  CHECK(store.send(1, cancel_wait()) == hex("00 01"));
+}
+
+TEST_CASE("WAIT on five names, one present, is answered when the other four have come") {
+  Harness store;
+  store.send(2, set("c", ""));
+  CHECK(store.send(1, wait({"a", "b", "c", "d", "e"})).empty());
+  for (const char* key : {"e", "a", "d"}) {
+    store.send(2, set(key, "v"));
+    CHECK(store.receive(1).empty());
+  }
+  store.send(2, set("b", "v"));
+  CHECK(store.receive(1) == kReady);
+}
+
+TEST_CASE("names present when the WAIT came are not looked at again") {
+  Harness store;
+  store.send(2, set("a", "v"));
+  store.send(1, wait({"a", "b"}));
+  store.send(2, delete_key("a") + set("b", "v"));
+  CHECK(store.receive(1) == kReady);
+}
+
+TEST_CASE("deleting a missing key does not drop its waiters") {
+  Harness store;
+  store.send(1, wait({"k"}));
+  CHECK(store.send(2, delete_key("k")) == i64(0));
+  store.send(2, set("k", "v"));
+  CHECK(store.receive(1) == kReady);
+}
+
+TEST_CASE("a name listed twice in a WAIT counts once") {
+  Harness store;
+  store.send(1, wait({"k", "k"}));
+  store.send(2, set("k", "v"));
+  CHECK(store.receive(1) == kReady);
+}
+
+TEST_CASE("a queue with an element counts as present for a WAIT") {
+  Harness store;
+  store.send(2, queue_push("q", "x"));
+  CHECK(store.send(1, wait({"q", "k"})).empty());
+  store.send(2, set("k", "v"));
+  CHECK(store.receive(1) == kReady);
+}
+
+TEST_CASE("each push wakes another popper") {
+  Harness store;
+  for (int who = 1; who <= 5; ++who) store.send(who, wait({"q"}));
+  store.send(9, queue_push("q", "1") + queue_push("q", "2") + queue_push("q", "3"));
+  CHECK(store.receive(1) + store.receive(2) + store.receive(3) == hex("00 00 00"));
+  CHECK(store.receive(4).empty());
+  CHECK(store.receive(5).empty());
+}
+
+TEST_CASE("a BARRIER keeps its count under the key, and later callers pass") {
+  Harness store;
+  for (int who = 1; who <= 3; ++who) CHECK(store.send(who, barrier("b", 4)).empty());
+  CHECK(store.send(4, barrier("b", 4)) == kReady);
+  for (int who = 1; who <= 3; ++who) CHECK(store.receive(who) == kReady);
+  CHECK(store.send(5, get("b") + get_num_keys() + list_keys()) ==
+        text("4") + i64(1) + i64(1) + text("b"));
+  CHECK(store.send(5, barrier("b", 4) + get("b")) == kReady + text("5"));
+}
+
+TEST_CASE("a BARRIER of one, none or less passes at once") {
+  const std::int64_t world = GENERATE(1, 0, -1);
+  Harness store;
+  CHECK(store.send(1, barrier("b", world)) == kReady);
+}
+
+TEST_CASE("who cancels a BARRIER or disconnects from it still counts") {
+  Harness store;
+  store.send(1, barrier("b", 3));
+  CHECK(store.send(1, cancel_wait()) == kCancelled);
+  store.send(2, barrier("b", 3));
+  store.disconnect(2);
+  CHECK(store.send(3, barrier("b", 3)) == kReady);
+  CHECK(store.receive(1).empty());
+}
+
+TEST_CASE("a BARRIER on something that is no number closes the caller and keeps the value") {
+  Harness store;
+  store.send(1, set("b", "x") + barrier("b", 2));
+  CHECK(store.reason(1) == Reason::kNotANumber);
+  CHECK(store.send(2, get("b")) == text("x"));
+}
+
+TEST_CASE("a SET on a barrier's key lets those in it go") {
+  Harness store;
+  store.send(1, barrier("b", 2));
+  store.send(2, set("b", "v"));
+  CHECK(store.receive(1) == kReady);
+}
+
+TEST_CASE("the waits of a thousand that vanish leave nothing behind") {
+  Harness store;
+  for (int who = 1; who <= 1000; ++who) store.send(who, wait({"k", "own" + std::to_string(who)}));
+  store.send(2000, wait({"k"}));
+  for (int who = 1; who <= 1000; ++who) store.disconnect(who);
+  CHECK(store.store.names() == 1);
+  store.send(3000, set("k", "v"));
+  CHECK(store.receive(2000) == kReady);
+}
+
+TEST_CASE("30,000 waits and cancels on fresh names leave nothing behind") {
+  Harness store;
+  store.send(1, ping(0));
+  const std::size_t before = store.memory.used();
+  for (int times = 0; times < 30'000; ++times) {
+    store.send(1, wait({std::to_string(times)}) + cancel_wait());
+  }
+  CHECK(store.store.names() == 0);
+  CHECK(store.memory.used() == before);
+}
+
+TEST_CASE("a second WAIT while one is pending closes the connection") {
+  Harness store;
+  store.send(1, wait({"a"}));
+  store.send(1, wait({"b"}));
+  CHECK(store.reason(1) == Reason::kBusyWaiting);
+}
+
+TEST_CASE("a request other than a wait is served while a WAIT is pending") {
+  Harness store;
+  store.send(1, wait({"a"}));
+  CHECK(store.send(1, ping(5)) == u32(5));
+  CHECK(store.send(1, set("a", "v")) == kReady);
+}
