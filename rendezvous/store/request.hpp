@@ -26,8 +26,8 @@ class Payload {
   /// The block, shared with nobody else, or null when the bytes are borrowed.
   [[nodiscard]] Value take() { return std::move(owned_); }
   /// Copies borrowed bytes into a block. False when the budget refuses.
-  [[nodiscard]] bool own(Budget& budget) {
-    if (!owned_) owned_ = Value::copy_of(borrowed_, budget);
+  [[nodiscard]] bool own(Memory& memory) {
+    if (!owned_) owned_ = Value::copy_of(borrowed_, memory);
     return owned();
   }
 

@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 
 #include "net/listen.hpp"
 #include "rendezvous/store/server_impl.hpp"
@@ -28,6 +29,8 @@ constexpr int kAcceptsAtOnce = 128;
 constexpr std::chrono::seconds kAcceptAgainAfter{1};
 // The allocator is asked to return free pages once so much of the peak is gone.
 constexpr std::size_t kTrimFrom = 16 * kMiB;
+// Blocks of large values are kept for the next ones until nobody has used them for so long.
+constexpr std::chrono::seconds kSparesIdle{1};
 
 // A host that vanishes without a word is noticed after about two minutes.
 constexpr int kKeepAliveIdle_s = 60;
@@ -40,12 +43,18 @@ void set_option(int socket, int level, int name, int value) {
 }
 
 // Linux hands these on to every accepted socket, which saves system calls per client.
-void set_socket_options(int listener) {
+void set_socket_options(int listener, const tcp::endpoint& endpoint) {
   set_option(listener, IPPROTO_TCP, TCP_NODELAY, 1);
   set_option(listener, SOL_SOCKET, SO_KEEPALIVE, 1);
   set_option(listener, IPPROTO_TCP, TCP_KEEPIDLE, kKeepAliveIdle_s);
   set_option(listener, IPPROTO_TCP, TCP_KEEPINTVL, kKeepAliveInterval_s);
   set_option(listener, IPPROTO_TCP, TCP_KEEPCNT, kKeepAliveProbes);
+  // Nothing is ever lost on loopback: a congestion control that paces (bbr) only makes large
+  // replies wait. Reno is part of every kernel and needs no privilege.
+  constexpr std::string_view kUnpaced = "reno";
+  if (endpoint.address().is_loopback()) {
+    (void)::setsockopt(listener, IPPROTO_TCP, TCP_CONGESTION, kUnpaced.data(), kUnpaced.size());
+  }
 }
 
 }  // namespace
@@ -75,6 +84,7 @@ Server::Impl::Impl(asio::any_io_executor executor, tcp::acceptor listener, Serve
       listener_(std::move(listener)),
       epoll_(executor),
       accept_again_(executor),
+      drop_spares_(executor),
       memory_(options_.limits.store_bytes),
       copied_replies_(options_.limits.reply_bytes),
       store_(options_.limits, memory_) {}
@@ -93,7 +103,7 @@ Result<void> Server::Impl::start() {
   epoll_.assign(set);
   listener_.non_blocking(true);
   listen_fd_ = listener_.release();
-  set_socket_options(listen_fd_);
+  set_socket_options(listen_fd_, endpoint_);
   spare_parser_ = std::make_unique<Parser>(options_.limits, memory_);
   receive_buffer_ = std::make_unique<char[]>(kReceiveBytes);
   epoll_event event{};
@@ -112,6 +122,7 @@ void Server::Impl::close() {
   if (listen_fd_ != -1) ::close(listen_fd_);
   epoll_.close(ignored);
   accept_again_.cancel();
+  drop_spares_.cancel();
   sessions_.clear();
   free_places_.clear();
   open_ = 0;
@@ -218,10 +229,29 @@ void Server::Impl::resume_accepting() {
 }
 
 void Server::Impl::return_memory() {
+  if (memory_.spare_bytes() > 0 && !dropping_spares_) {
+    dropping_spares_ = true;
+    drop_spares_when_idle(memory_.spare_moves());
+  }
   memory_peak_ = std::max(memory_peak_, memory_.used());
   if (memory_peak_ - memory_.used() < kTrimFrom) return;
   memory_peak_ = memory_.used();
   ::malloc_trim(0);
+}
+
+void Server::Impl::drop_spares_when_idle(std::size_t moves_before) {
+  drop_spares_.expires_after(kSparesIdle);
+  drop_spares_.async_wait(
+      [self = shared_from_this(), moves_before](const boost::system::error_code& error) {
+        if (error || self->closed_) return;
+        const std::size_t moves = self->memory_.spare_moves();
+        if (moves != moves_before) {
+          self->drop_spares_when_idle(moves);
+          return;
+        }
+        self->memory_.drop_spares();
+        self->dropping_spares_ = false;
+      });
 }
 
 }  // namespace ddprun::store

@@ -71,6 +71,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   void pause_accepting(int why);
   void resume_accepting();
   void return_memory();
+  void drop_spares_when_idle(std::size_t moves_before);
 
   // server_sessions.cpp: the life of a session.
   void on_event(const epoll_event& event);
@@ -103,11 +104,13 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   boost::asio::ip::tcp::acceptor listener_;      // until start()
   boost::asio::posix::stream_descriptor epoll_;  // owns the set
   boost::asio::steady_timer accept_again_;       // runs only while descriptors are exhausted
+  bool dropping_spares_ = false;
+  boost::asio::steady_timer drop_spares_;  // runs only while memory_ keeps spare blocks
   int listen_fd_ = -1;
   bool accepting_ = false;
   bool closed_ = false;
 
-  Budget memory_;
+  Memory memory_;
   Budget copied_replies_;
   Store store_;
   std::unique_ptr<Parser> spare_parser_;

@@ -17,11 +17,11 @@ std::size_t cost_of(std::string_view name) {
 
 }  // namespace
 
-Store::Store(const Limits& limits, Budget& budget) : limits_(limits), budget_(budget) {}
+Store::Store(const Limits& limits, Memory& memory) : limits_(limits), memory_(memory) {}
 
 Store::~Store() {
-  for (const auto& [name, entry] : entries_) budget_.give_back(cost_of(name));
-  budget_.give_back(waits_.size() * kWaitBytes);
+  for (const auto& [name, entry] : entries_) memory_.give_back(cost_of(name));
+  memory_.give_back(waits_.size() * kWaitBytes);
 }
 
 std::optional<Refusal> Store::step(ConnectionId who, Request& request, ReplyQueue& replies) {
@@ -98,7 +98,7 @@ void Store::gone(ConnectionId who) {
   const std::size_t before = waits_.size();
   std::vector<Waits::Line*> left;
   if (!waits_.drop(who, left)) return;
-  budget_.give_back((before - waits_.size()) * kWaitBytes);
+  memory_.give_back((before - waits_.size()) * kWaitBytes);
   for (Waits::Line* line : left) forget_if_unused(static_cast<Entry&>(*line));
 }
 
@@ -108,10 +108,10 @@ Store::Refused Store::join_lines(ConnectionId who, const std::vector<Entry*>& mi
     return Refusal(Reason::kTooManyWaits, waits_.size() + more);
   }
   const std::size_t cost = more * kWaitBytes;
-  if (!budget_.try_take(cost)) return full(cost);
+  if (!memory_.try_take(cost)) return full(cost);
   const std::size_t before = waits_.size();
   waits_.add(who, {missing.begin(), missing.end()});
-  budget_.give_back(cost - (waits_.size() - before) * kWaitBytes);  // repeated names
+  memory_.give_back(cost - (waits_.size() - before) * kWaitBytes);  // repeated names
   return std::nullopt;
 }
 
@@ -129,7 +129,7 @@ void Store::touch(Entry& entry, Opcode op, Aftermath aftermath) {
       case Wakes::kNobody:
         break;
     }
-    budget_.give_back((before - waits_.size()) * kWaitBytes);
+    memory_.give_back((before - waits_.size()) * kWaitBytes);
   }
   forget_if_unused(entry);
 }
@@ -158,7 +158,7 @@ Store::Refused Store::obtain(std::string_view name, Entry*& entry) {
   if (entries_.size() >= limits_.keys) {
     return Refusal(Reason::kTooManyStoredKeys, entries_.size() + 1);
   }
-  if (!budget_.try_take(cost_of(name))) return full(cost_of(name));
+  if (!memory_.try_take(cost_of(name))) return full(cost_of(name));
   const auto place = entries_.try_emplace(std::string(name)).first;
   entry = &place->second;
   entry->name = &place->first;
@@ -186,7 +186,7 @@ void Store::forget_all(const std::vector<Entry*>& made) {
 
 void Store::forget_if_unused(Entry& entry) {
   if (!entry.unused()) return;
-  budget_.give_back(cost_of(*entry.name));
+  memory_.give_back(cost_of(*entry.name));
   entries_.erase(entries_.find(*entry.name));
 }
 
@@ -195,7 +195,7 @@ Store::Refused Store::put(Entry& entry, Payload& payload) {
   const bool fresh = !entry.value;
   if (payload.owned()) {
     entry.value = payload.take();
-  } else if (!entry.value.assign(payload.view(), budget_)) {
+  } else if (!entry.value.assign(payload.view(), memory_)) {
     return full(payload.view().size());
   }
   if (fresh) count_key(entry);
@@ -215,7 +215,7 @@ void Store::count_key(const Entry& entry) {
 }
 
 Refusal Store::full(std::size_t more) const {
-  return Refusal(Reason::kStoreFull, budget_.used() + more);
+  return Refusal(Reason::kStoreFull, memory_.used() + more);
 }
 
 }  // namespace ddprun::store

@@ -2,7 +2,7 @@
 // to the caller, the connections to wake and possibly the reason to close the caller come out. No
 // socket, clock or log.
 //
-// Thread rule: one thread. Values it hands out must be gone before the Budget is.
+// Thread rule: one thread. Values it hands out must be gone before the Memory is.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ namespace ddprun::store {
 class Store {
  public:
   /// Both must outlive the store.
-  Store(const Limits& limits, Budget& budget);
+  Store(const Limits& limits, Memory& memory);
   ~Store();
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
@@ -100,7 +100,7 @@ class Store {
   [[nodiscard]] Refusal full(std::size_t more) const;
 
   const Limits& limits_;
-  Budget& budget_;
+  Memory& memory_;
   std::unordered_map<std::string, Entry, Hash, std::equal_to<>> entries_;
   Waits waits_;
   std::size_t keys_ = 0;

@@ -67,7 +67,7 @@ Store::Refused Store::append(Request& request) {
       forget_if_unused(*entry);
       return refused;
     }
-  } else if (!entry->value.append(request.value.view(), budget_)) {
+  } else if (!entry->value.append(request.value.view(), memory_)) {
     return full(request.value.view().size());
   }
   touch(*entry, request.op, Aftermath::kPresent);
@@ -91,7 +91,7 @@ Store::Refused Store::multi_set(Request& request) {
   Entries entries;
   if (auto refused = obtain_all(request.keys, entries)) return refused;
   for (Payload& value : request.values) {
-    if (value.own(budget_)) continue;
+    if (value.own(memory_)) continue;
     forget_all(entries.made);
     return full(value.view().size());
   }
@@ -175,7 +175,7 @@ Store::Refused Store::barrier(ConnectionId who, const Request& request, ReplyQue
 Store::Refused Store::queue_push(Request& request) {
   Entry* entry = nullptr;
   if (auto refused = obtain(request.key, entry)) return refused;
-  if (!request.value.own(budget_)) {
+  if (!request.value.own(memory_)) {
     forget_if_unused(*entry);
     return full(request.value.view().size());
   }

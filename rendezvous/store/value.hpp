@@ -3,7 +3,7 @@
 // mappings of their own: they grow without being copied and go back to the system when the last
 // holder lets go.
 //
-// Thread rule: one thread (the count is not atomic). A Value must not outlive its Budget. A null
+// Thread rule: one thread (the count is not atomic). A Value must not outlive its Memory. A null
 // Value means "no value"; an empty one is a value of zero bytes.
 #pragma once
 
@@ -13,7 +13,7 @@
 #include <string_view>
 #include <utility>
 
-#include "rendezvous/store/budget.hpp"
+#include "rendezvous/store/memory.hpp"
 
 namespace ddprun::store {
 
@@ -21,9 +21,9 @@ class Value {
  public:
   Value() = default;
   /// Null when the budget does not allow it.
-  [[nodiscard]] static Value copy_of(std::string_view bytes, Budget& budget);
+  [[nodiscard]] static Value copy_of(std::string_view bytes, Memory& memory);
   /// Empty, with room for `capacity` bytes. Null when the budget does not allow it.
-  [[nodiscard]] static Value with_room(std::size_t capacity, Budget& budget);
+  [[nodiscard]] static Value with_room(std::size_t capacity, Memory& memory);
 
   Value(const Value& other) : block_(other.block_) { hold(); }
   Value(Value&& other) noexcept : block_(std::exchange(other.block_, nullptr)) {}
@@ -43,15 +43,15 @@ class Value {
 
   /// Replaces the bytes, in place where nobody else holds them and they fit. Never null.
   /// False when the budget refuses; nothing has changed then.
-  [[nodiscard]] bool assign(std::string_view bytes, Budget& budget);
+  [[nodiscard]] bool assign(std::string_view bytes, Memory& memory);
   /// Adds bytes at the end, with room to spare so that many small ones cost linear time. As
   /// assign().
-  [[nodiscard]] bool append(std::string_view bytes, Budget& budget);
+  [[nodiscard]] bool append(std::string_view bytes, Memory& memory);
 
   /// For a value that is being received, not shared yet: makes sure of at least one writable byte
   /// behind the end and returns all there are; the block never grows beyond `size_final`. Empty:
   /// budget refuses.
-  [[nodiscard]] std::span<char> writable(std::size_t size_final, Budget& budget);
+  [[nodiscard]] std::span<char> writable(std::size_t size_final, Memory& memory);
   /// The first `count` of them have been written.
   void written(std::size_t count) {
     DDPRUN_ASSERT(block_ != nullptr && count <= block_->capacity - block_->size);
@@ -60,14 +60,15 @@ class Value {
 
  private:
   struct Block {
-    Budget* budget;
+    Memory* memory;
     std::size_t size;
     std::size_t capacity;
     std::size_t holders;
   };
 
-  static Block* allocate(std::size_t capacity, Budget& budget);
-  void grow(std::size_t capacity);
+  static Block* allocate(std::size_t capacity, Memory& memory);
+  static Block* adopt(void* place, std::size_t bytes, Memory& memory);
+  [[nodiscard]] bool grow(std::size_t capacity);
   void release();
   void hold() {
     if (block_ != nullptr) ++block_->holders;

@@ -16,10 +16,10 @@ constexpr std::uint64_t kLengthBytes = 8;
 
 }  // namespace
 
-Parser::Parser(const Limits& limits, Budget& budget) : limits_(limits), budget_(budget) {}
+Parser::Parser(const Limits& limits, Memory& memory) : limits_(limits), memory_(memory) {}
 
 Parser::~Parser() {
-  budget_.give_back(held_);
+  memory_.give_back(held_);
 }
 
 void Parser::serve(Dialect dialect) {
@@ -225,8 +225,8 @@ Parser::Progress Parser::take_value(std::string_view& input) {
     return Progress::kMoved;
   }
   while (left_ > 0 && !input.empty()) {
-    const std::span<char> room = partial_.writable(length_, budget_);
-    if (room.empty()) return refuse(Refusal(Reason::kStoreFull, budget_.used() + left_));
+    const std::span<char> room = partial_.writable(length_, memory_);
+    if (room.empty()) return refuse(Refusal(Reason::kStoreFull, memory_.used() + left_));
     const std::string_view part = input.substr(0, room.size());
     std::memcpy(room.data(), part.data(), part.size());
     partial_.written(part.size());
@@ -280,23 +280,23 @@ bool Parser::suspend() {
     request_.key = key_text_;
   }
   bool room = true;
-  if (expected_seen_) room = request_.value.own(budget_);
+  if (expected_seen_) room = request_.value.own(memory_);
   for (; room && values_owned_ < request_.values.size(); ++values_owned_) {
-    room = request_.values[values_owned_].own(budget_);
+    room = request_.values[values_owned_].own(memory_);
   }
   const std::size_t now_held = sizeof(Parser) + key_text_.capacity() + request_.keys.memory() +
                                request_.values.capacity() * sizeof(Payload);
   if (room && now_held > held_) {
-    room = budget_.try_take(now_held - held_);
+    room = memory_.try_take(now_held - held_);
     if (room) held_ = now_held;
   }
-  if (!room) (void)refuse(Refusal(Reason::kStoreFull, budget_.used() + now_held));
+  if (!room) (void)refuse(Refusal(Reason::kStoreFull, memory_.used() + now_held));
   return room;
 }
 
 std::span<char> Parser::direct() {
   if (step_ != Step::kValue || left_ < kDirectFrom) return {};
-  return partial_.writable(length_, budget_);
+  return partial_.writable(length_, memory_);
 }
 
 void Parser::direct_received(std::size_t count) {
@@ -306,7 +306,7 @@ void Parser::direct_received(std::size_t count) {
 }
 
 void Parser::reset() {
-  budget_.give_back(held_);
+  memory_.give_back(held_);
   held_ = 0;
   step_ = Step::kOpcode;
   expected_seen_ = false;

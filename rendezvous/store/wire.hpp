@@ -28,7 +28,7 @@ class Parser {
   enum class Result { kNeedMore, kRequest, kRefused };
 
   /// Both must outlive the parser.
-  Parser(const Limits& limits, Budget& budget);
+  Parser(const Limits& limits, Memory& memory);
   ~Parser();
   Parser(const Parser&) = delete;
   Parser& operator=(const Parser&) = delete;
@@ -90,7 +90,7 @@ class Parser {
   [[nodiscard]] bool key_list() const { return shape_ == Shape::kKeys || shape_ == Shape::kPairs; }
 
   const Limits& limits_;
-  Budget& budget_;
+  Memory& memory_;
   Dialect dialect_ = Dialect::kUndecided;
   Step step_ = Step::kOpcode;
   Shape shape_ = Shape::kNothing;

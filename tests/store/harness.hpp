@@ -60,7 +60,7 @@ class Harness {
   Reason reason(int who) const { return peers_.at(who)->reason; }
 
   Limits limits;
-  Budget memory;
+  Memory memory;
   Budget copied;
   Store store;
 

@@ -8,7 +8,7 @@
 using namespace ddprun::store;
 
 TEST_CASE("a value's memory is counted while anybody holds it") {
-  Budget budget(1 << 20);
+  Memory budget(1 << 20);
   Value one = Value::copy_of("text", budget);
   CHECK(one.view() == "text");
   CHECK(budget.used() > 4);
@@ -20,13 +20,13 @@ TEST_CASE("a value's memory is counted while anybody holds it") {
 }
 
 TEST_CASE("an empty value is not the same as none") {
-  Budget budget(1000);
+  Memory budget(1000);
   CHECK(Value::copy_of("", budget));
   CHECK_FALSE(Value());
 }
 
 TEST_CASE("a value beyond the budget is refused and what was there stays") {
-  Budget budget(1000);
+  Memory budget(1000);
   Value value = Value::copy_of("old", budget);
   const std::string large(2000, 'x');
   CHECK_FALSE(Value::copy_of(large, budget));
@@ -36,7 +36,7 @@ TEST_CASE("a value beyond the budget is refused and what was there stays") {
 }
 
 TEST_CASE("assigning to a shared value leaves the other holder's bytes alone") {
-  Budget budget(10'000);
+  Memory budget(10'000);
   Value mine = Value::copy_of("first", budget);
   const Value theirs = mine;
   CHECK(mine.assign("other", budget));
@@ -45,7 +45,7 @@ TEST_CASE("assigning to a shared value leaves the other holder's bytes alone") {
 }
 
 TEST_CASE("a million appended bytes arrive in order, through every kind of block") {
-  Budget budget(8 << 20);
+  Memory budget(8 << 20);
   Value value;
   std::string expected;
   for (int at = 0; at < 100'000; ++at) {
@@ -60,7 +60,7 @@ TEST_CASE("a million appended bytes arrive in order, through every kind of block
 
 TEST_CASE("a value that is received grows as its bytes arrive, not as announced") {
   constexpr std::size_t kAnnounced = 8 << 20;
-  Budget budget(64 << 20);
+  Memory budget(64 << 20);
   Value value;
   std::size_t filled = 0;
   while (filled < kAnnounced) {
@@ -82,7 +82,7 @@ TEST_CASE("replies leave in order however few bytes the socket takes at a time")
   const std::size_t step =
       GENERATE(std::size_t{1}, std::size_t{7}, std::size_t{4096}, ~std::size_t{0});
   Budget copied(1 << 20);
-  Budget memory(1 << 20);
+  Memory memory(1 << 20);
   ReplyQueue replies(copied);
   const std::string large(5000, 'L');
   const Value shared = Value::copy_of(large, memory);
