@@ -103,11 +103,11 @@ TEST_CASE("tensors that contradict themselves are not written") {
 }
 
 TEST_CASE("a good file of another writer is read, whatever its order and padding") {
-  const auto content = parse_safetensors(
-      bytes_of(file_with("{\"b\":{\"data_offsets\":[4,8],\"shape\":[4],\"dtype\":\"I8\"},"
-                         "\"a\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[0,4]}}    ",
-                         "12345678")),
-      "f");
+  const std::string file = file_with(
+      "{\"b\":{\"data_offsets\":[4,8],\"shape\":[4],\"dtype\":\"I8\"},"
+      "\"a\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[0,4]}}    ",
+      "12345678");
+  const auto content = parse_safetensors(bytes_of(file), "f");
   REQUIRE(content.tensors.size() == 2);
   CHECK(content.tensors[0].name == "a");
   CHECK(content.tensors[1].name == "b");
@@ -165,6 +165,31 @@ TEST_CASE("tensors that point outside, overlap, leave holes or overflow are refu
   std::string sizes = "1";
   for (std::size_t i = 0; i < kDimensionsMax; ++i) sizes += ",1";
   check_refused(one_tensor(type + "\"shape\":[" + sizes + "],\"data_offsets\":[0,4]"), "too long");
+}
+
+TEST_CASE("a file with any byte changed is read or refused, and never read beyond its end") {
+  const std::string whole = file_with(
+      "{\"__metadata__\":{\"k\":\"v\"},\"a\":{\"dtype\":\"F32\",\"shape\":[1,2],"
+      "\"data_offsets\":[0,8]},\"b\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[8,11]}}",
+      "12345678abc");
+  int refused = 0;
+  for (std::size_t at = 0; at < whole.size(); ++at) {
+    for (int bits = 1; bits < 256; bits += 7) {
+      std::vector<char> changed(whole.begin(), whole.end());  // exact: a sanitizer sees its end
+      changed[at] = static_cast<char>(changed[at] ^ bits);
+      try {
+        const auto content = parse_safetensors(std::as_bytes(std::span(changed)), "f");
+        std::size_t sum = 0;
+        for (const auto& tensor : content.tensors) {
+          for (const std::byte byte : tensor.bytes) sum += std::to_integer<std::size_t>(byte);
+        }
+        REQUIRE(sum > 0);
+      } catch (const TrainerError&) {
+        ++refused;
+      }
+    }
+  }
+  CHECK(refused > 1000);
 }
 
 TEST_CASE("a file that is not there, or no file, is one sentence") {
