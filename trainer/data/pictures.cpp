@@ -83,6 +83,7 @@ RecordBlock read_picture_file(const fs::path& file) {
                        std::to_string(kRecordBytes) +
                        " bytes are there; the file is cut off, fetch it again");
   }
+  mapping.populate();
   RecordBlock block{mapping.owner(), reinterpret_cast<const std::uint8_t*>(bytes.data()),
                     bytes.size() / kRecordBytes};
   check_labels(block, file);

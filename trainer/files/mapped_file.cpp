@@ -40,4 +40,8 @@ MappedFile::MappedFile(const std::filesystem::path& path, std::size_t bytes_max)
   size_ = size;
 }
 
+void MappedFile::populate() const noexcept {
+  (void)::madvise(const_cast<std::byte*>(data_.get()), size_, MADV_POPULATE_READ);
+}
+
 }  // namespace ddprun::trainer
