@@ -1,0 +1,53 @@
+// What checkpoint_crash_test.sh kills and starves.
+//   probe save DIR BYTES COUNT   goes on and saves COUNT more; says "saving N", then "saved N"
+//   probe find DIR               the step to go on from; 0: nothing was saved
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "trainer/checkpoint/checkpoint_folder.hpp"
+#include "trainer/error.hpp"
+
+using namespace ddprun::trainer;
+
+namespace {
+
+std::uint64_t found_step(const CheckpointFolder& folder) {
+  const Found found = folder.find_last();
+  return found.checkpoint ? found.checkpoint->state.step : 0;
+}
+
+void say(const char* what, std::uint64_t step) {
+  std::printf("%s %llu\n", what, static_cast<unsigned long long>(step));
+  std::fflush(stdout);
+}
+
+void save(CheckpointFolder& folder, std::size_t bytes, std::uint64_t count) {
+  folder.clean();
+  const std::uint64_t first = found_step(folder) + 1;
+  for (std::uint64_t step = first; step < first + count; ++step) {
+    const std::vector<std::byte> data(bytes, static_cast<std::byte>(step));
+    const TensorView view{"weight", DType::kU8, {static_cast<std::int64_t>(bytes)}, data};
+    TrainingState state;
+    state.step = step;
+    say("saving", step);
+    folder.save_last({&view, 1}, state);
+    say("saved", step);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  try {
+    CheckpointFolder folder(arguments.at(1), "model");
+    if (arguments.at(0) == "save")
+      save(folder, std::stoull(arguments.at(2)), std::stoull(arguments.at(3)));
+    if (arguments.at(0) == "find") say("found", found_step(folder));
+    return 0;
+  } catch (const std::exception& error) {
+    std::printf("%s\n", error.what());
+    return 1;
+  }
+}
