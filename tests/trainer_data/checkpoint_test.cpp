@@ -121,6 +121,40 @@ TEST_CASE("a damaged checkpoint never pushes out the good one before it") {
   save(resumed, 15);
   CHECK(read_checkpoint(resumed.last()).state.step == 15);
   CHECK(read_checkpoint(resumed.previous()).state.step == 10);
+  CheckpointFolder again(folder.path(), "m");  // undamaged this time
+  save(again, 16);
+  CHECK(read_checkpoint(again.previous()).state.step == 15);
+}
+
+TEST_CASE("a kill between the two renames leaves no litter behind") {
+  const TemporaryFolder folder;
+  CheckpointFolder checkpoints(folder.path(), "m");
+  save(checkpoints, 10);
+  std::filesystem::create_hard_link(checkpoints.last(), checkpoints.previous());  // then killed
+  CheckpointFolder resumed(folder.path(), "m");
+  save(resumed, 20);
+  CHECK(entries_in(folder.path()) == 2);
+  CHECK(read_checkpoint(resumed.previous()).state.step == 10);
+}
+
+TEST_CASE("a run that starts anew in an old folder never falls back to the old run") {
+  const TemporaryFolder folder;
+  {
+    CheckpointFolder old_run(folder.path(), "m");
+    save(old_run, 700);
+    save(old_run, 780);
+  }
+  CheckpointFolder anew(folder.path(), "m");
+  save(anew, 100);
+  CHECK(entries_in(folder.path()) == 1);
+  save(anew, 200);
+  CHECK(read_checkpoint(anew.previous()).state.step == 100);
+
+  CheckpointFolder other_seed(folder.path(), "m");
+  TrainingState state = state_at(300);
+  state.seed = 1;
+  other_seed.save_last(Weights(300).views(), state);
+  CHECK(entries_in(folder.path()) == 1);
 }
 
 TEST_CASE("the best checkpoint stands in when both others are damaged") {

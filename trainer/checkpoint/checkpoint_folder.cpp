@@ -53,11 +53,13 @@ bool there(const fs::path& path) {
   return fs::exists(path, ignored);
 }
 
-bool readable(const fs::path& path) {
+/// True for an undamaged checkpoint of the same run that is not ahead of it: one to fall back to.
+bool is_earlier_point(const fs::path& path, const TrainingState& now) {
   if (!there(path)) return false;
   try {
-    (void)read_checkpoint(path);
-    return true;
+    const TrainingState saved = read_checkpoint(path).state;
+    check_same_run(saved, now, path.string());
+    return saved.step <= now.step;
   } catch (const TrainerError&) {
     return false;  // find_last() has told why, if anybody asked
   }
@@ -71,9 +73,13 @@ void link_over(const fs::path& from, const fs::path& to) {
   const bool linked = ::link(from.c_str(), temporary.c_str()) == 0;
   // Without hard links (some network file systems): move it. Should we die before the new file is
   // in place, the one before is still there under its name.
-  if (::rename(linked ? temporary.c_str() : from.c_str(), to.c_str()) != 0) {
-    const std::string why = std::error_code(errno, std::generic_category()).message();
-    throw TrainerError("cannot keep " + from.string() + " as " + to.string() + ": " + why);
+  const int renamed = ::rename(linked ? temporary.c_str() : from.c_str(), to.c_str());
+  const int error = errno;
+  // rename() does nothing when both names are the same file already, after a kill right behind it.
+  ::unlink(temporary.c_str());
+  if (renamed != 0) {
+    throw TrainerError("cannot keep " + from.string() + " as " + to.string() + ": " +
+                       std::generic_category().message(error) + "; choose another --model-dir");
   }
 }
 
@@ -108,9 +114,13 @@ CheckpointFolder::CheckpointFolder(fs::path folder, const std::string& name)
 
 void CheckpointFolder::save_last(std::span<const TensorView> tensors, const TrainingState& state) {
   make_folder(folder_);
-  // What we wrote is good. What another process left is looked at once: a damaged file must not
-  // push out the good one before it.
-  if (last_is_ours_ || readable(last())) link_over(last(), previous());
+  // What we wrote is good. What another process left is looked at once: neither a damaged file nor
+  // one of another run may push out, or stay as, the checkpoint to fall back to.
+  if (last_is_ours_ || is_earlier_point(last(), state)) {
+    link_over(last(), previous());
+  } else if (there(previous()) && !is_earlier_point(previous(), state)) {
+    ::unlink(previous().c_str());
+  }
   write_checkpoint(last(), tensors, state);
   last_is_ours_ = true;
 }

@@ -40,8 +40,9 @@ class CheckpointFolder {
   /// The folder is made when something is saved.
   CheckpointFolder(std::filesystem::path folder, const std::string& name);
 
-  /// The present last becomes the one before, unless it is damaged; then the new one takes its
-  /// place. At every instant a complete checkpoint exists once one was saved.
+  /// The present last becomes the one before, unless it is damaged or of another run (a run that
+  /// starts anew in an old folder); then the new one takes its place. At every instant a complete
+  /// checkpoint exists once one was saved.
   void save_last(std::span<const TensorView> tensors, const TrainingState& state);
   void save_best(std::span<const TensorView> tensors, const TrainingState& state) const;
 
