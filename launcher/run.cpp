@@ -32,7 +32,7 @@ std::size_t terminal_columns(const Environment& environment) {
   return kColumnsOffTerminal;
 }
 
-/// To descriptor `file`, whole; a reader that went away (`ddprun --help | head`) is no error.
+/// To descriptor `file`, whole. What cannot be written is dropped: there is nowhere left to say so.
 void write_text(int file, const std::string& text) {
   std::size_t done = 0;
   while (done < text.size()) {

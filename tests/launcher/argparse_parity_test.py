@@ -15,32 +15,121 @@ import sys
 from torch.distributed.run import get_args_parser
 
 FIXED = [
-    [], ["W"], ["--nproc_per_node=2", "W"], ["--nproc-per-node", "2", "W"], ["--bogus", "W"],
-    ["--nproc", "2", "W"], ["--nproc-per", "2", "W"], ["--stand", "W"], ["--master", "x", "W"],
-    ["W", "--nnodes", "3", "-m", "x"], ["-m", "--", "pkg.mod", "-m", "a"], ["-mr3", "W"],
-    ["-r3", "W"], ["-r=3", "W"], ["-mr", "3", "W"], ["-rm", "W"], ["--", "W"], ["--", "--strange"],
-    ["--nnodes=1", "--nnodes=1:1", "W"], ["--standalone=1", "W"], ["--standalone=", "W"],
-    ["--max-restarts=x", "W"], ["--max-restarts", "-1", "W"], ["--max-restarts= 1_0 ", "W"],
-    ["--monitor-interval=.5", "W"], ["--monitor-interval=1e-3", "W"],
+    [],
+    ["W"],
+    ["--nproc_per_node=2", "W"],
+    ["--nproc-per-node", "2", "W"],
+    ["--bogus", "W"],
+    ["--nproc", "2", "W"],
+    ["--nproc-per", "2", "W"],
+    ["--stand", "W"],
+    ["--master", "x", "W"],
+    ["W", "--nnodes", "3", "-m", "x"],
+    ["-m", "--", "pkg.mod", "-m", "a"],
+    ["-mr3", "W"],
+    ["-r3", "W"],
+    ["-r=3", "W"],
+    ["-mr", "3", "W"],
+    ["-rm", "W"],
+    ["--", "W"],
+    ["--", "--strange"],
+    ["--nnodes=1", "--nnodes=1:1", "W"],
+    ["--standalone=1", "W"],
+    ["--standalone=", "W"],
+    ["--max-restarts=x", "W"],
+    ["--max-restarts", "-1", "W"],
+    ["--max-restarts= 1_0 ", "W"],
+    ["--monitor-interval=.5", "W"],
+    ["--monitor-interval=1e-3", "W"],
     ["--monitor-interval", "-.5", "W"],
-    ["--role", "", "W"], ["--role=", "W"], ["--role", "-a b", "W"], ["--role", "-a", "W"],
-    ["--role", "--standalone", "W"], ["--role"], ["-", "x"], ["-1", "x"], ["-1.5", "x"],
+    ["--role", "", "W"],
+    ["--role=", "W"],
+    ["--role", "-a b", "W"],
+    ["--role", "-a", "W"],
+    ["--role", "--standalone", "W"],
+    ["--role"],
+    ["-", "x"],
+    ["-1", "x"],
+    ["-1.5", "x"],
     ["-x", "W"],
-    ["-mx", "W"], ["-m=1", "W"], ["--start-method=zzz", "W"], ["--numa-binding=foo", "W"],
-    ["--rdzv_conf", "a=b=c", "W"], ["--rdzv_conf=a=b=c", "W"], ["-h"], ["--help", "W"],
-    ["--bogus", "--help"], ["W", "-h"], ["--standalone"], ["-t", "0:1,1:2", "W"], ["", "x"],
-    ["--log", "x", "W"], ["--log-d", "x", "W"], ["--dup", "x", "W"], ["--node-rank", "+1", "W"],
+    ["-mx", "W"],
+    ["-m=1", "W"],
+    ["--start-method=zzz", "W"],
+    ["--numa-binding=foo", "W"],
+    ["--rdzv_conf", "a=b=c", "W"],
+    ["--rdzv_conf=a=b=c", "W"],
+    ["-h"],
+    ["--help", "W"],
+    ["--bogus", "--help"],
+    ["W", "-h"],
+    ["--standalone"],
+    ["-t", "0:1,1:2", "W"],
+    ["", "x"],
+    ["--log", "x", "W"],
+    ["--log-d", "x", "W"],
+    ["--dup", "x", "W"],
+    ["--node-rank", "+1", "W"],
 ]
 
 WORDS = [
-    "W", "-", "--", "-m", "-r", "-t", "-r3", "-mr", "-mt2", "-rm", "-x", "-1", "-0.5", "-5x", "- x",
-    "3", "0:1", "", "a b", "x=y", "-r=1", "-m=", "--standalone", "--stand", "--standalone=1",
-    "--nnodes", "--nnodes=1", "--nno", "--nproc", "--nproc-per",
-    "--nproc_per_node", "--nproc-per=2",
-    "--role", "--role=", "--role=x", "--max-restarts", "--max_restarts=2", "--max-restarts=x",
-    "--monitor", "--tee", "--tee=3", "--red", "--master", "--master-p", "--module", "--mod",
-    "--no-python", "--no_p", "--bogus", "--bogus=1", "--help", "--hel", "--shutdown-timeout=2",
-    "--start-method=fork", "--start-method=zzz", "--virtual-local", "--signals", "--local-a",
+    "W",
+    "-",
+    "--",
+    "-m",
+    "-r",
+    "-t",
+    "-r3",
+    "-mr",
+    "-mt2",
+    "-rm",
+    "-x",
+    "-1",
+    "-0.5",
+    "-5x",
+    "- x",
+    "3",
+    "0:1",
+    "",
+    "a b",
+    "x=y",
+    "-r=1",
+    "-m=",
+    "--standalone",
+    "--stand",
+    "--standalone=1",
+    "--nnodes",
+    "--nnodes=1",
+    "--nno",
+    "--nproc",
+    "--nproc-per",
+    "--nproc_per_node",
+    "--nproc-per=2",
+    "--role",
+    "--role=",
+    "--role=x",
+    "--max-restarts",
+    "--max_restarts=2",
+    "--max-restarts=x",
+    "--monitor",
+    "--tee",
+    "--tee=3",
+    "--red",
+    "--master",
+    "--master-p",
+    "--module",
+    "--mod",
+    "--no-python",
+    "--no_p",
+    "--bogus",
+    "--bogus=1",
+    "--help",
+    "--hel",
+    "--shutdown-timeout=2",
+    "--start-method=fork",
+    "--start-method=zzz",
+    "--virtual-local",
+    "--signals",
+    "--local-a",
 ]
 
 
@@ -110,15 +199,19 @@ def main():
     print("seed", seed)
     lines = FIXED + random_lines(seed, 3000)
     told = "".join(json.dumps(words) + "\n" for words in lines)
-    probe = subprocess.run([sys.argv[1]], input=told, capture_output=True, text=True, timeout=100,
-                           check=True)
+    probe = subprocess.run(
+        [sys.argv[1]], input=told, capture_output=True, text=True, timeout=100, check=True
+    )
     answers = [json.loads(line) for line in probe.stdout.splitlines()]
     assert len(answers) == len(lines)
     compared, meant, wrong = 0, 0, []
     for words, ours in zip(lines, answers):
         options = parser._option_string_actions  # 2.11 lacks some options of 2.15
-        if any(name.replace("_", "-") in ("shutdown-timeout", "log-line-prefix-template")
-               and "--" + name not in options for name in ours.get("options", {})):
+        if any(
+            name.replace("_", "-") in ("shutdown-timeout", "log-line-prefix-template")
+            and "--" + name not in options
+            for name in ours.get("options", {})
+        ):
             continue
         parsed = theirs(parser, words)
         if same(ours, parsed, defaults):

@@ -11,7 +11,12 @@ if not os.path.exists(torchrun):
 
 result = subprocess.run(
     [torchrun, "--standalone", "--nproc-per-node=1", "--no-python", sys.argv[1]],
-    capture_output=True, text=True, errors="replace", timeout=100, check=False)
+    capture_output=True,
+    text=True,
+    errors="replace",
+    timeout=100,
+    check=False,
+)
 shown = 'std::runtime_error: needle "7" \ufffd'
 assert result.returncode == 1, result
 root_cause = result.stderr.split("Root Cause")[1]

@@ -1,0 +1,269 @@
+#include <arpa/inet.h>
+#include <spdlog/spdlog.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <new>
+
+#include "rendezvous/store/server_impl.hpp"
+
+namespace ddprun::store {
+
+namespace {
+
+// Received from one session before the others have their turn.
+constexpr std::size_t kReceiveAtOnce = 1 * kMiB;
+constexpr std::size_t kPartsAtOnce = 64;
+// EPOLLIN and its like are enumerators; as numbers they mix with our own masks.
+constexpr std::uint32_t kReadable = EPOLLIN;
+constexpr std::uint32_t kWritable = EPOLLOUT;
+// Causes remembered to log each once; then it starts over.
+constexpr std::size_t kToldMax = 1024;
+
+std::string address_of(const Session& session) {
+  char text[INET6_ADDRSTRLEN] = "?";
+  if (session.peer.sin6_family == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(session.peer);
+    ::inet_ntop(AF_INET, &v4.sin_addr, text, sizeof(text));
+  } else {
+    ::inet_ntop(AF_INET6, &session.peer.sin6_addr, text, sizeof(text));
+  }
+  return text;
+}
+
+}  // namespace
+
+Session::Session(ConnectionId number, int socket, const sockaddr_storage& from, Budget& copied)
+    : id(number), fd(socket), replies(copied) {
+  std::memcpy(&peer, &from, sizeof(peer));
+}
+
+Session::~Session() {
+  ::close(fd);
+}
+
+Session* Server::Impl::find(ConnectionId id) {
+  const auto place = static_cast<std::size_t>(static_cast<std::uint64_t>(id) & 0xffffffff);
+  if (place >= sessions_.size() || sessions_[place] == nullptr) return nullptr;
+  return sessions_[place]->id == id ? sessions_[place].get() : nullptr;
+}
+
+void Server::Impl::on_event(const epoll_event& event) {
+  Session* session = find(static_cast<ConnectionId>(event.data.u64));
+  if (session == nullptr) return;  // closed earlier in the same batch
+  End end = End::kAlive;
+  if ((event.events & ~kWritable) != 0) {
+    const bool reading = !session->eof && !session->paused;
+    end = reading ? guarded([&] { return receive(*session); }) : End::kPeerReset;
+  }
+  settle(*session, end);
+  flush_queued();
+}
+
+Server::Impl::End Server::Impl::receive(Session& session) {
+  std::size_t total = 0;
+  while (total < kReceiveAtOnce) {
+    std::span<char> room(receive_buffer_.get(), kReceiveBytes);
+    const std::span<char> direct = session.parser ? session.parser->direct() : std::span<char>();
+    if (!direct.empty()) room = direct;
+    const ssize_t received = ::recv(session.fd, room.data(), room.size(), 0);
+    if (received < 0) return errno == EAGAIN ? End::kAlive : End::kPeerReset;
+    if (received == 0) {
+      session.eof = true;
+      session.parser.reset();  // a request cut short has no effect
+      store_.gone(session.id);
+      return End::kAlive;
+    }
+    const auto count = static_cast<std::size_t>(received);
+    std::string_view input(room.data(), count);
+    if (!direct.empty()) {
+      session.parser->direct_received(count);
+      input = {};
+    }
+    const End end = digest(session, input);
+    if (end != End::kAlive || session.paused || count < room.size()) return end;
+    total += count;
+  }
+  return End::kAlive;
+}
+
+Server::Impl::End Server::Impl::digest(Session& session, std::string_view input) {
+  if (session.parser == nullptr) {
+    spare_parser_->serve(session.dialect);
+    const End end = parse(session, *spare_parser_, input);
+    if (end == End::kAlive && !spare_parser_->between_requests()) {
+      auto fresh = std::make_unique<Parser>(options_.limits, memory_);
+      session.parser = std::exchange(spare_parser_, std::move(fresh));
+    } else if (end != End::kAlive) {
+      spare_parser_ = std::make_unique<Parser>(options_.limits, memory_);
+    }
+    return end;
+  }
+  const End end = parse(session, *session.parser, input);
+  if (end == End::kAlive && session.parser->between_requests()) session.parser.reset();
+  return end;
+}
+
+// Afterwards the parser stands between requests, or inside one and borrows nothing.
+Server::Impl::End Server::Impl::parse(Session& session, Parser& parser, std::string_view input) {
+  while (true) {
+    switch (parser.next(input)) {
+      case Parser::Result::kNeedMore:
+        session.dialect = parser.dialect();
+        if (parser.suspend()) return End::kAlive;
+        [[fallthrough]];
+      case Parser::Result::kRefused:
+        refusal_ = parser.refusal();
+        return End::kRefused;
+      case Parser::Result::kRequest:
+        break;
+    }
+    const auto refused = store_.step(session.id, parser.request(), session.replies);
+    wake_up(store_.woken());
+    if (refused) {
+      refusal_ = *refused;
+      return End::kRefused;
+    }
+    if (session.replies.unsent() <= options_.limits.unsent_bytes) continue;
+    const End end = flush(session);
+    if (end != End::kAlive) return end;
+    if (session.replies.unsent() <= options_.limits.unsent_bytes) continue;
+    parser.serve(parser.dialect());
+    session.dialect = parser.dialect();
+    return hold(session, input);
+  }
+}
+
+Server::Impl::End Server::Impl::hold(Session& session, std::string_view rest) {
+  session.paused = true;
+  if (rest.empty()) return End::kAlive;
+  if (!memory_.try_take(rest.size())) {
+    refusal_ = Refusal(Reason::kStoreFull, memory_.used() + rest.size());
+    return End::kRefused;
+  }
+  session.held = std::make_unique<std::string>(rest);
+  return End::kAlive;
+}
+
+// A session that reads again is served again.
+Server::Impl::End Server::Impl::resume(Session& session) {
+  if (!session.paused || session.replies.unsent() > options_.limits.unsent_bytes / 2) {
+    return End::kAlive;
+  }
+  session.paused = false;
+  const std::unique_ptr<std::string> held = std::move(session.held);
+  if (held == nullptr) return End::kAlive;
+  memory_.give_back(held->size());
+  const End end = digest(session, *held);
+  return end == End::kAlive && !session.paused ? flush(session) : end;
+}
+
+Server::Impl::End Server::Impl::flush(Session& session) {
+  while (!session.replies.empty()) {
+    std::array<iovec, kPartsAtOnce> parts;
+    msghdr message{};
+    message.msg_iov = parts.data();
+    message.msg_iovlen = session.replies.gather(parts);
+    const ssize_t count = ::sendmsg(session.fd, &message, MSG_NOSIGNAL);
+    if (count < 0) return errno == EAGAIN ? End::kAlive : End::kPeerReset;
+    session.replies.sent(static_cast<std::size_t>(count));
+  }
+  return End::kAlive;
+}
+
+void Server::Impl::wake_up(const std::vector<ConnectionId>& woken) {
+  for (const ConnectionId id : woken) {
+    Session* session = find(id);
+    DDPRUN_ASSERT(session != nullptr);
+    session->replies.put_u8(0);
+    if (!session->queued) to_flush_.push_back(id);
+    session->queued = true;
+  }
+}
+
+void Server::Impl::flush_queued() {
+  for (std::size_t at = 0; at < to_flush_.size(); ++at) {
+    Session* session = find(to_flush_[at]);
+    if (session == nullptr) continue;
+    session->queued = false;
+    settle(*session, End::kAlive);
+  }
+  to_flush_.clear();
+}
+
+// What every event ends with: replies leave, a session that has read its replies goes on, epoll
+// watches for what is missing, the dead are buried.
+void Server::Impl::settle(Session& session, End end) {
+  if (end == End::kAlive) {
+    end = guarded([&] {
+      const End flushed = flush(session);
+      return flushed == End::kAlive ? resume(session) : flushed;
+    });
+  }
+  if (end == End::kAlive && session.eof && session.replies.empty() && !session.paused) {
+    end = End::kPeerClosed;
+  }
+  if (end == End::kAlive) {
+    watch(session);
+  } else {
+    end_session(session, end);
+  }
+}
+
+void Server::Impl::watch(Session& session) {
+  const std::uint32_t input = session.eof || session.paused ? 0U : kReadable;
+  const std::uint32_t wanted = input | (session.replies.empty() ? 0U : kWritable);
+  if (wanted == session.interest) return;
+  session.interest = wanted;
+  epoll_event event{};
+  event.events = wanted;
+  event.data.u64 = static_cast<std::uint64_t>(session.id);
+  ::epoll_ctl(epoll_.native_handle(), EPOLL_CTL_MOD, session.fd, &event);
+}
+
+void Server::Impl::end_session(Session& session, End end) {
+  tell(session, end);
+  store_.gone(session.id);
+  if (session.held != nullptr) memory_.give_back(session.held->size());
+  const auto place = static_cast<std::uint32_t>(static_cast<std::uint64_t>(session.id));
+  sessions_[place].reset();
+  free_places_.push_back(place);
+  --open_;
+  resume_accepting();
+}
+
+void Server::Impl::tell(const Session& session, End end) {
+  const bool refused = end == End::kRefused || end == End::kOutOfMemory;
+  if (!options_.log || !(refused || options_.log->should_log(spdlog::level::debug))) return;
+  const std::string peer = address_of(session);
+  const unsigned port = ntohs(session.peer.sin6_port);
+  switch (end) {
+    case End::kRefused: {
+      const std::string cause = to_text(refusal_, options_.limits);
+      const auto number = static_cast<int>(refusal_.reason);
+      tell_once(peer, std::to_string(number), fmt::format("{} peer={}:{}", cause, peer, port));
+      return;
+    }
+    case End::kOutOfMemory:
+      tell_once(peer, "memory", fmt::format("out of memory peer={}:{}", peer, port));
+      return;
+    case End::kPeerReset:
+      options_.log->debug("store connection ended: reset by the client peer={}:{}", peer, port);
+      return;
+    default:
+      options_.log->debug("store connection ended: closed by the client peer={}:{}", peer, port);
+  }
+}
+
+void Server::Impl::tell_once(const std::string& peer, const std::string& cause,
+                             const std::string& line) {
+  if (told_.size() >= kToldMax) told_.clear();
+  const bool news = told_.insert(peer + ' ' + cause).second;
+  options_.log->log(news ? spdlog::level::warn : spdlog::level::debug,
+                    "store closed a connection: {}", line);
+}
+
+}  // namespace ddprun::store

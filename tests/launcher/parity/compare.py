@@ -1,0 +1,123 @@
+"""What must be alike, and the differences that are meant, with reasons (docs/TORCHRUN.md)."""
+
+import re
+
+from both import UUID
+
+# Variables whose value may differ in every run.
+ENVIRONMENT_DIFFERS = {
+    "TORCHELASTIC_ERROR_FILE": "names a directory of this run; its end is compared",
+    "MASTER_PORT": "a free port, chosen per run",
+    "MASTER_ADDR": "torchrun publishes its host name, ddprun the loopback address",
+    "TORCHELASTIC_RUN_ID": "a fresh UUID in standalone runs; otherwise compared by its case",
+    "OMP_NUM_THREADS": "torchrun: always 1; ddprun: the CPUs of a worker",
+    "DDPRUN_ROUND": "ddprun's own",
+    "DDPRUN_LOCAL_RANK": "ddprun's own, with --virtual-local-rank",
+    "PROBE_DIR": "this test's own",
+}
+# Facts that name this run's own files.
+FACTS_DIFFER = {"environment", "parent", "directory", "stdin", "stdout", "argv"}
+# A tee'd stream: torchrun's worker writes the file, which a thread follows; ddprun's worker writes
+# a pipe, which the agent copies to file and console, so that no line is torn and nothing is late.
+TEED = (re.compile(r".*/std(out|err)\.log"), re.compile(r"pipe:\[\d+\]"))
+
+
+def localised(text, name):
+    """The test's folders are called after the launcher."""
+    return text.replace(f"/{name}/", "/*/").replace(f"/{name}", "/*")
+
+
+def environment_differences(theirs, ours):
+    for name in sorted(set(theirs) | set(ours)):
+        if name in ENVIRONMENT_DIFFERS:
+            continue
+        left, right = theirs.get(name), ours.get(name)
+        if left is not None and localised(left, "torchrun") == localised(right or "", "ddprun"):
+            continue
+        yield f"environment {name}: torchrun {left!r}, ddprun {right!r}"
+
+
+def error_file_differences(theirs, ours):
+    ends = [
+        facts["environment"]["TORCHELASTIC_ERROR_FILE"].split("/")[-3:]
+        for facts in (theirs, ours)
+    ]
+    if ends[0] != ends[1]:
+        yield f"error file: torchrun {ends[0]}, ddprun {ends[1]}"
+
+
+def fact_differences(theirs, ours):
+    yield from environment_differences(theirs["environment"], ours["environment"])
+    yield from error_file_differences(theirs, ours)
+    for name in sorted(set(theirs) - FACTS_DIFFER):
+        if theirs[name] != ours[name]:
+            yield f"{name}: torchrun {theirs[name]}, ddprun {ours[name]}"
+    for name in ("argv", "directory", "stdin", "stdout"):
+        left = [localised(text, "torchrun") for text in as_list(theirs[name])]
+        right = [localised(text, "ddprun") for text in as_list(ours[name])]
+        if name == "stdout" and TEED[0].fullmatch(left[0]) and TEED[1].fullmatch(right[0]):
+            continue
+        if [without_random(text) for text in left] != [without_random(text) for text in right]:
+            yield f"{name}: torchrun {left}, ddprun {right}"
+
+
+def as_list(value):
+    return value if isinstance(value, list) else [value]
+
+
+def without_random(text):
+    return re.sub(r"[^/]*_[a-z0-9_]{8}/attempt", "RUN/attempt", text)
+
+
+def log_differences(theirs, ours):
+    for name in sorted(set(theirs.logs) | set(ours.logs)):
+        if name.endswith("error.json"):
+            continue  # has a time in it; its case looks into it
+        if theirs.logs.get(name) != ours.logs.get(name):
+            yield f"log {name}: torchrun {theirs.logs.get(name)}, ddprun {ours.logs.get(name)}"
+
+
+def console_differences(theirs, ours, may_lose_lines):
+    for stream, marker in (("out", "probe-out"), ("err", "probe-err")):
+        left, right = theirs.lines(stream, marker), report_free(ours.lines(stream, marker))
+        left = report_free(left)
+        if left == right or (may_lose_lines and set(left) <= set(right)):
+            continue
+        yield f"console {stream}: torchrun {left}, ddprun {right}"
+
+
+def report_free(lines):
+    """Without the lines that a failure report quotes."""
+    return [line for line in lines if " | " not in line]
+
+
+def code_differences(theirs, ours, expected):
+    if ours.code != expected:
+        yield f"exit code: ddprun {ours.code}, expected {expected}"
+    if (theirs.code == 0) != (expected == 0):
+        yield f"exit code: torchrun {theirs.code}, ddprun {ours.code}"
+    if "Traceback" in ours.err and "Traceback" not in theirs.err:
+        yield "a stack trace of the launcher"
+
+
+def parent_differences(outcome, name):
+    for facts in outcome.probes.values():
+        if facts["parent"] != outcome.launcher_pid:
+            yield f"{name}: a worker's parent is {facts['parent']}, not {outcome.launcher_pid}"
+
+
+def differences(case, theirs, ours, may_lose_lines):
+    yield from code_differences(theirs, ours, case.code)
+    if set(theirs.probes) != set(ours.probes):
+        yield f"workers: torchrun {sorted(theirs.probes)}, ddprun {sorted(ours.probes)}"
+    for key in sorted(set(theirs.probes) & set(ours.probes)):
+        for difference in fact_differences(theirs.probes[key], ours.probes[key]):
+            yield f"rank {key[0]}, restart {key[1]}: {difference}"
+    yield from parent_differences(theirs, "torchrun")
+    yield from parent_differences(ours, "ddprun")
+    yield from log_differences(theirs, ours)
+    yield from console_differences(theirs, ours, may_lose_lines)
+
+
+def is_uuid(text):
+    return UUID.fullmatch(text) is not None

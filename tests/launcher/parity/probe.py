@@ -1,0 +1,84 @@
+"""A worker that writes down what it was given and ends as it was told.
+
+PROBE_DIR: where <rank>.<restart count>.json goes. PROBE_FAIL="1:3": rank 1 ends with code 3.
+PROBE_KILL="1": rank 1 kills itself. PROBE_UNTIL="2": only while the restart count is below 2.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import sys
+import threading
+
+
+def mask(name):
+    with open("/proc/self/status", encoding="ascii") as status:
+        return next(line.split()[1] for line in status if line.startswith(name))
+
+
+def facts():
+    return {
+        "environment": dict(os.environ),
+        "argv": sys.argv,
+        "python of": os.path.realpath(sys.prefix),
+        "interpreter's options": sys.orig_argv[1 : -len(sys.argv)],
+        "directory": os.getcwd(),
+        "umask": os.umask(0o022),
+        "leads its session and group": os.getpid() == os.getsid(0) == os.getpgid(0),
+        "parent": os.getppid(),
+        "descriptors": sorted(
+            int(name)
+            for name in os.listdir("/proc/self/fd")
+            if os.path.exists(f"/proc/self/fd/{name}")
+        ),
+        "stdin": os.readlink("/proc/self/fd/0"),
+        "stdout": os.readlink("/proc/self/fd/1"),
+        "blocked signals": mask("SigBlk"),
+        "ignored signals": mask("SigIgn"),
+    }
+
+
+def write_facts(rank, restart):
+    path = f"{os.environ['PROBE_DIR']}/{rank}.{restart}.json"
+    with open(path + ".part", "w", encoding="utf-8") as file:
+        json.dump(facts(), file)
+    os.rename(path + ".part", path)
+
+
+def wait_for_others(rank, failing, restart):
+    """The failing rank goes on when every other one has written and printed all it has."""
+    path = f"{os.environ['PROBE_DIR']}/../meet.{restart}"
+    with contextlib.suppress(FileExistsError):
+        os.mkfifo(path)
+    others = int(os.environ["WORLD_SIZE"]) - 1
+    if rank != failing:
+        with open(path, "wb") as fifo:
+            fifo.write(b"x")
+    elif others:
+        with open(path, "rb") as fifo:
+            fifo.read(others)
+
+
+def main():
+    rank = os.environ["RANK"]
+    restart = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
+    write_facts(rank, restart)
+    for number in range(3):
+        # One write per line, so that lines of two ranks do not run into each other.
+        os.write(1, f"probe-out {rank} {number} a,b\n".encode())
+        os.write(2, f"probe-err {rank} {number} needle\n".encode())
+    code = os.environ.get("PROBE_FAIL", "")
+    failing = code.partition(":")[0] or os.environ.get("PROBE_KILL")
+    if failing is None or restart >= int(os.environ.get("PROBE_UNTIL", "1000")):
+        return 0
+    wait_for_others(rank, failing, restart)
+    if rank != failing:
+        threading.Event().wait()  # until the launcher stops the survivors
+    if code:
+        return int(code.partition(":")[2])
+    os.kill(os.getpid(), signal.SIGKILL)
+    return 0
+
+
+sys.exit(main())

@@ -1,0 +1,130 @@
+// ddprun as a user meets it: exit codes, one sentence per mistake, programs that are not Python.
+#include <algorithm>
+#include <fstream>
+
+#include "tests/agent/command.hpp"
+#include "tests/support/catch.hpp"
+
+using ddprun::Environment;
+using ddprun::test::Command;
+using ddprun::test::content;
+using ddprun::test::TemporaryDirectory;
+using Words = std::vector<std::string>;
+
+namespace {
+
+struct Outcome {
+  int code;
+  std::string out;
+  std::string err;
+};
+
+Outcome ddprun_with(Words words, Environment changes = {}) {
+  words.insert(words.begin(), DDPRUN_PROGRAM);
+  changes.emplace("TORCHELASTIC_ERROR_FILE", "");
+  Command command(std::move(words), std::move(changes));
+  const int code = command.wait().shell_code();
+  return {code, command.out(), command.err()};
+}
+
+long lines(const std::string& text) {
+  return std::count(text.begin(), text.end(), '\n');
+}
+
+std::size_t longest_line(const std::string& text) {
+  std::size_t longest = 0;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) longest = std::max(longest, line.size());
+  return longest;
+}
+
+}  // namespace
+
+TEST_CASE("help goes to stdout, ends with 0 and fits 80 columns off a terminal") {
+  const auto help = ddprun_with({"--help"}, {{"COLUMNS", ""}});
+  CHECK(help.code == 0);
+  CHECK(help.err.empty());
+  CHECK(longest_line(help.out) <= 80);
+  CHECK_THAT(help.out, ContainsSubstring("--nproc-per-node, --nproc_per_node"));
+  CHECK(longest_line(ddprun_with({"--help"}, {{"COLUMNS", "50"}}).out) <= 50);
+}
+
+TEST_CASE("the version is one line on stdout") {
+  const auto version = ddprun_with({"--version"});
+  CHECK(version.code == 0);
+  CHECK_THAT(version.out, ContainsSubstring("ddprun "));
+  CHECK(lines(version.out) == 1);
+}
+
+TEST_CASE("a mistake on the command line is one line on stderr and exit code 2") {
+  for (const Words& words :
+       {Words{}, Words{"--bogus", "W"}, Words{"--nnodes=0", "W"}, Words{"--nnodes=2", "W"},
+        Words{"--standalone", "--nnodes=2", "W"}, Words{"--nproc-per-node=0", "W"},
+        Words{"-r", "4", "W"}, Words{"--run-path", "W"}, Words{"--log-dir=/bin/true", "W"},
+        Words{"--signals-to-handle=SIGKILL", "W"}, Words{"-m", "--no-python", "W"}}) {
+    const auto refused = ddprun_with(words);
+    INFO(refused.err);
+    CHECK(refused.code == 2);
+    CHECK(refused.out.empty());
+    CHECK(lines(refused.err) == 1);
+    CHECK(refused.err.starts_with("ddprun: error ["));
+  }
+}
+
+TEST_CASE("a launcher above learns of the mistake from the file it asked for") {
+  const TemporaryDirectory directory;
+  const auto refused =
+      ddprun_with({"--nnodes=0", "W"}, {{"TORCHELASTIC_ERROR_FILE", directory.file("error.json")}});
+  CHECK(refused.code == 2);
+  const std::string record = content(directory.file("error.json"));
+  CHECK_THAT(record, ContainsSubstring(R"("message")"));
+  CHECK_THAT(record, ContainsSubstring("--nnodes='0'"));
+}
+
+TEST_CASE("programs that are not Python run with and without --no-python, from PATH too") {
+  for (const Words& words : {Words{"--no-python", "/bin/echo", "hi"}, Words{"/bin/echo", "hi"},
+                             Words{"--no-python", "echo", "hi"}, Words{"echo", "hi"}}) {
+    Words line{"--nproc-per-node=2"};
+    line.insert(line.end(), words.begin(), words.end());
+    const auto run = ddprun_with(line);
+    INFO(run.err);
+    CHECK(run.code == 0);
+    CHECK(run.out == "hi\nhi\n");
+  }
+}
+
+TEST_CASE("a missing program is 127, one that may not be executed is 126, both named") {
+  const auto missing = ddprun_with({"--no-python", "/no/such/program"});
+  CHECK(missing.code == 127);
+  CHECK_THAT(missing.err, ContainsSubstring("/no/such/program"));
+  CHECK(ddprun_with({"no-such-program-anywhere"}).code == 127);
+  const TemporaryDirectory directory;
+  std::ofstream(directory.file("data")) << "no program\n";
+  const auto data = ddprun_with({"--no-python", directory.file("data")});
+  CHECK(data.code == 126);
+  CHECK_THAT(data.err, ContainsSubstring(directory.file("data")));
+}
+
+TEST_CASE("what follows the program is its own, double dashes and launcher options included") {
+  const auto run = ddprun_with({"echo", "--", "--nnodes", "3", "-m", "--help"});
+  CHECK(run.code == 0);
+  CHECK(run.out == "-- --nnodes 3 -m --help\n");
+}
+
+TEST_CASE("macros in arguments become the local rank, two dollars become one") {
+  const auto run =
+      ddprun_with({"echo", "${local_rank}", "$local_rank", "${x}", "a$$b", "$local_rank_x", "$"});
+  CHECK(run.out == "0 0 ${x} a$b $local_rank_x $\n");
+}
+
+TEST_CASE("the exit code is the failing worker's own") {
+  CHECK(ddprun_with({"sh", "-c", "exit 3"}).code == 3);
+  CHECK(ddprun_with({"sh", "-c", "kill -KILL $$$$"}).code == 137);
+}
+
+TEST_CASE("what is given and not used costs one line, and the run goes on") {
+  const auto run = ddprun_with({"--rdzv-id=foo", "--rdzv-conf=zap=1", "echo", "hi"});
+  CHECK(run.code == 0);
+  CHECK_THAT(run.err, ContainsSubstring("ddprun: note: --rdzv-id not used"));
+  CHECK_THAT(run.err, ContainsSubstring("unknown keys: zap"));
+}

@@ -1,0 +1,90 @@
+// The facts of this machine: kinds of files, own addresses, identifiers.
+#include "launcher/this_machine.hpp"
+
+#include <sys/stat.h>
+
+#include <fstream>
+#include <set>
+
+#include "tests/agent/command.hpp"
+#include "tests/support/catch.hpp"
+
+using ddprun::FileKind;
+using ddprun::ThisMachine;
+using ddprun::test::TemporaryDirectory;
+
+namespace {
+
+FileKind kind_of(const std::string& content, mode_t mode) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.file("program");
+  std::ofstream(path) << content;
+  REQUIRE(::chmod(path.c_str(), mode) == 0);
+  return ThisMachine({}).inspect(path);
+}
+
+}  // namespace
+
+TEST_CASE("a file's first line says whether it is Python's") {
+  for (const std::string line :
+       {"#!/usr/bin/env python3\n", "#!/usr/bin/python\n", "#! /opt/venv/bin/python3.11 -u\n",
+        "#!/usr/bin/env -S python -u\n", "#!python"}) {
+    INFO(line);
+    CHECK(kind_of(line, 0755) == FileKind::kPythonScript);
+  }
+  CHECK(kind_of("#!/bin/sh\necho python\n", 0755) == FileKind::kProgram);
+  CHECK(kind_of("#!/opt/python-tools/run\n", 0755) == FileKind::kProgram);
+}
+
+TEST_CASE("only what may be executed is a program") {
+  CHECK(kind_of("#!/bin/sh\n", 0644) == FileKind::kOther);
+  CHECK(kind_of("print('hi')\n", 0755) == FileKind::kOther);
+  CHECK(kind_of("", 0755) == FileKind::kOther);
+  CHECK(ThisMachine({}).inspect("/bin/true") == FileKind::kProgram);
+  CHECK(ThisMachine({}).inspect("/tmp") == FileKind::kOther);
+  CHECK(ThisMachine({}).inspect("/no/such/file") == FileKind::kMissing);
+}
+
+TEST_CASE("a fifo is looked at without waiting for its writer") {
+  const TemporaryDirectory directory;
+  REQUIRE(::mkfifo(directory.file("pipe").c_str(), 0600) == 0);
+  CHECK(ThisMachine({}).inspect(directory.file("pipe")) == FileKind::kOther);
+  CHECK(ThisMachine({}).is_plain_file(directory.file("pipe")));
+  CHECK_FALSE(ThisMachine({}).is_plain_file(directory.path()));
+}
+
+TEST_CASE("loopback is this machine's, an address for documentation is not") {
+  const ThisMachine machine({});
+  CHECK(*machine.own_address("localhost") == "127.0.0.1");
+  CHECK(*machine.own_address("127.0.0.1") == "127.0.0.1");
+  CHECK(*machine.own_address("127.0.0.2") == "127.0.0.2");
+  const auto foreign = machine.own_address("192.0.2.1");  // RFC 5737
+  REQUIRE(foreign.has_error());
+  CHECK(foreign.error().sentence == "192.0.2.1 is not an address of this machine");
+}
+
+TEST_CASE("a name that does not resolve is named") {
+  const auto unknown = ThisMachine({}).own_address("no-such-host.invalid");  // RFC 2606
+  REQUIRE(unknown.has_error());
+  CHECK_THAT(unknown.error().sentence, ContainsSubstring("no-such-host.invalid is not known"));
+}
+
+TEST_CASE("identifiers are random UUIDs of version 4") {
+  std::set<std::string> seen;
+  for (int i = 0; i < 100; ++i) {
+    const std::string id = ThisMachine({}).random_id();
+    REQUIRE(id.size() == 36);
+    CHECK(id[14] == '4');
+    CHECK(std::string("89ab").find(id[19]) != std::string::npos);
+    CHECK((id[8] == '-' && id[13] == '-' && id[18] == '-' && id[23] == '-'));
+    seen.insert(id);
+  }
+  CHECK(seen.size() == 100);
+}
+
+TEST_CASE("no GPU is visible when CUDA_VISIBLE_DEVICES is empty") {
+  const ddprun::Environment none_visible{{"CUDA_VISIBLE_DEVICES", ""}};
+  CHECK(ThisMachine(none_visible).count_gpus() == 0);
+  CHECK(ThisMachine({}).count_cpus() >= 1);
+  CHECK_FALSE(ThisMachine({}).working_directory().empty());
+}
