@@ -161,13 +161,26 @@ class Loop {
     session_.reporter->progress(bar);
   }
 
-  void finish() {
-    if (!session_.reporter) return;
+  [[nodiscard]] NamedTensors weights() const {
     auto weights = session_.model.parameters();
     for (auto& buffer : session_.model.buffers()) weights.push_back(std::move(buffer));
-    if (session_.options.export_file) export_state_dict(*session_.options.export_file, weights);
+    return weights;
+  }
+
+  void export_best(const std::filesystem::path& path) const {
+    auto exported = weights();
+    if (state_.best_step != state_.step && state_.best_step != 0) {
+      for (auto& item : exported) item.tensor = item.tensor.detach().cpu().clone();
+      load_tensors(read_checkpoint(session_.folder.best()).file, exported);
+    }
+    export_state_dict(path, exported);
+  }
+
+  void finish() {
+    if (!session_.reporter) return;
+    if (session_.options.export_file) export_best(*session_.options.export_file);
     session_.reporter->say(final_sentence(state_.step, last_test_));
-    session_.reporter->say("weights " + hex_text(digest_of_tensors(weights)));
+    session_.reporter->say("weights " + hex_text(digest_of_tensors(weights())));
     session_.reporter->finish();
   }
 

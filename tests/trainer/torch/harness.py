@@ -43,7 +43,7 @@ class Ranks:
         self.processes = []
 
     def environment(self, rank):
-        return dict(
+        variables = dict(
             os.environ,
             RANK=str(rank),
             LOCAL_RANK=str(rank),
@@ -52,10 +52,10 @@ class Ranks:
             MASTER_ADDR="127.0.0.1",
             MASTER_PORT=str(self.store.port),
             TORCHELASTIC_USE_AGENT_STORE="True",
-            GLOO_SOCKET_IFNAME="lo",
             OMP_NUM_THREADS="1",
-            **self.extra,
         )
+        variables.update(self.extra)
+        return variables
 
     def start(self, command):
         for rank in range(self.world):

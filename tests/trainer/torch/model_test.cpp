@@ -1,0 +1,127 @@
+#include <ATen/Context.h>
+#include <ATen/Functions.h>
+
+#include "tests/support/catch.hpp"
+#include "trainer/error.hpp"
+#include "trainer/train/batches.hpp"
+#include "trainer/train/device_sums.hpp"
+#include "trainer/train/model_state.hpp"
+#include "trainer/train/precision.hpp"
+#include "trainer/train/sgd.hpp"
+
+using namespace ddprun::trainer;
+
+TEST_CASE("full width has 11,173,962 parameters in 62 tensors and 60 buffers") {
+  const ResNet18 model({64, 10});
+  CHECK(model.parameter_count() == 11'173'962);
+  CHECK(model.parameters().size() == 62);
+  CHECK(model.buffers().size() == 60);
+  CHECK(model.parameters().front().name == "conv1.weight");
+  CHECK(model.parameters().back().name == "linear.bias");
+}
+
+TEST_CASE("narrow models have the known sizes and give ten logits per picture") {
+  CHECK(ResNet18({16, 10}).parameter_count() == 701'466);
+  ResNet18 model({8, 10});
+  CHECK(model.forward(at::zeros({2, 3, 32, 32})).sizes() == at::IntArrayRef({2, 10}));
+}
+
+TEST_CASE("channels_last reaches 1x1 kernels too, where both formats look alike") {
+  ResNet18 model({8, 10});
+  model.to(at::kCPU, at::MemoryFormat::ChannelsLast);
+  for (const auto& [name, tensor] : model.parameters()) {
+    if (tensor.dim() != 4) continue;
+    INFO(name);
+    CHECK(tensor.strides() == at::empty_like(tensor, at::MemoryFormat::ChannelsLast).strides());
+  }
+}
+
+TEST_CASE("weight decay spares vectors unless told otherwise") {
+  const auto decayed = [](DecayOn decay_on) {
+    auto matrix = at::ones({2, 2}), vector = at::ones({2});
+    for (auto* tensor : {&matrix, &vector}) {
+      tensor->set_requires_grad(true);
+      tensor->mutable_grad() = at::zeros_like(tensor->detach());
+    }
+    Sgd sgd({{"matrix", matrix}, {"vector", vector}}, {0.0, 0.5, Nesterov::kOff, decay_on});
+    sgd.step(1.0);
+    return std::pair(matrix.sum().item<double>() / 4, vector.sum().item<double>() / 2);
+  };
+  CHECK(decayed(DecayOn::kMatrices) == std::pair(0.5, 1.0));
+  CHECK(decayed(DecayOn::kAll) == std::pair(0.5, 0.5));
+}
+
+TEST_CASE("momentum follows torch.optim.SGD, with and without Nesterov") {
+  // g = 1, momentum 0.5, lr 1. Plain: v = 1, 1.5; w = 0 - 1 - 1.5. Nesterov: steps of 1 + 0.5 v.
+  const auto after_two = [](Nesterov nesterov) {
+    auto weight = at::zeros({1});
+    weight.set_requires_grad(true);
+    Sgd sgd({{"w", weight}}, {0.5, 0.0, nesterov, DecayOn::kAll});
+    for (int i = 0; i < 2; ++i) {
+      weight.mutable_grad() = at::ones({1});
+      sgd.step(1.0);
+    }
+    CHECK(sgd.momentum().front().tensor.item<double>() == 1.5);
+    return weight.item<double>();
+  };
+  CHECK(after_two(Nesterov::kOff) == -2.5);
+  CHECK(after_two(Nesterov::kOn) == -(1.0 + 0.5) - (1.0 + 0.75));
+}
+
+TEST_CASE("sums on the device count like the sums on the host, ties and NaN included") {
+  at::manual_seed(1);
+  auto logits = at::randint(-3, 3, {64, 10}).to(at::kFloat);  // small integers: many ties
+  logits[0].fill_(std::numeric_limits<float>::quiet_NaN());
+  const auto labels = at::randint(0, 10, {64});
+  DeviceSums device{at::kCPU};
+  device.add(logits, labels, at::full({}, 0.25));
+  MetricSums host;
+  host.add({{logits.const_data_ptr<float>(), 640}, {labels.const_data_ptr<std::int64_t>(), 64}, 10},
+           16.0);
+  Group alone{GroupOptions{}};
+  CHECK(device.take(alone).vector() == host.vector());
+  CHECK(device.take(alone).samples() == 0);
+}
+
+TEST_CASE("a batch gathered on a device has the pixels of one written on the host") {
+  const auto set = generate_pictures({20, 3});
+  const std::vector<std::uint32_t> ids{7, 0, 19, 7};
+  for (const auto layout : {Layout::kNchw, Layout::kChannelsLast}) {
+    const auto host = host_batches(set, layout);
+    const auto device = device_batches(set, layout, at::kCPU);
+    for (const std::optional<EpochKey> key : {std::optional<EpochKey>{}, {EpochKey{5, 2}}}) {
+      const auto one = host->batch(ids, key), other = device->batch(ids, key);
+      CHECK(at::allclose(one.pictures, other.pictures, 1e-5, 1e-5));
+      CHECK(one.pictures.strides() == other.pictures.strides());
+      CHECK(at::equal(one.labels, other.labels));
+    }
+  }
+}
+
+TEST_CASE("a state digest sees every bit but not the memory format") {
+  auto tensor = at::rand({2, 3, 4, 4});
+  const auto digest = digest_of_tensors({{"w", tensor}});
+  CHECK(digest_of_tensors({{"w", tensor.contiguous(at::MemoryFormat::ChannelsLast)}}) == digest);
+  CHECK(digest_of_tensors({{"v", tensor}}) != digest);
+  tensor[1][2][3][3] += 0.5;
+  CHECK(digest_of_tensors({{"w", tensor}}) != digest);
+}
+
+TEST_CASE("autocast is on only while its scope lives") {
+  const auto type_of = [] { return at::linear(at::ones({1, 2}), at::ones({1, 2})).scalar_type(); };
+  {
+    const AutocastScope scope(Precision::kBf16, at::kCPU);
+    CHECK(type_of() == at::kBFloat16);
+  }
+  CHECK(type_of() == at::kFloat);
+  const AutocastScope off(Precision::kFp32, at::kCPU);
+  CHECK(type_of() == at::kFloat);
+}
+
+TEST_CASE("amp on and off are obeyed whatever the CPU can do") {
+  Group alone{GroupOptions{}};
+  CHECK(agree_on_precision(Amp::kOn, at::kCPU, alone) == Precision::kBf16);
+  CHECK(agree_on_precision(Amp::kOff, at::kCPU, alone) == Precision::kFp32);
+  const auto expected = cpu_has_bf16() ? Precision::kBf16 : Precision::kFp32;
+  CHECK(agree_on_precision(Amp::kAuto, at::kCPU, alone) == expected);
+}

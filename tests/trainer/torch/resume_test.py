@@ -1,0 +1,135 @@
+"""A run that is killed goes on at the right step: same final bits, every picture once per epoch.
+
+resume_test.py CASE, one of the functions below.
+"""
+
+import collections
+import csv
+import re
+import signal
+import subprocess
+import sys
+
+import harness
+
+SAMPLES, BATCH = 650, 64  # 11 steps an epoch; the last one has 10 pictures
+STEPS_PER_EPOCH = 11
+MASK = (1 << 64) - 1
+
+
+def run(folder, *arguments, world=2):
+    limits = ["--limit-train", SAMPLES, "--batch-size", BATCH, "--log-every", 3]
+    return harness.run_ranks(world, harness.generated(folder, *limits, *arguments))
+
+
+def kill_at(folder, line, *arguments):
+    """Starts two ranks that save after every step; SIGKILLs both when rank 0 prints `line`."""
+    limits = ["--limit-train", SAMPLES, "--batch-size", BATCH, "--log-every", 3]
+    command = harness.generated(folder, *limits, "--checkpoint-every", "1ms", *arguments)
+    ranks = harness.Ranks(2).start(command)
+    try:
+        for text in ranks.processes[0].stdout:
+            if text.startswith(line):
+                break
+        else:
+            raise AssertionError(f"never saw {line!r}")
+    finally:
+        for process in ranks.processes:
+            process.send_signal(signal.SIGKILL)
+            process.communicate(timeout=harness.LIMIT_S)
+
+
+def mix(value):
+    value = (value + 0x9E3779B97F4A7C15) & MASK
+    value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+    value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & MASK
+    return value ^ (value >> 31)
+
+
+def used_per_epoch(folder):
+    """(pictures, digest) of every epoch; a step that was done again counts as done last."""
+    steps = {}
+    for file in sorted(folder.glob("log.rank*.csv")):
+        for row in csv.DictReader(file.open()):
+            attempt = (int(row["step"]), int(row["rank"]))
+            steps[attempt] = [int(row[key]) for key in ("epoch", "world", "count", "digest")]
+    worlds = {step: steps[(step, 0)][1] for step, rank in steps if rank == 0}
+    epochs = collections.defaultdict(lambda: [0, 0])
+    for (step, rank), (epoch, world, count, digest) in steps.items():
+        if rank < worlds[step]:
+            epochs[epoch][0] += count
+            epochs[epoch][1] = (epochs[epoch][1] + digest) & MASK
+    return dict(epochs)
+
+
+def expect_every_picture_once(folder, epochs):
+    everything = sum(mix(i + 1) for i in range(SAMPLES)) & MASK
+    assert used_per_epoch(folder) == {epoch: [SAMPLES, everything] for epoch in range(epochs)}
+
+
+def same_bits_after_a_kill():
+    whole, broken = harness.folder(), harness.folder()
+    undisturbed = run(whole, "--epochs", 2)
+    kill_at(broken, "train step 6/", "--epochs", 2)
+    output = run(broken, "--epochs", 2)
+    resumed = int(re.search(r"^resumed from step (\d+) ", output, re.MULTILINE).group(1))
+    print("resumed from step", resumed)
+    assert 5 <= resumed < 22, resumed
+    assert harness.weights_of(output) == harness.weights_of(undisturbed)
+
+
+def every_picture_once():
+    folder = harness.folder()
+    flags = ["--schedule", "constant", "--lr", "0.01", "--sample-log", folder / "log"]
+    run(folder, *flags, "--steps", 4)  # stops in mid-epoch, on two ranks
+    one = run(folder, *flags, "--steps", 15, world=1)
+    assert "resumed from step 4 " in one, one
+    three = run(folder, *flags, "--steps", 2 * STEPS_PER_EPOCH, world=3)
+    assert "resumed from step 15 " in three, three
+    expect_every_picture_once(folder, 2)
+
+
+def every_picture_once_after_a_kill():
+    folder = harness.folder()
+    flags = ["--epochs", 2, "--sample-log", folder / "log"]
+    kill_at(folder, "train step 9/", *flags)
+    run(folder, *flags)
+    expect_every_picture_once(folder, 2)
+
+
+def damaged_checkpoint_is_passed_over():
+    folder = harness.folder()
+    run(folder, "--epochs", 2)
+    last = folder / "resnet18.last.safetensors"
+    damaged = bytearray(last.read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    last.write_bytes(damaged)
+    output = run(folder, "--epochs", 3)
+    assert "resumed from step 11 " in output, output  # the one before: the end of epoch one
+    assert str(last) in output.split("resumed from")[0], output
+    final = re.search(r"^final: step (\d+)", output, re.MULTILINE).group(1)
+    assert final == "33", output
+
+
+def other_batch_size_is_refused():
+    folder = harness.folder()
+    run(folder, "--epochs", 1, world=1)
+    command = harness.generated(folder, "--limit-train", SAMPLES, "--batch-size", 32)
+    refused = subprocess.run([str(w) for w in command], capture_output=True, text=True, timeout=120)
+    print(refused.stderr)
+    assert refused.returncode != 0 and "batch" in refused.stderr
+    assert len(refused.stderr.splitlines()) == 1
+
+
+def finished_run_says_its_result():
+    folder = harness.folder()
+    first, again = run(folder, "--epochs", 1), run(folder, "--epochs", 1)
+    assert "resumed from step 11 " in again
+    assert harness.accuracy_of(first) == harness.accuracy_of(again)
+    assert harness.weights_of(first) == harness.weights_of(again)
+    steps = [row["step"] for row in csv.DictReader((folder / "metrics.csv").open())]
+    assert steps.count("11") == 2, steps  # one train row, one test row
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]]()

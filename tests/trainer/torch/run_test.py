@@ -1,0 +1,140 @@
+"""Whole runs of the trainer: repeatable, exported, evaluated exactly, refused where they must be.
+
+run_test.py CASE, one of the functions below.
+"""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import harness
+
+
+def alone(*command, **environment):
+    """The program without a launcher."""
+    return subprocess.run(
+        [str(word) for word in command],
+        env=dict(os.environ, **environment),
+        capture_output=True,
+        text=True,
+        timeout=harness.LIMIT_S,
+    )
+
+
+def same_seed_same_weights():
+    hashes = []
+    for seed in (5, 5, 6):
+        command = harness.generated(harness.folder(), "--epochs", 2, "--seed", seed)
+        hashes.append(harness.weights_of(harness.run_ranks(2, command)))
+    print(hashes)
+    assert hashes[0] == hashes[1] != hashes[2]
+
+
+def test_set_is_counted_exactly():
+    """101 test pictures on 1, 2 and 3 ranks: without padding all find the same accuracy."""
+    folder = harness.folder()
+    harness.run_ranks(2, harness.generated(folder, "--epochs", 1))
+    outputs = [
+        harness.run_ranks(world, harness.generated(folder, "--epochs", 1, "--amp", "off"))
+        for world in (1, 2, 3)
+    ]
+    results = {re.search(r"^final: .*$", output, re.MULTILINE).group(0) for output in outputs}
+    print(results)
+    assert len(results) == 1
+    percent = harness.accuracy_of(outputs[0])
+    assert abs(percent * 101 / 100 - round(percent * 101 / 100)) < 0.01  # a multiple of 1/101
+
+
+def works_without_a_launcher():
+    for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "LOCAL_RANK"):
+        os.environ.pop(name, None)
+    folder = harness.folder()
+    done = alone(*harness.generated(folder, "--epochs", 1), OMP_NUM_THREADS="1")
+    assert done.returncode == 0, done.stderr
+    assert "1 rank on cpu" in done.stdout and "made-up" in done.stdout
+    rows = [json.loads(line) for line in (folder / "metrics.jsonl").open()]
+    assert rows[-1]["phase"] == "test" and rows[-1]["step"] == 10
+
+
+def ranks_without_an_agent_meet_in_rank_zero():
+    """As with mpirun or a shell loop: no launcher's store, so rank 0 serves one."""
+    import socket
+
+    with socket.socket() as probe:  # reserved until just before use
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    ranks = harness.Ranks(2, {"TORCHELASTIC_USE_AGENT_STORE": "False", "MASTER_PORT": str(port)})
+    output = ranks.start(harness.generated(harness.folder(), "--epochs", 1)).finish()
+    assert "2 ranks on cpu (gloo" in output
+
+
+def full_width_has_the_known_parameters():
+    flags = ["--steps", 1, "--batch-size", 4, "--limit-test", 2]
+    command = harness.generated(harness.folder(), *flags, width=64)
+    done = alone(*command, OMP_NUM_THREADS="2")
+    assert "11,173,962 parameters" in done.stdout, done.stdout + done.stderr
+
+
+def export_opens_with_plain_torch_load():
+    import torch
+    from safetensors.torch import load_file
+
+    from resnet18 import ResNet18
+
+    folder = harness.folder()
+    exported = folder / "deep" / "model.pt"
+    harness.run_ranks(2, harness.generated(folder, "--epochs", 2, "--export", exported))
+    state = torch.load(exported)
+    model = ResNet18(8)
+    model.load_state_dict(state, strict=True)
+    names = [name for name, _ in model.named_parameters()]
+    assert names == [name for name in state if name in names]
+    best = load_file(folder / "resnet18.best.safetensors")
+    assert all(torch.equal(best[name], tensor) for name, tensor in state.items())
+    momentum = {name for name in best if name.startswith("momentum.")}
+    assert momentum == {f"momentum.{name}" for name in names}
+
+
+def another_torch_is_refused():
+    environment = pathlib.Path(os.environ["PYTHON_TORCH_NEXT"]).parent.parent
+    library = next(environment.glob("lib/python3*/site-packages/torch/lib"), None)
+    if library is None:
+        harness.skip("no second torch (scripts/setup makes .venv-2.15)")
+    command = harness.generated(harness.folder(), "--steps", 1)
+    done = alone(*command, LD_LIBRARY_PATH=str(library))
+    print(done.stderr)
+    assert done.returncode == 2, done.returncode
+    assert len(done.stderr.splitlines()) == 1
+    assert "built for torch" in done.stderr and str(library) in done.stderr
+
+
+def cuda_that_is_not_there_is_refused():
+    command = harness.generated(harness.folder(), "--steps", 1, "--device", "cuda")
+    done = alone(*command, CUDA_VISIBLE_DEVICES="")
+    print(done.stderr)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1 and "no CUDA device" in done.stderr
+
+
+def lost_peer_is_one_sentence():
+    ranks = harness.Ranks(2).start(harness.generated(harness.folder(), "--epochs", 500))
+    try:
+        for line in ranks.processes[0].stdout:
+            if line.startswith("train step 20/"):
+                break
+        ranks.processes[1].kill()
+        _, error = ranks.processes[0].communicate(timeout=60)
+    finally:
+        for process in ranks.processes:
+            process.kill()
+            process.wait()
+    print(error)
+    assert ranks.processes[0].returncode == 1, ranks.processes[0].returncode
+    assert error.count("rank 0: lost contact with another rank in step ") == 1, error
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]]()
