@@ -99,10 +99,12 @@ def export_opens_with_plain_torch_load():
 
 
 def another_torch_is_refused():
-    environment = pathlib.Path(os.environ["PYTHON_TORCH_NEXT"]).parent.parent
-    library = next(environment.glob("lib/python3*/site-packages/torch/lib"), None)
-    if library is None:
-        harness.skip("no second torch (scripts/setup makes .venv-2.15)")
+    pythons = [os.environ["PYTHON_TORCH"], os.environ["PYTHON_TORCH_NEXT"]]
+    pattern = "lib/python3*/site-packages/torch/lib"
+    folders = [next(pathlib.Path(p).parent.parent.glob(pattern), None) for p in pythons]
+    if None in folders or pythons[0] == pythons[1]:
+        harness.skip("no second torch (scripts/setup --torch-next makes .venv-2.15)")
+    library = folders[1]
     command = harness.generated(harness.folder(), "--steps", 1)
     done = alone(*command, LD_LIBRARY_PATH=str(library))
     print(done.stderr)
