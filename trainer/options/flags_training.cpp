@@ -92,7 +92,7 @@ std::vector<Flag> schedule_flags() {
        [](O& o, const V& v) {
          o.schedule.warmup = real_in(v, {0, 1});
        }},
-      {"--milestones", "E,E,…", "epochs at which multi-step multiplies by --gamma", kSchedule,
+      {"--milestones", "E,E", "epochs at which multi-step multiplies by --gamma", kSchedule,
        [](O& o, const V& v) { o.schedule.milestones = rising_reals(v); }},
       {"--gamma", "X", "of multi-step [0.1]", kSchedule,
        [](O& o, const V& v) { o.schedule.gamma = real_in(v, kFactor); }},
