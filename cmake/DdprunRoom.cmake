@@ -28,11 +28,17 @@ function(ddprun_room name)
   endif()
 endfunction()
 
+# ddprun_program(NAME [LEAN] SOURCES ... LINK ...). LEAN: starts sooner, because the dynamic loader
+# finds nothing but the C library to load; not for programs that load C++ libraries.
 function(ddprun_program name)
-  cmake_parse_arguments(PROGRAM "" "" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(PROGRAM "LEAN" "" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${PROGRAM_SOURCES})
   target_link_libraries(${name} PRIVATE ddprun_settings ${PROGRAM_LINK})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+  if(PROGRAM_LEAN AND NOT DDPRUN_SANITIZE)
+    target_link_options(${name} PRIVATE -static-libstdc++ -static-libgcc
+      -Wl,--as-needed -Wl,--gc-sections)
+  endif()
 endfunction()
 
 # ddprun_test(NAME SOURCES ... LINK ... [LABELS ...] [TIMEOUT seconds]): a Catch2 program, one CTest

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Launch, restart, memory and idleness of ddprun beside torchrun and mpirun, in one run.
 
-    bench/launch/launch.py --ddprun build/release/bin/ddprun --probe build/release/bin/bench_launch_probe
+    bench/launch/launch.py --ddprun bin/ddprun --probe bin/bench_launch_probe
 
-Every row is the median of its runs; ratios are ddprun / peer. A peer that is not there is named and left out.
+Without arguments it takes both from build/release. Every row is the median of its runs; ratios are
+ddprun / peer. A peer that is not there is named and left out.
 """
 
 import argparse
@@ -61,7 +62,8 @@ class Bench:
         self.failures = []
         self.ddprun = [str(options.ddprun), "--standalone"]
         self.torchrun = self.find("torchrun", options.torchrun, ["--standalone"])
-        self.mpirun = self.find("mpirun", options.mpirun, ["--allow-run-as-root", "--oversubscribe"])
+        self.mpirun = self.find("mpirun", options.mpirun,
+                                ["--allow-run-as-root", "--oversubscribe"])
         if options.slow_runs == 0:
             self.torchrun = None
 
@@ -130,7 +132,8 @@ class Bench:
         ours = self.restarts_of(self.ddprun, self.options.runs)
         peers = []
         if self.torchrun:
-            peers.append(("torchrun", self.restarts_of(self.torchrun, self.options.slow_runs), None))
+            seconds = self.restarts_of(self.torchrun, self.options.slow_runs)
+            peers.append(("torchrun", seconds, None))
         self.compare("SIGKILL of a worker to the last new main, ms", 1e3, ours, peers, goal=10)
 
     def restarts_of(self, launcher, runs):

@@ -1,8 +1,8 @@
 """Gloo workers of which one comes to the next round a second late, under a launcher.
 
-    gloo_restart_test.py agent DRIVER     they connect every time (DDPRUN_TEST_REPEATS rounds, 3 if unset)
-    gloo_restart_test.py torchrun         under torchrun of this interpreter they do not: it keeps the
-                                          store of the first round, and with it rank 1's old address
+    gloo_restart_test.py agent DRIVER    they connect in each of DDPRUN_TEST_REPEATS rounds (3)
+    gloo_restart_test.py torchrun        under torchrun of this interpreter they do not: it keeps
+                                         the store of the first round, and rank 1's old address
 """
 
 import os

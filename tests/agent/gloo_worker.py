@@ -1,7 +1,7 @@
 """A Gloo worker whose rank 1 comes to every round but the first one second after rank 0.
 
-After the all_reduce of a round it says so; while restarts are left, rank 0 then fails, so that a next
-round follows. Exit codes: 0 the last round connected, 3 wanted failure, 7 could not connect.
+After the all_reduce of a round it says so; while restarts are left, rank 0 then fails, so that a
+next round follows. Exit codes: 0 the last round connected, 3 wanted failure, 7 could not connect.
 """
 
 import datetime
