@@ -24,6 +24,7 @@ class Outcome:
     probes: dict = field(default_factory=dict)  # (rank, restart count) -> facts
     logs: dict = field(default_factory=dict)  # path below the run's directory -> bytes
     run_directories: list = field(default_factory=list)
+    reply: str = ""  # what the launcher left for the one above it
 
     def lines(self, stream, marker):
         return sorted(line for line in getattr(self, stream).splitlines() if marker in line)
@@ -54,11 +55,15 @@ def collect_logs(outcome, directory):
 
 
 def run(launcher, words, extra, directory):
-    """`{logs}` in a word becomes an empty directory of this run's own, `{probe}` the probe."""
+    """In words and variables `{logs}` becomes an empty directory of this run, `{dir}` the one it
+    works in, `{probe}` the probe and `{here}` the folder of this file."""
     probes, logs = directory / "probes", directory / "logs"
     probes.mkdir()
     logs.mkdir()
-    words = [word.replace("{logs}", str(logs)).replace("{probe}", PROBE) for word in words]
+    words = [
+        word.replace("{logs}", str(logs)).replace("{probe}", PROBE).replace("{here}", str(HERE))
+        for word in words
+    ]
     extra = {
         name: value.replace("{logs}", str(logs)).replace("{dir}", str(directory))
         for name, value in extra.items()
@@ -84,6 +89,8 @@ def run(launcher, words, extra, directory):
         rank, restart = path.stem.split(".")
         outcome.probes[int(rank), int(restart)] = json.loads(path.read_text())
     collect_logs(outcome, logs)
+    if (directory / "reply.json").exists():
+        outcome.reply = (directory / "reply.json").read_text()
     return outcome
 
 

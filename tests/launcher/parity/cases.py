@@ -1,6 +1,7 @@
 """The command lines, by the numbers of the acceptance list that they show, and what is looked
 at beyond the comparison that every case gets (compare.py)."""
 
+import json
 import re
 import socket
 from dataclasses import dataclass, field
@@ -128,6 +129,22 @@ def console_ranks(*ranks):
 def refused(_, ours):
     if len(ours.err.splitlines()) != 1 or ours.probes:
         yield f"not refused in one sentence: {ours.err}"
+
+
+def same_record(theirs, ours):
+    """The file that the launcher leaves for the one above it."""
+    for name, outcome in (("torchrun", theirs), ("ddprun", ours)):
+        message = json.loads(outcome.reply)["message"]
+        if message["message"] != "ValueError: needle in a haystack" or message["errorCode"] != 1:
+            yield f"{name}: {message}"
+        if "needle" not in message["extraInfo"]["py_callstack"]:
+            yield f"{name}: no call stack in {message}"
+
+
+def two_sums(theirs, ours):
+    for name, outcome in (("torchrun", theirs), ("ddprun", ours)):
+        if outcome.lines("out", "sum") != ["sum 3.0", "sum 3.0"]:
+            yield f"{name}: {outcome.out}"
 
 
 def port_case():
@@ -351,6 +368,17 @@ def ending_cases():
             {"PROBE_KILL": "1"},
             code=137,
             check=report_names("rank 1", "SIGKILL"),
+        ),
+        Case("34: all_reduce with gloo", [*ALONE, "{here}/gloo.py"], check=two_sums),
+        Case(
+            "49, 50: a recorded error is reported, and passed to the launcher above",
+            [*ALONE, "{here}/failing.py"],
+            {"TORCHELASTIC_ERROR_FILE": "{dir}/reply.json"},
+            code=1,
+            check=lambda theirs, ours: [
+                *same_record(theirs, ours),
+                *report_names("rank 1", "ValueError: needle in a haystack")(theirs, ours),
+            ],
         ),
         Case(
             "51: the third try succeeds",

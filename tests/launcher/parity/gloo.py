@@ -1,0 +1,12 @@
+"""Two workers meet in the store they were told of and add up."""
+
+import os
+
+import torch
+import torch.distributed
+
+torch.distributed.init_process_group("gloo")
+value = torch.tensor([float(os.environ["RANK"]) + 1])
+torch.distributed.all_reduce(value)
+print(f"sum {value.item()}", flush=True)
+torch.distributed.destroy_process_group()
