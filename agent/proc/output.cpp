@@ -1,5 +1,7 @@
 #include "agent/proc/output.hpp"
 
+#include <utility>
+
 #include "agent/proc/stream_pump.hpp"
 
 namespace ddprun {

@@ -1,6 +1,7 @@
 #include "agent/proc/devices.hpp"
 
 #include <sched.h>
+#include <stdlib.h>
 
 #include "agent/proc/nvml.hpp"
 #include "agent/proc/visible_devices.hpp"
