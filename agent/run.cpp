@@ -9,6 +9,7 @@
 #include "agent/core/limits.hpp"
 #include "agent/log.hpp"
 #include "agent/message_sink.hpp"
+#include "agent/proc/standard_descriptors.hpp"
 #include "agent/signals.hpp"
 
 namespace ddprun {
@@ -51,6 +52,7 @@ asio::awaitable<int> run_and_flush(Agent& agent, Consoles consoles) {
 
 int run_agent(const LaunchConfig& config, const Environment& environment,
               spdlog::logger& logger) try {
+  prepare_process();
   asio::io_context io(1);
   Signals signals(io.get_executor(), config.stop_signals);
   const Consoles consoles = open_consoles(io.get_executor());

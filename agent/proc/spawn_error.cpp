@@ -45,8 +45,7 @@ Error missing(const std::string& program) {
   if (::access(program.c_str(), F_OK) == 0) {
     return {ErrorKind::kNotFound,
             cannot_run(program) +
-                "the loader or library loader it was linked for does not exist "
-                "here; is it built for this system?"};
+                "the loader it was linked for does not exist here; is it built for this system?"};
   }
   return {ErrorKind::kNotFound, cannot_run(program) + "there is no such file"};
 }
