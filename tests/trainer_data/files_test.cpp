@@ -1,7 +1,5 @@
-#include <signal.h>
-#include <sys/resource.h>
-
 #include "tests/support/catch.hpp"
+#include "tests/trainer_data/file_size_limit.hpp"
 #include "tests/trainer_data/temporary_folder.hpp"
 #include "trainer/error.hpp"
 #include "trainer/files/append_file.hpp"
@@ -15,28 +13,6 @@ namespace {
 void write_text(const std::filesystem::path& path, const std::string& text) {
   write_file_atomically(path, {std::as_bytes(std::span(text))});
 }
-
-/// While it lives, no file of this process can grow beyond that many bytes: a disk that is full,
-/// without one.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) {
-    REQUIRE(::getrlimit(RLIMIT_FSIZE, &before_) == 0);
-    const rlimit limited{bytes, before_.rlim_max};
-    handler_ = ::signal(SIGXFSZ, SIG_IGN);
-    REQUIRE(::setrlimit(RLIMIT_FSIZE, &limited) == 0);
-  }
-  FileSizeLimit(const FileSizeLimit&) = delete;
-  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
-  ~FileSizeLimit() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    ::signal(SIGXFSZ, handler_);
-  }
-
- private:
-  rlimit before_{};
-  void (*handler_)(int) = SIG_DFL;
-};
 
 /// The message of the TrainerError that `action` throws; empty: none.
 template <class Action>
@@ -128,6 +104,7 @@ TEST_CASE("an append that runs out of room says so") {
     const FileSizeLimit limit(10);
     failure = failure_of([&] { file.append("more than ten bytes\n"); });
   }
+  CHECK(file.empty());  // nothing of a record that does not fit
   CHECK_THAT(failure,
              ContainsSubstring("cannot append to") && ContainsSubstring("free some space"));
 }

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "tests/support/catch.hpp"
+#include "tests/trainer_data/file_size_limit.hpp"
 #include "tests/trainer_data/temporary_folder.hpp"
 #include "trainer/error.hpp"
 #include "trainer/metrics/metric_sums.hpp"
@@ -35,7 +36,8 @@ std::string files_of(const TemporaryFolder& folder) {
 void write_rows(const TemporaryFolder& folder, std::uint64_t resumed, std::uint64_t last) {
   MetricsWriter writer(
       {folder.path(), resumed, 1'700'000'000'000'000 + static_cast<std::int64_t>(resumed), "h"});
-  for (std::uint64_t step = resumed + 1; step <= last; ++step) writer.write(row_at(step));
+  for (std::uint64_t step = resumed + 1; step <= last; ++step)
+    REQUIRE(writer.write(row_at(step)).empty());
 }
 
 }  // namespace
@@ -172,6 +174,25 @@ TEST_CASE("a new run in an old folder starts its metrics anew") {
   write_rows(folder, 0, 2);
   write_rows(fresh, 0, 2);
   CHECK(files_of(folder) == files_of(fresh));
+}
+
+TEST_CASE("a full disk costs rows, not the training, and is said once until there is room again") {
+  const TemporaryFolder folder;
+  MetricsWriter writer({folder.path(), 0, 0, "h"});
+  CHECK(writer.write(row_at(1)).empty());
+  std::string first;
+  std::string second;
+  {
+    const FileSizeLimit limit(content_of(folder / "metrics.csv").size() + 20);
+    first = writer.write(row_at(2));
+    second = writer.write(row_at(3));
+  }
+  CHECK_THAT(first, ContainsSubstring("metrics.csv") && ContainsSubstring("training goes on"));
+  CHECK(second.empty());
+  CHECK(writer.write(row_at(4)).empty());
+  CHECK(content_of(folder / "metrics.csv") ==
+        csv_header() + csv_line(row_at(1)) + csv_line(row_at(4)));
+  CHECK(content_of(folder / "metrics.jsonl") == json_line(row_at(1)) + json_line(row_at(4)));
 }
 
 TEST_CASE("metrics that cannot be written are one sentence with path and reason") {

@@ -19,15 +19,25 @@ AppendFile::AppendFile(const std::filesystem::path& path)
 }
 
 void AppendFile::append(std::string_view record) {
+  const std::size_t size = record.size();
   while (!record.empty()) {
     const ssize_t written = ::write(descriptor_.number(), record.data(), record.size());
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) {
-      throw TrainerError("cannot append to " + path_.string() + ": " + std::strerror(errno) +
+      const int error = errno;
+      take_back(size - record.size());
+      throw TrainerError("cannot append to " + path_.string() + ": " + std::strerror(error) +
                          "; free some space there or choose another folder");
     }
     record.remove_prefix(static_cast<std::size_t>(written));
   }
+}
+
+void AppendFile::take_back(std::size_t bytes) const {
+  struct stat status {};
+  if (bytes == 0 || ::fstat(descriptor_.number(), &status) != 0) return;
+  // Should this fail too, a torn record stays, which readers drop as after a kill.
+  (void)!::ftruncate(descriptor_.number(), status.st_size - static_cast<off_t>(bytes));
 }
 
 bool AppendFile::empty() const {

@@ -13,10 +13,13 @@ class AppendFile {
  public:
   /// Opens for appending; makes the file if it is not there.
   explicit AppendFile(const std::filesystem::path& path);
+  /// All of the record, or nothing and a TrainerError.
   void append(std::string_view record);
   [[nodiscard]] bool empty() const;
 
  private:
+  void take_back(std::size_t bytes) const;
+
   std::filesystem::path path_;
   Descriptor descriptor_;
 };

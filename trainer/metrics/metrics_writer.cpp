@@ -4,7 +4,9 @@
 #include <functional>
 #include <optional>
 #include <string_view>
+#include <utility>
 
+#include "trainer/error.hpp"
 #include "trainer/files/append_file.hpp"
 #include "trainer/files/atomic_file.hpp"
 #include "trainer/files/mapped_file.hpp"
@@ -82,6 +84,7 @@ struct MetricsWriter::Files {
   AppendFile csv;
   AppendFile jsonl;
   AppendFile events;
+  bool failing = false;
 };
 
 MetricsWriter::MetricsWriter(const MetricsOptions& options) {
@@ -90,7 +93,7 @@ MetricsWriter::MetricsWriter(const MetricsOptions& options) {
   files_ = std::make_unique<Files>(
       Files{reopen(options.folder / "metrics.csv", csv_header(), step, step_of_csv),
             reopen(options.folder / "metrics.jsonl", "", step, step_of_json),
-            AppendFile(event_file(options))});
+            AppendFile(event_file(options)), false});
   const double now = wall_time(options.unix_time_us);
   files_->events.append(tf_record(version_event({now, 0})));
   files_->events.append(tf_record(start_event({now, static_cast<std::int64_t>(step) + 1})));
@@ -100,10 +103,21 @@ MetricsWriter::~MetricsWriter() = default;
 MetricsWriter::MetricsWriter(MetricsWriter&&) noexcept = default;
 MetricsWriter& MetricsWriter::operator=(MetricsWriter&&) noexcept = default;
 
-void MetricsWriter::write(const MetricRow& row) {
-  files_->csv.append(csv_line(row));
-  files_->jsonl.append(json_line(row));
-  files_->events.append(tf_record(scalars_of(row)));
+std::string MetricsWriter::write(const MetricRow& row) {
+  std::string trouble;
+  const auto append = [&trouble](AppendFile& file, const std::string& record) {
+    try {
+      file.append(record);
+    } catch (const TrainerError& error) {
+      if (trouble.empty()) trouble = error.what();
+    }
+  };
+  append(files_->csv, csv_line(row));
+  append(files_->jsonl, json_line(row));
+  append(files_->events, tf_record(scalars_of(row)));
+  const bool known = std::exchange(files_->failing, !trouble.empty());
+  if (trouble.empty() || known) return {};
+  return trouble + " (training goes on, rows of metrics are missing)";
 }
 
 }  // namespace ddprun::trainer

@@ -1,6 +1,7 @@
 // The files that rank zero writes into the model's folder: metrics.csv, metrics.jsonl and a
 // TensorBoard event file. A resume keeps the rows up to its step and drops what a lost worker had
-// written beyond: no step appears twice. One owner, one thread. Errors: TrainerError.
+// written beyond: no step appears twice. One owner, one thread. Errors: the constructor throws
+// TrainerError.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +27,10 @@ class MetricsWriter {
   MetricsWriter(MetricsWriter&&) noexcept;
   MetricsWriter& operator=(MetricsWriter&&) noexcept;
 
-  /// Appends to all files; every row is in the kernel's hands when this returns.
-  void write(const MetricRow& row);
+  /// Appends to all files; every row is in the kernel's hands when this returns. A row that cannot
+  /// be written is no reason to stop training: what it says then, once until it works again, is one
+  /// sentence for the user; else empty. A file has a row whole or not at all.
+  [[nodiscard]] std::string write(const MetricRow& row);
 
  private:
   struct Files;

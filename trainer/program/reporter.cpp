@@ -78,8 +78,9 @@ void Reporter::progress(const BarState& state) {
 void Reporter::row(const MetricRow& row) {
   auto stamped = row;
   stamped.unix_time_us = unix_time_us();
-  files_.write(stamped);
+  const auto trouble = files_.write(stamped);
   console_.row(stamped);
+  if (!trouble.empty()) console_.say(trouble);
 }
 
 }  // namespace ddprun::trainer

@@ -1,6 +1,6 @@
 // What rank zero tells the user: console lines and the metrics files. The other ranks have none.
 // The sentences are pure functions. One owner, one thread. Errors: TrainerError when a metrics file
-// cannot be written.
+// cannot be opened; one that cannot be written later is said and costs rows, not the training.
 #pragma once
 
 #include <cstdint>

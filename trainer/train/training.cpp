@@ -122,15 +122,8 @@ class Loop {
     last_test_ = evaluate(session_);
     auto row = row_of(Phase::kTest, last_test_);
     if (session_.reporter) session_.reporter->row(row);
-    const bool best = last_test_.top1 > state_.best_top1;
-    if (best) {
-      state_.best_top1 = last_test_.top1;
-      state_.best_step = state_.step;
-    }
-    if (session_.leads()) {
-      if (best) session_.folder.save_best(saved_tensors().views(), state_now());
-      save_last();
-    }
+    if (last_test_.top1 > state_.best_top1) save_best();
+    if (session_.leads()) save_last();
     row_at_ = Clock::now();  // the next row's speed is that of training alone
   }
 
@@ -143,8 +136,32 @@ class Loop {
   }
 
   void save_last() {
-    session_.folder.save_last(saved_tensors().views(), state_now());
+    write_or_go_on([this] { session_.folder.save_last(saved_tensors().views(), state_now()); });
     saved_at_ = Clock::now();
+  }
+
+  void save_best() {
+    const auto before = state_;
+    state_.best_top1 = last_test_.top1;
+    state_.best_step = state_.step;
+    if (!session_.leads()) return;
+    const bool written =
+        write_or_go_on([this] { session_.folder.save_best(saved_tensors().views(), state_now()); });
+    if (!written) state_ = before;  // the best one is the one that is in the file
+  }
+
+  // A full disk costs a checkpoint, not the training: the one from before is untouched. At the end
+  // there is no next try, so there it is an error.
+  template <class Write>
+  bool write_or_go_on(Write write) {
+    try {
+      write();
+      return true;
+    } catch (const TrainerError& error) {
+      if (state_.step >= session_.total_steps()) throw;
+      session_.reporter->say(std::string(error.what()) + " (training goes on)");
+      return false;
+    }
   }
 
   void show_progress() {
