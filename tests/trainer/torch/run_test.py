@@ -121,6 +121,18 @@ def cuda_that_is_not_there_is_refused():
     assert len(done.stderr.splitlines()) == 1 and "no CUDA device" in done.stderr
 
 
+def loss_that_is_not_a_number_ends_every_rank():
+    flags = ["--lr", 1000000, "--schedule", "constant", "--epochs", 5, "--log-every", 1]
+    command = harness.generated(harness.folder(), *flags)
+    ranks = harness.Ranks(2).start(command)
+    results = [process.communicate(timeout=harness.LIMIT_S) for process in ranks.processes]
+    sentences = [error.splitlines()[-1].split(": ", 2)[2] for _, error in results]
+    print(sentences)
+    assert [process.returncode for process in ranks.processes] == [1, 1]
+    assert sentences[0] == sentences[1] and "not a number" in sentences[0]
+    assert "--lr" in sentences[0]
+
+
 def lost_peer_is_one_sentence():
     ranks = harness.Ranks(2).start(harness.generated(harness.folder(), "--epochs", 500))
     try:
