@@ -33,7 +33,6 @@ Signals::Signals(asio::any_io_executor executor, const std::vector<int>& stop_si
   for (const int signal : {SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH}) {
     if (!contains(stop_signals, signal)) take(signal);
   }
-  ::signal(SIGPIPE, SIG_IGN);
 }
 
 void Signals::take(int signal) {

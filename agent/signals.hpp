@@ -18,8 +18,7 @@ class Signals {
   using Handler = std::function<void(int)>;
 
   /// Takes `stop_signals`, except a SIGHUP that was ignored when the process started (nohup), and
-  /// of SIGUSR1, SIGUSR2, SIGCONT and SIGWINCH those that are not among them. SIGPIPE is ignored
-  /// from now on: a closed console must not end a run.
+  /// of SIGUSR1, SIGUSR2, SIGCONT and SIGWINCH those that are not among them.
   Signals(boost::asio::any_io_executor executor, const std::vector<int>& stop_signals);
 
   /// Hands every stop signal to `stop` and every other one to `pass`, for ever; cancelling ends it.

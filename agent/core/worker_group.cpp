@@ -61,7 +61,7 @@ void WorkerGroup::on(const Spawned& event, TimePoint) {
   record(event.rank).life = WorkerRecord::Life::kRunning;
   if (state_ == GroupState::kStarting) return spawn_next();
   // The stop was ordered while this one was on its way: it gets what the others got.
-  send(event.rank, state_ == GroupState::kKilling ? SIGKILL : stop_rule_.signal);
+  send(event.rank, stop_order_.signal);
 }
 
 void WorkerGroup::on(const SpawnFailed& event, TimePoint now) {
@@ -126,16 +126,15 @@ void WorkerGroup::begin_stop(int signal, TimePoint now) {
 }
 
 void WorkerGroup::advance_stop(TimePoint now) {
-  const StopOrder order = next_stop_order(stop_stage_, stop_rule_);
-  stop_stage_ = order.stage;
-  if (order.stage == StopStage::kKilled) state_ = GroupState::kKilling;
-  if (order.stage == StopStage::kAbandoned) {
+  stop_order_ = next_stop_order(stop_order_.stage, stop_rule_);
+  if (stop_order_.stage == StopStage::kKilled) state_ = GroupState::kKilling;
+  if (stop_order_.stage == StopStage::kAbandoned) {
     state_ = stop_signal_ != 0 ? GroupState::kStopped : GroupState::kFailed;
     actions_.push_back(Finish{});
     return;
   }
-  for (const LocalRank rank : running()) send(rank, order.signal);
-  deadline_ = now + order.patience;
+  for (const LocalRank rank : running()) send(rank, stop_order_.signal);
+  deadline_ = now + stop_order_.patience;
   actions_.push_back(ArmTimer{deadline_});
 }
 

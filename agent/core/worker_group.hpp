@@ -128,7 +128,7 @@ class WorkerGroup {
   std::optional<SpawnFailed> spawn_failure_;
   int stop_signal_ = 0;
   StopRule stop_rule_;
-  StopStage stop_stage_ = StopStage::kNone;
+  StopOrder stop_order_{StopStage::kNone, 0, Duration::zero()};  // the last that was given
   TimePoint deadline_{};
   GroupActions actions_;
 };

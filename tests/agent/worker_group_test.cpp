@@ -12,6 +12,8 @@ using namespace std::chrono_literals;
 namespace {
 
 const TimePoint kNow{1000s};
+// The order after the grace; which one that is belongs to kill_order and its tests.
+const StopOrder kLastOrder = next_stop_order(StopStage::kSignalled, {SIGTERM, 30s});
 const auto kOk = ExitStatus::exited(0);
 const auto kFailed3 = ExitStatus::exited(3);
 
@@ -47,6 +49,14 @@ std::string text(const GroupActions& actions) {
   std::string all;
   for (const GroupAction& action : actions) all += (all.empty() ? "" : ", ") + text(action);
   return all;
+}
+
+// What carrying out the last order looks like, for these ranks, `after` the start.
+std::string last_order_to(const std::vector<int>& ranks, Duration after) {
+  GroupActions actions;
+  for (const int rank : ranks) actions.push_back(Signal{local(rank), kLastOrder.signal});
+  actions.push_back(ArmTimer{kNow + after + kLastOrder.patience});
+  return text(actions);
 }
 
 // A group of three with a grace of 30 s; each factory brings one to the state it is named after.
@@ -257,20 +267,20 @@ TEST_CASE("stopping, stop requested after a failure: passed on, the deadline sta
   CHECK(group.state() == GroupState::kStopped);
 }
 
-TEST_CASE("stopping, stop requested a second time: those left are killed at once") {
+TEST_CASE("stopping, stop requested a second time: the last order comes at once") {
   auto group = Group::healthy();
-  group(StopRequested{SIGINT});
-  group(exited(0, ExitStatus::signaled(SIGINT)));
-  CHECK(group(StopRequested{SIGINT}, 1s) == "SIGKILL to 1, SIGKILL to 2, timer at 11 s");
+  group(StopRequested{SIGTERM});
+  group(exited(0, ExitStatus::signaled(SIGTERM)));
+  CHECK(group(StopRequested{SIGTERM}, 1s) == last_order_to({1, 2}, 1s));
   CHECK(group.state() == GroupState::kKilling);
 }
 
-TEST_CASE("stopping, timer expired: a worker that outlives its grace is killed") {
+TEST_CASE("stopping, timer expired: those left get the last order") {
   auto group = Group::stopping();
   group(exited(0, ExitStatus::signaled(SIGTERM)));
-  CHECK(group(TimerExpired{kNow + 30s}, 30s) == "SIGKILL to 2, timer at 40 s");
+  CHECK(group(TimerExpired{kNow + 30s}, 30s) == last_order_to({2}, 30s));
   CHECK(group.state() == GroupState::kKilling);
-  CHECK(group.group.worker(local(2)).last_signal == SIGKILL);
+  CHECK(group.group.worker(local(2)).last_signal == kLastOrder.signal);
 }
 
 TEST_CASE("stopping, timer expired that was not the latest: nothing changes") {
@@ -279,9 +289,9 @@ TEST_CASE("stopping, timer expired that was not the latest: nothing changes") {
   CHECK(group.state() == GroupState::kStopping);
 }
 
-TEST_CASE("killing, spawned: a worker that was on its way is killed as well") {
+TEST_CASE("killing, spawned: a worker that was on its way gets the last order as well") {
   auto group = Group::killing_while_spawning();
-  CHECK(group(Spawned{local(1)}, 30s) == "SIGKILL to 1");
+  CHECK(group(Spawned{local(1)}, 30s) == signal_name(kLastOrder.signal) + " to 1");
 }
 
 TEST_CASE("killing, spawn failed: nobody is left") {
@@ -359,7 +369,7 @@ TEST_CASE("a grace of zero still sends the signal first") {
   (void)group.step(Spawned{local(0)}, kNow);
   CHECK(text(group.step(StopRequested{SIGTERM}, kNow)) ==
         "SIGTERM to 0, timer at 0 s, tell SIGTERM");
-  CHECK(text(group.step(TimerExpired{kNow}, kNow)) == "SIGKILL to 0, timer at 10 s");
+  CHECK(text(group.step(TimerExpired{kNow}, kNow)) == last_order_to({0}, 0s));
 }
 
 TEST_CASE("every pair of state and event without a test above is a bug, and asserted") {

@@ -1,0 +1,175 @@
+// The agent where something outside is missing, in the way or in use.
+#include <signal.h>
+
+#include "tests/agent/agent_run.hpp"
+
+using namespace ddprun;
+using namespace ddprun::test;
+using namespace std::chrono_literals;
+
+TEST_CASE("a stop signal reaches every worker as it is, and ddprun exits with 128 + n") {
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT}) {
+    TemporaryDirectory dir;
+    const std::string name = signal_name(signal).substr(3);
+    auto run = start(2,
+                     "trap 'echo got " + name + "; exit 0' " + name + "; " + kAnnounce +
+                         "while :; do sleep 0.01; done",
+                     {}, {{"DIR", dir.path()}});
+    (void)pid_in(dir.file("0.0"));
+    (void)pid_in(dir.file("1.0"));
+    run.signal(signal);
+    CHECK(run.wait() == ExitStatus::exited(128 + signal));
+    CHECK(count(run.out(), "got " + name + "\n") == 2);
+    CHECK_THAT(run.err(), ContainsSubstring("2 ranks gone after "));
+  }
+}
+
+TEST_CASE("two runs at once do not meet") {
+  TemporaryDirectory dir;
+  const std::string script =
+      "echo $MASTER_PORT > $DIR/port$NAME; while ! [ -s $DIR/port1 -a -s $DIR/port2 ]; "
+      "do sleep 0.01; done";
+  auto one = start(1, script, {}, {{"DIR", dir.path()}, {"NAME", "1"}});
+  auto two = start(1, script, {}, {{"DIR", dir.path()}, {"NAME", "2"}});
+  CHECK(one.wait().success());
+  CHECK(two.wait().success());
+  CHECK(content(dir.file("port1")) != content(dir.file("port2")));
+}
+
+TEST_CASE("a master port in use is one sentence, before anything starts") {
+  TemporaryDirectory dir;
+  auto holder = start(1, kAnnounce + "echo $MASTER_PORT > $DIR/port; exec sleep 1000", {},
+                      {{"DIR", dir.path()}});
+  const std::string port = std::to_string(pid_in(dir.file("port")));
+  auto run = start(1, "echo started", {"port=" + port});
+  CHECK(run.wait() == ExitStatus::exited(1));
+  CHECK(run.out().empty());
+  CHECK_THAT(run.err(),
+             ContainsSubstring("ddprun: error [NET-PORT] cannot listen on 127.0.0.1:" + port));
+  CHECK(count(run.err(), "\n") == 1);
+}
+
+TEST_CASE("a master port that is given is the same in every round") {
+  TemporaryDirectory dir;
+  std::string port;
+  {
+    auto probe = start(1, "echo $MASTER_PORT > $DIR/port", {}, {{"DIR", dir.path()}});
+    CHECK(probe.wait().success());
+    port = std::to_string(pid_in(dir.file("port")));
+  }
+  auto run = start(2, "echo $MASTER_PORT; [ $TORCHELASTIC_RESTART_COUNT = 1 ]",
+                   {"restarts=1", "port=" + port});
+  CHECK(run.wait() == ExitStatus::exited(0));
+  CHECK(count(run.out(), port + "\n") >= 3);
+}
+
+TEST_CASE("when rank k cannot be spawned the ranks below it are ended, in one sentence") {
+  TemporaryDirectory dir;
+  Argv argv{"sh", "-c", "ulimit -n 40; exec \"$@\"", "sh"};
+  const Argv run_argv = driver(100, {}, kStay);
+  argv.insert(argv.end(), run_argv.begin(), run_argv.end());
+  Command run(argv, {{"DIR", dir.path()}});
+  CHECK(run.wait() == ExitStatus::exited(1));
+  CHECK(count(run.err(), "error [EXEC] rank ") == 1);
+  CHECK_THAT(run.err(), ContainsSubstring("cannot be started: "));
+  REQUIRE_FALSE(dir.entries().empty());
+  for (const std::string& name : dir.entries()) CHECK_FALSE(alive(pid_in(dir.file(name))));
+}
+
+TEST_CASE("a missing program is 127, one that cannot be executed 126, each in one sentence") {
+  TemporaryDirectory dir;
+  Command missing({AGENT_DRIVER, "2", "restarts=3", "--", "/no/such/program"});
+  CHECK(missing.wait() == ExitStatus::exited(127));
+  CHECK_THAT(missing.err(), ContainsSubstring("error [EXEC] rank 0 on "));
+  CHECK_THAT(missing.err(), ContainsSubstring("/no/such/program"));
+  Command denied({AGENT_DRIVER, "2", "--", dir.path()});
+  CHECK(denied.wait() == ExitStatus::exited(126));
+}
+
+TEST_CASE("nothing is left in TMPDIR, after success and after a failure without files") {
+  TemporaryDirectory tmp;
+  CHECK(start(2, "true", {}, {{"TMPDIR", tmp.path()}}).wait().success());
+  CHECK(tmp.entries().empty());
+  CHECK(start(2, "exit 1", {}, {{"TMPDIR", tmp.path()}}).wait() == ExitStatus::exited(1));
+  CHECK(tmp.entries().empty());
+}
+
+TEST_CASE("the report names the log of the rank that failed, and quotes it") {
+  TemporaryDirectory logs;
+  auto run = start(2, "echo needle $RANK >&2; exit 5", {"redirects=3", "log=" + logs.path()});
+  CHECK(run.wait() == ExitStatus::exited(5));
+  CHECK_THAT(run.err(), ContainsSubstring("| needle "));
+  CHECK_THAT(run.err(), ContainsSubstring("  log       " + logs.path()));
+  CHECK_THAT(run.err(), ContainsSubstring("/stderr.log\n"));
+}
+
+TEST_CASE("a worker's error.json is in the report, and passed up with its code") {
+  TemporaryDirectory dir;
+  const std::string script =
+      "printf '{\"message\": {\"message\": \"ValueError: needle\", \"extraInfo\": "
+      "{\"timestamp\": \"17\"}}}' > $TORCHELASTIC_ERROR_FILE; exit 6";
+  auto run = start(1, script, {}, {{"TORCHELASTIC_ERROR_FILE", dir.file("up.json")}});
+  CHECK(run.wait() == ExitStatus::exited(6));
+  CHECK_THAT(run.err(), ContainsSubstring("its error.json:\n            | ValueError: needle\n"));
+  CHECK_THAT(content(dir.file("up.json")), ContainsSubstring("\"errorCode\":6}}"));
+}
+
+TEST_CASE("a torn error.json is noted, and the end of stderr shown instead") {
+  auto run = start(1, "echo needle >&2; printf '{\"mess' > $TORCHELASTIC_ERROR_FILE; exit 6");
+  CHECK(run.wait() == ExitStatus::exited(6));
+  CHECK_THAT(run.err(), ContainsSubstring("its error.json is torn; last lines of its stderr:\n"
+                                          "            | needle\n"));
+}
+
+TEST_CASE("an error of ddprun itself is left for the launcher above it too") {
+  TemporaryDirectory dir;
+  Command run({AGENT_DRIVER, "1", "--", "/no/such/program"},
+              {{"TORCHELASTIC_ERROR_FILE", dir.file("up.json")}});
+  CHECK(run.wait() == ExitStatus::exited(127));
+  CHECK_THAT(content(dir.file("up.json")), ContainsSubstring("/no/such/program"));
+}
+
+TEST_CASE("an idle agent is not woken up") {
+  TemporaryDirectory dir;
+  auto run = start(8, kStay, {}, {{"DIR", dir.path()}});
+  for (int rank = 0; rank < 8; ++rank) (void)pid_in(dir.file(std::to_string(rank) + ".0"));
+  const auto wake_ups = [&] {
+    const std::string status = content("/proc/" + std::to_string(run.pid()) + "/status");
+    return std::stol(status.substr(status.find("\nvoluntary_ctxt_switches:") + 25));
+  };
+  // Settled: nothing has happened for a while; then nothing more happens for two seconds.
+  long before = wake_ups();
+  REQUIRE(wait_until([&] {
+    const long now = wake_ups();
+    const bool settled = !wait_until([&] { return wake_ups() != now; }, 300ms);
+    before = now;
+    return settled;
+  }));
+  CHECK_FALSE(wait_until([&] { return wake_ups() != before; }, 2s));
+}
+
+TEST_CASE("a console that nobody reads stops neither the workers nor ddprun") {
+  TemporaryDirectory dir;
+  const std::string script = "head -c 4000000 /dev/zero | tr '\\0' 'x' >&2; echo >&2; exit 5";
+  Argv argv{"sh", "-c",
+            "{ \"$@\"; echo $? > $DIR/code; } 2>&1 | "
+            "{ while ! [ -s $DIR/code ]; do sleep 0.01; done; }",
+            "sh"};
+  const Argv run_argv = driver(2, {}, script);
+  argv.insert(argv.end(), run_argv.begin(), run_argv.end());
+  Command run(argv, {{"DIR", dir.path()}});
+  (void)run.wait();
+  CHECK(content(dir.file("code")) == "5\n");
+}
+
+TEST_CASE("a console that closes, or was never open, changes nothing") {
+  TemporaryDirectory dir;
+  for (const std::string redirection : {"2>&1 | head -c 1 >/dev/null", ">&- 2>&- <&-"}) {
+    Argv argv{"sh", "-c", "{ \"$@\"; echo $? > $DIR/code; } " + redirection, "sh"};
+    const Argv run_argv = driver(2, {"restarts=1"}, "[ $TORCHELASTIC_RESTART_COUNT = 1 ]");
+    argv.insert(argv.end(), run_argv.begin(), run_argv.end());
+    Command run(argv, {{"DIR", dir.path()}});
+    (void)run.wait();
+    CHECK(content(dir.file("code")) == "0\n");
+  }
+}

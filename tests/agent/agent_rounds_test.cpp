@@ -1,0 +1,168 @@
+// Rounds of the agent: exits, restarts, the environment of a worker, the store of a round.
+#include <signal.h>
+
+#include <set>
+
+#include "tests/agent/agent_run.hpp"
+
+using namespace ddprun;
+using namespace ddprun::test;
+
+TEST_CASE("all workers end with 0: so does ddprun, with one line at the start and one at the end") {
+  auto run = start(2, "echo hello");
+  CHECK(run.wait() == ExitStatus::exited(0));
+  CHECK(run.out() == "hello\nhello\n");
+  CHECK_THAT(run.err(), ContainsSubstring("run test-run round 1: 2 ranks, store 127.0.0.1:"));
+  CHECK_THAT(run.err(), ContainsSubstring("ddprun: done, 2 ranks ended with 0 after "));
+  CHECK(count(run.err(), "\n") == 2);
+}
+
+TEST_CASE("a failure stops the siblings, and the report names the rank that failed first") {
+  auto run = start(3, "if [ $RANK = 1 ]; then echo needle >&2; exit 3; fi; exec sleep 1000");
+  CHECK(run.wait() == ExitStatus::exited(3));
+  CHECK_THAT(run.err(), ContainsSubstring("error [W-EXIT] rank 1 (local 1, pid "));
+  CHECK_THAT(run.err(), ContainsSubstring("ended with exit code 3, first failure of the run\n"));
+  CHECK_THAT(run.err(), ContainsSubstring("            | needle\n"));
+  CHECK_THAT(run.err(), ContainsSubstring("2 ranks were running; ddprun stopped them in "));
+  CHECK(count(run.err(), "first failure of the run") == 1);
+}
+
+TEST_CASE("every exit code from 0 to 255 comes out of ddprun as it went in") {
+  for (int code = 0; code < 256; ++code) {
+    auto run = start(1, "exit " + std::to_string(code));
+    CHECK(run.wait() == ExitStatus::exited(code));
+  }
+}
+
+TEST_CASE("a worker that dies by signal n makes ddprun exit with 128 + n") {
+  for (const int signal : {SIGKILL, SIGSEGV, SIGABRT, SIGTERM, SIGUSR1, SIGALRM}) {
+    auto run = start(1, "ulimit -c 0; kill -" + std::to_string(signal) + " $$$$; exec sleep 1000");
+    CHECK(run.wait() == ExitStatus::exited(128 + signal));
+    CHECK_THAT(run.err(), ContainsSubstring(signal_name(signal)));
+  }
+}
+
+TEST_CASE("a failed round costs one restart, and the next round knows its number") {
+  TemporaryDirectory dir;
+  auto run = start(2,
+                   "echo $DDPRUN_ROUND $MASTER_PORT $TORCHELASTIC_RUN_ID "
+                   "> $DIR/$RANK.$TORCHELASTIC_RESTART_COUNT; "
+                   "[ $TORCHELASTIC_RESTART_COUNT = 2 ]",
+                   {"restarts=2"}, {{"DIR", dir.path()}});
+  CHECK(run.wait() == ExitStatus::exited(0));
+  CHECK_THAT(run.err(), ContainsSubstring("ddprun: note [RESTART] restart 1 of 2, round 2\n"));
+  CHECK_THAT(run.err(), ContainsSubstring("ddprun: note [RESTART] restart 2 of 2, round 3\n"));
+  CHECK_THAT(run.err(), ContainsSubstring("; 2 restarts\n"));
+  std::set<std::string> rounds;
+  for (const char* name : {"0.0", "0.1", "0.2"}) rounds.insert(content(dir.file(name)));
+  CHECK(rounds.size() == 3);
+  CHECK(content(dir.file("0.1")).substr(0, 2) == "2 ");
+  CHECK_THAT(content(dir.file("0.2")), ContainsSubstring(" test-run\n"));
+}
+
+TEST_CASE("when the budget is used up the run ends with the code of the last round") {
+  auto run = start(2, "exit $(($TORCHELASTIC_RESTART_COUNT + 5))", {"restarts=2"});
+  CHECK(run.wait() == ExitStatus::exited(7));
+  CHECK_THAT(run.err(), ContainsSubstring("first failure of round 3\n"));
+  CHECK_THAT(run.err(), ContainsSubstring("next      not restarted: all 2 restarts are used\n"));
+}
+
+TEST_CASE("a worker has exactly the environment of the launcher and the variables of its place") {
+  TemporaryDirectory dir;
+  auto run = Command::with_environment(
+      driver(2, {"restarts=3"}, "/usr/bin/env > " + dir.path() + "/$RANK"),
+      {{"KEPT", "a b"}, {"PATH", "/usr/bin:/bin"}});
+  CHECK(run.wait() == ExitStatus::exited(0));
+  std::string environment;
+  for (const auto& [name, value] :
+       {std::pair{"DDPRUN_ROUND", "1"},
+        {"GROUP_RANK", "0"},
+        {"GROUP_WORLD_SIZE", "1"},
+        {"KEPT", "a b"},
+        {"LOCAL_RANK", "1"},
+        {"LOCAL_WORLD_SIZE", "2"},
+        {"MASTER_ADDR", "127.0.0.1"},
+        {"RANK", "1"},
+        {"ROLE_NAME", "default"},
+        {"ROLE_RANK", "1"},
+        {"ROLE_WORLD_SIZE", "2"},
+        {"TORCHELASTIC_MAX_RESTARTS", "3"},
+        {"TORCHELASTIC_RESTART_COUNT", "0"},
+        {"TORCHELASTIC_RUN_ID", "test-run"},
+        {"TORCHELASTIC_SIGNALS_TO_HANDLE", "SIGTERM,SIGINT,SIGHUP,SIGQUIT"},
+        {"TORCHELASTIC_USE_AGENT_STORE", "True"},
+        {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"},
+        {"WORLD_SIZE", "2"}}) {
+    CHECK_THAT("\n" + content(dir.file("1")),
+               ContainsSubstring("\n" + std::string(name) + "=" + value + "\n"));
+  }
+  // Besides these: PATH, MASTER_PORT, TORCHELASTIC_ERROR_FILE, and PWD from the shell.
+  CHECK(count(content(dir.file("1")), "\n") == 22);
+}
+
+TEST_CASE("the store listens at MASTER_ADDR:MASTER_PORT before the first worker runs") {
+  auto run = start(1, "exec bash -c '</dev/tcp/$MASTER_ADDR/$MASTER_PORT'");
+  CHECK(run.wait() == ExitStatus::exited(0));
+}
+
+TEST_CASE("where worker 0 has the store, nobody listens at the port it is told") {
+  auto run = start(1,
+                   "[ $TORCHELASTIC_USE_AGENT_STORE = False ] || exit 9; "
+                   "exec bash -c '</dev/tcp/$MASTER_ADDR/$MASTER_PORT' 2>/dev/null",
+                   {"store=worker"});
+  CHECK(run.wait() == ExitStatus::exited(1));
+}
+
+TEST_CASE("a worker that fails alone and is restarted is named all the same") {
+  auto run = start(1, "[ $TORCHELASTIC_RESTART_COUNT = 1 ]", {"restarts=1"});
+  CHECK(run.wait() == ExitStatus::exited(0));
+  CHECK(count(run.err(), "warning [W-EXIT] rank 0 (local 0, pid ") == 1);
+}
+
+TEST_CASE(
+    "a stop signal that comes while workers are spawned ends those there and starts no more") {
+  TemporaryDirectory dir;
+  auto run = start(300, kStay, {}, {{"DIR", dir.path()}});
+  (void)pid_in(dir.file("0.0"));
+  run.signal(SIGTERM);
+  CHECK(run.wait() == ExitStatus::exited(143));
+  for (const std::string& name : dir.entries()) {
+    const std::string pid = content(dir.file(name));
+    if (!pid.empty()) CHECK_FALSE(alive(static_cast<pid_t>(std::stoi(pid))));
+  }
+}
+
+TEST_CASE("a worker that ddprun stopped is never blamed, however it ends") {
+  TemporaryDirectory dir;
+  auto run = start(2,
+                   "if [ $RANK = 0 ]; then trap 'echo innocent >&2; exit 66' TERM; " + kAnnounce +
+                       "while :; do sleep 0.01; done; fi; "
+                       "while ! [ -s $DIR/0.0 ]; do :; done; exit 4",
+                   {}, {{"DIR", dir.path()}});
+  CHECK(run.wait() == ExitStatus::exited(4));
+  CHECK_THAT(run.err(), !ContainsSubstring("exit code 66"));
+  CHECK_THAT(run.err(), !ContainsSubstring("| innocent"));
+}
+
+TEST_CASE("a rank that ends with 0 early changes nothing for the others") {
+  TemporaryDirectory dir;
+  auto run = start(
+      2, "[ $RANK = 0 ] && exit 0; " + kAnnounce + "while ! [ -e $DIR/end ]; do sleep 0.01; done",
+      {}, {{"DIR", dir.path()}});
+  const pid_t late = pid_in(dir.file("1.0"));
+  CHECK(alive(late));
+  Command touch({"touch", dir.file("end")});
+  CHECK(touch.wait().success());
+  CHECK(run.wait() == ExitStatus::exited(0));
+}
+
+TEST_CASE("the store of a failed round is closed before the next round starts") {
+  TemporaryDirectory dir;
+  // Round 2 tries the port of round 1: nobody may answer.
+  auto run = start(
+      1,
+      "if [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then echo $MASTER_PORT > $DIR/port; exit 1; fi; "
+      "exec bash -c '! </dev/tcp/$MASTER_ADDR/'$(cat $DIR/port) 2>/dev/null",
+      {"restarts=1"}, {{"DIR", dir.path()}});
+  CHECK(run.wait() == ExitStatus::exited(0));
+}

@@ -1,0 +1,117 @@
+// The agent and signals, to it and to its workers.
+#include <signal.h>
+
+#include "tests/agent/agent_run.hpp"
+
+using namespace ddprun;
+using namespace ddprun::test;
+using namespace std::chrono_literals;
+
+TEST_CASE("a worker that ignores SIGTERM gets SIGKILL after the shutdown timeout") {
+  TemporaryDirectory dir;
+  auto run = start(2,
+                   "if [ $RANK = 0 ]; then trap '' TERM; " + kAnnounce +
+                       "while :; do sleep 1; done; fi; "
+                       "while ! [ -s $DIR/0.0 ]; do :; done; exit 4",
+                   {"timeout_ms=300"}, {{"DIR", dir.path()}});
+  CHECK(run.wait() == ExitStatus::exited(4));
+  CHECK_THAT(run.err(), ContainsSubstring("1 rank needed SIGKILL"));
+  CHECK_FALSE(alive(pid_in(dir.file("0.0"))));
+}
+
+TEST_CASE("the second Ctrl-C kills at once") {
+  TemporaryDirectory dir;
+  auto run = start(1, "trap '' INT; " + kAnnounce + "while :; do sleep 1; done", {},
+                   {{"DIR", dir.path()}});
+  const pid_t worker = pid_in(dir.file("0.0"));
+  run.signal(SIGINT);
+  REQUIRE(run.says("press Ctrl-C again to kill at once"));
+  CHECK(alive(worker));
+  run.signal(SIGINT);
+  CHECK(run.wait(5s) == ExitStatus::exited(130));
+  CHECK_FALSE(alive(worker));
+}
+
+TEST_CASE("a stop while a failed round is being stopped ends the run: no restart") {
+  TemporaryDirectory dir;
+  auto run = start(2,
+                   "if [ $RANK = 0 ]; then trap '' TERM; " + kAnnounce +
+                       "while :; do sleep 0.1; done; fi; "
+                       "while ! [ -s $DIR/0.0 ]; do :; done; exit 4",
+                   {"restarts=3"}, {{"DIR", dir.path()}});
+  REQUIRE(run.says("; stopping 1 other rank"));
+  run.signal(SIGINT);
+  CHECK(run.wait(5s) == ExitStatus::exited(130));
+  CHECK_THAT(run.err(), !ContainsSubstring("[RESTART]"));
+}
+
+TEST_CASE("a SIGHUP that nohup made ignored stays ignored, for ddprun and the workers") {
+  TemporaryDirectory dir;
+  ::signal(SIGHUP, SIG_IGN);
+  auto run = start(1, kAnnounce + "while ! [ -e $DIR/end ]; do sleep 0.01; done", {},
+                   {{"DIR", dir.path()}});
+  ::signal(SIGHUP, SIG_DFL);
+  const pid_t worker = pid_in(dir.file("0.0"));
+  run.signal(SIGHUP);
+  ::kill(worker, SIGHUP);
+  run.signal(SIGWINCH);
+  CHECK(alive(worker));
+  Command touch({"touch", dir.file("end")});
+  CHECK(touch.wait().success());
+  CHECK(run.wait() == ExitStatus::exited(0));
+}
+
+TEST_CASE("SIGUSR1 passes to every worker once, and the run goes on") {
+  TemporaryDirectory dir;
+  auto run =
+      start(2, "trap 'echo usr1; exit 0' USR1; " + kAnnounce + "while :; do sleep 0.01; done", {},
+            {{"DIR", dir.path()}});
+  (void)pid_in(dir.file("0.0"));
+  (void)pid_in(dir.file("1.0"));
+  run.signal(SIGUSR1);
+  CHECK(run.wait() == ExitStatus::exited(0));
+  CHECK(run.out() == "usr1\nusr1\n");
+}
+
+TEST_CASE("kill -9 of a worker is reported with an unknown sender, and 137") {
+  TemporaryDirectory dir;
+  auto run = start(2, kStay, {}, {{"DIR", dir.path()}});
+  const pid_t worker = pid_in(dir.file("1.0"));
+  (void)pid_in(dir.file("0.0"));
+  ::kill(worker, SIGKILL);
+  CHECK(run.wait() == ExitStatus::exited(137));
+  CHECK_THAT(run.err(), ContainsSubstring("error [W-KILLED] rank 1 (local 1, pid " +
+                                          std::to_string(worker) + ")"));
+  CHECK_THAT(run.err(), ContainsSubstring("received SIGKILL, not sent by ddprun; sender unknown"));
+}
+
+TEST_CASE("kill -9 of a worker with a budget: who died how, restart 1 of 3, round 2") {
+  TemporaryDirectory dir;
+  auto run = start(2, kAnnounce + "[ $TORCHELASTIC_RESTART_COUNT = 1 ] || exec sleep 1000",
+                   {"restarts=3"}, {{"DIR", dir.path()}});
+  const pid_t worker = pid_in(dir.file("0.0"));
+  (void)pid_in(dir.file("1.0"));
+  ::kill(worker, SIGKILL);
+  CHECK(run.wait() == ExitStatus::exited(0));
+  CHECK_THAT(run.err(), ContainsSubstring("warning [W-KILLED] rank 0 (local 0, pid " +
+                                          std::to_string(worker) + ")"));
+  CHECK_THAT(run.err(), ContainsSubstring("restart 1 of 3, round 2\n"));
+}
+
+TEST_CASE("kill -9 of ddprun leaves no worker") {
+  TemporaryDirectory dir;
+  auto run = start(2, kStay, {}, {{"DIR", dir.path()}});
+  const pid_t first = pid_in(dir.file("0.0"));
+  const pid_t second = pid_in(dir.file("1.0"));
+  run.signal(SIGKILL);
+  (void)run.wait();
+  CHECK(wait_until([&] { return !alive(first) && !alive(second); }));
+}
+
+TEST_CASE("started with SIGCHLD ignored, ddprun learns the exits all the same") {
+  Argv argv{"sh", "-c", "trap '' CHLD; exec \"$@\"", "sh"};
+  const Argv run_argv = driver(2, {}, "exit 6");
+  argv.insert(argv.end(), run_argv.begin(), run_argv.end());
+  Command run(argv);
+  CHECK(run.wait() == ExitStatus::exited(6));
+}
