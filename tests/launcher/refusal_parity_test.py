@@ -1,7 +1,7 @@
-"""What torchrun refuses, ddprun refuses too: in one sentence, with exit code 2, before anything starts.
+"""What torchrun refuses, ddprun refuses too: one sentence, exit code 2, before anything starts.
 
-torchrun's side is its own parser and configuration, called in this process. A line that it takes and
-ddprun refuses on purpose stands in ONLY_OURS with the reason.
+torchrun's side is its own parser and configuration, called in this process. A line that it takes
+and ddprun refuses on purpose stands in ONLY_OURS with the reason.
 """
 
 import contextlib
