@@ -16,6 +16,9 @@ if(DDPRUN_SANITIZE)
     $<$<CXX_COMPILER_ID:Clang>:-fno-sanitize=function>)
   target_link_options(ddprun_settings INTERFACE -fsanitize=${DDPRUN_SANITIZE})
 endif()
+if(DDPRUN_FUZZ)  # the fuzzer sees what the code under test does
+  target_compile_options(ddprun_settings INTERFACE -fsanitize=fuzzer-no-link)
+endif()
 
 function(ddprun_room name)
   cmake_parse_arguments(ROOM "" "" "SOURCES;LINK" ${ARGN})

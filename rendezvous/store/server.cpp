@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include "net/listen.hpp"
 #include "rendezvous/store/server_impl.hpp"
@@ -166,7 +167,10 @@ void Server::Impl::accept_some() {
       admit(socket, from);
       continue;
     }
-    if (errno == EAGAIN) return;
+    if (errno == EAGAIN) {
+      exhaustion_told_ = false;  // everybody is in
+      return;
+    }
     if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
       pause_accepting(errno);
       return;
@@ -205,7 +209,7 @@ void Server::Impl::pause_accepting(int why) {
   epoll_event event{};
   event.data.u64 = kListenerEvent;
   ::epoll_ctl(epoll_.native_handle(), EPOLL_CTL_MOD, listen_fd_, &event);
-  if (options_.log) {
+  if (options_.log && !std::exchange(exhaustion_told_, true)) {
     options_.log->warn(
         "store cannot accept clients: {}; {} are connected, the others wait; raise the limit of "
         "open "

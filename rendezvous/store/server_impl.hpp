@@ -108,6 +108,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   boost::asio::steady_timer drop_spares_;  // runs only while memory_ keeps spare blocks
   int listen_fd_ = -1;
   bool accepting_ = false;
+  bool exhaustion_told_ = false;
   bool closed_ = false;
 
   Memory memory_;

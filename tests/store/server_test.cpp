@@ -203,18 +203,21 @@ TEST_CASE("ten thousand pipelined requests from a client that reads late are all
 
 TEST_CASE("memory of deleted values goes back to the system") {
   LiveServer server;
+  const std::string value(1 << 20, 'v');
   Client client = connect(server.port());
   CHECK(client.ask(ping(1), 4) == u32(1));
   const std::size_t before = resident_bytes();
   for (int at = 0; at < 200; ++at) {
-    client.send(set("k" + std::to_string(at % 100), std::string(1 << 20, 'v')));
+    client.send(op(Opcode::kSet) + text("k" + std::to_string(at % 100)) + u64(value.size()));
+    client.send(value);
   }
   CHECK(client.ask(get_num_keys(), 8) == i64(100));
   CHECK(resident_bytes() > before + (90 << 20));
   for (int at = 0; at < 100; ++at) {
     CHECK(client.ask(delete_key("k" + std::to_string(at)), 8) == i64(1));
   }
-  CHECK(resident_bytes() < before + (16 << 20));
+  // The blocks of the last few are kept for a moment, for the next large values.
+  CHECK(eventually([&] { return resident_bytes() < before + (16 << 20); }));
 }
 
 TEST_CASE("closing the server frees blocked clients at once, and another may follow") {

@@ -45,8 +45,8 @@ TEST_CASE("ADD reaches the ends of 64 bits exactly and refuses to go past them")
 }
 
 TEST_CASE("SET and GET keep bytes as they are") {
-  const std::size_t size =
-      GENERATE(0, 1, 1439, 1440, 4095, 4096, 4097, 65535, 65536, 65537, 1 << 20, 8 << 20);
+  const std::size_t size = GENERATE(as<std::size_t>(), 0, 1, 1439, 1440, 4095, 4096, 4097, 65535,
+                                    65536, 65537, 1 << 20, 8 << 20);
   std::string value(size, '\0');
   for (std::size_t at = 0; at < size; ++at) value[at] = static_cast<char>(at * 131 >> 3);
   Harness store;

@@ -1,0 +1,111 @@
+// Replays what the fuzzer has found worth keeping, and made-up inputs with a fixed seed, under any
+// compiler.
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <vector>
+
+#include "tests/store/replay.hpp"
+#include "tests/store/requests.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace ddprun::store;
+using namespace ddprun::store::requests;
+
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+
+// Requests cut into pieces of random length for random connections.
+Bytes conversation(std::mt19937& random) {
+  const Keys names{"a", "b", "c", "longer name", ""};
+  const auto name = [&] { return names[random() % names.size()]; };
+  const auto value = [&] { return std::string(random() % 3000, static_cast<char>(random())); };
+  std::string streams[4];
+  streams[0] = validate();
+  for (int at = 0; at < 60; ++at) {
+    std::string& stream = streams[random() % 4];
+    switch (random() % 12) {
+      case 0:
+        stream += set(name(), value());
+        break;
+      case 1:
+        stream += append(name(), value());
+        break;
+      case 2:
+        stream += add(name(), static_cast<std::int64_t>(random()));
+        break;
+      case 3:
+        stream += compare_set(name(), "", value());
+        break;
+      case 4:
+        stream += wait({name(), name()}) + cancel_wait();
+        break;
+      case 5:
+        stream += wait({name()});
+        break;
+      case 6:
+        stream += multi_set({{name(), value()}, {name(), ""}});
+        break;
+      case 7:
+        stream += multi_get({name(), name(), name()});
+        break;
+      case 8:
+        stream += delete_key(name());
+        break;
+      case 9:
+        stream += queue_push(name(), value()) + queue_pop(name());
+        break;
+      case 10:
+        stream += barrier(name(), static_cast<std::int64_t>(random() % 3));
+        break;
+      default:
+        stream += byte(static_cast<int>(random() % 20));
+        break;
+    }
+  }
+  Bytes input;
+  while (!streams[0].empty() || !streams[1].empty() || !streams[2].empty() || !streams[3].empty()) {
+    const std::size_t who = random() % 4;
+    const std::size_t length = std::min<std::size_t>(random() % 32, streams[who].size());
+    const bool leave = random() % 200 == 0;
+    input.push_back(static_cast<std::uint8_t>(length << 3 | (leave ? 4 : 0) | who));
+    input.insert(input.end(), streams[who].begin(),
+                 streams[who].begin() + static_cast<std::ptrdiff_t>(length));
+    streams[who].erase(0, length);
+  }
+  return input;
+}
+
+}  // namespace
+
+TEST_CASE("the fuzzer's corpus breaks no invariant of the store") {
+  int replayed = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(DDPRUN_STORE_CORPUS)) {
+    std::ifstream file(entry.path(), std::ios::binary);
+    const Bytes bytes{std::istreambuf_iterator<char>(file), {}};
+    replay(bytes);
+    ++replayed;
+  }
+  CHECK(replayed > 0);
+}
+
+TEST_CASE("five hundred made-up conversations break no invariant of the store") {
+  for (unsigned seed = 1; seed <= 500; ++seed) {
+    INFO("seed " << seed);
+    std::mt19937 random(seed);
+    replay(conversation(random));
+  }
+  SUCCEED();
+}
+
+TEST_CASE("a thousand inputs of noise break no invariant of the store") {
+  for (unsigned seed = 1; seed <= 1000; ++seed) {
+    std::mt19937 random(seed);
+    Bytes noise(random() % 1000);
+    for (std::uint8_t& one : noise) one = static_cast<std::uint8_t>(random());
+    replay(noise);
+  }
+  SUCCEED();
+}

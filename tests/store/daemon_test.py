@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+"""ddprun-rdzvd as a program: its ready line, its refusals, its end. Needs no torch.
+
+python3 tests/store/daemon_test.py path/to/ddprun-rdzvd [name of one test]
+"""
+
+import os
+import re
+import resource
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+import unittest
+
+RDZVD = ""
+HELLO = bytes.fromhex("00cef7853c 0d07000000")
+PONG = bytes.fromhex("07000000")
+HUNG = 20  # seconds after which a test counts as hung
+
+
+class Daemon:
+    def __init__(self, *flags, **more):
+        self.process = subprocess.Popen(
+            [RDZVD, *flags], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more
+        )
+        readable, _, _ = select.select([self.process.stdout], [], [], HUNG)
+        assert readable, "no ready line"
+        self.ready = self.process.stdout.readline()
+        self.port = int(self.ready.rsplit(":", 1)[1])
+
+    def connect(self):
+        client = socket.create_connection(("127.0.0.1", self.port), timeout=HUNG)
+        client.sendall(HELLO)
+        return client
+
+    def end(self, how=signal.SIGTERM):
+        self.process.send_signal(how)
+        _, errors = self.process.communicate(timeout=HUNG)
+        return self.process.returncode, errors
+
+    def cpu_seconds(self):
+        with open(f"/proc/{self.process.pid}/schedstat") as file:
+            return int(file.read().split()[0]) / 1e9
+
+
+def run(*flags, **environment):
+    return subprocess.run(
+        [RDZVD, *flags],
+        capture_output=True,
+        text=True,
+        timeout=HUNG,
+        env={**os.environ, **environment},
+    )
+
+
+class Program(unittest.TestCase):
+    def test_the_ready_line_names_the_real_address_and_port(self):
+        daemon = Daemon("--port", "0")
+        self.assertRegex(daemon.ready, r"^ready 127\.0\.0\.1:[1-9]\d*\n$")
+        self.assertEqual(daemon.connect().recv(4), PONG)
+        self.assertEqual(daemon.end()[0], 0)
+
+    def test_it_serves_an_ipv6_address(self):
+        try:
+            socket.socket(socket.AF_INET6).bind(("::1", 0))
+        except OSError as none:
+            self.skipTest(f"no IPv6 here: {none}")
+        daemon = Daemon("--bind", "::1", "--port", "0")
+        self.assertTrue(daemon.ready.startswith("ready [::1]:"))
+        client = socket.create_connection(("::1", daemon.port), timeout=HUNG)
+        client.sendall(HELLO)
+        self.assertEqual(client.recv(4), PONG)
+        daemon.end()
+
+    def test_a_taken_port_is_one_sentence_whatever_the_environment_says(self):
+        daemon = Daemon("--port", "0")
+        for flag in ("0", "1", "True"):
+            refused = run(
+                "--port",
+                str(daemon.port),
+                TORCHELASTIC_USE_AGENT_STORE=flag,
+                MASTER_ADDR="127.0.0.1",
+                MASTER_PORT=str(daemon.port),
+            )
+            self.assertEqual(refused.returncode, 1)
+            self.assertEqual(refused.stdout, "")
+            self.assertEqual(refused.stderr.count("\n"), 1)
+            self.assertIn(f"127.0.0.1:{daemon.port}: the port is in use", refused.stderr)
+        daemon.end()
+
+    def test_a_name_is_no_address(self):
+        refused = run("--bind", "localhost")
+        self.assertEqual(refused.returncode, 2)
+        self.assertRegex(refused.stderr, r"^ddprun-rdzvd: --bind localhost is not an address.*\n$")
+
+    def test_usage_errors_are_one_line_and_exit_2(self):
+        for flags in (["--prt", "1"], ["--port", "70000"], ["--max-keys", "0"], ["extra"]):
+            refused = run(*flags)
+            self.assertEqual(refused.returncode, 2, flags)
+            self.assertEqual(refused.stderr.count("\n"), 1, refused.stderr)
+
+    def test_help_names_every_limit(self):
+        text = run("--help")
+        self.assertEqual(text.returncode, 0)
+        for limit in ("connections", "store-bytes", "keys", "waits", "reply-bytes"):
+            self.assertIn(f"--max-{limit}", text.stdout)
+
+    def test_a_signal_ends_it_and_all_its_clients_within_two_seconds(self):
+        for how in (signal.SIGTERM, signal.SIGINT):
+            daemon = Daemon("--port", "0")
+            clients = [daemon.connect() for _ in range(500)]
+            for client in clients:
+                self.assertEqual(client.recv(4), PONG)
+                client.sendall(bytes.fromhex("06 01000000 00000000 01000000 00000000 6b"))
+            begin = time.monotonic()
+            code, _ = daemon.end(how)
+            for client in clients:
+                self.assertEqual(client.recv(1), b"")
+            self.assertLess(time.monotonic() - begin, 2)
+            self.assertEqual(code, 0)
+
+    def test_a_limit_given_as_a_flag_bites_and_is_named(self):
+        daemon = Daemon("--port", "0", "--max-key-bytes", "4")
+        client = daemon.connect()
+        self.assertEqual(client.recv(4), PONG)
+        client.sendall(bytes.fromhex("03 05000000 00000000") + b"12345")
+        self.assertEqual(receive_end(client), b"")
+        _, errors = daemon.end()
+        self.assertIn("GET: key length 5, more than key_bytes = 4 peer=127.0.0.1:", errors)
+
+    def test_out_of_descriptors_it_rests_and_comes_back(self):
+        low = (200, 200)
+        limit = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, low)
+        daemon = Daemon("--port", "0", preexec_fn=limit)
+        clients = [daemon.connect() for _ in range(400)]
+        served = [client for client in clients[:150] if client.recv(4) == PONG]
+        self.assertEqual(len(served), 150)
+        before = daemon.cpu_seconds(), time.monotonic()
+        select.select([clients[-1]], [], [], 2)  # two seconds in which nothing happens
+        used = daemon.cpu_seconds() - before[0]
+        self.assertLess(used, 0.5 * (time.monotonic() - before[1]))
+        served[0].sendall(HELLO)
+        self.assertEqual(served[0].recv(4), PONG)
+        for client in clients[:300]:
+            client.close()
+        self.assertEqual(clients[-1].recv(4), PONG)
+        _, errors = daemon.end()
+        self.assertEqual(len(re.findall("cannot accept clients: Too many open files", errors)), 1)
+
+
+def receive_end(client):
+    """What comes before the end, be it a FIN or a reset."""
+    try:
+        return client.recv(100)
+    except ConnectionResetError:
+        return b""
+
+
+if __name__ == "__main__":
+    RDZVD = sys.argv[1]
+    unittest.main(argv=[sys.argv[0], "--verbose", *sys.argv[2:]], warnings="ignore")

@@ -1,0 +1,11 @@
+// The libFuzzer target for the store's bytes (clang, DDPRUN_FUZZ):
+//   build/clang/tests/store/fuzz_store -max_len=4096 tests/store/corpus
+#include <cstddef>
+#include <cstdint>
+
+#include "tests/store/replay.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  ddprun::store::replay({data, size});
+  return 0;
+}
