@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Unmodified PyTorch clients against ddprun-rdzvd: every method of TCPStore, process groups, torch elastic.
+"""Unmodified PyTorch clients against ddprun-rdzvd: TCPStore, process groups, torch elastic.
 
 python tests/store/torch_clients.py path/to/ddprun-rdzvd [name of one test]
 """
