@@ -42,9 +42,8 @@ class Attachment {
 
 asio::awaitable<int> run_and_flush(Agent& agent, Consoles consoles) {
   const int exit_code = co_await agent.run();
-  const TimePoint deadline = Clock::now() + kConsoleWait;
-  co_await consoles.out->flush(deadline);
-  co_await consoles.err->flush(deadline);
+  co_await consoles.out->flush();
+  co_await consoles.err->flush();
   co_return exit_code;
 }
 

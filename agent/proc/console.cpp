@@ -77,14 +77,15 @@ asio::awaitable<void> ConsoleWriter::room() {
   }
 }
 
-asio::awaitable<void> ConsoleWriter::flush(TimePoint deadline) {
+asio::awaitable<void> ConsoleWriter::flush() {
   const auto self = shared_from_this();
   const auto token = asio::as_tuple(asio::use_awaitable);
+  const TimePoint deadline = Clock::now() + kConsoleFlushMax;
   asio::steady_timer limit(changed_.get_executor(), deadline);
   limit.async_wait([self](const boost::system::error_code& ended) {
     if (!ended) self->changed_.cancel();
   });
-  while (queued() != 0 && !closed_ && Clock::now() < deadline) {
+  while (queued() != 0 && !closed_ && !stalled_ && Clock::now() < deadline) {
     const auto [cancelled] = co_await changed_.async_wait(token);
     static_cast<void>(cancelled);
   }

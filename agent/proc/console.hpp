@@ -33,8 +33,9 @@ class ConsoleWriter : public std::enable_shared_from_this<ConsoleWriter> {
   /// write() drops. So no wait is longer than the console's own silence. Cancelling (terminal) is
   /// safe.
   [[nodiscard]] boost::asio::awaitable<void> room();
-  /// Completes when everything is written, the console is closed, or at `deadline`.
-  [[nodiscard]] boost::asio::awaitable<void> flush(TimePoint deadline);
+  /// Completes when everything is written, when the console is closed or took nothing for
+  /// kConsoleStallMax, and after kConsoleFlushMax in any case.
+  [[nodiscard]] boost::asio::awaitable<void> flush();
 
   [[nodiscard]] std::uint64_t dropped_lines() const { return dropped_total_; }
   [[nodiscard]] bool closed() const { return closed_; }

@@ -3,7 +3,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-#include <boost/asio/steady_timer.hpp>
+#include <algorithm>
 #include <map>
 #include <set>
 #include <vector>
@@ -218,8 +218,8 @@ TEST_CASE("a process left behind that holds the pipe open delays the end only so
   Stage stage;
   const std::string left = stage.path("pid");
   stage.start(stage.plan(Route::kTee, Route::kPass),
-              shell("echo before; echo trouble >&2; setsid sh -c 'echo $$ > " + left + ".new; mv " +
-                    left + ".new " + left +
+              shell("printf before; echo trouble >&2; setsid sh -c 'echo $$ > " + left +
+                    ".new; mv " + left + ".new " + left +
                     "; exec sleep 1000' & "
                     "while [ ! -e " +
                     left + " ]; do :; done"));
@@ -254,6 +254,25 @@ TEST_CASE("a console that closes early, as head does, neither kills nor hangs a 
   stage.finish();
   CHECK(stage.statuses.at(0) == ddprun::ExitStatus::exited(0));
   CHECK(stage.file("0.stdout.log").size() == 2000 * 1001);
+}
+
+TEST_CASE("a slow console holds the streams back, and no line is lost") {
+  Stage stage;
+  Pipe pipe;
+  stage.set_console(pipe.write_end());
+  stage.start(stage.plan(Route::kTee, Route::kPass), probe("torn-stdout", "4000,1000,1001"));
+  stage.start(stage.plan(Route::kDiscard, Route::kPass, "1"),
+              probe("torn-stderr", "4000,1000,1001"));
+  run_until(stage.io(), [&] { return stage.consoles().out->full(); });
+  stage.io().run_for(std::chrono::milliseconds(100));  // a pause, much shorter than a silence
+  std::string seen;
+  run_until(stage.io(), [&] {
+    seen += pipe.read_some();
+    return seen.size() >= 8000 * 1001 + 4000 * 5;
+  });
+  stage.finish();
+  CHECK(stage.consoles().out->dropped_lines() == 0);
+  CHECK(lines_of(seen).size() == 8000);
 }
 
 TEST_CASE("a console that nobody reads does not stop a worker, whose file is complete") {

@@ -115,6 +115,13 @@ class Pipe {
     }
     return all;
   }
+  [[nodiscard]] std::string read_at_most(std::size_t bytes) const {
+    std::string some(bytes, '\0');
+    pollfd ready = {read_end(), POLLIN, 0};
+    const ssize_t n = ::poll(&ready, 1, 0) == 1 ? ::read(read_end(), some.data(), bytes) : 0;
+    some.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
+    return some;
+  }
   [[nodiscard]] std::string read_line() const {
     std::string line;
     for (char c = 0; ::read(read_end(), &c, 1) == 1 && c != '\n';) line += c;
