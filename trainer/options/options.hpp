@@ -16,7 +16,7 @@
 
 namespace ddprun::trainer {
 
-enum class Amp { kAuto, kOn, kOff };  // auto: measured at start
+enum class Amp { kAuto, kOn, kOff };  // auto: where the hardware has bf16
 enum class DeviceChoice { kAuto, kCpu, kCuda };
 enum class Memory { kContiguous, kChannelsLast };
 enum class Switch { kOff, kOn };

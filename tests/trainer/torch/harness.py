@@ -102,6 +102,24 @@ def accuracy_of(output):
     return float(re.search(r"^final: .*test accuracy ([0-9.]+) %", output, re.MULTILINE).group(1))
 
 
+def read_safetensors(path):
+    """Name to tensor, without the safetensors package, which not every torch environment has."""
+    import json
+
+    import torch
+
+    types = {"F32": torch.float32, "I64": torch.int64}
+    data = bytearray(pathlib.Path(path).read_bytes())
+    size = int.from_bytes(data[:8], "little")
+    tensors = {}
+    for name, entry in json.loads(data[8 : 8 + size]).items():
+        if name != "__metadata__":
+            begin, end = (8 + size + offset for offset in entry["data_offsets"])
+            flat = torch.frombuffer(data[begin:end], dtype=types[entry["dtype"]])
+            tensors[name] = flat.reshape(entry["shape"])
+    return tensors
+
+
 def real_pictures():
     """The unpacked CIFAR-10 of $CIFAR10_SOURCE, kept in the build folder."""
     script, source = os.environ["GET_CIFAR10"], os.environ.get("CIFAR10_SOURCE")

@@ -80,7 +80,6 @@ def full_width_has_the_known_parameters():
 
 def export_opens_with_plain_torch_load():
     import torch
-    from safetensors.torch import load_file
 
     from resnet18 import ResNet18
 
@@ -92,7 +91,7 @@ def export_opens_with_plain_torch_load():
     model.load_state_dict(state, strict=True)
     names = [name for name, _ in model.named_parameters()]
     assert names == [name for name in state if name in names]
-    best = load_file(folder / "resnet18.best.safetensors")
+    best = harness.read_safetensors(folder / "resnet18.best.safetensors")
     assert all(torch.equal(best[name], tensor) for name, tensor in state.items())
     momentum = {name for name in best if name.startswith("momentum.")}
     assert momentum == {f"momentum.{name}" for name in names}
