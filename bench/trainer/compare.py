@@ -77,7 +77,7 @@ class Run:
 
 def trainer_command(flags, steps, every, folder):
     command = [flags.trainer, "--generated", "on", "--model-dir", folder, "--resume", "none"]
-    command += ["--limit-test", 2, "--limit-train", max(2560, flags.batch_size)]
+    command += ["--limit-test", 2, "--limit-train", steps * flags.batch_size]
     return command + common(flags, steps, every) + ["--checkpoint-every", "off", "--lr", 0.01]
 
 
