@@ -135,6 +135,11 @@ class Program(unittest.TestCase):
         low = (200, 200)
         limit = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, low)
         daemon = Daemon("--port", "0", preexec_fn=limit)
+        # UBSan needs a descriptor to look at a type for the first time: one line is logged early.
+        stranger = daemon.connect()
+        self.assertEqual(stranger.recv(4), PONG)
+        stranger.sendall(b"\xff")
+        self.assertEqual(receive_end(stranger), b"")
         clients = [daemon.connect() for _ in range(400)]
         served = [client for client in clients[:150] if client.recv(4) == PONG]
         self.assertEqual(len(served), 150)
