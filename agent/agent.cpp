@@ -56,7 +56,7 @@ asio::awaitable<int> Agent::run() {
   logs_ = std::make_unique<LogTree>(std::move(*logs));
   Next next = Next::kAnotherRound;
   while (next == Next::kAnotherRound) {
-    auto store = RoundStore::open(executor_, config_, nullptr);
+    auto store = RoundStore::open(executor_, config_, make_part_logger(logger_, "STORE"));
     if (!store) co_return fail(code_of(store.error().kind), store.error());
     auto inputs = prepare(*store);
     if (!inputs) co_return fail("START", inputs.error());

@@ -17,6 +17,23 @@ bool takes_bytes(int descriptor, std::chrono::milliseconds patience) {
   return ::poll(&one, 1, static_cast<int>(patience.count())) == 1;
 }
 
+class PartSink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
+ public:
+  PartSink(spdlog::logger& messages, std::string code)
+      : messages_(messages), code_(std::move(code)) {}
+
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    const std::string level = message.level >= spdlog::level::err ? "error" : "warning";
+    const std::string line(message.payload.data(), message.payload.size());
+    messages_.log(message.level, "ddprun: " + level + " [" + code_ + "] " + line);
+  }
+  void flush_() override {}
+
+  spdlog::logger& messages_;
+  std::string code_;
+};
+
 }  // namespace
 
 MessageSink::MessageSink(int descriptor) : descriptor_(descriptor) {}
@@ -50,6 +67,13 @@ std::shared_ptr<spdlog::logger> make_logger(int descriptor) {
   auto logger =
       std::make_shared<spdlog::logger>("ddprun", std::make_shared<MessageSink>(descriptor));
   logger->set_level(spdlog::level::info);
+  return logger;
+}
+
+std::shared_ptr<spdlog::logger> make_part_logger(spdlog::logger& messages,
+                                                 const std::string& code) {
+  auto logger = std::make_shared<spdlog::logger>(code, std::make_shared<PartSink>(messages, code));
+  logger->set_level(spdlog::level::warn);
   return logger;
 }
 

@@ -15,6 +15,11 @@ namespace ddprun {
 /// over.
 [[nodiscard]] std::shared_ptr<spdlog::logger> make_logger(int descriptor = 2);
 
+/// A logger for a part that knows nothing of consoles: its lines, from warnings on, become messages
+/// of ddprun, `ddprun: warning [CODE] line`. `messages` must outlive it.
+[[nodiscard]] std::shared_ptr<spdlog::logger> make_part_logger(spdlog::logger& messages,
+                                                               const std::string& code);
+
 /// `ddprun: error [CODE] sentence`, the form of every error that is not a worker's.
 [[nodiscard]] std::string error_line(const std::string& code, const std::string& sentence);
 

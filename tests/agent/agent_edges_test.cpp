@@ -63,6 +63,15 @@ TEST_CASE("a master port that is given is the same in every round") {
   CHECK(count(run.out(), port + "\n") >= 3);
 }
 
+TEST_CASE("a stranger that the round's store turns away is named once") {
+  const std::string stranger =
+      "exec 3<> /dev/tcp/127.0.0.1/$MASTER_PORT; printf 'GET / HTTP/1.1\\r\\n' >&3; cat <&3";
+  auto run = start(1, "exec bash -c \"" + stranger + "\"");
+  CHECK(run.wait().success());
+  CHECK_THAT(run.err(), ContainsSubstring("ddprun: warning [STORE] store closed a connection: "));
+  CHECK(count(run.err(), "[STORE]") == 1);
+}
+
 TEST_CASE("when rank k cannot be spawned the ranks below it are ended, in one sentence") {
   TemporaryDirectory dir;
   Argv argv{"sh", "-c", "ulimit -n 40; exec \"$@\"", "sh"};
