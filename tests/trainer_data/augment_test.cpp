@@ -70,7 +70,7 @@ TEST_CASE("augmentation depends on seed, epoch and id alone") {
   for (std::uint32_t id = 0; id < 1000; ++id) {
     same += augmentation_of({1, 2}, id) == augmentation_of({1, 4}, id) ? 1 : 0;
   }
-  CHECK(same < 40);  // of 81 shifts, equal by chance about 12 times
+  CHECK(same < 80);  // of 25 shifts, equal by chance about 40 times
 }
 
 TEST_CASE("a picture is mirrored in exactly every other epoch, half of them at the start") {
@@ -84,13 +84,13 @@ TEST_CASE("a picture is mirrored in exactly every other epoch, half of them at t
   CHECK(std::abs(mirrored - 5000) < 250);  // 5 standard deviations
 }
 
-TEST_CASE("all 81 shifts come equally often, and do not depend on the mirroring") {
+TEST_CASE("all 25 shifts come equally often, and do not depend on the mirroring") {
   std::map<std::tuple<int, int, Flip>, int> seen;
-  for (std::uint32_t id = 0; id < 162'000; ++id) {
+  for (std::uint32_t id = 0; id < 50'000; ++id) {
     const auto how = augmentation_of({3, 5}, id);
     ++seen[{how.shift_x, how.shift_y, how.flip}];
   }
-  CHECK(seen.size() == 162);
+  CHECK(seen.size() == 50);
   for (const auto& [shift, count] : seen) CHECK(std::abs(count - 1000) < 160);
 }
 

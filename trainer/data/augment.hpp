@@ -13,10 +13,12 @@
 
 namespace ddprun::trainer {
 
-inline constexpr int kCropPadding = 4;
+/// The classic 4 is for hundreds of epochs; in the short runs of this trainer it costs 5 points of
+/// accuracy after one epoch (width 8: 55 % instead of 60 %).
+inline constexpr int kCropPadding = 2;
 
-/// Crop of the picture padded with 4 black pixels on each side, then mirrored or not. Shift 0, 0 is
-/// the picture itself; shift_x 4 shows it moved 4 columns to the left.
+/// Crop of the picture padded with black pixels on each side, then mirrored or not. Shift 0, 0 is
+/// the picture itself; shift_x 2 shows it moved 2 columns to the left.
 struct Augmentation {
   int shift_x = 0;  // -kCropPadding … kCropPadding
   int shift_y = 0;
