@@ -1,0 +1,163 @@
+// One description of every message, walked by the writer and by the reader of codec.cpp: a field
+// cannot be written under one name and read under another. Internal to the codec.
+#pragma once
+
+#include "rendezvous/protocol/limits.hpp"
+#include "rendezvous/protocol/messages.hpp"
+
+namespace ddprun::protocol {
+
+inline constexpr int kPortMax = 65535;
+inline constexpr int kRankMax = kAgentsPerRunMax * kWorkersPerNodeMax;
+
+template <class Io, class Value>
+void fields_of_stamp(Io& io, Value& stamp) {
+  io.number("round", stamp.number, 1, kRoundMax);
+  io.name("author", stamp.author);
+}
+
+template <class Io, class Value>
+requires std::same_as<std::remove_const_t<Value>, Terms>
+void fields(Io& io, Value& terms) {
+  io.number("nodes_min", terms.nodes_min, 1, kAgentsPerRunMax);
+  io.number("nodes_max", terms.nodes_max, 1, kAgentsPerRunMax);
+  io.number("max_restarts", terms.max_restarts, 0, kRestartsMax);
+  io.duration("join_timeout_ms", terms.join_timeout);
+  io.duration("last_call_timeout_ms", terms.last_call_timeout);
+  io.duration("keep_alive_interval_ms", terms.keep_alive_interval);
+  io.number("keep_alive_max_attempt", terms.keep_alive_max_attempt, 1, 1000);
+}
+
+template <class Io, class Value>
+requires std::same_as<std::remove_const_t<Value>, Claim>
+void fields(Io& io, Value& claim) {
+  fields_of_stamp(io, claim.stamp);
+  io.number("group_rank", claim.group_rank, 0, kAgentsPerRunMax - 1);
+  io.number("group_size", claim.group_size, 1, kAgentsPerRunMax);
+  io.number("restarts", claim.restarts, 0, kRestartsMax);
+  io.word("state", claim.state);
+}
+
+template <class Io, class Value>
+requires std::same_as<std::remove_const_t<Value>, Hello>
+void fields(Io& io, Value& hello) {
+  io.number("protocol", hello.protocol, 0, 1'000'000);
+  io.name("run_id", hello.run_id);
+  io.name("agent", hello.agent);
+  io.name("host", hello.host);
+  io.maybe_empty("address", hello.address);
+  io.number("store_port", hello.store_port, 1, kPortMax);
+  io.number("local_world_size", hello.local_world_size, 1, kWorkersPerNodeMax);
+  io.name("role", hello.role);
+  io.object("terms", hello.terms);
+  io.optional_number("node_rank", hello.node_rank, 0, kAgentsPerRunMax - 1);
+  io.optional_number("scheduler_index", hello.scheduler_index, 0, kAgentsPerRunMax - 1);
+  io.maybe_empty("fingerprint", hello.fingerprint);
+  io.duration("age_ms", hello.age);
+  io.duration("stop_timeout_ms", hello.stop_timeout);
+  io.number("seen", hello.seen, 0, kRoundMax);
+  io.optional_object("claim", hello.claim);
+}
+
+template <class Io, class Value>
+requires std::same_as<std::remove_const_t<Value>, Refused>
+void fields(Io& io, Value& refused) {
+  io.word("code", refused.code);
+  io.text("sentence", refused.sentence);
+  io.duration("retry_after_ms", refused.retry_after);
+}
+
+template <class Io, class Value>
+requires std::same_as<std::remove_const_t<Value>, Waiting>
+void fields(Io& io, Value& waiting) {
+  io.number("here", waiting.here, 0, kAgentsPerRunMax);
+  io.number("nodes_min", waiting.nodes_min, 1, kAgentsPerRunMax);
+  io.number("nodes_max", waiting.nodes_max, 1, kAgentsPerRunMax);
+  io.number("round", waiting.round, 0, kRoundMax);
+  io.duration("left_ms", waiting.left);
+  io.text("text", waiting.text);
+}
+
+template <class Io, class Value>
+requires std::same_as<std::remove_const_t<Value>, StartRound>
+void fields(Io& io, Value& start) {
+  fields_of_stamp(io, start.stamp);
+  io.number("group_rank", start.group_rank, 0, kAgentsPerRunMax - 1);
+  io.number("group_size", start.group_size, 1, kAgentsPerRunMax);
+  io.number("rank_base", start.rank_base, 0, kRankMax);
+  io.number("world_size", start.world_size, 1, kRankMax);
+  io.number("role_rank_base", start.role_rank_base, 0, kRankMax);
+  io.number("role_world_size", start.role_world_size, 1, kRankMax);
+  io.name("master_address", start.master_address);
+  io.number("master_port", start.master_port, 1, kPortMax);
+  io.number("restarts", start.restarts, 0, kRestartsMax);
+  io.text("reason", start.reason);
+}
+
+template <class Io, class Value>
+requires std::same_as<std::remove_const_t<Value>, WorkerExit>
+void fields(Io& io, Value& exit) {
+  io.number("rank", exit.rank, 0, kRankMax);
+  io.number("local_rank", exit.local_rank, 0, kWorkersPerNodeMax - 1);
+  io.number("pid", exit.pid, 0, 1 << 30);
+  io.number("exit_code", exit.exit_code, 0, 255);
+  io.text("cause", exit.cause);
+  io.duration("after_ms", exit.after);
+  io.text("log", exit.log);
+  io.lines("tail", exit.tail, kReportLinesMax);
+}
+
+template <class Io, class Value>
+requires std::same_as<std::remove_const_t<Value>, Report>
+void fields(Io& io, Value& report) {
+  io.number("round", report.round, 1, kRoundMax);
+  io.word("state", report.state);
+  io.number("store_port", report.store_port, 1, kPortMax);
+  io.objects("exits", report.exits, kExitsPerReportMax);
+  io.number("exits_more", report.exits_more, 0, kRankMax);
+}
+
+template <class Io, class Value>
+requires std::same_as<std::remove_const_t<Value>, Stop>
+void fields(Io& io, Value& stop) {
+  io.number("round", stop.round, 1, kRoundMax);
+  io.number("signal", stop.signal, 1, 64);
+  io.duration("grace_ms", stop.grace);
+  io.text("reason", stop.reason);
+}
+
+template <class Io, class Value>
+requires std::same_as<std::remove_const_t<Value>, Stopped>
+void fields(Io& io, Value& stopped) {
+  io.number("round", stopped.round, 1, kRoundMax);
+  io.duration("took_ms", stopped.took);
+  io.number("killed", stopped.killed, 0, kWorkersPerNodeMax);
+}
+
+template <class Io, class Value>
+requires std::same_as<std::remove_const_t<Value>, Leave>
+void fields(Io& io, Value& leave) {
+  io.number("exit_code", leave.exit_code, 1, 255);
+  io.text("reason", leave.reason);
+}
+
+template <class Io, class Value>
+requires std::same_as<std::remove_const_t<Value>, Done>
+void fields(Io& io, Value& done) {
+  io.number("exit_code", done.exit_code, 0, 255);
+  io.text("text", done.text);
+  io.maybe_empty("host", done.host);
+  io.optional_object("failure", done.failure);
+}
+
+template <class Io, class Value>
+requires std::same_as<std::remove_const_t<Value>, Beat>
+void fields(Io&, Value&) {}
+
+template <class Io, class Value>
+requires std::same_as<std::remove_const_t<Value>, Unknown>
+void fields(Io& io, Value& unknown) {
+  io.text("sentence", unknown.sentence);
+}
+
+}  // namespace ddprun::protocol

@@ -1,0 +1,209 @@
+// What an agent and its coordinator say to each other, as plain structs. The codec (codec.hpp)
+// gives them bytes, rendezvous/round decides on them, rendezvous/client keeps the agent's side.
+// Plain data, no thread rule. Every number that names a round fences: a message of another round is
+// dropped and counted.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/types.hpp"
+
+namespace ddprun::protocol {
+
+using Milliseconds = std::chrono::milliseconds;
+
+/// The first four bytes of an agent's connection; frames follow.
+inline constexpr char kMagic[] = {'D', 'D', 'P', 'R'};
+inline constexpr int kProtocolVersion = 1;
+
+/// What the workers of one node do, as the agent sees it.
+enum class GroupState : std::uint8_t {
+  kIdle,       // none was ever started in this round
+  kStarting,   // the round is known; an older one may still be ending
+  kRunning,    // all workers were started
+  kSucceeded,  // all ended with 0
+  kFailed,     // one failed; its siblings may still be ending
+  kStopping,   // told to stop
+  kStopped,    // nothing is left
+};
+
+/// Names one round for good: two coordinators (one crashed, one started empty) may use the same
+/// number.
+struct RoundStamp {
+  Round number{0};
+  std::string author;  // the coordinator process that decided the round
+  friend bool operator==(const RoundStamp&, const RoundStamp&) = default;
+};
+
+/// What all agents of a run must agree on, and the times the first agent brings for the run.
+struct Terms {
+  int nodes_min = 1;
+  int nodes_max = 1;
+  int max_restarts = 0;
+  Milliseconds join_timeout{600'000};
+  Milliseconds last_call_timeout{30'000};
+  Milliseconds keep_alive_interval{1'000};
+  int keep_alive_max_attempt = 5;
+  friend bool operator==(const Terms&, const Terms&) = default;
+  /// Silence longer than this is loss.
+  [[nodiscard]] Milliseconds silence_max() const {
+    return keep_alive_interval * keep_alive_max_attempt;
+  }
+};
+
+/// In a hello after a lost link: the round this agent is in.
+struct Claim {
+  RoundStamp stamp;
+  int group_rank = 0;
+  int group_size = 1;
+  RestartCount restarts{0};
+  GroupState state = GroupState::kIdle;
+  friend bool operator==(const Claim&, const Claim&) = default;
+};
+
+/// Agent: the first message on every link.
+struct Hello {
+  int protocol = kProtocolVersion;
+  RunId run_id;
+  AgentId agent;                 // random, one per process
+  std::string host;              // for people and for the first order; never resolved
+  std::string address;           // --local-addr; empty: the source address of the link
+  std::uint16_t store_port = 0;  // a listener that is open already, for the next round
+  int local_world_size = 1;
+  std::string role = "default";
+  Terms terms;
+  std::optional<int> node_rank;        // --node-rank
+  std::optional<int> scheduler_index;  // the place the scheduler gave
+  std::string fingerprint;             // of the command; empty: not compared
+  Milliseconds age{0};                 // since the agent process started
+  Milliseconds stop_timeout{30'000};   // --shutdown-timeout
+  Round seen{0};                       // the highest round it was told of, also as a spare; 0: none
+  std::optional<Claim> claim;
+  friend bool operator==(const Hello&, const Hello&) = default;
+};
+
+enum class RefusalCode : std::uint8_t {
+  kProtocol,         // another protocol number
+  kMalformed,        // not a message, or not at this place
+  kWrongRun,         // another run id
+  kTermsDiffer,      // another MIN:MAX or max restarts
+  kCommandDiffers,   // another fingerprint
+  kNodeRankTaken,    // an agent with this --node-rank is here
+  kNodeRankTooHigh,  // --node-rank is not below MAX
+  kRunOver,          // the run ended, not successfully
+  kRunFull,          // kAgentsPerRunMax agents
+  kNotAnswering,     // beats, but does not answer its round
+};
+
+/// Coordinator: you are not part of this run. The agent ends with the sentence.
+struct Refused {
+  RefusalCode code = RefusalCode::kMalformed;
+  std::string sentence;
+  Milliseconds retry_after{0};  // above 0: try once more after that long
+  friend bool operator==(const Refused&, const Refused&) = default;
+};
+
+/// Coordinator: you are here; this is what the run waits for.
+struct Waiting {
+  int here = 0;
+  int nodes_min = 1;
+  int nodes_max = 1;
+  Round round{0};        // the last round of the run; 0: none yet
+  Milliseconds left{0};  // until the wait ends one way or the other; 0: it has no end of its own
+  std::string text;
+  friend bool operator==(const Waiting&, const Waiting&) = default;
+};
+
+/// Coordinator: end whatever round you run, then start this one.
+struct StartRound {
+  RoundStamp stamp;
+  int group_rank = 0;
+  int group_size = 1;
+  Rank rank_base{0};
+  WorldSize world_size{1};
+  int role_rank_base = 0;
+  int role_world_size = 1;
+  std::string master_address;
+  std::uint16_t master_port = 0;
+  RestartCount restarts{0};
+  std::string reason;
+  friend bool operator==(const StartRound&, const StartRound&) = default;
+};
+
+/// How one worker ended, with its evidence.
+struct WorkerExit {
+  Rank rank{0};
+  LocalRank local_rank{0};
+  int pid = 0;
+  int exit_code = 1;              // as a shell shows it: 128 + signal for a signal
+  std::string cause;              // "exit code 1", "SIGKILL"
+  Milliseconds after{0};          // since this node started the round
+  std::string log;                // path of its output, empty if there is none
+  std::vector<std::string> tail;  // its last lines
+  friend bool operator==(const WorkerExit&, const WorkerExit&) = default;
+};
+
+/// Agent: the state of my group in this round. Sent when the round is taken on (kStarting), when
+/// all workers run, when all have succeeded, when one fails.
+struct Report {
+  Round round{0};
+  GroupState state = GroupState::kStarting;
+  std::uint16_t store_port = 0;   // the listener for the next round
+  std::vector<WorkerExit> exits;  // failures, the first one first; never a worker we stopped
+  int exits_more = 0;             // failures beyond kExitsPerReportMax
+  friend bool operator==(const Report&, const Report&) = default;
+};
+
+/// Coordinator: end the workers of this round and stay.
+struct Stop {
+  Round round{0};
+  int signal = 15;
+  Milliseconds grace{0};
+  std::string reason;
+  friend bool operator==(const Stop&, const Stop&) = default;
+};
+
+/// Agent: nothing of this round is left here.
+struct Stopped {
+  Round round{0};
+  Milliseconds took{0};
+  int killed = 0;  // workers that needed SIGKILL
+  friend bool operator==(const Stopped&, const Stopped&) = default;
+};
+
+/// Agent: I am going.
+struct Leave {
+  int exit_code = 1;  // what this agent ends with, never 0
+  std::string reason;
+  friend bool operator==(const Leave&, const Leave&) = default;
+};
+
+/// Coordinator: the run is over. The agent ends with the code.
+struct Done {
+  int exit_code = 0;
+  std::string text;
+  std::string host;                   // where the first failure was; empty: there was none
+  std::optional<WorkerExit> failure;  // the first failure of the run
+  friend bool operator==(const Done&, const Done&) = default;
+};
+
+/// Agent: I am alive. The coordinator answers with the same.
+struct Beat {
+  friend bool operator==(const Beat&, const Beat&) = default;
+};
+
+/// Either: the last frame was a message I do not know; I ignored it.
+struct Unknown {
+  std::string sentence;
+  friend bool operator==(const Unknown&, const Unknown&) = default;
+};
+
+using Message = std::variant<Hello, Refused, Waiting, StartRound, Report, Stop, Stopped, Leave,
+                             Done, Beat, Unknown>;
+
+}  // namespace ddprun::protocol

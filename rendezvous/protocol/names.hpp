@@ -1,0 +1,60 @@
+// The words that enumerators have on the wire, in status pages and in tests: one table for both
+// directions.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "rendezvous/protocol/messages.hpp"
+
+namespace ddprun::protocol {
+
+inline constexpr std::array<std::pair<GroupState, std::string_view>, 7> kGroupStateNames{{
+    {GroupState::kIdle, "idle"},
+    {GroupState::kStarting, "starting"},
+    {GroupState::kRunning, "running"},
+    {GroupState::kSucceeded, "succeeded"},
+    {GroupState::kFailed, "failed"},
+    {GroupState::kStopping, "stopping"},
+    {GroupState::kStopped, "stopped"},
+}};
+
+inline constexpr std::array<std::pair<RefusalCode, std::string_view>, 10> kRefusalNames{{
+    {RefusalCode::kProtocol, "protocol"},
+    {RefusalCode::kMalformed, "malformed"},
+    {RefusalCode::kWrongRun, "wrong-run"},
+    {RefusalCode::kTermsDiffer, "terms-differ"},
+    {RefusalCode::kCommandDiffers, "command-differs"},
+    {RefusalCode::kNodeRankTaken, "node-rank-taken"},
+    {RefusalCode::kNodeRankTooHigh, "node-rank-too-high"},
+    {RefusalCode::kRunOver, "run-over"},
+    {RefusalCode::kRunFull, "run-full"},
+    {RefusalCode::kNotAnswering, "not-answering"},
+}};
+
+/// The word for `value`, "?" for a value outside the enum.
+template <class Table, class Enum>
+[[nodiscard]] constexpr std::string_view name_in(const Table& table, Enum value) {
+  for (const auto& [key, name] : table) {
+    if (key == value) return name;
+  }
+  return "?";
+}
+
+[[nodiscard]] constexpr std::string_view name_of(GroupState state) {
+  return name_in(kGroupStateNames, state);
+}
+[[nodiscard]] constexpr std::string_view name_of(RefusalCode code) {
+  return name_in(kRefusalNames, code);
+}
+
+[[nodiscard]] constexpr const auto& names_of(GroupState) {
+  return kGroupStateNames;
+}
+[[nodiscard]] constexpr const auto& names_of(RefusalCode) {
+  return kRefusalNames;
+}
+
+}  // namespace ddprun::protocol

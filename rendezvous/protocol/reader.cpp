@@ -1,0 +1,76 @@
+#include "rendezvous/protocol/reader.hpp"
+
+#include <boost/json/array.hpp>
+
+namespace ddprun::protocol {
+
+namespace json = boost::json;
+
+void Reader::fail(std::string_view name, std::string_view what) {
+  if (!error_.empty()) return;
+  error_ = "field \"" + std::string(name) + "\" " + std::string(what);
+}
+
+const json::value* Reader::find(std::string_view name) {
+  if (!error_.empty()) return nullptr;
+  const json::value* found = object_.if_contains(name);
+  if (found == nullptr) fail(name, "is missing");
+  return found;
+}
+
+std::int64_t Reader::integer(std::string_view name, std::int64_t low, std::int64_t high) {
+  const json::value* found = find(name);
+  if (found == nullptr) return low;
+  const std::int64_t* number = found->if_int64();
+  if (number == nullptr) {
+    fail(name, "is not a whole number");
+    return low;
+  }
+  if (*number < low || *number > high) {
+    fail(name, "is " + std::to_string(*number) + ", allowed are " + std::to_string(low) + " to " +
+                   std::to_string(high));
+    return low;
+  }
+  return *number;
+}
+
+void Reader::string(std::string_view name, std::string& value, std::size_t bytes_min,
+                    std::size_t bytes_max) {
+  const json::value* found = find(name);
+  if (found == nullptr) return;
+  const json::string* text = found->if_string();
+  if (text == nullptr) return fail(name, "is not text");
+  if (text->size() < bytes_min) return fail(name, "is empty");
+  if (text->size() > bytes_max) {
+    return fail(name, "is longer than " + std::to_string(bytes_max) + " bytes");
+  }
+  value.assign(text->data(), text->size());
+}
+
+const json::array* Reader::array(std::string_view name, std::size_t count_max) {
+  const json::value* found = find(name);
+  if (found == nullptr) return nullptr;
+  const json::array* items = found->if_array();
+  if (items == nullptr) {
+    fail(name, "is not a list");
+    return nullptr;
+  }
+  if (items->size() > count_max) {
+    fail(name, "has more than " + std::to_string(count_max) + " entries");
+    return nullptr;
+  }
+  return items;
+}
+
+void Reader::lines(std::string_view name, std::vector<std::string>& values, std::size_t count_max) {
+  const json::array* items = array(name, count_max);
+  if (items == nullptr) return;
+  for (const json::value& item : *items) {
+    const json::string* text = item.if_string();
+    if (text == nullptr) return fail(name, "holds something that is not text");
+    if (text->size() > kTextBytesMax) return fail(name, "holds a line that is too long");
+    values.emplace_back(text->data(), text->size());
+  }
+}
+
+}  // namespace ddprun::protocol

@@ -1,0 +1,89 @@
+// Writes the fields of one message into a JSON object, cleaned and cut to what a Reader accepts.
+// Internal to the codec.
+#pragma once
+
+#include <algorithm>
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "rendezvous/protocol/fields.hpp"
+#include "rendezvous/protocol/names.hpp"
+#include "rendezvous/protocol/utf8.hpp"
+
+namespace ddprun::protocol {
+
+class Writer {
+ public:
+  explicit Writer(boost::json::object& object) : object_(object) {}
+
+  void number(std::string_view name, int value, int, int) { object_[name] = value; }
+  void number(std::string_view name, std::uint16_t value, int, int) { object_[name] = value; }
+  template <class Tag>
+  void number(std::string_view name, const Strong<Tag, int>& value, int, int) {
+    object_[name] = value.value();
+  }
+  void optional_number(std::string_view name, const std::optional<int>& value, int, int) {
+    if (value) object_[name] = *value;
+  }
+  void duration(std::string_view name, Milliseconds value) {
+    object_[name] = std::clamp(value, Milliseconds(0), kDurationMax).count();
+  }
+  void name(std::string_view name, const std::string& value) { string(name, value, kNameBytesMax); }
+  template <class Tag>
+  void name(std::string_view name, const Strong<Tag, std::string>& value) {
+    string(name, value.value(), kNameBytesMax);
+  }
+  void maybe_empty(std::string_view name, const std::string& value) {
+    string(name, value, kNameBytesMax);
+  }
+  void text(std::string_view name, const std::string& value) { string(name, value, kTextBytesMax); }
+
+  template <class Enum>
+  void word(std::string_view name, Enum value) {
+    object_[name] = name_of(value);
+  }
+
+  template <class Value>
+  void object(std::string_view name, const Value& value) {
+    boost::json::object inner;
+    Writer writer(inner);
+    fields(writer, value);
+    object_[name] = std::move(inner);
+  }
+  template <class Value>
+  void optional_object(std::string_view name, const std::optional<Value>& value) {
+    if (value) object(name, *value);
+  }
+  template <class Value>
+  void objects(std::string_view name, const std::vector<Value>& values, std::size_t count_max) {
+    boost::json::array items;
+    for (std::size_t i = 0; i < std::min(values.size(), count_max); ++i) {
+      boost::json::object inner;
+      Writer writer(inner);
+      fields(writer, values[i]);
+      items.push_back(std::move(inner));
+    }
+    object_[name] = std::move(items);
+  }
+  /// The last `count_max` lines: the end of a traceback says most.
+  void lines(std::string_view name, const std::vector<std::string>& values, std::size_t count_max) {
+    boost::json::array items;
+    const std::size_t skipped = values.size() - std::min(values.size(), count_max);
+    for (std::size_t i = skipped; i < values.size(); ++i) {
+      items.emplace_back(clean_utf8(values[i], kTextBytesMax));
+    }
+    object_[name] = std::move(items);
+  }
+
+ private:
+  void string(std::string_view name, const std::string& value, std::size_t bytes_max) {
+    object_[name] = clean_utf8(value, bytes_max);
+  }
+
+  boost::json::object& object_;
+};
+
+}  // namespace ddprun::protocol

@@ -1,0 +1,171 @@
+// One test per message of docs/PROTOCOL.md: every field survives, and the bytes say what the page
+// says.
+#include "rendezvous/protocol/codec.hpp"
+
+#include "rendezvous/protocol/limits.hpp"
+#include "rendezvous/protocol/names.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace ddprun;
+using namespace ddprun::protocol;
+
+namespace {
+
+Message round_trip(const Message& message) {
+  const auto decoded = decode(encode(message));
+  REQUIRE(decoded.has_value());
+  return *decoded;
+}
+
+Hello full_hello() {
+  Hello hello;
+  hello.run_id = RunId("7f3a");
+  hello.agent = AgentId("0123abcd");
+  hello.host = "gpu-03";
+  hello.address = "10.0.4.13";
+  hello.store_port = 40123;
+  hello.local_world_size = 8;
+  hello.role = "trainer";
+  hello.terms = Terms{2, 4, 3, Milliseconds(90'000), Milliseconds(500), Milliseconds(250), 8};
+  hello.node_rank = 3;
+  hello.scheduler_index = 7;
+  hello.fingerprint = "train.py#a1";
+  hello.age = Milliseconds(1234);
+  hello.stop_timeout = Milliseconds(45'000);
+  hello.seen = Round(6);
+  hello.claim = Claim{{Round(5), "c1"}, 2, 3, RestartCount(1), GroupState::kSucceeded};
+  return hello;
+}
+
+WorkerExit full_exit() {
+  return {Rank(12),           LocalRank(4),         4711, 139, "SIGSEGV", Milliseconds(2500),
+          "/logs/stderr.log", {"Traceback", "boom"}};
+}
+
+}  // namespace
+
+TEST_CASE("hello keeps every field") {
+  CHECK(round_trip(full_hello()) == Message(full_hello()));
+  Hello bare = full_hello();
+  bare.node_rank.reset();
+  bare.scheduler_index.reset();
+  bare.claim.reset();
+  bare.address.clear();
+  CHECK(round_trip(bare) == Message(bare));
+}
+
+TEST_CASE("hello carries the protocol number") {
+  CHECK_THAT(encode(full_hello()), ContainsSubstring("\"type\":\"hello\",\"protocol\":1"));
+}
+
+TEST_CASE("refused keeps every field, and every code has a word") {
+  for (const auto& [code, word] : names_of(RefusalCode{})) {
+    const Refused refused{code, "no place", Milliseconds(5000)};
+    CHECK(round_trip(refused) == Message(refused));
+    CHECK_THAT(encode(refused), ContainsSubstring(std::string(word)));
+  }
+}
+
+TEST_CASE("waiting keeps every field") {
+  const Waiting waiting{6, 7, 8, Round(2), Milliseconds(45'000), "6 of 8"};
+  CHECK(round_trip(waiting) == Message(waiting));
+}
+
+TEST_CASE("round keeps every field") {
+  StartRound start;
+  start.stamp.number = Round(5);
+  start.stamp.author = "c2";
+  start.group_rank = 1;
+  start.group_size = 2;
+  start.rank_base = Rank(8);
+  start.world_size = WorldSize(16);
+  start.role_rank_base = 3;
+  start.role_world_size = 9;
+  start.master_address = "10.0.4.11";
+  start.master_port = 41207;
+  start.restarts = RestartCount(2);
+  start.reason = "lost gpu-07";
+  CHECK(round_trip(start) == Message(start));
+  CHECK_THAT(encode(start), ContainsSubstring("\"type\":\"round\",\"round\":5"));
+}
+
+TEST_CASE("report keeps every field, and every group state has a word") {
+  for (const auto& [state, word] : names_of(GroupState{})) {
+    const Report report{Round(5), state, 40124, {full_exit()}, 2};
+    CHECK(round_trip(report) == Message(report));
+    CHECK_THAT(encode(report), ContainsSubstring(std::string(word)));
+  }
+}
+
+TEST_CASE("a report with too many exits keeps the first and counts the rest") {
+  Report report{Round(1), GroupState::kFailed, 1, {}, 0};
+  report.exits.assign(kExitsPerReportMax + 5, full_exit());
+  const auto back = std::get<Report>(round_trip(report));
+  CHECK(back.exits.size() == kExitsPerReportMax);
+  CHECK(back.exits_more == 5);
+  CHECK(back.exits.front() == full_exit());
+  CHECK(back.exits.back().tail.empty());
+}
+
+TEST_CASE("the largest report fits a frame") {
+  Report report{Round(1), GroupState::kFailed, 1, {}, 0};
+  WorkerExit exit = full_exit();
+  exit.cause = exit.log = std::string(100'000, '\x01');
+  exit.tail.assign(50, std::string(10'000, '\x01'));
+  report.exits.assign(50, exit);
+  const std::string body = encode(report);
+  CHECK(body.size() <= kFrameBytesMax);
+  CHECK(decode(body).has_value());
+}
+
+TEST_CASE("stop keeps every field") {
+  const Stop stop{Round(5), 10, Milliseconds(600'000), "gpu-01 left"};
+  CHECK(round_trip(stop) == Message(stop));
+}
+
+TEST_CASE("stopped keeps every field") {
+  const Stopped stopped{Round(5), Milliseconds(1400), 2};
+  CHECK(round_trip(stopped) == Message(stopped));
+}
+
+TEST_CASE("leave keeps every field") {
+  const Leave leave{143, "agent got SIGTERM"};
+  CHECK(round_trip(leave) == Message(leave));
+}
+
+TEST_CASE("done keeps every field, with and without a failure") {
+  const Done failed{139, "rank 12 failed", "gpu-03", full_exit()};
+  CHECK(round_trip(failed) == Message(failed));
+  const Done good{0, "64 ranks ended with 0", "", std::nullopt};
+  CHECK(round_trip(good) == Message(good));
+}
+
+TEST_CASE("beat is only its type") {
+  CHECK(encode(Beat{}) == R"({"type":"beat"})");
+}
+
+TEST_CASE("unknown keeps its sentence") {
+  const Unknown unknown{"this version knows no message \"dance\""};
+  CHECK(round_trip(unknown) == Message(unknown));
+}
+
+TEST_CASE("unknown fields are ignored") {
+  const auto message = decode(R"({"type":"leave","exit_code":1,"reason":"x","mood":{"a":[1]}})");
+  REQUIRE(message.has_value());
+  CHECK(*message == Message(Leave{1, "x"}));
+}
+
+TEST_CASE("an unknown message is told apart from a malformed one") {
+  const auto unknown = decode(R"({"type":"dance"})");
+  REQUIRE(unknown.has_error());
+  CHECK(unknown.error().kind == ErrorKind::kUnsupported);
+  const auto malformed = decode(R"({"type":"leave"})");
+  REQUIRE(malformed.has_error());
+  CHECK(malformed.error().kind == ErrorKind::kUsage);
+  CHECK_THAT(malformed.error().sentence, ContainsSubstring("\"exit_code\" is missing"));
+}
+
+TEST_CASE("text that is not UTF-8 is made fit for the peer") {
+  const auto back = std::get<Leave>(round_trip(Leave{1, "bad \xff byte"}));
+  CHECK(back.reason == "bad \xEF\xBF\xBD byte");
+}

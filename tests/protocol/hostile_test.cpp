@@ -1,0 +1,87 @@
+// Input from a peer that means harm: an error every time, never a crash, never unbounded memory.
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <sstream>
+
+#include "rendezvous/protocol/codec.hpp"
+#include "rendezvous/protocol/limits.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace ddprun::protocol;
+
+namespace {
+
+/// A body that decodes must say the same after another trip.
+void take(const std::string& body) {
+  const auto message = decode(body);
+  if (!message) {
+    CHECK_FALSE(message.error().sentence.empty());
+    return;
+  }
+  const auto again = decode(encode(*message));
+  REQUIRE(again.has_value());
+  CHECK(*again == *message);
+}
+
+std::vector<std::string> corpus() {
+  std::vector<std::string> bodies;
+  for (const auto& entry : std::filesystem::directory_iterator(DDPRUN_MESSAGE_CORPUS)) {
+    std::ifstream file(entry.path(), std::ios::binary);
+    std::stringstream text;
+    text << file.rdbuf();
+    bodies.push_back(text.str());
+  }
+  return bodies;
+}
+
+}  // namespace
+
+TEST_CASE("what is not a message is an error with a sentence") {
+  for (const char* body :
+       {"", "null", "[]", "{}", "{", "\"hello\"", R"({"type":1})", R"({"type":"hello"})",
+        R"({"type":"stop","round":1.0,"signal":15,"grace_ms":0,"reason":""})",
+        R"({"type":"stop","round":0,"signal":15,"grace_ms":0,"reason":""})",
+        R"({"type":"stop","round":1,"signal":65,"grace_ms":0,"reason":""})",
+        R"({"type":"stop","round":1,"signal":15,"grace_ms":-1,"reason":""})",
+        R"({"type":"stop","round":99999999999999999999,"signal":15,"grace_ms":0,"reason":""})",
+        R"({"type":"leave","exit_code":0,"reason":"x"})",
+        R"({"type":"report","round":1,"state":"flying","store_port":1,"exits":[],"exits_more":0})",
+        R"({"type":"report","round":1,"state":"failed","store_port":1,"exits":[1],"exits_more":0})",
+        R"({"type":"beat"} {"type":"beat"})", "{\"type\":\"be\xff\"}"}) {
+    INFO(body);
+    const auto message = decode(body);
+    REQUIRE(message.has_error());
+    CHECK_FALSE(message.error().sentence.empty());
+  }
+}
+
+TEST_CASE("deep nesting is an error, not a deep recursion") {
+  take(std::string(500'000, '['));
+  take(R"({"type":"beat","x":)" + std::string(100, '[') + std::string(100, ']') + "}");
+}
+
+TEST_CASE("text is refused one byte beyond its limit") {
+  const auto leave = [](std::size_t bytes) {
+    return R"({"type":"leave","exit_code":1,"reason":")" + std::string(bytes, 'x') + "\"}";
+  };
+  CHECK(decode(leave(kTextBytesMax)).has_value());
+  CHECK(decode(leave(kTextBytesMax + 1)).has_error());
+}
+
+TEST_CASE("every body of the corpus, cut anywhere and with any byte changed, is answered") {
+  std::mt19937 random(1);
+  const auto bodies = corpus();
+  REQUIRE(bodies.size() >= 12);
+  for (const std::string& body : bodies) {
+    take(body);
+    for (std::size_t cut = 0; cut < body.size(); ++cut) take(body.substr(0, cut));
+    for (int change = 0; change < 500; ++change) {
+      std::string changed = body;
+      for (unsigned i = 0; i <= random() % 3; ++i) {
+        changed[random() % changed.size()] = static_cast<char>(random() % 256);
+      }
+      take(changed);
+    }
+  }
+}
