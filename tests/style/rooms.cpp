@@ -39,7 +39,12 @@ const std::vector<Room>& rooms() {
       {"rendezvous/store/serve",
        {"base/", "net/", "rendezvous/store/"},
        {kProcess, kTorch, kTensor}},
-      {"rendezvous/round/", {"base/"}, {kAsio, kProcess, kLog, kTorch, kTensor}, Core::kPure},
+      // A round speaks in the protocol's plain structs, so that a message means one thing
+      // everywhere.
+      {"rendezvous/round/",
+       {"base/", "rendezvous/protocol/"},
+       {kAsio, kProcess, kJson, kLog, kOptions, kTorch, kTensor},
+       Core::kPure},
       {"rendezvous/protocol/", {"base/"}, {kAsio, kProcess, kLog, kTorch, kTensor}, Core::kPure},
       {"rendezvous/coordinator/",
        {"base/", "net/", "rendezvous/round/", "rendezvous/protocol/", "rendezvous/store/"},
@@ -47,6 +52,11 @@ const std::vector<Room>& rooms() {
       {"rendezvous/client/",
        {"base/", "net/", "rendezvous/protocol/"},
        {kProcess, kOptions, kTorch, kTensor}},
+      // The agent's side of the protocol decides without a socket, the shell around it has one.
+      {"rendezvous/client/membership",
+       {"base/", "rendezvous/protocol/"},
+       {kAsio, kProcess, kJson, kLog, kOptions, kTorch, kTensor},
+       Core::kPure},
       {"agent/core/", {"base/"}, {kAsio, kProcess, kLog, kOptions, kTorch, kTensor}, Core::kPure},
       {"agent/proc/",
        {"base/", "net/", "agent/proc/"},

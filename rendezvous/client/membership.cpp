@@ -1,0 +1,188 @@
+#include "rendezvous/client/membership.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.hpp"
+
+namespace ddprun::client {
+
+using namespace protocol;
+
+Membership::Membership(MembershipOptions options, TimePoint start)
+    : options_(std::move(options)), start_(start), now_(start), lost_at_(start) {}
+
+Actions Membership::begin(TimePoint now) {
+  now_ = std::max(now_, now);
+  actions_.emplace_back(OpenStore{});
+  arm();
+  return std::exchange(actions_, {});
+}
+
+Actions Membership::step(const Event& event, TimePoint now) {
+  if (ended_) return {};
+  now_ = std::max(now_, now);
+  actions_.clear();
+  std::visit([this](const auto& one) { on(one); }, event);
+  if (!ended_) arm();
+  return std::exchange(actions_, {});
+}
+
+bool Membership::is_current(Round round) const {
+  return round_ && round == round_->stamp.number;
+}
+
+void Membership::on(const GroupRunning& running) {
+  if (!is_current(running.round) || state_ != GroupState::kStarting) return;
+  state_ = GroupState::kRunning;
+  report();
+}
+
+void Membership::on(const GroupSucceeded& succeeded) {
+  if (succeeded.round != group_round_) return;
+  const bool ours = is_current(succeeded.round) && group_ == Group::kAlive;
+  if (!ours) return on(GroupGone{succeeded.round});
+  group_ = Group::kNone;
+  state_ = GroupState::kSucceeded;
+  report();
+}
+
+void Membership::on(const GroupFailed& failed) {
+  const bool alive = group_ == Group::kAlive && failed.round == group_round_;
+  if (!alive) return;
+  group_ = Group::kEnding;
+  if (!is_current(failed.round)) return;
+  state_ = GroupState::kFailed;
+  exits_ = failed.exits;
+  report();
+}
+
+void Membership::on(const GroupGone& gone) {
+  if (group_ == Group::kNone || gone.round != group_round_) return;
+  group_ = Group::kNone;
+  if (verdict_) return end_if_nothing_left();
+  const bool next_waits =
+      round_ && state_ == GroupState::kStarting && round_->stamp.number > gone.round;
+  if (next_waits) return start_group();
+  if (state_ == GroupState::kStopping) state_ = GroupState::kStopped;
+  stopped_ = Stopped{round(), gone.took, gone.killed};
+  send(*stopped_);
+}
+
+void Membership::on(const LeaveAsked& leave) {
+  if (verdict_) return;
+  send(Leave{leave.exit_code, leave.reason});
+  end(End{leave.exit_code, leave.reason, std::nullopt});
+}
+
+// The one message that starts workers. A round that is not newer than the one known is never taken
+// on.
+void Membership::take(const StartRound& start) {
+  if (verdict_) return;
+  if (round_ && start.stamp.number <= round_->stamp.number) {
+    const bool again = start.stamp == round_->stamp;
+    if (!again) ++stale_;
+    if (again && store_port_ != 0) report();
+    return;
+  }
+  round_ = start;
+  seen_ = std::max(seen_, start.stamp.number);
+  state_ = GroupState::kStarting;
+  exits_.clear();
+  stopped_.reset();
+  note(start.reason);
+  if (serving_) actions_.emplace_back(CloseStore{*std::exchange(serving_, std::nullopt)});
+  if (start.group_rank == 0) {
+    serving_ = start.stamp.number;
+    store_port_ = 0;
+    actions_.emplace_back(ServeStore{start.stamp.number});
+    actions_.emplace_back(OpenStore{});
+  } else {
+    report();
+  }
+  if (group_ == Group::kNone) return start_group();
+  stop_group(start.reason, 15, options_.hello.stop_timeout);
+}
+
+void Membership::take(const Stop& stop) {
+  if (verdict_) return;
+  if (!is_current(stop.round)) {
+    ++stale_;
+    return;
+  }
+  note(stop.reason);
+  if (group_ == Group::kNone) {
+    if (state_ != GroupState::kSucceeded) state_ = GroupState::kStopped;
+    if (!stopped_) stopped_ = Stopped{stop.round, Milliseconds(0), 0};
+    return send(*stopped_);
+  }
+  state_ = GroupState::kStopping;
+  stop_group(stop.reason, stop.signal, stop.grace);
+}
+
+void Membership::take(const Done& done) {
+  if (verdict_) return;
+  end(End{done.exit_code, done.text, done});
+}
+
+void Membership::take(const Refused& refused) {
+  if (verdict_) return;
+  const bool again = refused.retry_after.count() > 0 && !node_rank_retried_;
+  if (!again) return end(End{1, refused.sentence, std::nullopt});
+  node_rank_retried_ = true;
+  note(refused.sentence);
+  drop_link(refused.sentence);
+  retry_at_ = now_ + refused.retry_after;
+}
+
+void Membership::take(const Waiting& waiting) {
+  seen_ = std::max(seen_, waiting.round);
+  note(waiting.text);
+}
+
+void Membership::report() {
+  Report report;
+  report.round = round();
+  report.state = state_;
+  report.store_port = store_port_;
+  if (state_ == GroupState::kFailed) report.exits = exits_;
+  // While the next listener opens, the report is held back: it follows with the port.
+  if (store_port_ != 0) send(std::move(report));
+}
+
+void Membership::stop_group(const std::string& reason, int signal, Milliseconds grace) {
+  if (group_ != Group::kAlive) return;
+  group_ = Group::kEnding;
+  actions_.emplace_back(StopGroup{group_round_, signal, grace, reason});
+}
+
+void Membership::start_group() {
+  DDPRUN_ASSERT(group_ == Group::kNone);
+  group_ = Group::kAlive;
+  group_round_ = round_->stamp.number;
+  actions_.emplace_back(StartGroup{*round_});
+}
+
+void Membership::end(End verdict) {
+  verdict_ = std::move(verdict);
+  retry_at_.reset();
+  stop_group(verdict_->text, 15, options_.hello.stop_timeout);
+  end_if_nothing_left();
+}
+
+void Membership::end_if_nothing_left() {
+  if (!verdict_ || group_ != Group::kNone) return;
+  if (link_state_ != LinkState::kDown) actions_.emplace_back(CloseLink{link_});
+  if (serving_) actions_.emplace_back(CloseStore{*serving_});
+  link_state_ = LinkState::kDown;
+  ended_ = true;
+  actions_.emplace_back(*verdict_);
+}
+
+void Membership::note(std::string text) {
+  if (text.empty() || text == last_note_) return;
+  last_note_ = text;
+  actions_.emplace_back(Note{std::move(text)});
+}
+
+}  // namespace ddprun::client

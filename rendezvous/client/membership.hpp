@@ -1,0 +1,215 @@
+// Membership: the agent's side of the link to the coordinator, over however many connections it
+// takes: says hello, keeps alive, reconnects, fences by round, and turns rounds into "stop this
+// group", "start that one". Pure: no socket, clock, process or log. Owned by one agent shell,
+// called on its thread only.
+//
+// The shell carries out the actions in order and feeds back what happened. It answers Connect with
+// LinkUp or LinkDown, OpenStore with StoreOpened, StopGroup with GroupGone. A group that fails ends
+// its own siblings: the shell feeds GroupFailed at the first failure and GroupGone when nothing is
+// left.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "rendezvous/protocol/messages.hpp"
+
+namespace ddprun::client {
+
+/// The shell's connection attempts, numbered by Connect.
+using LinkId = std::uint64_t;
+
+struct LinkUp {
+  LinkId link;
+};
+/// The attempt failed, or the connection ended. Not expected after CloseLink.
+struct LinkDown {
+  LinkId link;
+  std::string evidence;
+};
+struct Incoming {
+  LinkId link;
+  protocol::Message message;
+};
+/// A listener for the next round's store is open on this port.
+struct StoreOpened {
+  std::uint16_t port;
+};
+/// All workers of the round were started.
+struct GroupRunning {
+  Round round;
+};
+/// All workers ended with 0 and nothing is left of them.
+struct GroupSucceeded {
+  Round round;
+};
+struct GroupFailed {
+  Round round;
+  std::vector<protocol::WorkerExit> exits;
+};
+/// Nothing of the group is left, after StopGroup or a failure.
+struct GroupGone {
+  Round round;
+  protocol::Milliseconds took{0};
+  int killed = 0;
+};
+/// This node is to leave the run and end with the code (a signal, a local error).
+struct LeaveAsked {
+  int exit_code = 1;
+  std::string reason;
+};
+struct Tick {};
+using Event = std::variant<LinkUp, LinkDown, Incoming, StoreOpened, GroupRunning, GroupSucceeded,
+                           GroupFailed, GroupGone, LeaveAsked, Tick>;
+
+struct Connect {
+  LinkId link;
+};
+struct CloseLink {
+  LinkId link;
+};
+struct SendMessage {
+  LinkId link;
+  protocol::Message message;
+};
+struct OpenStore {};
+/// The open listener becomes the store of this round; OpenStore for the next one follows.
+struct ServeStore {
+  Round round;
+};
+/// Nobody needs the store of this round any more: ranks blocked in it fail at once.
+struct CloseStore {
+  Round round;
+};
+struct StartGroup {
+  protocol::StartRound round;
+};
+struct StopGroup {
+  Round round;
+  int signal = 15;
+  protocol::Milliseconds grace{0};
+  std::string reason;
+};
+struct ArmTimer {
+  TimePoint deadline;
+};
+/// A line for the console and the log, on change only.
+struct Note {
+  std::string text;
+};
+/// Nothing is left to do: the agent ends with this code. `done` has the report of the run if it
+/// came.
+struct End {
+  int exit_code = 0;
+  std::string text;
+  std::optional<protocol::Done> done;
+};
+using Action = std::variant<Connect, CloseLink, SendMessage, OpenStore, ServeStore, CloseStore,
+                            StartGroup, StopGroup, ArmTimer, Note, End>;
+using Actions = std::vector<Action>;
+
+inline constexpr Duration kRetryMin = std::chrono::milliseconds(50);
+inline constexpr Duration kRetryMax = std::chrono::milliseconds(1000);
+inline constexpr Duration kCoordinatorTimeout = std::chrono::seconds(60);
+// A new link must bring an answer to the hello within this, or it is tried again.
+inline constexpr Duration kConnectMax = std::chrono::seconds(5);
+
+struct MembershipOptions {
+  protocol::Hello hello;    // store_port, age and claim are filled in here
+  std::string coordinator;  // host:port, for sentences
+  Duration coordinator_timeout = kCoordinatorTimeout;
+};
+
+class Membership {
+ public:
+  Membership(MembershipOptions options, TimePoint start);
+
+  /// The first actions: open a store listener.
+  [[nodiscard]] Actions begin(TimePoint now);
+  /// Takes one event; returns what to do, in order. Nothing happens after End.
+  [[nodiscard]] Actions step(const Event& event, TimePoint now);
+
+  /// The round this agent knows of; number 0 before the first.
+  [[nodiscard]] Round round() const { return round_ ? round_->stamp.number : Round(0); }
+  [[nodiscard]] protocol::GroupState state() const { return state_; }
+  [[nodiscard]] bool connected() const { return link_state_ == LinkState::kUp; }
+  [[nodiscard]] bool ended() const { return ended_; }
+  /// Messages of another round that were dropped.
+  [[nodiscard]] std::uint64_t stale() const { return stale_; }
+
+ private:
+  enum class LinkState : std::uint8_t { kDown, kConnecting, kUp };
+  enum class Group : std::uint8_t { kNone, kAlive, kEnding };
+
+  // membership_link.cpp
+  void on(const LinkUp& up);
+  void on(const LinkDown& down);
+  void on(const Incoming& incoming);
+  void on(const StoreOpened& opened);
+  void on(const Tick& tick);
+  void connect();
+  void drop_link(const std::string& evidence);
+  void give_up_on_coordinator();
+  void say_hello();
+  void send(protocol::Message message);
+  void arm();
+
+  // membership.cpp
+  void on(const GroupRunning& running);
+  void on(const GroupSucceeded& succeeded);
+  void on(const GroupFailed& failed);
+  void on(const GroupGone& gone);
+  void on(const LeaveAsked& leave);
+  void take(const protocol::StartRound& start);
+  void take(const protocol::Stop& stop);
+  void take(const protocol::Done& done);
+  void take(const protocol::Refused& refused);
+  void take(const protocol::Waiting& waiting);
+  void report();
+  void stop_group(const std::string& reason, int signal, protocol::Milliseconds grace);
+  void start_group();
+  void end(End verdict);
+  void end_if_nothing_left();
+  void note(std::string text);
+  [[nodiscard]] bool is_current(Round round) const;
+
+  MembershipOptions options_;
+  TimePoint start_;
+  TimePoint now_;
+  Actions actions_;
+
+  LinkState link_state_ = LinkState::kDown;
+  LinkId link_ = 0;
+  bool greeted_ = false;   // hello was said on this link
+  bool answered_ = false;  // this link has brought a message
+  bool joined_ = false;    // any link ever has
+  int attempts_ = 0;
+  TimePoint heard_;  // on this link
+  TimePoint connected_at_;
+  TimePoint lost_at_;  // when the coordinator was last heard of, or the start
+  std::optional<TimePoint> retry_at_;
+  std::optional<TimePoint> beat_at_;
+  std::optional<TimePoint> armed_;
+  bool node_rank_retried_ = false;
+
+  std::uint16_t store_port_ = 0;  // 0: being opened
+  std::optional<Round> serving_;
+  std::optional<protocol::StartRound> round_;
+  protocol::GroupState state_ = protocol::GroupState::kIdle;
+  Group group_ = Group::kNone;
+  Round group_round_{0};
+  std::vector<protocol::WorkerExit> exits_;   // failures of round_
+  std::optional<protocol::Stopped> stopped_;  // of round_
+  Round seen_{0};                             // the highest round any coordinator told of
+  std::string last_note_;
+
+  std::optional<End> verdict_;  // waits for the group to be gone
+  bool ended_ = false;
+  std::uint64_t stale_ = 0;
+};
+
+}  // namespace ddprun::client

@@ -1,0 +1,168 @@
+// The connection half of Membership: connecting, hello, keep-alives, a coordinator that does not
+// answer.
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "rendezvous/client/membership.hpp"
+
+namespace ddprun::client {
+
+using namespace protocol;
+
+namespace {
+
+/// Doubles from kRetryMin to kRetryMax; each agent a little different, so that thousands do not
+/// return at once.
+[[nodiscard]] Duration retry_delay(int attempts, const AgentId& agent) {
+  const Duration base = std::min(kRetryMax, kRetryMin * (1 << std::min(attempts, 10)));
+  const std::size_t spread = (std::hash<std::string>{}(agent.value()) >> 7) % 256;
+  return base * 3 / 4 + base * static_cast<int>(spread) / 1024;
+}
+
+[[nodiscard]] Milliseconds to_ms(Duration duration) {
+  return std::chrono::duration_cast<Milliseconds>(duration);
+}
+
+}  // namespace
+
+void Membership::connect() {
+  retry_at_.reset();
+  link_state_ = LinkState::kConnecting;
+  answered_ = false;
+  greeted_ = false;
+  connected_at_ = now_;
+  actions_.emplace_back(Connect{++link_});
+}
+
+void Membership::on(const LinkUp& up) {
+  if (up.link != link_ || link_state_ != LinkState::kConnecting) return;
+  link_state_ = LinkState::kUp;
+  heard_ = now_;
+  connected_at_ = now_;
+  if (store_port_ != 0) say_hello();
+}
+
+void Membership::say_hello() {
+  greeted_ = true;
+  Hello hello = options_.hello;
+  hello.store_port = store_port_;
+  hello.seen = seen_;
+  hello.age = to_ms(now_ - start_);
+  if (round_) {
+    hello.claim =
+        Claim{round_->stamp, round_->group_rank, round_->group_size, round_->restarts, state_};
+  }
+  send(std::move(hello));
+  beat_at_ = now_ + options_.hello.terms.keep_alive_interval;
+  if (!round_) return;
+  // What the lost link may have swallowed is said again; the coordinator takes each thing once.
+  report();
+  if (stopped_) send(*stopped_);
+}
+
+void Membership::on(const LinkDown& down) {
+  if (down.link != link_ || link_state_ == LinkState::kDown) return;
+  const bool was_answered = answered_;
+  link_state_ = LinkState::kDown;
+  drop_link(down.evidence);
+  if (was_answered) note("lost the coordinator " + options_.coordinator + ": " + down.evidence);
+}
+
+/// After this the link is down and a retry is due.
+void Membership::drop_link(const std::string&) {
+  if (link_state_ != LinkState::kDown) actions_.emplace_back(CloseLink{link_});
+  link_state_ = LinkState::kDown;
+  beat_at_.reset();
+  if (answered_) {
+    lost_at_ = now_;
+    attempts_ = 0;
+  }
+  answered_ = false;
+  if (!verdict_) retry_at_ = now_ + retry_delay(attempts_++, options_.hello.agent);
+}
+
+void Membership::on(const Incoming& incoming) {
+  if (incoming.link != link_ || link_state_ != LinkState::kUp) return;
+  heard_ = now_;
+  answered_ = true;
+  joined_ = true;
+  std::visit(
+      [this](const auto& message) {
+        if constexpr (requires { take(message); }) take(message);
+      },
+      incoming.message);
+}
+
+void Membership::on(const StoreOpened& opened) {
+  store_port_ = opened.port;
+  if (link_state_ == LinkState::kUp) {
+    return greeted_ ? report() : say_hello();
+  }
+  if (link_state_ == LinkState::kDown && !retry_at_ && !verdict_) connect();
+}
+
+void Membership::on(const Tick&) {
+  const Terms& terms = options_.hello.terms;
+  if (verdict_) return;
+  if (link_state_ == LinkState::kUp) {
+    const bool overslept = armed_ && now_ - *armed_ > terms.keep_alive_interval;
+    // This process itself did not run: what the coordinator sent may lie unread.
+    const TimePoint spared = now_ - terms.silence_max() + terms.keep_alive_interval;
+    if (overslept) heard_ = std::max(heard_, spared);
+    if (now_ - heard_ >= terms.silence_max()) drop_link("silence");
+  } else if (link_state_ == LinkState::kConnecting && now_ - connected_at_ >= kConnectMax) {
+    drop_link("no connection");
+  }
+  if (link_state_ == LinkState::kUp && beat_at_ && now_ >= *beat_at_) {
+    send(Beat{});
+    beat_at_ = now_ + terms.keep_alive_interval;
+  }
+  give_up_on_coordinator();
+  if (retry_at_ && now_ >= *retry_at_ && !verdict_ && store_port_ != 0) connect();
+}
+
+void Membership::give_up_on_coordinator() {
+  if (answered_) return;
+  const Duration limit =
+      joined_ ? options_.coordinator_timeout : Duration(options_.hello.terms.join_timeout);
+  if (now_ - lost_at_ < limit) return;
+  const std::string option = joined_ ? "coordinator_timeout" : "join_timeout";
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(limit).count();
+  end(End{1,
+          "the coordinator " + options_.coordinator + " did not answer for " +
+              std::to_string(seconds) + " s (--rdzv-conf " + option + "=" +
+              std::to_string(seconds) + ")",
+          std::nullopt});
+}
+
+void Membership::send(Message message) {
+  if (link_state_ != LinkState::kUp) return;
+  actions_.emplace_back(SendMessage{link_, std::move(message)});
+}
+
+void Membership::arm() {
+  std::optional<TimePoint> next;
+  const auto take = [&next](TimePoint one) {
+    if (!next || one < *next) next = one;
+  };
+  const Terms& terms = options_.hello.terms;
+  if (!verdict_) {
+    if (retry_at_) take(*retry_at_);
+    if (beat_at_) take(*beat_at_);
+    if (link_state_ == LinkState::kUp) take(heard_ + terms.silence_max());
+    if (link_state_ == LinkState::kConnecting) take(connected_at_ + kConnectMax);
+    if (!answered_) {
+      take(lost_at_ + (joined_ ? options_.coordinator_timeout : Duration(terms.join_timeout)));
+    }
+  }
+  if (!next) {
+    armed_.reset();
+    return;
+  }
+  if (armed_ && *armed_ > now_ && *armed_ <= *next) return;
+  armed_ = next;
+  actions_.emplace_back(ArmTimer{*next});
+}
+
+}  // namespace ddprun::client

@@ -1,0 +1,96 @@
+#include "rendezvous/round/admission.hpp"
+
+#include <algorithm>
+
+#include "rendezvous/protocol/limits.hpp"
+
+namespace ddprun::round {
+namespace {
+
+using protocol::Hello;
+using protocol::RefusalCode;
+using protocol::Refused;
+using protocol::Terms;
+
+// No run gets that far; above it an agent could use up the numbers that fence the rounds.
+constexpr int kClaimedRoundMax = protocol::kRoundMax / 2;
+
+[[nodiscard]] std::string nodes_range(const Terms& terms) {
+  return std::to_string(terms.nodes_min) + ":" + std::to_string(terms.nodes_max);
+}
+
+[[nodiscard]] Refused refused(RefusalCode code, std::string sentence) {
+  return {code, std::move(sentence), protocol::Milliseconds(0)};
+}
+
+}  // namespace
+
+std::optional<Refused> refuse_hello(const Hello& hello) {
+  if (hello.protocol != protocol::kProtocolVersion) {
+    return refused(RefusalCode::kProtocol,
+                   "this coordinator speaks protocol " +
+                       std::to_string(protocol::kProtocolVersion) + ", " + hello.host + " speaks " +
+                       std::to_string(hello.protocol) + "; use the same ddprun on all nodes");
+  }
+  const Terms& terms = hello.terms;
+  if (terms.nodes_min > terms.nodes_max) {
+    return refused(RefusalCode::kMalformed,
+                   "--nnodes " + nodes_range(terms) + ": the minimum is above the maximum");
+  }
+  const Round claimed = hello.claim ? hello.claim->stamp.number : Round(0);
+  const Round seen = std::max(hello.seen, claimed);
+  if (seen.value() > kClaimedRoundMax) {
+    return refused(RefusalCode::kMalformed, "round " + std::to_string(seen.value()) +
+                                                " claimed by " + hello.host + " cannot be");
+  }
+  if (terms.keep_alive_interval.count() == 0 || terms.join_timeout.count() == 0) {
+    return refused(RefusalCode::kMalformed,
+                   "--rdzv-conf: keep_alive_interval and join_timeout must be above 0");
+  }
+  return std::nullopt;
+}
+
+std::optional<Refused> refuse_run(const Hello& hello, const RunId& run) {
+  if (hello.run_id == run) return std::nullopt;
+  return refused(RefusalCode::kWrongRun,
+                 "this coordinator serves run " + run.value() + ", not run " +
+                     hello.run_id.value() +
+                     "; use the same --rdzv-id on all nodes, or another port");
+}
+
+std::optional<Refused> refuse_terms(const Hello& hello, const Charter& charter) {
+  const Terms& ours = charter.terms;
+  const Terms& theirs = hello.terms;
+  const std::string who = "run " + charter.run_id.value() + " (first node " + charter.host + ")";
+  if (theirs.nodes_min != ours.nodes_min || theirs.nodes_max != ours.nodes_max) {
+    return refused(RefusalCode::kTermsDiffer, who + " has --nnodes " + nodes_range(ours) + ", " +
+                                                  hello.host + " has " + nodes_range(theirs));
+  }
+  if (theirs.max_restarts != ours.max_restarts) {
+    return refused(RefusalCode::kTermsDiffer,
+                   who + " has --max-restarts " + std::to_string(ours.max_restarts) + ", " +
+                       hello.host + " has " + std::to_string(theirs.max_restarts));
+  }
+  const bool compared = !hello.fingerprint.empty() && !charter.fingerprint.empty();
+  if (compared && hello.fingerprint != charter.fingerprint) {
+    return refused(RefusalCode::kCommandDiffers, who + " runs another command than " + hello.host +
+                                                     " (" + charter.fingerprint + ", not " +
+                                                     hello.fingerprint + ")");
+  }
+  if (hello.node_rank && *hello.node_rank >= ours.nodes_max) {
+    return refused(RefusalCode::kNodeRankTooHigh,
+                   "--node-rank " + std::to_string(*hello.node_rank) + " of " + hello.host +
+                       " is not below the maximum of " + std::to_string(ours.nodes_max) + " nodes");
+  }
+  return std::nullopt;
+}
+
+Refused refuse_node_rank(const Hello& hello, const std::string& holder_host,
+                         protocol::Milliseconds retry_after) {
+  return {RefusalCode::kNodeRankTaken,
+          "--node-rank " + std::to_string(hello.node_rank.value_or(0)) + " of " + hello.host +
+              " is taken by " + holder_host + "; give every node its own",
+          retry_after};
+}
+
+}  // namespace ddprun::round

@@ -1,0 +1,37 @@
+// Who may take part in a run, and with which sentence the others are sent away. Pure functions.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "rendezvous/protocol/messages.hpp"
+
+namespace ddprun::round {
+
+/// What the first agent of a run brought; everybody after it must agree.
+struct Charter {
+  RunId run_id;
+  protocol::Terms terms;
+  std::string fingerprint;
+  std::string host;  // who brought it
+};
+
+/// What is wrong with the hello by itself: protocol number, contradictory terms.
+[[nodiscard]] std::optional<protocol::Refused> refuse_hello(const protocol::Hello& hello);
+
+/// A hello that asks another run than the one served here.
+[[nodiscard]] std::optional<protocol::Refused> refuse_run(const protocol::Hello& hello,
+                                                          const RunId& run);
+
+/// What does not agree with the rest of the run. The times in the terms may differ: the first
+/// agent's hold.
+[[nodiscard]] std::optional<protocol::Refused> refuse_terms(const protocol::Hello& hello,
+                                                            const Charter& charter);
+
+/// For a node rank that an agent on `holder_host` has; one retry, in case that agent is dying
+/// unseen.
+[[nodiscard]] protocol::Refused refuse_node_rank(const protocol::Hello& hello,
+                                                 const std::string& holder_host,
+                                                 protocol::Milliseconds retry_after);
+
+}  // namespace ddprun::round

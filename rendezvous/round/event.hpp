@@ -1,0 +1,70 @@
+// What goes into and comes out of Run::step: plain data, no thread rule.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/types.hpp"
+#include "rendezvous/protocol/messages.hpp"
+
+namespace ddprun::round {
+
+/// One accepted connection; the shell never uses a number twice.
+using LinkId = Strong<struct LinkTag, std::uint64_t>;
+
+/// The two ends of a link as the coordinator's kernel sees them: address literals, no ports.
+struct Peer {
+  std::string address;        // the agent's
+  std::string local_address;  // the coordinator's, as this agent reaches it
+};
+
+/// A decoded frame.
+struct Received {
+  LinkId link;
+  Peer peer;
+  protocol::Message message;
+};
+/// A connection ended that Run did not close; `evidence` says how ("connection closed", "reset").
+struct LinkLost {
+  LinkId link;
+  std::string evidence;
+};
+/// The time of the last ArmTimer has come. An early or extra Tick does no harm.
+struct Tick {};
+/// The coordinator's own process ends: so does the run.
+struct Shutdown {
+  int exit_code = 143;
+  std::string reason;
+};
+using Event = std::variant<Received, LinkLost, Tick, Shutdown>;
+
+struct Send {
+  LinkId link;
+  protocol::Message message;
+};
+/// Close after everything sent before was written; no LinkLost is expected for it.
+struct Close {
+  LinkId link;
+};
+/// Replaces the timer that was armed before.
+struct ArmTimer {
+  TimePoint deadline;
+};
+enum class Level : std::uint8_t { kInfo, kWarning };
+/// A line for the log and the status page, one per fact, on change only.
+struct Note {
+  Level level;
+  std::string text;
+};
+/// Nothing more will happen: the run can be forgotten.
+struct Finish {
+  int exit_code = 0;
+  std::string reason;
+};
+using Action = std::variant<Send, Close, ArmTimer, Note, Finish>;
+using Actions = std::vector<Action>;
+
+}  // namespace ddprun::round

@@ -1,0 +1,208 @@
+#include "rendezvous/round/reasons.hpp"
+
+#include "rendezvous/round/hosts.hpp"
+
+namespace ddprun::round::reasons {
+namespace {
+
+using std::chrono::duration_cast;
+using std::chrono::milliseconds;
+
+[[nodiscard]] std::string number(long long value) {
+  return std::to_string(value);
+}
+
+[[nodiscard]] std::string node_text(const NodeLost& node) {
+  return node.ranks.empty() ? node.host : node.host + " (" + node.ranks + ")";
+}
+
+[[nodiscard]] std::string here_text(const Absence& absence) {
+  return "here: " + host_list(absence.hosts) +
+         (absence.missing.empty() ? ""
+                                  : "; not heard from: node ranks " + number_list(absence.missing));
+}
+
+}  // namespace
+
+std::string duration_text(Duration duration) {
+  const auto count = duration_cast<milliseconds>(duration).count();
+  if (count % 1000 != 0) {
+    return count < 1000 ? number(count) + " ms" : seconds_text(duration) + " s";
+  }
+  const auto seconds = count / 1000;
+  if (seconds >= 120 && seconds % 60 == 0) return number(seconds / 60) + " min";
+  return number(seconds) + " s";
+}
+
+std::string seconds_text(Duration duration) {
+  const auto count = duration_cast<milliseconds>(duration).count();
+  std::string text = number(count / 1000);
+  if (count % 1000 == 0) return text;
+  std::string fraction = number(1000 + count % 1000).substr(1);
+  while (fraction.back() == '0') fraction.pop_back();
+  return text + "." + fraction;
+}
+
+std::string ranks_text(Rank base, int count) {
+  if (count == 1) return "rank " + number(base.value());
+  return "ranks " + number(base.value()) + "-" + number(base.value() + count - 1);
+}
+
+std::string nodes_text(int count) {
+  return number(count) + (count == 1 ? " node" : " nodes");
+}
+
+std::string all_here(int nodes) {
+  return nodes == 1 ? "the only node is here" : "all " + nodes_text(nodes) + " are here";
+}
+
+std::string last_call_over(int nodes, const protocol::Terms& terms) {
+  return nodes_text(nodes) + " came within the last call of " +
+         duration_text(terms.last_call_timeout) + " (maximum " + number(terms.nodes_max) + ")";
+}
+
+std::string remain(int nodes, const protocol::Terms& terms) {
+  return nodes_text(nodes) + (nodes == 1 ? " remains" : " remain") + " (minimum " +
+         number(terms.nodes_min) + ")";
+}
+
+std::string lost(const NodeLost& node) {
+  return "lost " + node_text(node) + ": " + node.evidence;
+}
+
+std::string left(const NodeLost& node) {
+  return node_text(node) + " left: " + node.evidence;
+}
+
+std::string silent(const protocol::Terms& terms) {
+  return "no sign of life for " + duration_text(terms.silence_max()) +
+         " (--rdzv-conf keep_alive_interval=" + seconds_text(terms.keep_alive_interval) +
+         ",keep_alive_max_attempt=" + number(terms.keep_alive_max_attempt) + ")";
+}
+
+std::string not_answering(Round round, Duration limit) {
+  return "did not answer round " + number(round.value()) + " within " + duration_text(limit);
+}
+
+std::string joined(const std::vector<std::string>& hosts) {
+  return host_list(hosts) + " joined";
+}
+
+std::string failed(const Failure& failure) {
+  return "rank " + number(failure.exit.rank.value()) + " (" + failure.host +
+         ") failed: " + failure.exit.cause;
+}
+
+std::string restart(const Failure& failure, RestartCount used, const protocol::Terms& terms) {
+  return failed(failure) + "; restart " + number(used.value()) + " of " +
+         number(terms.max_restarts);
+}
+
+std::string no_restart_left(const Failure& failure, const protocol::Terms& terms) {
+  const std::string why = terms.max_restarts == 0
+                              ? "restarts are off (--max-restarts)"
+                              : "all " + number(terms.max_restarts) + " restarts are used";
+  return failed(failure) + "; " + why;
+}
+
+std::string success(int workers, int nodes, RestartCount restarts) {
+  return number(workers) + (workers == 1 ? " rank" : " ranks") + " on " + nodes_text(nodes) +
+         " ended with 0; " + number(restarts.value()) +
+         (restarts.value() == 1 ? " restart" : " restarts");
+}
+
+std::string left_too_few(const std::string& left, int nodes, const protocol::Terms& terms) {
+  return left + "; " + remain(nodes, terms) + ", the run stops";
+}
+
+std::string waiting(const Absence& absence, const protocol::Terms& terms) {
+  const int here = static_cast<int>(absence.hosts.size());
+  const int wanted = here < terms.nodes_min ? terms.nodes_min : terms.nodes_max;
+  return (absence.why.empty() ? "" : absence.why + "; ") + "waiting for nodes: " + number(here) +
+         " of " + (here < terms.nodes_min ? "" : "at most ") + number(wanted) + "; " +
+         here_text(absence);
+}
+
+std::string waiting_count(int here, const protocol::Terms& terms) {
+  if (here >= terms.nodes_min) {
+    return nodes_text(here) + " here (" + number(terms.nodes_min) + ":" + number(terms.nodes_max) +
+           "), last call for more";
+  }
+  return nodes_text(here) + " here, waiting for " + number(terms.nodes_min - here) + " more";
+}
+
+std::string join_timeout(const Absence& absence, const protocol::Terms& terms) {
+  const int here = static_cast<int>(absence.hosts.size());
+  return (absence.why.empty() ? "" : absence.why + "; ") + "only " + number(here) +
+         " of at least " + nodes_text(terms.nodes_min) + " came within " +
+         duration_text(terms.join_timeout) + "; " + here_text(absence) +
+         "; --rdzv-conf join_timeout=" + seconds_text(terms.join_timeout * 2) + " waits longer";
+}
+
+std::string spare(const RunId& run, const protocol::Terms& terms) {
+  return "run " + run.value() + " has its maximum of " + nodes_text(terms.nodes_max) +
+         "; this node waits as a spare";
+}
+
+std::string finishing(int succeeded, int nodes) {
+  return "this node has finished; " + number(succeeded) + " of " + nodes_text(nodes) +
+         " have, waiting for the others";
+}
+
+std::string newcomer_while_finishing(int succeeded, int nodes) {
+  return number(succeeded) + " of " + nodes_text(nodes) +
+         " have finished already; this node waits as a spare";
+}
+
+std::string awaiting_return(Round round) {
+  return "the coordinator started anew; waiting for the nodes of round " + number(round.value());
+}
+
+std::string rebuilding(Round round, int here, int nodes) {
+  return "the coordinator started anew; " + number(here) + " of " + nodes_text(nodes) +
+         " of round " + number(round.value()) + " are back";
+}
+
+std::string rebuilt(Round round, int nodes) {
+  return "the coordinator started anew; all " + nodes_text(nodes) + " of round " +
+         number(round.value()) + " came back, the round goes on";
+}
+
+std::string not_rebuilt(Round round, int missing, Duration limit) {
+  return "the coordinator started anew; " + nodes_text(missing) + " of round " +
+         number(round.value()) + " did not come back within " + duration_text(limit);
+}
+
+std::string nobody_back(Round round, Duration limit) {
+  return "the coordinator started anew; nobody of round " + number(round.value()) +
+         " came back within " + duration_text(limit);
+}
+
+std::string was_stopping(Round round) {
+  return "the coordinator started anew while round " + number(round.value()) + " was being stopped";
+}
+
+std::string stray(Round round) {
+  return "round " + number(round.value()) + " is over; the run went on without this node";
+}
+
+std::string over(const RunId& run, Duration ago, const protocol::Done& done) {
+  const auto seconds = duration_cast<std::chrono::seconds>(ago);
+  return "run " + run.value() + " ended with " + number(done.exit_code) + " " +
+         duration_text(seconds) + " ago (" + done.text + "); nothing to do";
+}
+
+std::string everybody_gone() {
+  return "every node of the run is gone";
+}
+
+std::string round_started(Round from, Round to, const std::string& why, int nodes,
+                          WorldSize world) {
+  const std::string step = from.value() == 0
+                               ? "round " + number(to.value())
+                               : "round " + number(from.value()) + " -> " + number(to.value());
+  return step + ": " + why + "; " + number(world.value()) +
+         (world.value() == 1 ? " rank" : " ranks") + " on " + nodes_text(nodes);
+}
+
+}  // namespace ddprun::round::reasons

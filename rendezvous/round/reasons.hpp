@@ -1,0 +1,87 @@
+// The sentences of a run: every verdict's reason is made here and printed unchanged by the log, the
+// status page and the report. Pure functions. A sentence names who, where, why and, where there is
+// something to try, the option that changes it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "rendezvous/protocol/messages.hpp"
+
+namespace ddprun::round::reasons {
+
+/// "90 s", "10 min", "250 ms": the largest unit without a fraction.
+[[nodiscard]] std::string duration_text(Duration duration);
+/// The same as a --rdzv-conf value: "90", "0.25".
+[[nodiscard]] std::string seconds_text(Duration duration);
+/// "rank 3", "ranks 8-15".
+[[nodiscard]] std::string ranks_text(Rank base, int count);
+/// "1 node", "3 nodes".
+[[nodiscard]] std::string nodes_text(int count);
+
+/// Why the first round starts.
+[[nodiscard]] std::string all_here(int nodes);
+[[nodiscard]] std::string last_call_over(int nodes, const protocol::Terms& terms);
+
+/// What remains after a node went: "7 nodes remain (minimum 4)".
+[[nodiscard]] std::string remain(int nodes, const protocol::Terms& terms);
+
+struct NodeLost {
+  std::string host;
+  std::string ranks;     // "" for a node without a place in the round
+  std::string evidence;  // "connection closed", "agent got SIGTERM"
+};
+/// "lost gpu-07 (ranks 48-55): connection closed".
+[[nodiscard]] std::string lost(const NodeLost& node);
+/// "gpu-07 (ranks 48-55) left: agent got SIGTERM".
+[[nodiscard]] std::string left(const NodeLost& node);
+[[nodiscard]] std::string silent(const protocol::Terms& terms);
+[[nodiscard]] std::string not_answering(Round round, Duration limit);
+/// "gpu-09 joined".
+[[nodiscard]] std::string joined(const std::vector<std::string>& hosts);
+
+struct Failure {
+  std::string host;
+  protocol::WorkerExit exit;
+};
+/// "rank 12 (gpu-03) failed: exit code 1".
+[[nodiscard]] std::string failed(const Failure& failure);
+[[nodiscard]] std::string restart(const Failure& failure, RestartCount used,
+                                  const protocol::Terms& terms);
+[[nodiscard]] std::string no_restart_left(const Failure& failure, const protocol::Terms& terms);
+[[nodiscard]] std::string success(int workers, int nodes, RestartCount restarts);
+[[nodiscard]] std::string left_too_few(const std::string& left, int nodes,
+                                       const protocol::Terms& terms);
+
+/// The wait for nodes, from the coordinator's side.
+struct Absence {
+  std::vector<std::string> hosts;  // here
+  std::vector<int> missing;        // node ranks nobody has, if the others gave theirs
+  std::string why;                 // what ended the last round, empty before the first
+};
+[[nodiscard]] std::string waiting(const Absence& absence, const protocol::Terms& terms);
+/// The short form for one agent that has just come: no names.
+[[nodiscard]] std::string waiting_count(int here, const protocol::Terms& terms);
+[[nodiscard]] std::string join_timeout(const Absence& absence, const protocol::Terms& terms);
+[[nodiscard]] std::string spare(const RunId& run, const protocol::Terms& terms);
+[[nodiscard]] std::string finishing(int succeeded, int nodes);
+[[nodiscard]] std::string newcomer_while_finishing(int succeeded, int nodes);
+
+/// A coordinator that started empty.
+[[nodiscard]] std::string awaiting_return(Round round);
+[[nodiscard]] std::string rebuilding(Round round, int here, int nodes);
+[[nodiscard]] std::string rebuilt(Round round, int nodes);
+[[nodiscard]] std::string not_rebuilt(Round round, int missing, Duration limit);
+[[nodiscard]] std::string nobody_back(Round round, Duration limit);
+[[nodiscard]] std::string was_stopping(Round round);
+
+[[nodiscard]] std::string stray(Round round);
+[[nodiscard]] std::string over(const RunId& run, Duration ago, const protocol::Done& done);
+[[nodiscard]] std::string everybody_gone();
+
+/// "round 4 -> 5: <why>; 56 ranks on 7 nodes"; "round 1: ..." for the first.
+[[nodiscard]] std::string round_started(Round from, Round to, const std::string& why, int nodes,
+                                        WorldSize world);
+
+}  // namespace ddprun::round::reasons

@@ -1,0 +1,87 @@
+#include "rendezvous/round/roster.hpp"
+
+#include <utility>
+
+#include "base/assert.hpp"
+
+namespace ddprun::round {
+
+bool is_active(protocol::GroupState state) {
+  switch (state) {
+    case protocol::GroupState::kStarting:
+    case protocol::GroupState::kRunning:
+    case protocol::GroupState::kFailed:
+    case protocol::GroupState::kStopping:
+      return true;
+    case protocol::GroupState::kIdle:
+    case protocol::GroupState::kSucceeded:
+    case protocol::GroupState::kStopped:
+      return false;
+  }
+  return false;
+}
+
+Agent& Roster::add(protocol::Hello hello, LinkId link, Peer peer, TimePoint now) {
+  auto owned = std::make_unique<Agent>();
+  Agent& agent = *owned;
+  agent.hello = std::move(hello);
+  agent.link = link;
+  agent.peer = std::move(peer);
+  agent.arrival = ++arrivals_;
+  agent.heard = now;
+  agent.store_port = agent.hello.store_port;
+  agent.silence = silence_.insert(silence_.end(), &agent);
+  const bool is_new = agents_.emplace(agent.hello.agent.value(), std::move(owned)).second;
+  DDPRUN_ASSERT(is_new);
+  links_[link.value()] = &agent;
+  if (agent.hello.node_rank) {
+    const bool is_free = node_ranks_.emplace(*agent.hello.node_rank, &agent).second;
+    DDPRUN_ASSERT(is_free);
+  }
+  return agent;
+}
+
+void Roster::relink(Agent& agent, LinkId link, Peer peer) {
+  links_.erase(agent.link.value());
+  agent.link = link;
+  agent.peer = std::move(peer);
+  links_[link.value()] = &agent;
+}
+
+void Roster::remove(Agent& agent) {
+  set_state(agent, protocol::GroupState::kIdle);
+  links_.erase(agent.link.value());
+  if (agent.hello.node_rank) node_ranks_.erase(*agent.hello.node_rank);
+  silence_.erase(agent.silence);
+  const std::string id = agent.hello.agent.value();
+  agents_.erase(id);
+}
+
+void Roster::heard(Agent& agent, TimePoint now) {
+  DDPRUN_ASSERT(now >= agent.heard);
+  agent.heard = now;
+  silence_.splice(silence_.end(), silence_, agent.silence);
+}
+
+void Roster::set_state(Agent& agent, protocol::GroupState state) {
+  if (is_active(agent.state)) --active_;
+  agent.state = state;
+  if (is_active(agent.state)) ++active_;
+}
+
+Agent* Roster::by_id(const AgentId& id) const {
+  const auto found = agents_.find(id.value());
+  return found == agents_.end() ? nullptr : found->second.get();
+}
+
+Agent* Roster::by_link(LinkId link) const {
+  const auto found = links_.find(link.value());
+  return found == links_.end() ? nullptr : found->second;
+}
+
+Agent* Roster::by_node_rank(int node_rank) const {
+  const auto found = node_ranks_.find(node_rank);
+  return found == node_ranks_.end() ? nullptr : found->second;
+}
+
+}  // namespace ddprun::round

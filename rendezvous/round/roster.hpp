@@ -1,0 +1,71 @@
+// The agents that are connected to a run: found by id, link and node rank, ordered by how long they
+// have been silent. Owns them; pointers stay valid until remove(). Pure, single owner, every
+// operation O(1) on average.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "rendezvous/round/event.hpp"
+#include "rendezvous/round/ranks.hpp"
+
+namespace ddprun::round {
+
+struct Agent {
+  protocol::Hello hello;
+  LinkId link;
+  Peer peer;
+  std::uint64_t arrival = 0;
+  TimePoint heard;
+  protocol::RoundStamp last;  // the last round it was given or claims; number 0: none
+  int group_rank = -1;        // in `last`
+  Placement placement;        // in `last`, when this coordinator decided it
+  protocol::GroupState state = protocol::GroupState::kIdle;  // of its workers in `last`
+  Round runs{0};          // the round whose workers it has, as far as it told us
+  bool answered = false;  // has taken on `last`
+  std::uint16_t store_port =
+      0;                 // its listener for the next round; 0: spent, the next is on its way
+  TimePoint running_at;  // when its workers were reported running in `last`
+  std::optional<protocol::WorkerExit> failure;  // its first failure in `last`
+  std::list<Agent*>::iterator silence;
+
+  [[nodiscard]] const std::string& host() const { return hello.host; }
+};
+
+/// Whether workers may still be there.
+[[nodiscard]] bool is_active(protocol::GroupState state);
+
+class Roster {
+ public:
+  /// The agent must be new, its node rank (if any) free.
+  Agent& add(protocol::Hello hello, LinkId link, Peer peer, TimePoint now);
+  /// Gives a known agent another link; the old one is forgotten.
+  void relink(Agent& agent, LinkId link, Peer peer);
+  void remove(Agent& agent);
+  /// Moves to the end of the silence list. `now` must not go back.
+  void heard(Agent& agent, TimePoint now);
+  void set_state(Agent& agent, protocol::GroupState state);
+
+  [[nodiscard]] Agent* by_id(const AgentId& id) const;
+  [[nodiscard]] Agent* by_link(LinkId link) const;
+  [[nodiscard]] Agent* by_node_rank(int node_rank) const;
+  /// Longest silent first.
+  [[nodiscard]] const std::list<Agent*>& by_silence() const { return silence_; }
+  [[nodiscard]] int size() const { return static_cast<int>(agents_.size()); }
+  [[nodiscard]] bool empty() const { return agents_.empty(); }
+  /// Agents whose workers may still be there.
+  [[nodiscard]] int active() const { return active_; }
+
+ private:
+  std::unordered_map<std::string, std::unique_ptr<Agent>> agents_;
+  std::unordered_map<std::uint64_t, Agent*> links_;
+  std::unordered_map<int, Agent*> node_ranks_;
+  std::list<Agent*> silence_;
+  std::uint64_t arrivals_ = 0;
+  int active_ = 0;
+};
+
+}  // namespace ddprun::round

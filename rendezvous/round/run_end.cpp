@@ -1,0 +1,202 @@
+// What agents report, how they go, and how a run ends.
+#include <algorithm>
+#include <utility>
+
+#include "rendezvous/round/run.hpp"
+
+namespace ddprun::round {
+
+using namespace protocol;
+
+// The fence: only the last round an agent was given counts, and it moves the run only while that
+// round lives.
+void Run::on_report(Agent& agent, const Report& report) {
+  if (report.round != agent.last.number) {
+    ++counters_.stale;
+    return;
+  }
+  agent.store_port = report.store_port;
+  const bool told_to_stop =
+      agent.state == GroupState::kStopping || agent.state == GroupState::kStopped;
+  const bool news = report.state != agent.state && !told_to_stop;
+  if (news) roster_.set_state(agent, report.state);
+  if (report.state == GroupState::kRunning && news) agent.running_at = now_;
+  if (report.state == GroupState::kFailed && !report.exits.empty() && !agent.failure) {
+    agent.failure = report.exits.front();
+    const TimePoint by_agent = agent.running_at + report.exits.front().after;
+    if (is_member(agent)) {
+      failures_.push_back({std::min(now_, by_agent), agent.host(), report.exits.front()});
+    }
+  }
+  if (!is_member(agent)) return;
+  if (!std::exchange(agent.answered, true)) --unanswered_;
+  if (phase_ != Phase::kRunning || !news) return;
+  if (report.state == GroupState::kFailed) return on_failure(agent);
+  if (report.state != GroupState::kSucceeded) return;
+  ++succeeded_;
+  check_success();
+  if (phase_ != Phase::kRunning) return;
+  Waiting waiting;
+  waiting.here = roster_.size();
+  waiting.nodes_min = terms().nodes_min;
+  waiting.nodes_max = terms().nodes_max;
+  waiting.round = Round(highest_);
+  waiting.text = reasons::finishing(succeeded_, static_cast<int>(members_.size()));
+  send(agent.link, waiting);
+}
+
+// One budget for the run: the first failure of a round takes one, what it drags along is of an
+// ended round.
+void Run::on_failure(Agent& agent) {
+  WorkerExit unknown;
+  unknown.rank = agent.placement.rank_base;
+  unknown.cause = "no evidence";
+  const reasons::Failure failure{agent.host(), agent.failure.value_or(unknown)};
+  if (restarts_.value() < terms().max_restarts) {
+    restarts_ = RestartCount(restarts_.value() + 1);
+    return end_round(reasons::restart(failure, restarts_, terms()));
+  }
+  const int code = failure.exit.exit_code == 0 ? 1 : failure.exit.exit_code;
+  finish(Done{code, reasons::no_restart_left(failure, terms()), failure.host, failure.exit});
+}
+
+void Run::on_stopped(Agent& agent, const Stopped& stopped) {
+  if (stopped.round != agent.runs) {
+    ++counters_.stale;
+    return;
+  }
+  if (agent.state != GroupState::kSucceeded) roster_.set_state(agent, GroupState::kStopped);
+}
+
+// Whoever leaves on purpose takes the run along if too few remain: the operator stopped it.
+void Run::on_leave(Agent& agent, const Leave& leave) {
+  const reasons::NodeLost node = describe(agent, leave.reason);
+  const bool needed = phase_ == Phase::kRunning && is_member(agent) &&
+                      agent.state != GroupState::kSucceeded &&
+                      roster_.size() - 1 < terms().nodes_min;
+  const std::string sentence = reasons::left(node);
+  const RoundEnd end = round_end_without(agent);
+  actions_.emplace_back(Close{agent.link});
+  forget(agent);
+  if (!needed) return after_loss(end, sentence);
+  ++counters_.losses;
+  finish(Done{leave.exit_code, reasons::left_too_few(sentence, roster_.size(), terms()), node.host,
+              std::nullopt});
+}
+
+void Run::lose(Agent& agent, const std::string& evidence, LinkEnd link_end) {
+  const RoundEnd end = round_end_without(agent);
+  const std::string sentence = reasons::lost(describe(agent, evidence));
+  if (link_end == LinkEnd::kOpen) actions_.emplace_back(Close{agent.link});
+  forget(agent);
+  after_loss(end, sentence);
+}
+
+// A node whose workers have all succeeded is missed only if it holds the store of the round.
+Run::RoundEnd Run::round_end_without(const Agent& agent) const {
+  if (phase_ != Phase::kRunning || !is_member(agent)) return RoundEnd::kGoesOn;
+  const bool done = agent.state == GroupState::kSucceeded && agent.group_rank != 0;
+  return done ? RoundEnd::kGoesOn : RoundEnd::kEnds;
+}
+
+void Run::after_loss(RoundEnd end, const std::string& sentence) {
+  ++counters_.losses;
+  if (phase_ == Phase::kOver) return;
+  if (end == RoundEnd::kGoesOn) return note(Level::kWarning, sentence);
+  end_round(sentence + "; " + reasons::remain(roster_.size(), terms()));
+}
+
+void Run::forget(Agent& agent) {
+  if (is_member(agent)) {
+    members_[static_cast<std::size_t>(agent.group_rank)] = nullptr;
+    --members_here_;
+    if (!agent.answered) --unanswered_;
+  }
+  for (Agent*& claim : claims_) {
+    if (claim != &agent) continue;
+    claim = nullptr;
+    ++claims_missing_;
+  }
+  awaited_ = nullptr;
+  roster_.remove(agent);
+}
+
+void Run::check_success() {
+  const int nodes = static_cast<int>(members_.size());
+  if (phase_ != Phase::kRunning || succeeded_ < nodes) return;
+  finish(Done{0, reasons::success(world_size_, nodes, restarts_), "", std::nullopt});
+}
+
+// The verdict is known; it is told when nothing runs any more, so that nobody exits over live
+// workers.
+void Run::finish(Done verdict) {
+  phase_ = Phase::kStopping;
+  why_ = verdict.text;
+  verdict_ = std::move(verdict);
+  for (auto* one : {&join_deadline_, &last_call_, &rebuild_deadline_, &answer_deadline_,
+                    &linger_deadline_, &announce_at_}) {
+    one->reset();
+  }
+  Milliseconds longest{0};
+  for (Agent* agent : roster_.by_silence()) {
+    if (!is_active(agent->state)) continue;
+    longest = std::max(longest, agent->hello.stop_timeout);
+    send_stop(*agent, why_);
+  }
+  stop_deadline_ = now_ + longest + kStopMargin;
+}
+
+void Run::conclude() {
+  choose_first_failure();
+  phase_ = Phase::kOver;
+  over_at_ = now_;
+  stop_deadline_.reset();
+  linger_deadline_ = now_ + kLingerMax;
+  why_ = verdict_->text;
+  note(verdict_->exit_code == 0 ? Level::kInfo : Level::kWarning, why_);
+  for (const Agent* agent : roster_.by_silence()) send(agent->link, *verdict_);
+}
+
+// Reports may overtake each other; the earliest on the coordinator's clock is the first failure of
+// the run.
+void Run::choose_first_failure() {
+  if (!verdict_->failure || failures_.empty()) return;
+  const auto first = std::min_element(
+      failures_.begin(), failures_.end(),
+      [](const Failure& left, const Failure& right) { return left.at < right.at; });
+  const reasons::Failure failure{first->host, first->exit};
+  verdict_->exit_code = first->exit.exit_code == 0 ? 1 : first->exit.exit_code;
+  verdict_->text = reasons::no_restart_left(failure, terms());
+  verdict_->host = first->host;
+  verdict_->failure = first->exit;
+}
+
+reasons::NodeLost Run::describe(const Agent& agent, const std::string& evidence) const {
+  reasons::NodeLost node{agent.host(), "", evidence};
+  if (is_member(agent)) {
+    node.ranks = reasons::ranks_text(agent.placement.rank_base, agent.hello.local_world_size);
+  }
+  return node;
+}
+
+reasons::Absence Run::absence() const {
+  reasons::Absence absence;
+  if (formed_) absence.why = why_;
+  bool all_numbered = true;
+  for (const Agent* agent : roster_.by_silence()) {
+    absence.hosts.push_back(agent->host());
+    all_numbered = all_numbered && agent->hello.node_rank.has_value();
+  }
+  const int wanted = terms().nodes_max;
+  for (int rank = 0; all_numbered && !absence.hosts.empty() && rank < wanted; ++rank) {
+    if (roster_.by_node_rank(rank) == nullptr) absence.missing.push_back(rank);
+  }
+  return absence;
+}
+
+void Run::send_stop(Agent& agent, const std::string& reason) {
+  roster_.set_state(agent, GroupState::kStopping);
+  send(agent.link, Stop{agent.runs, 15, agent.hello.stop_timeout, reason});
+}
+
+}  // namespace ddprun::round

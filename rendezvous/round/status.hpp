@@ -1,0 +1,67 @@
+// What a run looks like from outside, for GET /status and for tests. Plain data.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "rendezvous/protocol/messages.hpp"
+
+namespace ddprun::round {
+
+enum class Phase : std::uint8_t {
+  kForming,     // waits for agents
+  kRebuilding,  // started empty, waits for the members of a round it heard of
+  kRunning,     // a round lives
+  kStopping,    // the verdict is known, workers are ending
+  kOver,        // the verdict was sent
+};
+
+[[nodiscard]] constexpr const char* name_of(Phase phase) {
+  switch (phase) {
+    case Phase::kForming:
+      return "forming";
+    case Phase::kRebuilding:
+      return "rebuilding";
+    case Phase::kRunning:
+      return "running";
+    case Phase::kStopping:
+      return "stopping";
+    case Phase::kOver:
+      return "over";
+  }
+  return "?";
+}
+
+struct Counters {
+  std::uint64_t rounds = 0;  // started here
+  std::uint64_t joins = 0;
+  std::uint64_t losses = 0;
+  std::uint64_t refusals = 0;
+  std::uint64_t stale = 0;  // messages of another round, or from a link without an agent
+};
+
+struct NodeStatus {
+  std::string host;
+  std::string address;
+  int group_rank = -1;  // -1: a spare, or no round yet
+  Rank rank_base{0};
+  int workers = 0;
+  protocol::GroupState state = protocol::GroupState::kIdle;
+  Duration silent{};
+};
+
+struct Status {
+  RunId run_id;
+  Phase phase = Phase::kForming;
+  std::string why;
+  protocol::RoundStamp round;
+  RestartCount restarts{0};
+  protocol::Terms terms;
+  std::vector<NodeStatus> nodes;  // by group rank, then arrival
+  std::vector<int> missing;       // node ranks nobody has, if the others gave theirs
+  Counters counters;
+};
+
+}  // namespace ddprun::round

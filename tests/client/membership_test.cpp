@@ -1,0 +1,223 @@
+// The agent's side of the link, rule by rule: what it does with each message, and what it says
+// again.
+#include "rendezvous/client/membership.hpp"
+
+#include "tests/support/catch.hpp"
+
+using namespace ddprun;
+using namespace ddprun::client;
+using namespace ddprun::protocol;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+namespace {
+
+class Seat {
+ public:
+  Seat() : membership_(options(), now_) { take(membership_.begin(now_)); }
+
+  static MembershipOptions options() {
+    MembershipOptions options;
+    options.hello.run_id = RunId("7f3a");
+    options.hello.agent = AgentId("id");
+    options.hello.host = "gpu-01";
+    options.coordinator = "10.0.4.11:29400";
+    return options;
+  }
+  void feed(const client::Event& event) { take(membership_.step(event, now_)); }
+  void hear(const Message& message) { feed(Incoming{link_, message}); }
+  void after(Duration time) {
+    now_ += time;
+    feed(client::Tick{});
+  }
+  void connect() {
+    feed(StoreOpened{4000});
+    feed(LinkUp{link_});
+  }
+  StartRound round(int number, int group_rank = 1) {
+    StartRound start;
+    start.stamp.number = Round(number);
+    start.stamp.author = "c1";
+    start.group_rank = group_rank;
+    start.group_size = 2;
+    start.master_port = 5000;
+    start.reason = "all 2 nodes are here";
+    return start;
+  }
+  template <class T>
+  std::optional<T> done() const {
+    for (auto it = actions_.rbegin(); it != actions_.rend(); ++it) {
+      if (const auto* action = std::get_if<T>(&*it)) return *action;
+    }
+    return std::nullopt;
+  }
+  template <class T>
+  std::optional<T> said() const {
+    for (auto it = actions_.rbegin(); it != actions_.rend(); ++it) {
+      const auto* sent = std::get_if<SendMessage>(&*it);
+      if (sent == nullptr) continue;
+      if (const auto* message = std::get_if<T>(&sent->message)) return *message;
+    }
+    return std::nullopt;
+  }
+  void forget() { actions_.clear(); }
+
+  TimePoint now_{seconds(100)};
+  client::LinkId link_ = 0;
+  Membership membership_;
+
+ private:
+  void take(const client::Actions& actions) {
+    for (const auto& action : actions) {
+      if (const auto* connect = std::get_if<Connect>(&action)) link_ = connect->link;
+      actions_.push_back(action);
+    }
+  }
+  client::Actions actions_;
+};
+
+}  // namespace
+
+TEST_CASE("the store listener is open before the hello, and the hello names its port") {
+  Seat seat;
+  CHECK(seat.done<OpenStore>().has_value());
+  CHECK_FALSE(seat.done<Connect>().has_value());
+  seat.connect();
+  REQUIRE(seat.said<Hello>().has_value());
+  CHECK(seat.said<Hello>()->store_port == 4000);
+}
+
+TEST_CASE("a round is answered at once and starts when the old workers are gone") {
+  Seat seat;
+  seat.connect();
+  seat.hear(seat.round(1));
+  CHECK(seat.done<StartGroup>()->round.stamp.number == Round(1));
+  seat.forget();
+  seat.hear(seat.round(2));
+  CHECK(seat.said<Report>()->state == GroupState::kStarting);
+  CHECK(seat.done<StopGroup>()->round == Round(1));
+  CHECK_FALSE(seat.done<StartGroup>().has_value());
+  seat.feed(GroupGone{Round(1)});
+  CHECK(seat.done<StartGroup>()->round.stamp.number == Round(2));
+}
+
+TEST_CASE("a round that was overtaken while the old workers ended is never started") {
+  Seat seat;
+  seat.connect();
+  seat.hear(seat.round(1));
+  seat.hear(seat.round(2));
+  seat.hear(seat.round(3));
+  seat.forget();
+  seat.feed(GroupGone{Round(1)});
+  CHECK(seat.done<StartGroup>()->round.stamp.number == Round(3));
+}
+
+TEST_CASE("a round that is not newer is dropped and counted, the same one is answered again") {
+  Seat seat;
+  seat.connect();
+  seat.hear(seat.round(5));
+  seat.forget();
+  seat.hear(seat.round(4));
+  StartRound other = seat.round(5);
+  other.stamp.author = "c2";
+  seat.hear(other);
+  CHECK(seat.membership_.stale() == 2);
+  CHECK_FALSE(seat.said<Report>().has_value());
+  seat.hear(seat.round(5));
+  CHECK(seat.said<Report>().has_value());
+  CHECK_FALSE(seat.done<StartGroup>().has_value());
+}
+
+TEST_CASE("group rank 0 serves the round's store and answers with the port of the next one") {
+  Seat seat;
+  seat.connect();
+  seat.hear(seat.round(1, 0));
+  CHECK(seat.done<ServeStore>()->round == Round(1));
+  CHECK_FALSE(seat.said<Report>().has_value());
+  seat.feed(StoreOpened{4001});
+  CHECK(seat.said<Report>()->store_port == 4001);
+  seat.hear(seat.round(2, 1));
+  CHECK(seat.done<CloseStore>()->round == Round(1));
+}
+
+TEST_CASE("a lost link stops no worker; the next hello claims the round and repeats the report") {
+  Seat seat;
+  seat.connect();
+  seat.hear(seat.round(3));
+  seat.feed(GroupRunning{Round(3)});
+  seat.feed(LinkDown{seat.link_, "connection reset"});
+  CHECK_FALSE(seat.done<StopGroup>().has_value());
+  seat.feed(GroupFailed{Round(3), {WorkerExit{}}});
+  seat.forget();
+  seat.after(seconds(1));
+  seat.feed(LinkUp{seat.link_});
+  REQUIRE(seat.said<Hello>()->claim.has_value());
+  CHECK(seat.said<Hello>()->claim->stamp.number == Round(3));
+  CHECK(seat.said<Hello>()->claim->state == GroupState::kFailed);
+  CHECK(seat.said<Report>()->exits.size() == 1);
+}
+
+TEST_CASE("a coordinator that stays away is named, after the workers were stopped") {
+  Seat seat;
+  seat.connect();
+  seat.hear(seat.round(1));
+  seat.feed(LinkDown{seat.link_, "connection reset"});
+  for (int second = 0; second < 60; ++second) {
+    seat.after(seconds(1));
+    seat.feed(LinkDown{seat.link_, "connection refused"});
+  }
+  CHECK(seat.done<StopGroup>().has_value());
+  CHECK_FALSE(seat.membership_.ended());
+  seat.feed(GroupGone{Round(1)});
+  REQUIRE(seat.done<End>().has_value());
+  CHECK(seat.done<End>()->text ==
+        "the coordinator 10.0.4.11:29400 did not answer for 60 s "
+        "(--rdzv-conf coordinator_timeout=60)");
+}
+
+TEST_CASE("silence of the coordinator ends the link, not the workers") {
+  Seat seat;
+  seat.connect();
+  seat.hear(seat.round(1));
+  for (int second = 0; second < 5; ++second) seat.after(seconds(1));
+  CHECK(seat.done<CloseLink>().has_value());
+  CHECK_FALSE(seat.done<StopGroup>().has_value());
+  CHECK(seat.said<Beat>().has_value());
+}
+
+TEST_CASE("a stop of another round is dropped, one of this round is answered when all are gone") {
+  Seat seat;
+  seat.connect();
+  seat.hear(seat.round(2));
+  seat.hear(Stop{Round(1), 15, milliseconds(0), "old"});
+  CHECK(seat.membership_.stale() == 1);
+  seat.hear(Stop{Round(2), 15, milliseconds(30'000), "lost gpu-02"});
+  CHECK(seat.done<StopGroup>()->round == Round(2));
+  CHECK_FALSE(seat.said<Stopped>().has_value());
+  seat.feed(GroupGone{Round(2), milliseconds(5), 1});
+  CHECK(seat.said<Stopped>()->killed == 1);
+}
+
+TEST_CASE("leaving tells the coordinator at once and ends when nothing is left") {
+  Seat seat;
+  seat.connect();
+  seat.hear(seat.round(1));
+  seat.feed(LeaveAsked{143, "agent got SIGTERM"});
+  CHECK(seat.said<Leave>()->exit_code == 143);
+  CHECK_FALSE(seat.done<End>().has_value());
+  seat.feed(GroupGone{Round(1)});
+  CHECK(seat.done<End>()->exit_code == 143);
+}
+
+TEST_CASE("a taken node rank is tried once more, then it is final") {
+  Seat seat;
+  seat.connect();
+  const Refused taken{RefusalCode::kNodeRankTaken, "--node-rank 0 is taken", milliseconds(5000)};
+  seat.hear(taken);
+  CHECK_FALSE(seat.membership_.ended());
+  seat.after(seconds(5));
+  seat.feed(LinkUp{seat.link_});
+  seat.hear(taken);
+  REQUIRE(seat.done<End>().has_value());
+  CHECK(seat.done<End>()->exit_code == 1);
+}

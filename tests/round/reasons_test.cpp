@@ -1,0 +1,70 @@
+// The sentences operators see; log, status page and report print them unchanged.
+#include "rendezvous/round/reasons.hpp"
+
+#include "tests/support/catch.hpp"
+
+using namespace ddprun;
+using namespace ddprun::round;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+namespace {
+
+protocol::Terms terms_of(int least, int most) {
+  protocol::Terms terms;
+  terms.nodes_min = least;
+  terms.nodes_max = most;
+  terms.max_restarts = 3;
+  return terms;
+}
+
+protocol::WorkerExit exit_of(int rank) {
+  protocol::WorkerExit exit;
+  exit.rank = Rank(rank);
+  exit.cause = "exit code 1";
+  return exit;
+}
+
+}  // namespace
+
+TEST_CASE("durations are shown in the largest whole unit") {
+  CHECK(reasons::duration_text(milliseconds(250)) == "250 ms");
+  CHECK(reasons::duration_text(milliseconds(1500)) == "1.5 s");
+  CHECK(reasons::duration_text(seconds(90)) == "90 s");
+  CHECK(reasons::duration_text(seconds(600)) == "10 min");
+  CHECK(reasons::seconds_text(milliseconds(2050)) == "2.05");
+}
+
+TEST_CASE("a lost node is named with its ranks and the evidence") {
+  CHECK(reasons::lost({"gpu-07", "ranks 48-55", "connection closed"}) ==
+        "lost gpu-07 (ranks 48-55): connection closed");
+  CHECK(reasons::remain(7, terms_of(4, 8)) == "7 nodes remain (minimum 4)");
+}
+
+TEST_CASE("a restart says which rank failed, why, and how much of the budget is used") {
+  CHECK(reasons::restart({"gpu-03", exit_of(12)}, RestartCount(1), terms_of(2, 2)) ==
+        "rank 12 (gpu-03) failed: exit code 1; restart 1 of 3");
+  protocol::Terms none = terms_of(2, 2);
+  none.max_restarts = 0;
+  CHECK(reasons::no_restart_left({"gpu-03", exit_of(12)}, none) ==
+        "rank 12 (gpu-03) failed: exit code 1; restarts are off (--max-restarts)");
+}
+
+TEST_CASE("the wait says who is here, who is missing, and the end of it which option moves it") {
+  const reasons::Absence absence{{"gpu-01", "gpu-02", "gpu-03"}, {3, 4}, ""};
+  CHECK(reasons::waiting(absence, terms_of(5, 5)) ==
+        "waiting for nodes: 3 of 5; here: gpu-01..gpu-03; not heard from: node ranks 3, 4");
+  CHECK(reasons::join_timeout(absence, terms_of(5, 5)) ==
+        "only 3 of at least 5 nodes came within 10 min; here: gpu-01..gpu-03; not heard from: "
+        "node ranks 3, 4; --rdzv-conf join_timeout=1200 waits longer");
+}
+
+TEST_CASE("silence names the options that set its limit") {
+  CHECK(reasons::silent(terms_of(1, 1)) ==
+        "no sign of life for 5 s (--rdzv-conf keep_alive_interval=1,keep_alive_max_attempt=5)");
+}
+
+TEST_CASE("a round says what it follows and why") {
+  CHECK(reasons::round_started(Round(4), Round(5), "gpu-09 joined", 7, WorldSize(56)) ==
+        "round 4 -> 5: gpu-09 joined; 56 ranks on 7 nodes");
+}

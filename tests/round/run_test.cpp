@@ -1,0 +1,284 @@
+// The rules of a run, one by one, where a scenario would hide them: fences, deadlines, addresses,
+// refusals.
+#include "rendezvous/round/run.hpp"
+
+#include <map>
+
+#include "tests/support/catch.hpp"
+
+using namespace ddprun;
+using namespace ddprun::round;
+using namespace ddprun::protocol;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+namespace {
+
+/// A run, a clock that a test moves, and what was sent to whom.
+class Desk {
+ public:
+  Desk() : run_(RunOptions{RunId("7f3a"), "c1"}) {}
+
+  Hello hello(const std::string& host, int least, int most) {
+    Hello hello;
+    hello.run_id = RunId("7f3a");
+    hello.agent = AgentId("id-" + host);
+    hello.host = host;
+    hello.store_port = 4000;
+    hello.terms.nodes_min = least;
+    hello.terms.nodes_max = most;
+    return hello;
+  }
+  void say(std::uint64_t link, const Message& message,
+           const Peer& peer = {"10.0.0.2", "10.0.0.1"}) {
+    take(run_.step(Received{LinkId(link), peer, message}, now_));
+  }
+  void lose(std::uint64_t link) {
+    take(run_.step(LinkLost{LinkId(link), "connection closed"}, now_));
+  }
+  void after(Duration time) {
+    now_ += time;
+    take(run_.step(Tick{}, now_));
+  }
+  /// The last message of this type to the link, if any, since the last call.
+  template <class T>
+  std::optional<T> last(std::uint64_t link) {
+    for (auto it = sent_.rbegin(); it != sent_.rend(); ++it) {
+      const auto* message = std::get_if<T>(&it->message);
+      if (it->link.value() == link && message != nullptr) return *message;
+    }
+    return std::nullopt;
+  }
+  void forget() { sent_.clear(); }
+  void join_two() {
+    say(1, hello("a", 2, 2));
+    say(2, hello("b", 2, 2));
+  }
+  Report report(int round, GroupState state, std::uint16_t port = 5000) {
+    return {Round(round), state, port, {}, 0};
+  }
+
+  Run run_;
+  TimePoint now_{seconds(100)};
+  std::optional<TimePoint> armed_;
+  std::optional<Finish> finish_;
+  std::vector<LinkId> closed_;
+
+ private:
+  void take(const Actions& actions) {
+    for (const Action& action : actions) {
+      if (const auto* send = std::get_if<Send>(&action)) sent_.push_back(*send);
+      if (const auto* timer = std::get_if<ArmTimer>(&action)) armed_ = timer->deadline;
+      if (const auto* close = std::get_if<Close>(&action)) closed_.push_back(close->link);
+      if (const auto* finish = std::get_if<Finish>(&action)) finish_ = *finish;
+    }
+  }
+  std::vector<Send> sent_;
+};
+
+}  // namespace
+
+TEST_CASE("a report of another round changes nothing and is counted") {
+  Desk desk;
+  desk.join_two();
+  desk.say(1, desk.report(7, GroupState::kFailed));
+  CHECK(desk.run_.status(desk.now_).phase == Phase::kRunning);
+  CHECK(desk.run_.status(desk.now_).counters.stale == 1);
+}
+
+TEST_CASE("a beat is answered with a beat") {
+  Desk desk;
+  desk.join_two();
+  desk.say(2, Beat{});
+  CHECK(desk.last<Beat>(2).has_value());
+  CHECK_FALSE(desk.last<Beat>(1).has_value());
+}
+
+TEST_CASE("a silent agent is lost at the limit, not before") {
+  Desk desk;
+  desk.say(1, desk.hello("a", 1, 2));
+  desk.say(2, desk.hello("b", 1, 2));
+  for (int beat = 0; beat < 4; ++beat) {
+    desk.after(seconds(1));
+    desk.say(1, Beat{});
+  }
+  desk.after(milliseconds(999));
+  CHECK(desk.run_.status(desk.now_).nodes.size() == 2);
+  desk.after(milliseconds(1));
+  CHECK(desk.run_.status(desk.now_).nodes.size() == 1);
+}
+
+TEST_CASE("a coordinator that did not run itself blames nobody at once") {
+  Desk desk;
+  desk.join_two();
+  desk.after(seconds(60));
+  CHECK(desk.run_.status(desk.now_).nodes.size() == 2);
+  desk.after(seconds(1));
+  CHECK(desk.run_.status(desk.now_).nodes.empty());
+}
+
+TEST_CASE("a node beside the coordinator is told to the others by the address they know") {
+  Desk desk;
+  desk.say(1, desk.hello("a", 2, 2), {"127.0.0.1", "127.0.0.1"});
+  desk.say(2, desk.hello("b", 2, 2), {"10.0.0.2", "10.0.0.1"});
+  REQUIRE(desk.last<StartRound>(2).has_value());
+  CHECK(desk.last<StartRound>(2)->master_address == "10.0.0.1");
+  CHECK(desk.last<StartRound>(1)->master_address == "10.0.0.1");
+  CHECK(desk.last<StartRound>(1)->master_port == 4000);
+}
+
+TEST_CASE("an address that the user gave is told as it is") {
+  Desk desk;
+  Hello hello = desk.hello("a", 2, 2);
+  hello.address = "192.168.7.1";
+  desk.say(1, hello);
+  desk.say(2, desk.hello("b", 2, 2));
+  CHECK(desk.last<StartRound>(2)->master_address == "192.168.7.1");
+}
+
+TEST_CASE("a spent store is never told twice: the next round waits for the new port") {
+  Desk desk;
+  desk.say(1, desk.hello("a", 1, 2));
+  desk.say(2, desk.hello("b", 1, 2));
+  REQUIRE(desk.last<StartRound>(1)->stamp.number == Round(1));
+  desk.forget();
+  desk.lose(2);
+  CHECK_FALSE(desk.last<StartRound>(1).has_value());
+  desk.say(1, desk.report(1, GroupState::kStarting, 4001));
+  REQUIRE(desk.last<StartRound>(1).has_value());
+  CHECK(desk.last<StartRound>(1)->master_port == 4001);
+}
+
+TEST_CASE("an agent that beats but does not answer its round is dropped at the limit") {
+  Desk desk;
+  desk.say(1, desk.hello("a", 1, 2));
+  desk.say(2, desk.hello("b", 1, 2));
+  desk.say(1, desk.report(1, GroupState::kStarting, 4001));
+  for (int second = 0; second < 10; ++second) {
+    desk.after(seconds(1));
+    desk.say(1, Beat{});
+    desk.say(2, Beat{});
+  }
+  REQUIRE(desk.last<Refused>(2).has_value());
+  CHECK(desk.last<Refused>(2)->code == RefusalCode::kNotAnswering);
+  CHECK(desk.last<StartRound>(1)->group_size == 1);
+}
+
+TEST_CASE("whoever disagrees about the run is refused with both values") {
+  Desk desk;
+  desk.say(1, desk.hello("a", 2, 4));
+  desk.say(2, desk.hello("b", 2, 3));
+  REQUIRE(desk.last<Refused>(2).has_value());
+  CHECK(desk.last<Refused>(2)->sentence == "run 7f3a (first node a) has --nnodes 2:4, b has 2:3");
+  Hello other = desk.hello("c", 2, 4);
+  other.terms.max_restarts = 9;
+  desk.say(3, other);
+  CHECK(desk.last<Refused>(3)->code == RefusalCode::kTermsDiffer);
+  Hello high = desk.hello("d", 2, 4);
+  high.node_rank = 4;
+  desk.say(4, high);
+  CHECK(desk.last<Refused>(4)->code == RefusalCode::kNodeRankTooHigh);
+  Hello old = desk.hello("e", 2, 4);
+  old.protocol = 2;
+  desk.say(5, old);
+  CHECK(desk.last<Refused>(5)->code == RefusalCode::kProtocol);
+  CHECK(desk.closed_.size() == 4);
+}
+
+TEST_CASE("another command is refused when both sides say which") {
+  Desk desk;
+  Hello first = desk.hello("a", 2, 2);
+  first.fingerprint = "train.py#1";
+  desk.say(1, first);
+  Hello second = desk.hello("b", 2, 2);
+  second.fingerprint = "train.py#2";
+  desk.say(2, second);
+  CHECK(desk.last<Refused>(2)->code == RefusalCode::kCommandDiffers);
+  second.fingerprint.clear();
+  desk.say(3, second);
+  CHECK(desk.last<StartRound>(3).has_value());
+}
+
+TEST_CASE("the earliest failure on the coordinator's clock is the one that is reported") {
+  Desk desk;
+  desk.join_two();
+  desk.say(1, desk.report(1, GroupState::kRunning));
+  desk.say(2, desk.report(1, GroupState::kRunning));
+  const auto failed = [&desk](int rank, int code, Duration after) {
+    Report report = desk.report(1, GroupState::kFailed);
+    WorkerExit exit;
+    exit.rank = Rank(rank);
+    exit.exit_code = code;
+    exit.cause = "exit code " + std::to_string(code);
+    exit.after = std::chrono::duration_cast<milliseconds>(after);
+    report.exits.push_back(exit);
+    return report;
+  };
+  desk.now_ += seconds(10);
+  desk.say(2, failed(1, 1, milliseconds(9'900)));  // dragged along, but heard of first
+  desk.say(1, failed(0, 42, milliseconds(9'500)));
+  desk.say(1, Stopped{Round(1), milliseconds(5), 0});
+  CHECK_FALSE(desk.last<Done>(1).has_value());
+  desk.say(2, Stopped{Round(1), milliseconds(5), 0});
+  REQUIRE(desk.last<Done>(1).has_value());
+  CHECK(desk.last<Done>(1)->exit_code == 42);
+  CHECK(*desk.last<Done>(1) == *desk.last<Done>(2));
+}
+
+TEST_CASE("success is told to everybody, and the run can be forgotten when all have gone") {
+  Desk desk;
+  desk.join_two();
+  desk.say(1, desk.report(1, GroupState::kSucceeded));
+  CHECK_FALSE(desk.last<Done>(1).has_value());
+  desk.now_ += seconds(3600);
+  desk.say(2, desk.report(1, GroupState::kSucceeded));
+  CHECK(desk.last<Done>(1)->exit_code == 0);
+  desk.lose(1);
+  CHECK_FALSE(desk.finish_.has_value());
+  desk.lose(2);
+  REQUIRE(desk.finish_.has_value());
+  CHECK(desk.finish_->exit_code == 0);
+}
+
+TEST_CASE("an agent older than the end of the run belongs to it, a younger one begins a new run") {
+  Desk desk;
+  desk.say(1, desk.hello("a", 1, 1));
+  desk.say(1, desk.report(1, GroupState::kSucceeded));
+  desk.now_ += seconds(10);
+  Hello late = desk.hello("late", 1, 1);
+  late.age = seconds(11);
+  CHECK_FALSE(desk.run_.begins_anew(late, desk.now_));
+  late.age = seconds(9);
+  CHECK(desk.run_.begins_anew(late, desk.now_));
+}
+
+TEST_CASE("a shutdown of the coordinator stops the workers first and then ends everybody") {
+  Desk desk;
+  desk.join_two();
+  for (const Action& action : desk.run_.step(Shutdown{143, "coordinator got SIGTERM"}, desk.now_)) {
+    CHECK_FALSE((std::holds_alternative<Send>(action) &&
+                 std::holds_alternative<Done>(std::get<Send>(action).message)));
+  }
+  desk.say(1, Stopped{Round(1), milliseconds(1), 0});
+  desk.say(2, Stopped{Round(1), milliseconds(1), 0});
+  CHECK(desk.last<Done>(2)->exit_code == 143);
+}
+
+TEST_CASE("a node that never reports its end does not hold the verdict for ever") {
+  Desk desk;
+  desk.join_two();
+  (void)desk.run_.step(Shutdown{143, "coordinator got SIGTERM"}, desk.now_);
+  for (int second = 0; second < 40; ++second) {
+    desk.after(seconds(1));
+    desk.say(1, Beat{});
+    desk.say(2, Beat{});
+  }
+  CHECK(desk.last<Done>(1).has_value());
+}
+
+TEST_CASE("anything but a hello on a link without an agent closes the link, without a refusal") {
+  Desk desk;
+  desk.say(9, Beat{});
+  CHECK(desk.closed_ == std::vector<LinkId>{LinkId(9)});
+  CHECK_FALSE(desk.last<Refused>(9).has_value());
+}
