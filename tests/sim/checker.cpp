@@ -1,0 +1,200 @@
+#include "tests/sim/checker.hpp"
+
+#include <algorithm>
+#include <type_traits>
+
+namespace ddprun::sim {
+
+using namespace protocol;
+
+void require(bool holds, const std::string& sentence) {
+  if (!holds) throw Violation(sentence);
+}
+
+Stamp key_of(const RoundStamp& stamp) {
+  return {stamp.number.value(), stamp.author};
+}
+
+int Checker::restarts() const {
+  int most = 0;
+  for (const auto& [stamp, formed] : rounds_) {
+    most = std::max(most, formed.members.front().start.restarts.value());
+  }
+  return most;
+}
+
+void Checker::on_message(const Message& message) const {
+  const auto reason = [](const std::string& text, const char* what) {
+    require(!text.empty(), std::string("a ") + what + " without a reason");
+  };
+  if (const auto* refused = std::get_if<Refused>(&message)) reason(refused->sentence, "refusal");
+  if (const auto* stop = std::get_if<Stop>(&message)) reason(stop->reason, "stop");
+  if (const auto* done = std::get_if<Done>(&message)) reason(done->text, "verdict");
+  if (const auto* waiting = std::get_if<Waiting>(&message)) reason(waiting->text, "wait");
+  if (const auto* start = std::get_if<StartRound>(&message)) reason(start->reason, "round");
+}
+
+void Checker::on_rounds(const std::vector<Sent>& sent) {
+  std::map<Stamp, std::vector<Sent>> by_stamp;
+  for (const Sent& one : sent) by_stamp[key_of(one.start.stamp)].push_back(one);
+  require(by_stamp.size() <= 1, "two rounds in one step");
+  for (auto& [stamp, messages] : by_stamp) {
+    const auto known = rounds_.find(stamp);
+    if (known != rounds_.end()) {
+      for (const Sent& one : messages) {
+        const auto rank = static_cast<std::size_t>(one.start.group_rank);
+        const Member& member = known->second.members.at(rank);
+        require(member.process == one.process, "a round was re-sent to somebody else");
+        require(member.start == one.start, "a round was re-sent with other contents");
+      }
+      continue;
+    }
+    Formed formed;
+    std::sort(messages.begin(), messages.end(), [](const Sent& left, const Sent& right) {
+      return left.start.group_rank < right.start.group_rank;
+    });
+    for (const Sent& one : messages) {
+      formed.members.push_back({one.process, one.workers, one.role, one.start});
+    }
+    check_complete(formed);
+    check_number(stamp, formed);
+    rounds_[stamp] = std::move(formed);
+  }
+}
+
+// Ranks are contiguous, unique and complete; what is said to one node agrees with what the others
+// hear.
+void Checker::check_complete(const Formed& formed) const {
+  const StartRound& first = formed.members.front().start;
+  const int nodes = static_cast<int>(formed.members.size());
+  require(nodes >= terms_.nodes_min && nodes <= terms_.nodes_max, "a round of a forbidden size");
+  require(first.restarts.value() <= terms_.max_restarts, "more restarts than the budget");
+  int base = 0;
+  std::map<std::string, int> roles;
+  std::set<int> processes;
+  for (int i = 0; i < nodes; ++i) {
+    const Member& member = formed.members[static_cast<std::size_t>(i)];
+    const StartRound& start = member.start;
+    require(start.group_rank == i, "group ranks have a gap or a double");
+    require(start.group_size == nodes, "group sizes differ from the number of nodes told");
+    require(start.rank_base.value() == base, "ranks are not contiguous");
+    require(start.role_rank_base == roles[member.role], "role ranks are not contiguous");
+    require(start.restarts == first.restarts, "restart counts differ within a round");
+    require(start.master_address == first.master_address && start.master_port == first.master_port,
+            "nodes of a round are sent to different stores");
+    require(start.master_port != 0, "a round without a store");
+    require(processes.insert(member.process).second, "a process is in a round twice");
+    base += member.workers;
+    roles[member.role] += member.workers;
+  }
+  for (const Member& member : formed.members) {
+    require(member.start.world_size.value() == base, "the world size is not the sum of the nodes");
+    require(member.start.role_world_size == roles[member.role], "a role's size is wrong");
+  }
+}
+
+void Checker::check_number(const Stamp& stamp, const Formed& formed) {
+  const auto last = last_by_author_.find(stamp.second);
+  if (last != last_by_author_.end()) {
+    require(stamp.first > last->second.first, "round numbers do not grow");
+    // A jump means that the coordinator took over another one's rounds in between.
+    const bool next = stamp.first == last->second.first + 1;
+    if (next) check_order(rounds_.at(last->second), formed);
+    const int before = rounds_.at(last->second).members.front().start.restarts.value();
+    const int after = formed.members.front().start.restarts.value();
+    require(after <= failed_rounds_, "more restarts than rounds in which a worker failed");
+    largest_restart_step_ = std::max(largest_restart_step_, after - before);
+    require(after <= std::max(before, claimed_) + 1, "one round cost more than one restart");
+  }
+  for (const Member& member : formed.members) {
+    const auto told = told_.find(member.process);
+    if (told == told_.end()) continue;
+    require(stamp.first > told->second.stamp.number.value(),
+            "a round is not above one known already");
+  }
+  last_by_author_[stamp.second] = stamp;
+  lost_.clear();
+}
+
+// Nodes that stay keep their relative order, and rank 0 stays where it was.
+void Checker::check_order(const Formed& before, const Formed& after) const {
+  std::map<int, int> old_rank;
+  for (const Member& member : before.members) old_rank[member.process] = member.start.group_rank;
+  int last = -1;
+  bool newcomer_seen = false;
+  for (const Member& member : after.members) {
+    if (lost_.count(member.process) != 0) continue;
+    const auto found = old_rank.find(member.process);
+    if (found == old_rank.end()) {
+      newcomer_seen = true;
+      continue;
+    }
+    if (terms_.nodes_min == terms_.nodes_max) continue;  // node ranks may decide
+    require(found->second > last, "survivors changed their order");
+    require(!newcomer_seen, "a newcomer came before a survivor, process " +
+                                std::to_string(member.process));
+    last = found->second;
+  }
+}
+
+void Checker::on_told(int process, const StartRound& start) {
+  const auto told = told_.find(process);
+  if (told != told_.end() && told->second.stamp.number >= start.stamp.number) return;
+  if (told != told_.end()) {
+    require(start.restarts >= told->second.restarts, "an agent saw the restart count go back");
+  }
+  told_[process] = start;
+}
+
+void Checker::on_group_started(int process, const StartRound& start) {
+  require(running_.count(process) == 0, "workers of two rounds on one node");
+  const auto told = told_.find(process);
+  require(told != told_.end(), "workers were started without a round");
+  require(told->second.stamp == start.stamp,
+          "workers of a round were started when a later one was known");
+  running_[process] = start;
+}
+
+void Checker::on_group_failed(const RoundStamp& stamp) {
+  const auto formed = rounds_.find(key_of(stamp));
+  if (formed == rounds_.end() || formed->second.failed) return;
+  formed->second.failed = true;
+  ++failed_rounds_;
+}
+
+void Checker::on_group_succeeded(int process, Round round) {
+  const StartRound& start = running_.at(process);
+  require(start.stamp.number == round, "success of a round that does not run");
+  const auto formed = rounds_.find(key_of(start.stamp));
+  if (formed != rounds_.end()) formed->second.succeeded.insert(process);
+  running_.erase(process);
+}
+
+void Checker::on_group_gone(int process) {
+  running_.erase(process);
+}
+
+void Checker::on_agent_gone(int process) {
+  running_.erase(process);
+}
+
+void Checker::on_agent_ended(int process, const client::End& end) {
+  require(running_.count(process) == 0, "an agent ended over live workers");
+  require(!end.text.empty(), "an agent ended without a reason");
+  exit_codes_[process] = end.exit_code;
+  if (end.done) {
+    require(!verdict_ || *verdict_ == end.done->exit_code, "two verdicts for one run");
+    verdict_ = end.done->exit_code;
+  }
+  const auto told = told_.find(process);
+  if (end.exit_code != 0 || told == told_.end()) return;
+  // Exit 0 is only right if all nodes of some last round succeeded: this agent's, or a later one
+  // without it.
+  const auto complete = [](const auto& entry) {
+    return entry.second.succeeded.size() == entry.second.members.size();
+  };
+  require(std::any_of(rounds_.begin(), rounds_.end(), complete),
+          "exit 0 although no round succeeded on all nodes");
+}
+
+}  // namespace ddprun::sim

@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""Breaks rules of the cores on purpose, one by one; the simulator or a scenario must find each.
+
+usage: mutation_check.py SOURCE BUILD CXX   (BUILD holds the built libraries of SOURCE)
+Each mutant is one source file with one text replaced, compiled alone and linked before the
+libraries, so that it takes the place of the original. Exit 1 if a mutant survives or a text to
+replace is gone.
+"""
+import glob
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+MUTANTS = [
+    ("a failure takes two from the budget", "rendezvous/round/run_end.cpp",
+     "RestartCount(restarts_.value() + 1)", "RestartCount(restarts_.value() + 2)"),
+    ("a report of an ended round counts", "rendezvous/round/run_end.cpp",
+     "if (report.round != agent.last.number)", "if (false)"),
+    ("newcomers come before survivors", "rendezvous/round/ranks.cpp",
+     "return or_last(left.previous) < or_last(right.previous);",
+     "return or_last(left.previous) > or_last(right.previous);"),
+    ("the lost are not missed", "rendezvous/round/run_end.cpp",
+     "return done ? RoundEnd::kGoesOn : RoundEnd::kEnds;", "return RoundEnd::kGoesOn;"),
+    ("success of most is success", "rendezvous/round/run_end.cpp",
+     "succeeded_ < nodes) return;", "succeeded_ + 1 < nodes) return;"),
+    ("a round's number may repeat after a coordinator's restart", "rendezvous/round/run_rounds.cpp",
+     "Round next(++highest_);", "Round next(last_.number.value() + 1);"),
+    ("an agent does not say again what a lost link may have swallowed",
+     "rendezvous/client/membership_link.cpp",
+     "  report();\n  if (stopped_) send(*stopped_);\n", ""),
+    ("a resumed agent is not told the round it missed", "rendezvous/round/run_join.cpp",
+     "  send(agent.link, start_message(agent));\n", ""),
+    ("nobody notices silence", "rendezvous/round/run.cpp",
+     "now_ - silence.front()->heard >= silence_max", "false"),
+    ("workers of a lost round are left alone", "rendezvous/round/run_join.cpp",
+     "send_stop(*agent, reasons::stray(agent->last.number));", ""),
+]
+SEEDS = "6000"
+
+
+def run(command):
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(command, 124, "hangs", "")
+
+
+def main():
+    source, build, compiler = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3]
+    libraries = [str(build / "tests/sim/libddprun_sim_world.a")]
+    libraries += [str(build / f"rendezvous/{room}/libddprun_{room}.a")
+                  for room in ("round", "client", "protocol")]
+    libraries += [str(build / "agent/core/libddprun_agent_core.a"),
+                  str(build / "base/libddprun_base.a"), "-lboost_json"]
+    scenarios = sorted(glob.glob(str(source / "tests/scenario/*.txt")))
+    survivors = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for number, (name, path, old, new) in enumerate(MUTANTS):
+            text = (source / path).read_text()
+            if text.count(old) != 1:
+                print(f"GONE      {name}: the text to replace is there {text.count(old)} times")
+                survivors += 1
+                continue
+            mutant = pathlib.Path(folder) / f"mutant{number}.cpp"
+            mutant.write_text(text.replace(old, new))
+            found = []
+            for program, main_file, arguments in (
+                    ("scenario", "scenario_main.cpp", scenarios),
+                    ("simulator", "main.cpp", ["--count", SEEDS])):
+                binary = f"{folder}/{program}{number}"
+                built = run([compiler, "-std=c++20", "-O1", "-w", f"-I{source}", str(mutant),
+                             str(source / "tests/sim" / main_file), "-o", binary,
+                             "-Wl,--allow-multiple-definition", *libraries])
+                if built.returncode != 0:
+                    print(f"BROKEN    {name}: does not compile\n{built.stderr[:2000]}")
+                    return 1
+                outcome = run([binary, *arguments])
+                if outcome.returncode != 0:
+                    first = (outcome.stdout.splitlines() or ["crashes"])[0]
+                    found.append(f"{program}: {first[:110]}")
+            if not found:
+                survivors += 1
+            print(f"{'found    ' if found else 'SURVIVED '} {name}")
+            for line in found:
+                print(f"            {line}")
+    return 1 if survivors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,72 @@
+#include "tests/sim/words.hpp"
+
+#include "rendezvous/protocol/codec.hpp"
+#include "rendezvous/protocol/names.hpp"
+#include "rendezvous/round/reasons.hpp"
+
+namespace ddprun::sim {
+
+using namespace protocol;
+using round::reasons::ranks_text;
+
+namespace {
+
+[[nodiscard]] std::string number(int value) {
+  return std::to_string(value);
+}
+
+[[nodiscard]] std::string tell(const Hello& hello) {
+  std::string text = "hello, " + number(hello.local_world_size) +
+                     (hello.local_world_size == 1 ? " worker" : " workers");
+  if (hello.node_rank) text += ", node rank " + number(*hello.node_rank);
+  if (hello.claim) {
+    text += ", in round " + number(hello.claim->stamp.number.value()) + " (" +
+            std::string(name_of(hello.claim->state)) + ")";
+  }
+  return text;
+}
+[[nodiscard]] std::string tell(const Refused& refused) {
+  return "refused: " + refused.sentence;
+}
+[[nodiscard]] std::string tell(const Waiting& waiting) {
+  return "waiting: " + waiting.text;
+}
+[[nodiscard]] std::string tell(const StartRound& start) {
+  const int local = start.world_size.value();
+  return "round " + number(start.stamp.number.value()) + ": node " + number(start.group_rank) +
+         " of " + number(start.group_size) + ", first rank " + number(start.rank_base.value()) +
+         " of " + number(local) + ", restarts " + number(start.restarts.value()) + ", store " +
+         start.master_address + ":" + number(start.master_port);
+}
+[[nodiscard]] std::string tell(const Report& report) {
+  std::string text =
+      "report: round " + number(report.round.value()) + " " + std::string(name_of(report.state));
+  if (!report.exits.empty()) text += ", " + report.exits.front().cause;
+  return text;
+}
+[[nodiscard]] std::string tell(const Stop& stop) {
+  return "stop round " + number(stop.round.value()) + ": " + stop.reason;
+}
+[[nodiscard]] std::string tell(const Stopped& stopped) {
+  return "stopped: round " + number(stopped.round.value());
+}
+[[nodiscard]] std::string tell(const Leave& leave) {
+  return "leave: " + leave.reason;
+}
+[[nodiscard]] std::string tell(const Done& done) {
+  return "done, exit " + number(done.exit_code) + ": " + done.text;
+}
+[[nodiscard]] std::string tell(const Beat&) {
+  return "beat";
+}
+[[nodiscard]] std::string tell(const Unknown& unknown) {
+  return "unknown: " + unknown.sentence;
+}
+
+}  // namespace
+
+std::string words(const Message& message) {
+  return std::visit([](const auto& one) { return tell(one); }, message);
+}
+
+}  // namespace ddprun::sim
