@@ -131,8 +131,8 @@ void Checker::check_order(const Formed& before, const Formed& after) const {
     }
     if (terms_.nodes_min == terms_.nodes_max) continue;  // node ranks may decide
     require(found->second > last, "survivors changed their order");
-    require(!newcomer_seen, "a newcomer came before a survivor, process " +
-                                std::to_string(member.process));
+    require(!newcomer_seen,
+            "a newcomer came before a survivor, process " + std::to_string(member.process));
     last = found->second;
   }
 }
