@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "agent/core/macros.hpp"
 #include "base/assert.hpp"
+#include "base/macros.hpp"
 
 namespace ddprun {
 

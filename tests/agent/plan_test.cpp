@@ -1,6 +1,6 @@
 #include "agent/core/plan.hpp"
 
-#include "agent/core/macros.hpp"
+#include "base/macros.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace ddprun;

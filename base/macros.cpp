@@ -1,4 +1,4 @@
-#include "agent/core/macros.hpp"
+#include "base/macros.hpp"
 
 namespace ddprun {
 

@@ -1,5 +1,5 @@
-// The macros in worker arguments: Python's string.Template.safe_substitute, which torchrun uses.
-// Pure.
+// The macros in worker arguments and line prefixes: Python's string.Template.safe_substitute, which
+// torchrun uses for both. Pure, no thread rule.
 #pragma once
 
 #include <map>
