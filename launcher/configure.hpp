@@ -2,6 +2,8 @@
 // none of its actions; asks the machine for facts only. No thread rule.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -14,8 +16,18 @@ namespace ddprun {
 
 struct ShowHelp {};
 struct ShowVersion {};
+
+/// This node may be, or has to be, the one that runs the coordinator.
+struct HostPlan {
+  enum class Need { kMay, kMust };  // kMay: whoever binds the port first is the host
+  Need need = Need::kMay;
+  std::string bind;  // an address literal; empty: every address of this machine, v4 and v6
+  std::uint16_t port = 0;
+};
+
 struct Launch {
   LaunchConfig config;
+  std::optional<HostPlan> host;    // only with config.rendezvous
   std::vector<std::string> notes;  // each one line for the user: what was given and is not used
 };
 using Intent = std::variant<ShowHelp, ShowVersion, Launch>;

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/core/rendezvous_config.hpp"
 #include "base/clock.hpp"
 #include "base/types.hpp"
 
@@ -71,6 +72,7 @@ struct LaunchConfig {
   /// the device in CUDA_VISIBLE_DEVICES; DDPRUN_LOCAL_RANK is the real one.
   std::vector<std::string> virtual_devices;
   LogConfig log;
+  std::optional<RendezvousConfig> rendezvous;  // unset: this node alone, without a coordinator
 };
 
 }  // namespace ddprun

@@ -1,0 +1,27 @@
+// Companion: the coordinator that runs in the agent's process, as the agent sees it. The launcher
+// implements it, because the agent knows its coordinator through the link alone. Thread rule: the
+// io_context's thread.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <string>
+
+namespace ddprun {
+
+class Companion {
+ public:
+  Companion() = default;
+  Companion(const Companion&) = delete;
+  Companion& operator=(const Companion&) = delete;
+  virtual ~Companion() = default;
+
+  /// This process was told to end: so does the run, on every node, with `exit_code` and `reason`.
+  virtual void shut_down(int exit_code, const std::string& reason) = 0;
+  /// Forgets every key of the store on the coordinator's port and closes its clients: with a fixed
+  /// master address the next round meets there.
+  virtual void begin_fresh_store() = 0;
+  /// Completes when every other node has had its verdict and gone, or had its time for that.
+  [[nodiscard]] virtual boost::asio::awaitable<void> settle() = 0;
+};
+
+}  // namespace ddprun

@@ -1,0 +1,64 @@
+// The coordinator as a TCP server: agents (DDPR), c10d clients and GET /status share one port. The
+// shell around round::Run (one per run id) and beside one c10d store. It decides nothing.
+//
+// Thread rule: everything on the one thread of the executor's io_context. May be destroyed at any
+// time on that thread. It never looks up a name; a peer that is slow, silent or hostile is bounded
+// in bytes and time and disturbs nobody.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/result.hpp"
+#include "base/types.hpp"
+#include "rendezvous/store/limits.hpp"
+
+namespace spdlog {
+class logger;
+}
+
+namespace ddprun::coordinator {
+
+struct ServerOptions {
+  store::Limits store;
+  /// What runs say about themselves, and why peers were refused or closed; null: silence.
+  std::shared_ptr<spdlog::logger> log;
+  /// Inside `ddprun`: agents of any other run are refused by name. Unset: many runs.
+  std::optional<RunId> only_run;
+};
+
+class Server {
+ public:
+  /// Takes over `listener`, which listens already: peers may connect from then on and are served
+  /// after start().
+  Server(boost::asio::any_io_executor executor, boost::asio::ip::tcp::acceptor listener,
+         ServerOptions options);
+  /// As close().
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  /// Begins to serve. Once only. Fails with kSystem when the process has no descriptor left.
+  [[nodiscard]] Result<void> start();
+  /// Ends every run with this verdict: agents are told, and may take their time to go.
+  void shut_down(int exit_code, const std::string& reason);
+  /// Forgets every key of the store and closes its clients; new ones find an empty store.
+  void begin_fresh_store();
+  /// Completes when no run is left: each has had its verdict and its agents have gone, or had their
+  /// time for that. At once when there is none.
+  [[nodiscard]] boost::asio::awaitable<void> settle();
+  /// Closes everything at once.
+  void close();
+
+  [[nodiscard]] boost::asio::ip::tcp::endpoint endpoint() const;
+
+ private:
+  class Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace ddprun::coordinator
