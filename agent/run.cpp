@@ -4,6 +4,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <exception>
+#include <utility>
 
 #include "agent/agent.hpp"
 #include "agent/core/limits.hpp"
@@ -40,8 +41,9 @@ class Attachment {
   std::vector<std::shared_ptr<MessageSink>> attached_;
 };
 
-asio::awaitable<int> run_and_flush(Agent& agent, Consoles consoles) {
+asio::awaitable<int> run_and_flush(Agent& agent, Companion* companion, Consoles consoles) {
   const int exit_code = co_await agent.run();
+  if (companion != nullptr) co_await companion->settle();
   co_await consoles.out->flush();
   co_await consoles.err->flush();
   co_return exit_code;
@@ -49,20 +51,30 @@ asio::awaitable<int> run_and_flush(Agent& agent, Consoles consoles) {
 
 }  // namespace
 
-int run_agent(const LaunchConfig& config, const Environment& environment,
-              spdlog::logger& logger) try {
+int run_agent(const LaunchConfig& config, const Environment& environment, spdlog::logger& logger,
+              const MakeCompanion& make_companion) try {
   prepare_process();
   asio::io_context io(1);
+  std::unique_ptr<Companion> companion;
+  if (make_companion) {
+    auto made = make_companion(io.get_executor());
+    if (!made) {
+      logger.error(error_line("NET-PORT", made.error().sentence));
+      return exit_code_of(made.error().kind);
+    }
+    companion = std::move(*made);
+  }
   Signals signals(io.get_executor(), config.stop_signals);
   const Consoles consoles = open_consoles(io.get_executor());
   const Attachment attachment(logger, consoles.err);
   Agent agent(io.get_executor(), {config, environment, logger, consoles});
   int exit_code = 1;
-  asio::co_spawn(io, run_and_flush(agent, consoles), [&](std::exception_ptr bug, int code) {
-    if (bug) std::rethrow_exception(bug);
-    exit_code = code;
-    io.stop();  // what still waits (signals, a worker that nothing ends) is dropped with `io`
-  });
+  asio::co_spawn(
+      io, run_and_flush(agent, companion.get(), consoles), [&](std::exception_ptr bug, int code) {
+        if (bug) std::rethrow_exception(bug);
+        exit_code = code;
+        io.stop();  // what still waits (signals, a worker that nothing ends) is dropped with `io`
+      });
   asio::co_spawn(io,
                  signals.deliver([&](int signal) { agent.request_stop(signal); },
                                  [&](int signal) { agent.pass_on(signal); }),

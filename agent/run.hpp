@@ -5,17 +5,30 @@
 
 #include <spdlog/logger.h>
 
+#include <boost/asio/any_io_executor.hpp>
+#include <functional>
+#include <memory>
+
+#include "agent/companion.hpp"
 #include "agent/core/launch_config.hpp"
 #include "base/environment.hpp"
+#include "base/result.hpp"
 
 namespace ddprun {
+
+/// Makes the coordinator that is to run in this process, on the agent's executor, before the agent
+/// starts. Null: another process has it. An error ends the run before anything is started.
+using MakeCompanion =
+    std::function<Result<std::unique_ptr<Companion>>(boost::asio::any_io_executor executor)>;
 
 /// Starts the workers, serves their store, restarts them within the budget, reports. `environment`
 /// is what the workers inherit (and where TORCHELASTIC_ERROR_FILE, TMPDIR and PATH are looked up).
 /// Messages go to `logger` (agent/log.hpp). Returns the exit code of the whole command: 0, the code
 /// of the worker that failed first (128 + n for a signal), 128 + n when ddprun was stopped by
 /// signal n, 127/126/1/2 for an error of its own, which has been reported already.
+/// With `config.rendezvous` the node takes part in the rounds of a coordinator, which
+/// `make_companion` (may be empty) puts into this process.
 [[nodiscard]] int run_agent(const LaunchConfig& config, const Environment& environment,
-                            spdlog::logger& logger);
+                            spdlog::logger& logger, const MakeCompanion& make_companion = {});
 
 }  // namespace ddprun
