@@ -1,0 +1,334 @@
+"""Real launchers, real workers, real deadlines: what every chaos case is made of.
+
+A Cluster starts agents (and ddprun-rdzvd) as processes of its own, waits for rounds that its
+workers have written down, and at its end holds what happened against the invariants: nothing hangs,
+nothing is left behind, exit codes agree, every round is whole.
+"""
+
+import os
+import pathlib
+import random
+import re
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import uuid
+
+import notes
+import processes
+
+HERE = pathlib.Path(__file__).resolve().parent
+WAIT_SECONDS = float(os.environ.get("DDPRUN_TEST_WAIT", "20"))  # after which a wait is a hang
+QUICK = {"keep_alive_interval": "0.2", "keep_alive_max_attempt": "5", "last_call_timeout": "0.3",
+         "join_timeout": "30", "coordinator_timeout": "30"}
+
+
+class Failed(Exception):
+    """What a case found wrong; the text is for the reader of the test."""
+
+
+class Round:
+    """Workers that met in one store, all of them."""
+
+    def __init__(self, members: list[dict]):
+        self.members = sorted(members, key=lambda one: int(one["RANK"]))
+        first = self.members[0]
+        self.number = int(first["DDPRUN_ROUND"] or 0)
+        self.restarts = int(first["TORCHELASTIC_RESTART_COUNT"])
+        self.master = (first["MASTER_ADDR"], first["MASTER_PORT"])
+        self.pids = {int(one["RANK"]): one["pid"] for one in self.members}
+        self.agents = {one["CHAOS_AGENT"] for one in self.members}
+        self.began = max(one["began"] for one in self.members)
+
+    def pids_of(self, agent: "Agent") -> list[int]:
+        return [one["pid"] for one in self.members if one["CHAOS_AGENT"] == agent.name]
+
+    def rank_of(self, agent: "Agent") -> int:
+        """The first rank on this agent."""
+        return min(int(one["RANK"]) for one in self.members if one["CHAOS_AGENT"] == agent.name)
+
+
+class Agent:
+    """One launcher in the background, its console in a file."""
+
+    def __init__(self, name: str, command: list[str], environment: dict, folder: pathlib.Path):
+        self.name = name
+        self.console = folder / f"{name}.console"
+        self.began = time.monotonic()
+        with open(self.console, "wb") as output:
+            self.process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL,
+                                            stdout=output, stderr=output, start_new_session=True)
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def send(self, number: int) -> None:
+        self.process.send_signal(number)
+
+    def text(self) -> str:
+        return self.console.read_text(errors="replace")
+
+    def is_running(self) -> bool:
+        return self.process.poll() is None
+
+    def end(self, seconds: float = WAIT_SECONDS) -> int:
+        """Waits for its exit code: 128 + n after signal n, like a shell."""
+        try:
+            code = self.process.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            raise Failed(f"hang: {self.name} runs {seconds} s after it should have ended") from None
+        return 128 - code if code < 0 else code
+
+
+class Cluster:
+    """Agents of one run id on one machine. Use in a `with`: leaving it checks and cleans up."""
+
+    def __init__(self, tools, seed: int):
+        self.tools = tools
+        self.random = random.Random(seed)
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="ddprun_chaos_"))
+        (self.folder / "notes").mkdir()
+        self.run_id = "chaos-" + uuid.uuid4().hex[:8]
+        self.port = free_port()
+        self.agents: list[Agent] = []
+        self.daemon = None
+        self.flags = {"nproc-per-node": "1", "max-restarts": "0", "shutdown-timeout": "5",
+                      "rdzv-backend": "c10d", "rdzv-id": self.run_id}
+        self.conf = dict(QUICK)
+        self.environment = {"CHAOS_FOLDER": str(self.folder), "PYTHONDONTWRITEBYTECODE": "1"}
+        self.worker = [sys.executable, "-S", "-u", str(HERE / "worker.py")]
+        self.prefix = {}  # agent name -> words before the launcher, for a network namespace
+        self.host = "127.0.0.1"
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        try:
+            if kind is None:
+                self.check_rounds()
+                self.check_nothing_left()
+        except Failed as found:
+            kind = Failed
+            raise Failed(f"{found}\n{self.story()}") from None
+        finally:
+            story = self.story() if kind is Failed and error is not None else ""
+            self.clean_up()
+        if story:
+            raise Failed(f"{error}\n{story}") from None
+        return False
+
+    # Starting.
+
+    def command(self, name: str, **more) -> list[str]:
+        flags = self.flags | {key.replace("_", "-"): str(value) for key, value in more.items()}
+        flags.setdefault("rdzv-endpoint", f"{self.host}:{self.port}")
+        flags.setdefault("rdzv-conf", ",".join(f"{k}={v}" for k, v in self.conf.items()))
+        words = [f"--{key}={value}" for key, value in flags.items() if value != "None"]
+        return [*self.prefix.get(name, []), *self.tools.launcher, *words, *self.tools.program_words,
+                *self.worker]
+
+    def start(self, name: str = "", **more) -> Agent:
+        name = name or f"agent{len(self.agents)}"
+        environment = clean_environment() | self.environment | {"CHAOS_AGENT": name}
+        agent = Agent(name, self.command(name, **more), environment, self.folder)
+        self.agents.append(agent)
+        return agent
+
+    def start_many(self, count: int, **more) -> list[Agent]:
+        return [self.start(**more) for _ in range(count)]
+
+    def start_root(self, **more) -> Agent:
+        """The agent that runs the coordinator: nobody else is there yet to take the port."""
+        root = self.start("root", **more)
+        what = f"listener on port {self.port}"
+        self.wait_for(lambda: processes.listens(root.pid, self.port), what)
+        return root
+
+    def start_daemon(self) -> None:
+        environment = clean_environment() | {"CHAOS_FOLDER": str(self.folder)}
+        with open(self.folder / "rdzvd.console", "ab") as console:
+            self.daemon = subprocess.Popen(
+                [*self.prefix.get("rdzvd", []), self.tools.rdzvd, f"--port={self.port}",
+                 f"--bind={self.host}"],
+                env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=console)
+        if not select.select([self.daemon.stdout], [], [], WAIT_SECONDS)[0]:
+            raise Failed("hang: ddprun-rdzvd has no ready line")
+        ready = self.daemon.stdout.readline().decode()
+        if not ready.startswith("ready "):
+            raise Failed(f"ddprun-rdzvd does not say ready but '{ready}'")
+
+    def stop_daemon(self, number: int = signal.SIGKILL) -> None:
+        self.daemon.send_signal(number)
+        self.daemon.wait(timeout=WAIT_SECONDS)
+        self.daemon.stdout.close()
+
+    # Orders to workers.
+
+    def finish(self, *ranks: int) -> None:
+        names = [f"finish.{rank}" for rank in ranks] or ["finish"]
+        for name in names:
+            (self.folder / name).touch()
+
+    def fail(self, rank: int, in_round: int, code: int) -> None:
+        partial = self.folder / f"part.{rank}"
+        partial.write_text(str(code))
+        partial.rename(self.folder / f"exit.{rank}.{in_round}")
+
+    # Waiting.
+
+    def wait_for_round(self, agents, after: Round | None = None, seconds: float = WAIT_SECONDS):
+        """A whole round, alive, on exactly these agents, later than `after`."""
+        names = {agent.name for agent in agents}
+
+        def look():
+            for one in self.rounds():
+                newer = after is None or one.began > after.began
+                alive = all(map(processes.is_alive, one.pids.values()))
+                if newer and alive and one.agents == names:
+                    return one
+            dead = [agent.name for agent in agents if not agent.is_running()]
+            if dead:
+                raise Failed(f"{', '.join(dead)} ended although its round was expected")
+            return None
+
+        return self.wait_for(look, f"a round on {', '.join(sorted(names))}", seconds)
+
+    def wait_for_text(self, agent: Agent, pattern: str, seconds: float = WAIT_SECONDS):
+        what = f"'{pattern}' on {agent.name}'s console"
+        return self.wait_for(lambda: re.search(pattern, agent.text()), what, seconds)
+
+    def wait_for(self, condition, what: str, seconds: float = WAIT_SECONDS):
+        deadline = time.monotonic() + seconds
+        while True:
+            if found := condition():
+                return found
+            if time.monotonic() > deadline:
+                raise Failed(f"hang: no {what} within {seconds} s")
+            pause(0.01)
+
+    def end_all(self, code: int, *besides: Agent, seconds: float = WAIT_SECONDS) -> None:
+        """Every agent but `besides` ends with `code`."""
+        deadline = time.monotonic() + seconds
+        codes = {agent.name: agent.end(max(0.1, deadline - time.monotonic()))
+                 for agent in self.agents if agent not in besides}
+        if set(codes.values()) - {code}:
+            raise Failed(f"exit codes {codes}, expected {code} everywhere")
+
+    # Looking.
+
+    def rounds(self) -> list[Round]:
+        """Those whose workers have all met, in order."""
+        found: dict[str, list[dict]] = {}
+        for note in notes.read_all(self.folder):
+            if note["met"]:
+                found.setdefault(note["token"], []).append(note)
+        whole = [Round(members) for members in found.values()
+                 if len(members) == members[0]["met"]]
+        return sorted(whole, key=lambda one: (one.number, one.began))
+
+    def check_rounds(self) -> None:
+        by_number: dict[str, list[dict]] = {}
+        for note in notes.read_all(self.folder):
+            by_number.setdefault(note["DDPRUN_ROUND"], []).append(note)
+        for number, members in by_number.items():
+            check_round(number, members)
+        for agent in self.agents:
+            if re.search(r"RendezvousClosed|Traceback|assertion|Sanitizer", agent.text()):
+                raise Failed(f"{agent.name} printed what it never should")
+
+    def check_nothing_left(self) -> None:
+        mark = f"CHAOS_FOLDER={self.folder}"
+        if self.daemon is not None and self.daemon.poll() is None:
+            self.stop_daemon(signal.SIGTERM)
+        running = [agent.name for agent in self.agents if agent.is_running()]
+        if running:
+            raise Failed(f"agents still run at the end of the case: {running}")
+        deadline = time.monotonic() + 1  # a process that was killed needs a moment to be gone
+        while (left := processes.with_mark(mark)) and time.monotonic() < deadline:
+            pause(0.01)
+        if left:
+            raise Failed(f"processes left behind: {left}")
+
+    def story(self) -> str:
+        """Everything a reader needs to understand a failure."""
+        consoles = [f"--- {path.name}\n{path.read_text(errors='replace')[-4000:]}"
+                    for path in sorted(self.folder.glob("*.console"))]
+        states = [f"{agent.name}: {processes.describe(agent.pid)}" for agent in self.agents]
+        seen = [f"round {note['DDPRUN_ROUND']} rank {note['RANK']} of {note['WORLD_SIZE']} on "
+                f"{note['CHAOS_AGENT']} restart {note['TORCHELASTIC_RESTART_COUNT']} "
+                f"store {note['MASTER_ADDR']}:{note['MASTER_PORT']} pid {note['pid']} "
+                f"{'met' if note['met'] else 'did not meet'}, "
+                f"{'alive' if processes.is_alive(note['pid']) else 'gone'}"
+                for note in sorted(notes.read_all(self.folder), key=lambda one: one["began"])]
+        return "\n".join([*states, "--- workers", *seen, *consoles])
+
+    def stop_agents(self) -> None:
+        for agent in self.agents:
+            if agent.is_running():
+                agent.process.kill()
+            agent.process.wait()
+
+    def clean_up(self) -> None:
+        """SIGKILL to what this cluster started and nothing else."""
+        self.stop_agents()
+        if self.daemon is not None and self.daemon.poll() is None:
+            self.stop_daemon()
+        for pid in processes.with_mark(f"CHAOS_FOLDER={self.folder}"):
+            processes.kill(pid)
+        if "DDPRUN_TEST_KEEP" not in os.environ:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def check_round(number: str, members: list[dict]) -> None:
+    """All workers of one round agree, whether or not they came to meet."""
+    def values(name):
+        return {one[name] for one in members}
+
+    for name in ("WORLD_SIZE", "GROUP_WORLD_SIZE", "TORCHELASTIC_RESTART_COUNT", "MASTER_ADDR",
+                 "MASTER_PORT", "TORCHELASTIC_RUN_ID"):
+        if len(values(name)) != 1:
+            raise Failed(f"round {number} has several {name}: {values(name)}")
+    ranks = [int(one["RANK"]) for one in members]
+    world = int(members[0]["WORLD_SIZE"])
+    if len(set(ranks)) != len(ranks) or not set(ranks) <= set(range(world)):
+        raise Failed(f"round {number} has ranks {sorted(ranks)} in a world of {world}")
+    groups: dict[str, list[int]] = {}
+    for one in members:
+        groups.setdefault(one["CHAOS_AGENT"], []).append(int(one["RANK"]) - int(one["LOCAL_RANK"]))
+        if int(one["GROUP_RANK"]) >= int(one["GROUP_WORLD_SIZE"]):
+            raise Failed(f"round {number}: group rank {one['GROUP_RANK']} of "
+                         f"{one['GROUP_WORLD_SIZE']}")
+    for agent, bases in groups.items():
+        if len(set(bases)) != 1:
+            raise Failed(f"round {number}: ranks on {agent} do not follow each other: {ranks}")
+
+
+def pause(seconds: float) -> None:
+    """Between two looks at a condition that has a deadline, or while a disturbance lasts."""
+    threading.Event().wait(seconds)
+
+
+def free_port() -> int:
+    """Below the range from which the kernel gives ports to clients, so that it stays free."""
+    while True:
+        port = random.randrange(12000, 29000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
+
+
+def clean_environment() -> dict:
+    """Without what a launcher or scheduler above would say."""
+    foreign = ("PET_", "TORCHELASTIC_", "SLURM_", "OMPI_", "PMI_", "PMIX_", "MASTER_", "DDPRUN_")
+    return {key: value for key, value in os.environ.items() if not key.startswith(foreign)}

@@ -1,0 +1,71 @@
+"""A worker without torch: meets the others in the store of its round, then stays until told.
+
+Ranks come late to the store on purpose, each by up to CHAOS_LATE seconds. Exit codes of its own:
+90 the store has seen this rank before, 91 the others are of another round, 92 nobody met within
+60 s, 93 the store went away (only with CHAOS_BRITTLE).
+"""
+
+import json
+import os
+import random
+import select
+import sys
+import threading
+import uuid
+
+from notes import Notebook
+from store_client import Store
+
+SECONDS = 60
+POLL_SECONDS = 0.02
+
+
+def main() -> int:
+    notebook = Notebook()
+    notebook.write()
+    late = float(os.environ.get("CHAOS_LATE", "0.1"))
+    threading.Event().wait(random.uniform(0, late))
+    try:
+        store = Store(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), SECONDS)
+        return meet(store, notebook) or stay(store, notebook)
+    except (OSError, ConnectionError) as error:
+        print(f"rank {os.environ['RANK']}: {error}", file=sys.stderr)
+        return 92
+
+
+def meet(store: Store, notebook: Notebook) -> int:
+    facts = notebook.facts
+    rank, world = facts["RANK"], int(facts["WORLD_SIZE"])
+    if store.add(f"rank/{rank}", 1) != 1:
+        print(f"rank {rank}: the store knows this rank already: it is not fresh", file=sys.stderr)
+        return 90
+    mine = [facts["WORLD_SIZE"], facts["GROUP_WORLD_SIZE"], facts["TORCHELASTIC_RESTART_COUNT"],
+            facts["DDPRUN_ROUND"], facts["MASTER_ADDR"], facts["MASTER_PORT"]]
+    store.set(f"facts/{rank}", json.dumps(mine).encode())
+    if rank == "0":
+        store.set("token", uuid.uuid4().hex.encode())
+    if store.add("arrived", 1) == world:
+        store.set("all", b"1")
+    store.wait("all")
+    for other in range(world):
+        theirs = json.loads(store.get(f"facts/{other}"))
+        if theirs != mine:
+            print(f"rank {rank} has {mine}, rank {other} has {theirs}", file=sys.stderr)
+            return 91
+    notebook.write(met=world, token=store.get("token").decode())
+    return 0
+
+
+def stay(store: Store, notebook: Notebook) -> int:
+    brittle = "CHAOS_BRITTLE" in os.environ
+    watched = [store.socket] if brittle else []
+    while True:
+        if (code := notebook.order()) is not None:
+            return code
+        if select.select(watched, [], [], POLL_SECONDS)[0]:
+            print(f"rank {notebook.facts['RANK']}: the store went away", file=sys.stderr)
+            return 93
+
+
+if __name__ == "__main__":
+    sys.exit(main())
