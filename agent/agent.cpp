@@ -78,7 +78,7 @@ Result<RoundInputs> Agent::prepare(const RoundStore& store) {
   RoundFacts facts;
   facts.round = round_;
   facts.restarts = budget_.used;
-  facts.world = WorldSize(config_.workers);
+  facts.world = facts.role_world = WorldSize(config_.workers);
   facts.master_addr = config_.master_addr;
   facts.master_port = store.port();
   if (round_ == Round(1)) tell_start(store);

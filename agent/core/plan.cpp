@@ -38,8 +38,8 @@ WorkerPlan plan_worker(const LaunchConfig& config, const Environment& inherited,
   set("LOCAL_WORLD_SIZE", std::to_string(config.workers));
   set("GROUP_RANK", std::to_string(facts.group_rank));
   set("GROUP_WORLD_SIZE", std::to_string(facts.groups));
-  set("ROLE_RANK", rank_text);
-  set("ROLE_WORLD_SIZE", world_text);
+  set("ROLE_RANK", std::to_string(facts.first_role_rank + local_rank.value()));
+  set("ROLE_WORLD_SIZE", std::to_string(facts.role_world.value()));
   set("ROLE_NAME", config.role);
   set("MASTER_ADDR", facts.master_addr);
   set("MASTER_PORT", std::to_string(facts.master_port));

@@ -15,16 +15,17 @@ namespace {
 constexpr std::size_t kStates = 8;
 constexpr std::size_t kEvents = std::variant_size_v<GroupEvent>;
 
-// Rows: GroupState; columns: Start, Spawned, SpawnFailed, Exited, StopRequested, TimerExpired.
+// Rows: GroupState; columns: Start, Spawned, SpawnFailed, Exited, StopRequested, TimerExpired,
+// StopOrdered.
 constexpr std::array<std::array<int, kEvents>, kStates> kPossible{{
-    {1, 0, 0, 0, 1, 0},  // init
-    {0, 1, 1, 1, 1, 0},  // starting
-    {0, 0, 0, 1, 1, 0},  // healthy
-    {0, 1, 1, 1, 1, 1},  // stopping: a spawn may have been on its way
-    {0, 1, 1, 1, 1, 1},  // killing
-    {0, 0, 0, 0, 1, 0},  // succeeded: a signal may come while output is drained
-    {0, 0, 0, 1, 1, 1},  // failed: a worker given up as unkillable may end after all
-    {0, 0, 0, 1, 1, 1},  // stopped
+    {1, 0, 0, 0, 1, 0, 1},  // init
+    {0, 1, 1, 1, 1, 0, 1},  // starting
+    {0, 0, 0, 1, 1, 0, 1},  // healthy
+    {0, 1, 1, 1, 1, 1, 1},  // stopping: a spawn may have been on its way
+    {0, 1, 1, 1, 1, 1, 1},  // killing
+    {0, 0, 0, 0, 1, 0, 1},  // succeeded: a signal may come while output is drained
+    {0, 0, 0, 1, 1, 1, 1},  // failed: a worker given up as unkillable may end after all
+    {0, 0, 0, 1, 1, 1, 1},  // stopped
 }};
 
 }  // namespace
@@ -79,6 +80,7 @@ void WorkerGroup::on(const Exited& event, TimePoint now) {
   if (over()) return;
   const bool undisturbed = state_ == GroupState::kStarting || state_ == GroupState::kHealthy;
   if (undisturbed && !event.status.success()) {
+    actions_.push_back(FirstFailure{event.rank});
     begin_stop(SIGTERM, now);
     if (!over()) actions_.push_back(TellFailure{event.rank});
     return;
@@ -107,6 +109,13 @@ void WorkerGroup::on(const TimerExpired& event, TimePoint now) {
   if (!over() && event.deadline == deadline_) advance_stop(now);
 }
 
+void WorkerGroup::on(const StopOrdered& event, TimePoint now) {
+  if (state_ >= GroupState::kStopping) return;  // what is under way ends them as well
+  stop_ordered_ = true;
+  stop_rule_.grace = event.grace;
+  begin_stop(event.signal, now);
+}
+
 void WorkerGroup::spawn_next() {
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     if (workers_[i].life != WorkerRecord::Life::kWaiting) continue;
@@ -115,6 +124,7 @@ void WorkerGroup::spawn_next() {
     return;
   }
   state_ = GroupState::kHealthy;
+  actions_.push_back(AllRunning{});
   finish_if_nobody_is_left();
 }
 
@@ -129,7 +139,7 @@ void WorkerGroup::advance_stop(TimePoint now) {
   stop_order_ = next_stop_order(stop_order_.stage, stop_rule_);
   if (stop_order_.stage == StopStage::kKilled) state_ = GroupState::kKilling;
   if (stop_order_.stage == StopStage::kAbandoned) {
-    state_ = stop_signal_ != 0 ? GroupState::kStopped : GroupState::kFailed;
+    state_ = ended_state();
     actions_.push_back(Finish{});
     return;
   }
@@ -148,12 +158,12 @@ void WorkerGroup::send(LocalRank rank, int signal) {
 void WorkerGroup::finish_if_nobody_is_left() {
   const bool more_to_spawn = state_ == GroupState::kStarting;
   if (more_to_spawn || somebody_is_left()) return;
-  if (state_ == GroupState::kHealthy) {
-    state_ = GroupState::kSucceeded;
-  } else {
-    state_ = stop_signal_ != 0 ? GroupState::kStopped : GroupState::kFailed;
-  }
+  state_ = state_ == GroupState::kHealthy ? GroupState::kSucceeded : ended_state();
   actions_.push_back(Finish{});
+}
+
+GroupState WorkerGroup::ended_state() const {
+  return stop_ordered_ || stop_signal_ != 0 ? GroupState::kStopped : GroupState::kFailed;
 }
 
 bool WorkerGroup::somebody_is_left() const {

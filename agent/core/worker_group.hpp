@@ -29,7 +29,7 @@ enum class GroupState {
   kKilling,    // those left have SIGKILL
   kSucceeded,  // all ended with 0
   kFailed,     // a worker failed or could not be spawned, and nobody is waited for any more
-  kStopped,    // somebody stopped the run, and nobody is waited for any more
+  kStopped,    // somebody stopped the run or the round, and nobody is waited for any more
 };
 [[nodiscard]] std::string_view to_text(GroupState state);
 
@@ -51,7 +51,12 @@ struct StopRequested {
 struct TimerExpired {
   TimePoint deadline;
 };  // of an ArmTimer; one that was replaced changes nothing
-using GroupEvent = std::variant<Start, Spawned, SpawnFailed, Exited, StopRequested, TimerExpired>;
+struct StopOrdered {
+  int signal;
+  Duration grace;
+};  // the round is over elsewhere: these workers end, and none of them is to blame
+using GroupEvent =
+    std::variant<Start, Spawned, SpawnFailed, Exited, StopRequested, TimerExpired, StopOrdered>;
 
 struct Spawn {
   LocalRank rank;
@@ -69,8 +74,13 @@ struct TellFailure {  // this rank failed first, and others are stopped because 
 struct TellStop {  // the workers are stopped because somebody asked for it
   int signal;
 };
-struct Finish {};  // state() and the records are final
-using GroupAction = std::variant<Spawn, Signal, ArmTimer, TellFailure, TellStop, Finish>;
+struct Finish {};      // state() and the records are final
+struct AllRunning {};  // every worker was spawned
+struct FirstFailure {  // the exit that makes the round fail; before anybody is stopped
+  LocalRank rank;
+};
+using GroupAction = std::variant<Spawn, Signal, ArmTimer, TellFailure, TellStop, Finish, AllRunning,
+                                 FirstFailure>;
 using GroupActions = std::vector<GroupAction>;
 
 /// What is known of one worker.
@@ -86,7 +96,7 @@ class WorkerGroup {
  public:
   struct Options {
     int workers;
-    Duration shutdown_timeout;  // from the stop signal to SIGKILL, of every stop
+    Duration shutdown_timeout;  // from the stop signal to SIGKILL, unless a stop says otherwise
   };
   explicit WorkerGroup(Options options);
 
@@ -114,11 +124,13 @@ class WorkerGroup {
   void on(const Exited& event, TimePoint now);
   void on(const StopRequested& event, TimePoint now);
   void on(const TimerExpired& event, TimePoint now);
+  void on(const StopOrdered& event, TimePoint now);
   void spawn_next();
   void begin_stop(int signal, TimePoint now);
   void advance_stop(TimePoint now);
   void send(LocalRank rank, int signal);
   void finish_if_nobody_is_left();
+  [[nodiscard]] GroupState ended_state() const;
   [[nodiscard]] bool somebody_is_left() const;
   [[nodiscard]] WorkerRecord& record(LocalRank rank);
 
@@ -127,6 +139,7 @@ class WorkerGroup {
   std::vector<LocalRank> ended_;
   std::optional<SpawnFailed> spawn_failure_;
   int stop_signal_ = 0;
+  bool stop_ordered_ = false;
   StopRule stop_rule_;
   StopOrder stop_order_{StopStage::kNone, 0, Duration::zero()};  // the last that was given
   TimePoint deadline_{};

@@ -50,6 +50,11 @@ asio::awaitable<void> WorkerOutput::drain(TimePoint deadline) {
   co_await err->drain(deadline);
 }
 
+void WorkerOutput::catch_up() {
+  out_->catch_up();
+  err_->catch_up();
+}
+
 std::string WorkerOutput::tail() const {
   return err_->tail();
 }

@@ -64,6 +64,9 @@ class WorkerOutput {
   /// Completes when all writers have closed the pipes, or at `deadline` (kDrainMax is a good one):
   /// then what is in the pipes is read and they are closed. Call it once the worker has ended.
   [[nodiscard]] boost::asio::awaitable<void> drain(TimePoint deadline);
+  /// Reads what is in the pipes now, without waiting: all that a worker that has ended wrote. A
+  /// process it left behind may go on writing; drain() still follows.
+  void catch_up();
   /// The last bytes (at most kTailBytesMax) the worker wrote to stderr, from memory or from its
   /// file; empty when it was inherited.
   [[nodiscard]] std::string tail() const;

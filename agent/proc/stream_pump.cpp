@@ -176,11 +176,18 @@ asio::awaitable<void> StreamPump::drain(TimePoint deadline) {
     const auto [ended] = co_await end_.async_wait(token);
     static_cast<void>(ended);  // the end or the deadline: the same steps follow
   }
-  // Bounded: a process that goes on writing for ever is not read for ever.
-  for (std::size_t bytes = 0; !ended_ && bytes < kDrainBytesMax; bytes += kPumpChunkBytes) {
-    if (read_once() != Read::kSome) break;
-  }
+  catch_up();
   if (!ended_) finish();
+}
+
+void StreamPump::catch_up() {
+  Read read = Read::kSome;
+  // Bounded: a process that goes on writing for ever is not read for ever.
+  for (std::size_t bytes = 0; read == Read::kSome && bytes < kDrainBytesMax;
+       bytes += kPumpChunkBytes) {
+    read = ended_ ? Read::kNothing : read_once();
+  }
+  if (read == Read::kEnd) finish();
 }
 
 void StreamPump::finish() {

@@ -43,6 +43,8 @@ class StreamPump : public std::enable_shared_from_this<StreamPump> {
   void start();
   /// Completes at the end of the stream or at `deadline`; reads what is there and closes the pipe.
   [[nodiscard]] boost::asio::awaitable<void> drain(TimePoint deadline);
+  /// Reads what is there, without waiting.
+  void catch_up();
   /// Stops reading and closes the pipe; what is in it is lost.
   void stop();
   [[nodiscard]] std::string tail() const;

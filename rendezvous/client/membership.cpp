@@ -86,6 +86,8 @@ void Membership::take(const StartRound& start) {
     return;
   }
   round_ = start;
+  waits_since_.reset();
+  wait_.reset();
   seen_ = std::max(seen_, start.stamp.number);
   state_ = GroupState::kStarting;
   exits_.clear();
@@ -131,13 +133,20 @@ void Membership::take(const Refused& refused) {
   if (!again) return end(End{1, refused.sentence, std::nullopt});
   node_rank_retried_ = true;
   note(refused.sentence);
-  drop_link(refused.sentence);
+  drop_link();
   retry_at_ = now_ + refused.retry_after;
 }
 
 void Membership::take(const Waiting& waiting) {
   seen_ = std::max(seen_, waiting.round);
-  note(waiting.text);
+  if (waiting.text.empty()) return;
+  Wait wait{waiting.text, "gives up", "join_timeout", std::nullopt};
+  if (waiting.here >= waiting.nodes_min) {
+    wait.end = "the round starts";
+    wait.option = "last_call_timeout";
+  }
+  if (waiting.left.count() > 0) wait.until = now_ + waiting.left;
+  wait_for(std::move(wait));
 }
 
 void Membership::report() {
@@ -177,6 +186,26 @@ void Membership::end_if_nothing_left() {
   link_state_ = LinkState::kDown;
   ended_ = true;
   actions_.emplace_back(*verdict_);
+}
+
+void Membership::wait_for(Wait wait) {
+  if (!waits_since_) waits_since_ = now_;
+  wait_ = std::move(wait);
+  note_wait_if_due();
+}
+
+// The same wait is told once, however much of its time has passed.
+void Membership::note_wait_if_due() {
+  if (!wait_ || !waits_since_ || now_ - *waits_since_ < kQuietMax) return;
+  Wait wait = *std::exchange(wait_, std::nullopt);
+  if (wait.text == last_note_) return;
+  last_note_ = wait.text;
+  if (wait.until && *wait.until > now_) {
+    const auto left = std::chrono::ceil<std::chrono::seconds>(*wait.until - now_);
+    wait.text += "; " + wait.end + " in " + std::to_string(left.count()) + " s (--rdzv-conf " +
+                 wait.option + ")";
+  }
+  actions_.emplace_back(Note{std::move(wait.text)});
 }
 
 void Membership::note(std::string text) {

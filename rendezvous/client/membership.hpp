@@ -117,6 +117,8 @@ inline constexpr Duration kRetryMax = std::chrono::milliseconds(1000);
 inline constexpr Duration kCoordinatorTimeout = std::chrono::seconds(60);
 // A new link must bring an answer to the hello within this, or it is tried again.
 inline constexpr Duration kConnectMax = std::chrono::seconds(5);
+// A wait that is over sooner is not worth a line.
+inline constexpr Duration kQuietMax = std::chrono::seconds(3);
 
 struct MembershipOptions {
   protocol::Hello hello;    // store_port, age and claim are filled in here
@@ -144,6 +146,12 @@ class Membership {
  private:
   enum class LinkState : std::uint8_t { kDown, kConnecting, kUp };
   enum class Group : std::uint8_t { kNone, kAlive, kEnding };
+  struct Wait {
+    std::string text;
+    std::string end;     // "gives up"
+    std::string option;  // of --rdzv-conf, which sets its length
+    std::optional<TimePoint> until;
+  };
 
   // membership_link.cpp
   void on(const LinkUp& up);
@@ -152,7 +160,9 @@ class Membership {
   void on(const StoreOpened& opened);
   void on(const Tick& tick);
   void connect();
-  void drop_link(const std::string& evidence);
+  void lose_link(const std::string& evidence);
+  void drop_link();
+  [[nodiscard]] TimePoint patience_ends() const;
   void give_up_on_coordinator();
   void say_hello();
   void send(protocol::Message message);
@@ -175,6 +185,8 @@ class Membership {
   void end(End verdict);
   void end_if_nothing_left();
   void note(std::string text);
+  void wait_for(Wait wait);
+  void note_wait_if_due();
   [[nodiscard]] bool is_current(Round round) const;
 
   MembershipOptions options_;
@@ -206,6 +218,9 @@ class Membership {
   std::optional<protocol::Stopped> stopped_;  // of round_
   Round seen_{0};                             // the highest round any coordinator told of
   std::string last_note_;
+  std::optional<TimePoint> waits_since_;  // nothing runs, and something is waited for
+  std::optional<Wait> wait_;              // what for, if that was not told yet
+  bool loss_told_ = false;  // that the coordinator is away
 
   std::optional<End> verdict_;  // waits for the group to be gone
   bool ended_ = false;

@@ -20,6 +20,10 @@ namespace {
   return base * 3 / 4 + base * static_cast<int>(spread) / 1024;
 }
 
+[[nodiscard]] std::string seconds_of(Duration duration) {
+  return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(duration).count());
+}
+
 [[nodiscard]] Milliseconds to_ms(Duration duration) {
   return std::chrono::duration_cast<Milliseconds>(duration);
 }
@@ -63,14 +67,33 @@ void Membership::say_hello() {
 
 void Membership::on(const LinkDown& down) {
   if (down.link != link_ || link_state_ == LinkState::kDown) return;
-  const bool was_answered = answered_;
   link_state_ = LinkState::kDown;
-  drop_link(down.evidence);
-  if (was_answered) note("lost the coordinator " + options_.coordinator + ": " + down.evidence);
+  lose_link(down.evidence);
+}
+
+void Membership::lose_link(const std::string& evidence) {
+  const bool had_it = answered_;
+  drop_link();
+  const std::string limit = joined_ ? "coordinator_timeout" : "join_timeout";
+  if (had_it) {
+    loss_told_ = true;
+    note("lost the coordinator " + options_.coordinator + ": " + evidence + "; trying again for " +
+         seconds_of(patience_ends() - lost_at_) + " s (--rdzv-conf " + limit + ")" +
+         (group_ == Group::kAlive ? ", the workers run on" : ""));
+  } else if (!joined_ && !verdict_) {
+    wait_for(Wait{"waiting for the coordinator " + options_.coordinator + ": " + evidence,
+                  "gives up", limit, patience_ends()});
+  }
+}
+
+/// When a coordinator that has not been heard of is given up.
+TimePoint Membership::patience_ends() const {
+  return lost_at_ + (joined_ ? options_.coordinator_timeout
+                             : Duration(options_.hello.terms.join_timeout));
 }
 
 /// After this the link is down and a retry is due.
-void Membership::drop_link(const std::string&) {
+void Membership::drop_link() {
   if (link_state_ != LinkState::kDown) actions_.emplace_back(CloseLink{link_});
   link_state_ = LinkState::kDown;
   beat_at_.reset();
@@ -87,6 +110,9 @@ void Membership::on(const Incoming& incoming) {
   heard_ = now_;
   answered_ = true;
   joined_ = true;
+  if (std::exchange(loss_told_, false)) {
+    note("the coordinator " + options_.coordinator + " answers again");
+  }
   std::visit(
       [this](const auto& message) {
         if constexpr (requires { take(message); }) take(message);
@@ -110,29 +136,29 @@ void Membership::on(const Tick&) {
     // This process itself did not run: what the coordinator sent may lie unread.
     const TimePoint spared = now_ - terms.silence_max() + terms.keep_alive_interval;
     if (overslept) heard_ = std::max(heard_, spared);
-    if (now_ - heard_ >= terms.silence_max()) drop_link("silence");
+    if (now_ - heard_ >= terms.silence_max()) {
+      lose_link("no sign of life for " + seconds_of(terms.silence_max()) + " s");
+    }
   } else if (link_state_ == LinkState::kConnecting && now_ - connected_at_ >= kConnectMax) {
-    drop_link("no connection");
+    lose_link("no connection within " + seconds_of(kConnectMax) + " s");
   }
   if (link_state_ == LinkState::kUp && beat_at_ && now_ >= *beat_at_) {
     send(Beat{});
     beat_at_ = now_ + terms.keep_alive_interval;
   }
   give_up_on_coordinator();
+  if (!verdict_) note_wait_if_due();
   if (retry_at_ && now_ >= *retry_at_ && !verdict_ && store_port_ != 0) connect();
 }
 
 void Membership::give_up_on_coordinator() {
   if (answered_) return;
-  const Duration limit =
-      joined_ ? options_.coordinator_timeout : Duration(options_.hello.terms.join_timeout);
-  if (now_ - lost_at_ < limit) return;
+  if (now_ < patience_ends()) return;
   const std::string option = joined_ ? "coordinator_timeout" : "join_timeout";
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(limit).count();
+  const std::string seconds = seconds_of(patience_ends() - lost_at_);
   end(End{1,
-          "the coordinator " + options_.coordinator + " did not answer for " +
-              std::to_string(seconds) + " s (--rdzv-conf " + option + "=" +
-              std::to_string(seconds) + ")",
+          "the coordinator " + options_.coordinator + " did not answer for " + seconds +
+              " s (--rdzv-conf " + option + "=" + seconds + ")",
           std::nullopt});
 }
 
@@ -152,9 +178,8 @@ void Membership::arm() {
     if (beat_at_) take(*beat_at_);
     if (link_state_ == LinkState::kUp) take(heard_ + terms.silence_max());
     if (link_state_ == LinkState::kConnecting) take(connected_at_ + kConnectMax);
-    if (!answered_) {
-      take(lost_at_ + (joined_ ? options_.coordinator_timeout : Duration(terms.join_timeout)));
-    }
+    if (!answered_) take(patience_ends());
+    if (wait_ && waits_since_) take(*waits_since_ + kQuietMax);
   }
   if (!next) {
     armed_.reset();

@@ -56,6 +56,7 @@ void fields(Io& io, Value& hello) {
   io.duration("age_ms", hello.age);
   io.duration("stop_timeout_ms", hello.stop_timeout);
   io.number("seen", hello.seen, 0, kRoundMax);
+  io.flag("hosts", hello.hosts);
   io.optional_object("claim", hello.claim);
 }
 
@@ -105,6 +106,11 @@ void fields(Io& io, Value& exit) {
   io.duration("after_ms", exit.after);
   io.text("log", exit.log);
   io.lines("tail", exit.tail, kReportLinesMax);
+  io.maybe_empty("code", exit.code);
+  io.maybe_empty("verdict", exit.verdict);
+  io.maybe_empty("when", exit.when);
+  io.maybe_empty("source", exit.source);
+  io.maybe_empty("advice", exit.advice);
 }
 
 template <class Io, class Value>
@@ -148,6 +154,11 @@ void fields(Io& io, Value& done) {
   io.text("text", done.text);
   io.maybe_empty("host", done.host);
   io.optional_object("failure", done.failure);
+  io.maybe_empty("reporter", done.reporter);
+  io.number("round", done.round, 0, kRoundMax);
+  io.number("stopped", done.stopped, 0, kRankMax);
+  io.number("killed", done.killed, 0, kRankMax);
+  io.duration("stop_took_ms", done.stop_took);
 }
 
 template <class Io, class Value>

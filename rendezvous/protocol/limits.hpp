@@ -26,9 +26,10 @@ inline constexpr int kRestartsMax = 1'000'000;
 inline constexpr int kRoundMax = 1 << 30;
 inline constexpr std::chrono::milliseconds kDurationMax = std::chrono::hours(24 * 365);
 
-// A control character takes six bytes in JSON; each exit has two texts, the first its last lines
-// too.
-static_assert(6 * kTextBytesMax * (kReportLinesMax + 2 * kExitsPerReportMax) + 4096 <
+// A control character takes six bytes in JSON; each exit has two texts and five names, the first
+// its last lines too.
+static_assert(6 * kTextBytesMax * (kReportLinesMax + 2 * kExitsPerReportMax) +
+                      6 * kNameBytesMax * 5 * kExitsPerReportMax + 4096 <
                   kFrameBytesMax,
               "the largest report fits a frame, even if every byte is escaped");
 static_assert(kAgentsPerRunMax <= 2147483647 / kWorkersPerNodeMax, "a world size fits an int");

@@ -83,6 +83,7 @@ struct Hello {
   Milliseconds age{0};                 // since the agent process started
   Milliseconds stop_timeout{30'000};   // --shutdown-timeout
   Round seen{0};                       // the highest round it was told of, also as a spare; 0: none
+  bool hosts = false;                  // the coordinator runs in this agent's process
   std::optional<Claim> claim;
   friend bool operator==(const Hello&, const Hello&) = default;
 };
@@ -145,6 +146,12 @@ struct WorkerExit {
   Milliseconds after{0};          // since this node started the round
   std::string log;                // path of its output, empty if there is none
   std::vector<std::string> tail;  // its last lines
+  // As the report of the run prints them; empty: nothing to say.
+  std::string code{};     // of the cause, for tools: "W-EXIT"
+  std::string verdict{};  // follows the name of the rank: "ended with exit code 1"
+  std::string when{};     // by the node's own clock: "11:02:41.118Z"
+  std::string source{};   // what `tail` is: "last lines of its stderr"
+  std::string advice{};   // what to try
   friend bool operator==(const WorkerExit&, const WorkerExit&) = default;
 };
 
@@ -189,6 +196,11 @@ struct Done {
   std::string text;
   std::string host;                   // where the first failure was; empty: there was none
   std::optional<WorkerExit> failure;  // the first failure of the run
+  std::string reporter{};             // the agent that prints the whole report; empty: nobody
+  Round round{0};                     // in which it failed; 0: none
+  int stopped = 0;                    // ranks that were still running and were stopped
+  int killed = 0;                     // of these, the ones that needed SIGKILL
+  Milliseconds stop_took{0};          // by the node that took longest
   friend bool operator==(const Done&, const Done&) = default;
 };
 

@@ -34,6 +34,16 @@ std::int64_t Reader::integer(std::string_view name, std::int64_t low, std::int64
   return *number;
 }
 
+void Reader::flag(std::string_view name, bool& value) {
+  value = false;
+  if (!object_.contains(name)) return;
+  const json::value* found = find(name);
+  if (found == nullptr) return;
+  const bool* flag = found->if_bool();
+  if (flag == nullptr) return fail(name, "is neither true nor false");
+  value = *flag;
+}
+
 void Reader::string(std::string_view name, std::string& value, std::size_t bytes_min,
                     std::size_t bytes_max) {
   const json::value* found = find(name);

@@ -31,6 +31,7 @@ class Reader {
   void optional_number(std::string_view name, std::optional<int>& value, int low, int high) {
     if (object_.contains(name)) value = static_cast<int>(integer(name, low, high));
   }
+  void flag(std::string_view name, bool& value);
   void duration(std::string_view name, Milliseconds& value) {
     value = Milliseconds(integer(name, 0, kDurationMax.count()));
   }

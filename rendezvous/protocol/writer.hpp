@@ -28,6 +28,10 @@ class Writer {
   void optional_number(std::string_view name, const std::optional<int>& value, int, int) {
     if (value) object_[name] = *value;
   }
+  /// Only a set one is written.
+  void flag(std::string_view name, bool value) {
+    if (value) object_[name] = true;
+  }
   void duration(std::string_view name, Milliseconds value) {
     object_[name] = std::clamp(value, Milliseconds(0), kDurationMax).count();
   }

@@ -110,6 +110,7 @@ class Run {
   void finish(protocol::Done verdict);
   void conclude();
   void choose_first_failure();
+  [[nodiscard]] std::string reporter() const;
   [[nodiscard]] reasons::NodeLost describe(const Agent& agent, const std::string& evidence) const;
   [[nodiscard]] reasons::Absence absence() const;
   void send_stop(Agent& agent, const std::string& reason);
@@ -125,6 +126,7 @@ class Run {
   struct Failure {
     TimePoint at;
     std::string host;
+    AgentId agent;
     protocol::WorkerExit exit;
   };
 
@@ -160,6 +162,7 @@ class Run {
   int claims_missing_ = 0;
 
   std::optional<protocol::Done> verdict_;
+  AgentId failed_agent_;  // where the verdict's failure was
   TimePoint over_at_;
   bool finished_ = false;
 

@@ -25,7 +25,8 @@ void Run::on_report(Agent& agent, const Report& report) {
     agent.failure = report.exits.front();
     const TimePoint by_agent = agent.running_at + report.exits.front().after;
     if (is_member(agent)) {
-      failures_.push_back({std::min(now_, by_agent), agent.host(), report.exits.front()});
+      failures_.push_back(
+          {std::min(now_, by_agent), agent.host(), agent.hello.agent, report.exits.front()});
     }
   }
   if (!is_member(agent)) return;
@@ -57,6 +58,7 @@ void Run::on_failure(Agent& agent) {
     return end_round(reasons::restart(failure, restarts_, terms()));
   }
   const int code = failure.exit.exit_code == 0 ? 1 : failure.exit.exit_code;
+  failed_agent_ = agent.hello.agent;
   finish(Done{code, reasons::no_restart_left(failure, terms()), failure.host, failure.exit});
 }
 
@@ -64,6 +66,10 @@ void Run::on_stopped(Agent& agent, const Stopped& stopped) {
   if (stopped.round != agent.runs) {
     ++counters_.stale;
     return;
+  }
+  if (phase_ == Phase::kStopping && is_active(agent.state)) {
+    verdict_->killed += stopped.killed;
+    verdict_->stop_took = std::max(verdict_->stop_took, stopped.took);
   }
   if (agent.state != GroupState::kSucceeded) roster_.set_state(agent, GroupState::kStopped);
 }
@@ -141,13 +147,17 @@ void Run::finish(Done verdict) {
   for (Agent* agent : roster_.by_silence()) {
     if (!is_active(agent->state)) continue;
     longest = std::max(longest, agent->hello.stop_timeout);
+    verdict_->stopped += agent->hello.local_world_size;
     send_stop(*agent, why_);
   }
+  if (verdict_->failure && verdict_->stopped > 0) --verdict_->stopped;
+  if (verdict_->failure) verdict_->round = last_.number;
   stop_deadline_ = now_ + longest + kStopMargin;
 }
 
 void Run::conclude() {
   choose_first_failure();
+  verdict_->reporter = reporter();
   phase_ = Phase::kOver;
   over_at_ = now_;
   stop_deadline_.reset();
@@ -169,6 +179,16 @@ void Run::choose_first_failure() {
   verdict_->text = reasons::no_restart_left(failure, terms());
   verdict_->host = first->host;
   verdict_->failure = first->exit;
+  failed_agent_ = first->agent;
+}
+
+// One console has the whole report: that of the coordinator, else where the failure was.
+std::string Run::reporter() const {
+  if (!verdict_->failure) return "";
+  for (const Agent* agent : roster_.by_silence()) {
+    if (agent->hello.hosts) return agent->hello.agent.value();
+  }
+  return failed_agent_.value();
 }
 
 reasons::NodeLost Run::describe(const Agent& agent, const std::string& evidence) const {

@@ -23,6 +23,7 @@ RoundFacts facts() {
   one.round = Round(2);
   one.restarts = RestartCount(1);
   one.world = WorldSize(2);
+  one.role_world = WorldSize(2);
   one.master_addr = "127.0.0.1";
   one.master_port = 41207;
   return one;
@@ -60,6 +61,26 @@ TEST_CASE(
                              {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"},
                              {"WORLD_SIZE", "2"}};
   CHECK(plan(config(), {}).environment == expected);
+}
+
+TEST_CASE("on the second of two nodes ranks go on, and within another role they begin anew") {
+  RoundFacts second = facts();
+  second.world = WorldSize(5);
+  second.groups = 2;
+  second.group_rank = 1;
+  second.first_rank = Rank(3);
+  second.role_world = WorldSize(2);
+  second.first_role_rank = 0;
+  const auto planned = plan_worker(config(), {}, second, LocalRank(1), "");
+  CHECK(planned.rank == Rank(4));
+  const auto is = [&](const char* name) { return planned.environment.at(name); };
+  CHECK(is("RANK") == "4");
+  CHECK(is("WORLD_SIZE") == "5");
+  CHECK(is("GROUP_RANK") == "1");
+  CHECK(is("GROUP_WORLD_SIZE") == "2");
+  CHECK(is("ROLE_RANK") == "1");
+  CHECK(is("ROLE_WORLD_SIZE") == "2");
+  CHECK(is("LOCAL_WORLD_SIZE") == "2");
 }
 
 TEST_CASE("any variable of the launcher reaches the workers") {

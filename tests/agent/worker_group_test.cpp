@@ -42,6 +42,10 @@ std::string text(const GroupAction& action) {
     return "tell that " + std::to_string(failure->rank.value()) + " failed";
   }
   if (const auto* stop = std::get_if<TellStop>(&action)) return "tell " + signal_name(stop->signal);
+  if (const auto* first = std::get_if<FirstFailure>(&action)) {
+    return std::to_string(first->rank.value()) + " failed first";
+  }
+  if (std::holds_alternative<AllRunning>(action)) return "all run";
   return "finish";
 }
 
@@ -148,7 +152,7 @@ TEST_CASE(
   auto group = Group::starting();
   CHECK(group(Spawned{local(1)}) == "spawn 2");
   CHECK(group.state() == GroupState::kStarting);
-  CHECK(group(Spawned{local(2)}) == "");
+  CHECK(group(Spawned{local(2)}) == "all run");
   CHECK(group.state() == GroupState::kHealthy);
 }
 
@@ -172,7 +176,8 @@ TEST_CASE("starting, spawn failed: at rank 0 there is nobody to end") {
 TEST_CASE("starting, exited with a failure: no more workers are spawned, those there are stopped") {
   auto group = Group::starting();
   group(Spawned{local(1)});  // rank 2 is on its way
-  CHECK(group(exited(0, kFailed3)) == "SIGTERM to 1, timer at 30 s, tell that 0 failed");
+  CHECK(group(exited(0, kFailed3)) ==
+        "0 failed first, SIGTERM to 1, timer at 30 s, tell that 0 failed");
   CHECK(group.state() == GroupState::kStopping);
 }
 
@@ -181,7 +186,7 @@ TEST_CASE("starting, exited with 0: the others are spawned all the same") {
   CHECK(group(exited(0, kOk)) == "");
   CHECK(group(Spawned{local(1)}) == "spawn 2");
   CHECK(group(exited(1, kOk)) == "");
-  CHECK(group(Spawned{local(2)}) == "");
+  CHECK(group(Spawned{local(2)}) == "all run");
   CHECK(group(exited(2, kOk)) == "finish");
   CHECK(group.state() == GroupState::kSucceeded);
 }
@@ -211,21 +216,21 @@ TEST_CASE("healthy, exited with 0 by the last rank: the group has succeeded") {
 TEST_CASE("healthy, exited with a code: the others get SIGTERM and the shutdown timeout") {
   auto group = Group::healthy();
   CHECK(group(exited(1, kFailed3), 5s) ==
-        "SIGTERM to 0, SIGTERM to 2, timer at 35 s, tell that 1 failed");
+        "1 failed first, SIGTERM to 0, SIGTERM to 2, timer at 35 s, tell that 1 failed");
   CHECK(group.state() == GroupState::kStopping);
 }
 
 TEST_CASE("healthy, exited by a signal: that is a failure as well") {
   auto group = Group::healthy();
   CHECK(group(exited(0, ExitStatus::signaled(SIGKILL))) ==
-        "SIGTERM to 1, SIGTERM to 2, timer at 30 s, tell that 0 failed");
+        "0 failed first, SIGTERM to 1, SIGTERM to 2, timer at 30 s, tell that 0 failed");
 }
 
 TEST_CASE("healthy, exited with a failure by the last rank there: nobody is left to stop") {
   auto group = Group::healthy();
   group(exited(0, kOk));
   group(exited(1, kOk));
-  CHECK(group(exited(2, kFailed3)) == "finish");
+  CHECK(group(exited(2, kFailed3)) == "2 failed first, finish");
   CHECK(group.state() == GroupState::kFailed);
 }
 
@@ -363,6 +368,60 @@ TEST_CASE("stopped, timer expired: too late to matter") {
   CHECK(group(TimerExpired{kNow + 40s}, 50s) == "");
 }
 
+TEST_CASE("init, stop ordered: a round that is over before it began starts nothing") {
+  auto group = Group::init();
+  CHECK(group(StopOrdered{SIGTERM, 30s}) == "finish");
+  CHECK(group.state() == GroupState::kStopped);
+}
+
+TEST_CASE("starting, stop ordered: those there get the signal, no more are spawned") {
+  auto group = Group::starting();
+  CHECK(group(StopOrdered{SIGTERM, 5s}) == "SIGTERM to 0, timer at 5 s");
+  CHECK(group(Spawned{local(1)}) == "SIGTERM to 1");
+  group(exited(0, ExitStatus::signaled(SIGTERM)));
+  CHECK(group(exited(1, kFailed3)) == "finish");
+  CHECK(group.state() == GroupState::kStopped);
+}
+
+TEST_CASE("healthy, stop ordered: signal and grace are the order's, and nobody is to blame") {
+  auto group = Group::healthy();
+  CHECK(group(StopOrdered{SIGINT, 7s}) ==
+        "SIGINT to 0, SIGINT to 1, SIGINT to 2, timer at 7 s");
+  for (int rank = 0; rank < 3; ++rank) group(exited(rank, kFailed3));
+  CHECK(group.state() == GroupState::kStopped);
+  CHECK(group.group.stop_signal() == 0);
+}
+
+TEST_CASE("stopping, stop ordered: the stop that is under way does it, the failure stays one") {
+  auto group = Group::stopping();
+  CHECK(group(StopOrdered{SIGTERM, 0s}) == "");
+  group(exited(0, kOk));
+  group(exited(2, kOk));
+  CHECK(group.state() == GroupState::kFailed);
+}
+
+TEST_CASE("stopping because it was ordered, stop requested: passed on, then the last order") {
+  auto group = Group::healthy();
+  group(StopOrdered{SIGTERM, 30s});
+  CHECK(group(StopRequested{SIGINT}) == "SIGINT to 0, SIGINT to 1, SIGINT to 2, tell SIGINT");
+  CHECK(group(StopRequested{SIGINT}, 1s) == last_order_to({0, 1, 2}, 1s));
+}
+
+TEST_CASE("killing, stop ordered: nothing is stronger") {
+  auto group = Group::killing();
+  CHECK(group(StopOrdered{SIGTERM, 30s}) == "");
+  CHECK(group.state() == GroupState::kKilling);
+}
+
+TEST_CASE("a group that is over is not stopped by order any more") {
+  for (auto* make : {&Group::succeeded, &Group::failed_with_unkillable, &Group::stopped}) {
+    auto group = (*make)();
+    const GroupState before = group.state();
+    CHECK(group(StopOrdered{SIGTERM, 30s}) == "");
+    CHECK(group.state() == before);
+  }
+}
+
 TEST_CASE("a grace of zero still sends the signal first") {
   WorkerGroup group({1, 0s});
   (void)group.step(Start{}, kNow);
@@ -374,7 +433,8 @@ TEST_CASE("a grace of zero still sends the signal first") {
 
 TEST_CASE("every pair of state and event without a test above is a bug, and asserted") {
   const std::vector<GroupEvent> events{Start{},        Spawned{local(0)},     spawn_failed(0),
-                                       exited(0, kOk), StopRequested{SIGINT}, TimerExpired{kNow}};
+                                       exited(0, kOk), StopRequested{SIGINT}, TimerExpired{kNow},
+                                       StopOrdered{SIGTERM, 30s}};
   std::string impossible;
   for (int state = 0; state < 8; ++state) {
     for (const GroupEvent& event : events) {

@@ -33,13 +33,20 @@ Hello full_hello() {
   hello.age = Milliseconds(1234);
   hello.stop_timeout = Milliseconds(45'000);
   hello.seen = Round(6);
+  hello.hosts = true;
   hello.claim = Claim{{Round(5), "c1"}, 2, 3, RestartCount(1), GroupState::kSucceeded};
   return hello;
 }
 
 WorkerExit full_exit() {
-  return {Rank(12),           LocalRank(4),         4711, 139, "SIGSEGV", Milliseconds(2500),
-          "/logs/stderr.log", {"Traceback", "boom"}};
+  WorkerExit exit{Rank(12),           LocalRank(4),         4711, 139, "SIGSEGV",
+                  Milliseconds(2500), "/logs/stderr.log",   {"Traceback", "boom"}};
+  exit.code = "W-CRASH";
+  exit.verdict = "died of SIGSEGV";
+  exit.when = "11:02:41.118Z";
+  exit.source = "its error.json";
+  exit.advice = "ulimit -c unlimited";
+  return exit;
 }
 
 }  // namespace
@@ -50,6 +57,7 @@ TEST_CASE("hello keeps every field") {
   bare.node_rank.reset();
   bare.scheduler_index.reset();
   bare.claim.reset();
+  bare.hosts = false;
   bare.address.clear();
   CHECK(round_trip(bare) == Message(bare));
 }
@@ -111,6 +119,7 @@ TEST_CASE("the largest report fits a frame") {
   Report report{Round(1), GroupState::kFailed, 1, {}, 0};
   WorkerExit exit = full_exit();
   exit.cause = exit.log = std::string(100'000, '\x01');
+  exit.code = exit.verdict = exit.when = exit.source = exit.advice = exit.log;
   exit.tail.assign(50, std::string(10'000, '\x01'));
   report.exits.assign(50, exit);
   const std::string body = encode(report);
@@ -134,7 +143,12 @@ TEST_CASE("leave keeps every field") {
 }
 
 TEST_CASE("done keeps every field, with and without a failure") {
-  const Done failed{139, "rank 12 failed", "gpu-03", full_exit()};
+  Done failed{139, "rank 12 failed", "gpu-03", full_exit()};
+  failed.reporter = "0123abcd";
+  failed.round = Round(2);
+  failed.stopped = 15;
+  failed.killed = 1;
+  failed.stop_took = Milliseconds(1400);
   CHECK(round_trip(failed) == Message(failed));
   const Done good{0, "64 ranks ended with 0", "", std::nullopt};
   CHECK(round_trip(good) == Message(good));

@@ -137,7 +137,7 @@ void World::stop_group(int id) {
   say(node.options.host + " stops its workers of round " +
       std::to_string(node.group->round.stamp.number.value()));
   const protocol::RoundStamp stamp = node.group->round.stamp;
-  feed(id, node.group->generation, StopRequested{SIGTERM});
+  feed(id, node.group->generation, StopOrdered{SIGTERM, seconds(30)});
   disturb_peers(stamp, id);
 }
 
