@@ -1,0 +1,151 @@
+#include "launcher/schedulers/mpi.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "launcher/schedulers/digits.hpp"
+#include "launcher/schedulers/hostlist.hpp"
+
+namespace ddprun {
+namespace {
+
+constexpr int kCountMax = static_cast<int>(kHostlistMax);
+
+/// The variables of one launcher.
+struct Names {
+  std::string size;
+  std::string rank;
+  std::string local_size;
+};
+
+Error usage(std::string sentence) {
+  return {ErrorKind::kUsage, std::move(sentence)};
+}
+
+Error several_tasks(const std::string& job, int tasks) {
+  return usage(job + " starts ddprun " + std::to_string(tasks) +
+               " times on a node, and each would start workers of its own on the same GPUs: start "
+               "one on each node (Open MPI: mpirun -N 1 ddprun ..., MPICH: mpiexec -ppn 1 ddprun "
+               "...), and say with --nproc-per-node how many workers a node has");
+}
+
+/// Rank and size are those of nodes if there is one task on each.
+Result<Placement> read(const Environment& environment, const std::string& job, const Names& names) {
+  Placement placement;
+  placement.job = job;
+  placement.variable = names.size;
+  const auto size = count_in(environment, names.size, kCountMax);
+  const auto rank = size ? count_in(environment, names.rank, *size - 1) : std::nullopt;
+  if (!rank) {
+    return usage(job + ": " + names.rank + "='" + value_or(environment, names.rank, "") + "' of " +
+                 names.size + "='" + value_or(environment, names.size, "") +
+                 "' makes no sense, so the nodes cannot find each other by themselves: give "
+                 "--nnodes, --node-rank and --rdzv-endpoint, or --standalone");
+  }
+  placement.nodes = *size;
+  placement.index = *rank;
+  if (*size == 1) return placement;
+  const auto local = count_in(environment, names.local_size, kCountMax);
+  if (!local) {
+    return usage(job + " has " + std::to_string(*size) + " tasks, but " + names.local_size +
+                 " does not say how many of them are on this node: start one on each node and "
+                 "give --nnodes and --rdzv-endpoint, or --standalone");
+  }
+  if (*local > 1) return several_tasks(job, *local);
+  return placement;
+}
+
+/// Letters that a run id may safely have in a path.
+std::string cleaned(std::string name) {
+  std::replace_if(
+      name.begin(), name.end(),
+      [](char c) {
+        const bool word =
+            (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+        return !word && c != '.' && c != '-' && c != '_';
+      },
+      '-');
+  return name;
+}
+
+/// The number of the daemon in "1847459840.2;tcp://...".
+std::optional<int> daemon_of(std::string_view uri) {
+  uri = uri.substr(0, uri.find(';'));
+  const auto dot = uri.find('.');
+  if (dot == std::string_view::npos) return std::nullopt;
+  const auto number = parse_digits(uri.substr(dot + 1));
+  if (!number || *number > kHostlistMax) return std::nullopt;
+  return static_cast<int>(*number);
+}
+
+/// The first address of "1847459840.0;tcp://192.0.2.2,10.0.0.2:44809;tcp6://...".
+std::string address_of(const std::string& uri) {
+  constexpr std::string_view kScheme = "tcp://";
+  const auto start = uri.find(kScheme);
+  if (start == std::string::npos) return "";
+  const std::string rest = uri.substr(start + kScheme.size());
+  return rest.substr(0, rest.find_first_of(",:;"));
+}
+
+/// The hosts by rank. Open MPI numbers its daemons in the order of the hosts, mpirun itself first,
+/// and with one task per node also the tasks: so daemon and rank differ by 0 where mpirun's own
+/// host takes part, and by 1 where it does not. Anything else is another order: no hosts.
+void find_hosts(const Environment& environment, Placement& placement) {
+  const auto daemon = daemon_of(value_or(environment, "OMPI_MCA_orte_local_daemon_uri", ""));
+  if (!daemon) return;
+  const int before = *daemon - placement.index;
+  if (before != 0 && before != 1) return;
+  const std::string list =
+      hostlist_of_node_regex(value_or(environment, "OMPI_MCA_orte_node_regex", ""));
+  auto hosts = expand_hostlist(list);
+  const auto wanted = static_cast<std::size_t>(placement.nodes + before);
+  if (hosts && hosts->size() >= wanted) {
+    placement.hosts.assign(hosts->begin() + before,
+                           hosts->begin() + static_cast<std::ptrdiff_t>(wanted));
+    placement.list = list;
+    return;
+  }
+  // mpirun's own task is not told the list.
+  const std::string own = address_of(value_or(environment, "OMPI_MCA_orte_hnp_uri", ""));
+  if (*daemon == 0 && placement.index == 0 && !own.empty()) placement.hosts = {own};
+}
+
+}  // namespace
+
+std::uint16_t port_of_name(std::string_view name) {
+  std::uint32_t hash = 2166136261U;  // FNV-1a
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
+  return static_cast<std::uint16_t>(kSchedulerPortFirst + hash % kSchedulerPortCount);
+}
+
+Result<std::optional<Placement>> openmpi_placement(const Environment& environment) {
+  const Names names{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"};
+  if (!environment.contains(names.size)) return std::optional<Placement>();
+  const std::string id =
+      value_or(environment, "PMIX_NAMESPACE", value_or(environment, "OMPI_MCA_ess_base_jobid", ""));
+  auto placement = read(environment, id.empty() ? "mpirun" : "mpirun's job " + id, names);
+  if (!placement) return placement.error();
+  if (!id.empty()) placement->run_id = "mpi-" + cleaned(id);
+  placement->port = port_of_name(placement->run_id);
+  if (placement->nodes > 1) find_hosts(environment, *placement);
+  return std::optional<Placement>(std::move(*placement));
+}
+
+bool is_started_by_hydra(const Environment& environment) {
+  return environment.contains("MPI_LOCALNRANKS") && environment.contains("PMI_SIZE");
+}
+
+Result<std::optional<Placement>> pmi_placement(const Environment& environment) {
+  Names names{"PMI_SIZE", "PMI_RANK", "MPI_LOCALNRANKS"};
+  if (!environment.contains(names.size)) return std::optional<Placement>();
+  if (environment.contains("PMI_LOCAL_SIZE")) names.local_size = "PMI_LOCAL_SIZE";
+  const std::string id = value_or(environment, "PMI_JOBID", "");
+  auto placement = read(environment, id.empty() ? "mpiexec" : "mpiexec's job " + id, names);
+  if (!placement) return placement.error();
+  if (!id.empty()) placement->run_id = "mpi-" + cleaned(id);
+  placement->port = port_of_name(placement->run_id);
+  return std::optional<Placement>(std::move(*placement));
+}
+
+}  // namespace ddprun

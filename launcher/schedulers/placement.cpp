@@ -1,0 +1,71 @@
+#include "launcher/schedulers/placement.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "launcher/schedulers/digits.hpp"
+#include "launcher/schedulers/hostlist.hpp"
+#include "launcher/schedulers/mpi.hpp"
+#include "launcher/schedulers/slurm.hpp"
+
+namespace ddprun {
+namespace {
+
+using Found = Result<std::optional<Placement>>;
+
+/// An mpirun inside Slurm: its own variables say which task this is, Slurm's name the hosts and the
+/// job where mpirun does not. Its tasks are in the order of Slurm's list.
+void fill_in_from_slurm(const Environment& environment, Placement& placement) {
+  const std::string list = value_or(environment, "SLURM_JOB_NODELIST", "");
+  if (list.empty()) return;
+  if (placement.run_id.empty()) {
+    // Not the step: the first node's daemon may be of none.
+    placement.run_id = "mpi-" + value_or(environment, "SLURM_JOB_ID", "");
+    placement.port = port_of_name(placement.run_id);
+  }
+  if (!placement.hosts.empty()) return;
+  auto hosts = expand_hostlist(list);
+  if (!hosts || hosts->size() != static_cast<std::size_t>(placement.nodes)) return;
+  placement.hosts = std::move(*hosts);
+  placement.list = list;
+}
+
+Found mpi_placement(const Environment& environment) {
+  if (environment.contains("OMPI_COMM_WORLD_SIZE")) return openmpi_placement(environment);
+  if (is_started_by_hydra(environment)) return pmi_placement(environment);
+  return std::optional<Placement>();
+}
+
+}  // namespace
+
+Result<std::optional<Placement>> find_placement(const Environment& environment) {
+  // An mpirun uses srun to start its daemons, so its variables are about this task and Slurm's
+  // about the daemon. One task only may also be what a shell above left behind: then Slurm decides.
+  auto placement = mpi_placement(environment);
+  if (!placement) return placement;
+  if (*placement && (*placement)->nodes > 1) {
+    fill_in_from_slurm(environment, **placement);
+    return placement;
+  }
+  auto slurm = slurm_placement(environment);
+  if (!slurm || *slurm) return slurm;
+  if (*placement) return placement;
+  return pmi_placement(environment);
+}
+
+std::optional<int> allocated_gpus(const Environment& environment) {
+  const bool given =
+      environment.contains("SLURM_GPUS_ON_NODE") || environment.contains("SLURM_STEP_GPUS");
+  if (!given) return std::nullopt;
+  const auto visible = environment.find("CUDA_VISIBLE_DEVICES");
+  if (visible != environment.end()) {
+    const std::string& list = visible->second;
+    if (list.empty() || list == "NoDevFiles") return std::nullopt;
+    return static_cast<int>(1 + std::count(list.begin(), list.end(), ','));
+  }
+  const auto count =
+      count_in(environment, "SLURM_GPUS_ON_NODE", static_cast<int>(kHostlistMax)).value_or(0);
+  return count > 0 ? std::optional<int>(count) : std::nullopt;
+}
+
+}  // namespace ddprun

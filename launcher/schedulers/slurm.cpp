@@ -1,0 +1,159 @@
+#include "launcher/schedulers/slurm.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "launcher/schedulers/digits.hpp"
+#include "launcher/schedulers/hostlist.hpp"
+
+namespace ddprun {
+namespace {
+
+constexpr int kCountMax = static_cast<int>(kHostlistMax);
+// Steps that srun did not start have numbers from here on: batch script, salloc's shell, extern.
+constexpr std::uint64_t kSpecialSteps = 0xFFFFFFF0;
+
+Error usage(std::string sentence) {
+  return {ErrorKind::kUsage, std::move(sentence)};
+}
+
+/// The first of the two that is set; the second is an older name.
+std::string either(const Environment& environment, const std::string& name,
+                   const std::string& older) {
+  return value_or(environment, name, value_or(environment, older, ""));
+}
+
+std::string one_per_node(int nodes) {
+  return "srun --ntasks=" + std::to_string(nodes) + " --ntasks-per-node=1 ddprun ...";
+}
+
+std::string nodes_text(int nodes) {
+  return std::to_string(nodes) + (nodes == 1 ? " node" : " nodes");
+}
+
+/// A job submitted from inside a step of another one inherits that step's variables, except those
+/// that every job and every step has anew: they tell the two apart.
+bool is_of_this_job(const Environment& environment) {
+  const auto nodes = count_in(environment, "SLURM_NNODES", kCountMax);
+  const auto of_step = count_in(environment, "SLURM_STEP_NUM_NODES", kCountMax);
+  if (nodes && of_step && *nodes != *of_step) return false;
+  const auto in_step = expand_hostlist(value_or(environment, "SLURM_STEP_NODELIST", ""));
+  const auto in_job = expand_hostlist(value_or(environment, "SLURM_JOB_NODELIST", ""));
+  if (!in_step || !in_job) return true;
+  return std::all_of(in_step->begin(), in_step->end(), [&](const std::string& host) {
+    return std::find(in_job->begin(), in_job->end(), host) != in_job->end();
+  });
+}
+
+/// The number of the step that this process is a task of.
+std::optional<std::uint64_t> step_of(const Environment& environment) {
+  const auto step = parse_digits(either(environment, "SLURM_STEP_ID", "SLURM_STEPID"));
+  if (!step || *step >= kSpecialSteps || !is_of_this_job(environment)) return std::nullopt;
+  return step;
+}
+
+/// In a job, but not started by srun: a batch script, or the shell of salloc.
+Result<std::optional<Placement>> outside_of_steps(const Environment& environment) {
+  const std::string job = either(environment, "SLURM_JOB_ID", "SLURM_JOBID");
+  const auto parts = count_in(environment, "SLURM_HET_SIZE", kCountMax);
+  if (parts && *parts > 1) {
+    return usage("this is Slurm job " + job + " of " + std::to_string(*parts) +
+                 " components, but srun did not start this ddprun, which would run on this node "
+                 "alone: srun --het-group=0-" +
+                 std::to_string(*parts - 1) +
+                 " --ntasks-per-node=1 ddprun ... runs on all of them, --standalone here only");
+  }
+  const auto nodes =
+      parse_digits(either(environment, "SLURM_JOB_NUM_NODES", "SLURM_NNODES")).value_or(1);
+  if (nodes <= 1) return std::optional<Placement>();
+  const int count = static_cast<int>(std::min<std::uint64_t>(nodes, kHostlistMax));
+  return usage("this is Slurm job " + job + " of " + nodes_text(count) + " (" +
+               either(environment, "SLURM_JOB_NODELIST", "SLURM_NODELIST") +
+               "), but srun did not start this ddprun, which would run on this node alone: " +
+               one_per_node(count) + " runs on all of them, --standalone here only");
+}
+
+/// The variables of a step are complete, or one is named.
+Result<Placement> read_step(const Environment& environment, const std::string& name) {
+  Placement placement;
+  placement.job = "Slurm step " + name;
+  placement.variable = "SLURM_STEP_NUM_NODES";
+  placement.run_id = name;
+  const auto broken = [&](const std::string& variable) {
+    return usage(placement.job + ": " + variable + "='" + value_or(environment, variable, "") +
+                 "' makes no sense, so the nodes cannot find each other by themselves: give "
+                 "--nnodes, --node-rank and --rdzv-endpoint, or --standalone");
+  };
+  const auto nodes = count_in(environment, placement.variable, kCountMax);
+  if (!nodes || *nodes < 1) return broken(placement.variable);
+  placement.nodes = *nodes;
+  if (*nodes == 1) return placement;
+  placement.list = value_or(environment, "SLURM_STEP_NODELIST", "");
+  auto hosts = expand_hostlist(placement.list);
+  if (!hosts || hosts->size() != static_cast<std::size_t>(*nodes)) {
+    return broken("SLURM_STEP_NODELIST");
+  }
+  placement.hosts = std::move(*hosts);
+  const auto index = count_in(environment, "SLURM_NODEID", *nodes - 1);
+  if (!index) return broken("SLURM_NODEID");
+  placement.index = *index;
+  // The name is worth more than the number where a list was not given in the order of the nodes.
+  const auto own = std::find(placement.hosts.begin(), placement.hosts.end(),
+                             value_or(environment, "SLURMD_NODENAME", ""));
+  if (own != placement.hosts.end()) {
+    placement.index = static_cast<int>(own - placement.hosts.begin());
+  }
+  return placement;
+}
+
+Error several_tasks(const Placement& placement, int tasks) {
+  return usage(placement.job + " starts ddprun " + std::to_string(tasks) +
+               " times on a node, and each would start workers of its own on the same GPUs: start "
+               "one on each node with " +
+               one_per_node(placement.nodes) +
+               ", and say with --nproc-per-node how many workers a node has");
+}
+
+}  // namespace
+
+std::optional<int> most_tasks_per_node(std::string_view text) {
+  int most = 0;
+  while (true) {
+    const auto comma = text.find(',');
+    std::string_view part = text.substr(0, comma);
+    if (const auto open = part.find("(x"); open != std::string_view::npos) {
+      if (!part.ends_with(')') || !parse_digits(part.substr(open + 2, part.size() - open - 3))) {
+        return std::nullopt;
+      }
+      part = part.substr(0, open);
+    }
+    const auto tasks = parse_digits(part);
+    if (!tasks) return std::nullopt;
+    most = std::max(most, static_cast<int>(std::min<std::uint64_t>(*tasks, kHostlistMax)));
+    if (comma == std::string_view::npos) return most;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+std::uint16_t slurm_port(std::uint64_t job, std::uint64_t step) {
+  constexpr std::uint64_t kStepsApart = 61;
+  const std::uint64_t place = job % kSchedulerPortCount * kStepsApart + step % kSchedulerPortCount;
+  return static_cast<std::uint16_t>(kSchedulerPortFirst + place % kSchedulerPortCount);
+}
+
+Result<std::optional<Placement>> slurm_placement(const Environment& environment) {
+  const std::string job = either(environment, "SLURM_JOB_ID", "SLURM_JOBID");
+  const auto job_number = parse_digits(job);
+  if (!job_number) return std::optional<Placement>();
+  const auto step = step_of(environment);
+  if (!step) return outside_of_steps(environment);
+  auto placement = read_step(environment, job + "." + std::to_string(*step));
+  if (!placement) return placement.error();
+  const auto tasks = most_tasks_per_node(value_or(environment, "SLURM_STEP_TASKS_PER_NODE", "1"));
+  if (tasks && *tasks > 1) return several_tasks(*placement, *tasks);
+  placement->port = slurm_port(*job_number, *step);
+  return std::optional<Placement>(std::move(*placement));
+}
+
+}  // namespace ddprun

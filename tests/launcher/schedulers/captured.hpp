@@ -1,0 +1,26 @@
+// The environments of real runs under Slurm 22.05, Open MPI 4.1 and MPICH 4.0, one per file in
+// captured/; the first line of each says how it was made.
+#pragma once
+
+#include <fstream>
+#include <string>
+
+#include "base/environment.hpp"
+#include "tests/support/catch.hpp"
+
+namespace ddprun::test {
+
+inline Environment captured(const std::string& name) {
+  std::ifstream file(std::string(DDPRUN_CAPTURED) + "/" + name + ".env");
+  if (!file) FAIL("no captured environment " << name);
+  Environment environment;
+  for (std::string line; std::getline(file, line);) {
+    const auto equals = line.find('=');
+    if (line.starts_with('#') || equals == std::string::npos) continue;
+    environment.emplace(line.substr(0, equals), line.substr(equals + 1));
+  }
+  REQUIRE(!environment.empty());
+  return environment;
+}
+
+}  // namespace ddprun::test

@@ -1,0 +1,153 @@
+// The variables of Open MPI's and MPICH's mpirun, as real runs had them.
+#include "launcher/schedulers/mpi.hpp"
+
+#include "tests/launcher/schedulers/captured.hpp"
+
+using ddprun::Environment;
+using ddprun::find_placement;
+using ddprun::Placement;
+using ddprun::test::captured;
+using Names = std::vector<std::string>;
+
+namespace {
+
+Placement placed(const Environment& environment) {
+  auto placement = find_placement(environment);
+  if (!placement) FAIL("refused: " << placement.error().sentence);
+  REQUIRE(placement->has_value());
+  return **placement;
+}
+
+std::string refused(const Environment& environment) {
+  auto placement = find_placement(environment);
+  if (placement) FAIL("accepted, but should have been refused");
+  CHECK(ddprun::exit_code_of(placement.error().kind) == 2);
+  return placement.error().sentence;
+}
+
+}  // namespace
+
+TEST_CASE("mpirun on other hosts: the ranks are nodes, the first host follows from the daemons") {
+  const Placement first = placed(captured("openmpi-far-rank0"));
+  const Placement second = placed(captured("openmpi-far-rank1"));
+  CHECK(first.nodes == 2);
+  CHECK(first.index == 0);
+  CHECK(second.index == 1);
+  CHECK(first.hosts == Names{"nodea", "nodeb"});
+  CHECK(second.hosts == first.hosts);
+  CHECK(first.run_id == "mpi-" + captured("openmpi-far-rank0").at("PMIX_NAMESPACE"));
+  CHECK(second.run_id == first.run_id);
+  CHECK(second.port == first.port);
+}
+
+TEST_CASE("mpirun's own host may be the first node, which then knows itself only") {
+  const Placement first = placed(captured("openmpi-here-rank0"));
+  const Placement third = placed(captured("openmpi-here-rank2"));
+  CHECK(first.nodes == 3);
+  CHECK(first.hosts == Names{"192.0.2.2"});
+  CHECK(third.index == 2);
+  CHECK(third.hosts == Names{"head", "node01", "node02"});
+  CHECK(third.run_id == first.run_id);
+}
+
+TEST_CASE("ranks in another order than the daemons tell no hosts") {
+  Environment environment = captured("openmpi-here-rank2");
+  environment["OMPI_COMM_WORLD_RANK"] = "0";
+  CHECK(placed(environment).hosts.empty());
+  environment = captured("openmpi-here-rank2");
+  environment.erase("OMPI_MCA_orte_local_daemon_uri");
+  CHECK(placed(environment).hosts.empty());
+  environment = captured("openmpi-here-rank2");
+  environment["OMPI_MCA_orte_node_regex"] = "head,node[2:1-";
+  CHECK(placed(environment).hosts.empty());
+  environment["OMPI_MCA_orte_node_regex"] = "head";
+  CHECK(placed(environment).hosts.empty());
+}
+
+TEST_CASE("one process of mpirun is a run of one node") {
+  CHECK(placed(captured("openmpi-alone")).nodes == 1);
+  CHECK(placed(captured("hydra-alone")).nodes == 1);
+}
+
+TEST_CASE("several processes of mpirun on a node are refused, with what starts one on each") {
+  for (const std::string name : {"openmpi-two-tasks", "hydra-two-tasks"}) {
+    const std::string sentence = refused(captured(name));
+    CHECK_THAT(sentence, ContainsSubstring("2 times on a node"));
+    CHECK_THAT(sentence, ContainsSubstring("mpirun -N 1 ddprun"));
+    CHECK_THAT(sentence, ContainsSubstring("mpiexec -ppn 1 ddprun"));
+  }
+}
+
+TEST_CASE("inside Slurm mpirun says which task this is, although its daemons are Slurm's tasks") {
+  const Placement first = placed(captured("openmpi-in-slurm-rank0"));
+  const Placement second = placed(captured("openmpi-in-slurm-rank1"));
+  CHECK(first.nodes == 2);
+  CHECK(first.index == 0);
+  CHECK(second.index == 1);
+  CHECK(first.hosts == Names{"node01", "node02"});
+  CHECK(second.hosts == first.hosts);
+  const Placement hydra = placed(captured("hydra-in-slurm-rank1"));
+  CHECK(hydra.index == 1);
+  CHECK(hydra.hosts == first.hosts);
+  CHECK(hydra.run_id == "mpi-" + captured("hydra-in-slurm-rank1").at("SLURM_JOB_ID"));
+  CHECK(hydra.port == ddprun::port_of_name(hydra.run_id));
+}
+
+TEST_CASE("Slurm's list names mpirun's hosts only where it is as long") {
+  Environment environment = captured("hydra-in-slurm-rank1");
+  environment["SLURM_JOB_NODELIST"] = "node[01-03]";
+  CHECK(placed(environment).hosts.empty());
+}
+
+TEST_CASE("one process of mpirun in a job of several nodes is what Slurm says it is") {
+  // The variables may have come along from a shell further up.
+  Environment environment = captured("slurm-step-node1");
+  environment.merge(captured("openmpi-alone"));
+  CHECK(placed(environment).job == "Slurm step 9.0");
+  environment = captured("slurm-batch-script");
+  environment.merge(captured("openmpi-alone"));
+  CHECK_THAT(refused(environment), ContainsSubstring("srun did not start this ddprun"));
+}
+
+TEST_CASE("MPICH's mpiexec tells count and place, not the hosts") {
+  const Placement placement = placed(captured("hydra-rank1"));
+  CHECK(placement.nodes == 2);
+  CHECK(placement.index == 1);
+  CHECK(placement.hosts.empty());
+  CHECK(placement.run_id.empty());
+}
+
+TEST_CASE("Slurm's own PMI is Slurm") {
+  const Placement placement = placed(captured("slurm-pmi2"));
+  CHECK(placement.job == "Slurm step 25.0");
+  CHECK(placement.index == 1);
+}
+
+TEST_CASE("PMI without the number of tasks on this node cannot be told from several on it") {
+  const Environment bare{{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}};
+  CHECK_THAT(refused(bare), ContainsSubstring("MPI_LOCALNRANKS"));
+  Environment counted = bare;
+  counted["PMI_LOCAL_SIZE"] = "1";
+  CHECK(placed(counted).index == 1);
+  counted["PMI_LOCAL_SIZE"] = "2";
+  CHECK_THAT(refused(counted), ContainsSubstring("2 times on a node"));
+}
+
+TEST_CASE("ranks and sizes that make no sense are named") {
+  Environment environment = captured("openmpi-far-rank1");
+  environment["OMPI_COMM_WORLD_RANK"] = "2";
+  CHECK_THAT(refused(environment), ContainsSubstring("OMPI_COMM_WORLD_RANK='2'"));
+  environment = captured("openmpi-far-rank1");
+  environment["OMPI_COMM_WORLD_SIZE"] = "two";
+  CHECK_THAT(refused(environment), ContainsSubstring("OMPI_COMM_WORLD_SIZE='two'"));
+  environment["OMPI_COMM_WORLD_SIZE"] = "0";
+  CHECK_THAT(refused(environment), ContainsSubstring("OMPI_COMM_WORLD_SIZE='0'"));
+}
+
+TEST_CASE("a job's name becomes a run id that a folder may bear") {
+  Environment environment = captured("openmpi-far-rank1");
+  environment["PMIX_NAMESPACE"] = "prterun-head-123@1/x";
+  CHECK(placed(environment).run_id == "mpi-prterun-head-123-1-x");
+  CHECK(placed(environment).port >= ddprun::kSchedulerPortFirst);
+  CHECK(placed(environment).port <= ddprun::kSchedulerPortLast);
+}

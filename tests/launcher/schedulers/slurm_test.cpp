@@ -1,0 +1,204 @@
+// Slurm's variables, as real runs had them.
+#include "launcher/schedulers/slurm.hpp"
+
+#include <set>
+
+#include "tests/launcher/schedulers/captured.hpp"
+
+using ddprun::Environment;
+using ddprun::find_placement;
+using ddprun::Placement;
+using ddprun::slurm_port;
+using ddprun::test::captured;
+using Names = std::vector<std::string>;
+
+namespace {
+
+Placement placed(const Environment& environment) {
+  auto placement = find_placement(environment);
+  if (!placement) FAIL("refused: " << placement.error().sentence);
+  REQUIRE(placement->has_value());
+  return **placement;
+}
+
+std::string refused(const Environment& environment) {
+  auto placement = find_placement(environment);
+  if (placement) FAIL("accepted, but should have been refused");
+  CHECK(ddprun::exit_code_of(placement.error().kind) == 2);
+  return placement.error().sentence;
+}
+
+bool is_unplaced(const Environment& environment) {
+  auto placement = find_placement(environment);
+  if (!placement) FAIL("refused: " << placement.error().sentence);
+  return !placement->has_value();
+}
+
+Environment with(Environment environment, const std::string& name, const std::string& value) {
+  environment[name] = value;
+  return environment;
+}
+
+Environment without(Environment environment, const std::string& name) {
+  REQUIRE(environment.erase(name) == 1);
+  return environment;
+}
+
+}  // namespace
+
+TEST_CASE("no scheduler's variables: no placement") {
+  CHECK(is_unplaced({}));
+  CHECK(is_unplaced({{"SLURM_CONF", "/etc/slurm/slurm.conf"}}));
+  CHECK(is_unplaced({{"SLURM_JOB_ID", ""}}));
+}
+
+TEST_CASE("the tasks of a step know count, place, hosts and each other's name of the run") {
+  const Placement first = placed(captured("slurm-step-node0"));
+  const Placement second = placed(captured("slurm-step-node1"));
+  CHECK(first.job == "Slurm step 9.0");
+  CHECK(first.nodes == 2);
+  CHECK(second.nodes == 2);
+  CHECK(first.index == 0);
+  CHECK(second.index == 1);
+  CHECK(first.hosts == Names{"node01", "node02"});
+  CHECK(second.hosts == first.hosts);
+  CHECK(first.run_id == "9.0");
+  CHECK(second.run_id == first.run_id);
+  CHECK(second.port == first.port);
+  CHECK(first.list == "node[01-02]");
+}
+
+TEST_CASE("a step of one node in a job of several is a run of one node") {
+  const Placement placement = placed(captured("slurm-step-of-one-node"));
+  CHECK(placement.nodes == 1);
+  CHECK(placement.index == 0);
+}
+
+TEST_CASE("a step of an array task or of several components is a step like another") {
+  const Placement task = placed(captured("slurm-array-step"));
+  CHECK(task.nodes == 2);
+  CHECK(task.index == 1);
+  CHECK(task.run_id == captured("slurm-array-step").at("SLURM_JOB_ID") + ".0");
+  const Placement component = placed(captured("slurm-het-step"));
+  CHECK(component.nodes == 2);
+  CHECK(component.index == 1);
+  CHECK(component.hosts == Names{"node01", "node02"});
+}
+
+TEST_CASE("several tasks on any node are refused on every node, with what does start one each") {
+  for (const std::string name : {"slurm-three-tasks-node0", "slurm-three-tasks-node1"}) {
+    const std::string sentence = refused(captured(name));
+    CHECK_THAT(sentence, ContainsSubstring("2 times on a node"));
+    CHECK_THAT(sentence, ContainsSubstring("srun --ntasks=2 --ntasks-per-node=1 ddprun"));
+    CHECK_THAT(sentence, ContainsSubstring("--nproc-per-node"));
+  }
+  // srun ignores --ntasks-per-node=1 alone in such a job; with --ntasks it does not.
+  CHECK_THAT(refused(captured("slurm-ntasks-per-node-ignored")),
+             ContainsSubstring("3 times on a node"));
+  CHECK(placed(captured("slurm-remedy")).nodes == 2);
+}
+
+TEST_CASE("several tasks on a step's only node are refused too") {
+  Environment environment = captured("slurm-step-of-one-node");
+  environment["SLURM_STEP_TASKS_PER_NODE"] = "4";
+  CHECK_THAT(refused(environment), ContainsSubstring("--ntasks=1 --ntasks-per-node=1"));
+}
+
+TEST_CASE("a ddprun of several nodes that srun did not start is no world of one by mistake") {
+  for (const std::string name :
+       {"slurm-batch-script", "slurm-salloc-shell", "slurm-interactive-step",
+        "slurm-gpus-batch-script", "slurm-batch-from-a-step"}) {
+    CAPTURE(name);
+    const std::string sentence = refused(captured(name));
+    CHECK_THAT(sentence, ContainsSubstring("of 2 nodes (node[01-02])"));
+    CHECK_THAT(sentence, ContainsSubstring("srun --ntasks=2 --ntasks-per-node=1 ddprun"));
+    CHECK_THAT(sentence, ContainsSubstring("--standalone"));
+  }
+  CHECK_THAT(refused(captured("slurm-het-batch-script")),
+             ContainsSubstring("srun --het-group=0-1 --ntasks-per-node=1 ddprun"));
+}
+
+TEST_CASE("in a batch script of one node nothing is different") {
+  CHECK(is_unplaced(captured("slurm-batch-script-of-one-node")));
+}
+
+TEST_CASE("a step's variables that another job left behind are not this job's") {
+  // The counts agree, the nodes do not.
+  Environment environment = captured("slurm-batch-from-a-step");
+  environment["SLURM_STEP_NUM_NODES"] = "2";
+  environment["SLURM_STEP_NODELIST"] = "node[07-08]";
+  CHECK_THAT(refused(environment), ContainsSubstring("srun did not start this ddprun"));
+}
+
+TEST_CASE("older names of Slurm's variables are read too") {
+  Environment environment = captured("slurm-step-node1");
+  environment.erase("SLURM_JOB_ID");
+  environment.erase("SLURM_STEP_ID");
+  CHECK(placed(environment).run_id == "9.0");
+}
+
+TEST_CASE("a node's name is worth more than its number, which may follow another order") {
+  Environment environment = captured("slurm-step-node0");
+  environment["SLURM_STEP_NODELIST"] = "node02,node01";
+  const Placement placement = placed(environment);
+  CHECK(placement.index == 1);
+  CHECK(placement.hosts.front() == "node02");
+  CHECK(placed(with(environment, "SLURMD_NODENAME", "elsewhere")).index == 0);
+}
+
+TEST_CASE("a variable of a step that makes no sense is named, with what to give instead") {
+  const Environment step = captured("slurm-step-node1");
+  for (const std::string name : {"SLURM_STEP_NUM_NODES", "SLURM_STEP_NODELIST", "SLURM_NODEID"}) {
+    for (const std::string value : {"", "x[", "7"}) {
+      Environment broken = with(step, name, value);
+      broken.erase("SLURM_NNODES");
+      broken["SLURMD_NODENAME"] = "elsewhere";
+      if (name == "SLURM_STEP_NODELIST") broken["SLURM_JOB_NODELIST"] = value;
+      CAPTURE(name, value);
+      const std::string sentence = refused(broken);
+      CHECK_THAT(sentence, ContainsSubstring(name == "SLURM_STEP_NUM_NODES" && value == "7"
+                                                 ? "SLURM_STEP_NODELIST"
+                                                 : name + "='" + value + "'"));
+      CHECK_THAT(sentence, ContainsSubstring("--rdzv-endpoint"));
+    }
+  }
+  CHECK_THAT(refused(without(step, "SLURM_STEP_NUM_NODES")),
+             ContainsSubstring("SLURM_STEP_NUM_NODES"));
+}
+
+TEST_CASE("tasks per node are read in Slurm's short form") {
+  CHECK(ddprun::most_tasks_per_node("1") == 1);
+  CHECK(ddprun::most_tasks_per_node("1(x2)") == 1);
+  CHECK(ddprun::most_tasks_per_node("2,1") == 2);
+  CHECK(ddprun::most_tasks_per_node("1(x3),4(x2),2") == 4);
+  for (const std::string text : {"", ",", "1,", "x", "1(x", "1(x)", "1(2)", "-1"}) {
+    CAPTURE(text);
+    CHECK(!ddprun::most_tasks_per_node(text));
+  }
+}
+
+TEST_CASE("steps that may share a node have ports of their own") {
+  std::set<std::uint16_t> ports;
+  for (std::uint64_t step = 0; step < 61; ++step) ports.insert(slurm_port(123456, step));
+  CHECK(ports.size() == 61);
+  ports.clear();
+  for (std::uint64_t job = 0; job < ddprun::kSchedulerPortCount; ++job) {
+    ports.insert(slurm_port(9'000'000 + job, 0));
+  }
+  CHECK(ports.size() == ddprun::kSchedulerPortCount);
+  CHECK(*ports.begin() == ddprun::kSchedulerPortFirst);
+  CHECK(*ports.rbegin() == ddprun::kSchedulerPortLast);
+}
+
+TEST_CASE("GPUs count where the scheduler gave them, as a worker would see them") {
+  using ddprun::allocated_gpus;
+  CHECK(allocated_gpus(captured("slurm-gpus-per-node")) == 2);
+  CHECK(allocated_gpus(captured("slurm-gpus-per-task")) == 3);
+  CHECK(!allocated_gpus(captured("slurm-step-node0")));
+  CHECK(!allocated_gpus({{"CUDA_VISIBLE_DEVICES", "0,1"}}));
+  CHECK(allocated_gpus({{"SLURM_GPUS_ON_NODE", "8"}}) == 8);
+  CHECK(allocated_gpus({{"SLURM_GPUS_ON_NODE", "8"}, {"CUDA_VISIBLE_DEVICES", "3"}}) == 1);
+  CHECK(!allocated_gpus({{"SLURM_GPUS_ON_NODE", "8"}, {"CUDA_VISIBLE_DEVICES", "NoDevFiles"}}));
+  CHECK(!allocated_gpus({{"SLURM_GPUS_ON_NODE", "0"}}));
+  CHECK(!allocated_gpus({{"SLURM_GPUS_ON_NODE", "many"}}));
+}
