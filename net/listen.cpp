@@ -1,8 +1,12 @@
 #include "net/listen.hpp"
 
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
 
 #include <boost/asio/socket_base.hpp>
+#include <string_view>
 
 namespace ddprun::net {
 
@@ -16,6 +20,16 @@ std::string to_text(const tcp::endpoint& endpoint) {
 }
 
 namespace {
+
+// A host that vanishes without a word is noticed after about two minutes.
+constexpr int kKeepAliveIdle_s = 60;
+constexpr int kKeepAliveInterval_s = 10;
+constexpr int kKeepAliveProbes = 6;
+
+void set_option(int socket, int level, int name, int value) {
+  // Only speed or patience is lost where the kernel refuses one of these.
+  (void)::setsockopt(socket, level, name, &value, sizeof(value));
+}
 
 Error listen_error(const tcp::endpoint& where, const boost::system::error_code& why) {
   const std::string what = "cannot listen on " + to_text(where) + ": ";
@@ -41,6 +55,21 @@ Result<tcp::acceptor> listen(asio::any_io_executor executor, const asio::ip::add
   if (!why) acceptor.listen(asio::socket_base::max_listen_connections, why);
   if (why) return listen_error(where, why);
   return acceptor;
+}
+
+// Inherited, they cost no system call per client.
+void set_inherited_options(int listener, const tcp::endpoint& endpoint) {
+  set_option(listener, IPPROTO_TCP, TCP_NODELAY, 1);
+  set_option(listener, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set_option(listener, IPPROTO_TCP, TCP_KEEPIDLE, kKeepAliveIdle_s);
+  set_option(listener, IPPROTO_TCP, TCP_KEEPINTVL, kKeepAliveInterval_s);
+  set_option(listener, IPPROTO_TCP, TCP_KEEPCNT, kKeepAliveProbes);
+  // Nothing is ever lost on loopback: a congestion control that paces (bbr) only makes large
+  // replies wait. Reno is part of every kernel and needs no privilege.
+  constexpr std::string_view kUnpaced = "reno";
+  if (endpoint.address().is_loopback()) {
+    (void)::setsockopt(listener, IPPROTO_TCP, TCP_CONGESTION, kUnpaced.data(), kUnpaced.size());
+  }
 }
 
 }  // namespace ddprun::net

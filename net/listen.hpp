@@ -19,6 +19,10 @@ namespace ddprun::net {
                                                             const boost::asio::ip::address& address,
                                                             std::uint16_t port);
 
+/// What every socket accepted from `listener` inherits on Linux: no delay of small segments, and
+/// keep-alive, which notices a host that vanished without a word after about two minutes.
+void set_inherited_options(int listener, const boost::asio::ip::tcp::endpoint& endpoint);
+
 /// "127.0.0.1:29400", "[::1]:29400".
 [[nodiscard]] std::string to_text(const boost::asio::ip::tcp::endpoint& endpoint);
 

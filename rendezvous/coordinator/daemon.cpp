@@ -10,7 +10,7 @@
 #include <cstdio>
 
 #include "net/listen.hpp"
-#include "rendezvous/store/server.hpp"
+#include "rendezvous/coordinator/server.hpp"
 
 namespace ddprun::coordinator {
 
@@ -28,7 +28,7 @@ void raise_descriptor_limit() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   limit.rlim_cur = limit.rlim_max;
-  (void)::setrlimit(RLIMIT_NOFILE, &limit);  // if not, fewer clients fit, and the store says so
+  (void)::setrlimit(RLIMIT_NOFILE, &limit);  // if not, fewer fit, and the log says so
 }
 
 std::shared_ptr<spdlog::logger> make_log() {
@@ -52,8 +52,11 @@ int run(const DaemonOptions& options) {
   asio::io_context io(1);
   auto listener = net::listen(io.get_executor(), address, options.port);
   if (!listener) return fail(listener.error());
-  store::Server server(io.get_executor(), std::move(*listener), {options.limits, make_log()});
+  Server server(io.get_executor(), std::move(*listener),
+                {options.store, make_log(), std::nullopt, options.limits});
   asio::signal_set signals(io, SIGTERM, SIGINT);
+  // The runs are not told that they are over: their workers go on, and their agents come back to
+  // the daemon that is started next.
   signals.async_wait([&](const boost::system::error_code&, int) {
     server.close();
     io.stop();

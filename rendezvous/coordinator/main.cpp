@@ -23,7 +23,12 @@ void add_limit(CLI::App& app, const char* flag, std::size_t& limit, const char* 
 int main(int argc, char** argv) {
   ddprun::coordinator::DaemonOptions options;
   CLI::App app(
-      "Serves a c10d store (what torch.distributed.TCPStore connects to) until SIGTERM or SIGINT.\n"
+      "The rendezvous of runs over several nodes, for a host that trains nothing: the coordinator\n"
+      "of any number of ddprun runs, a c10d store (what torch.distributed.TCPStore connects to) "
+      "and\n"
+      "a status page (GET /status), all on one port, until SIGTERM or SIGINT. Its end does not "
+      "end\n"
+      "the runs: their workers go on, and the agents come back to the next one at this address.\n"
       "Prints 'ready ADDRESS:PORT' on stdout once clients can connect. Nothing is authenticated "
       "or\n"
       "encrypted: bind only an address of a trusted network.",
@@ -34,8 +39,11 @@ int main(int argc, char** argv) {
   app.add_option("--port", options.port, "Port to listen on; 0: any free one")
       ->capture_default_str()
       ->type_name("PORT");
-  auto& limits = options.limits;
-  add_limit(app, "--max-connections", limits.connections, "Clients connected at once");
+  add_limit(app, "--max-runs", options.limits.runs, "Runs at once");
+  add_limit(app, "--max-agents", options.limits.agents, "Agents connected at once, of all runs");
+  auto& limits = options.store;
+  add_limit(app, "--max-connections", limits.connections,
+            "Connections at once, agents and clients of the store together");
   add_limit(app, "--max-key-bytes", limits.key_bytes, "Length of one key");
   add_limit(app, "--max-value-bytes", limits.value_bytes, "Length of one value in a request");
   add_limit(app, "--max-keys-per-request", limits.keys_per_request, "Keys in one request");

@@ -15,6 +15,7 @@
 
 #include "base/result.hpp"
 #include "base/types.hpp"
+#include "rendezvous/coordinator/limits.hpp"
 #include "rendezvous/store/limits.hpp"
 
 namespace spdlog {
@@ -24,11 +25,13 @@ class logger;
 namespace ddprun::coordinator {
 
 struct ServerOptions {
+  /// `connections` bounds all connections of the port, agents included.
   store::Limits store;
   /// What runs say about themselves, and why peers were refused or closed; null: silence.
   std::shared_ptr<spdlog::logger> log;
   /// Inside `ddprun`: agents of any other run are refused by name. Unset: many runs.
   std::optional<RunId> only_run;
+  Limits limits;
 };
 
 class Server {

@@ -86,8 +86,8 @@ void Run::settle() {
   if (phase_ == Phase::kRunning) settle_running();
   if (phase_ == Phase::kForming) settle_forming();
   if (phase_ == Phase::kStopping && (roster_.active() == 0 || now_ >= *stop_deadline_)) conclude();
-  const bool end = phase_ == Phase::kOver && (roster_.empty() || now_ >= *linger_deadline_);
-  if (end && !finished_) {
+  if (phase_ != Phase::kOver || finished_) return;
+  if (roster_.empty() || now_ >= *linger_deadline_) {
     finished_ = true;
     linger_deadline_.reset();
     actions_.emplace_back(Finish{verdict_->exit_code, verdict_->text});

@@ -1,7 +1,6 @@
 #include "rendezvous/store/server.hpp"
 
 #include <malloc.h>
-#include <netinet/tcp.h>
 #include <spdlog/spdlog.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -9,7 +8,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <string_view>
 #include <utility>
 
 #include "net/listen.hpp"
@@ -33,35 +31,13 @@ constexpr std::size_t kTrimFrom = 16 * kMiB;
 // Blocks of large values are kept for the next ones until nobody has used them for so long.
 constexpr std::chrono::seconds kSparesIdle{1};
 
-// A host that vanishes without a word is noticed after about two minutes.
-constexpr int kKeepAliveIdle_s = 60;
-constexpr int kKeepAliveInterval_s = 10;
-constexpr int kKeepAliveProbes = 6;
-
-void set_option(int socket, int level, int name, int value) {
-  // Only speed or patience is lost where the kernel refuses one of these.
-  (void)::setsockopt(socket, level, name, &value, sizeof(value));
-}
-
-// Linux hands these on to every accepted socket, which saves system calls per client.
-void set_socket_options(int listener, const tcp::endpoint& endpoint) {
-  set_option(listener, IPPROTO_TCP, TCP_NODELAY, 1);
-  set_option(listener, SOL_SOCKET, SO_KEEPALIVE, 1);
-  set_option(listener, IPPROTO_TCP, TCP_KEEPIDLE, kKeepAliveIdle_s);
-  set_option(listener, IPPROTO_TCP, TCP_KEEPINTVL, kKeepAliveInterval_s);
-  set_option(listener, IPPROTO_TCP, TCP_KEEPCNT, kKeepAliveProbes);
-  // Nothing is ever lost on loopback: a congestion control that paces (bbr) only makes large
-  // replies wait. Reno is part of every kernel and needs no privilege.
-  constexpr std::string_view kUnpaced = "reno";
-  if (endpoint.address().is_loopback()) {
-    (void)::setsockopt(listener, IPPROTO_TCP, TCP_CONGESTION, kUnpaced.data(), kUnpaced.size());
-  }
-}
-
 }  // namespace
 
 Server::Server(asio::any_io_executor executor, tcp::acceptor listener, ServerOptions options)
     : impl_(std::make_shared<Impl>(std::move(executor), std::move(listener), std::move(options))) {}
+
+Server::Server(asio::any_io_executor executor, ServerOptions options)
+    : impl_(std::make_shared<Impl>(executor, tcp::acceptor(executor), std::move(options))) {}
 
 Server::~Server() {
   impl_->close();
@@ -72,16 +48,22 @@ Result<void> Server::start() {
 void Server::close() {
   impl_->close();
 }
+void Server::adopt(int socket, const sockaddr_storage& from, std::string_view received) {
+  impl_->adopt(socket, from, received);
+}
 tcp::endpoint Server::endpoint() const {
   return impl_->endpoint();
 }
 std::size_t Server::connections() const {
   return impl_->connections();
 }
+Counters Server::counters() const {
+  return impl_->counters();
+}
 
 Server::Impl::Impl(asio::any_io_executor executor, tcp::acceptor listener, ServerOptions options)
     : options_(std::move(options)),
-      endpoint_(listener.local_endpoint()),
+      endpoint_(listener.is_open() ? listener.local_endpoint() : tcp::endpoint()),
       listener_(std::move(listener)),
       epoll_(executor),
       accept_again_(executor),
@@ -94,23 +76,29 @@ Server::Impl::~Impl() {
   close();
 }
 
+Counters Server::Impl::counters() const {
+  return {open_, store_.keys(), store_.waits(), memory_.used()};
+}
+
 Result<void> Server::Impl::start() {
-  DDPRUN_ASSERT(listen_fd_ == -1 && !closed_);
+  DDPRUN_ASSERT(!epoll_.is_open() && !closed_);
   const int set = ::epoll_create1(EPOLL_CLOEXEC);
   if (set == -1) {
     return Error(ErrorKind::kSystem, "cannot serve the store on " + net::to_text(endpoint_) + ": " +
                                          std::strerror(errno));
   }
   epoll_.assign(set);
-  listener_.non_blocking(true);
-  listen_fd_ = listener_.release();
-  set_socket_options(listen_fd_, endpoint_);
   spare_parser_ = std::make_unique<Parser>(options_.limits, memory_);
   receive_buffer_ = std::make_unique<char[]>(kReceiveBytes);
-  epoll_event event{};
-  event.data.u64 = kListenerEvent;
-  ::epoll_ctl(set, EPOLL_CTL_ADD, listen_fd_, &event);
-  resume_accepting();
+  if (listener_.is_open()) {
+    listener_.non_blocking(true);
+    listen_fd_ = listener_.release();
+    net::set_inherited_options(listen_fd_, endpoint_);
+    epoll_event event{};
+    event.data.u64 = kListenerEvent;
+    ::epoll_ctl(set, EPOLL_CTL_ADD, listen_fd_, &event);
+    resume_accepting();
+  }
   arm();
   return {};
 }
@@ -179,7 +167,17 @@ void Server::Impl::accept_some() {
   }
 }
 
-void Server::Impl::admit(int socket, const sockaddr_storage& from) {
+void Server::Impl::adopt(int socket, const sockaddr_storage& from, std::string_view received) {
+  DDPRUN_ASSERT(epoll_.is_open() && !closed_);
+  const ConnectionId id = admit(socket, from);
+  Session* session = find(id);
+  if (session == nullptr || received.empty()) return;
+  settle(*session, guarded([&] { return digest(*session, received); }));
+  flush_queued();
+}
+
+// The connection may be gone already.
+ConnectionId Server::Impl::admit(int socket, const sockaddr_storage& from) {
   std::uint32_t place = static_cast<std::uint32_t>(sessions_.size());
   if (free_places_.empty()) {
     sessions_.emplace_back();
@@ -201,6 +199,7 @@ void Server::Impl::admit(int socket, const sockaddr_storage& from) {
   } else if (!watched) {
     end_session(session, End::kOutOfMemory);
   }
+  return id;
 }
 
 void Server::Impl::pause_accepting(int why) {
@@ -224,7 +223,7 @@ void Server::Impl::pause_accepting(int why) {
 }
 
 void Server::Impl::resume_accepting() {
-  if (accepting_) return;
+  if (accepting_ || listen_fd_ == -1) return;
   accepting_ = true;
   epoll_event event{};
   event.events = EPOLLIN;

@@ -58,6 +58,8 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   void close();
   [[nodiscard]] boost::asio::ip::tcp::endpoint endpoint() const { return endpoint_; }
   [[nodiscard]] std::size_t connections() const { return open_; }
+  [[nodiscard]] Counters counters() const;
+  void adopt(int socket, const sockaddr_storage& from, std::string_view received);
 
  private:
   /// Why a session ends when the store did not refuse it.
@@ -67,7 +69,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   void arm();
   void dispatch();
   void accept_some();
-  void admit(int socket, const sockaddr_storage& from);
+  ConnectionId admit(int socket, const sockaddr_storage& from);
   void pause_accepting(int why);
   void resume_accepting();
   void return_memory();
@@ -101,7 +103,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
 
   ServerOptions options_;
   boost::asio::ip::tcp::endpoint endpoint_;
-  boost::asio::ip::tcp::acceptor listener_;      // until start()
+  boost::asio::ip::tcp::acceptor listener_;      // until start(), if there is one
   boost::asio::posix::stream_descriptor epoll_;  // owns the set
   boost::asio::steady_timer accept_again_;       // runs only while descriptors are exhausted
   bool dropping_spares_ = false;

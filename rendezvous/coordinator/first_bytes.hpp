@@ -1,0 +1,40 @@
+// Which protocol a connection speaks, from its first bytes. Pure functions.
+#pragma once
+
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "rendezvous/protocol/messages.hpp"
+
+namespace ddprun::coordinator {
+
+enum class Speaks {
+  kUnknownYet,  // the bytes so far are the beginning of one of several
+  kAgent,
+  kHttp,
+  kStore,  // everything else: the store refuses what is not c10d
+};
+
+// No request of the store's protocol begins with a letter.
+inline constexpr std::array<std::pair<std::string_view, Speaks>, 8> kFirstBytes{{
+    {{protocol::kMagic, sizeof(protocol::kMagic)}, Speaks::kAgent},
+    {"GET ", Speaks::kHttp},
+    {"HEAD", Speaks::kHttp},
+    {"POST", Speaks::kHttp},
+    {"PUT ", Speaks::kHttp},
+    {"DELE", Speaks::kHttp},
+    {"PATC", Speaks::kHttp},
+    {"OPTI", Speaks::kHttp},
+}};
+
+[[nodiscard]] constexpr Speaks protocol_of(std::string_view first) {
+  if (first.empty()) return Speaks::kUnknownYet;
+  for (const auto& [bytes, speaks] : kFirstBytes) {
+    if (first.starts_with(bytes)) return speaks;
+    if (bytes.starts_with(first)) return Speaks::kUnknownYet;
+  }
+  return Speaks::kStore;
+}
+
+}  // namespace ddprun::coordinator

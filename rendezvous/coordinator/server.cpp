@@ -1,0 +1,256 @@
+#include "rendezvous/coordinator/server.hpp"
+
+#include <spdlog/spdlog.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <cerrno>
+#include <cstring>
+#include <random>
+#include <utility>
+
+#include "base/assert.hpp"
+#include "net/listen.hpp"
+#include "rendezvous/coordinator/server_impl.hpp"
+
+namespace ddprun::coordinator {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+
+namespace {
+
+constexpr std::uint64_t kListenerEvent = 0;  // links are numbered from 1
+constexpr int kEventsAtOnce = 256;
+// Rounds of events before the other work of the io_context has its turn.
+constexpr int kRoundsAtOnce = 8;
+constexpr int kAcceptsAtOnce = 128;
+constexpr std::chrono::seconds kAcceptAgainAfter{1};
+
+// Two coordinators, on any machines and at any times, never share a name.
+std::string unique_author() {
+  std::random_device random;
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto micros = std::chrono::duration_cast<std::chrono::microseconds>(now).count();
+  return fmt::format("{:x}-{:x}-{:08x}{:08x}", ::getpid(), micros, random(), random());
+}
+
+}  // namespace
+
+Server::Server(asio::any_io_executor executor, tcp::acceptor listener, ServerOptions options)
+    : impl_(std::make_shared<Impl>(std::move(executor), std::move(listener), std::move(options))) {}
+
+Server::~Server() {
+  impl_->close();
+}
+Result<void> Server::start() {
+  return impl_->start();
+}
+void Server::shut_down(int exit_code, const std::string& reason) {
+  impl_->shut_down(exit_code, reason);
+}
+void Server::begin_fresh_store() {
+  impl_->begin_fresh_store();
+}
+asio::awaitable<void> Server::settle() {
+  return Impl::settle(impl_);
+}
+void Server::close() {
+  impl_->close();
+}
+tcp::endpoint Server::endpoint() const {
+  return impl_->endpoint();
+}
+
+Server::Impl::Impl(asio::any_io_executor executor, tcp::acceptor listener, ServerOptions options)
+    : executor_(executor),
+      options_(std::move(options)),
+      endpoint_(listener.local_endpoint()),
+      listener_(std::move(listener)),
+      epoll_(executor),
+      accept_again_(executor),
+      patience_(executor),
+      settled_(executor, TimePoint::max()),
+      unsent_(options_.limits.unsent_bytes),
+      partial_(options_.limits.partial_bytes),
+      author_(unique_author()) {}
+
+Server::Impl::~Impl() {
+  close();
+}
+
+Result<void> Server::Impl::start() {
+  DDPRUN_ASSERT(listen_fd_ == -1 && !closed_);
+  const int set = ::epoll_create1(EPOLL_CLOEXEC);
+  if (set == -1) {
+    return Error(ErrorKind::kSystem, "cannot serve the rendezvous on " + net::to_text(endpoint_) +
+                                         ": " + std::strerror(errno));
+  }
+  epoll_.assign(set);
+  store_ = std::make_unique<store::Server>(executor_,
+                                           store::ServerOptions{options_.store, options_.log});
+  auto store_started = store_->start();
+  if (!store_started) return store_started;
+  listener_.non_blocking(true);
+  listen_fd_ = listener_.release();
+  net::set_inherited_options(listen_fd_, endpoint_);
+  receive_buffer_ = std::make_unique<char[]>(kReceiveBytes);
+  spare_reader_ = std::make_unique<protocol::FrameReader>();
+  epoll_event event{};
+  event.data.u64 = kListenerEvent;
+  ::epoll_ctl(set, EPOLL_CTL_ADD, listen_fd_, &event);
+  resume_accepting();
+  arm();
+  return {};
+}
+
+void Server::Impl::close() {
+  if (closed_) return;
+  closed_ = true;
+  boost::system::error_code ignored;  // nothing is left to do about it
+  listener_.close(ignored);
+  if (listen_fd_ != -1) ::close(listen_fd_);
+  epoll_.close(ignored);
+  accept_again_.cancel();
+  patience_.cancel();
+  lost_.clear();
+  to_flush_.clear();
+  due_.clear();
+  links_.clear();
+  runs_.clear();
+  last_frame_.reset();
+  agents_ = leaving_ = unfinished_ = 0;
+  if (store_) store_->close();
+  settled_.cancel();
+}
+
+void Server::Impl::begin_fresh_store() {
+  if (closed_ || listen_fd_ == -1) return;
+  store_->close();
+  store_ = std::make_unique<store::Server>(executor_,
+                                           store::ServerOptions{options_.store, options_.log});
+  const auto started = store_->start();  // the old one has just given its descriptor back
+  if (!started && options_.log) options_.log->error("{}", started.error().sentence);
+  if (!started) close();
+  resume_accepting();
+}
+
+bool Server::Impl::settled() const {
+  return closed_ || (unfinished_ == 0 && leaving_ == 0);
+}
+
+asio::awaitable<void> Server::Impl::settle(std::shared_ptr<Impl> self) {
+  // Each run ends by itself: its verdict and the time its agents have are bounded.
+  constexpr auto kToken = asio::as_tuple(asio::use_awaitable);
+  while (!self->settled()) {
+    co_await self->settled_.async_wait(kToken);
+  }
+}
+
+void Server::Impl::arm() {
+  epoll_.async_wait(asio::posix::descriptor_base::wait_read,
+                    [self = shared_from_this()](const boost::system::error_code& why) {
+                      if (why || self->closed_) return;
+                      for (int round = 0; round < kRoundsAtOnce; ++round) {
+                        if (self->dispatch_some() <= 1 || self->closed_) break;
+                      }
+                      if (!self->closed_) self->arm();
+                    });
+}
+
+int Server::Impl::dispatch_some() {
+  std::array<epoll_event, kEventsAtOnce> events;
+  const int ready = ::epoll_wait(epoll_.native_handle(), events.data(), kEventsAtOnce, 0);
+  for (int at = 0; at < ready; ++at) {
+    const epoll_event& event = events[static_cast<std::size_t>(at)];
+    if (event.data.u64 == kListenerEvent) {
+      accept_some();
+    } else {
+      on_event(event);
+    }
+  }
+  settle_all();
+  return ready;
+}
+
+// Everybody who has sent something is read once. Bounded: the kernel lets the ready take turns.
+void Server::Impl::drain() {
+  const std::size_t passes = links_.size() / kEventsAtOnce + 2;
+  for (std::size_t pass = 0; pass < passes && !closed_; ++pass) {
+    if (dispatch_some() < kEventsAtOnce) return;
+  }
+}
+
+void Server::Impl::accept_some() {
+  for (int count = 0; count < kAcceptsAtOnce; ++count) {
+    sockaddr_storage from{};
+    socklen_t length = sizeof(from);
+    const int socket = ::accept4(listen_fd_, reinterpret_cast<sockaddr*>(&from), &length,
+                                 SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (socket >= 0) {
+      admit(socket, from);
+      continue;
+    }
+    if (errno == EAGAIN) {
+      exhaustion_told_ = false;  // everybody is in
+      return;
+    }
+    if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+      pause_accepting(errno);
+      return;
+    }
+    // Otherwise that one peer has gone again.
+  }
+}
+
+void Server::Impl::admit(int socket, const sockaddr_storage& from) {
+  const std::uint64_t id = ++accepted_;
+  auto owned = std::make_unique<Link>(id, socket, from);
+  Link& link = *owned;
+  if (links_.size() + store_->connections() >= options_.store.connections) {
+    tell_once(link, fmt::format("{} connections, no more than connections = {}",
+                                options_.store.connections + 1, options_.store.connections));
+    return;
+  }
+  epoll_event event{};
+  event.events = link.interest = EPOLLIN;
+  event.data.u64 = id;
+  if (::epoll_ctl(epoll_.native_handle(), EPOLL_CTL_ADD, socket, &event) != 0) {
+    tell_once(link, "out of memory");
+    return;
+  }
+  links_.emplace(id, std::move(owned));
+}
+
+void Server::Impl::pause_accepting(int why) {
+  if (!accepting_) return;
+  accepting_ = false;
+  epoll_event event{};
+  event.data.u64 = kListenerEvent;
+  ::epoll_ctl(epoll_.native_handle(), EPOLL_CTL_MOD, listen_fd_, &event);
+  if (options_.log && !std::exchange(exhaustion_told_, true)) {
+    options_.log->warn(
+        "cannot accept clients: {}; {} are connected, the others wait; raise the limit of open "
+        "files (ulimit -n) address={}",
+        std::strerror(why), links_.size() + store_->connections(), net::to_text(endpoint_));
+  }
+  // Descriptors may also become free elsewhere in the process.
+  accept_again_.expires_after(kAcceptAgainAfter);
+  accept_again_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+    if (!error && !self->closed_) self->resume_accepting();
+  });
+}
+
+void Server::Impl::resume_accepting() {
+  if (accepting_ || listen_fd_ == -1) return;
+  accepting_ = true;
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = kListenerEvent;
+  ::epoll_ctl(epoll_.native_handle(), EPOLL_CTL_MOD, listen_fd_, &event);
+}
+
+}  // namespace ddprun::coordinator

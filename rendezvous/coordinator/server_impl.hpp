@@ -1,0 +1,148 @@
+// The inside of Server: sockets, one epoll set and the calls into round::Run. Not for other rooms.
+//
+// Connections sit in an epoll set of their own, level-triggered, which is itself one descriptor of
+// the io_context. So everything that was received can be read before a timer blames somebody for
+// silence (drain()), and an idle agent needs no pending operation. Nothing is forgotten in the
+// middle of an event: what is dead is buried at its end (settle_all()). One thread.
+#pragma once
+
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <deque>
+#include <list>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "rendezvous/coordinator/link.hpp"
+#include "rendezvous/coordinator/server.hpp"
+#include "rendezvous/round/run.hpp"
+#include "rendezvous/store/server.hpp"
+
+namespace ddprun::coordinator {
+
+/// One run: its decisions, its timer and what it said last.
+struct RunEntry : std::enable_shared_from_this<RunEntry> {
+  RunEntry(boost::asio::any_io_executor executor, round::RunOptions options)
+      : id(options.run_id), run(std::move(options)), timer(std::move(executor)) {}
+
+  struct Line {
+    TimePoint at;
+    std::string text;
+  };
+  RunId id;
+  round::Run run;
+  boost::asio::steady_timer timer;
+  std::optional<TimePoint> finished_at;  // kept to answer late agents
+  std::deque<Line> notes;
+};
+
+class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
+ public:
+  Impl(boost::asio::any_io_executor executor, boost::asio::ip::tcp::acceptor listener,
+       ServerOptions options);
+  ~Impl();
+
+  Result<void> start();
+  void shut_down(int exit_code, const std::string& reason);
+  void begin_fresh_store();
+  static boost::asio::awaitable<void> settle(std::shared_ptr<Impl> self);
+  void close();
+  [[nodiscard]] boost::asio::ip::tcp::endpoint endpoint() const { return endpoint_; }
+
+ private:
+  // server.cpp: the life of the server, events, new connections.
+  void arm();
+  int dispatch_some();
+  void drain();
+  void accept_some();
+  void admit(int socket, const sockaddr_storage& from);
+  void pause_accepting(int why);
+  void resume_accepting();
+  [[nodiscard]] bool settled() const;
+
+  // server_links.cpp: the life of a connection.
+  void on_event(const epoll_event& event);
+  void receive(Link& link);
+  void arrive(Link& link, std::string_view input);
+  void hand_to_store(Link& link);
+  void begin_agent(Link& link, std::string_view input);
+  void digest(Link& link, std::string_view input);
+  void parse(Link& link, protocol::FrameReader& reader);
+  void count_partial(Link& link, std::size_t bytes);
+  void send(Link& link, SharedFrame frame);
+  void flush(Link& link);
+  void watch(Link& link);
+  void close_link(Link& link);
+  void lose(Link& link, const std::string& evidence);
+  void bury(Link& link);
+  void set_due(Link& link);
+  void forget_due(Link& link);
+  void arm_patience();
+  void end_impatience();
+  void settle_all();
+  [[nodiscard]] Link* find(std::uint64_t id);
+  void tell_once(const Link& link, const std::string& cause);
+
+  // server_runs.cpp: runs.
+  void on_message(Link& link, protocol::Message message);
+  void on_hello(Link& link, protocol::Message message);
+  [[nodiscard]] std::optional<protocol::Refused> refusal_of(const protocol::Hello& hello) const;
+  [[nodiscard]] std::shared_ptr<RunEntry> find_run(const protocol::Hello& hello);
+  void forget_old_runs();
+  void step(const std::shared_ptr<RunEntry>& entry, const round::Event& event);
+  void perform(RunEntry& entry, round::Actions actions);
+  void arm_run(RunEntry& entry, TimePoint deadline);
+  void note(RunEntry& entry, const round::Note& note);
+  void finish_run(RunEntry& entry);
+  void refuse(Link& link, protocol::Refused refused);
+  [[nodiscard]] SharedFrame frame_of(protocol::Message message);
+
+  struct Lost {
+    std::shared_ptr<RunEntry> run;
+    round::LinkLost event;
+  };
+
+  boost::asio::any_io_executor executor_;
+  ServerOptions options_;
+  TimePoint started_ = Clock::now();
+  boost::asio::ip::tcp::endpoint endpoint_;
+  boost::asio::ip::tcp::acceptor listener_;      // until start()
+  boost::asio::posix::stream_descriptor epoll_;  // owns the set
+  boost::asio::steady_timer accept_again_;       // runs only while descriptors are exhausted
+  boost::asio::steady_timer patience_;           // runs only while somebody is due
+  boost::asio::steady_timer settled_;            // cancelled to say that settled() may hold
+  int listen_fd_ = -1;
+  bool accepting_ = false;
+  bool exhaustion_told_ = false;
+  bool patience_armed_ = false;
+  bool ending_ = false;  // shut_down() was called: no run begins any more
+  bool closed_ = false;
+
+  std::unique_ptr<store::Server> store_;
+  store::Budget unsent_;
+  store::Budget partial_;
+  std::unique_ptr<char[]> receive_buffer_;
+  std::unique_ptr<protocol::FrameReader> spare_reader_;
+  protocol::Message last_message_;  // what last_frame_ says: equal messages are encoded once
+  SharedFrame last_frame_;
+
+  std::string author_;
+  std::uint64_t runs_begun_ = 0;
+  std::size_t unfinished_ = 0;
+  std::unordered_map<std::string, std::shared_ptr<RunEntry>> runs_;
+
+  std::uint64_t accepted_ = 0;
+  std::size_t agents_ = 0;   // links that speak as agents
+  std::size_t leaving_ = 0;  // former agents that are being closed
+  std::unordered_map<std::uint64_t, std::unique_ptr<Link>> links_;
+  std::list<std::pair<TimePoint, std::uint64_t>> due_;  // soonest first
+  std::vector<std::uint64_t> to_flush_;
+  std::deque<Lost> lost_;
+  std::vector<std::uint64_t> dead_;
+  std::unordered_set<std::string> told_;  // causes and peers already in the log
+};
+
+}  // namespace ddprun::coordinator

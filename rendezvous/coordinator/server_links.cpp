@@ -1,0 +1,305 @@
+#include <spdlog/spdlog.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "rendezvous/coordinator/first_bytes.hpp"
+#include "rendezvous/coordinator/server_impl.hpp"
+#include "rendezvous/protocol/codec.hpp"
+
+namespace ddprun::coordinator {
+
+namespace {
+
+// EPOLLIN and its like are enumerators; as numbers they mix with our own masks.
+constexpr std::uint32_t kReadable = EPOLLIN;
+constexpr std::uint32_t kWritable = EPOLLOUT;
+constexpr std::uint32_t kPeerEnded = EPOLLRDHUP;
+constexpr std::uint32_t kGone = EPOLLHUP | EPOLLERR;
+// Causes remembered to log each once; then it starts over.
+constexpr std::size_t kToldMax = 1024;
+
+}  // namespace
+
+Link* Server::Impl::find(std::uint64_t id) {
+  const auto found = links_.find(id);
+  if (found == links_.end() || found->second->state == LinkState::kDead) return nullptr;
+  return found->second.get();
+}
+
+void Server::Impl::on_event(const epoll_event& event) {
+  Link* link = find(event.data.u64);
+  if (link == nullptr) return;
+  try {
+    if (link->state == LinkState::kClosing) {
+      const std::uint32_t end = link->ended ? kGone | kPeerEnded : kGone;
+      if ((event.events & end) != 0) return bury(*link);
+    } else if ((event.events & ~kWritable) != 0) {
+      receive(*link);
+    }
+    if ((event.events & kWritable) != 0 && link->state != LinkState::kDead) flush(*link);
+  } catch (const std::bad_alloc&) {
+    lose(*link, "the coordinator is out of memory");  // only the one in hand pays
+  }
+}
+
+// Once per event: whoever sends without end is read no more often than the others.
+void Server::Impl::receive(Link& link) {
+  const ssize_t received = ::recv(link.fd, receive_buffer_.get(), kReceiveBytes, 0);
+  if (received < 0) {
+    if (errno != EAGAIN && errno != EINTR) lose(link, "connection reset");
+    return;
+  }
+  if (received == 0) return lose(link, "connection closed");
+  const std::string_view input(receive_buffer_.get(), static_cast<std::size_t>(received));
+  if (link.state == LinkState::kArriving) return arrive(link, input);
+  digest(link, input);
+}
+
+void Server::Impl::arrive(Link& link, std::string_view input) {
+  link.held.append(input);
+  switch (protocol_of(link.held)) {
+    case Speaks::kUnknownYet:
+      return set_due(link);
+    case Speaks::kAgent: {
+      const std::string first = std::exchange(link.held, {});
+      return begin_agent(link, std::string_view(first).substr(sizeof(protocol::kMagic)));
+    }
+    case Speaks::kHttp:
+      return bury(link);
+    case Speaks::kStore:
+      return hand_to_store(link);
+  }
+}
+
+void Server::Impl::hand_to_store(Link& link) {
+  const std::string received = std::exchange(link.held, {});
+  sockaddr_storage from{};
+  static_assert(sizeof(from) >= sizeof(link.from));
+  std::memcpy(&from, &link.from, sizeof(link.from));
+  ::epoll_ctl(epoll_.native_handle(), EPOLL_CTL_DEL, link.fd, nullptr);
+  const int socket = std::exchange(link.fd, -1);
+  bury(link);
+  store_->adopt(socket, from, received);
+}
+
+void Server::Impl::begin_agent(Link& link, std::string_view input) {
+  link.state = LinkState::kAgent;
+  set_due(link);
+  if (++agents_ > options_.limits.agents) {
+    const std::string most = std::to_string(options_.limits.agents);
+    return refuse(link, {protocol::RefusalCode::kRunFull,
+                         "this coordinator has " + most +
+                             " agents, the most it takes; raise --max-agents of ddprun-rdzvd, or "
+                             "use another coordinator",
+                         std::chrono::seconds(1)});
+  }
+  if (!input.empty()) digest(link, input);
+}
+
+void Server::Impl::digest(Link& link, std::string_view input) {
+  const bool continued = link.reader != nullptr;
+  protocol::FrameReader& reader = continued ? *link.reader : *spare_reader_;
+  reader.feed(input);
+  parse(link, reader);
+  const bool reads_on = link.state == LinkState::kAgent;
+  if (continued) {
+    if (!reads_on || reader.pending() == 0) link.reader.reset();
+  } else if (!reads_on) {
+    spare_reader_ = std::make_unique<protocol::FrameReader>();
+  } else if (reader.pending() > 0) {
+    auto fresh = std::make_unique<protocol::FrameReader>();
+    link.reader = std::exchange(spare_reader_, std::move(fresh));
+  }
+  if (link.state != LinkState::kDead) count_partial(link, link.reader ? reader.pending() : 0);
+}
+
+void Server::Impl::parse(Link& link, protocol::FrameReader& reader) {
+  while (link.state == LinkState::kAgent) {
+    auto body = reader.next();
+    if (!body) {
+      tell_once(link, body.error().sentence);
+      return lose(link, body.error().sentence);
+    }
+    if (!body->has_value()) return;
+    auto message = protocol::decode(**body);
+    if (message) {
+      on_message(link, std::move(*message));
+    } else if (message.error().kind == ErrorKind::kUnsupported) {
+      send(link, frame_of(protocol::Unknown{message.error().sentence}));
+    } else {
+      tell_once(link, message.error().sentence);
+      lose(link, message.error().sentence);
+    }
+  }
+}
+
+void Server::Impl::count_partial(Link& link, std::size_t bytes) {
+  partial_.give_back(std::exchange(link.partial, 0));
+  if (partial_.try_take(bytes)) {
+    link.partial = bytes;
+    return;
+  }
+  const std::string cause = "incomplete messages of all agents exceed partial_bytes = " +
+                            std::to_string(options_.limits.partial_bytes);
+  tell_once(link, cause);
+  lose(link, cause);
+}
+
+void Server::Impl::send(Link& link, SharedFrame frame) {
+  const bool open = link.state == LinkState::kAgent || link.state == LinkState::kHttp;
+  if (!open || link.mute) return;
+  const auto overflows = [&] {
+    return !link.outbox.empty() &&
+           (link.outbox.behind() + frame->bytes.size() > options_.limits.link_unsent_bytes ||
+            unsent_.used() > options_.limits.unsent_bytes);
+  };
+  if (overflows()) flush(link);
+  if (link.state == LinkState::kDead || link.mute) return;
+  if (overflows()) {
+    const std::string cause = "does not read what it is sent";
+    tell_once(link, cause);
+    return lose(link, cause);
+  }
+  link.outbox.push(std::move(frame));
+  if (!std::exchange(link.queued, true)) to_flush_.push_back(link.id);
+}
+
+void Server::Impl::flush(Link& link) {
+  const Outbox::Sent sent = link.outbox.flush(link.fd);
+  if (sent == Outbox::Sent::kBroken) {
+    // It may have said something before it went: the reading finds that, and the end.
+    link.outbox.clear();
+    link.mute = true;
+    if (link.state == LinkState::kClosing) return bury(link);
+  }
+  if (link.state == LinkState::kClosing && sent == Outbox::Sent::kAll && !link.ended) {
+    link.ended = true;
+    // Closing outright would take back what the peer has not read yet if it said more meanwhile.
+    (void)::shutdown(link.fd, SHUT_WR);
+  }
+  watch(link);
+}
+
+void Server::Impl::watch(Link& link) {
+  std::uint32_t wanted = link.outbox.empty() ? 0U : kWritable;
+  if (link.state != LinkState::kClosing) wanted |= kReadable;
+  if (link.ended) wanted |= kPeerEnded;
+  if (wanted == link.interest) return;
+  link.interest = wanted;
+  epoll_event event{};
+  event.events = wanted;
+  event.data.u64 = link.id;
+  ::epoll_ctl(epoll_.native_handle(), EPOLL_CTL_MOD, link.fd, &event);
+}
+
+void Server::Impl::close_link(Link& link) {
+  if (link.state == LinkState::kClosing || link.state == LinkState::kDead) return;
+  if (link.state == LinkState::kAgent) {
+    --agents_;
+    link.was_agent = true;
+    ++leaving_;
+  }
+  link.state = LinkState::kClosing;
+  link.run.reset();
+  forget_due(link);
+  set_due(link);
+  if (!std::exchange(link.queued, true)) to_flush_.push_back(link.id);
+}
+
+/// The connection ended without the run's will.
+void Server::Impl::lose(Link& link, const std::string& evidence) {
+  if (link.state == LinkState::kDead) return;
+  if (link.run != nullptr) {
+    lost_.push_back({link.run, {round::LinkId(link.id), evidence}});
+  }
+  bury(link);
+}
+
+void Server::Impl::bury(Link& link) {
+  if (link.state == LinkState::kDead) return;
+  if (link.state == LinkState::kAgent) --agents_;
+  if (link.was_agent) --leaving_;
+  link.state = LinkState::kDead;
+  link.run.reset();
+  forget_due(link);
+  partial_.give_back(std::exchange(link.partial, 0));
+  dead_.push_back(link.id);
+}
+
+void Server::Impl::set_due(Link& link) {
+  if (link.due) return;
+  due_.emplace_back(Clock::now() + options_.limits.patience, link.id);
+  link.due = std::prev(due_.end());
+  arm_patience();
+}
+
+void Server::Impl::forget_due(Link& link) {
+  if (link.due) due_.erase(*link.due);
+  link.due.reset();
+}
+
+void Server::Impl::arm_patience() {
+  if (patience_armed_ || due_.empty()) return;
+  patience_armed_ = true;
+  patience_.expires_at(due_.front().first);
+  patience_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+    self->patience_armed_ = false;
+    if (error || self->closed_) return;
+    self->drain();
+    if (self->closed_) return;
+    self->end_impatience();
+    self->settle_all();
+    self->arm_patience();
+  });
+}
+
+void Server::Impl::end_impatience() {
+  const TimePoint now = Clock::now();
+  while (!due_.empty() && due_.front().first <= now) {
+    Link* link = find(due_.front().second);
+    if (link == nullptr) {
+      due_.pop_front();
+      continue;
+    }
+    if (link->state != LinkState::kClosing) {
+      tell_once(*link, fmt::format("no complete first message within {} ms",
+                                   options_.limits.patience.count()));
+    }
+    bury(*link);
+  }
+}
+
+// What every event ends with: runs hear of lost connections, frames leave, the dead are buried.
+void Server::Impl::settle_all() {
+  while (!lost_.empty() || !to_flush_.empty()) {
+    while (!lost_.empty()) {
+      const Lost lost = std::move(lost_.front());
+      lost_.pop_front();
+      step(lost.run, lost.event);
+    }
+    for (const std::uint64_t id : std::exchange(to_flush_, {})) {
+      Link* link = find(id);
+      if (link == nullptr) continue;
+      link->queued = false;
+      flush(*link);
+    }
+  }
+  for (const std::uint64_t id : dead_) links_.erase(id);
+  if (!dead_.empty()) resume_accepting();
+  dead_.clear();
+  if (settled()) settled_.cancel();
+}
+
+void Server::Impl::tell_once(const Link& link, const std::string& cause) {
+  if (!options_.log) return;
+  if (told_.size() >= kToldMax) told_.clear();
+  const bool news = told_.insert(address_text(link.from) + ' ' + cause).second;
+  options_.log->log(news ? spdlog::level::warn : spdlog::level::debug,
+                    "closed a connection: {} peer={}", cause, peer_text(link));
+}
+
+}  // namespace ddprun::coordinator

@@ -1,0 +1,175 @@
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "rendezvous/coordinator/server_impl.hpp"
+#include "rendezvous/protocol/codec.hpp"
+#include "rendezvous/round/admission.hpp"
+
+namespace ddprun::coordinator {
+
+using namespace protocol;
+
+void Server::Impl::on_message(Link& link, Message message) {
+  const bool is_hello = std::holds_alternative<Hello>(message);
+  if (link.run == nullptr && is_hello) return on_hello(link, std::move(message));
+  if (link.run == nullptr) {
+    const std::string cause =
+        "the first message must be hello, not " + std::string(type_of(message));
+    tell_once(link, cause);
+    return refuse(link, {RefusalCode::kMalformed, cause, Milliseconds(0)});
+  }
+  // Only a hello is asked where it comes from.
+  round::Peer peer;
+  if (is_hello) peer = peer_of(link);
+  step(link.run, round::Received{round::LinkId(link.id), std::move(peer), std::move(message)});
+}
+
+void Server::Impl::on_hello(Link& link, Message message) {
+  const Hello& hello = std::get<Hello>(message);
+  if (auto refused = refusal_of(hello)) {
+    tell_once(link, refused->sentence);
+    return refuse(link, std::move(*refused));
+  }
+  std::shared_ptr<RunEntry> entry = find_run(hello);
+  const bool begins = entry == nullptr;
+  if (begins && (ending_ || (options_.only_run && runs_begun_ > 0))) {
+    // It comes again, and finds the coordinator that follows this one.
+    tell_once(link, "the run of this coordinator is over, and no other begins here");
+    return close_link(link);
+  }
+  forget_due(link);
+  if (begins) {
+    const std::string author = author_ + "." + std::to_string(runs_begun_ + 1);
+    entry = std::make_shared<RunEntry>(executor_, round::RunOptions{hello.run_id, author});
+  }
+  link.run = entry;
+  step(entry, round::Received{round::LinkId(link.id), peer_of(link), std::move(message)});
+  if (!begins || entry->run.status(Clock::now()).counters.joins == 0) return;
+  ++runs_begun_;
+  ++unfinished_;
+  runs_.insert_or_assign(entry->id.value(), entry);
+}
+
+std::optional<Refused> Server::Impl::refusal_of(const Hello& hello) const {
+  if (auto refused = round::refuse_hello(hello)) return refused;
+  if (options_.only_run) return round::refuse_run(hello, *options_.only_run);
+  const bool known = runs_.contains(hello.run_id.value());
+  if (known || unfinished_ < options_.limits.runs) return std::nullopt;
+  const std::string most = std::to_string(options_.limits.runs);
+  return Refused{RefusalCode::kRunFull,
+                 "this coordinator serves " + most + " runs, the most it takes, and run " +
+                     hello.run_id.value() +
+                     " is none of them; raise --max-runs of ddprun-rdzvd, or use another "
+                     "coordinator",
+                 Milliseconds(0)};
+}
+
+/// Null: this agent begins a new run.
+std::shared_ptr<RunEntry> Server::Impl::find_run(const Hello& hello) {
+  const auto found = runs_.find(hello.run_id.value());
+  if (found == runs_.end()) {
+    forget_old_runs();
+    return nullptr;
+  }
+  return found->second->run.begins_anew(hello, Clock::now()) ? nullptr : found->second;
+}
+
+void Server::Impl::forget_old_runs() {
+  const TimePoint now = Clock::now();
+  auto oldest = runs_.end();
+  for (auto at = runs_.begin(); at != runs_.end();) {
+    const auto& finished = at->second->finished_at;
+    if (finished && now - *finished >= kOverKept) {
+      at = runs_.erase(at);
+      continue;
+    }
+    const bool older =
+        finished && (oldest == runs_.end() || *finished < *oldest->second->finished_at);
+    if (older) oldest = at;
+    ++at;
+  }
+  if (runs_.size() >= options_.limits.runs && oldest != runs_.end()) runs_.erase(oldest);
+}
+
+void Server::Impl::step(const std::shared_ptr<RunEntry>& entry, const round::Event& event) {
+  const std::shared_ptr<RunEntry> kept = entry;  // its last link may be closed meanwhile
+  perform(*kept, kept->run.step(event, Clock::now()));
+}
+
+void Server::Impl::perform(RunEntry& entry, round::Actions actions) {
+  for (round::Action& action : actions) {
+    if (auto* one = std::get_if<round::Send>(&action)) {
+      Link* link = find(one->link.value());
+      if (link != nullptr) send(*link, frame_of(std::move(one->message)));
+    } else if (const auto* closing = std::get_if<round::Close>(&action)) {
+      Link* link = find(closing->link.value());
+      if (link != nullptr) close_link(*link);
+    } else if (const auto* timer = std::get_if<round::ArmTimer>(&action)) {
+      arm_run(entry, timer->deadline);
+    } else if (const auto* said = std::get_if<round::Note>(&action)) {
+      note(entry, *said);
+    } else {
+      finish_run(entry);
+    }
+  }
+}
+
+void Server::Impl::arm_run(RunEntry& entry, TimePoint deadline) {
+  entry.timer.expires_at(deadline);
+  entry.timer.async_wait([self = shared_from_this(), waiting = entry.weak_from_this()](
+                             const boost::system::error_code& error) {
+    if (error || self->closed_) return;
+    self->drain();
+    const std::shared_ptr<RunEntry> run = waiting.lock();
+    if (self->closed_ || run == nullptr) return;
+    self->step(run, round::Tick{});
+    self->settle_all();
+  });
+}
+
+void Server::Impl::note(RunEntry& entry, const round::Note& note) {
+  if (entry.notes.size() >= kNotesMax) entry.notes.pop_front();
+  entry.notes.push_back({Clock::now(), note.text});
+  if (!options_.log) return;
+  const bool warns = note.level == round::Level::kWarning;
+  options_.log->log(warns ? spdlog::level::warn : spdlog::level::info, "{} run_id={}", note.text,
+                    entry.id.value());
+}
+
+// Whoever is still there had its time to go.
+void Server::Impl::finish_run(RunEntry& entry) {
+  entry.finished_at = Clock::now();
+  entry.timer.cancel();
+  --unfinished_;
+  for (const auto& [id, link] : links_) {
+    if (link->run.get() != &entry) continue;
+    flush(*link);
+    bury(*link);
+  }
+}
+
+void Server::Impl::refuse(Link& link, Refused refused) {
+  send(link, frame_of(std::move(refused)));
+  close_link(link);
+}
+
+SharedFrame Server::Impl::frame_of(Message message) {
+  if (last_frame_ == nullptr || !(last_message_ == message)) {
+    last_frame_ = std::make_shared<Frame>(frame(encode(message)), unsent_);
+    last_message_ = std::move(message);
+  }
+  return last_frame_;
+}
+
+void Server::Impl::shut_down(int exit_code, const std::string& reason) {
+  if (closed_) return;
+  ending_ = true;
+  std::vector<std::shared_ptr<RunEntry>> all;
+  for (const auto& [name, entry] : runs_) all.push_back(entry);
+  for (const auto& entry : all) step(entry, round::Shutdown{exit_code, reason});
+  settle_all();
+}
+
+}  // namespace ddprun::coordinator

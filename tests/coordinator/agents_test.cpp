@@ -1,0 +1,186 @@
+// Agents over real sockets: rounds, runs, their end.
+#include <vector>
+
+#include "tests/coordinator/live.hpp"
+
+using namespace ddprun;
+using namespace ddprun::coordinator;
+using protocol::GroupState;
+
+TEST_CASE("two agents join, get a round, succeed and are told the end") {
+  LiveCoordinator coordinator;
+  Agent first(coordinator.port(), hello_of("run", "a", 2));
+  const auto waiting = first.await<protocol::Waiting>();
+  CHECK(waiting.here == 1);
+  CHECK(waiting.nodes_min == 2);
+  Agent second(coordinator.port(), hello_of("run", "b", 2));
+  const auto round_a = first.start_round();
+  const auto round_b = second.start_round();
+  CHECK(round_a.stamp == round_b.stamp);
+  CHECK(round_a.group_rank == 0);
+  CHECK(round_b.rank_base == Rank(2));
+  CHECK(round_b.world_size == WorldSize(4));
+  CHECK(round_b.master_address == "127.0.0.1");
+  CHECK(round_b.master_port == 4000);
+  first.report(round_a, GroupState::kSucceeded);
+  second.report(round_b, GroupState::kSucceeded);
+  CHECK(first.await<protocol::Done>().exit_code == 0);
+  CHECK(second.await<protocol::Done>().exit_code == 0);
+}
+
+TEST_CASE("a lost connection is a new round for the others, and costs no restart") {
+  LiveCoordinator coordinator;
+  auto hello = hello_of("run", "a", 2);
+  hello.terms.nodes_min = 1;
+  Agent first(coordinator.port(), hello);
+  hello.agent = AgentId("other");
+  hello.host = "b";
+  auto second = std::make_unique<Agent>(coordinator.port(), hello);
+  CHECK(first.start_round().world_size == WorldSize(4));
+  second->start_round();
+  second.reset();
+  const auto next = first.start_round();
+  CHECK(next.stamp.number == Round(2));
+  CHECK(next.world_size == WorldSize(2));
+  CHECK(next.restarts == RestartCount(0));
+  CHECK_THAT(next.reason, ContainsSubstring("lost b") && ContainsSubstring("connection closed"));
+  CHECK_THAT(coordinator.log(), ContainsSubstring("lost b") && ContainsSubstring("run_id=run"));
+}
+
+TEST_CASE("a failure with budget left restarts all nodes, without budget it ends them") {
+  LiveCoordinator coordinator;
+  std::vector<std::unique_ptr<Agent>> agents;
+  for (const char* name : {"a", "b"}) {
+    auto hello = hello_of("run", name, 2);
+    hello.terms.max_restarts = 1;
+    agents.push_back(std::make_unique<Agent>(coordinator.port(), hello));
+  }
+  agents[0]->start_round();
+  agents[1]->report(agents[1]->start_round(), GroupState::kFailed);
+  const auto second_round = agents[0]->start_round();
+  CHECK(second_round.restarts == RestartCount(1));
+  CHECK(second_round.master_port == 4001);
+  agents[1]->report(agents[1]->start_round(), GroupState::kFailed);
+  for (const auto& agent : agents) {
+    const auto stop = agent->await<protocol::Stop>();
+    agent->say(protocol::Stopped{stop.round, protocol::Milliseconds(1), 0});
+  }
+  for (const auto& agent : agents) {
+    const auto done = agent->await<protocol::Done>();
+    CHECK(done.exit_code == 7);
+    CHECK(done.host == "b");
+  }
+}
+
+TEST_CASE("a silent agent is lost although its connection stands") {
+  LiveCoordinator coordinator;
+  auto hello = hello_of("run", "a", 2);
+  hello.terms.nodes_min = 1;
+  hello.terms.keep_alive_interval = protocol::Milliseconds(50);
+  hello.terms.keep_alive_max_attempt = 3;
+  Agent beating(coordinator.port(), hello);
+  hello.agent = AgentId("other");
+  hello.host = "b";
+  Agent silent(coordinator.port(), hello);
+  beating.start_round();
+  silent.start_round();
+  while (true) {
+    beating.say(protocol::Beat{});
+    const protocol::Message message = beating.next();
+    const auto* next = std::get_if<protocol::StartRound>(&message);
+    if (next == nullptr) continue;
+    CHECK_THAT(next->reason,
+               ContainsSubstring("lost b") && ContainsSubstring("no sign of life for 150 ms"));
+    break;
+  }
+  CHECK(silent.closed());
+}
+
+TEST_CASE("runs with other names do not see each other") {
+  LiveCoordinator coordinator;
+  Agent red(coordinator.port(), hello_of("red", "a", 2));
+  Agent blue(coordinator.port(), hello_of("blue", "a", 1));
+  const auto round = blue.start_round();
+  CHECK(round.world_size == WorldSize(2));
+  CHECK(red.await<protocol::Waiting>().here == 1);
+  Agent more(coordinator.port(), hello_of("red", "b", 2));
+  const auto other = red.start_round();
+  CHECK(other.world_size == WorldSize(4));
+  CHECK(other.stamp.author != round.stamp.author);
+}
+
+TEST_CASE("an agent of another run is refused with both names where one run is served") {
+  ServerOptions options;
+  options.only_run = RunId("mine");
+  LiveCoordinator coordinator(options);
+  Agent stranger(coordinator.port(), hello_of("theirs", "a", 1));
+  const auto refused = stranger.await<protocol::Refused>();
+  CHECK(refused.code == protocol::RefusalCode::kWrongRun);
+  CHECK_THAT(refused.sentence, ContainsSubstring("run mine") && ContainsSubstring("run theirs") &&
+                                   ContainsSubstring("--rdzv-id"));
+  CHECK(stranger.closed());
+  Agent welcome(coordinator.port(), hello_of("mine", "a", 1));
+  welcome.start_round();
+}
+
+TEST_CASE("a shutdown tells every run its verdict, and settles when the agents have gone") {
+  LiveCoordinator coordinator;
+  auto idle = coordinator.settled();
+  CHECK(is_ready(idle));
+  auto waits = std::make_unique<Agent>(coordinator.port(), hello_of("waits", "a", 2));
+  waits->await<protocol::Waiting>();
+  auto works = std::make_unique<Agent>(coordinator.port(), hello_of("works", "a", 1));
+  const auto round = works->start_round();
+  auto settled = coordinator.settled();
+  coordinator.on_thread([](auto& server) { server->shut_down(143, "received SIGTERM"); });
+  CHECK(waits->await<protocol::Done>().text == "received SIGTERM");
+  CHECK(works->await<protocol::Stop>().reason == "received SIGTERM");
+  works->say(protocol::Stopped{round.stamp.number, protocol::Milliseconds(1), 0});
+  CHECK(works->await<protocol::Done>().exit_code == 143);
+  CHECK(settled.wait_for(std::chrono::seconds(0)) == std::future_status::timeout);
+  waits.reset();
+  works.reset();
+  CHECK(is_ready(settled));
+  Agent late(coordinator.port(), hello_of("third", "a", 1));
+  CHECK_FALSE(late.try_next().has_value());
+}
+
+TEST_CASE("closing completes settle() and ends every connection") {
+  LiveCoordinator coordinator;
+  Agent agent(coordinator.port(), hello_of("run", "a", 2));
+  agent.await<protocol::Waiting>();
+  auto settled = coordinator.settled();
+  coordinator.close();
+  CHECK(is_ready(settled));
+  CHECK(agent.closed());
+}
+
+TEST_CASE("a run that is over answers late agents, and one that started later begins anew") {
+  LiveCoordinator coordinator;
+  {
+    Agent agent(coordinator.port(), hello_of("run", "a", 1));
+    agent.report(agent.start_round(), GroupState::kSucceeded);
+    CHECK(agent.await<protocol::Done>().exit_code == 0);
+  }
+  auto late = hello_of("run", "b", 1);
+  late.age = std::chrono::minutes(5);
+  Agent came_late(coordinator.port(), late);
+  CHECK(came_late.await<protocol::Done>().exit_code == 0);
+  CHECK(came_late.closed());
+  Agent anew(coordinator.port(), hello_of("run", "c", 1));
+  CHECK(anew.start_round().stamp.number == Round(1));
+}
+
+TEST_CASE("an agent that comes back after a lost link goes on with its round") {
+  LiveCoordinator coordinator;
+  const auto hello = hello_of("run", "a", 1);
+  auto before = std::make_unique<Agent>(coordinator.port(), hello);
+  const auto round = before->start_round();
+  auto back = hello;
+  back.seen = round.stamp.number;
+  back.claim = protocol::Claim{round.stamp, 0, 1, RestartCount(0), GroupState::kRunning};
+  Agent after(coordinator.port(), back);
+  CHECK(before->closed());
+  after.report(round, GroupState::kSucceeded);
+  CHECK(after.await<protocol::Done>().exit_code == 0);
+}
