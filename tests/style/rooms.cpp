@@ -50,7 +50,7 @@ const std::vector<Room>& rooms() {
        {"base/", "net/", "rendezvous/round/", "rendezvous/protocol/", "rendezvous/store/"},
        {kProcess, kTorch, kTensor}},
       {"rendezvous/client/",
-       {"base/", "net/", "rendezvous/protocol/"},
+       {"base/", "net/", "rendezvous/client/", "rendezvous/protocol/"},
        {kProcess, kOptions, kTorch, kTensor}},
       // The agent's side of the protocol decides without a socket, the shell around it has one.
       {"rendezvous/client/membership",

@@ -1,0 +1,70 @@
+// Connects to whichever of several addresses answers first: both address families side by side, a
+// little after one another (Happy Eyeballs, RFC 8305). Thread rule: the io_context's thread. `done`
+// is called once, never from inside start(), and not after cancel(). Errors name every address
+// that was tried and what the system said.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/result.hpp"
+#include "net/resolve.hpp"
+
+namespace ddprun::net {
+
+// An address that says nothing holds the next one back for this long (RFC 8305, section 5, allows
+// 100 ms to 2 s).
+inline constexpr Duration kConnectStagger = std::chrono::milliseconds(100);
+// Addresses tried in one attempt; further ones of a name are left out.
+inline constexpr std::size_t kConnectCandidatesMax = 16;
+
+/// The families by turns, beginning with the first address's (RFC 8305, section 4).
+[[nodiscard]] std::vector<boost::asio::ip::tcp::endpoint> by_turns(const Addresses& addresses,
+                                                                   std::uint16_t port);
+
+/// "127.0.0.1:29400: connection refused"
+[[nodiscard]] std::string evidence(const std::string& peer, const boost::system::error_code& why);
+
+class Connector : public std::enable_shared_from_this<Connector> {
+ public:
+  using Done = std::function<void(Result<boost::asio::ip::tcp::socket>)>;
+
+  /// The socket given to `done` is CLOEXEC, non-blocking, with TCP_NODELAY.
+  Connector(boost::asio::any_io_executor executor,
+            std::vector<boost::asio::ip::tcp::endpoint> candidates, TimePoint deadline, Done done);
+  void start();
+  void cancel();
+
+ private:
+  struct Attempt {
+    Attempt(const boost::asio::any_io_executor& executor, boost::asio::ip::tcp::endpoint to)
+        : where(std::move(to)), socket(executor) {}
+    boost::asio::ip::tcp::endpoint where;
+    boost::asio::ip::tcp::socket socket;
+    TimePoint begun;
+  };
+
+  void start_next();
+  void on_connected(Attempt& attempt, boost::system::error_code why);
+  void on_deadline();
+  void fail(Attempt& attempt, const std::string& sentence);
+  void finish(Result<boost::asio::ip::tcp::socket> result);
+
+  std::deque<Attempt> attempts_;
+  std::size_t begun_ = 0;
+  std::size_t running_ = 0;
+  boost::asio::steady_timer stagger_;
+  boost::asio::steady_timer deadline_;
+  std::string failures_;
+  Done done_;  // null: over
+};
+
+}  // namespace ddprun::net

@@ -1,0 +1,180 @@
+#include "rendezvous/client/connection.hpp"
+
+#include <algorithm>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <utility>
+#include <vector>
+
+#include "base/assert.hpp"
+#include "net/connect.hpp"
+#include "net/resolve.hpp"
+#include "rendezvous/client/limits.hpp"
+#include "rendezvous/client/link.hpp"
+
+namespace ddprun::client {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+
+/// Whatever may call the sink keeps itself alive meanwhile: the sink may destroy Connections.
+class Connections::Impl : public std::enable_shared_from_this<Impl>, public LinkUser {
+ public:
+  Impl(const asio::any_io_executor& executor, const std::string& host, std::uint16_t port,
+       Sink sink)
+      : executor_(executor),
+        port_(port),
+        sink_(std::move(sink)),
+        resolver_(executor, host),
+        progress_(executor) {}
+
+  void connect(LinkId link);
+  void send(LinkId link, const protocol::Message& message) {
+    if (link == current_ && link_ != nullptr) link_->send(message);
+  }
+  void close(LinkId link);
+  void shut();
+  static asio::awaitable<void> flush(std::shared_ptr<Impl> self);
+
+ private:
+  void on_resolved(TimePoint deadline, Result<net::Addresses> addresses);
+  void on_connected(Result<tcp::socket> socket);
+  void down(const std::string& evidence);
+  void heard(protocol::Message message) override;
+  void lost(const std::string& evidence) override;
+  void wrote(Link& link) override;
+  [[nodiscard]] std::size_t unsent() const;
+  void moved() {
+    ++moves_;
+    progress_.cancel();
+  }
+
+  const asio::any_io_executor executor_;
+  const std::uint16_t port_;
+  const Sink sink_;
+  net::Resolver resolver_;
+  std::shared_ptr<net::Connector> connector_;
+  LinkId current_ = 0;  // 0: none. The links it tells of
+  std::shared_ptr<Link> link_;
+  std::vector<std::shared_ptr<Link>> closing_;  // they write what is left
+  asio::steady_timer progress_;                 // a condition variable, for flush()
+  std::uint64_t moves_ = 0;
+};
+
+void Connections::Impl::connect(LinkId link) {
+  DDPRUN_ASSERT(link != 0);
+  if (current_ != 0) close(current_);
+  current_ = link;
+  const TimePoint deadline = Clock::now() + kAttemptMax;
+  resolver_.start(deadline, [this, deadline](Result<net::Addresses> addresses) {
+    const auto self = shared_from_this();
+    on_resolved(deadline, std::move(addresses));
+  });
+}
+
+void Connections::Impl::on_resolved(TimePoint deadline, Result<net::Addresses> addresses) {
+  if (!addresses) return down(addresses.error().sentence);
+  connector_ = std::make_shared<net::Connector>(executor_, net::by_turns(*addresses, port_),
+                                                deadline, [this](Result<tcp::socket> socket) {
+                                                  const auto self = shared_from_this();
+                                                  on_connected(std::move(socket));
+                                                });
+  connector_->start();
+}
+
+void Connections::Impl::on_connected(Result<tcp::socket> socket) {
+  connector_.reset();
+  if (!socket) return down(socket.error().sentence);
+  const auto link = std::make_shared<Link>(std::move(*socket), *this);
+  link_ = link;
+  link->begin();
+  sink_(LinkUp{current_});
+  if (!link->is_closed()) link->start();
+}
+
+void Connections::Impl::down(const std::string& evidence) {
+  link_.reset();
+  moved();
+  sink_(LinkDown{std::exchange(current_, 0), evidence});
+}
+
+void Connections::Impl::heard(protocol::Message message) {
+  const auto self = shared_from_this();
+  sink_(Incoming{current_, std::move(message)});
+}
+
+void Connections::Impl::lost(const std::string& evidence) {
+  const auto self = shared_from_this();
+  down(evidence);
+}
+
+void Connections::Impl::wrote(Link& link) {
+  moved();
+  if (!link.is_closed()) return;
+  std::erase_if(closing_, [&link](const auto& one) { return one.get() == &link; });
+}
+
+void Connections::Impl::close(LinkId link) {
+  if (link != current_) return;
+  current_ = 0;
+  resolver_.cancel();
+  if (connector_) connector_->cancel();
+  connector_.reset();
+  const std::shared_ptr<Link> closing = std::move(link_);
+  link_.reset();
+  if (closing == nullptr) return;
+  closing_.push_back(closing);
+  closing->close();
+}
+
+void Connections::Impl::shut() {
+  current_ = 0;
+  resolver_.cancel();
+  if (connector_) connector_->cancel();
+  if (link_) link_->leave();
+  for (const auto& link : closing_) link->leave();
+  closing_.clear();
+  moved();
+}
+
+std::size_t Connections::Impl::unsent() const {
+  std::size_t bytes = link_ ? link_->unsent() : 0;
+  for (const auto& link : closing_) bytes += link->unsent();
+  return bytes;
+}
+
+asio::awaitable<void> Connections::Impl::flush(std::shared_ptr<Impl> self) {
+  while (self->unsent() > 0) {
+    const std::uint64_t before = self->moves_;
+    self->progress_.expires_after(kStallMax);
+    co_await self->progress_.async_wait(asio::as_tuple(asio::use_awaitable));
+    if (self->moves_ == before) co_return;  // a second passed
+  }
+}
+
+Connections::Connections(asio::any_io_executor executor, std::string host, std::uint16_t port,
+                         Sink sink)
+    : impl_(std::make_shared<Impl>(executor, host, port, std::move(sink))) {}
+
+Connections::~Connections() {
+  impl_->shut();
+}
+
+void Connections::connect(LinkId link) {
+  impl_->connect(link);
+}
+
+void Connections::send(LinkId link, const protocol::Message& message) {
+  impl_->send(link, message);
+}
+
+void Connections::close(LinkId link) {
+  impl_->close(link);
+}
+
+asio::awaitable<void> Connections::flush() {
+  return Impl::flush(impl_);
+}
+
+}  // namespace ddprun::client

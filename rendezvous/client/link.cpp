@@ -1,0 +1,201 @@
+#include "rendezvous/client/link.hpp"
+
+#include <array>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/post.hpp>
+#include <string_view>
+#include <utility>
+
+#include "net/connect.hpp"
+#include "net/listen.hpp"
+#include "rendezvous/client/limits.hpp"
+#include "rendezvous/protocol/codec.hpp"
+
+namespace ddprun::client {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+namespace {
+
+std::string name_of_peer(const tcp::socket& socket) {
+  error_code why;
+  const auto peer = socket.remote_endpoint(why);
+  return why ? "the coordinator" : net::to_text(peer);
+}
+
+}  // namespace
+
+Link::Link(tcp::socket socket, LinkUser& user)
+    : socket_(std::move(socket)), user_(&user), peer_(name_of_peer(socket_)) {}
+
+void Link::begin() {
+  unsent_.append(protocol::kMagic, sizeof(protocol::kMagic));
+}
+
+void Link::start() {
+  corked_ = false;
+  write();
+  read();
+}
+
+void Link::send(const protocol::Message& message) {
+  if (state_ != State::kOpen || !failure_.empty()) return;
+  unsent_ += protocol::frame(protocol::encode(message));
+  if (unsent() > kUnsentBytesMax) {
+    failure_ = peer_ + " takes nothing: " + std::to_string(unsent()) + " bytes are unsent";
+    return lose_later(failure_);
+  }
+  if (!corked_) write();
+}
+
+void Link::close() {
+  if (state_ != State::kOpen) return;
+  state_ = State::kClosing;
+  write();
+  if (state_ == State::kClosing) watch_for_stall();
+}
+
+void Link::leave() {
+  user_ = nullptr;
+  close_now();
+}
+
+void Link::read() {
+  if (state_ != State::kOpen) return;
+  socket_.async_wait(tcp::socket::wait_read, [self = shared_from_this()](const error_code& why) {
+    if (!why && self->state_ == State::kOpen) self->on_readable();
+  });
+}
+
+void Link::on_readable() {
+  corked_ = true;
+  if (!receive_some()) return;
+  corked_ = false;
+  write();
+  read();
+}
+
+// False: the link is not open any more.
+bool Link::receive_some() {
+  std::array<char, 16 * 1024> room;
+  for (std::size_t total = 0; total < kReceiveAtOnce;) {
+    error_code why;
+    const std::size_t count = socket_.read_some(asio::buffer(room), why);
+    if (why == asio::error::would_block || why == asio::error::try_again) return true;
+    if (why) {
+      const bool ended = why == asio::error::eof;
+      const std::string cause =
+          ended ? peer_ + " closed the connection" : net::evidence(peer_, why);
+      lose(failure_.empty() ? cause : failure_);
+      return false;
+    }
+    reader_.feed(std::string_view(room.data(), count));
+    if (!deliver()) return false;
+    if (count < room.size()) return true;
+    total += count;
+  }
+  return true;
+}
+
+// False: the link is not open any more.
+bool Link::deliver() {
+  while (true) {
+    const auto body = reader_.next();
+    if (!body) {
+      lose(peer_ + " does not speak this protocol: " + body.error().sentence);
+      return false;
+    }
+    if (!*body) return true;
+    auto message = protocol::decode(**body);
+    if (message) {
+      user_->heard(std::move(*message));
+      if (state_ != State::kOpen) return false;
+    } else if (message.error().kind == ErrorKind::kUnsupported) {
+      send(protocol::Unknown{message.error().sentence});
+    } else {
+      lose(peer_ + " sent a malformed message: " + message.error().sentence);
+      return false;
+    }
+  }
+}
+
+void Link::write() {
+  if (state_ == State::kClosed || awaiting_room_) return;
+  bool progress = false;
+  while (unsent() > 0 && failure_.empty()) {
+    error_code why;
+    const auto rest = asio::buffer(unsent_.data() + sent_, unsent());
+    const std::size_t count = socket_.write_some(rest, why);
+    if (why == asio::error::would_block || why == asio::error::try_again) {
+      await_room();
+      break;
+    }
+    // The kernel wakes the reader too: it takes what had arrived, and then tells of the end.
+    if (why) failure_ = net::evidence(peer_, why);
+    sent_ += count;
+    written_ += count;
+    progress = true;
+  }
+  if (unsent() == 0 || !failure_.empty()) {
+    unsent_.clear();
+    sent_ = 0;
+    if (state_ == State::kClosing) return close_now();
+  } else if (sent_ > unsent_.size() / 2) {
+    unsent_.erase(0, sent_);
+    sent_ = 0;
+  }
+  if (progress && user_ != nullptr) user_->wrote(*this);
+}
+
+void Link::await_room() {
+  awaiting_room_ = true;
+  socket_.async_wait(tcp::socket::wait_write, [self = shared_from_this()](const error_code& why) {
+    self->awaiting_room_ = false;
+    if (!why) self->write();
+  });
+}
+
+void Link::watch_for_stall() {
+  if (!stall_) stall_ = std::make_unique<asio::steady_timer>(socket_.get_executor());
+  stall_->expires_after(kStallMax);
+  stall_->async_wait([self = shared_from_this(), before = written_](const error_code& why) {
+    if (why || self->state_ != State::kClosing) return;
+    if (self->written_ == before) return self->close_now();
+    self->watch_for_stall();
+  });
+}
+
+void Link::lose(const std::string& evidence) {
+  LinkUser* const user = std::exchange(user_, nullptr);
+  close_now();
+  if (user != nullptr) user->lost(evidence);
+}
+
+void Link::lose_later(std::string evidence) {
+  asio::post(socket_.get_executor(), [self = shared_from_this(), text = std::move(evidence)] {
+    if (self->state_ == State::kOpen) self->lose(text);
+  });
+}
+
+void Link::close_now() {
+  if (state_ == State::kClosed) return;
+  state_ = State::kClosed;
+  unsent_.clear();
+  sent_ = 0;
+  if (stall_) stall_->cancel();
+  // Unread bytes would make the kernel reset the connection and the peer lose what it was sent.
+  std::array<char, 16 * 1024> ignored_bytes;
+  error_code why;
+  for (int turns = 0; turns < 16 && !why; ++turns) {
+    socket_.read_some(asio::buffer(ignored_bytes), why);
+  }
+  error_code ignored;  // whatever the cause, the descriptor is gone
+  socket_.shutdown(tcp::socket::shutdown_send, ignored);
+  socket_.close(ignored);
+  if (user_ != nullptr) user_->wrote(*this);
+}
+
+}  // namespace ddprun::client

@@ -1,0 +1,174 @@
+// Name look-up beside the io thread, and several addresses tried side by side.
+#include "net/connect.hpp"
+
+#include <future>
+
+#include "tests/client/scene.hpp"
+
+using namespace ddprun;
+using namespace ddprun::net;
+using ddprun::client::kHung;
+using ddprun::client::Listener;
+using ddprun::client::runs_until;
+using std::chrono::milliseconds;
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+
+namespace {
+
+/// A name service that answers when the test says so.
+struct SlowService {
+  std::promise<void> answer;
+  std::shared_future<void> answered = answer.get_future().share();
+  std::shared_ptr<std::atomic<int>> asked = std::make_shared<std::atomic<int>>(0);
+  LookUp look_up() {
+    return [may = answered, count = asked](const std::string&) -> Result<Addresses> {
+      ++*count;
+      may.wait_for(kHung);
+      return Addresses{asio::ip::make_address("10.1.2.3")};
+    };
+  }
+};
+
+struct Outcome {
+  std::optional<Result<tcp::socket>> result;
+  Connector::Done take() {
+    return [this](Result<tcp::socket> one) { result.emplace(std::move(one)); };
+  }
+};
+
+std::string tried(asio::io_context& io, const std::vector<tcp::endpoint>& where, Duration limit) {
+  Outcome outcome;
+  std::make_shared<Connector>(io.get_executor(), where, Clock::now() + limit, outcome.take())
+      ->start();
+  REQUIRE(runs_until(io, [&] { return outcome.result.has_value(); }));
+  if (!*outcome.result) return outcome.result->error().sentence;
+  return to_text((*outcome.result)->remote_endpoint());
+}
+
+}  // namespace
+
+TEST_CASE("literals and localhost need no look-up, any other name does") {
+  CHECK(addresses_without_look_up("10.0.4.11")->front().to_string() == "10.0.4.11");
+  CHECK(addresses_without_look_up("fe80::1")->front().is_v6());
+  CHECK(addresses_without_look_up("localhost")->size() == 2);
+  CHECK_FALSE(addresses_without_look_up("gpu-01").has_value());
+  CHECK_FALSE(addresses_without_look_up("10.0.4").has_value());
+}
+
+TEST_CASE("a name is looked up beside the io thread, which goes on meanwhile") {
+  asio::io_context io;
+  SlowService service;
+  Resolver resolver(io.get_executor(), "gpu-01", service.look_up());
+  std::optional<Result<Addresses>> result;
+  resolver.start(Clock::now() + kHung, [&](Result<Addresses> one) { result = std::move(one); });
+  bool posted = false;
+  asio::post(io, [&] { posted = true; });
+  CHECK(runs_until(io, [&] { return posted; }));
+  CHECK_FALSE(result.has_value());
+  service.answer.set_value();
+  REQUIRE(runs_until(io, [&] { return result.has_value(); }));
+  CHECK(result->value().front().to_string() == "10.1.2.3");
+}
+
+TEST_CASE("a look-up that hangs is told at the deadline, and the next attempt joins it") {
+  asio::io_context io;
+  SlowService service;
+  Resolver resolver(io.get_executor(), "gpu-01", service.look_up());
+  std::optional<Result<Addresses>> result;
+  const auto take = [&](Result<Addresses> one) { result = std::move(one); };
+  resolver.start(Clock::now() + milliseconds(20), take);
+  REQUIRE(runs_until(io, [&] { return result.has_value(); }));
+  CHECK_THAT(result->error().sentence, ContainsSubstring("gpu-01"));
+  result.reset();
+  resolver.start(Clock::now() + kHung, take);
+  service.answer.set_value();
+  REQUIRE(runs_until(io, [&] { return result.has_value(); }));
+  CHECK(result->has_value());
+  CHECK(*service.asked == 1);
+  result.reset();
+  resolver.start(Clock::now() + kHung, take);  // answers are not kept
+  REQUIRE(runs_until(io, [&] { return result.has_value(); }));
+  CHECK(*service.asked == 2);
+}
+
+TEST_CASE("a resolver that is cancelled or destroyed says nothing, and waits for no look-up") {
+  asio::io_context io;
+  SlowService service;
+  bool told = false;
+  auto resolver = std::make_unique<Resolver>(io.get_executor(), "gpu-01", service.look_up());
+  resolver->start(Clock::now() + kHung, [&](Result<Addresses>) { told = true; });
+  SECTION("cancelled first") {
+    resolver->cancel();
+  }
+  SECTION("destroyed at once") {}
+  resolver.reset();
+  CHECK(runs_until(io, [&io] { return io.stopped(); }));
+  CHECK_FALSE(told);
+  service.answer.set_value();
+}
+
+TEST_CASE("a look-up that throws is an error with the name") {
+  asio::io_context io;
+  Resolver resolver(io.get_executor(), "gpu-01", [](const std::string&) -> Result<Addresses> {
+    throw std::runtime_error("no memory");
+  });
+  std::optional<Result<Addresses>> result;
+  resolver.start(Clock::now() + kHung, [&](Result<Addresses> one) { result = std::move(one); });
+  REQUIRE(runs_until(io, [&] { return result.has_value(); }));
+  CHECK(result->error().sentence == "cannot look up gpu-01: no memory");
+}
+
+TEST_CASE("addresses are tried by family in turn, the first one's first, and not endlessly many") {
+  const auto address = [](const char* text) { return asio::ip::make_address(text); };
+  const auto order = by_turns({address("10.0.0.1"), address("10.0.0.2"), address("::1")}, 5);
+  REQUIRE(order.size() == 3);
+  CHECK(to_text(order[0]) == "10.0.0.1:5");
+  CHECK(to_text(order[1]) == "[::1]:5");
+  CHECK(to_text(order[2]) == "10.0.0.2:5");
+  CHECK(by_turns(Addresses(100, address("10.0.0.1")), 5).size() == kConnectCandidatesMax);
+}
+
+TEST_CASE("an address that is silent holds the next one back for the stagger only") {
+  asio::io_context io;
+  Listener silent(io);
+  silent.fall_silent();
+  Listener good(io);
+  const TimePoint begin = Clock::now();
+  CHECK(tried(io, {silent.where(), good.where()}, kHung) == to_text(good.where()));
+  CHECK(Clock::now() - begin >= kConnectStagger);
+  CHECK(Clock::now() - begin < 10 * kConnectStagger);
+}
+
+TEST_CASE("an address that refuses holds nothing back") {
+  asio::io_context io;
+  Listener good(io);
+  const tcp::endpoint bad(asio::ip::address_v4::loopback(), client::free_port(io));
+  CHECK(tried(io, {bad, bad, bad, good.where()}, kHung) == to_text(good.where()));
+}
+
+TEST_CASE("at the deadline every address is told, with what it did") {
+  asio::io_context io;
+  Listener silent(io);
+  silent.fall_silent();
+  const tcp::endpoint bad(asio::ip::address_v4::loopback(), client::free_port(io));
+  const std::string told = tried(io, {bad, silent.where()}, milliseconds(30));
+  CHECK_THAT(told, ContainsSubstring(to_text(bad) + ": connection refused; "));
+  CHECK_THAT(told, ContainsSubstring(to_text(silent.where()) + ": no answer in "));
+}
+
+TEST_CASE("a connector that is cancelled calls nobody and leaves no operation") {
+  asio::io_context io;
+  Listener silent(io);
+  silent.fall_silent();
+  Outcome outcome;
+  const auto connector =
+      std::make_shared<Connector>(io.get_executor(), std::vector<tcp::endpoint>{silent.where()},
+                                  Clock::now() + kHung, outcome.take());
+  connector->start();
+  io.run_one();
+  connector->cancel();
+  CHECK(runs_until(io, [&io] { return io.stopped(); }));
+  CHECK_FALSE(outcome.result.has_value());
+}

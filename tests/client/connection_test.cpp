@@ -1,0 +1,320 @@
+// Connections against a scripted coordinator on loopback: what goes out, what is told, and that
+// nothing is told after the end.
+#include "rendezvous/client/connection.hpp"
+
+#include "rendezvous/client/limits.hpp"
+#include "tests/client/scene.hpp"
+
+using namespace ddprun;
+using namespace ddprun::client;
+using namespace ddprun::protocol;
+
+namespace {
+
+Leave leave(std::string reason) {
+  return Leave{1, std::move(reason)};
+}
+
+struct Pair {
+  Pair() { agent->connect(1); }
+  Peer meet() {
+    Peer peer = listener.accept();
+    CHECK(agent.next<LinkUp>().link == 1);
+    CHECK(peer.receive(4) == "DDPR");
+    return peer;
+  }
+  asio::io_context io;
+  Listener listener{io};
+  Agent agent{io, "127.0.0.1", listener.port()};
+};
+
+}  // namespace
+
+TEST_CASE("a link begins with the magic, then carries messages both ways") {
+  Pair pair;
+  Peer peer = pair.meet();
+  pair.agent->send(1, leave("one"));
+  pair.agent->send(1, Beat{});
+  CHECK(peer.receive_message() == Message(leave("one")));
+  CHECK(peer.receive_message() == Message(Beat{}));
+  peer.say(Beat{});
+  peer.say(Done{3, "over", "", std::nullopt});
+  CHECK(pair.agent.next<Incoming>().message == Message(Beat{}));
+  const auto last = pair.agent.next<Incoming>();
+  CHECK(last.link == 1);
+  CHECK(last.message == Message(Done{3, "over", "", std::nullopt}));
+}
+
+TEST_CASE("what is said on LinkUp travels in the first segment, behind the magic") {
+  Pair pair;
+  pair.agent.on_event = [&](const Event& event) {
+    if (std::holds_alternative<LinkUp>(event)) pair.agent->send(1, Beat{});
+  };
+  Peer peer = pair.listener.accept();
+  pair.agent.next<LinkUp>();
+  std::string bytes(100, '\0');
+  bytes.resize(peer.socket().read_some(asio::buffer(bytes)));
+  CHECK(bytes == "DDPR" + frame(encode(Beat{})));
+}
+
+TEST_CASE("a message cut into single bytes arrives whole, many at once arrive in order") {
+  Pair pair;
+  Peer peer = pair.meet();
+  for (const char one : frame(encode(Beat{}))) peer.send({one});
+  CHECK(pair.agent.next<Incoming>().message == Message(Beat{}));
+  std::string burst;
+  for (int number = 1; number <= 500; ++number) {
+    burst += frame(encode(Stop{Round(number), 15, Milliseconds(0), std::string(200, 'x')}));
+  }
+  peer.send(burst);
+  for (int number = 1; number <= 500; ++number) {
+    const auto incoming = pair.agent.next<Incoming>();
+    REQUIRE(std::get<Stop>(incoming.message).round == Round(number));
+  }
+}
+
+TEST_CASE("a port where nobody listens is told with its address and the cause") {
+  asio::io_context io;
+  const std::uint16_t port = free_port(io);
+  Agent agent(io, "127.0.0.1", port);
+  agent->connect(7);
+  const auto down = agent.next<LinkDown>();
+  CHECK(down.link == 7);
+  CHECK(down.evidence == "127.0.0.1:" + std::to_string(port) + ": connection refused");
+}
+
+TEST_CASE("a lost link is told, and the next connects to a coordinator that came back") {
+  auto pair = std::make_unique<Pair>();
+  const std::uint16_t port = pair->listener.port();
+  Peer peer = pair->meet();
+  peer.close();
+  const auto down = pair->agent.next<LinkDown>();
+  CHECK(down.link == 1);
+  CHECK(down.evidence == "127.0.0.1:" + std::to_string(port) + " closed the connection");
+  pair->agent->connect(2);
+  Peer again = pair->listener.accept();
+  CHECK(pair->agent.next<LinkUp>().link == 2);
+  CHECK(again.receive(4) == "DDPR");
+  again.reset();
+  CHECK_THAT(pair->agent.next<LinkDown>().evidence, ContainsSubstring("connection reset by peer"));
+}
+
+TEST_CASE("everything said before the end is heard before the end") {
+  Pair pair;
+  Peer peer = pair.meet();
+  peer.say(Beat{});
+  peer.say(Done{0, "over", "", std::nullopt});
+  peer.close();
+  pair.agent.next<Incoming>();
+  CHECK(std::holds_alternative<Done>(pair.agent.next<Incoming>().message));
+  pair.agent.next<LinkDown>();
+}
+
+TEST_CASE("a coordinator that resets after its verdict is still heard, even if we write to it") {
+  Pair pair;
+  Peer peer = pair.meet();
+  pair.agent->send(1, Beat{});  // stays unread, so that the close is a reset
+  peer.say(Done{0, "over", "", std::nullopt});
+  peer.close();
+  pair.agent->send(1, Beat{});
+  pair.agent->send(1, Beat{});
+  CHECK(std::holds_alternative<Done>(pair.agent.next<Incoming>().message));
+  pair.agent.next<LinkDown>();
+}
+
+TEST_CASE("bytes that are no frame, and a frame that is no message, end the link with a cause") {
+  Pair pair;
+  Peer peer = pair.meet();
+  SECTION("an HTTP server") {
+    peer.send("HTTP/1.1 400 Bad Request\r\n\r\n");
+    CHECK_THAT(pair.agent.next<LinkDown>().evidence,
+               ContainsSubstring("does not speak this protocol"));
+  }
+  SECTION("an empty frame") {
+    peer.send(std::string(4, '\0'));
+    CHECK_THAT(pair.agent.next<LinkDown>().evidence, ContainsSubstring("empty frame"));
+  }
+  SECTION("broken JSON, after a message") {
+    peer.send(frame(encode(Beat{})) + frame("{\"type\":"));
+    pair.agent.next<Incoming>();
+    CHECK_THAT(pair.agent.next<LinkDown>().evidence, ContainsSubstring("malformed message"));
+  }
+  CHECK(peer.is_over());
+  CHECK(pair.agent.heard_nothing_more());
+}
+
+TEST_CASE("a message of a newer protocol is answered with unknown, and the link goes on") {
+  Pair pair;
+  Peer peer = pair.meet();
+  peer.send(frame(R"({"type":"from_the_future"})"));
+  peer.say(Beat{});
+  pair.agent.next<Incoming>();
+  const auto answer = peer.receive_message();
+  REQUIRE(std::holds_alternative<Unknown>(answer));
+  CHECK_THAT(std::get<Unknown>(answer).sentence, ContainsSubstring("from_the_future"));
+}
+
+TEST_CASE("close writes what is queued first, and tells nothing") {
+  Pair pair;
+  Peer peer = pair.meet();
+  const std::string long_reason(4000, 'r');
+  for (int times = 0; times < 200; ++times) pair.agent->send(1, leave(long_reason));
+  pair.agent->close(1);
+  pair.agent->send(1, leave("after the end"));
+  for (int times = 0; times < 200; ++times) {
+    REQUIRE(peer.receive_message() == Message(leave(long_reason)));
+  }
+  CHECK(peer.is_over());
+  CHECK(pair.agent.heard_nothing_more());
+}
+
+TEST_CASE("close gives up on a peer that takes nothing for a second") {
+  Pair pair;
+  Peer peer = pair.meet();
+  for (int times = 0; times < 900; ++times) pair.agent->send(1, leave(std::string(4000, 'r')));
+  const TimePoint begin = Clock::now();
+  pair.agent->close(1);
+  pair.agent.flush();
+  CHECK(Clock::now() - begin >= kStallMax);
+  CHECK(Clock::now() - begin < 5 * kStallMax);
+}
+
+TEST_CASE("flush completes when everything is written, at once when nothing is") {
+  Pair pair;
+  pair.agent.flush();
+  Peer peer = pair.meet();
+  for (int times = 0; times < 900; ++times) pair.agent->send(1, leave(std::string(4000, 'r')));
+  bool flushed = false;
+  asio::co_spawn(pair.io, pair.agent->flush(), [&](const std::exception_ptr&) { flushed = true; });
+  run_what_is_ready(pair.io);
+  CHECK_FALSE(flushed);
+  for (int times = 0; times < 900; ++times) peer.receive_frame();
+  CHECK(runs_until(pair.io, [&] { return flushed; }));
+}
+
+TEST_CASE("a coordinator that reads nothing costs bounded memory, then the link") {
+  Pair pair;
+  Peer peer = pair.meet();
+  std::size_t sent = 0;
+  while (sent < 3 * kUnsentBytesMax) {  // the kernel's own buffers come first
+    pair.agent->send(1, leave(std::string(4000, 'r')));
+    sent += 4000;
+  }
+  CHECK_THAT(pair.agent.next<LinkDown>().evidence, ContainsSubstring("takes nothing"));
+  CHECK(pair.agent.heard_nothing_more());
+}
+
+TEST_CASE("a new connect closes the old link, and nothing more is heard of it") {
+  Pair pair;
+  Peer old = pair.meet();
+  old.say(Beat{});
+  pair.agent->connect(2);
+  Peer fresh = pair.listener.accept();
+  CHECK(pair.agent.next<LinkUp>().link == 2);
+  CHECK(old.is_over());
+  pair.agent->send(1, Beat{});  // dropped: not the link that is up
+  pair.agent->send(2, leave("two"));
+  CHECK(fresh.receive(4) == "DDPR");
+  CHECK(fresh.receive_message() == Message(leave("two")));
+  CHECK(pair.agent.heard_nothing_more());
+}
+
+TEST_CASE("an attempt that is closed or replaced says nothing") {
+  Pair pair;
+  pair.agent->close(1);
+  pair.agent->connect(2);
+  pair.agent->connect(3);
+  CHECK(pair.agent.next<LinkUp>().link == 3);
+  CHECK(pair.agent.heard_nothing_more());
+}
+
+TEST_CASE("v6 literals connect, and localhost finds whichever family listens") {
+  asio::io_context io;
+  const auto [address, host] = GENERATE(table<std::string, std::string>(
+      {{"::1", "::1"}, {"::1", "localhost"}, {"127.0.0.1", "localhost"}, {"127.0.0.1", "127.1"}}));
+  CAPTURE(address, host);
+  Listener listener(io, address);
+  Agent agent(io, host, listener.port());
+  agent->connect(1);
+  agent.next<LinkUp>();
+  Peer peer = listener.accept();
+  CHECK(peer.receive(4) == "DDPR");
+}
+
+TEST_CASE("both families refused are told in one sentence") {
+  asio::io_context io;
+  const std::string port = std::to_string(free_port(io));
+  Agent agent(io, "localhost", static_cast<std::uint16_t>(std::stoi(port)));
+  agent->connect(1);
+  CHECK(agent.next<LinkDown>().evidence ==
+        "[::1]:" + port + ": connection refused; 127.0.0.1:" + port + ": connection refused");
+}
+
+TEST_CASE("a name that has no address is told by name") {
+  asio::io_context io;
+  Agent agent(io, "no-such-host.invalid", 1);
+  agent->connect(1);
+  CHECK_THAT(agent.next<LinkDown>().evidence, ContainsSubstring("no-such-host.invalid"));
+}
+
+TEST_CASE("destroying Connections ends everything in flight without a word") {
+  asio::io_context io;
+  Listener listener(io);
+  Agent agent(io, GENERATE(as<std::string>(), "127.0.0.1", "localhost", "127.1"), listener.port());
+  agent->connect(1);
+  SECTION("at once") {}
+  SECTION("while it connects") {
+    io.run_one();
+  }
+  SECTION("with a link, and bytes to be written") {
+    agent.next<LinkUp>();
+    for (int times = 0; times < 900; ++times) agent->send(1, leave(std::string(4000, 'r')));
+  }
+  SECTION("with a link that closes") {
+    agent.next<LinkUp>();
+    for (int times = 0; times < 900; ++times) agent->send(1, leave(std::string(4000, 'r')));
+    agent->close(1);
+  }
+  agent.destroy();
+  CHECK(agent.heard_nothing_more());
+  CHECK(runs_until(io, [&io] { return io.stopped(); }));  // no operation is left behind
+}
+
+TEST_CASE("the sink may destroy Connections, whatever it is told") {
+  Pair pair;
+  const auto [kind, events] = GENERATE(table<std::size_t, std::size_t>({
+      {Event(LinkUp{}).index(), 1},  // of LinkUp, two messages, LinkDown
+      {Event(Incoming{}).index(), 2},
+      {Event(LinkDown{}).index(), 4},
+  }));
+  pair.agent.on_event = [&, last = kind](const Event& event) {
+    if (event.index() == last) pair.agent.destroy();
+  };
+  Peer peer = pair.listener.accept();
+  peer.say(Beat{});
+  peer.say(Beat{});
+  peer.finish_sending();
+  while (peer.receive(1).size() == 1) {
+  }
+  run_what_is_ready(pair.io);
+  CHECK(pair.agent.heard() == events);
+}
+
+TEST_CASE("the sink may close the link, or connect anew, from inside a message") {
+  Pair pair;
+  Peer peer = pair.meet();
+  const bool anew = GENERATE(false, true);
+  pair.agent.on_event = [&](const Event& event) {
+    if (!std::holds_alternative<Incoming>(event)) return;
+    pair.agent->send(1, leave("last words"));
+    pair.agent->close(1);
+    if (anew) pair.agent->connect(2);
+  };
+  peer.say(Beat{});
+  peer.say(Beat{});
+  pair.agent.next<Incoming>();
+  CHECK(peer.receive_message() == Message(leave("last words")));
+  CHECK(peer.is_over());
+  if (anew) CHECK(pair.agent.next<LinkUp>().link == 2);
+  CHECK(pair.agent.heard_nothing_more());
+}

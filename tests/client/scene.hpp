@@ -1,0 +1,178 @@
+// An io_context that runs until something has happened, and a scripted coordinator on loopback.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/read.hpp>
+#include <boost/asio/write.hpp>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "net/listen.hpp"
+#include "rendezvous/client/connection.hpp"
+#include "rendezvous/protocol/codec.hpp"
+#include "rendezvous/protocol/frame.hpp"
+#include "tests/support/catch.hpp"
+
+namespace ddprun::client {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+
+/// How long anything in these tests may take before it counts as hung.
+inline constexpr Duration kHung = std::chrono::seconds(20);
+
+/// Runs `io` until the condition holds; false: it hung, or nothing is left to wait for.
+template <class Condition>
+[[nodiscard]] bool runs_until(asio::io_context& io, Condition condition) {
+  const TimePoint end = Clock::now() + kHung;
+  io.restart();
+  while (!condition()) {
+    if (Clock::now() >= end || io.run_one_until(end) == 0) return condition();
+  }
+  return true;
+}
+
+/// Carries out whatever is ready, and waits for nothing.
+inline void run_what_is_ready(asio::io_context& io) {
+  io.restart();
+  io.poll();
+}
+
+/// One accepted connection, driven by the test.
+class Peer {
+ public:
+  Peer(asio::io_context& io, tcp::socket socket) : io_(io), socket_(std::move(socket)) {}
+
+  /// Exactly that many bytes, or those until the end of the connection.
+  std::string receive(std::size_t count) {
+    std::string bytes(count, '\0');
+    std::optional<std::size_t> got;
+    asio::async_read(socket_, asio::buffer(bytes), [&got](auto, std::size_t n) { got = n; });
+    REQUIRE(runs_until(io_, [&got] { return got.has_value(); }));
+    bytes.resize(*got);
+    return bytes;
+  }
+  std::string receive_frame() {
+    const std::string head = receive(protocol::kFrameHeaderBytes);
+    REQUIRE(head.size() == protocol::kFrameHeaderBytes);
+    std::size_t length = 0;
+    for (const char one : head) length = length << 8 | static_cast<unsigned char>(one);
+    return receive(length);
+  }
+  protocol::Message receive_message() {
+    const auto message = protocol::decode(receive_frame());
+    REQUIRE(message.has_value());
+    return *message;
+  }
+  /// True when the connection ended without another byte.
+  bool is_over() { return receive(1).empty(); }
+  /// Goes nowhere when the other side is gone already.
+  void send(const std::string& bytes) {
+    boost::system::error_code ignored;
+    asio::write(socket_, asio::buffer(bytes), ignored);
+  }
+  void say(const protocol::Message& message) { send(protocol::frame(protocol::encode(message))); }
+  void finish_sending() {
+    boost::system::error_code ignored;
+    socket_.shutdown(tcp::socket::shutdown_send, ignored);
+  }
+  void close() { socket_.close(); }
+  void reset() {
+    socket_.set_option(asio::socket_base::linger(true, 0));
+    socket_.close();
+  }
+  [[nodiscard]] tcp::socket& socket() { return socket_; }
+
+ private:
+  asio::io_context& io_;
+  tcp::socket socket_;
+};
+
+class Listener {
+ public:
+  explicit Listener(asio::io_context& io, const std::string& address = "127.0.0.1",
+                    std::uint16_t port = 0)
+      : io_(io), acceptor_(*net::listen(io.get_executor(), asio::ip::make_address(address), port)) {
+    acceptor_.set_option(asio::socket_base::receive_buffer_size(4096));  // soon full
+  }
+  [[nodiscard]] std::uint16_t port() const { return acceptor_.local_endpoint().port(); }
+  [[nodiscard]] tcp::endpoint where() const { return acceptor_.local_endpoint(); }
+  Peer accept() {
+    std::optional<tcp::socket> accepted;
+    acceptor_.async_accept([&accepted](boost::system::error_code why, tcp::socket socket) {
+      if (!why) accepted = std::move(socket);
+    });
+    REQUIRE(runs_until(io_, [&accepted] { return accepted.has_value(); }));
+    return Peer(io_, std::move(*accepted));
+  }
+  /// From now on connection requests are neither accepted nor refused. Blocks until that is so.
+  void fall_silent() {
+    REQUIRE(::listen(acceptor_.native_handle(), 0) == 0);
+    filler_.connect(where());
+  }
+
+ private:
+  asio::io_context& io_;
+  tcp::acceptor acceptor_;
+  tcp::socket filler_{io_};
+};
+
+/// A port of 127.0.0.1 where nobody listens.
+inline std::uint16_t free_port(asio::io_context& io) {
+  return Listener(io).port();
+}
+
+/// Connections with a memory for what they tell.
+class Agent {
+ public:
+  Agent(asio::io_context& io, const std::string& host, std::uint16_t port)
+      : io_(io),
+        connections_(std::make_unique<Connections>(io.get_executor(), host, port,
+                                                   [this](const Event& e) { take(e); })) {}
+
+  Connections& operator*() { return *connections_; }
+  Connections* operator->() { return connections_.get(); }
+  void destroy() { connections_.reset(); }
+  /// The next event, in order; fails the test if it is of another kind.
+  template <class Kind>
+  Kind next() {
+    REQUIRE(runs_until(io_, [this] { return at_ < events_.size(); }));
+    const Event event = events_[at_++];
+    if (const auto* down = std::get_if<LinkDown>(&event)) INFO(down->evidence);
+    REQUIRE(std::holds_alternative<Kind>(event));
+    return std::get<Kind>(event);
+  }
+  [[nodiscard]] bool heard_nothing_more() {
+    run_what_is_ready(io_);
+    return at_ == events_.size();
+  }
+  [[nodiscard]] std::size_t heard() const { return events_.size(); }
+  /// Completes when flush() did.
+  void flush() {
+    bool done = false;
+    asio::co_spawn(io_, connections_->flush(),
+                   [&done](const std::exception_ptr& failure) { done = failure == nullptr; });
+    REQUIRE(runs_until(io_, [&done] { return done; }));
+  }
+
+  std::function<void(const Event&)> on_event;
+
+ private:
+  void take(const Event& event) {
+    events_.push_back(event);
+    if (on_event) on_event(event);
+  }
+  asio::io_context& io_;
+  std::vector<Event> events_;
+  std::size_t at_ = 0;
+  std::unique_ptr<Connections> connections_;
+};
+
+}  // namespace ddprun::client
