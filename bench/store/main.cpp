@@ -1,43 +1,20 @@
 // store_load: runs one scenario against a c10d server and prints one line of JSON.
 // bench/store/compare.py runs it against both servers.
-#include <dirent.h>
 #include <sys/resource.h>
 
 #include <cstdio>
 #include <exception>
-#include <fstream>
 #include <string>
 
 #include "bench/store/scenarios.hpp"
+#include "bench/support/process.hpp"
 
 namespace {
 
 using namespace ddprun::store::bench;
 
-// All threads of a process, in nanoseconds as the scheduler counts them.
-double cpu_seconds(const std::string& pid) {
-  const std::string folder = "/proc/" + pid + "/task";
-  DIR* tasks = ::opendir(folder.c_str());
-  if (tasks == nullptr) return 0;
-  double total_ns = 0;
-  while (const dirent* task = ::readdir(tasks)) {
-    if (task->d_name[0] == '.') continue;
-    std::ifstream file(folder + "/" + task->d_name + "/schedstat");
-    double run_ns = 0;
-    if (file >> run_ns) total_ns += run_ns;
-  }
-  ::closedir(tasks);
-  return total_ns / 1e9;
-}
-
-std::size_t resident_kib(const std::string& pid) {
-  std::ifstream file("/proc/" + pid + "/status");
-  for (std::string word; file >> word;) {
-    std::size_t kib = 0;
-    if (word == "VmRSS:" && file >> kib) return kib;
-  }
-  return 0;
-}
+using ddprun::bench::cpu_seconds;
+using ddprun::bench::resident_kib;
 
 int usage() {
   std::fprintf(stderr,
