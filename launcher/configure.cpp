@@ -49,6 +49,8 @@ Result<void> fill_meeting(Launch& launch, const Settings& settings, const Machin
   launch.config.listen_addr = meeting->listen_addr;
   launch.config.master_port = meeting->master_port;
   launch.config.store_host = meeting->store_host;
+  launch.config.rendezvous = meeting->rendezvous;
+  launch.host = meeting->host;
   append(launch.notes, meeting->notes);
   return {};
 }

@@ -2,7 +2,6 @@
 // none of its actions; asks the machine for facts only. No thread rule.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <variant>
@@ -10,20 +9,13 @@
 
 #include "agent/core/launch_config.hpp"
 #include "base/result.hpp"
+#include "launcher/host_plan.hpp"
 #include "launcher/machine.hpp"
 
 namespace ddprun {
 
 struct ShowHelp {};
 struct ShowVersion {};
-
-/// This node may be, or has to be, the one that runs the coordinator.
-struct HostPlan {
-  enum class Need { kMay, kMust };  // kMay: whoever binds the port first is the host
-  Need need = Need::kMay;
-  std::string bind;  // an address literal; empty: every address of this machine, v4 and v6
-  std::uint16_t port = 0;
-};
 
 struct Launch {
   LaunchConfig config;

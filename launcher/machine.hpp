@@ -17,6 +17,13 @@ enum class FileKind {
   kOther,         // anything else: a directory, an archive, a text
 };
 
+/// What a host's name or address literal means on this machine.
+struct Whereabouts {
+  enum class Place { kHere, kElsewhere, kUnknown };  // kUnknown: the name does not resolve (yet)
+  Place place = Place::kUnknown;
+  std::string literal;  // kHere: an own address, not a loopback one where there is a choice
+};
+
 class Machine {
  public:
   virtual ~Machine() = default;
@@ -33,6 +40,10 @@ class Machine {
   /// The literal of an address of this machine that `host` (a name or a literal) stands for. An
   /// error when it does not resolve, or belongs to another machine.
   [[nodiscard]] virtual Result<std::string> own_address(const std::string& host) const = 0;
+  /// The same question where each answer is a good one.
+  [[nodiscard]] virtual Whereabouts locate(const std::string& host) const = 0;
+  /// What this machine calls itself, with or without its domain.
+  [[nodiscard]] virtual std::string host_name() const = 0;
   /// A fresh random UUID (version 4).
   [[nodiscard]] virtual std::string random_id() const = 0;
 };

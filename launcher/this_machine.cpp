@@ -22,6 +22,8 @@
 namespace ddprun {
 namespace {
 
+constexpr const char* kLoopback = "127.0.0.1";
+
 class Descriptor {
  public:
   explicit Descriptor(int number) : number_(number) {}
@@ -95,6 +97,28 @@ std::optional<std::string> literal_of(const addrinfo& address) {
   return text.data();
 }
 
+bool is_loopback(const addrinfo& address) {
+  if (address.ai_family == AF_INET) {
+    sockaddr_in v4 = {};
+    std::memcpy(&v4, address.ai_addr, sizeof(v4));
+    return (ntohl(v4.sin_addr.s_addr) >> 24) == 127;
+  }
+  sockaddr_in6 v6 = {};
+  std::memcpy(&v6, address.ai_addr, sizeof(v6));
+  return IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr) != 0;
+}
+
+/// The first own address, one that other machines reach before a loopback one.
+std::optional<std::string> own_literal(const addrinfo* addresses) {
+  std::optional<std::string> loopback;
+  for (const addrinfo* one = addresses; one != nullptr; one = one->ai_next) {
+    if (!is_own(*one)) continue;
+    if (!is_loopback(*one)) return literal_of(*one);
+    if (!loopback) loopback = literal_of(*one);
+  }
+  return loopback;
+}
+
 }  // namespace
 
 std::string ThisMachine::working_directory() const {
@@ -133,14 +157,26 @@ int ThisMachine::count_gpus() const {
 }
 
 Result<std::string> ThisMachine::own_address(const std::string& host) const {
-  if (host == "localhost" || host == "127.0.0.1") return std::string("127.0.0.1");
+  if (host == "localhost" || host == kLoopback) return std::string(kLoopback);
   auto addresses = resolve(host);
   if (!addresses) return addresses.error();
-  for (const addrinfo* one = addresses->get(); one != nullptr; one = one->ai_next) {
-    if (!is_own(*one)) continue;
-    if (auto literal = literal_of(*one)) return *literal;
-  }
+  if (auto literal = own_literal(addresses->get())) return *literal;
   return Error{ErrorKind::kUsage, host + " is not an address of this machine"};
+}
+
+Whereabouts ThisMachine::locate(const std::string& host) const {
+  using Place = Whereabouts::Place;
+  if (host == "localhost" || host == kLoopback) return {Place::kHere, kLoopback};
+  const auto addresses = resolve(host);
+  if (!addresses) return {Place::kUnknown, ""};
+  if (auto literal = own_literal(addresses->get())) return {Place::kHere, *literal};
+  return {Place::kElsewhere, ""};
+}
+
+std::string ThisMachine::host_name() const {
+  std::array<char, HOST_NAME_MAX + 1> name{};
+  const int failure = ::gethostname(name.data(), name.size() - 1);
+  return failure == 0 ? name.data() : "";
 }
 
 std::string ThisMachine::random_id() const {

@@ -17,8 +17,10 @@ class ThisMachine : public Machine {
   [[nodiscard]] bool is_plain_file(const std::string& path) const override;
   [[nodiscard]] int count_cpus() const override;
   [[nodiscard]] int count_gpus() const override;
-  /// Asks the resolver only for what is neither a literal nor "localhost".
+  /// These ask the resolver only for what is neither a literal nor "localhost".
   [[nodiscard]] Result<std::string> own_address(const std::string& host) const override;
+  [[nodiscard]] Whereabouts locate(const std::string& host) const override;
+  [[nodiscard]] std::string host_name() const override;
   [[nodiscard]] std::string random_id() const override;
 
  private:

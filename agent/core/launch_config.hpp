@@ -63,8 +63,10 @@ struct LaunchConfig {
   Duration shutdown_timeout{};    // from the stop signal to SIGKILL
   std::vector<int> stop_signals;  // --signals-to-handle
   std::string stop_signals_text;  // the same as given, for TORCHELASTIC_SIGNALS_TO_HANDLE
-  std::string master_addr;        // what workers are told: a name or an address, as it was given
-  std::string listen_addr;        // the address literal behind it, on which the store listens
+  std::string master_addr;        // what workers are told: a name or an address, as it was given;
+                                  // empty: the round says it (MasterChoice::kRound)
+  std::string listen_addr;        // the address literal behind it, on which the store listens;
+                                  // empty: every address, v4 and v6 (several nodes)
   std::uint16_t master_port = 0;  // 0: the kernel picks a new one in every round
   StoreHost store_host = StoreHost::kAgent;
   std::optional<int> omp_threads;  // OMP_NUM_THREADS of every worker; unset: as inherited

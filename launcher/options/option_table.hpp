@@ -26,6 +26,7 @@ enum class OptionId : std::size_t {
   kMasterAddr,
   kMasterPort,
   kLocalAddr,
+  kHosts,
   kMaxRestarts,
   kMonitorInterval,
   kShutdownTimeout,

@@ -44,6 +44,11 @@ std::vector<Match> long_matches(std::string_view prefix) {
       if (spelling.starts_with(prefix)) matches.push_back({&option, spelling});
     }
   }
+  // What abbreviates an option of torchrun goes on doing so, whatever ddprun adds.
+  const auto is_own = [](const Match& match) {
+    return match.option->variable == OptionVariable::kDdprun;
+  };
+  if (!std::all_of(matches.begin(), matches.end(), is_own)) std::erase_if(matches, is_own);
   return matches;
 }
 

@@ -1,6 +1,11 @@
 #include "launcher/rules/endpoint.hpp"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include "launcher/options/numbers.hpp"
 
@@ -35,6 +40,35 @@ std::pair<std::string, std::optional<std::string>> split(const std::string& text
 }
 
 }  // namespace
+
+std::string text_of(const Endpoint& endpoint) {
+  const bool v6 = endpoint.host.find(':') != std::string::npos;
+  const std::string host = v6 ? "[" + endpoint.host + "]" : endpoint.host;
+  return endpoint.port ? host + ":" + std::to_string(*endpoint.port) : host;
+}
+
+bool is_address_literal(const std::string& host) {
+  std::array<unsigned char, sizeof(in6_addr)> address{};
+  return ::inet_pton(AF_INET, host.c_str(), address.data()) == 1 ||
+         ::inet_pton(AF_INET6, host.c_str(), address.data()) == 1;
+}
+
+bool is_loopback_literal(const std::string& host) {
+  in6_addr v6 = {};
+  if (::inet_pton(AF_INET6, host.c_str(), &v6) == 1) return IN6_IS_ADDR_LOOPBACK(&v6) != 0;
+  in_addr v4 = {};
+  return ::inet_pton(AF_INET, host.c_str(), &v4) == 1 && (ntohl(v4.s_addr) >> 24) == 127;
+}
+
+std::optional<std::string> named_loopback(const std::string& host) {
+  constexpr std::array<std::string_view, 4> kV4Names{"localhost", "localhost.localdomain",
+                                                     "localhost4", "ip4-localhost"};
+  constexpr std::array<std::string_view, 3> kV6Names{"localhost6", "ip6-localhost", "ip6-loopback"};
+  if (is_loopback_literal(host)) return host;
+  if (std::find(kV4Names.begin(), kV4Names.end(), host) != kV4Names.end()) return "127.0.0.1";
+  if (std::find(kV6Names.begin(), kV6Names.end(), host) != kV6Names.end()) return "::1";
+  return std::nullopt;
+}
 
 std::optional<std::uint16_t> parse_port(const std::string& text) {
   const bool digits =

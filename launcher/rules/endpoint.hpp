@@ -1,4 +1,5 @@
-// HOST[:PORT], [V6] and [V6]:PORT. Pure, no thread rule.
+// HOST[:PORT], [V6], [V6]:PORT and bare V6, and what a host's text says by itself. Pure, no thread
+// rule.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +17,19 @@ struct Endpoint {
 
 /// `name` is what the option is called in the sentence of an error.
 [[nodiscard]] Result<Endpoint> parse_endpoint(const std::string& text, const std::string& name);
+
+/// As one would type it: HOST:PORT, [V6]:PORT, or without the port where there is none.
+[[nodiscard]] std::string text_of(const Endpoint& endpoint);
+
+/// An IPv4 or IPv6 address, not a name.
+[[nodiscard]] bool is_address_literal(const std::string& host);
+
+/// An address literal that only this machine reaches: 127.x.x.x or ::1.
+[[nodiscard]] bool is_loopback_literal(const std::string& host);
+
+/// The loopback address that a host's text names beyond doubt: a loopback literal, or localhost and
+/// its kin. Nothing for any other name, whatever it resolves to.
+[[nodiscard]] std::optional<std::string> named_loopback(const std::string& host);
 
 /// A port number 0..65535.
 [[nodiscard]] std::optional<std::uint16_t> parse_port(const std::string& text);

@@ -1,51 +1,19 @@
 #include "launcher/rules/rendezvous_conf.hpp"
 
-#include <array>
+#include <algorithm>
 #include <string_view>
 #include <utility>
-#include <vector>
 
+#include "launcher/limits.hpp"
 #include "launcher/options/numbers.hpp"
+#include "launcher/rules/conf_keys.hpp"
 
 namespace ddprun {
 namespace {
 
-enum class KeyKind {
-  kTime,      // a positive time
-  kCount,     // a positive number
-  kFraction,  // a number >= 0
-  kFixed,     // has an option of its own
-  kRefused,   // known, not built
-};
-
-struct Key {
-  std::string_view name;
-  KeyKind kind;
-  std::string_view instead;  // the option to use, or what works
-};
-
-constexpr std::array<Key, 18> kKeys{{
-    {"join_timeout", KeyKind::kTime, ""},
-    {"last_call_timeout", KeyKind::kTime, ""},
-    {"close_timeout", KeyKind::kTime, ""},
-    {"heartbeat_timeout", KeyKind::kTime, ""},
-    {"read_timeout", KeyKind::kTime, ""},
-    {"keep_alive_interval", KeyKind::kTime, ""},
-    {"keep_alive_max_attempt", KeyKind::kCount, ""},
-    {"cas_backoff_max_seconds", KeyKind::kFraction, ""},
-    {"timeout", KeyKind::kTime, ""},
-    {"backend", KeyKind::kFixed, "--rdzv-backend"},
-    {"endpoint", KeyKind::kFixed, "--rdzv-endpoint"},
-    {"run_id", KeyKind::kFixed, "--rdzv-id"},
-    {"min_nodes", KeyKind::kFixed, "--nnodes"},
-    {"max_nodes", KeyKind::kFixed, "--nnodes"},
-    {"local_addr", KeyKind::kFixed, "--local-addr"},
-    {"is_host", KeyKind::kRefused, "ddprun decides by the endpoint's address"},
-    {"store_type", KeyKind::kRefused, "the store is always TCP"},
-    {"protocol", KeyKind::kRefused, "it belongs to etcd"},
-}};
-
 using Pair = std::pair<std::string, std::string>;
+
+constexpr Duration kStaticTimeout = std::chrono::seconds(900);
 
 Error usage(std::string sentence) {
   return {ErrorKind::kUsage, std::move(sentence)};
@@ -72,64 +40,160 @@ Result<std::vector<Pair>> split(const std::string& text, const std::string& name
   }
 }
 
-const Key* find(const std::string& name) {
-  for (const Key& key : kKeys) {
-    if (key.name == name) return &key;
-  }
-  return nullptr;
+const ConfKey* find(std::string_view name) {
+  const auto found = std::find_if(kConfKeys.begin(), kConfKeys.end(),
+                                  [name](const ConfKey& key) { return key.name == name; });
+  return found == kConfKeys.end() ? nullptr : &*found;
 }
 
-Result<void> check(const Key& key, const std::string& value, const std::string& option) {
-  const std::string place = option + " " + std::string(key.name) + "=" + value;
-  switch (key.kind) {
-    case KeyKind::kTime:
-      if (parse_time(value)) return {};
-      return usage(place + " is not a positive time such as 600, 90s or 10m");
-    case KeyKind::kCount: {
-      const auto count = parse_integer(value);
-      if (count && *count > 0) return {};
-      return usage(place + " is not a positive whole number");
+/// One pair on its way into a RendezvousConf.
+class Taker {
+ public:
+  Taker(RendezvousConf& conf, const ConfKey& key, std::string value, std::string option)
+      : conf_(conf),
+        key_(key),
+        value_(std::move(value)),
+        place_(option + " " + std::string(key.name) + "=" + value_) {}
+
+  Result<void> take() {
+    switch (key_.kind) {
+      case ConfKeyKind::kTime:
+        return take_time();
+      case ConfKeyKind::kCount:
+        return take_count();
+      case ConfKeyKind::kFraction:
+        if (parse_number(value_).value_or(-1) >= 0) return {};
+        return usage(place_ + " is not a number of seconds");
+      case ConfKeyKind::kSwitch:
+        return take_switch();
+      case ConfKeyKind::kStore:
+        return check_store();
+      case ConfKeyKind::kFixed:
+        return usage(place_ + " cannot be set here: use " + std::string(key_.remark));
+      case ConfKeyKind::kRefused:
+        return Error{ErrorKind::kUnsupported,
+                     place_ + " is not built; " + std::string(key_.remark)};
     }
-    case KeyKind::kFraction: {
-      const auto number = parse_number(value);
-      if (number && *number >= 0) return {};
-      return usage(place + " is not a number of seconds");
-    }
-    case KeyKind::kFixed:
-      return usage(place + " cannot be set here: use " + std::string(key.instead));
-    case KeyKind::kRefused:
-      return Error{ErrorKind::kUnsupported, place + " is not built; " + std::string(key.instead)};
+    return {};
   }
-  return {};
+
+ private:
+  Result<void> take_time() {
+    const auto time = parse_time(value_);
+    if (!time) return usage(place_ + " is not a positive time such as 600, 90s or 10m");
+    if (*time < kConfTimeMin) return usage(place_ + " is less than a millisecond");
+    if (*time > kConfTimeMax) return usage(place_ + " is more than a year");
+    constexpr std::pair<std::string_view, std::optional<Duration> RendezvousConf::*> kFields[]{
+        {"join_timeout", &RendezvousConf::join_timeout},
+        {"last_call_timeout", &RendezvousConf::last_call_timeout},
+        {"keep_alive_interval", &RendezvousConf::keep_alive_interval},
+        {"coordinator_timeout", &RendezvousConf::coordinator_timeout},
+        {"timeout", &RendezvousConf::timeout}};
+    for (const auto& [name, field] : kFields) {
+      if (name == key_.name) conf_.*field = *time;
+    }
+    return {};
+  }
+
+  Result<void> take_count() {
+    const auto count = parse_integer(value_);
+    if (!count || *count <= 0) return usage(place_ + " is not a positive whole number");
+    if (*count > kKeepAliveAttemptsMax) {
+      return usage(place_ + " is more than " + std::to_string(kKeepAliveAttemptsMax));
+    }
+    conf_.keep_alive_max_attempt = static_cast<int>(*count);
+    return {};
+  }
+
+  /// torchrun's words and ours.
+  Result<void> take_switch() {
+    const std::string one_letter = value_ == "t" || value_ == "T"   ? "true"
+                                   : value_ == "y" || value_ == "Y" ? "yes"
+                                   : value_ == "f" || value_ == "F" ? "false"
+                                   : value_ == "n" || value_ == "N" ? "no"
+                                                                    : value_;
+    const auto on = parse_switch(place_, one_letter);
+    if (!on) return usage(place_ + " is neither true nor false");
+    conf_.is_host = *on ? RendezvousConf::Host::kYes : RendezvousConf::Host::kNo;
+    return {};
+  }
+
+  Result<void> check_store() {
+    if (value_ == "tcp" || value_ == "TCP") return {};
+    const std::string remedy = ": the nodes meet over TCP; leave it out and give --rdzv-endpoint";
+    if (value_ == "file") return Error{ErrorKind::kUnsupported, place_ + " is not built" + remedy};
+    return usage(place_ + " is not tcp" + remedy);
+  }
+
+  RendezvousConf& conf_;
+  const ConfKey& key_;
+  std::string value_;
+  std::string place_;
+};
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
 }
 
 std::string known_keys() {
-  std::string text;
-  for (const Key& key : kKeys) {
-    const bool usable = key.kind != KeyKind::kFixed && key.kind != KeyKind::kRefused;
-    if (usable) text += (text.empty() ? "" : ", ") + std::string(key.name);
+  std::vector<std::string> names;
+  for (const ConfKey& key : kConfKeys) {
+    const bool usable = key.kind != ConfKeyKind::kFixed && key.kind != ConfKeyKind::kRefused;
+    if (usable) names.emplace_back(key.name);
   }
-  return text;
+  return joined(names);
 }
 
 }  // namespace
 
-Result<std::string> check_rendezvous_conf(const Settings& settings) {
+Result<RendezvousConf> read_rendezvous_conf(const Settings& settings) {
   const std::string name = settings.named(OptionId::kRdzvConf);
   auto pairs = split(settings.text(OptionId::kRdzvConf), name);
   if (!pairs) return pairs.error();
-  std::string unknown;
+  RendezvousConf conf;
   for (const auto& [key, value] : *pairs) {
-    const Key* known = find(key);
+    const ConfKey* known = find(key);
     if (known == nullptr) {
-      unknown += (unknown.empty() ? "" : ", ") + key;
+      conf.unknown.push_back(key);
       continue;
     }
-    auto checked = check(*known, value, name);
-    if (!checked) return checked.error();
+    auto taken = Taker(conf, *known, value, name).take();
+    if (!taken) return taken.error();
+    conf.keys.push_back(key);
   }
-  if (unknown.empty()) return std::string();
-  return name + " has unknown keys: " + unknown + " (known: " + known_keys() + ")";
+  return conf;
+}
+
+void apply(const RendezvousConf& conf, ConfUse use, RendezvousConfig& config) {
+  if (use == ConfUse::kStatic) config.join_timeout = conf.timeout.value_or(kStaticTimeout);
+  // Sentences about a wait name join_timeout, so it works with either backend.
+  if (conf.join_timeout) config.join_timeout = *conf.join_timeout;
+  if (conf.last_call_timeout) config.last_call_timeout = *conf.last_call_timeout;
+  if (conf.keep_alive_interval) config.keep_alive_interval = *conf.keep_alive_interval;
+  if (conf.keep_alive_max_attempt) config.keep_alive_max_attempt = *conf.keep_alive_max_attempt;
+  if (conf.coordinator_timeout) config.coordinator_timeout = *conf.coordinator_timeout;
+}
+
+std::vector<std::string> conf_notes(const RendezvousConf& conf, ConfUse use,
+                                    const Settings& settings) {
+  const std::string name = settings.named(OptionId::kRdzvConf);
+  std::vector<std::string> notes;
+  for (const std::string& key : conf.keys) {
+    const ConfKey* known = find(key);
+    if (known == nullptr || use == ConfUse::kAlone) continue;
+    std::string why(use == ConfUse::kStatic ? known->static_no : known->elastic_no);
+    if (key == "timeout" && use == ConfUse::kStatic && conf.join_timeout) {
+      why = "join_timeout is given too";
+    }
+    if (!why.empty()) notes.push_back(name + " " + key + " not used: " + why);
+  }
+  if (!conf.unknown.empty()) {
+    notes.push_back(name + " has unknown keys: " + joined(conf.unknown) +
+                    " (known: " + known_keys() + ")");
+  }
+  return notes;
 }
 
 }  // namespace ddprun

@@ -1,15 +1,42 @@
-// --rdzv-conf: k1=v1,k2=v2. On one node nobody waits for anybody, so the values are only checked.
-// Pure, no thread rule.
+// --rdzv-conf: k1=v1,k2=v2. What the keys mean depends on how the nodes meet; a key that has
+// nothing to limit there costs one line. Pure, no thread rule.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
+#include "agent/core/rendezvous_config.hpp"
 #include "base/result.hpp"
 #include "launcher/options/settings.hpp"
 
 namespace ddprun {
 
-/// The warning about unknown keys, which names them and the known ones; empty when there are none.
-[[nodiscard]] Result<std::string> check_rendezvous_conf(const Settings& settings);
+/// What the user gave, checked by itself.
+struct RendezvousConf {
+  std::optional<Duration> join_timeout;
+  std::optional<Duration> last_call_timeout;
+  std::optional<Duration> keep_alive_interval;
+  std::optional<int> keep_alive_max_attempt;
+  std::optional<Duration> coordinator_timeout;
+  std::optional<Duration> timeout;  // of the static backend
+  enum class Host { kUnset, kYes, kNo };
+  Host is_host = Host::kUnset;
+  std::vector<std::string> keys;     // known ones, as given
+  std::vector<std::string> unknown;  // ignored, and said
+};
+
+[[nodiscard]] Result<RendezvousConf> read_rendezvous_conf(const Settings& settings);
+
+/// How the nodes meet.
+enum class ConfUse { kAlone, kElastic, kStatic };
+
+/// The given limits in place of the defaults, those of c10d or static.
+void apply(const RendezvousConf& conf, ConfUse use, RendezvousConfig& config);
+
+/// One line for each key that does nothing, with the reason, and one for the unknown ones, with
+/// the known ones. A single node waits for nobody, so there the known ones are only checked.
+[[nodiscard]] std::vector<std::string> conf_notes(const RendezvousConf& conf, ConfUse use,
+                                                  const Settings& settings);
 
 }  // namespace ddprun

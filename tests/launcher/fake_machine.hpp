@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,6 +31,13 @@ class FakeMachine : public Machine {
     if (found != addresses.end()) return found->second;
     return Error{ErrorKind::kUsage, host + " is not an address of this machine"};
   }
+  [[nodiscard]] Whereabouts locate(const std::string& host) const override {
+    const auto found = addresses.find(host);
+    if (found != addresses.end()) return {Whereabouts::Place::kHere, found->second};
+    if (unresolved.contains(host)) return {Whereabouts::Place::kUnknown, ""};
+    return {Whereabouts::Place::kElsewhere, ""};
+  }
+  [[nodiscard]] std::string host_name() const override { return name; }
   [[nodiscard]] std::string random_id() const override {
     return "12345678-1234-4234-8234-123456789abc";
   }
@@ -38,6 +46,8 @@ class FakeMachine : public Machine {
   std::map<std::string, FileKind> files;
   std::map<std::string, std::string> addresses{
       {"127.0.0.1", "127.0.0.1"}, {"localhost", "127.0.0.1"}, {"node-1", "10.0.0.1"}};
+  std::set<std::string> unresolved;  // names that nobody knows yet; any other is elsewhere
+  std::string name = "node-1";
   int cpus = 8;
   int gpus = 0;
 };

@@ -69,6 +69,21 @@ TEST_CASE("a name that does not resolve is named") {
   CHECK_THAT(unknown.error().sentence, ContainsSubstring("no-such-host.invalid is not known"));
 }
 
+TEST_CASE("a host is here, elsewhere, or not known yet") {
+  using Place = ddprun::Whereabouts::Place;
+  const ThisMachine machine({});
+  CHECK(machine.locate("localhost").literal == "127.0.0.1");
+  CHECK(machine.locate("127.0.0.2").place == Place::kHere);
+  CHECK(machine.locate("127.0.0.2").literal == "127.0.0.2");
+  CHECK(machine.locate("192.0.2.1").place == Place::kElsewhere);
+  CHECK(machine.locate("2001:db8::1").place == Place::kElsewhere);  // RFC 3849
+  CHECK(machine.locate("no-such-host.invalid").place == Place::kUnknown);
+}
+
+TEST_CASE("this machine has a name") {
+  CHECK_FALSE(ThisMachine({}).host_name().empty());
+}
+
 TEST_CASE("identifiers are random UUIDs of version 4") {
   std::set<std::string> seen;
   for (int i = 0; i < 100; ++i) {

@@ -1,0 +1,50 @@
+#include "launcher/rules/host_list.hpp"
+
+#include "base/assert.hpp"
+#include "launcher/rules/alone.hpp"
+#include "launcher/rules/meeting_parts.hpp"
+
+namespace ddprun {
+namespace {
+
+using Host = RendezvousConf::Host;
+
+constexpr const char* kLoopback = "127.0.0.1";
+
+}  // namespace
+
+Result<Meeting> meet_by_host_list(const HostList& list, const RunId& run_id,
+                                  const MeetingInput& input) {
+  DDPRUN_ASSERT(list.own < list.hosts.size());
+  DDPRUN_ASSERT(list.nodes.max == static_cast<int>(list.hosts.size()));
+  if (list.nodes.max == 1) return meet_nobody(input, run_id);
+  const Endpoint& root = list.hosts.front();
+  const std::uint16_t port = root.port.value_or(kElasticPort);
+  if (port == 0) {
+    return Error{ErrorKind::kUsage, list.source + ": port 0 of " + text_of(root) +
+                                        " lets the kernel choose, and nobody else would know "
+                                        "which"};
+  }
+  auto told = check_names_told(run_id, input.settings);
+  if (!told) return told.error();
+  auto meeting = meeting_over_link(input, list.nodes, ConfUse::kElastic);
+  if (!meeting) return meeting;
+  meeting->run_id = run_id;
+  RendezvousConfig& rendezvous = *meeting->rendezvous;
+  rendezvous.coordinator = {root.host, port};
+  rendezvous.node_rank = static_cast<int>(list.own);
+  rendezvous.scheduler_index = static_cast<int>(list.own);
+  const bool against = input.conf.is_host == (list.own == 0 ? Host::kNo : Host::kYes);
+  note_unused(*meeting, against ? input.settings.named(OptionId::kRdzvConf) + " is_host" : "",
+              "the first of " + list.source + " is the host");
+  const auto loopback = named_loopback(root.host);
+  if (meeting->listen_addr.empty() && loopback) meeting->listen_addr = *loopback;
+  if (list.own == 0) {
+    meeting->host = host_plan(HostPlan::Need::kMust, root.host, port);
+    // The host reaches itself whatever its own name means here: 127.0.1.1 does no harm.
+    rendezvous.coordinator.host = loopback.value_or(kLoopback);
+  }
+  return meeting;
+}
+
+}  // namespace ddprun

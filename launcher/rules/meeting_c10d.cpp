@@ -1,0 +1,109 @@
+#include "launcher/rules/meeting_c10d.hpp"
+
+#include "launcher/rules/alone.hpp"
+#include "launcher/rules/endpoint.hpp"
+#include "launcher/rules/meeting_parts.hpp"
+
+namespace ddprun {
+namespace {
+
+using Id = OptionId;
+using Host = RendezvousConf::Host;
+using Place = Whereabouts::Place;
+
+Result<Endpoint> endpoint_of(const Settings& settings) {
+  const std::string& text = settings.text(Id::kRdzvEndpoint);
+  if (text.empty()) return Endpoint{"localhost", kElasticPort};
+  auto endpoint = parse_endpoint(text, settings.named(Id::kRdzvEndpoint));
+  if (endpoint && !endpoint->port) endpoint->port = kElasticPort;
+  return endpoint;
+}
+
+Result<Meeting> alone(const MeetingInput& input) {
+  const Settings& settings = input.settings;
+  auto meeting = meet_nobody(input, RunId(settings.text(Id::kRdzvId)));
+  if (!meeting) return meeting;
+  note_unused(*meeting, given_ones(settings, {Id::kMasterAddr, Id::kMasterPort}),
+              "they belong to the static backend");
+  const std::string& text = settings.text(Id::kRdzvEndpoint);
+  if (text.empty()) return meeting;
+  const auto endpoint = parse_endpoint(text, settings.named(Id::kRdzvEndpoint));
+  if (endpoint && endpoint->port.value_or(0) != 0) {
+    note_unused(*meeting, settings.shown(Id::kRdzvEndpoint),
+                "one node has nobody to wait for there; with --rdzv-conf is_host=false it meets "
+                "at the ddprun-rdzvd that runs there");
+  }
+  return meeting;
+}
+
+/// Whether this node may or must run the coordinator.
+std::optional<HostPlan::Need> need_of(Host given, Place place) {
+  if (given == Host::kYes) return HostPlan::Need::kMust;
+  if (given == Host::kNo || place != Place::kHere) return std::nullopt;
+  return HostPlan::Need::kMay;
+}
+
+/// --node-rank orders the first round; one that no place has belongs to a spare.
+Result<void> take_node_rank(Meeting& meeting, const Settings& settings, const NodeRange& nodes) {
+  if (!settings.given(Id::kNodeRank)) return {};
+  const std::int64_t rank = settings.integer(Id::kNodeRank);
+  if (rank < 0) {
+    return Error{ErrorKind::kUsage, settings.shown(Id::kNodeRank) + " is not a node's number"};
+  }
+  if (rank < nodes.max) {
+    meeting.rendezvous->node_rank = static_cast<int>(rank);
+  } else {
+    note_unused(meeting, settings.shown(Id::kNodeRank),
+                "the run has " + text_of(nodes) + ", so this node may become a spare");
+  }
+  return {};
+}
+
+Result<Meeting> through_link(const MeetingInput& input, const NodeRange& nodes,
+                             const Endpoint& endpoint, const Whereabouts& found) {
+  const Settings& settings = input.settings;
+  auto meeting = meeting_over_link(input, nodes, ConfUse::kElastic);
+  if (!meeting) return meeting;
+  meeting->run_id = RunId(settings.text(Id::kRdzvId));
+  meeting->rendezvous->coordinator = {endpoint.host, *endpoint.port};
+  auto numbered = take_node_rank(*meeting, settings, nodes);
+  if (!numbered) return numbered.error();
+  const auto need = need_of(input.conf.is_host, found.place);
+  if (need) meeting->host = host_plan(*need, endpoint.host, *endpoint.port);
+  // Then all nodes are on this machine, and their stores are nobody else's business.
+  const auto loopback = named_loopback(endpoint.host);
+  if (meeting->listen_addr.empty() && loopback) meeting->listen_addr = *loopback;
+  if (settings.text(Id::kRdzvEndpoint).empty()) {
+    meeting->notes.push_back("no --rdzv-endpoint is given: the " + text_of(nodes) +
+                             " meet at localhost:" + std::to_string(kElasticPort) +
+                             ", so all of them have to run on this machine");
+  }
+  note_unused(*meeting, given_ones(settings, {Id::kMasterAddr, Id::kMasterPort}),
+              "they belong to the static backend");
+  return meeting;
+}
+
+}  // namespace
+
+Result<Meeting> meet_by_c10d(const MeetingInput& input, const NodeRange& nodes) {
+  const Settings& settings = input.settings;
+  auto endpoint = endpoint_of(settings);
+  if (!endpoint) return endpoint.error();
+  const Whereabouts found = input.machine.locate(endpoint->host);
+  const bool own = found.place == Place::kHere && input.conf.is_host != Host::kNo;
+  if (nodes.max == 1 && own) return alone(input);
+  const std::string shown = settings.shown(Id::kRdzvEndpoint);
+  auto reachable = refuse_loopback_name(endpoint->host, found, nodes, shown);
+  if (!reachable) return reachable.error();
+  if (*endpoint->port == 0) {
+    return Error{ErrorKind::kUsage, shown +
+                                        ": port 0 lets the kernel choose, and nobody else would "
+                                        "know which; give one, " +
+                                        std::to_string(kElasticPort) + " for example"};
+  }
+  auto told = check_names_told(RunId(settings.text(Id::kRdzvId)), settings);
+  if (!told) return told.error();
+  return through_link(input, nodes, *endpoint, found);
+}
+
+}  // namespace ddprun

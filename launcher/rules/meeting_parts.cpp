@@ -1,0 +1,97 @@
+#include "launcher/rules/meeting_parts.hpp"
+
+#include <utility>
+
+#include "launcher/limits.hpp"
+
+namespace ddprun {
+namespace {
+
+using Id = OptionId;
+
+Error usage(std::string sentence) {
+  return {ErrorKind::kUsage, std::move(sentence)};
+}
+
+/// The literal of --local-addr, empty when it is not given.
+Result<std::string> local_literal(const MeetingInput& input, const NodeRange& nodes) {
+  const std::string& host = input.settings.text(Id::kLocalAddr);
+  if (host.empty()) return std::string();
+  const std::string shown = input.settings.shown(Id::kLocalAddr);
+  auto literal = input.machine.own_address(host);
+  if (!literal) return usage(shown + ": " + literal.error().sentence);
+  const Whereabouts found{Whereabouts::Place::kHere, *literal};
+  auto reachable = refuse_loopback_name(host, found, nodes, shown);
+  if (!reachable) return reachable.error();
+  return *literal;
+}
+
+}  // namespace
+
+std::string given_ones(const Settings& settings, std::initializer_list<Id> candidates) {
+  std::vector<std::string> names;
+  for (const Id id : candidates) {
+    if (settings.given(id)) names.push_back(settings.named(id));
+  }
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    text += (i == 0 ? "" : i + 1 == names.size() ? " and " : ", ") + names[i];
+  }
+  return text;
+}
+
+void note_unused(Meeting& meeting, const std::string& names, const std::string& why) {
+  if (!names.empty()) meeting.notes.push_back(names + " not used: " + why);
+}
+
+StoreHost shared_store(const Machine& machine) {
+  const bool off =
+      value_or(machine.environment(), "TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "0") == "1";
+  return off ? StoreHost::kWorkerZero : StoreHost::kAgent;
+}
+
+Result<void> check_names_told(const RunId& run_id, const Settings& settings) {
+  const std::string bound = " is longer than " + std::to_string(kNameBytesMax) +
+                            " bytes, which other nodes cannot be told";
+  if (run_id.value().empty()) return usage("an empty --rdzv-id cannot name a run of several nodes");
+  if (run_id.value().size() > kNameBytesMax) return usage("the run id (--rdzv-id)" + bound);
+  if (settings.text(Id::kRole).size() > kNameBytesMax) return usage("the name of --role" + bound);
+  if (settings.integer(Id::kMaxRestarts) > kRestartsOverNodesMax) {
+    return usage(settings.shown(Id::kMaxRestarts) + " is more than " +
+                 std::to_string(kRestartsOverNodesMax));
+  }
+  return {};
+}
+
+Result<Meeting> meeting_over_link(const MeetingInput& input, const NodeRange& nodes, ConfUse use) {
+  Meeting meeting;
+  meeting.rendezvous.emplace();
+  meeting.rendezvous->nodes_min = nodes.min;
+  meeting.rendezvous->nodes_max = nodes.max;
+  apply(input.conf, use, *meeting.rendezvous);
+  meeting.notes = conf_notes(input.conf, use, input.settings);
+  if (use == ConfUse::kStatic) return meeting;
+  auto address = local_literal(input, nodes);
+  if (!address) return address.error();
+  meeting.rendezvous->address = *address;
+  meeting.listen_addr = *address;
+  meeting.store_host = shared_store(input.machine);
+  return meeting;
+}
+
+Result<void> refuse_loopback_name(const std::string& host, const Whereabouts& found,
+                                  const NodeRange& nodes, const std::string& shown) {
+  const bool here = found.place == Whereabouts::Place::kHere;
+  if (nodes.max == 1 || !here || !is_loopback_literal(found.literal)) return {};
+  if (named_loopback(host)) return {};
+  return usage(shown + ": " + host + " means " + found.literal +
+               " on this machine, where no other node can come, but the run has " + text_of(nodes) +
+               "; give the address that the others reach instead of the name, or take " + host +
+               " off the line of " + found.literal + " in /etc/hosts");
+}
+
+HostPlan host_plan(HostPlan::Need need, const std::string& host, std::uint16_t port) {
+  return {need, named_loopback(host).value_or(""), port};
+}
+
+}  // namespace ddprun

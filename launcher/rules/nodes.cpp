@@ -1,0 +1,30 @@
+#include "launcher/rules/nodes.hpp"
+
+#include "launcher/limits.hpp"
+#include "launcher/options/numbers.hpp"
+
+namespace ddprun {
+
+Result<NodeRange> parse_nodes(const Settings& settings) {
+  const std::string& text = settings.text(OptionId::kNnodes);
+  const auto colon = text.find(':');
+  const auto min = parse_integer(text.substr(0, colon));
+  const auto max = colon == std::string::npos ? min : parse_integer(text.substr(colon + 1));
+  const std::string shown = settings.named(OptionId::kNnodes) + "='" + text + "'";
+  if (!min || !max || *min <= 0 || *min > *max) {
+    return Error{ErrorKind::kUsage,
+                 shown + " is neither a number of nodes nor MIN:MAX with 0 < MIN <= MAX"};
+  }
+  if (*max > kNodesMax) {
+    return Error{ErrorKind::kUsage,
+                 shown + ": a run has at most " + std::to_string(kNodesMax) + " nodes"};
+  }
+  return NodeRange{static_cast<int>(*min), static_cast<int>(*max)};
+}
+
+std::string text_of(const NodeRange& nodes) {
+  const std::string max = std::to_string(nodes.max) + (nodes.max == 1 ? " node" : " nodes");
+  return nodes.min == nodes.max ? max : std::to_string(nodes.min) + " to " + max;
+}
+
+}  // namespace ddprun

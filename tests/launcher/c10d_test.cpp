@@ -1,0 +1,201 @@
+// The c10d backend over several nodes: the endpoint, who hosts, which address a node tells.
+#include "tests/launcher/fake_machine.hpp"
+
+using ddprun::ErrorKind;
+using ddprun::HostPlan;
+using ddprun::MasterChoice;
+using ddprun::StoreHost;
+using ddprun::test::FakeMachine;
+using ddprun::test::launch_of;
+using ddprun::test::refusal_of;
+using ddprun::test::with_variables;
+using ddprun::test::Words;
+using Need = HostPlan::Need;
+
+namespace {
+
+Words elastic(Words more) {
+  Words words{"--nnodes=2", "--rdzv-backend=c10d"};
+  words.insert(words.end(), more.begin(), more.end());
+  words.emplace_back("W");
+  return words;
+}
+
+ddprun::Launch at(const std::string& endpoint, const FakeMachine& machine = FakeMachine()) {
+  return launch_of(elastic({"--rdzv-endpoint=" + endpoint}), machine);
+}
+
+}  // namespace
+
+TEST_CASE("nodes meet at the endpoint, on port 29400 unless it has one") {
+  struct Line {
+    std::string text;
+    std::string host;
+    int port;
+  };
+  for (const Line& line :
+       {Line{"far", "far", 29400}, Line{"far:7", "far", 7}, Line{"10.0.0.9", "10.0.0.9", 29400},
+        Line{"10.0.0.9:7", "10.0.0.9", 7}, Line{"[fd00::9]", "fd00::9", 29400},
+        Line{"[fd00::9]:7", "fd00::9", 7}, Line{"fd00::9", "fd00::9", 29400}}) {
+    INFO(line.text);
+    const auto launch = at(line.text);
+    REQUIRE(launch.config.rendezvous);
+    CHECK(launch.config.rendezvous->coordinator.host == line.host);
+    CHECK(launch.config.rendezvous->coordinator.port == line.port);
+    CHECK(launch.config.rendezvous->master == MasterChoice::kRound);
+    CHECK(launch.config.rendezvous->nodes_min == 2);
+    CHECK(launch.config.rendezvous->nodes_max == 2);
+    CHECK(launch.config.master_addr.empty());
+    CHECK(launch.config.listen_addr.empty());
+    CHECK_FALSE(launch.host);
+    CHECK(launch.notes.empty());
+  }
+}
+
+TEST_CASE("an endpoint that is none of HOST, HOST:PORT or [V6]:PORT is refused") {
+  for (const std::string bad :
+       {":1", "a b:1", "h:", "h:x", "h:65536", "h:123456", "[::1", "[::1]x", "h:-1", "h/x:1"}) {
+    INFO(bad);
+    for (const std::string nodes : {"1", "2"}) {
+      CHECK_THAT(
+          refusal_of({"--nnodes=" + nodes, "--rdzv-backend=c10d", "--rdzv-endpoint=" + bad, "W"})
+              .sentence,
+          ContainsSubstring("--rdzv-endpoint='" + bad + "'"));
+    }
+  }
+}
+
+TEST_CASE("a range of nodes is kept as it is given") {
+  const auto launch =
+      launch_of({"--nnodes=1:4", "--rdzv-backend=c10d", "--rdzv-endpoint=far", "--rdzv-id=x", "W"});
+  CHECK(launch.config.rendezvous->nodes_min == 1);
+  CHECK(launch.config.rendezvous->nodes_max == 4);
+  CHECK(launch.config.run_id.value() == "x");
+}
+
+TEST_CASE("the node whose address the endpoint is may host, on every address") {
+  const auto launch = at("node-1:7");
+  REQUIRE(launch.host);
+  CHECK(launch.host->need == Need::kMay);
+  CHECK(launch.host->bind.empty());
+  CHECK(launch.host->port == 7);
+  CHECK(launch.config.rendezvous->coordinator.host == "node-1");
+}
+
+TEST_CASE("a name that does not resolve yet is no error: this node does not host") {
+  FakeMachine machine;
+  machine.unresolved.insert("pod-0.headless");
+  const auto launch = at("pod-0.headless", machine);
+  CHECK(launch.config.rendezvous->coordinator.host == "pod-0.headless");
+  CHECK_FALSE(launch.host);
+  CHECK(launch_of({"--rdzv-backend=c10d", "--rdzv-endpoint=pod-0.headless", "W"}, machine)
+            .config.rendezvous);
+}
+
+TEST_CASE("localhost and loopback literals are taken at their word: agents on one machine") {
+  FakeMachine machine;
+  machine.addresses["127.0.0.5"] = "127.0.0.5";
+  machine.addresses["::1"] = "::1";
+  struct Line {
+    std::string endpoint;
+    std::string bind;
+  };
+  for (const Line& line : {Line{"localhost", "127.0.0.1"}, Line{"127.0.0.5:7", "127.0.0.5"},
+                           Line{"[::1]:7", "::1"}, Line{"::1", "::1"}}) {
+    INFO(line.endpoint);
+    const auto launch = at(line.endpoint, machine);
+    REQUIRE(launch.host);
+    CHECK(launch.host->need == Need::kMay);
+    CHECK(launch.host->bind == line.bind);
+    CHECK(launch.config.listen_addr == line.bind);
+  }
+}
+
+TEST_CASE("without an endpoint the nodes meet on this machine, which one line says") {
+  const auto launch = launch_of(elastic({}));
+  CHECK(launch.config.rendezvous->coordinator.host == "localhost");
+  CHECK(launch.config.rendezvous->coordinator.port == 29400);
+  CHECK(launch.host->bind == "127.0.0.1");
+  REQUIRE(launch.notes.size() == 1);
+  CHECK_THAT(launch.notes[0], ContainsSubstring("localhost:29400"));
+  CHECK_THAT(launch.notes[0], ContainsSubstring("this machine"));
+}
+
+TEST_CASE("a name that means loopback here is refused while other nodes are to come there") {
+  FakeMachine machine;
+  machine.addresses["gpu-01"] = "127.0.1.1";
+  const Words words = elastic({"--rdzv-endpoint=gpu-01"});
+  const auto error = refusal_of(words, machine);
+  CHECK(error.kind == ErrorKind::kUsage);
+  for (const std::string part : {"--rdzv-endpoint=gpu-01", "127.0.1.1", "2 nodes", "/etc/hosts"}) {
+    CHECK_THAT(error.sentence, ContainsSubstring(part));
+  }
+  CHECK_THAT(refusal_of(elastic({"--rdzv-endpoint=far", "--local-addr=gpu-01"}), machine).sentence,
+             ContainsSubstring("--local-addr=gpu-01"));
+  CHECK_FALSE(
+      launch_of({"--rdzv-backend=c10d", "--rdzv-endpoint=gpu-01", "W"}, machine).config.rendezvous);
+}
+
+TEST_CASE("port 0 is refused where other nodes would have to guess it") {
+  CHECK_THAT(refusal_of(elastic({"--rdzv-endpoint=node-1:0"})).sentence,
+             ContainsSubstring("port 0"));
+  CHECK_THAT(refusal_of({"--rdzv-backend=c10d", "--rdzv-endpoint=far:0", "W"}).sentence,
+             ContainsSubstring("port 0"));
+}
+
+TEST_CASE("one node meets at another machine's coordinator, or at one it does not host itself") {
+  const auto far = launch_of({"--rdzv-backend=c10d", "--rdzv-endpoint=far", "W"});
+  REQUIRE(far.config.rendezvous);
+  CHECK(far.config.rendezvous->nodes_max == 1);
+  CHECK_FALSE(far.host);
+  const auto own = launch_of(
+      {"--rdzv-backend=c10d", "--rdzv-endpoint=localhost:29400", "--rdzv-conf=is_host=false", "W"});
+  REQUIRE(own.config.rendezvous);
+  CHECK_FALSE(own.host);
+}
+
+TEST_CASE("the own address that a node tells is a literal of this machine") {
+  const auto launch = launch_of(elastic({"--rdzv-endpoint=far", "--local-addr=node-1"}));
+  CHECK(launch.config.rendezvous->address == "10.0.0.1");
+  CHECK(launch.config.listen_addr == "10.0.0.1");
+  const auto error = refusal_of(elastic({"--rdzv-endpoint=far", "--local-addr=other"}));
+  CHECK_THAT(error.sentence, ContainsSubstring("--local-addr=other: other is not an address of "));
+}
+
+TEST_CASE("the flag --node-rank orders the first round only if it is given") {
+  CHECK_FALSE(at("far").config.rendezvous->node_rank);
+  const Words words = elastic({"--rdzv-endpoint=far", "--node-rank=1"});
+  CHECK(launch_of(words).config.rendezvous->node_rank == 1);
+  CHECK(at("far", with_variables({{"PET_NODE_RANK", "0"}})).config.rendezvous->node_rank == 0);
+  const auto spare = launch_of(elastic({"--rdzv-endpoint=far", "--node-rank=2"}));
+  CHECK_FALSE(spare.config.rendezvous->node_rank);
+  CHECK_THAT(spare.notes.at(0), ContainsSubstring("spare"));
+  CHECK_THAT(refusal_of(elastic({"--rdzv-endpoint=far", "--node-rank", "-1"})).sentence,
+             ContainsSubstring("--node-rank=-1"));
+}
+
+TEST_CASE("options of the static backend cost one line") {
+  const auto launch =
+      launch_of(elastic({"--rdzv-endpoint=far", "--master-addr=far", "--master-port=7"}));
+  REQUIRE(launch.notes.size() == 1);
+  CHECK_THAT(launch.notes[0], ContainsSubstring("--master-addr and --master-port not used"));
+}
+
+TEST_CASE("sharing the store can be turned off over several nodes too") {
+  const FakeMachine off = with_variables({{"TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "1"}});
+  CHECK(at("far").config.store_host == StoreHost::kAgent);
+  CHECK(at("far", off).config.store_host == StoreHost::kWorkerZero);
+}
+
+TEST_CASE("what other nodes are told has the link's bounds") {
+  const std::string long_name(256, 'x');
+  const auto with = [](const std::string& option) {
+    return refusal_of(elastic({"--rdzv-endpoint=far", option})).sentence;
+  };
+  CHECK_THAT(with("--rdzv-id=" + long_name), ContainsSubstring("255 bytes"));
+  CHECK_THAT(with("--role=" + long_name), ContainsSubstring("255 bytes"));
+  CHECK_THAT(with("--rdzv-id="), ContainsSubstring("empty --rdzv-id"));
+  CHECK_THAT(with("--max-restarts=1000001"), ContainsSubstring("1000000"));
+  CHECK(launch_of(elastic({"--rdzv-endpoint=far", "--rdzv-id=" + std::string(255, 'x'), "--role="}))
+            .config.role.empty());
+}

@@ -1,0 +1,141 @@
+// --rdzv-conf: what a value looks like, and what each key does where.
+#include "launcher/limits.hpp"
+#include "rendezvous/protocol/limits.hpp"
+#include "tests/launcher/fake_machine.hpp"
+
+using ddprun::ErrorKind;
+using ddprun::HostPlan;
+using ddprun::RendezvousConfig;
+using ddprun::test::FakeMachine;
+using ddprun::test::launch_of;
+using ddprun::test::refusal_of;
+using ddprun::test::Words;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+static_assert(ddprun::kNodesMax == ddprun::protocol::kAgentsPerRunMax);
+static_assert(ddprun::kNameBytesMax == ddprun::protocol::kNameBytesMax);
+static_assert(ddprun::kRestartsOverNodesMax == ddprun::protocol::kRestartsMax);
+static_assert(ddprun::kConfTimeMax == ddprun::protocol::kDurationMax);
+
+namespace {
+
+ddprun::Launch elastic(const std::string& conf) {
+  return launch_of(
+      {"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=far", "--rdzv-conf", conf, "W"});
+}
+
+ddprun::Launch fixed(const std::string& conf) {
+  return launch_of({"--nnodes=2", "--master-addr=node-1", "--rdzv-conf", conf, "W"});
+}
+
+}  // namespace
+
+TEST_CASE("the flag --rdzv-conf is pairs with values") {
+  for (const std::string bad : {"a", "=", "a=", "a=1,", ",a=1", "=1", "a=1,,b=2"}) {
+    INFO(bad);
+    CHECK_THAT(refusal_of({"--rdzv-conf", bad, "W"}).sentence,
+               ContainsSubstring("is not KEY=VALUE"));
+  }
+}
+
+TEST_CASE("times of --rdzv-conf have units if one likes, and bounds") {
+  const RendezvousConfig config =
+      *elastic(
+           "join_timeout=10m, last_call_timeout = 1.5,keep_alive_interval=250ms,"
+           "keep_alive_max_attempt=4,coordinator_timeout=90s")
+           .config.rendezvous;
+  CHECK(config.join_timeout == seconds(600));
+  CHECK(config.last_call_timeout == milliseconds(1500));
+  CHECK(config.keep_alive_interval == milliseconds(250));
+  CHECK(config.keep_alive_max_attempt == 4);
+  CHECK(config.coordinator_timeout == seconds(90));
+  for (const std::string bad :
+       {"join_timeout=0", "timeout=soon", "keep_alive_max_attempt=1.5", "keep_alive_interval=0",
+        "keep_alive_max_attempt=0", "keep_alive_max_attempt=1001", "cas_backoff_max_seconds=-1",
+        "join_timeout=8761h", "keep_alive_interval=0.0005", "is_host=maybe", "is_host=2x",
+        "store_type=redis"}) {
+    INFO(bad);
+    CHECK_THAT(refusal_of({"--rdzv-conf", bad, "W"}).sentence, ContainsSubstring(bad));
+  }
+}
+
+TEST_CASE("without --rdzv-conf the limits are torchrun's, but for quicker keep-alives") {
+  const RendezvousConfig config = *elastic("").config.rendezvous;
+  CHECK(config.join_timeout == seconds(600));
+  CHECK(config.last_call_timeout == seconds(30));
+  CHECK(config.keep_alive_interval == seconds(1));
+  CHECK(config.keep_alive_max_attempt == 5);
+  CHECK(config.coordinator_timeout == seconds(60));
+  CHECK(fixed("").config.rendezvous->join_timeout == seconds(900));
+}
+
+TEST_CASE("the static backend's timeout limits the wait for nodes, as join_timeout does") {
+  CHECK(fixed("timeout=7").config.rendezvous->join_timeout == seconds(7));
+  CHECK(fixed("timeout=7").notes.empty());
+  CHECK(fixed("join_timeout=8").config.rendezvous->join_timeout == seconds(8));
+  const auto both = fixed("timeout=7,join_timeout=8");
+  CHECK(both.config.rendezvous->join_timeout == seconds(8));
+  REQUIRE(both.notes.size() == 1);
+  CHECK_THAT(both.notes[0], ContainsSubstring("timeout not used: join_timeout is given too"));
+}
+
+TEST_CASE("a key without a counterpart costs one line that says why, and the run goes on") {
+  for (const std::string key :
+       {"close_timeout", "heartbeat_timeout", "read_timeout", "cas_backoff_max_seconds"}) {
+    INFO(key);
+    const std::string conf = key + "=5";
+    for (const auto& notes : {elastic(conf).notes, fixed(conf).notes}) {
+      REQUIRE(notes.size() == 1);
+      CHECK_THAT(notes[0], ContainsSubstring("--rdzv-conf " + key + " not used: "));
+    }
+  }
+  CHECK_THAT(elastic("timeout=5").notes.at(0), ContainsSubstring("join_timeout limits"));
+  CHECK_THAT(fixed("last_call_timeout=5").notes.at(0), ContainsSubstring("no more"));
+  CHECK(elastic("store_type=tcp,last_call_timeout=5").notes.empty());
+}
+
+TEST_CASE("one node waits for nobody, so known keys are only checked") {
+  CHECK(launch_of({"--rdzv-conf= join_timeout = 10m , read_timeout=9", "W"}).notes.empty());
+  CHECK(launch_of({"--rdzv-conf=is_host=1,timeout=900", "--master-port=7", "W"}).notes.empty());
+}
+
+TEST_CASE("unknown --rdzv-conf keys are named beside the known ones, and the run goes on") {
+  for (const Words& mode : {Words{}, Words{"--nnodes=2", "--master-addr=node-1"}}) {
+    Words words = mode;
+    words.insert(words.end(), {"--rdzv-conf=a=b=c,join_timeout=5,zap=1", "W"});
+    const auto launch = launch_of(words);
+    REQUIRE(launch.notes.size() == 1);
+    CHECK_THAT(launch.notes[0], ContainsSubstring("unknown keys: a, zap"));
+    CHECK_THAT(launch.notes[0], ContainsSubstring("last_call_timeout"));
+    CHECK_THAT(launch.notes[0], ContainsSubstring("is_host"));
+  }
+}
+
+TEST_CASE("keys of --rdzv-conf that have an option of their own, or are not built, are refused") {
+  CHECK_THAT(refusal_of({"--rdzv-conf=run_id=x", "W"}).sentence,
+             ContainsSubstring("use --rdzv-id"));
+  CHECK_THAT(refusal_of({"--rdzv-conf=max_nodes=2", "W"}).sentence,
+             ContainsSubstring("use --nnodes"));
+  const auto file = refusal_of({"--rdzv-conf=store_type=file", "W"});
+  CHECK(file.kind == ErrorKind::kUnsupported);
+  CHECK_THAT(file.sentence, ContainsSubstring("give --rdzv-endpoint"));
+  CHECK(refusal_of({"--rdzv-conf=protocol=http", "W"}).kind == ErrorKind::kUnsupported);
+}
+
+TEST_CASE("the key is_host says who runs the coordinator, in torchrun's words and ours") {
+  const auto plan_of = [](const std::string& endpoint, const std::string& value) {
+    return launch_of({"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=" + endpoint,
+                      "--rdzv-conf=is_host=" + value, "W"})
+        .host;
+  };
+  for (const std::string yes : {"1", "true", "T", "yes", "y", "on"}) {
+    INFO(yes);
+    REQUIRE(plan_of("far", yes));
+    CHECK(plan_of("far", yes)->need == HostPlan::Need::kMust);
+  }
+  for (const std::string no : {"0", "false", "f", "No", "n", "off"}) {
+    INFO(no);
+    CHECK_FALSE(plan_of("node-1", no));
+  }
+}

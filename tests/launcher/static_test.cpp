@@ -1,0 +1,131 @@
+// The static backend over several nodes: numbered nodes, a fixed address, node rank 0 there.
+#include "tests/launcher/fake_machine.hpp"
+
+using ddprun::HostPlan;
+using ddprun::MasterChoice;
+using ddprun::test::FakeMachine;
+using ddprun::test::launch_of;
+using ddprun::test::refusal_of;
+using ddprun::test::with_variables;
+using ddprun::test::Words;
+
+namespace {
+
+Words fixed(Words more) {
+  Words words{"--nnodes=2"};
+  words.insert(words.end(), more.begin(), more.end());
+  words.emplace_back("W");
+  return words;
+}
+
+}  // namespace
+
+TEST_CASE("node rank 0 must host at the master address, which every round's workers are told") {
+  const auto launch =
+      launch_of(fixed({"--node-rank=0", "--master-addr=node-1", "--master-port=7"}));
+  CHECK(launch.config.master_addr == "node-1");
+  CHECK(launch.config.master_port == 7);
+  CHECK(launch.config.run_id.value() == "none");
+  REQUIRE(launch.config.rendezvous);
+  CHECK(launch.config.rendezvous->master == MasterChoice::kFixed);
+  CHECK(launch.config.rendezvous->node_rank == 0);
+  CHECK(launch.config.rendezvous->nodes_min == 2);
+  CHECK(launch.config.rendezvous->coordinator.host == "node-1");
+  CHECK(launch.config.rendezvous->coordinator.port == 7);
+  REQUIRE(launch.host);
+  CHECK(launch.host->need == HostPlan::Need::kMust);
+  CHECK(launch.host->bind.empty());
+  CHECK(launch.host->port == 7);
+  CHECK(launch.notes.empty());
+}
+
+TEST_CASE("other nodes never host, wherever the master address is") {
+  for (const std::string master : {"far", "node-1", "127.0.0.1"}) {
+    INFO(master);
+    const auto launch = launch_of(fixed({"--node-rank=1", "--master-addr=" + master}));
+    CHECK_FALSE(launch.host);
+    CHECK(launch.config.rendezvous->node_rank == 1);
+    CHECK(launch.config.rendezvous->coordinator.port == 29500);
+  }
+}
+
+TEST_CASE("an endpoint stands for master address and port") {
+  const auto launch = launch_of(fixed({"--node-rank=1", "--rdzv-endpoint=[fd00::9]:7"}));
+  CHECK(launch.config.master_addr == "fd00::9");
+  CHECK(launch.config.master_port == 7);
+  CHECK(launch.config.rendezvous->coordinator.host == "fd00::9");
+  CHECK_THAT(refusal_of(fixed({"--rdzv-endpoint=far"})).sentence, ContainsSubstring("has no port"));
+}
+
+TEST_CASE("torchrun's variables number the nodes") {
+  const FakeMachine machine = with_variables({{"PET_NNODES", "3"},
+                                              {"PET_NODE_RANK", "2"},
+                                              {"PET_MASTER_ADDR", "far"},
+                                              {"PET_MASTER_PORT", "7"}});
+  const auto launch = launch_of({"W"}, machine);
+  CHECK(launch.config.rendezvous->nodes_max == 3);
+  CHECK(launch.config.rendezvous->node_rank == 2);
+  CHECK(launch.config.master_port == 7);
+}
+
+TEST_CASE("node rank 0 at another machine's address is refused with both remedies") {
+  const auto given = refusal_of(fixed({"--node-rank=0", "--master-addr=far"})).sentence;
+  CHECK_THAT(given, ContainsSubstring("--node-rank=0"));
+  CHECK_THAT(given, ContainsSubstring("--master-addr=far"));
+  CHECK_THAT(given, ContainsSubstring("is_host=true"));
+  CHECK_THAT(refusal_of(fixed({"--rdzv-endpoint=far:7"})).sentence,
+             ContainsSubstring("no --node-rank is given"));
+  const auto forwarded = launch_of(fixed({"--master-addr=far", "--rdzv-conf=is_host=true"}));
+  CHECK(forwarded.host->need == HostPlan::Need::kMust);
+}
+
+TEST_CASE("node rank 0 hosts although its own name does not resolve yet") {
+  FakeMachine machine;
+  machine.unresolved.insert("pod-0.headless");
+  const auto launch = launch_of(fixed({"--master-addr=pod-0.headless"}), machine);
+  CHECK(launch.host->need == HostPlan::Need::kMust);
+}
+
+TEST_CASE("a node's number is below the number of nodes") {
+  for (const std::string bad : {"-1", "2"}) {
+    CHECK_THAT(refusal_of(fixed({"--node-rank", bad, "--master-addr=far"})).sentence,
+               ContainsSubstring("the 2 nodes of --nnodes=2 have the ranks 0 to 1"));
+  }
+}
+
+TEST_CASE("a range of nodes is refused with what works instead") {
+  const auto sentence = refusal_of({"--nnodes=1:2", "--master-addr=node-1", "W"}).sentence;
+  CHECK_THAT(sentence, ContainsSubstring("--rdzv-backend=c10d"));
+  CHECK_THAT(sentence, ContainsSubstring("--nnodes=2"));
+}
+
+TEST_CASE("a master port that the kernel chooses is refused") {
+  CHECK_THAT(refusal_of(fixed({"--master-port=0", "--master-addr=node-1"})).sentence,
+             ContainsSubstring("give --master-port"));
+  CHECK_THAT(refusal_of(fixed({"--master-port=65536"})).sentence, ContainsSubstring("0 to 65535"));
+}
+
+TEST_CASE("a master name that means loopback here is refused on every node") {
+  FakeMachine machine;
+  machine.addresses["gpu-01"] = "127.0.1.1";
+  for (const std::string rank : {"0", "1"}) {
+    CHECK_THAT(refusal_of(fixed({"--node-rank=" + rank, "--master-addr=gpu-01"}), machine).sentence,
+               ContainsSubstring("127.0.1.1"));
+  }
+}
+
+TEST_CASE("without a master address all nodes are on this machine, which one line says") {
+  const auto launch = launch_of(fixed({}));
+  CHECK(launch.config.master_addr == "127.0.0.1");
+  CHECK(launch.host->bind == "127.0.0.1");
+  REQUIRE(launch.notes.size() == 1);
+  CHECK_THAT(launch.notes[0], ContainsSubstring("this machine"));
+}
+
+TEST_CASE("what a fixed address leaves no room for costs one line") {
+  const auto launch = launch_of(
+      fixed({"--master-addr=node-1", "--local-addr=node-1", "--rdzv-conf=is_host=false"}));
+  REQUIRE(launch.notes.size() == 2);
+  CHECK_THAT(launch.notes[0], ContainsSubstring("is_host not used"));
+  CHECK_THAT(launch.notes[1], ContainsSubstring("--local-addr not used"));
+}
