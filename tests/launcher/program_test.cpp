@@ -58,7 +58,7 @@ TEST_CASE("the version is one line on stdout") {
 
 TEST_CASE("a mistake on the command line is one line on stderr and exit code 2") {
   for (const Words& words :
-       {Words{}, Words{"--bogus", "W"}, Words{"--nnodes=0", "W"}, Words{"--nnodes=2", "W"},
+       {Words{}, Words{"--bogus", "W"}, Words{"--nnodes=0", "W"},
         Words{"--standalone", "--nnodes=2", "W"}, Words{"--nproc-per-node=0", "W"},
         Words{"-r", "4", "W"}, Words{"--run-path", "W"}, Words{"--log-dir=/bin/true", "W"},
         Words{"--signals-to-handle=SIGKILL", "W"}, Words{"-m", "--no-python", "W"}}) {
@@ -68,6 +68,17 @@ TEST_CASE("a mistake on the command line is one line on stderr and exit code 2")
     CHECK(refused.out.empty());
     CHECK(lines(refused.err) == 1);
     CHECK(refused.err.starts_with("ddprun: error ["));
+  }
+}
+
+TEST_CASE("several nodes are refused before anything starts, until the agent can join them") {
+  for (const Words& words :
+       {Words{"--nnodes=2", "true"}, Words{"--nnodes=1:2", "--rdzv-backend=c10d", "true"},
+        Words{"--hosts=localhost:1,localhost:2", "--node-rank=0", "true"}}) {
+    const auto refused = ddprun_with(words);
+    CHECK(refused.code == 2);
+    CHECK(lines(refused.err) == 1);
+    CHECK_THAT(refused.err, ContainsSubstring("not built yet"));
   }
 }
 

@@ -50,8 +50,14 @@ BOTH_VARIABLES = [
     {"PET_MASTER_PORT": "x"},
 ]
 ONLY_OURS = [
-    (["--nnodes=2", "W"], "several nodes are not built yet"),
     (["--standalone", "--nnodes=2", "W"], "torchrun waits for a node that cannot come"),
+    (["--nnodes=1:2", "--master-addr=127.0.0.1", "W"], "torchrun ignores MIN with static"),
+    (["--nnodes=2", "--master-port=0", "W"], "torchrun's other nodes cannot know the port"),
+    (["--nnodes=2", "--node-rank=2", "W"], "torchrun waits until its time is up"),
+    (["--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0", "W"], "the same"),
+    (["--nnodes=2", "--rdzv-conf=join_timeout=0", "W"], "torchrun notices later"),
+    (["--nnodes=2", "--rdzv-backend=c10d", "--local-addr=192.0.2.1", "W"], "never checked"),
+    (["--hosts=192.0.2.1,192.0.2.2", "W"], "ddprun's own option"),
     (["--nproc-per-node=0", "W"], "torchrun notices later"),
     (["--monitor-interval=0", "W"], "torchrun notices later"),
     (["--rdzv-backend=zeus", "W"], "torchrun notices later"),

@@ -39,8 +39,9 @@ Hello full_hello() {
 }
 
 WorkerExit full_exit() {
-  WorkerExit exit{Rank(12),           LocalRank(4),         4711, 139, "SIGSEGV",
-                  Milliseconds(2500), "/logs/stderr.log",   {"Traceback", "boom"}};
+  WorkerExit exit{
+      Rank(12),           LocalRank(4),         4711, 139, "SIGSEGV", Milliseconds(2500),
+      "/logs/stderr.log", {"Traceback", "boom"}};
   exit.code = "W-CRASH";
   exit.verdict = "died of SIGSEGV";
   exit.when = "11:02:41.118Z";
@@ -59,6 +60,7 @@ TEST_CASE("hello keeps every field") {
   bare.claim.reset();
   bare.hosts = false;
   bare.address.clear();
+  bare.role.clear();
   CHECK(round_trip(bare) == Message(bare));
 }
 
