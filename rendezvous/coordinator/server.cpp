@@ -122,6 +122,7 @@ void Server::Impl::close() {
   links_.clear();
   runs_.clear();
   last_frame_.reset();
+  json_page_ = html_page_ = {};
   agents_ = leaving_ = unfinished_ = 0;
   if (store_) store_->close();
   settled_.cancel();

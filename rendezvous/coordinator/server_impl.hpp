@@ -16,8 +16,10 @@
 #include <unordered_set>
 #include <vector>
 
+#include "rendezvous/coordinator/http.hpp"
 #include "rendezvous/coordinator/link.hpp"
 #include "rendezvous/coordinator/server.hpp"
+#include "rendezvous/coordinator/status.hpp"
 #include "rendezvous/round/run.hpp"
 #include "rendezvous/store/server.hpp"
 
@@ -100,6 +102,15 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   void refuse(Link& link, protocol::Refused refused);
   [[nodiscard]] SharedFrame frame_of(protocol::Message message);
 
+  // server_status.cpp: what HTTP shows.
+  void ask(Link& link, std::string_view input);
+  [[nodiscard]] SharedFrame page(Page kind);
+  [[nodiscard]] ServerView view(TimePoint now) const;
+
+  struct CachedPage {
+    SharedFrame frame;
+    TimePoint fresh_until;
+  };
   struct Lost {
     std::shared_ptr<RunEntry> run;
     round::LinkLost event;
@@ -128,6 +139,8 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   std::unique_ptr<protocol::FrameReader> spare_reader_;
   protocol::Message last_message_;  // what last_frame_ says: equal messages are encoded once
   SharedFrame last_frame_;
+  CachedPage json_page_;
+  CachedPage html_page_;
 
   std::string author_;
   std::uint64_t runs_begun_ = 0;

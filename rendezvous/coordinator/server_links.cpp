@@ -56,6 +56,7 @@ void Server::Impl::receive(Link& link) {
   if (received == 0) return lose(link, "connection closed");
   const std::string_view input(receive_buffer_.get(), static_cast<std::size_t>(received));
   if (link.state == LinkState::kArriving) return arrive(link, input);
+  if (link.state == LinkState::kHttp) return ask(link, input);
   digest(link, input);
 }
 
@@ -69,7 +70,9 @@ void Server::Impl::arrive(Link& link, std::string_view input) {
       return begin_agent(link, std::string_view(first).substr(sizeof(protocol::kMagic)));
     }
     case Speaks::kHttp:
-      return bury(link);
+      link.state = LinkState::kHttp;
+      set_due(link);
+      return ask(link, {});
     case Speaks::kStore:
       return hand_to_store(link);
   }

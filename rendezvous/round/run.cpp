@@ -171,7 +171,11 @@ Status Run::status(TimePoint now) const {
   status.restarts = restarts_;
   status.counters = counters_;
   if (charter_) status.terms = charter_->terms;
-  if (charter_ && phase_ == Phase::kForming) status.missing = absence().missing;
+  if (phase_ == Phase::kForming && !roster_.empty()) {
+    const reasons::Absence absent = absence();
+    status.missing = absent.missing;
+    status.why = reasons::waiting(absent, terms());
+  }
   std::vector<const Agent*> agents(roster_.by_silence().begin(), roster_.by_silence().end());
   const auto place = [this](const Agent* agent) {
     return std::pair(is_member(*agent) ? agent->group_rank : 1 << 30, agent->arrival);

@@ -102,6 +102,7 @@ inline protocol::Hello hello_of(const std::string& run, const std::string& name,
   hello.store_port = 4000;
   hello.local_world_size = 2;
   hello.terms.nodes_min = hello.terms.nodes_max = nodes;
+  hello.terms.keep_alive_interval = protocol::Milliseconds(10'000);  // machines of tests are slow
   return hello;
 }
 

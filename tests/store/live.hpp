@@ -106,12 +106,15 @@ class Client {
 
   [[nodiscard]] int fd() const { return fd_; }
   /// Sends all, or as much as the server takes before it closes.
-  void send(std::string_view bytes) {
+  void send(std::string_view bytes) { (void)send_all(bytes); }
+  /// False when the server closed meanwhile.
+  [[nodiscard]] bool send_all(std::string_view bytes) {
     while (!bytes.empty()) {
       const ssize_t count = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-      if (count <= 0) return;
+      if (count <= 0) return false;
       bytes.remove_prefix(static_cast<std::size_t>(count));
     }
+    return true;
   }
   /// Exactly so many bytes, or fewer when the server closes or `patience` runs out.
   std::string receive(std::size_t size, int patience_ms = kHung_ms) {

@@ -1,0 +1,87 @@
+#include "rendezvous/coordinator/http.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+#include "rendezvous/coordinator/limits.hpp"
+
+namespace ddprun::coordinator {
+
+namespace {
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  for (char& one : result) one = static_cast<char>(std::tolower(static_cast<unsigned char>(one)));
+  return result;
+}
+
+/// Whether a header line `accept:` names text/html. Browsers do, programs do not.
+bool accepts_html(std::string_view headers) {
+  const std::string text = lower(headers);
+  for (auto at = text.find("\naccept:"); at != std::string::npos;
+       at = text.find("\naccept:", at + 1)) {
+    const std::string_view line =
+        std::string_view(text).substr(at + 1, text.find('\n', at + 1) - at);
+    if (line.find("text/html") != std::string_view::npos) return true;
+  }
+  return false;
+}
+
+HttpAsk judge(std::string_view head) {
+  const std::string_view line = head.substr(0, head.find_first_of("\r\n"));
+  const auto first = line.find(' ');
+  const auto last = line.rfind(' ');
+  const bool is_http = first != last && line.substr(last + 1).starts_with("HTTP/1.");
+  if (!is_http) return {400, Page::kJson};
+  if (line.substr(0, first) != "GET") return {405, Page::kJson};
+  std::string_view path = line.substr(first + 1, last - first - 1);
+  path = path.substr(0, path.find('?'));
+  if (path == "/") return {200, Page::kHtml};
+  if (path == "/status.json") return {200, Page::kJson};
+  if (path != "/status") return {404, Page::kJson};
+  return {200, accepts_html(head) ? Page::kHtml : Page::kJson};
+}
+
+std::string response(std::string_view status, std::string_view fields, std::string_view body) {
+  std::string text = "HTTP/1.1 ";
+  text.append(status).append("\r\nServer: ddprun\r\nConnection: close\r\n");
+  text.append("Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n");
+  text.append("Content-Length: ").append(std::to_string(body.size())).append("\r\n");
+  return text.append(fields).append("\r\n").append(body);
+}
+
+}  // namespace
+
+std::optional<HttpAsk> read_request(std::string_view received) {
+  const auto end = std::min(received.find("\r\n\r\n"), received.find("\n\n"));
+  if (end > kHttpHeadBytesMax && received.size() > kHttpHeadBytesMax) {
+    return HttpAsk{431, Page::kJson};
+  }
+  if (end == std::string_view::npos) return std::nullopt;
+  return judge(received.substr(0, end + 1));
+}
+
+std::string response_with(Page page, std::string_view body) {
+  return response("200 OK",
+                  page == Page::kJson ? "Content-Type: application/json\r\n"
+                                      : "Content-Type: text/html; charset=utf-8\r\n",
+                  body);
+}
+
+std::string response_to_refused(int code) {
+  constexpr std::string_view kText = "Content-Type: text/plain; charset=utf-8\r\n";
+  switch (code) {
+    case 404:
+      return response("404 Not Found", kText, "There is /status, /status.json and / here.\n");
+    case 405:
+      return response("405 Method Not Allowed", "Allow: GET\r\nContent-Type: text/plain\r\n",
+                      "Only GET is served here.\n");
+    case 431:
+      return response("431 Request Header Fields Too Large", kText,
+                      "The request is longer than this server reads.\n");
+    default:
+      return response("400 Bad Request", kText, "This is not an HTTP request.\n");
+  }
+}
+
+}  // namespace ddprun::coordinator

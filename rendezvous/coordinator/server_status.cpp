@@ -1,0 +1,62 @@
+#include <algorithm>
+#include <utility>
+
+#include "net/listen.hpp"
+#include "rendezvous/coordinator/server_impl.hpp"
+#include "rendezvous/coordinator/status.hpp"
+
+namespace ddprun::coordinator {
+
+namespace {
+
+// Of the time, at most one part in so many goes into pages, however often somebody asks.
+constexpr int kPageShare = 20;
+
+}  // namespace
+
+void Server::Impl::ask(Link& link, std::string_view input) {
+  link.held.append(input);
+  const auto asked = read_request(link.held);
+  if (!asked) return;
+  std::string().swap(link.held);
+  if (asked->code == 200) {
+    send(link, page(asked->page));
+  } else {
+    send(link, std::make_shared<Frame>(response_to_refused(asked->code), unsent_));
+  }
+  close_link(link);
+}
+
+SharedFrame Server::Impl::page(Page kind) {
+  CachedPage& cached = kind == Page::kJson ? json_page_ : html_page_;
+  const TimePoint begun = Clock::now();
+  if (cached.frame != nullptr && begun < cached.fresh_until) return cached.frame;
+  const ServerView now = view(begun);
+  const std::string body = kind == Page::kJson ? to_json(now) : to_html(now);
+  cached.frame = std::make_shared<Frame>(response_with(kind, body), unsent_);
+  const TimePoint done = Clock::now();
+  cached.fresh_until = done + kPageShare * (done - begun);
+  return cached.frame;
+}
+
+ServerView Server::Impl::view(TimePoint now) const {
+  ServerView view;
+  view.address = net::to_text(endpoint_);
+  view.uptime = now - started_;
+  view.store = store_->counters();
+  view.connections = links_.size() + view.store.connections;
+  view.agents = agents_;
+  for (const auto& [name, entry] : runs_) {
+    if (entry->finished_at && now - *entry->finished_at >= kOverKept) continue;
+    RunView run;
+    run.status = entry->run.status(now);
+    for (const RunEntry::Line& line : entry->notes) run.log.push_back({now - line.at, line.text});
+    view.runs.push_back(std::move(run));
+  }
+  std::sort(view.runs.begin(), view.runs.end(), [](const RunView& left, const RunView& right) {
+    return left.status.run_id < right.status.run_id;
+  });
+  return view;
+}
+
+}  // namespace ddprun::coordinator

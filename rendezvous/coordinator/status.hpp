@@ -1,0 +1,35 @@
+// What GET /status shows, as JSON for programs and as a page for people. Pure functions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "rendezvous/round/status.hpp"
+#include "rendezvous/store/server.hpp"
+
+namespace ddprun::coordinator {
+
+struct RunView {
+  struct Line {
+    Duration ago;
+    std::string text;
+  };
+  round::Status status;
+  std::vector<Line> log;  // oldest first
+};
+
+struct ServerView {
+  std::string address;
+  Duration uptime{};
+  std::size_t connections = 0;  // of the port, agents and clients of the store included
+  std::size_t agents = 0;
+  store::Counters store;
+  std::vector<RunView> runs;  // by run id
+};
+
+[[nodiscard]] std::string to_json(const ServerView& view);
+/// Everything that came from a peer is escaped.
+[[nodiscard]] std::string to_html(const ServerView& view);
+
+}  // namespace ddprun::coordinator

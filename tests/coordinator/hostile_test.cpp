@@ -1,0 +1,243 @@
+// Peers that lie, stall, flood or come in crowds: bounded in bytes and time, and nobody else
+// notices.
+#include <algorithm>
+#include <atomic>
+
+#include "tests/coordinator/live.hpp"
+
+using namespace ddprun;
+using namespace ddprun::coordinator;
+using namespace std::chrono_literals;
+using namespace std::string_literals;
+
+namespace {
+
+/// An agent that works shows that the coordinator does.
+void check_still_serves(LiveCoordinator& coordinator) {
+  static int number = 0;
+  Agent agent(coordinator.port(), hello_of("still" + std::to_string(++number), "a", 1));
+  agent.start_round();
+}
+
+ServerOptions with(Limits limits) {
+  ServerOptions options;
+  options.limits = limits;
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("a frame over the limit, an empty one and garbage close the connection") {
+  LiveCoordinator coordinator;
+  for (const std::string& bytes :
+       {"\x7f\xff\xff\xff"s, "\0\0\0\0"s, "\0\0\0\x04zzzz"s, "\0\0\0\x02{}"s}) {
+    Agent agent(coordinator.port());
+    agent.socket().send(bytes);
+    CHECK_FALSE(agent.try_next().has_value());
+  }
+  CHECK_THAT(coordinator.log(), ContainsSubstring("closed a connection: the peer announced a frame"
+                                                  " of 2147483647 bytes"));
+  check_still_serves(coordinator);
+}
+
+TEST_CASE("garbage from a member is the loss of its node, with the cause") {
+  LiveCoordinator coordinator;
+  auto hello = hello_of("run", "a", 2);
+  hello.terms.nodes_min = 1;
+  Agent first(coordinator.port(), hello);
+  hello.agent = AgentId("other");
+  hello.host = "b";
+  Agent second(coordinator.port(), hello);
+  first.start_round();
+  second.start_round();
+  second.socket().send(std::string("\0\0\0\x04zzzz", 8));
+  CHECK_THAT(first.start_round().reason,
+             ContainsSubstring("lost b") && ContainsSubstring("it is not JSON"));
+}
+
+TEST_CASE("a message of an unknown type is answered and changes nothing") {
+  LiveCoordinator coordinator;
+  Agent agent(coordinator.port(), hello_of("run", "a", 1));
+  agent.start_round();
+  agent.socket().send(protocol::frame(R"({"type":"sing"})"));
+  CHECK_THAT(agent.await<protocol::Unknown>().sentence, ContainsSubstring("sing"));
+  agent.say(protocol::Beat{});
+  agent.await<protocol::Beat>();
+}
+
+TEST_CASE("whoever speaks before its hello is refused") {
+  LiveCoordinator coordinator;
+  Agent agent(coordinator.port());
+  agent.say(protocol::Beat{});
+  CHECK(agent.await<protocol::Refused>().code == protocol::RefusalCode::kMalformed);
+  CHECK(agent.closed());
+}
+
+TEST_CASE("half a hello and silence, and half a request, are closed when patience ends") {
+  Limits limits;
+  limits.patience = 50ms;
+  LiveCoordinator coordinator(with(limits));
+  const std::string hello = protocol::frame(protocol::encode(hello_of("run", "a", 1)));
+  Client waits_as_client(coordinator.port());  // says nothing: a client of the store may
+  for (const std::string& bytes : {"D"s, "DDPR"s, "DDPR" + hello.substr(0, 9), "GET /sta"s}) {
+    Client peer(coordinator.port());
+    peer.send(bytes);
+    CHECK(peer.closed());
+  }
+  CHECK_THAT(coordinator.log(), ContainsSubstring("no complete first message within 50 ms"));
+  Agent member(coordinator.port(), hello_of("run", "b", 2));
+  member.await<protocol::Waiting>();
+  CHECK(member.socket().silent());
+  CHECK(waits_as_client.ask(store::requests::validate() + store::requests::ping(1), 4) ==
+        store::requests::u32(1));
+}
+
+TEST_CASE("a refused agent that does not go is closed when patience ends") {
+  Limits limits;
+  limits.patience = 50ms;
+  LiveCoordinator coordinator(with(limits));
+  Agent agent(coordinator.port());
+  agent.say(protocol::Beat{});
+  CHECK(agent.closed());  // the coordinator's half
+  auto settled = coordinator.settled();
+  CHECK(is_ready(settled));
+}
+
+TEST_CASE("an agent that does not read is lost when its queue is full") {
+  Limits limits;
+  limits.link_unsent_bytes = 20'000;
+  LiveCoordinator coordinator(with(limits));
+  auto hello = hello_of("run", "a", 2);
+  hello.terms.nodes_min = 1;
+  Agent reader(coordinator.port(), hello);
+  hello.agent = AgentId("other");
+  hello.host = "deaf";
+  Agent deaf(coordinator.port(), hello);
+  reader.start_round();
+  deaf.start_round();
+  const std::string beats = [] {
+    std::string text;
+    const std::string beat = protocol::frame(protocol::encode(protocol::Beat{}));
+    for (int count = 0; count < 1000; ++count) text += beat;
+    return text;
+  }();
+  std::thread flood([&] {
+    for (int count = 0; count < 20'000; ++count) {
+      if (!deaf.socket().send_all(beats)) break;
+    }
+  });
+  const auto next = reader.try_next();
+  flood.join();
+  REQUIRE(next.has_value());
+  REQUIRE(std::holds_alternative<protocol::StartRound>(*next));
+  CHECK_THAT(std::get<protocol::StartRound>(*next).reason,
+             ContainsSubstring("lost deaf") && ContainsSubstring("does not read"));
+}
+
+TEST_CASE("a flood of one peer does not hold up another's beat") {
+  LiveCoordinator coordinator;
+  Agent calm(coordinator.port(), hello_of("calm", "a", 1));
+  calm.start_round();
+  Agent wild(coordinator.port(), hello_of("wild", "a", 1));
+  wild.start_round();
+  std::atomic<bool> enough = false;
+  std::thread reads([&] {
+    while (!enough && !wild.socket().receive(65536, 1000).empty()) {
+    }
+  });
+  std::thread flood([&] {
+    std::string beats;
+    const std::string beat = protocol::frame(protocol::encode(protocol::Beat{}));
+    for (int count = 0; count < 1000; ++count) beats += beat;
+    while (!enough && wild.socket().send_all(beats)) {
+    }
+  });
+  auto slowest = 0ms;
+  for (int count = 0; count < 200; ++count) {
+    const auto begin = std::chrono::steady_clock::now();
+    calm.say(protocol::Beat{});
+    calm.await<protocol::Beat>();
+    const auto took = std::chrono::steady_clock::now() - begin;
+    slowest = std::max(slowest, std::chrono::duration_cast<std::chrono::milliseconds>(took));
+  }
+  enough = true;
+  flood.join();
+  reads.join();
+  CHECK(slowest < 1s);  // an agent is lost after 5 s without a sign
+}
+
+TEST_CASE("one agent, run or connection too many is refused, and told why") {
+  Limits limits;
+  limits.agents = 3;
+  limits.runs = 2;
+  ServerOptions options = with(limits);
+  options.store.connections = 4;
+  LiveCoordinator coordinator(options);
+  Agent one(coordinator.port(), hello_of("one", "a", 2));
+  one.await<protocol::Waiting>();
+  Agent two(coordinator.port(), hello_of("two", "a", 2));
+  two.await<protocol::Waiting>();
+  {
+    Agent three(coordinator.port(), hello_of("three", "a", 2));
+    const auto refused = three.await<protocol::Refused>();
+    CHECK(refused.code == protocol::RefusalCode::kRunFull);
+    CHECK_THAT(refused.sentence, ContainsSubstring("2 runs") && ContainsSubstring("--max-runs"));
+  }
+  Agent more(coordinator.port(), hello_of("one", "b", 3));  // refused: other terms; it stays
+  CHECK(more.await<protocol::Refused>().code == protocol::RefusalCode::kTermsDiffer);
+  Agent joined(coordinator.port(), hello_of("two", "b", 2));
+  joined.start_round();
+  {
+    Agent fourth(coordinator.port(), hello_of("one", "c", 2));
+    CHECK_FALSE(fourth.try_next().has_value());  // the fifth connection, with `more` lingering
+  }
+  CHECK(more.closed());
+}
+
+TEST_CASE("one agent too many of the process is refused with the flag that helps") {
+  Limits limits;
+  limits.agents = 1;
+  LiveCoordinator coordinator(with(limits));
+  Agent one(coordinator.port(), hello_of("one", "a", 1));
+  one.start_round();
+  Agent two(coordinator.port(), hello_of("two", "a", 1));
+  const auto refused = two.await<protocol::Refused>();
+  CHECK_THAT(refused.sentence, ContainsSubstring("--max-agents"));
+  CHECK(refused.retry_after > 0ms);
+  CHECK(two.closed());
+}
+
+TEST_CASE("refused hellos leave no run behind") {
+  Limits limits;
+  limits.runs = 1;
+  LiveCoordinator coordinator(with(limits));
+  for (int count = 0; count < 5; ++count) {
+    auto hello = hello_of("run" + std::to_string(count), "a", 1);
+    hello.node_rank = 7;  // of one node
+    Agent agent(coordinator.port(), hello);
+    CHECK(agent.await<protocol::Refused>().code == protocol::RefusalCode::kNodeRankTooHigh);
+  }
+  check_still_serves(coordinator);
+}
+
+TEST_CASE("incomplete frames of all agents together are bounded") {
+  Limits limits;
+  limits.partial_bytes = 4096;
+  LiveCoordinator coordinator(with(limits));
+  Agent agent(coordinator.port(), hello_of("run", "a", 1));
+  agent.start_round();
+  agent.socket().send(std::string("\0\0\xff\xff", 4) + std::string(5000, ' '));
+  CHECK(agent.closed());
+  CHECK_THAT(coordinator.log(), ContainsSubstring("partial_bytes = 4096"));
+  check_still_serves(coordinator);
+}
+
+TEST_CASE("agents that reset in the middle of everything leave nothing behind") {
+  LiveCoordinator coordinator;
+  for (int count = 0; count < 300; ++count) {
+    Agent agent(coordinator.port(), hello_of("run" + std::to_string(count % 7), "a", 2));
+    if (count % 3 == 0) agent.await<protocol::Waiting>();
+    agent.socket().reset();
+  }
+  check_still_serves(coordinator);
+}

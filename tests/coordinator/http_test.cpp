@@ -1,0 +1,119 @@
+// The pure parts beside the sockets: which protocol is spoken, what an HTTP request asks for, what
+// the pages say.
+#include "rendezvous/coordinator/http.hpp"
+
+#include <boost/json/parse.hpp>
+
+#include "rendezvous/coordinator/first_bytes.hpp"
+#include "rendezvous/coordinator/limits.hpp"
+#include "rendezvous/coordinator/status.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace ddprun;
+using namespace ddprun::coordinator;
+
+namespace {
+
+int code_of(std::string_view request) {
+  const auto asked = read_request(request);
+  REQUIRE(asked.has_value());
+  return asked->code;
+}
+
+Page page_of(std::string_view request) {
+  const auto asked = read_request(request);
+  REQUIRE(asked.has_value());
+  CHECK(asked->code == 200);
+  return asked->page;
+}
+
+ServerView example() {
+  RunView run;
+  run.status.run_id = RunId("a<b>&\"c");
+  run.status.phase = round::Phase::kForming;
+  run.status.why = "1 of 2 nodes here <script>";
+  run.status.terms.nodes_min = run.status.terms.nodes_max = 2;
+  run.status.terms.max_restarts = 3;
+  run.status.missing = {1};
+  round::NodeStatus node;
+  node.host = "left";
+  node.address = "10.0.0.1";
+  node.workers = 4;
+  node.silent = std::chrono::milliseconds(1500);
+  run.status.nodes = {node};
+  run.log.push_back({std::chrono::seconds(2), "somebody came"});
+  ServerView view;
+  view.address = "127.0.0.1:29400";
+  view.store.keys = 5;
+  view.runs = {run};
+  return view;
+}
+
+}  // namespace
+
+TEST_CASE("the first bytes tell agents, HTTP and everybody else apart") {
+  CHECK(protocol_of("DDPR") == Speaks::kAgent);
+  CHECK(protocol_of("DDPRxyz") == Speaks::kAgent);
+  for (const char* part : {"", "D", "DD", "DDP", "G", "GET", "DE", "P", "HEA"}) {
+    CHECK(protocol_of(part) == Speaks::kUnknownYet);
+  }
+  CHECK(protocol_of("GET /") == Speaks::kHttp);
+  CHECK(protocol_of("DELETE /") == Speaks::kHttp);
+  for (const char* part : {"DDX", "GEX", "SSH-2.0", "\x16\x03\x01", "\x01"}) {
+    CHECK(protocol_of(part) == Speaks::kStore);
+  }
+  CHECK(protocol_of(std::string_view("\0\xce", 2)) == Speaks::kStore);
+}
+
+TEST_CASE("a request is read when its head is complete, and means JSON unless a browser asks") {
+  CHECK_FALSE(read_request("GET /status HTTP/1.1\r\nHost: x\r\n").has_value());
+  CHECK(page_of("GET /status HTTP/1.1\r\nAccept: */*\r\n\r\n") == Page::kJson);
+  CHECK(page_of("GET /status?x=1 HTTP/1.0\n\n") == Page::kJson);
+  CHECK(page_of("GET /status HTTP/1.1\r\nACCEPT: Text/HTML,*/*\r\n\r\n") == Page::kHtml);
+  CHECK(page_of("GET /status HTTP/1.1\r\nX-Accept: text/html\r\n\r\n") == Page::kJson);
+  CHECK(page_of("GET /status.json HTTP/1.1\r\nAccept: text/html\r\n\r\n") == Page::kJson);
+  CHECK(page_of("GET / HTTP/1.1\r\n\r\n") == Page::kHtml);
+}
+
+TEST_CASE("any other request is refused with its code") {
+  CHECK(code_of("GET /other HTTP/1.1\r\n\r\n") == 404);
+  CHECK(code_of("POST /status HTTP/1.1\r\n\r\n") == 405);
+  CHECK(code_of("GET /status\r\n\r\n") == 400);
+  CHECK(code_of("GET\r\n\r\n") == 400);
+  CHECK(code_of("GET " + std::string(kHttpHeadBytesMax, 'x')) == 431);
+  CHECK_FALSE(read_request("GET " + std::string(kHttpHeadBytesMax - 4, 'x')).has_value());
+  CHECK_THAT(response_to_refused(405), ContainsSubstring("405 Method Not Allowed\r\n") &&
+                                           ContainsSubstring("Allow: GET\r\n"));
+}
+
+TEST_CASE("a response announces its length, its type and the end of the connection") {
+  CHECK_THAT(response_with(Page::kJson, "{}"),
+             ContainsSubstring("HTTP/1.1 200 OK\r\n") &&
+                 ContainsSubstring("Content-Length: 2\r\n") &&
+                 ContainsSubstring("Content-Type: application/json\r\n") &&
+                 ContainsSubstring("Connection: close\r\n") && ContainsSubstring("\r\n\r\n{}"));
+}
+
+TEST_CASE("the JSON says who is here, who is missing and why the run waits") {
+  const auto value = boost::json::parse(to_json(example()));
+  const auto& run = value.at("runs").as_array().at(0);
+  CHECK(run.at("run_id") == "a<b>&\"c");
+  CHECK(run.at("phase") == "forming");
+  CHECK(run.at("nodes_here") == 1);
+  CHECK(run.at("missing_node_ranks") == boost::json::array{1});
+  CHECK(run.at("reason") == "1 of 2 nodes here <script>");
+  const auto& node = run.at("nodes").as_array().at(0);
+  CHECK(node.at("host") == "left");
+  CHECK(node.at("workers") == 4);
+  CHECK(node.at("group_rank").is_null());
+  CHECK(node.at("silent_s") == 1.5);
+  CHECK(run.at("log").as_array().at(0).at("text") == "somebody came");
+  CHECK(value.at("store").at("keys") == 5);
+}
+
+TEST_CASE("the page escapes what peers said") {
+  const std::string page = to_html(example());
+  CHECK_THAT(page, ContainsSubstring("run a&lt;b&gt;&amp;&quot;c: forming"));
+  CHECK_THAT(page, ContainsSubstring("1 missing, node rank 1"));
+  CHECK(page.find("<script>") == std::string::npos);
+}

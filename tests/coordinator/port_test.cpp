@@ -1,0 +1,138 @@
+// One port, three protocols: clients of the store and of HTTP beside agents.
+#include <boost/json/parse.hpp>
+#include <vector>
+
+#include "tests/coordinator/live.hpp"
+
+using namespace ddprun;
+using namespace ddprun::coordinator;
+namespace requests = ddprun::store::requests;
+
+namespace {
+
+std::string get(std::uint16_t port, const std::string& path, const std::string& more = {}) {
+  Client client(port);
+  client.send("GET " + path + " HTTP/1.1\r\nHost: here\r\n" + more + "\r\n");
+  return client.receive(1 << 22);
+}
+
+boost::json::value status_of(std::uint16_t port) {
+  const std::string text = get(port, "/status");
+  const auto body = text.find("\r\n\r\n");
+  REQUIRE(body != std::string::npos);
+  return boost::json::parse(text.substr(body + 4));
+}
+
+std::size_t store_clients(std::uint16_t port) {
+  return status_of(port).at("store").at("connections").to_number<std::size_t>();
+}
+
+}  // namespace
+
+TEST_CASE("a c10d client on the agents' port is served, cut into single bytes or all at once") {
+  LiveCoordinator coordinator;
+  Client pieces(coordinator.port());
+  const std::string talk = requests::validate() + requests::ping(1) + requests::set("k", "v");
+  for (const char one : talk) pieces.send({&one, 1});
+  CHECK(pieces.receive(4) == requests::u32(1));
+  Client client(coordinator.port());
+  CHECK(client.ask(talk + requests::get("k"), 13) == requests::u32(1) + requests::text("v"));
+  Client waiter = store::connect(coordinator.port());
+  waiter.send(requests::wait({"late"}));
+  store::connect(coordinator.port()).send(requests::set("late", ""));
+  CHECK(waiter.receive(1) == requests::hex("00"));
+}
+
+TEST_CASE("a client that half-closes after its requests gets all replies") {
+  LiveCoordinator coordinator;
+  Client client(coordinator.port());
+  client.send(requests::validate() + requests::add("n", 1) + requests::ping(2));
+  client.finish_sending();
+  CHECK(client.receive(64) == requests::i64(1) + requests::u32(2));
+}
+
+TEST_CASE("strangers on the port are closed without a byte") {
+  LiveCoordinator coordinator;
+  for (const char* noise : {"SSH-2.0-x\r\n", "\x16\x03\x01\x02", "DDPX", "GEX"}) {
+    Client stranger(coordinator.port());
+    stranger.send(noise);
+    CHECK(stranger.closed());
+  }
+}
+
+TEST_CASE("agents are told apart however their first bytes are cut") {
+  LiveCoordinator coordinator;
+  const std::string hello = "DDPR" + protocol::frame(protocol::encode(hello_of("run", "a", 2)));
+  Client client(coordinator.port());
+  for (const char one : hello) client.send({&one, 1});
+  CHECK_THAT(client.receive(120), ContainsSubstring("\"waiting\""));
+}
+
+TEST_CASE("a fresh store is empty, has lost its clients, and leaves agents alone") {
+  LiveCoordinator coordinator;
+  Agent agent(coordinator.port(), hello_of("run", "a", 1));
+  agent.start_round();
+  Client before = store::connect(coordinator.port());
+  before.send(requests::set("k", "old"));
+  CHECK(before.ask(requests::get("k"), 11) == requests::text("old"));
+  coordinator.on_thread([](auto& server) { server->begin_fresh_store(); });
+  CHECK(before.closed());
+  CHECK(store::connect(coordinator.port()).ask(requests::get("k"), 8) == requests::text(""));
+  agent.say(protocol::Beat{});
+  agent.await<protocol::Beat>();
+}
+
+TEST_CASE("GET /status tells the runs, who is here and what the store holds") {
+  LiveCoordinator coordinator;
+  Agent here(coordinator.port(), hello_of("waits", "a", 2));
+  here.await<protocol::Waiting>();
+  Agent works(coordinator.port(), hello_of("works", "b", 1));
+  works.start_round();
+  works.say(protocol::Beat{});
+  works.await<protocol::Beat>();
+  Client client = store::connect(coordinator.port());
+  CHECK(client.ask(requests::add("n", 1), 8) == requests::i64(1));
+  const auto status = status_of(coordinator.port());
+  CHECK(status.at("agents") == 2);
+  CHECK(status.at("store").at("keys") == 1);
+  CHECK(status.at("store").at("connections") == 1);
+  CHECK(status.at("uptime_s").is_double());
+  const auto& waits = status.at("runs").as_array().at(0);
+  CHECK(waits.at("run_id") == "waits");
+  CHECK(waits.at("nodes_here") == 1);
+  CHECK_THAT(std::string(waits.at("reason").as_string()), ContainsSubstring("1 of 2"));
+  const auto& running = status.at("runs").as_array().at(1);
+  CHECK(running.at("phase") == "running");
+  CHECK(running.at("round") == 1);
+  CHECK(running.at("nodes").as_array().at(0).at("state") == "running");
+  CHECK(running.at("nodes").as_array().at(0).at("address") == "127.0.0.1");
+}
+
+TEST_CASE("a browser gets a page, a wrong request its code") {
+  LiveCoordinator coordinator;
+  CHECK_THAT(get(coordinator.port(), "/status", "Accept: text/html\r\n"),
+             ContainsSubstring("text/html") && ContainsSubstring("</html>"));
+  CHECK_THAT(get(coordinator.port(), "/"), ContainsSubstring("<h1>ddprun at 127.0.0.1:"));
+  CHECK_THAT(get(coordinator.port(), "/etc/passwd"), ContainsSubstring("404 Not Found"));
+  Client poster(coordinator.port());
+  poster.send("POST /status HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello");
+  CHECK_THAT(poster.receive(4096), ContainsSubstring("405 Method Not Allowed"));
+  Client half(coordinator.port());
+  half.send("GET /status HTTP/1.1\r\n\r\n");
+  half.finish_sending();
+  CHECK_THAT(half.receive(4096), ContainsSubstring("200 OK"));
+}
+
+TEST_CASE("thousands of clients of the store come and go through the port") {
+  LiveCoordinator coordinator;
+  {
+    std::vector<Client> clients;
+    for (int count = 0; count < 2000; ++count) {
+      clients.emplace_back(coordinator.port());
+      clients.back().send(requests::validate() + requests::ping(7));
+    }
+    for (Client& client : clients) REQUIRE(client.receive(4) == requests::u32(7));
+    CHECK(store_clients(coordinator.port()) == 2000);
+  }
+  CHECK(eventually([&] { return store_clients(coordinator.port()) == 0; }));
+}
