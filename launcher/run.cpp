@@ -14,6 +14,7 @@
 #include "agent/log.hpp"
 #include "agent/run.hpp"
 #include "launcher/configure.hpp"
+#include "launcher/embedded.hpp"
 #include "launcher/options/help.hpp"
 #include "launcher/options/numbers.hpp"
 #include "launcher/this_machine.hpp"
@@ -86,7 +87,9 @@ int start(const Launch& launch, const Environment& environment) {
   if (launch.config.rendezvous) return refuse(several_nodes_not_built(), environment);
   const auto logger = make_logger();
   for (const std::string& note : launch.notes) logger->info("ddprun: note: " + note);
-  return run_agent(launch.config, environment, *logger);
+  return run_agent(launch.config, environment, *logger, [&](const auto& executor) {
+    return host_coordinator(executor, launch, *logger);
+  });
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/socket_base.hpp>
 #include <string_view>
 
@@ -51,6 +52,10 @@ Result<tcp::acceptor> listen(asio::any_io_executor executor, const asio::ip::add
   if (why) return listen_error(where, why);
   ::fcntl(acceptor.native_handle(), F_SETFD, FD_CLOEXEC);
   acceptor.set_option(asio::socket_base::reuse_address(true), why);
+  // "::" means every address, whatever net.ipv6.bindv6only says.
+  if (!why && address.is_v6()) {
+    acceptor.set_option(asio::ip::v6_only(!address.is_unspecified()), why);
+  }
   if (!why) acceptor.bind(where, why);
   if (!why) acceptor.listen(asio::socket_base::max_listen_connections, why);
   if (why) return listen_error(where, why);

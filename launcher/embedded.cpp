@@ -1,0 +1,54 @@
+#include "launcher/embedded.hpp"
+
+#include <spdlog/logger.h>
+
+#include <utility>
+
+#include "agent/log.hpp"
+#include "rendezvous/coordinator/open.hpp"
+
+namespace ddprun {
+
+namespace asio = boost::asio;
+
+namespace {
+
+class Embedded final : public Companion {
+ public:
+  explicit Embedded(std::unique_ptr<coordinator::Server> server) : server_(std::move(server)) {}
+
+  void shut_down(int exit_code, const std::string& reason) override {
+    server_->shut_down(exit_code, reason);
+  }
+  void begin_fresh_store() override { server_->begin_fresh_store(); }
+  asio::awaitable<void> settle() override { return server_->settle(); }
+
+ private:
+  std::unique_ptr<coordinator::Server> server_;
+};
+
+Error cannot_host(const Error& why) {
+  const std::string what = "this node has to run the coordinator and ";
+  const std::string hint = why.kind == ErrorKind::kPortTaken
+                               ? "; is an earlier run, or another node 0, still there?"
+                               : "";
+  return {why.kind, what + why.sentence + hint};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Companion>> host_coordinator(asio::any_io_executor executor,
+                                                    const Launch& launch, spdlog::logger& logger) {
+  if (!launch.host) return std::unique_ptr<Companion>();
+  coordinator::ServerOptions options;
+  options.log = make_part_logger(logger, "COORDINATOR");
+  options.only_run = launch.config.run_id;
+  auto server =
+      coordinator::open_server(executor, launch.host->bind, launch.host->port, std::move(options));
+  if (server) return std::unique_ptr<Companion>(std::make_unique<Embedded>(std::move(*server)));
+  const bool taken = server.error().kind == ErrorKind::kPortTaken;
+  if (taken && launch.host->need == HostPlan::Need::kMay) return std::unique_ptr<Companion>();
+  return cannot_host(server.error());
+}
+
+}  // namespace ddprun
