@@ -163,7 +163,7 @@ void Run::conclude() {
   stop_deadline_.reset();
   linger_deadline_ = now_ + kLingerMax;
   why_ = verdict_->text;
-  note(verdict_->exit_code == 0 ? Level::kInfo : Level::kWarning, why_);
+  note(Level::kInfo, why_);  // the agents print it
   for (const Agent* agent : roster_.by_silence()) send(agent->link, *verdict_);
 }
 

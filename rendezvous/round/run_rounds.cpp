@@ -213,7 +213,7 @@ void Run::end_round(std::string why) {
 // Too few nodes remain for a new round: the workers could only wait for peers that are gone.
 void Run::stop_survivors() {
   if (std::exchange(survivors_told_, true)) return;
-  note(Level::kWarning, why_);
+  note(Level::kInfo, why_);  // the agents print it
   for (Agent* agent : roster_.by_silence()) {
     if (is_active(agent->state)) send_stop(*agent, why_);
   }
