@@ -7,6 +7,7 @@
 #include "launcher/rules/command.hpp"
 #include "launcher/rules/logs.hpp"
 #include "launcher/rules/meeting.hpp"
+#include "launcher/rules/scheduled.hpp"
 #include "launcher/rules/stopping.hpp"
 #include "launcher/rules/workers.hpp"
 
@@ -41,8 +42,8 @@ Result<void> fill_workers(Launch& launch, const Settings& settings, const Machin
   return {};
 }
 
-Result<void> fill_meeting(Launch& launch, const Settings& settings, const Machine& machine) {
-  auto meeting = arrange_meeting(settings, machine);
+Result<void> fill_meeting(Launch& launch, const Scheduled& scheduled, const Machine& machine) {
+  auto meeting = arrange_meeting(scheduled, machine);
   if (!meeting) return meeting.error();
   launch.config.run_id = meeting->run_id;
   launch.config.master_addr = meeting->master_addr;
@@ -74,9 +75,15 @@ Result<void> fill_logs(Launch& launch, const Settings& settings, const Machine& 
 }
 
 /// The order of the checks is the order in which a user would want to hear of mistakes.
-Result<Launch> fill(const Settings& settings, const Machine& machine) {
+Result<Launch> fill(const Settings& given, const Machine& machine) {
+  auto scheduled = ask_scheduler(given, machine.environment());
+  if (!scheduled) return scheduled.error();
+  const Settings& settings = scheduled->settings;
   Launch launch;
-  for (const auto step : {&fill_meeting, &fill_workers, &fill_stopping, &fill_logs}) {
+  launch.notes = scheduled->notes;
+  auto met = fill_meeting(launch, *scheduled, machine);
+  if (!met) return met.error();
+  for (const auto step : {&fill_workers, &fill_stopping, &fill_logs}) {
     auto done = (*step)(launch, settings, machine);
     if (!done) return done.error();
   }

@@ -55,7 +55,7 @@ Result<Settings> Settings::merge(const ScannedLine& line, const Environment& env
   }
   for (const GivenOption& given : line.options) {
     const bool flag = spec_of(given.id).value == OptionValue::kFlag;
-    settings.entry(given.id) = {flag ? kOn : given.value, Origin::kCommandLine};
+    settings.entry(given.id) = {flag ? kOn : given.value, Origin::kCommandLine, {}};
     // Each one, not only the last: a mistake stays a mistake when a later value would hide it.
     auto checked = settings.check(spec_of(given.id));
     if (!checked) return checked.error();
@@ -74,12 +74,12 @@ Result<void> Settings::take_variable(const OptionSpec& option, const Environment
   const auto found = name.empty() ? environment.end() : environment.find(name);
   if (found == environment.end() || given(option.id)) return {};
   if (option.value != OptionValue::kFlag) {
-    entry(option.id) = {found->second, Origin::kVariable};
+    entry(option.id) = {found->second, Origin::kVariable, {}};
     return {};
   }
   auto on = parse_switch(name, found->second);
   if (!on) return on.error();
-  if (*on) entry(option.id) = {kOn, Origin::kVariable};
+  if (*on) entry(option.id) = {kOn, Origin::kVariable, {}};
   return {};
 }
 
@@ -100,6 +100,12 @@ Result<void> Settings::check(const OptionSpec& option) const {
                shown(option.id) + " is not built yet; " + std::string(option.not_built)};
 }
 
+void Settings::supply(OptionId id, const std::string& value, const std::string& source) {
+  DDPRUN_ASSERT(!given(id));
+  entry(id) = {value, Origin::kSupplied, source};
+  DDPRUN_ASSERT(check(spec_of(id)).has_value());
+}
+
 std::int64_t Settings::integer(OptionId id) const {
   DDPRUN_ASSERT(spec_of(id).value == OptionValue::kInteger);
   return parse_integer(text(id)).value_or(0);
@@ -112,6 +118,7 @@ double Settings::number(OptionId id) const {
 
 std::string Settings::named(OptionId id) const {
   const OptionSpec& option = spec_of(id);
+  if (entry(id).origin == Origin::kSupplied) return entry(id).source + "'s " + dashed(option);
   return entry(id).origin == Origin::kVariable ? variable_name(option) : dashed(option);
 }
 

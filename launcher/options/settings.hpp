@@ -1,6 +1,6 @@
 // Settings: the value of every option after command line, environment and built-in default were
-// merged, in this order of strength. Types and choices are checked; what a value means is decided
-// in launcher/rules. Plain data, no thread rule.
+// merged, in this order of strength; last, what a scheduler supplies. Types and choices are
+// checked; what a value means is decided in launcher/rules. Plain data, no thread rule.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ namespace ddprun {
 
 class Settings {
  public:
-  enum class Origin { kPreset, kVariable, kCommandLine };
+  enum class Origin { kPreset, kSupplied, kVariable, kCommandLine };
 
   /// Merges. A usage error names the option or variable; a known option that is not built is
   /// refused.
@@ -31,17 +31,21 @@ class Settings {
   [[nodiscard]] double number(OptionId id) const;
   /// Of a flag.
   [[nodiscard]] bool on(OptionId id) const { return entry(id).text == kOn; }
-  /// The user gave it, on the command line or in the environment.
+  /// Somebody gave it, on the command line, in the environment or by supply().
   [[nodiscard]] bool given(OptionId id) const { return entry(id).origin != Origin::kPreset; }
   /// What to call it in a sentence: "--nnodes=2", "PET_NNODES=2", "-m"'s long name for a flag.
   [[nodiscard]] std::string shown(OptionId id) const;
   /// The same without the value.
   [[nodiscard]] std::string named(OptionId id) const;
+  /// A value for an option that nobody gave. `source` is who says so: sentences will call it
+  /// "SOURCE's --nnodes=2". The value must be one that merge() would take.
+  void supply(OptionId id, const std::string& value, const std::string& source);
 
  private:
   struct Entry {
     std::string text;
     Origin origin = Origin::kPreset;
+    std::string source;  // kSupplied only
   };
   static constexpr const char* kOn = "1";
 

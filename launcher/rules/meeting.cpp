@@ -5,8 +5,10 @@
 #include "launcher/rules/alone.hpp"
 #include "launcher/rules/hosts.hpp"
 #include "launcher/rules/meeting_c10d.hpp"
+#include "launcher/rules/meeting_parts.hpp"
 #include "launcher/rules/meeting_static.hpp"
 #include "launcher/rules/nodes.hpp"
+#include "launcher/rules/scheduled.hpp"
 
 namespace ddprun {
 namespace {
@@ -46,9 +48,20 @@ Result<Meeting> choose(const MeetingInput& input, const NodeRange& nodes) {
   return meet_by_static(input, nodes);
 }
 
+Result<Meeting> meet_by_scheduler(const MeetingInput& input, const HostList& list) {
+  if (list.own > 0) {
+    const std::string& root = list.hosts.front().host;
+    auto reachable =
+        refuse_loopback_name(root, input.machine.locate(root), list.nodes, list.source);
+    if (!reachable) return reachable.error();
+  }
+  return meet_by_host_list(list, RunId(input.settings.text(Id::kRdzvId)), input);
+}
+
 }  // namespace
 
-Result<Meeting> arrange_meeting(const Settings& settings, const Machine& machine) {
+Result<Meeting> arrange_meeting(const Scheduled& scheduled, const Machine& machine) {
+  const Settings& settings = scheduled.settings;
   auto nodes = parse_nodes(settings);
   if (!nodes) return nodes.error();
   auto backend = check_backend(settings);
@@ -57,6 +70,7 @@ Result<Meeting> arrange_meeting(const Settings& settings, const Machine& machine
   if (!conf) return conf.error();
   const MeetingInput input{settings, machine, *conf};
   if (!settings.text(Id::kHosts).empty()) return meet_by_hosts_option(input);
+  if (scheduled.hosts) return meet_by_scheduler(input, *scheduled.hosts);
   return choose(input, *nodes);
 }
 

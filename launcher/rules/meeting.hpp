@@ -16,6 +16,8 @@
 
 namespace ddprun {
 
+struct Scheduled;
+
 struct Meeting {
   RunId run_id;
   std::string master_addr;  // what workers are told; empty: the round says it
@@ -34,6 +36,6 @@ struct MeetingInput {
   const RendezvousConf& conf;
 };
 
-[[nodiscard]] Result<Meeting> arrange_meeting(const Settings& settings, const Machine& machine);
+[[nodiscard]] Result<Meeting> arrange_meeting(const Scheduled& scheduled, const Machine& machine);
 
 }  // namespace ddprun

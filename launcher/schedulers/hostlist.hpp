@@ -8,11 +8,12 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "launcher/limits.hpp"
 
 namespace ddprun {
 
 // Names of one list, and the bytes of one name (DNS); more: an error.
-inline constexpr std::size_t kHostlistMax = 65536;
+inline constexpr std::size_t kHostlistMax = kNodesMax;
 inline constexpr std::size_t kHostBytesMax = 255;
 
 /// "n[1-3,07-09],gpu-a[0-1]b[2-3],x" as `scontrol show hostnames` writes it out: a range keeps the

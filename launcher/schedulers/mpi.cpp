@@ -34,7 +34,6 @@ Error several_tasks(const std::string& job, int tasks) {
 Result<Placement> read(const Environment& environment, const std::string& job, const Names& names) {
   Placement placement;
   placement.job = job;
-  placement.variable = names.size;
   const auto size = count_in(environment, names.size, kCountMax);
   const auto rank = size ? count_in(environment, names.rank, *size - 1) : std::nullopt;
   if (!rank) {

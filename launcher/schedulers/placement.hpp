@@ -23,10 +23,9 @@ inline constexpr std::uint16_t kSchedulerPortLast = kSchedulerPortFirst + kSched
 static_assert(kSchedulerPortLast < 29400);
 
 struct Placement {
-  std::string job;       // for sentences: "Slurm step 12.0"
-  std::string variable;  // which variable has the number of nodes
-  int nodes = 1;         // 1..kHostlistMax
-  int index = 0;         // of this node, 0 <= index < nodes
+  std::string job;  // for sentences: "Slurm step 12.0"
+  int nodes = 1;    // 1..kHostlistMax
+  int index = 0;    // of this node, 0 <= index < nodes
   /// Of each node by index. Empty: the scheduler does not tell. Names as the scheduler has them.
   std::vector<std::string> hosts;
   std::string list;        // the hosts as the scheduler writes them, for sentences

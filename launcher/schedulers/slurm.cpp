@@ -78,15 +78,14 @@ Result<std::optional<Placement>> outside_of_steps(const Environment& environment
 Result<Placement> read_step(const Environment& environment, const std::string& name) {
   Placement placement;
   placement.job = "Slurm step " + name;
-  placement.variable = "SLURM_STEP_NUM_NODES";
   placement.run_id = name;
   const auto broken = [&](const std::string& variable) {
     return usage(placement.job + ": " + variable + "='" + value_or(environment, variable, "") +
                  "' makes no sense, so the nodes cannot find each other by themselves: give "
                  "--nnodes, --node-rank and --rdzv-endpoint, or --standalone");
   };
-  const auto nodes = count_in(environment, placement.variable, kCountMax);
-  if (!nodes || *nodes < 1) return broken(placement.variable);
+  const auto nodes = count_in(environment, "SLURM_STEP_NUM_NODES", kCountMax);
+  if (!nodes || *nodes < 1) return broken("SLURM_STEP_NUM_NODES");
   placement.nodes = *nodes;
   if (*nodes == 1) return placement;
   placement.list = value_or(environment, "SLURM_STEP_NODELIST", "");

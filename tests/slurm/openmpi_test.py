@@ -1,0 +1,68 @@
+"""ddprun under a real mpirun of Open MPI: one ddprun on each host, several refused.
+
+Usage: openmpi_test.py DDPRUN
+"""
+
+import os
+import re
+import sys
+
+from cases import HERE, WORKER, Case, expect, expect_in, finish, run_all
+from private_machine import enter
+
+MPIRUN = ("mpirun", "--allow-run-as-root", "--oversubscribe")
+REMOTE = ("--mca", "plm_rsh_agent", str(HERE / "remote_shell.sh"))
+
+
+def one_host(case: Case) -> None:
+    """mpirun -N 1 ddprun prog on one host is a run of one node."""
+    run = case.start(*MPIRUN, "-N", "1", case.ddprun, WORKER)
+    (note,) = case.met(1)
+    case.let_workers_finish()
+    finish(run)
+    expect(note["WORLD_SIZE"] == "1", f"{note}")
+
+
+def other_hosts(case: Case) -> None:
+    """mpirun -N 1 ddprun prog on two other hosts is one world, ranks as mpirun's."""
+    two_nodes(case, "node01,node02", "node01")
+
+
+def own_host(case: Case) -> None:
+    """The same where mpirun's own host is one of the two."""
+    two_nodes(case, "head,node02", "(head|10[.]77[.]0[.]1)")
+
+
+def two_nodes(case: Case, hosts: str, root: str) -> None:
+    run = case.start(*MPIRUN, *REMOTE, "--host", hosts, "-N", "1", case.ddprun,
+                     "--nproc-per-node=2", WORKER)
+    found = case.met(4)
+    case.let_workers_finish()
+    output = finish(run)
+    expect([note["GROUP_RANK"] for note in found] == ["0", "0", "1", "1"], f"{found}")
+    expect([note["CHAOS_AGENT"] for note in found] == ["0", "0", "1", "1"], f"{found}")
+    expect(re.search(f"2 nodes.* meet at {root}:", output) is not None, output)
+
+
+def several_processes(case: Case) -> None:
+    """Several processes on a host are refused with what starts one on each."""
+    output = case.run(*MPIRUN, "-n", "3", case.ddprun, WORKER, code=2)
+    expect_in("mpirun -N 1 ddprun", output)
+    case.let_workers_finish()
+    run = case.start(*MPIRUN, "-n", "3", case.ddprun, "--standalone", WORKER)
+    expect(len(case.met(3)) == 3, "three runs on purpose")
+    finish(run)
+
+
+CASES = (one_host, several_processes)
+
+
+def main() -> int:
+    folder = enter(["mpirun"])
+    ddprun = os.path.realpath(sys.argv[1])
+    os.environ["TMPDIR"] = str(folder)  # where Open MPI has its own files
+    return run_all(CASES, lambda name: Case(folder / name, ddprun))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

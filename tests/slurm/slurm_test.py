@@ -1,0 +1,145 @@
+"""ddprun under a real Slurm of two nodes: `srun ddprun prog` alone, and what is refused.
+
+Usage: slurm_test.py DDPRUN
+"""
+
+import os
+import re
+import subprocess
+import sys
+
+from cases import WORKER, Case, expect, expect_in, finish, run_all
+from cluster import Cluster
+from private_machine import enter, wait_for
+
+RUN_ID = "TORCHELASTIC_RUN_ID"
+ONE_EACH = ("--nodes=2", "--ntasks-per-node=1")
+
+
+def two_nodes(case: Case) -> None:
+    """srun ddprun prog on two nodes is one world, ranks in the order of the nodes."""
+    run = case.start("srun", *ONE_EACH, case.ddprun, WORKER)
+    first, second = case.met(2)
+    case.let_workers_finish()
+    output = finish(run)
+    places = (first["CHAOS_AGENT"], second["CHAOS_AGENT"])
+    expect(places == ("node01", "node02"), f"{first}{second}")
+    for note, rank in ((first, "0"), (second, "1")):
+        expect((note["RANK"], note["GROUP_RANK"]) == (rank, rank), f"ranks: {note}")
+        expect(note["WORLD_SIZE"] == note["GROUP_WORLD_SIZE"] == "2", f"sizes: {note}")
+        expect(re.fullmatch(r"\d+\.0", note[RUN_ID]) is not None, f"run id: {note}")
+    expect_in("2 nodes (node[01-02]) meet at node01:", output)
+
+
+def a_worker_for_each_gpu(case: Case) -> None:
+    """A node that was given two GPUs runs two workers."""
+    run = case.start("srun", *ONE_EACH, "--gpus-per-node=2", case.ddprun, WORKER)
+    found = case.met(4)
+    case.let_workers_finish()
+    expect_in("2 workers on this node, one for each GPU", finish(run))
+    expect([note["LOCAL_RANK"] for note in found] == ["0", "1", "0", "1"], f"{found}")
+
+
+def one_node(case: Case) -> None:
+    """A step of one node is a run of one node."""
+    run = case.start("srun", "--nodes=1", "--ntasks=1", case.ddprun, WORKER)
+    (note,) = case.met(1)
+    case.let_workers_finish()
+    finish(run)
+    expect(note["WORLD_SIZE"] == "1", f"{note}")
+
+
+def several_tasks(case: Case) -> None:
+    """Several tasks on a node are refused, and the srun of the sentence then does it."""
+    output = case.run("srun", "--nodes=2", "--ntasks=4", case.ddprun, WORKER, code=2)
+    remedy = re.search(r"srun (--ntasks=2 --ntasks-per-node=1) ddprun", output)
+    expect(remedy is not None, f"no remedy:\n{output}")
+    script = f"srun {remedy[1]} {case.ddprun} {WORKER}"
+    # In a job with more tasks srun ignores --ntasks-per-node=1 alone.
+    run = case.start("salloc", "--nodes=2", "--ntasks=6", "--ntasks-per-node=3", "sh", "-c", script)
+    case.met(2)
+    case.let_workers_finish()
+    finish(run)
+
+
+def batch(case: Case, script: str, *options: str, code: int = 0) -> str:
+    """The output of a batch script of two nodes."""
+    path = case.folder / "script.sh"
+    path.write_text("#!/bin/sh\n" + script)
+    output = case.folder / "output"
+    case.run("sbatch", "--wait", "--nodes=2", f"--output={output}", *options, str(path), code=code)
+    return output.read_text()
+
+
+def batch_script(case: Case) -> None:
+    """A batch script's own ddprun is no world of one by mistake; --standalone is one on purpose."""
+    output = batch(case, f"{case.ddprun} {WORKER}\n", code=2)
+    expect_in("srun did not start this ddprun", output)
+    expect_in("srun --ntasks=2 --ntasks-per-node=1 ddprun", output)
+    case.let_workers_finish()
+    batch(case, f"exec {case.ddprun} --standalone {WORKER}\n")
+    (note,) = case.met(1)
+    expect(note["WORLD_SIZE"] == "1", f"{note}")
+
+
+def batch_from_a_step(case: Case) -> None:
+    """A job submitted from inside a step does not take that step's variables for its own."""
+    script = case.folder / "script.sh"
+    script.write_text(f"#!/bin/sh\n{case.ddprun} {WORKER}\n")
+    output = case.folder / "output"
+    case.run("srun", "--nodes=1", "--ntasks=1", "sbatch", "--wait", "--nodes=2",
+             f"--output={output}", str(script), code=2)
+    expect_in("of 2 nodes (node[01-02]), but srun did not start this ddprun", output.read_text())
+
+
+def two_steps_at_once(case: Case) -> None:
+    """Two steps of one job at the same time are two runs at two ports."""
+    step = f"srun --exact --nodes=2 --ntasks=2 --ntasks-per-node=1 {case.ddprun} {WORKER}"
+    run = case.start("salloc", "--nodes=2", "--ntasks-per-node=2", "sh", "-c",
+                     f"{step} & first=$!; {step}; second=$?; wait $first && exit $second")
+    found = case.met(4)
+    case.let_workers_finish()
+    output = finish(run)
+    expect([note["RANK"] for note in found] == ["0", "1", "0", "1"], f"{found}")
+    expect(len({note[RUN_ID] for note in found}) == 2, f"run ids: {found}")
+    expect(len({note["token"] for note in found}) == 2, f"merged runs: {found}")
+    ports = re.findall(r"meet at node01:(\d+)", output)
+    expect(len(set(ports)) == 2, f"ports {ports}:\n{output}")
+
+
+def cancelled(case: Case) -> None:
+    """scancel leaves no worker and no ddprun."""
+    run = case.start("srun", *ONE_EACH, case.ddprun, WORKER)
+    found = case.met(2)
+    subprocess.run(["scancel", found[0][RUN_ID].partition(".")[0]], check=True, timeout=20)
+    run.communicate(timeout=60)
+    expect(run.returncode != 0, "srun says that a cancelled job succeeded")
+    wait_for("no worker left", lambda: not any(os.path.exists(f"/proc/{note['pid']}")
+                                               for note in found))
+    wait_for("no ddprun left", lambda: not running(case.ddprun))
+
+
+def running(program: str) -> list[str]:
+    """Processes of this program; there are no others than the test's in here."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            found += [pid] if os.readlink(f"/proc/{pid}/exe") == program else []
+        except OSError:
+            continue  # it has just ended
+    return found
+
+
+CASES = (one_node, batch_script, batch_from_a_step)
+
+
+def main() -> int:
+    folder = enter(["slurmctld", "slurmd", "munged", "srun", "sbatch", "salloc", "scancel",
+                    "sinfo"])
+    ddprun = os.path.realpath(sys.argv[1])
+    cluster = Cluster(folder)
+    return run_all(CASES, lambda name: Case(folder / name, ddprun), cluster.logs)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
