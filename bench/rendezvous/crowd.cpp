@@ -138,7 +138,7 @@ void CrowdAgent::succeed() {
 }
 
 void CrowdAgent::beat() {
-  connections_->send(link_, protocol::Beat{});
+  act(SendMessage{link_, protocol::Beat{}});
 }
 
 void CrowdAgent::vanish() {
