@@ -26,10 +26,10 @@ void prepare(tcp::socket& socket, error_code& why) {
 
 /// A port of the ephemeral range where nobody listens can become the source port of the attempt to
 /// reach it: TCP then connects the socket to itself.
-bool reached_itself(const tcp::socket& socket) {
+bool reached_itself(const tcp::socket& socket, const tcp::endpoint& peer) {
   error_code why;
   const auto here = socket.local_endpoint(why);
-  return !why && here == socket.remote_endpoint(why) && !why;
+  return !why && here == peer;
 }
 
 }  // namespace
@@ -104,11 +104,11 @@ void Connector::start_next() {
 void Connector::on_connected(Attempt& attempt, error_code why) {
   if (!done_) return;
   if (why) return fail(attempt, evidence(to_text(attempt.where), why));
-  if (reached_itself(attempt.socket)) {
+  if (reached_itself(attempt.socket, attempt.where)) {
     attempt.socket.set_option(asio::socket_base::linger(true, 0), why);  // leaves no TIME_WAIT
     return fail(attempt, to_text(attempt.where) + ": nobody listens there (reached itself)");
   }
-  finish(std::move(attempt.socket));
+  finish(Connected{std::move(attempt.socket), attempt.where});
 }
 
 void Connector::fail(Attempt& attempt, const std::string& sentence) {
@@ -132,7 +132,7 @@ void Connector::on_deadline() {
   finish(Error(ErrorKind::kSystem, failures_));
 }
 
-void Connector::finish(Result<tcp::socket> result) {
+void Connector::finish(Result<Connected> result) {
   const Done done = std::move(done_);
   cancel();
   if (done) done(std::move(result));

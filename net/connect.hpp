@@ -33,11 +33,15 @@ inline constexpr std::size_t kConnectCandidatesMax = 16;
 /// "127.0.0.1:29400: connection refused"
 [[nodiscard]] std::string evidence(const std::string& peer, const boost::system::error_code& why);
 
+struct Connected {
+  boost::asio::ip::tcp::socket socket;  // CLOEXEC, non-blocking, with TCP_NODELAY
+  boost::asio::ip::tcp::endpoint peer;
+};
+
 class Connector : public std::enable_shared_from_this<Connector> {
  public:
-  using Done = std::function<void(Result<boost::asio::ip::tcp::socket>)>;
+  using Done = std::function<void(Result<Connected>)>;
 
-  /// The socket given to `done` is CLOEXEC, non-blocking, with TCP_NODELAY.
   Connector(boost::asio::any_io_executor executor,
             std::vector<boost::asio::ip::tcp::endpoint> candidates, TimePoint deadline, Done done);
   void start();
@@ -56,7 +60,7 @@ class Connector : public std::enable_shared_from_this<Connector> {
   void on_connected(Attempt& attempt, boost::system::error_code why);
   void on_deadline();
   void fail(Attempt& attempt, const std::string& sentence);
-  void finish(Result<boost::asio::ip::tcp::socket> result);
+  void finish(Result<Connected> result);
 
   std::deque<Attempt> attempts_;
   std::size_t begun_ = 0;

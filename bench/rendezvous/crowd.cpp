@@ -45,7 +45,7 @@ CrowdAgent::CrowdAgent(Crowd& crowd, std::size_t number)
 void CrowdAgent::begin() {
   busy_ = true;
   carry_out(membership_.begin(Clock::now()));
-  carry_out_events();
+  carry_out_waiting();
 }
 
 void CrowdAgent::on_event(const Event& event) {
@@ -58,21 +58,25 @@ void CrowdAgent::on_event(const Event& event) {
   } else if (const auto* incoming = std::get_if<Incoming>(&event)) {
     const bool beat = std::holds_alternative<protocol::Beat>(incoming->message);
     if (beat && crowd_.unanswered_ > 0) --crowd_.unanswered_;
-    crowd_.traffic_.down.push_back(incoming->message);
+    if (crowd_.keeps_traffic()) crowd_.traffic_.down.push_back(incoming->message);
   }
   feed(event);
 }
 
 void CrowdAgent::feed(const Event& event) {
   if (!alive()) return;
-  events_.push_back(event);
-  if (!std::exchange(busy_, true)) carry_out_events();
+  if (std::exchange(busy_, true)) {
+    waiting_.push_back(event);
+    return;
+  }
+  carry_out(membership_.step(event, Clock::now()));
+  carry_out_waiting();
 }
 
-void CrowdAgent::carry_out_events() {
-  while (!events_.empty()) {
-    const Event next = std::move(events_.front());
-    events_.pop_front();
+void CrowdAgent::carry_out_waiting() {
+  while (!waiting_.empty()) {
+    const Event next = std::move(waiting_.front());
+    waiting_.pop_front();
     carry_out(membership_.step(next, Clock::now()));
   }
   busy_ = false;
@@ -94,7 +98,7 @@ void CrowdAgent::act(const CloseLink& close) {
 }
 
 void CrowdAgent::act(const SendMessage& send) {
-  crowd_.traffic_.up.push_back(send.message);
+  if (crowd_.keeps_traffic()) crowd_.traffic_.up.push_back(send.message);
   connections_->send(send.link, send.message);
 }
 

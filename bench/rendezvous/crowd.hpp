@@ -18,16 +18,19 @@
 
 namespace ddprun::bench {
 
+enum class KeepTraffic { kNo, kYes };
+
 struct CrowdOptions {
   std::string host = "127.0.0.1";
   std::uint16_t port = 0;
   std::size_t agents = 0;
   std::string run_id;
   /// Connection attempts at once; a listener's backlog is not endless.
-  std::size_t connecting_max = 1024;
+  std::size_t connecting_max = 128;
+  KeepTraffic keep_traffic = KeepTraffic::kNo;
 };
 
-/// Everything sent and received, kept until it is counted outside of a measurement.
+/// Everything sent and received, to be counted. Keeping it costs time: such a run is not timed.
 struct Traffic {
   std::vector<protocol::Message> up;
   std::vector<protocol::Message> down;
@@ -66,7 +69,7 @@ class CrowdAgent {
   void act(const client::Note&) {}
   void act(const client::End& end);
   void carry_out(const client::Actions& actions);
-  void carry_out_events();
+  void carry_out_waiting();
   void on_event(const client::Event& event);
 
   Crowd& crowd_;
@@ -74,7 +77,7 @@ class CrowdAgent {
   client::Membership membership_;
   std::unique_ptr<client::Connections> connections_;  // null after vanish()
   boost::asio::steady_timer timer_;
-  std::deque<client::Event> events_;
+  std::deque<client::Event> waiting_;  // events that came while another was carried out
   bool busy_ = false;
   client::LinkId link_ = 0;
   int started_ = 0;  // the round whose group was started last
@@ -102,6 +105,7 @@ class Crowd {
   friend class CrowdAgent;
 
   int await_round_above(int round);
+  [[nodiscard]] bool keeps_traffic() const { return options_.keep_traffic == KeepTraffic::kYes; }
   template <class Condition>
   void run_until(const std::string& what, Condition condition);
   void connect_next();

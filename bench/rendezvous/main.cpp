@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <exception>
 #include <string>
+#include <thread>
 
 #include "bench/rendezvous/crowd.hpp"
 #include "bench/support/process.hpp"
@@ -42,10 +43,21 @@ struct Phase {
   std::size_t bytes_down = 0;
 };
 
+/// Until the process has used no CPU time for a moment: it has closed its connections.
+void await_idle(const std::string& pid) {
+  double before = -1;
+  for (int times = 0; times < 500 && before != cpu_seconds(pid); ++times) {
+    before = cpu_seconds(pid);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
+enum class After { kNothing, kSettle, kIdle };
+
 /// The part of a phase that follows when every agent has what it waited for (the coordinator still
 /// reads their reports) counts as CPU time, not as wall time.
 template <class Work>
-Phase measure(Crowd& crowd, const std::string& server, double settle_cpu_s, Work work) {
+Phase measure(Crowd& crowd, const std::string& server, After after, Work work) {
   Phase phase;
   const double server_before = cpu_seconds(server);
   const double own_before = own_cpu_seconds();
@@ -53,8 +65,9 @@ Phase measure(Crowd& crowd, const std::string& server, double settle_cpu_s, Work
   work();
   phase.wall_s = std::chrono::duration<double>(Clock::now() - begin).count();
   phase.own_cpu_s = own_cpu_seconds() - own_before;
-  if (settle_cpu_s >= 0) crowd.settle();
-  phase.server_cpu_s = cpu_seconds(server) - server_before - std::max(settle_cpu_s, 0.0);
+  if (after == After::kSettle) crowd.settle();
+  if (after == After::kIdle) await_idle(server);
+  phase.server_cpu_s = cpu_seconds(server) - server_before;
   const Traffic traffic = crowd.take_traffic();
   phase.bytes_up = bytes_of(traffic.up) + traffic.links * sizeof(protocol::kMagic);
   phase.bytes_down = bytes_of(traffic.down);
@@ -72,14 +85,17 @@ int run(const std::string& server, CrowdOptions options) {
   const std::size_t agents = options.agents;
   const std::size_t kib_before = private_kib(server);
   Crowd crowd(std::move(options));
-  Phase join = measure(crowd, server, 0, [&] { crowd.join(); });
-  const Phase beat = measure(crowd, server, -1, [&] { crowd.settle(); });
-  join.server_cpu_s -= beat.server_cpu_s;  // what settle() costs was not known before
+  Phase join = measure(crowd, server, After::kSettle, [&] { crowd.join(); });
+  const Phase beat = measure(crowd, server, After::kNothing, [&] { crowd.settle(); });
   const std::size_t kib = private_kib(server) - kib_before;
-  const double settle = beat.server_cpu_s;
-  const Phase loss = measure(crowd, server, settle, [&] { crowd.lose_one(); });
-  const Phase failure = measure(crowd, server, settle, [&] { crowd.fail_one(); });
-  const Phase end = measure(crowd, server, -1, [&] { crowd.succeed(); });
+  Phase loss = measure(crowd, server, After::kSettle, [&] { crowd.lose_one(); });
+  Phase failure = measure(crowd, server, After::kSettle, [&] { crowd.fail_one(); });
+  const Phase end = measure(crowd, server, After::kIdle, [&] { crowd.succeed(); });
+  for (Phase* phase : {&join, &loss, &failure}) {  // less what settle() costs
+    phase->server_cpu_s -= beat.server_cpu_s;
+    phase->bytes_up -= beat.bytes_up;
+    phase->bytes_down -= beat.bytes_down;
+  }
   std::printf("{\"agents\": %zu, ", agents);
   print("join", join);
   print("beat", beat);
@@ -100,10 +116,12 @@ void raise_descriptor_limit() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 5) {
+  const std::string mode = argc == 6 ? argv[5] : "";
+  if (mode != "time" && mode != "bytes") {
     std::fprintf(stderr,
-                 "usage: bench_agents PORT PID RUN_ID AGENTS\n"
-                 "PID: of the coordinator on 127.0.0.1:PORT, for its CPU time and memory.\n");
+                 "usage: bench_agents PORT PID RUN_ID AGENTS time|bytes\n"
+                 "PID: of the coordinator on 127.0.0.1:PORT, for its CPU time and memory.\n"
+                 "bytes: messages are kept and counted, which makes the times worse.\n");
     return 2;
   }
   raise_descriptor_limit();
@@ -112,6 +130,7 @@ int main(int argc, char** argv) {
     options.port = static_cast<std::uint16_t>(std::stoi(argv[1]));
     options.run_id = argv[3];
     options.agents = std::stoull(argv[4]);
+    options.keep_traffic = mode == "bytes" ? KeepTraffic::kYes : KeepTraffic::kNo;
     return run(argv[2], std::move(options));
   } catch (const std::exception& error) {
     std::fprintf(stderr, "bench_agents: %s\n", error.what());

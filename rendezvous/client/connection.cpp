@@ -16,7 +16,6 @@
 namespace ddprun::client {
 
 namespace asio = boost::asio;
-using asio::ip::tcp;
 
 /// Whatever may call the sink keeps itself alive meanwhile: the sink may destroy Connections.
 class Connections::Impl : public std::enable_shared_from_this<Impl>, public LinkUser {
@@ -39,7 +38,7 @@ class Connections::Impl : public std::enable_shared_from_this<Impl>, public Link
 
  private:
   void on_resolved(TimePoint deadline, Result<net::Addresses> addresses);
-  void on_connected(Result<tcp::socket> socket);
+  void on_connected(Result<net::Connected> connected);
   void down(const std::string& evidence);
   void heard(protocol::Message message) override;
   void lost(const std::string& evidence) override;
@@ -76,17 +75,17 @@ void Connections::Impl::connect(LinkId link) {
 void Connections::Impl::on_resolved(TimePoint deadline, Result<net::Addresses> addresses) {
   if (!addresses) return down(addresses.error().sentence);
   connector_ = std::make_shared<net::Connector>(executor_, net::by_turns(*addresses, port_),
-                                                deadline, [this](Result<tcp::socket> socket) {
+                                                deadline, [this](Result<net::Connected> connected) {
                                                   const auto self = shared_from_this();
-                                                  on_connected(std::move(socket));
+                                                  on_connected(std::move(connected));
                                                 });
   connector_->start();
 }
 
-void Connections::Impl::on_connected(Result<tcp::socket> socket) {
+void Connections::Impl::on_connected(Result<net::Connected> connected) {
   connector_.reset();
-  if (!socket) return down(socket.error().sentence);
-  const auto link = std::make_shared<Link>(std::move(*socket), *this);
+  if (!connected) return down(connected.error().sentence);
+  const auto link = std::make_shared<Link>(std::move(*connected), *this);
   link_ = link;
   link->begin();
   sink_(LinkUp{current_});

@@ -7,7 +7,6 @@
 #include <string_view>
 #include <utility>
 
-#include "net/connect.hpp"
 #include "net/listen.hpp"
 #include "rendezvous/client/limits.hpp"
 #include "rendezvous/protocol/codec.hpp"
@@ -18,18 +17,8 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
 
-namespace {
-
-std::string name_of_peer(const tcp::socket& socket) {
-  error_code why;
-  const auto peer = socket.remote_endpoint(why);
-  return why ? "the coordinator" : net::to_text(peer);
-}
-
-}  // namespace
-
-Link::Link(tcp::socket socket, LinkUser& user)
-    : socket_(std::move(socket)), user_(&user), peer_(name_of_peer(socket_)) {}
+Link::Link(net::Connected connected, LinkUser& user)
+    : socket_(std::move(connected.socket)), user_(&user), peer_(net::to_text(connected.peer)) {}
 
 void Link::begin() {
   unsent_.append(protocol::kMagic, sizeof(protocol::kMagic));

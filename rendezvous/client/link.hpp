@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "net/connect.hpp"
 #include "rendezvous/protocol/frame.hpp"
 #include "rendezvous/protocol/messages.hpp"
 
@@ -29,7 +30,7 @@ class LinkUser {
 
 class Link : public std::enable_shared_from_this<Link> {
  public:
-  Link(boost::asio::ip::tcp::socket socket, LinkUser& user);
+  Link(net::Connected connected, LinkUser& user);
 
   /// Queues the magic. Nothing is written until start(), so that the first message goes with it.
   void begin();

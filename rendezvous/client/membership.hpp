@@ -220,7 +220,7 @@ class Membership {
   std::string last_note_;
   std::optional<TimePoint> waits_since_;  // nothing runs, and something is waited for
   std::optional<Wait> wait_;              // what for, if that was not told yet
-  bool loss_told_ = false;  // that the coordinator is away
+  bool loss_told_ = false;                // that the coordinator is away
 
   std::optional<End> verdict_;  // waits for the group to be gone
   bool ended_ = false;

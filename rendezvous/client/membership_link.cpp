@@ -88,8 +88,8 @@ void Membership::lose_link(const std::string& evidence) {
 
 /// When a coordinator that has not been heard of is given up.
 TimePoint Membership::patience_ends() const {
-  return lost_at_ + (joined_ ? options_.coordinator_timeout
-                             : Duration(options_.hello.terms.join_timeout));
+  return lost_at_ +
+         (joined_ ? options_.coordinator_timeout : Duration(options_.hello.terms.join_timeout));
 }
 
 /// After this the link is down and a retry is due.

@@ -32,9 +32,9 @@ struct SlowService {
 };
 
 struct Outcome {
-  std::optional<Result<tcp::socket>> result;
+  std::optional<Result<Connected>> result;
   Connector::Done take() {
-    return [this](Result<tcp::socket> one) { result.emplace(std::move(one)); };
+    return [this](Result<Connected> one) { result.emplace(std::move(one)); };
   }
 };
 
@@ -44,7 +44,9 @@ std::string tried(asio::io_context& io, const std::vector<tcp::endpoint>& where,
       ->start();
   REQUIRE(runs_until(io, [&] { return outcome.result.has_value(); }));
   if (!*outcome.result) return outcome.result->error().sentence;
-  return to_text((*outcome.result)->remote_endpoint());
+  const Connected& connected = **outcome.result;
+  CHECK(connected.peer == connected.socket.remote_endpoint());
+  return to_text(connected.peer);
 }
 
 }  // namespace
