@@ -1,16 +1,11 @@
 #include "agent/agent.hpp"
 
 #include <spdlog/logger.h>
-#include <unistd.h>
 
-#include <array>
 #include <utility>
 
-#include "agent/core/error_file.hpp"
-#include "agent/core/limits.hpp"
 #include "agent/core/report.hpp"
 #include "agent/core/verdict.hpp"
-#include "agent/file_text.hpp"
 #include "agent/log.hpp"
 #include "base/assert.hpp"
 #include "base/version.hpp"
@@ -19,47 +14,26 @@ namespace ddprun {
 
 namespace asio = boost::asio;
 
-namespace {
-
-std::string this_host() {
-  std::array<char, 256> name{};
-  ::gethostname(name.data(), name.size() - 1);
-  return name.data();
-}
-
-std::int64_t epoch_seconds() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::seconds>(now).count();
-}
-
-const char* code_of(ErrorKind kind) {
-  return kind == ErrorKind::kPortTaken ? "NET-PORT" : "START";
-}
-
-}  // namespace
-
 Agent::Agent(asio::any_io_executor executor, AgentInputs inputs)
     : executor_(executor),
-      config_(inputs.config),
-      environment_(inputs.environment),
-      logger_(inputs.logger),
-      consoles_(std::move(inputs.consoles)),
-      hostname_(this_host()),
-      started_(Clock::now()),
-      budget_{RestartCount(0), config_.max_restarts} {}
+      context_(std::move(inputs)),
+      budget_{RestartCount(0), context_.config().max_restarts} {}
 
 asio::awaitable<int> Agent::run() {
-  const LogTreeOptions options{config_.log.dir, value_or(environment_, "TMPDIR", ""),
-                               config_.run_id};
-  auto logs = LogTree::open(options);
-  if (!logs) co_return fail("START", logs.error());
-  logs_ = std::make_unique<LogTree>(std::move(*logs));
+  const auto logs = context_.open_logs();
+  if (!logs) co_return context_.fail("START", logs.error());
   Next next = Next::kAnotherRound;
   while (next == Next::kAnotherRound) {
-    auto store = RoundStore::open(executor_, config_, make_part_logger(logger_, "STORE"));
-    if (!store) co_return fail(code_of(store.error().kind), store.error());
+    const LaunchConfig& config = context_.config();
+    auto store = RoundStore::listen(executor_, config, config.master_port,
+                                    make_part_logger(context_.logger(), "STORE"));
+    if (store) {
+      const auto served = store->serve();
+      if (!served) store = served.error();
+    }
+    if (!store) co_return context_.fail(start_code_of(store.error().kind), store.error());
     auto inputs = prepare(*store);
-    if (!inputs) co_return fail("START", inputs.error());
+    if (!inputs) co_return context_.fail("START", inputs.error());
     const RoundResult result = co_await run_round(std::move(*inputs));
     store->close();
     next = after(result);
@@ -68,22 +42,16 @@ asio::awaitable<int> Agent::run() {
 }
 
 Result<RoundInputs> Agent::prepare(const RoundStore& store) {
-  auto attempt = logs_->attempt(budget_.used, round_, config_.workers);
-  if (!attempt) return attempt.error();
-  const Warn warn = [this](const std::string& sentence) {
-    logger_.warn("ddprun: warning [LOG] " + sentence);
-  };
-  auto output = open_output_context(config_.log, std::move(*attempt), hostname_, warn);
-  if (!output) return output.error();
+  const LaunchConfig& config = context_.config();
   RoundFacts facts;
   facts.round = round_;
   facts.restarts = budget_.used;
-  facts.world = facts.role_world = WorldSize(config_.workers);
-  facts.master_addr = config_.master_addr;
+  facts.world = facts.role_world = WorldSize(config.workers);
+  facts.master_addr = config.master_addr;
   facts.master_port = store.port();
-  if (round_ == Round(1)) tell_start(store);
-  return RoundInputs{config_,   environment_, logger_, facts, std::move(*output),
-                     consoles_, started_};
+  auto inputs = context_.prepare(std::move(facts));
+  if (inputs && round_ == Round(1)) tell_start(store);
+  return inputs;
 }
 
 asio::awaitable<RoundResult> Agent::run_round(RoundInputs inputs) {
@@ -106,8 +74,9 @@ void Agent::pass_on(int signal) {
 Agent::Next Agent::after(const RoundResult& result) {
   switch (result.state) {
     case GroupState::kSucceeded:
-      logger_.info(done_line(config_.workers, Clock::now() - started_, budget_.used));
-      logs_->discard();
+      context_.logger().info(
+          done_line(context_.config().workers, context_.since_start(), budget_.used));
+      context_.logs().discard();
       exit_code_ = 0;
       return Next::kEnd;
     case GroupState::kStopped:
@@ -130,85 +99,55 @@ Agent::Next Agent::after_failure(const RoundResult& result) {
   const ExitRecord* first = first_failure(result.exits);
   DDPRUN_ASSERT(first != nullptr);
   if (result.failure_told == RoundResult::Told::kNo) {
-    logger_.warn(death_line(*first, hostname_, 0));
+    context_.logger().warn(death_line(*first, context_.hostname(), 0));
   }
   budget_.used = decision.used;
   round_ = Round(round_.value() + 1);
-  logger_.info(restart_line(decision, round_));
+  context_.logger().info(restart_line(decision, round_));
   return Next::kAnotherRound;
 }
 
 void Agent::finish_stopped(const RoundResult& result) {
-  tell_unkillable(result);
+  context_.tell_unkillable(result);
   const int workers = static_cast<int>(result.exits.size());
-  logger_.info(stopped_line(result.stop_signal, workers, result.killed, result.stop_took));
-  leave_error_file(
-      own_error_file("ddprun was stopped by " + signal_name(result.stop_signal), epoch_seconds()));
-  logs_->discard_if_empty();
+  context_.logger().info(
+      stopped_line(result.stop_signal, workers, result.killed, result.stop_took));
+  context_.leave_own_error("ddprun was stopped by " + signal_name(result.stop_signal));
+  context_.logs().discard_if_empty();
   exit_code_ = 128 + result.stop_signal;
 }
 
 void Agent::finish_failed(const RoundResult& result, const std::string& why_no_restart) {
-  tell_unkillable(result);
+  context_.tell_unkillable(result);
   if (result.spawn_failure) {
-    const SpawnFailed& failure = *result.spawn_failure;
-    const std::string line =
-        spawn_failure_line(Rank(failure.rank.value()), hostname_, failure.error.sentence);
-    logger_.error(line);
-    leave_error_file(own_error_file(failure.error.sentence, epoch_seconds()));
-    logs_->discard_if_empty();
-    exit_code_ = exit_code_of(failure.error.kind);
-    return;
+    exit_code_ = context_.fail_to_spawn(*result.spawn_failure, Rank(0));
+    return context_.logs().discard_if_empty();
   }
   const ExitRecord* first = first_failure(result.exits);
   DDPRUN_ASSERT(first != nullptr);
-  FailureFacts facts;
-  facts.first = *first;
-  facts.host = hostname_;
+  FailureFacts facts = facts_of(*first, context_.hostname());
   facts.round = round_;
   facts.stopped = result.stopped;
   facts.killed = result.killed;
   facts.stop_took = result.stop_took;
   if (budget_.max > 0 || !result.unkillable.empty()) facts.next = why_no_restart;
-  if (first->error_json) {
-    const int code = first->status.by_signal() ? -first->status.signal() : first->status.code();
-    leave_error_file(with_error_code(*first->error_json, code).value_or(""));
-  }
-  logger_.error(failure_report(facts));
-  logs_->discard_if_empty();
+  context_.pass_error_up(*first);
+  context_.logger().error(failure_report(facts));
+  context_.logs().discard_if_empty();
   exit_code_ = first->status.shell_code();
 }
 
-void Agent::tell_unkillable(const RoundResult& result) {
-  for (const ExitRecord& record : result.unkillable) {
-    logger_.error(unkillable_line(record, hostname_));
-  }
-}
-
 void Agent::tell_start(const RoundStore& store) {
+  const LaunchConfig& config = context_.config();
   StartFacts facts;
   facts.version = kVersion;
-  facts.run = config_.run_id;
-  facts.workers = config_.workers;
+  facts.run = config.run_id;
+  facts.workers = config.workers;
   facts.store = store.served_at();
-  facts.log_dir = config_.log.dir.empty() ? "" : logs_->run_directory();
-  facts.shutdown_timeout = config_.shutdown_timeout;
-  facts.max_restarts = config_.max_restarts;
-  logger_.info(start_line(facts));
-}
-
-int Agent::fail(const std::string& code, const Error& error) {
-  logger_.error(error_line(code, error.sentence));
-  leave_error_file(own_error_file(error.sentence, epoch_seconds()));
-  if (logs_) logs_->discard_if_empty();
-  return exit_code_of(error.kind);
-}
-
-void Agent::leave_error_file(const std::string& text) {
-  const std::string path = value_or(environment_, "TORCHELASTIC_ERROR_FILE", "");
-  if (path.empty() || text.empty()) return;
-  const auto written = write_file(path, text);
-  if (!written) logger_.warn("ddprun: warning [ERROR-FILE] " + written.error().sentence);
+  facts.log_dir = config.log.dir.empty() ? "" : context_.logs().run_directory();
+  facts.shutdown_timeout = config.shutdown_timeout;
+  facts.max_restarts = config.max_restarts;
+  context_.logger().info(start_line(facts));
 }
 
 }  // namespace ddprun

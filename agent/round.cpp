@@ -48,6 +48,10 @@ void RoundRunner::request_stop(int signal) {
   step(StopRequested{signal});
 }
 
+void RoundRunner::end(int signal, Duration grace) {
+  step(StopOrdered{signal, grace});
+}
+
 void RoundRunner::pass_on(int signal) {
   for (const LocalRank rank : group_.running()) {
     Worker& one = worker(rank);
@@ -96,10 +100,27 @@ void RoundRunner::act(const Finish&) {
   finished_.cancel();
 }
 
+void RoundRunner::act(const AllRunning&) {
+  if (inputs_.hooks.running) inputs_.hooks.running();
+}
+
+void RoundRunner::act(const FirstFailure& action) {
+  if (!inputs_.hooks.failed) return;
+  worker(action.rank).output->catch_up();
+  inputs_.hooks.failed(evidence(action.rank));
+}
+
 void RoundRunner::spawn_worker(LocalRank rank) {
   Worker& one = worker(rank);
   const auto started = start_worker(one);
-  if (!started) return step(SpawnFailed{rank, started.error()});
+  if (!started) {
+    step(SpawnFailed{rank, started.error()});
+    const auto& failure = group_.spawn_failure();
+    if (failure && failure->rank == rank && inputs_.hooks.spawn_failed) {
+      inputs_.hooks.spawn_failed(*failure);
+    }
+    return;
+  }
   asio::co_spawn(executor_, watch(shared_from_this(), rank), [](std::exception_ptr bug) {
     if (bug) std::rethrow_exception(bug);
   });

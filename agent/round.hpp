@@ -7,6 +7,7 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -25,6 +26,14 @@ class logger;
 
 namespace ddprun {
 
+/// Who wants to know what happens while the round goes on; any may be empty.
+struct RoundHooks {
+  std::function<void()> running;  // all workers were started
+  /// The first failure, as soon as it is learned. The workers it drags along still run.
+  std::function<void(const ExitRecord& first)> failed;
+  std::function<void(const SpawnFailed& failure)> spawn_failed;
+};
+
 /// What a round is run with; config, environment and logger outlive it.
 struct RoundInputs {
   const LaunchConfig& config;
@@ -34,6 +43,7 @@ struct RoundInputs {
   OutputContext output;
   Consoles consoles;
   TimePoint run_started;
+  RoundHooks hooks;
 };
 
 /// How a round ended.
@@ -61,6 +71,9 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner> {
   /// A signal that ends the run; the second one kills at once. Before run() nothing will be
   /// started.
   void request_stop(int signal);
+  /// The round is over elsewhere: ends the workers with `signal`, then, after `grace`, with
+  /// SIGKILL. None of them is blamed. Before run() nothing will be started.
+  void end(int signal, Duration grace);
   /// A signal that every worker gets once, and that changes nothing here.
   void pass_on(int signal);
 
@@ -81,6 +94,8 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner> {
   void act(const TellFailure& action);
   void act(const TellStop& action);
   void act(const Finish& action);
+  void act(const AllRunning& action);
+  void act(const FirstFailure& action);
   void spawn_worker(LocalRank rank);
   [[nodiscard]] Result<void> start_worker(Worker& worker);
   [[nodiscard]] static boost::asio::awaitable<void> watch(std::shared_ptr<RoundRunner> self,

@@ -4,9 +4,9 @@
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/ip/tcp.hpp>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "agent/core/launch_config.hpp"
@@ -17,13 +17,15 @@ namespace ddprun {
 
 class RoundStore {
  public:
-  /// Listens and serves before it returns, so before any worker starts. With StoreHost::kWorkerZero
-  /// only a free port is chosen: rank 0 serves there itself. `log` hears of refused clients; null:
-  /// nobody does. Errors: kPortTaken for a master port in use, kUsage for a listen address that is
-  /// no address literal.
-  [[nodiscard]] static Result<RoundStore> open(boost::asio::any_io_executor executor,
-                                               const LaunchConfig& config,
-                                               std::shared_ptr<spdlog::logger> log);
+  /// Listens on `config.listen_addr` (empty: on every address) and `port` (0: a free one): clients
+  /// that come before serve() wait. `log` hears of refused clients; null: nobody does. Errors:
+  /// kPortTaken for a port in use, kUsage for a listen address that is no address literal.
+  [[nodiscard]] static Result<RoundStore> listen(boost::asio::any_io_executor executor,
+                                                 const LaunchConfig& config, std::uint16_t port,
+                                                 std::shared_ptr<spdlog::logger> log);
+  /// Once, before any worker starts. With StoreHost::kWorkerZero it only gives the port free, on
+  /// which rank 0 serves itself. Fails with kSystem when the process has no descriptor left.
+  [[nodiscard]] Result<void> serve();
 
   [[nodiscard]] std::uint16_t port() const { return port_; }
   /// "127.0.0.1:41207"; empty when the agent does not serve it.
@@ -32,8 +34,12 @@ class RoundStore {
   void close();
 
  private:
-  RoundStore(std::uint16_t port, std::string served_at, std::unique_ptr<store::Server> server);
+  RoundStore(boost::asio::ip::tcp::acceptor listener, StoreHost host,
+             std::shared_ptr<spdlog::logger> log);
 
+  boost::asio::ip::tcp::acceptor listener_;  // until serve()
+  StoreHost host_;
+  std::shared_ptr<spdlog::logger> log_;
   std::uint16_t port_;
   std::string served_at_;
   std::unique_ptr<store::Server> server_;  // null with StoreHost::kWorkerZero

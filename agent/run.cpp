@@ -10,6 +10,7 @@
 #include "agent/core/limits.hpp"
 #include "agent/log.hpp"
 #include "agent/message_sink.hpp"
+#include "agent/node.hpp"
 #include "agent/proc/standard_descriptors.hpp"
 #include "agent/signals.hpp"
 
@@ -41,12 +42,30 @@ class Attachment {
   std::vector<std::shared_ptr<MessageSink>> attached_;
 };
 
-asio::awaitable<int> run_and_flush(Agent& agent, Companion* companion, Consoles consoles) {
+template <class AnyAgent>
+asio::awaitable<int> run_and_flush(AnyAgent& agent, Consoles consoles) {
   const int exit_code = co_await agent.run();
-  if (companion != nullptr) co_await companion->settle();
   co_await consoles.out->flush();
   co_await consoles.err->flush();
   co_return exit_code;
+}
+
+template <class AnyAgent>
+int drive(asio::io_context& io, Signals& signals, AnyAgent& agent, Consoles consoles) {
+  int exit_code = 1;
+  asio::co_spawn(io, run_and_flush(agent, consoles), [&](std::exception_ptr bug, int code) {
+    if (bug) std::rethrow_exception(bug);
+    exit_code = code;
+    io.stop();  // what still waits (signals, a worker that nothing ends) is dropped with `io`
+  });
+  asio::co_spawn(io,
+                 signals.deliver([&](int signal) { agent.request_stop(signal); },
+                                 [&](int signal) { agent.pass_on(signal); }),
+                 [](std::exception_ptr bug) {
+                   if (bug) std::rethrow_exception(bug);
+                 });
+  io.run();
+  return exit_code;
 }
 
 }  // namespace
@@ -67,22 +86,13 @@ int run_agent(const LaunchConfig& config, const Environment& environment, spdlog
   Signals signals(io.get_executor(), config.stop_signals);
   const Consoles consoles = open_consoles(io.get_executor());
   const Attachment attachment(logger, consoles.err);
-  Agent agent(io.get_executor(), {config, environment, logger, consoles});
-  int exit_code = 1;
-  asio::co_spawn(
-      io, run_and_flush(agent, companion.get(), consoles), [&](std::exception_ptr bug, int code) {
-        if (bug) std::rethrow_exception(bug);
-        exit_code = code;
-        io.stop();  // what still waits (signals, a worker that nothing ends) is dropped with `io`
-      });
-  asio::co_spawn(io,
-                 signals.deliver([&](int signal) { agent.request_stop(signal); },
-                                 [&](int signal) { agent.pass_on(signal); }),
-                 [](std::exception_ptr bug) {
-                   if (bug) std::rethrow_exception(bug);
-                 });
-  io.run();
-  return exit_code;
+  const AgentInputs inputs{config, environment, logger, consoles};
+  if (config.rendezvous) {
+    NodeAgent agent(io.get_executor(), inputs, companion.get());
+    return drive(io, signals, agent, consoles);
+  }
+  Agent agent(io.get_executor(), inputs);
+  return drive(io, signals, agent, consoles);
 } catch (const std::exception& bug) {
   logger.error(error_line("BUG", bug.what()));
   return 1;

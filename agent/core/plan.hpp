@@ -18,12 +18,12 @@ struct RoundFacts {
   Round round{1};
   RestartCount restarts;
   WorldSize world{1};
-  int groups = 1;  // nodes of the round
+  int groups = 1;           // nodes of the round
   WorldSize role_world{1};  // workers of this node's role
   std::string master_addr;
   std::uint16_t master_port = 0;
-  int group_rank = 0;  // of this node
-  Rank first_rank;     // of this node's local rank 0
+  int group_rank = 0;       // of this node
+  Rank first_rank;          // of this node's local rank 0
   int first_role_rank = 0;  // the same among the workers of its role
 };
 

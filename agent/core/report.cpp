@@ -22,25 +22,24 @@ std::string quoted(const std::vector<std::string>& lines) {
   return text;
 }
 
-std::string evidence(const ExitRecord& record) {
+void add_evidence(FailureFacts& facts, const ExitRecord& record) {
   const ErrorFile file = read_error_file(record.error_json);
   if (file.form == ErrorFile::Form::kGood) {
     const bool stack = !file.error.callstack.empty();
-    const std::string& text = stack ? file.error.callstack : file.error.message;
-    return labelled("evidence", "its error.json:") + quoted(quotable_lines(text));
+    facts.source = "its error.json";
+    facts.evidence = quotable_lines(stack ? file.error.callstack : file.error.message);
+    return;
   }
   const bool torn = file.form == ErrorFile::Form::kTorn;
-  const std::vector<std::string> lines = quotable_lines(record.stderr_tail);
-  if (lines.empty() && torn) return labelled("evidence", "its error.json is torn");
-  if (lines.empty()) return {};
-  const std::string note = torn ? "its error.json is torn; " : "";
-  return labelled("evidence", note + "last lines of its stderr:") + quoted(lines);
+  if (torn) facts.source = "its error.json is torn";
+  facts.evidence = quotable_lines(record.stderr_tail);
+  if (facts.evidence.empty()) return;
+  facts.source += std::string(torn ? "; " : "") + "last lines of its stderr";
 }
 
 std::string what_to_try(const Verdict& verdict, const ExitStatus& status) {
   if (verdict.cause != Cause::kCrash || status.dumped_core()) return {};
-  return labelled("try",
-                  "PYTHONFAULTHANDLER=1 for the Python stack; ulimit -c unlimited for a core dump");
+  return "PYTHONFAULTHANDLER=1 for the Python stack; ulimit -c unlimited for a core dump";
 }
 
 std::string others(const FailureFacts& facts) {
@@ -56,10 +55,14 @@ std::string others(const FailureFacts& facts) {
 
 }  // namespace
 
+std::string who(const Who& worker) {
+  return "rank " + std::to_string(worker.rank.value()) + " (local " +
+         std::to_string(worker.local_rank.value()) + ", pid " + std::to_string(worker.pid) +
+         ") on " + worker.host;
+}
+
 std::string who(const ExitRecord& record, const std::string& host) {
-  return "rank " + std::to_string(record.rank.value()) + " (local " +
-         std::to_string(record.local_rank.value()) + ", pid " + std::to_string(record.pid) +
-         ") on " + host;
+  return who(Who{record.rank, record.local_rank, record.pid, host});
 }
 
 std::string start_line(const StartFacts& facts) {
@@ -115,20 +118,37 @@ std::string unkillable_line(const ExitRecord& record, const std::string& host) {
          " still exists after SIGKILL; ddprun does not wait for it";
 }
 
+FailureFacts facts_of(const ExitRecord& record, const std::string& host) {
+  const Verdict verdict = judge(record);
+  FailureFacts facts;
+  facts.code = verdict.code;
+  facts.who = who(record, host);
+  facts.verdict = verdict.text;
+  facts.when = time_text(record.when) + ", " + duration_text(record.since_start) + " after start";
+  add_evidence(facts, record);
+  facts.advice = what_to_try(verdict, record.status);
+  facts.log = record.log;
+  return facts;
+}
+
+std::string failure_headline(const FailureFacts& facts) {
+  const int round = facts.round.value();
+  const std::string scope = round == 1 ? "the run" : "round " + std::to_string(round);
+  return "ddprun: error [" + facts.code + "] " + facts.who + " " + facts.verdict +
+         ", first failure of " + scope;
+}
+
 std::string failure_report(const FailureFacts& facts) {
-  const ExitRecord& first = facts.first;
-  const Verdict verdict = judge(first);
-  const std::string round = std::to_string(facts.round.value());
-  const std::string scope = facts.round.value() == 1 ? "the run" : "round " + round;
-  std::string text = "ddprun: error [" + verdict.code + "] " + who(first, facts.host) + " " +
-                     verdict.text + ", first failure of " + scope;
-  text += labelled("when", time_text(first.when) + ", " + duration_text(first.since_start) +
-                               " after start, round " + round);
-  text += evidence(first);
+  std::string text = failure_headline(facts);
+  text += labelled("when", facts.when + ", round " + std::to_string(facts.round.value()));
+  if (!facts.source.empty()) {
+    text += labelled("evidence", facts.source + (facts.evidence.empty() ? "" : ":"));
+  }
+  text += quoted(facts.evidence);
   text += others(facts);
-  text += what_to_try(verdict, first.status);
+  if (!facts.advice.empty()) text += labelled("try", facts.advice);
   if (!facts.next.empty()) text += labelled("next", facts.next);
-  if (!first.log.empty()) text += labelled("log", first.log);
+  if (!facts.log.empty()) text += labelled("log", facts.log);
   return text;
 }
 

@@ -27,6 +27,13 @@ struct StartFacts {
 [[nodiscard]] std::string start_line(const StartFacts& facts);
 
 /// `rank 12 (local 4, pid 48213) on gpu-02`: who, everywhere a worker is named.
+struct Who {
+  Rank rank;
+  LocalRank local_rank;
+  int pid = 0;
+  std::string host;
+};
+[[nodiscard]] std::string who(const Who& worker);
 [[nodiscard]] std::string who(const ExitRecord& record, const std::string& host);
 
 /// One line for a worker that failed while others were still there or a restart follows.
@@ -47,14 +54,26 @@ struct StartFacts {
 [[nodiscard]] std::string unkillable_line(const ExitRecord& record, const std::string& host);
 
 struct FailureFacts {
-  ExitRecord first;  // the rank that failed first
-  std::string host;
+  // Of the rank that failed first, as text; empty: nothing to say.
+  std::string code;                   // "W-EXIT"
+  std::string who;                    // "rank 12 (local 4, pid 48213) on gpu-02"
+  std::string verdict;                // "ended with exit code 1"
+  std::string when;                   // "11:02:41.118Z, 3 h 12 m after start"
+  std::string source;                 // what the evidence is: "last lines of its stderr"
+  std::vector<std::string> evidence;  // lines
+  std::string advice;
+  std::string log;
+  // Of the run.
   Round round{1};
   int stopped = 0;  // ranks that ddprun stopped because of it
   int killed = 0;   // of these, the ones that needed SIGKILL
   Duration stop_took{};
   std::string next;  // why there is no restart; empty: nothing to say
 };
+/// What one exit says by itself.
+[[nodiscard]] FailureFacts facts_of(const ExitRecord& record, const std::string& host);
+/// The first line of the report.
+[[nodiscard]] std::string failure_headline(const FailureFacts& facts);
 /// The report: several lines, the last thing a failed run prints.
 [[nodiscard]] std::string failure_report(const FailureFacts& facts);
 

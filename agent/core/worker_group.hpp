@@ -79,8 +79,8 @@ struct AllRunning {};  // every worker was spawned
 struct FirstFailure {  // the exit that makes the round fail; before anybody is stopped
   LocalRank rank;
 };
-using GroupAction = std::variant<Spawn, Signal, ArmTimer, TellFailure, TellStop, Finish, AllRunning,
-                                 FirstFailure>;
+using GroupAction =
+    std::variant<Spawn, Signal, ArmTimer, TellFailure, TellStop, Finish, AllRunning, FirstFailure>;
 using GroupActions = std::vector<GroupAction>;
 
 /// What is known of one worker.

@@ -112,7 +112,7 @@ void Membership::take(const Stop& stop) {
     ++stale_;
     return;
   }
-  note(stop.reason);
+  if (group_ == Group::kAlive) note(stop.reason);
   if (group_ == Group::kNone) {
     if (state_ != GroupState::kSucceeded) state_ = GroupState::kStopped;
     if (!stopped_) stopped_ = Stopped{stop.round, Milliseconds(0), 0};

@@ -1,19 +1,58 @@
 // agent_driver WORKERS [key=value...] -- COMMAND...: run_agent() behind the simplest possible
 // command line, so that the agent is tested without the launcher. Keys: restarts, timeout_ms, port,
-// log, redirects, store.
+// log, redirects, store; for several nodes: rdzv (port of the coordinator on 127.0.0.1), nodes
+// (MIN:MAX), role, node_rank, join_ms, last_call_ms, coordinator_ms, master (a port: fixed), host
+// (a file: the coordinator runs here, on a free port that is written into the file).
 #include <signal.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <iostream>
 #include <string>
 
+#include "agent/file_text.hpp"
 #include "agent/log.hpp"
 #include "agent/run.hpp"
+#include "net/listen.hpp"
+#include "rendezvous/coordinator/server.hpp"
 
 namespace {
 
 using namespace ddprun;
+
+class Embedded final : public Companion {
+ public:
+  explicit Embedded(std::unique_ptr<coordinator::Server> server) : server_(std::move(server)) {}
+  void shut_down(int exit_code, const std::string& reason) override {
+    server_->shut_down(exit_code, reason);
+  }
+  void begin_fresh_store() override { server_->begin_fresh_store(); }
+  boost::asio::awaitable<void> settle() override { return server_->settle(); }
+
+ private:
+  std::unique_ptr<coordinator::Server> server_;
+};
+
+Result<std::unique_ptr<Companion>> host(boost::asio::any_io_executor executor, LaunchConfig& config,
+                                        const std::string& file) {
+  if (file.empty()) return std::unique_ptr<Companion>();
+  const auto loopback = boost::asio::ip::address_v4::loopback();
+  auto listener = net::listen(executor, loopback, config.master_port);
+  if (!listener) return listener.error();
+  coordinator::ServerOptions options;
+  options.only_run = config.run_id;
+  auto server =
+      std::make_unique<coordinator::Server>(executor, std::move(*listener), std::move(options));
+  if (const auto started = server->start(); !started) return started.error();
+  config.rendezvous->coordinator.port = server->endpoint().port();
+  if (config.rendezvous->master == MasterChoice::kFixed) {
+    config.master_port = server->endpoint().port();
+  }
+  const std::string port = std::to_string(server->endpoint().port());
+  if (const auto written = write_file(file, port + "\n"); !written) return written.error();
+  return std::unique_ptr<Companion>(std::make_unique<Embedded>(std::move(server)));
+}
 
 LaunchConfig default_config() {
   LaunchConfig config;
@@ -28,13 +67,36 @@ LaunchConfig default_config() {
   return config;
 }
 
+void apply_to_meeting(LaunchConfig& config, const std::string& key, const std::string& value) {
+  const bool wanted = key == "rdzv" || key == "host";
+  if (!config.rendezvous && !wanted) return;
+  if (!config.rendezvous) config.rendezvous.emplace();
+  RendezvousConfig& meeting = *config.rendezvous;
+  const auto milliseconds = [&value] { return std::chrono::milliseconds(std::stoi(value)); };
+  meeting.coordinator.host = "127.0.0.1";
+  if (key == "rdzv") meeting.coordinator.port = static_cast<std::uint16_t>(std::stoi(value));
+  if (key == "nodes") {
+    meeting.nodes_min = std::stoi(value);
+    meeting.nodes_max = std::stoi(value.substr(value.find(':') + 1));
+  }
+  if (key == "node_rank") meeting.node_rank = std::stoi(value);
+  if (key == "join_ms") meeting.join_timeout = milliseconds();
+  if (key == "last_call_ms") meeting.last_call_timeout = milliseconds();
+  if (key == "coordinator_ms") meeting.coordinator_timeout = milliseconds();
+  if (key == "master") meeting.master = MasterChoice::kFixed;
+}
+
 void apply(LaunchConfig& config, const std::string& key, const std::string& value) {
   if (key == "restarts") config.max_restarts = std::stoi(value);
   if (key == "timeout_ms") config.shutdown_timeout = std::chrono::milliseconds(std::stoi(value));
-  if (key == "port") config.master_port = static_cast<std::uint16_t>(std::stoi(value));
+  if (key == "port" || key == "master") {
+    config.master_port = static_cast<std::uint16_t>(std::stoi(value));
+  }
   if (key == "log") config.log.dir = value;
+  if (key == "role") config.role = value;
   if (key == "redirects") config.log.redirects.all = static_cast<Streams>(std::stoi(value));
   if (key == "store" && value == "worker") config.store_host = StoreHost::kWorkerZero;
+  apply_to_meeting(config, key, value);
 }
 
 }  // namespace
@@ -43,15 +105,19 @@ int main(int argc, char** argv) {
   LaunchConfig config = default_config();
   if (argc < 2) return 2;
   config.workers = std::atoi(argv[1]);
+  std::string host_file;
   int at = 2;
   for (; at < argc && std::string(argv[at]) != "--"; ++at) {
     const std::string option = argv[at];
     const auto equals = option.find('=');
-    apply(config, option.substr(0, equals), option.substr(equals + 1));
+    const std::string key = option.substr(0, equals);
+    if (key == "host") host_file = option.substr(equals + 1);
+    apply(config, key, option.substr(equals + 1));
   }
   config.command.assign(argv + std::min(at + 1, argc), argv + argc);
   if (config.command.empty()) return 2;
   config.name = config.command.front();
   const auto logger = make_logger();
-  return run_agent(config, read_environment(environ), *logger);
+  return run_agent(config, read_environment(environ), *logger,
+                   [&](auto executor) { return host(executor, config, host_file); });
 }

@@ -31,11 +31,8 @@ ExitRecord failing() {
   return record;
 }
 
-FailureFacts facts(ExitRecord record) {
-  FailureFacts one;
-  one.first = std::move(record);
-  one.host = "gpu-02";
-  return one;
+FailureFacts facts(const ExitRecord& record) {
+  return facts_of(record, "gpu-02");
 }
 
 }  // namespace

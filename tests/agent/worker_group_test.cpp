@@ -385,8 +385,7 @@ TEST_CASE("starting, stop ordered: those there get the signal, no more are spawn
 
 TEST_CASE("healthy, stop ordered: signal and grace are the order's, and nobody is to blame") {
   auto group = Group::healthy();
-  CHECK(group(StopOrdered{SIGINT, 7s}) ==
-        "SIGINT to 0, SIGINT to 1, SIGINT to 2, timer at 7 s");
+  CHECK(group(StopOrdered{SIGINT, 7s}) == "SIGINT to 0, SIGINT to 1, SIGINT to 2, timer at 7 s");
   for (int rank = 0; rank < 3; ++rank) group(exited(rank, kFailed3));
   CHECK(group.state() == GroupState::kStopped);
   CHECK(group.group.stop_signal() == 0);
@@ -432,8 +431,12 @@ TEST_CASE("a grace of zero still sends the signal first") {
 }
 
 TEST_CASE("every pair of state and event without a test above is a bug, and asserted") {
-  const std::vector<GroupEvent> events{Start{},        Spawned{local(0)},     spawn_failed(0),
-                                       exited(0, kOk), StopRequested{SIGINT}, TimerExpired{kNow},
+  const std::vector<GroupEvent> events{Start{},
+                                       Spawned{local(0)},
+                                       spawn_failed(0),
+                                       exited(0, kOk),
+                                       StopRequested{SIGINT},
+                                       TimerExpired{kNow},
                                        StopOrdered{SIGTERM, 30s}};
   std::string impossible;
   for (int state = 0; state < 8; ++state) {

@@ -221,3 +221,60 @@ TEST_CASE("a taken node rank is tried once more, then it is final") {
   REQUIRE(seat.done<End>().has_value());
   CHECK(seat.done<End>()->exit_code == 1);
 }
+
+TEST_CASE("a wait is told after three seconds, once per change, with its end and the option") {
+  Seat seat;
+  seat.connect();
+  Waiting waiting{1, 2, 4, Round(0), seconds(600), "waiting for nodes: 1 of 2; here: gpu-01"};
+  seat.hear(waiting);
+  seat.after(milliseconds(2900));
+  CHECK_FALSE(seat.done<Note>().has_value());
+  seat.after(milliseconds(100));
+  REQUIRE(seat.done<Note>().has_value());
+  CHECK(seat.done<Note>()->text ==
+        "waiting for nodes: 1 of 2; here: gpu-01; gives up in 597 s (--rdzv-conf join_timeout)");
+  seat.forget();
+  waiting.left = seconds(590);
+  seat.hear(waiting);
+  CHECK_FALSE(seat.done<Note>().has_value());
+  seat.hear(Waiting{2, 2, 4, Round(0), seconds(30), "last call"});
+  CHECK(seat.done<Note>()->text ==
+        "last call; the round starts in 30 s (--rdzv-conf last_call_timeout)");
+}
+
+TEST_CASE("a wait that a round ends within three seconds is never told") {
+  Seat seat;
+  seat.connect();
+  seat.hear(Waiting{1, 2, 2, Round(0), seconds(600), "waiting for nodes: 1 of 2"});
+  seat.hear(seat.round(1));
+  seat.forget();
+  seat.after(seconds(4));
+  CHECK_FALSE(seat.done<Note>().has_value());
+}
+
+TEST_CASE("a coordinator that does not answer yet is named with the cause, after three seconds") {
+  Seat seat;
+  seat.feed(StoreOpened{4000});
+  for (int second = 0; second < 4; ++second) {
+    seat.feed(LinkDown{seat.link_, "connection refused"});
+    seat.after(seconds(1));
+  }
+  REQUIRE(seat.done<Note>().has_value());
+  CHECK(seat.done<Note>()->text ==
+        "waiting for the coordinator 10.0.4.11:29400: connection refused; gives up in 597 s "
+        "(--rdzv-conf join_timeout)");
+}
+
+TEST_CASE("a coordinator that is lost and comes back is told both times") {
+  Seat seat;
+  seat.connect();
+  seat.hear(seat.round(1));
+  seat.feed(LinkDown{seat.link_, "connection reset"});
+  CHECK(seat.done<Note>()->text ==
+        "lost the coordinator 10.0.4.11:29400: connection reset; trying again for 60 s "
+        "(--rdzv-conf coordinator_timeout), the workers run on");
+  seat.after(seconds(1));
+  seat.feed(LinkUp{seat.link_});
+  seat.hear(Beat{});
+  CHECK(seat.done<Note>()->text == "the coordinator 10.0.4.11:29400 answers again");
+}

@@ -282,3 +282,25 @@ TEST_CASE("anything but a hello on a link without an agent closes the link, with
   CHECK(desk.closed_ == std::vector<LinkId>{LinkId(9)});
   CHECK_FALSE(desk.last<Refused>(9).has_value());
 }
+
+TEST_CASE("the coordinator's own node prints the report of a run, else the node that failed") {
+  for (const bool hosted : {true, false}) {
+    Desk desk;
+    Hello first = desk.hello("a", 2, 2);
+    first.hosts = hosted;
+    desk.say(1, first);
+    desk.say(2, desk.hello("b", 2, 2));
+    Report report = desk.report(1, GroupState::kFailed);
+    report.exits.push_back(WorkerExit{});
+    desk.say(2, report);
+    desk.say(2, Stopped{Round(1), milliseconds(5), 0});
+    desk.say(1, Stopped{Round(1), milliseconds(40), 1});
+    REQUIRE(desk.last<Done>(1).has_value());
+    const Done done = *desk.last<Done>(1);
+    CHECK(done.reporter == (hosted ? "id-a" : "id-b"));
+    CHECK(done.round == Round(1));
+    CHECK(done.stopped == 1);
+    CHECK(done.killed == 1);
+    CHECK(done.stop_took == milliseconds(40));
+  }
+}

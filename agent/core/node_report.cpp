@@ -1,0 +1,46 @@
+#include "agent/core/node_report.hpp"
+
+#include "agent/core/text.hpp"
+#include "base/exit_status.hpp"
+
+namespace ddprun {
+
+namespace {
+
+std::string nodes_text(int least, int most) {
+  const std::string nodes = most == 1 ? " node" : " nodes";
+  if (least == most) return std::to_string(most) + nodes;
+  return std::to_string(least) + " to " + std::to_string(most) + nodes;
+}
+
+}  // namespace
+
+std::string node_start_line(const NodeStartFacts& facts) {
+  std::string text = "ddprun " + facts.version + " run " + facts.run.value() + ": " +
+                     nodes_text(facts.nodes_min, facts.nodes_max) + ", coordinator " +
+                     facts.coordinator;
+  if (facts.host == NodeStartFacts::Host::kHere) text += " (this node)";
+  text += ", " + ranks_text(facts.workers) + " here";
+  if (!facts.log_dir.empty()) text += ", logs " + facts.log_dir;
+  return text + "; shutdown timeout " + duration_text(facts.shutdown_timeout) + ", max restarts " +
+         std::to_string(facts.max_restarts);
+}
+
+std::string run_note(const std::string& text) {
+  return "ddprun: note [RUN] " + text;
+}
+
+std::string run_done_line(const std::string& text, Duration took) {
+  return "ddprun: done, " + text + "; after " + duration_text(took);
+}
+
+std::string leaving_line(int signal) {
+  return "ddprun: note [STOP] " + signal_name(signal) + " received, leaving the run";
+}
+
+std::string left_line(int signal) {
+  return "ddprun: note [STOP] left the run, no worker was running; exit " +
+         std::to_string(128 + signal);
+}
+
+}  // namespace ddprun

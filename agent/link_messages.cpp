@@ -1,0 +1,117 @@
+#include "agent/link_messages.hpp"
+
+#include <utility>
+
+#include "agent/core/restart.hpp"
+#include "base/assert.hpp"
+
+namespace ddprun {
+
+namespace {
+
+protocol::Milliseconds to_ms(Duration duration) {
+  return std::chrono::duration_cast<protocol::Milliseconds>(duration);
+}
+
+protocol::Terms terms_of(const LaunchConfig& config) {
+  const RendezvousConfig& meeting = *config.rendezvous;
+  protocol::Terms terms;
+  terms.nodes_min = meeting.nodes_min;
+  terms.nodes_max = meeting.nodes_max;
+  terms.max_restarts = config.max_restarts;
+  terms.join_timeout = to_ms(meeting.join_timeout);
+  terms.last_call_timeout = to_ms(meeting.last_call_timeout);
+  terms.keep_alive_interval = to_ms(meeting.keep_alive_interval);
+  terms.keep_alive_max_attempt = meeting.keep_alive_max_attempt;
+  return terms;
+}
+
+}  // namespace
+
+std::string to_text(const CoordinatorAddress& address) {
+  const bool v6 = address.host.find(':') != std::string::npos;
+  const std::string host = v6 ? "[" + address.host + "]" : address.host;
+  return host + ":" + std::to_string(address.port);
+}
+
+client::MembershipOptions membership_options(const LaunchConfig& config,
+                                             const AgentIdentity& identity) {
+  DDPRUN_ASSERT(config.rendezvous.has_value());
+  const RendezvousConfig& meeting = *config.rendezvous;
+  client::MembershipOptions options;
+  options.coordinator = to_text(meeting.coordinator);
+  options.coordinator_timeout = meeting.coordinator_timeout;
+  protocol::Hello& hello = options.hello;
+  hello.run_id = config.run_id;
+  hello.agent = identity.id;
+  hello.host = identity.hostname.empty() ? "unknown" : identity.hostname;
+  hello.address = meeting.address;
+  hello.local_world_size = config.workers;
+  hello.role = config.role.empty() ? "default" : config.role;
+  hello.terms = terms_of(config);
+  hello.node_rank = meeting.node_rank;
+  hello.scheduler_index = meeting.scheduler_index;
+  hello.stop_timeout = to_ms(config.shutdown_timeout);
+  hello.hosts = identity.coordinator == AgentIdentity::Coordinator::kHere;
+  return options;
+}
+
+RoundFacts facts_of(const protocol::StartRound& round, const LaunchConfig& config) {
+  RoundFacts facts;
+  facts.round = round.stamp.number;
+  facts.restarts = round.restarts;
+  facts.world = round.world_size;
+  facts.groups = round.group_size;
+  facts.role_world = WorldSize(round.role_world_size);
+  facts.group_rank = round.group_rank;
+  facts.first_rank = round.rank_base;
+  facts.first_role_rank = round.role_rank_base;
+  const bool fixed = config.rendezvous && config.rendezvous->master == MasterChoice::kFixed;
+  facts.master_addr = fixed ? config.master_addr : round.master_address;
+  facts.master_port = fixed ? config.master_port : round.master_port;
+  return facts;
+}
+
+protocol::WorkerExit to_worker_exit(const ExitRecord& record, Duration after) {
+  FailureFacts facts = facts_of(record, "");
+  protocol::WorkerExit exit;
+  exit.rank = record.rank;
+  exit.local_rank = record.local_rank;
+  exit.pid = record.pid;
+  exit.exit_code = record.status.shell_code();
+  exit.cause = record.status.text();
+  exit.after = to_ms(after);
+  exit.log = std::move(facts.log);
+  exit.tail = std::move(facts.evidence);
+  exit.code = std::move(facts.code);
+  exit.verdict = std::move(facts.verdict);
+  exit.when = std::move(facts.when);
+  exit.source = std::move(facts.source);
+  exit.advice = std::move(facts.advice);
+  return exit;
+}
+
+FailureFacts facts_of(const protocol::Done& done, const LaunchConfig& config,
+                      const std::string& hostname) {
+  DDPRUN_ASSERT(done.failure.has_value());
+  const protocol::WorkerExit& exit = *done.failure;
+  FailureFacts facts;
+  facts.code = exit.code.empty() ? "W-EXIT" : exit.code;
+  facts.who = who(Who{exit.rank, exit.local_rank, exit.pid, done.host});
+  facts.verdict = exit.verdict.empty() ? "failed: " + exit.cause : exit.verdict;
+  facts.when = exit.when;
+  facts.source = exit.source;
+  facts.evidence = exit.tail;
+  facts.advice = exit.advice;
+  const bool elsewhere = !exit.log.empty() && done.host != hostname;
+  facts.log = (elsewhere ? done.host + ":" : "") + exit.log;
+  facts.round = done.round;
+  facts.stopped = done.stopped;
+  facts.killed = done.killed;
+  facts.stop_took = done.stop_took;
+  const RestartBudget spent{RestartCount(config.max_restarts), config.max_restarts};
+  if (spent.max > 0) facts.next = decide_restart(spent, RoundFailure::kWorkerFailed).reason;
+  return facts;
+}
+
+}  // namespace ddprun

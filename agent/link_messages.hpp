@@ -1,0 +1,40 @@
+// link_messages: between what the link to the coordinator says (rendezvous/protocol) and what the
+// agent works with. Pure conversions, no thread rule.
+#pragma once
+
+#include <string>
+
+#include "agent/core/exit_record.hpp"
+#include "agent/core/launch_config.hpp"
+#include "agent/core/plan.hpp"
+#include "agent/core/report.hpp"
+#include "rendezvous/client/membership.hpp"
+
+namespace ddprun {
+
+/// Who this agent is.
+struct AgentIdentity {
+  AgentId id;  // random, one per process
+  std::string hostname;
+  enum class Coordinator { kHere, kElsewhere };
+  Coordinator coordinator = Coordinator::kElsewhere;
+};
+/// `config.rendezvous` is set.
+[[nodiscard]] client::MembershipOptions membership_options(const LaunchConfig& config,
+                                                           const AgentIdentity& identity);
+/// "gpu-01:29400", "[fd00::1]:29400".
+[[nodiscard]] std::string to_text(const CoordinatorAddress& address);
+
+/// With MasterChoice::kFixed the master is the configuration's, else the round's.
+[[nodiscard]] RoundFacts facts_of(const protocol::StartRound& round, const LaunchConfig& config);
+
+/// The evidence of one exit, within the protocol's limits. `after`: since this node's workers of
+/// the round run.
+[[nodiscard]] protocol::WorkerExit to_worker_exit(const ExitRecord& record, Duration after);
+
+/// What the run's report is made of; `done.failure` is set. Paths of another host than
+/// `hostname` are marked.
+[[nodiscard]] FailureFacts facts_of(const protocol::Done& done, const LaunchConfig& config,
+                                    const std::string& hostname);
+
+}  // namespace ddprun

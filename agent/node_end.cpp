@@ -1,0 +1,87 @@
+// How a run of several nodes ends on this one: what is told, what is left, who is waited for.
+#include <spdlog/logger.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "agent/core/node_report.hpp"
+#include "agent/log.hpp"
+#include "agent/node.hpp"
+
+namespace ddprun {
+
+namespace asio = boost::asio;
+
+void NodeAgent::tell_end(const client::End& end) {
+  if (end.done && end.exit_code == 0) return tell_success(*end.done);
+  if (end.done) {
+    tell_failure(*end.done);
+  } else {
+    tell_left(end);
+  }
+  context_.logs().discard_if_empty();
+}
+
+void NodeAgent::tell_success(const protocol::Done& done) {
+  context_.logger().info(run_done_line(done.text, context_.since_start()));
+  context_.logs().discard();
+}
+
+// One console has the whole report, every other one its first line.
+void NodeAgent::tell_failure(const protocol::Done& done) {
+  const ExitRecord* own = done.failure ? own_exit(*done.failure) : nullptr;
+  if (own != nullptr) {
+    context_.pass_error_up(*own);
+  } else {
+    context_.leave_own_error(done.text);
+  }
+  const bool reporter = done.reporter == identity_.id.value();
+  if (!reporter) tell_waiting_death();
+  if (!done.failure) {
+    context_.logger().error(error_line("RUN", done.text));
+    return;
+  }
+  const FailureFacts facts = facts_of(done, context_.config(), context_.hostname());
+  context_.logger().error(reporter ? failure_report(facts) : failure_headline(facts));
+}
+
+void NodeAgent::tell_left(const client::End& end) {
+  tell_waiting_death();
+  if (own_error_told_) return;
+  if (stop_signal_ == 0) {
+    context_.logger().error(error_line("RUN", end.text));
+    return context_.leave_own_error(end.text);
+  }
+  const int signal = end.exit_code - 128;
+  context_.leave_own_error("ddprun was stopped by " + signal_name(signal));
+  if (!last_) {
+    context_.logger().info(left_line(signal));
+    return;
+  }
+  const int workers = static_cast<int>(last_->exits.size());
+  context_.logger().info(stopped_line(signal, workers, last_->killed, last_->stop_took));
+}
+
+/// The evidence here of the run's first failure; null when that was on another node.
+const ExitRecord* NodeAgent::own_exit(const protocol::WorkerExit& failure) const {
+  if (!last_) return nullptr;
+  for (const ExitRecord& record : last_->exits) {
+    if (record.rank == failure.rank && record.pid == failure.pid) return &record;
+  }
+  return nullptr;
+}
+
+// Bounded by the coordinator, which gives the other nodes their time to go; a stop signal ends the
+// run for them, a second one this wait.
+asio::awaitable<void> NodeAgent::settle() {
+  if (companion_ == nullptr || in_haste_) co_return;
+  asio::co_spawn(executor_, companion_->settle(), [this](const std::exception_ptr& bug) {
+    if (bug) std::rethrow_exception(bug);
+    settled_.cancel();
+  });
+  boost::system::error_code cancelled;
+  co_await settled_.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
+}
+
+}  // namespace ddprun

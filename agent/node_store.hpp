@@ -1,0 +1,42 @@
+// NodeStore: the store of the live round, if this node holds it, and the listener for the next
+// round's, which is open before anybody is told its port. Thread rule: the io_context's thread.
+// Ownership: owns listener and server; config and companion outlive it.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "agent/companion.hpp"
+#include "agent/round_store.hpp"
+
+namespace ddprun {
+
+class NodeStore {
+ public:
+  /// `companion` (may be null) holds the store at a fixed master address.
+  NodeStore(boost::asio::any_io_executor executor, const LaunchConfig& config, Companion* companion,
+            std::shared_ptr<spdlog::logger> log);
+
+  /// Listens for the next round: its port. With MasterChoice::kFixed there is nothing to open, and
+  /// the port is the fixed one. Errors: see RoundStore::listen.
+  [[nodiscard]] Result<std::uint16_t> open_next();
+  /// What open_next() opened becomes the store of the round, empty. Errors: see RoundStore::serve.
+  [[nodiscard]] Result<void> serve();
+  /// The round's store ends: clients blocked in it notice at once.
+  void close();
+
+ private:
+  [[nodiscard]] bool fixed() const;
+
+  boost::asio::any_io_executor executor_;
+  const LaunchConfig& config_;
+  Companion* companion_;
+  std::shared_ptr<spdlog::logger> log_;
+  std::optional<RoundStore> next_;
+  std::optional<RoundStore> current_;
+  bool used_ = false;  // whether a round met in the companion's store since it was emptied
+};
+
+}  // namespace ddprun

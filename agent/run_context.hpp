@@ -1,0 +1,64 @@
+// RunContext: what all rounds of a run on this node share: configuration, log folders, consoles,
+// and how ddprun's own errors are told. Thread rule: the io_context's thread. Ownership: config,
+// environment and logger outlive it; it outlives the rounds prepared with it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "agent/core/launch_config.hpp"
+#include "agent/proc/console.hpp"
+#include "agent/proc/log_tree.hpp"
+#include "agent/round.hpp"
+#include "base/environment.hpp"
+
+namespace ddprun {
+
+struct AgentInputs {
+  const LaunchConfig& config;
+  const Environment& environment;
+  spdlog::logger& logger;
+  Consoles consoles;
+};
+
+class RunContext {
+ public:
+  explicit RunContext(AgentInputs inputs);
+
+  /// Makes the base of the log folders. Errors: see LogTree::open. Before prepare(), once.
+  [[nodiscard]] Result<void> open_logs();
+  /// Makes the folder and the filter logs of one start of all workers. Fails with kSystem.
+  [[nodiscard]] Result<RoundInputs> prepare(RoundFacts facts);
+
+  /// Tells an error of ddprun's own, and leaves it for a launcher above. Returns the exit code.
+  int fail(const std::string& code, const Error& error);
+  /// The same for a worker that could not be started.
+  int fail_to_spawn(const SpawnFailed& failure, Rank first_rank);
+  void tell_unkillable(const RoundResult& result);
+  /// For TORCHELASTIC_ERROR_FILE of the launcher above, if there is one.
+  void leave_error_file(const std::string& text);
+  /// The same for an error that is not a worker's.
+  void leave_own_error(const std::string& sentence);
+  /// The same for a worker's error.json, with its code.
+  void pass_error_up(const ExitRecord& record);
+
+  [[nodiscard]] const LaunchConfig& config() const { return config_; }
+  [[nodiscard]] spdlog::logger& logger() const { return logger_; }
+  [[nodiscard]] const std::string& hostname() const { return hostname_; }
+  [[nodiscard]] Duration since_start() const { return Clock::now() - started_; }
+  [[nodiscard]] LogTree& logs() { return *logs_; }
+
+ private:
+  const LaunchConfig& config_;
+  const Environment& environment_;
+  spdlog::logger& logger_;
+  Consoles consoles_;
+  std::string hostname_;
+  TimePoint started_;
+  std::unique_ptr<LogTree> logs_;
+};
+
+/// `NET-PORT` or `START`, for an error before any worker runs.
+[[nodiscard]] const char* start_code_of(ErrorKind kind);
+
+}  // namespace ddprun

@@ -1,0 +1,176 @@
+// How a run of several agents ends: failures, signals, waits that are in vain.
+#include <signal.h>
+
+#include "tests/agent/cluster.hpp"
+
+using namespace ddprun;
+using namespace ddprun::test;
+using SteadyClock = std::chrono::steady_clock;
+
+namespace {
+
+const std::string kRankOneFails =
+    "echo $$$$ > $DIR/$RANK; [ $RANK = 0 ] && exec sleep 1000; "
+    "while ! [ -s $DIR/0 ]; do sleep 0.01; done; echo needle >&2; exit 7";
+
+}  // namespace
+
+TEST_CASE("a failure without budget ends both agents with its code, and one of them reports it") {
+  Cluster cluster;
+  const auto began = SteadyClock::now();
+  auto& first = cluster.start(1, "2:2", kRankOneFails, {"node_rank=0"});
+  auto& second = cluster.start(1, "2:2", kRankOneFails, {"node_rank=1"});
+  CHECK(first.wait() == ExitStatus::exited(7));
+  CHECK(second.wait() == ExitStatus::exited(7));
+  CHECK(SteadyClock::now() - began < std::chrono::seconds(5));
+  const std::string headline = "ddprun: error [W-EXIT] rank 1 (local 0, pid ";
+  CHECK(count(first.err(), headline) == 1);
+  CHECK(count(second.err(), headline) == 1);
+  CHECK(count(second.err(), "first failure of the run") == 1);
+  CHECK_THAT(second.err(), ContainsSubstring("            | needle\n"));
+  CHECK_THAT(second.err(), ContainsSubstring("1 rank was running; ddprun stopped it in "));
+  CHECK(count(first.err(), "needle") == 0);
+  CHECK_FALSE(alive(pid_in(cluster.file("0"))));
+}
+
+TEST_CASE("the console of the coordinator has the whole report, wherever the rank failed") {
+  Cluster cluster(Cluster::Coordinator::kFirstAgent);
+  auto& first = cluster.start(1, "2:2", kRankOneFails, {"node_rank=0"});
+  auto& second = cluster.start(1, "2:2", kRankOneFails, {"node_rank=1"});
+  CHECK(first.wait() == ExitStatus::exited(7));
+  CHECK(second.wait() == ExitStatus::exited(7));
+  CHECK_THAT(first.err(), ContainsSubstring("(this node), 1 rank here"));
+  CHECK_THAT(first.err(), ContainsSubstring("  evidence  last lines of its stderr:\n"));
+  CHECK_THAT(first.err(), ContainsSubstring("            | needle\n"));
+  CHECK(count(second.err(), "| needle") == 0);
+  CHECK(count(second.err(), "error [W-EXIT] rank 1 (local 0, pid ") == 1);
+}
+
+TEST_CASE("when the budget is used up the report says so, and names the round") {
+  Cluster cluster;
+  const std::string script = "[ $RANK = 1 ] && exit 3; exec sleep 1000";
+  auto& first = cluster.start(1, "2:2", script, {"restarts=2", "node_rank=0"});
+  auto& second = cluster.start(1, "2:2", script, {"restarts=2", "node_rank=1"});
+  CHECK(first.wait() == ExitStatus::exited(3));
+  CHECK(second.wait() == ExitStatus::exited(3));
+  CHECK_THAT(second.err(), ContainsSubstring("first failure of round 3\n"));
+  CHECK_THAT(second.err(), ContainsSubstring("next      not restarted: all 2 restarts are used"));
+  CHECK(count(second.err(), "warning [W-EXIT] rank 1 ") == 2);
+}
+
+TEST_CASE("the launcher above gets the worker's error where it was, and a sentence elsewhere") {
+  Cluster cluster;
+  const std::string script =
+      "[ $RANK = 0 ] && exec sleep 1000; "
+      "echo '{\"message\": {\"message\": \"needle\"}}' > $TORCHELASTIC_ERROR_FILE; exit 9";
+  Argv options{"rdzv=" + std::to_string(cluster.port()), "nodes=2:2"};
+  const auto node = [&](const std::string& rank) {
+    Argv all = options;
+    all.push_back("node_rank=" + rank);
+    return Command(driver(1, all, script),
+                   {{"TORCHELASTIC_ERROR_FILE", cluster.file("error." + rank)}});
+  };
+  auto first = node("0");
+  auto second = node("1");
+  CHECK(first.wait() == ExitStatus::exited(9));
+  CHECK(second.wait() == ExitStatus::exited(9));
+  CHECK_THAT(content(cluster.file("error.1")), ContainsSubstring("\"errorCode\":9"));
+  CHECK_THAT(content(cluster.file("error.0")), ContainsSubstring("failed: exit code 9"));
+}
+
+TEST_CASE("a program that one node cannot start ends the run with 127 on both") {
+  Cluster cluster;
+  auto& first = cluster.start(1, "2:2", kStayInRound, {"node_rank=0"});
+  Command second({AGENT_DRIVER, "1", "rdzv=" + std::to_string(cluster.port()), "nodes=2:2",
+                  "node_rank=1", "--", "/no/such/program"});
+  CHECK(second.wait() == ExitStatus::exited(127));
+  CHECK(first.wait() == ExitStatus::exited(127));
+  CHECK_THAT(second.err(), ContainsSubstring("error [EXEC] rank 1 on "));
+  CHECK_THAT(first.err(), ContainsSubstring("/no/such/program"));
+}
+
+TEST_CASE("SIGTERM of one agent ends the run of two, with 143 and the reason on both") {
+  Cluster cluster;
+  auto& first = cluster.start(2, "2:2", kStayInRound, {"node_rank=0"});
+  auto& second = cluster.start(2, "2:2", kStayInRound, {"node_rank=1"});
+  for (const char* rank : {"1.0", "1.1", "1.2", "1.3"}) REQUIRE(cluster.has_line(rank));
+  second.signal(SIGTERM);
+  CHECK(second.wait() == ExitStatus::exited(143));
+  CHECK(first.wait() == ExitStatus::exited(143));
+  CHECK_THAT(second.err(), ContainsSubstring("note [STOP] SIGTERM received, stopping 2 ranks"));
+  CHECK_THAT(second.err(), ContainsSubstring("note [STOP] 2 ranks gone after "));
+  CHECK_THAT(first.err(), ContainsSubstring("(ranks 2-3) left: SIGTERM received; 1 node remains"));
+  for (const char* rank : {"1.0", "1.1", "1.2", "1.3"}) {
+    CHECK_FALSE(alive(pid_in(cluster.file(rank))));
+  }
+}
+
+TEST_CASE("SIGINT of the agent that hosts the coordinator ends the run on every node") {
+  Cluster cluster(Cluster::Coordinator::kFirstAgent);
+  auto& first = cluster.start(1, "1:2", kStayInRound, {"node_rank=0", "last_call_ms=5000"});
+  auto& second = cluster.start(1, "1:2", kStayInRound, {"node_rank=1", "last_call_ms=5000"});
+  REQUIRE(cluster.has_line("1.0"));
+  REQUIRE(cluster.has_line("1.1"));
+  first.signal(SIGINT);
+  CHECK(second.wait() == ExitStatus::exited(130));
+  CHECK(first.wait() == ExitStatus::exited(130));
+  CHECK_THAT(second.err(), ContainsSubstring("SIGINT received"));
+  CHECK_FALSE(alive(pid_in(cluster.file("1.1"))));
+}
+
+TEST_CASE("a second SIGTERM kills at once what ignores the first") {
+  Cluster cluster;
+  const std::string stubborn = "trap '' TERM; echo $$$$ > $DIR/$RANK; while :; do sleep 1; done";
+  auto& only = cluster.start(1, "1:1", stubborn);
+  REQUIRE(cluster.has_line("0"));
+  only.signal(SIGTERM);
+  REQUIRE(only.says("stopping 1 rank"));
+  only.signal(SIGTERM);
+  CHECK(only.wait(std::chrono::seconds(5)) == ExitStatus::exited(143));
+  CHECK_FALSE(alive(pid_in(cluster.file("0"))));
+}
+
+TEST_CASE("SIGTERM while a node waits for others leaves the rendezvous at once") {
+  Cluster cluster;
+  auto& waiting = cluster.start(1, "2:2", kStayInRound);
+  REQUIRE(waiting.says("run test-run"));
+  waiting.signal(SIGTERM);
+  CHECK(waiting.wait(std::chrono::seconds(3)) == ExitStatus::exited(143));
+  CHECK_THAT(waiting.err(), ContainsSubstring("note [STOP] SIGTERM received, leaving the run"));
+  // Its place is free: two others make the round of two.
+  auto& first = cluster.start(1, "2:2", "exit 0");
+  auto& second = cluster.start(1, "2:2", "exit 0");
+  CHECK(first.wait() == ExitStatus::exited(0));
+  CHECK(second.wait() == ExitStatus::exited(0));
+}
+
+TEST_CASE("a wait for nodes is told from three seconds on, and ends at its limit with the option") {
+  Cluster cluster;
+  auto& waiting = cluster.start(1, "2:2", kStayInRound, {"join_ms=4000"});
+  CHECK(waiting.wait() == ExitStatus::exited(1));
+  const std::string text = waiting.err();
+  CHECK_THAT(text, ContainsSubstring("note [RUN] waiting for nodes: 1 of 2; here: "));
+  CHECK_THAT(text, ContainsSubstring("; gives up in 1 s (--rdzv-conf join_timeout)"));
+  CHECK_THAT(text, ContainsSubstring("error [RUN] only 1 of at least 2 nodes came within 4 s"));
+  CHECK(count(text, "waiting for nodes") == 1);
+}
+
+TEST_CASE("a coordinator that is not there is waited for, told with the cause, and given up") {
+  Cluster cluster;
+  cluster.kill_daemon();
+  auto& waiting = cluster.start(1, "2:2", kStayInRound, {"join_ms=4000"});
+  CHECK(waiting.wait() == ExitStatus::exited(1));
+  const std::string text = waiting.err();
+  CHECK(count(text, "note [RUN] waiting for the coordinator 127.0.0.1:") == 1);
+  CHECK_THAT(text, ContainsSubstring("efused"));
+  CHECK_THAT(text, ContainsSubstring("did not answer for 4 s (--rdzv-conf join_timeout=4)"));
+}
+
+TEST_CASE("SIGTERM while no coordinator answers ends the agent at once") {
+  Cluster cluster;
+  cluster.kill_daemon();
+  auto& waiting = cluster.start(1, "2:2", kStayInRound);
+  REQUIRE(waiting.says("run test-run"));
+  waiting.signal(SIGTERM);
+  CHECK(waiting.wait(std::chrono::seconds(3)) == ExitStatus::exited(143));
+}

@@ -1,0 +1,251 @@
+// The parts of an agent of several nodes that decide or convert: messages of the link, the store of
+// a round, the lines on the console.
+#include <signal.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+
+#include "agent/core/node_report.hpp"
+#include "agent/link_messages.hpp"
+#include "agent/node_store.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace ddprun;
+using namespace std::chrono_literals;
+
+namespace asio = boost::asio;
+
+namespace {
+
+LaunchConfig config() {
+  LaunchConfig one;
+  one.run_id = RunId("7f3a");
+  one.role = "trainer";
+  one.workers = 4;
+  one.max_restarts = 3;
+  one.shutdown_timeout = 45s;
+  one.master_addr = "gpu-01";
+  one.master_port = 29500;
+  one.listen_addr = "127.0.0.1";
+  one.rendezvous.emplace();
+  one.rendezvous->coordinator = {"gpu-01", 29400};
+  one.rendezvous->nodes_min = 2;
+  one.rendezvous->nodes_max = 4;
+  return one;
+}
+
+LaunchConfig fixed_config() {
+  LaunchConfig one = config();
+  one.rendezvous->master = MasterChoice::kFixed;
+  return one;
+}
+
+protocol::StartRound second_round() {
+  protocol::StartRound round;
+  round.stamp = {Round(2), "c1"};
+  round.group_rank = 1;
+  round.group_size = 3;
+  round.rank_base = Rank(8);
+  round.world_size = WorldSize(14);
+  round.role_rank_base = 2;
+  round.role_world_size = 6;
+  round.master_address = "10.0.4.11";
+  round.master_port = 41207;
+  round.restarts = RestartCount(1);
+  return round;
+}
+
+ExitRecord killed() {
+  ExitRecord record;
+  record.rank = Rank(9);
+  record.local_rank = LocalRank(1);
+  record.pid = 4711;
+  record.status = ExitStatus::signaled(SIGKILL);
+  record.since_start = 12s;
+  record.stderr_tail = "step 3\nstep 4\n";
+  record.log = "/logs/attempt_1/1/stderr.log";
+  return record;
+}
+
+protocol::Done verdict() {
+  protocol::Done done{137, "rank 9 (gpu-02) failed: SIGKILL", "gpu-02",
+                      to_worker_exit(killed(), 1500ms)};
+  done.round = Round(2);
+  done.stopped = 13;
+  done.stop_took = 40ms;
+  return done;
+}
+
+class CountingCompanion final : public Companion {
+ public:
+  void shut_down(int, const std::string&) override {}
+  void begin_fresh_store() override { ++fresh_; }
+  asio::awaitable<void> settle() override { co_return; }
+  int fresh_ = 0;
+};
+
+bool connects(asio::io_context& io, std::uint16_t port) {
+  asio::ip::tcp::socket socket(io);
+  boost::system::error_code why;
+  socket.connect({asio::ip::address_v4::loopback(), port}, why);
+  return !why;
+}
+
+}  // namespace
+
+TEST_CASE("the hello says what the command line said") {
+  LaunchConfig what = config();
+  what.rendezvous->node_rank = 3;
+  what.rendezvous->scheduler_index = 7;
+  what.rendezvous->address = "10.0.4.13";
+  what.rendezvous->keep_alive_interval = 250ms;
+  using Coordinator = AgentIdentity::Coordinator;
+  const auto options =
+      membership_options(what, {AgentId("0123"), "gpu-03", Coordinator::kElsewhere});
+  CHECK(options.coordinator == "gpu-01:29400");
+  const protocol::Hello& hello = options.hello;
+  CHECK(hello.run_id == RunId("7f3a"));
+  CHECK(hello.agent == AgentId("0123"));
+  CHECK(hello.host == "gpu-03");
+  CHECK(hello.address == "10.0.4.13");
+  CHECK(hello.local_world_size == 4);
+  CHECK(hello.role == "trainer");
+  CHECK(hello.terms.nodes_min == 2);
+  CHECK(hello.terms.nodes_max == 4);
+  CHECK(hello.terms.max_restarts == 3);
+  CHECK(hello.terms.silence_max() == 1250ms);
+  CHECK(hello.node_rank == 3);
+  CHECK(hello.scheduler_index == 7);
+  CHECK(hello.stop_timeout == 45s);
+  CHECK_FALSE(hello.hosts);
+  CHECK(membership_options(what, {AgentId("1"), "h", Coordinator::kHere}).hello.hosts);
+}
+
+TEST_CASE("an IPv6 coordinator is written with brackets") {
+  CHECK(to_text(CoordinatorAddress{"fd00::1", 29400}) == "[fd00::1]:29400");
+}
+
+TEST_CASE("a round becomes the facts of this node's workers, with the round's own master") {
+  const RoundFacts facts = facts_of(second_round(), config());
+  CHECK(facts.round == Round(2));
+  CHECK(facts.restarts == RestartCount(1));
+  CHECK(facts.world == WorldSize(14));
+  CHECK(facts.groups == 3);
+  CHECK(facts.group_rank == 1);
+  CHECK(facts.first_rank == Rank(8));
+  CHECK(facts.role_world == WorldSize(6));
+  CHECK(facts.first_role_rank == 2);
+  CHECK(facts.master_addr == "10.0.4.11");
+  CHECK(facts.master_port == 41207);
+}
+
+TEST_CASE("with a fixed master every round has the address and port that were given") {
+  const RoundFacts facts = facts_of(second_round(), fixed_config());
+  CHECK(facts.master_addr == "gpu-01");
+  CHECK(facts.master_port == 29500);
+}
+
+TEST_CASE("an exit travels with its code, cause, last lines and log") {
+  const protocol::WorkerExit exit = to_worker_exit(killed(), 1500ms);
+  CHECK(exit.rank == Rank(9));
+  CHECK(exit.exit_code == 137);
+  CHECK(exit.cause == "SIGKILL");
+  CHECK(exit.after == 1500ms);
+  CHECK(exit.code == "W-KILLED");
+  CHECK_THAT(exit.verdict, ContainsSubstring("received SIGKILL, not sent by ddprun"));
+  CHECK(exit.source == "last lines of its stderr");
+  CHECK(exit.tail == std::vector<std::string>{"step 3", "step 4"});
+  CHECK(exit.log == "/logs/attempt_1/1/stderr.log");
+}
+
+TEST_CASE("a report from another node is the one that node would print, and names its log's host") {
+  FailureFacts here = facts_of(killed(), "gpu-02");
+  here.round = Round(2);
+  here.stopped = 13;
+  here.stop_took = 40ms;
+  here.next = "not restarted: all 3 restarts are used";
+  CHECK(failure_report(facts_of(verdict(), config(), "gpu-02")) == failure_report(here));
+  here.log = "gpu-02:/logs/attempt_1/1/stderr.log";
+  CHECK(failure_report(facts_of(verdict(), config(), "gpu-01")) == failure_report(here));
+}
+
+TEST_CASE("a verdict with little evidence still makes a report") {
+  protocol::Done done = verdict();
+  done.failure = protocol::WorkerExit{};
+  done.failure->cause = "no evidence";
+  CHECK_THAT(failure_report(facts_of(done, config(), "gpu-01")),
+             ContainsSubstring("rank 0 (local 0, pid 0) on gpu-02 failed: no evidence"));
+}
+
+TEST_CASE("the next round's listener is open before the round, and the old store closes") {
+  asio::io_context io;
+  const LaunchConfig what = config();
+  NodeStore store(io.get_executor(), what, nullptr, nullptr);
+  const auto first = store.open_next();
+  REQUIRE(first.has_value());
+  CHECK(connects(io, *first));
+  REQUIRE(store.serve().has_value());
+  const auto second = store.open_next();
+  REQUIRE(second.has_value());
+  CHECK(*second != *first);
+  CHECK(connects(io, *first));
+  store.close();
+  CHECK_FALSE(connects(io, *first));
+  CHECK(connects(io, *second));
+}
+
+TEST_CASE("where rank 0 serves itself, its port is free when the round begins") {
+  asio::io_context io;
+  LaunchConfig what = config();
+  what.store_host = StoreHost::kWorkerZero;
+  NodeStore store(io.get_executor(), what, nullptr, nullptr);
+  const auto port = store.open_next();
+  REQUIRE(port.has_value());
+  CHECK(connects(io, *port));
+  REQUIRE(store.serve().has_value());
+  CHECK_FALSE(connects(io, *port));
+}
+
+TEST_CASE("a fixed master's store is emptied between rounds, and not before the first") {
+  asio::io_context io;
+  const LaunchConfig what = fixed_config();
+  CountingCompanion companion;
+  NodeStore store(io.get_executor(), what, &companion, nullptr);
+  const auto port = store.open_next();
+  REQUIRE(port.has_value());
+  CHECK(*port == 29500);
+  REQUIRE(store.serve().has_value());
+  CHECK(companion.fresh_ == 0);
+  store.close();  // as the next round does, before it serves
+  REQUIRE(store.serve().has_value());
+  CHECK(companion.fresh_ == 1);
+  store.close();
+  store.close();
+  CHECK(companion.fresh_ == 2);
+}
+
+TEST_CASE("the lines of a node") {
+  NodeStartFacts start;
+  start.version = "0.1.0";
+  start.run = RunId("7f3a");
+  start.nodes_min = 2;
+  start.nodes_max = 4;
+  start.coordinator = "gpu-01:29400";
+  start.host = NodeStartFacts::Host::kHere;
+  start.workers = 8;
+  start.log_dir = "/logs";
+  start.shutdown_timeout = 30s;
+  start.max_restarts = 3;
+  CHECK(node_start_line(start) ==
+        "ddprun 0.1.0 run 7f3a: 2 to 4 nodes, coordinator gpu-01:29400 (this node), 8 ranks here, "
+        "logs /logs; shutdown timeout 30 s, max restarts 3");
+  start.nodes_min = 4;
+  start.host = NodeStartFacts::Host::kElsewhere;
+  CHECK_THAT(node_start_line(start),
+             ContainsSubstring("7f3a: 4 nodes, coordinator gpu-01:29400, 8 ranks here"));
+  CHECK(run_note("lost gpu-02") == "ddprun: note [RUN] lost gpu-02");
+  CHECK(run_done_line("4 ranks on 2 nodes ended with 0; 0 restarts", 12s) ==
+        "ddprun: done, 4 ranks on 2 nodes ended with 0; 0 restarts; after 12 s");
+  CHECK(leaving_line(SIGTERM) == "ddprun: note [STOP] SIGTERM received, leaving the run");
+  CHECK(left_line(SIGINT) == "ddprun: note [STOP] left the run, no worker was running; exit 130");
+}
