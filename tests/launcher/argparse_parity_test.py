@@ -60,6 +60,8 @@ FIXED = [
     ["--rdzv_conf=a=b=c", "W"],
     ["-h"],
     ["--help", "W"],
+    ["--h", "W"],
+    ["--he"],
     ["--bogus", "--help"],
     ["W", "-h"],
     ["--standalone"],

@@ -154,6 +154,14 @@ TEST_CASE("one node meets at another machine's coordinator, or at one it does no
   CHECK_FALSE(own.host);
 }
 
+TEST_CASE("a name that means loopback does no harm to a node that meets nobody else") {
+  FakeMachine machine;
+  machine.addresses["gpu-01"] = "127.0.1.1";
+  const auto launch = launch_of(
+      {"--rdzv-backend=c10d", "--rdzv-endpoint=gpu-01", "--rdzv-conf=is_host=false", "W"}, machine);
+  CHECK(launch.config.rendezvous->coordinator.host == "gpu-01");
+}
+
 TEST_CASE("the own address that a node tells is a literal of this machine") {
   const auto launch = launch_of(elastic({"--rdzv-endpoint=far", "--local-addr=node-1"}));
   CHECK(launch.config.rendezvous->address == "10.0.0.1");

@@ -88,6 +88,11 @@ TEST_CASE("an abbreviation of several spellings is refused, even of one option")
   CHECK_THAT(sentence, ContainsSubstring("--master_port"));
 }
 
+TEST_CASE("options that torchrun does not have leave its abbreviations alone") {
+  CHECK(scanned({"--h", "W"}).action == OptionId::kHelp);  // not --hosts
+  CHECK(value(scanned({"--ho=a,b", "W"}), OptionId::kHosts) == "a,b");
+}
+
 TEST_CASE("an abbreviation after the script is the script's business") {
   CHECK(scanned({"W", "--nproc", "2"}).program == Words{"W", "--nproc", "2"});
 }
