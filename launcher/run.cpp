@@ -77,14 +77,7 @@ int refuse(const Error& error, const Environment& environment) {
   return exit_code_of(error.kind);
 }
 
-/// The one place that refuses several nodes, until the agent joins a coordinator.
-Error several_nodes_not_built() {
-  return {ErrorKind::kUnsupported,
-          "runs of several nodes are not built yet; --nnodes=1 works without them"};
-}
-
 int start(const Launch& launch, const Environment& environment) {
-  if (launch.config.rendezvous) return refuse(several_nodes_not_built(), environment);
   const auto logger = make_logger();
   for (const std::string& note : launch.notes) logger->info("ddprun: note: " + note);
   return run_agent(launch.config, environment, *logger, [&](const auto& executor) {

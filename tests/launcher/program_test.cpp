@@ -1,4 +1,8 @@
 // ddprun as a user meets it: exit codes, one sentence per mistake, programs that are not Python.
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <fstream>
 
@@ -25,6 +29,34 @@ Outcome ddprun_with(Words words, Environment changes = {}) {
   Command command(std::move(words), std::move(changes));
   const int code = command.wait().shell_code();
   return {code, command.out(), command.err()};
+}
+
+/// A socket that listens on loopback, on a port the kernel chose.
+class Listener {
+ public:
+  Listener() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address);
+    auto* name = reinterpret_cast<sockaddr*>(&address);
+    REQUIRE(::bind(socket_, name, size) == 0);
+    REQUIRE(::listen(socket_, 1) == 0);
+    REQUIRE(::getsockname(socket_, name, &size) == 0);
+    port_ = ntohs(address.sin_port);
+  }
+  ~Listener() { ::close(socket_); }
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+  [[nodiscard]] int port() const { return port_; }
+
+ private:
+  int socket_;
+  int port_ = 0;
+};
+
+int free_port() {
+  return Listener().port();
 }
 
 long lines(const std::string& text) {
@@ -71,15 +103,34 @@ TEST_CASE("a mistake on the command line is one line on stderr and exit code 2")
   }
 }
 
-TEST_CASE("several nodes are refused before anything starts, until the agent can join them") {
-  for (const Words& words :
-       {Words{"--nnodes=2", "true"}, Words{"--nnodes=1:2", "--rdzv-backend=c10d", "true"},
-        Words{"--hosts=localhost:1,localhost:2", "--node-rank=0", "true"}}) {
-    const auto refused = ddprun_with(words);
-    CHECK(refused.code == 2);
-    CHECK(lines(refused.err) == 1);
-    CHECK_THAT(refused.err, ContainsSubstring("not built yet"));
+TEST_CASE("the node that the endpoint names runs the coordinator, the others join it") {
+  const std::string port = std::to_string(free_port());
+  const Words words{DDPRUN_PROGRAM,
+                    "--nnodes=2",
+                    "--nproc-per-node=2",
+                    "--rdzv-backend=c10d",
+                    "--rdzv-endpoint=127.0.0.1:" + port,
+                    "sh",
+                    "-c",
+                    "echo $RANK/$WORLD_SIZE node $GROUP_RANK/$GROUP_WORLD_SIZE"};
+  Command first(words, {});
+  Command second(words, {});
+  CHECK(first.wait().shell_code() == 0);
+  CHECK(second.wait().shell_code() == 0);
+  for (const char* rank : {"0/4 node 0/2", "1/4 node 0/2", "2/4 node 1/2", "3/4 node 1/2"}) {
+    CHECK_THAT(first.out() + second.out(), ContainsSubstring(rank));
   }
+  const std::string said = first.err() + second.err();
+  CHECK(said.find("(this node)") == said.rfind("(this node)"));
+}
+
+TEST_CASE("a port that node rank 0 needs and cannot have is one sentence") {
+  const Listener taken;
+  const auto refused = ddprun_with({"--nnodes=2", "--node-rank=0", "--master-addr=127.0.0.1",
+                                    "--master-port=" + std::to_string(taken.port()), "true"});
+  CHECK(refused.code == 1);
+  CHECK(lines(refused.err) == 1);
+  CHECK_THAT(refused.err, ContainsSubstring("has to run the coordinator"));
 }
 
 TEST_CASE("a launcher above learns of the mistake from the file it asked for") {
