@@ -8,7 +8,7 @@ import re
 import sys
 
 from cases import HERE, WORKER, Case, expect, expect_in, finish, run_all
-from private_machine import enter
+from private_machine import enter, wait_for
 
 MPIRUN = ("mpirun", "--allow-run-as-root", "--oversubscribe")
 REMOTE = ("--mca", "plm_rsh_agent", str(HERE / "remote_shell.sh"))
@@ -54,7 +54,17 @@ def several_processes(case: Case) -> None:
     finish(run)
 
 
-CASES = (one_host, several_processes)
+def stopped(case: Case) -> None:
+    """SIGTERM to mpirun leaves no worker."""
+    run = case.start(*MPIRUN, *REMOTE, "--host", "node01,node02", "-N", "1", case.ddprun, WORKER)
+    found = case.met(2)
+    run.terminate()
+    run.communicate(timeout=60)
+    wait_for("no worker left", lambda: not any(os.path.exists(f"/proc/{note['pid']}")
+                                               for note in found))
+
+
+CASES = (one_host, other_hosts, own_host, several_processes, stopped)
 
 
 def main() -> int:

@@ -5,6 +5,7 @@ Usage: slurm_test.py DDPRUN
 
 import os
 import re
+import signal
 import subprocess
 import sys
 
@@ -119,6 +120,34 @@ def cancelled(case: Case) -> None:
     wait_for("no ddprun left", lambda: not running(case.ddprun))
 
 
+def failure(case: Case) -> None:
+    """A worker's exit code is srun's, and both nodes end."""
+    run = case.start("srun", *ONE_EACH, case.ddprun, WORKER)
+    case.met(2)
+    (case.folder / "exit.1.1").write_text("7")
+    output = finish(run, 7)
+    expect_in("rank 1", output)
+    wait_for("no ddprun left", lambda: not running(case.ddprun))
+
+
+def lost_node(case: Case) -> None:
+    """With --nnodes=1:2 the first node goes on alone when the second is lost."""
+    run = case.start("srun", "--no-kill", *ONE_EACH, case.ddprun, "--nnodes=1:2", WORKER)
+    case.met(2)
+    agents = {pid: environment_of(pid) for pid in running(case.ddprun)}
+    (second,) = (pid for pid, text in agents.items() if "SLURMD_NODENAME=node02" in text)
+    os.kill(int(second), signal.SIGKILL)
+    (alone,) = (note for note in case.met(3) if note["WORLD_SIZE"] == "1")
+    expect(alone["CHAOS_AGENT"] == "node01", f"{alone}")
+    case.let_workers_finish()
+    finish(run, 137)  # of the second node's task
+
+
+def environment_of(pid: str) -> list[str]:
+    with open(f"/proc/{pid}/environ") as file:
+        return file.read().split("\0")
+
+
 def running(program: str) -> list[str]:
     """Processes of this program; there are no others than the test's in here."""
     found = []
@@ -130,7 +159,8 @@ def running(program: str) -> list[str]:
     return found
 
 
-CASES = (one_node, batch_script, batch_from_a_step)
+CASES = (two_nodes, a_worker_for_each_gpu, one_node, several_tasks, batch_script, batch_from_a_step,
+         two_steps_at_once, cancelled, failure, lost_node)
 
 
 def main() -> int:
