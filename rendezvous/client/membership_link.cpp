@@ -74,13 +74,14 @@ void Membership::on(const LinkDown& down) {
 void Membership::lose_link(const std::string& evidence) {
   const bool had_it = answered_;
   drop_link();
+  if (verdict_) return;  // it is done with us
   const std::string limit = joined_ ? "coordinator_timeout" : "join_timeout";
   if (had_it) {
     loss_told_ = true;
     note("lost the coordinator " + options_.coordinator + ": " + evidence + "; trying again for " +
          seconds_of(patience_ends() - lost_at_) + " s (--rdzv-conf " + limit + ")" +
          (group_ == Group::kAlive ? ", the workers run on" : ""));
-  } else if (!joined_ && !verdict_) {
+  } else if (!joined_) {
     wait_for(Wait{"waiting for the coordinator " + options_.coordinator + ": " + evidence,
                   "gives up", limit, patience_ends()});
   }

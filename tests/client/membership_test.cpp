@@ -209,6 +209,18 @@ TEST_CASE("leaving tells the coordinator at once and ends when nothing is left")
   CHECK(seat.done<End>()->exit_code == 143);
 }
 
+TEST_CASE("who leaves does not mourn the coordinator that lets it go") {
+  Seat seat;
+  seat.connect();
+  seat.hear(seat.round(1));
+  seat.feed(LeaveAsked{143, "agent got SIGTERM"});
+  seat.forget();
+  seat.feed(LinkDown{seat.link_, "closed"});
+  CHECK_FALSE(seat.done<Note>().has_value());
+  seat.feed(GroupGone{Round(1)});
+  CHECK(seat.done<End>()->exit_code == 143);
+}
+
 TEST_CASE("a taken node rank is tried once more, then it is final") {
   Seat seat;
   seat.connect();
