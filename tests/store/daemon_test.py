@@ -4,6 +4,7 @@
 python3 tests/store/daemon_test.py path/to/ddprun-rdzvd [name of one test]
 """
 
+import json
 import os
 import re
 import resource
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import time
 import unittest
+import urllib.request
 
 RDZVD = ""
 HELLO = bytes.fromhex("00cef7853c 0d07000000")
@@ -44,6 +46,42 @@ class Daemon:
     def cpu_seconds(self):
         with open(f"/proc/{self.process.pid}/schedstat") as file:
             return int(file.read().split()[0]) / 1e9
+
+
+class Agent:
+    """The only node of a run, as far as the coordinator can tell."""
+
+    def __init__(self, port, claim=None):
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=HUNG)
+        self.socket.sendall(b"DDPR")
+        terms = {"nodes_min": 1, "nodes_max": 1, "max_restarts": 0}
+        times = {"join_timeout_ms": 600_000, "last_call_timeout_ms": 0}
+        beats = {"keep_alive_interval_ms": 1000, "keep_alive_max_attempt": 20}
+        hello = {
+            **{"type": "hello", "protocol": 1, "run_id": "daemon", "agent": "a1", "host": "here"},
+            **{"store_port": 4000, "local_world_size": 2, "address": ""},
+            **{"role": "default", "fingerprint": "", "age_ms": 0, "stop_timeout_ms": 1, "seen": 0},
+            **{"terms": {**terms, **times, **beats}},
+        }
+        self.say({**hello, **({"claim": claim} if claim else {})})
+
+    def say(self, message):
+        body = json.dumps(message).encode()
+        self.socket.sendall(len(body).to_bytes(4, "big") + body)
+
+    def hear(self, kind):
+        while True:
+            length = int.from_bytes(self.socket.recv(4, socket.MSG_WAITALL), "big")
+            assert length, f"closed instead of saying {kind}"
+            message = json.loads(self.socket.recv(length, socket.MSG_WAITALL))
+            if message["type"] == kind:
+                return message
+
+
+def status_of(port):
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/status", timeout=HUNG) as answer:
+        assert answer.headers["Content-Type"] == "application/json"
+        return json.load(answer)
 
 
 def run(*flags, **environment):
@@ -105,7 +143,8 @@ class Program(unittest.TestCase):
     def test_help_names_every_limit(self):
         text = run("--help")
         self.assertEqual(text.returncode, 0)
-        for limit in ("connections", "store-bytes", "keys", "waits", "reply-bytes"):
+        store = ("connections", "store-bytes", "keys", "waits", "reply-bytes")
+        for limit in ("agents", "runs", *store):
             self.assertIn(f"--max-{limit}", text.stdout)
 
     def test_a_signal_ends_it_and_all_its_clients_within_two_seconds(self):
@@ -121,6 +160,32 @@ class Program(unittest.TestCase):
                 self.assertEqual(client.recv(1), b"")
             self.assertLess(time.monotonic() - begin, 2)
             self.assertEqual(code, 0)
+
+    def test_a_run_survives_the_restart_of_the_daemon(self):
+        for how in (signal.SIGTERM, signal.SIGKILL):
+            daemon = Daemon("--port", "0")
+            before = Agent(daemon.port)
+            stamp = before.hear("round")
+            report = {"type": "report", "round": stamp["round"], "store_port": 4001}
+            report = {**report, "exits": [], "exits_more": 0}
+            before.say({**report, "state": "running"})
+            daemon.end(how)
+            self.assertEqual(receive_end(before.socket), b"")
+            daemon = Daemon("--port", str(daemon.port))
+            names = ("round", "author", "group_rank", "group_size", "restarts")
+            claim = {name: stamp[name] for name in names if name in stamp}
+            after = Agent(daemon.port, {**claim, "state": "running"})
+            after.say({**report, "state": "succeeded"})
+            self.assertEqual(after.hear("done")["exit_code"], 0)
+            self.assertEqual(status_of(daemon.port)["runs"][0]["round"], stamp["round"])
+            daemon.end()
+
+    def test_the_status_of_a_daemon_without_runs(self):
+        daemon = Daemon("--port", "0")
+        status = status_of(daemon.port)
+        self.assertEqual(status["runs"], [])
+        self.assertEqual(status["connections"], 1)
+        daemon.end()
 
     def test_a_limit_given_as_a_flag_bites_and_is_named(self):
         daemon = Daemon("--port", "0", "--max-key-bytes", "4")
