@@ -83,7 +83,8 @@ void NodeAgent::request_stop(int signal) {
   const std::string reason = signal_name(signal) + " received";
   // The coordinator here ends with this process, so the run ends on every node.
   if (companion_ != nullptr) {
-    companion_->shut_down(128 + signal, context_.hostname() + ": " + reason);
+    companion_->shut_down(128 + signal,
+                          context_.hostname() + ", which runs the coordinator, leaves: " + reason);
   }
   if (end_) return;
   if (!runner_) context_.logger().info(leaving_line(signal));

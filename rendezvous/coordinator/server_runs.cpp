@@ -134,8 +134,8 @@ void Server::Impl::note(RunEntry& entry, const round::Note& note) {
   entry.notes.push_back({Clock::now(), note.text});
   if (!options_.log) return;
   const bool warns = note.level == round::Level::kWarning;
-  options_.log->log(warns ? spdlog::level::warn : spdlog::level::info, "{} run_id={}", note.text,
-                    entry.id.value());
+  const std::string which = options_.only_run ? "" : " run_id=" + entry.id.value();
+  options_.log->log(warns ? spdlog::level::warn : spdlog::level::info, "{}{}", note.text, which);
 }
 
 // Whoever is still there had its time to go.

@@ -18,10 +18,8 @@ namespace json = boost::json;
 using round::NodeStatus;
 using round::Status;
 
-/// Rounded to milliseconds.
-double seconds(Duration duration) {
-  const auto count = std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
-  return static_cast<double>(count) / 1000.0;
+std::int64_t milliseconds(Duration duration) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
 }
 
 json::object json_of(const NodeStatus& node) {
@@ -33,7 +31,7 @@ json::object json_of(const NodeStatus& node) {
   object["rank_base"] = placed ? json::value(node.rank_base.value()) : json::value(nullptr);
   object["workers"] = node.workers;
   object["state"] = protocol::name_of(node.state);
-  object["silent_s"] = seconds(node.silent);
+  object["silent_ms"] = milliseconds(node.silent);
   return object;
 }
 
@@ -65,7 +63,7 @@ json::object json_of(const RunView& run) {
   object["counters"] = json_of(status.counters);
   json::array log;
   for (const RunView::Line& line : run.log) {
-    log.push_back({{"ago_s", seconds(line.ago)}, {"text", line.text}});
+    log.push_back({{"ago_ms", milliseconds(line.ago)}, {"text", line.text}});
   }
   object["log"] = std::move(log);
   return object;
@@ -153,7 +151,7 @@ std::string to_json(const ServerView& view) {
   json::object object;
   object["version"] = kVersion;
   object["address"] = view.address;
-  object["uptime_s"] = seconds(view.uptime);
+  object["uptime_ms"] = milliseconds(view.uptime);
   object["connections"] = view.connections;
   object["agents"] = view.agents;
   object["store"] = {{"connections", view.store.connections},

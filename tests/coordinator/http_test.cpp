@@ -106,7 +106,7 @@ TEST_CASE("the JSON says who is here, who is missing and why the run waits") {
   CHECK(node.at("host") == "left");
   CHECK(node.at("workers") == 4);
   CHECK(node.at("group_rank").is_null());
-  CHECK(node.at("silent_s") == 1.5);
+  CHECK(node.at("silent_ms") == 1500);
   CHECK(run.at("log").as_array().at(0).at("text") == "somebody came");
   CHECK(value.at("store").at("keys") == 5);
 }
