@@ -85,7 +85,6 @@ void Connector::cancel() {
 void Connector::start_next() {
   if (!done_ || begun_ == attempts_.size()) return;
   Attempt& attempt = attempts_[begun_++];
-  attempt.begun = Clock::now();
   ++running_;
   error_code why;
   attempt.socket.open(attempt.where.protocol(), why);
@@ -124,10 +123,8 @@ void Connector::on_deadline() {
   if (!done_) return;
   for (Attempt& attempt : attempts_) {
     if (!attempt.socket.is_open()) continue;
-    const auto waited =
-        std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - attempt.begun);
-    failures_ += (failures_.empty() ? "" : "; ") + to_text(attempt.where) + ": no answer in " +
-                 std::to_string(waited.count()) + " ms";
+    // Without the time it had: the same cause is the same sentence, and told once.
+    failures_ += (failures_.empty() ? "" : "; ") + to_text(attempt.where) + ": no answer";
   }
   finish(Error(ErrorKind::kSystem, failures_));
 }

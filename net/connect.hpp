@@ -53,7 +53,6 @@ class Connector : public std::enable_shared_from_this<Connector> {
         : where(std::move(to)), socket(executor) {}
     boost::asio::ip::tcp::endpoint where;
     boost::asio::ip::tcp::socket socket;
-    TimePoint begun;
   };
 
   void start_next();

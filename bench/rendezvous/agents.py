@@ -56,7 +56,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--rdzvd", default=root / "build/release/bin/ddprun-rdzvd")
     parser.add_argument("--load", default=root / "build/release/bin/bench_agents")
     parser.add_argument("--agents", type=int, nargs="+", default=[100, 1_000, 10_000])
-    parser.add_argument("--runs", type=int, default=5, help="per number of agents; the median counts")
+    parser.add_argument("--runs", type=int, default=5, help="of each; the median counts")
     return parser.parse_args()
 
 

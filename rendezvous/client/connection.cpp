@@ -18,7 +18,7 @@ namespace ddprun::client {
 namespace asio = boost::asio;
 
 /// Whatever may call the sink keeps itself alive meanwhile: the sink may destroy Connections.
-class Connections::Impl : public std::enable_shared_from_this<Impl>, public LinkUser {
+class Connections::Impl final : public std::enable_shared_from_this<Impl>, public LinkUser {
  public:
   Impl(const asio::any_io_executor& executor, const std::string& host, std::uint16_t port,
        Sink sink)
