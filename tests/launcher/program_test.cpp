@@ -124,6 +124,33 @@ TEST_CASE("the node that the endpoint names runs the coordinator, the others joi
   CHECK(said.find("(this node)") == said.rfind("(this node)"));
 }
 
+TEST_CASE("two agents find each other by one list of hosts, the first one started last") {
+  const std::string port = std::to_string(free_port());
+  const auto node = [&port](const std::string& rank) {
+    return Words{DDPRUN_PROGRAM,
+                 "--node-rank=" + rank,
+                 "--hosts=localhost:" + port + ",localhost:1",
+                 "sh",
+                 "-c",
+                 "echo $RANK/$WORLD_SIZE node $GROUP_RANK"};
+  };
+  Command second(node("1"), {});
+  Command first(node("0"), {});
+  CHECK(first.wait().shell_code() == 0);
+  CHECK(second.wait().shell_code() == 0);
+  CHECK(first.out() == "0/2 node 0\n");
+  CHECK(second.out() == "1/2 node 1\n");
+}
+
+TEST_CASE("one node waits for a coordinator that another program runs, and names it at the end") {
+  const auto alone = ddprun_with({"--rdzv-backend=c10d",
+                                  "--rdzv-endpoint=127.0.0.1:" + std::to_string(free_port()),
+                                  "--rdzv-conf=is_host=false,join_timeout=300ms", "true"});
+  INFO(alone.err);
+  CHECK(alone.code == 1);
+  CHECK_THAT(alone.err, ContainsSubstring("--rdzv-conf join_timeout="));
+}
+
 TEST_CASE("a port that node rank 0 needs and cannot have is one sentence") {
   const Listener taken;
   const auto refused = ddprun_with({"--nnodes=2", "--node-rank=0", "--master-addr=127.0.0.1",
