@@ -27,7 +27,7 @@ constexpr std::uint64_t kListenerEvent = 0;  // links are numbered from 1
 constexpr int kEventsAtOnce = 256;
 // Rounds of events before the other work of the io_context has its turn.
 constexpr int kRoundsAtOnce = 8;
-constexpr int kAcceptsAtOnce = 128;
+constexpr std::size_t kAcceptsAtOnce = 128;
 constexpr std::chrono::seconds kAcceptAgainAfter{1};
 
 // Two coordinators, on any machines and at any times, never share a name.
@@ -186,44 +186,53 @@ void Server::Impl::drain() {
 }
 
 void Server::Impl::accept_some() {
-  for (int count = 0; count < kAcceptsAtOnce; ++count) {
+  std::array<Link*, kAcceptsAtOnce> fresh;
+  std::size_t count = 0;
+  for (std::size_t attempt = 0; attempt < fresh.size(); ++attempt) {
     sockaddr_storage from{};
     socklen_t length = sizeof(from);
     const int socket = ::accept4(listen_fd_, reinterpret_cast<sockaddr*>(&from), &length,
                                  SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (socket >= 0) {
-      admit(socket, from);
+      fresh[count] = admit(socket, from);
+      if (fresh[count] != nullptr) ++count;
       continue;
     }
-    if (errno == EAGAIN) {
-      exhaustion_told_ = false;  // everybody is in
-      return;
-    }
+    if (errno == EAGAIN) exhaustion_told_ = false;  // everybody is in
+    if (errno == EAGAIN) break;
     if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
       pause_accepting(errno);
-      return;
+      break;
     }
     // Otherwise that one peer has gone again.
   }
+  for (std::size_t at = 0; at < count; ++at) begin(*fresh[at]);
 }
 
-void Server::Impl::admit(int socket, const sockaddr_storage& from) {
+/// Null: it is one too many and was closed.
+Link* Server::Impl::admit(int socket, const sockaddr_storage& from) {
   const std::uint64_t id = ++accepted_;
-  auto owned = std::make_unique<Link>(id, socket, from);
-  Link& link = *owned;
+  auto link = std::make_unique<Link>(id, socket, from);
   if (links_.size() + store_->connections() >= options_.store.connections) {
-    tell_once(link, fmt::format("{} connections, no more than connections = {}",
-                                options_.store.connections + 1, options_.store.connections));
-    return;
+    tell_once(*link, fmt::format("{} connections, no more than connections = {}",
+                                 options_.store.connections + 1, options_.store.connections));
+    return nullptr;
   }
+  return links_.emplace(id, std::move(link)).first->second.get();
+}
+
+// In a burst the first bytes are often here already: a client of the store is then handed on
+// without having been in our epoll set.
+void Server::Impl::begin(Link& link) {
+  read_some(link);
+  if (link.state == LinkState::kDead) return;
   epoll_event event{};
   event.events = link.interest = EPOLLIN;
-  event.data.u64 = id;
-  if (::epoll_ctl(epoll_.native_handle(), EPOLL_CTL_ADD, socket, &event) != 0) {
+  event.data.u64 = link.id;
+  if (::epoll_ctl(epoll_.native_handle(), EPOLL_CTL_ADD, link.fd, &event) != 0) {
     tell_once(link, "out of memory");
-    return;
+    lose(link, "the coordinator is out of memory");
   }
-  links_.emplace(id, std::move(owned));
 }
 
 void Server::Impl::pause_accepting(int why) {

@@ -60,13 +60,15 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   int dispatch_some();
   void drain();
   void accept_some();
-  void admit(int socket, const sockaddr_storage& from);
+  Link* admit(int socket, const sockaddr_storage& from);
+  void begin(Link& link);
   void pause_accepting(int why);
   void resume_accepting();
   [[nodiscard]] bool settled() const;
 
   // server_links.cpp: the life of a connection.
   void on_event(const epoll_event& event);
+  void read_some(Link& link);
   void receive(Link& link);
   void arrive(Link& link, std::string_view input);
   void hand_to_store(Link& link);

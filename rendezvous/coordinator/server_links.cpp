@@ -33,16 +33,20 @@ Link* Server::Impl::find(std::uint64_t id) {
 void Server::Impl::on_event(const epoll_event& event) {
   Link* link = find(event.data.u64);
   if (link == nullptr) return;
+  if (link->state == LinkState::kClosing) {
+    const std::uint32_t end = link->ended ? kGone | kPeerEnded : kGone;
+    if ((event.events & end) != 0) return bury(*link);
+  } else if ((event.events & ~kWritable) != 0) {
+    read_some(*link);
+  }
+  if ((event.events & kWritable) != 0 && link->state != LinkState::kDead) flush(*link);
+}
+
+void Server::Impl::read_some(Link& link) {
   try {
-    if (link->state == LinkState::kClosing) {
-      const std::uint32_t end = link->ended ? kGone | kPeerEnded : kGone;
-      if ((event.events & end) != 0) return bury(*link);
-    } else if ((event.events & ~kWritable) != 0) {
-      receive(*link);
-    }
-    if ((event.events & kWritable) != 0 && link->state != LinkState::kDead) flush(*link);
+    receive(link);
   } catch (const std::bad_alloc&) {
-    lose(*link, "the coordinator is out of memory");  // only the one in hand pays
+    lose(link, "the coordinator is out of memory");  // only the one in hand pays
   }
 }
 
@@ -83,7 +87,8 @@ void Server::Impl::hand_to_store(Link& link) {
   sockaddr_storage from{};
   static_assert(sizeof(from) >= sizeof(link.from));
   std::memcpy(&from, &link.from, sizeof(link.from));
-  ::epoll_ctl(epoll_.native_handle(), EPOLL_CTL_DEL, link.fd, nullptr);
+  const bool watched = link.interest != 0;
+  if (watched) ::epoll_ctl(epoll_.native_handle(), EPOLL_CTL_DEL, link.fd, nullptr);
   const int socket = std::exchange(link.fd, -1);
   bury(link);
   store_->adopt(socket, from, received);

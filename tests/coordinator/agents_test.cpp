@@ -96,6 +96,22 @@ TEST_CASE("a silent agent is lost although its connection stands") {
   CHECK(silent.closed());
 }
 
+TEST_CASE("a coordinator that overslept loses nobody whose beats wait in the socket") {
+  LiveCoordinator coordinator;
+  auto hello = hello_of("run", "a", 1);
+  hello.terms.keep_alive_interval = protocol::Milliseconds(100);
+  hello.terms.keep_alive_max_attempt = 2;
+  Agent agent(coordinator.port(), hello);
+  const auto round = agent.start_round();
+  std::promise<void> never;
+  coordinator.on_thread([&](auto&) {
+    agent.say(protocol::Beat{});
+    never.get_future().wait_for(std::chrono::milliseconds(500));  // nothing is served meanwhile
+  });
+  agent.report(round, GroupState::kSucceeded);
+  CHECK(agent.await<protocol::Done>().exit_code == 0);
+}
+
 TEST_CASE("runs with other names do not see each other") {
   LiveCoordinator coordinator;
   Agent red(coordinator.port(), hello_of("red", "a", 2));
