@@ -68,10 +68,12 @@ std::string cleaned(std::string name) {
   return name;
 }
 
-/// The number of the daemon in "1847459840.2;tcp://...".
-std::optional<int> daemon_of(std::string_view uri) {
-  uri = uri.substr(0, uri.find(';'));
-  const auto dot = uri.find('.');
+/// The number of this node's daemon: "1847459840.2;tcp://..." or "prterun-head-63@0.2;tcp4://...".
+std::optional<int> own_daemon(const Environment& environment) {
+  const std::string known = value_or(environment, "PMIX_SERVER_URI41", "");  // Open MPI 5
+  const std::string text = value_or(environment, "OMPI_MCA_orte_local_daemon_uri", known);
+  const std::string_view uri = std::string_view(text).substr(0, text.find(';'));
+  const auto dot = uri.rfind('.');
   if (dot == std::string_view::npos) return std::nullopt;
   const auto number = parse_digits(uri.substr(dot + 1));
   if (!number || *number > kHostlistMax) return std::nullopt;
@@ -87,11 +89,20 @@ std::string address_of(const std::string& uri) {
   return rest.substr(0, rest.find_first_of(",:;"));
 }
 
+/// The host of mpirun in "prterun-head-63@1", the job's name under Open MPI 5.
+std::string host_in(const std::string& job) {
+  constexpr std::string_view kPrefix = "prterun-";
+  const std::string name = job.substr(0, job.find('@'));
+  const auto dash = name.rfind('-');
+  if (!name.starts_with(kPrefix) || dash == std::string::npos || dash < kPrefix.size()) return "";
+  return name.substr(kPrefix.size(), dash - kPrefix.size());
+}
+
 /// The hosts by rank. Open MPI numbers its daemons in the order of the hosts, mpirun itself first,
 /// and with one task per node also the tasks: so daemon and rank differ by 0 where mpirun's own
 /// host takes part, and by 1 where it does not. Anything else is another order: no hosts.
 void find_hosts(const Environment& environment, Placement& placement) {
-  const auto daemon = daemon_of(value_or(environment, "OMPI_MCA_orte_local_daemon_uri", ""));
+  const auto daemon = own_daemon(environment);
   if (!daemon) return;
   const int before = *daemon - placement.index;
   if (before != 0 && before != 1) return;
@@ -105,9 +116,11 @@ void find_hosts(const Environment& environment, Placement& placement) {
     placement.list = list;
     return;
   }
-  // mpirun's own task is not told the list.
-  const std::string own = address_of(value_or(environment, "OMPI_MCA_orte_hnp_uri", ""));
-  if (*daemon == 0 && placement.index == 0 && !own.empty()) placement.hosts = {own};
+  // Open MPI 4 does not tell the list on mpirun's own host, and Open MPI 5 tells no list.
+  if (before != 0) return;
+  std::string first = host_in(value_or(environment, "PMIX_NAMESPACE", ""));
+  if (first.empty()) first = address_of(value_or(environment, "OMPI_MCA_orte_hnp_uri", ""));
+  if (!first.empty()) placement.hosts = {first};
 }
 
 }  // namespace

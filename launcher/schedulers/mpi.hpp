@@ -11,7 +11,8 @@
 namespace ddprun {
 
 /// Of Open MPI's mpirun, 4 and later. Which host is the first follows from the list of its daemons
-/// and from this process's place in it; where it does not, `hosts` is empty.
+/// (Open MPI 5: from mpirun's own host) and from this process's place in it; where it does not,
+/// `hosts` is empty.
 [[nodiscard]] Result<std::optional<Placement>> openmpi_placement(const Environment& environment);
 
 /// Of Hydra (MPICH, Intel MPI) and of other launchers with PMI_RANK and PMI_SIZE. They do not tell

@@ -26,7 +26,8 @@ struct Placement {
   std::string job;  // for sentences: "Slurm step 12.0"
   int nodes = 1;    // 1..kHostlistMax
   int index = 0;    // of this node, 0 <= index < nodes
-  /// Of each node by index. Empty: the scheduler does not tell. Names as the scheduler has them.
+  /// Of each node by index, or of the first one alone; names as the scheduler has them. Empty: it
+  /// does not tell.
   std::vector<std::string> hosts;
   std::string list;        // the hosts as the scheduler writes them, for sentences
   std::string run_id;      // the same on every node; empty: the scheduler has no name for the job

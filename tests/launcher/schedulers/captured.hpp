@@ -1,4 +1,4 @@
-// The environments of real runs under Slurm 22.05, Open MPI 4.1 and MPICH 4.0, one per file in
+// The environments of real runs under Slurm 22.05, Open MPI 4.1 and 5.0, MPICH 4.0, one per file in
 // captured/; the first line of each says how it was made.
 #pragma once
 

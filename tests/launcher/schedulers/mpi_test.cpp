@@ -50,6 +50,26 @@ TEST_CASE("mpirun's own host may be the first node, which then knows itself only
   CHECK(third.run_id == first.run_id);
 }
 
+TEST_CASE("Open MPI 5 tells the host of mpirun, which is the first node if it takes part") {
+  const Placement first = placed(captured("openmpi5-here-rank0"));
+  const Placement second = placed(captured("openmpi5-here-rank1"));
+  CHECK(first.hosts == Names{"head"});
+  CHECK(second.hosts == first.hosts);
+  CHECK(second.nodes == 2);
+  CHECK(second.index == 1);
+  CHECK(second.run_id == "mpi-prterun-head-63-1");
+  CHECK(second.port == first.port);
+  CHECK(placed(captured("openmpi5-far-rank1")).hosts.empty());
+  Environment environment = captured("openmpi5-here-rank1");
+  environment["PMIX_NAMESPACE"] = "prterun-gpu-07.a-b-63@1";
+  environment["PMIX_SERVER_URI41"] = "prterun-gpu-07.a-b-63@0.1;tcp4://127.0.0.1:40507";
+  CHECK(placed(environment).hosts == Names{"gpu-07.a-b"});
+  for (const std::string name : {"prterun-63@1", "prterun--63@1", "else", ""}) {
+    environment["PMIX_NAMESPACE"] = name;
+    CHECK(placed(environment).hosts.empty());
+  }
+}
+
 TEST_CASE("ranks in another order than the daemons tell no hosts") {
   Environment environment = captured("openmpi-here-rank2");
   environment["OMPI_COMM_WORLD_RANK"] = "0";
@@ -57,9 +77,17 @@ TEST_CASE("ranks in another order than the daemons tell no hosts") {
   environment = captured("openmpi-here-rank2");
   environment.erase("OMPI_MCA_orte_local_daemon_uri");
   CHECK(placed(environment).hosts.empty());
-  environment = captured("openmpi-here-rank2");
-  environment["OMPI_MCA_orte_node_regex"] = "head,node[2:1-";
+}
+
+TEST_CASE("without a list that makes sense mpirun's own address stands for the first node") {
+  Environment environment = captured("openmpi-here-rank2");
+  for (const std::string list : {"head,node[2:1-", "head", "", "head;rm@0(3)"}) {
+    environment["OMPI_MCA_orte_node_regex"] = list;
+    CHECK(placed(environment).hosts == Names{"192.0.2.2"});
+  }
+  environment["OMPI_MCA_orte_hnp_uri"] = "1879179264.0";
   CHECK(placed(environment).hosts.empty());
+  environment = captured("openmpi-far-rank1");
   environment["OMPI_MCA_orte_node_regex"] = "head";
   CHECK(placed(environment).hosts.empty());
 }
