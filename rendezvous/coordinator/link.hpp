@@ -79,7 +79,7 @@ struct Link {
   bool queued = false;            // waits to be flushed
   bool mute = false;              // the peer takes nothing any more
   bool ended = false;             // we have finished sending
-  bool was_agent = false;         // before it was closed
+  bool awaited = false;           // closed with a last word for an agent, who may yet take it
   std::uint32_t interest = 0;     // what epoll watches
   std::size_t partial = 0;        // bytes of its incomplete frame, as counted
   std::shared_ptr<RunEntry> run;  // since its hello

@@ -151,7 +151,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
 
   std::uint64_t accepted_ = 0;
   std::size_t agents_ = 0;   // links that speak as agents
-  std::size_t leaving_ = 0;  // former agents that are being closed
+  std::size_t leaving_ = 0;  // agents being closed that have a last word to take
   std::unordered_map<std::uint64_t, std::unique_ptr<Link>> links_;
   std::list<std::pair<TimePoint, std::uint64_t>> due_;  // soonest first
   std::vector<std::uint64_t> to_flush_;

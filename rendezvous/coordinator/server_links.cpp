@@ -208,8 +208,8 @@ void Server::Impl::close_link(Link& link) {
   if (link.state == LinkState::kClosing || link.state == LinkState::kDead) return;
   if (link.state == LinkState::kAgent) {
     --agents_;
-    link.was_agent = true;
-    ++leaving_;
+    link.awaited = !link.outbox.empty();
+    if (link.awaited) ++leaving_;
   }
   link.state = LinkState::kClosing;
   link.run.reset();
@@ -230,7 +230,7 @@ void Server::Impl::lose(Link& link, const std::string& evidence) {
 void Server::Impl::bury(Link& link) {
   if (link.state == LinkState::kDead) return;
   if (link.state == LinkState::kAgent) --agents_;
-  if (link.was_agent) --leaving_;
+  if (link.awaited) --leaving_;
   link.state = LinkState::kDead;
   link.run.reset();
   forget_due(link);

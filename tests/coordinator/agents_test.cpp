@@ -112,6 +112,31 @@ TEST_CASE("a coordinator that overslept loses nobody whose beats wait in the soc
   CHECK(agent.await<protocol::Done>().exit_code == 0);
 }
 
+TEST_CASE("the end of a run waits for nobody who was lost in silence") {
+  ServerOptions options;
+  options.limits.patience = std::chrono::hours(1);
+  LiveCoordinator coordinator(options);
+  auto hello = hello_of("run", "a", 2);
+  hello.terms.nodes_min = 1;
+  hello.terms.keep_alive_interval = protocol::Milliseconds(50);
+  hello.terms.keep_alive_max_attempt = 3;
+  Agent silent(coordinator.port(), hello);  // its connection stands to the end of the test
+  hello.agent = AgentId("other");
+  auto other = std::make_unique<Agent>(coordinator.port(), hello);
+  other->start_round();
+  std::optional<protocol::StartRound> alone;
+  while (!alone) {
+    other->say(protocol::Beat{});
+    const protocol::Message message = other->next();
+    if (const auto* next = std::get_if<protocol::StartRound>(&message)) alone = *next;
+  }
+  auto settled = coordinator.settled();
+  other->report(*alone, protocol::GroupState::kSucceeded);
+  CHECK(other->await<protocol::Done>().exit_code == 0);
+  other.reset();
+  CHECK(is_ready(settled));
+}
+
 TEST_CASE("runs with other names do not see each other") {
   LiveCoordinator coordinator;
   Agent red(coordinator.port(), hello_of("red", "a", 2));
