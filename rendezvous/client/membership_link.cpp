@@ -20,12 +20,17 @@ namespace {
   return base * 3 / 4 + base * static_cast<int>(spread) / 1024;
 }
 
-[[nodiscard]] std::string seconds_of(Duration duration) {
-  return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(duration).count());
-}
-
 [[nodiscard]] Milliseconds to_ms(Duration duration) {
   return std::chrono::duration_cast<Milliseconds>(duration);
+}
+
+[[nodiscard]] std::string seconds_of(Duration duration) {
+  const auto count = to_ms(duration).count();
+  std::string text = std::to_string(count / 1000);
+  if (count % 1000 == 0) return text;
+  text += "." + std::to_string(1000 + count % 1000).substr(1);
+  while (text.back() == '0') text.pop_back();
+  return text;
 }
 
 }  // namespace

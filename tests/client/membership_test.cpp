@@ -14,10 +14,14 @@ namespace {
 
 class Seat {
  public:
-  Seat() : membership_(options(), now_) { take(membership_.begin(now_)); }
+  explicit Seat(Duration coordinator_timeout = seconds(60))
+      : membership_(options(coordinator_timeout), now_) {
+    take(membership_.begin(now_));
+  }
 
-  static MembershipOptions options() {
+  static MembershipOptions options(Duration coordinator_timeout) {
     MembershipOptions options;
+    options.coordinator_timeout = coordinator_timeout;
     options.hello.run_id = RunId("7f3a");
     options.hello.agent = AgentId("id");
     options.hello.host = "gpu-01";
@@ -219,6 +223,18 @@ TEST_CASE("who leaves does not mourn the coordinator that lets it go") {
   CHECK_FALSE(seat.done<Note>().has_value());
   seat.feed(GroupGone{Round(1)});
   CHECK(seat.done<End>()->exit_code == 143);
+}
+
+TEST_CASE("a limit that is no whole number of seconds is told as it is") {
+  Seat seat(milliseconds(1500));
+  seat.connect();
+  seat.hear(seat.round(1));
+  seat.feed(LinkDown{seat.link_, "connection reset"});
+  CHECK(seat.done<Note>()->text.find("for 1.5 s (--rdzv-conf") != std::string::npos);
+  seat.after(milliseconds(1499));
+  CHECK_FALSE(seat.done<StopGroup>().has_value());
+  seat.after(milliseconds(1));
+  CHECK(seat.done<StopGroup>().has_value());
 }
 
 TEST_CASE("a taken node rank is tried once more, then it is final") {
