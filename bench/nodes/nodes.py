@@ -1,0 +1,219 @@
+#!/usr/bin/env python3
+"""Several agents on one machine: what a loss costs, and how long a start takes, beside torchrun.
+
+    bench/nodes/nodes.py --ddprun bin/ddprun --probe bin/bench_launch_probe
+
+Without arguments it takes both from build/release. Every row is the median of its runs; ratios are
+ddprun / torchrun, which runs with the same options in the same run of this program. What torchrun
+does not do within --patience seconds is printed as such.
+"""
+
+import argparse
+import os
+import pathlib
+import random
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import time
+import uuid
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "launch"))
+from launch import Scratch, settle, verdict  # noqa: E402
+
+INTERVAL, ATTEMPTS = 1, 2  # whole seconds, because torchrun takes nothing else
+LIMIT_MS = INTERVAL * ATTEMPTS * 1000
+POLL_SECONDS = 0.0005
+
+
+def main() -> int:
+    options = parse_options()
+    launchers = [("ddprun", [str(options.ddprun)], options.runs)]
+    if options.slow_runs and os.access(options.torchrun, os.X_OK):
+        launchers.append(("torchrun", [str(options.torchrun)], options.slow_runs))
+    elif options.slow_runs:
+        print(f"missing peer: torchrun: {options.torchrun} cannot be executed")
+    print(f"{'what, two agents unless said otherwise':<54}{'ddprun ms':>24}{'torchrun ms':>18}"
+          f"{'ratio':>8}  goal")
+    rows = [("SIGKILL of a worker to the last new main", 15, worker_killed),
+            ("SIGKILL of an agent to the survivor's new main", 50, agent_killed),
+            (f"SIGSTOP of an agent to the survivor's (limit {LIMIT_MS:.0f} ms)", LIMIT_MS + 100,
+             agent_stopped)]
+    for what, goal, measure in rows:
+        show(what, goal, [measure(launcher, runs, options) for _, launcher, runs in launchers])
+    for count in options.agents:
+        wanted = launchers if count <= options.peer_agents else launchers[:1]
+        taken = [start(launcher, runs, count, options) for _, launcher, runs in wanted]
+        for which, index in (("first", 0), ("last", 1)):
+            show(f"{count} agents, start to the {which} worker's main", None,
+                 [[run[index] for run in runs] for runs in taken])
+    return 0
+
+
+def parse_options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    root = pathlib.Path(__file__).resolve().parents[2]
+    parser.add_argument("--ddprun", default=root / "build/release/bin/ddprun")
+    parser.add_argument("--probe", default=root / "build/release/bin/bench_launch_probe")
+    parser.add_argument("--torchrun", default=root / ".venv-2.15/bin/torchrun")
+    parser.add_argument("--runs", type=int, default=15, help="of ddprun, per row")
+    parser.add_argument("--slow-runs", type=int, default=3, help="of torchrun, per row")
+    parser.add_argument("--patience", type=float, default=20.0, help="seconds until 'not within'")
+    parser.add_argument("--agents", type=int, nargs="*", default=[2, 8, 32])
+    parser.add_argument("--peer-agents", type=int, default=8,
+                        help="torchrun is started on at most so many; each takes 300 MB")
+    parser.add_argument("--tiny", action="store_true", help="a check of the benchmark itself")
+    options = parser.parse_args()
+    if options.tiny:
+        options.runs, options.slow_runs, options.agents = 2, 0, [2]
+    return options
+
+
+class NotWithin(Exception):
+    """What was waited for did not happen."""
+
+
+class Nodes:
+    """Agents of one run on this machine. The probe notes when its main began."""
+
+    def __init__(self, launcher: list[str], nodes: str, options, restarts: int = 0):
+        self.scratch = Scratch()
+        self.patience = options.patience
+        conf = f"keep_alive_interval={INTERVAL},keep_alive_max_attempt={ATTEMPTS}"
+        conf += ",last_call_timeout=10,join_timeout=120"
+        self.command = [*launcher, f"--nnodes={nodes}", "--nproc-per-node=1",
+                        f"--max-restarts={restarts}", "--rdzv-backend=c10d",
+                        f"--rdzv-endpoint=127.0.0.1:{free_port()}", f"--rdzv-id={uuid.uuid4().hex}",
+                        f"--rdzv-conf={conf}", "--local-addr=127.0.0.1", "--no-python",
+                        str(options.probe), "stay"]
+        self.agents: list[subprocess.Popen] = []
+
+    def __enter__(self):
+        self.scratch.__enter__()
+        return self
+
+    def __exit__(self, *_):
+        for agent in self.agents:
+            if agent.poll() is None:
+                agent.send_signal(signal.SIGCONT)
+                agent.send_signal(signal.SIGTERM)
+        for agent in self.agents:
+            try:
+                agent.wait(timeout=5)
+            except subprocess.TimeoutExpired:
+                agent.kill()
+                agent.wait()
+        self.scratch.__exit__()
+
+    def start(self) -> subprocess.Popen:
+        agent = subprocess.Popen(self.command, env=self.scratch.environment,
+                                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.DEVNULL)
+        self.agents.append(agent)
+        return agent
+
+    def note(self, rank: int, since: int, seconds: float) -> tuple[int, int]:
+        """When and as which process that rank began, later than `since` nanoseconds. Under torchrun
+        the restart count, which ends the file's name, differs between the nodes of a round."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            for path in self.scratch.path.glob(f"{rank}.*"):
+                text = path.read_text()
+                if text.endswith("\n") and int(text.split()[0]) > since:
+                    began, pid = text.split()
+                    return int(began), int(pid)
+            time.sleep(POLL_SECONDS)
+        raise NotWithin(f"not within {seconds:.0f} s")
+
+    def round_of(self, ranks: int, since: int = 0) -> list[tuple[int, int]]:
+        return [self.note(rank, since, 120) for rank in range(ranks)]
+
+
+def worker_killed(launcher, runs, options):
+    taken = []
+    with Nodes(launcher, "2", options, restarts=runs) as nodes:
+        nodes.start(), nodes.start()
+        now = nodes.round_of(2)
+        for count in range(runs):
+            settle()
+            began = time.monotonic_ns()
+            os.kill(now[count % 2][1], signal.SIGKILL)
+            now = nodes.round_of(2, began)
+            taken.append(max(note[0] for note in now) - began)
+    return taken
+
+
+def agent_killed(launcher, runs, options):
+    return agent_lost(launcher, runs, options, signal.SIGKILL)
+
+
+def agent_stopped(launcher, runs, options):
+    return agent_lost(launcher, min(runs, 5), options, signal.SIGSTOP)
+
+
+def agent_lost(launcher, runs, options, how):
+    """The first agent hosts the coordinator; the second is lost, and another takes its place."""
+    taken = []
+    with Nodes(launcher, "1:2", options) as nodes:
+        nodes.start()
+        settle()
+        for _ in range(runs):
+            since = time.monotonic_ns() if taken else 0
+            lost = nodes.start()
+            nodes.round_of(2, since)
+            settle()
+            began = time.monotonic_ns()
+            lost.send_signal(how)
+            try:
+                taken.append(nodes.note(0, began, options.patience)[0] - began)
+            except NotWithin as never:
+                return str(never)
+            finally:
+                lost.kill()
+    return taken
+
+
+def start(launcher, runs, count, options):
+    """(first, last) of each run."""
+    taken = []
+    for _ in range(max(1, runs // 3)):
+        with Nodes(launcher, str(count), options) as nodes:
+            began = time.monotonic_ns()
+            for _ in range(count):
+                nodes.start()
+            mains = [note[0] for note in nodes.round_of(count)]
+            taken.append((min(mains) - began, max(mains) - began))
+    return taken
+
+
+def show(what, goal, columns):
+    """A column is a list of nanoseconds, or a text that says why there is none."""
+    ours = statistics.median(columns[0]) / 1e6 if isinstance(columns[0], list) else None
+    mine = columns[0] if ours is None else (f"{ours:.1f} ({min(columns[0]) / 1e6:.1f}-"
+                                            f"{max(columns[0]) / 1e6:.1f})")
+    theirs, ratio = "", ""
+    if len(columns) > 1 and isinstance(columns[1], list):
+        peer = statistics.median(columns[1]) / 1e6
+        theirs, ratio = f"{peer:.1f}", f"{ours / peer:.4f}" if ours is not None else ""
+    elif len(columns) > 1:
+        theirs = columns[1]
+    text = "" if goal is None else f"<= {goal:.0f}: {verdict(ours is not None and ours <= goal)}"
+    print(f"{what:<54}{mine:>24}{theirs:>18}{ratio:>8}  {text}", flush=True)
+
+
+def free_port() -> int:
+    """Below the kernel's range for clients, so that it stays free until an agent takes it."""
+    while True:
+        port = random.randrange(12000, 29000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
+
+
+if __name__ == "__main__":
+    sys.exit(main())
