@@ -152,6 +152,10 @@ class Cluster:
         self.wait_for(lambda: processes.listens(root.pid, self.port), what)
         return root
 
+    def start_with_root(self, count: int, **more) -> list[Agent]:
+        """The first of them is the root."""
+        return [self.start_root(**more), *self.start_many(count - 1, **more)]
+
     def start_daemon(self) -> None:
         environment = clean_environment() | {"CHAOS_FOLDER": str(self.folder)}
         with open(self.folder / "rdzvd.console", "ab") as console:
@@ -181,6 +185,12 @@ class Cluster:
         partial = self.folder / f"part.{rank}"
         partial.write_text(str(code))
         partial.rename(self.folder / f"exit.{rank}.{in_round}")
+
+    def forget(self) -> None:
+        """Checks the rounds of the run that is over; the next one begins with empty notes."""
+        self.check_rounds()
+        for path in [*self.folder.glob("notes/*"), *self.folder.glob("finish*")]:
+            path.unlink()
 
     # Waiting.
 

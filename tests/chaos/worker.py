@@ -9,6 +9,7 @@ import json
 import os
 import random
 import select
+import signal
 import sys
 import threading
 import uuid
@@ -21,6 +22,7 @@ POLL_SECONDS = 0.02
 
 
 def main() -> int:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     notebook = Notebook()
     notebook.write()
     late = float(os.environ.get("CHAOS_LATE", "0.1"))

@@ -1,0 +1,103 @@
+"""A coordinator of its own, ddprun-rdzvd, that dies, comes back, or stays away."""
+
+import signal
+
+from cases import case, expect
+from harness import Cluster, pause
+
+
+def with_daemon(cluster: Cluster, nodes: str):
+    cluster.flags["nnodes"] = nodes
+    cluster.conf["is_host"] = "false"
+    cluster.start_daemon()
+
+
+@case("ddprun-rdzvd killed and started again: training goes on with the same workers")
+def daemon_restarted(cluster: Cluster):
+    with_daemon(cluster, "2")
+    agents = cluster.start_many(2)
+    first = cluster.wait_for_round(agents)
+    for how in (signal.SIGKILL, signal.SIGKILL):
+        cluster.stop_daemon(how)
+        pause(0.3)
+        cluster.start_daemon()
+        for agent in agents:
+            cluster.wait_for(lambda one=agent: one.is_running(), "living agent")
+        pause(1.5)
+    expect(len(cluster.rounds()) == 1, "a new round although everybody came back")
+    expect(all(agent.is_running() for agent in agents), "an agent ended")
+    cluster.finish()
+    cluster.end_all(0)
+    expect(cluster.rounds()[0].pids == first.pids, "workers changed")
+
+
+@case("a worker that fails after ddprun-rdzvd was restarted costs one restart of the same budget")
+def budget_survives(cluster: Cluster):
+    with_daemon(cluster, "2")
+    cluster.flags["max-restarts"] = "2"
+    agents = cluster.start_many(2)
+    first = cluster.wait_for_round(agents)
+    cluster.fail(1, first.number, 3)
+    second = cluster.wait_for_round(agents, after=first)
+    cluster.stop_daemon()
+    cluster.start_daemon()
+    cluster.fail(0, second.number, 4)
+    third = cluster.wait_for_round(agents, after=second)
+    expect(third.restarts == 2, f"restart count {third.restarts} after two failures")
+    cluster.fail(1, third.number, 5)
+    cluster.end_all(5)
+
+
+@case("an agent killed while ddprun-rdzvd is away is missed when that returns")
+def agent_lost_meanwhile(cluster: Cluster):
+    with_daemon(cluster, "1:3")
+    agents = cluster.start_many(3)
+    first = cluster.wait_for_round(agents)
+    cluster.stop_daemon()
+    agents[2].send(signal.SIGKILL)
+    pause(0.2)
+    cluster.start_daemon()
+    cluster.wait_for_round(agents[:2], after=first)
+    cluster.finish()
+    cluster.end_all(0, agents[2])
+
+
+@case("ddprun-rdzvd stays away: workers stop after coordinator_timeout, every node says why")
+def daemon_gone(cluster: Cluster):
+    cluster.conf["coordinator_timeout"] = "1"
+    with_daemon(cluster, "2")
+    agents = cluster.start_many(2)
+    cluster.wait_for_round(agents)
+    cluster.stop_daemon()
+    cluster.end_all(1, seconds=10)
+    for agent in agents:
+        expect("coordinator_timeout" in agent.text(), f"{agent.name} does not name the option")
+
+
+@case("ddprun-rdzvd stopped by SIGSTOP for a while blames nobody when it goes on")
+def daemon_stopped(cluster: Cluster):
+    with_daemon(cluster, "1:3")
+    agents = cluster.start_many(3)
+    first = cluster.wait_for_round(agents)
+    for _ in range(2):
+        cluster.daemon.send_signal(signal.SIGSTOP)
+        pause(0.7)
+        cluster.daemon.send_signal(signal.SIGCONT)
+        pause(0.4)
+    expect(len(cluster.rounds()) == 1, "a new round although nobody was lost")
+    cluster.finish()
+    cluster.end_all(0)
+    expect(cluster.rounds()[0].pids == first.pids, "workers changed")
+
+
+@case("the same run id can be used again after the run")
+def run_id_again(cluster: Cluster):
+    with_daemon(cluster, "2")
+    cluster.wait_for_round(cluster.start_many(2))
+    cluster.finish()
+    cluster.end_all(0)
+    cluster.forget()
+    one = cluster.wait_for_round(cluster.start_many(2))
+    expect(one.number == 1, f"the new run began with round {one.number}")
+    cluster.finish()
+    cluster.end_all(0)

@@ -1,0 +1,112 @@
+"""How a run ends: with one code on every node, soon, and with one report."""
+
+import time
+
+from cases import case, expect
+from detour import Detour
+from harness import Cluster, free_port, pause
+
+
+@case("a failure without budget ends every node within 2 s with the same code and one report")
+def failure(cluster: Cluster):
+    cluster.flags |= {"nnodes": "3", "nproc-per-node": "2"}
+    agents = cluster.start_with_root(3)
+    one = cluster.wait_for_round(agents)
+    victim = cluster.random.randrange(6)
+    began = time.monotonic()
+    cluster.fail(victim, one.number, 37)
+    cluster.end_all(37)
+    took = time.monotonic() - began
+    expect(took < 2, f"the last node ended after {took:.1f} s")
+    for agent in agents:
+        count = agent.text().count(f"rank {victim}")
+        expect(count >= 1, f"{agent.name} does not name rank {victim}")
+
+
+@case("with the budget used up every node ends with the code of the last failure")
+def budget(cluster: Cluster):
+    cluster.flags |= {"nnodes": "2", "max-restarts": "1"}
+    agents = cluster.start_many(2)
+    first = cluster.wait_for_round(agents)
+    cluster.fail(0, first.number, 11)
+    second = cluster.wait_for_round(agents, after=first)
+    expect(second.restarts == 1, f"restart count {second.restarts}")
+    cluster.fail(1, second.number, 12)
+    cluster.end_all(12)
+
+
+@case("a node that finishes earlier waits for the others, and all exit 0")
+def skew(cluster: Cluster):
+    cluster.flags |= {"nnodes": "2"}
+    agents = cluster.start_many(2)
+    one = cluster.wait_for_round(agents)
+    early = cluster.random.randrange(2)
+    cluster.finish(early)
+    pause(2)
+    expect(all(agent.is_running() for agent in agents), "a node ended before the run")
+    cluster.finish(1 - early)
+    cluster.end_all(0)
+    expect(len(cluster.rounds()) == 1 and cluster.rounds()[0].pids == one.pids, "a new round")
+
+
+@case("a node that finished takes part again when another fails with budget left")
+def finished_again(cluster: Cluster):
+    cluster.flags |= {"nnodes": "2", "max-restarts": "1"}
+    agents = cluster.start_many(2)
+    first = cluster.wait_for_round(agents)
+    cluster.finish(0)
+    early = next(agent for agent in agents if first.rank_of(agent) == 0)
+    pause(0.5)
+    (cluster.folder / "finish.0").unlink()
+    expect(early.is_running(), "the node that finished ended before the run")
+    cluster.fail(1, first.number, 9)
+    cluster.wait_for_round(agents, after=first)
+    cluster.finish()
+    cluster.end_all(0)
+
+
+@case("an agent that was too late, because the run ended with success, exits 0 and says so")
+def late_agent(cluster: Cluster):
+    cluster.flags["nnodes"] = "1:2"
+    cluster.conf["is_host"] = "false"
+    cluster.start_daemon()
+    agent = cluster.start()
+    cluster.wait_for_round([agent])
+    detour = free_port()  # nobody listens there until the run is over
+    late = cluster.start(rdzv_endpoint=f"{cluster.host}:{detour}")
+    cluster.wait_for_text(late, "run chaos-")
+    cluster.finish()
+    expect(agent.end() == 0, f"exit code {agent.process.returncode}")
+    with Detour(detour, cluster.port):
+        expect(late.end() == 0, f"exit code {late.process.returncode}")
+    cluster.wait_for_text(late, "ended with 0 .* ago")
+
+
+@case("SIGTERM of all agents at once ends all of them, with nothing left")
+def all_terminated(cluster: Cluster):
+    cluster.flags |= {"nnodes": "1:3", "nproc-per-node": "2"}
+    agents = cluster.start_many(3)
+    cluster.wait_for_round(agents)
+    for agent in agents:
+        agent.send(15)
+    cluster.end_all(143)
+
+
+@case("Ctrl-C of the root ends the run on every node")
+def root_interrupted(cluster: Cluster):
+    cluster.flags |= {"nnodes": "1:3"}
+    root, *others = cluster.start_with_root(3)
+    cluster.wait_for_round([root, *others])
+    root.send(2)
+    codes = {agent.name: agent.end(10) for agent in cluster.agents}
+    expect(set(codes.values()) == {130}, f"exit codes {codes}")
+
+
+@case("kill -9 of every agent leaves no worker behind")
+def all_killed(cluster: Cluster):
+    cluster.flags |= {"nnodes": "3", "nproc-per-node": "2"}
+    agents = cluster.start_many(3)
+    cluster.wait_for_round(agents)
+    for agent in agents:
+        agent.send(9)
+    cluster.end_all(137)

@@ -1,0 +1,93 @@
+"""Packets that do not arrive: hosts in network namespaces behind a switch that loses them."""
+
+import contextlib
+
+from cases import case, expect
+from harness import Cluster, pause
+from namespaces import Network
+
+
+@contextlib.contextmanager
+def network(cluster: Cluster, hosts: int):
+    """Agents `host0` … each on a host of its own, the coordinator's address that of host0."""
+    with Network(hosts, cluster.random.randrange(10**6)) as wires:
+        cluster.host = wires.address(0)
+        cluster.prefix = {f"host{number}": wires.prefix(number) for number in range(hosts)}
+        cluster.prefix["rdzvd"] = wires.prefix(0)
+        try:
+            yield wires
+        finally:
+            cluster.stop_agents()
+
+
+@case("nodes on several hosts: the master is the address of the node with rank 0", "namespaces")
+def several_hosts(cluster: Cluster):
+    cluster.flags |= {"nnodes": "3", "nproc-per-node": "2"}
+    with network(cluster, 3):
+        agents = [cluster.start(f"host{number}") for number in (2, 1, 0)]
+        one = cluster.wait_for_round(agents)
+        expect(one.master[0].startswith("10.77.0."), f"master {one.master}")
+        cluster.finish()
+        cluster.end_all(0)
+
+
+@case("a tenth of all packets lost: the round forms, a restart comes through, all exit 0",
+      "namespaces")
+def lossy(cluster: Cluster):
+    cluster.flags |= {"nnodes": "3", "max-restarts": "1"}
+    cluster.conf |= {"keep_alive_interval": "1", "keep_alive_max_attempt": "10"}
+    with network(cluster, 3) as wires:
+        wires.loss = 0.1
+        agents = [cluster.start(f"host{number}") for number in range(3)]
+        first = cluster.wait_for_round(agents, seconds=60)
+        cluster.fail(1, first.number, 3)
+        second = cluster.wait_for_round(agents, after=first, seconds=60)
+        expect(second.restarts == 1, f"restart count {second.restarts}")
+        cluster.finish()
+        cluster.end_all(0, seconds=60)
+
+
+@case("a host cut off is lost at the limit of silence, reconnected it takes part again",
+      "namespaces")
+def cut_off(cluster: Cluster):
+    cluster.flags |= {"nnodes": "1:3"}
+    with network(cluster, 3) as wires:
+        agents = [cluster.start(f"host{number}") for number in range(3)]
+        first = cluster.wait_for_round(agents)
+        wires.cut = {2}
+        second = cluster.wait_for_round(agents[:2], after=first)
+        expect(second.restarts == 0, f"restart count {second.restarts}")
+        wires.cut = set()
+        cluster.wait_for_round(agents, after=second)
+        cluster.finish()
+        cluster.end_all(0)
+
+
+@case("a network that fails for less than the limit of silence changes nothing", "namespaces")
+def flicker(cluster: Cluster):
+    cluster.flags |= {"nnodes": "1:3"}
+    with network(cluster, 3) as wires:
+        agents = [cluster.start(f"host{number}") for number in range(3)]
+        cluster.wait_for_round(agents)
+        for number in (1, 2):
+            wires.cut = {number}
+            pause(0.3)
+            wires.cut = set()
+            pause(0.7)
+        expect(len(cluster.rounds()) == 1, "a new round although nobody was lost")
+        cluster.finish()
+        cluster.end_all(0)
+
+
+@case("a host cut off for good ends its workers after coordinator_timeout", "namespaces")
+def cut_for_good(cluster: Cluster):
+    cluster.flags |= {"nnodes": "1:2"}
+    cluster.conf["coordinator_timeout"] = "1.5"
+    with network(cluster, 2) as wires:
+        agents = [cluster.start(f"host{number}") for number in range(2)]
+        first = cluster.wait_for_round(agents)
+        wires.cut = {1}
+        cluster.wait_for_round(agents[:1], after=first)
+        expect(agents[1].end() == 1, "the node that was cut off ended otherwise than with 1")
+        cluster.finish()
+        cluster.end_all(0, agents[1], seconds=5)  # the host cut off is not waited for

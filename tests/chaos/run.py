@@ -1,0 +1,84 @@
+"""Plays chaos cases against real launchers.
+
+    run.py --ddprun PATH --rdzvd PATH [SENTENCE...]   all cases, or those that contain the words
+    run.py --list                                     their sentences
+
+DDPRUN_TEST_REPEATS plays each case that often (1), with a seed of its own each time;
+DDPRUN_TEST_SEED is the first. Exit code 77: skipped, the last line says why.
+"""
+
+import argparse
+import os
+import sys
+import time
+import traceback
+import types
+
+import namespaces
+from cases import ALL
+from harness import Cluster, Failed
+
+for room in ("loss_cases", "joining_cases", "coordinator_cases", "ending_cases", "network_cases",
+             "gloo_cases"):
+    __import__(room)
+
+
+def main() -> int:
+    options = parse_options()
+    if options.list:
+        for one in ALL:
+            print(";".join(["torch" if "torch" in one.needs else "chaos", one.sentence]))
+        return 0
+    chosen = [one for one in ALL if any(words in one.sentence for words in options.sentences)]
+    if not chosen:
+        print(f"no case contains {options.sentences}")
+        return 2
+    results = [play(one, options) for one in chosen]
+    return 1 if 1 in results else max(results) if set(results) == {77} else 0
+
+
+def parse_options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--ddprun")
+    parser.add_argument("--rdzvd")
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("sentences", nargs="*", default=[""])
+    return parser.parse_args()
+
+
+def play(one, options) -> int:
+    if reason := missing(one):
+        print(f"skipped: {one.sentence}: {reason}")
+        return 77
+    repeats = int(os.environ.get("DDPRUN_TEST_REPEATS", "1"))
+    seed = int(os.environ.get("DDPRUN_TEST_SEED", "1"))
+    tools = types.SimpleNamespace(launcher=[options.ddprun], rdzvd=options.rdzvd,
+                                  program_words=["--no-python"])
+    began, failed = time.monotonic(), 0
+    for number in range(seed, seed + repeats):
+        try:
+            with Cluster(tools, number) as cluster:
+                one.play(cluster)
+        except Failed as found:
+            failed += 1
+            print(f"FAILED with seed {number}: {one.sentence}\n{found}", flush=True)
+        except Exception:  # a case that breaks is a failure, and the others still play
+            failed += 1
+            print(f"BROKEN with seed {number}: {one.sentence}")
+            traceback.print_exc(file=sys.stdout)
+    print(f"{repeats - failed} of {repeats}: {one.sentence} ({time.monotonic() - began:.1f} s)",
+          flush=True)
+    return 1 if failed else 0
+
+
+def missing(one) -> str:
+    if "torch" in one.needs:
+        try:
+            import torch  # noqa: F401
+        except ImportError as error:
+            return f"this Python has no torch ({error})"
+    return namespaces.missing() if "namespaces" in one.needs else ""
+
+
+if __name__ == "__main__":
+    sys.exit(main())
