@@ -214,6 +214,7 @@ void NodeAgent::act(const client::ArmTimer& action) {
 void NodeAgent::act(const client::Note& action) {
   tell_waiting_death();
   context_.logger().info(run_note(action.text));
+  note_ = action.text;
 }
 
 void NodeAgent::act(const client::End& action) {

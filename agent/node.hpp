@@ -87,6 +87,7 @@ class NodeAgent {
   TimePoint group_since_{};              // when its workers run; before that, when it began
   std::optional<RoundResult> last_;      // of the last group that is over
   std::string death_;                    // a death that the run's report may make superfluous
+  std::string note_;                     // the last one that was told
   int stop_signal_ = 0;                  // the first one
   bool in_haste_ = false;                // stopped a second time
   bool own_error_told_ = false;

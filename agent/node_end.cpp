@@ -13,6 +13,15 @@ namespace ddprun {
 
 namespace asio = boost::asio;
 
+namespace {
+
+/// After a note with the reason, which is not told twice.
+std::string over_for_that(const std::string& code) {
+  return "so the run is over on every node; " + code;
+}
+
+}  // namespace
+
 void NodeAgent::tell_end(const client::End& end) {
   if (end.done && end.exit_code == 0) return tell_success(*end.done);
   if (end.done) {
@@ -39,7 +48,10 @@ void NodeAgent::tell_failure(const protocol::Done& done) {
   const bool reporter = done.reporter == identity_.id.value();
   if (!reporter) tell_waiting_death();
   if (!done.failure) {
-    context_.logger().error(error_line("RUN", done.text));
+    const std::string code = "exit " + std::to_string(done.exit_code);
+    const bool told = note_ == done.text;
+    context_.logger().error(
+        error_line("RUN", told ? over_for_that(code) : done.text + "; " + code));
     return;
   }
   const FailureFacts facts = facts_of(done, context_.config(), context_.hostname());
@@ -80,6 +92,9 @@ asio::awaitable<void> NodeAgent::settle() {
     if (bug) std::rethrow_exception(bug);
     settled_.cancel();
   });
+  const bool left_early = !end_->done && stop_signal_ == 0;
+  if (left_early)
+    context_.logger().info(run_note("this node stays as the coordinator of the others"));
   boost::system::error_code cancelled;
   co_await settled_.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
 }
