@@ -45,7 +45,8 @@ client::MembershipOptions membership_options(const LaunchConfig& config,
   hello.run_id = config.run_id;
   hello.agent = identity.id;
   hello.host = identity.hostname.empty() ? "unknown" : identity.hostname;
-  hello.address = meeting.address;
+  // A store that listens on one address alone is found there, whichever way the link took.
+  hello.address = meeting.address.empty() ? config.listen_addr : meeting.address;
   hello.local_world_size = config.workers;
   hello.role = config.role.empty() ? "default" : config.role;
   hello.terms = terms_of(config);

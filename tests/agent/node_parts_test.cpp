@@ -118,6 +118,11 @@ TEST_CASE("the hello says what the command line said") {
   CHECK(hello.scheduler_index == 7);
   CHECK(hello.stop_timeout == 45s);
   CHECK_FALSE(hello.hosts);
+  what.rendezvous->address.clear();
+  using At = AgentIdentity;
+  CHECK(membership_options(what, At{AgentId("1"), "h"}).hello.address == "127.0.0.1");
+  what.listen_addr.clear();
+  CHECK(membership_options(what, At{AgentId("1"), "h"}).hello.address.empty());
   CHECK(membership_options(what, {AgentId("1"), "h", Coordinator::kHere}).hello.hosts);
 }
 
