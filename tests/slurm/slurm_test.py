@@ -6,6 +6,7 @@ Usage: slurm_test.py DDPRUN
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 
@@ -143,6 +144,20 @@ def lost_node(case: Case) -> None:
     finish(run, 137)  # of the second node's task
 
 
+def taken_port(case: Case) -> None:
+    """A port of the job's that is in use is one sentence, and srun can end the other node."""
+    config = subprocess.run(["scontrol", "show", "config"], capture_output=True, text=True,
+                            timeout=20).stdout
+    job = int(re.search(r"NEXT_JOB_ID\s*=\s*(\d+)", config)[1])
+    port = 21000 + job * 61 % 7993
+    with socket.create_server(("", port)):
+        run = case.start("srun", "--kill-on-bad-exit=1", *ONE_EACH, case.ddprun, WORKER)
+        output = run.communicate(timeout=60)[0]
+    expect(run.returncode != 0, output)  # the largest code: 1 of the first, 143 of the second
+    expect(re.search(rf"NET-PORT.*:{port}: the port is in use", output) is not None, output)
+    wait_for("no ddprun left", lambda: not running(case.ddprun))
+
+
 def environment_of(pid: str) -> list[str]:
     with open(f"/proc/{pid}/environ") as file:
         return file.read().split("\0")
@@ -160,7 +175,7 @@ def running(program: str) -> list[str]:
 
 
 CASES = (two_nodes, a_worker_for_each_gpu, one_node, several_tasks, batch_script, batch_from_a_step,
-         two_steps_at_once, cancelled, failure, lost_node)
+         two_steps_at_once, cancelled, failure, lost_node, taken_port)
 
 
 def main() -> int:
