@@ -24,14 +24,6 @@ void prepare(tcp::socket& socket, error_code& why) {
   if (!why) socket.set_option(tcp::no_delay(true), why);
 }
 
-/// A port of the ephemeral range where nobody listens can become the source port of the attempt to
-/// reach it: TCP then connects the socket to itself.
-bool reached_itself(const tcp::socket& socket, const tcp::endpoint& peer) {
-  error_code why;
-  const auto here = socket.local_endpoint(why);
-  return !why && here == peer;
-}
-
 }  // namespace
 
 std::vector<tcp::endpoint> by_turns(const Addresses& addresses, std::uint16_t port) {
@@ -56,6 +48,12 @@ std::string evidence(const std::string& peer, const error_code& why) {
     cause[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(cause[0])));
   }
   return peer + ": " + cause;
+}
+
+bool reached_itself(const tcp::socket& socket, const tcp::endpoint& peer) {
+  error_code why;
+  const auto here = socket.local_endpoint(why);
+  return !why && here == peer;
 }
 
 Connector::Connector(asio::any_io_executor executor, std::vector<tcp::endpoint> candidates,

@@ -33,6 +33,11 @@ inline constexpr std::size_t kConnectCandidatesMax = 16;
 /// "127.0.0.1:29400: connection refused"
 [[nodiscard]] std::string evidence(const std::string& peer, const boost::system::error_code& why);
 
+/// A port of the ephemeral range where nobody listens can become the source port of the attempt to
+/// reach it: TCP then connects the socket to itself. Counts as refused.
+[[nodiscard]] bool reached_itself(const boost::asio::ip::tcp::socket& socket,
+                                  const boost::asio::ip::tcp::endpoint& peer);
+
 struct Connected {
   boost::asio::ip::tcp::socket socket;  // CLOEXEC, non-blocking, with TCP_NODELAY
   boost::asio::ip::tcp::endpoint peer;

@@ -174,9 +174,10 @@ TEST_CASE("close gives up on a peer that takes nothing for a second") {
   for (int times = 0; times < 900; ++times) pair.agent->send(1, leave(std::string(4000, 'r')));
   const TimePoint begin = Clock::now();
   pair.agent->close(1);
-  pair.agent.flush();
+  if (GENERATE(false, true)) pair.agent.flush();
+  CHECK(runs_until(pair.io, [&] { return pair.io.stopped(); }));  // the link is gone
   CHECK(Clock::now() - begin >= kStallMax);
-  CHECK(Clock::now() - begin < 5 * kStallMax);
+  CHECK(Clock::now() - begin < 10 * kStallMax);
 }
 
 TEST_CASE("flush completes when everything is written, at once when nothing is") {
@@ -298,6 +299,15 @@ TEST_CASE("the sink may destroy Connections, whatever it is told") {
   }
   run_what_is_ready(pair.io);
   CHECK(pair.agent.heard() == events);
+}
+
+TEST_CASE("the sink may destroy Connections when an attempt fails") {
+  asio::io_context io;
+  Agent agent(io, GENERATE(as<std::string>(), "no-such-host.invalid", "127.0.0.1"), free_port(io));
+  agent.on_event = [&](const Event&) { agent.destroy(); };
+  agent->connect(1);
+  agent.next<LinkDown>();
+  CHECK(agent.heard_nothing_more());
 }
 
 TEST_CASE("the sink may close the link, or connect anew, from inside a message") {
