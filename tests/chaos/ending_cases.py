@@ -68,7 +68,7 @@ def finished_again(cluster: Cluster):
 @case("an agent that was too late, because the run ended with success, exits 0 and says so")
 def late_agent(cluster: Cluster):
     cluster.flags["nnodes"] = "1:2"
-    cluster.conf["is_host"] = "false"
+    cluster.conf |= {"is_host": "false", "last_call_timeout": "0.2"}
     cluster.start_daemon()
     agent = cluster.start()
     cluster.wait_for_round([agent])

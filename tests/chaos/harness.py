@@ -25,7 +25,7 @@ import processes
 
 HERE = pathlib.Path(__file__).resolve().parent
 WAIT_SECONDS = float(os.environ.get("DDPRUN_TEST_WAIT", "20"))  # after which a wait is a hang
-QUICK = {"keep_alive_interval": "0.2", "keep_alive_max_attempt": "5", "last_call_timeout": "0.3",
+QUICK = {"keep_alive_interval": "0.2", "keep_alive_max_attempt": "5", "last_call_timeout": "15",
          "join_timeout": "30", "coordinator_timeout": "30"}
 
 

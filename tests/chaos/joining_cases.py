@@ -58,7 +58,6 @@ def thirty_two(cluster: Cluster):
 @case("32 agents, of which eight are killed one after another and come back")
 def thirty_two_shaken(cluster: Cluster):
     cluster.flags |= {"nnodes": "1:32"}
-    cluster.conf |= {"last_call_timeout": "10"}
     cluster.environment["CHAOS_LATE"] = "0.5"
     root = cluster.start_root()
     agents = cluster.start_many(31)
@@ -103,6 +102,7 @@ def spare_used(cluster: Cluster):
 @case("an agent that comes later makes the run larger")
 def scale_up(cluster: Cluster):
     cluster.flags |= {"nnodes": "1:3", "nproc-per-node": "2"}
+    cluster.conf["last_call_timeout"] = "0.2"
     agents = [cluster.start_root()]
     last = cluster.wait_for_round(agents)
     for _ in range(2):
