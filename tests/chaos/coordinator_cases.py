@@ -62,6 +62,22 @@ def agent_lost_meanwhile(cluster: Cluster):
     cluster.end_all(0, agents[2])
 
 
+@case("rank 0's node is killed: workers that fail because its store went away are not blamed")
+def store_lost(cluster: Cluster):
+    with_daemon(cluster, "1:3")
+    cluster.flags["nproc-per-node"] = "2"
+    cluster.environment["CHAOS_BRITTLE"] = "1"
+    agents = cluster.start_many(3)
+    first = cluster.wait_for_round(agents)
+    victim = next(agent for agent in agents if first.rank_of(agent) == 0)
+    victim.send(signal.SIGKILL)
+    survivors = [agent for agent in agents if agent is not victim]
+    second = cluster.wait_for_round(survivors, after=first)
+    expect(second.restarts == 0, f"restart count {second.restarts}")
+    cluster.finish()
+    cluster.end_all(0, victim)
+
+
 @case("ddprun-rdzvd stays away: workers stop after coordinator_timeout, every node says why")
 def daemon_gone(cluster: Cluster):
     cluster.conf["coordinator_timeout"] = "1"

@@ -127,6 +127,21 @@ def agent_stopped(cluster: Cluster):
     cluster.end_all(0)
 
 
+@case("SIGSTOP of an agent below the minimum: the other waits, and meets it again after SIGCONT")
+def agent_stopped_below_minimum(cluster: Cluster):
+    cluster.flags |= {"nnodes": "2"}
+    agents = cluster.start_with_root(2)
+    first = cluster.wait_for_round(agents)
+    old = first.pids_of(agents[0])
+    agents[1].send(signal.SIGSTOP)
+    cluster.wait_for(lambda: not any(map(processes.is_alive, old)), "end of the other's workers")
+    agents[1].send(signal.SIGCONT)
+    second = cluster.wait_for_round(agents, after=first)
+    expect(second.restarts == 0, f"restart count {second.restarts}")
+    cluster.finish()
+    cluster.end_all(0)
+
+
 @case("SIGSTOP of an agent shorter than the limit changes nothing")
 def agent_stopped_briefly(cluster: Cluster):
     cluster.flags |= {"nnodes": "1:2"}
