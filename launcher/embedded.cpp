@@ -30,7 +30,7 @@ class Embedded final : public Companion {
 Error cannot_host(const Error& why) {
   const std::string what = "this node has to run the coordinator and ";
   const std::string hint = why.kind == ErrorKind::kPortTaken
-                               ? "; is an earlier run, or another node 0, still there?"
+                               ? ", unless an earlier run still ends there"
                                : "";
   return {why.kind, what + why.sentence + hint};
 }

@@ -36,7 +36,7 @@ Error listen_error(const tcp::endpoint& where, const boost::system::error_code& 
   const std::string what = "cannot listen on " + to_text(where) + ": ";
   if (why == asio::error::address_in_use) {
     return {ErrorKind::kPortTaken,
-            what + "the port is in use; choose another, or 0 for a free one"};
+            what + "the port is in use; choose another"};
   }
   return {ErrorKind::kSystem, what + why.message()};
 }

@@ -141,9 +141,12 @@ void Membership::take(const Waiting& waiting) {
   seen_ = std::max(seen_, waiting.round);
   if (waiting.text.empty()) return;
   Wait wait{waiting.text, "gives up", "join_timeout", std::nullopt};
-  if (waiting.here >= waiting.nodes_min) {
+  if (waiting.then == protocol::WaitEnd::kRoundStarts) {
     wait.end = "the round starts";
     wait.option = "last_call_timeout";
+  } else if (waiting.then == protocol::WaitEnd::kOthersAreLost) {
+    wait.end = "goes on without the others";
+    wait.option = "keep_alive_max_attempt";
   }
   if (waiting.left.count() > 0) wait.until = now_ + waiting.left;
   wait_for(std::move(wait));

@@ -77,6 +77,7 @@ void fields(Io& io, Value& waiting) {
   io.number("round", waiting.round, 0, kRoundMax);
   io.duration("left_ms", waiting.left);
   io.text("text", waiting.text);
+  io.word("then", waiting.then);
 }
 
 template <class Io, class Value>

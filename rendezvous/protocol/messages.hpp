@@ -109,6 +109,13 @@ struct Refused {
   friend bool operator==(const Refused&, const Refused&) = default;
 };
 
+/// What comes of a wait that nobody else ends.
+enum class WaitEnd : std::uint8_t {
+  kRunFails,       // too few nodes within join_timeout
+  kRoundStarts,    // with those who are here; last_call_timeout
+  kOthersAreLost,  // members of a round that a new coordinator heard of; the limit of silence
+};
+
 /// Coordinator: you are here; this is what the run waits for.
 struct Waiting {
   int here = 0;
@@ -117,6 +124,7 @@ struct Waiting {
   Round round{0};        // the last round of the run; 0: none yet
   Milliseconds left{0};  // until the wait ends one way or the other; 0: it has no end of its own
   std::string text;
+  WaitEnd then = WaitEnd::kRunFails;
   friend bool operator==(const Waiting&, const Waiting&) = default;
 };
 

@@ -34,6 +34,12 @@ inline constexpr std::array<std::pair<RefusalCode, std::string_view>, 10> kRefus
     {RefusalCode::kNotAnswering, "not-answering"},
 }};
 
+inline constexpr std::array<std::pair<WaitEnd, std::string_view>, 3> kWaitEndNames{{
+    {WaitEnd::kRunFails, "run-fails"},
+    {WaitEnd::kRoundStarts, "round-starts"},
+    {WaitEnd::kOthersAreLost, "others-are-lost"},
+}};
+
 /// The word for `value`, "?" for a value outside the enum.
 template <class Table, class Enum>
 [[nodiscard]] constexpr std::string_view name_in(const Table& table, Enum value) {
@@ -49,12 +55,18 @@ template <class Table, class Enum>
 [[nodiscard]] constexpr std::string_view name_of(RefusalCode code) {
   return name_in(kRefusalNames, code);
 }
+[[nodiscard]] constexpr std::string_view name_of(WaitEnd end) {
+  return name_in(kWaitEndNames, end);
+}
 
 [[nodiscard]] constexpr const auto& names_of(GroupState) {
   return kGroupStateNames;
 }
 [[nodiscard]] constexpr const auto& names_of(RefusalCode) {
   return kRefusalNames;
+}
+[[nodiscard]] constexpr const auto& names_of(WaitEnd) {
+  return kWaitEndNames;
 }
 
 }  // namespace ddprun::protocol

@@ -144,9 +144,15 @@ void Run::announce_if_due() {
   waiting.nodes_max = terms().nodes_max;
   waiting.round = Round(highest_);
   waiting.text = phase_ == Phase::kForming ? reasons::waiting(absence(), terms()) : why_;
-  const auto& until = phase_ == Phase::kRebuilding ? rebuild_deadline_
-                      : last_call_                 ? last_call_
-                                                   : join_deadline_;
+  using protocol::WaitEnd;
+  auto until = join_deadline_;
+  if (phase_ == Phase::kRebuilding) {
+    until = rebuild_deadline_;
+    waiting.then = WaitEnd::kOthersAreLost;
+  } else if (last_call_) {
+    until = last_call_;
+    waiting.then = WaitEnd::kRoundStarts;
+  }
   if (until) waiting.left = std::chrono::duration_cast<Milliseconds>(*until - now_);
   for (const Agent* agent : roster_.by_silence()) send(agent->link, waiting);
   note(Level::kInfo, waiting.text);

@@ -265,7 +265,7 @@ TEST_CASE("a wait is told after three seconds, once per change, with its end and
   waiting.left = seconds(590);
   seat.hear(waiting);
   CHECK_FALSE(seat.done<Note>().has_value());
-  seat.hear(Waiting{2, 2, 4, Round(0), seconds(30), "last call"});
+  seat.hear(Waiting{2, 2, 4, Round(0), seconds(30), "last call", protocol::WaitEnd::kRoundStarts});
   CHECK(seat.done<Note>()->text ==
         "last call; the round starts in 30 s (--rdzv-conf last_call_timeout)");
 }

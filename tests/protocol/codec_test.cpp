@@ -77,8 +77,11 @@ TEST_CASE("refused keeps every field, and every code has a word") {
 }
 
 TEST_CASE("waiting keeps every field") {
-  const Waiting waiting{6, 7, 8, Round(2), Milliseconds(45'000), "6 of 8"};
-  CHECK(round_trip(waiting) == Message(waiting));
+  for (const auto& [then, word] : names_of(WaitEnd{})) {
+    const Waiting waiting{6, 7, 8, Round(2), Milliseconds(45'000), "6 of 8", then};
+    CHECK(round_trip(waiting) == Message(waiting));
+    CHECK_THAT(encode(waiting), ContainsSubstring(std::string(word)));
+  }
 }
 
 TEST_CASE("round keeps every field") {
