@@ -26,6 +26,7 @@ namespace {
 constexpr int kKeepAliveIdle_s = 60;
 constexpr int kKeepAliveInterval_s = 10;
 constexpr int kKeepAliveProbes = 6;
+constexpr int kSilence_s = 1;
 
 void set_option(int socket, int level, int name, int value) {
   // Only speed or patience is lost where the kernel refuses one of these.
@@ -75,6 +76,10 @@ void set_inherited_options(int listener, const tcp::endpoint& endpoint) {
   if (endpoint.address().is_loopback()) {
     (void)::setsockopt(listener, IPPROTO_TCP, TCP_CONGESTION, kUnpaced.data(), kUnpaced.size());
   }
+}
+
+void accept_when_readable(int listener) {
+  set_option(listener, IPPROTO_TCP, TCP_DEFER_ACCEPT, kSilence_s);
 }
 
 }  // namespace ddprun::net

@@ -23,6 +23,11 @@ namespace ddprun::net {
 /// keep-alive, which notices a host that vanished without a word after about two minutes.
 void set_inherited_options(int listener, const boost::asio::ip::tcp::endpoint& endpoint);
 
+/// For protocols whose clients speak first: accept() yields a connection once something can be read
+/// from it, or after about a second of silence. Until then it costs neither a descriptor nor a
+/// wake-up, and its client does not notice if the listener is closed until it speaks.
+void accept_when_readable(int listener);
+
 /// "127.0.0.1:29400", "[::1]:29400".
 [[nodiscard]] std::string to_text(const boost::asio::ip::tcp::endpoint& endpoint);
 

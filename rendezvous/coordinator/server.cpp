@@ -97,6 +97,7 @@ Result<void> Server::Impl::start() {
   listener_.non_blocking(true);
   listen_fd_ = listener_.release();
   net::set_inherited_options(listen_fd_, endpoint_);
+  net::accept_when_readable(listen_fd_);
   receive_buffer_ = std::make_unique<char[]>(kReceiveBytes);
   spare_reader_ = std::make_unique<protocol::FrameReader>();
   epoll_event event{};
@@ -221,8 +222,8 @@ Link* Server::Impl::admit(int socket, const sockaddr_storage& from) {
   return links_.emplace(id, std::move(link)).first->second.get();
 }
 
-// In a burst the first bytes are often here already: a client of the store is then handed on
-// without having been in our epoll set.
+// The first bytes are here already, unless the peer is slow to speak: a client of the store is
+// handed on without having been in our epoll set.
 void Server::Impl::begin(Link& link) {
   read_some(link);
   if (link.state == LinkState::kDead) return;

@@ -1,5 +1,7 @@
 // One port, three protocols: clients of the store and of HTTP beside agents.
 #include <boost/json/parse.hpp>
+#include <filesystem>
+#include <iterator>
 #include <vector>
 
 #include "tests/coordinator/live.hpp"
@@ -25,6 +27,12 @@ boost::json::value status_of(std::uint16_t port) {
 
 std::size_t store_clients(std::uint16_t port) {
   return status_of(port).at("store").at("connections").to_number<std::size_t>();
+}
+
+/// Of the process that holds the coordinator and its clients.
+std::ptrdiff_t descriptors() {
+  namespace fs = std::filesystem;
+  return std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator());
 }
 
 }  // namespace
@@ -66,6 +74,22 @@ TEST_CASE("agents are told apart however their first bytes are cut") {
   Client client(coordinator.port());
   for (const char one : hello) client.send({&one, 1});
   CHECK_THAT(client.receive(120), ContainsSubstring("\"waiting\""));
+}
+
+TEST_CASE(
+    "a client that has said nothing yet takes no descriptor, later one, and hears of the end") {
+  LiveCoordinator coordinator;
+  const Client speaks = store::connect(coordinator.port());
+  const std::ptrdiff_t before = descriptors();
+  const auto begun = std::chrono::steady_clock::now();
+  Client silent(coordinator.port());
+  const Client after = store::connect(coordinator.port());
+  const std::ptrdiff_t soon = descriptors();
+  const bool too_slow = std::chrono::steady_clock::now() - begun > std::chrono::milliseconds(900);
+  CHECK((soon == before + 3 || too_slow));
+  CHECK(eventually([&] { return descriptors() == before + 4; }));
+  coordinator.close();
+  CHECK(silent.closed());
 }
 
 TEST_CASE("a fresh store is empty, has lost its clients, and leaves agents alone") {
