@@ -151,7 +151,7 @@ void NodeAgent::act(const client::StartGroup& action) {
   if (!inputs) {
     own_error_told_ = true;
     leave(context_.fail("START", inputs.error()), inputs.error().sentence);
-    return feed(client::GroupGone{round, protocol::Milliseconds(0), 0});
+    return feed(client::GroupGone{round, protocol::Milliseconds(0), 0, 0});
   }
   inputs->hooks = hooks_of(round, inputs->facts.first_rank);
   group_since_ = Clock::now();
@@ -197,7 +197,7 @@ void NodeAgent::on_group_over(Round round) {
     death_ = death_line(*first, context_.hostname(), 0);
   }
   const auto took = std::chrono::duration_cast<protocol::Milliseconds>(result.stop_took);
-  feed(client::GroupGone{round, took, result.killed});
+  feed(client::GroupGone{round, took, result.killed, result.stopped});
 }
 
 void NodeAgent::act(const client::StopGroup& action) {

@@ -36,8 +36,7 @@ void set_option(int socket, int level, int name, int value) {
 Error listen_error(const tcp::endpoint& where, const boost::system::error_code& why) {
   const std::string what = "cannot listen on " + to_text(where) + ": ";
   if (why == asio::error::address_in_use) {
-    return {ErrorKind::kPortTaken,
-            what + "the port is in use; choose another"};
+    return {ErrorKind::kPortTaken, what + "the port is in use; choose another"};
   }
   return {ErrorKind::kSystem, what + why.message()};
 }

@@ -113,7 +113,7 @@ void CrowdAgent::act(const StartGroup& start) {
 }
 
 void CrowdAgent::act(const StopGroup& stop) {
-  feed(GroupGone{stop.round, protocol::Milliseconds(0), 0});
+  feed(GroupGone{stop.round, protocol::Milliseconds(0), 0, 0});
 }
 
 void CrowdAgent::act(const ArmTimer& arm) {
@@ -134,7 +134,7 @@ void CrowdAgent::fail() {
   exit.exit_code = 1;
   exit.cause = "exit code 1";
   feed(GroupFailed{Round(started_), {exit}});
-  feed(GroupGone{Round(started_), protocol::Milliseconds(0), 0});
+  feed(GroupGone{Round(started_), protocol::Milliseconds(0), 0, 0});
 }
 
 void CrowdAgent::succeed() {

@@ -65,7 +65,7 @@ void Membership::on(const GroupGone& gone) {
       round_ && state_ == GroupState::kStarting && round_->stamp.number > gone.round;
   if (next_waits) return start_group();
   if (state_ == GroupState::kStopping) state_ = GroupState::kStopped;
-  stopped_ = Stopped{round(), gone.took, gone.killed};
+  stopped_ = Stopped{round(), gone.took, gone.killed, gone.stopped};
   send(*stopped_);
 }
 
@@ -115,7 +115,7 @@ void Membership::take(const Stop& stop) {
   if (group_ == Group::kAlive) note(stop.reason);
   if (group_ == Group::kNone) {
     if (state_ != GroupState::kSucceeded) state_ = GroupState::kStopped;
-    if (!stopped_) stopped_ = Stopped{stop.round, Milliseconds(0), 0};
+    if (!stopped_) stopped_ = Stopped{stop.round, Milliseconds(0), 0, 0};
     return send(*stopped_);
   }
   state_ = GroupState::kStopping;

@@ -56,6 +56,7 @@ struct GroupGone {
   Round round;
   protocol::Milliseconds took{0};
   int killed = 0;
+  int stopped = 0;  // workers that were still running
 };
 /// This node is to leave the run and end with the code (a signal, a local error).
 struct LeaveAsked {

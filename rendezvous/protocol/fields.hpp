@@ -139,6 +139,7 @@ void fields(Io& io, Value& stopped) {
   io.number("round", stopped.round, 1, kRoundMax);
   io.duration("took_ms", stopped.took);
   io.number("killed", stopped.killed, 0, kWorkersPerNodeMax);
+  io.number("stopped", stopped.stopped, 0, kWorkersPerNodeMax);
 }
 
 template <class Io, class Value>

@@ -187,7 +187,8 @@ struct Stop {
 struct Stopped {
   Round round{0};
   Milliseconds took{0};
-  int killed = 0;  // workers that needed SIGKILL
+  int killed = 0;   // workers that needed SIGKILL
+  int stopped = 0;  // workers that were still running, these included
   friend bool operator==(const Stopped&, const Stopped&) = default;
 };
 

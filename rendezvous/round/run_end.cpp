@@ -68,6 +68,7 @@ void Run::on_stopped(Agent& agent, const Stopped& stopped) {
     return;
   }
   if (phase_ == Phase::kStopping && is_active(agent.state)) {
+    verdict_->stopped += stopped.stopped;
     verdict_->killed += stopped.killed;
     verdict_->stop_took = std::max(verdict_->stop_took, stopped.took);
   }
@@ -147,10 +148,8 @@ void Run::finish(Done verdict) {
   for (Agent* agent : roster_.by_silence()) {
     if (!is_active(agent->state)) continue;
     longest = std::max(longest, agent->hello.stop_timeout);
-    verdict_->stopped += agent->hello.local_world_size;
     send_stop(*agent, why_);
   }
-  if (verdict_->failure && verdict_->stopped > 0) --verdict_->stopped;
   if (verdict_->failure) verdict_->round = last_.number;
   stop_deadline_ = now_ + longest + kStopMargin;
 }

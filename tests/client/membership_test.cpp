@@ -198,8 +198,9 @@ TEST_CASE("a stop of another round is dropped, one of this round is answered whe
   seat.hear(Stop{Round(2), 15, milliseconds(30'000), "lost gpu-02"});
   CHECK(seat.done<StopGroup>()->round == Round(2));
   CHECK_FALSE(seat.said<Stopped>().has_value());
-  seat.feed(GroupGone{Round(2), milliseconds(5), 1});
+  seat.feed(GroupGone{Round(2), milliseconds(5), 1, 3});
   CHECK(seat.said<Stopped>()->killed == 1);
+  CHECK(seat.said<Stopped>()->stopped == 3);
 }
 
 TEST_CASE("leaving tells the coordinator at once and ends when nothing is left") {

@@ -63,7 +63,7 @@ TEST_CASE("a failure with budget left restarts all nodes, without budget it ends
   agents[1]->report(agents[1]->start_round(), GroupState::kFailed);
   for (const auto& agent : agents) {
     const auto stop = agent->await<protocol::Stop>();
-    agent->say(protocol::Stopped{stop.round, protocol::Milliseconds(1), 0});
+    agent->say(protocol::Stopped{stop.round, protocol::Milliseconds(1), 0, 0});
   }
   for (const auto& agent : agents) {
     const auto done = agent->await<protocol::Done>();
@@ -176,7 +176,7 @@ TEST_CASE("a shutdown tells every run its verdict, and settles when the agents h
   coordinator.on_thread([](auto& server) { server->shut_down(143, "received SIGTERM"); });
   CHECK(waits->await<protocol::Done>().text == "received SIGTERM");
   CHECK(works->await<protocol::Stop>().reason == "received SIGTERM");
-  works->say(protocol::Stopped{round.stamp.number, protocol::Milliseconds(1), 0});
+  works->say(protocol::Stopped{round.stamp.number, protocol::Milliseconds(1), 0, 0});
   CHECK(works->await<protocol::Done>().exit_code == 143);
   CHECK(settled.wait_for(std::chrono::seconds(0)) == std::future_status::timeout);
   waits.reset();

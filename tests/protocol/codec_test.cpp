@@ -138,7 +138,7 @@ TEST_CASE("stop keeps every field") {
 }
 
 TEST_CASE("stopped keeps every field") {
-  const Stopped stopped{Round(5), Milliseconds(1400), 2};
+  const Stopped stopped{Round(5), Milliseconds(1400), 2, 7};
   CHECK(round_trip(stopped) == Message(stopped));
 }
 

@@ -217,9 +217,9 @@ TEST_CASE("the earliest failure on the coordinator's clock is the one that is re
   desk.now_ += seconds(10);
   desk.say(2, failed(1, 1, milliseconds(9'900)));  // dragged along, but heard of first
   desk.say(1, failed(0, 42, milliseconds(9'500)));
-  desk.say(1, Stopped{Round(1), milliseconds(5), 0});
+  desk.say(1, Stopped{Round(1), milliseconds(5), 0, 0});
   CHECK_FALSE(desk.last<Done>(1).has_value());
-  desk.say(2, Stopped{Round(1), milliseconds(5), 0});
+  desk.say(2, Stopped{Round(1), milliseconds(5), 0, 0});
   REQUIRE(desk.last<Done>(1).has_value());
   CHECK(desk.last<Done>(1)->exit_code == 42);
   CHECK(*desk.last<Done>(1) == *desk.last<Done>(2));
@@ -259,8 +259,8 @@ TEST_CASE("a shutdown of the coordinator stops the workers first and then ends e
     CHECK_FALSE((std::holds_alternative<Send>(action) &&
                  std::holds_alternative<Done>(std::get<Send>(action).message)));
   }
-  desk.say(1, Stopped{Round(1), milliseconds(1), 0});
-  desk.say(2, Stopped{Round(1), milliseconds(1), 0});
+  desk.say(1, Stopped{Round(1), milliseconds(1), 0, 0});
+  desk.say(2, Stopped{Round(1), milliseconds(1), 0, 0});
   CHECK(desk.last<Done>(2)->exit_code == 143);
 }
 
@@ -293,13 +293,13 @@ TEST_CASE("the coordinator's own node prints the report of a run, else the node 
     Report report = desk.report(1, GroupState::kFailed);
     report.exits.push_back(WorkerExit{});
     desk.say(2, report);
-    desk.say(2, Stopped{Round(1), milliseconds(5), 0});
-    desk.say(1, Stopped{Round(1), milliseconds(40), 1});
+    desk.say(2, Stopped{Round(1), milliseconds(5), 0, 3});
+    desk.say(1, Stopped{Round(1), milliseconds(40), 1, 4});
     REQUIRE(desk.last<Done>(1).has_value());
     const Done done = *desk.last<Done>(1);
     CHECK(done.reporter == (hosted ? "id-a" : "id-b"));
     CHECK(done.round == Round(1));
-    CHECK(done.stopped == 1);
+    CHECK(done.stopped == 7);
     CHECK(done.killed == 1);
     CHECK(done.stop_took == milliseconds(40));
   }

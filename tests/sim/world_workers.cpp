@@ -156,7 +156,7 @@ void World::group_over(int id) {
     return;
   }
   checker_.on_group_gone(node.process);
-  to_agent(id, node.process, client::GroupGone{round, protocol::Milliseconds(0), 0});
+  to_agent(id, node.process, client::GroupGone{round, protocol::Milliseconds(0), 0, 0});
 }
 
 void World::disturb_peers(const protocol::RoundStamp& stamp, int id) {
