@@ -29,9 +29,8 @@ class Embedded final : public Companion {
 
 Error cannot_host(const Error& why) {
   const std::string what = "this node has to run the coordinator and ";
-  const std::string hint = why.kind == ErrorKind::kPortTaken
-                               ? ", unless an earlier run still ends there"
-                               : "";
+  const std::string hint =
+      why.kind == ErrorKind::kPortTaken ? ", unless an earlier run still ends there" : "";
   return {why.kind, what + why.sentence + hint};
 }
 

@@ -104,6 +104,7 @@ class Run {
   void lose(Agent& agent, const std::string& evidence, LinkEnd link_end);
   enum class RoundEnd { kGoesOn, kEnds };
   [[nodiscard]] RoundEnd round_end_without(const Agent& agent) const;
+  [[nodiscard]] bool explains_failure(const Agent& agent) const;
   void after_loss(RoundEnd end, const std::string& sentence);
   void forget(Agent& agent);
   void check_success();

@@ -92,11 +92,23 @@ void Run::on_leave(Agent& agent, const Leave& leave) {
 }
 
 void Run::lose(Agent& agent, const std::string& evidence, LinkEnd link_end) {
-  const RoundEnd end = round_end_without(agent);
+  const bool overtaken = explains_failure(agent);
+  const RoundEnd end = overtaken ? RoundEnd::kEnds : round_end_without(agent);
   const std::string sentence = reasons::lost(describe(agent, evidence));
   if (link_end == LinkEnd::kOpen) actions_.emplace_back(Close{agent.link});
   forget(agent);
+  if (overtaken) {
+    verdict_.reset();
+    stop_deadline_.reset();
+  }
   after_loss(end, sentence);
+}
+
+// The news of a lost node can come after that of a worker elsewhere that failed because of it. A
+// node that is there answers the stop: one that is lost instead was gone before.
+bool Run::explains_failure(const Agent& agent) const {
+  return phase_ == Phase::kStopping && verdict_->failure && is_member(agent) &&
+         is_active(agent.state) && agent.hello.agent != failed_agent_;
 }
 
 // A node whose workers have all succeeded is missed only if it holds the store of the round.

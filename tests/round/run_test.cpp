@@ -283,6 +283,24 @@ TEST_CASE("anything but a hello on a link without an agent closes the link, with
   CHECK_FALSE(desk.last<Refused>(9).has_value());
 }
 
+TEST_CASE("a node lost before it answers the stop is the cause, not the failure that came first") {
+  for (const bool answered : {false, true}) {
+    Desk desk;
+    desk.say(1, desk.hello("a", 1, 2));
+    desk.say(2, desk.hello("b", 1, 2));
+    desk.say(1, desk.report(1, GroupState::kRunning));
+    Report report = desk.report(1, GroupState::kFailed);
+    report.exits.push_back(WorkerExit{});
+    desk.say(2, report);
+    if (answered) desk.say(1, Stopped{Round(1), milliseconds(1), 0, 1});
+    desk.lose(1);
+    desk.say(2, Stopped{Round(1), milliseconds(1), 0, 0});
+    CHECK(desk.last<Done>(2).has_value() == answered);
+    CHECK(desk.last<StartRound>(2)->stamp.number == Round(answered ? 1 : 2));
+    CHECK(desk.last<StartRound>(2)->restarts == RestartCount(0));
+  }
+}
+
 TEST_CASE("the coordinator's own node prints the report of a run, else the node that failed") {
   for (const bool hosted : {true, false}) {
     Desk desk;
