@@ -27,8 +27,6 @@ constexpr std::uint64_t kListenerEvent = 0;  // links are numbered from 1
 constexpr int kEventsAtOnce = 256;
 // Rounds of events before the other work of the io_context has its turn.
 constexpr int kRoundsAtOnce = 8;
-constexpr std::size_t kAcceptsAtOnce = 128;
-constexpr std::chrono::seconds kAcceptAgainAfter{1};
 
 // Two coordinators, on any machines and at any times, never share a name.
 std::string unique_author() {
@@ -40,8 +38,10 @@ std::string unique_author() {
 
 }  // namespace
 
-Server::Server(asio::any_io_executor executor, tcp::acceptor listener, ServerOptions options)
-    : impl_(std::make_shared<Impl>(std::move(executor), std::move(listener), std::move(options))) {}
+Server::Server(asio::any_io_executor executor, tcp::acceptor listener, ServerOptions options) {
+  net::accept_when_readable(listener.native_handle());
+  impl_ = std::make_shared<Impl>(std::move(executor), std::move(listener), std::move(options));
+}
 
 Server::~Server() {
   impl_->close();
@@ -68,10 +68,9 @@ tcp::endpoint Server::endpoint() const {
 Server::Impl::Impl(asio::any_io_executor executor, tcp::acceptor listener, ServerOptions options)
     : executor_(executor),
       options_(std::move(options)),
-      endpoint_(listener.local_endpoint()),
-      listener_(std::move(listener)),
+      acceptor_(std::make_shared<net::BatchAcceptor>(
+          executor, std::move(listener), [this](const std::string& why) { tell_exhausted(why); })),
       epoll_(executor),
-      accept_again_(executor),
       patience_(executor),
       settled_(executor, TimePoint::max()),
       unsent_(options_.limits.unsent_bytes),
@@ -83,10 +82,10 @@ Server::Impl::~Impl() {
 }
 
 Result<void> Server::Impl::start() {
-  DDPRUN_ASSERT(listen_fd_ == -1 && !closed_);
+  DDPRUN_ASSERT(!epoll_.is_open() && !closed_);
   const int set = ::epoll_create1(EPOLL_CLOEXEC);
   if (set == -1) {
-    return Error(ErrorKind::kSystem, "cannot serve the rendezvous on " + net::to_text(endpoint_) +
+    return Error(ErrorKind::kSystem, "cannot serve the rendezvous on " + net::to_text(endpoint()) +
                                          ": " + std::strerror(errno));
   }
   epoll_.assign(set);
@@ -94,16 +93,9 @@ Result<void> Server::Impl::start() {
                                            store::ServerOptions{options_.store, options_.log});
   auto store_started = store_->start();
   if (!store_started) return store_started;
-  listener_.non_blocking(true);
-  listen_fd_ = listener_.release();
-  net::set_inherited_options(listen_fd_, endpoint_);
-  net::accept_when_readable(listen_fd_);
   receive_buffer_ = std::make_unique<char[]>(kReceiveBytes);
   spare_reader_ = std::make_unique<protocol::FrameReader>();
-  epoll_event event{};
-  event.data.u64 = kListenerEvent;
-  ::epoll_ctl(set, EPOLL_CTL_ADD, listen_fd_, &event);
-  resume_accepting();
+  acceptor_->start(set, kListenerEvent);
   arm();
   return {};
 }
@@ -111,11 +103,9 @@ Result<void> Server::Impl::start() {
 void Server::Impl::close() {
   if (closed_) return;
   closed_ = true;
+  acceptor_->close();
   boost::system::error_code ignored;  // nothing is left to do about it
-  listener_.close(ignored);
-  if (listen_fd_ != -1) ::close(listen_fd_);
   epoll_.close(ignored);
-  accept_again_.cancel();
   patience_.cancel();
   lost_.clear();
   to_flush_.clear();
@@ -130,14 +120,14 @@ void Server::Impl::close() {
 }
 
 void Server::Impl::begin_fresh_store() {
-  if (closed_ || listen_fd_ == -1) return;
+  if (closed_ || !epoll_.is_open()) return;
   store_->close();
   store_ = std::make_unique<store::Server>(executor_,
                                            store::ServerOptions{options_.store, options_.log});
   const auto started = store_->start();  // the old one has just given its descriptor back
   if (!started && options_.log) options_.log->error("{}", started.error().sentence);
   if (!started) close();
-  resume_accepting();
+  acceptor_->resume();
 }
 
 bool Server::Impl::settled() const {
@@ -187,27 +177,11 @@ void Server::Impl::drain() {
 }
 
 void Server::Impl::accept_some() {
-  std::array<Link*, kAcceptsAtOnce> fresh;
-  std::size_t count = 0;
-  for (std::size_t attempt = 0; attempt < fresh.size(); ++attempt) {
-    sockaddr_storage from{};
-    socklen_t length = sizeof(from);
-    const int socket = ::accept4(listen_fd_, reinterpret_cast<sockaddr*>(&from), &length,
-                                 SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (socket >= 0) {
-      fresh[count] = admit(socket, from);
-      if (fresh[count] != nullptr) ++count;
-      continue;
-    }
-    if (errno == EAGAIN) exhaustion_told_ = false;  // everybody is in
-    if (errno == EAGAIN) break;
-    if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-      pause_accepting(errno);
-      break;
-    }
-    // Otherwise that one peer has gone again.
-  }
-  for (std::size_t at = 0; at < count; ++at) begin(*fresh[at]);
+  std::vector<Link*> fresh;
+  acceptor_->accept_some([&](int socket, const sockaddr_storage& from) {
+    if (Link* link = admit(socket, from)) fresh.push_back(link);
+  });
+  for (Link* link : fresh) begin(*link);
 }
 
 /// Null: it is one too many and was closed.
@@ -236,32 +210,12 @@ void Server::Impl::begin(Link& link) {
   }
 }
 
-void Server::Impl::pause_accepting(int why) {
-  if (!accepting_) return;
-  accepting_ = false;
-  epoll_event event{};
-  event.data.u64 = kListenerEvent;
-  ::epoll_ctl(epoll_.native_handle(), EPOLL_CTL_MOD, listen_fd_, &event);
-  if (options_.log && !std::exchange(exhaustion_told_, true)) {
-    options_.log->warn(
-        "cannot accept clients: {}; {} are connected, the others wait; raise the limit of open "
-        "files (ulimit -n) address={}",
-        std::strerror(why), links_.size() + store_->connections(), net::to_text(endpoint_));
-  }
-  // Descriptors may also become free elsewhere in the process.
-  accept_again_.expires_after(kAcceptAgainAfter);
-  accept_again_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
-    if (!error && !self->closed_) self->resume_accepting();
-  });
-}
-
-void Server::Impl::resume_accepting() {
-  if (accepting_ || listen_fd_ == -1) return;
-  accepting_ = true;
-  epoll_event event{};
-  event.events = EPOLLIN;
-  event.data.u64 = kListenerEvent;
-  ::epoll_ctl(epoll_.native_handle(), EPOLL_CTL_MOD, listen_fd_, &event);
+void Server::Impl::tell_exhausted(const std::string& why) {
+  if (!options_.log) return;
+  options_.log->warn(
+      "cannot accept clients: {}; {} are connected, the others wait; raise the limit of open "
+      "files (ulimit -n) address={}",
+      why, links_.size() + store_->connections(), net::to_text(endpoint()));
 }
 
 }  // namespace ddprun::coordinator

@@ -16,6 +16,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "net/batch_acceptor.hpp"
 #include "rendezvous/coordinator/http.hpp"
 #include "rendezvous/coordinator/link.hpp"
 #include "rendezvous/coordinator/server.hpp"
@@ -52,7 +53,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   void begin_fresh_store();
   static boost::asio::awaitable<void> settle(std::shared_ptr<Impl> self);
   void close();
-  [[nodiscard]] boost::asio::ip::tcp::endpoint endpoint() const { return endpoint_; }
+  [[nodiscard]] boost::asio::ip::tcp::endpoint endpoint() const { return acceptor_->endpoint(); }
 
  private:
   // server.cpp: the life of the server, events, new connections.
@@ -62,8 +63,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   void accept_some();
   Link* admit(int socket, const sockaddr_storage& from);
   void begin(Link& link);
-  void pause_accepting(int why);
-  void resume_accepting();
+  void tell_exhausted(const std::string& why);
   [[nodiscard]] bool settled() const;
 
   // server_links.cpp: the life of a connection.
@@ -121,15 +121,10 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   boost::asio::any_io_executor executor_;
   ServerOptions options_;
   TimePoint started_ = Clock::now();
-  boost::asio::ip::tcp::endpoint endpoint_;
-  boost::asio::ip::tcp::acceptor listener_;      // until start()
+  std::shared_ptr<net::BatchAcceptor> acceptor_;
   boost::asio::posix::stream_descriptor epoll_;  // owns the set
-  boost::asio::steady_timer accept_again_;       // runs only while descriptors are exhausted
   boost::asio::steady_timer patience_;           // runs only while somebody is due
   boost::asio::steady_timer settled_;            // cancelled to say that settled() may hold
-  int listen_fd_ = -1;
-  bool accepting_ = false;
-  bool exhaustion_told_ = false;
   bool patience_armed_ = false;
   bool ending_ = false;  // shut_down() was called: no run begins any more
   bool closed_ = false;

@@ -297,7 +297,7 @@ void Server::Impl::settle_all() {
     }
   }
   for (const std::uint64_t id : dead_) links_.erase(id);
-  if (!dead_.empty()) resume_accepting();
+  if (!dead_.empty()) acceptor_->resume();
   dead_.clear();
   if (settled()) settled_.cancel();
 }

@@ -41,7 +41,7 @@ SharedFrame Server::Impl::page(Page kind) {
 
 ServerView Server::Impl::view(TimePoint now) const {
   ServerView view;
-  view.address = net::to_text(endpoint_);
+  view.address = net::to_text(endpoint());
   view.uptime = now - started_;
   view.store = store_->counters();
   view.connections = links_.size() + view.store.connections;

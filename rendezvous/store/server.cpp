@@ -24,8 +24,6 @@ constexpr std::uint64_t kListenerEvent = ~std::uint64_t{0};
 constexpr int kEventsAtOnce = 256;
 // Rounds of events before the other work of the io_context has its turn.
 constexpr int kRoundsAtOnce = 8;
-constexpr int kAcceptsAtOnce = 128;
-constexpr std::chrono::seconds kAcceptAgainAfter{1};
 // The allocator is asked to return free pages once so much of the peak is gone.
 constexpr std::size_t kTrimFrom = 16 * kMiB;
 // Blocks of large values are kept for the next ones until nobody has used them for so long.
@@ -34,10 +32,12 @@ constexpr std::chrono::seconds kSparesIdle{1};
 }  // namespace
 
 Server::Server(asio::any_io_executor executor, tcp::acceptor listener, ServerOptions options)
-    : impl_(std::make_shared<Impl>(std::move(executor), std::move(listener), std::move(options))) {}
+    : impl_(std::make_shared<Impl>(executor, std::move(options))) {
+  impl_->listen(executor, std::move(listener));
+}
 
 Server::Server(asio::any_io_executor executor, ServerOptions options)
-    : impl_(std::make_shared<Impl>(executor, tcp::acceptor(executor), std::move(options))) {}
+    : impl_(std::make_shared<Impl>(std::move(executor), std::move(options))) {}
 
 Server::~Server() {
   impl_->close();
@@ -61,12 +61,9 @@ Counters Server::counters() const {
   return impl_->counters();
 }
 
-Server::Impl::Impl(asio::any_io_executor executor, tcp::acceptor listener, ServerOptions options)
+Server::Impl::Impl(asio::any_io_executor executor, ServerOptions options)
     : options_(std::move(options)),
-      endpoint_(listener.is_open() ? listener.local_endpoint() : tcp::endpoint()),
-      listener_(std::move(listener)),
       epoll_(executor),
-      accept_again_(executor),
       drop_spares_(executor),
       memory_(options_.limits.store_bytes),
       copied_replies_(options_.limits.reply_bytes),
@@ -74,6 +71,16 @@ Server::Impl::Impl(asio::any_io_executor executor, tcp::acceptor listener, Serve
 
 Server::Impl::~Impl() {
   close();
+}
+
+void Server::Impl::listen(asio::any_io_executor executor, tcp::acceptor listener) {
+  acceptor_ =
+      std::make_shared<net::BatchAcceptor>(std::move(executor), std::move(listener),
+                                           [this](const std::string& why) { tell_exhausted(why); });
+}
+
+tcp::endpoint Server::Impl::endpoint() const {
+  return acceptor_ ? acceptor_->endpoint() : tcp::endpoint();
 }
 
 Counters Server::Impl::counters() const {
@@ -84,21 +91,13 @@ Result<void> Server::Impl::start() {
   DDPRUN_ASSERT(!epoll_.is_open() && !closed_);
   const int set = ::epoll_create1(EPOLL_CLOEXEC);
   if (set == -1) {
-    return Error(ErrorKind::kSystem, "cannot serve the store on " + net::to_text(endpoint_) + ": " +
-                                         std::strerror(errno));
+    return Error(ErrorKind::kSystem, "cannot serve the store on " + net::to_text(endpoint()) +
+                                         ": " + std::strerror(errno));
   }
   epoll_.assign(set);
   spare_parser_ = std::make_unique<Parser>(options_.limits, memory_);
   receive_buffer_ = std::make_unique<char[]>(kReceiveBytes);
-  if (listener_.is_open()) {
-    listener_.non_blocking(true);
-    listen_fd_ = listener_.release();
-    net::set_inherited_options(listen_fd_, endpoint_);
-    epoll_event event{};
-    event.data.u64 = kListenerEvent;
-    ::epoll_ctl(set, EPOLL_CTL_ADD, listen_fd_, &event);
-    resume_accepting();
-  }
+  if (acceptor_) acceptor_->start(set, kListenerEvent);
   arm();
   return {};
 }
@@ -106,16 +105,14 @@ Result<void> Server::Impl::start() {
 void Server::Impl::close() {
   if (closed_) return;
   closed_ = true;
+  if (acceptor_) acceptor_->close();
   boost::system::error_code ignored;  // nothing is left to do about it
-  listener_.close(ignored);
-  if (listen_fd_ != -1) ::close(listen_fd_);
   epoll_.close(ignored);
-  accept_again_.cancel();
   drop_spares_.cancel();
   sessions_.clear();
   free_places_.clear();
   open_ = 0;
-  if (options_.log) options_.log->debug("store closed address={}", net::to_text(endpoint_));
+  if (options_.log) options_.log->debug("store closed address={}", net::to_text(endpoint()));
 }
 
 void Server::Impl::arm() {
@@ -134,7 +131,8 @@ void Server::Impl::dispatch() {
     for (int at = 0; at < ready; ++at) {
       const epoll_event& event = events[static_cast<std::size_t>(at)];
       if (event.data.u64 == kListenerEvent) {
-        accept_some();
+        acceptor_->accept_some(
+            [this](int socket, const sockaddr_storage& from) { admit(socket, from); });
       } else {
         on_event(event);
       }
@@ -143,28 +141,6 @@ void Server::Impl::dispatch() {
     if (ready <= 1) break;
   }
   return_memory();
-}
-
-void Server::Impl::accept_some() {
-  for (int count = 0; count < kAcceptsAtOnce; ++count) {
-    sockaddr_storage from{};
-    socklen_t length = sizeof(from);
-    const int socket = ::accept4(listen_fd_, reinterpret_cast<sockaddr*>(&from), &length,
-                                 SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (socket >= 0) {
-      admit(socket, from);
-      continue;
-    }
-    if (errno == EAGAIN) {
-      exhaustion_told_ = false;  // everybody is in
-      return;
-    }
-    if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-      pause_accepting(errno);
-      return;
-    }
-    // Otherwise that one client has gone again.
-  }
 }
 
 void Server::Impl::adopt(int socket, const sockaddr_storage& from, std::string_view received) {
@@ -202,33 +178,12 @@ ConnectionId Server::Impl::admit(int socket, const sockaddr_storage& from) {
   return id;
 }
 
-void Server::Impl::pause_accepting(int why) {
-  if (!accepting_) return;
-  accepting_ = false;
-  epoll_event event{};
-  event.data.u64 = kListenerEvent;
-  ::epoll_ctl(epoll_.native_handle(), EPOLL_CTL_MOD, listen_fd_, &event);
-  if (options_.log && !std::exchange(exhaustion_told_, true)) {
-    options_.log->warn(
-        "store cannot accept clients: {}; {} are connected, the others wait; raise the limit of "
-        "open "
-        "files (ulimit -n) address={}",
-        std::strerror(why), open_, net::to_text(endpoint_));
-  }
-  // Descriptors may also become free elsewhere in the process.
-  accept_again_.expires_after(kAcceptAgainAfter);
-  accept_again_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
-    if (!error && !self->closed_) self->resume_accepting();
-  });
-}
-
-void Server::Impl::resume_accepting() {
-  if (accepting_ || listen_fd_ == -1) return;
-  accepting_ = true;
-  epoll_event event{};
-  event.events = EPOLLIN;
-  event.data.u64 = kListenerEvent;
-  ::epoll_ctl(epoll_.native_handle(), EPOLL_CTL_MOD, listen_fd_, &event);
+void Server::Impl::tell_exhausted(const std::string& why) {
+  if (!options_.log) return;
+  options_.log->warn(
+      "store cannot accept clients: {}; {} are connected, the others wait; raise the limit of open "
+      "files (ulimit -n) address={}",
+      why, open_, net::to_text(endpoint()));
 }
 
 void Server::Impl::return_memory() {

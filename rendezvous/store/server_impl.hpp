@@ -18,6 +18,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "net/batch_acceptor.hpp"
 #include "rendezvous/store/replies.hpp"
 #include "rendezvous/store/server.hpp"
 #include "rendezvous/store/store.hpp"
@@ -50,13 +51,13 @@ struct Session {
 
 class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
  public:
-  Impl(boost::asio::any_io_executor executor, boost::asio::ip::tcp::acceptor listener,
-       ServerOptions options);
+  Impl(boost::asio::any_io_executor executor, ServerOptions options);
   ~Impl();
 
+  void listen(boost::asio::any_io_executor executor, boost::asio::ip::tcp::acceptor listener);
   Result<void> start();
   void close();
-  [[nodiscard]] boost::asio::ip::tcp::endpoint endpoint() const { return endpoint_; }
+  [[nodiscard]] boost::asio::ip::tcp::endpoint endpoint() const;
   [[nodiscard]] std::size_t connections() const { return open_; }
   [[nodiscard]] Counters counters() const;
   void adopt(int socket, const sockaddr_storage& from, std::string_view received);
@@ -68,10 +69,8 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   // server.cpp: the life of the server.
   void arm();
   void dispatch();
-  void accept_some();
   ConnectionId admit(int socket, const sockaddr_storage& from);
-  void pause_accepting(int why);
-  void resume_accepting();
+  void tell_exhausted(const std::string& why);
   void return_memory();
   void drop_spares_when_idle(std::size_t moves_before);
 
@@ -102,15 +101,10 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   void tell_once(const std::string& peer, const std::string& cause, const std::string& line);
 
   ServerOptions options_;
-  boost::asio::ip::tcp::endpoint endpoint_;
-  boost::asio::ip::tcp::acceptor listener_;      // until start(), if there is one
-  boost::asio::posix::stream_descriptor epoll_;  // owns the set
-  boost::asio::steady_timer accept_again_;       // runs only while descriptors are exhausted
+  std::shared_ptr<net::BatchAcceptor> acceptor_;  // null without a listener
+  boost::asio::posix::stream_descriptor epoll_;   // owns the set
   bool dropping_spares_ = false;
   boost::asio::steady_timer drop_spares_;  // runs only while memory_ keeps spare blocks
-  int listen_fd_ = -1;
-  bool accepting_ = false;
-  bool exhaustion_told_ = false;
   bool closed_ = false;
 
   Memory memory_;

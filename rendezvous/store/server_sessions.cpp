@@ -235,7 +235,7 @@ void Server::Impl::end_session(Session& session, End end) {
   sessions_[place].reset();
   free_places_.push_back(place);
   --open_;
-  resume_accepting();
+  if (acceptor_) acceptor_->resume();
 }
 
 void Server::Impl::tell(const Session& session, End end) {
