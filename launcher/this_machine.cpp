@@ -82,9 +82,10 @@ Result<Addresses> resolve(const std::string& host) {
                host + " is not known to this machine (" + ::gai_strerror(failure) + ")"};
 }
 
-/// The kernel lets a socket be bound to the addresses of this machine only.
+/// The kernel lets a socket be bound to the addresses of this machine only. A datagram socket, for
+/// its ports are not used up by the connections that a busy machine has just closed.
 bool is_own(const addrinfo& address) {
-  const Descriptor socket(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const Descriptor socket(::socket(address.ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   return socket.number() >= 0 && ::bind(socket.number(), address.ai_addr, address.ai_addrlen) == 0;
 }
 

@@ -22,6 +22,11 @@ std::string to_text(const tcp::endpoint& endpoint) {
 
 namespace {
 
+// Linux announces a socket as listening before it checks the port, so of several processes that all
+// have bound it listen() can refuse every one. Whoever is refused there, and not by bind(), tries
+// again: the port may be nobody's.
+constexpr int kListenTries = 100;
+
 // A host that vanishes without a word is noticed after about two minutes.
 constexpr int kKeepAliveIdle_s = 60;
 constexpr int kKeepAliveInterval_s = 10;
@@ -41,25 +46,35 @@ Error listen_error(const tcp::endpoint& where, const boost::system::error_code& 
   return {ErrorKind::kSystem, what + why.message()};
 }
 
+tcp::acceptor bind_to(const asio::any_io_executor& executor, const tcp::endpoint& where,
+                      boost::system::error_code& why) {
+  tcp::acceptor acceptor(executor);
+  acceptor.open(where.protocol(), why);
+  if (why) return acceptor;
+  ::fcntl(acceptor.native_handle(), F_SETFD, FD_CLOEXEC);
+  acceptor.set_option(asio::socket_base::reuse_address(true), why);
+  // "::" means every address, whatever net.ipv6.bindv6only says.
+  if (!why && where.address().is_v6()) {
+    acceptor.set_option(asio::ip::v6_only(!where.address().is_unspecified()), why);
+  }
+  if (!why) acceptor.bind(where, why);
+  return acceptor;
+}
+
 }  // namespace
 
 Result<tcp::acceptor> listen(asio::any_io_executor executor, const asio::ip::address& address,
                              std::uint16_t port) {
   const tcp::endpoint where(address, port);
-  boost::system::error_code why;
-  tcp::acceptor acceptor(executor);
-  acceptor.open(where.protocol(), why);
-  if (why) return listen_error(where, why);
-  ::fcntl(acceptor.native_handle(), F_SETFD, FD_CLOEXEC);
-  acceptor.set_option(asio::socket_base::reuse_address(true), why);
-  // "::" means every address, whatever net.ipv6.bindv6only says.
-  if (!why && address.is_v6()) {
-    acceptor.set_option(asio::ip::v6_only(!address.is_unspecified()), why);
+  for (int tries = 1;; ++tries) {
+    boost::system::error_code why;
+    tcp::acceptor acceptor = bind_to(executor, where, why);
+    if (why) return listen_error(where, why);
+    acceptor.listen(asio::socket_base::max_listen_connections, why);
+    if (!why) return acceptor;
+    if (why != asio::error::address_in_use || tries == kListenTries)
+      return listen_error(where, why);
   }
-  if (!why) acceptor.bind(where, why);
-  if (!why) acceptor.listen(asio::socket_base::max_listen_connections, why);
-  if (why) return listen_error(where, why);
-  return acceptor;
 }
 
 // Inherited, they cost no system call per client.

@@ -82,7 +82,10 @@ TEST_CASE("when rank k cannot be spawned the ranks below it are ended, in one se
   CHECK(count(run.err(), "error [EXEC] rank ") == 1);
   CHECK_THAT(run.err(), ContainsSubstring("cannot be started: "));
   REQUIRE_FALSE(dir.entries().empty());
-  for (const std::string& name : dir.entries()) CHECK_FALSE(alive(pid_in(dir.file(name))));
+  for (const std::string& name : dir.entries()) {
+    // A worker that was ended between opening its file and writing to it left an empty one.
+    if (!content(dir.file(name)).empty()) CHECK_FALSE(alive(pid_in(dir.file(name))));
+  }
 }
 
 TEST_CASE("a missing program is 127, one that cannot be executed 126, each in one sentence") {

@@ -1,8 +1,11 @@
 // Name look-up beside the io thread, and several addresses tried side by side.
 #include "net/connect.hpp"
 
+#include <array>
+#include <barrier>
 #include <future>
 
+#include "net/listen.hpp"
 #include "tests/client/scene.hpp"
 
 using namespace ddprun;
@@ -184,4 +187,27 @@ TEST_CASE("a socket that TCP connected to itself is told from one with a peer") 
   tcp::socket other(io);
   other.connect(listener.where());
   CHECK_FALSE(reached_itself(other, listener.where()));
+}
+
+TEST_CASE("of those that want one port at the same time exactly one gets it") {
+  constexpr int kRounds = 3000;
+  asio::io_context probe;
+  const std::uint16_t port = client::free_port(probe);
+  std::barrier together(2);
+  std::array<int, 2> got{};
+  int odd = 0;
+  const auto contend = [&](std::size_t self) {
+    asio::io_context io(1);
+    for (int round = 0; round < kRounds; ++round) {
+      together.arrive_and_wait();
+      auto listener = net::listen(io.get_executor(), asio::ip::address_v4::loopback(), port);
+      got[self] = listener.has_value() ? 1 : 0;
+      together.arrive_and_wait();
+      if (self == 0 && got[0] + got[1] != 1) ++odd;
+    }
+  };
+  auto other = std::async(std::launch::async, contend, 1);
+  contend(0);
+  other.wait();
+  CHECK(odd == 0);
 }
