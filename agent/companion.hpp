@@ -3,8 +3,13 @@
 // io_context's thread.
 #pragma once
 
+#include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
+#include <functional>
+#include <memory>
 #include <string>
+
+#include "base/result.hpp"
 
 namespace ddprun {
 
@@ -23,5 +28,11 @@ class Companion {
   /// Completes when every other node has had its verdict and gone, or had its time for that.
   [[nodiscard]] virtual boost::asio::awaitable<void> settle() = 0;
 };
+
+/// Makes the coordinator that is to run in this process, on the agent's executor: before the agent
+/// starts, and again as long as no coordinator has answered. Null: another process has the port, or
+/// this node is not to be the host. An error ends the run before anything is started.
+using MakeCompanion =
+    std::function<Result<std::unique_ptr<Companion>>(boost::asio::any_io_executor executor)>;
 
 }  // namespace ddprun

@@ -40,16 +40,19 @@ void rethrow(const std::exception_ptr& bug) {
 
 }  // namespace
 
-NodeAgent::NodeAgent(asio::any_io_executor executor, AgentInputs inputs, Companion* companion)
+NodeAgent::NodeAgent(asio::any_io_executor executor, AgentInputs inputs,
+                     std::unique_ptr<Companion> companion, MakeCompanion make_companion)
     : executor_(executor),
       context_(std::move(inputs)),
-      companion_(companion),
-      identity_(identify(context_, companion)),
+      companion_(std::move(companion)),
+      make_companion_(std::move(make_companion)),
+      identity_(identify(context_, companion_.get())),
       membership_(membership_options(context_.config(), identity_), Clock::now()),
       connections_(executor, context_.config().rendezvous->coordinator.host,
                    context_.config().rendezvous->coordinator.port,
                    [this](const client::Event& event) { feed(event); }),
-      store_(executor, context_.config(), companion, make_part_logger(context_.logger(), "STORE")),
+      store_(executor, context_.config(), companion_.get(),
+             make_part_logger(context_.logger(), "STORE")),
       tick_(executor),
       ended_(executor, TimePoint::max()),
       settled_(executor, TimePoint::max()) {}
@@ -116,7 +119,18 @@ void NodeAgent::carry_out(const client::Actions& actions) {
 }
 
 void NodeAgent::act(const client::Connect& action) {
+  host_if_nobody_does();
   connections_.connect(action.link);
+}
+
+// The port may have been in other hands when this process started: those of an earlier run that was
+// still ending, for example.
+void NodeAgent::host_if_nobody_does() {
+  if (companion_ != nullptr || !make_companion_ || membership_.joined()) return;
+  auto made = make_companion_(executor_);
+  if (!made || *made == nullptr) return;
+  companion_ = std::move(*made);
+  context_.logger().info(run_note("nobody answered there: this node runs the coordinator"));
 }
 
 void NodeAgent::act(const client::CloseLink& action) {

@@ -1,8 +1,8 @@
 // NodeAgent: this node's part of a run of several nodes. The shell around client::Membership: it
 // carries out its actions on sockets, store, workers and console, and feeds back what happens.
 // Which round runs, who is in it and how the run ends is decided by Membership and the coordinator.
-// Thread rule: the io_context's thread. Ownership: config, environment, logger and companion
-// outlive it.
+// Thread rule: the io_context's thread. Ownership: config, environment and logger outlive
+// it.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -25,8 +25,10 @@ namespace ddprun {
 
 class NodeAgent {
  public:
-  /// `companion` is the coordinator, if it runs in this process; else null.
-  NodeAgent(boost::asio::any_io_executor executor, AgentInputs inputs, Companion* companion);
+  /// `companion` is the coordinator, if it runs in this process; else null, and `make_companion`
+  /// (may be empty) is asked again as long as no coordinator answers.
+  NodeAgent(boost::asio::any_io_executor executor, AgentInputs inputs,
+            std::unique_ptr<Companion> companion, MakeCompanion make_companion);
 
   /// From the first attempt to reach the coordinator to the end of the run; completes with the exit
   /// code when everything is said and, where the coordinator is here, every other node has gone.
@@ -59,6 +61,7 @@ class NodeAgent {
                                                        Round round);
   void on_group_over(Round round);
   void leave(int exit_code, const std::string& reason);
+  void host_if_nobody_does();
   void tell_start();
   void tell_waiting_death();
 
@@ -72,7 +75,8 @@ class NodeAgent {
 
   boost::asio::any_io_executor executor_;
   RunContext context_;
-  Companion* companion_;
+  std::unique_ptr<Companion> companion_;  // null: the coordinator is elsewhere
+  MakeCompanion make_companion_;
   AgentIdentity identity_;
   client::Membership membership_;
   client::Connections connections_;

@@ -88,7 +88,7 @@ int run_agent(const LaunchConfig& config, const Environment& environment, spdlog
   const Attachment attachment(logger, consoles.err);
   const AgentInputs inputs{config, environment, logger, consoles};
   if (config.rendezvous) {
-    NodeAgent agent(io.get_executor(), inputs, companion.get());
+    NodeAgent agent(io.get_executor(), inputs, std::move(companion), make_companion);
     return drive(io, signals, agent, consoles);
   }
   Agent agent(io.get_executor(), inputs);

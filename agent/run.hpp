@@ -16,11 +16,6 @@
 
 namespace ddprun {
 
-/// Makes the coordinator that is to run in this process, on the agent's executor, before the agent
-/// starts. Null: another process has it. An error ends the run before anything is started.
-using MakeCompanion =
-    std::function<Result<std::unique_ptr<Companion>>(boost::asio::any_io_executor executor)>;
-
 /// Starts the workers, serves their store, restarts them within the budget, reports. `environment`
 /// is what the workers inherit (and where TORCHELASTIC_ERROR_FILE, TMPDIR and PATH are looked up).
 /// Messages go to `logger` (agent/log.hpp). Returns the exit code of the whole command: 0, the code

@@ -139,6 +139,8 @@ class Membership {
   /// The round this agent knows of; number 0 before the first.
   [[nodiscard]] Round round() const { return round_ ? round_->stamp.number : Round(0); }
   [[nodiscard]] protocol::GroupState state() const { return state_; }
+  /// Whether a coordinator has ever answered.
+  [[nodiscard]] bool joined() const { return joined_; }
   [[nodiscard]] bool connected() const { return link_state_ == LinkState::kUp; }
   [[nodiscard]] bool ended() const { return ended_; }
   /// Messages of another round that were dropped.

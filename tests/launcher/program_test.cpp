@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <optional>
 
 #include "tests/agent/command.hpp"
 #include "tests/support/catch.hpp"
@@ -149,6 +150,22 @@ TEST_CASE("one node waits for a coordinator that another program runs, and names
   INFO(alone.err);
   CHECK(alone.code == 1);
   CHECK_THAT(alone.err, ContainsSubstring("--rdzv-conf join_timeout="));
+}
+
+TEST_CASE("a port in other hands when all nodes start becomes the coordinator's when it is free") {
+  std::optional<Listener> taken(std::in_place);
+  const Words words{DDPRUN_PROGRAM, "--nnodes=2", "--rdzv-backend=c10d",
+                    "--rdzv-endpoint=127.0.0.1:" + std::to_string(taken->port()), "true"};
+  Command first(words, {});
+  Command second(words, {});
+  REQUIRE(first.says("2 nodes, coordinator"));
+  REQUIRE(second.says("2 nodes, coordinator"));
+  taken.reset();
+  CHECK(first.wait().shell_code() == 0);
+  CHECK(second.wait().shell_code() == 0);
+  const std::string said = first.err() + second.err();
+  CHECK_THAT(said, ContainsSubstring("this node runs the coordinator"));
+  CHECK(said.find("this node runs") == said.rfind("this node runs"));
 }
 
 TEST_CASE("a port that node rank 0 needs and cannot have is one sentence") {
