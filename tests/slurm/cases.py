@@ -39,7 +39,7 @@ class Case:
         for process in self.processes:
             process.terminate()
             try:
-                process.communicate(timeout=20)
+                print(f"It said:\n{process.communicate(timeout=20)[0]}", flush=True)
             except subprocess.TimeoutExpired:
                 process.kill()
 
