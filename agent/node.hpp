@@ -1,8 +1,7 @@
 // NodeAgent: this node's part of a run of several nodes. The shell around client::Membership: it
 // carries out its actions on sockets, store, workers and console, and feeds back what happens.
 // Which round runs, who is in it and how the run ends is decided by Membership and the coordinator.
-// Thread rule: the io_context's thread. Ownership: config, environment and logger outlive
-// it.
+// Thread rule: the io_context's thread. Ownership: config, environment and logger outlive it.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>

@@ -10,7 +10,7 @@
 #include <cstdio>
 
 #include "net/listen.hpp"
-#include "rendezvous/coordinator/server.hpp"
+#include "rendezvous/coordinator/open.hpp"
 
 namespace ddprun::coordinator {
 
@@ -42,7 +42,7 @@ std::shared_ptr<spdlog::logger> make_log() {
 
 int run(const DaemonOptions& options) {
   boost::system::error_code why;
-  const auto address = asio::ip::make_address(options.bind, why);
+  (void)asio::ip::make_address(options.bind, why);
   if (why) {
     return fail(
         {ErrorKind::kUsage,
@@ -50,20 +50,17 @@ int run(const DaemonOptions& options) {
   }
   raise_descriptor_limit();
   asio::io_context io(1);
-  auto listener = net::listen(io.get_executor(), address, options.port);
-  if (!listener) return fail(listener.error());
-  Server server(io.get_executor(), std::move(*listener),
-                {options.store, make_log(), std::nullopt, options.limits});
+  const auto server = open_server(io.get_executor(), options.bind, options.port,
+                                  {options.store, make_log(), std::nullopt, options.limits});
+  if (!server) return fail(server.error());
   asio::signal_set signals(io, SIGTERM, SIGINT);
   // The runs are not told that they are over: their workers go on, and their agents come back to
   // the daemon that is started next.
   signals.async_wait([&](const boost::system::error_code&, int) {
-    server.close();
+    (*server)->close();
     io.stop();
   });
-  const auto started = server.start();
-  if (!started) return fail(started.error());
-  std::printf("ready %s\n", net::to_text(server.endpoint()).c_str());
+  std::printf("ready %s\n", net::to_text((*server)->endpoint()).c_str());
   std::fflush(stdout);
   io.run();
   return 0;
