@@ -42,7 +42,10 @@ void Server::Impl::on_hello(Link& link, Message message) {
   forget_due(link);
   if (begins) {
     const std::string author = author_ + "." + std::to_string(runs_begun_ + 1);
-    entry = std::make_shared<RunEntry>(executor_, round::RunOptions{hello.run_id, author});
+    const auto before = runs_.find(hello.run_id.value());
+    round::RunOptions options{hello.run_id, author};
+    if (before != runs_.end()) options.succeeded = before->second->run.success();
+    entry = std::make_shared<RunEntry>(executor_, std::move(options));
   }
   link.run = entry;
   step(entry, round::Received{round::LinkId(link.id), peer_of(link), std::move(message)});

@@ -192,6 +192,17 @@ std::string over(const RunId& run, Duration ago, const protocol::Done& done) {
          duration_text(seconds) + " ago (" + done.text + "); nothing to do";
 }
 
+std::string anew(const RunId& run, Duration ago) {
+  return "run " + run.value() + " succeeded " +
+         duration_text(duration_cast<std::chrono::seconds>(ago)) + " ago and may begin anew";
+}
+
+std::string late(const std::string& over, int nodes, const protocol::Terms& terms) {
+  return over + ": only " + number(nodes) + " of at least " + nodes_text(terms.nodes_min) +
+         " came within " + duration_text(terms.last_call_timeout) +
+         " (--rdzv-conf last_call_timeout) to begin it anew; another --rdzv-id is another run";
+}
+
 std::string everybody_gone() {
   return "every node of the run is gone";
 }

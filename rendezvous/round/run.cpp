@@ -168,6 +168,12 @@ bool Run::begins_anew(const Hello& hello, TimePoint now) const {
   return over() && !hello.claim && now - hello.age > over_at_;
 }
 
+std::optional<Ended> Run::success() const {
+  if (may_be_late()) return options_.succeeded;
+  if (!over() || verdict_->exit_code != 0) return std::nullopt;
+  return Ended{*verdict_, over_at_};
+}
+
 Status Run::status(TimePoint now) const {
   Status status;
   status.run_id = options_.run_id;

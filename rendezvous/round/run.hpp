@@ -31,9 +31,18 @@ inline constexpr Duration kLingerMax = std::chrono::seconds(30);
 // Between two announcements of a wait to everybody.
 inline constexpr Duration kAnnounceInterval = std::chrono::seconds(1);
 
+/// How a run ended that had the same name.
+struct Ended {
+  protocol::Done verdict;
+  TimePoint at;
+};
+
 struct RunOptions {
   RunId run_id;
   std::string author;  // this coordinator process, different from every other one's
+  /// Set if the last run of this name succeeded. Agents that come now mean to begin it anew if
+  /// enough of them come within the last call; otherwise they are late for the one that is over.
+  std::optional<Ended> succeeded = std::nullopt;
 };
 
 class Run {
@@ -50,6 +59,8 @@ class Run {
   /// For a run that is over: whether this agent process started after the end, so that it means a
   /// new run of the same name and not this one. Ages are compared, never two machines' clocks.
   [[nodiscard]] bool begins_anew(const protocol::Hello& hello, TimePoint now) const;
+  /// The success of this run, or of the one before if nobody began it anew.
+  [[nodiscard]] std::optional<Ended> success() const;
 
  private:
   // run.cpp: events, time, sending.
@@ -84,6 +95,8 @@ class Run {
   // run_rounds.cpp: rounds.
   void settle_forming();
   [[nodiscard]] bool last_call_holds();
+  [[nodiscard]] Duration join_wait() const;
+  [[nodiscard]] bool may_be_late() const { return options_.succeeded && !formed_; }
   void settle_running();
   void start_or_await();
   [[nodiscard]] std::vector<Agent*> next_order() const;
@@ -164,6 +177,7 @@ class Run {
 
   std::optional<protocol::Done> verdict_;
   AgentId failed_agent_;  // where the verdict's failure was
+  TimePoint failed_at_;   // when it was heard of
   TimePoint over_at_;
   bool finished_ = false;
 

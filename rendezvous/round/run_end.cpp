@@ -59,6 +59,7 @@ void Run::on_failure(Agent& agent) {
   }
   const int code = failure.exit.exit_code == 0 ? 1 : failure.exit.exit_code;
   failed_agent_ = agent.hello.agent;
+  failed_at_ = now_;
   finish(Done{code, reasons::no_restart_left(failure, terms()), failure.host, failure.exit});
 }
 
@@ -105,10 +106,11 @@ void Run::lose(Agent& agent, const std::string& evidence, LinkEnd link_end) {
 }
 
 // The news of a lost node can come after that of a worker elsewhere that failed because of it. A
-// node that is there answers the stop: one that is lost instead was gone before.
+// node of which nothing was heard since was gone before; one that beats while its workers end was
+// not.
 bool Run::explains_failure(const Agent& agent) const {
   return phase_ == Phase::kStopping && verdict_->failure && is_member(agent) &&
-         is_active(agent.state) && agent.hello.agent != failed_agent_;
+         is_active(agent.state) && agent.heard < failed_at_;
 }
 
 // A node whose workers have all succeeded is missed only if it holds the store of the round.
@@ -213,6 +215,7 @@ reasons::NodeLost Run::describe(const Agent& agent, const std::string& evidence)
 reasons::Absence Run::absence() const {
   reasons::Absence absence;
   if (formed_) absence.why = why_;
+  if (may_be_late()) absence.why = reasons::anew(options_.run_id, now_ - options_.succeeded->at);
   bool all_numbered = true;
   for (const Agent* agent : roster_.by_silence()) {
     absence.hosts.push_back(agent->host());

@@ -133,7 +133,7 @@ void Run::greet(const Agent& agent) {
     const bool completes = roster_.size() >= terms().nodes_max || formed_;
     if (completes && roster_.size() >= terms().nodes_min) return;  // the round follows at once
     waiting.text = reasons::waiting_count(roster_.size(), terms());
-    const TimePoint until = join_deadline_.value_or(now_ + terms().join_timeout);
+    const TimePoint until = join_deadline_.value_or(now_ + join_wait());
     waiting.left = std::chrono::duration_cast<Milliseconds>(until - now_);
   } else if (phase_ == Phase::kRebuilding) {
     if (claims_missing_ == 0 && !claims_.empty()) return;  // the round goes on

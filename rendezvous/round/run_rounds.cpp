@@ -27,18 +27,26 @@ void Run::settle_forming() {
     if (now_ >= *linger_deadline_) finish(Done{1, reasons::everybody_gone(), "", std::nullopt});
     return;
   }
-  if (!join_deadline_) join_deadline_ = now_ + terms().join_timeout;
+  if (!join_deadline_) join_deadline_ = now_ + join_wait();
   if (roster_.size() < terms().nodes_min) {
     last_call_.reset();
     answer_deadline_.reset();
     awaited_ = nullptr;
     stop_survivors();
-    if (now_ >= *join_deadline_) {
-      finish(Done{1, reasons::join_timeout(absence(), terms()), "", std::nullopt});
+    if (now_ < *join_deadline_) return;
+    if (!may_be_late()) {
+      return finish(Done{1, reasons::join_timeout(absence(), terms()), "", std::nullopt});
     }
-    return;
+    const Ended& ended = *options_.succeeded;
+    const std::string over = reasons::over(options_.run_id, now_ - ended.at, ended.verdict);
+    return finish(Done{0, reasons::late(over, roster_.size(), terms()), "", std::nullopt});
   }
   if (!last_call_holds()) start_or_await();
+}
+
+Duration Run::join_wait() const {
+  const auto longest = terms().join_timeout;
+  return may_be_late() ? std::min(longest, terms().last_call_timeout) : longest;
 }
 
 // Only before the first round: later on nobody waits for agents that are connected already.

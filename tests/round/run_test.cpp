@@ -252,6 +252,36 @@ TEST_CASE("an agent older than the end of the run belongs to it, a younger one b
   CHECK(desk.run_.begins_anew(late, desk.now_));
 }
 
+TEST_CASE("whoever comes after a success ends with 0 if too few others begin the run anew") {
+  for (const bool others_come : {false, true}) {
+    Desk desk;
+    Done done;
+    done.text = "2 ranks on 2 nodes ended with 0; 0 restarts";
+    desk.run_ = Run({RunId("7f3a"), "c1.2", Ended{done, desk.now_ - seconds(12)}});
+    desk.say(1, desk.hello("late", 2, 2));
+    CHECK(desk.last<Waiting>(1)->left == seconds(30));
+    for (int second = 0; second < 29; ++second) {
+      desk.after(seconds(1));
+      desk.say(1, Beat{});
+    }
+    CHECK(desk.last<Waiting>(1)->text ==
+          "run 7f3a succeeded 13 s ago and may begin anew; waiting for nodes: 1 of 2; here: late");
+    if (others_come) desk.say(2, desk.hello("b", 2, 2));
+    desk.after(seconds(1));
+    CHECK(desk.last<StartRound>(1).has_value() == others_come);
+    CHECK(desk.last<Done>(1).has_value() != others_come);
+    if (others_come) continue;
+    CHECK(desk.last<Done>(1)->exit_code == 0);
+    CHECK(
+        desk.last<Done>(1)->text ==
+        "run 7f3a ended with 0 42 s ago (2 ranks on 2 nodes ended with 0; 0 restarts); nothing to "
+        "do: only 1 of at least 2 nodes came within 30 s (--rdzv-conf last_call_timeout) to begin "
+        "it anew; another --rdzv-id is another run");
+    CHECK(desk.run_.success()->verdict.text ==
+          done.text);  // the next one that is late hears the same
+  }
+}
+
 TEST_CASE("a shutdown of the coordinator stops the workers first and then ends everybody") {
   Desk desk;
   desk.join_two();
@@ -283,20 +313,25 @@ TEST_CASE("anything but a hello on a link without an agent closes the link, with
   CHECK_FALSE(desk.last<Refused>(9).has_value());
 }
 
-TEST_CASE("a node lost before it answers the stop is the cause, not the failure that came first") {
-  for (const bool answered : {false, true}) {
+TEST_CASE("a node not heard of since a failure was lost before, and is its cause") {
+  enum class Heard { kNothing, kBeat, kAnswer };
+  for (const Heard heard : {Heard::kNothing, Heard::kBeat, Heard::kAnswer}) {
     Desk desk;
     desk.say(1, desk.hello("a", 1, 2));
     desk.say(2, desk.hello("b", 1, 2));
     desk.say(1, desk.report(1, GroupState::kRunning));
     Report report = desk.report(1, GroupState::kFailed);
     report.exits.push_back(WorkerExit{});
+    desk.now_ += milliseconds(1);
     desk.say(2, report);
-    if (answered) desk.say(1, Stopped{Round(1), milliseconds(1), 0, 1});
+    desk.now_ += milliseconds(1);
+    if (heard == Heard::kBeat) desk.say(1, Beat{});  // its workers take their time to stop
+    if (heard == Heard::kAnswer) desk.say(1, Stopped{Round(1), milliseconds(1), 0, 1});
     desk.lose(1);
     desk.say(2, Stopped{Round(1), milliseconds(1), 0, 0});
-    CHECK(desk.last<Done>(2).has_value() == answered);
-    CHECK(desk.last<StartRound>(2)->stamp.number == Round(answered ? 1 : 2));
+    const bool verdict_stands = heard != Heard::kNothing;
+    CHECK(desk.last<Done>(2).has_value() == verdict_stands);
+    CHECK(desk.last<StartRound>(2)->stamp.number == Round(verdict_stands ? 1 : 2));
     CHECK(desk.last<StartRound>(2)->restarts == RestartCount(0));
   }
 }
