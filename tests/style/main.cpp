@@ -13,15 +13,16 @@ int main(int argc, char** argv) {
     return 2;
   }
   const auto files = ddprun::style::load_tree(argv[1]);
-  std::size_t count = 0;
-  std::cout << ddprun::style::size_report(files);
+  auto violations = ddprun::style::check_documents(files);
   for (const auto& file : files) {
-    for (const auto& violation : ddprun::style::check(file)) {
-      ++count;
-      std::cout << violation.path << ":" << violation.line << ": [" << violation.rule << "] "
-                << violation.sentence << "\n";
-    }
+    const auto found = ddprun::style::check(file);
+    violations.insert(violations.end(), found.begin(), found.end());
   }
-  std::cout << files.size() << " files, " << count << " violations\n";
-  return count == 0 && !files.empty() ? 0 : 1;
+  std::cout << ddprun::style::size_report(files);
+  for (const auto& violation : violations) {
+    std::cout << violation.path << ":" << violation.line << ": [" << violation.rule << "] "
+              << violation.sentence << "\n";
+  }
+  std::cout << files.size() << " files, " << violations.size() << " violations\n";
+  return violations.empty() && !files.empty() ? 0 : 1;
 }

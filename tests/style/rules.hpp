@@ -1,5 +1,5 @@
-// The rules of the house as functions: each looks at one file and appends what it finds. Pure:
-// nothing is read or printed here. docs/HACKING.md says how to run them.
+// The rules of the house as functions: each looks at one file, or at the whole tree, and says what
+// breaks it. Pure: nothing is read or printed here. docs/HACKING.md says how to run them.
 #pragma once
 
 #include <string>
@@ -27,8 +27,11 @@ void check_calls(const SourceFile& file, Violations& violations);
 void check_sizes(const SourceFile& file, Violations& violations);
 /// Left-over marks, paths that exist on one machine only, headers without an opening sentence.
 void check_words(const SourceFile& file, Violations& violations);
-/// All of the above.
+/// All of the above, which look at one file.
 [[nodiscard]] Violations check(const SourceFile& file);
+/// Links of the documents that lead nowhere, rows of docs/FAILURES.md whose test does not exist.
+/// `files` is the whole tree.
+[[nodiscard]] Violations check_documents(const std::vector<SourceFile>& files);
 
 struct Function {
   std::string path;

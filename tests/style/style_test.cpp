@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <string>
 
 #include "tests/style/report.hpp"
@@ -182,6 +181,32 @@ TEST_CASE("a header opens with a sentence and is included once") {
 TEST_CASE("a test whose name would be taken for a flag is found") {
   CHECK(broken_rules("tests/a_test.cpp", "TEST_CASE(\"--x works\") {\n}\n") == "name");
   CHECK(broken_rules("tests/a_test.cpp", "TEST_CASE(\"the flag --x\") {\n}\n").empty());
+}
+
+TEST_CASE("a link that leads nowhere is found") {
+  const auto links_of = [](const std::string& text) {
+    return ddprun::style::check_documents(
+        {make_source("docs/a.md", text), make_source("net/listen.hpp", "")});
+  };
+  CHECK(links_of("[x](../net/listen.hpp) [y](../net) [z](a.md) [w](https://a.b)").empty());
+  const auto found = links_of("first\n[x](../net/gone.hpp)\n");
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].line == 2);
+  CHECK(found[0].sentence == "net/gone.hpp is not there");
+}
+
+TEST_CASE("a failure whose test does not exist is found") {
+  const auto rows = [](const std::string& cell) {
+    const std::string table = "| room | failure | what happens | test |\n|---|---|---|---|\n";
+    return ddprun::style::check_documents(
+        {make_source("docs/FAILURES.md", table + "| net | a, b | c | " + cell + " |\n"),
+         make_source("tests/a_test.cpp", "TEST_CASE(\"a peer that \"\n          \"leaves\") {}"),
+         make_source("tests/CMakeLists.txt", "set(cases nobody_comes)"),
+         make_source("tests/scenario/loss.txt", "")});
+  };
+  CHECK(rows("a peer that leaves, nobody_comes, scenario: loss, tests/a_test.cpp").empty());
+  CHECK(rows("a peer that leaves, a peer that stays").size() == 1);
+  CHECK(rows("scenario: gain").size() == 1);
 }
 
 TEST_CASE("the report names the longest file and function") {

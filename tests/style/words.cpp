@@ -1,5 +1,5 @@
-#include <algorithm>
 #include <array>
+#include <cctype>
 #include <string>
 #include <string_view>
 
