@@ -20,6 +20,7 @@ if(SANITIZE)
   set(flags "-fsanitize=${SANITIZE}")
 endif()
 
+unset(ENV{DESTDIR})
 file(REMOVE_RECURSE ${WORK_DIR})
 run("" ${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${WORK_DIR}/staged)
 file(RENAME ${WORK_DIR}/staged ${WORK_DIR}/tree)  # nothing in it may know where it was staged
