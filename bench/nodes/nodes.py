@@ -11,17 +11,17 @@ does not do within --patience seconds is printed as such.
 import argparse
 import os
 import pathlib
-import random
 import signal
-import socket
 import statistics
 import subprocess
 import sys
 import time
 import uuid
 
-sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "launch"))
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path += [str(ROOT / "bench/launch"), str(ROOT / "tests/support")]
 from launch import Scratch, settle, verdict  # noqa: E402
+from ports import free_port  # noqa: E402
 
 INTERVAL, ATTEMPTS = 1, 2  # whole seconds, because torchrun takes nothing else
 LIMIT_MS = INTERVAL * ATTEMPTS * 1000
@@ -54,10 +54,9 @@ def main() -> int:
 
 def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    root = pathlib.Path(__file__).resolve().parents[2]
-    parser.add_argument("--ddprun", default=root / "build/release/bin/ddprun")
-    parser.add_argument("--probe", default=root / "build/release/bin/bench_launch_probe")
-    parser.add_argument("--torchrun", default=root / ".venv-2.15/bin/torchrun")
+    parser.add_argument("--ddprun", default=ROOT / "build/release/bin/ddprun")
+    parser.add_argument("--probe", default=ROOT / "build/release/bin/bench_launch_probe")
+    parser.add_argument("--torchrun", default=ROOT / ".venv-2.15/bin/torchrun")
     parser.add_argument("--runs", type=int, default=15, help="of ddprun, per row")
     parser.add_argument("--slow-runs", type=int, default=3, help="of torchrun, per row")
     parser.add_argument("--patience", type=float, default=20.0, help="seconds until 'not within'")
@@ -201,18 +200,6 @@ def show(what, goal, columns):
         theirs = columns[1]
     text = "" if goal is None else f"<= {goal:.0f}: {verdict(ours is not None and ours <= goal)}"
     print(f"{what:<54}{mine:>24}{theirs:>18}{ratio:>8}  {text}", flush=True)
-
-
-def free_port() -> int:
-    """Below the kernel's range for clients, so that it stays free until an agent takes it."""
-    while True:
-        port = random.randrange(12000, 29000)
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-                return port
-            except OSError:
-                continue
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ import re
 import select
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -22,6 +21,9 @@ import uuid
 
 import notes
 import processes
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from ports import free_port  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 WAIT_SECONDS = float(os.environ.get("DDPRUN_TEST_WAIT", "20"))  # after which a wait is a hang
@@ -324,18 +326,6 @@ def check_round(number: str, members: list[dict]) -> None:
 def pause(seconds: float) -> None:
     """Between two looks at a condition that has a deadline, or while a disturbance lasts."""
     threading.Event().wait(seconds)
-
-
-def free_port() -> int:
-    """Below the range from which the kernel gives ports to clients, so that it stays free."""
-    while True:
-        port = random.randrange(12000, 29000)
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-                return port
-            except OSError:
-                continue
 
 
 def clean_environment() -> dict:

@@ -2,90 +2,61 @@
 #pragma once
 
 #include <netinet/tcp.h>
-#include <spdlog/sinks/ostream_sink.h>
-#include <spdlog/spdlog.h>
 
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/post.hpp>
 #include <future>
 #include <memory>
-#include <sstream>
 #include <string>
-#include <thread>
 #include <utility>
 
-#include "net/listen.hpp"
 #include "rendezvous/coordinator/server.hpp"
 #include "rendezvous/protocol/codec.hpp"
 #include "rendezvous/protocol/frame.hpp"
 #include "tests/store/live.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/server_thread.hpp"
 
 namespace ddprun::coordinator {
 
 using store::Client;
 using store::eventually;
-using store::kHung_ms;
 
 class LiveCoordinator {
  public:
-  explicit LiveCoordinator(ServerOptions options = {}) : work_(io_.get_executor()) {
-    auto listener = net::listen(io_.get_executor(), boost::asio::ip::address_v4::loopback(), 0);
-    REQUIRE(listener.has_value());
-    auto sink = std::make_shared<spdlog::sinks::ostream_sink_mt>(log_text_);
-    options.log = std::make_shared<spdlog::logger>("test", sink);
-    options.log->set_level(spdlog::level::debug);
-    server_ = std::make_unique<Server>(io_.get_executor(), std::move(*listener), options);
+  explicit LiveCoordinator(ServerOptions options = {}) {
+    options.log = thread_.logger();
+    server_ = std::make_unique<Server>(thread_.executor(), thread_.listen(), options);
     port_ = server_->endpoint().port();
     REQUIRE(server_->start().has_value());
-    thread_ = std::thread([this] { io_.run(); });
+    thread_.start();
   }
-  ~LiveCoordinator() {
-    close();
-    work_.reset();
-    thread_.join();
-  }
+  ~LiveCoordinator() { close(); }
 
   [[nodiscard]] std::uint16_t port() const { return port_; }
   /// Destroys the server, whatever is connected.
   void close() {
-    on_thread([this](auto&) { server_.reset(); });
+    on_thread([](auto& server) { server.reset(); });
   }
-  std::string log() {
-    std::string text;
-    on_thread([&](auto&) { text = log_text_.str(); });
-    return text;
-  }
+  std::string log() { return thread_.log(); }
   /// Runs `work(std::unique_ptr<Server>&)` on the server's thread.
   template <class Work>
   void on_thread(Work work) {
-    std::promise<void> done;
-    boost::asio::post(io_, [&] {
-      work(server_);
-      done.set_value();
-    });
-    REQUIRE(done.get_future().wait_for(std::chrono::milliseconds(kHung_ms)) ==
-            std::future_status::ready);
+    thread_.run([&] { work(server_); });
   }
   /// Completes when settle() does.
   std::future<void> settled() {
     auto done = std::make_shared<std::promise<void>>();
     on_thread([&](std::unique_ptr<Server>& server) {
-      boost::asio::co_spawn(io_, server->settle(),
+      boost::asio::co_spawn(thread_.executor(), server->settle(),
                             [done](const std::exception_ptr&) { done->set_value(); });
     });
     return done->get_future();
   }
 
  private:
-  boost::asio::io_context io_{1};
-  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
-  std::ostringstream log_text_;
+  ServerThread thread_;
   std::unique_ptr<Server> server_;
   std::uint16_t port_ = 0;
-  std::thread thread_;
 };
 
 inline bool is_ready(std::future<void>& future) {

@@ -3,52 +3,31 @@
 
 #include <netinet/in.h>
 #include <poll.h>
-#include <spdlog/sinks/ostream_sink.h>
-#include <spdlog/spdlog.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/post.hpp>
-#include <cerrno>
 #include <chrono>
-#include <future>
 #include <memory>
-#include <mutex>
-#include <sstream>
 #include <string>
 #include <thread>
 
-#include "net/listen.hpp"
 #include "rendezvous/store/server.hpp"
 #include "tests/store/requests.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/server_thread.hpp"
 
 namespace ddprun::store {
 
-/// How long anything in these tests may take before it counts as hung.
-inline constexpr int kHung_ms = 20'000;
-
 class LiveServer {
  public:
-  explicit LiveServer(Limits limits = {}) : work_(io_.get_executor()) {
-    auto listener = net::listen(io_.get_executor(), boost::asio::ip::address_v4::loopback(), 0);
-    REQUIRE(listener.has_value());
-    auto sink = std::make_shared<spdlog::sinks::ostream_sink_mt>(log_text_);
-    auto log = std::make_shared<spdlog::logger>("test", sink);
-    log->set_level(spdlog::level::debug);
-    server_ = std::make_unique<Server>(io_.get_executor(), std::move(*listener),
-                                       ServerOptions{limits, std::move(log)});
+  explicit LiveServer(Limits limits = {}) {
+    server_ = std::make_unique<Server>(thread_.executor(), thread_.listen(),
+                                       ServerOptions{limits, thread_.logger()});
     port_ = server_->port();
     REQUIRE(server_->start().has_value());
-    thread_ = std::thread([this] { io_.run(); });
+    thread_.start();
   }
-  ~LiveServer() {
-    close();
-    work_.reset();
-    thread_.join();
-  }
+  ~LiveServer() { close(); }
 
   [[nodiscard]] std::uint16_t port() const { return port_; }
   /// Destroys the Server, with its clients connected.
@@ -60,30 +39,16 @@ class LiveServer {
     on_thread([&] { count = server_->connections(); });
     return count;
   }
-  /// All log lines so far.
-  std::string log() {
-    std::string text;
-    on_thread([&] { text = log_text_.str(); });
-    return text;
-  }
+  std::string log() { return thread_.log(); }
   template <class Work>
   void on_thread(Work work) {
-    std::promise<void> done;
-    boost::asio::post(io_, [&] {
-      work();
-      done.set_value();
-    });
-    REQUIRE(done.get_future().wait_for(std::chrono::milliseconds(kHung_ms)) ==
-            std::future_status::ready);
+    thread_.run(work);
   }
 
  private:
-  boost::asio::io_context io_{1};
-  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
-  std::ostringstream log_text_;
+  ServerThread thread_;
   std::unique_ptr<Server> server_;
   std::uint16_t port_ = 0;
-  std::thread thread_;
 };
 
 class Client {

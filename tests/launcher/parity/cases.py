@@ -2,12 +2,16 @@
 at beyond the comparison that every case gets (compare.py)."""
 
 import json
+import pathlib
 import re
-import socket
+import sys
 from dataclasses import dataclass, field
 from typing import Callable, Optional
 
 from compare import is_uuid
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+from ports import free_port  # noqa: E402
 
 TWO = ["--nproc-per-node=2"]
 ALONE = ["--standalone", *TWO]
@@ -21,12 +25,6 @@ class Case:
     code: int = 0  # ddprun's; torchrun knows 0, 1 and 2 only
     check: Optional[Callable] = None
     since_2_15: bool = False
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 def of_every_rank(outcome, variable):
