@@ -1,5 +1,6 @@
-# Tests against a real PyTorch, labelled `torch`. Without an interpreter they report "skipped" with
-# the reason. 2.11.0 is the pinned release, NEXT the newest one that the tests know.
+# Tests that are Python scripts; those against a real PyTorch are labelled `torch`. Without an
+# interpreter they report "skipped" with the reason. 2.11.0 is the pinned release, NEXT the
+# newest one that the tests know.
 foreach(pair "DDPRUN_PYTHON_TORCH=.venv" "DDPRUN_PYTHON_TORCH_NEXT=.venv-2.15")
   string(REGEX MATCH "^([^=]+)=(.+)$" matched ${pair})
   set(variable ${CMAKE_MATCH_1})
@@ -13,19 +14,32 @@ foreach(pair "DDPRUN_PYTHON_TORCH=.venv" "DDPRUN_PYTHON_TORCH_NEXT=.venv-2.15")
   set(${variable} "${candidate}" CACHE FILEPATH "Python interpreter with torch, for tests")
 endforeach()
 
-# ddprun_python_test(NAME script.py PYTHON interpreter [ARGS ...] [TIMEOUT seconds] [LABELS ...]):
-# the script skips itself with exit code 77.
-function(ddprun_python_test name script)
-  cmake_parse_arguments(TEST "" "PYTHON;TIMEOUT" "ARGS;LABELS" ${ARGN})
+find_program(DDPRUN_PYTHON3 python3 DOC "Python 3 without torch, for tests of programs")
+
+# ddprun_script_test(NAME script.py [ARGS ...] [TIMEOUT seconds] [LABELS ...]): any Python 3
+# runs the script, which skips itself with exit code 77.
+function(ddprun_script_test name script)
+  cmake_parse_arguments(TEST "" "PYTHON;ABSENT;TIMEOUT" "ARGS;LABELS" ${ARGN})
+  if(NOT TEST_ABSENT)
+    set(TEST_PYTHON ${DDPRUN_PYTHON3})
+    set(TEST_ABSENT "no python3")
+  endif()
   if(NOT TEST_TIMEOUT)
     set(TEST_TIMEOUT 120)
   endif()
   if(TEST_PYTHON)
     add_test(NAME ${name} COMMAND ${TEST_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/${script} ${TEST_ARGS})
   else()
-    add_test(NAME ${name} COMMAND sh -c
-      "echo 'no Python with torch: run scripts/setup --torch or set DDPRUN_PYTHON_TORCH'; exit 77")
+    add_test(NAME ${name} COMMAND sh -c "echo '${TEST_ABSENT}'; exit 77")
   endif()
-  set_tests_properties(${name} PROPERTIES LABELS "torch;${TEST_LABELS}" TIMEOUT ${TEST_TIMEOUT}
+  set_tests_properties(${name} PROPERTIES LABELS "${TEST_LABELS}" TIMEOUT ${TEST_TIMEOUT}
     SKIP_RETURN_CODE 77)
+endfunction()
+
+# ddprun_python_test(NAME script.py PYTHON interpreter [ARGS ...] [TIMEOUT seconds] [LABELS ...]):
+# the same with a Python that has torch.
+function(ddprun_python_test name script)
+  ddprun_script_test(${name} ${script} ${ARGN}
+    ABSENT "no Python with torch: run scripts/setup --torch or set DDPRUN_PYTHON_TORCH")
+  set_property(TEST ${name} APPEND PROPERTY LABELS torch)
 endfunction()
