@@ -239,5 +239,10 @@ TEST_CASE("agents that reset in the middle of everything leave nothing behind") 
     if (count % 3 == 0) agent.await<protocol::Waiting>();
     agent.socket().reset();
   }
+  CHECK(eventually([&] {
+    Client reader(coordinator.port());
+    reader.send("GET /status.json HTTP/1.1\r\n\r\n");
+    return reader.receive(1024 * 1024).find("\"agents\":0") != std::string::npos;
+  }));
   check_still_serves(coordinator);
 }

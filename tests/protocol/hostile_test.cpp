@@ -57,8 +57,12 @@ TEST_CASE("what is not a message is an error with a sentence") {
 }
 
 TEST_CASE("deep nesting is an error, not a deep recursion") {
-  take(std::string(500'000, '['));
-  take(R"({"type":"beat","x":)" + std::string(100, '[') + std::string(100, ']') + "}");
+  const auto beat = [](std::size_t depth) {
+    return R"({"type":"beat","x":)" + std::string(depth, '[') + std::string(depth, ']') + "}";
+  };
+  CHECK(decode(beat(kDepthMax - 1)).has_value());
+  CHECK(decode(beat(kDepthMax)).has_error());
+  CHECK(decode(std::string(500'000, '[')).has_error());
 }
 
 TEST_CASE("text is refused one byte beyond its limit") {
