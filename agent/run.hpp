@@ -6,8 +6,6 @@
 #include <spdlog/logger.h>
 
 #include <boost/asio/any_io_executor.hpp>
-#include <functional>
-#include <memory>
 
 #include "agent/companion.hpp"
 #include "agent/core/launch_config.hpp"

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <utility>
 
 namespace ddprun {
 

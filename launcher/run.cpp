@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <ctime>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "agent/core/error_file.hpp"

@@ -1,7 +1,6 @@
 #include "launcher/this_machine.hpp"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
 #include <sys/random.h>

@@ -1,7 +1,5 @@
 #include "launcher/options/settings.hpp"
 
-#include <algorithm>
-
 #include "base/assert.hpp"
 #include "launcher/options/numbers.hpp"
 

@@ -1,6 +1,5 @@
 #include <spdlog/spdlog.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "rendezvous/coordinator/server_impl.hpp"

@@ -6,7 +6,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <new>
 
 #include "rendezvous/store/server_impl.hpp"
 

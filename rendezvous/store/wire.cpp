@@ -1,6 +1,5 @@
 #include "rendezvous/store/wire.hpp"
 
-#include <algorithm>
 #include <cstring>
 
 namespace ddprun::store {

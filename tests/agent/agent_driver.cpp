@@ -6,9 +6,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <cstdlib>
-#include <iostream>
 #include <string>
 
 #include "agent/file_text.hpp"

@@ -1,7 +1,5 @@
 #include "agent/proc/log_tree.hpp"
 
-#include <sys/resource.h>
-
 #include <regex>
 
 #include "agent/proc/log_file.hpp"

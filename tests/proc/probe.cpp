@@ -1,7 +1,6 @@
 // A worker that tells what it was given: `probe WHAT [ARGUMENT]`. It opens nothing that it does not
 // count.
 #include <dirent.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

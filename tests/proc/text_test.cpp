@@ -1,4 +1,3 @@
-#include <filesystem>
 
 #include "agent/proc/limits.hpp"
 #include "agent/proc/line_prefix.hpp"

@@ -2,8 +2,6 @@
 // refusals.
 #include "rendezvous/round/run.hpp"
 
-#include <map>
-
 #include "tests/support/catch.hpp"
 
 using namespace ddprun;

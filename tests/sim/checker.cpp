@@ -1,7 +1,6 @@
 #include "tests/sim/checker.hpp"
 
 #include <algorithm>
-#include <type_traits>
 
 namespace ddprun::sim {
 

@@ -1,5 +1,4 @@
 // Ten thousand agents in one deterministic world, and what they cost.
-#include <chrono>
 
 #include "tests/sim/world.hpp"
 #include "tests/support/catch.hpp"

@@ -1,7 +1,5 @@
 #include "rendezvous/store/value.hpp"
 
-#include <vector>
-
 #include "rendezvous/store/replies.hpp"
 #include "tests/support/catch.hpp"
 

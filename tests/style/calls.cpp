@@ -1,5 +1,3 @@
-#include <algorithm>
-#include <cctype>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -1,6 +1,5 @@
 // The include directions, in one table. A file belongs to the row with the longest matching path.
 #include <algorithm>
-#include <array>
 #include <string>
 #include <string_view>
 #include <vector>

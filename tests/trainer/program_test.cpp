@@ -1,6 +1,4 @@
-#include <sys/socket.h>
 
-#include <fstream>
 
 #include "tests/support/catch.hpp"
 #include "trainer/error.hpp"

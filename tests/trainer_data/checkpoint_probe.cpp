@@ -2,7 +2,6 @@
 //   probe save DIR BYTES COUNT   goes on and saves COUNT more; says "saving N", then "saved N"
 //   probe find DIR               the step to go on from; 0: nothing was saved
 #include <cstdio>
-#include <cstdlib>
 #include <string>
 
 #include "trainer/checkpoint/checkpoint_folder.hpp"

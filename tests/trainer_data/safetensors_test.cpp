@@ -1,7 +1,6 @@
 #include "trainer/checkpoint/safetensors.hpp"
 
 #include <array>
-#include <cstring>
 
 #include "tests/support/catch.hpp"
 #include "tests/trainer_data/temporary_folder.hpp"

@@ -1,7 +1,6 @@
 // The reading half of safetensors.hpp. Every number of the header is checked before it is used.
 #include <algorithm>
 #include <boost/json.hpp>
-#include <cstring>
 #include <optional>
 
 #include "trainer/checkpoint/dtype_table.hpp"

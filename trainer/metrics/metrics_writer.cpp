@@ -1,7 +1,6 @@
 #include "trainer/metrics/metrics_writer.hpp"
 
 #include <array>
-#include <functional>
 #include <optional>
 #include <string_view>
 #include <utility>
