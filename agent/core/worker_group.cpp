@@ -30,12 +30,6 @@ constexpr std::array<std::array<int, kEvents>, kStates> kPossible{{
 
 }  // namespace
 
-std::string_view to_text(GroupState state) {
-  constexpr std::array<std::string_view, kStates> kNames{
-      "init", "starting", "healthy", "stopping", "killing", "succeeded", "failed", "stopped"};
-  return kNames.at(static_cast<std::size_t>(state));
-}
-
 WorkerGroup::WorkerGroup(Options options) : stop_rule_{SIGTERM, options.shutdown_timeout} {
   DDPRUN_ASSERT(options.workers > 0);
   workers_.resize(static_cast<std::size_t>(options.workers));

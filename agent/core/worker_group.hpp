@@ -9,7 +9,6 @@
 #pragma once
 
 #include <optional>
-#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -31,7 +30,6 @@ enum class GroupState {
   kFailed,     // a worker failed or could not be spawned, and nobody is waited for any more
   kStopped,    // somebody stopped the run or the round, and nobody is waited for any more
 };
-[[nodiscard]] std::string_view to_text(GroupState state);
 
 struct Start {};
 struct Spawned {
