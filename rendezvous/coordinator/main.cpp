@@ -4,15 +4,19 @@
 
 namespace {
 
+constexpr const char* kTooSmall = "must be at least 1";
+
 // "8388608", "8MiB" and "8 MB" are the same; a limit of nothing would refuse everybody.
 void add_limit(CLI::App& app, const char* flag, std::size_t& limit, const char* help) {
   app.add_option(flag, limit, help)
       ->transform(CLI::AsSizeValue(false))
-      ->check(CLI::Validator(
-          [](const std::string& text) {
-            return text == "0" ? std::string("must be at least 1") : "";
+      ->transform(CLI::Validator(
+          [](const std::string& text) -> std::string {
+            return text.starts_with('-') ? kTooSmall : "";
           },
-          ""))
+          ""))  // transforms are run from the last one: "-1" never becomes a huge size
+      ->check(CLI::Validator(
+          [](const std::string& text) -> std::string { return text == "0" ? kTooSmall : ""; }, ""))
       ->capture_default_str()
       ->type_name("N")
       ->group("Limits (whoever exceeds one is disconnected, and the log names it)");

@@ -12,6 +12,8 @@ namespace {
 constexpr std::size_t kSharedFrom = 4096;
 // Sent bytes are cut off the front of the text once there are so many.
 constexpr std::size_t kForgetFrom = 64 * 1024;
+// Room that an idle connection keeps for its next small reply.
+constexpr std::size_t kKeptRoom = 256;
 
 template <class Number>
 std::array<char, sizeof(Number)> little_endian(Number number) {
@@ -115,15 +117,16 @@ void ReplyQueue::sent(std::size_t bytes) {
   forget_sent();
 }
 
-// An idle connection keeps no buffer.
+std::size_t ReplyQueue::memory() const {
+  return text_.capacity() + shared_.capacity() * sizeof(Shared);
+}
+
+// Assigning an empty string or list would keep the room; swapping with one frees it.
 void ReplyQueue::clear() {
   copied_->give_back(text_.size());
-  if (text_.capacity() > sizeof(std::string)) {
-    text_ = std::string();
-  } else {
-    text_.clear();
-  }
-  if (!shared_.empty()) shared_ = {};
+  text_.clear();
+  if (text_.capacity() > kKeptRoom) std::string().swap(text_);
+  std::vector<Shared>().swap(shared_);
   text_sent_ = 0;
   shared_sent_ = 0;
   value_offset_ = 0;
@@ -131,7 +134,7 @@ void ReplyQueue::clear() {
 
 void ReplyQueue::forget_sent() {
   if (text_sent_ < kForgetFrom || text_sent_ < text_.size() / 2) return;
-  text_.erase(0, text_sent_);
+  std::string(text_, text_sent_).swap(text_);
   copied_->give_back(text_sent_);
   shared_.erase(shared_.begin(), shared_.begin() + static_cast<std::ptrdiff_t>(shared_sent_));
   for (Shared& later : shared_) later.after -= text_sent_;

@@ -41,6 +41,8 @@ class ReplyQueue {
 
   [[nodiscard]] bool empty() const { return unsent_ == 0; }
   [[nodiscard]] std::size_t unsent() const { return unsent_; }
+  /// What it holds for replies to come and not yet sent, values not included.
+  [[nodiscard]] std::size_t memory() const;
   /// Fills `parts` from the front of the queue; returns how many were filled.
   [[nodiscard]] std::size_t gather(std::span<iovec> parts) const;
   /// That many bytes from the front were sent.

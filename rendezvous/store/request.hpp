@@ -43,6 +43,11 @@ class KeyList {
     text_.clear();
     ends_.clear();
   }
+  /// Clears, and keeps no room.
+  void free() {
+    std::string().swap(text_);
+    std::vector<std::size_t>().swap(ends_);
+  }
   void add(std::string_view part) { text_.append(part); }
   void end_key() { ends_.push_back(text_.size()); }
 

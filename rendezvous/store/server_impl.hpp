@@ -41,7 +41,7 @@ struct Session {
   std::uint32_t interest = EPOLLIN;  // what epoll watches
   Dialect dialect = Dialect::kUndecided;
   bool eof = false;     // the client has finished sending
-  bool paused = false;  // not read until it reads
+  bool paused = false;  // not read until it reads, or until its next turn
   bool queued = false;  // in Impl::to_flush_
   ReplyQueue replies;
   std::unique_ptr<Parser> parser;     // while a request is incomplete
@@ -91,6 +91,8 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   End hold(Session& session, std::string_view rest);
   End resume(Session& session);
   End flush(Session& session);
+  /// Whether it is not served further until it has read.
+  [[nodiscard]] bool must_read(const Session& session, std::size_t unsent_max) const;
   void wake_up(const std::vector<ConnectionId>& woken);
   void settle(Session& session, End end);
   void flush_queued();

@@ -126,14 +126,22 @@ Server::Impl::End Server::Impl::parse(Session& session, Parser& parser, std::str
       refusal_ = *refused;
       return End::kRefused;
     }
-    if (session.replies.unsent() <= options_.limits.unsent_bytes) continue;
+    // However much a client asks for at once and however fast it reads, others have their turn.
+    const bool looked_at_every_name = parser.request().op == Opcode::kListKeys;
+    if (!looked_at_every_name && !must_read(session, options_.limits.unsent_bytes)) continue;
     const End end = flush(session);
     if (end != End::kAlive) return end;
-    if (session.replies.unsent() <= options_.limits.unsent_bytes) continue;
+    if (input.empty() && !must_read(session, options_.limits.unsent_bytes)) continue;
     parser.serve(parser.dialect());
     session.dialect = parser.dialect();
     return hold(session, input);
   }
+}
+
+// Half of what all copied replies may take together is left for long lists.
+bool Server::Impl::must_read(const Session& session, std::size_t unsent_max) const {
+  if (session.replies.unsent() > unsent_max) return true;
+  return !session.replies.empty() && copied_replies_.used() > options_.limits.reply_bytes / 2;
 }
 
 Server::Impl::End Server::Impl::hold(Session& session, std::string_view rest) {
@@ -149,9 +157,7 @@ Server::Impl::End Server::Impl::hold(Session& session, std::string_view rest) {
 
 // A session that reads again is served again.
 Server::Impl::End Server::Impl::resume(Session& session) {
-  if (!session.paused || session.replies.unsent() > options_.limits.unsent_bytes / 2) {
-    return End::kAlive;
-  }
+  if (!session.paused || must_read(session, options_.limits.unsent_bytes / 2)) return End::kAlive;
   session.paused = false;
   const std::unique_ptr<std::string> held = std::move(session.held);
   if (held == nullptr) return End::kAlive;
@@ -217,7 +223,9 @@ void Server::Impl::settle(Session& session, End end) {
 
 void Server::Impl::watch(Session& session) {
   const std::uint32_t input = session.eof || session.paused ? 0U : kReadable;
-  const std::uint32_t wanted = input | (session.replies.empty() ? 0U : kWritable);
+  // Epoll goes round among those that are ready, so a paused one that has read it all waits there.
+  const bool output = session.paused || !session.replies.empty();
+  const std::uint32_t wanted = input | (output ? kWritable : 0U);
   if (wanted == session.interest) return;
   session.interest = wanted;
   epoll_event event{};

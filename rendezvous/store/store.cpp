@@ -20,7 +20,10 @@ std::size_t cost_of(std::string_view name) {
 Store::Store(const Limits& limits, Memory& memory) : limits_(limits), memory_(memory) {}
 
 Store::~Store() {
-  for (const auto& [name, entry] : entries_) memory_.give_back(cost_of(name));
+  for (const auto& [name, entry] : entries_) {
+    memory_.give_back(cost_of(name));
+    if (entry.queue != nullptr) memory_.give_back(entry.queue->size() * kElementBytes);
+  }
   memory_.give_back(waits_.size() * kWaitBytes);
 }
 

@@ -62,6 +62,8 @@ class Store {
     }
   };
   using Refused = std::optional<Refusal>;
+  /// What an element of a queue costs besides its value: its place and the allocator's own.
+  static constexpr std::size_t kElementBytes = 32;
   /// The entries of many names, found or made in one step: all of them or none.
   struct Entries {
     std::vector<Entry*> all;   // in request order, where a name may be repeated

@@ -22,6 +22,8 @@ Store::Refused Store::compare_set(Request& request, ReplyQueue& replies) {
   Entry* entry = find(request.key);
   const bool present = entry != nullptr && entry->value;
   if (!present && !expected.empty()) {
+    const std::size_t copied = expected.size();
+    if (!replies.fits(copied)) return Refusal(Reason::kTooManyReplies, replies.would_hold(copied));
     replies.put_bytes(expected);
     if (entry != nullptr) touch(*entry, request.op, Aftermath::kAbsent);
     return std::nullopt;
@@ -175,7 +177,12 @@ Store::Refused Store::barrier(ConnectionId who, const Request& request, ReplyQue
 Store::Refused Store::queue_push(Request& request) {
   Entry* entry = nullptr;
   if (auto refused = obtain(request.key, entry)) return refused;
+  if (!memory_.try_take(kElementBytes)) {
+    forget_if_unused(*entry);
+    return full(kElementBytes);
+  }
   if (!request.value.own(memory_)) {
+    memory_.give_back(kElementBytes);
     forget_if_unused(*entry);
     return full(request.value.view().size());
   }
@@ -194,6 +201,7 @@ void Store::queue_pop(const Request& request, ReplyQueue& replies) {
   replies.put_i64(static_cast<std::int64_t>(entry->queue->size()));
   replies.put_value(entry->queue->front());
   entry->queue->pop_front();
+  memory_.give_back(kElementBytes);
   if (entry->queue->empty()) entry->queue.reset();
   forget_if_unused(*entry);
 }

@@ -317,8 +317,10 @@ void Parser::reset() {
   request_.desired = Payload();
   request_.values.clear();
   request_.keys.clear();
-  if (request_.keys.memory() > kKeptRoom) request_.keys = KeyList();
-  if (request_.values.capacity() * sizeof(Payload) > kKeptRoom) request_.values = {};
+  if (request_.keys.memory() > kKeptRoom) request_.keys.free();
+  if (request_.values.capacity() * sizeof(Payload) > kKeptRoom) {
+    std::vector<Payload>().swap(request_.values);
+  }
 }
 
 }  // namespace ddprun::store

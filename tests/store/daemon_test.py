@@ -135,7 +135,8 @@ class Program(unittest.TestCase):
         self.assertRegex(refused.stderr, r"^ddprun-rdzvd: --bind localhost is not an address.*\n$")
 
     def test_usage_errors_are_one_line_and_exit_2(self):
-        for flags in (["--prt", "1"], ["--port", "70000"], ["--max-keys", "0"], ["extra"]):
+        wrong = ["--prt 1", "--port 70000", "--max-keys 0", "--max-value-bytes -1", "extra"]
+        for flags in map(str.split, wrong):
             refused = run(*flags)
             self.assertEqual(refused.returncode, 2, flags)
             self.assertEqual(refused.stderr.count("\n"), 1, refused.stderr)

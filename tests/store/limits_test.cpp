@@ -26,6 +26,25 @@ TEST_CASE("a store that is full refuses whoever adds to it and serves on") {
   CHECK(store.refusal(2).empty());
 }
 
+TEST_CASE("elements of a queue count for more than their bytes, be they empty") {
+  Limits limits;
+  limits.store_bytes = 1 * kMiB;
+  Harness store(limits);
+  std::int64_t pushed = 0;
+  while (store.send(1, queue_push("q", "") + ping(1)) == u32(1)) ++pushed;
+  CHECK(store.reason(1) == Reason::kStoreFull);
+  CHECK(pushed < 1024 * 1024 / 56);  // what each takes of the system's memory
+  std::string elements;
+  for (std::int64_t left = pushed; left > 0; --left) elements += i64(left) + text("");
+  std::string pops;
+  for (std::int64_t left = pushed; left > 0; --left) pops += queue_pop("q");
+  CHECK(store.send(2, pops) == elements);
+  CHECK(store.store.names() == 0);
+  store.disconnect(1);
+  store.disconnect(2);
+  CHECK(store.memory.used() == 0);
+}
+
 TEST_CASE("keys, queues and awaited names together stay within keys") {
   Limits limits;
   limits.keys = 3;
@@ -76,6 +95,9 @@ TEST_CASE("a reply larger than all replies together may be is refused before it 
   CHECK(store.send(3, multi_get(Keys(100, "key1"))).empty());
   CHECK(store.reason(3) == Reason::kTooManyReplies);
   CHECK(store.send(4, multi_get(Keys(70, "key1"))).size() == 70 * 13);
+  CHECK(store.send(5, compare_set("missing", std::string(1001, 'e'), "")).empty());
+  CHECK(store.reason(5) == Reason::kTooManyReplies);
+  CHECK(store.send(6, compare_set("missing", "e", "")) == text("e"));
 }
 
 TEST_CASE("large values in replies are shared, so a reply of 64 MiB costs next to nothing") {

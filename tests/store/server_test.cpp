@@ -188,6 +188,38 @@ TEST_CASE("1000 GETs of a mebibyte by a client that does not read do not grow th
   CHECK(total == all);
 }
 
+TEST_CASE("clients that do not read leave room for the lists that others ask for") {
+  Limits limits;
+  limits.reply_bytes = 4 << 20;
+  LiveServer server(limits);
+  Client other = connect(server.port());
+  other.send(set("k", std::string(4000, 'v')));
+  std::string many;
+  for (int at = 0; at < 2000; ++at) many += get("k");
+  std::vector<Client> lazy;
+  for (int at = 0; at < 20; ++at) lazy.push_back(connect(server.port()));
+  for (Client& client : lazy) client.send(many);
+  const std::string pair = text(std::string(4000, 'v'));
+  for (int times = 0; times < 300; ++times) {
+    const bool whole = other.ask(multi_get({"k", "k"}), 2 * pair.size()) == pair + pair;
+    REQUIRE(whole);
+  }
+  for (Client& client : lazy)
+    CHECK(client.receive(2000 * pair.size()).size() == 2000 * pair.size());
+}
+
+TEST_CASE("a client that asks for list after list keeps no other waiting") {
+  LiveServer server;
+  Client busy = connect(server.port());
+  std::string queues;
+  for (int at = 0; at < 50'000; ++at) queues += queue_push("q" + std::to_string(at), "");
+  CHECK(busy.ask(queues + ping(1), 4) == u32(1));
+  Client other = connect(server.port());
+  busy.send(std::string(60'000, static_cast<char>(Opcode::kListKeys)));
+  for (std::uint32_t at = 0; at < 20; ++at) REQUIRE(other.ask(ping(at), 4) == u32(at));
+  CHECK(busy.receive(80) == std::string(80, '\0'));  // no keys, ten times
+}
+
 TEST_CASE("ten thousand pipelined requests from a client that reads late are all answered") {
   LiveServer server;
   Client client = connect(server.port());

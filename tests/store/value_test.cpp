@@ -1,6 +1,7 @@
 #include "rendezvous/store/value.hpp"
 
 #include "rendezvous/store/replies.hpp"
+#include "rendezvous/store/request.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace ddprun::store;
@@ -119,4 +120,33 @@ TEST_CASE("text that was sent is forgotten although the queue never empties") {
     if (at > 10) replies.sent(1008);
   }
   CHECK(copied.used() < (256 << 10));
+}
+
+TEST_CASE("a connection keeps room for a small reply once everything is sent, and no more") {
+  Budget copied(64 << 20);
+  Memory memory(64 << 20);
+  ReplyQueue replies(copied);
+  const Value shared = Value::copy_of(std::string(5000, 'L'), memory);
+  for (int at = 0; at < 1000; ++at) replies.put_value(shared);
+  replies.put_bytes(std::string(1 << 20, 's'));
+  CHECK(replies.memory() > (1 << 20));
+  replies.sent(replies.unsent() - 10);
+  CHECK(replies.memory() < (64 << 10));
+  replies.sent(10);
+  CHECK(replies.memory() <= 256);
+  replies.put_bytes(std::string(1 << 20, 's'));
+  replies.sent(replies.unsent());
+  CHECK(replies.memory() <= 256);
+}
+
+TEST_CASE("a list of keys that is freed keeps no room") {
+  KeyList keys;
+  for (int at = 0; at < 10'000; ++at) {
+    keys.add("key");
+    keys.end_key();
+  }
+  CHECK(keys.memory() > 10'000);
+  keys.free();
+  CHECK(keys.size() == 0);
+  CHECK(keys.memory() < 64);
 }
