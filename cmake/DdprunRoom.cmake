@@ -51,10 +51,10 @@ function(ddprun_program name)
   endif()
 endfunction()
 
-# ddprun_test(NAME SOURCES ... LINK ... [LABELS ...] [TIMEOUT seconds]): a Catch2 program, one CTest
+# ddprun_test(NAME SOURCES ... LINK ... [LABELS label] [TIMEOUT seconds]): a Catch2 program, one CTest
 # case per TEST_CASE, labelled `unit` unless told otherwise.
 function(ddprun_test name)
-  cmake_parse_arguments(TEST "" "TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
+  cmake_parse_arguments(TEST "" "LABELS;TIMEOUT" "SOURCES;LINK" ${ARGN})
   if(NOT TEST_LABELS)
     set(TEST_LABELS unit)
   endif()
@@ -63,7 +63,6 @@ function(ddprun_test name)
   endif()
   add_executable(${name} ${TEST_SOURCES})
   target_link_libraries(${name} PRIVATE ddprun_settings ${TEST_LINK} ddprun_test_main)
-  string(REPLACE ";" "," labels "${TEST_LABELS}")
   catch_discover_tests(${name} TEST_PREFIX "${name}: " DISCOVERY_MODE PRE_TEST
-    PROPERTIES LABELS "${TEST_LABELS}" TIMEOUT ${TEST_TIMEOUT})
+    PROPERTIES LABELS ${TEST_LABELS} TIMEOUT ${TEST_TIMEOUT})
 endfunction()
