@@ -51,8 +51,8 @@ function(ddprun_program name)
   endif()
 endfunction()
 
-# ddprun_test(NAME SOURCES ... LINK ... [LABELS label] [TIMEOUT seconds]): a Catch2 program, one CTest
-# case per TEST_CASE, labelled `unit` unless told otherwise.
+# ddprun_test(NAME SOURCES ... LINK ... [LABELS label] [TIMEOUT seconds]): a Catch2 program, one
+# CTest case per TEST_CASE, labelled `unit` unless told otherwise.
 function(ddprun_test name)
   cmake_parse_arguments(TEST "" "LABELS;TIMEOUT" "SOURCES;LINK" ${ARGN})
   if(NOT TEST_LABELS)

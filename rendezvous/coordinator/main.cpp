@@ -9,7 +9,7 @@ constexpr const char* kTooSmall = "must be at least 1";
 // "8388608", "8MiB" and "8 MB" are the same; a limit of nothing would refuse everybody.
 void add_limit(CLI::App& app, const char* flag, std::size_t& limit, const char* help) {
   app.add_option(flag, limit, help)
-      ->transform(CLI::AsSizeValue(false))
+      ->transform(CLI::AsSizeValue(false).description(""))  // its own is a line of brackets
       ->transform(CLI::Validator(
           [](const std::string& text) -> std::string {
             return text.starts_with('-') ? kTooSmall : "";
@@ -19,7 +19,7 @@ void add_limit(CLI::App& app, const char* flag, std::size_t& limit, const char* 
           [](const std::string& text) -> std::string { return text == "0" ? kTooSmall : ""; }, ""))
       ->capture_default_str()
       ->type_name("N")
-      ->group("Limits (whoever exceeds one is disconnected, and the log names it)");
+      ->group("Limits (64KB and 8MB are numbers, too; whoever exceeds one is disconnected)");
 }
 
 }  // namespace
