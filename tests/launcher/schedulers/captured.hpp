@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/environment.hpp"
+#include "launcher/schedulers/placement.hpp"
 #include "tests/support/catch.hpp"
 
 namespace ddprun::test {
@@ -21,6 +22,22 @@ inline Environment captured(const std::string& name) {
   }
   REQUIRE(!environment.empty());
   return environment;
+}
+
+/// What an environment that must be accepted says.
+inline Placement placed(const Environment& environment) {
+  auto placement = find_placement(environment);
+  if (!placement) FAIL("refused: " << placement.error().sentence);
+  REQUIRE(placement->has_value());
+  return **placement;
+}
+
+/// The sentence for one that must be refused.
+inline std::string refused(const Environment& environment) {
+  auto placement = find_placement(environment);
+  if (placement) FAIL("accepted, but should have been refused");
+  CHECK(exit_code_of(placement.error().kind) == 2);
+  return placement.error().sentence;
 }
 
 }  // namespace ddprun::test

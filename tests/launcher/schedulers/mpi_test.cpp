@@ -4,28 +4,11 @@
 #include "tests/launcher/schedulers/captured.hpp"
 
 using ddprun::Environment;
-using ddprun::find_placement;
 using ddprun::Placement;
 using ddprun::test::captured;
+using ddprun::test::placed;
+using ddprun::test::refused;
 using Names = std::vector<std::string>;
-
-namespace {
-
-Placement placed(const Environment& environment) {
-  auto placement = find_placement(environment);
-  if (!placement) FAIL("refused: " << placement.error().sentence);
-  REQUIRE(placement->has_value());
-  return **placement;
-}
-
-std::string refused(const Environment& environment) {
-  auto placement = find_placement(environment);
-  if (placement) FAIL("accepted, but should have been refused");
-  CHECK(ddprun::exit_code_of(placement.error().kind) == 2);
-  return placement.error().sentence;
-}
-
-}  // namespace
 
 TEST_CASE("mpirun on other hosts: the ranks are nodes, the first host follows from the daemons") {
   const Placement first = placed(captured("openmpi-far-rank0"));

@@ -10,23 +10,11 @@ using ddprun::find_placement;
 using ddprun::Placement;
 using ddprun::slurm_port;
 using ddprun::test::captured;
+using ddprun::test::placed;
+using ddprun::test::refused;
 using Names = std::vector<std::string>;
 
 namespace {
-
-Placement placed(const Environment& environment) {
-  auto placement = find_placement(environment);
-  if (!placement) FAIL("refused: " << placement.error().sentence);
-  REQUIRE(placement->has_value());
-  return **placement;
-}
-
-std::string refused(const Environment& environment) {
-  auto placement = find_placement(environment);
-  if (placement) FAIL("accepted, but should have been refused");
-  CHECK(ddprun::exit_code_of(placement.error().kind) == 2);
-  return placement.error().sentence;
-}
 
 bool is_unplaced(const Environment& environment) {
   auto placement = find_placement(environment);
