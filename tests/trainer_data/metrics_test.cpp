@@ -157,6 +157,18 @@ TEST_CASE("a line that a killed writer tore is dropped on resume") {
   CHECK(files_of(folder) == files_of(undisturbed));
 }
 
+TEST_CASE("what a run killed at its very start left behind is removed by the next one") {
+  const TemporaryFolder undisturbed;
+  const TemporaryFolder folder;
+  write_rows(undisturbed, 0, 3);
+  put(folder / ".metrics.csv.tmp-999999", "torn");
+  put(folder / ".metrics.jsonl.tmp-999999", "torn");
+  write_rows(folder, 0, 3);
+  CHECK(files_of(folder) == files_of(undisturbed));
+  CHECK_FALSE(std::filesystem::exists(folder / ".metrics.csv.tmp-999999"));
+  CHECK_FALSE(std::filesystem::exists(folder / ".metrics.jsonl.tmp-999999"));
+}
+
 TEST_CASE("foreign lines in the files do not survive a resume, and do not stop it") {
   const TemporaryFolder folder;
   put(folder / "metrics.csv", "phase,step\nnonsense\n\n,,,,,,,,,,,,\n");

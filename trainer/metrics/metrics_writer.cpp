@@ -42,6 +42,7 @@ AppendFile reopen(const fs::path& file, const std::string& header, std::uint64_t
     content += rows_until({reinterpret_cast<const char*>(old.bytes().data()), old.bytes().size()},
                           step, step_of);
   }
+  remove_abandoned_temporaries(file);  // of a run that was killed right here
   write_file_atomically(file, {std::as_bytes(std::span(content))});
   return AppendFile(file);
 }

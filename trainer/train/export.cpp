@@ -56,6 +56,7 @@ void export_state_dict(const std::filesystem::path& path, const NamedTensors& te
   }
   writer.writeEndOfFile();
   if (path.has_parent_path()) make_folder(path.parent_path());
+  remove_abandoned_temporaries(path);
   write_file_atomically(path, {std::as_bytes(std::span(archive))});
 }
 
