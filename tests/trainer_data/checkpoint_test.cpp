@@ -171,6 +171,19 @@ TEST_CASE("the best checkpoint stands in when both others are damaged") {
   CHECK(found.passed_over.size() == 2);
 }
 
+TEST_CASE("the best weights count only while the folder holds those that the state speaks of") {
+  const TemporaryFolder folder;
+  CheckpointFolder checkpoints(folder.path(), "m");
+  const TrainingState state = state_at(500);
+  CHECK_FALSE(checkpoints.has_best(state));  // resumed from a file of another folder
+  checkpoints.save_best(Weights(391).views(), state_at(state.best_step + 1));
+  CHECK_FALSE(checkpoints.has_best(state));
+  checkpoints.save_best(Weights(390).views(), state_at(state.best_step));
+  CHECK(checkpoints.has_best(state));
+  damage(checkpoints.best());
+  CHECK_FALSE(checkpoints.has_best(state));
+}
+
 TEST_CASE("when nothing can be read the run stops instead of starting anew over it") {
   const TemporaryFolder folder;
   CheckpointFolder checkpoints(folder.path(), "m");

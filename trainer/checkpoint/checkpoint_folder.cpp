@@ -130,6 +130,15 @@ void CheckpointFolder::save_best(std::span<const TensorView> tensors,
   write_checkpoint(best(), tensors, state);
 }
 
+bool CheckpointFolder::has_best(const TrainingState& state) const {
+  if (!there(best())) return false;
+  try {
+    return read_checkpoint(best()).state.step == state.best_step;
+  } catch (const TrainerError&) {
+    return false;
+  }
+}
+
 Found CheckpointFolder::find_last() const {
   Found found;
   for (const fs::path& path : {last(), previous(), best()}) {

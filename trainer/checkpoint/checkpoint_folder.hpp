@@ -46,6 +46,10 @@ class CheckpointFolder {
   void save_last(std::span<const TensorView> tensors, const TrainingState& state);
   void save_best(std::span<const TensorView> tensors, const TrainingState& state) const;
 
+  /// Whether the folder has the best weights that `state` speaks of, undamaged. Not so after a
+  /// resume from another folder, or when somebody removed the file.
+  [[nodiscard]] bool has_best(const TrainingState& state) const;
+
   /// For --resume auto: last, else the one before, else the best. Nothing there: no checkpoint, the
   /// run starts anew. Something there, but nothing readable: TrainerError, because starting anew
   /// would overwrite it.

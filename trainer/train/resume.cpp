@@ -38,8 +38,10 @@ Origin load_on_rank_zero(Session& session) {
   check_same_run(saved, session.state, origin.checkpoint->file.path().string());
   load_tensors(origin.checkpoint->file, session.model_state().all());
   session.state.step = saved.step;
-  session.state.best_top1 = saved.best_top1;
-  session.state.best_step = saved.best_step;
+  if (session.folder.has_best(saved)) {  // else the next test is the best so far
+    session.state.best_top1 = saved.best_top1;
+    session.state.best_step = saved.best_step;
+  }
   session.state.seconds = saved.seconds;
   return origin;
 }

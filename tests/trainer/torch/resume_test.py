@@ -121,6 +121,19 @@ def other_batch_size_is_refused():
     assert len(refused.stderr.splitlines()) == 1
 
 
+def best_of_another_folder_is_not_missed():
+    """A file of another run's folder: the best weights from before are not here to be exported."""
+    old, new = harness.folder(), harness.folder()
+    flags = ["--limit-test", 100, "--batch-size", 130]
+    run(old, *flags, "--epochs", 3, world=1)
+    last = old / "resnet18.last.safetensors"
+    # A rate that spoils the weights: the accuracy from before is not reached again.
+    flags += ["--epochs", 4, "--lr", 5, "--schedule", "constant", "--resume", last]
+    output = run(new, *flags, "--export", new / "model.pt", world=1)
+    assert "resumed from step 15 " in output, output
+    assert (new / "model.pt").exists()
+
+
 def finished_run_says_its_result():
     folder = harness.folder()
     first, again = run(folder, "--epochs", 1), run(folder, "--epochs", 1)
