@@ -8,9 +8,9 @@
 
 #include <cstdlib>
 #include <sstream>
-#include <stdexcept>
 
 #include "trainer/device/accelerator.hpp"
+#include "trainer/error.hpp"
 
 namespace ddprun::trainer {
 
@@ -39,14 +39,15 @@ c10::intrusive_ptr<c10d::TCPStore> connect(const GroupOptions& options) {
   try {
     return c10::make_intrusive<c10d::TCPStore>(options.store.host, tcp);
   } catch (const std::exception& error) {
-    throw std::runtime_error("no store at MASTER_ADDR:MASTER_PORT " + options.store.host + ":" +
-                             std::to_string(options.store.port) + " (" + first_line(error.what()) +
-                             "); is the launcher, or rank 0, still running?");
+    throw TrainerError("no store at MASTER_ADDR:MASTER_PORT " + options.store.host + ":" +
+                       std::to_string(options.store.port) + " (" + first_line(error.what()) +
+                       "); is the launcher, or rank 0, still running?");
   }
 }
 
 // GLOO_SOCKET_IFNAME as in Python: a comma separated list; without it the way to MASTER_ADDR.
-c10::intrusive_ptr<c10d::ProcessGroupGloo::Options> gloo_options(const GroupOptions& options) {
+c10::intrusive_ptr<c10d::ProcessGroupGloo::Options> gloo_options(const GroupOptions& options,
+                                                                 const std::string& address) {
   auto gloo = c10d::ProcessGroupGloo::Options::create(options.timeout);
   const char* names = std::getenv("GLOO_SOCKET_IFNAME");
   std::istringstream list(names != nullptr ? names : "");
@@ -54,7 +55,6 @@ c10::intrusive_ptr<c10d::ProcessGroupGloo::Options> gloo_options(const GroupOpti
     gloo->devices.push_back(c10d::ProcessGroupGloo::createDeviceForInterface(name));
   }
   if (gloo->devices.empty()) {
-    const auto address = local_address_towards(options.store);
     gloo->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(address));
   }
   gloo->threads = static_cast<int>(gloo->devices.size()) * 2;
@@ -62,10 +62,11 @@ c10::intrusive_ptr<c10d::ProcessGroupGloo::Options> gloo_options(const GroupOpti
 }
 
 c10::intrusive_ptr<c10d::ProcessGroup> make_group(const GroupOptions& options,
+                                                  const std::string& address,
                                                   const c10::intrusive_ptr<c10d::Store>& store) {
   auto gloo_store = c10::make_intrusive<c10d::PrefixStore>("gloo", store);
   auto gloo = c10::make_intrusive<c10d::ProcessGroupGloo>(gloo_store, options.rank, options.size,
-                                                          gloo_options(options));
+                                                          gloo_options(options, address));
   auto group = c10::make_intrusive<c10d::ProcessGroup>(store, options.rank, options.size);
   group->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::GLOO, gloo);
   // Without a default backend the group's rank and size are wrong.
@@ -86,16 +87,17 @@ Group::Group(const GroupOptions& options) : rank_(options.rank), size_(options.s
   if (alone()) return;
   connection_ = std::make_unique<Connection>();
   connection_->role = options.store_role;
+  // First, because the store's client would ask for an unknown name again until its time is up.
+  const auto address = local_address_towards(options.store);
   connection_->client = connect(options);
   connection_->store =
       c10::make_intrusive<c10d::PrefixStore>(options.key_prefix, connection_->client);
   try {
-    connection_->group = make_group(options, connection_->store);
+    connection_->group = make_group(options, address, connection_->store);
   } catch (const c10::Error& error) {
-    throw std::runtime_error("rank " + std::to_string(rank_) + " could not connect to the other " +
-                             std::to_string(size_ - 1) + " ranks within " +
-                             std::to_string(options.timeout.count() / 1000) + " s (" +
-                             first_line(error.what_without_backtrace()) + ")");
+    throw TrainerError("could not connect to all " + std::to_string(size_) + " ranks within " +
+                       std::to_string(options.timeout.count() / 1000) + " s (" +
+                       first_line(error.what_without_backtrace()) + ")");
   }
 }
 

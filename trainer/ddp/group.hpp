@@ -36,8 +36,7 @@ struct GroupOptions {
 
 class Group {
  public:
-  /// Blocks until all ranks are connected. std::runtime_error with a sentence when they are not in
-  /// time.
+  /// Blocks until all ranks are connected. TrainerError when they are not in time.
   explicit Group(const GroupOptions& options);
   /// Ends the backends, then the store client.
   ~Group();

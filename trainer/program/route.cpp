@@ -6,7 +6,8 @@
 
 #include <array>
 #include <memory>
-#include <stdexcept>
+
+#include "trainer/error.hpp"
 
 namespace ddprun::trainer {
 
@@ -52,16 +53,15 @@ std::string local_address_towards(const Peer& peer) {
   const int error =
       ::getaddrinfo(peer.host.c_str(), std::to_string(peer.port).c_str(), &hints, &found);
   if (error != 0) {
-    throw std::runtime_error("MASTER_ADDR=" + peer.host + " does not resolve (" +
-                             ::gai_strerror(error) +
-                             "); use an address, or a name that resolves here");
+    throw TrainerError("MASTER_ADDR=" + peer.host + " does not resolve (" + ::gai_strerror(error) +
+                       "); use an address, or a name that resolves here");
   }
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, &::freeaddrinfo);
   for (const addrinfo* target = found; target != nullptr; target = target->ai_next) {
     auto address = source_address(*target);
     if (!address.empty()) return address;
   }
-  throw std::runtime_error("no network route from here to MASTER_ADDR=" + peer.host);
+  throw TrainerError("no network route from here to MASTER_ADDR=" + peer.host);
 }
 
 }  // namespace ddprun::trainer

@@ -1,6 +1,6 @@
 // Which of this machine's addresses reaches a peer: what Gloo must bind, since its own guess (the
 // host name) picks the wrong network or fails. Free functions, any thread. Errors:
-// std::runtime_error with a sentence.
+// TrainerError.
 #pragma once
 
 #include <cstdint>
