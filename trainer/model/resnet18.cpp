@@ -1,5 +1,7 @@
 #include "trainer/model/resnet18.hpp"
 
+#include <ATen/Parallel.h>
+#include <ATen/ops/conv2d.h>
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/conv.h>
@@ -42,8 +44,25 @@ struct BasicBlock : nn::Module {
   at::Tensor forward(const at::Tensor& input) {
     auto out = bn1(conv1(input));
     out = bn2(conv2(out.relu_()));
-    out.add_(shortcut->is_empty() ? input : shortcut->forward(input));
+    out.add_(shorten(input));
     return out.relu_();
+  }
+
+  at::Tensor shorten(const at::Tensor& input) {
+    if (shortcut->is_empty()) return input;
+    if (!overruns(input)) return shortcut->forward(input);
+    const auto every_other = input.slice(2, 0, input.size(2), 2).slice(3, 0, input.size(3), 2);
+    const auto& weight = shortcut[0]->as<nn::Conv2d>()->weight;
+    return shortcut[1]->as<nn::BatchNorm2d>()->forward(at::conv2d(every_other, weight));
+  }
+
+  // The weight gradient of a strided 1x1 convolution of few channels: on several threads that
+  // cannot share the batch evenly, oneDNN (in torch 2.11 and 2.15, Python too) writes outside its
+  // buffer and the process dies. Without the stride it is sound, and computes the same.
+  [[nodiscard]] bool overruns(const at::Tensor& input) const {
+    constexpr int64_t kChannelsOfOneVector = 16;
+    return input.is_cpu() && input.size(1) < kChannelsOfOneVector && at::get_num_threads() > 1 &&
+           conv1->options.stride()->at(0) == 2;
   }
 };
 

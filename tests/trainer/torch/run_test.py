@@ -132,6 +132,36 @@ def loss_that_is_not_a_number_ends_every_rank():
     assert "--lr" in sentences[0]
 
 
+def odd_batches_on_several_threads_are_survived():
+    """Torch's convolution corrupts the heap there: few channels, threads with unequal shares."""
+    flags = ["--batch-size", 13, "--limit-train", 78, "--epochs", 2, "--threads", 2, "--amp"]
+    for amp in ("off", "on"):
+        command = harness.generated(harness.folder(), *flags, amp)
+        done = alone(*command, OMP_WAIT_POLICY="passive")
+        assert done.returncode == 0, (amp, done.returncode, done.stderr)
+        assert "2 threads each" in done.stdout and "final: step 12," in done.stdout
+
+
+def closed_stdout_costs_no_metrics():
+    """Its number must not be given to the first file that is opened."""
+    folder = harness.folder()
+    command = [str(word) for word in harness.generated(folder, "--epochs", 1, "--log-every", 0)]
+    done = alone("sh", "-c", 'exec "$@" >&-', "sh", *command, OMP_NUM_THREADS="1")
+    assert done.returncode == 0, done.stderr
+    lines = (folder / "metrics.csv").read_text().splitlines()
+    assert [line.split(",")[0] for line in lines] == ["phase", "train", "test"], lines
+
+
+def unknown_master_addr_is_one_sentence():
+    variables = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "no-such-host.invalid"}
+    command = harness.generated(harness.folder(), "--steps", 1)
+    done = alone(*command, MASTER_PORT="29500", **variables)
+    print(done.stderr)
+    assert done.returncode == 1, done.returncode
+    assert len(done.stderr.splitlines()) == 1  # and no torch that asks for two minutes
+    assert "rank 0: MASTER_ADDR=no-such-host.invalid does not resolve" in done.stderr
+
+
 def lost_peer_is_one_sentence():
     ranks = harness.Ranks(2).start(harness.generated(harness.folder(), "--epochs", 500))
     try:
