@@ -139,6 +139,8 @@ void ConsoleWriter::wait_for_console() {
   stall_.async_wait([self](const boost::system::error_code& ended) {
     const auto writer = self.lock();
     if (ended || !writer || !writer->waiting_) return;
+    // Of an earlier wait: a process that slept too long finds it beside the answer of the console.
+    if (Clock::now() < writer->stall_.expiry()) return;
     writer->stalled_ = true;
     writer->changed_.cancel();
   });

@@ -121,6 +121,18 @@ TEST_CASE("a writer waits for a console that is slow, and only so long for one t
   run(io, console->room());
 }
 
+TEST_CASE("a process that had no turn for a second does not take a console that reads for silent") {
+  boost::asio::io_context io;
+  Pipe pipe;
+  auto console = writer(io, pipe.write_end());
+  console->write(numbered(0, 15'000));
+  const auto over = Clock::now() + ddprun::kConsoleStallMax;
+  CHECK(eventually([&] { return Clock::now() > over; }));
+  CHECK_FALSE(pipe.read_some().empty());
+  io.poll();  // the console can be written and the limit has passed, both at once
+  CHECK(console->full());
+}
+
 TEST_CASE("a silent console loses whole lines, which are counted where they are missing") {
   boost::asio::io_context io;
   Pipe pipe;
