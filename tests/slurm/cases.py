@@ -5,14 +5,13 @@ import pathlib
 import subprocess
 import sys
 
-from private_machine import wait_for
+from private_machine import HUNG_SECONDS, wait_for
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "chaos"))
 import notes  # noqa: E402
 
 WORKER = str(HERE / "worker.py")
-SECONDS = 60
 
 
 class Case:
@@ -62,7 +61,7 @@ class Case:
 
 
 def finish(process: subprocess.Popen, code: int = 0) -> str:
-    output = process.communicate(timeout=SECONDS)[0]
+    output = process.communicate(timeout=HUNG_SECONDS)[0]
     expect(process.returncode == code, f"exit code {process.returncode}, not {code}:\n{output}")
     return output
 

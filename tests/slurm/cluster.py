@@ -5,7 +5,7 @@ import pathlib
 import re
 import subprocess
 
-from private_machine import HOSTS, wait_for
+from private_machine import HOSTS, HUNG_SECONDS, wait_for
 
 NODES = ("node01", "node02")
 CONFIG = """
@@ -40,7 +40,8 @@ GPUS = "Name=gpu File=/dev/null\nName=gpu File=/dev/zero\n"
 
 def slurm_version() -> int:
     """Of "slurm-wlm 22.05.8" the 22."""
-    version = subprocess.run(["slurmd", "-V"], capture_output=True, text=True, timeout=20).stdout
+    version = subprocess.run(["slurmd", "-V"], capture_output=True, text=True,
+                             timeout=HUNG_SECONDS).stdout
     return int(re.search(r"(\d+)\.", version)[1])
 
 
@@ -84,7 +85,7 @@ class Cluster:
             if daemon.poll() is not None:
                 raise RuntimeError(f"{name} ended with {daemon.returncode}\n{self.logs()}")
         states = subprocess.run(["sinfo", "--noheader", "--Node", "--format=%T"], text=True,
-                                capture_output=True, timeout=20).stdout.split()
+                                capture_output=True, timeout=HUNG_SECONDS).stdout.split()
         return states == ["idle"] * len(NODES)
 
     def logs(self) -> str:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 from cases import HERE, WORKER, Case, expect, expect_in, finish, run_all
-from private_machine import enter, wait_for
+from private_machine import HUNG_SECONDS, enter, wait_for
 
 MPIRUN = ("mpirun", "--allow-run-as-root", "--oversubscribe")
 SHELL = str(HERE / "remote_shell.sh")
@@ -58,7 +58,7 @@ def two_nodes(case: Case, hosts: str, root: str) -> None:
 def refusal(case: Case, *words: str) -> str:
     """What is said; mpirun ends with 2 as its processes do, or with a 1 of its own."""
     run = case.start(*words)
-    output = run.communicate(timeout=60)[0]
+    output = run.communicate(timeout=HUNG_SECONDS)[0]
     expect(run.returncode in (1, 2), f"exit code {run.returncode}:\n{output}")
     return output
 
@@ -77,14 +77,15 @@ def stopped(case: Case) -> None:
     run = case.start(*MPIRUN, *REMOTE, "--host", "head,node02", "-N", "1", case.ddprun, WORKER)
     found = case.met(2)
     run.terminate()
-    run.communicate(timeout=60)
+    run.communicate(timeout=HUNG_SECONDS)
     wait_for("no worker left", lambda: not any(os.path.exists(f"/proc/{note['pid']}")
                                                for note in found))
 
 
 def major_version() -> int:
     """Of "mpirun (Open MPI) 4.1.4" the 4."""
-    text = subprocess.run(["mpirun", "--version"], capture_output=True, text=True, timeout=20)
+    text = subprocess.run(["mpirun", "--version"], capture_output=True, text=True,
+                          timeout=HUNG_SECONDS)
     return int(re.search(r"(\d+)[.]", text.stdout)[1])
 
 
@@ -95,6 +96,9 @@ def main() -> int:
     folder = enter(["mpirun"])
     ddprun = os.path.realpath(sys.argv[1])
     os.environ["TMPDIR"] = str(folder)  # where Open MPI has its own files
+    # Version 4 writes the machine's topology to a place in memory that it takes for free. One time
+    # in two hundred it is not, and orted ends with SIGSEGV.
+    os.environ["OMPI_MCA_rtc_hwloc_vmhole"] = "none"
     return run_all(CASES, lambda name: Case(folder / name, ddprun))
 
 

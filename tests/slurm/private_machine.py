@@ -19,6 +19,8 @@ UNSHARE = ["unshare", "--mount", "--net", "--uts", "--pid", "--fork", "--kill-ch
            "--mount-proc"]
 HOSTS = {"head": "10.77.0.1", "node01": "10.77.0.11", "node02": "10.77.0.12"}
 POLL_SECONDS = 0.05
+# A scheduler starts a dozen programs before the first worker: 20 s where a core has 20 to run.
+HUNG_SECONDS = 120
 
 
 def enter(programs: list[str]) -> pathlib.Path:
@@ -34,7 +36,7 @@ def enter(programs: list[str]) -> pathlib.Path:
     if os.geteuid() != 0:
         skip("namespaces and several nodes on one machine need root")
     probe = subprocess.run([*UNSHARE, "sh", "-ec", "mount -t tmpfs none /mnt; ip link set lo up"],
-                           capture_output=True, text=True, timeout=20)
+                           capture_output=True, text=True, timeout=HUNG_SECONDS)
     if probe.returncode != 0:
         skip(f"no namespaces here: {(probe.stderr.strip() or 'unshare failed').splitlines()[-1]}")
     folder = tempfile.mkdtemp(prefix="ddprun-schedulers-")
@@ -85,10 +87,10 @@ def prepare(folder: pathlib.Path) -> None:
 
 
 def run(*words: str) -> None:
-    subprocess.run(words, check=True, timeout=20)
+    subprocess.run(words, check=True, timeout=HUNG_SECONDS)
 
 
-def wait_for(what: str, condition, seconds: float = 30):
+def wait_for(what: str, condition, seconds: float = HUNG_SECONDS):
     """What `condition` returns once it is true."""
     deadline = time.monotonic() + seconds
     while not (value := condition()):

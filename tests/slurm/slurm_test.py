@@ -12,7 +12,7 @@ import sys
 
 from cases import WORKER, Case, expect, expect_in, finish, run_all
 from cluster import Cluster
-from private_machine import enter, wait_for
+from private_machine import HUNG_SECONDS, enter, wait_for
 
 RUN_ID = "TORCHELASTIC_RUN_ID"
 ONE_EACH = ("--nodes=2", "--ntasks-per-node=1")
@@ -113,8 +113,9 @@ def cancelled(case: Case) -> None:
     """scancel leaves no worker and no ddprun."""
     run = case.start("srun", *ONE_EACH, case.ddprun, WORKER)
     found = case.met(2)
-    subprocess.run(["scancel", found[0][RUN_ID].partition(".")[0]], check=True, timeout=20)
-    run.communicate(timeout=60)
+    subprocess.run(["scancel", found[0][RUN_ID].partition(".")[0]], check=True,
+                   timeout=HUNG_SECONDS)
+    run.communicate(timeout=HUNG_SECONDS)
     expect(run.returncode != 0, "srun says that a cancelled job succeeded")
     wait_for("no worker left", lambda: not any(os.path.exists(f"/proc/{note['pid']}")
                                                for note in found))
@@ -147,12 +148,12 @@ def lost_node(case: Case) -> None:
 def taken_port(case: Case) -> None:
     """A port of the job's that is in use is one sentence, and srun can end the other node."""
     config = subprocess.run(["scontrol", "show", "config"], capture_output=True, text=True,
-                            timeout=20).stdout
+                            timeout=HUNG_SECONDS).stdout
     job = int(re.search(r"NEXT_JOB_ID\s*=\s*(\d+)", config)[1])
     port = 21000 + job * 61 % 7993
     with socket.create_server(("", port)):
         run = case.start("srun", "--kill-on-bad-exit=1", *ONE_EACH, case.ddprun, WORKER)
-        output = run.communicate(timeout=60)[0]
+        output = run.communicate(timeout=HUNG_SECONDS)[0]
     expect(run.returncode != 0, output)  # the largest code: 1 of the first, 143 of the second
     expect(re.search(rf"NET-PORT.*:{port}: the port is in use", output) is not None, output)
     wait_for("no ddprun left", lambda: not running(case.ddprun))
