@@ -27,8 +27,11 @@ from ports import free_port  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 WAIT_SECONDS = float(os.environ.get("DDPRUN_TEST_WAIT", "20"))  # after which a wait is a hang
-QUICK = {"keep_alive_interval": "0.2", "keep_alive_max_attempt": "5", "last_call_timeout": "15",
-         "join_timeout": "30", "coordinator_timeout": "30"}
+# Ten seconds of silence: what waits for its turn on a busy machine is not lost.
+CONF = {"keep_alive_interval": "0.2", "keep_alive_max_attempt": "50", "last_call_timeout": "15",
+        "join_timeout": "30", "coordinator_timeout": "30"}
+# One second, for cases that wait for the limit of silence.
+SOON_LOST = {"keep_alive_max_attempt": "5"}
 
 
 class Failed(Exception):
@@ -103,7 +106,7 @@ class Cluster:
         self.daemon = None
         self.flags = {"nproc-per-node": "1", "max-restarts": "0", "shutdown-timeout": "5",
                       "rdzv-backend": "c10d", "rdzv-id": self.run_id}
-        self.conf = dict(QUICK)
+        self.conf = dict(CONF)
         self.environment = {"CHAOS_FOLDER": str(self.folder), "PYTHONDONTWRITEBYTECODE": "1"}
         self.worker = [sys.executable, "-S", "-u", str(HERE / "worker.py")]
         self.prefix = {}  # agent name -> words before the launcher, for a network namespace
@@ -263,7 +266,7 @@ class Cluster:
         running = [agent.name for agent in self.agents if agent.is_running()]
         if running:
             raise Failed(f"agents still run at the end of the case: {running}")
-        deadline = time.monotonic() + 1  # a process that was killed needs a moment to be gone
+        deadline = time.monotonic() + WAIT_SECONDS  # one that was killed ends at its next turn
         while (left := processes.with_mark(mark)) and time.monotonic() < deadline:
             pause(0.01)
         if left:

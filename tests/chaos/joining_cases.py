@@ -154,7 +154,7 @@ def too_few(cluster: Cluster):
     cluster.flags |= {"nnodes": "3"}
     cluster.conf["join_timeout"] = "2"
     agents = cluster.start_with_root(2)
-    cluster.end_all(1, seconds=10)
+    cluster.end_all(1)
     for agent in agents:
         expect("join_timeout" in agent.text(), f"{agent.name} does not name the option")
 

@@ -4,9 +4,7 @@ import signal
 
 import processes
 from cases import case, expect
-from harness import Cluster, pause
-
-LIMIT = 1.0  # seconds of silence after which harness.QUICK takes an agent for lost
+from harness import SOON_LOST, Cluster, pause
 
 
 @case("kill -9 of a worker restarts all nodes, in a fresh store, with one restart counted")
@@ -115,6 +113,7 @@ def agent_terminated_below_minimum(cluster: Cluster):
 @case("SIGSTOP of an agent: lost at the limit of silence, after SIGCONT it takes part again")
 def agent_stopped(cluster: Cluster):
     cluster.flags |= {"nnodes": "1:2"}
+    cluster.conf |= SOON_LOST
     agents = cluster.start_with_root(2)
     first = cluster.wait_for_round(agents)
     agents[1].send(signal.SIGSTOP)
@@ -130,6 +129,7 @@ def agent_stopped(cluster: Cluster):
 @case("SIGSTOP of an agent below the minimum: the other waits, and meets it again after SIGCONT")
 def agent_stopped_below_minimum(cluster: Cluster):
     cluster.flags |= {"nnodes": "2"}
+    cluster.conf |= SOON_LOST
     agents = cluster.start_with_root(2)
     first = cluster.wait_for_round(agents)
     old = first.pids_of(agents[0])
@@ -147,11 +147,11 @@ def agent_stopped_briefly(cluster: Cluster):
     cluster.flags |= {"nnodes": "1:2"}
     agents = cluster.start_with_root(2)
     first = cluster.wait_for_round(agents)
-    for _ in range(3):
+    for _ in range(2):
         agents[1].send(signal.SIGSTOP)
-        pause(LIMIT * 0.5)
+        pause(1.5)  # seven signs of life are missed, of fifty
         agents[1].send(signal.SIGCONT)
-        pause(LIMIT * 0.25)
+        pause(0.3)
     expect(len(cluster.rounds()) == 1, "a new round although nobody was lost")
     cluster.finish()
     cluster.end_all(0)
@@ -163,11 +163,11 @@ def root_stopped_briefly(cluster: Cluster):
     cluster.flags |= {"nnodes": "1:3"}
     root, *others = cluster.start_with_root(3)
     cluster.wait_for_round([root, *others])
-    for _ in range(3):
+    for _ in range(2):
         root.send(signal.SIGSTOP)
-        pause(LIMIT * 0.6)
+        pause(1.5)
         root.send(signal.SIGCONT)
-        pause(LIMIT * 0.3)
+        pause(0.3)
     expect(len(cluster.rounds()) == 1, "a new round although nobody was lost")
     cluster.finish()
     cluster.end_all(0)
@@ -197,7 +197,7 @@ def root_killed(cluster: Cluster):
     root, *others = cluster.start_with_root(3)
     cluster.wait_for_round([root, *others])
     root.send(signal.SIGKILL)
-    cluster.end_all(1, root, seconds=10)
+    cluster.end_all(1, root)
     for agent in others:
         expect("coordinator_timeout" in agent.text(), f"{agent.name} does not name the option")
 
@@ -205,6 +205,7 @@ def root_killed(cluster: Cluster):
 @case("kill -9 of the root, then started again: all nodes meet again")
 def root_returns(cluster: Cluster):
     cluster.flags |= {"nnodes": "1:3"}
+    cluster.conf |= SOON_LOST
     root, *others = cluster.start_with_root(3)
     first = cluster.wait_for_round([root, *others])
     root.send(signal.SIGKILL)
