@@ -1,8 +1,6 @@
 // Name look-up beside the io thread, and several addresses tried side by side.
 #include "net/connect.hpp"
 
-#include <array>
-#include <barrier>
 #include <future>
 
 #include "net/listen.hpp"
@@ -143,13 +141,12 @@ TEST_CASE("an address that is silent holds the next one back for the stagger onl
   const TimePoint begin = Clock::now();
   CHECK(tried(io, {silent.where(), good.where()}, kHung) == to_text(good.where()));
   CHECK(Clock::now() - begin >= kConnectStagger);
-  CHECK(Clock::now() - begin < std::chrono::seconds(5));
 }
 
 TEST_CASE("an address that refuses holds nothing back") {
   asio::io_context io;
   Listener good(io);
-  const tcp::endpoint bad(asio::ip::address_v4::loopback(), client::free_port(io));
+  const tcp::endpoint bad(asio::ip::address_v4::loopback(), test::free_port());
   CHECK(tried(io, {bad, bad, bad, good.where()}, kHung) == to_text(good.where()));
 }
 
@@ -157,8 +154,8 @@ TEST_CASE("at the deadline every address is told, with what it did") {
   asio::io_context io;
   Listener silent(io);
   silent.fall_silent();
-  const tcp::endpoint bad(asio::ip::address_v4::loopback(), client::free_port(io));
-  const std::string told = tried(io, {bad, silent.where()}, milliseconds(30));
+  const tcp::endpoint bad(asio::ip::address_v4::loopback(), test::free_port());
+  const std::string told = tried(io, {bad, silent.where()}, milliseconds(500));
   CHECK(told == to_text(bad) + ": connection refused; " + to_text(silent.where()) + ": no answer");
 }
 
@@ -187,27 +184,4 @@ TEST_CASE("a socket that TCP connected to itself is told from one with a peer") 
   tcp::socket other(io);
   other.connect(listener.where());
   CHECK_FALSE(reached_itself(other, listener.where()));
-}
-
-TEST_CASE("of those that want one port at the same time exactly one gets it") {
-  constexpr int kRounds = 3000;
-  asio::io_context probe;
-  const std::uint16_t port = client::free_port(probe);
-  std::barrier together(2);
-  std::array<int, 2> got{};
-  int odd = 0;
-  const auto contend = [&](std::size_t self) {
-    asio::io_context io(1);
-    for (int round = 0; round < kRounds; ++round) {
-      together.arrive_and_wait();
-      auto listener = net::listen(io.get_executor(), asio::ip::address_v4::loopback(), port);
-      got[self] = listener.has_value() ? 1 : 0;
-      together.arrive_and_wait();
-      if (self == 0 && got[0] + got[1] != 1) ++odd;
-    }
-  };
-  auto other = std::async(std::launch::async, contend, 1);
-  contend(0);
-  other.wait();
-  CHECK(odd == 0);
 }

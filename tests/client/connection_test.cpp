@@ -75,7 +75,7 @@ TEST_CASE("a message cut into single bytes arrives whole, many at once arrive in
 
 TEST_CASE("a port where nobody listens is told with its address and the cause") {
   asio::io_context io;
-  const std::uint16_t port = free_port(io);
+  const std::uint16_t port = test::free_port();
   Agent agent(io, "127.0.0.1", port);
   agent->connect(7);
   const auto down = agent.next<LinkDown>();
@@ -244,7 +244,7 @@ TEST_CASE("v6 literals connect, and localhost finds whichever family listens") {
 
 TEST_CASE("both families refused are told in one sentence") {
   asio::io_context io;
-  const std::string port = std::to_string(free_port(io));
+  const std::string port = std::to_string(test::free_port());
   Agent agent(io, "localhost", static_cast<std::uint16_t>(std::stoi(port)));
   agent->connect(1);
   CHECK(agent.next<LinkDown>().evidence ==
@@ -303,7 +303,8 @@ TEST_CASE("the sink may destroy Connections, whatever it is told") {
 
 TEST_CASE("the sink may destroy Connections when an attempt fails") {
   asio::io_context io;
-  Agent agent(io, GENERATE(as<std::string>(), "no-such-host.invalid", "127.0.0.1"), free_port(io));
+  Agent agent(io, GENERATE(as<std::string>(), "no-such-host.invalid", "127.0.0.1"),
+              test::free_port());
   agent.on_event = [&](const Event&) { agent.destroy(); };
   agent->connect(1);
   agent.next<LinkDown>();

@@ -19,6 +19,7 @@
 #include "rendezvous/protocol/codec.hpp"
 #include "rendezvous/protocol/frame.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/free_port.hpp"
 
 namespace ddprun::client {
 
@@ -123,11 +124,6 @@ class Listener {
   tcp::acceptor acceptor_;
   tcp::socket filler_{io_};
 };
-
-/// A port of 127.0.0.1 where nobody listens.
-inline std::uint16_t free_port(asio::io_context& io) {
-  return Listener(io).port();
-}
 
 /// Connections with a memory for what they tell.
 class Agent {

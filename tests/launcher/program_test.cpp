@@ -9,10 +9,12 @@
 
 #include "tests/agent/command.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/free_port.hpp"
 
 using ddprun::Environment;
 using ddprun::test::Command;
 using ddprun::test::content;
+using ddprun::test::free_port;
 using ddprun::test::TemporaryDirectory;
 using Words = std::vector<std::string>;
 
@@ -55,10 +57,6 @@ class Listener {
   int socket_;
   int port_ = 0;
 };
-
-int free_port() {
-  return Listener().port();
-}
 
 long lines(const std::string& text) {
   return std::count(text.begin(), text.end(), '\n');

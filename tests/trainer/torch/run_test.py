@@ -61,11 +61,7 @@ def works_without_a_launcher():
 
 def ranks_without_an_agent_meet_in_rank_zero():
     """As with mpirun or a shell loop: no launcher's store, so rank 0 serves one."""
-    import socket
-
-    with socket.socket() as probe:  # reserved until just before use
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = harness.free_port()
     ranks = harness.Ranks(2, {"TORCHELASTIC_USE_AGENT_STORE": "False", "MASTER_PORT": str(port)})
     output = ranks.start(harness.generated(harness.folder(), "--epochs", 1)).finish()
     assert "2 ranks on cpu (gloo" in output
