@@ -18,7 +18,13 @@ TEST_CASE("all workers end with 0: so does ddprun, with one line at the start an
 }
 
 TEST_CASE("a failure stops the siblings, and the report names the rank that failed first") {
-  auto run = start(3, "if [ $RANK = 1 ]; then echo needle >&2; exit 3; fi; exec sleep 1000");
+  TemporaryDirectory dir;
+  auto run = start(3,
+                   "[ $RANK = 1 ] || { " + kStay +
+                       "; }; "
+                       "while ! [ -s $DIR/0.0 -a -s $DIR/2.0 ]; do sleep 0.01; done; "
+                       "echo needle >&2; exit 3",
+                   {}, {{"DIR", dir.path()}});
   CHECK(run.wait() == ExitStatus::exited(3));
   CHECK_THAT(run.err(), ContainsSubstring("error [W-EXIT] rank 1 (local 1, pid "));
   CHECK_THAT(run.err(), ContainsSubstring("ended with exit code 3, first failure of the run\n"));
@@ -47,7 +53,8 @@ TEST_CASE("a failed round costs one restart, and the next round knows its number
   auto run = start(2,
                    "echo $DDPRUN_ROUND $MASTER_PORT $TORCHELASTIC_RUN_ID "
                    "> $DIR/$RANK.$TORCHELASTIC_RESTART_COUNT; "
-                   "[ $TORCHELASTIC_RESTART_COUNT = 2 ]",
+                   "[ $TORCHELASTIC_RESTART_COUNT = 2 ] && exit 0; "
+                   "[ $RANK = 0 ] && exit 1; exec sleep 1000",
                    {"restarts=2"}, {{"DIR", dir.path()}});
   CHECK(run.wait() == ExitStatus::exited(0));
   CHECK_THAT(run.err(), ContainsSubstring("ddprun: note [RESTART] restart 1 of 2, round 2\n"));

@@ -5,7 +5,6 @@
 
 using namespace ddprun;
 using namespace ddprun::test;
-using namespace std::chrono_literals;
 
 TEST_CASE("a worker that ignores SIGTERM gets SIGKILL after the shutdown timeout") {
   TemporaryDirectory dir;
@@ -28,7 +27,7 @@ TEST_CASE("the second Ctrl-C kills at once") {
   REQUIRE(run.says("press Ctrl-C again to kill at once"));
   CHECK(alive(worker));
   run.signal(SIGINT);
-  CHECK(run.wait(5s) == ExitStatus::exited(130));
+  CHECK(run.wait() == ExitStatus::exited(130));
   CHECK_FALSE(alive(worker));
 }
 
@@ -41,7 +40,7 @@ TEST_CASE("a stop while a failed round is being stopped ends the run: no restart
                    {"restarts=3"}, {{"DIR", dir.path()}});
   REQUIRE(run.says("; stopping 1 other rank"));
   run.signal(SIGINT);
-  CHECK(run.wait(5s) == ExitStatus::exited(130));
+  CHECK(run.wait() == ExitStatus::exited(130));
   CHECK_THAT(run.err(), !ContainsSubstring("[RESTART]"));
 }
 

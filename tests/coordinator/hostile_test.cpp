@@ -163,7 +163,7 @@ TEST_CASE("a flood of one peer does not hold up another's beat") {
   enough = true;
   flood.join();
   reads.join();
-  CHECK(slowest < 1s);  // an agent is lost after 5 s without a sign
+  CHECK(slowest < 5s);  // without a sign for so long an agent is lost
 }
 
 TEST_CASE("one agent, run or connection too many is refused, and told why") {

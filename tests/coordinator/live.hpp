@@ -80,12 +80,14 @@ inline protocol::Hello hello_of(const std::string& run, const std::string& name,
 /// An agent as far as the coordinator can tell.
 class Agent {
  public:
-  explicit Agent(std::uint16_t port) : client_(port) {
+  explicit Agent(std::uint16_t port, const std::string& first = "") : client_(port) {
     const int on = 1;
     ::setsockopt(client_.fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    client_.send("DDPR");
+    client_.send("DDPR" + first);
   }
-  Agent(std::uint16_t port, const protocol::Hello& hello) : Agent(port) { say(hello); }
+  /// In one piece: the coordinator's patience with half of it may be short.
+  Agent(std::uint16_t port, const protocol::Hello& hello)
+      : Agent(port, protocol::frame(protocol::encode(hello))) {}
 
   void say(const protocol::Message& message) {
     client_.send(protocol::frame(protocol::encode(message)));
