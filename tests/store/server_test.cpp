@@ -328,7 +328,7 @@ TEST_CASE("a long list of one client keeps no other waiting") {
   for (std::uint32_t at = 0; at < 200; ++at) {
     const auto begin = std::chrono::steady_clock::now();
     CHECK(other.ask(ping(at), 4) == u32(at));
-    CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(2));
+    CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(10));
   }
   CHECK(busy.receive(4) == u32(1));
   sender.join();
