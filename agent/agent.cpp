@@ -56,15 +56,15 @@ Result<RoundInputs> Agent::prepare(const RoundStore& store) {
 
 asio::awaitable<RoundResult> Agent::run_round(RoundInputs inputs) {
   runner_ = std::make_shared<RoundRunner>(executor_, std::move(inputs));
-  if (pending_stop_ != 0) runner_->request_stop(pending_stop_);
+  if (stop_signal_ != 0) runner_->request_stop(stop_signal_);
   RoundResult result = co_await runner_->run();
   runner_ = nullptr;
   co_return result;
 }
 
 void Agent::request_stop(int signal) {
-  if (runner_) return runner_->request_stop(signal);
-  pending_stop_ = signal;
+  if (stop_signal_ == 0) stop_signal_ = signal;
+  if (runner_) runner_->request_stop(signal);
 }
 
 void Agent::pass_on(int signal) {
@@ -101,6 +101,10 @@ Agent::Next Agent::after_failure(const RoundResult& result) {
   if (result.failure_told == RoundResult::Told::kNo) {
     context_.logger().warn(death_line(*first, context_.hostname(), 0));
   }
+  if (stop_signal_ != 0) {  // it came while the last output of the failed round was waited for
+    finish_stopped(result);
+    return Next::kEnd;
+  }
   budget_.used = decision.used;
   round_ = Round(round_.value() + 1);
   context_.logger().info(restart_line(decision, round_));
@@ -110,11 +114,10 @@ Agent::Next Agent::after_failure(const RoundResult& result) {
 void Agent::finish_stopped(const RoundResult& result) {
   context_.tell_unkillable(result);
   const int workers = static_cast<int>(result.exits.size());
-  context_.logger().info(
-      stopped_line(result.stop_signal, workers, result.killed, result.stop_took));
-  context_.leave_own_error("ddprun was stopped by " + signal_name(result.stop_signal));
+  context_.logger().info(stopped_line(stop_signal_, workers, result.killed, result.stop_took));
+  context_.leave_own_error("ddprun was stopped by " + signal_name(stop_signal_));
   context_.logs().discard_if_empty();
-  exit_code_ = 128 + result.stop_signal;
+  exit_code_ = 128 + stop_signal_;
 }
 
 void Agent::finish_failed(const RoundResult& result, const std::string& why_no_restart) {

@@ -21,7 +21,7 @@ class Agent {
 
   /// The whole run; completes with the exit code when everything is said. No deadline of its own.
   [[nodiscard]] boost::asio::awaitable<int> run();
-  /// See RoundRunner; between two rounds a stop is remembered.
+  /// See RoundRunner; a round that is over takes no notice, but then no other one follows it.
   void request_stop(int signal);
   void pass_on(int signal);
 
@@ -40,7 +40,7 @@ class Agent {
   Round round_{1};
   RestartBudget budget_;
   std::shared_ptr<RoundRunner> runner_;  // of the round that runs; null between rounds
-  int pending_stop_ = 0;
+  int stop_signal_ = 0;                  // the first that asked for the end of the run, 0: none
   int exit_code_ = 0;
 };
 

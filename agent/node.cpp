@@ -8,6 +8,7 @@
 #include <random>
 #include <utility>
 
+#include "agent/core/kill_order.hpp"
 #include "agent/core/node_report.hpp"
 #include "agent/core/report.hpp"
 #include "agent/core/verdict.hpp"
@@ -79,6 +80,7 @@ void NodeAgent::request_stop(int signal) {
   if (first) stop_signal_ = signal;
   if (runner_) runner_->request_stop(signal);
   if (!first) {
+    if (!asks_for_haste(signal)) return;
     in_haste_ = true;
     settled_.cancel();
     return;

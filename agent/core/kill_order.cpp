@@ -21,4 +21,8 @@ StopOrder next_stop_order(StopStage reached, const StopRule& rule) {
   return {StopStage::kAbandoned, 0, Duration::zero()};
 }
 
+bool asks_for_haste(int signal) {
+  return signal != SIGHUP;
+}
+
 }  // namespace ddprun

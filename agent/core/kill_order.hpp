@@ -27,4 +27,9 @@ struct StopOrder {
 /// (a second Ctrl-C). Not defined after kAbandoned.
 [[nodiscard]] StopOrder next_stop_order(StopStage reached, const StopRule& rule);
 
+/// Whether a stop signal after the first one asks for haste. SIGHUP does not: a terminal that
+/// closes sends two, one from the shell to its jobs and one from the kernel when the shell has
+/// gone, and systemd sends one right behind SIGTERM.
+[[nodiscard]] bool asks_for_haste(int signal);
+
 }  // namespace ddprun

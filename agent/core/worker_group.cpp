@@ -86,7 +86,7 @@ void WorkerGroup::on(const StopRequested& event, TimePoint now) {
   if (over()) return;
   const bool second = stop_signal_ != 0;
   if (second) {
-    if (state_ == GroupState::kStopping) advance_stop(now);
+    if (state_ == GroupState::kStopping && asks_for_haste(event.signal)) advance_stop(now);
     return;
   }
   stop_signal_ = event.signal;

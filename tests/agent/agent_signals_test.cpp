@@ -31,6 +31,23 @@ TEST_CASE("the second Ctrl-C kills at once") {
   CHECK_FALSE(alive(worker));
 }
 
+TEST_CASE("a second SIGHUP, as a terminal that closes sends it, leaves workers time to save") {
+  TemporaryDirectory dir;
+  const auto before = ::signal(SIGHUP, SIG_DFL);
+  auto run = start(1,
+                   "trap 'echo > $DIR/saving' HUP; trap 'echo saved; exit 0' USR1; " + kAnnounce +
+                       "while :; do sleep 0.01; done",
+                   {}, {{"DIR", dir.path()}});
+  ::signal(SIGHUP, before);
+  (void)pid_in(dir.file("0.0"));
+  run.signal(SIGHUP);
+  REQUIRE(wait_until([&] { return exists(dir.file("saving")); }));
+  run.signal(SIGHUP);
+  run.signal(SIGUSR1);  // looked at after the SIGHUP, and passed on if the worker still lives then
+  CHECK(run.wait() == ExitStatus::exited(129));
+  CHECK(run.out() == "saved\n");
+}
+
 TEST_CASE("a stop while a failed round is being stopped ends the run: no restart") {
   TemporaryDirectory dir;
   auto run = start(2,
@@ -42,6 +59,20 @@ TEST_CASE("a stop while a failed round is being stopped ends the run: no restart
   run.signal(SIGINT);
   CHECK(run.wait() == ExitStatus::exited(130));
   CHECK_THAT(run.err(), !ContainsSubstring("[RESTART]"));
+}
+
+TEST_CASE("a stop while the last output of a failed round is waited for: no restart") {
+  TemporaryDirectory dir;
+  // What the worker leaves behind holds its stderr, so the round stays open for that long.
+  auto run = start(1,
+                   kAnnounce +
+                       "[ $TORCHELASTIC_RESTART_COUNT = 0 ] || exec sleep 1000; "
+                       "setsid sleep 5 & exit 4",
+                   {"restarts=3"}, {{"DIR", dir.path()}});
+  const pid_t worker = pid_in(dir.file("0.0"));
+  REQUIRE(wait_until([&] { return !alive(worker); }));
+  run.signal(SIGTERM);
+  CHECK(run.wait() == ExitStatus::exited(143));
 }
 
 TEST_CASE("a SIGHUP that nohup made ignored stays ignored, for ddprun and the workers") {

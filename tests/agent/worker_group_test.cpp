@@ -280,6 +280,14 @@ TEST_CASE("stopping, stop requested a second time: the last order comes at once"
   CHECK(group.state() == GroupState::kKilling);
 }
 
+TEST_CASE("stopping, stop requested a second time by SIGHUP: a terminal that closes sends two") {
+  auto group = Group::healthy();
+  group(StopRequested{SIGHUP});
+  CHECK(group(StopRequested{SIGHUP}, 1s) == "");
+  CHECK(group.state() == GroupState::kStopping);
+  CHECK(group(StopRequested{SIGTERM}, 2s) == last_order_to({0, 1, 2}, 2s));
+}
+
 TEST_CASE("stopping, timer expired: those left get the last order") {
   auto group = Group::stopping();
   group(exited(0, ExitStatus::signaled(SIGTERM)));
