@@ -18,6 +18,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kRandomLetters = 8;
+constexpr mode_t kOwnerOnly = 0700;  // in a directory that everybody shares
+constexpr mode_t kByUmask = 0777;    // where the user wants his logs, and whoever collects them
 constexpr std::size_t kRunNameBytesMax = 200;  // a file name has at most 255 bytes
 
 std::string random_letters() {
@@ -33,11 +35,15 @@ Error cannot_make(const std::string& path, int error) {
   return system_refused("cannot make the log directory " + path, error);
 }
 
-// A new directory <stem><8 letters>, for its owner only.
-Result<std::string> make_unique(const std::string& stem) {
+Error wrong_log_dir(const Error& why) {
+  return {ErrorKind::kUsage, why.sentence + " (--log-dir)"};
+}
+
+// A new directory <stem><8 letters>.
+Result<std::string> make_unique(const std::string& stem, mode_t mode) {
   for (int attempt = 0; attempt < kDirectoryNamesMax; ++attempt) {
     const std::string path = stem + random_letters();
-    if (::mkdir(path.c_str(), 0700) == 0) return path;
+    if (::mkdir(path.c_str(), mode) == 0) return path;
     if (errno != EEXIST) return cannot_make(path, errno);
   }
   return cannot_make(stem + "...", EEXIST);
@@ -48,7 +54,7 @@ Result<std::string> make_temporary(const std::string& tmpdir) {
   Error first;
   for (const std::string& folder : folders) {
     std::error_code ignored;  // without a working directory mkdir fails below
-    auto made = make_unique(fs::absolute(folder, ignored).string() + "/torchelastic_");
+    auto made = make_unique(fs::absolute(folder, ignored).string() + "/torchelastic_", kOwnerOnly);
     if (made) return made;
     if (first.sentence.empty()) first = made.error();
   }
@@ -64,8 +70,7 @@ Result<std::string> make_given(const std::string& dir) {
   }
   if (!why) fs::create_directories(path, why);
   if (!why) return path.string();
-  const Error error = cannot_make(path.string(), why.value());
-  return Error{ErrorKind::kUsage, error.sentence + " (--log-dir)"};
+  return wrong_log_dir(cannot_make(path.string(), why.value()));
 }
 
 std::string file_name_of(const RunId& run_id) {
@@ -107,20 +112,20 @@ Result<LogTree> LogTree::open(const LogTreeOptions& options) {
 Result<AttemptLogs> LogTree::attempt(RestartCount restart_count, Round round, int workers) {
   if (!files()) return AttemptLogs();
   if (run_directory_.empty()) {
-    auto made = make_unique(base_ + "/" + file_name_of(run_id_) + "_");
-    if (!made) return made.error();
+    auto made = make_unique(base_ + "/" + file_name_of(run_id_) + "_", kByUmask);
+    if (!made) return kind_ == Base::kGiven ? wrong_log_dir(made.error()) : made.error();
     run_directory_ = *made;
   }
   const std::string first = run_directory_ + "/attempt_" + std::to_string(restart_count.value());
   const std::string second = first + "_round_" + std::to_string(round.value());
   std::string path = first;
-  for (int number = 1; ::mkdir(path.c_str(), 0777) != 0; ++number) {
+  for (int number = 1; ::mkdir(path.c_str(), kByUmask) != 0; ++number) {
     if (errno != EEXIST || number > kDirectoryNamesMax) return cannot_make(path, errno);
     path = number == 1 ? second : second + "_" + std::to_string(number);
   }
   for (int rank = 0; rank < workers; ++rank) {
     const std::string folder = path + "/" + std::to_string(rank);
-    if (::mkdir(folder.c_str(), 0777) != 0) return cannot_make(folder, errno);
+    if (::mkdir(folder.c_str(), kByUmask) != 0) return cannot_make(folder, errno);
   }
   return AttemptLogs(path);
 }

@@ -5,9 +5,9 @@
 namespace ddprun {
 
 /// Opens /dev/null on each of the descriptors 0, 1, 2 that is closed: otherwise a socket would get
-/// that number and every worker would inherit it as its stdin or stdout. Ignores SIGPIPE (a closed
-/// console is an error of write(), not a death) and gives SIGCHLD its default back (ignored, it
-/// would swallow exits).
+/// that number and every worker would inherit it as its stdin or stdout. Ignores SIGPIPE and
+/// SIGXFSZ (a closed console and a log file at its limit are errors of write(), not deaths) and
+/// gives SIGCHLD its default back (ignored, it would swallow exits).
 void prepare_process();
 
 }  // namespace ddprun

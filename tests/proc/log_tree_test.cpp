@@ -1,8 +1,12 @@
 #include "agent/proc/log_tree.hpp"
 
+#include <sys/resource.h>
+#include <sys/stat.h>
+
 #include <regex>
 
 #include "agent/proc/log_file.hpp"
+#include "agent/proc/standard_descriptors.hpp"
 #include "tests/proc/support.hpp"
 
 using ddprun::ErrorKind;
@@ -44,7 +48,6 @@ TEST_CASE("the log directories have torchrun's layout") {
   REQUIRE(attempt.has_value());
   const std::regex layout(directory.path() + "/logs/deep/none_[a-z0-9_]{8}/attempt_0/1/error.json");
   CHECK(std::regex_match(attempt->error_file(LocalRank(1)), layout));
-  CHECK(mode_of(tree->run_directory()) == 0700);
   CHECK(fs::is_directory(attempt->directory() + "/0"));
   CHECK(fs::is_directory(attempt->directory() + "/1"));
   CHECK_FALSE(fs::exists(attempt->directory() + "/2"));
@@ -52,6 +55,27 @@ TEST_CASE("the log directories have torchrun's layout") {
   CHECK(attempt->stderr_log(LocalRank(1)) == attempt->directory() + "/1/stderr.log");
   CHECK(attempt->filtered_stdout_log() == attempt->directory() + "/filtered_stdout.log");
   CHECK(attempt->filtered_stderr_log() == attempt->directory() + "/filtered_stderr.log");
+}
+
+TEST_CASE("directories under --log-dir have the modes that the umask allows, for collectors") {
+  const TempDir directory;
+  const mode_t before = ::umask(0027);
+  auto tree = LogTree::open(options(directory / "logs"));
+  auto attempt = tree->attempt(RestartCount(0), Round(1), 1);
+  ::umask(before);
+  REQUIRE(attempt.has_value());
+  CHECK(mode_of(tree->run_directory()) == 0750);
+  CHECK(mode_of(attempt->directory() + "/0") == 0750);
+}
+
+TEST_CASE("a --log-dir in which nothing can be made is a usage error too") {
+  const TempDir directory;
+  auto tree = LogTree::open(options(directory / "logs"));
+  REQUIRE(tree.has_value());
+  fs::remove(directory / "logs");
+  const auto attempt = tree->attempt(RestartCount(0), Round(1), 1);
+  CHECK(attempt.error().kind == ErrorKind::kUsage);
+  CHECK_THAT(attempt.error().sentence, ContainsSubstring("(--log-dir)"));
 }
 
 TEST_CASE("a restart has its own directory in the same run directory") {
@@ -166,6 +190,24 @@ TEST_CASE("a log file on a full disk warns once and nothing else happens") {
   file->append("two\n", warn);
   REQUIRE(warnings.size() == 1);
   CHECK_THAT(warnings[0], ContainsSubstring("/dev/full: No space left on device"));
+}
+
+TEST_CASE("a log file at the limit on file sizes warns once, and nobody dies of SIGXFSZ") {
+  const TempDir directory;
+  ddprun::prepare_process();
+  auto file = ddprun::LogFile::open(directory / "stdout.log");
+  REQUIRE(file.has_value());
+  std::vector<std::string> warnings;
+  const auto warn = [&](const std::string& sentence) { warnings.push_back(sentence); };
+  rlimit before = {};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  const rlimit small = {100, before.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
+  file->append(std::string(200, 'x'), warn);
+  file->append("two\n", warn);
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &before) == 0);
+  REQUIRE(warnings.size() == 1);
+  CHECK_THAT(warnings[0], ContainsSubstring("File too large"));
 }
 
 TEST_CASE("a log file that cannot be made is a sentence with its path") {
