@@ -8,6 +8,7 @@
 #include "launcher/rules/logs.hpp"
 #include "launcher/rules/meeting.hpp"
 #include "launcher/rules/scheduled.hpp"
+#include "launcher/rules/side_services.hpp"
 #include "launcher/rules/stopping.hpp"
 #include "launcher/rules/workers.hpp"
 
@@ -89,6 +90,8 @@ Result<Launch> fill(const Settings& given, const Machine& machine) {
   }
   auto events = check_event_handler(settings);
   if (!events) return events.error();
+  auto services = check_side_services(machine.environment());
+  if (!services) return services.error();
   return launch;
 }
 

@@ -186,3 +186,24 @@ TEST_CASE("variables of torchrun reach every kind of option") {
   CHECK(config.command == Words{"W.py"});
   CHECK(config.workers == 2);
 }
+
+TEST_CASE("a service of torchrun's agent that is not built is refused by its variable") {
+  const auto refused = [](const std::string& variable, const std::string& value) {
+    return refusal_of({"W"}, with_variables({{variable, value}}));
+  };
+  const auto timer = refused("TORCHELASTIC_ENABLE_FILE_TIMER", "1");
+  CHECK(timer.kind == ErrorKind::kUnsupported);
+  CHECK_THAT(timer.sentence, ContainsSubstring("TORCHELASTIC_ENABLE_FILE_TIMER=1"));
+  CHECK_THAT(refused("TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT", "2.5").sentence,
+             ContainsSubstring("TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT=2.5"));
+}
+
+TEST_CASE("a service that torchrun takes as off is off") {
+  for (const std::string off : {"", "0", "true"}) {
+    CHECK(config_of({"W"}, with_variables({{"TORCHELASTIC_ENABLE_FILE_TIMER", off}})).workers == 1);
+  }
+  for (const std::string off : {"", "0", "-1", "abc"}) {
+    CHECK(config_of({"W"}, with_variables({{"TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT", off}}))
+              .workers == 1);
+  }
+}
