@@ -56,8 +56,9 @@ WorkerPlan plan_worker(const LaunchConfig& config, const Environment& inherited,
   if (!config.virtual_devices.empty()) {
     set("DDPRUN_LOCAL_RANK", std::to_string(local_rank.value()));
     set("LOCAL_RANK", "0");
-    set("CUDA_VISIBLE_DEVICES",
-        config.virtual_devices.at(static_cast<std::size_t>(local_rank.value())));
+    const auto& device = config.virtual_devices.at(static_cast<std::size_t>(local_rank.value()));
+    set("CUDA_VISIBLE_DEVICES", device);
+    if (!value_or(inherited, "HIP_VISIBLE_DEVICES", "").empty()) set("HIP_VISIBLE_DEVICES", device);
   }
   return {rank, local_rank, worker_argv(config, local_rank), std::move(environment)};
 }

@@ -55,7 +55,9 @@ Result<std::vector<std::string>> virtual_devices(const Settings& settings, int w
                                                  const Environment& environment) {
   std::vector<std::string> devices;
   if (!settings.on(Id::kVirtualLocalRank)) return devices;
-  const auto visible = environment.find("CUDA_VISIBLE_DEVICES");
+  // On ROCm the one of the two beats the other.
+  const bool hip = !value_or(environment, "HIP_VISIBLE_DEVICES", "").empty();
+  const auto visible = environment.find(hip ? "HIP_VISIBLE_DEVICES" : "CUDA_VISIBLE_DEVICES");
   if (visible == environment.end()) {
     for (int rank = 0; rank < workers; ++rank) devices.push_back(std::to_string(rank));
     return devices;
@@ -67,7 +69,7 @@ Result<std::vector<std::string>> virtual_devices(const Settings& settings, int w
     return devices;
   }
   return usage(settings.named(Id::kVirtualLocalRank) + ": " + std::to_string(workers) +
-               " workers need as many devices, but CUDA_VISIBLE_DEVICES=" + visible->second +
+               " workers need as many devices, but " + visible->first + "=" + visible->second +
                " names " + std::to_string(visible->second.empty() ? 0 : devices.size()));
 }
 

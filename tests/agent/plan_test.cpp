@@ -135,6 +135,10 @@ TEST_CASE("a virtual local rank is 0 with one device, and the real one has a nam
   CHECK(planned.environment.at("CUDA_VISIBLE_DEVICES") == "7");
   CHECK(planned.environment.at("DDPRUN_LOCAL_RANK") == "1");
   CHECK(planned.argv.back() == "1");
+  CHECK_FALSE(planned.environment.contains("HIP_VISIBLE_DEVICES"));
+  const auto rocm = plan(virtual_ranks, {{"HIP_VISIBLE_DEVICES", "5,7"}});
+  CHECK(rocm.environment.at("HIP_VISIBLE_DEVICES") == "7");
+  CHECK(rocm.environment.at("CUDA_VISIBLE_DEVICES") == "7");
 }
 
 TEST_CASE("arguments after the program know the local rank, the program itself does not") {

@@ -63,3 +63,16 @@ TEST_CASE("virtual local ranks give each worker one device of CUDA_VISIBLE_DEVIC
   CHECK_THAT(refusal_of(words, with_variables({{"CUDA_VISIBLE_DEVICES", "5"}})).sentence,
              ContainsSubstring("CUDA_VISIBLE_DEVICES=5 names 1"));
 }
+
+TEST_CASE("virtual local ranks on ROCm follow HIP_VISIBLE_DEVICES, unless it is empty") {
+  const Words words{"--virtual-local-rank", "--nproc-per-node=2", "W"};
+  const auto devices = [&words](const std::string& hip) {
+    return config_of(words, with_variables(
+                                {{"HIP_VISIBLE_DEVICES", hip}, {"CUDA_VISIBLE_DEVICES", "5,7"}}))
+        .virtual_devices;
+  };
+  CHECK(devices("2,3") == std::vector<std::string>{"2", "3"});
+  CHECK(devices("") == std::vector<std::string>{"5", "7"});
+  CHECK_THAT(refusal_of(words, with_variables({{"HIP_VISIBLE_DEVICES", "5"}})).sentence,
+             ContainsSubstring("HIP_VISIBLE_DEVICES=5 names 1"));
+}

@@ -212,6 +212,13 @@ def environment_cases():
             check=same_values("LOCAL_RANK", "CUDA_VISIBLE_DEVICES"),
         ),
         Case(
+            "31: virtual local ranks on ROCm",
+            [*ALONE, "--virtual-local-rank", "{probe}"],
+            {"HIP_VISIBLE_DEVICES": "2,3", "CUDA_VISIBLE_DEVICES": "5,7"},
+            check=same_values("LOCAL_RANK", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"),
+            since_2_15=True,
+        ),
+        Case(
             "33: no shared store",
             [*ALONE, "{probe}"],
             {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"},
