@@ -28,7 +28,25 @@ std::size_t edit_distance(std::string_view left, std::string_view right) {
   return above[right.size()];
 }
 
+namespace {
+
+/// The option that somebody means who writes "-np" as for other launchers: of those that begin so,
+/// one about workers before one about nodes, as in --help.
+const OptionSpec* begun_by(std::string_view letters) {
+  const OptionSpec* best = nullptr;
+  for (const OptionSpec& option : all_options()) {
+    if (!option.name.starts_with(letters)) continue;
+    if (best == nullptr || option.group < best->group) best = &option;
+  }
+  return best;
+}
+
+}  // namespace
+
 std::string suggestion(const std::string& name) {
+  const bool one_dash = name.size() > 1 && name[0] == '-' && name[1] != '-';
+  const OptionSpec* begun = one_dash ? begun_by(std::string_view(name).substr(1)) : nullptr;
+  if (begun != nullptr) return "did you mean " + dashed(*begun) + "?";
   std::string wanted = name;
   std::replace(wanted.begin(), wanted.end(), '_', '-');
   std::string best;

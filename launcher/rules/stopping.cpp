@@ -23,10 +23,15 @@ Error usage(std::string sentence) {
   return {ErrorKind::kUsage, std::move(sentence)};
 }
 
+std::string must_be_up_to(const std::string& of_what, std::int64_t most) {
+  return " must be a whole number" + of_what + ", 0 to " + std::to_string(most);
+}
+
 Result<int> choose_restarts(const Settings& settings) {
   const std::int64_t count = settings.integer(Id::kMaxRestarts);
-  if (count < 0 || count > std::numeric_limits<int>::max()) {
-    return usage(settings.shown(Id::kMaxRestarts) + " must be 0 or more");
+  constexpr int kMost = std::numeric_limits<int>::max();
+  if (count < 0 || count > kMost) {
+    return usage(settings.shown(Id::kMaxRestarts) + must_be_up_to("", kMost));
   }
   return static_cast<int>(count);
 }
@@ -35,7 +40,7 @@ Result<Duration> choose_timeout(const Settings& settings, const Environment& env
   const auto checked = [](std::int64_t seconds, const std::string& shown) -> Result<Duration> {
     if (seconds >= 0 && seconds <= kTimeoutSecondsMax)
       return Duration(std::chrono::seconds(seconds));
-    return usage(shown + " must be a number of seconds, 0 or more");
+    return usage(shown + must_be_up_to(" of seconds", kTimeoutSecondsMax));
   };
   if (settings.given(Id::kShutdownTimeout)) {
     return checked(settings.integer(Id::kShutdownTimeout), settings.shown(Id::kShutdownTimeout));

@@ -163,4 +163,7 @@ TEST_CASE("the distance between words counts a swap of neighbours once") {
   CHECK(ddprun::edit_distance("nndoes", "nnodes") == 1);
   CHECK(ddprun::edit_distance("role", "rle") == 1);
   CHECK(ddprun::suggestion("--nndoes") == "did you mean --nnodes?");
+  CHECK(ddprun::suggestion("-n") == "did you mean --nproc-per-node?");
+  CHECK(ddprun::suggestion("-np") == "did you mean --nproc-per-node?");
+  CHECK(ddprun::suggestion("-standalone") == "did you mean --standalone?");
 }
