@@ -34,7 +34,7 @@ void Link::send(const protocol::Message& message) {
   if (state_ != State::kOpen || !failure_.empty()) return;
   unsent_ += protocol::frame(protocol::encode(message));
   if (unsent() > kUnsentBytesMax) {
-    failure_ = peer_ + " takes nothing: " + std::to_string(unsent()) + " bytes are unsent";
+    failure_ = peer_ + ": it takes nothing: " + std::to_string(unsent()) + " bytes are unsent";
     return lose_later(failure_);
   }
   if (!corked_) write();
@@ -77,7 +77,7 @@ bool Link::receive_some() {
     if (why) {
       const bool ended = why == asio::error::eof;
       const std::string cause =
-          ended ? peer_ + " closed the connection" : net::evidence(peer_, why);
+          ended ? peer_ + ": it closed the connection" : net::evidence(peer_, why);
       lose(failure_.empty() ? cause : failure_);
       return false;
     }
@@ -94,21 +94,28 @@ bool Link::deliver() {
   while (true) {
     const auto body = reader_.next();
     if (!body) {
-      lose(peer_ + " does not speak this protocol: " + body.error().sentence);
+      lose_to_nonsense(body.error().sentence);
       return false;
     }
     if (!*body) return true;
     auto message = protocol::decode(**body);
+    known_ = known_ || message.has_value();
     if (message) {
       user_->heard(std::move(*message));
       if (state_ != State::kOpen) return false;
     } else if (message.error().kind == ErrorKind::kUnsupported) {
       send(protocol::Unknown{message.error().sentence});
     } else {
-      lose(peer_ + " sent a malformed message: " + message.error().sentence);
+      lose_to_nonsense(message.error().sentence);
       return false;
     }
   }
+}
+
+// Whoever has not said one message that makes sense is most likely no coordinator at all.
+void Link::lose_to_nonsense(const std::string& detail) {
+  lose(peer_ + (known_ ? ": its message makes no sense: " + detail
+                       : ": something else than a coordinator of ddprun answers there"));
 }
 
 void Link::write() {

@@ -57,6 +57,7 @@ class Link : public std::enable_shared_from_this<Link> {
   void watch_for_stall();
   void lose(const std::string& evidence);
   void lose_later(std::string evidence);
+  void lose_to_nonsense(const std::string& detail);
   void close_now();
 
   boost::asio::ip::tcp::socket socket_;
@@ -66,6 +67,7 @@ class Link : public std::enable_shared_from_this<Link> {
   bool corked_ = true;  // what is queued is written together, a little later
   bool awaiting_room_ = false;
   protocol::FrameReader reader_;
+  bool known_ = false;  // a message of this protocol has come
   std::string unsent_;
   std::size_t sent_ = 0;  // of unsent_
   std::uint64_t written_ = 0;

@@ -15,6 +15,7 @@ Membership::Membership(MembershipOptions options, TimePoint start)
 Actions Membership::begin(TimePoint now) {
   now_ = std::max(now_, now);
   actions_.emplace_back(OpenStore{});
+  wait_for_coordinator("");
   arm();
   return std::exchange(actions_, {});
 }
@@ -132,7 +133,8 @@ void Membership::take(const Refused& refused) {
   const bool again = refused.retry_after.count() > 0 && !node_rank_retried_;
   if (!again) return end(End{1, refused.sentence, std::nullopt});
   node_rank_retried_ = true;
-  note(refused.sentence);
+  const auto pause = std::chrono::ceil<std::chrono::seconds>(refused.retry_after);
+  note(refused.sentence + "; asks again in " + std::to_string(pause.count()) + " s");
   drop_link();
   retry_at_ = now_ + refused.retry_after;
 }
@@ -197,12 +199,16 @@ void Membership::wait_for(Wait wait) {
   note_wait_if_due();
 }
 
-// The same wait is told once, however much of its time has passed.
+// The same wait is told once, however much of its time has passed, and also if the reasons why the
+// coordinator is not reached take turns.
 void Membership::note_wait_if_due() {
   if (!wait_ || !waits_since_ || now_ - *waits_since_ < kQuietMax) return;
   Wait wait = *std::exchange(wait_, std::nullopt);
-  if (wait.text == last_note_) return;
+  const bool told =
+      std::find(told_waits_.begin(), told_waits_.end(), wait.text) != told_waits_.end();
+  if (told || wait.text == last_note_) return;
   last_note_ = wait.text;
+  told_waits_.push_back(wait.text);
   if (wait.until && *wait.until > now_) {
     const auto left = std::chrono::ceil<std::chrono::seconds>(*wait.until - now_);
     wait.text += "; " + wait.end + " in " + std::to_string(left.count()) + " s (--rdzv-conf " +

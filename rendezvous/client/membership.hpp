@@ -165,6 +165,7 @@ class Membership {
   void connect();
   void lose_link(const std::string& evidence);
   void drop_link();
+  void wait_for_coordinator(const std::string& why);
   [[nodiscard]] TimePoint patience_ends() const;
   void give_up_on_coordinator();
   void say_hello();
@@ -223,7 +224,9 @@ class Membership {
   std::string last_note_;
   std::optional<TimePoint> waits_since_;  // nothing runs, and something is waited for
   std::optional<Wait> wait_;              // what for, if that was not told yet
+  std::vector<std::string> told_waits_;   // since the coordinator last answered
   bool loss_told_ = false;                // that the coordinator is away
+  std::string cause_;                     // why the last attempt to reach it failed
 
   std::optional<End> verdict_;  // waits for the group to be gone
   bool ended_ = false;

@@ -79,17 +79,22 @@ void Membership::on(const LinkDown& down) {
 void Membership::lose_link(const std::string& evidence) {
   const bool had_it = answered_;
   drop_link();
-  if (verdict_) return;  // it is done with us
-  const std::string limit = joined_ ? "coordinator_timeout" : "join_timeout";
-  if (had_it) {
+  if (verdict_) return;                                   // it is done with us
+  const std::string known = options_.coordinator + ": ";  // the sentence names it already
+  cause_ = evidence.starts_with(known) ? evidence.substr(known.size()) : evidence;
+  if (!joined_) {
+    wait_for_coordinator(": " + cause_);
+  } else if (had_it || !loss_told_) {
     loss_told_ = true;
-    note("lost the coordinator " + options_.coordinator + ": " + evidence + "; trying again for " +
-         seconds_of(patience_ends() - lost_at_) + " s (--rdzv-conf " + limit + ")" +
+    note("lost the coordinator " + options_.coordinator + ": " + cause_ + "; trying again for " +
+         seconds_of(patience_ends() - lost_at_) + " s (--rdzv-conf coordinator_timeout)" +
          (group_ == Group::kAlive ? ", the workers run on" : ""));
-  } else if (!joined_) {
-    wait_for(Wait{"waiting for the coordinator " + options_.coordinator + ": " + evidence,
-                  "gives up", limit, patience_ends()});
   }
+}
+
+void Membership::wait_for_coordinator(const std::string& why) {
+  wait_for(Wait{"waiting for the coordinator " + options_.coordinator + why, "gives up",
+                "join_timeout", patience_ends()});
 }
 
 /// When a coordinator that has not been heard of is given up.
@@ -115,7 +120,8 @@ void Membership::on(const Incoming& incoming) {
   if (incoming.link != link_ || link_state_ != LinkState::kUp) return;
   heard_ = now_;
   answered_ = true;
-  joined_ = true;
+  if (!std::exchange(joined_, true)) wait_.reset();
+  told_waits_.clear();
   if (std::exchange(loss_told_, false)) {
     note("the coordinator " + options_.coordinator + " answers again");
   }
@@ -143,7 +149,8 @@ void Membership::on(const Tick&) {
     const TimePoint spared = now_ - terms.silence_max() + terms.keep_alive_interval;
     if (overslept) heard_ = std::max(heard_, spared);
     if (now_ - heard_ >= terms.silence_max()) {
-      lose_link("no sign of life for " + seconds_of(terms.silence_max()) + " s");
+      lose_link(answered_ ? "no sign of life for " + seconds_of(terms.silence_max()) + " s"
+                          : "it takes the connection and says nothing");
     }
   } else if (link_state_ == LinkState::kConnecting && now_ - connected_at_ >= kConnectMax) {
     lose_link("no connection within " + seconds_of(kConnectMax) + " s");
@@ -164,7 +171,8 @@ void Membership::give_up_on_coordinator() {
   const std::string seconds = seconds_of(patience_ends() - lost_at_);
   end(End{1,
           "the coordinator " + options_.coordinator + " did not answer for " + seconds +
-              " s (--rdzv-conf " + option + "=" + seconds + ")",
+              " s (--rdzv-conf " + option + "=" + seconds + ")" +
+              (cause_.empty() ? "" : "; last attempt: " + cause_),
           std::nullopt});
 }
 

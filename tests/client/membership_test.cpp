@@ -176,7 +176,7 @@ TEST_CASE("a coordinator that stays away is named, after the workers were stoppe
   REQUIRE(seat.done<End>().has_value());
   CHECK(seat.done<End>()->text ==
         "the coordinator 10.0.4.11:29400 did not answer for 60 s "
-        "(--rdzv-conf coordinator_timeout=60)");
+        "(--rdzv-conf coordinator_timeout=60); last attempt: connection refused");
 }
 
 TEST_CASE("silence of the coordinator ends the link, not the workers") {
@@ -292,6 +292,56 @@ TEST_CASE("a coordinator that does not answer yet is named with the cause, after
   CHECK(seat.done<Note>()->text ==
         "waiting for the coordinator 10.0.4.11:29400: connection refused; gives up in 597 s "
         "(--rdzv-conf join_timeout)");
+}
+
+TEST_CASE("causes that take turns are told once each, without the address said before") {
+  Seat seat;
+  seat.feed(StoreOpened{4000});
+  int told = 0;
+  for (int second = 0; second < 20; ++second) {
+    const std::string cause = second % 2 == 0 ? "connection refused" : "it closed the connection";
+    seat.forget();
+    seat.feed(LinkDown{seat.link_, "10.0.4.11:29400: " + cause});
+    seat.after(seconds(1));
+    const auto note = seat.done<Note>();
+    if (!note) continue;
+    ++told;
+    CHECK(note->text.find("10.0.4.11:29400: " + cause + "; gives up in") != std::string::npos);
+    CHECK(note->text.find("29400: 10.0") == std::string::npos);
+  }
+  CHECK(told == 2);
+}
+
+TEST_CASE("who takes the connection and says nothing is waited for visibly, and told so") {
+  Seat seat;
+  seat.feed(StoreOpened{4000});
+  seat.feed(LinkUp{seat.link_});
+  for (int second = 0; second < 3; ++second) seat.after(seconds(1));
+  REQUIRE(seat.done<Note>().has_value());
+  CHECK(seat.done<Note>()->text ==
+        "waiting for the coordinator 10.0.4.11:29400; gives up in 597 s (--rdzv-conf "
+        "join_timeout)");
+  for (int second = 0; second < 3; ++second) seat.after(seconds(1));
+  REQUIRE(seat.done<Note>().has_value());
+  CHECK(seat.done<Note>()->text.find("it takes the connection and says nothing; gives up in") !=
+        std::string::npos);
+}
+
+TEST_CASE(
+    "who asks again for its node rank says when, and that the coordinator is gone meanwhile") {
+  Seat seat;
+  seat.connect();
+  seat.hear(Refused{RefusalCode::kNodeRankTaken, "--node-rank 0 is taken", milliseconds(5000)});
+  CHECK(seat.done<Note>()->text == "--node-rank 0 is taken; asks again in 5 s");
+  seat.after(seconds(5));
+  seat.feed(LinkDown{seat.link_, "connection refused"});
+  CHECK(seat.done<Note>()->text ==
+        "lost the coordinator 10.0.4.11:29400: connection refused; trying again for 60 s "
+        "(--rdzv-conf coordinator_timeout)");
+  seat.forget();
+  seat.after(seconds(1));
+  seat.feed(LinkDown{seat.link_, "connection refused"});
+  CHECK_FALSE(seat.done<Note>().has_value());
 }
 
 TEST_CASE("a coordinator that is lost and comes back is told both times") {
