@@ -46,7 +46,7 @@ void NodeAgent::tell_failure(const protocol::Done& done) {
     context_.leave_own_error(done.text);
   }
   const bool reporter = done.reporter == identity_.id.value();
-  if (!reporter) tell_waiting_death();
+  if (!reporter && own == nullptr) tell_waiting_death();
   if (!done.failure) {
     const std::string code = "exit " + std::to_string(done.exit_code);
     const bool told = note_ == done.text;

@@ -41,6 +41,7 @@ TEST_CASE("the console of the coordinator has the whole report, wherever the ran
   CHECK_THAT(first.err(), ContainsSubstring("            | needle\n"));
   CHECK(count(second.err(), "| needle") == 0);
   CHECK(count(second.err(), "error [W-EXIT] rank 1 (local 0, pid ") == 1);
+  CHECK(count(second.err(), "rank 1 (local 0, pid ") == 1);
 }
 
 TEST_CASE("when the budget is used up the report says so, and names the round") {
