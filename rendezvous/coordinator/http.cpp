@@ -27,19 +27,30 @@ bool accepts_html(std::string_view headers) {
   return false;
 }
 
+/// "/status" of "http://host:port/status?x=1", as a proxy is asked, and of "/status?x=1".
+std::string_view path_of(std::string_view target) {
+  constexpr std::string_view kScheme = "http://";
+  if (target.starts_with(kScheme)) {
+    const auto path = target.find('/', kScheme.size());
+    target = path == std::string_view::npos ? "/" : target.substr(path);
+  }
+  return target.substr(0, target.find('?'));
+}
+
 HttpAsk judge(std::string_view head) {
   const std::string_view line = head.substr(0, head.find_first_of("\r\n"));
   const auto first = line.find(' ');
   const auto last = line.rfind(' ');
   const bool is_http = first != last && line.substr(last + 1).starts_with("HTTP/1.");
-  if (!is_http) return {400, Page::kJson};
-  if (line.substr(0, first) != "GET") return {405, Page::kJson};
-  std::string_view path = line.substr(first + 1, last - first - 1);
-  path = path.substr(0, path.find('?'));
-  if (path == "/") return {200, Page::kHtml};
-  if (path == "/status.json") return {200, Page::kJson};
-  if (path != "/status") return {404, Page::kJson};
-  return {200, accepts_html(head) ? Page::kHtml : Page::kJson};
+  if (!is_http) return {400};
+  const std::string_view method = line.substr(0, first);
+  if (method != "GET" && method != "HEAD") return {405};
+  const Part part = method == "HEAD" ? Part::kHead : Part::kWhole;
+  const std::string_view path = path_of(line.substr(first + 1, last - first - 1));
+  if (path == "/") return {200, Page::kHtml, part};
+  if (path == "/status.json") return {200, Page::kJson, part};
+  if (path != "/status") return {404, Page::kJson, part};
+  return {200, accepts_html(head) ? Page::kHtml : Page::kJson, part};
 }
 
 std::string response(std::string_view status, std::string_view fields, std::string_view body) {
@@ -55,7 +66,7 @@ std::string response(std::string_view status, std::string_view fields, std::stri
 std::optional<HttpAsk> read_request(std::string_view received) {
   const auto end = std::min(received.find("\r\n\r\n"), received.find("\n\n"));
   if (end > kHttpHeadBytesMax && received.size() > kHttpHeadBytesMax) {
-    return HttpAsk{431, Page::kJson};
+    return HttpAsk{431};
   }
   if (end == std::string_view::npos) return std::nullopt;
   return judge(received.substr(0, end + 1));
@@ -74,14 +85,19 @@ std::string response_to_refused(int code) {
     case 404:
       return response("404 Not Found", kText, "There is /status, /status.json and / here.\n");
     case 405:
-      return response("405 Method Not Allowed", "Allow: GET\r\nContent-Type: text/plain\r\n",
-                      "Only GET is served here.\n");
+      return response("405 Method Not Allowed", "Allow: GET, HEAD\r\nContent-Type: text/plain\r\n",
+                      "Only GET and HEAD are served here.\n");
     case 431:
       return response("431 Request Header Fields Too Large", kText,
                       "The request is longer than this server reads.\n");
     default:
       return response("400 Bad Request", kText, "This is not an HTTP request.\n");
   }
+}
+
+std::string_view head_of(std::string_view response) {
+  constexpr std::string_view kEnd = "\r\n\r\n";
+  return response.substr(0, response.find(kEnd) + kEnd.size());
 }
 
 }  // namespace ddprun::coordinator

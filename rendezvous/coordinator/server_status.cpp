@@ -19,11 +19,13 @@ void Server::Impl::ask(Link& link, std::string_view input) {
   const auto asked = read_request(link.held);
   if (!asked) return;
   std::string().swap(link.held);
-  if (asked->code == 200) {
-    send(link, page(asked->page));
-  } else {
-    send(link, std::make_shared<Frame>(response_to_refused(asked->code), unsent_));
+  SharedFrame answer = asked->code == 200
+                           ? page(asked->page)
+                           : std::make_shared<Frame>(response_to_refused(asked->code), unsent_);
+  if (asked->part == Part::kHead) {
+    answer = std::make_shared<Frame>(std::string(head_of(answer->bytes)), unsent_);
   }
+  send(link, std::move(answer));
   close_link(link);
 }
 

@@ -75,6 +75,20 @@ TEST_CASE("a request is read when its head is complete, and means JSON unless a 
   CHECK(page_of("GET / HTTP/1.1\r\n\r\n") == Page::kHtml);
 }
 
+TEST_CASE("HEAD is GET without the body, and a proxy's form of the address is understood") {
+  const auto asked = read_request("HEAD /status HTTP/1.1\r\n\r\n");
+  REQUIRE(asked.has_value());
+  CHECK(asked->code == 200);
+  CHECK(asked->part == Part::kHead);
+  CHECK(read_request("GET /status HTTP/1.1\r\n\r\n")->part == Part::kWhole);
+  CHECK(read_request("HEAD /other HTTP/1.1\r\n\r\n")->code == 404);
+  const std::string whole = response_with(Page::kJson, "{}");
+  CHECK(whole == std::string(head_of(whole)) + "{}");
+  CHECK(page_of("GET http://gpu-01:29400/status HTTP/1.1\r\n\r\n") == Page::kJson);
+  CHECK(page_of("GET http://gpu-01 HTTP/1.1\r\n\r\n") == Page::kHtml);
+  CHECK(code_of("GET http://gpu-01/other HTTP/1.1\r\n\r\n") == 404);
+}
+
 TEST_CASE("any other request is refused with its code") {
   CHECK(code_of("GET /other HTTP/1.1\r\n\r\n") == 404);
   CHECK(code_of("POST /status HTTP/1.1\r\n\r\n") == 405);
@@ -83,7 +97,7 @@ TEST_CASE("any other request is refused with its code") {
   CHECK(code_of("GET " + std::string(kHttpHeadBytesMax, 'x')) == 431);
   CHECK_FALSE(read_request("GET " + std::string(kHttpHeadBytesMax - 4, 'x')).has_value());
   CHECK_THAT(response_to_refused(405), ContainsSubstring("405 Method Not Allowed\r\n") &&
-                                           ContainsSubstring("Allow: GET\r\n"));
+                                           ContainsSubstring("Allow: GET, HEAD\r\n"));
 }
 
 TEST_CASE("a response announces its length, its type and the end of the connection") {
