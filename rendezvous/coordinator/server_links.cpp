@@ -305,7 +305,10 @@ void Server::Impl::settle_all() {
 void Server::Impl::tell_once(const Link& link, const std::string& cause) {
   if (!options_.log) return;
   if (told_.size() >= kToldMax) told_.clear();
-  const bool news = told_.insert(address_text(link.from) + ' ' + cause).second;
+  // Another number in the same sentence is no news: noise would fill the log.
+  std::string kind = cause;
+  std::erase_if(kind, [](char one) { return one >= '0' && one <= '9'; });
+  const bool news = told_.insert(address_text(link.from) + ' ' + kind).second;
   options_.log->log(news ? spdlog::level::warn : spdlog::level::debug,
                     "closed a connection: {} peer={}", cause, peer_text(link));
 }

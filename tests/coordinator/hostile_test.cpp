@@ -40,6 +40,19 @@ TEST_CASE("a frame over the limit, an empty one and garbage close the connection
   check_still_serves(coordinator);
 }
 
+TEST_CASE("noise of one peer does not fill the log: another number is no other cause") {
+  LiveCoordinator coordinator;
+  for (char length = '\x70'; length < '\x7f'; ++length) {
+    Agent agent(coordinator.port());
+    agent.socket().send(std::string(1, length) + "\xff\xff\xff");
+    CHECK_FALSE(agent.try_next().has_value());
+  }
+  const std::string log = coordinator.log();
+  const std::string told = "[warning] closed a connection: the peer announced a frame";
+  CHECK(log.find(told) != std::string::npos);
+  CHECK(log.find(told) == log.rfind(told));
+}
+
 TEST_CASE("garbage from a member is the loss of its node, with the cause") {
   LiveCoordinator coordinator;
   auto hello = hello_of("run", "a", 2);
