@@ -54,6 +54,7 @@ Result<void> fill_meeting(Launch& launch, const Scheduled& scheduled, const Mach
   launch.config.rendezvous = meeting->rendezvous;
   launch.host = meeting->host;
   append(launch.notes, meeting->notes);
+  append(launch.warnings, meeting->warnings);
   return {};
 }
 

@@ -19,8 +19,9 @@ struct ShowVersion {};
 
 struct Launch {
   LaunchConfig config;
-  std::optional<HostPlan> host;    // only with config.rendezvous
-  std::vector<std::string> notes;  // each one line for the user: what was given and is not used
+  std::optional<HostPlan> host;       // only with config.rendezvous
+  std::vector<std::string> notes;     // each one line for the user: what was given and is not used
+  std::vector<std::string> warnings;  // the same for what looks like a mistake
 };
 using Intent = std::variant<ShowHelp, ShowVersion, Launch>;
 

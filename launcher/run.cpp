@@ -78,6 +78,7 @@ int refuse(const Error& error, const Environment& environment) {
 
 int start(const Launch& launch, const Environment& environment) {
   const auto logger = make_logger();
+  for (const std::string& warning : launch.warnings) logger->warn("ddprun: warning: " + warning);
   for (const std::string& note : launch.notes) logger->info("ddprun: note: " + note);
   return run_agent(launch.config, environment, *logger, [&](const auto& executor) {
     return host_coordinator(executor, launch, *logger);

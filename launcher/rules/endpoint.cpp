@@ -18,8 +18,12 @@ bool is_host_letter(char c) {
   return word || c == '.' || c == ':' || c == '-';
 }
 
+/// Only IPv6 addresses have colons; and what has nothing but digits and dots is read as an IPv4
+/// address by the system, "29400" as 0.0.114.216.
 bool is_host(const std::string& host) {
-  return !host.empty() && std::all_of(host.begin(), host.end(), is_host_letter);
+  if (host.empty() || !std::all_of(host.begin(), host.end(), is_host_letter)) return false;
+  const bool numeric = host.find_first_not_of("0123456789.") == std::string::npos;
+  return is_address_literal(host) || (!numeric && host.find(':') == std::string::npos);
 }
 
 /// The host and, behind a colon, the port's text. A bare IPv6 address has colons, but no port.
@@ -41,6 +45,13 @@ std::pair<std::string, std::optional<std::string>> split(const std::string& text
 
 }  // namespace
 
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](char letter) {
+    return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
+  });
+  return text;
+}
+
 std::string text_of(const Endpoint& endpoint) {
   const bool v6 = endpoint.host.find(':') != std::string::npos;
   const std::string host = v6 ? "[" + endpoint.host + "]" : endpoint.host;
@@ -51,6 +62,19 @@ bool is_address_literal(const std::string& host) {
   std::array<unsigned char, sizeof(in6_addr)> address{};
   return ::inet_pton(AF_INET, host.c_str(), address.data()) == 1 ||
          ::inet_pton(AF_INET6, host.c_str(), address.data()) == 1;
+}
+
+bool is_every_address(const std::string& host) {
+  in6_addr v6 = {};
+  if (::inet_pton(AF_INET6, host.c_str(), &v6) == 1) return IN6_IS_ADDR_UNSPECIFIED(&v6) != 0;
+  return host == "0.0.0.0";
+}
+
+bool same_host_name(const std::string& left, const std::string& right) {
+  const std::string one = lower(left);
+  const std::string other = lower(right);
+  if (one == other) return !one.empty();
+  return one.starts_with(other + ".") || other.starts_with(one + ".");
 }
 
 bool is_loopback_literal(const std::string& host) {

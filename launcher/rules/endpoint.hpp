@@ -18,11 +18,20 @@ struct Endpoint {
 /// `name` is what the option is called in the sentence of an error.
 [[nodiscard]] Result<Endpoint> parse_endpoint(const std::string& text, const std::string& name);
 
+/// With a to z instead of A to Z, in no language's rules.
+[[nodiscard]] std::string lower(std::string text);
+
 /// As one would type it: HOST:PORT, [V6]:PORT, or without the port where there is none.
 [[nodiscard]] std::string text_of(const Endpoint& endpoint);
 
 /// An IPv4 or IPv6 address, not a name.
 [[nodiscard]] bool is_address_literal(const std::string& host);
+
+/// 0.0.0.0 or ::, which a socket can be bound to and nobody can be reached at.
+[[nodiscard]] bool is_every_address(const std::string& host);
+
+/// "gpu-01" and "gpu-01.cluster" may be one machine, "gpu-01.a" and "gpu-01.b" may not.
+[[nodiscard]] bool same_host_name(const std::string& left, const std::string& right);
 
 /// An address literal that only this machine reaches: 127.x.x.x or ::1.
 [[nodiscard]] bool is_loopback_literal(const std::string& host);

@@ -20,21 +20,6 @@ Error usage(std::string sentence) {
   return {ErrorKind::kUsage, std::move(sentence)};
 }
 
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](char letter) {
-    return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
-  });
-  return text;
-}
-
-/// "gpu-01" and "gpu-01.cluster" may be one machine, "gpu-01.a" and "gpu-01.b" may not.
-bool same_name(const std::string& left, const std::string& right) {
-  const std::string one = lower(left);
-  const std::string other = lower(right);
-  if (one == other) return !one.empty();
-  return one.starts_with(other + ".") || other.starts_with(one + ".");
-}
-
 /// "gpu-01 (node 0) and 10.0.0.1 (node 1)"; beyond kHostsNamedMax the others are counted.
 std::string listed(const Hosts& hosts, const std::vector<std::size_t>& places) {
   std::string text;
@@ -52,7 +37,7 @@ std::string listed(const Hosts& hosts, const std::vector<std::size_t>& places) {
 
 /// What a look at one entry says.
 Place place_of(const Endpoint& host, const Machine& machine) {
-  if (!is_address_literal(host.host) && same_name(host.host, machine.host_name())) {
+  if (!is_address_literal(host.host) && same_host_name(host.host, machine.host_name())) {
     return Place::kHere;
   }
   return machine.locate(host.host).place;
@@ -66,13 +51,13 @@ struct Found {
 Found look_at(const Hosts& hosts, const Machine& machine) {
   const std::string own_name = machine.host_name();
   const bool named = std::any_of(hosts.begin(), hosts.end(), [&own_name](const Endpoint& one) {
-    return !is_address_literal(one.host) && same_name(one.host, own_name);
+    return !is_address_literal(one.host) && same_host_name(one.host, own_name);
   });
   Found found;
   for (std::size_t i = 0; i < hosts.size(); ++i) {
     const std::string& host = hosts[i].host;
     const bool cheap =
-        is_address_literal(host) || named_loopback(host) || same_name(host, own_name);
+        is_address_literal(host) || named_loopback(host) || same_host_name(host, own_name);
     if (named && !cheap) continue;
     const Place place = place_of(hosts[i], machine);
     if (place == Place::kHere) found.own.push_back(i);

@@ -58,6 +58,13 @@ Result<Meeting> meet_by_scheduler(const MeetingInput& input, const HostList& lis
   return meet_by_host_list(list, RunId(input.settings.text(Id::kRdzvId)), input);
 }
 
+Result<Meeting> meet(const Scheduled& scheduled, const MeetingInput& input,
+                     const NodeRange& nodes) {
+  if (!input.settings.text(Id::kHosts).empty()) return meet_by_hosts_option(input);
+  if (scheduled.hosts) return meet_by_scheduler(input, *scheduled.hosts);
+  return choose(input, nodes);
+}
+
 }  // namespace
 
 Result<Meeting> arrange_meeting(const Scheduled& scheduled, const Machine& machine) {
@@ -68,10 +75,9 @@ Result<Meeting> arrange_meeting(const Scheduled& scheduled, const Machine& machi
   if (!backend) return backend.error();
   auto conf = read_rendezvous_conf(settings);
   if (!conf) return conf.error();
-  const MeetingInput input{settings, machine, *conf};
-  if (!settings.text(Id::kHosts).empty()) return meet_by_hosts_option(input);
-  if (scheduled.hosts) return meet_by_scheduler(input, *scheduled.hosts);
-  return choose(input, *nodes);
+  auto meeting = meet(scheduled, MeetingInput{settings, machine, *conf}, *nodes);
+  if (meeting) meeting->warnings = conf_warnings(*conf, settings);
+  return meeting;
 }
 
 }  // namespace ddprun

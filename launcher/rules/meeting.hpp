@@ -27,6 +27,7 @@ struct Meeting {
   std::optional<RendezvousConfig> rendezvous;  // unset: this node alone
   std::optional<HostPlan> host;                // only with rendezvous
   std::vector<std::string> notes;              // what the user gave and the mode does not use
+  std::vector<std::string> warnings;           // what the user gave and nobody knows
 };
 
 /// What every way of meeting looks at. Outlived by what it refers to.

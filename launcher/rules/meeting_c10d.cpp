@@ -11,6 +11,8 @@ using Id = OptionId;
 using Host = RendezvousConf::Host;
 using Place = Whereabouts::Place;
 
+constexpr const char* kOwnHost = "127.0.0.1";
+
 Result<Endpoint> endpoint_of(const Settings& settings) {
   const std::string& text = settings.text(Id::kRdzvEndpoint);
   if (text.empty()) return Endpoint{"localhost", kElasticPort};
@@ -36,11 +38,29 @@ Result<Meeting> alone(const MeetingInput& input) {
   return meeting;
 }
 
-/// Whether this node may or must run the coordinator.
-std::optional<HostPlan::Need> need_of(Host given, Place place) {
+/// Whether this node may or must run the coordinator. It also may if its own name is the
+/// endpoint's, and does not resolve yet.
+std::optional<HostPlan::Need> need_of(const MeetingInput& input, const std::string& host,
+                                      Place place) {
+  const Host given = input.conf.is_host;
   if (given == Host::kYes) return HostPlan::Need::kMust;
-  if (given == Host::kNo || place != Place::kHere) return std::nullopt;
-  return HostPlan::Need::kMay;
+  if (given == Host::kNo) return std::nullopt;
+  const bool named = place == Place::kUnknown && !is_address_literal(host) &&
+                     same_host_name(host, input.machine.host_name());
+  return place == Place::kHere || named ? std::optional(HostPlan::Need::kMay) : std::nullopt;
+}
+
+Result<void> check_endpoint(const Endpoint& endpoint, const std::string& shown, Host is_host) {
+  if (is_every_address(endpoint.host) && is_host != Host::kYes) {
+    return Error{ErrorKind::kUsage, shown + ": " + endpoint.host +
+                                        " is no address that another node could reach; give that "
+                                        "of the node where all are to meet"};
+  }
+  if (*endpoint.port != 0) return {};
+  return Error{ErrorKind::kUsage, shown +
+                                      ": port 0 lets the kernel choose, and nobody else would "
+                                      "know which; give one, " +
+                                      std::to_string(kElasticPort) + " for example"};
 }
 
 /// --node-rank orders the first round; one that no place has belongs to a spare.
@@ -68,8 +88,11 @@ Result<Meeting> through_link(const MeetingInput& input, const NodeRange& nodes,
   meeting->rendezvous->coordinator = {endpoint.host, *endpoint.port};
   auto numbered = take_node_rank(*meeting, settings, nodes);
   if (!numbered) return numbered.error();
-  const auto need = need_of(input.conf.is_host, found.place);
+  const auto need = need_of(input, endpoint.host, found.place);
   if (need) meeting->host = host_plan(*need, endpoint.host, *endpoint.port);
+  // The host need not wait until its own name is known to itself.
+  const bool unnamed = need && found.place == Place::kUnknown;
+  if (unnamed) meeting->rendezvous->coordinator.host = kOwnHost;
   // Then all nodes are on this machine, and their stores are nobody else's business.
   const auto loopback = named_loopback(endpoint.host);
   if (meeting->listen_addr.empty() && loopback) meeting->listen_addr = *loopback;
@@ -95,12 +118,8 @@ Result<Meeting> meet_by_c10d(const MeetingInput& input, const NodeRange& nodes) 
   const std::string shown = settings.shown(Id::kRdzvEndpoint);
   auto reachable = refuse_loopback_name(endpoint->host, found, nodes, shown);
   if (!reachable) return reachable.error();
-  if (*endpoint->port == 0) {
-    return Error{ErrorKind::kUsage, shown +
-                                        ": port 0 lets the kernel choose, and nobody else would "
-                                        "know which; give one, " +
-                                        std::to_string(kElasticPort) + " for example"};
-  }
+  auto usable = check_endpoint(*endpoint, shown, input.conf.is_host);
+  if (!usable) return usable.error();
   auto told = check_names_told(RunId(settings.text(Id::kRdzvId)), settings);
   if (!told) return told.error();
   return through_link(input, nodes, *endpoint, found);

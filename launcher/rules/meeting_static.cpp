@@ -23,6 +23,16 @@ std::string shown_master(const Settings& settings) {
                                                                  : Id::kRdzvEndpoint);
 }
 
+/// A scoped address, fe80::1%eth0, is left to the system.
+Result<std::string> master_host(const Settings& settings) {
+  const std::string& text = settings.text(Id::kMasterAddr);
+  if (text.find('%') != std::string::npos) return text;
+  const auto parsed = parse_endpoint(text, settings.named(Id::kMasterAddr));
+  if (parsed && !parsed->port) return parsed->host;
+  return usage(settings.shown(Id::kMasterAddr) + " is not a host's name or address" +
+               (parsed ? ": the port goes into --master-port" : ""));
+}
+
 Result<Endpoint> master_of(const Settings& settings) {
   const std::string& text = settings.text(Id::kRdzvEndpoint);
   if (!text.empty()) {
@@ -38,7 +48,9 @@ Result<Endpoint> master_of(const Settings& settings) {
   if (port < 0 || port > UINT16_MAX) {
     return usage(settings.shown(Id::kMasterPort) + " is not a port: it must be 0 to 65535");
   }
-  return Endpoint{settings.text(Id::kMasterAddr), static_cast<std::uint16_t>(port)};
+  auto host = master_host(settings);
+  if (!host) return host.error();
+  return Endpoint{*host, static_cast<std::uint16_t>(port)};
 }
 
 Result<void> check_range(const Settings& settings, const NodeRange& nodes) {
@@ -124,8 +136,13 @@ Result<Meeting> over_nodes(const MeetingInput& input, const NodeRange& nodes,
 Result<Meeting> meet_by_static(const MeetingInput& input, const NodeRange& nodes) {
   auto master = master_of(input.settings);
   if (!master) return master.error();
-  if (nodes.max == 1) return meet_nobody_at(input, *master);
-  return over_nodes(input, nodes, *master);
+  auto meeting =
+      nodes.max == 1 ? meet_nobody_at(input, *master) : over_nodes(input, nodes, *master);
+  if (meeting && !input.settings.text(Id::kRdzvEndpoint).empty()) {
+    note_unused(*meeting, given_ones(input.settings, {Id::kMasterAddr, Id::kMasterPort}),
+                input.settings.named(Id::kRdzvEndpoint) + " says where the nodes meet");
+  }
+  return meeting;
 }
 
 }  // namespace ddprun

@@ -62,8 +62,8 @@ class Taker {
       case ConfKeyKind::kCount:
         return take_count();
       case ConfKeyKind::kFraction:
-        if (parse_number(value_).value_or(-1) >= 0) return {};
-        return usage(place_ + " is not a number of seconds");
+        if (parse_number(value_).value_or(-1) >= 0 || parse_time(value_)) return {};
+        return usage(place_ + " is not a time such as 0.5, 3 or 500ms");
       case ConfKeyKind::kSwitch:
         return take_switch();
       case ConfKeyKind::kStore:
@@ -189,11 +189,13 @@ std::vector<std::string> conf_notes(const RendezvousConf& conf, ConfUse use,
     }
     if (!why.empty()) notes.push_back(name + " " + key + " not used: " + why);
   }
-  if (!conf.unknown.empty()) {
-    notes.push_back(name + " has unknown keys: " + joined(conf.unknown) +
-                    " (known: " + known_keys() + ")");
-  }
   return notes;
+}
+
+std::vector<std::string> conf_warnings(const RendezvousConf& conf, const Settings& settings) {
+  if (conf.unknown.empty()) return {};
+  return {settings.named(OptionId::kRdzvConf) + " has unknown keys: " + joined(conf.unknown) +
+          " (known: " + known_keys() + ")"};
 }
 
 }  // namespace ddprun

@@ -34,9 +34,13 @@ enum class ConfUse { kAlone, kElastic, kStatic };
 /// The given limits in place of the defaults, those of c10d or static.
 void apply(const RendezvousConf& conf, ConfUse use, RendezvousConfig& config);
 
-/// One line for each key that does nothing, with the reason, and one for the unknown ones, with
-/// the known ones. A single node waits for nobody, so there the known ones are only checked.
+/// One line for each key that does nothing, with the reason. A single node waits for nobody, so
+/// there the keys are only checked.
 [[nodiscard]] std::vector<std::string> conf_notes(const RendezvousConf& conf, ConfUse use,
                                                   const Settings& settings);
+
+/// One line for the unknown keys, if there are any, with the known ones.
+[[nodiscard]] std::vector<std::string> conf_warnings(const RendezvousConf& conf,
+                                                     const Settings& settings);
 
 }  // namespace ddprun

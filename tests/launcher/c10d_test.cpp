@@ -54,7 +54,8 @@ TEST_CASE("nodes meet at the endpoint, on port 29400 unless it has one") {
 
 TEST_CASE("an endpoint that is none of HOST, HOST:PORT or [V6]:PORT is refused") {
   for (const std::string bad :
-       {":1", "a b:1", "h:", "h:x", "h:65536", "h:123456", "[::1", "[::1]x", "h:-1", "h/x:1"}) {
+       {":1", "a b:1", "h:", "h:x", "h:65536", "h:123456", "[::1", "[::1]x", "h:-1", "h/x:1",
+        "29400", "999.1.1.1:7", "10.0.0:7", "h:7:8", "[fd00::zz]:7"}) {
     INFO(bad);
     for (const std::string nodes : {"1", "2"}) {
       CHECK_THAT(
@@ -90,6 +91,33 @@ TEST_CASE("a name that does not resolve yet is no error: this node does not host
   CHECK_FALSE(launch.host);
   CHECK(launch_of({"--rdzv-backend=c10d", "--rdzv-endpoint=pod-0.headless", "W"}, machine)
             .config.rendezvous);
+}
+
+TEST_CASE("the node whose own name does not resolve yet hosts all the same, and finds itself") {
+  FakeMachine machine;
+  machine.name = "pod-0";
+  machine.unresolved = {"pod-0", "pod-0.headless", "pod-1.headless"};
+  for (const std::string own : {"pod-0", "POD-0.headless"}) {
+    INFO(own);
+    machine.unresolved.insert(own);
+    const auto launch = at(own + ":7", machine);
+    REQUIRE(launch.host);
+    CHECK(launch.host->need == Need::kMay);
+    CHECK(launch.host->bind.empty());
+    CHECK(launch.config.rendezvous->coordinator.host == "127.0.0.1");
+  }
+  CHECK_FALSE(at("pod-1.headless", machine).host);
+}
+
+TEST_CASE("an endpoint that nobody could reach is refused, unless this node is the host by order") {
+  FakeMachine machine;
+  for (const std::string every : {"0.0.0.0", "::"}) {
+    machine.addresses[every] = every;
+    CHECK_THAT(refusal_of(elastic({"--rdzv-endpoint=[" + every + "]:7"}), machine).sentence,
+               ContainsSubstring(every + " is no address that another node could reach"));
+  }
+  const Words ordered = elastic({"--rdzv-endpoint=0.0.0.0:7", "--rdzv-conf=is_host=true"});
+  CHECK(launch_of(ordered, machine).host->need == Need::kMust);
 }
 
 TEST_CASE("localhost and loopback literals are taken at their word: agents on one machine") {

@@ -230,5 +230,5 @@ TEST_CASE("what is given and not used costs one line, and the run goes on") {
   const auto run = ddprun_with({"--rdzv-id=foo", "--rdzv-conf=zap=1", "echo", "hi"});
   CHECK(run.code == 0);
   CHECK_THAT(run.err, ContainsSubstring("ddprun: note: --rdzv-id not used"));
-  CHECK_THAT(run.err, ContainsSubstring("unknown keys: zap"));
+  CHECK_THAT(run.err, ContainsSubstring("ddprun: warning: --rdzv-conf has unknown keys: zap"));
 }

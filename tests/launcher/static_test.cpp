@@ -105,6 +105,26 @@ TEST_CASE("a master port that the kernel chooses is refused") {
   CHECK_THAT(refusal_of(fixed({"--master-port=65536"})).sentence, ContainsSubstring("0 to 65535"));
 }
 
+TEST_CASE("a master address is a host alone: its port has an option of its own") {
+  CHECK_THAT(refusal_of(fixed({"--master-addr=node-1:7"})).sentence,
+             ContainsSubstring("--master-addr=node-1:7 is not a host's name or address: the port "
+                               "goes into --master-port"));
+  for (const std::string bad : {"a b", "999.1.1.1", "h:1:2"}) {
+    CHECK_THAT(refusal_of(fixed({"--master-addr=" + bad})).sentence,
+               ContainsSubstring("is not a host's name or address"));
+  }
+  FakeMachine machine;
+  machine.addresses["fd00::1"] = "fd00::1";
+  CHECK(launch_of(fixed({"--master-addr=[fd00::1]"}), machine).config.master_addr == "fd00::1");
+}
+
+TEST_CASE("an endpoint beside a master address wins, which one line says") {
+  const auto launch = launch_of(fixed({"--rdzv-endpoint=node-1:7", "--master-addr=far"}));
+  CHECK(launch.config.master_addr == "node-1");
+  REQUIRE(launch.notes.size() == 1);
+  CHECK_THAT(launch.notes[0], ContainsSubstring("--master-addr not used: --rdzv-endpoint says"));
+}
+
 TEST_CASE("a master name that means loopback here is refused on every node") {
   FakeMachine machine;
   machine.addresses["gpu-01"] = "127.0.1.1";
