@@ -22,6 +22,11 @@ std::int64_t milliseconds(Duration duration) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
 }
 
+/// Who leaves at the end of a run is not missing.
+bool waits_for_nodes(const Status& status) {
+  return status.phase != round::Phase::kStopping && status.phase != round::Phase::kOver;
+}
+
 json::object json_of(const NodeStatus& node) {
   json::object object;
   object["host"] = node.host;
@@ -59,7 +64,9 @@ json::object json_of(const RunView& run) {
   for (const NodeStatus& node : status.nodes) nodes.push_back(json_of(node));
   object["nodes_here"] = nodes.size();
   object["nodes"] = std::move(nodes);
-  object["missing_node_ranks"] = json::array(status.missing.begin(), status.missing.end());
+  object["missing_node_ranks"] = waits_for_nodes(status)
+                                     ? json::array(status.missing.begin(), status.missing.end())
+                                     : json::array();
   object["counters"] = json_of(status.counters);
   json::array log;
   for (const RunView::Line& line : run.log) {
@@ -112,6 +119,7 @@ void put(std::string& page, const NodeStatus& node) {
 std::string missing_text(const Status& status) {
   const int here = static_cast<int>(status.nodes.size());
   std::string text;
+  if (!waits_for_nodes(status)) return text;
   if (here < status.terms.nodes_min) {
     text = std::to_string(status.terms.nodes_min - here) + " missing";
   }

@@ -125,6 +125,17 @@ TEST_CASE("the JSON says who is here, who is missing and why the run waits") {
   CHECK(value.at("store").at("keys") == 5);
 }
 
+TEST_CASE("nobody is missed in a run that ends or is over") {
+  for (const auto phase : {round::Phase::kStopping, round::Phase::kOver}) {
+    ServerView view = example();
+    view.runs[0].status.phase = phase;
+    CHECK(to_html(view).find("missing") == std::string::npos);
+    const auto value = boost::json::parse(to_json(view));
+    const auto& run = value.at("runs").as_array().at(0);
+    CHECK(run.at("missing_node_ranks").as_array().empty());
+  }
+}
+
 TEST_CASE("the page escapes what peers said") {
   const std::string page = to_html(example());
   CHECK_THAT(page, ContainsSubstring("run a&lt;b&gt;&amp;&quot;c: forming"));
