@@ -41,6 +41,7 @@ int main(int argc, char** argv) {
       ->capture_default_str()
       ->type_name("ADDRESS");
   app.add_option("--port", options.port, "Port to listen on; 0: any free one")
+      ->check(CLI::Range(0, 65535))
       ->capture_default_str()
       ->type_name("PORT");
   add_limit(app, "--max-runs", options.limits.runs, "Runs at once");

@@ -140,6 +140,7 @@ class Program(unittest.TestCase):
             refused = run(*flags)
             self.assertEqual(refused.returncode, 2, flags)
             self.assertEqual(refused.stderr.count("\n"), 1, refused.stderr)
+        self.assertIn("70000 not in range", run("--port", "70000").stderr)
 
     def test_help_names_every_limit(self):
         text = run("--help")
