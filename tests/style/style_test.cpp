@@ -34,6 +34,7 @@ TEST_CASE("a room that includes against the direction is named") {
   CHECK(broken_rules("agent/core/a.cpp", "#include \"agent/agent.hpp\"\n") == "include");
   CHECK(broken_rules("agent/a.cpp", "#include \"launcher/options.hpp\"\n") == "include");
   CHECK(broken_rules("trainer/a.cpp", "#include \"base/result.hpp\"\n") == "include");
+  CHECK(broken_rules("worker_api/a.cpp", "#include \"base/result.hpp\"\n") == "include");
   CHECK(broken_rules("launcher/a.cpp", "#include \"worker_api/ddprun_worker.h\"\n") == "include");
 }
 
