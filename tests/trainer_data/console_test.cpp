@@ -66,6 +66,12 @@ TEST_CASE("the bar says where the run is") {
              ContainsSubstring("[>   ") && !ContainsSubstring("eta"));
 }
 
+TEST_CASE("the bar claims no loss and no speed before the first row of metrics") {
+  const std::string line = bar_line({3, 390, 0, 2, 0, 0, 0, 0.1234}, {12s}, 120);
+  CHECK_THAT(line, ContainsSubstring("3/390 0%  eta 0:12  lr 0.1234"));
+  CHECK_THAT(line, !ContainsSubstring("loss") && !ContainsSubstring("img/s"));
+}
+
 TEST_CASE("the bar never exceeds the terminal, and drops its details from the right") {
   for (int columns = 0; columns < 200; ++columns) {
     REQUIRE(bar_line(state_at(120), {12s}, columns).size() <= static_cast<std::size_t>(columns));

@@ -19,7 +19,7 @@ struct BarState {
   std::uint64_t epochs = 0;
   double loss = 0;  // of late
   double top1 = 0;
-  double images_per_second = 0;
+  double images_per_second = 0;  // 0 before the first row: loss and top1 are unknown too
   double lr = 0;
 };
 

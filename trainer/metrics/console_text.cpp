@@ -49,9 +49,11 @@ std::string bar_line(const BarState& state, const BarClock& clock, int columns) 
       format("epoch %llu/%llu ", wide(std::min(state.epoch + 1, state.epochs)), wide(state.epochs));
   const std::string tail = format(" %llu/%llu %d%%", wide(state.step), wide(state.total),
                                   static_cast<int>(done_part(state) * 100));
-  std::vector<std::string> details{format("  loss %.3f", state.loss),
-                                   format("  top1 %.1f%%", state.top1 * 100),
-                                   format("  %.0f img/s", state.images_per_second)};
+  std::vector<std::string> details;
+  if (state.images_per_second > 0) {
+    details = {format("  loss %.3f", state.loss), format("  top1 %.1f%%", state.top1 * 100),
+               format("  %.0f img/s", state.images_per_second)};
+  }
   if (clock.left) details.push_back("  eta " + clock_text(*clock.left));
   details.push_back(format("  lr %.4f", state.lr));
 
