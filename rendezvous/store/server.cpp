@@ -126,6 +126,7 @@ void Server::Impl::arm() {
 
 void Server::Impl::dispatch() {
   std::array<epoll_event, kEventsAtOnce> events;
+  turn_ended_ = false;
   for (int round = 0; round < kRoundsAtOnce; ++round) {
     const int ready = ::epoll_wait(epoll_.native_handle(), events.data(), kEventsAtOnce, 0);
     for (int at = 0; at < ready; ++at) {
@@ -137,8 +138,9 @@ void Server::Impl::dispatch() {
         on_event(event);
       }
     }
-    // With a single event more are unlikely, and arming looks for them anyway.
-    if (ready <= 1) break;
+    // With a single event more are unlikely, and arming looks for them anyway. Who asks for much
+    // must not keep the other work waiting either.
+    if (ready <= 1 || turn_ended_) break;
   }
   return_memory();
 }

@@ -108,6 +108,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   bool dropping_spares_ = false;
   boost::asio::steady_timer drop_spares_;  // runs only while memory_ keeps spare blocks
   bool closed_ = false;
+  bool turn_ended_ = false;  // somebody's, since the other work had its own
 
   Memory memory_;
   Budget copied_replies_;

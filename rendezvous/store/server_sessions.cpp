@@ -53,10 +53,11 @@ Session* Server::Impl::find(ConnectionId id) {
 void Server::Impl::on_event(const epoll_event& event) {
   Session* session = find(static_cast<ConnectionId>(event.data.u64));
   if (session == nullptr) return;  // closed earlier in the same batch
-  End end = End::kAlive;
-  if ((event.events & ~kWritable) != 0) {
-    const bool reading = !session->eof && !session->paused;
-    end = reading ? guarded([&] { return receive(*session); }) : End::kPeerReset;
+  End end = End::kPeerReset;
+  if ((event.events & ~kWritable) == 0) {
+    end = guarded([&] { return resume(*session); });
+  } else if (!session->eof && !session->paused) {
+    end = guarded([&] { return receive(*session); });
   }
   settle(*session, end);
   flush_queued();
@@ -146,6 +147,7 @@ bool Server::Impl::must_read(const Session& session, std::size_t unsent_max) con
 
 Server::Impl::End Server::Impl::hold(Session& session, std::string_view rest) {
   session.paused = true;
+  turn_ended_ = true;
   if (rest.empty()) return End::kAlive;
   if (!memory_.try_take(rest.size())) {
     refusal_ = Refusal(Reason::kStoreFull, memory_.used() + rest.size());
@@ -155,15 +157,16 @@ Server::Impl::End Server::Impl::hold(Session& session, std::string_view rest) {
   return End::kAlive;
 }
 
-// A session that reads again is served again.
+// A session that reads again, or waited for its turn, is served again.
 Server::Impl::End Server::Impl::resume(Session& session) {
-  if (!session.paused || must_read(session, options_.limits.unsent_bytes / 2)) return End::kAlive;
+  const End flushed = flush(session);
+  if (flushed != End::kAlive || !session.paused) return flushed;
+  if (must_read(session, options_.limits.unsent_bytes / 2)) return End::kAlive;
   session.paused = false;
   const std::unique_ptr<std::string> held = std::move(session.held);
   if (held == nullptr) return End::kAlive;
   memory_.give_back(held->size());
-  const End end = digest(session, *held);
-  return end == End::kAlive && !session.paused ? flush(session) : end;
+  return digest(session, *held);
 }
 
 Server::Impl::End Server::Impl::flush(Session& session) {
@@ -202,15 +205,9 @@ void Server::Impl::flush_queued() {
   to_flush_.clear();
 }
 
-// What every event ends with: replies leave, a session that has read its replies goes on, epoll
-// watches for what is missing, the dead are buried.
+// What every event ends with: replies leave, epoll watches for the rest, the dead are buried.
 void Server::Impl::settle(Session& session, End end) {
-  if (end == End::kAlive) {
-    end = guarded([&] {
-      const End flushed = flush(session);
-      return flushed == End::kAlive ? resume(session) : flushed;
-    });
-  }
+  if (end == End::kAlive) end = guarded([&] { return flush(session); });
   if (end == End::kAlive && session.eof && session.replies.empty() && !session.paused) {
     end = End::kPeerClosed;
   }
