@@ -277,10 +277,13 @@ TEST_CASE("lines that a FIFO takes in one piece are not cut by other writers of 
   std::string block;
   for (int count = 0; count < 500; ++count) block += line;
   int blocks = 0;
+  std::size_t lines = 0;  // counted as they come: all of them at each turn would take long
   run_until(io, [&] {
     if (blocks < 40 && !console->full() && ++blocks != 0) console->write(block);
-    seen += pipe.read_some();
-    return lines_in(seen) == 40000;
+    const std::string piece = pipe.read_some();
+    lines += lines_in(piece);
+    seen += piece;
+    return lines == 40000;
   });
   ::waitpid(other, nullptr, 0);
   std::istringstream all(seen);
