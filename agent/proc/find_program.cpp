@@ -22,10 +22,14 @@ Found look_at(const std::string& path) {
   return ::access(path.c_str(), X_OK) == 0 ? Found::kProgram : Found::kNotExecutable;
 }
 
+// Without "." only: ".." behind a symbolic link leads to where that link points.
 std::string absolute(const std::string& path) {
   std::error_code ignored;  // only fails without a working directory: then execve says so
-  const fs::path full = fs::absolute(path, ignored);
-  return full.empty() ? path : full.lexically_normal().string();
+  fs::path full;
+  for (const fs::path& part : fs::absolute(path, ignored)) {
+    if (part != ".") full /= part;
+  }
+  return full.empty() ? path : full.string();
 }
 
 Error directory_error(const std::string& path) {
@@ -45,7 +49,7 @@ Result<std::string> find_program(const std::string& name, const std::string& pat
       case Found::kNotExecutable:
         return exec_error(name, EACCES);
       case Found::kNothing:
-        return exec_error(name, ENOENT);
+        return exec_error(name, errno);  // stat's
     }
   }
   std::string refused;

@@ -62,13 +62,20 @@ Result<std::string> make_temporary(const std::string& tmpdir) {
   return first;
 }
 
+// What is there, under a shorter name. ".." behind a symbolic link leads to where that link points.
+fs::path shortened(const fs::path& path, std::error_code& why) {
+  const bool goes_up = std::find(path.begin(), path.end(), "..") != path.end();
+  return goes_up ? fs::canonical(path, why) : path.lexically_normal();
+}
+
 Result<std::string> make_given(const std::string& dir) {
   std::error_code why;
-  const fs::path path = fs::absolute(dir, why).lexically_normal();
+  fs::path path = fs::absolute(dir, why);
   if (!why && fs::exists(path, why) && !fs::is_directory(path, why)) {
     return Error{ErrorKind::kUsage, "--log-dir " + dir + " is a file; name a directory"};
   }
   if (!why) fs::create_directories(path, why);
+  if (!why) path = shortened(path, why);
   if (!why) return path.string();
   return wrong_log_dir(cannot_make(path.string(), why.value()));
 }

@@ -51,6 +51,10 @@ Error missing(const std::string& program) {
 }
 
 Error forbidden(const std::string& program) {
+  if (::access(program.c_str(), F_OK) != 0 && errno == EACCES) {
+    return {ErrorKind::kNotExecutable,
+            cannot_run(program) + "permission denied for a folder on the way to it"};
+  }
   if (::access(program.c_str(), X_OK) == 0) {
     const std::string interpreter = interpreter_of(program);
     if (!interpreter.empty()) {

@@ -108,6 +108,16 @@ TEST_CASE("a relative --log-dir becomes absolute") {
   CHECK(tree->base() == directory / "logs");
 }
 
+TEST_CASE("a --log-dir with two dots behind a symbolic link is where that link leads") {
+  const TempDir directory;
+  fs::create_directories(directory / "real/below");
+  fs::create_symlink(directory / "real/below", directory / "link");
+  auto tree = LogTree::open(options(directory / "link/../logs"));
+  REQUIRE(tree.has_value());
+  CHECK(fs::is_directory(directory / "real/logs"));
+  CHECK(tree->base() == fs::canonical(directory / "real/logs").string());
+}
+
 TEST_CASE("a --log-dir that is a file is refused as a usage error") {
   const TempDir directory;
   write_file(directory / "file", "");

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <optional>
@@ -294,6 +295,19 @@ TEST_CASE("a limit on processes is a sentence that names it") {
         }) == 0);
 }
 
+TEST_CASE("a program behind a folder that may not be entered is not called missing") {
+  const TempDir directory;
+  write_file(directory / "tool", "#!/bin/sh\n", 0755);
+  CHECK(status_of_fork([&] {
+          if (::chmod(directory.path().c_str(), 0) != 0) return false;
+          if (::geteuid() == 0 && ::setuid(65533) != 0) return false;  // root may enter everything
+          const auto error = ddprun::find_program(directory / "tool", "").error();
+          return error.kind == ErrorKind::kNotExecutable &&
+                 error.sentence.find("permission denied for a folder") != std::string::npos;
+        }) == 0);
+  ::chmod(directory.path().c_str(), 0700);
+}
+
 TEST_CASE("find_program looks where execvp would") {
   const TempDir directory;
   ::mkdir((directory / "first").c_str(), 0755);
@@ -309,6 +323,20 @@ TEST_CASE("find_program looks where execvp would") {
     CHECK(ddprun::find_program(second, "").value() == second);
     CHECK(ddprun::find_program(directory / "none", path).error().kind == ErrorKind::kNotFound);
     CHECK(ddprun::find_program(directory.path(), path).error().kind == ErrorKind::kNotExecutable);
+  }
+  SECTION("behind a symbolic link, two dots lead to where it points") {
+    ::mkdir((directory / "second/below").c_str(), 0755);
+    REQUIRE(::symlink((directory / "second/below").c_str(), (directory / "first/link").c_str()) ==
+            0);
+    const auto found = ddprun::find_program(directory / "first/link/.././tool", path);
+    CHECK(contents(found.value()) == "#!/bin/sh\n");
+  }
+  SECTION("a path that leads nowhere is told by its own reason") {
+    REQUIRE(::symlink("loop", (directory / "loop").c_str()) == 0);
+    CHECK_THAT(ddprun::find_program(directory / "loop", path).error().sentence,
+               ContainsSubstring("Too many levels of symbolic links"));
+    CHECK_THAT(ddprun::find_program(directory / "first/tool/below", path).error().sentence,
+               ContainsSubstring("there is no such file"));
   }
   SECTION("only a file that is not executable is found") {
     const auto error = ddprun::find_program("tool", directory / "first").error();
