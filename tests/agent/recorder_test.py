@@ -21,7 +21,7 @@ def main() -> int:
             [sys.argv[1], "2", f"log={directory}/logs", "redirects=3", "--", sys.executable,
              __file__],
             env=dict(os.environ, TORCHELASTIC_ERROR_FILE=str(above)), capture_output=True,
-            text=True, timeout=100)
+            text=True, timeout=280)
         print(run.stderr)
         assert run.returncode == 1, run.returncode
         assert "evidence  its error.json:" in run.stderr

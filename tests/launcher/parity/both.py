@@ -80,7 +80,7 @@ def run(launcher, words, extra, directory):
             env=environment(extra, str(probes)),
         )
         try:
-            code = process.wait(timeout=90)
+            code = process.wait(timeout=300)
         finally:
             process.kill()
     read = {name: (directory / name).read_text(errors="replace") for name in ("out", "err")}

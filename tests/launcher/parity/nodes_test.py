@@ -67,7 +67,7 @@ def environments(launcher, common, nodes, port):
             for node in nodes:
                 given, extra = (node, {}) if isinstance(node, list) else ([], node)
                 agents.append(start(launcher, [*common, *given], extra, folder, port))
-            codes = [agent.wait(timeout=120) for agent in agents]
+            codes = [agent.wait(timeout=300) for agent in agents]
         finally:
             for agent in agents:
                 agent.kill()

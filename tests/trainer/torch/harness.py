@@ -14,7 +14,7 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 from ports import free_port  # noqa: E402, F401: for the tests
 
 SKIPPED = 77
-LIMIT_S = 280
+LIMIT_S = 800
 
 
 def skip(reason):
