@@ -15,6 +15,8 @@ using protocol::Terms;
 // No run gets that far; above it an agent could use up the numbers that fence the rounds.
 constexpr int kClaimedRoundMax = protocol::kRoundMax / 2;
 
+constexpr const char* kSameEverywhere = "; give all nodes the same";
+
 [[nodiscard]] std::string nodes_range(const Terms& terms) {
   return std::to_string(terms.nodes_min) + ":" + std::to_string(terms.nodes_max);
 }
@@ -64,12 +66,14 @@ std::optional<Refused> refuse_terms(const Hello& hello, const Charter& charter) 
   const std::string who = "run " + charter.run_id.value() + " (first node " + charter.host + ")";
   if (theirs.nodes_min != ours.nodes_min || theirs.nodes_max != ours.nodes_max) {
     return refused(RefusalCode::kTermsDiffer, who + " has --nnodes " + nodes_range(ours) + ", " +
-                                                  hello.host + " has " + nodes_range(theirs));
+                                                  hello.host + " has " + nodes_range(theirs) +
+                                                  kSameEverywhere);
   }
   if (theirs.max_restarts != ours.max_restarts) {
     return refused(RefusalCode::kTermsDiffer,
                    who + " has --max-restarts " + std::to_string(ours.max_restarts) + ", " +
-                       hello.host + " has " + std::to_string(theirs.max_restarts));
+                       hello.host + " has " + std::to_string(theirs.max_restarts) +
+                       kSameEverywhere);
   }
   const bool compared = !hello.fingerprint.empty() && !charter.fingerprint.empty();
   if (compared && hello.fingerprint != charter.fingerprint) {

@@ -17,9 +17,10 @@ using std::chrono::milliseconds;
 }
 
 [[nodiscard]] std::string here_text(const Absence& absence) {
-  return "here: " + host_list(absence.hosts) +
-         (absence.missing.empty() ? ""
-                                  : "; not heard from: node ranks " + number_list(absence.missing));
+  const std::string here = "here: " + host_list(absence.hosts);
+  if (absence.missing.empty()) return here;
+  return here + "; not heard from: node rank" + (absence.missing.size() == 1 ? " " : "s ") +
+         number_list(absence.missing);
 }
 
 }  // namespace

@@ -54,6 +54,8 @@ TEST_CASE("the wait says who is here, who is missing, and the end of it which op
   const reasons::Absence absence{{"gpu-01", "gpu-02", "gpu-03"}, {3, 4}, ""};
   CHECK(reasons::waiting(absence, terms_of(5, 5)) ==
         "waiting for nodes: 3 of 5; here: gpu-01..gpu-03; not heard from: node ranks 3, 4");
+  CHECK(reasons::waiting({{"gpu-01"}, {1}, ""}, terms_of(2, 2)) ==
+        "waiting for nodes: 1 of 2; here: gpu-01; not heard from: node rank 1");
   CHECK(reasons::join_timeout(absence, terms_of(5, 5)) ==
         "only 3 of at least 5 nodes came within 10 min; here: gpu-01..gpu-03; not heard from: "
         "node ranks 3, 4; --rdzv-conf join_timeout=1200 waits longer");

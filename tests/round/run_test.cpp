@@ -167,7 +167,9 @@ TEST_CASE("whoever disagrees about the run is refused with both values") {
   desk.say(1, desk.hello("a", 2, 4));
   desk.say(2, desk.hello("b", 2, 3));
   REQUIRE(desk.last<Refused>(2).has_value());
-  CHECK(desk.last<Refused>(2)->sentence == "run 7f3a (first node a) has --nnodes 2:4, b has 2:3");
+  CHECK(desk.last<Refused>(2)->sentence ==
+        "run 7f3a (first node a) has --nnodes 2:4, b has 2:3; "
+        "give all nodes the same");
   Hello other = desk.hello("c", 2, 4);
   other.terms.max_restarts = 9;
   desk.say(3, other);
