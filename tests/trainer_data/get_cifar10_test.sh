@@ -99,7 +99,7 @@ test_usage_errors_are_sentences() {
   run 2 a --per-class 6000 && says 'from 1 to 5000'
   run 2 a b && says 'one folder'
   run 2 --force && says 'unknown option --force'
-  run 0 --help && says 'CIFAR10_SOURCE'
+  run 0 --help && says 'CIFAR10_SOURCE' && says '3: no pictures can be had'  # to the last line
 }
 
 test_unpack_script_fills_the_folder_and_the_second_run_does_nothing() {
