@@ -81,6 +81,7 @@ def late_agent(cluster: Cluster):
     detour = free_port()  # nobody listens there until the run is over
     late = cluster.start(rdzv_endpoint=f"{cluster.host}:{detour}")
     cluster.wait_for_text(late, "run chaos-")
+    pause(3)  # it tells its age: by more than its words need through the detour it is the older one
     cluster.finish()
     expect(agent.end() == 0, f"exit code {agent.process.returncode}")
     with Detour(detour, cluster.port):

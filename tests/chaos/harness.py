@@ -266,7 +266,7 @@ class Cluster:
         running = [agent.name for agent in self.agents if agent.is_running()]
         if running:
             raise Failed(f"agents still run at the end of the case: {running}")
-        deadline = time.monotonic() + WAIT_SECONDS  # one that was killed ends at its next turn
+        deadline = time.monotonic() + 5  # one that was killed ends at its next turn
         while (left := processes.with_mark(mark)) and time.monotonic() < deadline:
             pause(0.01)
         if left:
@@ -296,8 +296,13 @@ class Cluster:
         self.stop_agents()
         if self.daemon is not None and self.daemon.poll() is None:
             self.stop_daemon()
-        for pid in processes.with_mark(f"CHAOS_FOLDER={self.folder}"):
-            processes.kill(pid)
+        deadline = time.monotonic() + WAIT_SECONDS
+        while left := processes.with_mark(f"CHAOS_FOLDER={self.folder}"):
+            for pid in left:
+                processes.kill(pid)
+            if time.monotonic() > deadline:
+                break
+            pause(0.01)
         if "DDPRUN_TEST_KEEP" not in os.environ:
             shutil.rmtree(self.folder, ignore_errors=True)
 

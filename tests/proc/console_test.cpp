@@ -283,12 +283,13 @@ TEST_CASE("lines that a FIFO takes in one piece are not cut by other writers of 
     const std::string piece = pipe.read_some();
     lines += lines_in(piece);
     seen += piece;
-    return lines == 40000;
+    return lines + console->dropped_lines() >= 40000;  // dropped where the other leaves no room
   });
   ::waitpid(other, nullptr, 0);
   std::istringstream all(seen);
   for (std::string one; std::getline(all, one);) {
-    REQUIRE((one == std::string(100, 'a') || one == std::string(100, 'w')));
+    const bool drops_told = one.starts_with("ddprun: ");
+    REQUIRE((one == std::string(100, 'a') || one == std::string(100, 'w') || drops_told));
   }
 }
 
