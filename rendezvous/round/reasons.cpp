@@ -1,5 +1,7 @@
 #include "rendezvous/round/reasons.hpp"
 
+#include <algorithm>
+
 #include "rendezvous/round/hosts.hpp"
 
 namespace ddprun::round::reasons {
@@ -59,7 +61,8 @@ std::string all_here(int nodes) {
 
 std::string last_call_over(int nodes, const protocol::Terms& terms) {
   return nodes_text(nodes) + " came within the last call of " +
-         duration_text(terms.last_call_timeout) + " (maximum " + number(terms.nodes_max) + ")";
+         duration_text(std::min(terms.last_call_timeout, terms.join_timeout)) + " (maximum " +
+         number(terms.nodes_max) + ")";
 }
 
 std::string remain(int nodes, const protocol::Terms& terms) {
@@ -198,9 +201,9 @@ std::string anew(const RunId& run, Duration ago) {
          duration_text(duration_cast<std::chrono::seconds>(ago)) + " ago and may begin anew";
 }
 
-std::string late(const std::string& over, int nodes, const protocol::Terms& terms) {
-  return over + ": only " + number(nodes) + " of at least " + nodes_text(terms.nodes_min) +
-         " came within " + duration_text(terms.last_call_timeout) +
+std::string late(const std::string& over, int here, int needed, Duration waited) {
+  return over + ": only " + number(here) + " of " + nodes_text(needed) + " came within " +
+         duration_text(waited) +
          " (--rdzv-conf last_call_timeout) to begin it anew; another --rdzv-id is another run";
 }
 

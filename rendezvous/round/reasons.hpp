@@ -81,7 +81,7 @@ struct Absence {
 /// What agents hear that come after a success, and wait for the others to begin the run anew.
 [[nodiscard]] std::string anew(const RunId& run, Duration ago);
 /// Why they end: `over` is the sentence about the run.
-[[nodiscard]] std::string late(const std::string& over, int nodes, const protocol::Terms& terms);
+[[nodiscard]] std::string late(const std::string& over, int here, int needed, Duration waited);
 [[nodiscard]] std::string everybody_gone();
 
 /// "round 4 -> 5: <why>; 56 ranks on 7 nodes"; "round 1: ..." for the first.

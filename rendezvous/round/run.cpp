@@ -171,7 +171,7 @@ bool Run::begins_anew(const Hello& hello, TimePoint now) const {
 std::optional<Ended> Run::success() const {
   if (may_be_late()) return options_.succeeded;
   if (!over() || verdict_->exit_code != 0) return std::nullopt;
-  return Ended{*verdict_, over_at_};
+  return Ended{*verdict_, over_at_, static_cast<int>(members_.size())};
 }
 
 Status Run::status(TimePoint now) const {

@@ -35,13 +35,14 @@ inline constexpr Duration kAnnounceInterval = std::chrono::seconds(1);
 struct Ended {
   protocol::Done verdict;
   TimePoint at;
+  int nodes;  // of its last round
 };
 
 struct RunOptions {
   RunId run_id;
   std::string author;  // this coordinator process, different from every other one's
-  /// Set if the last run of this name succeeded. Agents that come now mean to begin it anew if
-  /// enough of them come within the last call; otherwise they are late for the one that is over.
+  /// Set if the last run of this name succeeded. Agents that come now mean to begin it anew if as
+  /// many of them come within the last call as it had; otherwise they are late for that one.
   std::optional<Ended> succeeded = std::nullopt;
 };
 
@@ -94,8 +95,10 @@ class Run {
 
   // run_rounds.cpp: rounds.
   void settle_forming();
+  void give_up_forming();
   [[nodiscard]] bool last_call_holds();
   [[nodiscard]] Duration join_wait() const;
+  [[nodiscard]] int nodes_needed() const;
   [[nodiscard]] bool may_be_late() const { return options_.succeeded && !formed_; }
   void settle_running();
   void start_or_await();

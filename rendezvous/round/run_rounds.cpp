@@ -28,20 +28,30 @@ void Run::settle_forming() {
     return;
   }
   if (!join_deadline_) join_deadline_ = now_ + join_wait();
-  if (roster_.size() < terms().nodes_min) {
+  if (roster_.size() < nodes_needed()) {
     last_call_.reset();
     answer_deadline_.reset();
     awaited_ = nullptr;
     stop_survivors();
-    if (now_ < *join_deadline_) return;
-    if (!may_be_late()) {
-      return finish(Done{1, reasons::join_timeout(absence(), terms()), "", std::nullopt});
-    }
-    const Ended& ended = *options_.succeeded;
-    const std::string over = reasons::over(options_.run_id, now_ - ended.at, ended.verdict);
-    return finish(Done{0, reasons::late(over, roster_.size(), terms()), "", std::nullopt});
+    if (now_ >= *join_deadline_) give_up_forming();
+    return;
   }
   if (!last_call_holds()) start_or_await();
+}
+
+void Run::give_up_forming() {
+  if (!may_be_late()) {
+    return finish(Done{1, reasons::join_timeout(absence(), terms()), "", std::nullopt});
+  }
+  const Ended& ended = *options_.succeeded;
+  const std::string over = reasons::over(options_.run_id, now_ - ended.at, ended.verdict);
+  const std::string text = reasons::late(over, roster_.size(), nodes_needed(), join_wait());
+  finish(Done{0, text, "", std::nullopt});
+}
+
+int Run::nodes_needed() const {
+  const int least = terms().nodes_min;
+  return may_be_late() ? std::clamp(options_.succeeded->nodes, least, terms().nodes_max) : least;
 }
 
 Duration Run::join_wait() const {

@@ -252,21 +252,22 @@ TEST_CASE("an agent older than the end of the run belongs to it, a younger one b
   CHECK(desk.run_.begins_anew(late, desk.now_));
 }
 
-TEST_CASE("whoever comes after a success ends with 0 if too few others begin the run anew") {
+TEST_CASE("whoever comes after a success ends with 0 if fewer than it had begin the run anew") {
   for (const bool others_come : {false, true}) {
     Desk desk;
     Done done;
     done.text = "2 ranks on 2 nodes ended with 0; 0 restarts";
-    desk.run_ = Run({RunId("7f3a"), "c1.2", Ended{done, desk.now_ - seconds(12)}});
-    desk.say(1, desk.hello("late", 2, 2));
+    desk.run_ = Run({RunId("7f3a"), "c1.2", Ended{done, desk.now_ - seconds(12), 2}});
+    desk.say(1, desk.hello("late", 1, 2));
     CHECK(desk.last<Waiting>(1)->left == seconds(30));
     for (int second = 0; second < 29; ++second) {
       desk.after(seconds(1));
       desk.say(1, Beat{});
     }
     CHECK(desk.last<Waiting>(1)->text ==
-          "run 7f3a succeeded 13 s ago and may begin anew; waiting for nodes: 1 of 2; here: late");
-    if (others_come) desk.say(2, desk.hello("b", 2, 2));
+          "run 7f3a succeeded 13 s ago and may begin anew; waiting for nodes: 1 of at most 2; "
+          "here: late");
+    if (others_come) desk.say(2, desk.hello("b", 1, 2));
     desk.after(seconds(1));
     CHECK(desk.last<StartRound>(1).has_value() == others_come);
     CHECK(desk.last<Done>(1).has_value() != others_come);
@@ -275,7 +276,7 @@ TEST_CASE("whoever comes after a success ends with 0 if too few others begin the
     CHECK(
         desk.last<Done>(1)->text ==
         "run 7f3a ended with 0 42 s ago (2 ranks on 2 nodes ended with 0; 0 restarts); nothing to "
-        "do: only 1 of at least 2 nodes came within 30 s (--rdzv-conf last_call_timeout) to begin "
+        "do: only 1 of 2 nodes came within 30 s (--rdzv-conf last_call_timeout) to begin "
         "it anew; another --rdzv-id is another run");
     CHECK(desk.run_.success()->verdict.text ==
           done.text);  // the next one that is late hears the same
