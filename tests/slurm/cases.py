@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import shlex
 import subprocess
 import sys
 
@@ -20,6 +21,7 @@ class Case:
     def __init__(self, folder: pathlib.Path, ddprun: str):
         self.folder = folder
         self.ddprun = ddprun
+        self.shell_command = shlex.join([ddprun, WORKER])
         self.processes = []
         (folder / "notes").mkdir(parents=True)
         self.environment = os.environ | {"CHAOS_FOLDER": str(folder),

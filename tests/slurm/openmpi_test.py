@@ -5,6 +5,7 @@ Usage: openmpi_test.py DDPRUN
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -12,7 +13,7 @@ from cases import HERE, WORKER, Case, expect, expect_in, finish, run_all
 from private_machine import HUNG_SECONDS, enter, wait_for
 
 MPIRUN = ("mpirun", "--allow-run-as-root", "--oversubscribe")
-SHELL = str(HERE / "remote_shell.sh")
+SHELL = "remote_shell.sh"
 REMOTE = ("--mca", "plm_rsh_agent", SHELL, "--mca", "plm_ssh_agent", SHELL)  # of Open MPI 4, 5
 
 
@@ -95,6 +96,8 @@ CASES = (one_host, other_hosts, own_host, several_processes, stopped)
 def main() -> int:
     folder = enter(["mpirun"])
     ddprun = os.path.realpath(sys.argv[1])
+    shutil.copy(HERE / SHELL, folder)  # mpirun cuts a path at its blanks
+    os.environ["PATH"] += f":{folder}"
     os.environ["TMPDIR"] = str(folder)  # where Open MPI has its own files
     # Version 4 writes the machine's topology to a place in memory that it takes for free. One time
     # in two hundred it is not, and orted ends with SIGSEGV.

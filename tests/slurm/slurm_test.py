@@ -5,6 +5,7 @@ Usage: slurm_test.py DDPRUN
 
 import os
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -56,7 +57,7 @@ def several_tasks(case: Case) -> None:
     output = case.run("srun", "--nodes=2", "--ntasks=4", case.ddprun, WORKER, code=2)
     remedy = re.search(r"srun (--ntasks=2 --ntasks-per-node=1) ddprun", output)
     expect(remedy is not None, f"no remedy:\n{output}")
-    script = f"srun {remedy[1]} {case.ddprun} {WORKER}"
+    script = f"srun {remedy[1]} {case.shell_command}"
     # In a job with more tasks srun ignores --ntasks-per-node=1 alone.
     run = case.start("salloc", "--nodes=2", "--ntasks=6", "--ntasks-per-node=3", "sh", "-c", script)
     case.met(2)
@@ -75,11 +76,11 @@ def batch(case: Case, script: str, *options: str, code: int = 0) -> str:
 
 def batch_script(case: Case) -> None:
     """A batch script's own ddprun is no world of one by mistake; --standalone is one on purpose."""
-    output = batch(case, f"{case.ddprun} {WORKER}\n", code=2)
+    output = batch(case, f"{case.shell_command}\n", code=2)
     expect_in("srun did not start this ddprun", output)
     expect_in("srun --ntasks=2 --ntasks-per-node=1 ddprun", output)
     case.let_workers_finish()
-    batch(case, f"exec {case.ddprun} --standalone {WORKER}\n")
+    batch(case, f"exec {shlex.quote(case.ddprun)} --standalone {shlex.quote(WORKER)}\n")
     (note,) = case.met(1)
     expect(note["WORLD_SIZE"] == "1", f"{note}")
 
@@ -87,7 +88,7 @@ def batch_script(case: Case) -> None:
 def batch_from_a_step(case: Case) -> None:
     """A job submitted from inside a step does not take that step's variables for its own."""
     script = case.folder / "script.sh"
-    script.write_text(f"#!/bin/sh\n{case.ddprun} {WORKER}\n")
+    script.write_text(f"#!/bin/sh\n{case.shell_command}\n")
     output = case.folder / "output"
     case.run("srun", "--nodes=1", "--ntasks=1", "sbatch", "--wait", "--nodes=2",
              f"--output={output}", str(script), code=2)
@@ -96,7 +97,7 @@ def batch_from_a_step(case: Case) -> None:
 
 def two_steps_at_once(case: Case) -> None:
     """Two steps of one job at the same time are two runs at two ports."""
-    step = f"srun --exact --nodes=2 --ntasks=2 --ntasks-per-node=1 {case.ddprun} {WORKER}"
+    step = f"srun --exact --nodes=2 --ntasks=2 --ntasks-per-node=1 {case.shell_command}"
     run = case.start("salloc", "--nodes=2", "--ntasks-per-node=2", "sh", "-c",
                      f"{step} & first=$!; {step}; second=$?; wait $first && exit $second")
     found = case.met(4)
