@@ -1,5 +1,6 @@
 // resnet18_cifar10 and resnet18_cifar10_cuda: the reference workload.
 #include <fcntl.h>
+#include <malloc.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -35,6 +36,13 @@ void fill_standard_descriptors() {
   if (number > 2) ::close(number);
 }
 
+// Every step asks for the same large tensors. Given back to the kernel they cost twenty thousand
+// page faults a step, a sixth of the CPU time at width 16.
+void keep_freed_memory() {
+  ::mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the most that glibc takes
+  ::mallopt(M_TRIM_THRESHOLD, 512 << 20);
+}
+
 void train(int argc, char** argv) {
   require_torch(DDPRUN_TORCH_VERSION, loaded_torch());
   const std::vector<std::string> arguments(argv + 1, argv + argc);
@@ -66,6 +74,7 @@ int report(const std::string& sentence, int code) {
 
 int main(int argc, char** argv) {
   fill_standard_descriptors();
+  keep_freed_memory();
   ignore_sigpipe();  // or the death of a peer takes this rank along while Gloo writes to it
   try {
     train(argc, argv);
