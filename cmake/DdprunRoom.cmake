@@ -12,7 +12,7 @@ target_compile_options(ddprun_settings INTERFACE
 if(DDPRUN_SANITIZE)
   target_compile_options(ddprun_settings INTERFACE -fsanitize=${DDPRUN_SANITIZE}
     -fno-sanitize-recover=all -fno-omit-frame-pointer
-    -g1  # lines for the reports; all of -g makes the tree three times as large
+    -g1  # the lines in their reports need no more, and the tree is smaller
     # This check opens a pipe; tests that run out of descriptors would end in a false report.
     -fno-sanitize=vptr
     # clang before 17 cannot emit this check for a coroutine ("difference across sections").

@@ -36,8 +36,8 @@ void fill_standard_descriptors() {
   if (number > 2) ::close(number);
 }
 
-// Every step asks for the same large tensors. Given back to the kernel they cost twenty thousand
-// page faults a step, a sixth of the CPU time at width 16.
+// Every step asks for the same large tensors. Given back to the kernel they cost page faults,
+// which made up all that bench/trainer measured above Python DDP's CPU time.
 void keep_freed_memory() {
   ::mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the most that glibc takes
   ::mallopt(M_TRIM_THRESHOLD, 512 << 20);

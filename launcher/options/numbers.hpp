@@ -1,8 +1,9 @@
-// Numbers as the command line spells them. Pure, no thread rule.
+// Numbers and words as the command line spells them. Pure, no thread rule.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "base/clock.hpp"
@@ -22,5 +23,8 @@ namespace ddprun {
 
 /// `text` without blanks at its ends.
 [[nodiscard]] std::string_view trimmed(std::string_view text);
+
+/// With a to z instead of A to Z, in no language's rules.
+[[nodiscard]] std::string lower(std::string text);
 
 }  // namespace ddprun

@@ -10,13 +10,6 @@ Error usage(std::string sentence) {
   return {ErrorKind::kUsage, std::move(sentence)};
 }
 
-std::string lower(std::string text) {
-  for (char& letter : text) {
-    if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
-  }
-  return text;
-}
-
 bool is_choice(std::string_view choices, std::string_view value) {
   while (!choices.empty()) {
     const auto comma = choices.find(',');

@@ -45,13 +45,6 @@ std::pair<std::string, std::optional<std::string>> split(const std::string& text
 
 }  // namespace
 
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](char letter) {
-    return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
-  });
-  return text;
-}
-
 std::string text_of(const Endpoint& endpoint) {
   const bool v6 = endpoint.host.find(':') != std::string::npos;
   const std::string host = v6 ? "[" + endpoint.host + "]" : endpoint.host;

@@ -18,9 +18,6 @@ struct Endpoint {
 /// `name` is what the option is called in the sentence of an error.
 [[nodiscard]] Result<Endpoint> parse_endpoint(const std::string& text, const std::string& name);
 
-/// With a to z instead of A to Z, in no language's rules.
-[[nodiscard]] std::string lower(std::string text);
-
 /// As one would type it: HOST:PORT, [V6]:PORT, or without the port where there is none.
 [[nodiscard]] std::string text_of(const Endpoint& endpoint);
 

@@ -30,12 +30,8 @@ TEST_CASE("two agents join, get a round, succeed and are told the end") {
 
 TEST_CASE("a lost connection is a new round for the others, and costs no restart") {
   LiveCoordinator coordinator;
-  auto hello = hello_of("run", "a", 2);
-  hello.terms.nodes_min = 1;
-  Agent first(coordinator.port(), hello);
-  hello.agent = AgentId("other");
-  hello.host = "b";
-  auto second = std::make_unique<Agent>(coordinator.port(), hello);
+  Agent first(coordinator.port(), elastic_hello("a"));
+  auto second = std::make_unique<Agent>(coordinator.port(), elastic_hello("b"));
   CHECK(first.start_round().world_size == WorldSize(4));
   second->start_round();
   second.reset();
@@ -74,14 +70,8 @@ TEST_CASE("a failure with budget left restarts all nodes, without budget it ends
 
 TEST_CASE("a silent agent is lost although its connection stands") {
   LiveCoordinator coordinator;
-  auto hello = hello_of("run", "a", 2);
-  hello.terms.nodes_min = 1;
-  hello.terms.keep_alive_interval = protocol::Milliseconds(400);
-  hello.terms.keep_alive_max_attempt = 5;
-  Agent beating(coordinator.port(), hello);
-  hello.agent = AgentId("other");
-  hello.host = "b";
-  Agent silent(coordinator.port(), hello);
+  Agent beating(coordinator.port(), soon_lost_hello("a"));
+  Agent silent(coordinator.port(), soon_lost_hello("b"));
   beating.start_round();
   silent.start_round();
   while (true) {
@@ -116,13 +106,9 @@ TEST_CASE("the end of a run waits for nobody who was lost in silence") {
   ServerOptions options;
   options.limits.patience = std::chrono::hours(1);
   LiveCoordinator coordinator(options);
-  auto hello = hello_of("run", "a", 2);
-  hello.terms.nodes_min = 1;
-  hello.terms.keep_alive_interval = protocol::Milliseconds(400);
-  hello.terms.keep_alive_max_attempt = 5;
-  Agent silent(coordinator.port(), hello);  // its connection stands to the end of the test
-  hello.agent = AgentId("other");
-  auto other = std::make_unique<Agent>(coordinator.port(), hello);
+  // Its connection stands to the end of the test.
+  Agent silent(coordinator.port(), soon_lost_hello("a"));
+  auto other = std::make_unique<Agent>(coordinator.port(), soon_lost_hello("b"));
   other->start_round();
   std::optional<protocol::StartRound> alone;
   while (!alone) {

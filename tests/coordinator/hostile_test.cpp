@@ -55,12 +55,8 @@ TEST_CASE("noise of one peer does not fill the log: another number is no other c
 
 TEST_CASE("garbage from a member is the loss of its node, with the cause") {
   LiveCoordinator coordinator;
-  auto hello = hello_of("run", "a", 2);
-  hello.terms.nodes_min = 1;
-  Agent first(coordinator.port(), hello);
-  hello.agent = AgentId("other");
-  hello.host = "b";
-  Agent second(coordinator.port(), hello);
+  Agent first(coordinator.port(), elastic_hello("a"));
+  Agent second(coordinator.port(), elastic_hello("b"));
   first.start_round();
   second.start_round();
   second.socket().send(std::string("\0\0\0\x04zzzz", 8));
@@ -120,12 +116,8 @@ TEST_CASE("an agent that does not read is lost when its queue is full") {
   Limits limits;
   limits.link_unsent_bytes = 20'000;
   LiveCoordinator coordinator(with(limits));
-  auto hello = hello_of("run", "a", 2);
-  hello.terms.nodes_min = 1;
-  Agent reader(coordinator.port(), hello);
-  hello.agent = AgentId("other");
-  hello.host = "deaf";
-  Agent deaf(coordinator.port(), hello);
+  Agent reader(coordinator.port(), elastic_hello("a"));
+  Agent deaf(coordinator.port(), elastic_hello("deaf"));
   reader.start_round();
   deaf.start_round();
   const std::string beats = [] {

@@ -77,6 +77,21 @@ inline protocol::Hello hello_of(const std::string& run, const std::string& name,
   return hello;
 }
 
+/// The same of a run of at most two that goes on with one.
+inline protocol::Hello elastic_hello(const std::string& name) {
+  auto hello = hello_of("run", name, 2);
+  hello.terms.nodes_min = 1;
+  return hello;
+}
+
+/// The same, where two seconds of silence are a loss.
+inline protocol::Hello soon_lost_hello(const std::string& name) {
+  auto hello = elastic_hello(name);
+  hello.terms.keep_alive_interval = protocol::Milliseconds(400);
+  hello.terms.keep_alive_max_attempt = 5;
+  return hello;
+}
+
 /// An agent as far as the coordinator can tell.
 class Agent {
  public:
