@@ -1,5 +1,5 @@
 // The environments of real runs under Slurm 22.05, Open MPI 4.1 and 5.0, MPICH 4.0, one per file in
-// captured/; the first line of each says how it was made.
+// tests/captured/; the first line of each says how it was made.
 #pragma once
 
 #include <fstream>
