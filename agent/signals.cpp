@@ -6,6 +6,8 @@
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include "base/process_setup.hpp"
+
 namespace ddprun {
 
 namespace asio = boost::asio;
@@ -32,11 +34,13 @@ Signals::Signals(asio::any_io_executor executor, const std::vector<int>& stop_si
   for (const int signal : {SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH}) {
     if (!contains(stop_signals, signal)) take(signal);
   }
+  unblock_signals(taken_);
 }
 
 void Signals::take(int signal) {
   boost::system::error_code why;  // SIGKILL and the like were refused with the command line
   set_.add(signal, why);
+  if (!why) taken_.push_back(signal);
 }
 
 asio::awaitable<void> Signals::deliver(Handler stop, Handler pass) {

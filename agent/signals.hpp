@@ -18,7 +18,8 @@ class Signals {
   using Handler = std::function<void(int)>;
 
   /// Takes `stop_signals`, except a SIGHUP that was ignored when the process started (nohup), and
-  /// of SIGUSR1, SIGUSR2, SIGCONT and SIGWINCH those that are not among them.
+  /// of SIGUSR1, SIGUSR2, SIGCONT and SIGWINCH those that are not among them. Unblocks what it
+  /// takes.
   Signals(boost::asio::any_io_executor executor, const std::vector<int>& stop_signals);
 
   /// Hands every stop signal to `stop` and every other one to `pass`, for ever; cancelling ends it.
@@ -29,6 +30,7 @@ class Signals {
 
   boost::asio::signal_set set_;
   std::vector<int> stop_signals_;
+  std::vector<int> taken_;
 };
 
 }  // namespace ddprun

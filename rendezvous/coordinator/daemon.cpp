@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdio>
 
+#include "base/process_setup.hpp"
 #include "net/listen.hpp"
 #include "rendezvous/coordinator/open.hpp"
 
@@ -54,6 +55,7 @@ int run(const DaemonOptions& options) {
                                   {options.store, make_log(), std::nullopt, options.limits});
   if (!server) return fail(server.error());
   asio::signal_set signals(io, SIGTERM, SIGINT);
+  unblock_signals({SIGTERM, SIGINT});
   // The runs are not told that they are over: their workers go on, and their agents come back to
   // the daemon that is started next.
   signals.async_wait([&](const boost::system::error_code&, int) {

@@ -138,6 +138,18 @@ TEST_CASE("kill -9 of ddprun leaves no worker") {
   CHECK(wait_until([&] { return !alive(first) && !alive(second); }));
 }
 
+TEST_CASE("stop signals that the parent had blocked reach ddprun, and the worker blocks none") {
+  TemporaryDirectory dir;
+  Argv argv{"env", "--block-signal"};  // all that can be blocked
+  const Argv run_argv = driver(1, {}, "grep SigBlk /proc/self/status; " + kStay);
+  argv.insert(argv.end(), run_argv.begin(), run_argv.end());
+  Command run(argv, {{"DIR", dir.path()}});
+  (void)pid_in(dir.file("0.0"));
+  run.signal(SIGTERM);
+  CHECK(run.wait() == ExitStatus::exited(143));
+  CHECK(run.out() == "SigBlk:\t0000000000000000\n");
+}
+
 TEST_CASE("started with SIGCHLD ignored, ddprun learns the exits all the same") {
   Argv argv{"sh", "-c", "trap '' CHLD; exec \"$@\"", "sh"};
   const Argv run_argv = driver(2, {}, "exit 6");

@@ -165,6 +165,16 @@ class Program(unittest.TestCase):
             self.assertLess(time.monotonic() - begin, max(2, 2 * long_here))
             self.assertEqual(code, 0)
 
+    def test_a_stop_signal_that_its_parent_had_blocked_ends_it(self):
+        stops = [signal.SIGTERM, signal.SIGINT]
+        for how in stops:
+            with self.subTest(how=how):
+                daemon = Daemon(
+                    "--port=0",
+                    preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, stops),
+                )
+                self.assertEqual(daemon.end(how)[0], 0)
+
     def test_a_run_survives_the_restart_of_the_daemon(self):
         for how in (signal.SIGTERM, signal.SIGKILL):
             daemon = Daemon("--port", "0")
