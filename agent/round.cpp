@@ -140,6 +140,7 @@ Result<void> RoundRunner::start_worker(Worker& one) {
   request.environment = to_block(one.plan.environment);
   request.stdout_fd = one.output->descriptor(Stream::kStdout);
   request.stderr_fd = one.output->descriptor(Stream::kStderr);
+  request.descriptor_limit = inputs_.descriptor_limit;
   auto child = spawn(executor_, request);
   one.output->start();
   if (!child) return child.error();

@@ -4,6 +4,8 @@
 // round is over.
 #pragma once
 
+#include <sys/resource.h>
+
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -43,7 +45,8 @@ struct RoundInputs {
   OutputContext output;
   Consoles consoles;
   TimePoint run_started;
-  RoundHooks hooks;
+  std::optional<rlimit> descriptor_limit;  // of a worker; none: that of this process
+  RoundHooks hooks = {};
 };
 
 /// How a round ended.

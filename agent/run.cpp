@@ -13,6 +13,7 @@
 #include "agent/node.hpp"
 #include "agent/proc/standard_descriptors.hpp"
 #include "agent/signals.hpp"
+#include "base/process_setup.hpp"
 
 namespace ddprun {
 
@@ -73,6 +74,7 @@ int drive(asio::io_context& io, Signals& signals, AnyAgent& agent, Consoles cons
 int run_agent(const LaunchConfig& config, const Environment& environment, spdlog::logger& logger,
               const MakeCompanion& make_companion) try {
   prepare_process();
+  const std::optional<rlimit> descriptor_limit = raise_descriptor_limit();
   asio::io_context io(1);
   std::unique_ptr<Companion> companion;
   if (make_companion) {
@@ -86,7 +88,7 @@ int run_agent(const LaunchConfig& config, const Environment& environment, spdlog
   Signals signals(io.get_executor(), config.stop_signals);
   const Consoles consoles = open_consoles(io.get_executor());
   const Attachment attachment(logger, consoles.err);
-  const AgentInputs inputs{config, environment, logger, consoles};
+  const AgentInputs inputs{config, environment, logger, consoles, descriptor_limit};
   if (config.rendezvous) {
     NodeAgent agent(io.get_executor(), inputs, std::move(companion), make_companion);
     return drive(io, signals, agent, consoles);

@@ -37,6 +37,7 @@ RunContext::RunContext(AgentInputs inputs)
       environment_(inputs.environment),
       logger_(inputs.logger),
       consoles_(std::move(inputs.consoles)),
+      descriptor_limit_(inputs.descriptor_limit),
       hostname_(this_host()),
       started_(Clock::now()) {}
 
@@ -57,8 +58,9 @@ Result<RoundInputs> RunContext::prepare(RoundFacts facts) {
   };
   auto output = open_output_context(config_.log, std::move(*attempt), hostname_, warn);
   if (!output) return output.error();
-  return RoundInputs{config_,   environment_, logger_, std::move(facts), std::move(*output),
-                     consoles_, started_,     {}};
+  return RoundInputs{config_,          environment_,       logger_,
+                     std::move(facts), std::move(*output), consoles_,
+                     started_,         descriptor_limit_};
 }
 
 int RunContext::fail(const std::string& code, const Error& error) {

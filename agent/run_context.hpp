@@ -3,7 +3,10 @@
 // environment and logger outlive it; it outlives the rounds prepared with it.
 #pragma once
 
+#include <sys/resource.h>
+
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "agent/core/launch_config.hpp"
@@ -19,6 +22,7 @@ struct AgentInputs {
   const Environment& environment;
   spdlog::logger& logger;
   Consoles consoles;
+  std::optional<rlimit> descriptor_limit;  // what workers get; none: that of this process
 };
 
 class RunContext {
@@ -53,6 +57,7 @@ class RunContext {
   const Environment& environment_;
   spdlog::logger& logger_;
   Consoles consoles_;
+  std::optional<rlimit> descriptor_limit_;
   std::string hostname_;
   TimePoint started_;
   std::unique_ptr<LogTree> logs_;

@@ -99,6 +99,7 @@ void become_worker(const WorkerSetup& setup) noexcept {
   // The signal is not sent when the parent died before the call above.
   if (::getppid() != setup.parent_pid) fail(setup.report_fd, SpawnStage::kParentGone);
   if (!arrange_descriptors(setup)) fail(setup.report_fd, SpawnStage::kDescriptors);
+  if (setup.descriptor_limit != nullptr) ::setrlimit(RLIMIT_NOFILE, setup.descriptor_limit);
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);

@@ -3,6 +3,7 @@
 // parent's memory is changed but errno. Thread rule: only in a child process.
 #pragma once
 
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include <cstdint>
@@ -25,14 +26,15 @@ struct WorkerSetup {
   const char* const* environment;
   int stdout_fd;
   int stderr_fd;
-  int report_fd;     // CLOEXEC: closed by a successful exec, written otherwise
-  pid_t parent_pid;  // as getpid() said before the fork
+  int report_fd;                   // CLOEXEC: closed by a successful exec, written otherwise
+  pid_t parent_pid;                // as getpid() said before the fork
+  const rlimit* descriptor_limit;  // null: the parent's
 };
 
 /// Makes the calling process the leader of an own POSIX session with a parent-death signal,
-/// descriptors 0, 1, 2 only, default signal dispositions (an ignored SIGHUP stays) and an empty
-/// mask, and executes the program. On failure writes a SpawnFailure and _exits: no exit handler, no
-/// flush of the parent's buffers.
+/// descriptors 0, 1, 2 only, default signal dispositions (an ignored SIGHUP stays), an empty
+/// mask and its own limit on descriptors, and executes the program. On failure writes a
+/// SpawnFailure and _exits: no exit handler, no flush of the parent's buffers.
 [[noreturn]] void become_worker(const WorkerSetup& setup) noexcept;
 
 /// Marks every descriptor from 3 up CLOEXEC by reading /proc/self/fd: for kernels and sandboxes

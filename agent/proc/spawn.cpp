@@ -171,9 +171,14 @@ Result<Child> spawn(asio::any_io_executor executor, const SpawnRequest& request)
   if (error != 0) return system_refused("cannot start " + request.program, error);
   std::vector<const char*> argv = pointers(request.argv);
   const std::vector<const char*> environment = pointers(request.environment);
-  const WorkerSetup setup{
-      request.program.c_str(), argv.data(),        environment.data(), request.stdout_fd,
-      request.stderr_fd,       report.write_end(), ::getpid()};
+  const WorkerSetup setup{request.program.c_str(),
+                          argv.data(),
+                          environment.data(),
+                          request.stdout_fd,
+                          request.stderr_fd,
+                          report.write_end(),
+                          ::getpid(),
+                          request.descriptor_limit ? &*request.descriptor_limit : nullptr};
   const Launched launched = launch(request.program, argv, setup);
   if (launched.pid < 0) return system_refused("cannot start " + request.program, launched.error);
   if (const auto failure = report.read()) {

@@ -3,7 +3,10 @@
 // thread exists.
 #pragma once
 
+#include <sys/resource.h>
+
 #include <boost/asio/any_io_executor.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +21,7 @@ struct SpawnRequest {
   std::vector<std::string> environment;  // "NAME=value", the complete environment
   int stdout_fd = 1;                     // what the worker gets as 1 and 2; stays the caller's
   int stderr_fd = 2;
+  std::optional<rlimit> descriptor_limit = {};  // none: that of this process
 };
 
 /// The file that execvp would run for `name` with this PATH (empty: /bin:/usr/bin), as an absolute
@@ -26,10 +30,11 @@ struct SpawnRequest {
 
 /// Forks and executes. The worker is the leader of its own POSIX session, gets SIGKILL when the
 /// agent dies, has descriptors 0, 1, 2 only, default signal dispositions (an inherited ignored
-/// SIGHUP stays ignored) and an empty mask; stdin, working directory, umask and limits are
-/// inherited. Returns after exec succeeded. Errors: kNotFound and kNotExecutable with path and
-/// reason (not found, not executable, missing interpreter), kSystem when the kernel refused a
-/// process or a descriptor. No error leaves a zombie, a running process or a descriptor behind.
+/// SIGHUP stays ignored) and an empty mask; stdin, working directory, umask and
+/// limits (but for that on descriptors, if one is given) are inherited. Returns after exec
+/// succeeded. Errors: kNotFound and kNotExecutable with path and reason (not found, not executable,
+/// missing interpreter), kSystem when the kernel refused a process or a descriptor. No error leaves
+/// a zombie, a running process or a descriptor behind.
 [[nodiscard]] Result<Child> spawn(boost::asio::any_io_executor executor,
                                   const SpawnRequest& request);
 

@@ -2,7 +2,6 @@
 
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
-#include <sys/resource.h>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
@@ -24,14 +23,6 @@ int fail(const Error& error) {
   return exit_code_of(error.kind);
 }
 
-// Each client is one descriptor; the shell's usual 1024 would be the first limit to bite.
-void raise_descriptor_limit() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  (void)::setrlimit(RLIMIT_NOFILE, &limit);  // if not, fewer fit, and the log says so
-}
-
 std::shared_ptr<spdlog::logger> make_log() {
   auto log = std::make_shared<spdlog::logger>("ddprun-rdzvd",
                                               std::make_shared<spdlog::sinks::stderr_sink_st>());
@@ -49,7 +40,7 @@ int run(const DaemonOptions& options) {
         {ErrorKind::kUsage,
          "--bind " + options.bind + " is not an address; give one like 127.0.0.1, 0.0.0.0 or ::1"});
   }
-  raise_descriptor_limit();
+  (void)raise_descriptor_limit();  // it has no children
   asio::io_context io(1);
   const auto server = open_server(io.get_executor(), options.bind, options.port,
                                   {options.store, make_log(), std::nullopt, options.limits});

@@ -1,7 +1,9 @@
 // The agent where something outside is missing, in the way or in use.
 #include <signal.h>
 
+#include "base/process_setup.hpp"
 #include "tests/agent/agent_run.hpp"
+#include "tests/store/live.hpp"
 
 using namespace ddprun;
 using namespace ddprun::test;
@@ -70,6 +72,30 @@ TEST_CASE("a stranger that the round's store turns away is named once") {
   CHECK(run.wait().success());
   CHECK_THAT(run.err(), ContainsSubstring("ddprun: warning [STORE] store closed a connection: "));
   CHECK(count(run.err(), "[STORE]") == 1);
+}
+
+TEST_CASE("a soft limit on descriptors bounds the workers, not the store") {
+  constexpr int kClients = 1100;
+  raise_descriptor_limit();
+  rlimit here{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &here) == 0);
+  REQUIRE(here.rlim_max > kClients + 100);
+  TemporaryDirectory dir;
+  Argv argv{"sh", "-c", "ulimit -Sn 1024; exec \"$@\"", "sh"};
+  const Argv run_argv = driver(
+      1, {}, "echo $(ulimit -Sn) $(ulimit -Hn); echo $MASTER_PORT > $DIR/port; exec sleep 1000");
+  argv.insert(argv.end(), run_argv.begin(), run_argv.end());
+  Command run(argv, {{"DIR", dir.path()}});
+  const auto port = static_cast<std::uint16_t>(pid_in(dir.file("port")));
+  CHECK(run.out() == "1024 " + std::to_string(here.rlim_max) + "\n");
+  std::vector<store::Client> clients;
+  for (int i = 0; i < kClients; ++i) {
+    clients.emplace_back(port);
+    clients.back().send(store::requests::validate() + store::requests::ping(7));
+  }
+  for (auto& client : clients) REQUIRE(client.receive(4) == store::requests::u32(7));
+  run.signal(SIGTERM);
+  CHECK(run.wait() == ExitStatus::exited(143));
 }
 
 TEST_CASE("when rank k cannot be spawned the ranks below it are ended, in one sentence") {
