@@ -1,7 +1,7 @@
 #include "rendezvous/coordinator/daemon.hpp"
 
+#include <spdlog/logger.h>
 #include <spdlog/sinks/stdout_sinks.h>
-#include <spdlog/spdlog.h>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>

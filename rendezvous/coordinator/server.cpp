@@ -1,6 +1,6 @@
 #include "rendezvous/coordinator/server.hpp"
 
-#include <spdlog/spdlog.h>
+#include <spdlog/logger.h>
 #include <sys/socket.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-#include <spdlog/spdlog.h>
+#include <spdlog/logger.h>
 #include <sys/socket.h>
 
 #include <cerrno>

@@ -1,4 +1,4 @@
-#include <spdlog/spdlog.h>
+#include <spdlog/logger.h>
 
 #include <utility>
 

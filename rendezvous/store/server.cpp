@@ -1,7 +1,7 @@
 #include "rendezvous/store/server.hpp"
 
 #include <malloc.h>
-#include <spdlog/spdlog.h>
+#include <spdlog/logger.h>
 #include <sys/socket.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
 #include <arpa/inet.h>
-#include <spdlog/spdlog.h>
+#include <spdlog/logger.h>
 #include <sys/socket.h>
 #include <unistd.h>
 

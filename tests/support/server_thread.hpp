@@ -3,8 +3,8 @@
 // gone (see run()) before this is destroyed.
 #pragma once
 
+#include <spdlog/logger.h>
 #include <spdlog/sinks/ostream_sink.h>
-#include <spdlog/spdlog.h>
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
