@@ -11,6 +11,7 @@
 #include "agent/log.hpp"
 #include "agent/message_sink.hpp"
 #include "agent/node.hpp"
+#include "agent/output_end.hpp"
 #include "agent/proc/standard_descriptors.hpp"
 #include "agent/signals.hpp"
 #include "base/process_setup.hpp"
@@ -29,7 +30,7 @@ class Attachment {
     for (const auto& sink : logger.sinks()) {
       auto ours = std::dynamic_pointer_cast<MessageSink>(sink);
       if (ours == nullptr) continue;
-      ours->attach([console](std::string_view line) { console->write(line); });
+      ours->attach([console](std::string_view line) { console->write_own(line); });
       attached_.push_back(std::move(ours));
     }
   }
@@ -44,24 +45,25 @@ class Attachment {
 };
 
 template <class AnyAgent>
-asio::awaitable<int> run_and_flush(AnyAgent& agent, Consoles consoles) {
+asio::awaitable<int> run_to_the_end(AnyAgent& agent, OutputEnd& end) {
   const int exit_code = co_await agent.run();
-  co_await consoles.out->flush();
-  co_await consoles.err->flush();
+  co_await end.finish();
   co_return exit_code;
 }
 
 template <class AnyAgent>
-int drive(asio::io_context& io, Signals& signals, AnyAgent& agent, Consoles consoles) {
+int drive(asio::io_context& io, Signals& signals, AnyAgent& agent, OutputEnd& end) {
   int exit_code = 1;
-  asio::co_spawn(io, run_and_flush(agent, consoles), [&](std::exception_ptr bug, int code) {
+  asio::co_spawn(io, run_to_the_end(agent, end), [&](std::exception_ptr bug, int code) {
     if (bug) std::rethrow_exception(bug);
     exit_code = code;
     io.stop();  // what still waits (signals, a worker that nothing ends) is dropped with `io`
   });
-  asio::co_spawn(io,
-                 signals.deliver([&](int signal) { agent.request_stop(signal); },
-                                 [&](int signal) { agent.pass_on(signal); }),
+  const auto stop = [&](int signal) {
+    if (end.began()) return end.hurry();  // nothing but the console is waited for
+    agent.request_stop(signal);
+  };
+  asio::co_spawn(io, signals.deliver(stop, [&](int signal) { agent.pass_on(signal); }),
                  [](std::exception_ptr bug) {
                    if (bug) std::rethrow_exception(bug);
                  });
@@ -88,13 +90,15 @@ int run_agent(const LaunchConfig& config, const Environment& environment, spdlog
   Signals signals(io.get_executor(), config.stop_signals);
   const Consoles consoles = open_consoles(io.get_executor());
   const Attachment attachment(logger, consoles.err);
-  const AgentInputs inputs{config, environment, logger, consoles, descriptor_limit};
+  std::unique_ptr<LogTree> logs;
+  OutputEnd end(consoles, logs);
+  const AgentInputs inputs{config, environment, logger, consoles, logs, descriptor_limit};
   if (config.rendezvous) {
     NodeAgent agent(io.get_executor(), inputs, std::move(companion), make_companion);
-    return drive(io, signals, agent, consoles);
+    return drive(io, signals, agent, end);
   }
   Agent agent(io.get_executor(), inputs);
-  return drive(io, signals, agent, consoles);
+  return drive(io, signals, agent, end);
 } catch (const std::exception& bug) {
   logger.error(error_line("BUG", bug.what()));
   return 1;

@@ -37,6 +37,7 @@ RunContext::RunContext(AgentInputs inputs)
       environment_(inputs.environment),
       logger_(inputs.logger),
       consoles_(std::move(inputs.consoles)),
+      logs_(inputs.logs),
       descriptor_limit_(inputs.descriptor_limit),
       hostname_(this_host()),
       started_(Clock::now()) {}

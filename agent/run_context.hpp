@@ -22,6 +22,7 @@ struct AgentInputs {
   const Environment& environment;
   spdlog::logger& logger;
   Consoles consoles;
+  std::unique_ptr<LogTree>& logs;          // filled by RunContext::open_logs()
   std::optional<rlimit> descriptor_limit;  // what workers get; none: that of this process
 };
 
@@ -57,10 +58,10 @@ class RunContext {
   const Environment& environment_;
   spdlog::logger& logger_;
   Consoles consoles_;
+  std::unique_ptr<LogTree>& logs_;
   std::optional<rlimit> descriptor_limit_;
   std::string hostname_;
   TimePoint started_;
-  std::unique_ptr<LogTree> logs_;
 };
 
 /// `NET-PORT` or `START`, for an error before any worker runs.

@@ -15,6 +15,8 @@ namespace asio = boost::asio;
 
 namespace {
 
+using Origin = ConsoleQueue::Origin;
+
 constexpr std::size_t kFullBytes = kConsoleQueueBytesMax / 2;
 
 // What to hand to one write(): whole lines that a FIFO takes in one piece, as many as fit.
@@ -27,6 +29,7 @@ std::string_view next_write(ConsoleTarget::Kind kind, std::string_view bytes) {
 }
 
 std::uint64_t lines_in(std::string_view bytes) {
+  if (bytes.empty()) return 0;
   const auto newlines = std::count(bytes.begin(), bytes.end(), '\n');
   return static_cast<std::uint64_t>(newlines) + (bytes.ends_with('\n') ? 0 : 1);
 }
@@ -52,19 +55,26 @@ ConsoleWriter::ConsoleWriter(asio::any_io_executor executor, int descriptor)
 ConsoleWriter::Taken ConsoleWriter::write(std::string_view bytes) {
   if (closed_ || bytes.empty()) return Taken::kYes;
   announce_drops();
-  const bool over = queued() + bytes.size() > kConsoleQueueBytesMax;
-  if (dropped_lines_ != 0 || (stalled_ && over) || queued() > kConsoleQueueBytesMax) {
-    const std::uint64_t lines = lines_in(bytes);
-    dropped_lines_ += lines;
-    dropped_total_ += lines;
+  const std::size_t queued = queue_.worker_bytes();
+  const bool over = queued + bytes.size() > kConsoleQueueBytesMax;
+  if (dropped_lines_ != 0 || (stalled_ && over) || queued > kConsoleQueueBytesMax) {
+    drop(bytes);
     return Taken::kDropped;
   }
-  push(bytes);
+  push(bytes, Origin::kWorker);
   return Taken::kYes;
 }
 
+void ConsoleWriter::write_own(std::string_view lines) {
+  if (closed_ || lines.empty()) return;
+  announce_drops();
+  if (queue_.own_bytes() + lines.size() > kConsoleOwnBytesMax) return drop(lines);
+  push(lines, Origin::kOwn);
+  if (stalled_) queue_.put_own_first();
+}
+
 bool ConsoleWriter::full() const {
-  return !closed_ && !stalled_ && queued() > kFullBytes;
+  return !closed_ && !stalled_ && queue_.worker_bytes() > kFullBytes;
 }
 
 asio::awaitable<void> ConsoleWriter::room() {
@@ -77,59 +87,76 @@ asio::awaitable<void> ConsoleWriter::room() {
   }
 }
 
-asio::awaitable<void> ConsoleWriter::flush() {
+asio::awaitable<void> ConsoleWriter::flush(TimePoint deadline) {
   const auto self = shared_from_this();
   const auto token = asio::as_tuple(asio::use_awaitable);
-  const TimePoint deadline = Clock::now() + kConsoleFlushMax;
   asio::steady_timer limit(changed_.get_executor(), deadline);
+  limit.async_wait([self](const boost::system::error_code& ended) {
+    if (!ended) self->hurry();
+  });
+  while (!closed_ && !hurried_ && !queue_.empty()) {
+    const auto [cancelled] = co_await changed_.async_wait(token);  // ended by hurry() at the latest
+    static_cast<void>(cancelled);
+  }
+  const TimePoint over = Clock::now() + kConsoleHurryMax;
+  limit.expires_at(over);
   limit.async_wait([self](const boost::system::error_code& ended) {
     if (!ended) self->changed_.cancel();
   });
-  while (queued() != 0 && !closed_ && !stalled_ && Clock::now() < deadline) {
+  while (!closed_ && queue_.own_bytes() != 0 && Clock::now() < over) {
     const auto [cancelled] = co_await changed_.async_wait(token);
     static_cast<void>(cancelled);
   }
 }
 
-void ConsoleWriter::push(std::string_view bytes) {
-  mid_line_ = bytes.back() != '\n';
-  queue_ += bytes;
+void ConsoleWriter::hurry() {
+  hurried_ = true;
+  queue_.put_own_first();
+  changed_.cancel();
+}
+
+std::uint64_t ConsoleWriter::unshown_lines() const {
+  return dropped_total_ + lines_in(queue_.worker_output());
+}
+
+void ConsoleWriter::drop(std::string_view bytes) {
+  const std::uint64_t lines = lines_in(bytes);
+  dropped_lines_ += lines;
+  dropped_total_ += lines;
+}
+
+void ConsoleWriter::push(std::string_view bytes, Origin origin) {
+  queue_.push(bytes, origin);
   if (!waiting_) write_queue();
 }
 
 void ConsoleWriter::write_queue() {
-  while (queued() != 0) {
-    const std::string_view rest = std::string_view(queue_).substr(head_);
-    const std::string_view piece = next_write(target_.kind(), rest);
+  while (!queue_.empty()) {
+    const std::string_view piece = next_write(target_.kind(), queue_.front());
     const ssize_t written = target_.write(piece);
     if (written >= 0) {
-      head_ += static_cast<std::size_t>(written);
+      queue_.pop(static_cast<std::size_t>(written));
     } else if (errno == EAGAIN) {
       wait_for_console();
       break;
     } else if (full_disk(errno)) {
-      head_ += piece.size();  // lost; there may be room again later
+      queue_.pop(piece.size());  // lost; there may be room again later
     } else if (errno != EINTR) {
       close();
       return;
     }
   }
-  if (queued() == 0 || head_ > kFullBytes) {
-    queue_.erase(0, head_);
-    head_ = 0;
-    if (queue_.empty() && queue_.capacity() > kPumpChunkBytes) queue_.shrink_to_fit();
-  }
   changed_.cancel();
 }
 
 void ConsoleWriter::announce_drops() {
-  if (dropped_lines_ == 0 || stalled_ || queued() > kFullBytes) return;
-  const std::string message = std::string(mid_line_ ? "\n" : "") +
+  if (dropped_lines_ == 0 || stalled_ || queue_.worker_bytes() > kFullBytes) return;
+  const std::string message = std::string(queue_.mid_line() ? "\n" : "") +
                               "ddprun: " + std::to_string(dropped_lines_) +
                               " lines are not shown here: the console took nothing for " +
                               std::to_string(kConsoleStallMax.count()) + " ms\n";
   dropped_lines_ = 0;
-  push(message);
+  push(message, Origin::kOwn);
 }
 
 void ConsoleWriter::wait_for_console() {
@@ -142,6 +169,7 @@ void ConsoleWriter::wait_for_console() {
     // Of an earlier wait: a process that slept too long finds it beside the answer of the console.
     if (Clock::now() < writer->stall_.expiry()) return;
     writer->stalled_ = true;
+    writer->queue_.put_own_first();
     writer->changed_.cancel();
   });
   target_.async_writable([self](const boost::system::error_code& ended) {
@@ -162,8 +190,6 @@ void ConsoleWriter::close() {
   closed_ = true;
   waiting_ = false;
   queue_.clear();
-  queue_.shrink_to_fit();
-  head_ = 0;
   stall_.cancel();
   changed_.cancel();
   target_.close();

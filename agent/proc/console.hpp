@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "agent/proc/console_queue.hpp"
 #include "agent/proc/console_target.hpp"
 #include "base/clock.hpp"
 
@@ -23,41 +24,50 @@ class ConsoleWriter : public std::enable_shared_from_this<ConsoleWriter> {
 
   ConsoleWriter(boost::asio::any_io_executor executor, int descriptor);
 
-  /// Writes at once what the console takes and queues the rest. Whole lines are never torn by other
-  /// writes of this class. A full queue drops all of `bytes`: the lines are counted, and one
-  /// message tells how many are missing where they are missing.
+  /// A worker's output: writes at once what the console takes and queues the rest. Whole lines are
+  /// never torn by other writes of this class. A full queue drops all of `bytes`: the lines are
+  /// counted, and one message says how many are missing where they are missing.
   Taken write(std::string_view bytes);
+  /// Whole lines of ddprun's own: they are not dropped for a worker's, and while the console takes
+  /// nothing they pass what waits of them. Beyond kConsoleOwnBytesMax they are counted as dropped.
+  void write_own(std::string_view lines);
   /// Whether the caller should wait for room() before it writes more.
   [[nodiscard]] bool full() const;
   /// Completes when the queue has room, or when the console took nothing for kConsoleStallMax: then
   /// write() drops. So no wait is longer than the console's own silence. Cancelling (terminal) is
   /// safe.
   [[nodiscard]] boost::asio::awaitable<void> room();
-  /// Completes when everything is written, when the console is closed or took nothing for
-  /// kConsoleStallMax, and after kConsoleFlushMax in any case.
-  [[nodiscard]] boost::asio::awaitable<void> flush();
+  /// Completes when everything is written or the console is closed. At `deadline`, or at hurry(),
+  /// own lines go first and have kConsoleHurryMax; then it completes in any case.
+  [[nodiscard]] boost::asio::awaitable<void> flush(TimePoint deadline);
+  void hurry();
 
   [[nodiscard]] std::uint64_t dropped_lines() const { return dropped_total_; }
+  /// Lines that were dropped or wait, own lines excepted.
+  [[nodiscard]] std::uint64_t unshown_lines() const;
   [[nodiscard]] bool closed() const { return closed_; }
+  /// Whether the console took nothing for kConsoleStallMax.
+  [[nodiscard]] bool stalled() const { return stalled_; }
+  /// Own lines that the console did not take yet.
+  [[nodiscard]] std::string unwritten_own_lines() const { return queue_.own_lines(); }
 
  private:
-  void push(std::string_view bytes);
+  void drop(std::string_view bytes);
+  void push(std::string_view bytes, ConsoleQueue::Origin origin);
   void write_queue();
   void announce_drops();
   void wait_for_console();
   void on_writable();
   void close();
-  [[nodiscard]] std::size_t queued() const { return queue_.size() - head_; }
 
   ConsoleTarget target_;
   boost::asio::steady_timer stall_;    // runs while the console takes nothing
   boost::asio::steady_timer changed_;  // never expires by itself: cancelled when the queue shrank
-  std::string queue_;
-  std::size_t head_ = 0;  // bytes of queue_ that are written already
+  ConsoleQueue queue_;
   bool waiting_ = false;
   bool stalled_ = false;
   bool closed_ = false;
-  bool mid_line_ = false;            // the last byte taken was not a newline
+  bool hurried_ = false;
   std::uint64_t dropped_lines_ = 0;  // since the last message about them
   std::uint64_t dropped_total_ = 0;
 };

@@ -21,8 +21,13 @@ inline constexpr std::size_t kLineBytesMax = 256 * 1024;
 // console takes nothing for kConsoleStallMax, whole lines are dropped and counted.
 inline constexpr std::size_t kConsoleQueueBytesMax = 1024 * 1024;
 inline constexpr std::chrono::milliseconds kConsoleStallMax{1000};
-// How long the end of a run waits for a console that is slow but not silent; then the rest is lost.
-inline constexpr std::chrono::seconds kConsoleFlushMax{30};
+// Lines of ddprun's own that wait for the console; what is more is counted as not shown.
+inline constexpr std::size_t kConsoleOwnBytesMax = 1024 * 1024;
+// How long the end of a run waits for a console that is slow or silent. Then own lines go before
+// the workers', for kConsoleHurryMax; what the console still did not take of them is put into a
+// file of the log directory.
+inline constexpr std::chrono::seconds kConsoleFlushMax{60};
+inline constexpr std::chrono::seconds kConsoleHurryMax{1};
 // A write of at most this many bytes to a FIFO is atomic (POSIX), so lines up to it stay whole even
 // among workers that write to the same pipe themselves.
 inline constexpr std::size_t kAtomicWriteBytesMax = PIPE_BUF;

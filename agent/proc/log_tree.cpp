@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <optional>
 #include <vector>
 
 #include "agent/proc/limits.hpp"
+#include "agent/proc/log_file.hpp"
 #include "agent/proc/spawn_error.hpp"
 
 namespace ddprun {
@@ -20,7 +22,8 @@ namespace fs = std::filesystem;
 constexpr std::size_t kRandomLetters = 8;
 constexpr mode_t kOwnerOnly = 0700;  // in a directory that everybody shares
 constexpr mode_t kByUmask = 0777;    // where the user wants his logs, and whoever collects them
-constexpr std::size_t kRunNameBytesMax = 200;  // a file name has at most 255 bytes
+constexpr const char* kReportFile = "report.txt";  // what the console did not take
+constexpr std::size_t kRunNameBytesMax = 200;      // a file name has at most 255 bytes
 
 std::string random_letters() {
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789_";
@@ -137,14 +140,23 @@ Result<AttemptLogs> LogTree::attempt(RestartCount restart_count, Round round, in
   return AttemptLogs(path);
 }
 
-void LogTree::discard() {
-  if (!files() || kind_ != Base::kTemporary) return;
-  std::error_code ignored;  // litter is not worth a message, let alone an exit code
-  fs::remove_all(base_, ignored);
+Result<std::string> LogTree::keep_report(const std::string& text) {
+  if (!files()) return Error{ErrorKind::kSystem, "there is no log directory (--log-dir /dev/null)"};
+  const std::string& folder = run_directory_.empty() ? base_ : run_directory_;
+  auto file = LogFile::open(folder + "/" + kReportFile);
+  if (!file) return file.error();
+  std::optional<Error> lost;
+  file->append(text, [&](const std::string& why) { lost.emplace(ErrorKind::kSystem, why); });
+  if (lost) return *lost;
+  ending_ = Ending::kKeep;
+  return file->path();
 }
 
-void LogTree::discard_if_empty() {
-  if (files() && kind_ == Base::kTemporary && !holds_something(base_)) discard();
+void LogTree::finish() {
+  if (!files() || kind_ != Base::kTemporary || ending_ == Ending::kKeep) return;
+  if (ending_ == Ending::kDiscardIfEmpty && holds_something(base_)) return;
+  std::error_code ignored;  // a leftover temporary file is not an error
+  fs::remove_all(base_, ignored);
 }
 
 }  // namespace ddprun

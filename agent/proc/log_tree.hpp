@@ -1,7 +1,7 @@
 // LogTree: the directories of a run's log files, in torchrun's layout:
 //   <base>/<run id>_<8>/attempt_<restart count>/<local rank>/{stdout.log,stderr.log,error.json}
 // Thread rule: one thread. Ownership: owns a temporary base, nothing else; files are never deleted
-// but by discard(). Errors: kUsage for a --log-dir that is a file, kSystem for what the file system
+// but by finish(). Errors: kUsage for a --log-dir that is a file, kSystem for what the file system
 // refuses.
 #pragma once
 
@@ -48,10 +48,14 @@ class LogTree {
   /// attempt_<count>_round_<round>: nothing is ever wiped.
   [[nodiscard]] Result<AttemptLogs> attempt(RestartCount restart_count, Round round, int workers);
 
-  /// After success: removes a temporary base with all that is in it. Leaves --log-dir alone.
-  void discard();
-  /// After a failure: removes a temporary base that holds no file worth reading.
-  void discard_if_empty();
+  /// What finish() is to do with a temporary base; --log-dir is left alone in any case.
+  void discard() { ending_ = Ending::kDiscard; }                  // after success
+  void discard_if_empty() { ending_ = Ending::kDiscardIfEmpty; }  // after a failure
+  /// Writes what the console did not take into a file of the tree, which stays then. Returns its
+  /// path; fails with kSystem, or when there are no files at all.
+  [[nodiscard]] Result<std::string> keep_report(const std::string& text);
+  /// Removes a temporary base as was asked for. Call it when everything is said.
+  void finish();
 
   [[nodiscard]] bool files() const { return !base_.empty(); }
   [[nodiscard]] const std::string& base() const { return base_; }  // absolute
@@ -59,10 +63,12 @@ class LogTree {
 
  private:
   enum class Base { kGiven, kTemporary };
+  enum class Ending { kKeep, kDiscardIfEmpty, kDiscard };
   LogTree() = default;
 
   std::string base_;
   Base kind_ = Base::kGiven;
+  Ending ending_ = Ending::kKeep;
   RunId run_id_;
   std::string run_directory_;  // empty before the first attempt
 };

@@ -186,18 +186,28 @@ TEST_CASE("an idle agent is not woken up") {
   CHECK_FALSE(wait_until([&] { return wake_ups() != before; }, 2s));
 }
 
-TEST_CASE("a console that nobody reads stops neither the workers nor ddprun") {
+TEST_CASE(
+    "a console that nobody reads stops neither the workers nor ddprun, and keeps its report") {
   TemporaryDirectory dir;
-  const std::string script = "head -c 4000000 /dev/zero | tr '\\0' 'x' >&2; echo >&2; exit 5";
+  const std::string script =
+      "head -c 4000000 /dev/zero | tr '\\0' 'x' >&2; echo >&2; "
+      "printf '{\"message\": {\"message\": \"needle\"}}' > $TORCHELASTIC_ERROR_FILE; exit 5";
   Argv argv{"sh", "-c",
-            "{ \"$@\"; echo $? > $DIR/code; } 2>&1 | "
+            "{ \"$@\" & echo $! > $DIR/pid; wait $!; echo $? > $DIR/code; } 2>&1 | "
             "{ while ! [ -s $DIR/code ]; do sleep 0.01; done; }",
             "sh"};
-  const Argv run_argv = driver(2, {}, script);
+  const Argv run_argv = driver(2, {"log=" + dir.file("logs")}, script);
   argv.insert(argv.end(), run_argv.begin(), run_argv.end());
-  Command run(argv, {{"DIR", dir.path()}});
+  Command run(argv, {{"DIR", dir.path()}, {"TORCHELASTIC_ERROR_FILE", dir.file("up.json")}});
+  REQUIRE(wait_until([&] { return exists(dir.file("up.json")); }));  // the run is over
+  ::kill(pid_in(dir.file("pid")), SIGTERM);  // ends the wait for the console
   (void)run.wait();
   CHECK(content(dir.file("code")) == "5\n");
+  std::string report;
+  for (const std::string& name : dir.entries()) {
+    if (name.ends_with("/report.txt")) report = content(dir.file(name));
+  }
+  CHECK_THAT(report, ContainsSubstring("its error.json:\n            | needle\n"));
 }
 
 TEST_CASE("a console that closes, or was never open, changes nothing") {

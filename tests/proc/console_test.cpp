@@ -18,6 +18,7 @@
 using ddprun::Clock;
 using ddprun::ConsoleTarget;
 using ddprun::ConsoleWriter;
+using ddprun::TimePoint;
 using namespace proc_test;
 
 namespace {
@@ -203,7 +204,7 @@ TEST_CASE("a console that is closed swallows output and wakes who waits for it")
   run(io, console->room());
   CHECK(console->closed());
   CHECK(console->write("more\n") == ConsoleWriter::Taken::kYes);
-  run(io, console->flush());
+  run(io, console->flush(Clock::now() + kPatience));
 }
 
 TEST_CASE("a console that was closed from the beginning is no error") {
@@ -235,29 +236,87 @@ TEST_CASE("a full disk behind the console is survived") {
   ::close(full);
 }
 
-TEST_CASE("a flush waits for a slow console to the end, and not for a silent one") {
+TEST_CASE("a flush waits for a slow console to the end, and as long for a silent one") {
   boost::asio::io_context io;
   Pipe pipe;
   auto console = writer(io, pipe.write_end());
-  SECTION("silent") {
-    const auto before = Clock::now();
-    console->write(numbered(0, 5000));
-    run(io, console->flush());
-    CHECK(Clock::now() - before >= ddprun::kConsoleStallMax * 9 / 10);
+  const std::string all = numbered(0, 5000);
+  console->write(all);
+  std::string seen;
+  SECTION("silent, then it reads again") {
+    boost::asio::steady_timer reader(io, ddprun::kConsoleStallMax * 3 / 2);
+    std::function<void()> read_all = [&] {
+      seen += pipe.read_some();
+      if (seen.size() < all.size()) boost::asio::post(io, read_all);
+    };
+    reader.async_wait([&](const auto&) { read_all(); });
+    run(io, console->flush(Clock::now() + kPatience));
+    CHECK(console->dropped_lines() == 0);
+    seen += pipe.read_some();
+    CHECK((seen == all));
+  }
+  SECTION("silent to the deadline") {
+    const auto deadline = Clock::now() + ddprun::kConsoleStallMax * 3 / 2;
+    run(io, console->flush(deadline));
+    CHECK(Clock::now() >= deadline);
+    CHECK(console->unshown_lines() > 0);
   }
   SECTION("slow") {
-    const std::string all = numbered(0, 5000);
-    console->write(all);
-    std::string seen;
     std::function<void()> read_a_little = [&] {  // one piece per turn of the loop
       seen += pipe.read_at_most(2000);
       if (seen.size() < all.size()) boost::asio::post(io, read_a_little);
     };
     read_a_little();
-    run(io, console->flush());
+    run(io, console->flush(Clock::now() + kPatience));
     run_until(io, [&] { return seen.size() >= all.size(); });
     CHECK((seen == all));
   }
+}
+
+TEST_CASE("a stop signal ends the wait for a silent console, and what was not said is known") {
+  boost::asio::io_context io;
+  Pipe pipe;
+  auto console = writer(io, pipe.write_end());
+  console->write(numbered(0, 5000));
+  console->write_own("ddprun: the report\n");
+  boost::asio::post(io, [&] { console->hurry(); });
+  run(io, console->flush(TimePoint::max()));
+  CHECK(console->unwritten_own_lines() == "ddprun: the report\n");
+  CHECK(pipe.read_some().find("report") == std::string::npos);
+}
+
+TEST_CASE("own lines pass a worker's output that a silent console holds up, and are not dropped") {
+  boost::asio::io_context io;
+  Pipe pipe;
+  auto console = writer(io, pipe.write_end());
+  while (!console->full()) console->write(numbered(0, 100));
+  run(io, console->room());  // the console is silent now
+  while (console->write(numbered(0, 100)) == ConsoleWriter::Taken::kYes) continue;
+  console->write_own("ddprun: one\n");
+  console->write_own("ddprun: two\n");
+  std::string seen;
+  run_until(io, [&] {  // somebody reads again
+    seen += pipe.read_some();
+    return seen.find("not shown") != std::string::npos;
+  });
+  const auto own = seen.find("\nddprun: one\nddprun: two\nline ");
+  REQUIRE(own != std::string::npos);
+  CHECK(own < ddprun::kConsoleQueueBytesMax / 2);  // what a pipe holds went before
+}
+
+TEST_CASE("own lines stay behind what came before them while the console flows") {
+  boost::asio::io_context io;
+  Pipe pipe;
+  auto console = writer(io, pipe.write_end());
+  const std::string all = numbered(0, 5000);
+  console->write(all);
+  console->write_own("ddprun: last\n");
+  std::string seen;
+  run_until(io, [&] {
+    seen += pipe.read_some();
+    return seen.size() > all.size();
+  });
+  CHECK((seen == all + "ddprun: last\n"));
 }
 
 TEST_CASE("lines that a FIFO takes in one piece are not cut by other writers of it") {

@@ -159,26 +159,46 @@ TEST_CASE("without --log-dir a private temporary directory is used and leaves no
   SECTION("after success all of it goes") {
     write_file(attempt->stdout_log(LocalRank(0)), "text");
     tree->discard();
+    tree->finish();
     CHECK(fs::is_empty(tmpdir.path()));
   }
   SECTION("after a failure it stays when there is something to read") {
     write_file(attempt->error_file(LocalRank(1)), "{}");
     tree->discard_if_empty();
+    tree->finish();
     CHECK(contents(attempt->error_file(LocalRank(1))) == "{}");
   }
   SECTION("after a failure it goes when there is nothing to read") {
     write_file(attempt->stdout_log(LocalRank(0)), "");
     tree->discard_if_empty();
+    tree->finish();
     CHECK(fs::is_empty(tmpdir.path()));
   }
+}
+
+TEST_CASE("a report that the console did not take stays, also after success") {
+  const TempDir tmpdir;
+  auto wanted = options("");
+  wanted.tmpdir = tmpdir.path();
+  auto tree = LogTree::open(wanted);
+  REQUIRE(tree->attempt(RestartCount(0), Round(1), 1).has_value());
+  tree->discard();
+  const auto kept = tree->keep_report("ddprun: the report\n");
+  REQUIRE(kept.has_value());
+  tree->finish();
+  CHECK(*kept == tree->run_directory() + "/report.txt");
+  CHECK(contents(*kept) == "ddprun: the report\n");
+  CHECK_FALSE(LogTree::open(options("/dev/null"))->keep_report("text").has_value());
 }
 
 TEST_CASE("a --log-dir is never removed") {
   const TempDir directory;
   auto tree = LogTree::open(options(directory / "logs"));
   auto attempt = tree->attempt(RestartCount(0), Round(1), 1);
-  tree->discard();
-  tree->discard_if_empty();
+  for (const auto ending : {&LogTree::discard, &LogTree::discard_if_empty}) {
+    ((*tree).*ending)();
+    tree->finish();
+  }
   CHECK(fs::is_directory(attempt->directory()));
 }
 
@@ -189,6 +209,7 @@ TEST_CASE("a TMPDIR that is not there is passed over") {
   REQUIRE(tree.has_value());
   CHECK(fs::path(tree->base()).parent_path() == "/tmp");
   tree->discard();
+  tree->finish();
 }
 
 TEST_CASE("a log file on a full disk warns once and nothing else happens") {

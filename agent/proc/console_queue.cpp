@@ -1,0 +1,85 @@
+#include "agent/proc/console_queue.hpp"
+
+#include "agent/proc/limits.hpp"
+
+namespace ddprun {
+
+void ConsoleQueue::push(std::string_view bytes, Origin origin) {
+  if (bytes.empty()) return;
+  append(bytes, origin);
+  (origin == Origin::kOwn ? own_bytes_ : worker_bytes_) += bytes.size();
+  pushed_mid_line_ = bytes.back() != '\n';
+}
+
+void ConsoleQueue::append(std::string_view bytes, Origin origin) {
+  if (bytes.empty()) return;
+  if (blocks_.empty() || blocks_.back().origin != origin) blocks_.push_back({{}, origin});
+  blocks_.back().bytes += bytes;
+}
+
+std::string_view ConsoleQueue::front() const {
+  return blocks_.empty() ? std::string_view() : std::string_view(blocks_[0].bytes).substr(head_);
+}
+
+void ConsoleQueue::pop(std::size_t bytes) {
+  if (bytes == 0) return;
+  Block& first = blocks_.front();
+  head_ += bytes;
+  written_mid_line_ = first.bytes[head_ - 1] != '\n';
+  (first.origin == Origin::kOwn ? own_bytes_ : worker_bytes_) -= bytes;
+  if (head_ == first.bytes.size()) {
+    blocks_.pop_front();
+    head_ = 0;
+  } else if (first.origin == Origin::kWorker && head_ > kConsoleQueueBytesMax / 2) {
+    first.bytes.erase(0, head_);
+    head_ = 0;
+  }
+}
+
+void ConsoleQueue::put_own_first() {
+  if (own_bytes_ == 0 || worker_bytes_ == 0) return;
+  const bool own_line_cut = written_mid_line_ && blocks_.front().origin == Origin::kOwn;
+  const std::string worker = rest(Origin::kWorker);
+  std::string own = rest(Origin::kOwn);
+  std::size_t line_rest = 0;
+  if (written_mid_line_ && !own_line_cut) {
+    const auto newline = worker.find('\n');
+    if (newline != std::string::npos) {
+      line_rest = newline + 1;
+    } else if (!own.starts_with('\n')) {
+      own.insert(0, "\n");  // the rest of the line is not here, perhaps never will be
+      ++own_bytes_;
+    }
+  }
+  blocks_.clear();
+  head_ = 0;
+  append(std::string_view(worker).substr(0, line_rest), Origin::kWorker);
+  append(own, Origin::kOwn);
+  append(std::string_view(worker).substr(line_rest), Origin::kWorker);
+}
+
+std::string ConsoleQueue::rest(Origin origin) const {
+  std::string all;
+  std::size_t from = head_;
+  for (const Block& block : blocks_) {
+    if (block.origin == origin) all += std::string_view(block.bytes).substr(from);
+    from = 0;
+  }
+  return all;
+}
+
+std::string ConsoleQueue::own_lines() const {
+  std::string lines = rest(Origin::kOwn);
+  if (blocks_.empty() || blocks_.front().origin != Origin::kOwn || head_ == 0) return lines;
+  const std::string_view written = std::string_view(blocks_.front().bytes).substr(0, head_);
+  const auto newline = written.rfind('\n');
+  return std::string(written.substr(newline == std::string_view::npos ? 0 : newline + 1)) + lines;
+}
+
+void ConsoleQueue::clear() {
+  blocks_.clear();
+  head_ = own_bytes_ = worker_bytes_ = 0;
+  pushed_mid_line_ = written_mid_line_ = false;
+}
+
+}  // namespace ddprun

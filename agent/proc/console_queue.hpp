@@ -1,0 +1,52 @@
+// ConsoleQueue: the bytes that wait for a console, each block marked as a worker's output or as
+// lines of ddprun's own, which must not be lost behind it. Pure. Thread rule: one thread.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <string>
+#include <string_view>
+
+namespace ddprun {
+
+class ConsoleQueue {
+ public:
+  enum class Origin { kWorker, kOwn };
+
+  void push(std::string_view bytes, Origin origin);
+  /// What is to be written next; empty when nothing waits. Valid until the next change.
+  [[nodiscard]] std::string_view front() const;
+  /// The first `bytes` of front() were written.
+  void pop(std::size_t bytes);
+  /// Own lines pass all worker output but the rest of a line that was written in part.
+  void put_own_first();
+  void clear();
+
+  [[nodiscard]] bool empty() const { return blocks_.empty(); }
+  [[nodiscard]] std::size_t worker_bytes() const { return worker_bytes_; }
+  [[nodiscard]] std::size_t own_bytes() const { return own_bytes_; }
+  /// Whether the last byte that was pushed is not a newline.
+  [[nodiscard]] bool mid_line() const { return pushed_mid_line_; }
+  /// The own lines that are not written yet; one that was written in part is there as a whole.
+  [[nodiscard]] std::string own_lines() const;
+  /// The worker output that is not written yet.
+  [[nodiscard]] std::string worker_output() const { return rest(Origin::kWorker); }
+
+ private:
+  struct Block {
+    std::string bytes;
+    Origin origin;
+  };
+
+  [[nodiscard]] std::string rest(Origin origin) const;
+  void append(std::string_view bytes, Origin origin);
+
+  std::deque<Block> blocks_;
+  std::size_t head_ = 0;  // bytes of the first block that are written already
+  std::size_t worker_bytes_ = 0;
+  std::size_t own_bytes_ = 0;
+  bool pushed_mid_line_ = false;
+  bool written_mid_line_ = false;
+};
+
+}  // namespace ddprun
