@@ -145,12 +145,14 @@ Result<void> RoundRunner::start_worker(Worker& one) {
   one.output->start();
   if (!child) return child.error();
   one.child.emplace(std::move(*child));
+  inputs_.orphans.except(one.child->pid());
   return {};
 }
 
 asio::awaitable<void> RoundRunner::watch(std::shared_ptr<RoundRunner> self, LocalRank rank) {
   Child& child = *self->worker(rank).child;
   const auto status = co_await child.wait();
+  self->inputs_.orphans.no_longer_except(child.pid());
   // Only a parent that reaps behind our back makes wait() fail; what happened to the worker is
   // unknown then.
   self->on_exit(rank, status ? *status : ExitStatus::exited(1));

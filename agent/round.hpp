@@ -20,6 +20,7 @@
 #include "agent/output_plan.hpp"
 #include "agent/proc/child.hpp"
 #include "agent/proc/console.hpp"
+#include "agent/proc/orphans.hpp"
 #include "agent/proc/output.hpp"
 
 namespace spdlog {
@@ -46,6 +47,7 @@ struct RoundInputs {
   Consoles consoles;
   TimePoint run_started;
   std::optional<rlimit> descriptor_limit;  // of a worker; none: that of this process
+  Orphans& orphans;
   RoundHooks hooks = {};
 };
 

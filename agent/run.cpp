@@ -88,11 +88,15 @@ int run_agent(const LaunchConfig& config, const Environment& environment, spdlog
     companion = std::move(*made);
   }
   Signals signals(io.get_executor(), config.stop_signals);
+  Orphans orphans(io.get_executor());
+  asio::co_spawn(io, orphans.reap(), [](std::exception_ptr bug) {
+    if (bug) std::rethrow_exception(bug);
+  });
   const Consoles consoles = open_consoles(io.get_executor());
   const Attachment attachment(logger, consoles.err);
   std::unique_ptr<LogTree> logs;
   OutputEnd end(consoles, logs);
-  const AgentInputs inputs{config, environment, logger, consoles, logs, descriptor_limit};
+  const AgentInputs inputs{config, environment, logger, consoles, logs, descriptor_limit, orphans};
   if (config.rendezvous) {
     NodeAgent agent(io.get_executor(), inputs, std::move(companion), make_companion);
     return drive(io, signals, agent, end);

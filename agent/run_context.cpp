@@ -39,6 +39,7 @@ RunContext::RunContext(AgentInputs inputs)
       consoles_(std::move(inputs.consoles)),
       logs_(inputs.logs),
       descriptor_limit_(inputs.descriptor_limit),
+      orphans_(inputs.orphans),
       hostname_(this_host()),
       started_(Clock::now()) {}
 
@@ -61,7 +62,7 @@ Result<RoundInputs> RunContext::prepare(RoundFacts facts) {
   if (!output) return output.error();
   return RoundInputs{config_,          environment_,       logger_,
                      std::move(facts), std::move(*output), consoles_,
-                     started_,         descriptor_limit_};
+                     started_,         descriptor_limit_,  orphans_};
 }
 
 int RunContext::fail(const std::string& code, const Error& error) {

@@ -12,6 +12,7 @@
 #include "agent/core/launch_config.hpp"
 #include "agent/proc/console.hpp"
 #include "agent/proc/log_tree.hpp"
+#include "agent/proc/orphans.hpp"
 #include "agent/round.hpp"
 #include "base/environment.hpp"
 
@@ -24,6 +25,7 @@ struct AgentInputs {
   Consoles consoles;
   std::unique_ptr<LogTree>& logs;          // filled by RunContext::open_logs()
   std::optional<rlimit> descriptor_limit;  // what workers get; none: that of this process
+  Orphans& orphans;
 };
 
 class RunContext {
@@ -60,6 +62,7 @@ class RunContext {
   Consoles consoles_;
   std::unique_ptr<LogTree>& logs_;
   std::optional<rlimit> descriptor_limit_;
+  Orphans& orphans_;
   std::string hostname_;
   TimePoint started_;
 };

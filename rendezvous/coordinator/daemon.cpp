@@ -40,7 +40,10 @@ int run(const DaemonOptions& options) {
         {ErrorKind::kUsage,
          "--bind " + options.bind + " is not an address; give one like 127.0.0.1, 0.0.0.0 or ::1"});
   }
-  (void)raise_descriptor_limit();  // it has no children
+  (void)raise_descriptor_limit();
+  // It starts no process. Those that come to it as pid 1 of a container (what a shell inside left
+  // behind) the kernel reaps.
+  std::signal(SIGCHLD, SIG_IGN);
   asio::io_context io(1);
   const auto server = open_server(io.get_executor(), options.bind, options.port,
                                   {options.store, make_log(), std::nullopt, options.limits});
