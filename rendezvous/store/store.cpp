@@ -119,17 +119,17 @@ Store::Refused Store::join_lines(ConnectionId who, const std::vector<Entry*>& mi
 }
 
 // The only place where a waiter is woken.
-void Store::touch(Entry& entry, Opcode op, Aftermath aftermath) {
+void Store::wake_waiters(Entry& entry, Opcode op, KeyChange change) {
   if (!entry.empty()) {
     const std::size_t before = waits_.size();
-    switch (who_wakes(op, aftermath)) {
-      case Wakes::kAll:
+    switch (waiters_to_wake(op, change)) {
+      case WaitersToWake::kAll:
         waits_.wake_all(entry, woken_);
         break;
-      case Wakes::kOne:
+      case WaitersToWake::kOne:
         waits_.wake_one(entry, woken_);
         break;
-      case Wakes::kNobody:
+      case WaitersToWake::kNone:
         break;
     }
     memory_.give_back((before - waits_.size()) * kWaitBytes);

@@ -98,7 +98,7 @@ class Store {
   Refused put_number(Entry& entry, std::int64_t number);
   void count_key(const Entry& entry);
   Refused join_lines(ConnectionId who, const std::vector<Entry*>& missing);
-  void touch(Entry& entry, Opcode op, Aftermath aftermath);
+  void wake_waiters(Entry& entry, Opcode op, KeyChange change);
   [[nodiscard]] Refusal full(std::size_t more) const;
 
   const Limits& limits_;

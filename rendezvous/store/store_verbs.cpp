@@ -11,7 +11,7 @@ Store::Refused Store::set(Request& request) {
     forget_if_unused(*entry);
     return refused;
   }
-  touch(*entry, request.op, Aftermath::kPresent);
+  wake_waiters(*entry, request.op, KeyChange::kPresent);
   return std::nullopt;
 }
 
@@ -25,7 +25,7 @@ Store::Refused Store::compare_set(Request& request, ReplyQueue& replies) {
     const std::size_t copied = expected.size();
     if (!replies.fits(copied)) return Refusal(Reason::kTooManyReplies, replies.would_hold(copied));
     replies.put_bytes(expected);
-    if (entry != nullptr) touch(*entry, request.op, Aftermath::kAbsent);
+    if (entry != nullptr) wake_waiters(*entry, request.op, KeyChange::kAbsent);
     return std::nullopt;
   }
   if (!present || entry->value.view() == expected) {
@@ -36,7 +36,7 @@ Store::Refused Store::compare_set(Request& request, ReplyQueue& replies) {
     }
   }
   replies.put_value(entry->value);
-  touch(*entry, request.op, Aftermath::kPresent);
+  wake_waiters(*entry, request.op, KeyChange::kPresent);
   return std::nullopt;
 }
 
@@ -57,7 +57,7 @@ Store::Refused Store::add(const Request& request, ReplyQueue& replies) {
     return refused;
   }
   replies.put_i64(*sum);
-  touch(*entry, request.op, Aftermath::kPresent);
+  wake_waiters(*entry, request.op, KeyChange::kPresent);
   return std::nullopt;
 }
 
@@ -72,7 +72,7 @@ Store::Refused Store::append(Request& request) {
   } else if (!entry->value.append(request.value.view(), memory_)) {
     return full(request.value.view().size());
   }
-  touch(*entry, request.op, Aftermath::kPresent);
+  wake_waiters(*entry, request.op, KeyChange::kPresent);
   return std::nullopt;
 }
 
@@ -83,7 +83,7 @@ void Store::delete_key(const Request& request, ReplyQueue& replies) {
     --keys_;
     key_bytes_ -= entry->name->size();
     entry->value = Value();
-    touch(*entry, request.op, Aftermath::kAbsent);
+    wake_waiters(*entry, request.op, KeyChange::kAbsent);
   }
   replies.put_i64(present ? 1 : 0);
 }
@@ -99,7 +99,7 @@ Store::Refused Store::multi_set(Request& request) {
   }
   for (std::size_t at = 0; at < entries.all.size(); ++at) {
     (void)put(*entries.all[at], request.values[at]);  // owned: cannot be refused
-    touch(*entries.all[at], request.op, Aftermath::kPresent);
+    wake_waiters(*entries.all[at], request.op, KeyChange::kPresent);
   }
   return std::nullopt;
 }
@@ -170,7 +170,7 @@ Store::Refused Store::barrier(ConnectionId who, const Request& request, ReplyQue
     return refused;
   }
   if (complete) replies.put_u8(0);
-  touch(*entry, request.op, complete ? Aftermath::kComplete : Aftermath::kPresent);
+  wake_waiters(*entry, request.op, complete ? KeyChange::kComplete : KeyChange::kPresent);
   return std::nullopt;
 }
 
@@ -188,7 +188,7 @@ Store::Refused Store::queue_push(Request& request) {
   }
   if (entry->queue == nullptr) entry->queue = std::make_unique<std::deque<Value>>();
   entry->queue->push_back(request.value.take());
-  touch(*entry, request.op, Aftermath::kPresent);
+  wake_waiters(*entry, request.op, KeyChange::kPresent);
   return std::nullopt;
 }
 

@@ -8,10 +8,10 @@
 
 namespace ddprun::store {
 
-enum class Wakes : std::uint8_t { kNobody, kOne, kAll };
+enum class WaitersToWake : std::uint8_t { kNone, kOne, kAll };
 
 /// What a request has left behind under its key.
-enum class Aftermath : std::uint8_t {
+enum class KeyChange : std::uint8_t {
   kAbsent,    // the key has no value
   kPresent,   // the key has a value
   kComplete,  // BARRIER: the key has a value, and this caller was the last one missing
@@ -25,21 +25,21 @@ enum class Aftermath : std::uint8_t {
 /// 3. QUEUE_PUSH wakes one, who has waited longest.
 /// 4. BARRIER wakes all when its last caller arrives, and nobody before.
 /// 5. Nothing else wakes: neither a deletion nor a look.
-[[nodiscard]] constexpr Wakes who_wakes(Opcode op, Aftermath aftermath) {
+[[nodiscard]] constexpr WaitersToWake waiters_to_wake(Opcode op, KeyChange change) {
   switch (op) {
     case Opcode::kSet:
     case Opcode::kAdd:
     case Opcode::kAppend:
     case Opcode::kMultiSet:
-      return Wakes::kAll;
+      return WaitersToWake::kAll;
     case Opcode::kCompareSet:
-      return aftermath == Aftermath::kAbsent ? Wakes::kNobody : Wakes::kAll;
+      return change == KeyChange::kAbsent ? WaitersToWake::kNone : WaitersToWake::kAll;
     case Opcode::kQueuePush:
-      return Wakes::kOne;
+      return WaitersToWake::kOne;
     case Opcode::kBarrier:
-      return aftermath == Aftermath::kComplete ? Wakes::kAll : Wakes::kNobody;
+      return change == KeyChange::kComplete ? WaitersToWake::kAll : WaitersToWake::kNone;
     default:
-      return Wakes::kNobody;
+      return WaitersToWake::kNone;
   }
 }
 
