@@ -6,7 +6,7 @@
 namespace ddprun {
 
 void assertion_failed(const char* condition, const char* file, int line) {
-  std::fprintf(stderr, "ddprun: bug: %s does not hold at %s:%d\n", condition, file, line);
+  std::fprintf(stderr, "ddprun: bug: assertion failed: %s at %s:%d\n", condition, file, line);
   std::abort();
 }
 

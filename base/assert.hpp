@@ -1,5 +1,5 @@
-// DDPRUN_ASSERT: a programmer's error. On in release too: prints the condition and place, then
-// aborts.
+// DDPRUN_ASSERT: checks an invariant that only a bug can violate. Enabled in release builds too:
+// prints the condition and its location, then aborts.
 #pragma once
 
 namespace ddprun {

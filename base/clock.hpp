@@ -1,4 +1,4 @@
-// The one clock of the control plane: monotonic, never compared between machines. Pure cores take a
+// The clock of the control plane: monotonic, never compared between machines. Pure cores take a
 // TimePoint as an argument; only shells call Clock::now().
 #pragma once
 

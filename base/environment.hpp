@@ -1,5 +1,4 @@
 // Environment: the variables of a process as a value, so that no code below main() calls getenv().
-// Plain data, no thread rule.
 #pragma once
 
 #include <map>
@@ -10,11 +9,11 @@ namespace ddprun {
 
 using Environment = std::map<std::string, std::string, std::less<>>;
 
-/// From a null-terminated block of "NAME=value" such as `environ`; of a repeated name the first
-/// counts, as with getenv(). An entry without '=' is left out.
+/// Parses a null-terminated block of "NAME=value" entries such as `environ`. The first entry of a
+/// repeated name wins, as with getenv(); an entry without '=' is skipped.
 [[nodiscard]] Environment read_environment(const char* const* block);
 
-/// "NAME=value" of each, in the order of the names.
+/// "NAME=value" entries, sorted by name.
 [[nodiscard]] std::vector<std::string> to_block(const Environment& environment);
 
 /// The value, or `otherwise` when the name is not set.

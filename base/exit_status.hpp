@@ -1,5 +1,5 @@
-// ExitStatus: how a process ended, decoded once from what the kernel says (si_code, si_status of
-// waitid). A raw wait status never travels further than this. Plain value, no thread rule.
+// ExitStatus: how a process ended, decoded once from what waitid() reports (si_code and si_status).
+// Raw wait statuses are not passed beyond this class.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@ namespace ddprun {
 
 class ExitStatus {
  public:
-  /// Ended by itself with `code` (0..255).
+  /// The process called exit() with `code` (0..255).
   [[nodiscard]] static ExitStatus exited(int code);
-  /// Ended by signal `signal_number`; `dumped_core` as the kernel reports it.
+  /// The process was terminated by signal `signal_number`; `core` says whether it dumped core.
   enum class Core { kNone, kDumped };
   [[nodiscard]] static ExitStatus signaled(int signal_number, Core core = Core::kNone);
   /// From siginfo_t's si_code (CLD_EXITED, CLD_KILLED, CLD_DUMPED) and si_status.
@@ -18,10 +18,10 @@ class ExitStatus {
 
   [[nodiscard]] bool success() const { return signal_ == 0 && code_ == 0; }
   [[nodiscard]] bool by_signal() const { return signal_ != 0; }
-  [[nodiscard]] int code() const { return code_; }      // 0 when ended by a signal
-  [[nodiscard]] int signal() const { return signal_; }  // 0 when ended by itself
+  [[nodiscard]] int code() const { return code_; }      // 0 if terminated by a signal
+  [[nodiscard]] int signal() const { return signal_; }  // 0 if it exited
   [[nodiscard]] bool dumped_core() const { return core_ == Core::kDumped; }
-  /// The code a shell would show: the code itself, or 128 + signal.
+  /// The code that a shell reports: the exit code, or 128 + signal.
   [[nodiscard]] int shell_code() const { return by_signal() ? 128 + signal_ : code_; }
   /// "exit code 3", "SIGKILL", "SIGSEGV (core dumped)".
   [[nodiscard]] std::string text() const;

@@ -11,7 +11,7 @@ bool continues_name(char c) {
   return starts_name(c) || (c >= '0' && c <= '9');
 }
 
-// The length of the name at `begin`; 0: there is none.
+// Length of the name that starts at `begin`; 0 if no name starts there.
 std::size_t name_length(const std::string& text, std::size_t begin) {
   if (begin >= text.size() || !starts_name(text[begin])) return 0;
   std::size_t end = begin;

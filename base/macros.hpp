@@ -1,5 +1,5 @@
-// The macros in worker arguments and line prefixes: Python's string.Template.safe_substitute, which
-// torchrun uses for both. Pure, no thread rule.
+// Expands macros in worker arguments and line prefixes with the rules of Python's
+// string.Template.safe_substitute, which torchrun uses for both. Pure.
 #pragma once
 
 #include <map>
@@ -7,9 +7,8 @@
 
 namespace ddprun {
 
-/// `$name` and `${name}` become the value of `name`; `$$` becomes `$`; an unknown name and a lone
-/// `$` stay as they are. A name is an ASCII letter or '_', then letters, digits and '_'; it is as
-/// long as it can be.
+/// Replaces `$name` and `${name}` with the value of `name`, and `$$` with `$`. Unknown names and a
+/// lone `$` are left unchanged. A name matches [A-Za-z_][A-Za-z0-9_]*, greedily.
 [[nodiscard]] std::string substitute(const std::string& text,
                                      const std::map<std::string, std::string>& values);
 

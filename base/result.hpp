@@ -1,6 +1,6 @@
-// Result<T>: a value, or an Error that an operator caused. The sentence is shown to the user as it
-// is, so it names who, what and what to try. Programmer's errors are DDPRUN_ASSERT instead
-// (base/assert.hpp).
+// Result<T>: a value, or an Error that an operator can cause. The sentence is shown to the user
+// unchanged, so it names who, what and what to try. Programming errors are caught by DDPRUN_ASSERT
+// instead (base/assert.hpp).
 #pragma once
 
 #include <boost/assert/source_location.hpp>
@@ -13,21 +13,21 @@ namespace ddprun {
 
 enum class ErrorKind {
   kUsage,          // a flag, variable or argument is wrong: exit 2
-  kUnsupported,    // known, but not built yet: exit 2
+  kUnsupported,    // known, but not supported yet: exit 2
   kNotFound,       // the program to run does not exist: exit 127
   kNotExecutable,  // it exists and cannot be executed: exit 126
   kPortTaken,      // an address to listen on is in use: exit 1
-  kSystem,         // the operating system refused something: exit 1
+  kSystem,         // a system call failed: exit 1
 };
 
 struct Error {
-  Error() = default;  // only for result.error() of a success, which Boost defines as Error()
+  Error() = default;  // for result.error() on success, which Boost defines as Error()
   Error(ErrorKind why, std::string text) : kind(why), sentence(std::move(text)) {}
   ErrorKind kind = ErrorKind::kSystem;
   std::string sentence;
 };
 
-/// The exit code of a ddprun program that ends because of this error.
+/// Exit code of a ddprun program that fails with this error.
 [[nodiscard]] constexpr int exit_code_of(ErrorKind kind) {
   switch (kind) {
     case ErrorKind::kUsage:
@@ -47,7 +47,7 @@ struct Error {
 template <class T>
 using Result = boost::system::result<T, Error>;
 
-/// What value() of a failed Result throws; found by Boost through argument-dependent look-up.
+/// Called by value() of a failed Result; Boost finds it by argument-dependent lookup.
 [[noreturn]] inline void throw_exception_from_error(const Error& error,
                                                     const boost::source_location&) {
   throw std::runtime_error(error.sentence);

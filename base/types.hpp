@@ -1,5 +1,5 @@
-// Strong types for the numbers that must not be mixed up: two ints of different meaning do not
-// compile. Plain values, no thread rule.
+// Strong types for numbers that must not be mixed up: passing a Rank where a LocalRank is expected
+// does not compile.
 #pragma once
 
 #include <compare>
@@ -19,12 +19,12 @@ class Strong {
   Value value_{};
 };
 
-using RunId = Strong<struct RunIdTag, std::string>;      // --rdzv-id; names one training
+using RunId = Strong<struct RunIdTag, std::string>;      // --rdzv-id; identifies one training job
 using AgentId = Strong<struct AgentIdTag, std::string>;  // random, one per agent process
-using Round = Strong<struct RoundTag, int>;              // from 1; one start of all workers
+using Round = Strong<struct RoundTag, int>;              // from 1; one start of the worker group
 using Rank = Strong<struct RankTag, int>;                // from 0, over all nodes
 using LocalRank = Strong<struct LocalRankTag, int>;      // from 0, on this node
-using WorldSize = Strong<struct WorldSizeTag, int>;      // workers of all nodes
-using RestartCount = Strong<struct RestartTag, int>;     // restarts used so far, of the run
+using WorldSize = Strong<struct WorldSizeTag, int>;      // number of workers on all nodes
+using RestartCount = Strong<struct RestartTag, int>;     // restarts of the run so far
 
 }  // namespace ddprun

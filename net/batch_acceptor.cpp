@@ -16,8 +16,8 @@ namespace asio = boost::asio;
 
 namespace {
 
-constexpr int kAcceptsAtOnce = 128;
-constexpr std::chrono::seconds kAgainAfter{1};
+constexpr int kAcceptsPerBatch = 128;
+constexpr std::chrono::seconds kRetryInterval{1};
 
 bool is_exhaustion(int error) {
   return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
@@ -26,13 +26,13 @@ bool is_exhaustion(int error) {
 }  // namespace
 
 BatchAcceptor::BatchAcceptor(asio::any_io_executor executor, asio::ip::tcp::acceptor listener,
-                             Exhausted exhausted)
+                             OnExhausted on_exhausted)
     : endpoint_(listener.local_endpoint()),
-      again_(std::move(executor)),
-      exhausted_(std::move(exhausted)),
+      retry_timer_(std::move(executor)),
+      on_exhausted_(std::move(on_exhausted)),
       listener_(-1) {
   listener.non_blocking(true);
-  listener_ = listener.release();  // out of Asio's own set, which would wake up for it too
+  listener_ = listener.release();  // removed from Asio's epoll set, which would be woken too
   set_inherited_options(listener_, endpoint_);
 }
 
@@ -45,31 +45,31 @@ void BatchAcceptor::start(int epoll, std::uint64_t key) {
   resume();
 }
 
-void BatchAcceptor::accept_some(const Take& take) {
-  for (int count = 0; count < kAcceptsAtOnce && listener_ != -1; ++count) {
+void BatchAcceptor::accept_some(const OnAccept& on_accept) {
+  for (int count = 0; count < kAcceptsPerBatch && listener_ != -1; ++count) {
     sockaddr_storage from{};
     socklen_t length = sizeof(from);
     const int socket = ::accept4(listener_, reinterpret_cast<sockaddr*>(&from), &length,
                                  SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (socket >= 0) {
-      take(socket, from);
+      on_accept(socket, from);
     } else if (errno == EAGAIN) {
-      told_ = false;  // everybody is in
+      reported_ = false;  // the backlog is empty
       return;
     } else if (is_exhaustion(errno)) {
       return pause(std::strerror(errno));
     }
-    // Otherwise that one peer has gone again.
+    // Any other error concerns only this peer, which has disconnected.
   }
 }
 
 void BatchAcceptor::pause(const std::string& why) {
   if (!std::exchange(accepting_, false)) return;
   watch(0);
-  if (!std::exchange(told_, true)) exhausted_(why);
-  // Descriptors may also become free elsewhere in the process.
-  again_.expires_after(kAgainAfter);
-  again_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+  if (!std::exchange(reported_, true)) on_exhausted_(why);
+  // Another part of the process may free a descriptor without telling us.
+  retry_timer_.expires_after(kRetryInterval);
+  retry_timer_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
     if (!error) self->resume();
   });
 }
@@ -88,7 +88,7 @@ void BatchAcceptor::watch(std::uint32_t events) {
 
 void BatchAcceptor::close() {
   epoll_ = -1;
-  again_.cancel();
+  retry_timer_.cancel();
   if (listener_ != -1) ::close(std::exchange(listener_, -1));
 }
 

@@ -1,8 +1,8 @@
-// BatchAcceptor: lets in whoever waits at a listener, a batch at a time, for a server that keeps
-// its sockets in an epoll set of its own. Out of descriptors or memory it looks away instead of
-// spinning, and looks again when the server says that one became free, or after a second. Thread
+// BatchAcceptor: accepts pending connections in batches, for a server that keeps its sockets in its
+// own epoll set. When the process runs out of descriptors or memory, it stops polling the listener
+// instead of spinning, and resumes when the server closes a connection or after one second. Thread
 // rule: the io_context's thread. Ownership: shared, because a timer may outlive the server; owns
-// the listening socket, the server owns the set.
+// the listening socket, while the server owns the epoll set.
 #pragma once
 
 #include <sys/socket.h>
@@ -19,28 +19,30 @@ namespace ddprun::net {
 
 class BatchAcceptor : public std::enable_shared_from_this<BatchAcceptor> {
  public:
-  /// Gets a connection: the descriptor is its own now, non-blocking and CLOEXEC.
-  using Take = std::function<void(int socket, const sockaddr_storage& from)>;
-  /// Told why nobody can be accepted, once until everybody who waited is in.
-  using Exhausted = std::function<void(const std::string& why)>;
+  /// Takes ownership of the accepted socket, which is non-blocking and CLOEXEC.
+  using OnAccept = std::function<void(int socket, const sockaddr_storage& from)>;
+  /// Called with the reason when connections cannot be accepted; once until the backlog is empty
+  /// again.
+  using OnExhausted = std::function<void(const std::string& why)>;
 
-  /// `listener` listens already; connections inherit what set_inherited_options gives it.
+  /// `listener` is already listening; accepted sockets inherit the options of
+  /// set_inherited_options().
   BatchAcceptor(boost::asio::any_io_executor executor, boost::asio::ip::tcp::acceptor listener,
-                Exhausted exhausted);
-  /// As close().
+                OnExhausted on_exhausted);
+  /// Same as close().
   ~BatchAcceptor() { close(); }
   BatchAcceptor(const BatchAcceptor&) = delete;
   BatchAcceptor& operator=(const BatchAcceptor&) = delete;
 
   [[nodiscard]] const boost::asio::ip::tcp::endpoint& endpoint() const { return endpoint_; }
-  /// Puts the listener into the set `epoll`, under `key`. Once only.
+  /// Adds the listener to the epoll set `epoll` with `key` as its data. Call once.
   void start(int epoll, std::uint64_t key);
-  /// Call it when the set says that the listener is readable. A batch is bounded; what is left
-  /// makes the set say so again.
-  void accept_some(const Take& take);
-  /// A descriptor may be free again. Cheap when nothing was wrong.
+  /// Call when epoll reports the listener readable. Accepts a bounded batch; the listener stays
+  /// readable while connections are pending.
+  void accept_some(const OnAccept& on_accept);
+  /// Call when a descriptor may have become free. Cheap while accepting.
   void resume();
-  /// Closes the listener. Final.
+  /// Closes the listener for good.
   void close();
 
  private:
@@ -48,13 +50,13 @@ class BatchAcceptor : public std::enable_shared_from_this<BatchAcceptor> {
   void watch(std::uint32_t events);
 
   boost::asio::ip::tcp::endpoint endpoint_;
-  boost::asio::steady_timer again_;  // runs only while paused
-  Exhausted exhausted_;
+  boost::asio::steady_timer retry_timer_;  // runs only while paused
+  OnExhausted on_exhausted_;
   int listener_;
   int epoll_ = -1;
   std::uint64_t key_ = 0;
   bool accepting_ = false;
-  bool told_ = false;
+  bool reported_ = false;
 };
 
 }  // namespace ddprun::net

@@ -26,12 +26,12 @@ void prepare(tcp::socket& socket, error_code& why) {
 
 }  // namespace
 
-std::vector<tcp::endpoint> by_turns(const Addresses& addresses, std::uint16_t port) {
+std::vector<tcp::endpoint> interleave_families(const Addresses& addresses, std::uint16_t port) {
   std::vector<tcp::endpoint> first;
   std::vector<tcp::endpoint> second;
   for (const auto& address : addresses) {
-    const bool like_first = address.is_v6() == addresses.front().is_v6();
-    (like_first ? first : second).emplace_back(address, port);
+    const bool same_family = address.is_v6() == addresses.front().is_v6();
+    (same_family ? first : second).emplace_back(address, port);
   }
   std::vector<tcp::endpoint> all;
   for (std::size_t at = 0; at < std::max(first.size(), second.size()); ++at) {
@@ -50,7 +50,7 @@ std::string evidence(const std::string& peer, const error_code& why) {
   return peer + ": " + cause;
 }
 
-bool reached_itself(const tcp::socket& socket, const tcp::endpoint& peer) {
+bool is_self_connection(const tcp::socket& socket, const tcp::endpoint& peer) {
   error_code why;
   const auto here = socket.local_endpoint(why);
   return !why && here == peer;
@@ -75,14 +75,14 @@ void Connector::cancel() {
   stagger_.cancel();
   deadline_.cancel();
   for (Attempt& attempt : attempts_) {
-    error_code ignored;  // a socket that cannot be closed is gone already
+    error_code ignored;  // nothing to do if closing fails
     attempt.socket.close(ignored);
   }
 }
 
 void Connector::start_next() {
-  if (!done_ || begun_ == attempts_.size()) return;
-  Attempt& attempt = attempts_[begun_++];
+  if (!done_ || started_ == attempts_.size()) return;
+  Attempt& attempt = attempts_[started_++];
   ++running_;
   error_code why;
   attempt.socket.open(attempt.where.protocol(), why);
@@ -91,7 +91,7 @@ void Connector::start_next() {
   attempt.socket.async_connect(attempt.where, [self = shared_from_this(), &attempt](error_code ec) {
     self->on_connected(attempt, ec);
   });
-  if (begun_ == attempts_.size()) return;
+  if (started_ == attempts_.size()) return;
   stagger_.expires_after(kConnectStagger);
   stagger_.async_wait([self = shared_from_this()](const error_code& ec) {
     if (!ec) self->start_next();
@@ -101,19 +101,20 @@ void Connector::start_next() {
 void Connector::on_connected(Attempt& attempt, error_code why) {
   if (!done_) return;
   if (why) return fail(attempt, evidence(to_text(attempt.where), why));
-  if (reached_itself(attempt.socket, attempt.where)) {
+  if (is_self_connection(attempt.socket, attempt.where)) {
     attempt.socket.set_option(asio::socket_base::linger(true, 0), why);  // leaves no TIME_WAIT
-    return fail(attempt, to_text(attempt.where) + ": nobody listens there (reached itself)");
+    return fail(attempt, to_text(attempt.where) +
+                             ": no server listens on this port (the socket connected to itself)");
   }
   finish(Connected{std::move(attempt.socket), attempt.where});
 }
 
 void Connector::fail(Attempt& attempt, const std::string& sentence) {
-  error_code ignored;  // the sentence tells the cause
+  error_code ignored;  // the sentence already states the cause
   attempt.socket.close(ignored);
   failures_ += (failures_.empty() ? "" : "; ") + sentence;
   --running_;
-  if (begun_ < attempts_.size()) return start_next();
+  if (started_ < attempts_.size()) return start_next();
   if (running_ == 0) finish(Error(ErrorKind::kSystem, failures_));
 }
 
@@ -121,7 +122,8 @@ void Connector::on_deadline() {
   if (!done_) return;
   for (Attempt& attempt : attempts_) {
     if (!attempt.socket.is_open()) continue;
-    // Without the time it had: the same cause is the same sentence, and told once.
+    // The elapsed time is left out so that repeated failures produce the same sentence, which is
+    // logged once.
     failures_ += (failures_.empty() ? "" : "; ") + to_text(attempt.where) + ": no answer";
   }
   finish(Error(ErrorKind::kSystem, failures_));

@@ -1,7 +1,7 @@
-// Connects to whichever of several addresses answers first: both address families side by side, a
-// little after one another (Happy Eyeballs, RFC 8305). Thread rule: the io_context's thread. `done`
-// is called once, never from inside start(), and not after cancel(). Errors name every address
-// that was tried and what the system said.
+// Connects to the first of several addresses that answers: attempts to both address families run in
+// parallel, started in a stagger (Happy Eyeballs, RFC 8305). Thread rule: the io_context's thread.
+// `done` is called once, never from inside start(), and not after cancel(). Errors list every
+// address tried with the system's error.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -20,23 +20,24 @@
 
 namespace ddprun::net {
 
-// An address that says nothing holds the next one back for this long (RFC 8305, section 5, allows
-// 100 ms to 2 s).
+// Delay before the next address is tried while the current one has not answered (RFC 8305, section
+// 5, allows 100 ms to 2 s).
 inline constexpr Duration kConnectStagger = std::chrono::milliseconds(100);
-// Addresses tried in one attempt; further ones of a name are left out.
+// Maximum number of addresses tried per attempt; further addresses are ignored.
 inline constexpr std::size_t kConnectCandidatesMax = 16;
 
-/// The families by turns, beginning with the first address's (RFC 8305, section 4).
-[[nodiscard]] std::vector<boost::asio::ip::tcp::endpoint> by_turns(const Addresses& addresses,
-                                                                   std::uint16_t port);
+/// Alternates between the address families, starting with that of the first address (RFC 8305,
+/// section 4).
+[[nodiscard]] std::vector<boost::asio::ip::tcp::endpoint> interleave_families(
+    const Addresses& addresses, std::uint16_t port);
 
 /// "127.0.0.1:29400: connection refused"
 [[nodiscard]] std::string evidence(const std::string& peer, const boost::system::error_code& why);
 
-/// A port of the ephemeral range where nobody listens can become the source port of the attempt to
-/// reach it: TCP then connects the socket to itself. Counts as refused.
-[[nodiscard]] bool reached_itself(const boost::asio::ip::tcp::socket& socket,
-                                  const boost::asio::ip::tcp::endpoint& peer);
+/// Connecting to an unused port of the ephemeral range can pick that same port as the source: TCP
+/// then connects the socket to itself. Treated as refused.
+[[nodiscard]] bool is_self_connection(const boost::asio::ip::tcp::socket& socket,
+                                      const boost::asio::ip::tcp::endpoint& peer);
 
 struct Connected {
   boost::asio::ip::tcp::socket socket;  // CLOEXEC, non-blocking, with TCP_NODELAY
@@ -67,12 +68,12 @@ class Connector : public std::enable_shared_from_this<Connector> {
   void finish(Result<Connected> result);
 
   std::deque<Attempt> attempts_;
-  std::size_t begun_ = 0;
+  std::size_t started_ = 0;
   std::size_t running_ = 0;
   boost::asio::steady_timer stagger_;
   boost::asio::steady_timer deadline_;
   std::string failures_;
-  Done done_;  // null: over
+  Done done_;  // null once finished
 };
 
 }  // namespace ddprun::net

@@ -22,19 +22,20 @@ std::string to_text(const tcp::endpoint& endpoint) {
 
 namespace {
 
-// Linux announces a socket as listening before it checks the port, so of several processes that all
-// have bound it listen() can refuse every one. Whoever is refused there, and not by bind(), tries
-// again: the port may be nobody's.
-constexpr int kListenTries = 100;
+// Linux marks a socket as listening before it checks for port conflicts, so listen() can fail in
+// each of several processes that have bound the same port. When listen() fails, rather than bind(),
+// try again: the port may be free.
+constexpr int kListenAttempts = 100;
 
-// A host that vanishes without a word is noticed after about two minutes.
+// Together these detect a vanished host within about two minutes.
 constexpr int kKeepAliveIdle_s = 60;
 constexpr int kKeepAliveInterval_s = 10;
 constexpr int kKeepAliveProbes = 6;
-constexpr int kSilence_s = 1;
+constexpr int kDeferAccept_s = 1;
 
 void set_option(int socket, int level, int name, int value) {
-  // Only speed or patience is lost where the kernel refuses one of these.
+  // Without one of these options the server is slower or notices a vanished host later; neither is
+  // an error.
   (void)::setsockopt(socket, level, name, &value, sizeof(value));
 }
 
@@ -53,7 +54,7 @@ tcp::acceptor bind_to(const asio::any_io_executor& executor, const tcp::endpoint
   if (why) return acceptor;
   ::fcntl(acceptor.native_handle(), F_SETFD, FD_CLOEXEC);
   acceptor.set_option(asio::socket_base::reuse_address(true), why);
-  // "::" means every address, whatever net.ipv6.bindv6only says.
+  // "::" is the wildcard address of both families, whatever net.ipv6.bindv6only says.
   if (!why && where.address().is_v6()) {
     acceptor.set_option(asio::ip::v6_only(!where.address().is_unspecified()), why);
   }
@@ -66,26 +67,26 @@ tcp::acceptor bind_to(const asio::any_io_executor& executor, const tcp::endpoint
 Result<tcp::acceptor> listen(asio::any_io_executor executor, const asio::ip::address& address,
                              std::uint16_t port) {
   const tcp::endpoint where(address, port);
-  for (int tries = 1;; ++tries) {
+  for (int attempt = 1;; ++attempt) {
     boost::system::error_code why;
     tcp::acceptor acceptor = bind_to(executor, where, why);
     if (why) return listen_error(where, why);
     acceptor.listen(asio::socket_base::max_listen_connections, why);
     if (!why) return acceptor;
-    if (why != asio::error::address_in_use || tries == kListenTries)
+    if (why != asio::error::address_in_use || attempt == kListenAttempts)
       return listen_error(where, why);
   }
 }
 
-// Inherited, they cost no system call per client.
+// Set once on the listener instead of with one system call per client.
 void set_inherited_options(int listener, const tcp::endpoint& endpoint) {
   set_option(listener, IPPROTO_TCP, TCP_NODELAY, 1);
   set_option(listener, SOL_SOCKET, SO_KEEPALIVE, 1);
   set_option(listener, IPPROTO_TCP, TCP_KEEPIDLE, kKeepAliveIdle_s);
   set_option(listener, IPPROTO_TCP, TCP_KEEPINTVL, kKeepAliveInterval_s);
   set_option(listener, IPPROTO_TCP, TCP_KEEPCNT, kKeepAliveProbes);
-  // Nothing is ever lost on loopback: a congestion control that paces (bbr) only makes large
-  // replies wait. Reno is part of every kernel and needs no privilege.
+  // Loopback loses no packets, so a pacing congestion control (bbr) only delays large replies.
+  // Every kernel includes Reno, and it needs no privilege.
   constexpr std::string_view kUnpaced = "reno";
   if (endpoint.address().is_loopback()) {
     (void)::setsockopt(listener, IPPROTO_TCP, TCP_CONGESTION, kUnpaced.data(), kUnpaced.size());
@@ -93,7 +94,7 @@ void set_inherited_options(int listener, const tcp::endpoint& endpoint) {
 }
 
 void accept_when_readable(int listener) {
-  set_option(listener, IPPROTO_TCP, TCP_DEFER_ACCEPT, kSilence_s);
+  set_option(listener, IPPROTO_TCP, TCP_DEFER_ACCEPT, kDeferAccept_s);
 }
 
 }  // namespace ddprun::net

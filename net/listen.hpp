@@ -1,5 +1,5 @@
-// Opens a listening TCP socket on exactly one address. No name is ever looked up.
-// Thread rule: call on the thread of the io_context the acceptor belongs to.
+// Opens a listening TCP socket on one address. Never resolves host names. Thread rule: call on the
+// thread of the io_context the acceptor belongs to.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -12,20 +12,21 @@
 
 namespace ddprun::net {
 
-/// Listens on `address`:`port` (0: the kernel picks; ask local_endpoint()). The descriptor is
-/// CLOEXEC and SO_REUSEADDR is on, so that a port of a finished round can be bound again. Fails
-/// with kPortTaken when somebody listens there, else kSystem; the sentence names the address.
+/// Listens on `address`:`port` (0: the kernel picks a port; see local_endpoint()). The descriptor
+/// is CLOEXEC, and SO_REUSEADDR is set so that the port of a finished round can be bound again.
+/// Fails with kPortTaken if the port is in use, otherwise with kSystem; the sentence names the
+/// address.
 [[nodiscard]] Result<boost::asio::ip::tcp::acceptor> listen(boost::asio::any_io_executor executor,
                                                             const boost::asio::ip::address& address,
                                                             std::uint16_t port);
 
-/// What every socket accepted from `listener` inherits on Linux: no delay of small segments, and
-/// keep-alive, which notices a host that vanished without a word after about two minutes.
+/// Sets the options that accepted sockets inherit on Linux: TCP_NODELAY, and TCP keep-alive, which
+/// detects a vanished host within about two minutes.
 void set_inherited_options(int listener, const boost::asio::ip::tcp::endpoint& endpoint);
 
-/// For protocols whose clients speak first: accept() yields a connection once something can be read
-/// from it, or after about a second of silence. Until then it costs neither a descriptor nor a
-/// wake-up, and its client does not notice if the listener is closed until it speaks.
+/// For protocols in which the client sends first: accept() returns a connection once data has
+/// arrived, or after about one second of silence. Until then the connection uses no descriptor and
+/// causes no wake-up, and its client does not notice that the listener was closed until it sends.
 void accept_when_readable(int listener);
 
 /// "127.0.0.1:29400", "[::1]:29400".

@@ -1,5 +1,5 @@
-// Opens a listening TCP socket where a configuration says: on one address, or on all of them.
-// Thread rule: as net::listen.
+// Opens a listening TCP socket on the configured address, or on the wildcard address. Thread rule:
+// as net::listen.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -11,8 +11,8 @@
 
 namespace ddprun::net {
 
-/// `address`: a literal; empty: every address of this machine, of both families where there are
-/// two. Errors: kUsage for what is no literal, else those of net::listen.
+/// `address` is an IP address literal; empty means the wildcard address, of both families if the
+/// host has IPv6. Errors: kUsage if `address` is not a literal, otherwise those of net::listen.
 [[nodiscard]] Result<boost::asio::ip::tcp::acceptor> listen_on(
     boost::asio::any_io_executor executor, const std::string& address, std::uint16_t port);
 

@@ -22,31 +22,31 @@ namespace asio = boost::asio;
 namespace {
 
 struct Answer {
-  std::atomic<bool> ready = false;  // orders the result between the threads
+  std::atomic<bool> ready = false;  // publishes `result` to the io thread
   Result<Addresses> result = Addresses();
 };
 
-void answer(const std::string& name, const LookUp& how, Answer& out) {
+void answer(const std::string& name, const Lookup& how, Answer& out) {
   try {
     out.result = how(name);
   } catch (const std::exception& failure) {
-    out.result = Error(ErrorKind::kSystem, "cannot look up " + name + ": " + failure.what());
+    out.result = Error(ErrorKind::kSystem, "cannot resolve " + name + ": " + failure.what());
   }
   out.ready.store(true, std::memory_order_release);
 }
 
-/// Returns the end of a pipe that hangs up when the answer is there.
-Result<int> start_thread(const std::string& name, const LookUp& how,
+/// Returns the read end of a pipe that hangs up when the result is available.
+Result<int> start_thread(const std::string& name, const Lookup& how,
                          const std::shared_ptr<Answer>& out) {
   const auto fail = [&name](const char* why) {
-    return Error(ErrorKind::kSystem, "cannot look up " + name + ": " + why);
+    return Error(ErrorKind::kSystem, "cannot resolve " + name + ": " + why);
   };
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return fail(std::strerror(errno));
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are for the io thread
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);  // the io thread handles signals
   Result<int> hung_up = ends[0];
   try {
     std::thread([name, how, out, tell = ends[1]] {
@@ -64,7 +64,7 @@ Result<int> start_thread(const std::string& name, const LookUp& how,
 
 }  // namespace
 
-std::optional<Addresses> addresses_without_look_up(const std::string& host) {
+std::optional<Addresses> addresses_without_lookup(const std::string& host) {
   if (host == "localhost") {
     return Addresses{asio::ip::address_v6::loopback(), asio::ip::address_v4::loopback()};
   }
@@ -74,7 +74,7 @@ std::optional<Addresses> addresses_without_look_up(const std::string& host) {
   return Addresses{literal};
 }
 
-Result<Addresses> look_up(const std::string& name) {
+Result<Addresses> resolve_blocking(const std::string& name) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
@@ -82,15 +82,16 @@ Result<Addresses> look_up(const std::string& name) {
   const int code = ::getaddrinfo(name.c_str(), nullptr, &hints, &list);
   if (code != 0) {
     const char* why = code == EAI_SYSTEM ? std::strerror(errno) : ::gai_strerror(code);
-    return Error(ErrorKind::kSystem, "the name " + name + " has no address here yet: " + why);
+    return Error(ErrorKind::kSystem,
+                 "host name " + name + " does not resolve on this node: " + why);
   }
   Addresses found;
-  for (const addrinfo* one = list; one != nullptr; one = one->ai_next) {
-    if (one->ai_family == AF_INET) {
-      const auto* v4 = reinterpret_cast<const sockaddr_in*>(one->ai_addr);
+  for (const addrinfo* entry = list; entry != nullptr; entry = entry->ai_next) {
+    if (entry->ai_family == AF_INET) {
+      const auto* v4 = reinterpret_cast<const sockaddr_in*>(entry->ai_addr);
       found.emplace_back(asio::ip::address_v4(ntohl(v4->sin_addr.s_addr)));
-    } else if (one->ai_family == AF_INET6) {
-      const auto* v6 = reinterpret_cast<const sockaddr_in6*>(one->ai_addr);
+    } else if (entry->ai_family == AF_INET6) {
+      const auto* v6 = reinterpret_cast<const sockaddr_in6*>(entry->ai_addr);
       asio::ip::address_v6::bytes_type bytes;
       std::memcpy(bytes.data(), &v6->sin6_addr, bytes.size());
       found.emplace_back(asio::ip::address_v6(bytes, v6->sin6_scope_id));
@@ -98,20 +99,20 @@ Result<Addresses> look_up(const std::string& name) {
   }
   ::freeaddrinfo(list);
   if (found.empty()) {
-    return Error(ErrorKind::kSystem, "the name " + name + " has no address of TCP/IP");
+    return Error(ErrorKind::kSystem, "host name " + name + " has no IPv4 or IPv6 address");
   }
   return found;
 }
 
 class Resolver::Impl : public std::enable_shared_from_this<Impl> {
  public:
-  Impl(const asio::any_io_executor& executor, std::string host, LookUp how)
+  Impl(const asio::any_io_executor& executor, std::string host, Lookup how)
       : host_(std::move(host)), how_(std::move(how)), hung_up_(executor), deadline_(executor) {}
 
   void start(TimePoint deadline, Done done) {
     cancel();
     done_ = std::move(done);
-    if (auto known = addresses_without_look_up(host_)) return post(std::move(*known));
+    if (auto known = addresses_without_lookup(host_)) return post(std::move(*known));
     if (answer_ == nullptr) {
       auto fresh = std::make_shared<Answer>();
       const auto started = start_thread(host_, how_, fresh);
@@ -123,8 +124,8 @@ class Resolver::Impl : public std::enable_shared_from_this<Impl> {
     deadline_.expires_at(deadline);
     deadline_.async_wait([self = shared_from_this(), turn = turn_](const auto& why) {
       if (why || turn != self->turn_) return;
-      self->finish(Error(ErrorKind::kSystem, "the look-up of the name " + self->host_ +
-                                                 " takes long; is its name service reachable?"));
+      self->finish(Error(ErrorKind::kSystem, "resolving host name " + self->host_ +
+                                                 " timed out; is the name service reachable?"));
     });
   }
 
@@ -134,8 +135,8 @@ class Resolver::Impl : public std::enable_shared_from_this<Impl> {
     deadline_.cancel();
   }
 
-  /// The thread is left to itself.
-  void forget() {
+  /// Leaves a running thread behind; it ends with its lookup.
+  void abandon() {
     cancel();
     answer_.reset();
     if (hung_up_.is_open()) hung_up_.close();
@@ -171,19 +172,19 @@ class Resolver::Impl : public std::enable_shared_from_this<Impl> {
   }
 
   const std::string host_;
-  const LookUp how_;
-  std::shared_ptr<Answer> answer_;  // while a thread looks up
+  const Lookup how_;
+  std::shared_ptr<Answer> answer_;  // set while a lookup thread runs
   asio::posix::stream_descriptor hung_up_;
   asio::steady_timer deadline_;
   Done done_;
   std::uint64_t turn_ = 0;
 };
 
-Resolver::Resolver(asio::any_io_executor executor, std::string host, LookUp how)
+Resolver::Resolver(asio::any_io_executor executor, std::string host, Lookup how)
     : impl_(std::make_shared<Impl>(executor, std::move(host), std::move(how))) {}
 
 Resolver::~Resolver() {
-  impl_->forget();
+  impl_->abandon();
 }
 
 void Resolver::start(TimePoint deadline, Done done) {

@@ -1,8 +1,8 @@
-// Turns a host into addresses without blocking the io_context's thread. Literals and `localhost`
-// need no look-up. For any other name one detached thread runs getaddrinfo, touches nothing but its
-// own answer and the pipe that tells of it, and lives no longer than the look-up: a name service
-// that hangs delays nobody's exit. Thread rule: the io_context's thread. `done` is never called
-// from inside start(), nor after cancel() or the destructor.
+// Resolves a host name without blocking the io_context's thread. Literals and `localhost` need no
+// lookup. For any other name a detached thread runs getaddrinfo; it accesses only its own result
+// and the pipe that signals completion, and ends with the lookup, so a hanging name service does
+// not delay the exit of the process. Thread rule: the io_context's thread. `done` is never called
+// from inside start(), nor after cancel() or destruction.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -19,26 +19,26 @@
 namespace ddprun::net {
 
 using Addresses = std::vector<boost::asio::ip::address>;
-/// Blocks; called on a thread of its own.
-using LookUp = std::function<Result<Addresses>(const std::string& name)>;
+/// May block; called on a dedicated thread.
+using Lookup = std::function<Result<Addresses>(const std::string& name)>;
 
-/// Of a literal (v6 without brackets) or of `localhost`; nothing for a name.
-[[nodiscard]] std::optional<Addresses> addresses_without_look_up(const std::string& host);
+/// The addresses of a literal (IPv6 without brackets) or of `localhost`; nullopt for a name.
+[[nodiscard]] std::optional<Addresses> addresses_without_lookup(const std::string& host);
 
-/// getaddrinfo, in the order of the system. Fails with the name and the system's cause.
-[[nodiscard]] Result<Addresses> look_up(const std::string& name);
+/// Calls getaddrinfo and keeps its order. Errors state the name and the system's error.
+[[nodiscard]] Result<Addresses> resolve_blocking(const std::string& name);
 
 class Resolver {
  public:
   using Done = std::function<void(Result<Addresses>)>;
 
-  Resolver(boost::asio::any_io_executor executor, std::string host, LookUp how = look_up);
+  Resolver(boost::asio::any_io_executor executor, std::string host, Lookup how = resolve_blocking);
   ~Resolver();
   Resolver(const Resolver&) = delete;
   Resolver& operator=(const Resolver&) = delete;
 
-  /// Asks anew, in place of what was started before; a look-up that still runs is waited for, so
-  /// there is never more than one thread. Fails when `deadline` passes.
+  /// Starts a lookup and replaces an earlier one. Joins a lookup that is still running, so there is
+  /// at most one thread. Fails when `deadline` passes.
   void start(TimePoint deadline, Done done);
   void cancel();
 

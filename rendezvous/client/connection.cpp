@@ -74,11 +74,12 @@ void Connections::Impl::connect(LinkId link) {
 
 void Connections::Impl::on_resolved(TimePoint deadline, Result<net::Addresses> addresses) {
   if (!addresses) return down(addresses.error().sentence);
-  connector_ = std::make_shared<net::Connector>(executor_, net::by_turns(*addresses, port_),
-                                                deadline, [this](Result<net::Connected> connected) {
-                                                  const auto self = shared_from_this();
-                                                  on_connected(std::move(connected));
-                                                });
+  connector_ =
+      std::make_shared<net::Connector>(executor_, net::interleave_families(*addresses, port_),
+                                       deadline, [this](Result<net::Connected> connected) {
+                                         const auto self = shared_from_this();
+                                         on_connected(std::move(connected));
+                                       });
   connector_->start();
 }
 

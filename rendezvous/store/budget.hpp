@@ -1,4 +1,5 @@
-// Budget: how many bytes a store may hold, counted where they are allocated. Pure; one thread.
+// Budget: the number of bytes a store may hold, charged where they are allocated. Pure. Thread
+// rule: one thread.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +22,7 @@ class Budget {
     used_ += bytes;
     return true;
   }
-  /// For small fixed amounts that must not fail; may end slightly above the maximum.
+  /// For small fixed amounts that must not fail; may exceed the maximum slightly.
   void take(std::size_t bytes) { used_ += bytes; }
   void give_back(std::size_t bytes) {
     DDPRUN_ASSERT(bytes <= used_);

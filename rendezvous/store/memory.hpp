@@ -1,6 +1,7 @@
-// Memory: the budget of one store, and a few large blocks it has just let go. Filling a fresh
-// mapping costs more than receiving into it, page by page, so a client that sets large values again
-// and again gets the last one's block; drop_spares() gives them back to the system. One thread.
+// Memory: the budget of one store, and a cache of a few large blocks that were freed recently.
+// Faulting in the pages of a new mapping costs more than receiving data into it, so a client that
+// repeatedly sets large values reuses the previous block. drop_spares() returns the cached blocks
+// to the system. Thread rule: one thread.
 #pragma once
 
 #include <array>
@@ -16,19 +17,21 @@ class Memory : public Budget {
   using Budget::Budget;
   ~Memory();
 
-  /// A block of at least `bytes`; its real size is written to `bytes`. Blocks of kMappedFrom and
-  /// more are mappings of their own. Throws std::bad_alloc. The budget is the caller's business.
-  [[nodiscard]] void* obtain(std::size_t& bytes);
-  /// A spare block that suits, or null.
-  [[nodiscard]] void* obtain_spare(std::size_t& bytes);
-  /// `bytes`: the block's real size.
-  void give_up(void* place, std::size_t bytes);
-  /// Makes a block larger; its first `kept` bytes survive. Mappings grow without being copied.
-  [[nodiscard]] void* grow(void* place, std::size_t from, std::size_t& to, std::size_t kept);
+  /// Returns a block of at least `bytes` and sets `bytes` to its actual size. Blocks of
+  /// kMmapThreshold bytes or more are separate mappings. Throws std::bad_alloc. Does not charge the
+  /// budget; the caller does.
+  [[nodiscard]] void* allocate(std::size_t& bytes);
+  /// A cached block of a suitable size, or null.
+  [[nodiscard]] void* take_spare(std::size_t& bytes);
+  /// `bytes`: the block's actual size.
+  void deallocate(void* block, std::size_t bytes);
+  /// Enlarges a block and preserves its first `kept` bytes. Mappings grow without being copied.
+  [[nodiscard]] void* grow(void* block, std::size_t from, std::size_t& to, std::size_t kept);
 
   void drop_spares();
   [[nodiscard]] std::size_t spare_bytes() const { return spare_bytes_; }
-  /// Grows whenever a spare is kept or used: a pool whose number stands still is idle.
+  /// Incremented whenever a block enters or leaves the cache; an unchanged value means an idle
+  /// cache.
   [[nodiscard]] std::size_t spare_moves() const { return spare_moves_; }
 
  private:
@@ -38,9 +41,9 @@ class Memory : public Budget {
   std::size_t spare_moves_ = 0;
 };
 
-/// From here on a block is a mapping: freeing it cannot leave a hole in the heap.
-inline constexpr std::size_t kMappedFrom = 64 * 1024;
-/// All spares together.
+/// Blocks of this size or larger are mappings, so that freeing one does not fragment the heap.
+inline constexpr std::size_t kMmapThreshold = 64 * 1024;
+/// Maximum total size of all cached blocks.
 inline constexpr std::size_t kSpareBytesMax = 17 * 1024 * 1024;
 
 }  // namespace ddprun::store

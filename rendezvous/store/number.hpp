@@ -1,4 +1,4 @@
-// Numbers in the store are decimal text, read as C's strtoll reads them. Pure.
+// The store keeps numbers as decimal text and parses them as C's strtoll does. Pure.
 #pragma once
 
 #include <charconv>
@@ -8,9 +8,9 @@
 
 namespace ddprun::store {
 
-/// Leading blanks and a sign are accepted, reading stops at the first non-digit. None: no digits at
-/// all, or beyond 64 bits.
-[[nodiscard]] inline std::optional<std::int64_t> number_in(std::string_view text) {
+/// Accepts leading white space and a sign; parsing stops at the first non-digit. Returns nullopt if
+/// there are no digits or the number does not fit in 64 bits.
+[[nodiscard]] inline std::optional<std::int64_t> parse_number(std::string_view text) {
   const std::size_t begin = text.find_first_not_of(" \t\n\v\f\r");
   if (begin == std::string_view::npos) return std::nullopt;
   text.remove_prefix(begin);
@@ -24,8 +24,9 @@ namespace ddprun::store {
   return number;
 }
 
-/// The sum, or none where it does not fit.
-[[nodiscard]] inline std::optional<std::int64_t> sum_of(std::int64_t left, std::int64_t right) {
+/// The sum, or nullopt if it overflows.
+[[nodiscard]] inline std::optional<std::int64_t> checked_add(std::int64_t left,
+                                                             std::int64_t right) {
   std::int64_t sum = 0;
   if (__builtin_add_overflow(left, right, &sum)) return std::nullopt;
   return sum;

@@ -35,7 +35,7 @@ constexpr std::array<Verb, 20> kVerbs{{
     {"WATCH_KEY", Shape::kKey},
 }};
 
-// Indexed by the byte on the wire. Released legacy clients know nothing beyond 8.
+// Indexed by the byte on the wire. Released legacy clients send no opcode above 8.
 constexpr std::array<Opcode, 9> kLegacy{
     Opcode::kSet,  Opcode::kCompareSet, Opcode::kGet,      Opcode::kAdd,      Opcode::kCheck,
     Opcode::kWait, Opcode::kGetNumKeys, Opcode::kWatchKey, Opcode::kDeleteKey};

@@ -1,7 +1,7 @@
-// The verbs of the c10d store and the two numberings of them on the wire. Pure.
+// The commands of the c10d store and their two wire encodings. Pure.
 //
-// PyTorch 2.1 and later ("modern") and 1.9 to 2.0 ("legacy") send the same fields under other
-// numbers; the first bytes of a connection tell which it is (wire.hpp).
+// PyTorch 2.1 and later ("modern") and 1.9 to 2.0 ("legacy") send the same fields under different
+// opcodes; the first bytes of a connection determine the dialect (wire.hpp).
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace ddprun::store {
 
-/// The values are the modern numbers. kWatchKey exists in the legacy dialect only.
+/// Values are the modern opcodes. kWatchKey exists only in the legacy dialect.
 enum class Opcode : std::uint8_t {
   kValidate = 0,
   kSet = 1,
@@ -48,7 +48,8 @@ enum class Shape : std::uint8_t {
   kPairs,          // count, then key and value alternating
 };
 
-/// The verb of one byte after the first bytes of a connection; none: no such opcode, close.
+/// Decodes an opcode byte; nullopt if the dialect does not define it and the connection must be
+/// closed.
 [[nodiscard]] std::optional<Opcode> opcode_of(std::uint8_t byte, Dialect dialect);
 [[nodiscard]] Shape shape_of(Opcode op);
 /// "COMPARE_SET".

@@ -12,7 +12,7 @@ std::string cause(const Refusal& refusal, const Limits& limits) {
   const std::uint64_t value = refusal.value;
   switch (refusal.reason) {
     case Reason::kNotAStoreClient:
-      return "the first bytes are no c10d request (first byte " + std::to_string(value) + ")";
+      return "the first bytes are not a c10d request (first byte " + std::to_string(value) + ")";
     case Reason::kWrongMagic:
       return "wrong magic number " + std::to_string(value);
     case Reason::kUnknownOpcode:
@@ -38,9 +38,9 @@ std::string cause(const Refusal& refusal, const Limits& limits) {
     case Reason::kNotANumber:
       return "the key's value is not a 64-bit number";
     case Reason::kSumOverflows:
-      return "the sum does not fit 64 bits; the value is kept";
+      return "the sum does not fit in 64 bits; the value is unchanged";
     case Reason::kBusyWaiting:
-      return "a request came while the connection's WAIT was pending";
+      return "received a request while the connection's WAIT was pending";
   }
   return "unknown reason";
 }

@@ -1,6 +1,5 @@
-// Why the store closes a connection. The protocol has no error reply and SET-like calls even
-// succeed once after a close, so this sentence in the log is the only way to learn the cause. Pure,
-// plain data.
+// Why the store closes a connection. The protocol has no error reply, and SET-like calls even
+// succeed once after a close, so this log sentence is the only way to learn the cause. Pure.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +12,8 @@
 namespace ddprun::store {
 
 enum class Reason : std::uint8_t {
-  kNotAStoreClient,  // the first bytes belong to no dialect: a port scan, HTTP, TLS, ...
-  kWrongMagic,       // VALIDATE with another number
+  kNotAStoreClient,  // the first bytes match no dialect: a port scan, HTTP, TLS, ...
+  kWrongMagic,       // VALIDATE with a wrong magic number
   kUnknownOpcode,
   kKeyTooLong,          // Limits::key_bytes
   kValueTooLong,        // Limits::value_bytes
@@ -25,17 +24,17 @@ enum class Reason : std::uint8_t {
   kTooManyWaits,        // Limits::waits
   kTooManyReplies,      // Limits::reply_bytes
   kTooManyConnections,  // Limits::connections
-  kNotANumber,          // ADD or BARRIER on a value that is no 64-bit number
-  kSumOverflows,        // ADD or BARRIER beyond 64 bits; the value is kept
-  kBusyWaiting,         // a request that cannot be answered while the connection's WAIT is pending
+  kNotANumber,          // ADD or BARRIER on a value that is not a 64-bit number
+  kSumOverflows,        // ADD or BARRIER overflows 64 bits; the value is unchanged
+  kBusyWaiting,         // a request that cannot be served while the connection's WAIT is pending
 };
 
 struct Refusal {
   explicit Refusal(Reason why) : reason(why) {}
   Refusal(Reason why, std::uint64_t measured) : reason(why), value(measured) {}
   Reason reason;
-  std::uint64_t value = 0;   // what was announced or seen, where the reason has a number
-  std::optional<Opcode> op;  // none: before an opcode was understood
+  std::uint64_t value = 0;   // the announced or received number, if the reason has one
+  std::optional<Opcode> op;  // nullopt before an opcode was decoded
 };
 
 /// "SET announces a value of 9000000 bytes, more than value_bytes = 8388608".

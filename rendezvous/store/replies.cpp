@@ -8,12 +8,12 @@ namespace ddprun::store {
 
 namespace {
 
-// Below this a copy is cheaper than another entry in the gather list.
-constexpr std::size_t kSharedFrom = 4096;
-// Sent bytes are cut off the front of the text once there are so many.
-constexpr std::size_t kForgetFrom = 64 * 1024;
-// Room that an idle connection keeps for its next small reply.
-constexpr std::size_t kKeptRoom = 256;
+// Below this size a copy is cheaper than another iovec.
+constexpr std::size_t kShareThreshold = 4096;
+// Sent bytes are removed from the front of text_ once they reach this size.
+constexpr std::size_t kCompactThreshold = 64 * 1024;
+// Capacity that an idle connection keeps for its next small reply.
+constexpr std::size_t kKeptCapacity = 256;
 
 template <class Number>
 std::array<char, sizeof(Number)> little_endian(Number number) {
@@ -61,7 +61,7 @@ void ReplyQueue::put_bytes(std::string_view bytes) {
 }
 
 void ReplyQueue::put_value(const Value& value) {
-  if (value.size() < kSharedFrom) {
+  if (value.size() < kShareThreshold) {
     put_bytes(value.view());
     return;
   }
@@ -71,7 +71,7 @@ void ReplyQueue::put_value(const Value& value) {
 }
 
 std::size_t ReplyQueue::copied_size(const Value& value) {
-  return sizeof(std::int64_t) + (value.size() < kSharedFrom ? value.size() : sizeof(Shared));
+  return sizeof(std::int64_t) + (value.size() < kShareThreshold ? value.size() : sizeof(Shared));
 }
 
 std::size_t ReplyQueue::gather(std::span<iovec> parts) const {
@@ -114,26 +114,26 @@ void ReplyQueue::sent(std::size_t bytes) {
     ++shared_sent_;
     value_offset_ = 0;
   }
-  forget_sent();
+  drop_sent();
 }
 
 std::size_t ReplyQueue::memory() const {
   return text_.capacity() + shared_.capacity() * sizeof(Shared);
 }
 
-// Assigning an empty string or list would keep the room; swapping with one frees it.
+// Swapping with an empty container frees the capacity; assigning one would keep it.
 void ReplyQueue::clear() {
   copied_->give_back(text_.size());
   text_.clear();
-  if (text_.capacity() > kKeptRoom) std::string().swap(text_);
+  if (text_.capacity() > kKeptCapacity) std::string().swap(text_);
   std::vector<Shared>().swap(shared_);
   text_sent_ = 0;
   shared_sent_ = 0;
   value_offset_ = 0;
 }
 
-void ReplyQueue::forget_sent() {
-  if (text_sent_ < kForgetFrom || text_sent_ < text_.size() / 2) return;
+void ReplyQueue::drop_sent() {
+  if (text_sent_ < kCompactThreshold || text_sent_ < text_.size() / 2) return;
   std::string(text_, text_sent_).swap(text_);
   copied_->give_back(text_sent_);
   shared_.erase(shared_.begin(), shared_.begin() + static_cast<std::ptrdiff_t>(shared_sent_));

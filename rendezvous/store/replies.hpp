@@ -1,8 +1,9 @@
-// ReplyQueue: what is to be sent to one connection, in order. Small things are copied together;
-// large values are shared with the map. Pure: it fills iovecs, the server sends them.
+// ReplyQueue: the ordered replies that are to be sent to one connection. Small replies are copied
+// into one buffer; large values are shared with the map. Pure: it fills iovecs, which the server
+// sends.
 //
-// Thread rule: one thread. Copied bytes are counted in the given budget until they are sent; it
-// must outlive the queue.
+// Thread rule: one thread. Copied bytes are charged to the given budget, which must outlive the
+// queue, until they are sent.
 #pragma once
 
 #include <sys/uio.h>
@@ -32,38 +33,37 @@ class ReplyQueue {
   void put_bytes(std::string_view bytes);
   /// Length and bytes; large ones are shared, not copied.
   void put_value(const Value& value);
-  /// How many bytes put_value() would copy.
+  /// Number of bytes that put_value() would copy.
   [[nodiscard]] static std::size_t copied_size(const Value& value);
-  /// Whether so many more copied bytes are within the budget. To be asked before a reply of any
-  /// size.
+  /// Whether the budget allows `more` copied bytes. Check this before a reply of variable size.
   [[nodiscard]] bool fits(std::size_t more) const { return copied_->allows(more); }
-  [[nodiscard]] std::size_t would_hold(std::size_t more) const { return copied_->used() + more; }
+  [[nodiscard]] std::size_t bytes_with(std::size_t more) const { return copied_->used() + more; }
 
   [[nodiscard]] bool empty() const { return unsent_ == 0; }
   [[nodiscard]] std::size_t unsent() const { return unsent_; }
-  /// What it holds for replies to come and not yet sent, values not included.
+  /// Allocated bytes of the queue, without values.
   [[nodiscard]] std::size_t memory() const;
   /// Fills `parts` from the front of the queue; returns how many were filled.
   [[nodiscard]] std::size_t gather(std::span<iovec> parts) const;
-  /// That many bytes from the front were sent.
+  /// Removes `bytes` sent bytes from the front.
   void sent(std::size_t bytes);
 
  private:
   struct Shared {
-    std::size_t after;  // so many bytes of text_ go before it
+    std::size_t after;  // number of bytes of text_ that precede it
     Value value;
   };
 
   void put(std::string_view bytes);
   void clear();
-  void forget_sent();
+  void drop_sent();
 
   Budget* copied_;
   std::string text_;
   std::vector<Shared> shared_;
   std::size_t text_sent_ = 0;
-  std::size_t shared_sent_ = 0;   // values sent entirely
-  std::size_t value_offset_ = 0;  // sent of the value at the front
+  std::size_t shared_sent_ = 0;   // values sent completely
+  std::size_t value_offset_ = 0;  // sent bytes of the front value
   std::size_t unsent_ = 0;
 };
 

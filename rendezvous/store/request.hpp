@@ -1,6 +1,5 @@
-// One request as the parser hands it to the store: its fields as views, or already as shared Values
-// where the bytes came in pieces. Valid until the parser is asked for the next request. Pure, plain
-// data.
+// A parsed request: its fields are views into the receive buffer, or shared Values if the bytes
+// arrived in pieces. Valid until the parser's next call of next(). Pure.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +13,7 @@
 
 namespace ddprun::store {
 
-/// A value on its way in: bytes in the receive buffer, or a block of their own.
+/// A received value: a view into the receive buffer, or an owned block.
 class Payload {
  public:
   Payload() = default;
@@ -23,9 +22,9 @@ class Payload {
 
   [[nodiscard]] std::string_view view() const { return owned_ ? owned_.view() : borrowed_; }
   [[nodiscard]] bool owned() const { return static_cast<bool>(owned_); }
-  /// The block, shared with nobody else, or null when the bytes are borrowed.
+  /// Moves the unshared block out; null if the bytes are borrowed.
   [[nodiscard]] Value take() { return std::move(owned_); }
-  /// Copies borrowed bytes into a block. False when the budget refuses.
+  /// Copies borrowed bytes into a block. Returns false if the budget does not allow it.
   [[nodiscard]] bool own(Memory& memory) {
     if (!owned_) owned_ = Value::copy_of(borrowed_, memory);
     return owned();
@@ -36,14 +35,14 @@ class Payload {
   Value owned_;
 };
 
-/// Many keys in one buffer: no allocation per key.
+/// A list of keys in one buffer, without an allocation per key.
 class KeyList {
  public:
   void clear() {
     text_.clear();
     ends_.clear();
   }
-  /// Clears, and keeps no room.
+  /// Clears and frees the capacity.
   void free() {
     std::string().swap(text_);
     std::vector<std::size_t>().swap(ends_);
@@ -68,7 +67,7 @@ class KeyList {
 struct Request {
   Opcode op = Opcode::kPing;
   Dialect dialect = Dialect::kModern;
-  std::string_view key;         // of the verbs with one key
+  std::string_view key;         // of commands with one key
   Payload value;                // SET, APPEND, QUEUE_PUSH; COMPARE_SET: expected
   Payload desired;              // COMPARE_SET
   std::int64_t number = 0;      // ADD: delta, BARRIER: world size, PING: nonce

@@ -21,13 +21,13 @@ using asio::ip::tcp;
 namespace {
 
 constexpr std::uint64_t kListenerEvent = ~std::uint64_t{0};
-constexpr int kEventsAtOnce = 256;
-// Rounds of events before the other work of the io_context has its turn.
-constexpr int kRoundsAtOnce = 8;
-// The allocator is asked to return free pages once so much of the peak is gone.
-constexpr std::size_t kTrimFrom = 16 * kMiB;
-// Blocks of large values are kept for the next ones until nobody has used them for so long.
-constexpr std::chrono::seconds kSparesIdle{1};
+constexpr int kEventsPerBatch = 256;
+// Batches of events before the dispatcher returns to the io_context's other handlers.
+constexpr int kBatchesPerDispatch = 8;
+// malloc_trim() is called once usage has dropped this far below its peak.
+constexpr std::size_t kTrimThreshold = 16 * kMiB;
+// Cached blocks of large values are freed after they have been unused for this long.
+constexpr std::chrono::seconds kSpareIdleTimeout{1};
 
 }  // namespace
 
@@ -76,7 +76,7 @@ Server::Impl::~Impl() {
 void Server::Impl::listen(asio::any_io_executor executor, tcp::acceptor listener) {
   acceptor_ =
       std::make_shared<net::BatchAcceptor>(std::move(executor), std::move(listener),
-                                           [this](const std::string& why) { tell_exhausted(why); });
+                                           [this](const std::string& why) { log_exhausted(why); });
 }
 
 tcp::endpoint Server::Impl::endpoint() const {
@@ -106,11 +106,11 @@ void Server::Impl::close() {
   if (closed_) return;
   closed_ = true;
   if (acceptor_) acceptor_->close();
-  boost::system::error_code ignored;  // nothing is left to do about it
+  boost::system::error_code ignored;  // nothing to do if closing fails
   epoll_.close(ignored);
   drop_spares_.cancel();
   sessions_.clear();
-  free_places_.clear();
+  free_slots_.clear();
   open_ = 0;
   if (options_.log) options_.log->debug("store closed address={}", net::to_text(endpoint()));
 }
@@ -125,10 +125,10 @@ void Server::Impl::arm() {
 }
 
 void Server::Impl::dispatch() {
-  std::array<epoll_event, kEventsAtOnce> events;
-  turn_ended_ = false;
-  for (int round = 0; round < kRoundsAtOnce; ++round) {
-    const int ready = ::epoll_wait(epoll_.native_handle(), events.data(), kEventsAtOnce, 0);
+  std::array<epoll_event, kEventsPerBatch> events;
+  session_quota_used_ = false;
+  for (int batch = 0; batch < kBatchesPerDispatch; ++batch) {
+    const int ready = ::epoll_wait(epoll_.native_handle(), events.data(), kEventsPerBatch, 0);
     for (int at = 0; at < ready; ++at) {
       const epoll_event& event = events[static_cast<std::size_t>(at)];
       if (event.data.u64 == kListenerEvent) {
@@ -138,9 +138,9 @@ void Server::Impl::dispatch() {
         on_event(event);
       }
     }
-    // With a single event more are unlikely, and arming looks for them anyway. Who asks for much
-    // must not keep the other work waiting either.
-    if (ready <= 1 || turn_ended_) break;
+    // After a single event more are unlikely, and arm() would report them. A session that used up
+    // its quota must not delay other handlers either.
+    if (ready <= 1 || session_quota_used_) break;
   }
   return_memory();
 }
@@ -150,23 +150,23 @@ void Server::Impl::adopt(int socket, const sockaddr_storage& from, std::string_v
   const ConnectionId id = admit(socket, from);
   Session* session = find(id);
   if (session == nullptr || received.empty()) return;
-  settle(*session, guarded([&] { return digest(*session, received); }));
+  settle(*session, guarded([&] { return process_input(*session, received); }));
   flush_queued();
 }
 
-// The connection may be gone already.
+// The connection may be closed again when this returns.
 ConnectionId Server::Impl::admit(int socket, const sockaddr_storage& from) {
-  std::uint32_t place = static_cast<std::uint32_t>(sessions_.size());
-  if (free_places_.empty()) {
+  std::uint32_t slot = static_cast<std::uint32_t>(sessions_.size());
+  if (free_slots_.empty()) {
     sessions_.emplace_back();
   } else {
-    place = free_places_.back();
-    free_places_.pop_back();
+    slot = free_slots_.back();
+    free_slots_.pop_back();
   }
-  const auto id = static_cast<ConnectionId>(std::uint64_t{accepted_++} << 32 | place);
-  sessions_[place] = std::make_unique<Session>(id, socket, from, copied_replies_);
+  const auto id = static_cast<ConnectionId>(std::uint64_t{accepted_++} << 32 | slot);
+  sessions_[slot] = std::make_unique<Session>(id, socket, from, copied_replies_);
   ++open_;
-  Session& session = *sessions_[place];
+  Session& session = *sessions_[slot];
   epoll_event event{};
   event.events = session.interest;
   event.data.u64 = static_cast<std::uint64_t>(id);
@@ -180,10 +180,11 @@ ConnectionId Server::Impl::admit(int socket, const sockaddr_storage& from) {
   return id;
 }
 
-void Server::Impl::tell_exhausted(const std::string& why) {
+void Server::Impl::log_exhausted(const std::string& why) {
   if (!options_.log) return;
   options_.log->warn(
-      "store cannot accept clients: {}; {} are connected, the others wait; raise the limit of open "
+      "store cannot accept clients: {}; {} are connected, new clients wait; raise the limit of "
+      "open "
       "files (ulimit -n) address={}",
       why, open_, net::to_text(endpoint()));
 }
@@ -194,13 +195,13 @@ void Server::Impl::return_memory() {
     drop_spares_when_idle(memory_.spare_moves());
   }
   memory_peak_ = std::max(memory_peak_, memory_.used());
-  if (memory_peak_ - memory_.used() < kTrimFrom) return;
+  if (memory_peak_ - memory_.used() < kTrimThreshold) return;
   memory_peak_ = memory_.used();
   ::malloc_trim(0);
 }
 
 void Server::Impl::drop_spares_when_idle(std::size_t moves_before) {
-  drop_spares_.expires_after(kSparesIdle);
+  drop_spares_.expires_after(kSpareIdleTimeout);
   drop_spares_.async_wait(
       [self = shared_from_this(), moves_before](const boost::system::error_code& error) {
         if (error || self->closed_) return;

@@ -1,10 +1,11 @@
-// The c10d store as a TCP server: unmodified PyTorch clients of 1.9 to 2.15 meet in it. The shell
-// around wire (bytes) and Store (decisions): it owns the listening socket and every connection.
+// The c10d store as a TCP server for unmodified PyTorch clients, versions 1.9 to 2.15. The I/O
+// shell around the Parser (wire.hpp) and the Store: it owns the listening socket and all
+// connections.
 //
-// Thread rule: everything on the one thread of the executor's io_context. A Server may be destroyed
-// at any time on that thread, with connections live and outside its own log calls; many may exist
-// one after another or side by side. It never looks up a name, never waits for a peer, and needs no
-// timer while all is well.
+// Thread rule: the thread of the executor's io_context. A Server may be destroyed on that thread at
+// any time, even with open connections, except from within its own log calls. Several servers may
+// exist in sequence or at the same time. It never resolves a name, never blocks on a peer, and runs
+// no timer in normal operation.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -27,45 +28,46 @@ namespace ddprun::store {
 
 struct ServerOptions {
   Limits limits;
-  /// Told once per cause and peer why a connection was refused or closed; null: silence.
+  /// Receives one line per cause and peer when a connection is refused or closed; null disables
+  /// logging.
   std::shared_ptr<spdlog::logger> log;
 };
 
-/// What a store holds now.
+/// Current contents of a store.
 struct Counters {
   std::size_t connections = 0;
   std::size_t keys = 0;   // queues not included
   std::size_t waits = 0;  // (connection, name) pairs
-  std::size_t bytes = 0;  // of what Limits::store_bytes bounds
+  std::size_t bytes = 0;  // bytes counted against Limits::store_bytes
 };
 
 class Server {
  public:
-  /// Takes over `listener`, which listens already (net::listen): clients may connect from then on
-  /// and are served after start().
+  /// Takes ownership of `listener`, which is already listening (net::listen): clients may connect
+  /// at once and are served after start().
   Server(boost::asio::any_io_executor executor, boost::asio::ip::tcp::acceptor listener,
          ServerOptions options);
-  /// A store without a port of its own: its clients are those that adopt() brings.
+  /// A store without a listener: its only clients are those passed to adopt().
   Server(boost::asio::any_io_executor executor, ServerOptions options);
-  /// As close().
+  /// Same as close().
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  /// Begins to serve. Once only. Fails with kSystem when the process has no descriptor left.
+  /// Starts serving. Call once. Fails with kSystem if the process is out of descriptors.
   [[nodiscard]] Result<void> start();
-  /// Serves a connection that somebody else accepted and read `received` from. Takes over `socket`,
-  /// which must be non-blocking and CLOEXEC. After start() only.
+  /// Serves a connection that the caller accepted and read `received` from. Takes ownership of
+  /// `socket`, which must be non-blocking and CLOEXEC. Call only after start().
   void adopt(int socket, const sockaddr_storage& from, std::string_view received);
-  /// Closes the listening socket and every connection at once; clients blocked in the store notice
-  /// within milliseconds. Nothing is served afterwards. Harmless when repeated.
+  /// Closes the listening socket and all connections; blocked clients notice within milliseconds.
+  /// Nothing is served afterwards. Idempotent.
   void close();
 
-  /// The address the store listens on, with the real port; 0.0.0.0:0 without a port of its own.
-  /// Stays readable after close().
+  /// The address and actual port of the listener; 0.0.0.0:0 without a listener. Valid after
+  /// close().
   [[nodiscard]] boost::asio::ip::tcp::endpoint endpoint() const;
   [[nodiscard]] std::uint16_t port() const { return endpoint().port(); }
-  /// Connections open now.
+  /// Number of open connections.
   [[nodiscard]] std::size_t connections() const;
   [[nodiscard]] Counters counters() const;
 

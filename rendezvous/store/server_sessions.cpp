@@ -13,14 +13,14 @@ namespace ddprun::store {
 
 namespace {
 
-// Received from one session before the others have their turn.
-constexpr std::size_t kReceiveAtOnce = 1 * kMiB;
-constexpr std::size_t kPartsAtOnce = 64;
-// EPOLLIN and its like are enumerators; as numbers they mix with our own masks.
+// Maximum number of bytes received from one session per turn.
+constexpr std::size_t kReceivePerTurn = 1 * kMiB;
+constexpr std::size_t kPartsPerSend = 64;
+// EPOLLIN and EPOLLOUT are enumerators; as integers they combine with our own masks.
 constexpr std::uint32_t kReadable = EPOLLIN;
 constexpr std::uint32_t kWritable = EPOLLOUT;
-// Causes remembered to log each once; then it starts over.
-constexpr std::size_t kToldMax = 1024;
+// Maximum number of remembered (peer, cause) pairs; beyond it the set is cleared.
+constexpr std::size_t kLoggedMax = 1024;
 
 std::string address_of(const Session& session) {
   char text[INET6_ADDRSTRLEN] = "?";
@@ -45,9 +45,9 @@ Session::~Session() {
 }
 
 Session* Server::Impl::find(ConnectionId id) {
-  const auto place = static_cast<std::size_t>(static_cast<std::uint64_t>(id) & 0xffffffff);
-  if (place >= sessions_.size() || sessions_[place] == nullptr) return nullptr;
-  return sessions_[place]->id == id ? sessions_[place].get() : nullptr;
+  const auto slot = static_cast<std::size_t>(static_cast<std::uint64_t>(id) & 0xffffffff);
+  if (slot >= sessions_.size() || sessions_[slot] == nullptr) return nullptr;
+  return sessions_[slot]->id == id ? sessions_[slot].get() : nullptr;
 }
 
 void Server::Impl::on_event(const epoll_event& event) {
@@ -65,7 +65,7 @@ void Server::Impl::on_event(const epoll_event& event) {
 
 Server::Impl::End Server::Impl::receive(Session& session) {
   std::size_t total = 0;
-  while (total < kReceiveAtOnce) {
+  while (total < kReceivePerTurn) {
     std::span<char> room(receive_buffer_.get(), kReceiveBytes);
     const std::span<char> direct = session.parser ? session.parser->direct() : std::span<char>();
     if (!direct.empty()) room = direct;
@@ -73,8 +73,8 @@ Server::Impl::End Server::Impl::receive(Session& session) {
     if (received < 0) return errno == EAGAIN ? End::kAlive : End::kPeerReset;
     if (received == 0) {
       session.eof = true;
-      session.parser.reset();  // a request cut short has no effect
-      store_.gone(session.id);
+      session.parser.reset();  // a truncated request has no effect
+      store_.on_disconnect(session.id);
       return End::kAlive;
     }
     const auto count = static_cast<std::size_t>(received);
@@ -83,14 +83,14 @@ Server::Impl::End Server::Impl::receive(Session& session) {
       session.parser->direct_received(count);
       input = {};
     }
-    const End end = digest(session, input);
+    const End end = process_input(session, input);
     if (end != End::kAlive || session.paused || count < room.size()) return end;
     total += count;
   }
   return End::kAlive;
 }
 
-Server::Impl::End Server::Impl::digest(Session& session, std::string_view input) {
+Server::Impl::End Server::Impl::process_input(Session& session, std::string_view input) {
   if (session.parser == nullptr) {
     spare_parser_->serve(session.dialect);
     const End end = parse(session, *spare_parser_, input);
@@ -107,7 +107,7 @@ Server::Impl::End Server::Impl::digest(Session& session, std::string_view input)
   return end;
 }
 
-// Afterwards the parser stands between requests, or inside one and borrows nothing.
+// On return the parser is between requests, or suspended inside one without borrowed bytes.
 Server::Impl::End Server::Impl::parse(Session& session, Parser& parser, std::string_view input) {
   while (true) {
     switch (parser.next(input)) {
@@ -127,27 +127,27 @@ Server::Impl::End Server::Impl::parse(Session& session, Parser& parser, std::str
       refusal_ = *refused;
       return End::kRefused;
     }
-    // However much a client asks for at once and however fast it reads, others have their turn.
-    const bool looked_at_every_name = parser.request().op == Opcode::kListKeys;
-    if (!looked_at_every_name && !must_read(session, options_.limits.unsent_bytes)) continue;
+    // Bounds the work per turn, however much a client pipelines and however fast it reads.
+    const bool visited_every_key = parser.request().op == Opcode::kListKeys;
+    if (!visited_every_key && !is_backlogged(session, options_.limits.unsent_bytes)) continue;
     const End end = flush(session);
     if (end != End::kAlive) return end;
-    if (input.empty() && !must_read(session, options_.limits.unsent_bytes)) continue;
+    if (input.empty() && !is_backlogged(session, options_.limits.unsent_bytes)) continue;
     parser.serve(parser.dialect());
     session.dialect = parser.dialect();
-    return hold(session, input);
+    return pause(session, input);
   }
 }
 
-// Half of what all copied replies may take together is left for long lists.
-bool Server::Impl::must_read(const Session& session, std::size_t unsent_max) const {
+// Half of the budget for copied replies is reserved for long lists.
+bool Server::Impl::is_backlogged(const Session& session, std::size_t unsent_max) const {
   if (session.replies.unsent() > unsent_max) return true;
   return !session.replies.empty() && copied_replies_.used() > options_.limits.reply_bytes / 2;
 }
 
-Server::Impl::End Server::Impl::hold(Session& session, std::string_view rest) {
+Server::Impl::End Server::Impl::pause(Session& session, std::string_view rest) {
   session.paused = true;
-  turn_ended_ = true;
+  session_quota_used_ = true;
   if (rest.empty()) return End::kAlive;
   if (!memory_.try_take(rest.size())) {
     refusal_ = Refusal(Reason::kStoreFull, memory_.used() + rest.size());
@@ -157,26 +157,26 @@ Server::Impl::End Server::Impl::hold(Session& session, std::string_view rest) {
   return End::kAlive;
 }
 
-// A session that reads again, or waited for its turn, is served again.
+// Continues with a session that has drained its replies or whose turn has come.
 Server::Impl::End Server::Impl::resume(Session& session) {
   const End flushed = flush(session);
   if (flushed != End::kAlive || !session.paused) return flushed;
-  if (must_read(session, options_.limits.unsent_bytes / 2)) return End::kAlive;
+  if (is_backlogged(session, options_.limits.unsent_bytes / 2)) return End::kAlive;
   session.paused = false;
   const std::unique_ptr<std::string> held = std::move(session.held);
   if (held == nullptr) return End::kAlive;
   memory_.give_back(held->size());
-  return digest(session, *held);
+  return process_input(session, *held);
 }
 
 Server::Impl::End Server::Impl::flush(Session& session) {
   while (!session.replies.empty()) {
-    std::array<iovec, kPartsAtOnce> parts;
+    std::array<iovec, kPartsPerSend> parts;
     msghdr message{};
     message.msg_iov = parts.data();
     message.msg_iovlen = session.replies.gather(parts);
     const ssize_t count =
-        message.msg_iovlen == 1  // nearly always; the kernel then has less to copy and check
+        message.msg_iovlen == 1  // the common case, and cheaper than sendmsg
             ? ::send(session.fd, parts[0].iov_base, parts[0].iov_len, MSG_NOSIGNAL)
             : ::sendmsg(session.fd, &message, MSG_NOSIGNAL);
     if (count < 0) return errno == EAGAIN ? End::kAlive : End::kPeerReset;
@@ -205,7 +205,8 @@ void Server::Impl::flush_queued() {
   to_flush_.clear();
 }
 
-// What every event ends with: replies leave, epoll watches for the rest, the dead are buried.
+// Ends the handling of every event: sends replies, updates the epoll interest, and closes and
+// erases sessions that ended.
 void Server::Impl::settle(Session& session, End end) {
   if (end == End::kAlive) end = guarded([&] { return flush(session); });
   if (end == End::kAlive && session.eof && session.replies.empty() && !session.paused) {
@@ -220,7 +221,8 @@ void Server::Impl::settle(Session& session, End end) {
 
 void Server::Impl::watch(Session& session) {
   const std::uint32_t input = session.eof || session.paused ? 0U : kReadable;
-  // Epoll goes round among those that are ready, so a paused one that has read it all waits there.
+  // epoll serves ready descriptors round-robin, so a paused session that has drained its replies
+  // waits for its turn there.
   const bool output = session.paused || !session.replies.empty();
   const std::uint32_t wanted = input | (output ? kWritable : 0U);
   if (wanted == session.interest) return;
@@ -232,17 +234,17 @@ void Server::Impl::watch(Session& session) {
 }
 
 void Server::Impl::end_session(Session& session, End end) {
-  tell(session, end);
-  store_.gone(session.id);
+  log_end(session, end);
+  store_.on_disconnect(session.id);
   if (session.held != nullptr) memory_.give_back(session.held->size());
-  const auto place = static_cast<std::uint32_t>(static_cast<std::uint64_t>(session.id));
-  sessions_[place].reset();
-  free_places_.push_back(place);
+  const auto slot = static_cast<std::uint32_t>(static_cast<std::uint64_t>(session.id));
+  sessions_[slot].reset();
+  free_slots_.push_back(slot);
   --open_;
   if (acceptor_) acceptor_->resume();
 }
 
-void Server::Impl::tell(const Session& session, End end) {
+void Server::Impl::log_end(const Session& session, End end) {
   const bool refused = end == End::kRefused || end == End::kOutOfMemory;
   if (!options_.log || !(refused || options_.log->should_log(spdlog::level::debug))) return;
   const std::string peer = address_of(session);
@@ -251,11 +253,11 @@ void Server::Impl::tell(const Session& session, End end) {
     case End::kRefused: {
       const std::string cause = to_text(refusal_, options_.limits);
       const auto number = static_cast<int>(refusal_.reason);
-      tell_once(peer, std::to_string(number), fmt::format("{} peer={}:{}", cause, peer, port));
+      log_once(peer, std::to_string(number), fmt::format("{} peer={}:{}", cause, peer, port));
       return;
     }
     case End::kOutOfMemory:
-      tell_once(peer, "memory", fmt::format("out of memory peer={}:{}", peer, port));
+      log_once(peer, "memory", fmt::format("out of memory peer={}:{}", peer, port));
       return;
     case End::kPeerReset:
       options_.log->debug("store connection ended: reset by the client peer={}:{}", peer, port);
@@ -265,11 +267,11 @@ void Server::Impl::tell(const Session& session, End end) {
   }
 }
 
-void Server::Impl::tell_once(const std::string& peer, const std::string& cause,
-                             const std::string& line) {
-  if (told_.size() >= kToldMax) told_.clear();
-  const bool news = told_.insert(peer + ' ' + cause).second;
-  options_.log->log(news ? spdlog::level::warn : spdlog::level::debug,
+void Server::Impl::log_once(const std::string& peer, const std::string& cause,
+                            const std::string& line) {
+  if (logged_.size() >= kLoggedMax) logged_.clear();
+  const bool is_first = logged_.insert(peer + ' ' + cause).second;
+  options_.log->log(is_first ? spdlog::level::warn : spdlog::level::debug,
                     "store closed a connection: {}", line);
 }
 

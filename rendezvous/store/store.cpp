@@ -6,9 +6,9 @@ namespace ddprun::store {
 
 namespace {
 
-// What a name costs besides its text: its node, the table's slot and the allocator's own.
+// Overhead of a name besides its text: hash node, bucket and allocator.
 constexpr std::size_t kEntryBytes = 160;
-// What one (connection, name) pair that waits costs.
+// Cost of one pending (connection, name) pair.
 constexpr std::size_t kWaitBytes = 64;
 
 std::size_t cost_of(std::string_view name) {
@@ -27,22 +27,23 @@ Store::~Store() {
   memory_.give_back(waits_.size() * kWaitBytes);
 }
 
-std::optional<Refusal> Store::step(ConnectionId who, Request& request, ReplyQueue& replies) {
+std::optional<Refusal> Store::step(ConnectionId connection, Request& request, ReplyQueue& replies) {
   woken_.clear();
   Refused refused;
-  // A legacy client whose wait timed out says nothing and goes on; the late answer to the wait
-  // would be taken for the next reply. Two waits at once have no defined answer in either dialect.
-  const bool waits_too = request.op == Opcode::kWait || request.op == Opcode::kBarrier;
-  if ((request.dialect == Dialect::kLegacy || waits_too) && waits_.waiting(who)) {
+  // A legacy client whose wait timed out sends no cancellation, so the late answer to the wait
+  // would be mistaken for the next reply. Two simultaneous waits have no defined reply in either
+  // dialect.
+  const bool also_waits = request.op == Opcode::kWait || request.op == Opcode::kBarrier;
+  if ((request.dialect == Dialect::kLegacy || also_waits) && waits_.waiting(connection)) {
     refused = Refusal(Reason::kBusyWaiting);
   } else {
-    refused = carry_out(who, request, replies);
+    refused = carry_out(connection, request, replies);
   }
   if (refused) refused->op = request.op;
   return refused;
 }
 
-Store::Refused Store::carry_out(ConnectionId who, Request& request, ReplyQueue& replies) {
+Store::Refused Store::carry_out(ConnectionId connection, Request& request, ReplyQueue& replies) {
   switch (request.op) {
     case Opcode::kSet:
       return set(request);
@@ -57,7 +58,7 @@ Store::Refused Store::carry_out(ConnectionId who, Request& request, ReplyQueue& 
       replies.put_u8(all_ready(request.keys) ? 0 : 1);
       break;
     case Opcode::kWait:
-      return wait(who, request, replies);
+      return wait(connection, request, replies);
     case Opcode::kGetNumKeys:
       replies.put_i64(static_cast<std::int64_t>(keys_));
       break;
@@ -71,7 +72,7 @@ Store::Refused Store::carry_out(ConnectionId who, Request& request, ReplyQueue& 
     case Opcode::kMultiSet:
       return multi_set(request);
     case Opcode::kCancelWait:
-      cancel_wait(who, replies);
+      cancel_wait(connection, replies);
       break;
     case Opcode::kPing:
       replies.put_u32(static_cast<std::uint32_t>(request.number));
@@ -87,25 +88,25 @@ Store::Refused Store::carry_out(ConnectionId who, Request& request, ReplyQueue& 
     case Opcode::kListKeys:
       return list_keys(replies);
     case Opcode::kBarrier:
-      return barrier(who, request, replies);
+      return barrier(connection, request, replies);
     case Opcode::kWatchKey:
       replies.put_u8(3);
-      break;  // "registered"; no known client listens
+      break;  // "registered"; no known client expects events
     case Opcode::kValidate:
       break;
   }
   return std::nullopt;
 }
 
-void Store::gone(ConnectionId who) {
+void Store::on_disconnect(ConnectionId connection) {
   const std::size_t before = waits_.size();
-  std::vector<Waits::Line*> left;
-  if (!waits_.drop(who, left)) return;
+  std::vector<Waits::WaitList*> affected;
+  if (!waits_.drop(connection, affected)) return;
   memory_.give_back((before - waits_.size()) * kWaitBytes);
-  for (Waits::Line* line : left) forget_if_unused(static_cast<Entry&>(*line));
+  for (Waits::WaitList* list : affected) erase_if_unused(static_cast<Entry&>(*list));
 }
 
-Store::Refused Store::join_lines(ConnectionId who, const std::vector<Entry*>& missing) {
+Store::Refused Store::add_waits(ConnectionId connection, const std::vector<Entry*>& missing) {
   const std::size_t more = missing.size();
   if (more > limits_.waits || waits_.size() > limits_.waits - more) {
     return Refusal(Reason::kTooManyWaits, waits_.size() + more);
@@ -113,12 +114,12 @@ Store::Refused Store::join_lines(ConnectionId who, const std::vector<Entry*>& mi
   const std::size_t cost = more * kWaitBytes;
   if (!memory_.try_take(cost)) return full(cost);
   const std::size_t before = waits_.size();
-  waits_.add(who, {missing.begin(), missing.end()});
+  waits_.add(connection, {missing.begin(), missing.end()});
   memory_.give_back(cost - (waits_.size() - before) * kWaitBytes);  // repeated names
   return std::nullopt;
 }
 
-// The only place where a waiter is woken.
+// The only function that wakes waiters.
 void Store::wake_waiters(Entry& entry, Opcode op, KeyChange change) {
   if (!entry.empty()) {
     const std::size_t before = waits_.size();
@@ -134,7 +135,7 @@ void Store::wake_waiters(Entry& entry, Opcode op, KeyChange change) {
     }
     memory_.give_back((before - waits_.size()) * kWaitBytes);
   }
-  forget_if_unused(entry);
+  erase_if_unused(entry);
 }
 
 Store::Entry* Store::find(std::string_view name) {
@@ -155,45 +156,46 @@ bool Store::all_ready(const KeyList& keys) const {
   return true;
 }
 
-Store::Refused Store::obtain(std::string_view name, Entry*& entry) {
+Store::Refused Store::find_or_create(std::string_view name, Entry*& entry) {
   entry = find(name);
   if (entry != nullptr) return std::nullopt;
   if (entries_.size() >= limits_.keys) {
     return Refusal(Reason::kTooManyStoredKeys, entries_.size() + 1);
   }
   if (!memory_.try_take(cost_of(name))) return full(cost_of(name));
-  const auto place = entries_.try_emplace(std::string(name)).first;
-  entry = &place->second;
-  entry->name = &place->first;
+  const auto inserted = entries_.try_emplace(std::string(name)).first;
+  entry = &inserted->second;
+  entry->name = &inserted->first;
   return std::nullopt;
 }
 
-Store::Refused Store::obtain_all(const KeyList& keys, Entries& entries) {
+Store::Refused Store::find_or_create_all(const KeyList& keys, Entries& entries) {
   entries.all.reserve(keys.size());
   for (std::size_t at = 0; at < keys.size(); ++at) {
     const std::size_t before = entries_.size();
     Entry* entry = nullptr;
-    if (auto refused = obtain(keys[at], entry)) {
-      forget_all(entries.made);
+    if (auto refused = find_or_create(keys[at], entry)) {
+      erase_unused(entries.created);
       return refused;
     }
-    if (entries_.size() > before) entries.made.push_back(entry);
+    if (entries_.size() > before) entries.created.push_back(entry);
     entries.all.push_back(entry);
   }
   return std::nullopt;
 }
 
-void Store::forget_all(const std::vector<Entry*>& made) {
-  for (Entry* entry : made) forget_if_unused(*entry);
+void Store::erase_unused(const std::vector<Entry*>& created) {
+  for (Entry* entry : created) erase_if_unused(*entry);
 }
 
-void Store::forget_if_unused(Entry& entry) {
+void Store::erase_if_unused(Entry& entry) {
   if (!entry.unused()) return;
   memory_.give_back(cost_of(*entry.name));
   entries_.erase(entries_.find(*entry.name));
 }
 
-// Gives a key its value; the entry stays, for the caller to forget, where the budget refuses.
+// Sets the value of a key. If the budget does not allow it, the entry remains and the caller erases
+// it.
 Store::Refused Store::put(Entry& entry, Payload& payload) {
   const bool fresh = !entry.value;
   if (payload.owned()) {

@@ -1,4 +1,4 @@
-// What each verb of the store does, one function each. Which waiters hear of it: wake.hpp.
+// The commands of the store, one function each. Which waiters they wake is defined in wake.hpp.
 #include "rendezvous/store/number.hpp"
 #include "rendezvous/store/store.hpp"
 
@@ -6,32 +6,32 @@ namespace ddprun::store {
 
 Store::Refused Store::set(Request& request) {
   Entry* entry = nullptr;
-  if (auto refused = obtain(request.key, entry)) return refused;
+  if (auto refused = find_or_create(request.key, entry)) return refused;
   if (auto refused = put(*entry, request.value)) {
-    forget_if_unused(*entry);
+    erase_if_unused(*entry);
     return refused;
   }
   wake_waiters(*entry, request.op, KeyChange::kPresent);
   return std::nullopt;
 }
 
-// Callers compare the reply with what they wanted to write. A missing key that was expected to have
-// a value is answered with that expectation: the caller cannot learn that the key is missing.
+// Callers compare the reply with the desired value. If the key is missing but a value was expected,
+// the reply is that expected value: the caller cannot learn that the key is missing.
 Store::Refused Store::compare_set(Request& request, ReplyQueue& replies) {
   const std::string_view expected = request.value.view();
   Entry* entry = find(request.key);
   const bool present = entry != nullptr && entry->value;
   if (!present && !expected.empty()) {
     const std::size_t copied = expected.size();
-    if (!replies.fits(copied)) return Refusal(Reason::kTooManyReplies, replies.would_hold(copied));
+    if (!replies.fits(copied)) return Refusal(Reason::kTooManyReplies, replies.bytes_with(copied));
     replies.put_bytes(expected);
     if (entry != nullptr) wake_waiters(*entry, request.op, KeyChange::kAbsent);
     return std::nullopt;
   }
   if (!present || entry->value.view() == expected) {
-    if (auto refused = obtain(request.key, entry)) return refused;
+    if (auto refused = find_or_create(request.key, entry)) return refused;
     if (auto refused = put(*entry, request.desired)) {
-      forget_if_unused(*entry);
+      erase_if_unused(*entry);
       return refused;
     }
   }
@@ -47,13 +47,13 @@ void Store::get(const Request& request, ReplyQueue& replies) const {
 
 Store::Refused Store::add(const Request& request, ReplyQueue& replies) {
   Entry* entry = nullptr;
-  if (auto refused = obtain(request.key, entry)) return refused;
-  const auto old = entry->value ? number_in(entry->value.view()) : std::int64_t{0};
+  if (auto refused = find_or_create(request.key, entry)) return refused;
+  const auto old = entry->value ? parse_number(entry->value.view()) : std::int64_t{0};
   if (!old) return Refusal(Reason::kNotANumber);
-  const auto sum = sum_of(*old, request.number);
+  const auto sum = checked_add(*old, request.number);
   if (!sum) return Refusal(Reason::kSumOverflows);
   if (auto refused = put_number(*entry, *sum)) {
-    forget_if_unused(*entry);
+    erase_if_unused(*entry);
     return refused;
   }
   replies.put_i64(*sum);
@@ -63,10 +63,10 @@ Store::Refused Store::add(const Request& request, ReplyQueue& replies) {
 
 Store::Refused Store::append(Request& request) {
   Entry* entry = nullptr;
-  if (auto refused = obtain(request.key, entry)) return refused;
+  if (auto refused = find_or_create(request.key, entry)) return refused;
   if (!entry->value) {
     if (auto refused = put(*entry, request.value)) {
-      forget_if_unused(*entry);
+      erase_if_unused(*entry);
       return refused;
     }
   } else if (!entry->value.append(request.value.view(), memory_)) {
@@ -88,17 +88,17 @@ void Store::delete_key(const Request& request, ReplyQueue& replies) {
   replies.put_i64(present ? 1 : 0);
 }
 
-// In one step: everything that can be refused is settled before the first value changes.
+// Atomic: every allocation that can fail is made before the first value changes.
 Store::Refused Store::multi_set(Request& request) {
   Entries entries;
-  if (auto refused = obtain_all(request.keys, entries)) return refused;
+  if (auto refused = find_or_create_all(request.keys, entries)) return refused;
   for (Payload& value : request.values) {
     if (value.own(memory_)) continue;
-    forget_all(entries.made);
+    erase_unused(entries.created);
     return full(value.view().size());
   }
   for (std::size_t at = 0; at < entries.all.size(); ++at) {
-    (void)put(*entries.all[at], request.values[at]);  // owned: cannot be refused
+    (void)put(*entries.all[at], request.values[at]);  // cannot fail: the value is owned
     wake_waiters(*entries.all[at], request.op, KeyChange::kPresent);
   }
   return std::nullopt;
@@ -110,7 +110,7 @@ Store::Refused Store::multi_get(const Request& request, ReplyQueue& replies) con
     const Entry* entry = find(request.keys[at]);
     copied += ReplyQueue::copied_size(entry == nullptr ? Value() : entry->value);
   }
-  if (!replies.fits(copied)) return Refusal(Reason::kTooManyReplies, replies.would_hold(copied));
+  if (!replies.fits(copied)) return Refusal(Reason::kTooManyReplies, replies.bytes_with(copied));
   for (std::size_t at = 0; at < request.keys.size(); ++at) {
     const Entry* entry = find(request.keys[at]);
     replies.put_value(entry == nullptr ? Value() : entry->value);
@@ -120,7 +120,7 @@ Store::Refused Store::multi_get(const Request& request, ReplyQueue& replies) con
 
 Store::Refused Store::list_keys(ReplyQueue& replies) const {
   const std::size_t copied = sizeof(std::int64_t) * (1 + keys_) + key_bytes_;
-  if (!replies.fits(copied)) return Refusal(Reason::kTooManyReplies, replies.would_hold(copied));
+  if (!replies.fits(copied)) return Refusal(Reason::kTooManyReplies, replies.bytes_with(copied));
   replies.put_i64(static_cast<std::int64_t>(keys_));
   for (const auto& [name, entry] : entries_) {
     if (entry.value) replies.put_bytes(name);
@@ -128,45 +128,47 @@ Store::Refused Store::list_keys(ReplyQueue& replies) const {
   return std::nullopt;
 }
 
-// Names present now are not looked at again; the reply comes when each missing one has been
-// touched.
-Store::Refused Store::wait(ConnectionId who, const Request& request, ReplyQueue& replies) {
+// Names that are present now are not checked again; the reply is sent once each missing name has
+// been written.
+Store::Refused Store::wait(ConnectionId connection, const Request& request, ReplyQueue& replies) {
   if (all_ready(request.keys)) {
     replies.put_u8(0);
     return std::nullopt;
   }
   Entries entries;
-  if (auto refused = obtain_all(request.keys, entries)) return refused;
+  if (auto refused = find_or_create_all(request.keys, entries)) return refused;
   std::erase_if(entries.all, [](const Entry* entry) { return entry->ready(); });
-  auto refused = join_lines(who, entries.all);
-  if (refused) forget_all(entries.made);
+  auto refused = add_waits(connection, entries.all);
+  if (refused) erase_unused(entries.created);
   return refused;
 }
 
-// A client whose wait has timed out reads one byte, and one more if the wake was faster: always
-// one 1.
-void Store::cancel_wait(ConnectionId who, ReplyQueue& replies) {
-  gone(who);
+// A client whose wait timed out reads one byte, or two if the wake-up came first; the last is
+// always 1.
+void Store::cancel_wait(ConnectionId connection, ReplyQueue& replies) {
+  on_disconnect(connection);
   replies.put_u8(1);
 }
 
-// One-shot per key: the count stays under the key itself, so later callers pass.
-Store::Refused Store::barrier(ConnectionId who, const Request& request, ReplyQueue& replies) {
+// One-shot per key: the count remains as the key's value, so later callers pass.
+Store::Refused Store::barrier(ConnectionId connection, const Request& request,
+                              ReplyQueue& replies) {
   Entry* entry = nullptr;
-  if (auto refused = obtain(request.key, entry)) return refused;
-  const auto old = entry->value ? number_in(entry->value.view()) : std::int64_t{0};
+  if (auto refused = find_or_create(request.key, entry)) return refused;
+  const auto old = entry->value ? parse_number(entry->value.view()) : std::int64_t{0};
   if (!old) return Refusal(Reason::kNotANumber);
-  const auto count = sum_of(*old, 1);
+  const auto count = checked_add(*old, 1);
   if (!count) return Refusal(Reason::kSumOverflows);
   const bool complete = *count >= request.number;
   if (!complete) {
-    if (auto refused = join_lines(who, {entry})) {
-      forget_if_unused(*entry);
+    if (auto refused = add_waits(connection, {entry})) {
+      erase_if_unused(*entry);
       return refused;
     }
   }
   if (auto refused = put_number(*entry, *count)) {
-    complete ? forget_if_unused(*entry) : gone(who);  // gone() forgets an unused entry, too
+    complete ? erase_if_unused(*entry)
+             : on_disconnect(connection);  // on_disconnect() also erases an unused entry
     return refused;
   }
   if (complete) replies.put_u8(0);
@@ -176,14 +178,14 @@ Store::Refused Store::barrier(ConnectionId who, const Request& request, ReplyQue
 
 Store::Refused Store::queue_push(Request& request) {
   Entry* entry = nullptr;
-  if (auto refused = obtain(request.key, entry)) return refused;
+  if (auto refused = find_or_create(request.key, entry)) return refused;
   if (!memory_.try_take(kElementBytes)) {
-    forget_if_unused(*entry);
+    erase_if_unused(*entry);
     return full(kElementBytes);
   }
   if (!request.value.own(memory_)) {
     memory_.give_back(kElementBytes);
-    forget_if_unused(*entry);
+    erase_if_unused(*entry);
     return full(request.value.view().size());
   }
   if (entry->queue == nullptr) entry->queue = std::make_unique<std::deque<Value>>();
@@ -203,7 +205,7 @@ void Store::queue_pop(const Request& request, ReplyQueue& replies) {
   entry->queue->pop_front();
   memory_.give_back(kElementBytes);
   if (entry->queue->empty()) entry->queue.reset();
-  forget_if_unused(*entry);
+  erase_if_unused(*entry);
 }
 
 void Store::queue_len(const Request& request, ReplyQueue& replies) const {

@@ -8,34 +8,34 @@ namespace ddprun::store {
 
 namespace {
 
-// The first room for a value whose length was announced and whose bytes are still to come.
-constexpr std::size_t kFirstRoom = 64 * 1024;
+// Initial capacity of a value whose length is announced before its bytes arrive.
+constexpr std::size_t kFirstCapacity = 64 * 1024;
 
 }  // namespace
 
-// Null when the budget refuses.
+// Null if the budget does not allow it.
 Value::Block* Value::allocate(std::size_t capacity, Memory& memory) {
   std::size_t bytes = sizeof(Block) + capacity;
   if (!memory.allows(bytes)) return nullptr;
-  return adopt(memory.obtain(bytes), bytes, memory);
+  return adopt(memory.allocate(bytes), bytes, memory);
 }
 
-Value::Block* Value::adopt(void* place, std::size_t bytes, Memory& memory) {
+Value::Block* Value::adopt(void* block, std::size_t bytes, Memory& memory) {
   if (memory.try_take(bytes)) {
-    return new (place) Block{&memory, 0, bytes - sizeof(Block), 1};
+    return new (block) Block{&memory, 0, bytes - sizeof(Block), 1};
   }
-  memory.give_up(place, bytes);
+  memory.deallocate(block, bytes);
   return nullptr;
 }
 
-Value Value::with_room(std::size_t capacity, Memory& memory) {
+Value Value::with_capacity(std::size_t capacity, Memory& memory) {
   Value made;
   made.block_ = allocate(capacity, memory);
   return made;
 }
 
 Value Value::copy_of(std::string_view bytes, Memory& memory) {
-  Value made = with_room(bytes.size(), memory);
+  Value made = with_capacity(bytes.size(), memory);
   if (made && !bytes.empty()) std::memcpy(made.data(), bytes.data(), bytes.size());
   if (made) made.block_->size = bytes.size();
   return made;
@@ -59,7 +59,7 @@ bool Value::append(std::string_view bytes, Memory& memory) {
   const std::size_t old_size = size();
   const std::size_t new_size = old_size + bytes.size();
   if (block_ == nullptr || shared()) {
-    Value fresh = with_room(new_size, memory);
+    Value fresh = with_capacity(new_size, memory);
     if (!fresh) return false;
     if (old_size > 0) std::memcpy(fresh.data(), data(), old_size);
     fresh.block_->size = old_size;
@@ -76,9 +76,9 @@ std::span<char> Value::writable(std::size_t size_final, Memory& memory) {
   DDPRUN_ASSERT(size() < size_final);
   if (block_ == nullptr) {
     std::size_t bytes = sizeof(Block) + size_final;
-    void* spare = memory.obtain_spare(bytes);
+    void* spare = memory.take_spare(bytes);
     block_ = spare != nullptr ? adopt(spare, bytes, memory)
-                              : allocate(std::min(size_final, kFirstRoom), memory);
+                              : allocate(std::min(size_final, kFirstCapacity), memory);
   }
   if (block_ == nullptr) return {};
   if (block_->size == block_->capacity && !grow(std::min(size_final, 2 * block_->capacity))) {
@@ -88,7 +88,7 @@ std::span<char> Value::writable(std::size_t size_final, Memory& memory) {
   return {data() + block_->size, room};
 }
 
-// False when the budget refuses.
+// Returns false if the budget does not allow it.
 bool Value::grow(std::size_t capacity) {
   Memory& memory = *block_->memory;
   const std::size_t from = sizeof(Block) + block_->capacity;
@@ -96,16 +96,16 @@ bool Value::grow(std::size_t capacity) {
   if (!memory.allows(to - from)) return false;
   block_ = static_cast<Block*>(memory.grow(block_, from, to, sizeof(Block) + block_->size));
   block_->capacity = to - sizeof(Block);
-  memory.take(to - from);  // at most a page more than what was allowed
+  memory.take(to - from);  // at most one page above the checked amount
   return true;
 }
 
 void Value::release() {
-  if (--block_->holders > 0) return;
+  if (--block_->references > 0) return;
   Memory& memory = *block_->memory;
   const std::size_t bytes = sizeof(Block) + block_->capacity;
   memory.give_back(bytes);
-  memory.give_up(block_, bytes);
+  memory.deallocate(block_, bytes);
 }
 
 }  // namespace ddprun::store

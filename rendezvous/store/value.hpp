@@ -1,10 +1,9 @@
-// Value: shared, counted bytes. The map, the queues and the replies on their way out hold one and
-// the same block, so a value fanned out to a thousand clients exists once. Large blocks are
-// mappings of their own: they grow without being copied and go back to the system when the last
-// holder lets go.
+// Value: a reference-counted byte string. The map, the queues and unsent replies share one block,
+// so a value fanned out to a thousand clients exists once. Large blocks are separate mappings: they
+// grow without being copied and are returned to the system when the last reference is dropped.
 //
 // Thread rule: one thread (the count is not atomic). A Value must not outlive its Memory. A null
-// Value means "no value"; an empty one is a value of zero bytes.
+// Value means "no value"; an empty Value has zero bytes.
 #pragma once
 
 #include <cstddef>
@@ -20,12 +19,12 @@ namespace ddprun::store {
 class Value {
  public:
   Value() = default;
-  /// Null when the budget does not allow it.
+  /// A copy of `bytes`. Null if the budget does not allow it.
   [[nodiscard]] static Value copy_of(std::string_view bytes, Memory& memory);
-  /// Empty, with room for `capacity` bytes. Null when the budget does not allow it.
-  [[nodiscard]] static Value with_room(std::size_t capacity, Memory& memory);
+  /// An empty value with the given capacity. Null if the budget does not allow it.
+  [[nodiscard]] static Value with_capacity(std::size_t capacity, Memory& memory);
 
-  Value(const Value& other) : block_(other.block_) { hold(); }
+  Value(const Value& other) : block_(other.block_) { add_reference(); }
   Value(Value&& other) noexcept : block_(std::exchange(other.block_, nullptr)) {}
   Value& operator=(Value other) noexcept {
     std::swap(block_, other.block_);
@@ -41,18 +40,18 @@ class Value {
   }
   [[nodiscard]] std::size_t size() const { return block_ == nullptr ? 0 : block_->size; }
 
-  /// Replaces the bytes, in place where nobody else holds them and they fit. Never null.
-  /// False when the budget refuses; nothing has changed then.
+  /// Replaces the bytes, in place if they fit and the block is not shared. Never null. Returns
+  /// false, without any change, if the budget does not allow it.
   [[nodiscard]] bool assign(std::string_view bytes, Memory& memory);
-  /// Adds bytes at the end, with room to spare so that many small ones cost linear time. As
-  /// assign().
+  /// Appends bytes; capacity grows geometrically, so that many small appends take linear time.
+  /// Returns as assign().
   [[nodiscard]] bool append(std::string_view bytes, Memory& memory);
 
-  /// For a value that is being received, not shared yet: makes sure of at least one writable byte
-  /// behind the end and returns all there are; the block never grows beyond `size_final`. Empty:
-  /// budget refuses.
+  /// For an unshared value that is being received: ensures at least one writable byte after the end
+  /// and returns the whole writable range. The block never grows beyond `size_final`. Empty if the
+  /// budget does not allow it.
   [[nodiscard]] std::span<char> writable(std::size_t size_final, Memory& memory);
-  /// The first `count` of them have been written.
+  /// Commits the first `count` bytes of writable().
   void written(std::size_t count) {
     DDPRUN_ASSERT(block_ != nullptr && count <= block_->capacity - block_->size);
     block_->size += count;
@@ -63,17 +62,17 @@ class Value {
     Memory* memory;
     std::size_t size;
     std::size_t capacity;
-    std::size_t holders;
+    std::size_t references;
   };
 
   static Block* allocate(std::size_t capacity, Memory& memory);
   static Block* adopt(void* place, std::size_t bytes, Memory& memory);
   [[nodiscard]] bool grow(std::size_t capacity);
   void release();
-  void hold() {
-    if (block_ != nullptr) ++block_->holders;
+  void add_reference() {
+    if (block_ != nullptr) ++block_->references;
   }
-  [[nodiscard]] bool shared() const { return block_->holders > 1; }
+  [[nodiscard]] bool shared() const { return block_->references > 1; }
   [[nodiscard]] char* data() const { return reinterpret_cast<char*>(block_ + 1); }
 
   Block* block_ = nullptr;

@@ -7,46 +7,45 @@ namespace ddprun::store {
 Waits::Waits() = default;
 Waits::~Waits() = default;
 
-void Waits::add(ConnectionId who, const std::vector<Line*>& lines) {
-  DDPRUN_ASSERT(!lines.empty());
-  std::unique_ptr<Wait>& place = waiting_[who];
-  DDPRUN_ASSERT(place == nullptr);
-  place = std::make_unique<Wait>();
-  Wait& wait = *place;
-  wait.who = who;
-  wait.links.reserve(lines.size());
-  for (Line* line : lines) {
-    // Links of this wait are the newest everywhere, so a repeated name shows at the end of its
-    // line.
-    if (line->last != nullptr && line->last->wait == &wait) continue;
-    Link& link = wait.links.emplace_back(Link{line, &wait, line->last, nullptr});
-    (line->last == nullptr ? line->first : line->last->behind) = &link;
-    line->last = &link;
+void Waits::add(ConnectionId connection, const std::vector<WaitList*>& lists) {
+  DDPRUN_ASSERT(!lists.empty());
+  std::unique_ptr<Wait>& wait_slot = waiting_[connection];
+  DDPRUN_ASSERT(wait_slot == nullptr);
+  wait_slot = std::make_unique<Wait>();
+  Wait& wait = *wait_slot;
+  wait.connection = connection;
+  wait.links.reserve(lists.size());
+  for (WaitList* list : lists) {
+    // Links of this wait are the newest in every list, so a repeated name is found at the tail.
+    if (list->tail != nullptr && list->tail->wait == &wait) continue;
+    Link& link = wait.links.emplace_back(Link{list, &wait, list->tail, nullptr});
+    (list->tail == nullptr ? list->head : list->tail->next) = &link;
+    list->tail = &link;
   }
   wait.missing = wait.links.size();
   links_ += wait.links.size();
 }
 
-void Waits::wake_one(Line& line, std::vector<ConnectionId>& woken) {
-  if (line.empty()) return;
-  Link& link = *line.first;
+void Waits::wake_one(WaitList& list, std::vector<ConnectionId>& woken) {
+  if (list.empty()) return;
+  Link& link = *list.head;
   Wait& wait = *link.wait;
   unlink(link);
   if (--wait.missing > 0) return;
-  woken.push_back(wait.who);
-  waiting_.erase(wait.who);
+  woken.push_back(wait.connection);
+  waiting_.erase(wait.connection);
 }
 
-void Waits::wake_all(Line& line, std::vector<ConnectionId>& woken) {
-  while (!line.empty()) wake_one(line, woken);
+void Waits::wake_all(WaitList& list, std::vector<ConnectionId>& woken) {
+  while (!list.empty()) wake_one(list, woken);
 }
 
-bool Waits::drop(ConnectionId who, std::vector<Line*>& left) {
-  const auto found = waiting_.find(who);
+bool Waits::drop(ConnectionId connection, std::vector<WaitList*>& affected) {
+  const auto found = waiting_.find(connection);
   if (found == waiting_.end()) return false;
   for (Link& link : found->second->links) {
-    if (link.line == nullptr) continue;
-    left.push_back(link.line);
+    if (link.list == nullptr) continue;
+    affected.push_back(link.list);
     unlink(link);
   }
   waiting_.erase(found);
@@ -54,9 +53,9 @@ bool Waits::drop(ConnectionId who, std::vector<Line*>& left) {
 }
 
 void Waits::unlink(Link& link) {
-  (link.before == nullptr ? link.line->first : link.before->behind) = link.behind;
-  (link.behind == nullptr ? link.line->last : link.behind->before) = link.before;
-  link.line = nullptr;
+  (link.previous == nullptr ? link.list->head : link.previous->next) = link.next;
+  (link.next == nullptr ? link.list->tail : link.next->previous) = link.previous;
+  link.list = nullptr;
   --links_;
 }
 

@@ -1,6 +1,6 @@
-// Who waits for which names. Each pair (connection, name) is a link in two places, so a name wakes
-// its waiters, and a vanished connection drops its waits, in time proportional to their number.
-// Pure; one thread.
+// Which connections wait for which names. Each (connection, name) pair is a link in two lists, so
+// that waking the waiters of a name and dropping the waits of a connection take time proportional
+// to their number. Pure. Thread rule: one thread.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace ddprun::store {
 
-/// A connection, as its server numbers it. Never re-used.
+/// Identifies a connection of the server. Never reused.
 enum class ConnectionId : std::uint64_t {};
 
 class Waits {
@@ -23,24 +23,29 @@ class Waits {
 
   struct Link;
   struct Wait;
-  /// Those who wait for one name, longest first. Part of that name's entry; the entry stays where
-  /// it is.
-  struct Line {
-    Link* first = nullptr;
-    Link* last = nullptr;
-    [[nodiscard]] bool empty() const { return first == nullptr; }
+  /// The waiters of one name, longest waiting first. Part of that name's entry, whose address is
+  /// stable.
+  struct WaitList {
+    Link* head = nullptr;
+    Link* tail = nullptr;
+    [[nodiscard]] bool empty() const { return head == nullptr; }
   };
 
-  /// `who` begins to wait for all of `lines` (at least one). Repeated lines count once.
-  void add(ConnectionId who, const std::vector<Line*>& lines);
-  [[nodiscard]] bool waiting(ConnectionId who) const { return waiting_.contains(who); }
-  /// Touches one name. Those for whom it was the last missing one are appended to `woken`.
-  void wake_one(Line& line, std::vector<ConnectionId>& woken);
-  void wake_all(Line& line, std::vector<ConnectionId>& woken);
-  /// Drops all waits of `who`; the lines it stood in are appended to `left`. False: it had none.
-  bool drop(ConnectionId who, std::vector<Line*>& left);
+  /// Registers `connection` as waiting for all of `lists` (at least one). Repeated lists count
+  /// once.
+  void add(ConnectionId connection, const std::vector<WaitList*>& lists);
+  [[nodiscard]] bool waiting(ConnectionId connection) const {
+    return waiting_.contains(connection);
+  }
+  /// Marks the name as present for its longest waiter. If it was the last name that this waiter was
+  /// missing, appends the waiter to `woken`.
+  void wake_one(WaitList& list, std::vector<ConnectionId>& woken);
+  void wake_all(WaitList& list, std::vector<ConnectionId>& woken);
+  /// Drops all waits of `connection` and appends the lists it was in to `affected`. Returns false
+  /// if it had none.
+  bool drop(ConnectionId connection, std::vector<WaitList*>& affected);
 
-  /// Links, that is pairs of connection and name.
+  /// Number of pending (connection, name) pairs.
   [[nodiscard]] std::size_t size() const { return links_; }
 
  private:
@@ -51,14 +56,14 @@ class Waits {
 };
 
 struct Waits::Link {
-  Line* line = nullptr;  // null once woken
+  WaitList* list = nullptr;  // null once woken
   Wait* wait = nullptr;
-  Link* before = nullptr;
-  Link* behind = nullptr;
+  Link* previous = nullptr;
+  Link* next = nullptr;
 };
 
 struct Waits::Wait {
-  ConnectionId who{};
+  ConnectionId connection{};
   std::size_t missing = 0;
   std::vector<Link> links;  // never resized while linked
 };

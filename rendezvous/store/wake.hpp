@@ -1,5 +1,4 @@
-// The rule that wakes a waiter of the store. Pure; tests/store/wake_test.cpp has a test per
-// sentence.
+// The rules for waking waiters. Pure; tests/store/wake_test.cpp has one test per rule.
 #pragma once
 
 #include <cstdint>
@@ -10,21 +9,21 @@ namespace ddprun::store {
 
 enum class WaitersToWake : std::uint8_t { kNone, kOne, kAll };
 
-/// What a request has left behind under its key.
+/// The state of a key after a request.
 enum class KeyChange : std::uint8_t {
   kAbsent,    // the key has no value
   kPresent,   // the key has a value
-  kComplete,  // BARRIER: the key has a value, and this caller was the last one missing
+  kComplete,  // BARRIER: the key has a value, and this was the last caller
 };
 
-/// Who of those that WAIT for a key (or stand in a BARRIER on it) hears of a request to that key.
+/// Which connections blocked in a WAIT or BARRIER on a key are woken by a request to that key.
 ///
 /// 1. SET, ADD, APPEND and MULTI_SET wake all.
-/// 2. COMPARE_SET wakes all if the key exists afterwards; a failed one on a missing key wakes
-/// nobody.
-/// 3. QUEUE_PUSH wakes one, who has waited longest.
-/// 4. BARRIER wakes all when its last caller arrives, and nobody before.
-/// 5. Nothing else wakes: neither a deletion nor a look.
+/// 2. COMPARE_SET wakes all if the key exists afterwards; if it fails on a missing key it wakes
+/// none.
+/// 3. QUEUE_PUSH wakes the longest waiter.
+/// 4. BARRIER wakes all when its last caller arrives, and none before.
+/// 5. No other request wakes a waiter: neither a deletion nor a read.
 [[nodiscard]] constexpr WaitersToWake waiters_to_wake(Opcode op, KeyChange change) {
   switch (op) {
     case Opcode::kSet:

@@ -6,11 +6,11 @@ namespace ddprun::store {
 
 namespace {
 
-// A long value is received straight into its block from this many missing bytes on.
-constexpr std::uint64_t kDirectFrom = 16 * 1024;
-// Room for lists that is kept for the next request; more is freed.
-constexpr std::size_t kKeptRoom = 64 * 1024;
-// What the length field itself counts for in Limits::request_bytes.
+// With at least this many bytes missing, a value is received directly into its block.
+constexpr std::uint64_t kDirectThreshold = 16 * 1024;
+// Capacity of lists that is kept for the next request; more is freed.
+constexpr std::size_t kKeptCapacity = 64 * 1024;
+// Size of a length field, as counted in Limits::request_bytes.
 constexpr std::uint64_t kLengthBytes = 8;
 
 }  // namespace
@@ -86,8 +86,8 @@ Parser::Progress Parser::take_opcode(std::string_view& input) {
   return begin(*op);
 }
 
-// Modern VALIDATE and a legacy SET both begin with 00. The magic read as a length is above 1 GB, so
-// the word that follows tells them apart.
+// A modern VALIDATE and a legacy SET both start with 00. Read as a length the magic number exceeds
+// 1 GB, so the following word distinguishes them.
 Parser::Progress Parser::take_first_word(std::string_view& input) {
   std::uint64_t word = 0;
   if (!take_fixed(input, 4, word)) return Progress::kStarved;
@@ -140,7 +140,7 @@ Parser::Progress Parser::take_u32(std::string_view& input) {
   if (!take_fixed(input, 4, number)) return Progress::kStarved;
   if (request_.op == Opcode::kValidate) {
     if (number != kMagic) return refuse(Refusal(Reason::kWrongMagic, number));
-    step_ = Step::kOpcode;  // never answered, so nobody needs to see it
+    step_ = Step::kOpcode;  // has no reply, so it is not passed on
     return Progress::kMoved;
   }
   request_.number = static_cast<std::int64_t>(number);
@@ -294,7 +294,7 @@ bool Parser::suspend() {
 }
 
 std::span<char> Parser::direct() {
-  if (step_ != Step::kValue || left_ < kDirectFrom) return {};
+  if (step_ != Step::kValue || left_ < kDirectThreshold) return {};
   return partial_.writable(length_, memory_);
 }
 
@@ -317,8 +317,8 @@ void Parser::reset() {
   request_.desired = Payload();
   request_.values.clear();
   request_.keys.clear();
-  if (request_.keys.memory() > kKeptRoom) request_.keys.free();
-  if (request_.values.capacity() * sizeof(Payload) > kKeptRoom) {
+  if (request_.keys.memory() > kKeptCapacity) request_.keys.free();
+  if (request_.values.capacity() * sizeof(Payload) > kKeptCapacity) {
     std::vector<Payload>().swap(request_.values);
   }
 }

@@ -1,11 +1,10 @@
-// The incremental parser of c10d requests, both dialects. Bytes may come cut anywhere, or many
-// requests at once: each byte is looked at once, parsing goes on where it stopped, and every length
-// and count is checked against its limit before anything is allocated for it. Pure: no socket, no
-// log.
+// Incremental parser of c10d requests in both dialects. Input may be split anywhere or contain many
+// requests: each byte is examined once, parsing resumes where it stopped, and every length and
+// count is checked against its limit before anything is allocated for it. Pure: no socket, no log.
 //
-// Ownership: request() borrows from the input that completed it, until the next call of next().
-// When next() says kNeedMore inside a request, call suspend() before the input goes away. One
-// thread.
+// Ownership: request() borrows from the input that completed it until the next call of next(). When
+// next() returns kNeedMore inside a request, call suspend() before the input is invalidated. Thread
+// rule: one thread.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +19,7 @@
 
 namespace ddprun::store {
 
-/// What VALIDATE carries.
+/// The magic number in VALIDATE.
 inline constexpr std::uint32_t kMagic = 0x3C85F7CE;
 
 class Parser {
@@ -35,32 +34,33 @@ class Parser {
 
   /// Consumes bytes from the front of `input` up to the end of one request.
   [[nodiscard]] Result next(std::string_view& input);
-  /// After kRequest.
+  /// Valid after kRequest.
   [[nodiscard]] Request& request() { return request_; }
-  /// After kRefused; the parser is of no further use.
+  /// Valid after kRefused; the parser must not be used further.
   [[nodiscard]] const Refusal& refusal() const { return refusal_; }
 
-  /// True when no byte of a further request has been consumed: nothing is kept here but the
+  /// True if no byte of the next request has been consumed: the parser holds no state but the
   /// dialect.
   [[nodiscard]] bool between_requests() const { return step_ == Step::kOpcode; }
-  /// Takes into own memory what the unfinished request borrows. False: the store is full, see
-  /// refusal().
+  /// Copies what the unfinished request borrows. Returns false if the store is full; see refusal().
   [[nodiscard]] bool suspend();
 
-  /// Where the rest of a long value may be received to directly; empty where that does not apply.
+  /// The buffer into which the rest of a long value can be received directly; empty if there is
+  /// none.
   [[nodiscard]] std::span<char> direct();
-  /// That many bytes of direct() were received. next() completes the request.
+  /// Commits `count` bytes received into direct(). next() completes the request.
   void direct_received(std::size_t count);
 
   [[nodiscard]] Dialect dialect() const { return dialect_; }
-  /// Makes a parser that stands between requests serve another connection.
+  /// Reuses a parser that is between requests for another connection.
   void serve(Dialect dialect);
 
  private:
   enum class Step : std::uint8_t {
     kOpcode,
-    kFirstWord,      // after a first byte 00: the magic, or half the key length of a legacy SET
-    kFirstWordHigh,  // the other half
+    kFirstWord,  // after a first byte 00: the magic number, or the low half of a legacy SET's key
+                 // length
+    kFirstWordHigh,  // the high half
     kU32,
     kNumber,
     kCount,
@@ -95,16 +95,16 @@ class Parser {
   Step step_ = Step::kOpcode;
   Shape shape_ = Shape::kNothing;
   bool expected_seen_ = false;  // COMPARE_SET: the next value is `desired`
-  unsigned fixed_bytes_ = 0;    // of an integer that came in pieces
+  unsigned fixed_bytes_ = 0;    // received bytes of an integer that arrives in pieces
   std::uint64_t fixed_ = 0;
-  std::uint64_t length_ = 0;      // announced, of the current key or value
-  std::uint64_t left_ = 0;        // of it still to come
-  std::uint64_t items_left_ = 0;  // of a list
-  std::uint64_t announced_ = 0;   // bytes of the whole request so far
-  std::size_t values_owned_ = 0;  // MULTI_SET: so many at the front borrow nothing
-  std::size_t held_ = 0;          // taken from the budget besides Values
-  std::string key_text_;          // a single key that came in pieces
-  Value partial_;                 // a value that comes in pieces
+  std::uint64_t length_ = 0;      // announced length of the current key or value
+  std::uint64_t left_ = 0;        // bytes of it not yet received
+  std::uint64_t items_left_ = 0;  // remaining items of a list
+  std::uint64_t announced_ = 0;   // announced bytes of the request so far
+  std::size_t values_owned_ = 0;  // MULTI_SET: number of leading values that are owned
+  std::size_t held_ = 0;          // bytes charged to the budget besides Values
+  std::string key_text_;          // a single key that arrived in pieces
+  Value partial_;                 // a value that arrives in pieces
   Request request_;
   Refusal refusal_{Reason::kUnknownOpcode};
 };

@@ -6,7 +6,7 @@
 
 using ddprun::ExitStatus;
 
-TEST_CASE("an exit code of 9 and a SIGKILL are different things") {
+TEST_CASE("an exit code of 9 and a SIGKILL are distinct") {
   const auto exited = ExitStatus::from_siginfo(CLD_EXITED, 9);
   const auto killed = ExitStatus::from_siginfo(CLD_KILLED, SIGKILL);
   CHECK_FALSE(exited == killed);
@@ -14,7 +14,7 @@ TEST_CASE("an exit code of 9 and a SIGKILL are different things") {
   CHECK(killed.text() == "SIGKILL");
 }
 
-TEST_CASE("all 256 exit codes come through unchanged") {
+TEST_CASE("all 256 exit codes are preserved") {
   for (int code = 0; code < 256; ++code) {
     const auto status = ExitStatus::from_siginfo(CLD_EXITED, code);
     CHECK(status.shell_code() == code);
@@ -22,13 +22,13 @@ TEST_CASE("all 256 exit codes come through unchanged") {
   }
 }
 
-TEST_CASE("a death by signal shows as 128 plus the signal, as in a shell") {
+TEST_CASE("death by a signal is reported as 128 plus the signal number, as in a shell") {
   CHECK(ExitStatus::signaled(SIGTERM).shell_code() == 143);
   CHECK(ExitStatus::signaled(SIGSEGV, ExitStatus::Core::kDumped).text() == "SIGSEGV (core dumped)");
   CHECK(ExitStatus::signaled(40).text() == "signal 40");
 }
 
-TEST_CASE("signal names are read back exactly") {
+TEST_CASE("signal names are parsed exactly") {
   CHECK(ddprun::signal_number("SIGHUP") == SIGHUP);
   CHECK(ddprun::signal_number("sighup") == 0);
   CHECK(ddprun::signal_number("TERM") == 0);

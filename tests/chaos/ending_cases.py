@@ -78,7 +78,7 @@ def late_agent(cluster: Cluster):
     cluster.start_daemon()
     agent = cluster.start()
     cluster.wait_for_round([agent])
-    detour = free_port()  # nobody listens there until the run is over
+    detour = free_port()  # no server listens on this port until the run is over
     late = cluster.start(rdzv_endpoint=f"{cluster.host}:{detour}")
     cluster.wait_for_text(late, "run chaos-")
     pause(3)  # it tells its age: by more than its words need through the detour it is the older one

@@ -1,4 +1,4 @@
-// Name look-up beside the io thread, and several addresses tried side by side.
+// Name lookup off the io thread, and several addresses tried in parallel.
 #include "net/connect.hpp"
 
 #include <future>
@@ -18,12 +18,12 @@ using asio::ip::tcp;
 
 namespace {
 
-/// A name service that answers when the test says so.
+/// A name service that answers when the test tells it to.
 struct SlowService {
   std::promise<void> answer;
   std::shared_future<void> answered = answer.get_future().share();
   std::shared_ptr<std::atomic<int>> asked = std::make_shared<std::atomic<int>>(0);
-  LookUp look_up() {
+  Lookup resolve_blocking() {
     return [may = answered, count = asked](const std::string&) -> Result<Addresses> {
       ++*count;
       may.wait_for(kHung);
@@ -35,7 +35,7 @@ struct SlowService {
 struct Outcome {
   std::optional<Result<Connected>> result;
   Connector::Done take() {
-    return [this](Result<Connected> one) { result.emplace(std::move(one)); };
+    return [this](Result<Connected> outcome) { result.emplace(std::move(outcome)); };
   }
 };
 
@@ -52,20 +52,21 @@ std::string tried(asio::io_context& io, const std::vector<tcp::endpoint>& where,
 
 }  // namespace
 
-TEST_CASE("literals and localhost need no look-up, any other name does") {
-  CHECK(addresses_without_look_up("10.0.4.11")->front().to_string() == "10.0.4.11");
-  CHECK(addresses_without_look_up("fe80::1")->front().is_v6());
-  CHECK(addresses_without_look_up("localhost")->size() == 2);
-  CHECK_FALSE(addresses_without_look_up("gpu-01").has_value());
-  CHECK_FALSE(addresses_without_look_up("10.0.4").has_value());
+TEST_CASE("literals and localhost need no lookup, any other name does") {
+  CHECK(addresses_without_lookup("10.0.4.11")->front().to_string() == "10.0.4.11");
+  CHECK(addresses_without_lookup("fe80::1")->front().is_v6());
+  CHECK(addresses_without_lookup("localhost")->size() == 2);
+  CHECK_FALSE(addresses_without_lookup("gpu-01").has_value());
+  CHECK_FALSE(addresses_without_lookup("10.0.4").has_value());
 }
 
-TEST_CASE("a name is looked up beside the io thread, which goes on meanwhile") {
+TEST_CASE("a name is resolved off the io thread, which keeps running") {
   asio::io_context io;
   SlowService service;
-  Resolver resolver(io.get_executor(), "gpu-01", service.look_up());
+  Resolver resolver(io.get_executor(), "gpu-01", service.resolve_blocking());
   std::optional<Result<Addresses>> result;
-  resolver.start(Clock::now() + kHung, [&](Result<Addresses> one) { result = std::move(one); });
+  resolver.start(Clock::now() + kHung,
+                 [&](Result<Addresses> outcome) { result = std::move(outcome); });
   bool posted = false;
   asio::post(io, [&] { posted = true; });
   CHECK(runs_until(io, [&] { return posted; }));
@@ -75,12 +76,12 @@ TEST_CASE("a name is looked up beside the io thread, which goes on meanwhile") {
   CHECK(result->value().front().to_string() == "10.1.2.3");
 }
 
-TEST_CASE("a look-up that hangs is told at the deadline, and the next attempt joins it") {
+TEST_CASE("a lookup that hangs fails at the deadline, and the next attempt joins it") {
   asio::io_context io;
   SlowService service;
-  Resolver resolver(io.get_executor(), "gpu-01", service.look_up());
+  Resolver resolver(io.get_executor(), "gpu-01", service.resolve_blocking());
   std::optional<Result<Addresses>> result;
-  const auto take = [&](Result<Addresses> one) { result = std::move(one); };
+  const auto take = [&](Result<Addresses> outcome) { result = std::move(outcome); };
   resolver.start(Clock::now() + milliseconds(20), take);
   REQUIRE(runs_until(io, [&] { return result.has_value(); }));
   CHECK_THAT(result->error().sentence, ContainsSubstring("gpu-01"));
@@ -96,44 +97,49 @@ TEST_CASE("a look-up that hangs is told at the deadline, and the next attempt jo
   CHECK(*service.asked == 2);
 }
 
-TEST_CASE("a resolver that is cancelled or destroyed says nothing, and waits for no look-up") {
+TEST_CASE("a cancelled or destroyed resolver calls nothing back and waits for no lookup") {
   asio::io_context io;
   SlowService service;
-  bool told = false;
-  auto resolver = std::make_unique<Resolver>(io.get_executor(), "gpu-01", service.look_up());
-  resolver->start(Clock::now() + kHung, [&](Result<Addresses>) { told = true; });
+  bool called = false;
+  auto resolver =
+      std::make_unique<Resolver>(io.get_executor(), "gpu-01", service.resolve_blocking());
+  resolver->start(Clock::now() + kHung, [&](Result<Addresses>) { called = true; });
   SECTION("cancelled first") {
     resolver->cancel();
   }
   SECTION("destroyed at once") {}
   resolver.reset();
   CHECK(runs_until(io, [&io] { return io.stopped(); }));
-  CHECK_FALSE(told);
+  CHECK_FALSE(called);
   service.answer.set_value();
 }
 
-TEST_CASE("a look-up that throws is an error with the name") {
+TEST_CASE("a lookup that throws becomes an error that contains the name") {
   asio::io_context io;
   Resolver resolver(io.get_executor(), "gpu-01", [](const std::string&) -> Result<Addresses> {
     throw std::runtime_error("no memory");
   });
   std::optional<Result<Addresses>> result;
-  resolver.start(Clock::now() + kHung, [&](Result<Addresses> one) { result = std::move(one); });
+  resolver.start(Clock::now() + kHung,
+                 [&](Result<Addresses> outcome) { result = std::move(outcome); });
   REQUIRE(runs_until(io, [&] { return result.has_value(); }));
-  CHECK(result->error().sentence == "cannot look up gpu-01: no memory");
+  CHECK(result->error().sentence == "cannot resolve gpu-01: no memory");
 }
 
-TEST_CASE("addresses are tried by family in turn, the first one's first, and not endlessly many") {
+TEST_CASE(
+    "addresses alternate between families, that of the first address first, up to a maximum") {
   const auto address = [](const char* text) { return asio::ip::make_address(text); };
-  const auto order = by_turns({address("10.0.0.1"), address("10.0.0.2"), address("::1")}, 5);
+  const auto order =
+      interleave_families({address("10.0.0.1"), address("10.0.0.2"), address("::1")}, 5);
   REQUIRE(order.size() == 3);
   CHECK(to_text(order[0]) == "10.0.0.1:5");
   CHECK(to_text(order[1]) == "[::1]:5");
   CHECK(to_text(order[2]) == "10.0.0.2:5");
-  CHECK(by_turns(Addresses(100, address("10.0.0.1")), 5).size() == kConnectCandidatesMax);
+  CHECK(interleave_families(Addresses(100, address("10.0.0.1")), 5).size() ==
+        kConnectCandidatesMax);
 }
 
-TEST_CASE("an address that is silent holds the next one back for the stagger only") {
+TEST_CASE("a silent address delays the next one by the stagger only") {
   asio::io_context io;
   Listener silent(io);
   silent.fall_silent();
@@ -143,23 +149,24 @@ TEST_CASE("an address that is silent holds the next one back for the stagger onl
   CHECK(Clock::now() - begin >= kConnectStagger);
 }
 
-TEST_CASE("an address that refuses holds nothing back") {
+TEST_CASE("an address that refuses the connection delays nothing") {
   asio::io_context io;
   Listener good(io);
   const tcp::endpoint bad(asio::ip::address_v4::loopback(), test::free_port());
   CHECK(tried(io, {bad, bad, bad, good.where()}, kHung) == to_text(good.where()));
 }
 
-TEST_CASE("at the deadline every address is told, with what it did") {
+TEST_CASE("at the deadline the error lists every address with its outcome") {
   asio::io_context io;
   Listener silent(io);
   silent.fall_silent();
   const tcp::endpoint bad(asio::ip::address_v4::loopback(), test::free_port());
-  const std::string told = tried(io, {bad, silent.where()}, milliseconds(500));
-  CHECK(told == to_text(bad) + ": connection refused; " + to_text(silent.where()) + ": no answer");
+  const std::string message = tried(io, {bad, silent.where()}, milliseconds(500));
+  CHECK(message ==
+        to_text(bad) + ": connection refused; " + to_text(silent.where()) + ": no answer");
 }
 
-TEST_CASE("a connector that is cancelled calls nobody and leaves no operation") {
+TEST_CASE("a cancelled connector calls nothing back and leaves no pending operation") {
   asio::io_context io;
   Listener silent(io);
   silent.fall_silent();
@@ -174,14 +181,14 @@ TEST_CASE("a connector that is cancelled calls nobody and leaves no operation") 
   CHECK_FALSE(outcome.result.has_value());
 }
 
-TEST_CASE("a socket that TCP connected to itself is told from one with a peer") {
+TEST_CASE("a socket that TCP connected to itself is recognized") {
   asio::io_context io;
   tcp::socket alone(io, tcp::endpoint(asio::ip::address_v4::loopback(), 0));
   const tcp::endpoint self = alone.local_endpoint();
   alone.connect(self);
-  CHECK(reached_itself(alone, self));
+  CHECK(is_self_connection(alone, self));
   Listener listener(io);
   tcp::socket other(io);
   other.connect(listener.where());
-  CHECK_FALSE(reached_itself(other, listener.where()));
+  CHECK_FALSE(is_self_connection(other, listener.where()));
 }

@@ -1,4 +1,4 @@
-// Several that want one port: who listens, and what the kernel does to them.
+// Several processes that bind one port: which of them listens, and how the kernel behaves.
 #include "net/listen.hpp"
 
 #include <sys/syscall.h>
@@ -21,14 +21,14 @@ namespace asio = boost::asio;
 
 namespace {
 
-int refusals = 0;  // of listen() still to come
+int refusals = 0;  // listen() calls that will still fail
 
 const auto kLoopback = asio::ip::address_v4::loopback();
 
 }  // namespace
 
-/// In place of the C library's: the next `refusals` calls end as if another process were in its own
-/// at the same time, which two processes bring about once in a thousand times at best.
+/// Replaces the C library's listen(): the next `refusals` calls fail as if another process called
+/// it at the same time, which two real processes achieve in one of a thousand attempts at best.
 extern "C" int listen(int socket, int backlog) noexcept {
   if (refusals == 0) return static_cast<int>(::syscall(SYS_listen, socket, backlog));
   --refusals;
@@ -36,7 +36,7 @@ extern "C" int listen(int socket, int backlog) noexcept {
   return -1;
 }
 
-TEST_CASE("whoever has bound a free port listens, although the kernel refuses it at first") {
+TEST_CASE("listen() on a free port succeeds although the kernel refuses it at first") {
   asio::io_context io;
   const auto port = test::free_port();
   refusals = 3;
@@ -46,7 +46,7 @@ TEST_CASE("whoever has bound a free port listens, although the kernel refuses it
   CHECK(listener->local_endpoint().port() == port);
 }
 
-TEST_CASE("a port that stays refused is in use, after a bounded number of tries") {
+TEST_CASE("a port that stays refused is reported in use after a bounded number of attempts") {
   asio::io_context io;
   refusals = 1'000'000;
   const auto listener = net::listen(io.get_executor(), kLoopback, test::free_port());
@@ -55,9 +55,9 @@ TEST_CASE("a port that stays refused is in use, after a bounded number of tries"
   CHECK(listener.error().kind == ErrorKind::kPortTaken);
 }
 
-TEST_CASE("of those that want one port at the same time exactly one gets it") {
+TEST_CASE("exactly one of several simultaneous listeners gets the port") {
   constexpr int kRounds = 3000;
-  // Where the two have to share a processor each round costs a turn of the scheduler's.
+  // If both threads share a processor, each round costs a scheduler time slice.
   const TimePoint end = Clock::now() + std::chrono::seconds(5);
   const auto port = test::free_port();
   std::barrier together(2);

@@ -1,5 +1,4 @@
-// Replays what the fuzzer has found worth keeping, and made-up inputs with a fixed seed, under any
-// compiler.
+// Replays the fuzzer's corpus, and generated inputs with fixed seeds, with any compiler.
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -67,13 +66,13 @@ Bytes conversation(std::mt19937& random) {
   }
   Bytes input;
   while (!streams[0].empty() || !streams[1].empty() || !streams[2].empty() || !streams[3].empty()) {
-    const std::size_t who = random() % 4;
-    const std::size_t length = std::min<std::size_t>(random() % 32, streams[who].size());
+    const std::size_t client = random() % 4;
+    const std::size_t length = std::min<std::size_t>(random() % 32, streams[client].size());
     const bool leave = random() % 200 == 0;
-    input.push_back(static_cast<std::uint8_t>(length << 3 | (leave ? 4 : 0) | who));
-    input.insert(input.end(), streams[who].begin(),
-                 streams[who].begin() + static_cast<std::ptrdiff_t>(length));
-    streams[who].erase(0, length);
+    input.push_back(static_cast<std::uint8_t>(length << 3 | (leave ? 4 : 0) | client));
+    input.insert(input.end(), streams[client].begin(),
+                 streams[client].begin() + static_cast<std::ptrdiff_t>(length));
+    streams[client].erase(0, length);
   }
   return input;
 }
@@ -91,7 +90,7 @@ TEST_CASE("the fuzzer's corpus breaks no invariant of the store") {
   CHECK(replayed > 0);
 }
 
-TEST_CASE("five hundred made-up conversations break no invariant of the store") {
+TEST_CASE("five hundred generated conversations break no invariant of the store") {
   for (unsigned seed = 1; seed <= 500; ++seed) {
     INFO("seed " << seed);
     std::mt19937 random(seed);
@@ -100,11 +99,11 @@ TEST_CASE("five hundred made-up conversations break no invariant of the store") 
   SUCCEED();
 }
 
-TEST_CASE("a thousand inputs of noise break no invariant of the store") {
+TEST_CASE("a thousand random inputs break no invariant of the store") {
   for (unsigned seed = 1; seed <= 1000; ++seed) {
     std::mt19937 random(seed);
     Bytes noise(random() % 1000);
-    for (std::uint8_t& one : noise) one = static_cast<std::uint8_t>(random());
+    for (std::uint8_t& byte : noise) byte = static_cast<std::uint8_t>(random());
     replay(noise);
   }
   SUCCEED();

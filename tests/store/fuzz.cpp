@@ -1,4 +1,4 @@
-// The libFuzzer target for the store's bytes (clang, DDPRUN_FUZZ):
+// The libFuzzer target for the store's protocol (clang, DDPRUN_FUZZ):
 //   build/clang/tests/store/fuzz_store -max_len=4096 tests/corpus/store
 #include <cstddef>
 #include <cstdint>

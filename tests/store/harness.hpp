@@ -1,5 +1,5 @@
-// A store without sockets: bytes of a numbered connection go in, the bytes each connection would be
-// sent come out. Connections speak the modern dialect unless made otherwise.
+// A store without sockets: takes the bytes of numbered connections and returns the bytes that each
+// connection would receive. Connections use the modern dialect unless stated otherwise.
 #pragma once
 
 #include <map>
@@ -22,22 +22,21 @@ class Harness {
         copied(limits.reply_bytes),
         store(limits, memory) {}
 
-  /// Sends `bytes` in one piece on connection `who` and returns what that connection is answered
-  /// now.
-  std::string send(int who, std::string_view bytes) {
-    Peer& peer = open(who, Dialect::kModern);
-    feed(who, peer, bytes);
-    return receive(who);
+  /// Sends `bytes` in one piece on connection `client` and returns the immediate reply.
+  std::string send(int client, std::string_view bytes) {
+    Peer& peer = open(client, Dialect::kModern);
+    feed(client, peer, bytes);
+    return receive(client);
   }
-  /// A connection whose dialect its first bytes decide.
-  std::string send_raw(int who, std::string_view bytes) {
-    Peer& peer = open(who, Dialect::kUndecided);
-    feed(who, peer, bytes);
-    return receive(who);
+  /// Same, for a connection whose first bytes determine the dialect.
+  std::string send_raw(int client, std::string_view bytes) {
+    Peer& peer = open(client, Dialect::kUndecided);
+    feed(client, peer, bytes);
+    return receive(client);
   }
-  /// What has been sent to `who` since it was last asked.
-  std::string receive(int who) {
-    ReplyQueue& replies = peers_.at(who)->replies;
+  /// The bytes sent to `client` since the last call.
+  std::string receive(int client) {
+    ReplyQueue& replies = peers_.at(client)->replies;
     std::string bytes;
     while (!replies.empty()) {
       iovec parts[3];
@@ -51,13 +50,13 @@ class Harness {
     }
     return bytes;
   }
-  void disconnect(int who) {
-    store.gone(id(who));
-    peers_.erase(who);
+  void disconnect(int client) {
+    store.on_disconnect(id(client));
+    peers_.erase(client);
   }
-  /// Why `who` was closed; empty while it is open.
-  std::string refusal(int who) const { return peers_.at(who)->refusal; }
-  Reason reason(int who) const { return peers_.at(who)->reason; }
+  /// Why `client` was closed; empty while it is open.
+  std::string refusal(int client) const { return peers_.at(client)->refusal; }
+  Reason reason(int client) const { return peers_.at(client)->reason; }
 
   Limits limits;
   Memory memory;
@@ -76,34 +75,33 @@ class Harness {
     Reason reason{};
   };
 
-  static ConnectionId id(int who) { return static_cast<ConnectionId>(who); }
+  static ConnectionId id(int client) { return static_cast<ConnectionId>(client); }
 
-  Peer& open(int who, Dialect dialect) {
-    auto& peer = peers_[who];
+  Peer& open(int client, Dialect dialect) {
+    auto& peer = peers_[client];
     if (peer == nullptr) peer = std::make_unique<Peer>(*this, dialect);
     return *peer;
   }
-  void close(int who, Peer& peer, const Refusal& refusal) {
+  void close(int client, Peer& peer, const Refusal& refusal) {
     peer.refusal = to_text(refusal, limits);
     peer.reason = refusal.reason;
-    store.gone(id(who));
+    store.on_disconnect(id(client));
   }
-  void feed(int who, Peer& peer, std::string_view bytes) {
-    std::string input(
-        bytes);  // given up afterwards: what is borrowed past this point shows under ASan
+  void feed(int client, Peer& peer, std::string_view bytes) {
+    std::string input(bytes);  // freed on return, so that ASan detects views that outlive it
     std::string_view rest(input);
     while (peer.refusal.empty()) {
       const auto result = peer.parser.next(rest);
       if (result == Parser::Result::kNeedMore) {
-        if (!peer.parser.suspend()) close(who, peer, peer.parser.refusal());
+        if (!peer.parser.suspend()) close(client, peer, peer.parser.refusal());
         return;
       }
-      if (result == Parser::Result::kRefused) return close(who, peer, peer.parser.refusal());
-      const auto refused = store.step(id(who), peer.parser.request(), peer.replies);
+      if (result == Parser::Result::kRefused) return close(client, peer, peer.parser.refusal());
+      const auto refused = store.step(id(client), peer.parser.request(), peer.replies);
       for (const ConnectionId woken : store.woken()) {
         peers_.at(static_cast<int>(woken))->replies.put_u8(0);
       }
-      if (refused) close(who, peer, *refused);
+      if (refused) close(client, peer, *refused);
     }
   }
 

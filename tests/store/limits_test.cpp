@@ -1,4 +1,4 @@
-// The totals of a store: one test at the bound, one beyond it. Bounds of one request are in
+// The total limits of a store: one test at each limit, one beyond it. Limits of a request are in
 // wire_test.cpp.
 #include "tests/store/harness.hpp"
 #include "tests/support/catch.hpp"
@@ -6,16 +6,16 @@
 using namespace ddprun::store;
 using namespace ddprun::store::requests;
 
-TEST_CASE("a store that is full refuses whoever adds to it and serves on") {
+TEST_CASE("a full store refuses requests that add to it and keeps serving") {
   Limits limits;
   limits.store_bytes = 64 * kMiB;
   Harness store(limits);
   const std::string value(4 << 20, 'v');
   int refused = 0;
   for (int at = 0; at < 60; ++at) {
-    const int who = 100 + at;
-    store.send(who, set("k" + std::to_string(at), value));
-    refused += store.refusal(who).empty() ? 0 : 1;
+    const int client = 100 + at;
+    store.send(client, set("k" + std::to_string(at), value));
+    refused += store.refusal(client).empty() ? 0 : 1;
     CHECK(store.memory.used() <= limits.store_bytes);
   }
   CHECK(refused == 60 - 15);
@@ -26,7 +26,7 @@ TEST_CASE("a store that is full refuses whoever adds to it and serves on") {
   CHECK(store.refusal(2).empty());
 }
 
-TEST_CASE("elements of a queue count for more than their bytes, be they empty") {
+TEST_CASE("queue elements are charged more than their bytes, even when empty") {
   Limits limits;
   limits.store_bytes = 1 * kMiB;
   Harness store(limits);
@@ -45,13 +45,13 @@ TEST_CASE("elements of a queue count for more than their bytes, be they empty") 
   CHECK(store.memory.used() == 0);
 }
 
-TEST_CASE("keys, queues and awaited names together stay within keys") {
+TEST_CASE("keys, queues and awaited names share the keys limit") {
   Limits limits;
   limits.keys = 3;
   Harness store(limits);
   store.send(1, set("a", "") + queue_push("q", ""));
   store.send(2, wait({"w"}));
-  CHECK(store.send(1, add("a", 0)).empty());  // not a number: closes, but not for the bound
+  CHECK(store.send(1, add("a", 0)).empty());  // not a number: closed, but not because of the limit
   store.send(3, set("b", ""));
   CHECK(store.reason(3) == Reason::kTooManyStoredKeys);
   store.send(4, set("a", "replaced"));
@@ -69,7 +69,7 @@ TEST_CASE("a MULTI_SET that does not fit changes nothing") {
   CHECK(store.store.names() == 1);
 }
 
-TEST_CASE("waits beyond the bound are refused and leave nothing behind") {
+TEST_CASE("waits beyond the limit are refused and leave nothing behind") {
   Limits limits;
   limits.waits = 2;
   Harness store(limits);
@@ -83,7 +83,7 @@ TEST_CASE("waits beyond the bound are refused and leave nothing behind") {
   CHECK(store.store.waits() == 2);
 }
 
-TEST_CASE("a reply larger than all replies together may be is refused before it is made") {
+TEST_CASE("a reply larger than reply_bytes is refused before it is built") {
   Limits limits;
   limits.reply_bytes = 1000;
   Harness store(limits);
@@ -100,7 +100,7 @@ TEST_CASE("a reply larger than all replies together may be is refused before it 
   CHECK(store.send(6, compare_set("missing", "e", "")) == text("e"));
 }
 
-TEST_CASE("large values in replies are shared, so a reply of 64 MiB costs next to nothing") {
+TEST_CASE("large values in replies are shared, so a reply of 64 MiB needs almost no memory") {
   Limits limits;
   limits.reply_bytes = 64 * kKiB;
   limits.store_bytes = 2 * kMiB;
@@ -109,7 +109,7 @@ TEST_CASE("large values in replies are shared, so a reply of 64 MiB costs next t
   CHECK(store.send(1, multi_get(Keys(64, "k"))).size() == 64 * ((1 << 20) + 8));
 }
 
-TEST_CASE("a refusal says verb, number and bound") {
+TEST_CASE("a refusal names the command, the number and the limit") {
   Refusal refusal(Reason::kTooManyKeys, 131'073);
   refusal.op = Opcode::kMultiSet;
   CHECK(to_text(refusal, Limits()) ==

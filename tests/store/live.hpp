@@ -1,4 +1,4 @@
-// A real Server on a thread of its own and blocking clients with deadlines, over loopback.
+// A real Server on its own thread, and blocking clients with deadlines, over loopback.
 #pragma once
 
 #include <netinet/in.h>
@@ -30,7 +30,7 @@ class LiveServer {
   ~LiveServer() { close(); }
 
   [[nodiscard]] std::uint16_t port() const { return port_; }
-  /// Destroys the Server, with its clients connected.
+  /// Destroys the Server while its clients are connected.
   void close() {
     on_thread([this] { server_.reset(); });
   }
@@ -70,9 +70,9 @@ class Client {
   }
 
   [[nodiscard]] int fd() const { return fd_; }
-  /// Sends all, or as much as the server takes before it closes.
+  /// Sends all bytes, or as many as the server accepts before it closes the connection.
   void send(std::string_view bytes) { (void)send_all(bytes); }
-  /// False when the server closed meanwhile.
+  /// Returns false if the server closes the connection first.
   [[nodiscard]] bool send_all(std::string_view bytes) {
     while (!bytes.empty()) {
       const ssize_t count = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -81,10 +81,11 @@ class Client {
     }
     return true;
   }
-  /// Exactly so many bytes, or fewer when the server closes or `patience` runs out.
-  std::string receive(std::size_t size, int patience_ms = kHung_ms) {
+  /// Reads exactly `size` bytes, or fewer if the server closes the connection or `timeout_ms`
+  /// expires.
+  std::string receive(std::size_t size, int timeout_ms = kHung_ms) {
     std::string bytes;
-    while (bytes.size() < size && readable(patience_ms)) {
+    while (bytes.size() < size && readable(timeout_ms)) {
       char buffer[65536];
       const ssize_t count = ::recv(fd_, buffer, std::min(sizeof(buffer), size - bytes.size()), 0);
       if (count <= 0) break;
@@ -96,16 +97,16 @@ class Client {
     send(request);
     return receive(reply_size);
   }
-  /// True when nothing comes, not even a close, in a time that is long for a loopback answer.
+  /// True if nothing arrives, not even a close, within a time that is long for loopback.
   bool silent() { return !readable(100); }
-  /// True when the server closes without sending a byte.
+  /// True if the server closes without sending a byte.
   bool closed() {
     if (!readable(kHung_ms)) return false;
     char byte = 0;
     return ::recv(fd_, &byte, 1, 0) <= 0;
   }
   void finish_sending() { ::shutdown(fd_, SHUT_WR); }
-  /// Disappears with a reset.
+  /// Closes the connection with RST.
   void reset() {
     const linger at_once{1, 0};
     ::setsockopt(fd_, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
@@ -113,21 +114,21 @@ class Client {
   }
 
  private:
-  bool readable(int patience_ms) {
+  bool readable(int timeout_ms) {
     pollfd entry{fd_, POLLIN, 0};
-    return ::poll(&entry, 1, patience_ms) == 1;
+    return ::poll(&entry, 1, timeout_ms) == 1;
   }
   int fd_;
 };
 
-/// A client that has introduced itself as a modern one.
+/// A modern client after its handshake.
 inline Client connect(std::uint16_t port) {
   Client client(port);
   REQUIRE(client.ask(requests::validate() + requests::ping(7), 4) == requests::u32(7));
   return client;
 }
 
-/// Waits for a condition of the server without a notification of its own.
+/// Waits for a condition of the server that sends no notification.
 template <class Condition>
 bool eventually(Condition condition) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(kHung_ms);
@@ -138,7 +139,7 @@ bool eventually(Condition condition) {
   return true;
 }
 
-/// Of this process. Page by page as the kernel counts it.
+/// Resident memory of this process, from /proc.
 inline std::size_t resident_bytes() {
   std::size_t total = 0;
   std::size_t resident = 0;

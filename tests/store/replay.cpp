@@ -9,7 +9,7 @@ namespace ddprun::store {
 
 namespace {
 
-// Small enough that inputs of a few hundred bytes reach every bound.
+// Small enough that inputs of a few hundred bytes reach every limit.
 Limits small_limits() {
   Limits limits;
   limits.key_bytes = 64;
@@ -33,31 +33,31 @@ void replay(std::span<const std::uint8_t> input) {
   while (!input.empty()) {
     const std::uint8_t head = input.front();
     input = input.subspan(1);
-    const int who = head & 3;
+    const int client = head & 3;
     const std::size_t length = std::min<std::size_t>(input.size(), head >> 3);
     const std::string piece(input.begin(), input.begin() + static_cast<std::ptrdiff_t>(length));
     input = input.subspan(length);
-    if (who < 2) {
-      store.send_raw(who, piece);
+    if (client < 2) {
+      store.send_raw(client, piece);
     } else {
-      store.send(who, piece);
+      store.send(client, piece);
     }
-    open[who] = true;
+    open[client] = true;
     for (int other = 0; other < kPeers; ++other) {
       if (open[other]) store.receive(other);
     }
-    // A page beside the bound: blocks are charged as large as they really are.
+    // Up to one page above the limit: blocks are charged with their actual size.
     DDPRUN_ASSERT(store.memory.used() <= store.limits.store_bytes + 4096);
     DDPRUN_ASSERT(store.store.names() <= store.limits.keys);
     DDPRUN_ASSERT(store.store.waits() <= store.limits.waits);
     DDPRUN_ASSERT(store.copied.used() == 0);
     if ((head & 4) != 0) {
-      store.disconnect(who);
-      open[who] = false;
+      store.disconnect(client);
+      open[client] = false;
     }
   }
-  for (int who = 0; who < kPeers; ++who) {
-    if (open[who]) store.disconnect(who);
+  for (int client = 0; client < kPeers; ++client) {
+    if (open[client]) store.disconnect(client);
   }
   DDPRUN_ASSERT(store.store.waits() == 0);
 }

@@ -1,5 +1,5 @@
-// What the fuzzer and the replay of its corpus do with an input: several connections, each cut into
-// pieces, against one store, and then the checks that must hold whatever came.
+// Runs one fuzzer input: several connections, each split into pieces, against one store, and checks
+// the invariants that hold for any input.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 
 namespace ddprun::store {
 
-/// The first byte of each piece says which of four connections it belongs to (two of them have
-/// their dialect decided by their bytes), whether that one disconnects afterwards, and how long the
-/// piece is. Aborts on a violated invariant.
+/// The first byte of each piece encodes which of four connections it belongs to (the dialect of two
+/// of them depends on their first bytes), whether that connection disconnects afterwards, and the
+/// length of the piece. Aborts if an invariant is violated.
 void replay(std::span<const std::uint8_t> input);
 
 }  // namespace ddprun::store

@@ -1,4 +1,4 @@
-// The bytes of c10d requests, as a client sends them. For tests and benchmarks.
+// Encodes c10d requests as a client sends them. For tests and benchmarks.
 #pragma once
 
 #include <cstdint>

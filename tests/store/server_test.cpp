@@ -12,7 +12,7 @@
 using namespace ddprun::store;
 using namespace ddprun::store::requests;
 
-TEST_CASE("a client is answered over a socket, cut into single bytes or all at once") {
+TEST_CASE("a client is answered over a socket, byte by byte or all at once") {
   LiveServer server;
   Client client(server.port());
   const std::string talk = validate() + ping(1) + set("k", "v") + get("k");
@@ -22,7 +22,7 @@ TEST_CASE("a client is answered over a socket, cut into single bytes or all at o
   CHECK(connect(server.port()).ask(get("k") + add("n", 5), 17) == text("v") + i64(5));
 }
 
-TEST_CASE("a value of 8 MiB goes in and comes out, next to small requests") {
+TEST_CASE("a value of 8 MiB is stored and returned, next to small requests") {
   LiveServer server;
   std::string value(8 << 20, '\0');
   for (std::size_t at = 0; at < value.size(); ++at) value[at] = static_cast<char>(at * 31 >> 4);
@@ -69,7 +69,7 @@ TEST_CASE("requests sent before a half-close are executed and answered") {
   }
 }
 
-TEST_CASE("a half-closed client that waits is let go, not kept") {
+TEST_CASE("a half-closed client that waits is closed") {
   LiveServer server;
   Client client = connect(server.port());
   client.send(wait({"never"}));
@@ -77,7 +77,7 @@ TEST_CASE("a half-closed client that waits is let go, not kept") {
   CHECK(client.closed());
 }
 
-TEST_CASE("a request cut by FIN or RST has no effect") {
+TEST_CASE("a request truncated by FIN or RST has no effect") {
   LiveServer server;
   const std::string bytes = set("k", "value");
   Client fin = connect(server.port());
@@ -91,35 +91,35 @@ TEST_CASE("a request cut by FIN or RST has no effect") {
   CHECK(connect(server.port()).ask(check({"k"}), 1) == hex("01"));
 }
 
-TEST_CASE("strangers are closed without a byte, named once in the log, and disturb nobody") {
+TEST_CASE("foreign protocols are closed without a reply, logged once, and disturb no client") {
   LiveServer server;
   Client bystander = connect(server.port());
-  const std::vector<std::string> strangers{"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
-                                           "\r\n\r\n",
-                                           "SSH-2.0-probe\r\n",
-                                           std::string(64, '\xff'),
-                                           std::string(64, '\0'),
-                                           hex("16 03 01 02 00 01 00 01 fc 03 03"),
-                                           hex("00 01 02 03 04 05"),
-                                           hex("03 00 00 00 00 00 00 00 40"),
-                                           multi_set({{"k", "v"}}) + ping(1)};
-  for (const std::string& first : strangers) {
-    Client stranger(server.port());
-    stranger.send(first);
-    CHECK(stranger.closed());
+  const std::vector<std::string> probes{"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+                                        "\r\n\r\n",
+                                        "SSH-2.0-probe\r\n",
+                                        std::string(64, '\xff'),
+                                        std::string(64, '\0'),
+                                        hex("16 03 01 02 00 01 00 01 fc 03 03"),
+                                        hex("00 01 02 03 04 05"),
+                                        hex("03 00 00 00 00 00 00 00 40"),
+                                        multi_set({{"k", "v"}}) + ping(1)};
+  for (const std::string& first : probes) {
+    Client probe(server.port());
+    probe.send(first);
+    CHECK(probe.closed());
   }
   CHECK(bystander.ask(ping(3) + get_num_keys(), 12) == u32(3) + i64(0));
   const std::string log = server.log();
   const std::string line =
-      "[warning] store closed a connection: the first bytes are no c10d request";
+      "[warning] store closed a connection: the first bytes are not a c10d request";
   CHECK(log.find(line) != std::string::npos);
   CHECK(log.find(line) == log.rfind(line));
   CHECK_THAT(log, ContainsSubstring("peer=127.0.0.1:"));
 }
 
-TEST_CASE("noise after a good handshake leaves the server alive and small") {
+TEST_CASE("random bytes after a valid handshake leave the server running and small") {
   LiveServer server;
-  std::mt19937 random(20240601);  // any seed will do; this one is repeatable
+  std::mt19937 random(20240601);  // a fixed seed, so that failures are reproducible
   const std::size_t before = resident_bytes();
   for (int times = 0; times < 100; ++times) {
     Client client = connect(server.port());
@@ -131,7 +131,8 @@ TEST_CASE("noise after a good handshake leaves the server alive and small") {
   CHECK(resident_bytes() < before + (32 << 20));
 }
 
-TEST_CASE("half a request, half a handshake or nothing from 300 clients slows nobody down") {
+TEST_CASE(
+    "300 clients with half a request, half a handshake or nothing slow down no other client") {
   LiveServer server;
   std::vector<Client> slow;
   for (int at = 0; at < 100; ++at) {
@@ -143,10 +144,10 @@ TEST_CASE("half a request, half a handshake or nothing from 300 clients slows no
   Client quick = connect(server.port());
   for (std::uint32_t at = 0; at < 100; ++at) CHECK(quick.ask(ping(at), 4) == u32(at));
   CHECK(slow.front().silent());
-  CHECK(slow.front().ask(hex("06"), 8) == i64(0));  // a legacy client that took its time
+  CHECK(slow.front().ask(hex("06"), 8) == i64(0));  // a legacy client that was slow to start
 }
 
-TEST_CASE("a client that does not read is not served further until it does") {
+TEST_CASE("a client that does not read is not served further until it reads") {
   LiveServer server;
   Client reader = connect(server.port());
   reader.send(set("k", std::string(1 << 20, 'v')));
@@ -188,7 +189,7 @@ TEST_CASE("1000 GETs of a mebibyte by a client that does not read do not grow th
   CHECK(total == all);
 }
 
-TEST_CASE("clients that do not read leave room for the lists that others ask for") {
+TEST_CASE("clients that do not read leave reply budget for the lists of others") {
   Limits limits;
   limits.reply_bytes = 4 << 20;
   LiveServer server(limits);
@@ -208,7 +209,7 @@ TEST_CASE("clients that do not read leave room for the lists that others ask for
     CHECK(client.receive(2000 * pair.size()).size() == 2000 * pair.size());
 }
 
-TEST_CASE("a client that asks for list after list keeps no other waiting") {
+TEST_CASE("a client that requests list after list starves no other client") {
   LiveServer server;
   Client busy = connect(server.port());
   std::string queues;
@@ -217,11 +218,11 @@ TEST_CASE("a client that asks for list after list keeps no other waiting") {
   Client other = connect(server.port());
   busy.send(std::string(60'000, static_cast<char>(Opcode::kListKeys)));
   for (std::uint32_t at = 0; at < 20; ++at) REQUIRE(other.ask(ping(at), 4) == u32(at));
-  CHECK(server.connections() == 2);                  // the rest of the process has its turn as well
+  CHECK(server.connections() == 2);                  // other handlers of the process run as well
   CHECK(busy.receive(80) == std::string(80, '\0'));  // no keys, ten times
 }
 
-TEST_CASE("ten thousand pipelined requests from a client that reads late are all answered") {
+TEST_CASE("ten thousand pipelined requests of a client that reads late are all answered") {
   LiveServer server;
   Client client = connect(server.port());
   client.send(set("k", std::string(2000, 'v')));
@@ -234,7 +235,7 @@ TEST_CASE("ten thousand pipelined requests from a client that reads late are all
   CHECK(replies.substr(replies.size() - 4) == u32(5));
 }
 
-TEST_CASE("memory of deleted values goes back to the system") {
+TEST_CASE("memory of deleted values returns to the system") {
   LiveServer server;
   const std::string value(1 << 20, 'v');
   Client client = connect(server.port());
@@ -249,11 +250,11 @@ TEST_CASE("memory of deleted values goes back to the system") {
   for (int at = 0; at < 100; ++at) {
     CHECK(client.ask(delete_key("k" + std::to_string(at)), 8) == i64(1));
   }
-  // The blocks of the last few are kept for a moment, for the next large values.
+  // The last few blocks are cached briefly for the next large values.
   CHECK(eventually([&] { return resident_bytes() < before + (16 << 20); }));
 }
 
-TEST_CASE("closing the server frees blocked clients at once, and another may follow") {
+TEST_CASE("closing the server unblocks clients at once, and another server may follow") {
   for (int round = 0; round < 20; ++round) {
     LiveServer server;
     std::vector<Client> clients;
@@ -266,7 +267,7 @@ TEST_CASE("closing the server frees blocked clients at once, and another may fol
   }
 }
 
-TEST_CASE("one client too many is closed, and the log names the bound") {
+TEST_CASE("one client too many is closed, and the log names the limit") {
   Limits limits;
   limits.connections = 3;
   LiveServer server(limits);
@@ -279,7 +280,7 @@ TEST_CASE("one client too many is closed, and the log names the bound") {
   CHECK(connect(server.port()).ask(ping(1), 4) == u32(1));
 }
 
-TEST_CASE("out of descriptors the old are served, and new ones once others have left") {
+TEST_CASE("out of descriptors, connected clients are served, and new ones once others leave") {
   LiveServer server;
   Client old = connect(server.port());
   rlimit before{};
@@ -294,7 +295,7 @@ TEST_CASE("out of descriptors the old are served, and new ones once others have 
   for (int fd = ::dup(0); fd >= 0; fd = ::dup(0)) taken.push_back(fd);
   ::close(taken.back());
   taken.pop_back();
-  Client unserved(server.port());  // its own descriptor is the last one
+  Client unserved(server.port());  // its own socket uses the last descriptor
   unserved.send(validate() + ping(8));
   CHECK(eventually([&] {
     return server.log().find("store cannot accept clients: Too many open files") !=
@@ -308,7 +309,7 @@ TEST_CASE("out of descriptors the old are served, and new ones once others have 
   for (const int fd : taken) ::close(fd);
 }
 
-TEST_CASE("2000 clients that connect and reset leave a working server and no descriptor") {
+TEST_CASE("2000 clients that connect and reset leave a working server and no open descriptor") {
   LiveServer server;
   for (int at = 0; at < 2000; ++at) Client(server.port()).reset();
   for (int at = 0; at < 2000; ++at) {
@@ -319,7 +320,7 @@ TEST_CASE("2000 clients that connect and reset leave a working server and no des
   CHECK(connect(server.port()).ask(get_num_keys(), 8) == i64(0));
 }
 
-TEST_CASE("a long list of one client keeps no other waiting") {
+TEST_CASE("a long list of one client starves no other client") {
   LiveServer server;
   Client busy = connect(server.port());
   Client other = connect(server.port());
@@ -336,13 +337,13 @@ TEST_CASE("a long list of one client keeps no other waiting") {
   CHECK(other.ask(get_num_keys(), 8) == i64(131'072));
 }
 
-TEST_CASE("the server listens on the address it was asked for and no other") {
+TEST_CASE("the server listens on the given address only") {
   LiveServer server;
   const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in other{};
   other.sin_family = AF_INET;
   other.sin_port = htons(server.port());
-  other.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1);  // 127.0.0.2 is this host, too
+  other.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1);  // 127.0.0.2 is also this host
   CHECK(::connect(fd, reinterpret_cast<sockaddr*>(&other), sizeof(other)) == -1);
   ::close(fd);
 }

@@ -1,11 +1,12 @@
-// What the verbs do to keys and values. Waking is in wake_test.cpp, waiting in waits_test.cpp.
+// The effect of each command on keys and values. Waking is in wake_test.cpp, waiting in
+// waits_test.cpp.
 #include "tests/store/harness.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace ddprun::store;
 using namespace ddprun::store::requests;
 
-TEST_CASE("ADD counts, answers the sum and stores it as decimal text") {
+TEST_CASE("ADD returns the sum and stores it as decimal text") {
   Harness store;
   CHECK(store.send(1, add("n", 1)) == i64(1));
   CHECK(store.send(1, add("n", 2)) == i64(3));
@@ -14,19 +15,19 @@ TEST_CASE("ADD counts, answers the sum and stores it as decimal text") {
   CHECK(store.send(1, add("n", -16) + get("n")) == i64(-10) + text("-10"));
 }
 
-TEST_CASE("ADD of 0 reads, and creates a missing key as 0") {
+TEST_CASE("ADD of 0 reads the value, and creates a missing key as 0") {
   Harness store;
   CHECK(store.send(1, add("n", 0) + get("n") + get_num_keys()) == i64(0) + text("0") + i64(1));
 }
 
-TEST_CASE("ADD reads text as strtoll does") {
+TEST_CASE("ADD parses text as strtoll does") {
   const auto row = GENERATE(table<std::string, std::int64_t>(
       {{"12", 12}, {" 7", 7}, {"+5", 5}, {"-5", -5}, {"12abc", 12}, {"007", 7}, {"3\n", 3}}));
   Harness store;
   CHECK(store.send(1, set("n", std::get<0>(row)) + add("n", 1)) == i64(std::get<1>(row) + 1));
 }
 
-TEST_CASE("ADD on something that is no number closes the caller and keeps the value") {
+TEST_CASE("ADD on a non-numeric value closes the caller and keeps the value") {
   const std::string value = GENERATE("x", "", "-", "+", "+-5", " ", "99999999999999999999");
   Harness store;
   CHECK(store.send(1, set("n", value) + add("n", 1)).empty());
@@ -34,7 +35,7 @@ TEST_CASE("ADD on something that is no number closes the caller and keeps the va
   CHECK(store.send(2, get("n")) == text(value));
 }
 
-TEST_CASE("ADD reaches the ends of 64 bits exactly and refuses to go past them") {
+TEST_CASE("ADD reaches the limits of 64 bits exactly and refuses to overflow") {
   const auto end = GENERATE(INT64_MAX, INT64_MIN);
   const std::int64_t step = end > 0 ? 1 : -1;
   Harness store;
@@ -44,7 +45,7 @@ TEST_CASE("ADD reaches the ends of 64 bits exactly and refuses to go past them")
   CHECK(store.send(2, get("n")) == text(std::to_string(end)));
 }
 
-TEST_CASE("SET and GET keep bytes as they are") {
+TEST_CASE("SET and GET preserve every byte") {
   const std::size_t size = GENERATE(as<std::size_t>(), 0, 1, 1439, 1440, 4095, 4096, 4097, 65535,
                                     65536, 65537, 1 << 20, 8 << 20);
   std::string value(size, '\0');
@@ -82,14 +83,14 @@ TEST_CASE("GET of a missing key answers zero bytes and does not create it") {
   CHECK(store.send(1, get("k") + get_num_keys() + check({"k"})) == text("") + i64(0) + hex("01"));
 }
 
-TEST_CASE("DELETE_KEY answers whether there was one") {
+TEST_CASE("DELETE_KEY reports whether the key existed") {
   Harness store;
   CHECK(store.send(1, set("k", "v") + delete_key("k") + delete_key("k")) == i64(1) + i64(0));
   CHECK(store.send(1, get_num_keys()) == i64(0));
   CHECK(store.send(1, set("k", "w") + check({"k"}) + get_num_keys()) == hex("00") + i64(1));
 }
 
-TEST_CASE("COMPARE_SET creates a missing key only where nothing was expected") {
+TEST_CASE("COMPARE_SET creates a missing key only if no value was expected") {
   Harness store;
   CHECK(store.send(1, compare_set("k", "old", "new")) == text("old"));
   CHECK(store.send(1, check({"k"})) == hex("01"));
@@ -97,7 +98,7 @@ TEST_CASE("COMPARE_SET creates a missing key only where nothing was expected") {
   CHECK(store.send(1, get("k")) == text("new"));
 }
 
-TEST_CASE("COMPARE_SET on a present key replaces it only where the expectation is right") {
+TEST_CASE("COMPARE_SET replaces a present key only if the expected value matches") {
   Harness store;
   store.send(1, set("k", "now"));
   CHECK(store.send(1, compare_set("k", "other", "new")) == text("now"));
@@ -107,7 +108,7 @@ TEST_CASE("COMPARE_SET on a present key replaces it only where the expectation i
   CHECK(store.send(1, compare_set("k", "", "again")) == text("again"));
 }
 
-TEST_CASE("COMPARE_SET takes operands of a mebibyte, cut anywhere") {
+TEST_CASE("COMPARE_SET accepts operands of 1 MiB, split anywhere") {
   const std::string old(1 << 20, 'o');
   const std::string fresh(1 << 20, 'f');
   Harness store;
@@ -117,31 +118,31 @@ TEST_CASE("COMPARE_SET takes operands of a mebibyte, cut anywhere") {
   CHECK(store.send(1, bytes.substr(700'000)) == text(fresh));
 }
 
-TEST_CASE("of 64 that race with COMPARE_SET from one value exactly one wins") {
+TEST_CASE("exactly one of 64 racing COMPARE_SET calls wins") {
   Harness store;
   store.send(0, set("k", "start"));
   int winners = 0;
-  for (int who = 1; who <= 64; ++who) {
-    const std::string mine = std::to_string(who);
-    winners += store.send(who, compare_set("k", "start", mine)) == text(mine) ? 1 : 0;
+  for (int client = 1; client <= 64; ++client) {
+    const std::string mine = std::to_string(client);
+    winners += store.send(client, compare_set("k", "start", mine)) == text(mine) ? 1 : 0;
   }
   CHECK(winners == 1);
 }
 
-TEST_CASE("APPEND appends, creating what is missing") {
+TEST_CASE("APPEND appends, and creates a missing key") {
   Harness store;
   store.send(1, set("k", "po") + append("k", "tato") + append("new", "x"));
   CHECK(store.send(1, get("k") + get("new")) == text("potato") + text("x"));
 }
 
-TEST_CASE("three APPENDs of 5 MiB give 15 MiB, beyond what one request may carry") {
+TEST_CASE("three APPENDs of 5 MiB give 15 MiB, more than one request may carry") {
   const std::string part(5 << 20, 'a');
   Harness store;
   for (int times = 0; times < 3; ++times) store.send(1, append("k", part));
   CHECK(store.send(1, get("k")) == text(part + part + part));
 }
 
-TEST_CASE("an APPEND does not change a value on its way out") {
+TEST_CASE("an APPEND does not change a value that is being sent") {
   const std::string value(100'000, 'v');
   Harness store;
   store.send(1, set("k", value));
@@ -157,20 +158,20 @@ TEST_CASE("an APPEND does not change a value on its way out") {
   CHECK(store.send(1, get("k")) == text(value + "more"));
 }
 
-TEST_CASE("MULTI_SET sets all pairs, of a repeated key the last") {
+TEST_CASE("MULTI_SET sets all pairs; the last value of a repeated key wins") {
   Harness store;
   store.send(1, multi_set({{"a", "1"}, {"b", "2"}, {"a", "3"}}));
   CHECK(store.send(1, multi_get({"a", "b"}) + get_num_keys()) == text("3") + text("2") + i64(2));
 }
 
-TEST_CASE("MULTI_GET answers in request order, repeats and missing keys included") {
+TEST_CASE("MULTI_GET replies in request order, including repeated and missing keys") {
   Harness store;
   store.send(1, set("a", "1"));
   CHECK(store.send(1, multi_get({"a", "none", "a"})) == text("1") + text("") + text("1"));
   CHECK(store.send(1, get_num_keys()) == i64(1));
 }
 
-TEST_CASE("MULTI_GET of 64 values of a mebibyte comes in one reply") {
+TEST_CASE("MULTI_GET of 64 values of 1 MiB is one reply") {
   const std::string value(1 << 20, 'm');
   Harness store;
   store.send(1, set("k", value));
@@ -178,20 +179,19 @@ TEST_CASE("MULTI_GET of 64 values of a mebibyte comes in one reply") {
   CHECK(reply.size() == 64 * (value.size() + 8));
 }
 
-TEST_CASE("empty lists keep the stream in step") {
+TEST_CASE("empty lists keep the stream in sync") {
   Harness store;
   CHECK(store.send(1, multi_get({}) + multi_set({}) + check({}) + wait({}) + ping(7)) ==
         hex("00 00") + u32(7));
 }
 
-TEST_CASE("an unknown queue is empty and not there") {
+TEST_CASE("an unknown queue is empty and not present") {
   Harness store;
   CHECK(store.send(1, check({"q"}) + queue_len("q") + queue_pop("q") + ping(1)) ==
         hex("01") + i64(0) + i64(0) + u32(1));
 }
 
-TEST_CASE(
-    "a queue gives back what was pushed, first in first out, with the length before the pop") {
+TEST_CASE("a queue is first in, first out, and QUEUE_POP returns the length before the pop") {
   const std::string big(1 << 20, 'q');
   Harness store;
   store.send(1, queue_push("q", "first") + queue_push("q", "") + queue_push("q", big));
@@ -203,7 +203,7 @@ TEST_CASE(
   CHECK(store.send(2, check({"q"}) + queue_len("q")) == hex("01") + i64(0));
 }
 
-TEST_CASE("keys and queues of one name live side by side") {
+TEST_CASE("a key and a queue of the same name are independent") {
   Harness store;
   store.send(1, set("n", "value") + queue_push("n", "element"));
   CHECK(store.send(1, get_num_keys() + list_keys()) == i64(1) + i64(1) + text("n"));
@@ -213,7 +213,7 @@ TEST_CASE("keys and queues of one name live side by side") {
   CHECK(store.store.names() == 0);
 }
 
-TEST_CASE("LIST_KEYS lists plain keys as they are stored") {
+TEST_CASE("LIST_KEYS lists the plain keys unchanged") {
   Harness store;
   Pairs pairs;
   for (int at = 0; at < 20'000; ++at) pairs.emplace_back("/key" + std::to_string(at), "v");
@@ -224,7 +224,7 @@ TEST_CASE("LIST_KEYS lists plain keys as they are stored") {
   CHECK(reply.find(text("/key19999")) != std::string::npos);
 }
 
-TEST_CASE("a store that has forgotten everything holds no memory") {
+TEST_CASE("an emptied store holds no memory") {
   Harness store;
   store.send(1, set("a", std::string(1 << 20, 'x')) + append("b", "y") + queue_push("q", "z"));
   store.send(2, wait({"missing", "also missing"}));

@@ -58,7 +58,7 @@ class WithDaemon(unittest.TestCase):
 
 
 class Methods(WithDaemon):
-    def test_values_come_back_byte_for_byte(self):
+    def test_values_are_returned_byte_for_byte(self):
         sizes = (0, 1, 1439, 1440, 1441, 4095, 4096, 4097, 65535, 65536, 65537, 8 << 20)
         generator = random.Random(1)
         for size in sizes:
@@ -159,14 +159,14 @@ class Methods(WithDaemon):
         run_ranks(add_a_thousand, self.daemon.port, ranks=16)
         self.assertEqual(self.store.add("sum", 1), 16_001)
 
-    def test_an_overlong_key_shows_at_the_next_call_and_hurts_nobody_else(self):
+    def test_an_overlong_key_fails_the_next_call_and_no_other_client(self):
         with contextlib.suppress(dist.DistNetworkError):
             self.store.set("k" * 9000, "v")
         with self.assertRaises(dist.DistNetworkError):
             self.store.get("anything")
         self.assertEqual(self.daemon.client().num_keys(), 1)
 
-    def test_a_blocked_client_fails_at_once_when_the_server_ends(self):
+    def test_a_blocked_client_fails_at_once_when_the_server_stops(self):
         blocked = multiprocessing.get_context("fork").Process(
             target=expect_network_error, args=(self.daemon.port,)
         )
@@ -189,7 +189,7 @@ def expect_network_error(port):
         store.get("never set")
     except dist.DistNetworkError:
         return
-    sys.exit("get() of a key that nobody sets returned")
+    sys.exit("get() of a key that is never set returned")
 
 
 def cross_barrier(rank, port):
@@ -206,7 +206,7 @@ def add_a_thousand(rank, port):
 
 
 def run_ranks(target, port, ranks=WORLD):
-    """Runs target(rank, port) in that many processes; all must end well."""
+    """Runs target(rank, port) in `ranks` processes; all must exit with 0."""
     context = multiprocessing.get_context("fork")
     processes = [context.Process(target=target, args=(rank, port)) for rank in range(ranks)]
     for process in processes:
@@ -220,7 +220,7 @@ def run_ranks(target, port, ranks=WORLD):
 
 
 class ProcessGroups(WithDaemon):
-    def test_gloo_ranks_meet_in_the_agents_store(self):
+    def test_gloo_ranks_rendezvous_through_the_agent_store(self):
         run_ranks(train_nothing, self.daemon.port)
 
     def test_two_groups_one_after_the_other_on_one_store(self):
@@ -268,7 +268,7 @@ def groups_in_a_row(rank, port):
 
 
 class Elastic(WithDaemon):
-    def test_the_c10d_rendezvous_backend_keeps_its_state_here(self):
+    def test_the_c10d_rendezvous_backend_stores_its_state(self):
         from torch.distributed.elastic.rendezvous.c10d_rendezvous_backend import (
             C10dRendezvousBackend,
         )
@@ -283,7 +283,7 @@ class Elastic(WithDaemon):
         self.assertEqual((state, wrote), (b"second", True))
         self.assertEqual(backend.get_state()[0], b"second")
 
-    def test_two_stock_agents_meet_through_it(self):
+    def test_two_stock_agents_rendezvous_through_it(self):
         torchrun = os.path.join(os.path.dirname(sys.executable), "torchrun")
         if not os.path.exists(torchrun):
             self.skipTest("no torchrun beside this Python")

@@ -6,7 +6,7 @@
 
 using namespace ddprun::store;
 
-TEST_CASE("a value's memory is counted while anybody holds it") {
+TEST_CASE("a value's memory is charged while it is referenced") {
   Memory budget(1 << 20);
   Value one = Value::copy_of("text", budget);
   CHECK(one.view() == "text");
@@ -18,13 +18,13 @@ TEST_CASE("a value's memory is counted while anybody holds it") {
   CHECK(budget.used() == 0);
 }
 
-TEST_CASE("an empty value is not the same as none") {
+TEST_CASE("an empty value differs from a null value") {
   Memory budget(1000);
   CHECK(Value::copy_of("", budget));
   CHECK_FALSE(Value());
 }
 
-TEST_CASE("a value beyond the budget is refused and what was there stays") {
+TEST_CASE("a value beyond the budget is refused and the old value stays") {
   Memory budget(1000);
   Value value = Value::copy_of("old", budget);
   const std::string large(2000, 'x');
@@ -34,7 +34,7 @@ TEST_CASE("a value beyond the budget is refused and what was there stays") {
   CHECK(value.view() == "old");
 }
 
-TEST_CASE("assigning to a shared value leaves the other holder's bytes alone") {
+TEST_CASE("assigning to a shared value does not change the other reference") {
   Memory budget(10'000);
   Value mine = Value::copy_of("first", budget);
   const Value theirs = mine;
@@ -43,7 +43,7 @@ TEST_CASE("assigning to a shared value leaves the other holder's bytes alone") {
   CHECK(mine.view() == "other");
 }
 
-TEST_CASE("a million appended bytes arrive in order, through every kind of block") {
+TEST_CASE("a million appended bytes stay in order across all kinds of blocks") {
   Memory budget(8 << 20);
   Value value;
   std::string expected;
@@ -57,7 +57,7 @@ TEST_CASE("a million appended bytes arrive in order, through every kind of block
   CHECK(budget.used() == 0);
 }
 
-TEST_CASE("a value that is received grows as its bytes arrive, not as announced") {
+TEST_CASE("a received value grows with the bytes that arrive, not with the announced length") {
   constexpr std::size_t kAnnounced = 8 << 20;
   Memory budget(64 << 20);
   Value value;
@@ -77,7 +77,7 @@ TEST_CASE("a value that is received grows as its bytes arrive, not as announced"
   CHECK(same);
 }
 
-TEST_CASE("replies leave in order however few bytes the socket takes at a time") {
+TEST_CASE("replies are sent in order however few bytes the socket accepts at a time") {
   const std::size_t step =
       GENERATE(std::size_t{1}, std::size_t{7}, std::size_t{4096}, ~std::size_t{0});
   Budget copied(1 << 20);
@@ -111,7 +111,7 @@ TEST_CASE("replies leave in order however few bytes the socket takes at a time")
   CHECK(copied.used() == 0);
 }
 
-TEST_CASE("text that was sent is forgotten although the queue never empties") {
+TEST_CASE("sent text is freed although the queue never becomes empty") {
   Budget copied(64 << 20);
   ReplyQueue replies(copied);
   const std::string part(1000, 'p');
@@ -122,7 +122,7 @@ TEST_CASE("text that was sent is forgotten although the queue never empties") {
   CHECK(copied.used() < (256 << 10));
 }
 
-TEST_CASE("a connection keeps room for a small reply once everything is sent, and no more") {
+TEST_CASE("an idle connection keeps capacity for one small reply only") {
   Budget copied(64 << 20);
   Memory memory(64 << 20);
   ReplyQueue replies(copied);
@@ -139,7 +139,7 @@ TEST_CASE("a connection keeps room for a small reply once everything is sent, an
   CHECK(replies.memory() <= 256);
 }
 
-TEST_CASE("a list of keys that is freed keeps no room") {
+TEST_CASE("a freed list of keys keeps no capacity") {
   KeyList keys;
   for (int at = 0; at < 10'000; ++at) {
     keys.add("key");

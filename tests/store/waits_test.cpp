@@ -1,4 +1,4 @@
-// WAIT, CANCEL_WAIT, BARRIER and CHECK: who waits for how long.
+// WAIT, CANCEL_WAIT, BARRIER and CHECK: which clients wait, and for how long.
 #include "tests/store/harness.hpp"
 #include "tests/support/catch.hpp"
 
@@ -10,7 +10,7 @@ const std::string kReady = hex("00");
 const std::string kCancelled = hex("01");
 }  // namespace
 
-TEST_CASE("CHECK says whether every name is there") {
+TEST_CASE("CHECK reports whether every name is present") {
   Harness store;
   store.send(1, set("a", ""));
   CHECK(store.send(1, check({"a"})) == hex("00"));
@@ -20,7 +20,7 @@ TEST_CASE("CHECK says whether every name is there") {
   CHECK(store.send(1, check({"a", "a"})) == hex("00"));
 }
 
-TEST_CASE("WAIT for what is there is answered at once") {
+TEST_CASE("WAIT for present names is answered at once") {
   Harness store;
   CHECK(store.send(1, set("a", "1") + queue_push("q", "x") + wait({"a", "q"})) == kReady);
 }
@@ -36,13 +36,13 @@ TEST_CASE("a cancelled WAIT is answered 01 and leaves the connection usable, 50 
   CHECK(store.store.waits() == 0);
 }
 
-TEST_CASE("CANCEL_WAIT is always answered, once each") {
+TEST_CASE("every CANCEL_WAIT is answered exactly once") {
   Harness store;
   CHECK(store.send(1, cancel_wait() + cancel_wait() + cancel_wait()) == hex("01 01 01"));
   CHECK(store.send(1, set("k", "v") + wait({"k"}) + cancel_wait()) == hex("00 01"));
 }
 
-TEST_CASE("after a cancel the wait is never answered") {
+TEST_CASE("a cancelled wait is never answered") {
   Harness store;
   store.send(1, wait({"k"}));
   CHECK(store.send(1, cancel_wait()) == kCancelled);
@@ -50,14 +50,14 @@ TEST_CASE("after a cancel the wait is never answered") {
   CHECK(store.receive(1).empty());
 }
 
-TEST_CASE("a wake that is faster than the cancel shows as 00 01") {
+TEST_CASE("a wake-up that precedes the cancel shows as 00 01") {
   Harness store;
   store.send(1, wait({"k"}));
   store.send(2, set("k", "v"));
   CHECK(store.send(1, cancel_wait()) == hex("00 01"));
 }
 
-TEST_CASE("WAIT on five names, one present, is answered when the other four have come") {
+TEST_CASE("WAIT on five names, one present, is answered once the other four are set") {
   Harness store;
   store.send(2, set("c", ""));
   CHECK(store.send(1, wait({"a", "b", "c", "d", "e"})).empty());
@@ -69,7 +69,7 @@ TEST_CASE("WAIT on five names, one present, is answered when the other four have
   CHECK(store.receive(1) == kReady);
 }
 
-TEST_CASE("names present when the WAIT came are not looked at again") {
+TEST_CASE("names present when the WAIT arrives are not checked again") {
   Harness store;
   store.send(2, set("a", "v"));
   store.send(1, wait({"a", "b"}));
@@ -100,9 +100,9 @@ TEST_CASE("a queue with an element counts as present for a WAIT") {
   CHECK(store.receive(1) == kReady);
 }
 
-TEST_CASE("each push wakes another popper") {
+TEST_CASE("each push wakes one more waiter of the queue") {
   Harness store;
-  for (int who = 1; who <= 5; ++who) store.send(who, wait({"q"}));
+  for (int client = 1; client <= 5; ++client) store.send(client, wait({"q"}));
   store.send(9, queue_push("q", "1") + queue_push("q", "2") + queue_push("q", "3"));
   CHECK(store.receive(1) + store.receive(2) + store.receive(3) == hex("00 00 00"));
   CHECK(store.receive(4).empty());
@@ -111,21 +111,21 @@ TEST_CASE("each push wakes another popper") {
 
 TEST_CASE("a BARRIER keeps its count under the key, and later callers pass") {
   Harness store;
-  for (int who = 1; who <= 3; ++who) CHECK(store.send(who, barrier("b", 4)).empty());
+  for (int client = 1; client <= 3; ++client) CHECK(store.send(client, barrier("b", 4)).empty());
   CHECK(store.send(4, barrier("b", 4)) == kReady);
-  for (int who = 1; who <= 3; ++who) CHECK(store.receive(who) == kReady);
+  for (int client = 1; client <= 3; ++client) CHECK(store.receive(client) == kReady);
   CHECK(store.send(5, get("b") + get_num_keys() + list_keys()) ==
         text("4") + i64(1) + i64(1) + text("b"));
   CHECK(store.send(5, barrier("b", 4) + get("b")) == kReady + text("5"));
 }
 
-TEST_CASE("a BARRIER of one, none or less passes at once") {
+TEST_CASE("a BARRIER of size 1, 0 or less passes at once") {
   const std::int64_t world = GENERATE(1, 0, -1);
   Harness store;
   CHECK(store.send(1, barrier("b", world)) == kReady);
 }
 
-TEST_CASE("who cancels a BARRIER or disconnects from it still counts") {
+TEST_CASE("a client that cancels a BARRIER or disconnects still counts") {
   Harness store;
   store.send(1, barrier("b", 3));
   CHECK(store.send(1, cancel_wait()) == kCancelled);
@@ -135,25 +135,26 @@ TEST_CASE("who cancels a BARRIER or disconnects from it still counts") {
   CHECK(store.receive(1).empty());
 }
 
-TEST_CASE("a BARRIER on something that is no number closes the caller and keeps the value") {
+TEST_CASE("a BARRIER on a non-numeric value closes the caller and keeps the value") {
   Harness store;
   store.send(1, set("b", "x") + barrier("b", 2));
   CHECK(store.reason(1) == Reason::kNotANumber);
   CHECK(store.send(2, get("b")) == text("x"));
 }
 
-TEST_CASE("a SET on a barrier's key lets those in it go") {
+TEST_CASE("a SET on a barrier's key releases its waiters") {
   Harness store;
   store.send(1, barrier("b", 2));
   store.send(2, set("b", "v"));
   CHECK(store.receive(1) == kReady);
 }
 
-TEST_CASE("the waits of a thousand that vanish leave nothing behind") {
+TEST_CASE("the waits of a thousand disconnected clients leave nothing behind") {
   Harness store;
-  for (int who = 1; who <= 1000; ++who) store.send(who, wait({"k", "own" + std::to_string(who)}));
+  for (int client = 1; client <= 1000; ++client)
+    store.send(client, wait({"k", "own" + std::to_string(client)}));
   store.send(2000, wait({"k"}));
-  for (int who = 1; who <= 1000; ++who) store.disconnect(who);
+  for (int client = 1; client <= 1000; ++client) store.disconnect(client);
   CHECK(store.store.names() == 1);
   store.send(3000, set("k", "v"));
   CHECK(store.receive(2000) == kReady);
@@ -177,7 +178,7 @@ TEST_CASE("a second WAIT while one is pending closes the connection") {
   CHECK(store.reason(1) == Reason::kBusyWaiting);
 }
 
-TEST_CASE("a request other than a wait is served while a WAIT is pending") {
+TEST_CASE("other requests are served while a WAIT is pending") {
   Harness store;
   store.send(1, wait({"a"}));
   CHECK(store.send(1, ping(5)) == u32(5));

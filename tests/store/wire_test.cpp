@@ -1,4 +1,4 @@
-// Bytes to requests: the examples of the protocol, every cut, and the limits.
+// Parsing: the protocol's byte examples, every possible split, and the limits.
 #include "rendezvous/store/wire.hpp"
 
 #include "tests/store/harness.hpp"
@@ -14,7 +14,7 @@ struct Exchange {
   std::string reply;
 };
 
-// One conversation with every verb; each reply is available at once.
+// A conversation with every command; each reply is available at once.
 std::vector<Exchange> conversation() {
   return {
       {validate() + ping(4242), u32(4242)},
@@ -58,7 +58,7 @@ std::string all_replies() {
 
 }  // namespace
 
-TEST_CASE("the protocol's byte examples are answered byte for byte") {
+TEST_CASE("the protocol's examples get exactly the documented replies") {
   Harness store;
   CHECK(store.send_raw(1, hex("00 ce f7 85 3c 0d 92 10 00 00")) == hex("92 10 00 00"));
   CHECK(
@@ -80,19 +80,19 @@ TEST_CASE("the protocol's byte examples are answered byte for byte") {
   CHECK(store.send_raw(1, hex("0f 02 00 00 00 00 00 00 00 2f 71")) ==
         hex("00 00 00 00 00 00 00 00"));
   const std::string four = hex("12 02 00 00 00 00 00 00 00 2f 62 04 00 00 00 00 00 00 00");
-  for (int who = 2; who <= 4; ++who) CHECK(store.send(who, four).empty());
+  for (int client = 2; client <= 4; ++client) CHECK(store.send(client, four).empty());
   CHECK(store.send_raw(1, four) == hex("00"));
   CHECK(store.send_raw(1, hex("0c")) == hex("01"));
 }
 
-TEST_CASE("the legacy example is answered byte for byte") {
+TEST_CASE("the legacy example gets exactly the documented reply") {
   Harness store;
   CHECK(
       store.send_raw(1, hex("03 05 00 00 00 00 00 00 00 69 6e 69 74 2f 01 00 00 00 00 00 00 00")) ==
       hex("01 00 00 00 00 00 00 00"));
 }
 
-TEST_CASE("requests cut at any one byte are answered all the same") {
+TEST_CASE("requests split at any byte get the same replies") {
   const std::string bytes = all_requests();
   const std::string expected = all_replies();
   for (std::size_t cut = 1; cut < bytes.size(); ++cut) {
@@ -103,7 +103,7 @@ TEST_CASE("requests cut at any one byte are answered all the same") {
   }
 }
 
-TEST_CASE("requests that come one byte at a time, or 20 rounds at once, are answered in order") {
+TEST_CASE("requests sent byte by byte, or 20 conversations at once, are answered in order") {
   const std::string bytes = all_requests();
   Harness store;
   std::string replies;
@@ -118,7 +118,7 @@ TEST_CASE("requests that come one byte at a time, or 20 rounds at once, are answ
   CHECK(store.send_raw(1, rounds) == expected);
 }
 
-TEST_CASE("legacy verbs have their own numbers and the modern fields and replies") {
+TEST_CASE("legacy commands have their own opcodes and the modern fields and replies") {
   Harness store;
   CHECK(store.send_raw(1, byte(0) + text("/k") + text("v")).empty());
   CHECK(store.send_raw(1, byte(2) + text("/k")) == text("v"));
@@ -133,7 +133,7 @@ TEST_CASE("legacy verbs have their own numbers and the modern fields and replies
   CHECK(store.send(2, get("n")) == text("2"));
 }
 
-TEST_CASE("a legacy SET as the very first request is told from VALIDATE, cut anywhere") {
+TEST_CASE("a legacy SET as the first request is distinguished from VALIDATE, split anywhere") {
   const std::string bytes = byte(0) + text("/key") + text("value");
   for (std::size_t cut = 1; cut < bytes.size(); ++cut) {
     Harness store;
@@ -150,7 +150,7 @@ TEST_CASE("a legacy connection that sends a request while its WAIT is pending is
   CHECK(store.reason(1) == Reason::kBusyWaiting);
 }
 
-TEST_CASE("VALIDATE may come in pieces, without PING, and again") {
+TEST_CASE("VALIDATE may arrive in pieces, without PING, and repeatedly") {
   Harness store;
   for (const char one : validate()) CHECK(store.send_raw(1, {&one, 1}).empty());
   CHECK(store.send_raw(1, add("n", 1)) == i64(1));
@@ -158,7 +158,7 @@ TEST_CASE("VALIDATE may come in pieces, without PING, and again") {
   CHECK(store.refusal(1).empty());
 }
 
-TEST_CASE("first bytes of no dialect are refused without a byte of reply") {
+TEST_CASE("first bytes that match no dialect are refused without a reply") {
   const std::string bytes = GENERATE(
       std::string("GET / HTTP/1.1\r\n\r\n"), std::string("\r\n\r\n"), std::string("SSH-2.0-x\r\n"),
       hex("16 03 01 02 00 01 00 01 fc 03 03"), hex("03 00 00 13 0e e0 00 00 00 00 00"),
@@ -171,14 +171,14 @@ TEST_CASE("first bytes of no dialect are refused without a byte of reply") {
   CHECK(store.store.names() == 0);
 }
 
-TEST_CASE("a modern MULTI_SET as first message is not executed") {
+TEST_CASE("a modern MULTI_SET as the first message is not executed") {
   Harness store;
   CHECK(store.send_raw(1, multi_set({{"k", "v"}}) + ping(1)).empty());
   CHECK_FALSE(store.refusal(1).empty());
   CHECK(store.store.names() == 0);
 }
 
-TEST_CASE("opcodes 19 to 255 are refused, legacy ones from 9") {
+TEST_CASE("opcodes 19 to 255 are refused, in the legacy dialect 9 to 255") {
   const int code = GENERATE(range(19, 256));
   Harness store;
   CHECK(store.send(1, byte(code)).empty());
@@ -200,7 +200,7 @@ TEST_CASE("PING echoes any number") {
   CHECK(store.send(1, many) == expected);
 }
 
-TEST_CASE("a key of 8192 bytes is taken and one of 8193 refused, in every verb with a key") {
+TEST_CASE("a key of 8192 bytes is accepted and one of 8193 refused, in every command with a key") {
   const auto make = GENERATE(
       +[](const std::string& key) { return set(key, "v"); },
       +[](const std::string& key) { return get(key); },
@@ -228,7 +228,7 @@ TEST_CASE("a key of 8192 bytes is taken and one of 8193 refused, in every verb w
   CHECK_THAT(store.refusal(2), ContainsSubstring("key length 8193, more than key_bytes = 8192"));
 }
 
-TEST_CASE("a value of one byte too many is refused as soon as its length is known") {
+TEST_CASE("a value one byte too long is refused as soon as its length is known") {
   const std::uint64_t length =
       GENERATE(std::uint64_t{8'388'609}, std::uint64_t{1} << 31, (std::uint64_t{1} << 32) + 1,
                std::uint64_t{1} << 62, std::uint64_t{1} << 63, ~std::uint64_t{0});
@@ -253,7 +253,7 @@ TEST_CASE("a count beyond 131,072 keys is refused as soon as it is known") {
   CHECK(store.reason(1) == Reason::kTooManyKeys);
 }
 
-TEST_CASE("131,072 keys in one request work in every verb with a list") {
+TEST_CASE("131,072 keys in one request work in every command with a list") {
   Keys names;
   Pairs pairs;
   for (int at = 0; at < 131'072; ++at) {
@@ -269,7 +269,7 @@ TEST_CASE("131,072 keys in one request work in every verb with a list") {
   CHECK(store.send(1, multi_get(names)).size() == 131'072 * 9);
 }
 
-TEST_CASE("a MULTI_SET shows nothing before its last byte and everything after it") {
+TEST_CASE("a MULTI_SET has no effect before its last byte and the whole effect after it") {
   Harness store;
   store.send(1, set("a", "old"));
   const std::string bytes = multi_set({{"a", "new"}, {"b", "new"}});
@@ -282,7 +282,7 @@ TEST_CASE("a MULTI_SET shows nothing before its last byte and everything after i
   CHECK(store.send(1, multi_get({"a", "b"})) == text("new") + text("new"));
 }
 
-TEST_CASE("a request that does not end stays within request_bytes and store_bytes") {
+TEST_CASE("an endless request stays within request_bytes and store_bytes") {
   Limits limits;
   limits.request_bytes = 1000;
   Harness store(limits);

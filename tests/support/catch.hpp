@@ -1,5 +1,5 @@
-// The only way to include Catch2: version 2 (Debian 12) and version 3 (Debian 13) have other
-// headers.
+// Includes Catch2. Always include this header: versions 2 (Debian 12) and 3 (Debian 13) have
+// different headers.
 #pragma once
 
 #if __has_include(<catch2/catch_all.hpp>)

@@ -1,4 +1,4 @@
-// A port for a test that must know it before somebody listens there.
+// A free port, for a test that must know the port before a server listens on it.
 #pragma once
 
 #include <netinet/in.h>
@@ -10,8 +10,8 @@
 
 namespace ddprun::test {
 
-/// Nobody listens there. Below the range from which the kernel gives ports to
-/// clients and to whoever wants any: a test that runs beside this one is not given it meanwhile.
+/// A port without a listener, below the ephemeral range: the kernel does not assign it to a client
+/// or to a concurrent test that binds port 0.
 inline std::uint16_t free_port() {
   std::random_device random;
   while (true) {

@@ -1,11 +1,11 @@
-"""A TCP port that nobody has, for a program that is told its port."""
+"""A free TCP port, for a program that takes its port as an argument."""
 
 import random
 import socket
 
 
 def free_port() -> int:
-    """Below the range from which the kernel gives ports to clients, so that it stays free."""
+    """A port below the ephemeral range, so that the kernel does not assign it to a client."""
     while True:
         port = random.randrange(12000, 29000)
         with socket.socket() as probe:

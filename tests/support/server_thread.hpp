@@ -1,6 +1,6 @@
-// ServerThread: where a test runs a real server, beside the blocking clients of the test's own
-// thread: an io_context, the thread that runs it, and the log of the server. The server must be
-// gone (see run()) before this is destroyed.
+// ServerThread: runs a real server next to the blocking clients on the test's own thread: an
+// io_context, the thread that runs it, and the server's log. Destroy the server (see run()) before
+// this object.
 #pragma once
 
 #include <spdlog/logger.h>
@@ -22,7 +22,7 @@
 
 namespace ddprun {
 
-/// How long anything may take in a test with a real server before it counts as hung.
+/// A wait that takes longer than this in a test with a real server counts as hung.
 inline constexpr int kHung_ms = 20'000;
 
 class ServerThread {
@@ -40,12 +40,12 @@ class ServerThread {
   ServerThread(const ServerThread&) = delete;
   ServerThread& operator=(const ServerThread&) = delete;
 
-  /// From here on only run() may touch the server.
+  /// After this call only run() may access the server.
   void start() {
     thread_ = std::thread([this] { io_.run(); });
   }
   [[nodiscard]] boost::asio::any_io_executor executor() { return io_.get_executor(); }
-  /// A socket that listens on a port of the kernel's choice.
+  /// A socket that listens on a port picked by the kernel.
   [[nodiscard]] auto listen() {
     auto listener = net::listen(io_.get_executor(), boost::asio::ip::address_v4::loopback(), 0);
     REQUIRE(listener.has_value());
@@ -58,7 +58,7 @@ class ServerThread {
     run([&] { text = text_.str(); });
     return text;
   }
-  /// Waits for `work` to be done on the thread.
+  /// Runs `work` on the server's thread and waits for it.
   template <class Work>
   void run(Work work) {
     std::promise<void> done;
