@@ -12,11 +12,13 @@ using namespace protocol;
 
 namespace {
 
-/// Doubles from kRetryMin to kRetryMax; each agent a little different, so that thousands do not
-/// return at once.
-[[nodiscard]] Duration retry_delay(int attempts, const AgentId& agent) {
-  const Duration base = std::min(kRetryMax, kRetryMin * (1 << std::min(attempts, 10)));
-  const std::size_t spread = (std::hash<std::string>{}(agent.value()) >> 7) % 256;
+/// Doubles from kRetryMin to kRetryMax, or to a quarter of the silence limit: that is how long a
+/// coordinator waits for agents to come back. Each agent a little different, so that thousands do
+/// not return at once.
+[[nodiscard]] Duration retry_delay(int attempts, const Hello& hello) {
+  const Duration longest = std::min<Duration>(kRetryMax, hello.terms.silence_max() / 4);
+  const Duration base = std::min(longest, kRetryMin * (1 << std::min(attempts, 10)));
+  const std::size_t spread = (std::hash<std::string>{}(hello.agent.value()) >> 7) % 256;
   return base * 3 / 4 + base * static_cast<int>(spread) / 1024;
 }
 
@@ -113,7 +115,7 @@ void Membership::drop_link() {
     attempts_ = 0;
   }
   answered_ = false;
-  if (!verdict_) retry_at_ = now_ + retry_delay(attempts_++, options_.hello.agent);
+  if (!verdict_) retry_at_ = now_ + retry_delay(attempts_++, options_.hello);
 }
 
 void Membership::on(const Incoming& incoming) {
@@ -149,8 +151,9 @@ void Membership::on(const Tick&) {
     const TimePoint spared = now_ - terms.silence_max() + terms.keep_alive_interval;
     if (overslept) heard_ = std::max(heard_, spared);
     if (now_ - heard_ >= terms.silence_max()) {
-      lose_link(answered_ ? "no sign of life for " + seconds_of(terms.silence_max()) + " s"
-                          : "it takes the connection and says nothing");
+      const std::string silence = "no sign of life for " + seconds_of(terms.silence_max()) + " s";
+      send(Reconnecting{silence});
+      lose_link(answered_ ? silence : "it takes the connection and says nothing");
     }
   } else if (link_state_ == LinkState::kConnecting && now_ - connected_at_ >= kConnectMax) {
     lose_link("no connection within " + seconds_of(kConnectMax) + " s");

@@ -150,6 +150,12 @@ void fields(Io& io, Value& leave) {
 }
 
 template <class Io, class Value>
+requires std::same_as<std::remove_const_t<Value>, Reconnecting>
+void fields(Io& io, Value& reconnecting) {
+  io.text("reason", reconnecting.reason);
+}
+
+template <class Io, class Value>
 requires std::same_as<std::remove_const_t<Value>, Done>
 void fields(Io& io, Value& done) {
   io.number("exit_code", done.exit_code, 0, 255);

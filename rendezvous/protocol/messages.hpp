@@ -199,6 +199,13 @@ struct Leave {
   friend bool operator==(const Leave&, const Leave&) = default;
 };
 
+/// Agent: nothing was heard on this link, so I close it and come back on another. Without it the
+/// end of a link is the end of its agent.
+struct Reconnecting {
+  std::string reason;
+  friend bool operator==(const Reconnecting&, const Reconnecting&) = default;
+};
+
 /// Coordinator: the run is over. The agent ends with the code.
 struct Done {
   int exit_code = 0;
@@ -225,6 +232,6 @@ struct Unknown {
 };
 
 using Message = std::variant<Hello, Refused, Waiting, StartRound, Report, Stop, Stopped, Leave,
-                             Done, Beat, Unknown>;
+                             Reconnecting, Done, Beat, Unknown>;
 
 }  // namespace ddprun::protocol

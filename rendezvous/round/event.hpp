@@ -12,8 +12,9 @@
 
 namespace ddprun::round {
 
-/// One accepted connection; the shell never uses a number twice.
+/// One accepted connection; the shell never uses a number twice, and never 0.
 using LinkId = Strong<struct LinkTag, std::uint64_t>;
+inline constexpr LinkId kNoLink{0};
 
 /// The two ends of a link as the coordinator's kernel sees them: address literals, no ports.
 struct Peer {
@@ -32,7 +33,8 @@ struct LinkLost {
   LinkId link;
   std::string evidence;
 };
-/// The time of the last ArmTimer has come. An early or extra Tick does no harm.
+/// The time of the last ArmTimer has come, and everything that was received before is read: only
+/// then somebody may be blamed. An early, late or extra Tick does no harm.
 struct Tick {};
 /// The coordinator's own process ends: so does the run.
 struct Shutdown {

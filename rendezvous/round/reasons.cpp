@@ -158,6 +158,12 @@ std::string newcomer_while_finishing(int succeeded, int nodes) {
          " have finished already; this node waits as a spare";
 }
 
+std::string suspended(Duration late, Duration window) {
+  const Duration rounded = late / milliseconds(100) * milliseconds(100);
+  return "the coordinator was suspended for at least " + duration_text(rounded) + "; nodes have " +
+         duration_text(window) + " to reconnect";
+}
+
 std::string awaiting_return(Round round) {
   return "the coordinator started anew; waiting for the nodes of round " + number(round.value());
 }

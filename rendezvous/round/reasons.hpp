@@ -68,6 +68,8 @@ struct Absence {
 [[nodiscard]] std::string finishing(int succeeded, int nodes);
 [[nodiscard]] std::string newcomer_while_finishing(int succeeded, int nodes);
 
+/// "the coordinator was suspended for at least 8.6 s; nodes have 5 s to reconnect".
+[[nodiscard]] std::string suspended(Duration late, Duration window);
 /// A coordinator that started empty.
 [[nodiscard]] std::string awaiting_return(Round round);
 [[nodiscard]] std::string rebuilding(Round round, int here, int nodes);

@@ -42,15 +42,23 @@ Agent& Roster::add(protocol::Hello hello, LinkId link, Peer peer, TimePoint now)
 }
 
 void Roster::relink(Agent& agent, LinkId link, Peer peer) {
-  links_.erase(agent.link.value());
+  if (agent.link != kNoLink) unlink(agent);
+  --away_;
   agent.link = link;
   agent.peer = std::move(peer);
   links_[link.value()] = &agent;
 }
 
+void Roster::unlink(Agent& agent) {
+  links_.erase(agent.link.value());
+  agent.link = kNoLink;
+  ++away_;
+}
+
 void Roster::remove(Agent& agent) {
   set_state(agent, protocol::GroupState::kIdle);
-  links_.erase(agent.link.value());
+  if (agent.link != kNoLink) unlink(agent);
+  --away_;
   if (agent.hello.node_rank) node_ranks_.erase(*agent.hello.node_rank);
   silence_.erase(agent.silence);
   const std::string id = agent.hello.agent.value();

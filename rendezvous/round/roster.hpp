@@ -44,6 +44,8 @@ class Roster {
   Agent& add(protocol::Hello hello, LinkId link, Peer peer, TimePoint now);
   /// Gives a known agent another link; the old one is forgotten.
   void relink(Agent& agent, LinkId link, Peer peer);
+  /// Its link is gone, the agent is not: it is away, with kNoLink, until relink().
+  void unlink(Agent& agent);
   void remove(Agent& agent);
   /// Moves to the end of the silence list. `now` must not go back.
   void heard(Agent& agent, TimePoint now);
@@ -56,6 +58,8 @@ class Roster {
   [[nodiscard]] const std::list<Agent*>& by_silence() const { return silence_; }
   [[nodiscard]] int size() const { return static_cast<int>(agents_.size()); }
   [[nodiscard]] bool empty() const { return agents_.empty(); }
+  /// Agents without a link.
+  [[nodiscard]] int away() const { return away_; }
   /// Agents whose workers may still be there.
   [[nodiscard]] int active() const { return active_; }
 
@@ -66,6 +70,7 @@ class Roster {
   std::list<Agent*> silence_;
   std::uint64_t arrivals_ = 0;
   int active_ = 0;
+  int away_ = 0;
 };
 
 }  // namespace ddprun::round

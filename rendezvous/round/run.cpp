@@ -17,7 +17,8 @@ Run::Run(RunOptions options) : options_(std::move(options)) {
 Actions Run::step(const Event& event, TimePoint now) {
   now_ = std::max(now_, now);
   actions_.clear();
-  forgive_oversleep();
+  ticked_ = std::holds_alternative<Tick>(event);
+  extend_deadlines_after_stall();
   std::visit([this](const auto& one) { on(one); }, event);
   settle();
   stop_strays();
@@ -34,8 +35,7 @@ void Run::on(const Received& received) {
   if (agent == nullptr) {
     // An agent that was taken for lost may not know yet: it is not refused, it may say hello again.
     ++counters_.stale;
-    actions_.emplace_back(Close{received.link});
-    return;
+    return close(received.link);
   }
   roster_.heard(*agent, now_);
   if (std::holds_alternative<Beat>(received.message)) return send(agent->link, Beat{});
@@ -45,6 +45,10 @@ void Run::on(const Received& received) {
     return on_stopped(*agent, *stopped);
   }
   if (const auto* leave = std::get_if<Leave>(&received.message)) return on_leave(*agent, *leave);
+  if (std::holds_alternative<Reconnecting>(received.message)) {
+    close(agent->link);
+    return roster_.unlink(*agent);
+  }
   if (std::holds_alternative<Unknown>(received.message)) return;
   send(agent->link, Unknown{"an agent does not say this"});
 }
@@ -63,17 +67,19 @@ void Run::on(const Tick&) {
   }
 }
 
-// The coordinator itself did not run: what agents sent in that time lies unread, so nobody is
-// blamed yet, and nothing that is waited for ends before it was read.
-void Run::forgive_oversleep() {
-  if (!charter_ || !armed_) return;
-  const Duration interval = terms().keep_alive_interval;
-  if (now_ - *armed_ <= interval) return;
-  const TimePoint spared = now_ - terms().silence_max() + interval;
-  for (Agent* agent : roster_.by_silence()) agent->heard = std::max(agent->heard, spared);
-  for (auto* one : {&join_deadline_, &rebuild_deadline_, &answer_deadline_, &stop_deadline_}) {
-    if (*one) *one = std::max(**one, now_ + interval);
+// The coordinator itself did not run. Agents may have given it up and be on their way back: they
+// have the time that those of a coordinator that restarted have. A shorter lateness harms nobody:
+// whoever is there has sent something, and that is read before a Tick.
+void Run::extend_deadlines_after_stall() {
+  if (!charter_ || !armed_ || roster_.empty()) return;
+  const Duration late = now_ - *armed_;
+  if (late <= terms().keep_alive_interval) return;
+  for (Agent* agent : roster_.by_silence()) agent->heard = now_;
+  const Duration window = terms().silence_max();
+  for (auto* deadline : {&join_deadline_, &rebuild_deadline_, &answer_deadline_, &stop_deadline_}) {
+    if (*deadline) *deadline = std::max(**deadline, now_ + window);
   }
+  note(Level::kWarning, reasons::suspended(late, window));
 }
 
 void Run::on(const Shutdown& shutdown) {
@@ -85,7 +91,7 @@ void Run::settle() {
   if (phase_ == Phase::kRebuilding) settle_rebuilding();
   if (phase_ == Phase::kRunning) settle_running();
   if (phase_ == Phase::kForming) settle_forming();
-  if (phase_ == Phase::kStopping && (roster_.active() == 0 || now_ >= *stop_deadline_)) conclude();
+  if (phase_ == Phase::kStopping && (roster_.active() == 0 || is_due(stop_deadline_))) conclude();
   if (phase_ != Phase::kOver || finished_) return;
   if (roster_.empty() || now_ >= *linger_deadline_) {
     finished_ = true;
@@ -99,12 +105,14 @@ std::optional<TimePoint> Run::next_deadline() const {
   const auto take = [&next](const std::optional<TimePoint>& one) {
     if (one && (!next || *one < *next)) next = one;
   };
-  // What is due was settled in this step already.
+  // What is due was settled in this step already, or waits for a Tick.
   const auto take_later = [&](const std::optional<TimePoint>& one) {
     if (one && *one > now_) take(one);
   };
-  for (const auto* one : {&join_deadline_, &last_call_, &rebuild_deadline_, &answer_deadline_,
-                          &stop_deadline_, &linger_deadline_, &announce_at_}) {
+  for (const auto* one : {&last_call_, &linger_deadline_, &announce_at_}) take_later(*one);
+  for (const auto* one :
+       {&join_deadline_, &rebuild_deadline_, &answer_deadline_, &stop_deadline_}) {
+    if (!ticked_) take(*one);
     take_later(*one);
   }
   if (!roster_.empty() && !finished_) {
@@ -126,7 +134,11 @@ void Run::arm() {
 }
 
 void Run::send(LinkId link, Message message) {
-  actions_.emplace_back(Send{link, std::move(message)});
+  if (link != kNoLink) actions_.emplace_back(Send{link, std::move(message)});
+}
+
+void Run::close(LinkId link) {
+  if (link != kNoLink) actions_.emplace_back(Close{link});
 }
 
 void Run::note(Level level, std::string text) {

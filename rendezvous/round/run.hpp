@@ -69,11 +69,15 @@ class Run {
   void on(const LinkLost& lost);
   void on(const Tick& tick);
   void on(const Shutdown& shutdown);
-  void forgive_oversleep();
+  void extend_deadlines_after_stall();
+  [[nodiscard]] bool is_due(const std::optional<TimePoint>& deadline) const {
+    return ticked_ && now_ >= *deadline;
+  }
   void settle();
   void arm();
   [[nodiscard]] std::optional<TimePoint> next_deadline() const;
   void send(LinkId link, protocol::Message message);
+  void close(LinkId link);
   void note(Level level, std::string text);
   void announce_if_due();
 
@@ -152,6 +156,7 @@ class Run {
   Roster roster_;
   Phase phase_ = Phase::kForming;
   TimePoint now_;
+  bool ticked_ = false;  // this step's event is a Tick
   Actions actions_;
   Counters counters_;
   std::string why_;  // of the current state, for people

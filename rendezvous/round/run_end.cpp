@@ -84,7 +84,7 @@ void Run::on_leave(Agent& agent, const Leave& leave) {
                       roster_.size() - 1 < terms().nodes_min;
   const std::string sentence = reasons::left(node);
   const RoundEnd end = round_end_without(agent);
-  actions_.emplace_back(Close{agent.link});
+  close(agent.link);
   forget(agent);
   if (!needed) return after_loss(end, sentence);
   ++counters_.losses;
@@ -96,7 +96,7 @@ void Run::lose(Agent& agent, const std::string& evidence, LinkEnd link_end) {
   const bool overtaken = explains_failure(agent);
   const RoundEnd end = overtaken ? RoundEnd::kEnds : round_end_without(agent);
   const std::string sentence = reasons::lost(describe(agent, evidence));
-  if (link_end == LinkEnd::kOpen) actions_.emplace_back(Close{agent.link});
+  if (link_end == LinkEnd::kOpen) close(agent.link);
   forget(agent);
   if (overtaken) {
     verdict_.reset();

@@ -21,7 +21,7 @@ void Run::on_hello(const Received& received, const Hello& hello) {
     ++counters_.refusals;
     note(Level::kWarning, "refused " + hello.host + ": " + refused->sentence);
     send(received.link, *refused);
-    actions_.emplace_back(Close{received.link});
+    close(received.link);
     if (speaker != nullptr) lose(*speaker, refused->sentence, LinkEnd::kGone);
     return;
   }
@@ -85,7 +85,7 @@ void Run::late_hello(LinkId link, const Hello& hello) {
     ++counters_.refusals;
     send(link, Refused{RefusalCode::kRunOver, text, Milliseconds(0)});
   }
-  actions_.emplace_back(Close{link});
+  close(link);
 }
 
 void Run::admit(const Received& received, const Hello& hello) {
@@ -152,8 +152,11 @@ void Run::greet(const Agent& agent) {
 
 // The old link may still look alive here: the agent noticed first, or the two raced.
 void Run::resume(Agent& agent, const Received& received, const Hello& hello) {
+  // What it said on an earlier link can be read later, if both waited to be accepted.
+  if (hello.age < agent.hello.age) return close(received.link);
+  agent.hello.age = hello.age;
   if (agent.link != received.link) {
-    actions_.emplace_back(Close{agent.link});
+    close(agent.link);
     roster_.relink(agent, received.link, received.peer);
   }
   roster_.heard(agent, now_);
@@ -218,7 +221,7 @@ void Run::claim_place(Agent& agent, const Claim& claim) {
 
 void Run::settle_rebuilding() {
   if (claims_missing_ == 0 && !claims_.empty()) return adopt_claimed_round();
-  if (!roster_.empty() && now_ < *rebuild_deadline_) return;
+  if (!roster_.empty() && !is_due(rebuild_deadline_)) return;
   rebuild_deadline_.reset();
   if (claims_.empty()) {
     formed_ = true;

@@ -33,9 +33,10 @@ void Run::settle_forming() {
     answer_deadline_.reset();
     awaited_ = nullptr;
     stop_survivors();
-    if (now_ >= *join_deadline_) give_up_forming();
+    if (is_due(join_deadline_)) give_up_forming();
     return;
   }
+  if (roster_.away() > 0) return stop_survivors();  // whoever is on the way back is not left out
   if (!last_call_holds()) start_or_await();
 }
 
@@ -69,9 +70,9 @@ bool Run::last_call_holds() {
 // Newcomers are let in when the round is settled: so any number of them that come together cost one
 // round.
 void Run::settle_running() {
-  if (answer_deadline_ && now_ >= *answer_deadline_) return drop_unanswering();
+  if (answer_deadline_ && is_due(answer_deadline_)) return drop_unanswering();
   const bool room = static_cast<int>(members_.size()) < terms().nodes_max;
-  if (unplaced() == 0 || !room || succeeded_ > 0 || unanswered_ > 0) return;
+  if (unplaced() == 0 || !room || succeeded_ > 0 || unanswered_ > 0 || roster_.away() > 0) return;
   std::vector<std::string> newcomers;
   for (const Agent* agent : roster_.by_silence()) {
     if (!is_member(*agent)) newcomers.push_back(agent->host());
@@ -99,12 +100,12 @@ void Run::drop_unanswering() {
 // round trip.
 void Run::start_or_await() {
   if (!answer_deadline_) answer_deadline_ = now_ + kAnswerMax;
-  const bool waits = awaited_ != nullptr && awaited_->store_port == 0 && now_ < *answer_deadline_;
+  const bool waits = awaited_ != nullptr && awaited_->store_port == 0 && !is_due(answer_deadline_);
   if (waits) return;
   const std::vector<Agent*> order = next_order();
   if (order.front()->store_port != 0) return start_round(order);
   awaited_ = order.front();
-  if (now_ < *answer_deadline_) return;
+  if (!is_due(answer_deadline_)) return;
   const std::string evidence = reasons::not_answering(awaited_->last.number, kAnswerMax);
   send(awaited_->link,
        Refused{RefusalCode::kNotAnswering, awaited_->host() + " " + evidence, Milliseconds(0)});

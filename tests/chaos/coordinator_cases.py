@@ -91,20 +91,50 @@ def daemon_gone(cluster: Cluster):
         expect("coordinator_timeout" in agent.text(), f"{agent.name} does not name the option")
 
 
-@case("ddprun-rdzvd stopped by SIGSTOP for a while blames nobody when it goes on")
-def daemon_stopped(cluster: Cluster):
-    with_daemon(cluster, "1:3")
-    agents = cluster.start_many(3)
-    first = cluster.wait_for_round(agents)
-    for _ in range(2):
-        cluster.daemon.send_signal(signal.SIGSTOP)
-        pause(1.5)
-        cluster.daemon.send_signal(signal.SIGCONT)
-        pause(0.3)
+def suspend(process, first, cluster: Cluster):
+    """Three agents have a silence limit of 2 s; nobody may be lost on either side of it."""
+    for share in (0.5, 0.9, 1.1, 2):
+        process.send_signal(signal.SIGSTOP)
+        pause(2 * share)
+        process.send_signal(signal.SIGCONT)
+        pause(0.7)  # the longest back-off is a quarter of the limit
     expect(len(cluster.rounds()) == 1, "a new round although nobody was lost")
     cluster.finish()
     cluster.end_all(0)
     expect(cluster.rounds()[0].pids == first.pids, "workers changed")
+
+
+@case("ddprun-rdzvd suspended by SIGSTOP for 0.5 to 2 times the silence limit loses no node")
+def daemon_suspended(cluster: Cluster):
+    cluster.conf |= {"keep_alive_interval": "0.4"} | SOON_LOST
+    with_daemon(cluster, "1:3")
+    first = cluster.wait_for_round(cluster.start_many(3))
+    suspend(cluster.daemon, first, cluster)
+
+
+@case("the root's ddprun suspended by SIGSTOP for 0.5 to 2 times the silence limit loses no node")
+def root_suspended(cluster: Cluster):
+    cluster.flags["nnodes"] = "1:3"
+    cluster.conf |= {"keep_alive_interval": "0.4"} | SOON_LOST
+    agents = cluster.start_with_root(3)
+    first = cluster.wait_for_round(agents)
+    suspend(agents[0].process, first, cluster)
+
+
+@case("an agent killed while ddprun-rdzvd is suspended is lost when it goes on")
+def agent_killed_while_suspended(cluster: Cluster):
+    cluster.conf |= SOON_LOST
+    with_daemon(cluster, "1:3")
+    agents = cluster.start_many(3)
+    first = cluster.wait_for_round(agents)
+    cluster.daemon.send_signal(signal.SIGSTOP)
+    pause(0.3)
+    agents[2].send(signal.SIGKILL)
+    pause(1.2)
+    cluster.daemon.send_signal(signal.SIGCONT)
+    cluster.wait_for_round(agents[:2], after=first)
+    cluster.finish()
+    cluster.end_all(0, agents[2])
 
 
 @case("the same run id can be used again after the run")

@@ -159,6 +159,11 @@ TEST_CASE("done keeps every field, with and without a failure") {
   CHECK(round_trip(good) == Message(good));
 }
 
+TEST_CASE("reconnecting keeps its reason") {
+  const Reconnecting reconnecting{"no sign of life for 5 s"};
+  CHECK(round_trip(reconnecting) == Message(reconnecting));
+}
+
 TEST_CASE("beat is only its type") {
   CHECK(encode(Beat{}) == R"({"type":"beat"})");
 }

@@ -33,6 +33,11 @@ MUTANTS = [
      "  send(agent.link, start_message(agent));\n", ""),
     ("nobody notices silence", "rendezvous/round/run.cpp",
      "now_ - silence.front()->heard >= silence_max", "false"),
+    ("an agent that reconnects is taken for lost", "rendezvous/round/run.cpp",
+     "    return roster_.unlink(*agent);",
+     '    return lose(*agent, "connection closed", LinkEnd::kGone);'),
+    ("after a stall silence limits do not start again", "rendezvous/round/run.cpp",
+     "agent->heard = now_;", "(void)agent;"),
     ("workers of a lost round are left alone", "rendezvous/round/run_join.cpp",
      "send_stop(*agent, reasons::stray(agent->last.number));", ""),
 ]

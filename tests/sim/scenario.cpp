@@ -130,7 +130,8 @@ class Stage {
   void coordinator(const Words& words) {
     if (words.at(1) == "starts") return world_->start_coordinator();
     if (words.at(1) == "dies") return world_->crash_coordinator();
-    throw std::runtime_error("a coordinator starts or dies");
+    if (words.at(1) == "pauses") return world_->pause_coordinator(to_duration(words.at(2)));
+    throw std::runtime_error("a coordinator starts, dies or pauses");
   }
 
   void add(const Words& words) {

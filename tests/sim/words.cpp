@@ -53,6 +53,9 @@ namespace {
 [[nodiscard]] std::string tell(const Leave& leave) {
   return "leave: " + leave.reason;
 }
+[[nodiscard]] std::string tell(const Reconnecting& reconnecting) {
+  return "reconnecting: " + reconnecting.reason;
+}
 [[nodiscard]] std::string tell(const Done& done) {
   return "done, exit " + number(done.exit_code) + ": " + done.text;
 }
