@@ -9,7 +9,7 @@ namespace ddprun {
 // Bytes of worker output kept in memory per stream for the report; older bytes are discarded.
 inline constexpr std::size_t kTailBytesMax = 64 * 1024;
 // Lines of a worker's stderr that the report quotes.
-inline constexpr int kReportLinesMax = 20;
+inline constexpr std::size_t kReportLinesMax = 20;
 // Maximum number of workers per node; more is a usage error.
 inline constexpr int kWorkersPerNodeMax = 4096;
 

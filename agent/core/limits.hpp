@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "base/clock.hpp"
+#include "base/limits.hpp"
 
 namespace ddprun {
 
@@ -15,6 +16,9 @@ inline constexpr Duration kWaitAfterKill = std::chrono::seconds(10);
 inline constexpr std::size_t kErrorFileBytesMax = 1024 * 1024;
 // A line that a report quotes; what is longer is cut, with "..." at its end.
 inline constexpr std::size_t kReportLineBytesMax = 400;
+// Of these, lines of the traceback that was the root cause, where others were raised because of it.
+inline constexpr std::size_t kRootCauseLinesMax = 8;
+static_assert(kRootCauseLinesMax + 3 < kReportLinesMax, "the end of the last traceback has room");
 // How long one message may wait for a console that takes nothing; then it, and those after it, are
 // dropped until the console takes something again.
 inline constexpr std::chrono::milliseconds kConsoleWait{1000};

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 
 #include "agent/core/limits.hpp"
 #include "base/limits.hpp"
@@ -37,6 +38,72 @@ std::vector<std::string> lines_of(std::string_view tail) {
   return lines;
 }
 
+bool is_heading(const std::string& line) {
+  return line.find("Traceback (most recent call last)") != std::string::npos;
+}
+
+bool links_tracebacks(const std::string& line) {
+  constexpr std::string_view kContext = "During handling of the above exception, another exception";
+  constexpr std::string_view kCause = "The above exception was the direct cause of the following";
+  return line.find(kContext) != std::string::npos || line.find(kCause) != std::string::npos;
+}
+
+/// Where the last heading before line `end` stands; `end` if there is none.
+std::size_t heading_before(const std::vector<std::string>& lines, std::size_t end) {
+  for (std::size_t at = end; at > 0; --at) {
+    if (is_heading(lines[at - 1])) return at - 1;
+  }
+  return end;
+}
+
+bool continues_chain(const std::vector<std::string>& lines, std::size_t heading) {
+  const std::size_t from = heading - std::min<std::size_t>(heading, 3);  // between blank lines
+  return std::any_of(lines.begin() + static_cast<std::ptrdiff_t>(from),
+                     lines.begin() + static_cast<std::ptrdiff_t>(heading), links_tracebacks);
+}
+
+/// Tracebacks that Python printed one behind the other, because each exception was raised while the
+/// one before it was handled. The first is the root cause.
+struct Chain {
+  std::size_t begin;      // the heading of the first traceback
+  std::size_t first_end;  // behind the first one, and behind what links it to the next
+};
+
+std::optional<Chain> last_chain(const std::vector<std::string>& lines) {
+  Chain chain{heading_before(lines, lines.size()), lines.size()};
+  if (chain.begin == lines.size()) return std::nullopt;
+  while (continues_chain(lines, chain.begin)) {
+    const std::size_t earlier = heading_before(lines, chain.begin);
+    if (earlier == chain.begin) break;  // its heading was lost with older output
+    chain = {earlier, chain.begin};
+  }
+  return chain;
+}
+
+std::string left_out_text(std::size_t lines) {
+  return "... " + std::to_string(lines) + (lines == 1 ? " line" : " lines") + " left out ...";
+}
+
+/// Of a chain that is too long: its heading, the end of its first traceback, which has the root
+/// cause, and the end of its last one. Where lines are missing between them it says how many.
+std::vector<std::string> shortened(const std::vector<std::string>& lines, std::size_t first_end) {
+  const std::size_t of_first = first_end < lines.size() ? kRootCauseLinesMax : 0;
+  const std::size_t of_last = kReportLinesMax - of_first - 3;  // a heading, two lines for gaps
+  std::vector<std::string> text;
+  std::size_t left_out = 0;
+  for (std::size_t at = 0; at < lines.size(); ++at) {
+    const bool ends_first = at < first_end && at + of_first >= first_end;
+    if (at > 0 && !ends_first && at + of_last < lines.size()) {
+      ++left_out;
+      continue;
+    }
+    if (left_out > 0) text.push_back(left_out_text(left_out));
+    left_out = 0;
+    text.push_back(lines[at]);
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string duration_text(Duration duration) {
@@ -68,12 +135,14 @@ std::string ranks_text(int count) {
 
 std::vector<std::string> quotable_lines(std::string_view tail) {
   std::vector<std::string> lines = lines_of(tail);
-  const auto heading = std::find_if(lines.rbegin(), lines.rend(), [](const std::string& line) {
-    return line.find("Traceback (most recent call last)") != std::string::npos;
-  });
-  if (heading != lines.rend()) lines.erase(lines.begin(), heading.base() - 1);
-  const auto extra = static_cast<std::ptrdiff_t>(lines.size()) - kReportLinesMax;
-  if (extra > 0) lines.erase(lines.begin(), lines.begin() + extra);
+  const auto chain = last_chain(lines);
+  const auto drop_first = [&lines](std::size_t count) {
+    lines.erase(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(count));
+  };
+  if (chain) drop_first(chain->begin);
+  if (lines.size() <= kReportLinesMax) return lines;
+  if (chain) return shortened(lines, chain->first_end - chain->begin);
+  drop_first(lines.size() - kReportLinesMax);
   return lines;
 }
 

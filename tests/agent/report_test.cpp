@@ -150,6 +150,68 @@ TEST_CASE("the quotation begins at the last traceback") {
   CHECK(lines == std::vector<std::string>{"Traceback (most recent call last):", "c"});
 }
 
+TEST_CASE("the quotation begins at the first of chained tracebacks, the root cause") {
+  const std::string links[] = {
+      "During handling of the above exception, another exception occurred:",
+      "The above exception was the direct cause of the following exception:"};
+  for (const std::string& link : links) {
+    for (const std::string prefix : {"", "[rank3]: "}) {
+      const std::string chain = prefix + "Traceback (most recent call last):\n" + prefix +
+                                "  in root\n" + prefix + "KeyError: 'a'\n" + prefix + "\n" +
+                                prefix + link + "\n" + prefix + "\n" + prefix +
+                                "Traceback (most recent call last):\n" + prefix + "ValueError: b\n";
+      const auto lines =
+          quotable_lines("Traceback (most recent call last):\nolder\n" + chain + chain);
+      REQUIRE(lines.size() == 8);
+      CHECK(lines.front() == prefix + "Traceback (most recent call last):");
+      CHECK(lines.at(2) == prefix + "KeyError: 'a'");
+      CHECK(lines.back() == prefix + "ValueError: b");
+    }
+  }
+}
+
+TEST_CASE("a chain whose first heading is lost is quoted from the first one that is left") {
+  const auto lines = quotable_lines(
+      "KeyError: 'a'\n\nDuring handling of the above exception, another exception occurred:\n\n"
+      "Traceback (most recent call last):\nValueError: b\n");
+  CHECK(lines == std::vector<std::string>{"Traceback (most recent call last):", "ValueError: b"});
+}
+
+TEST_CASE("a long chain keeps its root cause and its end, and says what is left out") {
+  const auto traceback = [](const std::string& error) {
+    std::string text = "Traceback (most recent call last):\n";
+    for (int frame = 0; frame < 15; ++frame)
+      text += error + " frame " + std::to_string(frame) + "\n";
+    return text + error + "\n";
+  };
+  const std::string link =
+      "\nThe above exception was the direct cause of the following exception:\n\n";
+  const auto lines =
+      quotable_lines(traceback("root") + link + traceback("middle") + link + traceback("end"));
+  const std::vector<std::string> begin{"Traceback (most recent call last):",
+                                       "... 11 lines left out ...",
+                                       "root frame 11",
+                                       "root frame 12",
+                                       "root frame 13",
+                                       "root frame 14",
+                                       "root"};
+  REQUIRE(lines.size() == 20);
+  CHECK(std::vector<std::string>(lines.begin(), lines.begin() + 7) == begin);
+  CHECK(lines.at(10) == "... 28 lines left out ...");
+  CHECK(lines.at(11) == "end frame 7");
+  CHECK(lines.back() == "end");
+}
+
+TEST_CASE("a long traceback keeps its heading and its end") {
+  std::string text = "Traceback (most recent call last):\n";
+  for (int frame = 0; frame < 30; ++frame) text += "frame " + std::to_string(frame) + "\n";
+  const auto lines = quotable_lines(text);
+  REQUIRE(lines.size() == 19);
+  CHECK(lines.at(0) == "Traceback (most recent call last):");
+  CHECK(lines.at(1) == "... 13 lines left out ...");
+  CHECK(lines.at(2) == "frame 13");
+}
+
 TEST_CASE("twenty lines are quoted, the last ones") {
   std::string tail;
   for (int i = 0; i < 50; ++i) tail += std::to_string(i) + "\n";
