@@ -78,7 +78,7 @@ Result<void> fill_logs(Launch& launch, const Settings& settings, const Machine& 
 
 /// The order of the checks is the order in which a user would want to hear of mistakes.
 Result<Launch> fill(const Settings& given, const Machine& machine) {
-  auto scheduled = ask_scheduler(given, machine.environment());
+  auto scheduled = ask_scheduler(given, machine);
   if (!scheduled) return scheduled.error();
   const Settings& settings = scheduled->settings;
   Launch launch;

@@ -44,6 +44,8 @@ class Machine {
   [[nodiscard]] virtual Whereabouts locate(const std::string& host) const = 0;
   /// What this machine calls itself, with or without its domain.
   [[nodiscard]] virtual std::string host_name() const = 0;
+  /// A shell with a terminal started this process, or something that such a shell started.
+  [[nodiscard]] virtual bool is_in_shell() const = 0;
   /// A fresh random UUID (version 4).
   [[nodiscard]] virtual std::string random_id() const = 0;
 };

@@ -179,6 +179,12 @@ std::string ThisMachine::host_name() const {
   return failure == 0 ? name.data() : "";
 }
 
+bool ThisMachine::is_in_shell() const {
+  if (::getsid(0) == ::getpid()) return false;  // the session's leader is no shell: it is ddprun
+  const Descriptor terminal(::open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC | O_NONBLOCK));
+  return terminal.number() >= 0;
+}
+
 std::string ThisMachine::random_id() const {
   std::array<unsigned char, 16> bytes{};
   const ssize_t count = ::getrandom(bytes.data(), bytes.size(), 0);

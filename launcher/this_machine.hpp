@@ -21,6 +21,7 @@ class ThisMachine : public Machine {
   [[nodiscard]] Result<std::string> own_address(const std::string& host) const override;
   [[nodiscard]] Whereabouts locate(const std::string& host) const override;
   [[nodiscard]] std::string host_name() const override;
+  [[nodiscard]] bool is_in_shell() const override;
   [[nodiscard]] std::string random_id() const override;
 
  private:

@@ -35,14 +35,19 @@ bool says_all(const Settings& settings) {
   return !nodes || nodes->max == 1 || has_address(settings);
 }
 
+Result<std::optional<Placement>> placement_of(const Machine& machine) {
+  return find_placement(machine.environment(),
+                        machine.is_in_shell() ? Parent::kShell : Parent::kScheduler);
+}
+
 /// torchrun takes every node for number 0 where a static run does not say; a scheduler knows
 /// better.
-void fill_place_only(Scheduled& scheduled, const Environment& environment) {
+void fill_place_only(Scheduled& scheduled, const Machine& machine) {
   Settings& settings = scheduled.settings;
   const auto nodes = parse_nodes(settings);
   if (!nodes || nodes->max == 1 || settings.on(Id::kStandalone)) return;
   if (!is_static(settings) || settings.given(Id::kNodeRank) || !has_address(settings)) return;
-  const auto placement = find_placement(environment);
+  const auto placement = placement_of(machine);
   if (!placement || !*placement || (*placement)->nodes != nodes->max) return;
   fill(settings, Id::kNodeRank, std::to_string((*placement)->index), (*placement)->job);
 }
@@ -81,8 +86,9 @@ Result<void> check_against_options(const Settings& settings, const Placement& pl
 
 Error no_hosts(const Placement& placement) {
   return usage(placement.job + " has " + count_text(placement.nodes, "node") +
-               ", but its variables do not tell the hosts: give --rdzv-backend=c10d and "
-               "--rdzv-endpoint=HOST, the host where the run's coordinator is to be");
+               ", but its variables do not list the hosts: pass --rdzv-backend=c10d and "
+               "--rdzv-endpoint=HOST, the host that will run the coordinator; " +
+               kStandaloneHere);
 }
 
 /// A static run, or one with an endpoint: the options' own rules, with numbers from the scheduler.
@@ -132,31 +138,31 @@ Result<void> fill_in(Scheduled& scheduled, const Placement& placement,
 }
 
 /// A worker of another run inherited these variables; they are about the ddprun or torchrun above.
-void note_outer_run(Scheduled& scheduled, const Environment& environment) {
-  const auto placement = find_placement(environment);
+void note_outer_run(Scheduled& scheduled, const Machine& machine) {
+  const auto placement = placement_of(machine);
   if (placement && (!*placement || (*placement)->nodes == 1)) return;
   scheduled.notes.push_back("this is a worker of run " +
-                            value_or(environment, "TORCHELASTIC_RUN_ID", "") +
+                            value_or(machine.environment(), "TORCHELASTIC_RUN_ID", "") +
                             ", so the scheduler's variables are that run's and not used");
 }
 
 }  // namespace
 
-Result<Scheduled> ask_scheduler(const Settings& settings, const Environment& environment) {
+Result<Scheduled> ask_scheduler(const Settings& settings, const Machine& machine) {
   Scheduled scheduled{settings, std::nullopt, {}};
-  const bool in_worker = environment.contains("TORCHELASTIC_RUN_ID");
+  const bool in_worker = machine.environment().contains("TORCHELASTIC_RUN_ID");
   if (says_all(settings)) {
-    if (!in_worker) fill_place_only(scheduled, environment);
+    if (!in_worker) fill_place_only(scheduled, machine);
     return scheduled;
   }
   if (in_worker) {
-    note_outer_run(scheduled, environment);
+    note_outer_run(scheduled, machine);
     return scheduled;
   }
-  auto placement = find_placement(environment);
+  auto placement = placement_of(machine);
   if (!placement) return placement.error();
   if (!*placement) return scheduled;
-  auto filled = fill_in(scheduled, **placement, environment);
+  auto filled = fill_in(scheduled, **placement, machine.environment());
   if (!filled) return filled.error();
   return scheduled;
 }

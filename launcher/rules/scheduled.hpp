@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "base/environment.hpp"
 #include "base/result.hpp"
+#include "launcher/machine.hpp"
 #include "launcher/options/settings.hpp"
 #include "launcher/rules/host_list.hpp"
 
@@ -23,7 +23,6 @@ struct Scheduled {
 /// Leaves everything as it is where no scheduler started this process, where the options say all
 /// (--standalone, --hosts, one node, or nodes and an address), and in a worker of another run,
 /// whose variables are about that run. Else an error for what would be a world of one by mistake.
-[[nodiscard]] Result<Scheduled> ask_scheduler(const Settings& settings,
-                                              const Environment& environment);
+[[nodiscard]] Result<Scheduled> ask_scheduler(const Settings& settings, const Machine& machine);
 
 }  // namespace ddprun

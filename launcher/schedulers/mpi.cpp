@@ -27,7 +27,8 @@ Error several_tasks(const std::string& job, int tasks) {
   return usage(job + " starts ddprun " + std::to_string(tasks) +
                " times on a node, and each would start workers of its own on the same GPUs: start "
                "one on each node (Open MPI: mpirun -N 1 ddprun ..., MPICH: mpiexec -ppn 1 ddprun "
-               "...), and say with --nproc-per-node how many workers a node has");
+               "...), and say with --nproc-per-node how many workers a node has; " +
+               kStandaloneHere);
 }
 
 /// Rank and size are those of nodes if there is one task on each.
@@ -37,10 +38,9 @@ Result<Placement> read(const Environment& environment, const std::string& job, c
   const auto size = count_in(environment, names.size, kCountMax);
   const auto rank = size ? count_in(environment, names.rank, *size - 1) : std::nullopt;
   if (!rank) {
-    return usage(job + ": " + names.rank + "='" + value_or(environment, names.rank, "") + "' of " +
-                 names.size + "='" + value_or(environment, names.size, "") +
-                 "' makes no sense, so the nodes cannot find each other by themselves: give "
-                 "--nnodes, --node-rank and --rdzv-endpoint, or --standalone");
+    return invalid_variable(job, names.rank + "='" + value_or(environment, names.rank, "") +
+                                     "' of " + names.size + "='" +
+                                     value_or(environment, names.size, "") + "'");
   }
   placement.nodes = *size;
   placement.index = *rank;
@@ -49,7 +49,8 @@ Result<Placement> read(const Environment& environment, const std::string& job, c
   if (!local) {
     return usage(job + " has " + std::to_string(*size) + " tasks, but " + names.local_size +
                  " does not say how many of them are on this node: start one on each node and "
-                 "give --nnodes and --rdzv-endpoint, or --standalone");
+                 "pass --nnodes and --rdzv-endpoint; " +
+                 kStandaloneHere);
   }
   if (*local > 1) return several_tasks(job, *local);
   return placement;

@@ -38,7 +38,15 @@ Found mpi_placement(const Environment& environment) {
 
 }  // namespace
 
-Result<std::optional<Placement>> find_placement(const Environment& environment) {
+Error invalid_variable(const std::string& job, const std::string& variable) {
+  return {ErrorKind::kUsage,
+          job + ": " + variable +
+              " is invalid, so the nodes cannot be discovered automatically: pass --nnodes, "
+              "--node-rank and --rdzv-endpoint; " +
+              kStandaloneHere};
+}
+
+Result<std::optional<Placement>> find_placement(const Environment& environment, Parent parent) {
   // An mpirun uses srun to start its daemons, so its variables are about this task and Slurm's
   // about the daemon. One task only may also be what a shell above left behind: then Slurm decides.
   auto placement = mpi_placement(environment);
@@ -47,7 +55,7 @@ Result<std::optional<Placement>> find_placement(const Environment& environment) 
     fill_in_from_slurm(environment, **placement);
     return placement;
   }
-  auto slurm = slurm_placement(environment);
+  auto slurm = slurm_placement(environment, parent);
   if (!slurm || *slurm) return slurm;
   if (*placement) return placement;
   return pmi_placement(environment);

@@ -34,10 +34,20 @@ struct Placement {
   std::uint16_t port = 0;  // the same on every node, from the range above
 };
 
+/// What started this process: the scheduler's own daemon, or a shell that somebody types into.
+enum class Parent { kScheduler, kShell };
+
 /// Nothing: no scheduler started this process, or it is the job's only node and not of a step. An
 /// error where a run made of these variables would be a world of one, or of too many, by mistake:
 /// several tasks on a node, a batch script of several nodes, variables that contradict each other.
-[[nodiscard]] Result<std::optional<Placement>> find_placement(const Environment& environment);
+[[nodiscard]] Result<std::optional<Placement>> find_placement(const Environment& environment,
+                                                              Parent parent);
+
+/// A refusal's last words: how to run on one node all the same.
+inline constexpr const char* kStandaloneHere = "--standalone runs on this node alone";
+
+/// For variables that contradict themselves; `variable` with its value.
+[[nodiscard]] Error invalid_variable(const std::string& job, const std::string& variable);
 
 /// GPUs that the scheduler gave this task on this node; nothing when it gave none or does not say.
 [[nodiscard]] std::optional<int> allocated_gpus(const Environment& environment);

@@ -24,8 +24,9 @@ std::string either(const Environment& environment, const std::string& name,
   return value_or(environment, name, value_or(environment, older, ""));
 }
 
-std::string one_per_node(int nodes) {
-  return "srun --ntasks=" + std::to_string(nodes) + " --ntasks-per-node=1 ddprun ...";
+std::string one_per_node(int nodes, const std::string& options = "") {
+  return "srun " + options + "--ntasks=" + std::to_string(nodes) +
+         " --ntasks-per-node=1 ddprun ...";
 }
 
 std::string nodes_text(int nodes) {
@@ -62,7 +63,7 @@ Result<std::optional<Placement>> outside_of_steps(const Environment& environment
                  " components, but srun did not start this ddprun, which would run on this node "
                  "alone: srun --het-group=0-" +
                  std::to_string(*parts - 1) +
-                 " --ntasks-per-node=1 ddprun ... runs on all of them, --standalone here only");
+                 " --ntasks-per-node=1 ddprun ... runs on all of them, " + kStandaloneHere);
   }
   const auto nodes =
       parse_digits(either(environment, "SLURM_JOB_NUM_NODES", "SLURM_NNODES")).value_or(1);
@@ -71,7 +72,7 @@ Result<std::optional<Placement>> outside_of_steps(const Environment& environment
   return usage("this is Slurm job " + job + " of " + nodes_text(count) + " (" +
                either(environment, "SLURM_JOB_NODELIST", "SLURM_NODELIST") +
                "), but srun did not start this ddprun, which would run on this node alone: " +
-               one_per_node(count) + " runs on all of them, --standalone here only");
+               one_per_node(count) + " runs on all of them, " + kStandaloneHere);
 }
 
 /// The variables of a step are complete, or one is named.
@@ -80,9 +81,8 @@ Result<Placement> read_step(const Environment& environment, const std::string& n
   placement.job = "Slurm step " + name;
   placement.run_id = name;
   const auto broken = [&](const std::string& variable) {
-    return usage(placement.job + ": " + variable + "='" + value_or(environment, variable, "") +
-                 "' makes no sense, so the nodes cannot find each other by themselves: give "
-                 "--nnodes, --node-rank and --rdzv-endpoint, or --standalone");
+    return invalid_variable(placement.job,
+                            variable + "='" + value_or(environment, variable, "") + "'");
   };
   const auto nodes = count_in(environment, "SLURM_STEP_NUM_NODES", kCountMax);
   if (!nodes || *nodes < 1) return broken("SLURM_STEP_NUM_NODES");
@@ -111,7 +111,20 @@ Error several_tasks(const Placement& placement, int tasks) {
                " times on a node, and each would start workers of its own on the same GPUs: start "
                "one on each node with " +
                one_per_node(placement.nodes) +
-               ", and say with --nproc-per-node how many workers a node has");
+               ", and say with --nproc-per-node how many workers a node has; " + kStandaloneHere);
+}
+
+/// `srun --pty` starts a shell in the first task and nothing useful in the others. All that it
+/// starts inherits the variable, tasks of further steps too: those have no terminal.
+bool is_pty_shell(const Environment& environment, Parent parent) {
+  return parent == Parent::kShell && environment.contains("SLURM_PTY_PORT");
+}
+
+Error shell_on_one_of(const Placement& placement) {
+  return usage("this is a shell of " + placement.job + " on one of " + nodes_text(placement.nodes) +
+               " (" + placement.list + "), so ddprun would run on this node alone: " +
+               one_per_node(placement.nodes, "--overlap ") + " runs on all of them, " +
+               kStandaloneHere);
 }
 
 }  // namespace
@@ -141,7 +154,7 @@ std::uint16_t slurm_port(std::uint64_t job, std::uint64_t step) {
   return static_cast<std::uint16_t>(kSchedulerPortFirst + place % kSchedulerPortCount);
 }
 
-Result<std::optional<Placement>> slurm_placement(const Environment& environment) {
+Result<std::optional<Placement>> slurm_placement(const Environment& environment, Parent parent) {
   const std::string job = either(environment, "SLURM_JOB_ID", "SLURM_JOBID");
   const auto job_number = parse_digits(job);
   if (!job_number) return std::optional<Placement>();
@@ -149,6 +162,10 @@ Result<std::optional<Placement>> slurm_placement(const Environment& environment)
   if (!step) return outside_of_steps(environment);
   auto placement = read_step(environment, job + "." + std::to_string(*step));
   if (!placement) return placement.error();
+  if (is_pty_shell(environment, parent)) {
+    if (placement->nodes > 1) return shell_on_one_of(*placement);
+    return std::optional<Placement>(std::move(*placement));
+  }
   const auto tasks = most_tasks_per_node(value_or(environment, "SLURM_STEP_TASKS_PER_NODE", "1"));
   if (tasks && *tasks > 1) return several_tasks(*placement, *tasks);
   placement->port = slurm_port(*job_number, *step);

@@ -10,7 +10,8 @@
 namespace ddprun {
 
 /// Of the step that srun started. See find_placement().
-[[nodiscard]] Result<std::optional<Placement>> slurm_placement(const Environment& environment);
+[[nodiscard]] Result<std::optional<Placement>> slurm_placement(const Environment& environment,
+                                                               Parent parent);
 
 /// The most of "2(x3),1", Slurm's tasks per node; nothing for any other text.
 [[nodiscard]] std::optional<int> most_tasks_per_node(std::string_view text);

@@ -38,6 +38,7 @@ class FakeMachine : public Machine {
     return {Whereabouts::Place::kElsewhere, ""};
   }
   [[nodiscard]] std::string host_name() const override { return name; }
+  [[nodiscard]] bool is_in_shell() const override { return in_shell; }
   [[nodiscard]] std::string random_id() const override {
     return "12345678-1234-4234-8234-123456789abc";
   }
@@ -50,6 +51,7 @@ class FakeMachine : public Machine {
   std::string name = "node-1";
   int cpus = 8;
   int gpus = 0;
+  bool in_shell = false;
 };
 
 using Words = std::vector<std::string>;

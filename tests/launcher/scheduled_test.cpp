@@ -86,7 +86,7 @@ TEST_CASE("mpirun -N 1 ddprun prog: the same of mpirun's ranks") {
              ContainsSubstring("mpirun -N 1 ddprun"));
 }
 
-TEST_CASE("hosts that mpirun does not tell are asked for, and then its ranks number the nodes") {
+TEST_CASE("hosts that mpirun does not list are asked for, and then its ranks number the nodes") {
   const FakeMachine machine = under("hydra-rank1");
   CHECK_THAT(refusal_of({"W"}, machine).sentence, ContainsSubstring("--rdzv-endpoint=HOST"));
   const Words elastic{"--rdzv-backend=c10d", "--rdzv-endpoint=far:7", "--rdzv-id=x", "W"};
@@ -149,6 +149,15 @@ TEST_CASE("a batch script, a shell of salloc or several tasks are no worlds of o
   }
   check_alone({"W"}, under("slurm-batch-script-of-one-node"));
   check_alone({"W"}, under("slurm-step-of-one-node"));
+}
+
+TEST_CASE("a command in a shell of srun --pty runs on its node") {
+  FakeMachine machine = under("slurm-pty-shell-of-three-tasks");
+  CHECK_THAT(refusal_of({"W"}, machine).sentence, ContainsSubstring("3 times on a node"));
+  machine.in_shell = true;
+  check_alone({"W"}, machine);
+  machine.variables["SLURM_GPUS_ON_NODE"] = "2";
+  CHECK(launch_of({"W"}, machine).config.workers == 2);
 }
 
 TEST_CASE("a run may need fewer nodes than the step has (--nnodes), not another number") {

@@ -65,6 +65,33 @@ def several_tasks(case: Case) -> None:
     finish(run)
 
 
+def in_pty_shell(case: Case, script: str, *options: str) -> str:
+    """The output of a shell script on a terminal of srun's, whose job gives each node two tasks."""
+    # Only the first task has the terminal; a shell in the others finds no input and ends.
+    only_there = f'test "$SLURM_PROCID" = 0 || exit 0; {script}'
+    command = ["srun", *options, "--pty", "sh", "-c", only_there]
+    output = case.folder / "typescript"
+    # srun --pty wants a terminal of its own, which script(1) gives it.
+    case.run("script", "--quiet", "--return", f"--command={shlex.join(command)}", str(output))
+    return output.read_text()
+
+
+def pty_shell(case: Case) -> None:
+    """A shell of srun --pty runs ddprun on its node, although its step has several tasks."""
+    case.let_workers_finish()
+    output = in_pty_shell(case, f"{case.shell_command}; echo code=$?", "--nodes=1", "--ntasks=2")
+    (note,) = case.met(1)
+    expect(note["WORLD_SIZE"] == "1", f"{note}")
+    expect_in("code=0", output)
+
+
+def pty_shell_of_two_nodes(case: Case) -> None:
+    """In a shell of srun --pty on one of two nodes ddprun names what runs on both, or here."""
+    output = in_pty_shell(case, f"{case.shell_command}; true", *ONE_EACH)
+    expect_in("srun --overlap --ntasks=2 --ntasks-per-node=1 ddprun", output)
+    expect_in("--standalone", output)
+
+
 def batch(case: Case, script: str, *options: str, code: int = 0) -> str:
     """The output of a batch script of two nodes."""
     path = case.folder / "script.sh"
@@ -176,13 +203,14 @@ def running(program: str) -> list[str]:
     return found
 
 
-CASES = (two_nodes, a_worker_for_each_gpu, one_node, several_tasks, batch_script, batch_from_a_step,
-         two_steps_at_once, cancelled, failure, lost_node, taken_port)
+CASES = (two_nodes, a_worker_for_each_gpu, one_node, several_tasks, pty_shell,
+         pty_shell_of_two_nodes, batch_script, batch_from_a_step, two_steps_at_once, cancelled,
+         failure, lost_node, taken_port)
 
 
 def main() -> int:
     folder = enter(["slurmctld", "slurmd", "munged", "srun", "sbatch", "salloc", "scancel",
-                    "sinfo"])
+                    "sinfo", "script"])
     ddprun = os.path.realpath(sys.argv[1])
     cluster = Cluster(folder)
     return run_all(CASES, lambda name: Case(folder / name, ddprun), cluster.logs)

@@ -25,16 +25,16 @@ inline Environment captured(const std::string& name) {
 }
 
 /// What an environment that must be accepted says.
-inline Placement placed(const Environment& environment) {
-  auto placement = find_placement(environment);
+inline Placement placed(const Environment& environment, Parent parent = Parent::kScheduler) {
+  auto placement = find_placement(environment, parent);
   if (!placement) FAIL("refused: " << placement.error().sentence);
   REQUIRE(placement->has_value());
   return **placement;
 }
 
 /// The sentence for one that must be refused.
-inline std::string refused(const Environment& environment) {
-  auto placement = find_placement(environment);
+inline std::string refused(const Environment& environment, Parent parent = Parent::kScheduler) {
+  auto placement = find_placement(environment, parent);
   if (placement) FAIL("accepted, but should have been refused");
   CHECK(exit_code_of(placement.error().kind) == 2);
   return placement.error().sentence;

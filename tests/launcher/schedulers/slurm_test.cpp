@@ -7,6 +7,7 @@
 
 using ddprun::Environment;
 using ddprun::find_placement;
+using ddprun::Parent;
 using ddprun::Placement;
 using ddprun::slurm_port;
 using ddprun::test::captured;
@@ -17,7 +18,7 @@ using Names = std::vector<std::string>;
 namespace {
 
 bool is_unplaced(const Environment& environment) {
-  auto placement = find_placement(environment);
+  auto placement = find_placement(environment, Parent::kScheduler);
   if (!placement) FAIL("refused: " << placement.error().sentence);
   return !placement->has_value();
 }
@@ -106,6 +107,37 @@ TEST_CASE("a ddprun of several nodes that srun did not start is no world of one 
              ContainsSubstring("srun --het-group=0-1 --ntasks-per-node=1 ddprun"));
 }
 
+TEST_CASE("a shell of srun --pty is on its node alone, whatever its step was given") {
+  const Environment shell = captured("slurm-pty-shell-of-three-tasks");
+  const Placement placement = placed(shell, Parent::kShell);
+  CHECK(placement.nodes == 1);
+  CHECK(placement.job == "Slurm step 1.0");
+  const std::string sentence = refused(captured("slurm-pty-shell-of-two-nodes"), Parent::kShell);
+  CHECK_THAT(sentence,
+             ContainsSubstring("a shell of Slurm step 2.0 on one of 2 nodes (node[01-02])"));
+  CHECK_THAT(sentence, ContainsSubstring("srun --overlap --ntasks=2 --ntasks-per-node=1 ddprun"));
+  CHECK_THAT(sentence, ContainsSubstring("--standalone"));
+}
+
+TEST_CASE("a step that was started from a shell of srun --pty inherits its variable, not more") {
+  // So does `srun --pty ddprun prog`, which is a step like any other.
+  const Environment step = captured("slurm-step-from-a-pty-shell");
+  CHECK_THAT(refused(step), ContainsSubstring("2 times on a node"));
+  CHECK(placed(captured("slurm-pty-shell-of-two-nodes")).nodes == 2);
+}
+
+TEST_CASE("each refusal for a scheduler's variables names the way to one node all the same") {
+  Environment broken = captured("slurm-step-node1");
+  broken["SLURM_STEP_NUM_NODES"] = "many";
+  for (const Environment& environment :
+       {broken, captured("slurm-three-tasks-node0"), captured("slurm-batch-script"),
+        captured("slurm-het-batch-script"), captured("openmpi-two-tasks"),
+        captured("hydra-two-tasks"), Environment{{"OMPI_COMM_WORLD_SIZE", "x"}},
+        Environment{{"PMI_SIZE", "2"}, {"PMI_RANK", "0"}}}) {
+    CHECK_THAT(refused(environment), ContainsSubstring(ddprun::kStandaloneHere));
+  }
+}
+
 TEST_CASE("in a batch script of one node nothing is different") {
   CHECK(is_unplaced(captured("slurm-batch-script-of-one-node")));
 }
@@ -134,7 +166,7 @@ TEST_CASE("a node's name is worth more than its number, which may follow another
   CHECK(placed(with(environment, "SLURMD_NODENAME", "elsewhere")).index == 0);
 }
 
-TEST_CASE("a variable of a step that makes no sense is named, with what to give instead") {
+TEST_CASE("an invalid variable of a step is named, with what to give instead") {
   const Environment step = captured("slurm-step-node1");
   for (const std::string name : {"SLURM_STEP_NUM_NODES", "SLURM_STEP_NODELIST", "SLURM_NODEID"}) {
     for (const std::string value : {"", "x[", "7"}) {
