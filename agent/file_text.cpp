@@ -3,16 +3,84 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <string_view>
+
 #include "agent/core/limits.hpp"
+#include "agent/proc/directory.hpp"
 
 namespace ddprun {
 
+namespace fs = std::filesystem;
+
 namespace {
 
-Error file_error(const std::string& path) {
-  return {ErrorKind::kSystem, "cannot write " + path + ": " + strerror(errno)};
+Error cannot_leave(const std::string& path, const std::string& why) {
+  return {ErrorKind::kSystem, "cannot write " + path + ": " + why};
+}
+
+Error cannot_leave(const std::string& path, int error) {
+  return cannot_leave(path, strerror(error));
+}
+
+/// Returns 0 or errno. Closes the descriptor.
+int write_and_close(int descriptor, const std::string& text) {
+  std::string_view rest = text;
+  int error = 0;
+  while (!rest.empty() && error == 0) {
+    const ssize_t written = ::write(descriptor, rest.data(), rest.size());
+    if (written >= 0) rest.remove_prefix(static_cast<std::size_t>(written));
+    if (written < 0 && errno != EINTR) error = errno;
+  }
+  ::close(descriptor);
+  return error;
+}
+
+/// For a folder in which nothing may be created: writes into the file itself.
+Result<void> overwrite(const std::string& path, const std::string& text, int why_not_replaced) {
+  constexpr int kNoTricks = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+  const int descriptor = ::open(path.c_str(), O_WRONLY | kNoTricks);
+  if (descriptor < 0) return cannot_leave(path, why_not_replaced);
+  struct stat status = {};
+  const bool regular = ::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
+  if (!regular || ::ftruncate(descriptor, 0) != 0) {
+    ::close(descriptor);
+    return cannot_leave(path, why_not_replaced);
+  }
+  const int error = write_and_close(descriptor, text);
+  if (error != 0) return cannot_leave(path, error);
+  return {};
+}
+
+Result<void> replace(const std::string& path, const std::string& text) {
+  const fs::path parent = fs::path(path).parent_path();
+  const std::string name = fs::path(path).filename().string();
+  Directory folder;
+  int error = folder.open(parent.empty() ? "." : parent.string());
+  if (error != 0) return cannot_leave(path, error);
+  const std::string partial = ".ddprun_" + random_letters();
+  const int descriptor = folder.create_file(partial, 0);
+  if (descriptor < 0) return overwrite(path, text, errno);
+  error = write_and_close(descriptor, text);
+  const int at = folder.descriptor();
+  if (error == 0 && ::renameat(at, partial.c_str(), at, name.c_str()) != 0) error = errno;
+  if (error == 0) return {};
+  ::unlinkat(at, partial.c_str(), 0);
+  return cannot_leave(path, error);
+}
+
+/// To a FIFO or a character device, if somebody takes it now.
+Result<void> offer(const std::string& path, const std::string& text) {
+  const int descriptor = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  if (descriptor < 0 && errno == ENXIO) return cannot_leave(path, "nobody reads it");
+  if (descriptor < 0) return cannot_leave(path, errno);
+  const int error = write_and_close(descriptor, text);
+  if (error == EAGAIN) return cannot_leave(path, "its reader does not take it");
+  if (error != 0) return cannot_leave(path, error);
+  return {};
 }
 
 }  // namespace
@@ -33,15 +101,14 @@ std::optional<std::string> read_file(const std::string& path) {
   return text;
 }
 
-Result<void> write_file(const std::string& path, const std::string& text) {
-  ::unlink(path.c_str());
-  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (descriptor < 0) return file_error(path);
-  const ssize_t written = ::write(descriptor, text.data(), text.size());
-  const Error why = file_error(path);
-  ::close(descriptor);
-  if (written != static_cast<ssize_t>(text.size())) return why;
-  return {};
+Result<void> leave_file(const std::string& path, const std::string& text) {
+  struct stat status = {};
+  const bool there = ::lstat(path.c_str(), &status) == 0;
+  if (!there && errno != ENOENT) return cannot_leave(path, errno);
+  if (!there || S_ISREG(status.st_mode)) return replace(path, text);
+  if (S_ISFIFO(status.st_mode) || S_ISCHR(status.st_mode)) return offer(path, text);
+  const char* what = S_ISLNK(status.st_mode) ? "a symbolic link" : "neither a file nor a FIFO";
+  return cannot_leave(path, std::string("it is ") + what + ", which ddprun does not replace");
 }
 
 }  // namespace ddprun

@@ -1,4 +1,4 @@
-// file_text: small files as a whole. Blocking, for files of this machine. Thread rule: none.
+// file_text: small files as a whole. Blocks as long as the file system does. Thread rule: none.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,9 @@ namespace ddprun {
 /// or it is empty, or `path` is.
 [[nodiscard]] std::optional<std::string> read_file(const std::string& path);
 
-/// Replaces the file at `path`. Fails with kSystem, the path and the reason.
-[[nodiscard]] Result<void> write_file(const std::string& path, const std::string& text);
+/// Leaves `text` at `path` for another process. A regular file is replaced as a whole, by a new one
+/// that is renamed; a FIFO or a terminal gets the text if it takes it at once. Anything else, a
+/// symbolic link or a disk, is left as it is. Fails with kSystem, the path and the reason.
+[[nodiscard]] Result<void> leave_file(const std::string& path, const std::string& text);
 
 }  // namespace ddprun

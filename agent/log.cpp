@@ -81,4 +81,8 @@ std::string error_line(const std::string& code, const std::string& sentence) {
   return "ddprun: error [" + code + "] " + sentence;
 }
 
+std::string error_file_warning(const std::string& sentence) {
+  return "ddprun: warning [ERROR-FILE] " + sentence;
+}
+
 }  // namespace ddprun

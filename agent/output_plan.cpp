@@ -9,9 +9,9 @@ namespace ddprun {
 namespace {
 
 Result<std::shared_ptr<FilterLog>> open_filter(const std::vector<std::string>& texts,
-                                               const std::string& path) {
+                                               const AttemptLogs& logs, const std::string& path) {
   if (texts.empty() || path.empty()) return std::shared_ptr<FilterLog>();
-  auto file = LogFile::open(path);
+  auto file = logs.create(path);
   if (!file) return file.error();
   return std::make_shared<FilterLog>(FilterLog{texts, std::move(*file)});
 }
@@ -27,29 +27,60 @@ StreamWish wish_of(const LogConfig& config, const AttemptLogs& logs, LocalRank r
   return wish;
 }
 
+Route route_for(const LogConfig& config, const AttemptLogs& logs, LocalRank rank, Streams stream) {
+  const auto as_stream = stream == Streams::kStdout ? Stream::kStdout : Stream::kStderr;
+  return route_of(as_stream, wish_of(config, logs, rank, stream));
+}
+
+Result<std::shared_ptr<LogFile>> open_log(Route route, const AttemptLogs& logs,
+                                          const std::string& path) {
+  if (route != Route::kFile && route != Route::kTee) return std::shared_ptr<LogFile>();
+  auto file = logs.create(path);
+  if (!file) return file.error();
+  return std::make_shared<LogFile>(std::move(*file));
+}
+
+Result<WorkerFiles> open_files(const LogConfig& config, const AttemptLogs& logs, LocalRank rank) {
+  const Route out_route = route_for(config, logs, rank, Streams::kStdout);
+  auto out = open_log(out_route, logs, logs.stdout_log(rank));
+  if (!out) return out.error();
+  const Route err_route = route_for(config, logs, rank, Streams::kStderr);
+  auto err = open_log(err_route, logs, logs.stderr_log(rank));
+  if (!err) return err.error();
+  return WorkerFiles{std::move(*out), std::move(*err)};
+}
+
 }  // namespace
 
-Result<OutputContext> open_output_context(const LogConfig& config, AttemptLogs logs,
+Result<OutputContext> open_output_context(const LaunchConfig& config, AttemptLogs logs,
                                           std::string hostname, Warn warn) {
-  auto out_filter = open_filter(config.stdout_filters, logs.filtered_stdout_log());
+  const LogConfig& log = config.log;
+  auto out_filter = open_filter(log.stdout_filters, logs, logs.filtered_stdout_log());
   if (!out_filter) return out_filter.error();
-  auto err_filter = open_filter(config.stderr_filters, logs.filtered_stderr_log());
+  auto err_filter = open_filter(log.stderr_filters, logs, logs.filtered_stderr_log());
   if (!err_filter) return err_filter.error();
-  return OutputContext{std::move(logs), *out_filter, *err_filter, std::move(hostname),
-                       std::move(warn)};
+  std::vector<WorkerFiles> files;
+  for (int rank = 0; rank < config.workers; ++rank) {
+    auto of_worker = open_files(log, logs, LocalRank(rank));
+    if (!of_worker) return of_worker.error();
+    files.push_back(std::move(*of_worker));
+  }
+  return OutputContext{std::move(logs), std::move(files),    *out_filter,
+                       *err_filter,     std::move(hostname), std::move(warn)};
 }
 
 WorkerOutputPlan plan_output(const LaunchConfig& config, const OutputContext& context,
                              LocalRank local_rank, Rank rank) {
   const LogConfig& log = config.log;
   WorkerOutputPlan plan;
-  plan.out.route =
-      route_of(Stream::kStdout, wish_of(log, context.logs, local_rank, Streams::kStdout));
+  const WorkerFiles& files = context.files.at(static_cast<std::size_t>(local_rank.value()));
+  plan.out.route = route_for(log, context.logs, local_rank, Streams::kStdout);
   plan.out.file = context.logs.stdout_log(local_rank);
+  plan.out.log = files.out;
   plan.out.filter = context.out_filter;
-  plan.err.route =
-      route_of(Stream::kStderr, wish_of(log, context.logs, local_rank, Streams::kStderr));
+  plan.err.route = route_for(log, context.logs, local_rank, Streams::kStderr);
   plan.err.file = context.logs.stderr_log(local_rank);
+  plan.err.log = files.err;
   plan.err.filter = context.err_filter;
   LinePrefixMacros macros;
   macros.role_name = config.role;

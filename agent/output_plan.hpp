@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "agent/core/launch_config.hpp"
 #include "agent/proc/log_tree.hpp"
@@ -11,18 +12,26 @@
 
 namespace ddprun {
 
+/// The log files of one worker; null where its stream has none.
+struct WorkerFiles {
+  std::shared_ptr<LogFile> out;
+  std::shared_ptr<LogFile> err;
+};
+
 /// What the workers of one start share.
 struct OutputContext {
   AttemptLogs logs;
+  std::vector<WorkerFiles> files;         // by local rank
   std::shared_ptr<FilterLog> out_filter;  // null without --duplicate-stdout-filters
   std::shared_ptr<FilterLog> err_filter;
   std::string hostname;
   Warn warn;
 };
 
-/// Opens the filter logs of the start. Fails with kSystem when one cannot be made.
-[[nodiscard]] Result<OutputContext> open_output_context(const LogConfig& config, AttemptLogs logs,
-                                                        std::string hostname, Warn warn);
+/// Creates the files of the start. Fails with kSystem when one cannot be made.
+[[nodiscard]] Result<OutputContext> open_output_context(const LaunchConfig& config,
+                                                        AttemptLogs logs, std::string hostname,
+                                                        Warn warn);
 
 [[nodiscard]] WorkerOutputPlan plan_output(const LaunchConfig& config, const OutputContext& context,
                                            LocalRank local_rank, Rank rank);

@@ -58,7 +58,7 @@ Result<RoundInputs> RunContext::prepare(RoundFacts facts) {
   const Warn warn = [this](const std::string& sentence) {
     logger_.warn("ddprun: warning [LOG] " + sentence);
   };
-  auto output = open_output_context(config_.log, std::move(*attempt), hostname_, warn);
+  auto output = open_output_context(config_, std::move(*attempt), hostname_, warn);
   if (!output) return output.error();
   return RoundInputs{config_,          environment_,       logger_,
                      std::move(facts), std::move(*output), consoles_,
@@ -88,8 +88,8 @@ void RunContext::tell_unkillable(const RoundResult& result) {
 void RunContext::leave_error_file(const std::string& text) {
   const std::string path = value_or(environment_, "TORCHELASTIC_ERROR_FILE", "");
   if (path.empty() || text.empty()) return;
-  const auto written = write_file(path, text);
-  if (!written) logger_.warn("ddprun: warning [ERROR-FILE] " + written.error().sentence);
+  const auto written = leave_file(path, text);
+  if (!written) logger_.warn(error_file_warning(written.error().sentence));
 }
 
 void RunContext::leave_own_error(const std::string& sentence) {

@@ -1,15 +1,16 @@
 #include "launcher/run.hpp"
 
-#include <fcntl.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <ctime>
 #include <string>
 #include <vector>
 
 #include "agent/core/error_file.hpp"
+#include "agent/file_text.hpp"
 #include "agent/log.hpp"
 #include "agent/run.hpp"
 #include "launcher/configure.hpp"
@@ -64,10 +65,9 @@ const char* code_of(ErrorKind kind) {
 void tell_launcher_above(const Environment& environment, const std::string& sentence) {
   const std::string path = value_or(environment, "TORCHELASTIC_ERROR_FILE", "");
   if (path.empty()) return;
-  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (file < 0) return;  // the sentence is on standard error all the same
-  write_text(file, own_error_file(sentence, std::time(nullptr)));
-  ::close(file);
+  std::signal(SIGPIPE, SIG_IGN);  // a FIFO whose reader goes away is an error, not a death
+  const auto left = leave_file(path, own_error_file(sentence, std::time(nullptr)));
+  if (!left) write_text(STDERR_FILENO, error_file_warning(left.error().sentence) + "\n");
 }
 
 int refuse(const Error& error, const Environment& environment) {

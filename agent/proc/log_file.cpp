@@ -11,10 +11,25 @@
 
 namespace ddprun {
 
+namespace {
+
+Error cannot_write(const std::string& path, int error) {
+  return system_refused("cannot write the log file " + path, error);
+}
+
+}  // namespace
+
 Result<LogFile> LogFile::open(const std::string& path) {
   const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC;
   const int descriptor = ::open(path.c_str(), flags, 0666);
-  if (descriptor < 0) return system_refused("cannot write the log file " + path, errno);
+  if (descriptor < 0) return cannot_write(path, errno);
+  return LogFile(descriptor, path);
+}
+
+Result<LogFile> LogFile::create(const Directory& directory, const std::string& name) {
+  const std::string path = directory.path() + "/" + name;
+  const int descriptor = directory.create_file(name, O_APPEND);
+  if (descriptor < 0) return cannot_write(path, errno);
   return LogFile(descriptor, path);
 }
 
@@ -31,10 +46,16 @@ LogFile& LogFile::operator=(LogFile&& other) noexcept {
 }
 
 LogFile::~LogFile() {
+  close();
+}
+
+void LogFile::close() {
   if (descriptor_ >= 0) ::close(descriptor_);
+  descriptor_ = -1;
 }
 
 void LogFile::append(std::string_view bytes, const Warn& warn) {
+  if (descriptor_ < 0) return;
   while (!bytes.empty()) {
     const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;

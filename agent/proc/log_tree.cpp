@@ -1,17 +1,14 @@
 #include "agent/proc/log_tree.hpp"
 
 #include <errno.h>
-#include <sys/random.h>
-#include <sys/stat.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "agent/proc/limits.hpp"
-#include "agent/proc/log_file.hpp"
 #include "agent/proc/spawn_error.hpp"
 
 namespace ddprun {
@@ -19,20 +16,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kRandomLetters = 8;
+constexpr const char* kTemporaryStem = "torchelastic_";
 constexpr mode_t kOwnerOnly = 0700;  // in a directory that everybody shares
 constexpr mode_t kByUmask = 0777;    // where the user wants his logs, and whoever collects them
 constexpr const char* kReportFile = "report.txt";  // what the console did not take
 constexpr std::size_t kRunNameBytesMax = 200;      // a file name has at most 255 bytes
-
-std::string random_letters() {
-  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789_";
-  std::array<unsigned char, kRandomLetters> bytes = {};
-  if (::getrandom(bytes.data(), bytes.size(), 0) < 0) bytes.fill(0);  // mkdir finds out
-  std::string letters;
-  for (const unsigned char byte : bytes) letters += kLetters[byte % kLetters.size()];
-  return letters;
-}
 
 Error cannot_make(const std::string& path, int error) {
   return system_refused("cannot make the log directory " + path, error);
@@ -42,22 +30,31 @@ Error wrong_log_dir(const Error& why) {
   return {ErrorKind::kUsage, why.sentence + " (--log-dir)"};
 }
 
-// A new directory <stem><8 letters>.
-Result<std::string> make_unique(const std::string& stem, mode_t mode) {
-  for (int attempt = 0; attempt < kDirectoryNamesMax; ++attempt) {
-    const std::string path = stem + random_letters();
-    if (::mkdir(path.c_str(), mode) == 0) return path;
-    if (errno != EEXIST) return cannot_make(path, errno);
+// A new directory <stem><8 letters> in `parent`.
+Result<Directory> make_unique(const Directory& parent, const std::string& stem, mode_t mode) {
+  Directory made;
+  int error = EEXIST;
+  for (int tries = 0; error == EEXIST && tries < kDirectoryNamesMax; ++tries) {
+    error = made.make_in(parent, stem + random_letters(), mode);
   }
-  return cannot_make(stem + "...", EEXIST);
+  if (error == 0) return made;
+  return cannot_make(parent.path() + "/" + stem + "...", error);
 }
 
-Result<std::string> make_temporary(const std::string& tmpdir) {
+Result<Directory> make_temporary_in(const std::string& folder) {
+  std::error_code ignored;  // without a working directory open fails
+  Directory parent;
+  const int error = parent.open(fs::absolute(folder, ignored).string());
+  if (error != 0) return cannot_make(parent.path() + "/" + kTemporaryStem + "...", error);
+  if (parent.is_foreign_to_root()) return Error{ErrorKind::kSystem, parent.foreign_sentence()};
+  return make_unique(parent, kTemporaryStem, kOwnerOnly);
+}
+
+Result<Directory> make_temporary(const std::string& tmpdir) {
   const std::vector<std::string> folders = {tmpdir.empty() ? "/tmp" : tmpdir, "/tmp", "/var/tmp"};
   Error first;
   for (const std::string& folder : folders) {
-    std::error_code ignored;  // without a working directory mkdir fails below
-    auto made = make_unique(fs::absolute(folder, ignored).string() + "/torchelastic_", kOwnerOnly);
+    auto made = make_temporary_in(folder);
     if (made) return made;
     if (first.sentence.empty()) first = made.error();
   }
@@ -71,7 +68,7 @@ fs::path shortened(const fs::path& path, std::error_code& why) {
   return goes_up ? fs::canonical(path, why) : path.lexically_normal();
 }
 
-Result<std::string> make_given(const std::string& dir) {
+Result<Directory> make_given(const std::string& dir) {
   std::error_code why;
   fs::path path = fs::absolute(dir, why);
   if (!why && fs::exists(path, why) && !fs::is_directory(path, why)) {
@@ -79,8 +76,13 @@ Result<std::string> make_given(const std::string& dir) {
   }
   if (!why) fs::create_directories(path, why);
   if (!why) path = shortened(path, why);
-  if (!why) return path.string();
-  return wrong_log_dir(cannot_make(path.string(), why.value()));
+  Directory base;
+  const int error = why ? why.value() : base.open(path.string());
+  if (error != 0) return wrong_log_dir(cannot_make(path.string(), error));
+  if (base.is_foreign_to_root()) {
+    return Error{ErrorKind::kUsage, "--log-dir " + base.foreign_sentence()};
+  }
+  return base;
 }
 
 std::string file_name_of(const RunId& run_id) {
@@ -100,6 +102,20 @@ bool holds_something(const std::string& directory) {
 
 }  // namespace
 
+AttemptLogs::AttemptLogs(Directory directory)
+    : directory_(directory.path()),
+      opened_(std::make_shared<const Directory>(std::move(directory))) {}
+
+Result<LogFile> AttemptLogs::create(const std::string& path) const {
+  const std::string name = path.substr(directory_.size() + 1);
+  const auto slash = name.find('/');
+  if (slash == std::string::npos) return LogFile::create(*opened_, name);
+  Directory of_rank;
+  const int error = of_rank.open_in(*opened_, name.substr(0, slash));
+  if (error != 0) return system_refused("cannot write the log file " + path, error);
+  return LogFile::create(of_rank, name.substr(slash + 1));
+}
+
 std::string AttemptLogs::of(LocalRank rank, const char* name) const {
   return files() ? directory_ + "/" + std::to_string(rank.value()) + "/" + name : "";
 }
@@ -115,35 +131,44 @@ Result<LogTree> LogTree::open(const LogTreeOptions& options) {
   tree.kind_ = options.dir.empty() ? Base::kTemporary : Base::kGiven;
   auto base = options.dir.empty() ? make_temporary(options.tmpdir) : make_given(options.dir);
   if (!base) return base.error();
-  tree.base_ = *base;
+  tree.base_ = std::move(*base);
   return tree;
+}
+
+Result<void> LogTree::make_run_directory() {
+  auto made = make_unique(base_, file_name_of(run_id_) + "_", kByUmask);
+  if (!made) return kind_ == Base::kGiven ? wrong_log_dir(made.error()) : made.error();
+  run_ = std::move(*made);
+  return {};
 }
 
 Result<AttemptLogs> LogTree::attempt(RestartCount restart_count, Round round, int workers) {
   if (!files()) return AttemptLogs();
-  if (run_directory_.empty()) {
-    auto made = make_unique(base_ + "/" + file_name_of(run_id_) + "_", kByUmask);
-    if (!made) return kind_ == Base::kGiven ? wrong_log_dir(made.error()) : made.error();
-    run_directory_ = *made;
+  if (!run_.is_open()) {
+    const auto made = make_run_directory();
+    if (!made) return made.error();
   }
-  const std::string first = run_directory_ + "/attempt_" + std::to_string(restart_count.value());
+  const std::string first = "attempt_" + std::to_string(restart_count.value());
   const std::string second = first + "_round_" + std::to_string(round.value());
-  std::string path = first;
-  for (int number = 1; ::mkdir(path.c_str(), kByUmask) != 0; ++number) {
-    if (errno != EEXIST || number > kDirectoryNamesMax) return cannot_make(path, errno);
-    path = number == 1 ? second : second + "_" + std::to_string(number);
+  std::string name = first;
+  Directory attempt;
+  int error = attempt.make_in(run_, name, kByUmask);
+  for (int number = 1; error == EEXIST && number <= kDirectoryNamesMax; ++number) {
+    name = number == 1 ? second : second + "_" + std::to_string(number);
+    error = attempt.make_in(run_, name, kByUmask);
   }
+  if (error != 0) return cannot_make(run_.path() + "/" + name, error);
   for (int rank = 0; rank < workers; ++rank) {
-    const std::string folder = path + "/" + std::to_string(rank);
-    if (::mkdir(folder.c_str(), kByUmask) != 0) return cannot_make(folder, errno);
+    Directory of_rank;
+    error = of_rank.make_in(attempt, std::to_string(rank), kByUmask);
+    if (error != 0) return cannot_make(attempt.path() + "/" + std::to_string(rank), error);
   }
-  return AttemptLogs(path);
+  return AttemptLogs(std::move(attempt));
 }
 
 Result<std::string> LogTree::keep_report(const std::string& text) {
   if (!files()) return Error{ErrorKind::kSystem, "there is no log directory (--log-dir /dev/null)"};
-  const std::string& folder = run_directory_.empty() ? base_ : run_directory_;
-  auto file = LogFile::open(folder + "/" + kReportFile);
+  auto file = LogFile::create(run_.is_open() ? run_ : base_, kReportFile);
   if (!file) return file.error();
   std::optional<Error> lost;
   file->append(text, [&](const std::string& why) { lost.emplace(ErrorKind::kSystem, why); });
@@ -154,9 +179,9 @@ Result<std::string> LogTree::keep_report(const std::string& text) {
 
 void LogTree::finish() {
   if (!files() || kind_ != Base::kTemporary || ending_ == Ending::kKeep) return;
-  if (ending_ == Ending::kDiscardIfEmpty && holds_something(base_)) return;
+  if (ending_ == Ending::kDiscardIfEmpty && holds_something(base())) return;
   std::error_code ignored;  // a leftover temporary file is not an error
-  fs::remove_all(base_, ignored);
+  fs::remove_all(base(), ignored);
 }
 
 }  // namespace ddprun

@@ -1,12 +1,15 @@
 // LogTree: the directories of a run's log files, in torchrun's layout:
 //   <base>/<run id>_<8>/attempt_<restart count>/<local rank>/{stdout.log,stderr.log,error.json}
 // Thread rule: one thread. Ownership: owns a temporary base, nothing else; files are never deleted
-// but by finish(). Errors: kUsage for a --log-dir that is a file, kSystem for what the file system
-// refuses.
+// but by finish(). Errors: kUsage for a --log-dir that cannot be one, kSystem for what the file
+// system refuses.
 #pragma once
 
+#include <memory>
 #include <string>
 
+#include "agent/proc/directory.hpp"
+#include "agent/proc/log_file.hpp"
 #include "base/result.hpp"
 #include "base/types.hpp"
 
@@ -16,7 +19,10 @@ namespace ddprun {
 class AttemptLogs {
  public:
   AttemptLogs() = default;
-  explicit AttemptLogs(std::string directory) : directory_(std::move(directory)) {}
+  explicit AttemptLogs(Directory directory);
+  /// Creates one of the files below. Fails with kSystem, the path and the reason.
+  [[nodiscard]] Result<LogFile> create(const std::string& path) const;
+
   [[nodiscard]] bool files() const { return !directory_.empty(); }
   [[nodiscard]] const std::string& directory() const { return directory_; }
   [[nodiscard]] std::string stdout_log(LocalRank rank) const { return of(rank, "stdout.log"); }
@@ -30,6 +36,7 @@ class AttemptLogs {
   [[nodiscard]] std::string here(const char* name) const;
 
   std::string directory_;
+  std::shared_ptr<const Directory> opened_;
 };
 
 struct LogTreeOptions {
@@ -41,6 +48,7 @@ struct LogTreeOptions {
 class LogTree {
  public:
   /// Makes the base directory: `dir` with its parents, or <tmpdir>/torchelastic_<8> with mode 0700.
+  /// For root a `dir` that somebody else owns is refused, and such a tmpdir passed over.
   [[nodiscard]] static Result<LogTree> open(const LogTreeOptions& options);
 
   /// Makes the directories of one start of `workers` workers, the run directory (mode 0700) at the
@@ -57,20 +65,22 @@ class LogTree {
   /// Removes a temporary base as was asked for. Call it when everything is said.
   void finish();
 
-  [[nodiscard]] bool files() const { return !base_.empty(); }
-  [[nodiscard]] const std::string& base() const { return base_; }  // absolute
-  [[nodiscard]] const std::string& run_directory() const { return run_directory_; }
+  [[nodiscard]] bool files() const { return base_.is_open(); }
+  [[nodiscard]] const std::string& base() const { return base_.path(); }  // absolute
+  /// Empty before the first attempt.
+  [[nodiscard]] const std::string& run_directory() const { return run_.path(); }
 
  private:
   enum class Base { kGiven, kTemporary };
   enum class Ending { kKeep, kDiscardIfEmpty, kDiscard };
   LogTree() = default;
+  [[nodiscard]] Result<void> make_run_directory();
 
-  std::string base_;
+  Directory base_;
   Base kind_ = Base::kGiven;
   Ending ending_ = Ending::kKeep;
   RunId run_id_;
-  std::string run_directory_;  // empty before the first attempt
+  Directory run_;
 };
 
 }  // namespace ddprun

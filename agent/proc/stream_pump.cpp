@@ -28,12 +28,9 @@ Result<std::shared_ptr<StreamPump>> StreamPump::open(asio::any_io_executor execu
       error = pump->open_null();
       break;
     case Route::kFile:
-      error = pump->open_file();
+      pump->worker_end_ = plan.log->descriptor();
       break;
     case Route::kTee:
-      error = pump->open_file();
-      if (!error) error = pump->open_pipe();
-      break;
     case Route::kPass:
     case Route::kKeep:
       error = pump->open_pipe();
@@ -71,14 +68,6 @@ std::optional<Error> StreamPump::open_pipe() {
   return system_refused("cannot watch a worker's output", why.value());
 }
 
-std::optional<Error> StreamPump::open_file() {
-  auto file = LogFile::open(plan_.file);
-  if (!file) return file.error();
-  file_.emplace(std::move(*file));
-  worker_end_ = file_->descriptor();
-  return std::nullopt;
-}
-
 std::optional<Error> StreamPump::open_null() {
   worker_end_ = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
   owns_worker_end_ = worker_end_ >= 0;
@@ -90,7 +79,7 @@ void StreamPump::close_worker_end() {
   if (owns_worker_end_) ::close(worker_end_);
   owns_worker_end_ = false;
   worker_end_ = -1;
-  if (plan_.route == Route::kFile) file_.reset();  // the worker has it now
+  if (plan_.route == Route::kFile) plan_.log->close();  // the worker has it now
 }
 
 void StreamPump::start() {
@@ -149,7 +138,7 @@ void StreamPump::pass(std::string_view bytes) {
 }
 
 void StreamPump::tee(std::string_view bytes) {
-  file_->append(bytes, sinks_.warn);
+  plan_.log->append(bytes, sinks_.warn);
   lines_.feed(bytes, Clock::now(), [this](std::string_view line) { add_line(line); });
   sinks_.console->write(block_);
   block_.clear();
@@ -195,7 +184,7 @@ void StreamPump::finish() {
     lines_.finish([this](std::string_view line) { add_line(line); });
     sinks_.console->write(block_);
     block_.clear();
-    file_.reset();
+    plan_.log->close();
   }
   stop();
 }

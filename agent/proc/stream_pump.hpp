@@ -53,7 +53,6 @@ class StreamPump : public std::enable_shared_from_this<StreamPump> {
   enum class Read { kSome, kNothing, kEnd };
 
   [[nodiscard]] std::optional<Error> open_pipe();
-  [[nodiscard]] std::optional<Error> open_file();
   [[nodiscard]] std::optional<Error> open_null();
   [[nodiscard]] boost::asio::awaitable<void> pump();
   Read read_once();
@@ -72,7 +71,6 @@ class StreamPump : public std::enable_shared_from_this<StreamPump> {
   bool skips_to_newline_ = false;  // the console dropped the first part of this line
   boost::asio::posix::stream_descriptor pipe_;
   boost::asio::steady_timer end_;  // cancelled when the stream has ended
-  std::optional<LogFile> file_;
   LineAssembler lines_;
   std::string block_;  // whole lines of one read, with prefix
   Tail tail_;

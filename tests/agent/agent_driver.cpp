@@ -48,7 +48,7 @@ Result<std::unique_ptr<Companion>> host(boost::asio::any_io_executor executor, L
     config.master_port = server->endpoint().port();
   }
   const std::string port = std::to_string(server->endpoint().port());
-  if (const auto written = write_file(file, port + "\n"); !written) return written.error();
+  if (const auto written = leave_file(file, port + "\n"); !written) return written.error();
   return std::unique_ptr<Companion>(std::make_unique<Embedded>(std::move(server)));
 }
 

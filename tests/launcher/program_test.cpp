@@ -7,6 +7,8 @@
 #include <fstream>
 #include <optional>
 
+#include <sys/stat.h>
+
 #include "tests/agent/command.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/free_port.hpp"
@@ -183,6 +185,15 @@ TEST_CASE("a launcher above learns of the mistake from the file it asked for") {
   const std::string record = content(directory.file("error.json"));
   CHECK_THAT(record, ContainsSubstring(R"("message")"));
   CHECK_THAT(record, ContainsSubstring("--nnodes='0'"));
+}
+
+TEST_CASE("an error file that is a FIFO without a reader does not hold a refusal up") {
+  const TemporaryDirectory directory;
+  const std::string fifo = directory.file("fifo");
+  REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
+  const auto refused = ddprun_with({"--nnodes=0", "W"}, {{"TORCHELASTIC_ERROR_FILE", fifo}});
+  CHECK(refused.code == 2);
+  CHECK_THAT(refused.err, ContainsSubstring("ddprun: warning [ERROR-FILE] cannot write " + fifo));
 }
 
 TEST_CASE("programs that are not Python run with and without --no-python, from PATH too") {

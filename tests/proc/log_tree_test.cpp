@@ -191,6 +191,51 @@ TEST_CASE("a report that the console did not take stays, also after success") {
   CHECK_FALSE(LogTree::open(options("/dev/null"))->keep_report("text").has_value());
 }
 
+TEST_CASE("whoever renames a log directory does not lead its files elsewhere") {
+  const TempDir directory;
+  auto tree = LogTree::open(options(directory / "logs"));
+  auto attempt = tree->attempt(RestartCount(0), Round(1), 2);
+  fs::create_directories(directory / "trap/0");
+  fs::rename(attempt->directory(), directory / "moved");
+  fs::create_directory_symlink(directory / "trap", attempt->directory());
+  REQUIRE(attempt->create(attempt->stdout_log(LocalRank(0))).has_value());
+  CHECK(fs::exists(directory / "moved/0/stdout.log"));
+  CHECK(fs::is_empty(directory / "trap/0"));
+  fs::remove(directory / "moved/1");
+  fs::create_directory_symlink(directory / "trap/0", directory / "moved/1");
+  CHECK_FALSE(attempt->create(attempt->stdout_log(LocalRank(1))).has_value());
+  CHECK(fs::is_empty(directory / "trap/0"));
+}
+
+TEST_CASE("a log file is never written over something that is there") {
+  const TempDir directory;
+  auto tree = LogTree::open(options(directory / "logs"));
+  auto attempt = tree->attempt(RestartCount(0), Round(1), 1);
+  write_file(directory / "precious", "precious");
+  fs::create_symlink(directory / "precious", attempt->stdout_log(LocalRank(0)));
+  CHECK_FALSE(attempt->create(attempt->stdout_log(LocalRank(0))).has_value());
+  CHECK(contents(directory / "precious") == "precious");
+}
+
+TEST_CASE("for root a log directory of somebody else is refused, and such a TMPDIR passed over") {
+  if (::geteuid() != 0) {
+    WARN("only root can give a directory away: not tested");
+    return;
+  }
+  const TempDir directory;
+  fs::create_directory(directory / "theirs");
+  REQUIRE(::chown((directory / "theirs").c_str(), 65533, 65533) == 0);
+  const auto refused = LogTree::open(options(directory / "theirs"));
+  CHECK(refused.error().kind == ErrorKind::kUsage);
+  CHECK_THAT(refused.error().sentence, ContainsSubstring("theirs belongs to user 65533"));
+  auto wanted = options("");
+  wanted.tmpdir = directory / "theirs";
+  auto tree = LogTree::open(wanted);
+  CHECK(fs::path(tree->base()).parent_path() == "/tmp");
+  tree->discard();
+  tree->finish();
+}
+
 TEST_CASE("a --log-dir is never removed") {
   const TempDir directory;
   auto tree = LogTree::open(options(directory / "logs"));

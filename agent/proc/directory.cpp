@@ -1,0 +1,80 @@
+#include "agent/proc/directory.hpp"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <string_view>
+#include <utility>
+
+namespace ddprun {
+
+namespace {
+
+constexpr std::size_t kRandomLetters = 8;
+constexpr int kAsDirectory = O_PATH | O_DIRECTORY | O_CLOEXEC;  // the right to pass is enough
+
+}  // namespace
+
+std::string random_letters() {
+  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789_";
+  std::array<unsigned char, kRandomLetters> bytes = {};
+  if (::getrandom(bytes.data(), bytes.size(), 0) < 0) bytes.fill(0);  // creation finds out
+  std::string letters;
+  for (const unsigned char byte : bytes) letters += kLetters[byte % kLetters.size()];
+  return letters;
+}
+
+Directory::Directory(Directory&& other) noexcept
+    : descriptor_(std::exchange(other.descriptor_, -1)), path_(std::move(other.path_)) {}
+
+Directory& Directory::operator=(Directory&& other) noexcept {
+  std::swap(descriptor_, other.descriptor_);
+  std::swap(path_, other.path_);
+  return *this;
+}
+
+Directory::~Directory() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+int Directory::open(const std::string& path) {
+  path_ = path;
+  descriptor_ = ::open(path.c_str(), kAsDirectory);
+  return is_open() ? 0 : errno;
+}
+
+int Directory::make_in(const Directory& parent, const std::string& name, mode_t mode) {
+  if (::mkdirat(parent.descriptor_, name.c_str(), mode) != 0) return errno;
+  const int error = open_in(parent, name);
+  if (error != 0) return error;
+  return is_foreign_to_root() ? EPERM : 0;
+}
+
+int Directory::open_in(const Directory& parent, const std::string& name) {
+  path_ = parent.path_ + "/" + name;
+  descriptor_ = ::openat(parent.descriptor_, name.c_str(), kAsDirectory | O_NOFOLLOW);
+  return is_open() ? 0 : errno;
+}
+
+int Directory::create_file(const std::string& name, int flags) const {
+  constexpr int kNew = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+  return ::openat(descriptor_, name.c_str(), kNew | flags, 0666);
+}
+
+bool Directory::is_foreign_to_root() const {
+  struct stat status = {};
+  return ::geteuid() == 0 && ::fstat(descriptor_, &status) == 0 && status.st_uid != 0;
+}
+
+std::string Directory::foreign_sentence() const {
+  struct stat status = {};
+  ::fstat(descriptor_, &status);
+  return path_ + " belongs to user " + std::to_string(status.st_uid) +
+         ", who could make root write elsewhere; name a directory that root owns";
+}
+
+}  // namespace ddprun
