@@ -4,7 +4,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
+#include <string_view>
+
+#include "tests/sim/faults.hpp"
 
 namespace ddprun::sim {
 
@@ -13,9 +17,10 @@ struct ChaosSummary {
   int restarts = 0;
   int exit_code = 0;
   std::uint64_t steps = 0;
+  std::map<std::string_view, int> known_violations;
 };
 
-[[nodiscard]] ChaosSummary run_chaos(std::uint64_t seed,
+[[nodiscard]] ChaosSummary run_chaos(std::uint64_t seed, const Faults& faults,
                                      const std::function<void(const std::string&)>& trace);
 
 }  // namespace ddprun::sim

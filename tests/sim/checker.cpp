@@ -33,7 +33,7 @@ void Checker::on_message(const Message& message) const {
   if (const auto* start = std::get_if<StartRound>(&message)) reason(start->reason, "round");
 }
 
-void Checker::on_rounds(const std::vector<Sent>& sent) {
+void Checker::on_rounds(const std::vector<Sent>& sent, TimePoint now) {
   std::map<Stamp, std::vector<Sent>> by_stamp;
   for (const Sent& one : sent) by_stamp[key_of(one.start.stamp)].push_back(one);
   require(by_stamp.size() <= 1, "two rounds in one step");
@@ -49,14 +49,19 @@ void Checker::on_rounds(const std::vector<Sent>& sent) {
       continue;
     }
     Formed formed;
+    formed.at = now;
     std::sort(messages.begin(), messages.end(), [](const Sent& left, const Sent& right) {
       return left.start.group_rank < right.start.group_rank;
     });
-    for (const Sent& one : messages) {
-      formed.members.push_back({one.process, one.workers, one.role, one.start});
-    }
+    formed.members = std::move(messages);
     check_complete(formed);
     check_number(stamp, formed);
+    const bool same = std::all_of(
+        formed.members.begin(), formed.members.end(),
+        [&](const auto& one) { return one.fingerprint == formed.members.front().fingerprint; });
+    promised(promise::kOneCommand, same, "two commands in one round");
+    if (newest_) check_cause(rounds_.at(*newest_), formed);
+    newest_ = stamp;
     rounds_[stamp] = std::move(formed);
   }
 }
@@ -143,6 +148,8 @@ void Checker::on_told(int process, const StartRound& start) {
     require(start.restarts >= told->second.restarts, "an agent saw the restart count go back");
   }
   told_[process] = start;
+  const auto formed = rounds_.find(key_of(start.stamp));
+  if (formed != rounds_.end()) formed->second.told.insert(process);
 }
 
 void Checker::on_group_started(int process, const StartRound& start) {
@@ -174,26 +181,8 @@ void Checker::on_group_gone(int process) {
 }
 
 void Checker::on_agent_gone(int process) {
+  gone_.insert(process);
   running_.erase(process);
-}
-
-void Checker::on_agent_ended(int process, const client::End& end) {
-  require(running_.count(process) == 0, "an agent ended over live workers");
-  require(!end.text.empty(), "an agent ended without a reason");
-  exit_codes_[process] = end.exit_code;
-  if (end.done) {
-    require(!verdict_ || *verdict_ == end.done->exit_code, "two verdicts for one run");
-    verdict_ = end.done->exit_code;
-  }
-  const auto told = told_.find(process);
-  if (end.exit_code != 0 || told == told_.end()) return;
-  // Exit 0 is only right if all nodes of some last round succeeded: this agent's, or a later one
-  // without it.
-  const auto complete = [](const auto& entry) {
-    return entry.second.succeeded.size() == entry.second.members.size();
-  };
-  require(std::any_of(rounds_.begin(), rounds_.end(), complete),
-          "exit 0 although no round succeeded on all nodes");
 }
 
 }  // namespace ddprun::sim

@@ -1,17 +1,21 @@
 // What must hold at every step of every simulated run; throws Violation with a sentence when it
-// does not. It sees what the coordinator sends and what agents do, never what they think.
+// does not. It sees what the coordinator sends, what agents do and what the world does to them,
+// never what they think.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "rendezvous/client/membership.hpp"
 #include "rendezvous/round/run.hpp"
 
@@ -22,6 +26,20 @@ struct Violation : std::runtime_error {
 };
 
 void require(bool holds, const std::string& sentence);
+
+/// The promises of a run (checker_promises.cpp), by the name that a violation is told with.
+namespace promise {
+inline constexpr std::string_view kSuccessStays = "success stays";
+inline constexpr std::string_view kNobodyLostForNothing = "nobody is lost for nothing";
+inline constexpr std::string_view kStoreStaysOpen = "the store stays open";
+inline constexpr std::string_view kVerdictStays = "a verdict stays";
+inline constexpr std::string_view kOneCommand = "one command";
+}  // namespace promise
+
+/// What today's code is known to break: counted, not thrown.
+inline constexpr std::array<std::string_view, 4> kKnownViolations{
+    promise::kSuccessStays, promise::kNobodyLostForNothing, promise::kStoreStaysOpen,
+    promise::kVerdictStays};
 
 using Stamp = std::pair<int, std::string>;  // round number, author
 
@@ -36,9 +54,10 @@ class Checker {
     int process;  // unique per agent process
     int workers;
     std::string role;
+    std::string fingerprint;
     protocol::StartRound start;
   };
-  void on_rounds(const std::vector<Sent>& sent);
+  void on_rounds(const std::vector<Sent>& sent, TimePoint now);
   void on_message(const protocol::Message& message) const;
   void on_failure_charged(int before, int after) const;
 
@@ -47,6 +66,7 @@ class Checker {
   /// What an agent told the coordinator of the budget: a new coordinator cannot know better.
   void on_claim(RestartCount restarts) { claimed_ = std::max(claimed_, restarts.value()); }
   void on_told(int process, const protocol::StartRound& start);
+  [[nodiscard]] const protocol::StartRound& told(int process) const { return told_.at(process); }
   void on_group_started(int process, const protocol::StartRound& start);
   void on_group_failed(const protocol::RoundStamp& stamp);
   void on_group_succeeded(int process, Round round);
@@ -54,26 +74,54 @@ class Checker {
   void on_agent_gone(int process);
   void on_agent_ended(int process, const client::End& end);
 
+  // What the world does, checker_promises.cpp.
+  /// Until then (and a little longer) this process may rightly be taken for lost.
+  void excuse(int process, TimePoint until);
+  /// The run of the current coordinator is ending, so its verdict is known.
+  void on_verdict_known(TimePoint now);
+  /// What it had decided and not told everybody, the next one cannot know.
+  void on_coordinator_lost();
+  void on_signalled(int process, TimePoint now);
+  void on_leaving(int process);
+  /// A worker ended by itself with 0.
+  void on_rank_done(int process, const protocol::RoundStamp& stamp, TimePoint now);
+  /// Workers of this round are being stopped, on some node.
+  void on_stopping(const protocol::RoundStamp& stamp, TimePoint now);
+  /// The store is closed by its agent, while workers of the round live on reachable nodes `where`.
+  void on_store_closed(const protocol::RoundStamp& stamp, const std::string& where, TimePoint now);
+  /// Nothing happened that anybody should have noticed.
+  void on_undisturbed_end();
+  [[nodiscard]] const std::map<std::string_view, int>& known_violations() const { return known_; }
+  /// Some round's ranks have all exited 0: the run has succeeded, whatever happens now.
+  [[nodiscard]] bool succeeded() const { return succeeded_.has_value(); }
+
   [[nodiscard]] int rounds() const { return static_cast<int>(rounds_.size()); }
   [[nodiscard]] int restarts() const;
   [[nodiscard]] int largest_restart_step() const { return largest_restart_step_; }
   [[nodiscard]] const std::map<int, int>& exit_codes() const { return exit_codes_; }
 
  private:
-  struct Member {
-    int process;
-    int workers;
-    std::string role;
-    protocol::StartRound start;
-  };
+  using Member = Sent;
   struct Formed {
+    TimePoint at{};
     std::vector<Member> members;  // by group rank
+    std::set<int> told;           // processes
     std::set<int> succeeded;      // processes
     bool failed = false;          // on some node
+    int ranks_done = 0;
+    std::optional<TimePoint> stopping;
+    [[nodiscard]] bool has(int process) const {
+      return std::any_of(members.begin(), members.end(),
+                         [process](const Member& member) { return member.process == process; });
+    }
   };
   void check_complete(const Formed& formed) const;
   void check_order(const Formed& before, const Formed& after) const;
   void check_number(const Stamp& stamp, const Formed& formed);
+  void check_cause(const Formed& before, const Formed& after);
+  void promised(std::string_view name, bool holds, const std::string& sentence);
+  [[nodiscard]] bool excused(int process, TimePoint now) const;
+  [[nodiscard]] bool anybody_excused_since(TimePoint when) const;
 
   protocol::Terms terms_;
   std::map<Stamp, Formed> rounds_;
@@ -86,6 +134,16 @@ class Checker {
   int failed_rounds_ = 0;
   std::optional<int> verdict_;
   int largest_restart_step_ = 0;
+
+  std::map<int, TimePoint> excuses_;  // per process
+  std::set<int> leaving_;             // processes
+  std::set<int> gone_;                // processes that are, or are going
+  std::optional<Stamp> newest_;       // the round that was formed last, by whatever coordinator
+  std::optional<Stamp> succeeded_;
+  std::optional<TimePoint> verdict_known_;
+  std::optional<TimePoint> failure_known_;  // the same, if a worker's failure is the verdict
+  std::map<int, TimePoint> signalled_;      // processes; the first signal
+  std::map<std::string_view, int> known_;
 };
 
 }  // namespace ddprun::sim

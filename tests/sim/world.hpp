@@ -1,9 +1,11 @@
 // A whole cluster in one thread: the real Run, the real Membership and WorkerGroup of every agent;
 // workers are only modelled, wires and clocks come from network.hpp. The same seed gives the same
-// run, event by event.
+// run, event by event. Whatever the real shells do not provably filter is required, not dropped: an
+// event that a core refuses ends the simulated life.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -19,21 +21,25 @@
 
 namespace ddprun::sim {
 
-enum class Bytes { kPlain, kCodec };  // whether messages go through the codec
+enum class Bytes { kPlain, kCodec };         // whether messages go through the codec
+enum class Coordinator { kAlone, kInRoot };  // a daemon, or in the process of node 0's agent
 
 struct WorldOptions {
   std::uint64_t seed = 1;
   protocol::Terms terms;
+  Coordinator coordinator = Coordinator::kAlone;
   Duration delay_min = milliseconds(1);
   Duration delay_max = milliseconds(1);
   Duration spawn_min = milliseconds(1);
   Duration spawn_max = milliseconds(1);
   Duration stop_min = milliseconds(1);
   Duration stop_max = milliseconds(1);
+  Duration drain_max = Duration(0);  // until the last output of workers that ended is read
   Duration work = seconds(20);       // from "all groups of the round run" to success
   Duration work_skew = Duration(0);  // more for some
   Duration coordinator_timeout = seconds(60);
   int peer_failure_percent = 0;  // a group dies when another of its round does
+  int graceful_percent = 0;      // a worker that is told to stop exits with 0
   int drift_percent = 0;         // clocks run up to this much fast or slow
   Bytes bytes = Bytes::kPlain;
 };
@@ -45,6 +51,7 @@ struct NodeOptions {
   std::optional<int> node_rank;
   std::optional<protocol::Terms> terms;  // instead of the world's
   std::string run_id = "demo";
+  std::string fingerprint;  // of the command
 };
 
 class World {
@@ -56,15 +63,28 @@ class World {
   void start_agent(int node);
   void kill_agent(int node, const std::string& how);  // its connections close
   void power_off(int node);                           // nobody is told
+  /// The signal reaches the agent's process, which passes it to its workers and leaves.
+  void signal_agent(int node, int signal);
+  /// The agent leaves for a reason of its own.
   void leave(int node, int exit_code, const std::string& reason);
-  void fail_worker(int node, const std::string& cause, int exit_code);
+  void fail_worker(int node, const std::string& cause, int exit_code, int local_rank = 0);
   void finish_worker_group(int node);
+  /// Its thread does nothing: stopped, or blocked in a call. The kernel goes on answering.
   void pause_agent(int node, Duration time);
   void set_partitioned(int node, bool partitioned);
   void drop_link(int node);
   void start_coordinator();
   void crash_coordinator();
   void pause_coordinator(Duration time);
+  /// The next worker to be started there cannot be.
+  void break_next_spawn(int node) { nodes_[index(node)].spawn_breaks = true; }
+  /// One worker there does not obey SIGKILL.
+  void make_unkillable(int node);
+  /// A console nobody reads or a file system that does not answer: what the agent writes there
+  /// takes that long, which only its end and the drain of its workers wait for.
+  void stall_output(int node, Duration time);
+  /// A folder that does not answer: workers start that much later.
+  void stall_start(int node, Duration time);
   void run_for(Duration time);
   [[nodiscard]] bool run_until(const std::function<bool()>& done, Duration limit);
 
@@ -83,43 +103,69 @@ class World {
   [[nodiscard]] std::optional<int> exit_code(int node) const {
     return nodes_[index(node)].exit_code;
   }
+  [[nodiscard]] bool somebody_ended() const { return !checker_.exit_codes().empty(); }
   [[nodiscard]] Round round_of(int node) const;
   [[nodiscard]] int node_count() const { return static_cast<int>(nodes_.size()); }
+  [[nodiscard]] const std::string& host_of(int node) const {
+    return nodes_[index(node)].options.host;
+  }
   [[nodiscard]] bool finished() const { return finished_; }
   [[nodiscard]] std::uint64_t sends() const { return sends_; }
   [[nodiscard]] std::uint64_t steps() const { return steps_; }
   [[nodiscard]] TimePoint now() const { return timeline_.now(); }
   [[nodiscard]] Checker& checker() { return checker_; }
+  [[nodiscard]] const Checker& checker() const { return checker_; }
   [[nodiscard]] Random& random() { return random_; }
   [[nodiscard]] Timeline& timeline() { return timeline_; }
   /// Gets one line per thing that happens; unset: nothing is formatted.
   void trace(std::function<void(const std::string&)> line) { trace_ = std::move(line); }
+  void say(const std::string& line) const {
+    if (trace_) trace_(line);
+  }
 
  private:
+  struct Worker {
+    bool alive = false;
+    bool signalled = false;  // by ddprun, while it lived
+    std::string cause;       // why it failed
+    bool unkillable = false;
+  };
+  /// What agent/round.hpp is for the real workers.
   struct Group {
     protocol::StartRound round;
     int generation = 0;
     std::unique_ptr<WorkerGroup> core;
+    std::vector<Worker> workers;
     TimePoint started{};
+    int timer = 0;  // of the core; one that was replaced never comes
+    bool begun = false;
     bool running = false;
-    bool failure_told = false;
-    std::string cause;  // of the first failure
-    int exit_code = 0;
     [[nodiscard]] bool ending() const { return core->state() > ddprun::GroupState::kHealthy; }
   };
   struct Node {
     NodeOptions options;
     DriftingClock clock;
     std::unique_ptr<client::Membership> membership;
+    std::deque<client::Event> events;  // carrying out an action may cause the next event
+    bool feeding = false;
     int process = -1;
-    int connection = -1;
+    client::LinkId link = 0;  // the one that is wanted; 0: none
+    int connection = -1;      // what it became
     int timer = 0;
     bool timer_pending = false;
     bool leaving = false;
+    int stop_signal = 0;
+    bool hurried = false;  // stopped a second time
     bool partitioned = false;
     TimePoint paused_until{};
+    TimePoint output_stalled_until{};
+    TimePoint start_stalled_until{};
+    bool spawn_breaks = false;
     std::uint16_t ports = 0;
+    bool listener_open = false;  // for the next round's store
+    std::optional<protocol::RoundStamp> serves;
     std::optional<Group> group;
+    std::optional<client::End> end;
     std::optional<int> exit_code;
   };
   struct Connection {
@@ -132,48 +178,80 @@ class World {
     Pipe down;  // to the agent
     bool agent_open = true;
     bool coordinator_open = true;
+    bool greeted = false;  // the agent has said hello
   };
   enum class Way { kUp, kDown };
 
   [[nodiscard]] static std::size_t index(int value) { return static_cast<std::size_t>(value); }
   [[nodiscard]] Duration delay() { return random_.between(options_.delay_min, options_.delay_max); }
+  [[nodiscard]] bool is_root(int node) const {
+    return node == 0 && options_.coordinator == Coordinator::kInRoot;
+  }
+  [[nodiscard]] bool cut_off(int node) const;
+  [[nodiscard]] bool paused(int node) const { return now() < nodes_[index(node)].paused_until; }
+  /// Whether the process that something was meant for is still there.
+  [[nodiscard]] bool lives(int node, int process) const {
+    return nodes_[index(node)].membership != nullptr && nodes_[index(node)].process == process;
+  }
+  [[nodiscard]] Group* group_of(int node, int generation);
 
   // world_wire.cpp
   void connect(int node, client::LinkId link);
-  void establish(int node, int process, client::LinkId link);
+  void establish(int node, int process, client::LinkId link, TimePoint give_up);
   void push(int connection, Way way, Item item);
   void pump(int connection, Way way);
+  void schedule_pump(int connection, Way way, TimePoint when);
   void deliver(int connection, Way way, const Item& item);
+  void deliver_up(int connection, const Item& item);
+  void drain_arrived();
   void close_agent_end(int connection);
   void close_coordinator_end(int connection);
+  void detach(int connection);
   [[nodiscard]] protocol::Message through_codec(const protocol::Message& message) const;
 
-  // world.cpp
+  // world_agent.cpp: the shell of an agent.
   void to_agent(int node, int process, client::Event event);
-  void to_coordinator(int coordinator, round::Event event);
-  void apply(int node, client::Actions actions);
-  void apply_one(int node, const client::Action& action);
-  void apply(round::Actions actions);
-  [[nodiscard]] bool can_answer(const Connection& connection) const;
+  void feed(int node, client::Event event);
+  void feed_queued(int node);
+  void carry_out(int node, const client::Action& action);
+  void open_store(int node);
+  void serve_store(int node);
+  void close_store(int node);
   void arm_agent(int node, TimePoint deadline);
   void agent_timer(int node, int process, int timer, TimePoint when);
+  void take_signal(int node, int process, int signal);
+  void on_end(int node, const client::End& end);
+  void end_process(int node, int process);
+  void exit_process(int node);
+  void forget_agent(int node);
+
+  // world_coordinator.cpp
+  void to_coordinator(int coordinator, round::Event event);
+  void tell_coordinator(const round::Event& event);
+  void apply(const round::Actions& actions);
+  void send(const round::Send& sent, std::vector<Checker::Sent>& rounds);
+  void finish_run(const round::Finish& finish);
   void arm_coordinator(TimePoint deadline);
   void coordinator_timer(int coordinator, int timer, TimePoint when);
-  void end_agent(int node, const client::End& end);
-  void forget_agent(int node);
-  void say(const std::string& line) const {
-    if (trace_) trace_(line);
-  }
+  [[nodiscard]] TimePoint coordinator_paused_until() const;
+  [[nodiscard]] const DriftingClock& coordinator_clock() const;
+  [[nodiscard]] bool can_answer(const Connection& connection) const;
 
   // world_workers.cpp
   void start_group(int node, const protocol::StartRound& round);
+  void begin_group(int node, int generation);
   void group_runs(int node, int generation);
-  void group_work_done(int node, int generation);
-  void stop_group(int node);
-  void feed(int node, int generation, const GroupEvent& event);
+  void rank_work_done(int node, int generation, LocalRank rank);
+  void stop_group(int node, const client::StopGroup& order);
+  void feed_group(int node, int generation, const GroupEvent& event);
   void act(int node, int generation, const GroupAction& action);
+  void spawn(int node, int generation, LocalRank rank);
+  void signal_worker(int node, int generation, const Signal& order);
+  void arm_group(int node, int generation, TimePoint deadline);
+  void exit_worker(int node, int generation, LocalRank rank, ExitStatus status);
   void tell_failure(int node, LocalRank rank);
-  void group_over(int node);
+  void drain_group(int node, int generation);
+  void group_over(int node, int generation);
   void disturb_peers(const protocol::RoundStamp& stamp, int node);
 
   WorldOptions options_;

@@ -1,13 +1,28 @@
-// Connections of the simulated world.
+// Connections of the simulated world: what rendezvous/client/connection.hpp and
+// rendezvous/coordinator/server.hpp are for real ones.
 #include <algorithm>
 #include <utility>
 
+#include "rendezvous/client/limits.hpp"
 #include "rendezvous/protocol/codec.hpp"
 #include "tests/sim/world.hpp"
 
 namespace ddprun::sim {
 
 using namespace protocol;
+
+namespace {
+// A kernel repeats its first packet about that often.
+constexpr Duration kKnockAgain = seconds(1);
+constexpr TimePoint kForEver{std::chrono::hours(1'000'000)};
+}  // namespace
+
+// The root reaches its own coordinator over loopback.
+bool World::cut_off(int id) const {
+  if (is_root(id)) return false;
+  const bool root_away = options_.coordinator == Coordinator::kInRoot && nodes_.front().partitioned;
+  return root_away || nodes_[index(id)].partitioned;
+}
 
 Message World::through_codec(const Message& message) const {
   if (options_.bytes == Bytes::kPlain) return message;
@@ -18,17 +33,26 @@ Message World::through_codec(const Message& message) const {
 }
 
 void World::connect(int id, client::LinkId link) {
-  const int process = nodes_[index(id)].process;
-  timeline_.after(delay(), [this, id, process, link] { establish(id, process, link); });
+  Node& node = nodes_[index(id)];
+  if (node.connection >= 0) close_agent_end(node.connection);
+  node.link = link;
+  const TimePoint give_up = now() + client::kAttemptMax;
+  timeline_.after(delay(), [this, id, process = node.process, link, give_up] {
+    establish(id, process, link, give_up);
+  });
 }
 
-void World::establish(int id, int process, client::LinkId link) {
+void World::establish(int id, int process, client::LinkId link, TimePoint give_up) {
   Node& node = nodes_[index(id)];
-  if (!node.membership || node.process != process) return;
-  if (node.partitioned) return;  // the packets vanish, nobody answers
-  if (!run_) {
-    return to_agent(id, process, client::LinkDown{link, "connection refused"});
+  if (!lives(id, process) || node.link != link) return;  // its socket is closed
+  if (cut_off(id)) {
+    // The packets vanish, nobody answers.
+    if (now() >= give_up) return to_agent(id, process, client::LinkDown{link, "timed out"});
+    timeline_.after(kKnockAgain,
+                    [this, id, process, link, give_up] { establish(id, process, link, give_up); });
+    return;
   }
+  if (!run_) return to_agent(id, process, client::LinkDown{link, "connection refused"});
   auto connection = std::make_unique<Connection>();
   connection->node = id;
   connection->process = process;
@@ -48,73 +72,98 @@ void World::push(int number, Way way, Item item) {
   if (pipe.closed) return;
   pipe.last_arrival = std::max(pipe.last_arrival, now() + delay());
   pipe.items.emplace_back(pipe.last_arrival, std::move(item));
-  if (pipe.scheduled) return;
-  pipe.scheduled = true;
-  timeline_.at(pipe.items.front().first, [this, number, way] { pump(number, way); });
+  schedule_pump(number, way, pipe.items.front().first);
+}
+
+void World::schedule_pump(int number, Way way, TimePoint when) {
+  Connection& connection = *connections_[index(number)];
+  Pipe& pipe = way == Way::kUp ? connection.up : connection.down;
+  if (std::exchange(pipe.scheduled, true)) return;
+  timeline_.at(when, [this, number, way] { pump(number, way); });
 }
 
 void World::pump(int number, Way way) {
   Connection& connection = *connections_[index(number)];
   Pipe& pipe = way == Way::kUp ? connection.up : connection.down;
   pipe.scheduled = false;
-  if (pipe.closed) {
-    pipe.items.clear();
-    return;
-  }
-  if (nodes_[index(connection.node)].partitioned) return;  // until the partition heals
+  if (pipe.closed) return pipe.items.clear();
+  if (cut_off(connection.node)) return;  // until the partition heals
   const TimePoint paused =
-      way == Way::kUp ? coordinator_paused_until_ : nodes_[index(connection.node)].paused_until;
-  if (now() < paused) {
-    pipe.scheduled = true;
-    timeline_.at(paused, [this, number, way] { pump(number, way); });
-    return;
-  }
+      way == Way::kUp ? coordinator_paused_until() : nodes_[index(connection.node)].paused_until;
+  if (now() < paused) return schedule_pump(number, way, paused);
   if (pipe.items.empty()) return;
+  if (pipe.items.front().first > now()) return schedule_pump(number, way, pipe.items.front().first);
   const Item item = std::move(pipe.items.front().second);
   pipe.items.pop_front();
-  if (!pipe.items.empty()) {
-    pipe.scheduled = true;
-    timeline_.at(pipe.items.front().first, [this, number, way] { pump(number, way); });
-  }
+  if (!pipe.items.empty()) schedule_pump(number, way, pipe.items.front().first);
   deliver(number, way, item);
 }
 
-void World::deliver(int number, Way way, const Item& item) {
-  Connection& connection = *connections_[index(number)];
-  const auto* message = std::get_if<Message>(&item);
-  if (way == Way::kUp) {
-    if (!connection.coordinator_open || connection.coordinator != coordinator_) return;
-    if (message != nullptr) {
-      const std::string address = "10.0.0." + std::to_string(connection.node + 1);
-      return to_coordinator(connection.coordinator,
-                            round::Received{connection.link, {address, "10.0.0.254"}, *message});
+// Whatever lies in the coordinator's sockets, in the order of the connections.
+void World::drain_arrived() {
+  std::vector<int> open;
+  for (const auto& [link, number] : by_link_) open.push_back(number);
+  for (const int number : open) {
+    Connection& connection = *connections_[index(number)];
+    Pipe& pipe = connection.up;
+    if (cut_off(connection.node)) continue;
+    while (!pipe.closed && !pipe.items.empty() && pipe.items.front().first < now()) {
+      const Item item = std::move(pipe.items.front().second);
+      pipe.items.pop_front();
+      deliver(number, Way::kUp, item);
     }
-    connection.coordinator_open = false;
-    connection.down.closed = true;
-    return to_coordinator(connection.coordinator,
-                          round::LinkLost{connection.link, "connection closed"});
   }
+}
+
+void World::deliver(int number, Way way, const Item& item) {
+  if (way == Way::kUp) return deliver_up(number, item);
+  Connection& connection = *connections_[index(number)];
   if (!connection.agent_open) return;
-  if (message != nullptr) {
+  if (const auto* message = std::get_if<Message>(&item)) {
     return to_agent(connection.node, connection.process,
                     client::Incoming{connection.agent_link, *message});
   }
-  connection.agent_open = false;
+  detach(number);
   connection.up.closed = true;
-  Node& node = nodes_[index(connection.node)];
-  if (node.connection == number) node.connection = -1;
   to_agent(connection.node, connection.process,
            client::LinkDown{connection.agent_link, "connection closed"});
+}
+
+void World::deliver_up(int number, const Item& item) {
+  Connection& connection = *connections_[index(number)];
+  if (!connection.coordinator_open || connection.coordinator != coordinator_) return;
+  if (const auto* message = std::get_if<Message>(&item)) {
+    const auto* hello = std::get_if<Hello>(message);
+    require(hello != nullptr || connection.greeted, "the first message is not hello");
+    connection.greeted = true;
+    const std::string own = "10.0.0.254";
+    const std::string from =
+        is_root(connection.node) ? "127.0.0.1" : "10.0.0." + std::to_string(connection.node + 1);
+    const std::string to = is_root(connection.node) ? "127.0.0.1" : own;
+    return to_coordinator(connection.coordinator,
+                          round::Received{connection.link, {from, to}, *message});
+  }
+  connection.coordinator_open = false;
+  connection.down.closed = true;
+  to_coordinator(connection.coordinator, round::LinkLost{connection.link, "connection closed"});
+}
+
+/// The agent has no use for this connection any more.
+void World::detach(int number) {
+  Connection& connection = *connections_[index(number)];
+  connection.agent_open = false;
+  Node& node = nodes_[index(connection.node)];
+  if (node.connection != number) return;
+  node.connection = -1;
+  node.link = 0;
 }
 
 void World::close_agent_end(int number) {
   Connection& connection = *connections_[index(number)];
   if (!connection.agent_open) return;
-  connection.agent_open = false;
+  detach(number);
   connection.down.closed = true;
   push(number, Way::kUp, Fin{});
-  Node& node = nodes_[index(connection.node)];
-  if (node.connection == number) node.connection = -1;
 }
 
 void World::close_coordinator_end(int number) {
@@ -130,9 +179,11 @@ void World::close_coordinator_end(int number) {
 
 // What is in flight is lost; the two ends notice at different times.
 void World::drop_link(int id) {
-  const int number = nodes_[index(id)].connection;
+  const Node& node = nodes_[index(id)];
+  const int number = node.connection;
   if (number < 0) return;
-  say(nodes_[index(id)].options.host + " loses its connection");
+  say(node.options.host + " loses its connection");
+  checker_.excuse(node.process, now());
   Connection& connection = *connections_[index(number)];
   connection.up.closed = true;
   connection.down.closed = true;
@@ -145,9 +196,7 @@ void World::drop_link(int id) {
   timeline_.after(delay() * 3, [this, number] {
     Connection& one = *connections_[index(number)];
     if (!one.agent_open) return;
-    one.agent_open = false;
-    Node& node = nodes_[index(one.node)];
-    if (node.connection == number) node.connection = -1;
+    detach(number);
     to_agent(one.node, one.process, client::LinkDown{one.agent_link, "connection reset"});
   });
 }
@@ -157,16 +206,16 @@ void World::set_partitioned(int id, bool partitioned) {
   if (node.partitioned == partitioned) return;
   say(node.options.host + (partitioned ? " is cut off" : " is reachable again"));
   node.partitioned = partitioned;
+  for (int other = 0; other < node_count(); ++other) {
+    if (other != id && !is_root(id)) continue;
+    checker_.excuse(nodes_[index(other)].process, cut_off(other) ? kForEver : now());
+  }
   if (partitioned) return;
   for (int number = 0; number < static_cast<int>(connections_.size()); ++number) {
     Connection& connection = *connections_[index(number)];
-    if (connection.node != id) continue;
-    for (const Way way : {Way::kUp, Way::kDown}) {
-      Pipe& pipe = way == Way::kUp ? connection.up : connection.down;
-      if (pipe.scheduled || pipe.items.empty()) continue;
-      pipe.scheduled = true;
-      timeline_.after(delay(), [this, number, way] { pump(number, way); });
-    }
+    if (connection.node != id && !is_root(id)) continue;
+    if (!connection.up.items.empty()) schedule_pump(number, Way::kUp, now() + delay());
+    if (!connection.down.items.empty()) schedule_pump(number, Way::kDown, now() + delay());
   }
 }
 

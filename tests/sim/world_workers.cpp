@@ -1,12 +1,23 @@
-// Workers of the simulated world: each node's real WorkerGroup, fed with spawns and exits. A group
-// works once all groups of its round run; when one goes, its peers may fail or hang, as in a
-// collective.
+// Workers of the simulated world: each node's real WorkerGroup between modelled processes, as
+// agent/round.hpp runs it. A group works once all groups of its round run; when one goes, its peers
+// may fail or hang, as in a collective.
 #include <csignal>
 #include <utility>
 
 #include "tests/sim/world.hpp"
 
 namespace ddprun::sim {
+
+using State = ddprun::GroupState;
+
+namespace {
+constexpr Duration kStopGrace = seconds(30);
+}  // namespace
+
+World::Group* World::group_of(int id, int generation) {
+  auto& group = nodes_[index(id)].group;
+  return group && group->generation == generation ? &*group : nullptr;
+}
 
 void World::start_group(int id, const protocol::StartRound& round) {
   Node& node = nodes_[index(id)];
@@ -16,147 +27,243 @@ void World::start_group(int id, const protocol::StartRound& round) {
   group.round = round;
   group.generation = ++generations_;
   group.core =
-      std::make_unique<WorkerGroup>(WorkerGroup::Options{node.options.workers, seconds(30)});
+      std::make_unique<WorkerGroup>(WorkerGroup::Options{node.options.workers, kStopGrace});
+  group.workers.resize(index(node.options.workers));
   group.started = now();
   const int generation = group.generation;
   node.group = std::move(group);
   say(node.options.host + " starts its workers of round " +
       std::to_string(round.stamp.number.value()));
-  feed(id, generation, Start{});
+  if (now() >= node.start_stalled_until) return begin_group(id, generation);
+  timeline_.at(node.start_stalled_until, [this, id, generation] { begin_group(id, generation); });
 }
 
-// What happens to workers is learned by the agent: later, if its process is paused.
-void World::feed(int id, int generation, const GroupEvent& event) {
-  Node& node = nodes_[index(id)];
-  if (!node.group || node.group->generation != generation) return;
-  if (now() < node.paused_until) {
-    timeline_.at(node.paused_until, [this, id, generation, event] { feed(id, generation, event); });
+// Its folders are made; whoever stopped it meanwhile is obeyed: nothing starts.
+void World::begin_group(int id, int generation) {
+  Group* group = group_of(id, generation);
+  if (group == nullptr) return;
+  if (paused(id)) {
+    timeline_.at(nodes_[index(id)].paused_until,
+                 [this, id, generation] { begin_group(id, generation); });
     return;
   }
-  if (const auto* exited = std::get_if<Exited>(&event)) {
-    const bool known = node.group->core->worker(exited->rank).life == WorkerRecord::Life::kRunning;
-    if (!known) return;
+  group->begun = true;
+  if (group->core->over()) return drain_group(id, generation);
+  feed_group(id, generation, Start{});
+}
+
+// What happens to workers is learned by the agent: later, if its thread stands still. An event that
+// the group cannot get in its state is a bug of the shell, or of this model of it.
+void World::feed_group(int id, int generation, const GroupEvent& event) {
+  Group* group = group_of(id, generation);
+  if (group == nullptr) return;  // the agent is gone, and its workers with it
+  if (paused(id)) {
+    timeline_.at(nodes_[index(id)].paused_until,
+                 [this, id, generation, event] { feed_group(id, generation, event); });
+    return;
   }
-  if (!WorkerGroup::possible(node.group->core->state(), event)) return;
-  const GroupActions actions = node.group->core->step(event, node.clock.local(now()));
+  const bool possible = WorkerGroup::possible(group->core->state(), event);
+  require(possible, "the agent of " + nodes_[index(id)].options.host + " would abort: event " +
+                        std::to_string(event.index()) + " of a group in state " +
+                        std::to_string(static_cast<int>(group->core->state())));
+  const bool was_ending = group->ending();
+  const TimePoint local = nodes_[index(id)].clock.local(now());
+  const GroupActions actions = group->core->step(event, local);
+  if (!was_ending && group->ending() && group->core->state() != State::kSucceeded) {
+    checker_.on_stopping(group->round.stamp, now());
+  }
   for (const GroupAction& action : actions) act(id, generation, action);
-  const bool here = node.group && node.group->generation == generation;
-  const bool runs = here && node.group->core->state() == ddprun::GroupState::kHealthy;
-  if (runs && !node.group->running) group_runs(id, generation);
 }
 
 void World::act(int id, int generation, const GroupAction& action) {
-  Node& node = nodes_[index(id)];
-  if (!node.group || node.group->generation != generation) return;
-  if (const auto* spawn = std::get_if<Spawn>(&action)) {
+  if (const auto* started = std::get_if<Spawn>(&action)) {
     const Duration time = random_.between(options_.spawn_min, options_.spawn_max);
-    timeline_.after(time / node.options.workers, [this, id, generation, rank = spawn->rank] {
-      feed(id, generation, Spawned{rank});
-    });
+    timeline_.after(time / nodes_[index(id)].options.workers,
+                    [this, id, generation, rank = started->rank] { spawn(id, generation, rank); });
   } else if (const auto* order = std::get_if<Signal>(&action)) {
-    const bool kill = order->signal == SIGKILL;
-    const Duration time =
-        kill ? Duration(milliseconds(1)) : random_.between(options_.stop_min, options_.stop_max);
-    timeline_.after(time, [this, id, generation, rank = order->rank, number = order->signal] {
-      feed(id, generation, Exited{rank, ExitStatus::signaled(number)});
-    });
+    signal_worker(id, generation, *order);
   } else if (const auto* timer = std::get_if<ddprun::ArmTimer>(&action)) {
-    const TimePoint deadline = timer->deadline;
-    timeline_.at(node.clock.global(deadline), [this, id, generation, deadline] {
-      feed(id, generation, TimerExpired{deadline});
-    });
-  } else if (const auto* failed = std::get_if<TellFailure>(&action)) {
+    arm_group(id, generation, timer->deadline);
+  } else if (std::holds_alternative<AllRunning>(action)) {
+    group_runs(id, generation);
+  } else if (const auto* failed = std::get_if<FirstFailure>(&action)) {
     tell_failure(id, failed->rank);
   } else if (std::holds_alternative<ddprun::Finish>(action)) {
-    group_over(id);
+    ++nodes_[index(id)].group->timer;  // the timer is cancelled
+    drain_group(id, generation);
   }
 }
 
-void World::group_runs(int id, int generation) {
+void World::spawn(int id, int generation, LocalRank rank) {
+  Group* group = group_of(id, generation);
+  if (group == nullptr) return;
   Node& node = nodes_[index(id)];
-  node.group->running = true;
-  const protocol::StartRound round = node.group->round;
-  to_agent(id, node.process, client::GroupRunning{round.stamp.number});
+  if (paused(id)) {
+    timeline_.at(node.paused_until, [this, id, generation, rank] { spawn(id, generation, rank); });
+    return;
+  }
+  if (!std::exchange(node.spawn_breaks, false)) {
+    group->workers[index(rank.value())].alive = true;
+    return feed_group(id, generation, Spawned{rank});
+  }
+  const bool decides = group->core->state() == State::kStarting;
+  const std::string sentence = "no such program";
+  feed_group(id, generation, SpawnFailed{rank, Error(ErrorKind::kUsage, sentence)});
+  if (decides) leave(id, 127, sentence);
+}
+
+// To a process that has ended a signal does nothing; one that lives is answered some time later.
+void World::signal_worker(int id, int generation, const Signal& order) {
+  Worker& worker = group_of(id, generation)->workers[index(order.rank.value())];
+  if (!worker.alive) return;
+  worker.signalled = true;
+  const bool kill = order.signal == SIGKILL;
+  if (worker.unkillable) return;
+  const Duration time =
+      kill ? Duration(milliseconds(1)) : random_.between(options_.stop_min, options_.stop_max);
+  const bool graceful =
+      !kill && options_.graceful_percent > 0 && random_.chance(options_.graceful_percent);
+  const ExitStatus status = graceful ? ExitStatus::exited(0) : ExitStatus::signaled(order.signal);
+  timeline_.after(time, [this, id, generation, rank = order.rank, status] {
+    exit_worker(id, generation, rank, status);
+  });
+}
+
+void World::arm_group(int id, int generation, TimePoint deadline) {
+  const int timer = ++nodes_[index(id)].group->timer;
+  timeline_.at(nodes_[index(id)].clock.global(deadline), [this, id, generation, timer, deadline] {
+    const Group* group = group_of(id, generation);
+    if (group != nullptr && group->timer == timer) {
+      feed_group(id, generation, TimerExpired{deadline});
+    }
+  });
+}
+
+// A process ends once.
+void World::exit_worker(int id, int generation, LocalRank rank, ExitStatus status) {
+  Group* group = group_of(id, generation);
+  if (group == nullptr) return;
+  Worker& worker = group->workers[index(rank.value())];
+  if (!std::exchange(worker.alive, false)) return;
+  const bool done = status.success() && !worker.signalled;
+  if (done) checker_.on_rank_done(nodes_[index(id)].process, group->round.stamp, now());
+  feed_group(id, generation, Exited{rank, status});
+}
+
+void World::group_runs(int id, int generation) {
+  Group* group = group_of(id, generation);
+  group->running = true;
+  const protocol::StartRound round = group->round;
+  feed(id, client::GroupRunning{round.stamp.number});
   auto& runners = running_[key_of(round.stamp)];
   runners.emplace_back(id, generation);
   if (static_cast<int>(runners.size()) < round.group_size) return;
   for (const auto& [peer, peer_generation] : runners) {
-    const Duration time = options_.work + random_.between(Duration(0), options_.work_skew);
-    timeline_.after(
-        time, [this, runner = peer, number = peer_generation] { group_work_done(runner, number); });
+    const int workers = nodes_[index(peer)].options.workers;
+    for (int rank = 0; rank < workers; ++rank) {
+      const Duration time = options_.work + random_.between(Duration(0), options_.work_skew);
+      timeline_.after(time, [this, node = peer, number = peer_generation, rank] {
+        rank_work_done(node, number, LocalRank(rank));
+      });
+    }
   }
 }
 
-void World::group_work_done(int id, int generation) {
-  const Node& node = nodes_[index(id)];
-  const bool current = node.group && node.group->generation == generation && !node.group->ending();
-  if (!current) return;
-  for (int rank = 0; rank < node.options.workers; ++rank) {
-    feed(id, generation, Exited{LocalRank(rank), ExitStatus::exited(0)});
-  }
+// Told to stop, it is busy with that.
+void World::rank_work_done(int id, int generation, LocalRank rank) {
+  const Group* group = group_of(id, generation);
+  if (group == nullptr || group->workers[index(rank.value())].signalled) return;
+  exit_worker(id, generation, rank, ExitStatus::exited(0));
 }
 
 void World::finish_worker_group(int id) {
   const Node& node = nodes_[index(id)];
-  if (node.group) group_work_done(id, node.group->generation);
+  if (!node.group) return;
+  const int generation = node.group->generation;
+  for (int rank = 0; rank < node.options.workers; ++rank) {
+    rank_work_done(id, generation, LocalRank(rank));
+  }
 }
 
-void World::fail_worker(int id, const std::string& cause, int exit_code) {
+void World::fail_worker(int id, const std::string& cause, int exit_code, int local_rank) {
   Node& node = nodes_[index(id)];
-  const bool can_fail =
-      node.group && node.group->running && !node.group->ending() && node.group->cause.empty();
+  const bool can_fail = node.group && node.group->running && !node.group->ending();
   if (!can_fail) return;
-  node.group->cause = cause;
-  node.group->exit_code = exit_code;
-  say(node.options.host + "'s rank " + std::to_string(node.group->round.rank_base.value()) +
-      " fails: " + cause);
+  Worker& worker = node.group->workers[index(local_rank)];
+  if (!worker.alive || worker.signalled) return;
+  worker.cause = cause;
+  say(node.options.host + "'s rank " +
+      std::to_string(node.group->round.rank_base.value() + local_rank) + " fails: " + cause);
   const protocol::RoundStamp stamp = node.group->round.stamp;
   checker_.on_group_failed(stamp);
-  feed(id, node.group->generation, Exited{LocalRank(0), ExitStatus::exited(exit_code)});
+  exit_worker(id, node.group->generation, LocalRank(local_rank), ExitStatus::exited(exit_code));
   disturb_peers(stamp, id);
+}
+
+void World::make_unkillable(int id) {
+  Node& node = nodes_[index(id)];
+  if (!node.group) return;
+  say("a worker of " + node.options.host + " hangs in the kernel");
+  node.group->workers.back().unkillable = true;
 }
 
 void World::tell_failure(int id, LocalRank rank) {
   Node& node = nodes_[index(id)];
-  node.group->failure_told = true;
+  const Group& group = *node.group;
   protocol::WorkerExit exit;
-  exit.rank = Rank(node.group->round.rank_base.value() + rank.value());
+  exit.rank = Rank(group.round.rank_base.value() + rank.value());
   exit.local_rank = rank;
   exit.pid = 1000 + id;
-  exit.exit_code = node.group->exit_code;
-  exit.cause = node.group->cause;
-  exit.after = std::chrono::duration_cast<milliseconds>(now() - node.group->started);
+  exit.exit_code = group.core->worker(rank).status->shell_code();
+  exit.cause = group.workers[index(rank.value())].cause;
+  exit.after = std::chrono::duration_cast<milliseconds>(now() - group.started);
   exit.tail = {"the last line"};
-  to_agent(id, node.process, client::GroupFailed{node.group->round.stamp.number, {exit}});
+  feed(id, client::GroupFailed{group.round.stamp.number, {exit}});
 }
 
-void World::stop_group(int id) {
-  Node& node = nodes_[index(id)];
-  // Its end may lie unread before the agent: signalling what is gone does nothing.
-  if (!node.group || node.group->ending()) return;
-  say(node.options.host + " stops its workers of round " +
-      std::to_string(node.group->round.stamp.number.value()));
-  const protocol::RoundStamp stamp = node.group->round.stamp;
-  feed(id, node.group->generation, StopOrdered{SIGTERM, seconds(30)});
-  disturb_peers(stamp, id);
-}
-
-void World::group_over(int id) {
-  Node& node = nodes_[index(id)];
-  const Round round = node.group->round.stamp.number;
-  const ddprun::GroupState state = node.group->core->state();
-  if (state == ddprun::GroupState::kFailed && !node.group->failure_told) {
-    tell_failure(id, LocalRank(0));
+void World::stop_group(int id, const client::StopGroup& order) {
+  const Node& node = nodes_[index(id)];
+  if (!node.group) return;  // it has just ended: that is in the queue behind this order
+  require(order.round == node.group->round.stamp.number, "another round's workers are stopped");
+  const bool news = !node.group->ending();
+  if (news) {
+    say(node.options.host + " stops its workers of round " +
+        std::to_string(node.group->round.stamp.number.value()));
   }
-  node.group.reset();
-  if (state == ddprun::GroupState::kSucceeded) {
-    checker_.on_group_succeeded(node.process, round);
-    say(node.options.host + "'s workers ended with 0");
-    to_agent(id, node.process, client::GroupSucceeded{round});
+  const protocol::RoundStamp stamp = node.group->round.stamp;
+  feed_group(id, node.group->generation, StopOrdered{order.signal, order.grace});
+  if (news) disturb_peers(stamp, id);
+}
+
+// Their last output is read, which takes longer where nobody takes it.
+void World::drain_group(int id, int generation) {
+  const Group* group = group_of(id, generation);
+  if (!group->begun) return;  // its folders are still being made
+  if (options_.drain_max == Duration(0)) return group_over(id, generation);
+  const Duration time = random_.between(Duration(0), options_.drain_max);
+  timeline_.after(time, [this, id, generation] { group_over(id, generation); });
+}
+
+void World::group_over(int id, int generation) {
+  Group* group = group_of(id, generation);
+  if (group == nullptr) return;
+  Node& node = nodes_[index(id)];
+  if (paused(id)) {
+    timeline_.at(node.paused_until, [this, id, generation] { group_over(id, generation); });
     return;
   }
+  const Round round = group->round.stamp.number;
+  const State state = group->core->state();
+  const bool unkillable = !group->core->running().empty();
+  node.group.reset();
+  if (state == State::kSucceeded) {
+    checker_.on_group_succeeded(node.process, round);
+    say(node.options.host + "'s workers ended with 0");
+    return feed(id, client::GroupSucceeded{round});
+  }
   checker_.on_group_gone(node.process);
-  to_agent(id, node.process, client::GroupGone{round, protocol::Milliseconds(0), 0, 0});
+  if (unkillable) leave(id, 1, "a worker still exists after SIGKILL");
+  feed(id, client::GroupGone{round, protocol::Milliseconds(0), 0, 0});
 }
 
 void World::disturb_peers(const protocol::RoundStamp& stamp, int id) {
@@ -167,8 +274,7 @@ void World::disturb_peers(const protocol::RoundStamp& stamp, int id) {
     if (peer == id || !random_.chance(options_.peer_failure_percent)) continue;
     const Duration time = random_.between(Duration(0), milliseconds(100));
     timeline_.after(time, [this, node = peer, number = generation] {
-      const auto& group = nodes_[index(node)].group;
-      if (group && group->generation == number) fail_worker(node, "connection closed by peer", 1);
+      if (group_of(node, number) != nullptr) fail_worker(node, "connection closed by peer", 1);
     });
   }
 }

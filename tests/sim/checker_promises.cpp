@@ -1,0 +1,159 @@
+// What a run promises its users, against what the world did to it: who may be taken for lost, when
+// the store may close, what code an agent may end with.
+#include "rendezvous/round/run.hpp"
+#include "tests/sim/checker.hpp"
+#include "tests/sim/network.hpp"
+
+namespace ddprun::sim {
+
+using namespace protocol;
+
+namespace {
+
+// Beyond the limit of silence: to come back after a fault, with the slowest wires and clocks.
+constexpr Duration kReturnMax = client::kConnectMax + seconds(5);
+// Workers' clocks and the coordinator's differ.
+constexpr double kSlowestClock = 0.85;
+
+}  // namespace
+
+void Checker::promised(std::string_view name, bool holds, const std::string& sentence) {
+  if (holds) return;
+  const auto known = std::find(kKnownViolations.begin(), kKnownViolations.end(), name);
+  if (known == kKnownViolations.end()) throw Violation(std::string(name) + ": " + sentence);
+  ++known_[*known];
+}
+
+void Checker::excuse(int process, TimePoint until) {
+  excuses_[process] = until + terms_.silence_max() + kReturnMax;
+}
+
+bool Checker::excused(int process, TimePoint now) const {
+  const auto found = excuses_.find(process);
+  return found != excuses_.end() && now <= found->second;
+}
+
+bool Checker::anybody_excused_since(TimePoint when) const {
+  return std::any_of(excuses_.begin(), excuses_.end(),
+                     [when](const auto& one) { return one.second >= when; });
+}
+
+// A round ends because a worker failed, because somebody came, or because somebody could not be
+// reached; and only those who could not are missing from the next one.
+void Checker::check_cause(const Formed& before, const Formed& after) {
+  const bool settled = before.told.size() == before.members.size();
+  if (!settled || before.failed) return;
+  for (const Member& member : before.members) {
+    if (after.has(member.process)) continue;
+    const bool gone = excused(member.process, after.at) || gone_.count(member.process) != 0;
+    promised(promise::kNobodyLostForNothing, gone,
+             "process " + std::to_string(member.process) +
+                 " was up and reachable and is not in round " +
+                 std::to_string(after.members.front().start.stamp.number.value()));
+  }
+  if (anybody_excused_since(before.at)) return;
+  const auto came = [&before](const Member& member) { return !before.has(member.process); };
+  const auto went = [&after](const Member& member) { return !after.has(member.process); };
+  const bool changed = std::any_of(after.members.begin(), after.members.end(), came) ||
+                       std::any_of(before.members.begin(), before.members.end(), went);
+  promised(promise::kNobodyLostForNothing, changed,
+           "round " + std::to_string(after.members.front().start.stamp.number.value()) +
+               " starts everything again although nobody was lost, came or failed");
+}
+
+void Checker::on_verdict_known(TimePoint now) {
+  if (verdict_known_) return;
+  verdict_known_ = now;
+  // The loss of a node takes back the verdict of a failure that came of it.
+  const bool failed = newest_ && rounds_.at(*newest_).failed && leaving_.empty() &&
+                      !anybody_excused_since(rounds_.at(*newest_).at);
+  if (failed) failure_known_ = now;
+}
+
+void Checker::on_coordinator_lost() {
+  verdict_.reset();
+  verdict_known_.reset();
+  failure_known_.reset();
+}
+
+void Checker::on_signalled(int process, TimePoint now) {
+  signalled_.emplace(process, now);
+  on_leaving(process);
+}
+
+void Checker::on_leaving(int process) {
+  leaving_.insert(process);
+  gone_.insert(process);
+}
+
+// The moment of success: nothing was under way that could have ended the round, so nothing that
+// happens from now on may change its result.
+void Checker::on_rank_done(int process, const RoundStamp& stamp, TimePoint now) {
+  const auto found = rounds_.find(key_of(stamp));
+  if (found == rounds_.end()) return;
+  Formed& formed = found->second;
+  ++formed.ranks_done;
+  const bool all = formed.ranks_done == formed.members.front().start.world_size.value();
+  if (!all || succeeded_) return;
+  const bool quiet = !formed.failed && !formed.stopping && !verdict_known_ &&
+                     !anybody_excused_since(now) && newest_ == found->first;
+  const auto goes = [this, now](const Member& member) {
+    return leaving_.count(member.process) != 0 || excused(member.process, now);
+  };
+  const bool somebody_goes = std::any_of(formed.members.begin(), formed.members.end(), goes);
+  if (quiet && !somebody_goes && formed.has(process)) succeeded_ = found->first;
+}
+
+void Checker::on_stopping(const RoundStamp& stamp, TimePoint now) {
+  const auto found = rounds_.find(key_of(stamp));
+  if (found != rounds_.end() && !found->second.stopping) found->second.stopping = now;
+}
+
+void Checker::on_store_closed(const RoundStamp& stamp, const std::string& where, TimePoint now) {
+  if (where.empty()) return;
+  const auto found = rounds_.find(key_of(stamp));
+  const bool ended = found != rounds_.end() && found->second.stopping;
+  const auto limit = std::chrono::duration_cast<Duration>(
+      (Duration(Hello().stop_timeout) + round::kStopMargin) * kSlowestClock);
+  promised(promise::kStoreStaysOpen, ended && now - *found->second.stopping >= limit,
+           "the store of round " + std::to_string(stamp.number.value()) +
+               " closes while its workers live on " + where);
+}
+
+void Checker::on_undisturbed_end() {
+  for (const auto& [process, code] : exit_codes_) {
+    promised(promise::kNobodyLostForNothing, code == 0,
+             "process " + std::to_string(process) + " ended with " + std::to_string(code) +
+                 " in a run that nothing disturbed");
+  }
+}
+
+void Checker::on_agent_ended(int process, const client::End& end) {
+  require(running_.count(process) == 0, "an agent ended over live workers");
+  require(!end.text.empty(), "an agent ended without a reason");
+  exit_codes_[process] = end.exit_code;
+  if (end.done) {
+    require(!verdict_ || *verdict_ == end.done->exit_code, "two verdicts for one run");
+    verdict_ = end.done->exit_code;
+  }
+  const bool member = succeeded_ && rounds_.at(*succeeded_).has(process);
+  promised(promise::kSuccessStays, !member || end.exit_code == 0,
+           "a member ended with " + std::to_string(end.exit_code) +
+               " after all ranks had exited 0: " + end.text);
+  const auto signal = signalled_.find(process);
+  const bool late =
+      failure_known_ && signal != signalled_.end() && signal->second > *failure_known_;
+  promised(promise::kVerdictStays, !late || end.done || excuses_.count(process) != 0,
+           "a signal replaced the failure that ended the run: " + end.text);
+  const auto told = told_.find(process);
+  if (end.exit_code != 0 || told == told_.end()) return;
+  // Exit 0 is only right if all nodes of some last round succeeded: this agent's, or a later one
+  // without it.
+  const auto complete = [](const auto& entry) {
+    return entry.second.succeeded.size() == entry.second.members.size();
+  };
+  require(std::any_of(rounds_.begin(), rounds_.end(), complete),
+          "exit 0 although no round succeeded on all nodes");
+}
+
+}  // namespace ddprun::sim

@@ -1,0 +1,187 @@
+#include "tests/sim/faults.hpp"
+
+#include <csignal>
+#include <cstdlib>
+#include <numeric>
+
+#include "tests/sim/storm.hpp"
+
+namespace ddprun::sim {
+
+namespace {
+
+void drop_link(Storm& storm, int node) {
+  storm.world().drop_link(node);
+}
+
+void drop_all_links(Storm& storm, int) {
+  for (int id = 0; id < storm.world().node_count(); ++id) storm.world().drop_link(id);
+}
+
+void kill_agent(Storm& storm, int node) {
+  storm.world().kill_agent(node, "is killed");
+  storm.start_later(node);
+}
+
+void power_off(Storm& storm, int node) {
+  storm.world().power_off(node);
+  storm.start_later(node);
+}
+
+void cut_off(Storm& storm, int node) {
+  storm.world().set_partitioned(node, true);
+  storm.later(milliseconds(storm.random().between(50, 12'000)),
+              [&storm, node] { storm.world().set_partitioned(node, false); });
+}
+
+void pause_agent(Storm& storm, int node) {
+  storm.world().pause_agent(node, milliseconds(storm.random().between(100, 9000)));
+}
+
+// As long as a hiccup of a shared file system that a heartbeat survives.
+void hiccup(Storm& storm, int node) {
+  const auto& terms = storm.plan().world.terms;
+  const auto borne = terms.silence_max() - 3 * terms.keep_alive_interval;
+  if (borne.count() <= 0) return;
+  storm.world().pause_agent(
+      node, milliseconds(storm.random().between(1, static_cast<int>(borne.count()))));
+}
+
+/// Somewhere around each limit that somebody waits for.
+Duration around_a_limit(Storm& storm) {
+  const auto& terms = storm.plan().world.terms;
+  const Duration limits[] = {terms.keep_alive_interval, terms.silence_max(), client::kConnectMax,
+                             round::kAnswerMax, seconds(30)};
+  const Duration limit = limits[storm.random().between(0, 4)];
+  return std::max(Duration(milliseconds(10)),
+                  limit + milliseconds(storm.random().between(-1500, 1500)));
+}
+
+// Never so often in a row that agents may give it up.
+void pause_coordinator(Storm& storm, int) {
+  if (storm.may_pause_coordinator()) storm.world().pause_coordinator(around_a_limit(storm));
+}
+
+void lose_coordinator(Storm& storm, int) {
+  storm.lose_coordinator();
+}
+
+void interrupt(Storm& storm, int node) {
+  storm.world().signal_agent(node, SIGINT);
+  if (storm.random().chance(50)) {
+    storm.later(milliseconds(storm.random().between(1, 3000)),
+                [&storm, node] { storm.world().signal_agent(node, SIGINT); });
+  }
+  storm.start_later(node);
+}
+
+void terminate_root(Storm& storm, int) {
+  storm.world().signal_agent(0, SIGTERM);
+  storm.start_later(0);
+}
+
+void cancel_job(Storm& storm, int) {
+  for (int id = 0; id < storm.world().node_count(); ++id) {
+    storm.later(milliseconds(storm.random().between(0, 300)),
+                [&storm, id] { storm.world().signal_agent(id, SIGTERM); });
+  }
+}
+
+void fail_worker(Storm& storm, int node) {
+  storm.world().fail_worker(node, "exit code 3", 3);
+}
+
+// A failure, and somebody who presses Ctrl-C at what he sees.
+void fail_and_interrupt(Storm& storm, int node) {
+  storm.world().fail_worker(node, "exit code 3", 3);
+  const int other = storm.random().between(0, storm.world().node_count() - 1);
+  storm.later(milliseconds(storm.random().between(0, 2000)),
+              [&storm, other] { storm.world().signal_agent(other, SIGINT); });
+}
+
+void break_spawn(Storm& storm, int node) {
+  storm.world().break_next_spawn(node);
+}
+
+void hang_worker(Storm& storm, int node) {
+  storm.world().make_unkillable(node);
+}
+
+void stall_output(Storm& storm, int node) {
+  storm.world().stall_output(node, milliseconds(storm.random().between(100, 30'000)));
+}
+
+void stall_start(Storm& storm, int node) {
+  storm.world().stall_start(node, milliseconds(storm.random().between(100, 30'000)));
+}
+
+constexpr Fault kFaults[] = {
+    {"drop-link", 14, false, drop_link},
+    {"drop-all-links", 4, false, drop_all_links},
+    {"kill-agent", 14, false, kill_agent},
+    {"power-off", 8, false, power_off},
+    {"cut-off", 10, false, cut_off},
+    {"pause-agent", 8, false, pause_agent},
+    {"hiccup", 4, true, hiccup},
+    {"pause-coordinator", 6, true, pause_coordinator},
+    {"lose-coordinator", 9, false, lose_coordinator},
+    {"interrupt", 2, false, interrupt},
+    {"terminate-root", 1, false, terminate_root},
+    {"cancel-job", 1, false, cancel_job},
+    {"fail-worker", 16, false, fail_worker},
+    {"fail-and-interrupt", 2, false, fail_and_interrupt},
+    {"break-spawn", 1, false, break_spawn},
+    {"hang-worker", 1, false, hang_worker},
+    {"stall-output", 3, true, stall_output},
+    {"stall-start", 3, true, stall_start},
+};
+
+}  // namespace
+
+Faults::Faults() : table_(std::begin(kFaults), std::end(kFaults)) {}
+
+bool Faults::only(const std::string& name) {
+  bool found = false;
+  for (Fault& fault : table_) {
+    if (fault.name != name) {
+      fault.weight = 0;
+    } else {
+      found = true;
+    }
+  }
+  return found;
+}
+
+bool Faults::weigh(const std::string& assignment) {
+  const std::size_t equals = assignment.find('=');
+  if (equals == std::string::npos) return false;
+  for (Fault& fault : table_) {
+    if (fault.name != std::string_view(assignment).substr(0, equals)) continue;
+    fault.weight = std::atoi(assignment.c_str() + equals + 1);
+    return fault.weight >= 0;
+  }
+  return false;
+}
+
+int Faults::total() const {
+  return std::accumulate(table_.begin(), table_.end(), 0,
+                         [](int sum, const Fault& fault) { return sum + fault.weight; });
+}
+
+const Fault& Faults::pick(int draw) const {
+  for (const Fault& fault : table_) {
+    draw -= fault.weight;
+    if (draw <= 0) return fault;
+  }
+  return table_.back();
+}
+
+std::string Faults::list() const {
+  std::string text;
+  for (const Fault& fault : table_) {
+    text += std::to_string(fault.weight) + "\t" + std::string(fault.name) + "\n";
+  }
+  return text;
+}
+
+}  // namespace ddprun::sim

@@ -1,0 +1,63 @@
+// The bad minute of a simulated life: agents come, faults strike, what was killed is started again.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "tests/sim/faults.hpp"
+#include "tests/sim/world.hpp"
+
+namespace ddprun::sim {
+
+struct Plan {
+  WorldOptions world;
+  int nodes = 2;
+  bool numbered = false;
+  bool alien = false;  // the last node runs another command
+  int faults = 0;
+};
+
+[[nodiscard]] Plan make_plan(std::uint64_t seed);
+[[nodiscard]] std::string words(const Plan& plan);
+
+class Storm {
+ public:
+  static constexpr Duration kLength = seconds(60);
+
+  Storm(World& world, const Plan& plan, const Faults& faults)
+      : world_(world), plan_(plan), faults_(faults) {}
+
+  void schedule();
+  /// No more faults: everything is mended, and at least MIN agents are there if the run goes on.
+  void calm();
+  /// The names of those that struck, in order.
+  [[nodiscard]] const std::string& struck() const { return struck_; }
+  [[nodiscard]] bool harmless() const { return harmless_; }
+
+  // For the table.
+  [[nodiscard]] World& world() { return world_; }
+  [[nodiscard]] const Plan& plan() const { return plan_; }
+  [[nodiscard]] Random& random() { return world_.random(); }
+  void later(Duration delay, std::function<void()> what) {
+    world_.timeline().after(delay, std::move(what));
+  }
+  void start_later(int node);
+  void lose_coordinator();
+  /// Not within half a minute of the last time.
+  [[nodiscard]] bool may_pause_coordinator();
+
+ private:
+  void strike();
+  void start(int node);
+  [[nodiscard]] bool over() const;
+
+  World& world_;
+  const Plan& plan_;
+  const Faults& faults_;
+  std::string struck_;
+  bool harmless_ = true;
+  bool calm_ = false;
+  TimePoint no_pause_before_{};
+};
+
+}  // namespace ddprun::sim

@@ -1,0 +1,169 @@
+// The coordinator of the simulated world: the real Run, alone or in the process of node 0.
+#include <utility>
+
+#include "tests/sim/words.hpp"
+#include "tests/sim/world.hpp"
+
+namespace ddprun::sim {
+
+using namespace protocol;
+
+namespace {
+// A look at a run's status is linear in its nodes.
+constexpr int kNodesWatched = 32;
+}  // namespace
+
+void World::start_coordinator() {
+  if (run_) return;
+  ++coordinator_;
+  round::RunOptions options{RunId("demo"), "c" + std::to_string(coordinator_)};
+  run_ = std::make_unique<round::Run>(std::move(options));
+  coordinator_timer_pending_ = false;
+  charter_ = false;
+  finished_ = false;
+  coordinator_clock_.rate =
+      1.0 + 0.01 * random_.between(-options_.drift_percent, options_.drift_percent);
+  coordinator_clock_.offset = seconds(random_.between(0, 100'000));
+  say("coordinator starts");
+}
+
+void World::crash_coordinator() {
+  if (!run_) return;
+  say("coordinator dies");
+  run_.reset();
+  checker_.on_coordinator_lost();
+  for (const auto& [link, connection] : std::exchange(by_link_, {})) {
+    Connection& one = *connections_[index(connection)];
+    one.coordinator_open = false;
+    one.up.closed = true;
+    push(connection, Way::kDown, Fin{});
+  }
+}
+
+void World::pause_coordinator(Duration time) {
+  if (options_.coordinator == Coordinator::kInRoot) return pause_agent(0, time);
+  coordinator_paused_until_ = std::max(coordinator_paused_until_, now() + time);
+}
+
+TimePoint World::coordinator_paused_until() const {
+  const bool in_root = options_.coordinator == Coordinator::kInRoot;
+  return in_root ? nodes_.front().paused_until : coordinator_paused_until_;
+}
+
+const DriftingClock& World::coordinator_clock() const {
+  return options_.coordinator == Coordinator::kInRoot ? nodes_.front().clock : coordinator_clock_;
+}
+
+void World::arm_coordinator(TimePoint deadline) {
+  coordinator_timer_pending_ = true;
+  coordinator_timer(coordinator_, ++coordinator_timer_, coordinator_clock().global(deadline));
+}
+
+void World::coordinator_timer(int coordinator, int timer, TimePoint when) {
+  timeline_.at(when, [this, coordinator, timer] {
+    const auto replaced = [&] {
+      return coordinator_timer_ != timer || coordinator_ != coordinator || !run_;
+    };
+    if (replaced()) return;
+    if (now() < coordinator_paused_until()) {
+      return coordinator_timer(coordinator, timer, coordinator_paused_until());
+    }
+    // Everything that has arrived is read before somebody is blamed; that may move the timer, but
+    // the expiry is on its way.
+    coordinator_timer_pending_ = false;
+    drain_arrived();
+    if (coordinator_ == coordinator && run_) to_coordinator(coordinator, round::Tick{});
+  });
+}
+
+void World::to_coordinator(int coordinator, round::Event event) {
+  if (!run_ || coordinator != coordinator_) return;
+  if (now() < coordinator_paused_until()) {
+    timeline_.at(coordinator_paused_until(), [this, coordinator, event = std::move(event)] {
+      to_coordinator(coordinator, event);
+    });
+    return;
+  }
+  tell_coordinator(event);
+}
+
+void World::tell_coordinator(const round::Event& event) {
+  ++steps_;
+  speaker_ = -1;
+  if (const auto* received = std::get_if<round::Received>(&event)) {
+    const auto found = by_link_.find(received->link.value());
+    if (found == by_link_.end()) return;  // closed meanwhile: such a link is not read any more
+    speaker_ = connections_[index(found->second)]->process;
+    const auto* hello = std::get_if<Hello>(&received->message);
+    if (hello != nullptr && hello->claim) checker_.on_claim(hello->claim->restarts);
+  }
+  if (const auto* lost = std::get_if<round::LinkLost>(&event)) {
+    const auto found = by_link_.find(lost->link.value());
+    if (found == by_link_.end()) return;  // closed meanwhile: it is nobody's link any more
+    checker_.on_process_lost(connections_[index(found->second)]->process);
+    by_link_.erase(found);
+  }
+  apply(run_->step(event, coordinator_clock().local(now())));
+  require(coordinator_timer_pending_ || finished_ || !charter_, "the run waits without a deadline");
+  if (node_count() > kNodesWatched) return;
+  const round::Phase phase = run_->status(coordinator_clock().local(now())).phase;
+  if (phase == round::Phase::kStopping || phase == round::Phase::kOver) {
+    checker_.on_verdict_known(now());
+  }
+}
+
+bool World::can_answer(const Connection& connection) const {
+  return lives(connection.node, connection.process) && connection.agent_open &&
+         !cut_off(connection.node) && !paused(connection.node);
+}
+
+void World::apply(const round::Actions& actions) {
+  std::vector<Checker::Sent> rounds;
+  for (const round::Action& action : actions) {
+    if (const auto* sent = std::get_if<round::Send>(&action)) {
+      send(*sent, rounds);
+    } else if (const auto* close = std::get_if<round::Close>(&action)) {
+      const auto found = by_link_.find(close->link.value());
+      if (found != by_link_.end()) close_coordinator_end(found->second);
+    } else if (const auto* timer = std::get_if<round::ArmTimer>(&action)) {
+      charter_ = true;
+      arm_coordinator(timer->deadline);
+    } else if (const auto* note = std::get_if<round::Note>(&action)) {
+      require(!note->text.empty(), "an empty note");
+      say("coordinator: " + note->text);
+    } else if (const auto* finish = std::get_if<round::Finish>(&action)) {
+      finish_run(*finish);
+    }
+  }
+  if (!rounds.empty()) checker_.on_rounds(rounds, now());
+}
+
+void World::send(const round::Send& sent, std::vector<Checker::Sent>& rounds) {
+  ++sends_;
+  checker_.on_message(sent.message);
+  charter_ = charter_ || !std::holds_alternative<Refused>(sent.message);
+  const auto found = by_link_.find(sent.link.value());
+  require(found != by_link_.end(), "a message to a link that is closed");
+  const Connection& connection = *connections_[index(found->second)];
+  const auto* refused = std::get_if<Refused>(&sent.message);
+  const bool blamed = refused != nullptr && refused->code == RefusalCode::kNotAnswering;
+  require(!blamed || !can_answer(connection), "an agent that answers was sent away");
+  if (const auto* start = std::get_if<StartRound>(&sent.message)) {
+    const NodeOptions& to = nodes_[index(connection.node)].options;
+    rounds.push_back({connection.process, to.workers, to.role, to.fingerprint, *start});
+  }
+  push(found->second, Way::kDown, through_codec(sent.message));
+}
+
+// Whoever is still connected had its time to go.
+void World::finish_run(const round::Finish& finish) {
+  require(!finish.reason.empty(), "an end without a reason");
+  finished_ = true;
+  say("run is over with " + std::to_string(finish.exit_code));
+  while (!by_link_.empty()) close_coordinator_end(by_link_.begin()->second);
+  if (options_.coordinator != Coordinator::kInRoot || !nodes_.front().end) return;
+  timeline_.after(Duration(0),
+                  [this, process = nodes_.front().process] { end_process(0, process); });
+}
+
+}  // namespace ddprun::sim
