@@ -1,6 +1,7 @@
 #include "agent/core/node_report.hpp"
 
 #include "agent/core/text.hpp"
+#include "base/duration_text.hpp"
 #include "base/exit_status.hpp"
 
 namespace ddprun {

@@ -5,6 +5,7 @@
 #include "agent/core/error_file.hpp"
 #include "agent/core/text.hpp"
 #include "agent/core/verdict.hpp"
+#include "base/duration_text.hpp"
 
 namespace ddprun {
 

@@ -47,7 +47,7 @@ struct Who {
 /// One line when that stop is over.
 [[nodiscard]] std::string stopped_line(int signal, int workers, int killed, Duration took);
 
-/// One line: `done, 16 ranks ended with 0 after 3 h 12 m; 0 restarts`.
+/// One line: `done, 16 ranks ended with 0 after 3 h 12 min; 0 restarts`.
 [[nodiscard]] std::string done_line(int workers, Duration took, RestartCount restarts);
 
 /// One line for a worker that SIGKILL did not end.
@@ -58,7 +58,7 @@ struct FailureFacts {
   std::string code;                   // "W-EXIT"
   std::string who;                    // "rank 12 (local 4, pid 48213) on gpu-02"
   std::string verdict;                // "ended with exit code 1"
-  std::string when;                   // "11:02:41.118Z, 3 h 12 m after start"
+  std::string when;                   // "11:02:41.118Z, 3 h 12 min after start"
   std::string source;                 // what the evidence is: "last lines of its stderr"
   std::vector<std::string> evidence;  // lines
   std::string advice;

@@ -106,18 +106,6 @@ std::vector<std::string> shortened(const std::vector<std::string>& lines, std::s
 
 }  // namespace
 
-std::string duration_text(Duration duration) {
-  const auto ms = duration_cast<milliseconds>(duration).count();
-  const auto seconds = ms / 1000;
-  if (ms < 1000) return std::to_string(ms) + " ms";
-  if (seconds < 10) return std::to_string(seconds) + "." + std::to_string(ms % 1000 / 100) + " s";
-  if (seconds < 120) return std::to_string(seconds) + " s";
-  if (seconds < 3600) {
-    return std::to_string(seconds / 60) + " m " + std::to_string(seconds % 60) + " s";
-  }
-  return std::to_string(seconds / 3600) + " h " + std::to_string(seconds % 3600 / 60) + " m";
-}
-
 std::string time_text(WallTime when) {
   const auto ms = duration_cast<milliseconds>(when.time_since_epoch()).count();
   const time_t seconds = static_cast<time_t>(ms / 1000);

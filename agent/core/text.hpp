@@ -1,4 +1,4 @@
-// Pieces of messages for people: durations, times of day, the last lines of a worker's output.
+// Pieces of messages for people: times of day, the last lines of a worker's output.
 // Pure.
 #pragma once
 
@@ -10,9 +10,6 @@
 #include "base/clock.hpp"
 
 namespace ddprun {
-
-/// "12 ms", "1.4 s", "75 s", "5 m 12 s", "3 h 12 m": two figures are enough to tell what happened.
-[[nodiscard]] std::string duration_text(Duration duration);
 
 /// "11:02:41.118Z", UTC.
 [[nodiscard]] std::string time_text(WallTime when);

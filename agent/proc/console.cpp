@@ -8,6 +8,7 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include "agent/proc/limits.hpp"
+#include "base/duration_text.hpp"
 
 namespace ddprun {
 
@@ -154,7 +155,7 @@ void ConsoleWriter::announce_drops() {
   const std::string message = std::string(queue_.mid_line() ? "\n" : "") +
                               "ddprun: " + std::to_string(dropped_lines_) +
                               " lines are not shown here: the console took nothing for " +
-                              std::to_string(kConsoleStallMax.count()) + " ms\n";
+                              duration_text(kConsoleStallMax) + "\n";
   dropped_lines_ = 0;
   push(message, Origin::kOwn);
 }

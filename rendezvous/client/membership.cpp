@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/assert.hpp"
+#include "base/duration_text.hpp"
 
 namespace ddprun::client {
 
@@ -134,7 +135,7 @@ void Membership::take(const Refused& refused) {
   if (!again) return end(End{1, refused.sentence, std::nullopt});
   node_rank_retried_ = true;
   const auto pause = std::chrono::ceil<std::chrono::seconds>(refused.retry_after);
-  note(refused.sentence + "; asks again in " + std::to_string(pause.count()) + " s");
+  note(refused.sentence + "; asks again in " + duration_text(pause));
   drop_link();
   retry_at_ = now_ + refused.retry_after;
 }
@@ -211,8 +212,8 @@ void Membership::note_wait_if_due() {
   told_waits_.push_back(wait.text);
   if (wait.until && *wait.until > now_) {
     const auto left = std::chrono::ceil<std::chrono::seconds>(*wait.until - now_);
-    wait.text += "; " + wait.end + " in " + std::to_string(left.count()) + " s (--rdzv-conf " +
-                 wait.option + ")";
+    wait.text +=
+        "; " + wait.end + " in " + duration_text(left) + " (--rdzv-conf " + wait.option + ")";
   }
   actions_.emplace_back(Note{std::move(wait.text)});
 }

@@ -4,6 +4,7 @@
 #include <functional>
 #include <utility>
 
+#include "base/duration_text.hpp"
 #include "rendezvous/client/membership.hpp"
 
 namespace ddprun::client {
@@ -24,15 +25,6 @@ namespace {
 
 [[nodiscard]] Milliseconds to_ms(Duration duration) {
   return std::chrono::duration_cast<Milliseconds>(duration);
-}
-
-[[nodiscard]] std::string seconds_of(Duration duration) {
-  const auto count = to_ms(duration).count();
-  std::string text = std::to_string(count / 1000);
-  if (count % 1000 == 0) return text;
-  text += "." + std::to_string(1000 + count % 1000).substr(1);
-  while (text.back() == '0') text.pop_back();
-  return text;
 }
 
 }  // namespace
@@ -89,7 +81,7 @@ void Membership::lose_link(const std::string& evidence) {
   } else if (had_it || !loss_told_) {
     loss_told_ = true;
     note("lost the coordinator " + options_.coordinator + ": " + cause_ + "; trying again for " +
-         seconds_of(patience_ends() - lost_at_) + " s (--rdzv-conf coordinator_timeout)" +
+         duration_text(patience_ends() - lost_at_) + " (--rdzv-conf coordinator_timeout)" +
          (group_ == Group::kAlive ? ", the workers run on" : ""));
   }
 }
@@ -151,12 +143,12 @@ void Membership::on(const Tick&) {
     const TimePoint spared = now_ - terms.silence_max() + terms.keep_alive_interval;
     if (overslept) heard_ = std::max(heard_, spared);
     if (now_ - heard_ >= terms.silence_max()) {
-      const std::string silence = "no sign of life for " + seconds_of(terms.silence_max()) + " s";
+      const std::string silence = "no sign of life for " + duration_text(terms.silence_max());
       send(Reconnecting{silence});
       lose_link(answered_ ? silence : "it takes the connection and says nothing");
     }
   } else if (link_state_ == LinkState::kConnecting && now_ - connected_at_ >= kConnectMax) {
-    lose_link("no connection within " + seconds_of(kConnectMax) + " s");
+    lose_link("no connection within " + duration_text(kConnectMax));
   }
   if (link_state_ == LinkState::kUp && beat_at_ && now_ >= *beat_at_) {
     send(Beat{});
@@ -171,10 +163,10 @@ void Membership::give_up_on_coordinator() {
   if (answered_) return;
   if (now_ < patience_ends()) return;
   const std::string option = joined_ ? "coordinator_timeout" : "join_timeout";
-  const std::string seconds = seconds_of(patience_ends() - lost_at_);
+  const Duration waited = patience_ends() - lost_at_;
   end(End{1,
-          "the coordinator " + options_.coordinator + " did not answer for " + seconds +
-              " s (--rdzv-conf " + option + "=" + seconds + ")" +
+          "the coordinator " + options_.coordinator + " did not answer for " +
+              duration_text(waited) + " (--rdzv-conf " + option + "=" + seconds_text(waited) + ")" +
               (cause_.empty() ? "" : "; last attempt: " + cause_),
           std::nullopt});
 }

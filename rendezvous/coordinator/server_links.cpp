@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "base/duration_text.hpp"
 #include "rendezvous/coordinator/first_bytes.hpp"
 #include "rendezvous/coordinator/server_impl.hpp"
 #include "rendezvous/protocol/codec.hpp"
@@ -274,8 +275,8 @@ void Server::Impl::end_impatience() {
       continue;
     }
     if (link->state != LinkState::kClosing) {
-      tell_once(*link, fmt::format("no complete first message within {} ms",
-                                   options_.limits.patience.count()));
+      tell_once(*link,
+                "no complete first message within " + duration_text(options_.limits.patience));
     }
     bury(*link);
   }

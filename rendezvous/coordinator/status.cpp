@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/duration_text.hpp"
 #include "base/version.hpp"
 #include "rendezvous/protocol/names.hpp"
 #include "rendezvous/round/reasons.hpp"
@@ -112,7 +113,7 @@ void put(std::string& page, const NodeStatus& node) {
   cell(page, placed ? round::reasons::ranks_text(node.rank_base, node.workers)
                     : std::to_string(node.workers) + " workers");
   cell(page, protocol::name_of(node.state));
-  cell(page, round::reasons::duration_text(node.silent));
+  cell(page, duration_text(node.silent));
   page += "</tr>\n";
 }
 
@@ -147,8 +148,7 @@ void put(std::string& page, const RunView& run) {
   for (const NodeStatus& node : status.nodes) put(page, node);
   page += "</table>\n<ul>\n";
   for (const RunView::Line& line : run.log) {
-    page += "<li>" + round::reasons::duration_text(line.ago) + " ago: " + escaped(line.text) +
-            "</li>\n";
+    page += "<li>" + duration_text(line.ago) + " ago: " + escaped(line.text) + "</li>\n";
   }
   page += "</ul>\n";
 }
@@ -178,11 +178,11 @@ std::string to_html(const ServerView& view) {
       "<style>body{font-family:sans-serif;margin:2em}table{border-collapse:collapse}"
       "td,th{border:1px solid #bbb;padding:.2em .6em;text-align:left}</style></head>\n<body>\n";
   page += "<h1>ddprun at " + escaped(view.address) + "</h1>\n<p>version " + kVersion + ", up for " +
-          round::reasons::duration_text(view.uptime) + ", " + std::to_string(view.connections) +
-          " connections, " + std::to_string(view.agents) +
-          " agents. Store: " + std::to_string(view.store.keys) + " keys, " +
-          std::to_string(view.store.bytes) + " bytes, " + std::to_string(view.store.waits) +
-          " waits, " + std::to_string(view.store.connections) + " clients.</p>\n";
+          duration_text(view.uptime) + ", " + std::to_string(view.connections) + " connections, " +
+          std::to_string(view.agents) + " agents. Store: " + std::to_string(view.store.keys) +
+          " keys, " + std::to_string(view.store.bytes) + " bytes, " +
+          std::to_string(view.store.waits) + " waits, " + std::to_string(view.store.connections) +
+          " clients.</p>\n";
   if (view.runs.empty()) page += "<p>No run.</p>\n";
   for (const RunView& run : view.runs) put(page, run);
   return page + "</body></html>\n";

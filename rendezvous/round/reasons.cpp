@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/duration_text.hpp"
 #include "rendezvous/round/hosts.hpp"
 
 namespace ddprun::round::reasons {
@@ -26,25 +27,6 @@ using std::chrono::milliseconds;
 }
 
 }  // namespace
-
-std::string duration_text(Duration duration) {
-  const auto count = duration_cast<milliseconds>(duration).count();
-  if (count % 1000 != 0) {
-    return count < 1000 ? number(count) + " ms" : seconds_text(duration) + " s";
-  }
-  const auto seconds = count / 1000;
-  if (seconds >= 120 && seconds % 60 == 0) return number(seconds / 60) + " min";
-  return number(seconds) + " s";
-}
-
-std::string seconds_text(Duration duration) {
-  const auto count = duration_cast<milliseconds>(duration).count();
-  std::string text = number(count / 1000);
-  if (count % 1000 == 0) return text;
-  std::string fraction = number(1000 + count % 1000).substr(1);
-  while (fraction.back() == '0') fraction.pop_back();
-  return text + "." + fraction;
-}
 
 std::string ranks_text(Rank base, int count) {
   if (count == 1) return "rank " + number(base.value());

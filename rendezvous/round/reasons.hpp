@@ -11,10 +11,6 @@
 
 namespace ddprun::round::reasons {
 
-/// "90 s", "10 min", "250 ms": the largest unit without a fraction.
-[[nodiscard]] std::string duration_text(Duration duration);
-/// The same as a --rdzv-conf value: "90", "0.25".
-[[nodiscard]] std::string seconds_text(Duration duration);
 /// "rank 3", "ranks 8-15".
 [[nodiscard]] std::string ranks_text(Rank base, int count);
 /// "1 node", "3 nodes".

@@ -175,7 +175,7 @@ TEST_CASE("a coordinator that stays away is named, after the workers were stoppe
   seat.feed(GroupGone{Round(1)});
   REQUIRE(seat.done<End>().has_value());
   CHECK(seat.done<End>()->text ==
-        "the coordinator 10.0.4.11:29400 did not answer for 60 s "
+        "the coordinator 10.0.4.11:29400 did not answer for 1 min "
         "(--rdzv-conf coordinator_timeout=60); last attempt: connection refused");
 }
 
@@ -260,8 +260,9 @@ TEST_CASE("a wait is told after three seconds, once per change, with its end and
   CHECK_FALSE(seat.done<Note>().has_value());
   seat.after(milliseconds(100));
   REQUIRE(seat.done<Note>().has_value());
-  CHECK(seat.done<Note>()->text ==
-        "waiting for nodes: 1 of 2; here: gpu-01; gives up in 597 s (--rdzv-conf join_timeout)");
+  CHECK(
+      seat.done<Note>()->text ==
+      "waiting for nodes: 1 of 2; here: gpu-01; gives up in 9 min 57 s (--rdzv-conf join_timeout)");
   seat.forget();
   waiting.left = seconds(590);
   seat.hear(waiting);
@@ -290,7 +291,7 @@ TEST_CASE("a coordinator that does not answer yet is named with the cause, after
   }
   REQUIRE(seat.done<Note>().has_value());
   CHECK(seat.done<Note>()->text ==
-        "waiting for the coordinator 10.0.4.11:29400: connection refused; gives up in 597 s "
+        "waiting for the coordinator 10.0.4.11:29400: connection refused; gives up in 9 min 57 s "
         "(--rdzv-conf join_timeout)");
 }
 
@@ -319,7 +320,7 @@ TEST_CASE("who takes the connection and says nothing is waited for visibly, and 
   for (int second = 0; second < 3; ++second) seat.after(seconds(1));
   REQUIRE(seat.done<Note>().has_value());
   CHECK(seat.done<Note>()->text ==
-        "waiting for the coordinator 10.0.4.11:29400; gives up in 597 s (--rdzv-conf "
+        "waiting for the coordinator 10.0.4.11:29400; gives up in 9 min 57 s (--rdzv-conf "
         "join_timeout)");
   for (int second = 0; second < 3; ++second) seat.after(seconds(1));
   REQUIRE(seat.done<Note>().has_value());
@@ -336,7 +337,7 @@ TEST_CASE(
   seat.after(seconds(5));
   seat.feed(LinkDown{seat.link_, "connection refused"});
   CHECK(seat.done<Note>()->text ==
-        "lost the coordinator 10.0.4.11:29400: connection refused; trying again for 60 s "
+        "lost the coordinator 10.0.4.11:29400: connection refused; trying again for 1 min "
         "(--rdzv-conf coordinator_timeout)");
   seat.forget();
   seat.after(seconds(1));
@@ -350,7 +351,7 @@ TEST_CASE("a coordinator that is lost and comes back is told both times") {
   seat.hear(seat.round(1));
   seat.feed(LinkDown{seat.link_, "connection reset"});
   CHECK(seat.done<Note>()->text ==
-        "lost the coordinator 10.0.4.11:29400: connection reset; trying again for 60 s "
+        "lost the coordinator 10.0.4.11:29400: connection reset; trying again for 1 min "
         "(--rdzv-conf coordinator_timeout), the workers run on");
   seat.after(seconds(1));
   seat.feed(LinkUp{seat.link_});

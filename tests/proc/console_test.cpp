@@ -160,7 +160,7 @@ TEST_CASE("a silent console loses whole lines, which are counted where they are 
   const auto kept = static_cast<int>(lines_in(seen)) - 2;
   CHECK(static_cast<std::uint64_t>(written - kept) == dropped);
   CHECK((seen == numbered(0, kept) + "ddprun: " + std::to_string(dropped) +
-                     " lines are not shown here: the console took nothing for 1000 ms\nafter\n"));
+                     " lines are not shown here: the console took nothing for 1 s\nafter\n"));
 }
 
 TEST_CASE("the message about missing lines has a line of its own") {

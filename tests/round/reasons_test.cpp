@@ -27,14 +27,6 @@ protocol::WorkerExit exit_of(int rank) {
 
 }  // namespace
 
-TEST_CASE("durations are shown in the largest whole unit") {
-  CHECK(reasons::duration_text(milliseconds(250)) == "250 ms");
-  CHECK(reasons::duration_text(milliseconds(1500)) == "1.5 s");
-  CHECK(reasons::duration_text(seconds(90)) == "90 s");
-  CHECK(reasons::duration_text(seconds(600)) == "10 min");
-  CHECK(reasons::seconds_text(milliseconds(2050)) == "2.05");
-}
-
 TEST_CASE("a lost node is named with its ranks and the evidence") {
   CHECK(reasons::lost({"gpu-07", "ranks 48-55", "connection closed"}) ==
         "lost gpu-07 (ranks 48-55): connection closed");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/duration_text.hpp"
 #include "tests/sim/storm.hpp"
 
 namespace ddprun::sim {
@@ -49,8 +50,7 @@ void live(World& world, const Plan& plan, Storm& storm) {
   if (!world.run_until(quiet, limit)) {
     require(world.agents_alive() < plan.world.terms.nodes_min,
             "enough agents are connected and no round ends within " +
-                round::reasons::duration_text(std::chrono::duration_cast<seconds>(limit)) +
-                " of peace");
+                duration_text(std::chrono::duration_cast<seconds>(limit)) + " of peace");
     require(world.run_until(quiet, plan.world.terms.join_timeout), "agents wait for ever");
   }
   check_end(world, plan);

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "rendezvous/round/reasons.hpp"
+#include "base/duration_text.hpp"
 
 namespace ddprun::sim {
 
@@ -43,7 +43,7 @@ std::string words(const Plan& plan) {
   return "nodes " + std::to_string(terms.nodes_min) + ":" + std::to_string(terms.nodes_max) +
          " of " + std::to_string(plan.nodes) + ", restarts " + std::to_string(terms.max_restarts) +
          (in_root ? ", the coordinator in gpu-01's process" : ", the coordinator alone") +
-         ", silence limit " + round::reasons::duration_text(terms.silence_max()) +
+         ", silence limit " + duration_text(terms.silence_max()) +
          (plan.alien ? ", the last node runs another command" : "");
 }
 

@@ -1,0 +1,42 @@
+#include "base/duration_text.hpp"
+
+namespace ddprun {
+
+namespace {
+
+using std::chrono::duration_cast;
+using std::chrono::milliseconds;
+
+std::string number(long long value) {
+  return std::to_string(value);
+}
+
+std::string two_units(long long count, const char* unit, long long rest, const char* rest_unit) {
+  return number(count) + unit + (rest == 0 ? "" : " " + number(rest) + rest_unit);
+}
+
+}  // namespace
+
+std::string duration_text(Duration duration) {
+  const auto ms = duration_cast<milliseconds>(duration).count();
+  const auto seconds = ms / 1000;
+  if (duration == Duration::zero()) return "0 s";
+  if (ms < 1000) return number(ms) + " ms";
+  if (seconds < 10 && ms % 1000 != 0) {
+    return number(seconds) + "." + number(ms % 1000 / 100) + " s";
+  }
+  if (seconds < 60) return number(seconds) + " s";
+  if (seconds < 3600) return two_units(seconds / 60, " min", seconds % 60, " s");
+  return two_units(seconds / 3600, " h", seconds % 3600 / 60, " min");
+}
+
+std::string seconds_text(Duration duration) {
+  const auto ms = duration_cast<milliseconds>(duration).count();
+  std::string text = number(ms / 1000);
+  if (ms % 1000 == 0) return text;
+  std::string fraction = number(1000 + ms % 1000).substr(1);
+  while (fraction.back() == '0') fraction.pop_back();
+  return text + "." + fraction;
+}
+
+}  // namespace ddprun

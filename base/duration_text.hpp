@@ -1,0 +1,17 @@
+// How every message shows a duration. Pure, no thread rule.
+#pragma once
+
+#include <string>
+
+#include "base/clock.hpp"
+
+namespace ddprun {
+
+/// "20 ms", "1.4 s", "30 s", "1 min 7 s", "5 min", "3 h 12 min": two figures are enough to tell
+/// what happened, and what was configured in whole units is shown in them.
+[[nodiscard]] std::string duration_text(Duration duration);
+
+/// The seconds alone, exact to the millisecond, as an option takes them: "90", "0.25".
+[[nodiscard]] std::string seconds_text(Duration duration);
+
+}  // namespace ddprun
