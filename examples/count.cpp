@@ -1,5 +1,5 @@
-// The worker of count.sh in C++, with the worker library: checked environment, no death by SIGPIPE,
-// and an exception ends up in ddprun's report. A project of its own finds the library like this:
+// count.sh in C++ with the worker library: validates the environment, ignores SIGPIPE, and records
+// exceptions for ddprun's report. Another project finds the library like this:
 //   find_package(ddprun REQUIRED)
 //   target_link_libraries(my_worker PRIVATE ddprun::worker)   // #include <ddprun/worker.hpp>
 // Run it: ddprun --standalone --nproc-per-node 2 build/dev/bin/count_worker 60
@@ -15,10 +15,11 @@ namespace {
 
 int count(int steps) {
   std::string problem;
-  const auto me = ddprun::read_worker_environment(problem);
-  if (!me) throw std::runtime_error(problem);
+  const auto worker = ddprun::read_worker_environment(problem);
+  if (!worker) throw std::runtime_error(problem);
   for (int step = 0; step < steps; ++step) {
-    std::printf("rank %d of %d, round %d: step %d\n", me->rank, me->world_size, me->round, step);
+    std::printf("rank %d of %d, round %d: step %d\n", worker->rank, worker->world_size,
+                worker->round, step);
     std::fflush(stdout);
     std::this_thread::sleep_for(std::chrono::seconds(1));
   }

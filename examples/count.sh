@@ -1,8 +1,8 @@
 #!/bin/sh
-# A worker of ten lines: says who it is and counts for a minute. Any executable can be a worker.
+# A ten-line worker: prints its rank and counts for a minute. Any executable can be a worker.
 #   ddprun --standalone --nproc-per-node 2 --max-restarts 3 examples/count.sh
-# In a second terminal: kill -9 one of the printed pids. ddprun says who died and how, stops the
-# other worker and starts both again as round 2.
+# In a second terminal: kill -9 one of the printed pids. ddprun reports which rank died and how,
+# stops the other worker and restarts both as round 2.
 step=0
 while [ "$step" -lt 60 ]; do
   echo "rank $RANK of $WORLD_SIZE, restart $TORCHELASTIC_RESTART_COUNT, pid $$: step $step"

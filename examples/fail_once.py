@@ -1,4 +1,4 @@
-"""A worker that fails once: shows a restart, and what the report quotes.
+"""A worker that fails once, to demonstrate a restart and the quotes in the report.
 
     ddprun --standalone --nproc-per-node 2 --max-restarts 1 examples/fail_once.py
 """
@@ -6,6 +6,6 @@
 import os
 
 rank, restarts = os.environ["RANK"], int(os.environ["TORCHELASTIC_RESTART_COUNT"])
-print(f"rank {rank}: try number {restarts + 1}")
+print(f"rank {rank}: attempt {restarts + 1}")
 if rank == "1" and restarts == 0:
-    raise ValueError("the first try always fails")
+    raise ValueError("the first attempt always fails")

@@ -1,5 +1,5 @@
-// How the trainer fails: an exception with one sentence that says who, what and what to try. main()
-// prints the sentence as it is and leaves with exit_code(). Plain value, no thread rule.
+// The trainer's exceptions. what() is one sentence that names who, what and what to try; main()
+// prints it unchanged and exits with exit_code().
 #pragma once
 
 #include <stdexcept>
@@ -7,15 +7,15 @@
 
 namespace ddprun::trainer {
 
-/// Something the operator can cure: a damaged file, a full disk, pictures that are not there.
-/// Exit 1.
+/// An error that the operator can fix: a damaged file, a full disk, a missing data set. Exit code
+/// 1.
 class TrainerError : public std::runtime_error {
  public:
   explicit TrainerError(const std::string& sentence) : std::runtime_error(sentence) {}
   [[nodiscard]] virtual int exit_code() const { return 1; }
 };
 
-/// A flag or variable is wrong. Exit 2.
+/// A flag or environment variable is invalid. Exit code 2.
 class UsageError : public TrainerError {
  public:
   using TrainerError::TrainerError;

@@ -1,5 +1,4 @@
-// Every limit of the trainer's torch-free side, in one place. Reaching one is a TrainerError that
-// names it.
+// Limits of the trainer's torch-free code. Exceeding one throws a TrainerError that names it.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +6,7 @@
 
 namespace ddprun::trainer {
 
-// Files that are read.
+// Input files.
 inline constexpr std::size_t kPictureFileBytesMax = std::size_t{1}
                                                     << 31;  // 2 GiB: 699,000 pictures
 inline constexpr std::uint64_t kSamplesMax = std::uint64_t{1} << 31;

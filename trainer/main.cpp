@@ -28,18 +28,18 @@ std::optional<std::string> variable(const char* name) {
   return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
 }
 
-// A program started with a closed stdout (`>&-`) would get its number for the first file it opens,
-// and what the console says would land in metrics.csv.
+// If the program is started with stdout closed (`>&-`), the first file it opens would get that
+// descriptor, and console output would end up in metrics.csv.
 void fill_standard_descriptors() {
   int number = 0;
   while (number >= 0 && number <= 2) number = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   if (number > 2) ::close(number);
 }
 
-// Every step asks for the same large tensors. Given back to the kernel they cost page faults,
-// which made up all that bench/trainer measured above Python DDP's CPU time.
+// Every step allocates the same large tensors. Returning them to the kernel causes page faults,
+// which accounted for all of the CPU time that bench/trainer measured above Python DDP.
 void keep_freed_memory() {
-  ::mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the most that glibc takes
+  ::mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the maximum that glibc accepts
   ::mallopt(M_TRIM_THRESHOLD, 512 << 20);
 }
 
@@ -53,7 +53,7 @@ void train(int argc, char** argv) {
   }
   const auto& options = std::get<TrainerOptions>(parsed);
   if (!built_with_cuda()) {
-    const auto machine = look_at_machine(variable("CUDA_VISIBLE_DEVICES"));
+    const auto machine = inspect_machine(variable("CUDA_VISIBLE_DEVICES"));
     if (const auto program = program_for(options.device, machine)) become(*program, argv);
   }
   std::string problem;
@@ -75,7 +75,7 @@ int report(const std::string& sentence, int code) {
 int main(int argc, char** argv) {
   fill_standard_descriptors();
   keep_freed_memory();
-  ignore_sigpipe();  // or the death of a peer takes this rank along while Gloo writes to it
+  ignore_sigpipe();  // otherwise Gloo's write to a dead peer would kill this rank
   try {
     train(argc, argv);
     return 0;

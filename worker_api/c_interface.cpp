@@ -1,4 +1,5 @@
-// worker.h on top of worker.hpp: no exception leaves it, no field is written that the caller lacks.
+// Implements worker.h with worker.hpp. Throws no exceptions and writes no field beyond the caller's
+// struct_size.
 #include <errno.h>
 
 #include <algorithm>
@@ -10,7 +11,7 @@
 
 namespace {
 
-void tell(const std::string& sentence, char* problem, std::size_t size) {
+void copy_sentence(const std::string& sentence, char* problem, std::size_t size) {
   if (problem == nullptr || size == 0) return;
   const std::size_t length = std::min(sentence.size(), size - 1);
   std::memcpy(problem, sentence.data(), length);
@@ -62,10 +63,10 @@ int ddprun_worker_read(struct ddprun_worker* worker, char* problem, size_t probl
   try {
     std::string sentence;
     const int result = read_into(worker, sentence);
-    tell(sentence, problem, problem_size);
+    copy_sentence(sentence, problem, problem_size);
     return result;
   } catch (const std::exception& error) {
-    tell(error.what(), problem, problem_size);
+    copy_sentence(error.what(), problem, problem_size);
     return -1;
   }
 }

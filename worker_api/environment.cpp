@@ -1,4 +1,4 @@
-// Reads what the launcher exported. Every refusal names the variable and what it holds.
+// Reads the variables that the launcher exports. Every error names the variable and its value.
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
@@ -18,7 +18,7 @@ class Reader {
     return value == nullptr ? "" : value;
   }
 
-  /// The number in `name`; `fallback` when it is absent. Remembers the first problem.
+  /// The number in `name`, or `fallback` if it is not set. Keeps the first problem.
   [[nodiscard]] int number(const char* name, int fallback) {
     const char* value = lookup_(name);
     if (value == nullptr) return fallback;
@@ -35,7 +35,7 @@ class Reader {
 
   [[nodiscard]] int required(const char* name) {
     if (!has(name))
-      refuse(std::string(name) + " is not set, although a launcher seems to have run");
+      refuse(std::string(name) + " is not set, although other variables of a launcher are");
     return number(name, 0);
   }
 
@@ -63,10 +63,9 @@ void read_store(Reader& reader, WorkerEnvironment& worker) {
   worker.master_port = static_cast<std::uint16_t>(port);
   if (worker.world_size == 1) return;
   if (worker.master_addr.empty() || !reader.has("MASTER_ADDR")) {
-    reader.refuse("MASTER_ADDR is not set, but WORLD_SIZE says that there are other ranks to meet");
+    reader.refuse("MASTER_ADDR is not set, but WORLD_SIZE is above 1");
   }
-  if (port == 0)
-    reader.refuse("MASTER_PORT is not set, but WORLD_SIZE says that there are other ranks");
+  if (port == 0) reader.refuse("MASTER_PORT is not set, but WORLD_SIZE is above 1");
 }
 
 }  // namespace
@@ -91,7 +90,7 @@ std::optional<WorkerEnvironment> read_worker_environment(const VariableLookup& l
   worker.round = reader.number("DDPRUN_ROUND", worker.restart_count + 1);
   worker.run_id = reader.text("TORCHELASTIC_RUN_ID");
   check_below(reader, "RANK", worker.rank, "WORLD_SIZE", worker.world_size);
-  // A launcher other than torchrun and ddprun may set LOCAL_RANK alone.
+  // Launchers other than torchrun and ddprun may set LOCAL_RANK without LOCAL_WORLD_SIZE.
   if (reader.has("LOCAL_WORLD_SIZE")) {
     check_below(reader, "LOCAL_RANK", worker.local_rank, "LOCAL_WORLD_SIZE",
                 worker.local_world_size);

@@ -1,5 +1,4 @@
-// The recorder's file: torch.distributed.elastic's format, written so that no reader sees half of
-// it.
+// The error file in the format of torch.distributed.elastic's recorder, written atomically.
 #include <cxxabi.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -60,7 +59,7 @@ int report_failure(const std::string& message) {
 
 std::string error_record(const std::string& message, const std::string& callstack,
                          std::int64_t epoch_seconds) {
-  // Readers show py_callstack and only then the message, so it is never left empty.
+  // Readers prefer py_callstack to the message, so it must not be empty.
   return R"({"message": {"message": )" + json_text(message) +
          R"(, "extraInfo": {"py_callstack": )" +
          json_text(callstack.empty() ? message : callstack) + R"(, "timestamp": ")" +

@@ -9,7 +9,7 @@
 
 using namespace ddprun::trainer;
 
-TEST_CASE("the version is read from a wheel's version.py") {
+TEST_CASE("the version is parsed from a wheel's version.py") {
   CHECK(version_in("from typing import Optional\n__version__ = '2.11.0+cu130'\ndebug = False\n") ==
         "2.11.0+cu130");
   CHECK(version_in("debug = False\n").empty());
@@ -30,7 +30,7 @@ TEST_CASE("another minor version of torch is refused with both versions and the 
   }
 }
 
-TEST_CASE("a patch release of the same torch, and an unknown one, pass") {
+TEST_CASE("a patch release of the same torch, and an unknown version, pass") {
   CHECK_NOTHROW(require_torch("2.11.0", {"/a/lib/libtorch_cpu.so", "2.11.3"}));
   CHECK_NOTHROW(require_torch("2.11.0", {"/a/lib/libtorch_cpu.so", ""}));
   // 2.1 is not 2.11.
@@ -41,7 +41,7 @@ TEST_CASE("a process without torch has no loaded torch") {
   CHECK(loaded_torch().library.empty());
 }
 
-TEST_CASE("the CPU program hands over only where a device and the CUDA program are") {
+TEST_CASE("the CPU program hands over only if a device and the CUDA program exist") {
   const Machine both{true, "/bin/trainer_cuda"};
   const Machine no_device{false, "/bin/trainer_cuda"};
   const Machine no_program{true, std::nullopt};
@@ -52,7 +52,7 @@ TEST_CASE("the CPU program hands over only where a device and the CUDA program a
   CHECK_FALSE(program_for(DeviceChoice::kAuto, no_program));
 }
 
-TEST_CASE("asking for CUDA where there is none says which half is missing") {
+TEST_CASE("requesting CUDA without a device or program names what is missing") {
   const auto sentence = [](const Machine& machine) -> std::string {
     try {
       (void)program_for(DeviceChoice::kCuda, machine);
@@ -66,12 +66,12 @@ TEST_CASE("asking for CUDA where there is none says which half is missing") {
   CHECK(sentence({true, std::nullopt}).find("not built") != std::string::npos);
 }
 
-TEST_CASE("hidden devices count as none") {
-  CHECK_FALSE(look_at_machine(std::string{}).has_device);
-  CHECK_FALSE(look_at_machine(std::string{"-1"}).has_device);
+TEST_CASE("hidden devices do not count") {
+  CHECK_FALSE(inspect_machine(std::string{}).has_device);
+  CHECK_FALSE(inspect_machine(std::string{"-1"}).has_device);
 }
 
-TEST_CASE("the way to loopback starts at loopback") {
+TEST_CASE("the source address for loopback is loopback") {
   CHECK(local_address_towards({"127.0.0.1", 29500}) == "127.0.0.1");
   CHECK(local_address_towards({"127.0.0.1", 0}) == "127.0.0.1");
 }
@@ -85,7 +85,7 @@ TEST_CASE("a MASTER_ADDR that does not resolve is named") {
   }
 }
 
-TEST_CASE("the first lines say what is trained, on what, and that the batch is global") {
+TEST_CASE("the first lines name the model, the devices and the global batch size") {
   TrainerOptions options;
   RunFacts facts;
   facts.parameters = 11'173'962;
@@ -103,7 +103,7 @@ TEST_CASE("the first lines say what is trained, on what, and that the batch is g
         "final: step 780, test accuracy 67.72 % (top-3 90.00 %, top-5 97.00 %)");
 }
 
-TEST_CASE("numbers are grouped by thousands") {
+TEST_CASE("numbers have thousands separators") {
   CHECK(grouped(0) == "0");
   CHECK(grouped(999) == "999");
   CHECK(grouped(1000) == "1,000");

@@ -19,7 +19,7 @@ std::vector<std::uint8_t> numbered_picture() {
   return bytes;
 }
 
-/// The definition, pixel by pixel: pad with 4 black pixels, crop, mirror, normalise.
+/// The reference implementation, pixel by pixel: pad with 4 black pixels, crop, mirror, normalize.
 float expected_at(const std::vector<std::uint8_t>& picture, const Augmentation& how,
                   std::array<std::size_t, 3> channel_y_x) {
   const auto [channel, y, x] = channel_y_x;
@@ -54,7 +54,7 @@ void check_against_definition(const Augmentation& how) {
 
 }  // namespace
 
-TEST_CASE("every shift and mirroring is as defined, in both memory layouts") {
+TEST_CASE("every shift and flip matches the reference, in both memory layouts") {
   for (int shift_x = -kCropPadding; shift_x <= kCropPadding; ++shift_x) {
     for (int shift_y = -kCropPadding; shift_y <= kCropPadding; ++shift_y) {
       check_against_definition({shift_x, shift_y, Flip::kNo});
@@ -84,7 +84,7 @@ TEST_CASE("a picture is mirrored in exactly every other epoch, half of them at t
   CHECK(std::abs(mirrored - 5000) < 250);  // 5 standard deviations
 }
 
-TEST_CASE("all 25 shifts come equally often, and do not depend on the mirroring") {
+TEST_CASE("all 25 shifts are equally frequent, and independent of the flip") {
   std::map<std::tuple<int, int, Flip>, int> seen;
   for (std::uint32_t id = 0; id < 50'000; ++id) {
     const auto how = augmentation_of({3, 5}, id);
@@ -94,7 +94,7 @@ TEST_CASE("all 25 shifts come equally often, and do not depend on the mirroring"
   for (const auto& [shift, count] : seen) CHECK(std::abs(count - 1000) < 160);
 }
 
-TEST_CASE("a batch is its pictures one after the other, each augmented for its id") {
+TEST_CASE("a batch is the concatenation of its pictures, each augmented for its id") {
   const PictureSet set = generate_pictures({40, 1});
   const BatchWriter writer({}, Layout::kChannelsLast);
   const std::array<std::uint32_t, 3> ids{17, 3, 39};

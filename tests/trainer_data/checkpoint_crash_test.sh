@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Kills a process that writes checkpoints again and again: what it said was saved is there, whole.
-# Then a real full disk. Arguments: the probe.
+# Kills a process that repeatedly writes checkpoints: every checkpoint that it reported as saved is
+# complete. Then a real full disk. Arguments: the probe.
 set -euo pipefail
 
 readonly PROBE=$1
@@ -19,14 +19,14 @@ found() {
   echo "${line#found }"
 }
 
-# Takes in one line of the writer: the last step it began to save, the last one it saved.
+# Parses one line of the writer: the last step it started to save, and the last one it saved.
 take() {
   [[ $1 == sav* ]] || fail "$1"
   if [[ $1 == saved* ]]; then saved=${1#saved }; else began=${1#saving }; fi
 }
 
-# The writer dies after a number of lines that differs from time to time, wherever it is then. What
-# it said until then counts, read before the kill or after.
+# The writer is killed after a varying number of lines, at any point. All lines that it wrote count,
+# whether read before or after the kill.
 kill_while_saving() {
   local saved=0 began=0 line kills lines step output
   for ((kills = 0; kills < KILLS; ++kills)); do
@@ -51,7 +51,7 @@ kill_while_saving() {
   echo "ok: $KILLS kills, $saved steps, none lost"
 }
 
-# A file system of 1 MB, in a mount namespace that vanishes with its process.
+# A file system of 1 MB, in a mount namespace that ends with its process.
 fill_the_disk() {
   export -f fail found fill_the_small_disk
   export PROBE root

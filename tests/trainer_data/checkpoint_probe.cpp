@@ -1,6 +1,6 @@
-// What checkpoint_crash_test.sh kills and starves.
-//   probe save DIR BYTES COUNT   goes on and saves COUNT more; says "saving N", then "saved N"
-//   probe find DIR               the step to go on from; 0: nothing was saved
+// The program that checkpoint_crash_test.sh kills and runs on a full disk.
+//   probe save DIR BYTES COUNT   resumes and saves COUNT more; prints "saving N", then "saved N"
+//   probe find DIR               the step to resume from; 0: nothing was saved
 #include <cstdio>
 #include <string>
 

@@ -27,7 +27,7 @@ TrainingState state_at(std::uint64_t step) {
   return state;
 }
 
-/// One tensor whose content tells the step.
+/// One tensor whose contents encode the step.
 struct Weights {
   explicit Weights(float value) { values.fill(value); }
   [[nodiscard]] std::vector<TensorView> views() const {
@@ -46,7 +46,7 @@ float value_of(const Checkpoint& checkpoint) {
   return value;
 }
 
-/// Changes one byte in the middle of the data.
+/// Flips one byte in the middle of the data.
 void damage(const std::filesystem::path& file) {
   std::string bytes = content_of(file);
   bytes[bytes.size() - 100] = static_cast<char>(bytes[bytes.size() - 100] ^ 1);
@@ -55,7 +55,7 @@ void damage(const std::filesystem::path& file) {
 
 }  // namespace
 
-TEST_CASE("a checkpoint brings back its state exactly") {
+TEST_CASE("a checkpoint restores its state exactly") {
   const TemporaryFolder folder;
   CheckpointFolder checkpoints(folder / "made/on/the/way", "resnet18");
   save(checkpoints, 42);
@@ -66,13 +66,13 @@ TEST_CASE("a checkpoint brings back its state exactly") {
   CHECK(value_of(read) == 42.0F);
 }
 
-TEST_CASE("an empty or missing folder has nothing to go on from, and that is no error") {
+TEST_CASE("an empty or missing folder has no checkpoint, which is not an error") {
   const TemporaryFolder folder;
   CHECK_FALSE(CheckpointFolder(folder.path(), "m").find_last().checkpoint);
   CHECK_FALSE(CheckpointFolder(folder / "absent", "m").find_last().checkpoint);
 }
 
-TEST_CASE("the last checkpoint and the one before are kept, nothing else") {
+TEST_CASE("the last and the previous checkpoint are kept, nothing else") {
   const TemporaryFolder folder;
   CheckpointFolder checkpoints(folder.path(), "m");
   for (const std::uint64_t step : {10U, 20U, 30U}) save(checkpoints, step);
@@ -81,7 +81,7 @@ TEST_CASE("the last checkpoint and the one before are kept, nothing else") {
   CHECK(entries_in(folder.path()) == 2);
 }
 
-TEST_CASE("a damaged last checkpoint is passed over for the one before, and said") {
+TEST_CASE("a damaged last checkpoint is skipped for the previous one, and reported") {
   const TemporaryFolder folder;
   CheckpointFolder checkpoints(folder.path(), "m");
   save(checkpoints, 10);
@@ -92,10 +92,10 @@ TEST_CASE("a damaged last checkpoint is passed over for the one before, and said
   CHECK(found.checkpoint->state.step == 10);
   REQUIRE(found.passed_over.size() == 1);
   CHECK_THAT(found.passed_over[0],
-             ContainsSubstring("m.last.safetensors is damaged: its digest does not fit"));
+             ContainsSubstring("m.last.safetensors is damaged: its digest does not match"));
 }
 
-TEST_CASE("a checkpoint cut off at any length is passed over for the one before") {
+TEST_CASE("a checkpoint truncated at any length is skipped for the previous one") {
   const TemporaryFolder folder;
   CheckpointFolder checkpoints(folder.path(), "m");
   save(checkpoints, 10);
@@ -109,7 +109,7 @@ TEST_CASE("a checkpoint cut off at any length is passed over for the one before"
   }
 }
 
-TEST_CASE("a damaged checkpoint never pushes out the good one before it") {
+TEST_CASE("a damaged checkpoint never replaces the good previous one") {
   const TemporaryFolder folder;
   {
     CheckpointFolder checkpoints(folder.path(), "m");
@@ -126,7 +126,7 @@ TEST_CASE("a damaged checkpoint never pushes out the good one before it") {
   CHECK(read_checkpoint(again.previous()).state.step == 15);
 }
 
-TEST_CASE("a kill between the two renames leaves no litter behind") {
+TEST_CASE("a kill between the two renames leaves no temporary file") {
   const TemporaryFolder folder;
   CheckpointFolder checkpoints(folder.path(), "m");
   save(checkpoints, 10);
@@ -137,7 +137,7 @@ TEST_CASE("a kill between the two renames leaves no litter behind") {
   CHECK(read_checkpoint(resumed.previous()).state.step == 10);
 }
 
-TEST_CASE("a run that starts anew in an old folder never falls back to the old run") {
+TEST_CASE("a new run in an old folder never falls back to the old run") {
   const TemporaryFolder folder;
   {
     CheckpointFolder old_run(folder.path(), "m");
@@ -157,7 +157,7 @@ TEST_CASE("a run that starts anew in an old folder never falls back to the old r
   CHECK(entries_in(folder.path()) == 1);
 }
 
-TEST_CASE("the best checkpoint stands in when both others are damaged") {
+TEST_CASE("the best checkpoint is used when both others are damaged") {
   const TemporaryFolder folder;
   CheckpointFolder checkpoints(folder.path(), "m");
   checkpoints.save_best(Weights(5).views(), state_at(5));
@@ -171,7 +171,7 @@ TEST_CASE("the best checkpoint stands in when both others are damaged") {
   CHECK(found.passed_over.size() == 2);
 }
 
-TEST_CASE("the best weights count only while the folder holds those that the state speaks of") {
+TEST_CASE("the best weights count only if the folder contains those that the state refers to") {
   const TemporaryFolder folder;
   CheckpointFolder checkpoints(folder.path(), "m");
   const TrainingState state = state_at(500);
@@ -184,7 +184,7 @@ TEST_CASE("the best weights count only while the folder holds those that the sta
   CHECK_FALSE(checkpoints.has_best(state));
 }
 
-TEST_CASE("when nothing can be read the run stops instead of starting anew over it") {
+TEST_CASE("when no checkpoint is readable the run stops instead of overwriting them") {
   const TemporaryFolder folder;
   CheckpointFolder checkpoints(folder.path(), "m");
   save(checkpoints, 10);
@@ -193,7 +193,7 @@ TEST_CASE("when nothing can be read the run stops instead of starting anew over 
                     ContainsSubstring("is damaged") && ContainsSubstring("--resume none"));
 }
 
-TEST_CASE("changed metadata is damage too") {
+TEST_CASE("changed metadata counts as damage") {
   const TemporaryFolder folder;
   CheckpointFolder checkpoints(folder.path(), "m");
   save(checkpoints, 10);
@@ -202,17 +202,18 @@ TEST_CASE("changed metadata is damage too") {
   REQUIRE(at != std::string::npos);
   bytes[at + 16] = '1';
   put(checkpoints.last(), bytes);
-  CHECK_THROWS_WITH(read_checkpoint(checkpoints.last()), ContainsSubstring("digest does not fit"));
+  CHECK_THROWS_WITH(read_checkpoint(checkpoints.last()),
+                    ContainsSubstring("digest does not match"));
 }
 
-TEST_CASE("a safetensors file of somebody else is no checkpoint") {
+TEST_CASE("a safetensors file of another program is not a checkpoint") {
   const TemporaryFolder folder;
   write_safetensors(folder / "foreign.safetensors", Weights(1).views(), {{"format", "pt"}});
   CHECK_THROWS_WITH(read_checkpoint(folder / "foreign.safetensors"),
                     ContainsSubstring("not a checkpoint of this trainer"));
 }
 
-TEST_CASE("an extension in the name is dropped, so that nobody takes the file for a pickle") {
+TEST_CASE("an extension in the name is removed, so that the file is not taken for a pickle") {
   const CheckpointFolder checkpoints("d", "resnet_distributed.pth");
   CHECK(checkpoints.last() == "d/resnet_distributed.last.safetensors");
   CHECK(checkpoints.best() == "d/resnet_distributed.best.safetensors");
@@ -220,7 +221,7 @@ TEST_CASE("an extension in the name is dropped, so that nobody takes the file fo
   CHECK(CheckpointFolder("d", ".pt").last() == "d/.pt.last.safetensors");
 }
 
-TEST_CASE("state fields that are missing, no numbers or of a newer format are named") {
+TEST_CASE("state fields that are missing, not numbers or of a newer format are named") {
   Metadata metadata = to_metadata(state_at(1));
   metadata.erase("ddprun.seed");
   CHECK_THROWS_WITH(state_from(metadata, "f"), ContainsSubstring("f has no ddprun.seed"));
@@ -231,7 +232,7 @@ TEST_CASE("state fields that are missing, no numbers or of a newer format are na
   CHECK_THROWS_WITH(state_from(metadata, "f"), ContainsSubstring("f has format 2"));
 }
 
-TEST_CASE("a resume with another seed, batch, width or set is refused, naming which") {
+TEST_CASE("a resume with a different seed, batch, width or data set is refused with its name") {
   const auto refused = [](auto change, const std::string& what) {
     TrainingState wanted = state_at(0);
     change(wanted);

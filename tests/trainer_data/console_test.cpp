@@ -14,7 +14,7 @@ using Kind = ConsoleOptions::Kind;
 
 namespace {
 
-/// Both ends of a pipe; what the console wrote can be taken out.
+/// Both ends of a pipe, to read what the console wrote.
 class Screen {
  public:
   Screen() {
@@ -57,7 +57,7 @@ const Console::Time kStart{};
 
 }  // namespace
 
-TEST_CASE("the bar says where the run is") {
+TEST_CASE("the bar shows the position of the run") {
   CHECK(bar_line(state_at(195), {12s}, 120) ==
         "epoch 2/2 [===============>              ] 195/390 50%  loss 1.532  top1 45.1%  1203 img/s"
         "  eta 0:12  lr 0.1234");
@@ -66,7 +66,7 @@ TEST_CASE("the bar says where the run is") {
              ContainsSubstring("[>   ") && !ContainsSubstring("eta"));
 }
 
-TEST_CASE("the bar claims no loss and no speed before the first row of metrics") {
+TEST_CASE("the bar shows no loss and no speed before the first row of metrics") {
   const std::string line = bar_line({3, 390, 0, 2, 0, 0, 0, 0.1234}, {12s}, 120);
   CHECK_THAT(line, ContainsSubstring("3/390 0%  eta 0:12  lr 0.1234"));
   CHECK_THAT(line, !ContainsSubstring("loss") && !ContainsSubstring("img/s"));
@@ -80,7 +80,7 @@ TEST_CASE("the bar never exceeds the terminal, and drops its details from the ri
              ContainsSubstring("loss") && !ContainsSubstring("lr "));
 }
 
-TEST_CASE("a run of no steps and a step beyond the end are no trouble") {
+TEST_CASE("a run without steps and a step beyond the end are handled") {
   CHECK_THAT(bar_line({}, {}, 80), ContainsSubstring("0/0 100%"));
   CHECK_THAT(bar_line({500, 390, 9, 2, 0, 0, 0, 0}, {}, 80), ContainsSubstring("100%"));
 }
@@ -93,14 +93,14 @@ TEST_CASE("plain lines name phase, step and all means") {
         "test step 120/390 epoch 0.31 loss 1.5321 top1 45.12% top3 70.00% top5 90.00% 12.3 s");
 }
 
-TEST_CASE("durations look like a clock") {
+TEST_CASE("durations are formatted like a clock") {
   CHECK(clock_text(7s) == "0:07");
   CHECK(clock_text(754s) == "12:34");
   CHECK(clock_text(3723s) == "1:02:03");
   CHECK(clock_text(-5s) == "0:00");
 }
 
-TEST_CASE("without a terminal there are plain lines and no control character") {
+TEST_CASE("without a terminal the output is plain lines without control characters") {
   Screen screen;
   Console console(screen.options(Kind::kPlain));
   console.progress(state_at(1), kStart);
@@ -124,7 +124,7 @@ TEST_CASE("on a terminal the bar is redrawn at most ten times a second, and at t
   CHECK_THAT(screen.take(), ContainsSubstring("390/390 100%"));
 }
 
-TEST_CASE("the time left is reckoned from the steps since this process began") {
+TEST_CASE("the remaining time is estimated from the steps of this process") {
   Screen screen;
   Console console(screen.options(Kind::kTerminal));
   console.progress(state_at(190), kStart);  // resumed at 190: no rate known yet
@@ -133,7 +133,7 @@ TEST_CASE("the time left is reckoned from the steps since this process began") {
   CHECK_THAT(screen.take(), ContainsSubstring("eta 0:50"));
 }
 
-TEST_CASE("rows and sentences appear above the bar, which stays the last line") {
+TEST_CASE("rows and sentences are printed above the bar, which stays the last line") {
   Screen screen;
   Console console(screen.options(Kind::kTerminal));
   console.progress(state_at(1), kStart);
@@ -149,7 +149,7 @@ TEST_CASE("rows and sentences appear above the bar, which stays the last line") 
   CHECK(screen.take().empty());
 }
 
-TEST_CASE("a pipe is no terminal; a full or closed console stops nothing") {
+TEST_CASE("a pipe is not a terminal; a full or closed console does not stop training") {
   Screen screen;
   CHECK(console_for(screen.options(Kind::kPlain).descriptor, "xterm").kind == Kind::kPlain);
   Console closed({-1, Kind::kPlain, 80, 390});

@@ -12,7 +12,7 @@ TEST_CASE("the digest is XXH64") {
   CHECK(Digest().update("Nobody inspects the spammish repetition").value() == 0xFBCEA83C8A378BF1U);
 }
 
-TEST_CASE("the digest does not depend on the portions") {
+TEST_CASE("the digest does not depend on how the input is split") {
   std::string text;
   for (int i = 0; i < 200; ++i) text.push_back(static_cast<char>(i * 37));
   const auto whole = Digest().update(text).value();
@@ -34,7 +34,7 @@ TEST_CASE("any changed byte changes the digest") {
   }
 }
 
-TEST_CASE("a digest is shown as 16 hexadecimal digits") {
+TEST_CASE("a digest is formatted as 16 hexadecimal digits") {
   CHECK(hex_text(0xABCU) == "0000000000000abc");
   CHECK(hex_text(0xEF46DB3751D8E999U) == "ef46db3751d8e999");
 }

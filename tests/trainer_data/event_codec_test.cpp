@@ -6,7 +6,7 @@
 
 using namespace ddprun::trainer;
 
-TEST_CASE("CRC-32C has the values of RFC 3720 and of its usual check") {
+TEST_CASE("CRC-32C has the values of RFC 3720 and the standard check value") {
   CHECK(crc32c("123456789") == 0xE3069283U);
   CHECK(crc32c(std::string(32, '\0')) == 0x8A9136AAU);
   CHECK(crc32c(std::string(32, '\xFF')) == 0x62A8AB43U);
@@ -28,7 +28,7 @@ TEST_CASE("a record is length, its checksum, data, its checksum") {
   CHECK(checksum_at(15) == masked_crc32c("abc"));
 }
 
-TEST_CASE("events are protobuf messages with the fields in TensorBoard's numbering") {
+TEST_CASE("events are protobuf messages with TensorBoard's field numbers") {
   const std::string head("\x09\0\0\0\0\0\0\xF8\x3F\x10\xAC\x02", 12);  // 1: 1.5, 2: 300
   CHECK(version_event({1.5, 300}) == head +
                                          "\x1A\x0D"

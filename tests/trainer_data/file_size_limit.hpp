@@ -1,4 +1,4 @@
-// A full disk without one, for tests. Process-wide: one at a time.
+// Simulates a full disk, for tests. Process-wide: one at a time.
 #pragma once
 
 #include <signal.h>
@@ -6,8 +6,7 @@
 
 #include "tests/support/catch.hpp"
 
-/// While it lives, no file of this process can grow beyond that many bytes: a disk that is full,
-/// without one.
+/// While it exists, no file of this process can grow beyond `bytes`, as on a full disk.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) {

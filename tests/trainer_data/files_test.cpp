@@ -14,7 +14,7 @@ void write_text(const std::filesystem::path& path, const std::string& text) {
   write_file_atomically(path, {std::as_bytes(std::span(text))});
 }
 
-/// The message of the TrainerError that `action` throws; empty: none.
+/// The message of the TrainerError that `action` throws; empty if none.
 template <class Action>
 std::string failure_of(Action action) {
   try {
@@ -27,7 +27,7 @@ std::string failure_of(Action action) {
 
 }  // namespace
 
-TEST_CASE("a file is written whole, replaces the old one, and leaves no litter") {
+TEST_CASE("a file is written completely, replaces the old one, and leaves no temporary file") {
   const TemporaryFolder folder;
   write_text(folder / "f", "old");
   const std::string a = "new";
@@ -38,7 +38,7 @@ TEST_CASE("a file is written whole, replaces the old one, and leaves no litter")
   CHECK(entries_in(folder.path()) == 1);
 }
 
-TEST_CASE("a write that runs out of room leaves the old file as it was, and no litter") {
+TEST_CASE("a write that runs out of space leaves the old file unchanged, and no temporary file") {
   const TemporaryFolder folder;
   write_text(folder / "f", "old");
   const std::string large(100'000, 'x');
@@ -48,22 +48,23 @@ TEST_CASE("a write that runs out of room leaves the old file as it was, and no l
     failure = failure_of([&] { write_text(folder / "f", large); });
   }
   CHECK_THAT(failure, ContainsSubstring("cannot write") && ContainsSubstring("File too large") &&
-                          ContainsSubstring("untouched"));
+                          ContainsSubstring("unchanged"));
   CHECK(content_of(folder / "f") == "old");
   CHECK(entries_in(folder.path()) == 1);
 }
 
-TEST_CASE("a folder that is missing or in the way is one sentence") {
+TEST_CASE("a missing folder, or a folder in place of the file, is one sentence") {
   const TemporaryFolder folder;
   CHECK_THROWS_WITH(write_text(folder / "absent/f", "x"), ContainsSubstring("No such file"));
   std::filesystem::create_directory(folder / "f");
   CHECK_THROWS_WITH(write_text(folder / "f", "x"), ContainsSubstring("Is a directory"));
   CHECK(entries_in(folder.path()) == 1);
   put(folder / "plain", "");
-  CHECK_THROWS_WITH(make_folder(folder / "plain/sub"), ContainsSubstring("cannot make the folder"));
+  CHECK_THROWS_WITH(make_folder(folder / "plain/sub"),
+                    ContainsSubstring("cannot create the folder"));
 }
 
-TEST_CASE("temporary files of killed writers are removed, everything else stays") {
+TEST_CASE("temporary files of killed writers are removed, all other files stay") {
   const TemporaryFolder folder;
   put(folder / ".f.tmp-123", "torn");
   put(folder / ".f.tmp-999999", "torn");
@@ -75,14 +76,14 @@ TEST_CASE("temporary files of killed writers are removed, everything else stays"
   remove_abandoned_temporaries(folder / "absent/f");
 }
 
-TEST_CASE("a temporary file of a killed writer with our pid is no obstacle") {
+TEST_CASE("a temporary file of a killed writer with the same pid is overwritten") {
   const TemporaryFolder folder;
   put(folder / (".f.tmp-" + std::to_string(::getpid())), "torn and much longer than the new one");
   write_text(folder / "f", "new");
   CHECK(content_of(folder / "f") == "new");
 }
 
-TEST_CASE("records are appended whole, over reopening") {
+TEST_CASE("records are appended completely, across reopening") {
   const TemporaryFolder folder;
   {
     AppendFile file(folder / "log");
@@ -96,7 +97,7 @@ TEST_CASE("records are appended whole, over reopening") {
   CHECK_THROWS_WITH(AppendFile(folder / "absent/log"), ContainsSubstring("for appending"));
 }
 
-TEST_CASE("an append that runs out of room says so") {
+TEST_CASE("an append that runs out of space is an error") {
   const TemporaryFolder folder;
   AppendFile file(folder / "log");
   std::string failure;
@@ -109,7 +110,7 @@ TEST_CASE("an append that runs out of room says so") {
              ContainsSubstring("cannot append to") && ContainsSubstring("free some space"));
 }
 
-TEST_CASE("a mapped file outlives its name, and a limit on its size holds") {
+TEST_CASE("a mapped file outlives its name, and its size limit is enforced") {
   const TemporaryFolder folder;
   put(folder / "f", "12345");
   const MappedFile file(folder / "f", 5);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A disk that fills up while the trainer runs costs checkpoints, not the training; only without the
-# last one of the run it fails. Arguments: the trainer.
+# A disk that fills up during training loses checkpoints but does not stop training; the run fails
+# only if its last checkpoint cannot be written. Arguments: the trainer.
 set -euo pipefail
 
 export TRAINER=$1
@@ -19,7 +19,7 @@ fail() {
 }
 
 # Width 8 makes checkpoints of 1.4 MB: the best one fits on this disk, the last one does not. The
-# mount vanishes with the process, so what is left is listed in time.
+# mount vanishes with the process, so the files are listed before that.
 train_on_a_small_disk() {
   mkdir "$root/disk"
   mount -t tmpfs -o size=2m tmpfs "$root/disk"
@@ -32,9 +32,9 @@ train_on_a_small_disk() {
 export -f train_on_a_small_disk
 unshare --map-root-user --mount bash -euo pipefail -c train_on_a_small_disk
 
-grep --quiet 'No space left on device.*training goes on' "$root/output" || fail 'it does not warn'
+grep --quiet 'No space left on device.*training continues' "$root/output" || fail 'it does not warn'
 grep --quiet '^test step 4/4' "$root/output" || fail 'it does not train to the end'
 [[ $(<"$root/code") -eq 1 ]] || fail 'a run without its last checkpoint is a success'
 grep --quiet 'resnet18.best.safetensors' "$root/files" || fail 'the best checkpoint is gone'
-! grep --quiet 'tmp-' "$root/files" || fail "litter: $(<"$root/files")"
-echo 'ok: training goes on without room for its checkpoints, and says so'
+! grep --quiet 'tmp-' "$root/files" || fail "temporary files remain: $(<"$root/files")"
+echo 'ok: training continues without space for its checkpoints, and warns'

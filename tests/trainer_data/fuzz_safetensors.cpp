@@ -1,5 +1,5 @@
-// libFuzzer: no header of a safetensors file makes the reader look outside the file. The input is
-// the JSON header up to its last brace, then the data; the length in front of it is made here.
+// libFuzzer: no header of a safetensors file makes the reader access memory outside the file. The
+// input is the JSON header up to its last brace, then the data; the length field is added here.
 #include <string>
 
 #include "trainer/checkpoint/safetensors.hpp"

@@ -42,7 +42,7 @@ void write_rows(const TemporaryFolder& folder, std::uint64_t resumed, std::uint6
 
 }  // namespace
 
-TEST_CASE("a sample counts in the top k when fewer than k classes score higher") {
+TEST_CASE("a sample is correct in the top k if fewer than k classes rank higher") {
   const std::array<float, 20> logits{0, 1, 2, 3, 4, 5, 6, 7, 8, 9,   // label 7: two are higher
                                      9, 8, 7, 6, 5, 4, 3, 2, 1, 0};  // label 0: first
   const std::array<std::int64_t, 2> labels{7, 0};
@@ -56,7 +56,8 @@ TEST_CASE("a sample counts in the top k when fewer than k classes score higher")
   CHECK(sums.samples() == 2);
 }
 
-TEST_CASE("of equal scores the lower class comes first, so all-equal is no lucky guess") {
+TEST_CASE(
+    "ties are broken in favour of the lower class, so equal scores are not correct by chance") {
   const std::array<float, 10> logits{};
   for (std::int64_t label = 0; label < 10; ++label) {
     const std::array<std::int64_t, 1> labels{label};
@@ -68,7 +69,7 @@ TEST_CASE("of equal scores the lower class comes first, so all-equal is no lucky
   }
 }
 
-TEST_CASE("scores that are no numbers are never right") {
+TEST_CASE("NaN scores are never correct") {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   std::array<float, 10> logits{};
   logits.fill(nan);
@@ -78,7 +79,7 @@ TEST_CASE("scores that are no numbers are never right") {
   CHECK(sums.means().top5 == 0);
 }
 
-TEST_CASE("sums of ranks add up to the sums of one rank, through the all-reduced vector") {
+TEST_CASE("the all-reduced sums of several ranks equal those of one rank") {
   const std::array<float, 6> logits{1, 2, 3, 3, 2, 1};
   const std::array<std::int64_t, 2> labels{2, 1};
   MetricSums alone;
@@ -94,11 +95,11 @@ TEST_CASE("sums of ranks add up to the sums of one rank, through the all-reduced
   CHECK(rank0.vector() == alone.vector());
 }
 
-TEST_CASE("nothing added means zero, not a division by zero") {
+TEST_CASE("without samples the means are zero, not a division by zero") {
   CHECK(MetricSums().means().loss == 0);
 }
 
-TEST_CASE("scores and labels that do not fit are refused") {
+TEST_CASE("scores and labels that do not match are refused") {
   const std::array<float, 10> logits{};
   const std::array<std::int64_t, 1> labels{10};
   const std::array<std::int64_t, 1> negative{-1};
@@ -109,7 +110,7 @@ TEST_CASE("scores and labels that do not fit are refused") {
   CHECK(sums.samples() == 0);
 }
 
-TEST_CASE("a row is one line in each file, and its numbers read back exactly") {
+TEST_CASE("a row is one line in each file, and its numbers round-trip exactly") {
   CHECK(csv_header() ==
         "phase,step,epoch,loss,top1,top3,top5,lr,images_per_second,seconds,unix_time,world,"
         "restart\n");
@@ -122,7 +123,7 @@ TEST_CASE("a row is one line in each file, and its numbers read back exactly") {
         "\"unix_time\":1700000000.000042,\"world\":2,\"restart\":1}\n");
 }
 
-TEST_CASE("a diverged loss is null in JSON, which knows neither NaN nor infinity") {
+TEST_CASE("a diverged loss is null in JSON, which has neither NaN nor infinity") {
   MetricRow row = row_at(1);
   row.means.loss = std::nan("");
   CHECK_THAT(json_line(row), ContainsSubstring("\"loss\":null"));
@@ -133,7 +134,7 @@ TEST_CASE("a diverged loss is null in JSON, which knows neither NaN nor infinity
   CHECK_THAT(json_line(row), ContainsSubstring("\"loss\":1e+300"));
 }
 
-TEST_CASE("a resume keeps the rows up to its step: no step twice, none missing") {
+TEST_CASE("a resume keeps the rows up to its step: none repeated, none missing") {
   const TemporaryFolder undisturbed;
   write_rows(undisturbed, 0, 20);
   for (const std::uint64_t resumed : {1U, 7U, 10U, 14U}) {
@@ -144,7 +145,7 @@ TEST_CASE("a resume keeps the rows up to its step: no step twice, none missing")
   }
 }
 
-TEST_CASE("a line that a killed writer tore is dropped on resume") {
+TEST_CASE("a line truncated by a killed writer is dropped on resume") {
   const TemporaryFolder undisturbed;
   const TemporaryFolder folder;
   write_rows(undisturbed, 0, 6);
@@ -157,7 +158,7 @@ TEST_CASE("a line that a killed writer tore is dropped on resume") {
   CHECK(files_of(folder) == files_of(undisturbed));
 }
 
-TEST_CASE("what a run killed at its very start left behind is removed by the next one") {
+TEST_CASE("leftovers of a run killed during start-up are removed by the next run") {
   const TemporaryFolder undisturbed;
   const TemporaryFolder folder;
   write_rows(undisturbed, 0, 3);
@@ -169,7 +170,7 @@ TEST_CASE("what a run killed at its very start left behind is removed by the nex
   CHECK_FALSE(std::filesystem::exists(folder / ".metrics.jsonl.tmp-999999"));
 }
 
-TEST_CASE("foreign lines in the files do not survive a resume, and do not stop it") {
+TEST_CASE("foreign lines in the files are dropped on resume, and do not stop it") {
   const TemporaryFolder folder;
   put(folder / "metrics.csv", "phase,step\nnonsense\n\n,,,,,,,,,,,,\n");
   put(folder / "metrics.jsonl",
@@ -179,7 +180,7 @@ TEST_CASE("foreign lines in the files do not survive a resume, and do not stop i
   CHECK(content_of(folder / "metrics.jsonl") == json_line(row_at(4)));
 }
 
-TEST_CASE("a new run in an old folder starts its metrics anew") {
+TEST_CASE("a new run in an old folder starts new metrics") {
   const TemporaryFolder folder;
   const TemporaryFolder fresh;
   write_rows(folder, 0, 5);
@@ -188,7 +189,8 @@ TEST_CASE("a new run in an old folder starts its metrics anew") {
   CHECK(files_of(folder) == files_of(fresh));
 }
 
-TEST_CASE("a full disk costs rows, not the training, and is said once until there is room again") {
+TEST_CASE(
+    "a full disk loses rows but does not stop training, and is reported once until space is free") {
   const TemporaryFolder folder;
   MetricsWriter writer({folder.path(), 0, 0, "h"});
   CHECK(writer.write(row_at(1)).empty());
@@ -199,7 +201,7 @@ TEST_CASE("a full disk costs rows, not the training, and is said once until ther
     first = writer.write(row_at(2));
     second = writer.write(row_at(3));
   }
-  CHECK_THAT(first, ContainsSubstring("metrics.csv") && ContainsSubstring("training goes on"));
+  CHECK_THAT(first, ContainsSubstring("metrics.csv") && ContainsSubstring("training continues"));
   CHECK(second.empty());
   CHECK(writer.write(row_at(4)).empty());
   CHECK(content_of(folder / "metrics.csv") ==
@@ -207,10 +209,10 @@ TEST_CASE("a full disk costs rows, not the training, and is said once until ther
   CHECK(content_of(folder / "metrics.jsonl") == json_line(row_at(1)) + json_line(row_at(4)));
 }
 
-TEST_CASE("metrics that cannot be written are one sentence with path and reason") {
+TEST_CASE("metrics that cannot be opened are one sentence with path and reason") {
   const TemporaryFolder folder;
   put(folder / "file", "");
   CHECK_THROWS_WITH(
       MetricsWriter({folder / "file/metrics", 0, 0, "h"}),
-      ContainsSubstring("cannot make the folder") && ContainsSubstring("choose another"));
+      ContainsSubstring("cannot create the folder") && ContainsSubstring("choose another"));
 }

@@ -83,7 +83,7 @@ TEST_CASE("every flag changes exactly what it names") {
   CHECK(steps.schedule.gamma == 0.2);
 }
 
-TEST_CASE("flags may be written with underscores, as the classic scripts do") {
+TEST_CASE("flags may be written with underscores, as in the classic scripts") {
   CHECK(parsed({"--batch_size", "64"}).batch_size == 64);
   CHECK(parsed({"--batch_size=64"}).batch_size == 64);
   CHECK(parsed({"--model_filename", "a_b"}).model_filename == "a_b");
@@ -91,7 +91,7 @@ TEST_CASE("flags may be written with underscores, as the classic scripts do") {
   CHECK(parsed({"--num_epochs", "3", "--learning_rate", "0.05", "--random_seed", "9"}).epochs == 3);
 }
 
-TEST_CASE("the flag --resume takes auto, none or a file, and alone means auto") {
+TEST_CASE("the flag --resume takes auto, none or a file; without a value it means auto") {
   CHECK(parsed({"--resume"}).resume.kind == Resume::Kind::kAuto);
   CHECK(parsed({"--resume", "--epochs", "3"}).epochs == 3);
   CHECK(parsed({"--resume=none"}).resume.kind == Resume::Kind::kNone);
@@ -100,11 +100,11 @@ TEST_CASE("the flag --resume takes auto, none or a file, and alone means auto") 
   CHECK(resume.file == "run/last.safetensors");
 }
 
-TEST_CASE("of a repeated flag the last one counts") {
+TEST_CASE("the last occurrence of a repeated flag wins") {
   CHECK(parsed({"--lr", "0.1", "--width", "8", "--lr=0.3"}).lr == 0.3);
 }
 
-TEST_CASE("values that make no sense are one sentence with the flag and what would be right") {
+TEST_CASE("an invalid value is one sentence with the flag and the valid values") {
   check_refused({"--epochs", "0"}, "--epochs is \"0\"; give a whole number from 1 to");
   check_refused({"--epochs", "two"}, "--epochs is \"two\"");
   check_refused({"--epochs", "2.5"}, "--epochs is \"2.5\"");
@@ -119,22 +119,22 @@ TEST_CASE("values that make no sense are one sentence with the flag and what wou
   check_refused({"--amp", "fp16"}, "one of auto, on, off");
   check_refused({"--device", "tpu"}, "one of auto, cpu, cuda");
   check_refused({"--schedule", "exponential"}, "one of constant, multi-step");
-  check_refused({"--schedule", "multi-step", "--milestones", "60,30"}, "rising numbers");
-  check_refused({"--schedule", "multi-step", "--milestones", "30,,60"}, "rising numbers");
-  check_refused({"--checkpoint-every", "30x"}, "a time like 30s");
-  check_refused({"--checkpoint-every", "8000h"}, "at most a week");
-  check_refused({"--checkpoint-every", "s"}, "a time like 30s");
+  check_refused({"--schedule", "multi-step", "--milestones", "60,30"}, "in ascending order");
+  check_refused({"--schedule", "multi-step", "--milestones", "30,,60"}, "in ascending order");
+  check_refused({"--checkpoint-every", "30x"}, "a duration like 30s");
+  check_refused({"--checkpoint-every", "8000h"}, "at most one week");
+  check_refused({"--checkpoint-every", "s"}, "a duration like 30s");
   check_refused({"--model-filename", "../x"}, "--model-dir");
   check_refused({"--model-dir", ""}, "--model-dir is empty");
   check_refused({"--limit-train", "-3"}, "--limit-train");
 }
 
-TEST_CASE("a flag without its value is told what value it needs") {
+TEST_CASE("a flag without its value is refused with the kind of value it needs") {
   check_refused({"--lr"}, "--lr needs a value: X");
   check_refused({"--data-dir", "--generated"}, "--data-dir needs a value: DIR");
 }
 
-TEST_CASE("an unknown flag is named, with the one that was probably meant") {
+TEST_CASE("an unknown flag is named, with the most similar known flag") {
   check_refused({"--epoch", "3"}, "unknown argument --epoch; did you mean --epochs?");
   check_refused({"--batchsize=3"}, "did you mean --batch-size?");
   check_refused({"--fsdp-strategy"}, "unknown argument --fsdp-strategy; see --help");
@@ -149,7 +149,7 @@ TEST_CASE("flags that contradict each other are refused") {
   check_refused({"--lr-min", "0.5"}, "--lr-min is above --lr");
 }
 
-TEST_CASE("the flag --local-rank is accepted when it agrees with LOCAL_RANK or stands alone") {
+TEST_CASE("the flag --local-rank is accepted if it matches LOCAL_RANK or LOCAL_RANK is not set") {
   CHECK(parsed({"--local_rank=1"}).local_rank == 1);
   CHECK(parsed({"--local-rank", "1"}, {"1"}).local_rank == 1);
   CHECK_THROWS_WITH(parsed({"--local-rank", "1"}, {"0"}), ContainsSubstring("LOCAL_RANK is 0"));
@@ -168,7 +168,7 @@ TEST_CASE("the help names every flag, its values and what --resume does") {
   }
 }
 
-TEST_CASE("durations are read in every unit") {
+TEST_CASE("durations are parsed in every unit") {
   const auto duration = [](const std::string& text) { return duration_of({"--t", text}); };
   CHECK(duration("30") == 30s);
   CHECK(duration("1.5s") == 1500ms);
@@ -178,13 +178,13 @@ TEST_CASE("durations are read in every unit") {
   CHECK(duration("0") == 0ms);
 }
 
-TEST_CASE("the run's length is --steps, or else epochs times batches") {
+TEST_CASE("the run's length is --steps, otherwise epochs times batches") {
   CHECK(total_steps(parsed({"--epochs", "3"}), 391) == 1173);
   CHECK(total_steps(parsed({"--epochs", "3", "--steps", "5"}), 391) == 5);
   CHECK_THROWS_AS(total_steps(parsed({"--epochs", "100000"}), 1'000'000), UsageError);
 }
 
-TEST_CASE("milestones in epochs become steps, and each schedule has its usual warm-up") {
+TEST_CASE("milestones in epochs become steps, and each schedule has its default warm-up") {
   const auto steps =
       schedule_for(parsed({"--schedule", "multi-step", "--milestones", "1,2.5"}), 100);
   CHECK(steps.milestones == std::vector<std::uint64_t>{100, 250});

@@ -23,7 +23,7 @@ std::vector<std::uint32_t> all_ids(std::uint32_t count) {
   return ids;
 }
 
-/// What the ranks of one world use in one step, in the order of the ranks. Fillers do not count.
+/// The samples that all ranks use in one step, in rank order, without fillers.
 std::vector<std::uint32_t> used_by_world(DataOrder& order, std::uint64_t step, int world) {
   std::vector<std::uint32_t> ids;
   for (int rank = 0; rank < world; ++rank) {
@@ -37,7 +37,7 @@ std::vector<std::uint32_t> used_by_world(DataOrder& order, std::uint64_t step, i
 }  // namespace
 
 TEST_CASE("the order of an epoch is the same on every machine") {
-  // Worked out by an independent Python program from the rule in random.hpp and order.hpp.
+  // Computed by an independent Python program from the definitions in random.hpp and order.hpp.
   CHECK(epoch_permutation({0, 0}, 10) == std::vector<std::uint32_t>{4, 7, 0, 5, 9, 3, 6, 2, 8, 1});
   CHECK(epoch_permutation({42, 7}, 10) == std::vector<std::uint32_t>{0, 2, 1, 7, 5, 8, 6, 4, 9, 3});
 }
@@ -48,7 +48,7 @@ TEST_CASE("an order holds every sample exactly once") {
   }
 }
 
-TEST_CASE("two epochs differ, and so do two seeds; the same twice is equal") {
+TEST_CASE("two epochs differ, and so do two seeds; equal keys give equal orders") {
   std::set<std::vector<std::uint32_t>> orders;
   for (std::uint64_t seed = 0; seed < 10; ++seed) {
     for (std::uint64_t epoch = 0; epoch < 10; ++epoch)
@@ -58,7 +58,7 @@ TEST_CASE("two epochs differ, and so do two seeds; the same twice is equal") {
   CHECK(epoch_permutation({3, 4}, 50'000) == epoch_permutation({3, 4}, 50'000));
 }
 
-TEST_CASE("streams of neighbouring epochs do not overlap") {
+TEST_CASE("streams of adjacent epochs do not overlap") {
   std::set<std::uint64_t> drawn;
   for (std::uint64_t epoch = 0; epoch < 50; ++epoch) {
     CounterStream stream(EpochKey{0, epoch}.stream());
@@ -78,7 +78,7 @@ TEST_CASE("every sample is equally likely at every position") {
   }
 }
 
-TEST_CASE("a world of any size uses each sample exactly once per epoch, in the global order") {
+TEST_CASE("any world size uses each sample exactly once per epoch, in the global order") {
   for (const std::uint32_t samples : {1U, 7U, 208U, 1000U}) {
     for (const std::uint32_t batch : {1U, 3U, 128U}) {
       DataOrder order({samples, batch, 5});
@@ -94,7 +94,7 @@ TEST_CASE("a world of any size uses each sample exactly once per epoch, in the g
   }
 }
 
-TEST_CASE("a change of the world size at any step loses and doubles nothing") {
+TEST_CASE("a change of the world size at any step skips and repeats no sample") {
   const OrderOptions options{208, 16, 3};
   DataOrder undisturbed(options);
   const std::uint64_t total = 2 * undisturbed.batches_per_epoch();
@@ -110,7 +110,7 @@ TEST_CASE("a change of the world size at any step loses and doubles nothing") {
   }
 }
 
-TEST_CASE("a resume in mid-epoch sees exactly the rest of that epoch, then the next one") {
+TEST_CASE("a resume in mid-epoch uses exactly the rest of that epoch, then the next one") {
   const OrderOptions options{1000, 64, 11};
   DataOrder resumed(options);
   const std::uint64_t cursor = 2 * resumed.batches_per_epoch() + 5;  // third epoch, 5 batches done
@@ -126,7 +126,7 @@ TEST_CASE("a resume in mid-epoch sees exactly the rest of that epoch, then the n
   CHECK(std::equal(next.begin(), next.end(), epoch_permutation({11, 3}, 1000).begin()));
 }
 
-TEST_CASE("the step alone decides the epoch: going back and forth changes nothing") {
+TEST_CASE("the step alone determines the epoch: the order of calls does not matter") {
   DataOrder order({100, 30, 1});
   const auto copy = [&order](std::uint64_t step) {
     const auto ids = order.global_batch(step);
@@ -147,7 +147,7 @@ TEST_CASE("the last batch is short, neither dropped nor padded") {
   CHECK(order.samples_before(392) == 50'128);
 }
 
-TEST_CASE("loss scales turn the mean over ranks into the mean over samples") {
+TEST_CASE("loss scales convert the mean over ranks to the mean over samples") {
   DataOrder order({10, 7, 0});
   for (const std::uint64_t step : {0U, 1U}) {
     for (const int world : {1, 2, 3, 4, 6}) {
@@ -165,7 +165,7 @@ TEST_CASE("loss scales turn the mean over ranks into the mean over samples") {
   CHECK(DataOrder({128, 64, 0}).rank_batch(0, {1, 2}).loss_scale == 1.0);
 }
 
-TEST_CASE("a rank without samples computes a filler that counts for nothing") {
+TEST_CASE("a rank without samples computes a filler with weight 0") {
   DataOrder order({2, 2, 0});
   const RankBatch empty = order.rank_batch(0, {2, 3});
   CHECK(empty.ids.size() == 1);
@@ -174,7 +174,7 @@ TEST_CASE("a rank without samples computes a filler that counts for nothing") {
   CHECK(order.rank_batch(0, {0, 3}).counted == 1);
 }
 
-TEST_CASE("shares differ by at most one and rank 0 is never the poorer") {
+TEST_CASE("shares differ by at most one sample and rank 0 has a largest one") {
   for (std::size_t count = 0; count < 50; ++count) {
     for (int world = 1; world < 12; ++world) {
       std::size_t begin = 0;
@@ -190,7 +190,7 @@ TEST_CASE("shares differ by at most one and rank 0 is never the poorer") {
   }
 }
 
-TEST_CASE("orders that make no sense are refused with a sentence") {
+TEST_CASE("invalid orders are refused with a sentence") {
   CHECK_THROWS_WITH(DataOrder({0, 128, 0}), ContainsSubstring("training set is empty"));
   CHECK_THROWS_WITH(DataOrder({10, 0, 0}), ContainsSubstring("--batch-size"));
   DataOrder order({10, 5, 0});

@@ -13,7 +13,7 @@ using namespace ddprun::trainer;
 
 namespace {
 
-/// `count` records; record i has label i % 10 and pixels that begin with `first` + i.
+/// `count` records; record i has label i % 10 and pixels that start with `first` + i.
 std::string records(std::size_t count, int first) {
   std::string bytes;
   for (std::size_t i = 0; i < count; ++i) {
@@ -34,7 +34,7 @@ void write_small_set(const std::filesystem::path& folder) {
 
 }  // namespace
 
-TEST_CASE("a set is its five files one after the other, whatever their sizes") {
+TEST_CASE("a set is the concatenation of its five files, whatever their sizes") {
   const TemporaryFolder folder;
   write_small_set(folder.path());
   const PictureSet set = read_training_pictures(folder.path());
@@ -47,7 +47,7 @@ TEST_CASE("a set is its five files one after the other, whatever their sizes") {
   CHECK(read_test_pictures(folder.path()).size() == 4);
 }
 
-TEST_CASE("the folder may be the one above cifar-10-batches-bin") {
+TEST_CASE("the folder may be the parent of cifar-10-batches-bin") {
   const TemporaryFolder folder;
   write_small_set(folder / "cifar-10-batches-bin");
   CHECK(read_training_pictures(folder.path()).size() == 15);
@@ -64,7 +64,7 @@ TEST_CASE("a limit keeps the first pictures, and never makes a set larger") {
   CHECK(set.picture(1)[0] == 20);
 }
 
-TEST_CASE("whole sets are copied out picture by picture") {
+TEST_CASE("whole sets are copied picture by picture") {
   const TemporaryFolder folder;
   write_small_set(folder.path());
   const PictureSet set = read_training_pictures(folder.path());
@@ -81,7 +81,7 @@ TEST_CASE("whole sets are copied out picture by picture") {
   CHECK_THROWS_AS(set.copy_labels(std::span(labels).first(5)), TrainerError);
 }
 
-TEST_CASE("a file cut off inside a record is refused, naming file and record") {
+TEST_CASE("a file truncated inside a record is refused, naming file and record") {
   const TemporaryFolder folder;
   const auto file = folder / "data_batch_3.bin";
   put(file, records(7, 0).substr(0, 6 * kRecordBytes + 100));
@@ -115,7 +115,7 @@ TEST_CASE("an empty file, a folder and a pipe are refused at once") {
   CHECK_THROWS_WITH(read_picture_file(pipe), ContainsSubstring("not a regular file"));
 }
 
-TEST_CASE("missing pictures are one sentence that says how to get them") {
+TEST_CASE("missing pictures are one sentence that says how to download them") {
   const TemporaryFolder folder;
   CHECK_THROWS_WITH(read_training_pictures(folder.path()),
                     ContainsSubstring("data_batch_1.bin") &&
@@ -126,7 +126,7 @@ TEST_CASE("missing pictures are one sentence that says how to get them") {
   CHECK_THROWS_WITH(read_training_pictures(folder.path()), ContainsSubstring("data_batch_4.bin"));
 }
 
-TEST_CASE("made-up pictures are a function of seed and id") {
+TEST_CASE("synthetic pictures are a function of seed and id") {
   const PictureSet few = generate_pictures({50, 1});
   const PictureSet many = generate_pictures({200, 1});
   const PictureSet other = generate_pictures({50, 2});
@@ -144,17 +144,17 @@ TEST_CASE("made-up pictures are a function of seed and id") {
   CHECK(*labels.rbegin() == 9);
 }
 
-TEST_CASE("made-up pictures are announced as meaningless, real ones are not") {
+TEST_CASE("synthetic pictures come with a warning, real ones do not") {
   DataSetOptions options;
   options.generated = true;
   options.limit_train = 30;
   options.limit_test = 20;
-  const DataSet made_up = load_data_set(options);
-  CHECK(made_up.train.size() == 30);
-  CHECK(made_up.test.size() == 20);
-  CHECK_THAT(made_up.announcement, ContainsSubstring("MEANS NOTHING"));
-  const auto train = made_up.train.picture(0);
-  CHECK_FALSE(std::equal(train.begin(), train.end(), made_up.test.picture(0).begin()));
+  const DataSet synthetic = load_data_set(options);
+  CHECK(synthetic.train.size() == 30);
+  CHECK(synthetic.test.size() == 20);
+  CHECK_THAT(synthetic.announcement, ContainsSubstring("IS MEANINGLESS"));
+  const auto train = synthetic.train.picture(0);
+  CHECK_FALSE(std::equal(train.begin(), train.end(), synthetic.test.picture(0).begin()));
 
   const TemporaryFolder folder;
   write_small_set(folder.path());
@@ -164,5 +164,5 @@ TEST_CASE("made-up pictures are announced as meaningless, real ones are not") {
   const DataSet real = load_data_set(options);
   CHECK(real.announcement.empty());
   CHECK(real.train.size() == 6);
-  CHECK_THAT(real.source, ContainsSubstring("6 to train on, 4 to test"));
+  CHECK_THAT(real.source, ContainsSubstring("6 for training, 4 for testing"));
 }

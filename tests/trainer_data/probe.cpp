@@ -1,10 +1,10 @@
-// What the Python tests compare with real packages: prints or writes what the trainer's parts
-// compute.
+// Prints or writes what the trainer's parts compute, for Python tests that compare it with the real
+// packages.
 //   probe schedule NAME TOTAL     one rate per line
 //   probe metrics DIR             a run of 30 steps, killed after 20 with the checkpoint of step 10
 //   probe write FILE              one tensor of each type
 //   probe read FILE               name, type, shape, digest of each tensor, sorted by name
-//   probe pictures DIR            how many pictures of each class
+//   probe pictures DIR            number of pictures per class
 #include <array>
 #include <cstdio>
 #include <map>
@@ -22,7 +22,7 @@ using namespace ddprun::trainer;
 
 namespace {
 
-/// The settings that schedule_test.py gives to torch.
+/// The settings that schedule_test.py passes to torch.
 int print_schedule(const std::string& name, std::uint64_t total) {
   for (const ScheduleKind kind : schedule_kinds()) {
     if (schedule_name(kind) != name) continue;
@@ -67,7 +67,7 @@ constexpr std::array kTypes{DType::kF64, DType::kI64, DType::kU64,  DType::kF32,
                             DType::kU32, DType::kF16, DType::kBF16, DType::kI16,    DType::kU16,
                             DType::kI8,  DType::kU8,  DType::kBool, DType::kF8E4M3, DType::kF8E5M2};
 
-/// Element bytes are 1, 0, 0 … so that every type has a value that is easily told.
+/// Element bytes are 1, 0, 0 … so that every type has a recognizable value.
 int write_tensors(const std::filesystem::path& file) {
   std::array<std::byte, 48> bytes{};
   std::vector<TensorView> tensors{{"scalar", DType::kU8, {}, std::span(bytes).first(1)},

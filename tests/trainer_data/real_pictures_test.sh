@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The real pictures, through scripts/get-cifar10 and the reader of the trainer: balanced classes,
-# and the mean brightness of CIFAR-10. Arguments: the script, the probe. Needs CIFAR10_SOURCE.
+# The real pictures, read with scripts/get-cifar10 and the trainer's reader: balanced classes, and
+# the mean brightness of CIFAR-10. Arguments: the script, the probe. Needs CIFAR10_SOURCE.
 set -euo pipefail
 
 if [[ ! -f ${CIFAR10_SOURCE:-}/unpack.py ]]; then

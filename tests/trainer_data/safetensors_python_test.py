@@ -1,4 +1,4 @@
-"""The real safetensors package reads our files, and we read what it writes."""
+"""The safetensors package reads our files, and we read the files it writes."""
 
 import pathlib
 import subprocess
@@ -44,7 +44,7 @@ with tempfile.TemporaryDirectory() as name:
     with safetensors.safe_open(ours, "pt") as file:
         assert file.metadata() == {"who": 'ddprun "ü"'}, file.metadata()
 
-    # The other way round: what the package writes from the same tensors reads as the same tensors.
+    # Conversely, we read the same tensors from a file written by the package.
     safetensors.torch.save_file(loaded, theirs, {"who": 'ddprun "ü"'})
     assert lines_of(theirs) == lines_of(ours), (lines_of(theirs), lines_of(ours))
     weights = {f"layer{i}.weight": torch.randn(17, i + 1) for i in range(50)}

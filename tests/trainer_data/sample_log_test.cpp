@@ -18,7 +18,7 @@ SampleDigest digest_of_step(DataOrder& order, std::uint64_t step, int world) {
 
 }  // namespace
 
-TEST_CASE("the digests of all ranks add up to the same sum for every world size") {
+TEST_CASE("the digests of all ranks have the same sum for every world size") {
   DataOrder order({208, 16, 1});
   for (std::uint64_t step = 0; step < 2 * order.batches_per_epoch(); ++step) {
     const SampleDigest alone = digest_of_step(order, step, 1);
@@ -26,7 +26,7 @@ TEST_CASE("the digests of all ranks add up to the same sum for every world size"
   }
 }
 
-TEST_CASE("a lost, a doubled and an exchanged sample change the digest") {
+TEST_CASE("a skipped, a repeated and a replaced sample change the digest") {
   const std::vector<std::uint32_t> ids{4, 8, 15, 16};
   CHECK_FALSE(digest_of(ids) == digest_of(std::vector<std::uint32_t>{4, 8, 15}));
   CHECK_FALSE(digest_of(ids) == digest_of(std::vector<std::uint32_t>{4, 8, 15, 15}));
@@ -35,7 +35,7 @@ TEST_CASE("a lost, a doubled and an exchanged sample change the digest") {
   CHECK_FALSE(digest_of(std::vector<std::uint32_t>{0}) == digest_of({}));
 }
 
-TEST_CASE("a log has one header and one line per step, over restarts") {
+TEST_CASE("a log has one header and one line per step, across restarts") {
   const TemporaryFolder folder;
   DataOrder order({10, 4, 1});
   SampleLog(folder / "log.csv").record(1, {0, 2}, order.rank_batch(1, {0, 2}));

@@ -18,7 +18,7 @@ ScheduleOptions of_kind(ScheduleKind kind) {
 
 }  // namespace
 
-TEST_CASE("warm-up and decline are straight lines that never reach zero before the end") {
+TEST_CASE("warm-up and decay are linear and do not reach zero before the end") {
   ScheduleOptions options = of_kind(ScheduleKind::kWarmupLinear);
   options.warmup_fraction = 0.2;
   CHECK(learning_rate(options, {0, 100}) == Approx(0.01));
@@ -39,7 +39,7 @@ TEST_CASE("multi-step multiplies at each milestone, from that step on") {
   CHECK(learning_rate(options, {60, 90}) == Approx(0.002));
 }
 
-TEST_CASE("cosine goes from the base to the minimum along half a wave") {
+TEST_CASE("cosine decays from base to minimum along half a period") {
   ScheduleOptions options = of_kind(ScheduleKind::kCosine);
   options.minimum = 0.02;
   CHECK(learning_rate(options, {0, 200}) == Approx(0.2));
@@ -48,7 +48,7 @@ TEST_CASE("cosine goes from the base to the minimum along half a wave") {
   CHECK(learning_rate(options, {200, 200}) == Approx(0.02));
 }
 
-TEST_CASE("one-cycle begins at base / 25, peaks at its warm-up's end, ends near zero") {
+TEST_CASE("one-cycle starts at base / 25, peaks at the end of its warm-up, ends near zero") {
   ScheduleOptions options = of_kind(ScheduleKind::kOneCycle);
   options.warmup_fraction = 0.3;
   CHECK(learning_rate(options, {0, 100}) == Approx(0.008));
@@ -57,7 +57,7 @@ TEST_CASE("one-cycle begins at base / 25, peaks at its warm-up's end, ends near 
   CHECK(learning_rate(options, {99, 100}) == Approx(0.0000008));
 }
 
-TEST_CASE("constant stays, after its warm-up") {
+TEST_CASE("constant does not change after its warm-up") {
   ScheduleOptions options = of_kind(ScheduleKind::kConstant);
   CHECK(learning_rate(options, {0, 10}) == Approx(0.2));
   CHECK(learning_rate(options, {9, 10}) == Approx(0.2));
@@ -66,7 +66,7 @@ TEST_CASE("constant stays, after its warm-up") {
   CHECK(learning_rate(options, {4, 10}) == Approx(0.2));
 }
 
-TEST_CASE("every schedule gives a usable rate for every length, also the shortest") {
+TEST_CASE("every schedule gives a usable rate for every length, even the shortest") {
   for (const ScheduleKind kind : schedule_kinds()) {
     for (const double warmup : {0.0, 0.2, 0.3, 0.999, 1.0}) {
       ScheduleOptions options = of_kind(kind);
@@ -84,7 +84,7 @@ TEST_CASE("every schedule gives a usable rate for every length, also the shortes
   }
 }
 
-TEST_CASE("each schedule has a name of its own") {
+TEST_CASE("each schedule has a unique name") {
   CHECK(schedule_names() ==
         std::vector<std::string>{"constant", "multi-step", "cosine", "one-cycle", "warmup-linear"});
   CHECK(schedule_kinds().size() == schedule_names().size());

@@ -1,4 +1,4 @@
-// A folder of a test's own, gone with the test. Not thread-safe.
+// A temporary folder that is removed with its object. Not thread-safe.
 #pragma once
 
 #include <stdlib.h>
@@ -40,7 +40,7 @@ inline std::string content_of(const std::filesystem::path& file) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-/// How many entries a folder has: to see that no temporary file stays.
+/// Number of entries in a folder, to check that no temporary file remains.
 inline std::ptrdiff_t entries_in(const std::filesystem::path& folder) {
   return std::distance(std::filesystem::directory_iterator(folder), {});
 }

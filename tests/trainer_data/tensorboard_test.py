@@ -1,4 +1,4 @@
-"""TensorBoard reads the event files; after a resume every step is there once, as last written."""
+"""TensorBoard reads the event files; after a resume every step appears once, as last written."""
 
 import csv
 import json

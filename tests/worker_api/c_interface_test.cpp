@@ -43,7 +43,7 @@ TEST_CASE("the C interface reads the same environment") {
   CHECK(std::string(worker.run_id) == "x");
 }
 
-TEST_CASE("a sentence that does not fit is cut, never overrun") {
+TEST_CASE("a sentence that does not fit is truncated") {
   const Variables variables({{"RANK", "nine"}, {"WORLD_SIZE", "4"}});
   ddprun_worker worker = {};
   worker.struct_size = sizeof worker;
@@ -53,7 +53,7 @@ TEST_CASE("a sentence that does not fit is cut, never overrun") {
   CHECK(ddprun_worker_read(&worker, nullptr, 0) == -1);
 }
 
-TEST_CASE("a caller built against a shorter structure gets only the fields it knows") {
+TEST_CASE("a caller built against a shorter structure gets only its fields") {
   struct {
     ddprun_worker worker;
   } block;
@@ -64,7 +64,7 @@ TEST_CASE("a caller built against a shorter structure gets only the fields it kn
   CHECK(block.worker.world_size == 0x5A5A5A5A);
 }
 
-TEST_CASE("an uninitialised structure and a value too long are refused") {
+TEST_CASE("an uninitialized structure and an overlong value are refused") {
   ddprun_worker worker = {};
   CHECK(ddprun_worker_read(&worker, nullptr, 0) == -1);
   CHECK(ddprun_worker_read(nullptr, nullptr, 0) == -1);

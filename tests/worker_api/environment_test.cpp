@@ -62,7 +62,7 @@ TEST_CASE("a worker without a launcher is rank 0 of 1") {
   CHECK(reading.worker->round == 1);
 }
 
-TEST_CASE("what the launcher exported is what the worker sees") {
+TEST_CASE("the worker sees what the launcher exported") {
   const auto reading = read(second_of_two());
   REQUIRE(reading.worker);
   CHECK(reading.problem.empty());
@@ -78,12 +78,12 @@ TEST_CASE("what the launcher exported is what the worker sees") {
   CHECK(reading.worker->use_agent_store);
 }
 
-TEST_CASE("the round follows the restart count unless the launcher names it") {
+TEST_CASE("the round follows the restart count unless the launcher sets it") {
   CHECK(read(second_of_two()).worker->round == 3);
   CHECK(with("DDPRUN_ROUND", "5").worker->round == 5);
 }
 
-TEST_CASE("the agent's store is used for the text True only") {
+TEST_CASE("the agent's store is used only if the variable is True") {
   CHECK_FALSE(with("TORCHELASTIC_USE_AGENT_STORE", "1").worker->use_agent_store);
   CHECK_FALSE(with("TORCHELASTIC_USE_AGENT_STORE", "False").worker->use_agent_store);
 }
@@ -112,7 +112,7 @@ TEST_CASE("a variable that contradicts another one is named in the sentence") {
   CHECK_THAT(reading.problem, ContainsSubstring(variable));
 }
 
-TEST_CASE("half an environment is refused instead of guessed") {
+TEST_CASE("an incomplete environment is refused, not guessed") {
   for (const std::string name : {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}) {
     const auto reading = without(name);
     CHECK_FALSE(reading.worker);
@@ -120,7 +120,7 @@ TEST_CASE("half an environment is refused instead of guessed") {
   }
 }
 
-TEST_CASE("a single rank needs no address to meet at") {
+TEST_CASE("a single rank needs no rendezvous address") {
   const auto reading = read({{"RANK", "0"}, {"WORLD_SIZE", "1"}});
   REQUIRE(reading.worker);
   CHECK(reading.worker->launched);

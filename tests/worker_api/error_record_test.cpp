@@ -27,7 +27,7 @@ std::string content(const fs::path& path) {
   return text.str();
 }
 
-/// A directory of its own whose error.json is what the launcher asks for.
+/// A temporary directory whose error.json is the launcher's error file.
 class RecordDirectory {
  public:
   RecordDirectory() {
@@ -40,7 +40,7 @@ class RecordDirectory {
   RecordDirectory& operator=(const RecordDirectory&) = delete;
   ~RecordDirectory() {
     ::unsetenv("TORCHELASTIC_ERROR_FILE");
-    std::error_code ignored;  // a leftover in the temporary directory harms nobody
+    std::error_code ignored;  // a leftover temporary file is not an error
     fs::remove_all(path_, ignored);
   }
   [[nodiscard]] fs::path file() const { return path_ / "error.json"; }
@@ -60,12 +60,12 @@ TEST_CASE("a record has the recorder's fields on one line without a newline") {
         R"("timestamp": "1767323045"}}})");
 }
 
-TEST_CASE("without a call stack readers still find the message where they look first") {
+TEST_CASE("without a call stack readers find the message in py_callstack") {
   const auto record = boost::json::parse(ddprun::error_record("boom", "", 1));
   CHECK(record.at("message").at("extraInfo").at("py_callstack").as_string() == "boom");
 }
 
-TEST_CASE("every byte survives JSON or becomes U+FFFD") {
+TEST_CASE("every byte is preserved in JSON or becomes U+FFFD") {
   std::string ascii;
   for (int byte = 0; byte < 128; ++byte) ascii += static_cast<char>(byte);
   CHECK(decoded(ascii) == ascii);
@@ -79,7 +79,7 @@ TEST_CASE("every byte survives JSON or becomes U+FFFD") {
   CHECK(decoded("\xF4\x90\x80\x80").size() == 4 * replacement.size());        // above the range
 }
 
-TEST_CASE("recording replaces the file in one step and leaves nothing else behind") {
+TEST_CASE("recording replaces the file atomically and leaves nothing else behind") {
   RecordDirectory directory;
   std::ofstream(directory.file()) << "an older record";
   REQUIRE(ddprun::record_error("TypeError: new") == 0);
@@ -87,34 +87,33 @@ TEST_CASE("recording replaces the file in one step and leaves nothing else behin
   CHECK(directory.entries() == 1);
 }
 
-TEST_CASE("recording without a launcher says so") {
+TEST_CASE("recording without a launcher fails with ENOENT") {
   ::unsetenv("TORCHELASTIC_ERROR_FILE");
-  CHECK(ddprun::record_error("nobody asks") == ENOENT);
-  ::setenv("TORCHELASTIC_ERROR_FILE", "", 1);  // what --log-dir /dev/null gives
-  CHECK(ddprun::record_error("nobody asks") == ENOENT);
+  CHECK(ddprun::record_error("no launcher") == ENOENT);
+  ::setenv("TORCHELASTIC_ERROR_FILE", "", 1);  // as set by --log-dir /dev/null
+  CHECK(ddprun::record_error("no launcher") == ENOENT);
 }
 
-TEST_CASE("a record that cannot be written is an errno, not a crash") {
+TEST_CASE("a record that cannot be written is an errno value, not a crash") {
   RecordDirectory directory;
   ::setenv("TORCHELASTIC_ERROR_FILE", (directory.file() / "below" / "a-file").c_str(), 1);
   CHECK(ddprun::record_error("lost") != 0);
 }
 
-TEST_CASE("an exception of the body becomes a record with its type, and exit code 1") {
+TEST_CASE("an exception becomes a record with its type, and exit code 1") {
   RecordDirectory directory;
   CHECK(ddprun::recorded([]() -> int { throw std::out_of_range("sample 7"); }) == 1);
   const auto record = boost::json::parse(content(directory.file()));
   CHECK(record.at("message").at("message").as_string() == "std::out_of_range: sample 7");
 }
 
-TEST_CASE("a body that ends well is not recorded and keeps its value") {
+TEST_CASE("a body that returns is not recorded and keeps its result") {
   RecordDirectory directory;
   CHECK(ddprun::recorded([] { return 5; }) == 5);
   CHECK(directory.entries() == 0);
 }
 
-TEST_CASE(
-    "with SIGPIPE ignored, writing to a pipe without a reader is an error instead of a death") {
+TEST_CASE("with SIGPIPE ignored, writing to a pipe without a reader fails with EPIPE") {
   REQUIRE(ddprun::ignore_sigpipe() == 0);
   int ends[2];
   REQUIRE(::pipe(ends) == 0);

@@ -1,4 +1,4 @@
-// A worker that fails the way a C++ training program would.
+// A worker that fails as a C++ training program would.
 #include <stdexcept>
 
 #include "worker_api/worker.hpp"

@@ -20,7 +20,7 @@ void add_text(Digest& digest, std::string_view text) {
   digest.update(std::to_string(text.size())).update(":").update(text);
 }
 
-/// Over everything but the digest itself: names, types, shapes, bytes, metadata.
+/// Covers everything except the digest itself: names, types, shapes, bytes, metadata.
 std::string digest_of(const std::vector<const TensorView*>& tensors, const Metadata& metadata) {
   Digest digest;
   for (const auto& [key, text] : metadata) {
@@ -48,11 +48,11 @@ std::string stem_of(std::string name) {
 }
 
 bool there(const fs::path& path) {
-  std::error_code ignored;  // what cannot be looked at is not there
+  std::error_code ignored;  // an inaccessible file counts as missing
   return fs::exists(path, ignored);
 }
 
-/// True for an undamaged checkpoint of the same run that is not ahead of it: one to fall back to.
+/// True for an undamaged checkpoint of the same run that is not ahead of it: a valid fallback.
 bool is_earlier_point(const fs::path& path, const TrainingState& now) {
   if (!there(path)) return false;
   try {
@@ -60,21 +60,22 @@ bool is_earlier_point(const fs::path& path, const TrainingState& now) {
     check_same_run(saved, now, path.string());
     return saved.step <= now.step;
   } catch (const TrainerError&) {
-    return false;  // find_last() has told why, if anybody asked
+    return false;  // find_last() reports the reason
   }
 }
 
-/// A second name for the file at `from`; `to` is replaced in one step.
+/// Gives the file at `from` a second name; replaces `to` atomically.
 void link_over(const fs::path& from, const fs::path& to) {
   const fs::path temporary =
       to.parent_path() / ("." + to.filename().string() + ".tmp-" + std::to_string(::getpid()));
   ::unlink(temporary.c_str());
   const bool linked = ::link(from.c_str(), temporary.c_str()) == 0;
-  // Without hard links (some network file systems): move it. Should we die before the new file is
-  // in place, the one before is still there under its name.
+  // Without hard links (some network file systems), rename the file. If we are killed before the
+  // new file is in place, the previous one still exists under its own name.
   const int renamed = ::rename(linked ? temporary.c_str() : from.c_str(), to.c_str());
   const int error = errno;
-  // rename() does nothing when both names are the same file already, after a kill right behind it.
+  // rename() does nothing if both names already refer to the same file, as after a kill at this
+  // point.
   ::unlink(temporary.c_str());
   if (renamed != 0) {
     throw TrainerError("cannot keep " + from.string() + " as " + to.string() + ": " +
@@ -91,11 +92,11 @@ Checkpoint read_checkpoint(const fs::path& path) {
   const auto digest = file.metadata().find(kDigestKey);
   if (digest == file.metadata().end()) {
     throw TrainerError(path.string() + " is not a checkpoint of this trainer (it has no " +
-                       kDigestKey + "); take another one");
+                       kDigestKey + "); use another one");
   }
   if (digest->second != digest_of(tensors, file.metadata())) {
     throw TrainerError(path.string() +
-                       " is damaged: its digest does not fit; take another checkpoint");
+                       " is damaged: its digest does not match; use another checkpoint");
   }
   TrainingState state = state_from(file.metadata(), path.string());
   return {std::move(file), std::move(state)};
@@ -113,8 +114,8 @@ CheckpointFolder::CheckpointFolder(fs::path folder, const std::string& name)
 
 void CheckpointFolder::save_last(std::span<const TensorView> tensors, const TrainingState& state) {
   make_folder(folder_);
-  // What we wrote is good. What another process left is looked at once: neither a damaged file nor
-  // one of another run may push out, or stay as, the checkpoint to fall back to.
+  // What this process wrote is valid. A file of another process is checked once: neither a damaged
+  // file nor one of another run may replace, or remain, the fallback checkpoint.
   if (last_is_ours_ || is_earlier_point(last(), state)) {
     link_over(last(), previous());
   } else if (there(previous()) && !is_earlier_point(previous(), state)) {
@@ -153,7 +154,7 @@ Found CheckpointFolder::find_last() const {
   if (!found.passed_over.empty()) {
     throw TrainerError("no checkpoint of " + folder_.string() + " can be read (" +
                        found.passed_over.front() +
-                       "); move them away or give --resume none to start anew");
+                       "); move them away, or pass --resume none to start a new run");
   }
   return found;
 }

@@ -1,7 +1,7 @@
 // The checkpoints of one run in one folder: NAME.last.safetensors, NAME.previous.safetensors (the
-// one before) and NAME.best.safetensors. Each carries a digest of everything in it; what is damaged
-// is passed over for the one before, and said. One writer per run (rank zero); blocking. Errors:
-// TrainerError.
+// one before it) and NAME.best.safetensors. Each contains a digest of its contents; a damaged
+// checkpoint is skipped in favour of the previous one, and reported. One writer per run (rank 0);
+// blocking. Errors: TrainerError.
 #pragma once
 
 #include <filesystem>
@@ -20,14 +20,14 @@ struct Checkpoint {
   TrainingState state;
 };
 
-/// The checkpoint to go on from, if any, and one sentence for each newer one that had to be passed
-/// over.
+/// The checkpoint to resume from, if any, and one sentence for each newer checkpoint that was
+/// skipped.
 struct Found {
   std::optional<Checkpoint> checkpoint;
   std::vector<std::string> passed_over;
 };
 
-/// Reads one checkpoint and checks its digest. Throws TrainerError when it is not there or damaged.
+/// Reads one checkpoint and verifies its digest. Throws TrainerError if it is missing or damaged.
 [[nodiscard]] Checkpoint read_checkpoint(const std::filesystem::path& path);
 
 /// Writes one checkpoint with its digest, atomically.
@@ -36,29 +36,29 @@ void write_checkpoint(const std::filesystem::path& path, std::span<const TensorV
 
 class CheckpointFolder {
  public:
-  /// `name` is --model-filename; a known extension (.safetensors, .pt, .pth, .bin) is dropped.
-  /// The folder is made when something is saved.
+  /// `name` is --model-filename; a known extension (.safetensors, .pt, .pth, .bin) is removed. The
+  /// folder is created by the first save.
   CheckpointFolder(std::filesystem::path folder, const std::string& name);
 
-  /// The present last becomes the one before, unless it is damaged or of another run (a run that
-  /// starts anew in an old folder); then the new one takes its place. At every instant a complete
-  /// checkpoint exists once one was saved.
+  /// The current last checkpoint becomes the previous one, unless it is damaged or belongs to
+  /// another run (a new run in an old folder); in that case it is replaced. Once a checkpoint has
+  /// been saved, a complete one exists at every moment.
   void save_last(std::span<const TensorView> tensors, const TrainingState& state);
   void save_best(std::span<const TensorView> tensors, const TrainingState& state) const;
 
-  /// Whether the folder has the best weights that `state` speaks of, undamaged. Not so after a
-  /// resume from another folder, or when somebody removed the file.
+  /// Whether the folder contains the best weights that `state` refers to, undamaged. False after a
+  /// resume from another folder, or if the file was removed.
   [[nodiscard]] bool has_best(const TrainingState& state) const;
 
-  /// For --resume auto: last, else the one before, else the best. Nothing there: no checkpoint, the
-  /// run starts anew. Something there, but nothing readable: TrainerError, because starting anew
-  /// would overwrite it.
+  /// For --resume auto: the last, otherwise the previous, otherwise the best checkpoint. Empty if
+  /// the folder has none: a new run starts. If checkpoints exist but none is readable:
+  /// TrainerError, because a new run would overwrite them.
   [[nodiscard]] Found find_last() const;
 
   [[nodiscard]] std::filesystem::path last() const;
   [[nodiscard]] std::filesystem::path previous() const;
   [[nodiscard]] std::filesystem::path best() const;
-  /// Removes what killed writers left. Call once, from the one writer, before the first save.
+  /// Removes temporary files of killed writers. Call once from the writer, before the first save.
   void clean() const noexcept;
 
  private:

@@ -14,7 +14,7 @@ constexpr std::uint64_t kPrime4 = 0x85EBCA77C2B2AE63U;
 constexpr std::uint64_t kPrime5 = 0x27D4EB2F165667C5U;
 constexpr std::size_t kStripe = 32;
 
-static_assert(std::endian::native == std::endian::little, "lanes are read as they lie in memory");
+static_assert(std::endian::native == std::endian::little, "lanes are read in host byte order");
 
 template <class Value>
 Value load(const std::byte* bytes) {

@@ -1,5 +1,5 @@
-// XXH64, written from its published specification: a fast 64-bit digest against damage, not against
-// malice. Pure; Digest is a plain value that takes bytes in any portions.
+// XXH64, implemented from its published specification: a fast 64-bit digest that detects
+// corruption, not tampering. Pure. Input may be split anywhere.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ class Digest {
   explicit Digest(std::uint64_t seed = 0);
   Digest& update(std::span<const std::byte> bytes);
   Digest& update(std::string_view text);
-  /// The digest of everything so far; more may follow.
+  /// The digest of all input so far; update() may be called again.
   [[nodiscard]] std::uint64_t value() const;
 
  private:

@@ -1,4 +1,4 @@
-// Names and sizes of safetensors' element types, for reader and writer. Pure.
+// Names and sizes of the safetensors element types, for reader and writer. Pure.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace ddprun::trainer {
 
 [[nodiscard]] std::optional<DType> dtype_named(std::string_view name);
-/// Bytes of a whole tensor; nothing when a size is negative or the product does not fit 64 bits.
+/// Size of a tensor in bytes; nullopt if a dimension is negative or the product overflows 64 bits.
 [[nodiscard]] std::optional<std::uint64_t> tensor_bytes(DType type,
                                                         std::span<const std::int64_t> shape);
 

@@ -1,5 +1,5 @@
 // The safetensors format without torch: u64 little-endian header length, JSON header padded to 8
-// bytes, raw data. Reading trusts nothing: a hostile file is refused with one sentence and costs
+// bytes, raw data. The reader validates everything: a hostile file is refused with one sentence and
 // bounded memory. Views do not own their bytes; SafetensorsFile owns a mapping. Immutable once
 // open. Errors: TrainerError.
 #pragma once
@@ -32,11 +32,11 @@ enum class DType {
   kF8E4M3,
   kF8E5M2
 };
-/// "F32", "BF16", … as in the file / bytes of one element.
+/// The name used in the file ("F32", "BF16", …), and the size of an element in bytes.
 [[nodiscard]] std::string dtype_name(DType type);
 [[nodiscard]] std::size_t dtype_bytes(DType type);
 
-/// A tensor in row-major order that somebody else owns.
+/// A non-owning view of a tensor in row-major order.
 struct TensorView {
   std::string name;
   DType type = DType::kF32;
@@ -46,22 +46,22 @@ struct TensorView {
 
 using Metadata = std::map<std::string, std::string>;
 
-/// What goes before the data, and the tensors in the order of their data: wide elements first, so
-/// that every tensor is aligned; else in the order given. Throws TrainerError for a size that does
-/// not fit the shape, a repeated name, or a header over the limit.
+/// The header and the order of the data: wide elements first, so that every tensor is aligned;
+/// otherwise in the given order. Throws TrainerError if a size does not match its shape, a name is
+/// repeated, or the header exceeds the limit.
 struct SafetensorsLayout {
   std::string head;                      // length, JSON, padding
-  std::vector<const TensorView*> order;  // into the views given
+  std::vector<const TensorView*> order;  // pointers to the given views
 };
 [[nodiscard]] SafetensorsLayout layout_safetensors(std::span<const TensorView> tensors,
                                                    const Metadata& metadata);
 
-/// Reads a header and its views from bytes in memory (the whole file). The views point into `file`.
+/// Parses a whole file in memory. The views point into `file`.
 struct SafetensorsContent {
-  std::vector<TensorView> tensors;  // in the order of their data
+  std::vector<TensorView> tensors;  // in data order
   Metadata metadata;
 };
-/// `name` is for the sentence of an error.
+/// `name` appears in error messages.
 [[nodiscard]] SafetensorsContent parse_safetensors(std::span<const std::byte> file,
                                                    const std::string& name);
 
@@ -72,7 +72,7 @@ class SafetensorsFile {
 
   [[nodiscard]] const std::vector<TensorView>& tensors() const { return content_.tensors; }
   [[nodiscard]] const Metadata& metadata() const { return content_.metadata; }
-  /// The tensor of that name; throws TrainerError when there is none.
+  /// The tensor named `name`; throws TrainerError if it does not exist.
   [[nodiscard]] const TensorView& tensor(const std::string& name) const;
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 

@@ -15,11 +15,11 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::size_t kPrefixBytes = 8;
-constexpr std::size_t kJsonDepthMax = 4;  // header, tensor, shape; one to spare
+constexpr std::size_t kJsonDepthMax = 4;  // header, tensor, shape, plus one
 
 [[noreturn]] void refuse(const std::string& name, const std::string& why) {
-  throw TrainerError(name + " is not a safetensors file that can be used: " + why +
-                     "; take another checkpoint");
+  throw TrainerError(name + " is not a usable safetensors file: " + why +
+                     "; use another checkpoint");
 }
 
 std::uint64_t header_length(std::span<const std::byte> file, const std::string& name) {
@@ -31,7 +31,7 @@ std::uint64_t header_length(std::span<const std::byte> file, const std::string& 
   }
   if (length > kHeaderBytesMax)
     refuse(name, "its header claims " + std::to_string(length) + " bytes");
-  if (length > file.size() - kPrefixBytes) refuse(name, "it is cut off inside its header");
+  if (length > file.size() - kPrefixBytes) refuse(name, "it is truncated inside its header");
   return length;
 }
 
@@ -62,7 +62,7 @@ std::vector<std::uint64_t> naturals(const json::object& entry, const char* key,
   for (const auto& item : list->get_array()) {
     const auto number = natural(item);
     if (!number || *number > kCheckpointBytesMax)
-      refuse(name, std::string("a tensor's ") + key + " makes no sense");
+      refuse(name, std::string("a tensor's ") + key + " is invalid");
     numbers.push_back(*number);
   }
   return numbers;
@@ -91,7 +91,7 @@ TensorView view_of(const json::key_value_pair& item, std::span<const std::byte> 
                   {shape.begin(), shape.end()},
                   data.subspan(offsets[0], offsets[1] - offsets[0])};
   if (tensor_bytes(*type, view.shape) != view.bytes.size()) {
-    refuse(where, "its shape does not fit its data");
+    refuse(where, "its shape does not match its data");
   }
   return view;
 }
@@ -100,22 +100,23 @@ Metadata metadata_of(const json::value& value, const std::string& name) {
   if (!value.is_object()) refuse(name, "its metadata is not an object");
   Metadata metadata;
   for (const auto& item : value.get_object()) {
-    if (!item.value().is_string()) refuse(name, "its metadata is not all text");
+    if (!item.value().is_string())
+      refuse(name, "its metadata contains a value that is not a string");
     metadata[std::string(item.key())] = std::string(item.value().get_string());
   }
   return metadata;
 }
 
-/// The tensors must cover the data without hole or overlap.
+/// The tensors must cover the data without gaps or overlaps.
 void check_cover(const std::vector<TensorView>& tensors, std::span<const std::byte> data,
                  const std::string& name) {
   const std::byte* expected = data.data();
   for (const auto& tensor : tensors) {
-    if (tensor.bytes.data() != expected) refuse(name, "its tensors overlap or leave a hole");
+    if (tensor.bytes.data() != expected) refuse(name, "its tensors overlap or leave a gap");
     expected += tensor.bytes.size();
   }
   if (expected != data.data() + data.size()) {
-    refuse(name, "bytes follow its last tensor, or it is cut off");
+    refuse(name, "it is truncated, or bytes follow its last tensor");
   }
 }
 

@@ -16,11 +16,11 @@ constexpr std::size_t kAlignment = 8;
 
 void check_tensor(const TensorView& tensor, std::set<std::string>& names) {
   if (tensor.name == "__metadata__" || !names.insert(tensor.name).second) {
-    throw TrainerError("safetensors: the name " + tensor.name + " is taken");
+    throw TrainerError("safetensors: duplicate tensor name " + tensor.name);
   }
   const auto bytes = tensor_bytes(tensor.type, tensor.shape);
   if (!bytes || *bytes != tensor.bytes.size()) {
-    throw TrainerError("safetensors: the bytes of " + tensor.name + " do not fit its shape");
+    throw TrainerError("safetensors: the bytes of " + tensor.name + " do not match its shape");
   }
 }
 

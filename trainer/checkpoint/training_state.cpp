@@ -28,7 +28,7 @@ class Fields {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc() || end != text.data() + text.size()) {
       throw TrainerError(name_ + ": " + key + " is \"" + text +
-                         "\", which is no number; take another checkpoint");
+                         "\", which is not a number; use another checkpoint");
     }
   }
 
@@ -36,7 +36,7 @@ class Fields {
     const auto found = metadata_.find(key);
     if (found == metadata_.end()) {
       throw TrainerError(name_ + " has no " + key +
-                         ": it is not a checkpoint of this trainer; take another one");
+                         ": it is not a checkpoint of this trainer; use another one");
     }
     return found->second;
   }
@@ -107,7 +107,7 @@ void check_same_run(const TrainingState& saved, const TrainingState& wanted,
     throw TrainerError(name + " was written with " + field.what + " = " +
                        std::to_string(field.saved) + ", this run has " +
                        std::to_string(field.wanted) +
-                       "; give the same, or --resume none to start anew");
+                       "; use the same value, or --resume none to start a new run");
   }
 }
 

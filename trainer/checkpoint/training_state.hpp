@@ -1,6 +1,6 @@
-// What a checkpoint says beside its tensors: where the run is, and what must be equal for the
-// cursor to mean the same samples. Kept as text in the file's metadata. Plain value, pure. Errors:
-// TrainerError.
+// What a checkpoint contains besides its tensors: the position of the run, and the parameters that
+// must match for the cursor to denote the same samples. Stored as text in the file's metadata.
+// Pure. Errors: TrainerError.
 #pragma once
 
 #include <cstdint>
@@ -26,12 +26,12 @@ struct TrainingState {
 
 /// Every field as text; keys begin with "ddprun.".
 [[nodiscard]] Metadata to_metadata(const TrainingState& state);
-/// `name` is for the sentence of an error: a missing, malformed or newer-format field.
+/// `name` appears in error messages: a missing or malformed field, or a newer format.
 [[nodiscard]] TrainingState state_from(const Metadata& metadata, const std::string& name);
 
-/// Throws TrainerError naming what differs (seed, batch size, number of samples, width): with any
-/// of them changed the cursor would lose or repeat samples. total_steps may change: a run can be
-/// made longer.
+/// Throws a TrainerError that names the difference (seed, batch size, number of samples, width):
+/// with a different value the cursor would skip or repeat samples. total_steps may change, to
+/// extend a run.
 void check_same_run(const TrainingState& saved, const TrainingState& wanted,
                     const std::string& name);
 

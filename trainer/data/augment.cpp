@@ -8,18 +8,19 @@
 namespace ddprun::trainer {
 namespace {
 
-constexpr std::uint64_t kShiftSalt = 0x736869667473U;  // keeps shifts, flips and shuffle apart
+constexpr std::uint64_t kShiftSalt =
+    0x736869667473U;  // makes shifts independent of flips and shuffling
 constexpr std::uint64_t kFlipSalt = 0x666C697073U;
 
 constexpr int kLast = static_cast<int>(kSide) - 1;
 
-/// Where in the output the elements of one plane go.
+/// Position and stride of one plane in the output.
 struct Stride {
   std::size_t row;
   std::size_t column;
 };
 
-/// One colour plane, moved and mirrored; what comes from outside is `black`.
+/// Writes one color plane, shifted and mirrored; pixels from outside are `black`.
 struct PlaneJob {
   const std::uint8_t* plane;
   const float* value_of;
@@ -93,13 +94,14 @@ void BatchWriter::write_one(Picture picture, const Augmentation& augmentation,
 
 void BatchWriter::check_room(std::span<const std::uint32_t> ids, std::span<float> out) const {
   if (out.size() == ids.size() * kPictureBytes) return;
-  throw TrainerError("a buffer of " + std::to_string(out.size()) + " floats does not fit " +
+  throw TrainerError("a buffer of " + std::to_string(out.size()) + " floats does not match " +
                      std::to_string(ids.size()) + " pictures");
 }
 
 void write_labels(const PictureSet& set, std::span<const std::uint32_t> ids,
                   std::span<std::int64_t> out) {
-  if (out.size() != ids.size()) throw TrainerError("write_labels: the buffer does not fit the ids");
+  if (out.size() != ids.size())
+    throw TrainerError("write_labels: the buffer does not match the ids");
   std::transform(ids.begin(), ids.end(), out.begin(),
                  [&set](std::uint32_t id) { return std::int64_t{set.label(id)}; });
 }

@@ -1,7 +1,7 @@
-// Augmentation as a pure function of (seed, epoch, sample id), and the routine that turns bytes
-// into augmented, normalised floats. No generator state: a re-sharded or resumed run sees identical
-// pixels. BatchWriter is immutable after construction; several threads may write into disjoint
-// buffers.
+// Augmentation as a pure function of (seed, epoch, sample id), and the conversion of bytes to
+// augmented, normalized floats. No generator state: a resharded or resumed run sees identical
+// pixels. BatchWriter is immutable after construction; threads may write to disjoint buffers
+// concurrently.
 #pragma once
 
 #include <array>
@@ -13,12 +13,12 @@
 
 namespace ddprun::trainer {
 
-/// The classic 4 is for hundreds of epochs; in the short runs of this trainer it costs 5 points of
-/// accuracy after one epoch (width 8: 55 % instead of 60 %).
+/// The usual value of 4 suits hundreds of epochs; in the short runs of this trainer it costs 5
+/// percentage points of accuracy after one epoch (width 8: 55 % instead of 60 %).
 inline constexpr int kCropPadding = 2;
 
-/// Crop of the picture padded with black pixels on each side, then mirrored or not. Shift 0, 0 is
-/// the picture itself; shift_x 2 shows it moved 2 columns to the left.
+/// Crops the picture, padded with black pixels on each side, and optionally mirrors it. Shift (0,
+/// 0) is the picture itself; shift_x = 2 moves it 2 columns to the left.
 struct Augmentation {
   int shift_x = 0;  // -kCropPadding … kCropPadding
   int shift_y = 0;
@@ -27,9 +27,9 @@ struct Augmentation {
   friend bool operator==(const Augmentation&, const Augmentation&) = default;
 };
 
-/// Shift from a hash of all three; flip = one bit of hash(seed, id) xor the parity of the epoch, so
-/// that every picture is seen mirrored in exactly every other epoch ("alternating flip", Jordan
-/// 2024).
+/// The shift is derived from a hash of seed, epoch and id. The flip is one bit of hash(seed, id)
+/// xor the parity of the epoch, so that every picture is mirrored in every other epoch
+/// ("alternating flip", Jordan 2024).
 [[nodiscard]] Augmentation augmentation_of(const EpochKey& key, std::uint32_t id);
 
 enum class Layout { kNchw, kChannelsLast };
@@ -43,15 +43,15 @@ class BatchWriter {
  public:
   BatchWriter(const Normalization& normalization, Layout layout);
 
-  /// Writes the pictures `ids` of `set`, augmented for `key`, one after the other: out has
+  /// Writes the pictures `ids` of `set`, augmented for `key`, consecutively; out must have
   /// ids.size() * kPictureBytes floats (TrainerError otherwise). kChannelsLast writes height,
-  /// width, channel: the memory of a channels_last tensor of sizes {N, 3, 32, 32}.
+  /// width, channel: the memory layout of a channels_last tensor of shape {N, 3, 32, 32}.
   void write_augmented(const PictureSet& set, std::span<const std::uint32_t> ids,
                        const EpochKey& key, std::span<float> out) const;
-  /// The same without augmentation, for evaluation.
+  /// Same, without augmentation, for evaluation.
   void write_plain(const PictureSet& set, std::span<const std::uint32_t> ids,
                    std::span<float> out) const;
-  /// One picture; out has kPictureBytes floats.
+  /// Writes one picture; out has kPictureBytes floats.
   void write_one(Picture picture, const Augmentation& augmentation, std::span<float> out) const;
 
  private:

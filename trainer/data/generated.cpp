@@ -1,5 +1,5 @@
-// Made-up pictures (pictures.hpp): stripes whose direction, width and colour are the class's, plus
-// noise.
+// Synthetic pictures (pictures.hpp): stripes whose direction, width and color depend on the class,
+// plus noise.
 #include <algorithm>
 #include <array>
 
@@ -14,7 +14,7 @@ constexpr std::size_t kNoiseBytesPerDraw = 8;
 
 struct Stripes {
   int step_x, step_y;                   // brightness per pixel
-  std::array<int, kChannels> strength;  // of each colour, 0 … 128
+  std::array<int, kChannels> strength;  // per color, 0 … 128
 };
 
 Stripes stripes_of(int label) {

@@ -35,7 +35,8 @@ Share share_of(std::size_t count, const Place& place) {
 DataOrder::DataOrder(const OrderOptions& options) : options_(options) {
   if (options.samples == 0)
     throw TrainerError("the training set is empty; check --data-dir and --limit-train");
-  if (options.batch == 0) throw TrainerError("the batch size is 0; give --batch-size at least 1");
+  if (options.batch == 0)
+    throw TrainerError("the batch size is 0; --batch-size must be at least 1");
 }
 
 RankBatch DataOrder::rank_batch(std::uint64_t step, const Place& place) {

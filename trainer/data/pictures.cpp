@@ -17,12 +17,12 @@ constexpr std::uint32_t kOfficialTestCount = 10'000;
 
 fs::path folder_with(const fs::path& folder, const char* file) {
   for (const fs::path& candidate : {folder, folder / "cifar-10-batches-bin"}) {
-    std::error_code ignored;  // not there is the answer "no"
+    std::error_code ignored;  // a missing folder means "no"
     if (fs::exists(candidate / file, ignored)) return candidate;
   }
   throw TrainerError("no " + std::string(file) + " in " + folder.string() +
-                     "; fetch the pictures with scripts/get-cifar10 " + folder.string() +
-                     ", or train on made-up ones with --generated");
+                     "; download them with scripts/get-cifar10 " + folder.string() +
+                     ", or use synthetic pictures with --generated");
 }
 
 void check_labels(const RecordBlock& block, const fs::path& file) {
@@ -31,7 +31,7 @@ void check_labels(const RecordBlock& block, const fs::path& file) {
     if (label >= kClasses) {
       throw TrainerError(file.string() + ", record " + std::to_string(i) + ": label " +
                          std::to_string(label) +
-                         " is above 9, so this is not CIFAR-10's binary layout; fetch it again");
+                         " is above 9, so this is not CIFAR-10's binary layout; download it again");
     }
   }
 }
@@ -51,20 +51,20 @@ void PictureSet::limit(std::uint32_t count) {
 
 void PictureSet::copy_pixels(std::span<std::uint8_t> out) const {
   if (out.size() != size_ * kPictureBytes)
-    throw TrainerError("copy_pixels: the buffer does not fit the set");
+    throw TrainerError("copy_pixels: the buffer does not match the set");
   for (std::uint32_t id = 0; id < size_; ++id) {
     std::memcpy(&out[id * kPictureBytes], record(id) + 1, kPictureBytes);
   }
 }
 
 void PictureSet::copy_labels(std::span<std::int64_t> out) const {
-  if (out.size() != size_) throw TrainerError("copy_labels: the buffer does not fit the set");
+  if (out.size() != size_) throw TrainerError("copy_labels: the buffer does not match the set");
   for (std::uint32_t id = 0; id < size_; ++id) out[id] = label(id);
 }
 
 const std::uint8_t* PictureSet::record(std::uint32_t id) const {
   std::size_t rest = id;
-  for (const auto& block : blocks_) {  // five files: a search would be slower
+  for (const auto& block : blocks_) {  // five files: a binary search would be slower
     if (rest < block.count) return block.records + rest * kRecordBytes;
     rest -= block.count;
   }
@@ -75,13 +75,13 @@ const std::uint8_t* PictureSet::record(std::uint32_t id) const {
 RecordBlock read_picture_file(const fs::path& file) {
   const MappedFile mapping(file, kPictureFileBytesMax);
   const auto bytes = mapping.bytes();
-  if (bytes.empty()) throw TrainerError(file.string() + " is empty; fetch it again");
+  if (bytes.empty()) throw TrainerError(file.string() + " is empty; download it again");
   const std::size_t remainder = bytes.size() % kRecordBytes;
   if (remainder != 0) {
     throw TrainerError(file.string() + ", record " + std::to_string(bytes.size() / kRecordBytes) +
                        ": only " + std::to_string(remainder) + " of its " +
                        std::to_string(kRecordBytes) +
-                       " bytes are there; the file is cut off, fetch it again");
+                       " bytes are present; the file is truncated, download it again");
   }
   mapping.populate();
   RecordBlock block{mapping.owner(), reinterpret_cast<const std::uint8_t*>(bytes.data()),
@@ -111,10 +111,10 @@ DataSet load_data_set(const DataSetOptions& options) {
     };
     data.train = generate_pictures({count_or(options.limit_train, kOfficialTrainingCount), 1});
     data.test = generate_pictures({count_or(options.limit_test, kOfficialTestCount), 2});
-    data.source = "made-up pictures";
+    data.source = "synthetic pictures";
     data.announcement =
-        "THESE PICTURES ARE MADE UP: ACCURACY ON THEM MEANS NOTHING. "
-        "Fetch the real ones with scripts/get-cifar10 DIR and give --data-dir DIR.";
+        "THESE PICTURES ARE SYNTHETIC: ACCURACY ON THEM IS MEANINGLESS. "
+        "Download the real ones with scripts/get-cifar10 DIR and pass --data-dir DIR.";
   } else {
     data.train = read_training_pictures(options.folder);
     data.test = read_test_pictures(options.folder);
@@ -122,8 +122,8 @@ DataSet load_data_set(const DataSetOptions& options) {
     if (options.limit_test != 0) data.test.limit(options.limit_test);
     data.source = "pictures of " + options.folder.string();
   }
-  data.source += ": " + std::to_string(data.train.size()) + " to train on, " +
-                 std::to_string(data.test.size()) + " to test";
+  data.source += ": " + std::to_string(data.train.size()) + " for training, " +
+                 std::to_string(data.test.size()) + " for testing";
   return data;
 }
 

@@ -1,7 +1,7 @@
 // CIFAR-10 pictures as bytes: 32x32, red plane, green plane, blue plane, row-major; labels 0-9.
-// Read from the official binary layout through mappings (ranks of one machine share the page
-// cache), or made up. A PictureSet is immutable and movable; reading it from several threads is
-// fine. Errors: TrainerError.
+// Read from the official binary layout through mappings (ranks on one node share the page cache),
+// or generated. A PictureSet is immutable and movable, and may be read from several threads.
+// Errors: TrainerError.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ inline constexpr int kClasses = 10;
 
 using Picture = std::span<const std::uint8_t, kPictureBytes>;
 
-/// Bytes of whole records with whoever keeps them alive (a mapping or a buffer).
+/// Complete records, and the owner of their memory (a mapping or a buffer).
 struct RecordBlock {
   std::shared_ptr<const void> owner;
   const std::uint8_t* records = nullptr;
@@ -33,7 +33,7 @@ struct RecordBlock {
 class PictureSet {
  public:
   PictureSet() = default;
-  /// Blocks in order; the ids run through them. Labels have been checked.
+  /// Ids number the records across all blocks in order. The caller has validated the labels.
   explicit PictureSet(std::vector<RecordBlock> blocks);
 
   [[nodiscard]] std::uint32_t size() const { return size_; }
@@ -42,10 +42,10 @@ class PictureSet {
     return Picture(record(id) + 1, kPictureBytes);
   }
   [[nodiscard]] int label(std::uint32_t id) const { return record(id)[0]; }
-  /// Keeps the first `count`; no effect when there are fewer.
+  /// Keeps the first `count` pictures; no effect if there are fewer.
   void limit(std::uint32_t count);
-  /// All pictures one after the other (size() * kPictureBytes bytes) and their labels (size()
-  /// values), to put the whole set on a device. Throws TrainerError when a span has another length.
+  /// Copies all pictures (size() * kPictureBytes bytes) and their labels (size() values), to upload
+  /// the whole set to a device. Throws TrainerError if a span has a different length.
   void copy_pixels(std::span<std::uint8_t> out) const;
   void copy_labels(std::span<std::int64_t> out) const;
 
@@ -56,29 +56,29 @@ class PictureSet {
   std::uint32_t size_ = 0;
 };
 
-/// Reads one file of the official layout. The count comes from its size; a remainder, an empty file
-/// and a label above 9 are refused, naming file and record.
+/// Reads one file in the official layout. The count follows from the file size; a truncated record,
+/// an empty file or a label above 9 is refused, naming file and record.
 [[nodiscard]] RecordBlock read_picture_file(const std::filesystem::path& file);
 
-/// data_batch_1.bin … data_batch_5.bin / test_batch.bin of `folder`, or of its
+/// Read data_batch_1.bin … data_batch_5.bin / test_batch.bin from `folder` or its subfolder
 /// `cifar-10-batches-bin`.
 [[nodiscard]] PictureSet read_training_pictures(const std::filesystem::path& folder);
 [[nodiscard]] PictureSet read_test_pictures(const std::filesystem::path& folder);
 
-/// Made-up pictures of the same shape: coloured stripes that depend on the class, plus noise; a
-/// function of (seed, id). A model learns them at once, so accuracy on them means nothing.
+/// Synthetic pictures of the same shape: colored stripes that depend on the class, plus noise; a
+/// function of (seed, id). A model learns them at once, so accuracy on them is meaningless.
 struct GeneratedOptions {
   std::uint32_t count = 0;
   std::uint64_t seed = 0;
 };
 [[nodiscard]] PictureSet generate_pictures(const GeneratedOptions& options);
 
-/// Both sets of a run. `announcement` is not empty when the user must be told something loudly.
+/// The training and test set of a run. `announcement` is a prominent warning to the user, or empty.
 struct DataSet {
   PictureSet train;
   PictureSet test;
-  std::string source;        // one line: where they come from and how many
-  std::string announcement;  // why accuracy means nothing, for made-up pictures
+  std::string source;        // one line: origin and size
+  std::string announcement;  // for synthetic pictures: that accuracy is meaningless
 };
 
 struct DataSetOptions {

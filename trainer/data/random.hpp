@@ -1,5 +1,5 @@
-// Counter-based random numbers: the value is a function of (key, index), so nothing has to be
-// saved, sent or restored. Pure. Own generator, because std::shuffle and randperm differ between
+// Counter-based random numbers: each value is a function of (key, index), so there is no state to
+// save, send or restore. Pure. Not std::shuffle or torch.randperm, whose results differ between
 // versions.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace ddprun::trainer {
 
-/// The finaliser of splitmix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number
+/// The finalizer of splitmix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number
 /// generators").
 [[nodiscard]] constexpr std::uint64_t mix(std::uint64_t value) {
   value += 0x9E3779B97F4A7C15U;
@@ -16,13 +16,13 @@ namespace ddprun::trainer {
   return value ^ (value >> 31U);
 }
 
-/// What a pass over the training set is drawn from. The epoch is part of the key: it cannot be
-/// forgotten.
+/// The random key of one pass over the training set. Includes the epoch, so that it cannot be
+/// omitted.
 struct EpochKey {
   std::uint64_t seed = 0;
   std::uint64_t epoch = 0;
 
-  /// Mixed twice: `constant * epoch + i` would let the streams of neighbouring epochs overlap.
+  /// Mixed twice: with `constant * epoch + i` the streams of adjacent epochs would overlap.
   [[nodiscard]] constexpr std::uint64_t stream() const { return mix(mix(seed) ^ epoch); }
 };
 

@@ -1,6 +1,6 @@
-// Proof of "each sample exactly once": every rank writes one line per step with a digest of the
-// sample ids it used. Digests of ranks add up, so runs with different world sizes can be compared
-// line by line. Not thread-safe. Errors: TrainerError.
+// Evidence for "each sample exactly once": every rank writes one line per step with a digest of the
+// sample ids it used. The digests of all ranks add up, so runs with different world sizes can be
+// compared line by line. Not thread-safe. Errors: TrainerError.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace ddprun::trainer {
 
-/// Order-independent: the sum of mixed ids. Equal multisets have equal digests, whoever computed
-/// what.
+/// Order-independent: the sum of mixed ids. Equal multisets have equal digests, however they are
+/// split over ranks.
 struct SampleDigest {
   std::uint64_t count = 0;
   std::uint64_t sum = 0;
@@ -23,14 +23,14 @@ struct SampleDigest {
 };
 [[nodiscard]] SampleDigest digest_of(std::span<const std::uint32_t> ids);
 
-/// CSV: step,epoch,batch,rank,world,count,digest. Appends, one write per line, so that a killed
-/// worker leaves whole lines.
+/// CSV: step,epoch,batch,rank,world,count,digest. Appends with one write per line, so that a killed
+/// worker leaves complete lines.
 class SampleLog {
  public:
-  /// Creates the file with its header if it is not there.
+  /// Creates the file with its header if it does not exist.
   explicit SampleLog(const std::filesystem::path& file);
 
-  /// A filler picture (counted == 0) is not logged as used.
+  /// A filler picture (counted == 0) is not logged.
   void record(std::uint64_t step, const Place& place, const RankBatch& batch);
 
  private:

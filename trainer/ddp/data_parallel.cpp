@@ -10,8 +10,8 @@ namespace ddprun::trainer {
 
 namespace {
 
-// Python's DDP starts with one bucket too. The Reducer builds the real ones after the first step,
-// from the order in which gradients became ready.
+// Like Python's DDP, start with one bucket. The Reducer rebuilds the buckets after the first step,
+// in the order in which gradients became ready.
 std::shared_ptr<c10d::Reducer> make_reducer(const std::vector<at::Tensor>& parameters,
                                             const Group& group, BucketLimits limits) {
   const std::vector<bool> dense(parameters.size(), false);
@@ -46,7 +46,7 @@ DataParallel::~DataParallel() = default;
 void DataParallel::before_forward() {
   if (!reducer_) return;
   reducer_->prepare_for_forward();
-  reducer_->rebuild_buckets();  // once, in the second step, and then a collective
+  reducer_->rebuild_buckets();  // in the second step only; that call is a collective
   sync_buffers();
 }
 

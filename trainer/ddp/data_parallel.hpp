@@ -1,8 +1,7 @@
-// Data parallel training of one model over a group: what Python's DistributedDataParallel does
-// around forward and backward, on the same c10d::Reducer. Gradients are averaged over ranks in
-// buckets while backward still runs. The group and the tensors must outlive it. One thread. A
-// failed collective throws out of before_forward() or backward(); then destroy this first, the
-// group second.
+// Data-parallel training of one model over a group: what Python's DistributedDataParallel does
+// around forward and backward, with the same c10d::Reducer. Gradients are averaged over ranks in
+// buckets during backward. The group and the tensors must outlive it. One thread. If a collective
+// fails, before_forward() or backward() throws; then destroy this object before the group.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -26,20 +25,21 @@ struct BucketLimits {
 
 class DataParallel {
  public:
-  /// Collective: compares shapes over ranks, then gives all ranks rank 0's parameters and buffers.
+  /// Collective: verifies that all ranks have the same shapes, then broadcasts rank 0's parameters
+  /// and buffers.
   DataParallel(Group& group, std::vector<at::Tensor> parameters, std::vector<at::Tensor> buffers,
                BucketLimits limits = {});
   ~DataParallel();
   DataParallel(const DataParallel&) = delete;
   DataParallel& operator=(const DataParallel&) = delete;
 
-  /// Before every training forward: gives all ranks rank 0's buffers.
+  /// Call before every training forward: broadcasts rank 0's buffers.
   void before_forward();
-  /// Between forward and backward.
+  /// Call between forward and backward.
   void before_backward();
   /// Sets gradients to zero in place: they are views of the buckets.
   void zero_gradients();
-  /// Gives all ranks rank 0's buffers, for example before an evaluation.
+  /// Broadcasts rank 0's buffers, for example before an evaluation.
   void sync_buffers();
 
  private:

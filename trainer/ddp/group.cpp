@@ -15,7 +15,7 @@
 namespace ddprun::trainer {
 
 struct Group::Connection {
-  // Declared in the order of construction: destroyed group first, store client last.
+  // Destroyed in reverse order: the group first, the store client last.
   c10::intrusive_ptr<c10d::TCPStore> client;
   c10::intrusive_ptr<c10d::Store> store;
   c10::intrusive_ptr<c10d::ProcessGroup> group;
@@ -34,7 +34,7 @@ c10::intrusive_ptr<c10d::TCPStore> connect(const GroupOptions& options) {
   c10d::TCPStoreOptions tcp;
   tcp.port = options.store.port;
   tcp.isServer = options.store_role == StoreRole::kServe && options.rank == 0;
-  tcp.waitWorkers = false;  // otherwise the constructor is a barrier
+  tcp.waitWorkers = false;  // otherwise the constructor acts as a barrier
   tcp.timeout = options.timeout;
   try {
     return c10::make_intrusive<c10d::TCPStore>(options.store.host, tcp);
@@ -45,7 +45,8 @@ c10::intrusive_ptr<c10d::TCPStore> connect(const GroupOptions& options) {
   }
 }
 
-// GLOO_SOCKET_IFNAME as in Python: a comma separated list; without it the way to MASTER_ADDR.
+// As in Python, GLOO_SOCKET_IFNAME is a comma-separated list; without it, use the interface that
+// routes to MASTER_ADDR.
 c10::intrusive_ptr<c10d::ProcessGroupGloo::Options> gloo_options(const GroupOptions& options,
                                                                  const std::string& address) {
   auto gloo = c10d::ProcessGroupGloo::Options::create(options.timeout);
@@ -87,7 +88,7 @@ Group::Group(const GroupOptions& options) : rank_(options.rank), size_(options.s
   if (alone()) return;
   connection_ = std::make_unique<Connection>();
   connection_->role = options.store_role;
-  // First, because the store's client would ask for an unknown name again until its time is up.
+  // Before connecting, because the store's client retries an unresolvable name until its timeout.
   const auto address = local_address_towards(options.store);
   connection_->client = connect(options);
   connection_->store =
@@ -106,7 +107,7 @@ Group::~Group() {
   try {
     shut_nccl(*connection_->group);
   } catch (const std::exception&) {
-    // Already failing: the cause was thrown by the collective that failed first.
+    // Already failing: the collective that failed first has thrown the cause.
   }
 }
 
@@ -136,7 +137,7 @@ void Group::leave_together() {
   if (store.add("left", 1) == size_) store.set("all_left", yes);
   store.wait({"all_left"});
   if (connection_->role == StoreRole::kConnect) return;
-  // Rank 0 serves the store itself and must outlive the others' last answer from it.
+  // Rank 0 serves the store and must stay alive until the other ranks have read their last reply.
   if (rank_ == 0) {
     store.wait({"all_gone"});
   } else if (store.add("gone", 1) == size_ - 1) {

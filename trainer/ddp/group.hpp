@@ -1,7 +1,7 @@
-// The ranks of one round: the c10d process group (Gloo for CPU tensors; NCCL, or Gloo where ranks
-// share a device, for CUDA tensors) and the store client it met through. A group of one has neither
-// and every call is a no-op. One thread. A collective that fails throws c10::Error; after that only
-// destroy the group.
+// The ranks of one round: the c10d process group (Gloo for CPU tensors; for CUDA tensors NCCL, or
+// Gloo if ranks share a device) and the store client used for its rendezvous. A group of one rank
+// has neither, and every call is a no-op. One thread. A failed collective throws c10::Error; after
+// that the group can only be destroyed.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -36,9 +36,9 @@ struct GroupOptions {
 
 class Group {
  public:
-  /// Blocks until all ranks are connected. TrainerError when they are not in time.
+  /// Blocks until all ranks are connected. Throws TrainerError after the timeout.
   explicit Group(const GroupOptions& options);
-  /// Ends the backends, then the store client.
+  /// Shuts down the backends, then the store client.
   ~Group();
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
@@ -46,16 +46,16 @@ class Group {
   /// In place, over all ranks.
   void sum(at::Tensor& tensor);
   void minimum(at::Tensor& tensor);
-  /// In place, few large messages: every tensor becomes that of rank 0.
+  /// In place, in few large messages: sets every tensor to that of rank 0.
   void broadcast(const std::vector<at::Tensor>& tensors);
-  /// Returns when every rank has called it, over the store: afterwards nobody reads a peer's
-  /// socket, so all may close theirs and exit together.
+  /// A barrier over the store: afterwards no rank reads from a peer's socket, so that all may close
+  /// theirs and exit.
   void leave_together();
 
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] int size() const { return size_; }
   [[nodiscard]] bool alone() const { return size_ == 1; }
-  /// For the reducer; null when alone.
+  /// For the reducer; null in a group of one rank.
   [[nodiscard]] const c10::intrusive_ptr<c10d::ProcessGroup>& process_group() const;
 
  private:

@@ -5,8 +5,8 @@
 
 namespace ddprun::trainer {
 
-/// Last resort against a peer that is silent but not gone: the longest wait for the other ranks,
-/// from connecting to any one collective. A dead peer is noticed at once, without it.
+/// Timeout of the connection setup and of every collective: the last resort against a peer that
+/// hangs. A dead peer is detected immediately.
 inline constexpr std::chrono::milliseconds kCollectiveTimeout{120'000};
 
 }  // namespace ddprun::trainer

@@ -1,5 +1,5 @@
-// What differs between the CPU and the CUDA program: two implementations of these functions, one
-// linked into each (none.cpp, cuda.cpp). Call from the main thread. Errors: std::runtime_error,
+// The differences between the CPU and the CUDA program: each links one implementation of these
+// functions (none.cpp or cuda.cpp). Call from the main thread. Errors: std::runtime_error,
 // c10::Error.
 #pragma once
 
@@ -19,13 +19,13 @@ namespace ddprun::trainer {
 
 /// True in the CUDA program.
 [[nodiscard]] bool built_with_cuda();
-/// Devices this process may use; 0 in the CPU program.
+/// Number of devices available to this process; 0 in the CPU program.
 [[nodiscard]] int accelerator_count();
 /// For example "NVIDIA H200"; empty in the CPU program.
 [[nodiscard]] std::string accelerator_name(int index);
-/// True when bf16 runs on the device's own matrix units.
+/// True if the device has matrix units for bf16.
 [[nodiscard]] bool accelerator_has_bf16(int index);
-/// Makes the device current and chooses its fast modes (TF32, convolution search).
+/// Makes the device current and enables its fast modes (TF32, convolution autotuning).
 void use_accelerator(int index);
 /// Waits for all work queued on the current device.
 void accelerator_synchronize();
@@ -37,9 +37,9 @@ struct AcceleratorGroup {
   std::chrono::milliseconds timeout{};
 };
 
-/// Puts an NCCL backend for device tensors into the group.
+/// Adds an NCCL backend for device tensors to the group.
 void add_nccl(c10d::ProcessGroup& group, const AcceleratorGroup& options);
-/// Ends NCCL in order, before the group is destroyed; nothing without add_nccl.
+/// Shuts down NCCL before the group is destroyed; no effect without add_nccl().
 void shut_nccl(c10d::ProcessGroup& group);
 
 }  // namespace ddprun::trainer

@@ -45,7 +45,7 @@ void add_nccl(c10d::ProcessGroup& group, const AcceleratorGroup& options) {
 }
 
 void shut_nccl(c10d::ProcessGroup& group) {
-  // The destructor's own fall-back is wrong for a program without Python: it may block in abort.
+  // The destructor's fallback is unsuitable for a program without Python: it may block in abort.
   auto backend = group.getBackend(c10::DeviceType::CUDA);
   if (auto* nccl = dynamic_cast<c10d::ProcessGroupNCCL*>(backend.get())) nccl->shutdown();
 }

@@ -1,4 +1,4 @@
-// The CPU program: no accelerator. The functions that need one are never reached, because the count
+// The CPU program: no accelerator. The functions that need one are unreachable, because the count
 // is 0.
 #include "trainer/device/accelerator.hpp"
 

@@ -36,7 +36,7 @@ void AppendFile::append(std::string_view record) {
 void AppendFile::take_back(std::size_t bytes) const {
   struct stat status {};
   if (bytes == 0 || ::fstat(descriptor_.number(), &status) != 0) return;
-  // Should this fail too, a torn record stays, which readers drop as after a kill.
+  // If this fails too, a partial record remains; readers drop it, as after a kill.
   (void)!::ftruncate(descriptor_.number(), status.st_size - static_cast<off_t>(bytes));
 }
 

@@ -1,5 +1,5 @@
-// A file that only grows: each record is one write(2), so a killed writer leaves whole records but
-// perhaps the last. Not thread-safe. Errors: TrainerError with path and reason.
+// An append-only file: each record is one write(2), so that a killed writer can truncate only the
+// last record. Not thread-safe. Errors: TrainerError with path and reason.
 #pragma once
 
 #include <filesystem>
@@ -11,9 +11,9 @@ namespace ddprun::trainer {
 
 class AppendFile {
  public:
-  /// Opens for appending; makes the file if it is not there.
+  /// Opens for appending; creates the file if it does not exist.
   explicit AppendFile(const std::filesystem::path& path);
-  /// All of the record, or nothing and a TrainerError.
+  /// Appends the whole record, or throws TrainerError and appends nothing.
   void append(std::string_view record);
   [[nodiscard]] bool empty() const;
 

@@ -27,7 +27,7 @@ fs::path folder_of(const fs::path& path) {
 [[noreturn]] void refuse(const fs::path& path, int error) {
   throw TrainerError(
       "cannot write " + path.string() + ": " + std::strerror(error) +
-      " (the file from before is untouched); free some space there or choose another folder");
+      " (the old file is unchanged); free some space there or choose another folder");
 }
 
 /// Unlinks the temporary file unless it was renamed.
@@ -49,14 +49,14 @@ class Temporary {
 Descriptor create(const fs::path& temporary) {
   constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
   int number = ::open(temporary.c_str(), kFlags, 0644);
-  if (number < 0 && errno == EEXIST) {  // left by a killed process that had our pid
+  if (number < 0 && errno == EEXIST) {  // left by a killed process with the same pid
     ::unlink(temporary.c_str());
     number = ::open(temporary.c_str(), kFlags, 0644);
   }
   return Descriptor(number);
 }
 
-/// 0, or the errno of what failed.
+/// Returns 0 or an errno value.
 int write_all(int descriptor, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
@@ -70,7 +70,7 @@ int write_all(int descriptor, std::span<const std::byte> bytes) {
 int sync_folder(const fs::path& folder) {
   const Descriptor directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!directory.open()) return errno;
-  // Some file systems cannot sync a folder and say EINVAL: there is nothing more to do then.
+  // Some file systems cannot sync a folder and return EINVAL, which is not an error.
   return ::fsync(directory.number()) == 0 || errno == EINVAL ? 0 : errno;
 }
 
@@ -91,19 +91,19 @@ void write_file_atomically(const fs::path& path, const Pieces& pieces) {
   temporary.keep();
   if (const int error = sync_folder(folder); error != 0) {
     throw TrainerError("wrote " + path.string() + " but could not sync its folder: " +
-                       std::strerror(error) + "; a power cut now may bring the old file back");
+                       std::strerror(error) + "; a power failure now may restore the old file");
   }
 }
 
 void remove_abandoned_temporaries(const fs::path& path) noexcept {
   try {
     const std::string prefix = temporary_prefix(path);
-    std::error_code ignored;  // a folder that cannot be listed has no litter for us
+    std::error_code ignored;  // if the folder cannot be listed, leave its files
     for (const auto& entry : fs::directory_iterator(folder_of(path), ignored)) {
       if (entry.path().filename().string().starts_with(prefix)) fs::remove(entry.path(), ignored);
     }
   } catch (const std::exception&) {
-    return;  // out of memory or an unreadable entry: litter stays
+    return;  // out of memory or an unreadable entry: leave the files
   }
 }
 
@@ -111,7 +111,7 @@ void make_folder(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) {
-    throw TrainerError("cannot make the folder " + folder.string() + ": " + error.message() +
+    throw TrainerError("cannot create the folder " + folder.string() + ": " + error.message() +
                        "; choose another one");
   }
 }

@@ -1,4 +1,4 @@
-// A file descriptor that closes itself. Movable, one owner.
+// An owned file descriptor, closed by the destructor. Movable.
 #pragma once
 
 #include <unistd.h>

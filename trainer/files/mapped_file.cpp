@@ -20,7 +20,7 @@ namespace {
 }  // namespace
 
 MappedFile::MappedFile(const std::filesystem::path& path, std::size_t bytes_max) {
-  // O_NONBLOCK: opening a pipe by mistake must not wait for its writer.
+  // O_NONBLOCK: opening a FIFO by mistake must not wait for a writer.
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file.open()) refuse(path, std::strerror(errno));
   struct stat status {};

@@ -32,7 +32,7 @@ void Console::progress(const BarState& state, Time now) {
   const bool last = state.step >= state.total;
   if (drawn_at_ && now - *drawn_at_ < kRedrawInterval && !last) return;
   drawn_at_ = now;
-  // The last column stays free: some terminals wrap when it is written.
+  // Leave the last column free: some terminals wrap when it is written.
   const std::string line = bar_line(state, clock, options_.columns - 1);
   if (line == bar_) return;
   bar_ = line;
@@ -73,7 +73,7 @@ void Console::write(const std::string& text) {
   while (!rest.empty()) {
     const ssize_t written = ::write(options_.descriptor, rest.data(), rest.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return;  // nobody looks any more: training goes on
+    if (written < 0) return;  // the console is closed: training continues
     rest.remove_prefix(static_cast<std::size_t>(written));
   }
 }

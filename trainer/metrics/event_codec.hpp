@@ -1,5 +1,6 @@
-// TensorBoard's event files byte by byte: TFRecord frames (u64 length, masked CRC32C of it, data,
-// masked CRC32C of the data; little-endian) around Event messages in protobuf's wire format. Pure.
+// The encoding of TensorBoard's event files: TFRecord frames (u64 length, masked CRC32C of it,
+// data, masked CRC32C of the data; little-endian) around Event messages in protobuf's wire format.
+// Pure.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +24,8 @@ struct EventTime {
 };
 using Scalar = std::pair<std::string_view, float>;  // tag, value
 
-/// Event messages: `file_version`, which every file starts with; the start of a session, which
-/// tells readers to forget what an earlier session wrote for this step and later ones; scalars.
+/// Event messages: `file_version`, the first of every file; the start of a session, which makes
+/// readers discard what an earlier session wrote for this and later steps; scalars.
 [[nodiscard]] std::string version_event(const EventTime& time);
 [[nodiscard]] std::string start_event(const EventTime& time);
 [[nodiscard]] std::string scalars_event(const EventTime& time, std::span<const Scalar> scalars);

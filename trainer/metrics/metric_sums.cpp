@@ -7,7 +7,7 @@
 namespace ddprun::trainer {
 namespace {
 
-/// How many classes come before the right one. NaN on either side puts it last.
+/// Number of classes that rank above the correct one. NaN on either side ranks it last.
 std::size_t position_of(std::span<const float> row, std::size_t label) {
   const float right = row[label];
   std::size_t before = 0;
@@ -23,13 +23,13 @@ std::size_t position_of(std::span<const float> row, std::size_t label) {
 void MetricSums::add(const Scores& scores, double loss_sum) {
   const std::size_t count = scores.labels.size();
   if (scores.classes == 0 || scores.logits.size() != count * scores.classes) {
-    throw TrainerError("metrics: " + std::to_string(scores.logits.size()) + " scores do not fit " +
-                       std::to_string(count) + " labels");
+    throw TrainerError("metrics: " + std::to_string(scores.logits.size()) +
+                       " scores do not match " + std::to_string(count) + " labels");
   }
   for (std::size_t i = 0; i < count; ++i) {
     const auto label = static_cast<std::size_t>(scores.labels[i]);
     if (label >= scores.classes)
-      throw TrainerError("metrics: label " + std::to_string(label) + " is no class");
+      throw TrainerError("metrics: label " + std::to_string(label) + " is not a class");
     const auto position =
         position_of(scores.logits.subspan(i * scores.classes, scores.classes), label);
     top1_ += position < 1 ? 1 : 0;

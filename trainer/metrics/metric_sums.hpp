@@ -1,5 +1,5 @@
-// Loss and top-k accuracy as sums that add up: over batches of a rank, and over ranks by one
-// all-reduce (sum) of a short vector of doubles. Pure, plain value.
+// Loss and top-k accuracy as sums: over the batches of a rank, and over ranks with one all-reduce
+// (sum) of a short vector of doubles. Pure.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ struct Means {
   double top5 = 0;
 };
 
-/// One batch of a classifier's output: `classes` numbers per sample, row by row.
+/// One batch of a classifier's output: `classes` numbers per sample, row-major.
 struct Scores {
   std::span<const float> logits;
   std::span<const std::int64_t> labels;
@@ -28,9 +28,9 @@ class MetricSums {
   static constexpr std::size_t kSize = 5;
   using Vector = std::array<double, kSize>;
 
-  /// `loss_sum` is the sum over the samples, not their mean. A sample is right in the top k when
-  /// fewer than k classes score higher; of equal scores the lower class comes first; NaN scores are
-  /// never right. Throws TrainerError when the sizes do not fit.
+  /// `loss_sum` is the sum over the samples, not their mean. A sample is correct in the top k if
+  /// fewer than k classes rank higher; ties are broken in favour of the lower class; NaN is never
+  /// correct. Throws TrainerError if the sizes do not match.
   void add(const Scores& scores, double loss_sum);
   void add(const MetricSums& other);
 
@@ -38,7 +38,7 @@ class MetricSums {
   [[nodiscard]] Vector vector() const { return {samples_, loss_, top1_, top3_, top5_}; }
   [[nodiscard]] static MetricSums from(const Vector& sums);
   [[nodiscard]] double samples() const { return samples_; }
-  /// All zero when nothing was added.
+  /// All zero if nothing was added.
   [[nodiscard]] Means means() const;
 
  private:

@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 using StepOfLine = std::optional<std::uint64_t> (*)(std::string_view);
 
-/// The whole lines of `text` whose step is at most `step_max`.
+/// The complete lines of `text` whose step is at most `step_max`.
 std::string rows_until(std::string_view text, std::uint64_t step_max, StepOfLine step_of) {
   std::string kept;
   for (auto end = text.find('\n'); end != std::string_view::npos; end = text.find('\n')) {
@@ -32,22 +32,22 @@ std::string rows_until(std::string_view text, std::uint64_t step_max, StepOfLine
   return kept;
 }
 
-/// Leaves in the file: `header`, and the rows up to the resumed step.
+/// Reduces the file to `header` and the rows up to the resumed step.
 AppendFile reopen(const fs::path& file, const std::string& header, std::uint64_t step,
                   StepOfLine step_of) {
   std::string content = header;
-  std::error_code ignored;  // not there: nothing to keep
+  std::error_code ignored;  // missing: nothing to keep
   if (step > 0 && fs::exists(file, ignored)) {
     const MappedFile old(file, kMetricsFileBytesMax);
     content += rows_until({reinterpret_cast<const char*>(old.bytes().data()), old.bytes().size()},
                           step, step_of);
   }
-  remove_abandoned_temporaries(file);  // of a run that was killed right here
+  remove_abandoned_temporaries(file);  // left by a run that was killed here
   write_file_atomically(file, {std::as_bytes(std::span(content))});
   return AppendFile(file);
 }
 
-/// Sorted by name, files come in the order of their sessions: readers need that.
+/// Readers rely on the files being in session order when sorted by name.
 fs::path event_file(const MetricsOptions& options) {
   const std::string fraction = std::to_string(1'000'000 + options.unix_time_us % 1'000'000);
   return options.folder /
@@ -117,7 +117,7 @@ std::string MetricsWriter::write(const MetricRow& row) {
   append(files_->events, tf_record(scalars_of(row)));
   const bool known = std::exchange(files_->failing, !trouble.empty());
   if (trouble.empty() || known) return {};
-  return trouble + " (training goes on, rows of metrics are missing)";
+  return trouble + " (training continues; rows of metrics are missing)";
 }
 
 }  // namespace ddprun::trainer

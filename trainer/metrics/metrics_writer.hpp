@@ -1,7 +1,6 @@
-// The files that rank zero writes into the model's folder: metrics.csv, metrics.jsonl and a
-// TensorBoard event file. A resume keeps the rows up to its step and drops what a lost worker had
-// written beyond: no step appears twice. One owner, one thread. Errors: the constructor throws
-// TrainerError.
+// The metrics files that rank 0 writes to the model folder: metrics.csv, metrics.jsonl and a
+// TensorBoard event file. A resume keeps the rows up to its step and drops later rows of a lost
+// worker, so that no step appears twice. One thread. Errors: the constructor throws TrainerError.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +13,10 @@
 namespace ddprun::trainer {
 
 struct MetricsOptions {
-  std::filesystem::path folder;    // made if it is not there
-  std::uint64_t resumed_step = 0;  // 0: a new run; what older runs left in the folder is replaced
-  std::int64_t unix_time_us = 0;   // now; names the event file
-  std::string host;                // for the event file's name
+  std::filesystem::path folder;    // created if missing
+  std::uint64_t resumed_step = 0;  // 0: a new run, which replaces the files of older runs
+  std::int64_t unix_time_us = 0;   // current time, part of the event file's name
+  std::string host;                // part of the event file's name
 };
 
 class MetricsWriter {
@@ -27,9 +26,9 @@ class MetricsWriter {
   MetricsWriter(MetricsWriter&&) noexcept;
   MetricsWriter& operator=(MetricsWriter&&) noexcept;
 
-  /// Appends to all files; every row is in the kernel's hands when this returns. A row that cannot
-  /// be written is no reason to stop training: what it says then, once until it works again, is one
-  /// sentence for the user; else empty. A file has a row whole or not at all.
+  /// Appends the row to all files; on return it has been passed to the kernel. A failed write does
+  /// not stop training: it returns one sentence for the user, once until writing succeeds again;
+  /// otherwise an empty string. Each file contains the complete row or nothing of it.
   [[nodiscard]] std::string write(const MetricRow& row);
 
  private:

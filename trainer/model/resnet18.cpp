@@ -23,7 +23,7 @@ struct BasicBlock : nn::Module {
   nn::BatchNorm2d bn1;
   nn::Conv2d conv2;
   nn::BatchNorm2d bn2;
-  nn::Sequential shortcut;  // empty: the input itself
+  nn::Sequential shortcut;  // empty: identity
 
   BasicBlock(int64_t in, int64_t out, int64_t stride)
       : conv1(convolution(in, out, 3, stride)),
@@ -56,9 +56,10 @@ struct BasicBlock : nn::Module {
     return shortcut[1]->as<nn::BatchNorm2d>()->forward(at::conv2d(every_other, weight));
   }
 
-  // The weight gradient of a strided 1x1 convolution of few channels: on several threads that
-  // cannot share the batch evenly, oneDNN (in torch 2.11 and 2.15, Python too) writes outside its
-  // buffer and the process dies. Without the stride it is sound, and computes the same.
+  // Works around a bug of oneDNN (torch 2.11 and 2.15, also from Python): the weight gradient of a
+  // strided 1x1 convolution with few channels, on threads that cannot split the batch evenly,
+  // writes outside its buffer and crashes. The version without a stride is correct and computes the
+  // same.
   [[nodiscard]] bool overruns(const at::Tensor& input) const {
     constexpr int64_t kChannelsOfOneVector = 16;
     return input.is_cpu() && input.size(1) < kChannelsOfOneVector && at::get_num_threads() > 1 &&
@@ -115,8 +116,8 @@ void ResNet18::to(const at::Device& device, at::MemoryFormat format) {
   network_->to(device);
   for (auto& parameter : network_->parameters()) {
     if (parameter.dim() == 4) {
-      // clone, not contiguous(): a 1x1 kernel passes for both formats, but its gradient has the
-      // strides of this one, and DDP would copy it in every step.
+      // clone(), not contiguous(): a 1x1 kernel is contiguous in both formats, but its gradient has
+      // the strides of this one, and DDP would copy it in every step.
       parameter.set_data(parameter.data().clone(format));
     }
   }

@@ -1,7 +1,7 @@
 // ResNet-18 for 32x32 pictures: 3x3 stem without max-pool, four stages of two basic blocks (width,
-// 2, 4 and 8 times width channels), mean, linear. Names and order of parameters and buffers are
-// those of the usual Python model, so a state dict fits both. Not thread-safe. Errors: c10::Error
-// from the tensor library.
+// 2, 4 and 8 times width channels), mean, linear. Names and order of parameters and buffers match
+// the usual Python model, so that state dicts are interchangeable. Not thread-safe. Errors:
+// c10::Error from LibTorch.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,7 +19,7 @@ struct NamedTensor {
 };
 using NamedTensors = std::vector<NamedTensor>;
 
-/// The tensors alone, in the same order, detached from autograd.
+/// The tensors without names, in the same order, detached from autograd.
 [[nodiscard]] std::vector<at::Tensor> detached(const NamedTensors& named);
 
 struct ResNet18Options {
@@ -31,8 +31,8 @@ enum class Mode { kTrain, kEvaluate };
 
 class ResNet18 {
  public:
-  /// Fresh weights from torch's default generator: after the same seed, Python's model has the same
-  /// ones.
+  /// Initializes the weights from torch's default generator: with the same seed, they equal those
+  /// of the Python model.
   explicit ResNet18(ResNet18Options options);
   ~ResNet18();
   ResNet18(const ResNet18&) = delete;
@@ -41,7 +41,8 @@ class ResNet18 {
   /// Logits [N, classes] of pictures [N, 3, 32, 32].
   [[nodiscard]] at::Tensor forward(const at::Tensor& pictures);
   void set_mode(Mode mode);
-  /// Moves to the device, 4-d weights in channels_last. Call before gradients or reducers exist.
+  /// Moves the model to the device; 4-d weights use `format`. Call before gradients or reducers
+  /// exist.
   void to(const at::Device& device, at::MemoryFormat format);
 
   [[nodiscard]] NamedTensors parameters() const;

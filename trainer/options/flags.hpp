@@ -1,5 +1,5 @@
-// The table of the trainer's flags: name, help, and what its text does to the options. options.cpp
-// gives it to CLI11, so help and parser cannot disagree. Pure.
+// The table of the trainer's flags: names, help, and how a value is applied to the options.
+// options.cpp passes it to CLI11, so that help and parser cannot disagree. Pure.
 #pragma once
 
 #include <string>
@@ -11,12 +11,12 @@
 namespace ddprun::trainer {
 
 struct Flag {
-  std::string names;  // "--epochs,--num-epochs": the first is the one that messages use
+  std::string names;  // "--epochs,--num-epochs": messages use the first
   std::string value;  // "N", "auto|on|off"
   std::string help;
   std::string group;
   void (*apply)(TrainerOptions& options, const FlagValue& value);
-  std::string bare{};  // the value when the flag stands alone; empty: it needs one
+  std::string bare{};  // the value if the flag is given without one; empty: a value is required
 };
 
 [[nodiscard]] const std::vector<Flag>& all_flags();

@@ -1,4 +1,4 @@
-// Flags about the machine and the files (flags.hpp).
+// Flags for the machine and the files (flags.hpp).
 #include "trainer/error.hpp"
 #include "trainer/limits.hpp"
 #include "trainer/options/flags.hpp"
@@ -18,7 +18,7 @@ std::string file_name_of(const V& value) {
   if (value.text.empty() || value.text == "." || value.text == ".." ||
       value.text.find('/') != std::string::npos) {
     throw UsageError(value.flag + " is \"" + value.text +
-                     "\"; give a name without a folder, and the folder with --model-dir");
+                     "\"; give a name without a folder, and pass the folder with --model-dir");
   }
   return value.text;
 }
@@ -36,11 +36,11 @@ const char* const kFiles = "Files";
 
 std::vector<Flag> machine_flags() {
   return {
-      {"--device", "auto|cpu|cuda", "auto: cuda where there is one [auto]", kMachine,
+      {"--device", "auto|cpu|cuda", "auto: cuda if available [auto]", kMachine,
        [](O& o, const V& v) {
          o.device = static_cast<DeviceChoice>(one_of(v, {{"auto", 0}, {"cpu", 1}, {"cuda", 2}}));
        }},
-      {"--amp", "auto|on|off", "bf16 autocast; auto: where it is faster [auto]", kMachine,
+      {"--amp", "auto|on|off", "bf16 autocast; auto: if it is faster [auto]", kMachine,
        [](O& o, const V& v) {
          o.amp = static_cast<Amp>(one_of(v, {{"auto", 0}, {"on", 1}, {"off", 2}, {"bf16", 1}}));
        },
@@ -51,11 +51,11 @@ std::vector<Flag> machine_flags() {
              one_of(v, {{"on", 1}, {"off", 0}}) == 1 ? Memory::kChannelsLast : Memory::kContiguous;
        },
        "on"},
-      {"--threads", "N", "per worker; 0: cores / workers of this machine [0]", kMachine,
+      {"--threads", "N", "threads per worker; 0: cores / workers per node [0]", kMachine,
        [](O& o, const V& v) {
          o.threads = static_cast<int>(whole_in(v, {0, kThreadsMax}));
        }},
-      {"--local-rank", "N", "as LOCAL_RANK; for launchers that pass it", kMachine,
+      {"--local-rank", "N", "same as LOCAL_RANK, for launchers that pass it as a flag", kMachine,
        [](O& o, const V& v) {
          o.local_rank = static_cast<int>(whole_in(v, {0, kWorldSizeMax}));
        }},
@@ -63,9 +63,9 @@ std::vector<Flag> machine_flags() {
       {"--model-dir", "DIR", "checkpoints and metrics [runs/resnet18]", kFiles,
        [](O& o, const V& v) { o.model_dir = path_of(v); }},
       {"--model-filename", "NAME",
-       "makes NAME.last, NAME.previous, NAME.best (.safetensors) [resnet18]", kFiles,
+       "writes NAME.last, NAME.previous, NAME.best (.safetensors) [resnet18]", kFiles,
        [](O& o, const V& v) { o.model_filename = file_name_of(v); }},
-      {"--resume", "auto|none|FILE", "go on from the last checkpoint, never, or from FILE [auto]",
+      {"--resume", "auto|none|FILE", "resume from the last checkpoint, never, or from FILE [auto]",
        kFiles, [](O& o, const V& v) { o.resume = resume_of(v); }, "auto"},
       {"--checkpoint-every", "TIME", "30s, 2m, …; off: only at the end of an epoch [30s]", kFiles,
        [](O& o, const V& v) { o.checkpoint_every = duration_of(v); }},
@@ -73,7 +73,7 @@ std::vector<Flag> machine_flags() {
        [](O& o, const V& v) {
          o.log_every = whole_in(v, {0, kStepsMax});
        }},
-      {"--export", "FILE", "at the end, write the best weights so that torch.load opens them",
+      {"--export", "FILE", "at the end, write the best weights in a format that torch.load opens",
        kFiles, [](O& o, const V& v) { o.export_file = path_of(v); }},
       {"--sample-log", "PREFIX", "write PREFIX.rank<N>.csv: a digest of the pictures of every step",
        kFiles, [](O& o, const V& v) { o.sample_log = path_of(v); }},

@@ -1,4 +1,4 @@
-// Flags about what is trained and how (flags.hpp).
+// Flags for the model and its training (flags.hpp).
 #include "trainer/limits.hpp"
 #include "trainer/options/flags.hpp"
 
@@ -44,39 +44,40 @@ std::vector<Flag> optimizer_flags() {
        [](O& o, const V& v) {
          o.epochs = static_cast<int>(whole_in(v, {1, kEpochsMax}));
        }},
-      {"--steps", "N", "stop after N steps in all, whatever --epochs says", kRun,
+      {"--steps", "N", "stop after N steps in total; overrides --epochs", kRun,
        [](O& o, const V& v) {
          o.steps = whole_in(v, {1, kStepsMax});
        }},
-      {"--batch-size", "N", "pictures per step, of all ranks together [128]", kRun,
+      {"--batch-size", "N", "pictures per step, over all ranks [128]", kRun,
        [](O& o, const V& v) {
          o.batch_size = static_cast<std::uint32_t>(whole_in(v, {1, kBatchMax}));
        }},
-      {"--seed,--random-seed", "N", "of weights, order and augmentation [0]", kRun,
+      {"--seed,--random-seed", "N", "random seed of weights, order and augmentation [0]", kRun,
        [](O& o, const V& v) {
          o.seed = whole_in(v, {0, ~std::uint64_t{0}});
        }},
 
-      {"--lr,--learning-rate", "X", "the highest rate of the schedule [0.2]", kOptimizer,
+      {"--lr,--learning-rate", "X", "highest learning rate of the schedule [0.2]", kOptimizer,
        [](O& o, const V& v) {
          o.lr = real_in(v, {0, kBig, Interval::Ends::kOpenBelow});
        }},
-      {"--momentum", "X", "of SGD [0.9]", kOptimizer,
+      {"--momentum", "X", "momentum of SGD [0.9]", kOptimizer,
        [](O& o, const V& v) {
          o.momentum = real_in(v, {0, 1});
        }},
-      {"--nesterov", "on|off", "Nesterov's form of the momentum [on]", kOptimizer,
+      {"--nesterov", "on|off", "use Nesterov momentum [on]", kOptimizer,
        [](O& o, const V& v) { o.nesterov = switch_of(v); }, "on"},
       {"--weight-decay", "X", "[0.0005]", kOptimizer,
        [](O& o, const V& v) {
          o.weight_decay = real_in(v, {0, kBig});
        }},
       {"--decay", "matrices|all",
-       "decay only tensors of more than one dimension, or all [matrices]", kOptimizer,
+       "apply weight decay to tensors with more than one dimension, or to all [matrices]",
+       kOptimizer,
        [](O& o, const V& v) {
          o.decay = static_cast<Decay>(one_of(v, {{"matrices", 0}, {"all", 1}}));
        }},
-      {"--label-smoothing", "X", "of the training loss [0.1]", kOptimizer,
+      {"--label-smoothing", "X", "label smoothing of the training loss [0.1]", kOptimizer,
        [](O& o, const V& v) {
          o.label_smoothing = real_in(v, {0, 1});
        }},
@@ -88,21 +89,21 @@ std::vector<Flag> schedule_flags() {
       {"--schedule", "NAME",
        "constant, multi-step, cosine, one-cycle, warmup-linear [warmup-linear]", kSchedule,
        [](O& o, const V& v) { o.schedule.kind = schedule_of(v); }},
-      {"--warmup", "X", "part of the run that warms up [0.2; one-cycle 0.3; others 0]", kSchedule,
+      {"--warmup", "X", "fraction of the run for warm-up [0.2; one-cycle 0.3; others 0]", kSchedule,
        [](O& o, const V& v) {
          o.schedule.warmup = real_in(v, {0, 1});
        }},
       {"--milestones", "E,E", "epochs at which multi-step multiplies by --gamma", kSchedule,
        [](O& o, const V& v) { o.schedule.milestones = rising_reals(v); }},
-      {"--gamma", "X", "of multi-step [0.1]", kSchedule,
+      {"--gamma", "X", "factor of multi-step [0.1]", kSchedule,
        [](O& o, const V& v) { o.schedule.gamma = real_in(v, kFactor); }},
-      {"--lr-min", "X", "the last rate of cosine [0]", kSchedule,
+      {"--lr-min", "X", "final learning rate of cosine [0]", kSchedule,
        [](O& o, const V& v) {
          o.schedule.minimum = real_in(v, {0, kBig});
        }},
-      {"--div-factor", "X", "one-cycle begins at lr / X [25]", kSchedule,
+      {"--div-factor", "X", "one-cycle starts at lr / X [25]", kSchedule,
        [](O& o, const V& v) { o.schedule.div_factor = real_in(v, kFactor); }},
-      {"--final-div-factor", "X", "one-cycle ends at its first rate / X [10000]", kSchedule,
+      {"--final-div-factor", "X", "one-cycle ends at its initial rate / X [10000]", kSchedule,
        [](O& o, const V& v) { o.schedule.final_div_factor = real_in(v, kFactor); }},
   };
 }
@@ -110,9 +111,9 @@ std::vector<Flag> schedule_flags() {
 std::vector<Flag> picture_flags() {
   return {
       {"--data-dir", "DIR",
-       "with cifar-10-batches-bin or its files; see scripts/get-cifar10 [data]", kPictures,
+       "contains cifar-10-batches-bin or its files; see scripts/get-cifar10 [data]", kPictures,
        [](O& o, const V& v) { o.data_dir = v.text; }},
-      {"--generated", "on|off", "made-up pictures: accuracy means nothing [off]", kPictures,
+      {"--generated", "on|off", "use synthetic pictures: accuracy is meaningless [off]", kPictures,
        [](O& o, const V& v) {
          o.pictures =
              switch_of(v) == Switch::kOn ? PictureSource::kGenerated : PictureSource::kFiles;

@@ -12,10 +12,9 @@ namespace ddprun::trainer {
 namespace {
 
 const char* const kAbout =
-    "Trains ResNet-18 on CIFAR-10, one process per device, as a worker of a launcher that sets "
-    "RANK and\n"
-    "WORLD_SIZE; alone without them. Every flag may be written with _ instead of -, the last one "
-    "wins.";
+    "Trains ResNet-18 on CIFAR-10, one process per device, as a worker of a launcher that sets\n"
+    "RANK and WORLD_SIZE, or as a single process if they are not set. Flags may be written\n"
+    "with _ instead of -; the last occurrence of a flag wins.";
 
 std::string first_name(const Flag& flag) {
   return flag.names.substr(0, flag.names.find(','));
@@ -40,8 +39,8 @@ const Flag* flag_named(const std::string& name) {
   return nullptr;
 }
 
-/// --batch_size=4 becomes --batch-size=4; a flag that may stand alone gets its value.
-std::vector<std::string> normalise(std::span<const std::string> arguments) {
+/// --batch_size=4 becomes --batch-size=4; a flag with an optional value gets its default.
+std::vector<std::string> normalize(std::span<const std::string> arguments) {
   std::vector<std::string> result;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     std::string argument = arguments[i];
@@ -78,19 +77,21 @@ std::vector<std::string> normalise(std::span<const std::string> arguments) {
 
 void check_together(const TrainerOptions& options, const OptionsEnvironment& environment) {
   if (options.nesterov == Switch::kOn && options.momentum == 0) {
-    throw UsageError("--momentum is 0, but Nesterov's form needs some; add --nesterov off");
+    throw UsageError(
+        "--momentum is 0, but Nesterov momentum requires a positive value; add --nesterov off");
   }
   const auto& schedule = options.schedule;
   if ((schedule.kind == ScheduleKind::kMultiStep) == schedule.milestones.empty()) {
     throw UsageError(
-        "--milestones and --schedule multi-step belong together; give both or neither");
+        "--milestones and --schedule multi-step require each other; give both or neither");
   }
-  if (schedule.minimum > options.lr) throw UsageError("--lr-min is above --lr; give a smaller one");
+  if (schedule.minimum > options.lr)
+    throw UsageError("--lr-min is above --lr; give a smaller value");
   if (options.local_rank && environment.local_rank &&
       std::to_string(*options.local_rank) != *environment.local_rank) {
     throw UsageError("--local-rank is " + std::to_string(*options.local_rank) +
                      " but LOCAL_RANK is " + *environment.local_rank +
-                     "; leave the flag out, the launcher sets the variable");
+                     "; omit the flag, because the launcher sets the variable");
   }
 }
 
@@ -121,8 +122,8 @@ std::variant<TrainerOptions, HelpText> parse_options(std::span<const std::string
     auto* option = app.add_option(flags[i].names, texts[i], flags[i].help);
     given.push_back(option->type_name(flags[i].value)->group(flags[i].group));
   }
-  std::vector<std::string> reversed = normalise(arguments);
-  std::reverse(reversed.begin(), reversed.end());  // what CLI11 expects of a vector
+  std::vector<std::string> reversed = normalize(arguments);
+  std::reverse(reversed.begin(), reversed.end());  // the order that CLI11 expects
   try {
     app.parse(reversed);
   } catch (const CLI::CallForHelp&) {

@@ -1,6 +1,6 @@
 // The trainer's command line as a value. parse_options() is pure: no environment, no files, no
-// exit. Defaults are the CPU recipe: batch 128, Nesterov momentum, warm-up then linear. Errors:
-// UsageError, exit 2, one sentence that names the flag.
+// exit. Defaults are the CPU recipe: batch size 128, Nesterov momentum, warm-up followed by linear
+// decay. Errors: UsageError (exit code 2) with one sentence that names the flag.
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,7 @@
 
 namespace ddprun::trainer {
 
-enum class Amp { kAuto, kOn, kOff };  // auto: where the hardware has bf16
+enum class Amp { kAuto, kOn, kOff };  // auto: on if the hardware has bf16
 enum class DeviceChoice { kAuto, kCpu, kCuda };
 enum class Memory { kContiguous, kChannelsLast };
 enum class Switch { kOff, kOn };
@@ -29,11 +29,11 @@ struct Resume {
   std::filesystem::path file;  // for kFile
 };
 
-/// A learning-rate schedule in the user's units; schedule_for() turns it into steps.
+/// A learning-rate schedule in the user's units; schedule_for() converts it to steps.
 struct ScheduleChoice {
   ScheduleKind kind = ScheduleKind::kWarmupLinear;
-  std::optional<double> warmup;      // fraction of the run; absent: the schedule's usual one
-  std::vector<double> milestones{};  // epochs, rising
+  std::optional<double> warmup;      // fraction of the run; nullopt: the schedule's default
+  std::vector<double> milestones{};  // epochs, ascending
   double gamma = 0.1;
   double minimum = 0.0;
   double div_factor = 25.0;
@@ -41,11 +41,11 @@ struct ScheduleChoice {
 };
 
 struct TrainerOptions {
-  // What to train, and for how long.
+  // Model and length of the training.
   int width = 64;  // channels of the first stage; 64 is ResNet-18
   int epochs = 2;
-  std::optional<std::uint64_t> steps;  // stop after this many steps in all, whatever epochs says
-  std::uint32_t batch_size = 128;      // global: split over the ranks
+  std::optional<std::uint64_t> steps;  // stop after this total number of steps; overrides epochs
+  std::uint32_t batch_size = 128;      // global: split across ranks
   std::uint64_t seed = 0;
   // Optimizer.
   double lr = 0.2;
@@ -66,18 +66,18 @@ struct TrainerOptions {
   Amp amp = Amp::kAuto;
   Memory memory = Memory::kChannelsLast;
   int threads = 0;                // per worker; 0: cores / local world size
-  std::optional<int> local_rank;  // as given; agrees with LOCAL_RANK if that is set
+  std::optional<int> local_rank;  // as given; must match LOCAL_RANK if that is set
   // Files.
   std::filesystem::path model_dir = "runs/resnet18";
   std::string model_filename = "resnet18";
   Resume resume;
   std::optional<std::filesystem::path> export_file;
-  std::optional<std::filesystem::path> sample_log;     // prefix; ".rank<N>.csv" is added
+  std::optional<std::filesystem::path> sample_log;     // prefix; ".rank<N>.csv" is appended
   std::chrono::milliseconds checkpoint_every{30'000};  // 0: only at the end of an epoch
   std::uint64_t log_every = 10;                        // steps; 0: only at the end of an epoch
 };
 
-/// What of the environment the parser looks at.
+/// The environment variables that the parser uses.
 struct OptionsEnvironment {
   std::optional<std::string> local_rank;  // LOCAL_RANK
 };
@@ -86,14 +86,14 @@ struct HelpText {
   std::string text;
 };
 
-/// `arguments` without the program's name. Throws UsageError.
+/// `arguments` excludes the program name. Throws UsageError.
 [[nodiscard]] std::variant<TrainerOptions, HelpText> parse_options(
     std::span<const std::string> arguments, const OptionsEnvironment& environment);
 
-/// Steps of the whole run: --steps if given, else epochs * batches per epoch.
+/// Total number of steps: --steps if given, otherwise epochs * batches per epoch.
 [[nodiscard]] std::uint64_t total_steps(const TrainerOptions& options,
                                         std::uint64_t batches_per_epoch);
-/// The schedule in steps, with the defaults of its kind filled in.
+/// The schedule in steps, with the defaults of its kind.
 [[nodiscard]] ScheduleOptions schedule_for(const TrainerOptions& options,
                                            std::uint64_t batches_per_epoch);
 

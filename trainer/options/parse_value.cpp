@@ -77,7 +77,7 @@ std::vector<double> rising_reals(const FlagValue& value) {
     const auto number = whole_text<double>(rest.substr(0, comma));
     const double before = numbers.empty() ? 0 : numbers.back();
     if (!number || !std::isfinite(*number) || *number <= before) {
-      refuse(value, "rising numbers above 0 with commas between them, like 30,60,80");
+      refuse(value, "comma-separated numbers above 0 in ascending order, like 30,60,80");
     }
     numbers.push_back(*number);
     if (comma == std::string_view::npos) return numbers;
@@ -97,7 +97,7 @@ std::chrono::milliseconds duration_of(const FlagValue& value) {
                        : unit == "h"                 ? 3600e3
                                                      : 0;
   if (!number || scale == 0 || *number < 0 || *number * scale > kWeekMs) {
-    refuse(value, "a time like 30s, 500ms, 2m or 1h, at most a week, or off");
+    refuse(value, "a duration like 30s, 500ms, 2m or 1h, at most one week, or off");
   }
   return std::chrono::milliseconds(std::llround(*number * scale));
 }
@@ -114,7 +114,8 @@ int one_of(const FlagValue& value, const Names& names) {
 
 std::string nearest(const std::string& word, const std::vector<std::string>& candidates) {
   std::string best;
-  std::size_t best_edits = word.size() / 3 + 1;  // more than a third wrong is no typing mistake
+  std::size_t best_edits =
+      word.size() / 3 + 1;  // more edits than a third of the word are not a typing mistake
   for (const auto& candidate : candidates) {
     const std::size_t edits = edits_between(word, candidate);
     if (edits < best_edits || (edits == best_edits && best.empty())) {

@@ -1,5 +1,5 @@
-// Text of a flag to a value, with bounds. Every function throws UsageError with one sentence that
-// names the flag, what was given and what would be right. Pure.
+// Parses flag values and checks their bounds. Every function throws UsageError with one sentence
+// that names the flag, the given text and the valid values. Pure.
 #pragma once
 
 #include <chrono>
@@ -30,18 +30,18 @@ struct Interval {
 /// Finite numbers only.
 [[nodiscard]] double real_in(const FlagValue& value, const Interval& interval);
 
-/// Comma-separated numbers above 0, each above the one before.
+/// Comma-separated numbers above 0, in ascending order.
 [[nodiscard]] std::vector<double> rising_reals(const FlagValue& value);
 
 /// "30", "30s", "500ms", "2m", "1h"; "off" and "0" are 0. At most a week.
 [[nodiscard]] std::chrono::milliseconds duration_of(const FlagValue& value);
 
-/// The number beside the name that was given; the sentence lists all names.
+/// The number that belongs to the given name; the error lists all names.
 using Names = std::vector<std::pair<std::string, int>>;
 [[nodiscard]] int one_of(const FlagValue& value, const Names& names);
 
-/// The candidate that is fewest edits away, if that is near enough to be what was meant; else
-/// empty.
+/// The candidate with the smallest edit distance, if it is close enough to be a typing mistake;
+/// otherwise empty.
 [[nodiscard]] std::string nearest(const std::string& word,
                                   const std::vector<std::string>& candidates);
 

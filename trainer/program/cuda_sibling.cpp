@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 namespace {
 
 bool has_device_file() {
-  std::error_code ignored;  // no /dev: no device
+  std::error_code ignored;  // without /dev there is no device
   for (const auto& entry : fs::directory_iterator("/dev", ignored)) {
     const auto name = entry.path().filename().string();
     if (name.rfind("nvidia", 0) == 0 && name.size() > 6 && name[6] >= '0' && name[6] <= '9') {
@@ -26,7 +26,7 @@ bool has_device_file() {
 
 }  // namespace
 
-Machine look_at_machine(const std::optional<std::string>& visible_devices) {
+Machine inspect_machine(const std::optional<std::string>& visible_devices) {
   Machine machine;
   const bool hidden = visible_devices && (visible_devices->empty() || *visible_devices == "-1");
   machine.has_device = !hidden && has_device_file();
@@ -43,9 +43,9 @@ std::optional<fs::path> program_for(DeviceChoice choice, const Machine& machine)
   if (choice == DeviceChoice::kAuto) return std::nullopt;
   throw UsageError(
       machine.has_device
-          ? "--device cuda: the CUDA program is not built beside this one; build target "
+          ? "--device cuda: the CUDA program is missing next to this one; build the target "
             "resnet18_cifar10_cuda, or use --device cpu"
-          : "--device cuda: no CUDA device is visible here; use --device cpu or auto");
+          : "--device cuda: no CUDA device is visible; use --device cpu or auto");
 }
 
 void become(const fs::path& program, char** arguments) {

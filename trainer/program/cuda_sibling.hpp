@@ -1,5 +1,6 @@
-// The CPU program links no CUDA library, so that it starts in half the time; where a device is
-// there it hands over to the CUDA program beside it. Sees no torch header. Errors: UsageError.
+// The CPU program does not link CUDA libraries, which halves its start-up time; if a device is
+// present it executes the CUDA program in the same folder. Includes no torch header. Errors:
+// UsageError.
 #pragma once
 
 #include <filesystem>
@@ -12,18 +13,18 @@ namespace ddprun::trainer {
 
 struct Machine {
   bool has_device = false;  ///< an NVIDIA device file exists and is not hidden
-  std::optional<std::filesystem::path> cuda_program;  ///< <this program>_cuda, if it is there
+  std::optional<std::filesystem::path> cuda_program;  ///< <this program>_cuda, if it exists
 };
 
 /// `visible_devices`: CUDA_VISIBLE_DEVICES.
-[[nodiscard]] Machine look_at_machine(const std::optional<std::string>& visible_devices);
+[[nodiscard]] Machine inspect_machine(const std::optional<std::string>& visible_devices);
 
-/// The program to become instead, or nothing: go on here. Pure. Throws when --device cuda cannot be
-/// had.
+/// The program to execute instead, or nullopt to continue with this one. Pure. Throws if --device
+/// cuda is not possible.
 [[nodiscard]] std::optional<std::filesystem::path> program_for(DeviceChoice choice,
                                                                const Machine& machine);
 
-/// execv; returns only by throwing.
+/// Calls execv(); throws on failure.
 [[noreturn]] void become(const std::filesystem::path& program, char** arguments);
 
 }  // namespace ddprun::trainer

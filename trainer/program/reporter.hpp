@@ -1,6 +1,6 @@
-// What rank zero tells the user: console lines and the metrics files. The other ranks have none.
-// The sentences are pure functions. One owner, one thread. Errors: TrainerError when a metrics file
-// cannot be opened; one that cannot be written later is said and costs rows, not the training.
+// The output of rank 0 for the user: console lines and metrics files. The other ranks have no
+// reporter. The sentences are pure functions. One thread. Errors: TrainerError if a metrics file
+// cannot be opened; a later write error is reported and loses rows, but does not stop training.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace ddprun::trainer {
 
-/// What the first lines say.
+/// The facts in the first lines of output.
 struct RunFacts {
   std::int64_t parameters = 0;
   int world = 1;
@@ -37,7 +37,7 @@ class Reporter {
 
   void say(const std::string& sentence) { console_.say(sentence); }
   void progress(const BarState& state);
-  /// To the console and all files.
+  /// Writes the row to the console and all files.
   void row(const MetricRow& row);
   void finish() { console_.finish(); }
 

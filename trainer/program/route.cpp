@@ -27,7 +27,8 @@ class Socket {
   int fd_;
 };
 
-// Empty: no route over this address. Connecting a datagram socket only asks the routing table.
+// Empty if there is no route to this address. Connecting a datagram socket only consults the
+// routing table.
 std::string source_address(const addrinfo& target) {
   const Socket socket(target.ai_family);
   sockaddr_storage source{};
@@ -54,14 +55,14 @@ std::string local_address_towards(const Peer& peer) {
       ::getaddrinfo(peer.host.c_str(), std::to_string(peer.port).c_str(), &hints, &found);
   if (error != 0) {
     throw TrainerError("MASTER_ADDR=" + peer.host + " does not resolve (" + ::gai_strerror(error) +
-                       "); use an address, or a name that resolves here");
+                       "); use an IP address, or a host name that resolves on this node");
   }
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, &::freeaddrinfo);
   for (const addrinfo* target = found; target != nullptr; target = target->ai_next) {
     auto address = source_address(*target);
     if (!address.empty()) return address;
   }
-  throw TrainerError("no network route from here to MASTER_ADDR=" + peer.host);
+  throw TrainerError("no route from this node to MASTER_ADDR=" + peer.host);
 }
 
 }  // namespace ddprun::trainer

@@ -1,6 +1,5 @@
-// Which of this machine's addresses reaches a peer: what Gloo must bind, since its own guess (the
-// host name) picks the wrong network or fails. Free functions, any thread. Errors:
-// TrainerError.
+// Finds the local address that reaches a peer. Gloo must bind it, because Gloo's default (the host
+// name) picks the wrong network or fails. Thread-safe. Errors: TrainerError.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +12,7 @@ struct Peer {
   std::uint16_t port = 0;
 };
 
-/// The source address the kernel would use towards `peer`, as a literal. Sends nothing.
+/// The source address, as a literal, that the kernel would use to reach `peer`. Sends no packet.
 [[nodiscard]] std::string local_address_towards(const Peer& peer);
 
 }  // namespace ddprun::trainer

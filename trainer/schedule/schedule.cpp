@@ -17,7 +17,7 @@ constexpr std::array<std::pair<ScheduleKind, const char*>, 5> kNames{{
     {ScheduleKind::kWarmupLinear, "warmup-linear"},
 }};
 
-/// From `first` at part 0 to `last` at part 1 along half a cosine.
+/// Half a cosine from `first` at part 0 to `last` at part 1.
 double cosine_between(double first, double last, double part) {
   return last + (first - last) / 2 * (1 + std::cos(std::numbers::pi * part));
 }
@@ -32,7 +32,7 @@ double multi_step(const ScheduleOptions& options, double step) {
 double one_cycle(const ScheduleOptions& options, double step, double total) {
   const double first = options.base / options.div_factor;
   const double last = first / options.final_div_factor;
-  const double peak = options.warmup_fraction * total - 1;  // OneCycleLR's own reckoning
+  const double peak = options.warmup_fraction * total - 1;  // as computed by OneCycleLR
   if (step <= peak && peak > 0) return cosine_between(first, options.base, step / peak);
   const double down = total - 1 - peak;
   const double part = down > 0 ? std::min(1.0, (step - peak) / down) : 1.0;

@@ -1,6 +1,6 @@
-// Turns picture ids into tensors on the training device. On a CPU the bytes are augmented straight
-// into the batch; on an accelerator the whole set lies there as bytes and a batch is one gather.
-// Both give the same pixels. The picture set must outlive it. One thread.
+// Converts picture ids to tensors on the training device. On a CPU the bytes are augmented directly
+// into the batch; on an accelerator the whole set is stored as bytes and a batch is one gather.
+// Both produce the same pixels. The picture set must outlive it. One thread.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,20 +15,20 @@
 namespace ddprun::trainer {
 
 struct Batch {
-  at::Tensor pictures;  ///< float [N, 3, 32, 32], normalised
+  at::Tensor pictures;  ///< float [N, 3, 32, 32], normalized
   at::Tensor labels;    ///< int64 [N]
 };
 
 class Batches {
  public:
   virtual ~Batches() = default;
-  /// Augmented for `key`, or as they are without one.
+  /// Augmented for `key`; unchanged if there is none.
   [[nodiscard]] virtual Batch batch(std::span<const std::uint32_t> ids,
                                     const std::optional<EpochKey>& key) const = 0;
 };
 
 [[nodiscard]] std::unique_ptr<Batches> host_batches(const PictureSet& set, Layout layout);
-/// Copies the set to the device: 3.9 KB a picture, padding included.
+/// Copies the set to the device: 3.9 KB per picture, including padding.
 [[nodiscard]] std::unique_ptr<Batches> device_batches(const PictureSet& set, Layout layout,
                                                       const at::Device& device);
 

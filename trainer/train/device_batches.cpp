@@ -13,7 +13,7 @@ namespace ddprun::trainer {
 
 namespace {
 
-// Where row y (or column x) of a crop comes from in the padded picture.
+// The source row (or column) of a crop in the padded picture.
 struct Places {
   std::vector<std::int64_t> rows, columns;
 

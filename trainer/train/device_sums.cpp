@@ -17,8 +17,8 @@ void DeviceSums::add(const at::Tensor& logits, const at::Tensor& labels, const a
   const auto column = labels.unsqueeze(1);
   const auto own = scores.gather(1, column);
   const auto classes = at::arange(scores.size(1), labels.options());
-  // Classes that the right one beats; of equal scores the lower class comes first. Comparing with
-  // NaN is false, so a diverged model beats nobody.
+  // Classes that rank below the correct one; ties are broken in favour of the lower class.
+  // Comparisons with NaN are false, so a diverged model is never correct.
   const auto beaten = scores.lt(own).logical_or_(scores.eq(own).logical_and_(classes.gt(column)));
   const auto position = beaten.sum(1).neg_().add_(scores.size(1) - 1);
   const auto samples = static_cast<double>(scores.size(0));

@@ -1,5 +1,5 @@
-// Loss and top-k sums kept on the training device, so that a step never waits for it; read once per
-// row, summed over ranks on the way. Counts exactly like MetricSums. One thread.
+// Loss and top-k sums on the training device, so that a step never synchronizes with it; reduced
+// over ranks and read once per row. Counts exactly like MetricSums. One thread.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,7 +15,7 @@ class DeviceSums {
 
   /// `loss` is the mean over the batch.
   void add(const at::Tensor& logits, const at::Tensor& labels, const at::Tensor& loss);
-  /// Collective: the sums of all ranks since the last call; starts again at zero.
+  /// Collective: returns the sums of all ranks since the last call and resets them.
   [[nodiscard]] MetricSums take(Group& group);
 
  private:

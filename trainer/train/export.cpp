@@ -15,20 +15,20 @@ namespace ddprun::trainer {
 namespace {
 
 struct Pickled {
-  std::string text;                 // the pickle, tensors by number
-  std::vector<at::Tensor> tensors;  // by number
+  std::string text;                 // the pickle, which refers to tensors by index
+  std::vector<at::Tensor> tensors;  // by index
 };
 
 Pickled pickle(const NamedTensors& named) {
   c10::impl::GenericDict dict(c10::StringType::get(), c10::TensorType::get());
   for (const auto& item : named) {
-    // A storage of its own: the pickle refers to whole storages, of which a view is a part.
+    // Each tensor needs its own storage: the pickle stores whole storages, of which a view is only
+    // a part.
     dict.insert(item.name, item.tensor.detach().cpu().clone(at::MemoryFormat::Contiguous));
   }
   Pickled result;
   std::size_t number = 0;
-  // Without tags the pickle holds plain Python types only, which is what torch.load's safe mode
-  // accepts.
+  // Without tags the pickle contains plain Python types only, as torch.load's safe mode requires.
   torch::jit::Pickler pickler(
       [&](const char* bytes, std::size_t size) { result.text.append(bytes, size); }, nullptr,
       nullptr, nullptr, [&](const at::Tensor&) { return std::to_string(number++); },

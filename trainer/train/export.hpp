@@ -1,4 +1,4 @@
-// Writes a state dict that plain `torch.load(path)` opens (weights_only and all): name -> tensor,
+// Writes a state dict (name -> tensor) that plain `torch.load(path)` opens, even with weights_only,
 // for `model.load_state_dict`. torch::save from C++ would write a TorchScript archive, which
 // torch.load refuses.
 #pragma once
@@ -9,8 +9,8 @@
 
 namespace ddprun::trainer {
 
-/// Atomic: the file is complete or not there. Throws TrainerError with the path when it cannot be
-/// written.
+/// Atomic: the file is complete or does not exist. Throws TrainerError with the path if it cannot
+/// be written.
 void export_state_dict(const std::filesystem::path& path, const NamedTensors& tensors);
 
 }  // namespace ddprun::trainer

@@ -17,7 +17,7 @@ DType file_type(const NamedTensor& named) {
     case at::kLong:
       return DType::kI64;
     default:
-      throw TrainerError("tensor " + named.name + " has a type that checkpoints do not keep");
+      throw TrainerError("tensor " + named.name + " has a type that checkpoints do not support");
   }
 }
 
@@ -51,9 +51,9 @@ void load_tensors(const SafetensorsFile& file, const NamedTensors& into) {
     if (saved.shape != item.tensor.sizes().vec() || saved.type != file_type(item)) {
       throw TrainerError(
           file.path().string() + ": tensor " + item.name +
-          " has another shape or type than the model; was it trained with another --width?");
+          " has a different shape or type than in the model; was it trained with another --width?");
     }
-    // from_blob takes a mutable pointer; the tensor is only read.
+    // from_blob takes a mutable pointer, but the tensor is only read.
     auto* bytes = const_cast<std::byte*>(saved.bytes.data());
     auto target = item.tensor;
     target.copy_(at::from_blob(bytes, saved.shape, tensor_type(saved.type)));

@@ -1,5 +1,5 @@
-// What of a run lives in tensors: weights, buffers, momentum. To and from the named byte views of a
-// checkpoint, and as a digest. One thread. Errors: TrainerError naming the tensor.
+// The tensors of a run's state: weights, buffers, momentum. Converts them to and from the named
+// byte views of a checkpoint, and to a digest. One thread. Errors: TrainerError naming the tensor.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@ struct ModelState {
   NamedTensors buffers;
   NamedTensors momentum;
 
-  /// All of them under the names they have in a file.
+  /// All tensors with their names in a checkpoint.
   [[nodiscard]] NamedTensors all() const;
 };
 
-/// Row-major bytes on the host: copies where the tensors are not such already.
+/// Row-major bytes on the host; copies tensors only if necessary.
 class HostCopy {
  public:
   explicit HostCopy(const NamedTensors& tensors);
@@ -31,10 +31,10 @@ class HostCopy {
   std::vector<TensorView> views_;
 };
 
-/// Overwrites every tensor with the one of the same name in the file; shape and type must agree.
+/// Overwrites every tensor with the tensor of the same name in the file; shape and type must match.
 void load_tensors(const SafetensorsFile& file, const NamedTensors& into);
 
-/// Equal bits, equal digest, whatever the memory format or device.
+/// Equal bits give an equal digest, regardless of memory format and device.
 [[nodiscard]] std::uint64_t digest_of_tensors(const NamedTensors& tensors);
 
 }  // namespace ddprun::trainer

@@ -46,7 +46,7 @@ AutocastScope::AutocastScope(Precision precision, const at::Device& device)
 AutocastScope::~AutocastScope() {
   if (precision_ == Precision::kFp32) return;
   at::autocast::set_autocast_enabled(type_, false);
-  at::autocast::clear_cache();  // or the next step would use the old weights
+  at::autocast::clear_cache();  // otherwise the next step would use the old weights
 }
 
 }  // namespace ddprun::trainer

@@ -1,4 +1,4 @@
-// fp32 or bf16: which one the ranks use, and the scope in which autocast is on. Main thread.
+// Selects fp32 or bf16 for all ranks, and the scope in which autocast is enabled. Main thread.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -10,16 +10,16 @@ namespace ddprun::trainer {
 
 enum class Precision { kFp32, kBf16 };
 
-/// True when this CPU multiplies bf16 in hardware (AVX512-BF16, AMX, Arm BF16). Without that, bf16
-/// is half as fast as fp32. Instructions instead of a stop-watch: a restart on a busy machine must
-/// not decide anew.
+/// True if this CPU multiplies bf16 in hardware (AVX512-BF16, AMX, Arm BF16); otherwise bf16 is
+/// half as fast as fp32. Checks CPU features instead of measuring, so that a restart on a busy
+/// machine makes the same decision.
 [[nodiscard]] bool cpu_has_bf16();
 
-/// Collective: bf16 only if every rank can gain from it, or --amp on asks for it everywhere.
+/// Collective: bf16 only if every rank benefits from it, or if --amp on requests it.
 [[nodiscard]] Precision agree_on_precision(Amp choice, const at::Device& device, Group& group);
 
-/// While it lives, forward runs in the precision. Casts of weights are cached until it ends, so it
-/// must not outlive an update of the weights.
+/// Runs forward passes in its lifetime with the given precision. Caches casts of weights until it
+/// is destroyed, so it must not outlive an update of the weights.
 class AutocastScope {
  public:
   AutocastScope(Precision precision, const at::Device& device);

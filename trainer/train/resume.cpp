@@ -28,7 +28,7 @@ Origin find_origin(const Session& session) {
   return {};
 }
 
-// Rank 0 reads; the tensors reach the others through the broadcasts below.
+// Rank 0 reads; the broadcasts below send the tensors to the other ranks.
 Origin load_on_rank_zero(Session& session) {
   if (!session.leads()) return {};
   auto origin = find_origin(session);
@@ -38,7 +38,7 @@ Origin load_on_rank_zero(Session& session) {
   check_same_run(saved, session.state, origin.checkpoint->file.path().string());
   load_tensors(origin.checkpoint->file, session.model_state().all());
   session.state.step = saved.step;
-  if (session.folder.has_best(saved)) {  // else the next test is the best so far
+  if (session.folder.has_best(saved)) {  // otherwise the next test becomes the best
     session.state.best_top1 = saved.best_top1;
     session.state.best_step = saved.best_step;
   }
@@ -46,7 +46,7 @@ Origin load_on_rank_zero(Session& session) {
   return origin;
 }
 
-// Doubles are exact up to 2^53 steps.
+// Doubles represent up to 2^53 steps exactly.
 void share_progress(Session& session) {
   auto& state = session.state;
   auto numbers = at::tensor({static_cast<double>(state.step), state.best_top1,
@@ -66,10 +66,10 @@ void require_equal_bits(Session& session) {
       {static_cast<double>(digest >> 32U), static_cast<double>(digest << 32U >> 32U)}, at::kDouble);
   auto lowest = at::cat({halves, halves.neg()});
   session.group.minimum(lowest);
-  // Least of x and of -x: they cancel out when all ranks have the same x.
+  // min(x) + min(-x) is 0 if and only if all ranks have the same x.
   if (lowest.sum().item<double>() == 0.0) return;
   throw TrainerError(
-      "the ranks start from different weights; are they the same program and torch?");
+      "the ranks start from different weights; do all use the same program and torch version?");
 }
 
 RunFacts facts_of(const Session& session) {

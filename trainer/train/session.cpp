@@ -12,7 +12,7 @@ Layout layout_of(const TrainerOptions& options) {
   return options.memory == Memory::kChannelsLast ? Layout::kChannelsLast : Layout::kNchw;
 }
 
-// Weights are drawn while the model is built, from torch's generator.
+// The constructor of the model draws the weights from torch's generator.
 ResNet18Options seeded(const TrainerOptions& options) {
   at::manual_seed(options.seed);
   return {options.width, kClasses};

@@ -1,5 +1,5 @@
-// The parts of a run, built in the order in which they need each other and destroyed in reverse:
-// reducer before group before store client. Plain members: the loop in training.cpp works on them.
+// The parts of a run, constructed in dependency order and destroyed in reverse: reducer before
+// group before store client. Members are public, because the loop in training.cpp works on them.
 // Main thread.
 #pragma once
 
@@ -21,7 +21,7 @@
 namespace ddprun::trainer {
 
 struct Session {
-  /// Collective. Fresh weights on every rank; `start` (start.hpp) replaces them.
+  /// Collective. Initializes new weights on every rank; start() (resume.hpp) replaces them.
   Session(const TrainerOptions& given, const WorkerEnvironment& environment);
 
   [[nodiscard]] bool leads() const { return world.rank == 0; }

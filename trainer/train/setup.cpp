@@ -28,7 +28,7 @@ Placement choose_placement(const TrainerOptions& options, const WorkerEnvironmen
   const int devices = options.device == DeviceChoice::kCpu ? 0 : accelerator_count();
   if (devices == 0) {
     if (options.device == DeviceChoice::kCuda) {
-      throw UsageError("--device cuda: no CUDA device is visible here; use --device cpu or auto");
+      throw UsageError("--device cuda: no CUDA device is visible; use --device cpu or auto");
     }
     return {at::kCPU, DeviceCollectives::kGloo, "cpu"};
   }

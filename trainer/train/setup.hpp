@@ -1,5 +1,5 @@
-// What a worker decides once, before training: threads, device, how it meets the others. Main
-// thread. Errors: UsageError, TrainerError.
+// Set-up before training: threads, device, and the group's rendezvous. Main thread. Errors:
+// UsageError, TrainerError.
 #pragma once
 
 #include "trainer/ddp/group.hpp"
@@ -8,8 +8,7 @@
 
 namespace ddprun::trainer {
 
-/// --threads; else OMP_NUM_THREADS as the launcher set it; else the cores divided by the local
-/// world size.
+/// --threads, otherwise OMP_NUM_THREADS, otherwise the cores divided by the local world size.
 void set_threads(const TrainerOptions& options, const WorkerEnvironment& world);
 [[nodiscard]] int threads_in_use();
 
@@ -18,12 +17,13 @@ struct Placement {
   DeviceCollectives collectives = DeviceCollectives::kGloo;
   std::string description;  ///< "cpu", "NVIDIA H200"
 };
-/// Makes the device current. Ranks that outnumber the devices share them, and then use Gloo: NCCL
-/// refuses two ranks on one device.
+/// Makes the device current. If there are more ranks than devices they share them and use Gloo,
+/// because NCCL refuses two ranks on one device.
 [[nodiscard]] Placement choose_placement(const TrainerOptions& options,
                                          const WorkerEnvironment& world);
 
-/// Keys are those of the round, so that a store that lives on cannot answer with the last round's.
+/// Keys contain the round, so that a store that outlives a round does not return values of the
+/// previous one.
 [[nodiscard]] GroupOptions group_options(const WorkerEnvironment& world,
                                          const Placement& placement);
 

@@ -17,7 +17,7 @@ Sgd::Sgd(const NamedTensors& parameters, SgdOptions options) : options_(options)
 
 void Sgd::step(double learning_rate) {
   const at::NoGradGuard no_grad;
-  if (slots_.front().parameter.is_cuda()) {  // a few launches instead of hundreds
+  if (slots_.front().parameter.is_cuda()) {  // a few kernel launches instead of hundreds
     if (options_.weight_decay != 0.0) update_fused(options_.weight_decay, learning_rate);
     update_fused(0.0, learning_rate);
     return;

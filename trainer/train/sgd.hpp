@@ -1,6 +1,7 @@
-// SGD with momentum, the arithmetic of torch.optim.SGD bit for bit. The momentum exists from the
-// start, as zeros (equal to torch's lazy start, since dampening is 0), so that it can be saved,
-// sent and restored like the weights. One thread; the parameters share storage with the model's.
+// SGD with momentum, bit-identical to torch.optim.SGD. The momentum is initialized to zeros
+// (equivalent to torch's lazy initialization, since dampening is 0), so that it can be saved,
+// broadcast and restored like the weights. One thread; the parameters share storage with the
+// model's.
 #pragma once
 
 #include "trainer/model/resnet18.hpp"
@@ -21,7 +22,7 @@ class Sgd {
  public:
   Sgd(const NamedTensors& parameters, SgdOptions options);
 
-  /// One update from the present gradients; changes the gradients.
+  /// One update from the current gradients; modifies the gradients.
   void step(double learning_rate);
   /// The momentum tensors under the names of their parameters.
   [[nodiscard]] NamedTensors momentum() const;

@@ -30,7 +30,7 @@ class Loop {
   void run() {
     const auto total = session_.total_steps();
     if (state_.step >= total)
-      last_test_ = evaluate(session_);  // nothing left but to say the result
+      last_test_ = evaluate(session_);  // nothing to train: only report the result
     while (state_.step < total) {
       train_step();
       const auto next_batch = session_.order.batch_of(state_.step);
@@ -56,8 +56,8 @@ class Loop {
     session_.parallel->before_forward();
     const auto [logits, loss] = forward(batch);
     session_.parallel->before_backward();
-    // DDP averages over ranks; this makes it the average over samples when ranks have unequally
-    // many.
+    // DDP averages over ranks; the factor makes it the average over samples if their numbers
+    // differ.
     (part.loss_scale == 1.0 ? loss : loss.mul(part.loss_scale)).backward();
     session_.sgd.step(rate(step));
     session_.parallel->zero_gradients();
@@ -85,7 +85,7 @@ class Loop {
     return every != 0 && state_.step % every == 0;
   }
 
-  // Rank 0 alone looks at the clock: writing needs nobody else.
+  // Only rank 0 checks the clock: writing is not a collective.
   [[nodiscard]] bool checkpoint_is_due() const {
     const auto every = session_.options.checkpoint_every;
     return session_.leads() && every.count() > 0 && Clock::now() - saved_at_ >= every;
@@ -114,7 +114,7 @@ class Loop {
     last_row_ = row;
     if (session_.reporter) session_.reporter->row(row);
     if (std::isfinite(means.loss)) return;
-    throw TrainerError("the loss is not a number any more at step " + std::to_string(state_.step) +
+    throw TrainerError("the loss is not finite at step " + std::to_string(state_.step) +
                        "; try a smaller --lr (it is " + std::to_string(session_.options.lr) + ")");
   }
 
@@ -124,7 +124,7 @@ class Loop {
     if (session_.reporter) session_.reporter->row(row);
     if (last_test_.top1 > state_.best_top1) save_best();
     if (session_.leads()) save_last();
-    row_at_ = Clock::now();  // the next row's speed is that of training alone
+    row_at_ = Clock::now();  // excludes the evaluation from the next row's speed
   }
 
   [[nodiscard]] HostCopy saved_tensors() const { return HostCopy(session_.model_state().all()); }
@@ -136,7 +136,7 @@ class Loop {
   }
 
   void save_last() {
-    write_or_go_on([this] { session_.folder.save_last(saved_tensors().views(), state_now()); });
+    write_or_continue([this] { session_.folder.save_last(saved_tensors().views(), state_now()); });
     saved_at_ = Clock::now();
   }
 
@@ -145,21 +145,21 @@ class Loop {
     state_.best_top1 = last_test_.top1;
     state_.best_step = state_.step;
     if (!session_.leads()) return;
-    const bool written =
-        write_or_go_on([this] { session_.folder.save_best(saved_tensors().views(), state_now()); });
-    if (!written) state_ = before;  // the best one is the one that is in the file
+    const bool written = write_or_continue(
+        [this] { session_.folder.save_best(saved_tensors().views(), state_now()); });
+    if (!written) state_ = before;  // the best weights are those in the file
   }
 
-  // A full disk costs a checkpoint, not the training: the one from before is untouched. At the end
-  // there is no next try, so there it is an error.
+  // A full disk loses a checkpoint but does not stop training: the previous one is unchanged. At
+  // the end of the run there is no next attempt, so there it is an error.
   template <class Write>
-  bool write_or_go_on(Write write) {
+  bool write_or_continue(Write write) {
     try {
       write();
       return true;
     } catch (const TrainerError& error) {
       if (state_.step >= session_.total_steps()) throw;
-      session_.reporter->say(std::string(error.what()) + " (training goes on)");
+      session_.reporter->say(std::string(error.what()) + " (training continues)");
       return false;
     }
   }
@@ -215,7 +215,8 @@ std::string first_line(const std::string& text) {
   return text.substr(0, text.find('\n'));
 }
 
-// Gloo and NCCL report a peer that is gone as plain text; everything else is this rank's own error.
+// Gloo and NCCL report a lost peer only in the text of the error; anything else is an error of this
+// rank.
 bool blames_a_peer(const std::string& what) {
   for (const char* sign : {"gloo", "Gloo", "NCCL", "Connection closed by peer", "reset by peer"}) {
     if (what.find(sign) != std::string::npos) return true;
@@ -244,8 +245,8 @@ void run_training(const TrainerOptions& options, const WorkerEnvironment& world)
   } catch (const std::exception& error) {
     const std::string what = error.what();
     const auto where = "step " + std::to_string(step);
-    if (!blames_a_peer(what)) throw TrainerError("failed in " + where + ": " + first_line(what));
-    throw TrainerError("lost contact with another rank in " + where + ": " + first_line(what));
+    if (!blames_a_peer(what)) throw TrainerError("failed at " + where + ": " + first_line(what));
+    throw TrainerError("lost the connection to another rank at " + where + ": " + first_line(what));
   }
 }
 

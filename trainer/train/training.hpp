@@ -1,6 +1,6 @@
-// One run of the trainer in one worker: set up, go on where the checkpoint ended, train, evaluate,
-// save. Main thread. Errors: TrainerError, UsageError; a lost peer is a TrainerError naming rank
-// and step.
+// One run of the trainer in one worker: set up, resume from the checkpoint, train, evaluate, save.
+// Main thread. Errors: TrainerError, UsageError; a lost peer is a TrainerError naming rank and
+// step.
 #pragma once
 
 #include "trainer/options/options.hpp"
@@ -8,7 +8,7 @@
 
 namespace ddprun::trainer {
 
-/// Returns when every rank is done.
+/// Returns when every rank has finished.
 void run_training(const TrainerOptions& options, const WorkerEnvironment& world);
 
 }  // namespace ddprun::trainer

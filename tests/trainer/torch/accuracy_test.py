@@ -1,4 +1,4 @@
-"""Training on real pictures learns: accuracy_test.py STEPS FLOOR_PERCENT, width 8, two ranks."""
+"""Training on real pictures learns: accuracy_test.py STEPS MIN_PERCENT, width 8, two ranks."""
 
 import json
 import sys

@@ -1,6 +1,6 @@
 // ddp_steps DIRECTORY WIDTH MODE: the C++ half of the comparison with Python's DDP
-// (parity_test.py). Reads x.bin and y.bin, trains on the product's own model, reducer and
-// optimizer, writes cpp_<MODE>_<rank>.pt.
+// (parity_test.py). Reads x.bin and y.bin, trains with the trainer's model, reducer and optimizer,
+// writes cpp_<MODE>_<rank>.pt.
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/ops/cross_entropy_loss.h>

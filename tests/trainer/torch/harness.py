@@ -1,4 +1,4 @@
-"""What the torch-side tests share: ranks with an agent-like store, the launcher, skipping.
+"""Shared by the tests with torch: ranks with an agent-like store, the launcher, skipping.
 
 Programs come from the environment (set by CMake): TRAINER, DDP_STEPS, DDPRUN.
 """
@@ -35,7 +35,7 @@ def folder():
 
 
 class Ranks:
-    """Worker processes that meet in a store of this process, as under an agent."""
+    """Worker processes that rendezvous in a store of this process, as under an agent."""
 
     def __init__(self, world, extra=None):
         from torch.distributed import TCPStore
@@ -74,7 +74,7 @@ class Ranks:
         return self
 
     def finish(self):
-        """Rank 0's stdout; every rank must have ended with 0."""
+        """Rank 0's stdout; every rank must have exited with 0."""
         try:
             results = [process.communicate(timeout=LIMIT_S) for process in self.processes]
         finally:
@@ -91,7 +91,7 @@ def run_ranks(world, command):
 
 
 def generated(model_dir, *arguments, width=8):
-    """Arguments of a short run on made-up pictures."""
+    """Arguments of a short run on synthetic pictures."""
     base = ["--generated", "--width", width, "--model-dir", model_dir]
     limits = ["--limit-train", 640, "--limit-test", 101, "--batch-size", 64]
     return [program("TRAINER"), *base, *limits, *arguments]
@@ -106,7 +106,7 @@ def accuracy_of(output):
 
 
 def read_safetensors(path):
-    """Name to tensor, without the safetensors package, which not every torch environment has."""
+    """Maps names to tensors without the safetensors package, which may be missing."""
     import json
 
     import torch

@@ -1,4 +1,4 @@
-"""Under ddprun: a worker killed with SIGKILL costs one restart; its checkpoint is taken up."""
+"""Under ddprun: killing a worker costs one restart; the next round resumes from its checkpoint."""
 
 import os
 import re

@@ -20,13 +20,13 @@ TEST_CASE("full width has 11,173,962 parameters in 62 tensors and 60 buffers") {
   CHECK(model.parameters().back().name == "linear.bias");
 }
 
-TEST_CASE("narrow models have the known sizes and give ten logits per picture") {
+TEST_CASE("narrow models have the known sizes and return ten logits per picture") {
   CHECK(ResNet18({16, 10}).parameter_count() == 701'466);
   ResNet18 model({8, 10});
   CHECK(model.forward(at::zeros({2, 3, 32, 32})).sizes() == at::IntArrayRef({2, 10}));
 }
 
-TEST_CASE("channels_last reaches 1x1 kernels too, where both formats look alike") {
+TEST_CASE("channels_last applies to 1x1 kernels too, where both formats look alike") {
   ResNet18 model({8, 10});
   model.to(at::kCPU, at::MemoryFormat::ChannelsLast);
   for (const auto& [name, tensor] : model.parameters()) {
@@ -36,7 +36,7 @@ TEST_CASE("channels_last reaches 1x1 kernels too, where both formats look alike"
   }
 }
 
-TEST_CASE("weight decay spares vectors unless told otherwise") {
+TEST_CASE("weight decay skips vectors unless configured otherwise") {
   const auto decayed = [](DecayOn decay_on) {
     auto matrix = at::ones({2, 2}), vector = at::ones({2});
     for (auto* tensor : {&matrix, &vector}) {
@@ -68,7 +68,7 @@ TEST_CASE("momentum follows torch.optim.SGD, with and without Nesterov") {
   CHECK(after_two(Nesterov::kOn) == -(1.0 + 0.5) - (1.0 + 0.75));
 }
 
-TEST_CASE("sums on the device count like the sums on the host, ties and NaN included") {
+TEST_CASE("sums on the device equal the sums on the host, including ties and NaN") {
   at::manual_seed(1);
   auto logits = at::randint(-3, 3, {64, 10}).to(at::kFloat);  // small integers: many ties
   logits[0].fill_(std::numeric_limits<float>::quiet_NaN());
@@ -83,7 +83,7 @@ TEST_CASE("sums on the device count like the sums on the host, ties and NaN incl
   CHECK(device.take(alone).samples() == 0);
 }
 
-TEST_CASE("a batch gathered on a device has the pixels of one written on the host") {
+TEST_CASE("a batch gathered on a device has the same pixels as one written on the host") {
   const auto set = generate_pictures({20, 3});
   const std::vector<std::uint32_t> ids{7, 0, 19, 7};
   for (const auto layout : {Layout::kNchw, Layout::kChannelsLast}) {
@@ -98,7 +98,7 @@ TEST_CASE("a batch gathered on a device has the pixels of one written on the hos
   }
 }
 
-TEST_CASE("a state digest sees every bit but not the memory format") {
+TEST_CASE("a state digest covers every bit but not the memory format") {
   auto tensor = at::rand({2, 3, 4, 4});
   const auto digest = digest_of_tensors({{"w", tensor}});
   CHECK(digest_of_tensors({{"w", tensor.contiguous(at::MemoryFormat::ChannelsLast)}}) == digest);
@@ -107,7 +107,7 @@ TEST_CASE("a state digest sees every bit but not the memory format") {
   CHECK(digest_of_tensors({{"w", tensor}}) != digest);
 }
 
-TEST_CASE("autocast is on only while its scope lives") {
+TEST_CASE("autocast is enabled only within its scope") {
   const auto type_of = [] { return at::linear(at::ones({1, 2}), at::ones({1, 2})).scalar_type(); };
   {
     const AutocastScope scope(Precision::kBf16, at::kCPU);
@@ -118,7 +118,7 @@ TEST_CASE("autocast is on only while its scope lives") {
   CHECK(type_of() == at::kFloat);
 }
 
-TEST_CASE("amp on and off are obeyed whatever the CPU can do") {
+TEST_CASE("amp on and off apply regardless of the CPU's features") {
   Group alone{GroupOptions{}};
   CHECK(agree_on_precision(Amp::kOn, at::kCPU, alone) == Precision::kBf16);
   CHECK(agree_on_precision(Amp::kOff, at::kCPU, alone) == Precision::kFp32);

@@ -1,4 +1,4 @@
-"""The C++ trainer's DDP gives Python's numbers: 5 Nesterov steps on 2 ranks, bit for bit.
+"""The C++ trainer's DDP computes the same as Python's: 5 Nesterov steps on 2 ranks, bit for bit.
 
 Also: the same seed draws the same weights as torch.manual_seed, and a short last batch is weighted
 by samples.

@@ -1,4 +1,4 @@
-"""The usual Python ResNet-18 for 32x32 pictures: the peer that the C++ trainer is compared with."""
+"""The usual Python ResNet-18 for 32x32 pictures, the reference for the C++ trainer."""
 
 import torch.nn as nn
 import torch.nn.functional as F

@@ -1,4 +1,4 @@
-"""A run that is killed goes on at the right step: same final bits, every picture once per epoch.
+"""A killed run resumes at the right step: same final bits, every picture once per epoch.
 
 resume_test.py CASE, one of the functions below.
 """
@@ -47,7 +47,7 @@ def mix(value):
 
 
 def used_per_epoch(folder):
-    """(pictures, digest) of every epoch; a step that was done again counts as done last."""
+    """(pictures, digest) of every epoch; of a repeated step, the last execution counts."""
     steps = {}
     for file in sorted(folder.glob("log.rank*.csv")):
         for row in csv.DictReader(file.open()):
@@ -122,12 +122,12 @@ def other_batch_size_is_refused():
 
 
 def best_of_another_folder_is_not_missed():
-    """A file of another run's folder: the best weights from before are not here to be exported."""
+    """Resumes from another folder's file: its best weights are not available for export."""
     old, new = harness.folder(), harness.folder()
     flags = ["--limit-test", 100, "--batch-size", 130]
     run(old, *flags, "--epochs", 3, world=1)
     last = old / "resnet18.last.safetensors"
-    # A rate that spoils the weights: the accuracy from before is not reached again.
+    # A rate that ruins the weights: the previous accuracy is not reached again.
     flags += ["--epochs", 4, "--lr", 5, "--schedule", "constant", "--resume", last]
     output = run(new, *flags, "--export", new / "model.pt", world=1)
     assert "resumed from step 15 " in output, output

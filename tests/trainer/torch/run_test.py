@@ -1,4 +1,4 @@
-"""Whole runs of the trainer: repeatable, exported, evaluated exactly, refused where they must be.
+"""Complete runs of the trainer: repeatable, exported, evaluated exactly, refused if invalid.
 
 run_test.py CASE, one of the functions below.
 """
@@ -34,7 +34,7 @@ def same_seed_same_weights():
 
 
 def test_set_is_counted_exactly():
-    """101 test pictures on 1, 2 and 3 ranks: without padding all find the same accuracy."""
+    """101 test pictures on 1, 2 and 3 ranks: without padding all compute the same accuracy."""
     folder = harness.folder()
     harness.run_ranks(2, harness.generated(folder, "--epochs", 1))
     outputs = [
@@ -54,13 +54,13 @@ def works_without_a_launcher():
     folder = harness.folder()
     done = alone(*harness.generated(folder, "--epochs", 1), OMP_NUM_THREADS="1")
     assert done.returncode == 0, done.stderr
-    assert "1 rank on cpu" in done.stdout and "made-up" in done.stdout
+    assert "1 rank on cpu" in done.stdout and "synthetic" in done.stdout
     rows = [json.loads(line) for line in (folder / "metrics.jsonl").open()]
     assert rows[-1]["phase"] == "test" and rows[-1]["step"] == 10
 
 
 def ranks_without_an_agent_meet_in_rank_zero():
-    """As with mpirun or a shell loop: no launcher's store, so rank 0 serves one."""
+    """As with mpirun or a shell loop: the launcher serves no store, so rank 0 does."""
     port = harness.free_port()
     ranks = harness.Ranks(2, {"TORCHELASTIC_USE_AGENT_STORE": "False", "MASTER_PORT": str(port)})
     output = ranks.start(harness.generated(harness.folder(), "--epochs", 1)).finish()
@@ -124,7 +124,7 @@ def loss_that_is_not_a_number_ends_every_rank():
     sentences = [error.splitlines()[-1].split(": ", 2)[2] for _, error in results]
     print(sentences)
     assert [process.returncode for process in ranks.processes] == [1, 1]
-    assert sentences[0] == sentences[1] and "not a number" in sentences[0]
+    assert sentences[0] == sentences[1] and "not finite" in sentences[0]
     assert "--lr" in sentences[0]
 
 
@@ -139,7 +139,7 @@ def odd_batches_on_several_threads_are_survived():
 
 
 def closed_stdout_costs_no_metrics():
-    """Its number must not be given to the first file that is opened."""
+    """The first opened file must not get its descriptor."""
     folder = harness.folder()
     command = [str(word) for word in harness.generated(folder, "--epochs", 1, "--log-every", 0)]
     done = alone("sh", "-c", 'exec "$@" >&-', "sh", *command, OMP_NUM_THREADS="1")
@@ -172,7 +172,7 @@ def lost_peer_is_one_sentence():
             process.wait()
     print(error)
     assert ranks.processes[0].returncode == 1, ranks.processes[0].returncode
-    assert error.count("rank 0: lost contact with another rank in step ") == 1, error
+    assert error.count("rank 0: lost the connection to another rank at step ") == 1, error
 
 
 if __name__ == "__main__":
