@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/duration_text.hpp"
+#include "base/restart_pace.hpp"
 #include "rendezvous/round/hosts.hpp"
 
 namespace ddprun::round::reasons {
@@ -79,9 +80,10 @@ std::string failed(const Failure& failure) {
          ") failed: " + failure.exit.cause;
 }
 
-std::string restart(const Failure& failure, RestartCount used, const protocol::Terms& terms) {
+std::string restart(const Failure& failure, RestartCount used, const protocol::Terms& terms,
+                    Duration delay) {
   return failed(failure) + "; restart " + number(used.value()) + " of " +
-         number(terms.max_restarts);
+         number(terms.max_restarts) + std::string(RestartPace::sentence(delay));
 }
 
 std::string no_restart_left(const Failure& failure, const protocol::Terms& terms) {

@@ -44,7 +44,7 @@ struct Failure {
 /// "rank 12 (gpu-03) failed: exit code 1".
 [[nodiscard]] std::string failed(const Failure& failure);
 [[nodiscard]] std::string restart(const Failure& failure, RestartCount used,
-                                  const protocol::Terms& terms);
+                                  const protocol::Terms& terms, Duration delay);
 [[nodiscard]] std::string no_restart_left(const Failure& failure, const protocol::Terms& terms);
 [[nodiscard]] std::string success(int workers, int nodes, RestartCount restarts);
 [[nodiscard]] std::string left_too_few(const std::string& left, int nodes,

@@ -109,7 +109,8 @@ std::optional<TimePoint> Run::next_deadline() const {
   const auto take_later = [&](const std::optional<TimePoint>& one) {
     if (one && *one > now_) take(one);
   };
-  for (const auto* one : {&last_call_, &linger_deadline_, &announce_at_}) take_later(*one);
+  for (const auto* one : {&last_call_, &restart_at_, &linger_deadline_, &announce_at_})
+    take_later(*one);
   for (const auto* one :
        {&join_deadline_, &rebuild_deadline_, &answer_deadline_, &stop_deadline_}) {
     if (!ticked_) take(*one);
@@ -146,7 +147,8 @@ void Run::note(Level level, std::string text) {
 }
 
 void Run::announce_if_due() {
-  if (phase_ != Phase::kForming && phase_ != Phase::kRebuilding) announce_at_.reset();
+  const bool waits = phase_ == Phase::kRebuilding || (phase_ == Phase::kForming && !restart_at_);
+  if (!waits) announce_at_.reset();
   if (!announce_at_ || now_ < *announce_at_) return;
   announce_at_.reset();
   announced_at_ = now_;
@@ -195,7 +197,7 @@ Status Run::status(TimePoint now) const {
   status.restarts = restarts_;
   status.counters = counters_;
   if (charter_) status.terms = charter_->terms;
-  if (phase_ == Phase::kForming && !roster_.empty()) {
+  if (phase_ == Phase::kForming && !roster_.empty() && !restart_at_) {
     const reasons::Absence absent = absence();
     status.missing = absent.missing;
     status.why = reasons::waiting(absent, terms());

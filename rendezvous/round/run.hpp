@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/restart_pace.hpp"
 #include "rendezvous/round/admission.hpp"
 #include "rendezvous/round/event.hpp"
 #include "rendezvous/round/reasons.hpp"
@@ -176,8 +177,10 @@ class Run {
   bool survivors_told_ = true;  // whether the ended round's agents know that they must stop
   RestartCount restarts_{0};
   std::vector<Failure> failures_;  // of the live round
-  Agent* awaited_ = nullptr;       // the next rank 0, whose store is not open yet
-  std::vector<AgentId> strays_;    // said hello with workers of a round that is not the live one
+  RestartPace pace_;
+  TimePoint running_since_;      // of the live round: when the last node said so
+  Agent* awaited_ = nullptr;     // the next rank 0, whose store is not open yet
+  std::vector<AgentId> strays_;  // said hello with workers of a round that is not the live one
 
   protocol::RoundStamp claimed_;  // the round being rebuilt
   std::vector<Agent*> claims_;    // by group rank
@@ -191,6 +194,7 @@ class Run {
 
   std::optional<TimePoint> join_deadline_;
   std::optional<TimePoint> last_call_;
+  std::optional<TimePoint> restart_at_;  // not sooner, after quick failures
   std::optional<TimePoint> rebuild_deadline_;
   std::optional<TimePoint> answer_deadline_;
   std::optional<TimePoint> stop_deadline_;

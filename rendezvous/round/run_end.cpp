@@ -20,7 +20,10 @@ void Run::on_report(Agent& agent, const Report& report) {
       agent.state == GroupState::kStopping || agent.state == GroupState::kStopped;
   const bool news = report.state != agent.state && !told_to_stop;
   if (news) roster_.set_state(agent, report.state);
-  if (report.state == GroupState::kRunning && news) agent.running_at = now_;
+  if (report.state == GroupState::kRunning && news) {
+    agent.running_at = now_;
+    if (is_member(agent)) running_since_ = now_;
+  }
   if (report.state == GroupState::kFailed && !report.exits.empty() && !agent.failure) {
     agent.failure = report.exits.front();
     const TimePoint by_agent = agent.running_at + report.exits.front().after;
@@ -55,7 +58,10 @@ void Run::on_failure(Agent& agent) {
   const reasons::Failure failure{agent.host(), agent.failure.value_or(unknown)};
   if (restarts_.value() < terms().max_restarts) {
     restarts_ = RestartCount(restarts_.value() + 1);
-    return end_round(reasons::restart(failure, restarts_, terms()));
+    const Duration delay = pace_.failed(now_ - running_since_);
+    end_round(reasons::restart(failure, restarts_, terms(), delay));
+    if (delay.count() > 0) restart_at_ = now_ + delay;
+    return;
   }
   const int code = failure.exit.exit_code == 0 ? 1 : failure.exit.exit_code;
   failed_agent_ = agent.hello.agent;
@@ -79,9 +85,10 @@ void Run::on_stopped(Agent& agent, const Stopped& stopped) {
 // Whoever leaves on purpose takes the run along if too few remain: the operator stopped it.
 void Run::on_leave(Agent& agent, const Leave& leave) {
   const reasons::NodeLost node = describe(agent, leave.reason);
-  const bool needed = phase_ == Phase::kRunning && is_member(agent) &&
-                      agent.state != GroupState::kSucceeded &&
-                      roster_.size() - 1 < terms().nodes_min;
+  const bool restarts = restart_at_.has_value() && agent.last == last_;
+  const bool works =
+      phase_ == Phase::kRunning && is_member(agent) && agent.state != GroupState::kSucceeded;
+  const bool needed = (works || restarts) && roster_.size() - 1 < terms().nodes_min;
   const std::string sentence = reasons::left(node);
   const RoundEnd end = round_end_without(agent);
   close(agent.link);
@@ -154,8 +161,8 @@ void Run::finish(Done verdict) {
   phase_ = Phase::kStopping;
   why_ = verdict.text;
   verdict_ = std::move(verdict);
-  for (auto* one : {&join_deadline_, &last_call_, &rebuild_deadline_, &answer_deadline_,
-                    &linger_deadline_, &announce_at_}) {
+  for (auto* one : {&join_deadline_, &last_call_, &restart_at_, &rebuild_deadline_,
+                    &answer_deadline_, &linger_deadline_, &announce_at_}) {
     one->reset();
   }
   Milliseconds longest{0};

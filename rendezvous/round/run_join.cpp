@@ -30,6 +30,7 @@ void Run::on_hello(const Received& received, const Hello& hello) {
     // Nobody is left who remembers: this is a new run. Round numbers go on, zombies stay fenced
     // out.
     restarts_ = RestartCount(0);
+    pace_ = RestartPace();
     formed_ = false;
     why_.clear();
     survivors_told_ = true;
@@ -120,7 +121,7 @@ void Run::begin_rebuilding(Round heard_of) {
   claimed_ = RoundStamp{};
   claims_.clear();
   claims_missing_ = 0;
-  for (auto* one : {&join_deadline_, &last_call_, &answer_deadline_}) one->reset();
+  for (auto* one : {&join_deadline_, &last_call_, &restart_at_, &answer_deadline_}) one->reset();
 }
 
 void Run::greet(const Agent& agent) {
@@ -237,6 +238,7 @@ void Run::adopt_claimed_round() {
   phase_ = Phase::kRunning;
   formed_ = true;
   last_ = claimed_;
+  running_since_ = now_;
   members_ = std::exchange(claims_, {});
   members_here_ = static_cast<int>(members_.size());
   unanswered_ = 0;

@@ -30,6 +30,7 @@ void Run::settle_forming() {
   if (!join_deadline_) join_deadline_ = now_ + join_wait();
   if (roster_.size() < nodes_needed()) {
     last_call_.reset();
+    restart_at_.reset();
     answer_deadline_.reset();
     awaited_ = nullptr;
     stop_survivors();
@@ -37,6 +38,7 @@ void Run::settle_forming() {
     return;
   }
   if (roster_.away() > 0) return stop_survivors();  // whoever is on the way back is not left out
+  if (restart_at_ && now_ < *restart_at_) return stop_survivors();
   if (!last_call_holds()) start_or_await();
 }
 
@@ -160,7 +162,8 @@ void Run::start_round(const std::vector<Agent*>& order) {
   awaited_ = nullptr;
   survivors_told_ = true;
   ++counters_.rounds;
-  for (auto* one : {&join_deadline_, &last_call_, &announce_at_}) one->reset();
+  for (auto* one : {&join_deadline_, &last_call_, &restart_at_, &announce_at_}) one->reset();
+  running_since_ = now_;
   answer_deadline_ = now_ + kAnswerMax;
   note(Level::kInfo, why_);
   round_restarts_ = restarts_;
@@ -219,13 +222,14 @@ std::string Run::master_address_for(const Agent& agent) const {
 
 void Run::end_round(std::string why) {
   phase_ = Phase::kForming;
+  pace_.ended(now_ - running_since_);
   why_ = std::move(why);
   members_.clear();
   claims_.clear();
   members_here_ = 0;
   awaited_ = nullptr;
   survivors_told_ = false;
-  for (auto* one : {&join_deadline_, &last_call_, &answer_deadline_}) one->reset();
+  for (auto* one : {&join_deadline_, &last_call_, &restart_at_, &answer_deadline_}) one->reset();
   if (!announce_at_) announce_at_ = std::max(now_, announced_at_) + kAnnounceInterval;
 }
 

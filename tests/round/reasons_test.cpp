@@ -34,7 +34,7 @@ TEST_CASE("a lost node is named with its ranks and the evidence") {
 }
 
 TEST_CASE("a restart says which rank failed, why, and how much of the budget is used") {
-  CHECK(reasons::restart({"gpu-03", exit_of(12)}, RestartCount(1), terms_of(2, 2)) ==
+  CHECK(reasons::restart({"gpu-03", exit_of(12)}, RestartCount(1), terms_of(2, 2), Duration(0)) ==
         "rank 12 (gpu-03) failed: exit code 1; restart 1 of 3");
   protocol::Terms none = terms_of(2, 2);
   none.max_restarts = 0;

@@ -298,6 +298,73 @@ TEST_CASE("the earliest failure on the coordinator's clock is the one that is re
   CHECK(*desk.last<Done>(1) == *desk.last<Done>(2));
 }
 
+namespace {
+
+/// Its only rank fails; the agent has nothing left when it has said so.
+void fail_round(Desk& desk, std::uint64_t link, int round) {
+  Report report = desk.report(round, GroupState::kFailed);
+  report.exits.push_back(WorkerExit{});
+  desk.say(link, report);
+  desk.say(link, Stopped{Round(round), milliseconds(1), 0, 0});
+}
+
+}  // namespace
+
+TEST_CASE("rounds that fail at once start again later and later, until one lives long enough") {
+  Desk desk;
+  Hello hello = desk.hello("a", 1, 1);
+  hello.terms.max_restarts = 100;
+  desk.say(1, hello);
+  int round = 1;
+  for (const int delay_ms : {0, 100, 200, 400, 800, 1600, 3200, 5000, 5000}) {
+    desk.say(1, desk.report(round, GroupState::kRunning));
+    desk.now_ += milliseconds(1);
+    fail_round(desk, 1, round++);
+    if (delay_ms > 0) {
+      CHECK(desk.armed_ <= desk.now_ + milliseconds(delay_ms));
+      desk.after(milliseconds(delay_ms) - std::chrono::microseconds(1));
+      CHECK(desk.last<StartRound>(1)->stamp.number == Round(round - 1));
+      desk.say(1, Beat{});
+      desk.after(std::chrono::microseconds(1));
+    }
+    REQUIRE(desk.last<StartRound>(1)->stamp.number == Round(round));
+    const bool told = desk.last<StartRound>(1)->reason.find("delay doubles") != std::string::npos;
+    CHECK(told == (delay_ms == 100));
+  }
+  desk.say(1, desk.report(round, GroupState::kRunning));
+  for (int second = 0; second < 6; ++second) {
+    desk.now_ += seconds(1);
+    desk.say(1, Beat{});
+  }
+  fail_round(desk, 1, round);
+  CHECK(desk.last<StartRound>(1)->stamp.number == Round(round + 1));
+}
+
+TEST_CASE("while a restart is delayed, a node that leaves or a shutdown acts at once") {
+  for (const bool leaves : {true, false}) {
+    Desk desk;
+    for (const auto& [link, host] : {std::pair(1, "a"), std::pair(2, "b")}) {
+      Hello hello = desk.hello(host, 2, 2);
+      hello.terms.max_restarts = 9;
+      desk.say(static_cast<std::uint64_t>(link), hello);
+    }
+    desk.say(1, desk.report(1, GroupState::kRunning, 4001));
+    fail_round(desk, 2, 1);
+    REQUIRE(desk.last<StartRound>(2)->stamp.number == Round(2));
+    desk.say(1, desk.report(2, GroupState::kRunning, 4002));
+    fail_round(desk, 2, 2);
+    REQUIRE(desk.last<Stop>(1).has_value());  // its workers do not wait for the restart
+    desk.say(1, Stopped{Round(2), milliseconds(1), 0, 1});
+    if (leaves) {
+      desk.say(1, Leave{143, "SIGTERM received"});
+    } else {
+      (void)desk.run_.step(Shutdown{143, "SIGTERM received"}, desk.now_);
+      desk.after(Duration(0));
+    }
+    CHECK(desk.run_.over());
+  }
+}
+
 TEST_CASE("success is told to everybody, and the run can be forgotten when all have gone") {
   Desk desk;
   desk.join_two();

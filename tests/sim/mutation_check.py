@@ -38,6 +38,8 @@ MUTANTS = [
      '    return lose(*agent, "connection closed", LinkEnd::kGone);'),
     ("after a stall silence limits do not start again", "rendezvous/round/run.cpp",
      "agent->heard = now_;", "(void)agent;"),
+    ("rounds that fail at once start again at once", "rendezvous/round/run_end.cpp",
+     "if (delay.count() > 0) restart_at_ = now_ + delay;", ""),
     ("workers of a lost round are left alone", "rendezvous/round/run_join.cpp",
      "send_stop(*agent, reasons::stray(agent->last.number));", ""),
 ]
