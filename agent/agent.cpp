@@ -113,8 +113,7 @@ Agent::Next Agent::after_failure(const RoundResult& result) {
 
 void Agent::finish_stopped(const RoundResult& result) {
   context_.tell_unkillable(result);
-  const int workers = static_cast<int>(result.exits.size());
-  context_.logger().info(stopped_line(stop_signal_, workers, result.killed, result.stop_took));
+  context_.logger().info(stopped_line(stop_signal_, result.stop_facts()));
   context_.leave_own_error("ddprun was stopped by " + signal_name(stop_signal_));
   context_.logs().discard_if_empty();
   exit_code_ = 128 + stop_signal_;

@@ -205,7 +205,7 @@ void NodeAgent::on_group_over(Round round) {
   context_.tell_unkillable(result);
   if (!result.unkillable.empty()) {
     // It holds what the next round needs here.
-    leave(1, who(result.unkillable.front(), context_.hostname()) + " still exists after SIGKILL");
+    leave(1, who(result.unkillable.front(), context_.hostname()) + " is still alive after SIGKILL");
   }
   const ExitRecord* first = first_failure(result.exits);
   const bool untold = result.failure_told == RoundResult::Told::kNo;

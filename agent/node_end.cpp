@@ -71,8 +71,7 @@ void NodeAgent::tell_left(const client::End& end) {
     context_.logger().info(left_line(signal));
     return;
   }
-  const int workers = static_cast<int>(last_->exits.size());
-  context_.logger().info(stopped_line(signal, workers, last_->killed, last_->stop_took));
+  context_.logger().info(stopped_line(signal, last_->stop_facts()));
 }
 
 /// The evidence here of the run's first failure; null when that was on another node.

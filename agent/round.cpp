@@ -9,7 +9,6 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <utility>
 
-#include "agent/core/report.hpp"
 #include "agent/file_text.hpp"
 #include "agent/proc/limits.hpp"
 #include "agent/proc/spawn.hpp"
@@ -73,7 +72,6 @@ void RoundRunner::act(const Spawn& action) {
 }
 
 void RoundRunner::act(const Signal& action) {
-  if (!stop_began_) stop_began_ = Clock::now();
   worker(action.rank).child->signal_group(action.signal);
 }
 
@@ -160,7 +158,6 @@ asio::awaitable<void> RoundRunner::watch(std::shared_ptr<RoundRunner> self, Loca
 
 void RoundRunner::on_exit(LocalRank rank, ExitStatus status) {
   Worker& one = worker(rank);
-  last_exit_ = Clock::now();
   ExitRecord record;
   record.rank = one.plan.rank;
   record.local_rank = rank;
@@ -168,7 +165,7 @@ void RoundRunner::on_exit(LocalRank rank, ExitStatus status) {
   record.status = status;
   record.sent_signal = group_.worker(rank).first_signal;
   record.passed_signal = one.passed_signal;
-  record.since_start = last_exit_ - inputs_.run_started;
+  record.since_start = Clock::now() - inputs_.run_started;
   record.when = std::chrono::system_clock::now();
   one.exit = std::move(record);
   step(Exited{rank, status});
@@ -197,7 +194,7 @@ RoundResult RoundRunner::result() const {
   all.spawn_failure = group_.spawn_failure();
   all.stop_signal = group_.stop_signal();
   all.failure_told = failure_told_;
-  if (stop_began_) all.stop_took = last_exit_ - *stop_began_;
+  all.stop_took = group_.stop_took();
   for (const LocalRank rank : group_.ended()) {
     all.exits.push_back(evidence(rank));
     if (group_.worker(rank).first_signal != 0) ++all.stopped;

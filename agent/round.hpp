@@ -16,6 +16,7 @@
 
 #include "agent/core/exit_record.hpp"
 #include "agent/core/plan.hpp"
+#include "agent/core/report.hpp"
 #include "agent/core/worker_group.hpp"
 #include "agent/output_plan.hpp"
 #include "agent/proc/child.hpp"
@@ -60,9 +61,13 @@ struct RoundResult {
   int stop_signal = 0;   // the signal that ended the run, if one did
   int stopped = 0;       // workers that ddprun stopped
   int killed = 0;        // of these, the ones that needed SIGKILL
-  Duration stop_took{};  // from the first stop signal to the last exit
+  Duration stop_took{};  // from the first stop signal until nobody was waited for any more
   enum class Told { kNo, kYes };
   Told failure_told = Told::kNo;  // whether the first failure had its line already
+
+  [[nodiscard]] StopFacts stop_facts() const {
+    return {stopped, killed, static_cast<int>(unkillable.size()), stop_took};
+  }
 };
 
 class RoundRunner : public std::enable_shared_from_this<RoundRunner> {
@@ -118,8 +123,6 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner> {
   std::vector<std::unique_ptr<Worker>> workers_;  // by local rank; a Child must not move
   boost::asio::steady_timer stop_timer_;
   boost::asio::steady_timer finished_;  // never expires by itself: cancelled when the group is over
-  std::optional<TimePoint> stop_began_;
-  TimePoint last_exit_{};
   RoundResult::Told failure_told_ = RoundResult::Told::kNo;
 };
 

@@ -101,10 +101,16 @@ std::string stop_line(int signal, int workers, Duration shutdown_timeout) {
          ", shutdown timeout " + duration_text(shutdown_timeout);
 }
 
-std::string stopped_line(int signal, int workers, int killed, Duration took) {
-  std::string text =
-      "ddprun: note [STOP] " + ranks_text(workers) + " gone after " + duration_text(took);
-  if (killed > 0) text += ", " + std::to_string(killed) + " needed SIGKILL";
+std::string stopped_line(int signal, const StopFacts& stop) {
+  std::string text = "ddprun: note [STOP] ";
+  const std::string after = " after " + duration_text(stop.took);
+  if (stop.gone == 0 && stop.unkillable == 0) text += "no rank was left to stop";
+  if (stop.gone > 0) text += ranks_text(stop.gone) + " gone" + after;
+  if (stop.killed > 0) text += ", " + std::to_string(stop.killed) + " needed SIGKILL";
+  if (stop.unkillable > 0) {
+    text += stop.gone > 0 ? ", " + std::to_string(stop.unkillable) + " still alive"
+                          : ranks_text(stop.unkillable) + " still alive" + after;
+  }
   return text + "; exit " + std::to_string(128 + signal);
 }
 
@@ -116,7 +122,7 @@ std::string done_line(int workers, Duration took, RestartCount restarts) {
 
 std::string unkillable_line(const ExitRecord& record, const std::string& host) {
   return "ddprun: error [W-UNKILLABLE] " + who(record, host) +
-         " still exists after SIGKILL; ddprun does not wait for it";
+         " is still alive after SIGKILL; giving up on it";
 }
 
 FailureFacts facts_of(const ExitRecord& record, const std::string& host) {

@@ -44,8 +44,15 @@ struct Who {
 
 /// One line for a stop that a signal to ddprun ordered; `others` workers are stopped.
 [[nodiscard]] std::string stop_line(int signal, int workers, Duration shutdown_timeout);
+/// What came of the ranks that ddprun stopped.
+struct StopFacts {
+  int gone = 0;        // those that ended by themselves before are not among them
+  int killed = 0;      // of these, the ones that needed SIGKILL
+  int unkillable = 0;  // still alive
+  Duration took{};     // from the first stop signal until no rank was waited for any more
+};
 /// One line when that stop is over.
-[[nodiscard]] std::string stopped_line(int signal, int workers, int killed, Duration took);
+[[nodiscard]] std::string stopped_line(int signal, const StopFacts& stop);
 
 /// One line: `done, 16 ranks ended with 0 after 3 h 12 min; 0 restarts`.
 [[nodiscard]] std::string done_line(int workers, Duration took, RestartCount restarts);

@@ -10,7 +10,8 @@ RestartDecision decide_restart(const RestartBudget& budget, RoundFailure failure
     case RoundFailure::kSpawnFailed:
       return {Next::kGiveUp, budget.used, "not restarted: a worker cannot be started"};
     case RoundFailure::kUnkillable:
-      return {Next::kGiveUp, budget.used, "not restarted: a worker of the last round still exists"};
+      return {Next::kGiveUp, budget.used,
+              "not restarted: a worker of the last round is still alive"};
     case RoundFailure::kWorkerFailed:
       break;
   }

@@ -18,7 +18,7 @@ struct RestartBudget {
 enum class RoundFailure {
   kWorkerFailed,  // at least one worker ended with another code than 0, or by a signal
   kSpawnFailed,   // a worker could not be started: the next attempt would meet the same error
-  kUnkillable,    // a worker of the round still exists after SIGKILL, and holds what the next one
+  kUnkillable,    // a worker of the round is still alive after SIGKILL, and holds what the next one
                   // needs
 };
 

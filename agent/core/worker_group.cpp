@@ -42,16 +42,17 @@ bool WorkerGroup::possible(GroupState state, const GroupEvent& event) {
 GroupActions WorkerGroup::step(const GroupEvent& event, TimePoint now) {
   DDPRUN_ASSERT(possible(state_, event));
   actions_.clear();
-  std::visit([&](const auto& one) { on(one, now); }, event);
+  now_ = now;
+  std::visit([&](const auto& one) { on(one); }, event);
   return std::exchange(actions_, {});
 }
 
-void WorkerGroup::on(const Start&, TimePoint) {
+void WorkerGroup::on(const Start&) {
   state_ = GroupState::kStarting;
   spawn_next();
 }
 
-void WorkerGroup::on(const Spawned& event, TimePoint) {
+void WorkerGroup::on(const Spawned& event) {
   DDPRUN_ASSERT(record(event.rank).life == WorkerRecord::Life::kSpawning);
   record(event.rank).life = WorkerRecord::Life::kRunning;
   if (state_ == GroupState::kStarting) return spawn_next();
@@ -59,14 +60,14 @@ void WorkerGroup::on(const Spawned& event, TimePoint) {
   send(event.rank, stop_order_.signal);
 }
 
-void WorkerGroup::on(const SpawnFailed& event, TimePoint now) {
+void WorkerGroup::on(const SpawnFailed& event) {
   record(event.rank).life = WorkerRecord::Life::kNeverStarted;
   if (state_ != GroupState::kStarting) return finish_if_nobody_is_left();
   spawn_failure_ = event;
-  begin_stop(SIGTERM, now);
+  begin_stop(SIGTERM);
 }
 
-void WorkerGroup::on(const Exited& event, TimePoint now) {
+void WorkerGroup::on(const Exited& event) {
   DDPRUN_ASSERT(record(event.rank).life == WorkerRecord::Life::kRunning);
   record(event.rank).life = WorkerRecord::Life::kEnded;
   record(event.rank).status = event.status;
@@ -75,23 +76,23 @@ void WorkerGroup::on(const Exited& event, TimePoint now) {
   const bool undisturbed = state_ == GroupState::kStarting || state_ == GroupState::kHealthy;
   if (undisturbed && !event.status.success()) {
     actions_.push_back(FirstFailure{event.rank});
-    begin_stop(SIGTERM, now);
+    begin_stop(SIGTERM);
     if (!over()) actions_.push_back(TellFailure{event.rank});
     return;
   }
   finish_if_nobody_is_left();  // a rank that ended with 0 before the others is just remembered
 }
 
-void WorkerGroup::on(const StopRequested& event, TimePoint now) {
+void WorkerGroup::on(const StopRequested& event) {
   if (over()) return;
   const bool second = stop_signal_ != 0;
   if (second) {
-    if (state_ == GroupState::kStopping && asks_for_haste(event.signal)) advance_stop(now);
+    if (state_ == GroupState::kStopping && asks_for_haste(event.signal)) advance_stop();
     return;
   }
   stop_signal_ = event.signal;
   if (state_ < GroupState::kStopping) {
-    begin_stop(event.signal, now);
+    begin_stop(event.signal);
   } else if (state_ == GroupState::kStopping) {
     // A stop after a failure is under way: the workers also get this signal, the deadline stays.
     for (const LocalRank rank : running()) send(rank, event.signal);
@@ -99,15 +100,15 @@ void WorkerGroup::on(const StopRequested& event, TimePoint now) {
   if (!over()) actions_.push_back(TellStop{event.signal});
 }
 
-void WorkerGroup::on(const TimerExpired& event, TimePoint now) {
-  if (!over() && event.deadline == deadline_) advance_stop(now);
+void WorkerGroup::on(const TimerExpired& event) {
+  if (!over() && event.deadline == deadline_) advance_stop();
 }
 
-void WorkerGroup::on(const StopOrdered& event, TimePoint now) {
+void WorkerGroup::on(const StopOrdered& event) {
   if (state_ >= GroupState::kStopping) return;  // what is under way ends them as well
   stop_ordered_ = true;
   stop_rule_.grace = event.grace;
-  begin_stop(event.signal, now);
+  begin_stop(event.signal);
 }
 
 void WorkerGroup::spawn_next() {
@@ -122,23 +123,20 @@ void WorkerGroup::spawn_next() {
   finish_if_nobody_is_left();
 }
 
-void WorkerGroup::begin_stop(int signal, TimePoint now) {
+void WorkerGroup::begin_stop(int signal) {
   stop_rule_.signal = signal;
   state_ = GroupState::kStopping;
-  if (somebody_is_left()) return advance_stop(now);
-  finish_if_nobody_is_left();
+  if (!somebody_is_left()) return finish_if_nobody_is_left();
+  stop_began_ = now_;
+  advance_stop();
 }
 
-void WorkerGroup::advance_stop(TimePoint now) {
+void WorkerGroup::advance_stop() {
   stop_order_ = next_stop_order(stop_order_.stage, stop_rule_);
   if (stop_order_.stage == StopStage::kKilled) state_ = GroupState::kKilling;
-  if (stop_order_.stage == StopStage::kAbandoned) {
-    state_ = ended_state();
-    actions_.push_back(Finish{});
-    return;
-  }
+  if (stop_order_.stage == StopStage::kAbandoned) return finish(ended_state());
   for (const LocalRank rank : running()) send(rank, stop_order_.signal);
-  deadline_ = now + stop_order_.patience;
+  deadline_ = now_ + stop_order_.patience;
   actions_.push_back(ArmTimer{deadline_});
 }
 
@@ -152,7 +150,12 @@ void WorkerGroup::send(LocalRank rank, int signal) {
 void WorkerGroup::finish_if_nobody_is_left() {
   const bool more_to_spawn = state_ == GroupState::kStarting;
   if (more_to_spawn || somebody_is_left()) return;
-  state_ = state_ == GroupState::kHealthy ? GroupState::kSucceeded : ended_state();
+  finish(state_ == GroupState::kHealthy ? GroupState::kSucceeded : ended_state());
+}
+
+void WorkerGroup::finish(GroupState state) {
+  state_ = state;
+  over_at_ = now_;
   actions_.push_back(Finish{});
 }
 
@@ -165,6 +168,10 @@ bool WorkerGroup::somebody_is_left() const {
     return worker.life == WorkerRecord::Life::kRunning ||
            worker.life == WorkerRecord::Life::kSpawning;
   });
+}
+
+Duration WorkerGroup::stop_took() const {
+  return stop_began_ ? over_at_ - *stop_began_ : Duration::zero();
 }
 
 std::vector<LocalRank> WorkerGroup::running() const {

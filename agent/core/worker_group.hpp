@@ -112,22 +112,25 @@ class WorkerGroup {
   [[nodiscard]] std::vector<LocalRank> running() const;
   /// Why no more workers could be spawned, if that ended the group.
   [[nodiscard]] const std::optional<SpawnFailed>& spawn_failure() const { return spawn_failure_; }
+  /// From the first stop signal until nobody was waited for any more; 0 when nobody was stopped.
+  [[nodiscard]] Duration stop_took() const;
   /// The signal that ended the run, 0 if none did.
   [[nodiscard]] int stop_signal() const { return stop_signal_; }
 
  private:
-  void on(const Start&, TimePoint now);
-  void on(const Spawned& event, TimePoint now);
-  void on(const SpawnFailed& event, TimePoint now);
-  void on(const Exited& event, TimePoint now);
-  void on(const StopRequested& event, TimePoint now);
-  void on(const TimerExpired& event, TimePoint now);
-  void on(const StopOrdered& event, TimePoint now);
+  void on(const Start&);
+  void on(const Spawned& event);
+  void on(const SpawnFailed& event);
+  void on(const Exited& event);
+  void on(const StopRequested& event);
+  void on(const TimerExpired& event);
+  void on(const StopOrdered& event);
   void spawn_next();
-  void begin_stop(int signal, TimePoint now);
-  void advance_stop(TimePoint now);
+  void begin_stop(int signal);
+  void advance_stop();
   void send(LocalRank rank, int signal);
   void finish_if_nobody_is_left();
+  void finish(GroupState state);
   [[nodiscard]] GroupState ended_state() const;
   [[nodiscard]] bool somebody_is_left() const;
   [[nodiscard]] WorkerRecord& record(LocalRank rank);
@@ -141,6 +144,9 @@ class WorkerGroup {
   StopRule stop_rule_;
   StopOrder stop_order_{StopStage::kNone, 0, Duration::zero()};  // the last that was given
   TimePoint deadline_{};
+  TimePoint now_{};                      // of the event that is taken
+  std::optional<TimePoint> stop_began_;  // the first stop signal
+  TimePoint over_at_{};
   GroupActions actions_;
 };
 

@@ -91,6 +91,17 @@ TEST_CASE("a SIGHUP that nohup made ignored stays ignored, for ddprun and the wo
   CHECK(run.wait() == ExitStatus::exited(0));
 }
 
+TEST_CASE("a stop counts the ranks that it ended, not those that had ended before") {
+  TemporaryDirectory dir;
+  auto run = start(2, kAnnounce + "[ $RANK = 0 ] || exec sleep 1000", {}, {{"DIR", dir.path()}});
+  const pid_t first = pid_in(dir.file("0.0"));
+  (void)pid_in(dir.file("1.0"));
+  REQUIRE(wait_until([&] { return !exists("/proc/" + std::to_string(first)); }));  // reaped
+  run.signal(SIGTERM);
+  CHECK(run.wait() == ExitStatus::exited(143));
+  CHECK_THAT(run.err(), ContainsSubstring("note [STOP] 1 rank gone after "));
+}
+
 TEST_CASE("SIGUSR1 passes to every worker once, and the run goes on") {
   TemporaryDirectory dir;
   auto run =

@@ -242,8 +242,13 @@ TEST_CASE("a death, a restart, a stop and the end are one line each") {
         "ddprun: note [INT] stopping 8 ranks (Ctrl-C); press Ctrl-C again to kill at once");
   CHECK(stop_line(SIGTERM, 8, 30s) ==
         "ddprun: note [STOP] SIGTERM received, stopping 8 ranks, shutdown timeout 30 s");
-  CHECK(stopped_line(SIGTERM, 8, 2, 30s) ==
+  CHECK(stopped_line(SIGTERM, {8, 2, 0, 30s}) ==
         "ddprun: note [STOP] 8 ranks gone after 30 s, 2 needed SIGKILL; exit 143");
+  CHECK(stopped_line(SIGTERM, {7, 0, 1, 40s}) ==
+        "ddprun: note [STOP] 7 ranks gone after 40 s, 1 still alive; exit 143");
+  CHECK(stopped_line(SIGTERM, {0, 0, 1, 40s}) ==
+        "ddprun: note [STOP] 1 rank still alive after 40 s; exit 143");
+  CHECK(stopped_line(SIGTERM, {}) == "ddprun: note [STOP] no rank was left to stop; exit 143");
 }
 
 TEST_CASE("a closed terminal is told with what to do about it") {

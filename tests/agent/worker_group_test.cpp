@@ -336,6 +336,26 @@ TEST_CASE("killing, timer expired: a worker that survives SIGKILL is given up, a
   CHECK(group.group.running() == std::vector{local(2)});
 }
 
+TEST_CASE("a stop took from its first signal to the last exit, or until nobody was waited for") {
+  auto stopped = Group::healthy();
+  stopped(exited(0, kOk), 1s);
+  stopped(StopRequested{SIGTERM}, 5s);
+  stopped(exited(1, kOk), 6s);
+  stopped(exited(2, kOk), 8s);
+  CHECK(stopped.group.stop_took() == 3s);
+  auto abandoned = Group::healthy();
+  abandoned(exited(0, kOk), 1s);
+  abandoned(StopRequested{SIGTERM}, 5s);
+  abandoned(TimerExpired{kNow + 35s}, 35s);
+  abandoned(TimerExpired{kNow + 45s}, 45s);
+  CHECK(abandoned.group.stop_took() == 40s);
+  auto alone = Group::healthy();
+  alone(exited(0, kOk), 1s);
+  alone(exited(1, kOk), 1s);
+  alone(exited(2, kFailed3), 9s);
+  CHECK(alone.group.stop_took() == 0s);
+}
+
 TEST_CASE("succeeded, stop requested: the run has its result") {
   auto group = Group::succeeded();
   CHECK(group(StopRequested{SIGTERM}) == "");

@@ -262,7 +262,7 @@ void World::group_over(int id, int generation) {
     return feed(id, client::GroupSucceeded{round});
   }
   checker_.on_group_gone(node.process);
-  if (unkillable) leave(id, 1, "a worker still exists after SIGKILL");
+  if (unkillable) leave(id, 1, "a worker is still alive after SIGKILL");
   feed(id, client::GroupGone{round, protocol::Milliseconds(0), 0, 0});
 }
 
