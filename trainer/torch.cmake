@@ -1,5 +1,5 @@
 # The LibTorch part: one library that does not know its device, and two programs. The CPU program
-# loads no CUDA library; where a device is there it becomes the CUDA program.
+# loads no CUDA library; if a device is present it executes the CUDA program.
 find_package(LibTorch 2.11 REQUIRED)
 add_compile_definitions(DDPRUN_TORCH_VERSION="${LibTorch_VERSION}")
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Launch, restart, memory and idleness of ddprun beside torchrun and mpirun, in one run.
+"""Compares launch, restart, memory and idle cost of ddprun with torchrun and mpirun, in one run.
 
     bench/launch/launch.py --ddprun bin/ddprun --probe bin/bench_launch_probe
 
-Without arguments it takes both from build/release. Every row is the median of its runs; ratios are
-ddprun / peer. A peer that is not there is named and left out.
+By default both are taken from build/release. Every row is the median of its runs; ratios are
+ddprun / peer. A missing peer is named and skipped.
 """
 
 import argparse
@@ -44,10 +44,10 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--torchrun", default=root / ".venv-2.15/bin/torchrun")
     parser.add_argument("--mpirun", default=shutil.which("mpirun"))
     parser.add_argument("--workers", type=int, nargs="*", default=[2, 8, 32])
-    parser.add_argument("--runs", type=int, default=15, help="of ddprun and mpirun, per row")
-    parser.add_argument("--slow-runs", type=int, default=5, help="of torchrun, per row")
+    parser.add_argument("--runs", type=int, default=15, help="runs of ddprun and mpirun per row")
+    parser.add_argument("--slow-runs", type=int, default=5, help="runs of torchrun per row")
     parser.add_argument("--idle-seconds", type=float, default=20.0)
-    parser.add_argument("--tiny", action="store_true", help="a check of the benchmark itself")
+    parser.add_argument("--tiny", action="store_true", help="only test the benchmark itself")
     options = parser.parse_args()
     if options.tiny:
         options.workers, options.runs, options.slow_runs = [2], 2, 0
@@ -80,7 +80,7 @@ class Bench:
     def mpi(self, workers, *command):
         return [*self.mpirun, "-np", str(workers), *map(str, command)]
 
-    # Whole command: /bin/true on every rank.
+    # The whole command: /bin/true on every rank.
     def launch(self, workers):
         def seconds_of(command, runs):
             return [self.timed(command) for _ in range(runs)]
@@ -151,7 +151,7 @@ class Bench:
                 new = [scratch.note(every, 1) for every in (0, 1)]
                 return (max(note[0] for note in new) - began) / 1e9
 
-    # Eight workers that do nothing.
+    # Eight idle workers.
     def idle(self):
         ours = self.idle_of(self.ddprun)
         peers = [("torchrun", self.idle_of(self.torchrun))] if self.torchrun else []
@@ -187,7 +187,7 @@ class Bench:
 
 
 class Scratch:
-    """A directory in which the probes leave their notes."""
+    """A directory for the probes' timestamps."""
 
     def __enter__(self):
         self.path = pathlib.Path(tempfile.mkdtemp(prefix="ddprun_bench_"))
@@ -210,7 +210,7 @@ class Scratch:
 
 
 class Running:
-    """A launcher in the background, ended with SIGTERM."""
+    """A launcher in the background, stopped with SIGTERM."""
 
     def __init__(self, command, environment):
         self.process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL,
@@ -229,7 +229,7 @@ def settle():
 
 
 def descendants(pid):
-    """The process and everything below it."""
+    """The process and its descendants."""
     parents = {}
     for entry in pathlib.Path("/proc").glob("[0-9]*"):
         try:

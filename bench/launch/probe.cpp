@@ -1,5 +1,5 @@
-// The worker of bench/launch: notes in $BENCH_DIR/<rank>.<restart count> when its main began
-// (CLOCK_MONOTONIC, nanoseconds) and its pid, then exits, or with the argument `stay` waits for a
+// The worker of bench/launch: writes the start time of its main (CLOCK_MONOTONIC, nanoseconds) and
+// its pid to $BENCH_DIR/<rank>.<restart count>, then exits, or with the argument `stay` waits for a
 // signal.
 #include <fcntl.h>
 #include <stdio.h>

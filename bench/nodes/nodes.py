@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Several agents on one machine: what a loss costs, and how long a start takes, beside torchrun.
+"""Compares node loss and start-up of several agents on one machine with torchrun.
 
     bench/nodes/nodes.py --ddprun bin/ddprun --probe bin/bench_launch_probe
 
-Without arguments it takes both from build/release. Every row is the median of its runs; ratios are
-ddprun / torchrun, which runs with the same options in the same run of this program. What torchrun
-does not do within --patience seconds is printed as such.
+By default both are taken from build/release. Every row is the median of its runs; ratios are
+ddprun / torchrun, which runs with the same options in the same run of this program. If torchrun
+does not finish within --timeout seconds, the row says so.
 """
 
 import argparse
@@ -23,7 +23,7 @@ sys.path += [str(ROOT / "bench/launch"), str(ROOT / "tests/support")]
 from launch import Scratch, settle, verdict  # noqa: E402
 from ports import free_port  # noqa: E402
 
-INTERVAL, ATTEMPTS = 1, 2  # whole seconds, because torchrun takes nothing else
+INTERVAL, ATTEMPTS = 1, 2  # whole seconds, because torchrun accepts nothing else
 LIMIT_MS = INTERVAL * ATTEMPTS * 1000
 POLL_SECONDS = 0.0005
 
@@ -57,13 +57,13 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--ddprun", default=ROOT / "build/release/bin/ddprun")
     parser.add_argument("--probe", default=ROOT / "build/release/bin/bench_launch_probe")
     parser.add_argument("--torchrun", default=ROOT / ".venv-2.15/bin/torchrun")
-    parser.add_argument("--runs", type=int, default=15, help="of ddprun, per row")
-    parser.add_argument("--slow-runs", type=int, default=3, help="of torchrun, per row")
-    parser.add_argument("--patience", type=float, default=20.0, help="seconds until 'not within'")
+    parser.add_argument("--runs", type=int, default=15, help="runs of ddprun per row")
+    parser.add_argument("--slow-runs", type=int, default=3, help="runs of torchrun per row")
+    parser.add_argument("--timeout", type=float, default=20.0, help="seconds per step")
     parser.add_argument("--agents", type=int, nargs="*", default=[2, 8, 32])
     parser.add_argument("--peer-agents", type=int, default=8,
-                        help="torchrun is started on at most so many; each takes 300 MB")
-    parser.add_argument("--tiny", action="store_true", help="a check of the benchmark itself")
+                        help="maximum number of torchrun agents; each needs 300 MB")
+    parser.add_argument("--tiny", action="store_true", help="only test the benchmark itself")
     options = parser.parse_args()
     if options.tiny:
         options.runs, options.slow_runs, options.agents = 2, 0, [2]
@@ -71,15 +71,15 @@ def parse_options() -> argparse.Namespace:
 
 
 class NotWithin(Exception):
-    """What was waited for did not happen."""
+    """An awaited event did not happen."""
 
 
 class Nodes:
-    """Agents of one run on this machine. The probe notes when its main began."""
+    """Agents of one run on this machine. The probe writes the start time of its main."""
 
     def __init__(self, launcher: list[str], nodes: str, options, restarts: int = 0):
         self.scratch = Scratch()
-        self.patience = options.patience
+        self.timeout = options.timeout
         conf = f"keep_alive_interval={INTERVAL},keep_alive_max_attempt={ATTEMPTS}"
         conf += ",last_call_timeout=10,join_timeout=120"
         self.command = [*launcher, f"--nnodes={nodes}", "--nproc-per-node=1",
@@ -114,8 +114,8 @@ class Nodes:
         return agent
 
     def note(self, rank: int, since: int, seconds: float) -> tuple[int, int]:
-        """When and as which process that rank began, later than `since` nanoseconds. Under torchrun
-        the restart count, which ends the file's name, differs between the nodes of a round."""
+        """Start time and pid of that rank, after `since` nanoseconds. The file's name ends in the
+        restart count, which under torchrun differs between the nodes of a round."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             for path in self.scratch.path.glob(f"{rank}.*"):
@@ -153,7 +153,7 @@ def agent_stopped(launcher, runs, options):
 
 
 def agent_lost(launcher, runs, options, how):
-    """The first agent hosts the coordinator; the second is lost, and another takes its place."""
+    """The first agent runs the coordinator; the second is lost, and another replaces it."""
     taken = []
     with Nodes(launcher, "1:2", options) as nodes:
         nodes.start()
@@ -166,7 +166,7 @@ def agent_lost(launcher, runs, options, how):
             began = time.monotonic_ns()
             lost.send_signal(how)
             try:
-                taken.append(nodes.note(0, began, options.patience)[0] - began)
+                taken.append(nodes.note(0, began, options.timeout)[0] - began)
             except NotWithin as never:
                 return str(never)
             finally:
@@ -188,7 +188,7 @@ def start(launcher, runs, count, options):
 
 
 def show(what, goal, columns):
-    """A column is a list of nanoseconds, or a text that says why there is none."""
+    """A column is a list of nanoseconds, or a text that explains why there is none."""
     ours = statistics.median(columns[0]) / 1e6 if isinstance(columns[0], list) else None
     mine = columns[0] if ours is None else (f"{ours:.1f} ({min(columns[0]) / 1e6:.1f}-"
                                             f"{max(columns[0]) / 1e6:.1f})")

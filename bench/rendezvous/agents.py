@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What joining, losing a node, restarting and ending cost a coordinator with N agents.
+"""Measures the cost of joining, node loss, restart and end in a coordinator with N agents.
 
     bench/rendezvous/agents.py --rdzvd bin/ddprun-rdzvd --load bin/bench_agents
 
-Every agent is the real agent's side of the link on a real loopback connection; only its workers
-exist in name alone. All agents live in one process, the coordinator in another, so on a machine
-with two processors each has one. Columns, of one run:
+Every agent uses the real client code on a real loopback connection, but has no worker processes.
+All agents are in one process, the coordinator in another, so on a machine with two processors each
+has one. Columns, per run:
 
   wall        from the first event (connect, kill, failure, success) until every agent has its round
               or its verdict; per agent in brackets
@@ -29,7 +29,7 @@ PHASES = {
     "beat": "one keep-alive each, answered",
 }
 JOIN_GOAL_S = 1.0
-# Ten thousand agents do not fit the processor's caches; a cost that grew with N would be x100.
+# Ten thousand agents exceed the processor's caches; a cost proportional to N would grow 100-fold.
 FLAT_GOAL = 2.0
 FLAT_FROM = 100
 
@@ -56,12 +56,12 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--rdzvd", default=root / "build/release/bin/ddprun-rdzvd")
     parser.add_argument("--load", default=root / "build/release/bin/bench_agents")
     parser.add_argument("--agents", type=int, nargs="+", default=[100, 1_000, 10_000])
-    parser.add_argument("--runs", type=int, default=5, help="of each; the median counts")
+    parser.add_argument("--runs", type=int, default=5, help="runs of each; the median is reported")
     return parser.parse_args()
 
 
 def measure(options: argparse.Namespace, agents: int, mode: str) -> dict:
-    """One run against a coordinator of its own, so that memory is counted from nothing."""
+    """One run against a new coordinator, so that its memory starts at zero."""
     command = [options.rdzvd, "--bind", "127.0.0.1", "--port", "0"]
     coordinator = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
@@ -74,7 +74,7 @@ def measure(options: argparse.Namespace, agents: int, mode: str) -> dict:
         load = [options.load, port, str(coordinator.pid), "bench", str(agents), mode]
         done = subprocess.run(load, stdout=subprocess.PIPE, text=True, timeout=300)
         if done.returncode != 0:
-            raise SystemExit(f"bench_agents with {agents} agents ended with {done.returncode}")
+            raise SystemExit(f"bench_agents with {agents} agents exited with {done.returncode}")
         return json.loads(done.stdout)
     finally:
         coordinator.terminate()

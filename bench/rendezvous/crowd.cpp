@@ -11,7 +11,7 @@ using namespace client;
 
 namespace {
 
-// A phase that takes longer has stalled.
+// A phase that takes longer than this has failed.
 constexpr Duration kStalled = std::chrono::seconds(60);
 
 MembershipOptions options_of(const CrowdOptions& crowd, std::size_t number) {

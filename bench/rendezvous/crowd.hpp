@@ -1,6 +1,6 @@
-// A crowd of agents in one process: each has the real Membership and a real connection, and workers
-// that exist in name only. The load side of the coordinator's benchmark. One thread. Failures
-// (a stall, a refusal) throw std::runtime_error.
+// Many agents in one process: each has the real Membership and a real connection, but no worker
+// processes. Generates the load for the coordinator's benchmark. One thread. Failures (a timeout, a
+// refusal) throw std::runtime_error.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -25,12 +25,13 @@ struct CrowdOptions {
   std::uint16_t port = 0;
   std::size_t agents = 0;
   std::string run_id;
-  /// Connection attempts at once; a listener's backlog is not endless.
+  /// Maximum number of concurrent connection attempts; a listener's backlog is limited.
   std::size_t connecting_max = 128;
   KeepTraffic keep_traffic = KeepTraffic::kNo;
 };
 
-/// Everything sent and received, to be counted. Keeping it costs time: such a run is not timed.
+/// All messages sent and received, for counting. Recording them takes time, so such a run is not
+/// timed.
 struct Traffic {
   std::vector<protocol::Message> up;
   std::vector<protocol::Message> down;
@@ -45,11 +46,11 @@ class CrowdAgent {
 
   void begin();
   void feed(const client::Event& event);
-  /// Its round's first worker fails, or all succeed.
+  /// The first worker of its round fails, or all workers succeed.
   void fail();
   void succeed();
   void beat();
-  /// As if it were killed.
+  /// Disconnects without a message, as if killed.
   void vanish();
 
   [[nodiscard]] bool alive() const { return connections_ != nullptr; }
@@ -77,10 +78,10 @@ class CrowdAgent {
   client::Membership membership_;
   std::unique_ptr<client::Connections> connections_;  // null after vanish()
   boost::asio::steady_timer timer_;
-  std::deque<client::Event> waiting_;  // events that came while another was carried out
+  std::deque<client::Event> waiting_;  // events that arrived while another was handled
   bool busy_ = false;
   client::LinkId link_ = 0;
-  int started_ = 0;  // the round whose group was started last
+  int started_ = 0;  // the last round whose workers were started
   std::optional<client::End> end_;
 };
 
@@ -88,15 +89,15 @@ class Crowd {
  public:
   explicit Crowd(CrowdOptions options);
 
-  /// Returns when every agent has started the workers of a round above `round`, with the number of
-  /// that round.
+  /// Waits until every agent has started the workers of a round above `round`, and returns that
+  /// round.
   int join();
   int lose_one();
   int fail_one();
-  /// Returns when every agent has its verdict; checks that it is success.
+  /// Waits until every agent has its verdict, and checks that it is success.
   void succeed();
-  /// Returns when the coordinator has read everything that was sent to it: each agent's beat is
-  /// answered in the order of its link.
+  /// Waits until the coordinator has read all messages: heartbeats are answered in order on each
+  /// link.
   void settle();
   [[nodiscard]] std::size_t alive() const { return alive_; }
   [[nodiscard]] Traffic take_traffic() { return std::exchange(traffic_, {}); }
@@ -119,7 +120,7 @@ class Crowd {
   std::size_t connecting_ = 0;
   std::size_t behind_ = 0;  // agents whose round is not above floor_
   int floor_ = 0;
-  std::size_t unanswered_ = 0;  // beats
+  std::size_t unanswered_ = 0;  // heartbeats
   std::size_t ended_ = 0;
   Traffic traffic_;
 };

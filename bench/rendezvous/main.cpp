@@ -1,5 +1,5 @@
-// bench_agents: lets N agents live through one run against a coordinator, and prints what each
-// phase cost as one line of JSON. bench/rendezvous/agents.py starts the coordinator, runs it for
+// bench_agents: runs N agents through one run against a coordinator, and prints the cost of each
+// phase as one line of JSON. bench/rendezvous/agents.py starts the coordinator, runs this for
 // several N and compares.
 #include <sys/resource.h>
 
@@ -43,7 +43,7 @@ struct Phase {
   std::size_t bytes_down = 0;
 };
 
-/// Until the process has used no CPU time for a moment: it has closed its connections.
+/// Waits until the process stops using CPU time, that is, has closed its connections.
 void await_idle(const std::string& pid) {
   double before = -1;
   for (int times = 0; times < 500 && before != cpu_seconds(pid); ++times) {
@@ -54,8 +54,8 @@ void await_idle(const std::string& pid) {
 
 enum class After { kNothing, kSettle, kIdle };
 
-/// The part of a phase that follows when every agent has what it waited for (the coordinator still
-/// reads their reports) counts as CPU time, not as wall time.
+/// After every agent has its result, the coordinator still reads their reports; that part of a
+/// phase counts as CPU time, not as wall time.
 template <class Work>
 Phase measure(Crowd& crowd, const std::string& server, After after, Work work) {
   Phase phase;
@@ -91,7 +91,7 @@ int run(const std::string& server, CrowdOptions options) {
   Phase loss = measure(crowd, server, After::kSettle, [&] { crowd.lose_one(); });
   Phase failure = measure(crowd, server, After::kSettle, [&] { crowd.fail_one(); });
   const Phase end = measure(crowd, server, After::kIdle, [&] { crowd.succeed(); });
-  for (Phase* phase : {&join, &loss, &failure}) {  // less what settle() costs
+  for (Phase* phase : {&join, &loss, &failure}) {  // minus the cost of settle()
     phase->server_cpu_s -= beat.server_cpu_s;
     phase->bytes_up -= beat.bytes_up;
     phase->bytes_down -= beat.bytes_down;
@@ -120,8 +120,8 @@ int main(int argc, char** argv) {
   if (mode != "time" && mode != "bytes") {
     std::fprintf(stderr,
                  "usage: bench_agents PORT PID RUN_ID AGENTS time|bytes\n"
-                 "PID: of the coordinator on 127.0.0.1:PORT, for its CPU time and memory.\n"
-                 "bytes: messages are kept and counted, which makes the times worse.\n");
+                 "PID: of the coordinator on 127.0.0.1:PORT, to measure its CPU time and memory.\n"
+                 "bytes: records and counts the messages, which increases the times.\n");
     return 2;
   }
   raise_descriptor_limit();

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares ddprun-rdzvd with torch's own libuv store server, row by row, in one run.
+"""Compares ddprun-rdzvd with torch's libuv store server, row by row, in one run.
 
 Both servers run side by side; each row is measured on both in turn, several times, and medians
 are shown. "speed" is libuv's time divided by ddprun's (higher is better), "cpu" is ddprun's server
@@ -24,7 +24,7 @@ import threading
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 VERBS = ("ping", "get", "add", "set", "check", "wait")
-# The torch server asks for the name of ::ffff:127.0.0.1, which no ordinary hosts file contains.
+# The torch server resolves the name of ::ffff:127.0.0.1, which no usual hosts file contains.
 HOSTS = "127.0.0.1 localhost\n::1 localhost\n::ffff:127.0.0.1 localhost\n"
 RESOLVER = "127.0.0.153"
 
@@ -37,7 +37,7 @@ def main():
         f"{arguments.repeats} repetitions, medians; load average {os.getloadavg()[0]:.1f}, "
         f"{os.cpu_count()} cores; torch {bench.torch_version()}"
     )
-    print(f"reverse look-ups of the torch server: {bench.names.sentence}\n")
+    print(f"reverse lookups of the torch server: {bench.names.sentence}\n")
     bench.compare(rows(arguments.quick))
     bench.compare_memory()
     bench.compare_dns()
@@ -51,7 +51,7 @@ def parse():
     parser.add_argument("--build", default="build/release", help="build folder of ddprun")
     parser.add_argument("--python", default=".venv/bin/python", help="interpreter with torch")
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--quick", action="store_true", help="smaller rows, for a first look")
+    parser.add_argument("--quick", action="store_true", help="smaller rows, for a quick check")
     parser.add_argument("--only", default="", help="rows whose name contains this")
     arguments = parser.parse_args()
     for program in (f"{arguments.build}/bin/ddprun-rdzvd", arguments.python):
@@ -62,7 +62,7 @@ def parse():
 
 
 def rows(quick):
-    """(name, what is compared, kind, arguments of store_load)"""
+    """(name, compared quantity, kind, arguments of store_load)"""
     count = 1000 if quick else 5000
     seconds = "0.2" if quick else "0.5"
     table = [
@@ -105,7 +105,7 @@ def rows(quick):
 
 
 class Names:
-    """How the torch server's look-up of names is kept off the network, or made slow on purpose."""
+    """Keeps the torch server's name lookups off the network, or makes them slow on purpose."""
 
     def __init__(self, folder):
         self.hosts = os.path.join(folder, "hosts")
@@ -124,7 +124,7 @@ class Names:
         )
 
     def private(self, mounts, command):
-        """`command` with files mounted over others in a mount namespace of its own."""
+        """`command` in a private mount namespace with some files mounted over others."""
         script = "".join(f"mount --bind {over} {place} && " for over, place in mounts) + 'exec "$@"'
         return ["unshare", "--mount", "sh", "-c", script, "sh", *command]
 
@@ -269,7 +269,7 @@ class Bench:
         resolver.stop()
         print(
             f"{name:34} {unit(times['libuv']):>12} {unit(times['ddprun']):>12} "
-            f"{times['libuv'] / times['ddprun']:7.0f}   ({resolver.queries} questions asked)"
+            f"{times['libuv'] / times['ddprun']:7.0f}   ({resolver.queries} queries)"
         )
 
     def verdict(self):
@@ -279,7 +279,7 @@ class Bench:
 
 
 class LossyResolver(threading.Thread):
-    """Answers "no such name", but loses every fiftieth question."""
+    """Answers "no such name", but drops every fiftieth query."""
 
     def __init__(self, sock):
         super().__init__(daemon=True)
@@ -299,12 +299,12 @@ class LossyResolver(threading.Thread):
 
     def run(self):
         while True:
-            question, peer = self.socket.recvfrom(4096)
-            if not question:
+            query, peer = self.socket.recvfrom(4096)
+            if not query:
                 return
             self.queries += 1
             if self.queries % 50:
-                self.socket.sendto(question[:2] + b"\x81\x83" + question[4:], peer)
+                self.socket.sendto(query[:2] + b"\x81\x83" + query[4:], peer)
 
     def stop(self):
         self.socket.sendto(b"", (RESOLVER, 53))

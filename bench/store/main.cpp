@@ -17,12 +17,13 @@ using ddprun::bench::cpu_seconds;
 using ddprun::bench::resident_kib;
 
 int usage() {
-  std::fprintf(stderr,
-               "usage: store_load PORT PID TAG SCENARIO [ARGUMENTS]\n"
-               "  sequence VERB REQUESTS | loop VERB CONNECTIONS SECONDS | accept N | barrier N\n"
-               "  nccl RANKS | gloo RANKS | set BYTES TIMES | get BYTES TIMES | fan BYTES WAITERS\n"
-               "  memory CONNECTIONS\n"
-               "PID: of the server, for its CPU time and memory. TAG: makes the keys unique.\n");
+  std::fprintf(
+      stderr,
+      "usage: store_load PORT PID TAG SCENARIO [ARGUMENTS]\n"
+      "  sequence VERB REQUESTS | loop VERB CONNECTIONS SECONDS | accept N | barrier N\n"
+      "  nccl RANKS | gloo RANKS | set BYTES TIMES | get BYTES TIMES | fan BYTES WAITERS\n"
+      "  memory CONNECTIONS\n"
+      "PID: of the server, to measure its CPU time and memory. TAG: makes the keys unique.\n");
   return 2;
 }
 

@@ -24,7 +24,7 @@ double now_s() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// Measures wall and CPU time from its making to done().
+/// Measures wall and CPU time from construction to done().
 class Stretch {
  public:
   explicit Stretch(const Target& target) : target_(target), cpu_s_(cpu()), wall_s_(now_s()) {}
@@ -54,7 +54,7 @@ bool starts_with(std::string_view reply, std::string_view expected) {
   return reply.substr(0, expected.size()) == expected;
 }
 
-/// A script of fixed exchanges, the same for everybody.
+/// A script of fixed exchanges, the same for all connections.
 Script all_say(const std::vector<std::pair<std::string, std::string>>& exchanges) {
   return {[&exchanges](std::size_t, std::size_t at, Step& step) {
             if (at == exchanges.size()) return false;
@@ -75,7 +75,7 @@ void connect_all(Swarm& swarm, std::size_t count) {
 
 struct Verb {
   std::string request;
-  std::string reply;  // its start
+  std::string reply;  // its first bytes
   std::size_t reply_bytes;
 };
 
@@ -87,7 +87,7 @@ Verb verb_of(const std::string& name, const std::string& key) {
   if (name == "set") return {set(key, value) + ping(kNonce), kPong, 4};
   if (name == "check") return {check({key}), kWoken, 1};
   if (name == "wait") return {wait({key}), kWoken, 1};
-  throw std::runtime_error("no such verb: " + name);
+  throw std::runtime_error("unknown command: " + name);
 }
 
 Measurement repeat(const Target& target, const std::string& name, std::size_t connections,
@@ -122,7 +122,7 @@ Measurement repeat(const Target& target, const std::string& name, std::size_t co
   return result;
 }
 
-/// The end of every start-up: ADD, the last one SETs, all WAIT. Two steps.
+/// The end of every start-up: all ADD, the last one SETs, all WAIT. Two steps.
 class Gate {
  public:
   Gate(std::size_t members, const std::string& tag)
@@ -130,14 +130,14 @@ class Gate {
         arrive_(add(tag + "/count", 1)),
         wait_(wait({tag + "/last"})),
         open_(set(tag + "/last", "1") + wait_) {}
-  bool next(std::size_t who, std::size_t at, Step& step) const {
+  bool next(std::size_t connection, std::size_t at, Step& step) const {
     if (at == 0) step = {arrive_, 8};
-    if (at == 1) step = {who == opener_ ? open_ : wait_, 1};
+    if (at == 1) step = {connection == opener_ ? open_ : wait_, 1};
     return at < 2;
   }
-  bool check(std::size_t who, std::size_t at, std::string_view reply) {
+  bool check(std::size_t connection, std::size_t at, std::string_view reply) {
     if (at == 1) return reply == kWoken;
-    if (reply == last_) opener_ = who;
+    if (reply == last_) opener_ = connection;
     return reply.size() == 8;
   }
   [[nodiscard]] bool opened() const { return opener_ != kNobody; }
@@ -172,20 +172,21 @@ Measurement barrier(const Target& target, std::size_t connections) {
   Swarm swarm(target.host, target.port);
   connect_all(swarm, connections);
   Gate gate(connections, target.tag);
-  const Script script{
-      [&](std::size_t who, std::size_t at, Step& step) { return gate.next(who, at, step); },
-      [&](std::size_t who, std::size_t at, std::string_view reply) {
-        return gate.check(who, at, reply);
-      }};
+  const Script script{[&](std::size_t connection, std::size_t at, Step& step) {
+                        return gate.next(connection, at, step);
+                      },
+                      [&](std::size_t connection, std::size_t at, std::string_view reply) {
+                        return gate.check(connection, at, reply);
+                      }};
   const Stretch stretch(target);
   swarm.run(0, connections, script);
-  if (!gate.opened()) throw std::runtime_error("nobody was last in the barrier");
+  if (!gate.opened()) throw std::runtime_error("no connection was the last in the barrier");
   return stretch.done(2 * connections);
 }
 
 namespace {
 
-/// Connect, announce, exchange the id; with `mesh`, every rank then fetches every rank's address
+/// Connect, register, exchange the id; with `mesh`, every rank then GETs every rank's address
 /// block.
 Measurement start_up(const Target& target, std::size_t ranks, std::size_t mesh) {
   const std::string id(128, 'i');
@@ -205,22 +206,23 @@ Measurement start_up(const Target& target, std::size_t ranks, std::size_t mesh) 
   constexpr std::size_t kBefore = 4;
   const std::size_t before_gate = kBefore + 3 * mesh;
   Gate gate(ranks, target.tag);
-  const Script script{[&](std::size_t who, std::size_t at, Step& step) {
-                        if (at >= before_gate) return gate.next(who, at - before_gate, step);
+  const Script script{[&](std::size_t connection, std::size_t at, Step& step) {
+                        if (at >= before_gate) return gate.next(connection, at - before_gate, step);
                         if (at == 0) step = {kHello, 4};
                         if (at == 1) step = {announce, 8};
-                        if (at == 2) step = {who == 0 ? give : want, 1};
+                        if (at == 2) step = {connection == 0 ? give : want, 1};
                         if (at == 3) step = {fetch, 8 + id.size()};
                         if (at < kBefore) return true;
                         const std::size_t rank = (at - kBefore) / 3;
                         const std::size_t part = (at - kBefore) % 3;
                         const std::string& first =
-                            rank == 0 && part == 0 ? publish[who] : await[rank];
+                            rank == 0 && part == 0 ? publish[connection] : await[rank];
                         step = part == 2 ? Step{look[rank], 8 + block.size()} : Step{first, 1};
                         return true;
                       },
-                      [&](std::size_t who, std::size_t at, std::string_view reply) {
-                        if (at >= before_gate) return gate.check(who, at - before_gate, reply);
+                      [&](std::size_t connection, std::size_t at, std::string_view reply) {
+                        if (at >= before_gate)
+                          return gate.check(connection, at - before_gate, reply);
                         if (at < 2) return at == 1 || reply == kPong;
                         if (at == 3) return starts_with(reply, text(id).substr(0, 64));
                         if (at == 2 || (at - kBefore) % 3 < 2) return reply == kWoken;
@@ -285,8 +287,8 @@ Measurement fan_out(const Target& target, std::size_t bytes, std::size_t waiters
   const std::string ask = get(target.tag);
   const std::string give = set(target.tag, value);
   const std::string head = text(value).substr(0, 64);
-  const Script script{[&](std::size_t who, std::size_t at, Step& step) {
-                        if (who == waiters) {
+  const Script script{[&](std::size_t connection, std::size_t at, Step& step) {
+                        if (connection == waiters) {
                           step = {give, 0};
                           return at == 0;
                         }
@@ -299,7 +301,7 @@ Measurement fan_out(const Target& target, std::size_t bytes, std::size_t waiters
   Swarm swarm(target.host, target.port);
   connect_all(swarm, waiters + 1);
   swarm.begin(0, waiters, script);
-  // Another client's round trips come back only after the waits before them were taken in.
+  // A round trip of another client completes only after the server has processed the earlier waits.
   Swarm other(target.host, target.port);
   for (int times = 0; times < 20; ++times) {
     connect_all(other, 1);

@@ -1,5 +1,4 @@
-// The benchmark's scenarios, tiny, against a server in this process: they run and verify what they
-// measure.
+// Runs the benchmark's scenarios with small sizes against a server in this process.
 #include "bench/store/scenarios.hpp"
 
 #include "tests/store/live.hpp"
@@ -7,7 +6,7 @@
 using namespace ddprun::store;
 using namespace ddprun::store::bench;
 
-TEST_CASE("every scenario of the store's benchmark runs and finds its replies right") {
+TEST_CASE("every scenario of the store's benchmark runs and verifies its replies") {
   LiveServer server;
   int number = 0;
   const auto target = [&] {
@@ -29,7 +28,7 @@ TEST_CASE("every scenario of the store's benchmark runs and finds its replies ri
   CHECK(held);
 }
 
-TEST_CASE("a scenario fails where the server's answer is wrong") {
+TEST_CASE("a scenario fails if a reply is wrong") {
   LiveServer server;
   const Target target{"127.0.0.1", server.port(), {}, "t"};
   CHECK(in_sequence(target, "add", 5).requests == 5);

@@ -61,11 +61,11 @@ void Swarm::run(std::size_t first, std::size_t count, const Script& script) {
 
 void Swarm::begin(std::size_t first, std::size_t count, const Script& script) {
   script_ = &script;
-  for (std::size_t who = first; who < first + count; ++who) {
-    peers_[who].at = 0;
-    peers_[who].done = false;
+  for (std::size_t connection = first; connection < first + count; ++connection) {
+    peers_[connection].at = 0;
+    peers_[connection].done = false;
     ++running_;
-    advance(who);
+    advance(connection);
   }
 }
 
@@ -76,13 +76,13 @@ void Swarm::finish() {
 void Swarm::open_next() {
   --to_open_;
   ++running_;
-  const std::size_t who = peers_.size();
+  const std::size_t connection = peers_.size();
   Peer& peer = peers_.emplace_back();
   peer.fd = ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (peer.fd == -1) fail_errno("socket");
   const int on = 1;
   ::setsockopt(peer.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-  // A pacing congestion control (bbr) would make the load, not the server, what is measured.
+  // With a pacing congestion control (bbr) the benchmark would measure the client, not the server.
   ::setsockopt(peer.fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -93,16 +93,16 @@ void Swarm::open_next() {
   const int result = ::connect(peer.fd, reinterpret_cast<sockaddr*>(&address), sizeof(address));
   if (result == -1 && errno != EINPROGRESS) fail_errno("connect");
   peer.connecting = result == -1;
-  watch(who, peer.connecting ? EPOLLOUT : EPOLLIN, EPOLL_CTL_ADD);
-  if (!peer.connecting) advance(who);
+  watch(connection, peer.connecting ? EPOLLOUT : EPOLLIN, EPOLL_CTL_ADD);
+  if (!peer.connecting) advance(connection);
 }
 
-// Sends the next step; steps without a reply follow each other.
-void Swarm::advance(std::size_t who) {
-  Peer& peer = peers_[who];
+// Sends the next step; continues with the one after if it has no reply.
+void Swarm::advance(std::size_t connection) {
+  Peer& peer = peers_[connection];
   while (true) {
     Step step;
-    if (!script_->next(who, peer.at, step)) {
+    if (!script_->next(connection, peer.at, step)) {
       peer.done = true;
       --running_;
       return;
@@ -111,13 +111,13 @@ void Swarm::advance(std::size_t who) {
     peer.missing = step.reply_bytes;
     peer.head.clear();
     peer.begun = Clock::now();
-    if (!send_some(who) || peer.missing > 0) return;
+    if (!send_some(connection) || peer.missing > 0) return;
     ++peer.at;
   }
 }
 
-bool Swarm::send_some(std::size_t who) {
-  Peer& peer = peers_[who];
+bool Swarm::send_some(std::size_t connection) {
+  Peer& peer = peers_[connection];
   while (!peer.unsent.empty()) {
     const ssize_t count = ::send(peer.fd, peer.unsent.data(), peer.unsent.size(), MSG_NOSIGNAL);
     if (count < 0 && errno == EAGAIN) break;
@@ -127,13 +127,13 @@ bool Swarm::send_some(std::size_t who) {
   const bool blocked = !peer.unsent.empty();
   if (blocked != peer.writing) {
     peer.writing = blocked;
-    watch(who, blocked ? EPOLLIN | EPOLLOUT : EPOLLIN, EPOLL_CTL_MOD);
+    watch(connection, blocked ? EPOLLIN | EPOLLOUT : EPOLLIN, EPOLL_CTL_MOD);
   }
   return !blocked;
 }
 
-void Swarm::receive_some(std::size_t who) {
-  Peer& peer = peers_[who];
+void Swarm::receive_some(std::size_t connection) {
+  Peer& peer = peers_[connection];
   while (peer.missing > 0) {
     const std::size_t wanted = std::min(buffer_.size(), peer.missing);
     const ssize_t count = ::recv(peer.fd, buffer_.data(), wanted, 0);
@@ -149,55 +149,55 @@ void Swarm::receive_some(std::size_t who) {
   }
 }
 
-void Swarm::reply_complete(std::size_t who) {
-  Peer& peer = peers_[who];
+void Swarm::reply_complete(std::size_t connection) {
+  Peer& peer = peers_[connection];
   if (latencies_s_ != nullptr) {
     latencies_s_->push_back(std::chrono::duration<float>(Clock::now() - peer.begun).count());
   }
-  if (!script_->check(who, peer.at, peer.head)) {
+  if (!script_->check(connection, peer.at, peer.head)) {
     fail("wrong reply to step " + std::to_string(peer.at) + " of connection " +
-         std::to_string(who));
+         std::to_string(connection));
   }
   ++peer.at;
-  advance(who);
+  advance(connection);
 }
 
-void Swarm::watch(std::size_t who, std::uint32_t events, int operation) {
+void Swarm::watch(std::size_t connection, std::uint32_t events, int operation) {
   epoll_event event{};
   event.events = events;
-  event.data.u64 = who;
-  if (::epoll_ctl(epoll_, operation, peers_[who].fd, &event) == -1) fail_errno("epoll_ctl");
+  event.data.u64 = connection;
+  if (::epoll_ctl(epoll_, operation, peers_[connection].fd, &event) == -1) fail_errno("epoll_ctl");
 }
 
 void Swarm::wait_for_events() {
   std::array<epoll_event, 512> events;
   const int ready = ::epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), kStall_ms);
-  if (ready == 0) fail("no reply within a minute");
+  if (ready == 0) fail("no reply within 1 min");
   for (int at = 0; at < ready; ++at) {
     const epoll_event& event = events[static_cast<std::size_t>(at)];
-    const auto who = static_cast<std::size_t>(event.data.u64);
-    Peer& peer = peers_[who];
+    const auto connection = static_cast<std::size_t>(event.data.u64);
+    Peer& peer = peers_[connection];
     if (peer.connecting) {
       int why = 0;
       socklen_t length = sizeof(why);
       ::getsockopt(peer.fd, SOL_SOCKET, SO_ERROR, &why, &length);
       if (why != 0) fail(std::string("connect: ") + std::strerror(why));
       peer.connecting = false;
-      watch(who, EPOLLIN, EPOLL_CTL_MOD);
-      advance(who);
+      watch(connection, EPOLLIN, EPOLL_CTL_MOD);
+      advance(connection);
       continue;
     }
-    if (peer.writing && send_some(who) && peer.missing == 0 && !peer.done) {
+    if (peer.writing && send_some(connection) && peer.missing == 0 && !peer.done) {
       ++peer.at;
-      advance(who);
+      advance(connection);
     }
     if (peer.done && (event.events & ~std::uint32_t{EPOLLOUT}) != 0) {
       fail("the server closed an idle connection or sent too much");
     }
     const bool expecting = !peer.done && peer.missing > 0;
     if (!expecting) continue;
-    receive_some(who);
-    if (peer.missing == 0) reply_complete(who);
+    receive_some(connection);
+    if (peer.missing == 0) reply_complete(connection);
   }
 }
 

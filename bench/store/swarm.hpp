@@ -1,6 +1,6 @@
-// Swarm: many raw c10d connections on one epoll set, each following a script. The load side of the
-// store's benchmark: it knows how long each reply must be and checks it, and does little else. One
-// thread, no Asio.
+// Swarm: many raw c10d connections on one epoll set, each following a script. Generates the load
+// for the store's benchmark; checks the length of each reply and does little else. One thread, no
+// Asio.
 #pragma once
 
 #include <sys/types.h>
@@ -14,7 +14,7 @@
 
 namespace ddprun::store::bench {
 
-/// What a connection sends next and how many bytes must come back. The bytes stay valid until they
+/// The next request of a connection and the size of its reply. The bytes must stay valid until they
 /// are sent.
 struct Step {
   std::string_view request;
@@ -22,13 +22,13 @@ struct Step {
 };
 
 struct Script {
-  /// Fills in step number `at` of connection `who`; false: this connection is done.
-  std::function<bool(std::size_t who, std::size_t at, Step& step)> next;
-  /// Looks at the first 64 bytes of the reply to that step; false: it is wrong.
-  std::function<bool(std::size_t who, std::size_t at, std::string_view reply)> check;
+  /// Sets `step` to step `at` of `connection`; returns false if the connection is done.
+  std::function<bool(std::size_t connection, std::size_t at, Step& step)> next;
+  /// Checks the first 64 bytes of the reply to that step; returns false if they are wrong.
+  std::function<bool(std::size_t connection, std::size_t at, std::string_view reply)> check;
 };
 
-/// Any failure (a wrong reply, a close, a stall) throws std::runtime_error.
+/// Failures (a wrong reply, a close, a timeout) throw std::runtime_error.
 class Swarm {
  public:
   Swarm(std::string host, std::uint16_t port);
@@ -36,18 +36,17 @@ class Swarm {
   Swarm(const Swarm&) = delete;
   Swarm& operator=(const Swarm&) = delete;
 
-  /// Connects `count` more, at most `in_flight` at a time, and lets each begin the script as soon
-  /// as it is. Returns when all are done with it.
+  /// Opens `count` connections, at most `in_flight` at a time, each of which starts the script once
+  /// connected. Returns when all have finished it.
   void connect_and_run(std::size_t count, std::size_t in_flight, const Script& script);
-  /// Runs the script on the connections `first` .. `first + count - 1` and returns when all are
-  /// done.
+  /// Runs the script on connections `first` .. `first + count - 1`; returns when all have finished.
   void run(std::size_t first, std::size_t count, const Script& script);
-  /// As run(), but returns once all have sent their first request; finish() waits for the rest.
+  /// Like run(), but returns once all have sent their first request; finish() waits for the rest.
   void begin(std::size_t first, std::size_t count, const Script& script);
   void finish();
 
   [[nodiscard]] std::size_t size() const { return peers_.size(); }
-  /// Seconds from request to the end of its reply, of every step with a reply, while set.
+  /// If set, receives the seconds from request to complete reply of every step with a reply.
   void record(std::vector<float>* latencies_s) { latencies_s_ = latencies_s; }
 
  private:
@@ -55,21 +54,21 @@ class Swarm {
   struct Peer {
     int fd = -1;
     bool connecting = false;
-    bool writing = false;  // epoll watches for room
+    bool writing = false;  // waiting for EPOLLOUT
     bool done = true;
     std::size_t at = 0;
     std::string_view unsent;
     std::size_t missing = 0;
-    std::string head;  // of the reply
+    std::string head;  // first bytes of the reply
     Clock::time_point begun;
   };
 
   void open_next();
-  void advance(std::size_t who);
-  bool send_some(std::size_t who);
-  void receive_some(std::size_t who);
-  void reply_complete(std::size_t who);
-  void watch(std::size_t who, std::uint32_t events, int operation);
+  void advance(std::size_t connection);
+  bool send_some(std::size_t connection);
+  void receive_some(std::size_t connection);
+  void reply_complete(std::size_t connection);
+  void watch(std::size_t connection, std::uint32_t events, int operation);
   void wait_for_events();
 
   std::string host_;

@@ -1,4 +1,4 @@
-"""Torch's own libuv store server, alone in a process: prints "ready PORT", ends when stdin does."""
+"""Torch's libuv store server in its own process: prints "ready PORT", exits at the end of stdin."""
 
 import sys
 from datetime import timedelta

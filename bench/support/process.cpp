@@ -8,7 +8,7 @@ namespace ddprun::bench {
 
 namespace {
 
-/// The sum of the lines that begin with one of the words, in KiB.
+/// The sum of the lines that start with one of the prefixes, in KiB.
 std::size_t kib_of(const std::string& path, const std::string& first, const std::string& second) {
   std::ifstream file(path);
   std::size_t total = 0;

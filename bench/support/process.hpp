@@ -1,4 +1,4 @@
-// What the kernel tells about another process: its CPU time and its memory. For benchmarks.
+// CPU time and memory of another process, as reported by the kernel. For benchmarks.
 #pragma once
 
 #include <cstddef>
@@ -6,10 +6,11 @@
 
 namespace ddprun::bench {
 
-/// Of all its threads, as the scheduler counts them; 0 when there is no such process.
+/// CPU seconds of all its threads, from the scheduler's statistics; 0 if the process does not
+/// exist.
 [[nodiscard]] double cpu_seconds(const std::string& pid);
 [[nodiscard]] std::size_t resident_kib(const std::string& pid);
-/// What would be free if it ended: its own pages, not those it shares with other processes.
+/// Memory that its end would free: private pages, not those shared with other processes.
 [[nodiscard]] std::size_t private_kib(const std::string& pid);
 
 }  // namespace ddprun::bench

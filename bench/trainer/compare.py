@@ -1,10 +1,10 @@
-"""The trainer against the same model in Python DDP: interleaved runs of two ranks, medians, ratios.
+"""Compares the trainer with the same model in Python DDP: interleaved runs, medians, ratios.
 
     compare.py --trainer build/trainer/bin/resnet18_cifar10 [--rounds 5] [--width 16] [--amp off]
 
-CPU seconds per step: both ranks together, from the difference of a long and a short run, so that
-start and end do not count. First step: exec of rank 0 until it has printed step 1. Memory: largest
-resident set of rank 0. --device cuda: pictures per second over the second half of one run instead.
+CPU seconds per step: of both ranks, from the difference of a long and a short run, to exclude start
+and end. First step: from exec of rank 0 until it has printed step 1. Memory: peak resident set of
+rank 0. --device cuda: pictures per second over the second half of one run instead.
 """
 
 import argparse
@@ -25,7 +25,7 @@ STEP = re.compile(r"train step (\d+)/\d+ .*?loss ([0-9.]+) .*?(\d+) img/s")
 
 
 class Run:
-    """One finished run of all ranks and what it cost."""
+    """One finished run of all ranks and its cost."""
 
     def __init__(self, command, world):
         from torch.distributed import TCPStore
@@ -89,7 +89,7 @@ def common(flags, steps, every):
 
 
 def measure(flags, steps, every):
-    """One run of each, trainer first; the result of a run is checked before its cost counts."""
+    """One run of each, trainer first; a run's result is checked before its cost is used."""
     folder = tempfile.mkdtemp(prefix="ddprun_bench_")
     try:
         ours = Run(trainer_command(flags, steps, every, folder), flags.ranks)
@@ -146,7 +146,7 @@ def main():
     import torch
 
     if flags.device == "cuda" and not torch.cuda.is_available():
-        print("skipped: no CUDA device is visible here")
+        print("skipped: no CUDA device is visible")
         sys.exit(SKIPPED)
     print(f"width {flags.width}, global batch {flags.batch_size}, {flags.ranks} ranks,", end=" ")
     print(f"{'bf16' if flags.amp == 'on' else 'fp32'}, channels_last, torch {torch.__version__}")

@@ -1,6 +1,6 @@
-"""The peer: the same ResNet-18 and recipe in Python's DistributedDataParallel, as people write it.
+"""The peer: the same ResNet-18 and recipe in idiomatic Python with DistributedDataParallel.
 
-It trains on one fixed batch: without loading and augmenting it does less work than the trainer.
+It trains on one fixed batch: without loading and augmentation it does less work than the trainer.
 """
 
 import argparse

@@ -286,7 +286,7 @@ class Elastic(WithDaemon):
     def test_two_stock_agents_rendezvous_through_it(self):
         torchrun = os.path.join(os.path.dirname(sys.executable), "torchrun")
         if not os.path.exists(torchrun):
-            self.skipTest("no torchrun beside this Python")
+            self.skipTest("no torchrun next to this Python")
         command = [
             torchrun,
             "--nnodes=2",

@@ -25,7 +25,8 @@ void check_awaits(const SourceFile& file, Violations& violations);
 void check_calls(const SourceFile& file, Violations& violations);
 /// Columns, lines of a file, lines of a function.
 void check_sizes(const SourceFile& file, Violations& violations);
-/// Left-over marks, paths that exist on one machine only, headers without an opening sentence.
+/// Left-over marks, paths that exist on one machine only, words that are not of the field, headers
+/// without an opening sentence.
 void check_words(const SourceFile& file, Violations& violations);
 /// All of the above, which look at one file.
 [[nodiscard]] Violations check(const SourceFile& file);

@@ -173,6 +173,13 @@ TEST_CASE("left-over marks and paths of one machine are found") {
   CHECK(broken_rules("docs/a.md", "see out" + path + "\n").empty());
 }
 
+TEST_CASE("a word that is not of the field is found, in comments and in messages") {
+  CHECK(broken_rules("base/a.cpp", "// Nobody reads it.\n") == "wording");
+  CHECK(broken_rules("trainer/a.py", "print(\"training goes on\")\n") == "wording");
+  CHECK(broken_rules("docs/LINK.md", "The agents begin anew.\n") == "wording");
+  CHECK(broken_rules("base/a.cpp", "// No client reads it; nobody_reads.\n").empty());
+}
+
 TEST_CASE("a header opens with a sentence and is included once") {
   CHECK(broken_rules("net/a.hpp", "// What it is.\n#pragma once\n").empty());
   CHECK(broken_rules("net/a.hpp", "#pragma once\n") == "header");

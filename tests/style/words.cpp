@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <string>
@@ -20,6 +21,41 @@ constexpr std::array<std::string_view, 4> kMarks{
     "CK"};
 // First parts of absolute paths that exist on one machine only.
 constexpr std::array<std::string_view, 5> kOneMachine{"work", "root", "mnt", "scratch", "Users"};
+
+struct Wording {
+  std::string_view word;
+  std::string_view instead;
+};
+// Words that a reader of the field does not expect, and the term to use instead.
+constexpr std::array<Wording, 21> kWordings{{
+    {"nobody", "name the noun: no agent, no client"},
+    {"Nobody", "name the noun: no agent, no client"},
+    {"somebody", "name the noun: another agent, a client"},
+    {"anybody", "name the noun: any agent, any client"},
+    {"everybody", "name the noun: all agents, all clients"},
+    {"whoever", "name the noun: the agent that"},
+    {"Whoever", "name the noun: the agent that"},
+    {"anew", "again, a new run"},
+    {"aftermath", "key change"},
+    {"charter", "run terms"},
+    {"companion", "coordinator"},
+    {"haste", "forced stop"},
+    {"litter", "temporary files"},
+    {"patience", "timeout"},
+    {"goes on", "continues"},
+    {"go on", "continue, resume"},
+    {"look-up", "lookup"},
+    {"made-up", "synthetic, generated"},
+    {"makes no sense", "is invalid"},
+    {"make no sense", "are invalid"},
+    {"of its own accord", "without being stopped"},
+}};
+// Where these words are checked.
+constexpr std::array<std::string_view, 17> kCheckedWordings{
+    "base/",         "bench/",           "docs/LINK.md",      "docs/PROTOCOL.md", "examples/",
+    "net/",          "scripts/",         "tests/base/",       "tests/store/",     "tests/support/",
+    "tests/trainer", "tests/worker_api", "rendezvous/store/", "trainer/",         "worker_api/",
+    "cmake/",        "CMakeLists.txt"};
 
 void check_marks(const SourceFile& file, Violations& violations) {
   for (const std::string_view mark : kMarks) {
@@ -46,7 +82,20 @@ void check_paths(const SourceFile& file, Violations& violations) {
   }
 }
 
-/// CTest hands the name to the program, which would take it for a flag.
+void check_wordings(const SourceFile& file, Violations& violations) {
+  const auto applies = [&file](std::string_view prefix) { return file.path.starts_with(prefix); };
+  if (std::none_of(kCheckedWordings.begin(), kCheckedWordings.end(), applies)) {
+    return;
+  }
+  for (const auto& [word, instead] : kWordings) {
+    for (const std::size_t at : find_word(file.text, word)) {
+      violations.push_back({file.path, line_of(file.text, at), "wording",
+                            "\"" + std::string(word) + "\": say " + std::string(instead)});
+    }
+  }
+}
+
+/// CTest passes the name to the program, which would parse it as a flag.
 void check_test_names(const SourceFile& file, Violations& violations) {
   const std::string_view opening = "TEST_CASE(\"-";
   for (auto at = file.text.find(opening); at != std::string::npos;
@@ -77,6 +126,7 @@ void check_words(const SourceFile& file, Violations& violations) {
     check_marks(file, violations);
   }
   check_paths(file, violations);
+  check_wordings(file, violations);
   check_opening(file, violations);
   check_test_names(file, violations);
 }

@@ -15,7 +15,7 @@ fail() {
 
 found() {
   local line
-  line=$("$PROBE" find "$1") || fail "nothing to go on from: $line"
+  line=$("$PROBE" find "$1") || fail "nothing to resume from: $line"
   echo "${line#found }"
 }
 
@@ -47,7 +47,7 @@ kill_while_saving() {
     saved=$step
   done
   "$PROBE" save "$root/run" 3000000 1 >/dev/null
-  [[ $(find "$root/run" -type f | wc --lines) -eq 2 ]] || fail "litter: $(ls -A "$root/run")"
+  [[ $(find "$root/run" -type f | wc --lines) -eq 2 ]] || fail "leftovers: $(ls -A "$root/run")"
   echo "ok: $KILLS kills, $saved steps, none lost"
 }
 
@@ -70,10 +70,10 @@ fill_the_small_disk() {
   ! output=$("$PROBE" save "$root/disk" 1000000 1) || fail 'a checkpoint fits on a full disk'
   [[ $output == *'No space left on device'*'untouched'* ]] || fail "$output"
   [[ $(found "$root/disk") -eq 2 ]] || fail 'the checkpoint from before is gone'
-  [[ $(find "$root/disk" -type f | wc --lines) -eq 2 ]] || fail "litter: $(ls -A "$root/disk")"
+  [[ $(find "$root/disk" -type f | wc --lines) -eq 2 ]] || fail "leftovers: $(ls -A "$root/disk")"
   "$PROBE" save "$root/disk" 100000 1 >/dev/null
-  [[ $(found "$root/disk") -eq 3 ]] || fail 'it does not go on when there is room again'
-  echo 'ok: a full disk leaves the old checkpoint, and the run goes on when there is room'
+  [[ $(found "$root/disk") -eq 3 ]] || fail 'it does not continue when space is free again'
+  echo 'ok: a full disk leaves the old checkpoint, and the run continues once space is free'
 }
 
 kill_while_saving

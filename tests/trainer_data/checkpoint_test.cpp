@@ -144,11 +144,11 @@ TEST_CASE("a new run in an old folder never falls back to the old run") {
     save(old_run, 700);
     save(old_run, 780);
   }
-  CheckpointFolder anew(folder.path(), "m");
-  save(anew, 100);
+  CheckpointFolder fresh(folder.path(), "m");
+  save(fresh, 100);
   CHECK(entries_in(folder.path()) == 1);
-  save(anew, 200);
-  CHECK(read_checkpoint(anew.previous()).state.step == 100);
+  save(fresh, 200);
+  CHECK(read_checkpoint(fresh.previous()).state.step == 100);
 
   CheckpointFolder other_seed(folder.path(), "m");
   TrainingState state = state_at(300);

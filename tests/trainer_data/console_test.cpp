@@ -153,7 +153,7 @@ TEST_CASE("a pipe is not a terminal; a full or closed console does not stop trai
   Screen screen;
   CHECK(console_for(screen.options(Kind::kPlain).descriptor, "xterm").kind == Kind::kPlain);
   Console closed({-1, Kind::kPlain, 80, 390});
-  closed.say("nobody reads this");
+  closed.say("no reader");
   Console console(screen.options(Kind::kPlain));
   for (int i = 0; i < 2000; ++i) console.say(std::string(100, 'x'));  // more than a pipe holds
   CHECK_FALSE(screen.take().empty());

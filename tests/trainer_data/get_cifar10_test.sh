@@ -56,7 +56,8 @@ make_layout() {
   truncate --size=$((RECORD * 4)) "$1/test_batch.bin"
 }
 
-# A source with an unpack.py that takes the same arguments as the real one; CODE runs half-way.
+# A source with an unpack.py that takes the same arguments as the real one; CODE runs before the
+# last file is written.
 make_unpacker() {
   mkdir -p "$root/source"
   cat >"$root/source/unpack.py" <<PYTHON

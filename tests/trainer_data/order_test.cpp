@@ -100,7 +100,7 @@ TEST_CASE("a change of the world size at any step skips and repeats no sample") 
   const std::uint64_t total = 2 * undisturbed.batches_per_epoch();
   for (std::uint64_t change = 0; change <= total; ++change) {
     DataOrder before(options);
-    DataOrder after(options);  // a new process, told nothing but the step
+    DataOrder after(options);  // a new process that knows only the step
     for (std::uint64_t step = 0; step < total; ++step) {
       const bool changed = step >= change;
       const auto ids = used_by_world(changed ? after : before, step, changed ? 3 : 4);

@@ -20,7 +20,7 @@ class TemporaryFolder {
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
   ~TemporaryFolder() {
-    std::error_code ignored;  // litter in the temporary folder fails no test
+    std::error_code ignored;  // a leftover temporary file is not an error
     std::filesystem::remove_all(path_, ignored);
   }
 

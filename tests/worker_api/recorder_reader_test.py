@@ -6,7 +6,7 @@ import sys
 
 torchrun = os.path.join(os.path.dirname(sys.executable), "torchrun")
 if not os.path.exists(torchrun):
-    print("skipped: no torchrun beside", sys.executable)
+    print("skipped: no torchrun next to", sys.executable)
     sys.exit(77)
 
 result = subprocess.run(

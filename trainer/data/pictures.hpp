@@ -18,7 +18,7 @@ inline constexpr std::size_t kSide = 32;
 inline constexpr std::size_t kPlaneBytes = kSide * kSide;
 inline constexpr std::size_t kChannels = 3;
 inline constexpr std::size_t kPictureBytes = kChannels * kPlaneBytes;
-inline constexpr std::size_t kRecordBytes = 1 + kPictureBytes;  // the label comes first
+inline constexpr std::size_t kRecordBytes = 1 + kPictureBytes;  // the label precedes the picture
 inline constexpr int kClasses = 10;
 
 using Picture = std::span<const std::uint8_t, kPictureBytes>;
