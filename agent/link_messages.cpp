@@ -23,6 +23,7 @@ protocol::Terms terms_of(const LaunchConfig& config) {
   terms.last_call_timeout = to_ms(meeting.last_call_timeout);
   terms.keep_alive_interval = to_ms(meeting.keep_alive_interval);
   terms.keep_alive_max_attempt = meeting.keep_alive_max_attempt;
+  terms.commands_may_differ = config.may_differ;
   return terms;
 }
 
@@ -52,6 +53,8 @@ client::MembershipOptions membership_options(const LaunchConfig& config,
   hello.terms = terms_of(config);
   hello.node_rank = meeting.node_rank;
   hello.scheduler_index = meeting.scheduler_index;
+  hello.fingerprint = config.identity.fingerprint;
+  hello.command = config.identity.text;
   hello.stop_timeout = to_ms(config.shutdown_timeout);
   hello.hosts = identity.coordinator == AgentIdentity::Coordinator::kHere;
   return options;

@@ -33,7 +33,8 @@ void NodeAgent::tell_end(const client::End& end) {
 }
 
 void NodeAgent::tell_success(const protocol::Done& done) {
-  context_.logger().info(run_done_line(done.text, context_.since_start()));
+  context_.logger().info(run_done_line(done.text, context_.since_start(),
+                                       last_ ? NodePart::kTrained : NodePart::kSpare));
   context_.logs().discard();
 }
 

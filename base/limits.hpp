@@ -12,6 +12,8 @@ inline constexpr std::size_t kTailBytesMax = 64 * 1024;
 inline constexpr std::size_t kReportLinesMax = 20;
 // Maximum number of workers per node; more is a usage error.
 inline constexpr int kWorkersPerNodeMax = 4096;
+// Bytes of a command that the sentence about two different ones can draw on; longer: cut.
+inline constexpr std::size_t kCommandBytesMax = 512;
 
 static_assert(kTailBytesMax >= 4096, "twenty lines of a traceback must fit");
 

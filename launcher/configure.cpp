@@ -5,6 +5,7 @@
 #include "launcher/options/scan.hpp"
 #include "launcher/options/settings.hpp"
 #include "launcher/rules/command.hpp"
+#include "launcher/rules/command_identity.hpp"
 #include "launcher/rules/logs.hpp"
 #include "launcher/rules/meeting.hpp"
 #include "launcher/rules/scheduled.hpp"
@@ -115,6 +116,8 @@ Result<Intent> configure(const std::vector<std::string>& words, const Machine& m
   auto command = worker_command(*settings, line->program, machine);
   if (!command) return command.error();
   launch->config.command = *command;
+  launch->config.identity = identify_command(*command, machine.host_name());
+  launch->config.may_differ = settings->on(Id::kAllowDifferentCommands);
   launch->config.name = line->program[0];
   return Intent(std::move(*launch));
 }

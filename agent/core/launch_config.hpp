@@ -53,11 +53,19 @@ struct LogConfig {
 /// Whether workers use the store that the agent serves (TORCHELASTIC_USE_AGENT_STORE).
 enum class StoreHost { kAgent, kWorkerZero };
 
+/// The command of a node as far as it is the same on every node of a run.
+struct CommandIdentity {
+  std::string fingerprint;  // equal for equal commands
+  std::string text;         // for people: printable, at most kCommandBytesMax bytes
+};
+
 struct LaunchConfig {
   RunId run_id;
   std::string role;
   int workers = 1;                   // on this node, 1..kWorkersPerNodeMax
   std::vector<std::string> command;  // argv of every worker, with macros; [0]: PATH look-up
+  CommandIdentity identity;          // compared with that of the run's other nodes ...
+  bool may_differ = false;           // ... unless --allow-different-commands is given
   std::string name;  // what the report calls the program: the script as it was given
   int max_restarts = 0;
   Duration shutdown_timeout{};    // from the stop signal to SIGKILL

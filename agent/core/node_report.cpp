@@ -31,8 +31,10 @@ std::string run_note(const std::string& text) {
   return "ddprun: note [RUN] " + text;
 }
 
-std::string run_done_line(const std::string& text, Duration took) {
-  return "ddprun: done, " + text + "; after " + duration_text(took);
+std::string run_done_line(const std::string& text, Duration took, NodePart part) {
+  const std::string line = "ddprun: done, " + text + "; after " + duration_text(took);
+  if (part == NodePart::kTrained) return line;
+  return line + "; this node was a spare: its workers never started";
 }
 
 std::string leaving_line(int signal) {

@@ -30,7 +30,9 @@ struct NodeStartFacts {
 [[nodiscard]] std::string run_note(const std::string& text);
 
 /// The run succeeded: `ddprun: done, 16 ranks on 2 nodes ended with 0; 0 restarts; after 12 s`.
-[[nodiscard]] std::string run_done_line(const std::string& text, Duration took);
+/// A spare's says that it was one: exit code 0 without that would look like work done.
+enum class NodePart { kTrained, kSpare };
+[[nodiscard]] std::string run_done_line(const std::string& text, Duration took, NodePart part);
 
 /// One line for a stop signal while no worker runs.
 [[nodiscard]] std::string leaving_line(int signal);

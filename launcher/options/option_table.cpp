@@ -140,6 +140,13 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .help = "All nodes, the same list on each: HOST or HOST:PORT. Instead of --nnodes, a backend "
              "and an endpoint. A node finds its own place by its addresses; the first one runs the "
              "coordinator, on its PORT or 29400."},
+    {.id = Id::kAllowDifferentCommands,
+     .name = "allow-different-commands",
+     .value = Value::kFlag,
+     .variable = Variable::kDdprun,
+     .group = Group::kMeeting,
+     .help = "Nodes of one run may run different commands, which are refused otherwise: two jobs "
+             "at one endpoint would become one. Give it on every node of the run."},
     {.id = Id::kMaxRestarts,
      .name = "max-restarts",
      .value = Value::kInteger,

@@ -27,6 +27,7 @@ enum class OptionId : std::size_t {
   kMasterPort,
   kLocalAddr,
   kHosts,
+  kAllowDifferentCommands,
   kMaxRestarts,
   kMonitorInterval,
   kShutdownTimeout,

@@ -43,7 +43,8 @@ void Server::Impl::on_hello(Link& link, Message message) {
     const std::string author = author_ + "." + std::to_string(runs_begun_ + 1);
     const auto before = runs_.find(hello.run_id.value());
     round::RunOptions options{hello.run_id, author};
-    if (before != runs_.end()) options.succeeded = before->second->run.success();
+    const bool again = before != runs_.end() && !before->second->run.runs_other_command(hello);
+    if (again) options.succeeded = before->second->run.success();
     entry = std::make_shared<RunEntry>(executor_, std::move(options));
   }
   link.run = entry;

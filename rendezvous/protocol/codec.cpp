@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/assert.hpp"
+#include "base/utf8.hpp"
 #include "rendezvous/protocol/reader.hpp"
 #include "rendezvous/protocol/writer.hpp"
 

@@ -26,6 +26,7 @@ void fields(Io& io, Value& terms) {
   io.duration("last_call_timeout_ms", terms.last_call_timeout);
   io.duration("keep_alive_interval_ms", terms.keep_alive_interval);
   io.number("keep_alive_max_attempt", terms.keep_alive_max_attempt, 1, 1000);
+  io.flag("commands_may_differ", terms.commands_may_differ);
 }
 
 template <class Io, class Value>
@@ -53,6 +54,7 @@ void fields(Io& io, Value& hello) {
   io.optional_number("node_rank", hello.node_rank, 0, kAgentsPerRunMax - 1);
   io.optional_number("scheduler_index", hello.scheduler_index, 0, kAgentsPerRunMax - 1);
   io.maybe_empty("fingerprint", hello.fingerprint);
+  io.optional_text("command", hello.command);
   io.duration("age_ms", hello.age);
   io.duration("stop_timeout_ms", hello.stop_timeout);
   io.number("seen", hello.seen, 0, kRoundMax);

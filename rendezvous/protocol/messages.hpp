@@ -49,6 +49,7 @@ struct Terms {
   Milliseconds last_call_timeout{30'000};
   Milliseconds keep_alive_interval{1'000};
   int keep_alive_max_attempt = 5;
+  bool commands_may_differ = false;  // --allow-different-commands
   friend bool operator==(const Terms&, const Terms&) = default;
   /// Silence longer than this is loss.
   [[nodiscard]] Milliseconds silence_max() const {
@@ -80,6 +81,7 @@ struct Hello {
   std::optional<int> node_rank;        // --node-rank
   std::optional<int> scheduler_index;  // the place the scheduler gave
   std::string fingerprint;             // of the command; empty: not compared
+  std::string command;                 // for people, where fingerprints differ
   Milliseconds age{0};                 // since the agent process started
   Milliseconds stop_timeout{30'000};   // --shutdown-timeout
   Round seen{0};                       // the highest round it was told of, also as a spare; 0: none
@@ -92,7 +94,7 @@ enum class RefusalCode : std::uint8_t {
   kProtocol,         // another protocol number
   kMalformed,        // not a message, or not at this place
   kWrongRun,         // another run id
-  kTermsDiffer,      // another MIN:MAX or max restarts
+  kTermsDiffer,      // another MIN:MAX, max restarts or --allow-different-commands
   kCommandDiffers,   // another fingerprint
   kNodeRankTaken,    // an agent with this --node-rank is here
   kNodeRankTooHigh,  // --node-rank is not below MAX

@@ -45,6 +45,9 @@ class Reader {
   void maybe_empty(std::string_view name, std::string& value) {
     string(name, value, 0, kNameBytesMax);
   }
+  void optional_text(std::string_view name, std::string& value) {
+    if (object_.contains(name)) text(name, value);
+  }
   void text(std::string_view name, std::string& value) { string(name, value, 0, kTextBytesMax); }
 
   template <class Enum>

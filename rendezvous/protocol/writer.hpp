@@ -9,9 +9,9 @@
 #include <string>
 #include <string_view>
 
+#include "base/utf8.hpp"
 #include "rendezvous/protocol/fields.hpp"
 #include "rendezvous/protocol/names.hpp"
-#include "rendezvous/protocol/utf8.hpp"
 
 namespace ddprun::protocol {
 
@@ -42,6 +42,9 @@ class Writer {
   }
   void maybe_empty(std::string_view name, const std::string& value) {
     string(name, value, kNameBytesMax);
+  }
+  void optional_text(std::string_view name, const std::string& value) {
+    if (!value.empty()) text(name, value);
   }
   void text(std::string_view name, const std::string& value) { string(name, value, kTextBytesMax); }
 

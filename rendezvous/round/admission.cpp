@@ -1,7 +1,10 @@
 #include "rendezvous/round/admission.hpp"
 
 #include <algorithm>
+#include <string_view>
+#include <utility>
 
+#include "base/utf8.hpp"
 #include "rendezvous/protocol/limits.hpp"
 
 namespace ddprun::round {
@@ -16,6 +19,9 @@ using protocol::Terms;
 constexpr int kClaimedRoundMax = protocol::kRoundMax / 2;
 
 constexpr const char* kSameEverywhere = "; give all nodes the same";
+constexpr const char* kDifferentCommands =
+    "`; use a different --rdzv-id or --rdzv-endpoint for another job, or "
+    "--allow-different-commands on all nodes of this one";
 
 [[nodiscard]] std::string nodes_range(const Terms& terms) {
   return std::to_string(terms.nodes_min) + ":" + std::to_string(terms.nodes_max);
@@ -23,6 +29,26 @@ constexpr const char* kSameEverywhere = "; give all nodes the same";
 
 [[nodiscard]] Refused refused(RefusalCode code, std::string sentence) {
   return {code, std::move(sentence), protocol::Milliseconds(0)};
+}
+
+[[nodiscard]] std::string first_node(const Charter& charter) {
+  return "run " + charter.run_id.value() + " (first node " + charter.host + ")";
+}
+
+/// Both commands from shortly before their first difference on, the first word before it.
+[[nodiscard]] std::pair<std::string, std::string> where_they_differ(std::string_view left,
+                                                                    std::string_view right) {
+  constexpr std::size_t kShownMax = 120;
+  constexpr std::size_t kBefore = 40;
+  const auto at = std::mismatch(left.begin(), left.end(), right.begin(), right.end()).first;
+  const auto equal = static_cast<std::size_t>(at - left.begin());
+  const auto from = equal > kBefore ? left.rfind(' ', equal - kBefore / 2) : std::string_view::npos;
+  const auto excerpt = [&](std::string_view command) {
+    if (from == std::string_view::npos) return clean_utf8(command, kShownMax);
+    const std::string program(command.substr(0, std::min(command.find(' '), kBefore)));
+    return clean_utf8(program + " \xE2\x80\xA6" + std::string(command.substr(from)), kShownMax);
+  };
+  return {excerpt(left), excerpt(right)};
 }
 
 }  // namespace
@@ -60,10 +86,26 @@ std::optional<Refused> refuse_run(const Hello& hello, const RunId& run) {
                      "; use the same --rdzv-id on all nodes, or another port");
 }
 
+std::optional<Refused> refuse_command(const Hello& hello, const Charter& charter) {
+  const bool compared = !hello.fingerprint.empty() && !charter.fingerprint.empty() &&
+                        !charter.terms.commands_may_differ;
+  if (!compared || hello.fingerprint == charter.fingerprint) return std::nullopt;
+  if (hello.command == charter.command) {
+    return refused(RefusalCode::kCommandDiffers,
+                   first_node(charter) + " runs another command than " + hello.host +
+                       ", which begins alike: `" + where_they_differ(hello.command, "").first +
+                       kDifferentCommands);
+  }
+  const auto [ours, theirs] = where_they_differ(charter.command, hello.command);
+  return refused(RefusalCode::kCommandDiffers, first_node(charter) + " runs `" + ours + "`, " +
+                                                   hello.host + " runs `" + theirs +
+                                                   kDifferentCommands);
+}
+
 std::optional<Refused> refuse_terms(const Hello& hello, const Charter& charter) {
   const Terms& ours = charter.terms;
   const Terms& theirs = hello.terms;
-  const std::string who = "run " + charter.run_id.value() + " (first node " + charter.host + ")";
+  const std::string who = first_node(charter);
   if (theirs.nodes_min != ours.nodes_min || theirs.nodes_max != ours.nodes_max) {
     return refused(RefusalCode::kTermsDiffer, who + " has --nnodes " + nodes_range(ours) + ", " +
                                                   hello.host + " has " + nodes_range(theirs) +
@@ -75,12 +117,15 @@ std::optional<Refused> refuse_terms(const Hello& hello, const Charter& charter) 
                        hello.host + " has " + std::to_string(theirs.max_restarts) +
                        kSameEverywhere);
   }
-  const bool compared = !hello.fingerprint.empty() && !charter.fingerprint.empty();
-  if (compared && hello.fingerprint != charter.fingerprint) {
-    return refused(RefusalCode::kCommandDiffers, who + " runs another command than " + hello.host +
-                                                     " (" + charter.fingerprint + ", not " +
-                                                     hello.fingerprint + ")");
+  if (theirs.commands_may_differ != ours.commands_may_differ) {
+    const auto has = [](const Terms& terms) {
+      return terms.commands_may_differ ? " has" : " lacks";
+    };
+    return refused(RefusalCode::kTermsDiffer, who + has(ours) + " --allow-different-commands, " +
+                                                  hello.host + has(theirs) + " it" +
+                                                  kSameEverywhere);
   }
+  if (auto refused = refuse_command(hello, charter)) return refused;
   if (hello.node_rank && *hello.node_rank >= ours.nodes_max) {
     return refused(RefusalCode::kNodeRankTooHigh,
                    "--node-rank " + std::to_string(*hello.node_rank) + " of " + hello.host +

@@ -13,6 +13,7 @@ struct Charter {
   RunId run_id;
   protocol::Terms terms;
   std::string fingerprint;
+  std::string command;
   std::string host;  // who brought it
 };
 
@@ -27,6 +28,11 @@ struct Charter {
 /// agent's hold.
 [[nodiscard]] std::optional<protocol::Refused> refuse_terms(const protocol::Hello& hello,
                                                             const Charter& charter);
+
+/// Another command than the run's, unless the run's nodes may have different ones. Part of
+/// refuse_terms().
+[[nodiscard]] std::optional<protocol::Refused> refuse_command(const protocol::Hello& hello,
+                                                              const Charter& charter);
 
 /// For a node rank that an agent on `holder_host` has; one retry, in case that agent is dying
 /// unseen.

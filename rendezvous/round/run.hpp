@@ -61,6 +61,10 @@ class Run {
   /// For a run that is over: whether this agent process started after the end, so that it means a
   /// new run of the same name and not this one. Ages are compared, never two machines' clocks.
   [[nodiscard]] bool begins_anew(const protocol::Hello& hello, TimePoint now) const;
+  /// Whether an agent means another program than this run had: it is not late for it.
+  [[nodiscard]] bool runs_other_command(const protocol::Hello& hello) const {
+    return charter_ && refuse_command(hello, *charter_).has_value();
+  }
   /// The success of this run, or of the one before if nobody began it anew.
   [[nodiscard]] std::optional<Ended> success() const;
 

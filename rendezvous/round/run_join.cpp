@@ -37,7 +37,7 @@ void Run::on_hello(const Received& received, const Hello& hello) {
     join_deadline_.reset();
   }
   if (fresh || !charter_) {
-    charter_ = Charter{hello.run_id, hello.terms, hello.fingerprint, hello.host};
+    charter_ = Charter{hello.run_id, hello.terms, hello.fingerprint, hello.command, hello.host};
   }
   Agent* known = roster_.by_id(hello.agent);
   if (known != nullptr) return resume(*known, received, hello);
@@ -55,7 +55,7 @@ std::optional<Refused> Run::refusal_of(const Hello& hello) const {
   if (auto refused = refuse_hello(hello)) return refused;
   if (auto refused = refuse_run(hello, options_.run_id)) return refused;
   const bool fresh = is_first_of_new_run(hello);
-  const Charter own{hello.run_id, hello.terms, hello.fingerprint, hello.host};
+  const Charter own{hello.run_id, hello.terms, hello.fingerprint, hello.command, hello.host};
   const Charter& charter = fresh || !charter_ ? own : *charter_;
   if (auto refused = refuse_terms(hello, charter)) return refused;
   if (roster_.by_id(hello.agent) != nullptr) return std::nullopt;
@@ -78,7 +78,12 @@ std::optional<Refused> Run::refusal_of(const Hello& hello) const {
 // for it.
 void Run::late_hello(LinkId link, const Hello& hello) {
   const std::string text = reasons::over(options_.run_id, now_ - over_at_, *verdict_);
-  if (hello.claim) {
+  const std::optional<Refused> other =
+      charter_ && !hello.claim ? refuse_command(hello, *charter_) : std::nullopt;
+  if (other) {
+    ++counters_.refusals;
+    send(link, *other);
+  } else if (hello.claim) {
     send(link, *verdict_);
   } else if (verdict_->exit_code == 0) {
     send(link, Done{0, text, "", std::nullopt});
@@ -93,6 +98,7 @@ void Run::admit(const Received& received, const Hello& hello) {
   const bool alone = roster_.empty();
   Agent& agent = roster_.add(hello, received.link, received.peer, now_);
   agent.hello.claim.reset();
+  agent.hello.command.clear();  // the charter has the run's
   ++counters_.joins;
   if (alone) linger_deadline_.reset();
   awaited_ = nullptr;

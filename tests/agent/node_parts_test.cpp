@@ -249,8 +249,11 @@ TEST_CASE("the lines of a node") {
   CHECK_THAT(node_start_line(start),
              ContainsSubstring("7f3a: 4 nodes, coordinator gpu-01:29400, 8 ranks here"));
   CHECK(run_note("lost gpu-02") == "ddprun: note [RUN] lost gpu-02");
-  CHECK(run_done_line("4 ranks on 2 nodes ended with 0; 0 restarts", 12s) ==
-        "ddprun: done, 4 ranks on 2 nodes ended with 0; 0 restarts; after 12 s");
+  const std::string done = "ddprun: done, 4 ranks on 2 nodes ended with 0; 0 restarts; after 12 s";
+  const std::string text = "4 ranks on 2 nodes ended with 0; 0 restarts";
+  CHECK(run_done_line(text, 12s, NodePart::kTrained) == done);
+  CHECK(run_done_line(text, 12s, NodePart::kSpare) ==
+        done + "; this node was a spare: its workers never started");
   CHECK(leaving_line(SIGTERM) == "ddprun: note [STOP] SIGTERM received, leaving the run");
   CHECK(left_line(SIGINT) == "ddprun: note [STOP] left the run, no worker was running; exit 130");
 }

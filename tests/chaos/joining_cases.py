@@ -84,6 +84,37 @@ def spare(cluster: Cluster):
     expect(cluster.rounds()[0].pids == first.pids, "workers changed")
     cluster.finish()
     cluster.end_all(0)
+    last = surplus.text().splitlines()[-1]
+    expect("this node was a spare: its workers never started" in last, last)
+
+
+@case("another job at the same endpoint is refused, and the run goes on")
+def two_jobs(cluster: Cluster):
+    cluster.flags |= {"nnodes": "1:2", "rdzv-id": "none"}
+    cluster.conf["last_call_timeout"] = "0.2"
+    root = cluster.start_root()
+    first = cluster.wait_for_round([root])
+    own = cluster.worker
+    cluster.worker = [*own, "--config=other"]
+    other = cluster.start()
+    expect(other.end() == 1, "the second job ended with 0")
+    said = other.text()
+    for words in ("worker.py`", "--config=other`", "--rdzv-id", "--allow-different-commands"):
+        expect(words in said, f"{words} is not in:\n{said}")
+    expect(len(cluster.rounds()) == 1, "the second job caused a round")
+    cluster.worker = own
+    cluster.wait_for_round([root, cluster.start()], after=first)
+    cluster.finish()
+    cluster.end_all(0, other)
+
+
+@case("jobs with different commands are one run where both allow it")
+def two_commands(cluster: Cluster):
+    cluster.flags |= {"nnodes": "2"}
+    cluster.environment["DDPRUN_ALLOW_DIFFERENT_COMMANDS"] = "1"
+    root = cluster.start_root()
+    cluster.worker = [*cluster.worker, "--config=other"]
+    finish_with(cluster, [root, cluster.start()])
 
 
 @case("a spare takes the place of an agent that is killed")

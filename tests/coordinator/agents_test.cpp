@@ -198,6 +198,28 @@ TEST_CASE("a run that is over answers late agents, and one that started later be
   CHECK(anew.start_round().stamp.number == Round(1));
 }
 
+TEST_CASE("another command is never late for a run that is over, and waits for no node of it") {
+  LiveCoordinator coordinator;
+  const auto running = [](const std::string& name, const std::string& command) {
+    auto hello = elastic_hello(name);
+    hello.terms.last_call_timeout = protocol::Milliseconds(0);
+    hello.fingerprint = hello.command = command;
+    return hello;
+  };
+  {
+    Agent agent(coordinator.port(), running("a", "train.py"));
+    agent.report(agent.start_round(), GroupState::kSucceeded);
+    CHECK(agent.await<protocol::Done>().exit_code == 0);
+  }
+  auto late = running("b", "eval.py");
+  late.age = std::chrono::minutes(5);
+  Agent before_the_end(coordinator.port(), late);
+  CHECK_THAT(before_the_end.await<protocol::Refused>().sentence,
+             ContainsSubstring("`train.py`, b runs `eval.py`"));
+  Agent after_the_end(coordinator.port(), running("c", "eval.py"));
+  CHECK(after_the_end.start_round().stamp.number == Round(1));
+}
+
 TEST_CASE("an agent that comes back after a lost link goes on with its round") {
   LiveCoordinator coordinator;
   const auto hello = hello_of("run", "a", 1);

@@ -28,6 +28,7 @@ const std::vector<Effect>& effects() {
       {OptionId::kRdzvConf, {"--nnodes=2", "W"}, {"--nnodes=2", "--rdzv-conf=timeout=7", "W"}},
       {OptionId::kNodeRank, {"--nnodes=2", "W"}, {"--nnodes=2", "--node-rank=1", "W"}},
       {OptionId::kHosts, {"W"}, {"--hosts=node-1,node-2", "W"}},
+      {OptionId::kAllowDifferentCommands, {"W"}, {"--allow-different-commands", "W"}},
       {OptionId::kNprocPerNode, {"W"}, {"--nproc-per-node=2", "W"}},
       {OptionId::kModule, {"W"}, {"-m", "W"}},
       {OptionId::kNoPython, {"a.py"}, {"--no-python", "a.py"}},
@@ -88,6 +89,7 @@ std::string fingerprint(const ddprun::LaunchConfig& config) {
   const std::vector<long> numbers{config.max_restarts,
                                   static_cast<long>(config.shutdown_timeout.count()),
                                   config.master_port,
+                                  config.may_differ ? 1 : 0,
                                   static_cast<long>(config.log.redirects.all),
                                   static_cast<long>(config.log.tee.all),
                                   static_cast<long>(config.log.console)};

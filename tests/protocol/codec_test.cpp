@@ -29,7 +29,9 @@ Hello full_hello() {
   hello.terms = Terms{2, 4, 3, Milliseconds(90'000), Milliseconds(500), Milliseconds(250), 8};
   hello.node_rank = 3;
   hello.scheduler_index = 7;
-  hello.fingerprint = "train.py#a1";
+  hello.terms.commands_may_differ = true;
+  hello.fingerprint = "00a1";
+  hello.command = "train.py --config 'a b'";
   hello.age = Milliseconds(1234);
   hello.stop_timeout = Milliseconds(45'000);
   hello.seen = Round(6);

@@ -1,10 +1,80 @@
 // The rules of a run, one by one, where a scenario would hide them: fences, deadlines, addresses,
 // refusals.
-#include "tests/round/desk.hpp"
+#include "rendezvous/round/run.hpp"
+
 #include "tests/support/catch.hpp"
 
 using namespace ddprun;
 using namespace ddprun::round;
+using namespace ddprun::protocol;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+namespace {
+
+/// A run, a clock that a test moves, and what was sent to whom.
+class Desk {
+ public:
+  Desk() : run_(RunOptions{RunId("7f3a"), "c1"}) {}
+
+  Hello hello(const std::string& host, int least, int most) {
+    Hello hello;
+    hello.run_id = RunId("7f3a");
+    hello.agent = AgentId("id-" + host);
+    hello.host = host;
+    hello.store_port = 4000;
+    hello.terms.nodes_min = least;
+    hello.terms.nodes_max = most;
+    return hello;
+  }
+  void say(std::uint64_t link, const Message& message,
+           const Peer& peer = {"10.0.0.2", "10.0.0.1"}) {
+    take(run_.step(Received{LinkId(link), peer, message}, now_));
+  }
+  void lose(std::uint64_t link) {
+    take(run_.step(LinkLost{LinkId(link), "connection closed"}, now_));
+  }
+  void after(Duration time) {
+    now_ += time;
+    take(run_.step(Tick{}, now_));
+  }
+  /// The last message of this type to the link, if any, since the last call.
+  template <class T>
+  std::optional<T> last(std::uint64_t link) {
+    for (auto it = sent_.rbegin(); it != sent_.rend(); ++it) {
+      const auto* message = std::get_if<T>(&it->message);
+      if (it->link.value() == link && message != nullptr) return *message;
+    }
+    return std::nullopt;
+  }
+  void forget() { sent_.clear(); }
+  void join_two() {
+    say(1, hello("a", 2, 2));
+    say(2, hello("b", 2, 2));
+  }
+  Report report(int round, GroupState state, std::uint16_t port = 5000) {
+    return {Round(round), state, port, {}, 0};
+  }
+
+  Run run_;
+  TimePoint now_{seconds(100)};
+  std::optional<TimePoint> armed_;
+  std::optional<Finish> finish_;
+  std::vector<LinkId> closed_;
+
+ private:
+  void take(const Actions& actions) {
+    for (const Action& action : actions) {
+      if (const auto* send = std::get_if<Send>(&action)) sent_.push_back(*send);
+      if (const auto* timer = std::get_if<ArmTimer>(&action)) armed_ = timer->deadline;
+      if (const auto* close = std::get_if<Close>(&action)) closed_.push_back(close->link);
+      if (const auto* finish = std::get_if<Finish>(&action)) finish_ = *finish;
+    }
+  }
+  std::vector<Send> sent_;
+};
+
+}  // namespace
 
 TEST_CASE("a report of another round changes nothing and is counted") {
   Desk desk;
@@ -20,6 +90,88 @@ TEST_CASE("a beat is answered with a beat") {
   desk.say(2, Beat{});
   CHECK(desk.last<Beat>(2).has_value());
   CHECK_FALSE(desk.last<Beat>(1).has_value());
+}
+
+TEST_CASE("a silent agent is lost at the limit, not before") {
+  Desk desk;
+  desk.say(1, desk.hello("a", 1, 2));
+  desk.say(2, desk.hello("b", 1, 2));
+  for (int beat = 0; beat < 4; ++beat) {
+    desk.after(seconds(1));
+    desk.say(1, Beat{});
+  }
+  desk.after(milliseconds(999));
+  CHECK(desk.run_.status(desk.now_).nodes.size() == 2);
+  desk.after(milliseconds(1));
+  CHECK(desk.run_.status(desk.now_).nodes.size() == 1);
+}
+
+TEST_CASE("after a stall of the coordinator every agent has the silence limit to come back") {
+  Desk desk;
+  desk.join_two();
+  desk.after(seconds(60));
+  desk.after(milliseconds(4999));
+  CHECK(desk.run_.status(desk.now_).nodes.size() == 2);
+  desk.after(milliseconds(1));
+  CHECK(desk.run_.status(desk.now_).nodes.empty());
+}
+
+TEST_CASE("an agent that closes a silent link is not lost with it: it has the silence limit") {
+  for (const bool comes_back : {true, false}) {
+    Desk desk;
+    desk.say(1, desk.hello("a", 1, 2));
+    desk.say(2, desk.hello("b", 1, 2));
+    desk.say(2, Reconnecting{"no sign of life for 5 s"});
+    CHECK(desk.closed_ == std::vector<LinkId>{LinkId(2)});
+    desk.lose(2);
+    for (int beat = 0; beat < 4; ++beat) {
+      desk.after(seconds(1));
+      desk.say(1, Beat{});
+    }
+    desk.after(milliseconds(999));
+    CHECK(desk.run_.status(desk.now_).nodes.size() == 2);
+    Hello again = desk.hello("b", 1, 2);
+    again.claim = Claim{{Round(1), "c1"}, 1, 2, RestartCount(0), GroupState::kRunning};
+    if (comes_back) desk.say(3, again);
+    desk.after(milliseconds(1));
+    const Status status = desk.run_.status(desk.now_);
+    CHECK(status.nodes.size() == (comes_back ? 2 : 1));
+    CHECK(status.counters.losses == (comes_back ? 0 : 1));
+  }
+}
+
+TEST_CASE("no round starts without an agent that is on its way back") {
+  Desk desk;
+  desk.say(1, desk.hello("a", 1, 2));
+  desk.say(2, desk.hello("b", 1, 2));
+  desk.say(1, desk.report(1, GroupState::kStarting, 4001));
+  desk.say(2, Reconnecting{"no sign of life for 5 s"});
+  desk.lose(1);
+  desk.say(3, desk.hello("c", 1, 2));
+  CHECK_FALSE(desk.last<StartRound>(3).has_value());
+  Hello again = desk.hello("b", 1, 2);
+  again.claim = Claim{{Round(1), "c1"}, 1, 2, RestartCount(0), GroupState::kRunning};
+  desk.say(4, again);
+  REQUIRE(desk.last<StartRound>(3).has_value());
+  CHECK(desk.last<StartRound>(4)->stamp == desk.last<StartRound>(3)->stamp);
+}
+
+TEST_CASE("a deadline passes only with a Tick, when everything received before has been read") {
+  Desk desk;
+  desk.say(1, desk.hello("a", 1, 2));
+  desk.say(2, desk.hello("b", 1, 2));
+  desk.say(1, desk.report(1, GroupState::kStarting, 4001));
+  for (int second = 0; second < 9; ++second) {
+    desk.after(seconds(1));
+    desk.say(1, Beat{});
+    desk.say(2, Beat{});
+  }
+  desk.now_ += milliseconds(1500);  // past the time to answer
+  desk.say(1, Beat{});
+  CHECK_FALSE(desk.last<Refused>(2).has_value());
+  desk.say(2, desk.report(1, GroupState::kStarting));
+  desk.after(Duration(0));
+  CHECK_FALSE(desk.last<Refused>(2).has_value());
 }
 
 TEST_CASE("a hello that is older than one already taken changes nothing") {

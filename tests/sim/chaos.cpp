@@ -59,11 +59,10 @@ void live(World& world, const Plan& plan, Storm& storm) {
 
 }  // namespace
 
-ChaosSummary run_chaos(std::uint64_t seed, const ChaosOptions& options,
+ChaosSummary run_chaos(std::uint64_t seed, const Faults& faults,
                        const std::function<void(const std::string&)>& trace) {
   const Plan plan = make_plan(seed);
   World world(plan.world);
-  world.checker().be_strict(options.strict);
   if (trace) {
     trace(words(plan));
     const TimePoint zero = world.now();
@@ -72,7 +71,7 @@ ChaosSummary run_chaos(std::uint64_t seed, const ChaosOptions& options,
       trace(std::to_string(ms) + " ms  " + line);
     });
   }
-  Storm storm(world, plan, options.faults);
+  Storm storm(world, plan, faults);
   try {
     live(world, plan, storm);
   } catch (const std::exception& violation) {

@@ -37,8 +37,9 @@ inline constexpr std::string_view kOneCommand = "one command";
 }  // namespace promise
 
 /// What today's code is known to break: counted, not thrown.
-inline constexpr std::array<std::string_view, 3> kKnownViolations{
-    promise::kSuccessStays, promise::kStoreStaysOpen, promise::kVerdictStays};
+inline constexpr std::array<std::string_view, 4> kKnownViolations{
+    promise::kSuccessStays, promise::kNobodyLostForNothing, promise::kStoreStaysOpen,
+    promise::kVerdictStays};
 
 using Stamp = std::pair<int, std::string>;  // round number, author
 
@@ -47,8 +48,6 @@ using Stamp = std::pair<int, std::string>;  // round number, author
 class Checker {
  public:
   explicit Checker(protocol::Terms terms) : terms_(std::move(terms)) {}
-  /// A violation of this promise ends the life, known or not; "all": every one's does.
-  void be_strict(const std::string& promise) { strict_ = promise; }
 
   /// All StartRounds of one coordinator step, with the agent process each went to.
   struct Sent {
@@ -78,7 +77,6 @@ class Checker {
   // What the world does, checker_promises.cpp.
   /// Until then (and a little longer) this process may rightly be taken for lost.
   void excuse(int process, TimePoint until);
-  void on_coordinator_paused(TimePoint now, TimePoint until);
   /// The run of the current coordinator is ending, so its verdict is known.
   void on_verdict_known(TimePoint now);
   /// What it had decided and not told everybody, the next one cannot know.
@@ -138,7 +136,6 @@ class Checker {
   int largest_restart_step_ = 0;
 
   std::map<int, TimePoint> excuses_;  // per process
-  TimePoint unread_until_{};          // by the coordinator, whose process is paused
   std::set<int> leaving_;             // processes
   std::set<int> gone_;                // processes that are, or are going
   std::optional<Stamp> newest_;       // the round that was formed last, by whatever coordinator
@@ -147,7 +144,6 @@ class Checker {
   std::optional<TimePoint> failure_known_;  // the same, if a worker's failure is the verdict
   std::map<int, TimePoint> signalled_;      // processes; the first signal
   std::map<std::string_view, int> known_;
-  std::string strict_;
 };
 
 }  // namespace ddprun::sim

@@ -144,6 +144,7 @@ class Stage {
     if (!rank.empty()) options.node_rank = to_int(rank);
     if (!role.empty()) options.role = role;
     if (const std::string run = option(words, "run"); !run.empty()) options.run_id = run;
+    options.fingerprint = option(words, "command");
     nodes_[options.host] = world_->add_node(options);
   }
 

@@ -29,7 +29,7 @@ void World::start_agent(int id) {
   options.hello.local_world_size = node.options.workers;
   options.hello.role = node.options.role;
   options.hello.node_rank = node.options.node_rank;
-  options.hello.fingerprint = node.options.fingerprint;
+  options.hello.fingerprint = options.hello.command = node.options.fingerprint;
   options.hello.hosts = is_root(id);
   options.hello.terms = node.options.terms.value_or(options_.terms);
   options.coordinator = "coordinator:29400";
@@ -283,7 +283,7 @@ void World::pause_agent(int id, Duration time) {
   Node& node = nodes_[index(id)];
   node.paused_until = std::max(node.paused_until, now() + time);
   // The root's coordinator stands still with it, and so blames nobody.
-  if (is_root(id)) return checker_.on_coordinator_paused(now(), node.paused_until);
+  if (is_root(id)) return;
   const auto borne = options_.terms.silence_max() - 2 * options_.terms.keep_alive_interval;
   if (Duration(borne) - 4 * options_.delay_max < time)
     checker_.excuse(node.process, node.paused_until);

@@ -1,8 +1,8 @@
-#include "rendezvous/protocol/utf8.hpp"
+#include "base/utf8.hpp"
 
 #include "tests/support/catch.hpp"
 
-using ddprun::protocol::clean_utf8;
+using ddprun::clean_utf8;
 
 TEST_CASE("valid text of every length of character stays as it is") {
   const std::string text = "a\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80";

@@ -1,18 +1,18 @@
-#include "rendezvous/protocol/utf8.hpp"
+#include "base/utf8.hpp"
 
-namespace ddprun::protocol {
+namespace ddprun {
 namespace {
 
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 constexpr std::string_view kCut = "\xE2\x80\xA6";
 
 [[nodiscard]] unsigned byte_at(std::string_view text, std::size_t index) {
   return index < text.size() ? static_cast<unsigned char>(text[index]) : 0U;
 }
 
-/// Length of the valid character at the front of `text`, 0 if there is none (RFC 3629, table of
-/// section 4).
-[[nodiscard]] std::size_t character_bytes(std::string_view text) {
+}  // namespace
+
+// RFC 3629, table of section 4.
+std::size_t character_bytes(std::string_view text) {
   const unsigned lead = byte_at(text, 0);
   if (lead < 0x80) return 1;
   const std::size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
@@ -29,8 +29,6 @@ constexpr std::string_view kCut = "\xE2\x80\xA6";
   }
   return length;
 }
-
-}  // namespace
 
 std::string clean_utf8(std::string_view text, std::size_t bytes_max) {
   std::string clean;
@@ -50,4 +48,4 @@ std::string clean_utf8(std::string_view text, std::size_t bytes_max) {
   return clean;
 }
 
-}  // namespace ddprun::protocol
+}  // namespace ddprun

@@ -1,0 +1,93 @@
+// When two nodes run the same program.
+#include "launcher/rules/command_identity.hpp"
+
+#include "base/limits.hpp"
+#include "tests/launcher/fake_machine.hpp"
+
+using ddprun::identify_command;
+using ddprun::test::config_of;
+using ddprun::test::FakeMachine;
+using ddprun::test::Words;
+
+namespace {
+
+constexpr const char* kHost = "gpu-01";
+
+bool same(const Words& left, const Words& right) {
+  return identify_command(left, kHost).fingerprint == identify_command(right, kHost).fingerprint;
+}
+
+std::string text_of(const Words& command) {
+  return identify_command(command, kHost).text;
+}
+
+}  // namespace
+
+TEST_CASE("where a node has its Python and its script makes no other command") {
+  const Words here{"python3", "-u", "train.py", "--lr", "1"};
+  CHECK(same(here, {"/opt/x/bin/python3.11", "-u", "/home/me/src/train.py", "--lr", "1"}));
+  CHECK(same(here, {"/usr/bin/python", "train.py", "--lr", "1"}));
+  CHECK(same({"python3", "-u", "-m", "pkg.train"}, {"/opt/x/bin/python", "-u", "-m", "pkg.train"}));
+  CHECK(same({"./train", "a"}, {"/opt/bin/train", "a"}));
+  CHECK(same({"bash", "-c", "x"}, {"/bin/bash", "-c", "x"}));
+}
+
+TEST_CASE("another program, module, argument or order is another command") {
+  const Words first{"python3", "-u", "train.py", "--config", "gpt"};
+  for (const Words& other : std::vector<Words>{
+           {"python3", "-u", "eval.py", "--config", "gpt"},
+           {"python3", "-u", "train.py", "--config", "vit"},
+           {"python3", "-u", "train.py", "--config"},
+           {"python3", "-u", "train.py", "--config", "gpt", ""},
+           {"python3", "-u", "train.py", "gpt", "--config"},
+           {"python3", "-u", "train.py", "--config gpt"},
+           {"python3", "-u", "-m", "train.py", "--config", "gpt"},
+           {"train.py", "--config", "gpt"},
+       }) {
+    CAPTURE(other);
+    CHECK_FALSE(same(first, other));
+  }
+  CHECK_FALSE(same({"bash", "-c", "echo 1"}, {"bash", "-c", "echo 2"}));
+  CHECK_FALSE(same({"python3", "-c", "a()"}, {"python3", "-c", "b()"}));
+}
+
+TEST_CASE("a node's own paths, name and number are no part of the command") {
+  CHECK(same({"t", "--data", "/srv/node1/cifar"}, {"t", "--data", "/local/cifar/"}));
+  CHECK(same({"t", "--data=/srv/cifar"}, {"t", "--data=/local/cifar"}));
+  CHECK(same({"t", "data.path=/srv/cifar"}, {"t", "data.path=/local/cifar"}));
+  CHECK(same({"t", "--node_rank", "0"}, {"t", "--node_rank", "1"}));
+  CHECK(same({"t", "--node-rank=0"}, {"t", "--node-rank=1"}));
+  CHECK(identify_command({"t", "--name", "a"}, "a").fingerprint ==
+        identify_command({"t", "--name", "b"}, "b").fingerprint);
+  CHECK_FALSE(same({"t", "--data", "/srv/cifar"}, {"t", "--data", "/srv/mnist"}));
+  CHECK_FALSE(same({"t", "--config", "a/x.yaml"}, {"t", "--config", "b/x.yaml"}));
+  CHECK_FALSE(same({"t", "--rank", "0"}, {"t", "--rank", "1"}));
+  for (const std::string word : {"-", "--", "=", "--=", "/", "//", "=/"}) {
+    CHECK(same({"t", word, "x"}, {"t", word, "x"}));
+  }
+}
+
+TEST_CASE("local ranks are filled in later, on every node alike") {
+  CHECK(text_of({"python3", "-u", "train.py", "--local-rank=${local_rank}"}) ==
+        "train.py --local-rank=${local_rank}");
+}
+
+TEST_CASE("the text is what a person calls the command, on one line and bounded") {
+  CHECK(text_of({"/usr/bin/python3", "-u", "src/train.py", "--out", "/data/out"}) ==
+        "train.py --out out");
+  CHECK(text_of({"python3", "-u", "-m", "pkg.train", "a b", ""}) == "-m pkg.train 'a b' ''");
+  CHECK(text_of({"python3"}) == "python");
+  CHECK(text_of({"sh", "-c", "a\n\x1b[2Jb"}) == "sh -c 'a\\n\\x1b[2Jb'");
+  CHECK(text_of({"sh", std::string(5000, 'x')}).size() <= ddprun::kCommandBytesMax);
+}
+
+TEST_CASE("a command line's own identity goes to the agent") {
+  FakeMachine machine;
+  machine.name = "gpu-07";
+  const auto config = config_of({"train.py", "--host-name-is", "gpu-07"}, machine);
+  CHECK(config.identity.text == "train.py --host-name-is *");
+  CHECK_FALSE(config.may_differ);
+  CHECK(config_of({"--allow-different-commands", "train.py"}).may_differ);
+  machine.variables["DDPRUN_ALLOW_DIFFERENT_COMMANDS"] = "1";
+  CHECK(config_of({"train.py"}, machine).may_differ);
+}

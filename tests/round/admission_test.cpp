@@ -1,0 +1,80 @@
+// Whose command may take part in a run, and what the others are told.
+#include "rendezvous/round/admission.hpp"
+
+#include "base/limits.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace ddprun;
+using namespace ddprun::round;
+using namespace ddprun::protocol;
+
+namespace {
+
+Hello running(const std::string& host, const std::string& command) {
+  Hello hello;
+  hello.run_id = RunId("7f3a");
+  hello.host = host;
+  hello.fingerprint = command;
+  hello.command = command;
+  return hello;
+}
+
+Charter charter_of(const Hello& first) {
+  return {first.run_id, first.terms, first.fingerprint, first.command, first.host};
+}
+
+/// What the second of two nodes is told.
+std::string refusal(const Hello& first, const Hello& second) {
+  const auto refused = refuse_terms(second, charter_of(first));
+  REQUIRE(refused.has_value());
+  return refused->sentence;
+}
+
+}  // namespace
+
+TEST_CASE("another command is refused with both, and with what to do") {
+  const Hello first = running("a", "train.py --config gpt");
+  const Hello second = running("b", "eval.py");
+  CHECK(refuse_terms(second, charter_of(first))->code == RefusalCode::kCommandDiffers);
+  CHECK(refusal(first, second) ==
+        "run 7f3a (first node a) runs `train.py --config gpt`, b runs `eval.py`; use a different "
+        "--rdzv-id or --rdzv-endpoint for another job, or --allow-different-commands on all nodes "
+        "of this one");
+  CHECK_FALSE(refuse_terms(running("c", "train.py --config gpt"), charter_of(first)));
+}
+
+TEST_CASE("of two long commands the sentence shows the place where they differ") {
+  const std::string common = "train.py --name " + std::string(200, 'x') + " --steps 20000 ";
+  const std::string sentence =
+      refusal(running("a", common + "--config gpt"), running("b", common + "--config vit"));
+  CHECK_THAT(sentence, ContainsSubstring("`train.py \xE2\x80\xA6") &&
+                           ContainsSubstring("--config gpt`") &&
+                           ContainsSubstring("--config vit`") && !ContainsSubstring("--name"));
+}
+
+TEST_CASE("commands that differ only behind what is told of them are refused too") {
+  Hello first = running("a", "train.py " + std::string(kCommandBytesMax - 9, 'x'));
+  Hello second = first;
+  second.fingerprint = "of the rest";
+  CHECK_THAT(refusal(first, second), ContainsSubstring("begins alike: `train.py xxx"));
+}
+
+TEST_CASE("nodes may have different commands where each of them says so") {
+  Hello first = running("a", "train.py");
+  first.terms.commands_may_differ = true;
+  Hello second = running("b", "train.py");
+  CHECK(refusal(first, second) ==
+        "run 7f3a (first node a) has --allow-different-commands, b lacks it; give all nodes the "
+        "same");
+  CHECK(refusal(second, first) ==
+        "run 7f3a (first node b) lacks --allow-different-commands, a has it; give all nodes the "
+        "same");
+  Hello third = running("c", "serve.py");
+  third.terms.commands_may_differ = true;
+  CHECK_FALSE(refuse_terms(third, charter_of(first)));
+}
+
+TEST_CASE("an agent that does not say its command is not asked for it") {
+  CHECK_FALSE(refuse_terms(running("b", ""), charter_of(running("a", "train.py"))));
+  CHECK_FALSE(refuse_terms(running("b", "train.py"), charter_of(running("a", ""))));
+}
