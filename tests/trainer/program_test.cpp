@@ -63,7 +63,7 @@ TEST_CASE("requesting CUDA without a device or program names what is missing") {
   };
   CHECK(sentence({false, "/bin/trainer_cuda"}).find("no CUDA device is visible") !=
         std::string::npos);
-  CHECK(sentence({true, std::nullopt}).find("not built") != std::string::npos);
+  CHECK(sentence({true, std::nullopt}).find("the CUDA program is missing") != std::string::npos);
 }
 
 TEST_CASE("hidden devices do not count") {
