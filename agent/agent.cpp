@@ -92,18 +92,16 @@ Agent::Next Agent::after_failure(const RoundResult& result) {
   if (result.spawn_failure) failure = RoundFailure::kSpawnFailed;
   if (!result.unkillable.empty()) failure = RoundFailure::kUnkillable;
   const RestartDecision decision = decide_restart(budget_, failure);
-  if (decision.next == RestartDecision::Next::kGiveUp) {
-    finish_failed(result, decision.reason);
+  const bool stopped = decision.next == RestartDecision::Next::kRestart && stop_signal_ != 0;
+  if (stopped || decision.next == RestartDecision::Next::kGiveUp) {
+    finish_failed(result, stopped ? "not restarted: " + signal_name(stop_signal_) + " received"
+                                  : decision.reason);
     return Next::kEnd;
   }
   const ExitRecord* first = first_failure(result.exits);
   DDPRUN_ASSERT(first != nullptr);
   if (result.failure_told == RoundResult::Told::kNo) {
     context_.logger().warn(death_line(*first, context_.hostname(), 0));
-  }
-  if (stop_signal_ != 0) {  // it came while the last output of the failed round was waited for
-    finish_stopped(result);
-    return Next::kEnd;
   }
   budget_.used = decision.used;
   round_ = Round(round_.value() + 1);

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "agent/core/restart.hpp"
 #include "base/assert.hpp"
 
 namespace ddprun {
@@ -95,8 +94,7 @@ protocol::WorkerExit to_worker_exit(const ExitRecord& record, Duration after) {
   return exit;
 }
 
-FailureFacts facts_of(const protocol::Done& done, const LaunchConfig& config,
-                      const std::string& hostname) {
+FailureFacts facts_of(const protocol::Done& done, const std::string& hostname) {
   DDPRUN_ASSERT(done.failure.has_value());
   const protocol::WorkerExit& exit = *done.failure;
   FailureFacts facts;
@@ -113,8 +111,7 @@ FailureFacts facts_of(const protocol::Done& done, const LaunchConfig& config,
   facts.stopped = done.stopped;
   facts.killed = done.killed;
   facts.stop_took = done.stop_took;
-  const RestartBudget spent{RestartCount(config.max_restarts), config.max_restarts};
-  if (spent.max > 0) facts.next = decide_restart(spent, RoundFailure::kWorkerFailed).reason;
+  if (!done.no_restart.empty()) facts.next = "not restarted: " + done.no_restart;
   return facts;
 }
 

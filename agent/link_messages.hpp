@@ -34,7 +34,6 @@ struct AgentIdentity {
 
 /// What the run's report is made of; `done.failure` is set. Paths of another host than
 /// `hostname` are marked.
-[[nodiscard]] FailureFacts facts_of(const protocol::Done& done, const LaunchConfig& config,
-                                    const std::string& hostname);
+[[nodiscard]] FailureFacts facts_of(const protocol::Done& done, const std::string& hostname);
 
 }  // namespace ddprun

@@ -83,17 +83,15 @@ void NodeAgent::request_stop(int signal) {
     if (!asks_for_haste(signal)) return;
     in_haste_ = true;
     settled_.cancel();
-    return;
-  }
-  const std::string reason = signal_name(signal) + " received";
-  // The coordinator here ends with this process, so the run ends on every node.
-  if (companion_ != nullptr) {
-    companion_->shut_down(128 + signal,
-                          context_.hostname() + ", which runs the coordinator, leaves: " + reason);
   }
   if (end_) return;
-  if (!runner_) context_.logger().info(leaving_line(signal));
-  feed(client::LeaveAsked{128 + signal, reason});
+  if (first && !runner_) context_.logger().info(leaving_line(signal));
+  if (runner_ && runner_->succeeded()) return;  // that is reported first: see on_group_over()
+  leave_for_signal();
+}
+
+void NodeAgent::leave_for_signal() {
+  leave(128 + stop_signal_, signal_name(stop_signal_) + " received");
 }
 
 void NodeAgent::pass_on(int signal) {
@@ -132,6 +130,7 @@ void NodeAgent::host_if_nobody_does() {
   auto made = make_companion_(executor_);
   if (!made || *made == nullptr) return;
   companion_ = std::move(*made);
+  membership_.coordinator_is_here();
   context_.logger().info(run_note("nobody answered there: this node runs the coordinator"));
 }
 
@@ -201,7 +200,11 @@ asio::awaitable<void> NodeAgent::run_group(std::shared_ptr<RoundRunner> runner, 
 
 void NodeAgent::on_group_over(Round round) {
   const RoundResult& result = *last_;
-  if (result.state == GroupState::kSucceeded) return feed(client::GroupSucceeded{round});
+  if (result.state == GroupState::kSucceeded) {
+    feed(client::GroupSucceeded{round});
+    if (stop_signal_ != 0) leave_for_signal();
+    return;
+  }
   context_.tell_unkillable(result);
   if (!result.unkillable.empty()) {
     // It holds what the next round needs here.

@@ -60,13 +60,14 @@ class NodeAgent {
                                                        Round round);
   void on_group_over(Round round);
   void leave(int exit_code, const std::string& reason);
+  void leave_for_signal();
   void host_if_nobody_does();
   void tell_start();
   void tell_waiting_death();
 
   // node_end.cpp
   void tell_end(const client::End& end);
-  void tell_success(const protocol::Done& done);
+  void tell_success(const client::End& end);
   void tell_failure(const protocol::Done& done);
   void tell_left(const client::End& end);
   [[nodiscard]] const ExitRecord* own_exit(const protocol::WorkerExit& failure) const;

@@ -23,8 +23,9 @@ std::string over_for_that(const std::string& code) {
 }  // namespace
 
 void NodeAgent::tell_end(const client::End& end) {
-  if (end.done && end.exit_code == 0) return tell_success(*end.done);
-  if (end.done) {
+  if (end.exit_code == 0) return tell_success(end);
+  const bool by_signal = stop_signal_ != 0 && end.exit_code == 128 + stop_signal_;
+  if (end.done && (end.done->failure || !by_signal)) {
     tell_failure(*end.done);
   } else {
     tell_left(end);
@@ -32,9 +33,13 @@ void NodeAgent::tell_end(const client::End& end) {
   context_.logs().discard_if_empty();
 }
 
-void NodeAgent::tell_success(const protocol::Done& done) {
-  context_.logger().info(run_done_line(done.text, context_.since_start(),
-                                       last_ ? NodePart::kTrained : NodePart::kSpare));
+void NodeAgent::tell_success(const client::End& end) {
+  if (end.done) {
+    context_.logger().info(run_done_line(end.text, context_.since_start(),
+                                         last_ ? NodePart::kTrained : NodePart::kSpare));
+  } else {
+    context_.logger().warn("ddprun: warning [RUN] " + end.text);
+  }
   context_.logs().discard();
 }
 
@@ -55,7 +60,7 @@ void NodeAgent::tell_failure(const protocol::Done& done) {
         error_line("RUN", told ? over_for_that(code) : done.text + "; " + code));
     return;
   }
-  const FailureFacts facts = facts_of(done, context_.config(), context_.hostname());
+  const FailureFacts facts = facts_of(done, context_.hostname());
   context_.logger().error(reporter ? failure_report(facts) : failure_headline(facts));
 }
 
@@ -87,7 +92,14 @@ const ExitRecord* NodeAgent::own_exit(const protocol::WorkerExit& failure) const
 // Bounded by the coordinator, which gives the other nodes their time to go; a stop signal ends the
 // run for them, a second one this wait.
 asio::awaitable<void> NodeAgent::settle() {
-  if (companion_ == nullptr || in_haste_) co_return;
+  if (companion_ == nullptr) co_return;
+  if (stop_signal_ != 0 && !end_->done) {
+    // It ends with this process, so the run ends on every node. It may know that already.
+    companion_->shut_down(end_->exit_code, context_.hostname() +
+                                               ", which runs the coordinator, leaves: " +
+                                               signal_name(stop_signal_) + " received");
+  }
+  if (in_haste_) co_return;
   asio::co_spawn(executor_, companion_->settle(), [this](const std::exception_ptr& bug) {
     if (bug) std::rethrow_exception(bug);
     settled_.cancel();

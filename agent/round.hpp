@@ -84,6 +84,8 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner> {
   /// The round is over elsewhere: ends the workers with `signal`, then, after `grace`, with
   /// SIGKILL. None of them is blamed. Before run() nothing will be started.
   void end(int signal, Duration grace);
+  /// Whether all workers ended with 0; their last output may still be read.
+  [[nodiscard]] bool succeeded() const { return group_.state() == GroupState::kSucceeded; }
   /// A signal that every worker gets once, and that changes nothing here.
   void pass_on(int signal);
 

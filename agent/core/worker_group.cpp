@@ -64,6 +64,7 @@ void WorkerGroup::on(const SpawnFailed& event) {
   record(event.rank).life = WorkerRecord::Life::kNeverStarted;
   if (state_ != GroupState::kStarting) return finish_if_nobody_is_left();
   spawn_failure_ = event;
+  failed_ = true;
   begin_stop(SIGTERM);
 }
 
@@ -75,6 +76,7 @@ void WorkerGroup::on(const Exited& event) {
   if (over()) return;
   const bool undisturbed = state_ == GroupState::kStarting || state_ == GroupState::kHealthy;
   if (undisturbed && !event.status.success()) {
+    failed_ = true;
     actions_.push_back(FirstFailure{event.rank});
     begin_stop(SIGTERM);
     if (!over()) actions_.push_back(TellFailure{event.rank});
@@ -106,7 +108,6 @@ void WorkerGroup::on(const TimerExpired& event) {
 
 void WorkerGroup::on(const StopOrdered& event) {
   if (state_ >= GroupState::kStopping) return;  // what is under way ends them as well
-  stop_ordered_ = true;
   stop_rule_.grace = event.grace;
   begin_stop(event.signal);
 }
@@ -160,7 +161,7 @@ void WorkerGroup::finish(GroupState state) {
 }
 
 GroupState WorkerGroup::ended_state() const {
-  return stop_ordered_ || stop_signal_ != 0 ? GroupState::kStopped : GroupState::kFailed;
+  return failed_ ? GroupState::kFailed : GroupState::kStopped;
 }
 
 bool WorkerGroup::somebody_is_left() const {

@@ -27,8 +27,8 @@ enum class GroupState {
   kStopping,   // those left have the stop signal and their grace
   kKilling,    // those left have SIGKILL
   kSucceeded,  // all ended with 0
-  kFailed,     // a worker failed or could not be spawned, and nobody is waited for any more
-  kStopped,    // somebody stopped the run or the round, and nobody is waited for any more
+  kFailed,     // a worker failed or could not be spawned first, and none is waited for any more
+  kStopped,    // a stop of the run or the round came first, and none is waited for any more
 };
 
 struct Start {};
@@ -114,7 +114,7 @@ class WorkerGroup {
   [[nodiscard]] const std::optional<SpawnFailed>& spawn_failure() const { return spawn_failure_; }
   /// From the first stop signal until nobody was waited for any more; 0 when nobody was stopped.
   [[nodiscard]] Duration stop_took() const;
-  /// The signal that ended the run, 0 if none did.
+  /// The first signal that asked for the end of the run, 0 if none did.
   [[nodiscard]] int stop_signal() const { return stop_signal_; }
 
  private:
@@ -140,7 +140,7 @@ class WorkerGroup {
   std::vector<LocalRank> ended_;
   std::optional<SpawnFailed> spawn_failure_;
   int stop_signal_ = 0;
-  bool stop_ordered_ = false;
+  bool failed_ = false;  // a failure began the stop: no later signal or order takes that back
   StopRule stop_rule_;
   StopOrder stop_order_{StopStage::kNone, 0, Duration::zero()};  // the last that was given
   TimePoint deadline_{};

@@ -63,8 +63,9 @@ void Membership::on(const GroupGone& gone) {
   if (group_ == Group::kNone || gone.round != group_round_) return;
   group_ = Group::kNone;
   if (verdict_) return end_if_nothing_left();
+  if (hurries_) leave_until_ = now_ + kHurryMax;
   const bool next_waits =
-      round_ && state_ == GroupState::kStarting && round_->stamp.number > gone.round;
+      !leaving_ && round_ && state_ == GroupState::kStarting && round_->stamp.number > gone.round;
   if (next_waits) return start_group();
   if (state_ == GroupState::kStopping) state_ = GroupState::kStopped;
   stopped_ = Stopped{round(), gone.took, gone.killed, gone.stopped};
@@ -73,8 +74,27 @@ void Membership::on(const GroupGone& gone) {
 
 void Membership::on(const LeaveAsked& leave) {
   if (verdict_) return;
-  send(Leave{leave.exit_code, leave.reason});
-  end(End{leave.exit_code, leave.reason, std::nullopt});
+  if (leaving_) {
+    hurries_ = true;
+    if (group_ == Group::kNone) leave_until_ = now_ + kHurryMax;
+    return;
+  }
+  leaving_ = End{leave.exit_code, leave.reason, std::nullopt};
+  wait_.reset();
+  if (greeted_) send(Leave{leave.exit_code, leave.reason, group_round_});
+  if (!answered_) return stop_leaving();
+  stop_group(leave.reason, 15, options_.hello.stop_timeout);
+}
+
+// The coordinator lets this node go, or is not waited for.
+void Membership::stop_leaving() {
+  end(known_end(*std::exchange(leaving_, std::nullopt)));
+}
+
+// A verdict that the coordinator told before stands, even if its report never comes.
+End Membership::known_end(End otherwise) const {
+  if (told_verdict_) return End{told_verdict_->exit_code, told_verdict_->text, std::nullopt};
+  return otherwise;
 }
 
 // The one message that starts workers. A round that is not newer than the one known is never taken
@@ -87,6 +107,8 @@ void Membership::take(const StartRound& start) {
     if (again && store_port_ != 0) report();
     return;
   }
+  told_verdict_.reset();
+  if (leaving_) return take_while_leaving(start);
   round_ = start;
   waits_since_.reset();
   wait_.reset();
@@ -108,12 +130,22 @@ void Membership::take(const StartRound& start) {
   stop_group(start.reason, 15, options_.hello.stop_timeout);
 }
 
+// It is answered by what this node does anyway: its workers end.
+void Membership::take_while_leaving(const StartRound& start) {
+  round_ = start;
+  seen_ = std::max(seen_, start.stamp.number);
+  state_ = GroupState::kStopping;
+  exits_.clear();
+  stopped_.reset();
+}
+
 void Membership::take(const Stop& stop) {
   if (verdict_) return;
   if (!is_current(stop.round)) {
     ++stale_;
     return;
   }
+  told_verdict_ = stop.verdict;
   if (group_ == Group::kAlive) note(stop.reason);
   if (group_ == Group::kNone) {
     if (state_ != GroupState::kSucceeded) state_ = GroupState::kStopped;
@@ -131,6 +163,8 @@ void Membership::take(const Done& done) {
 
 void Membership::take(const Refused& refused) {
   if (verdict_) return;
+  if (leaving_) return stop_leaving();
+  if (state_ == GroupState::kSucceeded) return end(succeeded_here(refused.sentence));
   const bool again = refused.retry_after.count() > 0 && !node_rank_retried_;
   if (!again) return end(End{1, refused.sentence, std::nullopt});
   node_rank_retried_ = true;
@@ -142,7 +176,7 @@ void Membership::take(const Refused& refused) {
 
 void Membership::take(const Waiting& waiting) {
   seen_ = std::max(seen_, waiting.round);
-  if (waiting.text.empty()) return;
+  if (waiting.text.empty() || leaving_) return;
   Wait wait{waiting.text, "gives up", "join_timeout", std::nullopt};
   if (waiting.then == protocol::WaitEnd::kRoundStarts) {
     wait.end = "the round starts";

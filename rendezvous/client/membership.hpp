@@ -58,7 +58,8 @@ struct GroupGone {
   int killed = 0;
   int stopped = 0;  // workers that were still running
 };
-/// This node is to leave the run and end with the code (a signal, a local error).
+/// This node is to leave the run and end with the code (a signal, a local error), unless the run
+/// has its verdict already. The second time: without waiting for other nodes.
 struct LeaveAsked {
   int exit_code = 1;
   std::string reason;
@@ -118,6 +119,8 @@ inline constexpr Duration kRetryMax = std::chrono::milliseconds(1000);
 inline constexpr Duration kCoordinatorTimeout = std::chrono::seconds(60);
 // A new link must bring an answer to the hello within this, or it is tried again.
 inline constexpr Duration kConnectMax = std::chrono::seconds(5);
+// Whoever is to go at once waits this long for the coordinator's last word.
+inline constexpr Duration kHurryMax = std::chrono::seconds(1);
 // A wait that is over sooner is not worth a line.
 inline constexpr Duration kQuietMax = std::chrono::seconds(3);
 
@@ -135,6 +138,8 @@ class Membership {
   [[nodiscard]] Actions begin(TimePoint now);
   /// Takes one event; returns what to do, in order. Nothing happens after End.
   [[nodiscard]] Actions step(const Event& event, TimePoint now);
+  /// The coordinator was put into this process after all: the next hello says so.
+  void coordinator_is_here() { options_.hello.hosts = true; }
 
   /// The round this agent knows of; number 0 before the first.
   [[nodiscard]] Round round() const { return round_ ? round_->stamp.number : Round(0); }
@@ -183,6 +188,10 @@ class Membership {
   void take(const protocol::Done& done);
   void take(const protocol::Refused& refused);
   void take(const protocol::Waiting& waiting);
+  void take_while_leaving(const protocol::StartRound& start);
+  void stop_leaving();
+  [[nodiscard]] End known_end(End otherwise) const;
+  [[nodiscard]] End succeeded_here(const std::string& why_unknown) const;
   void report();
   void stop_group(const std::string& reason, int signal, protocol::Milliseconds grace);
   void start_group();
@@ -228,6 +237,10 @@ class Membership {
   bool loss_told_ = false;                // that the coordinator is away
   std::string cause_;                     // why the last attempt to reach it failed
 
+  std::optional<protocol::Done> told_verdict_;  // of a run that failed: its report is to come
+  std::optional<End> leaving_;                  // asked to go; the coordinator's answer is to come
+  bool hurries_ = false;                        // asked twice
+  std::optional<TimePoint> leave_until_;
   std::optional<End> verdict_;  // waits for the group to be gone
   bool ended_ = false;
   std::uint64_t stale_ = 0;

@@ -73,7 +73,8 @@ void Membership::on(const LinkDown& down) {
 void Membership::lose_link(const std::string& evidence) {
   const bool had_it = answered_;
   drop_link();
-  if (verdict_) return;                                   // it is done with us
+  if (verdict_) return;  // it is done with us
+  if (leaving_) return stop_leaving();
   const std::string known = options_.coordinator + ": ";  // the sentence names it already
   cause_ = evidence.starts_with(known) ? evidence.substr(known.size()) : evidence;
   if (!joined_) {
@@ -144,7 +145,7 @@ void Membership::on(const Tick&) {
     if (overslept) heard_ = std::max(heard_, spared);
     if (now_ - heard_ >= terms.silence_max()) {
       const std::string silence = "no sign of life for " + duration_text(terms.silence_max());
-      send(Reconnecting{silence});
+      if (!leaving_) send(Reconnecting{silence});
       lose_link(answered_ ? silence : "it takes the connection and says nothing");
     }
   } else if (link_state_ == LinkState::kConnecting && now_ - connected_at_ >= kConnectMax) {
@@ -155,6 +156,7 @@ void Membership::on(const Tick&) {
     beat_at_ = now_ + terms.keep_alive_interval;
   }
   give_up_on_coordinator();
+  if (leave_until_ && now_ >= *leave_until_ && !verdict_) stop_leaving();
   if (!verdict_) note_wait_if_due();
   if (retry_at_ && now_ >= *retry_at_ && !verdict_ && store_port_ != 0) connect();
 }
@@ -164,11 +166,21 @@ void Membership::give_up_on_coordinator() {
   if (now_ < patience_ends()) return;
   const std::string option = joined_ ? "coordinator_timeout" : "join_timeout";
   const Duration waited = patience_ends() - lost_at_;
-  end(End{1,
-          "the coordinator " + options_.coordinator + " did not answer for " +
-              duration_text(waited) + " (--rdzv-conf " + option + "=" + seconds_text(waited) + ")" +
-              (cause_.empty() ? "" : "; last attempt: " + cause_),
-          std::nullopt});
+  const std::string sentence = "the coordinator " + options_.coordinator + " did not answer for " +
+                               duration_text(waited) + " (--rdzv-conf " + option + "=" +
+                               seconds_text(waited) + ")" +
+                               (cause_.empty() ? "" : "; last attempt: " + cause_);
+  if (state_ == GroupState::kSucceeded) return end(succeeded_here(sentence));
+  end(known_end(End{1, sentence, std::nullopt}));
+}
+
+// All ranks of this node have exited with 0. If those of the other nodes have, the run succeeded;
+// if not, their nodes have the failure and tell it.
+End Membership::succeeded_here(const std::string& why_unknown) const {
+  return End{0,
+             "all ranks of this node exited with code 0; how the other nodes ended is unknown: " +
+                 why_unknown,
+             std::nullopt};
 }
 
 void Membership::send(Message message) {
@@ -184,6 +196,7 @@ void Membership::arm() {
   const Terms& terms = options_.hello.terms;
   if (!verdict_) {
     if (retry_at_) take(*retry_at_);
+    if (leave_until_) take(*leave_until_);
     if (beat_at_) take(*beat_at_);
     if (link_state_ == LinkState::kUp) take(heard_ + terms.silence_max());
     if (link_state_ == LinkState::kConnecting) take(connected_at_ + kConnectMax);

@@ -127,15 +127,6 @@ void fields(Io& io, Value& report) {
 }
 
 template <class Io, class Value>
-requires std::same_as<std::remove_const_t<Value>, Stop>
-void fields(Io& io, Value& stop) {
-  io.number("round", stop.round, 1, kRoundMax);
-  io.number("signal", stop.signal, 1, 64);
-  io.duration("grace_ms", stop.grace);
-  io.text("reason", stop.reason);
-}
-
-template <class Io, class Value>
 requires std::same_as<std::remove_const_t<Value>, Stopped>
 void fields(Io& io, Value& stopped) {
   io.number("round", stopped.round, 1, kRoundMax);
@@ -149,6 +140,7 @@ requires std::same_as<std::remove_const_t<Value>, Leave>
 void fields(Io& io, Value& leave) {
   io.number("exit_code", leave.exit_code, 1, 255);
   io.text("reason", leave.reason);
+  io.number("round", leave.round, 0, kRoundMax);
 }
 
 template <class Io, class Value>
@@ -169,6 +161,17 @@ void fields(Io& io, Value& done) {
   io.number("stopped", done.stopped, 0, kRankMax);
   io.number("killed", done.killed, 0, kRankMax);
   io.duration("stop_took_ms", done.stop_took);
+  io.maybe_empty("no_restart", done.no_restart);
+}
+
+template <class Io, class Value>
+requires std::same_as<std::remove_const_t<Value>, Stop>
+void fields(Io& io, Value& stop) {
+  io.number("round", stop.round, 1, kRoundMax);
+  io.number("signal", stop.signal, 1, 64);
+  io.duration("grace_ms", stop.grace);
+  io.text("reason", stop.reason);
+  io.optional_object("verdict", stop.verdict);
 }
 
 template <class Io, class Value>

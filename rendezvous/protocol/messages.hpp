@@ -176,15 +176,6 @@ struct Report {
   friend bool operator==(const Report&, const Report&) = default;
 };
 
-/// Coordinator: end the workers of this round and stay.
-struct Stop {
-  Round round{0};
-  int signal = 15;
-  Milliseconds grace{0};
-  std::string reason;
-  friend bool operator==(const Stop&, const Stop&) = default;
-};
-
 /// Agent: nothing of this round is left here.
 struct Stopped {
   Round round{0};
@@ -194,10 +185,12 @@ struct Stopped {
   friend bool operator==(const Stopped&, const Stopped&) = default;
 };
 
-/// Agent: I am going.
+/// Agent: let me go. The coordinator closes the link; or, if the run has failed already, it lets
+/// the agent wait for the report and sends `done`.
 struct Leave {
-  int exit_code = 1;  // what this agent ends with, never 0
+  int exit_code = 1;  // what this agent ends with otherwise, never 0
   std::string reason;
+  Round round{0};  // the last one it started workers in; 0: none
   friend bool operator==(const Leave&, const Leave&) = default;
 };
 
@@ -219,7 +212,19 @@ struct Done {
   int stopped = 0;                    // ranks that were still running and were stopped
   int killed = 0;                     // of these, the ones that needed SIGKILL
   Milliseconds stop_took{0};          // by the node that took longest
+  std::string no_restart{};           // why the failure was not answered by a restart
   friend bool operator==(const Done&, const Done&) = default;
+};
+
+/// Coordinator: end the workers of this round and stay.
+struct Stop {
+  Round round{0};
+  int signal = 15;
+  Milliseconds grace{0};
+  std::string reason;
+  std::optional<Done>
+      verdict{};  // how the run failed, as far as it is known before the workers end
+  friend bool operator==(const Stop&, const Stop&) = default;
 };
 
 /// Agent: I am alive. The coordinator answers with the same.

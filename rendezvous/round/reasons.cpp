@@ -86,11 +86,9 @@ std::string restart(const Failure& failure, RestartCount used, const protocol::T
          number(terms.max_restarts) + std::string(RestartPace::sentence(delay));
 }
 
-std::string no_restart_left(const Failure& failure, const protocol::Terms& terms) {
-  const std::string why = terms.max_restarts == 0
-                              ? "restarts are off (--max-restarts)"
-                              : "all " + number(terms.max_restarts) + " restarts are used";
-  return failed(failure) + "; " + why;
+std::string no_restart_left(const protocol::Terms& terms) {
+  return terms.max_restarts == 0 ? "restarts are off (--max-restarts)"
+                                 : "all " + number(terms.max_restarts) + " restarts are used";
 }
 
 std::string success(int workers, int nodes, RestartCount restarts) {
@@ -101,6 +99,10 @@ std::string success(int workers, int nodes, RestartCount restarts) {
 
 std::string left_too_few(const std::string& left, int nodes, const protocol::Terms& terms) {
   return left + "; " + remain(nodes, terms) + ", the run stops";
+}
+
+std::string left_with_coordinator(const std::string& left) {
+  return left + "; it runs the coordinator, so the run stops";
 }
 
 std::string waiting(const Absence& absence, const protocol::Terms& terms) {
@@ -195,6 +197,11 @@ std::string late(const std::string& over, int here, int needed, Duration waited)
   return over + ": only " + number(here) + " of " + nodes_text(needed) + " came within " +
          duration_text(waited) +
          " (--rdzv-conf last_call_timeout) to begin it anew; another --rdzv-id is another run";
+}
+
+std::string others_unknown(Round round, int nodes) {
+  return "all ranks of round " + number(round.value()) + " on " + nodes_text(nodes) +
+         " exited with code 0; the other nodes did not come back";
 }
 
 std::string everybody_gone() {

@@ -45,10 +45,13 @@ struct Failure {
 [[nodiscard]] std::string failed(const Failure& failure);
 [[nodiscard]] std::string restart(const Failure& failure, RestartCount used,
                                   const protocol::Terms& terms, Duration delay);
-[[nodiscard]] std::string no_restart_left(const Failure& failure, const protocol::Terms& terms);
+/// "all 2 restarts are used", "restarts are off (--max-restarts)".
+[[nodiscard]] std::string no_restart_left(const protocol::Terms& terms);
 [[nodiscard]] std::string success(int workers, int nodes, RestartCount restarts);
 [[nodiscard]] std::string left_too_few(const std::string& left, int nodes,
                                        const protocol::Terms& terms);
+
+[[nodiscard]] std::string left_with_coordinator(const std::string& left);
 
 /// The wait for nodes, from the coordinator's side.
 struct Absence {
@@ -81,6 +84,8 @@ struct Absence {
 /// Why they end: `over` is the sentence about the run.
 [[nodiscard]] std::string late(const std::string& over, int here, int needed, Duration waited);
 [[nodiscard]] std::string everybody_gone();
+/// All ranks of the nodes that are here have succeeded, and no other node came back.
+[[nodiscard]] std::string others_unknown(Round round, int nodes);
 
 /// "round 4 -> 5: <why>; 56 ranks on 7 nodes"; "round 1: ..." for the first.
 [[nodiscard]] std::string round_started(Round from, Round to, const std::string& why, int nodes,

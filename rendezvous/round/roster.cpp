@@ -72,9 +72,13 @@ void Roster::heard(Agent& agent, TimePoint now) {
 }
 
 void Roster::set_state(Agent& agent, protocol::GroupState state) {
-  if (is_active(agent.state)) --active_;
+  const auto count = [this, &agent](int change) {
+    if (is_active(agent.state)) active_ += change;
+    if (agent.state == protocol::GroupState::kStarting) starting_ += change;
+  };
+  count(-1);
   agent.state = state;
-  if (is_active(agent.state)) ++active_;
+  count(1);
 }
 
 Agent* Roster::by_id(const AgentId& id) const {

@@ -30,6 +30,7 @@ struct Agent {
       0;                 // its listener for the next round; 0: spent, the next is on its way
   TimePoint running_at;  // when its workers were reported running in `last`
   std::optional<protocol::WorkerExit> failure;  // its first failure in `last`
+  std::optional<protocol::Leave> leave;         // it is to go, and waits for the report of the run
   std::list<Agent*>::iterator silence;
 
   [[nodiscard]] const std::string& host() const { return hello.host; }
@@ -62,6 +63,8 @@ class Roster {
   [[nodiscard]] int away() const { return away_; }
   /// Agents whose workers may still be there.
   [[nodiscard]] int active() const { return active_; }
+  /// Agents whose workers were not all started: those of the round before may still be ending.
+  [[nodiscard]] int starting() const { return starting_; }
 
  private:
   std::unordered_map<std::string, std::unique_ptr<Agent>> agents_;
@@ -71,6 +74,7 @@ class Roster {
   std::uint64_t arrivals_ = 0;
   int active_ = 0;
   int away_ = 0;
+  int starting_ = 0;
 };
 
 }  // namespace ddprun::round

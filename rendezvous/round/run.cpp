@@ -84,6 +84,10 @@ void Run::extend_deadlines_after_stall() {
 
 void Run::on(const Shutdown& shutdown) {
   if (phase_ == Phase::kOver || phase_ == Phase::kStopping) return;
+  if (answered_failure_) {
+    failed_at_ = TimePoint{};
+    return finish_failed(shutdown.reason);
+  }
   finish(Done{shutdown.exit_code, shutdown.reason, "", std::nullopt});
 }
 

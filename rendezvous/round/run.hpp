@@ -69,6 +69,15 @@ class Run {
   [[nodiscard]] std::optional<Ended> success() const;
 
  private:
+  /// A worker's first failure on one node, on the coordinator's clock.
+  struct Failure {
+    TimePoint at;
+    std::string host;
+    AgentId agent;
+    protocol::WorkerExit exit;
+    Round round{0};
+  };
+
   // run.cpp: events, time, sending.
   void on(const Received& received);
   void on(const LinkLost& lost);
@@ -105,6 +114,7 @@ class Run {
   // run_rounds.cpp: rounds.
   void settle_forming();
   void give_up_forming();
+  [[nodiscard]] bool everybody_here_succeeded() const;
   [[nodiscard]] bool last_call_holds();
   [[nodiscard]] Duration join_wait() const;
   [[nodiscard]] int nodes_needed() const;
@@ -125,6 +135,9 @@ class Run {
   void on_failure(Agent& agent);
   void on_stopped(Agent& agent, const protocol::Stopped& stopped);
   void on_leave(Agent& agent, const protocol::Leave& leave);
+  void let_go(Agent& agent);
+  void let_leavers_go();
+  [[nodiscard]] bool failure_explains(const Agent& agent, const protocol::Leave& leave) const;
   enum class LinkEnd { kOpen, kGone };
   void lose(Agent& agent, const std::string& evidence, LinkEnd link_end);
   enum class RoundEnd { kGoesOn, kEnds };
@@ -134,8 +147,10 @@ class Run {
   void forget(Agent& agent);
   void check_success();
   void finish(protocol::Done verdict);
+  void finish_failed(const std::string& why_no_restart);
   void conclude();
   void choose_first_failure();
+  void set_failure(const Failure& failure);
   [[nodiscard]] std::string reporter() const;
   [[nodiscard]] reasons::NodeLost describe(const Agent& agent, const std::string& evidence) const;
   [[nodiscard]] reasons::Absence absence() const;
@@ -147,14 +162,6 @@ class Run {
   }
   [[nodiscard]] const protocol::Terms& terms() const { return charter_->terms; }
   [[nodiscard]] int unplaced() const { return roster_.size() - members_here_; }
-
-  /// A worker's first failure on one node, on the coordinator's clock.
-  struct Failure {
-    TimePoint at;
-    std::string host;
-    AgentId agent;
-    protocol::WorkerExit exit;
-  };
 
   RunOptions options_;
   std::optional<Charter> charter_;
@@ -177,12 +184,16 @@ class Run {
   std::uint16_t master_port_ = 0;   // of the live round's store
   RestartCount round_restarts_{0};  // as the live round was told; a claim may raise restarts_ later
   std::string round_reason_;
-  std::string shared_address_;  // of the coordinator's machine, as the first remote member sees it
-  bool survivors_told_ = true;  // whether the ended round's agents know that they must stop
+  std::string shared_address_;   // of the coordinator's machine, as the first remote member sees it
+  bool others_unknown_ = false;  // last_ was another coordinator's, and some of its nodes are away
+  bool survivors_told_ = true;   // whether the ended round's agents know that they must stop
   RestartCount restarts_{0};
   std::vector<Failure> failures_;  // of the live round
   RestartPace pace_;
-  TimePoint running_since_;      // of the live round: when the last node said so
+  TimePoint running_since_;  // of the live round: when the last node said so
+  // The failure that the last restart answers, until all workers of the new round run: a stop of
+  // the run in between ends it with this failure.
+  std::optional<Failure> answered_failure_;
   Agent* awaited_ = nullptr;     // the next rank 0, whose store is not open yet
   std::vector<AgentId> strays_;  // said hello with workers of a round that is not the live one
 
@@ -192,7 +203,7 @@ class Run {
 
   std::optional<protocol::Done> verdict_;
   AgentId failed_agent_;  // where the verdict's failure was
-  TimePoint failed_at_;   // when it was heard of
+  TimePoint failed_at_;  // when it was heard of; long ago if a lost node cannot have been its cause
   TimePoint over_at_;
   bool finished_ = false;
 

@@ -28,10 +28,11 @@ void Run::on_report(Agent& agent, const Report& report) {
     agent.failure = report.exits.front();
     const TimePoint by_agent = agent.running_at + report.exits.front().after;
     if (is_member(agent)) {
-      failures_.push_back(
-          {std::min(now_, by_agent), agent.host(), agent.hello.agent, report.exits.front()});
+      failures_.push_back({std::min(now_, by_agent), agent.host(), agent.hello.agent,
+                           report.exits.front(), last_.number});
     }
   }
+  if (phase_ == Phase::kRunning && roster_.starting() == 0) answered_failure_.reset();
   if (!is_member(agent)) return;
   if (!std::exchange(agent.answered, true)) --unanswered_;
   if (phase_ != Phase::kRunning || !news) return;
@@ -55,18 +56,36 @@ void Run::on_failure(Agent& agent) {
   WorkerExit unknown;
   unknown.rank = agent.placement.rank_base;
   unknown.cause = "no evidence";
-  const reasons::Failure failure{agent.host(), agent.failure.value_or(unknown)};
-  if (restarts_.value() < terms().max_restarts) {
-    restarts_ = RestartCount(restarts_.value() + 1);
-    const Duration delay = pace_.failed(now_ - running_since_);
-    end_round(reasons::restart(failure, restarts_, terms(), delay));
-    if (delay.count() > 0) restart_at_ = now_ + delay;
-    return;
+  answered_failure_ =
+      Failure{now_, agent.host(), agent.hello.agent, agent.failure.value_or(unknown), last_.number};
+  if (restarts_.value() >= terms().max_restarts) {
+    failed_at_ = now_;
+    return finish_failed(terms().max_restarts == 0 ? "" : reasons::no_restart_left(terms()));
   }
-  const int code = failure.exit.exit_code == 0 ? 1 : failure.exit.exit_code;
-  failed_agent_ = agent.hello.agent;
-  failed_at_ = now_;
-  finish(Done{code, reasons::no_restart_left(failure, terms()), failure.host, failure.exit});
+  restarts_ = RestartCount(restarts_.value() + 1);
+  const reasons::Failure failure{answered_failure_->host, answered_failure_->exit};
+  const Duration delay = pace_.failed(now_ - running_since_);
+  end_round(reasons::restart(failure, restarts_, terms(), delay));
+  if (delay.count() > 0) restart_at_ = now_ + delay;
+}
+
+void Run::finish_failed(const std::string& why_no_restart) {
+  Done verdict;
+  verdict.no_restart = why_no_restart;
+  verdict_ = std::move(verdict);
+  set_failure(*answered_failure_);
+  finish(*verdict_);
+}
+
+void Run::set_failure(const Failure& failure) {
+  failed_agent_ = failure.agent;
+  verdict_->exit_code = failure.exit.exit_code == 0 ? 1 : failure.exit.exit_code;
+  const std::string& why = verdict_->no_restart;
+  verdict_->text = reasons::failed({failure.host, failure.exit}) + "; " +
+                   (why.empty() ? reasons::no_restart_left(terms()) : why);
+  verdict_->host = failure.host;
+  verdict_->failure = failure.exit;
+  verdict_->round = failure.round;
 }
 
 void Run::on_stopped(Agent& agent, const Stopped& stopped) {
@@ -82,21 +101,48 @@ void Run::on_stopped(Agent& agent, const Stopped& stopped) {
   if (agent.state != GroupState::kSucceeded) roster_.set_state(agent, GroupState::kStopped);
 }
 
-// Whoever leaves on purpose takes the run along if too few remain: the operator stopped it.
+// Whoever leaves on purpose takes the run along if too few remain: the operator stopped it. A
+// verdict that is known is everybody's, and no later leave replaces it.
 void Run::on_leave(Agent& agent, const Leave& leave) {
+  if (phase_ == Phase::kStopping && verdict_->failure) {
+    agent.leave = leave;  // conclude() has the report for it
+    return;
+  }
+  if (phase_ == Phase::kStopping) send(agent.link, *verdict_);
   const reasons::NodeLost node = describe(agent, leave.reason);
   const bool restarts = restart_at_.has_value() && agent.last == last_;
+  const std::string sentence = reasons::left(node);
+  const bool too_few = roster_.size() - 1 < terms().nodes_min;
+  const bool ends_run = too_few || agent.hello.hosts;
+  if (ends_run && failure_explains(agent, leave)) {
+    agent.leave = leave;
+    failed_at_ = TimePoint{};
+    return finish_failed(sentence);
+  }
+  const bool lives = phase_ != Phase::kStopping && phase_ != Phase::kOver;
   const bool works =
       phase_ == Phase::kRunning && is_member(agent) && agent.state != GroupState::kSucceeded;
-  const bool needed = (works || restarts) && roster_.size() - 1 < terms().nodes_min;
-  const std::string sentence = reasons::left(node);
+  const bool hosts = agent.hello.hosts;
   const RoundEnd end = round_end_without(agent);
+  let_go(agent);
+  if (!(lives && hosts) && !((works || restarts) && too_few)) return after_loss(end, sentence);
+  ++counters_.losses;
+  const std::string text = hosts ? reasons::left_with_coordinator(sentence)
+                                 : reasons::left_too_few(sentence, roster_.size(), terms());
+  finish(Done{leave.exit_code, text, node.host, std::nullopt});
+}
+
+void Run::let_go(Agent& agent) {
   close(agent.link);
   forget(agent);
-  if (!needed) return after_loss(end, sentence);
-  ++counters_.losses;
-  finish(Done{leave.exit_code, reasons::left_too_few(sentence, roster_.size(), terms()), node.host,
-              std::nullopt});
+}
+
+// Whether workers of the failed round may still be ending, here or elsewhere: then the failure was
+// before whatever makes this node leave.
+bool Run::failure_explains(const Agent& agent, const Leave& leave) const {
+  if (!answered_failure_ || (phase_ != Phase::kRunning && phase_ != Phase::kForming)) return false;
+  const int others = roster_.starting() - (agent.state == GroupState::kStarting ? 1 : 0);
+  return leave.round == answered_failure_->round || others > 0;
 }
 
 void Run::lose(Agent& agent, const std::string& evidence, LinkEnd link_end) {
@@ -107,9 +153,24 @@ void Run::lose(Agent& agent, const std::string& evidence, LinkEnd link_end) {
   forget(agent);
   if (overtaken) {
     verdict_.reset();
+    answered_failure_.reset();
     stop_deadline_.reset();
   }
   after_loss(end, sentence);
+  if (overtaken) let_leavers_go();
+}
+
+// Those that waited for a report which will not come.
+void Run::let_leavers_go() {
+  std::vector<Agent*> leavers;
+  for (Agent* agent : roster_.by_silence()) {
+    if (agent->leave) leavers.push_back(agent);
+  }
+  for (Agent* agent : leavers) {
+    const Leave leave = *std::exchange(agent->leave, std::nullopt);
+    send_stop(*agent, why_);  // without the verdict that it was told
+    on_leave(*agent, leave);
+  }
 }
 
 // The news of a lost node can come after that of a worker elsewhere that failed because of it. A
@@ -171,7 +232,6 @@ void Run::finish(Done verdict) {
     longest = std::max(longest, agent->hello.stop_timeout);
     send_stop(*agent, why_);
   }
-  if (verdict_->failure) verdict_->round = last_.number;
   stop_deadline_ = now_ + longest + kStopMargin;
 }
 
@@ -190,16 +250,13 @@ void Run::conclude() {
 // Reports may overtake each other; the earliest on the coordinator's clock is the first failure of
 // the run.
 void Run::choose_first_failure() {
-  if (!verdict_->failure || failures_.empty()) return;
+  if (!verdict_->failure) return;
+  std::erase_if(failures_, [this](const Failure& one) { return one.round != verdict_->round; });
+  if (failures_.empty()) return;
   const auto first = std::min_element(
       failures_.begin(), failures_.end(),
       [](const Failure& left, const Failure& right) { return left.at < right.at; });
-  const reasons::Failure failure{first->host, first->exit};
-  verdict_->exit_code = first->exit.exit_code == 0 ? 1 : first->exit.exit_code;
-  verdict_->text = reasons::no_restart_left(failure, terms());
-  verdict_->host = first->host;
-  verdict_->failure = first->exit;
-  failed_agent_ = first->agent;
+  set_failure(*first);
 }
 
 // One console has the whole report: that of the coordinator, else where the failure was.
@@ -237,7 +294,9 @@ reasons::Absence Run::absence() const {
 
 void Run::send_stop(Agent& agent, const std::string& reason) {
   roster_.set_state(agent, GroupState::kStopping);
-  send(agent.link, Stop{agent.runs, 15, agent.hello.stop_timeout, reason});
+  Stop stop{agent.runs, 15, agent.hello.stop_timeout, reason, std::nullopt};
+  if (verdict_ && verdict_->failure) stop.verdict = verdict_;
+  send(agent.link, std::move(stop));
 }
 
 }  // namespace ddprun::round

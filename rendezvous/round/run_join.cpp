@@ -34,6 +34,7 @@ void Run::on_hello(const Received& received, const Hello& hello) {
     formed_ = false;
     why_.clear();
     survivors_told_ = true;
+    answered_failure_.reset();
     join_deadline_.reset();
   }
   if (fresh || !charter_) {
@@ -236,6 +237,7 @@ void Run::settle_rebuilding() {
   }
   last_ = claimed_;
   formed_ = true;
+  others_unknown_ = true;
   end_round(reasons::not_rebuilt(claimed_.number, claims_missing_, terms().silence_max()));
 }
 

@@ -43,6 +43,9 @@ void Run::settle_forming() {
 }
 
 void Run::give_up_forming() {
+  if (everybody_here_succeeded()) {
+    return finish(Done{0, reasons::others_unknown(last_.number, roster_.size()), "", std::nullopt});
+  }
   if (!may_be_late()) {
     return finish(Done{1, reasons::join_timeout(absence(), terms()), "", std::nullopt});
   }
@@ -50,6 +53,14 @@ void Run::give_up_forming() {
   const std::string over = reasons::over(options_.run_id, now_ - ended.at, ended.verdict);
   const std::string text = reasons::late(over, roster_.size(), nodes_needed(), join_wait());
   finish(Done{0, text, "", std::nullopt});
+}
+
+// After a restart of this coordinator: whoever did not come back may have had the verdict.
+bool Run::everybody_here_succeeded() const {
+  const auto& here = roster_.by_silence();
+  return others_unknown_ && std::all_of(here.begin(), here.end(), [this](const Agent* agent) {
+           return agent->state == GroupState::kSucceeded && agent->last == last_;
+         });
 }
 
 int Run::nodes_needed() const {
@@ -161,6 +172,7 @@ void Run::start_round(const std::vector<Agent*>& order) {
   failures_.clear();
   awaited_ = nullptr;
   survivors_told_ = true;
+  others_unknown_ = false;
   ++counters_.rounds;
   for (auto* one : {&join_deadline_, &last_call_, &restart_at_, &announce_at_}) one->reset();
   running_since_ = now_;

@@ -48,7 +48,7 @@ TEST_CASE("a second SIGHUP, as a terminal that closes sends it, leaves workers t
   CHECK(run.out() == "saved\n");
 }
 
-TEST_CASE("a stop while a failed round is being stopped ends the run: no restart") {
+TEST_CASE("a stop while a failed round is stopped: no restart, the failure's report and code") {
   TemporaryDirectory dir;
   auto run = start(2,
                    "if [ $RANK = 0 ]; then trap '' TERM; " + kAnnounce +
@@ -57,22 +57,40 @@ TEST_CASE("a stop while a failed round is being stopped ends the run: no restart
                    {"restarts=3"}, {{"DIR", dir.path()}});
   REQUIRE(run.says("; stopping 1 other rank"));
   run.signal(SIGINT);
-  CHECK(run.wait() == ExitStatus::exited(130));
+  CHECK(run.wait() == ExitStatus::exited(4));
   CHECK_THAT(run.err(), !ContainsSubstring("[RESTART]"));
+  CHECK_THAT(run.err(), ContainsSubstring("error [W-EXIT] rank 1 (local 1, pid "));
+  CHECK_THAT(run.err(), ContainsSubstring("next      not restarted: "));
+  CHECK_THAT(run.err(), ContainsSubstring("SIGINT received"));
 }
 
-TEST_CASE("a stop while the last output of a failed round is waited for: no restart") {
+TEST_CASE("a second stop while a failed round is stopped kills at once, and the failure stays") {
   TemporaryDirectory dir;
-  // What the worker leaves behind holds its stderr, so the round stays open for that long.
+  auto run = start(2,
+                   "if [ $RANK = 0 ]; then trap '' TERM INT; " + kAnnounce +
+                       "while :; do sleep 0.1; done; fi; "
+                       "while ! [ -s $DIR/0.0 ]; do :; done; exit 4",
+                   {}, {{"DIR", dir.path()}});
+  REQUIRE(run.says("; stopping 1 other rank"));
+  run.signal(SIGINT);
+  REQUIRE(run.says("press Ctrl-C again to kill at once"));
+  run.signal(SIGINT);
+  CHECK(run.wait() == ExitStatus::exited(4));  // long before the shutdown timeout
+  CHECK_THAT(run.err(), ContainsSubstring("first failure of the run"));
+}
+
+TEST_CASE("a stop while the last output of a failed round is read: no restart, its code") {
+  TemporaryDirectory dir;
+  // What the worker leaves behind holds its stderr, so the round stays open for half a second; it
+  // stops ddprun as soon as the worker was reaped.
   auto run = start(1,
-                   kAnnounce +
-                       "[ $TORCHELASTIC_RESTART_COUNT = 0 ] || exec sleep 1000; "
-                       "setsid sleep 5 & exit 4",
+                   "[ $TORCHELASTIC_RESTART_COUNT = 0 ] || exec sleep 1000; "
+                   "setsid sh -c \"echo > $DIR/ready; while kill -0 $$$$; do :; done; "
+                   "kill -TERM $PPID; sleep 5\" & "
+                   "while ! [ -e $DIR/ready ]; do :; done; exit 4",
                    {"restarts=3"}, {{"DIR", dir.path()}});
-  const pid_t worker = pid_in(dir.file("0.0"));
-  REQUIRE(wait_until([&] { return !alive(worker); }));
-  run.signal(SIGTERM);
-  CHECK(run.wait() == ExitStatus::exited(143));
+  CHECK(run.wait() == ExitStatus::exited(4));
+  CHECK_THAT(run.err(), ContainsSubstring("first failure of the run"));
 }
 
 TEST_CASE("a SIGHUP that nohup made ignored stays ignored, for ddprun and the workers") {

@@ -116,6 +116,59 @@ TEST_CASE("SIGINT of the agent that hosts the coordinator ends the run on every 
   CHECK_FALSE(alive(pid_in(cluster.file("1.1"))));
 }
 
+TEST_CASE("SIGTERM of both agents while a failed run is stopped keeps its report and its code") {
+  const std::string script =
+      "if [ $RANK = 0 ]; then trap '' TERM; echo $$$$ > $DIR/0; while :; do sleep 1; done; fi; "
+      "while ! [ -s $DIR/0 ]; do sleep 0.01; done; echo needle >&2; exit 7";
+  Cluster cluster(Cluster::Coordinator::kFirstAgent);
+  auto& first = cluster.start(1, "2:2", script, {"node_rank=0", "timeout_ms=1500"});
+  auto& second = cluster.start(1, "2:2", script, {"node_rank=1", "timeout_ms=1500"});
+  REQUIRE(first.says(" failed: exit code 7; "));
+  second.signal(SIGTERM);
+  first.signal(SIGTERM);
+  CHECK(second.wait() == ExitStatus::exited(7));
+  CHECK(first.wait() == ExitStatus::exited(7));
+  CHECK_THAT(first.err(), ContainsSubstring("            | needle\n"));
+  CHECK(count(second.err(), "error [W-EXIT] rank 1 (local 0, pid ") == 1);
+}
+
+TEST_CASE("SIGTERM while a failed round gives way to its restart ends the run with the failure") {
+  const std::string script =
+      "echo $$$$ > $DIR/$DDPRUN_ROUND.$RANK; "
+      "if [ $RANK = 0 ]; then trap '' TERM; while :; do sleep 1; done; fi; "
+      "while ! [ -s $DIR/1.0 ]; do sleep 0.01; done; [ $DDPRUN_ROUND = 1 ] || exec sleep 1000; "
+      "exit 7";
+  Cluster cluster;
+  const Argv options{"restarts=3", "timeout_ms=1500"};
+  auto& first = cluster.start(1, "2:2", script, options);
+  auto& second = cluster.start(1, "2:2", script, options);
+  REQUIRE(first.says("restart 1 of 3"));
+  REQUIRE(second.says("restart 1 of 3"));
+  REQUIRE(cluster.has_line("2.1"));
+  first.signal(SIGTERM);
+  second.signal(SIGTERM);
+  CHECK(first.wait() == ExitStatus::exited(7));
+  CHECK(second.wait() == ExitStatus::exited(7));
+  const std::string both = first.err() + second.err();
+  CHECK_THAT(both, ContainsSubstring("next      not restarted: "));
+  CHECK(count(both, "first failure of the run") == 2);
+}
+
+TEST_CASE("a node that has finished ends with 0 when its coordinator is gone for good") {
+  Cluster cluster;
+  const std::string script = "echo $$$$ > $DIR/$RANK; [ $RANK = 1 ] || exec sleep 1000";
+  auto& first = cluster.start(1, "2:2", script, {"node_rank=0", "coordinator_ms=500"});
+  auto& second = cluster.start(1, "2:2", script, {"node_rank=1", "coordinator_ms=500"});
+  REQUIRE(cluster.has_line("0"));
+  const pid_t worker = pid_in(cluster.file("1"));
+  REQUIRE(wait_until([&] { return !alive(worker); }));
+  cluster.kill_daemon();
+  CHECK(second.wait() == ExitStatus::exited(0));
+  CHECK(first.wait() == ExitStatus::exited(1));
+  CHECK_THAT(second.err(), ContainsSubstring("all ranks of this node exited with code 0; how the "
+                                             "other nodes ended is unknown: the coordinator "));
+}
+
 TEST_CASE("a second SIGTERM kills at once what ignores the first") {
   Cluster cluster;
   const std::string stubborn = "trap '' TERM; echo $$$$ > $DIR/$RANK; while :; do sleep 1; done";

@@ -73,6 +73,7 @@ protocol::Done verdict() {
   done.round = Round(2);
   done.stopped = 13;
   done.stop_took = 40ms;
+  done.no_restart = "all 3 restarts are used";
   return done;
 }
 
@@ -169,16 +170,16 @@ TEST_CASE("a report from another node is the one that node would print, and name
   here.stopped = 13;
   here.stop_took = 40ms;
   here.next = "not restarted: all 3 restarts are used";
-  CHECK(failure_report(facts_of(verdict(), config(), "gpu-02")) == failure_report(here));
+  CHECK(failure_report(facts_of(verdict(), "gpu-02")) == failure_report(here));
   here.log = "gpu-02:/logs/attempt_1/1/stderr.log";
-  CHECK(failure_report(facts_of(verdict(), config(), "gpu-01")) == failure_report(here));
+  CHECK(failure_report(facts_of(verdict(), "gpu-01")) == failure_report(here));
 }
 
 TEST_CASE("a verdict with little evidence still makes a report") {
   protocol::Done done = verdict();
   done.failure = protocol::WorkerExit{};
   done.failure->cause = "no evidence";
-  CHECK_THAT(failure_report(facts_of(done, config(), "gpu-01")),
+  CHECK_THAT(failure_report(facts_of(done, "gpu-01")),
              ContainsSubstring("rank 0 (local 0, pid 0) on gpu-02 failed: no evidence"));
 }
 

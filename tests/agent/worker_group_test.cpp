@@ -264,12 +264,13 @@ TEST_CASE("stopping, exited: when the last is gone the group is over") {
   CHECK(group.group.ended() == std::vector{local(1), local(0), local(2)});
 }
 
-TEST_CASE("stopping, stop requested after a failure: passed on, the deadline stays, no restart") {
+TEST_CASE("stopping, stop requested after a failure: passed on, deadline and failure stay") {
   auto group = Group::stopping();
   CHECK(group(StopRequested{SIGINT}, 10s) == "SIGINT to 0, SIGINT to 2, tell SIGINT");
   group(exited(0, ExitStatus::signaled(SIGINT)));
   CHECK(group(exited(2, ExitStatus::signaled(SIGINT))) == "finish");
-  CHECK(group.state() == GroupState::kStopped);
+  CHECK(group.state() == GroupState::kFailed);
+  CHECK(group.group.stop_signal() == SIGINT);
 }
 
 TEST_CASE("stopping, stop requested a second time: the last order comes at once") {
@@ -320,12 +321,14 @@ TEST_CASE("killing, exited: when the last is gone the group is over") {
   CHECK(group.state() == GroupState::kFailed);
 }
 
-TEST_CASE("killing, stop requested: nothing is stronger than SIGKILL, but no restart follows") {
+TEST_CASE(
+    "killing, stop requested after a failure: nothing is stronger than SIGKILL, the failure "
+    "stays") {
   auto group = Group::killing();
   CHECK(group(StopRequested{SIGTERM}, 31s) == "tell SIGTERM");
   group(exited(0, ExitStatus::signaled(SIGKILL)));
   group(exited(2, ExitStatus::signaled(SIGKILL)));
-  CHECK(group.state() == GroupState::kStopped);
+  CHECK(group.state() == GroupState::kFailed);
 }
 
 TEST_CASE("killing, timer expired: a worker that survives SIGKILL is given up, and still listed") {

@@ -210,8 +210,90 @@ TEST_CASE("leaving tells the coordinator at once and ends when nothing is left")
   seat.feed(LeaveAsked{143, "agent got SIGTERM"});
   CHECK(seat.said<Leave>()->exit_code == 143);
   CHECK_FALSE(seat.done<End>().has_value());
+  seat.feed(LinkDown{seat.link_, "closed"});
+  CHECK_FALSE(seat.done<End>().has_value());
   seat.feed(GroupGone{Round(1)});
   CHECK(seat.done<End>()->exit_code == 143);
+}
+
+TEST_CASE("who leaves a run that has failed gets the report and the code of the failure") {
+  Seat seat;
+  seat.connect();
+  seat.hear(seat.round(1));
+  seat.feed(LeaveAsked{143, "agent got SIGTERM"});
+  seat.feed(GroupGone{Round(1)});
+  CHECK(seat.said<Leave>()->round == Round(1));
+  CHECK(seat.said<Stopped>().has_value());
+  CHECK_FALSE(seat.done<End>().has_value());
+  seat.hear(Done{5, "rank 1 (gpu-02) failed: exit code 5", "gpu-02", WorkerExit{}});
+  CHECK(seat.done<End>()->exit_code == 5);
+  REQUIRE(seat.done<End>()->done);
+  CHECK(seat.done<End>()->done->failure);
+}
+
+TEST_CASE("who leaves and is given a round nevertheless starts nothing and says when it is gone") {
+  Seat seat;
+  seat.connect();
+  seat.hear(seat.round(1));
+  seat.feed(LeaveAsked{143, "agent got SIGTERM"});
+  seat.forget();
+  seat.hear(seat.round(2));
+  seat.feed(GroupGone{Round(1)});
+  CHECK_FALSE(seat.done<StartGroup>().has_value());
+  CHECK(seat.said<Stopped>()->round == Round(2));
+}
+
+TEST_CASE(
+    "who leaves a second time waits a second for the answer, and a verdict it was told stands") {
+  for (const bool told : {false, true}) {
+    Seat seat;
+    seat.connect();
+    seat.hear(seat.round(1));
+    Stop stop{Round(1), 15, milliseconds(30'000), "rank 1 (gpu-02) failed: exit code 5"};
+    stop.verdict = Done{5, stop.reason, "gpu-02", WorkerExit{}};
+    if (told) seat.hear(stop);
+    seat.feed(LeaveAsked{143, "agent got SIGTERM"});
+    seat.feed(GroupGone{Round(1)});
+    CHECK_FALSE(seat.done<End>().has_value());
+    seat.feed(LeaveAsked{143, "agent got SIGTERM"});
+    CHECK_FALSE(seat.done<End>().has_value());
+    seat.after(seconds(1));
+    CHECK(seat.done<End>()->exit_code == (told ? 5 : 143));
+  }
+}
+
+TEST_CASE("a coordinator that was told to be left and falls silent is waited for no longer") {
+  Seat seat;
+  seat.connect();
+  seat.hear(seat.round(1));
+  seat.feed(LeaveAsked{143, "agent got SIGTERM"});
+  seat.feed(GroupGone{Round(1)});
+  for (int second = 0; second < 5; ++second) seat.after(seconds(1));
+  CHECK(seat.done<End>()->exit_code == 143);
+}
+
+TEST_CASE(
+    "who has finished and loses the coordinator for good ends with 0 and says what it knows") {
+  Seat seat(seconds(2));
+  seat.connect();
+  seat.hear(seat.round(1));
+  seat.feed(GroupSucceeded{Round(1)});
+  seat.feed(LinkDown{seat.link_, "connection reset"});
+  seat.after(seconds(1));
+  CHECK_FALSE(seat.done<End>().has_value());
+  seat.after(seconds(1));
+  REQUIRE(seat.done<End>().has_value());
+  CHECK(seat.done<End>()->exit_code == 0);
+  CHECK(seat.done<End>()->text.find("all ranks of this node exited with code 0") == 0);
+}
+
+TEST_CASE("who has finished and is refused by another run's coordinator ends with 0") {
+  Seat seat;
+  seat.connect();
+  seat.hear(seat.round(1));
+  seat.feed(GroupSucceeded{Round(1)});
+  seat.hear(Refused{RefusalCode::kWrongRun, "this coordinator serves run b", milliseconds(0)});
+  CHECK(seat.done<End>()->exit_code == 0);
 }
 
 TEST_CASE("who leaves does not mourn the coordinator that lets it go") {

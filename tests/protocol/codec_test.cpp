@@ -135,7 +135,8 @@ TEST_CASE("the largest report fits a frame") {
 }
 
 TEST_CASE("stop keeps every field") {
-  const Stop stop{Round(5), 10, Milliseconds(600'000), "gpu-01 left"};
+  const Done known{5, "rank 1 failed", "gpu-01", full_exit()};
+  const Stop stop{Round(5), 10, Milliseconds(600'000), "gpu-01 left", known};
   CHECK(round_trip(stop) == Message(stop));
 }
 
@@ -145,7 +146,7 @@ TEST_CASE("stopped keeps every field") {
 }
 
 TEST_CASE("leave keeps every field") {
-  const Leave leave{143, "agent got SIGTERM"};
+  const Leave leave{143, "agent got SIGTERM", Round(3)};
   CHECK(round_trip(leave) == Message(leave));
 }
 
@@ -156,6 +157,7 @@ TEST_CASE("done keeps every field, with and without a failure") {
   failed.stopped = 15;
   failed.killed = 1;
   failed.stop_took = Milliseconds(1400);
+  failed.no_restart = "all 3 restarts are used";
   CHECK(round_trip(failed) == Message(failed));
   const Done good{0, "64 ranks ended with 0", "", std::nullopt};
   CHECK(round_trip(good) == Message(good));
@@ -176,7 +178,8 @@ TEST_CASE("unknown keeps its sentence") {
 }
 
 TEST_CASE("unknown fields are ignored") {
-  const auto message = decode(R"({"type":"leave","exit_code":1,"reason":"x","mood":{"a":[1]}})");
+  const auto message =
+      decode(R"({"type":"leave","exit_code":1,"reason":"x","round":0,"mood":{"a":[1]}})");
   REQUIRE(message.has_value());
   CHECK(*message == Message(Leave{1, "x"}));
 }

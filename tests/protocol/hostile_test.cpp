@@ -67,7 +67,8 @@ TEST_CASE("deep nesting is an error, not a deep recursion") {
 
 TEST_CASE("text is refused one byte beyond its limit") {
   const auto leave = [](std::size_t bytes) {
-    return R"({"type":"leave","exit_code":1,"reason":")" + std::string(bytes, 'x') + "\"}";
+    return R"({"type":"leave","exit_code":1,"round":0,"reason":")" + std::string(bytes, 'x') +
+           "\"}";
   };
   CHECK(decode(leave(kTextBytesMax)).has_value());
   CHECK(decode(leave(kTextBytesMax + 1)).has_error());

@@ -38,8 +38,8 @@ TEST_CASE("a restart says which rank failed, why, and how much of the budget is 
         "rank 12 (gpu-03) failed: exit code 1; restart 1 of 3");
   protocol::Terms none = terms_of(2, 2);
   none.max_restarts = 0;
-  CHECK(reasons::no_restart_left({"gpu-03", exit_of(12)}, none) ==
-        "rank 12 (gpu-03) failed: exit code 1; restarts are off (--max-restarts)");
+  CHECK(reasons::no_restart_left(none) == "restarts are off (--max-restarts)");
+  CHECK(reasons::no_restart_left(terms_of(2, 2)) == "all 3 restarts are used");
 }
 
 TEST_CASE("the wait says who is here, who is missing, and the end of it which option moves it") {

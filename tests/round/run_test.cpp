@@ -1,7 +1,6 @@
 // The rules of a run, one by one, where a scenario would hide them: fences, deadlines, addresses,
 // refusals.
-#include "rendezvous/round/run.hpp"
-
+#include "tests/round/desk.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace ddprun;
@@ -9,72 +8,6 @@ using namespace ddprun::round;
 using namespace ddprun::protocol;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-
-namespace {
-
-/// A run, a clock that a test moves, and what was sent to whom.
-class Desk {
- public:
-  Desk() : run_(RunOptions{RunId("7f3a"), "c1"}) {}
-
-  Hello hello(const std::string& host, int least, int most) {
-    Hello hello;
-    hello.run_id = RunId("7f3a");
-    hello.agent = AgentId("id-" + host);
-    hello.host = host;
-    hello.store_port = 4000;
-    hello.terms.nodes_min = least;
-    hello.terms.nodes_max = most;
-    return hello;
-  }
-  void say(std::uint64_t link, const Message& message,
-           const Peer& peer = {"10.0.0.2", "10.0.0.1"}) {
-    take(run_.step(Received{LinkId(link), peer, message}, now_));
-  }
-  void lose(std::uint64_t link) {
-    take(run_.step(LinkLost{LinkId(link), "connection closed"}, now_));
-  }
-  void after(Duration time) {
-    now_ += time;
-    take(run_.step(Tick{}, now_));
-  }
-  /// The last message of this type to the link, if any, since the last call.
-  template <class T>
-  std::optional<T> last(std::uint64_t link) {
-    for (auto it = sent_.rbegin(); it != sent_.rend(); ++it) {
-      const auto* message = std::get_if<T>(&it->message);
-      if (it->link.value() == link && message != nullptr) return *message;
-    }
-    return std::nullopt;
-  }
-  void forget() { sent_.clear(); }
-  void join_two() {
-    say(1, hello("a", 2, 2));
-    say(2, hello("b", 2, 2));
-  }
-  Report report(int round, GroupState state, std::uint16_t port = 5000) {
-    return {Round(round), state, port, {}, 0};
-  }
-
-  Run run_;
-  TimePoint now_{seconds(100)};
-  std::optional<TimePoint> armed_;
-  std::optional<Finish> finish_;
-  std::vector<LinkId> closed_;
-
- private:
-  void take(const Actions& actions) {
-    for (const Action& action : actions) {
-      if (const auto* send = std::get_if<Send>(&action)) sent_.push_back(*send);
-      if (const auto* timer = std::get_if<ArmTimer>(&action)) armed_ = timer->deadline;
-      if (const auto* close = std::get_if<Close>(&action)) closed_.push_back(close->link);
-      if (const auto* finish = std::get_if<Finish>(&action)) finish_ = *finish;
-    }
-  }
-  std::vector<Send> sent_;
-};
-
-}  // namespace
 
 TEST_CASE("a report of another round changes nothing and is counted") {
   Desk desk;
@@ -421,30 +354,6 @@ TEST_CASE("whoever comes after a success ends with 0 if fewer than it had begin 
     CHECK(desk.run_.success()->verdict.text ==
           done.text);  // the next one that is late hears the same
   }
-}
-
-TEST_CASE("a shutdown of the coordinator stops the workers first and then ends everybody") {
-  Desk desk;
-  desk.join_two();
-  for (const Action& action : desk.run_.step(Shutdown{143, "coordinator got SIGTERM"}, desk.now_)) {
-    CHECK_FALSE((std::holds_alternative<Send>(action) &&
-                 std::holds_alternative<Done>(std::get<Send>(action).message)));
-  }
-  desk.say(1, Stopped{Round(1), milliseconds(1), 0, 0});
-  desk.say(2, Stopped{Round(1), milliseconds(1), 0, 0});
-  CHECK(desk.last<Done>(2)->exit_code == 143);
-}
-
-TEST_CASE("a node that never reports its end does not hold the verdict for ever") {
-  Desk desk;
-  desk.join_two();
-  (void)desk.run_.step(Shutdown{143, "coordinator got SIGTERM"}, desk.now_);
-  for (int second = 0; second < 40; ++second) {
-    desk.after(seconds(1));
-    desk.say(1, Beat{});
-    desk.say(2, Beat{});
-  }
-  CHECK(desk.last<Done>(1).has_value());
 }
 
 TEST_CASE("anything but a hello on a link without an agent closes the link, without a refusal") {

@@ -220,6 +220,7 @@ class World {
   void arm_agent(int node, TimePoint deadline);
   void agent_timer(int node, int process, int timer, TimePoint when);
   void take_signal(int node, int process, int signal);
+  void leave_for_signal(int node);
   void on_end(int node, const client::End& end);
   void end_process(int node, int process);
   void exit_process(int node);

@@ -204,16 +204,18 @@ void World::take_signal(int id, int process, int signal) {
   if (!first) {
     if (!asks_for_haste(signal)) return;
     node.hurried = true;
-    if (node.end) exit_process(id);
-    return;
+    if (node.end) return exit_process(id);
   }
-  const std::string reason = "signal " + std::to_string(signal) + " received";
-  if (is_root(id) && run_) {
-    tell_coordinator(round::Shutdown{128 + signal, node.options.host + " leaves: " + reason});
-  }
-  if (!lives(id, process) || node.end) return;
+  if (node.end) return;
+  if (node.group && node.group->core->state() == ddprun::GroupState::kSucceeded) return;
+  leave_for_signal(id);
+}
+
+void World::leave_for_signal(int id) {
+  Node& node = nodes_[index(id)];
   node.leaving = true;
-  feed(id, client::LeaveAsked{128 + signal, reason});
+  feed(id, client::LeaveAsked{128 + node.stop_signal,
+                              "signal " + std::to_string(node.stop_signal) + " received"});
 }
 
 void World::on_end(int id, const client::End& end) {
@@ -224,6 +226,9 @@ void World::on_end(int id, const client::End& end) {
   node.exit_code = end.exit_code;
   if (node.connection >= 0) close_agent_end(node.connection);
   if (node.serves) close_store(id);
+  if (is_root(id) && run_ && node.stop_signal != 0 && !end.done) {
+    tell_coordinator(round::Shutdown{end.exit_code, node.options.host + " leaves"});
+  }
   const TimePoint written = std::max(now(), node.output_stalled_until);
   if (written == now()) return end_process(id, node.process);
   timeline_.at(written, [this, id, process = node.process] { end_process(id, process); });

@@ -259,7 +259,10 @@ void World::group_over(int id, int generation) {
   if (state == State::kSucceeded) {
     checker_.on_group_succeeded(node.process, round);
     say(node.options.host + "'s workers ended with 0");
-    return feed(id, client::GroupSucceeded{round});
+    feed(id, client::GroupSucceeded{round});
+    const bool signalled = node.stop_signal != 0 && !node.leaving && !node.end && node.membership;
+    if (signalled) leave_for_signal(id);
+    return;
   }
   checker_.on_group_gone(node.process);
   if (unkillable) leave(id, 1, "a worker is still alive after SIGKILL");

@@ -1,0 +1,127 @@
+// How a run ends: by whom, with which code, and what later events change (nothing).
+#include "tests/round/desk.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace ddprun;
+using namespace ddprun::round;
+using namespace ddprun::protocol;
+
+TEST_CASE("a leave or shutdown after a failure does not replace the verdict") {
+  Desk desk;
+  desk.join_two();
+  desk.say(1, desk.report(1, GroupState::kRunning));
+  desk.say(2, desk.report(1, GroupState::kRunning));
+  desk.say(2, desk.failed(1, 5));
+  CHECK(desk.last<Stop>(1)->verdict->exit_code == 5);
+  (void)desk.run_.step(Shutdown{143, "coordinator got SIGTERM"}, desk.now_);
+  desk.say(1, Leave{143, "SIGTERM received", Round(1)});
+  desk.say(2, Leave{143, "SIGTERM received", Round(1)});
+  CHECK(desk.closed_.empty());
+  desk.say(1, Stopped{Round(1), milliseconds(5), 1, 1});
+  CHECK_FALSE(desk.last<Done>(1).has_value());
+  desk.say(2, Stopped{Round(1), milliseconds(5), 0, 0});
+  for (const std::uint64_t link : {1, 2}) {
+    REQUIRE(desk.last<Done>(link).has_value());
+    CHECK(desk.last<Done>(link)->exit_code == 5);
+    CHECK(desk.last<Done>(link)->killed == 1);
+  }
+}
+
+TEST_CASE("until a restart runs everywhere, a stop of the run ends it with the failure") {
+  enum class By { kLeaver, kOther, kShutdown, kAfterwards };
+  for (const By by : {By::kLeaver, By::kOther, By::kShutdown, By::kAfterwards}) {
+    Desk desk(3);
+    desk.join_two();
+    desk.say(1, desk.report(1, GroupState::kRunning, 5001));
+    desk.say(2, desk.report(1, GroupState::kRunning));
+    desk.say(2, desk.failed(1, 5));
+    REQUIRE(desk.last<StartRound>(2)->stamp.number == Round(2));
+    desk.say(1, desk.report(2, GroupState::kRunning));
+    desk.say(2, desk.report(2, GroupState::kStarting));
+    if (by == By::kAfterwards) desk.say(2, desk.report(2, GroupState::kRunning));
+    if (by == By::kLeaver) desk.say(2, Leave{143, "SIGTERM received", Round(1)});
+    if (by == By::kShutdown) (void)desk.run_.step(Shutdown{143, "SIGTERM"}, desk.now_);
+    if (by == By::kOther || by == By::kAfterwards) {
+      desk.say(1, Leave{143, "SIGTERM received", Round(2)});
+    }
+    desk.say(1, Stopped{Round(2), milliseconds(5), 0, 1});
+    desk.say(2, Stopped{Round(2), milliseconds(5), 0, 0});
+    REQUIRE(desk.last<Done>(2).has_value());
+    const bool failed = by != By::kAfterwards;
+    CHECK(desk.last<Done>(2)->exit_code == (failed ? 5 : 143));
+    CHECK(desk.last<Done>(2)->failure.has_value() == failed);
+    CHECK(desk.last<Done>(2)->round == Round(failed ? 1 : 0));
+    CHECK(desk.last<Done>(2)->no_restart.empty() == !failed);
+  }
+}
+
+TEST_CASE("a node that cannot start the round after a failure ends the run with its own error") {
+  Desk desk(3);
+  desk.join_two();
+  desk.say(1, desk.report(1, GroupState::kRunning, 5001));
+  desk.say(2, desk.report(1, GroupState::kRunning));
+  desk.say(2, desk.failed(1, 5));
+  desk.say(1, desk.report(2, GroupState::kRunning));
+  desk.say(2, Leave{127, "cannot run x: no such file", Round(2)});
+  desk.say(1, Stopped{Round(2), milliseconds(5), 0, 1});
+  CHECK(desk.last<Done>(1)->exit_code == 127);
+}
+
+TEST_CASE("a leave after a verdict without a failure is answered with it at once") {
+  Desk desk;
+  desk.join_two();
+  desk.say(1, Leave{130, "SIGINT received", Round(1)});
+  desk.say(2, Leave{143, "SIGTERM received", Round(1)});
+  REQUIRE(desk.last<Done>(2).has_value());
+  CHECK(desk.last<Done>(2)->exit_code == 130);
+  CHECK(desk.closed_ == std::vector<LinkId>{LinkId(1), LinkId(2)});
+}
+
+TEST_CASE("the node that runs the coordinator ends the run when it leaves") {
+  Desk desk;
+  Hello host = desk.hello("a", 1, 2);
+  host.hosts = true;
+  desk.say(1, host);
+  desk.say(2, desk.hello("b", 1, 2));
+  desk.say(1, Leave{143, "SIGTERM received", Round(1)});
+  desk.say(2, Stopped{Round(1), milliseconds(5), 0, 1});
+  CHECK(desk.last<Done>(2)->exit_code == 143);
+  CHECK(desk.last<Done>(2)->text.find("it runs the coordinator") != std::string::npos);
+}
+
+TEST_CASE("nodes that had finished and came back alone to a new coordinator end with 0") {
+  Desk desk;
+  Hello hello = desk.hello("b", 2, 2);
+  hello.claim = Claim{{Round(4), "c0"}, 1, 2, RestartCount(0), GroupState::kSucceeded};
+  desk.say(1, hello);
+  for (int second = 0; second < 610 && !desk.last<Done>(1); ++second) {
+    desk.say(1, Beat{});
+    desk.after(seconds(1));
+  }
+  REQUIRE(desk.last<Done>(1).has_value());
+  CHECK(desk.last<Done>(1)->exit_code == 0);
+}
+
+TEST_CASE("a shutdown of the coordinator stops the workers first and then ends everybody") {
+  Desk desk;
+  desk.join_two();
+  for (const Action& action : desk.run_.step(Shutdown{143, "coordinator got SIGTERM"}, desk.now_)) {
+    CHECK_FALSE((std::holds_alternative<Send>(action) &&
+                 std::holds_alternative<Done>(std::get<Send>(action).message)));
+  }
+  desk.say(1, Stopped{Round(1), milliseconds(1), 0, 0});
+  desk.say(2, Stopped{Round(1), milliseconds(1), 0, 0});
+  CHECK(desk.last<Done>(2)->exit_code == 143);
+}
+
+TEST_CASE("a node that never reports its end does not hold the verdict for ever") {
+  Desk desk;
+  desk.join_two();
+  (void)desk.run_.step(Shutdown{143, "coordinator got SIGTERM"}, desk.now_);
+  for (int second = 0; second < 40; ++second) {
+    desk.after(seconds(1));
+    desk.say(1, Beat{});
+    desk.say(2, Beat{});
+  }
+  CHECK(desk.last<Done>(1).has_value());
+}
