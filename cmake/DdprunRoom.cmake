@@ -27,11 +27,25 @@ if(DDPRUN_FUZZ)  # the fuzzer sees what the code under test does
   target_compile_options(ddprun_settings INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
+# The files of a room or a test program are compiled in batches, because most of the time goes into
+# headers that they share. So names in unnamed namespaces are unique within a room. Larger batches
+# would make each edit slow, above all where coroutines are.
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)  # collecting garbage costs more than the memory it saves
+  add_compile_options(--param=ggc-min-heapsize=524288)
+endif()
+function(ddprun_batches target size)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${size})
+  # GCC takes a batched file for a header, where a member of a file's own type would be a mistake.
+  target_compile_options(${target} PRIVATE
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+endfunction()
+
 function(ddprun_room name)
   cmake_parse_arguments(ROOM "" "" "SOURCES;LINK" ${ARGN})
   if(ROOM_SOURCES)
     add_library(ddprun_${name} STATIC ${ROOM_SOURCES})
     target_link_libraries(ddprun_${name} PUBLIC ddprun_settings ${ROOM_LINK})
+    ddprun_batches(ddprun_${name} 4)
   else()
     add_library(ddprun_${name} INTERFACE)
     target_link_libraries(ddprun_${name} INTERFACE ddprun_settings ${ROOM_LINK})
@@ -63,6 +77,7 @@ function(ddprun_test name)
   endif()
   add_executable(${name} ${TEST_SOURCES})
   target_link_libraries(${name} PRIVATE ddprun_settings ${TEST_LINK} ddprun_test_main)
+  ddprun_batches(${name} 8)
   catch_discover_tests(${name} TEST_PREFIX "${name}: " DISCOVERY_MODE PRE_TEST
     PROPERTIES LABELS ${TEST_LABELS} TIMEOUT ${TEST_TIMEOUT})
 endfunction()

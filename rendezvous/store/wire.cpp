@@ -9,7 +9,7 @@ namespace {
 // With at least this many bytes missing, a value is received directly into its block.
 constexpr std::uint64_t kDirectThreshold = 16 * 1024;
 // Capacity of lists that is kept for the next request; more is freed.
-constexpr std::size_t kKeptCapacity = 64 * 1024;
+constexpr std::size_t kKeptListCapacity = 64 * 1024;
 // Size of a length field, as counted in Limits::request_bytes.
 constexpr std::uint64_t kLengthBytes = 8;
 
@@ -317,8 +317,8 @@ void Parser::reset() {
   request_.desired = Payload();
   request_.values.clear();
   request_.keys.clear();
-  if (request_.keys.memory() > kKeptCapacity) request_.keys.free();
-  if (request_.values.capacity() * sizeof(Payload) > kKeptCapacity) {
+  if (request_.keys.memory() > kKeptListCapacity) request_.keys.free();
+  if (request_.values.capacity() * sizeof(Payload) > kKeptListCapacity) {
     std::vector<Payload>().swap(request_.values);
   }
 }

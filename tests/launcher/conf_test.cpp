@@ -20,12 +20,12 @@ static_assert(ddprun::kConfTimeMax == ddprun::protocol::kDurationMax);
 
 namespace {
 
-ddprun::Launch elastic(const std::string& conf) {
+ddprun::Launch elastic_conf(const std::string& conf) {
   return launch_of(
       {"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=far", "--rdzv-conf", conf, "W"});
 }
 
-ddprun::Launch fixed(const std::string& conf) {
+ddprun::Launch static_conf(const std::string& conf) {
   return launch_of({"--nnodes=2", "--master-addr=node-1", "--rdzv-conf", conf, "W"});
 }
 
@@ -41,7 +41,7 @@ TEST_CASE("the flag --rdzv-conf is pairs with values") {
 
 TEST_CASE("times of --rdzv-conf have units if one likes, and bounds") {
   const RendezvousConfig config =
-      *elastic(
+      *elastic_conf(
            "join_timeout=10m, last_call_timeout = 1.5,keep_alive_interval=250ms,"
            "keep_alive_max_attempt=4,coordinator_timeout=90s")
            .config.rendezvous;
@@ -61,20 +61,20 @@ TEST_CASE("times of --rdzv-conf have units if one likes, and bounds") {
 }
 
 TEST_CASE("without --rdzv-conf the limits are torchrun's, but for quicker keep-alives") {
-  const RendezvousConfig config = *elastic("").config.rendezvous;
+  const RendezvousConfig config = *elastic_conf("").config.rendezvous;
   CHECK(config.join_timeout == seconds(600));
   CHECK(config.last_call_timeout == seconds(30));
   CHECK(config.keep_alive_interval == seconds(1));
   CHECK(config.keep_alive_max_attempt == 5);
   CHECK(config.coordinator_timeout == seconds(60));
-  CHECK(fixed("").config.rendezvous->join_timeout == seconds(900));
+  CHECK(static_conf("").config.rendezvous->join_timeout == seconds(900));
 }
 
 TEST_CASE("the static backend's timeout limits the wait for nodes, as join_timeout does") {
-  CHECK(fixed("timeout=7").config.rendezvous->join_timeout == seconds(7));
-  CHECK(fixed("timeout=7").notes.empty());
-  CHECK(fixed("join_timeout=8").config.rendezvous->join_timeout == seconds(8));
-  const auto both = fixed("timeout=7,join_timeout=8");
+  CHECK(static_conf("timeout=7").config.rendezvous->join_timeout == seconds(7));
+  CHECK(static_conf("timeout=7").notes.empty());
+  CHECK(static_conf("join_timeout=8").config.rendezvous->join_timeout == seconds(8));
+  const auto both = static_conf("timeout=7,join_timeout=8");
   CHECK(both.config.rendezvous->join_timeout == seconds(8));
   REQUIRE(both.notes.size() == 1);
   CHECK_THAT(both.notes[0], ContainsSubstring("timeout not used: join_timeout is given too"));
@@ -85,17 +85,17 @@ TEST_CASE("a key without a counterpart costs one line that says why, and the run
        {"close_timeout", "heartbeat_timeout", "read_timeout", "cas_backoff_max_seconds"}) {
     INFO(key);
     const std::string conf = key + "=5";
-    for (const auto& notes : {elastic(conf).notes, fixed(conf).notes}) {
+    for (const auto& notes : {elastic_conf(conf).notes, static_conf(conf).notes}) {
       REQUIRE(notes.size() == 1);
       CHECK_THAT(notes[0], ContainsSubstring("--rdzv-conf " + key + " not used: "));
     }
   }
-  CHECK_THAT(elastic("timeout=5").notes.at(0), ContainsSubstring("join_timeout limits"));
-  CHECK_THAT(fixed("last_call_timeout=5").notes.at(0), ContainsSubstring("no more"));
-  CHECK(elastic("store_type=tcp,last_call_timeout=5").notes.empty());
+  CHECK_THAT(elastic_conf("timeout=5").notes.at(0), ContainsSubstring("join_timeout limits"));
+  CHECK_THAT(static_conf("last_call_timeout=5").notes.at(0), ContainsSubstring("no more"));
+  CHECK(elastic_conf("store_type=tcp,last_call_timeout=5").notes.empty());
   for (const std::string time : {"0", "0.5", "3s", "500ms"}) {
     INFO(time);
-    CHECK(elastic("cas_backoff_max_seconds=" + time).notes.size() == 1);
+    CHECK(elastic_conf("cas_backoff_max_seconds=" + time).notes.size() == 1);
   }
 }
 

@@ -15,7 +15,7 @@ ddprun::ScannedLine scanned(const Words& words) {
   return *line;
 }
 
-std::string refused(const Words& words) {
+std::string scan_refusal(const Words& words) {
   auto line = ddprun::scan(words);
   if (line) FAIL("accepted, but should have been refused");
   CHECK(line.error().kind == ddprun::ErrorKind::kUsage);
@@ -80,9 +80,9 @@ TEST_CASE("an abbreviation is taken while it means one spelling") {
 }
 
 TEST_CASE("an abbreviation of several spellings is refused, even of one option") {
-  CHECK(refused({"--nproc", "2", "W"}) ==
+  CHECK(scan_refusal({"--nproc", "2", "W"}) ==
         "--nproc is ambiguous: it could be --nproc-per-node or --nproc_per_node");
-  const auto sentence = refused({"--master=x", "W"});
+  const auto sentence = scan_refusal({"--master=x", "W"});
   CHECK_THAT(sentence, ContainsSubstring("--master is ambiguous"));
   CHECK_THAT(sentence, ContainsSubstring("--master-addr"));
   CHECK_THAT(sentence, ContainsSubstring("--master_port"));
@@ -111,17 +111,19 @@ TEST_CASE("short options take their value glued, after '=' or after a blank") {
 }
 
 TEST_CASE("flags take no value") {
-  CHECK_THAT(refused({"--standalone=1", "W"}), ContainsSubstring("--standalone takes no value"));
-  CHECK_THAT(refused({"--standalone=", "W"}), ContainsSubstring("takes no value"));
-  CHECK_THAT(refused({"-mx", "W"}), ContainsSubstring("-m takes no value"));
-  CHECK_THAT(refused({"-m=1", "W"}), ContainsSubstring("-m takes no value"));
+  CHECK_THAT(scan_refusal({"--standalone=1", "W"}),
+             ContainsSubstring("--standalone takes no value"));
+  CHECK_THAT(scan_refusal({"--standalone=", "W"}), ContainsSubstring("takes no value"));
+  CHECK_THAT(scan_refusal({"-mx", "W"}), ContainsSubstring("-m takes no value"));
+  CHECK_THAT(scan_refusal({"-m=1", "W"}), ContainsSubstring("-m takes no value"));
 }
 
 TEST_CASE("a missing value is named with what it should be") {
-  CHECK(refused({"--nnodes"}) == "--nnodes needs a value: --nnodes N|MIN:MAX");
-  CHECK_THAT(refused({"--role", "--standalone", "W"}), ContainsSubstring("--role needs a value"));
-  CHECK_THAT(refused({"--role", "--", "W"}), ContainsSubstring("--role needs a value"));
-  CHECK_THAT(refused({"-r"}), ContainsSubstring("-r needs a value: -r MASK"));
+  CHECK(scan_refusal({"--nnodes"}) == "--nnodes needs a value: --nnodes N|MIN:MAX");
+  CHECK_THAT(scan_refusal({"--role", "--standalone", "W"}),
+             ContainsSubstring("--role needs a value"));
+  CHECK_THAT(scan_refusal({"--role", "--", "W"}), ContainsSubstring("--role needs a value"));
+  CHECK_THAT(scan_refusal({"-r"}), ContainsSubstring("-r needs a value: -r MASK"));
 }
 
 TEST_CASE("an empty value is a value") {
@@ -138,12 +140,12 @@ TEST_CASE("negative numbers, words with blanks and a single dash are values, not
 }
 
 TEST_CASE("an unknown option is one sentence with the nearest valid one") {
-  CHECK_THAT(refused({"--nproc-per-nod3", "2", "W"}),
+  CHECK_THAT(scan_refusal({"--nproc-per-nod3", "2", "W"}),
              ContainsSubstring("unknown option --nproc-per-nod3; did you mean --nproc-per-node?"));
-  CHECK_THAT(refused({"--max_restart_count=1", "W"}), ContainsSubstring("--max-restarts"));
-  CHECK_THAT(refused({"--bogus", "W"}),
+  CHECK_THAT(scan_refusal({"--max_restart_count=1", "W"}), ContainsSubstring("--max-restarts"));
+  CHECK_THAT(scan_refusal({"--bogus", "W"}),
              ContainsSubstring("unknown option --bogus; the nearest is --"));
-  CHECK_THAT(refused({"-x", "W"}), ContainsSubstring("unknown option -x"));
+  CHECK_THAT(scan_refusal({"-x", "W"}), ContainsSubstring("unknown option -x"));
 }
 
 TEST_CASE("help is answered even beside an unknown option, but not behind the script") {

@@ -23,7 +23,7 @@ Settings accepted(const Words& words, const Environment& environment = {}) {
   return *settings;
 }
 
-std::string refused(const Words& words, const Environment& environment = {}) {
+std::string settings_refusal(const Words& words, const Environment& environment = {}) {
   auto settings = merged(words, environment);
   if (settings) FAIL("accepted, but should have been refused");
   CHECK(ddprun::exit_code_of(settings.error().kind) == 2);
@@ -44,7 +44,8 @@ TEST_CASE("the last of a repeated option wins") {
 }
 
 TEST_CASE("a wrong value is refused even when a later one would hide it") {
-  CHECK_THAT(refused({"--start-method=zzz", "--start-method=fork", "W"}), ContainsSubstring("zzz"));
+  CHECK_THAT(settings_refusal({"--start-method=zzz", "--start-method=fork", "W"}),
+             ContainsSubstring("zzz"));
 }
 
 TEST_CASE("every option with a variable reads it") {
@@ -84,28 +85,31 @@ TEST_CASE("flags in the environment are words as well as numbers") {
   for (const std::string off : {"0", "false", "No", "off"}) {
     CHECK_FALSE(accepted({"W"}, {{"PET_STANDALONE", off}}).on(OptionId::kStandalone));
   }
-  CHECK_THAT(refused({"W"}, {{"PET_STANDALONE", "maybe"}}),
+  CHECK_THAT(settings_refusal({"W"}, {{"PET_STANDALONE", "maybe"}}),
              ContainsSubstring("PET_STANDALONE='maybe'"));
-  CHECK_THAT(refused({"W"}, {{"PET_STANDALONE", ""}}), ContainsSubstring("PET_STANDALONE"));
+  CHECK_THAT(settings_refusal({"W"}, {{"PET_STANDALONE", ""}}),
+             ContainsSubstring("PET_STANDALONE"));
 }
 
 TEST_CASE("a number that is none is a usage error wherever it came from") {
-  CHECK(refused({"--max-restarts=x", "W"}) == "--max-restarts='x' is not a whole number");
-  CHECK(refused({"W"}, {{"PET_MAX_RESTARTS", "abc"}}) ==
+  CHECK(settings_refusal({"--max-restarts=x", "W"}) == "--max-restarts='x' is not a whole number");
+  CHECK(settings_refusal({"W"}, {{"PET_MAX_RESTARTS", "abc"}}) ==
         "PET_MAX_RESTARTS='abc' is not a whole number");
-  CHECK_THAT(refused({"W"}, {{"PET_MAX_RESTARTS", ""}}), ContainsSubstring("whole number"));
-  CHECK_THAT(refused({"--master-port=1.5", "W"}), ContainsSubstring("whole number"));
-  CHECK_THAT(refused({"--monitor-interval=fast", "W"}), ContainsSubstring("not a number"));
-  CHECK_THAT(refused({"--shutdown-timeout=", "W"}), ContainsSubstring("whole number"));
+  CHECK_THAT(settings_refusal({"W"}, {{"PET_MAX_RESTARTS", ""}}),
+             ContainsSubstring("whole number"));
+  CHECK_THAT(settings_refusal({"--master-port=1.5", "W"}), ContainsSubstring("whole number"));
+  CHECK_THAT(settings_refusal({"--monitor-interval=fast", "W"}), ContainsSubstring("not a number"));
+  CHECK_THAT(settings_refusal({"--shutdown-timeout=", "W"}), ContainsSubstring("whole number"));
   CHECK(accepted({"--max-restarts=3", "W"}, {{"PET_MAX_RESTARTS", "abc"}})
             .integer(OptionId::kMaxRestarts) == 3);
 }
 
 TEST_CASE("a value outside its choices lists them") {
-  CHECK(refused({"--start-method=zzz", "W"}) ==
+  CHECK(settings_refusal({"--start-method=zzz", "W"}) ==
         "--start-method='zzz' is not one of spawn, fork, forkserver");
-  CHECK_THAT(refused({"--numa-binding=foo", "W"}), ContainsSubstring("node, socket, exclusive"));
-  CHECK_THAT(refused({"--console=loud", "W"}), ContainsSubstring("quoted, raw"));
+  CHECK_THAT(settings_refusal({"--numa-binding=foo", "W"}),
+             ContainsSubstring("node, socket, exclusive"));
+  CHECK_THAT(settings_refusal({"--console=loud", "W"}), ContainsSubstring("quoted, raw"));
 }
 
 TEST_CASE("whole numbers are read as Python reads them") {

@@ -7,16 +7,6 @@
 namespace ddprun::style {
 namespace {
 
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front())) != 0) {
-    text.remove_prefix(1);
-  }
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())) != 0) {
-    text.remove_suffix(1);
-  }
-  return text;
-}
-
 /// What stands between the start of the statement and the co_await.
 std::string_view before(std::string_view code, std::size_t at) {
   const std::size_t start = code.substr(0, at).find_last_of(";{}");

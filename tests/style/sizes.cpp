@@ -31,12 +31,6 @@ std::string without_directives(const std::string& code) {
   return result;
 }
 
-std::string_view trimmed(std::string_view text) {
-  const std::size_t from = text.find_first_not_of(" \t\n");
-  const std::size_t to = text.find_last_not_of(" \t\n");
-  return from == std::string_view::npos ? std::string_view{} : text.substr(from, to - from + 1);
-}
-
 bool has_word(std::string_view text, std::string_view word) {
   return !find_word(text, word).empty();
 }

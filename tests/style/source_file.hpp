@@ -35,6 +35,8 @@ struct Violation {
 
 /// 1-based line of a byte offset.
 [[nodiscard]] int line_of(std::string_view text, std::size_t offset);
+/// `text` without white space at its ends.
+[[nodiscard]] std::string_view trimmed(std::string_view text);
 /// The lines of `text` without their line breaks.
 [[nodiscard]] std::vector<std::string_view> lines_of(std::string_view text);
 /// Offsets at which `word` stands in `text` as a whole word (neither neighbour is a name

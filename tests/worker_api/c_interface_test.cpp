@@ -9,14 +9,15 @@
 
 namespace {
 
-class Variables {
+class ScopedVariables {
  public:
-  Variables(std::initializer_list<std::pair<const char*, const char*>> values) : values_(values) {
+  ScopedVariables(std::initializer_list<std::pair<const char*, const char*>> values)
+      : values_(values) {
     for (const auto& [name, value] : values_) ::setenv(name, value, 1);
   }
-  Variables(const Variables&) = delete;
-  Variables& operator=(const Variables&) = delete;
-  ~Variables() {
+  ScopedVariables(const ScopedVariables&) = delete;
+  ScopedVariables& operator=(const ScopedVariables&) = delete;
+  ~ScopedVariables() {
     for (const auto& [name, value] : values_) ::unsetenv(name);
   }
 
@@ -27,11 +28,11 @@ class Variables {
 }  // namespace
 
 TEST_CASE("the C interface reads the same environment") {
-  const Variables variables({{"RANK", "3"},
-                             {"WORLD_SIZE", "4"},
-                             {"MASTER_ADDR", "node-1"},
-                             {"MASTER_PORT", "29500"},
-                             {"TORCHELASTIC_RUN_ID", "x"}});
+  const ScopedVariables variables({{"RANK", "3"},
+                                   {"WORLD_SIZE", "4"},
+                                   {"MASTER_ADDR", "node-1"},
+                                   {"MASTER_PORT", "29500"},
+                                   {"TORCHELASTIC_RUN_ID", "x"}});
   ddprun_worker worker = {};
   worker.struct_size = sizeof worker;
   char problem[64] = "untouched";
@@ -44,7 +45,7 @@ TEST_CASE("the C interface reads the same environment") {
 }
 
 TEST_CASE("a sentence that does not fit is truncated") {
-  const Variables variables({{"RANK", "nine"}, {"WORLD_SIZE", "4"}});
+  const ScopedVariables variables({{"RANK", "nine"}, {"WORLD_SIZE", "4"}});
   ddprun_worker worker = {};
   worker.struct_size = sizeof worker;
   char problem[12] = "";
@@ -69,7 +70,7 @@ TEST_CASE("an uninitialized structure and an overlong value are refused") {
   CHECK(ddprun_worker_read(&worker, nullptr, 0) == -1);
   CHECK(ddprun_worker_read(nullptr, nullptr, 0) == -1);
   const std::string run_id(DDPRUN_WORKER_TEXT_MAX, 'r');
-  const Variables variables(
+  const ScopedVariables variables(
       {{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"TORCHELASTIC_RUN_ID", run_id.c_str()}});
   worker.struct_size = sizeof worker;
   char problem[128] = "";
