@@ -7,8 +7,7 @@
 namespace ddprun::trainer {
 
 // Input files.
-inline constexpr std::size_t kPictureFileBytesMax = std::size_t{1}
-                                                    << 31;  // 2 GiB: 699,000 pictures
+inline constexpr std::size_t kImageFileBytesMax = std::size_t{1} << 31;  // 2 GiB: 699,000 images
 inline constexpr std::uint64_t kSamplesMax = std::uint64_t{1} << 31;
 inline constexpr std::size_t kHeaderBytesMax = 4U << 20;  // safetensors header: 20,000 tensors
 inline constexpr std::size_t kTensorsMax = 20'000;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <utility>
 
 #include "agent/proc/limits.hpp"
 #include "base/duration_text.hpp"
@@ -23,7 +24,7 @@ constexpr std::size_t kFullBytes = kConsoleQueueBytesMax / 2;
 // What to hand to one write(): whole lines that a FIFO takes in one piece, as many as fit.
 std::string_view next_write(ConsoleTarget::Kind kind, std::string_view bytes) {
   const bool in_one_piece =
-      kind == ConsoleTarget::Kind::kFile || kind == ConsoleTarget::Kind::kSocket;
+      kind != ConsoleTarget::Kind::kReopened && kind != ConsoleTarget::Kind::kShared;
   if (in_one_piece || bytes.size() <= kAtomicWriteBytesMax) return bytes;
   const auto newline = bytes.rfind('\n', kAtomicWriteBytesMax - 1);
   return bytes.substr(0, newline == std::string_view::npos ? kAtomicWriteBytesMax : newline + 1);
@@ -33,10 +34,6 @@ std::uint64_t lines_in(std::string_view bytes) {
   if (bytes.empty()) return 0;
   const auto newlines = std::count(bytes.begin(), bytes.end(), '\n');
   return static_cast<std::uint64_t>(newlines) + (bytes.ends_with('\n') ? 0 : 1);
-}
-
-bool full_disk(int error) {
-  return error == ENOSPC || error == EDQUOT || error == EFBIG;
 }
 
 bool same_file(int one, int other) {
@@ -95,7 +92,7 @@ asio::awaitable<void> ConsoleWriter::flush(TimePoint deadline) {
   limit.async_wait([self](const boost::system::error_code& ended) {
     if (!ended) self->hurry();
   });
-  while (!closed_ && !hurried_ && !queue_.empty()) {
+  while (!closed_ && !hurried_ && (!queue_.empty() || waiting_)) {
     const auto [cancelled] = co_await changed_.async_wait(token);  // ended by hurry() at the latest
     static_cast<void>(cancelled);
   }
@@ -104,7 +101,7 @@ asio::awaitable<void> ConsoleWriter::flush(TimePoint deadline) {
   limit.async_wait([self](const boost::system::error_code& ended) {
     if (!ended) self->changed_.cancel();
   });
-  while (!closed_ && queue_.own_bytes() != 0 && Clock::now() < over) {
+  while (!closed_ && !unwritten_own_lines().empty() && Clock::now() < over) {
     const auto [cancelled] = co_await changed_.async_wait(token);
     static_cast<void>(cancelled);
   }
@@ -129,6 +126,7 @@ void ConsoleWriter::drop(std::string_view bytes) {
 void ConsoleWriter::push(std::string_view bytes, Origin origin) {
   queue_.push(bytes, origin);
   if (!waiting_) write_queue();
+  if (waiting_ && !queue_.empty()) watch_for_stall();
 }
 
 void ConsoleWriter::write_queue() {
@@ -136,7 +134,11 @@ void ConsoleWriter::write_queue() {
     const std::string_view piece = next_write(target_.kind(), queue_.front());
     const ssize_t written = target_.write(piece);
     if (written >= 0) {
+      own_in_flight_ = queue_.front_is_own() ? piece : std::string_view();
       queue_.pop(static_cast<std::size_t>(written));
+      if (target_.kind() != ConsoleTarget::Kind::kFile) continue;
+      wait_for_console();  // the file has it when the thread has written it
+      break;
     } else if (errno == EAGAIN) {
       wait_for_console();
       break;
@@ -148,6 +150,11 @@ void ConsoleWriter::write_queue() {
     }
   }
   changed_.cancel();
+}
+
+std::string ConsoleWriter::unwritten_own_lines() const {
+  const bool in_flight = waiting_ && target_.kind() == ConsoleTarget::Kind::kFile;
+  return (in_flight ? own_in_flight_ : "") + queue_.own_lines();
 }
 
 void ConsoleWriter::announce_drops() {
@@ -163,35 +170,44 @@ void ConsoleWriter::announce_drops() {
 void ConsoleWriter::wait_for_console() {
   waiting_ = true;
   const auto self = weak_from_this();  // a console that never answers must not keep anything alive
-  stall_.expires_after(kConsoleStallMax);
-  stall_.async_wait([self](const boost::system::error_code& ended) {
+  target_.async_writable([self](const boost::system::error_code& ended) {
     const auto writer = self.lock();
-    if (ended || !writer || !writer->waiting_) return;
+    if (!ended && writer) writer->on_writable();
+  });
+  if (!queue_.empty()) watch_for_stall();
+}
+
+void ConsoleWriter::watch_for_stall() {
+  if (std::exchange(watched_, true)) return;
+  stall_.expires_after(kConsoleStallMax);
+  stall_.async_wait([self = weak_from_this()](const boost::system::error_code& ended) {
+    const auto writer = self.lock();
+    if (ended || !writer || !writer->watched_) return;
     // Of an earlier wait: a process that slept too long finds it beside the answer of the console.
     if (Clock::now() < writer->stall_.expiry()) return;
     writer->stalled_ = true;
     writer->queue_.put_own_first();
     writer->changed_.cancel();
   });
-  target_.async_writable([self](const boost::system::error_code& ended) {
-    const auto writer = self.lock();
-    if (!ended && writer) writer->on_writable();
-  });
 }
 
 void ConsoleWriter::on_writable() {
   waiting_ = false;
   stalled_ = false;
-  stall_.cancel();
+  stop_watching();
   write_queue();
   announce_drops();
+}
+
+void ConsoleWriter::stop_watching() {
+  if (std::exchange(watched_, false)) stall_.cancel();
 }
 
 void ConsoleWriter::close() {
   closed_ = true;
   waiting_ = false;
   queue_.clear();
-  stall_.cancel();
+  stop_watching();
   changed_.cancel();
   target_.close();
 }

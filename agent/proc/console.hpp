@@ -49,7 +49,7 @@ class ConsoleWriter : public std::enable_shared_from_this<ConsoleWriter> {
   /// Whether the console took nothing for kConsoleStallMax.
   [[nodiscard]] bool stalled() const { return stalled_; }
   /// Own lines that the console did not take yet.
-  [[nodiscard]] std::string unwritten_own_lines() const { return queue_.own_lines(); }
+  [[nodiscard]] std::string unwritten_own_lines() const;
 
  private:
   void drop(std::string_view bytes);
@@ -57,14 +57,18 @@ class ConsoleWriter : public std::enable_shared_from_this<ConsoleWriter> {
   void write_queue();
   void announce_drops();
   void wait_for_console();
+  void watch_for_stall();
+  void stop_watching();
   void on_writable();
   void close();
 
   ConsoleTarget target_;
-  boost::asio::steady_timer stall_;    // runs while the console takes nothing
+  boost::asio::steady_timer stall_;    // runs while the console takes nothing of what waits
   boost::asio::steady_timer changed_;  // never expires by itself: cancelled when the queue shrank
   ConsoleQueue queue_;
+  std::string own_in_flight_;  // of a file: own lines that the thread writes
   bool waiting_ = false;
+  bool watched_ = false;  // stall_ runs
   bool stalled_ = false;
   bool closed_ = false;
   bool hurried_ = false;

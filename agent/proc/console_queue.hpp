@@ -16,6 +16,7 @@ class ConsoleQueue {
   void push(std::string_view bytes, Origin origin);
   /// What is to be written next; empty when nothing waits. Valid until the next change.
   [[nodiscard]] std::string_view front() const;
+  [[nodiscard]] bool front_is_own() const { return blocks_.at(0).origin == Origin::kOwn; }
   /// The first `bytes` of front() were written.
   void pop(std::size_t bytes);
   /// Own lines pass all worker output but the rest of a line that was written in part.

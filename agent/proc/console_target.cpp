@@ -8,11 +8,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <boost/asio/post.hpp>
 #include <string>
+#include <utility>
 
 namespace ddprun {
 
 namespace asio = boost::asio;
+
+bool full_disk(int error) {
+  return error == ENOSPC || error == EDQUOT || error == EFBIG;
+}
 
 namespace {
 
@@ -22,13 +28,24 @@ ConsoleTarget::Kind kind_of(int descriptor) {
   if (S_ISSOCK(status.st_mode)) return ConsoleTarget::Kind::kSocket;
   const bool terminal = S_ISCHR(status.st_mode) && ::isatty(descriptor) == 1;
   if (S_ISFIFO(status.st_mode) || terminal) return ConsoleTarget::Kind::kReopened;
-  return ConsoleTarget::Kind::kFile;
+  return S_ISCHR(status.st_mode) ? ConsoleTarget::Kind::kDevice : ConsoleTarget::Kind::kFile;
+}
+
+/// Returns 0 or errno. What a full disk does not take is lost; there may be room again later.
+int write_all(int descriptor, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
+    if (written >= 0) bytes.remove_prefix(static_cast<std::size_t>(written));
+    if (written < 0 && full_disk(errno)) return 0;
+    if (written < 0 && errno != EINTR) return errno;
+  }
+  return 0;
 }
 
 }  // namespace
 
-ConsoleTarget::ConsoleTarget(asio::any_io_executor executor, int descriptor)
-    : kind_(kind_of(descriptor)), descriptor_(descriptor), watched_(std::move(executor)) {
+ConsoleTarget::ConsoleTarget(const asio::any_io_executor& executor, int descriptor)
+    : kind_(kind_of(descriptor)), descriptor_(descriptor), watched_(executor), disk_(executor) {
   if (kind_ == Kind::kReopened) reopen();
   if (kind_ == Kind::kSocket || kind_ == Kind::kShared) watch_in_epoll();
 }
@@ -59,12 +76,14 @@ void ConsoleTarget::watch_in_epoll() {
     if (!why) return;
   }
   if (epoll >= 0) ::close(epoll);
-  kind_ = Kind::kFile;  // out of descriptors: the last resort is a write that may block
+  kind_ = Kind::kDevice;  // out of descriptors: the last resort is a write that may block
 }
 
 ssize_t ConsoleTarget::write(std::string_view bytes) {
   switch (kind_) {
     case Kind::kFile:
+      return hand_over(bytes);
+    case Kind::kDevice:
       return ::write(descriptor_, bytes.data(), bytes.size());
     case Kind::kReopened:
       return ::write(watched_.native_handle(), bytes.data(), bytes.size());
@@ -83,7 +102,35 @@ ssize_t ConsoleTarget::write(std::string_view bytes) {
   return -1;
 }
 
+ssize_t ConsoleTarget::hand_over(std::string_view bytes) {
+  if (write_->in_flight) {
+    errno = EAGAIN;
+    return -1;
+  }
+  if (write_->error != 0) {
+    errno = std::exchange(write_->error, 0);
+    return -1;
+  }
+  write_->in_flight = true;
+  const auto error = std::make_shared<int>(0);
+  disk_.post(
+      [error, file = descriptor_, text = std::string(bytes)] { *error = write_all(file, text); },
+      [error, write = write_] {
+        write->in_flight = false;
+        write->error = *error;
+        const auto writable = std::exchange(write->writable, nullptr);
+        if (writable) writable({});
+      });
+  return static_cast<ssize_t>(bytes.size());
+}
+
 void ConsoleTarget::async_writable(std::function<void(const boost::system::error_code&)> callback) {
+  if (kind_ == Kind::kFile) {
+    if (!write_->in_flight)
+      return asio::post(disk_.executor(), std::bind(callback, boost::system::error_code()));
+    write_->writable = std::move(callback);
+    return;
+  }
   const auto what = kind_ == Kind::kReopened ? asio::posix::stream_descriptor::wait_write
                                              : asio::posix::stream_descriptor::wait_read;
   watched_.async_wait(what, std::move(callback));

@@ -9,7 +9,10 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/system/error_code.hpp>
 #include <functional>
+#include <memory>
 #include <string_view>
+
+#include "agent/proc/disk_thread.hpp"
 
 namespace ddprun {
 
@@ -17,28 +20,44 @@ class ConsoleTarget {
  public:
   /// How the descriptor can be written.
   enum class Kind {
-    kFile,      // never blocks: write()
+    kFile,      // may block for as long as its file system stalls: written by a DiskThread
+    kDevice,    // never blocks: write()
     kReopened,  // FIFO, terminal: an own open file of ours with O_NONBLOCK
     kSocket,    // send(MSG_DONTWAIT)
     kShared,  // FIFO or terminal that may not be opened again: small writes, only when poll allows
     kClosed,  // nothing can be written
   };
-  ConsoleTarget(boost::asio::any_io_executor executor, int descriptor);
+  ConsoleTarget(const boost::asio::any_io_executor& executor, int descriptor);
 
   [[nodiscard]] Kind kind() const { return kind_; }
-  /// Bytes taken, or -1 with errno; EAGAIN: async_writable() tells when to try again.
+  /// Bytes taken, or -1 with errno; EAGAIN: async_writable() tells when to try again. A file takes
+  /// all, in the background; the next write gives EAGAIN until it is there, then the error if one
+  /// came.
   [[nodiscard]] ssize_t write(std::string_view bytes);
   /// Calls back once when the console may take more. Only for kinds that can give EAGAIN.
   void async_writable(std::function<void(const boost::system::error_code&)> callback);
   void close();
 
  private:
+  [[nodiscard]] ssize_t hand_over(std::string_view bytes);
   void reopen();
   void watch_in_epoll();
 
   Kind kind_;
   int descriptor_;
   boost::asio::posix::stream_descriptor watched_;
+
+  // What the background has of a file.
+  struct Write {
+    bool in_flight = false;
+    int error = 0;
+    std::function<void(const boost::system::error_code&)> writable;
+  };
+  DiskThread disk_;
+  std::shared_ptr<Write> write_ = std::make_shared<Write>();
 };
+
+/// Whether errno `error` says that there is no room now.
+[[nodiscard]] bool full_disk(int error);
 
 }  // namespace ddprun

@@ -4,7 +4,7 @@
 
 CPU seconds per step: of both ranks, from the difference of a long and a short run, to exclude start
 and end. First step: from exec of rank 0 until it has printed step 1. Memory: peak resident set of
-rank 0. --device cuda: pictures per second over the second half of one run instead.
+rank 0. --device cuda: images per second over the second half of one run instead.
 """
 
 import argparse
@@ -125,7 +125,7 @@ def compare_cpu(flags):
 def compare_gpu(flags):
     pairs = [measure(flags, flags.steps, flags.steps // 10) for _ in range(flags.rounds)]
     speeds = [[speed for pair in pairs for speed in pair[side].speeds[5:]] for side in (0, 1)]
-    show("pictures per second", *speeds, "img/s", ">= 1.00")
+    show("images per second", *speeds, "img/s", ">= 1.00")
 
 
 def arguments():

@@ -63,7 +63,14 @@ void Run::on(const Tick&) {
   const Duration silence_max = terms().silence_max();
   const auto& silence = roster_.by_silence();
   while (!silence.empty() && now_ - silence.front()->heard >= silence_max) {
-    lose(*silence.front(), reasons::silent(terms()), LinkEnd::kOpen);
+    Agent& longest = *silence.front();
+    // An agent of this process was silent because the process was: a stall too short to notice
+    // (extend_deadlines_after_stall) can still have been longer than the rest of its limit.
+    if (longest.hello.hosts) {
+      roster_.heard(longest, now_);
+      continue;
+    }
+    lose(longest, reasons::silent(terms()), LinkEnd::kOpen);
   }
 }
 

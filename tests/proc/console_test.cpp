@@ -220,10 +220,40 @@ TEST_CASE("a file console shares its offset with the workers that write to it") 
   const int file = ::open((directory / "out").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
   auto console = writer(io, file);
   console->write("agent\n");
+  run(io, console->flush(Clock::now() + kPatience));
   REQUIRE(::write(file, "worker\n", 7) == 7);
   console->write("agent\n");
+  run(io, console->flush(Clock::now() + kPatience));
   ::close(file);
   CHECK(contents(directory / "out") == "agent\nworker\nagent\n");
+}
+
+TEST_CASE("a console that is a file on a disk that stalls delays nobody, and loses nothing") {
+  boost::asio::io_context io;
+  const TempDir directory;
+  REQUIRE(::mkfifo((directory / "disk").c_str(), 0600) == 0);
+  // A FIFO that its writer takes for a file: a write of more than it holds stalls until it is read.
+  const int reader = ::open((directory / "disk").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  const int stalls = ::open((directory / "disk").c_str(), O_WRONLY | O_CLOEXEC);
+  const int file = ::open((directory / "file").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+  auto console = writer(io, file);
+  ::dup2(stalls, file);
+  const auto before = Clock::now();
+  console->write(numbered(0, 3000));
+  console->write_own("ddprun: own\n");
+  run(io, console->flush(Clock::now() + std::chrono::milliseconds(20)));
+  CHECK(Clock::now() - before < kPatience);
+  CHECK(console->unwritten_own_lines() == "ddprun: own\n");
+  std::string seen;
+  std::array<char, 65536> buffer;
+  run_until(io, [&] {
+    const ssize_t bytes = ::read(reader, buffer.data(), buffer.size());
+    if (bytes > 0) seen.append(buffer.data(), static_cast<std::size_t>(bytes));
+    return seen.ends_with("ddprun: own\n");
+  });
+  CHECK((seen == numbered(0, 3000) + "ddprun: own\n"));
+  run_until(io, [&] { return console->unwritten_own_lines().empty(); });
+  for (const int descriptor : {reader, stalls, file}) ::close(descriptor);
 }
 
 TEST_CASE("a full disk behind the console is survived") {

@@ -27,7 +27,7 @@ class Stage {
     ddprun::prepare_process();
     out_ = open_file("console.out");
     err_ = open_file("console.err");
-    consoles_ = ddprun::open_consoles(io_.get_executor(), out_, err_);
+    files_ = consoles_ = ddprun::open_consoles(io_.get_executor(), out_, err_);
   }
   ~Stage() {
     ::close(out_);
@@ -79,8 +79,14 @@ class Stage {
   void set_console(int descriptor) {
     consoles_ = ddprun::open_consoles(io_.get_executor(), descriptor, descriptor);
   }
-  [[nodiscard]] std::string out() const { return contents(directory_ / "console.out"); }
-  [[nodiscard]] std::string err() const { return contents(directory_ / "console.err"); }
+  [[nodiscard]] std::string out() {
+    run(io_, files_.out->flush(Clock::now() + kPatience));
+    return contents(directory_ / "console.out");
+  }
+  [[nodiscard]] std::string err() {
+    run(io_, files_.err->flush(Clock::now() + kPatience));
+    return contents(directory_ / "console.err");
+  }
   [[nodiscard]] std::string file(const std::string& name) const {
     return contents(directory_ / name);
   }
@@ -102,6 +108,7 @@ class Stage {
   int out_ = -1;
   int err_ = -1;
   ddprun::Consoles consoles_;
+  ddprun::Consoles files_;  // those at the beginning
   std::vector<WorkerOutput> outputs_;
   std::vector<ddprun::Child> children_;
 };

@@ -59,10 +59,11 @@ void live(World& world, const Plan& plan, Storm& storm) {
 
 }  // namespace
 
-ChaosSummary run_chaos(std::uint64_t seed, const Faults& faults,
+ChaosSummary run_chaos(std::uint64_t seed, const ChaosOptions& options,
                        const std::function<void(const std::string&)>& trace) {
   const Plan plan = make_plan(seed);
   World world(plan.world);
+  world.checker().be_strict(options.strict);
   if (trace) {
     trace(words(plan));
     const TimePoint zero = world.now();
@@ -71,7 +72,7 @@ ChaosSummary run_chaos(std::uint64_t seed, const Faults& faults,
       trace(std::to_string(ms) + " ms  " + line);
     });
   }
-  Storm storm(world, plan, faults);
+  Storm storm(world, plan, options.faults);
   try {
     live(world, plan, storm);
   } catch (const std::exception& violation) {

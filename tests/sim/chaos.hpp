@@ -20,7 +20,12 @@ struct ChaosSummary {
   std::map<std::string_view, int> known_violations;
 };
 
-[[nodiscard]] ChaosSummary run_chaos(std::uint64_t seed, const Faults& faults,
+struct ChaosOptions {
+  Faults faults;
+  std::string strict;  // a promise whose violation is fatal although it is known to be broken
+};
+
+[[nodiscard]] ChaosSummary run_chaos(std::uint64_t seed, const ChaosOptions& options,
                                      const std::function<void(const std::string&)>& trace);
 
 }  // namespace ddprun::sim

@@ -37,8 +37,7 @@ inline constexpr std::string_view kOneCommand = "one command";
 }  // namespace promise
 
 /// What today's code is known to break: counted, not thrown.
-inline constexpr std::array<std::string_view, 2> kKnownViolations{promise::kNobodyLostForNothing,
-                                                                  promise::kStoreStaysOpen};
+inline constexpr std::array<std::string_view, 1> kKnownViolations{promise::kStoreStaysOpen};
 
 using Stamp = std::pair<int, std::string>;  // round number, author
 
@@ -47,6 +46,8 @@ using Stamp = std::pair<int, std::string>;  // round number, author
 class Checker {
  public:
   explicit Checker(protocol::Terms terms) : terms_(std::move(terms)) {}
+  /// A violation of this promise ends the life, known or not; "all": every one's does.
+  void be_strict(const std::string& promise) { strict_ = promise; }
 
   /// All StartRounds of one coordinator step, with the agent process each went to.
   struct Sent {
@@ -76,6 +77,7 @@ class Checker {
   // What the world does, checker_promises.cpp.
   /// Until then (and a little longer) this process may rightly be taken for lost.
   void excuse(int process, TimePoint until);
+  void on_coordinator_paused(TimePoint now, TimePoint until);
   /// The run of the current coordinator is ending, so its verdict is known.
   void on_verdict_known(TimePoint now);
   /// What it had decided and not told everybody, the next one cannot know.
@@ -135,6 +137,7 @@ class Checker {
   int largest_restart_step_ = 0;
 
   std::map<int, TimePoint> excuses_;  // per process
+  TimePoint unread_until_{};          // by the coordinator, whose process is paused
   std::set<int> leaving_;             // processes
   std::set<int> gone_;                // processes that are, or are going
   std::optional<Stamp> newest_;       // the round that was formed last, by whatever coordinator
@@ -144,6 +147,7 @@ class Checker {
   std::optional<TimePoint> failure_known_;  // the same, if a worker's failure is the verdict
   std::map<int, TimePoint> signalled_;      // processes; the first signal
   std::map<std::string_view, int> known_;
+  std::string strict_;
 };
 
 }  // namespace ddprun::sim

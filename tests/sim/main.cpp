@@ -1,6 +1,6 @@
 // Runs seeded lives of a cluster: sim [--first SEED] [--count N] [--trace] [--only FAULT]
-// [--weight FAULT=N] [--list]. A violation prints its seed, the faults that struck and the command
-// that replays it with a trace; exit 1. Any count is a soak.
+// [--weight FAULT=N] [--strict PROMISE|all] [--list]. A violation prints its seed, the faults that
+// struck and the command that replays it with a trace; exit 1. Any count is a soak.
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -15,14 +15,14 @@ struct Arguments {
   std::uint64_t first = 1;
   std::uint64_t count = 1;
   bool trace = false;
-  ddprun::sim::Faults faults;
-  std::string weights;  // the options that changed them
+  ddprun::sim::ChaosOptions chaos;
+  std::string repeat;  // the options that changed those
 };
 
 [[noreturn]] void end_with_usage(const std::string& why) {
   std::fprintf(stderr,
                "%ssim [--first SEED] [--count N] [--trace] [--only FAULT] [--weight FAULT=N] "
-               "[--list]\n",
+               "[--strict PROMISE|all] [--list]\n",
                why.c_str());
   std::exit(2);
 }
@@ -34,9 +34,12 @@ void take(Arguments& arguments, const std::string& name, const std::string& valu
     arguments.count = std::strtoull(value.c_str(), nullptr, 10);
   } else if (name == "--only" || name == "--weight") {
     const bool known =
-        name == "--only" ? arguments.faults.only(value) : arguments.faults.weigh(value);
+        name == "--only" ? arguments.chaos.faults.only(value) : arguments.chaos.faults.weigh(value);
     if (!known) end_with_usage("no such fault: " + value + "; --list names them\n");
-    arguments.weights += " " + name + " " + value;
+    arguments.repeat += " " + name + " " + value;
+  } else if (name == "--strict") {
+    arguments.chaos.strict = value;
+    arguments.repeat += " " + name + " '" + value + "'";
   } else {
     end_with_usage("usage: ");
   }
@@ -49,7 +52,7 @@ Arguments parse(int argc, char** argv) {
     if (name == "--trace") {
       arguments.trace = true;
     } else if (name == "--list") {
-      std::printf("%s", arguments.faults.list().c_str());
+      std::printf("%s", arguments.chaos.faults.list().c_str());
       std::exit(0);
     } else if (i + 1 < argc) {
       take(arguments, name, argv[++i]);
@@ -72,8 +75,8 @@ int main(int argc, char** argv) {
   for (std::uint64_t seed = arguments.first; seed < arguments.first + arguments.count; ++seed) {
     const auto print = [](const std::string& line) { std::printf("%s\n", line.c_str()); };
     try {
-      const auto summary = arguments.trace ? ddprun::sim::run_chaos(seed, arguments.faults, print)
-                                           : ddprun::sim::run_chaos(seed, arguments.faults, {});
+      const auto summary = arguments.trace ? ddprun::sim::run_chaos(seed, arguments.chaos, print)
+                                           : ddprun::sim::run_chaos(seed, arguments.chaos, {});
       rounds += summary.rounds;
       restarts += summary.restarts;
       steps += summary.steps;
@@ -82,7 +85,7 @@ int main(int argc, char** argv) {
     } catch (const std::exception& violation) {
       std::printf("seed %llu: %s\nreplay: %s --first %llu --trace%s\n",
                   static_cast<unsigned long long>(seed), violation.what(), argv[0],
-                  static_cast<unsigned long long>(seed), arguments.weights.c_str());
+                  static_cast<unsigned long long>(seed), arguments.repeat.c_str());
       return 1;
     }
   }

@@ -40,10 +40,14 @@ MUTANTS = [
      "agent->heard = now_;", "(void)agent;"),
     ("rounds that fail at once start again at once", "rendezvous/round/run_end.cpp",
      "if (delay.count() > 0) restart_at_ = now_ + delay;", ""),
+    ("the agent in the coordinator's process is lost by silence", "rendezvous/round/run.cpp",
+     "if (longest.hello.hosts)", "if (false)"),
+    ("two commands share a round", "rendezvous/round/admission.cpp",
+     "hello.fingerprint != charter.fingerprint", "false"),
     ("workers of a lost round are left alone", "rendezvous/round/run_join.cpp",
      "send_stop(*agent, reasons::stray(agent->last.number));", ""),
 ]
-SEEDS = "6000"
+SEEDS = "3000"
 
 
 def run(command):
@@ -63,6 +67,12 @@ def main():
     scenarios = sorted(glob.glob(str(source / "tests/scenario/*.txt")))
     survivors = 0
     with tempfile.TemporaryDirectory() as folder:
+        compiled = [compiler, "-std=c++20", "-O1", "-w", f"-I{source}", "-c"]
+        programs = (("scenario", "scenario_main.cpp", scenarios),
+                    ("simulator", "main.cpp", ["--count", SEEDS]))
+        for program, main_file, _ in programs:
+            subprocess.run([*compiled, str(source / "tests/sim" / main_file), "-o",
+                            f"{folder}/{program}.o"], check=True)
         for number, (name, path, old, new) in enumerate(MUTANTS):
             text = (source / path).read_text()
             if text.count(old) != 1:
@@ -71,23 +81,20 @@ def main():
                 continue
             mutant = pathlib.Path(folder) / f"mutant{number}.cpp"
             mutant.write_text(text.replace(old, new))
+            built = run([*compiled, str(mutant), "-o", f"{folder}/mutant.o"])
+            if built.returncode != 0:
+                print(f"BROKEN    {name}: does not compile\n{built.stderr[:2000]}")
+                return 1
             found = []
-            for program, main_file, arguments in (
-                    ("scenario", "scenario_main.cpp", scenarios),
-                    ("simulator", "main.cpp", ["--count", SEEDS])):
-                binary = f"{folder}/{program}{number}"
-                built = run([compiler, "-std=c++20", "-O1", "-w", f"-I{source}", str(mutant),
-                             str(source / "tests/sim" / main_file), "-o", binary,
-                             "-Wl,--allow-multiple-definition", *libraries])
-                if built.returncode != 0:
-                    print(f"BROKEN    {name}: does not compile\n{built.stderr[:2000]}")
-                    return 1
+            for program, _, arguments in programs:
+                binary = f"{folder}/{program}"
+                run([compiler, f"{folder}/mutant.o", f"{folder}/{program}.o", "-o", binary,
+                     "-Wl,--allow-multiple-definition", *libraries]).check_returncode()
                 outcome = run([binary, *arguments])
                 if outcome.returncode != 0:
                     first = (outcome.stdout.splitlines() or ["crashes"])[0]
                     found.append(f"{program}: {first[:110]}")
-            if not found:
-                survivors += 1
+            survivors += not found
             print(f"{'found    ' if found else 'SURVIVED '} {name}")
             for line in found:
                 print(f"            {line}")

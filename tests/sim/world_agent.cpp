@@ -288,7 +288,7 @@ void World::pause_agent(int id, Duration time) {
   Node& node = nodes_[index(id)];
   node.paused_until = std::max(node.paused_until, now() + time);
   // The root's coordinator stands still with it, and so blames nobody.
-  if (is_root(id)) return;
+  if (is_root(id)) return checker_.on_coordinator_paused(now(), node.paused_until);
   const auto borne = options_.terms.silence_max() - 2 * options_.terms.keep_alive_interval;
   if (Duration(borne) - 4 * options_.delay_max < time)
     checker_.excuse(node.process, node.paused_until);

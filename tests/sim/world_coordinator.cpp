@@ -43,6 +43,7 @@ void World::crash_coordinator() {
 void World::pause_coordinator(Duration time) {
   if (options_.coordinator == Coordinator::kInRoot) return pause_agent(0, time);
   coordinator_paused_until_ = std::max(coordinator_paused_until_, now() + time);
+  checker_.on_coordinator_paused(now(), coordinator_paused_until_);
 }
 
 TimePoint World::coordinator_paused_until() const {

@@ -12,15 +12,15 @@ using Flip = Augmentation::Flip;
 
 namespace {
 
-std::vector<std::uint8_t> numbered_picture() {
-  std::vector<std::uint8_t> bytes(kPictureBytes);
+std::vector<std::uint8_t> numbered_image() {
+  std::vector<std::uint8_t> bytes(kImageBytes);
   for (std::size_t i = 0; i < bytes.size(); ++i)
     bytes[i] = static_cast<std::uint8_t>(i * 7 % 251 + 1);
   return bytes;
 }
 
 /// The reference implementation, pixel by pixel: pad with 4 black pixels, crop, mirror, normalize.
-float expected_at(const std::vector<std::uint8_t>& picture, const Augmentation& how,
+float expected_at(const std::vector<std::uint8_t>& image, const Augmentation& how,
                   std::array<std::size_t, 3> channel_y_x) {
   const auto [channel, y, x] = channel_y_x;
   const int side = static_cast<int>(kSide);
@@ -29,22 +29,22 @@ float expected_at(const std::vector<std::uint8_t>& picture, const Augmentation& 
   const int from_y = static_cast<int>(y) + how.shift_y;
   const bool black = from_x < 0 || from_y < 0 || from_x >= side || from_y >= side;
   const auto at = channel * kPlaneBytes + static_cast<std::size_t>(from_y * side + from_x);
-  const float value = black ? 0.0F : static_cast<float>(picture[at]) / 255.0F;
+  const float value = black ? 0.0F : static_cast<float>(image[at]) / 255.0F;
   const Normalization usual;
   return (value - usual.mean[channel]) / usual.deviation[channel];
 }
 
 void check_against_definition(const Augmentation& how) {
-  const auto picture = numbered_picture();
-  const Picture view(picture.data(), kPictureBytes);
-  std::vector<float> planes(kPictureBytes);
-  std::vector<float> channels_last(kPictureBytes);
+  const auto image = numbered_image();
+  const Image view(image.data(), kImageBytes);
+  std::vector<float> planes(kImageBytes);
+  std::vector<float> channels_last(kImageBytes);
   BatchWriter({}, Layout::kNchw).write_one(view, how, planes);
   BatchWriter({}, Layout::kChannelsLast).write_one(view, how, channels_last);
   for (std::size_t channel = 0; channel < kChannels; ++channel) {
     for (std::size_t y = 0; y < kSide; ++y) {
       for (std::size_t x = 0; x < kSide; ++x) {
-        const float expected = expected_at(picture, how, {channel, y, x});
+        const float expected = expected_at(image, how, {channel, y, x});
         REQUIRE(planes[channel * kPlaneBytes + y * kSide + x] == expected);
         REQUIRE(channels_last[(y * kSide + x) * kChannels + channel] == expected);
       }
@@ -73,7 +73,7 @@ TEST_CASE("augmentation depends on seed, epoch and id alone") {
   CHECK(same < 80);  // of 25 shifts, equal by chance about 40 times
 }
 
-TEST_CASE("a picture is mirrored in exactly every other epoch, half of them at the start") {
+TEST_CASE("an image is mirrored in exactly every other epoch, half of them at the start") {
   int mirrored = 0;
   for (std::uint32_t id = 0; id < 10'000; ++id) {
     const auto first = augmentation_of({7, 0}, id).flip;
@@ -94,22 +94,22 @@ TEST_CASE("all 25 shifts are equally frequent, and independent of the flip") {
   for (const auto& [shift, count] : seen) CHECK(std::abs(count - 1000) < 160);
 }
 
-TEST_CASE("a batch is the concatenation of its pictures, each augmented for its id") {
-  const PictureSet set = generate_pictures({40, 1});
+TEST_CASE("a batch is the concatenation of its images, each augmented for its id") {
+  const ImageSet set = generate_images({40, 1});
   const BatchWriter writer({}, Layout::kChannelsLast);
   const std::array<std::uint32_t, 3> ids{17, 3, 39};
   const EpochKey key{5, 6};
-  std::vector<float> batch(ids.size() * kPictureBytes);
-  std::vector<float> one(kPictureBytes);
+  std::vector<float> batch(ids.size() * kImageBytes);
+  std::vector<float> one(kImageBytes);
   writer.write_augmented(set, ids, key, batch);
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    writer.write_one(set.picture(ids[i]), augmentation_of(key, ids[i]), one);
+    writer.write_one(set.image(ids[i]), augmentation_of(key, ids[i]), one);
     REQUIRE(std::equal(one.begin(), one.end(),
-                       batch.begin() + static_cast<std::ptrdiff_t>(i * kPictureBytes)));
+                       batch.begin() + static_cast<std::ptrdiff_t>(i * kImageBytes)));
   }
   writer.write_plain(set, ids, batch);
-  writer.write_one(set.picture(3), {}, one);
-  CHECK(std::equal(one.begin(), one.end(), batch.begin() + kPictureBytes));
+  writer.write_one(set.image(3), {}, one);
+  CHECK(std::equal(one.begin(), one.end(), batch.begin() + kImageBytes));
 
   std::array<std::int64_t, 3> labels{};
   write_labels(set, ids, labels);
@@ -117,9 +117,9 @@ TEST_CASE("a batch is the concatenation of its pictures, each augmented for its 
 }
 
 TEST_CASE("a buffer of the wrong size is refused before anything is written") {
-  const PictureSet set = generate_pictures({4, 1});
+  const ImageSet set = generate_images({4, 1});
   const std::array<std::uint32_t, 2> ids{0, 1};
-  std::vector<float> small(2 * kPictureBytes - 1, -1.0F);
+  std::vector<float> small(2 * kImageBytes - 1, -1.0F);
   const BatchWriter writer({}, Layout::kNchw);
   CHECK_THROWS_AS(writer.write_augmented(set, ids, {}, small), TrainerError);
   CHECK_THROWS_AS(writer.write_plain(set, ids, small), TrainerError);

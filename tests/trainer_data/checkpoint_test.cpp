@@ -242,7 +242,7 @@ TEST_CASE("a resume with a different seed, batch, width or data set is refused w
   refused([](TrainingState& s) { s.seed = 1; }, "--seed");
   refused([](TrainingState& s) { s.batch_size = 64; }, "--batch-size = 128, this run has 64");
   refused([](TrainingState& s) { s.width = 64; }, "--width");
-  refused([](TrainingState& s) { s.samples = 10; }, "training pictures");
+  refused([](TrainingState& s) { s.samples = 10; }, "training images");
   TrainingState longer = state_at(0);
   longer.total_steps = 99'999;
   longer.world = 7;

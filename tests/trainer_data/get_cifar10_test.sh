@@ -48,7 +48,7 @@ no_leftovers() {
   [[ -z $leftovers ]] || fail "leftovers: $leftovers"
 }
 
-# A folder in the official layout, with RECORDS pictures in each training file.
+# A folder in the official layout, with RECORDS images in each training file.
 make_layout() {
   mkdir -p "$1"
   local i
@@ -100,13 +100,13 @@ test_usage_errors_are_sentences() {
   run 2 a --per-class 6000 && says 'from 1 to 5000'
   run 2 a b && says 'one folder'
   run 2 --force && says 'unknown option --force'
-  run 0 --help && says 'CIFAR10_SOURCE' && says '3: no pictures are available'  # to the last line
+  run 0 --help && says 'CIFAR10_SOURCE' && says '3: no images are available'  # to the last line
 }
 
 test_unpack_script_fills_the_folder_and_the_second_run_does_nothing() {
   make_unpacker
   export CIFAR10_SOURCE=$root/source
-  run 0 "$root/data" && says '50000 training and 10000 test pictures'
+  run 0 "$root/data" && says '50000 training and 10000 test images'
   whole "$root/data" && no_leftovers "$root/data"
   rm "$root/source/unpack.py"
   run 0 "$root/data" && says '50000 training'
@@ -118,7 +118,7 @@ test_small_set_has_the_layout_and_is_not_taken_for_the_whole_one() {
   export CIFAR10_SOURCE=$root/source
   run 0 "$root/data" --per-class 3 && says '30 training'
   run 0 "$root/data" --per-class=3 && says '30 training'
-  run 1 "$root/data" && says 'has 30 training pictures, 50000 were requested'
+  run 1 "$root/data" && says 'has 30 training images, 50000 were requested'
   unset CIFAR10_SOURCE
   run 1 "$root/other" --per-class 3 && says 'needs CIFAR10_SOURCE with an unpack.py'
 }
@@ -154,7 +154,7 @@ test_failing_unpack_script_is_named_with_its_last_line() {
 test_folder_in_the_layout_is_copied_also_a_small_one() {
   make_layout "$root/source/cifar-10-batches-bin" 7
   export CIFAR10_SOURCE=$root/source
-  run 0 "$root/data" && says '35 training and 4 test pictures'
+  run 0 "$root/data" && says '35 training and 4 test images'
   run 0 "$root/data" && says '35 training'
   export CIFAR10_SOURCE=$root/source/cifar-10-batches-bin
   run 0 "$root/data2" && whole "$root/data2" && no_leftovers "$root/data2"

@@ -59,7 +59,7 @@ TEST_CASE("every flag changes exactly what it names") {
   CHECK(parsed({"--limit-train", "500"}).limit_train == 500);
   CHECK(parsed({"--limit-test", "50"}).limit_test == 50);
   CHECK(parsed({"--data-dir", "/d"}).data_dir == "/d");
-  CHECK(parsed({"--generated"}).pictures == PictureSource::kGenerated);
+  CHECK(parsed({"--generated"}).images == ImageSource::kGenerated);
   CHECK(parsed({"--augment", "off"}).augment == Switch::kOff);
   CHECK(parsed({"--device", "cuda"}).device == DeviceChoice::kCuda);
   CHECK(parsed({"--amp", "bf16"}).amp == Amp::kOn);
@@ -138,7 +138,7 @@ TEST_CASE("an unknown flag is named, with the most similar known flag") {
   check_refused({"--epoch", "3"}, "unknown argument --epoch; did you mean --epochs?");
   check_refused({"--batchsize=3"}, "did you mean --batch-size?");
   check_refused({"--fsdp-strategy"}, "unknown argument --fsdp-strategy; see --help");
-  check_refused({"pictures"}, "unknown argument pictures");
+  check_refused({"images"}, "unknown argument images");
 }
 
 TEST_CASE("flags that contradict each other are refused") {

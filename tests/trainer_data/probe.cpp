@@ -4,7 +4,7 @@
 //   probe metrics DIR             a run of 30 steps, killed after 20 with the checkpoint of step 10
 //   probe write FILE              one tensor of each type
 //   probe read FILE               name, type, shape, digest of each tensor, sorted by name
-//   probe pictures DIR            number of pictures per class
+//   probe images DIR            number of images per class
 #include <array>
 #include <cstdio>
 #include <map>
@@ -13,7 +13,7 @@
 
 #include "trainer/checkpoint/digest.hpp"
 #include "trainer/checkpoint/safetensors.hpp"
-#include "trainer/data/pictures.hpp"
+#include "trainer/data/images.hpp"
 #include "trainer/error.hpp"
 #include "trainer/metrics/metrics_writer.hpp"
 #include "trainer/schedule/schedule.hpp"
@@ -95,20 +95,20 @@ int read_tensors(const std::filesystem::path& path) {
   return 0;
 }
 
-int count_pictures(const std::filesystem::path& folder) {
+int count_images(const std::filesystem::path& folder) {
   DataSetOptions options;
   options.folder = folder;
   const DataSet data = load_data_set(options);
-  for (const PictureSet* set : {&data.train, &data.test}) {
+  for (const ImageSet* set : {&data.train, &data.test}) {
     std::array<int, kClasses> counts{};
     std::uint64_t sum = 0;
     for (std::uint32_t id = 0; id < set->size(); ++id) {
       ++counts[static_cast<std::size_t>(set->label(id))];
-      const auto picture = set->picture(id);
-      sum = std::accumulate(picture.begin(), picture.end(), sum);
+      const auto image = set->image(id);
+      sum = std::accumulate(image.begin(), image.end(), sum);
     }
     for (const int count : counts) std::printf("%d ", count);
-    std::printf("mean %.4f\n", static_cast<double>(sum) / (255.0 * kPictureBytes * set->size()));
+    std::printf("mean %.4f\n", static_cast<double>(sum) / (255.0 * kImageBytes * set->size()));
   }
   return 0;
 }
@@ -119,7 +119,7 @@ int run(const std::vector<std::string>& arguments) {
   if (what == "metrics") return write_metrics(arguments.at(1));
   if (what == "write") return write_tensors(arguments.at(1));
   if (what == "read") return read_tensors(arguments.at(1));
-  if (what == "pictures") return count_pictures(arguments.at(1));
+  if (what == "images") return count_images(arguments.at(1));
   return 2;
 }
 

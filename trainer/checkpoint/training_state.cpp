@@ -100,7 +100,7 @@ void check_same_run(const TrainingState& saved, const TrainingState& wanted,
       {"--batch-size", saved.batch_size, wanted.batch_size},
       {"--width", static_cast<std::uint64_t>(saved.width),
        static_cast<std::uint64_t>(wanted.width)},
-      {"the number of training pictures", saved.samples, wanted.samples},
+      {"the number of training images", saved.samples, wanted.samples},
   }};
   for (const auto& field : fields) {
     if (field.saved == field.wanted) continue;

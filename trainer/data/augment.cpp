@@ -64,28 +64,28 @@ BatchWriter::BatchWriter(const Normalization& normalization, Layout layout) : la
   }
 }
 
-void BatchWriter::write_augmented(const PictureSet& set, std::span<const std::uint32_t> ids,
+void BatchWriter::write_augmented(const ImageSet& set, std::span<const std::uint32_t> ids,
                                   const EpochKey& key, std::span<float> out) const {
   check_room(ids, out);
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    write_one(set.picture(ids[i]), augmentation_of(key, ids[i]),
-              out.subspan(i * kPictureBytes, kPictureBytes));
+    write_one(set.image(ids[i]), augmentation_of(key, ids[i]),
+              out.subspan(i * kImageBytes, kImageBytes));
   }
 }
 
-void BatchWriter::write_plain(const PictureSet& set, std::span<const std::uint32_t> ids,
+void BatchWriter::write_plain(const ImageSet& set, std::span<const std::uint32_t> ids,
                               std::span<float> out) const {
   check_room(ids, out);
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    write_one(set.picture(ids[i]), Augmentation{}, out.subspan(i * kPictureBytes, kPictureBytes));
+    write_one(set.image(ids[i]), Augmentation{}, out.subspan(i * kImageBytes, kImageBytes));
   }
 }
 
-void BatchWriter::write_one(Picture picture, const Augmentation& augmentation,
+void BatchWriter::write_one(Image image, const Augmentation& augmentation,
                             std::span<float> out) const {
   for (std::size_t channel = 0; channel < kChannels; ++channel) {
     const bool planes = layout_ == Layout::kNchw;
-    const PlaneJob job{picture.data() + channel * kPlaneBytes, value_of_[channel].data(),
+    const PlaneJob job{image.data() + channel * kPlaneBytes, value_of_[channel].data(),
                        out.data() + (planes ? channel * kPlaneBytes : channel),
                        planes ? Stride{kSide, 1} : Stride{kSide * kChannels, kChannels}};
     for (int y = 0; y <= kLast; ++y) write_row(job, augmentation, y);
@@ -93,12 +93,12 @@ void BatchWriter::write_one(Picture picture, const Augmentation& augmentation,
 }
 
 void BatchWriter::check_room(std::span<const std::uint32_t> ids, std::span<float> out) const {
-  if (out.size() == ids.size() * kPictureBytes) return;
+  if (out.size() == ids.size() * kImageBytes) return;
   throw TrainerError("a buffer of " + std::to_string(out.size()) + " floats does not match " +
-                     std::to_string(ids.size()) + " pictures");
+                     std::to_string(ids.size()) + " images");
 }
 
-void write_labels(const PictureSet& set, std::span<const std::uint32_t> ids,
+void write_labels(const ImageSet& set, std::span<const std::uint32_t> ids,
                   std::span<std::int64_t> out) {
   if (out.size() != ids.size())
     throw TrainerError("write_labels: the buffer does not match the ids");

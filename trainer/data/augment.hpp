@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <span>
 
-#include "trainer/data/pictures.hpp"
+#include "trainer/data/images.hpp"
 #include "trainer/data/random.hpp"
 
 namespace ddprun::trainer {
@@ -17,8 +17,8 @@ namespace ddprun::trainer {
 /// percentage points of accuracy after one epoch (width 8: 55 % instead of 60 %).
 inline constexpr int kCropPadding = 2;
 
-/// Crops the picture, padded with black pixels on each side, and optionally mirrors it. Shift (0,
-/// 0) is the picture itself; shift_x = 2 moves it 2 columns to the left.
+/// Crops the image, padded with black pixels on each side, and optionally mirrors it. Shift (0,
+/// 0) is the image itself; shift_x = 2 moves it 2 columns to the left.
 struct Augmentation {
   int shift_x = 0;  // -kCropPadding … kCropPadding
   int shift_y = 0;
@@ -28,7 +28,7 @@ struct Augmentation {
 };
 
 /// The shift is derived from a hash of seed, epoch and id. The flip is one bit of hash(seed, id)
-/// xor the parity of the epoch, so that every picture is mirrored in every other epoch
+/// xor the parity of the epoch, so that every image is mirrored in every other epoch
 /// ("alternating flip", Jordan 2024).
 [[nodiscard]] Augmentation augmentation_of(const EpochKey& key, std::uint32_t id);
 
@@ -43,16 +43,16 @@ class BatchWriter {
  public:
   BatchWriter(const Normalization& normalization, Layout layout);
 
-  /// Writes the pictures `ids` of `set`, augmented for `key`, consecutively; out must have
-  /// ids.size() * kPictureBytes floats (TrainerError otherwise). kChannelsLast writes height,
+  /// Writes the images `ids` of `set`, augmented for `key`, consecutively; out must have
+  /// ids.size() * kImageBytes floats (TrainerError otherwise). kChannelsLast writes height,
   /// width, channel: the memory layout of a channels_last tensor of shape {N, 3, 32, 32}.
-  void write_augmented(const PictureSet& set, std::span<const std::uint32_t> ids,
-                       const EpochKey& key, std::span<float> out) const;
+  void write_augmented(const ImageSet& set, std::span<const std::uint32_t> ids, const EpochKey& key,
+                       std::span<float> out) const;
   /// Same, without augmentation, for evaluation.
-  void write_plain(const PictureSet& set, std::span<const std::uint32_t> ids,
+  void write_plain(const ImageSet& set, std::span<const std::uint32_t> ids,
                    std::span<float> out) const;
-  /// Writes one picture; out has kPictureBytes floats.
-  void write_one(Picture picture, const Augmentation& augmentation, std::span<float> out) const;
+  /// Writes one image; out has kImageBytes floats.
+  void write_one(Image image, const Augmentation& augmentation, std::span<float> out) const;
 
  private:
   void check_room(std::span<const std::uint32_t> ids, std::span<float> out) const;
@@ -62,7 +62,7 @@ class BatchWriter {
 };
 
 /// The labels of `ids`; out has ids.size() values (TrainerError otherwise).
-void write_labels(const PictureSet& set, std::span<const std::uint32_t> ids,
+void write_labels(const ImageSet& set, std::span<const std::uint32_t> ids,
                   std::span<std::int64_t> out);
 
 }  // namespace ddprun::trainer

@@ -1,9 +1,9 @@
-// Synthetic pictures (pictures.hpp): stripes whose direction, width and color depend on the class,
+// Synthetic images (images.hpp): stripes whose direction, width and color depend on the class,
 // plus noise.
 #include <algorithm>
 #include <array>
 
-#include "trainer/data/pictures.hpp"
+#include "trainer/data/images.hpp"
 #include "trainer/data/random.hpp"
 
 namespace ddprun::trainer {
@@ -25,13 +25,13 @@ Stripes stripes_of(int label) {
   return {draw(24) + 4, draw(24) + 4, {draw(129), draw(129), draw(129)}};
 }
 
-using Planes = std::array<std::array<std::uint8_t, kPictureBytes>, kClasses>;
+using Planes = std::array<std::array<std::uint8_t, kImageBytes>, kClasses>;
 
 Planes all_stripes() {
   Planes planes{};
   for (int label = 0; label < kClasses; ++label) {
     const Stripes stripes = stripes_of(label);
-    for (std::size_t i = 0; i < kPictureBytes; ++i) {
+    for (std::size_t i = 0; i < kImageBytes; ++i) {
       const int x = static_cast<int>(i % kSide);
       const int y = static_cast<int>(i % kPlaneBytes / kSide);
       const int saw = (x * stripes.step_x + y * stripes.step_y) & 127;
@@ -46,7 +46,7 @@ void fill_record(const Planes& planes, std::uint64_t key, std::uint8_t* record) 
   CounterStream random(key);
   const std::size_t label = random.below(kClasses);
   record[0] = static_cast<std::uint8_t>(label);
-  for (std::size_t i = 0; i < kPictureBytes; i += kNoiseBytesPerDraw) {
+  for (std::size_t i = 0; i < kImageBytes; i += kNoiseBytesPerDraw) {
     std::uint64_t bits = random.next();
     for (std::size_t j = i; j < i + kNoiseBytesPerDraw; ++j, bits >>= 8U) {
       const int noise = static_cast<int>(bits & 0xFFU) * kNoise / 256;
@@ -57,7 +57,7 @@ void fill_record(const Planes& planes, std::uint64_t key, std::uint8_t* record) 
 
 }  // namespace
 
-PictureSet generate_pictures(const GeneratedOptions& options) {
+ImageSet generate_images(const GeneratedOptions& options) {
   const Planes planes = all_stripes();
   auto records = std::make_shared<std::vector<std::uint8_t>>(options.count * kRecordBytes);
   const std::uint64_t key = mix(options.seed);
@@ -65,7 +65,7 @@ PictureSet generate_pictures(const GeneratedOptions& options) {
     fill_record(planes, mix(key ^ id), records->data() + id * kRecordBytes);
   }
   const std::uint8_t* data = records->data();
-  return PictureSet({RecordBlock{std::move(records), data, options.count}});
+  return ImageSet({RecordBlock{std::move(records), data, options.count}});
 }
 
 }  // namespace ddprun::trainer

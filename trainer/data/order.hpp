@@ -38,9 +38,9 @@ struct Share {
 struct RankBatch {
   std::uint64_t epoch = 0;
   std::uint64_t batch = 0;             // within the epoch, from 0
-  std::span<const std::uint32_t> ids;  // this rank's pictures
+  std::span<const std::uint32_t> ids;  // this rank's images
   std::size_t counted = 0;             // number of `ids` that count: all, or 0 for a filler
-  std::size_t global_count = 0;  // pictures of all ranks in this step; the last batch may be short
+  std::size_t global_count = 0;  // images of all ranks in this step; the last batch may be short
   /// Multiply the local mean loss by this before backward(), because DDP averages over ranks, not
   /// samples: counted * world / global_count, which is exactly 1 if all ranks have equally many
   /// samples.
@@ -60,7 +60,7 @@ class DataOrder {
 
   /// The share of `place` in global step `step` (0 is the first step of the run). The step alone
   /// determines epoch and position, so that a resume cannot restore one without the other. A rank
-  /// without samples, because the last batch is smaller than the world, gets one filler picture
+  /// without samples, because the last batch is smaller than the world, gets one filler image
   /// with loss_scale 0. Throws TrainerError if rank or world is invalid.
   RankBatch rank_batch(std::uint64_t step, const Place& place);
 

@@ -30,7 +30,7 @@ class SampleLog {
   /// Creates the file with its header if it does not exist.
   explicit SampleLog(const std::filesystem::path& file);
 
-  /// A filler picture (counted == 0) is not logged.
+  /// A filler image (counted == 0) is not logged.
   void record(std::uint64_t step, const Place& place, const RankBatch& batch);
 
  private:

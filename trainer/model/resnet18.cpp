@@ -93,8 +93,8 @@ struct ResNet18::Network : nn::Module {
     linear = register_module("linear", nn::Linear(in, options.classes));
   }
 
-  at::Tensor forward(const at::Tensor& pictures) {
-    auto out = bn1(conv1(pictures));
+  at::Tensor forward(const at::Tensor& images) {
+    auto out = bn1(conv1(images));
     out.relu_();
     out = layer4->forward(layer3->forward(layer2->forward(layer1->forward(out))));
     return linear(out.mean({2, 3}));
@@ -104,8 +104,8 @@ struct ResNet18::Network : nn::Module {
 ResNet18::ResNet18(ResNet18Options options) : network_(std::make_shared<Network>(options)) {}
 ResNet18::~ResNet18() = default;
 
-at::Tensor ResNet18::forward(const at::Tensor& pictures) {
-  return network_->forward(pictures);
+at::Tensor ResNet18::forward(const at::Tensor& images) {
+  return network_->forward(images);
 }
 
 void ResNet18::set_mode(Mode mode) {

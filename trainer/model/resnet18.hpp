@@ -1,4 +1,4 @@
-// ResNet-18 for 32x32 pictures: 3x3 stem without max-pool, four stages of two basic blocks (width,
+// ResNet-18 for 32x32 images: 3x3 stem without max-pool, four stages of two basic blocks (width,
 // 2, 4 and 8 times width channels), mean, linear. Names and order of parameters and buffers match
 // the usual Python model, so that state dicts are interchangeable. Not thread-safe. Errors:
 // c10::Error from LibTorch.
@@ -38,8 +38,8 @@ class ResNet18 {
   ResNet18(const ResNet18&) = delete;
   ResNet18& operator=(const ResNet18&) = delete;
 
-  /// Logits [N, classes] of pictures [N, 3, 32, 32].
-  [[nodiscard]] at::Tensor forward(const at::Tensor& pictures);
+  /// Logits [N, classes] of images [N, 3, 32, 32].
+  [[nodiscard]] at::Tensor forward(const at::Tensor& images);
   void set_mode(Mode mode);
   /// Moves the model to the device; 4-d weights use `format`. Call before gradients or reducers
   /// exist.

@@ -22,7 +22,7 @@ struct Flag {
 [[nodiscard]] const std::vector<Flag>& all_flags();
 [[nodiscard]] std::vector<Flag> optimizer_flags();
 [[nodiscard]] std::vector<Flag> schedule_flags();
-[[nodiscard]] std::vector<Flag> picture_flags();
+[[nodiscard]] std::vector<Flag> image_flags();
 [[nodiscard]] std::vector<Flag> machine_flags();
 
 }  // namespace ddprun::trainer

@@ -45,7 +45,7 @@ std::vector<Flag> machine_flags() {
          o.amp = static_cast<Amp>(one_of(v, {{"auto", 0}, {"on", 1}, {"off", 2}, {"bf16", 1}}));
        },
        "on"},
-      {"--channels-last", "on|off", "memory format of pictures and weights [on]", kMachine,
+      {"--channels-last", "on|off", "memory format of images and weights [on]", kMachine,
        [](O& o, const V& v) {
          o.memory =
              one_of(v, {{"on", 1}, {"off", 0}}) == 1 ? Memory::kChannelsLast : Memory::kContiguous;
@@ -75,7 +75,7 @@ std::vector<Flag> machine_flags() {
        }},
       {"--export", "FILE", "at the end, write the best weights in a format that torch.load opens",
        kFiles, [](O& o, const V& v) { o.export_file = path_of(v); }},
-      {"--sample-log", "PREFIX", "write PREFIX.rank<N>.csv: a digest of the pictures of every step",
+      {"--sample-log", "PREFIX", "write PREFIX.rank<N>.csv: a digest of the images of every step",
        kFiles, [](O& o, const V& v) { o.sample_log = path_of(v); }},
   };
 }

@@ -30,7 +30,7 @@ std::uint32_t count_of(const V& value) {
 const char* const kRun = "Run";
 const char* const kOptimizer = "Optimizer";
 const char* const kSchedule = "Learning rate";
-const char* const kPictures = "Pictures";
+const char* const kImages = "Images";
 
 }  // namespace
 
@@ -48,7 +48,7 @@ std::vector<Flag> optimizer_flags() {
        [](O& o, const V& v) {
          o.steps = whole_in(v, {1, kStepsMax});
        }},
-      {"--batch-size", "N", "pictures per step, over all ranks [128]", kRun,
+      {"--batch-size", "N", "images per step, over all ranks [128]", kRun,
        [](O& o, const V& v) {
          o.batch_size = static_cast<std::uint32_t>(whole_in(v, {1, kBatchMax}));
        }},
@@ -108,22 +108,21 @@ std::vector<Flag> schedule_flags() {
   };
 }
 
-std::vector<Flag> picture_flags() {
+std::vector<Flag> image_flags() {
   return {
       {"--data-dir", "DIR",
-       "contains cifar-10-batches-bin or its files; see scripts/get-cifar10 [data]", kPictures,
+       "contains cifar-10-batches-bin or its files; see scripts/get-cifar10 [data]", kImages,
        [](O& o, const V& v) { o.data_dir = v.text; }},
-      {"--generated", "on|off", "use synthetic pictures: accuracy is meaningless [off]", kPictures,
+      {"--generated", "on|off", "use synthetic images: accuracy is meaningless [off]", kImages,
        [](O& o, const V& v) {
-         o.pictures =
-             switch_of(v) == Switch::kOn ? PictureSource::kGenerated : PictureSource::kFiles;
+         o.images = switch_of(v) == Switch::kOn ? ImageSource::kGenerated : ImageSource::kFiles;
        },
        "on"},
-      {"--limit-train", "N", "use the first N training pictures; 0: all [0]", kPictures,
+      {"--limit-train", "N", "use the first N training images; 0: all [0]", kImages,
        [](O& o, const V& v) { o.limit_train = count_of(v); }},
-      {"--limit-test", "N", "use the first N test pictures; 0: all [0]", kPictures,
+      {"--limit-test", "N", "use the first N test images; 0: all [0]", kImages,
        [](O& o, const V& v) { o.limit_test = count_of(v); }},
-      {"--augment", "on|off", "random crop and alternating flip [on]", kPictures,
+      {"--augment", "on|off", "random crop and alternating flip [on]", kImages,
        [](O& o, const V& v) { o.augment = switch_of(v); }, "on"},
   };
 }

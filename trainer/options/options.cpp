@@ -100,8 +100,7 @@ void check_together(const TrainerOptions& options, const OptionsEnvironment& env
 const std::vector<Flag>& all_flags() {
   static const std::vector<Flag> flags = [] {
     std::vector<Flag> all;
-    for (const auto& part :
-         {optimizer_flags(), schedule_flags(), picture_flags(), machine_flags()}) {
+    for (const auto& part : {optimizer_flags(), schedule_flags(), image_flags(), machine_flags()}) {
       all.insert(all.end(), part.begin(), part.end());
     }
     return all;

@@ -21,7 +21,7 @@ enum class DeviceChoice { kAuto, kCpu, kCuda };
 enum class Memory { kContiguous, kChannelsLast };
 enum class Switch { kOff, kOn };
 enum class Decay { kMatrices, kAll };  // kMatrices: only tensors of more than one dimension
-enum class PictureSource { kFiles, kGenerated };
+enum class ImageSource { kFiles, kGenerated };
 
 /// --resume none | auto | PATH.
 struct Resume {
@@ -55,9 +55,9 @@ struct TrainerOptions {
   Decay decay = Decay::kMatrices;
   double label_smoothing = 0.1;
   ScheduleChoice schedule;
-  // Pictures.
+  // Images.
   std::filesystem::path data_dir = "data";
-  PictureSource pictures = PictureSource::kFiles;
+  ImageSource images = ImageSource::kFiles;
   std::uint32_t limit_train = 0;  // 0: all
   std::uint32_t limit_test = 0;
   Switch augment = Switch::kOn;

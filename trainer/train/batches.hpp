@@ -1,6 +1,6 @@
-// Converts picture ids to tensors on the training device. On a CPU the bytes are augmented directly
+// Converts image ids to tensors on the training device. On a CPU the bytes are augmented directly
 // into the batch; on an accelerator the whole set is stored as bytes and a batch is one gather.
-// Both produce the same pixels. The picture set must outlive it. One thread.
+// Both produce the same pixels. The image set must outlive it. One thread.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,13 +10,13 @@
 #include <span>
 
 #include "trainer/data/augment.hpp"
-#include "trainer/data/pictures.hpp"
+#include "trainer/data/images.hpp"
 
 namespace ddprun::trainer {
 
 struct Batch {
-  at::Tensor pictures;  ///< float [N, 3, 32, 32], normalized
-  at::Tensor labels;    ///< int64 [N]
+  at::Tensor images;  ///< float [N, 3, 32, 32], normalized
+  at::Tensor labels;  ///< int64 [N]
 };
 
 class Batches {
@@ -27,9 +27,9 @@ class Batches {
                                     const std::optional<EpochKey>& key) const = 0;
 };
 
-[[nodiscard]] std::unique_ptr<Batches> host_batches(const PictureSet& set, Layout layout);
-/// Copies the set to the device: 3.9 KB per picture, including padding.
-[[nodiscard]] std::unique_ptr<Batches> device_batches(const PictureSet& set, Layout layout,
+[[nodiscard]] std::unique_ptr<Batches> host_batches(const ImageSet& set, Layout layout);
+/// Copies the set to the device: 3.9 KB per image, including padding.
+[[nodiscard]] std::unique_ptr<Batches> device_batches(const ImageSet& set, Layout layout,
                                                       const at::Device& device);
 
 }  // namespace ddprun::trainer

@@ -13,7 +13,7 @@ namespace ddprun::trainer {
 
 namespace {
 
-// The source row (or column) of a crop in the padded picture.
+// The source row (or column) of a crop in the padded image.
 struct Places {
   std::vector<std::int64_t> rows, columns;
 
@@ -29,12 +29,12 @@ struct Places {
 
 class DeviceBatches final : public Batches {
  public:
-  DeviceBatches(const PictureSet& set, Layout layout, const at::Device& device)
+  DeviceBatches(const ImageSet& set, Layout layout, const at::Device& device)
       : layout_(layout), device_(device) {
     const auto count = static_cast<std::int64_t>(set.size());
     auto pixels = at::empty({count, 3, 32, 32}, at::kByte);
     auto labels = at::empty({count}, at::kLong);
-    set.copy_pixels({pixels.data_ptr<std::uint8_t>(), set.size() * kPictureBytes});
+    set.copy_pixels({pixels.data_ptr<std::uint8_t>(), set.size() * kImageBytes});
     set.copy_labels({labels.data_ptr<std::int64_t>(), set.size()});
     constexpr int kPad = kCropPadding;
     padded_ = at::constant_pad_nd(pixels.to(device), {kPad, kPad, kPad, kPad}, 0);
@@ -57,8 +57,8 @@ class DeviceBatches final : public Batches {
                                       to_device(places.columns).view({count, 1, 1, 32})});
     const auto format = layout_ == Layout::kChannelsLast ? at::MemoryFormat::ChannelsLast
                                                          : at::MemoryFormat::Contiguous;
-    auto pictures = bytes.to(at::kFloat).div_(255.0).sub_(mean_).div_(deviation_);
-    return {pictures.contiguous(format), labels_.index({index})};
+    auto images = bytes.to(at::kFloat).div_(255.0).sub_(mean_).div_(deviation_);
+    return {images.contiguous(format), labels_.index({index})};
   }
 
  private:
@@ -75,7 +75,7 @@ class DeviceBatches final : public Batches {
 
 }  // namespace
 
-std::unique_ptr<Batches> device_batches(const PictureSet& set, Layout layout,
+std::unique_ptr<Batches> device_batches(const ImageSet& set, Layout layout,
                                         const at::Device& device) {
   return std::make_unique<DeviceBatches>(set, layout, device);
 }

@@ -27,7 +27,7 @@ Means evaluate(Session& session) {
     const auto count = std::min(kTestBatch, ids.size() - begin);
     const auto batch = session.test_batches->batch(std::span(ids).subspan(begin, count), {});
     const AutocastScope autocast(session.precision, session.placement.device);
-    const auto logits = session.model.forward(batch.pictures);
+    const auto logits = session.model.forward(batch.images);
     sums.add(logits, batch.labels, at::cross_entropy_loss(logits, batch.labels));
   }
   session.model.set_mode(Mode::kTrain);

@@ -1,4 +1,4 @@
-// Evaluates the whole test set, every picture exactly once, split across ranks without padding.
+// Evaluates the whole test set, every image exactly once, split across ranks without padding.
 // Main thread.
 #pragma once
 

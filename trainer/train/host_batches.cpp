@@ -8,7 +8,7 @@ namespace {
 
 class HostBatches final : public Batches {
  public:
-  HostBatches(const PictureSet& set, Layout layout)
+  HostBatches(const ImageSet& set, Layout layout)
       : set_(set), layout_(layout), writer_(Normalization{}, layout) {}
 
   Batch batch(std::span<const std::uint32_t> ids,
@@ -18,7 +18,7 @@ class HostBatches final : public Batches {
                                                          : at::MemoryFormat::Contiguous;
     Batch batch{at::empty({count, 3, 32, 32}, at::TensorOptions(at::kFloat).memory_format(format)),
                 at::empty({count}, at::kLong)};
-    const std::span pixels(batch.pictures.data_ptr<float>(), ids.size() * kPictureBytes);
+    const std::span pixels(batch.images.data_ptr<float>(), ids.size() * kImageBytes);
     if (key) {
       writer_.write_augmented(set_, ids, *key, pixels);
     } else {
@@ -29,14 +29,14 @@ class HostBatches final : public Batches {
   }
 
  private:
-  const PictureSet& set_;
+  const ImageSet& set_;
   Layout layout_;
   BatchWriter writer_;
 };
 
 }  // namespace
 
-std::unique_ptr<Batches> host_batches(const PictureSet& set, Layout layout) {
+std::unique_ptr<Batches> host_batches(const ImageSet& set, Layout layout) {
   return std::make_unique<HostBatches>(set, layout);
 }
 

@@ -31,14 +31,14 @@ SgdOptions sgd_options(const TrainerOptions& options) {
           options.decay == Decay::kAll ? DecayOn::kAll : DecayOn::kMatrices};
 }
 
-std::unique_ptr<Batches> batches_for(const PictureSet& set, const TrainerOptions& options,
+std::unique_ptr<Batches> batches_for(const ImageSet& set, const TrainerOptions& options,
                                      const Placement& placement) {
   return placement.device.is_cpu() ? host_batches(set, layout_of(options))
                                    : device_batches(set, layout_of(options), placement.device);
 }
 
 DataSet load_data(const TrainerOptions& options) {
-  return load_data_set({options.data_dir, options.pictures == PictureSource::kGenerated,
+  return load_data_set({options.data_dir, options.images == ImageSource::kGenerated,
                         options.limit_train, options.limit_test});
 }
 

@@ -70,7 +70,7 @@ class Loop {
 
   std::pair<at::Tensor, at::Tensor> forward(const Batch& batch) {
     const AutocastScope autocast(session_.precision, session_.placement.device);
-    auto logits = session_.model.forward(batch.pictures);
+    auto logits = session_.model.forward(batch.images);
     auto loss = at::cross_entropy_loss(logits, batch.labels, {}, at::Reduction::Mean,
                                        /*ignore_index=*/-100, session_.options.label_smoothing);
     return {std::move(logits), std::move(loss)};

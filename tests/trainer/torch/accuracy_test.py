@@ -1,4 +1,4 @@
-"""Training on real pictures learns: accuracy_test.py STEPS MIN_PERCENT, width 8, two ranks."""
+"""Training on real images learns: accuracy_test.py STEPS MIN_PERCENT, width 8, two ranks."""
 
 import json
 import sys
@@ -12,8 +12,8 @@ def mean(values):
 
 def main():
     steps, floor = int(sys.argv[1]), float(sys.argv[2])
-    pictures, folder = harness.real_pictures(), harness.folder()
-    command = [harness.program("TRAINER"), "--data-dir", pictures, "--model-dir", folder]
+    images, folder = harness.real_images(), harness.folder()
+    command = [harness.program("TRAINER"), "--data-dir", images, "--model-dir", folder]
     command += ["--width", 8, "--steps", steps, "--log-every", 10]
     output = harness.run_ranks(2, command)
     print(output)

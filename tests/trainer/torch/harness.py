@@ -91,7 +91,7 @@ def run_ranks(world, command):
 
 
 def generated(model_dir, *arguments, width=8):
-    """Arguments of a short run on synthetic pictures."""
+    """Arguments of a short run on synthetic images."""
     base = ["--generated", "--width", width, "--model-dir", model_dir]
     limits = ["--limit-train", 640, "--limit-test", 101, "--batch-size", 64]
     return [program("TRAINER"), *base, *limits, *arguments]
@@ -123,14 +123,14 @@ def read_safetensors(path):
     return tensors
 
 
-def real_pictures():
+def real_images():
     """The unpacked CIFAR-10 of $CIFAR10_SOURCE, kept in the build folder."""
     script, source = os.environ["GET_CIFAR10"], os.environ.get("CIFAR10_SOURCE")
     if not source:
-        skip("CIFAR10_SOURCE is not set: no real pictures")
+        skip("CIFAR10_SOURCE is not set: no real images")
     if not os.access(script, os.X_OK):
         skip("scripts/get-cifar10 is not there")
-    target = pathlib.Path(os.environ["PICTURES_DIR"])
+    target = pathlib.Path(os.environ["IMAGES_DIR"])
     python = str(pathlib.Path(sys.executable).parent)
     environment = dict(os.environ, PATH=python + os.pathsep + os.environ["PATH"])
     subprocess.run([script, str(target)], check=True, env=environment)

@@ -20,7 +20,7 @@ TEST_CASE("full width has 11,173,962 parameters in 62 tensors and 60 buffers") {
   CHECK(model.parameters().back().name == "linear.bias");
 }
 
-TEST_CASE("narrow models have the known sizes and return ten logits per picture") {
+TEST_CASE("narrow models have the known sizes and return ten logits per image") {
   CHECK(ResNet18({16, 10}).parameter_count() == 701'466);
   ResNet18 model({8, 10});
   CHECK(model.forward(at::zeros({2, 3, 32, 32})).sizes() == at::IntArrayRef({2, 10}));
@@ -84,15 +84,15 @@ TEST_CASE("sums on the device equal the sums on the host, including ties and NaN
 }
 
 TEST_CASE("a batch gathered on a device has the same pixels as one written on the host") {
-  const auto set = generate_pictures({20, 3});
+  const auto set = generate_images({20, 3});
   const std::vector<std::uint32_t> ids{7, 0, 19, 7};
   for (const auto layout : {Layout::kNchw, Layout::kChannelsLast}) {
     const auto host = host_batches(set, layout);
     const auto device = device_batches(set, layout, at::kCPU);
     for (const std::optional<EpochKey> key : {std::optional<EpochKey>{}, {EpochKey{5, 2}}}) {
       const auto one = host->batch(ids, key), other = device->batch(ids, key);
-      CHECK(at::allclose(one.pictures, other.pictures, 1e-5, 1e-5));
-      CHECK(one.pictures.strides() == other.pictures.strides());
+      CHECK(at::allclose(one.images, other.images, 1e-5, 1e-5));
+      CHECK(one.images.strides() == other.images.strides());
       CHECK(at::equal(one.labels, other.labels));
     }
   }

@@ -1,4 +1,4 @@
-"""The usual Python ResNet-18 for 32x32 pictures, the reference for the C++ trainer."""
+"""The usual Python ResNet-18 for 32x32 images, the reference for the C++ trainer."""
 
 import torch.nn as nn
 import torch.nn.functional as F

@@ -1,4 +1,4 @@
-"""A killed run resumes at the right step: same final bits, every picture once per epoch.
+"""A killed run resumes at the right step: same final bits, every image once per epoch.
 
 resume_test.py CASE, one of the functions below.
 """
@@ -12,7 +12,7 @@ import sys
 
 import harness
 
-SAMPLES, BATCH = 650, 64  # 11 steps an epoch; the last one has 10 pictures
+SAMPLES, BATCH = 650, 64  # 11 steps an epoch; the last one has 10 images
 STEPS_PER_EPOCH = 11
 MASK = (1 << 64) - 1
 
@@ -47,7 +47,7 @@ def mix(value):
 
 
 def used_per_epoch(folder):
-    """(pictures, digest) of every epoch; of a repeated step, the last execution counts."""
+    """(images, digest) of every epoch; of a repeated step, the last execution counts."""
     steps = {}
     for file in sorted(folder.glob("log.rank*.csv")):
         for row in csv.DictReader(file.open()):
@@ -62,7 +62,7 @@ def used_per_epoch(folder):
     return dict(epochs)
 
 
-def expect_every_picture_once(folder, epochs):
+def expect_every_image_once(folder, epochs):
     everything = sum(mix(i + 1) for i in range(SAMPLES)) & MASK
     assert used_per_epoch(folder) == {epoch: [SAMPLES, everything] for epoch in range(epochs)}
 
@@ -78,7 +78,7 @@ def same_bits_after_a_kill():
     assert harness.weights_of(output) == harness.weights_of(undisturbed)
 
 
-def every_picture_once():
+def every_image_once():
     folder = harness.folder()
     flags = ["--schedule", "constant", "--lr", "0.01", "--sample-log", folder / "log"]
     run(folder, *flags, "--steps", 4)  # stops in mid-epoch, on two ranks
@@ -86,15 +86,15 @@ def every_picture_once():
     assert "resumed from step 4 " in one, one
     three = run(folder, *flags, "--steps", 2 * STEPS_PER_EPOCH, world=3)
     assert "resumed from step 15 " in three, three
-    expect_every_picture_once(folder, 2)
+    expect_every_image_once(folder, 2)
 
 
-def every_picture_once_after_a_kill():
+def every_image_once_after_a_kill():
     folder = harness.folder()
     flags = ["--epochs", 2, "--sample-log", folder / "log"]
     kill_at(folder, "train step 9/", *flags)
     run(folder, *flags)
-    expect_every_picture_once(folder, 2)
+    expect_every_image_once(folder, 2)
 
 
 def damaged_checkpoint_is_passed_over():

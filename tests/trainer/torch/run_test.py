@@ -34,7 +34,7 @@ def same_seed_same_weights():
 
 
 def test_set_is_counted_exactly():
-    """101 test pictures on 1, 2 and 3 ranks: without padding all compute the same accuracy."""
+    """101 test images on 1, 2 and 3 ranks: without padding all compute the same accuracy."""
     folder = harness.folder()
     harness.run_ranks(2, harness.generated(folder, "--epochs", 1))
     outputs = [

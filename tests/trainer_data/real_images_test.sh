@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The real pictures, read with scripts/get-cifar10 and the trainer's reader: balanced classes, and
+# The real images, read with scripts/get-cifar10 and the trainer's reader: balanced classes, and
 # the mean brightness of CIFAR-10. Arguments: the script, the probe. Needs CIFAR10_SOURCE.
 set -euo pipefail
 
@@ -10,6 +10,6 @@ fi
 root=$(mktemp --directory)
 trap 'rm -rf "$root"' EXIT
 "$1" "$root" --per-class 100
-"$2" pictures "$root" | tee "$root/counts"
+"$2" images "$root" | tee "$root/counts"
 grep --quiet '^\(100 \)\{10\}mean 0\.4[67]' "$root/counts"
 grep --quiet '^\(20 \)\{10\}mean 0\.4[5-8]' "$root/counts"

@@ -1,4 +1,4 @@
-#include "trainer/data/pictures.hpp"
+#include "trainer/data/images.hpp"
 
 #include <cstring>
 
@@ -22,7 +22,7 @@ fs::path folder_with(const fs::path& folder, const char* file) {
   }
   throw TrainerError("no " + std::string(file) + " in " + folder.string() +
                      "; download them with scripts/get-cifar10 " + folder.string() +
-                     ", or use synthetic pictures with --generated");
+                     ", or use synthetic images with --generated");
 }
 
 void check_labels(const RecordBlock& block, const fs::path& file) {
@@ -38,42 +38,42 @@ void check_labels(const RecordBlock& block, const fs::path& file) {
 
 }  // namespace
 
-PictureSet::PictureSet(std::vector<RecordBlock> blocks) : blocks_(std::move(blocks)) {
+ImageSet::ImageSet(std::vector<RecordBlock> blocks) : blocks_(std::move(blocks)) {
   std::uint64_t total = 0;
   for (const auto& block : blocks_) total += block.count;
-  if (total > kSamplesMax) throw TrainerError("more than 2^31 pictures are not supported");
+  if (total > kSamplesMax) throw TrainerError("more than 2^31 images are not supported");
   size_ = static_cast<std::uint32_t>(total);
 }
 
-void PictureSet::limit(std::uint32_t count) {
+void ImageSet::limit(std::uint32_t count) {
   size_ = std::min(size_, count);
 }
 
-void PictureSet::copy_pixels(std::span<std::uint8_t> out) const {
-  if (out.size() != size_ * kPictureBytes)
+void ImageSet::copy_pixels(std::span<std::uint8_t> out) const {
+  if (out.size() != size_ * kImageBytes)
     throw TrainerError("copy_pixels: the buffer does not match the set");
   for (std::uint32_t id = 0; id < size_; ++id) {
-    std::memcpy(&out[id * kPictureBytes], record(id) + 1, kPictureBytes);
+    std::memcpy(&out[id * kImageBytes], record(id) + 1, kImageBytes);
   }
 }
 
-void PictureSet::copy_labels(std::span<std::int64_t> out) const {
+void ImageSet::copy_labels(std::span<std::int64_t> out) const {
   if (out.size() != size_) throw TrainerError("copy_labels: the buffer does not match the set");
   for (std::uint32_t id = 0; id < size_; ++id) out[id] = label(id);
 }
 
-const std::uint8_t* PictureSet::record(std::uint32_t id) const {
+const std::uint8_t* ImageSet::record(std::uint32_t id) const {
   std::size_t rest = id;
   for (const auto& block : blocks_) {  // five files: a binary search would be slower
     if (rest < block.count) return block.records + rest * kRecordBytes;
     rest -= block.count;
   }
-  throw TrainerError("picture " + std::to_string(id) + " does not exist; the set has " +
+  throw TrainerError("image " + std::to_string(id) + " does not exist; the set has " +
                      std::to_string(size_));
 }
 
-RecordBlock read_picture_file(const fs::path& file) {
-  const MappedFile mapping(file, kPictureFileBytesMax);
+RecordBlock read_image_file(const fs::path& file) {
+  const MappedFile mapping(file, kImageFileBytesMax);
   const auto bytes = mapping.bytes();
   if (bytes.empty()) throw TrainerError(file.string() + " is empty; download it again");
   const std::size_t remainder = bytes.size() % kRecordBytes;
@@ -90,17 +90,17 @@ RecordBlock read_picture_file(const fs::path& file) {
   return block;
 }
 
-PictureSet read_training_pictures(const fs::path& folder) {
+ImageSet read_training_images(const fs::path& folder) {
   const fs::path found = folder_with(folder, "data_batch_1.bin");
   std::vector<RecordBlock> blocks;
   for (int i = 1; i <= 5; ++i) {
-    blocks.push_back(read_picture_file(found / ("data_batch_" + std::to_string(i) + ".bin")));
+    blocks.push_back(read_image_file(found / ("data_batch_" + std::to_string(i) + ".bin")));
   }
-  return PictureSet(std::move(blocks));
+  return ImageSet(std::move(blocks));
 }
 
-PictureSet read_test_pictures(const fs::path& folder) {
-  return PictureSet({read_picture_file(folder_with(folder, "test_batch.bin") / "test_batch.bin")});
+ImageSet read_test_images(const fs::path& folder) {
+  return ImageSet({read_image_file(folder_with(folder, "test_batch.bin") / "test_batch.bin")});
 }
 
 DataSet load_data_set(const DataSetOptions& options) {
@@ -109,18 +109,18 @@ DataSet load_data_set(const DataSetOptions& options) {
     const auto count_or = [](std::uint32_t limit, std::uint32_t all) {
       return limit == 0 ? all : limit;
     };
-    data.train = generate_pictures({count_or(options.limit_train, kOfficialTrainingCount), 1});
-    data.test = generate_pictures({count_or(options.limit_test, kOfficialTestCount), 2});
-    data.source = "synthetic pictures";
+    data.train = generate_images({count_or(options.limit_train, kOfficialTrainingCount), 1});
+    data.test = generate_images({count_or(options.limit_test, kOfficialTestCount), 2});
+    data.source = "synthetic images";
     data.announcement =
-        "THESE PICTURES ARE SYNTHETIC: ACCURACY ON THEM IS MEANINGLESS. "
+        "THESE IMAGES ARE SYNTHETIC: ACCURACY ON THEM IS MEANINGLESS. "
         "Download the real ones with scripts/get-cifar10 DIR and pass --data-dir DIR.";
   } else {
-    data.train = read_training_pictures(options.folder);
-    data.test = read_test_pictures(options.folder);
+    data.train = read_training_images(options.folder);
+    data.test = read_test_images(options.folder);
     if (options.limit_train != 0) data.train.limit(options.limit_train);
     if (options.limit_test != 0) data.test.limit(options.limit_test);
-    data.source = "pictures of " + options.folder.string();
+    data.source = "images of " + options.folder.string();
   }
   data.source += ": " + std::to_string(data.train.size()) + " for training, " +
                  std::to_string(data.test.size()) + " for testing";

@@ -1,6 +1,6 @@
-// CIFAR-10 pictures as bytes: 32x32, red plane, green plane, blue plane, row-major; labels 0-9.
+// CIFAR-10 images as bytes: 32x32, red plane, green plane, blue plane, row-major; labels 0-9.
 // Read from the official binary layout through mappings (ranks on one node share the page cache),
-// or generated. A PictureSet is immutable and movable, and may be read from several threads.
+// or generated. A ImageSet is immutable and movable, and may be read from several threads.
 // Errors: TrainerError.
 #pragma once
 
@@ -17,11 +17,11 @@ namespace ddprun::trainer {
 inline constexpr std::size_t kSide = 32;
 inline constexpr std::size_t kPlaneBytes = kSide * kSide;
 inline constexpr std::size_t kChannels = 3;
-inline constexpr std::size_t kPictureBytes = kChannels * kPlaneBytes;
-inline constexpr std::size_t kRecordBytes = 1 + kPictureBytes;  // the label precedes the picture
+inline constexpr std::size_t kImageBytes = kChannels * kPlaneBytes;
+inline constexpr std::size_t kRecordBytes = 1 + kImageBytes;  // the label precedes the image
 inline constexpr int kClasses = 10;
 
-using Picture = std::span<const std::uint8_t, kPictureBytes>;
+using Image = std::span<const std::uint8_t, kImageBytes>;
 
 /// Complete records, and the owner of their memory (a mapping or a buffer).
 struct RecordBlock {
@@ -30,21 +30,19 @@ struct RecordBlock {
   std::size_t count = 0;
 };
 
-class PictureSet {
+class ImageSet {
  public:
-  PictureSet() = default;
+  ImageSet() = default;
   /// Ids number the records across all blocks in order. The caller has validated the labels.
-  explicit PictureSet(std::vector<RecordBlock> blocks);
+  explicit ImageSet(std::vector<RecordBlock> blocks);
 
   [[nodiscard]] std::uint32_t size() const { return size_; }
   /// id < size().
-  [[nodiscard]] Picture picture(std::uint32_t id) const {
-    return Picture(record(id) + 1, kPictureBytes);
-  }
+  [[nodiscard]] Image image(std::uint32_t id) const { return Image(record(id) + 1, kImageBytes); }
   [[nodiscard]] int label(std::uint32_t id) const { return record(id)[0]; }
-  /// Keeps the first `count` pictures; no effect if there are fewer.
+  /// Keeps the first `count` images; no effect if there are fewer.
   void limit(std::uint32_t count);
-  /// Copies all pictures (size() * kPictureBytes bytes) and their labels (size() values), to upload
+  /// Copies all images (size() * kImageBytes bytes) and their labels (size() values), to upload
   /// the whole set to a device. Throws TrainerError if a span has a different length.
   void copy_pixels(std::span<std::uint8_t> out) const;
   void copy_labels(std::span<std::int64_t> out) const;
@@ -58,27 +56,27 @@ class PictureSet {
 
 /// Reads one file in the official layout. The count follows from the file size; a truncated record,
 /// an empty file or a label above 9 is refused, naming file and record.
-[[nodiscard]] RecordBlock read_picture_file(const std::filesystem::path& file);
+[[nodiscard]] RecordBlock read_image_file(const std::filesystem::path& file);
 
 /// Read data_batch_1.bin … data_batch_5.bin / test_batch.bin from `folder` or its subfolder
 /// `cifar-10-batches-bin`.
-[[nodiscard]] PictureSet read_training_pictures(const std::filesystem::path& folder);
-[[nodiscard]] PictureSet read_test_pictures(const std::filesystem::path& folder);
+[[nodiscard]] ImageSet read_training_images(const std::filesystem::path& folder);
+[[nodiscard]] ImageSet read_test_images(const std::filesystem::path& folder);
 
-/// Synthetic pictures of the same shape: colored stripes that depend on the class, plus noise; a
+/// Synthetic images of the same shape: colored stripes that depend on the class, plus noise; a
 /// function of (seed, id). A model learns them at once, so accuracy on them is meaningless.
 struct GeneratedOptions {
   std::uint32_t count = 0;
   std::uint64_t seed = 0;
 };
-[[nodiscard]] PictureSet generate_pictures(const GeneratedOptions& options);
+[[nodiscard]] ImageSet generate_images(const GeneratedOptions& options);
 
 /// The training and test set of a run. `announcement` is a prominent warning to the user, or empty.
 struct DataSet {
-  PictureSet train;
-  PictureSet test;
+  ImageSet train;
+  ImageSet test;
   std::string source;        // one line: origin and size
-  std::string announcement;  // for synthetic pictures: that accuracy is meaningless
+  std::string announcement;  // for synthetic images: that accuracy is meaningless
 };
 
 struct DataSetOptions {

@@ -1,4 +1,4 @@
-#include "trainer/data/pictures.hpp"
+#include "trainer/data/images.hpp"
 
 #include <sys/stat.h>
 
@@ -18,7 +18,7 @@ std::string records(std::size_t count, int first) {
   std::string bytes;
   for (std::size_t i = 0; i < count; ++i) {
     bytes.push_back(static_cast<char>(i % 10));
-    bytes.append(kPictureBytes, static_cast<char>(first + static_cast<int>(i)));
+    bytes.append(kImageBytes, static_cast<char>(first + static_cast<int>(i)));
   }
   return bytes;
 }
@@ -37,44 +37,44 @@ void write_small_set(const std::filesystem::path& folder) {
 TEST_CASE("a set is the concatenation of its five files, whatever their sizes") {
   const TemporaryFolder folder;
   write_small_set(folder.path());
-  const PictureSet set = read_training_pictures(folder.path());
+  const ImageSet set = read_training_images(folder.path());
   REQUIRE(set.size() == 1 + 2 + 3 + 4 + 5);
-  CHECK(set.picture(0)[0] == 10);
-  CHECK(set.picture(1)[0] == 20);
-  CHECK(set.picture(2)[kPictureBytes - 1] == 21);
-  CHECK(set.picture(14)[0] == 54);
+  CHECK(set.image(0)[0] == 10);
+  CHECK(set.image(1)[0] == 20);
+  CHECK(set.image(2)[kImageBytes - 1] == 21);
+  CHECK(set.image(14)[0] == 54);
   CHECK(set.label(14) == 4);
-  CHECK(read_test_pictures(folder.path()).size() == 4);
+  CHECK(read_test_images(folder.path()).size() == 4);
 }
 
 TEST_CASE("the folder may be the parent of cifar-10-batches-bin") {
   const TemporaryFolder folder;
   write_small_set(folder / "cifar-10-batches-bin");
-  CHECK(read_training_pictures(folder.path()).size() == 15);
+  CHECK(read_training_images(folder.path()).size() == 15);
 }
 
-TEST_CASE("a limit keeps the first pictures, and never makes a set larger") {
+TEST_CASE("a limit keeps the first images, and never makes a set larger") {
   const TemporaryFolder folder;
   write_small_set(folder.path());
-  PictureSet set = read_training_pictures(folder.path());
+  ImageSet set = read_training_images(folder.path());
   set.limit(20);
   CHECK(set.size() == 15);
   set.limit(2);
   CHECK(set.size() == 2);
-  CHECK(set.picture(1)[0] == 20);
+  CHECK(set.image(1)[0] == 20);
 }
 
-TEST_CASE("whole sets are copied picture by picture") {
+TEST_CASE("whole sets are copied image by image") {
   const TemporaryFolder folder;
   write_small_set(folder.path());
-  const PictureSet set = read_training_pictures(folder.path());
-  std::vector<std::uint8_t> pixels(set.size() * kPictureBytes);
+  const ImageSet set = read_training_images(folder.path());
+  std::vector<std::uint8_t> pixels(set.size() * kImageBytes);
   std::vector<std::int64_t> labels(set.size());
   set.copy_pixels(pixels);
   set.copy_labels(labels);
   for (std::uint32_t id = 0; id < set.size(); ++id) {
-    const auto picture = set.picture(id);
-    REQUIRE(std::equal(picture.begin(), picture.end(), pixels.begin() + id * kPictureBytes));
+    const auto image = set.image(id);
+    REQUIRE(std::equal(image.begin(), image.end(), pixels.begin() + id * kImageBytes));
     REQUIRE(labels[id] == set.label(id));
   }
   CHECK_THROWS_AS(set.copy_pixels(std::span(pixels).first(5)), TrainerError);
@@ -85,8 +85,8 @@ TEST_CASE("a file truncated inside a record is refused, naming file and record")
   const TemporaryFolder folder;
   const auto file = folder / "data_batch_3.bin";
   put(file, records(7, 0).substr(0, 6 * kRecordBytes + 100));
-  CHECK_THROWS_WITH(read_picture_file(file), ContainsSubstring("data_batch_3.bin, record 6") &&
-                                                 ContainsSubstring("100 of its 3073 bytes"));
+  CHECK_THROWS_WITH(read_image_file(file), ContainsSubstring("data_batch_3.bin, record 6") &&
+                                               ContainsSubstring("100 of its 3073 bytes"));
 }
 
 TEST_CASE("a label above 9 is refused, naming file and record") {
@@ -95,48 +95,48 @@ TEST_CASE("a label above 9 is refused, naming file and record") {
   std::string bytes = records(20, 0);
   bytes[17 * kRecordBytes] = 9;
   put(file, bytes);
-  CHECK(read_picture_file(file).count == 20);
+  CHECK(read_image_file(file).count == 20);
   bytes[17 * kRecordBytes] = 10;
   put(file, bytes);
-  CHECK_THROWS_WITH(read_picture_file(file),
+  CHECK_THROWS_WITH(read_image_file(file),
                     ContainsSubstring("test_batch.bin, record 17: label 10"));
   bytes[17 * kRecordBytes] = static_cast<char>(255);
   put(file, bytes);
-  CHECK_THROWS_WITH(read_picture_file(file), ContainsSubstring("label 255"));
+  CHECK_THROWS_WITH(read_image_file(file), ContainsSubstring("label 255"));
 }
 
 TEST_CASE("an empty file, a folder and a pipe are refused at once") {
   const TemporaryFolder folder;
   put(folder / "empty.bin", "");
-  CHECK_THROWS_WITH(read_picture_file(folder / "empty.bin"), ContainsSubstring("is empty"));
-  CHECK_THROWS_WITH(read_picture_file(folder.path()), ContainsSubstring("not a regular file"));
+  CHECK_THROWS_WITH(read_image_file(folder / "empty.bin"), ContainsSubstring("is empty"));
+  CHECK_THROWS_WITH(read_image_file(folder.path()), ContainsSubstring("not a regular file"));
   const auto pipe = folder / "pipe.bin";
   REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
-  CHECK_THROWS_WITH(read_picture_file(pipe), ContainsSubstring("not a regular file"));
+  CHECK_THROWS_WITH(read_image_file(pipe), ContainsSubstring("not a regular file"));
 }
 
-TEST_CASE("missing pictures are one sentence that says how to download them") {
+TEST_CASE("missing images are one sentence that says how to download them") {
   const TemporaryFolder folder;
-  CHECK_THROWS_WITH(read_training_pictures(folder.path()),
+  CHECK_THROWS_WITH(read_training_images(folder.path()),
                     ContainsSubstring("data_batch_1.bin") &&
                         ContainsSubstring("scripts/get-cifar10") &&
                         ContainsSubstring("--generated"));
   write_small_set(folder.path());
   std::filesystem::remove(folder / "data_batch_4.bin");
-  CHECK_THROWS_WITH(read_training_pictures(folder.path()), ContainsSubstring("data_batch_4.bin"));
+  CHECK_THROWS_WITH(read_training_images(folder.path()), ContainsSubstring("data_batch_4.bin"));
 }
 
-TEST_CASE("synthetic pictures are a function of seed and id") {
-  const PictureSet few = generate_pictures({50, 1});
-  const PictureSet many = generate_pictures({200, 1});
-  const PictureSet other = generate_pictures({50, 2});
+TEST_CASE("synthetic images are a function of seed and id") {
+  const ImageSet few = generate_images({50, 1});
+  const ImageSet many = generate_images({200, 1});
+  const ImageSet other = generate_images({50, 2});
   std::set<int> labels;
   int equal = 0;
   for (std::uint32_t id = 0; id < 50; ++id) {
-    const auto picture = few.picture(id);
-    REQUIRE(std::equal(picture.begin(), picture.end(), many.picture(id).begin()));
+    const auto image = few.image(id);
+    REQUIRE(std::equal(image.begin(), image.end(), many.image(id).begin()));
     REQUIRE(few.label(id) == many.label(id));
-    equal += std::equal(picture.begin(), picture.end(), other.picture(id).begin()) ? 1 : 0;
+    equal += std::equal(image.begin(), image.end(), other.image(id).begin()) ? 1 : 0;
     labels.insert(few.label(id));
   }
   CHECK(equal == 0);
@@ -144,7 +144,7 @@ TEST_CASE("synthetic pictures are a function of seed and id") {
   CHECK(*labels.rbegin() == 9);
 }
 
-TEST_CASE("synthetic pictures come with a warning, real ones do not") {
+TEST_CASE("synthetic images come with a warning, real ones do not") {
   DataSetOptions options;
   options.generated = true;
   options.limit_train = 30;
@@ -153,8 +153,8 @@ TEST_CASE("synthetic pictures come with a warning, real ones do not") {
   CHECK(synthetic.train.size() == 30);
   CHECK(synthetic.test.size() == 20);
   CHECK_THAT(synthetic.announcement, ContainsSubstring("IS MEANINGLESS"));
-  const auto train = synthetic.train.picture(0);
-  CHECK_FALSE(std::equal(train.begin(), train.end(), synthetic.test.picture(0).begin()));
+  const auto train = synthetic.train.image(0);
+  CHECK_FALSE(std::equal(train.begin(), train.end(), synthetic.test.image(0).begin()));
 
   const TemporaryFolder folder;
   write_small_set(folder.path());
