@@ -68,7 +68,7 @@ fill_the_small_disk() {
   "$PROBE" save "$root/disk" 100000 2 >/dev/null
   local output
   ! output=$("$PROBE" save "$root/disk" 1000000 1) || fail 'a checkpoint fits on a full disk'
-  [[ $output == *'No space left on device'*'untouched'* ]] || fail "$output"
+  [[ $output == *'No space left on device'*'is unchanged'* ]] || fail "$output"
   [[ $(found "$root/disk") -eq 2 ]] || fail 'the checkpoint from before is gone'
   [[ $(find "$root/disk" -type f | wc --lines) -eq 2 ]] || fail "leftovers: $(ls -A "$root/disk")"
   "$PROBE" save "$root/disk" 100000 1 >/dev/null
