@@ -31,7 +31,7 @@ inline constexpr std::chrono::milliseconds kDurationMax = std::chrono::hours(24 
 static_assert(6 * kTextBytesMax * (kReportLinesMax + 2 * kExitsPerReportMax) +
                       6 * kNameBytesMax * 5 * kExitsPerReportMax + 4096 <
                   kFrameBytesMax,
-              "the largest report fits a frame, even if every byte is escaped");
+              "the largest report fits in a frame, even if every byte is escaped");
 static_assert(kAgentsPerRunMax <= 2147483647 / kWorkersPerNodeMax, "a world size fits an int");
 
 }  // namespace ddprun::protocol

@@ -1,4 +1,4 @@
-"""The register of chaos cases: each a sentence and a function that takes a Cluster."""
+"""The registry of chaos cases: each has a sentence and a function that takes a Cluster."""
 
 import dataclasses
 from collections.abc import Callable

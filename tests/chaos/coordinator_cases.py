@@ -1,4 +1,4 @@
-"""A coordinator of its own, ddprun-rdzvd, that dies, comes back, or stays away."""
+"""A separate coordinator, ddprun-rdzvd, that dies, returns, or stays down."""
 
 import signal
 
@@ -12,7 +12,7 @@ def with_daemon(cluster: Cluster, nodes: str):
     cluster.start_daemon()
 
 
-@case("ddprun-rdzvd killed and started again: training goes on with the same workers")
+@case("ddprun-rdzvd is killed and restarted: training continues with the same workers")
 def daemon_restarted(cluster: Cluster):
     with_daemon(cluster, "2")
     agents = cluster.start_many(2)
@@ -22,16 +22,16 @@ def daemon_restarted(cluster: Cluster):
         cluster.stop_daemon()
         pause(0.3)
         cluster.start_daemon()
-        cluster.wait_for(lambda: console.read_text().count("came back, the round goes on") == times,
+        cluster.wait_for(lambda: console.read_text().count("came back, the round") == times,
                          f"return of both nodes to coordinator {times + 1}")
-    expect(len(cluster.rounds()) == 1, "a new round although everybody came back")
+    expect(len(cluster.rounds()) == 1, "a new round although all nodes reconnected")
     expect(all(agent.is_running() for agent in agents), "an agent ended")
     cluster.finish()
     cluster.end_all(0)
     expect(cluster.rounds()[0].pids == first.pids, "workers changed")
 
 
-@case("a worker that fails after ddprun-rdzvd was restarted costs one restart of the same budget")
+@case("a worker failure after a restart of ddprun-rdzvd uses one restart of the same budget")
 def budget_survives(cluster: Cluster):
     with_daemon(cluster, "2")
     cluster.flags["max-restarts"] = "2"
@@ -48,7 +48,7 @@ def budget_survives(cluster: Cluster):
     cluster.end_all(5)
 
 
-@case("an agent killed while ddprun-rdzvd is away is missed when that returns")
+@case("an agent killed while ddprun-rdzvd is down is lost when it returns")
 def agent_lost_meanwhile(cluster: Cluster):
     cluster.conf |= SOON_LOST
     with_daemon(cluster, "1:3")
@@ -63,7 +63,7 @@ def agent_lost_meanwhile(cluster: Cluster):
     cluster.end_all(0, agents[2])
 
 
-@case("rank 0's node is killed: the others go on, although workers fail for want of its store")
+@case("rank 0's node is killed: the others continue, although workers fail without its store")
 def store_lost(cluster: Cluster):
     with_daemon(cluster, "1:3")
     cluster.flags["nproc-per-node"] = "2"
@@ -79,7 +79,7 @@ def store_lost(cluster: Cluster):
     cluster.end_all(0, victim)
 
 
-@case("ddprun-rdzvd stays away: workers stop after coordinator_timeout, every node says why")
+@case("ddprun-rdzvd stays down: workers stop after coordinator_timeout, every node says why")
 def daemon_gone(cluster: Cluster):
     cluster.conf["coordinator_timeout"] = "1"
     with_daemon(cluster, "2")
@@ -92,13 +92,13 @@ def daemon_gone(cluster: Cluster):
 
 
 def suspend(process, first, cluster: Cluster):
-    """Three agents have a silence limit of 2 s; nobody may be lost on either side of it."""
+    """Three agents have a silence limit of 2 s; none may be lost for pauses around it."""
     for share in (0.5, 0.9, 1.1, 2):
         process.send_signal(signal.SIGSTOP)
         pause(2 * share)
         process.send_signal(signal.SIGCONT)
         pause(0.7)  # the longest back-off is a quarter of the limit
-    expect(len(cluster.rounds()) == 1, "a new round although nobody was lost")
+    expect(len(cluster.rounds()) == 1, "a new round although no node was lost")
     cluster.finish()
     cluster.end_all(0)
     expect(cluster.rounds()[0].pids == first.pids, "workers changed")
@@ -121,7 +121,7 @@ def root_suspended(cluster: Cluster):
     suspend(agents[0].process, first, cluster)
 
 
-@case("an agent killed while ddprun-rdzvd is suspended is lost when it goes on")
+@case("an agent killed while ddprun-rdzvd is suspended is lost when it resumes")
 def agent_killed_while_suspended(cluster: Cluster):
     cluster.conf |= SOON_LOST
     with_daemon(cluster, "1:3")

@@ -1,4 +1,4 @@
-"""A second port that leads to the coordinator's, opened when a case wants it."""
+"""A second port that forwards to the coordinator's, opened on request of a case."""
 
 import select
 import socket
@@ -32,7 +32,7 @@ class Detour:
                     return
 
     def pass_on(self, near: socket.socket, far: socket.socket) -> bool:
-        """Until one of them ends, or this detour: then false."""
+        """Forwards until one side, or this detour, closes; returns false in the latter case."""
         while True:
             ready = select.select([near, far, self.bell], [], [])[0]
             if self.bell in ready:

@@ -8,7 +8,7 @@ from detour import Detour
 from harness import Cluster, free_port, pause
 
 
-@case("a failure without budget ends every node within 2 s with the same code and one report")
+@case("a failure without restarts left ends every node within 2 s with one code and one report")
 def failure(cluster: Cluster):
     cluster.flags |= {"nnodes": "3", "nproc-per-node": "2"}
     started = time.monotonic()
@@ -20,7 +20,7 @@ def failure(cluster: Cluster):
     cluster.fail(victim, one.number, 37)
     cluster.end_all(37)
     took = time.monotonic() - began
-    # A machine on which the start took long is busy with something else.
+    # A slow start indicates a busy machine.
     expect(took < max(2, start_took), f"the last node ended after {took:.1f} s; the start took "
                                       f"{start_took:.1f} s")
     for agent in agents:
@@ -28,7 +28,7 @@ def failure(cluster: Cluster):
         expect(count >= 1, f"{agent.name} does not name rank {victim}")
 
 
-@case("with the budget used up every node ends with the code of the last failure")
+@case("when all restarts are used every node exits with the code of the last failure")
 def budget(cluster: Cluster):
     cluster.flags |= {"nnodes": "2", "max-restarts": "1"}
     agents = cluster.start_many(2)
@@ -54,7 +54,7 @@ def skew(cluster: Cluster):
     expect(len(cluster.rounds()) == 1 and cluster.rounds()[0].pids == one.pids, "a new round")
 
 
-@case("a node that finished takes part again when another fails with budget left")
+@case("a node that has finished joins the next round when another fails with restarts left")
 def finished_again(cluster: Cluster):
     cluster.flags |= {"nnodes": "2", "max-restarts": "1"}
     agents = cluster.start_many(2)
@@ -71,7 +71,7 @@ def finished_again(cluster: Cluster):
     cluster.end_all(0)
 
 
-@case("an agent that was too late, because the run ended with success, exits 0 and says so")
+@case("an agent that joins after the run has succeeded exits 0 and says so")
 def late_agent(cluster: Cluster):
     cluster.flags["nnodes"] = "1:2"
     cluster.conf |= {"is_host": "false", "last_call_timeout": "0.2"}
@@ -81,7 +81,7 @@ def late_agent(cluster: Cluster):
     detour = free_port()  # no server listens on this port until the run is over
     late = cluster.start(rdzv_endpoint=f"{cluster.host}:{detour}")
     cluster.wait_for_text(late, "run chaos-")
-    pause(3)  # it tells its age: by more than its words need through the detour it is the older one
+    pause(3)  # the hello contains the age: this agent is older by more than the detour's delay
     cluster.finish()
     expect(agent.end() == 0, f"exit code {agent.process.returncode}")
     with Detour(detour, cluster.port):
@@ -89,7 +89,7 @@ def late_agent(cluster: Cluster):
     cluster.wait_for_text(late, "ended with 0 .* ago")
 
 
-@case("an agent that starts after the success, and with too few to begin anew, exits 0")
+@case("an agent that starts after the success, with too few for a new run, exits 0")
 def after_success(cluster: Cluster):
     cluster.flags["nnodes"] = "1:2"
     cluster.conf |= {"is_host": "false", "last_call_timeout": "0.2"}
@@ -103,7 +103,7 @@ def after_success(cluster: Cluster):
     cluster.wait_for_text(late, "ended with 0 .* ago .* only 1 of 2 nodes came")
 
 
-@case("SIGTERM of all agents at once ends all of them, with nothing left")
+@case("SIGTERM to all agents at once ends all of them, without leftover processes")
 def all_terminated(cluster: Cluster):
     cluster.flags |= {"nnodes": "1:3", "nproc-per-node": "2"}
     agents = cluster.start_many(3)
@@ -113,7 +113,7 @@ def all_terminated(cluster: Cluster):
     cluster.end_all(143)
 
 
-@case("Ctrl-C of the root ends the run on every node")
+@case("Ctrl-C on the root ends the run on every node")
 def root_interrupted(cluster: Cluster):
     cluster.flags |= {"nnodes": "1:3"}
     root, *others = cluster.start_with_root(3)

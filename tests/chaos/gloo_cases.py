@@ -1,4 +1,4 @@
-"""The worst of the other cases again, with Gloo workers of a real PyTorch."""
+"""The most demanding cases, repeated with Gloo workers of PyTorch."""
 
 import signal
 import sys
@@ -7,7 +7,7 @@ import processes
 from cases import case, expect
 from harness import HERE, Cluster
 
-SECONDS = 90  # two cores import torch in seconds
+SECONDS = 90  # importing torch takes seconds on two cores
 
 
 def with_gloo(cluster: Cluster):
@@ -15,7 +15,7 @@ def with_gloo(cluster: Cluster):
     cluster.environment |= {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
 
 
-@case("Gloo: kill -9 of a worker, all meet again in the next round", "torch")
+@case("Gloo: kill -9 of a worker, all ranks connect in the next round", "torch")
 def gloo_worker_killed(cluster: Cluster):
     with_gloo(cluster)
     cluster.flags |= {"nnodes": "2", "max-restarts": "3"}
@@ -28,7 +28,7 @@ def gloo_worker_killed(cluster: Cluster):
     cluster.end_all(0)
 
 
-@case("Gloo: an agent is killed and another comes, all meet in every round", "torch")
+@case("Gloo: an agent is killed and another joins, all ranks connect in every round", "torch")
 def gloo_agent_killed(cluster: Cluster):
     with_gloo(cluster)
     cluster.flags |= {"nnodes": "1:2", "max-restarts": "3"}

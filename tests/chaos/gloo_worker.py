@@ -1,4 +1,4 @@
-"""A Gloo worker: all_reduce in every step; each rank comes to the store late by a random time.
+"""A Gloo worker: all_reduce in every step; each rank connects to the store after a random delay.
 
 Exit codes of its own: 7 could not connect, 8 a wrong sum, 9 a peer was lost.
 """
@@ -46,7 +46,7 @@ def main() -> int:
             met = True
         if order:
             return order
-        if votes[1] == world:  # all have seen the order to finish
+        if votes[1] == world:  # all ranks have seen the request to finish
             dist.destroy_process_group()
             return 0
         threading.Event().wait(STEP_SECONDS)

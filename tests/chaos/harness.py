@@ -1,8 +1,8 @@
-"""Real launchers, real workers, real deadlines: what every chaos case is made of.
+"""The harness of the chaos cases: real launchers, real workers, real deadlines.
 
-A Cluster starts agents (and ddprun-rdzvd) as processes of its own, waits for rounds that its
-workers have written down, and at its end holds what happened against the invariants: nothing hangs,
-nothing is left behind, exit codes agree, every round is whole.
+A Cluster starts agents (and ddprun-rdzvd) as processes, waits for rounds that its workers have
+recorded, and at its end checks the invariants: nothing hangs, no process is left, exit codes agree,
+every round is complete.
 """
 
 import os
@@ -26,20 +26,20 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from ports import free_port  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
-WAIT_SECONDS = float(os.environ.get("DDPRUN_TEST_WAIT", "20"))  # after which a wait is a hang
-# Ten seconds of silence: what waits for its turn on a busy machine is not lost.
+WAIT_SECONDS = float(os.environ.get("DDPRUN_TEST_WAIT", "20"))  # a longer wait counts as a hang
+# A silence limit of 10 s, so that a process that waits for a busy processor is not lost.
 CONF = {"keep_alive_interval": "0.2", "keep_alive_max_attempt": "50", "last_call_timeout": "15",
         "join_timeout": "30", "coordinator_timeout": "30"}
-# One second, for cases that wait for the limit of silence.
+# 1 s, for cases that wait for the silence limit.
 SOON_LOST = {"keep_alive_max_attempt": "5"}
 
 
 class Failed(Exception):
-    """What a case found wrong; the text is for the reader of the test."""
+    """The failure of a case; the text is for the reader of the test."""
 
 
 class Round:
-    """Workers that met in one store, all of them."""
+    """All workers that connected to one store."""
 
     def __init__(self, members: list[dict]):
         self.members = sorted(members, key=lambda one: int(one["RANK"]))
@@ -84,16 +84,16 @@ class Agent:
         return self.process.poll() is None
 
     def end(self, seconds: float = WAIT_SECONDS) -> int:
-        """Waits for its exit code: 128 + n after signal n, like a shell."""
+        """Waits for the exit code: 128 + n for signal n, as in a shell."""
         try:
             code = self.process.wait(timeout=seconds)
         except subprocess.TimeoutExpired:
-            raise Failed(f"hang: {self.name} runs {seconds} s after it should have ended") from None
+            raise Failed(f"hang: {self.name} did not exit within {seconds} s") from None
         return 128 - code if code < 0 else code
 
 
 class Cluster:
-    """Agents of one run id on one machine. Use in a `with`: leaving it checks and cleans up."""
+    """Agents of one run id on one machine. Use in a `with` statement: it checks and cleans up."""
 
     def __init__(self, tools, seed: int):
         self.tools = tools
@@ -151,14 +151,14 @@ class Cluster:
         return [self.start(**more) for _ in range(count)]
 
     def start_root(self, **more) -> Agent:
-        """The agent that runs the coordinator: nobody else is there yet to take the port."""
+        """The agent that runs the coordinator, because no other agent has started yet."""
         root = self.start("root", **more)
         what = f"listener on port {self.port}"
         self.wait_for(lambda: processes.listens(root.pid, self.port), what)
         return root
 
     def start_with_root(self, count: int, **more) -> list[Agent]:
-        """The first of them is the root."""
+        """The first one is the root."""
         return [self.start_root(**more), *self.start_many(count - 1, **more)]
 
     def start_daemon(self) -> None:
@@ -172,14 +172,14 @@ class Cluster:
             raise Failed("hang: ddprun-rdzvd has no ready line")
         ready = self.daemon.stdout.readline().decode()
         if not ready.startswith("ready "):
-            raise Failed(f"ddprun-rdzvd does not say ready but '{ready}'")
+            raise Failed(f"ddprun-rdzvd printed '{ready}' instead of its ready line")
 
     def stop_daemon(self, number: int = signal.SIGKILL) -> None:
         self.daemon.send_signal(number)
         self.daemon.wait(timeout=WAIT_SECONDS)
         self.daemon.stdout.close()
 
-    # Orders to workers.
+    # Requests to workers.
 
     def finish(self, *ranks: int) -> None:
         names = [f"finish.{rank}" for rank in ranks] or ["finish"]
@@ -192,7 +192,7 @@ class Cluster:
         partial.rename(self.folder / f"exit.{rank}.{in_round}")
 
     def forget(self) -> None:
-        """Checks the rounds of the run that is over; the next one begins with empty notes."""
+        """Checks the rounds of the finished run; the next one starts with empty notes."""
         self.check_rounds()
         for path in [*self.folder.glob("notes/*"), *self.folder.glob("finish*")]:
             path.unlink()
@@ -200,7 +200,7 @@ class Cluster:
     # Waiting.
 
     def wait_for_round(self, agents, after: Round | None = None, seconds: float = WAIT_SECONDS):
-        """A whole round, alive, on exactly these agents, later than `after`."""
+        """A complete, running round on exactly these agents, later than `after`."""
         names = {agent.name for agent in agents}
 
         def look():
@@ -211,7 +211,7 @@ class Cluster:
                     return one
             dead = [agent.name for agent in agents if not agent.is_running()]
             if dead:
-                raise Failed(f"{', '.join(dead)} ended although its round was expected")
+                raise Failed(f"{', '.join(dead)} exited although its round was expected")
             return None
 
         return self.wait_for(look, f"a round on {', '.join(sorted(names))}", seconds)
@@ -230,17 +230,17 @@ class Cluster:
             pause(0.01)
 
     def end_all(self, code: int, *besides: Agent, seconds: float = WAIT_SECONDS) -> None:
-        """Every agent but `besides` ends with `code`."""
+        """Every agent except `besides` exits with `code`."""
         deadline = time.monotonic() + seconds
         codes = {agent.name: agent.end(max(0.1, deadline - time.monotonic()))
                  for agent in self.agents if agent not in besides}
         if set(codes.values()) - {code}:
             raise Failed(f"exit codes {codes}, expected {code} everywhere")
 
-    # Looking.
+    # Inspecting.
 
     def rounds(self) -> list[Round]:
-        """Those whose workers have all met, in order."""
+        """The rounds whose workers have all connected, in order."""
         found: dict[str, list[dict]] = {}
         for note in notes.read_all(self.folder):
             if note["met"]:
@@ -257,7 +257,7 @@ class Cluster:
             check_round(number, members)
         for agent in self.agents:
             if re.search(r"RendezvousClosed|Traceback|assertion|Sanitizer", agent.text()):
-                raise Failed(f"{agent.name} printed what it never should")
+                raise Failed(f"{agent.name} printed forbidden output")
 
     def check_nothing_left(self) -> None:
         mark = f"CHAOS_FOLDER={self.folder}"
@@ -266,14 +266,14 @@ class Cluster:
         running = [agent.name for agent in self.agents if agent.is_running()]
         if running:
             raise Failed(f"agents still run at the end of the case: {running}")
-        deadline = time.monotonic() + 5  # one that was killed ends at its next turn
+        deadline = time.monotonic() + 5  # a killed process ends when it is next scheduled
         while (left := processes.with_mark(mark)) and time.monotonic() < deadline:
             pause(0.01)
         if left:
             raise Failed(f"processes left behind: {left}")
 
     def story(self) -> str:
-        """Everything a reader needs to understand a failure."""
+        """Everything that is needed to understand a failure."""
         consoles = [f"--- {path.name}\n{path.read_text(errors='replace')[-4000:]}"
                     for path in sorted(self.folder.glob("*.console"))]
         states = [f"{agent.name}: {processes.describe(agent.pid)}" for agent in self.agents]
@@ -292,7 +292,7 @@ class Cluster:
             agent.process.wait()
 
     def clean_up(self) -> None:
-        """SIGKILL to what this cluster started and nothing else."""
+        """SIGKILL to the processes of this cluster only."""
         self.stop_agents()
         if self.daemon is not None and self.daemon.poll() is None:
             self.stop_daemon()
@@ -308,7 +308,7 @@ class Cluster:
 
 
 def check_round(number: str, members: list[dict]) -> None:
-    """All workers of one round agree, whether or not they came to meet."""
+    """All workers of one round agree, whether or not they connected."""
     def values(name):
         return {one[name] for one in members}
 
@@ -328,15 +328,15 @@ def check_round(number: str, members: list[dict]) -> None:
                          f"{one['GROUP_WORLD_SIZE']}")
     for agent, bases in groups.items():
         if len(set(bases)) != 1:
-            raise Failed(f"round {number}: ranks on {agent} do not follow each other: {ranks}")
+            raise Failed(f"round {number}: ranks on {agent} are not contiguous: {ranks}")
 
 
 def pause(seconds: float) -> None:
-    """Between two looks at a condition that has a deadline, or while a disturbance lasts."""
+    """Sleeps between checks of a condition with a deadline, or during a disturbance."""
     threading.Event().wait(seconds)
 
 
 def clean_environment() -> dict:
-    """Without what a launcher or scheduler above would say."""
+    """Without the variables of an outer launcher or scheduler."""
     foreign = ("PET_", "TORCHELASTIC_", "SLURM_", "OMPI_", "PMI_", "PMIX_", "MASTER_", "DDPRUN_")
     return {key: value for key, value in os.environ.items() if not key.startswith(foreign)}

@@ -1,4 +1,4 @@
-"""The harness has teeth: what a chaos case must notice, brought about on purpose on one node.
+"""Tests the harness: provokes on one node what a chaos case must detect.
 
     harness_test.py PATH_TO_DDPRUN
 """
@@ -17,7 +17,7 @@ TOOLS = types.SimpleNamespace(rdzvd="", program_words=["--no-python"])
 
 class Teeth(unittest.TestCase):
     def found(self, play) -> str:
-        """What the harness says about a run of one node that `play` spoils."""
+        """What the harness reports about a run of one node that `play` disturbs."""
         with self.assertRaises(Failed) as failure, Cluster(TOOLS, 1) as cluster:
             cluster.flags |= {"nnodes": "1", "nproc-per-node": "2", "rdzv-endpoint": "None"}
             cluster.flags["rdzv-conf"] = "None"

@@ -1,4 +1,4 @@
-"""Who comes when: order, distance in time, too many, too few, two runs."""
+"""Joining: order, delays, too many and too few nodes, two runs."""
 
 import os
 import signal
@@ -15,13 +15,13 @@ def root_first(cluster: Cluster):
     finish_with(cluster, cluster.start_with_root(3))
 
 
-@case("all at once: one of them becomes the root")
+@case("all at the same time: one of them becomes the root")
 def all_at_once(cluster: Cluster):
     cluster.flags |= {"nnodes": "4"}
     finish_with(cluster, cluster.start_many(4))
 
 
-@case("root last: the others wait for a coordinator that is not there yet")
+@case("root last: the others wait for the coordinator")
 def root_last(cluster: Cluster):
     cluster.flags |= {"nnodes": "3"}
     cluster.conf["is_host"] = "false"
@@ -31,7 +31,7 @@ def root_last(cluster: Cluster):
     finish_with(cluster, [*others, cluster.start_root()])
 
 
-@case("agents that start far apart meet in one round")
+@case("agents that start at different times form one round")
 def far_apart(cluster: Cluster):
     cluster.flags |= {"nnodes": "3"}
     seconds = 30 if SOAK else 3.5
@@ -55,7 +55,7 @@ def thirty_two(cluster: Cluster):
     cluster.end_all(0, seconds=60)
 
 
-@case("32 agents, of which eight are killed one after another and come back")
+@case("32 agents, of which eight are killed in turn and return")
 def thirty_two_shaken(cluster: Cluster):
     cluster.flags |= {"nnodes": "1:32"}
     cluster.environment["CHAOS_LATE"] = "0.5"
@@ -88,7 +88,7 @@ def spare(cluster: Cluster):
     expect("this node was a spare: its workers never started" in last, last)
 
 
-@case("another job at the same endpoint is refused, and the run goes on")
+@case("another job at the same endpoint is refused, and the run continues")
 def two_jobs(cluster: Cluster):
     cluster.flags |= {"nnodes": "1:2", "rdzv-id": "none"}
     cluster.conf["last_call_timeout"] = "0.2"
@@ -108,7 +108,7 @@ def two_jobs(cluster: Cluster):
     cluster.end_all(0, other)
 
 
-@case("jobs with different commands are one run where both allow it")
+@case("jobs with different commands form one run if both allow it")
 def two_commands(cluster: Cluster):
     cluster.flags |= {"nnodes": "2"}
     cluster.environment["DDPRUN_ALLOW_DIFFERENT_COMMANDS"] = "1"
@@ -117,7 +117,7 @@ def two_commands(cluster: Cluster):
     finish_with(cluster, [root, cluster.start()])
 
 
-@case("a spare takes the place of an agent that is killed")
+@case("a spare replaces an agent that is killed")
 def spare_used(cluster: Cluster):
     cluster.flags |= {"nnodes": "2"}
     agents = cluster.start_with_root(2)
@@ -130,7 +130,7 @@ def spare_used(cluster: Cluster):
     cluster.end_all(0, agents[1])
 
 
-@case("an agent that comes later makes the run larger")
+@case("an agent that joins later enlarges the run")
 def scale_up(cluster: Cluster):
     cluster.flags |= {"nnodes": "1:3", "nproc-per-node": "2"}
     cluster.conf["last_call_timeout"] = "0.2"
@@ -145,7 +145,7 @@ def scale_up(cluster: Cluster):
     cluster.end_all(0)
 
 
-@case("nodes with different nproc have ranks without a gap")
+@case("nodes with different nproc have contiguous ranks")
 def uneven(cluster: Cluster):
     cluster.flags |= {"nnodes": "3"}
     agents = [cluster.start(nproc_per_node=count) for count in (1, 3, 2)]
@@ -155,7 +155,7 @@ def uneven(cluster: Cluster):
     cluster.end_all(0)
 
 
-@case("two runs at once on one ddprun-rdzvd do not touch each other")
+@case("two concurrent runs on one ddprun-rdzvd are independent")
 def two_runs(cluster: Cluster):
     cluster.flags |= {"nnodes": "2", "max-restarts": "1"}
     cluster.conf["is_host"] = "false"
@@ -180,7 +180,7 @@ def two_runs(cluster: Cluster):
     cluster.end_all(0)
 
 
-@case("too few agents: all of them end with 1 after join_timeout, which is named")
+@case("too few agents: all of them exit with 1 after join_timeout, which is named")
 def too_few(cluster: Cluster):
     cluster.flags |= {"nnodes": "3"}
     cluster.conf["join_timeout"] = "2"
@@ -190,7 +190,7 @@ def too_few(cluster: Cluster):
         expect("join_timeout" in agent.text(), f"{agent.name} does not name the option")
 
 
-@case("SIGTERM while waiting: the agent leaves, and another can take its place")
+@case("SIGTERM while waiting: the agent leaves, and another can replace it")
 def leaves_the_wait(cluster: Cluster):
     cluster.flags |= {"nnodes": "3"}
     agents = cluster.start_with_root(2)

@@ -1,4 +1,4 @@
-"""Agents and workers that are killed, stopped or asked to leave."""
+"""Agents and workers that are killed, suspended or terminated."""
 
 import signal
 
@@ -7,7 +7,7 @@ from cases import case, expect
 from harness import SOON_LOST, Cluster, pause
 
 
-@case("kill -9 of a worker restarts all nodes, in a fresh store, with one restart counted")
+@case("kill -9 of a worker restarts all nodes with a new store and uses one restart")
 def worker_killed(cluster: Cluster):
     cluster.flags |= {"nnodes": "2", "max-restarts": "2", "nproc-per-node": "2"}
     agents = cluster.start_with_root(2)
@@ -22,7 +22,7 @@ def worker_killed(cluster: Cluster):
     cluster.end_all(0)
 
 
-@case("kill -9 of two workers on two nodes at once costs one restart")
+@case("kill -9 of two workers on two nodes at once uses one restart")
 def two_workers_killed(cluster: Cluster):
     cluster.flags |= {"nnodes": "2", "max-restarts": "1"}
     agents = cluster.start_with_root(2)
@@ -35,7 +35,7 @@ def two_workers_killed(cluster: Cluster):
     cluster.end_all(0)
 
 
-@case("kill -9 of an agent: the others go on without it, and no restart is counted")
+@case("kill -9 of an agent: the others continue without it, and no restart is used")
 def agent_killed(cluster: Cluster):
     cluster.flags |= {"nnodes": "1:3", "nproc-per-node": "2"}
     agents = cluster.start_with_root(3)
@@ -51,7 +51,7 @@ def agent_killed(cluster: Cluster):
     cluster.end_all(0, victim)
 
 
-@case("kill -9 of an agent below the minimum: the others wait, and go on with a replacement")
+@case("kill -9 of an agent below the minimum: the others wait, and continue with a replacement")
 def agent_replaced(cluster: Cluster):
     cluster.flags |= {"nnodes": "2"}
     agents = cluster.start_with_root(2)
@@ -66,7 +66,7 @@ def agent_replaced(cluster: Cluster):
     cluster.end_all(0, agents[1])
 
 
-@case("two agents lost at once make one new round of the rest")
+@case("two agents lost at the same time cause one new round of the others")
 def two_agents_killed(cluster: Cluster):
     cluster.flags |= {"nnodes": "1:4"}
     agents = cluster.start_with_root(4)
@@ -79,12 +79,12 @@ def two_agents_killed(cluster: Cluster):
     cluster.end_all(0, *agents[2:])
 
 
-@case("SIGTERM of an agent: it leaves with 143, the others go on")
+@case("SIGTERM to an agent: it leaves with 143, the others continue")
 def agent_terminated(cluster: Cluster):
     leaves(cluster, signal.SIGTERM)
 
 
-@case("SIGINT of an agent: it leaves with 130, the others go on")
+@case("SIGINT to an agent: it leaves with 130, the others continue")
 def agent_interrupted(cluster: Cluster):
     leaves(cluster, signal.SIGINT)
 
@@ -101,7 +101,7 @@ def leaves(cluster: Cluster, number: int):
     cluster.end_all(0, agents[2])
 
 
-@case("SIGTERM of an agent below the minimum ends the run with 143 on every node")
+@case("SIGTERM to an agent below the minimum ends the run with 143 on every node")
 def agent_terminated_below_minimum(cluster: Cluster):
     cluster.flags |= {"nnodes": "2"}
     agents = cluster.start_with_root(2)
@@ -110,7 +110,7 @@ def agent_terminated_below_minimum(cluster: Cluster):
     cluster.end_all(143)
 
 
-@case("SIGSTOP of an agent: lost at the limit of silence, after SIGCONT it takes part again")
+@case("SIGSTOP to an agent: lost at the silence limit, rejoins after SIGCONT")
 def agent_stopped(cluster: Cluster):
     cluster.flags |= {"nnodes": "1:2"}
     cluster.conf |= SOON_LOST
@@ -126,7 +126,7 @@ def agent_stopped(cluster: Cluster):
     cluster.end_all(0)
 
 
-@case("SIGSTOP of an agent below the minimum: the other waits, and meets it again after SIGCONT")
+@case("SIGSTOP to an agent below the minimum: the other waits, and they form a round after SIGCONT")
 def agent_stopped_below_minimum(cluster: Cluster):
     cluster.flags |= {"nnodes": "2"}
     cluster.conf |= SOON_LOST
@@ -142,23 +142,23 @@ def agent_stopped_below_minimum(cluster: Cluster):
     cluster.end_all(0)
 
 
-@case("SIGSTOP of an agent shorter than the limit changes nothing")
+@case("SIGSTOP to an agent for less than the silence limit changes nothing")
 def agent_stopped_briefly(cluster: Cluster):
     cluster.flags |= {"nnodes": "1:2"}
     agents = cluster.start_with_root(2)
     first = cluster.wait_for_round(agents)
     for _ in range(2):
         agents[1].send(signal.SIGSTOP)
-        pause(1.5)  # seven signs of life are missed, of fifty
+        pause(1.5)  # seven of fifty heartbeats are missed
         agents[1].send(signal.SIGCONT)
         pause(0.3)
-    expect(len(cluster.rounds()) == 1, "a new round although nobody was lost")
+    expect(len(cluster.rounds()) == 1, "a new round although no node was lost")
     cluster.finish()
     cluster.end_all(0)
     expect(cluster.rounds()[0].pids == first.pids, "workers changed")
 
 
-@case("SIGSTOP of the root shorter than the limit blames nobody")
+@case("SIGSTOP to the root for less than the silence limit loses no node")
 def root_stopped_briefly(cluster: Cluster):
     cluster.flags |= {"nnodes": "1:3"}
     root, *others = cluster.start_with_root(3)
@@ -168,12 +168,12 @@ def root_stopped_briefly(cluster: Cluster):
         pause(1.5)
         root.send(signal.SIGCONT)
         pause(0.3)
-    expect(len(cluster.rounds()) == 1, "a new round although nobody was lost")
+    expect(len(cluster.rounds()) == 1, "a new round although no node was lost")
     cluster.finish()
     cluster.end_all(0)
 
 
-@case("an agent that leaves and returns inside one second gets a place in a new round")
+@case("an agent that leaves and returns within one second joins a new round")
 def leaves_and_returns(cluster: Cluster):
     cluster.flags |= {"nnodes": "1:2"}
     agents = cluster.start_with_root(2)
@@ -190,7 +190,7 @@ def leaves_and_returns(cluster: Cluster):
     cluster.end_all(0, *gone)
 
 
-@case("kill -9 of the root: the others name it and end with 1 after coordinator_timeout")
+@case("kill -9 of the root: the others name it and exit with 1 after coordinator_timeout")
 def root_killed(cluster: Cluster):
     cluster.conf["coordinator_timeout"] = "1"
     cluster.flags |= {"nnodes": "1:3"}
@@ -202,7 +202,7 @@ def root_killed(cluster: Cluster):
         expect("coordinator_timeout" in agent.text(), f"{agent.name} does not name the option")
 
 
-@case("kill -9 of the root, then started again: all nodes meet again")
+@case("kill -9 of the root, then restarted: all nodes form a round again")
 def root_returns(cluster: Cluster):
     cluster.flags |= {"nnodes": "1:3"}
     cluster.conf |= SOON_LOST

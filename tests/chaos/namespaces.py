@@ -1,4 +1,4 @@
-"""Hosts on one machine: network namespaces whose cables end in a switch of this process.
+"""Hosts on one machine: network namespaces connected by a switch in this process.
 
 Each host has a TAP device; the switch hands every frame to all other hosts, and loses, at random
 with a seed, as many as it is told. So a host can be cut off without any of its addresses or links
@@ -20,7 +20,7 @@ FRAME_BYTES = 65536
 
 
 def missing() -> str:
-    """Why no namespaces can be made here, or nothing."""
+    """Why namespaces cannot be created, or None."""
     if os.geteuid() != 0:
         return "network namespaces need root"
     for program in ("ip", "nsenter"):
@@ -68,7 +68,7 @@ class Network:
         return f"10.77.0.{number + 1}"
 
     def prefix(self, number: int) -> list[str]:
-        """Words before a command that make it run on that host."""
+        """The command prefix that runs a command on that host."""
         return ["nsenter", f"--net=/run/netns/{self.names[number]}"]
 
     def add_host(self, number: int, name: str) -> None:

@@ -1,4 +1,4 @@
-"""Packets that do not arrive: hosts in network namespaces behind a switch that loses them."""
+"""Packet loss: hosts in network namespaces behind a switch that drops packets."""
 
 import contextlib
 
@@ -9,7 +9,7 @@ from namespaces import Network
 
 @contextlib.contextmanager
 def network(cluster: Cluster, hosts: int):
-    """Agents `host0` … each on a host of its own, the coordinator's address that of host0."""
+    """Agents `host0` …, each on its own host, with the coordinator's address on host0."""
     with Network(hosts, cluster.random.randrange(10**6)) as wires:
         cluster.host = wires.address(0)
         cluster.prefix = {f"host{number}": wires.prefix(number) for number in range(hosts)}
@@ -20,7 +20,7 @@ def network(cluster: Cluster, hosts: int):
             cluster.stop_agents()
 
 
-@case("nodes on several hosts: the master is the address of the node with rank 0", "namespaces")
+@case("nodes on several hosts: the master address is that of the node with rank 0", "namespaces")
 def several_hosts(cluster: Cluster):
     cluster.flags |= {"nnodes": "3", "nproc-per-node": "2"}
     with network(cluster, 3):
@@ -31,7 +31,7 @@ def several_hosts(cluster: Cluster):
         cluster.end_all(0)
 
 
-@case("a tenth of all packets lost: the round forms, a restart comes through, all exit 0",
+@case("10 % packet loss: the round forms, a restart succeeds, all exit 0",
       "namespaces")
 def lossy(cluster: Cluster):
     cluster.flags |= {"nnodes": "3", "max-restarts": "1"}
@@ -47,7 +47,7 @@ def lossy(cluster: Cluster):
         cluster.end_all(0, seconds=60)
 
 
-@case("a host cut off is lost at the limit of silence, reconnected it takes part again",
+@case("a disconnected host is lost at the silence limit, and rejoins when reconnected",
       "namespaces")
 def cut_off(cluster: Cluster):
     cluster.flags |= {"nnodes": "1:3"}
@@ -64,7 +64,7 @@ def cut_off(cluster: Cluster):
         cluster.end_all(0)
 
 
-@case("a network that fails for less than the limit of silence changes nothing", "namespaces")
+@case("a network failure shorter than the silence limit changes nothing", "namespaces")
 def flicker(cluster: Cluster):
     cluster.flags |= {"nnodes": "1:3"}
     with network(cluster, 3) as wires:
@@ -72,15 +72,15 @@ def flicker(cluster: Cluster):
         cluster.wait_for_round(agents)
         for number in (1, 2):
             wires.cut = {number}
-            pause(1)  # five signs of life are missed, of fifty
+            pause(1)  # five of fifty heartbeats are missed
             wires.cut = set()
             pause(0.5)
-        expect(len(cluster.rounds()) == 1, "a new round although nobody was lost")
+        expect(len(cluster.rounds()) == 1, "a new round although no node was lost")
         cluster.finish()
         cluster.end_all(0)
 
 
-@case("a host cut off for good ends its workers after coordinator_timeout", "namespaces")
+@case("a host disconnected for good stops its workers after coordinator_timeout", "namespaces")
 def cut_for_good(cluster: Cluster):
     cluster.flags |= {"nnodes": "1:2"}
     cluster.conf |= SOON_LOST | {"coordinator_timeout": "1.5"}
@@ -91,4 +91,4 @@ def cut_for_good(cluster: Cluster):
         cluster.wait_for_round(agents[:1], after=first)
         expect(agents[1].end() == 1, "the node that was cut off ended otherwise than with 1")
         cluster.finish()
-        cluster.end_all(0, agents[1])  # the host cut off is not waited for
+        cluster.end_all(0, agents[1])  # the disconnected host is not waited for

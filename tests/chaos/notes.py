@@ -1,4 +1,4 @@
-"""What workers write down for the test: one file per worker, replaced in one step.
+"""What workers record for the test: one file per worker, replaced atomically.
 
 A worker is told what to do by files too: `finish` ends all with 0, `finish.RANK` one rank,
 `exit.RANK.ROUND` holds the code with which that rank of that round fails.
@@ -30,7 +30,7 @@ class Notebook:
         partial.rename(final)
 
     def order(self) -> int | None:
-        """The exit code that the test asks for now, if any."""
+        """The exit code that the test currently requests, if any."""
         rank, number = self.facts["RANK"], self.facts["DDPRUN_ROUND"]
         if (self.folder / "finish").exists() or (self.folder / f"finish.{rank}").exists():
             return 0

@@ -1,4 +1,4 @@
-"""What /proc says about processes that a case started, found by a mark in their environment."""
+"""Processes started by a case, found in /proc by a marker in their environment."""
 
 import os
 import pathlib
@@ -6,7 +6,7 @@ import signal
 
 
 def is_alive(pid: int) -> bool:
-    """Neither gone nor a zombie."""
+    """Neither exited nor a zombie."""
     return state(pid) not in ("", "Z", "X")
 
 
@@ -18,7 +18,7 @@ def state(pid: int) -> str:
 
 
 def with_mark(mark: str) -> list[int]:
-    """Living processes, other than this one, with `NAME=value` in their environment."""
+    """Running processes, other than this one, with `NAME=value` in their environment."""
     found = []
     for entry in os.listdir("/proc"):
         if not entry.isdigit() or int(entry) == os.getpid():
@@ -40,7 +40,7 @@ def kill(pid: int, number: int = signal.SIGKILL) -> None:
 
 
 def listens(pid: int, port: int) -> bool:
-    """Whether somebody in the network namespace of `pid` listens on `port`."""
+    """Whether a process in the network namespace of `pid` listens on `port`."""
     for table in ("tcp", "tcp6"):
         try:
             lines = pathlib.Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]

@@ -1,4 +1,4 @@
-"""Plays chaos cases against real launchers.
+"""Runs chaos cases with real launchers.
 
     run.py --ddprun PATH --rdzvd PATH [SENTENCE...]   all cases, or those that contain the words
     run.py --list                                     their sentences
@@ -62,7 +62,7 @@ def play(one, options) -> int:
         except Failed as found:
             failed += 1
             print(f"FAILED with seed {number}: {one.sentence}\n{found}", flush=True)
-        except Exception:  # a case that breaks is a failure, and the others still play
+        except Exception:  # an exception in a case is a failure; the other cases still run
             failed += 1
             print(f"BROKEN with seed {number}: {one.sentence}")
             traceback.print_exc(file=sys.stdout)

@@ -1,4 +1,4 @@
-"""Two unmodified torchrun agents meet through ddprun-rdzvd and train with Gloo.
+"""Two unmodified torchrun agents rendezvous through ddprun-rdzvd and train with Gloo.
 
     stock_torchrun_test.py PATH_TO_RDZVD
 
@@ -15,7 +15,7 @@ from harness import HERE, Cluster, Failed
 
 TORCHRUN = pathlib.Path(sys.executable).with_name("torchrun")
 SECONDS = 120
-# With is_host=false torchrun never tries to serve; without, it finds the port taken and joins.
+# With is_host=false torchrun never tries to serve; otherwise it finds the port in use and joins.
 ROWS = [
     ("one worker per node, told not to host", 1, "is_host=false", "0"),
     ("two workers per node, told not to host", 2, "is_host=false", "0"),

@@ -1,4 +1,4 @@
-"""A c10d store client of one page: what a worker without torch needs to meet the others."""
+"""A one-page c10d store client, for the rendezvous of workers without torch."""
 
 import socket
 import struct
@@ -10,7 +10,7 @@ RETRY_SECONDS = 0.02
 
 
 class Store:
-    """Connects as torch's client does: again and again until `seconds` are over."""
+    """Connects like torch's client: retries for `seconds`."""
 
     def __init__(self, host: str, port: int, seconds: float):
         deadline = time.monotonic() + seconds

@@ -1,8 +1,8 @@
-"""A worker without torch: meets the others in the store of its round, then stays until told.
+"""A worker without torch: connects to the others through the store, then runs until told to exit.
 
-Ranks come late to the store on purpose, each by up to CHAOS_LATE seconds. Exit codes of its own:
-90 the store has seen this rank before, 91 the others are of another round, 92 nobody met within
-60 s, 93 the store went away (only with CHAOS_BRITTLE).
+Ranks connect late on purpose, each by up to CHAOS_LATE seconds. Special exit codes: 90 the store
+has seen this rank before, 91 the others are of another round, 92 timeout after 60 s, 93 the store
+is gone (only with CHAOS_BRITTLE).
 """
 
 import json

@@ -1,5 +1,5 @@
-// One test per message of docs/PROTOCOL.md: every field survives, and the bytes say what the page
-// says.
+// One test per message of docs/LINK.md: every field is preserved, and the bytes match the
+// documentation.
 #include "rendezvous/protocol/codec.hpp"
 
 #include "rendezvous/protocol/limits.hpp"
@@ -54,7 +54,7 @@ WorkerExit full_exit() {
 
 }  // namespace
 
-TEST_CASE("hello keeps every field") {
+TEST_CASE("hello preserves every field") {
   CHECK(round_trip(full_hello()) == Message(full_hello()));
   Hello bare = full_hello();
   bare.node_rank.reset();
@@ -66,11 +66,11 @@ TEST_CASE("hello keeps every field") {
   CHECK(round_trip(bare) == Message(bare));
 }
 
-TEST_CASE("hello carries the protocol number") {
+TEST_CASE("hello contains the protocol number") {
   CHECK_THAT(encode(full_hello()), ContainsSubstring("\"type\":\"hello\",\"protocol\":1"));
 }
 
-TEST_CASE("refused keeps every field, and every code has a word") {
+TEST_CASE("refused preserves every field, and every code has a name") {
   for (const auto& [code, word] : names_of(RefusalCode{})) {
     const Refused refused{code, "no place", Milliseconds(5000)};
     CHECK(round_trip(refused) == Message(refused));
@@ -78,7 +78,7 @@ TEST_CASE("refused keeps every field, and every code has a word") {
   }
 }
 
-TEST_CASE("waiting keeps every field") {
+TEST_CASE("waiting preserves every field") {
   for (const auto& [then, word] : names_of(WaitEnd{})) {
     const Waiting waiting{6, 7, 8, Round(2), Milliseconds(45'000), "6 of 8", then};
     CHECK(round_trip(waiting) == Message(waiting));
@@ -86,7 +86,7 @@ TEST_CASE("waiting keeps every field") {
   }
 }
 
-TEST_CASE("round keeps every field") {
+TEST_CASE("round preserves every field") {
   StartRound start;
   start.stamp.number = Round(5);
   start.stamp.author = "c2";
@@ -104,7 +104,7 @@ TEST_CASE("round keeps every field") {
   CHECK_THAT(encode(start), ContainsSubstring("\"type\":\"round\",\"round\":5"));
 }
 
-TEST_CASE("report keeps every field, and every group state has a word") {
+TEST_CASE("report preserves every field, and every group state has a name") {
   for (const auto& [state, word] : names_of(GroupState{})) {
     const Report report{Round(5), state, 40124, {full_exit()}, 2};
     CHECK(round_trip(report) == Message(report));
@@ -122,7 +122,7 @@ TEST_CASE("a report with too many exits keeps the first and counts the rest") {
   CHECK(back.exits.back().tail.empty());
 }
 
-TEST_CASE("the largest report fits a frame") {
+TEST_CASE("the largest report fits in a frame") {
   Report report{Round(1), GroupState::kFailed, 1, {}, 0};
   WorkerExit exit = full_exit();
   exit.cause = exit.log = std::string(100'000, '\x01');
@@ -134,23 +134,23 @@ TEST_CASE("the largest report fits a frame") {
   CHECK(decode(body).has_value());
 }
 
-TEST_CASE("stop keeps every field") {
+TEST_CASE("stop preserves every field") {
   const Done known{5, "rank 1 failed", "gpu-01", full_exit()};
   const Stop stop{Round(5), 10, Milliseconds(600'000), "gpu-01 left", known};
   CHECK(round_trip(stop) == Message(stop));
 }
 
-TEST_CASE("stopped keeps every field") {
+TEST_CASE("stopped preserves every field") {
   const Stopped stopped{Round(5), Milliseconds(1400), 2, 7};
   CHECK(round_trip(stopped) == Message(stopped));
 }
 
-TEST_CASE("leave keeps every field") {
+TEST_CASE("leave preserves every field") {
   const Leave leave{143, "agent got SIGTERM", Round(3)};
   CHECK(round_trip(leave) == Message(leave));
 }
 
-TEST_CASE("done keeps every field, with and without a failure") {
+TEST_CASE("done preserves every field, with and without a failure") {
   Done failed{139, "rank 12 failed", "gpu-03", full_exit()};
   failed.reporter = "0123abcd";
   failed.round = Round(2);
@@ -163,16 +163,16 @@ TEST_CASE("done keeps every field, with and without a failure") {
   CHECK(round_trip(good) == Message(good));
 }
 
-TEST_CASE("reconnecting keeps its reason") {
+TEST_CASE("reconnecting preserves its reason") {
   const Reconnecting reconnecting{"no sign of life for 5 s"};
   CHECK(round_trip(reconnecting) == Message(reconnecting));
 }
 
-TEST_CASE("beat is only its type") {
+TEST_CASE("beat contains only its type") {
   CHECK(encode(Beat{}) == R"({"type":"beat"})");
 }
 
-TEST_CASE("unknown keeps its sentence") {
+TEST_CASE("unknown preserves its sentence") {
   const Unknown unknown{"this version knows no message \"dance\""};
   CHECK(round_trip(unknown) == Message(unknown));
 }
@@ -184,7 +184,7 @@ TEST_CASE("unknown fields are ignored") {
   CHECK(*message == Message(Leave{1, "x"}));
 }
 
-TEST_CASE("an unknown message is told apart from a malformed one") {
+TEST_CASE("an unknown message is distinguished from a malformed one") {
   const auto unknown = decode(R"({"type":"dance"})");
   REQUIRE(unknown.has_error());
   CHECK(unknown.error().kind == ErrorKind::kUnsupported);
@@ -194,7 +194,7 @@ TEST_CASE("an unknown message is told apart from a malformed one") {
   CHECK_THAT(malformed.error().sentence, ContainsSubstring("\"exit_code\" is missing"));
 }
 
-TEST_CASE("text that is not UTF-8 is made fit for the peer") {
+TEST_CASE("text that is not UTF-8 is cleaned for the peer") {
   const auto back = std::get<Leave>(round_trip(Leave{1, "bad \xff byte"}));
   CHECK(back.reason == "bad \xEF\xBF\xBD byte");
 }

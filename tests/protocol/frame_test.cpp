@@ -11,7 +11,7 @@ TEST_CASE("a frame is its length in four big-endian bytes and the body") {
   CHECK(frame("abc") == std::string("\0\0\0\3abc", 7));
 }
 
-TEST_CASE("frames come out whole however the bytes are split") {
+TEST_CASE("frames are complete however the bytes are split") {
   const std::vector<std::string> bodies{"a", "second", std::string(300, 'x')};
   std::string stream;
   for (const auto& body : bodies) stream += frame(body);
@@ -38,7 +38,7 @@ TEST_CASE("an empty frame ends the stream") {
   CHECK(reader.next().has_error());
 }
 
-TEST_CASE("a frame at the limit is taken, one beyond is refused before its body comes") {
+TEST_CASE("a frame at the limit is accepted, one beyond is refused before its body arrives") {
   FrameReader at_limit;
   at_limit.feed(frame(std::string(kFrameBytesMax, 'x')));
   const auto body = at_limit.next();
@@ -53,7 +53,7 @@ TEST_CASE("a frame at the limit is taken, one beyond is refused before its body 
         "the peer announced a frame of 1048577 bytes; the limit is 1048576");
 }
 
-TEST_CASE("a long stream of small frames costs no growing buffer") {
+TEST_CASE("a long stream of small frames does not grow the buffer") {
   FrameReader reader;
   for (int i = 0; i < 10'000; ++i) {
     reader.feed(frame("0123456789"));

@@ -1,4 +1,4 @@
-// libFuzzer: arbitrary bytes as a stream of frames; what decodes must survive another trip.
+// libFuzzer: arbitrary bytes as a stream of frames; a decoded message must round-trip.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// Input from a peer that means harm: an error every time, never a crash, never unbounded memory.
+// Input from a hostile peer: always an error, never a crash or unlimited memory.
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -12,7 +12,7 @@ using namespace ddprun::protocol;
 
 namespace {
 
-/// A body that decodes must say the same after another trip.
+/// A body that decodes must round-trip.
 void take(const std::string& body) {
   const auto message = decode(body);
   if (!message) {
@@ -37,7 +37,7 @@ std::vector<std::string> corpus() {
 
 }  // namespace
 
-TEST_CASE("what is not a message is an error with a sentence") {
+TEST_CASE("an invalid message is an error with a sentence") {
   for (const char* body :
        {"", "null", "[]", "{}", "{", "\"hello\"", R"({"type":1})", R"({"type":"hello"})",
         R"({"type":"stop","round":1.0,"signal":15,"grace_ms":0,"reason":""})",
@@ -74,7 +74,7 @@ TEST_CASE("text is refused one byte beyond its limit") {
   CHECK(decode(leave(kTextBytesMax + 1)).has_error());
 }
 
-TEST_CASE("every body of the corpus, cut anywhere and with any byte changed, is answered") {
+TEST_CASE("every body of the corpus, truncated anywhere or with any byte changed, is handled") {
   std::mt19937 random(1);
   const auto bodies = corpus();
   REQUIRE(bodies.size() >= 12);
