@@ -20,7 +20,7 @@ Agent::Agent(asio::any_io_executor executor, AgentInputs inputs)
       budget_{RestartCount(0), context_.config().max_restarts} {}
 
 asio::awaitable<int> Agent::run() {
-  const auto logs = context_.open_logs();
+  const auto logs = co_await context_.open_logs();
   if (!logs) co_return context_.fail("START", logs.error());
   Next next = Next::kAnotherRound;
   while (next == Next::kAnotherRound) {
@@ -32,16 +32,15 @@ asio::awaitable<int> Agent::run() {
       if (!served) store = served.error();
     }
     if (!store) co_return context_.fail(start_code_of(store.error().kind), store.error());
-    auto inputs = prepare(*store);
-    if (!inputs) co_return context_.fail("START", inputs.error());
-    const RoundResult result = co_await run_round(std::move(*inputs));
+    RoundInputs inputs = prepare(*store);
+    const RoundResult result = co_await run_round(std::move(inputs));
     store->close();
     next = after(result);
   }
   co_return exit_code_;
 }
 
-Result<RoundInputs> Agent::prepare(const RoundStore& store) {
+RoundInputs Agent::prepare(const RoundStore& store) {
   const LaunchConfig& config = context_.config();
   RoundFacts facts;
   facts.round = round_;
@@ -49,8 +48,10 @@ Result<RoundInputs> Agent::prepare(const RoundStore& store) {
   facts.world = facts.role_world = WorldSize(config.workers);
   facts.master_addr = config.master_addr;
   facts.master_port = store.port();
-  auto inputs = context_.prepare(std::move(facts));
-  if (inputs && round_ == Round(1)) tell_start(store);
+  RoundInputs inputs = context_.prepare(std::move(facts));
+  inputs.hooks.opened = [this, &store] {
+    if (round_ == Round(1)) tell_start(store);
+  };
   return inputs;
 }
 

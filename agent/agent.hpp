@@ -28,7 +28,7 @@ class Agent {
  private:
   enum class Next { kAnotherRound, kEnd };
   [[nodiscard]] boost::asio::awaitable<RoundResult> run_round(RoundInputs inputs);
-  [[nodiscard]] Result<RoundInputs> prepare(const RoundStore& store);
+  [[nodiscard]] RoundInputs prepare(const RoundStore& store);
   [[nodiscard]] Next after(const RoundResult& result);
   [[nodiscard]] Next after_failure(const RoundResult& result);
   void finish_stopped(const RoundResult& result);

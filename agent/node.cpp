@@ -59,7 +59,7 @@ NodeAgent::NodeAgent(asio::any_io_executor executor, AgentInputs inputs,
       settled_(executor, TimePoint::max()) {}
 
 asio::awaitable<int> NodeAgent::run() {
-  const auto logs = context_.open_logs();
+  const auto logs = co_await context_.open_logs();
   if (!logs) co_return context_.fail("START", logs.error());
   tell_start();
   feeding_ = true;
@@ -162,15 +162,10 @@ void NodeAgent::act(const client::CloseStore&) {
 
 void NodeAgent::act(const client::StartGroup& action) {
   const Round round = action.round.stamp.number;
-  auto inputs = context_.prepare(facts_of(action.round, context_.config()));
-  if (!inputs) {
-    own_error_told_ = true;
-    leave(context_.fail("START", inputs.error()), inputs.error().sentence);
-    return feed(client::GroupGone{round, protocol::Milliseconds(0), 0, 0});
-  }
-  inputs->hooks = hooks_of(round, inputs->facts.first_rank);
+  RoundInputs inputs = context_.prepare(facts_of(action.round, context_.config()));
+  inputs.hooks = hooks_of(round, inputs.facts.first_rank);
   group_since_ = Clock::now();
-  runner_ = std::make_shared<RoundRunner>(executor_, std::move(*inputs));
+  runner_ = std::make_shared<RoundRunner>(executor_, std::move(inputs));
   asio::co_spawn(executor_, run_group(runner_, round), rethrow);
 }
 

@@ -1,5 +1,7 @@
 #include "agent/output_end.hpp"
 
+#include <algorithm>
+#include <memory>
 #include <string>
 
 #include "agent/proc/limits.hpp"
@@ -10,29 +12,48 @@ namespace asio = boost::asio;
 
 asio::awaitable<void> OutputEnd::finish() {
   began_ = true;
-  const TimePoint deadline = Clock::now() + kConsoleFlushMax;
+  TimePoint deadline = Clock::now() + kConsoleFlushMax;
   co_await consoles_.err->flush(deadline);
   co_await consoles_.out->flush(deadline);
+  // What is healthy has its moment all the same.
+  deadline = std::max(deadline, Clock::now() + kDiskHurryMax);
+  if (hurried_) disks_.hurry();
   keep_what_was_not_taken();
-  if (logs_) logs_->finish();
+  co_await disks_.error_file.idle(deadline);
+  co_await consoles_.err->flush(deadline);  // a warning about that
+  co_await disks_.logs.idle(deadline);
+  co_await consoles_.out->flush(Clock::now());  // where the report is
 }
 
 void OutputEnd::hurry() {
+  hurried_ = true;
   consoles_.err->hurry();
   consoles_.out->hurry();
+  disks_.hurry();
 }
 
 void OutputEnd::keep_what_was_not_taken() {
+  if (!logs_) return;
   std::string report = consoles_.err->unwritten_own_lines();
-  if (report.empty() || !logs_) return;
   const std::uint64_t lines = consoles_.err->unshown_lines();
-  if (lines != 0) {
+  if (!report.empty() && lines != 0) {
     report += "ddprun: " + std::to_string(lines) + " lines of the workers were not shown\n";
   }
-  const auto kept = logs_->keep_report(report);
-  if (!kept || consoles_.out == consoles_.err) return;
+  const auto kept = std::make_shared<std::string>();
+  const auto work = [logs = logs_, report, kept] {
+    if (!report.empty()) {
+      const auto path = logs->keep_report(report);
+      if (path) *kept = *path;
+    }
+    logs->finish();
+  };
+  disks_.logs.post(work, [this, kept] { tell_where(*kept); });
+}
+
+void OutputEnd::tell_where(const std::string& path) {
+  if (path.empty() || consoles_.out == consoles_.err) return;
   consoles_.out->write_own("ddprun: standard error took nothing; what ddprun had to say is in " +
-                           *kept + "\n");
+                           path + "\n");
 }
 
 }  // namespace ddprun

@@ -1,11 +1,14 @@
-// OutputEnd: what follows when a run is over: the consoles get the time to take what was said, a
-// report that they did not take is put into the log directory, and a temporary one goes. Thread
+// OutputEnd: what follows when a run is over: consoles and files get the time to take what was said
+// and written, a report that a console did not take is put into the log directory, and a temporary
+// one goes. Thread
 // rule: the io_context's thread. Ownership: the log tree (null: none was opened) outlives it.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
 #include <memory>
+#include <string>
 
+#include "agent/disk_threads.hpp"
 #include "agent/proc/console.hpp"
 #include "agent/proc/log_tree.hpp"
 
@@ -13,21 +16,25 @@ namespace ddprun {
 
 class OutputEnd {
  public:
-  OutputEnd(Consoles consoles, std::unique_ptr<LogTree>& logs)
-      : consoles_(std::move(consoles)), logs_(logs) {}
+  OutputEnd(Consoles consoles, std::shared_ptr<LogTree>& logs, DiskThreads& disks)
+      : consoles_(std::move(consoles)), logs_(logs), disks_(disks) {}
 
   /// Completes when everything is said, kConsoleFlushMax and a little later in any case.
   [[nodiscard]] boost::asio::awaitable<void> finish();
+  [[nodiscard]] bool has_logs() const { return logs_ != nullptr; }
   [[nodiscard]] bool began() const { return began_; }
-  /// A stop signal came: a console that does not take what was said is waited for no longer.
+  /// A stop signal came: what does not take what was said or written is waited for no longer.
   void hurry();
 
  private:
   void keep_what_was_not_taken();
+  void tell_where(const std::string& path);
 
   Consoles consoles_;
-  std::unique_ptr<LogTree>& logs_;
+  std::shared_ptr<LogTree>& logs_;
+  DiskThreads& disks_;
   bool began_ = false;
+  bool hurried_ = false;
 };
 
 }  // namespace ddprun

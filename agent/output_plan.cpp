@@ -9,9 +9,10 @@ namespace ddprun {
 namespace {
 
 Result<std::shared_ptr<FilterLog>> open_filter(const std::vector<std::string>& texts,
-                                               const AttemptLogs& logs, const std::string& path) {
+                                               const AttemptLogs& logs, const std::string& path,
+                                               const DiskThread& disk) {
   if (texts.empty() || path.empty()) return std::shared_ptr<FilterLog>();
-  auto file = logs.create(path);
+  auto file = logs.create(path, disk);
   if (!file) return file.error();
   return std::make_shared<FilterLog>(FilterLog{texts, std::move(*file)});
 }
@@ -33,19 +34,20 @@ Route route_for(const LogConfig& config, const AttemptLogs& logs, LocalRank rank
 }
 
 Result<std::shared_ptr<LogFile>> open_log(Route route, const AttemptLogs& logs,
-                                          const std::string& path) {
+                                          const std::string& path, const DiskThread& disk) {
   if (route != Route::kFile && route != Route::kTee) return std::shared_ptr<LogFile>();
-  auto file = logs.create(path);
+  auto file = logs.create(path, disk);
   if (!file) return file.error();
   return std::make_shared<LogFile>(std::move(*file));
 }
 
-Result<WorkerFiles> open_files(const LogConfig& config, const AttemptLogs& logs, LocalRank rank) {
+Result<WorkerFiles> open_files(const LogConfig& config, const AttemptLogs& logs, LocalRank rank,
+                               const DiskThread& disk) {
   const Route out_route = route_for(config, logs, rank, Streams::kStdout);
-  auto out = open_log(out_route, logs, logs.stdout_log(rank));
+  auto out = open_log(out_route, logs, logs.stdout_log(rank), disk);
   if (!out) return out.error();
   const Route err_route = route_for(config, logs, rank, Streams::kStderr);
-  auto err = open_log(err_route, logs, logs.stderr_log(rank));
+  auto err = open_log(err_route, logs, logs.stderr_log(rank), disk);
   if (!err) return err.error();
   return WorkerFiles{std::move(*out), std::move(*err)};
 }
@@ -53,15 +55,15 @@ Result<WorkerFiles> open_files(const LogConfig& config, const AttemptLogs& logs,
 }  // namespace
 
 Result<OutputContext> open_output_context(const LaunchConfig& config, AttemptLogs logs,
-                                          std::string hostname, Warn warn) {
+                                          std::string hostname, Warn warn, const DiskThread& disk) {
   const LogConfig& log = config.log;
-  auto out_filter = open_filter(log.stdout_filters, logs, logs.filtered_stdout_log());
+  auto out_filter = open_filter(log.stdout_filters, logs, logs.filtered_stdout_log(), disk);
   if (!out_filter) return out_filter.error();
-  auto err_filter = open_filter(log.stderr_filters, logs, logs.filtered_stderr_log());
+  auto err_filter = open_filter(log.stderr_filters, logs, logs.filtered_stderr_log(), disk);
   if (!err_filter) return err_filter.error();
   std::vector<WorkerFiles> files;
   for (int rank = 0; rank < config.workers; ++rank) {
-    auto of_worker = open_files(log, logs, LocalRank(rank));
+    auto of_worker = open_files(log, logs, LocalRank(rank), disk);
     if (!of_worker) return of_worker.error();
     files.push_back(std::move(*of_worker));
   }
@@ -90,6 +92,10 @@ WorkerOutputPlan plan_output(const LaunchConfig& config, const OutputContext& co
   plan.prefix = line_prefix(log.prefix_template, macros);
   plan.warn = context.warn;
   return plan;
+}
+
+std::string unseen_stderr(const WorkerOutputPlan& plan) {
+  return plan.err.route == Route::kFile ? plan.err.file : "";
 }
 
 std::string log_to_name(const WorkerOutputPlan& plan) {

@@ -28,13 +28,16 @@ struct OutputContext {
   Warn warn;
 };
 
-/// Creates the files of the start. Fails with kSystem when one cannot be made.
+/// Creates the files of the start, which may block. Fails with kSystem when one cannot be made.
 [[nodiscard]] Result<OutputContext> open_output_context(const LaunchConfig& config,
                                                         AttemptLogs logs, std::string hostname,
-                                                        Warn warn);
+                                                        Warn warn, const DiskThread& disk);
 
 [[nodiscard]] WorkerOutputPlan plan_output(const LaunchConfig& config, const OutputContext& context,
                                            LocalRank local_rank, Rank rank);
+
+/// The file that has a worker's stderr where ddprun does not see it; else empty.
+[[nodiscard]] std::string unseen_stderr(const WorkerOutputPlan& plan);
 
 /// The file to look at after a failure: the log of stderr, else of stdout, else none (empty).
 [[nodiscard]] std::string log_to_name(const WorkerOutputPlan& plan);

@@ -12,6 +12,7 @@
 #include "agent/file_text.hpp"
 #include "agent/proc/limits.hpp"
 #include "agent/proc/spawn.hpp"
+#include "agent/proc/tail.hpp"
 
 namespace ddprun {
 
@@ -23,20 +24,13 @@ RoundRunner::RoundRunner(asio::any_io_executor executor, RoundInputs inputs)
       group_({inputs_.config.workers, inputs_.config.shutdown_timeout}),
       stop_timer_(executor),
       finished_(executor, TimePoint::max()) {
-  for (int i = 0; i < inputs_.config.workers; ++i) {
-    const LocalRank rank(i);
-    auto one = std::make_unique<Worker>();
-    one->plan = plan_worker(inputs_.config, inputs_.environment, inputs_.facts, rank,
-                            inputs_.output.logs.error_file(rank));
-    one->output_plan = plan_output(inputs_.config, inputs_.output, rank, one->plan.rank);
-    workers_.push_back(std::move(one));
-  }
+  for (int i = 0; i < inputs_.config.workers; ++i) workers_.push_back(std::make_unique<Worker>());
 }
 
 asio::awaitable<RoundResult> RoundRunner::run() {
   if (!group_.over()) step(Start{});
   boost::system::error_code cancelled;
-  while (!group_.over()) {
+  while (!group_.over() || looking_ != 0) {
     co_await finished_.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
   }
   co_await drain_outputs();
@@ -45,10 +39,12 @@ asio::awaitable<RoundResult> RoundRunner::run() {
 
 void RoundRunner::request_stop(int signal) {
   step(StopRequested{signal});
+  give_up_opening();
 }
 
 void RoundRunner::end(int signal, Duration grace) {
   step(StopOrdered{signal, grace});
+  give_up_opening();
 }
 
 void RoundRunner::pass_on(int signal) {
@@ -66,6 +62,7 @@ void RoundRunner::step(const GroupEvent& event) {
 }
 
 void RoundRunner::act(const Spawn& action) {
+  if (!output_) return open_output(action.rank);
   // Between two spawns, signals and exits are looked at.
   asio::post(executor_,
              [self = shared_from_this(), rank = action.rank] { self->spawn_worker(rank); });
@@ -84,7 +81,7 @@ void RoundRunner::act(const ArmTimer& action) {
 
 void RoundRunner::act(const TellFailure& action) {
   const int others = static_cast<int>(group_.running().size());
-  inputs_.logger.warn(death_line(*worker(action.rank).exit, inputs_.output.hostname, others));
+  inputs_.logger.warn(death_line(*worker(action.rank).exit, inputs_.hostname, others));
   failure_told_ = RoundResult::Told::kYes;
 }
 
@@ -105,24 +102,54 @@ void RoundRunner::act(const AllRunning&) {
 void RoundRunner::act(const FirstFailure& action) {
   if (!inputs_.hooks.failed) return;
   worker(action.rank).output->catch_up();
-  inputs_.hooks.failed(evidence(action.rank));
+  first_failure_ = action.rank;  // told when its files were looked into
+}
+
+void RoundRunner::open_output(LocalRank first) {
+  opening_ = first;
+  const auto opened = std::make_shared<std::optional<Result<OutputContext>>>();
+  inputs_.disk.post(
+      [opened, open = inputs_.open_output] { opened->emplace(open()); },
+      [self = shared_from_this(), opened, first] { self->on_output(first, std::move(**opened)); });
+}
+
+void RoundRunner::on_output(LocalRank first, Result<OutputContext> output) {
+  if (!opening_) return;  // given up meanwhile
+  opening_.reset();
+  if (!output) return fail_to_spawn({first, output.error(), SpawnFailed::What::kLogFiles});
+  output_.emplace(std::move(*output));
+  for (int i = 0; i < inputs_.config.workers; ++i) {
+    const LocalRank rank(i);
+    Worker& one = worker(rank);
+    one.plan = plan_worker(inputs_.config, inputs_.environment, inputs_.facts, rank,
+                           output_->logs.error_file(rank));
+    one.output_plan = plan_output(inputs_.config, *output_, rank, one.plan.rank);
+  }
+  if (inputs_.hooks.opened) inputs_.hooks.opened();
+  spawn_worker(first);
+}
+
+// Nothing was started yet, and a file system that stalls is not waited for.
+void RoundRunner::give_up_opening() {
+  if (opening_) step(SpawnFailed{*std::exchange(opening_, std::nullopt), {}});
 }
 
 void RoundRunner::spawn_worker(LocalRank rank) {
   Worker& one = worker(rank);
   const auto started = start_worker(one);
-  if (!started) {
-    step(SpawnFailed{rank, started.error()});
-    const auto& failure = group_.spawn_failure();
-    if (failure && failure->rank == rank && inputs_.hooks.spawn_failed) {
-      inputs_.hooks.spawn_failed(*failure);
-    }
-    return;
-  }
+  if (!started) return fail_to_spawn({rank, started.error()});
   asio::co_spawn(executor_, watch(shared_from_this(), rank), [](std::exception_ptr bug) {
     if (bug) std::rethrow_exception(bug);
   });
   step(Spawned{rank});
+}
+
+void RoundRunner::fail_to_spawn(const SpawnFailed& failure) {
+  step(failure);
+  const auto& told = group_.spawn_failure();
+  if (told && told->rank == failure.rank && inputs_.hooks.spawn_failed) {
+    inputs_.hooks.spawn_failed(*told);
+  }
 }
 
 Result<void> RoundRunner::start_worker(Worker& one) {
@@ -168,7 +195,29 @@ void RoundRunner::on_exit(LocalRank rank, ExitStatus status) {
   record.since_start = Clock::now() - inputs_.run_started;
   record.when = std::chrono::system_clock::now();
   one.exit = std::move(record);
+  if (!status.success()) {
+    asio::co_spawn(executor_, look_into_files(shared_from_this(), rank),
+                   [](std::exception_ptr bug) {
+                     if (bug) std::rethrow_exception(bug);
+                   });
+  }
   step(Exited{rank, status});
+}
+
+asio::awaitable<void> RoundRunner::look_into_files(std::shared_ptr<RoundRunner> self,
+                                                   LocalRank rank) {
+  ++self->looking_;
+  Worker& one = self->worker(rank);
+  std::function<FileEvidence()> look = [error_file = self->output_->logs.error_file(rank),
+                                        log = unseen_stderr(one.output_plan)] {
+    return FileEvidence{read_file(error_file), tail_of_file(log, kTailBytesMax)};
+  };
+  const TimePoint deadline = Clock::now() + kEvidenceMax;
+  auto found = co_await run_on<FileEvidence>(self->inputs_.disk, std::move(look), deadline);
+  if (found) one.found = std::move(*found);
+  if (self->first_failure_ == rank) self->inputs_.hooks.failed(self->evidence(rank));
+  --self->looking_;
+  self->finished_.cancel();
 }
 
 asio::awaitable<void> RoundRunner::drain_outputs() {
@@ -182,8 +231,8 @@ asio::awaitable<void> RoundRunner::drain_outputs() {
 ExitRecord RoundRunner::evidence(LocalRank rank) const {
   const Worker& one = worker(rank);
   ExitRecord record = *one.exit;
-  record.stderr_tail = one.output->tail();
-  record.error_json = read_file(inputs_.output.logs.error_file(rank));
+  record.stderr_tail = one.output->tail() + one.found.stderr_tail;  // it has one of them
+  record.error_json = one.found.error_json;
   record.log = log_to_name(one.output_plan);
   return record;
 }

@@ -32,6 +32,7 @@ namespace ddprun {
 
 /// Who wants to know what happens while the round goes on; any may be empty.
 struct RoundHooks {
+  std::function<void()> opened;   // the log files are there, no worker was started yet
   std::function<void()> running;  // all workers were started
   /// The first failure, as soon as it is learned. The workers it drags along still run.
   std::function<void(const ExitRecord& first)> failed;
@@ -44,7 +45,9 @@ struct RoundInputs {
   const Environment& environment;
   spdlog::logger& logger;
   RoundFacts facts;
-  OutputContext output;
+  std::function<Result<OutputContext>()> open_output;  // may block: runs on `disk`
+  DiskThread disk;
+  std::string hostname;
   Consoles consoles;
   TimePoint run_started;
   std::optional<rlimit> descriptor_limit;  // of a worker; none: that of this process
@@ -90,6 +93,11 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner> {
   void pass_on(int signal);
 
  private:
+  // What the files of a worker that failed say.
+  struct FileEvidence {
+    std::optional<std::string> error_json;
+    std::string stderr_tail;
+  };
   struct Worker {
     WorkerPlan plan;
     WorkerOutputPlan output_plan;
@@ -97,6 +105,7 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner> {
     std::optional<Child> child;
     int passed_signal = 0;
     std::optional<ExitRecord> exit;
+    FileEvidence found;
   };
 
   void step(const GroupEvent& event);
@@ -108,11 +117,17 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner> {
   void act(const Finish& action);
   void act(const AllRunning& action);
   void act(const FirstFailure& action);
+  void open_output(LocalRank first);
+  void on_output(LocalRank first, Result<OutputContext> output);
+  void give_up_opening();
   void spawn_worker(LocalRank rank);
+  void fail_to_spawn(const SpawnFailed& failure);
   [[nodiscard]] Result<void> start_worker(Worker& worker);
   [[nodiscard]] static boost::asio::awaitable<void> watch(std::shared_ptr<RoundRunner> self,
                                                           LocalRank rank);
   void on_exit(LocalRank rank, ExitStatus status);
+  [[nodiscard]] static boost::asio::awaitable<void> look_into_files(
+      std::shared_ptr<RoundRunner> self, LocalRank rank);
   [[nodiscard]] boost::asio::awaitable<void> drain_outputs();
   [[nodiscard]] ExitRecord evidence(LocalRank rank) const;
   [[nodiscard]] RoundResult result() const;
@@ -122,6 +137,10 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner> {
   boost::asio::any_io_executor executor_;
   RoundInputs inputs_;
   WorkerGroup group_;
+  std::optional<LocalRank> opening_;     // who waits for the log files
+  std::optional<OutputContext> output_;  // when they are there
+  std::optional<LocalRank> first_failure_;
+  int looking_ = 0;                               // at files of workers that failed
   std::vector<std::unique_ptr<Worker>> workers_;  // by local rank; a Child must not move
   boost::asio::steady_timer stop_timer_;
   boost::asio::steady_timer finished_;  // never expires by itself: cancelled when the group is over

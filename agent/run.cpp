@@ -60,8 +60,10 @@ int drive(asio::io_context& io, Signals& signals, AnyAgent& agent, OutputEnd& en
     io.stop();  // what still waits (signals, a worker that nothing ends) is dropped with `io`
   });
   const auto stop = [&](int signal) {
-    if (end.began()) return end.hurry();  // nothing but the console is waited for
-    agent.request_stop(signal);
+    if (end.began()) return end.hurry();  // nothing but consoles and files are waited for
+    if (end.has_logs()) return agent.request_stop(signal);
+    exit_code = 128 + signal;  // nothing was begun yet: a file system stalls
+    io.stop();
   };
   asio::co_spawn(io, signals.deliver(stop, [&](int signal) { agent.pass_on(signal); }),
                  [](std::exception_ptr bug) {
@@ -94,9 +96,11 @@ int run_agent(const LaunchConfig& config, const Environment& environment, spdlog
   });
   const Consoles consoles = open_consoles(io.get_executor());
   const Attachment attachment(logger, consoles.err);
-  std::unique_ptr<LogTree> logs;
-  OutputEnd end(consoles, logs);
-  const AgentInputs inputs{config, environment, logger, consoles, logs, descriptor_limit, orphans};
+  std::shared_ptr<LogTree> logs;
+  DiskThreads disks(io.get_executor());
+  OutputEnd end(consoles, logs, disks);
+  const AgentInputs inputs{config, environment, logger,           consoles,
+                           logs,   disks,       descriptor_limit, orphans};
   if (config.rendezvous) {
     NodeAgent agent(io.get_executor(), inputs, std::move(companion), make_companion);
     return drive(io, signals, agent, end);

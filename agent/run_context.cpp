@@ -13,6 +13,8 @@
 
 namespace ddprun {
 
+namespace asio = boost::asio;
+
 namespace {
 
 std::string this_host() {
@@ -38,31 +40,36 @@ RunContext::RunContext(AgentInputs inputs)
       logger_(inputs.logger),
       consoles_(std::move(inputs.consoles)),
       logs_(inputs.logs),
+      disks_(inputs.disks),
       descriptor_limit_(inputs.descriptor_limit),
       orphans_(inputs.orphans),
       hostname_(this_host()),
       started_(Clock::now()) {}
 
-Result<void> RunContext::open_logs() {
+asio::awaitable<Result<void>> RunContext::open_logs() {
   const LogTreeOptions options{config_.log.dir, value_or(environment_, "TMPDIR", ""),
                                config_.run_id};
-  auto logs = LogTree::open(options);
-  if (!logs) return logs.error();
-  logs_ = std::make_unique<LogTree>(std::move(*logs));
-  return {};
+  std::function<Result<LogTree>()> open = [options] { return LogTree::open(options); };
+  // No deadline: nothing was started, and a stop signal ends the wait.
+  auto logs = co_await run_on<Result<LogTree>>(disks_.logs, std::move(open), TimePoint::max());
+  if (!*logs) co_return logs->error();
+  logs_ = std::make_shared<LogTree>(std::move(**logs));
+  co_return Result<void>();
 }
 
-Result<RoundInputs> RunContext::prepare(RoundFacts facts) {
-  auto attempt = logs_->attempt(facts.restarts, facts.round, config_.workers);
-  if (!attempt) return attempt.error();
+RoundInputs RunContext::prepare(RoundFacts facts) {
   const Warn warn = [this](const std::string& sentence) {
     logger_.warn("ddprun: warning [LOG] " + sentence);
   };
-  auto output = open_output_context(config_, std::move(*attempt), hostname_, warn);
-  if (!output) return output.error();
-  return RoundInputs{config_,          environment_,       logger_,
-                     std::move(facts), std::move(*output), consoles_,
-                     started_,         descriptor_limit_,  orphans_};
+  const auto open_output = [logs = logs_, config = config_, restarts = facts.restarts,
+                            round = facts.round, hostname = hostname_, warn,
+                            disk = disks_.logs]() -> Result<OutputContext> {
+    auto attempt = logs->attempt(restarts, round, config.workers);
+    if (!attempt) return attempt.error();
+    return open_output_context(config, std::move(*attempt), hostname, warn, disk);
+  };
+  return RoundInputs{config_,   environment_, logger_,  std::move(facts),  open_output, disks_.logs,
+                     hostname_, consoles_,    started_, descriptor_limit_, orphans_,    {}};
 }
 
 int RunContext::fail(const std::string& code, const Error& error) {
@@ -73,6 +80,7 @@ int RunContext::fail(const std::string& code, const Error& error) {
 }
 
 int RunContext::fail_to_spawn(const SpawnFailed& failure, Rank first_rank) {
+  if (failure.what == SpawnFailed::What::kLogFiles) return fail("START", failure.error);
   const Rank rank(first_rank.value() + failure.rank.value());
   logger_.error(spawn_failure_line(rank, hostname_, failure.error.sentence));
   leave_own_error(failure.error.sentence);
@@ -88,8 +96,12 @@ void RunContext::tell_unkillable(const RoundResult& result) {
 void RunContext::leave_error_file(const std::string& text) {
   const std::string path = value_or(environment_, "TORCHELASTIC_ERROR_FILE", "");
   if (path.empty() || text.empty()) return;
-  const auto written = leave_file(path, text);
-  if (!written) logger_.warn(error_file_warning(written.error().sentence));
+  const auto left = std::make_shared<Result<void>>();
+  disks_.error_file.post([left, path, text] { *left = leave_file(path, text); },
+                         [this, left] {
+                           if (*left) return;
+                           logger_.warn(error_file_warning(left->error().sentence));
+                         });
 }
 
 void RunContext::leave_own_error(const std::string& sentence) {

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "agent/core/launch_config.hpp"
+#include "agent/disk_threads.hpp"
 #include "agent/proc/console.hpp"
 #include "agent/proc/log_tree.hpp"
 #include "agent/proc/orphans.hpp"
@@ -23,7 +24,8 @@ struct AgentInputs {
   const Environment& environment;
   spdlog::logger& logger;
   Consoles consoles;
-  std::unique_ptr<LogTree>& logs;          // filled by RunContext::open_logs()
+  std::shared_ptr<LogTree>& logs;  // filled by RunContext::open_logs()
+  DiskThreads& disks;
   std::optional<rlimit> descriptor_limit;  // what workers get; none: that of this process
   Orphans& orphans;
 };
@@ -33,9 +35,9 @@ class RunContext {
   explicit RunContext(AgentInputs inputs);
 
   /// Makes the base of the log folders. Errors: see LogTree::open. Before prepare(), once.
-  [[nodiscard]] Result<void> open_logs();
-  /// Makes the folder and the filter logs of one start of all workers. Fails with kSystem.
-  [[nodiscard]] Result<RoundInputs> prepare(RoundFacts facts);
+  [[nodiscard]] boost::asio::awaitable<Result<void>> open_logs();
+  /// What the workers of one start are run with; their folder and files are made in the round.
+  [[nodiscard]] RoundInputs prepare(RoundFacts facts);
 
   /// Tells an error of ddprun's own, and leaves it for a launcher above. Returns the exit code.
   int fail(const std::string& code, const Error& error);
@@ -60,7 +62,8 @@ class RunContext {
   const Environment& environment_;
   spdlog::logger& logger_;
   Consoles consoles_;
-  std::unique_ptr<LogTree>& logs_;
+  std::shared_ptr<LogTree>& logs_;
+  DiskThreads& disks_;
   std::optional<rlimit> descriptor_limit_;
   Orphans& orphans_;
   std::string hostname_;

@@ -36,8 +36,10 @@ struct Spawned {
   LocalRank rank;
 };
 struct SpawnFailed {
+  enum class What { kWorker, kLogFiles };  // what could not be made for it
   LocalRank rank;
   Error error;
+  What what = What::kWorker;
 };
 struct Exited {
   LocalRank rank;

@@ -12,6 +12,8 @@
 #include <string>
 #include <utility>
 
+#include "agent/proc/log_file.hpp"
+
 namespace ddprun {
 
 namespace asio = boost::asio;
@@ -31,15 +33,10 @@ ConsoleTarget::Kind kind_of(int descriptor) {
   return S_ISCHR(status.st_mode) ? ConsoleTarget::Kind::kDevice : ConsoleTarget::Kind::kFile;
 }
 
-/// Returns 0 or errno. What a full disk does not take is lost; there may be room again later.
-int write_all(int descriptor, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
-    if (written >= 0) bytes.remove_prefix(static_cast<std::size_t>(written));
-    if (written < 0 && full_disk(errno)) return 0;
-    if (written < 0 && errno != EINTR) return errno;
-  }
-  return 0;
+/// The same as write_all(), but what a full disk does not take is lost: there may be room later.
+int write_or_lose(int descriptor, std::string_view bytes) {
+  const int error = write_all(descriptor, bytes);
+  return full_disk(error) ? 0 : error;
 }
 
 }  // namespace
@@ -113,14 +110,14 @@ ssize_t ConsoleTarget::hand_over(std::string_view bytes) {
   }
   write_->in_flight = true;
   const auto error = std::make_shared<int>(0);
-  disk_.post(
-      [error, file = descriptor_, text = std::string(bytes)] { *error = write_all(file, text); },
-      [error, write = write_] {
-        write->in_flight = false;
-        write->error = *error;
-        const auto writable = std::exchange(write->writable, nullptr);
-        if (writable) writable({});
-      });
+  disk_.post([error, file = descriptor_,
+              text = std::string(bytes)] { *error = write_or_lose(file, text); },
+             [error, write = write_] {
+               write->in_flight = false;
+               write->error = *error;
+               const auto writable = std::exchange(write->writable, nullptr);
+               if (writable) writable({});
+             });
   return static_cast<ssize_t>(bytes.size());
 }
 

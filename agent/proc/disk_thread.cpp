@@ -5,24 +5,21 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
 #include <system_error>
 #include <thread>
-#include <vector>
+
+#include "agent/proc/limits.hpp"
 
 namespace ddprun {
 
 namespace asio = boost::asio;
 
 namespace {
-
-struct Task {
-  DiskThread::Job job;
-  DiskThread::Job done;
-};
 
 /// What the two threads share; whoever is last destroys it.
 class Desk {
@@ -35,16 +32,16 @@ class Desk {
   Desk& operator=(const Desk&) = delete;
 
   [[nodiscard]] int event() const { return event_; }
-  void put(Task task) {
+  void put(DiskThread::Job job) {
     const std::lock_guard lock(mutex_);
-    todo_.push_back(std::move(task));
+    todo_.push_back(std::move(job));
     wake_.notify_one();
   }
-  [[nodiscard]] std::vector<DiskThread::Job> take_done() {
+  /// How many jobs have ended since the last call.
+  [[nodiscard]] std::uint64_t take_ended() const {
     std::uint64_t count = 0;
     while (::read(event_, &count, sizeof count) < 0 && errno == EINTR) continue;
-    const std::lock_guard lock(mutex_);
-    return std::exchange(done_, {});
+    return count;
   }
   void quit() {
     const std::lock_guard lock(mutex_);
@@ -58,14 +55,12 @@ class Desk {
     while (true) {
       wake_.wait(lock, [this] { return quit_ || !todo_.empty(); });
       if (quit_) return;
-      Task task = std::move(todo_.front());
+      DiskThread::Job job = std::move(todo_.front());
       todo_.pop_front();
       lock.unlock();
-      task.job();
-      task.job = nullptr;
+      job();
+      job = nullptr;
       lock.lock();
-      if (quit_) return;
-      done_.push_back(std::move(task.done));
       const std::uint64_t one = 1;
       while (::write(event_, &one, sizeof one) < 0 && errno == EINTR) continue;
     }
@@ -75,8 +70,7 @@ class Desk {
   const int event_;
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::deque<Task> todo_;
-  std::vector<DiskThread::Job> done_;
+  std::deque<DiskThread::Job> todo_;
   bool quit_ = false;
 };
 
@@ -108,26 +102,34 @@ class DiskThread::Impl : public std::enable_shared_from_this<Impl> {
   Impl& operator=(const Impl&) = delete;
 
   void post(Job job, Job done) {
+    if (abandoned_) return;
     if (!desk_ && !begin()) {
       job();
       return done();
     }
-    desk_->put({std::move(job), std::move(done)});
-    if (left_++ == 0) await_done();
+    desk_->put(std::move(job));
+    done_.push_back(std::move(done));
+    if (done_.size() == 1) await_ended();
   }
 
   asio::awaitable<void> idle(TimePoint deadline) {
     const auto self = shared_from_this();
     const auto token = asio::as_tuple(asio::use_awaitable);
-    while (left_ != 0 && !hurried_ && Clock::now() < deadline) {
-      changed_.expires_at(deadline);
+    while (!done_.empty() && Clock::now() < std::min(deadline, hurried_until_)) {
+      changed_.expires_at(std::min(deadline, hurried_until_));
       const auto [ended] = co_await changed_.async_wait(token);
       static_cast<void>(ended);  // a job has ended, or the deadline is there
     }
   }
 
+  void abandon() {
+    if (desk_) desk_->quit();
+    abandoned_ = true;
+    done_.clear();  // whoever waits for one of them is not woken: the loop has ended
+  }
+
   void hurry() {
-    hurried_ = true;
+    hurried_until_ = Clock::now() + kDiskHurryMax;
     changed_.cancel();
   }
 
@@ -146,25 +148,28 @@ class DiskThread::Impl : public std::enable_shared_from_this<Impl> {
     return true;
   }
 
-  void await_done() {
+  void await_ended() {
     event_.async_wait(asio::posix::stream_descriptor::wait_read,
                       [weak = weak_from_this()](const boost::system::error_code& ended) {
                         const auto self = weak.lock();
-                        if (!ended && self) self->take_done();
+                        if (!ended && self) self->on_ended();
                       });
   }
 
-  void take_done() {
-    const std::vector<Job> done = desk_->take_done();
-    for (const Job& one : done) one();
-    left_ -= done.size();
+  void on_ended() {
+    for (std::uint64_t left = desk_->take_ended(); left != 0; --left) {
+      const Job done = std::move(done_.front());
+      done();
+      done_.pop_front();  // now: a job that `done` posts finds a wait for ends that goes on
+    }
     changed_.cancel();
-    if (left_ != 0) await_done();
+    if (!done_.empty()) await_ended();
   }
 
   std::shared_ptr<Desk> desk_;  // null before the first job
-  std::size_t left_ = 0;        // jobs whose `done` was not called yet
-  bool hurried_ = false;
+  bool abandoned_ = false;
+  std::deque<Job> done_;  // what is to be called when a job has ended, in their order
+  TimePoint hurried_until_ = TimePoint::max();
   asio::steady_timer changed_;
   asio::posix::stream_descriptor event_;
 };
@@ -172,15 +177,16 @@ class DiskThread::Impl : public std::enable_shared_from_this<Impl> {
 DiskThread::DiskThread(asio::any_io_executor executor)
     : impl_(std::make_shared<Impl>(std::move(executor))) {}
 
-DiskThread::~DiskThread() = default;
-DiskThread::DiskThread(DiskThread&&) noexcept = default;
-
 void DiskThread::post(Job job, Job done) {
   impl_->post(std::move(job), std::move(done));
 }
 
 asio::awaitable<void> DiskThread::idle(TimePoint deadline) {
   return impl_->idle(deadline);
+}
+
+void DiskThread::abandon() {
+  impl_->abandon();
 }
 
 void DiskThread::hurry() {

@@ -1,8 +1,8 @@
 // DiskThread: runs what may take as long as a file system stalls, one job after another, on a
 // thread of its own, so that the io thread goes on with heartbeats, exits and signals. The thread
 // begins with the first job; all signals are blocked in it. Thread rule: the io_context's thread;
-// jobs run on the other one. Ownership: a job that is stuck in the kernel when this is destroyed is
-// left behind with what it holds; those that have not begun are dropped.
+// jobs run on the other one. Ownership: copies share the thread. A job that is stuck in the kernel
+// when the last copy goes is left behind with what it holds; those that have not begun are dropped.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -24,17 +24,15 @@ class DiskThread {
   using Job = std::function<void()>;
 
   explicit DiskThread(boost::asio::any_io_executor executor);
-  ~DiskThread();
-  DiskThread(DiskThread&&) noexcept;
-  DiskThread(const DiskThread&) = delete;
-  DiskThread& operator=(const DiskThread&) = delete;
 
   /// Runs `job` after all earlier ones, then `done` on the executor, unless this is destroyed
   /// before. A job must own what it uses. Without a thread (out of processes) it runs here.
   void post(Job job, Job done);
-  /// Completes when no job is left, or at `deadline`, or at hurry().
+  /// Completes when no job is left, or at `deadline`, or kDiskHurryMax after hurry().
   [[nodiscard]] boost::asio::awaitable<void> idle(TimePoint deadline);
   void hurry();
+  /// Leaves what is still to be done to itself; what is posted from now on is dropped.
+  void abandon();
   [[nodiscard]] boost::asio::any_io_executor executor() const;
 
  private:
@@ -47,27 +45,22 @@ class DiskThread {
 template <class T>
 boost::asio::awaitable<std::optional<T>> run_on(DiskThread& thread, std::function<T()> job,
                                                 TimePoint deadline) {
-  struct Outcome {
-    explicit Outcome(boost::asio::any_io_executor executor) : done(std::move(executor)) {}
-    std::optional<T> result;
-    bool is_there = false;
-    boost::asio::steady_timer done;
-  };
-  const auto outcome = std::make_shared<Outcome>(thread.executor());
-  outcome->done.expires_at(deadline);
   const auto result = std::make_shared<std::optional<T>>();
+  const auto done = std::make_shared<boost::asio::steady_timer>(thread.executor(), deadline);
+  const auto is_there = std::make_shared<bool>(false);
   thread.post([job = std::move(job), result] { result->emplace(job()); },
-              [outcome, result] {
-                outcome->result = std::move(*result);
-                outcome->is_there = true;
-                outcome->done.cancel();
+              [done, is_there] {
+                *is_there = true;
+                done->cancel();
               });
   const auto token = boost::asio::as_tuple(boost::asio::use_awaitable);
-  if (!outcome->is_there) {
-    const auto [ended] = co_await outcome->done.async_wait(token);
+  if (!*is_there) {
+    const auto [ended] = co_await done->async_wait(token);
     static_cast<void>(ended);  // the job's end or the deadline
   }
-  co_return std::move(outcome->result);
+  std::optional<T> outcome;
+  if (*is_there) outcome = std::move(*result);  // until then the other thread may write to it
+  co_return outcome;
 }
 
 }  // namespace ddprun

@@ -7,9 +7,12 @@
 
 #include <utility>
 
+#include "agent/proc/limits.hpp"
 #include "agent/proc/spawn_error.hpp"
 
 namespace ddprun {
+
+namespace asio = boost::asio;
 
 namespace {
 
@@ -17,59 +20,142 @@ Error cannot_write(const std::string& path, int error) {
   return system_refused("cannot write the log file " + path, error);
 }
 
+/// Closed by whoever is last: this object, or a write that is under way.
+struct Descriptor {
+  explicit Descriptor(int opened) : number(opened) {}
+  ~Descriptor() { ::close(number); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  const int number;
+};
+
 }  // namespace
 
-Result<LogFile> LogFile::open(const std::string& path) {
+int write_all(int descriptor, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
+    if (written >= 0) bytes.remove_prefix(static_cast<std::size_t>(written));
+    if (written < 0 && errno != EINTR) return errno;
+  }
+  return 0;
+}
+
+class LogFile::Impl : public std::enable_shared_from_this<Impl> {
+ public:
+  Impl(int descriptor, std::string path, DiskThread disk)
+      : descriptor_(std::make_shared<Descriptor>(descriptor)),
+        path_(std::move(path)),
+        disk_(std::move(disk)) {}
+
+  void append(std::string_view bytes, const Warn& warn) {
+    if (bytes.empty() || closed_) return;
+    warn_ = warn;
+    waiting_ += bytes;
+    if (in_flight_ == 0) write();
+  }
+
+  [[nodiscard]] bool full() const { return waiting_.size() + in_flight_ > kLogQueueBytesMax; }
+
+  asio::awaitable<void> room() {
+    const auto self = shared_from_this();
+    const auto token = asio::as_tuple(asio::use_awaitable);
+    while (full()) {
+      if (!changed_) changed_.emplace(disk_.executor(), TimePoint::max());
+      const auto [cancelled] = co_await changed_->async_wait(token);  // ended by the disk alone:
+      static_cast<void>(cancelled);  // the worker waits for its log as if it wrote it itself
+    }
+  }
+
+  void close() {
+    closed_ = true;
+    if (in_flight_ == 0) release();
+  }
+
+  [[nodiscard]] int descriptor() const { return descriptor_ ? descriptor_->number : -1; }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  void write() {
+    const auto error = std::make_shared<int>(0);
+    in_flight_ = waiting_.size();
+    disk_.post([error, file = descriptor_,
+                text = std::exchange(waiting_, {})] { *error = write_all(file->number, text); },
+               [self = shared_from_this(), error] { self->on_written(*error); });
+  }
+
+  void on_written(int error) {
+    in_flight_ = 0;
+    if (error != 0 && !std::exchange(warned_, true) && warn_) {
+      warn_("cannot write the log file " + path_ + ": " + ::strerror(error) +
+            "; the run goes on, what does not fit is missing in the file");
+    }
+    if (!waiting_.empty()) {
+      write();
+    } else if (closed_) {
+      release();
+    }
+    if (changed_) changed_->cancel();
+  }
+
+  // Closing writes what is left, on some file systems.
+  void release() {
+    if (!descriptor_) return;
+    const auto last = std::make_shared<std::shared_ptr<Descriptor>>(std::move(descriptor_));
+    descriptor_ = nullptr;
+    disk_.post([last] { last->reset(); }, [] {});
+  }
+
+  std::shared_ptr<Descriptor> descriptor_;
+  std::string path_;
+  DiskThread disk_;
+  std::string waiting_;
+  std::size_t in_flight_ = 0;
+  Warn warn_;
+  bool warned_ = false;
+  bool closed_ = false;
+  std::optional<asio::steady_timer> changed_;  // cancelled when something was written
+};
+
+Result<LogFile> LogFile::open(const std::string& path, const DiskThread& disk) {
   const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC;
   const int descriptor = ::open(path.c_str(), flags, 0666);
   if (descriptor < 0) return cannot_write(path, errno);
-  return LogFile(descriptor, path);
+  return LogFile(descriptor, path, disk);
 }
 
-Result<LogFile> LogFile::create(const Directory& directory, const std::string& name) {
+Result<LogFile> LogFile::create(const Directory& directory, const std::string& name,
+                                const DiskThread& disk) {
   const std::string path = directory.path() + "/" + name;
   const int descriptor = directory.create_file(name, O_APPEND);
   if (descriptor < 0) return cannot_write(path, errno);
-  return LogFile(descriptor, path);
+  return LogFile(descriptor, path, disk);
 }
 
-LogFile::LogFile(LogFile&& other) noexcept
-    : descriptor_(std::exchange(other.descriptor_, -1)),
-      path_(std::move(other.path_)),
-      warned_(other.warned_) {}
+LogFile::LogFile(int descriptor, const std::string& path, const DiskThread& disk)
+    : impl_(std::make_shared<Impl>(descriptor, path, disk)) {}
 
-LogFile& LogFile::operator=(LogFile&& other) noexcept {
-  std::swap(descriptor_, other.descriptor_);
-  std::swap(path_, other.path_);
-  std::swap(warned_, other.warned_);
-  return *this;
+void LogFile::append(std::string_view bytes, const Warn& warn) {
+  impl_->append(bytes, warn);
 }
 
-LogFile::~LogFile() {
-  close();
+bool LogFile::full() const {
+  return impl_->full();
+}
+
+asio::awaitable<void> LogFile::room() {
+  return impl_->room();
 }
 
 void LogFile::close() {
-  if (descriptor_ >= 0) ::close(descriptor_);
-  descriptor_ = -1;
+  impl_->close();
 }
 
-void LogFile::append(std::string_view bytes, const Warn& warn) {
-  if (descriptor_ < 0) return;
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) {
-      const int error = errno;
-      if (!warned_ && warn) {
-        warn("cannot write the log file " + path_ + ": " + ::strerror(error) +
-             "; the run goes on, what does not fit is missing in the file");
-      }
-      warned_ = true;
-      return;
-    }
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-  }
+int LogFile::descriptor() const {
+  return impl_->descriptor();
+}
+
+const std::string& LogFile::path() const {
+  return impl_->path();
 }
 
 }  // namespace ddprun

@@ -1,13 +1,17 @@
-// LogFile: one file that output is appended to. A full disk never becomes a reason to stop
-// training. Thread rule: one thread. Ownership: owns the descriptor. Errors: said once, through
-// `warn`.
+// LogFile: one file that output is appended to, by a DiskThread. A full disk never becomes a reason
+// to stop training, and one that stalls holds up only the stream that fills the queue. Thread rule:
+// made on any thread, used on the io_context's. Ownership: copies of the descriptor live as long as
+// writes to it. Errors: said once, through `warn`.
 #pragma once
 
+#include <boost/asio/awaitable.hpp>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 
 #include "agent/proc/directory.hpp"
+#include "agent/proc/disk_thread.hpp"
 #include "base/result.hpp"
 
 namespace ddprun {
@@ -17,28 +21,33 @@ using Warn = std::function<void(const std::string&)>;
 
 class LogFile {
  public:
-  /// Creates or truncates `path` (O_APPEND, CLOEXEC). Fails with kSystem, the path and the reason.
-  [[nodiscard]] static Result<LogFile> open(const std::string& path);
-  /// Creates `name` in `directory`, where it must not be yet. Fails as open() does.
-  [[nodiscard]] static Result<LogFile> create(const Directory& directory, const std::string& name);
-  LogFile(LogFile&& other) noexcept;
-  LogFile& operator=(LogFile&& other) noexcept;
-  ~LogFile();
+  /// Creates or truncates `path` (O_APPEND, CLOEXEC); this may block. Fails with kSystem, the path
+  /// and the reason.
+  [[nodiscard]] static Result<LogFile> open(const std::string& path, const DiskThread& disk);
+  /// Creates `name` in `directory`, where it must not be yet. Blocks and fails as open() does.
+  [[nodiscard]] static Result<LogFile> create(const Directory& directory, const std::string& name,
+                                              const DiskThread& disk);
 
-  /// Appends all of `bytes`. When the disk is full or broken the rest of them is lost, the first
-  /// time with one sentence to `warn`; later calls try again.
+  /// Appends all of `bytes`, later. When the disk is full or broken the rest of them is lost, the
+  /// first time with one sentence to `warn`; later calls try again.
   void append(std::string_view bytes, const Warn& warn);
+  /// Whether the caller should wait for room() before it appends more.
+  [[nodiscard]] bool full() const;
+  /// Completes when full() does not hold any more: when the disk goes on. Cancelling is safe.
+  [[nodiscard]] boost::asio::awaitable<void> room();
   /// What is appended after this is lost.
   void close();
-  [[nodiscard]] int descriptor() const { return descriptor_; }
-  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] int descriptor() const;
+  [[nodiscard]] const std::string& path() const;
 
  private:
-  LogFile(int descriptor, std::string path) : descriptor_(descriptor), path_(std::move(path)) {}
+  class Impl;
+  LogFile(int descriptor, const std::string& path, const DiskThread& disk);
 
-  int descriptor_;
-  std::string path_;
-  bool warned_ = false;
+  std::shared_ptr<Impl> impl_;
 };
+
+/// Writes all of `bytes`, however long that takes. Returns 0 or errno.
+[[nodiscard]] int write_all(int descriptor, std::string_view bytes);
 
 }  // namespace ddprun

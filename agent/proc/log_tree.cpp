@@ -1,10 +1,10 @@
 #include "agent/proc/log_tree.hpp"
 
 #include <errno.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -106,14 +106,14 @@ AttemptLogs::AttemptLogs(Directory directory)
     : directory_(directory.path()),
       opened_(std::make_shared<const Directory>(std::move(directory))) {}
 
-Result<LogFile> AttemptLogs::create(const std::string& path) const {
+Result<LogFile> AttemptLogs::create(const std::string& path, const DiskThread& disk) const {
   const std::string name = path.substr(directory_.size() + 1);
   const auto slash = name.find('/');
-  if (slash == std::string::npos) return LogFile::create(*opened_, name);
+  if (slash == std::string::npos) return LogFile::create(*opened_, name, disk);
   Directory of_rank;
   const int error = of_rank.open_in(*opened_, name.substr(0, slash));
   if (error != 0) return system_refused("cannot write the log file " + path, error);
-  return LogFile::create(of_rank, name.substr(slash + 1));
+  return LogFile::create(of_rank, name.substr(slash + 1), disk);
 }
 
 std::string AttemptLogs::of(LocalRank rank, const char* name) const {
@@ -168,13 +168,14 @@ Result<AttemptLogs> LogTree::attempt(RestartCount restart_count, Round round, in
 
 Result<std::string> LogTree::keep_report(const std::string& text) {
   if (!files()) return Error{ErrorKind::kSystem, "there is no log directory (--log-dir /dev/null)"};
-  auto file = LogFile::create(run_.is_open() ? run_ : base_, kReportFile);
-  if (!file) return file.error();
-  std::optional<Error> lost;
-  file->append(text, [&](const std::string& why) { lost.emplace(ErrorKind::kSystem, why); });
-  if (lost) return *lost;
+  const Directory& folder = run_.is_open() ? run_ : base_;
+  const std::string path = folder.path() + "/" + kReportFile;
+  const int file = folder.create_file(kReportFile, 0);
+  const int error = file < 0 ? errno : write_all(file, text);
+  if (file >= 0) ::close(file);
+  if (error != 0) return system_refused("cannot write " + path, error);
   ending_ = Ending::kKeep;
-  return file->path();
+  return path;
 }
 
 void LogTree::finish() {

@@ -1,8 +1,9 @@
 // LogTree: the directories of a run's log files, in torchrun's layout:
 //   <base>/<run id>_<8>/attempt_<restart count>/<local rank>/{stdout.log,stderr.log,error.json}
-// Thread rule: one thread. Ownership: owns a temporary base, nothing else; files are never deleted
-// but by finish(). Errors: kUsage for a --log-dir that cannot be one, kSystem for what the file
-// system refuses.
+// Thread rule: whatever takes long on a file system that stalls (open, attempt, keep_report,
+// finish) runs on one DiskThread, the rest on the io_context's thread while none of these does.
+// Ownership: owns a temporary base, nothing else; files are never deleted but by finish(). Errors:
+// kUsage for a --log-dir that cannot be one, kSystem for what the file system refuses.
 #pragma once
 
 #include <memory>
@@ -21,7 +22,7 @@ class AttemptLogs {
   AttemptLogs() = default;
   explicit AttemptLogs(Directory directory);
   /// Creates one of the files below. Fails with kSystem, the path and the reason.
-  [[nodiscard]] Result<LogFile> create(const std::string& path) const;
+  [[nodiscard]] Result<LogFile> create(const std::string& path, const DiskThread& disk) const;
 
   [[nodiscard]] bool files() const { return !directory_.empty(); }
   [[nodiscard]] const std::string& directory() const { return directory_; }

@@ -68,8 +68,8 @@ class WorkerOutput {
   /// Reads what is in the pipes now, without waiting: all that a worker that has ended wrote. A
   /// process it left behind may go on writing; drain() still follows.
   void catch_up();
-  /// The last bytes (at most kTailBytesMax) the worker wrote to stderr, from memory or from its
-  /// file; empty when it was inherited.
+  /// The last bytes (at most kTailBytesMax) the worker wrote to stderr through here; empty when it
+  /// was inherited, or goes straight to its file, which has them.
   [[nodiscard]] std::string tail() const;
 
  private:

@@ -101,12 +101,25 @@ asio::awaitable<void> StreamPump::pump() {
     const auto [why] =
         co_await pipe_.async_wait(readable, token);  // ends with the worker, or drain()
     if (why) co_return;
-    while (sinks_.console && sinks_.console->full()) {
-      co_await sinks_.console->room();
+    while (!ended_ && held_up() != Held::kNo) {
+      if (held_up() == Held::kByConsole) {
+        co_await sinks_.console->room();
+      } else if (plan_.log->full()) {
+        co_await plan_.log->room();
+      } else {
+        co_await plan_.filter->file.room();
+      }
     }
     if (ended_) co_return;
     if (read_once() == Read::kEnd) finish();
   }
+}
+
+StreamPump::Held StreamPump::held_up() const {
+  if (sinks_.console && sinks_.console->full()) return Held::kByConsole;
+  if (plan_.route != Route::kTee) return Held::kNo;
+  const bool full = plan_.log->full() || (plan_.filter && plan_.filter->file.full());
+  return full ? Held::kByLog : Held::kNo;
 }
 
 StreamPump::Read StreamPump::read_once() {
@@ -197,7 +210,7 @@ void StreamPump::stop() {
 }
 
 std::string StreamPump::tail() const {
-  return plan_.route == Route::kFile ? tail_of_file(plan_.file, kTailBytesMax) : tail_.text();
+  return tail_.text();
 }
 
 }  // namespace ddprun

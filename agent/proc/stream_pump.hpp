@@ -51,10 +51,12 @@ class StreamPump : public std::enable_shared_from_this<StreamPump> {
 
  private:
   enum class Read { kSome, kNothing, kEnd };
+  enum class Held { kNo, kByConsole, kByLog };
 
   [[nodiscard]] std::optional<Error> open_pipe();
   [[nodiscard]] std::optional<Error> open_null();
   [[nodiscard]] boost::asio::awaitable<void> pump();
+  [[nodiscard]] Held held_up() const;
   Read read_once();
   void take(std::string_view bytes);
   void pass(std::string_view bytes);

@@ -9,6 +9,8 @@
 #include "agent/proc/standard_descriptors.hpp"
 #include "tests/proc/support.hpp"
 
+using ddprun::Clock;
+using ddprun::DiskThread;
 using ddprun::ErrorKind;
 using ddprun::LocalRank;
 using ddprun::LogTree;
@@ -17,6 +19,8 @@ using ddprun::RestartCount;
 using ddprun::Round;
 using ddprun::RunId;
 using proc_test::contents;
+using proc_test::kPatience;
+using proc_test::run;
 using proc_test::TempDir;
 using proc_test::write_file;
 
@@ -192,28 +196,33 @@ TEST_CASE("a report that the console did not take stays, also after success") {
 }
 
 TEST_CASE("whoever renames a log directory does not lead its files elsewhere") {
+  boost::asio::io_context io;
   const TempDir directory;
   auto tree = LogTree::open(options(directory / "logs"));
   auto attempt = tree->attempt(RestartCount(0), Round(1), 2);
   fs::create_directories(directory / "trap/0");
   fs::rename(attempt->directory(), directory / "moved");
   fs::create_directory_symlink(directory / "trap", attempt->directory());
-  REQUIRE(attempt->create(attempt->stdout_log(LocalRank(0))).has_value());
+  REQUIRE(attempt->create(attempt->stdout_log(LocalRank(0)), DiskThread(io.get_executor()))
+              .has_value());
   CHECK(fs::exists(directory / "moved/0/stdout.log"));
   CHECK(fs::is_empty(directory / "trap/0"));
   fs::remove(directory / "moved/1");
   fs::create_directory_symlink(directory / "trap/0", directory / "moved/1");
-  CHECK_FALSE(attempt->create(attempt->stdout_log(LocalRank(1))).has_value());
+  CHECK_FALSE(attempt->create(attempt->stdout_log(LocalRank(1)), DiskThread(io.get_executor()))
+                  .has_value());
   CHECK(fs::is_empty(directory / "trap/0"));
 }
 
 TEST_CASE("a log file is never written over something that is there") {
+  boost::asio::io_context io;
   const TempDir directory;
   auto tree = LogTree::open(options(directory / "logs"));
   auto attempt = tree->attempt(RestartCount(0), Round(1), 1);
   write_file(directory / "precious", "precious");
   fs::create_symlink(directory / "precious", attempt->stdout_log(LocalRank(0)));
-  CHECK_FALSE(attempt->create(attempt->stdout_log(LocalRank(0))).has_value());
+  CHECK_FALSE(attempt->create(attempt->stdout_log(LocalRank(0)), DiskThread(io.get_executor()))
+                  .has_value());
   CHECK(contents(directory / "precious") == "precious");
 }
 
@@ -258,12 +267,16 @@ TEST_CASE("a TMPDIR that is not there is passed over") {
 }
 
 TEST_CASE("a log file on a full disk warns once and nothing else happens") {
-  auto file = ddprun::LogFile::open("/dev/full");
+  boost::asio::io_context io;
+  DiskThread disk(io.get_executor());
+  auto file = ddprun::LogFile::open("/dev/full", disk);
   REQUIRE(file.has_value());
   std::vector<std::string> warnings;
   const auto warn = [&](const std::string& sentence) { warnings.push_back(sentence); };
-  file->append("one\n", warn);
-  file->append("two\n", warn);
+  for (const char* line : {"one\n", "two\n"}) {
+    file->append(line, warn);
+    run(io, disk.idle(Clock::now() + kPatience));
+  }
   REQUIRE(warnings.size() == 1);
   CHECK_THAT(warnings[0], ContainsSubstring("/dev/full: No space left on device"));
 }
@@ -271,7 +284,9 @@ TEST_CASE("a log file on a full disk warns once and nothing else happens") {
 TEST_CASE("a log file at the limit on file sizes warns once, and nobody dies of SIGXFSZ") {
   const TempDir directory;
   ddprun::prepare_process();
-  auto file = ddprun::LogFile::open(directory / "stdout.log");
+  boost::asio::io_context io;
+  DiskThread disk(io.get_executor());
+  auto file = ddprun::LogFile::open(directory / "stdout.log", disk);
   REQUIRE(file.has_value());
   std::vector<std::string> warnings;
   const auto warn = [&](const std::string& sentence) { warnings.push_back(sentence); };
@@ -279,15 +294,19 @@ TEST_CASE("a log file at the limit on file sizes warns once, and nobody dies of 
   REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
   const rlimit small = {100, before.rlim_max};
   REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
-  file->append(std::string(200, 'x'), warn);
-  file->append("two\n", warn);
+  for (const std::string& text : {std::string(200, 'x'), std::string("two\n")}) {
+    file->append(text, warn);
+    run(io, disk.idle(Clock::now() + kPatience));
+  }
   REQUIRE(::setrlimit(RLIMIT_FSIZE, &before) == 0);
   REQUIRE(warnings.size() == 1);
   CHECK_THAT(warnings[0], ContainsSubstring("File too large"));
 }
 
 TEST_CASE("a log file that cannot be made is a sentence with its path") {
-  const auto error = ddprun::LogFile::open("/no/such/directory/stdout.log").error();
+  boost::asio::io_context io;
+  const DiskThread disk(io.get_executor());
+  const auto error = ddprun::LogFile::open("/no/such/directory/stdout.log", disk).error();
   CHECK_THAT(error.sentence, ContainsSubstring("/no/such/directory/stdout.log"));
   CHECK(error.kind == ErrorKind::kSystem);
 }
