@@ -12,6 +12,7 @@
 #include "net/resolve.hpp"
 #include "rendezvous/client/limits.hpp"
 #include "rendezvous/client/link.hpp"
+#include "rendezvous/client/who_answers.hpp"
 
 namespace ddprun::client {
 
@@ -26,7 +27,8 @@ class Connections::Impl final : public std::enable_shared_from_this<Impl>, publi
         port_(port),
         sink_(std::move(sink)),
         resolver_(executor, host),
-        progress_(executor) {}
+        progress_(executor),
+        doubt_(executor) {}
 
   void connect(LinkId link);
   void send(LinkId link, const protocol::Message& message) {
@@ -42,6 +44,11 @@ class Connections::Impl final : public std::enable_shared_from_this<Impl>, publi
   void down(const std::string& evidence);
   void heard(protocol::Message message) override;
   void lost(const std::string& evidence) override;
+  void met_stranger(const std::string& sentence) override;
+  void doubt_after(Duration silence);
+  void ask_who_answers();
+  void on_answer(const std::string& sentence);
+  void stop_doubting();
   void wrote(Link& link) override;
   [[nodiscard]] std::size_t unsent() const;
   void moved() {
@@ -59,6 +66,13 @@ class Connections::Impl final : public std::enable_shared_from_this<Impl>, publi
   std::vector<std::shared_ptr<Link>> closing_;  // they write what is left
   asio::steady_timer progress_;                 // a condition variable, for flush()
   std::uint64_t moves_ = 0;
+
+  // Until the first message of all: afterwards a coordinator is there, or comes again.
+  bool is_known_ = false;
+  boost::asio::ip::tcp::endpoint peer_;
+  asio::steady_timer doubt_;
+  std::shared_ptr<WhoAnswers> asking_;
+  std::string held_;  // why the link ended, until the answer is there
 };
 
 void Connections::Impl::connect(LinkId link) {
@@ -86,14 +100,54 @@ void Connections::Impl::on_resolved(TimePoint deadline, Result<net::Addresses> a
 void Connections::Impl::on_connected(Result<net::Connected> connected) {
   connector_.reset();
   if (!connected) return down(connected.error().sentence);
+  peer_ = connected->peer;
   const auto link = std::make_shared<Link>(std::move(*connected), *this);
   link_ = link;
   link->begin();
   sink_(LinkUp{current_});
-  if (!link->is_closed()) link->start();
+  if (link->is_closed()) return;
+  doubt_after(kDoubtAfter);
+  link->start();
+}
+
+void Connections::Impl::doubt_after(Duration silence) {
+  if (is_known_) return;
+  doubt_.expires_after(silence);
+  doubt_.async_wait([weak = weak_from_this()](const boost::system::error_code& cancelled) {
+    const auto self = weak.lock();
+    if (!cancelled && self != nullptr) self->ask_who_answers();
+  });
+}
+
+void Connections::Impl::ask_who_answers() {
+  if (current_ == 0 || is_known_ || asking_ != nullptr) return;
+  asking_ = std::make_shared<WhoAnswers>(executor_, peer_, [this](const std::string& sentence) {
+    const auto self = shared_from_this();
+    on_answer(sentence);
+  });
+  asking_->start();
+}
+
+// A refusal ends the agent, as if the server itself had said it.
+void Connections::Impl::on_answer(const std::string& sentence) {
+  asking_.reset();
+  if (!sentence.empty()) {
+    if (held_.empty()) held_ = sentence;
+    using protocol::Refused;
+    sink_(Incoming{current_, Refused{protocol::RefusalCode::kProtocol, sentence, {}}});
+  }
+  if (current_ != 0 && !held_.empty()) down(std::exchange(held_, {}));
+}
+
+void Connections::Impl::stop_doubting() {
+  doubt_.cancel();
+  if (asking_) asking_->cancel();
+  asking_.reset();
+  held_.clear();
 }
 
 void Connections::Impl::down(const std::string& evidence) {
+  stop_doubting();
   link_.reset();
   moved();
   sink_(LinkDown{std::exchange(current_, 0), evidence});
@@ -101,12 +155,24 @@ void Connections::Impl::down(const std::string& evidence) {
 
 void Connections::Impl::heard(protocol::Message message) {
   const auto self = shared_from_this();
+  if (!std::exchange(is_known_, true)) stop_doubting();
   sink_(Incoming{current_, std::move(message)});
 }
 
 void Connections::Impl::lost(const std::string& evidence) {
   const auto self = shared_from_this();
-  down(evidence);
+  if (is_known_) return down(evidence);
+  link_.reset();
+  held_ = evidence;
+  doubt_.cancel();
+  ask_who_answers();
+}
+
+void Connections::Impl::met_stranger(const std::string& sentence) {
+  const auto self = shared_from_this();
+  if (is_known_) return down(sentence);
+  stop_doubting();
+  on_answer(sentence);
 }
 
 void Connections::Impl::wrote(Link& link) {
@@ -118,6 +184,7 @@ void Connections::Impl::wrote(Link& link) {
 void Connections::Impl::close(LinkId link) {
   if (link != current_) return;
   current_ = 0;
+  stop_doubting();
   resolver_.cancel();
   if (connector_) connector_->cancel();
   connector_.reset();
@@ -130,6 +197,7 @@ void Connections::Impl::close(LinkId link) {
 
 void Connections::Impl::shut() {
   current_ = 0;
+  stop_doubting();
   resolver_.cancel();
   if (connector_) connector_->cancel();
   if (link_) link_->leave();

@@ -18,6 +18,12 @@ inline constexpr Duration kAttemptMax = kConnectMax * 9 / 10;
 // A peer that takes nothing for this long is not waited for at the end.
 inline constexpr Duration kStallMax = std::chrono::seconds(1);
 
+// A hello without an answer for this long: another connection asks what kind of server that is.
+inline constexpr Duration kDoubtAfter = std::chrono::milliseconds(250);
+// For each of two questions.
+inline constexpr Duration kAskMax = std::chrono::milliseconds(300);
+
+static_assert(kDoubtAfter + 2 * kAskMax < std::chrono::seconds(1), "refused within a second");
 static_assert(kUnsentBytesMax > 2 * protocol::kFrameBytesMax, "the largest report fits");
 static_assert(kAttemptMax < kConnectMax, "the attempt tells its evidence before it is given up");
 

@@ -9,6 +9,7 @@
 
 #include "net/listen.hpp"
 #include "rendezvous/client/limits.hpp"
+#include "rendezvous/client/who_answers.hpp"
 #include "rendezvous/protocol/codec.hpp"
 
 namespace ddprun::client {
@@ -112,10 +113,11 @@ bool Link::deliver() {
   }
 }
 
-// Whoever has not said one message that makes sense is most likely no coordinator at all.
 void Link::lose_to_nonsense(const std::string& detail) {
-  lose(peer_ + (known_ ? ": its message makes no sense: " + detail
-                       : ": something else than a coordinator of ddprun answers there"));
+  if (known_) return lose(peer_ + ": invalid message: " + detail);
+  LinkUser* const user = std::exchange(user_, nullptr);
+  close_now();
+  if (user != nullptr) user->met_stranger(not_a_coordinator(peer_));
 }
 
 void Link::write() {

@@ -21,6 +21,8 @@ class LinkUser {
   virtual void heard(protocol::Message message) = 0;
   /// The last thing said of an open link: it ended, with the address and the cause.
   virtual void lost(const std::string& evidence) = 0;
+  /// The same of a peer that has not said one message: it is most likely no coordinator at all.
+  virtual void met_stranger(const std::string& sentence) = 0;
   /// The peer took bytes, or the link was closed (is_closed).
   virtual void wrote(Link& link) = 0;
 

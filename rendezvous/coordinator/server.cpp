@@ -81,6 +81,13 @@ Server::Impl::~Impl() {
   close();
 }
 
+// One run's agents are of one kind. A daemon serves torchrun too.
+std::unique_ptr<store::Server> Server::Impl::make_store() const {
+  const auto torchrun = options_.only_run ? store::Torchrun::kRefused : store::Torchrun::kServed;
+  return std::make_unique<store::Server>(
+      executor_, store::ServerOptions{options_.store, options_.log, torchrun});
+}
+
 Result<void> Server::Impl::start() {
   DDPRUN_ASSERT(!epoll_.is_open() && !closed_);
   const int set = ::epoll_create1(EPOLL_CLOEXEC);
@@ -89,8 +96,7 @@ Result<void> Server::Impl::start() {
                                          ": " + std::strerror(errno));
   }
   epoll_.assign(set);
-  store_ = std::make_unique<store::Server>(executor_,
-                                           store::ServerOptions{options_.store, options_.log});
+  store_ = make_store();
   auto store_started = store_->start();
   if (!store_started) return store_started;
   receive_buffer_ = std::make_unique<char[]>(kReceiveBytes);
@@ -122,8 +128,7 @@ void Server::Impl::close() {
 void Server::Impl::begin_fresh_store() {
   if (closed_ || !epoll_.is_open()) return;
   store_->close();
-  store_ = std::make_unique<store::Server>(executor_,
-                                           store::ServerOptions{options_.store, options_.log});
+  store_ = make_store();
   const auto started = store_->start();  // the old one has just given its descriptor back
   if (!started && options_.log) options_.log->error("{}", started.error().sentence);
   if (!started) close();

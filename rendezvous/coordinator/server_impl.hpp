@@ -70,6 +70,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   void on_event(const epoll_event& event);
   void read_some(Link& link);
   void receive(Link& link);
+  [[nodiscard]] std::unique_ptr<store::Server> make_store() const;
   void arrive(Link& link, std::string_view input);
   void hand_to_store(Link& link);
   void begin_agent(Link& link, std::string_view input);

@@ -26,6 +26,7 @@ enum class Reason : std::uint8_t {
   kTooManyConnections,  // Limits::connections
   kNotANumber,          // ADD or BARRIER on a value that is not a 64-bit number
   kSumOverflows,        // ADD or BARRIER overflows 64 bits; the value is unchanged
+  kTorchrun,            // an agent of torchrun, where that is refused
   kBusyWaiting,         // a request that cannot be served while the connection's WAIT is pending
 };
 

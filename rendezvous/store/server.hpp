@@ -26,11 +26,15 @@ class logger;
 
 namespace ddprun::store {
 
+/// Whether agents of torchrun may form their rendezvous here.
+enum class Torchrun { kServed, kRefused };
+
 struct ServerOptions {
   Limits limits;
   /// Receives one line per cause and peer when a connection is refused or closed; null disables
   /// logging.
   std::shared_ptr<spdlog::logger> log;
+  Torchrun torchrun = Torchrun::kServed;
 };
 
 /// Current contents of a store.

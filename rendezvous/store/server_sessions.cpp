@@ -33,6 +33,13 @@ std::string address_of(const Session& session) {
   return text;
 }
 
+/// What torchrun's agents write first, with c10d and with static. No worker has such a key.
+bool is_of_torchrun(const Request& request) {
+  if (request.op == Opcode::kCompareSet) return request.key.starts_with("/torch.rendezvous.");
+  constexpr std::string_view kRoleInfo = "torchelastic/role_info/";
+  return request.op == Opcode::kSet && request.key.find(kRoleInfo) != std::string_view::npos;
+}
+
 }  // namespace
 
 Session::Session(ConnectionId number, int socket, const sockaddr_storage& from, Budget& copied)
@@ -120,6 +127,10 @@ Server::Impl::End Server::Impl::parse(Session& session, Parser& parser, std::str
         return End::kRefused;
       case Parser::Result::kRequest:
         break;
+    }
+    if (options_.torchrun == Torchrun::kRefused && is_of_torchrun(parser.request())) {
+      refusal_ = Refusal(Reason::kTorchrun);
+      return End::kRefused;
     }
     const auto refused = store_.step(session.id, parser.request(), session.replies);
     wake_up(store_.woken());

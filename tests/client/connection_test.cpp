@@ -23,10 +23,24 @@ struct Pair {
     CHECK(peer.receive(4) == "DDPR");
     return peer;
   }
+  std::string address() const { return "127.0.0.1:" + std::to_string(listener.port()); }
+  std::string not_a_coordinator() const {
+    return "the server at " + address() +
+           " is not a ddprun coordinator; check --rdzv-endpoint, or use another port";
+  }
+  /// What the agent is told as if the server had refused it; then the link ends.
+  std::string refusal() {
+    const auto refused = std::get<Refused>(agent.next<Incoming>().message);
+    agent.next<LinkDown>();
+    return refused.sentence;
+  }
   asio::io_context io;
   Listener listener{io};
   Agent agent{io, "127.0.0.1", listener.port()};
 };
+
+constexpr std::size_t kPingBytes = 10;  // VALIDATE and PING
+constexpr std::size_t kHttpBytes = 19;
 
 }  // namespace
 
@@ -87,6 +101,8 @@ TEST_CASE("a lost link is told, and the next connects to a coordinator that came
   auto pair = std::make_unique<Pair>();
   const std::uint16_t port = pair->listener.port();
   Peer peer = pair->meet();
+  peer.say(Beat{});
+  pair->agent.next<Incoming>();
   peer.close();
   const auto down = pair->agent.next<LinkDown>();
   CHECK(down.link == 1);
@@ -127,20 +143,71 @@ TEST_CASE("bytes that are no frame, and a frame that is no message, end the link
   Peer peer = pair.meet();
   SECTION("an HTTP server") {
     peer.send("HTTP/1.1 400 Bad Request\r\n\r\n");
-    CHECK_THAT(pair.agent.next<LinkDown>().evidence,
-               ContainsSubstring("something else than a coordinator of ddprun answers there"));
+    CHECK(pair.refusal() == pair.not_a_coordinator());
+  }
+  SECTION("a server that speaks first") {
+    peer.send("SSH-2.0-OpenSSH_9.2p1\r\n");
+    CHECK(pair.refusal() == pair.not_a_coordinator());
   }
   SECTION("an empty frame") {
     peer.send(std::string(4, '\0'));
-    CHECK_THAT(pair.agent.next<LinkDown>().evidence,
-               ContainsSubstring("something else than a coordinator of ddprun answers there"));
+    CHECK(pair.refusal() == pair.not_a_coordinator());
   }
   SECTION("broken JSON, after a message") {
     peer.send(frame(encode(Beat{})) + frame("{\"type\":"));
     pair.agent.next<Incoming>();
-    CHECK_THAT(pair.agent.next<LinkDown>().evidence, ContainsSubstring("makes no sense"));
+    CHECK_THAT(pair.agent.next<LinkDown>().evidence, ContainsSubstring("invalid message"));
   }
   CHECK(peer.is_over());
+  CHECK(pair.agent.heard_nothing_more());
+}
+
+TEST_CASE("a c10d store that keeps silent or resets is named within a second") {
+  Pair pair;
+  Peer link = pair.meet();
+  const TimePoint start = Clock::now();
+  SECTION("it keeps silent") {}
+  SECTION("it resets") {
+    link.reset();
+  }
+  Peer ping = pair.listener.accept();
+  ping.send(ping.receive(kPingBytes).substr(6));
+  Peer request = pair.listener.accept();
+  CHECK(request.receive(kHttpBytes).starts_with("POST / "));
+  SECTION("and closes what it does not know") {
+    request.close();
+  }
+  SECTION("and says nothing to what it does not know") {}
+  CHECK_THAT(pair.refusal(), ContainsSubstring("a c10d store") &&
+                                 ContainsSubstring("answers at " + pair.address()) &&
+                                 ContainsSubstring("--rdzv-endpoint"));
+  CHECK(Clock::now() - start < std::chrono::seconds(5));  // a second, on a machine of its own
+}
+
+TEST_CASE("a coordinator that is slow to answer, or ends the link, is only tried again") {
+  Pair pair;
+  Peer link = pair.meet();
+  SECTION("it keeps silent") {
+    Peer ping = pair.listener.accept();
+    ping.send(ping.receive(kPingBytes).substr(6));
+    Peer request = pair.listener.accept();
+    request.receive(kHttpBytes);
+    request.send("HTTP/1.1 405 Method Not Allowed\r\nServer: ddprun\r\n\r\n");
+    request.close();
+    link.say(Beat{});
+    CHECK(pair.agent.next<Incoming>().message == Message(Beat{}));
+  }
+  SECTION("it ends the link, and knows nothing of a store") {
+    link.close();
+    pair.listener.accept().close();
+    CHECK_THAT(pair.agent.next<LinkDown>().evidence, ContainsSubstring("closed the connection"));
+  }
+  SECTION("it answers while it is asked what it is") {
+    Peer ping = pair.listener.accept();
+    link.say(Beat{});
+    pair.agent.next<Incoming>();
+    CHECK(ping.receive(kPingBytes + 1).size() == kPingBytes);  // and then the end
+  }
   CHECK(pair.agent.heard_nothing_more());
 }
 

@@ -51,6 +51,25 @@ TEST_CASE("a c10d client on the agents' port is served, cut into single bytes or
   CHECK(waiter.receive(1) == requests::hex("00"));
 }
 
+TEST_CASE("agents of torchrun are sent away where one run is served, its workers are not") {
+  ServerOptions options;
+  options.only_run = RunId("mine");
+  LiveCoordinator coordinator(options);
+  const std::string hello = requests::validate() + requests::ping(1);
+  for (const std::string& first : {requests::compare_set("/torch.rendezvous.none", "", "state"),
+                                   requests::set("/none/torchelastic/role_info/1", "{}")}) {
+    Client torchrun(coordinator.port());
+    CHECK(torchrun.ask(hello, 4) == requests::u32(1));
+    torchrun.send(first);
+    CHECK(torchrun.closed());
+  }
+  CHECK_THAT(coordinator.log(), ContainsSubstring("a torchrun agent came to the coordinator of a "
+                                                  "ddprun run; start its node with ddprun"));
+  Client worker(coordinator.port());
+  const std::string set = requests::set("k", "v") + requests::compare_set("k", "v", "w");
+  CHECK(worker.ask(hello + set, 13) == requests::u32(1) + requests::text("w"));
+}
+
 TEST_CASE("a client that half-closes after its requests gets all replies") {
   LiveCoordinator coordinator;
   Client client(coordinator.port());

@@ -1,0 +1,108 @@
+#include "rendezvous/client/who_answers.hpp"
+
+#include <array>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/write.hpp>
+#include <exception>
+#include <string_view>
+#include <utility>
+
+#include "net/listen.hpp"
+#include "rendezvous/client/limits.hpp"
+
+namespace ddprun::client {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using namespace std::string_view_literals;
+
+namespace {
+
+// VALIDATE with c10d's magic number, then PING with a nonce, which alone is the answer.
+constexpr std::string_view kPing = "\x00\xCE\xF7\x85\x3C\x0D\x61\x6C\x73\x6F"sv;
+constexpr std::string_view kNonce = kPing.substr(6);
+// A ddprun coordinator serves a store too. It alone answers this, by name.
+constexpr std::string_view kRequest = "POST / HTTP/1.0\r\n\r\n"sv;
+constexpr std::string_view kServer = "\r\nServer: ddprun\r\n"sv;
+constexpr std::size_t kHeadMax = 512;
+
+}  // namespace
+
+WhoAnswers::WhoAnswers(asio::any_io_executor executor, tcp::endpoint peer, Done done)
+    : executor_(std::move(executor)),
+      peer_(std::move(peer)),
+      socket_(executor_),
+      limit_(executor_),
+      done_(std::move(done)) {}
+
+void WhoAnswers::start() {
+  asio::co_spawn(executor_, run(shared_from_this()), [](const std::exception_ptr& bug) {
+    if (bug) std::rethrow_exception(bug);
+  });
+}
+
+void WhoAnswers::cancel() {
+  done_ = nullptr;
+  limit_.cancel();
+  boost::system::error_code ignored;  // whatever the cause, the descriptor is gone
+  socket_.close(ignored);
+}
+
+asio::awaitable<void> WhoAnswers::run(std::shared_ptr<WhoAnswers> self) {
+  std::string ping(kPing);
+  const std::string pong = co_await self->ask(std::move(ping), kNonce.size());
+  std::string answer;
+  const bool is_store = pong == kNonce;
+  if (is_store && self->done_) {
+    std::string request(kRequest);
+    answer = co_await self->ask(std::move(request), kHeadMax);
+  }
+  const bool is_ours = answer.find(kServer) != std::string::npos;
+  const Done done = std::exchange(self->done_, nullptr);
+  if (!done) co_return;
+  done(is_store && !is_ours
+           ? "a c10d store (of torchrun, or a TCPStore) answers at " + net::to_text(self->peer_) +
+                 ", not a ddprun coordinator; start all nodes of a run with ddprun, or use "
+                 "another port (--rdzv-endpoint)"
+           : "");
+}
+
+/// What comes until the peer closes, `enough` bytes have come or kAskMax has passed.
+asio::awaitable<std::string> WhoAnswers::ask(std::string request, std::size_t enough) {
+  std::string answer;
+  socket_ = tcp::socket(executor_);
+  limit_.expires_after(kAskMax);
+  limit_.async_wait([self = shared_from_this()](const boost::system::error_code& cancelled) {
+    boost::system::error_code ignored;
+    if (!cancelled) self->socket_.close(ignored);
+  });
+  auto [failed] = co_await socket_.async_connect(peer_, asio::as_tuple(asio::use_awaitable));
+  if (!failed) {
+    const auto whole = asio::buffer(request);
+    auto [unsent, count] =
+        co_await asio::async_write(socket_, whole, asio::as_tuple(asio::use_awaitable));
+    failed = unsent;
+  }
+  std::array<char, kHeadMax> room{};
+  while (!failed && answer.size() < enough) {
+    const auto rest = asio::buffer(room);
+    auto [ended, count] =
+        co_await socket_.async_read_some(rest, asio::as_tuple(asio::use_awaitable));
+    answer.append(room.data(), count);
+    failed = ended;
+  }
+  limit_.cancel();
+  boost::system::error_code ignored;
+  socket_.close(ignored);
+  co_return answer;
+}
+
+std::string not_a_coordinator(const std::string& peer) {
+  return "the server at " + peer +
+         " is not a ddprun coordinator; check --rdzv-endpoint, or use another port";
+}
+
+}  // namespace ddprun::client

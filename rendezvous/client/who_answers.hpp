@@ -1,0 +1,42 @@
+// WhoAnswers: what kind of server took an agent's connection and did not answer as a coordinator.
+// A torchrun's c10d store keeps silent or resets such a connection, like a coordinator that is
+// suspended or has just ended: without asking, an agent would try until join_timeout. Thread rule:
+// the io_context's thread.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace ddprun::client {
+
+class WhoAnswers : public std::enable_shared_from_this<WhoAnswers> {
+ public:
+  /// With the sentence if it is a c10d store and no coordinator; empty if that is not certain.
+  using Done = std::function<void(const std::string& sentence)>;
+
+  WhoAnswers(boost::asio::any_io_executor executor, boost::asio::ip::tcp::endpoint peer, Done done);
+  /// Calls `done` once, within 2 * kAskMax and never from inside.
+  void start();
+  /// `done` is not called any more.
+  void cancel();
+
+ private:
+  static boost::asio::awaitable<void> run(std::shared_ptr<WhoAnswers> self);
+  [[nodiscard]] boost::asio::awaitable<std::string> ask(std::string request, std::size_t enough);
+
+  boost::asio::any_io_executor executor_;
+  boost::asio::ip::tcp::endpoint peer_;
+  boost::asio::ip::tcp::socket socket_;
+  boost::asio::steady_timer limit_;
+  Done done_;
+};
+
+/// For a peer whose bytes no coordinator sends.
+[[nodiscard]] std::string not_a_coordinator(const std::string& peer);
+
+}  // namespace ddprun::client
