@@ -16,6 +16,9 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/server_thread.hpp"
 
+// Defined by the allocators of the sanitizers, null elsewhere.
+extern "C" __attribute__((weak)) void __sanitizer_purge_allocator();
+
 namespace ddprun::store {
 
 class LiveServer {
@@ -139,8 +142,10 @@ bool eventually(Condition condition) {
   return true;
 }
 
-/// Resident memory of this process, from /proc.
+/// Resident memory of this process, from /proc. Does not count the freed blocks that
+/// AddressSanitizer keeps in its quarantine (up to 256 MB) to detect later uses of them.
 inline std::size_t resident_bytes() {
+  if (&__sanitizer_purge_allocator != nullptr) __sanitizer_purge_allocator();
   std::size_t total = 0;
   std::size_t resident = 0;
   if (FILE* file = std::fopen("/proc/self/statm", "re")) {
