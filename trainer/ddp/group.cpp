@@ -125,9 +125,9 @@ void Group::minimum(at::Tensor& tensor) {
   connection_->group->allreduce(tensors, options)->wait();
 }
 
-void Group::broadcast(const std::vector<at::Tensor>& tensors) {
+void Group::broadcast(const std::vector<at::Tensor>& tensors, int from) {
   if (alone() || tensors.empty()) return;
-  c10d::broadcast_coalesced(connection_->group, tensors, kBroadcastBytesMax, 0);
+  c10d::broadcast_coalesced(connection_->group, tensors, kBroadcastBytesMax, from);
 }
 
 void Group::leave_together() {

@@ -46,8 +46,8 @@ class Group {
   /// In place, over all ranks.
   void sum(at::Tensor& tensor);
   void minimum(at::Tensor& tensor);
-  /// In place, in few large messages: sets every tensor to that of rank 0.
-  void broadcast(const std::vector<at::Tensor>& tensors);
+  /// In place, in few large messages: sets every tensor to that of rank `from`.
+  void broadcast(const std::vector<at::Tensor>& tensors, int from = 0);
   /// A barrier over the store: afterwards no rank reads from a peer's socket, so that all may close
   /// theirs and exit.
   void leave_together();

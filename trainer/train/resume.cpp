@@ -2,6 +2,11 @@
 
 #include <ATen/ops/cat.h>
 #include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <optional>
+#include <span>
 
 #include "trainer/error.hpp"
 
@@ -9,55 +14,105 @@ namespace ddprun::trainer {
 
 namespace {
 
+// Exchanged as doubles beside steps, which are not negative.
+constexpr double kNoCheckpoint = -1;
+constexpr double kUnusable = -2;
+
 struct Origin {
+  int rank = 0;  // whose checkpoint it is
   std::optional<Checkpoint> checkpoint;
   std::vector<std::string> notes;
 };
 
 Origin find_origin(const Session& session) {
-  switch (session.options.resume.kind) {
-    case Resume::Kind::kFile:
-      return {read_checkpoint(session.options.resume.file), {}};
-    case Resume::Kind::kAuto: {
-      auto found = session.folder.find_last();
-      return {std::move(found.checkpoint), std::move(found.passed_over)};
-    }
-    case Resume::Kind::kNone:
-      break;
+  Origin origin;
+  origin.rank = session.world.rank;
+  if (session.options.resume.kind == Resume::Kind::kAuto) {
+    auto found = session.folder.find_last();
+    origin.checkpoint = std::move(found.checkpoint);
+    origin.notes = std::move(found.passed_over);
+  } else if (session.options.resume.kind == Resume::Kind::kFile && session.leads()) {
+    origin.checkpoint = read_checkpoint(session.options.resume.file);
   }
-  return {};
-}
-
-// Rank 0 reads; the broadcasts below send the tensors to the other ranks.
-Origin load_on_rank_zero(Session& session) {
-  if (!session.leads()) return {};
-  auto origin = find_origin(session);
-  session.folder.clean();
-  if (!origin.checkpoint) return origin;
-  const auto& saved = origin.checkpoint->state;
-  check_same_run(saved, session.state, origin.checkpoint->file.path().string());
-  load_tensors(origin.checkpoint->file, session.model_state().all());
-  session.state.step = saved.step;
-  if (session.folder.has_best(saved)) {  // otherwise the next test becomes the best
-    session.state.best_top1 = saved.best_top1;
-    session.state.best_step = saved.best_step;
+  if (origin.checkpoint) {
+    const auto& file = origin.checkpoint->file;
+    check_same_run(origin.checkpoint->state, session.state, file.path().string());
   }
-  session.state.seconds = saved.seconds;
   return origin;
 }
 
+// Collective: element r of the result is `own` of rank r.
+at::Tensor of_every_rank(Session& session, double own) {
+  auto values = at::zeros({session.world.world_size}, at::kDouble);
+  values.mutable_data_ptr<double>()[session.world.rank] = own;
+  session.group.sum(values);
+  return values;
+}
+
+// Collective: every rank looks into its own --model-dir, which need not be a shared folder, and the
+// newest checkpoint wins; of equals that of the lowest rank. If a rank has only unusable ones, all
+// ranks end: a new run would overwrite what the user wanted to resume.
+Origin agree_on_origin(Session& session) {
+  Origin own;
+  std::optional<TrainerError> problem;
+  double newest = kNoCheckpoint;
+  try {
+    own = find_origin(session);
+    if (own.checkpoint) newest = static_cast<double>(own.checkpoint->state.step);
+  } catch (const TrainerError& error) {
+    problem = error;
+    newest = kUnusable;
+  }
+  const auto steps = of_every_rank(session, newest);
+  const std::span values(steps.const_data_ptr<double>(),
+                         static_cast<std::size_t>(session.world.world_size));
+  const auto failed = static_cast<int>(std::ranges::find(values, kUnusable) - values.begin());
+  if (failed == session.world.rank) throw *problem;
+  if (failed < session.world.world_size) {
+    throw TrainerError("rank " + std::to_string(failed) +
+                       " cannot resume from its --model-dir; see its message");
+  }
+  const auto winner = static_cast<int>(std::ranges::max_element(values) - values.begin());
+  if (winner == session.world.rank) return own;
+  return {winner, {}, std::move(own.notes)};
+}
+
 // Doubles represent up to 2^53 steps exactly.
-void share_progress(Session& session) {
+void share_progress(Session& session, int from) {
   auto& state = session.state;
   auto numbers = at::tensor({static_cast<double>(state.step), state.best_top1,
                              static_cast<double>(state.best_step), state.seconds},
                             at::kDouble);
-  session.group.broadcast({numbers});
+  session.group.broadcast({numbers}, from);
   const auto* values = numbers.const_data_ptr<double>();
   state.step = static_cast<std::uint64_t>(values[0]);
   state.best_top1 = values[1];
   state.best_step = static_cast<std::uint64_t>(values[2]);
   state.seconds = values[3];
+}
+
+// Collective: the state of the origin's checkpoint on every rank. Its tensors are sent by the rank
+// that has the file; those of rank 0 follow with the reducer.
+void load(Session& session, const Origin& origin) {
+  if (session.leads()) session.folder.clean();
+  const auto tensors = session.model_state().all();
+  if (origin.checkpoint) {
+    const auto& saved = origin.checkpoint->state;
+    load_tensors(origin.checkpoint->file, tensors);
+    session.state.step = saved.step;
+    session.state.best_top1 = saved.best_top1;
+    session.state.best_step = saved.best_step;
+    session.state.seconds = saved.seconds;
+  }
+  share_progress(session, origin.rank);
+  if (origin.rank != 0) session.group.broadcast(detached(tensors), origin.rank);
+  if (session.state.best_step == 0) return;
+  // Rank 0 exports the best weights; if it does not have them, the next test becomes the best.
+  if (session.leads() && !session.folder.has_best(session.state)) {
+    session.state.best_top1 = 0;
+    session.state.best_step = 0;
+  }
+  share_progress(session, 0);
 }
 
 void require_equal_bits(Session& session) {
@@ -98,17 +153,19 @@ void announce(Session& session, const Origin& origin) {
   reporter.say(session.data.source);
   if (!session.data.announcement.empty()) reporter.say(session.data.announcement);
   for (const auto& note : origin.notes) reporter.say(note);
-  if (origin.checkpoint) {
-    reporter.say("resumed from step " + std::to_string(session.state.step) + " (" +
-                 origin.checkpoint->file.path().string() + ")");
+  const std::string resumed = "resumed from step " + std::to_string(session.state.step) + " (";
+  if (origin.checkpoint) reporter.say(resumed + origin.checkpoint->file.path().string() + ")");
+  if (origin.rank != 0) {
+    reporter.say(resumed + "sent by rank " + std::to_string(origin.rank) +
+                 ", whose --model-dir has the newest checkpoint)");
   }
 }
 
 }  // namespace
 
 void start(Session& session) {
-  const auto origin = load_on_rank_zero(session);
-  share_progress(session);
+  const auto origin = agree_on_origin(session);
+  load(session, origin);
   std::vector<at::Tensor> parameters;
   for (const auto& item : session.model.parameters()) parameters.push_back(item.tensor);
   session.parallel = std::make_unique<DataParallel>(session.group, std::move(parameters),

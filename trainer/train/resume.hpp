@@ -1,5 +1,6 @@
-// Starts or resumes a run: all ranks receive rank 0's state, which is new or loaded from a
-// checkpoint. Main thread. Errors: TrainerError if --resume names an unusable file.
+// Starts or resumes a run: all ranks receive the state of the rank with the newest checkpoint, or
+// the new state of rank 0 if no rank has one. Main thread. Errors: TrainerError if --resume names
+// an unusable file, or a rank's --model-dir has only unusable checkpoints.
 #pragma once
 
 #include "trainer/train/session.hpp"

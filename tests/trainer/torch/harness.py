@@ -61,7 +61,11 @@ class Ranks:
         return variables
 
     def start(self, command):
-        for rank in range(self.world):
+        return self.start_each([command] * self.world)
+
+    def start_each(self, commands):
+        """One command per rank."""
+        for rank, command in enumerate(commands):
             self.processes.append(
                 subprocess.Popen(
                     [str(word) for word in command],

@@ -78,6 +78,36 @@ def same_bits_after_a_kill():
     assert harness.weights_of(output) == harness.weights_of(undisturbed)
 
 
+def start_in(folders, *arguments):
+    """One rank per folder: nodes whose --model-dir is their own disk."""
+    limits = ["--limit-train", SAMPLES, "--batch-size", BATCH, "--epochs", 2]
+    commands = [harness.generated(folder, *limits, *arguments) for folder in folders]
+    return harness.Ranks(len(folders)).start_each(commands)
+
+
+def newest_checkpoint_of_any_rank_wins():
+    whole, old, empty = harness.folder(), harness.folder(), harness.folder()
+    undisturbed = run(whole, "--epochs", 2)
+    kill_at(old, "train step 6/", "--epochs", 2)
+    output = start_in([empty, old]).finish()
+    resumed = re.search(r"^resumed from step (\d+) \(sent by rank 1, ", output, re.MULTILINE)
+    assert resumed and 5 <= int(resumed.group(1)) < 22, output
+    assert harness.weights_of(output) == harness.weights_of(undisturbed)
+    assert (empty / "resnet18.last.safetensors").exists()
+
+
+def unusable_checkpoint_of_one_rank_ends_all():
+    other, empty = harness.folder(), harness.folder()
+    run(other, "--epochs", 1, "--seed", 7, world=1)
+    ranks = start_in([empty, other])
+    errors = [process.communicate(timeout=120)[1] for process in ranks.processes]
+    print(errors)
+    assert [process.returncode for process in ranks.processes] == [1, 1], errors
+    assert "rank 1 cannot resume from its --model-dir" in errors[0], errors
+    assert "seed" in errors[1], errors
+    assert all("lost the connection" not in error for error in errors), errors
+
+
 def every_image_once():
     folder = harness.folder()
     flags = ["--schedule", "constant", "--lr", "0.01", "--sample-log", folder / "log"]
