@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "agent/agent.hpp"
+#include "agent/core/kill_order.hpp"
 #include "agent/core/limits.hpp"
 #include "agent/log.hpp"
 #include "agent/message_sink.hpp"
@@ -59,8 +60,12 @@ int drive(asio::io_context& io, Signals& signals, AnyAgent& agent, OutputEnd& en
     exit_code = code;
     io.stop();  // what still waits (signals, a worker that nothing ends) is dropped with `io`
   });
+  bool stopped = false;
   const auto stop = [&](int signal) {
-    if (end.began()) return end.hurry();  // nothing but consoles and files are waited for
+    // Nothing but consoles and files are waited for, or this is the second signal.
+    if (end.began() || (stopped && asks_for_haste(signal))) end.hurry();
+    if (end.began()) return;
+    stopped = true;
     if (end.has_logs()) return agent.request_stop(signal);
     exit_code = 128 + signal;  // nothing was begun yet: a file system stalls
     io.stop();

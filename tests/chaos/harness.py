@@ -62,9 +62,9 @@ class Round:
 class Agent:
     """One launcher in the background, its console in a file."""
 
-    def __init__(self, name: str, command: list[str], environment: dict, folder: pathlib.Path):
+    def __init__(self, name: str, command: list[str], environment: dict, console: pathlib.Path):
         self.name = name
-        self.console = folder / f"{name}.console"
+        self.console = console
         self.began = time.monotonic()
         with open(self.console, "wb") as output:
             self.process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL,
@@ -109,6 +109,8 @@ class Cluster:
         self.conf = dict(CONF)
         self.environment = {"CHAOS_FOLDER": str(self.folder), "PYTHONDONTWRITEBYTECODE": "1"}
         self.worker = [sys.executable, "-S", "-u", str(HERE / "worker.py")]
+        self.environment_of = {}  # agent name -> variables of its own
+        self.console_of = {}  # agent name -> its console, when that is not a file in the folder
         self.prefix = {}  # agent name -> words before the launcher, for a network namespace
         self.host = "127.0.0.1"
 
@@ -143,7 +145,9 @@ class Cluster:
     def start(self, name: str = "", **more) -> Agent:
         name = name or f"agent{len(self.agents)}"
         environment = clean_environment() | self.environment | {"CHAOS_AGENT": name}
-        agent = Agent(name, self.command(name, **more), environment, self.folder)
+        environment |= self.environment_of.get(name, {})
+        console = self.console_of.get(name, self.folder / f"{name}.console")
+        agent = Agent(name, self.command(name, **more), environment, console)
         self.agents.append(agent)
         return agent
 

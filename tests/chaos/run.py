@@ -14,12 +14,13 @@ import time
 import traceback
 import types
 
+import disks
 import namespaces
 from cases import ALL
 from harness import Cluster, Failed
 
 for room in ("loss_cases", "joining_cases", "coordinator_cases", "ending_cases", "network_cases",
-             "gloo_cases"):
+             "gloo_cases", "stall_cases"):
     __import__(room)
 
 
@@ -41,18 +42,20 @@ def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--ddprun")
     parser.add_argument("--rdzvd")
+    parser.add_argument("--slow-disk", default="", help="libslow_disk.so of this folder")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("sentences", nargs="*", default=[""])
     return parser.parse_args()
 
 
 def play(one, options) -> int:
-    if reason := missing(one):
+    if reason := missing(one, options):
         print(f"skipped: {one.sentence}: {reason}")
         return 77
     repeats = int(os.environ.get("DDPRUN_TEST_REPEATS", "1"))
     seed = int(os.environ.get("DDPRUN_TEST_SEED", "1"))
     tools = types.SimpleNamespace(launcher=[options.ddprun], rdzvd=options.rdzvd,
+                                  slow_disk=options.slow_disk,
                                   program_words=["--no-python"])
     began, failed = time.monotonic(), 0
     for number in range(seed, seed + repeats):
@@ -71,7 +74,11 @@ def play(one, options) -> int:
     return 1 if failed else 0
 
 
-def missing(one) -> str:
+def missing(one, options) -> str:
+    if "freeze" in one.needs:
+        return disks.missing()
+    if "slow disk" in one.needs and not options.slow_disk:
+        return "no --slow-disk"
     if "torch" in one.needs:
         try:
             import torch  # noqa: F401

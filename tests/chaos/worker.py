@@ -61,7 +61,10 @@ def meet(store: Store, notebook: Notebook) -> int:
 def stay(store: Store, notebook: Notebook) -> int:
     brittle = "CHAOS_BRITTLE" in os.environ
     watched = [store.socket] if brittle else []
+    chatter = "x" * int(os.environ.get("CHAOS_CHATTER", "0"))  # a line of that length each time
     while True:
+        if chatter:
+            print(chatter, file=sys.stderr, flush=True)
         if (code := notebook.order()) is not None:
             return code
         if select.select(watched, [], [], POLL_SECONDS)[0]:

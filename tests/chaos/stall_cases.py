@@ -1,0 +1,137 @@
+"""What a node writes to stalls: its file system, or the reader of its console."""
+
+import os
+import pathlib
+import signal
+
+import processes
+from cases import case, expect
+from disks import FrozenDisk, SlowDisk
+from harness import Cluster, pause
+
+# A node is lost after 3 s of silence; each stall is longer.
+CONF = {"keep_alive_interval": "0.2", "keep_alive_max_attempt": "15"}
+STALL_SECONDS = float(os.environ.get("DDPRUN_TEST_STALL", "7"))
+
+
+def on_both(sentence: str):
+    """The case on a file system that is frozen, and on one that a library slows down."""
+    def register(play):
+        case(sentence + ", frozen", "freeze")(lambda cluster: play(cluster, FrozenDisk))
+        case(sentence + ", slowed down", "slow disk")(lambda cluster: play(cluster, SlowDisk))
+        return play
+    return register
+
+
+def start_both(cluster: Cluster, disk):
+    """Two nodes; all that the second one writes is on the disk."""
+    cluster.flags |= {"nnodes": "2", "tee": "3"}
+    cluster.conf |= CONF
+    cluster.environment["CHAOS_CHATTER"] = "100"
+    cluster.environment_of["b"] = disk.environment | {
+        "TMPDIR": str(disk.path), "TORCHELASTIC_ERROR_FILE": str(disk.path / "error.json")}
+    cluster.console_of["b"] = disk.path / "b.console"
+    a = cluster.start_root()
+    return a, cluster.start("b", log_dir=disk.path)
+
+
+@on_both("a file system that stalls under a node's console and logs loses no node")
+def stalls(cluster: Cluster, open_disk):
+    with open_disk(cluster) as disk:
+        agents = start_both(cluster, disk)
+        one = cluster.wait_for_round(agents)
+        disk.stall()
+        pause(0.5)  # what was being written when it began
+        before = agents[1].console.stat().st_size
+        pause(STALL_SECONDS)
+        expect(agents[1].console.stat().st_size == before, "the disk did not stall")
+        expect(all(agent.is_running() for agent in agents), "a node ended in the stall")
+        expect(all(map(processes.is_alive, one.pids.values())), "a worker ended in the stall")
+        disk.go_on()
+        cluster.finish()
+        cluster.end_all(0)
+        expect(len(cluster.rounds()) == 1, "the stall cost a round")
+        expect("done" in agents[1].text(), "the last line of the node that stalled is missing")
+
+
+@on_both("a failure while a file system stalls restarts the run after it, and loses no node")
+def restart(cluster: Cluster, open_disk):
+    cluster.flags["max-restarts"] = "1"
+    with open_disk(cluster) as disk:
+        a, b = start_both(cluster, disk)
+        one = cluster.wait_for_round([a, b])
+        disk.stall()
+        cluster.fail(one.rank_of(a), one.number, 9)
+        cluster.wait_for(lambda: not any(map(processes.is_alive, one.pids_of(b))),
+                         "end of the workers on the node that stalls")
+        pause(STALL_SECONDS)
+        expect(a.is_running() and b.is_running(), "a node ended in the stall")
+        disk.go_on()
+        two = cluster.wait_for_round([a, b], after=one)
+        expect(two.number == one.number + 1 and two.restarts == 1, f"round {two.number}")
+        cluster.finish()
+        cluster.end_all(0)
+
+
+@on_both("SIGTERM ends the workers of a node whose file system stalls, and its part of the run")
+def stopped(cluster: Cluster, open_disk):
+    with open_disk(cluster) as disk:
+        a, b = start_both(cluster, disk)
+        one = cluster.wait_for_round([a, b])
+        disk.stall()
+        b.send(signal.SIGTERM)
+        cluster.wait_for(lambda: not any(map(processes.is_alive, one.pids_of(b))),
+                         "end of the workers on the node that stalls")
+        a.end()  # too few nodes are left
+        b.send(signal.SIGTERM)  # it waits for its files, and now no longer
+        if disk.ends_while_stalled:
+            expect(b.end() == 143, "another code than that of SIGTERM")
+        disk.go_on()
+        expect(b.end() == 143, "another code than that of SIGTERM")
+
+
+@on_both("a node that is started on a file system that stalls can be stopped")
+def not_begun(cluster: Cluster, open_disk):
+    cluster.flags |= {"nnodes": "2"}
+    with open_disk(cluster) as disk:
+        disk.stall()
+        cluster.environment_of["b"] = disk.environment | {"TMPDIR": str(disk.path)}
+        b = cluster.start("b")
+        cluster.wait_for(lambda: catches(b.pid, signal.SIGTERM), "handler of SIGTERM")
+        b.send(signal.SIGTERM)
+        if disk.ends_while_stalled:
+            expect(b.end() == 143, "another code than that of SIGTERM")
+        disk.go_on()
+        expect(b.end() == 143, "another code than that of SIGTERM")
+
+
+@case("a console that is not read for seconds delays no node and gets the whole report at last")
+def paused_console(cluster: Cluster):
+    cluster.flags |= {"nnodes": "2"}
+    cluster.conf |= CONF
+    cluster.environment["CHAOS_CHATTER"] = "2000"
+    fifo = cluster.folder / "fifo"
+    os.mkfifo(fifo)
+    reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    cluster.console_of["root"] = fifo
+    a = cluster.start_root()
+    a.console = cluster.folder / "root.console"
+    a.console.touch()
+    b = cluster.start("b")
+    one = cluster.wait_for_round([a, b])
+    pause(STALL_SECONDS)
+    cluster.fail(one.rank_of(a), one.number, 9)
+    expect(b.end() == 9, "another code than the worker's")
+    pause(2)
+    expect(a.is_running(), "the node did not wait for its console")
+    os.set_blocking(reader, True)
+    with open(reader, "rb") as console:
+        a.console.write_bytes(console.read())
+    expect(a.end() == 9, "another code than the worker's")
+    expect("first failure of the run" in a.text(), "the report is missing")
+
+
+def catches(pid: int, number: int) -> bool:
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    caught = next(line for line in status.splitlines() if line.startswith("SigCgt:"))
+    return bool(int(caught.split()[1], 16) >> (number - 1) & 1)
