@@ -7,6 +7,7 @@
 
 #include "agent/core/limits.hpp"
 #include "agent/message_sink.hpp"
+#include "base/printable.hpp"
 
 namespace ddprun {
 
@@ -25,7 +26,7 @@ class PartSink final : public spdlog::sinks::base_sink<spdlog::details::null_mut
  private:
   void sink_it_(const spdlog::details::log_msg& message) override {
     const std::string level = message.level >= spdlog::level::err ? "error" : "warning";
-    const std::string line(message.payload.data(), message.payload.size());
+    const std::string line = printable({message.payload.data(), message.payload.size()});
     messages_.log(message.level, "ddprun: " + level + " [" + code_ + "] " + line);
   }
   void flush_() override {}
@@ -78,11 +79,11 @@ std::shared_ptr<spdlog::logger> make_part_logger(spdlog::logger& messages,
 }
 
 std::string error_line(const std::string& code, const std::string& sentence) {
-  return "ddprun: error [" + code + "] " + sentence;
+  return "ddprun: error [" + code + "] " + printable(sentence);
 }
 
 std::string error_file_warning(const std::string& sentence) {
-  return "ddprun: warning [ERROR-FILE] " + sentence;
+  return "ddprun: warning [ERROR-FILE] " + printable(sentence);
 }
 
 }  // namespace ddprun

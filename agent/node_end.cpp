@@ -8,6 +8,7 @@
 #include "agent/core/node_report.hpp"
 #include "agent/log.hpp"
 #include "agent/node.hpp"
+#include "base/printable.hpp"
 
 namespace ddprun {
 
@@ -38,7 +39,7 @@ void NodeAgent::tell_success(const client::End& end) {
     context_.logger().info(run_done_line(end.text, context_.since_start(),
                                          last_ ? NodePart::kTrained : NodePart::kSpare));
   } else {
-    context_.logger().warn("ddprun: warning [RUN] " + end.text);
+    context_.logger().warn("ddprun: warning [RUN] " + printable(end.text));
   }
   context_.logs().discard();
 }

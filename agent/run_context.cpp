@@ -10,6 +10,7 @@
 #include "agent/core/report.hpp"
 #include "agent/file_text.hpp"
 #include "agent/log.hpp"
+#include "base/printable.hpp"
 
 namespace ddprun {
 
@@ -59,7 +60,7 @@ asio::awaitable<Result<void>> RunContext::open_logs() {
 
 RoundInputs RunContext::prepare(RoundFacts facts) {
   const Warn warn = [this](const std::string& sentence) {
-    logger_.warn("ddprun: warning [LOG] " + sentence);
+    logger_.warn("ddprun: warning [LOG] " + printable(sentence));
   };
   const auto open_output = [logs = logs_, config = config_, restarts = facts.restarts,
                             round = facts.round, hostname = hostname_, warn,

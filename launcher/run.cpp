@@ -13,6 +13,7 @@
 #include "agent/file_text.hpp"
 #include "agent/log.hpp"
 #include "agent/run.hpp"
+#include "base/printable.hpp"
 #include "launcher/configure.hpp"
 #include "launcher/embedded.hpp"
 #include "launcher/options/help.hpp"
@@ -78,8 +79,12 @@ int refuse(const Error& error, const Environment& environment) {
 
 int start(const Launch& launch, const Environment& environment) {
   const auto logger = make_logger();
-  for (const std::string& warning : launch.warnings) logger->warn("ddprun: warning: " + warning);
-  for (const std::string& note : launch.notes) logger->info("ddprun: note: " + note);
+  for (const std::string& warning : launch.warnings) {
+    logger->warn("ddprun: warning: " + printable(warning));
+  }
+  for (const std::string& note : launch.notes) {
+    logger->info("ddprun: note: " + printable(note));
+  }
   return run_agent(launch.config, environment, *logger, [&](const auto& executor) {
     return host_coordinator(executor, launch, *logger);
   });

@@ -3,6 +3,7 @@
 #include "agent/core/text.hpp"
 #include "base/duration_text.hpp"
 #include "base/exit_status.hpp"
+#include "base/printable.hpp"
 
 namespace ddprun {
 
@@ -17,22 +18,22 @@ std::string nodes_text(int least, int most) {
 }  // namespace
 
 std::string node_start_line(const NodeStartFacts& facts) {
-  std::string text = "ddprun " + facts.version + " run " + facts.run.value() + ": " +
+  std::string text = "ddprun " + facts.version + " run " + printable(facts.run.value()) + ": " +
                      nodes_text(facts.nodes_min, facts.nodes_max) + ", coordinator " +
-                     facts.coordinator;
+                     printable(facts.coordinator);
   if (facts.host == NodeStartFacts::Host::kHere) text += " (this node)";
   text += ", " + ranks_text(facts.workers) + " here";
-  if (!facts.log_dir.empty()) text += ", logs " + facts.log_dir;
+  if (!facts.log_dir.empty()) text += ", logs " + printable(facts.log_dir);
   return text + "; shutdown timeout " + duration_text(facts.shutdown_timeout) + ", max restarts " +
          std::to_string(facts.max_restarts);
 }
 
 std::string run_note(const std::string& text) {
-  return "ddprun: note [RUN] " + text;
+  return "ddprun: note [RUN] " + printable(text);
 }
 
 std::string run_done_line(const std::string& text, Duration took, NodePart part) {
-  const std::string line = "ddprun: done, " + text + "; after " + duration_text(took);
+  const std::string line = "ddprun: done, " + printable(text) + "; after " + duration_text(took);
   if (part == NodePart::kTrained) return line;
   return line + "; this node was a spare: its workers never started";
 }

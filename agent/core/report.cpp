@@ -6,6 +6,7 @@
 #include "agent/core/text.hpp"
 #include "agent/core/verdict.hpp"
 #include "base/duration_text.hpp"
+#include "base/printable.hpp"
 
 namespace ddprun {
 
@@ -14,12 +15,12 @@ namespace {
 constexpr const char* kNextLine = "\n            ";
 
 std::string labelled(const std::string& label, const std::string& text) {
-  return "\n  " + label + std::string(10 - label.size(), ' ') + text;
+  return "\n  " + label + std::string(10 - label.size(), ' ') + printable(text);
 }
 
 std::string quoted(const std::vector<std::string>& lines) {
   std::string text;
-  for (const std::string& line : lines) text += kNextLine + ("| " + line);
+  for (const std::string& line : lines) text += kNextLine + ("| " + printable(line));
   return text;
 }
 
@@ -59,7 +60,7 @@ std::string others(const FailureFacts& facts) {
 std::string who(const Who& worker) {
   return "rank " + std::to_string(worker.rank.value()) + " (local " +
          std::to_string(worker.local_rank.value()) + ", pid " + std::to_string(worker.pid) +
-         ") on " + worker.host;
+         ") on " + printable(worker.host);
 }
 
 std::string who(const ExitRecord& record, const std::string& host) {
@@ -67,10 +68,11 @@ std::string who(const ExitRecord& record, const std::string& host) {
 }
 
 std::string start_line(const StartFacts& facts) {
-  std::string text = "ddprun " + facts.version + " run " + facts.run.value() + " round " +
-                     std::to_string(facts.round.value()) + ": " + ranks_text(facts.workers);
+  std::string text = "ddprun " + facts.version + " run " + printable(facts.run.value()) +
+                     " round " + std::to_string(facts.round.value()) + ": " +
+                     ranks_text(facts.workers);
   if (!facts.store.empty()) text += ", store " + facts.store;
-  if (!facts.log_dir.empty()) text += ", logs " + facts.log_dir;
+  if (!facts.log_dir.empty()) text += ", logs " + printable(facts.log_dir);
   return text + "; shutdown timeout " + duration_text(facts.shutdown_timeout) + ", max restarts " +
          std::to_string(facts.max_restarts);
 }
@@ -78,7 +80,7 @@ std::string start_line(const StartFacts& facts) {
 std::string death_line(const ExitRecord& record, const std::string& host, int others) {
   const Verdict verdict = judge(record);
   std::string text =
-      "ddprun: warning [" + verdict.code + "] " + who(record, host) + " " + verdict.text;
+      "ddprun: warning [" + verdict.code + "] " + who(record, host) + " " + printable(verdict.text);
   if (others > 0)
     text += "; stopping " + std::to_string(others) + " other " + (others == 1 ? "rank" : "ranks");
   return text;
@@ -141,7 +143,7 @@ FailureFacts facts_of(const ExitRecord& record, const std::string& host) {
 std::string failure_headline(const FailureFacts& facts) {
   const int round = facts.round.value();
   const std::string scope = round == 1 ? "the run" : "round " + std::to_string(round);
-  return "ddprun: error [" + facts.code + "] " + facts.who + " " + facts.verdict +
+  return "ddprun: error [" + facts.code + "] " + facts.who + " " + printable(facts.verdict) +
          ", first failure of " + scope;
 }
 
@@ -161,7 +163,7 @@ std::string failure_report(const FailureFacts& facts) {
 
 std::string spawn_failure_line(Rank rank, const std::string& host, const std::string& sentence) {
   return "ddprun: error [EXEC] rank " + std::to_string(rank.value()) + " on " + host +
-         " cannot be started: " + sentence;
+         " cannot be started: " + printable(sentence);
 }
 
 }  // namespace ddprun

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/printable.hpp"
 #include "launcher/limits.hpp"
 
 namespace ddprun {
@@ -54,6 +55,11 @@ Result<void> check_names_told(const RunId& run_id, const Settings& settings) {
   const std::string bound = " is longer than " + std::to_string(kNameBytesMax) +
                             " bytes, which other nodes cannot be told";
   if (run_id.value().empty()) return usage("an empty --rdzv-id cannot name a run of several nodes");
+  if (printable(run_id.value()) != run_id.value()) {
+    return usage(settings.named(Id::kRdzvId) + "='" + run_id.value() +
+                 "' has control characters or is not UTF-8, so it cannot name a run of several "
+                 "nodes");
+  }
   if (run_id.value().size() > kNameBytesMax) return usage("the run id (--rdzv-id)" + bound);
   if (settings.text(Id::kRole).size() > kNameBytesMax) return usage("the name of --role" + bound);
   if (settings.integer(Id::kMaxRestarts) > kRestartsOverNodesMax) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/assert.hpp"
+#include "base/printable.hpp"
 #include "base/utf8.hpp"
 #include "rendezvous/protocol/reader.hpp"
 #include "rendezvous/protocol/writer.hpp"
@@ -89,8 +90,8 @@ Result<Message> decode(std::string_view body) {
     if (!error.empty()) return malformed(error + " in \"" + std::string(name) + "\"");
     return message;
   }
-  return Error(ErrorKind::kUnsupported,
-               "this version knows no message \"" + clean_utf8(name, kNameBytesMax) + "\"");
+  return Error(ErrorKind::kUnsupported, "this version knows no message \"" +
+                                            clean_utf8(printable(name), kNameBytesMax) + "\"");
 }
 
 }  // namespace ddprun::protocol

@@ -2,6 +2,9 @@
 
 #include <boost/json/array.hpp>
 
+#include "base/printable.hpp"
+#include "base/utf8.hpp"
+
 namespace ddprun::protocol {
 
 namespace json = boost::json;
@@ -54,7 +57,16 @@ void Reader::string(std::string_view name, std::string& value, std::size_t bytes
   if (text->size() > bytes_max) {
     return fail(name, "is longer than " + std::to_string(bytes_max) + " bytes");
   }
-  value.assign(text->data(), text->size());
+  // All of it stands in sentences some day: in logs, on consoles and status pages.
+  value = clean_utf8(printable(std::string_view(text->data(), text->size())), bytes_max);
+}
+
+void Reader::identifier(std::string_view name, std::string& value) {
+  const json::value* found = find(name);
+  string(name, value, 1, kNameBytesMax);
+  // Not made printable: two different ones would become one.
+  const bool changed = error_.empty() && found->get_string() != value;
+  if (changed) fail(name, "has control characters or is not UTF-8");
 }
 
 const json::array* Reader::array(std::string_view name, std::size_t count_max) {
@@ -79,7 +91,8 @@ void Reader::lines(std::string_view name, std::vector<std::string>& values, std:
     const json::string* text = item.if_string();
     if (text == nullptr) return fail(name, "holds something that is not text");
     if (text->size() > kTextBytesMax) return fail(name, "holds a line that is too long");
-    values.emplace_back(text->data(), text->size());
+    values.push_back(
+        clean_utf8(printable(std::string_view(text->data(), text->size())), kTextBytesMax));
   }
 }
 

@@ -39,7 +39,7 @@ class Reader {
   template <class Tag>
   void name(std::string_view name, Strong<Tag, std::string>& value) {
     std::string text;
-    string(name, text, 1, kNameBytesMax);
+    identifier(name, text);
     value = Strong<Tag, std::string>(std::move(text));
   }
   void maybe_empty(std::string_view name, std::string& value) {
@@ -93,6 +93,7 @@ class Reader {
   [[nodiscard]] const boost::json::value* find(std::string_view name);
   [[nodiscard]] const boost::json::array* array(std::string_view name, std::size_t count_max);
   [[nodiscard]] std::int64_t integer(std::string_view name, std::int64_t low, std::int64_t high);
+  void identifier(std::string_view name, std::string& value);
   void string(std::string_view name, std::string& value, std::size_t bytes_min,
               std::size_t bytes_max);
   void fail(std::string_view name, std::string_view what);

@@ -8,6 +8,7 @@
 
 using namespace ddprun;
 using namespace std::chrono_literals;
+using namespace std::string_literals;
 
 namespace {
 
@@ -54,6 +55,21 @@ TEST_CASE("the report names who, how, when, what it last said, who was stopped, 
         "  others    63 ranks were running; ddprun stopped them in 1.4 s (none failed first)\n"
         "  next      not restarted: all 1 restarts are used\n"
         "  log       logs/7f3a/attempt_1/4/stderr.log");
+}
+
+TEST_CASE("a worker's last words, its host and its log forge no line and send no escape") {
+  ExitRecord record = failing();
+  record.stderr_tail = "\x1b[31mred\x1b[0m\tend\nddprun: done\x00\xE2\x80\xAE\n"s;
+  record.log = "logs\nddprun: done";
+  FailureFacts wild = facts_of(record, "gpu\n\x1b[2J");
+  wild.next = "a\rb";
+  const std::string report = failure_report(wild);
+  CHECK_THAT(report, ContainsSubstring("on gpu\\n\\x1b[2J ended with") &&
+                         ContainsSubstring("| \\x1b[31mred\\x1b[0m\tend\n") &&
+                         ContainsSubstring("| ddprun: done\\x00\\u202e\n") &&
+                         ContainsSubstring("logs\\nddprun: done") && ContainsSubstring("a\\rb"));
+  CHECK(report.find_first_of("\x1b\r") == std::string::npos);
+  CHECK(report.find("\nddprun:") == std::string::npos);
 }
 
 TEST_CASE("a report has no line without information") {

@@ -40,6 +40,32 @@ TEST_CASE("a frame over the limit, an empty one and garbage close the connection
   check_still_serves(coordinator);
 }
 
+TEST_CASE("what an agent says of itself forges no line of the log, and turns no text around") {
+  LiveCoordinator coordinator;
+  const std::string wild = "a\n[error] forged\r\x1b[2J\x07\xE2\x80\xAE\xC2\x9B";
+  const auto hello_from = [&](const std::string& name) {
+    auto hello = elastic_hello(name);
+    hello.agent = AgentId(name);
+    hello.host = name + wild;
+    hello.role = hello.address = hello.command = wild;
+    return hello;
+  };
+  auto first = std::make_unique<Agent>(coordinator.port(), hello_from("a"));
+  Agent second(coordinator.port(), hello_from("b"));
+  second.start_round();
+  first->say(protocol::Leave{1, wild});
+  first->closed();
+  second.await<protocol::StartRound>();
+  const std::string log = coordinator.log();
+  CAPTURE(log);
+  CHECK_THAT(log, ContainsSubstring("\\n[error] forged\\r\\x1b[2J\\x07\\u202e\\u009b"));
+  CHECK(log.find("\n[error] forged") == std::string::npos);
+  CHECK(log.find_first_of("\x1b\r\x07") == std::string::npos);
+  CHECK(log.find("\xE2\x80\xAE") == std::string::npos);
+  Agent unnamed(coordinator.port(), hello_of("run\nforged", "c", 1));
+  CHECK(unnamed.closed());
+}
+
 TEST_CASE("noise of one peer does not fill the log: another number is no other cause") {
   LiveCoordinator coordinator;
   for (char length = '\x70'; length < '\x7f'; ++length) {

@@ -232,6 +232,7 @@ TEST_CASE("what other nodes are told has the link's bounds") {
   CHECK_THAT(with("--role=" + long_name), ContainsSubstring("255 bytes"));
   CHECK_THAT(with("--rdzv-id="), ContainsSubstring("empty --rdzv-id"));
   CHECK_THAT(with("--max-restarts=1000001"), ContainsSubstring("1000000"));
+  CHECK_THAT(with("--rdzv-id=a\x1b"), ContainsSubstring("has control characters"));
   CHECK(launch_of(elastic({"--rdzv-endpoint=far", "--rdzv-id=" + std::string(255, 'x'), "--role="}))
             .config.role.empty());
 }

@@ -104,6 +104,18 @@ TEST_CASE("a mistake on the command line is one line on stderr and exit code 2")
   }
 }
 
+TEST_CASE("a mistake is quoted without its line ends and escapes") {
+  for (const std::string wild : {"a\nddprun: done", "a\x1b[2J", "a\xE2\x80\xAE"}) {
+    for (const std::string option : {"--nnodes=", "--log-dir=/bin/true/", "--rdzv-conf="}) {
+      const auto refused = ddprun_with({option + wild, "--bogus", "W"});
+      INFO(refused.err);
+      CHECK(refused.code == 2);
+      CHECK(lines(refused.err) == 1);
+      CHECK(refused.err.find_first_of("\x1b\xE2") == std::string::npos);
+    }
+  }
+}
+
 TEST_CASE("the node that the endpoint names runs the coordinator, the others join it") {
   const std::string port = std::to_string(free_port());
   const Words words{DDPRUN_PROGRAM,

@@ -54,6 +54,22 @@ WorkerExit full_exit() {
 
 }  // namespace
 
+TEST_CASE("texts arrive printable, identifiers that are not are refused") {
+  Hello hello = full_hello();
+  hello.host = "gpu\n\x1b[2J";
+  CHECK(std::get<Hello>(round_trip(hello)).host == "gpu\\n\\x1b[2J");
+  hello.host = std::string(kNameBytesMax, '\n');
+  CHECK(std::get<Hello>(round_trip(hello)).host.size() <= kNameBytesMax);
+  hello.run_id = RunId("a\nb");
+  CHECK_THAT(decode(encode(hello)).error().sentence, ContainsSubstring("control characters"));
+  Report report;
+  report.round = Round(1);
+  report.store_port = 1;
+  report.exits = {full_exit()};
+  report.exits[0].tail = {"a\x1b[31mred\tb"};
+  CHECK(std::get<Report>(round_trip(report)).exits[0].tail[0] == "a\\x1b[31mred\tb");
+}
+
 TEST_CASE("hello preserves every field") {
   CHECK(round_trip(full_hello()) == Message(full_hello()));
   Hello bare = full_hello();
