@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/result.hpp"
+#include "base/types.hpp"
 
 namespace ddprun {
 
@@ -22,9 +23,11 @@ class Companion {
 
   /// This process was told to end: so does the run, on every node, with `exit_code` and `reason`.
   virtual void shut_down(int exit_code, const std::string& reason) = 0;
-  /// Forgets every key of the store on the coordinator's port and closes its clients: with a fixed
-  /// master address the next round meets there.
-  virtual void begin_fresh_store() = 0;
+  /// With a fixed master address rounds meet in the store on the coordinator's port: new clients
+  /// find an empty one, those of `ended` keep theirs until close_store(). `idle` is called when the
+  /// last of them has gone.
+  virtual void begin_fresh_store(Round ended, std::function<void()> idle) = 0;
+  virtual void close_store(Round ended) = 0;
   /// Completes when every other node has had its verdict and gone, or had its time for that.
   [[nodiscard]] virtual boost::asio::awaitable<void> settle() = 0;
 };

@@ -149,15 +149,20 @@ void NodeAgent::act(const client::OpenStore&) {
   leave(context_.fail(start_code_of(port.error().kind), port.error()), port.error().sentence);
 }
 
-void NodeAgent::act(const client::ServeStore&) {
-  const auto served = store_.serve();
+void NodeAgent::act(const client::ServeStore& action) {
+  const auto served = store_.serve(action.round);
   if (served) return;
   own_error_told_ = true;
   leave(context_.fail(start_code_of(served.error().kind), served.error()), served.error().sentence);
 }
 
-void NodeAgent::act(const client::CloseStore&) {
-  store_.close();
+void NodeAgent::act(const client::ReleaseStore& action) {
+  const Round round = action.round;
+  store_.release(round, [this, round] { feed(client::StoreIdle{round}); });
+}
+
+void NodeAgent::act(const client::CloseStore& action) {
+  store_.close(action.round);
 }
 
 void NodeAgent::act(const client::StartGroup& action) {

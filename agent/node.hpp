@@ -48,6 +48,7 @@ class NodeAgent {
   void act(const client::SendMessage& action);
   void act(const client::OpenStore& action);
   void act(const client::ServeStore& action);
+  void act(const client::ReleaseStore& action);
   void act(const client::CloseStore& action);
   void act(const client::StartGroup& action);
   void act(const client::StopGroup& action);

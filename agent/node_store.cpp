@@ -1,5 +1,6 @@
 #include "agent/node_store.hpp"
 
+#include <boost/asio/post.hpp>
 #include <utility>
 
 #include "base/assert.hpp"
@@ -25,23 +26,31 @@ Result<std::uint16_t> NodeStore::open_next() {
   return next_->port();
 }
 
-Result<void> NodeStore::serve() {
+Result<void> NodeStore::serve(Round round) {
   if (fixed()) {
-    close();
     used_ = true;
     return {};
   }
   DDPRUN_ASSERT(next_.has_value());
-  current_ = std::exchange(next_, std::nullopt);
-  return current_->serve();
+  RoundStore& store = served_.emplace(round, std::move(*next_)).first->second;
+  next_.reset();
+  return store.serve();
 }
 
-void NodeStore::close() {
-  if (current_) current_->close();
-  current_.reset();
+void NodeStore::release(Round round, std::function<void()> idle) {
+  const auto found = served_.find(round);
+  if (found != served_.end() && found->second.when_idle(idle)) return;
   // Only what a round has used: a worker of another node may be faster than this node's agent, and
-  // must not be thrown out of a store that is empty anyway.
-  if (std::exchange(used_, false) && companion_ != nullptr) companion_->begin_fresh_store();
+  // must not be left in the store of an ended round.
+  if (std::exchange(used_, false) && companion_ != nullptr) {
+    return companion_->begin_fresh_store(round, std::move(idle));
+  }
+  boost::asio::post(executor_, std::move(idle));  // rank 0 serves itself
+}
+
+void NodeStore::close(Round round) {
+  served_.erase(round);
+  if (fixed() && companion_ != nullptr) companion_->close_store(round);
 }
 
 }  // namespace ddprun

@@ -1,10 +1,13 @@
-// NodeStore: the store of the live round, if this node holds it, and the listener for the next
-// round's, which is open before anybody is told its port. Thread rule: the io_context's thread.
+// NodeStore: the stores of the live round and of ended ones that ranks of other nodes still use, if
+// this node holds them, and the listener for the next round's, which is open before anybody is told
+// its port. Thread rule: the io_context's thread.
 // Ownership: owns listener and server; config and companion outlive it.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -23,9 +26,11 @@ class NodeStore {
   /// the port is the fixed one. Errors: see RoundStore::listen.
   [[nodiscard]] Result<std::uint16_t> open_next();
   /// What open_next() opened becomes the store of the round, empty. Errors: see RoundStore::serve.
-  [[nodiscard]] Result<void> serve();
+  [[nodiscard]] Result<void> serve(Round round);
+  /// The round has ended: `idle` is called, later, when no client of its store is left.
+  void release(Round round, std::function<void()> idle);
   /// The round's store ends: clients blocked in it notice at once.
-  void close();
+  void close(Round round);
 
  private:
   [[nodiscard]] bool fixed() const;
@@ -35,7 +40,7 @@ class NodeStore {
   Companion* companion_;
   std::shared_ptr<spdlog::logger> log_;
   std::optional<RoundStore> next_;
-  std::optional<RoundStore> current_;
+  std::map<Round, RoundStore> served_;
   bool used_ = false;  // whether a round met in the companion's store since it was emptied
 };
 

@@ -38,6 +38,12 @@ Result<void> RoundStore::serve() {
   return server_->start();
 }
 
+bool RoundStore::when_idle(std::function<void()> idle) {
+  if (!server_) return false;
+  server_->when_idle(std::move(idle));
+  return true;
+}
+
 void RoundStore::close() {
   if (server_) server_->close();
 }

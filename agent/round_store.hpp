@@ -6,6 +6,7 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -32,6 +33,8 @@ class RoundStore {
   [[nodiscard]] const std::string& served_at() const { return served_at_; }
   /// Call it when the workers of the round are gone.
   void close();
+  /// Calls `idle` once, later, when no client is connected. False: there is no server here to ask.
+  [[nodiscard]] bool when_idle(std::function<void()> idle);
 
  private:
   RoundStore(boost::asio::ip::tcp::acceptor listener, StoreHost host,

@@ -20,7 +20,10 @@ class Embedded final : public Companion {
   void shut_down(int exit_code, const std::string& reason) override {
     server_->shut_down(exit_code, reason);
   }
-  void begin_fresh_store() override { server_->begin_fresh_store(); }
+  void begin_fresh_store(Round ended, std::function<void()> idle) override {
+    server_->begin_fresh_store(ended, std::move(idle));
+  }
+  void close_store(Round ended) override { server_->close_store(ended); }
   asio::awaitable<void> settle() override { return server_->settle(); }
 
  private:

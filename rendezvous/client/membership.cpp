@@ -72,10 +72,15 @@ void Membership::on(const GroupGone& gone) {
   send(*stopped_);
 }
 
+void Membership::on(const StoreIdle& idle) {
+  close_stores([&idle](const ReleasedStore& store) { return store.round == idle.round; });
+  end_if_nothing_left();
+}
+
 void Membership::on(const LeaveAsked& leave) {
-  if (verdict_) return;
+  if (std::exchange(leave_asked_, true)) hurries_ = true;
+  if (verdict_) return end_if_nothing_left();
   if (leaving_) {
-    hurries_ = true;
     if (group_ == Group::kNone) leave_until_ = now_ + kHurryMax;
     return;
   }
@@ -117,7 +122,7 @@ void Membership::take(const StartRound& start) {
   exits_.clear();
   stopped_.reset();
   note(start.reason);
-  if (serving_) actions_.emplace_back(CloseStore{*std::exchange(serving_, std::nullopt)});
+  release_store();
   if (start.group_rank == 0) {
     serving_ = start.stamp.number;
     store_port_ = 0;
@@ -146,6 +151,7 @@ void Membership::take(const Stop& stop) {
     return;
   }
   told_verdict_ = stop.verdict;
+  release_store();
   if (group_ == Group::kAlive) note(stop.reason);
   if (group_ == Group::kNone) {
     if (state_ != GroupState::kSucceeded) state_ = GroupState::kStopped;
@@ -221,11 +227,40 @@ void Membership::end(End verdict) {
 
 void Membership::end_if_nothing_left() {
   if (!verdict_ || group_ != Group::kNone) return;
+  release_store();
+  // After a failure ranks of a node that leaves may still save what they have.
+  const bool succeeded = verdict_->done && verdict_->exit_code == 0;
+  if (succeeded || hurries_) close_stores([](const ReleasedStore&) { return true; });
+  if (!released_.empty()) return wait_for_other_ranks();
   if (link_state_ != LinkState::kDown) actions_.emplace_back(CloseLink{link_});
-  if (serving_) actions_.emplace_back(CloseStore{*serving_});
   link_state_ = LinkState::kDown;
   ended_ = true;
   actions_.emplace_back(*verdict_);
+}
+
+void Membership::release_store() {
+  if (!serving_) return;
+  const Duration longest = options_.hello.stop_timeout + kStoreMargin;
+  released_.push_back({*serving_, now_ + longest});
+  actions_.emplace_back(ReleaseStore{*std::exchange(serving_, std::nullopt)});
+}
+
+void Membership::close_stores(const std::function<bool(const ReleasedStore&)>& which) {
+  for (const ReleasedStore& store : released_) {
+    if (which(store)) actions_.emplace_back(CloseStore{store.round});
+  }
+  std::erase_if(released_, which);
+}
+
+void Membership::close_overdue_stores() {
+  close_stores([this](const ReleasedStore& store) { return now_ >= store.close_at; });
+  end_if_nothing_left();
+}
+
+void Membership::wait_for_other_ranks() {
+  const std::string text = "ranks of other nodes still use the store of round " +
+                           std::to_string(released_.back().round.value()) + " on this node";
+  wait_for(Wait{text, "closes it", "", released_.back().close_at});
 }
 
 void Membership::wait_for(Wait wait) {
@@ -246,8 +281,8 @@ void Membership::note_wait_if_due() {
   told_waits_.push_back(wait.text);
   if (wait.until && *wait.until > now_) {
     const auto left = std::chrono::ceil<std::chrono::seconds>(*wait.until - now_);
-    wait.text +=
-        "; " + wait.end + " in " + duration_text(left) + " (--rdzv-conf " + wait.option + ")";
+    wait.text += "; " + wait.end + " in " + duration_text(left);
+    if (!wait.option.empty()) wait.text += " (--rdzv-conf " + wait.option + ")";
   }
   actions_.emplace_back(Note{std::move(wait.text)});
 }

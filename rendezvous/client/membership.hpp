@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <variant>
@@ -58,6 +59,10 @@ struct GroupGone {
   int killed = 0;
   int stopped = 0;  // workers that were still running
 };
+/// The last client of a released store has gone.
+struct StoreIdle {
+  Round round;
+};
 /// This node is to leave the run and end with the code (a signal, a local error), unless the run
 /// has its verdict already. The second time: without waiting for other nodes.
 struct LeaveAsked {
@@ -66,7 +71,7 @@ struct LeaveAsked {
 };
 struct Tick {};
 using Event = std::variant<LinkUp, LinkDown, Incoming, StoreOpened, GroupRunning, GroupSucceeded,
-                           GroupFailed, GroupGone, LeaveAsked, Tick>;
+                           GroupFailed, GroupGone, StoreIdle, LeaveAsked, Tick>;
 
 struct Connect {
   LinkId link;
@@ -83,7 +88,13 @@ struct OpenStore {};
 struct ServeStore {
   Round round;
 };
-/// Nobody needs the store of this round any more: ranks blocked in it fail at once.
+/// The round has ended here. Ranks of other nodes may still save what they have: StoreIdle follows
+/// when the last client of the store has gone, at once if there is none.
+struct ReleaseStore {
+  Round round;
+};
+/// Nobody needs the store of this round any more, or had time enough: ranks blocked in it fail at
+/// once.
 struct CloseStore {
   Round round;
 };
@@ -110,8 +121,8 @@ struct End {
   std::string text;
   std::optional<protocol::Done> done;
 };
-using Action = std::variant<Connect, CloseLink, SendMessage, OpenStore, ServeStore, CloseStore,
-                            StartGroup, StopGroup, ArmTimer, Note, End>;
+using Action = std::variant<Connect, CloseLink, SendMessage, OpenStore, ServeStore, ReleaseStore,
+                            CloseStore, StartGroup, StopGroup, ArmTimer, Note, End>;
 using Actions = std::vector<Action>;
 
 inline constexpr Duration kRetryMin = std::chrono::milliseconds(50);
@@ -121,6 +132,8 @@ inline constexpr Duration kCoordinatorTimeout = std::chrono::seconds(60);
 inline constexpr Duration kConnectMax = std::chrono::seconds(5);
 // Whoever is to go at once waits this long for the coordinator's last word.
 inline constexpr Duration kHurryMax = std::chrono::seconds(1);
+// Added to --shutdown-timeout while ranks of other nodes still use the store of an ended round.
+inline constexpr Duration kStoreMargin = std::chrono::seconds(5);
 // A wait that is over sooner is not worth a line.
 inline constexpr Duration kQuietMax = std::chrono::seconds(3);
 
@@ -160,6 +173,10 @@ class Membership {
     std::string option;  // of --rdzv-conf, which sets its length
     std::optional<TimePoint> until;
   };
+  struct ReleasedStore {
+    Round round;
+    TimePoint close_at;
+  };
 
   // membership_link.cpp
   void on(const LinkUp& up);
@@ -182,6 +199,7 @@ class Membership {
   void on(const GroupSucceeded& succeeded);
   void on(const GroupFailed& failed);
   void on(const GroupGone& gone);
+  void on(const StoreIdle& idle);
   void on(const LeaveAsked& leave);
   void take(const protocol::StartRound& start);
   void take(const protocol::Stop& stop);
@@ -197,6 +215,10 @@ class Membership {
   void start_group();
   void end(End verdict);
   void end_if_nothing_left();
+  void release_store();
+  void close_stores(const std::function<bool(const ReleasedStore&)>& which);
+  void close_overdue_stores();
+  void wait_for_other_ranks();
   void note(std::string text);
   void wait_for(Wait wait);
   void note_wait_if_due();
@@ -223,6 +245,7 @@ class Membership {
 
   std::uint16_t store_port_ = 0;  // 0: being opened
   std::optional<Round> serving_;
+  std::vector<ReleasedStore> released_;
   std::optional<protocol::StartRound> round_;
   protocol::GroupState state_ = protocol::GroupState::kIdle;
   Group group_ = Group::kNone;
@@ -242,6 +265,7 @@ class Membership {
   bool hurries_ = false;                        // asked twice
   std::optional<TimePoint> leave_until_;
   std::optional<End> verdict_;  // waits for the group to be gone
+  bool leave_asked_ = false;
   bool ended_ = false;
   std::uint64_t stale_ = 0;
 };

@@ -137,7 +137,8 @@ void Membership::on(const StoreOpened& opened) {
 
 void Membership::on(const Tick&) {
   const Terms& terms = options_.hello.terms;
-  if (verdict_) return;
+  close_overdue_stores();
+  if (verdict_) return note_wait_if_due();
   if (link_state_ == LinkState::kUp) {
     const bool overslept = armed_ && now_ - *armed_ > terms.keep_alive_interval;
     // This process itself did not run: what the coordinator sent may lie unread.
@@ -157,7 +158,7 @@ void Membership::on(const Tick&) {
   }
   give_up_on_coordinator();
   if (leave_until_ && now_ >= *leave_until_ && !verdict_) stop_leaving();
-  if (!verdict_) note_wait_if_due();
+  note_wait_if_due();
   if (retry_at_ && now_ >= *retry_at_ && !verdict_ && store_port_ != 0) connect();
 }
 
@@ -201,8 +202,9 @@ void Membership::arm() {
     if (link_state_ == LinkState::kUp) take(heard_ + terms.silence_max());
     if (link_state_ == LinkState::kConnecting) take(connected_at_ + kConnectMax);
     if (!answered_) take(patience_ends());
-    if (wait_ && waits_since_) take(*waits_since_ + kQuietMax);
   }
+  if (wait_ && waits_since_) take(*waits_since_ + kQuietMax);
+  for (const ReleasedStore& store : released_) take(store.close_at);
   if (!next) {
     armed_.reset();
     return;

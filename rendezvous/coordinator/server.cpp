@@ -52,8 +52,11 @@ Result<void> Server::start() {
 void Server::shut_down(int exit_code, const std::string& reason) {
   impl_->shut_down(exit_code, reason);
 }
-void Server::begin_fresh_store() {
-  impl_->begin_fresh_store();
+void Server::begin_fresh_store(Round ended, std::function<void()> idle) {
+  impl_->begin_fresh_store(ended, std::move(idle));
+}
+void Server::close_store(Round ended) {
+  impl_->close_store(ended);
 }
 asio::awaitable<void> Server::settle() {
   return Impl::settle(impl_);
@@ -122,14 +125,16 @@ void Server::Impl::close() {
   json_page_ = html_page_ = {};
   agents_ = leaving_ = unfinished_ = 0;
   if (store_) store_->close();
+  ended_stores_.clear();
   settled_.cancel();
 }
 
-void Server::Impl::begin_fresh_store() {
+void Server::Impl::begin_fresh_store(Round ended, std::function<void()> idle) {
   if (closed_ || !epoll_.is_open()) return;
-  store_->close();
+  store_->when_idle(std::move(idle));
+  ended_stores_.insert_or_assign(ended, std::move(store_));
   store_ = make_store();
-  const auto started = store_->start();  // the old one has just given its descriptor back
+  const auto started = store_->start();
   if (!started && options_.log) options_.log->error("{}", started.error().sentence);
   if (!started) close();
   acceptor_->resume();

@@ -9,6 +9,7 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -49,8 +50,10 @@ class Server {
   [[nodiscard]] Result<void> start();
   /// Ends every run with this verdict: agents are told, and may take their time to go.
   void shut_down(int exit_code, const std::string& reason);
-  /// Forgets every key of the store and closes its clients; new ones find an empty store.
-  void begin_fresh_store();
+  /// New clients find an empty store from now on; those of `ended` keep theirs until close_store().
+  /// `idle` is called when the last of them has gone.
+  void begin_fresh_store(Round ended, std::function<void()> idle);
+  void close_store(Round ended);
   /// Completes when no run is left: each has had its verdict and its agents have gone, or had their
   /// time for that. At once when there is none.
   [[nodiscard]] boost::asio::awaitable<void> settle();

@@ -10,6 +10,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <deque>
 #include <list>
+#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -50,7 +51,8 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
 
   Result<void> start();
   void shut_down(int exit_code, const std::string& reason);
-  void begin_fresh_store();
+  void begin_fresh_store(Round ended, std::function<void()> idle);
+  void close_store(Round ended) { ended_stores_.erase(ended); }
   static boost::asio::awaitable<void> settle(std::shared_ptr<Impl> self);
   void close();
   [[nodiscard]] boost::asio::ip::tcp::endpoint endpoint() const { return acceptor_->endpoint(); }
@@ -131,6 +133,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   bool closed_ = false;
 
   std::unique_ptr<store::Server> store_;
+  std::map<Round, std::unique_ptr<store::Server>> ended_stores_;  // whose clients are still there
   store::Budget unsent_;
   store::Budget partial_;
   std::unique_ptr<char[]> receive_buffer_;

@@ -45,6 +45,9 @@ Server::~Server() {
 Result<void> Server::start() {
   return impl_->start();
 }
+void Server::when_idle(std::function<void()> idle) {
+  impl_->when_idle(std::move(idle));
+}
 void Server::close() {
   impl_->close();
 }
@@ -109,10 +112,25 @@ void Server::Impl::close() {
   boost::system::error_code ignored;  // nothing to do if closing fails
   epoll_.close(ignored);
   drop_spares_.cancel();
+  when_idle_ = nullptr;
   sessions_.clear();
   free_slots_.clear();
   open_ = 0;
   if (options_.log) options_.log->debug("store closed address={}", net::to_text(endpoint()));
+}
+
+void Server::Impl::when_idle(std::function<void()> idle) {
+  when_idle_ = std::move(idle);
+  if (open_ == 0) tell_idle();
+}
+
+// A client that comes in between makes the store busy again.
+void Server::Impl::tell_idle() {
+  asio::post(epoll_.get_executor(), [self = shared_from_this()] {
+    if (self->closed_ || self->open_ > 0 || !self->when_idle_) return;
+    const auto idle = std::exchange(self->when_idle_, nullptr);
+    idle();
+  });
 }
 
 void Server::Impl::arm() {

@@ -61,6 +61,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   [[nodiscard]] std::size_t connections() const { return open_; }
   [[nodiscard]] Counters counters() const;
   void adopt(int socket, const sockaddr_storage& from, std::string_view received);
+  void when_idle(std::function<void()> idle);
 
  private:
   /// How the handling of an event ended: the session lives on, or why it ends.
@@ -73,6 +74,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   void log_exhausted(const std::string& why);
   void return_memory();
   void drop_spares_when_idle(std::size_t moves_before);
+  void tell_idle();
 
   // server_sessions.cpp: lifetime of a session.
   void on_event(const epoll_event& event);
@@ -119,6 +121,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   std::vector<std::uint32_t> free_slots_;
   std::vector<ConnectionId> to_flush_;
   std::size_t open_ = 0;
+  std::function<void()> when_idle_;  // empty unless asked for
   std::uint32_t accepted_ = 0;
   std::size_t memory_peak_ = 0;
   Refusal refusal_{Reason::kUnknownOpcode};  // valid after End::kRefused

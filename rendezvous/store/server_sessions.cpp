@@ -252,6 +252,7 @@ void Server::Impl::end_session(Session& session, End end) {
   sessions_[slot].reset();
   free_slots_.push_back(slot);
   --open_;
+  if (open_ == 0 && when_idle_) tell_idle();
   if (acceptor_) acceptor_->resume();
 }
 

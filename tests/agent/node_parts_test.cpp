@@ -80,7 +80,11 @@ protocol::Done verdict() {
 class CountingCompanion final : public Companion {
  public:
   void shut_down(int, const std::string&) override {}
-  void begin_fresh_store() override { ++fresh_; }
+  void begin_fresh_store(Round, std::function<void()> idle) override {
+    ++fresh_;
+    idle();
+  }
+  void close_store(Round) override {}
   asio::awaitable<void> settle() override { co_return; }
   int fresh_ = 0;
 };
@@ -190,12 +194,26 @@ TEST_CASE("the next round's listener is open before the round, and the old store
   const auto first = store.open_next();
   REQUIRE(first.has_value());
   CHECK(connects(io, *first));
-  REQUIRE(store.serve().has_value());
+  REQUIRE(store.serve(Round(1)).has_value());
   const auto second = store.open_next();
   REQUIRE(second.has_value());
   CHECK(*second != *first);
   CHECK(connects(io, *first));
-  store.close();
+  int idle = 0;
+  {
+    asio::ip::tcp::socket client(io);
+    client.connect({asio::ip::address_v4::loopback(), *first});
+    io.poll();
+    store.release(Round(1), [&idle] { ++idle; });
+    REQUIRE(store.serve(Round(2)).has_value());
+    io.poll();
+    CHECK(idle == 0);
+  }
+  CHECK(connects(io, *first));
+  const TimePoint hung = Clock::now() + std::chrono::seconds(20);
+  while (idle == 0 && Clock::now() < hung) io.run_one_until(hung);
+  CHECK(idle == 1);
+  store.close(Round(1));
   CHECK_FALSE(connects(io, *first));
   CHECK(connects(io, *second));
 }
@@ -208,8 +226,12 @@ TEST_CASE("where rank 0 serves itself, its port is free when the round begins") 
   const auto port = store.open_next();
   REQUIRE(port.has_value());
   CHECK(connects(io, *port));
-  REQUIRE(store.serve().has_value());
+  REQUIRE(store.serve(Round(1)).has_value());
   CHECK_FALSE(connects(io, *port));
+  int idle = 0;
+  store.release(Round(1), [&idle] { ++idle; });
+  io.poll();
+  CHECK(idle == 1);
 }
 
 TEST_CASE("a fixed master's store is emptied between rounds, and not before the first") {
@@ -220,14 +242,16 @@ TEST_CASE("a fixed master's store is emptied between rounds, and not before the 
   const auto port = store.open_next();
   REQUIRE(port.has_value());
   CHECK(*port == 29500);
-  REQUIRE(store.serve().has_value());
+  REQUIRE(store.serve(Round(1)).has_value());
   CHECK(companion.fresh_ == 0);
-  store.close();  // as the next round does, before it serves
-  REQUIRE(store.serve().has_value());
+  int idle = 0;
+  store.release(Round(1), [&idle] { ++idle; });  // as the next round does, before it serves
+  store.close(Round(1));
+  REQUIRE(store.serve(Round(2)).has_value());
   CHECK(companion.fresh_ == 1);
-  store.close();
-  store.close();
+  store.release(Round(2), [&idle] { ++idle; });
   CHECK(companion.fresh_ == 2);
+  CHECK(idle == 2);
 }
 
 TEST_CASE("the lines of a node") {

@@ -1,5 +1,6 @@
 """How a run ends: with one code on every node, soon, and with one report."""
 
+import signal
 import time
 
 import processes
@@ -38,6 +39,34 @@ def budget(cluster: Cluster):
     expect(second.restarts == 1, f"restart count {second.restarts}")
     cluster.fail(1, second.number, 12)
     cluster.end_all(12)
+
+
+def stop_while_a_rank_saves(cluster: Cluster, *stopped: int):
+    """Rank 1 uses the store half a second after its stop signal; rank 0's node serves it."""
+    cluster.flags |= {"nnodes": "2"}
+    cluster.environment["CHAOS_SAVES"] = "0.5"
+    agents = cluster.start_with_root(2)
+    one = cluster.wait_for_round(agents)
+    by_rank = {one.rank_of(agent): agent for agent in agents}
+    for rank in stopped:
+        by_rank[rank].send(signal.SIGTERM)
+    cluster.end_all(143)
+    expect("saved with the store" in by_rank[1].text(), "the store was closed before that")
+
+
+@case("the store stays open while a rank saves its checkpoint: the store's node is stopped")
+def store_node_stopped(cluster: Cluster):
+    stop_while_a_rank_saves(cluster, 0)
+
+
+@case("the store stays open while a rank saves its checkpoint: that rank's node is stopped")
+def saving_node_stopped(cluster: Cluster):
+    stop_while_a_rank_saves(cluster, 1)
+
+
+@case("the store stays open while a rank saves its checkpoint: both nodes are stopped")
+def both_nodes_stopped(cluster: Cluster):
+    stop_while_a_rank_saves(cluster, 0, 1)
 
 
 @case("a node that finishes earlier waits for the others, and all exit 0")

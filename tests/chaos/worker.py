@@ -29,10 +29,26 @@ def main() -> int:
     threading.Event().wait(random.uniform(0, late))
     try:
         store = Store(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), SECONDS)
+        save_when_stopped(store, notebook.facts["RANK"])
         return meet(store, notebook) or stay(store, notebook)
     except (OSError, ConnectionError) as error:
         print(f"rank {os.environ['RANK']}: {error}", file=sys.stderr)
         return 92
+
+
+def save_when_stopped(store: Store, rank: str) -> None:
+    """With CHAOS_SAVES every rank but 0 takes so many seconds to end, and uses the store then."""
+    seconds = float(os.environ.get("CHAOS_SAVES", "0"))
+
+    def save(*_):
+        if rank != "0":
+            threading.Event().wait(seconds)
+            store.add("saved", 1)
+            print(f"rank {rank}: saved with the store", flush=True)
+        os._exit(0)
+
+    if seconds > 0:
+        signal.signal(signal.SIGTERM, save)
 
 
 def meet(store: Store, notebook: Notebook) -> int:

@@ -111,16 +111,27 @@ TEST_CASE(
   CHECK(silent.closed());
 }
 
-TEST_CASE("a fresh store is empty, has lost its clients, and leaves agents alone") {
+TEST_CASE("a fresh store is empty, clients of the ended round keep theirs, agents are left alone") {
   LiveCoordinator coordinator;
   Agent agent(coordinator.port(), hello_of("run", "a", 1));
   agent.start_round();
-  Client before = store::connect(coordinator.port());
-  before.send(requests::set("k", "old"));
-  CHECK(before.ask(requests::get("k"), 11) == requests::text("old"));
-  coordinator.on_thread([](auto& server) { server->begin_fresh_store(); });
-  CHECK(before.closed());
+  auto before = std::make_unique<Client>(store::connect(coordinator.port()));
+  before->send(requests::set("k", "old"));
+  CHECK(before->ask(requests::get("k"), 11) == requests::text("old"));
+  std::atomic<int> idle = 0;
+  coordinator.on_thread(
+      [&idle](auto& server) { server->begin_fresh_store(Round(1), [&idle] { ++idle; }); });
   CHECK(store::connect(coordinator.port()).ask(requests::get("k"), 8) == requests::text(""));
+  CHECK(before->ask(requests::get("k"), 11) == requests::text("old"));
+  CHECK(idle == 0);
+  SECTION("until they have gone") {
+    before.reset();
+    CHECK(eventually([&idle] { return idle == 1; }));
+  }
+  SECTION("until it is closed") {
+    coordinator.on_thread([](auto& server) { server->close_store(Round(1)); });
+    CHECK(before->closed());
+  }
   agent.say(protocol::Beat{});
   agent.await<protocol::Beat>();
 }

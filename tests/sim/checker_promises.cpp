@@ -141,14 +141,15 @@ void Checker::on_undisturbed_end() {
   }
 }
 
+void Checker::on_verdict_told(const Done& done) {
+  require(!verdict_ || *verdict_ == done.exit_code, "two verdicts for one run");
+  verdict_ = done.exit_code;
+}
+
 void Checker::on_agent_ended(int process, const client::End& end) {
   require(running_.count(process) == 0, "an agent ended over live workers");
   require(!end.text.empty(), "an agent ended without a reason");
   exit_codes_[process] = end.exit_code;
-  if (end.done) {
-    require(!verdict_ || *verdict_ == end.done->exit_code, "two verdicts for one run");
-    verdict_ = end.done->exit_code;
-  }
   const bool member = succeeded_ && rounds_.at(*succeeded_).has(process);
   // A new coordinator does not know how everybody ended: whoever is told to go then, goes, and may
   // be missed.

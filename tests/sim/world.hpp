@@ -216,7 +216,10 @@ class World {
   void carry_out(int node, const client::Action& action);
   void open_store(int node);
   void serve_store(int node);
-  void close_store(int node);
+  void release_store(int node);
+  void tell_if_idle(const protocol::RoundStamp& stamp);
+  void close_store(int node, Round round);
+  [[nodiscard]] int client_of(const protocol::RoundStamp& stamp, int server) const;
   void arm_agent(int node, TimePoint deadline);
   void agent_timer(int node, int process, int timer, TimePoint when);
   void take_signal(int node, int process, int signal);
@@ -261,7 +264,8 @@ class World {
   Checker checker_;
   std::vector<Node> nodes_;
   std::vector<std::unique_ptr<Connection>> connections_;
-  std::map<std::uint64_t, int> by_link_;                       // the current coordinator's links
+  std::map<std::uint64_t, int> by_link_;  // the current coordinator's links
+  std::map<Stamp, int> released_;  // stores of ended rounds that are still open, at this node
   std::map<Stamp, std::vector<std::pair<int, int>>> running_;  // (node, generation) per round
   std::unique_ptr<round::Run> run_;
   DriftingClock coordinator_clock_;

@@ -63,6 +63,7 @@ void World::to_agent(int id, int process, client::Event event) {
     if (const auto* start = std::get_if<StartRound>(&incoming->message)) {
       checker_.on_told(process, *start);
     }
+    if (const auto* done = std::get_if<Done>(&incoming->message)) checker_.on_verdict_told(*done);
   }
   if (const auto* down = std::get_if<client::LinkDown>(&event)) {
     if (node.link == down->link) node.link = 0;
@@ -110,8 +111,10 @@ void World::carry_out(int id, const client::Action& action) {
     open_store(id);
   } else if (std::holds_alternative<client::ServeStore>(action)) {
     serve_store(id);
-  } else if (std::holds_alternative<client::CloseStore>(action)) {
-    close_store(id);
+  } else if (std::holds_alternative<client::ReleaseStore>(action)) {
+    release_store(id);
+  } else if (const auto* ended = std::get_if<client::CloseStore>(&action)) {
+    close_store(id, ended->round);
   } else if (const auto* start = std::get_if<client::StartGroup>(&action)) {
     start_group(id, start->round);
   } else if (const auto* stop = std::get_if<client::StopGroup>(&action)) {
@@ -141,19 +144,45 @@ void World::serve_store(int id) {
   node.serves = checker_.told(node.process).stamp;
 }
 
-void World::close_store(int id) {
+void World::release_store(int id) {
   Node& node = nodes_[index(id)];
-  require(node.serves.has_value(), "a store is closed that nobody serves");
+  require(node.serves.has_value(), "a store is released that nobody serves");
   const RoundStamp stamp = *std::exchange(node.serves, std::nullopt);
-  std::string where;
+  released_[key_of(stamp)] = id;
+  tell_if_idle(stamp);
+}
+
+/// A node with a living worker of the round whose connection to `server` works; -1: none.
+int World::client_of(const RoundStamp& stamp, int server) const {
   for (int other = 0; other < node_count(); ++other) {
     const auto& group = nodes_[index(other)].group;
-    const bool lives = group && group->round.stamp == stamp && !cut_off(other) && !cut_off(id) &&
-                       std::any_of(group->workers.begin(), group->workers.end(),
-                                   [](const Worker& worker) { return worker.alive; });
-    if (lives) where += (where.empty() ? "" : ", ") + nodes_[index(other)].options.host;
+    if (!group || !(group->round.stamp == stamp) || cut_off(other) || cut_off(server)) continue;
+    const auto& workers = group->workers;
+    const auto alive = [](const Worker& worker) { return worker.alive; };
+    if (std::any_of(workers.begin(), workers.end(), alive)) return other;
   }
-  checker_.on_store_closed(stamp, where, now());
+  return -1;
+}
+
+void World::tell_if_idle(const RoundStamp& stamp) {
+  const auto found = released_.find(key_of(stamp));
+  if (found == released_.end() || client_of(stamp, found->second) >= 0) return;
+  const int id = found->second;
+  timeline_.after(Duration(0), [this, id, process = nodes_[index(id)].process, stamp] {
+    to_agent(id, process, client::StoreIdle{stamp.number});
+  });
+}
+
+void World::close_store(int id, Round round) {
+  const auto found = std::find_if(released_.begin(), released_.end(), [&](const auto& one) {
+    return one.second == id && one.first.first == round.value();
+  });
+  require(found != released_.end(), "a store is closed that was not released");
+  const RoundStamp stamp{Round(found->first.first), found->first.second};
+  released_.erase(found);
+  if (nodes_[index(id)].hurried) return;  // its user waits for nothing
+  const int client = client_of(stamp, id);
+  checker_.on_store_closed(stamp, client < 0 ? "" : nodes_[index(client)].options.host, now());
 }
 
 void World::arm_agent(int id, TimePoint deadline) {
@@ -225,7 +254,7 @@ void World::on_end(int id, const client::End& end) {
   checker_.on_agent_ended(node.process, end);
   node.exit_code = end.exit_code;
   if (node.connection >= 0) close_agent_end(node.connection);
-  if (node.serves) close_store(id);
+  require(!node.serves, "an agent ended with an open store");
   if (is_root(id) && run_ && node.stop_signal != 0 && !end.done) {
     tell_coordinator(round::Shutdown{end.exit_code, node.options.host + " leaves"});
   }
@@ -256,8 +285,13 @@ void World::forget_agent(int id) {
   checker_.on_agent_gone(node.process);
   const std::optional<Group> group = std::exchange(node.group, std::nullopt);
   node.membership.reset();
+  node.serves.reset();
+  node.listener_open = false;
+  std::erase_if(released_, [id](const auto& one) { return one.second == id; });
   --agents_alive_;
-  if (group) disturb_peers(group->round.stamp, id);
+  if (!group) return;
+  tell_if_idle(group->round.stamp);
+  disturb_peers(group->round.stamp, id);
 }
 
 void World::kill_agent(int id, const std::string& how) {

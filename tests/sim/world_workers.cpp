@@ -147,7 +147,9 @@ void World::exit_worker(int id, int generation, LocalRank rank, ExitStatus statu
   if (!std::exchange(worker.alive, false)) return;
   const bool done = status.success() && !worker.signalled;
   if (done) checker_.on_rank_done(nodes_[index(id)].process, group->round.stamp, now());
+  const protocol::RoundStamp stamp = group->round.stamp;
   feed_group(id, generation, Exited{rank, status});
+  tell_if_idle(stamp);
 }
 
 void World::group_runs(int id, int generation) {

@@ -1,0 +1,70 @@
+// The store of an ended round: how long the node that serves it keeps it open.
+#include "tests/client/seat.hpp"
+
+using namespace ddprun;
+using namespace ddprun::client;
+
+TEST_CASE(
+    "the store of an ended round is open beside the next one until its last client has gone") {
+  Seat seat;
+  seat.connect();
+  seat.hear(seat.round(1, 0));
+  seat.feed(StoreOpened{4001});
+  seat.hear(seat.round(2, 0));
+  CHECK(seat.done<ServeStore>()->round == Round(2));
+  CHECK_FALSE(seat.done<CloseStore>().has_value());
+  SECTION("") {
+    seat.feed(StoreIdle{Round(1)});
+  }
+  SECTION("or until the limit of a stop") {
+    for (int second = 0; second < 34; ++second) {
+      seat.hear(Beat{});
+      seat.after(seconds(1));
+    }
+    CHECK_FALSE(seat.done<CloseStore>().has_value());
+    seat.hear(Beat{});
+    seat.after(seconds(1));
+  }
+  REQUIRE(seat.done<CloseStore>().has_value());
+  CHECK(seat.done<CloseStore>()->round == Round(1));
+}
+
+TEST_CASE("a node that serves the store ends when ranks of other nodes do not use it any more") {
+  Seat seat;
+  seat.connect();
+  seat.hear(seat.round(1, 0));
+  seat.feed(StoreOpened{4001});
+  seat.feed(LeaveAsked{143, "SIGTERM received"});
+  seat.feed(LinkDown{seat.link_, "connection closed"});
+  seat.feed(GroupGone{Round(1)});
+  CHECK(seat.done<ReleaseStore>()->round == Round(1));
+  CHECK_FALSE(seat.membership_.ended());
+  SECTION("because they have ended") {
+    seat.feed(StoreIdle{Round(1)});
+  }
+  SECTION("because it was asked again") {
+    seat.feed(LeaveAsked{143, "SIGTERM received"});
+  }
+  SECTION("because of the limit of a stop, and says what it waits for") {
+    seat.after(seconds(3));
+    REQUIRE(seat.done<Note>().has_value());
+    CHECK(seat.done<Note>()->text ==
+          "ranks of other nodes still use the store of round 1 on this node; closes it in 32 s");
+    seat.after(seconds(31));
+    CHECK_FALSE(seat.membership_.ended());
+    seat.after(seconds(1));
+  }
+  CHECK(seat.done<CloseStore>()->round == Round(1));
+  CHECK(seat.done<client::End>()->exit_code == 143);
+}
+
+TEST_CASE("after a success no store is waited for") {
+  Seat seat;
+  seat.connect();
+  seat.hear(seat.round(1, 0));
+  seat.feed(StoreOpened{4001});
+  seat.feed(GroupSucceeded{Round(1)});
+  seat.hear(Done{});
+  CHECK(seat.done<CloseStore>()->round == Round(1));
+  CHECK(seat.membership_.ended());
+}

@@ -1,0 +1,81 @@
+// Seat: one Membership, a clock that a test moves, and what it did.
+#pragma once
+
+#include "rendezvous/client/membership.hpp"
+#include "tests/support/catch.hpp"
+
+namespace ddprun::client {
+
+using namespace protocol;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+class Seat {
+ public:
+  explicit Seat(Duration coordinator_timeout = seconds(60))
+      : membership_(options(coordinator_timeout), now_) {
+    take(membership_.begin(now_));
+  }
+
+  static MembershipOptions options(Duration coordinator_timeout) {
+    MembershipOptions options;
+    options.coordinator_timeout = coordinator_timeout;
+    options.hello.run_id = RunId("7f3a");
+    options.hello.agent = AgentId("id");
+    options.hello.host = "gpu-01";
+    options.coordinator = "10.0.4.11:29400";
+    return options;
+  }
+  void feed(const client::Event& event) { take(membership_.step(event, now_)); }
+  void hear(const Message& message) { feed(Incoming{link_, message}); }
+  void after(Duration time) {
+    now_ += time;
+    feed(client::Tick{});
+  }
+  void connect() {
+    feed(StoreOpened{4000});
+    feed(LinkUp{link_});
+  }
+  StartRound round(int number, int group_rank = 1) {
+    StartRound start;
+    start.stamp.number = Round(number);
+    start.stamp.author = "c1";
+    start.group_rank = group_rank;
+    start.group_size = 2;
+    start.master_port = 5000;
+    start.reason = "all 2 nodes are here";
+    return start;
+  }
+  template <class T>
+  std::optional<T> done() const {
+    for (auto it = actions_.rbegin(); it != actions_.rend(); ++it) {
+      if (const auto* action = std::get_if<T>(&*it)) return *action;
+    }
+    return std::nullopt;
+  }
+  template <class T>
+  std::optional<T> said() const {
+    for (auto it = actions_.rbegin(); it != actions_.rend(); ++it) {
+      const auto* sent = std::get_if<SendMessage>(&*it);
+      if (sent == nullptr) continue;
+      if (const auto* message = std::get_if<T>(&sent->message)) return *message;
+    }
+    return std::nullopt;
+  }
+  void forget() { actions_.clear(); }
+
+  TimePoint now_{seconds(100)};
+  client::LinkId link_ = 0;
+  Membership membership_;
+
+ private:
+  void take(const client::Actions& actions) {
+    for (const auto& action : actions) {
+      if (const auto* connect = std::get_if<Connect>(&action)) link_ = connect->link;
+      actions_.push_back(action);
+    }
+  }
+  client::Actions actions_;
+};
+
+}  // namespace ddprun::client
