@@ -20,6 +20,8 @@ class Agent {
   Agent(boost::asio::any_io_executor executor, AgentInputs inputs);
 
   /// The whole run; completes with the exit code when everything is said. No deadline of its own.
+  /// Do not cancel run(): request_stop() ends it. A cancelled run() throws at its next wait without
+  /// stopping the workers, which the kernel then kills when this process ends.
   [[nodiscard]] boost::asio::awaitable<int> run();
   /// See RoundRunner; a round that is over takes no notice, but then no other one follows it.
   void request_stop(int signal);

@@ -32,6 +32,8 @@ class NodeAgent {
   /// From the first attempt to reach the coordinator to the end of the run; completes with the exit
   /// code when everything is said and, where the coordinator is here, every other node has gone.
   /// The waits for nodes and for the coordinator have the deadlines of --rdzv-conf.
+  /// Do not cancel run(): request_stop() ends it. A cancelled run() throws at its next wait without
+  /// stopping the workers, which the kernel then kills when this process ends.
   [[nodiscard]] boost::asio::awaitable<int> run();
   /// A signal that ends this node's part: the workers get it, the coordinator is told. The second
   /// one kills at once, and no longer waits for other nodes.

@@ -80,6 +80,8 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner> {
   /// From the first spawn until every worker is gone, or given up as unkillable, and their output
   /// is read. No deadline while the workers are healthy: training takes as long as it takes. Once
   /// only.
+  /// Do not cancel run(): request_stop() ends it. A cancelled run() throws at its next wait without
+  /// stopping the workers, which the kernel then kills when this process ends.
   [[nodiscard]] boost::asio::awaitable<RoundResult> run();
   /// A signal that ends the run; the second one kills at once. Before run() nothing will be
   /// started.

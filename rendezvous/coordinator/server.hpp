@@ -56,6 +56,7 @@ class Server {
   void close_store(Round ended);
   /// Completes when no run is left: each has had its verdict and its agents have gone, or had their
   /// time for that. At once when there is none.
+  /// Cancelling it only ends this wait; the server serves until close().
   [[nodiscard]] boost::asio::awaitable<void> settle();
   /// Closes everything at once.
   void close();

@@ -59,7 +59,8 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  /// Starts serving. Call once. Fails with kSystem if the process is out of descriptors.
+  /// Starts serving, until close(); there is nothing to cancel. Call once. Fails with kSystem if
+  /// the process is out of descriptors.
   [[nodiscard]] Result<void> start();
   /// Serves a connection that the caller accepted and read `received` from. Takes ownership of
   /// `socket`, which must be non-blocking and CLOEXEC. Call only after start().
