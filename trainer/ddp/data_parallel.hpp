@@ -1,7 +1,9 @@
 // Data-parallel training of one model over a group: what Python's DistributedDataParallel does
-// around forward and backward, with the same c10d::Reducer. Gradients are averaged over ranks in
-// buckets during backward. The group and the tensors must outlive it. One thread. If a collective
-// fails, before_forward() or backward() throws; then destroy this object before the group.
+// around forward and backward, with the same c10d::Reducer (Li et al. 2020, arXiv:2006.15704).
+// Gradients, of the shape and type of their parameters, become sum over ranks / world size, in
+// buckets during backward; parameters must have their final layout. The group and the tensors must
+// outlive it. One thread. If a collective fails, before_forward() or backward() throws; then
+// destroy this object before the group.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,7 +1,10 @@
 // ResNet-18 for 32x32 images: 3x3 stem without max-pool, four stages of two basic blocks (width,
 // 2, 4 and 8 times width channels), mean, linear. Names and order of parameters and buffers match
-// the usual Python model, so that state dicts are interchangeable. Not thread-safe. Errors:
-// c10::Error from LibTorch.
+// the usual Python model, so that state dicts are interchangeable. After He et al. 2016
+// (arXiv:1512.03385), with the CIFAR stem of its section 4.2 and option B shortcuts (1x1
+// convolution); batch norm as torch.nn.BatchNorm2d (eps 1e-5, momentum 0.1). Parameters and
+// statistics are float32, the batch counters int64. Not thread-safe. Errors: c10::Error from
+// LibTorch.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -38,7 +41,8 @@ class ResNet18 {
   ResNet18(const ResNet18&) = delete;
   ResNet18& operator=(const ResNet18&) = delete;
 
-  /// Logits [N, classes] of images [N, 3, 32, 32].
+  /// Logits [N, classes] of float32 images [N, 3, 32, 32], contiguous or channels_last (faster).
+  /// The logits are float32, or bfloat16 within an AutocastScope of that precision.
   [[nodiscard]] at::Tensor forward(const at::Tensor& images);
   void set_mode(Mode mode);
   /// Moves the model to the device; 4-d weights use `format`. Call before gradients or reducers

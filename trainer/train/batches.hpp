@@ -15,7 +15,8 @@
 namespace ddprun::trainer {
 
 struct Batch {
-  at::Tensor images;  ///< float [N, 3, 32, 32], normalized
+  at::Tensor
+      images;  ///< float32 [N, 3, 32, 32] in the given layout, (byte / 255 - mean) / deviation
   at::Tensor labels;  ///< int64 [N]
 };
 

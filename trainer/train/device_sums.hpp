@@ -13,13 +13,13 @@ class DeviceSums {
  public:
   explicit DeviceSums(const at::Device& device);
 
-  /// `loss` is the mean over the batch.
+  /// logits [N, classes] float32 or bfloat16, labels [N] int64, loss [] the mean over the batch.
   void add(const at::Tensor& logits, const at::Tensor& labels, const at::Tensor& loss);
   /// Collective: returns the sums of all ranks since the last call and resets them.
   [[nodiscard]] MetricSums take(Group& group);
 
  private:
-  at::Tensor sums_;  // double: samples, loss, top1, top3, top5
+  at::Tensor sums_;  // float64 [5]: samples, loss, top1, top3, top5
 };
 
 }  // namespace ddprun::trainer

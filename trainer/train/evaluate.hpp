@@ -1,5 +1,6 @@
-// Evaluates the whole test set, every image exactly once, split across ranks without padding.
-// Main thread.
+// Mean cross entropy (as torch.nn.functional.cross_entropy, natural logarithm) and top-k accuracy
+// as fractions. Evaluates the whole test set, every image exactly once, split across ranks without
+// padding. Main thread.
 #pragma once
 
 #include "trainer/train/session.hpp"

@@ -10,7 +10,9 @@
 
 namespace ddprun::trainer {
 
-/// Weights and buffers under their own names, then the momentum as "momentum.<parameter>".
+/// Tensors keep the type and shape of the model (float32, counters int64); in a checkpoint they are
+/// row-major (NCHW for convolutions), whatever their layout in memory. Weights and buffers under
+/// their own names, then the momentum as "momentum.<parameter>".
 struct ModelState {
   NamedTensors parameters;
   NamedTensors buffers;

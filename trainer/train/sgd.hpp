@@ -1,4 +1,7 @@
-// SGD with momentum, bit-identical to torch.optim.SGD. The momentum is initialized to zeros
+// SGD with momentum, bit-identical to torch.optim.SGD and after its documentation, dampening 0:
+//   g = gradient + weight_decay * p;  m = momentum * m + g
+//   p = p - rate * (g + momentum * m) with Nesterov's momentum, p - rate * m without
+// All tensors are float32 in the layout of the parameter. The momentum is initialized to zeros
 // (equivalent to torch's lazy initialization, since dampening is 0), so that it can be saved,
 // broadcast and restored like the weights. One thread; the parameters share storage with the
 // model's.
