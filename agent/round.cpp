@@ -21,7 +21,8 @@ namespace asio = boost::asio;
 RoundRunner::RoundRunner(asio::any_io_executor executor, RoundInputs inputs)
     : executor_(executor),
       inputs_(std::move(inputs)),
-      group_({inputs_.config.workers, inputs_.config.shutdown_timeout}),
+      group_({inputs_.config.workers, inputs_.config.shutdown_timeout,
+              inputs_.config.straggler_timeout}),
       stop_timer_(executor),
       finished_(executor, TimePoint::max()) {
   for (int i = 0; i < inputs_.config.workers; ++i) workers_.push_back(std::make_unique<Worker>());
@@ -134,6 +135,18 @@ void RoundRunner::give_up_opening() {
   if (opening_) step(SpawnFailed{*std::exchange(opening_, std::nullopt), {}});
 }
 
+void RoundRunner::act(const TellLeftBehind& action) {
+  const Worker& left = worker(action.rank);
+  LeftBehindFacts facts;
+  facts.names = left_behind(action.rank);
+  if (facts.names.empty()) return;  // gone by now
+  facts.who = who(*left.exit, inputs_.hostname);
+  facts.signal = action.signal;
+  facts.since_exit = Clock::now() - left.exited_at;
+  facts.timeout = inputs_.config.straggler_timeout;
+  inputs_.logger.info(left_behind_line(facts));
+}
+
 void RoundRunner::spawn_worker(LocalRank rank) {
   Worker& one = worker(rank);
   const auto started = start_worker(one);
@@ -181,6 +194,9 @@ asio::awaitable<void> RoundRunner::watch(std::shared_ptr<RoundRunner> self, Loca
   // Only a parent that reaps behind our back makes wait() fail; what happened to the worker is
   // unknown then.
   self->on_exit(rank, status ? *status : ExitStatus::exited(1));
+  if (child.left_behind() == nullptr) co_return;
+  co_await child.left_behind()->wait_until_empty();
+  self->step(GroupEmptied{rank});
 }
 
 void RoundRunner::on_exit(LocalRank rank, ExitStatus status) {
@@ -192,7 +208,8 @@ void RoundRunner::on_exit(LocalRank rank, ExitStatus status) {
   record.status = status;
   record.sent_signal = group_.worker(rank).first_signal;
   record.passed_signal = one.passed_signal;
-  record.since_start = Clock::now() - inputs_.run_started;
+  one.exited_at = Clock::now();
+  record.since_start = one.exited_at - inputs_.run_started;
   record.when = std::chrono::system_clock::now();
   one.exit = std::move(record);
   if (!status.success()) {
@@ -201,7 +218,13 @@ void RoundRunner::on_exit(LocalRank rank, ExitStatus status) {
                      if (bug) std::rethrow_exception(bug);
                    });
   }
-  step(Exited{rank, status});
+  const bool left = one.child->left_behind() != nullptr;
+  step(Exited{rank, status, left ? LeftBehind::kProcesses : LeftBehind::kNothing});
+}
+
+std::vector<std::string> RoundRunner::left_behind(LocalRank rank) const {
+  const ProcessGroup* group = worker(rank).child->left_behind();
+  return group == nullptr ? std::vector<std::string>() : group->names();
 }
 
 asio::awaitable<void> RoundRunner::look_into_files(std::shared_ptr<RoundRunner> self,
@@ -254,6 +277,11 @@ RoundResult RoundRunner::result() const {
     record.rank = worker(rank).plan.rank;
     record.local_rank = rank;
     record.pid = worker(rank).child->pid();
+    all.unkillable.push_back(std::move(record));
+  }
+  for (const LocalRank rank : group_.leaving()) {
+    ExitRecord record = *worker(rank).exit;
+    record.left_behind = left_behind_text(left_behind(rank));
     all.unkillable.push_back(std::move(record));
   }
   return all;

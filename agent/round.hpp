@@ -108,6 +108,7 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner> {
     int passed_signal = 0;
     std::optional<ExitRecord> exit;
     FileEvidence found;
+    TimePoint exited_at{};
   };
 
   void step(const GroupEvent& event);
@@ -122,6 +123,7 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner> {
   void open_output(LocalRank first);
   void on_output(LocalRank first, Result<OutputContext> output);
   void give_up_opening();
+  void act(const TellLeftBehind& action);
   void spawn_worker(LocalRank rank);
   void fail_to_spawn(const SpawnFailed& failure);
   [[nodiscard]] Result<void> start_worker(Worker& worker);
@@ -130,6 +132,7 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner> {
   void on_exit(LocalRank rank, ExitStatus status);
   [[nodiscard]] static boost::asio::awaitable<void> look_into_files(
       std::shared_ptr<RoundRunner> self, LocalRank rank);
+  [[nodiscard]] std::vector<std::string> left_behind(LocalRank rank) const;
   [[nodiscard]] boost::asio::awaitable<void> drain_outputs();
   [[nodiscard]] ExitRecord evidence(LocalRank rank) const;
   [[nodiscard]] RoundResult result() const;

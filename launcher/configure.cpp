@@ -64,6 +64,7 @@ Result<void> fill_stopping(Launch& launch, const Settings& settings, const Machi
   if (!stopping) return stopping.error();
   launch.config.max_restarts = stopping->max_restarts;
   launch.config.shutdown_timeout = stopping->shutdown_timeout;
+  launch.config.straggler_timeout = stopping->straggler_timeout;
   launch.config.stop_signals = stopping->signals;
   launch.config.stop_signals_text = settings.text(Id::kSignalsToHandle);
   append(launch.notes, stopping->notes);

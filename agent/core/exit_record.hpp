@@ -28,6 +28,7 @@ struct ExitRecord {
   std::string stderr_tail;  // the last bytes of its standard error, where ddprun saw it
   std::optional<std::string> error_json;  // what it wrote to TORCHELASTIC_ERROR_FILE, if anything
   std::string log;                        // the file its standard error is in; empty: none
+  std::string left_behind;  // "2 processes (sh, python3)" of its group that SIGKILL did not end
 };
 
 }  // namespace ddprun

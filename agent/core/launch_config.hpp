@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/core/limits.hpp"
 #include "agent/core/rendezvous_config.hpp"
 #include "base/clock.hpp"
 #include "base/types.hpp"
@@ -68,8 +69,9 @@ struct LaunchConfig {
   bool may_differ = false;           // ... unless --allow-different-commands is given
   std::string name;  // what the report calls the program: the script as it was given
   int max_restarts = 0;
-  Duration shutdown_timeout{};    // from the stop signal to SIGKILL
-  std::vector<int> stop_signals;  // --signals-to-handle
+  Duration shutdown_timeout{};                            // from the stop signal to SIGKILL
+  Duration straggler_timeout = kStragglerTimeoutDefault;  // from the last success to SIGTERM
+  std::vector<int> stop_signals;                          // --signals-to-handle
   std::string stop_signals_text;  // the same as given, for TORCHELASTIC_SIGNALS_TO_HANDLE
   std::string master_addr;        // what workers are told: a name or an address, as it was given;
                                   // empty: the round says it (MasterChoice::kRound)

@@ -12,6 +12,12 @@ namespace ddprun {
 // After SIGKILL a worker that still exists is in the kernel (state D): it is named and not waited
 // for.
 inline constexpr Duration kWaitAfterKill = std::chrono::seconds(10);
+// After a success, what a worker left in its process group has this long to end by itself, unless
+// --straggler-timeout says otherwise; then SIGTERM, and after kStragglerGrace SIGKILL.
+inline constexpr Duration kStragglerTimeoutDefault = std::chrono::seconds(10);
+inline constexpr Duration kStragglerGrace = std::chrono::seconds(2);
+// Stragglers that are gone before this are not worth a line.
+inline constexpr Duration kStragglersUntold = std::chrono::seconds(1);
 // A worker's error.json beyond this is treated as torn.
 inline constexpr std::size_t kErrorFileBytesMax = 1024 * 1024;
 // A line that a report quotes; what is longer is cut, with "..." at its end.

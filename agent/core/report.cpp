@@ -2,6 +2,8 @@
 
 #include <signal.h>
 
+#include <algorithm>
+
 #include "agent/core/error_file.hpp"
 #include "agent/core/text.hpp"
 #include "agent/core/verdict.hpp"
@@ -122,9 +124,38 @@ std::string done_line(int workers, Duration took, RestartCount restarts) {
          "; " + std::to_string(count) + (count == 1 ? " restart" : " restarts");
 }
 
+std::string left_behind_text(const std::vector<std::string>& names) {
+  constexpr std::size_t kShown = 4;
+  std::vector<std::string> different;
+  for (const std::string& name : names) {
+    const bool known = std::find(different.begin(), different.end(), name) != different.end();
+    if (!known) different.push_back(name);
+  }
+  std::string text = std::to_string(names.size());
+  text += names.size() == 1 ? " process (" : " processes (";
+  for (std::size_t i = 0; i < different.size() && i < kShown; ++i) {
+    text += (i == 0 ? "" : ", ") + quotable(different[i]);
+  }
+  return text + (different.size() > kShown ? ", ...)" : ")");
+}
+
+std::string left_behind_line(const LeftBehindFacts& facts) {
+  const std::string text =
+      "ddprun: note [LEFT] " + facts.who + " left " + left_behind_text(facts.names) + " behind; ";
+  if (facts.signal == 0) {
+    return text + "waiting up to " + duration_text(facts.timeout) + " (--straggler-timeout)";
+  }
+  return text + "sending " + signal_name(facts.signal) + " " + duration_text(facts.since_exit) +
+         " after its exit";
+}
+
 std::string unkillable_line(const ExitRecord& record, const std::string& host) {
-  return "ddprun: error [W-UNKILLABLE] " + who(record, host) +
-         " is still alive after SIGKILL; giving up on it";
+  const std::string code = "ddprun: error [W-UNKILLABLE] ";
+  if (!record.left_behind.empty()) {
+    return code + record.left_behind + " that " + who(record, host) +
+           " left behind: still alive after SIGKILL; giving up on them";
+  }
+  return code + who(record, host) + " is still alive after SIGKILL; giving up on it";
 }
 
 FailureFacts facts_of(const ExitRecord& record, const std::string& host) {

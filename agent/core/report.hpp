@@ -57,7 +57,19 @@ struct StopFacts {
 /// One line: `done, 16 ranks ended with 0 after 3 h 12 min; 0 restarts`.
 [[nodiscard]] std::string done_line(int workers, Duration took, RestartCount restarts);
 
-/// One line for a worker that SIGKILL did not end.
+/// "2 processes (sh, python3)".
+[[nodiscard]] std::string left_behind_text(const std::vector<std::string>& names);
+/// What a worker left in its process group when it ended.
+struct LeftBehindFacts {
+  std::string who;
+  std::vector<std::string> names;  // of its processes that live
+  int signal = 0;                  // that they get now; 0: they are waited for
+  Duration since_exit{};
+  Duration timeout{};  // --straggler-timeout
+};
+[[nodiscard]] std::string left_behind_line(const LeftBehindFacts& facts);
+
+/// One line for a worker that SIGKILL did not end, or for what such a one left behind.
 [[nodiscard]] std::string unkillable_line(const ExitRecord& record, const std::string& host);
 
 struct FailureFacts {

@@ -16,17 +16,6 @@ namespace {
 using std::chrono::duration_cast;
 using std::chrono::milliseconds;
 
-std::string quotable(std::string_view line) {
-  while (!line.empty() && line.back() == '\r') line.remove_suffix(1);
-  if (const auto bar = line.rfind('\r'); bar != std::string_view::npos) line.remove_prefix(bar + 1);
-  std::string text(line.substr(0, kReportLineBytesMax));
-  if (text.size() < line.size()) text += "...";
-  std::replace_if(
-      text.begin(), text.end(),
-      [](char c) { return (static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f; }, '?');
-  return text;
-}
-
 std::vector<std::string> lines_of(std::string_view tail) {
   std::vector<std::string> lines;
   while (!tail.empty()) {
@@ -105,6 +94,17 @@ std::vector<std::string> shortened(const std::vector<std::string>& lines, std::s
 }
 
 }  // namespace
+
+std::string quotable(std::string_view line) {
+  while (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+  if (const auto bar = line.rfind('\r'); bar != std::string_view::npos) line.remove_prefix(bar + 1);
+  std::string text(line.substr(0, kReportLineBytesMax));
+  if (text.size() < line.size()) text += "...";
+  std::replace_if(
+      text.begin(), text.end(),
+      [](char c) { return (static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f; }, '?');
+  return text;
+}
 
 std::string time_text(WallTime when) {
   const auto ms = duration_cast<milliseconds>(when.time_since_epoch()).count();

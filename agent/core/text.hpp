@@ -17,6 +17,9 @@ namespace ddprun {
 /// "1 rank", "7 ranks".
 [[nodiscard]] std::string ranks_text(int count);
 
+/// One line of foreign text: cut at kReportLineBytesMax, control characters shown as '?'.
+[[nodiscard]] std::string quotable(std::string_view line);
+
 /// What a report quotes of a stderr: the last Python traceback, if there is one, with those before
 /// it in the same chain ("During handling of the above exception, ..."); else the last lines. At
 /// most kReportLinesMax: a chain is shortened in the middle, and says so. Of a progress bar

@@ -12,25 +12,29 @@ namespace ddprun {
 
 namespace {
 
-constexpr std::size_t kStates = 8;
+constexpr std::size_t kStates = 9;
 constexpr std::size_t kEvents = std::variant_size_v<GroupEvent>;
 
 // Rows: GroupState; columns: Start, Spawned, SpawnFailed, Exited, StopRequested, TimerExpired,
-// StopOrdered.
+// StopOrdered, GroupEmptied.
 constexpr std::array<std::array<int, kEvents>, kStates> kPossible{{
-    {1, 0, 0, 0, 1, 0, 1},  // init
-    {0, 1, 1, 1, 1, 0, 1},  // starting
-    {0, 0, 0, 1, 1, 0, 1},  // healthy
-    {0, 1, 1, 1, 1, 1, 1},  // stopping: a spawn may have been on its way
-    {0, 1, 1, 1, 1, 1, 1},  // killing
-    {0, 0, 0, 0, 1, 0, 1},  // succeeded: a signal may come while output is drained
-    {0, 0, 0, 1, 1, 1, 1},  // failed: a worker given up as unkillable may end after all
-    {0, 0, 0, 1, 1, 1, 1},  // stopped
+    {1, 0, 0, 0, 1, 0, 1, 0},  // init
+    {0, 1, 1, 1, 1, 0, 1, 1},  // starting
+    {0, 0, 0, 1, 1, 0, 1, 1},  // healthy
+    {0, 0, 0, 0, 1, 1, 1, 1},  // straggling
+    {0, 1, 1, 1, 1, 1, 1, 1},  // stopping: a spawn may have been on its way
+    {0, 1, 1, 1, 1, 1, 1, 1},  // killing
+    {0, 0, 0, 0, 1, 1, 1, 1},  // succeeded: a signal may come while output is drained
+    {0, 0, 0, 1, 1, 1, 1, 1},  // failed: what was given up as unkillable may end after all
+    {0, 0, 0, 1, 1, 1, 1, 1},  // stopped
 }};
 
 }  // namespace
 
-WorkerGroup::WorkerGroup(Options options) : stop_rule_{SIGTERM, options.shutdown_timeout} {
+WorkerGroup::WorkerGroup(Options options)
+    : shutdown_timeout_(options.shutdown_timeout),
+      straggler_timeout_(options.straggler_timeout),
+      stop_rule_{SIGTERM, options.shutdown_timeout} {
   DDPRUN_ASSERT(options.workers > 0);
   workers_.resize(static_cast<std::size_t>(options.workers));
 }
@@ -62,16 +66,18 @@ void WorkerGroup::on(const Spawned& event) {
 
 void WorkerGroup::on(const SpawnFailed& event) {
   record(event.rank).life = WorkerRecord::Life::kNeverStarted;
-  if (state_ != GroupState::kStarting) return finish_if_nobody_is_left();
+  if (state_ != GroupState::kStarting) return finish_if_nothing_is_left();
   spawn_failure_ = event;
   failed_ = true;
   begin_stop(SIGTERM);
 }
 
 void WorkerGroup::on(const Exited& event) {
-  DDPRUN_ASSERT(record(event.rank).life == WorkerRecord::Life::kRunning);
-  record(event.rank).life = WorkerRecord::Life::kEnded;
-  record(event.rank).status = event.status;
+  WorkerRecord& worker = record(event.rank);
+  DDPRUN_ASSERT(worker.life == WorkerRecord::Life::kRunning);
+  const bool left = event.left == LeftBehind::kProcesses;
+  worker.life = left ? WorkerRecord::Life::kLeaving : WorkerRecord::Life::kEnded;
+  worker.status = event.status;
   ended_.push_back(event.rank);
   if (over()) return;
   const bool undisturbed = state_ == GroupState::kStarting || state_ == GroupState::kHealthy;
@@ -82,7 +88,13 @@ void WorkerGroup::on(const Exited& event) {
     if (!over()) actions_.push_back(TellFailure{event.rank});
     return;
   }
-  finish_if_nobody_is_left();  // a rank that ended with 0 before the others is just remembered
+  finish_if_nothing_is_left();  // a rank that ended with 0 before the others is just remembered
+}
+
+void WorkerGroup::on(const GroupEmptied& event) {
+  DDPRUN_ASSERT(record(event.rank).life == WorkerRecord::Life::kLeaving);
+  record(event.rank).life = WorkerRecord::Life::kEnded;
+  if (!over()) finish_if_nothing_is_left();
 }
 
 void WorkerGroup::on(const StopRequested& event) {
@@ -93,17 +105,24 @@ void WorkerGroup::on(const StopRequested& event) {
     return;
   }
   stop_signal_ = event.signal;
+  if (state_ == GroupState::kStraggling) {
+    // It may hurry them, not give them more time than they had.
+    stop_rule_.grace = std::min(shutdown_timeout_, *stragglers_due_ + kStragglerGrace - now_);
+  }
   if (state_ < GroupState::kStopping) {
     begin_stop(event.signal);
   } else if (state_ == GroupState::kStopping) {
     // A stop after a failure is under way: the workers also get this signal, the deadline stays.
-    for (const LocalRank rank : running()) send(rank, event.signal);
+    send_to_all(event.signal);
   }
-  if (!over()) actions_.push_back(TellStop{event.signal});
+  if (any_worker_left()) return actions_.push_back(TellStop{event.signal});
+  tell_left_behind(event.signal);
 }
 
 void WorkerGroup::on(const TimerExpired& event) {
-  if (!over() && event.deadline == deadline_) advance_stop();
+  if (over() || event.deadline != deadline_) return;
+  if (state_ == GroupState::kStraggling) return on_straggler_timer();
+  advance_stop();
 }
 
 void WorkerGroup::on(const StopOrdered& event) {
@@ -121,23 +140,50 @@ void WorkerGroup::spawn_next() {
   }
   state_ = GroupState::kHealthy;
   actions_.push_back(AllRunning{});
-  finish_if_nobody_is_left();
+  finish_if_nothing_is_left();
 }
 
 void WorkerGroup::begin_stop(int signal) {
   stop_rule_.signal = signal;
   state_ = GroupState::kStopping;
-  if (!somebody_is_left()) return finish_if_nobody_is_left();
+  if (!anything_left()) return finish_if_nothing_is_left();
   stop_began_ = now_;
   advance_stop();
 }
 
+void WorkerGroup::begin_straggling() {
+  state_ = GroupState::kStraggling;
+  stragglers_due_ = now_ + straggler_timeout_;
+  arm(std::min(kStragglersUntold, straggler_timeout_));
+}
+
+void WorkerGroup::on_straggler_timer() {
+  if (now_ < *stragglers_due_) {
+    tell_left_behind(0);
+    return arm(*stragglers_due_ - now_);
+  }
+  tell_left_behind(SIGTERM);
+  stop_rule_.grace = std::min(kStragglerGrace, shutdown_timeout_);
+  begin_stop(SIGTERM);
+}
+
 void WorkerGroup::advance_stop() {
   stop_order_ = next_stop_order(stop_order_.stage, stop_rule_);
-  if (stop_order_.stage == StopStage::kKilled) state_ = GroupState::kKilling;
   if (stop_order_.stage == StopStage::kAbandoned) return finish(ended_state());
-  for (const LocalRank rank : running()) send(rank, stop_order_.signal);
-  deadline_ = now_ + stop_order_.patience;
+  if (stop_order_.stage == StopStage::kKilled) {
+    state_ = GroupState::kKilling;
+    tell_left_behind(SIGKILL);
+  }
+  send_to_all(stop_order_.signal);
+  arm(stop_order_.patience);
+}
+
+void WorkerGroup::tell_left_behind(int signal) {
+  for (const LocalRank rank : leaving()) actions_.push_back(TellLeftBehind{rank, signal});
+}
+
+void WorkerGroup::arm(Duration from_now) {
+  deadline_ = now_ + from_now;
   actions_.push_back(ArmTimer{deadline_});
 }
 
@@ -148,10 +194,18 @@ void WorkerGroup::send(LocalRank rank, int signal) {
   actions_.push_back(Signal{rank, signal});
 }
 
-void WorkerGroup::finish_if_nobody_is_left() {
+void WorkerGroup::send_to_all(int signal) {
+  for (const LocalRank rank : running()) send(rank, signal);
+  for (const LocalRank rank : leaving()) actions_.push_back(Signal{rank, signal});
+}
+
+void WorkerGroup::finish_if_nothing_is_left() {
   const bool more_to_spawn = state_ == GroupState::kStarting;
-  if (more_to_spawn || somebody_is_left()) return;
-  finish(state_ == GroupState::kHealthy ? GroupState::kSucceeded : ended_state());
+  if (more_to_spawn || any_worker_left()) return;
+  if (!anything_left()) {
+    return finish(state_ == GroupState::kHealthy ? GroupState::kSucceeded : ended_state());
+  }
+  if (state_ == GroupState::kHealthy) begin_straggling();
 }
 
 void WorkerGroup::finish(GroupState state) {
@@ -161,13 +215,21 @@ void WorkerGroup::finish(GroupState state) {
 }
 
 GroupState WorkerGroup::ended_state() const {
+  if (stragglers_due_) return GroupState::kSucceeded;  // whatever came of what they left behind
   return failed_ ? GroupState::kFailed : GroupState::kStopped;
 }
 
-bool WorkerGroup::somebody_is_left() const {
-  return std::any_of(workers_.begin(), workers_.end(), [](const WorkerRecord& worker) {
-    return worker.life == WorkerRecord::Life::kRunning ||
-           worker.life == WorkerRecord::Life::kSpawning;
+bool WorkerGroup::any_worker_left() const {
+  return any({WorkerRecord::Life::kRunning, WorkerRecord::Life::kSpawning});
+}
+
+bool WorkerGroup::anything_left() const {
+  return any_worker_left() || any({WorkerRecord::Life::kLeaving});
+}
+
+bool WorkerGroup::any(std::initializer_list<WorkerRecord::Life> lives) const {
+  return std::any_of(workers_.begin(), workers_.end(), [lives](const WorkerRecord& worker) {
+    return std::find(lives.begin(), lives.end(), worker.life) != lives.end();
   });
 }
 
@@ -176,9 +238,17 @@ Duration WorkerGroup::stop_took() const {
 }
 
 std::vector<LocalRank> WorkerGroup::running() const {
+  return all(WorkerRecord::Life::kRunning);
+}
+
+std::vector<LocalRank> WorkerGroup::leaving() const {
+  return all(WorkerRecord::Life::kLeaving);
+}
+
+std::vector<LocalRank> WorkerGroup::all(WorkerRecord::Life life) const {
   std::vector<LocalRank> ranks;
   for (std::size_t i = 0; i < workers_.size(); ++i) {
-    if (workers_[i].life == WorkerRecord::Life::kRunning) ranks.emplace_back(static_cast<int>(i));
+    if (workers_[i].life == life) ranks.emplace_back(static_cast<int>(i));
   }
   return ranks;
 }

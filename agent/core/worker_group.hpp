@@ -3,16 +3,22 @@
 // log or I/O. Thread rule: none of its own. Ownership: the shell of a round owns one, and a new
 // round gets a new one.
 //
-//   init -> starting -> healthy -> succeeded
-//              |           |
-//              +-----------+--> stopping -> killing -> failed | stopped
+//   init -> starting -> healthy -> straggling -> succeeded
+//              |           |           |             ^
+//              +-----------+-----------+--> stopping -> killing -> failed | stopped | succeeded
+//
+// A worker is the leader of a process group. When the leader has ended, what it left in the group
+// has the rest of the grace of a stop; after a success, the straggler timeout to end by itself. The
+// group is over when nothing is left.
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 #include <variant>
 #include <vector>
 
 #include "agent/core/kill_order.hpp"
+#include "agent/core/limits.hpp"
 #include "base/clock.hpp"
 #include "base/exit_status.hpp"
 #include "base/result.hpp"
@@ -21,14 +27,15 @@
 namespace ddprun {
 
 enum class GroupState {
-  kInit,       // nothing was started
-  kStarting,   // workers are spawned one after the other
-  kHealthy,    // all were spawned, none has failed
-  kStopping,   // those left have the stop signal and their grace
-  kKilling,    // those left have SIGKILL
-  kSucceeded,  // all ended with 0
-  kFailed,     // a worker failed or could not be spawned first, and none is waited for any more
-  kStopped,    // a stop of the run or the round came first, and none is waited for any more
+  kInit,        // nothing was started
+  kStarting,    // workers are spawned one after the other
+  kHealthy,     // all were spawned, none has failed
+  kStraggling,  // all ended with 0; what they left in their process groups has time to end
+  kStopping,    // those left have the stop signal and their grace
+  kKilling,     // those left have SIGKILL
+  kSucceeded,   // all ended with 0
+  kFailed,      // a worker failed or could not be spawned first, and none is waited for any more
+  kStopped,     // a stop of the run or the round came first, and none is waited for any more
 };
 
 struct Start {};
@@ -41,10 +48,15 @@ struct SpawnFailed {
   Error error;
   What what = What::kWorker;
 };
+enum class LeftBehind { kNothing, kProcesses };
 struct Exited {
   LocalRank rank;
   ExitStatus status;
+  LeftBehind left = LeftBehind::kNothing;  // in its process group
 };
+struct GroupEmptied {
+  LocalRank rank;
+};  // what a worker left behind has ended, too
 struct StopRequested {
   int signal;
 };  // a signal to ddprun that means: end the run
@@ -55,8 +67,8 @@ struct StopOrdered {
   int signal;
   Duration grace;
 };  // the round is over elsewhere: these workers end, and none of them is to blame
-using GroupEvent =
-    std::variant<Start, Spawned, SpawnFailed, Exited, StopRequested, TimerExpired, StopOrdered>;
+using GroupEvent = std::variant<Start, Spawned, SpawnFailed, Exited, StopRequested, TimerExpired,
+                                StopOrdered, GroupEmptied>;
 
 struct Spawn {
   LocalRank rank;
@@ -74,18 +86,23 @@ struct TellFailure {  // this rank failed first, and others are stopped because 
 struct TellStop {  // the workers are stopped because somebody asked for it
   int signal;
 };
-struct Finish {};      // state() and the records are final
-struct AllRunning {};  // every worker was spawned
+struct Finish {};        // state() and the records are final
+struct AllRunning {};    // every worker was spawned
+struct TellLeftBehind {  // what this rank left behind gets this signal now; 0: is waited for
+  LocalRank rank;
+  int signal;
+};
 struct FirstFailure {  // the exit that makes the round fail; before anybody is stopped
   LocalRank rank;
 };
-using GroupAction =
-    std::variant<Spawn, Signal, ArmTimer, TellFailure, TellStop, Finish, AllRunning, FirstFailure>;
+using GroupAction = std::variant<Spawn, Signal, ArmTimer, TellFailure, TellStop, Finish, AllRunning,
+                                 FirstFailure, TellLeftBehind>;
 using GroupActions = std::vector<GroupAction>;
 
 /// What is known of one worker.
 struct WorkerRecord {
-  enum class Life { kWaiting, kSpawning, kRunning, kEnded, kNeverStarted };
+  /// kLeaving: it has ended, and left processes in its group.
+  enum class Life { kWaiting, kSpawning, kRunning, kLeaving, kEnded, kNeverStarted };
   Life life = Life::kWaiting;
   std::optional<ExitStatus> status;  // once it has ended
   int first_signal = 0;              // the first that ddprun sent it while it lived; 0: none
@@ -97,6 +114,7 @@ class WorkerGroup {
   struct Options {
     int workers;
     Duration shutdown_timeout;  // from the stop signal to SIGKILL, unless a stop says otherwise
+    Duration straggler_timeout = kStragglerTimeoutDefault;  // from the last success to SIGTERM
   };
   explicit WorkerGroup(Options options);
 
@@ -112,6 +130,8 @@ class WorkerGroup {
   /// Ranks that ended, in the order in which that was learned.
   [[nodiscard]] const std::vector<LocalRank>& ended() const { return ended_; }
   [[nodiscard]] std::vector<LocalRank> running() const;
+  /// Ranks that ended and left processes in their groups.
+  [[nodiscard]] std::vector<LocalRank> leaving() const;
   /// Why no more workers could be spawned, if that ended the group.
   [[nodiscard]] const std::optional<SpawnFailed>& spawn_failure() const { return spawn_failure_; }
   /// From the first stop signal until nobody was waited for any more; 0 when nobody was stopped.
@@ -127,19 +147,31 @@ class WorkerGroup {
   void on(const StopRequested& event);
   void on(const TimerExpired& event);
   void on(const StopOrdered& event);
+  void on(const GroupEmptied& event);
   void spawn_next();
   void begin_stop(int signal);
+  void begin_straggling();
+  void on_straggler_timer();
   void advance_stop();
   void send(LocalRank rank, int signal);
-  void finish_if_nobody_is_left();
+  void send_to_all(int signal);
+  void tell_left_behind(int signal);
+  void arm(Duration from_now);
+  void finish_if_nothing_is_left();
   void finish(GroupState state);
   [[nodiscard]] GroupState ended_state() const;
-  [[nodiscard]] bool somebody_is_left() const;
+  [[nodiscard]] bool any(std::initializer_list<WorkerRecord::Life> lives) const;
+  [[nodiscard]] bool any_worker_left() const;
+  [[nodiscard]] bool anything_left() const;
+  [[nodiscard]] std::vector<LocalRank> all(WorkerRecord::Life life) const;
   [[nodiscard]] WorkerRecord& record(LocalRank rank);
 
   GroupState state_ = GroupState::kInit;
   std::vector<WorkerRecord> workers_;
   std::vector<LocalRank> ended_;
+  Duration shutdown_timeout_;
+  Duration straggler_timeout_;
+  std::optional<TimePoint> stragglers_due_;  // once all workers ended with 0
   std::optional<SpawnFailed> spawn_failure_;
   int stop_signal_ = 0;
   bool failed_ = false;  // a failure began the stop: no later signal or order takes that back

@@ -39,20 +39,19 @@ Result<ExitStatus> Child::reap() {
   if (status_) return *status_;
   const auto pidfd = static_cast<id_t>(pidfd_.native_handle());
   siginfo_t info = {};
-  int error = ::waitid(P_PIDFD, pidfd, &info, WEXITED | WNOWAIT | WNOHANG) == 0 ? 0 : errno;
-  if (error == 0 && info.si_pid != 0) {
-    ::kill(-pid_, SIGKILL);  // the zombie still holds the id, so this reaches nobody else's group
-    error = ::waitid(P_PIDFD, pidfd, &info, WEXITED) == 0 ? 0 : errno;
-  }
+  const int error = ::waitid(P_PIDFD, pidfd, &info, WEXITED | WNOHANG) == 0 ? 0 : errno;
   if (error != 0 || info.si_pid == 0) {
     return Error{ErrorKind::kSystem, "the exit of process " + std::to_string(pid_) +
                                          " is unknown: " + ::strerror(error)};
   }
   status_ = ExitStatus::from_siginfo(info.si_code, info.si_status);
+  left_behind_.emplace(pidfd_.get_executor(), pid_);
+  if (!left_behind_->look()) left_behind_.reset();
   return *status_;
 }
 
-void Child::signal_group(int signal_number) const {
+void Child::signal_group(int signal_number) {
+  if (left_behind_) return left_behind_->signal(signal_number);
   if (status_) return;
   ::kill(-pid_, signal_number);  // ESRCH: the group is gone, which is what the caller wants to hear
 }

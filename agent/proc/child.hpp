@@ -10,6 +10,7 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <optional>
 
+#include "agent/proc/process_group.hpp"
 #include "base/exit_status.hpp"
 #include "base/result.hpp"
 
@@ -23,14 +24,18 @@ class Child {
 
   [[nodiscard]] pid_t pid() const { return pid_; }
   /// Completes when the process has ended, without a poll; no deadline, because the caller owns the
-  /// order to end it. Before the pid is given back to the kernel, SIGKILL goes to what is left of
-  /// its process group: the group id cannot have been re-used yet. Called again it returns the same
-  /// status. The Child must stay where it is until this completes. Cancelling (terminal) fails with
-  /// kSystem and leaves the process alone. Fails with kSystem also when somebody else reaped the
-  /// process.
+  /// order to end it. What it left in its process group is left alone. Called again it returns the
+  /// same status. The Child must stay where it is until this completes. Cancelling (terminal) fails
+  /// with kSystem and leaves the process alone. Fails with kSystem also when somebody else reaped
+  /// the process.
   [[nodiscard]] boost::asio::awaitable<Result<ExitStatus>> wait();
+  /// After wait(): what it left in its process group, if anything; watch it there.
+  [[nodiscard]] ProcessGroup* left_behind() { return left_behind_ ? &*left_behind_ : nullptr; }
+  [[nodiscard]] const ProcessGroup* left_behind() const {
+    return left_behind_ ? &*left_behind_ : nullptr;
+  }
   /// Sends to the whole process group; nothing happens when it is gone.
-  void signal_group(int signal_number) const;
+  void signal_group(int signal_number);
 
  private:
   Result<ExitStatus> reap();
@@ -38,6 +43,7 @@ class Child {
   pid_t pid_;
   boost::asio::posix::stream_descriptor pidfd_;
   std::optional<ExitStatus> status_;  // set once the pid has been given back
+  std::optional<ProcessGroup> left_behind_;
 };
 
 }  // namespace ddprun

@@ -56,4 +56,8 @@ static_assert(kConsoleQueueBytesMax >= 2 * (kLineBytesMax + kPumpChunkBytes),
               "one stream's chunk must fit into half a queue");
 static_assert(kPumpChunkBytes >= kAtomicWriteBytesMax);
 
+// Processes of a worker's group that are watched at once when it has ended; the others are looked
+// at when these are gone.
+inline constexpr std::size_t kGroupMembersWatchedMax = 256;
+
 }  // namespace ddprun

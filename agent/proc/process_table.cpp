@@ -1,6 +1,7 @@
 #include "agent/proc/process_table.hpp"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -47,14 +48,16 @@ std::optional<ProcessEntry> read_stat(int proc, const char* pid) {
 
 }  // namespace
 
-std::vector<ProcessEntry> list_processes() {
+std::optional<std::vector<ProcessEntry>> list_processes() {
   std::vector<ProcessEntry> entries;
   const std::unique_ptr<DIR, int (*)(DIR*)> proc(::opendir("/proc"), ::closedir);
-  if (proc == nullptr) return entries;
+  if (proc == nullptr) return std::nullopt;
   while (const dirent* item = ::readdir(proc.get())) {
     if (item->d_name[0] < '1' || item->d_name[0] > '9') continue;
     if (auto entry = read_stat(::dirfd(proc.get()), item->d_name)) {
       entries.push_back(std::move(*entry));
+    } else if (errno == EMFILE || errno == ENFILE) {
+      return std::nullopt;
     }
   }
   return entries;
@@ -66,7 +69,9 @@ std::vector<pid_t> children_of_this_process() {
   std::ifstream list("/proc/self/task/" + std::to_string(self) + "/children");
   for (pid_t child = 0; list >> child;) children.push_back(child);
   if (list.is_open()) return children;
-  for (const ProcessEntry& entry : list_processes()) {  // a kernel without CONFIG_PROC_CHILDREN
+  const auto all = list_processes();  // a kernel without CONFIG_PROC_CHILDREN
+  if (!all) return children;
+  for (const ProcessEntry& entry : *all) {
     if (entry.parent == self) children.push_back(entry.pid);
   }
   return children;

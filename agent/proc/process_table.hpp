@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,10 +18,11 @@ struct ProcessEntry {
   std::string name;    // as ps shows it, at most 15 bytes
 };
 
-/// Every process that can be seen. Costs about 10 µs for each.
-[[nodiscard]] std::vector<ProcessEntry> list_processes();
+/// Every process that can be seen; none where /proc cannot be read, or only in part because
+/// descriptors have run out. Costs about 10 µs for each.
+[[nodiscard]] std::optional<std::vector<ProcessEntry>> list_processes();
 
-/// Children of this process, alive or zombies.
+/// Children of this process, alive or zombies, as far as that can be read.
 [[nodiscard]] std::vector<pid_t> children_of_this_process();
 
 }  // namespace ddprun

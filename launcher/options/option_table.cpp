@@ -172,6 +172,15 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .metavar = "SECONDS",
      .help = "From the stop signal to SIGKILL, at every stop. Unset: "
              "TORCH_ELASTIC_SHUTDOWN_TIMEOUT, else 30."},
+    {.id = Id::kStragglerTimeout,
+     .name = "straggler-timeout",
+     .value = Value::kInteger,
+     .variable = Variable::kPet,
+     .group = Group::kRestarts,
+     .metavar = "SECONDS",
+     .preset = "10",
+     .help = "After a success: how long processes that workers left in their process groups may "
+             "go on; then SIGTERM, and 2 s later SIGKILL."},
     {.id = Id::kSignalsToHandle,
      .name = "signals-to-handle",
      .variable = Variable::kPet,

@@ -31,6 +31,7 @@ enum class OptionId : std::size_t {
   kMaxRestarts,
   kMonitorInterval,
   kShutdownTimeout,
+  kStragglerTimeout,
   kSignalsToHandle,
   kLogDir,
   kRedirects,

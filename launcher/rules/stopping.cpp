@@ -36,15 +36,17 @@ Result<int> choose_restarts(const Settings& settings) {
   return static_cast<int>(count);
 }
 
+Result<Duration> checked(std::int64_t seconds, const std::string& shown) {
+  if (seconds >= 0 && seconds <= kTimeoutSecondsMax) return Duration(std::chrono::seconds(seconds));
+  return usage(shown + must_be_up_to(" of seconds", kTimeoutSecondsMax));
+}
+
+Result<Duration> checked(const Settings& settings, OptionId timeout) {
+  return checked(settings.integer(timeout), settings.shown(timeout));
+}
+
 Result<Duration> choose_timeout(const Settings& settings, const Environment& environment) {
-  const auto checked = [](std::int64_t seconds, const std::string& shown) -> Result<Duration> {
-    if (seconds >= 0 && seconds <= kTimeoutSecondsMax)
-      return Duration(std::chrono::seconds(seconds));
-    return usage(shown + must_be_up_to(" of seconds", kTimeoutSecondsMax));
-  };
-  if (settings.given(Id::kShutdownTimeout)) {
-    return checked(settings.integer(Id::kShutdownTimeout), settings.shown(Id::kShutdownTimeout));
-  }
+  if (settings.given(Id::kShutdownTimeout)) return checked(settings, Id::kShutdownTimeout);
   const auto found = environment.find(kTimeoutVariable);
   if (found == environment.end()) return checked(kDefaultTimeoutSeconds, "");
   return checked(parse_integer(found->second).value_or(-1),
@@ -84,6 +86,9 @@ Result<Stopping> choose_stopping(const Settings& settings, const Environment& en
   auto timeout = choose_timeout(settings, environment);
   if (!timeout) return timeout.error();
   stopping.shutdown_timeout = *timeout;
+  timeout = checked(settings, Id::kStragglerTimeout);
+  if (!timeout) return timeout.error();
+  stopping.straggler_timeout = *timeout;
   for (const std::string& name : split_list(settings.text(Id::kSignalsToHandle))) {
     auto taken =
         take_signal(stopping, std::string(trimmed(name)), settings.named(Id::kSignalsToHandle));

@@ -15,6 +15,7 @@ namespace ddprun {
 struct Stopping {
   int max_restarts = 0;
   Duration shutdown_timeout{};
+  Duration straggler_timeout{};
   std::vector<int> signals;
   std::vector<std::string> notes;  // signal names that nobody knows
 };

@@ -1,8 +1,9 @@
 // agent_driver WORKERS [key=value...] -- COMMAND...: run_agent() behind the simplest possible
-// command line, so that the agent is tested without the launcher. Keys: restarts, timeout_ms, port,
-// log, redirects, store; for several nodes: rdzv (port of the coordinator on 127.0.0.1), nodes
-// (MIN:MAX), role, node_rank, join_ms, last_call_ms, coordinator_ms, master (a port: fixed), host
-// (a file: the coordinator runs here, on a free port that is written into the file).
+// command line, so that the agent is tested without the launcher. Keys: restarts, timeout_ms,
+// straggler_ms, port, log, redirects, store; for several nodes: rdzv (port of the coordinator on
+// 127.0.0.1), nodes (MIN:MAX), role, node_rank, join_ms, last_call_ms, coordinator_ms, master (a
+// port: fixed), host (a file: the coordinator runs here, on a free port that is written into the
+// file).
 #include <signal.h>
 #include <unistd.h>
 
@@ -92,6 +93,9 @@ void apply(LaunchConfig& config, const std::string& key, const std::string& valu
   if (key == "timeout_ms") config.shutdown_timeout = std::chrono::milliseconds(std::stoi(value));
   if (key == "port" || key == "master") {
     config.master_port = static_cast<std::uint16_t>(std::stoi(value));
+  }
+  if (key == "straggler_ms") {
+    config.straggler_timeout = std::chrono::milliseconds(std::stoi(value));
   }
   if (key == "log") config.log.dir = value;
   if (key == "role") config.role = value;

@@ -49,6 +49,7 @@ const std::vector<Effect>& effects() {
       {OptionId::kLocalAddr, {"W"}, {"--local-addr=node-1", "W"}},
       {OptionId::kMaxRestarts, {"W"}, {"--max-restarts=1", "W"}},
       {OptionId::kShutdownTimeout, {"W"}, {"--shutdown-timeout=1", "W"}},
+      {OptionId::kStragglerTimeout, {"W"}, {"--straggler-timeout=1", "W"}},
       {OptionId::kSignalsToHandle, {"W"}, {"--signals-to-handle=SIGUSR1", "W"}},
       {OptionId::kLogDir, {"W"}, {"--log-dir=d", "W"}},
       {OptionId::kRedirects, {"W"}, {"-r1", "W"}},
@@ -88,6 +89,7 @@ std::string fingerprint(const ddprun::LaunchConfig& config) {
     text += "|ranks " + std::to_string(config.log.console_ranks->size());
   const std::vector<long> numbers{config.max_restarts,
                                   static_cast<long>(config.shutdown_timeout.count()),
+                                  static_cast<long>(config.straggler_timeout.count()),
                                   config.master_port,
                                   config.may_differ ? 1 : 0,
                                   static_cast<long>(config.log.redirects.all),

@@ -45,6 +45,15 @@ TEST_CASE("a time-out that is none is refused, from the variable too") {
              ContainsSubstring("--shutdown-timeout=999999999999"));
 }
 
+TEST_CASE("the straggler time-out is 10 seconds unless it is given") {
+  CHECK(config_of({"W"}).straggler_timeout == seconds(10));
+  CHECK(config_of({"W"}, with_variables({{"PET_STRAGGLER_TIMEOUT", "3"}})).straggler_timeout ==
+        seconds(3));
+  CHECK(config_of({"--straggler-timeout=0", "W"}).straggler_timeout == seconds(0));
+  CHECK_THAT(refusal_of({"--straggler-timeout=-1", "W"}).sentence,
+             ContainsSubstring("--straggler-timeout=-1 must be a whole number of seconds"));
+}
+
 TEST_CASE("the default stop signals are torchrun's") {
   const auto config = config_of({"W"});
   CHECK(config.stop_signals == std::vector<int>{SIGTERM, SIGINT, SIGHUP, SIGQUIT});

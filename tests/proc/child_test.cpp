@@ -1,18 +1,14 @@
 #include "agent/proc/child.hpp"
 
-#include <linux/sched.h>
 #include <signal.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/post.hpp>
-#include <cstdint>
-#include <sstream>
 
 #include "agent/proc/standard_descriptors.hpp"
-#include "tests/proc/support.hpp"
+#include "tests/proc/grandchildren.hpp"
 
 using ddprun::ExitStatus;
 using namespace proc_test;
@@ -25,21 +21,6 @@ ExitStatus status_of(const ddprun::SpawnRequest& request) {
   if (!child) FAIL(child.error().sentence);
   return wait_for(io, *child);
 }
-
-/// The pids of the probe's two children: one in its group, one in a session of its own.
-struct Grandchildren {
-  explicit Grandchildren(const Pipe& pipe) {
-    std::istringstream pids(pipe.read_line());
-    pids >> in_group >> in_session;
-  }
-  ~Grandchildren() {
-    if (in_session > 0) ::kill(in_session, SIGKILL);
-  }
-  Grandchildren(const Grandchildren&) = delete;
-  Grandchildren& operator=(const Grandchildren&) = delete;
-  pid_t in_group = 0;
-  pid_t in_session = 0;
-};
 
 }  // namespace
 
@@ -94,19 +75,6 @@ TEST_CASE("a signal to the group reaches a grandchild") {
   CHECK(eventually([&] { return !alive(pids.in_group); }));
 }
 
-TEST_CASE("what a worker leaves in its group is killed when its leader exits") {
-  boost::asio::io_context io;
-  Pipe pipe;
-  auto request = probe("leave-children");
-  request.stdout_fd = pipe.write_end();
-  auto child = ddprun::spawn(io.get_executor(), request);
-  REQUIRE(child.has_value());
-  const Grandchildren pids(pipe);
-  CHECK(wait_for(io, *child) == ExitStatus::exited(0));
-  CHECK(eventually([&] { return !alive(pids.in_group); }));
-  CHECK(alive(pids.in_session));  // another session: not reached through the group
-}
-
 TEST_CASE("a worker that has been reaped keeps its status") {
   boost::asio::io_context io;
   auto child = ddprun::spawn(io.get_executor(), probe("exit", "5"));
@@ -120,28 +88,10 @@ TEST_CASE("a signal for a worker that has been reaped does not reach who has its
   auto child = ddprun::spawn(io.get_executor(), probe("exit", "0"));
   REQUIRE(child.has_value());
   CHECK(wait_for(io, *child) == ExitStatus::exited(0));
-  pid_t wanted = child->pid();
-  clone_args arguments = {};
-  arguments.exit_signal = SIGCHLD;
-  arguments.set_tid = reinterpret_cast<std::uintptr_t>(&wanted);
-  arguments.set_tid_size = 1;
-  Pipe ready;
-  const auto stranger = static_cast<pid_t>(::syscall(SYS_clone3, &arguments, sizeof arguments));
-  if (stranger == 0) {
-    ::setpgid(0, 0);
-    if (::write(ready.write_end(), "\n", 1) != 1) ::_exit(1);
-    while (true) ::pause();
-  }
-  if (stranger < 0) {
-    WARN("only root can choose a process number: not tested");
-    return;
-  }
-  static_cast<void>(ready.read_line());
+  const Stranger stranger(child->pid());
+  if (!stranger.here()) return;
   child->signal_group(SIGKILL);
-  ::kill(stranger, SIGUSR1);
-  int status = 0;
-  ::waitpid(stranger, &status, 0);
-  CHECK(WTERMSIG(status) == SIGUSR1);
+  CHECK(stranger.untouched());
 }
 
 TEST_CASE("a worker dies with an agent that is killed by SIGKILL") {

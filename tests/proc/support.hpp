@@ -186,6 +186,10 @@ inline int open_descriptors() {
   return count - 1;  // the directory itself
 }
 
+inline bool exists_in_proc(pid_t pid) {
+  return std::filesystem::exists("/proc/" + std::to_string(pid));
+}
+
 inline bool alive(pid_t pid) {
   const std::string stat = contents("/proc/" + std::to_string(pid) + "/stat");
   const auto bracket = stat.rfind(')');

@@ -1,0 +1,105 @@
+// The agent and what workers leave in their process groups when they end.
+#include <signal.h>
+
+#include "tests/agent/agent_run.hpp"
+
+using namespace ddprun;
+using namespace ddprun::test;
+
+namespace {
+
+// A process beside the worker, in its group, that runs a handler when SIGTERM comes. It announces
+// itself in $DIR/helper once the handler is there.
+std::string helper_that(const std::string& handler) {
+  return "sh -c 'trap \"" + handler +
+         "\" TERM; echo $$$$ > $DIR/helper; while :; do sleep 0.01; done' & "
+         "until [ -s $DIR/helper ]; do sleep 0.01; done; ";
+}
+
+bool reaped(pid_t pid) {
+  return wait_until([pid] { return !exists("/proc/" + std::to_string(pid)); });
+}
+
+}  // namespace
+
+TEST_CASE("a background upload of a worker that succeeded is waited for") {
+  TemporaryDirectory dir;
+  auto run = start(
+      1, kAnnounce + "(until [ -e $DIR/go ]; do sleep 0.01; done; echo > $DIR/uploaded) & exit 0",
+      {}, {{"DIR", dir.path()}});
+  REQUIRE(reaped(pid_in(dir.file("0.0"))));
+  REQUIRE(run.says(" behind; waiting up to 10 s (--straggler-timeout)\n"));
+  Command touch({"touch", dir.file("go")});
+  CHECK(touch.wait().success());
+  CHECK(run.wait() == ExitStatus::exited(0));
+  CHECK(exists(dir.file("uploaded")));
+  CHECK_THAT(run.err(), ContainsSubstring("note [LEFT] rank 0 (local 0, pid "));
+}
+
+TEST_CASE(
+    "what a worker left after a success gets SIGTERM at the straggler timeout, then SIGKILL") {
+  TemporaryDirectory dir;
+  auto run = start(1, helper_that("echo term > $DIR/term") + "exit 0",
+                   {"straggler_ms=100", "timeout_ms=300"}, {{"DIR", dir.path()}});
+  const pid_t helper = pid_in(dir.file("helper"));
+  CHECK(run.wait() == ExitStatus::exited(0));
+  CHECK(exists(dir.file("term")));
+  CHECK_FALSE(alive(helper));
+  CHECK_THAT(run.err(), ContainsSubstring("(sh"));
+  CHECK_THAT(run.err(), ContainsSubstring(" behind; sending SIGTERM "));
+  CHECK_THAT(run.err(), ContainsSubstring(" behind; sending SIGKILL "));
+  CHECK(count(run.err(), "ddprun: done") == 1);
+}
+
+TEST_CASE("a helper that handles the same SIGTERM has the rest of the grace when its leader ends") {
+  TemporaryDirectory dir;
+  auto run = start(1, helper_that("echo > $DIR/saved; exit 0") + "exec sleep 1000", {},
+                   {{"DIR", dir.path()}});
+  (void)pid_in(dir.file("helper"));
+  run.signal(SIGTERM);
+  CHECK(run.wait() == ExitStatus::exited(143));
+  CHECK(exists(dir.file("saved")));
+}
+
+TEST_CASE("a worker that fails: its helper gets SIGTERM, and the restart waits for it") {
+  TemporaryDirectory dir;
+  auto run = start(1,
+                   "if [ $TORCHELASTIC_RESTART_COUNT = 1 ]; then [ -e $DIR/saved ]; exit $?; fi; " +
+                       helper_that("echo > $DIR/saved; exit 0") + "exit 3",
+                   {"restarts=1"}, {{"DIR", dir.path()}});
+  CHECK(run.wait() == ExitStatus::exited(0));
+  CHECK_THAT(run.err(), ContainsSubstring("note [RESTART] restart 1 of 1, round 2"));
+}
+
+TEST_CASE("a helper that outlives the grace gets SIGKILL, and its name is told") {
+  TemporaryDirectory dir;
+  auto run = start(1, helper_that("") + "exit 3", {"timeout_ms=200"}, {{"DIR", dir.path()}});
+  const pid_t helper = pid_in(dir.file("helper"));
+  CHECK(run.wait() == ExitStatus::exited(3));
+  CHECK_FALSE(alive(helper));
+  CHECK_THAT(run.err(), ContainsSubstring("(sh"));
+  CHECK_THAT(run.err(), ContainsSubstring(" behind; sending SIGKILL 2"));
+}
+
+TEST_CASE("the exit of a worker is reported as it was, not when its group was empty") {
+  TemporaryDirectory dir;
+  auto run = start(2,
+                   "if [ $RANK = 0 ]; then " + helper_that("") +
+                       "echo > $DIR/first; exit 3; fi; "
+                       "trap 'exit 4' TERM; until [ -e $DIR/first ]; do sleep 0.01; done; "
+                       "while :; do sleep 0.01; done",
+                   {"timeout_ms=300"}, {{"DIR", dir.path()}});
+  CHECK(run.wait() == ExitStatus::exited(3));
+  CHECK_THAT(run.err(), ContainsSubstring("error [W-EXIT] rank 0 (local 0, pid "));
+}
+
+TEST_CASE("a second Ctrl-C kills what a worker left, at once") {
+  TemporaryDirectory dir;
+  auto run = start(1, helper_that("") + "trap '' INT; exec sleep 1000", {}, {{"DIR", dir.path()}});
+  const pid_t helper = pid_in(dir.file("helper"));
+  run.signal(SIGTERM);
+  REQUIRE(run.says("[STOP] SIGTERM received"));
+  run.signal(SIGTERM);
+  CHECK(run.wait() == ExitStatus::exited(143));
+  CHECK_FALSE(alive(helper));
+}

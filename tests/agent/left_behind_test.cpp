@@ -1,0 +1,141 @@
+// What a worker leaves in its process group when it ends, in every state of the group.
+#include "tests/agent/group_driver.hpp"
+
+using namespace ddprun;
+using namespace ddprun::test;
+
+TEST_CASE("healthy, exited with a failure: what it left gets SIGTERM together with the siblings") {
+  auto group = Group::healthy();
+  CHECK(group(left_behind(1, kFailed3)) ==
+        "1 failed first, SIGTERM to 0, SIGTERM to 2, SIGTERM to 1, timer at 30 s, tell that 1 "
+        "failed");
+  group(exited(0, ExitStatus::signaled(SIGTERM)));
+  CHECK(group(exited(2, ExitStatus::signaled(SIGTERM)), 1s) == "");
+  CHECK(group(GroupEmptied{local(1)}, 2s) == "finish");
+  CHECK(group.state() == GroupState::kFailed);
+  CHECK(group.group.worker(local(1)).first_signal == 0);  // the leader ended by itself
+  CHECK(group.group.stop_took() == 2s);
+}
+
+TEST_CASE("healthy, exited with a failure by the only worker: the failure is told at once") {
+  auto group = Group::healthy();
+  group(exited(0, kOk));
+  group(exited(2, kOk));
+  CHECK(group(left_behind(1, kFailed3)) ==
+        "1 failed first, SIGTERM to 1, timer at 30 s, tell that 1 failed");
+  CHECK(group.group.ended() == std::vector{local(0), local(2), local(1)});
+}
+
+TEST_CASE("healthy, exited with 0 while others train: what it left is left alone") {
+  auto group = Group::healthy();
+  CHECK(group(left_behind(1, kOk)) == "");
+  CHECK(group(GroupEmptied{local(1)}, 3600s) == "");
+  CHECK(group.state() == GroupState::kHealthy);
+}
+
+TEST_CASE("healthy, a sibling fails: what a rank left that ended with 0 is stopped as well") {
+  auto group = Group::healthy();
+  group(left_behind(1, kOk));
+  CHECK(group(exited(0, kFailed3), 5s) ==
+        "0 failed first, SIGTERM to 2, SIGTERM to 1, timer at 35 s, tell that 0 failed");
+}
+
+TEST_CASE("starting, exited with 0: what it left is waited for when all have ended") {
+  auto group = Group::starting();
+  CHECK(group(left_behind(0, kOk)) == "");
+  group(Spawned{local(1)});
+  group(Spawned{local(2)});
+  group(exited(1, kOk));
+  CHECK(group(exited(2, kOk), 7s) == "timer at 8 s");
+  CHECK(group.state() == GroupState::kStraggling);
+}
+
+TEST_CASE("starting, group emptied: the others are spawned all the same") {
+  auto group = Group::starting();
+  group(left_behind(0, kOk));
+  CHECK(group(GroupEmptied{local(0)}) == "");
+  CHECK(group(Spawned{local(1)}) == "spawn 2");
+}
+
+TEST_CASE("straggling, group emptied: the group has succeeded") {
+  auto group = Group::straggling();
+  CHECK(group.state() == GroupState::kStraggling);
+  CHECK(group(GroupEmptied{local(1)}, 3s) == "finish");
+  CHECK(group.state() == GroupState::kSucceeded);
+}
+
+TEST_CASE("straggling, timer expired: told after a second, SIGTERM after ten, SIGKILL after two") {
+  auto group = Group::straggling();
+  CHECK(group(TimerExpired{kNow + 1s}, 1s) == "tell what 1 left: waited for, timer at 10 s");
+  CHECK(group(TimerExpired{kNow + 10s}, 10s) ==
+        "tell what 1 left: SIGTERM, SIGTERM to 1, timer at 12 s");
+  CHECK(group.state() == GroupState::kStopping);
+  CHECK(group(TimerExpired{kNow + 12s}, 12s) ==
+        "tell what 1 left: SIGKILL, " + last_order_to({1}, 12s));
+  CHECK(group(GroupEmptied{local(1)}, 12s) == "finish");
+  CHECK(group.state() == GroupState::kSucceeded);
+  CHECK(group.group.worker(local(1)).last_signal == 0);  // it is the rank that did not need it
+}
+
+TEST_CASE("straggling, timer expired with a timeout of 0: SIGTERM at once") {
+  WorkerGroup group({1, 30s, 0s});
+  (void)group.step(Start{}, kNow);
+  (void)group.step(Spawned{local(0)}, kNow);
+  CHECK(text(group.step(left_behind(0, kOk), kNow)) == "timer at 0 s");
+  CHECK(text(group.step(TimerExpired{kNow}, kNow)) ==
+        "tell what 0 left: SIGTERM, SIGTERM to 0, timer at 2 s");
+}
+
+TEST_CASE("straggling, stop requested: it hurries, and the run has its result") {
+  auto group = Group::straggling();
+  CHECK(group(StopRequested{SIGINT}, 4s) == "SIGINT to 1, timer at 12 s, tell what 1 left: SIGINT");
+  CHECK(group(StopRequested{SIGINT}, 5s) == "tell what 1 left: SIGKILL, " + last_order_to({1}, 5s));
+  group(GroupEmptied{local(1)}, 5s);
+  CHECK(group.state() == GroupState::kSucceeded);
+}
+
+TEST_CASE("straggling, stop ordered: the order's grace, and the group has succeeded all the same") {
+  auto group = Group::straggling();
+  CHECK(group(StopOrdered{SIGTERM, 5s}, 1s) == "SIGTERM to 1, timer at 6 s");
+  CHECK(group(GroupEmptied{local(1)}, 2s) == "finish");
+  CHECK(group.state() == GroupState::kSucceeded);
+}
+
+TEST_CASE("stopping, exited: what it left has the rest of the grace, then SIGKILL") {
+  auto group = Group::stopping();
+  group(exited(2, ExitStatus::signaled(SIGTERM)), 1s);
+  CHECK(group(left_behind(0, ExitStatus::signaled(SIGTERM)), 1s) == "");
+  CHECK(group(TimerExpired{kNow + 30s}, 30s) ==
+        "tell what 0 left: SIGKILL, " + last_order_to({0}, 30s));
+  CHECK(group.group.worker(local(0)).last_signal == SIGTERM);
+  CHECK(group(GroupEmptied{local(0)}, 30s) == "finish");
+  CHECK(group.state() == GroupState::kFailed);
+}
+
+TEST_CASE("stopping, stop requested: what a rank left gets that signal, too") {
+  auto group = Group::stopping();
+  group(exited(2, ExitStatus::signaled(SIGTERM)), 1s);
+  group(left_behind(0, ExitStatus::signaled(SIGTERM)), 1s);
+  CHECK(group(StopRequested{SIGINT}, 2s) == "SIGINT to 0, tell what 0 left: SIGINT");
+}
+
+TEST_CASE("killing, timer expired: what survives SIGKILL is given up, and still listed") {
+  auto group = Group::killing();
+  group(exited(0, ExitStatus::signaled(SIGKILL)), 30s);
+  group(left_behind(2, ExitStatus::signaled(SIGKILL)), 30s);
+  CHECK(group(TimerExpired{kNow + 40s}, 40s) == "finish");
+  CHECK(group.state() == GroupState::kFailed);
+  CHECK(group.group.running().empty());
+  CHECK(group.group.leaving() == std::vector{local(2)});
+  CHECK(group(GroupEmptied{local(2)}, 50s) == "");
+}
+
+TEST_CASE("a group that is over takes what comes late") {
+  auto succeeded = Group::straggling();
+  succeeded(StopRequested{SIGTERM}, 1s);
+  succeeded(TimerExpired{kNow + 12s}, 12s);
+  CHECK(succeeded(TimerExpired{kNow + 22s}, 22s) == "finish");
+  CHECK(succeeded.state() == GroupState::kSucceeded);
+  CHECK(succeeded(TimerExpired{kNow + 22s}, 22s) == "");
+  CHECK(succeeded(GroupEmptied{local(1)}, 23s) == "");
+}
