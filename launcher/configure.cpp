@@ -23,7 +23,7 @@ Result<void> check_event_handler(const Settings& settings) {
   if (name == "null") return {};
   const std::string shown = settings.shown(Id::kEventLogHandler);
   if (name == "console" || name == "dynamic_rendezvous") {
-    return Error{ErrorKind::kUnsupported, shown + " is not built yet; null works"};
+    return Error{ErrorKind::kUnsupported, shown + " is not supported yet; null works"};
   }
   return Error{ErrorKind::kUsage, shown + ": no such handler; null works"};
 }

@@ -50,7 +50,7 @@ const char* code_of(ErrorKind kind) {
     case ErrorKind::kUsage:
       return "USAGE";
     case ErrorKind::kUnsupported:
-      return "NOT-BUILT";
+      return "UNSUPPORTED";
     case ErrorKind::kNotFound:
     case ErrorKind::kNotExecutable:
       return "EXEC";

@@ -21,7 +21,7 @@ constexpr std::array<std::pair<OptionGroup, std::string_view>, 6> kHeadings{{
     {OptionGroup::kRestarts, "Restarts and stopping"},
     {OptionGroup::kOutput, "Output and logs"},
     {OptionGroup::kOther, "Other"},
-    {OptionGroup::kRefused, "Known from torchrun, refused until they are built"},
+    {OptionGroup::kRefused, "Of torchrun, not supported yet"},
 }};
 
 class Wrapper {
@@ -77,7 +77,7 @@ std::string defaults(const OptionSpec& option) {
 
 std::string entry(const OptionSpec& option, std::size_t columns) {
   std::string help(option.help);
-  if (!option.not_built.empty()) help += " Instead: " + std::string(option.not_built) + ".";
+  if (!option.unsupported.empty()) help += " Instead: " + std::string(option.unsupported) + ".";
   return wrapped(spellings(option), kOptionIndent, columns) +
          wrapped(help + defaults(option), kTextIndent, columns);
 }

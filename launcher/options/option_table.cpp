@@ -77,13 +77,14 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .group = Group::kMeeting,
      .metavar = "NAME",
      .preset = "static",
-     .help = "How nodes meet: c10d (elastic) or static (numbered nodes, a fixed address)."},
+     .help = "How nodes form a run: c10d (elastic) or static (numbered nodes, a fixed address)."},
     {.id = Id::kRdzvEndpoint,
      .name = "rdzv-endpoint",
      .variable = Variable::kPet,
      .group = Group::kMeeting,
      .metavar = "HOST[:PORT]",
-     .help = "Where nodes meet: HOST, HOST:PORT, [V6]:PORT. With c10d the port is 29400 unless "
+     .help = "Address of the rendezvous: HOST, HOST:PORT, [V6]:PORT. With c10d the port is 29400 "
+             "unless "
              "given, and the node whose address it is runs the coordinator. With static: "
              "MASTER_ADDR and MASTER_PORT of the workers."},
     {.id = Id::kRdzvId,
@@ -99,7 +100,7 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .variable = Variable::kPet,
      .group = Group::kMeeting,
      .metavar = "K=V,...",
-     .help = "Limits of the meeting of several nodes, in seconds or with a unit (90s, 10m): "
+     .help = "Limits of the rendezvous of several nodes, in seconds or with a unit (90s, 10m): "
              "join_timeout=600, last_call_timeout=30, keep_alive_interval=1, "
              "keep_alive_max_attempt=5, coordinator_timeout=60, timeout=900 (static), is_host."},
     {.id = Id::kNodeRank,
@@ -154,7 +155,7 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .group = Group::kRestarts,
      .metavar = "N",
      .preset = "0",
-     .help = "How often all workers start again after one of them failed."},
+     .help = "Maximum number of times the worker group is restarted after a failure."},
     {.id = Id::kMonitorInterval,
      .name = "monitor-interval",
      .value = Value::kNumber,
@@ -162,7 +163,7 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .group = Group::kRestarts,
      .metavar = "SECONDS",
      .preset = "0.1",
-     .help = "Taken for torchrun's sake: ddprun is told by the kernel when a worker ends and never "
+     .help = "Accepted for torchrun compatibility and ignored: ddprun is event-driven and never "
              "polls."},
     {.id = Id::kShutdownTimeout,
      .name = "shutdown-timeout",
@@ -255,7 +256,7 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .group = Group::kOther,
      .metavar = "NAME",
      .preset = "null",
-     .help = "Only null, which is silent, is built so far."},
+     .help = "Only null, which is silent, is supported so far."},
     {.id = Id::kStartMethod,
      .name = "start-method",
      .value = Value::kChoice,
@@ -271,13 +272,13 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .variable = Variable::kPet,
      .group = Group::kRefused,
      .help = "Run a script inside the launcher's interpreter.",
-     .not_built = "without it the script runs under its own interpreter"},
+     .unsupported = "without it the script runs under its own interpreter"},
     {.id = Id::kLogsSpecs,
      .name = "logs-specs",
      .group = Group::kRefused,
      .metavar = "NAME",
      .help = "A Python plugin that decides where logs go.",
-     .not_built = "--log-dir, --redirects and --tee choose the files"},
+     .unsupported = "--log-dir, --redirects and --tee choose the files"},
     {.id = Id::kNumaBinding,
      .name = "numa-binding",
      .value = Value::kChoice,
@@ -285,7 +286,7 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .metavar = "MODE",
      .choices = "node,socket,exclusive,core-complex",
      .help = "Bind workers to the CPUs near their device.",
-     .not_built = "numactl in front of the program binds all workers alike"},
+     .unsupported = "numactl in front of the program binds all workers alike"},
     {.id = Id::kPrintCompletion,
      .name = "print-completion",
      .value = Value::kChoice,
@@ -293,7 +294,7 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .metavar = "SHELL",
      .choices = "bash,zsh,tcsh",
      .help = "Print a completion script.",
-     .not_built = "ddprun --help lists the options"},
+     .unsupported = "ddprun --help lists the options"},
     {.id = Id::kHelp,
      .name = "help",
      .letter = 'h',

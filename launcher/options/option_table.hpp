@@ -81,11 +81,11 @@ struct OptionSpec {
   OptionValue value = OptionValue::kText;
   OptionVariable variable = OptionVariable::kNone;
   OptionGroup group = OptionGroup::kOther;
-  std::string_view metavar = {};    // what --help calls the value
-  std::string_view preset = {};     // built-in default, as it would be typed; empty: none
-  std::string_view choices = {};    // of kChoice, separated by commas
-  std::string_view help = {};       // one or two sentences
-  std::string_view not_built = {};  // what to do instead; empty: the option works
+  std::string_view metavar = {};      // what --help calls the value
+  std::string_view preset = {};       // built-in default, as it would be typed; empty: none
+  std::string_view choices = {};      // of kChoice, separated by commas
+  std::string_view help = {};         // one or two sentences
+  std::string_view unsupported = {};  // what to do instead; empty: the option works
 };
 
 /// All options, in the order of OptionId.

@@ -86,9 +86,9 @@ Result<void> Settings::check(const OptionSpec& option) const {
   if (option.value == OptionValue::kChoice && !is_choice(option.choices, value)) {
     return wrong("one of " + listed(option.choices));
   }
-  if (option.not_built.empty()) return {};
+  if (option.unsupported.empty()) return {};
   return Error{ErrorKind::kUnsupported,
-               shown(option.id) + " is not built yet; " + std::string(option.not_built)};
+               shown(option.id) + " is not supported yet; " + std::string(option.unsupported)};
 }
 
 void Settings::supply(OptionId id, const std::string& value, const std::string& source) {

@@ -19,7 +19,7 @@ class Settings {
  public:
   enum class Origin { kPreset, kSupplied, kVariable, kCommandLine };
 
-  /// Merges. A usage error names the option or variable; a known option that is not built is
+  /// Merges. A usage error names the option or variable; a known option that is not supported is
   /// refused.
   [[nodiscard]] static Result<Settings> merge(const ScannedLine& line,
                                               const Environment& environment);

@@ -57,7 +57,7 @@ bool is_address_literal(const std::string& host) {
          ::inet_pton(AF_INET6, host.c_str(), address.data()) == 1;
 }
 
-bool is_every_address(const std::string& host) {
+bool is_wildcard_address(const std::string& host) {
   in6_addr v6 = {};
   if (::inet_pton(AF_INET6, host.c_str(), &v6) == 1) return IN6_IS_ADDR_UNSPECIFIED(&v6) != 0;
   return host == "0.0.0.0";

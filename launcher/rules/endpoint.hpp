@@ -25,7 +25,7 @@ struct Endpoint {
 [[nodiscard]] bool is_address_literal(const std::string& host);
 
 /// 0.0.0.0 or ::, which a socket can be bound to and nobody can be reached at.
-[[nodiscard]] bool is_every_address(const std::string& host);
+[[nodiscard]] bool is_wildcard_address(const std::string& host);
 
 /// "gpu-01" and "gpu-01.cluster" may be one machine, "gpu-01.a" and "gpu-01.b" may not.
 [[nodiscard]] bool same_host_name(const std::string& left, const std::string& right);

@@ -22,8 +22,8 @@ Result<Meeting> meet_by_host_list(const HostList& list, const RunId& run_id,
   const std::uint16_t port = root.port.value_or(kElasticPort);
   if (port == 0) {
     return Error{ErrorKind::kUsage, list.source + ": port 0 of " + text_of(root) +
-                                        " lets the kernel choose, and nobody else would know "
-                                        "which"};
+                                        " lets the kernel choose, and other nodes would not "
+                                        "know it"};
   }
   auto told = check_names_told(run_id, input.settings);
   if (!told) return told.error();

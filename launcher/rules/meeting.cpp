@@ -24,7 +24,7 @@ Result<void> check_backend(const Settings& settings) {
   if (backend == "static" || backend == "c10d") return {};
   if (backend == "etcd" || backend == "etcd-v2") {
     return Error{ErrorKind::kUnsupported,
-                 settings.shown(Id::kRdzvBackend) + " is not built yet; c10d and static work"};
+                 settings.shown(Id::kRdzvBackend) + " is not supported yet; c10d and static work"};
   }
   return usage(settings.named(Id::kRdzvBackend) + "='" + backend + "' is not one of static, c10d");
 }

@@ -51,16 +51,17 @@ std::optional<HostPlan::Need> need_of(const MeetingInput& input, const std::stri
 }
 
 Result<void> check_endpoint(const Endpoint& endpoint, const std::string& shown, Host is_host) {
-  if (is_every_address(endpoint.host) && is_host != Host::kYes) {
+  if (is_wildcard_address(endpoint.host) && is_host != Host::kYes) {
     return Error{ErrorKind::kUsage, shown + ": " + endpoint.host +
-                                        " is no address that another node could reach; give that "
-                                        "of the node where all are to meet"};
+                                        " is not an address other nodes can reach; use the "
+                                        "address of the node that runs the rendezvous"};
   }
   if (*endpoint.port != 0) return {};
-  return Error{ErrorKind::kUsage, shown +
-                                      ": port 0 lets the kernel choose, and nobody else would "
-                                      "know which; give one, " +
-                                      std::to_string(kElasticPort) + " for example"};
+  return Error{ErrorKind::kUsage,
+               shown +
+                   ": port 0 lets the kernel choose, and other nodes would not know "
+                   "it; pass one, " +
+                   std::to_string(kElasticPort) + " for example"};
 }
 
 /// --node-rank orders the first round; one that no place has belongs to a spare.

@@ -34,8 +34,9 @@ Result<int> count_workers(const Settings& settings, const Machine& machine) {
     return count > 0 ? count : machine.count_cpus();
   }
   if (text == "xpu") {
-    return Error{ErrorKind::kUnsupported, settings.shown(Id::kNprocPerNode) +
-                                              " is not built yet; cpu, gpu, auto and numbers work"};
+    return Error{ErrorKind::kUnsupported,
+                 settings.shown(Id::kNprocPerNode) +
+                     " is not supported yet; cpu, gpu, auto and numbers work"};
   }
   const auto number = parse_integer(text);
   if (!number || *number < 1 || *number > kWorkersPerNodeMax) {

@@ -114,7 +114,7 @@ TEST_CASE("an endpoint that nobody could reach is refused, unless this node is t
   for (const std::string every : {"0.0.0.0", "::"}) {
     machine.addresses[every] = every;
     CHECK_THAT(refusal_of(elastic({"--rdzv-endpoint=[" + every + "]:7"}), machine).sentence,
-               ContainsSubstring(every + " is no address that another node could reach"));
+               ContainsSubstring(every + " is not an address other nodes can reach"));
   }
   const Words ordered = elastic({"--rdzv-endpoint=0.0.0.0:7", "--rdzv-conf=is_host=true"});
   CHECK(launch_of(ordered, machine).host->need == Need::kMust);

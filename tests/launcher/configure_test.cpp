@@ -109,7 +109,7 @@ std::string fingerprint(const ddprun::LaunchConfig& config) {
 TEST_CASE("every option has an effect, is refused, or is an action: none is accepted and ignored") {
   for (const auto& option : ddprun::all_options()) {
     INFO(option.name);
-    int places = option.not_built.empty() ? 0 : 1;
+    int places = option.unsupported.empty() ? 0 : 1;
     places += option.value == ddprun::OptionValue::kAction ? 1 : 0;
     for (const auto& effect : effects()) places += effect.id == option.id ? 1 : 0;
     for (const auto& [id, value] : only_refusals()) places += id == option.id ? 1 : 0;
@@ -134,7 +134,7 @@ TEST_CASE("an option with one possible value refuses the others") {
 
 TEST_CASE("every option that is not built is refused in one sentence, from the environment too") {
   for (const auto& option : ddprun::all_options()) {
-    if (option.not_built.empty()) continue;
+    if (option.unsupported.empty()) continue;
     const std::string first_choice(option.choices.substr(0, option.choices.find(',')));
     const std::string value = first_choice.empty() ? "1" : first_choice;
     Words words{ddprun::dashed(option)};
@@ -144,7 +144,7 @@ TEST_CASE("every option that is not built is refused in one sentence, from the e
     INFO(option.name);
     CHECK(error.kind == ErrorKind::kUnsupported);
     CHECK_THAT(error.sentence, ContainsSubstring(ddprun::dashed(option)));
-    CHECK_THAT(error.sentence, ContainsSubstring("not built yet"));
+    CHECK_THAT(error.sentence, ContainsSubstring("not supported yet"));
     const std::string variable = ddprun::variable_name(option);
     if (variable.empty()) continue;
     CHECK_THAT(refusal_of({"W"}, with_variables({{variable, value}})).sentence,

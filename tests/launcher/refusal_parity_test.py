@@ -67,7 +67,7 @@ ONLY_OURS = [
     (["--event-log-handler=zeus", "W"], "torchrun fails at the first event"),
     (["--log-dir=/bin/true", "W"], "torchrun notices later"),
     (["--duplicate-stdout-filters=a", "W"], "torchrun follows no stream at all"),
-    (["--run-path", "W"], "not built yet"),
+    (["--run-path", "W"], "not supported yet"),
 ]
 
 

@@ -51,7 +51,7 @@ TEST_CASE("a wrong value is refused even when a later one would hide it") {
 TEST_CASE("every option with a variable reads it") {
   for (const auto& option : ddprun::all_options()) {
     const std::string name = ddprun::variable_name(option);
-    if (name.empty() || !option.not_built.empty()) continue;
+    if (name.empty() || !option.unsupported.empty()) continue;
     const bool flag = option.value == ddprun::OptionValue::kFlag;
     const bool choice = option.value == ddprun::OptionValue::kChoice;
     const std::string value =
