@@ -50,6 +50,10 @@ RunContext::RunContext(AgentInputs inputs)
 asio::awaitable<Result<void>> RunContext::open_logs() {
   const LogTreeOptions options{config_.log.dir, value_or(environment_, "TMPDIR", ""),
                                config_.run_id};
+  if (!config_.rendezvous) {  // nothing comes between this and the first round
+    logs_ = std::make_shared<LogTree>(LogTree::open_later(options));
+    co_return Result<void>();
+  }
   std::function<Result<LogTree>()> open = [options] { return LogTree::open(options); };
   // No deadline: nothing was started, and a stop signal ends the wait.
   auto logs = co_await run_on<Result<LogTree>>(disks_.logs, std::move(open), TimePoint::max());

@@ -1,6 +1,7 @@
 #include "agent/proc/disk_thread.hpp"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -75,6 +76,7 @@ class Desk {
 };
 
 bool start_thread(const std::shared_ptr<Desk>& desk) {
+  ::mallopt(M_ARENA_MAX, 1);  // an arena of its own would cost more than this thread's waits for it
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -93,8 +95,10 @@ bool start_thread(const std::shared_ptr<Desk>& desk) {
 
 class DiskThread::Impl : public std::enable_shared_from_this<Impl> {
  public:
-  explicit Impl(asio::any_io_executor executor)
-      : changed_(executor, TimePoint::max()), event_(std::move(executor)) {}
+  explicit Impl(const asio::any_io_executor& executor)
+      : executor_(executor),
+        changed_(std::in_place, executor, TimePoint::max()),
+        event_(std::in_place, executor) {}
   ~Impl() {
     if (desk_) desk_->quit();
   }
@@ -116,8 +120,8 @@ class DiskThread::Impl : public std::enable_shared_from_this<Impl> {
     const auto self = shared_from_this();
     const auto token = asio::as_tuple(asio::use_awaitable);
     while (!done_.empty() && Clock::now() < std::min(deadline, hurried_until_)) {
-      changed_.expires_at(std::min(deadline, hurried_until_));
-      const auto [ended] = co_await changed_.async_wait(token);
+      changed_->expires_at(std::min(deadline, hurried_until_));
+      const auto [ended] = co_await changed_->async_wait(token);
       static_cast<void>(ended);  // a job has ended, or the deadline is there
     }
   }
@@ -125,15 +129,18 @@ class DiskThread::Impl : public std::enable_shared_from_this<Impl> {
   void abandon() {
     if (desk_) desk_->quit();
     abandoned_ = true;
-    done_.clear();  // whoever waits for one of them is not woken: the loop has ended
+    done_.clear();  // nothing is told any more: the loop has ended
+    // A job may hold the last copy, and then this goes on its thread, after the loop's context.
+    event_.reset();
+    changed_.reset();
   }
 
   void hurry() {
     hurried_until_ = Clock::now() + kDiskHurryMax;
-    changed_.cancel();
+    if (changed_) changed_->cancel();
   }
 
-  [[nodiscard]] asio::any_io_executor executor() { return changed_.get_executor(); }
+  [[nodiscard]] asio::any_io_executor executor() const { return executor_; }
 
  private:
   bool begin() {
@@ -141,7 +148,7 @@ class DiskThread::Impl : public std::enable_shared_from_this<Impl> {
     const int event = desk->event() < 0 ? -1 : ::fcntl(desk->event(), F_DUPFD_CLOEXEC, 0);
     if (event < 0) return false;
     boost::system::error_code why;
-    event_.assign(event, why);
+    event_->assign(event, why);
     if (why) ::close(event);
     if (why || !start_thread(desk)) return false;
     desk_ = std::move(desk);
@@ -149,11 +156,11 @@ class DiskThread::Impl : public std::enable_shared_from_this<Impl> {
   }
 
   void await_ended() {
-    event_.async_wait(asio::posix::stream_descriptor::wait_read,
-                      [weak = weak_from_this()](const boost::system::error_code& ended) {
-                        const auto self = weak.lock();
-                        if (!ended && self) self->on_ended();
-                      });
+    event_->async_wait(asio::posix::stream_descriptor::wait_read,
+                       [weak = weak_from_this()](const boost::system::error_code& ended) {
+                         const auto self = weak.lock();
+                         if (!ended && self) self->on_ended();
+                       });
   }
 
   void on_ended() {
@@ -162,7 +169,7 @@ class DiskThread::Impl : public std::enable_shared_from_this<Impl> {
       done();
       done_.pop_front();  // now: a job that `done` posts finds a wait for ends that goes on
     }
-    changed_.cancel();
+    changed_->cancel();
     if (!done_.empty()) await_ended();
   }
 
@@ -170,12 +177,13 @@ class DiskThread::Impl : public std::enable_shared_from_this<Impl> {
   bool abandoned_ = false;
   std::deque<Job> done_;  // what is to be called when a job has ended, in their order
   TimePoint hurried_until_ = TimePoint::max();
-  asio::steady_timer changed_;
-  asio::posix::stream_descriptor event_;
+  const asio::any_io_executor executor_;
+  std::optional<asio::steady_timer> changed_;  // this and the next: none once abandoned
+  std::optional<asio::posix::stream_descriptor> event_;
 };
 
-DiskThread::DiskThread(asio::any_io_executor executor)
-    : impl_(std::make_shared<Impl>(std::move(executor))) {}
+DiskThread::DiskThread(const asio::any_io_executor& executor)
+    : impl_(std::make_shared<Impl>(executor)) {}
 
 void DiskThread::post(Job job, Job done) {
   impl_->post(std::move(job), std::move(done));

@@ -23,7 +23,7 @@ class DiskThread {
  public:
   using Job = std::function<void()>;
 
-  explicit DiskThread(boost::asio::any_io_executor executor);
+  explicit DiskThread(const boost::asio::any_io_executor& executor);
 
   /// Runs `job` after all earlier ones, then `done` on the executor, unless this is destroyed
   /// before. A job must own what it uses. Without a thread (out of processes) it runs here.

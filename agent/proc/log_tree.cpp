@@ -126,13 +126,25 @@ std::string AttemptLogs::here(const char* name) const {
 
 Result<LogTree> LogTree::open(const LogTreeOptions& options) {
   LogTree tree;
-  tree.run_id_ = options.run_id;
-  if (options.dir == "/dev/null") return tree;
-  tree.kind_ = options.dir.empty() ? Base::kTemporary : Base::kGiven;
+  const auto opened = tree.open_base(options);
+  if (!opened) return opened.error();
+  return tree;
+}
+
+LogTree LogTree::open_later(const LogTreeOptions& options) {
+  LogTree tree;
+  tree.later_ = options;
+  return tree;
+}
+
+Result<void> LogTree::open_base(const LogTreeOptions& options) {
+  run_id_ = options.run_id;
+  if (options.dir == "/dev/null") return {};
+  kind_ = options.dir.empty() ? Base::kTemporary : Base::kGiven;
   auto base = options.dir.empty() ? make_temporary(options.tmpdir) : make_given(options.dir);
   if (!base) return base.error();
-  tree.base_ = std::move(*base);
-  return tree;
+  base_ = std::move(*base);
+  return {};
 }
 
 Result<void> LogTree::make_run_directory() {
@@ -143,6 +155,10 @@ Result<void> LogTree::make_run_directory() {
 }
 
 Result<AttemptLogs> LogTree::attempt(RestartCount restart_count, Round round, int workers) {
+  if (const auto options = std::exchange(later_, std::nullopt)) {
+    const auto opened = open_base(*options);
+    if (!opened) return opened.error();
+  }
   if (!files()) return AttemptLogs();
   if (!run_.is_open()) {
     const auto made = make_run_directory();

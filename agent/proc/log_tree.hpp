@@ -7,6 +7,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "agent/proc/directory.hpp"
@@ -51,6 +52,8 @@ class LogTree {
   /// Makes the base directory: `dir` with its parents, or <tmpdir>/torchelastic_<8> with mode 0700.
   /// For root a `dir` that somebody else owns is refused, and such a tmpdir passed over.
   [[nodiscard]] static Result<LogTree> open(const LogTreeOptions& options);
+  /// The same in the first attempt(), with its errors.
+  [[nodiscard]] static LogTree open_later(const LogTreeOptions& options);
 
   /// Makes the directories of one start of `workers` workers, the run directory (mode 0700) at the
   /// first call. A restart count that was used before in a lower round gets
@@ -75,8 +78,10 @@ class LogTree {
   enum class Base { kGiven, kTemporary };
   enum class Ending { kKeep, kDiscardIfEmpty, kDiscard };
   LogTree() = default;
+  [[nodiscard]] Result<void> open_base(const LogTreeOptions& options);
   [[nodiscard]] Result<void> make_run_directory();
 
+  std::optional<LogTreeOptions> later_;
   Directory base_;
   Base kind_ = Base::kGiven;
   Ending ending_ = Ending::kKeep;

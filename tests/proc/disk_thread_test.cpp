@@ -97,6 +97,25 @@ TEST_CASE("the end waits for jobs that stall only so long, and a stop signal end
   REQUIRE(::write(pipe.write_end(), "x", 1) == 1);
 }
 
+TEST_CASE("a stuck job that holds the thread itself outlives the loop") {
+  Pipe pipe;
+  const auto began = std::make_shared<std::atomic<bool>>(false);
+  {
+    boost::asio::io_context io;
+    DiskThread thread(io.get_executor());
+    const auto get_stuck = [end = pipe.read_end(), began, thread] {
+      *began = true;
+      stall(end);
+    };
+    thread.post(get_stuck, [] {});
+    REQUIRE(eventually([&] { return began->load(); }));
+    thread.abandon();
+    thread.post([began] { FAIL("run"); }, [] {});
+  }
+  REQUIRE(::write(pipe.write_end(), "x", 1) == 1);
+  CHECK(eventually([&] { return began.use_count() == 1; }));
+}
+
 TEST_CASE("a thread that is stuck is left behind with its job, and what waits is dropped") {
   boost::asio::io_context io;
   Pipe pipe;

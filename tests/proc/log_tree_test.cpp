@@ -180,6 +180,17 @@ TEST_CASE("without --log-dir a private temporary directory is used and leaves no
   }
 }
 
+TEST_CASE("a tree that is opened later is opened by its first attempt, with the same errors") {
+  const TempDir directory;
+  auto tree = LogTree::open_later(options(directory / "logs"));
+  CHECK_FALSE(fs::exists(directory / "logs"));
+  auto attempt = tree.attempt(RestartCount(0), Round(1), 1);
+  CHECK(fs::is_directory(attempt->directory() + "/0"));
+  write_file(directory / "file", "text");
+  auto wrong = LogTree::open_later(options(directory / "file"));
+  CHECK(wrong.attempt(RestartCount(0), Round(1), 1).error().kind == ErrorKind::kUsage);
+}
+
 TEST_CASE("a report that the console did not take stays, also after success") {
   const TempDir tmpdir;
   auto wanted = options("");
