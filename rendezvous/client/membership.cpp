@@ -86,8 +86,8 @@ void Membership::on(const LeaveAsked& leave) {
   }
   leaving_ = End{leave.exit_code, leave.reason, std::nullopt};
   wait_.reset();
-  if (greeted_) send(Leave{leave.exit_code, leave.reason, group_round_});
-  if (!answered_) return stop_leaving();
+  if (greeting() != nullptr) send(Leave{leave.exit_code, leave.reason, group_round_});
+  if (!answered()) return stop_leaving();
   stop_group(leave.reason, 15, options_.hello.stop_timeout);
 }
 
@@ -176,8 +176,8 @@ void Membership::take(const Refused& refused) {
   node_rank_retried_ = true;
   const auto pause = std::chrono::ceil<std::chrono::seconds>(refused.retry_after);
   note(refused.sentence + "; asks again in " + duration_text(pause));
-  drop_link();
-  retry_at_ = now_ + refused.retry_after;
+  drop_link(LinkEnd::kOpen);
+  link_ = link::Down{now_ + refused.retry_after};
 }
 
 void Membership::take(const Waiting& waiting) {
@@ -220,7 +220,7 @@ void Membership::start_group() {
 
 void Membership::end(End verdict) {
   verdict_ = std::move(verdict);
-  retry_at_.reset();
+  if (is_down()) link_ = link::Down{};
   stop_group(verdict_->text, 15, options_.hello.stop_timeout);
   end_if_nothing_left();
 }
@@ -232,8 +232,8 @@ void Membership::end_if_nothing_left() {
   const bool succeeded = verdict_->done && verdict_->exit_code == 0;
   if (succeeded || hurries_) close_stores([](const ReleasedStore&) { return true; });
   if (!released_.empty()) return wait_for_other_ranks();
-  if (link_state_ != LinkState::kDown) actions_.emplace_back(CloseLink{link_});
-  link_state_ = LinkState::kDown;
+  if (!is_down()) actions_.emplace_back(CloseLink{link_id_});
+  link_ = link::Down{};
   ended_ = true;
   actions_.emplace_back(*verdict_);
 }

@@ -143,6 +143,25 @@ struct MembershipOptions {
   Duration coordinator_timeout = kCoordinatorTimeout;
 };
 
+/// The link to the coordinator: each state owns its deadlines.
+namespace link {
+struct Down {
+  std::optional<TimePoint> retry_at{};  // none: the store's port is to come, or nothing is
+};
+struct Connecting {
+  TimePoint since;
+};
+struct Open {  // hello waits for the store's port
+  TimePoint heard;
+};
+struct Greeted {
+  TimePoint heard;
+  TimePoint beat_at;
+};
+struct Answered : Greeted {};  // this link has brought a message
+using State = std::variant<Down, Connecting, Open, Greeted, Answered>;
+}  // namespace link
+
 class Membership {
  public:
   Membership(MembershipOptions options, TimePoint start);
@@ -159,13 +178,15 @@ class Membership {
   [[nodiscard]] protocol::GroupState state() const { return state_; }
   /// Whether a coordinator has ever answered.
   [[nodiscard]] bool joined() const { return joined_; }
-  [[nodiscard]] bool connected() const { return link_state_ == LinkState::kUp; }
+  [[nodiscard]] bool connected() const { return is_up(); }
+  /// The state of the link: "Answered".
+  [[nodiscard]] const char* link_name() const;
   [[nodiscard]] bool ended() const { return ended_; }
   /// Messages of another round that were dropped.
   [[nodiscard]] std::uint64_t stale() const { return stale_; }
 
  private:
-  enum class LinkState : std::uint8_t { kDown, kConnecting, kUp };
+  enum class LinkEnd : std::uint8_t { kOpen, kGone };  // whether the shell still has the connection
   enum class Group : std::uint8_t { kNone, kAlive, kEnding };
   struct Wait {
     std::string text;
@@ -185,12 +206,22 @@ class Membership {
   void on(const StoreOpened& opened);
   void on(const Tick& tick);
   void connect();
-  void lose_link(const std::string& evidence);
-  void drop_link();
+  void lose_link(const std::string& evidence, LinkEnd link_end);
+  void drop_link(LinkEnd link_end);
+  void notice_silence();
+  void beat_if_due();
+  [[nodiscard]] bool is_down() const { return std::holds_alternative<link::Down>(link_); }
+  [[nodiscard]] bool is_up() const {
+    return !is_down() && !std::holds_alternative<link::Connecting>(link_);
+  }
+  [[nodiscard]] bool answered() const { return std::holds_alternative<link::Answered>(link_); }
+  [[nodiscard]] link::Greeted* greeting();  // null unless hello was said on this link
+  [[nodiscard]] TimePoint heard();          // of a link that is up
+  void hear(TimePoint when);
   void wait_for_coordinator(const std::string& why);
   [[nodiscard]] TimePoint patience_ends() const;
   void give_up_on_coordinator();
-  void say_hello();
+  void say_hello(TimePoint heard);
   void send(protocol::Message message);
   void arm();
 
@@ -229,17 +260,11 @@ class Membership {
   TimePoint now_;
   Actions actions_;
 
-  LinkState link_state_ = LinkState::kDown;
-  LinkId link_ = 0;
-  bool greeted_ = false;   // hello was said on this link
-  bool answered_ = false;  // this link has brought a message
-  bool joined_ = false;    // any link ever has
+  link::State link_;
+  LinkId link_id_ = 0;
+  bool joined_ = false;  // any link ever has brought a message
   int attempts_ = 0;
-  TimePoint heard_;  // on this link
-  TimePoint connected_at_;
   TimePoint lost_at_;  // when the coordinator was last heard of, or the start
-  std::optional<TimePoint> retry_at_;
-  std::optional<TimePoint> beat_at_;
   std::optional<TimePoint> armed_;
   bool node_rank_retried_ = false;
 

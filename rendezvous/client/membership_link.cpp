@@ -1,6 +1,7 @@
 // The connection half of Membership: connecting, hello, keep-alives, a coordinator that does not
 // answer.
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <utility>
 
@@ -10,6 +11,11 @@
 namespace ddprun::client {
 
 using namespace protocol;
+using link::Answered;
+using link::Connecting;
+using link::Down;
+using link::Greeted;
+using link::Open;
 
 namespace {
 
@@ -30,24 +36,18 @@ namespace {
 }  // namespace
 
 void Membership::connect() {
-  retry_at_.reset();
-  link_state_ = LinkState::kConnecting;
-  answered_ = false;
-  greeted_ = false;
-  connected_at_ = now_;
-  actions_.emplace_back(Connect{++link_});
+  link_ = Connecting{now_};
+  actions_.emplace_back(Connect{++link_id_});
 }
 
 void Membership::on(const LinkUp& up) {
-  if (up.link != link_ || link_state_ != LinkState::kConnecting) return;
-  link_state_ = LinkState::kUp;
-  heard_ = now_;
-  connected_at_ = now_;
-  if (store_port_ != 0) say_hello();
+  if (up.link != link_id_ || !std::holds_alternative<Connecting>(link_)) return;
+  link_ = Open{now_};
+  if (store_port_ != 0) say_hello(now_);
 }
 
-void Membership::say_hello() {
-  greeted_ = true;
+void Membership::say_hello(TimePoint heard) {
+  link_ = Greeted{heard, now_ + options_.hello.terms.keep_alive_interval};
   Hello hello = options_.hello;
   hello.store_port = store_port_;
   hello.seen = seen_;
@@ -57,7 +57,6 @@ void Membership::say_hello() {
         Claim{round_->stamp, round_->group_rank, round_->group_size, round_->restarts, state_};
   }
   send(std::move(hello));
-  beat_at_ = now_ + options_.hello.terms.keep_alive_interval;
   if (!round_) return;
   // What the lost link may have swallowed is said again; the coordinator takes each thing once.
   report();
@@ -65,14 +64,13 @@ void Membership::say_hello() {
 }
 
 void Membership::on(const LinkDown& down) {
-  if (down.link != link_ || link_state_ == LinkState::kDown) return;
-  link_state_ = LinkState::kDown;
-  lose_link(down.evidence);
+  if (down.link != link_id_ || is_down()) return;
+  lose_link(down.evidence, LinkEnd::kGone);
 }
 
-void Membership::lose_link(const std::string& evidence) {
-  const bool had_it = answered_;
-  drop_link();
+void Membership::lose_link(const std::string& evidence, LinkEnd link_end) {
+  const bool had_it = answered();
+  drop_link(link_end);
   if (verdict_) return;  // it is done with us
   if (leaving_) return stop_leaving();
   const std::string known = options_.coordinator + ": ";  // the sentence names it already
@@ -99,22 +97,20 @@ TimePoint Membership::patience_ends() const {
 }
 
 /// After this the link is down and a retry is due.
-void Membership::drop_link() {
-  if (link_state_ != LinkState::kDown) actions_.emplace_back(CloseLink{link_});
-  link_state_ = LinkState::kDown;
-  beat_at_.reset();
-  if (answered_) {
+void Membership::drop_link(LinkEnd link_end) {
+  if (!is_down() && link_end == LinkEnd::kOpen) actions_.emplace_back(CloseLink{link_id_});
+  if (answered()) {
     lost_at_ = now_;
     attempts_ = 0;
   }
-  answered_ = false;
-  if (!verdict_) retry_at_ = now_ + retry_delay(attempts_++, options_.hello);
+  link_ = Down{};
+  if (!verdict_) link_ = Down{now_ + retry_delay(attempts_++, options_.hello)};
 }
 
 void Membership::on(const Incoming& incoming) {
-  if (incoming.link != link_ || link_state_ != LinkState::kUp) return;
-  heard_ = now_;
-  answered_ = true;
+  if (incoming.link != link_id_ || !is_up()) return;
+  if (const auto* greeted = std::get_if<Greeted>(&link_)) link_ = Answered{*greeted};
+  hear(now_);
   if (!std::exchange(joined_, true)) wait_.reset();
   told_waits_.clear();
   if (std::exchange(loss_told_, false)) {
@@ -129,42 +125,50 @@ void Membership::on(const Incoming& incoming) {
 
 void Membership::on(const StoreOpened& opened) {
   store_port_ = opened.port;
-  if (link_state_ == LinkState::kUp) {
-    return greeted_ ? report() : say_hello();
-  }
-  if (link_state_ == LinkState::kDown && !retry_at_ && !verdict_) connect();
+  if (const auto* open = std::get_if<Open>(&link_)) return say_hello(open->heard);
+  if (is_up()) return report();
+  const auto* down = std::get_if<Down>(&link_);
+  if (down != nullptr && !down->retry_at && !verdict_) connect();
 }
 
 void Membership::on(const Tick&) {
-  const Terms& terms = options_.hello.terms;
   close_overdue_stores();
   if (verdict_) return note_wait_if_due();
-  if (link_state_ == LinkState::kUp) {
-    const bool overslept = armed_ && now_ - *armed_ > terms.keep_alive_interval;
-    // This process itself did not run: what the coordinator sent may lie unread.
-    const TimePoint spared = now_ - terms.silence_max() + terms.keep_alive_interval;
-    if (overslept) heard_ = std::max(heard_, spared);
-    if (now_ - heard_ >= terms.silence_max()) {
-      const std::string silence = "no sign of life for " + duration_text(terms.silence_max());
-      if (!leaving_) send(Reconnecting{silence});
-      lose_link(answered_ ? silence : "it takes the connection and says nothing");
-    }
-  } else if (link_state_ == LinkState::kConnecting && now_ - connected_at_ >= kConnectMax) {
-    lose_link("no connection within " + duration_text(kConnectMax));
-  }
-  if (link_state_ == LinkState::kUp && beat_at_ && now_ >= *beat_at_) {
-    send(Beat{});
-    beat_at_ = now_ + terms.keep_alive_interval;
-  }
+  notice_silence();
+  beat_if_due();
   give_up_on_coordinator();
   if (leave_until_ && now_ >= *leave_until_ && !verdict_) stop_leaving();
   note_wait_if_due();
-  if (retry_at_ && now_ >= *retry_at_ && !verdict_ && store_port_ != 0) connect();
+  const auto* down = std::get_if<Down>(&link_);
+  const bool retries = down != nullptr && down->retry_at && now_ >= *down->retry_at;
+  if (retries && !verdict_ && store_port_ != 0) connect();
+}
+
+void Membership::notice_silence() {
+  if (const auto* connecting = std::get_if<Connecting>(&link_)) {
+    if (now_ - connecting->since < kConnectMax) return;
+    return lose_link("no connection within " + duration_text(kConnectMax), LinkEnd::kOpen);
+  }
+  if (!is_up()) return;
+  const Terms& terms = options_.hello.terms;
+  const bool overslept = armed_ && now_ - *armed_ > terms.keep_alive_interval;
+  // This process itself did not run: what the coordinator sent may lie unread.
+  if (overslept) hear(now_ - terms.silence_max() + terms.keep_alive_interval);
+  if (now_ - heard() < terms.silence_max()) return;
+  const std::string silence = "no sign of life for " + duration_text(terms.silence_max());
+  if (!leaving_) send(Reconnecting{silence});
+  lose_link(answered() ? silence : "it takes the connection and says nothing", LinkEnd::kOpen);
+}
+
+void Membership::beat_if_due() {
+  Greeted* const greeted = greeting();
+  if (greeted == nullptr || now_ < greeted->beat_at) return;
+  send(Beat{});
+  greeted->beat_at = now_ + options_.hello.terms.keep_alive_interval;
 }
 
 void Membership::give_up_on_coordinator() {
-  if (answered_) return;
-  if (now_ < patience_ends()) return;
+  if (answered() || now_ < patience_ends()) return;
   const std::string option = joined_ ? "coordinator_timeout" : "join_timeout";
   const Duration waited = patience_ends() - lost_at_;
   const std::string sentence = "the coordinator " + options_.coordinator + " did not answer for " +
@@ -184,9 +188,30 @@ End Membership::succeeded_here(const std::string& why_unknown) const {
              std::nullopt};
 }
 
+const char* Membership::link_name() const {
+  static constexpr std::array<const char*, std::variant_size_v<link::State>> kNames{
+      "Down", "Connecting", "Open", "Greeted", "Answered"};
+  return kNames.at(link_.index());
+}
+
+Greeted* Membership::greeting() {
+  if (auto* answered = std::get_if<Answered>(&link_)) return answered;
+  return std::get_if<Greeted>(&link_);
+}
+
+TimePoint Membership::heard() {
+  if (const auto* open = std::get_if<Open>(&link_)) return open->heard;
+  return greeting()->heard;
+}
+
+void Membership::hear(TimePoint when) {
+  auto* open = std::get_if<Open>(&link_);
+  TimePoint& heard = open != nullptr ? open->heard : greeting()->heard;
+  heard = std::max(heard, when);
+}
+
 void Membership::send(Message message) {
-  if (link_state_ != LinkState::kUp) return;
-  actions_.emplace_back(SendMessage{link_, std::move(message)});
+  if (is_up()) actions_.emplace_back(SendMessage{link_id_, std::move(message)});
 }
 
 void Membership::arm() {
@@ -194,14 +219,17 @@ void Membership::arm() {
   const auto take = [&next](TimePoint one) {
     if (!next || one < *next) next = one;
   };
-  const Terms& terms = options_.hello.terms;
   if (!verdict_) {
-    if (retry_at_) take(*retry_at_);
+    if (const auto* down = std::get_if<Down>(&link_); down != nullptr && down->retry_at) {
+      take(*down->retry_at);
+    }
+    if (const auto* connecting = std::get_if<Connecting>(&link_)) {
+      take(connecting->since + kConnectMax);
+    }
+    if (is_up()) take(heard() + options_.hello.terms.silence_max());
+    if (const Greeted* greeted = greeting()) take(greeted->beat_at);
     if (leave_until_) take(*leave_until_);
-    if (beat_at_) take(*beat_at_);
-    if (link_state_ == LinkState::kUp) take(heard_ + terms.silence_max());
-    if (link_state_ == LinkState::kConnecting) take(connected_at_ + kConnectMax);
-    if (!answered_) take(patience_ends());
+    if (!answered()) take(patience_ends());
   }
   if (wait_ && waits_since_) take(*waits_since_ + kQuietMax);
   for (const ReleasedStore& store : released_) take(store.close_at);

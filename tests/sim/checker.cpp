@@ -62,6 +62,9 @@ void Checker::on_rounds(const std::vector<Sent>& sent, TimePoint now) {
     promised(promise::kOneCommand, same, "two commands in one round");
     if (newest_) check_cause(rounds_.at(*newest_), formed);
     newest_ = stamp;
+    // The run goes on: the verdict there was has been taken back.
+    verdict_known_.reset();
+    failure_known_.reset();
     rounds_[stamp] = std::move(formed);
   }
 }

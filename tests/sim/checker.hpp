@@ -83,7 +83,8 @@ class Checker {
   /// What it had decided and not told everybody, the next one cannot know.
   void on_coordinator_lost();
   void on_verdict_told(const protocol::Done& done);
-  void on_signalled(int process, TimePoint now);
+  enum class Coordinated { kYes, kNo };  // whether a coordinator answers this agent now
+  void on_signalled(int process, Coordinated coordinated, TimePoint now);
   void on_leaving(int process);
   /// A worker ended by itself with 0.
   void on_rank_done(int process, const protocol::RoundStamp& stamp, TimePoint now);
@@ -145,6 +146,7 @@ class Checker {
   std::optional<Stamp> succeeded_;
   std::optional<TimePoint> verdict_known_;
   bool coordinator_lost_ = false;
+  bool went_unheard_ = false;               // somebody was told to go while no coordinator answered
   std::optional<TimePoint> failure_known_;  // the same, if a worker's failure is the verdict
   std::map<int, TimePoint> signalled_;      // processes; the first signal
   std::map<std::string_view, int> known_;

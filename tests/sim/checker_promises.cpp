@@ -89,7 +89,8 @@ void Checker::on_coordinator_lost() {
   failure_known_.reset();
 }
 
-void Checker::on_signalled(int process, TimePoint now) {
+void Checker::on_signalled(int process, Coordinated coordinated, TimePoint now) {
+  went_unheard_ = went_unheard_ || coordinated == Coordinated::kNo;
   signalled_.emplace(process, now);
   on_leaving(process);
 }
@@ -151,9 +152,8 @@ void Checker::on_agent_ended(int process, const client::End& end) {
   require(!end.text.empty(), "an agent ended without a reason");
   exit_codes_[process] = end.exit_code;
   const bool member = succeeded_ && rounds_.at(*succeeded_).has(process);
-  // A new coordinator does not know how everybody ended: whoever is told to go then, goes, and may
-  // be missed.
-  const bool unknowable = coordinator_lost_ && !signalled_.empty();
+  // Whoever is told to go while no coordinator knows how everybody ended goes, and may be missed.
+  const bool unknowable = went_unheard_ || (coordinator_lost_ && !signalled_.empty());
   promised(promise::kSuccessStays, !member || end.exit_code == 0 || unknowable,
            "a member ended with " + std::to_string(end.exit_code) +
                " after all ranks had exited 0: " + end.text);

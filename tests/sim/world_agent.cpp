@@ -226,7 +226,10 @@ void World::take_signal(int id, int process, int signal) {
                  [this, id, process, signal] { take_signal(id, process, signal); });
     return;
   }
-  checker_.on_signalled(process, now());
+  const bool answers = std::string(node.membership->link_name()) == "Answered" && run_ &&
+                       now() >= coordinator_paused_until();
+  checker_.on_signalled(process, answers ? Checker::Coordinated::kYes : Checker::Coordinated::kNo,
+                        now());
   const bool first = node.stop_signal == 0;
   if (first) node.stop_signal = signal;
   if (node.group) feed_group(id, node.group->generation, StopRequested{signal});
