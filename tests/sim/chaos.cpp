@@ -82,6 +82,7 @@ ChaosSummary run_chaos(std::uint64_t seed, const ChaosOptions& options,
   summary.rounds = world.checker().rounds();
   summary.restarts = world.checker().restarts();
   summary.steps = world.steps();
+  summary.transitions = world.transitions();
   summary.known_violations = world.checker().known_violations();
   for (const auto& [process, code] : world.checker().exit_codes()) {
     summary.exit_code = std::max(summary.exit_code, code);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -18,6 +19,7 @@ struct ChaosSummary {
   int exit_code = 0;
   std::uint64_t steps = 0;
   std::map<std::string_view, int> known_violations;
+  std::set<std::string> transitions;  // see World
 };
 
 struct ChaosOptions {

@@ -39,6 +39,8 @@ MUTANTS = [
      '    return lose(*agent, "connection closed", LinkEnd::kGone);'),
     ("after a stall silence limits do not start again", "rendezvous/round/run.cpp",
      "agent->heard = now_;", "(void)agent;"),
+    ("the store of an ended round closes at once", "rendezvous/client/membership.cpp",
+     "{*serving_, now_ + longest}", "{*serving_, now_}"),
     ("rounds that fail at once start again at once", "rendezvous/round/run_end.cpp",
      "if (delay.count() > 0) restart_at_ = now_ + delay;", ""),
     ("the agent in the coordinator's process is lost by silence", "rendezvous/round/run.cpp",

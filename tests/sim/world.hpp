@@ -10,7 +10,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "agent/core/worker_group.hpp"
@@ -117,6 +119,8 @@ class World {
   [[nodiscard]] const Checker& checker() const { return checker_; }
   [[nodiscard]] Random& random() { return random_; }
   [[nodiscard]] Timeline& timeline() { return timeline_; }
+  /// "forming --> running": the states that the cores went through, for docs/STATES.md.
+  [[nodiscard]] const std::set<std::string>& transitions() const { return transitions_; }
   /// Gets one line per thing that happens; unset: nothing is formatted.
   void trace(std::function<void(const std::string&)> line) { trace_ = std::move(line); }
   void say(const std::string& line) const {
@@ -182,6 +186,7 @@ class World {
   };
   enum class Way { kUp, kDown };
 
+  void record_transition(std::string_view from, std::string_view to);
   [[nodiscard]] static std::size_t index(int value) { return static_cast<std::size_t>(value); }
   [[nodiscard]] Duration delay() { return random_.between(options_.delay_min, options_.delay_max); }
   [[nodiscard]] bool is_root(int node) const {
@@ -273,6 +278,7 @@ class World {
   int coordinator_ = 0;
   int coordinator_timer_ = 0;
   bool coordinator_timer_pending_ = false;
+  round::Phase phase_ = round::Phase::kForming;
   int speaker_ = -1;      // the process whose message the coordinator is taking
   bool charter_ = false;  // the current coordinator has admitted somebody
   bool finished_ = false;
@@ -282,6 +288,7 @@ class World {
   std::uint64_t links_ = 0;
   std::uint64_t sends_ = 0;
   std::uint64_t steps_ = 0;
+  std::set<std::string> transitions_;
   std::function<void(const std::string&)> trace_;
 };
 

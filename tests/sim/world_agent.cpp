@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "agent/core/kill_order.hpp"
+#include "rendezvous/protocol/names.hpp"
 #include "tests/sim/words.hpp"
 #include "tests/sim/world.hpp"
 
@@ -83,7 +84,9 @@ void World::feed_queued(int id) {
     const client::Event next = std::move(node.events.front());
     node.events.pop_front();
     ++steps_;
+    const std::string_view before = name_of(node.membership->state());
     const client::Actions actions = node.membership->step(next, node.clock.local(now()));
+    record_transition(before, name_of(node.membership->state()));
     for (const client::Action& action : actions) carry_out(id, action);
   }
   node.feeding = false;

@@ -11,6 +11,13 @@ using namespace protocol;
 namespace {
 // A look at a run's status is linear in its nodes.
 constexpr int kNodesWatched = 32;
+
+/// States of the run are written with a capital letter, those of an agent's round without.
+std::string capitalized(std::string name) {
+  name[0] = static_cast<char>(name[0] - 'a' + 'A');
+  return name;
+}
+
 }  // namespace
 
 void World::start_coordinator() {
@@ -21,6 +28,7 @@ void World::start_coordinator() {
   coordinator_timer_pending_ = false;
   charter_ = false;
   finished_ = false;
+  phase_ = round::Phase::kForming;
   coordinator_clock_.rate =
       1.0 + 0.01 * random_.between(-options_.drift_percent, options_.drift_percent);
   coordinator_clock_.offset = seconds(random_.between(0, 100'000));
@@ -108,9 +116,15 @@ void World::tell_coordinator(const round::Event& event) {
   require(coordinator_timer_pending_ || finished_ || !charter_, "the run waits without a deadline");
   if (node_count() > kNodesWatched) return;
   const round::Phase phase = run_->status(coordinator_clock().local(now())).phase;
+  record_transition(capitalized(name_of(phase_)), capitalized(name_of(phase)));
+  phase_ = phase;
   if (phase == round::Phase::kStopping || phase == round::Phase::kOver) {
     checker_.on_verdict_known(now());
   }
+}
+
+void World::record_transition(std::string_view from, std::string_view to) {
+  if (from != to) transitions_.insert(std::string(from) + " --> " + std::string(to));
 }
 
 bool World::can_answer(const Connection& connection) const {
