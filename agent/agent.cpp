@@ -2,153 +2,315 @@
 
 #include <spdlog/logger.h>
 
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <random>
 #include <utility>
 
+#include "agent/core/kill_order.hpp"
+#include "agent/core/node_report.hpp"
 #include "agent/core/report.hpp"
 #include "agent/core/verdict.hpp"
+#include "agent/in_process_link.hpp"
 #include "agent/log.hpp"
-#include "base/assert.hpp"
 #include "base/version.hpp"
+#include "rendezvous/client/connection.hpp"
 
 namespace ddprun {
 
 namespace asio = boost::asio;
 
-Agent::Agent(asio::any_io_executor executor, AgentInputs inputs)
+namespace {
+
+AgentId random_id() {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::random_device random;
+  std::string text;
+  for (int digit = 0; digit < 32; ++digit) text += kDigits[random() % kDigits.size()];
+  return AgentId(text);
+}
+
+AgentIdentity identify(const RunContext& context, const Companion* companion) {
+  using Coordinator = AgentIdentity::Coordinator;
+  const bool here = companion != nullptr || !context.config().rendezvous;
+  return {random_id(), context.hostname(), here ? Coordinator::kHere : Coordinator::kElsewhere};
+}
+
+std::unique_ptr<client::CoordinatorLink> make_link(asio::any_io_executor executor,
+                                                   const LaunchConfig& config,
+                                                   client::CoordinatorLink::Sink sink) {
+  if (!config.rendezvous) {
+    return std::make_unique<InProcessLink>(std::move(executor), config.run_id, std::move(sink));
+  }
+  const CoordinatorAddress& address = config.rendezvous->coordinator;
+  return std::make_unique<client::Connections>(std::move(executor), address.host, address.port,
+                                               std::move(sink));
+}
+
+void rethrow(const std::exception_ptr& bug) {
+  if (bug) std::rethrow_exception(bug);
+}
+
+}  // namespace
+
+Agent::Agent(asio::any_io_executor executor, AgentInputs inputs,
+             std::unique_ptr<Companion> companion, MakeCompanion make_companion)
     : executor_(executor),
       context_(std::move(inputs)),
-      budget_{RestartCount(0), context_.config().max_restarts} {}
+      companion_(std::move(companion)),
+      make_companion_(std::move(make_companion)),
+      identity_(identify(context_, companion_.get())),
+      membership_(membership_options(context_.config(), identity_), Clock::now()),
+      link_(make_link(executor, context_.config(),
+                      [this](const client::Event& event) { feed(event); })),
+      store_(executor, context_.config(), companion_.get(),
+             make_part_logger(context_.logger(), "STORE")),
+      tick_(executor),
+      ended_(executor, TimePoint::max()),
+      settled_(executor, TimePoint::max()) {}
 
 asio::awaitable<int> Agent::run() {
   const auto logs = co_await context_.open_logs();
   if (!logs) co_return context_.fail("START", logs.error());
-  Next next = Next::kAnotherRound;
-  while (next == Next::kAnotherRound) {
-    const LaunchConfig& config = context_.config();
-    auto store = RoundStore::listen(executor_, config, config.master_port,
-                                    make_part_logger(context_.logger(), "STORE"));
-    if (store) {
-      const auto served = store->serve();
-      if (!served) store = served.error();
-    }
-    if (!store) co_return context_.fail(start_code_of(store.error().kind), store.error());
-    RoundInputs inputs = prepare(*store);
-    const RoundResult result = co_await run_round(std::move(inputs));
-    store->close();
-    next = after(result);
+  if (!single_node()) tell_start();
+  feeding_ = true;
+  carry_out(membership_.begin(Clock::now()));
+  feed_queued();
+  boost::system::error_code cancelled;
+  while (!end_) {
+    co_await ended_.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
   }
-  co_return exit_code_;
-}
-
-RoundInputs Agent::prepare(const RoundStore& store) {
-  const LaunchConfig& config = context_.config();
-  RoundFacts facts;
-  facts.round = round_;
-  facts.restarts = budget_.used;
-  facts.world = facts.role_world = WorldSize(config.workers);
-  facts.master_addr = config.master_addr;
-  facts.master_port = store.port();
-  RoundInputs inputs = context_.prepare(std::move(facts));
-  inputs.hooks.opened = [this, &store] {
-    if (round_ == Round(1)) tell_start(store);
-  };
-  return inputs;
-}
-
-asio::awaitable<RoundResult> Agent::run_round(RoundInputs inputs) {
-  runner_ = std::make_shared<RoundRunner>(executor_, std::move(inputs));
-  if (stop_signal_ != 0) runner_->request_stop(stop_signal_);
-  RoundResult result = co_await runner_->run();
-  runner_ = nullptr;
-  co_return result;
+  co_await link_->flush();
+  tell_end(*end_);
+  co_await settle();
+  co_return end_->exit_code;
 }
 
 void Agent::request_stop(int signal) {
-  if (stop_signal_ == 0) stop_signal_ = signal;
+  const bool first = stop_signal_ == 0;
+  if (first) stop_signal_ = signal;
   if (runner_) runner_->request_stop(signal);
+  if (!first) {
+    if (!asks_for_haste(signal)) return;
+    in_haste_ = true;
+    settled_.cancel();
+  }
+  if (end_) return;
+  if (first && !runner_) context_.logger().info(leaving_line(signal));
+  leave_waits_ = runner_ && runner_->outcome_is_untold();  // that is reported first
+  if (!leave_waits_) leave_for_signal();
+}
+
+void Agent::leave_if_asked() {
+  if (std::exchange(leave_waits_, false)) leave_for_signal();
+}
+
+void Agent::leave_for_signal() {
+  leave(128 + stop_signal_, signal_name(stop_signal_) + " received");
 }
 
 void Agent::pass_on(int signal) {
   if (runner_) runner_->pass_on(signal);
 }
 
-Agent::Next Agent::after(const RoundResult& result) {
-  switch (result.state) {
-    case GroupState::kSucceeded:
-      context_.logger().info(
-          done_line(context_.config().workers, context_.since_start(), budget_.used));
-      context_.logs().discard();
-      exit_code_ = 0;
-      return Next::kEnd;
-    case GroupState::kStopped:
-      finish_stopped(result);
-      return Next::kEnd;
-    default:
-      return after_failure(result);
+void Agent::feed(client::Event event) {
+  events_.push_back(std::move(event));
+  if (!std::exchange(feeding_, true)) feed_queued();
+}
+
+void Agent::feed_queued() {
+  while (!events_.empty()) {
+    const client::Event next = std::move(events_.front());
+    events_.pop_front();
+    carry_out(membership_.step(next, Clock::now()));
+  }
+  feeding_ = false;
+}
+
+void Agent::carry_out(const client::Actions& actions) {
+  for (const client::Action& action : actions) {
+    std::visit([this](const auto& one) { act(one); }, action);
   }
 }
 
-Agent::Next Agent::after_failure(const RoundResult& result) {
-  RoundFailure failure = RoundFailure::kWorkerFailed;
-  if (result.spawn_failure) failure = RoundFailure::kSpawnFailed;
-  if (!result.unkillable.empty()) failure = RoundFailure::kUnkillable;
-  const RestartDecision decision = decide_restart(budget_, failure);
-  const bool stopped = decision.next == RestartDecision::Next::kRestart && stop_signal_ != 0;
-  if (stopped || decision.next == RestartDecision::Next::kGiveUp) {
-    finish_failed(result, stopped ? "not restarted: " + signal_name(stop_signal_) + " received"
-                                  : decision.reason);
-    return Next::kEnd;
+void Agent::act(const client::Connect& action) {
+  host_if_nobody_does();
+  link_->connect(action.link);
+}
+
+// The port may have been in other hands when this process started: those of an earlier run that was
+// still ending, for example.
+void Agent::host_if_nobody_does() {
+  if (companion_ != nullptr || !make_companion_ || membership_.joined()) return;
+  auto made = make_companion_(executor_);
+  if (!made || *made == nullptr) return;
+  companion_ = std::move(*made);
+  membership_.coordinator_is_here();
+  context_.logger().info(run_note("nobody answered there: this node runs the coordinator"));
+}
+
+void Agent::act(const client::CloseLink& action) {
+  link_->close(action.link);
+}
+
+void Agent::act(const client::SendMessage& action) {
+  link_->send(action.link, action.message);
+}
+
+void Agent::act(const client::OpenStore&) {
+  const auto port = store_.open_next();
+  if (port) return feed(client::StoreOpened{*port});
+  own_error_told_ = true;
+  leave(context_.fail(start_code_of(port.error().kind), port.error()), port.error().sentence);
+}
+
+void Agent::act(const client::ServeStore& action) {
+  const auto served = store_.serve(action.round);
+  if (served) return;
+  own_error_told_ = true;
+  leave(context_.fail(start_code_of(served.error().kind), served.error()), served.error().sentence);
+}
+
+void Agent::act(const client::ReleaseStore& action) {
+  const Round round = action.round;
+  store_.release(round, [this, round] { feed(client::StoreIdle{round}); });
+}
+
+void Agent::act(const client::CloseStore& action) {
+  store_.close(action.round);
+}
+
+void Agent::act(const client::StartGroup& action) {
+  const Round round = action.round.stamp.number;
+  const bool restarts = action.round.restarts > std::exchange(restarts_, action.round.restarts);
+  if (single_node() && restarts) {
+    tell_waiting_death();
+    context_.logger().info(restart_line(action.round.reason));
+  }
+  const auto served = store_.begin();
+  if (!served) return fail_to_start(round, served.error());
+  RoundInputs inputs = context_.prepare(facts_of(action.round, context_.config()));
+  inputs.hooks = hooks_of(round, inputs.facts.first_rank);
+  group_since_ = Clock::now();
+  runner_ = std::make_shared<RoundRunner>(executor_, std::move(inputs));
+  asio::co_spawn(executor_, run_group(runner_, round), rethrow);
+}
+
+void Agent::fail_to_start(Round round, const Error& error) {
+  own_error_told_ = true;
+  leave(context_.fail(start_code_of(error.kind), error), error.sentence);
+  feed(client::GroupGone{round, protocol::Milliseconds(0), 0, 0});
+}
+
+RoundHooks Agent::hooks_of(Round round, Rank first_rank) {
+  RoundHooks hooks;
+  hooks.opened = [this, round] {
+    if (single_node() && round == Round(1)) tell_start_of_single_node();
+  };
+  hooks.running = [this, round] {
+    group_since_ = Clock::now();
+    feed(client::GroupRunning{round});
+  };
+  hooks.failed = [this, round](const ExitRecord& first) {
+    feed(client::GroupFailed{round, {to_worker_exit(first, Clock::now() - group_since_)}});
+    leave_if_asked();
+  };
+  // The next attempt would meet the same error: the node is no use to the run.
+  hooks.spawn_failed = [this, first_rank](const SpawnFailed& failure) {
+    own_error_told_ = true;
+    leave(context_.fail_to_spawn(failure, first_rank), failure.error.sentence);
+  };
+  return hooks;
+}
+
+asio::awaitable<void> Agent::run_group(std::shared_ptr<RoundRunner> runner, Round round) {
+  RoundResult result = co_await runner->run();
+  last_ = std::move(result);
+  runner_ = nullptr;
+  on_group_over(round);
+}
+
+void Agent::on_group_over(Round round) {
+  const RoundResult& result = *last_;
+  if (result.state == GroupState::kSucceeded) {
+    feed(client::GroupSucceeded{round});
+    return leave_if_asked();
+  }
+  context_.tell_unkillable(result);
+  if (!result.unkillable.empty()) {
+    // It holds what the next round needs here.
+    leave(1, who(result.unkillable.front(), context_.hostname()) + " is still alive after SIGKILL");
   }
   const ExitRecord* first = first_failure(result.exits);
-  DDPRUN_ASSERT(first != nullptr);
-  if (result.failure_told == RoundResult::Told::kNo) {
-    context_.logger().warn(death_line(*first, context_.hostname(), 0));
+  const bool untold = result.failure_told == RoundResult::Told::kNo;
+  if (result.state == GroupState::kFailed && first != nullptr && untold) {
+    death_ = death_line(*first, context_.hostname(), 0);
   }
-  budget_.used = decision.used;
-  round_ = Round(round_.value() + 1);
-  context_.logger().info(restart_line(decision, round_));
-  return Next::kAnotherRound;
+  const auto took = std::chrono::duration_cast<protocol::Milliseconds>(result.stop_took);
+  feed(client::GroupGone{round, took, result.killed, result.stopped});
 }
 
-void Agent::finish_stopped(const RoundResult& result) {
-  context_.tell_unkillable(result);
-  context_.logger().info(stopped_line(stop_signal_, result.stop_facts()));
-  context_.leave_own_error("ddprun was stopped by " + signal_name(stop_signal_));
-  context_.logs().discard_if_empty();
-  exit_code_ = 128 + stop_signal_;
+void Agent::act(const client::StopGroup& action) {
+  if (runner_) runner_->end(action.signal, action.grace);
 }
 
-void Agent::finish_failed(const RoundResult& result, const std::string& why_no_restart) {
-  context_.tell_unkillable(result);
-  if (result.spawn_failure) {
-    exit_code_ = context_.fail_to_spawn(*result.spawn_failure, Rank(0));
-    return context_.logs().discard_if_empty();
-  }
-  const ExitRecord* first = first_failure(result.exits);
-  DDPRUN_ASSERT(first != nullptr);
-  FailureFacts facts = facts_of(*first, context_.hostname());
-  facts.round = round_;
-  facts.stopped = result.stopped;
-  facts.killed = result.killed;
-  facts.stop_took = result.stop_took;
-  if (budget_.max > 0 || !result.unkillable.empty()) facts.next = why_no_restart;
-  context_.pass_error_up(*first);
-  context_.logger().error(failure_report(facts));
-  context_.logs().discard_if_empty();
-  exit_code_ = first->status.shell_code();
+void Agent::act(const client::ArmTimer& action) {
+  tick_.expires_at(action.deadline);
+  tick_.async_wait([this](const boost::system::error_code& why) {
+    if (!why) feed(client::Tick{});
+  });
 }
 
-void Agent::tell_start(const RoundStore& store) {
+void Agent::act(const client::Note& action) {
+  if (single_node()) return;  // it is told of a round when its workers start
+  tell_waiting_death();
+  context_.logger().info(run_note(action.text));
+  note_ = action.text;
+}
+
+void Agent::act(const client::End& action) {
+  end_ = action;
+  tick_.cancel();
+  ended_.cancel();
+}
+
+void Agent::leave(int exit_code, const std::string& reason) {
+  feed(client::LeaveAsked{exit_code, reason});
+}
+
+void Agent::tell_start() {
+  const LaunchConfig& config = context_.config();
+  NodeStartFacts facts;
+  facts.version = kVersion;
+  facts.run = config.run_id;
+  facts.nodes_min = config.rendezvous->nodes_min;
+  facts.nodes_max = config.rendezvous->nodes_max;
+  facts.coordinator = to_text(config.rendezvous->coordinator);
+  using Host = NodeStartFacts::Host;
+  facts.host = companion_ != nullptr ? Host::kHere : Host::kElsewhere;
+  facts.workers = config.workers;
+  facts.log_dir = config.log.dir.empty() ? "" : context_.logs().base();
+  facts.shutdown_timeout = config.shutdown_timeout;
+  facts.max_restarts = config.max_restarts;
+  context_.logger().info(node_start_line(facts));
+}
+
+void Agent::tell_start_of_single_node() {
   const LaunchConfig& config = context_.config();
   StartFacts facts;
   facts.version = kVersion;
   facts.run = config.run_id;
   facts.workers = config.workers;
-  facts.store = store.served_at();
+  facts.store = store_.served_at();
   facts.log_dir = config.log.dir.empty() ? "" : context_.logs().run_directory();
   facts.shutdown_timeout = config.shutdown_timeout;
   facts.max_restarts = config.max_restarts;
   context_.logger().info(start_line(facts));
+}
+
+void Agent::tell_waiting_death() {
+  if (!death_.empty()) context_.logger().warn(std::exchange(death_, {}));
 }
 
 }  // namespace ddprun

@@ -12,12 +12,20 @@ protocol::Milliseconds to_ms(Duration duration) {
   return std::chrono::duration_cast<protocol::Milliseconds>(duration);
 }
 
+// In process there is nothing to listen for; the timers that this sets never expire.
+constexpr protocol::Milliseconds kNever = std::chrono::hours(24 * 365 * 10);
+
 protocol::Terms terms_of(const LaunchConfig& config) {
-  const RendezvousConfig& meeting = *config.rendezvous;
   protocol::Terms terms;
+  terms.max_restarts = config.max_restarts;
+  if (!config.rendezvous) {
+    terms.keep_alive_interval = kNever;
+    terms.keep_alive_max_attempt = 1;
+    return terms;
+  }
+  const RendezvousConfig& meeting = *config.rendezvous;
   terms.nodes_min = meeting.nodes_min;
   terms.nodes_max = meeting.nodes_max;
-  terms.max_restarts = config.max_restarts;
   terms.join_timeout = to_ms(meeting.join_timeout);
   terms.last_call_timeout = to_ms(meeting.last_call_timeout);
   terms.keep_alive_interval = to_ms(meeting.keep_alive_interval);
@@ -36,26 +44,27 @@ std::string to_text(const CoordinatorAddress& address) {
 
 client::MembershipOptions membership_options(const LaunchConfig& config,
                                              const AgentIdentity& identity) {
-  DDPRUN_ASSERT(config.rendezvous.has_value());
-  const RendezvousConfig& meeting = *config.rendezvous;
   client::MembershipOptions options;
-  options.coordinator = to_text(meeting.coordinator);
-  options.coordinator_timeout = meeting.coordinator_timeout;
   protocol::Hello& hello = options.hello;
   hello.run_id = config.run_id;
   hello.agent = identity.id;
   hello.host = identity.hostname.empty() ? "unknown" : identity.hostname;
   // A store that listens on one address alone is found there, whichever way the link took.
-  hello.address = meeting.address.empty() ? config.listen_addr : meeting.address;
+  hello.address = config.listen_addr;
   hello.local_world_size = config.workers;
   hello.role = config.role.empty() ? "default" : config.role;
   hello.terms = terms_of(config);
-  hello.node_rank = meeting.node_rank;
-  hello.scheduler_index = meeting.scheduler_index;
   hello.fingerprint = config.identity.fingerprint;
   hello.command = config.identity.text;
   hello.stop_timeout = to_ms(config.shutdown_timeout);
   hello.hosts = identity.coordinator == AgentIdentity::Coordinator::kHere;
+  if (!config.rendezvous) return options;
+  const RendezvousConfig& meeting = *config.rendezvous;
+  options.coordinator = to_text(meeting.coordinator);
+  options.coordinator_timeout = meeting.coordinator_timeout;
+  if (!meeting.address.empty()) hello.address = meeting.address;
+  hello.node_rank = meeting.node_rank;
+  hello.scheduler_index = meeting.scheduler_index;
   return options;
 }
 
@@ -70,7 +79,8 @@ RoundFacts facts_of(const protocol::StartRound& round, const LaunchConfig& confi
   facts.first_rank = round.rank_base;
   facts.first_role_rank = round.role_rank_base;
   const bool fixed = config.rendezvous && config.rendezvous->master == MasterChoice::kFixed;
-  facts.master_addr = fixed ? config.master_addr : round.master_address;
+  const bool given = fixed || !config.rendezvous;  // a single node is told the address as given
+  facts.master_addr = given ? config.master_addr : round.master_address;
   facts.master_port = fixed ? config.master_port : round.master_port;
   return facts;
 }

@@ -19,13 +19,14 @@ struct AgentIdentity {
   enum class Coordinator { kHere, kElsewhere };
   Coordinator coordinator = Coordinator::kElsewhere;
 };
-/// `config.rendezvous` is set.
+/// Without `config.rendezvous`: of a single node, whose link does not fail and needs no heartbeats.
 [[nodiscard]] client::MembershipOptions membership_options(const LaunchConfig& config,
                                                            const AgentIdentity& identity);
 /// "gpu-01:29400", "[fd00::1]:29400".
 [[nodiscard]] std::string to_text(const CoordinatorAddress& address);
 
-/// With MasterChoice::kFixed the master is the configuration's, else the round's.
+/// With MasterChoice::kFixed the master is the configuration's, else the round's; a single node has
+/// the configuration's address and the round's port.
 [[nodiscard]] RoundFacts facts_of(const protocol::StartRound& round, const LaunchConfig& config);
 
 /// The evidence of one exit, within the protocol's limits. `after`: since this node's workers of

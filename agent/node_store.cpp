@@ -20,7 +20,8 @@ bool NodeStore::fixed() const {
 
 Result<std::uint16_t> NodeStore::open_next() {
   if (fixed()) return config_.master_port;
-  auto store = RoundStore::listen(executor_, config_, 0, log_);
+  if (own_port() != 0 && std::exchange(listened_, true)) return own_port();
+  auto store = RoundStore::listen(executor_, config_, own_port(), log_);
   if (!store) return store.error();
   next_.emplace(std::move(*store));
   return next_->port();
@@ -31,10 +32,32 @@ Result<void> NodeStore::serve(Round round) {
     used_ = true;
     return {};
   }
+  if (!next_ && own_port() != 0) {
+    opens_late_ = round;
+    return {};
+  }
   DDPRUN_ASSERT(next_.has_value());
   RoundStore& store = served_.emplace(round, std::move(*next_)).first->second;
   next_.reset();
   return store.serve();
+}
+
+Result<void> NodeStore::begin() {
+  if (!opens_late_) return {};
+  served_.clear();
+  auto store = RoundStore::listen(executor_, config_, own_port(), log_);
+  if (!store) return store.error();
+  const Round round = *std::exchange(opens_late_, std::nullopt);
+  return served_.emplace(round, std::move(*store)).first->second.serve();
+}
+
+std::string NodeStore::served_at() const {
+  return served_.empty() ? "" : served_.rbegin()->second.served_at();
+}
+
+// --master-port of a single node: the rounds listen there, one after another.
+std::uint16_t NodeStore::own_port() const {
+  return config_.rendezvous ? 0 : config_.master_port;
 }
 
 void NodeStore::release(Round round, std::function<void()> idle) {

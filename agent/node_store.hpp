@@ -23,10 +23,16 @@ class NodeStore {
             std::shared_ptr<spdlog::logger> log);
 
   /// Listens for the next round: its port. With MasterChoice::kFixed there is nothing to open, and
-  /// the port is the fixed one. Errors: see RoundStore::listen.
+  /// the port is the fixed one; that of a single node is opened again by begin(). Errors: see
+  /// RoundStore::listen.
   [[nodiscard]] Result<std::uint16_t> open_next();
   /// What open_next() opened becomes the store of the round, empty. Errors: see RoundStore::serve.
   [[nodiscard]] Result<void> serve(Round round);
+  /// The workers of the round are about to start here, those of the last one are gone. Errors: see
+  /// RoundStore::listen and serve.
+  [[nodiscard]] Result<void> begin();
+  /// "127.0.0.1:41207"; empty when this node serves no store.
+  [[nodiscard]] std::string served_at() const;
   /// The round has ended: `idle` is called, later, when no client of its store is left.
   void release(Round round, std::function<void()> idle);
   /// The round's store ends: clients blocked in it notice at once.
@@ -34,6 +40,7 @@ class NodeStore {
 
  private:
   [[nodiscard]] bool fixed() const;
+  [[nodiscard]] std::uint16_t own_port() const;
 
   boost::asio::any_io_executor executor_;
   const LaunchConfig& config_;
@@ -41,6 +48,8 @@ class NodeStore {
   std::shared_ptr<spdlog::logger> log_;
   std::optional<RoundStore> next_;
   std::map<Round, RoundStore> served_;
+  bool listened_ = false;            // on a port, ever
+  std::optional<Round> opens_late_;  // its store is opened by begin()
   bool used_ = false;  // whether a round met in the companion's store since it was emptied
 };
 

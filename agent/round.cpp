@@ -238,7 +238,10 @@ asio::awaitable<void> RoundRunner::look_into_files(std::shared_ptr<RoundRunner> 
   const TimePoint deadline = Clock::now() + kEvidenceMax;
   auto found = co_await run_on<FileEvidence>(self->inputs_.disk, std::move(look), deadline);
   if (found) one.found = std::move(*found);
-  if (self->first_failure_ == rank) self->inputs_.hooks.failed(self->evidence(rank));
+  if (self->first_failure_ == rank) {
+    self->first_failure_told_ = true;
+    self->inputs_.hooks.failed(self->evidence(rank));
+  }
   --self->looking_;
   self->finished_.cancel();
 }

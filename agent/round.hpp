@@ -89,8 +89,11 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner> {
   /// The round is over elsewhere: ends the workers with `signal`, then, after `grace`, with
   /// SIGKILL. None of them is blamed. Before run() nothing will be started.
   void end(int signal, Duration grace);
-  /// Whether all workers ended with 0; their last output may still be read.
-  [[nodiscard]] bool succeeded() const { return group_.state() == GroupState::kSucceeded; }
+  /// Whether the round has its outcome and the owner is yet to be told: last output or the files of
+  /// the worker that failed are being read.
+  [[nodiscard]] bool outcome_is_untold() const {
+    return group_.state() == GroupState::kSucceeded || (first_failure_ && !first_failure_told_);
+  }
   /// A signal that every worker gets once, and that changes nothing here.
   void pass_on(int signal);
 
@@ -145,6 +148,7 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner> {
   std::optional<LocalRank> opening_;     // who waits for the log files
   std::optional<OutputContext> output_;  // when they are there
   std::optional<LocalRank> first_failure_;
+  bool first_failure_told_ = false;
   int looking_ = 0;                               // at files of workers that failed
   std::vector<std::unique_ptr<Worker>> workers_;  // by local rank; a Child must not move
   boost::asio::steady_timer stop_timer_;

@@ -11,7 +11,6 @@
 #include "agent/core/limits.hpp"
 #include "agent/log.hpp"
 #include "agent/message_sink.hpp"
-#include "agent/node.hpp"
 #include "agent/output_end.hpp"
 #include "agent/proc/standard_descriptors.hpp"
 #include "agent/signals.hpp"
@@ -45,15 +44,13 @@ class Attachment {
   std::vector<std::shared_ptr<MessageSink>> attached_;
 };
 
-template <class AnyAgent>
-asio::awaitable<int> run_to_the_end(AnyAgent& agent, OutputEnd& end) {
+asio::awaitable<int> run_to_the_end(Agent& agent, OutputEnd& end) {
   const int exit_code = co_await agent.run();
   co_await end.finish();
   co_return exit_code;
 }
 
-template <class AnyAgent>
-int drive(asio::io_context& io, Signals& signals, AnyAgent& agent, OutputEnd& end) {
+int drive(asio::io_context& io, Signals& signals, Agent& agent, OutputEnd& end) {
   int exit_code = 1;
   asio::co_spawn(io, run_to_the_end(agent, end), [&](std::exception_ptr bug, int code) {
     if (bug) std::rethrow_exception(bug);
@@ -106,11 +103,7 @@ int run_agent(const LaunchConfig& config, const Environment& environment, spdlog
   OutputEnd end(consoles, logs, disks);
   const AgentInputs inputs{config, environment, logger,           consoles,
                            logs,   disks,       descriptor_limit, orphans};
-  if (config.rendezvous) {
-    NodeAgent agent(io.get_executor(), inputs, std::move(companion), make_companion);
-    return drive(io, signals, agent, end);
-  }
-  Agent agent(io.get_executor(), inputs);
+  Agent agent(io.get_executor(), inputs, std::move(companion), make_companion);
   return drive(io, signals, agent, end);
 } catch (const std::exception& bug) {
   logger.error(error_line("BUG", bug.what()));

@@ -88,8 +88,8 @@ std::string death_line(const ExitRecord& record, const std::string& host, int ot
   return text;
 }
 
-std::string restart_line(const RestartDecision& decision, Round next) {
-  return "ddprun: note [RESTART] " + decision.reason + ", round " + std::to_string(next.value());
+std::string restart_line(const std::string& text) {
+  return "ddprun: note [RESTART] " + text;
 }
 
 std::string stop_line(int signal, int workers, Duration shutdown_timeout) {

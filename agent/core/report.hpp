@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "agent/core/exit_record.hpp"
-#include "agent/core/restart.hpp"
 #include "base/clock.hpp"
 #include "base/types.hpp"
 
@@ -39,8 +38,8 @@ struct Who {
 /// One line for a worker that failed while others were still there or a restart follows.
 [[nodiscard]] std::string death_line(const ExitRecord& record, const std::string& host, int others);
 
-/// One line: `restart 1 of 3, round 2`.
-[[nodiscard]] std::string restart_line(const RestartDecision& decision, Round next);
+/// One line of a single node: `restart 1 of 3, round 2`, which the run says.
+[[nodiscard]] std::string restart_line(const std::string& text);
 
 /// One line for a stop that a signal to ddprun ordered; `others` workers are stopped.
 [[nodiscard]] std::string stop_line(int signal, int workers, Duration shutdown_timeout);

@@ -10,36 +10,31 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 
-#include "rendezvous/client/membership.hpp"
+#include "rendezvous/client/coordinator_link.hpp"
 
 namespace ddprun::client {
 
-class Connections {
+class Connections final : public CoordinatorLink {
  public:
-  using Sink = std::function<void(const Event& event)>;
-
   /// `host`: a name or a literal without brackets.
   Connections(boost::asio::any_io_executor executor, std::string host, std::uint16_t port,
               Sink sink);
   /// Closes everything at once; what was not written yet is lost (see flush).
-  ~Connections();
-  Connections(const Connections&) = delete;
-  Connections& operator=(const Connections&) = delete;
+  ~Connections() override;
 
   /// Answered by LinkUp, or by LinkDown with the cause (the name, the address tried, the error).
   /// One link at a time: a link that is still open is closed, and nothing more is heard of it.
-  void connect(LinkId link);
+  void connect(LinkId link) override;
   /// Queued in order. Dropped when the link is not the one that is up.
-  void send(LinkId link, const protocol::Message& message);
+  void send(LinkId link, const protocol::Message& message) override;
   /// After what is queued was written, or at once if the peer takes nothing for a second. No
   /// LinkDown follows.
-  void close(LinkId link);
+  void close(LinkId link) override;
   /// Completes when nothing is left to write, or after a second in which the peer took nothing.
-  [[nodiscard]] boost::asio::awaitable<void> flush();
+  [[nodiscard]] boost::asio::awaitable<void> flush() override;
 
  private:
   class Impl;

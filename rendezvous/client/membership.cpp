@@ -230,7 +230,8 @@ void Membership::end_if_nothing_left() {
   release_store();
   // After a failure ranks of a node that leaves may still save what they have.
   const bool succeeded = verdict_->done && verdict_->exit_code == 0;
-  if (succeeded || hurries_) close_stores([](const ReleasedStore&) { return true; });
+  const bool alone = round_ && round_->group_size == 1;
+  if (succeeded || alone || hurries_) close_stores([](const ReleasedStore&) { return true; });
   if (!released_.empty()) return wait_for_other_ranks();
   if (!is_down()) actions_.emplace_back(CloseLink{link_id_});
   link_ = link::Down{};

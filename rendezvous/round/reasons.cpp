@@ -86,6 +86,14 @@ std::string restart(const Failure& failure, RestartCount used, const protocol::T
          number(terms.max_restarts) + std::string(RestartPace::sentence(delay));
 }
 
+std::string round_of_one(Round round, RestartCount restarts, const protocol::Terms& terms,
+                         Duration delay) {
+  const std::string text = "round " + number(round.value());
+  if (restarts.value() == 0) return text;
+  return "restart " + number(restarts.value()) + " of " + number(terms.max_restarts) + ", " + text +
+         std::string(RestartPace::sentence(delay));
+}
+
 std::string no_restart_left(const protocol::Terms& terms) {
   return terms.max_restarts == 0 ? "restarts are off (--max-restarts)"
                                  : "all " + number(terms.max_restarts) + " restarts are used";

@@ -45,6 +45,8 @@ struct RunOptions {
   /// Set if the last run of this name succeeded. Agents that come now mean to begin it anew if as
   /// many of them come within the last call as it had; otherwise they are late for that one.
   std::optional<Ended> succeeded = std::nullopt;
+  /// The coordinator of one node, in that node's agent: sentences speak of no other node.
+  bool single_node = false;
 };
 
 class Run {
@@ -190,7 +192,8 @@ class Run {
   RestartCount restarts_{0};
   std::vector<Failure> failures_;  // of the live round
   RestartPace pace_;
-  TimePoint running_since_;  // of the live round: when the last node said so
+  Duration restart_delay_{0};  // of the last restart
+  TimePoint running_since_;    // of the live round: when the last node said so
   // The failure that the last restart answers, until all workers of the new round run: a stop of
   // the run in between ends it with this failure.
   std::optional<Failure> answered_failure_;

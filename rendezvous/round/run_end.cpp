@@ -64,9 +64,9 @@ void Run::on_failure(Agent& agent) {
   }
   restarts_ = RestartCount(restarts_.value() + 1);
   const reasons::Failure failure{answered_failure_->host, answered_failure_->exit};
-  const Duration delay = pace_.failed(now_ - running_since_);
-  end_round(reasons::restart(failure, restarts_, terms(), delay));
-  if (delay.count() > 0) restart_at_ = now_ + delay;
+  restart_delay_ = pace_.failed(now_ - running_since_);
+  end_round(reasons::restart(failure, restarts_, terms(), restart_delay_));
+  if (restart_delay_.count() > 0) restart_at_ = now_ + restart_delay_;
 }
 
 void Run::finish_failed(const std::string& why_no_restart) {
@@ -117,7 +117,7 @@ void Run::on_leave(Agent& agent, const Leave& leave) {
   if (ends_run && failure_explains(agent, leave)) {
     agent.leave = leave;
     failed_at_ = TimePoint{};
-    return finish_failed(sentence);
+    return finish_failed(options_.single_node ? leave.reason : sentence);
   }
   const bool lives = phase_ != Phase::kStopping && phase_ != Phase::kOver;
   const bool works =

@@ -162,7 +162,9 @@ void Run::start_round(const std::vector<Agent*>& order) {
   }
   world_size_ = placements.front().world_size.value();
   const Round next(++highest_);
-  why_ = reasons::round_started(last_.number, next, why_, nodes, WorldSize(world_size_));
+  why_ = options_.single_node
+             ? reasons::round_of_one(next, restarts_, terms(), restart_delay_)
+             : reasons::round_started(last_.number, next, why_, nodes, WorldSize(world_size_));
   last_ = RoundStamp{next, options_.author};
   formed_ = true;
   phase_ = Phase::kRunning;

@@ -58,7 +58,8 @@ TEST_CASE("a failed round costs one restart, and the next round knows its number
                    {"restarts=2"}, {{"DIR", dir.path()}});
   CHECK(run.wait() == ExitStatus::exited(0));
   CHECK_THAT(run.err(), ContainsSubstring("ddprun: note [RESTART] restart 1 of 2, round 2\n"));
-  CHECK_THAT(run.err(), ContainsSubstring("ddprun: note [RESTART] restart 2 of 2, round 3\n"));
+  CHECK_THAT(run.err(),
+             ContainsSubstring("ddprun: note [RESTART] restart 2 of 2, round 3 after 0.1 s"));
   CHECK_THAT(run.err(), ContainsSubstring("; 2 restarts\n"));
   std::set<std::string> rounds;
   for (const char* name : {"0.0", "0.1", "0.2"}) rounds.insert(content(dir.file(name)));

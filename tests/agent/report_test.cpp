@@ -249,9 +249,8 @@ TEST_CASE("a death, a restart, a stop and the end are one line each") {
   CHECK(death_line(failing(), "gpu-02", 1) ==
         "ddprun: warning [W-EXIT] rank 12 (local 4, pid 48213) on gpu-02 ended with exit code 1; "
         "stopping 1 other rank");
-  const RestartDecision decision{RestartDecision::Next::kRestart, RestartCount(1),
-                                 "restart 1 of 3"};
-  CHECK(restart_line(decision, Round(2)) == "ddprun: note [RESTART] restart 1 of 3, round 2");
+  CHECK(restart_line("restart 1 of 3, round 2") ==
+        "ddprun: note [RESTART] restart 1 of 3, round 2");
   CHECK(done_line(2, 3h + 12min, RestartCount(1)) ==
         "ddprun: done, 2 ranks ended with 0 after 3 h 12 min; 1 restart");
   CHECK(stop_line(SIGINT, 8, 30s) ==

@@ -1,15 +1,13 @@
-// The three rules that decide a life or a death: kill order, restart, verdict.
+// The rules that decide a life or a death on one node: kill order, verdict.
 #include <signal.h>
 
 #include "agent/core/kill_order.hpp"
 #include "agent/core/limits.hpp"
-#include "agent/core/restart.hpp"
 #include "agent/core/verdict.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace ddprun;
 using namespace std::chrono_literals;
-using Next = RestartDecision::Next;
 
 namespace {
 
@@ -41,36 +39,6 @@ TEST_CASE("the wait after SIGKILL is bounded, and then nobody is waited for") {
   const StopOrder order = next_stop_order(StopStage::kKilled, {SIGTERM, 7s});
   CHECK(order.stage == StopStage::kAbandoned);
   CHECK(order.signal == 0);
-}
-
-TEST_CASE("a failed round costs one restart") {
-  const auto decision = decide_restart({RestartCount(0), 3}, RoundFailure::kWorkerFailed);
-  CHECK(decision.next == Next::kRestart);
-  CHECK(decision.used == RestartCount(1));
-  CHECK(decision.reason == "restart 1 of 3");
-}
-
-TEST_CASE("the last restart of the budget is given, and no more") {
-  CHECK(decide_restart({RestartCount(0), 1}, RoundFailure::kWorkerFailed).next == Next::kRestart);
-  const auto decision = decide_restart({RestartCount(1), 1}, RoundFailure::kWorkerFailed);
-  CHECK(decision.next == Next::kGiveUp);
-  CHECK(decision.reason == "not restarted: all 1 restarts are used");
-}
-
-TEST_CASE("without a budget nothing is restarted") {
-  const auto decision = decide_restart({RestartCount(0), 0}, RoundFailure::kWorkerFailed);
-  CHECK(decision.next == Next::kGiveUp);
-  CHECK(decision.reason == "not restarted: --max-restarts is 0");
-}
-
-TEST_CASE("a worker that cannot be started is no reason to try again") {
-  const auto decision = decide_restart({RestartCount(0), 3}, RoundFailure::kSpawnFailed);
-  CHECK(decision.next == Next::kGiveUp);
-  CHECK(decision.used == RestartCount(0));
-}
-
-TEST_CASE("a worker that cannot be killed forbids the next round") {
-  CHECK(decide_restart({RestartCount(0), 3}, RoundFailure::kUnkillable).next == Next::kGiveUp);
 }
 
 TEST_CASE("an exit code other than 0 is a failure with that code") {

@@ -66,7 +66,12 @@ const std::vector<Room>& rooms() {
       {"agent/proc/boost_process.cpp", {}, {kLog, kOptions, kTorch, kTensor}},
       // The agent hosts the store of a round, so it includes the store's server.
       {"agent/",
-       {"base/", "net/", "rendezvous/client/", "rendezvous/store/", "agent/core/", "agent/proc/"},
+       {"base/", "net/", "rendezvous/client/", "rendezvous/store/", "agent/core/", "agent/proc/",
+        "agent/in_process_link"},
+       {kProcess, kOptions, kTorch, kTensor}},
+      // A single node is a run with one member: its coordinator is the pure core itself.
+      {"agent/in_process_link",
+       {"base/", "rendezvous/client/", "rendezvous/round/", "agent/"},
        {kProcess, kOptions, kTorch, kTensor}},
       {"launcher/", {"base/", "agent/", "rendezvous/coordinator/"}, {kProcess, kTorch, kTensor}},
       // It ends up inside training programs: nothing of ours, nothing of others.

@@ -1,13 +1,14 @@
-// How a run of several nodes ends on this one: what is told, what is left, who is waited for.
+// How a run ends on this node: what is told, what is left, who is waited for.
 #include <spdlog/logger.h>
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include "agent/agent.hpp"
 #include "agent/core/node_report.hpp"
+#include "agent/core/report.hpp"
 #include "agent/log.hpp"
-#include "agent/node.hpp"
 #include "base/printable.hpp"
 
 namespace ddprun {
@@ -23,7 +24,7 @@ std::string over_for_that(const std::string& code) {
 
 }  // namespace
 
-void NodeAgent::tell_end(const client::End& end) {
+void Agent::tell_end(const client::End& end) {
   if (end.exit_code == 0) return tell_success(end);
   const bool by_signal = stop_signal_ != 0 && end.exit_code == 128 + stop_signal_;
   if (end.done && (end.done->failure || !by_signal)) {
@@ -34,8 +35,10 @@ void NodeAgent::tell_end(const client::End& end) {
   context_.logs().discard_if_empty();
 }
 
-void NodeAgent::tell_success(const client::End& end) {
-  if (end.done) {
+void Agent::tell_success(const client::End& end) {
+  if (single_node()) {
+    context_.logger().info(done_line(context_.config().workers, context_.since_start(), restarts_));
+  } else if (end.done) {
     context_.logger().info(run_done_line(end.text, context_.since_start(),
                                          last_ ? NodePart::kTrained : NodePart::kSpare));
   } else {
@@ -45,7 +48,7 @@ void NodeAgent::tell_success(const client::End& end) {
 }
 
 // One console has the whole report, every other one its first line.
-void NodeAgent::tell_failure(const protocol::Done& done) {
+void Agent::tell_failure(const protocol::Done& done) {
   const ExitRecord* own = done.failure ? own_exit(*done.failure) : nullptr;
   if (own != nullptr) {
     context_.pass_error_up(*own);
@@ -65,7 +68,7 @@ void NodeAgent::tell_failure(const protocol::Done& done) {
   context_.logger().error(reporter ? failure_report(facts) : failure_headline(facts));
 }
 
-void NodeAgent::tell_left(const client::End& end) {
+void Agent::tell_left(const client::End& end) {
   tell_waiting_death();
   if (own_error_told_) return;
   if (stop_signal_ == 0) {
@@ -82,7 +85,7 @@ void NodeAgent::tell_left(const client::End& end) {
 }
 
 /// The evidence here of the run's first failure; null when that was on another node.
-const ExitRecord* NodeAgent::own_exit(const protocol::WorkerExit& failure) const {
+const ExitRecord* Agent::own_exit(const protocol::WorkerExit& failure) const {
   if (!last_) return nullptr;
   for (const ExitRecord& record : last_->exits) {
     if (record.rank == failure.rank && record.pid == failure.pid) return &record;
@@ -92,7 +95,7 @@ const ExitRecord* NodeAgent::own_exit(const protocol::WorkerExit& failure) const
 
 // Bounded by the coordinator, which gives the other nodes their time to go; a stop signal ends the
 // run for them, a second one this wait.
-asio::awaitable<void> NodeAgent::settle() {
+asio::awaitable<void> Agent::settle() {
   if (companion_ == nullptr) co_return;
   if (stop_signal_ != 0 && !end_->done) {
     // It ends with this process, so the run ends on every node. It may know that already.

@@ -1,0 +1,36 @@
+// CoordinatorLink: the agent's end of its link to the coordinator, as Membership's Connect,
+// SendMessage and CloseLink ask for it. Over TCP (connection.hpp) or in process, on a single node.
+//
+// Thread rule: the io_context's thread. The sink is called from the io_context only, never from
+// inside a call here, and never after the destructor.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <functional>
+
+#include "rendezvous/client/membership.hpp"
+
+namespace ddprun::client {
+
+class CoordinatorLink {
+ public:
+  /// Takes LinkUp, LinkDown and Incoming.
+  using Sink = std::function<void(const Event& event)>;
+
+  CoordinatorLink() = default;
+  CoordinatorLink(const CoordinatorLink&) = delete;
+  CoordinatorLink& operator=(const CoordinatorLink&) = delete;
+  virtual ~CoordinatorLink() = default;
+
+  /// Answered by LinkUp, or by LinkDown with the cause. One link at a time: a link that is still
+  /// open is closed, and no more events of it follow.
+  virtual void connect(LinkId link) = 0;
+  /// Queued in order. Dropped when the link is not the one that is up.
+  virtual void send(LinkId link, const protocol::Message& message) = 0;
+  /// After what is queued was written. No LinkDown follows.
+  virtual void close(LinkId link) = 0;
+  /// Completes when nothing is left to write, or when the peer has taken nothing for a while.
+  [[nodiscard]] virtual boost::asio::awaitable<void> flush() = 0;
+};
+
+}  // namespace ddprun::client
