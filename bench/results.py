@@ -22,7 +22,7 @@ LIMIT_S = 3600
 HEAD = """# Measured ratios
 
 Written by `bench/results.py`: the output of each benchmark, with the peer in the same run. Compare
-ratios; milliseconds are meaningful only on a quiet machine. A benchmark's `--help` explains its columns.
+ratios; milliseconds are meaningful only on a quiet machine. `--help` of a benchmark explains it.
 """
 
 

@@ -20,7 +20,7 @@ TEST_CASE("a leave or shutdown after a failure does not replace the verdict") {
   desk.say(1, Stopped{Round(1), milliseconds(5), 1, 1});
   CHECK_FALSE(desk.last<Done>(1).has_value());
   desk.say(2, Stopped{Round(1), milliseconds(5), 0, 0});
-  for (const std::uint64_t link : {1, 2}) {
+  for (const std::uint64_t link : {1U, 2U}) {
     REQUIRE(desk.last<Done>(link).has_value());
     CHECK(desk.last<Done>(link)->exit_code == 5);
     CHECK(desk.last<Done>(link)->killed == 1);
