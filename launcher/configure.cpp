@@ -4,14 +4,14 @@
 
 #include "launcher/options/scan.hpp"
 #include "launcher/options/settings.hpp"
-#include "launcher/rules/command.hpp"
-#include "launcher/rules/command_identity.hpp"
-#include "launcher/rules/logs.hpp"
-#include "launcher/rules/meeting.hpp"
-#include "launcher/rules/scheduled.hpp"
-#include "launcher/rules/side_services.hpp"
-#include "launcher/rules/stopping.hpp"
-#include "launcher/rules/workers.hpp"
+#include "launcher/rendezvous/plan.hpp"
+#include "launcher/schedulers/scheduled.hpp"
+#include "launcher/workers/command.hpp"
+#include "launcher/workers/command_identity.hpp"
+#include "launcher/workers/count.hpp"
+#include "launcher/workers/logs.hpp"
+#include "launcher/workers/side_services.hpp"
+#include "launcher/workers/stopping.hpp"
 
 namespace ddprun {
 namespace {
@@ -44,18 +44,18 @@ Result<void> fill_workers(Launch& launch, const Settings& settings, const Machin
   return {};
 }
 
-Result<void> fill_meeting(Launch& launch, const Scheduled& scheduled, const Machine& machine) {
-  auto meeting = arrange_meeting(scheduled, machine);
-  if (!meeting) return meeting.error();
-  launch.config.run_id = meeting->run_id;
-  launch.config.master_addr = meeting->master_addr;
-  launch.config.listen_addr = meeting->listen_addr;
-  launch.config.master_port = meeting->master_port;
-  launch.config.store_host = meeting->store_host;
-  launch.config.rendezvous = meeting->rendezvous;
-  launch.host = meeting->host;
-  append(launch.notes, meeting->notes);
-  append(launch.warnings, meeting->warnings);
+Result<void> fill_rendezvous(Launch& launch, const Scheduled& scheduled, const Machine& machine) {
+  auto plan = plan_rendezvous(scheduled, machine);
+  if (!plan) return plan.error();
+  launch.config.run_id = plan->run_id;
+  launch.config.master_addr = plan->master_addr;
+  launch.config.listen_addr = plan->listen_addr;
+  launch.config.master_port = plan->master_port;
+  launch.config.store_host = plan->store_host;
+  launch.config.rendezvous = plan->rendezvous;
+  launch.host = plan->host;
+  append(launch.notes, plan->notes);
+  append(launch.warnings, plan->warnings);
   return {};
 }
 
@@ -85,7 +85,7 @@ Result<Launch> fill(const Settings& given, const Machine& machine) {
   const Settings& settings = scheduled->settings;
   Launch launch;
   launch.notes = scheduled->notes;
-  auto met = fill_meeting(launch, *scheduled, machine);
+  auto met = fill_rendezvous(launch, *scheduled, machine);
   if (!met) return met.error();
   for (const auto step : {&fill_workers, &fill_stopping, &fill_logs}) {
     auto done = (*step)(launch, settings, machine);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "launcher/options/nearest.hpp"
+#include "launcher/usage.hpp"
 
 namespace ddprun {
 namespace {
@@ -20,10 +21,6 @@ struct Head {
   std::string spelling;
   std::optional<std::string> glued;  // after '=' or, behind a letter, directly
 };
-
-Error usage(std::string sentence) {
-  return {ErrorKind::kUsage, std::move(sentence)};
-}
 
 const OptionSpec* by_letter(char letter) {
   for (const OptionSpec& option : all_options()) {

@@ -2,13 +2,10 @@
 
 #include "base/assert.hpp"
 #include "launcher/options/numbers.hpp"
+#include "launcher/usage.hpp"
 
 namespace ddprun {
 namespace {
-
-Error usage(std::string sentence) {
-  return {ErrorKind::kUsage, std::move(sentence)};
-}
 
 bool is_choice(std::string_view choices, std::string_view value) {
   while (!choices.empty()) {

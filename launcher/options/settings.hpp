@@ -1,6 +1,7 @@
 // Settings: the value of every option after command line, environment and built-in default were
 // merged, in this order of strength; last, what a scheduler supplies. Types and choices are
-// checked; what a value means is decided in launcher/rules. Plain data, no thread rule.
+// checked; what a value means is decided in launcher/rendezvous and launcher/workers. Plain data,
+// no thread rule.
 #pragma once
 
 #include <array>

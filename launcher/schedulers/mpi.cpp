@@ -6,6 +6,7 @@
 
 #include "launcher/schedulers/digits.hpp"
 #include "launcher/schedulers/hostlist.hpp"
+#include "launcher/usage.hpp"
 
 namespace ddprun {
 namespace {
@@ -18,10 +19,6 @@ struct Names {
   std::string rank;
   std::string local_size;
 };
-
-Error usage(std::string sentence) {
-  return {ErrorKind::kUsage, std::move(sentence)};
-}
 
 Error several_tasks(const std::string& job, int tasks) {
   return usage(job + " starts ddprun " + std::to_string(tasks) +

@@ -6,6 +6,7 @@
 
 #include "launcher/schedulers/digits.hpp"
 #include "launcher/schedulers/hostlist.hpp"
+#include "launcher/usage.hpp"
 
 namespace ddprun {
 namespace {
@@ -13,10 +14,6 @@ namespace {
 constexpr int kCountMax = static_cast<int>(kHostlistMax);
 // Steps that srun did not start have numbers from here on: batch script, salloc's shell, extern.
 constexpr std::uint64_t kSpecialSteps = 0xFFFFFFF0;
-
-Error usage(std::string sentence) {
-  return {ErrorKind::kUsage, std::move(sentence)};
-}
 
 /// The first of the two that is set; the second is an older name.
 std::string either(const Environment& environment, const std::string& name,

@@ -1,7 +1,7 @@
 // --hosts: one list for every node, in which each finds its place.
-#include "launcher/rules/hosts.hpp"
+#include "launcher/rendezvous/hosts.hpp"
 
-#include "launcher/rules/host_list.hpp"
+#include "launcher/rendezvous/host_list.hpp"
 #include "tests/launcher/fake_machine.hpp"
 
 using ddprun::HostPlan;
@@ -196,7 +196,7 @@ TEST_CASE("a scheduler's list needs no address to be looked up") {
   const auto conf = ddprun::read_rendezvous_conf(*settings);
   const ddprun::HostList list{{{"n1", 12345}, {"n2", {}}}, 1, {2, 2}, "SLURM_JOB_NODELIST"};
   const auto meeting =
-      ddprun::meet_by_host_list(list, ddprun::RunId("7.0"), {*settings, machine, *conf});
+      ddprun::plan_host_list(list, ddprun::RunId("7.0"), {*settings, machine, *conf});
   REQUIRE(meeting.has_value());
   CHECK(meeting->run_id.value() == "7.0");
   CHECK(meeting->rendezvous->coordinator.host == "n1");

@@ -1,5 +1,5 @@
 // The log options.
-#include "launcher/rules/lists.hpp"
+#include "launcher/workers/lists.hpp"
 #include "tests/launcher/fake_machine.hpp"
 
 using ddprun::LocalRank;

@@ -1,4 +1,4 @@
-#include "launcher/rules/stopping.hpp"
+#include "launcher/workers/stopping.hpp"
 
 #include <signal.h>
 
@@ -7,7 +7,8 @@
 
 #include "base/exit_status.hpp"
 #include "launcher/options/numbers.hpp"
-#include "launcher/rules/lists.hpp"
+#include "launcher/usage.hpp"
+#include "launcher/workers/lists.hpp"
 
 namespace ddprun {
 namespace {
@@ -18,10 +19,6 @@ constexpr const char* kTimeoutVariable = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT";
 constexpr std::int64_t kDefaultTimeoutSeconds = 30;
 // A number of seconds that no run outlives and no Duration overflows at.
 constexpr std::int64_t kTimeoutSecondsMax = 10LL * 365 * 24 * 3600;
-
-Error usage(std::string sentence) {
-  return {ErrorKind::kUsage, std::move(sentence)};
-}
 
 std::string must_be_up_to(const std::string& of_what, std::int64_t most) {
   return " must be a whole number" + of_what + ", 0 to " + std::to_string(most);

@@ -1,9 +1,10 @@
-#include "launcher/rules/logs.hpp"
+#include "launcher/workers/logs.hpp"
 
 #include <algorithm>
 
 #include "launcher/options/numbers.hpp"
-#include "launcher/rules/lists.hpp"
+#include "launcher/usage.hpp"
+#include "launcher/workers/lists.hpp"
 
 namespace ddprun {
 namespace {
@@ -12,10 +13,6 @@ using Id = OptionId;
 
 constexpr const char* kNoFiles = "/dev/null";
 constexpr const char* kPrefix = "[${role_name}${local_rank}]:";
-
-Error usage(std::string sentence) {
-  return {ErrorKind::kUsage, std::move(sentence)};
-}
 
 std::optional<Streams> parse_mask(const std::string& text) {
   if (text.size() != 1 || text[0] < '0' || text[0] > '3') return std::nullopt;

@@ -1,4 +1,4 @@
-#include "launcher/rules/endpoint.hpp"
+#include "launcher/rendezvous/endpoint.hpp"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -9,9 +9,9 @@
 
 #include "base/result.hpp"
 #include "base/types.hpp"
-#include "launcher/rules/endpoint.hpp"
-#include "launcher/rules/meeting.hpp"
-#include "launcher/rules/nodes.hpp"
+#include "launcher/rendezvous/endpoint.hpp"
+#include "launcher/rendezvous/nodes.hpp"
+#include "launcher/rendezvous/plan.hpp"
 
 namespace ddprun {
 
@@ -22,9 +22,9 @@ struct HostList {
   std::string source;           // what sentences call the list: "--hosts", "SLURM_JOB_NODELIST"
 };
 
-/// c10d over the list. A list of one host is a node alone, without a coordinator. Takes the list at
-/// its word: the caller has refused options that contradict it.
-[[nodiscard]] Result<Meeting> meet_by_host_list(const HostList& list, const RunId& run_id,
-                                                const MeetingInput& input);
+/// c10d over the list. A list of one host is a single node, without a coordinator. Takes the list
+/// at its word: the caller has refused options that contradict it.
+[[nodiscard]] Result<RendezvousPlan> plan_host_list(const HostList& list, const RunId& run_id,
+                                                    const RendezvousInput& input);
 
 }  // namespace ddprun

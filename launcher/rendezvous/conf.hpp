@@ -1,4 +1,4 @@
-// --rdzv-conf: k1=v1,k2=v2. What the keys mean depends on how the nodes meet; a key that has
+// --rdzv-conf: k1=v1,k2=v2. What the keys mean depends on the backend; a key that has
 // nothing to limit there costs one line. Pure, no thread rule.
 #pragma once
 
@@ -28,8 +28,8 @@ struct RendezvousConf {
 
 [[nodiscard]] Result<RendezvousConf> read_rendezvous_conf(const Settings& settings);
 
-/// How the nodes meet.
-enum class ConfUse { kAlone, kElastic, kStatic };
+/// The backend, or none.
+enum class ConfUse { kSingleNode, kElastic, kStatic };
 
 /// The given limits in place of the defaults, those of c10d or static.
 void apply(const RendezvousConf& conf, ConfUse use, RendezvousConfig& config);

@@ -1,8 +1,8 @@
-#include "launcher/rules/meeting_c10d.hpp"
+#include "launcher/rendezvous/c10d.hpp"
 
-#include "launcher/rules/alone.hpp"
-#include "launcher/rules/endpoint.hpp"
-#include "launcher/rules/meeting_parts.hpp"
+#include "launcher/rendezvous/endpoint.hpp"
+#include "launcher/rendezvous/plan_parts.hpp"
+#include "launcher/rendezvous/single_node.hpp"
 
 namespace ddprun {
 namespace {
@@ -21,26 +21,26 @@ Result<Endpoint> endpoint_of(const Settings& settings) {
   return endpoint;
 }
 
-Result<Meeting> alone(const MeetingInput& input) {
+Result<RendezvousPlan> alone(const RendezvousInput& input) {
   const Settings& settings = input.settings;
-  auto meeting = meet_nobody(input, RunId(settings.text(Id::kRdzvId)));
-  if (!meeting) return meeting;
-  note_unused(*meeting, given_ones(settings, {Id::kMasterAddr, Id::kMasterPort}),
+  auto plan = single_node(input, RunId(settings.text(Id::kRdzvId)));
+  if (!plan) return plan;
+  note_unused(*plan, given_ones(settings, {Id::kMasterAddr, Id::kMasterPort}),
               "they belong to the static backend");
   const std::string& text = settings.text(Id::kRdzvEndpoint);
-  if (text.empty()) return meeting;
+  if (text.empty()) return plan;
   const auto endpoint = parse_endpoint(text, settings.named(Id::kRdzvEndpoint));
   if (endpoint && endpoint->port.value_or(0) != 0) {
-    note_unused(*meeting, settings.shown(Id::kRdzvEndpoint),
+    note_unused(*plan, settings.shown(Id::kRdzvEndpoint),
                 "one node has nobody to wait for there; with --rdzv-conf is_host=false it meets "
                 "at the ddprun-rdzvd that runs there");
   }
-  return meeting;
+  return plan;
 }
 
 /// Whether this node may or must run the coordinator. It also may if its own name is the
 /// endpoint's, and does not resolve yet.
-std::optional<HostPlan::Need> need_of(const MeetingInput& input, const std::string& host,
+std::optional<HostPlan::Need> need_of(const RendezvousInput& input, const std::string& host,
                                       Place place) {
   const Host given = input.conf.is_host;
   if (given == Host::kYes) return HostPlan::Need::kMust;
@@ -65,51 +65,52 @@ Result<void> check_endpoint(const Endpoint& endpoint, const std::string& shown, 
 }
 
 /// --node-rank orders the first round; one that no place has belongs to a spare.
-Result<void> take_node_rank(Meeting& meeting, const Settings& settings, const NodeRange& nodes) {
+Result<void> take_node_rank(RendezvousPlan& plan, const Settings& settings,
+                            const NodeRange& nodes) {
   if (!settings.given(Id::kNodeRank)) return {};
   const std::int64_t rank = settings.integer(Id::kNodeRank);
   if (rank < 0) {
     return Error{ErrorKind::kUsage, settings.shown(Id::kNodeRank) + " is not a node's number"};
   }
   if (rank < nodes.max) {
-    meeting.rendezvous->node_rank = static_cast<int>(rank);
+    plan.rendezvous->node_rank = static_cast<int>(rank);
   } else {
-    note_unused(meeting, settings.shown(Id::kNodeRank),
+    note_unused(plan, settings.shown(Id::kNodeRank),
                 "the run has " + text_of(nodes) + ", so this node may become a spare");
   }
   return {};
 }
 
-Result<Meeting> through_link(const MeetingInput& input, const NodeRange& nodes,
-                             const Endpoint& endpoint, const Whereabouts& found) {
+Result<RendezvousPlan> through_link(const RendezvousInput& input, const NodeRange& nodes,
+                                    const Endpoint& endpoint, const Whereabouts& found) {
   const Settings& settings = input.settings;
-  auto meeting = meeting_over_link(input, nodes, ConfUse::kElastic);
-  if (!meeting) return meeting;
-  meeting->run_id = RunId(settings.text(Id::kRdzvId));
-  meeting->rendezvous->coordinator = {endpoint.host, *endpoint.port};
-  auto numbered = take_node_rank(*meeting, settings, nodes);
+  auto plan = plan_over_link(input, nodes, ConfUse::kElastic);
+  if (!plan) return plan;
+  plan->run_id = RunId(settings.text(Id::kRdzvId));
+  plan->rendezvous->coordinator = {endpoint.host, *endpoint.port};
+  auto numbered = take_node_rank(*plan, settings, nodes);
   if (!numbered) return numbered.error();
   const auto need = need_of(input, endpoint.host, found.place);
-  if (need) meeting->host = host_plan(*need, endpoint.host, *endpoint.port);
+  if (need) plan->host = host_plan(*need, endpoint.host, *endpoint.port);
   // The host need not wait until its own name is known to itself.
   const bool unnamed = need && found.place == Place::kUnknown;
-  if (unnamed) meeting->rendezvous->coordinator.host = kOwnHost;
+  if (unnamed) plan->rendezvous->coordinator.host = kOwnHost;
   // Then all nodes are on this machine, and their stores are nobody else's business.
   const auto loopback = named_loopback(endpoint.host);
-  if (meeting->listen_addr.empty() && loopback) meeting->listen_addr = *loopback;
+  if (plan->listen_addr.empty() && loopback) plan->listen_addr = *loopback;
   if (settings.text(Id::kRdzvEndpoint).empty()) {
-    meeting->notes.push_back("no --rdzv-endpoint is given: the " + text_of(nodes) +
-                             " meet at localhost:" + std::to_string(kElasticPort) +
-                             ", so all of them have to run on this machine");
+    plan->notes.push_back("no --rdzv-endpoint is given: the " + text_of(nodes) +
+                          " meet at localhost:" + std::to_string(kElasticPort) +
+                          ", so all of them have to run on this machine");
   }
-  note_unused(*meeting, given_ones(settings, {Id::kMasterAddr, Id::kMasterPort}),
+  note_unused(*plan, given_ones(settings, {Id::kMasterAddr, Id::kMasterPort}),
               "they belong to the static backend");
-  return meeting;
+  return plan;
 }
 
 }  // namespace
 
-Result<Meeting> meet_by_c10d(const MeetingInput& input, const NodeRange& nodes) {
+Result<RendezvousPlan> plan_c10d(const RendezvousInput& input, const NodeRange& nodes) {
   const Settings& settings = input.settings;
   auto endpoint = endpoint_of(settings);
   if (!endpoint) return endpoint.error();

@@ -1,4 +1,4 @@
-#include "launcher/rules/hosts.hpp"
+#include "launcher/rendezvous/hosts.hpp"
 
 #include <algorithm>
 #include <map>
@@ -6,8 +6,9 @@
 
 #include "launcher/limits.hpp"
 #include "launcher/options/numbers.hpp"
-#include "launcher/rules/host_list.hpp"
-#include "launcher/rules/meeting_parts.hpp"
+#include "launcher/rendezvous/host_list.hpp"
+#include "launcher/rendezvous/plan_parts.hpp"
+#include "launcher/usage.hpp"
 
 namespace ddprun {
 namespace {
@@ -15,10 +16,6 @@ namespace {
 using Id = OptionId;
 using Place = Whereabouts::Place;
 using Hosts = std::vector<Endpoint>;
-
-Error usage(std::string sentence) {
-  return {ErrorKind::kUsage, std::move(sentence)};
-}
 
 /// "gpu-01 (node 0) and 10.0.0.1 (node 1)"; beyond kHostsNamedMax the others are counted.
 std::string listed(const Hosts& hosts, const std::vector<std::size_t>& places) {
@@ -104,7 +101,7 @@ Result<void> refuse_contradictions(const Settings& settings) {
   return {};
 }
 
-Result<std::size_t> own_place(const MeetingInput& input, const Hosts& hosts) {
+Result<std::size_t> own_place(const RendezvousInput& input, const Hosts& hosts) {
   const Settings& settings = input.settings;
   if (!settings.given(Id::kNodeRank)) {
     return find_own_place(hosts, input.machine, settings.named(Id::kHosts));
@@ -154,7 +151,7 @@ Result<std::size_t> find_own_place(const Hosts& hosts, const Machine& machine,
                listed(hosts, found.own) + "; say with --node-rank which of them this node is");
 }
 
-Result<Meeting> meet_by_hosts_option(const MeetingInput& input) {
+Result<RendezvousPlan> plan_hosts_option(const RendezvousInput& input) {
   const Settings& settings = input.settings;
   const std::string source = settings.named(Id::kHosts);
   auto allowed = refuse_contradictions(settings);
@@ -171,7 +168,7 @@ Result<Meeting> meet_by_hosts_option(const MeetingInput& input) {
     if (!reachable) return reachable.error();
   }
   HostList list{std::move(*hosts), *own, *nodes, source};
-  return meet_by_host_list(list, RunId(settings.text(Id::kRdzvId)), input);
+  return plan_host_list(list, RunId(settings.text(Id::kRdzvId)), input);
 }
 
 }  // namespace ddprun

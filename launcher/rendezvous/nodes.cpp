@@ -1,4 +1,4 @@
-#include "launcher/rules/nodes.hpp"
+#include "launcher/rendezvous/nodes.hpp"
 
 #include "launcher/limits.hpp"
 #include "launcher/options/numbers.hpp"

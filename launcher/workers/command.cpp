@@ -1,15 +1,12 @@
-#include "launcher/rules/command.hpp"
+#include "launcher/workers/command.hpp"
 
 #include "base/assert.hpp"
+#include "launcher/usage.hpp"
 
 namespace ddprun {
 namespace {
 
 using Id = OptionId;
-
-Error usage(std::string sentence) {
-  return {ErrorKind::kUsage, std::move(sentence)};
-}
 
 /// In the default mode: does `name` run without Python, and as what?
 std::optional<std::string> own_program(const std::string& name, const Machine& machine) {

@@ -1,4 +1,4 @@
-#include "launcher/rules/side_services.hpp"
+#include "launcher/workers/side_services.hpp"
 
 #include <string>
 

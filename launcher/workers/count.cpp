@@ -1,19 +1,16 @@
-#include "launcher/rules/workers.hpp"
+#include "launcher/workers/count.hpp"
 
 #include <algorithm>
 
 #include "base/limits.hpp"
 #include "launcher/options/numbers.hpp"
-#include "launcher/rules/lists.hpp"
+#include "launcher/usage.hpp"
+#include "launcher/workers/lists.hpp"
 
 namespace ddprun {
 namespace {
 
 using Id = OptionId;
-
-Error usage(std::string sentence) {
-  return {ErrorKind::kUsage, std::move(sentence)};
-}
 
 Result<int> gpus(const Settings& settings, const Machine& machine) {
   const int count = machine.count_gpus();

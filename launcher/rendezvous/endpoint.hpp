@@ -24,7 +24,7 @@ struct Endpoint {
 /// An IPv4 or IPv6 address, not a name.
 [[nodiscard]] bool is_address_literal(const std::string& host);
 
-/// 0.0.0.0 or ::, which a socket can be bound to and nobody can be reached at.
+/// 0.0.0.0 or ::, the wildcard addresses: a socket can be bound to them, but no host has them.
 [[nodiscard]] bool is_wildcard_address(const std::string& host);
 
 /// "gpu-01" and "gpu-01.cluster" may be one machine, "gpu-01.a" and "gpu-01.b" may not.

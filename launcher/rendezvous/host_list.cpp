@@ -1,8 +1,8 @@
-#include "launcher/rules/host_list.hpp"
+#include "launcher/rendezvous/host_list.hpp"
 
 #include "base/assert.hpp"
-#include "launcher/rules/alone.hpp"
-#include "launcher/rules/meeting_parts.hpp"
+#include "launcher/rendezvous/plan_parts.hpp"
+#include "launcher/rendezvous/single_node.hpp"
 
 namespace ddprun {
 namespace {
@@ -13,11 +13,11 @@ constexpr const char* kLoopback = "127.0.0.1";
 
 }  // namespace
 
-Result<Meeting> meet_by_host_list(const HostList& list, const RunId& run_id,
-                                  const MeetingInput& input) {
+Result<RendezvousPlan> plan_host_list(const HostList& list, const RunId& run_id,
+                                      const RendezvousInput& input) {
   DDPRUN_ASSERT(list.own < list.hosts.size());
   DDPRUN_ASSERT(list.nodes.max == static_cast<int>(list.hosts.size()));
-  if (list.nodes.max == 1) return meet_nobody(input, run_id);
+  if (list.nodes.max == 1) return single_node(input, run_id);
   const Endpoint& root = list.hosts.front();
   const std::uint16_t port = root.port.value_or(kElasticPort);
   if (port == 0) {
@@ -27,24 +27,24 @@ Result<Meeting> meet_by_host_list(const HostList& list, const RunId& run_id,
   }
   auto told = check_names_told(run_id, input.settings);
   if (!told) return told.error();
-  auto meeting = meeting_over_link(input, list.nodes, ConfUse::kElastic);
-  if (!meeting) return meeting;
-  meeting->run_id = run_id;
-  RendezvousConfig& rendezvous = *meeting->rendezvous;
+  auto plan = plan_over_link(input, list.nodes, ConfUse::kElastic);
+  if (!plan) return plan;
+  plan->run_id = run_id;
+  RendezvousConfig& rendezvous = *plan->rendezvous;
   rendezvous.coordinator = {root.host, port};
   rendezvous.node_rank = static_cast<int>(list.own);
   rendezvous.scheduler_index = static_cast<int>(list.own);
   const bool against = input.conf.is_host == (list.own == 0 ? Host::kNo : Host::kYes);
-  note_unused(*meeting, against ? input.settings.named(OptionId::kRdzvConf) + " is_host" : "",
+  note_unused(*plan, against ? input.settings.named(OptionId::kRdzvConf) + " is_host" : "",
               "the first of " + list.source + " is the host");
   const auto loopback = named_loopback(root.host);
-  if (meeting->listen_addr.empty() && loopback) meeting->listen_addr = *loopback;
+  if (plan->listen_addr.empty() && loopback) plan->listen_addr = *loopback;
   if (list.own == 0) {
-    meeting->host = host_plan(HostPlan::Need::kMust, root.host, port);
+    plan->host = host_plan(HostPlan::Need::kMust, root.host, port);
     // The host reaches itself whatever its own name means here: 127.0.1.1 does no harm.
     rendezvous.coordinator.host = loopback.value_or(kLoopback);
   }
-  return meeting;
+  return plan;
 }
 
 }  // namespace ddprun

@@ -8,8 +8,8 @@
 
 #include "base/result.hpp"
 #include "launcher/machine.hpp"
-#include "launcher/rules/endpoint.hpp"
-#include "launcher/rules/meeting.hpp"
+#include "launcher/rendezvous/endpoint.hpp"
+#include "launcher/rendezvous/plan.hpp"
 
 namespace ddprun {
 
@@ -23,7 +23,7 @@ namespace ddprun {
 [[nodiscard]] Result<std::size_t> find_own_place(const std::vector<Endpoint>& hosts,
                                                  const Machine& machine, const std::string& source);
 
-/// A meeting by --hosts. --node-rank says the own place where addresses cannot.
-[[nodiscard]] Result<Meeting> meet_by_hosts_option(const MeetingInput& input);
+/// A plan by --hosts. --node-rank says the own place where addresses cannot.
+[[nodiscard]] Result<RendezvousPlan> plan_hosts_option(const RendezvousInput& input);
 
 }  // namespace ddprun

@@ -2,11 +2,12 @@
 // rank 0 there. Pure but for the facts it asks the machine. No thread rule.
 #pragma once
 
-#include "launcher/rules/meeting.hpp"
-#include "launcher/rules/nodes.hpp"
+#include "launcher/rendezvous/nodes.hpp"
+#include "launcher/rendezvous/plan.hpp"
 
 namespace ddprun {
 
-[[nodiscard]] Result<Meeting> meet_by_static(const MeetingInput& input, const NodeRange& nodes);
+[[nodiscard]] Result<RendezvousPlan> plan_static(const RendezvousInput& input,
+                                                 const NodeRange& nodes);
 
 }  // namespace ddprun

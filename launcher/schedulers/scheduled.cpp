@@ -1,18 +1,15 @@
-#include "launcher/rules/scheduled.hpp"
+#include "launcher/schedulers/scheduled.hpp"
 
 #include <utility>
 
-#include "launcher/rules/nodes.hpp"
+#include "launcher/rendezvous/nodes.hpp"
 #include "launcher/schedulers/placement.hpp"
+#include "launcher/usage.hpp"
 
 namespace ddprun {
 namespace {
 
 using Id = OptionId;
-
-Error usage(std::string sentence) {
-  return {ErrorKind::kUsage, std::move(sentence)};
-}
 
 void fill(Settings& settings, Id id, const std::string& value, const std::string& source) {
   if (!settings.given(id)) settings.supply(id, value, source);

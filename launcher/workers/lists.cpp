@@ -1,4 +1,4 @@
-#include "launcher/rules/lists.hpp"
+#include "launcher/workers/lists.hpp"
 
 namespace ddprun {
 

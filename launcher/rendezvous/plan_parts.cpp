@@ -1,21 +1,16 @@
-#include "launcher/rules/meeting_parts.hpp"
-
-#include <utility>
+#include "launcher/rendezvous/plan_parts.hpp"
 
 #include "base/printable.hpp"
 #include "launcher/limits.hpp"
+#include "launcher/usage.hpp"
 
 namespace ddprun {
 namespace {
 
 using Id = OptionId;
 
-Error usage(std::string sentence) {
-  return {ErrorKind::kUsage, std::move(sentence)};
-}
-
 /// The literal of --local-addr, empty when it is not given.
-Result<std::string> local_literal(const MeetingInput& input, const NodeRange& nodes) {
+Result<std::string> local_literal(const RendezvousInput& input, const NodeRange& nodes) {
   const std::string& host = input.settings.text(Id::kLocalAddr);
   if (host.empty()) return std::string();
   const std::string shown = input.settings.shown(Id::kLocalAddr);
@@ -41,8 +36,8 @@ std::string given_ones(const Settings& settings, std::initializer_list<Id> candi
   return text;
 }
 
-void note_unused(Meeting& meeting, const std::string& names, const std::string& why) {
-  if (!names.empty()) meeting.notes.push_back(names + " not used: " + why);
+void note_unused(RendezvousPlan& plan, const std::string& names, const std::string& why) {
+  if (!names.empty()) plan.notes.push_back(names + " not used: " + why);
 }
 
 StoreHost shared_store(const Machine& machine) {
@@ -69,20 +64,21 @@ Result<void> check_names_told(const RunId& run_id, const Settings& settings) {
   return {};
 }
 
-Result<Meeting> meeting_over_link(const MeetingInput& input, const NodeRange& nodes, ConfUse use) {
-  Meeting meeting;
-  meeting.rendezvous.emplace();
-  meeting.rendezvous->nodes_min = nodes.min;
-  meeting.rendezvous->nodes_max = nodes.max;
-  apply(input.conf, use, *meeting.rendezvous);
-  meeting.notes = conf_notes(input.conf, use, input.settings);
-  if (use == ConfUse::kStatic) return meeting;
+Result<RendezvousPlan> plan_over_link(const RendezvousInput& input, const NodeRange& nodes,
+                                      ConfUse use) {
+  RendezvousPlan plan;
+  plan.rendezvous.emplace();
+  plan.rendezvous->nodes_min = nodes.min;
+  plan.rendezvous->nodes_max = nodes.max;
+  apply(input.conf, use, *plan.rendezvous);
+  plan.notes = conf_notes(input.conf, use, input.settings);
+  if (use == ConfUse::kStatic) return plan;
   auto address = local_literal(input, nodes);
   if (!address) return address.error();
-  meeting.rendezvous->address = *address;
-  meeting.listen_addr = *address;
-  meeting.store_host = shared_store(input.machine);
-  return meeting;
+  plan.rendezvous->address = *address;
+  plan.listen_addr = *address;
+  plan.store_host = shared_store(input.machine);
+  return plan;
 }
 
 Result<void> refuse_loopback_name(const std::string& host, const Whereabouts& found,

@@ -1,4 +1,4 @@
-#include "launcher/rules/command_identity.hpp"
+#include "launcher/workers/command_identity.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,13 +1,13 @@
-// What several ways of meeting have in common. Pure but for the facts it asks the machine. No
+// What several ways of plan have in common. Pure but for the facts it asks the machine. No
 // thread rule.
 #pragma once
 
 #include <initializer_list>
 #include <string>
 
-#include "launcher/rules/endpoint.hpp"
-#include "launcher/rules/meeting.hpp"
-#include "launcher/rules/nodes.hpp"
+#include "launcher/rendezvous/endpoint.hpp"
+#include "launcher/rendezvous/nodes.hpp"
+#include "launcher/rendezvous/plan.hpp"
 
 namespace ddprun {
 
@@ -19,7 +19,7 @@ inline constexpr std::uint16_t kStaticPort = 29500;
                                      std::initializer_list<OptionId> candidates);
 
 /// A note that `names` are not used, unless that is empty.
-void note_unused(Meeting& meeting, const std::string& names, const std::string& why);
+void note_unused(RendezvousPlan& plan, const std::string& names, const std::string& why);
 
 /// Who serves the workers' store where a round chooses its address.
 [[nodiscard]] StoreHost shared_store(const Machine& machine);
@@ -27,9 +27,9 @@ void note_unused(Meeting& meeting, const std::string& names, const std::string& 
 /// Run id and role as other nodes can be told them, restarts as they count them.
 [[nodiscard]] Result<void> check_names_told(const RunId& run_id, const Settings& settings);
 
-/// A meeting through a coordinator: the given limits and --local-addr, and what they cost in notes.
-[[nodiscard]] Result<Meeting> meeting_over_link(const MeetingInput& input, const NodeRange& nodes,
-                                                ConfUse use);
+/// A plan through a coordinator: the given limits and --local-addr, and what they cost in notes.
+[[nodiscard]] Result<RendezvousPlan> plan_over_link(const RendezvousInput& input,
+                                                    const NodeRange& nodes, ConfUse use);
 
 /// Refuses a name that means loopback here although other nodes are to come there. `shown` is the
 /// option with its value. `localhost` and loopback literals are taken at their word.

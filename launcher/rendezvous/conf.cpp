@@ -1,4 +1,4 @@
-#include "launcher/rules/rendezvous_conf.hpp"
+#include "launcher/rendezvous/conf.hpp"
 
 #include <algorithm>
 #include <string_view>
@@ -6,7 +6,8 @@
 
 #include "launcher/limits.hpp"
 #include "launcher/options/numbers.hpp"
-#include "launcher/rules/conf_keys.hpp"
+#include "launcher/rendezvous/conf_keys.hpp"
+#include "launcher/usage.hpp"
 
 namespace ddprun {
 namespace {
@@ -14,10 +15,6 @@ namespace {
 using Pair = std::pair<std::string, std::string>;
 
 constexpr Duration kStaticTimeout = std::chrono::seconds(900);
-
-Error usage(std::string sentence) {
-  return {ErrorKind::kUsage, std::move(sentence)};
-}
 
 /// Split at commas, each part at its first '='; blanks around keys and values do not count.
 Result<std::vector<Pair>> split(const std::string& text, const std::string& name) {
@@ -182,7 +179,7 @@ std::vector<std::string> conf_notes(const RendezvousConf& conf, ConfUse use,
   std::vector<std::string> notes;
   for (const std::string& key : conf.keys) {
     const ConfKey* known = find(key);
-    if (known == nullptr || use == ConfUse::kAlone) continue;
+    if (known == nullptr || use == ConfUse::kSingleNode) continue;
     std::string why(use == ConfUse::kStatic ? known->static_no : known->elastic_no);
     if (key == "timeout" && use == ConfUse::kStatic && conf.join_timeout) {
       why = "join_timeout is given too";

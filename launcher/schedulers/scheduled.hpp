@@ -10,7 +10,7 @@
 #include "base/result.hpp"
 #include "launcher/machine.hpp"
 #include "launcher/options/settings.hpp"
-#include "launcher/rules/host_list.hpp"
+#include "launcher/rendezvous/host_list.hpp"
 
 namespace ddprun {
 

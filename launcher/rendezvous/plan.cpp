@@ -1,23 +1,18 @@
-#include "launcher/rules/meeting.hpp"
+#include "launcher/rendezvous/plan.hpp"
 
-#include <utility>
-
-#include "launcher/rules/alone.hpp"
-#include "launcher/rules/hosts.hpp"
-#include "launcher/rules/meeting_c10d.hpp"
-#include "launcher/rules/meeting_parts.hpp"
-#include "launcher/rules/meeting_static.hpp"
-#include "launcher/rules/nodes.hpp"
-#include "launcher/rules/scheduled.hpp"
+#include "launcher/rendezvous/c10d.hpp"
+#include "launcher/rendezvous/hosts.hpp"
+#include "launcher/rendezvous/nodes.hpp"
+#include "launcher/rendezvous/plan_parts.hpp"
+#include "launcher/rendezvous/single_node.hpp"
+#include "launcher/rendezvous/static_nodes.hpp"
+#include "launcher/schedulers/scheduled.hpp"
+#include "launcher/usage.hpp"
 
 namespace ddprun {
 namespace {
 
 using Id = OptionId;
-
-Error usage(std::string sentence) {
-  return {ErrorKind::kUsage, std::move(sentence)};
-}
 
 Result<void> check_backend(const Settings& settings) {
   const std::string& backend = settings.text(Id::kRdzvBackend);
@@ -35,39 +30,39 @@ bool standalone_is_implied(const Settings& settings, const NodeRange& nodes) {
          settings.text(Id::kRdzvEndpoint).empty() && !settings.given(Id::kMasterPort);
 }
 
-Result<Meeting> choose(const MeetingInput& input, const NodeRange& nodes) {
+Result<RendezvousPlan> choose(const RendezvousInput& input, const NodeRange& nodes) {
   const Settings& settings = input.settings;
   if (settings.on(Id::kStandalone) && nodes.max > 1) {
     return usage(settings.named(Id::kStandalone) + " is one node, but " +
                  settings.shown(Id::kNnodes) + " asks for more: drop one of the two");
   }
   if (settings.on(Id::kStandalone) || standalone_is_implied(settings, nodes)) {
-    return meet_standalone(input);
+    return standalone_node(input);
   }
-  if (settings.text(Id::kRdzvBackend) == "c10d") return meet_by_c10d(input, nodes);
-  return meet_by_static(input, nodes);
+  if (settings.text(Id::kRdzvBackend) == "c10d") return plan_c10d(input, nodes);
+  return plan_static(input, nodes);
 }
 
-Result<Meeting> meet_by_scheduler(const MeetingInput& input, const HostList& list) {
+Result<RendezvousPlan> plan_scheduler(const RendezvousInput& input, const HostList& list) {
   if (list.own > 0) {
     const std::string& root = list.hosts.front().host;
     auto reachable =
         refuse_loopback_name(root, input.machine.locate(root), list.nodes, list.source);
     if (!reachable) return reachable.error();
   }
-  return meet_by_host_list(list, RunId(input.settings.text(Id::kRdzvId)), input);
+  return plan_host_list(list, RunId(input.settings.text(Id::kRdzvId)), input);
 }
 
-Result<Meeting> meet(const Scheduled& scheduled, const MeetingInput& input,
-                     const NodeRange& nodes) {
-  if (!input.settings.text(Id::kHosts).empty()) return meet_by_hosts_option(input);
-  if (scheduled.hosts) return meet_by_scheduler(input, *scheduled.hosts);
+Result<RendezvousPlan> meet(const Scheduled& scheduled, const RendezvousInput& input,
+                            const NodeRange& nodes) {
+  if (!input.settings.text(Id::kHosts).empty()) return plan_hosts_option(input);
+  if (scheduled.hosts) return plan_scheduler(input, *scheduled.hosts);
   return choose(input, nodes);
 }
 
 }  // namespace
 
-Result<Meeting> arrange_meeting(const Scheduled& scheduled, const Machine& machine) {
+Result<RendezvousPlan> plan_rendezvous(const Scheduled& scheduled, const Machine& machine) {
   const Settings& settings = scheduled.settings;
   auto nodes = parse_nodes(settings);
   if (!nodes) return nodes.error();
@@ -75,9 +70,9 @@ Result<Meeting> arrange_meeting(const Scheduled& scheduled, const Machine& machi
   if (!backend) return backend.error();
   auto conf = read_rendezvous_conf(settings);
   if (!conf) return conf.error();
-  auto meeting = meet(scheduled, MeetingInput{settings, machine, *conf}, *nodes);
-  if (meeting) meeting->warnings = conf_warnings(*conf, settings);
-  return meeting;
+  auto plan = meet(scheduled, RendezvousInput{settings, machine, *conf}, *nodes);
+  if (plan) plan->warnings = conf_warnings(*conf, settings);
+  return plan;
 }
 
 }  // namespace ddprun

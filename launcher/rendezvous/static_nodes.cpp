@@ -1,10 +1,9 @@
-#include "launcher/rules/meeting_static.hpp"
+#include "launcher/rendezvous/static_nodes.hpp"
 
-#include <utility>
-
-#include "launcher/rules/alone.hpp"
-#include "launcher/rules/endpoint.hpp"
-#include "launcher/rules/meeting_parts.hpp"
+#include "launcher/rendezvous/endpoint.hpp"
+#include "launcher/rendezvous/plan_parts.hpp"
+#include "launcher/rendezvous/single_node.hpp"
+#include "launcher/usage.hpp"
 
 namespace ddprun {
 namespace {
@@ -12,10 +11,6 @@ namespace {
 using Id = OptionId;
 using Host = RendezvousConf::Host;
 using Place = Whereabouts::Place;
-
-Error usage(std::string sentence) {
-  return {ErrorKind::kUsage, std::move(sentence)};
-}
 
 /// The option that says where the workers meet, for sentences.
 std::string shown_master(const Settings& settings) {
@@ -69,7 +64,7 @@ Result<void> check_range(const Settings& settings, const NodeRange& nodes) {
 }
 
 /// Node rank 0 serves at the master address, so that has to be its own.
-Result<void> check_place(const MeetingInput& input, const Endpoint& master,
+Result<void> check_place(const RendezvousInput& input, const Endpoint& master,
                          const Whereabouts& found) {
   const Settings& settings = input.settings;
   const bool serves = settings.integer(Id::kNodeRank) == 0;
@@ -81,22 +76,22 @@ Result<void> check_place(const MeetingInput& input, const Endpoint& master,
                "address of node 0 (behind a forwarded address: --rdzv-conf is_host=true)");
 }
 
-void note_fixed_ways(Meeting& meeting, const MeetingInput& input) {
+void note_fixed_ways(RendezvousPlan& plan, const RendezvousInput& input) {
   const Settings& settings = input.settings;
   const bool zero = settings.integer(Id::kNodeRank) == 0;
   const bool against = input.conf.is_host == (zero ? Host::kNo : Host::kYes);
-  note_unused(meeting, against ? settings.named(Id::kRdzvConf) + " is_host" : "",
+  note_unused(plan, against ? settings.named(Id::kRdzvConf) + " is_host" : "",
               "with the static backend node rank 0 is the host");
-  note_unused(meeting, given_ones(settings, {Id::kLocalAddr}),
+  note_unused(plan, given_ones(settings, {Id::kLocalAddr}),
               "the static backend has a fixed address");
   const bool named = settings.given(Id::kMasterAddr) || settings.given(Id::kRdzvEndpoint);
   if (!named) {
-    meeting.notes.push_back("no --master-addr is given: all nodes have to run on this machine");
+    plan.notes.push_back("no --master-addr is given: all nodes have to run on this machine");
   }
 }
 
-Result<Meeting> over_nodes(const MeetingInput& input, const NodeRange& nodes,
-                           const Endpoint& master) {
+Result<RendezvousPlan> over_nodes(const RendezvousInput& input, const NodeRange& nodes,
+                                  const Endpoint& master) {
   const Settings& settings = input.settings;
   auto range = check_range(settings, nodes);
   if (!range) return range.error();
@@ -114,35 +109,34 @@ Result<Meeting> over_nodes(const MeetingInput& input, const NodeRange& nodes,
   const RunId run_id(settings.text(Id::kRdzvId));
   auto told = check_names_told(run_id, settings);
   if (!told) return told.error();
-  auto meeting = meeting_over_link(input, nodes, ConfUse::kStatic);
-  if (!meeting) return meeting;
-  meeting->run_id = run_id;
-  meeting->master_addr = master.host;
-  meeting->master_port = *master.port;
-  meeting->listen_addr = named_loopback(master.host).value_or("");
-  RendezvousConfig& rendezvous = *meeting->rendezvous;
+  auto plan = plan_over_link(input, nodes, ConfUse::kStatic);
+  if (!plan) return plan;
+  plan->run_id = run_id;
+  plan->master_addr = master.host;
+  plan->master_port = *master.port;
+  plan->listen_addr = named_loopback(master.host).value_or("");
+  RendezvousConfig& rendezvous = *plan->rendezvous;
   rendezvous.master = MasterChoice::kFixed;
   rendezvous.coordinator = {master.host, *master.port};
   rendezvous.node_rank = static_cast<int>(settings.integer(Id::kNodeRank));
   if (*rendezvous.node_rank == 0) {
-    meeting->host = host_plan(HostPlan::Need::kMust, master.host, *master.port);
+    plan->host = host_plan(HostPlan::Need::kMust, master.host, *master.port);
   }
-  note_fixed_ways(*meeting, input);
-  return meeting;
+  note_fixed_ways(*plan, input);
+  return plan;
 }
 
 }  // namespace
 
-Result<Meeting> meet_by_static(const MeetingInput& input, const NodeRange& nodes) {
+Result<RendezvousPlan> plan_static(const RendezvousInput& input, const NodeRange& nodes) {
   auto master = master_of(input.settings);
   if (!master) return master.error();
-  auto meeting =
-      nodes.max == 1 ? meet_nobody_at(input, *master) : over_nodes(input, nodes, *master);
-  if (meeting && !input.settings.text(Id::kRdzvEndpoint).empty()) {
-    note_unused(*meeting, given_ones(input.settings, {Id::kMasterAddr, Id::kMasterPort}),
+  auto plan = nodes.max == 1 ? single_node_at(input, *master) : over_nodes(input, nodes, *master);
+  if (plan && !input.settings.text(Id::kRdzvEndpoint).empty()) {
+    note_unused(*plan, given_ones(input.settings, {Id::kMasterAddr, Id::kMasterPort}),
                 input.settings.named(Id::kRdzvEndpoint) + " says where the nodes meet");
   }
-  return meeting;
+  return plan;
 }
 
 }  // namespace ddprun

@@ -1,0 +1,16 @@
+// The error of a mistake on the command line. Pure, no thread rule.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "base/result.hpp"
+
+namespace ddprun {
+
+/// Exit code 2.
+[[nodiscard]] inline Error usage(std::string sentence) {
+  return {ErrorKind::kUsage, std::move(sentence)};
+}
+
+}  // namespace ddprun
