@@ -59,7 +59,7 @@ class Teeth(unittest.TestCase):
             first = cluster.wait_for_round([agent])
             cluster.finish()
             cluster.wait_for_round([agent], after=first)
-        self.assertIn("agent0 ended although its round was expected", self.found(play))
+        self.assertIn("agent0 exited although its round was expected", self.found(play))
 
     def test_an_agent_that_still_runs_at_the_end(self):
         def play(cluster):
