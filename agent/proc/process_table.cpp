@@ -35,9 +35,8 @@ std::optional<ProcessEntry> parse_stat(std::string_view stat) {
 }
 
 std::optional<ProcessEntry> read_stat(int proc, const char* pid) {
-  std::array<char, 32> path;
-  std::snprintf(path.data(), path.size(), "%s/stat", pid);
-  const int file = ::openat(proc, path.data(), O_RDONLY | O_CLOEXEC);
+  const std::string path = std::string(pid) + "/stat";
+  const int file = ::openat(proc, path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return std::nullopt;  // gone meanwhile
   std::array<char, 512> text;         // what is asked for stands at its beginning
   const ssize_t bytes = ::read(file, text.data(), text.size());
