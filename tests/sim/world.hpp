@@ -224,7 +224,8 @@ class World {
   void release_store(int node);
   void tell_if_idle(const protocol::RoundStamp& stamp);
   void close_store(int node, Round round);
-  [[nodiscard]] int client_of(const protocol::RoundStamp& stamp, int server) const;
+  enum class Wires { kAny, kWhole };
+  [[nodiscard]] int client_of(const protocol::RoundStamp& stamp, int server, Wires wires) const;
   void arm_agent(int node, TimePoint deadline);
   void agent_timer(int node, int process, int timer, TimePoint when);
   void take_signal(int node, int process, int signal);

@@ -85,8 +85,10 @@ void World::feed_queued(int id) {
     node.events.pop_front();
     ++steps_;
     const std::string_view before = name_of(node.membership->state());
+    const std::string_view link_before = node.membership->link_name();
     const client::Actions actions = node.membership->step(next, node.clock.local(now()));
     record_transition(before, name_of(node.membership->state()));
+    record_transition(link_before, node.membership->link_name());
     for (const client::Action& action : actions) carry_out(id, action);
   }
   node.feeding = false;
@@ -155,11 +157,12 @@ void World::release_store(int id) {
   tell_if_idle(stamp);
 }
 
-/// A node with a living worker of the round whose connection to `server` works; -1: none.
-int World::client_of(const RoundStamp& stamp, int server) const {
+/// A node with a living worker of the round and such wires to `server`; -1: none.
+int World::client_of(const RoundStamp& stamp, int server, Wires wires) const {
   for (int other = 0; other < node_count(); ++other) {
     const auto& group = nodes_[index(other)].group;
-    if (!group || !(group->round.stamp == stamp) || cut_off(other) || cut_off(server)) continue;
+    if (!group || !(group->round.stamp == stamp)) continue;
+    if (wires == Wires::kWhole && (cut_off(other) || cut_off(server))) continue;
     const auto& workers = group->workers;
     const auto alive = [](const Worker& worker) { return worker.alive; };
     if (std::any_of(workers.begin(), workers.end(), alive)) return other;
@@ -169,8 +172,10 @@ int World::client_of(const RoundStamp& stamp, int server) const {
 
 void World::tell_if_idle(const RoundStamp& stamp) {
   const auto found = released_.find(key_of(stamp));
-  if (found == released_.end() || client_of(stamp, found->second) >= 0) return;
+  if (found == released_.end()) return;
   const int id = found->second;
+  // A cut wire ends no connection: its client counts until it is reset or ends.
+  if (client_of(stamp, id, Wires::kAny) >= 0) return;
   timeline_.after(Duration(0), [this, id, process = nodes_[index(id)].process, stamp] {
     to_agent(id, process, client::StoreIdle{stamp.number});
   });
@@ -184,7 +189,7 @@ void World::close_store(int id, Round round) {
   const RoundStamp stamp{Round(found->first.first), found->first.second};
   released_.erase(found);
   if (nodes_[index(id)].hurried) return;  // its user waits for nothing
-  const int client = client_of(stamp, id);
+  const int client = client_of(stamp, id, Wires::kWhole);
   checker_.on_store_closed(stamp, client < 0 ? "" : nodes_[index(client)].options.host, now());
 }
 
