@@ -19,7 +19,7 @@ namespace {
 
 /// After a note with the reason, which is not told twice.
 std::string over_for_that(const std::string& code) {
-  return "so the run is over on every node; " + code;
+  return "the run is stopping on every node; " + code;
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Machine: the facts about this computer that a command line needs, asked only when they matter.
-// Tests give their own. Thread rule: the one thread of the launcher.
+// Machine: the facts about this machine that a command line needs, queried only when required.
+// Tests provide their own. Thread rule: the launcher's thread.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace ddprun {
 
-/// What a file says about how to run it.
+/// How to run a file, according to its contents.
 enum class FileKind {
   kMissing,
   kPythonScript,  // "#!" names a Python
@@ -17,11 +17,11 @@ enum class FileKind {
   kOther,         // anything else: a directory, an archive, a text
 };
 
-/// What a host's name or address literal means on this machine.
+/// What a host name or address literal refers to on this machine.
 struct Whereabouts {
   enum class Place { kHere, kElsewhere, kUnknown };  // kUnknown: the name does not resolve (yet)
   Place place = Place::kUnknown;
-  std::string literal;  // kHere: an own address, not a loopback one where there is a choice
+  std::string literal;  // kHere: an own address, preferably not loopback
 };
 
 class Machine {
@@ -37,16 +37,16 @@ class Machine {
   [[nodiscard]] virtual int count_cpus() const = 0;
   /// GPUs that a worker would see.
   [[nodiscard]] virtual int count_gpus() const = 0;
-  /// The literal of an address of this machine that `host` (a name or a literal) stands for. An
-  /// error when it does not resolve, or belongs to another machine.
+  /// The address of this machine, as a literal, that `host` (a name or a literal) refers to. An
+  /// error if it does not resolve, or belongs to another machine.
   [[nodiscard]] virtual Result<std::string> own_address(const std::string& host) const = 0;
-  /// The same question where each answer is a good one.
+  /// Same, if every answer is valid.
   [[nodiscard]] virtual Whereabouts locate(const std::string& host) const = 0;
-  /// What this machine calls itself, with or without its domain.
+  /// Whether `name` is this machine's host name, with or without its domain.
   [[nodiscard]] virtual std::string host_name() const = 0;
-  /// A shell with a terminal started this process, or something that such a shell started.
+  /// Whether an interactive shell, or one of its descendants, started this process.
   [[nodiscard]] virtual bool is_in_shell() const = 0;
-  /// A fresh random UUID (version 4).
+  /// A new random UUID (version 4).
   [[nodiscard]] virtual std::string random_id() const = 0;
 };
 

@@ -37,7 +37,7 @@ class Descriptor {
   int number_;
 };
 
-/// The first bytes of a file; empty for what cannot be read, a directory for example.
+/// The first bytes of a file; empty if it cannot be read, for example a directory.
 std::string first_bytes(const std::string& path) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   std::array<char, 256> bytes{};
@@ -45,8 +45,8 @@ std::string first_bytes(const std::string& path) {
   return count <= 0 ? "" : std::string(bytes.data(), static_cast<std::size_t>(count));
 }
 
-/// "#!/usr/bin/env python3", "#! /opt/venv/bin/python -u": some word's last part begins with
-/// "python".
+/// "#!/usr/bin/env python3", "#! /opt/venv/bin/python -u": the last path component of a word starts
+/// with "python".
 bool names_python(std::string_view first_line) {
   first_line = first_line.substr(0, first_line.find('\n'));
   while (!first_line.empty()) {
@@ -78,11 +78,11 @@ Result<Addresses> resolve(const std::string& host) {
   const int failure = ::getaddrinfo(host.c_str(), "0", &wanted, &found);
   if (failure == 0) return Addresses(found, &::freeaddrinfo);
   return Error{ErrorKind::kUsage,
-               host + " is not known to this machine (" + ::gai_strerror(failure) + ")"};
+               host + " does not resolve on this machine (" + ::gai_strerror(failure) + ")"};
 }
 
-/// The kernel lets a socket be bound to the addresses of this machine only. A datagram socket, for
-/// its ports are not used up by the connections that a busy machine has just closed.
+/// The kernel allows binding only to addresses of this machine. A datagram socket, because recently
+/// closed connections of a busy machine do not use up its ports.
 bool is_own(const addrinfo& address) {
   const Descriptor socket(::socket(address.ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   return socket.number() >= 0 && ::bind(socket.number(), address.ai_addr, address.ai_addrlen) == 0;
@@ -108,7 +108,7 @@ bool is_loopback(const addrinfo& address) {
   return IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr) != 0;
 }
 
-/// The first own address, one that other machines reach before a loopback one.
+/// The first own address; an address that other machines can reach precedes loopback.
 std::optional<std::string> own_literal(const addrinfo* addresses) {
   std::optional<std::string> loopback;
   for (const addrinfo* one = addresses; one != nullptr; one = one->ai_next) {
@@ -123,7 +123,7 @@ std::optional<std::string> own_literal(const addrinfo* addresses) {
 
 std::string ThisMachine::working_directory() const {
   std::array<char, PATH_MAX> path{};
-  // A working directory that was removed has no name; "." then still means what it can mean.
+  // A removed working directory has no name; "." is then the best answer.
   return ::getcwd(path.data(), path.size()) == nullptr ? "." : path.data();
 }
 
@@ -180,7 +180,7 @@ std::string ThisMachine::host_name() const {
 }
 
 bool ThisMachine::is_in_shell() const {
-  if (::getsid(0) == ::getpid()) return false;  // the session's leader is no shell: it is ddprun
+  if (::getsid(0) == ::getpid()) return false;  // the session's leader is ddprun, not a shell
   const Descriptor terminal(::open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC | O_NONBLOCK));
   return terminal.number() >= 0;
 }

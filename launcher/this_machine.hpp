@@ -1,4 +1,4 @@
-// ThisMachine: the facts of the computer and process that ddprun runs on.
+// ThisMachine: the facts of the machine and process that ddprun runs on.
 #pragma once
 
 #include <utility>
@@ -17,7 +17,7 @@ class ThisMachine : public Machine {
   [[nodiscard]] bool is_plain_file(const std::string& path) const override;
   [[nodiscard]] int count_cpus() const override;
   [[nodiscard]] int count_gpus() const override;
-  /// These ask the resolver only for what is neither a literal nor "localhost".
+  /// These use the resolver only for names that are neither a literal nor "localhost".
   [[nodiscard]] Result<std::string> own_address(const std::string& host) const override;
   [[nodiscard]] Whereabouts locate(const std::string& host) const override;
   [[nodiscard]] std::string host_name() const override;

@@ -33,7 +33,7 @@ std::string run_note(const std::string& text) {
 }
 
 std::string run_done_line(const std::string& text, Duration took, NodePart part) {
-  const std::string line = "ddprun: done, " + printable(text) + "; after " + duration_text(took);
+  const std::string line = "ddprun: done: " + printable(text) + "; after " + duration_text(took);
   if (part == NodePart::kTrained) return line;
   return line + "; this node was a spare: its workers never started";
 }

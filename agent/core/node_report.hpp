@@ -29,8 +29,8 @@ struct NodeStartFacts {
 /// `ddprun: note [RUN] text`: what the coordinator, or the wait for it, has to say.
 [[nodiscard]] std::string run_note(const std::string& text);
 
-/// The run succeeded: `ddprun: done, 16 ranks on 2 nodes ended with 0; 0 restarts; after 12 s`.
-/// A spare's says that it was one: exit code 0 without that would look like work done.
+/// The run succeeded: `ddprun: done: all 16 ranks on 2 nodes exited with code 0; 0 restarts; after
+/// 12 s`. A spare's says that it was one: exit code 0 without that would look like work done.
 enum class NodePart { kTrained, kSpare };
 [[nodiscard]] std::string run_done_line(const std::string& text, Duration took, NodePart part);
 

@@ -35,7 +35,7 @@ void add_evidence(FailureFacts& facts, const ExitRecord& record) {
     return;
   }
   const bool torn = file.form == ErrorFile::Form::kTorn;
-  if (torn) facts.source = "its error.json is torn";
+  if (torn) facts.source = "its error.json is truncated";
   facts.evidence = quotable_lines(record.stderr_tail);
   if (facts.evidence.empty()) return;
   facts.source += std::string(torn ? "; " : "") + "last lines of its stderr";
@@ -95,10 +95,10 @@ std::string restart_line(const std::string& text) {
 std::string stop_line(int signal, int workers, Duration shutdown_timeout) {
   const std::string stopping = "stopping " + ranks_text(workers);
   if (signal == SIGINT) {
-    return "ddprun: note [INT] " + stopping + " (Ctrl-C); press Ctrl-C again to kill at once";
+    return "ddprun: note [INT] " + stopping + " (Ctrl-C); press Ctrl-C again to kill immediately";
   }
   if (signal == SIGHUP) {
-    return "ddprun: error [HUP] the terminal went away (SIGHUP), " + stopping +
+    return "ddprun: error [HUP] the terminal was closed (SIGHUP); " + stopping +
            labelled("try", "nohup or tmux (ddprun keeps nohup's setting)");
   }
   return "ddprun: note [STOP] " + signal_name(signal) + " received, " + stopping +
@@ -108,7 +108,7 @@ std::string stop_line(int signal, int workers, Duration shutdown_timeout) {
 std::string stopped_line(int signal, const StopFacts& stop) {
   std::string text = "ddprun: note [STOP] ";
   const std::string after = " after " + duration_text(stop.took);
-  if (stop.gone == 0 && stop.unkillable == 0) text += "no rank was left to stop";
+  if (stop.gone == 0 && stop.unkillable == 0) text += "no rank was running";
   if (stop.gone > 0) text += ranks_text(stop.gone) + " gone" + after;
   if (stop.killed > 0) text += ", " + std::to_string(stop.killed) + " needed SIGKILL";
   if (stop.unkillable > 0) {
@@ -120,8 +120,9 @@ std::string stopped_line(int signal, const StopFacts& stop) {
 
 std::string done_line(int workers, Duration took, RestartCount restarts) {
   const int count = restarts.value();
-  return "ddprun: done, " + ranks_text(workers) + " ended with 0 after " + duration_text(took) +
-         "; " + std::to_string(count) + (count == 1 ? " restart" : " restarts");
+  return "ddprun: done: " + std::string(workers == 1 ? "" : "all ") + ranks_text(workers) +
+         " exited with code 0 after " + duration_text(took) + "; " + std::to_string(count) +
+         (count == 1 ? " restart" : " restarts");
 }
 
 std::string left_behind_text(const std::vector<std::string>& names) {

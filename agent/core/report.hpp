@@ -53,7 +53,7 @@ struct StopFacts {
 /// One line when that stop is over.
 [[nodiscard]] std::string stopped_line(int signal, const StopFacts& stop);
 
-/// One line: `done, 16 ranks ended with 0 after 3 h 12 min; 0 restarts`.
+/// One line: `done: all 16 ranks exited with code 0 after 3 h 12 min; 0 restarts`.
 [[nodiscard]] std::string done_line(int workers, Duration took, RestartCount restarts);
 
 /// "2 processes (sh, python3)".

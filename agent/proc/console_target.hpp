@@ -1,6 +1,6 @@
 // ConsoleTarget: writes to a descriptor that other processes share, without blocking and without
-// changing the open file behind it: O_NONBLOCK there would break every process that has it. Thread
-// rule: the io_context's thread. Ownership: owns what it opens; the descriptor stays the caller's.
+// changing its file description: O_NONBLOCK there would break every process that uses it. Thread
+// rule: the io_context's thread. Ownership: owns what it opens; the caller owns the descriptor.
 #pragma once
 
 #include <sys/types.h>
@@ -22,10 +22,10 @@ class ConsoleTarget {
   enum class Kind {
     kFile,      // may block for as long as its file system stalls: written by a DiskThread
     kDevice,    // never blocks: write()
-    kReopened,  // FIFO, terminal: an own open file of ours with O_NONBLOCK
+    kReopened,  // FIFO, terminal: reopened with O_NONBLOCK
     kSocket,    // send(MSG_DONTWAIT)
-    kShared,  // FIFO or terminal that may not be opened again: small writes, only when poll allows
-    kClosed,  // nothing can be written
+    kShared,    // FIFO or terminal that cannot be reopened: small writes, only when ready
+    kClosed,    // not writable
   };
   ConsoleTarget(const boost::asio::any_io_executor& executor, int descriptor);
 
@@ -34,7 +34,7 @@ class ConsoleTarget {
   /// all, in the background; the next write gives EAGAIN until it is there, then the error if one
   /// came.
   [[nodiscard]] ssize_t write(std::string_view bytes);
-  /// Calls back once when the console may take more. Only for kinds that can give EAGAIN.
+  /// Calls back once when the console may accept more. Only for kinds that can return EAGAIN.
   void async_writable(std::function<void(const boost::system::error_code&)> callback);
   void close();
 
@@ -47,7 +47,7 @@ class ConsoleTarget {
   int descriptor_;
   boost::asio::posix::stream_descriptor watched_;
 
-  // What the background has of a file.
+  // The file's data in the background thread.
   struct Write {
     bool in_flight = false;
     int error = 0;
@@ -57,7 +57,7 @@ class ConsoleTarget {
   std::shared_ptr<Write> write_ = std::make_shared<Write>();
 };
 
-/// Whether errno `error` says that there is no room now.
+/// Whether errno `error` means that there is no space now.
 [[nodiscard]] bool full_disk(int error);
 
 }  // namespace ddprun

@@ -36,7 +36,7 @@ std::map<std::string, std::string> information(const fs::path& path) {
   return values;
 }
 
-// The driver lists every GPU of the machine; a container has device files only for its own.
+// The driver lists every GPU of the machine; a container has device files only for its GPUs.
 GpuTable gpus_by_proc(const DeviceSources& sources) {
   GpuTable table;
   std::error_code why;
@@ -98,7 +98,7 @@ int count_cpus() {
     const int count = error == 0 ? CPU_COUNT_S(bytes, set) : 0;
     CPU_FREE(set);
     if (count > 0) return count;
-    if (error != EINVAL) break;  // EINVAL: the kernel has more CPUs than the set holds
+    if (error != EINVAL) break;  // EINVAL: the set is too small for the kernel's number of CPUs
   }
   return static_cast<int>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
 }

@@ -22,9 +22,9 @@ Found look_at(const std::string& path) {
   return ::access(path.c_str(), X_OK) == 0 ? Found::kProgram : Found::kNotExecutable;
 }
 
-// Without "." only: ".." behind a symbolic link leads to where that link points.
+// Removes "." only: ".." after a symbolic link refers to the link's target.
 std::string absolute(const std::string& path) {
-  std::error_code ignored;  // only fails without a working directory: then execve says so
+  std::error_code ignored;  // fails only without a working directory, which execve reports
   fs::path full;
   for (const fs::path& part : fs::absolute(path, ignored)) {
     if (part != ".") full /= part;
@@ -49,7 +49,7 @@ Result<std::string> find_program(const std::string& name, const std::string& pat
       case Found::kNotExecutable:
         return exec_error(name, EACCES);
       case Found::kNothing:
-        return exec_error(name, errno);  // stat's
+        return exec_error(name, errno);  // from stat()
     }
   }
   std::string refused;

@@ -9,7 +9,7 @@ namespace {
 
 constexpr auto kNowhere = std::string_view::npos;
 
-// The position of the last \r that has text after it.
+// The position of the last \r that is followed by text.
 std::size_t last_return(std::string_view text) {
   const auto end = text.find_last_not_of('\r');
   return end == kNowhere ? kNowhere : text.rfind('\r', end);
@@ -69,7 +69,7 @@ void LineAssembler::add_bounded(std::string_view text) {
   if (text.size() > room) cut_bytes_ += text.size() - room;
 }
 
-// Shows the newest complete state of a line that goes on, when it was not shown for a while.
+// Shows the latest complete state of an unfinished line if it has not been shown for a while.
 void LineAssembler::sample(std::string_view piece, TimePoint now, const Emit& emit) {
   const bool uses_return = piece.find('\r') != kNowhere || pending_.ends_with('\r');
   if (!uses_return) return;

@@ -1,5 +1,5 @@
-// LineAssembler: the bytes of one stream, however they were cut by write() and read(), as whole
-// lines. Pure: time is an argument. Thread rule: one thread.
+// LineAssembler: assembles the bytes of one stream, split anywhere, into complete lines. Pure: time
+// is an argument. Thread rule: one thread.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,15 @@ namespace ddprun {
 
 class LineAssembler {
  public:
-  /// Gets each line without its newline; the view is valid during the call.
+  /// Receives each line without its newline; the view is valid during the call.
   using Emit = std::function<void(std::string_view line)>;
 
-  /// Takes any piece of the stream. A line is what stands before \n. Within it \r goes back to its
-  /// start, as on a terminal: only the text after the last \r is shown, and a \r right before \n is
-  /// no text. While a line that uses \r is unfinished its state is shown every kProgressInterval.
-  /// Of a line longer than kLineBytesMax the first part is shown with a note how many bytes are
-  /// missing.
+  /// Accepts any piece of the stream. A line ends at \n. As on a terminal, \r returns to the start
+  /// of the line: only the text after the last \r is shown, and a \r directly before \n is ignored.
+  /// The state of an unfinished line that uses \r is shown every kProgressInterval. Of a line
+  /// longer than kLineBytesMax the first part is shown, with the number of missing bytes.
   void feed(std::string_view bytes, TimePoint now, const Emit& emit);
-  /// The stream has ended: an unfinished line becomes one.
+  /// The stream has ended: emits an unfinished line.
   void finish(const Emit& emit);
 
  private:
@@ -32,9 +31,9 @@ class LineAssembler {
   void sample(std::string_view piece, TimePoint now, const Emit& emit);
   void emit_pending(const Emit& emit);
 
-  std::string pending_;                  // the unfinished line; a final \r is kept as a mark
-  std::uint64_t cut_bytes_ = 0;          // bytes of the unfinished line that did not fit
-  std::optional<TimePoint> sampled_at_;  // when its state was shown; unset: it uses no \r
+  std::string pending_;                  // the unfinished line; a final \r is kept as a marker
+  std::uint64_t cut_bytes_ = 0;          // omitted bytes of the unfinished line
+  std::optional<TimePoint> sampled_at_;  // when last shown; nullopt if it uses no \r
 };
 
 }  // namespace ddprun

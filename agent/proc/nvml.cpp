@@ -37,7 +37,7 @@ std::optional<GpuTable> read_table(const Library& library) {
   GpuTable table;
   for (unsigned index = 0; index < std::min<unsigned>(count, kDevicesMax); ++index) {
     NvmlDevice device = nullptr;
-    if (handle_of(index, &device) != kNvmlSuccess) continue;  // lost, or not ours to open
+    if (handle_of(index, &device) != kNvmlSuccess) continue;  // lost, or not accessible
     std::array<char, kUuidBytes> uuid = {};
     if (uuid_of(device, uuid.data(), kUuidBytes) != kNvmlSuccess) continue;
     uuid.back() = '\0';

@@ -1,5 +1,5 @@
-// NVML, the driver's management library, loaded at run time: it knows the GPUs and creates no CUDA
-// context. Thread rule: one thread.
+// NVML, the driver's management library, loaded at run time: it lists the GPUs without creating a
+// CUDA context. Thread rule: one thread.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace ddprun {
 
-/// The GPUs this process may open, or nothing when the library or the driver is not there.
+/// The GPUs that this process may open; nullopt if the library or the driver is missing.
 [[nodiscard]] std::optional<GpuTable> gpus_by_nvml(const std::string& library);
 
 }  // namespace ddprun

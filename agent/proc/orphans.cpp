@@ -32,13 +32,13 @@ asio::awaitable<void> Orphans::reap() {
   unblock_signals({SIGCHLD});
   boost::system::error_code why;
   while (!why) {
-    reap_ended();  // before the first signal, too: some may have been left by an earlier program
+    reap_ended();  // before the first signal too: an earlier program may have left some
     co_await ended_.async_wait(asio::redirect_error(asio::use_awaitable, why));
   }
 }
 
-// Child by child, because waiting for any of them would take the statuses of workers, and looking
-// without taking (WNOWAIT) never gets past a worker that has ended.
+// Child by child, because waiting for any child would collect the statuses of workers, and WNOWAIT
+// never gets past a worker that has exited.
 void Orphans::reap_ended() const {
   for (const pid_t child : children_of_this_process()) {
     siginfo_t ignored = {};

@@ -1,6 +1,6 @@
-// Orphans: processes that workers left behind and whose parent is now this process, because it is
-// pid 1 of a container or a child subreaper. Nobody else reaps them, so they would stay zombies.
-// Thread rule: the io_context's thread. Ownership: outlives whoever was told of it.
+// Orphans: processes left behind by workers and reparented to this process, because it is pid 1 of
+// a container or a child subreaper. Without reaping they would stay zombies. Thread rule: the
+// io_context's thread. Ownership: must outlive its users.
 #pragma once
 
 #include <sys/types.h>
@@ -16,14 +16,14 @@ class Orphans {
  public:
   explicit Orphans(boost::asio::any_io_executor executor);
 
-  /// A child whose status somebody else collects: it is never reaped here. To be said before the
-  /// loop runs again after it was started.
+  /// Excludes a child whose status is collected elsewhere: it is never reaped here. Call before the
+  /// event loop runs again after the child was started.
   void except(pid_t child) { own_.insert(child); }
-  /// That status has been collected; its number may come back as an orphan's.
+  /// The status has been collected; the pid may be reused by an orphan.
   void no_longer_except(pid_t child) { own_.erase(child); }
 
-  /// Reaps orphans as they end, for ever, woken by SIGCHLD; completes at once where none can come.
-  /// Cancelling ends it.
+  /// Reaps orphans when SIGCHLD arrives, until cancelled; completes immediately if this process
+  /// cannot have orphans.
   [[nodiscard]] boost::asio::awaitable<void> reap();
 
  private:

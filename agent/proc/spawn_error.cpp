@@ -9,11 +9,11 @@
 namespace ddprun {
 namespace {
 
-// What stands after #! in the first line of a script, without its arguments; empty for anything
-// else.
+// The interpreter after #! in the first line of a script, without arguments; empty for any other
+// file.
 std::string interpreter_of(const std::string& program) {
   std::ifstream file(program, std::ios::binary);
-  std::string line(256, '\0');  // the kernel reads no more of it either
+  std::string line(256, '\0');  // the kernel's own limit
   file.read(line.data(), static_cast<std::streamsize>(line.size()));
   line.resize(static_cast<std::size_t>(file.gcount()));
   if (!line.starts_with("#!")) return {};
@@ -38,14 +38,14 @@ Error missing(const std::string& program) {
   if (!interpreter.empty()) {
     const std::string hint = has_carriage_return(program)
                                  ? "; the file has Windows line ends: convert it with dos2unix"
-                                 : "; install it or correct the first line of the file";
+                                 : "; install it or fix the first line of the file";
     return {ErrorKind::kNotFound, cannot_run(program) + "its interpreter " + interpreter +
                                       " (first line of the file) does not exist" + hint};
   }
   if (::access(program.c_str(), F_OK) == 0) {
     return {ErrorKind::kNotFound,
             cannot_run(program) +
-                "the loader it was linked for does not exist here; is it built for this system?"};
+                "the loader it was linked for does not exist; is it built for this system?"};
   }
   return {ErrorKind::kNotFound, cannot_run(program) + "there is no such file"};
 }
@@ -53,7 +53,7 @@ Error missing(const std::string& program) {
 Error forbidden(const std::string& program) {
   if (::access(program.c_str(), F_OK) != 0 && errno == EACCES) {
     return {ErrorKind::kNotExecutable,
-            cannot_run(program) + "permission denied for a folder on the way to it"};
+            cannot_run(program) + "permission denied for a folder in its path"};
   }
   if (::access(program.c_str(), X_OK) == 0) {
     const std::string interpreter = interpreter_of(program);
@@ -81,8 +81,8 @@ Error exec_error(const std::string& program, int error) {
     case ENOEXEC:
       return {ErrorKind::kNotExecutable,
               cannot_run(program) +
-                  "it is neither a program for this machine nor a script with an "
-                  "interpreter (#!) in its first line"};
+                  "it is neither a program for this machine nor a script whose first line "
+                  "names an interpreter (#!)"};
     case E2BIG:
       return {ErrorKind::kSystem,
               cannot_run(program) + "its arguments and environment are too long for the kernel"};
@@ -99,9 +99,9 @@ Error spawn_error(const std::string& program, const SpawnFailure& failure) {
       return system_refused(cannot_run(program) + "its descriptors cannot be set up",
                             failure.error);
     case SpawnStage::kSession:
-      return system_refused(cannot_run(program) + "no session of its own", failure.error);
+      return system_refused(cannot_run(program) + "it cannot get its own session", failure.error);
     case SpawnStage::kParentGone:
-      return {ErrorKind::kSystem, cannot_run(program) + "ddprun ended meanwhile"};
+      return {ErrorKind::kSystem, cannot_run(program) + "ddprun has exited meanwhile"};
   }
   return {ErrorKind::kSystem, cannot_run(program) + "unknown reason"};
 }
@@ -109,7 +109,7 @@ Error spawn_error(const std::string& program, const SpawnFailure& failure) {
 Error system_refused(const std::string& what, int error) {
   std::string hint;
   if (error == EMFILE) hint = "; raise the limit on open files (ulimit -n)";
-  if (error == ENFILE) hint = "; the machine has no open files left (fs.file-max)";
+  if (error == ENFILE) hint = "; the machine is out of open files (fs.file-max)";
   if (error == EAGAIN)
     hint = "; raise the limit on processes (ulimit -u, or pids.max of the cgroup)";
   if (error == ENOMEM) hint = "; the machine is out of memory";

@@ -7,7 +7,7 @@
 namespace ddprun {
 
 void prepare_process() {
-  // open() takes the lowest free number, so the loop ends with the first one above 2.
+  // open() returns the lowest free number, so the loop ends with the first one above 2.
   int descriptor = ::open("/dev/null", O_RDWR);
   while (descriptor >= 0 && descriptor <= 2) descriptor = ::open("/dev/null", O_RDWR);
   if (descriptor > 2) ::close(descriptor);

@@ -1,4 +1,4 @@
-// The last bytes of a stream, for the report. Pure, no thread rule.
+// The last bytes of a stream, for the report. Pure.
 #pragma once
 
 #include <cstddef>
@@ -11,16 +11,16 @@ class Tail {
  public:
   explicit Tail(std::size_t bytes_max) : bytes_max_(bytes_max) {}
 
-  /// Appends; forgets what is older than the last `bytes_max` bytes.
+  /// Appends; discards all but the last `bytes_max` bytes.
   void append(std::string_view bytes);
   [[nodiscard]] std::string text() const;
 
  private:
   std::size_t bytes_max_;
-  std::string kept_;  // up to twice as long, so that forgetting costs little
+  std::string kept_;  // up to twice as long, to amortize the cost of discarding
 };
 
-/// The last `bytes_max` bytes of a file; empty when it cannot be read.
+/// The last `bytes_max` bytes of a file; empty if it cannot be read.
 [[nodiscard]] std::string tail_of_file(const std::string& path, std::size_t bytes_max);
 
 }  // namespace ddprun

@@ -13,7 +13,7 @@ std::string trimmed(const std::string& text) {
   return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
 }
 
-// The index an element begins with, as strtol would read it; -1 when it selects nothing.
+// The numeric prefix of an element, parsed like strtol; -1 if it selects no GPU.
 int index_of_number(const std::string& element, const GpuTable& table) {
   const char* begin = element.data() + (element.starts_with('+') ? 1 : 0);
   int index = -1;
@@ -21,7 +21,7 @@ int index_of_number(const std::string& element, const GpuTable& table) {
   return read.ec == std::errc() && index < table.count ? index : -1;
 }
 
-// The only GPU whose UUID begins with `element`.
+// The only GPU whose UUID starts with `element`.
 int index_of_uuid(const std::string& element, const GpuTable& table) {
   int found = -1;
   for (std::size_t index = 0; index < table.uuids.size(); ++index) {

@@ -17,7 +17,7 @@ constexpr std::size_t kTextIndent = 6;
 
 constexpr std::array<std::pair<OptionGroup, std::string_view>, 6> kHeadings{{
     {OptionGroup::kProgram, "Workers and program"},
-    {OptionGroup::kMeeting, "Nodes and meeting"},
+    {OptionGroup::kMeeting, "Nodes and rendezvous"},
     {OptionGroup::kRestarts, "Restarts and stopping"},
     {OptionGroup::kOutput, "Output and logs"},
     {OptionGroup::kOther, "Other"},
@@ -102,26 +102,27 @@ std::string help_text(std::size_t columns) {
       wrapped("ddprun [options] training_script [training_script_args ...]", 0, columns);
   text += "\n" +
           wrapped(
-              "Starts one worker per GPU or CPU, gives each its rank, serves the store they meet "
-              "in, and restarts or reports when one fails. Takes torchrun's command lines.",
+              "Starts one worker per GPU or CPU, gives each a rank and a store for the rendezvous, "
+              "and restarts the group or reports when one fails. Accepts torchrun's command lines.",
               0, columns);
-  text +=
-      "\n" + wrapped(
-                 "A .py file runs under $PYTHON_EXEC, the active virtual or conda environment, or "
-                 "python3. Any other executable just runs. Everything after it is its own.",
-                 0, columns);
+  text += "\n" +
+          wrapped(
+              "A .py file runs with $PYTHON_EXEC, the active virtual or conda environment, or "
+              "python3. Any other executable runs directly. Arguments after it are passed to it.",
+              0, columns);
   for (const auto& [group, heading] : kHeadings) {
     text += "\n" + wrapped(std::string(heading) + ":", 0, columns);
     for (const OptionSpec& option : all_options()) {
       if (option.group == group) text += entry(option, columns);
     }
   }
-  text += "\n" +
-          wrapped(
-              "A command line option beats its variable. Exit code: that of the worker that failed "
-              "first, 128 + n for signal n; 2 for a wrong command line, 127 for a missing "
-              "program, 126 for one that cannot be executed.",
-              0, columns);
+  text +=
+      "\n" +
+      wrapped(
+          "A command line option overrides its variable. Exit code: that of the worker that failed "
+          "first, 128 + n for signal n; 2 for an invalid command line, 127 for a missing "
+          "program, 126 for one that cannot be executed.",
+          0, columns);
   return text;
 }
 

@@ -1,4 +1,4 @@
-// The text of --help, generated from the option table. Pure, no thread rule.
+// The text of --help, generated from the option table. Pure.
 #pragma once
 
 #include <cstddef>
@@ -6,11 +6,11 @@
 
 namespace ddprun {
 
-/// No line is longer than `columns` (at least 40 are taken). Ends with a newline.
+/// No line is longer than `columns` (at least 40). Ends with a newline.
 [[nodiscard]] std::string help_text(std::size_t columns);
 
-/// `text` broken at blanks into lines of at most `columns`, each indented by `indent`; a word that
-/// is too long stands on a line of its own, broken where it must be.
+/// `text`, wrapped at blanks to lines of at most `columns`, each indented by `indent`; a word that
+/// is too long gets its own line and is broken if necessary.
 [[nodiscard]] std::string wrapped(const std::string& text, std::size_t indent, std::size_t columns);
 
 }  // namespace ddprun

@@ -30,8 +30,8 @@ std::size_t edit_distance(std::string_view left, std::string_view right) {
 
 namespace {
 
-/// The option that somebody means who writes "-np" as for other launchers: of those that begin so,
-/// one about workers before one about nodes, as in --help.
+/// The option meant by "-np", as other launchers spell it: of the options with that prefix, one
+/// about workers before one about nodes, as in --help.
 const OptionSpec* begun_by(std::string_view letters) {
   const OptionSpec* best = nullptr;
   for (const OptionSpec& option : all_options()) {
@@ -59,7 +59,7 @@ std::string suggestion(const std::string& name) {
     best_distance = distance;
   }
   if (best_distance <= 2 || best_distance * 4 <= wanted.size()) return "did you mean " + best + "?";
-  return "the nearest is " + best + ", and ddprun --help lists all";
+  return "the most similar is " + best + "; ddprun --help lists all";
 }
 
 }  // namespace ddprun

@@ -1,4 +1,4 @@
-// The option that somebody probably meant. Pure, no thread rule.
+// The option that the user probably meant. Pure.
 #pragma once
 
 #include <cstddef>
@@ -7,12 +7,12 @@
 
 namespace ddprun {
 
-/// Insertions, deletions, substitutions and swaps of neighbours between two words (optimal string
-/// alignment distance).
+/// The optimal string alignment distance: insertions, deletions, substitutions and swaps of
+/// adjacent letters between two words.
 [[nodiscard]] std::size_t edit_distance(std::string_view left, std::string_view right);
 
-/// "did you mean --nproc-per-node?" when an option is close to `name`, else which one is the
-/// nearest.
+/// "did you mean --nproc-per-node?" if an option is similar to `name`, otherwise the most similar
+/// option.
 [[nodiscard]] std::string suggestion(const std::string& name);
 
 }  // namespace ddprun

@@ -13,7 +13,7 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-/// The text without its underscores; nothing where one does not stand between two digits.
+/// The text without underscores; nullopt if one is not between two digits.
 std::optional<std::string> without_underscores(std::string_view text) {
   std::string plain;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -28,7 +28,7 @@ std::optional<std::string> without_underscores(std::string_view text) {
   return plain;
 }
 
-/// Blanks cut, underscores gone, a plus sign dropped, which from_chars does not know.
+/// Removes white space, underscores and a plus sign, which from_chars does not accept.
 std::optional<std::string> prepared(std::string_view text) {
   auto plain = without_underscores(trimmed(text));
   if (!plain || !plain->starts_with('+')) return plain;
@@ -47,7 +47,7 @@ std::optional<Number> whole_text(const std::optional<std::string>& text) {
   return value;
 }
 
-/// The unit's length in seconds, cut from the end of `text`.
+/// The unit in seconds; removes it from the end of `text`.
 double take_unit(std::string_view& text) {
   static constexpr std::array<std::pair<std::string_view, double>, 4> kUnits{
       {{"ms", 0.001}, {"s", 1}, {"m", 60}, {"h", 3600}}};

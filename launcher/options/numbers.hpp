@@ -1,4 +1,4 @@
-// Numbers and words as the command line spells them. Pure, no thread rule.
+// Parses numbers and words of the command line. Pure.
 #pragma once
 
 #include <cstdint>
@@ -10,21 +10,21 @@
 
 namespace ddprun {
 
-/// As Python's int(): blanks around it, a sign, digits with single underscores between them.
-/// Nothing for any other text and beyond 64 bits.
+/// Like Python's int(): surrounding white space, a sign, digits with single underscores between
+/// them. nullopt for any other text and beyond 64 bits.
 [[nodiscard]] std::optional<std::int64_t> parse_integer(std::string_view text);
 
-/// As Python's float(), without its names for infinity and "not a number".
+/// Like Python's float(), without infinity and NaN.
 [[nodiscard]] std::optional<double> parse_number(std::string_view text);
 
-/// A positive time: seconds, or a number with ms, s, m or h. Nothing for any other text, zero,
+/// A positive duration: seconds, or a number with ms, s, m or h. nullopt for any other text, zero,
 /// negative values and more than ten years.
 [[nodiscard]] std::optional<Duration> parse_time(std::string_view text);
 
-/// `text` without blanks at its ends.
+/// `text` without leading and trailing white space.
 [[nodiscard]] std::string_view trimmed(std::string_view text);
 
-/// With a to z instead of A to Z, in no language's rules.
+/// Converts A to Z to lower case, independent of the locale.
 [[nodiscard]] std::string lower(std::string text);
 
 }  // namespace ddprun

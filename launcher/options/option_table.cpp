@@ -28,21 +28,23 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .group = Group::kProgram,
      .metavar = "N|cpu|gpu|auto",
      .preset = "1",
-     .help = "Workers on this node: a number, one per CPU or GPU, or auto (GPUs if there are any, "
-             "else CPUs)."},
+     .help =
+         "Workers on this node: a number, cpu or gpu (one per device), or auto (one per GPU, or "
+         "per CPU if there is no GPU)."},
     {.id = Id::kModule,
      .name = "module",
      .letter = 'm',
      .value = Value::kFlag,
      .variable = Variable::kPet,
      .group = Group::kProgram,
-     .help = "The program is a Python module: python -u -m PROGRAM."},
+     .help = "Run the program as a Python module: python -u -m PROGRAM."},
     {.id = Id::kNoPython,
      .name = "no-python",
      .value = Value::kFlag,
      .variable = Variable::kPet,
      .group = Group::kProgram,
-     .help = "Run the program itself, found on PATH. Not needed for a program that is not Python."},
+     .help = "Run the program directly, looked up in PATH. Not required for programs that are not "
+             "Python."},
     {.id = Id::kRole,
      .name = "role",
      .variable = Variable::kPet,
@@ -62,15 +64,16 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .name = "use-env",
      .value = Value::kFlag,
      .group = Group::kProgram,
-     .help = "Of torch.distributed.launch: pass the local rank in the environment only, as ddprun "
-             "always does. The other form is written PROGRAM '--local-rank=${local_rank}'."},
+     .help = "For torch.distributed.launch: pass the local rank in the environment only, as ddprun "
+             "always does. Otherwise write PROGRAM '--local-rank=${local_rank}'."},
     {.id = Id::kStandalone,
      .name = "standalone",
      .value = Value::kFlag,
      .variable = Variable::kPet,
      .group = Group::kMeeting,
-     .help = "One node on its own: a free port and a run id of its own. The default for one node "
-             "when neither --master-port nor a backend or endpoint is given."},
+     .help =
+         "Single node, with a free port and a unique run id. The default for one node if neither "
+         "--master-port nor a backend or endpoint is given."},
     {.id = Id::kRdzvBackend,
      .name = "rdzv-backend",
      .variable = Variable::kPet,
@@ -110,7 +113,7 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .group = Group::kMeeting,
      .metavar = "N",
      .preset = "0",
-     .help = "Number of this node. static needs it; with c10d it orders the first round."},
+     .help = "Rank of this node. Required by static; with c10d it orders the first round."},
     {.id = Id::kMasterAddr,
      .name = "master-addr",
      .variable = Variable::kPet,
@@ -124,30 +127,33 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .variable = Variable::kPet,
      .group = Group::kMeeting,
      .metavar = "PORT",
-     .help = "With static: MASTER_PORT of the workers, 29500 unless given. One node without it: a "
-             "free port, a new one after each restart."},
+     .help =
+         "With static: MASTER_PORT of the workers, default 29500. On one node without it: a free "
+         "port, a new one after each restart."},
     {.id = Id::kLocalAddr,
      .name = "local-addr",
      .variable = Variable::kPet,
      .group = Group::kMeeting,
      .metavar = "HOST",
-     .help = "Address of this node that workers are told as MASTER_ADDR (standalone and c10d). "
-             "Unset: the one by which the node reaches the coordinator."},
+     .help =
+         "Address of this node, passed to workers as MASTER_ADDR (standalone and c10d). Default: "
+         "the address from which the node reaches the coordinator."},
     {.id = Id::kHosts,
      .name = "hosts",
      .variable = Variable::kDdprun,
      .group = Group::kMeeting,
      .metavar = "A,B,C",
-     .help = "All nodes, the same list on each: HOST or HOST:PORT. Instead of --nnodes, a backend "
-             "and an endpoint. A node finds its own place by its addresses; the first one runs the "
+     .help = "All nodes, the same list on each: HOST or HOST:PORT. Replaces --nnodes, backend and "
+             "endpoint. Each node finds its position by its addresses; the first one runs the "
              "coordinator, on its PORT or 29400."},
     {.id = Id::kAllowDifferentCommands,
      .name = "allow-different-commands",
      .value = Value::kFlag,
      .variable = Variable::kDdprun,
      .group = Group::kMeeting,
-     .help = "Nodes of one run may run different commands, which are refused otherwise: two jobs "
-             "at one endpoint would become one. Give it on every node of the run."},
+     .help =
+         "Allow nodes of one run to run different commands. Otherwise they are refused, because "
+         "two jobs at one endpoint would become one. Pass it on every node of the run."},
     {.id = Id::kMaxRestarts,
      .name = "max-restarts",
      .value = Value::kInteger,
@@ -188,14 +194,14 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .group = Group::kRestarts,
      .metavar = "NAMES",
      .preset = "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
-     .help = "Signals that stop the run; the workers get the same signal first."},
+     .help = "Signals that stop the run; they are forwarded to the workers first."},
     {.id = Id::kLogDir,
      .name = "log-dir",
      .variable = Variable::kPet,
      .group = Group::kOutput,
      .metavar = "DIR",
-     .help = "Where log files go: DIR/<run id>_<8>/attempt_<n>/<local rank>/. /dev/null: no files "
-             "at all."},
+     .help = "Directory of log files: DIR/<run id>_<8>/attempt_<n>/<local rank>/. /dev/null: no "
+             "files."},
     {.id = Id::kRedirects,
      .name = "redirects",
      .letter = 'r',
@@ -203,8 +209,8 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .group = Group::kOutput,
      .metavar = "MASK",
      .preset = "0",
-     .help = "Streams that go to files instead of the console: 0 none, 1 stdout, 2 stderr, 3 both; "
-             "or per local rank: 0:3,1:2."},
+     .help = "Streams redirected to files instead of the console: 0 none, 1 stdout, 2 stderr, "
+             "3 both; or per local rank: 0:3,1:2."},
     {.id = Id::kTee,
      .name = "tee",
      .letter = 't',
@@ -213,27 +219,28 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .metavar = "MASK",
      .preset = "0",
      .help =
-         "Streams that go to files and, with a prefix per line, to the console. As --redirects."},
+         "Streams written to files and, with a prefix per line, to the console. As --redirects."},
     {.id = Id::kLogLinePrefixTemplate,
      .name = "log-line-prefix-template",
      .variable = Variable::kPet,
      .group = Group::kOutput,
      .metavar = "TEXT",
-     .help = "Prefix of tee'd lines with ${role_name}, ${local_rank}, ${rank}, ${hostname}. Unset: "
-             "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE, else [${role_name}${local_rank}]:"},
+     .help =
+         "Prefix of tee'd lines with ${role_name}, ${local_rank}, ${rank}, ${hostname}. Default: "
+         "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE, otherwise [${role_name}${local_rank}]:"},
     {.id = Id::kLocalRanksFilter,
      .name = "local-ranks-filter",
      .variable = Variable::kPet,
      .group = Group::kOutput,
      .metavar = "RANKS",
-     .help = "Only these local ranks reach the console, for example 0,1."},
+     .help = "Show only these local ranks on the console, for example 0,1."},
     {.id = Id::kDuplicateStdoutFilters,
      .name = "duplicate-stdout-filters",
      .variable = Variable::kPet,
      .group = Group::kOutput,
      .metavar = "TEXTS",
-     .help = "Tee'd stdout lines with one of these texts also go to filtered_stdout.log. Separated "
-             "by commas; ,, is a comma."},
+     .help = "Copy tee'd stdout lines that contain one of these texts to filtered_stdout.log. "
+             "Separated by commas; ,, is a comma."},
     {.id = Id::kDuplicateStderrFilters,
      .name = "duplicate-stderr-filters",
      .variable = Variable::kPet,
@@ -248,8 +255,9 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .metavar = "quoted|raw",
      .preset = "quoted",
      .choices = "quoted,raw",
-     .help = "How a worker's stderr reaches the console: quoted lets it pass through ddprun "
-             "unchanged, so that a failure report can quote it; raw lets the worker inherit it."},
+     .help =
+         "How a worker's stderr reaches the console: quoted passes it through ddprun unchanged, "
+         "so that a failure report can quote it; raw lets the worker inherit it."},
     {.id = Id::kEventLogHandler,
      .name = "event-log-handler",
      .variable = Variable::kPet,
@@ -265,7 +273,7 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .metavar = "METHOD",
      .preset = "spawn",
      .choices = "spawn,fork,forkserver",
-     .help = "Concerns --run-path only, as in torchrun."},
+     .help = "Only used by --run-path, as in torchrun."},
     {.id = Id::kRunPath,
      .name = "run-path",
      .value = Value::kFlag,

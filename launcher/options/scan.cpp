@@ -15,11 +15,11 @@ struct Match {
   std::string spelling;
 };
 
-/// An option that a word begins: its spelling in the word, and what is glued to it.
+/// The option at the start of a word: its spelling, and an attached value.
 struct Head {
   const OptionSpec* option;
   std::string spelling;
-  std::optional<std::string> glued;  // after '=' or, behind a letter, directly
+  std::optional<std::string> attached;  // after '=' or directly after a letter
 };
 
 const OptionSpec* by_letter(char letter) {
@@ -29,8 +29,8 @@ const OptionSpec* by_letter(char letter) {
   return nullptr;
 }
 
-/// The spellings that begin with `prefix`; an exact one is the only match. torchrun counts the
-/// dashed and the underscored spelling apart, so a prefix of both is ambiguous.
+/// The spellings that start with `prefix`; an exact one is the only match. torchrun treats the
+/// dashed and the underscored spelling as different, so a prefix of both is ambiguous.
 std::vector<Match> long_matches(std::string_view prefix) {
   std::vector<Match> matches;
   for (const OptionSpec& option : all_options()) {
@@ -41,7 +41,7 @@ std::vector<Match> long_matches(std::string_view prefix) {
       if (spelling.starts_with(prefix)) matches.push_back({&option, spelling});
     }
   }
-  // What abbreviates an option of torchrun goes on doing so, whatever ddprun adds.
+  // Abbreviations of torchrun's options stay valid, whatever options ddprun adds.
   const auto is_own = [](const Match& match) {
     return match.option->variable == OptionVariable::kDdprun;
   };
@@ -49,7 +49,7 @@ std::vector<Match> long_matches(std::string_view prefix) {
   return matches;
 }
 
-/// argparse: "-1" and "-0.5" are values, since no option of torchrun looks like a number.
+/// As in argparse, "-1" and "-0.5" are values, because no option of torchrun looks like a number.
 bool looks_negative(std::string_view word) {
   if (word.size() < 2 || word[0] != '-') return false;
   word.remove_prefix(1);
@@ -114,8 +114,8 @@ class Scanner {
       return {};
     }
     Head head{matches[0].option, matches[0].spelling, std::nullopt};
-    if (equals != std::string::npos) head.glued = word.substr(equals + 1);
-    if (takes_no_value(*head.option) && head.glued) return refuse_value(head);
+    if (equals != std::string::npos) head.attached = word.substr(equals + 1);
+    if (takes_no_value(*head.option) && head.attached) return refuse_value(head);
     return store(head);
   }
 
@@ -136,7 +136,7 @@ class Scanner {
         continue;
       }
       Head head{option, spelling, std::nullopt};
-      if (at + 1 < word.size()) head.glued = word.substr(word[at + 1] == '=' ? at + 2 : at + 1);
+      if (at + 1 < word.size()) head.attached = word.substr(word[at + 1] == '=' ? at + 2 : at + 1);
       return store(head);
     }
     return {};
@@ -152,8 +152,8 @@ class Scanner {
       line_.options.push_back({option.id, ""});
       return {};
     }
-    if (head.glued) {
-      line_.options.push_back({option.id, *head.glued});
+    if (head.attached) {
+      line_.options.push_back({option.id, *head.attached});
       return {};
     }
     if (next_ == words_.size() || words_[next_] == "--" || !is_value(words_[next_])) {
@@ -169,10 +169,10 @@ class Scanner {
   }
 
   static Error refuse_value(const Head& head) {
-    return usage(head.spelling + " takes no value, but got '" + head.glued.value_or("") + "'");
+    return usage(head.spelling + " takes no value, but got '" + head.attached.value_or("") + "'");
   }
 
-  /// Reported only at the end: a later --help is still answered, as argparse does.
+  /// Reported only at the end, so that a later --help is still answered, as in argparse.
   void remember_unknown(const std::string& name) {
     if (!unknown_) unknown_ = name;
   }

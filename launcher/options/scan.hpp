@@ -1,6 +1,6 @@
-// scan: the words of a command line, taken apart the way Python's argparse does it for torchrun,
-// because that is what people's scripts were written against (docs/TORCHRUN.md). CLI11 cannot: it
-// knows neither abbreviations nor "ambiguous spelling". Pure, no thread rule.
+// scan: parses the words of a command line like Python's argparse does for torchrun, because
+// existing scripts rely on it (docs/TORCHRUN.md). CLI11 supports neither abbreviations nor
+// ambiguous spellings. Pure.
 #pragma once
 
 #include <optional>
@@ -18,13 +18,13 @@ struct GivenOption {
 };
 
 struct ScannedLine {
-  std::vector<GivenOption> options;  // in their order; a repeated one stays repeated
-  std::vector<std::string> program;  // from the first positional on, verbatim
-  std::optional<OptionId> action;    // --help or --version was met: nothing after it was read
+  std::vector<GivenOption> options;  // in order, including repeated options
+  std::vector<std::string> program;  // from the first positional argument on, verbatim
+  std::optional<OptionId> action;    // --help or --version: nothing after it was parsed
 };
 
-/// `words` without the name of ddprun itself. A usage error names the word and, for an unknown
-/// option, the nearest known one.
+/// `words` excludes the program name. A usage error names the word and, for an unknown option, the
+/// most similar known one.
 [[nodiscard]] Result<ScannedLine> scan(const std::vector<std::string>& words);
 
 }  // namespace ddprun

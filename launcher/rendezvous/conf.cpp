@@ -69,7 +69,7 @@ class Taker {
         return usage(place_ + " cannot be set here: use " + std::string(key_.remark));
       case ConfKeyKind::kRefused:
         return Error{ErrorKind::kUnsupported,
-                     place_ + " is not built; " + std::string(key_.remark)};
+                     place_ + " is not supported; " + std::string(key_.remark)};
     }
     return {};
   }
@@ -117,8 +117,9 @@ class Taker {
 
   Result<void> check_store() {
     if (value_ == "tcp" || value_ == "TCP") return {};
-    const std::string remedy = ": the nodes meet over TCP; leave it out and give --rdzv-endpoint";
-    if (value_ == "file") return Error{ErrorKind::kUnsupported, place_ + " is not built" + remedy};
+    const std::string remedy = ": the rendezvous uses TCP; omit it and pass --rdzv-endpoint";
+    if (value_ == "file")
+      return Error{ErrorKind::kUnsupported, place_ + " is not supported" + remedy};
     return usage(place_ + " is not tcp" + remedy);
   }
 

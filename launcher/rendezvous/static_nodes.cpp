@@ -97,9 +97,9 @@ Result<RendezvousPlan> over_nodes(const RendezvousInput& input, const NodeRange&
   if (!range) return range.error();
   if (*master.port == 0) {
     return usage(
-        "MASTER_PORT 0 lets the kernel choose, and the other nodes would not know which: "
-        "give --master-port, " +
-        std::to_string(kStaticPort) + " for example");
+        "with MASTER_PORT 0 the kernel picks a port that the other nodes cannot know: pass "
+        "--master-port, for example " +
+        std::to_string(kStaticPort));
   }
   const Whereabouts found = input.machine.locate(master.host);
   auto reachable = refuse_loopback_name(master.host, found, nodes, shown_master(settings));

@@ -1,5 +1,4 @@
-// Numbers as schedulers write them into the environment: digits and nothing else. Pure, no thread
-// rule.
+// Numbers as schedulers write them to the environment: digits only. Pure.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +10,10 @@
 
 namespace ddprun {
 
-/// 1 to 18 digits; nothing for any other text.
+/// Parses 1 to 18 digits; nullopt for any other text.
 [[nodiscard]] std::optional<std::uint64_t> parse_digits(std::string_view text);
 
-/// The variable as a number up to `most`; nothing when it is unset, no number or larger.
+/// The variable as a number up to `most`; nullopt if it is not set, not a number or larger.
 [[nodiscard]] std::optional<int> count_in(const Environment& environment,
                                           const std::string& variable, int most);
 

@@ -21,7 +21,8 @@ std::string padded(std::uint64_t number, std::size_t width) {
   return digits.size() >= width ? digits : std::string(width - digits.size(), '0') + digits;
 }
 
-/// One range of a bracket, "7" or "07-09", behind those in `numbers`. False: not one, or too long.
+/// Appends one range of a bracket, "7" or "07-09", to `numbers`. Returns false if it is invalid or
+/// too long.
 bool append_range(std::string_view text, Names& numbers) {
   const auto dash = text.find('-');
   const std::string_view low = text.substr(0, dash);
@@ -45,7 +46,7 @@ std::optional<Names> numbers_of(std::string_view bracket) {
   }
 }
 
-/// Every name followed by every ending. Nothing: too many, or too long.
+/// Every name followed by every ending; nullopt if there are too many, or one is too long.
 std::optional<Names> product(const Names& names, const Names& endings) {
   if (names.size() * endings.size() > kHostlistMax) return std::nullopt;
   Names all;
@@ -59,7 +60,7 @@ std::optional<Names> product(const Names& names, const Names& endings) {
   return all;
 }
 
-/// One entry of the list, from its first letter to the comma behind it or the end.
+/// One entry of the list, from its first letter to the next comma or the end.
 std::optional<Names> expand_entry(std::string_view entry) {
   Names names{""};
   while (!entry.empty()) {
@@ -86,7 +87,7 @@ std::optional<Names> expand_entry(std::string_view entry) {
   return names;
 }
 
-/// Where the entry that `text` begins with ends: a comma inside brackets belongs to it.
+/// The end of the first entry of `text`: a comma inside brackets belongs to the entry.
 std::size_t end_of_entry(std::string_view text) {
   bool inside = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -105,7 +106,8 @@ Error not_a_list(std::string_view text) {
                                  " hosts such as node[01-16],login"};
 }
 
-/// The inside of a bracket with its width in front, "2:1-3,5", as Slurm writes it: "01-03,05".
+/// Converts the inside of a bracket with a width prefix, "2:1-3,5", to Slurm's notation:
+/// "01-03,05".
 std::string padded_ranges(std::string_view text) {
   const auto colon = text.find(':');
   const auto width =

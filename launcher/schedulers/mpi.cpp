@@ -22,13 +22,13 @@ struct Names {
 
 Error several_tasks(const std::string& job, int tasks) {
   return usage(job + " starts ddprun " + std::to_string(tasks) +
-               " times on a node, and each would start workers of its own on the same GPUs: start "
+               " times on a node, and each would start its own workers on the same GPUs: start "
                "one on each node (Open MPI: mpirun -N 1 ddprun ..., MPICH: mpiexec -ppn 1 ddprun "
-               "...), and say with --nproc-per-node how many workers a node has; " +
+               "...), and set the number of workers per node with --nproc-per-node; " +
                kStandaloneHere);
 }
 
-/// Rank and size are those of nodes if there is one task on each.
+/// With one task per node, rank and size are those of the nodes.
 Result<Placement> read(const Environment& environment, const std::string& job, const Names& names) {
   Placement placement;
   placement.job = job;
@@ -53,7 +53,7 @@ Result<Placement> read(const Environment& environment, const std::string& job, c
   return placement;
 }
 
-/// Letters that a run id may safely have in a path.
+/// Letters that are safe in a path.
 std::string cleaned(std::string name) {
   std::replace_if(
       name.begin(), name.end(),
@@ -66,7 +66,7 @@ std::string cleaned(std::string name) {
   return name;
 }
 
-/// The number of this node's daemon: "1847459840.2;tcp://..." or "prterun-head-63@0.2;tcp4://...".
+/// The index of this node's daemon: "1847459840.2;tcp://..." or "prterun-head-63@0.2;tcp4://...".
 std::optional<int> own_daemon(const Environment& environment) {
   const std::string known = value_or(environment, "PMIX_SERVER_URI41", "");  // Open MPI 5
   const std::string text = value_or(environment, "OMPI_MCA_orte_local_daemon_uri", known);
@@ -96,9 +96,9 @@ std::string host_in(const std::string& job) {
   return name.substr(kPrefix.size(), dash - kPrefix.size());
 }
 
-/// The hosts by rank. Open MPI numbers its daemons in the order of the hosts, mpirun itself first,
-/// and with one task per node also the tasks: so daemon and rank differ by 0 where mpirun's own
-/// host takes part, and by 1 where it does not. Anything else is another order: no hosts.
+/// The hosts by rank. Open MPI numbers its daemons in the order of the hosts, starting with mpirun
+/// itself, and with one task per node also the tasks: daemon and rank differ by 0 if mpirun's own
+/// host takes part, and by 1 if it does not. Any other difference means another order: no hosts.
 void find_hosts(const Environment& environment, Placement& placement) {
   const auto daemon = own_daemon(environment);
   if (!daemon) return;
@@ -114,7 +114,7 @@ void find_hosts(const Environment& environment, Placement& placement) {
     placement.list = list;
     return;
   }
-  // Open MPI 4 does not tell the list on mpirun's own host, and Open MPI 5 tells no list.
+  // Open MPI 4 provides no list on mpirun's own host, and Open MPI 5 provides none at all.
   if (before != 0) return;
   std::string first = host_in(value_or(environment, "PMIX_NAMESPACE", ""));
   if (first.empty()) first = address_of(value_or(environment, "OMPI_MCA_orte_hnp_uri", ""));

@@ -1,5 +1,5 @@
-// What an mpirun says that started ddprun as its program: Open MPI's variables, and PMI's, which
-// MPICH, Intel MPI and others set. Pure, no thread rule.
+// The placement of a ddprun started by mpirun, from the variables of Open MPI or of PMI, which
+// MPICH, Intel MPI and others set. Pure.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +10,19 @@
 
 namespace ddprun {
 
-/// Of Open MPI's mpirun, 4 and later. Which host is the first follows from the list of its daemons
-/// (Open MPI 5: from mpirun's own host) and from this process's place in it; where it does not,
-/// `hosts` is empty.
+/// For Open MPI's mpirun, version 4 and later. The first host follows from the list of its daemons
+/// (Open MPI 5: from mpirun's own host) and this process's position in it; otherwise `hosts` is
+/// empty.
 [[nodiscard]] Result<std::optional<Placement>> openmpi_placement(const Environment& environment);
 
-/// Of Hydra (MPICH, Intel MPI) and of other launchers with PMI_RANK and PMI_SIZE. They do not tell
+/// For Hydra (MPICH, Intel MPI) and other launchers with PMI_RANK and PMI_SIZE, which do not list
 /// the hosts.
 [[nodiscard]] Result<std::optional<Placement>> pmi_placement(const Environment& environment);
 
-/// Hydra, rather than a scheduler that speaks PMI too.
+/// True for Hydra, false for a scheduler that also uses PMI.
 [[nodiscard]] bool is_started_by_hydra(const Environment& environment);
 
-/// From the range of placement.hpp, the same for the same name.
+/// A port in the range of placement.hpp, derived from the name.
 [[nodiscard]] std::uint16_t port_of_name(std::string_view name);
 
 }  // namespace ddprun

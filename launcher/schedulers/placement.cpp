@@ -13,13 +13,13 @@ namespace {
 
 using Found = Result<std::optional<Placement>>;
 
-/// An mpirun inside Slurm: its own variables say which task this is, Slurm's name the hosts and the
-/// job where mpirun does not. Its tasks are in the order of Slurm's list.
+/// For an mpirun inside Slurm: its variables identify the task, and Slurm's list the hosts and the
+/// job if mpirun does not. Its tasks are in the order of Slurm's list.
 void fill_in_from_slurm(const Environment& environment, Placement& placement) {
   const std::string list = value_or(environment, "SLURM_JOB_NODELIST", "");
   if (list.empty()) return;
   if (placement.run_id.empty()) {
-    // Not the step: the first node's daemon may be of none.
+    // Not the step: the first node's daemon may not belong to one.
     placement.run_id = "mpi-" + value_or(environment, "SLURM_JOB_ID", "");
     placement.port = port_of_name(placement.run_id);
   }
@@ -47,8 +47,9 @@ Error invalid_variable(const std::string& job, const std::string& variable) {
 }
 
 Result<std::optional<Placement>> find_placement(const Environment& environment, Parent parent) {
-  // An mpirun uses srun to start its daemons, so its variables are about this task and Slurm's
-  // about the daemon. One task only may also be what a shell above left behind: then Slurm decides.
+  // mpirun uses srun to start its daemons, so its variables describe this task and Slurm's the
+  // daemon. The variables of a single task may also be inherited from an outer shell: then Slurm's
+  // count.
   auto placement = mpi_placement(environment);
   if (!placement) return placement;
   if (*placement && (*placement)->nodes > 1) {

@@ -12,7 +12,7 @@ namespace ddprun {
 namespace {
 
 constexpr int kCountMax = static_cast<int>(kHostlistMax);
-// Steps that srun did not start have numbers from here on: batch script, salloc's shell, extern.
+// Steps not started by srun have numbers from here on: batch script, salloc's shell, extern.
 constexpr std::uint64_t kSpecialSteps = 0xFFFFFFF0;
 
 /// The first of the two that is set; the second is an older name.
@@ -30,8 +30,8 @@ std::string nodes_text(int nodes) {
   return std::to_string(nodes) + (nodes == 1 ? " node" : " nodes");
 }
 
-/// A job submitted from inside a step of another one inherits that step's variables, except those
-/// that every job and every step has anew: they tell the two apart.
+/// A job submitted from within a step of another job inherits that step's variables, except those
+/// that every job and every step sets: these distinguish the two.
 bool is_of_this_job(const Environment& environment) {
   const auto nodes = count_in(environment, "SLURM_NNODES", kCountMax);
   const auto of_step = count_in(environment, "SLURM_STEP_NUM_NODES", kCountMax);
@@ -44,14 +44,14 @@ bool is_of_this_job(const Environment& environment) {
   });
 }
 
-/// The number of the step that this process is a task of.
+/// The number of the step of which this process is a task.
 std::optional<std::uint64_t> step_of(const Environment& environment) {
   const auto step = parse_digits(either(environment, "SLURM_STEP_ID", "SLURM_STEPID"));
   if (!step || *step >= kSpecialSteps || !is_of_this_job(environment)) return std::nullopt;
   return step;
 }
 
-/// In a job, but not started by srun: a batch script, or the shell of salloc.
+/// In a job, but not started by srun: a batch script or salloc's shell.
 Result<std::optional<Placement>> outside_of_steps(const Environment& environment) {
   const std::string job = either(environment, "SLURM_JOB_ID", "SLURM_JOBID");
   const auto parts = count_in(environment, "SLURM_HET_SIZE", kCountMax);
@@ -68,11 +68,11 @@ Result<std::optional<Placement>> outside_of_steps(const Environment& environment
   const int count = static_cast<int>(std::min<std::uint64_t>(nodes, kHostlistMax));
   return usage("this is Slurm job " + job + " of " + nodes_text(count) + " (" +
                either(environment, "SLURM_JOB_NODELIST", "SLURM_NODELIST") +
-               "), but srun did not start this ddprun, which would run on this node alone: " +
+               "), but srun did not start this ddprun, which would run on this node only: " +
                one_per_node(count) + " runs on all of them, " + kStandaloneHere);
 }
 
-/// The variables of a step are complete, or one is named.
+/// Checks that the variables of a step are complete; names one that is not.
 Result<Placement> read_step(const Environment& environment, const std::string& name) {
   Placement placement;
   placement.job = "Slurm step " + name;
@@ -94,7 +94,7 @@ Result<Placement> read_step(const Environment& environment, const std::string& n
   const auto index = count_in(environment, "SLURM_NODEID", *nodes - 1);
   if (!index) return broken("SLURM_NODEID");
   placement.index = *index;
-  // The name is worth more than the number where a list was not given in the order of the nodes.
+  // The name is more reliable than the number if a list is not in the order of the nodes.
   const auto own = std::find(placement.hosts.begin(), placement.hosts.end(),
                              value_or(environment, "SLURMD_NODENAME", ""));
   if (own != placement.hosts.end()) {
@@ -105,21 +105,22 @@ Result<Placement> read_step(const Environment& environment, const std::string& n
 
 Error several_tasks(const Placement& placement, int tasks) {
   return usage(placement.job + " starts ddprun " + std::to_string(tasks) +
-               " times on a node, and each would start workers of its own on the same GPUs: start "
+               " times on a node, and each would start its own workers on the same GPUs: start "
                "one on each node with " +
                one_per_node(placement.nodes) +
-               ", and say with --nproc-per-node how many workers a node has; " + kStandaloneHere);
+               ", and set the number of workers per node with --nproc-per-node; " +
+               kStandaloneHere);
 }
 
-/// `srun --pty` starts a shell in the first task and nothing useful in the others. All that it
-/// starts inherits the variable, tasks of further steps too: those have no terminal.
+/// `srun --pty` starts a shell in the first task and nothing useful in the others. All its
+/// descendants inherit the variable, including tasks of further steps, but those have no terminal.
 bool is_pty_shell(const Environment& environment, Parent parent) {
   return parent == Parent::kShell && environment.contains("SLURM_PTY_PORT");
 }
 
 Error shell_on_one_of(const Placement& placement) {
   return usage("this is a shell of " + placement.job + " on one of " + nodes_text(placement.nodes) +
-               " (" + placement.list + "), so ddprun would run on this node alone: " +
+               " (" + placement.list + "), so ddprun would run on this node only: " +
                one_per_node(placement.nodes, "--overlap ") + " runs on all of them, " +
                kStandaloneHere);
 }

@@ -1,4 +1,4 @@
-// What Slurm's variables say (srun, salloc, sbatch; since Slurm 14). Pure, no thread rule.
+// The placement from Slurm's variables (srun, salloc, sbatch; Slurm 14 and later). Pure.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@
 
 namespace ddprun {
 
-/// Of the step that srun started. See find_placement().
+/// The placement in a step started by srun. See find_placement().
 [[nodiscard]] Result<std::optional<Placement>> slurm_placement(const Environment& environment,
                                                                Parent parent);
 
-/// The most of "2(x3),1", Slurm's tasks per node; nothing for any other text.
+/// The maximum of "2(x3),1", Slurm's tasks per node; nullopt for any other text.
 [[nodiscard]] std::optional<int> most_tasks_per_node(std::string_view text);
 
-/// Of a step's run. The first 61 steps of a job have ports of their own, and so have the first
-/// steps of 7993 jobs in a row.
+/// The port of a step's run. The first 61 steps of a job have different ports, and so do the first
+/// steps of 7993 consecutive jobs.
 [[nodiscard]] std::uint16_t slurm_port(std::uint64_t job, std::uint64_t step);
 
 }  // namespace ddprun

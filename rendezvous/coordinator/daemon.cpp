@@ -37,12 +37,12 @@ int run(const DaemonOptions& options) {
   (void)asio::ip::make_address(options.bind, why);
   if (why) {
     return fail(
-        {ErrorKind::kUsage,
-         "--bind " + options.bind + " is not an address; give one like 127.0.0.1, 0.0.0.0 or ::1"});
+        {ErrorKind::kUsage, "--bind " + options.bind +
+                                " is not an IP address; use one like 127.0.0.1, 0.0.0.0 or ::1"});
   }
   (void)raise_descriptor_limit();
-  // It starts no process. Those that come to it as pid 1 of a container (what a shell inside left
-  // behind) the kernel reaps.
+  // The daemon starts no process. As pid 1 of a container it may inherit orphans, which the kernel
+  // reaps.
   std::signal(SIGCHLD, SIG_IGN);
   asio::io_context io(1);
   const auto server = open_server(io.get_executor(), options.bind, options.port,
@@ -50,8 +50,8 @@ int run(const DaemonOptions& options) {
   if (!server) return fail(server.error());
   asio::signal_set signals(io, SIGTERM, SIGINT);
   unblock_signals({SIGTERM, SIGINT});
-  // The runs are not told that they are over: their workers go on, and their agents come back to
-  // the daemon that is started next.
+  // The runs are not stopped: their workers keep running, and their agents reconnect to the next
+  // daemon.
   signals.async_wait([&](const boost::system::error_code&, int) {
     (*server)->close();
     io.stop();

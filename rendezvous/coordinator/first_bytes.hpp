@@ -1,4 +1,4 @@
-// Which protocol a connection speaks, from its first bytes. Pure functions.
+// Detects the protocol of a connection from its first bytes. Pure functions.
 #pragma once
 
 #include <array>
@@ -10,13 +10,13 @@
 namespace ddprun::coordinator {
 
 enum class Speaks {
-  kUnknownYet,  // the bytes so far are the beginning of one of several
+  kUnknownYet,  // the bytes so far match several protocols
   kAgent,
   kHttp,
-  kStore,  // everything else: the store refuses what is not c10d
+  kStore,  // anything else: the store refuses non-c10d bytes
 };
 
-// No request of the store's protocol begins with a letter.
+// No request of the store's protocol starts with a letter.
 inline constexpr std::array<std::pair<std::string_view, Speaks>, 8> kFirstBytes{{
     {{protocol::kMagic, sizeof(protocol::kMagic)}, Speaks::kAgent},
     {"GET ", Speaks::kHttp},

@@ -27,7 +27,7 @@ bool accepts_html(std::string_view headers) {
   return false;
 }
 
-/// "/status" of "http://host:port/status?x=1", as a proxy is asked, and of "/status?x=1".
+/// "/status" from "http://host:port/status?x=1", as sent to a proxy, and from "/status?x=1".
 std::string_view path_of(std::string_view target) {
   constexpr std::string_view kScheme = "http://";
   if (target.starts_with(kScheme)) {
@@ -83,13 +83,13 @@ std::string response_to_refused(int code) {
   constexpr std::string_view kText = "Content-Type: text/plain; charset=utf-8\r\n";
   switch (code) {
     case 404:
-      return response("404 Not Found", kText, "There is /status, /status.json and / here.\n");
+      return response("404 Not Found", kText, "This server has /status, /status.json and /.\n");
     case 405:
       return response("405 Method Not Allowed", "Allow: GET, HEAD\r\nContent-Type: text/plain\r\n",
-                      "Only GET and HEAD are served here.\n");
+                      "This server supports only GET and HEAD.\n");
     case 431:
       return response("431 Request Header Fields Too Large", kText,
-                      "The request is longer than this server reads.\n");
+                      "The request headers are too long.\n");
     default:
       return response("400 Bad Request", kText, "This is not an HTTP request.\n");
   }

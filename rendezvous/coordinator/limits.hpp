@@ -1,5 +1,5 @@
-// Every bound of the coordinator's port beside those of the store (store/limits.hpp) and of one
-// message (protocol/limits.hpp), each with its answer to overflow. Plain data.
+// Limits of the coordinator's port, in addition to those of the store (store/limits.hpp) and of a
+// message (protocol/limits.hpp).
 #pragma once
 
 #include <chrono>
@@ -10,31 +10,32 @@
 namespace ddprun::coordinator {
 
 struct Limits {
-  /// Agents connected at once, of all runs; one more is refused with a sentence.
+  /// Maximum number of connected agents of all runs; one more is refused with a sentence.
   std::size_t agents = 65'536;
-  /// Runs that are not over; an agent of one more is refused with a sentence.
+  /// Maximum number of active runs; an agent of one more is refused with a sentence.
   std::size_t runs = 1'024;
-  /// From the first byte to the end of an agent's hello or of an HTTP request, and for taking the
+  /// From the first byte to the end of an agent's hello or of an HTTP request, and for reading the
   /// last bytes of a connection; then it is closed.
   std::chrono::milliseconds patience{10'000};
-  /// Frames waiting for one agent behind the one that is being sent; more: it is lost.
+  /// Unsent bytes of one agent in addition to the frame being sent; above this it is lost.
   std::size_t link_unsent_bytes = 1024 * 1024;
-  /// Frames waiting for all agents, and status pages; more: who reads slowly is lost.
+  /// Unsent bytes of all agents and status pages; above this, slow readers are lost.
   std::size_t unsent_bytes = 256 * 1024 * 1024;
-  /// Incomplete frames of all agents; who adds one more is lost.
+  /// Incomplete frames of all agents; the agent that adds one more is lost.
   std::size_t partial_bytes = 64 * 1024 * 1024;
 };
 
-/// Received from one connection before the others have their turn.
+/// Bytes received from one connection per turn.
 inline constexpr std::size_t kReceiveBytes = 16 * 1024;
-/// An HTTP request; a longer one is answered with 431.
+/// Size of the headers of an HTTP request; longer ones are answered with 431.
 inline constexpr std::size_t kHttpHeadBytesMax = 8 * 1024;
-/// A run that is over answers late agents and is shown this long; sooner forgotten when another one
-/// needs its place.
+/// A finished run answers late agents and is shown for this long; it is removed earlier if a new
+/// run needs its place.
 inline constexpr std::chrono::minutes kOverKept{10};
-/// Last lines of a run's log on the status page; older ones are dropped.
+/// Number of log lines of a run on the status page; older ones are dropped.
 inline constexpr std::size_t kNotesMax = 8;
 
-static_assert(Limits().link_unsent_bytes >= protocol::kFrameBytesMax, "every frame fits a queue");
+static_assert(Limits().link_unsent_bytes >= protocol::kFrameBytesMax,
+              "every frame fits in a queue");
 
 }  // namespace ddprun::coordinator

@@ -42,7 +42,7 @@ Outbox::Sent Outbox::flush(int socket) {
     std::size_t skip = offset_;
     for (std::size_t at = first_; at < frames_.size() && count < kPartsAtOnce; ++at) {
       const std::string& bytes = frames_[at]->bytes;
-      // Not written to: sendmsg only lacks the const.
+      // sendmsg does not write to it, but its parameter is not const.
       parts[count++] = {const_cast<char*>(bytes.data()) + skip, bytes.size() - skip};
       skip = 0;
     }
@@ -95,7 +95,7 @@ std::string peer_text(const Link& link) {
 round::Peer peer_of(const Link& link) {
   sockaddr_in6 own{};
   socklen_t length = sizeof(own);
-  // A socket that was accepted has a name.
+  // An accepted socket has a local address.
   (void)::getsockname(link.fd, reinterpret_cast<sockaddr*>(&own), &length);
   return {address_text(link.from), address_text(own)};
 }

@@ -1,5 +1,5 @@
-// One accepted connection of the coordinator's port and the frames that wait to be sent on it. An
-// idle agent costs a few hundred bytes here: it owns no buffer. Not for other rooms. One thread.
+// An accepted connection of the coordinator's port, and its unsent frames. An idle agent needs a
+// few hundred bytes, because it owns no buffer. Private to this room. Thread rule: one thread.
 #pragma once
 
 #include <netinet/in.h>
@@ -22,7 +22,7 @@ namespace ddprun::coordinator {
 
 struct RunEntry;
 
-/// Bytes to send, shared by all connections they go to and counted once.
+/// Bytes to send, shared by all recipients and counted once.
 class Frame {
  public:
   Frame(std::string content, store::Budget& budget) : bytes(std::move(content)), budget_(budget) {
@@ -39,32 +39,32 @@ class Frame {
 };
 using SharedFrame = std::shared_ptr<const Frame>;
 
-/// Frames that wait for room in the socket, first in, first out.
+/// The unsent frames of a connection, first in, first out.
 class Outbox {
  public:
   enum class Sent { kAll, kSome, kBroken };
 
   void push(SharedFrame frame);
-  /// Sends as much as the socket takes.
+  /// Sends as much as the socket accepts.
   [[nodiscard]] Sent flush(int socket);
   void clear();
   [[nodiscard]] bool empty() const { return first_ == frames_.size(); }
-  /// Bytes behind the frame that is being sent.
+  /// Unsent bytes after the frame that is being sent.
   [[nodiscard]] std::size_t behind() const;
 
  private:
   std::vector<SharedFrame> frames_;
   std::size_t first_ = 0;   // the frame that is being sent
-  std::size_t offset_ = 0;  // of it, sent
-  std::size_t bytes_ = 0;   // of all frames from first_ on
+  std::size_t offset_ = 0;  // sent bytes of that frame
+  std::size_t bytes_ = 0;   // size of all frames from first_ on
 };
 
 enum class LinkState : std::uint8_t {
-  kArriving,  // its first bytes do not tell yet what it speaks
+  kArriving,  // the protocol is not yet known
   kHttp,
   kAgent,
-  kClosing,  // nothing is read any more; closed when all was sent and the peer has gone
-  kDead,     // to be forgotten
+  kClosing,  // not read any more; closed once everything is sent and the peer has disconnected
+  kDead,     // to be closed and erased
 };
 
 struct Link {
@@ -76,21 +76,21 @@ struct Link {
   std::uint64_t id;
   int fd;
   LinkState state = LinkState::kArriving;
-  bool queued = false;            // waits to be flushed
-  bool mute = false;              // the peer takes nothing any more
-  bool ended = false;             // we have finished sending
-  bool awaited = false;           // closed with a last word for an agent, who may yet take it
-  std::uint32_t interest = 0;     // what epoll watches
-  std::size_t partial = 0;        // bytes of its incomplete frame, as counted
-  std::shared_ptr<RunEntry> run;  // since its hello
+  bool queued = false;            // in the flush queue
+  bool mute = false;              // the peer no longer reads
+  bool ended = false;             // we have shut down our sending side
+  bool awaited = false;           // closing with a last message that the agent may still read
+  std::uint32_t interest = 0;     // registered epoll events
+  std::size_t partial = 0;        // counted bytes of its incomplete frame
+  std::shared_ptr<RunEntry> run;  // set by its hello
   std::string held;               // first bytes, or an HTTP request, while incomplete
   std::unique_ptr<protocol::FrameReader> reader;  // while a frame is incomplete
   Outbox outbox;
   std::optional<std::list<std::pair<TimePoint, std::uint64_t>>::iterator> due;
-  sockaddr_in6 from{};  // or sockaddr_in in its place
+  sockaddr_in6 from{};  // holds a sockaddr_in for IPv4
 };
 
-/// Numeric, without port; an IPv4 address that came through an IPv6 socket is written as IPv4.
+/// Numeric, without port; an IPv4-mapped IPv6 address is written as IPv4.
 [[nodiscard]] std::string address_text(const sockaddr_in6& address);
 /// With port, for the log.
 [[nodiscard]] std::string peer_text(const Link& link);

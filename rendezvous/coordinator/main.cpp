@@ -6,20 +6,23 @@ namespace {
 
 constexpr const char* kTooSmall = "must be at least 1";
 
-// "8388608", "8MiB" and "8 MB" are the same; a limit of nothing would refuse everybody.
+// "8388608", "8MiB" and "8 MB" are equal; a limit of 0 would refuse all clients.
 void add_limit(CLI::App& app, const char* flag, std::size_t& limit, const char* help) {
   app.add_option(flag, limit, help)
-      ->transform(CLI::AsSizeValue(false).description(""))  // its own is a line of brackets
+      ->transform(
+          CLI::AsSizeValue(false).description(""))  // CLI11's description is a line of brackets
       ->transform(CLI::Validator(
           [](const std::string& text) -> std::string {
             return text.starts_with('-') ? kTooSmall : "";
           },
-          ""))  // transforms are run from the last one: "-1" never becomes a huge size
+          ""))  // transforms run from last to first: "-1" never becomes a huge size
       ->check(CLI::Validator(
           [](const std::string& text) -> std::string { return text == "0" ? kTooSmall : ""; }, ""))
       ->capture_default_str()
       ->type_name("N")
-      ->group("Limits (64KB and 8MB are numbers, too; whoever exceeds one is disconnected)");
+      ->group(
+          "Limits (values like 64KB and 8MB are accepted; a client that exceeds one is "
+          "disconnected)");
 }
 
 }  // namespace
@@ -37,18 +40,18 @@ int main(int argc, char** argv) {
       "or\n"
       "encrypted: bind only an address of a trusted network.",
       "ddprun-rdzvd");
-  app.add_option("--bind", options.bind, "Address to listen on; never a name")
+  app.add_option("--bind", options.bind, "IP address to listen on, not a name")
       ->capture_default_str()
       ->type_name("ADDRESS");
-  app.add_option("--port", options.port, "Port to listen on; 0: any free one")
+  app.add_option("--port", options.port, "Port to listen on; 0: the kernel picks a free port")
       ->check(CLI::Range(0, 65535))
       ->capture_default_str()
       ->type_name("PORT");
-  add_limit(app, "--max-runs", options.limits.runs, "Runs at once");
-  add_limit(app, "--max-agents", options.limits.agents, "Agents connected at once, of all runs");
+  add_limit(app, "--max-runs", options.limits.runs, "Active runs");
+  add_limit(app, "--max-agents", options.limits.agents, "Connected agents of all runs");
   auto& limits = options.store;
   add_limit(app, "--max-connections", limits.connections,
-            "Connections at once, agents and clients of the store together");
+            "Connections, of agents and clients of the store");
   add_limit(app, "--max-key-bytes", limits.key_bytes, "Length of one key");
   add_limit(app, "--max-value-bytes", limits.value_bytes, "Length of one value in a request");
   add_limit(app, "--max-keys-per-request", limits.keys_per_request, "Keys in one request");
@@ -56,7 +59,7 @@ int main(int argc, char** argv) {
   add_limit(app, "--max-keys", limits.keys, "Keys, queues and awaited names in the store");
   add_limit(app, "--max-waits", limits.waits, "Waiting (client, key) pairs in the store");
   add_limit(app, "--max-store-bytes", limits.store_bytes, "Memory of the store");
-  add_limit(app, "--max-reply-bytes", limits.reply_bytes, "Memory of all replies not yet sent");
+  add_limit(app, "--max-reply-bytes", limits.reply_bytes, "Memory of all unsent replies");
   add_limit(app, "--max-unsent-bytes", limits.unsent_bytes,
             "A client with more unread replies is not served until it reads");
   try {

@@ -1,5 +1,4 @@
-// open_server: from "which address and port" to a coordinator that serves. Thread rule: the
-// io_context's thread.
+// open_server: starts a coordinator on an address and port. Thread rule: the io_context's thread.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +9,9 @@
 
 namespace ddprun::coordinator {
 
-/// Listens and serves before it returns. `bind` is an address literal; empty: every address of this
-/// machine, of both families where there are two. Errors: kPortTaken when somebody listens there,
-/// kUsage for a `bind` that is no literal, else kSystem.
+/// On return the coordinator is serving. `bind` is an address literal; empty means the wildcard
+/// address, of both families if the host has IPv6. Errors: kPortTaken if the port is in use, kUsage
+/// if `bind` is not a literal, otherwise kSystem.
 [[nodiscard]] Result<std::unique_ptr<Server>> open_server(boost::asio::any_io_executor executor,
                                                           const std::string& bind,
                                                           std::uint16_t port,

@@ -15,12 +15,12 @@ namespace ddprun::coordinator {
 
 namespace {
 
-// EPOLLIN and its like are enumerators; as numbers they mix with our own masks.
+// EPOLLIN and EPOLLOUT are enumerators; as integers they combine with our own masks.
 constexpr std::uint32_t kReadable = EPOLLIN;
 constexpr std::uint32_t kWritable = EPOLLOUT;
 constexpr std::uint32_t kPeerEnded = EPOLLRDHUP;
 constexpr std::uint32_t kGone = EPOLLHUP | EPOLLERR;
-// Causes remembered to log each once; then it starts over.
+// Maximum number of remembered (peer, cause) pairs; beyond it the set is cleared.
 constexpr std::size_t kToldMax = 1024;
 
 }  // namespace
@@ -47,11 +47,11 @@ void Server::Impl::read_some(Link& link) {
   try {
     receive(link);
   } catch (const std::bad_alloc&) {
-    lose(link, "the coordinator is out of memory");  // only the one in hand pays
+    lose(link, "the coordinator is out of memory");  // affects only the link being served
   }
 }
 
-// Once per event: whoever sends without end is read no more often than the others.
+// Reads once per event, so that a peer that floods is not read more often than others.
 void Server::Impl::receive(Link& link) {
   const ssize_t received = ::recv(link.fd, receive_buffer_.get(), kReceiveBytes, 0);
   if (received < 0) {
@@ -102,7 +102,7 @@ void Server::Impl::begin_agent(Link& link, std::string_view input) {
     const std::string most = std::to_string(options_.limits.agents);
     return refuse(link, {protocol::RefusalCode::kRunFull,
                          "this coordinator has " + most +
-                             " agents, the most it takes; raise --max-agents of ddprun-rdzvd, or "
+                             " agents, its maximum; raise --max-agents of ddprun-rdzvd, or "
                              "use another coordinator",
                          std::chrono::seconds(1)});
   }
@@ -169,7 +169,7 @@ void Server::Impl::send(Link& link, SharedFrame frame) {
   if (overflows()) flush(link);
   if (link.state == LinkState::kDead || link.mute) return;
   if (overflows()) {
-    const std::string cause = "does not read what it is sent";
+    const std::string cause = "does not read its messages";
     tell_once(link, cause);
     return lose(link, cause);
   }
@@ -180,14 +180,14 @@ void Server::Impl::send(Link& link, SharedFrame frame) {
 void Server::Impl::flush(Link& link) {
   const Outbox::Sent sent = link.outbox.flush(link.fd);
   if (sent == Outbox::Sent::kBroken) {
-    // It may have said something before it went: the reading finds that, and the end.
+    // It may have sent something before it closed: reading finds that, and the end.
     link.outbox.clear();
     link.mute = true;
     if (link.state == LinkState::kClosing) return bury(link);
   }
   if (link.state == LinkState::kClosing && sent == Outbox::Sent::kAll && !link.ended) {
     link.ended = true;
-    // Closing outright would take back what the peer has not read yet if it said more meanwhile.
+    // If the peer has sent more, close() would discard data that it has not read yet.
     (void)::shutdown(link.fd, SHUT_WR);
   }
   watch(link);
@@ -219,7 +219,7 @@ void Server::Impl::close_link(Link& link) {
   if (!std::exchange(link.queued, true)) to_flush_.push_back(link.id);
 }
 
-/// The connection ended without the run's will.
+/// The connection ended unexpectedly.
 void Server::Impl::lose(Link& link, const std::string& evidence) {
   if (link.state == LinkState::kDead) return;
   if (link.run != nullptr) {
@@ -282,7 +282,8 @@ void Server::Impl::end_impatience() {
   }
 }
 
-// What every event ends with: runs hear of lost connections, frames leave, the dead are buried.
+// Ends the handling of every event: reports lost connections to their runs, sends frames, closes
+// and erases closed links.
 void Server::Impl::settle_all() {
   while (!lost_.empty() || !to_flush_.empty()) {
     while (!lost_.empty()) {
@@ -306,7 +307,7 @@ void Server::Impl::settle_all() {
 void Server::Impl::tell_once(const Link& link, const std::string& cause) {
   if (!options_.log) return;
   if (told_.size() >= kToldMax) told_.clear();
-  // Another number in the same sentence is no news: noise would fill the log.
+  // The same sentence with another number is not logged again: random data would fill the log.
   std::string kind = cause;
   std::erase_if(kind, [](char one) { return one >= '0' && one <= '9'; });
   const bool news = told_.insert(address_text(link.from) + ' ' + kind).second;

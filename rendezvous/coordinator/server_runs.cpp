@@ -19,7 +19,7 @@ void Server::Impl::on_message(Link& link, Message message) {
     tell_once(link, cause);
     return refuse(link, {RefusalCode::kMalformed, cause, Milliseconds(0)});
   }
-  // Only a hello is asked where it comes from.
+  // Only a hello needs the address of its sender.
   round::Peer peer;
   if (is_hello) peer = peer_of(link);
   step(link.run, round::Received{round::LinkId(link.id), std::move(peer), std::move(message)});
@@ -34,8 +34,8 @@ void Server::Impl::on_hello(Link& link, Message message) {
   std::shared_ptr<RunEntry> entry = find_run(hello);
   const bool begins = entry == nullptr;
   if (begins && (ending_ || (options_.only_run && runs_begun_ > 0))) {
-    // It comes again, and finds the coordinator that follows this one.
-    tell_once(link, "the run of this coordinator is over, and no other begins here");
+    // The agent reconnects, to the coordinator that follows this one.
+    tell_once(link, "this coordinator's run has finished and it accepts no new runs");
     return close_link(link);
   }
   forget_due(link);
@@ -62,14 +62,14 @@ std::optional<Refused> Server::Impl::refusal_of(const Hello& hello) const {
   if (known || unfinished_ < options_.limits.runs) return std::nullopt;
   const std::string most = std::to_string(options_.limits.runs);
   return Refused{RefusalCode::kRunFull,
-                 "this coordinator serves " + most + " runs, the most it takes, and run " +
+                 "this coordinator serves " + most + " runs, its maximum, and run " +
                      hello.run_id.value() +
-                     " is none of them; raise --max-runs of ddprun-rdzvd, or use another "
+                     " is not one of them; raise --max-runs of ddprun-rdzvd, or use another "
                      "coordinator",
                  Milliseconds(0)};
 }
 
-/// Null: this agent begins a new run.
+/// Null if this agent starts a new run.
 std::shared_ptr<RunEntry> Server::Impl::find_run(const Hello& hello) {
   const auto found = runs_.find(hello.run_id.value());
   if (found == runs_.end()) {
@@ -97,7 +97,7 @@ void Server::Impl::forget_old_runs() {
 }
 
 void Server::Impl::step(const std::shared_ptr<RunEntry>& entry, const round::Event& event) {
-  const std::shared_ptr<RunEntry> kept = entry;  // its last link may be closed meanwhile
+  const std::shared_ptr<RunEntry> kept = entry;  // its last link may be closed during the call
   perform(*kept, kept->run.step(event, Clock::now()));
 }
 
@@ -141,7 +141,7 @@ void Server::Impl::note(RunEntry& entry, const round::Note& note) {
   options_.log->log(warns ? spdlog::level::warn : spdlog::level::info, "{}{}", note.text, which);
 }
 
-// Whoever is still there had its time to go.
+// Agents that are still connected had time to disconnect.
 void Server::Impl::finish_run(RunEntry& entry) {
   entry.finished_at = Clock::now();
   entry.timer.cancel();

@@ -9,7 +9,7 @@ namespace ddprun::coordinator {
 
 namespace {
 
-// Of the time, at most one part in so many goes into pages, however often somebody asks.
+// Rendering status pages may use at most 1/kPageShare of the time, whatever the request rate.
 constexpr int kPageShare = 20;
 
 }  // namespace

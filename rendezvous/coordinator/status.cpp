@@ -23,7 +23,7 @@ std::int64_t milliseconds(Duration duration) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
 }
 
-/// Who leaves at the end of a run is not missing.
+/// A node that leaves at the end of a run is not missing.
 bool waits_for_nodes(const Status& status) {
   return status.phase != round::Phase::kStopping && status.phase != round::Phase::kOver;
 }
@@ -137,8 +137,8 @@ void put(std::string& page, const RunView& run) {
           std::to_string(status.round.number.value()) + ", " +
           std::to_string(status.restarts.value()) + " of " +
           std::to_string(status.terms.max_restarts) + " restarts used, " +
-          round::reasons::nodes_text(static_cast<int>(status.nodes.size())) + " here (minimum " +
-          std::to_string(status.terms.nodes_min) + ", maximum " +
+          round::reasons::nodes_text(static_cast<int>(status.nodes.size())) +
+          " connected (minimum " + std::to_string(status.terms.nodes_min) + ", maximum " +
           std::to_string(status.terms.nodes_max) + ")";
   const std::string missing = missing_text(status);
   if (!missing.empty()) page += "; " + missing;

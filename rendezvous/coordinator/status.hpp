@@ -1,4 +1,4 @@
-// What GET /status shows, as JSON for programs and as a page for people. Pure functions.
+// The contents of GET /status, as JSON and as an HTML page. Pure functions.
 #pragma once
 
 #include <string>
@@ -22,14 +22,14 @@ struct RunView {
 struct ServerView {
   std::string address;
   Duration uptime{};
-  std::size_t connections = 0;  // of the port, agents and clients of the store included
+  std::size_t connections = 0;  // of the port, including agents and store clients
   std::size_t agents = 0;
   store::Counters store;
-  std::vector<RunView> runs;  // by run id
+  std::vector<RunView> runs;  // sorted by run id
 };
 
 [[nodiscard]] std::string to_json(const ServerView& view);
-/// Everything that came from a peer is escaped.
+/// Escapes everything that was received from peers.
 [[nodiscard]] std::string to_html(const ServerView& view);
 
 }  // namespace ddprun::coordinator

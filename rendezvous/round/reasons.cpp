@@ -21,9 +21,9 @@ using std::chrono::milliseconds;
 }
 
 [[nodiscard]] std::string here_text(const Absence& absence) {
-  const std::string here = "here: " + host_list(absence.hosts);
+  const std::string here = "connected: " + host_list(absence.hosts);
   if (absence.missing.empty()) return here;
-  return here + "; not heard from: node rank" + (absence.missing.size() == 1 ? " " : "s ") +
+  return here + "; missing: node rank" + (absence.missing.size() == 1 ? " " : "s ") +
          number_list(absence.missing);
 }
 
@@ -39,11 +39,11 @@ std::string nodes_text(int count) {
 }
 
 std::string all_here(int nodes) {
-  return nodes == 1 ? "the only node is here" : "all " + nodes_text(nodes) + " are here";
+  return nodes == 1 ? "the only node joined" : "all " + nodes_text(nodes) + " joined";
 }
 
 std::string last_call_over(int nodes, const protocol::Terms& terms) {
-  return nodes_text(nodes) + " came within the last call of " +
+  return nodes_text(nodes) + " joined within the last call of " +
          duration_text(std::min(terms.last_call_timeout, terms.join_timeout)) + " (maximum " +
          number(terms.nodes_max) + ")";
 }
@@ -62,7 +62,7 @@ std::string left(const NodeLost& node) {
 }
 
 std::string silent(const protocol::Terms& terms) {
-  return "no sign of life for " + duration_text(terms.silence_max()) +
+  return "no heartbeat for " + duration_text(terms.silence_max()) +
          " (--rdzv-conf keep_alive_interval=" + seconds_text(terms.keep_alive_interval) +
          ",keep_alive_max_attempt=" + number(terms.keep_alive_max_attempt) + ")";
 }
@@ -100,8 +100,8 @@ std::string no_restart_left(const protocol::Terms& terms) {
 }
 
 std::string success(int workers, int nodes, RestartCount restarts) {
-  return number(workers) + (workers == 1 ? " rank" : " ranks") + " on " + nodes_text(nodes) +
-         " ended with 0; " + number(restarts.value()) +
+  return (workers == 1 ? "" : "all ") + number(workers) + (workers == 1 ? " rank" : " ranks") +
+         " on " + nodes_text(nodes) + " exited with code 0; " + number(restarts.value()) +
          (restarts.value() == 1 ? " restart" : " restarts");
 }
 
@@ -123,16 +123,16 @@ std::string waiting(const Absence& absence, const protocol::Terms& terms) {
 
 std::string waiting_count(int here, const protocol::Terms& terms) {
   if (here >= terms.nodes_min) {
-    return nodes_text(here) + " here (" + number(terms.nodes_min) + ":" + number(terms.nodes_max) +
-           "), last call for more";
+    return nodes_text(here) + " joined (" + number(terms.nodes_min) + ":" +
+           number(terms.nodes_max) + "), last call for more";
   }
-  return nodes_text(here) + " here, waiting for " + number(terms.nodes_min - here) + " more";
+  return nodes_text(here) + " joined, waiting for " + number(terms.nodes_min - here) + " more";
 }
 
 std::string join_timeout(const Absence& absence, const protocol::Terms& terms) {
   const int here = static_cast<int>(absence.hosts.size());
   return (absence.why.empty() ? "" : absence.why + "; ") + "only " + number(here) +
-         " of at least " + nodes_text(terms.nodes_min) + " came within " +
+         " of at least " + nodes_text(terms.nodes_min) + " joined within " +
          duration_text(terms.join_timeout) + "; " + here_text(absence) +
          "; --rdzv-conf join_timeout=" + seconds_text(terms.join_timeout * 2) + " waits longer";
 }
@@ -159,61 +159,62 @@ std::string suspended(Duration late, Duration window) {
 }
 
 std::string awaiting_return(Round round) {
-  return "the coordinator started anew; waiting for the nodes of round " + number(round.value());
+  return "the coordinator restarted; waiting for the nodes of round " + number(round.value());
 }
 
 std::string rebuilding(Round round, int here, int nodes) {
-  return "the coordinator started anew; " + number(here) + " of " + nodes_text(nodes) +
-         " of round " + number(round.value()) + " are back";
+  return "the coordinator restarted; " + number(here) + " of " + nodes_text(nodes) + " of round " +
+         number(round.value()) + " reconnected";
 }
 
 std::string rebuilt(Round round, int nodes) {
-  return "the coordinator started anew; all " + nodes_text(nodes) + " of round " +
-         number(round.value()) + " came back, the round goes on";
+  return "the coordinator restarted; all " + nodes_text(nodes) + " of round " +
+         number(round.value()) + " reconnected; the round continues";
 }
 
 std::string not_rebuilt(Round round, int missing, Duration limit) {
-  return "the coordinator started anew; " + nodes_text(missing) + " of round " +
-         number(round.value()) + " did not come back within " + duration_text(limit);
+  return "the coordinator restarted; " + nodes_text(missing) + " of round " +
+         number(round.value()) + " did not reconnect within " + duration_text(limit);
 }
 
 std::string nobody_back(Round round, Duration limit) {
-  return "the coordinator started anew; nobody of round " + number(round.value()) +
-         " came back within " + duration_text(limit);
+  return "the coordinator restarted; no node of round " + number(round.value()) +
+         " reconnected within " + duration_text(limit);
 }
 
 std::string was_stopping(Round round) {
-  return "the coordinator started anew while round " + number(round.value()) + " was being stopped";
+  return "the coordinator restarted while round " + number(round.value()) + " was being stopped";
 }
 
 std::string stray(Round round) {
-  return "round " + number(round.value()) + " is over; the run went on without this node";
+  return "round " + number(round.value()) + " is over; the run continued without this node";
 }
 
 std::string over(const RunId& run, Duration ago, const protocol::Done& done) {
   const auto seconds = duration_cast<std::chrono::seconds>(ago);
-  return "run " + run.value() + " ended with " + number(done.exit_code) + " " +
+  return "run " + run.value() + " finished with code " + number(done.exit_code) + " " +
          duration_text(seconds) + " ago (" + done.text + "); nothing to do";
 }
 
 std::string anew(const RunId& run, Duration ago) {
   return "run " + run.value() + " succeeded " +
-         duration_text(duration_cast<std::chrono::seconds>(ago)) + " ago and may begin anew";
+         duration_text(duration_cast<std::chrono::seconds>(ago)) + " ago and may start again";
 }
 
 std::string late(const std::string& over, int here, int needed, Duration waited) {
-  return over + ": only " + number(here) + " of " + nodes_text(needed) + " came within " +
+  return over + ": only " + number(here) + " of " + nodes_text(needed) + " joined within " +
          duration_text(waited) +
-         " (--rdzv-conf last_call_timeout) to begin it anew; another --rdzv-id is another run";
+         " (--rdzv-conf last_call_timeout) to start it again; use a different --rdzv-id for a new "
+         "run";
 }
 
 std::string others_unknown(Round round, int nodes) {
   return "all ranks of round " + number(round.value()) + " on " + nodes_text(nodes) +
-         " exited with code 0; the other nodes did not come back";
+         " exited with code 0; the other nodes did not reconnect";
 }
 
 std::string everybody_gone() {
-  return "every node of the run is gone";
+  return "no node of the run is left";
 }
 
 std::string round_started(Round from, Round to, const std::string& why, int nodes,

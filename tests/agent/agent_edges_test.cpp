@@ -155,7 +155,7 @@ TEST_CASE("a worker's error.json is in the report, and passed up with its code")
 TEST_CASE("a torn error.json is noted, and the end of stderr shown instead") {
   auto run = start(1, "echo needle >&2; printf '{\"mess' > $TORCHELASTIC_ERROR_FILE; exit 6");
   CHECK(run.wait() == ExitStatus::exited(6));
-  CHECK_THAT(run.err(), ContainsSubstring("its error.json is torn; last lines of its stderr:\n"
+  CHECK_THAT(run.err(), ContainsSubstring("its error.json is truncated; last lines of its stderr:\n"
                                           "            | needle\n"));
 }
 

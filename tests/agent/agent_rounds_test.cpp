@@ -13,7 +13,7 @@ TEST_CASE("all workers end with 0: so does ddprun, with one line at the start an
   CHECK(run.wait() == ExitStatus::exited(0));
   CHECK(run.out() == "hello\nhello\n");
   CHECK_THAT(run.err(), ContainsSubstring("run test-run round 1: 2 ranks, store 127.0.0.1:"));
-  CHECK_THAT(run.err(), ContainsSubstring("ddprun: done, 2 ranks ended with 0 after "));
+  CHECK_THAT(run.err(), ContainsSubstring("ddprun: done: all 2 ranks exited with code 0 after "));
   CHECK(count(run.err(), "\n") == 2);
 }
 

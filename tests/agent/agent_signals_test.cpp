@@ -24,7 +24,7 @@ TEST_CASE("the second Ctrl-C kills at once") {
                    {{"DIR", dir.path()}});
   const pid_t worker = pid_in(dir.file("0.0"));
   run.signal(SIGINT);
-  REQUIRE(run.says("press Ctrl-C again to kill at once"));
+  REQUIRE(run.says("press Ctrl-C again to kill immediately"));
   CHECK(alive(worker));
   run.signal(SIGINT);
   CHECK(run.wait() == ExitStatus::exited(130));
@@ -73,7 +73,7 @@ TEST_CASE("a second stop while a failed round is stopped kills at once, and the 
                    {}, {{"DIR", dir.path()}});
   REQUIRE(run.says("; stopping 1 other rank"));
   run.signal(SIGINT);
-  REQUIRE(run.says("press Ctrl-C again to kill at once"));
+  REQUIRE(run.says("press Ctrl-C again to kill immediately"));
   run.signal(SIGINT);
   CHECK(run.wait() == ExitStatus::exited(4));  // long before the shutdown timeout
   CHECK_THAT(run.err(), ContainsSubstring("first failure of the run"));

@@ -207,7 +207,7 @@ TEST_CASE("a wait for nodes is told from three seconds on, and ends at its limit
   const std::string left = text.substr(told + 14);
   CHECK(left.substr(1).starts_with(" s (--rdzv-conf join_timeout)"));
   CHECK((left.front() >= '1' && left.front() <= '6'));
-  CHECK_THAT(text, ContainsSubstring("error [RUN] only 1 of at least 2 nodes came within 8 s"));
+  CHECK_THAT(text, ContainsSubstring("error [RUN] only 1 of at least 2 nodes joined within 8 s"));
   CHECK(count(text, "waiting for nodes") == 1);
 }
 

@@ -274,8 +274,9 @@ TEST_CASE("the lines of a node") {
   CHECK_THAT(node_start_line(start),
              ContainsSubstring("7f3a: 4 nodes, coordinator gpu-01:29400, 8 ranks here"));
   CHECK(run_note("lost gpu-02") == "ddprun: note [RUN] lost gpu-02");
-  const std::string done = "ddprun: done, 4 ranks on 2 nodes ended with 0; 0 restarts; after 12 s";
-  const std::string text = "4 ranks on 2 nodes ended with 0; 0 restarts";
+  const std::string done =
+      "ddprun: done: all 4 ranks on 2 nodes exited with code 0; 0 restarts; after 12 s";
+  const std::string text = "all 4 ranks on 2 nodes exited with code 0; 0 restarts";
   CHECK(run_done_line(text, 12s, NodePart::kTrained) == done);
   CHECK(run_done_line(text, 12s, NodePart::kSpare) ==
         done + "; this node was a spare: its workers never started");

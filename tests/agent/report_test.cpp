@@ -123,11 +123,12 @@ TEST_CASE("error.json is preferred to the end of stderr") {
 TEST_CASE("a torn error.json counts as absent, and that is noted") {
   ExitRecord record = failing();
   record.error_json = kErrorJson.substr(0, 60);
-  CHECK_THAT(failure_report(facts(record)),
-             ContainsSubstring("  evidence  its error.json is torn; last lines of its stderr:\n"));
+  CHECK_THAT(
+      failure_report(facts(record)),
+      ContainsSubstring("  evidence  its error.json is truncated; last lines of its stderr:\n"));
   record.stderr_tail.clear();
   CHECK_THAT(failure_report(facts(record)),
-             ContainsSubstring("  evidence  its error.json is torn\n"));
+             ContainsSubstring("  evidence  its error.json is truncated\n"));
 }
 
 TEST_CASE("error.json may hold a plain string") {
@@ -252,9 +253,9 @@ TEST_CASE("a death, a restart, a stop and the end are one line each") {
   CHECK(restart_line("restart 1 of 3, round 2") ==
         "ddprun: note [RESTART] restart 1 of 3, round 2");
   CHECK(done_line(2, 3h + 12min, RestartCount(1)) ==
-        "ddprun: done, 2 ranks ended with 0 after 3 h 12 min; 1 restart");
+        "ddprun: done: all 2 ranks exited with code 0 after 3 h 12 min; 1 restart");
   CHECK(stop_line(SIGINT, 8, 30s) ==
-        "ddprun: note [INT] stopping 8 ranks (Ctrl-C); press Ctrl-C again to kill at once");
+        "ddprun: note [INT] stopping 8 ranks (Ctrl-C); press Ctrl-C again to kill immediately");
   CHECK(stop_line(SIGTERM, 8, 30s) ==
         "ddprun: note [STOP] SIGTERM received, stopping 8 ranks, shutdown timeout 30 s");
   CHECK(stopped_line(SIGTERM, {8, 2, 0, 30s}) ==
@@ -263,11 +264,12 @@ TEST_CASE("a death, a restart, a stop and the end are one line each") {
         "ddprun: note [STOP] 7 ranks gone after 40 s, 1 still alive; exit 143");
   CHECK(stopped_line(SIGTERM, {0, 0, 1, 40s}) ==
         "ddprun: note [STOP] 1 rank still alive after 40 s; exit 143");
-  CHECK(stopped_line(SIGTERM, {}) == "ddprun: note [STOP] no rank was left to stop; exit 143");
+  CHECK(stopped_line(SIGTERM, {}) == "ddprun: note [STOP] no rank was running; exit 143");
 }
 
 TEST_CASE("a closed terminal is told with what to do about it") {
-  CHECK_THAT(stop_line(SIGHUP, 8, 30s), ContainsSubstring("[HUP] the terminal went away (SIGHUP)"));
+  CHECK_THAT(stop_line(SIGHUP, 8, 30s),
+             ContainsSubstring("[HUP] the terminal was closed (SIGHUP)"));
   CHECK_THAT(stop_line(SIGHUP, 8, 30s), ContainsSubstring("\n  try       nohup"));
 }
 

@@ -22,7 +22,7 @@ def daemon_restarted(cluster: Cluster):
         cluster.stop_daemon()
         pause(0.3)
         cluster.start_daemon()
-        cluster.wait_for(lambda: console.read_text().count("came back, the round") == times,
+        cluster.wait_for(lambda: console.read_text().count("reconnected; the round") == times,
                          f"return of both nodes to coordinator {times + 1}")
     expect(len(cluster.rounds()) == 1, "a new round although all nodes reconnected")
     expect(all(agent.is_running() for agent in agents), "an agent ended")

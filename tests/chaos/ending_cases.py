@@ -115,7 +115,7 @@ def late_agent(cluster: Cluster):
     expect(agent.end() == 0, f"exit code {agent.process.returncode}")
     with Detour(detour, cluster.port):
         expect(late.end() == 0, f"exit code {late.process.returncode}")
-    cluster.wait_for_text(late, "ended with 0 .* ago")
+    cluster.wait_for_text(late, "finished with code 0 .* ago")
 
 
 @case("an agent that starts after the success, with too few for a new run, exits 0")
@@ -129,7 +129,7 @@ def after_success(cluster: Cluster):
     cluster.end_all(0)
     late = cluster.start()
     expect(late.end() == 0, f"exit code {late.process.returncode}")
-    cluster.wait_for_text(late, "ended with 0 .* ago .* only 1 of 2 nodes came")
+    cluster.wait_for_text(late, "finished with code 0 .* ago .* only 1 of 2 nodes joined")
 
 
 @case("SIGTERM to all agents at once ends all of them, without leftover processes")

@@ -44,7 +44,7 @@ constexpr std::size_t kHttpBytes = 19;
 
 }  // namespace
 
-TEST_CASE("a link begins with the magic, then carries messages both ways") {
+TEST_CASE("a link starts with the magic, then carries messages in both directions") {
   Pair pair;
   Peer peer = pair.meet();
   pair.agent->send(1, leave("one"));
@@ -59,7 +59,7 @@ TEST_CASE("a link begins with the magic, then carries messages both ways") {
   CHECK(last.message == Message(Done{3, "over", "", std::nullopt}));
 }
 
-TEST_CASE("what is said on LinkUp travels in the first segment, behind the magic") {
+TEST_CASE("a message sent on LinkUp is in the first segment, after the magic") {
   Pair pair;
   pair.agent.on_event = [&](const Event& event) {
     if (std::holds_alternative<LinkUp>(event)) pair.agent->send(1, Beat{});
@@ -71,7 +71,7 @@ TEST_CASE("what is said on LinkUp travels in the first segment, behind the magic
   CHECK(bytes == "DDPR" + frame(encode(Beat{})));
 }
 
-TEST_CASE("a message cut into single bytes arrives whole, many at once arrive in order") {
+TEST_CASE("a message sent byte by byte arrives complete, many at once arrive in order") {
   Pair pair;
   Peer peer = pair.meet();
   for (const char one : frame(encode(Beat{}))) peer.send({one});
@@ -87,7 +87,7 @@ TEST_CASE("a message cut into single bytes arrives whole, many at once arrive in
   }
 }
 
-TEST_CASE("a port where nobody listens is told with its address and the cause") {
+TEST_CASE("a port without a listener is reported with its address and the cause") {
   asio::io_context io;
   const std::uint16_t port = test::free_port();
   Agent agent(io, "127.0.0.1", port);
@@ -97,7 +97,7 @@ TEST_CASE("a port where nobody listens is told with its address and the cause") 
   CHECK(down.evidence == "127.0.0.1:" + std::to_string(port) + ": connection refused");
 }
 
-TEST_CASE("a lost link is told, and the next connects to a coordinator that came back") {
+TEST_CASE("a lost link is reported, and the next one connects to the restarted coordinator") {
   auto pair = std::make_unique<Pair>();
   const std::uint16_t port = pair->listener.port();
   Peer peer = pair->meet();
@@ -115,7 +115,7 @@ TEST_CASE("a lost link is told, and the next connects to a coordinator that came
   CHECK_THAT(pair->agent.next<LinkDown>().evidence, ContainsSubstring("connection reset by peer"));
 }
 
-TEST_CASE("everything said before the end is heard before the end") {
+TEST_CASE("all messages sent before the end are received before the end") {
   Pair pair;
   Peer peer = pair.meet();
   peer.say(Beat{});
@@ -126,7 +126,8 @@ TEST_CASE("everything said before the end is heard before the end") {
   pair.agent.next<LinkDown>();
 }
 
-TEST_CASE("a coordinator that resets after its verdict is still heard, even if we write to it") {
+TEST_CASE(
+    "the verdict of a coordinator that resets the connection is received, even if we write to it") {
   Pair pair;
   Peer peer = pair.meet();
   pair.agent->send(1, Beat{});  // stays unread, so that the close is a reset
@@ -138,7 +139,7 @@ TEST_CASE("a coordinator that resets after its verdict is still heard, even if w
   pair.agent.next<LinkDown>();
 }
 
-TEST_CASE("bytes that are no frame, and a frame that is no message, end the link with a cause") {
+TEST_CASE("invalid frames and invalid messages end the link with a cause") {
   Pair pair;
   Peer peer = pair.meet();
   SECTION("an HTTP server") {
@@ -211,7 +212,7 @@ TEST_CASE("a coordinator that is slow to answer, or ends the link, is only tried
   CHECK(pair.agent.heard_nothing_more());
 }
 
-TEST_CASE("a message of a newer protocol is answered with unknown, and the link goes on") {
+TEST_CASE("a message of a newer protocol is answered with unknown, and the link stays open") {
   Pair pair;
   Peer peer = pair.meet();
   peer.send(frame(R"({"type":"from_the_future"})"));
@@ -222,7 +223,7 @@ TEST_CASE("a message of a newer protocol is answered with unknown, and the link 
   CHECK_THAT(std::get<Unknown>(answer).sentence, ContainsSubstring("from_the_future"));
 }
 
-TEST_CASE("close writes what is queued first, and tells nothing") {
+TEST_CASE("close writes queued data first, and produces no event") {
   Pair pair;
   Peer peer = pair.meet();
   const std::string long_reason(4000, 'r');
@@ -236,7 +237,7 @@ TEST_CASE("close writes what is queued first, and tells nothing") {
   CHECK(pair.agent.heard_nothing_more());
 }
 
-TEST_CASE("close gives up on a peer that takes nothing for a second") {
+TEST_CASE("close gives up on a peer that reads nothing for 1 s") {
   Pair pair;
   Peer peer = pair.meet();
   for (int times = 0; times < 900; ++times) pair.agent->send(1, leave(std::string(4000, 'r')));
@@ -248,7 +249,7 @@ TEST_CASE("close gives up on a peer that takes nothing for a second") {
   CHECK(Clock::now() - begin < 10 * kStallMax);
 }
 
-TEST_CASE("flush completes when everything is written, at once when nothing is") {
+TEST_CASE("flush completes when everything is written, immediately if nothing is queued") {
   Pair pair;
   pair.agent.flush();
   Peer peer = pair.meet();
@@ -261,7 +262,7 @@ TEST_CASE("flush completes when everything is written, at once when nothing is")
   CHECK(runs_until(pair.io, [&] { return flushed; }));
 }
 
-TEST_CASE("a coordinator that reads nothing costs bounded memory, then the link") {
+TEST_CASE("a coordinator that does not read uses limited memory, then loses the link") {
   Pair pair;
   Peer peer = pair.meet();
   std::size_t sent = 0;
@@ -273,7 +274,7 @@ TEST_CASE("a coordinator that reads nothing costs bounded memory, then the link"
   CHECK(pair.agent.heard_nothing_more());
 }
 
-TEST_CASE("a new connect closes the old link, and nothing more is heard of it") {
+TEST_CASE("a new connect closes the old link, which produces no further events") {
   Pair pair;
   Peer old = pair.meet();
   old.say(Beat{});
@@ -288,7 +289,7 @@ TEST_CASE("a new connect closes the old link, and nothing more is heard of it") 
   CHECK(pair.agent.heard_nothing_more());
 }
 
-TEST_CASE("an attempt that is closed or replaced says nothing") {
+TEST_CASE("an attempt that is closed or replaced produces no event") {
   Pair pair;
   pair.agent->close(1);
   pair.agent->connect(2);
@@ -297,7 +298,7 @@ TEST_CASE("an attempt that is closed or replaced says nothing") {
   CHECK(pair.agent.heard_nothing_more());
 }
 
-TEST_CASE("v6 literals connect, and localhost finds whichever family listens") {
+TEST_CASE("IPv6 literals connect, and localhost uses the family that listens") {
   asio::io_context io;
   const auto [address, host] = GENERATE(table<std::string, std::string>(
       {{"::1", "::1"}, {"::1", "localhost"}, {"127.0.0.1", "localhost"}, {"127.0.0.1", "127.1"}}));
@@ -310,7 +311,7 @@ TEST_CASE("v6 literals connect, and localhost finds whichever family listens") {
   CHECK(peer.receive(4) == "DDPR");
 }
 
-TEST_CASE("both families refused are told in one sentence") {
+TEST_CASE("refusals of both families are reported in one sentence") {
   asio::io_context io;
   const std::string port = std::to_string(test::free_port());
   Agent agent(io, "localhost", static_cast<std::uint16_t>(std::stoi(port)));
@@ -319,14 +320,14 @@ TEST_CASE("both families refused are told in one sentence") {
         "[::1]:" + port + ": connection refused; 127.0.0.1:" + port + ": connection refused");
 }
 
-TEST_CASE("a name that has no address is told by name") {
+TEST_CASE("a name that does not resolve is reported by name") {
   asio::io_context io;
   Agent agent(io, "no-such-host.invalid", 1);
   agent->connect(1);
   CHECK_THAT(agent.next<LinkDown>().evidence, ContainsSubstring("no-such-host.invalid"));
 }
 
-TEST_CASE("destroying Connections ends everything in flight without a word") {
+TEST_CASE("destroying Connections cancels everything without an event") {
   asio::io_context io;
   Listener listener(io);
   Agent agent(io, GENERATE(as<std::string>(), "127.0.0.1", "localhost", "127.1"), listener.port());
@@ -349,7 +350,7 @@ TEST_CASE("destroying Connections ends everything in flight without a word") {
   CHECK(runs_until(io, [&io] { return io.stopped(); }));  // no operation is left behind
 }
 
-TEST_CASE("the sink may destroy Connections, whatever it is told") {
+TEST_CASE("the sink may destroy Connections during any event") {
   Pair pair;
   const auto [kind, events] = GENERATE(table<std::size_t, std::size_t>({
       {Event(LinkUp{}).index(), 1},  // of LinkUp, two messages, LinkDown
@@ -379,7 +380,7 @@ TEST_CASE("the sink may destroy Connections when an attempt fails") {
   CHECK(agent.heard_nothing_more());
 }
 
-TEST_CASE("the sink may close the link, or connect anew, from inside a message") {
+TEST_CASE("the sink may close the link, or connect again, while handling a message") {
   Pair pair;
   Peer peer = pair.meet();
   const bool anew = GENERATE(false, true);

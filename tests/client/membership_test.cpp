@@ -259,15 +259,15 @@ TEST_CASE("a taken node rank is tried once more, then it is final") {
 TEST_CASE("a wait is told after three seconds, once per change, with its end and the option") {
   Seat seat;
   seat.connect();
-  Waiting waiting{1, 2, 4, Round(0), seconds(600), "waiting for nodes: 1 of 2; here: gpu-01"};
+  Waiting waiting{1, 2, 4, Round(0), seconds(600), "waiting for nodes: 1 of 2; connected: gpu-01"};
   seat.hear(waiting);
   seat.after(milliseconds(2900));
   CHECK_FALSE(seat.done<Note>().has_value());
   seat.after(milliseconds(100));
   REQUIRE(seat.done<Note>().has_value());
-  CHECK(
-      seat.done<Note>()->text ==
-      "waiting for nodes: 1 of 2; here: gpu-01; gives up in 9 min 57 s (--rdzv-conf join_timeout)");
+  CHECK(seat.done<Note>()->text ==
+        "waiting for nodes: 1 of 2; connected: gpu-01; gives up in 9 min 57 s (--rdzv-conf "
+        "join_timeout)");
   seat.forget();
   waiting.left = seconds(590);
   seat.hear(waiting);

@@ -1,4 +1,4 @@
-// An io_context that runs until something has happened, and a scripted coordinator on loopback.
+// Runs an io_context until a condition holds, and a scripted coordinator on loopback.
 #pragma once
 
 #include <sys/socket.h>
@@ -26,10 +26,10 @@ namespace ddprun::client {
 namespace asio = boost::asio;
 using asio::ip::tcp;
 
-/// How long anything in these tests may take before it counts as hung.
+/// A wait longer than this counts as hung.
 inline constexpr Duration kHung = std::chrono::seconds(20);
 
-/// Runs `io` until the condition holds; false: it hung, or nothing is left to wait for.
+/// Runs `io` until the condition holds; returns false on timeout, or if no work is left.
 template <class Condition>
 [[nodiscard]] bool runs_until(asio::io_context& io, Condition condition) {
   const TimePoint end = Clock::now() + kHung;
@@ -40,18 +40,18 @@ template <class Condition>
   return true;
 }
 
-/// Carries out whatever is ready, and waits for nothing.
+/// Runs all ready handlers without waiting.
 inline void run_what_is_ready(asio::io_context& io) {
   io.restart();
   io.poll();
 }
 
-/// One accepted connection, driven by the test.
+/// An accepted connection, controlled by the test.
 class Peer {
  public:
   Peer(asio::io_context& io, tcp::socket socket) : io_(io), socket_(std::move(socket)) {}
 
-  /// Exactly that many bytes, or those until the end of the connection.
+  /// Reads exactly `count` bytes, or fewer at the end of the connection.
   std::string receive(std::size_t count) {
     std::string bytes(count, '\0');
     std::optional<std::size_t> got;
@@ -72,9 +72,9 @@ class Peer {
     REQUIRE(message.has_value());
     return *message;
   }
-  /// True when the connection ended without another byte.
+  /// True if the connection ended without another byte.
   bool is_over() { return receive(1).empty(); }
-  /// Goes nowhere when the other side is gone already.
+  /// Has no effect if the other side has closed already.
   void send(const std::string& bytes) {
     boost::system::error_code ignored;
     asio::write(socket_, asio::buffer(bytes), ignored);
@@ -101,7 +101,7 @@ class Listener {
   explicit Listener(asio::io_context& io, const std::string& address = "127.0.0.1",
                     std::uint16_t port = 0)
       : io_(io), acceptor_(*net::listen(io.get_executor(), asio::ip::make_address(address), port)) {
-    acceptor_.set_option(asio::socket_base::receive_buffer_size(4096));  // soon full
+    acceptor_.set_option(asio::socket_base::receive_buffer_size(4096));  // fills quickly
   }
   [[nodiscard]] std::uint16_t port() const { return acceptor_.local_endpoint().port(); }
   [[nodiscard]] tcp::endpoint where() const { return acceptor_.local_endpoint(); }
@@ -113,7 +113,8 @@ class Listener {
     REQUIRE(runs_until(io_, [&accepted] { return accepted.has_value(); }));
     return Peer(io_, std::move(*accepted));
   }
-  /// From now on connection requests are neither accepted nor refused. Blocks until that is so.
+  /// Connection requests are neither accepted nor refused from now on. Blocks until that is the
+  /// case.
   void fall_silent() {
     REQUIRE(::listen(acceptor_.native_handle(), 0) == 0);
     filler_.connect(where());
@@ -125,7 +126,7 @@ class Listener {
   tcp::socket filler_{io_};
 };
 
-/// Connections with a memory for what they tell.
+/// Connections that records its events.
 class Agent {
  public:
   Agent(asio::io_context& io, const std::string& host, std::uint16_t port)
@@ -136,7 +137,7 @@ class Agent {
   Connections& operator*() { return *connections_; }
   Connections* operator->() { return connections_.get(); }
   void destroy() { connections_.reset(); }
-  /// The next event, in order; fails the test if it is of another kind.
+  /// The next event, in order; fails the test if it is of another type.
   template <class Kind>
   Kind next() {
     REQUIRE(runs_until(io_, [this] { return at_ < events_.size(); }));
@@ -150,7 +151,7 @@ class Agent {
     return at_ == events_.size();
   }
   [[nodiscard]] std::size_t heard() const { return events_.size(); }
-  /// Completes when flush() did.
+  /// Completes when flush() completes.
   void flush() {
     bool done = false;
     asio::co_spawn(io_, connections_->flush(),

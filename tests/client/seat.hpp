@@ -43,7 +43,7 @@ class Seat {
     start.group_rank = group_rank;
     start.group_size = 2;
     start.master_port = 5000;
-    start.reason = "all 2 nodes are here";
+    start.reason = "all 2 nodes joined";
     return start;
   }
   template <class T>

@@ -7,7 +7,7 @@ using namespace ddprun;
 using namespace ddprun::coordinator;
 using protocol::GroupState;
 
-TEST_CASE("two agents join, get a round, succeed and are told the end") {
+TEST_CASE("two agents join, get a round, succeed and receive the verdict") {
   LiveCoordinator coordinator;
   Agent first(coordinator.port(), hello_of("run", "a", 2));
   const auto waiting = first.await<protocol::Waiting>();
@@ -28,7 +28,7 @@ TEST_CASE("two agents join, get a round, succeed and are told the end") {
   CHECK(second.await<protocol::Done>().exit_code == 0);
 }
 
-TEST_CASE("a lost connection is a new round for the others, and costs no restart") {
+TEST_CASE("a lost connection is a new round for the others, and uses no restart") {
   LiveCoordinator coordinator;
   Agent first(coordinator.port(), elastic_hello("a"));
   auto second = std::make_unique<Agent>(coordinator.port(), elastic_hello("b"));
@@ -43,7 +43,7 @@ TEST_CASE("a lost connection is a new round for the others, and costs no restart
   CHECK_THAT(coordinator.log(), ContainsSubstring("lost b") && ContainsSubstring("run_id=run"));
 }
 
-TEST_CASE("a failure with budget left restarts all nodes, without budget it ends them") {
+TEST_CASE("a failure restarts all nodes while restarts are left, otherwise ends them") {
   LiveCoordinator coordinator;
   std::vector<std::unique_ptr<Agent>> agents;
   for (const char* name : {"a", "b"}) {
@@ -68,7 +68,7 @@ TEST_CASE("a failure with budget left restarts all nodes, without budget it ends
   }
 }
 
-TEST_CASE("a silent agent is lost although its connection stands") {
+TEST_CASE("a silent agent is lost although its connection is open") {
   LiveCoordinator coordinator;
   Agent beating(coordinator.port(), soon_lost_hello("a"));
   Agent silent(coordinator.port(), soon_lost_hello("b"));
@@ -80,13 +80,13 @@ TEST_CASE("a silent agent is lost although its connection stands") {
     const auto* next = std::get_if<protocol::StartRound>(&message);
     if (next == nullptr) continue;
     CHECK_THAT(next->reason,
-               ContainsSubstring("lost b") && ContainsSubstring("no sign of life for 2 s"));
+               ContainsSubstring("lost b") && ContainsSubstring("no heartbeat for 2 s"));
     break;
   }
   CHECK(silent.closed());
 }
 
-TEST_CASE("a coordinator that overslept loses nobody whose beats wait in the socket") {
+TEST_CASE("a coordinator that was paused loses no agent whose heartbeats wait in the socket") {
   LiveCoordinator coordinator;
   auto hello = hello_of("run", "a", 1);
   hello.terms.keep_alive_interval = protocol::Milliseconds(1000);
@@ -96,17 +96,17 @@ TEST_CASE("a coordinator that overslept loses nobody whose beats wait in the soc
   std::promise<void> never;
   coordinator.on_thread([&](auto&) {
     agent.say(protocol::Beat{});
-    never.get_future().wait_for(std::chrono::milliseconds(2500));  // nothing is served meanwhile
+    never.get_future().wait_for(std::chrono::milliseconds(2500));  // blocks the server
   });
   agent.report(round, GroupState::kSucceeded);
   CHECK(agent.await<protocol::Done>().exit_code == 0);
 }
 
-TEST_CASE("the end of a run waits for nobody who was lost in silence") {
+TEST_CASE("the end of a run does not wait for an agent that was lost by silence") {
   ServerOptions options;
   options.limits.patience = std::chrono::hours(1);
   LiveCoordinator coordinator(options);
-  // Its connection stands to the end of the test.
+  // Its connection stays open until the end of the test.
   Agent silent(coordinator.port(), soon_lost_hello("a"));
   auto other = std::make_unique<Agent>(coordinator.port(), soon_lost_hello("b"));
   other->start_round();
@@ -123,7 +123,7 @@ TEST_CASE("the end of a run waits for nobody who was lost in silence") {
   CHECK(is_ready(settled));
 }
 
-TEST_CASE("runs with other names do not see each other") {
+TEST_CASE("runs with different names are independent") {
   LiveCoordinator coordinator;
   Agent red(coordinator.port(), hello_of("red", "a", 2));
   Agent blue(coordinator.port(), hello_of("blue", "a", 1));
@@ -150,7 +150,7 @@ TEST_CASE("an agent of another run is refused with both names where one run is s
   welcome.start_round();
 }
 
-TEST_CASE("a shutdown tells every run its verdict, and settles when the agents have gone") {
+TEST_CASE("a shutdown sends every run its verdict, and settles when the agents have disconnected") {
   LiveCoordinator coordinator;
   auto idle = coordinator.settled();
   CHECK(is_ready(idle));
@@ -172,7 +172,7 @@ TEST_CASE("a shutdown tells every run its verdict, and settles when the agents h
   CHECK_FALSE(late.try_next().has_value());
 }
 
-TEST_CASE("closing completes settle() and ends every connection") {
+TEST_CASE("close() completes settle() and closes every connection") {
   LiveCoordinator coordinator;
   Agent agent(coordinator.port(), hello_of("run", "a", 2));
   agent.await<protocol::Waiting>();
@@ -182,7 +182,7 @@ TEST_CASE("closing completes settle() and ends every connection") {
   CHECK(agent.closed());
 }
 
-TEST_CASE("a run that is over answers late agents, and one that started later begins anew") {
+TEST_CASE("a finished run answers late agents, and one that started later starts a new run") {
   LiveCoordinator coordinator;
   {
     Agent agent(coordinator.port(), hello_of("run", "a", 1));
@@ -198,7 +198,7 @@ TEST_CASE("a run that is over answers late agents, and one that started later be
   CHECK(anew.start_round().stamp.number == Round(1));
 }
 
-TEST_CASE("another command is never late for a run that is over, and waits for no node of it") {
+TEST_CASE("another command is never late for a finished run, and waits for none of its nodes") {
   LiveCoordinator coordinator;
   const auto running = [](const std::string& name, const std::string& command) {
     auto hello = elastic_hello(name);
@@ -220,7 +220,7 @@ TEST_CASE("another command is never late for a run that is over, and waits for n
   CHECK(after_the_end.start_round().stamp.number == Round(1));
 }
 
-TEST_CASE("an agent that comes back after a lost link goes on with its round") {
+TEST_CASE("an agent that reconnects after a lost link continues its round") {
   LiveCoordinator coordinator;
   const auto hello = hello_of("run", "a", 1);
   auto before = std::make_unique<Agent>(coordinator.port(), hello);

@@ -1,5 +1,5 @@
-// Peers that lie, stall, flood or come in crowds: bounded in bytes and time, and nobody else
-// notices.
+// Peers that send invalid data, hang, flood or are too many: limited in bytes and time, and no
+// other peer is affected.
 #include <algorithm>
 #include <atomic>
 
@@ -12,7 +12,7 @@ using namespace std::string_literals;
 
 namespace {
 
-/// An agent that works shows that the coordinator does.
+/// A working agent proves that the coordinator works.
 void check_still_serves(LiveCoordinator& coordinator) {
   static int number = 0;
   Agent agent(coordinator.port(), hello_of("still" + std::to_string(++number), "a", 1));
@@ -27,7 +27,7 @@ ServerOptions with(Limits limits) {
 
 }  // namespace
 
-TEST_CASE("a frame over the limit, an empty one and garbage close the connection") {
+TEST_CASE("a frame over the limit, an empty one and invalid data close the connection") {
   LiveCoordinator coordinator;
   for (const std::string& bytes :
        {"\x7f\xff\xff\xff"s, "\0\0\0\0"s, "\0\0\0\x04zzzz"s, "\0\0\0\x02{}"s}) {
@@ -66,7 +66,7 @@ TEST_CASE("what an agent says of itself forges no line of the log, and turns no 
   CHECK(unnamed.closed());
 }
 
-TEST_CASE("noise of one peer does not fill the log: another number is no other cause") {
+TEST_CASE("random data of one peer does not fill the log: another number is not a new cause") {
   LiveCoordinator coordinator;
   for (char length = '\x70'; length < '\x7f'; ++length) {
     Agent agent(coordinator.port());
@@ -79,7 +79,7 @@ TEST_CASE("noise of one peer does not fill the log: another number is no other c
   CHECK(log.find(told) == log.rfind(told));
 }
 
-TEST_CASE("garbage from a member is the loss of its node, with the cause") {
+TEST_CASE("invalid data from a member is the loss of its node, with the cause") {
   LiveCoordinator coordinator;
   Agent first(coordinator.port(), elastic_hello("a"));
   Agent second(coordinator.port(), elastic_hello("b"));
@@ -100,7 +100,7 @@ TEST_CASE("a message of an unknown type is answered and changes nothing") {
   agent.await<protocol::Beat>();
 }
 
-TEST_CASE("whoever speaks before its hello is refused") {
+TEST_CASE("an agent that sends another message before its hello is refused") {
   LiveCoordinator coordinator;
   Agent agent(coordinator.port());
   agent.say(protocol::Beat{});
@@ -108,12 +108,12 @@ TEST_CASE("whoever speaks before its hello is refused") {
   CHECK(agent.closed());
 }
 
-TEST_CASE("half a hello and silence, and half a request, are closed when patience ends") {
+TEST_CASE("half a hello and half a request, followed by silence, are closed after the timeout") {
   Limits limits;
   limits.patience = 50ms;
   LiveCoordinator coordinator(with(limits));
   const std::string hello = protocol::frame(protocol::encode(hello_of("run", "a", 1)));
-  Client waits_as_client(coordinator.port());  // says nothing: a client of the store may
+  Client waits_as_client(coordinator.port());  // silent, as a store client may be
   for (const std::string& bytes : {"D"s, "DDPR"s, "DDPR" + hello.substr(0, 9), "GET /sta"s}) {
     Client peer(coordinator.port());
     peer.send(bytes);
@@ -127,7 +127,7 @@ TEST_CASE("half a hello and silence, and half a request, are closed when patienc
         store::requests::u32(1));
 }
 
-TEST_CASE("a refused agent that does not go is closed when patience ends") {
+TEST_CASE("a refused agent that stays connected is closed after the timeout") {
   Limits limits;
   limits.patience = 50ms;
   LiveCoordinator coordinator(with(limits));
@@ -165,7 +165,7 @@ TEST_CASE("an agent that does not read is lost when its queue is full") {
              ContainsSubstring("lost deaf") && ContainsSubstring("does not read"));
 }
 
-TEST_CASE("a flood of one peer does not hold up another's beat") {
+TEST_CASE("a flood of one peer does not delay another's heartbeat") {
   LiveCoordinator coordinator;
   Agent calm(coordinator.port(), hello_of("calm", "a", 1));
   calm.start_round();
@@ -194,10 +194,10 @@ TEST_CASE("a flood of one peer does not hold up another's beat") {
   enough = true;
   flood.join();
   reads.join();
-  CHECK(slowest < 5s);  // without a sign for so long an agent is lost
+  CHECK(slowest < 5s);  // an agent is lost after silence of this length
 }
 
-TEST_CASE("one agent, run or connection too many is refused, and told why") {
+TEST_CASE("one agent, run or connection too many is refused with the reason") {
   Limits limits;
   limits.agents = 3;
   limits.runs = 2;
@@ -214,18 +214,19 @@ TEST_CASE("one agent, run or connection too many is refused, and told why") {
     CHECK(refused.code == protocol::RefusalCode::kRunFull);
     CHECK_THAT(refused.sentence, ContainsSubstring("2 runs") && ContainsSubstring("--max-runs"));
   }
-  Agent more(coordinator.port(), hello_of("one", "b", 3));  // refused: other terms; it stays
+  Agent more(coordinator.port(),
+             hello_of("one", "b", 3));  // refused because of other terms; stays connected
   CHECK(more.await<protocol::Refused>().code == protocol::RefusalCode::kTermsDiffer);
   Agent joined(coordinator.port(), hello_of("two", "b", 2));
   joined.start_round();
   {
     Agent fourth(coordinator.port(), hello_of("one", "c", 2));
-    CHECK_FALSE(fourth.try_next().has_value());  // the fifth connection, with `more` lingering
+    CHECK_FALSE(fourth.try_next().has_value());  // the fifth connection, while `more` is still open
   }
   CHECK(more.closed());
 }
 
-TEST_CASE("one agent too many of the process is refused with the flag that helps") {
+TEST_CASE("one agent too many is refused with the flag to change") {
   Limits limits;
   limits.agents = 1;
   LiveCoordinator coordinator(with(limits));
@@ -251,7 +252,7 @@ TEST_CASE("refused hellos leave no run behind") {
   check_still_serves(coordinator);
 }
 
-TEST_CASE("incomplete frames of all agents together are bounded") {
+TEST_CASE("incomplete frames of all agents together are limited") {
   Limits limits;
   limits.partial_bytes = 4096;
   LiveCoordinator coordinator(with(limits));
@@ -263,7 +264,7 @@ TEST_CASE("incomplete frames of all agents together are bounded") {
   check_still_serves(coordinator);
 }
 
-TEST_CASE("agents that reset in the middle of everything leave nothing behind") {
+TEST_CASE("agents that reset the connection at any point leave nothing behind") {
   LiveCoordinator coordinator;
   for (int count = 0; count < 300; ++count) {
     Agent agent(coordinator.port(), hello_of("run" + std::to_string(count % 7), "a", 2));

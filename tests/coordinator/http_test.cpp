@@ -1,5 +1,4 @@
-// The pure parts beside the sockets: which protocol is spoken, what an HTTP request asks for, what
-// the pages say.
+// The pure parts: protocol detection, HTTP requests and the contents of the pages.
 #include "rendezvous/coordinator/http.hpp"
 
 #include <boost/json/parse.hpp>
@@ -51,7 +50,7 @@ ServerView example() {
 
 }  // namespace
 
-TEST_CASE("the first bytes tell agents, HTTP and everybody else apart") {
+TEST_CASE("the first bytes distinguish agents, HTTP and everything else") {
   CHECK(protocol_of("DDPR") == Speaks::kAgent);
   CHECK(protocol_of("DDPRxyz") == Speaks::kAgent);
   for (const char* part : {"", "D", "DD", "DDP", "G", "GET", "DE", "P", "HEA"}) {
@@ -65,7 +64,8 @@ TEST_CASE("the first bytes tell agents, HTTP and everybody else apart") {
   CHECK(protocol_of(std::string_view("\0\xce", 2)) == Speaks::kStore);
 }
 
-TEST_CASE("a request is read when its head is complete, and means JSON unless a browser asks") {
+TEST_CASE(
+    "a request is parsed when its headers are complete, and returns JSON except to a browser") {
   CHECK_FALSE(read_request("GET /status HTTP/1.1\r\nHost: x\r\n").has_value());
   CHECK(page_of("GET /status HTTP/1.1\r\nAccept: */*\r\n\r\n") == Page::kJson);
   CHECK(page_of("GET /status?x=1 HTTP/1.0\n\n") == Page::kJson);
@@ -75,7 +75,7 @@ TEST_CASE("a request is read when its head is complete, and means JSON unless a 
   CHECK(page_of("GET / HTTP/1.1\r\n\r\n") == Page::kHtml);
 }
 
-TEST_CASE("HEAD is GET without the body, and a proxy's form of the address is understood") {
+TEST_CASE("HEAD is GET without the body, and a proxy's absolute URL is accepted") {
   const auto asked = read_request("HEAD /status HTTP/1.1\r\n\r\n");
   REQUIRE(asked.has_value());
   CHECK(asked->code == 200);
@@ -100,7 +100,7 @@ TEST_CASE("any other request is refused with its code") {
                                            ContainsSubstring("Allow: GET, HEAD\r\n"));
 }
 
-TEST_CASE("a response announces its length, its type and the end of the connection") {
+TEST_CASE("a response states its length, its type and Connection: close") {
   CHECK_THAT(response_with(Page::kJson, "{}"),
              ContainsSubstring("HTTP/1.1 200 OK\r\n") &&
                  ContainsSubstring("Content-Length: 2\r\n") &&
@@ -108,7 +108,7 @@ TEST_CASE("a response announces its length, its type and the end of the connecti
                  ContainsSubstring("Connection: close\r\n") && ContainsSubstring("\r\n\r\n{}"));
 }
 
-TEST_CASE("the JSON says who is here, who is missing and why the run waits") {
+TEST_CASE("the JSON lists connected and missing nodes, and why the run waits") {
   const auto value = boost::json::parse(to_json(example()));
   const auto& run = value.at("runs").as_array().at(0);
   CHECK(run.at("run_id") == "a<b>&\"c");
@@ -125,7 +125,7 @@ TEST_CASE("the JSON says who is here, who is missing and why the run waits") {
   CHECK(value.at("store").at("keys") == 5);
 }
 
-TEST_CASE("nobody is missed in a run that ends or is over") {
+TEST_CASE("no node is missing in a run that is stopping or over") {
   for (const auto phase : {round::Phase::kStopping, round::Phase::kOver}) {
     ServerView view = example();
     view.runs[0].status.phase = phase;
@@ -136,7 +136,7 @@ TEST_CASE("nobody is missed in a run that ends or is over") {
   }
 }
 
-TEST_CASE("the page escapes what peers said") {
+TEST_CASE("the page escapes text from peers") {
   const std::string page = to_html(example());
   CHECK_THAT(page, ContainsSubstring("run a&lt;b&gt;&amp;&quot;c: forming"));
   CHECK_THAT(page, ContainsSubstring("1 missing, node rank 1"));

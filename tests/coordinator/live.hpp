@@ -1,4 +1,4 @@
-// A real coordinator::Server on a thread of its own, and agents that speak frames, over loopback.
+// A real coordinator::Server on its own thread, and agents that send frames, over loopback.
 #pragma once
 
 #include <netinet/tcp.h>
@@ -33,7 +33,7 @@ class LiveCoordinator {
   ~LiveCoordinator() { close(); }
 
   [[nodiscard]] std::uint16_t port() const { return port_; }
-  /// Destroys the server, whatever is connected.
+  /// Destroys the server with its open connections.
   void close() {
     on_thread([](auto& server) { server.reset(); });
   }
@@ -43,7 +43,7 @@ class LiveCoordinator {
   void on_thread(Work work) {
     thread_.run([&] { work(server_); });
   }
-  /// Completes when settle() does.
+  /// Completes when settle() completes.
   std::future<void> settled() {
     auto done = std::make_shared<std::promise<void>>();
     on_thread([&](std::unique_ptr<Server>& server) {
@@ -63,8 +63,7 @@ inline bool is_ready(std::future<void>& future) {
   return future.wait_for(std::chrono::milliseconds(kHung_ms)) == std::future_status::ready;
 }
 
-/// The hello of one of `nodes` agents with two workers each, of a run that waits for nobody longer
-/// than it must.
+/// The hello of one of `nodes` agents with two workers each, of a run with minimal timeouts.
 inline protocol::Hello hello_of(const std::string& run, const std::string& name, int nodes) {
   protocol::Hello hello;
   hello.run_id = RunId(run);
@@ -73,18 +72,18 @@ inline protocol::Hello hello_of(const std::string& run, const std::string& name,
   hello.store_port = 4000;
   hello.local_world_size = 2;
   hello.terms.nodes_min = hello.terms.nodes_max = nodes;
-  hello.terms.keep_alive_interval = protocol::Milliseconds(10'000);  // machines of tests are slow
+  hello.terms.keep_alive_interval = protocol::Milliseconds(10'000);  // test machines are slow
   return hello;
 }
 
-/// The same of a run of at most two that goes on with one.
+/// The same for a run of one to two nodes.
 inline protocol::Hello elastic_hello(const std::string& name) {
   auto hello = hello_of("run", name, 2);
   hello.terms.nodes_min = 1;
   return hello;
 }
 
-/// The same, where two seconds of silence are a loss.
+/// The same with a silence limit of 2 s.
 inline protocol::Hello soon_lost_hello(const std::string& name) {
   auto hello = elastic_hello(name);
   hello.terms.keep_alive_interval = protocol::Milliseconds(400);
@@ -92,7 +91,7 @@ inline protocol::Hello soon_lost_hello(const std::string& name) {
   return hello;
 }
 
-/// An agent as far as the coordinator can tell.
+/// Looks like an agent to the coordinator.
 class Agent {
  public:
   explicit Agent(std::uint16_t port, const std::string& first = "") : client_(port) {
@@ -100,20 +99,20 @@ class Agent {
     ::setsockopt(client_.fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     client_.send("DDPR" + first);
   }
-  /// In one piece: the coordinator's patience with half of it may be short.
+  /// Sends in one piece, because the coordinator's timeout for half a hello may be short.
   Agent(std::uint16_t port, const protocol::Hello& hello)
       : Agent(port, protocol::frame(protocol::encode(hello))) {}
 
   void say(const protocol::Message& message) {
     client_.send(protocol::frame(protocol::encode(message)));
   }
-  /// The next message; fails the test when the coordinator closes instead or says nothing.
+  /// The next message; fails the test if the coordinator closes the connection or sends nothing.
   protocol::Message next() {
     auto message = try_next();
     REQUIRE(message.has_value());
     return *message;
   }
-  /// Nothing when the connection ended.
+  /// nullopt if the connection has ended.
   std::optional<protocol::Message> try_next() {
     const std::string head = client_.receive(4);
     if (head.size() < 4) return std::nullopt;
@@ -123,7 +122,7 @@ class Agent {
     REQUIRE(message.has_value());
     return *message;
   }
-  /// The next message of this kind, whatever comes before it.
+  /// The next message of this kind; skips others.
   template <class Kind>
   Kind await() {
     while (true) {
@@ -131,7 +130,7 @@ class Agent {
       if (const auto* one = std::get_if<Kind>(&message)) return *one;
     }
   }
-  /// Takes the round on and says that its workers run.
+  /// Accepts the round and reports that its workers run.
   protocol::StartRound start_round(std::uint16_t next_store_port = 4001) {
     const auto round = await<protocol::StartRound>();
     protocol::Report report;
@@ -156,7 +155,7 @@ class Agent {
     }
     say(report);
   }
-  /// True when the coordinator closes, whatever it said before.
+  /// True if the coordinator closes the connection, after any messages.
   bool closed() {
     while (try_next()) {
     }

@@ -37,7 +37,7 @@ std::ptrdiff_t descriptors() {
 
 }  // namespace
 
-TEST_CASE("a c10d client on the agents' port is served, cut into single bytes or all at once") {
+TEST_CASE("a c10d client on the agents' port is served, byte by byte or all at once") {
   LiveCoordinator coordinator;
   Client pieces(coordinator.port());
   const std::string talk = requests::validate() + requests::ping(1) + requests::set("k", "v");
@@ -78,7 +78,7 @@ TEST_CASE("a client that half-closes after its requests gets all replies") {
   CHECK(client.receive(64) == requests::i64(1) + requests::u32(2));
 }
 
-TEST_CASE("strangers on the port are closed without a byte") {
+TEST_CASE("foreign protocols on the port are closed without a reply") {
   LiveCoordinator coordinator;
   for (const char* noise : {"SSH-2.0-x\r\n", "\x16\x03\x01\x02", "DDPX", "GEX"}) {
     Client stranger(coordinator.port());
@@ -87,7 +87,7 @@ TEST_CASE("strangers on the port are closed without a byte") {
   }
 }
 
-TEST_CASE("agents are told apart however their first bytes are cut") {
+TEST_CASE("agents are recognized however their first bytes are split") {
   LiveCoordinator coordinator;
   const std::string hello = "DDPR" + protocol::frame(protocol::encode(hello_of("run", "a", 2)));
   Client client(coordinator.port());
@@ -111,7 +111,7 @@ TEST_CASE(
   CHECK(silent.closed());
 }
 
-TEST_CASE("a fresh store is empty, clients of the ended round keep theirs, agents are left alone") {
+TEST_CASE("a new store is empty, clients of the ended round keep theirs, agents are not affected") {
   LiveCoordinator coordinator;
   Agent agent(coordinator.port(), hello_of("run", "a", 1));
   agent.start_round();
@@ -136,7 +136,7 @@ TEST_CASE("a fresh store is empty, clients of the ended round keep theirs, agent
   agent.await<protocol::Beat>();
 }
 
-TEST_CASE("GET /status tells the runs, who is here and what the store holds") {
+TEST_CASE("GET /status shows the runs, the connected nodes and the contents of the store") {
   LiveCoordinator coordinator;
   Agent here(coordinator.port(), hello_of("waits", "a", 2));
   here.await<protocol::Waiting>();
@@ -162,7 +162,7 @@ TEST_CASE("GET /status tells the runs, who is here and what the store holds") {
   CHECK(running.at("nodes").as_array().at(0).at("address") == "127.0.0.1");
 }
 
-TEST_CASE("a browser gets a page, a wrong request its code") {
+TEST_CASE("a browser gets a page, an invalid request its error code") {
   LiveCoordinator coordinator;
   CHECK_THAT(get(coordinator.port(), "/status", "Accept: text/html\r\n"),
              ContainsSubstring("text/html") && ContainsSubstring("</html>"));
@@ -177,7 +177,7 @@ TEST_CASE("a browser gets a page, a wrong request its code") {
   CHECK_THAT(half.receive(4096), ContainsSubstring("200 OK"));
 }
 
-TEST_CASE("thousands of clients of the store come and go through the port") {
+TEST_CASE("thousands of store clients connect and disconnect through the port") {
   LiveCoordinator coordinator;
   {
     std::vector<Client> clients;

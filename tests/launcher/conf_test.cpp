@@ -124,7 +124,7 @@ TEST_CASE("keys of --rdzv-conf that have an option of their own, or are not buil
              ContainsSubstring("use --nnodes"));
   const auto file = refusal_of({"--rdzv-conf=store_type=file", "W"});
   CHECK(file.kind == ErrorKind::kUnsupported);
-  CHECK_THAT(file.sentence, ContainsSubstring("give --rdzv-endpoint"));
+  CHECK_THAT(file.sentence, ContainsSubstring("pass --rdzv-endpoint"));
   CHECK(refusal_of({"--rdzv-conf=protocol=http", "W"}).kind == ErrorKind::kUnsupported);
 }
 

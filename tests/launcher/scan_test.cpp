@@ -144,7 +144,7 @@ TEST_CASE("an unknown option is one sentence with the nearest valid one") {
              ContainsSubstring("unknown option --nproc-per-nod3; did you mean --nproc-per-node?"));
   CHECK_THAT(scan_refusal({"--max_restart_count=1", "W"}), ContainsSubstring("--max-restarts"));
   CHECK_THAT(scan_refusal({"--bogus", "W"}),
-             ContainsSubstring("unknown option --bogus; the nearest is --"));
+             ContainsSubstring("unknown option --bogus; the most similar is --"));
   CHECK_THAT(scan_refusal({"-x", "W"}), ContainsSubstring("unknown option -x"));
 }
 

@@ -101,7 +101,7 @@ TEST_CASE("a range of nodes is refused with what works instead") {
 
 TEST_CASE("a master port that the kernel chooses is refused") {
   CHECK_THAT(refusal_of(fixed({"--master-port=0", "--master-addr=node-1"})).sentence,
-             ContainsSubstring("give --master-port"));
+             ContainsSubstring("pass --master-port"));
   CHECK_THAT(refusal_of(fixed({"--master-port=65536"})).sentence, ContainsSubstring("0 to 65535"));
 }
 
@@ -122,7 +122,7 @@ TEST_CASE("an endpoint beside a master address wins, which one line says") {
   const auto launch = launch_of(fixed({"--rdzv-endpoint=node-1:7", "--master-addr=far"}));
   CHECK(launch.config.master_addr == "node-1");
   REQUIRE(launch.notes.size() == 1);
-  CHECK_THAT(launch.notes[0], ContainsSubstring("--master-addr not used: --rdzv-endpoint says"));
+  CHECK_THAT(launch.notes[0], ContainsSubstring("--master-addr not used: --rdzv-endpoint is"));
 }
 
 TEST_CASE("a master name that means loopback here is refused on every node") {

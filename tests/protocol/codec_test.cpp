@@ -180,7 +180,7 @@ TEST_CASE("done preserves every field, with and without a failure") {
 }
 
 TEST_CASE("reconnecting preserves its reason") {
-  const Reconnecting reconnecting{"no sign of life for 5 s"};
+  const Reconnecting reconnecting{"no heartbeat for 5 s"};
   CHECK(round_trip(reconnecting) == Message(reconnecting));
 }
 

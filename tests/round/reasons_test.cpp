@@ -45,17 +45,17 @@ TEST_CASE("a restart says which rank failed, why, and how much of the budget is 
 TEST_CASE("the wait says who is here, who is missing, and the end of it which option moves it") {
   const reasons::Absence absence{{"gpu-01", "gpu-02", "gpu-03"}, {3, 4}, ""};
   CHECK(reasons::waiting(absence, terms_of(5, 5)) ==
-        "waiting for nodes: 3 of 5; here: gpu-01..gpu-03; not heard from: node ranks 3, 4");
+        "waiting for nodes: 3 of 5; connected: gpu-01..gpu-03; missing: node ranks 3, 4");
   CHECK(reasons::waiting({{"gpu-01"}, {1}, ""}, terms_of(2, 2)) ==
-        "waiting for nodes: 1 of 2; here: gpu-01; not heard from: node rank 1");
+        "waiting for nodes: 1 of 2; connected: gpu-01; missing: node rank 1");
   CHECK(reasons::join_timeout(absence, terms_of(5, 5)) ==
-        "only 3 of at least 5 nodes came within 10 min; here: gpu-01..gpu-03; not heard from: "
+        "only 3 of at least 5 nodes joined within 10 min; connected: gpu-01..gpu-03; missing: "
         "node ranks 3, 4; --rdzv-conf join_timeout=1200 waits longer");
 }
 
 TEST_CASE("silence names the options that set its limit") {
   CHECK(reasons::silent(terms_of(1, 1)) ==
-        "no sign of life for 5 s (--rdzv-conf keep_alive_interval=1,keep_alive_max_attempt=5)");
+        "no heartbeat for 5 s (--rdzv-conf keep_alive_interval=1,keep_alive_max_attempt=5)");
 }
 
 TEST_CASE("a round says what it follows and why") {

@@ -256,19 +256,18 @@ TEST_CASE("whoever comes after a success ends with 0 if fewer than it had begin 
       desk.say(1, Beat{});
     }
     CHECK(desk.last<Waiting>(1)->text ==
-          "run 7f3a succeeded 13 s ago and may begin anew; waiting for nodes: 1 of at most 2; "
-          "here: late");
+          "run 7f3a succeeded 13 s ago and may start again; waiting for nodes: 1 of at most 2; "
+          "connected: late");
     if (others_come) desk.say(2, desk.hello("b", 1, 2));
     desk.after(seconds(1));
     CHECK(desk.last<StartRound>(1).has_value() == others_come);
     CHECK(desk.last<Done>(1).has_value() != others_come);
     if (others_come) continue;
     CHECK(desk.last<Done>(1)->exit_code == 0);
-    CHECK(
-        desk.last<Done>(1)->text ==
-        "run 7f3a ended with 0 42 s ago (2 ranks on 2 nodes ended with 0; 0 restarts); nothing to "
-        "do: only 1 of 2 nodes came within 30 s (--rdzv-conf last_call_timeout) to begin "
-        "it anew; another --rdzv-id is another run");
+    CHECK(desk.last<Done>(1)->text ==
+          "run 7f3a finished with code 0 42 s ago (2 ranks on 2 nodes ended with 0; 0 restarts); "
+          "nothing to do: only 1 of 2 nodes joined within 30 s (--rdzv-conf last_call_timeout) to "
+          "start it again; use a different --rdzv-id for a new run");
     CHECK(desk.run_.success()->verdict.text ==
           done.text);  // the next one that is late hears the same
   }

@@ -35,7 +35,7 @@ TEST_CASE("an agent that closes a silent link is not lost with it: it has the si
     Desk desk;
     desk.say(1, desk.hello("a", 1, 2));
     desk.say(2, desk.hello("b", 1, 2));
-    desk.say(2, Reconnecting{"no sign of life for 5 s"});
+    desk.say(2, Reconnecting{"no heartbeat for 5 s"});
     CHECK(desk.closed_ == std::vector<LinkId>{LinkId(2)});
     desk.lose(2);
     for (int beat = 0; beat < 4; ++beat) {
@@ -59,7 +59,7 @@ TEST_CASE("no round starts without an agent that is on its way back") {
   desk.say(1, desk.hello("a", 1, 2));
   desk.say(2, desk.hello("b", 1, 2));
   desk.say(1, desk.report(1, GroupState::kStarting, 4001));
-  desk.say(2, Reconnecting{"no sign of life for 5 s"});
+  desk.say(2, Reconnecting{"no heartbeat for 5 s"});
   desk.lose(1);
   desk.say(3, desk.hello("c", 1, 2));
   CHECK_FALSE(desk.last<StartRound>(3).has_value());

@@ -132,7 +132,7 @@ class Program(unittest.TestCase):
     def test_a_name_is_not_an_address(self):
         refused = run("--bind", "localhost")
         self.assertEqual(refused.returncode, 2)
-        self.assertRegex(refused.stderr, r"^ddprun-rdzvd: --bind localhost is not an address")
+        self.assertRegex(refused.stderr, r"^ddprun-rdzvd: --bind localhost is not an IP address")
 
     def test_usage_errors_are_one_line_and_exit_2(self):
         wrong = ["--prt 1", "--port 70000", "--max-keys 0", "--max-value-bytes -1", "extra"]
