@@ -5,6 +5,9 @@ add_library(ddprun_settings INTERFACE)
 target_include_directories(ddprun_settings INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
 target_compile_features(ddprun_settings INTERFACE cxx_std_20)
 target_compile_options(ddprun_settings INTERFACE
+  # A batch includes its files by absolute path: without this, __FILE__ would keep clones at
+  # different places from sharing objects through ccache.
+  -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion
   $<$<BOOL:${DDPRUN_WERROR}>:-Werror>
   # GCC 12 gives a false -Wrestrict on "literal" + std::string at -O3 (GCC PR 105651).
