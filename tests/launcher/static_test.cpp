@@ -122,7 +122,7 @@ TEST_CASE("an endpoint beside a master address wins, which one line says") {
   const auto launch = launch_of(fixed({"--rdzv-endpoint=node-1:7", "--master-addr=far"}));
   CHECK(launch.config.master_addr == "node-1");
   REQUIRE(launch.notes.size() == 1);
-  CHECK_THAT(launch.notes[0], ContainsSubstring("--master-addr not used: --rdzv-endpoint is"));
+  CHECK_THAT(launch.notes[0], ContainsSubstring("--master-addr not used: --rdzv-endpoint says"));
 }
 
 TEST_CASE("a master name that means loopback here is refused on every node") {
