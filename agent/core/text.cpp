@@ -8,6 +8,7 @@
 
 #include "agent/core/limits.hpp"
 #include "base/limits.hpp"
+#include "base/printable.hpp"
 
 namespace ddprun {
 
@@ -98,11 +99,8 @@ std::vector<std::string> shortened(const std::vector<std::string>& lines, std::s
 std::string quotable(std::string_view line) {
   while (!line.empty() && line.back() == '\r') line.remove_suffix(1);
   if (const auto bar = line.rfind('\r'); bar != std::string_view::npos) line.remove_prefix(bar + 1);
-  std::string text(line.substr(0, kReportLineBytesMax));
-  if (text.size() < line.size()) text += "...";
-  std::replace_if(
-      text.begin(), text.end(),
-      [](char c) { return (static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f; }, '?');
+  std::string text = printable(line.substr(0, kReportLineBytesMax));
+  if (line.size() > kReportLineBytesMax) text += "...";
   return text;
 }
 

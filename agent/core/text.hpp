@@ -17,14 +17,14 @@ namespace ddprun {
 /// "1 rank", "7 ranks".
 [[nodiscard]] std::string ranks_text(int count);
 
-/// One line of foreign text: cut at kReportLineBytesMax, control characters shown as '?'.
+/// One line of foreign text: cut at kReportLineBytesMax, made printable.
 [[nodiscard]] std::string quotable(std::string_view line);
 
 /// What a report quotes of a stderr: the last Python traceback, if there is one, with those before
 /// it in the same chain ("During handling of the above exception, ..."); else the last lines. At
 /// most kReportLinesMax: a chain is shortened in the middle, and says so. Of a progress bar
-/// (carriage returns) the last state counts; control characters are shown as '?', so that a
-/// quotation cannot move the cursor.
+/// (carriage returns) the last state counts; the lines are made printable, so that a quotation
+/// cannot move the cursor.
 [[nodiscard]] std::vector<std::string> quotable_lines(std::string_view tail);
 
 }  // namespace ddprun

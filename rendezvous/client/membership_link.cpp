@@ -155,7 +155,7 @@ void Membership::notice_silence() {
   // This process itself did not run: what the coordinator sent may lie unread.
   if (overslept) hear(now_ - terms.silence_max() + terms.keep_alive_interval);
   if (now_ - heard() < terms.silence_max()) return;
-  const std::string silence = "no sign of life for " + duration_text(terms.silence_max());
+  const std::string silence = "no heartbeat for " + duration_text(terms.silence_max());
   if (!leaving_) send(Reconnecting{silence});
   lose_link(answered() ? silence : "it takes the connection and says nothing", LinkEnd::kOpen);
 }

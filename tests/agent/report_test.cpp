@@ -241,7 +241,7 @@ TEST_CASE("twenty lines are quoted, the last ones") {
 TEST_CASE("a quotation cannot move the cursor, and of a progress bar shows the last state") {
   CHECK(quotable_lines("10%\r50%\r100%\n") == std::vector<std::string>{"100%"});
   CHECK(quotable_lines("windows\r\n\x1b[31mred") ==
-        std::vector<std::string>{"windows", "?[31mred"});
+        std::vector<std::string>{"windows", "\\x1b[31mred"});
   CHECK(quotable_lines(std::string(1000, 'x')).front() == std::string(400, 'x') + "...");
   CHECK(quotable_lines("").empty());
 }
