@@ -31,9 +31,9 @@ AgentId random_id() {
   return AgentId(text);
 }
 
-AgentIdentity identify(const RunContext& context, const Companion* companion) {
+AgentIdentity identify(const RunContext& context, const LocalCoordinator* local_coordinator) {
   using Coordinator = AgentIdentity::Coordinator;
-  const bool here = companion != nullptr || !context.config().rendezvous;
+  const bool here = local_coordinator != nullptr || !context.config().rendezvous;
   return {random_id(), context.hostname(), here ? Coordinator::kHere : Coordinator::kElsewhere};
 }
 
@@ -55,16 +55,17 @@ void rethrow(const std::exception_ptr& bug) {
 }  // namespace
 
 Agent::Agent(asio::any_io_executor executor, AgentInputs inputs,
-             std::unique_ptr<Companion> companion, MakeCompanion make_companion)
+             std::unique_ptr<LocalCoordinator> local_coordinator,
+             MakeLocalCoordinator make_local_coordinator)
     : executor_(executor),
       context_(std::move(inputs)),
-      companion_(std::move(companion)),
-      make_companion_(std::move(make_companion)),
-      identity_(identify(context_, companion_.get())),
+      local_coordinator_(std::move(local_coordinator)),
+      make_local_coordinator_(std::move(make_local_coordinator)),
+      identity_(identify(context_, local_coordinator_.get())),
       membership_(membership_options(context_.config(), identity_), Clock::now()),
       link_(make_link(executor, context_.config(),
                       [this](const client::Event& event) { feed(event); })),
-      store_(executor, context_.config(), companion_.get(),
+      store_(executor, context_.config(), local_coordinator_.get(),
              make_part_logger(context_.logger(), "STORE")),
       tick_(executor),
       ended_(executor, TimePoint::max()),
@@ -142,10 +143,10 @@ void Agent::act(const client::Connect& action) {
 // The port may have been in other hands when this process started: those of an earlier run that was
 // still ending, for example.
 void Agent::host_if_nobody_does() {
-  if (companion_ != nullptr || !make_companion_ || membership_.joined()) return;
-  auto made = make_companion_(executor_);
+  if (local_coordinator_ != nullptr || !make_local_coordinator_ || membership_.joined()) return;
+  auto made = make_local_coordinator_(executor_);
   if (!made || *made == nullptr) return;
-  companion_ = std::move(*made);
+  local_coordinator_ = std::move(*made);
   membership_.coordinator_is_here();
   context_.logger().info(run_note("nobody answered there: this node runs the coordinator"));
 }
@@ -288,7 +289,7 @@ void Agent::tell_start() {
   facts.nodes_max = config.rendezvous->nodes_max;
   facts.coordinator = to_text(config.rendezvous->coordinator);
   using Host = NodeStartFacts::Host;
-  facts.host = companion_ != nullptr ? Host::kHere : Host::kElsewhere;
+  facts.host = local_coordinator_ != nullptr ? Host::kHere : Host::kElsewhere;
   facts.workers = config.workers;
   facts.log_dir = config.log.dir.empty() ? "" : context_.logs().base();
   facts.shutdown_timeout = config.shutdown_timeout;

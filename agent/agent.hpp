@@ -12,8 +12,8 @@
 #include <optional>
 #include <string>
 
-#include "agent/companion.hpp"
 #include "agent/link_messages.hpp"
+#include "agent/local_coordinator.hpp"
 #include "agent/node_store.hpp"
 #include "agent/round.hpp"
 #include "agent/run_context.hpp"
@@ -24,10 +24,11 @@ namespace ddprun {
 
 class Agent {
  public:
-  /// `companion` is the coordinator, if it runs in this process; else null, and `make_companion`
-  /// (may be empty) is asked again as long as no coordinator answers.
+  /// `local_coordinator` is the coordinator, if it runs in this process; else null, and
+  /// `make_local_coordinator` (may be empty) is asked again as long as no coordinator answers.
   Agent(boost::asio::any_io_executor executor, AgentInputs inputs,
-        std::unique_ptr<Companion> companion, MakeCompanion make_companion);
+        std::unique_ptr<LocalCoordinator> local_coordinator,
+        MakeLocalCoordinator make_local_coordinator);
 
   /// From the first attempt to reach the coordinator to the end of the run; completes with the exit
   /// code when everything is said and, where the coordinator is here, every other node has gone.
@@ -82,8 +83,8 @@ class Agent {
 
   boost::asio::any_io_executor executor_;
   RunContext context_;
-  std::unique_ptr<Companion> companion_;  // null: the coordinator is elsewhere
-  MakeCompanion make_companion_;
+  std::unique_ptr<LocalCoordinator> local_coordinator_;  // null: the coordinator is elsewhere
+  MakeLocalCoordinator make_local_coordinator_;
   AgentIdentity identity_;
   client::Membership membership_;
   std::unique_ptr<client::CoordinatorLink> link_;

@@ -96,15 +96,15 @@ const ExitRecord* Agent::own_exit(const protocol::WorkerExit& failure) const {
 // Bounded by the coordinator, which gives the other nodes their time to go; a stop signal ends the
 // run for them, a second one this wait.
 asio::awaitable<void> Agent::settle() {
-  if (companion_ == nullptr) co_return;
+  if (local_coordinator_ == nullptr) co_return;
   if (stop_signal_ != 0 && !end_->done) {
     // It ends with this process, so the run ends on every node. It may know that already.
-    companion_->shut_down(end_->exit_code, context_.hostname() +
-                                               ", which runs the coordinator, leaves: " +
-                                               signal_name(stop_signal_) + " received");
+    local_coordinator_->shut_down(end_->exit_code, context_.hostname() +
+                                                       ", which runs the coordinator, leaves: " +
+                                                       signal_name(stop_signal_) + " received");
   }
   if (in_haste_) co_return;
-  asio::co_spawn(executor_, companion_->settle(), [this](const std::exception_ptr& bug) {
+  asio::co_spawn(executor_, local_coordinator_->settle(), [this](const std::exception_ptr& bug) {
     if (bug) std::rethrow_exception(bug);
     settled_.cancel();
   });

@@ -8,10 +8,10 @@
 namespace ddprun {
 
 NodeStore::NodeStore(boost::asio::any_io_executor executor, const LaunchConfig& config,
-                     Companion* companion, std::shared_ptr<spdlog::logger> log)
+                     LocalCoordinator* local_coordinator, std::shared_ptr<spdlog::logger> log)
     : executor_(std::move(executor)),
       config_(config),
-      companion_(companion),
+      local_coordinator_(local_coordinator),
       log_(std::move(log)) {}
 
 bool NodeStore::fixed() const {
@@ -65,15 +65,15 @@ void NodeStore::release(Round round, std::function<void()> idle) {
   if (found != served_.end() && found->second.when_idle(idle)) return;
   // Only what a round has used: a worker of another node may be faster than this node's agent, and
   // must not be left in the store of an ended round.
-  if (std::exchange(used_, false) && companion_ != nullptr) {
-    return companion_->begin_fresh_store(round, std::move(idle));
+  if (std::exchange(used_, false) && local_coordinator_ != nullptr) {
+    return local_coordinator_->begin_fresh_store(round, std::move(idle));
   }
   boost::asio::post(executor_, std::move(idle));  // rank 0 serves itself
 }
 
 void NodeStore::close(Round round) {
   served_.erase(round);
-  if (fixed() && companion_ != nullptr) companion_->close_store(round);
+  if (fixed() && local_coordinator_ != nullptr) local_coordinator_->close_store(round);
 }
 
 }  // namespace ddprun

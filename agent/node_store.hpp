@@ -1,7 +1,7 @@
 // NodeStore: the stores of the live round and of ended ones that ranks of other nodes still use, if
 // this node holds them, and the listener for the next round's, which is open before anybody is told
 // its port. Thread rule: the io_context's thread.
-// Ownership: owns listener and server; config and companion outlive it.
+// Ownership: owns listener and server; config and local_coordinator outlive it.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -11,16 +11,16 @@
 #include <memory>
 #include <optional>
 
-#include "agent/companion.hpp"
+#include "agent/local_coordinator.hpp"
 #include "agent/round_store.hpp"
 
 namespace ddprun {
 
 class NodeStore {
  public:
-  /// `companion` (may be null) holds the store at a fixed master address.
-  NodeStore(boost::asio::any_io_executor executor, const LaunchConfig& config, Companion* companion,
-            std::shared_ptr<spdlog::logger> log);
+  /// `local_coordinator` (may be null) holds the store at a fixed master address.
+  NodeStore(boost::asio::any_io_executor executor, const LaunchConfig& config,
+            LocalCoordinator* local_coordinator, std::shared_ptr<spdlog::logger> log);
 
   /// Listens for the next round: its port. With MasterChoice::kFixed there is nothing to open, and
   /// the port is the fixed one; that of a single node is opened again by begin(). Errors: see
@@ -44,13 +44,13 @@ class NodeStore {
 
   boost::asio::any_io_executor executor_;
   const LaunchConfig& config_;
-  Companion* companion_;
+  LocalCoordinator* local_coordinator_;
   std::shared_ptr<spdlog::logger> log_;
   std::optional<RoundStore> next_;
   std::map<Round, RoundStore> served_;
   bool listened_ = false;            // on a port, ever
   std::optional<Round> opens_late_;  // its store is opened by begin()
-  bool used_ = false;  // whether a round met in the companion's store since it was emptied
+  bool used_ = false;  // whether a round met in the local_coordinator's store since it was emptied
 };
 
 }  // namespace ddprun

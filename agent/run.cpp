@@ -78,18 +78,18 @@ int drive(asio::io_context& io, Signals& signals, Agent& agent, OutputEnd& end) 
 }  // namespace
 
 int run_agent(const LaunchConfig& config, const Environment& environment, spdlog::logger& logger,
-              const MakeCompanion& make_companion) try {
+              const MakeLocalCoordinator& make_local_coordinator) try {
   prepare_process();
   const std::optional<rlimit> descriptor_limit = raise_descriptor_limit();
   asio::io_context io(1);
-  std::unique_ptr<Companion> companion;
-  if (make_companion) {
-    auto made = make_companion(io.get_executor());
+  std::unique_ptr<LocalCoordinator> local_coordinator;
+  if (make_local_coordinator) {
+    auto made = make_local_coordinator(io.get_executor());
     if (!made) {
       logger.error(error_line("NET-PORT", made.error().sentence));
       return exit_code_of(made.error().kind);
     }
-    companion = std::move(*made);
+    local_coordinator = std::move(*made);
   }
   Signals signals(io.get_executor(), config.stop_signals);
   Orphans orphans(io.get_executor());
@@ -103,7 +103,7 @@ int run_agent(const LaunchConfig& config, const Environment& environment, spdlog
   OutputEnd end(consoles, logs, disks);
   const AgentInputs inputs{config, environment, logger,           consoles,
                            logs,   disks,       descriptor_limit, orphans};
-  Agent agent(io.get_executor(), inputs, std::move(companion), make_companion);
+  Agent agent(io.get_executor(), inputs, std::move(local_coordinator), make_local_coordinator);
   return drive(io, signals, agent, end);
 } catch (const std::exception& bug) {
   logger.error(error_line("BUG", bug.what()));

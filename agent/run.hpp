@@ -7,8 +7,8 @@
 
 #include <boost/asio/any_io_executor.hpp>
 
-#include "agent/companion.hpp"
 #include "agent/core/launch_config.hpp"
+#include "agent/local_coordinator.hpp"
 #include "base/environment.hpp"
 #include "base/result.hpp"
 
@@ -20,8 +20,9 @@ namespace ddprun {
 /// of the worker that failed first (128 + n for a signal), 128 + n when ddprun was stopped by
 /// signal n, 127/126/1/2 for an error of its own, which has been reported already.
 /// With `config.rendezvous` the node takes part in the rounds of a coordinator, which
-/// `make_companion` (may be empty) puts into this process.
+/// `make_local_coordinator` (may be empty) puts into this process.
 [[nodiscard]] int run_agent(const LaunchConfig& config, const Environment& environment,
-                            spdlog::logger& logger, const MakeCompanion& make_companion = {});
+                            spdlog::logger& logger,
+                            const MakeLocalCoordinator& make_local_coordinator = {});
 
 }  // namespace ddprun

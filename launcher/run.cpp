@@ -15,7 +15,7 @@
 #include "agent/run.hpp"
 #include "base/printable.hpp"
 #include "launcher/configure.hpp"
-#include "launcher/embedded.hpp"
+#include "launcher/local_coordinator.hpp"
 #include "launcher/options/help.hpp"
 #include "launcher/options/numbers.hpp"
 #include "launcher/this_machine.hpp"

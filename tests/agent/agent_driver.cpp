@@ -20,9 +20,10 @@ namespace {
 
 using namespace ddprun;
 
-class Embedded final : public Companion {
+class ServerInProcess final : public LocalCoordinator {
  public:
-  explicit Embedded(std::unique_ptr<coordinator::Server> server) : server_(std::move(server)) {}
+  explicit ServerInProcess(std::unique_ptr<coordinator::Server> server)
+      : server_(std::move(server)) {}
   void shut_down(int exit_code, const std::string& reason) override {
     server_->shut_down(exit_code, reason);
   }
@@ -36,9 +37,9 @@ class Embedded final : public Companion {
   std::unique_ptr<coordinator::Server> server_;
 };
 
-Result<std::unique_ptr<Companion>> host(boost::asio::any_io_executor executor, LaunchConfig& config,
-                                        const std::string& file) {
-  if (file.empty()) return std::unique_ptr<Companion>();
+Result<std::unique_ptr<LocalCoordinator>> host(boost::asio::any_io_executor executor,
+                                               LaunchConfig& config, const std::string& file) {
+  if (file.empty()) return std::unique_ptr<LocalCoordinator>();
   const auto loopback = boost::asio::ip::address_v4::loopback();
   auto listener = net::listen(executor, loopback, config.master_port);
   if (!listener) return listener.error();
@@ -53,7 +54,7 @@ Result<std::unique_ptr<Companion>> host(boost::asio::any_io_executor executor, L
   }
   const std::string port = std::to_string(server->endpoint().port());
   if (const auto written = leave_file(file, port + "\n"); !written) return written.error();
-  return std::unique_ptr<Companion>(std::make_unique<Embedded>(std::move(server)));
+  return std::unique_ptr<LocalCoordinator>(std::make_unique<ServerInProcess>(std::move(server)));
 }
 
 LaunchConfig default_config() {

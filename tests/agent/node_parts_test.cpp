@@ -77,7 +77,7 @@ protocol::Done verdict() {
   return done;
 }
 
-class CountingCompanion final : public Companion {
+class CountingLocalCoordinator final : public LocalCoordinator {
  public:
   void shut_down(int, const std::string&) override {}
   void begin_fresh_store(Round, std::function<void()> idle) override {
@@ -237,20 +237,20 @@ TEST_CASE("where rank 0 serves itself, its port is free when the round begins") 
 TEST_CASE("a fixed master's store is emptied between rounds, and not before the first") {
   asio::io_context io;
   const LaunchConfig what = fixed_config();
-  CountingCompanion companion;
-  NodeStore store(io.get_executor(), what, &companion, nullptr);
+  CountingLocalCoordinator local_coordinator;
+  NodeStore store(io.get_executor(), what, &local_coordinator, nullptr);
   const auto port = store.open_next();
   REQUIRE(port.has_value());
   CHECK(*port == 29500);
   REQUIRE(store.serve(Round(1)).has_value());
-  CHECK(companion.fresh_ == 0);
+  CHECK(local_coordinator.fresh_ == 0);
   int idle = 0;
   store.release(Round(1), [&idle] { ++idle; });  // as the next round does, before it serves
   store.close(Round(1));
   REQUIRE(store.serve(Round(2)).has_value());
-  CHECK(companion.fresh_ == 1);
+  CHECK(local_coordinator.fresh_ == 1);
   store.release(Round(2), [&idle] { ++idle; });
-  CHECK(companion.fresh_ == 2);
+  CHECK(local_coordinator.fresh_ == 2);
   CHECK(idle == 2);
 }
 

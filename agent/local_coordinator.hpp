@@ -1,6 +1,6 @@
-// Companion: the coordinator that runs in the agent's process, as the agent sees it. The launcher
-// implements it, because the agent knows its coordinator through the link alone. Thread rule: the
-// io_context's thread.
+// LocalCoordinator: the coordinator that runs in the agent's process, as the agent sees it. The
+// launcher implements it, because the agent knows its coordinator through the link alone. Thread
+// rule: the io_context's thread.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -14,12 +14,12 @@
 
 namespace ddprun {
 
-class Companion {
+class LocalCoordinator {
  public:
-  Companion() = default;
-  Companion(const Companion&) = delete;
-  Companion& operator=(const Companion&) = delete;
-  virtual ~Companion() = default;
+  LocalCoordinator() = default;
+  LocalCoordinator(const LocalCoordinator&) = delete;
+  LocalCoordinator& operator=(const LocalCoordinator&) = delete;
+  virtual ~LocalCoordinator() = default;
 
   /// This process was told to end: so does the run, on every node, with `exit_code` and `reason`.
   virtual void shut_down(int exit_code, const std::string& reason) = 0;
@@ -35,7 +35,7 @@ class Companion {
 /// Makes the coordinator that is to run in this process, on the agent's executor: before the agent
 /// starts, and again as long as no coordinator has answered. Null: another process has the port, or
 /// this node is not to be the host. An error ends the run before anything is started.
-using MakeCompanion =
-    std::function<Result<std::unique_ptr<Companion>>(boost::asio::any_io_executor executor)>;
+using MakeLocalCoordinator =
+    std::function<Result<std::unique_ptr<LocalCoordinator>>(boost::asio::any_io_executor executor)>;
 
 }  // namespace ddprun

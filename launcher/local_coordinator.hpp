@@ -5,7 +5,7 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <memory>
 
-#include "agent/companion.hpp"
+#include "agent/local_coordinator.hpp"
 #include "base/result.hpp"
 #include "launcher/configure.hpp"
 
@@ -17,8 +17,8 @@ namespace ddprun {
 
 /// Binds the port and serves, if this node may or must. Null when another process has the port
 /// already and this node need not be the host: then it joins like every other node. `logger`
-/// outlives the companion.
-[[nodiscard]] Result<std::unique_ptr<Companion>> host_coordinator(
+/// outlives the local_coordinator.
+[[nodiscard]] Result<std::unique_ptr<LocalCoordinator>> host_coordinator(
     boost::asio::any_io_executor executor, const Launch& launch, spdlog::logger& logger);
 
 }  // namespace ddprun

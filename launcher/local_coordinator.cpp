@@ -1,4 +1,4 @@
-#include "launcher/embedded.hpp"
+#include "launcher/local_coordinator.hpp"
 
 #include <spdlog/logger.h>
 
@@ -13,9 +13,10 @@ namespace asio = boost::asio;
 
 namespace {
 
-class Embedded final : public Companion {
+class ServerInProcess final : public LocalCoordinator {
  public:
-  explicit Embedded(std::unique_ptr<coordinator::Server> server) : server_(std::move(server)) {}
+  explicit ServerInProcess(std::unique_ptr<coordinator::Server> server)
+      : server_(std::move(server)) {}
 
   void shut_down(int exit_code, const std::string& reason) override {
     server_->shut_down(exit_code, reason);
@@ -39,17 +40,20 @@ Error cannot_host(const Error& why) {
 
 }  // namespace
 
-Result<std::unique_ptr<Companion>> host_coordinator(asio::any_io_executor executor,
-                                                    const Launch& launch, spdlog::logger& logger) {
-  if (!launch.host) return std::unique_ptr<Companion>();
+Result<std::unique_ptr<LocalCoordinator>> host_coordinator(asio::any_io_executor executor,
+                                                           const Launch& launch,
+                                                           spdlog::logger& logger) {
+  if (!launch.host) return std::unique_ptr<LocalCoordinator>();
   coordinator::ServerOptions options;
   options.log = make_part_logger(logger, "COORDINATOR");
   options.only_run = launch.config.run_id;
   auto server =
       coordinator::open_server(executor, launch.host->bind, launch.host->port, std::move(options));
-  if (server) return std::unique_ptr<Companion>(std::make_unique<Embedded>(std::move(*server)));
+  if (server)
+    return std::unique_ptr<LocalCoordinator>(std::make_unique<ServerInProcess>(std::move(*server)));
   const bool taken = server.error().kind == ErrorKind::kPortTaken;
-  if (taken && launch.host->need == HostPlan::Need::kMay) return std::unique_ptr<Companion>();
+  if (taken && launch.host->need == HostPlan::Need::kMay)
+    return std::unique_ptr<LocalCoordinator>();
   return cannot_host(server.error());
 }
 
