@@ -31,8 +31,8 @@ constexpr const char* kDifferentCommands =
   return {code, std::move(sentence), protocol::Milliseconds(0)};
 }
 
-[[nodiscard]] std::string first_node(const Charter& charter) {
-  return "run " + charter.run_id.value() + " (first node " + charter.host + ")";
+[[nodiscard]] std::string first_node(const RunTerms& run_terms) {
+  return "run " + run_terms.run_id.value() + " (first node " + run_terms.host + ")";
 }
 
 /// Both commands from shortly before their first difference on, the first word before it.
@@ -86,26 +86,26 @@ std::optional<Refused> refuse_run(const Hello& hello, const RunId& run) {
                      "; use the same --rdzv-id on all nodes, or another port");
 }
 
-std::optional<Refused> refuse_command(const Hello& hello, const Charter& charter) {
-  const bool compared = !hello.fingerprint.empty() && !charter.fingerprint.empty() &&
-                        !charter.terms.commands_may_differ;
-  if (!compared || hello.fingerprint == charter.fingerprint) return std::nullopt;
-  if (hello.command == charter.command) {
+std::optional<Refused> refuse_command(const Hello& hello, const RunTerms& run_terms) {
+  const bool compared = !hello.fingerprint.empty() && !run_terms.fingerprint.empty() &&
+                        !run_terms.terms.commands_may_differ;
+  if (!compared || hello.fingerprint == run_terms.fingerprint) return std::nullopt;
+  if (hello.command == run_terms.command) {
     return refused(RefusalCode::kCommandDiffers,
-                   first_node(charter) + " runs another command than " + hello.host +
+                   first_node(run_terms) + " runs another command than " + hello.host +
                        ", which begins alike: `" + where_they_differ(hello.command, "").first +
                        kDifferentCommands);
   }
-  const auto [ours, theirs] = where_they_differ(charter.command, hello.command);
-  return refused(RefusalCode::kCommandDiffers, first_node(charter) + " runs `" + ours + "`, " +
+  const auto [ours, theirs] = where_they_differ(run_terms.command, hello.command);
+  return refused(RefusalCode::kCommandDiffers, first_node(run_terms) + " runs `" + ours + "`, " +
                                                    hello.host + " runs `" + theirs +
                                                    kDifferentCommands);
 }
 
-std::optional<Refused> refuse_terms(const Hello& hello, const Charter& charter) {
-  const Terms& ours = charter.terms;
+std::optional<Refused> refuse_terms(const Hello& hello, const RunTerms& run_terms) {
+  const Terms& ours = run_terms.terms;
   const Terms& theirs = hello.terms;
-  const std::string who = first_node(charter);
+  const std::string who = first_node(run_terms);
   if (theirs.nodes_min != ours.nodes_min || theirs.nodes_max != ours.nodes_max) {
     return refused(RefusalCode::kTermsDiffer, who + " has --nnodes " + nodes_range(ours) + ", " +
                                                   hello.host + " has " + nodes_range(theirs) +
@@ -125,7 +125,7 @@ std::optional<Refused> refuse_terms(const Hello& hello, const Charter& charter) 
                                                   hello.host + has(theirs) + " it" +
                                                   kSameEverywhere);
   }
-  if (auto refused = refuse_command(hello, charter)) return refused;
+  if (auto refused = refuse_command(hello, run_terms)) return refused;
   if (hello.node_rank && *hello.node_rank >= ours.nodes_max) {
     return refused(RefusalCode::kNodeRankTooHigh,
                    "--node-rank " + std::to_string(*hello.node_rank) + " of " + hello.host +

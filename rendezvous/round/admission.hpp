@@ -9,7 +9,7 @@
 namespace ddprun::round {
 
 /// What the first agent of a run brought; everybody after it must agree.
-struct Charter {
+struct RunTerms {
   RunId run_id;
   protocol::Terms terms;
   std::string fingerprint;
@@ -27,12 +27,12 @@ struct Charter {
 /// What does not agree with the rest of the run. The times in the terms may differ: the first
 /// agent's hold.
 [[nodiscard]] std::optional<protocol::Refused> refuse_terms(const protocol::Hello& hello,
-                                                            const Charter& charter);
+                                                            const RunTerms& run_terms);
 
 /// Another command than the run's, unless the run's nodes may have different ones. Part of
 /// refuse_terms().
 [[nodiscard]] std::optional<protocol::Refused> refuse_command(const protocol::Hello& hello,
-                                                              const Charter& charter);
+                                                              const RunTerms& run_terms);
 
 /// For a node rank that an agent on `holder_host` has; one retry, in case that agent is dying
 /// unseen.

@@ -59,7 +59,7 @@ void Run::on(const LinkLost& lost) {
 }
 
 void Run::on(const Tick&) {
-  if (!charter_) return;
+  if (!run_terms_) return;
   const Duration silence_max = terms().silence_max();
   const auto& silence = roster_.by_silence();
   while (!silence.empty() && now_ - silence.front()->heard >= silence_max) {
@@ -78,7 +78,7 @@ void Run::on(const Tick&) {
 // have the time that those of a coordinator that restarted have. A shorter lateness harms nobody:
 // whoever is there has sent something, and that is read before a Tick.
 void Run::extend_deadlines_after_stall() {
-  if (!charter_ || !armed_ || roster_.empty()) return;
+  if (!run_terms_ || !armed_ || roster_.empty()) return;
   const Duration late = now_ - *armed_;
   if (late <= terms().keep_alive_interval) return;
   for (Agent* agent : roster_.by_silence()) agent->heard = now_;
@@ -207,7 +207,7 @@ Status Run::status(TimePoint now) const {
   status.round = last_;
   status.restarts = restarts_;
   status.counters = counters_;
-  if (charter_) status.terms = charter_->terms;
+  if (run_terms_) status.terms = run_terms_->terms;
   if (phase_ == Phase::kForming && !roster_.empty() && !restart_at_) {
     const reasons::Absence absent = absence();
     status.missing = absent.missing;

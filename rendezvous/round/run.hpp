@@ -65,7 +65,7 @@ class Run {
   [[nodiscard]] bool begins_anew(const protocol::Hello& hello, TimePoint now) const;
   /// Whether an agent means another program than this run had: it is not late for it.
   [[nodiscard]] bool runs_other_command(const protocol::Hello& hello) const {
-    return charter_ && refuse_command(hello, *charter_).has_value();
+    return run_terms_ && refuse_command(hello, *run_terms_).has_value();
   }
   /// The success of this run, or of the one before if nobody began it anew.
   [[nodiscard]] std::optional<Ended> success() const;
@@ -162,11 +162,11 @@ class Run {
   [[nodiscard]] bool round_lives() const {
     return phase_ == Phase::kRunning || phase_ == Phase::kStopping;
   }
-  [[nodiscard]] const protocol::Terms& terms() const { return charter_->terms; }
+  [[nodiscard]] const protocol::Terms& terms() const { return run_terms_->terms; }
   [[nodiscard]] int unplaced() const { return roster_.size() - members_here_; }
 
   RunOptions options_;
-  std::optional<Charter> charter_;
+  std::optional<RunTerms> run_terms_;
   Roster roster_;
   Phase phase_ = Phase::kForming;
   TimePoint now_;

@@ -37,8 +37,8 @@ void Run::on_hello(const Received& received, const Hello& hello) {
     answered_failure_.reset();
     join_deadline_.reset();
   }
-  if (fresh || !charter_) {
-    charter_ = Charter{hello.run_id, hello.terms, hello.fingerprint, hello.command, hello.host};
+  if (fresh || !run_terms_) {
+    run_terms_ = RunTerms{hello.run_id, hello.terms, hello.fingerprint, hello.command, hello.host};
   }
   Agent* known = roster_.by_id(hello.agent);
   if (known != nullptr) return resume(*known, received, hello);
@@ -56,14 +56,14 @@ std::optional<Refused> Run::refusal_of(const Hello& hello) const {
   if (auto refused = refuse_hello(hello)) return refused;
   if (auto refused = refuse_run(hello, options_.run_id)) return refused;
   const bool fresh = is_first_of_new_run(hello);
-  const Charter own{hello.run_id, hello.terms, hello.fingerprint, hello.command, hello.host};
-  const Charter& charter = fresh || !charter_ ? own : *charter_;
-  if (auto refused = refuse_terms(hello, charter)) return refused;
+  const RunTerms own{hello.run_id, hello.terms, hello.fingerprint, hello.command, hello.host};
+  const RunTerms& run_terms = fresh || !run_terms_ ? own : *run_terms_;
+  if (auto refused = refuse_terms(hello, run_terms)) return refused;
   if (roster_.by_id(hello.agent) != nullptr) return std::nullopt;
   if (hello.node_rank) {
     const Agent* holder = roster_.by_node_rank(*hello.node_rank);
     if (holder != nullptr) {
-      return refuse_node_rank(hello, holder->host(), charter.terms.silence_max());
+      return refuse_node_rank(hello, holder->host(), run_terms.terms.silence_max());
     }
   }
   if (roster_.size() >= kAgentsPerRunMax) {
@@ -80,7 +80,7 @@ std::optional<Refused> Run::refusal_of(const Hello& hello) const {
 void Run::late_hello(LinkId link, const Hello& hello) {
   const std::string text = reasons::over(options_.run_id, now_ - over_at_, *verdict_);
   const std::optional<Refused> other =
-      charter_ && !hello.claim ? refuse_command(hello, *charter_) : std::nullopt;
+      run_terms_ && !hello.claim ? refuse_command(hello, *run_terms_) : std::nullopt;
   if (other) {
     ++counters_.refusals;
     send(link, *other);
@@ -99,7 +99,7 @@ void Run::admit(const Received& received, const Hello& hello) {
   const bool alone = roster_.empty();
   Agent& agent = roster_.add(hello, received.link, received.peer, now_);
   agent.hello.claim.reset();
-  agent.hello.command.clear();  // the charter has the run's
+  agent.hello.command.clear();  // the run_terms has the run's
   ++counters_.joins;
   if (alone) linger_deadline_.reset();
   awaited_ = nullptr;

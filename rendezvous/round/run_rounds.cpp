@@ -18,7 +18,7 @@ namespace {
 }  // namespace
 
 void Run::settle_forming() {
-  if (!charter_) return;
+  if (!run_terms_) return;
   if (roster_.empty()) {
     join_deadline_.reset();
     last_call_.reset();

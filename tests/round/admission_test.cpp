@@ -19,13 +19,13 @@ Hello running(const std::string& host, const std::string& command) {
   return hello;
 }
 
-Charter charter_of(const Hello& first) {
+RunTerms run_terms_of(const Hello& first) {
   return {first.run_id, first.terms, first.fingerprint, first.command, first.host};
 }
 
 /// What the second of two nodes is told.
 std::string refusal(const Hello& first, const Hello& second) {
-  const auto refused = refuse_terms(second, charter_of(first));
+  const auto refused = refuse_terms(second, run_terms_of(first));
   REQUIRE(refused.has_value());
   return refused->sentence;
 }
@@ -35,12 +35,12 @@ std::string refusal(const Hello& first, const Hello& second) {
 TEST_CASE("another command is refused with both, and with what to do") {
   const Hello first = running("a", "train.py --config gpt");
   const Hello second = running("b", "eval.py");
-  CHECK(refuse_terms(second, charter_of(first))->code == RefusalCode::kCommandDiffers);
+  CHECK(refuse_terms(second, run_terms_of(first))->code == RefusalCode::kCommandDiffers);
   CHECK(refusal(first, second) ==
         "run 7f3a (first node a) runs `train.py --config gpt`, b runs `eval.py`; use a different "
         "--rdzv-id or --rdzv-endpoint for another job, or --allow-different-commands on all nodes "
         "of this one");
-  CHECK_FALSE(refuse_terms(running("c", "train.py --config gpt"), charter_of(first)));
+  CHECK_FALSE(refuse_terms(running("c", "train.py --config gpt"), run_terms_of(first)));
 }
 
 TEST_CASE("of two long commands the sentence shows the place where they differ") {
@@ -71,10 +71,10 @@ TEST_CASE("nodes may have different commands where each of them says so") {
         "same");
   Hello third = running("c", "serve.py");
   third.terms.commands_may_differ = true;
-  CHECK_FALSE(refuse_terms(third, charter_of(first)));
+  CHECK_FALSE(refuse_terms(third, run_terms_of(first)));
 }
 
 TEST_CASE("an agent that does not say its command is not asked for it") {
-  CHECK_FALSE(refuse_terms(running("b", ""), charter_of(running("a", "train.py"))));
-  CHECK_FALSE(refuse_terms(running("b", "train.py"), charter_of(running("a", ""))));
+  CHECK_FALSE(refuse_terms(running("b", ""), run_terms_of(running("a", "train.py"))));
+  CHECK_FALSE(refuse_terms(running("b", "train.py"), run_terms_of(running("a", ""))));
 }

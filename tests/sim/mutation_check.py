@@ -46,7 +46,7 @@ MUTANTS = [
     ("the agent in the coordinator's process is lost by silence", "rendezvous/round/run.cpp",
      "if (longest.hello.hosts)", "if (false)"),
     ("two commands share a round", "rendezvous/round/admission.cpp",
-     "if (!compared || hello.fingerprint == charter.fingerprint) return", "return"),
+     "if (!compared || hello.fingerprint == run_terms.fingerprint) return", "return"),
     ("a signal replaces the failure that ended the run", "rendezvous/client/membership.cpp",
      "if (!answered()) return stop_leaving();", "return stop_leaving();"),
     ("a node that finished fails when its coordinator is gone",

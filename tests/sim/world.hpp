@@ -280,8 +280,8 @@ class World {
   int coordinator_timer_ = 0;
   bool coordinator_timer_pending_ = false;
   round::Phase phase_ = round::Phase::kForming;
-  int speaker_ = -1;      // the process whose message the coordinator is taking
-  bool charter_ = false;  // the current coordinator has admitted somebody
+  int speaker_ = -1;        // the process whose message the coordinator is taking
+  bool run_terms_ = false;  // the current coordinator has admitted somebody
   bool finished_ = false;
   int processes_ = 0;
   int generations_ = 0;

@@ -282,7 +282,7 @@ void World::end_process(int id, int process) {
     timeline_.at(node.paused_until, [this, id, process] { end_process(id, process); });
     return;
   }
-  const bool hosts = is_root(id) && run_ && charter_ && !finished_ && !node.hurried;
+  const bool hosts = is_root(id) && run_ && run_terms_ && !finished_ && !node.hurried;
   if (!hosts) exit_process(id);
 }
 

@@ -26,7 +26,7 @@ void World::start_coordinator() {
   round::RunOptions options{RunId("demo"), "c" + std::to_string(coordinator_)};
   run_ = std::make_unique<round::Run>(std::move(options));
   coordinator_timer_pending_ = false;
-  charter_ = false;
+  run_terms_ = false;
   finished_ = false;
   phase_ = round::Phase::kForming;
   coordinator_clock_.rate =
@@ -113,7 +113,8 @@ void World::tell_coordinator(const round::Event& event) {
     by_link_.erase(found);
   }
   apply(run_->step(event, coordinator_clock().local(now())));
-  require(coordinator_timer_pending_ || finished_ || !charter_, "the run waits without a deadline");
+  require(coordinator_timer_pending_ || finished_ || !run_terms_,
+          "the run waits without a deadline");
   if (node_count() > kNodesWatched) return;
   const round::Phase phase = run_->status(coordinator_clock().local(now())).phase;
   record_transition(capitalized(name_of(phase_)), capitalized(name_of(phase)));
@@ -141,7 +142,7 @@ void World::apply(const round::Actions& actions) {
       const auto found = by_link_.find(close->link.value());
       if (found != by_link_.end()) close_coordinator_end(found->second);
     } else if (const auto* timer = std::get_if<round::ArmTimer>(&action)) {
-      charter_ = true;
+      run_terms_ = true;
       arm_coordinator(timer->deadline);
     } else if (const auto* note = std::get_if<round::Note>(&action)) {
       require(!note->text.empty(), "an empty note");
@@ -156,7 +157,7 @@ void World::apply(const round::Actions& actions) {
 void World::send(const round::Send& sent, std::vector<Checker::Sent>& rounds) {
   ++sends_;
   checker_.on_message(sent.message);
-  charter_ = charter_ || !std::holds_alternative<Refused>(sent.message);
+  run_terms_ = run_terms_ || !std::holds_alternative<Refused>(sent.message);
   const auto found = by_link_.find(sent.link.value());
   require(found != by_link_.end(), "a message to a link that is closed");
   const Connection& connection = *connections_[index(found->second)];
