@@ -76,7 +76,7 @@ std::shared_ptr<RunEntry> Server::Impl::find_run(const Hello& hello) {
     forget_old_runs();
     return nullptr;
   }
-  return found->second->run.begins_anew(hello, Clock::now()) ? nullptr : found->second;
+  return found->second->run.starts_new_run(hello, Clock::now()) ? nullptr : found->second;
 }
 
 void Server::Impl::forget_old_runs() {

@@ -189,7 +189,7 @@ bool Run::is_member(const Agent& agent) const {
   return agent.group_rank >= 0 && place < members_.size() && members_[place] == &agent;
 }
 
-bool Run::begins_anew(const Hello& hello, TimePoint now) const {
+bool Run::starts_new_run(const Hello& hello, TimePoint now) const {
   return over() && !hello.claim && now - hello.age > over_at_;
 }
 

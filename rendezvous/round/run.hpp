@@ -62,7 +62,7 @@ class Run {
   [[nodiscard]] bool over() const { return phase_ == Phase::kOver; }
   /// For a run that is over: whether this agent process started after the end, so that it means a
   /// new run of the same name and not this one. Ages are compared, never two machines' clocks.
-  [[nodiscard]] bool begins_anew(const protocol::Hello& hello, TimePoint now) const;
+  [[nodiscard]] bool starts_new_run(const protocol::Hello& hello, TimePoint now) const;
   /// Whether an agent means another program than this run had: it is not late for it.
   [[nodiscard]] bool runs_other_command(const protocol::Hello& hello) const {
     return run_terms_ && refuse_command(hello, *run_terms_).has_value();

@@ -238,9 +238,9 @@ TEST_CASE("an agent older than the end of the run belongs to it, a younger one b
   desk.now_ += seconds(10);
   Hello late = desk.hello("late", 1, 1);
   late.age = seconds(11);
-  CHECK_FALSE(desk.run_.begins_anew(late, desk.now_));
+  CHECK_FALSE(desk.run_.starts_new_run(late, desk.now_));
   late.age = seconds(9);
-  CHECK(desk.run_.begins_anew(late, desk.now_));
+  CHECK(desk.run_.starts_new_run(late, desk.now_));
 }
 
 TEST_CASE("whoever comes after a success ends with 0 if fewer than it had begin the run anew") {
