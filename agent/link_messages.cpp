@@ -57,7 +57,7 @@ client::MembershipOptions membership_options(const LaunchConfig& config,
   hello.fingerprint = config.identity.fingerprint;
   hello.command = config.identity.text;
   hello.stop_timeout = to_ms(config.shutdown_timeout);
-  hello.hosts = identity.coordinator == AgentIdentity::Coordinator::kHere;
+  hello.runs_coordinator = identity.coordinator == AgentIdentity::Coordinator::kHere;
   if (!config.rendezvous) return options;
   const RendezvousConfig& meeting = *config.rendezvous;
   options.coordinator = to_text(meeting.coordinator);

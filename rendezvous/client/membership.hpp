@@ -171,7 +171,7 @@ class Membership {
   /// Takes one event; returns what to do, in order. Nothing happens after End.
   [[nodiscard]] Actions step(const Event& event, TimePoint now);
   /// The coordinator was put into this process after all: the next hello says so.
-  void coordinator_is_here() { options_.hello.hosts = true; }
+  void coordinator_is_here() { options_.hello.runs_coordinator = true; }
 
   /// The round this agent knows of; number 0 before the first.
   [[nodiscard]] Round round() const { return round_ ? round_->stamp.number : Round(0); }

@@ -58,7 +58,7 @@ void fields(Io& io, Value& hello) {
   io.duration("age_ms", hello.age);
   io.duration("stop_timeout_ms", hello.stop_timeout);
   io.number("seen", hello.seen, 0, kRoundMax);
-  io.flag("hosts", hello.hosts);
+  io.flag("runs_coordinator", hello.runs_coordinator);
   io.optional_object("claim", hello.claim);
 }
 

@@ -85,7 +85,7 @@ struct Hello {
   Milliseconds age{0};                 // since the agent process started
   Milliseconds stop_timeout{30'000};   // --shutdown-timeout
   Round seen{0};                       // the highest round it was told of, also as a spare; 0: none
-  bool hosts = false;                  // the coordinator runs in this agent's process
+  bool runs_coordinator = false;       // the coordinator runs in this agent's process
   std::optional<Claim> claim;
   friend bool operator==(const Hello&, const Hello&) = default;
 };

@@ -66,7 +66,7 @@ void Run::on(const Tick&) {
     Agent& longest = *silence.front();
     // An agent of this process was silent because the process was: a stall too short to notice
     // (extend_deadlines_after_stall) can still have been longer than the rest of its limit.
-    if (longest.hello.hosts) {
+    if (longest.hello.runs_coordinator) {
       roster_.heard(longest, now_);
       continue;
     }

@@ -113,7 +113,7 @@ void Run::on_leave(Agent& agent, const Leave& leave) {
   const bool restarts = restart_at_.has_value() && agent.last == last_;
   const std::string sentence = reasons::left(node);
   const bool too_few = roster_.size() - 1 < terms().nodes_min;
-  const bool ends_run = too_few || agent.hello.hosts;
+  const bool ends_run = too_few || agent.hello.runs_coordinator;
   if (ends_run && failure_explains(agent, leave)) {
     agent.leave = leave;
     failed_at_ = TimePoint{};
@@ -122,7 +122,7 @@ void Run::on_leave(Agent& agent, const Leave& leave) {
   const bool lives = phase_ != Phase::kStopping && phase_ != Phase::kOver;
   const bool works =
       phase_ == Phase::kRunning && is_member(agent) && agent.state != GroupState::kSucceeded;
-  const bool hosts = agent.hello.hosts;
+  const bool hosts = agent.hello.runs_coordinator;
   const RoundEnd end = round_end_without(agent);
   let_go(agent);
   if (!(lives && hosts) && !((works || restarts) && too_few)) return after_loss(end, sentence);
@@ -263,7 +263,7 @@ void Run::choose_first_failure() {
 std::string Run::reporter() const {
   if (!verdict_->failure) return "";
   for (const Agent* agent : roster_.by_silence()) {
-    if (agent->hello.hosts) return agent->hello.agent.value();
+    if (agent->hello.runs_coordinator) return agent->hello.agent.value();
   }
   return failed_agent_.value();
 }

@@ -122,13 +122,13 @@ TEST_CASE("the hello says what the command line said") {
   CHECK(hello.node_rank == 3);
   CHECK(hello.scheduler_index == 7);
   CHECK(hello.stop_timeout == 45s);
-  CHECK_FALSE(hello.hosts);
+  CHECK_FALSE(hello.runs_coordinator);
   what.rendezvous->address.clear();
   using At = AgentIdentity;
   CHECK(membership_options(what, At{AgentId("1"), "h"}).hello.address == "127.0.0.1");
   what.listen_addr.clear();
   CHECK(membership_options(what, At{AgentId("1"), "h"}).hello.address.empty());
-  CHECK(membership_options(what, {AgentId("1"), "h", Coordinator::kHere}).hello.hosts);
+  CHECK(membership_options(what, {AgentId("1"), "h", Coordinator::kHere}).hello.runs_coordinator);
 }
 
 TEST_CASE("an IPv6 coordinator is written with brackets") {

@@ -35,7 +35,7 @@ Hello full_hello() {
   hello.age = Milliseconds(1234);
   hello.stop_timeout = Milliseconds(45'000);
   hello.seen = Round(6);
-  hello.hosts = true;
+  hello.runs_coordinator = true;
   hello.claim = Claim{{Round(5), "c1"}, 2, 3, RestartCount(1), GroupState::kSucceeded};
   return hello;
 }
@@ -76,7 +76,7 @@ TEST_CASE("hello preserves every field") {
   bare.node_rank.reset();
   bare.scheduler_index.reset();
   bare.claim.reset();
-  bare.hosts = false;
+  bare.runs_coordinator = false;
   bare.address.clear();
   bare.role.clear();
   CHECK(round_trip(bare) == Message(bare));

@@ -31,7 +31,7 @@ void World::start_agent(int id) {
   options.hello.role = node.options.role;
   options.hello.node_rank = node.options.node_rank;
   options.hello.fingerprint = options.hello.command = node.options.fingerprint;
-  options.hello.hosts = is_root(id);
+  options.hello.runs_coordinator = is_root(id);
   options.hello.terms = node.options.terms.value_or(options_.terms);
   options.coordinator = "coordinator:29400";
   options.coordinator_timeout = options_.coordinator_timeout;
