@@ -93,8 +93,8 @@ void Agent::request_stop(int signal) {
   if (first) stop_signal_ = signal;
   if (runner_) runner_->request_stop(signal);
   if (!first) {
-    if (!asks_for_haste(signal)) return;
-    in_haste_ = true;
+    if (!is_forced_stop(signal)) return;
+    force_stop_ = true;
     settled_.cancel();
   }
   if (end_) return;

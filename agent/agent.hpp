@@ -103,7 +103,7 @@ class Agent {
   std::string note_;                     // the last one that was told
   int stop_signal_ = 0;                  // the first one
   bool leave_waits_ = false;             // the outcome of the round is reported first
-  bool in_haste_ = false;                // stopped a second time
+  bool force_stop_ = false;              // stopped a second time
   bool own_error_told_ = false;
   std::optional<client::End> end_;
 };

@@ -103,7 +103,7 @@ asio::awaitable<void> Agent::settle() {
                                                        ", which runs the coordinator, leaves: " +
                                                        signal_name(stop_signal_) + " received");
   }
-  if (in_haste_) co_return;
+  if (force_stop_) co_return;
   asio::co_spawn(executor_, local_coordinator_->settle(), [this](const std::exception_ptr& bug) {
     if (bug) std::rethrow_exception(bug);
     settled_.cancel();

@@ -60,7 +60,7 @@ int drive(asio::io_context& io, Signals& signals, Agent& agent, OutputEnd& end) 
   bool stopped = false;
   const auto stop = [&](int signal) {
     // Nothing but consoles and files are waited for, or this is the second signal.
-    if (end.began() || (stopped && asks_for_haste(signal))) end.hurry();
+    if (end.began() || (stopped && is_forced_stop(signal))) end.hurry();
     if (end.began()) return;
     stopped = true;
     if (end.has_logs()) return agent.request_stop(signal);

@@ -21,7 +21,7 @@ StopOrder next_stop_order(StopStage reached, const StopRule& rule) {
   return {StopStage::kAbandoned, 0, Duration::zero()};
 }
 
-bool asks_for_haste(int signal) {
+bool is_forced_stop(int signal) {
   return signal != SIGHUP;
 }
 

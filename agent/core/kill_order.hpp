@@ -18,9 +18,9 @@ struct StopRule {
 
 /// The next thing to do to all workers that are left.
 struct StopOrder {
-  StopStage stage;    // reached by doing it
-  int signal;         // 0: none
-  Duration patience;  // until the order after this one
+  StopStage stage;  // reached by doing it
+  int signal;       // 0: none
+  Duration grace;   // until the order after this one
 };
 
 /// The order that follows `reached`, when patience has run out or somebody who may asked for haste
@@ -30,6 +30,6 @@ struct StopOrder {
 /// Whether a stop signal after the first one asks for haste. SIGHUP does not: a terminal that
 /// closes sends two, one from the shell to its jobs and one from the kernel when the shell has
 /// gone, and systemd sends one right behind SIGTERM.
-[[nodiscard]] bool asks_for_haste(int signal);
+[[nodiscard]] bool is_forced_stop(int signal);
 
 }  // namespace ddprun

@@ -101,7 +101,7 @@ void WorkerGroup::on(const StopRequested& event) {
   if (over()) return;
   const bool second = stop_signal_ != 0;
   if (second) {
-    if (state_ == GroupState::kStopping && asks_for_haste(event.signal)) advance_stop();
+    if (state_ == GroupState::kStopping && is_forced_stop(event.signal)) advance_stop();
     return;
   }
   stop_signal_ = event.signal;
@@ -175,7 +175,7 @@ void WorkerGroup::advance_stop() {
     tell_left_behind(SIGKILL);
   }
   send_to_all(stop_order_.signal);
-  arm(stop_order_.patience);
+  arm(stop_order_.grace);
 }
 
 void WorkerGroup::tell_left_behind(int signal) {

@@ -68,7 +68,7 @@ inline std::string text(const GroupActions& actions) {
 inline std::string last_order_to(const std::vector<int>& ranks, Duration after) {
   GroupActions actions;
   for (const int rank : ranks) actions.push_back(Signal{local(rank), kLastOrder.signal});
-  actions.push_back(ArmTimer{kNow + after + kLastOrder.patience});
+  actions.push_back(ArmTimer{kNow + after + kLastOrder.grace});
   return text(actions);
 }
 

@@ -25,7 +25,7 @@ TEST_CASE("a stop begins with the signal it was asked for, and the whole grace")
   const StopOrder order = next_stop_order(StopStage::kNone, {SIGUSR1, 7s});
   CHECK(order.stage == StopStage::kSignalled);
   CHECK(order.signal == SIGUSR1);
-  CHECK(order.patience == 7s);
+  CHECK(order.grace == 7s);
 }
 
 TEST_CASE("what the signal did not end is ended by SIGKILL") {
@@ -35,7 +35,7 @@ TEST_CASE("what the signal did not end is ended by SIGKILL") {
 }
 
 TEST_CASE("the wait after SIGKILL is bounded, and then nobody is waited for") {
-  CHECK(next_stop_order(StopStage::kSignalled, {SIGTERM, 7s}).patience == kWaitAfterKill);
+  CHECK(next_stop_order(StopStage::kSignalled, {SIGTERM, 7s}).grace == kWaitAfterKill);
   const StopOrder order = next_stop_order(StopStage::kKilled, {SIGTERM, 7s});
   CHECK(order.stage == StopStage::kAbandoned);
   CHECK(order.signal == 0);

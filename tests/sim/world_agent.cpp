@@ -242,7 +242,7 @@ void World::take_signal(int id, int process, int signal) {
   if (first) node.stop_signal = signal;
   if (node.group) feed_group(id, node.group->generation, StopRequested{signal});
   if (!first) {
-    if (!asks_for_haste(signal)) return;
+    if (!is_forced_stop(signal)) return;
     node.hurried = true;
     if (node.end) return exit_process(id);
   }
