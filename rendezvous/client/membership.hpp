@@ -219,7 +219,7 @@ class Membership {
   [[nodiscard]] TimePoint heard();          // of a link that is up
   void hear(TimePoint when);
   void wait_for_coordinator(const std::string& why);
-  [[nodiscard]] TimePoint patience_ends() const;
+  [[nodiscard]] TimePoint coordinator_deadline() const;
   void give_up_on_coordinator();
   void say_hello(TimePoint heard);
   void send(protocol::Message message);

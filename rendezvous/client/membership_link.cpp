@@ -80,18 +80,18 @@ void Membership::lose_link(const std::string& evidence, LinkEnd link_end) {
   } else if (had_it || !loss_told_) {
     loss_told_ = true;
     note("lost the coordinator " + options_.coordinator + ": " + cause_ + "; trying again for " +
-         duration_text(patience_ends() - lost_at_) + " (--rdzv-conf coordinator_timeout)" +
+         duration_text(coordinator_deadline() - lost_at_) + " (--rdzv-conf coordinator_timeout)" +
          (group_ == Group::kAlive ? ", the workers run on" : ""));
   }
 }
 
 void Membership::wait_for_coordinator(const std::string& why) {
   wait_for(Wait{"waiting for the coordinator " + options_.coordinator + why, "gives up",
-                "join_timeout", patience_ends()});
+                "join_timeout", coordinator_deadline()});
 }
 
 /// When a coordinator that has not been heard of is given up.
-TimePoint Membership::patience_ends() const {
+TimePoint Membership::coordinator_deadline() const {
   return lost_at_ +
          (joined_ ? options_.coordinator_timeout : Duration(options_.hello.terms.join_timeout));
 }
@@ -168,9 +168,9 @@ void Membership::beat_if_due() {
 }
 
 void Membership::give_up_on_coordinator() {
-  if (answered() || now_ < patience_ends()) return;
+  if (answered() || now_ < coordinator_deadline()) return;
   const std::string option = joined_ ? "coordinator_timeout" : "join_timeout";
-  const Duration waited = patience_ends() - lost_at_;
+  const Duration waited = coordinator_deadline() - lost_at_;
   const std::string sentence = "the coordinator " + options_.coordinator + " did not answer for " +
                                duration_text(waited) + " (--rdzv-conf " + option + "=" +
                                seconds_text(waited) + ")" +
@@ -229,7 +229,7 @@ void Membership::arm() {
     if (is_up()) take(heard() + options_.hello.terms.silence_max());
     if (const Greeted* greeted = greeting()) take(greeted->beat_at);
     if (leave_until_) take(*leave_until_);
-    if (!answered()) take(patience_ends());
+    if (!answered()) take(coordinator_deadline());
   }
   if (wait_ && waits_since_) take(*waits_since_ + kQuietMax);
   for (const ReleasedStore& store : released_) take(store.close_at);
