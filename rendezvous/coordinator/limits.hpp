@@ -16,7 +16,7 @@ struct Limits {
   std::size_t runs = 1'024;
   /// From the first byte to the end of an agent's hello or of an HTTP request, and for reading the
   /// last bytes of a connection; then it is closed.
-  std::chrono::milliseconds patience{10'000};
+  std::chrono::milliseconds idle_timeout{10'000};
   /// Unsent bytes of one agent in addition to the frame being sent; above this it is lost.
   std::size_t link_unsent_bytes = 1024 * 1024;
   /// Unsent bytes of all agents and status pages; above this, slow readers are lost.

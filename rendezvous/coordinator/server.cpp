@@ -74,7 +74,7 @@ Server::Impl::Impl(asio::any_io_executor executor, tcp::acceptor listener, Serve
       acceptor_(std::make_shared<net::BatchAcceptor>(
           executor, std::move(listener), [this](const std::string& why) { tell_exhausted(why); })),
       epoll_(executor),
-      patience_(executor),
+      idle_timeout_(executor),
       settled_(executor, TimePoint::max()),
       unsent_(options_.limits.unsent_bytes),
       partial_(options_.limits.partial_bytes),
@@ -115,7 +115,7 @@ void Server::Impl::close() {
   acceptor_->close();
   boost::system::error_code ignored;  // nothing is left to do about it
   epoll_.close(ignored);
-  patience_.cancel();
+  idle_timeout_.cancel();
   lost_.clear();
   to_flush_.clear();
   due_.clear();

@@ -87,8 +87,8 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   void bury(Link& link);
   void set_due(Link& link);
   void forget_due(Link& link);
-  void arm_patience();
-  void end_impatience();
+  void arm_idle_timeout();
+  void close_idle_links();
   void settle_all();
   [[nodiscard]] Link* find(std::uint64_t id);
   void tell_once(const Link& link, const std::string& cause);
@@ -126,9 +126,9 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   TimePoint started_ = Clock::now();
   std::shared_ptr<net::BatchAcceptor> acceptor_;
   boost::asio::posix::stream_descriptor epoll_;  // owns the set
-  boost::asio::steady_timer patience_;           // runs only while somebody is due
+  boost::asio::steady_timer idle_timeout_;       // runs only while somebody is due
   boost::asio::steady_timer settled_;            // cancelled to say that settled() may hold
-  bool patience_armed_ = false;
+  bool idle_timeout_armed_ = false;
   bool ending_ = false;  // shut_down() was called: no run begins any more
   bool closed_ = false;
 

@@ -241,9 +241,9 @@ void Server::Impl::bury(Link& link) {
 
 void Server::Impl::set_due(Link& link) {
   if (link.due) return;
-  due_.emplace_back(Clock::now() + options_.limits.patience, link.id);
+  due_.emplace_back(Clock::now() + options_.limits.idle_timeout, link.id);
   link.due = std::prev(due_.end());
-  arm_patience();
+  arm_idle_timeout();
 }
 
 void Server::Impl::forget_due(Link& link) {
@@ -251,22 +251,22 @@ void Server::Impl::forget_due(Link& link) {
   link.due.reset();
 }
 
-void Server::Impl::arm_patience() {
-  if (patience_armed_ || due_.empty()) return;
-  patience_armed_ = true;
-  patience_.expires_at(due_.front().first);
-  patience_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
-    self->patience_armed_ = false;
+void Server::Impl::arm_idle_timeout() {
+  if (idle_timeout_armed_ || due_.empty()) return;
+  idle_timeout_armed_ = true;
+  idle_timeout_.expires_at(due_.front().first);
+  idle_timeout_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+    self->idle_timeout_armed_ = false;
     if (error || self->closed_) return;
     self->drain();
     if (self->closed_) return;
-    self->end_impatience();
+    self->close_idle_links();
     self->settle_all();
-    self->arm_patience();
+    self->arm_idle_timeout();
   });
 }
 
-void Server::Impl::end_impatience() {
+void Server::Impl::close_idle_links() {
   const TimePoint now = Clock::now();
   while (!due_.empty() && due_.front().first <= now) {
     Link* link = find(due_.front().second);
@@ -276,7 +276,7 @@ void Server::Impl::end_impatience() {
     }
     if (link->state != LinkState::kClosing) {
       tell_once(*link,
-                "no complete first message within " + duration_text(options_.limits.patience));
+                "no complete first message within " + duration_text(options_.limits.idle_timeout));
     }
     bury(*link);
   }

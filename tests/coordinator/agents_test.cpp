@@ -104,7 +104,7 @@ TEST_CASE("a coordinator that was paused loses no agent whose heartbeats wait in
 
 TEST_CASE("the end of a run does not wait for an agent that was lost by silence") {
   ServerOptions options;
-  options.limits.patience = std::chrono::hours(1);
+  options.limits.idle_timeout = std::chrono::hours(1);
   LiveCoordinator coordinator(options);
   // Its connection stays open until the end of the test.
   Agent silent(coordinator.port(), soon_lost_hello("a"));

@@ -110,7 +110,7 @@ TEST_CASE("an agent that sends another message before its hello is refused") {
 
 TEST_CASE("half a hello and half a request, followed by silence, are closed after the timeout") {
   Limits limits;
-  limits.patience = 50ms;
+  limits.idle_timeout = 50ms;
   LiveCoordinator coordinator(with(limits));
   const std::string hello = protocol::frame(protocol::encode(hello_of("run", "a", 1)));
   Client waits_as_client(coordinator.port());  // silent, as a store client may be
@@ -129,7 +129,7 @@ TEST_CASE("half a hello and half a request, followed by silence, are closed afte
 
 TEST_CASE("a refused agent that stays connected is closed after the timeout") {
   Limits limits;
-  limits.patience = 50ms;
+  limits.idle_timeout = 50ms;
   LiveCoordinator coordinator(with(limits));
   Agent agent(coordinator.port());
   agent.say(protocol::Beat{});
