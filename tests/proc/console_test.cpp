@@ -117,7 +117,7 @@ TEST_CASE("a writer waits for a console that is slow, and only so long for one t
   run(io, console->room());
   const auto waited = Clock::now() - before;
   CHECK(waited >= ddprun::kConsoleStallMax * 9 / 10);
-  CHECK(waited < kPatience);
+  CHECK(waited < kWaitMax);
   CHECK_FALSE(console->full());  // it does not wait again while the console stays silent
   run(io, console->room());
 }
@@ -204,7 +204,7 @@ TEST_CASE("a console that is closed swallows output and wakes who waits for it")
   run(io, console->room());
   CHECK(console->closed());
   CHECK(console->write("more\n") == ConsoleWriter::Taken::kYes);
-  run(io, console->flush(Clock::now() + kPatience));
+  run(io, console->flush(Clock::now() + kWaitMax));
 }
 
 TEST_CASE("a console that was closed from the beginning is no error") {
@@ -220,10 +220,10 @@ TEST_CASE("a file console shares its offset with the workers that write to it") 
   const int file = ::open((directory / "out").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
   auto console = writer(io, file);
   console->write("agent\n");
-  run(io, console->flush(Clock::now() + kPatience));
+  run(io, console->flush(Clock::now() + kWaitMax));
   REQUIRE(::write(file, "worker\n", 7) == 7);
   console->write("agent\n");
-  run(io, console->flush(Clock::now() + kPatience));
+  run(io, console->flush(Clock::now() + kWaitMax));
   ::close(file);
   CHECK(contents(directory / "out") == "agent\nworker\nagent\n");
 }
@@ -242,7 +242,7 @@ TEST_CASE("a console that is a file on a disk that stalls delays nobody, and los
   console->write(numbered(0, 3000));
   console->write_own("ddprun: own\n");
   run(io, console->flush(Clock::now() + std::chrono::milliseconds(20)));
-  CHECK(Clock::now() - before < kPatience);
+  CHECK(Clock::now() - before < kWaitMax);
   CHECK(console->unwritten_own_lines() == "ddprun: own\n");
   std::string seen;
   std::array<char, 65536> buffer;
@@ -280,7 +280,7 @@ TEST_CASE("a flush waits for a slow console to the end, and as long for a silent
       if (seen.size() < all.size()) boost::asio::post(io, read_all);
     };
     reader.async_wait([&](const auto&) { read_all(); });
-    run(io, console->flush(Clock::now() + kPatience));
+    run(io, console->flush(Clock::now() + kWaitMax));
     CHECK(console->dropped_lines() == 0);
     seen += pipe.read_some();
     CHECK((seen == all));
@@ -297,7 +297,7 @@ TEST_CASE("a flush waits for a slow console to the end, and as long for a silent
       if (seen.size() < all.size()) boost::asio::post(io, read_a_little);
     };
     read_a_little();
-    run(io, console->flush(Clock::now() + kPatience));
+    run(io, console->flush(Clock::now() + kWaitMax));
     run_until(io, [&] { return seen.size() >= all.size(); });
     CHECK((seen == all));
   }
@@ -429,6 +429,6 @@ TEST_CASE("a console that never answers keeps neither its writer nor the loop al
   console.reset();
   CHECK(still.expired());
   const auto before = Clock::now();
-  io.run_for(kPatience);  // returns when there is no work
-  CHECK(Clock::now() - before < kPatience);
+  io.run_for(kWaitMax);  // returns when there is no work
+  CHECK(Clock::now() - before < kWaitMax);
 }

@@ -49,7 +49,7 @@ TEST_CASE("jobs run in order on another thread, and are told in order on the loo
                 [&told, job] { told += job; });
   }
   CHECK(told.empty());
-  run(io, thread.idle(Clock::now() + kPatience));
+  run(io, thread.idle(Clock::now() + kWaitMax));
   CHECK(ran == "abc");
   CHECK(told == "abc");
 }
@@ -62,7 +62,7 @@ TEST_CASE("there is no thread before there is a job, and it takes no signals") {
   sigset_t blocked;
   sigemptyset(&blocked);
   thread.post([&blocked] { ::pthread_sigmask(SIG_SETMASK, nullptr, &blocked); }, [] {});
-  run(io, thread.idle(Clock::now() + kPatience));
+  run(io, thread.idle(Clock::now() + kWaitMax));
   CHECK(sigismember(&blocked, SIGTERM) == 1);
   CHECK(sigismember(&blocked, SIGINT) == 1);
 }

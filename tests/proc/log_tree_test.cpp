@@ -19,7 +19,7 @@ using ddprun::RestartCount;
 using ddprun::Round;
 using ddprun::RunId;
 using proc_test::contents;
-using proc_test::kPatience;
+using proc_test::kWaitMax;
 using proc_test::run;
 using proc_test::TempDir;
 using proc_test::write_file;
@@ -286,7 +286,7 @@ TEST_CASE("a log file on a full disk warns once and nothing else happens") {
   const auto warn = [&](const std::string& sentence) { warnings.push_back(sentence); };
   for (const char* line : {"one\n", "two\n"}) {
     file->append(line, warn);
-    run(io, disk.idle(Clock::now() + kPatience));
+    run(io, disk.idle(Clock::now() + kWaitMax));
   }
   REQUIRE(warnings.size() == 1);
   CHECK_THAT(warnings[0], ContainsSubstring("/dev/full: No space left on device"));
@@ -307,7 +307,7 @@ TEST_CASE("a log file at the limit on file sizes warns once, and nobody dies of 
   REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
   for (const std::string& text : {std::string(200, 'x'), std::string("two\n")}) {
     file->append(text, warn);
-    run(io, disk.idle(Clock::now() + kPatience));
+    run(io, disk.idle(Clock::now() + kWaitMax));
   }
   REQUIRE(::setrlimit(RLIMIT_FSIZE, &before) == 0);
   REQUIRE(warnings.size() == 1);

@@ -69,7 +69,7 @@ class Stage {
   }
 
   /// Waits for all workers and drains their output.
-  Stage& finish(ddprun::Duration patience = kPatience) {
+  Stage& finish(ddprun::Duration patience = kWaitMax) {
     for (auto& child : children_) statuses.push_back(wait_for(io_, child));
     for (auto& output : outputs_) run(io_, output.drain(Clock::now() + patience));
     return *this;
@@ -80,14 +80,14 @@ class Stage {
   }
   [[nodiscard]] const ddprun::DiskThread& disk() const { return disk_; }
   [[nodiscard]] std::string out() {
-    run(io_, files_.out->flush(Clock::now() + kPatience));
+    run(io_, files_.out->flush(Clock::now() + kWaitMax));
     return contents(directory_ / "console.out");
   }
   [[nodiscard]] std::string err() {
-    run(io_, files_.err->flush(Clock::now() + kPatience));
+    run(io_, files_.err->flush(Clock::now() + kWaitMax));
     return contents(directory_ / "console.err");
   }
-  void finish_files() { run(io_, disk_.idle(Clock::now() + kPatience)); }
+  void finish_files() { run(io_, disk_.idle(Clock::now() + kWaitMax)); }
   [[nodiscard]] std::string file(const std::string& name) {
     finish_files();
     return contents(directory_ / name);
@@ -244,7 +244,7 @@ TEST_CASE("a process left behind that holds the pipe open delays the end only so
                     left + " ]; do :; done"));
   const auto before = Clock::now();
   stage.finish(std::chrono::milliseconds(50));
-  CHECK(Clock::now() - before < kPatience);
+  CHECK(Clock::now() - before < kWaitMax);
   CHECK(stage.out() == "[w0]:before\n");
   CHECK(stage.tail() == "trouble\n");
   ::kill(std::stoi(contents(left)), SIGKILL);
@@ -355,7 +355,7 @@ TEST_CASE("output that is given up closes its pipes, and the loop has nothing to
   }
   stage.io().restart();
   const auto before = Clock::now();
-  stage.io().run_for(kPatience);
-  CHECK(Clock::now() - before < kPatience);
+  stage.io().run_for(kWaitMax);
+  CHECK(Clock::now() - before < kWaitMax);
   CHECK(open_descriptors() <= open + 3);  // the loop's own
 }

@@ -26,11 +26,11 @@
 
 namespace proc_test {
 
-inline constexpr std::chrono::seconds kPatience{20};
+inline constexpr std::chrono::seconds kWaitMax{20};
 
 /// Runs the loop until `condition` holds; fails the test when it never does.
 inline void run_until(boost::asio::io_context& io, const std::function<bool()>& condition) {
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  const auto deadline = std::chrono::steady_clock::now() + kWaitMax;
   while (!condition() && std::chrono::steady_clock::now() < deadline) {
     io.restart();
     io.run_one_for(std::chrono::milliseconds(20));
@@ -52,7 +52,7 @@ inline void run(boost::asio::io_context& io, boost::asio::awaitable<void> work) 
 
 /// Waits for something another process does, without the loop.
 inline bool eventually(const std::function<bool()>& condition) {
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  const auto deadline = std::chrono::steady_clock::now() + kWaitMax;
   while (!condition()) {
     if (std::chrono::steady_clock::now() > deadline) return false;
     ::poll(nullptr, 0, 2);
