@@ -23,13 +23,13 @@ protocol::Terms terms_of(const LaunchConfig& config) {
     terms.keep_alive_max_attempt = 1;
     return terms;
   }
-  const RendezvousConfig& meeting = *config.rendezvous;
-  terms.nodes_min = meeting.nodes_min;
-  terms.nodes_max = meeting.nodes_max;
-  terms.join_timeout = to_ms(meeting.join_timeout);
-  terms.last_call_timeout = to_ms(meeting.last_call_timeout);
-  terms.keep_alive_interval = to_ms(meeting.keep_alive_interval);
-  terms.keep_alive_max_attempt = meeting.keep_alive_max_attempt;
+  const RendezvousConfig& rendezvous = *config.rendezvous;
+  terms.nodes_min = rendezvous.nodes_min;
+  terms.nodes_max = rendezvous.nodes_max;
+  terms.join_timeout = to_ms(rendezvous.join_timeout);
+  terms.last_call_timeout = to_ms(rendezvous.last_call_timeout);
+  terms.keep_alive_interval = to_ms(rendezvous.keep_alive_interval);
+  terms.keep_alive_max_attempt = rendezvous.keep_alive_max_attempt;
   terms.commands_may_differ = config.may_differ;
   return terms;
 }
@@ -59,12 +59,12 @@ client::MembershipOptions membership_options(const LaunchConfig& config,
   hello.stop_timeout = to_ms(config.shutdown_timeout);
   hello.runs_coordinator = identity.coordinator == AgentIdentity::Coordinator::kHere;
   if (!config.rendezvous) return options;
-  const RendezvousConfig& meeting = *config.rendezvous;
-  options.coordinator = to_text(meeting.coordinator);
-  options.coordinator_timeout = meeting.coordinator_timeout;
-  if (!meeting.address.empty()) hello.address = meeting.address;
-  hello.node_rank = meeting.node_rank;
-  hello.scheduler_index = meeting.scheduler_index;
+  const RendezvousConfig& rendezvous = *config.rendezvous;
+  options.coordinator = to_text(rendezvous.coordinator);
+  options.coordinator_timeout = rendezvous.coordinator_timeout;
+  if (!rendezvous.address.empty()) hello.address = rendezvous.address;
+  hello.node_rank = rendezvous.node_rank;
+  hello.scheduler_index = rendezvous.scheduler_index;
   return options;
 }
 

@@ -17,7 +17,7 @@ constexpr std::size_t kTextIndent = 6;
 
 constexpr std::array<std::pair<OptionGroup, std::string_view>, 6> kHeadings{{
     {OptionGroup::kProgram, "Workers and program"},
-    {OptionGroup::kMeeting, "Nodes and rendezvous"},
+    {OptionGroup::kRendezvous, "Nodes and rendezvous"},
     {OptionGroup::kRestarts, "Restarts and stopping"},
     {OptionGroup::kOutput, "Output and logs"},
     {OptionGroup::kOther, "Other"},

@@ -17,7 +17,7 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
     {.id = Id::kNnodes,
      .name = "nnodes",
      .variable = Variable::kPet,
-     .group = Group::kMeeting,
+     .group = Group::kRendezvous,
      .metavar = "N|MIN:MAX",
      .preset = "1:1",
      .help = "Number of nodes; with c10d it may be a range: the run starts with MIN, and nodes may "
@@ -70,21 +70,21 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .name = "standalone",
      .value = Value::kFlag,
      .variable = Variable::kPet,
-     .group = Group::kMeeting,
+     .group = Group::kRendezvous,
      .help =
          "Single node, with a free port and a unique run id. The default for one node if neither "
          "--master-port nor a backend or endpoint is given."},
     {.id = Id::kRdzvBackend,
      .name = "rdzv-backend",
      .variable = Variable::kPet,
-     .group = Group::kMeeting,
+     .group = Group::kRendezvous,
      .metavar = "NAME",
      .preset = "static",
      .help = "How nodes form a run: c10d (elastic) or static (numbered nodes, a fixed address)."},
     {.id = Id::kRdzvEndpoint,
      .name = "rdzv-endpoint",
      .variable = Variable::kPet,
-     .group = Group::kMeeting,
+     .group = Group::kRendezvous,
      .metavar = "HOST[:PORT]",
      .help = "Address of the rendezvous: HOST, HOST:PORT, [V6]:PORT. With c10d the port is 29400 "
              "unless "
@@ -93,7 +93,7 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
     {.id = Id::kRdzvId,
      .name = "rdzv-id",
      .variable = Variable::kPet,
-     .group = Group::kMeeting,
+     .group = Group::kRendezvous,
      .metavar = "ID",
      .preset = "none",
      .help =
@@ -101,7 +101,7 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
     {.id = Id::kRdzvConf,
      .name = "rdzv-conf",
      .variable = Variable::kPet,
-     .group = Group::kMeeting,
+     .group = Group::kRendezvous,
      .metavar = "K=V,...",
      .help = "Limits of the rendezvous of several nodes, in seconds or with a unit (90s, 10m): "
              "join_timeout=600, last_call_timeout=30, keep_alive_interval=1, "
@@ -110,14 +110,14 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .name = "node-rank",
      .value = Value::kInteger,
      .variable = Variable::kPet,
-     .group = Group::kMeeting,
+     .group = Group::kRendezvous,
      .metavar = "N",
      .preset = "0",
      .help = "Rank of this node. Required by static; with c10d it orders the first round."},
     {.id = Id::kMasterAddr,
      .name = "master-addr",
      .variable = Variable::kPet,
-     .group = Group::kMeeting,
+     .group = Group::kRendezvous,
      .metavar = "HOST",
      .preset = "127.0.0.1",
      .help = "With static: MASTER_ADDR of the workers, an address of node 0."},
@@ -125,7 +125,7 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .name = "master-port",
      .value = Value::kInteger,
      .variable = Variable::kPet,
-     .group = Group::kMeeting,
+     .group = Group::kRendezvous,
      .metavar = "PORT",
      .help =
          "With static: MASTER_PORT of the workers, default 29500. On one node without it: a free "
@@ -133,7 +133,7 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
     {.id = Id::kLocalAddr,
      .name = "local-addr",
      .variable = Variable::kPet,
-     .group = Group::kMeeting,
+     .group = Group::kRendezvous,
      .metavar = "HOST",
      .help =
          "Address of this node, passed to workers as MASTER_ADDR (standalone and c10d). Default: "
@@ -141,7 +141,7 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
     {.id = Id::kHosts,
      .name = "hosts",
      .variable = Variable::kDdprun,
-     .group = Group::kMeeting,
+     .group = Group::kRendezvous,
      .metavar = "A,B,C",
      .help = "All nodes, the same list on each: HOST or HOST:PORT. Replaces --nnodes, backend and "
              "endpoint. Each node finds its position by its addresses; the first one runs the "
@@ -150,7 +150,7 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .name = "allow-different-commands",
      .value = Value::kFlag,
      .variable = Variable::kDdprun,
-     .group = Group::kMeeting,
+     .group = Group::kRendezvous,
      .help =
          "Allow nodes of one run to run different commands. Otherwise they are refused, because "
          "two jobs at one endpoint would become one. Pass it on every node of the run."},

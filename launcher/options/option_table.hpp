@@ -72,7 +72,7 @@ enum class OptionVariable {
 };
 
 /// The headings of --help, in its order.
-enum class OptionGroup { kProgram, kMeeting, kRestarts, kOutput, kOther, kRefused };
+enum class OptionGroup { kProgram, kRendezvous, kRestarts, kOutput, kOther, kRefused };
 
 struct OptionSpec {
   OptionId id = OptionId::kCount;

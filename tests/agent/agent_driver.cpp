@@ -70,23 +70,23 @@ LaunchConfig default_config() {
   return config;
 }
 
-void apply_to_meeting(LaunchConfig& config, const std::string& key, const std::string& value) {
+void apply_to_rendezvous(LaunchConfig& config, const std::string& key, const std::string& value) {
   const bool wanted = key == "rdzv" || key == "host";
   if (!config.rendezvous && !wanted) return;
   if (!config.rendezvous) config.rendezvous.emplace();
-  RendezvousConfig& meeting = *config.rendezvous;
+  RendezvousConfig& rendezvous = *config.rendezvous;
   const auto milliseconds = [&value] { return std::chrono::milliseconds(std::stoi(value)); };
-  meeting.coordinator.host = "127.0.0.1";
-  if (key == "rdzv") meeting.coordinator.port = static_cast<std::uint16_t>(std::stoi(value));
+  rendezvous.coordinator.host = "127.0.0.1";
+  if (key == "rdzv") rendezvous.coordinator.port = static_cast<std::uint16_t>(std::stoi(value));
   if (key == "nodes") {
-    meeting.nodes_min = std::stoi(value);
-    meeting.nodes_max = std::stoi(value.substr(value.find(':') + 1));
+    rendezvous.nodes_min = std::stoi(value);
+    rendezvous.nodes_max = std::stoi(value.substr(value.find(':') + 1));
   }
-  if (key == "node_rank") meeting.node_rank = std::stoi(value);
-  if (key == "join_ms") meeting.join_timeout = milliseconds();
-  if (key == "last_call_ms") meeting.last_call_timeout = milliseconds();
-  if (key == "coordinator_ms") meeting.coordinator_timeout = milliseconds();
-  if (key == "master") meeting.master = MasterChoice::kFixed;
+  if (key == "node_rank") rendezvous.node_rank = std::stoi(value);
+  if (key == "join_ms") rendezvous.join_timeout = milliseconds();
+  if (key == "last_call_ms") rendezvous.last_call_timeout = milliseconds();
+  if (key == "coordinator_ms") rendezvous.coordinator_timeout = milliseconds();
+  if (key == "master") rendezvous.master = MasterChoice::kFixed;
 }
 
 void apply(LaunchConfig& config, const std::string& key, const std::string& value) {
@@ -102,7 +102,7 @@ void apply(LaunchConfig& config, const std::string& key, const std::string& valu
   if (key == "role") config.role = value;
   if (key == "redirects") config.log.redirects.all = static_cast<Streams>(std::stoi(value));
   if (key == "store" && value == "worker") config.store_host = StoreHost::kWorkerZero;
-  apply_to_meeting(config, key, value);
+  apply_to_rendezvous(config, key, value);
 }
 
 }  // namespace

@@ -195,12 +195,12 @@ TEST_CASE("a scheduler's list needs no address to be looked up") {
   const auto settings = ddprun::Settings::merge(*line, {});
   const auto conf = ddprun::read_rendezvous_conf(*settings);
   const ddprun::HostList list{{{"n1", 12345}, {"n2", {}}}, 1, {2, 2}, "SLURM_JOB_NODELIST"};
-  const auto meeting =
+  const auto launch =
       ddprun::plan_host_list(list, ddprun::RunId("7.0"), {*settings, machine, *conf});
-  REQUIRE(meeting.has_value());
-  CHECK(meeting->run_id.value() == "7.0");
-  CHECK(meeting->rendezvous->coordinator.host == "n1");
-  CHECK(meeting->rendezvous->coordinator.port == 12345);
-  CHECK(meeting->rendezvous->scheduler_index == 1);
+  REQUIRE(rendezvous.has_value());
+  CHECK(launch->run_id.value() == "7.0");
+  CHECK(launch->rendezvous->coordinator.host == "n1");
+  CHECK(launch->rendezvous->coordinator.port == 12345);
+  CHECK(launch->rendezvous->scheduler_index == 1);
   CHECK(machine.asked == 0);
 }

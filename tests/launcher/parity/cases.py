@@ -154,7 +154,7 @@ def port_case():
     )
 
 
-def meeting_cases():
+def rendezvous_cases():
     return [
         Case(
             "24, 25, 30, 32, 55: what two workers are given",
@@ -403,7 +403,7 @@ def ending_cases():
 
 def all_cases():
     return [
-        *meeting_cases(),
+        *rendezvous_cases(),
         *environment_cases(),
         *command_cases(),
         *log_cases(),
