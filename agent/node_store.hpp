@@ -1,7 +1,7 @@
 // NodeStore: the stores of the live round and of ended ones that ranks of other nodes still use, if
 // this node holds them, and the listener for the next round's, which is open before anybody is told
 // its port. Thread rule: the io_context's thread.
-// Ownership: owns listener and server; config and local_coordinator outlive it.
+// Ownership: owns listener and server; config and coordinator outlive it.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -18,7 +18,7 @@ namespace ddprun {
 
 class NodeStore {
  public:
-  /// `local_coordinator` (may be null) holds the store at a fixed master address.
+  /// The local coordinator (may be null) holds the store at a fixed master address.
   NodeStore(boost::asio::any_io_executor executor, const LaunchConfig& config,
             LocalCoordinator* local_coordinator, std::shared_ptr<spdlog::logger> log);
 
@@ -50,7 +50,7 @@ class NodeStore {
   std::map<Round, RoundStore> served_;
   bool listened_ = false;            // on a port, ever
   std::optional<Round> opens_late_;  // its store is opened by begin()
-  bool used_ = false;  // whether a round met in the local_coordinator's store since it was emptied
+  bool used_ = false;  // whether a round met in the local coordinator's store since it was emptied
 };
 
 }  // namespace ddprun

@@ -17,7 +17,7 @@ namespace ddprun {
 
 /// Binds the port and serves, if this node may or must. Null when another process has the port
 /// already and this node need not be the host: then it joins like every other node. `logger`
-/// outlives the local_coordinator.
+/// outlives the local coordinator.
 [[nodiscard]] Result<std::unique_ptr<LocalCoordinator>> host_coordinator(
     boost::asio::any_io_executor executor, const Launch& launch, spdlog::logger& logger);
 

@@ -1,6 +1,6 @@
-// The rule that orders a kill: the stop signal to every worker's process group, patience, SIGKILL
-// to every group that is left, patience again, and then a worker counts as unkillable and nobody
-// waits for it. Pure, no thread rule.
+// The order of a stop: the stop signal to every worker's process group, a grace period, SIGKILL to
+// every group that is left, a second period, and then a worker counts as unkillable and ddprun
+// gives up on it. Pure.
 #pragma once
 
 #include "base/clock.hpp"
@@ -23,11 +23,11 @@ struct StopOrder {
   Duration grace;   // until the order after this one
 };
 
-/// The order that follows `reached`, when patience has run out or somebody who may asked for haste
-/// (a second Ctrl-C). Not defined after kAbandoned.
+/// The order that follows `reached`, when the grace period expires or a second signal demands an
+/// immediate stop (a second Ctrl-C). Not defined after kAbandoned.
 [[nodiscard]] StopOrder next_stop_order(StopStage reached, const StopRule& rule);
 
-/// Whether a stop signal after the first one asks for haste. SIGHUP does not: a terminal that
+/// Whether a stop signal after the first one demands an immediate stop. SIGHUP does not: a terminal that
 /// closes sends two, one from the shell to its jobs and one from the kernel when the shell has
 /// gone, and systemd sends one right behind SIGTERM.
 [[nodiscard]] bool is_forced_stop(int signal);
