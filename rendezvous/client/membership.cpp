@@ -230,8 +230,10 @@ void Membership::end_if_nothing_left() {
   release_store();
   // After a failure ranks of a node that leaves may still save what they have.
   const bool succeeded = verdict_->done && verdict_->exit_code == 0;
-  const bool alone = round_ && round_->group_size == 1;
-  if (succeeded || alone || hurries_) close_stores([](const ReleasedStore&) { return true; });
+  const bool all = succeeded || hurries_;
+  // A round of this node alone has no other ranks; an earlier one may still have some.
+  const Round alone = round_ && round_->group_size == 1 ? round() : Round(0);
+  close_stores([&](const ReleasedStore& store) { return all || store.round == alone; });
   if (!released_.empty()) return wait_for_other_ranks();
   if (!is_down()) actions_.emplace_back(CloseLink{link_id_});
   link_ = link::Down{};
