@@ -197,7 +197,7 @@ TEST_CASE("a scheduler's list needs no address to be looked up") {
   const ddprun::HostList list{{{"n1", 12345}, {"n2", {}}}, 1, {2, 2}, "SLURM_JOB_NODELIST"};
   const auto launch =
       ddprun::plan_host_list(list, ddprun::RunId("7.0"), {*settings, machine, *conf});
-  REQUIRE(rendezvous.has_value());
+  REQUIRE(launch.has_value());
   CHECK(launch->run_id.value() == "7.0");
   CHECK(launch->rendezvous->coordinator.host == "n1");
   CHECK(launch->rendezvous->coordinator.port == 12345);

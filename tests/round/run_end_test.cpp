@@ -80,7 +80,7 @@ TEST_CASE("a leave after a verdict without a failure is answered with it at once
 TEST_CASE("the node that runs the coordinator ends the run when it leaves") {
   Desk desk;
   Hello host = desk.hello("a", 1, 2);
-  host.hosts = true;
+  host.runs_coordinator = true;
   desk.say(1, host);
   desk.say(2, desk.hello("b", 1, 2));
   desk.say(1, Leave{143, "SIGTERM received", Round(1)});

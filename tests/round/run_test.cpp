@@ -307,7 +307,7 @@ TEST_CASE("the coordinator's own node prints the report of a run, else the node 
   for (const bool hosted : {true, false}) {
     Desk desk;
     Hello first = desk.hello("a", 2, 2);
-    first.hosts = hosted;
+    first.runs_coordinator = hosted;
     desk.say(1, first);
     desk.say(2, desk.hello("b", 2, 2));
     Report report = desk.report(1, GroupState::kFailed);

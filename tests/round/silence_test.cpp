@@ -92,7 +92,7 @@ TEST_CASE("the agent in the coordinator's own process is not lost by silence") {
   for (const bool hosted : {true, false}) {
     Desk desk;
     Hello first = desk.hello("a", 2, 2);
-    first.hosts = hosted;
+    first.runs_coordinator = hosted;
     desk.say(1, first);
     desk.say(2, desk.hello("b", 2, 2));
     for (int beat = 0; beat < 4; ++beat) {
