@@ -27,8 +27,8 @@ struct StopOrder {
 /// immediate stop (a second Ctrl-C). Not defined after kAbandoned.
 [[nodiscard]] StopOrder next_stop_order(StopStage reached, const StopRule& rule);
 
-/// Whether a stop signal after the first one demands an immediate stop. SIGHUP does not: a terminal that
-/// closes sends two, one from the shell to its jobs and one from the kernel when the shell has
+/// Whether a stop signal after the first one demands an immediate stop. SIGHUP does not: a terminal
+/// that closes sends two, one from the shell to its jobs and one from the kernel when the shell has
 /// gone, and systemd sends one right behind SIGTERM.
 [[nodiscard]] bool is_forced_stop(int signal);
 
