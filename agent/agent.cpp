@@ -214,7 +214,9 @@ RoundHooks Agent::hooks_of(Round round, Rank first_rank) {
     feed(client::GroupRunning{round});
   };
   hooks.failed = [this, round](const ExitRecord& first) {
-    feed(client::GroupFailed{round, {to_worker_exit(first, Clock::now() - group_since_)}});
+    // Of its exit, not of the moment when its files were read: that tells who failed first.
+    const Duration after = context_.started() + first.since_start - group_since_;
+    feed(client::GroupFailed{round, {to_worker_exit(first, after)}});
     leave_if_asked();
   };
   // The next attempt would meet the same error: the node is no use to the run.

@@ -212,14 +212,15 @@ void RoundRunner::on_exit(LocalRank rank, ExitStatus status) {
   record.since_start = one.exited_at - inputs_.run_started;
   record.when = std::chrono::system_clock::now();
   one.exit = std::move(record);
+  const bool left = one.child->left_behind() != nullptr;
+  // First, because the files may be looked into before look_into_files() returns.
+  step(Exited{rank, status, left ? LeftBehind::kProcesses : LeftBehind::kNothing});
   if (!status.success()) {
     asio::co_spawn(executor_, look_into_files(shared_from_this(), rank),
                    [](std::exception_ptr bug) {
                      if (bug) std::rethrow_exception(bug);
                    });
   }
-  const bool left = one.child->left_behind() != nullptr;
-  step(Exited{rank, status, left ? LeftBehind::kProcesses : LeftBehind::kNothing});
 }
 
 std::vector<std::string> RoundRunner::left_behind(LocalRank rank) const {

@@ -54,6 +54,7 @@ class RunContext {
   [[nodiscard]] const LaunchConfig& config() const { return config_; }
   [[nodiscard]] spdlog::logger& logger() const { return logger_; }
   [[nodiscard]] const std::string& hostname() const { return hostname_; }
+  [[nodiscard]] TimePoint started() const { return started_; }
   [[nodiscard]] Duration since_start() const { return Clock::now() - started_; }
   [[nodiscard]] LogTree& logs() { return *logs_; }
 

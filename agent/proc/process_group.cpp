@@ -19,14 +19,21 @@ namespace asio = boost::asio;
 
 namespace {
 
+// A pass over /proc misses processes that fork and exit meanwhile, and sees only their zombies.
+// More passes than this cost more than they find where zombies are not reaped.
+constexpr int kPassesMax = 30;
+
 /// Those of the group that live; none when its number belongs to another group by now.
 std::optional<std::vector<ProcessEntry>> living_members(pid_t id) {
-  auto all = list_processes();
-  if (!all) return std::nullopt;
   std::vector<ProcessEntry> members;
-  for (ProcessEntry& entry : *all) {
-    if (entry.pid == id) return std::vector<ProcessEntry>();
-    if (entry.group == id && !entry.ended) members.push_back(std::move(entry));
+  for (int pass = 0; pass < kPassesMax && members.empty(); ++pass) {
+    if (::kill(-id, 0) != 0 && errno == ESRCH) break;
+    auto all = list_processes();
+    if (!all) return std::nullopt;
+    for (ProcessEntry& entry : *all) {
+      if (entry.pid == id) return std::vector<ProcessEntry>();
+      if (entry.group == id && !entry.ended) members.push_back(std::move(entry));
+    }
   }
   return members;
 }
@@ -38,7 +45,6 @@ ProcessGroup::ProcessGroup(asio::any_io_executor executor, pid_t id)
 
 bool ProcessGroup::look() {
   members_.clear();
-  if (::kill(-id_, 0) != 0 && errno == ESRCH) return false;
   const auto members = living_members(id_);
   bool watched = members.has_value();
   for (std::size_t at = 0; watched && at < members->size(); ++at) {
@@ -68,7 +74,7 @@ bool ProcessGroup::watch(pid_t member) {
     ::close(pidfd);
     return false;
   }
-  members_.push_back(std::move(watched));
+  members_.push_back({std::move(watched), member});
   return true;
 }
 
@@ -77,24 +83,29 @@ asio::awaitable<void> ProcessGroup::wait_until_empty() {
   bool more = true;
   while (more) {
     for (std::size_t at = 0; at < members_.size(); ++at) {
-      co_await members_[at].async_wait(Pidfd::wait_read,
-                                       asio::redirect_error(asio::use_awaitable, why));
-      if (why) co_return;
+      // An error: signal() found that this one has left the group.
+      co_await members_[at].end.async_wait(Pidfd::wait_read,
+                                           asio::redirect_error(asio::use_awaitable, why));
     }
     more = look();  // they may have forked
   }
 }
 
+// A member that called setsid() lives, but holds the number no longer.
 bool ProcessGroup::any_alive() {
-  return std::any_of(members_.begin(), members_.end(), [](Pidfd& member) {
-    pollfd ended = {member.native_handle(), POLLIN, 0};
-    return ::poll(&ended, 1, 0) == 0;
+  return std::any_of(members_.begin(), members_.end(), [this](Member& member) {
+    pollfd ended = {member.end.native_handle(), POLLIN, 0};
+    return member.end.is_open() && ::getpgid(member.pid) == id_ && ::poll(&ended, 1, 0) == 0;
   });
 }
 
 void ProcessGroup::signal(int signal_number) {
   last_signal_ = signal_number;
   if (any_alive()) ::kill(-id_, signal_number);
+  boost::system::error_code ignored;  // of a pidfd that is not needed any more
+  for (Member& member : members_) {
+    if (::getpgid(member.pid) != id_) member.end.close(ignored);
+  }
 }
 
 std::vector<std::string> ProcessGroup::names() const {

@@ -27,8 +27,9 @@ class ProcessGroup {
   /// group exists, so that a worker that left nothing costs one system call. What cannot be
   /// watched, because descriptors have run out, gets SIGKILL and counts as gone.
   [[nodiscard]] bool look();
-  /// Completes when nothing is left, without a poll; look() has to be true before. No deadline: the
-  /// caller owns the order to end it. Cancelling gives up watching.
+  /// Completes when nothing is left, without a poll; look() has to be true before. A process that
+  /// left the group is noticed at the next signal() and no longer waited for. No deadline: the
+  /// caller owns the order to end it.
   [[nodiscard]] boost::asio::awaitable<void> wait_until_empty();
   /// To all; what was forked unseen gets it as soon as it is seen.
   void signal(int signal_number);
@@ -37,13 +38,17 @@ class ProcessGroup {
 
  private:
   using Pidfd = boost::asio::posix::stream_descriptor;
+  struct Member {
+    Pidfd end;
+    pid_t pid;
+  };
 
   [[nodiscard]] bool watch(pid_t member);
   [[nodiscard]] bool any_alive();
 
   boost::asio::any_io_executor executor_;
   pid_t id_;
-  std::vector<Pidfd> members_;
+  std::vector<Member> members_;
   int last_signal_ = 0;
 };
 

@@ -50,8 +50,8 @@ void Membership::on(const GroupSucceeded& succeeded) {
 }
 
 void Membership::on(const GroupFailed& failed) {
-  const bool alive = group_ == Group::kAlive && failed.round == group_round_;
-  if (!alive) return;
+  // Also when it is told only after a stop was ordered: it may be the first failure of the run.
+  if (group_ == Group::kNone || failed.round != group_round_) return;
   group_ = Group::kEnding;
   if (!is_current(failed.round)) return;
   state_ = GroupState::kFailed;

@@ -200,7 +200,7 @@ TEST_CASE("a wait for nodes is told from three seconds on, and ends at its limit
   auto& waiting = cluster.start(1, "2:2", kStayInRound, {"join_ms=8000"});
   CHECK(waiting.wait() == ExitStatus::exited(1));
   const std::string text = waiting.err();
-  CHECK_THAT(text, ContainsSubstring("note [RUN] waiting for nodes: 1 of 2; here: "));
+  CHECK_THAT(text, ContainsSubstring("note [RUN] waiting for nodes: 1 of 2; connected: "));
   // The limit counts from the hello, the three seconds from the first attempt; rounded up.
   const auto told = text.find("; gives up in ");
   REQUIRE(told != std::string::npos);

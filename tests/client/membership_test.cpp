@@ -84,6 +84,19 @@ TEST_CASE("a lost link stops no worker; the next hello claims the round and repe
   CHECK(seat.said<Report>()->exits.size() == 1);
 }
 
+TEST_CASE("a failure from before a stop is reported, also when it is learned after the stop") {
+  Seat seat;
+  seat.connect();
+  seat.hear(seat.round(3));
+  seat.feed(GroupRunning{Round(3)});
+  seat.hear(Stop{Round(3), 15, Milliseconds(1000), "rank 4 failed"});
+  seat.forget();
+  seat.feed(GroupFailed{Round(3), {WorkerExit{}}});
+  REQUIRE(seat.said<Report>().has_value());
+  CHECK(seat.said<Report>()->state == GroupState::kFailed);
+  CHECK(seat.said<Report>()->exits.size() == 1);
+}
+
 TEST_CASE("a coordinator that stays away is named, after the workers were stopped") {
   Seat seat;
   seat.connect();

@@ -3,6 +3,9 @@
 
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <fstream>
 
 #include "agent/proc/process_table.hpp"
 #include "tests/proc/grandchildren.hpp"
@@ -95,6 +98,26 @@ TEST_CASE("a signal for what a worker left does not reach who has its number now
   left.child->signal_group(SIGKILL);
   wait_until_empty(io, *left.child);
   CHECK(stranger.untouched());
+}
+
+TEST_CASE("a process that leaves the group is neither signalled nor waited for") {
+  boost::asio::io_context io;
+  TempDir directory;
+  REQUIRE(::mkfifo((directory / "go").c_str(), 0600) == 0);
+  auto request = shell("(read go < " + (directory / "go") +
+                       "; exec setsid sh -c 'echo $$ > $0; exec sleep 1000' " +
+                       (directory / "pid") + ") & exit 0");
+  auto child = ddprun::spawn(io.get_executor(), request);
+  REQUIRE(child.has_value());
+  CHECK(wait_for(io, *child) == ExitStatus::exited(0));
+  REQUIRE(child->left_behind() != nullptr);
+  std::ofstream(directory / "go") << "go\n";
+  REQUIRE(eventually([&] { return contents(directory / "pid").ends_with('\n'); }));
+  const pid_t left = std::stoi(contents(directory / "pid"));
+  child->signal_group(SIGKILL);
+  wait_until_empty(io, *child);
+  CHECK(alive(left));
+  ::kill(left, SIGKILL);
 }
 
 TEST_CASE("what cannot be watched for lack of descriptors gets SIGKILL") {
