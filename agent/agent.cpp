@@ -136,19 +136,20 @@ void Agent::carry_out(const client::Actions& actions) {
 }
 
 void Agent::act(const client::Connect& action) {
-  host_if_nobody_does();
+  host_if_no_other_does();
   link_->connect(action.link);
 }
 
 // The port may have been in other hands when this process started: those of an earlier run that was
 // still ending, for example.
-void Agent::host_if_nobody_does() {
+void Agent::host_if_no_other_does() {
   if (local_coordinator_ != nullptr || !make_local_coordinator_ || membership_.joined()) return;
   auto made = make_local_coordinator_(executor_);
   if (!made || *made == nullptr) return;
   local_coordinator_ = std::move(*made);
   membership_.coordinator_is_here();
-  context_.logger().info(run_note("nobody answered there: this node runs the coordinator"));
+  context_.logger().info(
+      run_note("no coordinator answered at this endpoint: this node runs the coordinator"));
 }
 
 void Agent::act(const client::CloseLink& action) {

@@ -67,7 +67,7 @@ class Agent {
   void leave(int exit_code, const std::string& reason);
   void leave_for_signal();
   void leave_if_asked();
-  void host_if_nobody_does();
+  void host_if_no_other_does();
   void tell_start();
   void tell_start_of_single_node();
   [[nodiscard]] bool single_node() const { return !context_.config().rendezvous; }

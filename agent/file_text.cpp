@@ -72,7 +72,7 @@ Result<void> replace(const std::string& path, const std::string& text) {
   return cannot_leave(path, error);
 }
 
-/// To a FIFO or a character device, if somebody takes it now.
+/// To a FIFO or a character device, if it has a reader now.
 Result<void> offer(const std::string& path, const std::string& text) {
   const int descriptor = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
   if (descriptor < 0 && errno == ENXIO) return cannot_leave(path, "nobody reads it");

@@ -64,7 +64,7 @@ struct RoundResult {
   int stop_signal = 0;   // the signal that ended the run, if one did
   int stopped = 0;       // workers that ddprun stopped
   int killed = 0;        // of these, the ones that needed SIGKILL
-  Duration stop_took{};  // from the first stop signal until nobody was waited for any more
+  Duration stop_took{};  // from the first stop signal until none was waited for any more
   enum class Told { kNo, kYes };
   Told failure_told = Told::kNo;  // whether the first failure had its line already
 

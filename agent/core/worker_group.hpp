@@ -134,7 +134,7 @@ class WorkerGroup {
   [[nodiscard]] std::vector<LocalRank> leaving() const;
   /// Why no more workers could be spawned, if that ended the group.
   [[nodiscard]] const std::optional<SpawnFailed>& spawn_failure() const { return spawn_failure_; }
-  /// From the first stop signal until nobody was waited for any more; 0 when nobody was stopped.
+  /// From the first stop signal until none was waited for any more; 0 when none was stopped.
   [[nodiscard]] Duration stop_took() const;
   /// The first signal that asked for the end of the run, 0 if none did.
   [[nodiscard]] int stop_signal() const { return stop_signal_; }

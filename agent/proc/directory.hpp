@@ -41,7 +41,7 @@ class Directory {
   std::string path_;
 };
 
-/// Eight characters that nobody guesses, for the name of something that must be new.
+/// Eight characters that cannot be guessed, for the name of something that must be new.
 [[nodiscard]] std::string random_letters();
 
 }  // namespace ddprun

@@ -22,7 +22,7 @@ namespace asio = boost::asio;
 
 namespace {
 
-/// What the two threads share; whoever is last destroys it.
+/// What the two threads share; the last of them destroys it.
 class Desk {
  public:
   Desk() : event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}

@@ -20,7 +20,7 @@ Error cannot_write(const std::string& path, int error) {
   return system_refused("cannot write the log file " + path, error);
 }
 
-/// Closed by whoever is last: this object, or a write that is under way.
+/// Closed by the last of its owners: this object, or a write that is under way.
 struct Descriptor {
   explicit Descriptor(int opened) : number(opened) {}
   ~Descriptor() { ::close(number); }

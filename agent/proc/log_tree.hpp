@@ -50,7 +50,7 @@ struct LogTreeOptions {
 class LogTree {
  public:
   /// Makes the base directory: `dir` with its parents, or <tmpdir>/torchelastic_<8> with mode 0700.
-  /// For root a `dir` that somebody else owns is refused, and such a tmpdir passed over.
+  /// For root a `dir` that another user owns is refused, and such a tmpdir passed over.
   [[nodiscard]] static Result<LogTree> open(const LogTreeOptions& options);
   /// The same in the first attempt(), with its errors.
   [[nodiscard]] static LogTree open_later(const LogTreeOptions& options);
