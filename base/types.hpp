@@ -13,7 +13,8 @@ class Strong {
   Strong() = default;
   constexpr explicit Strong(Value value) : value_(std::move(value)) {}
   [[nodiscard]] constexpr const Value& value() const { return value_; }
-  constexpr auto operator<=>(const Strong&) const = default;
+  // clang-tidy before 16 takes the comparison with zero inside for a null pointer.
+  constexpr auto operator<=>(const Strong&) const = default;  // NOLINT(modernize-use-nullptr)
 
  private:
   Value value_{};

@@ -51,7 +51,7 @@ struct SpawnFailed {
 enum class LeftBehind { kNothing, kProcesses };
 struct Exited {
   LocalRank rank;
-  ExitStatus status;
+  ExitStatus status = ExitStatus::exited(0);
   LeftBehind left = LeftBehind::kNothing;  // in its process group
 };
 struct GroupEmptied {
