@@ -293,10 +293,10 @@ void Agent::tell_start() {
   facts.coordinator = to_text(config.rendezvous->coordinator);
   using Host = NodeStartFacts::Host;
   facts.host = local_coordinator_ != nullptr ? Host::kHere : Host::kElsewhere;
-  facts.workers = config.workers;
+  facts.workers = config.workers.count;
   facts.log_dir = config.log.dir.empty() ? "" : context_.logs().base();
-  facts.shutdown_timeout = config.shutdown_timeout;
-  facts.max_restarts = config.max_restarts;
+  facts.shutdown_timeout = config.stopping.shutdown_timeout;
+  facts.max_restarts = config.stopping.max_restarts;
   context_.logger().info(node_start_line(facts));
 }
 
@@ -305,11 +305,11 @@ void Agent::tell_start_of_single_node() {
   StartFacts facts;
   facts.version = kVersion;
   facts.run = config.run_id;
-  facts.workers = config.workers;
+  facts.workers = config.workers.count;
   facts.store = store_.served_at();
   facts.log_dir = config.log.dir.empty() ? "" : context_.logs().run_directory();
-  facts.shutdown_timeout = config.shutdown_timeout;
-  facts.max_restarts = config.max_restarts;
+  facts.shutdown_timeout = config.stopping.shutdown_timeout;
+  facts.max_restarts = config.stopping.max_restarts;
   context_.logger().info(start_line(facts));
 }
 

@@ -37,7 +37,8 @@ void Agent::tell_end(const client::End& end) {
 
 void Agent::tell_success(const client::End& end) {
   if (single_node()) {
-    context_.logger().info(done_line(context_.config().workers, context_.since_start(), restarts_));
+    context_.logger().info(
+        done_line(context_.config().workers.count, context_.since_start(), restarts_));
   } else if (end.done) {
     context_.logger().info(run_done_line(end.text, context_.since_start(),
                                          last_ ? NodePart::kTrained : NodePart::kSpare));

@@ -17,7 +17,7 @@ constexpr protocol::Milliseconds kNever = std::chrono::hours(24 * 365 * 10);
 
 protocol::Terms terms_of(const LaunchConfig& config) {
   protocol::Terms terms;
-  terms.max_restarts = config.max_restarts;
+  terms.max_restarts = config.stopping.max_restarts;
   if (!config.rendezvous) {
     terms.keep_alive_interval = kNever;
     terms.keep_alive_max_attempt = 1;
@@ -30,7 +30,7 @@ protocol::Terms terms_of(const LaunchConfig& config) {
   terms.last_call_timeout = to_ms(rendezvous.last_call_timeout);
   terms.keep_alive_interval = to_ms(rendezvous.keep_alive_interval);
   terms.keep_alive_max_attempt = rendezvous.keep_alive_max_attempt;
-  terms.commands_may_differ = config.may_differ;
+  terms.commands_may_differ = config.workers.commands_may_differ;
   return terms;
 }
 
@@ -50,13 +50,13 @@ client::MembershipOptions membership_options(const LaunchConfig& config,
   hello.agent = identity.id;
   hello.host = identity.hostname.empty() ? "unknown" : identity.hostname;
   // A store that listens on one address alone is found there, whichever way the link took.
-  hello.address = config.listen_addr;
-  hello.local_world_size = config.workers;
-  hello.role = config.role.empty() ? "default" : config.role;
+  hello.address = config.store.listen_addr;
+  hello.local_world_size = config.workers.count;
+  hello.role = config.workers.role.empty() ? "default" : config.workers.role;
   hello.terms = terms_of(config);
-  hello.fingerprint = config.identity.fingerprint;
-  hello.command = config.identity.text;
-  hello.stop_timeout = to_ms(config.shutdown_timeout);
+  hello.fingerprint = config.workers.identity.fingerprint;
+  hello.command = config.workers.identity.text;
+  hello.stop_timeout = to_ms(config.stopping.shutdown_timeout);
   hello.runs_coordinator = identity.coordinator == AgentIdentity::Coordinator::kHere;
   if (!config.rendezvous) return options;
   const RendezvousConfig& rendezvous = *config.rendezvous;
@@ -80,8 +80,8 @@ RoundFacts facts_of(const protocol::StartRound& round, const LaunchConfig& confi
   facts.first_role_rank = round.role_rank_base;
   const bool fixed = config.rendezvous && config.rendezvous->master == MasterChoice::kFixed;
   const bool given = fixed || !config.rendezvous;  // a single node is told the address as given
-  facts.master_addr = given ? config.master_addr : round.master_address;
-  facts.master_port = fixed ? config.master_port : round.master_port;
+  facts.master_addr = given ? config.store.master_addr : round.master_address;
+  facts.master_port = fixed ? config.store.master_port : round.master_port;
   return facts;
 }
 

@@ -19,7 +19,7 @@ bool NodeStore::fixed() const {
 }
 
 Result<std::uint16_t> NodeStore::open_next() {
-  if (fixed()) return config_.master_port;
+  if (fixed()) return config_.store.master_port;
   if (own_port() != 0 && std::exchange(listened_, true)) return own_port();
   auto store = RoundStore::listen(executor_, config_, own_port(), log_);
   if (!store) return store.error();
@@ -57,7 +57,7 @@ std::string NodeStore::served_at() const {
 
 // --master-port of a single node: the rounds listen there, one after another.
 std::uint16_t NodeStore::own_port() const {
-  return config_.rendezvous ? 0 : config_.master_port;
+  return config_.rendezvous ? 0 : config_.store.master_port;
 }
 
 void NodeStore::release(Round round, std::function<void()> idle) {

@@ -62,7 +62,7 @@ Result<OutputContext> open_output_context(const LaunchConfig& config, AttemptLog
   auto err_filter = open_filter(log.stderr_filters, logs, logs.filtered_stderr_log(), disk);
   if (!err_filter) return err_filter.error();
   std::vector<WorkerFiles> files;
-  for (int rank = 0; rank < config.workers; ++rank) {
+  for (int rank = 0; rank < config.workers.count; ++rank) {
     auto of_worker = open_files(log, logs, LocalRank(rank), disk);
     if (!of_worker) return of_worker.error();
     files.push_back(std::move(*of_worker));
@@ -85,7 +85,7 @@ WorkerOutputPlan plan_output(const LaunchConfig& config, const OutputContext& co
   plan.err.log = files.err;
   plan.err.filter = context.err_filter;
   LinePrefixMacros macros;
-  macros.role_name = config.role;
+  macros.role_name = config.workers.role;
   macros.local_rank = local_rank.value();
   macros.rank = rank.value();
   macros.hostname = context.hostname;

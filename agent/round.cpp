@@ -21,11 +21,12 @@ namespace asio = boost::asio;
 RoundRunner::RoundRunner(asio::any_io_executor executor, RoundInputs inputs)
     : executor_(executor),
       inputs_(std::move(inputs)),
-      group_({inputs_.config.workers, inputs_.config.shutdown_timeout,
-              inputs_.config.straggler_timeout}),
+      group_({inputs_.config.workers.count, inputs_.config.stopping.shutdown_timeout,
+              inputs_.config.stopping.straggler_timeout}),
       stop_timer_(executor),
       finished_(executor, TimePoint::max()) {
-  for (int i = 0; i < inputs_.config.workers; ++i) workers_.push_back(std::make_unique<Worker>());
+  for (int i = 0; i < inputs_.config.workers.count; ++i)
+    workers_.push_back(std::make_unique<Worker>());
 }
 
 asio::awaitable<RoundResult> RoundRunner::run() {
@@ -88,7 +89,7 @@ void RoundRunner::act(const TellFailure& action) {
 
 void RoundRunner::act(const TellStop& action) {
   inputs_.logger.info(stop_line(action.signal, static_cast<int>(group_.running().size()),
-                                inputs_.config.shutdown_timeout));
+                                inputs_.config.stopping.shutdown_timeout));
 }
 
 void RoundRunner::act(const Finish&) {
@@ -119,7 +120,7 @@ void RoundRunner::on_output(LocalRank first, Result<OutputContext> output) {
   opening_.reset();
   if (!output) return fail_to_spawn({first, output.error(), SpawnFailed::What::kLogFiles});
   output_.emplace(std::move(*output));
-  for (int i = 0; i < inputs_.config.workers; ++i) {
+  for (int i = 0; i < inputs_.config.workers.count; ++i) {
     const LocalRank rank(i);
     Worker& one = worker(rank);
     one.plan = plan_worker(inputs_.config, inputs_.environment, inputs_.facts, rank,
@@ -143,7 +144,7 @@ void RoundRunner::act(const TellLeftBehind& action) {
   facts.who = who(*left.exit, inputs_.hostname);
   facts.signal = action.signal;
   facts.since_exit = Clock::now() - left.exited_at;
-  facts.timeout = inputs_.config.straggler_timeout;
+  facts.timeout = inputs_.config.stopping.straggler_timeout;
   inputs_.logger.info(left_behind_line(facts));
 }
 

@@ -18,9 +18,9 @@ RoundStore::RoundStore(asio::ip::tcp::acceptor listener, StoreHost host,
 
 Result<RoundStore> RoundStore::listen(asio::any_io_executor executor, const LaunchConfig& config,
                                       std::uint16_t port, std::shared_ptr<spdlog::logger> log) {
-  auto listener = net::listen_on(executor, config.listen_addr, port);
+  auto listener = net::listen_on(executor, config.store.listen_addr, port);
   if (!listener) return listener.error();
-  return RoundStore(std::move(*listener), config.store_host, std::move(log));
+  return RoundStore(std::move(*listener), config.store.host, std::move(log));
 }
 
 Result<void> RoundStore::serve() {

@@ -91,7 +91,7 @@ int run_agent(const LaunchConfig& config, const Environment& environment, spdlog
     }
     local_coordinator = std::move(*made);
   }
-  Signals signals(io.get_executor(), config.stop_signals);
+  Signals signals(io.get_executor(), config.stopping.signals);
   Orphans orphans(io.get_executor());
   asio::co_spawn(io, orphans.reap(), [](std::exception_ptr bug) {
     if (bug) std::rethrow_exception(bug);

@@ -1,6 +1,6 @@
 // run_agent: one node's part of a run, from the first spawn to the exit code. Blocks until nothing
 // of the run is left. Thread rule: call once, on the process's only thread: the agent forks, and
-// takes over the signals of `config.stop_signals`.
+// takes over the signals of `config.stopping.signals`.
 #pragma once
 
 #include <spdlog/logger.h>

@@ -69,7 +69,7 @@ RoundInputs RunContext::prepare(RoundFacts facts) {
   const auto open_output = [logs = logs_, config = config_, restarts = facts.restarts,
                             round = facts.round, hostname = hostname_, warn,
                             disk = disks_.logs]() -> Result<OutputContext> {
-    auto attempt = logs->attempt(restarts, round, config.workers);
+    auto attempt = logs->attempt(restarts, round, config.workers.count);
     if (!attempt) return attempt.error();
     return open_output_context(config, std::move(*attempt), hostname, warn, disk);
   };

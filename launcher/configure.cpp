@@ -37,10 +37,11 @@ Result<void> fill_workers(Launch& launch, const Settings& settings, const Machin
   if (!workers) return workers.error();
   auto devices = virtual_devices(settings, *workers, machine.environment());
   if (!devices) return devices.error();
-  launch.config.workers = *workers;
-  launch.config.virtual_devices = *devices;
-  launch.config.omp_threads = choose_threads(*workers, machine);
-  launch.config.role = settings.text(Id::kRole);
+  WorkerConfig& config = launch.config.workers;
+  config.count = *workers;
+  config.virtual_devices = std::move(*devices);
+  config.omp_threads = choose_threads(*workers, machine);
+  config.role = settings.text(Id::kRole);
   return {};
 }
 
@@ -48,10 +49,7 @@ Result<void> fill_rendezvous(Launch& launch, const Scheduled& scheduled, const M
   auto plan = plan_rendezvous(scheduled, machine);
   if (!plan) return plan.error();
   launch.config.run_id = plan->run_id;
-  launch.config.master_addr = plan->master_addr;
-  launch.config.listen_addr = plan->listen_addr;
-  launch.config.master_port = plan->master_port;
-  launch.config.store_host = plan->store_host;
+  launch.config.store = plan->store;
   launch.config.rendezvous = plan->rendezvous;
   launch.host = plan->host;
   append(launch.notes, plan->notes);
@@ -62,17 +60,13 @@ Result<void> fill_rendezvous(Launch& launch, const Scheduled& scheduled, const M
 Result<void> fill_stopping(Launch& launch, const Settings& settings, const Machine& machine) {
   auto stopping = choose_stopping(settings, machine.environment());
   if (!stopping) return stopping.error();
-  launch.config.max_restarts = stopping->max_restarts;
-  launch.config.shutdown_timeout = stopping->shutdown_timeout;
-  launch.config.straggler_timeout = stopping->straggler_timeout;
-  launch.config.stop_signals = stopping->signals;
-  launch.config.stop_signals_text = settings.text(Id::kSignalsToHandle);
+  launch.config.stopping = stopping->config;
   append(launch.notes, stopping->notes);
   return {};
 }
 
 Result<void> fill_logs(Launch& launch, const Settings& settings, const Machine& machine) {
-  auto log = choose_logs(settings, launch.config.workers, machine);
+  auto log = choose_logs(settings, launch.config.workers.count, machine);
   if (!log) return log.error();
   launch.config.log = *log;
   return {};
@@ -116,10 +110,10 @@ Result<Intent> configure(const std::vector<std::string>& words, const Machine& m
   if (!launch) return launch.error();
   auto command = worker_command(*settings, line->program, machine);
   if (!command) return command.error();
-  launch->config.command = *command;
-  launch->config.identity = identify_command(*command, machine.host_name());
-  launch->config.may_differ = settings->on(Id::kAllowDifferentCommands);
-  launch->config.name = line->program[0];
+  WorkerConfig& workers = launch->config.workers;
+  workers.identity = identify_command(*command, machine.host_name());
+  workers.command = std::move(*command);
+  workers.commands_may_differ = settings->on(Id::kAllowDifferentCommands);
   return Intent(std::move(*launch));
 }
 

@@ -1,6 +1,5 @@
 // LaunchConfig: everything one `ddprun` command line means, after flags, PET_* variables and
-// defaults were merged and checked (launcher/options). The agent takes it as given. Plain data, no
-// thread rule.
+// defaults were merged and checked (launcher/request.hpp). The agent takes it as given. Plain data.
 #pragma once
 
 #include <cstdint>
@@ -60,31 +59,45 @@ struct CommandIdentity {
   std::string text;         // for people: printable, at most kCommandBytesMax bytes
 };
 
-struct LaunchConfig {
-  RunId run_id;
+/// The workers of this node.
+struct WorkerConfig {
+  int count = 1;  // 1..kWorkersPerNodeMax
   std::string role;
-  int workers = 1;                   // on this node, 1..kWorkersPerNodeMax
-  std::vector<std::string> command;  // argv of every worker, with macros; [0]: PATH look-up
-  CommandIdentity identity;          // compared with that of the run's other nodes ...
-  bool may_differ = false;           // ... unless --allow-different-commands is given
-  std::string name;  // what the report calls the program: the script as it was given
-  int max_restarts = 0;
-  Duration shutdown_timeout{};                            // from the stop signal to SIGKILL
-  Duration straggler_timeout = kStragglerTimeoutDefault;  // from the last success to SIGTERM
-  std::vector<int> stop_signals;                          // --signals-to-handle
-  std::string stop_signals_text;  // the same as given, for TORCHELASTIC_SIGNALS_TO_HANDLE
-  std::string master_addr;        // what workers are told: a name or an address, as it was given;
-                                  // empty: the round says it (MasterChoice::kRound)
-  std::string listen_addr;        // the address literal behind it, on which the store listens;
-                                  // empty: every address, v4 and v6 (several nodes)
-  std::uint16_t master_port = 0;  // 0: the kernel picks a new one in every round
-  StoreHost store_host = StoreHost::kAgent;
-  std::optional<int> omp_threads;  // OMP_NUM_THREADS of every worker; unset: as inherited
+  std::vector<std::string> command;  // argv of every worker, with macros; [0]: looked up in PATH
+  CommandIdentity identity;          // of the command, compared with that of the run's other nodes
+  bool commands_may_differ = false;  // unless this is set: --allow-different-commands
+  std::optional<int> omp_threads;    // OMP_NUM_THREADS of every worker; unset: as inherited
   /// --virtual-local-rank: the one device of each local rank; empty: off. On: LOCAL_RANK=0 and
   /// the device in CUDA_VISIBLE_DEVICES; DDPRUN_LOCAL_RANK is the real one.
   std::vector<std::string> virtual_devices;
+};
+
+/// When and how workers are stopped and restarted.
+struct StopConfig {
+  int max_restarts = 0;
+  Duration shutdown_timeout{};                            // from the stop signal to SIGKILL
+  Duration straggler_timeout = kStragglerTimeoutDefault;  // from the last success to SIGTERM
+  std::vector<int> signals;                               // --signals-to-handle
+  std::string signals_text;  // the same as given, for TORCHELASTIC_SIGNALS_TO_HANDLE
+};
+
+/// Where workers find their store.
+struct StoreConfig {
+  std::string master_addr;  // passed to workers: a name or an address, as given; empty: the round
+                            // chooses it (MasterChoice::kRound)
+  std::string listen_addr;  // the address literal behind it, on which the store listens; empty: the
+                            // wildcard address, v4 and v6 (several nodes)
+  std::uint16_t master_port = 0;  // 0: the kernel picks a new one in every round
+  StoreHost host = StoreHost::kAgent;
+};
+
+struct LaunchConfig {
+  RunId run_id;
+  WorkerConfig workers;
+  StopConfig stopping;
+  StoreConfig store;
   LogConfig log;
-  std::optional<RendezvousConfig> rendezvous;  // unset: this node alone, without a coordinator
+  std::optional<RendezvousConfig> rendezvous;  // unset: a single node, without a coordinator
 };
 
 }  // namespace ddprun

@@ -11,11 +11,11 @@ namespace {
 
 // Every argument after the program itself knows one macro.
 std::vector<std::string> worker_argv(const LaunchConfig& config, LocalRank local_rank) {
-  DDPRUN_ASSERT(!config.command.empty());
-  std::vector<std::string> argv{config.command.front()};
-  for (std::size_t i = 1; i < config.command.size(); ++i) {
-    argv.push_back(
-        substitute(config.command[i], {{"local_rank", std::to_string(local_rank.value())}}));
+  DDPRUN_ASSERT(!config.workers.command.empty());
+  std::vector<std::string> argv{config.workers.command.front()};
+  for (std::size_t i = 1; i < config.workers.command.size(); ++i) {
+    argv.push_back(substitute(config.workers.command[i],
+                              {{"local_rank", std::to_string(local_rank.value())}}));
   }
   return argv;
 }
@@ -35,28 +35,29 @@ WorkerPlan plan_worker(const LaunchConfig& config, const Environment& inherited,
   set("RANK", rank_text);
   set("WORLD_SIZE", world_text);
   set("LOCAL_RANK", std::to_string(local_rank.value()));
-  set("LOCAL_WORLD_SIZE", std::to_string(config.workers));
+  set("LOCAL_WORLD_SIZE", std::to_string(config.workers.count));
   set("GROUP_RANK", std::to_string(facts.group_rank));
   set("GROUP_WORLD_SIZE", std::to_string(facts.groups));
   set("ROLE_RANK", std::to_string(facts.first_role_rank + local_rank.value()));
   set("ROLE_WORLD_SIZE", std::to_string(facts.role_world.value()));
-  set("ROLE_NAME", config.role);
+  set("ROLE_NAME", config.workers.role);
   set("MASTER_ADDR", facts.master_addr);
   set("MASTER_PORT", std::to_string(facts.master_port));
   set("TORCHELASTIC_RESTART_COUNT", std::to_string(facts.restarts.value()));
-  set("TORCHELASTIC_MAX_RESTARTS", std::to_string(config.max_restarts));
+  set("TORCHELASTIC_MAX_RESTARTS", std::to_string(config.stopping.max_restarts));
   set("TORCHELASTIC_RUN_ID", config.run_id.value());
-  set("TORCHELASTIC_USE_AGENT_STORE", config.store_host == StoreHost::kAgent ? "True" : "False");
+  set("TORCHELASTIC_USE_AGENT_STORE", config.store.host == StoreHost::kAgent ? "True" : "False");
   set("TORCHELASTIC_ERROR_FILE", error_file);
-  set("TORCHELASTIC_SIGNALS_TO_HANDLE", config.stop_signals_text);
+  set("TORCHELASTIC_SIGNALS_TO_HANDLE", config.stopping.signals_text);
   set("DDPRUN_ROUND", std::to_string(facts.round.value()));
   environment.emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
-  if (config.omp_threads)
-    environment.emplace("OMP_NUM_THREADS", std::to_string(*config.omp_threads));
-  if (!config.virtual_devices.empty()) {
+  if (config.workers.omp_threads)
+    environment.emplace("OMP_NUM_THREADS", std::to_string(*config.workers.omp_threads));
+  if (!config.workers.virtual_devices.empty()) {
     set("DDPRUN_LOCAL_RANK", std::to_string(local_rank.value()));
     set("LOCAL_RANK", "0");
-    const auto& device = config.virtual_devices.at(static_cast<std::size_t>(local_rank.value()));
+    const auto& device =
+        config.workers.virtual_devices.at(static_cast<std::size_t>(local_rank.value()));
     set("CUDA_VISIBLE_DEVICES", device);
     if (!value_or(inherited, "HIP_VISIBLE_DEVICES", "").empty()) set("HIP_VISIBLE_DEVICES", device);
   }

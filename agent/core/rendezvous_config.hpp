@@ -1,4 +1,4 @@
-// RendezvousConfig: how this node meets the others of its run. Plain data, no thread rule.
+// RendezvousConfig: how this node finds the other nodes of its run. Plain data.
 #pragma once
 
 #include <cstdint>
@@ -9,17 +9,17 @@
 
 namespace ddprun {
 
-/// Where the coordinator is: a name, resolved anew at every attempt, or an address literal without
+/// Where the coordinator is: a name, resolved at every attempt, or an address literal without
 /// brackets.
 struct CoordinatorAddress {
   std::string host;
   std::uint16_t port = 0;
 };
 
-/// Who chooses MASTER_ADDR and MASTER_PORT of a round.
+/// What chooses MASTER_ADDR and MASTER_PORT of a round.
 enum class MasterChoice : std::uint8_t {
   kRound,  // c10d: a fresh store of the node with rank 0, on its address and a port of its own
-  kFixed,  // static: LaunchConfig's master_addr and master_port, in every round; node rank 0 serves
+  kFixed,  // static: those of StoreConfig, in every round; node rank 0 serves
 };
 
 struct RendezvousConfig {
@@ -27,9 +27,10 @@ struct RendezvousConfig {
   MasterChoice master = MasterChoice::kRound;
   int nodes_min = 1;
   int nodes_max = 1;
-  std::string address;                 // --local-addr, a literal; empty: the link's source address
-  std::optional<int> node_rank;        // --node-rank; with static always
-  std::optional<int> scheduler_index;  // this node's place in the scheduler's list, or in --hosts
+  std::string address;           // --local-addr, a literal; empty: the link's source address
+  std::optional<int> node_rank;  // --node-rank; with static always
+  std::optional<int>
+      scheduler_index;  // this node's position in the scheduler's list, or in --hosts
   // --rdzv-conf
   Duration join_timeout = std::chrono::seconds(600);
   Duration last_call_timeout = std::chrono::seconds(30);

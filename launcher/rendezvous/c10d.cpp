@@ -97,7 +97,7 @@ Result<RendezvousPlan> through_link(const RendezvousInput& input, const NodeRang
   if (unnamed) plan->rendezvous->coordinator.host = kOwnHost;
   // Then all nodes are on this machine, and their stores are nobody else's business.
   const auto loopback = named_loopback(endpoint.host);
-  if (plan->listen_addr.empty() && loopback) plan->listen_addr = *loopback;
+  if (plan->store.listen_addr.empty() && loopback) plan->store.listen_addr = *loopback;
   if (settings.text(Id::kRdzvEndpoint).empty()) {
     plan->notes.push_back("no --rdzv-endpoint is given: the " + text_of(nodes) +
                           " meet at localhost:" + std::to_string(kElasticPort) +

@@ -38,7 +38,7 @@ Result<RendezvousPlan> plan_host_list(const HostList& list, const RunId& run_id,
   note_unused(*plan, against ? input.settings.named(OptionId::kRdzvConf) + " is_host" : "",
               "the first of " + list.source + " is the host");
   const auto loopback = named_loopback(root.host);
-  if (plan->listen_addr.empty() && loopback) plan->listen_addr = *loopback;
+  if (plan->store.listen_addr.empty() && loopback) plan->store.listen_addr = *loopback;
   if (list.own == 0) {
     plan->host = host_plan(HostPlan::Need::kMust, root.host, port);
     // The host reaches itself whatever its own name means here: 127.0.1.1 does no harm.

@@ -21,10 +21,7 @@ struct Scheduled;
 
 struct RendezvousPlan {
   RunId run_id;
-  std::string master_addr;  // what workers are told; empty: the round says it
-  std::string listen_addr;  // the literal behind it; empty: every address
-  std::uint16_t master_port = 0;
-  StoreHost store_host = StoreHost::kAgent;
+  StoreConfig store;
   std::optional<RendezvousConfig> rendezvous;  // unset: a single node
   std::optional<HostPlan> host;                // only with rendezvous
   std::vector<std::string> notes;              // what the user gave and the mode does not use

@@ -76,8 +76,8 @@ Result<RendezvousPlan> plan_over_link(const RendezvousInput& input, const NodeRa
   auto address = local_literal(input, nodes);
   if (!address) return address.error();
   plan.rendezvous->address = *address;
-  plan.listen_addr = *address;
-  plan.store_host = shared_store(input.machine);
+  plan.store.listen_addr = *address;
+  plan.store.host = shared_store(input.machine);
   return plan;
 }
 

@@ -21,15 +21,15 @@ Result<RendezvousPlan> single_node(const RendezvousInput& input, const RunId& ru
   const Settings& settings = input.settings;
   RendezvousPlan plan;
   plan.run_id = run_id;
-  plan.master_addr = settings.text(Id::kLocalAddr);
-  if (plan.master_addr.empty()) plan.master_addr = kLoopback;
-  plan.store_host = shared_store(input.machine);
-  auto literal = input.machine.own_address(plan.master_addr);
+  plan.store.master_addr = settings.text(Id::kLocalAddr);
+  if (plan.store.master_addr.empty()) plan.store.master_addr = kLoopback;
+  plan.store.host = shared_store(input.machine);
+  auto literal = input.machine.own_address(plan.store.master_addr);
   if (!literal) {
     return Error{ErrorKind::kUsage,
                  settings.shown(Id::kLocalAddr) + ": " + literal.error().sentence};
   }
-  plan.listen_addr = *literal;
+  plan.store.listen_addr = *literal;
   plan.notes = conf_notes(input.conf, ConfUse::kSingleNode, settings);
   return plan;
 }
@@ -63,9 +63,9 @@ Result<RendezvousPlan> single_node_at(const RendezvousInput& input, const Endpoi
   }
   RendezvousPlan plan;
   plan.run_id = RunId(settings.text(Id::kRdzvId));
-  plan.master_addr = master.host;
-  plan.listen_addr = *own;
-  plan.master_port = master.port.value_or(0);
+  plan.store.master_addr = master.host;
+  plan.store.listen_addr = *own;
+  plan.store.master_port = master.port.value_or(0);
   plan.notes = conf_notes(input.conf, ConfUse::kSingleNode, settings);
   note_unused(plan, given_ones(settings, {Id::kLocalAddr}),
               "the static backend has a fixed address");

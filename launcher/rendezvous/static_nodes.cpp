@@ -112,9 +112,9 @@ Result<RendezvousPlan> over_nodes(const RendezvousInput& input, const NodeRange&
   auto plan = plan_over_link(input, nodes, ConfUse::kStatic);
   if (!plan) return plan;
   plan->run_id = run_id;
-  plan->master_addr = master.host;
-  plan->master_port = *master.port;
-  plan->listen_addr = named_loopback(master.host).value_or("");
+  plan->store.master_addr = master.host;
+  plan->store.master_port = *master.port;
+  plan->store.listen_addr = named_loopback(master.host).value_or("");
   RendezvousConfig& rendezvous = *plan->rendezvous;
   rendezvous.master = MasterChoice::kFixed;
   rendezvous.coordinator = {master.host, *master.port};

@@ -60,9 +60,9 @@ Result<void> take_signal(Stopping& stopping, const std::string& name, const std:
     stopping.notes.push_back(option + ": unknown signal '" + name + "' left out");
     return {};
   }
-  const bool repeated =
-      std::find(stopping.signals.begin(), stopping.signals.end(), number) != stopping.signals.end();
-  if (!repeated) stopping.signals.push_back(number);
+  std::vector<int>& signals = stopping.config.signals;
+  const bool repeated = std::find(signals.begin(), signals.end(), number) != signals.end();
+  if (!repeated) signals.push_back(number);
   return {};
 }
 
@@ -79,14 +79,15 @@ Result<Stopping> choose_stopping(const Settings& settings, const Environment& en
   Stopping stopping;
   auto restarts = choose_restarts(settings);
   if (!restarts) return restarts.error();
-  stopping.max_restarts = *restarts;
+  stopping.config.max_restarts = *restarts;
   auto timeout = choose_timeout(settings, environment);
   if (!timeout) return timeout.error();
-  stopping.shutdown_timeout = *timeout;
+  stopping.config.shutdown_timeout = *timeout;
   timeout = checked(settings, Id::kStragglerTimeout);
   if (!timeout) return timeout.error();
-  stopping.straggler_timeout = *timeout;
-  for (const std::string& name : split_list(settings.text(Id::kSignalsToHandle))) {
+  stopping.config.straggler_timeout = *timeout;
+  stopping.config.signals_text = settings.text(Id::kSignalsToHandle);
+  for (const std::string& name : split_list(stopping.config.signals_text)) {
     auto taken =
         take_signal(stopping, std::string(trimmed(name)), settings.named(Id::kSignalsToHandle));
     if (!taken) return taken.error();

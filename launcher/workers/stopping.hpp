@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.hpp"
+#include "agent/core/launch_config.hpp"
 #include "base/environment.hpp"
 #include "base/result.hpp"
 #include "launcher/options/settings.hpp"
@@ -13,10 +13,7 @@
 namespace ddprun {
 
 struct Stopping {
-  int max_restarts = 0;
-  Duration shutdown_timeout{};
-  Duration straggler_timeout{};
-  std::vector<int> signals;
+  StopConfig config;
   std::vector<std::string> notes;  // signal names that nobody knows
 };
 

@@ -41,7 +41,7 @@ Result<std::unique_ptr<LocalCoordinator>> host(boost::asio::any_io_executor exec
                                                LaunchConfig& config, const std::string& file) {
   if (file.empty()) return std::unique_ptr<LocalCoordinator>();
   const auto loopback = boost::asio::ip::address_v4::loopback();
-  auto listener = net::listen(executor, loopback, config.master_port);
+  auto listener = net::listen(executor, loopback, config.store.master_port);
   if (!listener) return listener.error();
   coordinator::ServerOptions options;
   options.only_run = config.run_id;
@@ -50,7 +50,7 @@ Result<std::unique_ptr<LocalCoordinator>> host(boost::asio::any_io_executor exec
   if (const auto started = server->start(); !started) return started.error();
   config.rendezvous->coordinator.port = server->endpoint().port();
   if (config.rendezvous->master == MasterChoice::kFixed) {
-    config.master_port = server->endpoint().port();
+    config.store.master_port = server->endpoint().port();
   }
   const std::string port = std::to_string(server->endpoint().port());
   if (const auto written = leave_file(file, port + "\n"); !written) return written.error();
@@ -60,12 +60,12 @@ Result<std::unique_ptr<LocalCoordinator>> host(boost::asio::any_io_executor exec
 LaunchConfig default_config() {
   LaunchConfig config;
   config.run_id = RunId("test-run");
-  config.role = "default";
-  config.shutdown_timeout = std::chrono::seconds(30);
-  config.stop_signals = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
-  config.stop_signals_text = "SIGTERM,SIGINT,SIGHUP,SIGQUIT";
-  config.master_addr = "127.0.0.1";
-  config.listen_addr = "127.0.0.1";
+  config.workers.role = "default";
+  config.stopping.shutdown_timeout = std::chrono::seconds(30);
+  config.stopping.signals = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
+  config.stopping.signals_text = "SIGTERM,SIGINT,SIGHUP,SIGQUIT";
+  config.store.master_addr = "127.0.0.1";
+  config.store.listen_addr = "127.0.0.1";
   config.log.prefix_template = "[${role_name}${local_rank}]:";
   return config;
 }
@@ -90,18 +90,19 @@ void apply_to_rendezvous(LaunchConfig& config, const std::string& key, const std
 }
 
 void apply(LaunchConfig& config, const std::string& key, const std::string& value) {
-  if (key == "restarts") config.max_restarts = std::stoi(value);
-  if (key == "timeout_ms") config.shutdown_timeout = std::chrono::milliseconds(std::stoi(value));
+  if (key == "restarts") config.stopping.max_restarts = std::stoi(value);
+  if (key == "timeout_ms")
+    config.stopping.shutdown_timeout = std::chrono::milliseconds(std::stoi(value));
   if (key == "port" || key == "master") {
-    config.master_port = static_cast<std::uint16_t>(std::stoi(value));
+    config.store.master_port = static_cast<std::uint16_t>(std::stoi(value));
   }
   if (key == "straggler_ms") {
-    config.straggler_timeout = std::chrono::milliseconds(std::stoi(value));
+    config.stopping.straggler_timeout = std::chrono::milliseconds(std::stoi(value));
   }
   if (key == "log") config.log.dir = value;
-  if (key == "role") config.role = value;
+  if (key == "role") config.workers.role = value;
   if (key == "redirects") config.log.redirects.all = static_cast<Streams>(std::stoi(value));
-  if (key == "store" && value == "worker") config.store_host = StoreHost::kWorkerZero;
+  if (key == "store" && value == "worker") config.store.host = StoreHost::kWorkerZero;
   apply_to_rendezvous(config, key, value);
 }
 
@@ -110,7 +111,7 @@ void apply(LaunchConfig& config, const std::string& key, const std::string& valu
 int main(int argc, char** argv) {
   LaunchConfig config = default_config();
   if (argc < 2) return 2;
-  config.workers = std::atoi(argv[1]);
+  config.workers.count = std::atoi(argv[1]);
   std::string host_file;
   int at = 2;
   for (; at < argc && std::string(argv[at]) != "--"; ++at) {
@@ -120,9 +121,8 @@ int main(int argc, char** argv) {
     if (key == "host") host_file = option.substr(equals + 1);
     apply(config, key, option.substr(equals + 1));
   }
-  config.command.assign(argv + std::min(at + 1, argc), argv + argc);
-  if (config.command.empty()) return 2;
-  config.name = config.command.front();
+  config.workers.command.assign(argv + std::min(at + 1, argc), argv + argc);
+  if (config.workers.command.empty()) return 2;
   const auto logger = make_logger();
   return run_agent(config, read_environment(environ), *logger,
                    [&](auto executor) { return host(executor, config, host_file); });

@@ -20,13 +20,13 @@ namespace {
 LaunchConfig config() {
   LaunchConfig one;
   one.run_id = RunId("7f3a");
-  one.role = "trainer";
-  one.workers = 4;
-  one.max_restarts = 3;
-  one.shutdown_timeout = 45s;
-  one.master_addr = "gpu-01";
-  one.master_port = 29500;
-  one.listen_addr = "127.0.0.1";
+  one.workers.role = "trainer";
+  one.workers.count = 4;
+  one.stopping.max_restarts = 3;
+  one.stopping.shutdown_timeout = 45s;
+  one.store.master_addr = "gpu-01";
+  one.store.master_port = 29500;
+  one.store.listen_addr = "127.0.0.1";
   one.rendezvous.emplace();
   one.rendezvous->coordinator = {"gpu-01", 29400};
   one.rendezvous->nodes_min = 2;
@@ -126,7 +126,7 @@ TEST_CASE("the hello says what the command line said") {
   what.rendezvous->address.clear();
   using At = AgentIdentity;
   CHECK(membership_options(what, At{AgentId("1"), "h"}).hello.address == "127.0.0.1");
-  what.listen_addr.clear();
+  what.store.listen_addr.clear();
   CHECK(membership_options(what, At{AgentId("1"), "h"}).hello.address.empty());
   CHECK(membership_options(what, {AgentId("1"), "h", Coordinator::kHere}).hello.runs_coordinator);
 }
@@ -221,7 +221,7 @@ TEST_CASE("the next round's listener is open before the round, and the old store
 TEST_CASE("where rank 0 serves itself, its port is free when the round begins") {
   asio::io_context io;
   LaunchConfig what = config();
-  what.store_host = StoreHost::kWorkerZero;
+  what.store.host = StoreHost::kWorkerZero;
   NodeStore store(io.get_executor(), what, nullptr, nullptr);
   const auto port = store.open_next();
   REQUIRE(port.has_value());

@@ -10,11 +10,11 @@ namespace {
 LaunchConfig config() {
   LaunchConfig one;
   one.run_id = RunId("run-7");
-  one.role = "trainer";
-  one.workers = 2;
-  one.command = {"/usr/bin/python3", "-u", "train.py", "--rank", "$local_rank"};
-  one.max_restarts = 3;
-  one.stop_signals_text = "SIGTERM,SIGINT";
+  one.workers.role = "trainer";
+  one.workers.count = 2;
+  one.workers.command = {"/usr/bin/python3", "-u", "train.py", "--rank", "$local_rank"};
+  one.stopping.max_restarts = 3;
+  one.stopping.signals_text = "SIGTERM,SIGINT";
   return one;
 }
 
@@ -97,7 +97,7 @@ TEST_CASE("the launcher's own RANK and error file do not shine through") {
 
 TEST_CASE("values that the user may preset are kept") {
   LaunchConfig with_threads = config();
-  with_threads.omp_threads = 6;
+  with_threads.workers.omp_threads = 6;
   CHECK(plan(with_threads, {}).environment.at("OMP_NUM_THREADS") == "6");
   const auto planned =
       plan(with_threads, {{"OMP_NUM_THREADS", ""}, {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "0"}});
@@ -107,7 +107,7 @@ TEST_CASE("values that the user may preset are kept") {
 
 TEST_CASE("where worker 0 has the store the text is False") {
   LaunchConfig own_store = config();
-  own_store.store_host = StoreHost::kWorkerZero;
+  own_store.store.host = StoreHost::kWorkerZero;
   CHECK(plan(own_store, {}).environment.at("TORCHELASTIC_USE_AGENT_STORE") == "False");
 }
 
@@ -129,7 +129,7 @@ TEST_CASE("ranks of a later node are counted on") {
 
 TEST_CASE("a virtual local rank is 0 with one device, and the real one has a name of its own") {
   LaunchConfig virtual_ranks = config();
-  virtual_ranks.virtual_devices = {"5", "7"};
+  virtual_ranks.workers.virtual_devices = {"5", "7"};
   const auto planned = plan(virtual_ranks, {{"CUDA_VISIBLE_DEVICES", "5,7"}});
   CHECK(planned.environment.at("LOCAL_RANK") == "0");
   CHECK(planned.environment.at("CUDA_VISIBLE_DEVICES") == "7");
@@ -143,7 +143,7 @@ TEST_CASE("a virtual local rank is 0 with one device, and the real one has a nam
 
 TEST_CASE("arguments after the program know the local rank, the program itself does not") {
   LaunchConfig odd = config();
-  odd.command = {"$local_rank", "${local_rank}x", "a$$b"};
+  odd.workers.command = {"$local_rank", "${local_rank}x", "a$$b"};
   CHECK(plan(odd, {}, 0).argv == std::vector<std::string>{"$local_rank", "0x", "a$b"});
 }
 

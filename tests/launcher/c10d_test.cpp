@@ -45,8 +45,8 @@ TEST_CASE("nodes meet at the endpoint, on port 29400 unless it has one") {
     CHECK(launch.config.rendezvous->master == MasterChoice::kRound);
     CHECK(launch.config.rendezvous->nodes_min == 2);
     CHECK(launch.config.rendezvous->nodes_max == 2);
-    CHECK(launch.config.master_addr.empty());
-    CHECK(launch.config.listen_addr.empty());
+    CHECK(launch.config.store.master_addr.empty());
+    CHECK(launch.config.store.listen_addr.empty());
     CHECK_FALSE(launch.host);
     CHECK(launch.notes.empty());
   }
@@ -135,7 +135,7 @@ TEST_CASE("localhost and loopback literals are taken at their word: agents on on
     REQUIRE(launch.host);
     CHECK(launch.host->need == Need::kMay);
     CHECK(launch.host->bind == line.bind);
-    CHECK(launch.config.listen_addr == line.bind);
+    CHECK(launch.config.store.listen_addr == line.bind);
   }
 }
 
@@ -193,7 +193,7 @@ TEST_CASE("a name that means loopback does no harm to a node that meets nobody e
 TEST_CASE("the own address that a node tells is a literal of this machine") {
   const auto launch = launch_of(elastic({"--rdzv-endpoint=far", "--local-addr=node-1"}));
   CHECK(launch.config.rendezvous->address == "10.0.0.1");
-  CHECK(launch.config.listen_addr == "10.0.0.1");
+  CHECK(launch.config.store.listen_addr == "10.0.0.1");
   const auto error = refusal_of(elastic({"--rdzv-endpoint=far", "--local-addr=other"}));
   CHECK_THAT(error.sentence, ContainsSubstring("--local-addr=other: other is not an address of "));
 }
@@ -219,8 +219,8 @@ TEST_CASE("options of the static backend cost one line") {
 
 TEST_CASE("sharing the store can be turned off over several nodes too") {
   const FakeMachine off = with_variables({{"TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "1"}});
-  CHECK(at("far").config.store_host == StoreHost::kAgent);
-  CHECK(at("far", off).config.store_host == StoreHost::kWorkerZero);
+  CHECK(at("far").config.store.host == StoreHost::kAgent);
+  CHECK(at("far", off).config.store.host == StoreHost::kWorkerZero);
 }
 
 TEST_CASE("what other nodes are told has the link's bounds") {
@@ -234,5 +234,5 @@ TEST_CASE("what other nodes are told has the link's bounds") {
   CHECK_THAT(with("--max-restarts=1000001"), ContainsSubstring("1000000"));
   CHECK_THAT(with("--rdzv-id=a\x1b"), ContainsSubstring("has control characters"));
   CHECK(launch_of(elastic({"--rdzv-endpoint=far", "--rdzv-id=" + std::string(255, 'x'), "--role="}))
-            .config.role.empty());
+            .config.workers.role.empty());
 }

@@ -85,9 +85,9 @@ TEST_CASE("a command line's own identity goes to the agent") {
   FakeMachine machine;
   machine.name = "gpu-07";
   const auto config = config_of({"train.py", "--host-name-is", "gpu-07"}, machine);
-  CHECK(config.identity.text == "train.py --host-name-is *");
-  CHECK_FALSE(config.may_differ);
-  CHECK(config_of({"--allow-different-commands", "train.py"}).may_differ);
+  CHECK(config.workers.identity.text == "train.py --host-name-is *");
+  CHECK_FALSE(config.workers.commands_may_differ);
+  CHECK(config_of({"--allow-different-commands", "train.py"}).workers.commands_may_differ);
   machine.variables["DDPRUN_ALLOW_DIFFERENT_COMMANDS"] = "1";
-  CHECK(config_of({"train.py"}, machine).may_differ);
+  CHECK(config_of({"train.py"}, machine).workers.commands_may_differ);
 }

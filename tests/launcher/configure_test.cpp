@@ -78,20 +78,20 @@ const std::vector<std::pair<OptionId, std::string>>& only_refusals() {
 }
 
 std::string fingerprint(const ddprun::LaunchConfig& config) {
-  std::string text =
-      config.run_id.value() + "|" + config.role + "|" + std::to_string(config.workers);
-  for (const auto& word : config.command) text += "|" + word;
-  for (const auto& device : config.virtual_devices) text += "|device " + device;
-  for (const int number : config.stop_signals) text += "|signal " + std::to_string(number);
+  std::string text = config.run_id.value() + "|" + config.workers.role + "|" +
+                     std::to_string(config.workers.count);
+  for (const auto& word : config.workers.command) text += "|" + word;
+  for (const auto& device : config.workers.virtual_devices) text += "|device " + device;
+  for (const int number : config.stopping.signals) text += "|signal " + std::to_string(number);
   for (const auto& filter : config.log.stdout_filters) text += "|out " + filter;
   for (const auto& filter : config.log.stderr_filters) text += "|err " + filter;
   if (config.log.console_ranks)
     text += "|ranks " + std::to_string(config.log.console_ranks->size());
-  const std::vector<long> numbers{config.max_restarts,
-                                  static_cast<long>(config.shutdown_timeout.count()),
-                                  static_cast<long>(config.straggler_timeout.count()),
-                                  config.master_port,
-                                  config.may_differ ? 1 : 0,
+  const std::vector<long> numbers{config.stopping.max_restarts,
+                                  static_cast<long>(config.stopping.shutdown_timeout.count()),
+                                  static_cast<long>(config.stopping.straggler_timeout.count()),
+                                  config.store.master_port,
+                                  config.workers.commands_may_differ ? 1 : 0,
                                   static_cast<long>(config.log.redirects.all),
                                   static_cast<long>(config.log.tee.all),
                                   static_cast<long>(config.log.console)};
@@ -101,7 +101,8 @@ std::string fingerprint(const ddprun::LaunchConfig& config) {
             std::to_string(config.rendezvous->node_rank.value_or(-1)) + "|join " +
             std::to_string(config.rendezvous->join_timeout.count());
   }
-  return text + "|" + config.master_addr + "|" + config.log.dir + "|" + config.log.prefix_template;
+  return text + "|" + config.store.master_addr + "|" + config.log.dir + "|" +
+         config.log.prefix_template;
 }
 
 }  // namespace
@@ -150,7 +151,7 @@ TEST_CASE("every option that is not built is refused in one sentence, from the e
     CHECK_THAT(refusal_of({"W"}, with_variables({{variable, value}})).sentence,
                ContainsSubstring(variable));
   }
-  CHECK(config_of({"W"}, with_variables({{"PET_RUN_PATH", "0"}})).workers == 1);
+  CHECK(config_of({"W"}, with_variables({{"PET_RUN_PATH", "0"}})).workers.count == 1);
 }
 
 TEST_CASE("nothing to run names the missing script and is a usage error") {
@@ -160,14 +161,15 @@ TEST_CASE("nothing to run names the missing script and is a usage error") {
 }
 
 TEST_CASE("an event handler is null, known and not built, or unknown") {
-  CHECK(config_of({"--event-log-handler=null", "W"}).workers == 1);
+  CHECK(config_of({"--event-log-handler=null", "W"}).workers.count == 1);
   CHECK(refusal_of({"--event-log-handler=console", "W"}).kind == ErrorKind::kUnsupported);
   CHECK(refusal_of({"--event-log-handler=zeus", "W"}).kind == ErrorKind::kUsage);
 }
 
 TEST_CASE("the flag --use-env asks for what ddprun always does") {
-  CHECK(config_of({"--use-env", "a.py", "x"}).command == Words{"python3", "-u", "a.py", "x"});
-  CHECK(config_of({"--use_env", "a.py"}).command == config_of({"a.py"}).command);
+  CHECK(config_of({"--use-env", "a.py", "x"}).workers.command ==
+        Words{"python3", "-u", "a.py", "x"});
+  CHECK(config_of({"--use_env", "a.py"}).workers.command == config_of({"a.py"}).workers.command);
 }
 
 TEST_CASE("help and version win over everything before the script") {
@@ -186,9 +188,9 @@ TEST_CASE("variables of torchrun reach every kind of option") {
   CHECK(config.log.dir == "/l");
   CHECK(config.log.redirects.all == ddprun::Streams::kBoth);
   CHECK(config.log.tee.all == ddprun::Streams::kStdout);
-  CHECK(config.role == "r");
-  CHECK(config.command == Words{"W.py"});
-  CHECK(config.workers == 2);
+  CHECK(config.workers.role == "r");
+  CHECK(config.workers.command == Words{"W.py"});
+  CHECK(config.workers.count == 2);
 }
 
 TEST_CASE("a service of torchrun's agent that is not built is refused by its variable") {
@@ -204,10 +206,12 @@ TEST_CASE("a service of torchrun's agent that is not built is refused by its var
 
 TEST_CASE("a service that torchrun takes as off is off") {
   for (const std::string off : {"", "0", "true"}) {
-    CHECK(config_of({"W"}, with_variables({{"TORCHELASTIC_ENABLE_FILE_TIMER", off}})).workers == 1);
+    CHECK(
+        config_of({"W"}, with_variables({{"TORCHELASTIC_ENABLE_FILE_TIMER", off}})).workers.count ==
+        1);
   }
   for (const std::string off : {"", "0", "-1", "abc"}) {
     CHECK(config_of({"W"}, with_variables({{"TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT", off}}))
-              .workers == 1);
+              .workers.count == 1);
   }
 }

@@ -67,9 +67,8 @@ TEST_CASE("another host finds its place and goes to the first one, on its port")
 TEST_CASE("the variable DDPRUN_HOSTS is the same list") {
   const auto launch = launch_of({"W"}, with_variables({{"DDPRUN_HOSTS", "a,node-1"}}));
   CHECK(launch.config.rendezvous->node_rank == 1);
-  CHECK(
-      launch_of({"--standalone", "W"}, with_variables({{"DDPRUN_HOSTS", ""}})).config.master_addr ==
-      "127.0.0.1");
+  CHECK(launch_of({"--standalone", "W"}, with_variables({{"DDPRUN_HOSTS", ""}}))
+            .config.store.master_addr == "127.0.0.1");
 }
 
 TEST_CASE("a node is found by its addresses, v4 and v6, and by its name with or without domain") {

@@ -19,10 +19,10 @@ TEST_CASE("a plain run is standalone: a run id of its own, loopback, a port the 
   for (const Words& words : {Words{"W"}, Words{"--standalone", "W"}, Words{"--nnodes=1:1", "W"}}) {
     const auto launch = launch_of(words);
     CHECK(launch.config.run_id.value() == kUuid);
-    CHECK(launch.config.master_addr == "127.0.0.1");
-    CHECK(launch.config.listen_addr == "127.0.0.1");
-    CHECK(launch.config.master_port == 0);
-    CHECK(launch.config.store_host == StoreHost::kAgent);
+    CHECK(launch.config.store.master_addr == "127.0.0.1");
+    CHECK(launch.config.store.listen_addr == "127.0.0.1");
+    CHECK(launch.config.store.master_port == 0);
+    CHECK(launch.config.store.host == StoreHost::kAgent);
     CHECK(launch.notes.empty());
   }
 }
@@ -30,7 +30,7 @@ TEST_CASE("a plain run is standalone: a run id of its own, loopback, a port the 
 TEST_CASE("an implied standalone run names in one line what it does not use") {
   const auto launch = launch_of({"--rdzv-id=foo", "--master-addr=node-1", "W"});
   CHECK(launch.config.run_id.value() == kUuid);
-  CHECK(launch.config.master_addr == "127.0.0.1");
+  CHECK(launch.config.store.master_addr == "127.0.0.1");
   REQUIRE(launch.notes.size() == 1);
   CHECK_THAT(launch.notes[0], ContainsSubstring("--rdzv-id and --master-addr not used"));
   CHECK_THAT(launch.notes[0], ContainsSubstring("--master-port"));
@@ -40,7 +40,7 @@ TEST_CASE("an explicit standalone run replaces what was given, and says so") {
   const auto launch = launch_of({"--standalone", "--rdzv-id=foo", "--rdzv-backend=static",
                                  "--rdzv-endpoint=far:1", "--master-port=7", "W"});
   CHECK(launch.config.run_id.value() == kUuid);
-  CHECK(launch.config.master_port == 0);
+  CHECK(launch.config.store.master_port == 0);
   REQUIRE(launch.notes.size() == 1);
   CHECK_THAT(launch.notes[0],
              ContainsSubstring("--rdzv-endpoint, --rdzv-id and --master-port not used"));
@@ -49,20 +49,21 @@ TEST_CASE("an explicit standalone run replaces what was given, and says so") {
 TEST_CASE("a master port makes the run static again") {
   const auto config = config_of({"--master-port=29511", "W"});
   CHECK(config.run_id.value() == "none");
-  CHECK(config.master_addr == "127.0.0.1");
-  CHECK(config.master_port == 29511);
+  CHECK(config.store.master_addr == "127.0.0.1");
+  CHECK(config.store.master_port == 29511);
   CHECK(config_of({"--master-port=29511", "--rdzv-id=foo", "W"}).run_id.value() == "foo");
-  CHECK(config_of({"W"}, with_variables({{"PET_MASTER_PORT", "29511"}})).master_port == 29511);
+  CHECK(config_of({"W"}, with_variables({{"PET_MASTER_PORT", "29511"}})).store.master_port ==
+        29511);
   const auto named = config_of({"--master-port=29511", "--master-addr=node-1", "W"});
-  CHECK(named.master_addr == "node-1");
-  CHECK(named.listen_addr == "10.0.0.1");
+  CHECK(named.store.master_addr == "node-1");
+  CHECK(named.store.listen_addr == "10.0.0.1");
 }
 
 TEST_CASE("a static endpoint is the workers' address and port") {
   const auto config = config_of({"--rdzv-endpoint=localhost:29512", "W"});
-  CHECK(config.master_addr == "localhost");
-  CHECK(config.listen_addr == "127.0.0.1");
-  CHECK(config.master_port == 29512);
+  CHECK(config.store.master_addr == "localhost");
+  CHECK(config.store.listen_addr == "127.0.0.1");
+  CHECK(config.store.master_port == 29512);
   CHECK(config.run_id.value() == "none");
 }
 
@@ -76,9 +77,9 @@ TEST_CASE("c10d on one node keeps the run id and lets the kernel pick the port")
       launch_of({"--rdzv_backend", "c10d", "--rdzv_endpoint", "localhost:0", "--rdzv_id", "X",
                  "--nnodes", "1", "--nproc_per_node", "2", "--tee", "3", "--role", "", "W"});
   CHECK(launch.config.run_id.value() == "X");
-  CHECK(launch.config.master_port == 0);
-  CHECK(launch.config.role.empty());
-  CHECK(launch.config.workers == 2);
+  CHECK(launch.config.store.master_port == 0);
+  CHECK(launch.config.workers.role.empty());
+  CHECK(launch.config.workers.count == 2);
   CHECK(launch.config.log.tee.all == ddprun::Streams::kBoth);
   CHECK(launch.notes.empty());
   CHECK(config_of({"--rdzv-backend=c10d", "W"}).run_id.value() == "none");
@@ -104,20 +105,20 @@ TEST_CASE("a node's number without a number of nodes costs one line") {
 
 TEST_CASE("the flag --local-addr is what workers are told, except with a fixed address") {
   const auto config = config_of({"--standalone", "--local-addr=node-1", "W"});
-  CHECK(config.master_addr == "node-1");
-  CHECK(config.listen_addr == "10.0.0.1");
+  CHECK(config.store.master_addr == "node-1");
+  CHECK(config.store.listen_addr == "10.0.0.1");
   CHECK_THAT(refusal_of({"--local-addr=far", "W"}).sentence, ContainsSubstring("--local-addr=far"));
   const auto fixed = launch_of({"--master-port=7", "--local-addr=node-1", "W"});
-  CHECK(fixed.config.master_addr == "127.0.0.1");
+  CHECK(fixed.config.store.master_addr == "127.0.0.1");
   REQUIRE(fixed.notes.size() == 1);
   CHECK_THAT(fixed.notes[0], ContainsSubstring("--local-addr not used"));
 }
 
 TEST_CASE("sharing the store can be turned off with c10d, as in torchrun") {
   const FakeMachine off = with_variables({{"TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "1"}});
-  CHECK(config_of({"W"}, off).store_host == StoreHost::kWorkerZero);
-  CHECK(config_of({"--rdzv-backend=c10d", "W"}, off).store_host == StoreHost::kWorkerZero);
-  CHECK(config_of({"--master-port=7", "W"}, off).store_host == StoreHost::kAgent);
+  CHECK(config_of({"W"}, off).store.host == StoreHost::kWorkerZero);
+  CHECK(config_of({"--rdzv-backend=c10d", "W"}, off).store.host == StoreHost::kWorkerZero);
+  CHECK(config_of({"--master-port=7", "W"}, off).store.host == StoreHost::kAgent);
 }
 
 TEST_CASE("a number of nodes is N or MIN:MAX with 0 < MIN <= MAX") {

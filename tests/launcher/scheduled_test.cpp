@@ -51,7 +51,7 @@ TEST_CASE("srun ddprun prog: the step's nodes meet at its first, which runs the 
   for (const Launch& launch : {first, second}) {
     REQUIRE(launch.config.rendezvous);
     CHECK(launch.config.run_id.value() == "9.0");
-    CHECK(launch.config.workers == 1);
+    CHECK(launch.config.workers.count == 1);
     CHECK(launch.config.rendezvous->nodes_min == 2);
     CHECK(launch.config.rendezvous->nodes_max == 2);
     CHECK(launch.config.rendezvous->coordinator.port == kPort);
@@ -100,18 +100,19 @@ TEST_CASE("hosts that mpirun does not list are asked for, and then its ranks num
 
 TEST_CASE("a worker runs for each GPU that the scheduler gave, unless the line says how many") {
   const Launch launch = launch_of({"W"}, under("slurm-gpus-per-node"));
-  CHECK(launch.config.workers == 2);
+  CHECK(launch.config.workers.count == 2);
   REQUIRE(launch.notes.size() == 2);
   CHECK_THAT(launch.notes[1], ContainsSubstring("2 workers on this node, one for each GPU"));
-  CHECK(launch_of({"W"}, under("slurm-gpus-per-task")).config.workers == 3);
-  CHECK(launch_of({"--nproc-per-node=1", "W"}, under("slurm-gpus-per-node")).config.workers == 1);
+  CHECK(launch_of({"W"}, under("slurm-gpus-per-task")).config.workers.count == 3);
+  CHECK(launch_of({"--nproc-per-node=1", "W"}, under("slurm-gpus-per-node")).config.workers.count ==
+        1);
   Environment variables = captured("slurm-gpus-per-node");
   variables["PET_NPROC_PER_NODE"] = "7";
-  CHECK(launch_of({"W"}, under(variables)).config.workers == 7);
+  CHECK(launch_of({"W"}, under(variables)).config.workers.count == 7);
   Environment one_node = captured("slurm-step-of-one-node");
   one_node["SLURM_GPUS_ON_NODE"] = "4";
-  CHECK(launch_of({"W"}, under(one_node)).config.workers == 4);
-  CHECK(launch_of({"--standalone", "W"}, under(one_node)).config.workers == 1);
+  CHECK(launch_of({"W"}, under(one_node)).config.workers.count == 4);
+  CHECK(launch_of({"--standalone", "W"}, under(one_node)).config.workers.count == 1);
 }
 
 TEST_CASE("a run that the options describe in full is no business of the scheduler") {
@@ -157,7 +158,7 @@ TEST_CASE("a command in a shell of srun --pty runs on its node") {
   machine.in_shell = true;
   check_alone({"W"}, machine);
   machine.variables["SLURM_GPUS_ON_NODE"] = "2";
-  CHECK(launch_of({"W"}, machine).config.workers == 2);
+  CHECK(launch_of({"W"}, machine).config.workers.count == 2);
 }
 
 TEST_CASE("a run may need fewer nodes than the step has (--nnodes), not another number") {
@@ -185,18 +186,18 @@ TEST_CASE("an address on the line is where the scheduler's nodes meet") {
   const Launch fixed = launch_of({"--master-addr=far", "--master-port=7", "W"}, second_node());
   CHECK(fixed.config.rendezvous->master == MasterChoice::kFixed);
   CHECK(fixed.config.rendezvous->node_rank == 1);
-  CHECK(fixed.config.master_addr == "far");
-  CHECK(fixed.config.master_port == 7);
+  CHECK(fixed.config.store.master_addr == "far");
+  CHECK(fixed.config.store.master_port == 7);
 }
 
 TEST_CASE("a static run takes the first of the scheduler's nodes for its address") {
   const Launch launch = launch_of({"--master-port=29511", "W"}, second_node());
-  CHECK(launch.config.master_addr == "node01");
-  CHECK(launch.config.master_port == 29511);
+  CHECK(launch.config.store.master_addr == "node01");
+  CHECK(launch.config.store.master_port == 29511);
   CHECK(launch.config.rendezvous->node_rank == 1);
   const Launch named = launch_of({"--rdzv-backend=static", "W"}, second_node());
-  CHECK(named.config.master_addr == "node01");
-  CHECK(named.config.master_port == kPort);
+  CHECK(named.config.store.master_addr == "node01");
+  CHECK(named.config.store.master_port == kPort);
   CHECK(named.config.rendezvous->nodes_max == 2);
 }
 
@@ -227,7 +228,7 @@ TEST_CASE("options that the scheduler has no say in go on with its nodes") {
                                    "--nproc-per-node=3", "--max-restarts=2", "W"},
                                   second_node());
   CHECK(launch.config.run_id.value() == "mine");
-  CHECK(launch.config.workers == 3);
+  CHECK(launch.config.workers.count == 3);
   CHECK(launch.config.rendezvous->join_timeout == std::chrono::seconds(90));
   CHECK(launch.config.rendezvous->scheduler_index == 1);
 }

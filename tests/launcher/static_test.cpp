@@ -23,8 +23,8 @@ Words fixed(Words more) {
 TEST_CASE("node rank 0 must host at the master address, which every round's workers are told") {
   const auto launch =
       launch_of(fixed({"--node-rank=0", "--master-addr=node-1", "--master-port=7"}));
-  CHECK(launch.config.master_addr == "node-1");
-  CHECK(launch.config.master_port == 7);
+  CHECK(launch.config.store.master_addr == "node-1");
+  CHECK(launch.config.store.master_port == 7);
   CHECK(launch.config.run_id.value() == "none");
   REQUIRE(launch.config.rendezvous);
   CHECK(launch.config.rendezvous->master == MasterChoice::kFixed);
@@ -51,8 +51,8 @@ TEST_CASE("other nodes never host, wherever the master address is") {
 
 TEST_CASE("an endpoint stands for master address and port") {
   const auto launch = launch_of(fixed({"--node-rank=1", "--rdzv-endpoint=[fd00::9]:7"}));
-  CHECK(launch.config.master_addr == "fd00::9");
-  CHECK(launch.config.master_port == 7);
+  CHECK(launch.config.store.master_addr == "fd00::9");
+  CHECK(launch.config.store.master_port == 7);
   CHECK(launch.config.rendezvous->coordinator.host == "fd00::9");
   CHECK_THAT(refusal_of(fixed({"--rdzv-endpoint=far"})).sentence, ContainsSubstring("has no port"));
 }
@@ -65,7 +65,7 @@ TEST_CASE("torchrun's variables number the nodes") {
   const auto launch = launch_of({"W"}, machine);
   CHECK(launch.config.rendezvous->nodes_max == 3);
   CHECK(launch.config.rendezvous->node_rank == 2);
-  CHECK(launch.config.master_port == 7);
+  CHECK(launch.config.store.master_port == 7);
 }
 
 TEST_CASE("node rank 0 at another machine's address is refused with both remedies") {
@@ -115,12 +115,13 @@ TEST_CASE("a master address is a host alone: its port has an option of its own")
   }
   FakeMachine machine;
   machine.addresses["fd00::1"] = "fd00::1";
-  CHECK(launch_of(fixed({"--master-addr=[fd00::1]"}), machine).config.master_addr == "fd00::1");
+  CHECK(launch_of(fixed({"--master-addr=[fd00::1]"}), machine).config.store.master_addr ==
+        "fd00::1");
 }
 
 TEST_CASE("an endpoint beside a master address wins, which one line says") {
   const auto launch = launch_of(fixed({"--rdzv-endpoint=node-1:7", "--master-addr=far"}));
-  CHECK(launch.config.master_addr == "node-1");
+  CHECK(launch.config.store.master_addr == "node-1");
   REQUIRE(launch.notes.size() == 1);
   CHECK_THAT(launch.notes[0], ContainsSubstring("--master-addr not used: --rdzv-endpoint says"));
 }
@@ -136,7 +137,7 @@ TEST_CASE("a master name that means loopback here is refused on every node") {
 
 TEST_CASE("without a master address all nodes are on this machine, which one line says") {
   const auto launch = launch_of(fixed({}));
-  CHECK(launch.config.master_addr == "127.0.0.1");
+  CHECK(launch.config.store.master_addr == "127.0.0.1");
   CHECK(launch.host->bind == "127.0.0.1");
   REQUIRE(launch.notes.size() == 1);
   CHECK_THAT(launch.notes[0], ContainsSubstring("this machine"));

@@ -11,8 +11,8 @@ using ddprun::test::with_variables;
 using std::chrono::seconds;
 
 TEST_CASE("restarts are a number from 0") {
-  CHECK(config_of({"W"}).max_restarts == 0);
-  CHECK(config_of({"--max-restarts=3", "W"}).max_restarts == 3);
+  CHECK(config_of({"W"}).stopping.max_restarts == 0);
+  CHECK(config_of({"--max-restarts=3", "W"}).stopping.max_restarts == 3);
   CHECK_THAT(refusal_of({"--max-restarts=-1", "W"}).sentence,
              ContainsSubstring("--max-restarts=-1"));
   CHECK_THAT(refusal_of({"--max-restarts=99999999999", "W"}).sentence,
@@ -22,15 +22,15 @@ TEST_CASE("restarts are a number from 0") {
 TEST_CASE("the monitor interval is checked although nothing polls") {
   CHECK_THAT(refusal_of({"--monitor-interval=0", "W"}).sentence, ContainsSubstring("above 0"));
   CHECK_THAT(refusal_of({"--monitor-interval=-2", "W"}).sentence, ContainsSubstring("above 0"));
-  CHECK(config_of({"--monitor-interval=5", "W"}).workers == 1);
+  CHECK(config_of({"--monitor-interval=5", "W"}).workers.count == 1);
 }
 
 TEST_CASE("the shutdown time-out is the option, else the variable, else 30 seconds") {
   const FakeMachine two = with_variables({{"TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "2"}});
-  CHECK(config_of({"W"}).shutdown_timeout == seconds(30));
-  CHECK(config_of({"W"}, two).shutdown_timeout == seconds(2));
-  CHECK(config_of({"--shutdown-timeout=5", "W"}, two).shutdown_timeout == seconds(5));
-  CHECK(config_of({"--shutdown-timeout=0", "W"}).shutdown_timeout == seconds(0));
+  CHECK(config_of({"W"}).stopping.shutdown_timeout == seconds(30));
+  CHECK(config_of({"W"}, two).stopping.shutdown_timeout == seconds(2));
+  CHECK(config_of({"--shutdown-timeout=5", "W"}, two).stopping.shutdown_timeout == seconds(5));
+  CHECK(config_of({"--shutdown-timeout=0", "W"}).stopping.shutdown_timeout == seconds(0));
 }
 
 TEST_CASE("a time-out that is none is refused, from the variable too") {
@@ -46,29 +46,29 @@ TEST_CASE("a time-out that is none is refused, from the variable too") {
 }
 
 TEST_CASE("the straggler time-out is 10 seconds unless it is given") {
-  CHECK(config_of({"W"}).straggler_timeout == seconds(10));
-  CHECK(config_of({"W"}, with_variables({{"PET_STRAGGLER_TIMEOUT", "3"}})).straggler_timeout ==
-        seconds(3));
-  CHECK(config_of({"--straggler-timeout=0", "W"}).straggler_timeout == seconds(0));
+  CHECK(config_of({"W"}).stopping.straggler_timeout == seconds(10));
+  CHECK(config_of({"W"}, with_variables({{"PET_STRAGGLER_TIMEOUT", "3"}}))
+            .stopping.straggler_timeout == seconds(3));
+  CHECK(config_of({"--straggler-timeout=0", "W"}).stopping.straggler_timeout == seconds(0));
   CHECK_THAT(refusal_of({"--straggler-timeout=-1", "W"}).sentence,
              ContainsSubstring("--straggler-timeout=-1 must be a whole number of seconds"));
 }
 
 TEST_CASE("the default stop signals are torchrun's") {
   const auto config = config_of({"W"});
-  CHECK(config.stop_signals == std::vector<int>{SIGTERM, SIGINT, SIGHUP, SIGQUIT});
-  CHECK(config.stop_signals_text == "SIGTERM,SIGINT,SIGHUP,SIGQUIT");
+  CHECK(config.stopping.signals == std::vector<int>{SIGTERM, SIGINT, SIGHUP, SIGQUIT});
+  CHECK(config.stopping.signals_text == "SIGTERM,SIGINT,SIGHUP,SIGQUIT");
 }
 
 TEST_CASE("signals are names, blanks around them do not count, the text stays as given") {
   const auto config = config_of({"--signals-to-handle= SIGUSR1 ,SIGTERM,SIGUSR1", "W"});
-  CHECK(config.stop_signals == std::vector<int>{SIGUSR1, SIGTERM});
-  CHECK(config.stop_signals_text == " SIGUSR1 ,SIGTERM,SIGUSR1");
+  CHECK(config.stopping.signals == std::vector<int>{SIGUSR1, SIGTERM});
+  CHECK(config.stopping.signals_text == " SIGUSR1 ,SIGTERM,SIGUSR1");
 }
 
 TEST_CASE("an unknown signal costs one line, one that cannot be handled is refused") {
   const auto launch = launch_of({"--signals-to-handle=SIGTERM,SIGFOO,sigint", "W"});
-  CHECK(launch.config.stop_signals == std::vector<int>{SIGTERM});
+  CHECK(launch.config.stopping.signals == std::vector<int>{SIGTERM});
   REQUIRE(launch.notes.size() == 2);
   CHECK_THAT(launch.notes[0], ContainsSubstring("unknown signal 'SIGFOO'"));
   CHECK_THAT(refusal_of({"--signals-to-handle=SIGKILL", "W"}).sentence,

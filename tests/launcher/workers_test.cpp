@@ -18,12 +18,12 @@ FakeMachine machine_with(int cpus, int gpus) {
 }  // namespace
 
 TEST_CASE("workers are a number, the CPUs, the GPUs, or whatever there is") {
-  CHECK(config_of({"W"}).workers == 1);
-  CHECK(config_of({"--nproc-per-node=3", "W"}).workers == 3);
-  CHECK(config_of({"--nproc-per-node=cpu", "W"}, machine_with(6, 2)).workers == 6);
-  CHECK(config_of({"--nproc-per-node=gpu", "W"}, machine_with(6, 2)).workers == 2);
-  CHECK(config_of({"--nproc-per-node=auto", "W"}, machine_with(6, 2)).workers == 2);
-  CHECK(config_of({"--nproc-per-node=auto", "W"}, machine_with(6, 0)).workers == 6);
+  CHECK(config_of({"W"}).workers.count == 1);
+  CHECK(config_of({"--nproc-per-node=3", "W"}).workers.count == 3);
+  CHECK(config_of({"--nproc-per-node=cpu", "W"}, machine_with(6, 2)).workers.count == 6);
+  CHECK(config_of({"--nproc-per-node=gpu", "W"}, machine_with(6, 2)).workers.count == 2);
+  CHECK(config_of({"--nproc-per-node=auto", "W"}, machine_with(6, 2)).workers.count == 2);
+  CHECK(config_of({"--nproc-per-node=auto", "W"}, machine_with(6, 0)).workers.count == 6);
 }
 
 TEST_CASE("gpu without a GPU is refused") {
@@ -36,7 +36,7 @@ TEST_CASE("a count of workers that makes no sense is refused with its value") {
     CHECK_THAT(refusal_of({"--nproc-per-node", bad, "W"}).sentence,
                ContainsSubstring("--nproc-per-node='" + bad + "'"));
   }
-  CHECK(config_of({"--nproc-per-node=4096", "W"}).workers == ddprun::kWorkersPerNodeMax);
+  CHECK(config_of({"--nproc-per-node=4096", "W"}).workers.count == ddprun::kWorkersPerNodeMax);
 }
 
 TEST_CASE("xpu is known and not built") {
@@ -44,22 +44,22 @@ TEST_CASE("xpu is known and not built") {
 }
 
 TEST_CASE("threads are the CPUs a worker really has, where the user did not choose") {
-  CHECK(config_of({"--nproc-per-node=2", "W"}, machine_with(8, 0)).omp_threads == 4);
-  CHECK(config_of({"--nproc-per-node=4", "W"}, machine_with(2, 0)).omp_threads == 1);
-  CHECK_FALSE(config_of({"W"}, machine_with(8, 0)).omp_threads);
+  CHECK(config_of({"--nproc-per-node=2", "W"}, machine_with(8, 0)).workers.omp_threads == 4);
+  CHECK(config_of({"--nproc-per-node=4", "W"}, machine_with(2, 0)).workers.omp_threads == 1);
+  CHECK_FALSE(config_of({"W"}, machine_with(8, 0)).workers.omp_threads);
   for (const std::string chosen : {"4", ""}) {
     CHECK_FALSE(
         config_of({"--nproc-per-node=2", "W"}, with_variables({{"OMP_NUM_THREADS", chosen}}))
-            .omp_threads);
+            .workers.omp_threads);
   }
 }
 
 TEST_CASE("virtual local ranks give each worker one device of CUDA_VISIBLE_DEVICES") {
   const Words words{"--virtual-local-rank", "--nproc-per-node=2", "W"};
-  CHECK(config_of(words, with_variables({{"CUDA_VISIBLE_DEVICES", "5, 7,9"}})).virtual_devices ==
-        std::vector<std::string>{"5", "7"});
-  CHECK(config_of(words).virtual_devices == std::vector<std::string>{"0", "1"});
-  CHECK(config_of({"--nproc-per-node=2", "W"}).virtual_devices.empty());
+  CHECK(config_of(words, with_variables({{"CUDA_VISIBLE_DEVICES", "5, 7,9"}}))
+            .workers.virtual_devices == std::vector<std::string>{"5", "7"});
+  CHECK(config_of(words).workers.virtual_devices == std::vector<std::string>{"0", "1"});
+  CHECK(config_of({"--nproc-per-node=2", "W"}).workers.virtual_devices.empty());
   CHECK_THAT(refusal_of(words, with_variables({{"CUDA_VISIBLE_DEVICES", "5"}})).sentence,
              ContainsSubstring("CUDA_VISIBLE_DEVICES=5 names 1"));
 }
@@ -69,7 +69,7 @@ TEST_CASE("virtual local ranks on ROCm follow HIP_VISIBLE_DEVICES, unless it is 
   const auto devices = [&words](const std::string& hip) {
     return config_of(words, with_variables(
                                 {{"HIP_VISIBLE_DEVICES", hip}, {"CUDA_VISIBLE_DEVICES", "5,7"}}))
-        .virtual_devices;
+        .workers.virtual_devices;
   };
   CHECK(devices("2,3") == std::vector<std::string>{"2", "3"});
   CHECK(devices("") == std::vector<std::string>{"5", "7"});
