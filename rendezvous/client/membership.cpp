@@ -35,8 +35,8 @@ bool Membership::is_current(Round round) const {
 }
 
 void Membership::on(const GroupRunning& running) {
-  if (!is_current(running.round) || state_ != GroupState::kStarting) return;
-  state_ = GroupState::kRunning;
+  if (!is_current(running.round) || state_ != NodeState::kStarting) return;
+  state_ = NodeState::kRunning;
   report();
 }
 
@@ -45,7 +45,7 @@ void Membership::on(const GroupSucceeded& succeeded) {
   const bool ours = is_current(succeeded.round) && group_ == Group::kAlive;
   if (!ours) return on(GroupGone{succeeded.round});
   group_ = Group::kNone;
-  state_ = GroupState::kSucceeded;
+  state_ = NodeState::kSucceeded;
   report();
 }
 
@@ -54,7 +54,7 @@ void Membership::on(const GroupFailed& failed) {
   if (group_ == Group::kNone || failed.round != group_round_) return;
   group_ = Group::kEnding;
   if (!is_current(failed.round)) return;
-  state_ = GroupState::kFailed;
+  state_ = NodeState::kFailed;
   exits_ = failed.exits;
   report();
 }
@@ -65,9 +65,9 @@ void Membership::on(const GroupGone& gone) {
   if (verdict_) return end_if_nothing_left();
   if (hurries_) leave_until_ = now_ + kHurryMax;
   const bool next_waits =
-      !leaving_ && round_ && state_ == GroupState::kStarting && round_->stamp.number > gone.round;
+      !leaving_ && round_ && state_ == NodeState::kStarting && round_->stamp.number > gone.round;
   if (next_waits) return start_group();
-  if (state_ == GroupState::kStopping) state_ = GroupState::kStopped;
+  if (state_ == NodeState::kStopping) state_ = NodeState::kStopped;
   stopped_ = Stopped{round(), gone.took, gone.killed, gone.stopped};
   send(*stopped_);
 }
@@ -118,7 +118,7 @@ void Membership::take(const StartRound& start) {
   waits_since_.reset();
   wait_.reset();
   seen_ = std::max(seen_, start.stamp.number);
-  state_ = GroupState::kStarting;
+  state_ = NodeState::kStarting;
   exits_.clear();
   stopped_.reset();
   note(start.reason);
@@ -139,7 +139,7 @@ void Membership::take(const StartRound& start) {
 void Membership::take_while_leaving(const StartRound& start) {
   round_ = start;
   seen_ = std::max(seen_, start.stamp.number);
-  state_ = GroupState::kStopping;
+  state_ = NodeState::kStopping;
   exits_.clear();
   stopped_.reset();
 }
@@ -154,11 +154,11 @@ void Membership::take(const Stop& stop) {
   release_store();
   if (group_ == Group::kAlive) note(stop.reason);
   if (group_ == Group::kNone) {
-    if (state_ != GroupState::kSucceeded) state_ = GroupState::kStopped;
+    if (state_ != NodeState::kSucceeded) state_ = NodeState::kStopped;
     if (!stopped_) stopped_ = Stopped{stop.round, Milliseconds(0), 0, 0};
     return send(*stopped_);
   }
-  state_ = GroupState::kStopping;
+  state_ = NodeState::kStopping;
   stop_group(stop.reason, stop.signal, stop.grace);
 }
 
@@ -170,7 +170,7 @@ void Membership::take(const Done& done) {
 void Membership::take(const Refused& refused) {
   if (verdict_) return;
   if (leaving_) return stop_leaving();
-  if (state_ == GroupState::kSucceeded) return end(succeeded_here(refused.sentence));
+  if (state_ == NodeState::kSucceeded) return end(succeeded_here(refused.sentence));
   const bool again = refused.retry_after.count() > 0 && !node_rank_retried_;
   if (!again) return end(End{1, refused.sentence, std::nullopt});
   node_rank_retried_ = true;
@@ -200,7 +200,7 @@ void Membership::report() {
   report.round = round();
   report.state = state_;
   report.store_port = store_port_;
-  if (state_ == GroupState::kFailed) report.exits = exits_;
+  if (state_ == NodeState::kFailed) report.exits = exits_;
   // While the next listener opens, the report is held back: it follows with the port.
   if (store_port_ != 0) send(std::move(report));
 }

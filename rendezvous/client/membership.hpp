@@ -175,7 +175,7 @@ class Membership {
 
   /// The round this agent knows of; number 0 before the first.
   [[nodiscard]] Round round() const { return round_ ? round_->stamp.number : Round(0); }
-  [[nodiscard]] protocol::GroupState state() const { return state_; }
+  [[nodiscard]] protocol::NodeState state() const { return state_; }
   /// Whether a coordinator has ever answered.
   [[nodiscard]] bool joined() const { return joined_; }
   [[nodiscard]] bool connected() const { return is_up(); }
@@ -272,7 +272,7 @@ class Membership {
   std::optional<Round> serving_;
   std::vector<ReleasedStore> released_;
   std::optional<protocol::StartRound> round_;
-  protocol::GroupState state_ = protocol::GroupState::kIdle;
+  protocol::NodeState state_ = protocol::NodeState::kIdle;
   Group group_ = Group::kNone;
   Round group_round_{0};
   std::vector<protocol::WorkerExit> exits_;   // failures of round_

@@ -175,7 +175,7 @@ void Membership::give_up_on_coordinator() {
                                duration_text(waited) + " (--rdzv-conf " + option + "=" +
                                seconds_text(waited) + ")" +
                                (cause_.empty() ? "" : "; last attempt: " + cause_);
-  if (state_ == GroupState::kSucceeded) return end(succeeded_here(sentence));
+  if (state_ == NodeState::kSucceeded) return end(succeeded_here(sentence));
   end(known_end(End{1, sentence, std::nullopt}));
 }
 

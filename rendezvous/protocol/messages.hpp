@@ -22,7 +22,7 @@ inline constexpr char kMagic[] = {'D', 'D', 'P', 'R'};
 inline constexpr int kProtocolVersion = 1;
 
 /// What the workers of one node do, as the agent sees it.
-enum class GroupState : std::uint8_t {
+enum class NodeState : std::uint8_t {
   kIdle,       // none was ever started in this round
   kStarting,   // the round is known; an older one may still be ending
   kRunning,    // all workers were started
@@ -63,7 +63,7 @@ struct Claim {
   int group_rank = 0;
   int group_size = 1;
   RestartCount restarts{0};
-  GroupState state = GroupState::kIdle;
+  NodeState state = NodeState::kIdle;
   friend bool operator==(const Claim&, const Claim&) = default;
 };
 
@@ -165,11 +165,11 @@ struct WorkerExit {
   friend bool operator==(const WorkerExit&, const WorkerExit&) = default;
 };
 
-/// Agent: the state of my group in this round. Sent when the round is taken on (kStarting), when
+/// Agent: the state of this node in this round. Sent when the round is taken on (kStarting), when
 /// all workers run, when all have succeeded, when one fails.
 struct Report {
   Round round{0};
-  GroupState state = GroupState::kStarting;
+  NodeState state = NodeState::kStarting;
   std::uint16_t store_port = 0;   // the listener for the next round
   std::vector<WorkerExit> exits;  // failures, the first one first; never a worker we stopped
   int exits_more = 0;             // failures beyond kExitsPerReportMax

@@ -10,14 +10,14 @@
 
 namespace ddprun::protocol {
 
-inline constexpr std::array<std::pair<GroupState, std::string_view>, 7> kGroupStateNames{{
-    {GroupState::kIdle, "idle"},
-    {GroupState::kStarting, "starting"},
-    {GroupState::kRunning, "running"},
-    {GroupState::kSucceeded, "succeeded"},
-    {GroupState::kFailed, "failed"},
-    {GroupState::kStopping, "stopping"},
-    {GroupState::kStopped, "stopped"},
+inline constexpr std::array<std::pair<NodeState, std::string_view>, 7> kNodeStateNames{{
+    {NodeState::kIdle, "idle"},
+    {NodeState::kStarting, "starting"},
+    {NodeState::kRunning, "running"},
+    {NodeState::kSucceeded, "succeeded"},
+    {NodeState::kFailed, "failed"},
+    {NodeState::kStopping, "stopping"},
+    {NodeState::kStopped, "stopped"},
 }};
 
 inline constexpr std::array<std::pair<RefusalCode, std::string_view>, 10> kRefusalNames{{
@@ -48,8 +48,8 @@ template <class Table, class Enum>
   return "?";
 }
 
-[[nodiscard]] constexpr std::string_view name_of(GroupState state) {
-  return name_in(kGroupStateNames, state);
+[[nodiscard]] constexpr std::string_view name_of(NodeState state) {
+  return name_in(kNodeStateNames, state);
 }
 [[nodiscard]] constexpr std::string_view name_of(RefusalCode code) {
   return name_in(kRefusalNames, code);
@@ -58,8 +58,8 @@ template <class Table, class Enum>
   return name_in(kWaitEndNames, end);
 }
 
-[[nodiscard]] constexpr const auto& names_of(GroupState) {
-  return kGroupStateNames;
+[[nodiscard]] constexpr const auto& names_of(NodeState) {
+  return kNodeStateNames;
 }
 [[nodiscard]] constexpr const auto& names_of(RefusalCode) {
   return kRefusalNames;

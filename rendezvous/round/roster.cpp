@@ -6,16 +6,16 @@
 
 namespace ddprun::round {
 
-bool is_active(protocol::GroupState state) {
+bool is_active(protocol::NodeState state) {
   switch (state) {
-    case protocol::GroupState::kStarting:
-    case protocol::GroupState::kRunning:
-    case protocol::GroupState::kFailed:
-    case protocol::GroupState::kStopping:
+    case protocol::NodeState::kStarting:
+    case protocol::NodeState::kRunning:
+    case protocol::NodeState::kFailed:
+    case protocol::NodeState::kStopping:
       return true;
-    case protocol::GroupState::kIdle:
-    case protocol::GroupState::kSucceeded:
-    case protocol::GroupState::kStopped:
+    case protocol::NodeState::kIdle:
+    case protocol::NodeState::kSucceeded:
+    case protocol::NodeState::kStopped:
       return false;
   }
   return false;
@@ -56,7 +56,7 @@ void Roster::unlink(Agent& agent) {
 }
 
 void Roster::remove(Agent& agent) {
-  set_state(agent, protocol::GroupState::kIdle);
+  set_state(agent, protocol::NodeState::kIdle);
   if (agent.link != kNoLink) unlink(agent);
   --away_;
   if (agent.hello.node_rank) node_ranks_.erase(*agent.hello.node_rank);
@@ -71,10 +71,10 @@ void Roster::heard(Agent& agent, TimePoint now) {
   silence_.splice(silence_.end(), silence_, agent.silence);
 }
 
-void Roster::set_state(Agent& agent, protocol::GroupState state) {
+void Roster::set_state(Agent& agent, protocol::NodeState state) {
   const auto count = [this, &agent](int change) {
     if (is_active(agent.state)) active_ += change;
-    if (agent.state == protocol::GroupState::kStarting) starting_ += change;
+    if (agent.state == protocol::NodeState::kStarting) starting_ += change;
   };
   count(-1);
   agent.state = state;

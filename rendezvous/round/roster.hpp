@@ -23,7 +23,7 @@ struct Agent {
   protocol::RoundStamp last;  // the last round it was given or claims; number 0: none
   int group_rank = -1;        // in `last`
   Placement placement;        // in `last`, when this coordinator decided it
-  protocol::GroupState state = protocol::GroupState::kIdle;  // of its workers in `last`
+  protocol::NodeState state = protocol::NodeState::kIdle;  // of its workers in `last`
   Round runs{0};          // the round whose workers it has, as far as it told us
   bool answered = false;  // has taken on `last`
   std::uint16_t store_port =
@@ -37,7 +37,7 @@ struct Agent {
 };
 
 /// Whether workers may still be there.
-[[nodiscard]] bool is_active(protocol::GroupState state);
+[[nodiscard]] bool is_active(protocol::NodeState state);
 
 class Roster {
  public:
@@ -50,7 +50,7 @@ class Roster {
   void remove(Agent& agent);
   /// Moves to the end of the silence list. `now` must not go back.
   void heard(Agent& agent, TimePoint now);
-  void set_state(Agent& agent, protocol::GroupState state);
+  void set_state(Agent& agent, protocol::NodeState state);
 
   [[nodiscard]] Agent* by_id(const AgentId& id) const;
   [[nodiscard]] Agent* by_link(LinkId link) const;

@@ -17,14 +17,14 @@ void Run::on_report(Agent& agent, const Report& report) {
   }
   agent.store_port = report.store_port;
   const bool told_to_stop =
-      agent.state == GroupState::kStopping || agent.state == GroupState::kStopped;
+      agent.state == NodeState::kStopping || agent.state == NodeState::kStopped;
   const bool news = report.state != agent.state && !told_to_stop;
   if (news) roster_.set_state(agent, report.state);
-  if (report.state == GroupState::kRunning && news) {
+  if (report.state == NodeState::kRunning && news) {
     agent.running_at = now_;
     if (is_member(agent)) running_since_ = now_;
   }
-  if (report.state == GroupState::kFailed && !report.exits.empty() && !agent.failure) {
+  if (report.state == NodeState::kFailed && !report.exits.empty() && !agent.failure) {
     agent.failure = report.exits.front();
     const TimePoint by_agent = agent.running_at + report.exits.front().after;
     if (is_member(agent)) {
@@ -36,8 +36,8 @@ void Run::on_report(Agent& agent, const Report& report) {
   if (!is_member(agent)) return;
   if (!std::exchange(agent.answered, true)) --unanswered_;
   if (phase_ != Phase::kRunning || !news) return;
-  if (report.state == GroupState::kFailed) return on_failure(agent);
-  if (report.state != GroupState::kSucceeded) return;
+  if (report.state == NodeState::kFailed) return on_failure(agent);
+  if (report.state != NodeState::kSucceeded) return;
   ++succeeded_;
   check_success();
   if (phase_ != Phase::kRunning) return;
@@ -98,7 +98,7 @@ void Run::on_stopped(Agent& agent, const Stopped& stopped) {
     verdict_->killed += stopped.killed;
     verdict_->stop_took = std::max(verdict_->stop_took, stopped.took);
   }
-  if (agent.state != GroupState::kSucceeded) roster_.set_state(agent, GroupState::kStopped);
+  if (agent.state != NodeState::kSucceeded) roster_.set_state(agent, NodeState::kStopped);
 }
 
 // Whoever leaves on purpose takes the run along if too few remain: the operator stopped it. A
@@ -121,7 +121,7 @@ void Run::on_leave(Agent& agent, const Leave& leave) {
   }
   const bool lives = phase_ != Phase::kStopping && phase_ != Phase::kOver;
   const bool works =
-      phase_ == Phase::kRunning && is_member(agent) && agent.state != GroupState::kSucceeded;
+      phase_ == Phase::kRunning && is_member(agent) && agent.state != NodeState::kSucceeded;
   const bool hosts = agent.hello.runs_coordinator;
   const RoundEnd end = round_end_without(agent);
   let_go(agent);
@@ -141,7 +141,7 @@ void Run::let_go(Agent& agent) {
 // before whatever makes this node leave.
 bool Run::failure_explains(const Agent& agent, const Leave& leave) const {
   if (!answered_failure_ || (phase_ != Phase::kRunning && phase_ != Phase::kForming)) return false;
-  const int others = roster_.starting() - (agent.state == GroupState::kStarting ? 1 : 0);
+  const int others = roster_.starting() - (agent.state == NodeState::kStarting ? 1 : 0);
   return leave.round == answered_failure_->round || others > 0;
 }
 
@@ -184,7 +184,7 @@ bool Run::explains_failure(const Agent& agent) const {
 // A node whose workers have all succeeded is missed only if it holds the store of the round.
 Run::RoundEnd Run::round_end_without(const Agent& agent) const {
   if (phase_ != Phase::kRunning || !is_member(agent)) return RoundEnd::kGoesOn;
-  const bool done = agent.state == GroupState::kSucceeded && agent.group_rank != 0;
+  const bool done = agent.state == NodeState::kSucceeded && agent.group_rank != 0;
   return done ? RoundEnd::kGoesOn : RoundEnd::kEnds;
 }
 
@@ -293,7 +293,7 @@ reasons::Absence Run::absence() const {
 }
 
 void Run::send_stop(Agent& agent, const std::string& reason) {
-  roster_.set_state(agent, GroupState::kStopping);
+  roster_.set_state(agent, NodeState::kStopping);
   Stop stop{agent.runs, 15, agent.hello.stop_timeout, reason, std::nullopt};
   if (verdict_ && verdict_->failure) stop.verdict = verdict_;
   send(agent.link, std::move(stop));

@@ -265,12 +265,12 @@ void Run::adopt_claimed_round() {
     agent->placement = placements[static_cast<std::size_t>(agent->group_rank)];
     agent->running_at = now_;
     // Its report, with the evidence, follows the hello and counts as the failure.
-    const bool will_report = agent->state == GroupState::kFailed && !agent->failure;
-    if (will_report) roster_.set_state(*agent, GroupState::kRunning);
-    if (agent->state == GroupState::kSucceeded) ++succeeded_;
+    const bool will_report = agent->state == NodeState::kFailed && !agent->failure;
+    if (will_report) roster_.set_state(*agent, NodeState::kRunning);
+    if (agent->state == NodeState::kSucceeded) ++succeeded_;
     if (agent->failure && failed == nullptr) failed = agent;
-    was_stopping = was_stopping || agent->state == GroupState::kStopping ||
-                   agent->state == GroupState::kStopped || agent->state == GroupState::kIdle;
+    was_stopping = was_stopping || agent->state == NodeState::kStopping ||
+                   agent->state == NodeState::kStopped || agent->state == NodeState::kIdle;
   }
   world_size_ = placements.front().world_size.value();
   if (failed != nullptr) return on_failure(*failed);
@@ -283,7 +283,7 @@ void Run::stop_strays() {
   for (const AgentId& id : std::exchange(strays_, {})) {
     Agent* agent = roster_.by_id(id);
     if (agent == nullptr || !is_active(agent->state)) continue;
-    if (agent->state == GroupState::kStopping) continue;
+    if (agent->state == NodeState::kStopping) continue;
     if (phase_ == Phase::kRebuilding) {
       strays_.push_back(id);  // it may belong to the round that is being rebuilt
       continue;

@@ -59,7 +59,7 @@ void Run::give_up_forming() {
 bool Run::everybody_here_succeeded() const {
   const auto& here = roster_.by_silence();
   return others_unknown_ && std::all_of(here.begin(), here.end(), [this](const Agent* agent) {
-           return agent->state == GroupState::kSucceeded && agent->last == last_;
+           return agent->state == NodeState::kSucceeded && agent->last == last_;
          });
 }
 
@@ -205,7 +205,7 @@ void Run::place(Agent& agent, const Placement& placement) {
   agent.answered = false;
   agent.failure.reset();
   agent.running_at = now_;
-  roster_.set_state(agent, GroupState::kStarting);
+  roster_.set_state(agent, NodeState::kStarting);
 }
 
 StartRound Run::start_message(const Agent& agent) const {

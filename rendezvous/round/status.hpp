@@ -48,7 +48,7 @@ struct NodeStatus {
   int group_rank = -1;  // -1: a spare, or no round yet
   Rank rank_base{0};
   int workers = 0;
-  protocol::GroupState state = protocol::GroupState::kIdle;
+  protocol::NodeState state = protocol::NodeState::kIdle;
   Duration silent{};
 };
 

@@ -21,7 +21,7 @@ TEST_CASE("a round is answered at once and starts when the old workers are gone"
   CHECK(seat.done<StartGroup>()->round.stamp.number == Round(1));
   seat.forget();
   seat.hear(seat.round(2));
-  CHECK(seat.said<Report>()->state == GroupState::kStarting);
+  CHECK(seat.said<Report>()->state == NodeState::kStarting);
   CHECK(seat.done<StopGroup>()->round == Round(1));
   CHECK_FALSE(seat.done<StartGroup>().has_value());
   seat.feed(GroupGone{Round(1)});
@@ -80,7 +80,7 @@ TEST_CASE("a lost link stops no worker; the next hello claims the round and repe
   seat.feed(LinkUp{seat.link_});
   REQUIRE(seat.said<Hello>()->claim.has_value());
   CHECK(seat.said<Hello>()->claim->stamp.number == Round(3));
-  CHECK(seat.said<Hello>()->claim->state == GroupState::kFailed);
+  CHECK(seat.said<Hello>()->claim->state == NodeState::kFailed);
   CHECK(seat.said<Report>()->exits.size() == 1);
 }
 
@@ -93,7 +93,7 @@ TEST_CASE("a failure from before a stop is reported, also when it is learned aft
   seat.forget();
   seat.feed(GroupFailed{Round(3), {WorkerExit{}}});
   REQUIRE(seat.said<Report>().has_value());
-  CHECK(seat.said<Report>()->state == GroupState::kFailed);
+  CHECK(seat.said<Report>()->state == NodeState::kFailed);
   CHECK(seat.said<Report>()->exits.size() == 1);
 }
 

@@ -5,7 +5,7 @@
 
 using namespace ddprun;
 using namespace ddprun::coordinator;
-using protocol::GroupState;
+using protocol::NodeState;
 
 TEST_CASE("two agents join, get a round, succeed and receive the verdict") {
   LiveCoordinator coordinator;
@@ -22,8 +22,8 @@ TEST_CASE("two agents join, get a round, succeed and receive the verdict") {
   CHECK(round_b.world_size == WorldSize(4));
   CHECK(round_b.master_address == "127.0.0.1");
   CHECK(round_b.master_port == 4000);
-  first.report(round_a, GroupState::kSucceeded);
-  second.report(round_b, GroupState::kSucceeded);
+  first.report(round_a, NodeState::kSucceeded);
+  second.report(round_b, NodeState::kSucceeded);
   CHECK(first.await<protocol::Done>().exit_code == 0);
   CHECK(second.await<protocol::Done>().exit_code == 0);
 }
@@ -52,11 +52,11 @@ TEST_CASE("a failure restarts all nodes while restarts are left, otherwise ends 
     agents.push_back(std::make_unique<Agent>(coordinator.port(), hello));
   }
   agents[0]->start_round();
-  agents[1]->report(agents[1]->start_round(), GroupState::kFailed);
+  agents[1]->report(agents[1]->start_round(), NodeState::kFailed);
   const auto second_round = agents[0]->start_round();
   CHECK(second_round.restarts == RestartCount(1));
   CHECK(second_round.master_port == 4001);
-  agents[1]->report(agents[1]->start_round(), GroupState::kFailed);
+  agents[1]->report(agents[1]->start_round(), NodeState::kFailed);
   for (const auto& agent : agents) {
     const auto stop = agent->await<protocol::Stop>();
     agent->say(protocol::Stopped{stop.round, protocol::Milliseconds(1), 0, 0});
@@ -98,7 +98,7 @@ TEST_CASE("a coordinator that was paused loses no agent whose heartbeats wait in
     agent.say(protocol::Beat{});
     never.get_future().wait_for(std::chrono::milliseconds(2500));  // blocks the server
   });
-  agent.report(round, GroupState::kSucceeded);
+  agent.report(round, NodeState::kSucceeded);
   CHECK(agent.await<protocol::Done>().exit_code == 0);
 }
 
@@ -117,7 +117,7 @@ TEST_CASE("the end of a run does not wait for an agent that was lost by silence"
     if (const auto* next = std::get_if<protocol::StartRound>(&message)) alone = *next;
   }
   auto settled = coordinator.settled();
-  other->report(*alone, protocol::GroupState::kSucceeded);
+  other->report(*alone, protocol::NodeState::kSucceeded);
   CHECK(other->await<protocol::Done>().exit_code == 0);
   other.reset();
   CHECK(is_ready(settled));
@@ -186,7 +186,7 @@ TEST_CASE("a finished run answers late agents, and one that started later starts
   LiveCoordinator coordinator;
   {
     Agent agent(coordinator.port(), hello_of("run", "a", 1));
-    agent.report(agent.start_round(), GroupState::kSucceeded);
+    agent.report(agent.start_round(), NodeState::kSucceeded);
     CHECK(agent.await<protocol::Done>().exit_code == 0);
   }
   auto late = hello_of("run", "b", 1);
@@ -208,7 +208,7 @@ TEST_CASE("another command is never late for a finished run, and waits for none 
   };
   {
     Agent agent(coordinator.port(), running("a", "train.py"));
-    agent.report(agent.start_round(), GroupState::kSucceeded);
+    agent.report(agent.start_round(), NodeState::kSucceeded);
     CHECK(agent.await<protocol::Done>().exit_code == 0);
   }
   auto late = running("b", "eval.py");
@@ -227,9 +227,9 @@ TEST_CASE("an agent that reconnects after a lost link continues its round") {
   const auto round = before->start_round();
   auto back = hello;
   back.seen = round.stamp.number;
-  back.claim = protocol::Claim{round.stamp, 0, 1, RestartCount(0), GroupState::kRunning};
+  back.claim = protocol::Claim{round.stamp, 0, 1, RestartCount(0), NodeState::kRunning};
   Agent after(coordinator.port(), back);
   CHECK(before->closed());
-  after.report(round, GroupState::kSucceeded);
+  after.report(round, NodeState::kSucceeded);
   CHECK(after.await<protocol::Done>().exit_code == 0);
 }

@@ -137,16 +137,16 @@ class Agent {
     report.round = round.stamp.number;
     report.store_port = next_store_port;
     say(report);
-    report.state = protocol::GroupState::kRunning;
+    report.state = protocol::NodeState::kRunning;
     say(report);
     return round;
   }
-  void report(const protocol::StartRound& round, protocol::GroupState state) {
+  void report(const protocol::StartRound& round, protocol::NodeState state) {
     protocol::Report report;
     report.round = round.stamp.number;
     report.state = state;
     report.store_port = 4002;
-    if (state == protocol::GroupState::kFailed) {
+    if (state == protocol::NodeState::kFailed) {
       protocol::WorkerExit exit;
       exit.rank = round.rank_base;
       exit.exit_code = 7;

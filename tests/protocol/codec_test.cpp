@@ -36,7 +36,7 @@ Hello full_hello() {
   hello.stop_timeout = Milliseconds(45'000);
   hello.seen = Round(6);
   hello.runs_coordinator = true;
-  hello.claim = Claim{{Round(5), "c1"}, 2, 3, RestartCount(1), GroupState::kSucceeded};
+  hello.claim = Claim{{Round(5), "c1"}, 2, 3, RestartCount(1), NodeState::kSucceeded};
   return hello;
 }
 
@@ -121,7 +121,7 @@ TEST_CASE("round preserves every field") {
 }
 
 TEST_CASE("report preserves every field, and every group state has a name") {
-  for (const auto& [state, word] : names_of(GroupState{})) {
+  for (const auto& [state, word] : names_of(NodeState{})) {
     const Report report{Round(5), state, 40124, {full_exit()}, 2};
     CHECK(round_trip(report) == Message(report));
     CHECK_THAT(encode(report), ContainsSubstring(std::string(word)));
@@ -129,7 +129,7 @@ TEST_CASE("report preserves every field, and every group state has a name") {
 }
 
 TEST_CASE("a report with too many exits keeps the first and counts the rest") {
-  Report report{Round(1), GroupState::kFailed, 1, {}, 0};
+  Report report{Round(1), NodeState::kFailed, 1, {}, 0};
   report.exits.assign(kExitsPerReportMax + 5, full_exit());
   const auto back = std::get<Report>(round_trip(report));
   CHECK(back.exits.size() == kExitsPerReportMax);
@@ -139,7 +139,7 @@ TEST_CASE("a report with too many exits keeps the first and counts the rest") {
 }
 
 TEST_CASE("the largest report fits in a frame") {
-  Report report{Round(1), GroupState::kFailed, 1, {}, 0};
+  Report report{Round(1), NodeState::kFailed, 1, {}, 0};
   WorkerExit exit = full_exit();
   exit.cause = exit.log = std::string(100'000, '\x01');
   exit.code = exit.verdict = exit.when = exit.source = exit.advice = exit.log;

@@ -54,11 +54,11 @@ class Desk {
     say(1, hello("a", 2, 2));
     say(2, hello("b", 2, 2));
   }
-  protocol::Report report(int round, protocol::GroupState state, std::uint16_t port = 5000) {
+  protocol::Report report(int round, protocol::NodeState state, std::uint16_t port = 5000) {
     return {Round(round), state, port, {}, 0};
   }
   protocol::Report failed(int round, int code) {
-    protocol::Report failed = report(round, protocol::GroupState::kFailed);
+    protocol::Report failed = report(round, protocol::NodeState::kFailed);
     failed.exits.emplace_back();
     failed.exits.back().exit_code = code;
     failed.exits.back().cause = "exit code " + std::to_string(code);

@@ -9,8 +9,8 @@ using namespace ddprun::protocol;
 TEST_CASE("a leave or shutdown after a failure does not replace the verdict") {
   Desk desk;
   desk.join_two();
-  desk.say(1, desk.report(1, GroupState::kRunning));
-  desk.say(2, desk.report(1, GroupState::kRunning));
+  desk.say(1, desk.report(1, NodeState::kRunning));
+  desk.say(2, desk.report(1, NodeState::kRunning));
   desk.say(2, desk.failed(1, 5));
   CHECK(desk.last<Stop>(1)->verdict->exit_code == 5);
   (void)desk.run_.step(Shutdown{143, "coordinator got SIGTERM"}, desk.now_);
@@ -32,13 +32,13 @@ TEST_CASE("until a restart runs everywhere, a stop of the run ends it with the f
   for (const By by : {By::kLeaver, By::kOther, By::kShutdown, By::kAfterwards}) {
     Desk desk(3);
     desk.join_two();
-    desk.say(1, desk.report(1, GroupState::kRunning, 5001));
-    desk.say(2, desk.report(1, GroupState::kRunning));
+    desk.say(1, desk.report(1, NodeState::kRunning, 5001));
+    desk.say(2, desk.report(1, NodeState::kRunning));
     desk.say(2, desk.failed(1, 5));
     REQUIRE(desk.last<StartRound>(2)->stamp.number == Round(2));
-    desk.say(1, desk.report(2, GroupState::kRunning));
-    desk.say(2, desk.report(2, GroupState::kStarting));
-    if (by == By::kAfterwards) desk.say(2, desk.report(2, GroupState::kRunning));
+    desk.say(1, desk.report(2, NodeState::kRunning));
+    desk.say(2, desk.report(2, NodeState::kStarting));
+    if (by == By::kAfterwards) desk.say(2, desk.report(2, NodeState::kRunning));
     if (by == By::kLeaver) desk.say(2, Leave{143, "SIGTERM received", Round(1)});
     if (by == By::kShutdown) (void)desk.run_.step(Shutdown{143, "SIGTERM"}, desk.now_);
     if (by == By::kOther || by == By::kAfterwards) {
@@ -58,10 +58,10 @@ TEST_CASE("until a restart runs everywhere, a stop of the run ends it with the f
 TEST_CASE("a node that cannot start the round after a failure ends the run with its own error") {
   Desk desk(3);
   desk.join_two();
-  desk.say(1, desk.report(1, GroupState::kRunning, 5001));
-  desk.say(2, desk.report(1, GroupState::kRunning));
+  desk.say(1, desk.report(1, NodeState::kRunning, 5001));
+  desk.say(2, desk.report(1, NodeState::kRunning));
   desk.say(2, desk.failed(1, 5));
-  desk.say(1, desk.report(2, GroupState::kRunning));
+  desk.say(1, desk.report(2, NodeState::kRunning));
   desk.say(2, Leave{127, "cannot run x: no such file", Round(2)});
   desk.say(1, Stopped{Round(2), milliseconds(5), 0, 1});
   CHECK(desk.last<Done>(1)->exit_code == 127);
@@ -92,7 +92,7 @@ TEST_CASE("the node that runs the coordinator ends the run when it leaves") {
 TEST_CASE("nodes that had finished and came back alone to a new coordinator end with 0") {
   Desk desk;
   Hello hello = desk.hello("b", 2, 2);
-  hello.claim = Claim{{Round(4), "c0"}, 1, 2, RestartCount(0), GroupState::kSucceeded};
+  hello.claim = Claim{{Round(4), "c0"}, 1, 2, RestartCount(0), NodeState::kSucceeded};
   desk.say(1, hello);
   for (int second = 0; second < 610 && !desk.last<Done>(1); ++second) {
     desk.say(1, Beat{});

@@ -12,7 +12,7 @@ using std::chrono::seconds;
 TEST_CASE("a report of another round changes nothing and is counted") {
   Desk desk;
   desk.join_two();
-  desk.say(1, desk.report(7, GroupState::kFailed));
+  desk.say(1, desk.report(7, NodeState::kFailed));
   CHECK(desk.run_.status(desk.now_).phase == Phase::kRunning);
   CHECK(desk.run_.status(desk.now_).counters.stale == 1);
 }
@@ -29,7 +29,7 @@ TEST_CASE("a hello that is older than one already taken changes nothing") {
   Desk desk;
   desk.join_two();
   Hello again = desk.hello("b", 2, 2);
-  again.claim = Claim{{Round(1), "c1"}, 1, 2, RestartCount(0), GroupState::kRunning};
+  again.claim = Claim{{Round(1), "c1"}, 1, 2, RestartCount(0), NodeState::kRunning};
   again.age = seconds(9);
   desk.say(3, again);
   again.age = seconds(7);
@@ -66,7 +66,7 @@ TEST_CASE("a spent store is never told twice: the next round waits for the new p
   desk.forget();
   desk.lose(2);
   CHECK_FALSE(desk.last<StartRound>(1).has_value());
-  desk.say(1, desk.report(1, GroupState::kStarting, 4001));
+  desk.say(1, desk.report(1, NodeState::kStarting, 4001));
   REQUIRE(desk.last<StartRound>(1).has_value());
   CHECK(desk.last<StartRound>(1)->master_port == 4001);
 }
@@ -75,7 +75,7 @@ TEST_CASE("an agent that beats but does not answer its round is dropped at the l
   Desk desk;
   desk.say(1, desk.hello("a", 1, 2));
   desk.say(2, desk.hello("b", 1, 2));
-  desk.say(1, desk.report(1, GroupState::kStarting, 4001));
+  desk.say(1, desk.report(1, NodeState::kStarting, 4001));
   for (int second = 0; second < 10; ++second) {
     desk.after(seconds(1));
     desk.say(1, Beat{});
@@ -126,10 +126,10 @@ TEST_CASE("another command is refused when both sides say which") {
 TEST_CASE("the earliest failure on the coordinator's clock is the one that is reported") {
   Desk desk;
   desk.join_two();
-  desk.say(1, desk.report(1, GroupState::kRunning));
-  desk.say(2, desk.report(1, GroupState::kRunning));
+  desk.say(1, desk.report(1, NodeState::kRunning));
+  desk.say(2, desk.report(1, NodeState::kRunning));
   const auto failed = [&desk](int rank, int code, Duration after) {
-    Report report = desk.report(1, GroupState::kFailed);
+    Report report = desk.report(1, NodeState::kFailed);
     WorkerExit exit;
     exit.rank = Rank(rank);
     exit.exit_code = code;
@@ -153,7 +153,7 @@ namespace {
 
 /// Its only rank fails; the agent has nothing left when it has said so.
 void fail_round(Desk& desk, std::uint64_t link, int round) {
-  Report report = desk.report(round, GroupState::kFailed);
+  Report report = desk.report(round, NodeState::kFailed);
   report.exits.push_back(WorkerExit{});
   desk.say(link, report);
   desk.say(link, Stopped{Round(round), milliseconds(1), 0, 0});
@@ -168,7 +168,7 @@ TEST_CASE("rounds that fail at once start again later and later, until one lives
   desk.say(1, hello);
   int round = 1;
   for (const int delay_ms : {0, 100, 200, 400, 800, 1600, 3200, 5000, 5000}) {
-    desk.say(1, desk.report(round, GroupState::kRunning));
+    desk.say(1, desk.report(round, NodeState::kRunning));
     desk.now_ += milliseconds(1);
     fail_round(desk, 1, round++);
     if (delay_ms > 0) {
@@ -182,7 +182,7 @@ TEST_CASE("rounds that fail at once start again later and later, until one lives
     const bool told = desk.last<StartRound>(1)->reason.find("delay doubles") != std::string::npos;
     CHECK(told == (delay_ms == 100));
   }
-  desk.say(1, desk.report(round, GroupState::kRunning));
+  desk.say(1, desk.report(round, NodeState::kRunning));
   for (int second = 0; second < 6; ++second) {
     desk.now_ += seconds(1);
     desk.say(1, Beat{});
@@ -199,10 +199,10 @@ TEST_CASE("while a restart is delayed, a node that leaves or a shutdown acts at 
       hello.terms.max_restarts = 9;
       desk.say(static_cast<std::uint64_t>(link), hello);
     }
-    desk.say(1, desk.report(1, GroupState::kRunning, 4001));
+    desk.say(1, desk.report(1, NodeState::kRunning, 4001));
     fail_round(desk, 2, 1);
     REQUIRE(desk.last<StartRound>(2)->stamp.number == Round(2));
-    desk.say(1, desk.report(2, GroupState::kRunning, 4002));
+    desk.say(1, desk.report(2, NodeState::kRunning, 4002));
     fail_round(desk, 2, 2);
     REQUIRE(desk.last<Stop>(1).has_value());  // its workers do not wait for the restart
     desk.say(1, Stopped{Round(2), milliseconds(1), 0, 1});
@@ -219,10 +219,10 @@ TEST_CASE("while a restart is delayed, a node that leaves or a shutdown acts at 
 TEST_CASE("success is told to everybody, and the run can be forgotten when all have gone") {
   Desk desk;
   desk.join_two();
-  desk.say(1, desk.report(1, GroupState::kSucceeded));
+  desk.say(1, desk.report(1, NodeState::kSucceeded));
   CHECK_FALSE(desk.last<Done>(1).has_value());
   desk.now_ += seconds(3600);
-  desk.say(2, desk.report(1, GroupState::kSucceeded));
+  desk.say(2, desk.report(1, NodeState::kSucceeded));
   CHECK(desk.last<Done>(1)->exit_code == 0);
   desk.lose(1);
   CHECK_FALSE(desk.finish_.has_value());
@@ -234,7 +234,7 @@ TEST_CASE("success is told to everybody, and the run can be forgotten when all h
 TEST_CASE("an agent older than the end of the run belongs to it, a younger one begins a new run") {
   Desk desk;
   desk.say(1, desk.hello("a", 1, 1));
-  desk.say(1, desk.report(1, GroupState::kSucceeded));
+  desk.say(1, desk.report(1, NodeState::kSucceeded));
   desk.now_ += seconds(10);
   Hello late = desk.hello("late", 1, 1);
   late.age = seconds(11);
@@ -286,8 +286,8 @@ TEST_CASE("a node not heard of since a failure was lost before, and is its cause
     Desk desk;
     desk.say(1, desk.hello("a", 1, 2));
     desk.say(2, desk.hello("b", 1, 2));
-    desk.say(1, desk.report(1, GroupState::kRunning));
-    Report report = desk.report(1, GroupState::kFailed);
+    desk.say(1, desk.report(1, NodeState::kRunning));
+    Report report = desk.report(1, NodeState::kFailed);
     report.exits.push_back(WorkerExit{});
     desk.now_ += milliseconds(1);
     desk.say(2, report);
@@ -310,7 +310,7 @@ TEST_CASE("the coordinator's own node prints the report of a run, else the node 
     first.runs_coordinator = hosted;
     desk.say(1, first);
     desk.say(2, desk.hello("b", 2, 2));
-    Report report = desk.report(1, GroupState::kFailed);
+    Report report = desk.report(1, NodeState::kFailed);
     report.exits.push_back(WorkerExit{});
     desk.say(2, report);
     desk.say(2, Stopped{Round(1), milliseconds(5), 0, 3});

@@ -45,7 +45,7 @@ TEST_CASE("an agent that closes a silent link is not lost with it: it has the si
     desk.after(milliseconds(999));
     CHECK(desk.run_.status(desk.now_).nodes.size() == 2);
     Hello again = desk.hello("b", 1, 2);
-    again.claim = Claim{{Round(1), "c1"}, 1, 2, RestartCount(0), GroupState::kRunning};
+    again.claim = Claim{{Round(1), "c1"}, 1, 2, RestartCount(0), NodeState::kRunning};
     if (comes_back) desk.say(3, again);
     desk.after(milliseconds(1));
     const Status status = desk.run_.status(desk.now_);
@@ -58,13 +58,13 @@ TEST_CASE("no round starts without an agent that is on its way back") {
   Desk desk;
   desk.say(1, desk.hello("a", 1, 2));
   desk.say(2, desk.hello("b", 1, 2));
-  desk.say(1, desk.report(1, GroupState::kStarting, 4001));
+  desk.say(1, desk.report(1, NodeState::kStarting, 4001));
   desk.say(2, Reconnecting{"no heartbeat for 5 s"});
   desk.lose(1);
   desk.say(3, desk.hello("c", 1, 2));
   CHECK_FALSE(desk.last<StartRound>(3).has_value());
   Hello again = desk.hello("b", 1, 2);
-  again.claim = Claim{{Round(1), "c1"}, 1, 2, RestartCount(0), GroupState::kRunning};
+  again.claim = Claim{{Round(1), "c1"}, 1, 2, RestartCount(0), NodeState::kRunning};
   desk.say(4, again);
   REQUIRE(desk.last<StartRound>(3).has_value());
   CHECK(desk.last<StartRound>(4)->stamp == desk.last<StartRound>(3)->stamp);
@@ -74,7 +74,7 @@ TEST_CASE("a deadline passes only with a Tick, when everything received before h
   Desk desk;
   desk.say(1, desk.hello("a", 1, 2));
   desk.say(2, desk.hello("b", 1, 2));
-  desk.say(1, desk.report(1, GroupState::kStarting, 4001));
+  desk.say(1, desk.report(1, NodeState::kStarting, 4001));
   for (int second = 0; second < 9; ++second) {
     desk.after(seconds(1));
     desk.say(1, Beat{});
@@ -83,7 +83,7 @@ TEST_CASE("a deadline passes only with a Tick, when everything received before h
   desk.now_ += milliseconds(1500);  // past the time to answer
   desk.say(1, Beat{});
   CHECK_FALSE(desk.last<Refused>(2).has_value());
-  desk.say(2, desk.report(1, GroupState::kStarting));
+  desk.say(2, desk.report(1, NodeState::kStarting));
   desk.after(Duration(0));
   CHECK_FALSE(desk.last<Refused>(2).has_value());
 }

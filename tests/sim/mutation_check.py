@@ -51,7 +51,7 @@ MUTANTS = [
      "if (!answered()) return stop_leaving();", "return stop_leaving();"),
     ("a node that finished fails when its coordinator is gone",
      "rendezvous/client/membership_link.cpp",
-     "if (state_ == GroupState::kSucceeded) return end(succeeded_here(sentence));", ""),
+     "if (state_ == NodeState::kSucceeded) return end(succeeded_here(sentence));", ""),
     ("workers of a lost round are left alone", "rendezvous/round/run_join.cpp",
      "send_stop(*agent, reasons::stray(agent->last.number));", ""),
 ]

@@ -35,7 +35,7 @@ struct Cluster {
     if (status.round.number.value() != number) return false;
     int running = 0;
     for (const auto& node : status.nodes) {
-      if (node.group_rank >= 0 && node.state == protocol::GroupState::kRunning) ++running;
+      if (node.group_rank >= 0 && node.state == protocol::NodeState::kRunning) ++running;
     }
     return running == size;
   }
