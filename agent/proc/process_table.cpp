@@ -17,7 +17,8 @@ namespace ddprun {
 
 namespace {
 
-// `PID (NAME) STATE PARENT GROUP ...`; the name may hold anything, brackets too.
+// `PID (NAME) STATE PARENT GROUP ...`, the number of threads in field 20; the name may hold
+// anything, brackets too.
 std::optional<ProcessEntry> parse_stat(std::string_view stat) {
   const auto open = stat.find('(');
   const auto close = stat.rfind(')');
@@ -25,11 +26,15 @@ std::optional<ProcessEntry> parse_stat(std::string_view stat) {
   ProcessEntry entry;
   char state = 0;
   const std::string rest(stat.substr(close + 1));
-  if (std::sscanf(rest.c_str(), " %c %d %d", &state, &entry.parent, &entry.group) != 3) {
+  int threads = 0;
+  constexpr const char* kFields =
+      " %c %d %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %d";
+  if (std::sscanf(rest.c_str(), kFields, &state, &entry.parent, &entry.group, &threads) != 4) {
     return std::nullopt;
   }
   entry.pid = std::atoi(std::string(stat.substr(0, open)).c_str());
-  entry.ended = state == 'Z' || state == 'X';
+  // The state is that of the main thread, which may end before others do.
+  entry.ended = (state == 'Z' || state == 'X') && threads <= 1;
   entry.name = stat.substr(open + 1, close - open - 1);
   return entry;
 }
@@ -38,7 +43,7 @@ std::optional<ProcessEntry> read_stat(int proc, const char* pid) {
   const std::string path = std::string(pid) + "/stat";
   const int file = ::openat(proc, path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return std::nullopt;  // gone meanwhile
-  std::array<char, 512> text;         // what is asked for stands at its beginning
+  std::array<char, 1024> text;        // what is asked for stands at its beginning
   const ssize_t bytes = ::read(file, text.data(), text.size());
   ::close(file);
   if (bytes <= 0) return std::nullopt;

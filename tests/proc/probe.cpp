@@ -1,6 +1,7 @@
 // A worker that tells what it was given: `probe WHAT [ARGUMENT]`. It opens nothing that it does not
 // count.
 #include <dirent.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,6 +61,26 @@ int start_children() {
   return fflush(stdout);
 }
 
+// One child in this group, whose main thread ends while another one runs; prints its pid.
+int start_child_without_main_thread() {
+  static int ready[2];  // the stack of the main thread goes with it
+  if (pipe(ready) != 0) return 1;
+  const pid_t child = fork();
+  if (child == 0) {
+    pthread_t other;
+    const auto stay = [](void*) -> void* {
+      if (write(ready[1], "x", 1) != 1) _exit(1);
+      while (true) pause();
+    };
+    if (pthread_create(&other, nullptr, stay, nullptr) == 0) pthread_exit(nullptr);
+    _exit(1);
+  }
+  char byte = 0;
+  if (read(ready[0], &byte, 1) != 1) return 1;
+  printf("%d 0\n", child);
+  return fflush(stdout);
+}
+
 int copy_file(const char* path) {
   FILE* const file = fopen(path, "r");
   if (file == nullptr) return 1;
@@ -97,6 +118,7 @@ int main(int argc, char** argv) {
   if (what == "exit") return atoi(argument.c_str());
   if (what == "raise") return raise(atoi(argument.c_str()));
   if (what == "leave-children") return start_children();
+  if (what == "leave-without-main-thread") return start_child_without_main_thread();
   if (what == "torn-stdout") return write_torn_lines(argument, 1);
   if (what == "torn-stderr") return write_torn_lines(argument, 2);
   if (what == "wait") {

@@ -17,9 +17,9 @@ namespace {
 
 /// A probe that has ended, and whose children it left behind.
 struct Left {
-  explicit Left(boost::asio::io_context& io) {
+  explicit Left(boost::asio::io_context& io, const std::string& what = "leave-children") {
     Pipe pipe;
-    auto request = probe("leave-children");
+    auto request = probe(what);
     request.stdout_fd = pipe.write_end();
     auto spawned = ddprun::spawn(io.get_executor(), request);
     REQUIRE(spawned.has_value());
@@ -48,6 +48,19 @@ TEST_CASE("what a worker leaves in its group is left alone, named, and its end i
   CHECK_FALSE(alive(left.pids->in_group));
   CHECK(alive(left.pids->in_session));  // another session: not reached through the group
   CHECK(left.child->left_behind()->names().empty());
+}
+
+TEST_CASE("a process whose main thread has ended while another one runs is not gone") {
+  boost::asio::io_context io;
+  Left left(io, "leave-without-main-thread");
+  const auto main_thread_ended = [&] { return !alive(left.pids->in_group); };
+  REQUIRE(eventually(main_thread_ended));
+  ddprun::ProcessGroup group(io.get_executor(), left.child->pid());
+  CHECK(group.look());
+  CHECK(group.names() == std::vector<std::string>{"proc_probe"});
+  group.signal(SIGTERM);
+  run(io, group.wait_until_empty());
+  CHECK(eventually([&] { return !exists_in_proc(left.pids->in_group); }));
 }
 
 TEST_CASE("a worker that left nothing in its group costs no look through /proc") {
