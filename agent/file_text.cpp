@@ -86,9 +86,7 @@ Result<void> offer(const std::string& path, const std::string& text) {
 }  // namespace
 
 std::optional<std::string> read_file(const std::string& path) {
-  if (path.empty()) return std::nullopt;
-  // O_NONBLOCK: whatever a worker left at this path, a FIFO included, opening it ends at once.
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  const int descriptor = path.empty() ? -1 : open_regular_file(path, O_NOFOLLOW);
   if (descriptor < 0) return std::nullopt;
   std::string text;
   char chunk[4096];

@@ -28,6 +28,17 @@ std::string random_letters() {
   return letters;
 }
 
+int open_regular_file(const std::string& path, int flags) {
+  constexpr int kWithoutWaiting = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+  const int descriptor = ::open(path.c_str(), kWithoutWaiting | flags);
+  struct stat status = {};
+  if (descriptor < 0 || (::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode))) {
+    return descriptor;
+  }
+  ::close(descriptor);
+  return -1;
+}
+
 Directory::Directory(Directory&& other) noexcept
     : descriptor_(std::exchange(other.descriptor_, -1)), path_(std::move(other.path_)) {}
 

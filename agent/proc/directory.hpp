@@ -41,6 +41,10 @@ class Directory {
   std::string path_;
 };
 
+/// Opens a regular file for reading; -1 for anything else, such as a FIFO, whose writer would be
+/// waited for. `flags`: O_NOFOLLOW for what another process made.
+[[nodiscard]] int open_regular_file(const std::string& path, int flags);
+
 /// Eight characters that cannot be guessed, for the name of something that must be new.
 [[nodiscard]] std::string random_letters();
 

@@ -2,31 +2,37 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include <fstream>
+#include <array>
+#include <string_view>
+
+#include "agent/proc/directory.hpp"
 
 namespace ddprun {
 namespace {
 
+// The first line of a file, as much of it as the kernel looks at; empty for a FIFO or a device.
+std::string first_line(const std::string& program) {
+  std::array<char, 256> text;
+  const int file = open_regular_file(program, 0);
+  if (file < 0) return {};
+  const ssize_t bytes = ::read(file, text.data(), text.size());
+  ::close(file);
+  const std::string_view whole(text.data(), bytes > 0 ? static_cast<std::size_t>(bytes) : 0);
+  return std::string(whole.substr(0, whole.find('\n')));
+}
+
 // The interpreter after #! in the first line of a script, without arguments; empty for any other
 // file.
 std::string interpreter_of(const std::string& program) {
-  std::ifstream file(program, std::ios::binary);
-  std::string line(256, '\0');  // the kernel's own limit
-  file.read(line.data(), static_cast<std::streamsize>(line.size()));
-  line.resize(static_cast<std::size_t>(file.gcount()));
+  std::string line = first_line(program);
   if (!line.starts_with("#!")) return {};
-  line = line.substr(2, line.find('\n') - 2);
+  line = line.substr(2);
   const auto begin = line.find_first_not_of(" \t");
   if (begin == std::string::npos) return {};
   return line.substr(begin, line.find_first_of(" \t\r", begin) - begin);
-}
-
-bool has_carriage_return(const std::string& program) {
-  std::ifstream file(program, std::ios::binary);
-  std::string line;
-  return std::getline(file, line) && line.ends_with('\r');
 }
 
 std::string cannot_run(const std::string& program) {
@@ -36,7 +42,7 @@ std::string cannot_run(const std::string& program) {
 Error missing(const std::string& program) {
   const std::string interpreter = interpreter_of(program);
   if (!interpreter.empty()) {
-    const std::string hint = has_carriage_return(program)
+    const std::string hint = first_line(program).ends_with('\r')
                                  ? "; the file has Windows line ends: convert it with dos2unix"
                                  : "; install it or fix the first line of the file";
     return {ErrorKind::kNotFound, cannot_run(program) + "its interpreter " + interpreter +
@@ -54,6 +60,10 @@ Error forbidden(const std::string& program) {
   if (::access(program.c_str(), F_OK) != 0 && errno == EACCES) {
     return {ErrorKind::kNotExecutable,
             cannot_run(program) + "permission denied for a folder in its path"};
+  }
+  struct stat status = {};
+  if (::stat(program.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+    return {ErrorKind::kNotExecutable, cannot_run(program) + "it is not a regular file"};
   }
   if (::access(program.c_str(), X_OK) == 0) {
     const std::string interpreter = interpreter_of(program);

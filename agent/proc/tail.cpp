@@ -1,7 +1,12 @@
 #include "agent/proc/tail.hpp"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
-#include <fstream>
+
+#include "agent/proc/directory.hpp"
 
 namespace ddprun {
 
@@ -19,15 +24,16 @@ std::string Tail::text() const {
 }
 
 std::string tail_of_file(const std::string& path, std::size_t bytes_max) {
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  if (!file) return {};
-  const auto size = static_cast<std::streamoff>(file.tellg());
-  const auto wanted = std::min(size, static_cast<std::streamoff>(bytes_max));
-  if (wanted <= 0) return {};
-  std::string bytes(static_cast<std::size_t>(wanted), '\0');
-  file.seekg(size - wanted);
-  file.read(bytes.data(), wanted);
-  bytes.resize(static_cast<std::size_t>(file.gcount()));
+  const int file = open_regular_file(path, O_NOFOLLOW);
+  if (file < 0) return {};
+  struct stat status = {};
+  ::fstat(file, &status);
+  const auto wanted = std::min(static_cast<std::size_t>(status.st_size), bytes_max);
+  std::string bytes(wanted, '\0');
+  const auto from = status.st_size - static_cast<off_t>(wanted);
+  const ssize_t got = ::pread(file, bytes.data(), wanted, from);
+  ::close(file);
+  bytes.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
   return bytes;
 }
 

@@ -1,4 +1,4 @@
-// The last bytes of a stream, for the report. Pure.
+// The last bytes of a stream or a file, for the report. Thread rule: none.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,8 @@ class Tail {
   std::string kept_;  // up to twice as long, to amortize the cost of discarding
 };
 
-/// The last `bytes_max` bytes of a file; empty if it cannot be read.
+/// The last `bytes_max` bytes of a regular file; empty if it cannot be read, or is anything else.
+/// Blocks as long as the file system does.
 [[nodiscard]] std::string tail_of_file(const std::string& path, std::size_t bytes_max);
 
 }  // namespace ddprun

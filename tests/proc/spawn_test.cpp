@@ -214,6 +214,12 @@ TEST_CASE("a program that cannot run is one sentence with path and reason, and n
     CHECK(error.kind == ErrorKind::kNotExecutable);
     CHECK_THAT(error.sentence, ContainsSubstring("neither a program"));
   }
+  SECTION("it is a FIFO") {
+    REQUIRE(::mkfifo((directory / "fifo").c_str(), 0755) == 0);
+    const auto error = refused(directory / "fifo");
+    CHECK(error.kind == ErrorKind::kNotExecutable);
+    CHECK_THAT(error.sentence, ContainsSubstring("not a regular file"));
+  }
   SECTION("it is a directory") {
     CHECK(refused(directory.path()).kind == ErrorKind::kNotExecutable);
   }

@@ -114,3 +114,13 @@ TEST_CASE("the tail of a file is its last bytes; a file that is not there has no
   CHECK(ddprun::tail_of_file(directory / "log", 11) == "0123456789");
   CHECK(ddprun::tail_of_file(directory / "none", 4).empty());
 }
+
+TEST_CASE("the tail of what is no regular file is empty, and its writer is not waited for") {
+  const proc_test::TempDir directory;
+  REQUIRE(::mkfifo((directory / "fifo").c_str(), 0600) == 0);
+  CHECK(ddprun::tail_of_file(directory / "fifo", 4).empty());
+  proc_test::write_file(directory / "secret", "secret");
+  std::filesystem::create_symlink(directory / "secret", directory / "link");
+  CHECK(ddprun::tail_of_file(directory / "link", 4).empty());
+  CHECK(ddprun::tail_of_file("/dev/zero", 4).empty());
+}
