@@ -13,6 +13,7 @@
 #include <mutex>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "agent/proc/limits.hpp"
 
@@ -33,12 +34,13 @@ class Desk {
   Desk& operator=(const Desk&) = delete;
 
   [[nodiscard]] int event() const { return event_; }
-  void put(DiskThread::Job job) {
+  enum class Counted { kNo, kYes };
+  void put(DiskThread::Job job, Counted counted) {
     const std::lock_guard lock(mutex_);
-    todo_.push_back(std::move(job));
+    todo_.push_back({std::move(job), counted});
     wake_.notify_one();
   }
-  /// How many jobs have ended since the last call.
+  /// How many jobs that count have ended since the last call.
   [[nodiscard]] std::uint64_t take_ended() const {
     std::uint64_t count = 0;
     while (::read(event_, &count, sizeof count) < 0 && errno == EINTR) continue;
@@ -47,7 +49,6 @@ class Desk {
   void quit() {
     const std::lock_guard lock(mutex_);
     quit_ = true;
-    todo_.clear();
     wake_.notify_one();
   }
   /// The life of the thread.
@@ -55,23 +56,32 @@ class Desk {
     std::unique_lock lock(mutex_);
     while (true) {
       wake_.wait(lock, [this] { return quit_ || !todo_.empty(); });
-      if (quit_) return;
-      DiskThread::Job job = std::move(todo_.front());
+      if (quit_) break;
+      Entry next = std::move(todo_.front());
       todo_.pop_front();
       lock.unlock();
-      job();
-      job = nullptr;
+      next.job();
+      next.job = nullptr;
       lock.lock();
+      if (next.counted == Counted::kNo) continue;
       const std::uint64_t one = 1;
       while (::write(event_, &one, sizeof one) < 0 && errno == EINTR) continue;
     }
+    // Here, because what these own may be a file that takes long to close.
+    const std::deque<Entry> never_begun = std::exchange(todo_, {});
+    lock.unlock();
   }
 
  private:
+  struct Entry {
+    DiskThread::Job job;
+    Counted counted = Counted::kYes;
+  };
+
   const int event_;
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::deque<DiskThread::Job> todo_;
+  std::deque<Entry> todo_;
   bool quit_ = false;
 };
 
@@ -111,9 +121,14 @@ class DiskThread::Impl : public std::enable_shared_from_this<Impl> {
       job();
       return done();
     }
-    desk_->put(std::move(job));
+    desk_->put(std::move(job), Desk::Counted::kYes);
     done_.push_back(std::move(done));
     if (done_.size() == 1) await_ended();
+  }
+
+  void drop(std::shared_ptr<void> object) {
+    // On the other thread a desk is there.
+    if (desk_) desk_->put([last = std::move(object)] {}, Desk::Counted::kNo);
   }
 
   asio::awaitable<void> idle(TimePoint deadline) {
@@ -187,6 +202,10 @@ DiskThread::DiskThread(const asio::any_io_executor& executor)
 
 void DiskThread::post(Job job, Job done) {
   impl_->post(std::move(job), std::move(done));
+}
+
+void DiskThread::drop(std::shared_ptr<void> object) {
+  impl_->drop(std::move(object));
 }
 
 asio::awaitable<void> DiskThread::idle(TimePoint deadline) {

@@ -1,8 +1,9 @@
 // DiskThread: runs what may take as long as a file system stalls, one job after another, on a
 // thread of its own, so that the io thread goes on with heartbeats, exits and signals. The thread
-// begins with the first job; all signals are blocked in it. Thread rule: the io_context's thread;
-// jobs run on the other one. Ownership: copies share the thread. A job that is stuck in the kernel
-// when the last copy goes is left behind with what it holds; those that have not begun are dropped.
+// begins with the first job; all signals are blocked in it. Thread rule: the io_context's thread,
+// except drop(); jobs run on the other one. Ownership: copies share the thread. A job that is stuck
+// in the kernel when the last copy goes is left behind with what it holds; those that have not
+// begun are dropped.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -28,6 +29,8 @@ class DiskThread {
   /// Runs `job` after all earlier ones, then `done` on the executor, unless this is destroyed
   /// before. A job must own what it uses. Without a thread (out of processes) it runs here.
   void post(Job job, Job done);
+  /// Destroys `object` after all earlier jobs, on the thread if there is one. From any thread.
+  void drop(std::shared_ptr<void> object);
   /// Completes when no job is left, or at `deadline`, or kDiskHurryMax after hurry().
   [[nodiscard]] boost::asio::awaitable<void> idle(TimePoint deadline);
   void hurry();

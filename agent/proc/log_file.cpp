@@ -47,6 +47,12 @@ class LogFile::Impl : public std::enable_shared_from_this<Impl> {
         path_(std::move(path)),
         disk_(std::move(disk)) {}
 
+  ~Impl() {
+    if (descriptor_) disk_.drop(std::move(descriptor_));
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
   void append(std::string_view bytes, const Warn& warn) {
     if (bytes.empty() || closed_) return;
     warn_ = warn;

@@ -1,7 +1,7 @@
 // LogFile: one file that output is appended to, by a DiskThread. A full disk never becomes a reason
 // to stop training, and one that stalls holds up only the stream that fills the queue. Thread rule:
-// made on any thread, used on the io_context's. Ownership: copies of the descriptor live as long as
-// writes to it. Errors: said once, through `warn`.
+// made on any thread, used on the io_context's. Ownership: the descriptor lives as long as writes
+// to it, and is closed on the DiskThread. Errors: said once, through `warn`.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>

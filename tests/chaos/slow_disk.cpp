@@ -75,6 +75,12 @@ int openat(int folder, const char* path, int flags, ...) {
   return real("openat", openat)(folder, path, flags, mode);
 }
 
+int close(int descriptor) {
+  const int flags = fcntl(descriptor, F_GETFL);
+  if (flags >= 0 && (flags & O_PATH) == 0) wait_for(descriptor);  // those have nothing to write
+  return real("close", close)(descriptor);
+}
+
 int mkdir(const char* path, mode_t mode) {
   wait_for(path);
   return real("mkdir", mkdir)(path, mode);

@@ -67,6 +67,22 @@ TEST_CASE("there is no thread before there is a job, and it takes no signals") {
   CHECK(sigismember(&blocked, SIGINT) == 1);
 }
 
+TEST_CASE("what is dropped is destroyed by the thread, after earlier jobs") {
+  boost::asio::io_context io;
+  const auto here = std::this_thread::get_id();
+  std::string ran;
+  DiskThread thread(io.get_executor());
+  thread.post([&ran] { ran += 'a'; }, [] {});
+  const auto destroyed = [&ran, here](const int* object) {
+    ran += std::this_thread::get_id() == here ? '?' : 'b';
+    delete object;
+  };
+  thread.drop(std::shared_ptr<int>(new int(0), destroyed));
+  thread.post([&ran] { ran += 'c'; }, [] {});
+  run(io, thread.idle(Clock::now() + kWaitMax));
+  CHECK(ran == "abc");
+}
+
 TEST_CASE("a result that is not there at the deadline is not waited for") {
   boost::asio::io_context io;
   Pipe pipe;
