@@ -1,28 +1,27 @@
-// Agent: this node's part of a run, of one node or of several. The shell around client::Membership:
-// it carries out its actions on link, store, workers and console, and feeds back what happens.
-// Which round runs, who is in it and how the run ends is decided by Membership and the coordinator.
-// Thread rule: the io_context's thread. Ownership: config, environment and logger outlive it.
+// Agent: this node's part in a run, of one node or of several: the ports of a NodeDriver, with
+// sockets, processes and consoles. Which round runs, who is in it and how the run ends is decided
+// by the driver's Membership and by the coordinator. Thread rule: the io_context's thread.
+// Ownership: config, environment and logger outlive it.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "agent/link_messages.hpp"
 #include "agent/local_coordinator.hpp"
+#include "agent/node/driver.hpp"
 #include "agent/node_store.hpp"
 #include "agent/round.hpp"
 #include "agent/run_context.hpp"
 #include "rendezvous/client/coordinator_link.hpp"
-#include "rendezvous/client/membership.hpp"
 
 namespace ddprun {
 
-class Agent {
+class Agent : private NodePorts {
  public:
   /// `local_coordinator` is the coordinator, if it runs in this process; else null, and
   /// `make_local_coordinator` (may be empty) is asked again as long as no coordinator answers.
@@ -42,38 +41,38 @@ class Agent {
   void pass_on(int signal);
 
  private:
-  // Events go through a queue: carrying out an action may cause the next event.
-  void feed(client::Event event);
-  void feed_queued();
-  void carry_out(const client::Actions& actions);
-  void act(const client::Connect& action);
-  void act(const client::CloseLink& action);
-  void act(const client::SendMessage& action);
-  void act(const client::OpenStore& action);
-  void act(const client::ServeStore& action);
-  void act(const client::ReleaseStore& action);
-  void act(const client::CloseStore& action);
-  void act(const client::StartGroup& action);
-  void act(const client::StopGroup& action);
-  void act(const client::ArmTimer& action);
-  void act(const client::Note& action);
-  void act(const client::End& action);
+  [[nodiscard]] TimePoint now() const override { return Clock::now(); }
+  [[nodiscard]] bool host_coordinator() override;
+  void connect(client::LinkId link) override { link_->connect(link); }
+  void close_link(client::LinkId link) override { link_->close(link); }
+  void send(client::LinkId link, const protocol::Message& message) override {
+    link_->send(link, message);
+  }
+  [[nodiscard]] Result<std::uint16_t> open_store() override { return store_.open_next(); }
+  [[nodiscard]] Result<void> serve_store(Round round) override { return store_.serve(round); }
+  void release_store(Round round) override;
+  void close_store(Round round) override { store_.close(round); }
+  [[nodiscard]] Result<void> start_group(const protocol::StartRound& start) override;
+  void stop_group(const client::StopGroup& order) override;
+  void pass_stop_signal(int signal) override { runner_->request_stop(signal); }
+  [[nodiscard]] bool outcome_is_pending() const override { return runner_->outcome_is_untold(); }
+  void arm_timer(TimePoint deadline) override;
+  void tell_note(const std::string& text) override;
+  void tell_death(const std::string& line) override;
+  void tell_restart(const std::string& reason) override;
+  void tell_leaving(int signal) override;
+  [[nodiscard]] int tell_error(const Error& error) override;
+  void end() override;
 
-  void fail_to_start(Round round, const Error& error);
   [[nodiscard]] RoundHooks hooks_of(Round round, Rank first_rank);
   [[nodiscard]] boost::asio::awaitable<void> run_group(std::shared_ptr<RoundRunner> runner,
                                                        Round round);
-  void on_group_over(Round round);
-  void leave(int exit_code, const std::string& reason);
-  void leave_for_signal();
-  void leave_if_asked();
-  void host_if_no_other_does();
+  [[nodiscard]] GroupOutcome outcome_of(const RoundResult& result);
   void tell_start();
   void tell_start_of_single_node();
   [[nodiscard]] bool single_node() const { return !context_.config().rendezvous; }
-  void tell_waiting_death();
 
-  // node_end.cpp
+  // agent_end.cpp
   void tell_end(const client::End& end);
   void tell_success(const client::End& end);
   void tell_failure(const protocol::Done& done);
@@ -86,26 +85,18 @@ class Agent {
   std::unique_ptr<LocalCoordinator> local_coordinator_;  // null: the coordinator is elsewhere
   MakeLocalCoordinator make_local_coordinator_;
   AgentIdentity identity_;
-  client::Membership membership_;
+  NodeDriver driver_;
   std::unique_ptr<client::CoordinatorLink> link_;
   NodeStore store_;
   boost::asio::steady_timer tick_;
-  boost::asio::steady_timer ended_;    // never expires by itself: cancelled by End
+  boost::asio::steady_timer ended_;    // never expires by itself: cancelled by end()
   boost::asio::steady_timer settled_;  // the same, when the coordinator here has no more to do
-  std::deque<client::Event> events_;
-  bool feeding_ = false;
 
   std::shared_ptr<RoundRunner> runner_;  // of the group that lives; else null
   TimePoint group_since_{};              // when its workers run; before that, when it began
   std::optional<RoundResult> last_;      // of the last group that is over
-  RestartCount restarts_{0};             // as the last round was told
-  std::string death_;                    // a death that the run's report may make superfluous
   std::string note_;                     // the last one that was told
-  int stop_signal_ = 0;                  // the first one
-  bool leave_waits_ = false;             // the outcome of the round is reported first
-  bool force_stop_ = false;              // stopped a second time
   bool own_error_told_ = false;
-  std::optional<client::End> end_;
 };
 
 }  // namespace ddprun

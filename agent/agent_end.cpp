@@ -26,7 +26,8 @@ std::string over_for_that(const std::string& code) {
 
 void Agent::tell_end(const client::End& end) {
   if (end.exit_code == 0) return tell_success(end);
-  const bool by_signal = stop_signal_ != 0 && end.exit_code == 128 + stop_signal_;
+  const int stop_signal = driver_.stop_signal();
+  const bool by_signal = stop_signal != 0 && end.exit_code == 128 + stop_signal;
   if (end.done && (end.done->failure || !by_signal)) {
     tell_failure(*end.done);
   } else {
@@ -38,7 +39,7 @@ void Agent::tell_end(const client::End& end) {
 void Agent::tell_success(const client::End& end) {
   if (single_node()) {
     context_.logger().info(
-        done_line(context_.config().workers.count, context_.since_start(), restarts_));
+        done_line(context_.config().workers.count, context_.since_start(), driver_.restarts()));
   } else if (end.done) {
     context_.logger().info(run_done_line(end.text, context_.since_start(),
                                          last_ ? NodePart::kTrained : NodePart::kSpare));
@@ -57,7 +58,7 @@ void Agent::tell_failure(const protocol::Done& done) {
     context_.leave_own_error(done.text);
   }
   const bool reporter = done.reporter == identity_.id.value();
-  if (!reporter && own == nullptr) tell_waiting_death();
+  if (!reporter && own == nullptr) driver_.flush_deferred_death_line();
   if (!done.failure) {
     const std::string code = "exit " + std::to_string(done.exit_code);
     const bool told = note_ == done.text;
@@ -70,9 +71,9 @@ void Agent::tell_failure(const protocol::Done& done) {
 }
 
 void Agent::tell_left(const client::End& end) {
-  tell_waiting_death();
+  driver_.flush_deferred_death_line();
   if (own_error_told_) return;
-  if (stop_signal_ == 0) {
+  if (driver_.stop_signal() == 0) {
     context_.logger().error(error_line("RUN", end.text));
     return context_.leave_own_error(end.text);
   }
@@ -98,18 +99,19 @@ const ExitRecord* Agent::own_exit(const protocol::WorkerExit& failure) const {
 // run for them, a second one this wait.
 asio::awaitable<void> Agent::settle() {
   if (local_coordinator_ == nullptr) co_return;
-  if (stop_signal_ != 0 && !end_->done) {
-    // It ends with this process, so the run ends on every node. It may know that already.
-    local_coordinator_->shut_down(end_->exit_code, context_.hostname() +
-                                                       ", which runs the coordinator, leaves: " +
-                                                       signal_name(stop_signal_) + " received");
+  if (driver_.ends_run()) {
+    // It may know that already.
+    const std::string signal = signal_name(driver_.stop_signal());
+    local_coordinator_->shut_down(
+        driver_.end()->exit_code,
+        context_.hostname() + ", which runs the coordinator, leaves: " + signal + " received");
   }
-  if (force_stop_) co_return;
+  if (driver_.is_forced_stop()) co_return;
   asio::co_spawn(executor_, local_coordinator_->settle(), [this](const std::exception_ptr& bug) {
     if (bug) std::rethrow_exception(bug);
     settled_.cancel();
   });
-  const bool left_early = !end_->done && stop_signal_ == 0;
+  const bool left_early = !driver_.end()->done && driver_.stop_signal() == 0;
   if (left_early)
     context_.logger().info(run_note("this node stays as the coordinator of the others"));
   boost::system::error_code cancelled;

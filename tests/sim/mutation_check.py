@@ -67,7 +67,8 @@ def run(command):
 
 def main():
     source, build, compiler = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3]
-    libraries = [str(build / "tests/sim/libddprun_sim_world.a")]
+    libraries = [str(build / "tests/sim/libddprun_sim_world.a"),
+                 str(build / "agent/node/libddprun_node.a")]
     libraries += [str(build / f"rendezvous/{room}/libddprun_{room}.a")
                   for room in ("round", "client", "protocol")]
     # Rooms are compiled in batches: a pure file can lie beside one that needs Asio.

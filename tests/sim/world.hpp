@@ -13,9 +13,12 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "agent/core/worker_group.hpp"
+#include "agent/node/driver.hpp"
 #include "rendezvous/client/membership.hpp"
 #include "rendezvous/round/run.hpp"
 #include "tests/sim/checker.hpp"
@@ -91,9 +94,7 @@ class World {
   [[nodiscard]] bool run_until(const std::function<bool()>& done, Duration limit);
 
   // What can be seen.
-  [[nodiscard]] bool agent_alive(int node) const {
-    return nodes_[index(node)].membership != nullptr;
-  }
+  [[nodiscard]] bool agent_alive(int node) const { return nodes_[index(node)].driver != nullptr; }
   [[nodiscard]] bool group_alive(int node) const { return nodes_[index(node)].group.has_value(); }
   [[nodiscard]] bool group_works(int node) const {
     const auto& group = nodes_[index(node)].group;
@@ -126,6 +127,12 @@ class World {
   void say(const std::string& line) const {
     if (trace_) trace_(line);
   }
+  /// The same for a line that costs time to make.
+  template <class Line>
+  requires std::is_invocable_v<Line>
+  void say(const Line& line) const {
+    if (trace_) trace_(line());
+  }
 
  private:
   struct Worker {
@@ -149,29 +156,29 @@ class World {
   struct Node {
     NodeOptions options;
     DriftingClock clock;
-    std::unique_ptr<client::Membership> membership;
-    std::deque<client::Event> events;  // carrying out an action may cause the next event
-    bool feeding = false;
+    std::unique_ptr<NodePorts> ports;
+    std::unique_ptr<NodeDriver> driver;  // null: no agent runs there
+    std::string_view state;              // of its membership, as on_step() saw it last
+    std::string_view link_state;
     int process = -1;
     client::LinkId link = 0;  // the one that is wanted; 0: none
     int connection = -1;      // what it became
     int timer = 0;
     bool timer_pending = false;
     bool leaving = false;
-    int stop_signal = 0;
-    bool hurried = false;  // stopped a second time
+    bool ended = false;
     bool partitioned = false;
     TimePoint paused_until{};
     TimePoint output_stalled_until{};
     TimePoint start_stalled_until{};
     bool spawn_breaks = false;
-    std::uint16_t ports = 0;
+    std::uint16_t ports_opened = 0;
     bool listener_open = false;  // for the next round's store
     std::optional<protocol::RoundStamp> serves;
     std::optional<Group> group;
-    std::optional<client::End> end;
     std::optional<int> exit_code;
   };
+  class Ports;
   struct Connection {
     int node;
     int process;
@@ -196,7 +203,7 @@ class World {
   [[nodiscard]] bool paused(int node) const { return now() < nodes_[index(node)].paused_until; }
   /// Whether the process that something was meant for is still there.
   [[nodiscard]] bool lives(int node, int process) const {
-    return nodes_[index(node)].membership != nullptr && nodes_[index(node)].process == process;
+    return nodes_[index(node)].driver != nullptr && nodes_[index(node)].process == process;
   }
   [[nodiscard]] Group* group_of(int node, int generation);
 
@@ -214,12 +221,16 @@ class World {
   void detach(int connection);
   [[nodiscard]] protocol::Message through_codec(const protocol::Message& message) const;
 
-  // world_agent.cpp: the shell of an agent.
+  // world_agent.cpp: the ports of an agent, and its thread.
+  template <class What>
+  void on_thread(int node, int process, What what);
+  void drive(int node, const std::function<void(NodeDriver&)>& call);
+  [[nodiscard]] client::MembershipOptions membership_options(int node) const;
+  void take_note_of(int node, const protocol::Message& message);
+  void expect_leave(int node, const std::string& reason);
   void to_agent(int node, int process, client::Event event);
-  void feed(int node, client::Event event);
-  void feed_queued(int node);
-  void carry_out(int node, const client::Action& action);
-  void open_store(int node);
+  void on_step(int node);
+  [[nodiscard]] std::uint16_t open_store(int node);
   void serve_store(int node);
   void release_store(int node);
   void tell_if_idle(const protocol::RoundStamp& stamp);
@@ -228,8 +239,7 @@ class World {
   [[nodiscard]] int client_of(const protocol::RoundStamp& stamp, int server, Wires wires) const;
   void arm_agent(int node, TimePoint deadline);
   void agent_timer(int node, int process, int timer, TimePoint when);
-  void take_signal(int node, int process, int signal);
-  void leave_for_signal(int node);
+  void take_signal(int node, int signal);
   void on_end(int node, const client::End& end);
   void end_process(int node, int process);
   void exit_process(int node);
@@ -292,5 +302,14 @@ class World {
   std::set<std::string> transitions_;
   std::function<void(const std::string&)> trace_;
 };
+
+// What happens to an agent's process is learned by its thread: later, if that stands still.
+template <class What>
+void World::on_thread(int id, int process, What what) {
+  if (!lives(id, process)) return;
+  if (!paused(id)) return what();
+  timeline_.at(nodes_[index(id)].paused_until,
+               [this, id, process, what = std::move(what)] { on_thread(id, process, what); });
+}
 
 }  // namespace ddprun::sim

@@ -1,9 +1,8 @@
-// The shell of a simulated agent: what agent/node.hpp is for a real one. One event at a time, in
-// the order in which they came.
+// The agents of the simulated world: the real NodeDriver on ports of this world, and a thread that
+// can stand still.
 #include <algorithm>
 #include <utility>
 
-#include "agent/core/kill_order.hpp"
 #include "rendezvous/protocol/names.hpp"
 #include "tests/sim/words.hpp"
 #include "tests/sim/world.hpp"
@@ -12,17 +11,119 @@ namespace ddprun::sim {
 
 using namespace protocol;
 
+class World::Ports final : public NodePorts {
+ public:
+  Ports(World& world, int id) : world_(world), id_(id) {}
+
+  [[nodiscard]] TimePoint now() const override { return node().clock.local(world_.now()); }
+  [[nodiscard]] bool host_coordinator() override { return false; }
+  void connect(client::LinkId link) override {
+    check();
+    world_.connect(id_, link);
+  }
+  void close_link(client::LinkId link) override {
+    check();
+    if (link != node().link) return;  // the peer closed it, which is still to be told
+    if (node().connection >= 0) return world_.close_agent_end(node().connection);
+    node().link = 0;
+  }
+  void send(client::LinkId link, const Message& message) override {
+    check();
+    if (!std::holds_alternative<Beat>(message)) {
+      world_.say([&] { return node().options.host + " -> " + words(message); });
+    }
+    const bool open = link == node().link && node().connection >= 0;
+    if (open) world_.push(node().connection, Way::kUp, world_.through_codec(message));
+  }
+  [[nodiscard]] Result<std::uint16_t> open_store() override {
+    check();
+    return world_.open_store(id_);
+  }
+  [[nodiscard]] Result<void> serve_store(Round) override {
+    check();
+    world_.serve_store(id_);
+    return {};
+  }
+  void release_store(Round) override {
+    check();
+    world_.release_store(id_);
+  }
+  void close_store(Round round) override {
+    check();
+    world_.close_store(id_, round);
+  }
+  [[nodiscard]] Result<void> start_group(const StartRound& round) override {
+    check();
+    world_.start_group(id_, round);
+    return {};
+  }
+  void stop_group(const client::StopGroup& order) override {
+    check();
+    require(!order.reason.empty(), "workers are stopped without a reason");
+    world_.stop_group(id_, order);
+  }
+  void pass_stop_signal(int signal) override {
+    world_.feed_group(id_, node().group->generation, StopRequested{signal});
+  }
+  [[nodiscard]] bool outcome_is_pending() const override {
+    return node().group->core->state() == ddprun::GroupState::kSucceeded;
+  }
+  void arm_timer(TimePoint deadline) override {
+    check();
+    world_.arm_agent(id_, deadline);
+  }
+  void on_step() override { world_.on_step(id_); }
+  void tell_note(const std::string& text) override {
+    check();
+    require(!text.empty(), "an empty note");
+  }
+  void tell_death(const std::string&) override {}
+  void tell_restart(const std::string&) override {}
+  void tell_leaving(int) override {}
+  [[nodiscard]] int tell_error(const Error&) override { return 1; }
+  void end() override {}
+
+ private:
+  void check() const { require(!node().ended, "an agent does something after its end"); }
+  [[nodiscard]] Node& node() const { return world_.nodes_[index(id_)]; }
+
+  World& world_;
+  int id_;
+};
+
+void World::drive(int id, const std::function<void(NodeDriver&)>& call) {
+  Node& node = nodes_[index(id)];
+  call(*node.driver);
+  if (!node.driver->idle() || node.ended) return;
+  node.ended = node.driver->end().has_value();
+  if (node.ended) return on_end(id, *node.driver->end());
+  const bool ending = node.leaving || (node.group && node.group->ending());
+  require(node.timer_pending || ending, "an agent waits without a deadline");
+}
+
 void World::start_agent(int id) {
   Node& node = nodes_[index(id)];
-  if (node.membership) return;
-  const Node before = std::exchange(node, Node{});
-  node.options = before.options;
+  if (node.driver) return;
+  Node before = std::exchange(node, Node{});
+  node.options = std::move(before.options);
   node.clock = before.clock;
   node.partitioned = before.partitioned;
-  node.ports = before.ports;
+  node.ports_opened = before.ports_opened;
   node.process = processes_++;
   if (is_root(id)) start_coordinator();
   if (cut_off(id)) checker_.excuse(node.process, TimePoint(std::chrono::hours(1'000'000)));
+  node.ports = std::make_unique<Ports>(*this, id);
+  node.driver = std::make_unique<NodeDriver>(*node.ports, membership_options(id),
+                                             NodeDriver::Nodes::kSeveral);
+  ++agents_alive_;
+  say(node.options.host + " starts");
+  node.state = name_of(node.driver->membership().state());
+  node.link_state = node.driver->membership().link_name();
+  drive(id, [](NodeDriver& driver) { driver.begin(); });
+}
+
+client::MembershipOptions World::membership_options(int id) const {
+  const Node& node = nodes_[index(id)];
   client::MembershipOptions options;
   options.hello.run_id = RunId(node.options.run_id);
   options.hello.agent = AgentId(node.options.host + "#" + std::to_string(node.process));
@@ -35,111 +136,49 @@ void World::start_agent(int id) {
   options.hello.terms = node.options.terms.value_or(options_.terms);
   options.coordinator = "coordinator:29400";
   options.coordinator_timeout = options_.coordinator_timeout;
-  const TimePoint local = node.clock.local(now());
-  node.membership = std::make_unique<client::Membership>(std::move(options), local);
-  ++agents_alive_;
-  say(node.options.host + " starts");
-  node.feeding = true;
-  for (const client::Action& action : node.membership->begin(local)) carry_out(id, action);
-  feed_queued(id);
+  return options;
 }
 
 Round World::round_of(int node) const {
-  const auto& membership = nodes_[index(node)].membership;
-  return membership ? membership->round() : Round(0);
+  const auto& driver = nodes_[index(node)].driver;
+  return driver ? driver->membership().round() : Round(0);
 }
 
 void World::to_agent(int id, int process, client::Event event) {
-  Node& node = nodes_[index(id)];
-  if (!lives(id, process)) return;
-  if (paused(id)) {
-    timeline_.at(node.paused_until,
-                 [this, id, process, event = std::move(event)] { to_agent(id, process, event); });
-    return;
-  }
-  if (const auto* incoming = std::get_if<client::Incoming>(&event)) {
-    if (incoming->link != node.link) return;  // closed meanwhile: such a link is not read any more
-    const bool beat = std::holds_alternative<Beat>(incoming->message);
-    if (!beat) say(node.options.host + " <- " + words(incoming->message));
-    if (const auto* start = std::get_if<StartRound>(&incoming->message)) {
-      checker_.on_told(process, *start);
+  on_thread(id, process, [this, id, process, event = std::move(event)] {
+    Node& node = nodes_[index(id)];
+    if (const auto* incoming = std::get_if<client::Incoming>(&event)) {
+      if (incoming->link != node.link) return;  // closed meanwhile: it is not read any more
+      take_note_of(id, incoming->message);
     }
-    if (const auto* done = std::get_if<Done>(&incoming->message)) checker_.on_verdict_told(*done);
-  }
-  if (const auto* down = std::get_if<client::LinkDown>(&event)) {
-    if (node.link == down->link) node.link = 0;
-  }
-  feed(id, std::move(event));
-}
-
-void World::feed(int id, client::Event event) {
-  Node& node = nodes_[index(id)];
-  node.events.push_back(std::move(event));
-  if (!std::exchange(node.feeding, true)) feed_queued(id);
-}
-
-void World::feed_queued(int id) {
-  Node& node = nodes_[index(id)];
-  while (!node.events.empty()) {
-    const client::Event next = std::move(node.events.front());
-    node.events.pop_front();
-    ++steps_;
-    const std::string_view before = name_of(node.membership->state());
-    const std::string_view link_before = node.membership->link_name();
-    const client::Actions actions = node.membership->step(next, node.clock.local(now()));
-    record_transition(before, name_of(node.membership->state()));
-    record_transition(link_before, node.membership->link_name());
-    for (const client::Action& action : actions) carry_out(id, action);
-  }
-  node.feeding = false;
-  if (node.end) return on_end(id, *node.end);
-  const bool ending = node.leaving || (node.group && node.group->ending());
-  require(node.timer_pending || ending, "an agent waits without a deadline");
-}
-
-void World::carry_out(int id, const client::Action& action) {
-  Node& node = nodes_[index(id)];
-  require(!node.end, "an agent does something after its end");
-  if (const auto* connect_to = std::get_if<client::Connect>(&action)) {
-    connect(id, connect_to->link);
-  } else if (const auto* close = std::get_if<client::CloseLink>(&action)) {
-    if (close->link != node.link) return;  // the peer closed it, which is still to be told
-    if (node.connection >= 0) return close_agent_end(node.connection);
-    node.link = 0;
-  } else if (const auto* message = std::get_if<client::SendMessage>(&action)) {
-    if (!std::holds_alternative<Beat>(message->message)) {
-      say(node.options.host + " -> " + words(message->message));
+    if (const auto* down = std::get_if<client::LinkDown>(&event)) {
+      if (node.link == down->link) node.link = 0;
     }
-    const bool open = message->link == node.link && node.connection >= 0;
-    if (open) push(node.connection, Way::kUp, through_codec(message->message));
-  } else if (std::holds_alternative<client::OpenStore>(action)) {
-    open_store(id);
-  } else if (std::holds_alternative<client::ServeStore>(action)) {
-    serve_store(id);
-  } else if (std::holds_alternative<client::ReleaseStore>(action)) {
-    release_store(id);
-  } else if (const auto* ended = std::get_if<client::CloseStore>(&action)) {
-    close_store(id, ended->round);
-  } else if (const auto* start = std::get_if<client::StartGroup>(&action)) {
-    start_group(id, start->round);
-  } else if (const auto* stop = std::get_if<client::StopGroup>(&action)) {
-    require(!stop->reason.empty(), "workers are stopped without a reason");
-    stop_group(id, *stop);
-  } else if (const auto* timer = std::get_if<client::ArmTimer>(&action)) {
-    arm_agent(id, timer->deadline);
-  } else if (const auto* note = std::get_if<client::Note>(&action)) {
-    require(!note->text.empty(), "an empty note");
-  } else if (const auto* end = std::get_if<client::End>(&action)) {
-    node.end = *end;
-  }
+    drive(id, [&event](NodeDriver& driver) { driver.feed(event); });
+  });
 }
 
-void World::open_store(int id) {
+void World::take_note_of(int id, const Message& message) {
+  const Node& node = nodes_[index(id)];
+  const bool beat = std::holds_alternative<Beat>(message);
+  if (!beat) say([&] { return node.options.host + " <- " + words(message); });
+  if (const auto* start = std::get_if<StartRound>(&message)) checker_.on_told(node.process, *start);
+  if (const auto* done = std::get_if<Done>(&message)) checker_.on_verdict_told(*done);
+}
+
+void World::on_step(int id) {
+  ++steps_;
+  Node& node = nodes_[index(id)];
+  const client::Membership& membership = node.driver->membership();
+  record_transition(std::exchange(node.state, name_of(membership.state())), node.state);
+  record_transition(std::exchange(node.link_state, membership.link_name()), node.link_state);
+}
+
+std::uint16_t World::open_store(int id) {
   Node& node = nodes_[index(id)];
   require(!node.listener_open, "a second listener for the next round");
   node.listener_open = true;
-  const auto port = static_cast<std::uint16_t>(30000 + node.ports++ % 10000);
-  feed(id, client::StoreOpened{port});
+  return static_cast<std::uint16_t>(30000 + node.ports_opened++ % 10000);
 }
 
 void World::serve_store(int id) {
@@ -188,7 +227,7 @@ void World::close_store(int id, Round round) {
   require(found != released_.end(), "a store is closed that was not released");
   const RoundStamp stamp{Round(found->first.first), found->first.second};
   released_.erase(found);
-  if (nodes_[index(id)].hurried) return;  // its user waits for nothing
+  if (nodes_[index(id)].driver->is_forced_stop()) return;  // its user waits for nothing
   const int client = client_of(stamp, id, Wires::kWhole);
   checker_.on_store_closed(stamp, client < 0 ? "" : nodes_[index(client)].options.host, now());
 }
@@ -203,7 +242,7 @@ void World::arm_agent(int id, TimePoint deadline) {
 void World::agent_timer(int id, int process, int timer, TimePoint when) {
   timeline_.at(when, [this, id, process, timer] {
     Node& node = nodes_[index(id)];
-    if (node.timer != timer || !lives(id, process) || node.end) return;
+    if (node.timer != timer || !lives(id, process) || node.ended) return;
     if (paused(id)) return agent_timer(id, process, timer, node.paused_until);
     node.timer_pending = false;
     to_agent(id, process, client::Tick{});
@@ -212,50 +251,37 @@ void World::agent_timer(int id, int process, int timer, TimePoint when) {
 
 void World::leave(int id, int exit_code, const std::string& reason) {
   Node& node = nodes_[index(id)];
-  if (!node.membership || node.end) return;
+  if (!node.driver || node.ended) return;
+  expect_leave(id, reason);
+  on_thread(id, node.process, [this, id, exit_code, reason] {
+    drive(id, [&](NodeDriver& driver) { driver.leave(exit_code, reason); });
+  });
+}
+
+void World::expect_leave(int id, const std::string& reason) {
+  Node& node = nodes_[index(id)];
   say(node.options.host + " is told to go: " + reason);
   node.leaving = true;
   checker_.on_leaving(node.process);
-  to_agent(id, node.process, client::LeaveAsked{exit_code, reason});
 }
 
 void World::signal_agent(int id, int signal) {
   Node& node = nodes_[index(id)];
-  if (!node.membership) return;
+  if (!node.driver) return;
   say(node.options.host + " gets signal " + std::to_string(signal));
-  take_signal(id, node.process, signal);
+  on_thread(id, node.process, [this, id, signal] { take_signal(id, signal); });
 }
 
-void World::take_signal(int id, int process, int signal) {
+void World::take_signal(int id, int signal) {
   Node& node = nodes_[index(id)];
-  if (!lives(id, process)) return;
-  if (paused(id)) {
-    timeline_.at(node.paused_until,
-                 [this, id, process, signal] { take_signal(id, process, signal); });
-    return;
-  }
-  const bool answers = std::string(node.membership->link_name()) == "Answered" && run_ &&
-                       now() >= coordinator_paused_until();
-  checker_.on_signalled(process, answers ? Checker::Coordinated::kYes : Checker::Coordinated::kNo,
-                        now());
-  const bool first = node.stop_signal == 0;
-  if (first) node.stop_signal = signal;
-  if (node.group) feed_group(id, node.group->generation, StopRequested{signal});
-  if (!first) {
-    if (!is_forced_stop(signal)) return;
-    node.hurried = true;
-    if (node.end) return exit_process(id);
-  }
-  if (node.end) return;
-  if (node.group && node.group->core->state() == ddprun::GroupState::kSucceeded) return;
-  leave_for_signal(id);
-}
-
-void World::leave_for_signal(int id) {
-  Node& node = nodes_[index(id)];
+  const bool answers = std::string_view(node.driver->membership().link_name()) == "Answered" &&
+                       run_ && now() >= coordinator_paused_until();
+  checker_.on_signalled(node.process,
+                        answers ? Checker::Coordinated::kYes : Checker::Coordinated::kNo, now());
   node.leaving = true;
-  feed(id, client::LeaveAsked{128 + node.stop_signal,
-                              "signal " + std::to_string(node.stop_signal) + " received"});
+  const bool ended = node.ended;
+  drive(id, [signal](NodeDriver& driver) { driver.request_stop(signal); });
+  if (ended && node.driver->is_forced_stop()) exit_process(id);
 }
 
 void World::on_end(int id, const client::End& end) {
@@ -266,7 +292,7 @@ void World::on_end(int id, const client::End& end) {
   node.exit_code = end.exit_code;
   if (node.connection >= 0) close_agent_end(node.connection);
   require(!node.serves, "an agent ended with an open store");
-  if (is_root(id) && run_ && node.stop_signal != 0 && !end.done) {
+  if (is_root(id) && run_ && node.driver->ends_run()) {
     tell_coordinator(round::Shutdown{end.exit_code, node.options.host + " leaves"});
   }
   const TimePoint written = std::max(now(), node.output_stalled_until);
@@ -276,14 +302,11 @@ void World::on_end(int id, const client::End& end) {
 
 // The root's process stays as the coordinator of the others until they have gone.
 void World::end_process(int id, int process) {
-  Node& node = nodes_[index(id)];
-  if (!lives(id, process)) return;
-  if (paused(id)) {
-    timeline_.at(node.paused_until, [this, id, process] { end_process(id, process); });
-    return;
-  }
-  const bool hosts = is_root(id) && run_ && run_terms_ && !finished_ && !node.hurried;
-  if (!hosts) exit_process(id);
+  on_thread(id, process, [this, id] {
+    const bool hosts = is_root(id) && run_ && run_terms_ && !finished_ &&
+                       !nodes_[index(id)].driver->is_forced_stop();
+    if (!hosts) exit_process(id);
+  });
 }
 
 void World::exit_process(int id) {
@@ -295,7 +318,7 @@ void World::forget_agent(int id) {
   Node& node = nodes_[index(id)];
   checker_.on_agent_gone(node.process);
   const std::optional<Group> group = std::exchange(node.group, std::nullopt);
-  node.membership.reset();
+  node.driver.reset();
   node.serves.reset();
   node.listener_open = false;
   std::erase_if(released_, [id](const auto& one) { return one.second == id; });
@@ -307,7 +330,7 @@ void World::forget_agent(int id) {
 
 void World::kill_agent(int id, const std::string& how) {
   Node& node = nodes_[index(id)];
-  if (!node.membership) return;
+  if (!node.driver) return;
   say(node.options.host + " " + how);
   checker_.excuse(node.process, now());
   if (node.connection >= 0) close_agent_end(node.connection);
@@ -317,7 +340,7 @@ void World::kill_agent(int id, const std::string& how) {
 
 void World::power_off(int id) {
   Node& node = nodes_[index(id)];
-  if (!node.membership) return;
+  if (!node.driver) return;
   say(node.options.host + " loses power");
   checker_.excuse(node.process, now());
   if (node.connection >= 0) {

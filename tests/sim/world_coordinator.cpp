@@ -177,7 +177,7 @@ void World::finish_run(const round::Finish& finish) {
   finished_ = true;
   say("run is over with " + std::to_string(finish.exit_code));
   while (!by_link_.empty()) close_coordinator_end(by_link_.begin()->second);
-  if (options_.coordinator != Coordinator::kInRoot || !nodes_.front().end) return;
+  if (options_.coordinator != Coordinator::kInRoot || !nodes_.front().ended) return;
   timeline_.after(Duration(0),
                   [this, process = nodes_.front().process] { end_process(0, process); });
 }

@@ -109,7 +109,9 @@ void World::spawn(int id, int generation, LocalRank rank) {
   const bool decides = group->core->state() == State::kStarting;
   const std::string sentence = "no such program";
   feed_group(id, generation, SpawnFailed{rank, Error(ErrorKind::kUsage, sentence)});
-  if (decides) leave(id, 127, sentence);
+  if (!decides) return;
+  expect_leave(id, sentence);
+  drive(id, [&](NodeDriver& driver) { driver.fail_to_spawn(127, sentence); });
 }
 
 // To a process that has ended a signal does nothing; one that lives is answered some time later.
@@ -156,7 +158,7 @@ void World::group_runs(int id, int generation) {
   Group* group = group_of(id, generation);
   group->running = true;
   const protocol::StartRound round = group->round;
-  feed(id, client::GroupRunning{round.stamp.number});
+  drive(id, [&](NodeDriver& driver) { driver.group_runs(round.stamp.number); });
   auto& runners = running_[key_of(round.stamp)];
   runners.emplace_back(id, generation);
   if (static_cast<int>(runners.size()) < round.group_size) return;
@@ -220,7 +222,8 @@ void World::tell_failure(int id, LocalRank rank) {
   exit.cause = group.workers[index(rank.value())].cause;
   exit.after = std::chrono::duration_cast<milliseconds>(now() - group.started);
   exit.tail = {"the last line"};
-  feed(id, client::GroupFailed{group.round.stamp.number, {exit}});
+  const Round round = group.round.stamp.number;
+  drive(id, [&](NodeDriver& driver) { driver.group_failed(round, exit); });
 }
 
 void World::stop_group(int id, const client::StopGroup& order) {
@@ -255,20 +258,21 @@ void World::group_over(int id, int generation) {
     return;
   }
   const Round round = group->round.stamp.number;
-  const State state = group->core->state();
+  GroupOutcome outcome;
+  outcome.succeeded = group->core->state() == State::kSucceeded;
   const bool unkillable = !group->core->running().empty();
   node.group.reset();
-  if (state == State::kSucceeded) {
+  if (outcome.succeeded) {
     checker_.on_group_succeeded(node.process, round);
     say(node.options.host + "'s workers ended with 0");
-    feed(id, client::GroupSucceeded{round});
-    const bool signalled = node.stop_signal != 0 && !node.leaving && !node.end && node.membership;
-    if (signalled) leave_for_signal(id);
-    return;
+  } else {
+    checker_.on_group_gone(node.process);
+    if (unkillable) {
+      outcome.unkillable = "a worker";
+      expect_leave(id, outcome.unkillable);
+    }
   }
-  checker_.on_group_gone(node.process);
-  if (unkillable) leave(id, 1, "a worker is still alive after SIGKILL");
-  feed(id, client::GroupGone{round, protocol::Milliseconds(0), 0, 0});
+  drive(id, [&](NodeDriver& driver) { driver.group_over(round, outcome); });
 }
 
 void World::disturb_peers(const protocol::RoundStamp& stamp, int id) {

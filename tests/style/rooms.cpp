@@ -57,6 +57,11 @@ const std::vector<Room>& rooms() {
        {kAsio, kProcess, kJson, kLog, kOptions, kTorch, kTensor},
        Core::kPure},
       {"agent/core/", {"base/"}, {kAsio, kProcess, kLog, kOptions, kTorch, kTensor}, Core::kPure},
+      // The order of events on one node, for the agent and for the simulator.
+      {"agent/node/",
+       {"base/", "rendezvous/client/membership", "agent/core/"},
+       {kAsio, kProcess, kJson, kLog, kOptions, kTorch, kTensor},
+       Core::kPure},
       {"agent/proc/",
        {"base/", "net/", "agent/proc/"},
        {kProcess, kLog, kOptions, kTorch, kTensor}},
@@ -66,8 +71,8 @@ const std::vector<Room>& rooms() {
       {"agent/proc/boost_process.cpp", {}, {kLog, kOptions, kTorch, kTensor}},
       // The agent hosts the store of a round, so it includes the store's server.
       {"agent/",
-       {"base/", "net/", "rendezvous/client/", "rendezvous/store/", "agent/core/", "agent/proc/",
-        "agent/in_process_link"},
+       {"base/", "net/", "rendezvous/client/", "rendezvous/store/", "agent/core/", "agent/node/",
+        "agent/proc/", "agent/in_process_link"},
        {kProcess, kOptions, kTorch, kTensor}},
       // A single node is a run with one member: its coordinator is the pure core itself.
       {"agent/in_process_link",

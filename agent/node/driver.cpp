@@ -1,0 +1,165 @@
+#include "agent/node/driver.hpp"
+
+#include <utility>
+
+#include "agent/core/kill_order.hpp"
+#include "base/exit_status.hpp"
+
+namespace ddprun {
+
+NodeDriver::NodeDriver(NodePorts& ports, client::MembershipOptions options, Nodes nodes)
+    : ports_(ports), nodes_(nodes), membership_(std::move(options), ports.now()) {}
+
+void NodeDriver::begin() {
+  feeding_ = true;
+  carry_out(membership_.begin(ports_.now()));
+  feed_queued();
+}
+
+void NodeDriver::feed(client::Event event) {
+  events_.push_back(std::move(event));
+  if (!std::exchange(feeding_, true)) feed_queued();
+}
+
+void NodeDriver::feed_queued() {
+  while (!events_.empty()) {
+    const client::Event next = std::move(events_.front());
+    events_.pop_front();
+    const client::Actions actions = membership_.step(next, ports_.now());
+    ports_.on_step();
+    carry_out(actions);
+  }
+  feeding_ = false;
+}
+
+void NodeDriver::carry_out(const client::Actions& actions) {
+  for (const client::Action& action : actions) {
+    std::visit([this](const auto& alternative) { act(alternative); }, action);
+  }
+}
+
+void NodeDriver::request_stop(int signal) {
+  const bool first = stop_signal_ == 0;
+  if (first) stop_signal_ = signal;
+  if (has_group_) ports_.pass_stop_signal(signal);
+  if (!first) {
+    if (!ddprun::is_forced_stop(signal)) return;
+    forced_stop_ = true;
+  }
+  if (end_) return;
+  if (first && !has_group_) ports_.tell_leaving(signal);
+  leave_waits_ = has_group_ && ports_.outcome_is_pending();  // that is reported first
+  if (!leave_waits_) leave_for_signal();
+}
+
+void NodeDriver::leave_for_signal() {
+  leave(128 + stop_signal_, signal_name(stop_signal_) + " received");
+}
+
+void NodeDriver::leave_if_asked() {
+  if (std::exchange(leave_waits_, false)) leave_for_signal();
+}
+
+void NodeDriver::leave(int exit_code, const std::string& reason) {
+  feed(client::LeaveAsked{exit_code, reason});
+}
+
+void NodeDriver::fail(const Error& error) {
+  leave(ports_.tell_error(error), error.sentence);
+}
+
+void NodeDriver::group_runs(Round round) {
+  feed(client::GroupRunning{round});
+}
+
+void NodeDriver::group_failed(Round round, protocol::WorkerExit first) {
+  feed(client::GroupFailed{round, {std::move(first)}});
+  leave_if_asked();
+}
+
+void NodeDriver::fail_to_spawn(int exit_code, const std::string& reason) {
+  leave(exit_code, reason);
+}
+
+void NodeDriver::group_over(Round round, GroupOutcome outcome) {
+  has_group_ = false;
+  if (outcome.succeeded) {
+    feed(client::GroupSucceeded{round});
+    return leave_if_asked();
+  }
+  // It holds what the next round needs here.
+  if (!outcome.unkillable.empty()) leave(1, outcome.unkillable + " is still alive after SIGKILL");
+  if (!outcome.death_line.empty()) deferred_death_line_ = std::move(outcome.death_line);
+  feed(client::GroupGone{round, outcome.stop_took, outcome.killed, outcome.stopped});
+}
+
+void NodeDriver::flush_deferred_death_line() {
+  if (!deferred_death_line_.empty()) ports_.tell_death(std::exchange(deferred_death_line_, {}));
+}
+
+void NodeDriver::act(const client::Connect& action) {
+  if (!membership_.joined() && ports_.host_coordinator()) membership_.coordinator_is_here();
+  ports_.connect(action.link);
+}
+
+void NodeDriver::act(const client::CloseLink& action) {
+  ports_.close_link(action.link);
+}
+
+void NodeDriver::act(const client::SendMessage& action) {
+  ports_.send(action.link, action.message);
+}
+
+void NodeDriver::act(const client::OpenStore&) {
+  const auto port = ports_.open_store();
+  if (!port) return fail(port.error());
+  feed(client::StoreOpened{*port});
+}
+
+void NodeDriver::act(const client::ServeStore& action) {
+  const auto served = ports_.serve_store(action.round);
+  if (!served) fail(served.error());
+}
+
+void NodeDriver::act(const client::ReleaseStore& action) {
+  ports_.release_store(action.round);
+}
+
+void NodeDriver::act(const client::CloseStore& action) {
+  ports_.close_store(action.round);
+}
+
+void NodeDriver::act(const client::StartGroup& action) {
+  const bool restarts = action.round.restarts > std::exchange(restarts_, action.round.restarts);
+  if (nodes_ == Nodes::kSingle && restarts) {
+    flush_deferred_death_line();
+    ports_.tell_restart(action.round.reason);
+  }
+  has_group_ = true;
+  const auto started = ports_.start_group(action.round);
+  if (started) return;
+  has_group_ = false;
+  fail(started.error());
+  feed(client::GroupGone{action.round.stamp.number});
+}
+
+void NodeDriver::act(const client::StopGroup& action) {
+  if (has_group_) ports_.stop_group(action);
+}
+
+void NodeDriver::act(const client::ArmTimer& action) {
+  ports_.arm_timer(action.deadline);
+}
+
+void NodeDriver::act(const client::Note& action) {
+  if (nodes_ == Nodes::kSingle) return;  // its user reads of a round when the workers start
+  flush_deferred_death_line();
+  ports_.tell_note(action.text);
+}
+
+void NodeDriver::act(const client::End& action) {
+  end_ = action;
+  ports_.end();
+}
+
+}  // namespace ddprun
