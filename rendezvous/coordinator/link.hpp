@@ -2,18 +2,19 @@
 // few hundred bytes, because it owns no buffer. Private to this room. Thread rule: one thread.
 #pragma once
 
-#include <netinet/in.h>
-#include <sys/epoll.h>
+#include <sys/uio.h>
 
 #include <cstdint>
 #include <list>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/clock.hpp"
+#include "net/connection.hpp"
 #include "rendezvous/protocol/frame.hpp"
 #include "rendezvous/round/event.hpp"
 #include "rendezvous/store/budget.hpp"
@@ -42,11 +43,11 @@ using SharedFrame = std::shared_ptr<const Frame>;
 /// The unsent frames of a connection, first in, first out.
 class Outbox {
  public:
-  enum class Sent { kAll, kSome, kBroken };
-
   void push(SharedFrame frame);
-  /// Sends as much as the socket accepts.
-  [[nodiscard]] Sent flush(int socket);
+  /// Fills `parts` from the front; returns how many were filled.
+  [[nodiscard]] std::size_t gather(std::span<iovec> parts) const;
+  /// Removes `bytes` sent bytes from the front.
+  void sent(std::size_t bytes);
   void clear();
   [[nodiscard]] bool empty() const { return first_ == frames_.size(); }
   /// Unsent bytes after the frame that is being sent.
@@ -67,33 +68,22 @@ enum class LinkState : std::uint8_t {
   kDead,     // to be closed and erased
 };
 
-struct Link {
-  Link(std::uint64_t number, int socket, const sockaddr_storage& from);
-  ~Link();
-  Link(const Link&) = delete;
-  Link& operator=(const Link&) = delete;
+struct Link : net::Connection {
+  using Connection::Connection;
 
-  std::uint64_t id;
-  int fd;
   LinkState state = LinkState::kArriving;
   bool queued = false;            // in the flush queue
   bool mute = false;              // the peer no longer reads
   bool ended = false;             // we have shut down our sending side
   bool awaited = false;           // closing with a last message that the agent may still read
-  std::uint32_t interest = 0;     // registered epoll events
   std::size_t partial = 0;        // counted bytes of its incomplete frame
   std::shared_ptr<RunEntry> run;  // set by its hello
   std::string held;               // first bytes, or an HTTP request, while incomplete
   std::unique_ptr<protocol::FrameReader> reader;  // while a frame is incomplete
   Outbox outbox;
   std::optional<std::list<std::pair<TimePoint, std::uint64_t>>::iterator> due;
-  sockaddr_in6 from{};  // holds a sockaddr_in for IPv4
 };
 
-/// Numeric, without port; an IPv4-mapped IPv6 address is written as IPv4.
-[[nodiscard]] std::string address_text(const sockaddr_in6& address);
-/// With port, for the log.
-[[nodiscard]] std::string peer_text(const Link& link);
 [[nodiscard]] round::Peer peer_of(const Link& link);
 
 }  // namespace ddprun::coordinator

@@ -1,14 +1,10 @@
 #include "rendezvous/coordinator/server.hpp"
 
 #include <spdlog/logger.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-#include <array>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <cerrno>
-#include <cstring>
 #include <random>
 #include <utility>
 
@@ -22,11 +18,6 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 
 namespace {
-
-constexpr std::uint64_t kListenerEvent = 0;  // links are numbered from 1
-constexpr int kEventsAtOnce = 256;
-// Rounds of events before the other work of the io_context has its turn.
-constexpr int kRoundsAtOnce = 8;
 
 // Two coordinators, on any machines and at any times, never share a name.
 std::string unique_author() {
@@ -71,14 +62,14 @@ tcp::endpoint Server::endpoint() const {
 Server::Impl::Impl(asio::any_io_executor executor, tcp::acceptor listener, ServerOptions options)
     : executor_(executor),
       options_(std::move(options)),
-      acceptor_(std::make_shared<net::BatchAcceptor>(
-          executor, std::move(listener), [this](const std::string& why) { tell_exhausted(why); })),
-      epoll_(executor),
+      reactor_(executor),
       idle_timeout_(executor),
       settled_(executor, TimePoint::max()),
       unsent_(options_.limits.unsent_bytes),
       partial_(options_.limits.partial_bytes),
-      author_(unique_author()) {}
+      author_(unique_author()) {
+  reactor_.listen(std::move(listener));
+}
 
 Server::Impl::~Impl() {
   close();
@@ -92,29 +83,19 @@ std::unique_ptr<store::Server> Server::Impl::make_store() const {
 }
 
 Result<void> Server::Impl::start() {
-  DDPRUN_ASSERT(!epoll_.is_open() && !closed_);
-  const int set = ::epoll_create1(EPOLL_CLOEXEC);
-  if (set == -1) {
-    return Error(ErrorKind::kSystem, "cannot serve the rendezvous on " + net::to_text(endpoint()) +
-                                         ": " + std::strerror(errno));
-  }
-  epoll_.assign(set);
+  DDPRUN_ASSERT(!reactor_.is_open() && !closed_);
   store_ = make_store();
-  auto store_started = store_->start();
-  if (!store_started) return store_started;
+  auto started = store_->start();
+  if (!started) return started;
   receive_buffer_ = std::make_unique<char[]>(kReceiveBytes);
   spare_reader_ = std::make_unique<protocol::FrameReader>();
-  acceptor_->start(set, kListenerEvent);
-  arm();
-  return {};
+  return reactor_.start(shared_from_this(), "the rendezvous");
 }
 
 void Server::Impl::close() {
   if (closed_) return;
   closed_ = true;
-  acceptor_->close();
-  boost::system::error_code ignored;  // nothing is left to do about it
-  epoll_.close(ignored);
+  reactor_.close();
   idle_timeout_.cancel();
   lost_.clear();
   to_flush_.clear();
@@ -130,14 +111,14 @@ void Server::Impl::close() {
 }
 
 void Server::Impl::begin_fresh_store(Round ended, std::function<void()> idle) {
-  if (closed_ || !epoll_.is_open()) return;
+  if (closed_ || !reactor_.is_open()) return;
   store_->when_idle(std::move(idle));
   ended_stores_.insert_or_assign(ended, std::move(store_));
   store_ = make_store();
   const auto started = store_->start();
   if (!started && options_.log) options_.log->error("{}", started.error().sentence);
   if (!started) close();
-  acceptor_->resume();
+  reactor_.resume_accepting();
 }
 
 bool Server::Impl::settled() const {
@@ -152,80 +133,31 @@ asio::awaitable<void> Server::Impl::settle(std::shared_ptr<Impl> self) {
   }
 }
 
-void Server::Impl::arm() {
-  epoll_.async_wait(asio::posix::descriptor_base::wait_read,
-                    [self = shared_from_this()](const boost::system::error_code& why) {
-                      if (why || self->closed_) return;
-                      for (int round = 0; round < kRoundsAtOnce; ++round) {
-                        if (self->dispatch_some() <= 1 || self->closed_) break;
-                      }
-                      if (!self->closed_) self->arm();
-                    });
-}
-
-int Server::Impl::dispatch_some() {
-  std::array<epoll_event, kEventsAtOnce> events;
-  const int ready = ::epoll_wait(epoll_.native_handle(), events.data(), kEventsAtOnce, 0);
-  for (int at = 0; at < ready; ++at) {
-    const epoll_event& event = events[static_cast<std::size_t>(at)];
-    if (event.data.u64 == kListenerEvent) {
-      accept_some();
-    } else {
-      on_event(event);
-    }
-  }
+net::Reactor::Turn Server::Impl::on_batch_end() {
   settle_all();
-  return ready;
-}
-
-// Everybody who has sent something is read once. Bounded: the kernel lets the ready take turns.
-void Server::Impl::drain() {
-  const std::size_t passes = links_.size() / kEventsAtOnce + 2;
-  for (std::size_t pass = 0; pass < passes && !closed_; ++pass) {
-    if (dispatch_some() < kEventsAtOnce) return;
-  }
-}
-
-void Server::Impl::accept_some() {
-  std::vector<Link*> fresh;
-  acceptor_->accept_some([&](int socket, const sockaddr_storage& from) {
-    if (Link* link = admit(socket, from)) fresh.push_back(link);
-  });
-  for (Link* link : fresh) begin(*link);
-}
-
-/// Null: it is one too many and was closed.
-Link* Server::Impl::admit(int socket, const sockaddr_storage& from) {
-  const std::uint64_t id = ++accepted_;
-  auto link = std::make_unique<Link>(id, socket, from);
-  if (links_.size() + store_->connections() >= options_.store.connections) {
-    tell_once(*link, fmt::format("{} connections, no more than connections = {}",
-                                 options_.store.connections + 1, options_.store.connections));
-    return nullptr;
-  }
-  return links_.emplace(id, std::move(link)).first->second.get();
+  return net::Reactor::Turn::kMayContinue;
 }
 
 // The first bytes are here already, unless the peer is slow to speak: a client of the store is
 // handed on without having been in our epoll set.
-void Server::Impl::begin(Link& link) {
-  read_some(link);
-  if (link.state == LinkState::kDead) return;
-  epoll_event event{};
-  event.events = link.interest = EPOLLIN;
-  event.data.u64 = link.id;
-  if (::epoll_ctl(epoll_.native_handle(), EPOLL_CTL_ADD, link.fd, &event) != 0) {
-    tell_once(link, "out of memory");
-    lose(link, "the coordinator is out of memory");
+void Server::Impl::on_accept(int socket, const sockaddr_storage& from) {
+  const bool one_too_many = connections() >= options_.store.connections;
+  Link& link = links_.add(socket, from);
+  if (one_too_many) {
+    tell_once(link, fmt::format("{} connections, no more than connections = {}",
+                                options_.store.connections + 1, options_.store.connections));
+    links_.erase(link.id);
+    return;
   }
+  read_some(link);
+  if (link.state == LinkState::kDead || reactor_.watch(link, net::kReadable)) return;
+  tell_once(link, "out of memory");
+  lose(link, "the coordinator is out of memory");
 }
 
-void Server::Impl::tell_exhausted(const std::string& why) {
+void Server::Impl::on_exhausted(const std::string& why) {
   if (!options_.log) return;
-  options_.log->warn(
-      "cannot accept clients: {}; {} are connected, the others wait; raise the limit of open "
-      "files (ulimit -n) address={}",
-      why, links_.size() + store_->connections(), net::to_text(endpoint()));
+  options_.log->warn("{}", reactor_.exhausted_text(why, connections()));
 }
 
 }  // namespace ddprun::coordinator

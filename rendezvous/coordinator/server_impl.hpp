@@ -1,12 +1,8 @@
-// The inside of Server: sockets, one epoll set and the calls into round::Run. Not for other rooms.
-//
-// Connections sit in an epoll set of their own, level-triggered, which is itself one descriptor of
-// the io_context. So everything that was received can be read before a timer blames somebody for
-// silence (drain()), and an idle agent needs no pending operation. Nothing is forgotten in the
-// middle of an event: what is dead is buried at its end (settle_all()). One thread.
+// Implementation of Server: links on a Reactor, and the calls into round::Run. Private to this
+// room. Nothing is erased while an event is handled: a closed link is marked kDead, and erased at
+// the end of the batch (settle_all()). Thread rule: one thread.
 #pragma once
 
-#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <deque>
 #include <list>
@@ -14,10 +10,9 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
-#include "net/batch_acceptor.hpp"
+#include "net/reactor.hpp"
 #include "rendezvous/coordinator/http.hpp"
 #include "rendezvous/coordinator/link.hpp"
 #include "rendezvous/coordinator/server.hpp"
@@ -43,7 +38,7 @@ struct RunEntry : std::enable_shared_from_this<RunEntry> {
   std::deque<Line> notes;
 };
 
-class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
+class Server::Impl : public net::Reactor::Handler, public std::enable_shared_from_this<Impl> {
  public:
   Impl(boost::asio::any_io_executor executor, boost::asio::ip::tcp::acceptor listener,
        ServerOptions options);
@@ -55,21 +50,19 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   void close_store(Round ended) { ended_stores_.erase(ended); }
   static boost::asio::awaitable<void> settle(std::shared_ptr<Impl> self);
   void close();
-  [[nodiscard]] boost::asio::ip::tcp::endpoint endpoint() const { return acceptor_->endpoint(); }
+  [[nodiscard]] boost::asio::ip::tcp::endpoint endpoint() const { return reactor_.endpoint(); }
 
  private:
-  // server.cpp: the life of the server, events, new connections.
-  void arm();
-  int dispatch_some();
-  void drain();
-  void accept_some();
-  Link* admit(int socket, const sockaddr_storage& from);
-  void begin(Link& link);
-  void tell_exhausted(const std::string& why);
+  // server.cpp: lifetime of the server, new connections.
+  void drain() { reactor_.drain(links_.size()); }
+  void on_accept(int socket, const sockaddr_storage& from) override;
+  net::Reactor::Turn on_batch_end() override;
+  void on_exhausted(const std::string& why) override;
+  [[nodiscard]] std::size_t connections() const { return links_.size() + store_->connections(); }
   [[nodiscard]] bool settled() const;
 
-  // server_links.cpp: the life of a connection.
-  void on_event(const epoll_event& event);
+  // server_links.cpp: lifetime of a connection.
+  void on_event(std::uint64_t id, std::uint32_t events) override;
   void read_some(Link& link);
   void receive(Link& link);
   [[nodiscard]] std::unique_ptr<store::Server> make_store() const;
@@ -124,10 +117,9 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   boost::asio::any_io_executor executor_;
   ServerOptions options_;
   TimePoint started_ = Clock::now();
-  std::shared_ptr<net::BatchAcceptor> acceptor_;
-  boost::asio::posix::stream_descriptor epoll_;  // owns the set
-  boost::asio::steady_timer idle_timeout_;       // runs only while somebody is due
-  boost::asio::steady_timer settled_;            // cancelled to say that settled() may hold
+  net::Reactor reactor_;
+  boost::asio::steady_timer idle_timeout_;  // runs only while a link is due
+  boost::asio::steady_timer settled_;       // cancelled to say that settled() may hold
   bool idle_timeout_armed_ = false;
   bool ending_ = false;  // shut_down() was called: no run begins any more
   bool closed_ = false;
@@ -148,15 +140,14 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   std::size_t unfinished_ = 0;
   std::unordered_map<std::string, std::shared_ptr<RunEntry>> runs_;
 
-  std::uint64_t accepted_ = 0;
   std::size_t agents_ = 0;   // links that speak as agents
   std::size_t leaving_ = 0;  // agents being closed that have a last word to take
-  std::unordered_map<std::uint64_t, std::unique_ptr<Link>> links_;
+  net::ConnectionTable<Link> links_;
   std::list<std::pair<TimePoint, std::uint64_t>> due_;  // soonest first
   std::vector<std::uint64_t> to_flush_;
   std::deque<Lost> lost_;
   std::vector<std::uint64_t> dead_;
-  std::unordered_set<std::string> told_;  // causes and peers already in the log
+  net::LoggedCauses logged_;
 };
 
 }  // namespace ddprun::coordinator

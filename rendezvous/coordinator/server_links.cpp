@@ -13,34 +13,21 @@
 
 namespace ddprun::coordinator {
 
-namespace {
-
-// EPOLLIN and EPOLLOUT are enumerators; as integers they combine with our own masks.
-constexpr std::uint32_t kReadable = EPOLLIN;
-constexpr std::uint32_t kWritable = EPOLLOUT;
-constexpr std::uint32_t kPeerEnded = EPOLLRDHUP;
-constexpr std::uint32_t kGone = EPOLLHUP | EPOLLERR;
-// Maximum number of remembered (peer, cause) pairs; beyond it the set is cleared.
-constexpr std::size_t kToldMax = 1024;
-
-}  // namespace
-
 Link* Server::Impl::find(std::uint64_t id) {
-  const auto found = links_.find(id);
-  if (found == links_.end() || found->second->state == LinkState::kDead) return nullptr;
-  return found->second.get();
+  Link* link = links_.find(id);
+  return link == nullptr || link->state == LinkState::kDead ? nullptr : link;
 }
 
-void Server::Impl::on_event(const epoll_event& event) {
-  Link* link = find(event.data.u64);
+void Server::Impl::on_event(std::uint64_t id, std::uint32_t events) {
+  Link* link = find(id);
   if (link == nullptr) return;
   if (link->state == LinkState::kClosing) {
-    const std::uint32_t end = link->ended ? kGone | kPeerEnded : kGone;
-    if ((event.events & end) != 0) return bury(*link);
-  } else if ((event.events & ~kWritable) != 0) {
+    const std::uint32_t end = link->ended ? net::kGone | net::kPeerEnded : net::kGone;
+    if ((events & end) != 0) return bury(*link);
+  } else if ((events & ~net::kWritable) != 0) {
     read_some(*link);
   }
-  if ((event.events & kWritable) != 0 && link->state != LinkState::kDead) flush(*link);
+  if ((events & net::kWritable) != 0 && link->state != LinkState::kDead) flush(*link);
 }
 
 void Server::Impl::read_some(Link& link) {
@@ -88,8 +75,7 @@ void Server::Impl::hand_to_store(Link& link) {
   sockaddr_storage from{};
   static_assert(sizeof(from) >= sizeof(link.from));
   std::memcpy(&from, &link.from, sizeof(link.from));
-  const bool watched = link.interest != 0;
-  if (watched) ::epoll_ctl(epoll_.native_handle(), EPOLL_CTL_DEL, link.fd, nullptr);
+  reactor_.unwatch(link);
   const int socket = std::exchange(link.fd, -1);
   bury(link);
   store_->adopt(socket, from, received);
@@ -178,14 +164,14 @@ void Server::Impl::send(Link& link, SharedFrame frame) {
 }
 
 void Server::Impl::flush(Link& link) {
-  const Outbox::Sent sent = link.outbox.flush(link.fd);
-  if (sent == Outbox::Sent::kBroken) {
+  const net::Sent sent = net::send_all(link.fd, link.outbox);
+  if (sent == net::Sent::kBroken) {
     // It may have sent something before it closed: reading finds that, and the end.
     link.outbox.clear();
     link.mute = true;
     if (link.state == LinkState::kClosing) return bury(link);
   }
-  if (link.state == LinkState::kClosing && sent == Outbox::Sent::kAll && !link.ended) {
+  if (link.state == LinkState::kClosing && sent == net::Sent::kAll && !link.ended) {
     link.ended = true;
     // If the peer has sent more, close() would discard data that it has not read yet.
     (void)::shutdown(link.fd, SHUT_WR);
@@ -194,15 +180,10 @@ void Server::Impl::flush(Link& link) {
 }
 
 void Server::Impl::watch(Link& link) {
-  std::uint32_t wanted = link.outbox.empty() ? 0U : kWritable;
-  if (link.state != LinkState::kClosing) wanted |= kReadable;
-  if (link.ended) wanted |= kPeerEnded;
-  if (wanted == link.interest) return;
-  link.interest = wanted;
-  epoll_event event{};
-  event.events = wanted;
-  event.data.u64 = link.id;
-  ::epoll_ctl(epoll_.native_handle(), EPOLL_CTL_MOD, link.fd, &event);
+  std::uint32_t wanted = link.outbox.empty() ? 0U : net::kWritable;
+  if (link.state != LinkState::kClosing) wanted |= net::kReadable;
+  if (link.ended) wanted |= net::kPeerEnded;
+  (void)reactor_.watch(link, wanted);
 }
 
 void Server::Impl::close_link(Link& link) {
@@ -299,20 +280,19 @@ void Server::Impl::settle_all() {
     }
   }
   for (const std::uint64_t id : dead_) links_.erase(id);
-  if (!dead_.empty()) acceptor_->resume();
+  if (!dead_.empty()) reactor_.resume_accepting();
   dead_.clear();
   if (settled()) settled_.cancel();
 }
 
 void Server::Impl::tell_once(const Link& link, const std::string& cause) {
   if (!options_.log) return;
-  if (told_.size() >= kToldMax) told_.clear();
   // The same sentence with another number is not logged again: random data would fill the log.
   std::string kind = cause;
   std::erase_if(kind, [](char one) { return one >= '0' && one <= '9'; });
-  const bool news = told_.insert(address_text(link.from) + ' ' + kind).second;
-  options_.log->log(news ? spdlog::level::warn : spdlog::level::debug,
-                    "closed a connection: {} peer={}", cause, peer_text(link));
+  const bool is_new = logged_.is_new(link, kind);
+  options_.log->log(is_new ? spdlog::level::warn : spdlog::level::debug,
+                    "closed a connection: {} peer={}", cause, net::peer_text(link));
 }
 
 }  // namespace ddprun::coordinator

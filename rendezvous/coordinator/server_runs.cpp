@@ -146,11 +146,11 @@ void Server::Impl::finish_run(RunEntry& entry) {
   entry.finished_at = Clock::now();
   entry.timer.cancel();
   --unfinished_;
-  for (const auto& [id, link] : links_) {
-    if (link->run.get() != &entry) continue;
-    flush(*link);
-    bury(*link);
-  }
+  links_.for_each([&](Link& link) {
+    if (link.run.get() != &entry) return;
+    flush(link);
+    bury(link);
+  });
 }
 
 void Server::Impl::refuse(Link& link, Refused refused) {

@@ -1,24 +1,14 @@
-// Implementation of Server: sockets, one epoll set and the calls into Parser and Store. Private to
-// this room.
-//
-// Sessions are registered in a level-triggered epoll set, which is itself one descriptor of the
-// io_context. A request of a busy client then costs two system calls, recv and send; a batch of
-// clients shares the others. Sessions have no pending asynchronous operation, so destroying the
-// server means closing descriptors. Thread rule: one thread.
+// Implementation of Server: sessions on a Reactor, and the calls into Parser and Store. Private to
+// this room. Thread rule: one thread.
 #pragma once
 
-#include <netinet/in.h>
-#include <sys/epoll.h>
-
-#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <memory>
 #include <new>
 #include <string>
-#include <unordered_set>
 #include <vector>
 
-#include "net/batch_acceptor.hpp"
+#include "net/reactor.hpp"
 #include "rendezvous/store/replies.hpp"
 #include "rendezvous/store/server.hpp"
 #include "rendezvous/store/store.hpp"
@@ -30,15 +20,11 @@ namespace ddprun::store {
 inline constexpr std::size_t kReceiveBytes = 64 * 1024;
 
 /// One connection. Owns no buffer while idle.
-struct Session {
-  Session(ConnectionId number, int socket, const sockaddr_storage& from, Budget& copied);
-  ~Session();
-  Session(const Session&) = delete;
-  Session& operator=(const Session&) = delete;
+struct Session : net::Connection {
+  Session(std::uint64_t number, int socket, const sockaddr_storage& peer, Budget& copied)
+      : Connection(number, socket, peer), replies(copied) {}
+  [[nodiscard]] ConnectionId store_id() const { return static_cast<ConnectionId>(id); }
 
-  ConnectionId id;
-  int fd;
-  std::uint32_t interest = EPOLLIN;  // registered epoll events
   Dialect dialect = Dialect::kUndecided;
   bool eof = false;     // the client has shut down its sending side
   bool paused = false;  // not read until the client drains its replies, or until its next turn
@@ -46,19 +32,18 @@ struct Session {
   ReplyQueue replies;
   std::unique_ptr<Parser> parser;     // while a request is incomplete
   std::unique_ptr<std::string> held;  // received, unparsed bytes while paused
-  sockaddr_in6 peer{};                // holds a sockaddr_in for IPv4
 };
 
-class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
+class Server::Impl : public net::Reactor::Handler, public std::enable_shared_from_this<Impl> {
  public:
   Impl(boost::asio::any_io_executor executor, ServerOptions options);
   ~Impl();
 
-  void listen(boost::asio::any_io_executor executor, boost::asio::ip::tcp::acceptor listener);
+  void listen(boost::asio::ip::tcp::acceptor listener) { reactor_.listen(std::move(listener)); }
   Result<void> start();
   void close();
-  [[nodiscard]] boost::asio::ip::tcp::endpoint endpoint() const;
-  [[nodiscard]] std::size_t connections() const { return open_; }
+  [[nodiscard]] boost::asio::ip::tcp::endpoint endpoint() const { return reactor_.endpoint(); }
+  [[nodiscard]] std::size_t connections() const { return sessions_.size(); }
   [[nodiscard]] Counters counters() const;
   void adopt(int socket, const sockaddr_storage& from, std::string_view received);
   void when_idle(std::function<void()> idle);
@@ -68,16 +53,16 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   enum class End { kAlive, kPeerClosed, kPeerReset, kOutOfMemory, kRefused };
 
   // server.cpp: lifetime of the server.
-  void arm();
-  void dispatch();
-  ConnectionId admit(int socket, const sockaddr_storage& from);
-  void log_exhausted(const std::string& why);
+  void on_accept(int socket, const sockaddr_storage& from) override { (void)admit(socket, from); }
+  net::Reactor::Turn on_batch_end() override;
+  void on_exhausted(const std::string& why) override;
+  Session* admit(int socket, const sockaddr_storage& from);
   void return_memory();
   void drop_spares_when_idle(std::size_t moves_before);
   void tell_idle();
 
   // server_sessions.cpp: lifetime of a session.
-  void on_event(const epoll_event& event);
+  void on_event(std::uint64_t id, std::uint32_t events) override;
   /// Limits an out-of-memory condition to the session being served.
   template <class Work>
   End guarded(Work work) {
@@ -99,33 +84,30 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   void settle(Session& session, End end);
   void flush_queued();
   void watch(Session& session);
-  Session* find(ConnectionId id);
+  Session* find(ConnectionId id) { return sessions_.find(static_cast<std::uint64_t>(id)); }
   void end_session(Session& session, End end);
   void log_end(const Session& session, End end);
-  void log_once(const std::string& peer, const std::string& cause, const std::string& line);
+  void log_once(const Session& session, const std::string& kind, const std::string& cause);
 
   ServerOptions options_;
-  std::shared_ptr<net::BatchAcceptor> acceptor_;  // null if there is no listener
-  boost::asio::posix::stream_descriptor epoll_;   // owns the epoll set
+  boost::asio::any_io_executor executor_;
+  net::Reactor reactor_;
   bool dropping_spares_ = false;
   boost::asio::steady_timer drop_spares_;  // runs only while memory_ keeps spare blocks
   bool closed_ = false;
-  bool session_quota_used_ = false;  // set when a session used up its quota in this dispatch
+  bool session_quota_used_ = false;  // set when a session used up its quota in this batch
 
   Memory memory_;
   Budget copied_replies_;
   Store store_;
   std::unique_ptr<Parser> spare_parser_;
   std::unique_ptr<char[]> receive_buffer_;
-  std::vector<std::unique_ptr<Session>> sessions_;  // indexed by the low half of the id
-  std::vector<std::uint32_t> free_slots_;
+  net::ConnectionTable<Session> sessions_;
   std::vector<ConnectionId> to_flush_;
-  std::size_t open_ = 0;
   std::function<void()> when_idle_;  // empty unless asked for
-  std::uint32_t accepted_ = 0;
   std::size_t memory_peak_ = 0;
   Refusal refusal_{Reason::kUnknownOpcode};  // valid after End::kRefused
-  std::unordered_set<std::string> logged_;   // (peer, cause) pairs already logged
+  net::LoggedCauses logged_;
 };
 
 }  // namespace ddprun::store

@@ -1,11 +1,7 @@
-#include <arpa/inet.h>
 #include <spdlog/logger.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
-#include <array>
 #include <cerrno>
-#include <cstring>
 
 #include "rendezvous/store/server_impl.hpp"
 
@@ -15,23 +11,6 @@ namespace {
 
 // Maximum number of bytes received from one session per turn.
 constexpr std::size_t kReceivePerTurn = 1 * kMiB;
-constexpr std::size_t kPartsPerSend = 64;
-// EPOLLIN and EPOLLOUT are enumerators; as integers they combine with our own masks.
-constexpr std::uint32_t kReadable = EPOLLIN;
-constexpr std::uint32_t kWritable = EPOLLOUT;
-// Maximum number of remembered (peer, cause) pairs; beyond it the set is cleared.
-constexpr std::size_t kLoggedMax = 1024;
-
-std::string address_of(const Session& session) {
-  char text[INET6_ADDRSTRLEN] = "?";
-  if (session.peer.sin6_family == AF_INET) {
-    const auto& v4 = reinterpret_cast<const sockaddr_in&>(session.peer);
-    ::inet_ntop(AF_INET, &v4.sin_addr, text, sizeof(text));
-  } else {
-    ::inet_ntop(AF_INET6, &session.peer.sin6_addr, text, sizeof(text));
-  }
-  return text;
-}
 
 /// What torchrun's agents write first, with c10d and with static. No worker has such a key.
 bool is_of_torchrun(const Request& request) {
@@ -42,26 +21,11 @@ bool is_of_torchrun(const Request& request) {
 
 }  // namespace
 
-Session::Session(ConnectionId number, int socket, const sockaddr_storage& from, Budget& copied)
-    : id(number), fd(socket), replies(copied) {
-  std::memcpy(&peer, &from, sizeof(peer));
-}
-
-Session::~Session() {
-  ::close(fd);
-}
-
-Session* Server::Impl::find(ConnectionId id) {
-  const auto slot = static_cast<std::size_t>(static_cast<std::uint64_t>(id) & 0xffffffff);
-  if (slot >= sessions_.size() || sessions_[slot] == nullptr) return nullptr;
-  return sessions_[slot]->id == id ? sessions_[slot].get() : nullptr;
-}
-
-void Server::Impl::on_event(const epoll_event& event) {
-  Session* session = find(static_cast<ConnectionId>(event.data.u64));
+void Server::Impl::on_event(std::uint64_t id, std::uint32_t events) {
+  Session* session = sessions_.find(id);
   if (session == nullptr) return;  // closed earlier in the same batch
   End end = End::kPeerReset;
-  if ((event.events & ~kWritable) == 0) {
+  if ((events & ~net::kWritable) == 0) {
     end = guarded([&] { return resume(*session); });
   } else if (!session->eof && !session->paused) {
     end = guarded([&] { return receive(*session); });
@@ -81,7 +45,7 @@ Server::Impl::End Server::Impl::receive(Session& session) {
     if (received == 0) {
       session.eof = true;
       session.parser.reset();  // a truncated request has no effect
-      store_.on_disconnect(session.id);
+      store_.on_disconnect(session.store_id());
       return End::kAlive;
     }
     const auto count = static_cast<std::size_t>(received);
@@ -132,7 +96,7 @@ Server::Impl::End Server::Impl::parse(Session& session, Parser& parser, std::str
       refusal_ = Refusal(Reason::kTorchrun);
       return End::kRefused;
     }
-    const auto refused = store_.step(session.id, parser.request(), session.replies);
+    const auto refused = store_.step(session.store_id(), parser.request(), session.replies);
     wake_up(store_.woken());
     if (refused) {
       refusal_ = *refused;
@@ -181,19 +145,8 @@ Server::Impl::End Server::Impl::resume(Session& session) {
 }
 
 Server::Impl::End Server::Impl::flush(Session& session) {
-  while (!session.replies.empty()) {
-    std::array<iovec, kPartsPerSend> parts;
-    msghdr message{};
-    message.msg_iov = parts.data();
-    message.msg_iovlen = session.replies.gather(parts);
-    const ssize_t count =
-        message.msg_iovlen == 1  // the common case, and cheaper than sendmsg
-            ? ::send(session.fd, parts[0].iov_base, parts[0].iov_len, MSG_NOSIGNAL)
-            : ::sendmsg(session.fd, &message, MSG_NOSIGNAL);
-    if (count < 0) return errno == EAGAIN ? End::kAlive : End::kPeerReset;
-    session.replies.sent(static_cast<std::size_t>(count));
-  }
-  return End::kAlive;
+  const net::Sent sent = net::send_all(session.fd, session.replies);
+  return sent == net::Sent::kBroken ? End::kPeerReset : End::kAlive;
 }
 
 void Server::Impl::wake_up(const std::vector<ConnectionId>& woken) {
@@ -231,60 +184,44 @@ void Server::Impl::settle(Session& session, End end) {
 }
 
 void Server::Impl::watch(Session& session) {
-  const std::uint32_t input = session.eof || session.paused ? 0U : kReadable;
+  const std::uint32_t input = session.eof || session.paused ? 0U : net::kReadable;
   // epoll serves ready descriptors round-robin, so a paused session that has drained its replies
   // waits for its turn there.
   const bool output = session.paused || !session.replies.empty();
-  const std::uint32_t wanted = input | (output ? kWritable : 0U);
-  if (wanted == session.interest) return;
-  session.interest = wanted;
-  epoll_event event{};
-  event.events = wanted;
-  event.data.u64 = static_cast<std::uint64_t>(session.id);
-  ::epoll_ctl(epoll_.native_handle(), EPOLL_CTL_MOD, session.fd, &event);
+  (void)reactor_.watch(session, input | (output ? net::kWritable : 0U));
 }
 
 void Server::Impl::end_session(Session& session, End end) {
   log_end(session, end);
-  store_.on_disconnect(session.id);
+  store_.on_disconnect(session.store_id());
   if (session.held != nullptr) memory_.give_back(session.held->size());
-  const auto slot = static_cast<std::uint32_t>(static_cast<std::uint64_t>(session.id));
-  sessions_[slot].reset();
-  free_slots_.push_back(slot);
-  --open_;
-  if (open_ == 0 && when_idle_) tell_idle();
-  if (acceptor_) acceptor_->resume();
+  sessions_.erase(session.id);
+  if (connections() == 0 && when_idle_) tell_idle();
+  reactor_.resume_accepting();
 }
 
 void Server::Impl::log_end(const Session& session, End end) {
   const bool refused = end == End::kRefused || end == End::kOutOfMemory;
   if (!options_.log || !(refused || options_.log->should_log(spdlog::level::debug))) return;
-  const std::string peer = address_of(session);
-  const unsigned port = ntohs(session.peer.sin6_port);
   switch (end) {
-    case End::kRefused: {
-      const std::string cause = to_text(refusal_, options_.limits);
-      const auto number = static_cast<int>(refusal_.reason);
-      log_once(peer, std::to_string(number), fmt::format("{} peer={}:{}", cause, peer, port));
+    case End::kRefused:
+      log_once(session, std::to_string(static_cast<int>(refusal_.reason)),
+               to_text(refusal_, options_.limits));
       return;
-    }
     case End::kOutOfMemory:
-      log_once(peer, "memory", fmt::format("out of memory peer={}:{}", peer, port));
-      return;
-    case End::kPeerReset:
-      options_.log->debug("store connection ended: reset by the client peer={}:{}", peer, port);
+      log_once(session, "memory", "out of memory");
       return;
     default:
-      options_.log->debug("store connection ended: closed by the client peer={}:{}", peer, port);
+      options_.log->debug("store connection ended: {} by the client peer={}",
+                          end == End::kPeerReset ? "reset" : "closed", peer_text(session));
   }
 }
 
-void Server::Impl::log_once(const std::string& peer, const std::string& cause,
-                            const std::string& line) {
-  if (logged_.size() >= kLoggedMax) logged_.clear();
-  const bool is_first = logged_.insert(peer + ' ' + cause).second;
-  options_.log->log(is_first ? spdlog::level::warn : spdlog::level::debug,
-                    "store closed a connection: {}", line);
+void Server::Impl::log_once(const Session& session, const std::string& kind,
+                            const std::string& cause) {
+  const bool is_new = logged_.is_new(session, kind);
+  options_.log->log(is_new ? spdlog::level::warn : spdlog::level::debug,
+                    "store closed a connection: {} peer={}", cause, peer_text(session));
 }
 
 }  // namespace ddprun::store

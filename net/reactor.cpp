@@ -1,0 +1,162 @@
+#include "net/reactor.hpp"
+
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "base/assert.hpp"
+#include "net/listen.hpp"
+
+namespace ddprun::net {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+
+namespace {
+
+constexpr std::uint64_t kListenerId = ~std::uint64_t{0};  // no connection has it
+constexpr int kEventsPerBatch = 256;
+// Batches of events before the other work of the io_context has its turn.
+constexpr int kBatchesPerTurn = 8;
+constexpr int kAcceptsPerBatch = 128;
+constexpr std::chrono::seconds kRetryInterval{1};
+
+bool is_exhaustion(int error) {
+  return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+}
+
+}  // namespace
+
+Reactor::Reactor(const asio::any_io_executor& executor)
+    : epoll_(executor), retry_timer_(executor) {}
+
+void Reactor::listen(asio::ip::tcp::acceptor listener) {
+  DDPRUN_ASSERT(listener_ == -1 && !is_open());
+  endpoint_ = listener.local_endpoint();
+  listener.non_blocking(true);
+  listener_ = listener.release();  // removed from Asio's epoll set, which would be woken too
+  set_inherited_options(listener_, endpoint_);
+}
+
+Result<void> Reactor::start(const std::shared_ptr<Handler>& handler, const std::string& what) {
+  const int set = ::epoll_create1(EPOLL_CLOEXEC);
+  if (set == -1) {
+    return Error(ErrorKind::kSystem, "cannot serve " + what + " on " + to_text(endpoint_) + ": " +
+                                         std::strerror(errno));
+  }
+  epoll_.assign(set);
+  handler_ = handler;
+  if (listener_ != -1) accepting_ = control(EPOLL_CTL_ADD, listener_, kListenerId, kReadable);
+  arm(handler);
+  return {};
+}
+
+void Reactor::close() {
+  error_code ignored;  // nothing to do if closing fails
+  epoll_.close(ignored);
+  retry_timer_.cancel();
+  if (listener_ != -1) ::close(std::exchange(listener_, -1));
+}
+
+void Reactor::arm(std::shared_ptr<Handler> handler) {
+  epoll_.async_wait(asio::posix::descriptor_base::wait_read,
+                    [this, handler = std::move(handler)](const error_code& why) mutable {
+                      if (why || !is_open()) return;
+                      for (int batch = 0; batch < kBatchesPerTurn && is_open(); ++batch) {
+                        // After a single event more are unlikely, and arm() would report them.
+                        const bool was_last = handle_batch(*handler) <= 1;
+                        if (handler->on_batch_end() == Turn::kIsUsedUp || was_last) break;
+                      }
+                      if (is_open()) arm(std::move(handler));
+                    });
+}
+
+void Reactor::drain(std::size_t connections) {
+  const std::shared_ptr<Handler> handler = handler_.lock();
+  const std::size_t batches = connections / kEventsPerBatch + 2;
+  for (std::size_t batch = 0; batch < batches && is_open(); ++batch) {
+    const bool was_last = handle_batch(*handler) < kEventsPerBatch;
+    (void)handler->on_batch_end();
+    if (was_last) return;
+  }
+}
+
+int Reactor::handle_batch(Handler& handler) {
+  std::array<epoll_event, kEventsPerBatch> events;
+  const int ready = ::epoll_wait(epoll_.native_handle(), events.data(), kEventsPerBatch, 0);
+  for (int at = 0; at < ready; ++at) {
+    const epoll_event& event = events[static_cast<std::size_t>(at)];
+    if (event.data.u64 == kListenerId) {
+      accept_some(handler);
+    } else {
+      handler.on_event(event.data.u64, event.events);
+    }
+  }
+  return ready;
+}
+
+void Reactor::accept_some(Handler& handler) {
+  for (int count = 0; count < kAcceptsPerBatch && listener_ != -1; ++count) {
+    sockaddr_storage from{};
+    socklen_t length = sizeof(from);
+    const int socket = ::accept4(listener_, reinterpret_cast<sockaddr*>(&from), &length,
+                                 SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (socket >= 0) {
+      handler.on_accept(socket, from);
+    } else if (errno == EAGAIN) {
+      reported_ = false;  // the backlog is empty
+      return;
+    } else if (is_exhaustion(errno)) {
+      return pause_accepting(handler, std::strerror(errno));
+    }
+    // Any other error concerns only this peer, which has disconnected.
+  }
+}
+
+void Reactor::pause_accepting(Handler& handler, const std::string& why) {
+  accepting_ = false;
+  (void)control(EPOLL_CTL_MOD, listener_, kListenerId, 0);
+  // Another part of the process may free a descriptor without a call of resume_accepting().
+  retry_timer_.expires_after(kRetryInterval);
+  retry_timer_.async_wait([this, handler = handler_.lock()](const error_code& error) {
+    if (!error) resume_accepting();
+  });
+  if (!std::exchange(reported_, true)) handler.on_exhausted(why);
+}
+
+void Reactor::resume_accepting() {
+  if (listener_ == -1 || !is_open() || accepting_) return;
+  accepting_ = control(EPOLL_CTL_MOD, listener_, kListenerId, kReadable);
+}
+
+std::string Reactor::exhausted_text(const std::string& why, std::size_t connections) const {
+  return "cannot accept clients: " + why + "; " + std::to_string(connections) +
+         " are connected, new clients wait; raise the limit of open files (ulimit -n) address=" +
+         to_text(endpoint_);
+}
+
+bool Reactor::watch_changed(Connection& connection, std::uint32_t events) {
+  DDPRUN_ASSERT(events != 0);
+  const int operation = connection.interest == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
+  connection.interest = events;
+  return control(operation, connection.fd, connection.id, events);
+}
+
+void Reactor::unwatch(Connection& connection) {
+  if (std::exchange(connection.interest, 0) == 0) return;
+  (void)control(EPOLL_CTL_DEL, connection.fd, connection.id, 0);
+}
+
+bool Reactor::control(int operation, int fd, std::uint64_t id, std::uint32_t events) {
+  epoll_event event{};
+  event.events = events;
+  event.data.u64 = id;
+  return ::epoll_ctl(epoll_.native_handle(), operation, fd, &event) == 0;
+}
+
+}  // namespace ddprun::net

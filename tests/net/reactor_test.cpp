@@ -1,0 +1,183 @@
+// The reactor under both servers: turns, the end, and a process without descriptors.
+#include "net/reactor.hpp"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/write.hpp>
+#include <chrono>
+#include <functional>
+#include <vector>
+
+#include "net/listen.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace ddprun;
+using namespace ddprun::net;
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+
+namespace {
+
+constexpr std::chrono::seconds kReactorHung{20};
+
+/// A server that counts its events and calls back into the test.
+struct CountingServer : Reactor::Handler, std::enable_shared_from_this<CountingServer> {
+  explicit CountingServer(asio::io_context& io) : reactor(io.get_executor()) {}
+  ~CountingServer() { reactor.close(); }
+
+  void on_accept(int socket, const sockaddr_storage& from) override {
+    REQUIRE(reactor.watch(connections.add(socket, from), kReadable));
+    if (accepted) accepted();
+  }
+  void on_event(std::uint64_t id, std::uint32_t) override {
+    Connection* connection = connections.find(id);
+    if (connection == nullptr) return;
+    char byte = 0;
+    const bool ended = ::recv(connection->fd, &byte, 1, 0) <= 0;
+    ++events;
+    if (ended) connections.erase(id);
+    if (ended) reactor.resume_accepting();
+    if (event) event();
+  }
+  Reactor::Turn on_batch_end() override {
+    ++batches;
+    return turn;
+  }
+  void on_exhausted(const std::string& why) override {
+    exhausted.push_back(reactor.exhausted_text(why, connections.size()));
+  }
+
+  void start(asio::io_context& io) {
+    auto listener = net::listen(io.get_executor(), asio::ip::address_v4::loopback(), 0);
+    REQUIRE(listener.has_value());
+    reactor.listen(std::move(*listener));
+    REQUIRE(reactor.start(shared_from_this(), "the test").has_value());
+  }
+
+  Reactor reactor;
+  ConnectionTable<Connection> connections;
+  std::function<void()> accepted;
+  std::function<void()> event;
+  Reactor::Turn turn = Reactor::Turn::kMayContinue;
+  int events = 0;
+  int batches = 0;
+  std::vector<std::string> exhausted;
+};
+
+struct ReactorScene {
+  ReactorScene() { server->start(io); }
+
+  [[nodiscard]] tcp::socket connect() {
+    tcp::socket socket(clients);
+    socket.connect(server->reactor.endpoint());
+    return socket;
+  }
+  template <class Condition>
+  [[nodiscard]] bool runs_until(Condition condition) {
+    const auto deadline = std::chrono::steady_clock::now() + kReactorHung;
+    while (!condition()) {
+      if (std::chrono::steady_clock::now() > deadline) return false;
+      io.run_one_for(std::chrono::milliseconds(100));
+    }
+    return true;
+  }
+
+  asio::io_context clients;
+  asio::io_context io;
+  std::shared_ptr<CountingServer> server = std::make_shared<CountingServer>(io);
+};
+
+void write_byte(tcp::socket& socket) {
+  asio::write(socket, asio::buffer("x", 1));
+}
+
+}  // namespace
+
+TEST_CASE("connections are accepted, their events reported, and their end too") {
+  ReactorScene scene;
+  tcp::socket client = scene.connect();
+  write_byte(client);
+  CHECK(scene.runs_until([&] { return scene.server->events == 1; }));
+  client.close();
+  CHECK(scene.runs_until([&] { return scene.server->connections.size() == 0; }));
+}
+
+TEST_CASE("a turn that is used up lets the other work of the io_context go first") {
+  ReactorScene scene;
+  std::vector<tcp::socket> clients;
+  for (int count = 0; count < 3; ++count) clients.push_back(scene.connect());
+  REQUIRE(scene.runs_until([&] { return scene.server->connections.size() == 3; }));
+  scene.server->turn = Reactor::Turn::kIsUsedUp;
+  // An event reads one byte, so the sockets stay readable from batch to batch.
+  for (tcp::socket& client : clients) asio::write(client, asio::buffer("12345678", 8));
+  scene.server->batches = 0;
+  int batches_before_other_work = 0;
+  scene.server->event = [&] {
+    if (scene.server->events > 1) return;
+    asio::post(scene.io, [&] { batches_before_other_work = scene.server->batches; });
+  };
+  REQUIRE(scene.runs_until([&] { return scene.server->events == 24; }));
+  CHECK(batches_before_other_work == 1);
+  CHECK(scene.server->batches >= 8);
+}
+
+TEST_CASE("what has been received is handled before a timer decides") {
+  ReactorScene scene;
+  std::vector<tcp::socket> clients;
+  for (int count = 0; count < 600; ++count) clients.push_back(scene.connect());
+  REQUIRE(scene.runs_until([&] { return scene.server->connections.size() == 600; }));
+  for (tcp::socket& client : clients) write_byte(client);
+  scene.server->reactor.drain(600);
+  CHECK(scene.server->events == 600);
+}
+
+TEST_CASE("a server that closes inside an event gets no further event, and may be destroyed") {
+  ReactorScene scene;
+  std::vector<tcp::socket> clients;
+  for (int count = 0; count < 5; ++count) clients.push_back(scene.connect());
+  REQUIRE(scene.runs_until([&] { return scene.server->connections.size() == 5; }));
+  const std::weak_ptr<CountingServer> watched = scene.server;
+  scene.server->event = [&] {
+    scene.server->reactor.close();
+    scene.server->connections.clear();
+    scene.server.reset();  // the pending operation still holds it
+  };
+  for (tcp::socket& client : clients) write_byte(client);
+  CHECK(scene.runs_until([&] { return watched.expired(); }));
+}
+
+TEST_CASE("a server that closes while it accepts leaves the other connections to the kernel") {
+  ReactorScene scene;
+  std::vector<tcp::socket> clients;
+  for (int count = 0; count < 5; ++count) clients.push_back(scene.connect());
+  scene.server->accepted = [&] { scene.server->reactor.close(); };
+  CHECK(scene.runs_until([&] { return scene.server->connections.size() > 0; }));
+  scene.io.poll();
+  CHECK(scene.server->connections.size() == 1);
+}
+
+TEST_CASE("out of descriptors, the reason is reported once, and a new client is served later") {
+  ReactorScene scene;
+  std::vector<tcp::socket> clients;
+  for (int count = 0; count < 3; ++count) clients.push_back(scene.connect());
+  rlimit before{};
+  ::getrlimit(RLIMIT_NOFILE, &before);
+  const int highest = ::dup(0);
+  REQUIRE(highest >= 0);
+  ::close(highest);
+  const rlimit none_left{static_cast<rlim_t>(highest), before.rlim_max};
+  ::setrlimit(RLIMIT_NOFILE, &none_left);
+  CHECK(scene.runs_until([&] { return !scene.server->exhausted.empty(); }));
+  const bool idle = scene.io.poll() == 0;  // the listener is not polled although it is readable
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  CHECK(idle);
+  // Nothing calls resume_accepting(): the reactor tries again by itself.
+  CHECK(scene.runs_until([&] { return scene.server->connections.size() == 3; }));
+  REQUIRE(scene.server->exhausted.size() == 1);
+  CHECK_THAT(scene.server->exhausted[0],
+             ContainsSubstring("cannot accept clients: Too many open files; 0 are connected"));
+}
