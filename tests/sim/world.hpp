@@ -221,7 +221,8 @@ class World {
   void detach(int connection);
   [[nodiscard]] protocol::Message through_codec(const protocol::Message& message) const;
 
-  // world_agent.cpp: the ports of an agent, and its thread.
+  // world_agent.cpp: an agent and its thread.
+  [[nodiscard]] std::unique_ptr<NodePorts> make_ports(int node);  // world_ports.cpp
   template <class What>
   void on_thread(int node, int process, What what);
   void drive(int node, const std::function<void(NodeDriver&)>& call);
@@ -230,13 +231,6 @@ class World {
   void expect_leave(int node, const std::string& reason);
   void to_agent(int node, int process, client::Event event);
   void on_step(int node);
-  [[nodiscard]] std::uint16_t open_store(int node);
-  void serve_store(int node);
-  void release_store(int node);
-  void tell_if_idle(const protocol::RoundStamp& stamp);
-  void close_store(int node, Round round);
-  enum class Wires { kAny, kWhole };
-  [[nodiscard]] int client_of(const protocol::RoundStamp& stamp, int server, Wires wires) const;
   void arm_agent(int node, TimePoint deadline);
   void agent_timer(int node, int process, int timer, TimePoint when);
   void take_signal(int node, int signal);
@@ -244,6 +238,15 @@ class World {
   void end_process(int node, int process);
   void exit_process(int node);
   void forget_agent(int node);
+
+  // world_stores.cpp
+  [[nodiscard]] std::uint16_t open_store(int node);
+  void serve_store(int node);
+  void release_store(int node);
+  void tell_if_idle(const protocol::RoundStamp& stamp);
+  void close_store(int node, Round round);
+  enum class Wires { kAny, kWhole };
+  [[nodiscard]] int client_of(const protocol::RoundStamp& stamp, int server, Wires wires) const;
 
   // world_coordinator.cpp
   void to_coordinator(int coordinator, round::Event event);

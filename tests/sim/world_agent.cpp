@@ -1,5 +1,4 @@
-// The agents of the simulated world: the real NodeDriver on ports of this world, and a thread that
-// can stand still.
+// The agents of the simulated world: the real NodeDriver, and a thread that can stand still.
 #include <algorithm>
 #include <utility>
 
@@ -10,86 +9,6 @@
 namespace ddprun::sim {
 
 using namespace protocol;
-
-class World::Ports final : public NodePorts {
- public:
-  Ports(World& world, int id) : world_(world), id_(id) {}
-
-  [[nodiscard]] TimePoint now() const override { return node().clock.local(world_.now()); }
-  [[nodiscard]] bool host_coordinator() override { return false; }
-  void connect(client::LinkId link) override {
-    check();
-    world_.connect(id_, link);
-  }
-  void close_link(client::LinkId link) override {
-    check();
-    if (link != node().link) return;  // the peer closed it, which is still to be told
-    if (node().connection >= 0) return world_.close_agent_end(node().connection);
-    node().link = 0;
-  }
-  void send(client::LinkId link, const Message& message) override {
-    check();
-    if (!std::holds_alternative<Beat>(message)) {
-      world_.say([&] { return node().options.host + " -> " + words(message); });
-    }
-    const bool open = link == node().link && node().connection >= 0;
-    if (open) world_.push(node().connection, Way::kUp, world_.through_codec(message));
-  }
-  [[nodiscard]] Result<std::uint16_t> open_store() override {
-    check();
-    return world_.open_store(id_);
-  }
-  [[nodiscard]] Result<void> serve_store(Round) override {
-    check();
-    world_.serve_store(id_);
-    return {};
-  }
-  void release_store(Round) override {
-    check();
-    world_.release_store(id_);
-  }
-  void close_store(Round round) override {
-    check();
-    world_.close_store(id_, round);
-  }
-  [[nodiscard]] Result<void> start_group(const StartRound& round) override {
-    check();
-    world_.start_group(id_, round);
-    return {};
-  }
-  void stop_group(const client::StopGroup& order) override {
-    check();
-    require(!order.reason.empty(), "workers are stopped without a reason");
-    world_.stop_group(id_, order);
-  }
-  void pass_stop_signal(int signal) override {
-    world_.feed_group(id_, node().group->generation, StopRequested{signal});
-  }
-  [[nodiscard]] bool outcome_is_pending() const override {
-    return node().group->core->state() == ddprun::GroupState::kSucceeded;
-  }
-  void arm_timer(TimePoint deadline) override {
-    check();
-    world_.arm_agent(id_, deadline);
-  }
-  void on_step() override { world_.on_step(id_); }
-  void tell_note(const std::string& text) override {
-    check();
-    require(!text.empty(), "an empty note");
-  }
-  void tell_death(const std::string&) override {}
-  void tell_restart(const std::string&) override {}
-  void tell_leaving(int) override {}
-  [[nodiscard]] int tell_error(const Error&) override { return 1; }
-  void end() override {}
-
- private:
-  void check() const { require(!node().ended, "an agent does something after its end"); }
-  [[nodiscard]] Node& node() const { return world_.nodes_[index(id_)]; }
-
-  World& world_;
-  int id_;
-};
 
 void World::drive(int id, const std::function<void(NodeDriver&)>& call) {
   Node& node = nodes_[index(id)];
@@ -112,7 +31,7 @@ void World::start_agent(int id) {
   node.process = processes_++;
   if (is_root(id)) start_coordinator();
   if (cut_off(id)) checker_.excuse(node.process, TimePoint(std::chrono::hours(1'000'000)));
-  node.ports = std::make_unique<Ports>(*this, id);
+  node.ports = make_ports(id);
   node.driver = std::make_unique<NodeDriver>(*node.ports, membership_options(id),
                                              NodeDriver::Nodes::kSeveral);
   ++agents_alive_;
@@ -172,64 +91,6 @@ void World::on_step(int id) {
   const client::Membership& membership = node.driver->membership();
   record_transition(std::exchange(node.state, name_of(membership.state())), node.state);
   record_transition(std::exchange(node.link_state, membership.link_name()), node.link_state);
-}
-
-std::uint16_t World::open_store(int id) {
-  Node& node = nodes_[index(id)];
-  require(!node.listener_open, "a second listener for the next round");
-  node.listener_open = true;
-  return static_cast<std::uint16_t>(30000 + node.ports_opened++ % 10000);
-}
-
-void World::serve_store(int id) {
-  Node& node = nodes_[index(id)];
-  require(std::exchange(node.listener_open, false), "a store to serve without a listener");
-  require(!node.serves, "stores of two rounds on one node");
-  node.serves = checker_.told(node.process).stamp;
-}
-
-void World::release_store(int id) {
-  Node& node = nodes_[index(id)];
-  require(node.serves.has_value(), "a store is released that nobody serves");
-  const RoundStamp stamp = *std::exchange(node.serves, std::nullopt);
-  released_[key_of(stamp)] = id;
-  tell_if_idle(stamp);
-}
-
-/// A node with a living worker of the round and such wires to `server`; -1: none.
-int World::client_of(const RoundStamp& stamp, int server, Wires wires) const {
-  for (int other = 0; other < node_count(); ++other) {
-    const auto& group = nodes_[index(other)].group;
-    if (!group || !(group->round.stamp == stamp)) continue;
-    if (wires == Wires::kWhole && (cut_off(other) || cut_off(server))) continue;
-    const auto& workers = group->workers;
-    const auto alive = [](const Worker& worker) { return worker.alive; };
-    if (std::any_of(workers.begin(), workers.end(), alive)) return other;
-  }
-  return -1;
-}
-
-void World::tell_if_idle(const RoundStamp& stamp) {
-  const auto found = released_.find(key_of(stamp));
-  if (found == released_.end()) return;
-  const int id = found->second;
-  // A cut wire ends no connection: its client counts until it is reset or ends.
-  if (client_of(stamp, id, Wires::kAny) >= 0) return;
-  timeline_.after(Duration(0), [this, id, process = nodes_[index(id)].process, stamp] {
-    to_agent(id, process, client::StoreIdle{stamp.number});
-  });
-}
-
-void World::close_store(int id, Round round) {
-  const auto found = std::find_if(released_.begin(), released_.end(), [&](const auto& one) {
-    return one.second == id && one.first.first == round.value();
-  });
-  require(found != released_.end(), "a store is closed that was not released");
-  const RoundStamp stamp{Round(found->first.first), found->first.second};
-  released_.erase(found);
-  if (nodes_[index(id)].driver->is_forced_stop()) return;  // its user waits for nothing
-  const int client = client_of(stamp, id, Wires::kWhole);
-  checker_.on_store_closed(stamp, client < 0 ? "" : nodes_[index(client)].options.host, now());
 }
 
 void World::arm_agent(int id, TimePoint deadline) {

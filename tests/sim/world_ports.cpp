@@ -1,0 +1,93 @@
+// What the driver of a simulated agent asks for is done in the world.
+#include "tests/sim/words.hpp"
+#include "tests/sim/world.hpp"
+
+namespace ddprun::sim {
+
+using namespace protocol;
+
+class World::Ports final : public NodePorts {
+ public:
+  Ports(World& world, int id) : world_(world), id_(id) {}
+
+  [[nodiscard]] TimePoint now() const override { return node().clock.local(world_.now()); }
+  [[nodiscard]] bool host_coordinator() override { return false; }
+  void connect(client::LinkId link) override {
+    check();
+    world_.connect(id_, link);
+  }
+  void close_link(client::LinkId link) override {
+    check();
+    if (link != node().link) return;  // the peer closed it, which is still to be told
+    if (node().connection >= 0) return world_.close_agent_end(node().connection);
+    node().link = 0;
+  }
+  void send(client::LinkId link, const Message& message) override {
+    check();
+    if (!std::holds_alternative<Beat>(message)) {
+      world_.say([&] { return node().options.host + " -> " + words(message); });
+    }
+    const bool open = link == node().link && node().connection >= 0;
+    if (open) world_.push(node().connection, Way::kUp, world_.through_codec(message));
+  }
+  [[nodiscard]] Result<std::uint16_t> open_store() override {
+    check();
+    return world_.open_store(id_);
+  }
+  [[nodiscard]] Result<void> serve_store(Round) override {
+    check();
+    world_.serve_store(id_);
+    return {};
+  }
+  void release_store(Round) override {
+    check();
+    world_.release_store(id_);
+  }
+  void close_store(Round round) override {
+    check();
+    world_.close_store(id_, round);
+  }
+  [[nodiscard]] Result<void> start_group(const StartRound& round) override {
+    check();
+    world_.start_group(id_, round);
+    return {};
+  }
+  void stop_group(const client::StopGroup& order) override {
+    check();
+    require(!order.reason.empty(), "workers are stopped without a reason");
+    world_.stop_group(id_, order);
+  }
+  void pass_stop_signal(int signal) override {
+    world_.feed_group(id_, node().group->generation, StopRequested{signal});
+  }
+  [[nodiscard]] bool outcome_is_pending() const override {
+    return node().group->core->state() == ddprun::GroupState::kSucceeded;
+  }
+  void arm_timer(TimePoint deadline) override {
+    check();
+    world_.arm_agent(id_, deadline);
+  }
+  void on_step() override { world_.on_step(id_); }
+  void tell_note(const std::string& text) override {
+    check();
+    require(!text.empty(), "an empty note");
+  }
+  void tell_death(const std::string&) override {}
+  void tell_restart(const std::string&) override {}
+  void tell_leaving(int) override {}
+  [[nodiscard]] int tell_error(const Error&) override { return 1; }
+  void end() override {}
+
+ private:
+  void check() const { require(!node().ended, "an agent does something after its end"); }
+  [[nodiscard]] Node& node() const { return world_.nodes_[index(id_)]; }
+
+  World& world_;
+  int id_;
+};
+
+std::unique_ptr<NodePorts> World::make_ports(int id) {
+  return std::make_unique<Ports>(*this, id);
+}
+
+}  // namespace ddprun::sim
