@@ -1,6 +1,7 @@
 #include "rendezvous/round/run.hpp"
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
 #include "base/assert.hpp"
@@ -8,6 +9,10 @@
 namespace ddprun::round {
 
 using namespace protocol;
+
+static_assert(
+    std::is_same_v<std::variant_alternative_t<static_cast<std::size_t>(Phase::kOver), PhaseState>,
+                   Over>);
 
 Run::Run(RunOptions options) : options_(std::move(options)) {
   DDPRUN_ASSERT(!options_.run_id.value().empty());
@@ -83,51 +88,44 @@ void Run::extend_deadlines_after_stall() {
   if (late <= terms().keep_alive_interval) return;
   for (Agent* agent : roster_.by_silence()) agent->heard = now_;
   const Duration window = terms().silence_max();
-  for (auto* deadline : {&join_deadline_, &rebuild_deadline_, &answer_deadline_, &stop_deadline_}) {
-    if (*deadline) *deadline = std::max(**deadline, now_ + window);
-  }
+  std::visit([until = now_ + window](auto& state) { state.extend(until); }, state_);
   note(Level::kWarning, reasons::suspended(late, window));
 }
 
 void Run::on(const Shutdown& shutdown) {
-  if (phase_ == Phase::kOver || phase_ == Phase::kStopping) return;
-  if (answered_failure_) {
-    failed_at_ = TimePoint{};
-    return finish_failed(shutdown.reason);
-  }
+  if (in<Over>() != nullptr || in<Stopping>() != nullptr) return;
+  if (restarts_.answered) return finish_failed(shutdown.reason, kLongAgo);
   finish(Done{shutdown.exit_code, shutdown.reason, "", std::nullopt});
 }
 
+// In this order, so that a round that has ended is followed by the next one in the same step.
 void Run::settle() {
-  if (phase_ == Phase::kRebuilding) settle_rebuilding();
-  if (phase_ == Phase::kRunning) settle_running();
-  if (phase_ == Phase::kForming) settle_forming();
-  if (phase_ == Phase::kStopping && (roster_.active() == 0 || is_due(stop_deadline_))) conclude();
-  if (phase_ != Phase::kOver || finished_) return;
-  if (roster_.empty() || now_ >= *linger_deadline_) {
-    finished_ = true;
-    linger_deadline_.reset();
-    actions_.emplace_back(Finish{verdict_->exit_code, verdict_->text});
-  }
+  if (auto* rebuilding = in<Rebuilding>()) settle(*rebuilding);
+  if (auto* running = in<Running>()) settle(*running);
+  if (auto* forming = in<Forming>()) settle(*forming);
+  if (auto* stopping = in<Stopping>()) settle(*stopping);
+  if (auto* over = in<Over>()) settle(*over);
 }
 
-std::optional<TimePoint> Run::next_deadline() const {
-  std::optional<TimePoint> next;
-  const auto take = [&next](const std::optional<TimePoint>& one) {
+Deadline Run::next_deadline() const {
+  Deadline next;
+  const auto take = [&next](const Deadline& one) {
     if (one && (!next || *one < *next)) next = one;
   };
   // What is due was settled in this step already, or waits for a Tick.
-  const auto take_later = [&](const std::optional<TimePoint>& one) {
+  const auto take_later = [&](const Deadline& one) {
     if (one && *one > now_) take(one);
   };
-  for (const auto* one : {&last_call_, &restart_at_, &linger_deadline_, &announce_at_})
-    take_later(*one);
-  for (const auto* one :
-       {&join_deadline_, &rebuild_deadline_, &answer_deadline_, &stop_deadline_}) {
-    if (!ticked_) take(*one);
-    take_later(*one);
+  const Deadlines all = std::visit([](const auto& state) { return state.deadlines(); }, state_);
+  for (const Deadline& one : all.others) take_later(one);
+  for (const Deadline& one : all.owed) {
+    if (!ticked_) take(one);
+    take_later(one);
   }
-  if (!roster_.empty() && !finished_) {
+  take_later(announcer_.due());
+  const auto* over = in<Over>();
+  const bool finished = over != nullptr && over->finished;
+  if (!roster_.empty() && !finished) {
     take(roster_.by_silence().front()->heard + terms().silence_max());
   }
   return next;
@@ -135,7 +133,7 @@ std::optional<TimePoint> Run::next_deadline() const {
 
 // A later deadline than the armed one is not worth a system call: the early Tick moves it.
 void Run::arm() {
-  const std::optional<TimePoint> next = next_deadline();
+  const Deadline next = next_deadline();
   if (!next) {
     armed_.reset();
     return;
@@ -153,62 +151,65 @@ void Run::close(LinkId link) {
   if (link != kNoLink) actions_.emplace_back(Close{link});
 }
 
+void Run::send_refusal(const Agent& agent, const std::string& evidence) {
+  send(agent.link,
+       Refused{RefusalCode::kNotAnswering, agent.host() + " " + evidence, Milliseconds(0)});
+}
+
 void Run::note(Level level, std::string text) {
   actions_.emplace_back(Note{level, std::move(text)});
 }
 
-void Run::announce_if_due() {
-  const bool waits = phase_ == Phase::kRebuilding || (phase_ == Phase::kForming && !restart_at_);
-  if (!waits) announce_at_.reset();
-  if (!announce_at_ || now_ < *announce_at_) return;
-  announce_at_.reset();
-  announced_at_ = now_;
+Waiting Run::waiting(std::string text) const {
   Waiting waiting;
   waiting.here = roster_.size();
   waiting.nodes_min = terms().nodes_min;
   waiting.nodes_max = terms().nodes_max;
-  waiting.round = Round(highest_);
-  waiting.text = phase_ == Phase::kForming ? reasons::waiting(absence(), terms()) : why_;
-  using protocol::WaitEnd;
-  auto until = join_deadline_;
-  if (phase_ == Phase::kRebuilding) {
-    until = rebuild_deadline_;
-    waiting.then = WaitEnd::kOthersAreLost;
-  } else if (last_call_) {
-    until = last_call_;
-    waiting.then = WaitEnd::kRoundStarts;
-  }
-  if (until) waiting.left = std::chrono::duration_cast<Milliseconds>(*until - now_);
-  for (const Agent* agent : roster_.by_silence()) send(agent->link, waiting);
-  note(Level::kInfo, waiting.text);
+  waiting.round = Round(rounds_.highest);
+  waiting.text = std::move(text);
+  return waiting;
+}
+
+LiveRound* Run::live_round() {
+  if (auto* running = in<Running>()) return &running->round;
+  auto* stopping = in<Stopping>();
+  return stopping != nullptr ? &stopping->round : nullptr;
+}
+
+const LiveRound* Run::live_round() const {
+  if (const auto* running = in<Running>()) return &running->round;
+  const auto* stopping = in<Stopping>();
+  return stopping != nullptr ? &stopping->round : nullptr;
 }
 
 bool Run::is_member(const Agent& agent) const {
-  if (!round_lives() || !(agent.last == last_)) return false;
-  const auto place = static_cast<std::size_t>(agent.group_rank);
-  return agent.group_rank >= 0 && place < members_.size() && members_[place] == &agent;
+  const LiveRound* round = live_round();
+  return round != nullptr && round->has(agent);
 }
 
 bool Run::starts_new_run(const Hello& hello, TimePoint now) const {
-  return over() && !hello.claim && now - hello.age > over_at_;
+  const auto* over = in<Over>();
+  return over != nullptr && !hello.claim && now - hello.age > over->ended.at;
 }
 
 std::optional<Ended> Run::success() const {
   if (may_be_late()) return options_.succeeded;
-  if (!over() || verdict_->exit_code != 0) return std::nullopt;
-  return Ended{*verdict_, over_at_, static_cast<int>(members_.size())};
+  const auto* over = in<Over>();
+  if (over == nullptr || over->ended.verdict.exit_code != 0) return std::nullopt;
+  return over->ended;
 }
 
 Status Run::status(TimePoint now) const {
   Status status;
   status.run_id = options_.run_id;
-  status.phase = phase_;
+  status.phase = phase();
   status.why = why_;
-  status.round = last_;
-  status.restarts = restarts_;
+  status.round = rounds_.last;
+  status.restarts = restarts_.used;
   status.counters = counters_;
   if (run_terms_) status.terms = run_terms_->terms;
-  if (phase_ == Phase::kForming && !roster_.empty() && !restart_at_) {
+  const auto* forming = in<Forming>();
+  if (forming != nullptr && !roster_.empty() && !forming->restart_at) {
     const reasons::Absence absent = absence();
     status.missing = absent.missing;
     status.why = reasons::waiting(absent, terms());

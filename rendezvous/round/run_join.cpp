@@ -1,5 +1,4 @@
-// How agents come to a run: admitted, refused, back after a lost link, or back to a coordinator
-// that started empty and rebuilds the round from what they say.
+// How agents join a run: admitted, refused, or back after a lost link.
 #include <algorithm>
 #include <utility>
 
@@ -11,7 +10,7 @@ namespace ddprun::round {
 using namespace protocol;
 
 void Run::on_hello(const Received& received, const Hello& hello) {
-  if (phase_ == Phase::kOver) return late_hello(received.link, hello);
+  if (const auto* over = in<Over>()) return late_hello(*over, received.link, hello);
   Agent* speaker = roster_.by_link(received.link);
   const bool other_agent = speaker != nullptr && speaker->hello.agent != hello.agent;
   const std::optional<Refused> refused =
@@ -26,17 +25,7 @@ void Run::on_hello(const Received& received, const Hello& hello) {
     return;
   }
   const bool fresh = is_first_of_new_run(hello);
-  if (fresh) {
-    // Nobody is left who remembers: this is a new run. Round numbers go on, zombies stay fenced
-    // out.
-    restarts_ = RestartCount(0);
-    pace_ = RestartPace();
-    formed_ = false;
-    why_.clear();
-    survivors_told_ = true;
-    answered_failure_.reset();
-    join_deadline_.reset();
-  }
+  if (fresh) begin_new_run();
   if (fresh || !run_terms_) {
     run_terms_ = RunTerms{hello.run_id, hello.terms, hello.fingerprint, hello.command, hello.host};
   }
@@ -45,11 +34,20 @@ void Run::on_hello(const Received& received, const Hello& hello) {
   admit(received, hello);
 }
 
-// Nobody is connected, and this agent has never heard of a round: it cannot mean the run that was
+// No agent is left that remembers the old one. Round numbers continue, so that workers of an old
+// round stay fenced out.
+void Run::begin_new_run() {
+  restarts_ = {};
+  rounds_.formed = false;
+  why_.clear();
+  enter(Forming{});
+}
+
+// No agent is connected, and this one has never heard of a round: it cannot mean the run that was
 // here.
 bool Run::is_first_of_new_run(const Hello& hello) const {
   const bool knows = hello.claim || hello.seen.value() > 0;
-  return roster_.empty() && !knows && phase_ == Phase::kForming;
+  return roster_.empty() && !knows && in<Forming>() != nullptr;
 }
 
 std::optional<Refused> Run::refusal_of(const Hello& hello) const {
@@ -75,87 +73,54 @@ std::optional<Refused> Run::refusal_of(const Hello& hello) const {
   return std::nullopt;
 }
 
-// A member that missed the verdict gets it; so does a late agent when there is nothing left to do
-// for it.
-void Run::late_hello(LinkId link, const Hello& hello) {
-  const std::string text = reasons::over(options_.run_id, now_ - over_at_, *verdict_);
-  const std::optional<Refused> other =
-      run_terms_ && !hello.claim ? refuse_command(hello, *run_terms_) : std::nullopt;
-  if (other) {
-    ++counters_.refusals;
-    send(link, *other);
-  } else if (hello.claim) {
-    send(link, *verdict_);
-  } else if (verdict_->exit_code == 0) {
-    send(link, Done{0, text, "", std::nullopt});
-  } else {
-    ++counters_.refusals;
-    send(link, Refused{RefusalCode::kRunOver, text, Milliseconds(0)});
-  }
-  close(link);
-}
-
 void Run::admit(const Received& received, const Hello& hello) {
   const bool alone = roster_.empty();
   Agent& agent = roster_.add(hello, received.link, received.peer, now_);
   agent.hello.claim.reset();
   agent.hello.command.clear();  // the run_terms has the run's
   ++counters_.joins;
-  if (alone) linger_deadline_.reset();
-  awaited_ = nullptr;
-  const Round claimed = hello.claim ? hello.claim->stamp.number : Round(0);
-  const bool unheard_of = std::max(hello.seen, claimed).value() > highest_;
-  const bool all_back = alone && formed_ && std::max(hello.seen, claimed) == last_.number;
-  if (phase_ == Phase::kForming && (all_back || unheard_of)) {
-    begin_rebuilding(std::max(hello.seen, claimed));
+  if (auto* forming = in<Forming>()) {
+    forming->abandoned_at.reset();
+    forming->awaited = nullptr;
+    const Round claimed = hello.claim ? hello.claim->stamp.number : Round(0);
+    const Round heard_of = std::max(hello.seen, claimed);
+    const bool all_back = alone && rounds_.formed && heard_of == rounds_.last.number;
+    if (all_back || heard_of.value() > rounds_.highest) begin_rebuilding(heard_of);
   }
-  highest_ = std::max(highest_, hello.seen.value());
+  rounds_.highest = std::max(rounds_.highest, hello.seen.value());
   if (hello.claim) take_claim(agent, *hello.claim);
-  const bool completes =
-      phase_ == Phase::kForming && formed_ && roster_.size() == terms().nodes_min;
+  const bool forms = in<Forming>() != nullptr;
+  const bool completes = forms && rounds_.formed && roster_.size() == terms().nodes_min;
   if (completes) why_ += "; " + reasons::joined({agent.host()});
-  const bool waits = phase_ == Phase::kForming || phase_ == Phase::kRebuilding;
-  if (waits && !announce_at_) announce_at_ = std::max(now_, announced_at_) + kAnnounceInterval;
+  if (forms || in<Rebuilding>() != nullptr) announcer_.request(now_);
   greet(agent);
 }
 
-// Somebody knows of a round that this coordinator does not: its members are given time to come
-// back.
-void Run::begin_rebuilding(Round heard_of) {
-  why_ = reasons::awaiting_return(heard_of);
-  phase_ = Phase::kRebuilding;
-  rebuild_deadline_ = now_ + terms().silence_max();
-  claimed_ = RoundStamp{};
-  claims_.clear();
-  claims_missing_ = 0;
-  for (auto* one : {&join_deadline_, &last_call_, &restart_at_, &answer_deadline_}) one->reset();
+void Run::greet(const Agent& agent) {
+  if (auto waiting = greeting()) send(agent.link, std::move(*waiting));
 }
 
-void Run::greet(const Agent& agent) {
-  Waiting waiting;
-  waiting.here = roster_.size();
-  waiting.nodes_min = terms().nodes_min;
-  waiting.nodes_max = terms().nodes_max;
-  waiting.round = Round(highest_);
-  if (phase_ == Phase::kForming) {
-    const bool completes = roster_.size() >= terms().nodes_max || formed_;
-    if (completes && roster_.size() >= terms().nodes_min) return;  // the round follows at once
-    waiting.text = reasons::waiting_count(roster_.size(), terms());
-    const TimePoint until = join_deadline_.value_or(now_ + join_wait());
-    waiting.left = std::chrono::duration_cast<Milliseconds>(until - now_);
-  } else if (phase_ == Phase::kRebuilding) {
-    if (claims_missing_ == 0 && !claims_.empty()) return;  // the round goes on
-    waiting.text = why_;
-  } else if (phase_ == Phase::kRunning) {
-    const int nodes = static_cast<int>(members_.size());
-    if (nodes < terms().nodes_max && succeeded_ == 0) return;  // a round with it follows
-    waiting.text = nodes >= terms().nodes_max
-                       ? reasons::spare(options_.run_id, terms())
-                       : reasons::newcomer_while_finishing(succeeded_, nodes);
-  } else {
-    return;
+/// What an agent is told that has just said hello; nothing, if a round follows at once.
+std::optional<Waiting> Run::greeting() const {
+  if (const auto* forming = in<Forming>()) {
+    const bool completes = roster_.size() >= terms().nodes_max || rounds_.formed;
+    if (completes && roster_.size() >= terms().nodes_min) return std::nullopt;
+    Waiting wait = waiting(reasons::waiting_count(roster_.size(), terms()));
+    const TimePoint until = forming->join_deadline.value_or(now_ + join_wait());
+    wait.left = std::chrono::duration_cast<Milliseconds>(until - now_);
+    return wait;
   }
-  send(agent.link, waiting);
+  if (const auto* rebuilding = in<Rebuilding>()) {
+    if (rebuilding->complete()) return std::nullopt;
+    return waiting(why_);
+  }
+  if (const auto* running = in<Running>()) {
+    const int nodes = running->round.nodes();
+    const int finished = running->round.finished();
+    if (nodes >= terms().nodes_max) return waiting(reasons::spare(options_.run_id, terms()));
+    if (finished > 0) return waiting(reasons::newcomer_while_finishing(finished, nodes));
+  }
+  return std::nullopt;
 }
 
 // The old link may still look alive here: the agent noticed first, or the two raced.
@@ -169,36 +134,38 @@ void Run::resume(Agent& agent, const Received& received, const Hello& hello) {
   }
   roster_.heard(agent, now_);
   agent.store_port = hello.store_port;
-  if (hello.claim) highest_ = std::max(highest_, hello.claim->stamp.number.value());
+  if (hello.claim) rounds_.highest = std::max(rounds_.highest, hello.claim->stamp.number.value());
   if (is_member(agent)) return resume_member(agent, hello);
   if (hello.claim) take_claim(agent, *hello.claim);
   greet(agent);
 }
 
 void Run::resume_member(Agent& agent, const Hello& hello) {
-  const bool knows = hello.claim && hello.claim->stamp == last_;
+  const bool stops = in<Stopping>() != nullptr;
+  const RoundStamp& lives = live_round()->stamp();
+  const bool knows = hello.claim && hello.claim->stamp == lives;
   if (knows) {
     // What it did meanwhile it reports again by itself.
-    if (!std::exchange(agent.answered, true)) --unanswered_;
-    if (phase_ != Phase::kStopping) return;
+    live_round()->answered(agent);
+    if (!stops) return;
   }
-  if (phase_ == Phase::kStopping) {
+  if (stops) {
     take_claim(agent, hello.claim.value_or(Claim{}));
     if (is_active(agent.state)) send_stop(agent, why_);
     return;
   }
-  const bool ahead = hello.claim && hello.claim->stamp.number.value() >= last_.number.value();
+  const bool ahead = hello.claim && hello.claim->stamp.number.value() >= lives.number.value();
   if (ahead) {
     end_round(reasons::lost(describe(agent, "came back from another coordinator's round")));
     return take_claim(agent, *hello.claim);
   }
-  send(agent.link, start_message(agent));
+  send(agent.link, live_round()->message_for(agent));
 }
 
 void Run::take_claim(Agent& agent, const Claim& claim) {
-  highest_ = std::max(highest_, claim.stamp.number.value());
+  rounds_.highest = std::max(rounds_.highest, claim.stamp.number.value());
   const int budget = terms().max_restarts;
-  restarts_ = std::max(restarts_, RestartCount(std::min(claim.restarts.value(), budget)));
+  restarts_.used = std::max(restarts_.used, RestartCount(std::min(claim.restarts.value(), budget)));
   agent.runs = claim.stamp.number;
   roster_.set_state(agent, claim.state);
   // A round it was given and has not heard of still decides its place in the next one.
@@ -207,75 +174,12 @@ void Run::take_claim(Agent& agent, const Claim& claim) {
     agent.group_rank = claim.group_rank;
     agent.failure.reset();
   }
-  if (phase_ == Phase::kRebuilding) claim_place(agent, claim);
+  auto* rebuilding = in<Rebuilding>();
+  if (rebuilding != nullptr && rebuilding->take(agent, claim)) {
+    why_ = reasons::rebuilding(rebuilding->claimed.number, rebuilding->size() - rebuilding->missing,
+                               rebuilding->size());
+  }
   if (is_active(claim.state)) strays_.push_back(agent.hello.agent);
-}
-
-void Run::claim_place(Agent& agent, const Claim& claim) {
-  if (claim.stamp.number > claimed_.number) {
-    claimed_ = claim.stamp;
-    claims_.assign(static_cast<std::size_t>(claim.group_size), nullptr);
-    claims_missing_ = claim.group_size;
-  }
-  const auto place = static_cast<std::size_t>(claim.group_rank);
-  const bool fits = claim.stamp == claimed_ && place < claims_.size() &&
-                    claims_.size() == static_cast<std::size_t>(claim.group_size);
-  if (!fits || claims_[place] != nullptr) return;
-  claims_[place] = &agent;
-  --claims_missing_;
-  why_ = reasons::rebuilding(claimed_.number, static_cast<int>(claims_.size()) - claims_missing_,
-                             static_cast<int>(claims_.size()));
-}
-
-void Run::settle_rebuilding() {
-  if (claims_missing_ == 0 && !claims_.empty()) return adopt_claimed_round();
-  if (!roster_.empty() && !is_due(rebuild_deadline_)) return;
-  rebuild_deadline_.reset();
-  if (claims_.empty()) {
-    formed_ = true;
-    return end_round(reasons::nobody_back(Round(highest_), terms().silence_max()));
-  }
-  last_ = claimed_;
-  formed_ = true;
-  others_unknown_ = true;
-  end_round(reasons::not_rebuilt(claimed_.number, claims_missing_, terms().silence_max()));
-}
-
-void Run::adopt_claimed_round() {
-  rebuild_deadline_.reset();
-  phase_ = Phase::kRunning;
-  formed_ = true;
-  last_ = claimed_;
-  running_since_ = now_;
-  members_ = std::exchange(claims_, {});
-  members_here_ = static_cast<int>(members_.size());
-  unanswered_ = 0;
-  succeeded_ = 0;
-  failures_.clear();
-  why_ = reasons::rebuilt(last_.number, members_here_);
-  note(Level::kInfo, why_);
-  std::vector<Slot> slots;
-  for (const Agent* agent : members_) {
-    slots.push_back({agent->hello.local_world_size, agent->hello.role});
-  }
-  const std::vector<Placement> placements = assign_ranks(slots);
-  bool was_stopping = false;
-  Agent* failed = nullptr;
-  for (Agent* agent : members_) {
-    agent->placement = placements[static_cast<std::size_t>(agent->group_rank)];
-    agent->running_at = now_;
-    // Its report, with the evidence, follows the hello and counts as the failure.
-    const bool will_report = agent->state == NodeState::kFailed && !agent->failure;
-    if (will_report) roster_.set_state(*agent, NodeState::kRunning);
-    if (agent->state == NodeState::kSucceeded) ++succeeded_;
-    if (agent->failure && failed == nullptr) failed = agent;
-    was_stopping = was_stopping || agent->state == NodeState::kStopping ||
-                   agent->state == NodeState::kStopped || agent->state == NodeState::kIdle;
-  }
-  world_size_ = placements.front().world_size.value();
-  if (failed != nullptr) return on_failure(*failed);
-  if (was_stopping) return end_round(reasons::was_stopping(last_.number));
-  check_success();
 }
 
 // Runs after everything was settled: whoever still has workers of another round and got no new one.
@@ -284,11 +188,11 @@ void Run::stop_strays() {
     Agent* agent = roster_.by_id(id);
     if (agent == nullptr || !is_active(agent->state)) continue;
     if (agent->state == NodeState::kStopping) continue;
-    if (phase_ == Phase::kRebuilding) {
+    if (in<Rebuilding>() != nullptr) {
       strays_.push_back(id);  // it may belong to the round that is being rebuilt
       continue;
     }
-    if (phase_ == Phase::kOver || is_member(*agent)) continue;
+    if (in<Over>() != nullptr || is_member(*agent)) continue;
     send_stop(*agent, reasons::stray(agent->last.number));
   }
 }

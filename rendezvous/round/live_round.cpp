@@ -1,0 +1,84 @@
+#include "rendezvous/round/live_round.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace ddprun::round {
+
+namespace {
+
+[[nodiscard]] bool is_loopback(const std::string& address) {
+  return address == "::1" || address.rfind("127.", 0) == 0 || address.rfind("::ffff:127.", 0) == 0;
+}
+
+}  // namespace
+
+std::vector<Placement> assign_ranks(const std::vector<Agent*>& members) {
+  std::vector<Slot> slots;
+  for (const Agent* agent : members) {
+    slots.push_back({agent->hello.local_world_size, agent->hello.role});
+  }
+  return assign_ranks(slots);
+}
+
+LiveRound::LiveRound(protocol::StartRound start, std::vector<Agent*> members, TimePoint now)
+    : start_(std::move(start)), members_(std::move(members)), running_since_(now) {
+  start_.group_size = nodes();
+  present_ = nodes();
+  for (const Agent* member : members_) {
+    if (!member->answered) ++unanswered_;
+    if (member->state == protocol::NodeState::kSucceeded) ++succeeded_;
+    const Peer& peer = member->peer;
+    if (shared_address_.empty() && !is_loopback(peer.address)) shared_address_ = peer.local_address;
+  }
+}
+
+void LiveRound::forget(const Agent& agent) {
+  if (!has(agent)) return;
+  members_[static_cast<std::size_t>(agent.group_rank)] = nullptr;
+  --present_;
+  if (!agent.answered) --unanswered_;
+}
+
+void LiveRound::answered(Agent& agent) {
+  if (!std::exchange(agent.answered, true)) --unanswered_;
+}
+
+bool LiveRound::has(const Agent& agent) const {
+  const auto place = static_cast<std::size_t>(agent.group_rank);
+  return agent.last == stamp() && agent.group_rank >= 0 && place < members_.size() &&
+         members_[place] == &agent;
+}
+
+bool LiveRound::all_succeeded() const {
+  return succeeded_ >= nodes();
+}
+
+const Failure* LiveRound::first_failure() const {
+  const auto first = std::min_element(
+      failures_.begin(), failures_.end(),
+      [](const Failure& left, const Failure& right) { return left.at < right.at; });
+  return first == failures_.end() ? nullptr : &*first;
+}
+
+protocol::StartRound LiveRound::message_for(const Agent& member) const {
+  protocol::StartRound start = start_;
+  start.group_rank = member.placement.group_rank;
+  start.rank_base = member.placement.rank_base;
+  start.role_rank_base = member.placement.role_rank_base;
+  start.role_world_size = member.placement.role_world_size;
+  start.master_address = master_address_for(member);
+  return start;
+}
+
+// A rank 0 beside the coordinator came over loopback; the others reach it where they reach the
+// coordinator.
+std::string LiveRound::master_address_for(const Agent& member) const {
+  const Agent& zero = *members_.front();
+  if (!zero.hello.address.empty()) return zero.hello.address;
+  if (!is_loopback(zero.peer.address)) return zero.peer.address;
+  if (!is_loopback(member.peer.address)) return member.peer.local_address;
+  return shared_address_.empty() ? zero.peer.address : shared_address_;
+}
+
+}  // namespace ddprun::round

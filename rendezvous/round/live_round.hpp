@@ -1,0 +1,74 @@
+// LiveRound: the round whose workers run: its members, what they were told and what they answered.
+// Pure; the Roster owns the agents, and one that goes is taken out with forget() first.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rendezvous/round/roster.hpp"
+
+namespace ddprun::round {
+
+/// A worker's first failure on one node, on the coordinator's clock.
+struct Failure {
+  TimePoint at;
+  std::string host;
+  AgentId agent;
+  protocol::WorkerExit exit;
+  Round round{0};
+};
+
+/// The ranks of these agents, in this order.
+[[nodiscard]] std::vector<Placement> assign_ranks(const std::vector<Agent*>& members);
+
+class LiveRound {
+ public:
+  /// A run that ends without a round that lives.
+  LiveRound() = default;
+  /// `start` is what all members are told alike; the members, by group rank, have their placement.
+  LiveRound(protocol::StartRound start, std::vector<Agent*> members, TimePoint now);
+
+  /// This agent has gone: its place stays empty.
+  void forget(const Agent& agent);
+  /// This member has taken on the round.
+  void answered(Agent& agent);
+  /// All workers of this member have exited with 0.
+  void succeeded() { ++succeeded_; }
+  /// All workers of some member run.
+  void runs(TimePoint now) { running_since_ = now; }
+  void add(Failure failure) { failures_.push_back(std::move(failure)); }
+
+  [[nodiscard]] bool has(const Agent& agent) const;
+  [[nodiscard]] const protocol::RoundStamp& stamp() const { return start_.stamp; }
+  /// By group rank; null: finished and gone.
+  [[nodiscard]] const std::vector<Agent*>& members() const { return members_; }
+  /// Members, also those that finished and are gone.
+  [[nodiscard]] int nodes() const { return static_cast<int>(members_.size()); }
+  /// Members that are not gone.
+  [[nodiscard]] int present() const { return present_; }
+  [[nodiscard]] int world_size() const { return start_.world_size.value(); }
+  /// Members that have not taken on the round.
+  [[nodiscard]] int unanswered() const { return unanswered_; }
+  [[nodiscard]] int finished() const { return succeeded_; }
+  [[nodiscard]] bool all_succeeded() const;
+  /// Since the last node said that its workers run.
+  [[nodiscard]] Duration lived(TimePoint now) const { return now - running_since_; }
+  /// The earliest on the coordinator's clock: reports may overtake each other. Null: none.
+  [[nodiscard]] const Failure* first_failure() const;
+  [[nodiscard]] protocol::StartRound message_for(const Agent& member) const;
+
+ private:
+  [[nodiscard]] std::string master_address_for(const Agent& member) const;
+
+  protocol::StartRound start_;
+  std::vector<Agent*> members_;
+  std::string shared_address_;  // of the coordinator's machine, as the first remote member sees it
+  int present_ = 0;
+  int unanswered_ = 0;
+  int succeeded_ = 0;
+  TimePoint running_since_{};  // when the last node said so; before that, when it started
+  std::vector<Failure> failures_;
+};
+
+}  // namespace ddprun::round

@@ -1,0 +1,103 @@
+// The phases of a run. Each owns what exists only in it, above all its deadlines: a phase is
+// entered by making its object, so nothing of the phase before is left. docs/STATES.md draws the
+// transitions; Run makes them. Plain data, no thread rule.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "rendezvous/round/live_round.hpp"
+#include "rendezvous/round/status.hpp"
+
+namespace ddprun::round {
+
+using Deadline = std::optional<TimePoint>;
+
+/// The deadlines of a phase. What agents owe is due only with a Tick, when everything that was
+/// received before it has been read, and a stall of the coordinator extends it.
+struct Deadlines {
+  std::array<Deadline, 2> owed{};
+  std::array<Deadline, 3> others{};
+};
+
+/// How a run ended.
+struct Ended {
+  protocol::Done verdict;
+  TimePoint at;
+  int nodes = 0;  // of its last round
+};
+
+/// No round lives: waits for enough agents to start one.
+struct Forming {
+  Deadline join_deadline{};    // set while any agent is here
+  Deadline last_call{};        // set while enough agents are here for the first round
+  Deadline restart_at{};       // not sooner, after quick failures
+  Deadline store_deadline{};   // for the next rank 0 to open its store
+  Deadline abandoned_at{};     // set while no agent is here: then the run is over
+  Agent* awaited = nullptr;    // the next rank 0, whose store is not open yet
+  bool survivors_told = true;  // whether the agents of the ended round know that they must stop
+
+  [[nodiscard]] Deadlines deadlines() const {
+    return {{join_deadline, store_deadline}, {last_call, restart_at, abandoned_at}};
+  }
+  void extend(TimePoint until);
+};
+
+/// Another coordinator started a round that agents know of: waits for its members to reconnect.
+struct Rebuilding {
+  TimePoint deadline{};
+  protocol::RoundStamp claimed{};  // the newest round that an agent claims
+  std::vector<Agent*> claims{};    // its members by group rank; null: not back
+  int missing = 0;
+
+  /// This agent says what it was in its round. Whether that was news.
+  bool take(Agent& agent, const protocol::Claim& claim);
+  void forget(const Agent& agent);
+  [[nodiscard]] int size() const { return static_cast<int>(claims.size()); }
+  [[nodiscard]] bool complete() const { return missing == 0 && !claims.empty(); }
+  [[nodiscard]] Deadlines deadlines() const { return {{deadline}, {}}; }
+  void extend(TimePoint until);
+};
+
+/// A round lives.
+struct Running {
+  LiveRound round;
+  Deadline answer_deadline{};  // for its members to take it on
+
+  [[nodiscard]] Deadlines deadlines() const { return {{answer_deadline}, {}}; }
+  void extend(TimePoint until);
+};
+
+// Before anything that was heard.
+inline constexpr TimePoint kLongAgo{};
+
+/// The verdict is known, and is told when no worker is left.
+struct Stopping {
+  protocol::Done verdict{};
+  AgentId failed_agent{};  // where the verdict's failure was
+  TimePoint failed_at{};   // when it was heard of; long ago if a lost node cannot be its cause
+  LiveRound round{};       // whose workers end
+  TimePoint deadline{};
+
+  [[nodiscard]] Deadlines deadlines() const { return {{deadline}, {}}; }
+  void extend(TimePoint until);
+};
+
+/// The verdict was told; the agents go.
+struct Over {
+  Ended ended;
+  TimePoint linger_until;  // then those still here are not waited for
+  bool finished = false;   // Finish was returned
+
+  [[nodiscard]] Deadlines deadlines() const {
+    return {{}, {finished ? std::nullopt : Deadline(linger_until)}};
+  }
+  void extend(TimePoint) {}
+};
+
+/// In the order of Phase.
+using PhaseState = std::variant<Forming, Rebuilding, Running, Stopping, Over>;
+
+}  // namespace ddprun::round

@@ -1,0 +1,157 @@
+// Forming: how long a run without a round waits for agents, and what they are told of it.
+#include <algorithm>
+#include <utility>
+
+#include "rendezvous/round/run.hpp"
+
+namespace ddprun::round {
+
+using namespace protocol;
+
+void Run::end_round(std::string why, Deadline restart_at) {
+  const LiveRound* round = live_round();
+  // How long a round of another coordinator lived is not known: no reason to delay a restart.
+  restarts_.pace.ended(round != nullptr ? round->lived(now_) : Duration::max());
+  why_ = std::move(why);
+  Forming forming;
+  forming.restart_at = restart_at;
+  forming.survivors_told = false;
+  enter(std::move(forming));
+  announcer_.request(now_);
+}
+
+void Run::settle(Forming& forming) {
+  if (!run_terms_) return;
+  if (roster_.empty()) {
+    announcer_.cancel();
+    const TimePoint abandoned_at = forming.abandoned_at.value_or(now_ + terms().join_timeout);
+    if (now_ >= abandoned_at) return finish(Done{1, reasons::everybody_gone(), "", std::nullopt});
+    Forming empty;
+    empty.abandoned_at = abandoned_at;
+    empty.survivors_told = forming.survivors_told;
+    enter(std::move(empty));
+    return;
+  }
+  if (!forming.join_deadline) forming.join_deadline = now_ + join_wait();
+  if (roster_.size() < nodes_needed()) {
+    forming.last_call.reset();
+    forming.restart_at.reset();
+    forming.store_deadline.reset();
+    forming.awaited = nullptr;
+    stop_survivors(forming);
+    if (is_due(forming.join_deadline)) give_up_forming();
+    return;
+  }
+  if (roster_.away() > 0) return stop_survivors(forming);  // none that is coming back is left out
+  if (forming.restart_at && now_ < *forming.restart_at) return stop_survivors(forming);
+  if (!last_call_holds(forming)) start_or_await(forming);
+}
+
+void Run::give_up_forming() {
+  if (all_here_succeeded()) {
+    return finish(
+        Done{0, reasons::others_unknown(rounds_.last.number, roster_.size()), "", std::nullopt});
+  }
+  if (!may_be_late()) {
+    return finish(Done{1, reasons::join_timeout(absence(), terms()), "", std::nullopt});
+  }
+  const Ended& ended = *options_.succeeded;
+  const std::string over = reasons::over(options_.run_id, now_ - ended.at, ended.verdict);
+  const std::string text = reasons::late(over, roster_.size(), nodes_needed(), join_wait());
+  finish(Done{0, text, "", std::nullopt});
+}
+
+// After a restart of this coordinator: whoever did not come back may have had the verdict.
+bool Run::all_here_succeeded() const {
+  const auto& here = roster_.by_silence();
+  return rounds_.others_unknown &&
+         std::all_of(here.begin(), here.end(), [this](const Agent* agent) {
+           return agent->state == NodeState::kSucceeded && agent->last == rounds_.last;
+         });
+}
+
+int Run::nodes_needed() const {
+  const int least = terms().nodes_min;
+  return may_be_late() ? std::clamp(options_.succeeded->nodes, least, terms().nodes_max) : least;
+}
+
+Duration Run::join_wait() const {
+  const auto longest = terms().join_timeout;
+  return may_be_late() ? std::min(longest, terms().last_call_timeout) : longest;
+}
+
+// Only before the first round: later, connected agents do not wait for others.
+bool Run::last_call_holds(Forming& forming) const {
+  if (rounds_.formed || roster_.size() >= terms().nodes_max) return false;
+  if (!forming.last_call) {
+    forming.last_call = std::min(now_ + terms().last_call_timeout, *forming.join_deadline);
+  }
+  return now_ < *forming.last_call;
+}
+
+// The next rank 0 must have a store open. It has, unless this round follows the last one within a
+// round trip.
+void Run::start_or_await(Forming& forming) {
+  if (!forming.store_deadline) forming.store_deadline = now_ + kAnswerMax;
+  const bool due = is_due(forming.store_deadline);
+  if (forming.awaited != nullptr && forming.awaited->store_port == 0 && !due) return;
+  const std::vector<Agent*> order = next_order();
+  Agent& zero = *order.front();
+  if (zero.store_port != 0) return start_round(order);
+  forming.awaited = &zero;
+  if (!due) return;
+  const std::string evidence = reasons::not_answering(zero.last.number, kAnswerMax);
+  send_refusal(zero, evidence);
+  lose(zero, evidence, LinkEnd::kOpen);
+  forming.store_deadline.reset();
+  settle(forming);
+}
+
+// Too few nodes remain for a new round: the workers could only wait for peers that are gone.
+void Run::stop_survivors(Forming& forming) {
+  if (std::exchange(forming.survivors_told, true)) return;
+  note(Level::kInfo, why_);  // the agents print it
+  for (Agent* agent : roster_.by_silence()) {
+    if (is_active(agent->state)) send_stop(*agent, why_);
+  }
+}
+
+void Run::announce_if_due() {
+  const auto* forming = in<Forming>();
+  const auto* rebuilding = in<Rebuilding>();
+  const bool waits = rebuilding != nullptr || (forming != nullptr && !forming->restart_at);
+  if (!waits) announcer_.cancel();
+  if (!announcer_.take_due(now_)) return;
+  Waiting wait = waiting(forming != nullptr ? reasons::waiting(absence(), terms()) : why_);
+  Deadline until;
+  if (rebuilding != nullptr) {
+    until = rebuilding->deadline;
+    wait.then = WaitEnd::kOthersAreLost;
+  } else if (forming->last_call) {
+    until = forming->last_call;
+    wait.then = WaitEnd::kRoundStarts;
+  } else {
+    until = forming->join_deadline;
+  }
+  if (until) wait.left = std::chrono::duration_cast<Milliseconds>(*until - now_);
+  for (const Agent* agent : roster_.by_silence()) send(agent->link, wait);
+  note(Level::kInfo, wait.text);
+}
+
+reasons::Absence Run::absence() const {
+  reasons::Absence absence;
+  if (rounds_.formed) absence.why = why_;
+  if (may_be_late()) absence.why = reasons::anew(options_.run_id, now_ - options_.succeeded->at);
+  bool all_numbered = true;
+  for (const Agent* agent : roster_.by_silence()) {
+    absence.hosts.push_back(agent->host());
+    all_numbered = all_numbered && agent->hello.node_rank.has_value();
+  }
+  const int wanted = terms().nodes_max;
+  for (int rank = 0; all_numbered && !absence.hosts.empty() && rank < wanted; ++rank) {
+    if (roster_.by_node_rank(rank) == nullptr) absence.missing.push_back(rank);
+  }
+  return absence;
+}
+
+}  // namespace ddprun::round

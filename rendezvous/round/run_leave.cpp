@@ -1,0 +1,118 @@
+// How agents go: they leave on purpose, or are lost, and what that means for the round and the run.
+#include <utility>
+
+#include "rendezvous/round/run.hpp"
+
+namespace ddprun::round {
+
+using namespace protocol;
+
+// A node that leaves on purpose takes the run along if too few remain: the operator stopped it. A
+// verdict that is known holds for all nodes, and no later leave replaces it.
+void Run::on_leave(Agent& agent, const Leave& leave) {
+  if (auto* stopping = in<Stopping>()) {
+    if (stopping->verdict.failure) {
+      agent.leave = leave;  // conclude() has the report for it
+      return;
+    }
+    send(agent.link, stopping->verdict);
+  }
+  const reasons::NodeLost node = describe(agent, leave.reason);
+  const std::string sentence = reasons::left(node);
+  const bool too_few = roster_.size() - 1 < terms().nodes_min;
+  const bool hosts = agent.hello.runs_coordinator;
+  if ((too_few || hosts) && failure_explains(agent, leave)) {
+    agent.leave = leave;
+    return finish_failed(options_.single_node ? leave.reason : sentence, kLongAgo);
+  }
+  const auto* forming = in<Forming>();
+  const bool restarts = forming != nullptr && forming->restart_at && agent.last == rounds_.last;
+  const bool works =
+      in<Running>() != nullptr && is_member(agent) && agent.state != NodeState::kSucceeded;
+  const bool lives = in<Stopping>() == nullptr && in<Over>() == nullptr;
+  const RoundEnd end = round_end_without(agent);
+  let_go(agent);
+  if (!(lives && hosts) && !((works || restarts) && too_few)) return after_loss(end, sentence);
+  ++counters_.losses;
+  const std::string text = hosts ? reasons::left_with_coordinator(sentence)
+                                 : reasons::left_too_few(sentence, roster_.size(), terms());
+  finish(Done{leave.exit_code, text, node.host, std::nullopt});
+}
+
+void Run::let_go(Agent& agent) {
+  close(agent.link);
+  forget(agent);
+}
+
+// Whether workers of the failed round may still be ending, here or elsewhere: then the failure was
+// before whatever makes this node leave.
+bool Run::failure_explains(const Agent& agent, const Leave& leave) const {
+  const auto& failure = restarts_.answered;
+  if (!failure || (in<Running>() == nullptr && in<Forming>() == nullptr)) return false;
+  const int others = roster_.starting() - (agent.state == NodeState::kStarting ? 1 : 0);
+  return leave.round == failure->round || others > 0;
+}
+
+void Run::lose(Agent& agent, const std::string& evidence, LinkEnd link_end) {
+  const bool overtaken = explains_failure(agent);
+  const RoundEnd end = overtaken ? RoundEnd::kEnds : round_end_without(agent);
+  const std::string sentence = reasons::lost(describe(agent, evidence));
+  if (link_end == LinkEnd::kOpen) close(agent.link);
+  forget(agent);
+  if (overtaken) restarts_.answered.reset();
+  after_loss(end, sentence);
+  if (overtaken) let_leavers_go();
+}
+
+// Those that waited for a report which will not come.
+void Run::let_leavers_go() {
+  std::vector<Agent*> leavers;
+  for (Agent* agent : roster_.by_silence()) {
+    if (agent->leave) leavers.push_back(agent);
+  }
+  for (Agent* agent : leavers) {
+    const Leave leave = *std::exchange(agent->leave, std::nullopt);
+    send_stop(*agent, why_);  // without the verdict that it was told
+    on_leave(*agent, leave);
+  }
+}
+
+// The news of a lost node can come after that of a worker elsewhere that failed because of it. A
+// node of which nothing was heard since was gone before; one that beats while its workers end was
+// not.
+bool Run::explains_failure(const Agent& agent) const {
+  const auto* stopping = in<Stopping>();
+  return stopping != nullptr && stopping->verdict.failure && is_member(agent) &&
+         is_active(agent.state) && agent.heard < stopping->failed_at;
+}
+
+// A node whose workers have all succeeded is missed only if it holds the store of the round.
+Run::RoundEnd Run::round_end_without(const Agent& agent) const {
+  if (in<Running>() == nullptr || !is_member(agent)) return RoundEnd::kGoesOn;
+  const bool done = agent.state == NodeState::kSucceeded && agent.group_rank != 0;
+  return done ? RoundEnd::kGoesOn : RoundEnd::kEnds;
+}
+
+void Run::after_loss(RoundEnd end, const std::string& sentence) {
+  ++counters_.losses;
+  if (in<Over>() != nullptr) return;
+  if (end == RoundEnd::kGoesOn) return note(Level::kWarning, sentence);
+  end_round(sentence + "; " + reasons::remain(roster_.size(), terms()));
+}
+
+void Run::forget(Agent& agent) {
+  if (LiveRound* round = live_round()) round->forget(agent);
+  if (auto* rebuilding = in<Rebuilding>()) rebuilding->forget(agent);
+  if (auto* forming = in<Forming>()) forming->awaited = nullptr;
+  roster_.remove(agent);
+}
+
+reasons::NodeLost Run::describe(const Agent& agent, const std::string& evidence) const {
+  reasons::NodeLost node{agent.host(), "", evidence};
+  if (is_member(agent)) {
+    node.ranks = reasons::ranks_text(agent.placement.rank_base, agent.hello.local_world_size);
+  }
+  return node;
+}
+
+}  // namespace ddprun::round

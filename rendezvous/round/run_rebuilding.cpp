@@ -1,0 +1,59 @@
+// After a restart of the coordinator: agents say which round they are in, and it continues if all
+// of its members come back.
+#include <utility>
+
+#include "rendezvous/round/run.hpp"
+
+namespace ddprun::round {
+
+using namespace protocol;
+
+// An agent knows of a round that this coordinator does not: its members have time to come back.
+void Run::begin_rebuilding(Round heard_of) {
+  why_ = reasons::awaiting_return(heard_of);
+  enter(Rebuilding{now_ + terms().silence_max()});
+}
+
+void Run::settle(Rebuilding& rebuilding) {
+  if (rebuilding.complete()) return adopt(Rebuilding(std::move(rebuilding)));
+  if (!roster_.empty() && !is_due(rebuilding.deadline)) return;
+  rounds_.formed = true;
+  const Duration waited = terms().silence_max();
+  if (rebuilding.claims.empty()) {
+    return end_round(reasons::nobody_back(Round(rounds_.highest), waited));
+  }
+  rounds_.last = rebuilding.claimed;
+  rounds_.others_unknown = true;
+  end_round(reasons::not_rebuilt(rebuilding.claimed.number, rebuilding.missing, waited));
+}
+
+void Run::adopt(const Rebuilding& rebuilding) {
+  const std::vector<Agent*>& members = rebuilding.claims;
+  const std::vector<Placement> placements = assign_ranks(members);
+  bool was_stopping = false;
+  const Agent* failed = nullptr;
+  for (Agent* agent : members) {
+    agent->placement = placements[static_cast<std::size_t>(agent->group_rank)];
+    agent->running_at = now_;
+    agent->answered = true;
+    // Its report, with the evidence, follows the hello and counts as the failure.
+    const bool will_report = agent->state == NodeState::kFailed && !agent->failure;
+    if (will_report) roster_.set_state(*agent, NodeState::kRunning);
+    if (agent->failure && failed == nullptr) failed = agent;
+    was_stopping = was_stopping || agent->state == NodeState::kStopping ||
+                   agent->state == NodeState::kStopped || agent->state == NodeState::kIdle;
+  }
+  rounds_.last = rebuilding.claimed;
+  rounds_.formed = true;
+  StartRound start;
+  start.stamp = rounds_.last;
+  start.world_size = placements.front().world_size;
+  enter(Running{LiveRound(std::move(start), members, now_)});
+  why_ = reasons::rebuilt(rounds_.last.number, rebuilding.size());
+  note(Level::kInfo, why_);
+  if (failed != nullptr) return on_failure(*failed);
+  if (was_stopping) return end_round(reasons::was_stopping(rounds_.last.number));
+  check_success();
+}
+
+}  // namespace ddprun::round

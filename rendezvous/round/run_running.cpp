@@ -1,0 +1,122 @@
+// Running: what the agents report of a round, and what follows.
+#include <algorithm>
+#include <utility>
+
+#include "rendezvous/round/run.hpp"
+
+namespace ddprun::round {
+
+using namespace protocol;
+
+// Newcomers are let in when the round is settled: so any number of them that come together cost one
+// round.
+void Run::settle(Running& running) {
+  if (is_due(running.answer_deadline)) return drop_unanswering(running);
+  const LiveRound& round = running.round;
+  const bool newcomers = roster_.size() > round.present() && round.nodes() < terms().nodes_max;
+  const bool settled = round.finished() == 0 && round.unanswered() == 0 && roster_.away() == 0;
+  if (!newcomers || !settled) return;
+  std::vector<std::string> hosts;
+  for (const Agent* agent : roster_.by_silence()) {
+    if (!round.has(*agent)) hosts.push_back(agent->host());
+  }
+  end_round(reasons::joined(hosts));
+}
+
+void Run::drop_unanswering(Running& running) {
+  running.answer_deadline.reset();
+  const std::string evidence = reasons::not_answering(rounds_.last.number, kAnswerMax);
+  std::vector<Agent*> silent;
+  for (Agent* agent : running.round.members()) {
+    if (agent != nullptr && !agent->answered) silent.push_back(agent);
+  }
+  for (Agent* agent : silent) {
+    send_refusal(*agent, evidence);
+    lose(*agent, evidence, LinkEnd::kOpen);
+  }
+}
+
+// The fence: only the last round an agent was given counts, and it moves the run only while that
+// round lives.
+void Run::on_report(Agent& agent, const Report& report) {
+  if (report.round != agent.last.number) {
+    ++counters_.stale;
+    return;
+  }
+  agent.store_port = report.store_port;
+  const bool told_to_stop =
+      agent.state == NodeState::kStopping || agent.state == NodeState::kStopped;
+  const bool news = report.state != agent.state && !told_to_stop;
+  if (news) roster_.set_state(agent, report.state);
+  LiveRound* round = is_member(agent) ? live_round() : nullptr;
+  if (report.state == NodeState::kRunning && news) {
+    agent.running_at = now_;
+    if (round != nullptr) round->runs(now_);
+  }
+  if (report.state == NodeState::kFailed && !report.exits.empty() && !agent.failure) {
+    agent.failure = report.exits.front();
+    const TimePoint at = std::min(now_, agent.running_at + agent.failure->after);
+    if (round != nullptr) {
+      round->add({at, agent.host(), agent.hello.agent, *agent.failure, report.round});
+    }
+  }
+  const bool runs = in<Running>() != nullptr;
+  if (runs && roster_.starting() == 0) restarts_.answered.reset();
+  if (round == nullptr) return;
+  round->answered(agent);
+  if (!runs || !news) return;
+  if (report.state == NodeState::kFailed) return on_failure(agent);
+  if (report.state == NodeState::kSucceeded) on_success(agent);
+}
+
+// The first failure of a round takes one restart from the budget; what it drags along belongs to a
+// round that has ended.
+void Run::on_failure(const Agent& agent) {
+  WorkerExit unknown;
+  unknown.rank = agent.placement.rank_base;
+  unknown.cause = "no evidence";
+  const LiveRound& round = in<Running>()->round;
+  const Failure failure{now_, agent.host(), agent.hello.agent, agent.failure.value_or(unknown),
+                        round.stamp().number};
+  restarts_.answered = failure;
+  if (restarts_.used.value() >= terms().max_restarts) {
+    return finish_failed(terms().max_restarts == 0 ? "" : reasons::no_restart_left(terms()), now_);
+  }
+  restarts_.used = RestartCount(restarts_.used.value() + 1);
+  restarts_.delay = restarts_.pace.failed(round.lived(now_));
+  const bool delayed = restarts_.delay.count() > 0;
+  end_round(
+      reasons::restart({failure.host, failure.exit}, restarts_.used, terms(), restarts_.delay),
+      delayed ? Deadline(now_ + restarts_.delay) : std::nullopt);
+}
+
+void Run::on_success(const Agent& agent) {
+  LiveRound& round = in<Running>()->round;
+  round.succeeded();
+  if (round.all_succeeded()) return check_success();
+  send(agent.link, waiting(reasons::finishing(round.finished(), round.nodes())));
+}
+
+void Run::check_success() {
+  const LiveRound& round = in<Running>()->round;
+  if (!round.all_succeeded()) return;
+  finish(Done{0, reasons::success(round.world_size(), round.nodes(), restarts_.used), "",
+              std::nullopt});
+}
+
+void Run::on_stopped(Agent& agent, const Stopped& stopped) {
+  if (stopped.round != agent.runs) {
+    ++counters_.stale;
+    return;
+  }
+  auto* stopping = in<Stopping>();
+  if (stopping != nullptr && is_active(agent.state)) {
+    Done& verdict = stopping->verdict;
+    verdict.stopped += stopped.stopped;
+    verdict.killed += stopped.killed;
+    verdict.stop_took = std::max(verdict.stop_took, stopped.took);
+  }
+  if (agent.state != NodeState::kSucceeded) roster_.set_state(agent, NodeState::kStopped);
+}
+
+}  // namespace ddprun::round

@@ -1,0 +1,80 @@
+// The start of a round: with which agents, in which order, and what they are told.
+#include <algorithm>
+#include <utility>
+
+#include "rendezvous/round/run.hpp"
+
+namespace ddprun::round {
+
+using namespace protocol;
+
+std::vector<Agent*> Run::next_order() const {
+  std::vector<Agent*> agents(roster_.by_silence().begin(), roster_.by_silence().end());
+  std::vector<Candidate> candidates;
+  candidates.reserve(agents.size());
+  for (const Agent* agent : agents) {
+    Candidate candidate;
+    const bool survivor = rounds_.formed && agent->last == rounds_.last;
+    if (survivor) candidate.previous = agent->group_rank;
+    candidate.node_rank = agent->hello.node_rank;
+    candidate.scheduler_index = agent->hello.scheduler_index;
+    candidate.host = agent->host();
+    candidate.arrival = agent->arrival;
+    candidates.push_back(std::move(candidate));
+  }
+  const bool fixed = terms().nodes_min == terms().nodes_max;
+  const auto order = group_order(candidates, fixed ? Membership::kFixed : Membership::kElastic);
+  std::vector<Agent*> chosen;
+  for (const std::size_t index : order) chosen.push_back(agents[index]);
+  return chosen;
+}
+
+void Run::start_round(const std::vector<Agent*>& order) {
+  const auto size = std::min(order.size(), static_cast<std::size_t>(terms().nodes_max));
+  const auto spares = order.begin() + static_cast<std::ptrdiff_t>(size);
+  const std::vector<Agent*> members(order.begin(), spares);
+  const std::vector<Placement> placements = assign_ranks(members);
+  const int nodes = static_cast<int>(size);
+  if (!rounds_.formed) {
+    why_ = nodes == terms().nodes_max ? reasons::all_here(nodes)
+                                      : reasons::last_call_over(nodes, terms());
+  }
+  StartRound start;
+  start.stamp = RoundStamp{Round(++rounds_.highest), options_.author};
+  start.world_size = placements.front().world_size;
+  const Round next = start.stamp.number;
+  why_ = options_.single_node
+             ? reasons::round_of_one(next, restarts_.used, terms(), restarts_.delay)
+             : reasons::round_started(rounds_.last.number, next, why_, nodes, start.world_size);
+  note(Level::kInfo, why_);
+  start.master_port = members.front()->store_port;
+  start.restarts = restarts_.used;
+  start.reason = why_;
+  rounds_.last = start.stamp;
+  rounds_.formed = true;
+  rounds_.others_unknown = false;
+  ++counters_.rounds;
+  announcer_.cancel();
+  for (std::size_t i = 0; i < size; ++i) place(*members[i], placements[i]);
+  const Running& running =
+      enter(Running{LiveRound(std::move(start), members, now_), now_ + kAnswerMax});
+  for (const Agent* agent : members) send(agent->link, running.round.message_for(*agent));
+  members.front()->store_port = 0;
+  for (auto spare = spares; spare != order.end(); ++spare) {
+    if (is_active((*spare)->state)) strays_.push_back((*spare)->hello.agent);
+    greet(**spare);
+  }
+}
+
+void Run::place(Agent& agent, const Placement& placement) {
+  agent.last = rounds_.last;
+  agent.runs = rounds_.last.number;
+  agent.group_rank = placement.group_rank;
+  agent.placement = placement;
+  agent.answered = false;
+  agent.failure.reset();
+  agent.running_at = now_;
+  roster_.set_state(agent, NodeState::kStarting);
+}
+
+}  // namespace ddprun::round
