@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "agent/proc/limits.hpp"
+#include "agent/wait_note.hpp"
 
 namespace ddprun {
 
@@ -19,9 +21,15 @@ asio::awaitable<void> OutputEnd::finish() {
   deadline = std::max(deadline, Clock::now() + kDiskHurryMax);
   if (hurried_) disks_.hurry();
   keep_what_was_not_taken();
+  const asio::any_io_executor executor = disks_.logs.executor();
+  std::optional<WaitNote> note(std::in_place, executor, logger_, "TORCHELASTIC_ERROR_FILE",
+                               deadline);
   co_await disks_.error_file.idle(deadline);
+  note.reset();
   co_await consoles_.err->flush(deadline);  // a warning about that
+  if (logs_) note.emplace(executor, logger_, "the log directory " + logs_->place(), deadline);
   co_await disks_.logs.idle(deadline);
+  note.reset();
   co_await consoles_.out->flush(Clock::now());  // where the report is
 }
 

@@ -1,7 +1,7 @@
 // OutputEnd: what follows when a run is over: consoles and files get the time to take what was said
 // and written, a report that a console did not take is put into the log directory, and a temporary
-// one goes. Thread
-// rule: the io_context's thread. Ownership: the log tree (null: none was opened) outlives it.
+// one goes. Thread rule: the io_context's thread. Ownership: the log tree (null: none was opened)
+// and the logger outlive it.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -12,12 +12,17 @@
 #include "agent/proc/console.hpp"
 #include "agent/proc/log_tree.hpp"
 
+namespace spdlog {
+class logger;
+}
+
 namespace ddprun {
 
 class OutputEnd {
  public:
-  OutputEnd(Consoles consoles, std::shared_ptr<LogTree>& logs, DiskThreads& disks)
-      : consoles_(std::move(consoles)), logs_(logs), disks_(disks) {}
+  OutputEnd(Consoles consoles, std::shared_ptr<LogTree>& logs, DiskThreads& disks,
+            spdlog::logger& logger)
+      : consoles_(std::move(consoles)), logs_(logs), disks_(disks), logger_(logger) {}
 
   /// Completes when everything is said, kConsoleFlushMax and a little later in any case.
   [[nodiscard]] boost::asio::awaitable<void> finish();
@@ -33,6 +38,7 @@ class OutputEnd {
   Consoles consoles_;
   std::shared_ptr<LogTree>& logs_;
   DiskThreads& disks_;
+  spdlog::logger& logger_;
   bool began_ = false;
   bool hurried_ = false;
 };

@@ -41,6 +41,8 @@ asio::awaitable<RoundResult> RoundRunner::run() {
 
 void RoundRunner::request_stop(int signal) {
   step(StopRequested{signal});
+  // Then the end has nothing to wait for.
+  if (opening_ && !inputs_.disk.has_writes()) inputs_.disk.hurry();
   give_up_opening();
 }
 
@@ -64,7 +66,7 @@ void RoundRunner::step(const GroupEvent& event) {
 }
 
 void RoundRunner::act(const Spawn& action) {
-  if (!output_) return open_output(action.rank);
+  if (!output_) return open_files(action.rank);
   // Between two spawns, signals and exits are looked at.
   asio::post(executor_,
              [self = shared_from_this(), rank = action.rank] { self->spawn_worker(rank); });
@@ -107,19 +109,26 @@ void RoundRunner::act(const FirstFailure& action) {
   first_failure_ = action.rank;  // told when its files were looked into
 }
 
-void RoundRunner::open_output(LocalRank first) {
-  opening_ = first;
-  const auto opened = std::make_shared<std::optional<Result<OutputContext>>>();
+void RoundRunner::open_files(LocalRank first) {
+  const auto files = std::make_shared<std::optional<Files>>();
+  const std::string& program = inputs_.config.workers.command.front();
+  const std::string what = "the program " + program + " or the log directory " + inputs_.log_place;
+  opening_.emplace(Opening{first, {executor_, inputs_.logger, what, TimePoint::max()}});
   inputs_.disk.post(
-      [opened, open = inputs_.open_output] { opened->emplace(open()); },
-      [self = shared_from_this(), opened, first] { self->on_output(first, std::move(**opened)); });
+      [files, open = inputs_.open_output, name = program,
+       path = value_or(inputs_.environment, "PATH", "")] {
+        files->emplace(Files{find_program(name, path), open()});
+      },
+      [self = shared_from_this(), files, first] { self->on_files(first, std::move(**files)); });
 }
 
-void RoundRunner::on_output(LocalRank first, Result<OutputContext> output) {
+void RoundRunner::on_files(LocalRank first, Files files) {
   if (!opening_) return;  // given up meanwhile
   opening_.reset();
-  if (!output) return fail_to_spawn({first, output.error(), SpawnFailed::What::kLogFiles});
-  output_.emplace(std::move(*output));
+  if (!files.output) {
+    return fail_to_spawn({first, files.output.error(), SpawnFailed::What::kLogFiles});
+  }
+  output_.emplace(std::move(*files.output));
   for (int i = 0; i < inputs_.config.workers.count; ++i) {
     const LocalRank rank(i);
     Worker& one = worker(rank);
@@ -128,12 +137,17 @@ void RoundRunner::on_output(LocalRank first, Result<OutputContext> output) {
     one.output_plan = plan_output(inputs_.config, *output_, rank, one.plan.rank);
   }
   if (inputs_.hooks.opened) inputs_.hooks.opened();
+  if (!files.program) return fail_to_spawn({first, files.program.error()});
+  program_ = *files.program;
   spawn_worker(first);
 }
 
 // Nothing was started yet, and a file system that stalls is not waited for.
 void RoundRunner::give_up_opening() {
-  if (opening_) step(SpawnFailed{*std::exchange(opening_, std::nullopt), {}});
+  if (!opening_) return;
+  const LocalRank first = opening_->first;
+  opening_.reset();
+  step(SpawnFailed{first, {}});
 }
 
 void RoundRunner::act(const TellLeftBehind& action) {
@@ -170,11 +184,8 @@ Result<void> RoundRunner::start_worker(Worker& one) {
   auto output = WorkerOutput::open(executor_, inputs_.consoles, one.output_plan);
   if (!output) return output.error();
   one.output.emplace(std::move(*output));
-  const std::string& name = one.plan.argv.front();
-  const auto program = find_program(name, value_or(one.plan.environment, "PATH", ""));
-  if (!program) return program.error();
   SpawnRequest request;
-  request.program = *program;
+  request.program = program_;
   request.argv = one.plan.argv;
   request.environment = to_block(one.plan.environment);
   request.stdout_fd = one.output->descriptor(Stream::kStdout);

@@ -23,6 +23,7 @@
 #include "agent/proc/console.hpp"
 #include "agent/proc/orphans.hpp"
 #include "agent/proc/output.hpp"
+#include "agent/wait_note.hpp"
 
 namespace spdlog {
 class logger;
@@ -46,6 +47,7 @@ struct RoundInputs {
   spdlog::logger& logger;
   RoundFacts facts;
   std::function<Result<OutputContext>()> open_output;  // may block: runs on `disk`
+  std::string log_place;                               // where that makes its files
   DiskThread disk;
   std::string hostname;
   Consoles consoles;
@@ -103,6 +105,15 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner> {
     std::optional<std::string> error_json;
     std::string stderr_tail;
   };
+  // What is made and looked up before the first worker starts.
+  struct Files {
+    Result<std::string> program;
+    Result<OutputContext> output;
+  };
+  struct Opening {
+    LocalRank first;  // who waits for the files
+    WaitNote note;
+  };
   struct Worker {
     WorkerPlan plan;
     WorkerOutputPlan output_plan;
@@ -123,8 +134,8 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner> {
   void act(const Finish& action);
   void act(const AllRunning& action);
   void act(const FirstFailure& action);
-  void open_output(LocalRank first);
-  void on_output(LocalRank first, Result<OutputContext> output);
+  void open_files(LocalRank first);
+  void on_files(LocalRank first, Files files);
   void give_up_opening();
   void act(const TellLeftBehind& action);
   void spawn_worker(LocalRank rank);
@@ -145,8 +156,9 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner> {
   boost::asio::any_io_executor executor_;
   RoundInputs inputs_;
   WorkerGroup group_;
-  std::optional<LocalRank> opening_;     // who waits for the log files
-  std::optional<OutputContext> output_;  // when they are there
+  std::optional<Opening> opening_;
+  std::optional<OutputContext> output_;  // when it is there
+  std::string program_;                  // its path
   std::optional<LocalRank> first_failure_;
   bool first_failure_told_ = false;
   int looking_ = 0;                               // at files of workers that failed

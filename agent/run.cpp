@@ -100,7 +100,7 @@ int run_agent(const LaunchConfig& config, const Environment& environment, spdlog
   const Attachment attachment(logger, consoles.err);
   std::shared_ptr<LogTree> logs;
   DiskThreads disks(io.get_executor());
-  OutputEnd end(consoles, logs, disks);
+  OutputEnd end(consoles, logs, disks, logger);
   const AgentInputs inputs{config, environment, logger,           consoles,
                            logs,   disks,       descriptor_limit, orphans};
   Agent agent(io.get_executor(), inputs, std::move(local_coordinator), make_local_coordinator);

@@ -10,6 +10,7 @@
 #include "agent/core/report.hpp"
 #include "agent/file_text.hpp"
 #include "agent/log.hpp"
+#include "agent/wait_note.hpp"
 #include "base/printable.hpp"
 
 namespace ddprun {
@@ -44,18 +45,21 @@ RunContext::RunContext(AgentInputs inputs)
       disks_(inputs.disks),
       descriptor_limit_(inputs.descriptor_limit),
       orphans_(inputs.orphans),
+      log_options_{config_.log.dir, value_or(environment_, "TMPDIR", ""), config_.run_id},
       hostname_(this_host()),
       started_(Clock::now()) {}
 
 asio::awaitable<Result<void>> RunContext::open_logs() {
-  const LogTreeOptions options{config_.log.dir, value_or(environment_, "TMPDIR", ""),
-                               config_.run_id};
   if (!config_.rendezvous) {  // nothing comes between this and the first round
-    logs_ = std::make_shared<LogTree>(LogTree::open_later(options));
+    logs_ = std::make_shared<LogTree>(LogTree::open_later(log_options_));
     co_return Result<void>();
   }
-  std::function<Result<LogTree>()> open = [options] { return LogTree::open(options); };
+  std::function<Result<LogTree>()> open = [options = log_options_] {
+    return LogTree::open(options);
+  };
   // No deadline: nothing was started, and a stop signal ends the wait.
+  const WaitNote note(disks_.logs.executor(), logger_, "the log directory " + log_options_.place(),
+                      TimePoint::max());
   auto logs = co_await run_on<Result<LogTree>>(disks_.logs, std::move(open), TimePoint::max());
   if (!*logs) co_return logs->error();
   logs_ = std::make_shared<LogTree>(std::move(**logs));
@@ -73,8 +77,19 @@ RoundInputs RunContext::prepare(RoundFacts facts) {
     if (!attempt) return attempt.error();
     return open_output_context(config, std::move(*attempt), hostname, warn, disk);
   };
-  return RoundInputs{config_,   environment_, logger_,  std::move(facts),  open_output, disks_.logs,
-                     hostname_, consoles_,    started_, descriptor_limit_, orphans_,    {}};
+  return RoundInputs{config_,
+                     environment_,
+                     logger_,
+                     std::move(facts),
+                     open_output,
+                     log_options_.place(),
+                     disks_.logs,
+                     hostname_,
+                     consoles_,
+                     started_,
+                     descriptor_limit_,
+                     orphans_,
+                     {}};
 }
 
 int RunContext::fail(const std::string& code, const Error& error) {

@@ -34,7 +34,8 @@ class RunContext {
  public:
   explicit RunContext(AgentInputs inputs);
 
-  /// Makes the base of the log folders. Errors: see LogTree::open. Before prepare(), once.
+  /// Makes the base of the log folders. Errors: see LogTree::open. Before prepare(), once. A file
+  /// system that does not respond is waited for, and said after kQuietMax.
   [[nodiscard]] boost::asio::awaitable<Result<void>> open_logs();
   /// What the workers of one start are run with; their folder and files are made in the round.
   [[nodiscard]] RoundInputs prepare(RoundFacts facts);
@@ -67,6 +68,7 @@ class RunContext {
   DiskThreads& disks_;
   std::optional<rlimit> descriptor_limit_;
   Orphans& orphans_;
+  LogTreeOptions log_options_;
   std::string hostname_;
   TimePoint started_;
 };

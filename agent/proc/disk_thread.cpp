@@ -115,15 +115,15 @@ class DiskThread::Impl : public std::enable_shared_from_this<Impl> {
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
-  void post(Job job, Job done) {
+  void post(Job job, Job done, Kind kind) {
     if (abandoned_) return;
     if (!desk_ && !begin()) {
       job();
       return done();
     }
     desk_->put(std::move(job), Desk::Counted::kYes);
-    done_.push_back(std::move(done));
-    if (done_.size() == 1) await_ended();
+    pending_.push_back({std::move(done), kind});
+    if (pending_.size() == 1) await_ended();
   }
 
   void drop(std::shared_ptr<void> object) {
@@ -134,7 +134,7 @@ class DiskThread::Impl : public std::enable_shared_from_this<Impl> {
   asio::awaitable<void> idle(TimePoint deadline) {
     const auto self = shared_from_this();
     const auto token = asio::as_tuple(asio::use_awaitable);
-    while (!done_.empty() && Clock::now() < std::min(deadline, hurried_until_)) {
+    while (!pending_.empty() && Clock::now() < std::min(deadline, hurried_until_)) {
       changed_->expires_at(std::min(deadline, hurried_until_));
       const auto [ended] = co_await changed_->async_wait(token);
       static_cast<void>(ended);  // a job has ended, or the deadline is there
@@ -144,7 +144,7 @@ class DiskThread::Impl : public std::enable_shared_from_this<Impl> {
   void abandon() {
     if (desk_) desk_->quit();
     abandoned_ = true;
-    done_.clear();  // nothing is told any more: the loop has ended
+    pending_.clear();  // nothing is told any more: the loop has ended
     // A job may hold the last copy, and then this goes on its thread, after the loop's context.
     event_.reset();
     changed_.reset();
@@ -153,6 +153,11 @@ class DiskThread::Impl : public std::enable_shared_from_this<Impl> {
   void hurry() {
     hurried_until_ = Clock::now() + kDiskHurryMax;
     if (changed_) changed_->cancel();
+  }
+
+  [[nodiscard]] bool has_writes() const {
+    return std::any_of(pending_.begin(), pending_.end(),
+                       [](const Pending& pending) { return pending.kind == Kind::kWrite; });
   }
 
   [[nodiscard]] asio::any_io_executor executor() const { return executor_; }
@@ -180,17 +185,21 @@ class DiskThread::Impl : public std::enable_shared_from_this<Impl> {
 
   void on_ended() {
     for (std::uint64_t left = desk_->take_ended(); left != 0; --left) {
-      const Job done = std::move(done_.front());
+      const Job done = std::move(pending_.front().tell);
       done();
-      done_.pop_front();  // now: a job that `done` posts finds a wait for ends that goes on
+      pending_.pop_front();  // now: a job that `done` posts finds a wait for ends that goes on
     }
     changed_->cancel();
-    if (!done_.empty()) await_ended();
+    if (!pending_.empty()) await_ended();
   }
 
   std::shared_ptr<Desk> desk_;  // null before the first job
   bool abandoned_ = false;
-  std::deque<Job> done_;  // what is to be called when a job has ended, in their order
+  struct Pending {
+    Job tell;  // called when the job has ended
+    Kind kind = Kind::kOther;
+  };
+  std::deque<Pending> pending_;  // in the order of the jobs
   TimePoint hurried_until_ = TimePoint::max();
   const asio::any_io_executor executor_;
   std::optional<asio::steady_timer> changed_;  // this and the next: none once abandoned
@@ -200,8 +209,8 @@ class DiskThread::Impl : public std::enable_shared_from_this<Impl> {
 DiskThread::DiskThread(const asio::any_io_executor& executor)
     : impl_(std::make_shared<Impl>(executor)) {}
 
-void DiskThread::post(Job job, Job done) {
-  impl_->post(std::move(job), std::move(done));
+void DiskThread::post(Job job, Job done, Kind kind) {
+  impl_->post(std::move(job), std::move(done), kind);
 }
 
 void DiskThread::drop(std::shared_ptr<void> object) {
@@ -218,6 +227,10 @@ void DiskThread::abandon() {
 
 void DiskThread::hurry() {
   impl_->hurry();
+}
+
+bool DiskThread::has_writes() const {
+  return impl_->has_writes();
 }
 
 asio::any_io_executor DiskThread::executor() const {

@@ -23,17 +23,20 @@ namespace ddprun {
 class DiskThread {
  public:
   using Job = std::function<void()>;
+  enum class Kind { kWrite, kOther };  // kWrite: data is lost if it is not done
 
   explicit DiskThread(const boost::asio::any_io_executor& executor);
 
   /// Runs `job` after all earlier ones, then `done` on the executor, unless this is destroyed
   /// before. A job must own what it uses. Without a thread (out of processes) it runs here.
-  void post(Job job, Job done);
+  void post(Job job, Job done, Kind kind = Kind::kOther);
   /// Destroys `object` after all earlier jobs, on the thread if there is one. From any thread.
   void drop(std::shared_ptr<void> object);
   /// Completes when no job is left, or at `deadline`, or kDiskHurryMax after hurry().
   [[nodiscard]] boost::asio::awaitable<void> idle(TimePoint deadline);
   void hurry();
+  /// Whether a kWrite is still to be done.
+  [[nodiscard]] bool has_writes() const;
   /// Leaves what is still to be done to itself; what is posted from now on is dropped.
   void abandon();
   [[nodiscard]] boost::asio::any_io_executor executor() const;

@@ -86,7 +86,8 @@ class LogFile::Impl : public std::enable_shared_from_this<Impl> {
     in_flight_ = waiting_.size();
     disk_.post([error, file = descriptor_,
                 text = std::exchange(waiting_, {})] { *error = write_all(file->number, text); },
-               [self = shared_from_this(), error] { self->on_written(*error); });
+               [self = shared_from_this(), error] { self->on_written(*error); },
+               DiskThread::Kind::kWrite);
   }
 
   void on_written(int error) {

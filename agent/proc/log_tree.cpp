@@ -51,7 +51,7 @@ Result<Directory> make_temporary_in(const std::string& folder) {
 }
 
 Result<Directory> make_temporary(const std::string& tmpdir) {
-  const std::vector<std::string> folders = {tmpdir.empty() ? "/tmp" : tmpdir, "/tmp", "/var/tmp"};
+  const std::vector<std::string> folders = {tmpdir, "/tmp", "/var/tmp"};
   Error first;
   for (const std::string& folder : folders) {
     auto made = make_temporary_in(folder);
@@ -124,15 +124,20 @@ std::string AttemptLogs::here(const char* name) const {
   return files() ? directory_ + "/" + name : "";
 }
 
+std::string LogTreeOptions::place() const {
+  if (!dir.empty()) return dir;
+  return tmpdir.empty() ? "/tmp" : tmpdir;
+}
+
 Result<LogTree> LogTree::open(const LogTreeOptions& options) {
-  LogTree tree;
+  LogTree tree(options);
   const auto opened = tree.open_base(options);
   if (!opened) return opened.error();
   return tree;
 }
 
 LogTree LogTree::open_later(const LogTreeOptions& options) {
-  LogTree tree;
+  LogTree tree(options);
   tree.later_ = options;
   return tree;
 }
@@ -141,7 +146,7 @@ Result<void> LogTree::open_base(const LogTreeOptions& options) {
   run_id_ = options.run_id;
   if (options.dir == "/dev/null") return {};
   kind_ = options.dir.empty() ? Base::kTemporary : Base::kGiven;
-  auto base = options.dir.empty() ? make_temporary(options.tmpdir) : make_given(options.dir);
+  auto base = options.dir.empty() ? make_temporary(options.place()) : make_given(options.dir);
   if (!base) return base.error();
   base_ = std::move(*base);
   return {};

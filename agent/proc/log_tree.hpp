@@ -45,6 +45,9 @@ struct LogTreeOptions {
   std::string dir;     // --log-dir; empty: a temporary one; "/dev/null": no files at all
   std::string tmpdir;  // $TMPDIR; empty: /tmp
   RunId run_id;
+
+  /// The directory that is made, or in which one is made.
+  [[nodiscard]] std::string place() const;
 };
 
 class LogTree {
@@ -69,6 +72,8 @@ class LogTree {
   /// Removes a temporary base as was asked for. Call it when everything is said.
   void finish();
 
+  /// As in the options; may be asked for at any time.
+  [[nodiscard]] const std::string& place() const { return place_; }
   [[nodiscard]] bool files() const { return base_.is_open(); }
   [[nodiscard]] const std::string& base() const { return base_.path(); }  // absolute
   /// Empty before the first attempt.
@@ -77,10 +82,11 @@ class LogTree {
  private:
   enum class Base { kGiven, kTemporary };
   enum class Ending { kKeep, kDiscardIfEmpty, kDiscard };
-  LogTree() = default;
+  explicit LogTree(const LogTreeOptions& options) : place_(options.place()) {}
   [[nodiscard]] Result<void> open_base(const LogTreeOptions& options);
   [[nodiscard]] Result<void> make_run_directory();
 
+  std::string place_;
   std::optional<LogTreeOptions> later_;
   Directory base_;
   Base kind_ = Base::kGiven;

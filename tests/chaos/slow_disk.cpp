@@ -66,6 +66,11 @@ int open(const char* path, int flags, ...) {
   return real("open", open)(path, flags, mode);
 }
 
+int stat(const char* path, struct stat* status) {
+  wait_for(path);
+  return real("stat", stat)(path, status);
+}
+
 int openat(int folder, const char* path, int flags, ...) {
   va_list more;
   va_start(more, flags);

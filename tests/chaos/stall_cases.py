@@ -1,7 +1,6 @@
 """What a node writes to stalls: its file system, or the reader of its console."""
 
 import os
-import pathlib
 import signal
 
 import processes
@@ -98,12 +97,52 @@ def not_begun(cluster: Cluster, open_disk):
         disk.stall()
         cluster.environment_of["b"] = disk.environment | {"TMPDIR": str(disk.path)}
         b = cluster.start("b")
-        cluster.wait_for(lambda: catches(b.pid, signal.SIGTERM), "handler of SIGTERM")
-        b.send(signal.SIGTERM)
-        if disk.ends_while_stalled:
-            expect(b.end() == 143, "another code than that of SIGTERM")
+        stop_while_it_waits(cluster, b, disk)
+
+
+@on_both("a restart that waits for a file system that stalls says so, and one signal ends it")
+def restart_waits(cluster: Cluster, open_disk):
+    cluster.flags |= {"nnodes": "2", "max-restarts": "1"}
+    with open_disk(cluster) as disk:
+        cluster.environment_of["b"] = disk.environment
+        a, b = cluster.start_root(), cluster.start("b", log_dir=disk.path)
+        one = cluster.wait_for_round([a, b])
+        disk.stall()
+        cluster.fail(one.rank_of(a), one.number, 9)
+        stop_while_it_waits(cluster, b, disk)
+        a.end()  # too few nodes are left
+
+
+def stop_while_it_waits(cluster: Cluster, agent, disk):
+    cluster.wait_for_text(agent, f"waiting for .*{disk.path}: its file system does not respond; "
+                                 "a stop signal ends the wait")
+    agent.send(signal.SIGTERM)
+    if disk.ends_while_stalled:
+        expect(agent.end() == 143, "another code than that of SIGTERM")
+    disk.go_on()
+    expect(agent.end() == 143, "another code than that of SIGTERM")
+
+
+@case("a restart whose program lies on a file system that stalls loses no node", "slow disk")
+def program_stalls(cluster: Cluster):
+    cluster.flags |= {"nnodes": "2", "max-restarts": "1"}
+    cluster.conf |= CONF
+    with SlowDisk(cluster) as disk:
+        python, *arguments = cluster.worker
+        (disk.path / "chaos-python").symlink_to(python)
+        cluster.worker = ["chaos-python", *arguments]
+        cluster.environment["PATH"] = f"{disk.path}:{os.environ['PATH']}"
+        cluster.environment_of["b"] = disk.environment
+        a, b = cluster.start_root(), cluster.start("b")
+        one = cluster.wait_for_round([a, b])
+        disk.stall()
+        cluster.fail(one.rank_of(a), one.number, 9)
+        pause(STALL_SECONDS)
         disk.go_on()
-        expect(b.end() == 143, "another code than that of SIGTERM")
+        two = cluster.wait_for_round([a, b], after=one)
+        expect(two.number == one.number + 1, f"round {two.number}")
+        cluster.finish()
+        cluster.end_all(0)
 
 
 @case("a console that is not read for seconds delays no node and gets the whole report at last")
@@ -130,9 +169,3 @@ def paused_console(cluster: Cluster):
         a.console.write_bytes(console.read())
     expect(a.end() == 9, "another code than the worker's")
     expect("first failure of the run" in a.text(), "the report is missing")
-
-
-def catches(pid: int, number: int) -> bool:
-    status = pathlib.Path(f"/proc/{pid}/status").read_text()
-    caught = next(line for line in status.splitlines() if line.startswith("SigCgt:"))
-    return bool(int(caught.split()[1], 16) >> (number - 1) & 1)

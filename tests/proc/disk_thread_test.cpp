@@ -67,6 +67,17 @@ TEST_CASE("there is no thread before there is a job, and it takes no signals") {
   CHECK(sigismember(&blocked, SIGINT) == 1);
 }
 
+TEST_CASE("a write that is still to be done is known") {
+  boost::asio::io_context io;
+  DiskThread thread(io.get_executor());
+  thread.post([] {}, [] {});
+  CHECK_FALSE(thread.has_writes());
+  thread.post([] {}, [] {}, DiskThread::Kind::kWrite);
+  CHECK(thread.has_writes());
+  run(io, thread.idle(Clock::now() + kWaitMax));
+  CHECK_FALSE(thread.has_writes());
+}
+
 TEST_CASE("what is dropped is destroyed by the thread, after earlier jobs") {
   boost::asio::io_context io;
   const auto here = std::this_thread::get_id();
