@@ -133,6 +133,7 @@ RoundHooks Agent::hooks_of(Round round, Rank first_rank) {
     group_since_ = Clock::now();
     driver_.group_runs(round);
   };
+  hooks.succeeded = [this, round] { driver_.group_succeeded(round); };
   hooks.failed = [this, round](const ExitRecord& first) {
     // Of its exit, not of the moment when its files were read: that tells who failed first.
     const Duration after = context_.started() + first.since_start - group_since_;
@@ -154,8 +155,7 @@ asio::awaitable<void> Agent::run_group(std::shared_ptr<RoundRunner> runner, Roun
 
 GroupOutcome Agent::outcome_of(const RoundResult& result) {
   GroupOutcome outcome;
-  outcome.succeeded = result.state == GroupState::kSucceeded;
-  if (outcome.succeeded) return outcome;
+  if (result.state == GroupState::kSucceeded) return outcome;
   context_.tell_unkillable(result);
   if (!result.unkillable.empty()) {
     outcome.unkillable = who(result.unkillable.front(), context_.hostname());

@@ -55,7 +55,7 @@ class Agent : private NodePorts {
   [[nodiscard]] Result<void> start_group(const protocol::StartRound& start) override;
   void stop_group(const client::StopGroup& order) override;
   void pass_stop_signal(int signal) override { runner_->request_stop(signal); }
-  [[nodiscard]] bool outcome_is_pending() const override { return runner_->outcome_is_untold(); }
+  [[nodiscard]] bool failure_is_pending() const override { return runner_->failure_is_untold(); }
   void arm_timer(TimePoint deadline) override;
   void tell_note(const std::string& text) override;
   void tell_death(const std::string& line) override;

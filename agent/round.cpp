@@ -103,6 +103,10 @@ void RoundRunner::act(const AllRunning&) {
   if (inputs_.hooks.running) inputs_.hooks.running();
 }
 
+void RoundRunner::act(const AllSucceeded&) {
+  if (inputs_.hooks.succeeded) inputs_.hooks.succeeded();
+}
+
 void RoundRunner::act(const FirstFailure& action) {
   if (!inputs_.hooks.failed) return;
   worker(action.rank).output->catch_up();

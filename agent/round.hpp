@@ -35,6 +35,8 @@ namespace ddprun {
 struct RoundHooks {
   std::function<void()> opened;   // the log files are there, no worker was started yet
   std::function<void()> running;  // all workers were started
+  /// All workers exited with 0. What they left in their process groups may still run.
+  std::function<void()> succeeded;
   /// The first failure, as soon as it is learned. The workers it drags along still run.
   std::function<void(const ExitRecord& first)> failed;
   std::function<void(const SpawnFailed& failure)> spawn_failed;
@@ -91,11 +93,8 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner> {
   /// The round is over elsewhere: ends the workers with `signal`, then, after `grace`, with
   /// SIGKILL. None of them is blamed. Before run() nothing will be started.
   void end(int signal, Duration grace);
-  /// Whether the round has its outcome and the owner is yet to be told: last output or the files of
-  /// the worker that failed are being read.
-  [[nodiscard]] bool outcome_is_untold() const {
-    return group_.state() == GroupState::kSucceeded || (first_failure_ && !first_failure_told_);
-  }
+  /// Whether a worker failed and the owner is yet to be told: its files are being read.
+  [[nodiscard]] bool failure_is_untold() const { return first_failure_ && !first_failure_told_; }
   /// A signal that every worker gets once, and that changes nothing here.
   void pass_on(int signal);
 
@@ -133,6 +132,7 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner> {
   void act(const TellStop& action);
   void act(const Finish& action);
   void act(const AllRunning& action);
+  void act(const AllSucceeded& action);
   void act(const FirstFailure& action);
   void open_files(LocalRank first);
   void on_files(LocalRank first, Files files);

@@ -202,10 +202,14 @@ void WorkerGroup::send_to_all(int signal) {
 void WorkerGroup::finish_if_nothing_is_left() {
   const bool more_to_spawn = state_ == GroupState::kStarting;
   if (more_to_spawn || any_worker_left()) return;
+  const bool succeeded = state_ == GroupState::kHealthy;
   if (!anything_left()) {
-    return finish(state_ == GroupState::kHealthy ? GroupState::kSucceeded : ended_state());
+    finish(succeeded ? GroupState::kSucceeded : ended_state());
+  } else if (succeeded) {
+    begin_straggling();
   }
-  if (state_ == GroupState::kHealthy) begin_straggling();
+  // Last, because the shell may answer it with the next event.
+  if (succeeded) actions_.push_back(AllSucceeded{});
 }
 
 void WorkerGroup::finish(GroupState state) {

@@ -88,6 +88,7 @@ struct TellStop {  // the workers are stopped because somebody asked for it
 };
 struct Finish {};        // state() and the records are final
 struct AllRunning {};    // every worker was spawned
+struct AllSucceeded {};  // every worker exited with 0; what they left behind may still run
 struct TellLeftBehind {  // what this rank left behind gets this signal now; 0: is waited for
   LocalRank rank;
   int signal;
@@ -96,7 +97,7 @@ struct FirstFailure {  // the exit that makes the round fail; before anybody is 
   LocalRank rank;
 };
 using GroupAction = std::variant<Spawn, Signal, ArmTimer, TellFailure, TellStop, Finish, AllRunning,
-                                 FirstFailure, TellLeftBehind>;
+                                 FirstFailure, TellLeftBehind, AllSucceeded>;
 using GroupActions = std::vector<GroupAction>;
 
 /// What is known of one worker.

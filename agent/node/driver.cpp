@@ -48,7 +48,7 @@ void NodeDriver::request_stop(int signal) {
   }
   if (end_) return;
   if (first && !has_group_) ports_.tell_leaving(signal);
-  leave_waits_ = has_group_ && ports_.outcome_is_pending();  // that is reported first
+  leave_waits_ = has_group_ && ports_.failure_is_pending();  // that is reported first
   if (!leave_waits_) leave_for_signal();
 }
 
@@ -72,6 +72,10 @@ void NodeDriver::group_runs(Round round) {
   feed(client::GroupRunning{round});
 }
 
+void NodeDriver::group_succeeded(Round round) {
+  feed(client::GroupSucceeded{round});
+}
+
 void NodeDriver::group_failed(Round round, protocol::WorkerExit first) {
   feed(client::GroupFailed{round, {std::move(first)}});
   leave_if_asked();
@@ -83,10 +87,6 @@ void NodeDriver::fail_to_spawn(int exit_code, const std::string& reason) {
 
 void NodeDriver::group_over(Round round, GroupOutcome outcome) {
   has_group_ = false;
-  if (outcome.succeeded) {
-    feed(client::GroupSucceeded{round});
-    return leave_if_asked();
-  }
   // It holds what the next round needs here.
   if (!outcome.unkillable.empty()) leave(1, outcome.unkillable + " is still alive after SIGKILL");
   if (!outcome.death_line.empty()) deferred_death_line_ = std::move(outcome.death_line);

@@ -13,9 +13,8 @@
 
 namespace ddprun {
 
-/// How the workers of a round ended on this node.
+/// How the workers of a round ended on this node; nothing is set after a success.
 struct GroupOutcome {
-  bool succeeded = false;
   std::string unkillable;  // what is still alive after SIGKILL; empty: nothing
   std::string death_line;  // of a failure that has had no line; empty: none
   protocol::Milliseconds stop_took{0};
@@ -40,10 +39,13 @@ class NodeDriver {
   void leave(int exit_code, const std::string& reason);
 
   void group_runs(Round round);
+  /// All workers exited with 0; what they left behind may still run.
+  void group_succeeded(Round round);
   /// The first failure, while the workers that it takes along may still live.
   void group_failed(Round round, protocol::WorkerExit first);
   /// A worker could not be started; the user has read why. Nor could it in the next round.
   void fail_to_spawn(int exit_code, const std::string& reason);
+  /// Nothing of the group is left.
   void group_over(Round round, GroupOutcome outcome);
 
   /// Tells of a failure whose line waited for the report of the run, which would have had it.
@@ -89,7 +91,7 @@ class NodeDriver {
   RestartCount restarts_{0};
   int stop_signal_ = 0;
   bool forced_stop_ = false;
-  bool leave_waits_ = false;  // the outcome of the round is reported first
+  bool leave_waits_ = false;  // the failure of the round is reported first
   std::string deferred_death_line_;
   std::optional<client::End> end_;
 };

@@ -38,15 +38,15 @@ class NodePorts {
   virtual void release_store(Round round) = 0;
   virtual void close_store(Round round) = 0;
 
-  /// Starts the workers: group_runs(), group_failed(), fail_to_spawn() follow where they apply, and
-  /// in every case group_over(), later. After an error nothing follows.
+  /// Starts the workers: group_runs(), group_succeeded(), group_failed(), fail_to_spawn() follow
+  /// where they apply, and in every case group_over(), later. After an error nothing follows.
   [[nodiscard]] virtual Result<void> start_group(const protocol::StartRound& round) = 0;
   /// The round is over elsewhere. Only while a group lives, like the next two.
   virtual void stop_group(const client::StopGroup& order) = 0;
   /// ddprun got this stop signal: so do the workers, and a second one kills them.
   virtual void pass_stop_signal(int signal) = 0;
-  /// Whether the group has its outcome and the driver is yet to be told.
-  [[nodiscard]] virtual bool outcome_is_pending() const = 0;
+  /// Whether a worker failed and group_failed() is still to come.
+  [[nodiscard]] virtual bool failure_is_pending() const = 0;
 
   /// Replaces the timer before it; Tick follows.
   virtual void arm_timer(TimePoint deadline) = 0;

@@ -139,6 +139,7 @@ void CrowdAgent::fail() {
 
 void CrowdAgent::succeed() {
   feed(GroupSucceeded{Round(started_)});
+  feed(GroupGone{Round(started_), protocol::Milliseconds(0), 0, 0});
 }
 
 void CrowdAgent::beat() {

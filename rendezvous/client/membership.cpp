@@ -41,10 +41,9 @@ void Membership::on(const GroupRunning& running) {
 }
 
 void Membership::on(const GroupSucceeded& succeeded) {
-  if (succeeded.round != group_round_) return;
-  const bool ours = is_current(succeeded.round) && group_ == Group::kAlive;
-  if (!ours) return on(GroupGone{succeeded.round});
-  group_ = Group::kNone;
+  // After a stop was ordered it is GroupGone that counts.
+  if (succeeded.round != group_round_ || group_ != Group::kAlive) return;
+  group_ = Group::kStraggling;
   state_ = NodeState::kSucceeded;
   report();
 }
@@ -61,12 +60,13 @@ void Membership::on(const GroupFailed& failed) {
 
 void Membership::on(const GroupGone& gone) {
   if (group_ == Group::kNone || gone.round != group_round_) return;
-  group_ = Group::kNone;
+  const bool straggled = std::exchange(group_, Group::kNone) == Group::kStraggling;
   if (verdict_) return end_if_nothing_left();
   if (hurries_) leave_until_ = now_ + kHurryMax;
   const bool next_waits =
       !leaving_ && round_ && state_ == NodeState::kStarting && round_->stamp.number > gone.round;
   if (next_waits) return start_group();
+  if (straggled) return;  // and nothing was stopped: no answer is due
   if (state_ == NodeState::kStopping) state_ = NodeState::kStopped;
   stopped_ = Stopped{round(), gone.took, gone.killed, gone.stopped};
   send(*stopped_);
@@ -152,13 +152,13 @@ void Membership::take(const Stop& stop) {
   }
   told_verdict_ = stop.verdict;
   release_store();
-  if (group_ == Group::kAlive) note(stop.reason);
+  if (can_stop_group()) note(stop.reason);
   if (group_ == Group::kNone) {
     if (state_ != NodeState::kSucceeded) state_ = NodeState::kStopped;
     if (!stopped_) stopped_ = Stopped{stop.round, Milliseconds(0), 0, 0};
     return send(*stopped_);
   }
-  state_ = NodeState::kStopping;
+  if (state_ != NodeState::kSucceeded) state_ = NodeState::kStopping;
   stop_group(stop.reason, stop.signal, stop.grace);
 }
 
@@ -206,7 +206,7 @@ void Membership::report() {
 }
 
 void Membership::stop_group(const std::string& reason, int signal, Milliseconds grace) {
-  if (group_ != Group::kAlive) return;
+  if (!can_stop_group()) return;
   group_ = Group::kEnding;
   actions_.emplace_back(StopGroup{group_round_, signal, grace, reason});
 }
@@ -221,7 +221,9 @@ void Membership::start_group() {
 void Membership::end(End verdict) {
   verdict_ = std::move(verdict);
   if (is_down()) link_ = link::Down{};
-  stop_group(verdict_->text, 15, options_.hello.stop_timeout);
+  // After a success stragglers have their own time to end.
+  const bool waits = group_ == Group::kStraggling && verdict_->exit_code == 0;
+  if (!waits) stop_group(verdict_->text, 15, options_.hello.stop_timeout);
   end_if_nothing_left();
 }
 

@@ -4,9 +4,9 @@
 // called on its thread only.
 //
 // The shell carries out the actions in order and feeds back what happened. It answers Connect with
-// LinkUp or LinkDown, OpenStore with StoreOpened, StopGroup with GroupGone. A group that fails ends
-// its own siblings: the shell feeds GroupFailed at the first failure and GroupGone when nothing is
-// left.
+// LinkUp or LinkDown, OpenStore with StoreOpened, StartGroup with GroupGone, when nothing of the
+// group is left. Before that come GroupSucceeded, when all workers have exited with 0, or
+// GroupFailed, at the first failure; a group that fails ends its other workers without StopGroup.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +44,7 @@ struct StoreOpened {
 struct GroupRunning {
   Round round;
 };
-/// All workers ended with 0 and nothing is left of them.
+/// All workers exited with 0. Processes that they left behind may still run: GroupGone follows.
 struct GroupSucceeded {
   Round round;
 };
@@ -52,7 +52,7 @@ struct GroupFailed {
   Round round;
   std::vector<protocol::WorkerExit> exits;
 };
-/// Nothing of the group is left, after StopGroup or a failure.
+/// Nothing of the group is left.
 struct GroupGone {
   Round round;
   protocol::Milliseconds took{0};
@@ -187,7 +187,8 @@ class Membership {
 
  private:
   enum class LinkEnd : std::uint8_t { kOpen, kGone };  // whether the shell still has the connection
-  enum class Group : std::uint8_t { kNone, kAlive, kEnding };
+  // kStraggling: all workers exited with 0, and processes that they left behind still run.
+  enum class Group : std::uint8_t { kNone, kAlive, kStraggling, kEnding };
   struct Wait {
     std::string text;
     std::string end;     // "gives up"
@@ -242,6 +243,9 @@ class Membership {
   [[nodiscard]] End known_end(End otherwise) const;
   [[nodiscard]] End succeeded_here(const std::string& why_unknown) const;
   void report();
+  [[nodiscard]] bool can_stop_group() const {
+    return group_ == Group::kAlive || group_ == Group::kStraggling;
+  }
   void stop_group(const std::string& reason, int signal, protocol::Milliseconds grace);
   void start_group();
   void end(End verdict);

@@ -51,6 +51,16 @@ TEST_CASE(
   CHECK(count(run.err(), "ddprun: done") == 1);
 }
 
+TEST_CASE("SIGTERM while only what a worker left is waited for: the run has succeeded") {
+  TemporaryDirectory dir;
+  auto run =
+      start(1, helper_that("exit 0") + "exit 0", {"straggler_ms=600000"}, {{"DIR", dir.path()}});
+  REQUIRE(run.says(" behind; waiting up to 10 min (--straggler-timeout)\n"));
+  run.signal(SIGTERM);
+  CHECK(run.wait() == ExitStatus::exited(0));
+  CHECK_FALSE(alive(pid_in(dir.file("helper"))));
+}
+
 TEST_CASE("a helper that handles the same SIGTERM has the rest of the grace when its leader ends") {
   TemporaryDirectory dir;
   auto run = start(1, helper_that("echo > $DIR/saved; exit 0") + "exec sleep 1000", {},

@@ -51,6 +51,7 @@ inline std::string text(const GroupAction& action) {
     return std::to_string(first->rank.value()) + " failed first";
   }
   if (std::holds_alternative<AllRunning>(action)) return "all run";
+  if (std::holds_alternative<AllSucceeded>(action)) return "all succeeded";
   if (const auto* left = std::get_if<TellLeftBehind>(&action)) {
     const std::string what = left->signal == 0 ? "waited for" : signal_name(left->signal);
     return "tell what " + std::to_string(left->rank.value()) + " left: " + what;

@@ -40,13 +40,13 @@ TEST_CASE("healthy, a sibling fails: what a rank left that ended with 0 is stopp
         "0 failed first, SIGTERM to 2, SIGTERM to 1, timer at 35 s, tell that 0 failed");
 }
 
-TEST_CASE("starting, exited with 0: what it left is waited for when all have ended") {
+TEST_CASE("starting, exited with 0: the success is told at once, what it left is waited for") {
   auto group = Group::starting();
   CHECK(group(left_behind(0, kOk)) == "");
   group(Spawned{local(1)});
   group(Spawned{local(2)});
   group(exited(1, kOk));
-  CHECK(group(exited(2, kOk), 7s) == "timer at 8 s");
+  CHECK(group(exited(2, kOk), 7s) == "timer at 8 s, all succeeded");
   CHECK(group.state() == GroupState::kStraggling);
 }
 
@@ -81,7 +81,7 @@ TEST_CASE("straggling, timer expired with a timeout of 0: SIGTERM at once") {
   WorkerGroup group({1, 30s, 0s});
   (void)group.step(Start{}, kNow);
   (void)group.step(Spawned{local(0)}, kNow);
-  CHECK(text(group.step(left_behind(0, kOk), kNow)) == "timer at 0 s");
+  CHECK(text(group.step(left_behind(0, kOk), kNow)) == "timer at 0 s, all succeeded");
   CHECK(text(group.step(TimerExpired{kNow}, kNow)) ==
         "tell what 0 left: SIGTERM, SIGTERM to 0, timer at 2 s");
 }

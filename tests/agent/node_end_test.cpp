@@ -169,6 +169,22 @@ TEST_CASE("a node that has finished ends with 0 when its coordinator is gone for
                                              "other nodes ended is unknown: the coordinator "));
 }
 
+TEST_CASE(
+    "a success does not wait for what another node's workers left, nor does SIGTERM undo it") {
+  const std::string script =
+      "[ $RANK = 0 ] || { sh -c 'trap \"exit 0\" TERM; echo $$$$ > $DIR/helper; "
+      "while :; do sleep 0.01; done' & until [ -s $DIR/helper ]; do sleep 0.01; done; }";
+  Cluster cluster(Cluster::Coordinator::kFirstAgent);
+  auto& first = cluster.start(1, "2:2", script, {"node_rank=0"});
+  auto& second = cluster.start(1, "2:2", script, {"node_rank=1", "straggler_ms=600000"});
+  CHECK(first.wait() == ExitStatus::exited(0));
+  const pid_t helper = pid_in(cluster.file("helper"));
+  CHECK(alive(helper));
+  second.signal(SIGTERM);
+  CHECK(second.wait() == ExitStatus::exited(0));
+  CHECK_FALSE(alive(helper));
+}
+
 TEST_CASE("a second SIGTERM kills at once what ignores the first") {
   Cluster cluster;
   const std::string stubborn = "trap '' TERM; echo $$$$ > $DIR/$RANK; while :; do sleep 1; done";

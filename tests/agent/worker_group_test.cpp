@@ -60,7 +60,7 @@ TEST_CASE("starting, exited with 0: the others are spawned all the same") {
   CHECK(group(Spawned{local(1)}) == "spawn 2");
   CHECK(group(exited(1, kOk)) == "");
   CHECK(group(Spawned{local(2)}) == "all run");
-  CHECK(group(exited(2, kOk)) == "finish");
+  CHECK(group(exited(2, kOk)) == "finish, all succeeded");
   CHECK(group.state() == GroupState::kSucceeded);
 }
 
@@ -82,7 +82,7 @@ TEST_CASE("healthy, exited with 0 by the last rank: the group has succeeded") {
   auto group = Group::healthy();
   group(exited(0, kOk));
   group(exited(1, kOk));
-  CHECK(group(exited(2, kOk)) == "finish");
+  CHECK(group(exited(2, kOk)) == "finish, all succeeded");
   CHECK(group.state() == GroupState::kSucceeded);
 }
 

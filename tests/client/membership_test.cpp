@@ -97,6 +97,56 @@ TEST_CASE("a failure from before a stop is reported, also when it is learned aft
   CHECK(seat.said<Report>()->exits.size() == 1);
 }
 
+TEST_CASE("a success is reported at once, and the node ends when what its workers left is gone") {
+  Seat seat;
+  seat.connect();
+  seat.hear(seat.round(1));
+  seat.feed(GroupSucceeded{Round(1)});
+  CHECK(seat.said<Report>()->state == NodeState::kSucceeded);
+  SECTION("a success of the run leaves it its time") {
+    seat.hear(Done{});
+    CHECK_FALSE(seat.done<StopGroup>().has_value());
+    CHECK_FALSE(seat.membership_.ended());
+    seat.feed(LeaveAsked{143, "agent got SIGTERM"});  // the shell hurries it
+    seat.feed(GroupGone{Round(1)});
+    CHECK(seat.done<End>()->exit_code == 0);
+  }
+  SECTION("a failure of another node stops it") {
+    seat.hear(Done{7, "rank 1 (gpu-02) failed: exit code 7", "gpu-02", WorkerExit{}});
+    CHECK(seat.done<StopGroup>()->round == Round(1));
+    seat.feed(GroupGone{Round(1)});
+    CHECK(seat.done<End>()->exit_code == 7);
+  }
+  SECTION("a stop is answered when it is gone") {
+    seat.hear(Stop{Round(1), 15, milliseconds(1000), "lost gpu-02"});
+    CHECK(seat.done<StopGroup>()->round == Round(1));
+    CHECK_FALSE(seat.said<Stopped>().has_value());
+    seat.feed(GroupGone{Round(1), milliseconds(3), 0, 0});
+    CHECK(seat.said<Stopped>()->took == milliseconds(3));
+    CHECK(seat.membership_.state() == NodeState::kSucceeded);
+  }
+  SECTION("the next round waits for it") {
+    seat.forget();
+    seat.hear(seat.round(2));
+    CHECK(seat.done<StopGroup>()->round == Round(1));
+    CHECK_FALSE(seat.done<StartGroup>().has_value());
+    seat.feed(GroupGone{Round(1)});
+    CHECK(seat.done<StartGroup>()->round.stamp.number == Round(2));
+  }
+}
+
+TEST_CASE("a success that is learned after a stop was ordered is not reported") {
+  Seat seat;
+  seat.connect();
+  seat.hear(seat.round(1));
+  seat.hear(Stop{Round(1), 15, milliseconds(1000), "lost gpu-02"});
+  seat.forget();
+  seat.feed(GroupSucceeded{Round(1)});
+  CHECK_FALSE(seat.said<Report>().has_value());
+  seat.feed(GroupGone{Round(1)});
+  CHECK(seat.said<Stopped>()->round == Round(1));
+}
+
 TEST_CASE("a coordinator that stays away is named, after the workers were stopped") {
   Seat seat;
   seat.connect();
@@ -214,6 +264,7 @@ TEST_CASE(
   seat.connect();
   seat.hear(seat.round(1));
   seat.feed(GroupSucceeded{Round(1)});
+  seat.feed(GroupGone{Round(1)});
   seat.feed(LinkDown{seat.link_, "connection reset"});
   seat.after(seconds(1));
   CHECK_FALSE(seat.done<End>().has_value());
@@ -228,6 +279,7 @@ TEST_CASE("who has finished and is refused by another run's coordinator ends wit
   seat.connect();
   seat.hear(seat.round(1));
   seat.feed(GroupSucceeded{Round(1)});
+  seat.feed(GroupGone{Round(1)});
   seat.hear(Refused{RefusalCode::kWrongRun, "this coordinator serves run b", milliseconds(0)});
   CHECK(seat.done<End>()->exit_code == 0);
 }

@@ -64,6 +64,7 @@ TEST_CASE("after a success no store is waited for") {
   seat.hear(seat.round(1, 0));
   seat.feed(StoreOpened{4001});
   seat.feed(GroupSucceeded{Round(1)});
+  seat.feed(GroupGone{Round(1)});
   seat.hear(Done{});
   CHECK(seat.done<CloseStore>()->round == Round(1));
   CHECK(seat.membership_.ended());

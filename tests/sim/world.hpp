@@ -264,6 +264,7 @@ class World {
   void start_group(int node, const protocol::StartRound& round);
   void begin_group(int node, int generation);
   void group_runs(int node, int generation);
+  void group_succeeds(int node);
   void rank_work_done(int node, int generation, LocalRank rank);
   void stop_group(int node, const client::StopGroup& order);
   void feed_group(int node, int generation, const GroupEvent& event);

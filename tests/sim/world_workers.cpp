@@ -88,6 +88,8 @@ void World::act(int id, int generation, const GroupAction& action) {
     group_runs(id, generation);
   } else if (const auto* failed = std::get_if<FirstFailure>(&action)) {
     tell_failure(id, failed->rank);
+  } else if (std::holds_alternative<AllSucceeded>(action)) {
+    group_succeeds(id);
   } else if (std::holds_alternative<ddprun::Finish>(action)) {
     ++nodes_[index(id)].group->timer;  // the timer is cancelled
     drain_group(id, generation);
@@ -152,6 +154,14 @@ void World::exit_worker(int id, int generation, LocalRank rank, ExitStatus statu
   const protocol::RoundStamp stamp = group->round.stamp;
   feed_group(id, generation, Exited{rank, status});
   tell_if_idle(stamp);
+}
+
+void World::group_succeeds(int id) {
+  Node& node = nodes_[index(id)];
+  const Round round = node.group->round.stamp.number;
+  checker_.on_group_succeeded(node.process, round);
+  say(node.options.host + "'s workers ended with 0");
+  drive(id, [&](NodeDriver& driver) { driver.group_succeeded(round); });
 }
 
 void World::group_runs(int id, int generation) {
@@ -259,18 +269,12 @@ void World::group_over(int id, int generation) {
   }
   const Round round = group->round.stamp.number;
   GroupOutcome outcome;
-  outcome.succeeded = group->core->state() == State::kSucceeded;
   const bool unkillable = !group->core->running().empty();
   node.group.reset();
-  if (outcome.succeeded) {
-    checker_.on_group_succeeded(node.process, round);
-    say(node.options.host + "'s workers ended with 0");
-  } else {
-    checker_.on_group_gone(node.process);
-    if (unkillable) {
-      outcome.unkillable = "a worker";
-      expect_leave(id, outcome.unkillable);
-    }
+  checker_.on_group_gone(node.process);
+  if (unkillable) {
+    outcome.unkillable = "a worker";
+    expect_leave(id, outcome.unkillable);
   }
   drive(id, [&](NodeDriver& driver) { driver.group_over(round, outcome); });
 }
