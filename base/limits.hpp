@@ -1,7 +1,8 @@
-// Bounds that several rooms share, with the relations between them checked at compile time. What
-// happens beyond a bound is stated next to it.
+// Bounds that several rooms share; those of one room are in its limits.hpp or beside what they
+// bound. What happens beyond a bound is stated next to it.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 
 namespace ddprun {
@@ -12,9 +13,19 @@ inline constexpr std::size_t kTailBytesMax = 64 * 1024;
 inline constexpr std::size_t kReportLinesMax = 20;
 // Maximum number of workers per node; more is a usage error.
 inline constexpr int kWorkersPerNodeMax = 4096;
+// Maximum number of nodes of a run: MAX of --nnodes, entries of --hosts; more is a usage error.
+inline constexpr int kNodesMax = 65536;
+// Bytes of a run id, role, host name, address or agent id; a longer one of the user's is a usage
+// error, a longer one in a message makes it malformed.
+inline constexpr std::size_t kNameBytesMax = 255;
+// Maximum of --max-restarts for several nodes; more is a usage error.
+inline constexpr int kRestartsMax = 1'000'000;
+// Maximum of a time in --rdzv-conf or in a message; more is a usage error.
+inline constexpr std::chrono::milliseconds kDurationMax = std::chrono::hours(24 * 365);
 // Bytes of a command that the sentence about two different ones can draw on; longer: cut.
 inline constexpr std::size_t kCommandBytesMax = 512;
 
 static_assert(kTailBytesMax >= 4096, "twenty lines of a traceback must fit");
+static_assert(kNodesMax <= 2147483647 / kWorkersPerNodeMax, "a world size fits an int");
 
 }  // namespace ddprun

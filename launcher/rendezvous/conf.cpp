@@ -79,7 +79,7 @@ class Taker {
     const auto time = parse_time(value_);
     if (!time) return usage(place_ + " is not a positive time such as 600, 90s or 10m");
     if (*time < kConfTimeMin) return usage(place_ + " is less than a millisecond");
-    if (*time > kConfTimeMax) return usage(place_ + " is more than a year");
+    if (*time > kDurationMax) return usage(place_ + " is more than a year");
     constexpr std::pair<std::string_view, std::optional<Duration> RendezvousConf::*> kFields[]{
         {"join_timeout", &RendezvousConf::join_timeout},
         {"last_call_timeout", &RendezvousConf::last_call_timeout},

@@ -57,9 +57,9 @@ Result<void> check_names_told(const RunId& run_id, const Settings& settings) {
   }
   if (run_id.value().size() > kNameBytesMax) return usage("the run id (--rdzv-id)" + bound);
   if (settings.text(Id::kRole).size() > kNameBytesMax) return usage("the name of --role" + bound);
-  if (settings.integer(Id::kMaxRestarts) > kRestartsOverNodesMax) {
+  if (settings.integer(Id::kMaxRestarts) > kRestartsMax) {
     return usage(settings.shown(Id::kMaxRestarts) + " is more than " +
-                 std::to_string(kRestartsOverNodesMax));
+                 std::to_string(kRestartsMax));
   }
   return {};
 }

@@ -13,7 +13,7 @@ namespace ddprun {
 
 // Maximum number of names in a list, and of bytes in a name (DNS); more is an error.
 inline constexpr std::size_t kHostlistMax = kNodesMax;
-inline constexpr std::size_t kHostBytesMax = 255;
+inline constexpr std::size_t kHostBytesMax = kNameBytesMax;
 
 /// Expands "n[1-3,07-09],gpu-a[0-1]b[2-3],x" like `scontrol show hostnames`: a range keeps the
 /// width of its first number, several brackets form a product whose last factor varies fastest.

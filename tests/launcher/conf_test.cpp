@@ -1,6 +1,5 @@
 // --rdzv-conf: what a value looks like, and what each key does where.
 #include "launcher/limits.hpp"
-#include "rendezvous/protocol/limits.hpp"
 #include "tests/launcher/fake_machine.hpp"
 
 using ddprun::ErrorKind;
@@ -12,11 +11,6 @@ using ddprun::test::refusal_of;
 using ddprun::test::Words;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-
-static_assert(ddprun::kNodesMax == ddprun::protocol::kAgentsPerRunMax);
-static_assert(ddprun::kNameBytesMax == ddprun::protocol::kNameBytesMax);
-static_assert(ddprun::kRestartsOverNodesMax == ddprun::protocol::kRestartsMax);
-static_assert(ddprun::kConfTimeMax == ddprun::protocol::kDurationMax);
 
 namespace {
 
