@@ -71,14 +71,13 @@ void Checker::on_rounds(const std::vector<Sent>& sent, TimePoint now) {
 
 // Ranks are contiguous, unique and complete; what is said to one node agrees with what the others
 // hear.
-void Checker::check_complete(const Formed& formed) const {
+void Checker::check_complete(Formed& formed) const {
   const StartRound& first = formed.members.front().start;
   const int nodes = static_cast<int>(formed.members.size());
   require(nodes >= terms_.nodes_min && nodes <= terms_.nodes_max, "a round of a forbidden size");
   require(first.restarts.value() <= terms_.max_restarts, "more restarts than the budget");
   int base = 0;
   std::map<std::string, int> roles;
-  std::set<int> processes;
   for (int i = 0; i < nodes; ++i) {
     const Member& member = formed.members[static_cast<std::size_t>(i)];
     const StartRound& start = member.start;
@@ -90,7 +89,7 @@ void Checker::check_complete(const Formed& formed) const {
     require(start.master_address == first.master_address && start.master_port == first.master_port,
             "nodes of a round are sent to different stores");
     require(start.master_port != 0, "a round without a store");
-    require(processes.insert(member.process).second, "a process is in a round twice");
+    require(formed.processes.insert(member.process).second, "a process is in a round twice");
     base += member.workers;
     roles[member.role] += member.workers;
   }

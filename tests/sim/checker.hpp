@@ -108,17 +108,15 @@ class Checker {
   struct Formed {
     TimePoint at{};
     std::vector<Member> members;  // by group rank
+    std::set<int> processes;      // of the members
     std::set<int> told;           // processes
     std::set<int> succeeded;      // processes
     bool failed = false;          // on some node
     int ranks_done = 0;
     std::optional<TimePoint> stopping;
-    [[nodiscard]] bool has(int process) const {
-      return std::any_of(members.begin(), members.end(),
-                         [process](const Member& member) { return member.process == process; });
-    }
+    [[nodiscard]] bool has(int process) const { return processes.count(process) != 0; }
   };
-  void check_complete(const Formed& formed) const;
+  void check_complete(Formed& formed) const;
   void check_order(const Formed& before, const Formed& after) const;
   void check_number(const Stamp& stamp, const Formed& formed);
   void check_cause(const Formed& before, const Formed& after);

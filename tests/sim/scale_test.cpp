@@ -27,7 +27,7 @@ struct Cluster {
     options.terms.max_restarts = 3;
     options.terms.last_call_timeout = seconds(1);
     options.delay_max = milliseconds(20);
-    options.work = seconds(30);
+    options.work = seconds(10);
     return options;
   }
   bool all_in_round(int number, int size) {

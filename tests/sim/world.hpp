@@ -213,13 +213,13 @@ class World {
   void push(int connection, Way way, Item item);
   void pump(int connection, Way way);
   void schedule_pump(int connection, Way way, TimePoint when);
-  void deliver(int connection, Way way, const Item& item);
-  void deliver_up(int connection, const Item& item);
+  void deliver(int connection, Way way, Item item);
+  void deliver_up(int connection, Item item);
   void drain_arrived();
   void close_agent_end(int connection);
   void close_coordinator_end(int connection);
   void detach(int connection);
-  [[nodiscard]] protocol::Message through_codec(const protocol::Message& message) const;
+  [[nodiscard]] protocol::Message through_codec(protocol::Message message) const;
 
   // world_agent.cpp: an agent and its thread.
   [[nodiscard]] std::unique_ptr<NodePorts> make_ports(int node);  // world_ports.cpp

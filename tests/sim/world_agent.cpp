@@ -64,17 +64,21 @@ Round World::round_of(int node) const {
 }
 
 void World::to_agent(int id, int process, client::Event event) {
-  on_thread(id, process, [this, id, process, event = std::move(event)] {
-    Node& node = nodes_[index(id)];
-    if (const auto* incoming = std::get_if<client::Incoming>(&event)) {
-      if (incoming->link != node.link) return;  // closed meanwhile: it is not read any more
-      take_note_of(id, incoming->message);
-    }
-    if (const auto* down = std::get_if<client::LinkDown>(&event)) {
-      if (node.link == down->link) node.link = 0;
-    }
-    drive(id, [&event](NodeDriver& driver) { driver.feed(event); });
-  });
+  if (!lives(id, process)) return;
+  Node& node = nodes_[index(id)];
+  if (paused(id)) {
+    timeline_.at(node.paused_until,
+                 [this, id, process, event = std::move(event)] { to_agent(id, process, event); });
+    return;
+  }
+  if (const auto* incoming = std::get_if<client::Incoming>(&event)) {
+    if (incoming->link != node.link) return;  // closed meanwhile: it is not read any more
+    take_note_of(id, incoming->message);
+  }
+  if (const auto* down = std::get_if<client::LinkDown>(&event)) {
+    if (node.link == down->link) node.link = 0;
+  }
+  drive(id, [&event](NodeDriver& driver) { driver.feed(std::move(event)); });
 }
 
 void World::take_note_of(int id, const Message& message) {

@@ -24,7 +24,7 @@ bool World::cut_off(int id) const {
   return root_away || nodes_[index(id)].partitioned;
 }
 
-Message World::through_codec(const Message& message) const {
+Message World::through_codec(Message message) const {
   if (options_.bytes == Bytes::kPlain) return message;
   const auto decoded = decode(encode(message));
   require(decoded.has_value(), "a message of ours cannot be read back");
@@ -93,10 +93,10 @@ void World::pump(int number, Way way) {
   if (now() < paused) return schedule_pump(number, way, paused);
   if (pipe.items.empty()) return;
   if (pipe.items.front().first > now()) return schedule_pump(number, way, pipe.items.front().first);
-  const Item item = std::move(pipe.items.front().second);
+  Item item = std::move(pipe.items.front().second);
   pipe.items.pop_front();
   if (!pipe.items.empty()) schedule_pump(number, way, pipe.items.front().first);
-  deliver(number, way, item);
+  deliver(number, way, std::move(item));
 }
 
 // Whatever lies in the coordinator's sockets, in the order of the connections.
@@ -108,20 +108,20 @@ void World::drain_arrived() {
     Pipe& pipe = connection.up;
     if (cut_off(connection.node)) continue;
     while (!pipe.closed && !pipe.items.empty() && pipe.items.front().first < now()) {
-      const Item item = std::move(pipe.items.front().second);
+      Item item = std::move(pipe.items.front().second);
       pipe.items.pop_front();
-      deliver(number, Way::kUp, item);
+      deliver(number, Way::kUp, std::move(item));
     }
   }
 }
 
-void World::deliver(int number, Way way, const Item& item) {
-  if (way == Way::kUp) return deliver_up(number, item);
+void World::deliver(int number, Way way, Item item) {
+  if (way == Way::kUp) return deliver_up(number, std::move(item));
   Connection& connection = *connections_[index(number)];
   if (!connection.agent_open) return;
-  if (const auto* message = std::get_if<Message>(&item)) {
+  if (auto* message = std::get_if<Message>(&item)) {
     return to_agent(connection.node, connection.process,
-                    client::Incoming{connection.agent_link, *message});
+                    client::Incoming{connection.agent_link, std::move(*message)});
   }
   detach(number);
   connection.up.closed = true;
@@ -129,10 +129,10 @@ void World::deliver(int number, Way way, const Item& item) {
            client::LinkDown{connection.agent_link, "connection closed"});
 }
 
-void World::deliver_up(int number, const Item& item) {
+void World::deliver_up(int number, Item item) {
   Connection& connection = *connections_[index(number)];
   if (!connection.coordinator_open || connection.coordinator != coordinator_) return;
-  if (const auto* message = std::get_if<Message>(&item)) {
+  if (auto* message = std::get_if<Message>(&item)) {
     const auto* hello = std::get_if<Hello>(message);
     require(hello != nullptr || connection.greeted, "the first message is not hello");
     connection.greeted = true;
@@ -141,7 +141,7 @@ void World::deliver_up(int number, const Item& item) {
         is_root(connection.node) ? "127.0.0.1" : "10.0.0." + std::to_string(connection.node + 1);
     const std::string to = is_root(connection.node) ? "127.0.0.1" : own;
     return to_coordinator(connection.coordinator,
-                          round::Received{connection.link, {from, to}, *message});
+                          round::Received{connection.link, {from, to}, std::move(*message)});
   }
   connection.coordinator_open = false;
   connection.down.closed = true;
