@@ -52,6 +52,7 @@ class Run {
   [[nodiscard]] Status status(TimePoint now) const;
   /// Whether the verdict is known (its Finish may still be to come).
   [[nodiscard]] bool over() const { return in<Over>() != nullptr; }
+  [[nodiscard]] Phase phase() const { return static_cast<Phase>(state_.index()); }
   /// For a run that is over: whether this agent process started after the end, so that it means a
   /// new run of the same name and not this one. Ages are compared, never two machines' clocks.
   [[nodiscard]] bool starts_new_run(const protocol::Hello& hello, TimePoint now) const;
@@ -112,7 +113,6 @@ class Run {
   State& enter(State state) {
     return state_.emplace<State>(std::move(state));
   }
-  [[nodiscard]] Phase phase() const { return static_cast<Phase>(state_.index()); }
   /// The round whose workers run or end; null in other phases.
   [[nodiscard]] LiveRound* live_round();
   [[nodiscard]] const LiveRound* live_round() const;

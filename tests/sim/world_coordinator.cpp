@@ -9,9 +9,6 @@ namespace ddprun::sim {
 using namespace protocol;
 
 namespace {
-// A look at a run's status is linear in its nodes.
-constexpr int kNodesWatched = 32;
-
 /// States of the run are written with a capital letter, those of an agent's round without.
 std::string capitalized(std::string name) {
   name[0] = static_cast<char>(name[0] - 'a' + 'A');
@@ -115,10 +112,11 @@ void World::tell_coordinator(const round::Event& event) {
   apply(run_->step(event, coordinator_clock().local(now())));
   require(coordinator_timer_pending_ || finished_ || !run_terms_,
           "the run waits without a deadline");
-  if (node_count() > kNodesWatched) return;
-  const round::Phase phase = run_->status(coordinator_clock().local(now())).phase;
-  record_transition(capitalized(name_of(phase_)), capitalized(name_of(phase)));
-  phase_ = phase;
+  const round::Phase phase = run_->phase();
+  if (phase != phase_) {
+    record_transition(capitalized(name_of(phase_)), capitalized(name_of(phase)));
+    phase_ = phase;
+  }
   if (phase == round::Phase::kStopping || phase == round::Phase::kOver) {
     checker_.on_verdict_known(now());
   }

@@ -254,8 +254,8 @@ void World::stop_group(int id, const client::StopGroup& order) {
 void World::drain_group(int id, int generation) {
   const Group* group = group_of(id, generation);
   if (!group->begun) return;  // its folders are still being made
-  if (options_.drain_max == Duration(0)) return group_over(id, generation);
-  const Duration time = random_.between(Duration(0), options_.drain_max);
+  Duration time(0);
+  if (options_.drain_max > time) time = random_.between(time, options_.drain_max);
   timeline_.after(time, [this, id, generation] { group_over(id, generation); });
 }
 
