@@ -87,6 +87,7 @@ void Reactor::drain(std::size_t connections) {
 }
 
 int Reactor::handle_batch(Handler& handler) {
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-member-init): epoll_wait() fills it
   std::array<epoll_event, kEventsPerBatch> events;
   const int ready = ::epoll_wait(epoll_.native_handle(), events.data(), kEventsPerBatch, 0);
   for (int at = 0; at < ready; ++at) {

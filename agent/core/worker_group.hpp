@@ -75,7 +75,7 @@ struct Spawn {
 };
 struct Signal {
   LocalRank rank;
-  int signal;
+  int signal = 0;
 };  // to the whole process group of the worker
 struct ArmTimer {
   TimePoint deadline;
@@ -91,7 +91,7 @@ struct AllRunning {};    // every worker was spawned
 struct AllSucceeded {};  // every worker exited with 0; what they left behind may still run
 struct TellLeftBehind {  // what this rank left behind gets this signal now; 0: is waited for
   LocalRank rank;
-  int signal;
+  int signal = 0;
 };
 struct FirstFailure {  // the exit that makes the round fail; before anybody is stopped
   LocalRank rank;

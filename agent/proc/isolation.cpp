@@ -76,7 +76,7 @@ int descriptor_number(const char* name) {
 bool close_on_exec_by_proc() noexcept {
   const int directory = ::open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (directory < 0) return false;
-  alignas(DirectoryEntry) std::array<char, 4096> buffer;
+  alignas(DirectoryEntry) std::array<char, 4096> buffer{};
   long bytes = 0;
   while ((bytes = ::syscall(SYS_getdents64, directory, buffer.data(), buffer.size())) > 0) {
     for (long at = 0; at < bytes;) {

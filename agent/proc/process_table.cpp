@@ -43,7 +43,7 @@ std::optional<ProcessEntry> read_stat(int proc, const char* pid) {
   const std::string path = std::string(pid) + "/stat";
   const int file = ::openat(proc, path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return std::nullopt;  // gone meanwhile
-  std::array<char, 1024> text;        // what is asked for stands at its beginning
+  std::array<char, 1024> text{};      // what is asked for stands at its beginning
   const ssize_t bytes = ::read(file, text.data(), text.size());
   ::close(file);
   if (bytes <= 0) return std::nullopt;

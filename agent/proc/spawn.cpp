@@ -92,7 +92,7 @@ class ReportPipe {
 /// reactor for it): when the reactor fails it leaks the pidfd. Nobody else takes them meanwhile,
 /// there is one thread. Returns 0 or errno.
 int reserve_descriptors(int any_open) {
-  std::array<int, 6> reserved;
+  std::array<int, 6> reserved{};
   reserved.fill(-1);
   int error = 0;
   for (int& descriptor : reserved) {

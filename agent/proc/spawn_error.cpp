@@ -15,7 +15,7 @@ namespace {
 
 // The first line of a file, as much of it as the kernel looks at; empty for a FIFO or a device.
 std::string first_line(const std::string& program) {
-  std::array<char, 256> text;
+  std::array<char, 256> text{};
   const int file = open_regular_file(program, 0);
   if (file < 0) return {};
   const ssize_t bytes = ::read(file, text.data(), text.size());

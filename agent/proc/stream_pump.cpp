@@ -123,6 +123,7 @@ StreamPump::Held StreamPump::held_up() const {
 }
 
 StreamPump::Read StreamPump::read_once() {
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-member-init): read() fills it
   std::array<char, kPumpChunkBytes> buffer;
   const ssize_t bytes = ::read(pipe_.native_handle(), buffer.data(), buffer.size());
   if (bytes < 0 && (errno == EAGAIN || errno == EINTR)) return Read::kNothing;

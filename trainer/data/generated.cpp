@@ -13,8 +13,8 @@ constexpr int kNoise = 96;  // of 255
 constexpr std::size_t kNoiseBytesPerDraw = 8;
 
 struct Stripes {
-  int step_x, step_y;                   // brightness per pixel
-  std::array<int, kChannels> strength;  // per color, 0 … 128
+  int step_x, step_y;                     // brightness per pixel
+  std::array<int, kChannels> strength{};  // per color, 0 … 128
 };
 
 Stripes stripes_of(int label) {
