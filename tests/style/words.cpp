@@ -51,11 +51,27 @@ constexpr std::array<Wording, 21> kWordings{{
     {"of its own accord", "without being stopped"},
 }};
 // Where these words are checked.
-constexpr std::array<std::string_view, 19> kCheckedWordings{
-    "base/",        "bench/",          "docs/LINK.md",  "docs/PROTOCOL.md", "examples/",
-    "net/",         "scripts/",        "tests/base/",   "tests/store/",     "tests/support/",
-    "tests/chaos/", "tests/protocol/", "tests/trainer", "tests/worker_api", "rendezvous/store/",
-    "trainer/",     "worker_api/",     "cmake/",        "CMakeLists.txt"};
+constexpr std::array<std::string_view, 21> kCheckedWordings{"base/",
+                                                            "bench/",
+                                                            "docs/ARCHITECTURE.md",
+                                                            "docs/LINK.md",
+                                                            "docs/PROTOCOL.md",
+                                                            "examples/",
+                                                            "net/",
+                                                            "scripts/",
+                                                            "tests/base/",
+                                                            "tests/net/",
+                                                            "tests/store/",
+                                                            "tests/support/",
+                                                            "tests/chaos/",
+                                                            "tests/protocol/",
+                                                            "tests/trainer",
+                                                            "tests/worker_api",
+                                                            "rendezvous/store/",
+                                                            "trainer/",
+                                                            "worker_api/",
+                                                            "cmake/",
+                                                            "CMakeLists.txt"};
 
 void check_marks(const SourceFile& file, Violations& violations) {
   for (const std::string_view mark : kMarks) {
