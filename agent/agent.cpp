@@ -5,7 +5,6 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <random>
 #include <utility>
 
 #include "agent/core/node_report.hpp"
@@ -13,6 +12,7 @@
 #include "agent/core/verdict.hpp"
 #include "agent/in_process_link.hpp"
 #include "agent/log.hpp"
+#include "base/random_uuid.hpp"
 #include "base/version.hpp"
 #include "rendezvous/client/connection.hpp"
 
@@ -22,18 +22,11 @@ namespace asio = boost::asio;
 
 namespace {
 
-AgentId random_id() {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::random_device random;
-  std::string text;
-  for (int digit = 0; digit < 32; ++digit) text += kDigits[random() % kDigits.size()];
-  return AgentId(text);
-}
-
 AgentIdentity identify(const RunContext& context, const LocalCoordinator* local_coordinator) {
   using Coordinator = AgentIdentity::Coordinator;
   const bool here = local_coordinator != nullptr || !context.config().rendezvous;
-  return {random_id(), context.hostname(), here ? Coordinator::kHere : Coordinator::kElsewhere};
+  return {AgentId(random_uuid()), context.hostname(),
+          here ? Coordinator::kHere : Coordinator::kElsewhere};
 }
 
 std::unique_ptr<client::CoordinatorLink> make_link(asio::any_io_executor executor,

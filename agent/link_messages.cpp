@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/address.hpp"
 #include "base/assert.hpp"
 
 namespace ddprun {
@@ -37,9 +38,7 @@ protocol::Terms terms_of(const LaunchConfig& config) {
 }  // namespace
 
 std::string to_text(const CoordinatorAddress& address) {
-  const bool v6 = address.host.find(':') != std::string::npos;
-  const std::string host = v6 ? "[" + address.host + "]" : address.host;
-  return host + ":" + std::to_string(address.port);
+  return host_and_port(address.host, address.port);
 }
 
 client::MembershipOptions membership_options(const LaunchConfig& config,

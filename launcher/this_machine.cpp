@@ -3,7 +3,6 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netdb.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,7 +15,7 @@
 #include <string_view>
 
 #include "agent/proc/devices.hpp"
-#include "base/assert.hpp"
+#include "base/random_uuid.hpp"
 
 namespace ddprun {
 namespace {
@@ -186,19 +185,7 @@ bool ThisMachine::is_in_shell() const {
 }
 
 std::string ThisMachine::random_id() const {
-  std::array<unsigned char, 16> bytes{};
-  const ssize_t count = ::getrandom(bytes.data(), bytes.size(), 0);
-  DDPRUN_ASSERT(count == static_cast<ssize_t>(bytes.size()));       // never short below 256 bytes
-  bytes[6] = static_cast<unsigned char>((bytes[6] & 0x0F) | 0x40);  // RFC 4122: version 4
-  bytes[8] = static_cast<unsigned char>((bytes[8] & 0x3F) | 0x80);  // and its variant
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string text;
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
-    text += kDigits[bytes[i] >> 4];
-    text += kDigits[bytes[i] & 0x0F];
-  }
-  return text;
+  return random_uuid();
 }
 
 }  // namespace ddprun

@@ -5,6 +5,8 @@
 
 #include <cstring>
 
+#include "base/address.hpp"
+
 namespace ddprun::net {
 
 namespace {
@@ -36,10 +38,7 @@ std::string address_text(const sockaddr_in6& address) {
 }
 
 std::string peer_text(const Connection& connection) {
-  const std::string address = address_text(connection.from);
-  const std::string port = std::to_string(ntohs(connection.from.sin6_port));
-  return address.find(':') == std::string::npos ? address + ":" + port
-                                                : "[" + address + "]:" + port;
+  return host_and_port(address_text(connection.from), ntohs(connection.from.sin6_port));
 }
 
 bool LoggedCauses::is_new(const Connection& connection, const std::string& cause) {

@@ -100,6 +100,7 @@ enum class Sent { kAll, kSome, kBroken };
 template <class Queue>
 Sent send_all(int socket, Queue& queue) {
   while (!queue.empty()) {
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-member-init): gather() fills it
     std::array<iovec, 64> parts;
     msghdr message{};
     message.msg_iov = parts.data();

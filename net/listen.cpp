@@ -9,15 +9,15 @@
 #include <boost/asio/socket_base.hpp>
 #include <string_view>
 
+#include "base/address.hpp"
+
 namespace ddprun::net {
 
 namespace asio = boost::asio;
 using asio::ip::tcp;
 
 std::string to_text(const tcp::endpoint& endpoint) {
-  const std::string host = endpoint.address().to_string();
-  const std::string port = std::to_string(endpoint.port());
-  return endpoint.address().is_v6() ? "[" + host + "]:" + port : host + ":" + port;
+  return host_and_port(endpoint.address().to_string(), endpoint.port());
 }
 
 namespace {

@@ -1,6 +1,7 @@
 #include "agent/core/node_report.hpp"
 
 #include "agent/core/text.hpp"
+#include "base/count_text.hpp"
 #include "base/duration_text.hpp"
 #include "base/exit_status.hpp"
 #include "base/printable.hpp"
@@ -10,9 +11,8 @@ namespace ddprun {
 namespace {
 
 std::string nodes_text(int least, int most) {
-  const std::string nodes = most == 1 ? " node" : " nodes";
-  if (least == most) return std::to_string(most) + nodes;
-  return std::to_string(least) + " to " + std::to_string(most) + nodes;
+  const std::string nodes = count_text(most, "node");
+  return least == most ? nodes : std::to_string(least) + " to " + nodes;
 }
 
 }  // namespace
@@ -33,7 +33,7 @@ std::string run_note(const std::string& text) {
 }
 
 std::string run_done_line(const std::string& text, Duration took, NodePart part) {
-  const std::string line = "ddprun: done: " + printable(text) + "; after " + duration_text(took);
+  std::string line = "ddprun: done: " + printable(text) + "; after " + duration_text(took);
   if (part == NodePart::kTrained) return line;
   return line + "; this node was a spare: its workers never started";
 }

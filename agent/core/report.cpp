@@ -7,6 +7,7 @@
 #include "agent/core/error_file.hpp"
 #include "agent/core/text.hpp"
 #include "agent/core/verdict.hpp"
+#include "base/count_text.hpp"
 #include "base/duration_text.hpp"
 #include "base/printable.hpp"
 
@@ -83,8 +84,7 @@ std::string death_line(const ExitRecord& record, const std::string& host, int ot
   const Verdict verdict = judge(record);
   std::string text =
       "ddprun: warning [" + verdict.code + "] " + who(record, host) + " " + printable(verdict.text);
-  if (others > 0)
-    text += "; stopping " + std::to_string(others) + " other " + (others == 1 ? "rank" : "ranks");
+  if (others > 0) text += "; stopping " + count_text(others, "other rank");
   return text;
 }
 
@@ -119,10 +119,9 @@ std::string stopped_line(int signal, const StopFacts& stop) {
 }
 
 std::string done_line(int workers, Duration took, RestartCount restarts) {
-  const int count = restarts.value();
   return "ddprun: done: " + std::string(workers == 1 ? "" : "all ") + ranks_text(workers) +
-         " exited with code 0 after " + duration_text(took) + "; " + std::to_string(count) +
-         (count == 1 ? " restart" : " restarts");
+         " exited with code 0 after " + duration_text(took) + "; " +
+         count_text(restarts.value(), "restart");
 }
 
 std::string left_behind_text(const std::vector<std::string>& names) {

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "agent/core/limits.hpp"
+#include "base/count_text.hpp"
 #include "base/limits.hpp"
 #include "base/printable.hpp"
 
@@ -71,7 +72,7 @@ std::optional<Chain> last_chain(const std::vector<std::string>& lines) {
 }
 
 std::string left_out_text(std::size_t lines) {
-  return "... " + std::to_string(lines) + (lines == 1 ? " line" : " lines") + " left out ...";
+  return "... " + count_text(static_cast<long long>(lines), "line") + " left out ...";
 }
 
 /// Of a chain that is too long: its heading, the end of its first traceback, which has the root
@@ -116,7 +117,7 @@ std::string time_text(WallTime when) {
 }
 
 std::string ranks_text(int count) {
-  return std::to_string(count) + (count == 1 ? " rank" : " ranks");
+  return count_text(count, "rank");
 }
 
 std::vector<std::string> quotable_lines(std::string_view tail) {

@@ -7,6 +7,7 @@
 #include <array>
 #include <string_view>
 
+#include "base/address.hpp"
 #include "launcher/options/numbers.hpp"
 
 namespace ddprun {
@@ -46,9 +47,9 @@ std::pair<std::string, std::optional<std::string>> split(const std::string& text
 }  // namespace
 
 std::string text_of(const Endpoint& endpoint) {
-  const bool v6 = endpoint.host.find(':') != std::string::npos;
-  const std::string host = v6 ? "[" + endpoint.host + "]" : endpoint.host;
-  return endpoint.port ? host + ":" + std::to_string(*endpoint.port) : host;
+  if (endpoint.port) return host_and_port(endpoint.host, *endpoint.port);
+  const bool is_v6 = endpoint.host.find(':') != std::string::npos;
+  return is_v6 ? "[" + endpoint.host + "]" : endpoint.host;
 }
 
 bool is_address_literal(const std::string& host) {
@@ -68,13 +69,6 @@ bool same_host_name(const std::string& left, const std::string& right) {
   const std::string other = lower(right);
   if (one == other) return !one.empty();
   return one.starts_with(other + ".") || other.starts_with(one + ".");
-}
-
-bool is_loopback_literal(const std::string& host) {
-  in6_addr v6 = {};
-  if (::inet_pton(AF_INET6, host.c_str(), &v6) == 1) return IN6_IS_ADDR_LOOPBACK(&v6) != 0;
-  in_addr v4 = {};
-  return ::inet_pton(AF_INET, host.c_str(), &v4) == 1 && (ntohl(v4.s_addr) >> 24) == 127;
 }
 
 std::optional<std::string> named_loopback(const std::string& host) {

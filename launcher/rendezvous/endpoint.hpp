@@ -30,9 +30,6 @@ struct Endpoint {
 /// "gpu-01" and "gpu-01.cluster" may be one machine, "gpu-01.a" and "gpu-01.b" may not.
 [[nodiscard]] bool same_host_name(const std::string& left, const std::string& right);
 
-/// An address literal that only this machine reaches: 127.x.x.x or ::1.
-[[nodiscard]] bool is_loopback_literal(const std::string& host);
-
 /// The loopback address that a host's text names beyond doubt: a loopback literal, or localhost and
 /// its kin. Nothing for any other name, whatever it resolves to.
 [[nodiscard]] std::optional<std::string> named_loopback(const std::string& host);

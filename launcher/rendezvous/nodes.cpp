@@ -1,5 +1,6 @@
 #include "launcher/rendezvous/nodes.hpp"
 
+#include "base/count_text.hpp"
 #include "launcher/limits.hpp"
 #include "launcher/options/numbers.hpp"
 
@@ -23,7 +24,7 @@ Result<NodeRange> parse_nodes(const Settings& settings) {
 }
 
 std::string text_of(const NodeRange& nodes) {
-  const std::string max = std::to_string(nodes.max) + (nodes.max == 1 ? " node" : " nodes");
+  const std::string max = count_text(nodes.max, "node");
   return nodes.min == nodes.max ? max : std::to_string(nodes.min) + " to " + max;
 }
 

@@ -1,5 +1,6 @@
 #include "launcher/rendezvous/plan_parts.hpp"
 
+#include "base/address.hpp"
 #include "base/printable.hpp"
 #include "launcher/limits.hpp"
 #include "launcher/usage.hpp"

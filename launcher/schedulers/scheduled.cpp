@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/count_text.hpp"
 #include "launcher/rendezvous/nodes.hpp"
 #include "launcher/schedulers/placement.hpp"
 #include "launcher/usage.hpp"
@@ -47,10 +48,6 @@ void fill_place_only(Scheduled& scheduled, const Machine& machine) {
   const auto placement = placement_of(machine);
   if (!placement || !*placement || (*placement)->nodes != nodes->max) return;
   fill(settings, Id::kNodeRank, std::to_string((*placement)->index), (*placement)->job);
-}
-
-std::string count_text(int count, const std::string& what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
 
 /// One worker for each GPU that the scheduler gave to this node.

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "base/count_text.hpp"
 #include "launcher/schedulers/digits.hpp"
 #include "launcher/schedulers/hostlist.hpp"
 #include "launcher/usage.hpp"
@@ -24,10 +25,6 @@ std::string either(const Environment& environment, const std::string& name,
 std::string one_per_node(int nodes, const std::string& options = "") {
   return "srun " + options + "--ntasks=" + std::to_string(nodes) +
          " --ntasks-per-node=1 ddprun ...";
-}
-
-std::string nodes_text(int nodes) {
-  return std::to_string(nodes) + (nodes == 1 ? " node" : " nodes");
 }
 
 /// A job submitted from within a step of another job inherits that step's variables, except those
@@ -66,7 +63,7 @@ Result<std::optional<Placement>> outside_of_steps(const Environment& environment
       parse_digits(either(environment, "SLURM_JOB_NUM_NODES", "SLURM_NNODES")).value_or(1);
   if (nodes <= 1) return std::optional<Placement>();
   const int count = static_cast<int>(std::min<std::uint64_t>(nodes, kHostlistMax));
-  return usage("this is Slurm job " + job + " of " + nodes_text(count) + " (" +
+  return usage("this is Slurm job " + job + " of " + count_text(count, "node") + " (" +
                either(environment, "SLURM_JOB_NODELIST", "SLURM_NODELIST") +
                "), but srun did not start this ddprun, which would run on this node only: " +
                one_per_node(count) + " runs on all of them, " + kStandaloneHere);
@@ -119,10 +116,10 @@ bool is_pty_shell(const Environment& environment, Parent parent) {
 }
 
 Error shell_on_one_of(const Placement& placement) {
-  return usage("this is a shell of " + placement.job + " on one of " + nodes_text(placement.nodes) +
-               " (" + placement.list + "), so ddprun would run on this node only: " +
-               one_per_node(placement.nodes, "--overlap ") + " runs on all of them, " +
-               kStandaloneHere);
+  return usage(
+      "this is a shell of " + placement.job + " on one of " + count_text(placement.nodes, "node") +
+      " (" + placement.list + "), so ddprun would run on this node only: " +
+      one_per_node(placement.nodes, "--overlap ") + " runs on all of them, " + kStandaloneHere);
 }
 
 }  // namespace

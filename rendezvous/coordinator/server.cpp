@@ -1,14 +1,13 @@
 #include "rendezvous/coordinator/server.hpp"
 
 #include <spdlog/logger.h>
-#include <unistd.h>
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <random>
 #include <utility>
 
 #include "base/assert.hpp"
+#include "base/random_uuid.hpp"
 #include "net/listen.hpp"
 #include "rendezvous/coordinator/server_impl.hpp"
 
@@ -16,18 +15,6 @@ namespace ddprun::coordinator {
 
 namespace asio = boost::asio;
 using asio::ip::tcp;
-
-namespace {
-
-// Two coordinators, on any machines and at any times, never share a name.
-std::string unique_author() {
-  std::random_device random;
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  const auto micros = std::chrono::duration_cast<std::chrono::microseconds>(now).count();
-  return fmt::format("{:x}-{:x}-{:08x}{:08x}", ::getpid(), micros, random(), random());
-}
-
-}  // namespace
 
 Server::Server(asio::any_io_executor executor, tcp::acceptor listener, ServerOptions options) {
   net::accept_when_readable(listener.native_handle());
@@ -67,7 +54,7 @@ Server::Impl::Impl(asio::any_io_executor executor, tcp::acceptor listener, Serve
       settled_(executor, TimePoint::max()),
       unsent_(options_.limits.unsent_bytes),
       partial_(options_.limits.partial_bytes),
-      author_(unique_author()) {
+      author_(random_uuid()) {
   reactor_.listen(std::move(listener));
 }
 

@@ -3,15 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/address.hpp"
+
 namespace ddprun::round {
-
-namespace {
-
-[[nodiscard]] bool is_loopback(const std::string& address) {
-  return address == "::1" || address.rfind("127.", 0) == 0 || address.rfind("::ffff:127.", 0) == 0;
-}
-
-}  // namespace
 
 std::vector<Placement> assign_ranks(const std::vector<Agent*>& members) {
   std::vector<Slot> slots;
@@ -29,7 +23,8 @@ LiveRound::LiveRound(protocol::StartRound start, std::vector<Agent*> members, Ti
     if (!member->answered) ++unanswered_;
     if (member->state == protocol::NodeState::kSucceeded) ++succeeded_;
     const Peer& peer = member->peer;
-    if (shared_address_.empty() && !is_loopback(peer.address)) shared_address_ = peer.local_address;
+    if (shared_address_.empty() && !is_loopback_literal(peer.address))
+      shared_address_ = peer.local_address;
   }
 }
 
@@ -76,8 +71,8 @@ protocol::StartRound LiveRound::message_for(const Agent& member) const {
 std::string LiveRound::master_address_for(const Agent& member) const {
   const Agent& zero = *members_.front();
   if (!zero.hello.address.empty()) return zero.hello.address;
-  if (!is_loopback(zero.peer.address)) return zero.peer.address;
-  if (!is_loopback(member.peer.address)) return member.peer.local_address;
+  if (!is_loopback_literal(zero.peer.address)) return zero.peer.address;
+  if (!is_loopback_literal(member.peer.address)) return member.peer.local_address;
   return shared_address_.empty() ? zero.peer.address : shared_address_;
 }
 

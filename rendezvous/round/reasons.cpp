@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/count_text.hpp"
 #include "base/duration_text.hpp"
 #include "base/restart_pace.hpp"
 #include "rendezvous/round/hosts.hpp"
@@ -35,7 +36,7 @@ std::string ranks_text(Rank base, int count) {
 }
 
 std::string nodes_text(int count) {
-  return number(count) + (count == 1 ? " node" : " nodes");
+  return count_text(count, "node");
 }
 
 std::string all_here(int nodes) {
@@ -100,9 +101,8 @@ std::string no_restart_left(const protocol::Terms& terms) {
 }
 
 std::string success(int workers, int nodes, RestartCount restarts) {
-  return (workers == 1 ? "" : "all ") + number(workers) + (workers == 1 ? " rank" : " ranks") +
-         " on " + nodes_text(nodes) + " exited with code 0; " + number(restarts.value()) +
-         (restarts.value() == 1 ? " restart" : " restarts");
+  return (workers == 1 ? "" : "all ") + count_text(workers, "rank") + " on " + nodes_text(nodes) +
+         " exited with code 0; " + count_text(restarts.value(), "restart");
 }
 
 std::string left_too_few(const std::string& left, int nodes, const protocol::Terms& terms) {
@@ -222,8 +222,7 @@ std::string round_started(Round from, Round to, const std::string& why, int node
   const std::string step = from.value() == 0
                                ? "round " + number(to.value())
                                : "round " + number(from.value()) + " -> " + number(to.value());
-  return step + ": " + why + "; " + number(world.value()) +
-         (world.value() == 1 ? " rank" : " ranks") + " on " + nodes_text(nodes);
+  return step + ": " + why + "; " + count_text(world.value(), "rank") + " on " + nodes_text(nodes);
 }
 
 }  // namespace ddprun::round::reasons

@@ -1,0 +1,22 @@
+#include "base/address.hpp"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
+namespace ddprun {
+
+std::string host_and_port(const std::string& host, std::uint16_t port) {
+  const bool is_v6 = host.find(':') != std::string::npos;
+  return (is_v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
+}
+
+bool is_loopback_literal(const std::string& host) {
+  in6_addr v6 = {};
+  if (::inet_pton(AF_INET6, host.c_str(), &v6) == 1) {
+    return IN6_IS_ADDR_LOOPBACK(&v6) || (IN6_IS_ADDR_V4MAPPED(&v6) && v6.s6_addr[12] == 127);
+  }
+  in_addr v4 = {};
+  return ::inet_pton(AF_INET, host.c_str(), &v4) == 1 && (ntohl(v4.s_addr) >> 24) == 127;
+}
+
+}  // namespace ddprun

@@ -1,0 +1,15 @@
+// Network addresses as text. Pure, no thread rule.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace ddprun {
+
+/// "node-1:29400", "10.0.0.7:29400", "[fd00::7]:29400".
+[[nodiscard]] std::string host_and_port(const std::string& host, std::uint16_t port);
+
+/// An address literal that only this machine reaches: 127.x.x.x, ::1 or ::ffff:127.x.x.x.
+[[nodiscard]] bool is_loopback_literal(const std::string& host);
+
+}  // namespace ddprun

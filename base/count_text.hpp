@@ -1,0 +1,14 @@
+// A count with its noun. Pure, no thread rule.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace ddprun {
+
+/// "1 rank", "3 ranks": for nouns whose plural takes an s.
+[[nodiscard]] inline std::string count_text(long long count, std::string_view noun) {
+  return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
+}
+
+}  // namespace ddprun
