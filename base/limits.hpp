@@ -5,6 +5,8 @@
 #include <chrono>
 #include <cstddef>
 
+#include "base/clock.hpp"
+
 namespace ddprun {
 
 // Bytes of worker output kept in memory per stream for the report; older bytes are discarded.
@@ -24,6 +26,12 @@ inline constexpr int kRestartsMax = 1'000'000;
 inline constexpr std::chrono::milliseconds kDurationMax = std::chrono::hours(24 * 365);
 // Bytes of a command that the sentence about two different ones can draw on; longer: cut.
 inline constexpr std::size_t kCommandBytesMax = 512;
+
+// After SIGKILL a worker that is still alive is in the kernel (state D): it is named and given up.
+inline constexpr Duration kWaitAfterKill = std::chrono::seconds(10);
+// Added to a shutdown timeout: by then every node that can be reached has ended its workers or
+// given them up, and the coordinator knows.
+inline constexpr Duration kStopMargin = kWaitAfterKill + std::chrono::seconds(5);
 
 static_assert(kTailBytesMax >= 4096, "twenty lines of a traceback must fit");
 static_assert(kNodesMax <= 2147483647 / kWorkersPerNodeMax, "a world size fits an int");

@@ -9,9 +9,6 @@
 
 namespace ddprun {
 
-// After SIGKILL a worker that still exists is in the kernel (state D): it is named and not waited
-// for.
-inline constexpr Duration kWaitAfterKill = std::chrono::seconds(10);
 // After a success, what a worker left in its process group has this long to end by itself, unless
 // --straggler-timeout says otherwise; then SIGTERM, and after kStragglerGrace SIGKILL.
 inline constexpr Duration kStragglerTimeoutDefault = std::chrono::seconds(10);

@@ -5,6 +5,7 @@
 
 #include "base/assert.hpp"
 #include "base/duration_text.hpp"
+#include "base/limits.hpp"
 
 namespace ddprun::client {
 
@@ -245,7 +246,7 @@ void Membership::end_if_nothing_left() {
 
 void Membership::release_store() {
   if (!serving_) return;
-  const Duration longest = options_.hello.stop_timeout + kStoreMargin;
+  const Duration longest = options_.hello.stop_timeout + kStopMargin;
   released_.push_back({*serving_, now_ + longest});
   actions_.emplace_back(ReleaseStore{*std::exchange(serving_, std::nullopt)});
 }

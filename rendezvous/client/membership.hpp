@@ -132,8 +132,6 @@ inline constexpr Duration kCoordinatorTimeout = std::chrono::seconds(60);
 inline constexpr Duration kConnectMax = std::chrono::seconds(5);
 // Whoever is to go at once waits this long for the coordinator's last word.
 inline constexpr Duration kHurryMax = std::chrono::seconds(1);
-// Added to --shutdown-timeout while ranks of other nodes still use the store of an ended round.
-inline constexpr Duration kStoreMargin = std::chrono::seconds(5);
 // A wait that is over sooner is not worth a line.
 inline constexpr Duration kQuietMax = std::chrono::seconds(3);
 

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/limits.hpp"
 #include "base/restart_pace.hpp"
 #include "rendezvous/round/admission.hpp"
 #include "rendezvous/round/announcer.hpp"
@@ -26,8 +27,6 @@ namespace ddprun::round {
 // An agent answers a round at once, before it stops or starts anything; one that takes longer is
 // broken.
 inline constexpr Duration kAnswerMax = std::chrono::seconds(10);
-// Added to the longest --shutdown-timeout while the workers of a failed run end.
-inline constexpr Duration kStopMargin = std::chrono::seconds(5);
 // After the verdict agents get this long to take it and go.
 inline constexpr Duration kLingerMax = std::chrono::seconds(30);
 

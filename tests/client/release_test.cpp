@@ -1,8 +1,16 @@
 // The store of an ended round: how long the node that serves it keeps it open.
+#include "base/duration_text.hpp"
+#include "base/limits.hpp"
 #include "tests/client/seat.hpp"
 
 using namespace ddprun;
 using namespace ddprun::client;
+
+namespace {
+
+const Duration kStopLimit = Hello().stop_timeout + kStopMargin;
+
+}  // namespace
 
 TEST_CASE(
     "the store of an ended round is open beside the next one until its last client has gone") {
@@ -17,7 +25,7 @@ TEST_CASE(
     seat.feed(StoreIdle{Round(1)});
   }
   SECTION("or until the limit of a stop") {
-    for (int second = 0; second < 34; ++second) {
+    for (Duration passed{}; passed < kStopLimit - seconds(1); passed += seconds(1)) {
       seat.hear(Beat{});
       seat.after(seconds(1));
     }
@@ -49,8 +57,9 @@ TEST_CASE("a node that serves the store ends when ranks of other nodes do not us
     seat.after(seconds(3));
     REQUIRE(seat.done<Note>().has_value());
     CHECK(seat.done<Note>()->text ==
-          "ranks of other nodes still use the store of round 1 on this node; closes it in 32 s");
-    seat.after(seconds(31));
+          "ranks of other nodes still use the store of round 1 on this node; closes it in " +
+              duration_text(kStopLimit - seconds(3)));
+    seat.after(kStopLimit - seconds(4));
     CHECK_FALSE(seat.membership_.ended());
     seat.after(seconds(1));
   }

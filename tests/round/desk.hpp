@@ -1,10 +1,13 @@
-// Desk: a run, a clock that a test moves, and what was sent to whom.
+// Desk: the scene of the tests of Run.
 #pragma once
 
+#include <algorithm>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/limits.hpp"
 #include "rendezvous/round/run.hpp"
 
 namespace ddprun::round {
@@ -50,10 +53,32 @@ class Desk {
     return std::nullopt;
   }
   void forget() { sent_.clear(); }
-  void join_two() {
-    say(1, hello("a", 2, 2));
-    say(2, hello("b", 2, 2));
+  /// Nodes "a" and "b" on links 1 and 2: round 1 starts.
+  void join_two(int least = 2) {
+    say(1, hello("a", least, 2));
+    say(2, hello("b", least, 2));
   }
+  /// The workers of both run; node "a" has opened its next store.
+  void both_run(int round = 1) {
+    say(1, report(round, protocol::NodeState::kRunning, 5001));
+    say(2, report(round, protocol::NodeState::kRunning));
+  }
+  /// Node "b" comes back from round 1.
+  protocol::Hello hello_again(int least = 2) {
+    protocol::Hello again = hello("b", least, 2);
+    again.claim =
+        protocol::Claim{{Round(1), "c1"}, 1, 2, RestartCount(0), protocol::NodeState::kRunning};
+    return again;
+  }
+  /// Time passes, and these links bring a heartbeat every second.
+  void beat_for(Duration time, std::initializer_list<std::uint64_t> links) {
+    for (Duration step; time.count() > 0; time -= step) {
+      step = std::min<Duration>(time, seconds(1));
+      after(step);
+      for (const std::uint64_t link : links) say(link, protocol::Beat{});
+    }
+  }
+  void shut_down() { take(run_.step(Shutdown{143, "SIGTERM received"}, now_)); }
   protocol::Report report(int round, protocol::NodeState state, std::uint16_t port = 5000) {
     return {Round(round), state, port, {}, 0};
   }

@@ -9,11 +9,10 @@ using namespace ddprun::protocol;
 TEST_CASE("a leave or shutdown after a failure does not replace the verdict") {
   Desk desk;
   desk.join_two();
-  desk.say(1, desk.report(1, NodeState::kRunning));
-  desk.say(2, desk.report(1, NodeState::kRunning));
+  desk.both_run();
   desk.say(2, desk.failed(1, 5));
   CHECK(desk.last<Stop>(1)->verdict->exit_code == 5);
-  (void)desk.run_.step(Shutdown{143, "coordinator got SIGTERM"}, desk.now_);
+  desk.shut_down();
   desk.say(1, Leave{143, "SIGTERM received", Round(1)});
   desk.say(2, Leave{143, "SIGTERM received", Round(1)});
   CHECK(desk.closed_.empty());
@@ -32,15 +31,14 @@ TEST_CASE("until a restart runs everywhere, a stop of the run ends it with the f
   for (const By by : {By::kLeaver, By::kOther, By::kShutdown, By::kAfterwards}) {
     Desk desk(3);
     desk.join_two();
-    desk.say(1, desk.report(1, NodeState::kRunning, 5001));
-    desk.say(2, desk.report(1, NodeState::kRunning));
+    desk.both_run();
     desk.say(2, desk.failed(1, 5));
     REQUIRE(desk.last<StartRound>(2)->stamp.number == Round(2));
     desk.say(1, desk.report(2, NodeState::kRunning));
     desk.say(2, desk.report(2, NodeState::kStarting));
     if (by == By::kAfterwards) desk.say(2, desk.report(2, NodeState::kRunning));
     if (by == By::kLeaver) desk.say(2, Leave{143, "SIGTERM received", Round(1)});
-    if (by == By::kShutdown) (void)desk.run_.step(Shutdown{143, "SIGTERM"}, desk.now_);
+    if (by == By::kShutdown) desk.shut_down();
     if (by == By::kOther || by == By::kAfterwards) {
       desk.say(1, Leave{143, "SIGTERM received", Round(2)});
     }
@@ -58,8 +56,7 @@ TEST_CASE("until a restart runs everywhere, a stop of the run ends it with the f
 TEST_CASE("a node that cannot start the round after a failure ends the run with its own error") {
   Desk desk(3);
   desk.join_two();
-  desk.say(1, desk.report(1, NodeState::kRunning, 5001));
-  desk.say(2, desk.report(1, NodeState::kRunning));
+  desk.both_run();
   desk.say(2, desk.failed(1, 5));
   desk.say(1, desk.report(2, NodeState::kRunning));
   desk.say(2, Leave{127, "cannot run x: no such file", Round(2)});
@@ -114,14 +111,19 @@ TEST_CASE("a shutdown of the coordinator stops the workers first and then ends e
   CHECK(desk.last<Done>(2)->exit_code == 143);
 }
 
-TEST_CASE("a node that never reports its end does not hold the verdict for ever") {
+TEST_CASE("a verdict waits for a node that gives up a worker after SIGKILL, and no longer") {
+  const Duration longest = Hello().stop_timeout + kWaitAfterKill;
+  const Duration limit = Hello().stop_timeout + kStopMargin;
+  REQUIRE(longest < limit);
   Desk desk;
   desk.join_two();
-  (void)desk.run_.step(Shutdown{143, "coordinator got SIGTERM"}, desk.now_);
-  for (int second = 0; second < 40; ++second) {
-    desk.after(seconds(1));
-    desk.say(1, Beat{});
-    desk.say(2, Beat{});
-  }
-  CHECK(desk.last<Done>(1).has_value());
+  desk.shut_down();
+  desk.beat_for(longest, {1, 2});
+  desk.say(1, Stopped{Round(1), milliseconds(40'000), 1, 1});
+  CHECK_FALSE(desk.last<Done>(1).has_value());
+  desk.beat_for(limit - longest - milliseconds(1), {1, 2});
+  CHECK_FALSE(desk.last<Done>(1).has_value());
+  desk.after(milliseconds(1));  // the other one never reports its end
+  REQUIRE(desk.last<Done>(1).has_value());
+  CHECK(desk.last<Done>(1)->killed == 1);
 }

@@ -28,8 +28,7 @@ TEST_CASE("a beat is answered with a beat") {
 TEST_CASE("a hello that is older than one already taken changes nothing") {
   Desk desk;
   desk.join_two();
-  Hello again = desk.hello("b", 2, 2);
-  again.claim = Claim{{Round(1), "c1"}, 1, 2, RestartCount(0), NodeState::kRunning};
+  Hello again = desk.hello_again();
   again.age = seconds(9);
   desk.say(3, again);
   again.age = seconds(7);
@@ -60,8 +59,7 @@ TEST_CASE("an address that the user gave is told as it is") {
 
 TEST_CASE("a spent store is never told twice: the next round waits for the new port") {
   Desk desk;
-  desk.say(1, desk.hello("a", 1, 2));
-  desk.say(2, desk.hello("b", 1, 2));
+  desk.join_two(1);
   REQUIRE(desk.last<StartRound>(1)->stamp.number == Round(1));
   desk.forget();
   desk.lose(2);
@@ -73,14 +71,9 @@ TEST_CASE("a spent store is never told twice: the next round waits for the new p
 
 TEST_CASE("an agent that beats but does not answer its round is dropped at the limit") {
   Desk desk;
-  desk.say(1, desk.hello("a", 1, 2));
-  desk.say(2, desk.hello("b", 1, 2));
+  desk.join_two(1);
   desk.say(1, desk.report(1, NodeState::kStarting, 4001));
-  for (int second = 0; second < 10; ++second) {
-    desk.after(seconds(1));
-    desk.say(1, Beat{});
-    desk.say(2, Beat{});
-  }
+  desk.beat_for(seconds(10), {1, 2});
   REQUIRE(desk.last<Refused>(2).has_value());
   CHECK(desk.last<Refused>(2)->code == RefusalCode::kNotAnswering);
   CHECK(desk.last<StartRound>(1)->group_size == 1);
@@ -126,8 +119,7 @@ TEST_CASE("another command is refused when both sides say which") {
 TEST_CASE("the earliest failure on the coordinator's clock is the one that is reported") {
   Desk desk;
   desk.join_two();
-  desk.say(1, desk.report(1, NodeState::kRunning));
-  desk.say(2, desk.report(1, NodeState::kRunning));
+  desk.both_run();
   const auto failed = [&desk](int rank, int code, Duration after) {
     Report report = desk.report(1, NodeState::kFailed);
     WorkerExit exit;
@@ -209,7 +201,7 @@ TEST_CASE("while a restart is delayed, a node that leaves or a shutdown acts at 
     if (leaves) {
       desk.say(1, Leave{143, "SIGTERM received"});
     } else {
-      (void)desk.run_.step(Shutdown{143, "SIGTERM received"}, desk.now_);
+      desk.shut_down();
       desk.after(Duration(0));
     }
     CHECK(desk.run_.over());
@@ -251,10 +243,7 @@ TEST_CASE("whoever comes after a success ends with 0 if fewer than it had begin 
     desk.run_ = Run({RunId("7f3a"), "c1.2", Ended{done, desk.now_ - seconds(12), 2}});
     desk.say(1, desk.hello("late", 1, 2));
     CHECK(desk.last<Waiting>(1)->left == seconds(30));
-    for (int second = 0; second < 29; ++second) {
-      desk.after(seconds(1));
-      desk.say(1, Beat{});
-    }
+    desk.beat_for(seconds(29), {1});
     CHECK(desk.last<Waiting>(1)->text ==
           "run 7f3a succeeded 13 s ago and may start again; waiting for nodes: 1 of at most 2; "
           "connected: late");
@@ -284,8 +273,7 @@ TEST_CASE("a node not heard of since a failure was lost before, and is its cause
   enum class Heard { kNothing, kBeat, kAnswer };
   for (const Heard heard : {Heard::kNothing, Heard::kBeat, Heard::kAnswer}) {
     Desk desk;
-    desk.say(1, desk.hello("a", 1, 2));
-    desk.say(2, desk.hello("b", 1, 2));
+    desk.join_two(1);
     desk.say(1, desk.report(1, NodeState::kRunning));
     Report report = desk.report(1, NodeState::kFailed);
     report.exits.push_back(WorkerExit{});

@@ -8,12 +8,8 @@ using namespace ddprun::protocol;
 
 TEST_CASE("a silent agent is lost at the limit, not before") {
   Desk desk;
-  desk.say(1, desk.hello("a", 1, 2));
-  desk.say(2, desk.hello("b", 1, 2));
-  for (int beat = 0; beat < 4; ++beat) {
-    desk.after(seconds(1));
-    desk.say(1, Beat{});
-  }
+  desk.join_two(1);
+  desk.beat_for(seconds(4), {1});
   desk.after(milliseconds(999));
   CHECK(desk.run_.status(desk.now_).nodes.size() == 2);
   desk.after(milliseconds(1));
@@ -33,20 +29,14 @@ TEST_CASE("after a stall of the coordinator every agent has the silence limit to
 TEST_CASE("an agent that closes a silent link is not lost with it: it has the silence limit") {
   for (const bool comes_back : {true, false}) {
     Desk desk;
-    desk.say(1, desk.hello("a", 1, 2));
-    desk.say(2, desk.hello("b", 1, 2));
+    desk.join_two(1);
     desk.say(2, Reconnecting{"no heartbeat for 5 s"});
     CHECK(desk.closed_ == std::vector<LinkId>{LinkId(2)});
     desk.lose(2);
-    for (int beat = 0; beat < 4; ++beat) {
-      desk.after(seconds(1));
-      desk.say(1, Beat{});
-    }
+    desk.beat_for(seconds(4), {1});
     desk.after(milliseconds(999));
     CHECK(desk.run_.status(desk.now_).nodes.size() == 2);
-    Hello again = desk.hello("b", 1, 2);
-    again.claim = Claim{{Round(1), "c1"}, 1, 2, RestartCount(0), NodeState::kRunning};
-    if (comes_back) desk.say(3, again);
+    if (comes_back) desk.say(3, desk.hello_again(1));
     desk.after(milliseconds(1));
     const Status status = desk.run_.status(desk.now_);
     CHECK(status.nodes.size() == (comes_back ? 2 : 1));
@@ -56,30 +46,22 @@ TEST_CASE("an agent that closes a silent link is not lost with it: it has the si
 
 TEST_CASE("no round starts without an agent that is on its way back") {
   Desk desk;
-  desk.say(1, desk.hello("a", 1, 2));
-  desk.say(2, desk.hello("b", 1, 2));
+  desk.join_two(1);
   desk.say(1, desk.report(1, NodeState::kStarting, 4001));
   desk.say(2, Reconnecting{"no heartbeat for 5 s"});
   desk.lose(1);
   desk.say(3, desk.hello("c", 1, 2));
   CHECK_FALSE(desk.last<StartRound>(3).has_value());
-  Hello again = desk.hello("b", 1, 2);
-  again.claim = Claim{{Round(1), "c1"}, 1, 2, RestartCount(0), NodeState::kRunning};
-  desk.say(4, again);
+  desk.say(4, desk.hello_again(1));
   REQUIRE(desk.last<StartRound>(3).has_value());
   CHECK(desk.last<StartRound>(4)->stamp == desk.last<StartRound>(3)->stamp);
 }
 
 TEST_CASE("a deadline passes only with a Tick, when everything received before has been read") {
   Desk desk;
-  desk.say(1, desk.hello("a", 1, 2));
-  desk.say(2, desk.hello("b", 1, 2));
+  desk.join_two(1);
   desk.say(1, desk.report(1, NodeState::kStarting, 4001));
-  for (int second = 0; second < 9; ++second) {
-    desk.after(seconds(1));
-    desk.say(1, Beat{});
-    desk.say(2, Beat{});
-  }
+  desk.beat_for(seconds(9), {1, 2});
   desk.now_ += milliseconds(1500);  // past the time to answer
   desk.say(1, Beat{});
   CHECK_FALSE(desk.last<Refused>(2).has_value());
@@ -95,10 +77,7 @@ TEST_CASE("the agent in the coordinator's own process is not lost by silence") {
     first.runs_coordinator = hosted;
     desk.say(1, first);
     desk.say(2, desk.hello("b", 2, 2));
-    for (int beat = 0; beat < 4; ++beat) {
-      desk.after(seconds(1));
-      desk.say(2, Beat{});
-    }
+    desk.beat_for(seconds(4), {2});
     desk.after(seconds(1));  // the process stood still for less than it would notice
     CHECK(desk.closed_.empty() == hosted);
   }

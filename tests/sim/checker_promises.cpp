@@ -128,7 +128,7 @@ void Checker::on_store_closed(const RoundStamp& stamp, const std::string& where,
   const auto found = rounds_.find(key_of(stamp));
   const bool ended = found != rounds_.end() && found->second.stopping;
   const auto limit = std::chrono::duration_cast<Duration>(
-      (Duration(Hello().stop_timeout) + round::kStopMargin) * kSlowestClock);
+      (Duration(Hello().stop_timeout) + kStopMargin) * kSlowestClock);
   promised(promise::kStoreStaysOpen, ended && now - *found->second.stopping >= limit,
            "the store of round " + std::to_string(stamp.number.value()) +
                " closes while its workers live on " + where);
