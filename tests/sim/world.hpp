@@ -151,6 +151,7 @@ class World {
     int timer = 0;  // of the core; one that was replaced never comes
     bool begun = false;
     bool running = false;
+    bool finished = false;  // its core has said so, and its output is not read yet
     [[nodiscard]] bool ending() const { return core->state() > ddprun::GroupState::kHealthy; }
   };
   struct Node {

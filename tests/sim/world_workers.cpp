@@ -73,6 +73,9 @@ void World::feed_group(int id, int generation, const GroupEvent& event) {
     checker_.on_stopping(group->round.stamp, now());
   }
   for (const GroupAction& action : actions) act(id, generation, action);
+  // Only now: the rest of what a group says after Finish is carried out first, as in the agent.
+  group = group_of(id, generation);
+  if (group != nullptr && std::exchange(group->finished, false)) drain_group(id, generation);
 }
 
 void World::act(int id, int generation, const GroupAction& action) {
@@ -91,8 +94,9 @@ void World::act(int id, int generation, const GroupAction& action) {
   } else if (std::holds_alternative<AllSucceeded>(action)) {
     group_succeeds(id);
   } else if (std::holds_alternative<ddprun::Finish>(action)) {
-    ++nodes_[index(id)].group->timer;  // the timer is cancelled
-    drain_group(id, generation);
+    Group* group = group_of(id, generation);
+    ++group->timer;  // is cancelled
+    group->finished = true;
   }
 }
 
