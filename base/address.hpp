@@ -1,4 +1,4 @@
-// Network addresses as text. Pure, no thread rule.
+// Network addresses as text. Pure.
 #pragma once
 
 #include <cstdint>

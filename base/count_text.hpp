@@ -1,4 +1,4 @@
-// A count with its noun. Pure, no thread rule.
+// A count with its noun. Pure.
 #pragma once
 
 #include <string>

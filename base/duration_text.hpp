@@ -1,4 +1,4 @@
-// How every message shows a duration. Pure, no thread rule.
+// The format of durations in all messages. Pure.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace ddprun {
 
-/// "20 ms", "1.4 s", "30 s", "1 min 7 s", "5 min", "3 h 12 min": two figures are enough to tell
-/// what happened, and what was configured in whole units is shown in them.
+/// "20 ms", "1.4 s", "30 s", "1 min 7 s", "5 min", "3 h 12 min": two figures or
+/// units at most; a duration configured in whole units is shown in them.
 [[nodiscard]] std::string duration_text(Duration duration);
 
 /// The seconds alone, exact to the millisecond, as an option takes them: "90", "0.25".

@@ -24,7 +24,7 @@ inline constexpr std::size_t kNameBytesMax = 255;
 inline constexpr int kRestartsMax = 1'000'000;
 // Maximum of a time in --rdzv-conf or in a message; more is a usage error.
 inline constexpr std::chrono::milliseconds kDurationMax = std::chrono::hours(24 * 365);
-// Bytes of a command that the sentence about two different ones can draw on; longer: cut.
+// Bytes of a command that are sent to be quoted where two nodes differ; a longer one is cut.
 inline constexpr std::size_t kCommandBytesMax = 512;
 
 // After SIGKILL a worker that is still alive is in the kernel (state D): it is named and given up.

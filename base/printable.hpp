@@ -1,5 +1,5 @@
-// Foreign text in a line of ddprun's own: what workers, peers and command lines say must not end
-// that line, move the cursor or turn the reading direction. Pure, no thread rule.
+// Foreign text in a line of ddprun's own: text of workers, peers and command lines must not end
+// that line, move the cursor or reverse the reading direction. Pure.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace ddprun {
 
-/// `text` on one line as it can be seen: control characters, line and paragraph separators and
-/// marks of writing direction become "\n", "\x1b" or "\u202e", bytes that are no UTF-8 U+FFFD. Tabs
-/// and everything else stay. Twice the same as once.
+/// `text` on one line with every character visible: control characters, line and paragraph
+/// separators and direction marks are written as "\n", "\x1b" or "\u202e", bytes that are not UTF-8
+/// as U+FFFD. Tabs and all other characters are kept. Idempotent.
 [[nodiscard]] std::string printable(std::string_view text);
 
 }  // namespace ddprun

@@ -1,4 +1,4 @@
-// Ids that no other process has. Thread rule: none.
+// Ids that no other process has.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
-// RestartPace: how long the restart of a failed round waits. The first is immediate; workers that
-// fail again and again right after their start wait longer each time, so that a GPU or a port has
-// time to become free and the budget of restarts is not gone in a moment. Pure, no thread rule.
+// RestartPace: the delay before a failed round is restarted. The first restart is immediate; after
+// repeated failures shortly after the start the delay grows, so that a GPU or a port can become
+// free and the restart budget is not used up at once. Pure.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace ddprun {
 
-// A round that lived longer is no quick failure.
+// A failure of a round that lived longer is not a quick failure.
 inline constexpr Duration kQuickFailureMax = std::chrono::seconds(5);
 // Before the restart after the second quick failure in a row; doubles with each further one.
 inline constexpr Duration kRestartDelayMin = std::chrono::milliseconds(100);
@@ -18,7 +18,7 @@ inline constexpr Duration kRestartDelayMax = std::chrono::seconds(5);
 
 class RestartPace {
  public:
-  /// A round failed after `lived`: the wait before the next one starts.
+  /// A round failed after `lived`; returns the delay before the next one starts.
   [[nodiscard]] Duration failed(Duration lived) {
     ended(lived);
     if (lived > kQuickFailureMax) return Duration(0);
@@ -26,12 +26,12 @@ class RestartPace {
     first_ = false;
     return delay_;
   }
-  /// A round ended after `lived`, for whatever reason.
+  /// A round ended after `lived`, for any reason.
   void ended(Duration lived) {
     if (lived > kQuickFailureMax) *this = RestartPace();
   }
 
-  /// Follows "restart 2 of 9" when a wait is the first of several; they are not told one by one.
+  /// Text after "restart 2 of 9" for the first of several delays; empty for the others.
   [[nodiscard]] static std::string_view sentence(Duration delay) {
     return delay == kRestartDelayMin ? " after 0.1 s, as two rounds in a row failed within 5 s; "
                                        "the delay doubles up to 5 s"

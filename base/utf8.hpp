@@ -1,4 +1,4 @@
-// What of a text is UTF-8: worker output and host names come from outside. Pure, no thread rule.
+// Validates UTF-8 in text from outside: worker output, host names. Pure.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@ namespace ddprun {
 /// Length of the valid character at the front of `text`, 0 if there is none.
 [[nodiscard]] std::size_t character_bytes(std::string_view text);
 
-/// Stands for each byte that is not part of a character.
+/// Replaces each byte that is not part of a character.
 inline constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
 /// `text` with every byte that is not part of valid UTF-8 replaced by U+FFFD, cut to at most

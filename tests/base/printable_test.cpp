@@ -8,7 +8,7 @@
 
 using ddprun::printable;
 
-TEST_CASE("what can be seen stays, tabs too") {
+TEST_CASE("visible text is unchanged, tabs too") {
   for (const std::string text :
        {"", "gpu-03", "caf\xC3\xA9 \xE2\x82\xAC \xF0\x9F\x98\x80", "a\tb", "back\\slash \"quoted\"",
         "\xE2\x80\xA7", "\xE2\x81\xA5", "\xE2\x81\xAA", "\xC2\xA0"}) {
@@ -31,18 +31,18 @@ TEST_CASE("marks of writing direction become visible") {
   CHECK(printable("\xE2\x81\xA6|\xE2\x81\xA9") == "\\u2066|\\u2069");
 }
 
-TEST_CASE("bytes that are no UTF-8 are replaced") {
+TEST_CASE("bytes that are not UTF-8 are replaced") {
   const std::string mark(ddprun::kReplacement);
   CHECK(printable("\x80 \xC0\xAF \xED\xA0\x80 \xE2\x82") ==
         mark + " " + mark + mark + " " + mark + mark + mark + " " + mark + mark);
 }
 
-TEST_CASE("of any bytes comes one line of visible UTF-8, and of that line itself") {
+TEST_CASE("any bytes become one line of visible UTF-8, which is unchanged if converted again") {
   std::mt19937 random(20);  // NOLINT: the same texts in each run
   for (int i = 0; i < 2000; ++i) {
     std::string text(random() % 40, ' ');
     for (char& c : text) {
-      // Half of the bytes from the pieces of what must not pass.
+      // Half of the bytes are parts of characters that must be replaced.
       constexpr std::string_view kWild = "\n\r\x1b\x7f\xC2\x85\xE2\x80\x81\xA6\xA8\xAE\xD8\x9C\\";
       c = random() % 2 == 0 ? kWild[random() % kWild.size()] : static_cast<char>(random() % 256);
     }

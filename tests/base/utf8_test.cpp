@@ -4,7 +4,7 @@
 
 using ddprun::clean_utf8;
 
-TEST_CASE("valid text of every length of character stays as it is") {
+TEST_CASE("valid text of every length of character is unchanged") {
   const std::string text = "a\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80";
   CHECK(clean_utf8(text, 100) == text);
 }
@@ -18,7 +18,7 @@ TEST_CASE("every byte that is not part of a character is replaced") {
   CHECK(clean_utf8("\xF4\x90\x80\x80", 100) == mark + mark + mark + mark);  // above U+10FFFF
 }
 
-TEST_CASE("long text is cut between characters and says so") {
+TEST_CASE("long text is cut between characters and marked") {
   CHECK(clean_utf8("abcdefgh", 8) == "abcdefgh");
   CHECK(clean_utf8("abcdefghi", 8) == "abcde\xE2\x80\xA6");
   CHECK(clean_utf8("\xE2\x82\xAC\xE2\x82\xAC\xE2\x82\xAC", 8) == "\xE2\x82\xAC\xE2\x80\xA6");

@@ -9,7 +9,7 @@
 namespace ddprun::style {
 namespace {
 
-/// The code view without preprocessor lines: a macro's braces belong to nobody.
+/// The code view without preprocessor lines: a macro's braces belong to no function.
 std::string without_directives(const std::string& code) {
   std::string result = code;
   bool directive = false;

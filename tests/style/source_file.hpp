@@ -1,6 +1,6 @@
 // SourceFile: one file of the tree as the style rules see it. `text` is the file; `code` has the
 // same length and the same line breaks, but comments and the insides of literals are blanks, so
-// that a rule never trips over a word in a sentence. Plain values, no thread rule.
+// that a rule never trips over a word in a sentence. Plain values.
 #pragma once
 
 #include <filesystem>

@@ -82,7 +82,7 @@ TEST_CASE("braces and lambdas in an awaited expression are found, over lines too
   CHECK(in_coroutine("co_await run([p] { return *p; });") == "await");
 }
 
-TEST_CASE("co_await in a comment or a string is nobody's business") {
+TEST_CASE("co_await in a comment or a string is ignored") {
   CHECK(in_coroutine("// if (co_await ready())").empty());
   CHECK(in_coroutine("log(\"if (co_await ready())\");").empty());
   CHECK(in_coroutine("log(R\"x(if (co_await \"ready\"))x\");").empty());
@@ -127,7 +127,7 @@ TEST_CASE("limits: one test at the limit and one beyond it") {
   CHECK(broken_rules("net/a.cpp", "void f() {\n" + lines(69) + "}\n") == "function");
 }
 
-TEST_CASE("functions are told from types, namespaces and initialisers") {
+TEST_CASE("functions are distinguished from types, namespaces and initialisers") {
   const auto found = functions_of(make_source("net/a.cpp", R"(
 namespace a {
 struct B {
