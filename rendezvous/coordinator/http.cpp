@@ -1,7 +1,7 @@
 #include "rendezvous/coordinator/http.hpp"
 
 #include <algorithm>
-#include <cctype>
+#include <boost/algorithm/string/case_conv.hpp>
 
 #include "rendezvous/coordinator/limits.hpp"
 
@@ -9,15 +9,9 @@ namespace ddprun::coordinator {
 
 namespace {
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& one : result) one = static_cast<char>(std::tolower(static_cast<unsigned char>(one)));
-  return result;
-}
-
 /// Whether a header line `accept:` names text/html. Browsers do, programs do not.
 bool accepts_html(std::string_view headers) {
-  const std::string text = lower(headers);
+  const std::string text = boost::algorithm::to_lower_copy(std::string(headers));
   for (auto at = text.find("\naccept:"); at != std::string::npos;
        at = text.find("\naccept:", at + 1)) {
     const std::string_view line =
