@@ -102,15 +102,14 @@ std::string host_in(const std::string& job) {
 void find_hosts(const Environment& environment, Placement& placement) {
   const auto daemon = own_daemon(environment);
   if (!daemon) return;
-  const int before = *daemon - placement.index;
-  if (before != 0 && before != 1) return;
+  if (*daemon < placement.index || *daemon - placement.index > 1) return;
+  const auto before = static_cast<std::ptrdiff_t>(*daemon - placement.index);
   const std::string list =
       hostlist_of_node_regex(value_or(environment, "OMPI_MCA_orte_node_regex", ""));
   auto hosts = expand_hostlist(list);
-  const auto wanted = static_cast<std::size_t>(placement.nodes + before);
-  if (hosts && hosts->size() >= wanted) {
-    placement.hosts.assign(hosts->begin() + before,
-                           hosts->begin() + static_cast<std::ptrdiff_t>(wanted));
+  const auto wanted = before + placement.nodes;
+  if (hosts && static_cast<std::ptrdiff_t>(hosts->size()) >= wanted) {
+    placement.hosts.assign(hosts->begin() + before, hosts->begin() + wanted);
     placement.list = list;
     return;
   }
