@@ -1,5 +1,5 @@
 // configure: from the words of a command line to what is to be done. All decisions of the launcher,
-// none of its actions; asks the machine for facts only. No thread rule.
+// none of its actions; queries facts from the machine only.
 #pragma once
 
 #include <optional>
@@ -9,8 +9,8 @@
 
 #include "agent/core/launch_config.hpp"
 #include "base/result.hpp"
-#include "launcher/host_plan.hpp"
 #include "launcher/machine.hpp"
+#include "launcher/rendezvous/plan.hpp"
 
 namespace ddprun {
 
@@ -19,8 +19,8 @@ struct ShowVersion {};
 
 struct Launch {
   LaunchConfig config;
-  std::optional<HostPlan> host;       // only with config.rendezvous
-  std::vector<std::string> notes;     // each one line for the user: what was given and is not used
+  std::optional<CoordinatorPlan> coordinator;  // only with config.rendezvous
+  std::vector<std::string> notes;     // each one line for the user: what was given and is unused
   std::vector<std::string> warnings;  // the same for what looks like a mistake
 };
 using Intent = std::variant<ShowHelp, ShowVersion, Launch>;

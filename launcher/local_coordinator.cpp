@@ -43,16 +43,16 @@ Error cannot_host(const Error& why) {
 Result<std::unique_ptr<LocalCoordinator>> host_coordinator(asio::any_io_executor executor,
                                                            const Launch& launch,
                                                            spdlog::logger& logger) {
-  if (!launch.host) return std::unique_ptr<LocalCoordinator>();
+  if (!launch.coordinator) return std::unique_ptr<LocalCoordinator>();
   coordinator::ServerOptions options;
   options.log = make_part_logger(logger, "COORDINATOR");
   options.only_run = launch.config.run_id;
-  auto server =
-      coordinator::open_server(executor, launch.host->bind, launch.host->port, std::move(options));
+  auto server = coordinator::open_server(executor, launch.coordinator->bind,
+                                         launch.coordinator->port, std::move(options));
   if (server)
     return std::unique_ptr<LocalCoordinator>(std::make_unique<ServerInProcess>(std::move(*server)));
   const bool taken = server.error().kind == ErrorKind::kPortTaken;
-  if (taken && launch.host->need == HostPlan::Need::kMay)
+  if (taken && launch.coordinator->need == CoordinatorPlan::Need::kMay)
     return std::unique_ptr<LocalCoordinator>();
   return cannot_host(server.error());
 }

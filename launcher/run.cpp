@@ -17,7 +17,7 @@
 #include "launcher/configure.hpp"
 #include "launcher/local_coordinator.hpp"
 #include "launcher/options/help.hpp"
-#include "launcher/options/numbers.hpp"
+#include "launcher/options/values.hpp"
 #include "launcher/this_machine.hpp"
 
 namespace ddprun {

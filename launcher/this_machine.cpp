@@ -9,18 +9,17 @@
 
 #include <array>
 #include <climits>
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <string_view>
 
 #include "agent/proc/devices.hpp"
+#include "base/address.hpp"
 #include "base/random_uuid.hpp"
+#include "launcher/rendezvous/endpoint.hpp"
 
 namespace ddprun {
 namespace {
-
-constexpr const char* kLoopback = "127.0.0.1";
 
 class Descriptor {
  public:
@@ -61,21 +60,15 @@ bool names_python(std::string_view first_line) {
   return false;
 }
 
-bool is_literal(const std::string& host) {
-  std::array<unsigned char, sizeof(in6_addr)> address{};
-  return ::inet_pton(AF_INET, host.c_str(), address.data()) == 1 ||
-         ::inet_pton(AF_INET6, host.c_str(), address.data()) == 1;
-}
+using AddressList = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
 
-using Addresses = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
-
-Result<Addresses> resolve(const std::string& host) {
+Result<AddressList> resolve_here(const std::string& host) {
   addrinfo wanted = {};
   wanted.ai_socktype = SOCK_STREAM;
-  if (is_literal(host)) wanted.ai_flags = AI_NUMERICHOST;
+  if (is_address_literal(host)) wanted.ai_flags = AI_NUMERICHOST;
   addrinfo* found = nullptr;
   const int failure = ::getaddrinfo(host.c_str(), "0", &wanted, &found);
-  if (failure == 0) return Addresses(found, &::freeaddrinfo);
+  if (failure == 0) return AddressList(found, &::freeaddrinfo);
   return Error{ErrorKind::kUsage,
                host + " does not resolve on this machine (" + ::gai_strerror(failure) + ")"};
 }
@@ -96,24 +89,14 @@ std::optional<std::string> literal_of(const addrinfo& address) {
   return text.data();
 }
 
-bool is_loopback(const addrinfo& address) {
-  if (address.ai_family == AF_INET) {
-    sockaddr_in v4 = {};
-    std::memcpy(&v4, address.ai_addr, sizeof(v4));
-    return (ntohl(v4.sin_addr.s_addr) >> 24) == 127;
-  }
-  sockaddr_in6 v6 = {};
-  std::memcpy(&v6, address.ai_addr, sizeof(v6));
-  return IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr) != 0;
-}
-
 /// The first own address; an address that other machines can reach precedes loopback.
 std::optional<std::string> own_literal(const addrinfo* addresses) {
   std::optional<std::string> loopback;
-  for (const addrinfo* one = addresses; one != nullptr; one = one->ai_next) {
-    if (!is_own(*one)) continue;
-    if (!is_loopback(*one)) return literal_of(*one);
-    if (!loopback) loopback = literal_of(*one);
+  for (const addrinfo* address = addresses; address != nullptr; address = address->ai_next) {
+    if (!is_own(*address)) continue;
+    auto literal = literal_of(*address);
+    if (!literal || !is_loopback_literal(*literal)) return literal;
+    if (!loopback) loopback = std::move(literal);
   }
   return loopback;
 }
@@ -156,8 +139,8 @@ int ThisMachine::count_gpus() const {
 }
 
 Result<std::string> ThisMachine::own_address(const std::string& host) const {
-  if (host == "localhost" || host == kLoopback) return std::string(kLoopback);
-  auto addresses = resolve(host);
+  if (host == "localhost" || host == kLoopbackV4) return std::string(kLoopbackV4);
+  auto addresses = resolve_here(host);
   if (!addresses) return addresses.error();
   if (auto literal = own_literal(addresses->get())) return *literal;
   return Error{ErrorKind::kUsage, host + " is not an address of this machine"};
@@ -165,8 +148,8 @@ Result<std::string> ThisMachine::own_address(const std::string& host) const {
 
 Whereabouts ThisMachine::locate(const std::string& host) const {
   using Place = Whereabouts::Place;
-  if (host == "localhost" || host == kLoopback) return {Place::kHere, kLoopback};
-  const auto addresses = resolve(host);
+  if (host == "localhost" || host == kLoopbackV4) return {Place::kHere, kLoopbackV4};
+  const auto addresses = resolve_here(host);
   if (!addresses) return {Place::kUnknown, ""};
   if (auto literal = own_literal(addresses->get())) return {Place::kHere, *literal};
   return {Place::kElsewhere, ""};

@@ -1,7 +1,6 @@
-// Settings: the value of every option after command line, environment and built-in default were
-// merged, in this order of strength; last, what a scheduler supplies. Types and choices are
-// checked; what a value means is decided in launcher/rendezvous and launcher/workers. Plain data,
-// no thread rule.
+// Settings: the text of every option after command line, environment and built-in default were
+// merged, in this order of precedence. Types and choices are checked; launcher/request.hpp parses
+// the values. Plain data.
 #pragma once
 
 #include <array>
@@ -13,13 +12,12 @@
 #include "base/result.hpp"
 #include "launcher/options/option_table.hpp"
 #include "launcher/options/scan.hpp"
+#include "launcher/setting.hpp"
 
 namespace ddprun {
 
 class Settings {
  public:
-  enum class Origin { kPreset, kSupplied, kVariable, kCommandLine };
-
   /// Merges. A usage error names the option or variable; a known option that is not supported is
   /// refused.
   [[nodiscard]] static Result<Settings> merge(const ScannedLine& line,
@@ -32,21 +30,16 @@ class Settings {
   [[nodiscard]] double number(OptionId id) const;
   /// Of a flag.
   [[nodiscard]] bool on(OptionId id) const { return entry(id).text == kOn; }
-  /// Somebody gave it, on the command line, in the environment or by supply().
-  [[nodiscard]] bool given(OptionId id) const { return entry(id).origin != Origin::kPreset; }
-  /// What to call it in a sentence: "--nnodes=2", "PET_NNODES=2", "-m"'s long name for a flag.
-  [[nodiscard]] std::string shown(OptionId id) const;
-  /// The same without the value.
-  [[nodiscard]] std::string named(OptionId id) const;
-  /// A value for an option that nobody gave. `source` is who says so: sentences will call it
-  /// "SOURCE's --nnodes=2". The value must be one that merge() would take.
-  void supply(OptionId id, const std::string& value, const std::string& source);
+  /// On the command line or in the environment.
+  [[nodiscard]] bool given(OptionId id) const { return entry(id).source != Source::kDefault; }
+  /// Where the value came from: "--nnodes", "PET_NNODES"; the long name of a flag.
+  [[nodiscard]] Origin origin(OptionId id) const;
 
  private:
+  enum class Source { kDefault, kVariable, kCommandLine };
   struct Entry {
     std::string text;
-    Origin origin = Origin::kPreset;
-    std::string source;  // kSupplied only
+    Source source = Source::kDefault;
   };
   static constexpr const char* kOn = "1";
 
@@ -59,9 +52,5 @@ class Settings {
 
   std::array<Entry, kOptionCount> entries_;
 };
-
-/// "1", "true", "yes", "on" are on, "0", "false", "no", "off" are off; any other number as in
-/// torchrun.
-[[nodiscard]] Result<bool> parse_switch(const std::string& variable, const std::string& value);
 
 }  // namespace ddprun

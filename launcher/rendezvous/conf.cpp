@@ -1,68 +1,114 @@
 #include "launcher/rendezvous/conf.hpp"
 
 #include <algorithm>
+#include <array>
 #include <string_view>
 #include <utility>
 
 #include "launcher/limits.hpp"
-#include "launcher/options/numbers.hpp"
-#include "launcher/rendezvous/conf_keys.hpp"
+#include "launcher/options/values.hpp"
 #include "launcher/usage.hpp"
 
 namespace ddprun {
 namespace {
 
-using Pair = std::pair<std::string, std::string>;
+// The keys: what a value looks like, and where the key has a meaning.
+enum class ConfKeyKind {
+  kTime,      // a positive time
+  kCount,     // a positive number
+  kFraction,  // a number >= 0
+  kSwitch,    // yes or no
+  kStore,     // store_type
+  kFixed,     // has an option of its own
+  kRefused,   // known, not supported
+};
+
+struct ConfKey {
+  std::string_view name;
+  ConfKeyKind kind;
+  std::string_view remark = {};      // kFixed: the option to use; kRefused: what to do
+  std::string_view elastic_no = {};  // why it does nothing with c10d; empty: it works
+  std::string_view static_no = {};   // the same with static
+};
+
+constexpr std::string_view kNoCounterpart = "ddprun has no such step: a round is one message";
+
+constexpr std::array<ConfKey, 19> kConfKeys{{
+    {"join_timeout", ConfKeyKind::kTime},
+    {"last_call_timeout", ConfKeyKind::kTime, "", "",
+     "the static backend waits for all its nodes and for no more"},
+    {"close_timeout", ConfKeyKind::kTime, "", kNoCounterpart, kNoCounterpart},
+    {"heartbeat_timeout", ConfKeyKind::kTime, "",
+     "no keep-alive is waited for; keep_alive_interval and keep_alive_max_attempt limit silence",
+     "no keep-alive is waited for; keep_alive_interval and keep_alive_max_attempt limit silence"},
+    {"read_timeout", ConfKeyKind::kTime, "",
+     "join_timeout and coordinator_timeout limit the wait for the coordinator",
+     "join_timeout and coordinator_timeout limit the wait for the coordinator"},
+    {"keep_alive_interval", ConfKeyKind::kTime},
+    {"keep_alive_max_attempt", ConfKeyKind::kCount},
+    {"coordinator_timeout", ConfKeyKind::kTime},
+    {"cas_backoff_max_seconds", ConfKeyKind::kFraction, "", kNoCounterpart, kNoCounterpart},
+    {"timeout", ConfKeyKind::kTime, "",
+     "it belongs to the static backend; join_timeout limits the wait for nodes", ""},
+    {"is_host", ConfKeyKind::kSwitch},
+    {"store_type", ConfKeyKind::kStore},
+    {"backend", ConfKeyKind::kFixed, "--rdzv-backend"},
+    {"endpoint", ConfKeyKind::kFixed, "--rdzv-endpoint"},
+    {"run_id", ConfKeyKind::kFixed, "--rdzv-id"},
+    {"min_nodes", ConfKeyKind::kFixed, "--nnodes"},
+    {"max_nodes", ConfKeyKind::kFixed, "--nnodes"},
+    {"local_addr", ConfKeyKind::kFixed, "--local-addr"},
+    {"protocol", ConfKeyKind::kRefused, "it belongs to etcd"},
+}};
+
+using ConfPair = std::pair<std::string, std::string>;
 
 constexpr Duration kStaticTimeout = std::chrono::seconds(900);
 
 /// Split at commas, each part at its first '='; blanks around keys and values do not count.
-Result<std::vector<Pair>> split(const std::string& text, const std::string& name) {
-  std::vector<Pair> pairs;
-  std::string_view rest = trimmed(text);
-  if (rest.empty()) return pairs;
-  while (true) {
-    const auto comma = rest.find(',');
-    const std::string_view part = trimmed(rest.substr(0, comma));
+Result<std::vector<ConfPair>> split_conf(const Origin& origin) {
+  std::vector<ConfPair> pairs;
+  if (trimmed(origin.text).empty()) return pairs;
+  for (const std::string& piece : split_list(origin.text)) {
+    const std::string_view part = trimmed(piece);
     const auto equals = part.find('=');
     const std::string_view key = trimmed(part.substr(0, equals));
     const std::string_view value =
         equals == std::string_view::npos ? std::string_view() : trimmed(part.substr(equals + 1));
     if (key.empty() || value.empty()) {
-      return usage(name + "='" + text + "': '" + std::string(part) + "' is not KEY=VALUE");
+      return usage(origin.quoted() + ": '" + std::string(part) + "' is not KEY=VALUE");
     }
     pairs.emplace_back(key, value);
-    if (comma == std::string_view::npos) return pairs;
-    rest.remove_prefix(comma + 1);
   }
+  return pairs;
 }
 
-const ConfKey* find(std::string_view name) {
+const ConfKey* find_conf_key(std::string_view name) {
   const auto found = std::find_if(kConfKeys.begin(), kConfKeys.end(),
                                   [name](const ConfKey& key) { return key.name == name; });
   return found == kConfKeys.end() ? nullptr : &*found;
 }
 
 /// One pair on its way into a RendezvousConf.
-class Taker {
+class ConfReader {
  public:
-  Taker(RendezvousConf& conf, const ConfKey& key, std::string value, std::string option)
+  ConfReader(RendezvousConf& conf, const ConfKey& key, std::string value, std::string option)
       : conf_(conf),
         key_(key),
         value_(std::move(value)),
         place_(option + " " + std::string(key.name) + "=" + value_) {}
 
-  Result<void> take() {
+  Result<void> read() {
     switch (key_.kind) {
       case ConfKeyKind::kTime:
-        return take_time();
+        return read_time();
       case ConfKeyKind::kCount:
-        return take_count();
+        return read_count();
       case ConfKeyKind::kFraction:
         if (parse_number(value_).value_or(-1) >= 0 || parse_time(value_)) return {};
         return usage(place_ + " is not a time such as 0.5, 3 or 500ms");
       case ConfKeyKind::kSwitch:
-        return take_switch();
+        return read_switch();
       case ConfKeyKind::kStore:
         return check_store();
       case ConfKeyKind::kFixed:
@@ -75,7 +121,7 @@ class Taker {
   }
 
  private:
-  Result<void> take_time() {
+  Result<void> read_time() {
     const auto time = parse_time(value_);
     if (!time) return usage(place_ + " is not a positive time such as 600, 90s or 10m");
     if (*time < kConfTimeMin) return usage(place_ + " is less than a millisecond");
@@ -92,7 +138,7 @@ class Taker {
     return {};
   }
 
-  Result<void> take_count() {
+  Result<void> read_count() {
     const auto count = parse_integer(value_);
     if (!count || *count <= 0) return usage(place_ + " is not a positive whole number");
     if (*count > kKeepAliveAttemptsMax) {
@@ -103,7 +149,7 @@ class Taker {
   }
 
   /// torchrun's words and ours.
-  Result<void> take_switch() {
+  Result<void> read_switch() {
     const std::string one_letter = value_ == "t" || value_ == "T"   ? "true"
                                    : value_ == "y" || value_ == "Y" ? "yes"
                                    : value_ == "f" || value_ == "F" ? "false"
@@ -111,7 +157,7 @@ class Taker {
                                                                     : value_;
     const auto on = parse_switch(place_, one_letter);
     if (!on) return usage(place_ + " is neither true nor false");
-    conf_.is_host = *on ? RendezvousConf::Host::kYes : RendezvousConf::Host::kNo;
+    conf_.is_host = *on;
     return {};
   }
 
@@ -129,12 +175,6 @@ class Taker {
   std::string place_;
 };
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text;
-}
-
 std::string known_keys() {
   std::vector<std::string> names;
   for (const ConfKey& key : kConfKeys) {
@@ -146,18 +186,17 @@ std::string known_keys() {
 
 }  // namespace
 
-Result<RendezvousConf> read_rendezvous_conf(const Settings& settings) {
-  const std::string name = settings.named(OptionId::kRdzvConf);
-  auto pairs = split(settings.text(OptionId::kRdzvConf), name);
+Result<RendezvousConf> parse_conf(const Origin& origin) {
+  auto pairs = split_conf(origin);
   if (!pairs) return pairs.error();
   RendezvousConf conf;
   for (const auto& [key, value] : *pairs) {
-    const ConfKey* known = find(key);
+    const ConfKey* known = find_conf_key(key);
     if (known == nullptr) {
       conf.unknown.push_back(key);
       continue;
     }
-    auto taken = Taker(conf, *known, value, name).take();
+    auto taken = ConfReader(conf, *known, value, origin.name).read();
     if (!taken) return taken.error();
     conf.keys.push_back(key);
   }
@@ -174,25 +213,23 @@ void apply(const RendezvousConf& conf, ConfUse use, RendezvousConfig& config) {
   if (conf.coordinator_timeout) config.coordinator_timeout = *conf.coordinator_timeout;
 }
 
-std::vector<std::string> conf_notes(const RendezvousConf& conf, ConfUse use,
-                                    const Settings& settings) {
-  const std::string name = settings.named(OptionId::kRdzvConf);
+std::vector<std::string> conf_notes(const Setting<RendezvousConf>& conf, ConfUse use) {
   std::vector<std::string> notes;
-  for (const std::string& key : conf.keys) {
-    const ConfKey* known = find(key);
+  for (const std::string& key : conf.value.keys) {
+    const ConfKey* known = find_conf_key(key);
     if (known == nullptr || use == ConfUse::kSingleNode) continue;
     std::string why(use == ConfUse::kStatic ? known->static_no : known->elastic_no);
-    if (key == "timeout" && use == ConfUse::kStatic && conf.join_timeout) {
+    if (key == "timeout" && use == ConfUse::kStatic && conf.value.join_timeout) {
       why = "join_timeout is given too";
     }
-    if (!why.empty()) notes.push_back(name + " " + key + " not used: " + why);
+    if (!why.empty()) notes.push_back(conf.name + " " + key + " not used: " + why);
   }
   return notes;
 }
 
-std::vector<std::string> conf_warnings(const RendezvousConf& conf, const Settings& settings) {
-  if (conf.unknown.empty()) return {};
-  return {settings.named(OptionId::kRdzvConf) + " has unknown keys: " + joined(conf.unknown) +
+std::vector<std::string> conf_warnings(const Setting<RendezvousConf>& conf) {
+  if (conf.value.unknown.empty()) return {};
+  return {conf.name + " has unknown keys: " + joined(conf.value.unknown) +
           " (known: " + known_keys() + ")"};
 }
 

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "base/address.hpp"
-#include "launcher/options/numbers.hpp"
+#include "launcher/options/values.hpp"
 
 namespace ddprun {
 namespace {
@@ -28,7 +28,7 @@ bool is_host(const std::string& host) {
 }
 
 /// The host and, behind a colon, the port's text. A bare IPv6 address has colons, but no port.
-std::pair<std::string, std::optional<std::string>> split(const std::string& text) {
+std::pair<std::string, std::optional<std::string>> split_endpoint(const std::string& text) {
   if (text.starts_with('[')) {
     const auto close = text.find(']');
     if (close == std::string::npos) return {"", std::nullopt};
@@ -82,17 +82,14 @@ std::optional<std::string> named_loopback(const std::string& host) {
 }
 
 std::optional<std::uint16_t> parse_port(const std::string& text) {
-  const bool digits =
-      !text.empty() && text.size() <= 5 &&
-      std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
-  if (!digits) return std::nullopt;
-  const auto port = parse_integer(text);
-  if (!port || *port > UINT16_MAX) return std::nullopt;
+  constexpr std::size_t kDigitsMax = 5;
+  const auto port = parse_digits(text);
+  if (!port || text.size() > kDigitsMax || *port > UINT16_MAX) return std::nullopt;
   return static_cast<std::uint16_t>(*port);
 }
 
 Result<Endpoint> parse_endpoint(const std::string& text, const std::string& name) {
-  const auto [host, port_text] = split(text);
+  const auto [host, port_text] = split_endpoint(text);
   Endpoint endpoint{host, std::nullopt};
   if (port_text) endpoint.port = parse_port(*port_text);
   if (is_host(host) && endpoint.port.has_value() == port_text.has_value()) return endpoint;

@@ -10,6 +10,10 @@
 
 namespace ddprun {
 
+inline constexpr std::uint16_t kC10dPort = 29400;  // the defaults, as in torchrun
+inline constexpr std::uint16_t kStaticPort = 29500;
+inline constexpr const char* kLoopbackV4 = "127.0.0.1";
+
 struct Endpoint {
   std::string host;
   std::optional<std::uint16_t> port;

@@ -1,6 +1,6 @@
 // RendezvousPlan: how the nodes of a run form it and where its workers find their store, by node
-// count, backend, endpoint, run id and the standalone rules of torchrun. Pure but for the facts it
-// asks the machine. No thread rule.
+// count, backend, endpoint, run id and the standalone rules of torchrun. Pure except for the facts
+// that it queries from the machine.
 #pragma once
 
 #include <cstdint>
@@ -10,32 +10,29 @@
 
 #include "agent/core/launch_config.hpp"
 #include "base/result.hpp"
-#include "launcher/host_plan.hpp"
 #include "launcher/machine.hpp"
-#include "launcher/options/settings.hpp"
-#include "launcher/rendezvous/conf.hpp"
+#include "launcher/request.hpp"
 
 namespace ddprun {
 
-struct Scheduled;
+/// This node may, or must, run the coordinator.
+struct CoordinatorPlan {
+  enum class Need { kMay, kMust };  // kMay: the process that binds the port first runs it
+  Need need = Need::kMay;
+  std::string bind;  // an address literal; empty: the wildcard address, v4 and v6
+  std::uint16_t port = 0;
+};
 
 struct RendezvousPlan {
   RunId run_id;
   StoreConfig store;
   std::optional<RendezvousConfig> rendezvous;  // unset: a single node
-  std::optional<HostPlan> host;                // only with rendezvous
-  std::vector<std::string> notes;              // what the user gave and the mode does not use
-  std::vector<std::string> warnings;           // what the user gave and is unknown
+  std::optional<CoordinatorPlan> coordinator;  // only with rendezvous
+  std::vector<std::string> notes;              // what was given and is unused in this mode
+  std::vector<std::string> warnings;           // what was given and is unknown
 };
 
-/// What every way of plan looks at. Outlived by what it refers to.
-struct RendezvousInput {
-  const Settings& settings;
-  const Machine& machine;
-  const RendezvousConf& conf;
-};
-
-[[nodiscard]] Result<RendezvousPlan> plan_rendezvous(const Scheduled& scheduled,
+[[nodiscard]] Result<RendezvousPlan> plan_rendezvous(const Request& request,
                                                      const Machine& machine);
 
 }  // namespace ddprun

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "launcher/schedulers/digits.hpp"
+#include "launcher/options/values.hpp"
 
 namespace ddprun {
 namespace {

@@ -4,35 +4,26 @@
 #include <string>
 #include <utility>
 
-#include "launcher/schedulers/digits.hpp"
+#include "launcher/options/values.hpp"
 #include "launcher/schedulers/hostlist.hpp"
 #include "launcher/usage.hpp"
 
 namespace ddprun {
 namespace {
 
-constexpr int kCountMax = static_cast<int>(kHostlistMax);
-
 /// The variables of one launcher.
-struct Names {
+struct MpiVariables {
   std::string size;
   std::string rank;
   std::string local_size;
 };
 
-Error several_tasks(const std::string& job, int tasks) {
-  return usage(job + " starts ddprun " + std::to_string(tasks) +
-               " times on a node, and each would start its own workers on the same GPUs: start "
-               "one on each node (Open MPI: mpirun -N 1 ddprun ..., MPICH: mpiexec -ppn 1 ddprun "
-               "...), and set the number of workers per node with --nproc-per-node; " +
-               kStandaloneHere);
-}
-
 /// With one task per node, rank and size are those of the nodes.
-Result<Placement> read(const Environment& environment, const std::string& job, const Names& names) {
+Result<Placement> read_ranks(const Environment& environment, const std::string& job,
+                             const MpiVariables& names) {
   Placement placement;
   placement.job = job;
-  const auto size = count_in(environment, names.size, kCountMax);
+  const auto size = count_in(environment, names.size, kNodesMax);
   const auto rank = size ? count_in(environment, names.rank, *size - 1) : std::nullopt;
   if (!rank) {
     return invalid_variable(job, names.rank + "='" + value_or(environment, names.rank, "") +
@@ -42,19 +33,22 @@ Result<Placement> read(const Environment& environment, const std::string& job, c
   placement.nodes = *size;
   placement.index = *rank;
   if (*size == 1) return placement;
-  const auto local = count_in(environment, names.local_size, kCountMax);
+  const auto local = count_in(environment, names.local_size, kNodesMax);
   if (!local) {
     return usage(job + " has " + std::to_string(*size) + " tasks, but " + names.local_size +
                  " does not say how many of them are on this node: start one on each node and "
                  "pass --nnodes and --rdzv-endpoint; " +
                  kStandaloneHere);
   }
-  if (*local > 1) return several_tasks(job, *local);
+  if (*local > 1) {
+    return several_tasks(job, *local,
+                         "(Open MPI: mpirun -N 1 ddprun ..., MPICH: mpiexec -ppn 1 ddprun ...)");
+  }
   return placement;
 }
 
 /// Letters that are safe in a path.
-std::string cleaned(std::string name) {
+std::string path_safe(std::string name) {
   std::replace_if(
       name.begin(), name.end(),
       [](char c) {
@@ -129,13 +123,14 @@ std::uint16_t port_of_name(std::string_view name) {
 }
 
 Result<std::optional<Placement>> openmpi_placement(const Environment& environment) {
-  const Names names{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"};
+  const MpiVariables names{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK",
+                           "OMPI_COMM_WORLD_LOCAL_SIZE"};
   if (!environment.contains(names.size)) return std::optional<Placement>();
   const std::string id =
       value_or(environment, "PMIX_NAMESPACE", value_or(environment, "OMPI_MCA_ess_base_jobid", ""));
-  auto placement = read(environment, id.empty() ? "mpirun" : "mpirun's job " + id, names);
+  auto placement = read_ranks(environment, id.empty() ? "mpirun" : "mpirun's job " + id, names);
   if (!placement) return placement.error();
-  if (!id.empty()) placement->run_id = "mpi-" + cleaned(id);
+  if (!id.empty()) placement->run_id = "mpi-" + path_safe(id);
   placement->port = port_of_name(placement->run_id);
   if (placement->nodes > 1) find_hosts(environment, *placement);
   return std::optional<Placement>(std::move(*placement));
@@ -146,13 +141,13 @@ bool is_started_by_hydra(const Environment& environment) {
 }
 
 Result<std::optional<Placement>> pmi_placement(const Environment& environment) {
-  Names names{"PMI_SIZE", "PMI_RANK", "MPI_LOCALNRANKS"};
+  MpiVariables names{"PMI_SIZE", "PMI_RANK", "MPI_LOCALNRANKS"};
   if (!environment.contains(names.size)) return std::optional<Placement>();
   if (environment.contains("PMI_LOCAL_SIZE")) names.local_size = "PMI_LOCAL_SIZE";
   const std::string id = value_or(environment, "PMI_JOBID", "");
-  auto placement = read(environment, id.empty() ? "mpiexec" : "mpiexec's job " + id, names);
+  auto placement = read_ranks(environment, id.empty() ? "mpiexec" : "mpiexec's job " + id, names);
   if (!placement) return placement.error();
-  if (!id.empty()) placement->run_id = "mpi-" + cleaned(id);
+  if (!id.empty()) placement->run_id = "mpi-" + path_safe(id);
   placement->port = port_of_name(placement->run_id);
   return std::optional<Placement>(std::move(*placement));
 }

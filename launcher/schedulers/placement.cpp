@@ -3,15 +3,14 @@
 #include <algorithm>
 #include <utility>
 
-#include "launcher/schedulers/digits.hpp"
+#include "launcher/options/values.hpp"
 #include "launcher/schedulers/hostlist.hpp"
 #include "launcher/schedulers/mpi.hpp"
 #include "launcher/schedulers/slurm.hpp"
+#include "launcher/usage.hpp"
 
 namespace ddprun {
 namespace {
-
-using Found = Result<std::optional<Placement>>;
 
 /// For an mpirun inside Slurm: its variables identify the task, and Slurm's list the hosts and the
 /// job if mpirun does not. Its tasks are in the order of Slurm's list.
@@ -30,7 +29,7 @@ void fill_in_from_slurm(const Environment& environment, Placement& placement) {
   placement.list = list;
 }
 
-Found mpi_placement(const Environment& environment) {
+Result<std::optional<Placement>> mpi_placement(const Environment& environment) {
   if (environment.contains("OMPI_COMM_WORLD_SIZE")) return openmpi_placement(environment);
   if (is_started_by_hydra(environment)) return pmi_placement(environment);
   return std::optional<Placement>();
@@ -39,11 +38,10 @@ Found mpi_placement(const Environment& environment) {
 }  // namespace
 
 Error invalid_variable(const std::string& job, const std::string& variable) {
-  return {ErrorKind::kUsage,
-          job + ": " + variable +
-              " is invalid, so the nodes cannot be discovered automatically: pass --nnodes, "
-              "--node-rank and --rdzv-endpoint; " +
-              kStandaloneHere};
+  return usage(job + ": " + variable +
+               " is invalid, so the nodes cannot be discovered automatically: pass --nnodes, "
+               "--node-rank and --rdzv-endpoint; " +
+               kStandaloneHere);
 }
 
 Result<std::optional<Placement>> find_placement(const Environment& environment, Parent parent) {
@@ -62,6 +60,20 @@ Result<std::optional<Placement>> find_placement(const Environment& environment, 
   return pmi_placement(environment);
 }
 
+Error several_tasks(const std::string& job, int tasks, const std::string& remedy) {
+  return usage(job + " starts ddprun " + std::to_string(tasks) +
+               " times on a node, and each would start its own workers on the same GPUs: start "
+               "one on each node " +
+               remedy + ", and set the number of workers per node with --nproc-per-node; " +
+               kStandaloneHere);
+}
+
+std::optional<int> count_in(const Environment& environment, const std::string& variable, int most) {
+  const auto number = parse_digits(value_or(environment, variable, ""));
+  if (!number || most < 0 || *number > static_cast<std::uint64_t>(most)) return std::nullopt;
+  return static_cast<int>(*number);
+}
+
 std::optional<int> allocated_gpus(const Environment& environment) {
   const bool given =
       environment.contains("SLURM_GPUS_ON_NODE") || environment.contains("SLURM_STEP_GPUS");
@@ -72,8 +84,7 @@ std::optional<int> allocated_gpus(const Environment& environment) {
     if (list.empty() || list == "NoDevFiles") return std::nullopt;
     return static_cast<int>(1 + std::count(list.begin(), list.end(), ','));
   }
-  const auto count =
-      count_in(environment, "SLURM_GPUS_ON_NODE", static_cast<int>(kHostlistMax)).value_or(0);
+  const auto count = count_in(environment, "SLURM_GPUS_ON_NODE", kNodesMax).value_or(0);
   return count > 0 ? std::optional<int>(count) : std::nullopt;
 }
 

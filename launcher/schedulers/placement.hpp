@@ -48,6 +48,13 @@ inline constexpr const char* kStandaloneHere = "--standalone runs on this node o
 /// The error for an invalid variable; `variable` includes its value.
 [[nodiscard]] Error invalid_variable(const std::string& job, const std::string& variable);
 
+/// The error for several tasks on one node; `remedy` says how to start one on each node.
+[[nodiscard]] Error several_tasks(const std::string& job, int tasks, const std::string& remedy);
+
+/// The variable as a number up to `most`; nullopt if it is not set, not a number or larger.
+[[nodiscard]] std::optional<int> count_in(const Environment& environment,
+                                          const std::string& variable, int most);
+
 /// The number of GPUs assigned to this task on this node; nullopt if none or unknown.
 [[nodiscard]] std::optional<int> allocated_gpus(const Environment& environment);
 

@@ -1,28 +1,22 @@
 // A scheduler supplies what the command line leaves out: under `srun ddprun prog` the number of
-// nodes, this node's place, where they meet, the run id, and a worker for each GPU. What is given
-// as an option or PET_* variable stays as it is. Pure, no thread rule.
+// nodes, this node's position, the rendezvous, the run id, and a worker for each GPU. What is given
+// as an option or PET_* variable stays as it is. Pure.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.hpp"
 #include "launcher/machine.hpp"
-#include "launcher/options/settings.hpp"
-#include "launcher/rendezvous/host_list.hpp"
+#include "launcher/request.hpp"
 
 namespace ddprun {
 
-struct Scheduled {
-  Settings settings;              // as given, with the scheduler's values where nothing was given
-  std::optional<HostList> hosts;  // the nodes meet by it, unless the settings say where
-  std::vector<std::string> notes;
-};
-
-/// Leaves everything as it is where no scheduler started this process, where the options say all
-/// (--standalone, --hosts, one node, or nodes and an address), and in a worker of another run,
-/// whose variables are about that run. Else an error for what would be a world of one by mistake.
-[[nodiscard]] Result<Scheduled> ask_scheduler(const Settings& settings, const Machine& machine);
+/// Returns notes for the user. Leaves everything as it is if no scheduler started this process, if
+/// the options describe the run completely (--standalone, --hosts, one node, or nodes and an
+/// address), and in a worker of another run, whose variables are about that run. Otherwise an error
+/// for what would unintentionally be a world of one.
+[[nodiscard]] Result<std::vector<std::string>> fill_from_scheduler(Request& request,
+                                                                   const Machine& machine);
 
 }  // namespace ddprun

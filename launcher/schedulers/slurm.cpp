@@ -5,14 +5,13 @@
 #include <utility>
 
 #include "base/count_text.hpp"
-#include "launcher/schedulers/digits.hpp"
+#include "launcher/options/values.hpp"
 #include "launcher/schedulers/hostlist.hpp"
 #include "launcher/usage.hpp"
 
 namespace ddprun {
 namespace {
 
-constexpr int kCountMax = static_cast<int>(kHostlistMax);
 // Steps not started by srun have numbers from here on: batch script, salloc's shell, extern.
 constexpr std::uint64_t kSpecialSteps = 0xFFFFFFF0;
 
@@ -30,8 +29,8 @@ std::string one_per_node(int nodes, const std::string& options = "") {
 /// A job submitted from within a step of another job inherits that step's variables, except those
 /// that every job and every step sets: these distinguish the two.
 bool is_of_this_job(const Environment& environment) {
-  const auto nodes = count_in(environment, "SLURM_NNODES", kCountMax);
-  const auto of_step = count_in(environment, "SLURM_STEP_NUM_NODES", kCountMax);
+  const auto nodes = count_in(environment, "SLURM_NNODES", kNodesMax);
+  const auto of_step = count_in(environment, "SLURM_STEP_NUM_NODES", kNodesMax);
   if (nodes && of_step && *nodes != *of_step) return false;
   const auto in_step = expand_hostlist(value_or(environment, "SLURM_STEP_NODELIST", ""));
   const auto in_job = expand_hostlist(value_or(environment, "SLURM_JOB_NODELIST", ""));
@@ -51,7 +50,7 @@ std::optional<std::uint64_t> step_of(const Environment& environment) {
 /// In a job, but not started by srun: a batch script or salloc's shell.
 Result<std::optional<Placement>> outside_of_steps(const Environment& environment) {
   const std::string job = either(environment, "SLURM_JOB_ID", "SLURM_JOBID");
-  const auto parts = count_in(environment, "SLURM_HET_SIZE", kCountMax);
+  const auto parts = count_in(environment, "SLURM_HET_SIZE", kNodesMax);
   if (parts && *parts > 1) {
     return usage("this is Slurm job " + job + " of " + std::to_string(*parts) +
                  " components, but srun did not start this ddprun, which would run on this node "
@@ -78,7 +77,7 @@ Result<Placement> read_step(const Environment& environment, const std::string& n
     return invalid_variable(placement.job,
                             variable + "='" + value_or(environment, variable, "") + "'");
   };
-  const auto nodes = count_in(environment, "SLURM_STEP_NUM_NODES", kCountMax);
+  const auto nodes = count_in(environment, "SLURM_STEP_NUM_NODES", kNodesMax);
   if (!nodes || *nodes < 1) return broken("SLURM_STEP_NUM_NODES");
   placement.nodes = *nodes;
   if (*nodes == 1) return placement;
@@ -100,15 +99,6 @@ Result<Placement> read_step(const Environment& environment, const std::string& n
   return placement;
 }
 
-Error several_tasks(const Placement& placement, int tasks) {
-  return usage(placement.job + " starts ddprun " + std::to_string(tasks) +
-               " times on a node, and each would start its own workers on the same GPUs: start "
-               "one on each node with " +
-               one_per_node(placement.nodes) +
-               ", and set the number of workers per node with --nproc-per-node; " +
-               kStandaloneHere);
-}
-
 /// `srun --pty` starts a shell in the first task and nothing useful in the others. All its
 /// descendants inherit the variable, including tasks of further steps, but those have no terminal.
 bool is_pty_shell(const Environment& environment, Parent parent) {
@@ -126,21 +116,19 @@ Error shell_on_one_of(const Placement& placement) {
 
 std::optional<int> most_tasks_per_node(std::string_view text) {
   int most = 0;
-  while (true) {
-    const auto comma = text.find(',');
-    std::string_view part = text.substr(0, comma);
-    if (const auto open = part.find("(x"); open != std::string_view::npos) {
-      if (!part.ends_with(')') || !parse_digits(part.substr(open + 2, part.size() - open - 3))) {
+  for (const std::string& part : split_list(text)) {
+    std::string_view count = part;
+    if (const auto open = count.find("(x"); open != std::string_view::npos) {
+      if (!count.ends_with(')') || !parse_digits(count.substr(open + 2, count.size() - open - 3))) {
         return std::nullopt;
       }
-      part = part.substr(0, open);
+      count = count.substr(0, open);
     }
-    const auto tasks = parse_digits(part);
+    const auto tasks = parse_digits(count);
     if (!tasks) return std::nullopt;
     most = std::max(most, static_cast<int>(std::min<std::uint64_t>(*tasks, kHostlistMax)));
-    if (comma == std::string_view::npos) return most;
-    text.remove_prefix(comma + 1);
   }
+  return most;
 }
 
 std::uint16_t slurm_port(std::uint64_t job, std::uint64_t step) {
@@ -162,7 +150,9 @@ Result<std::optional<Placement>> slurm_placement(const Environment& environment,
     return std::optional<Placement>(std::move(*placement));
   }
   const auto tasks = most_tasks_per_node(value_or(environment, "SLURM_STEP_TASKS_PER_NODE", "1"));
-  if (tasks && *tasks > 1) return several_tasks(*placement, *tasks);
+  if (tasks && *tasks > 1) {
+    return several_tasks(placement->job, *tasks, "with " + one_per_node(placement->nodes));
+  }
   placement->port = slurm_port(*job_number, *step);
   return std::optional<Placement>(std::move(*placement));
 }

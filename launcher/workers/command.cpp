@@ -1,14 +1,11 @@
 #include "launcher/workers/command.hpp"
 
-#include "base/assert.hpp"
 #include "launcher/usage.hpp"
 
 namespace ddprun {
 namespace {
 
-using Id = OptionId;
-
-/// In the default mode: does `name` run without Python, and as what?
+/// In the default mode: the program that runs without Python, if `name` is one.
 std::optional<std::string> own_program(const std::string& name, const Machine& machine) {
   if (name.ends_with(".py")) return std::nullopt;
   const bool has_folder = name.find('/') != std::string::npos;
@@ -18,8 +15,8 @@ std::optional<std::string> own_program(const std::string& name, const Machine& m
     case FileKind::kPythonScript:
     case FileKind::kOther:
       return std::nullopt;
-    // Not here: a name is looked up on PATH by whoever starts it, and a missing program is named
-    // there.
+    // A name is looked up on PATH when the worker is started, which also reports a missing
+    // program.
     case FileKind::kMissing:
       return name;
   }
@@ -42,14 +39,13 @@ Result<std::string> choose_python(const Machine& machine) {
   return std::string("python3");
 }
 
-Result<std::vector<std::string>> worker_command(const Settings& settings,
-                                                const std::vector<std::string>& program,
+Result<std::vector<std::string>> worker_command(const WorkerRequest& request,
                                                 const Machine& machine) {
-  DDPRUN_ASSERT(!program.empty());
-  const bool module = settings.on(Id::kModule);
-  const bool no_python = settings.on(Id::kNoPython);
+  const std::vector<std::string>& program = request.program;
+  const bool module = request.module.value;
+  const bool no_python = request.no_python.value;
   if (module && no_python) {
-    return usage(settings.named(Id::kModule) + " and " + settings.named(Id::kNoPython) +
+    return usage(request.module.name + " and " + request.no_python.name +
                  " exclude each other: a module needs Python");
   }
   std::vector<std::string> command;

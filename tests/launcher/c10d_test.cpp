@@ -1,8 +1,8 @@
 // The c10d backend over several nodes: the endpoint, who hosts, which address a node tells.
 #include "tests/launcher/fake_machine.hpp"
 
+using ddprun::CoordinatorPlan;
 using ddprun::ErrorKind;
-using ddprun::HostPlan;
 using ddprun::MasterChoice;
 using ddprun::StoreHost;
 using ddprun::test::FakeMachine;
@@ -10,7 +10,7 @@ using ddprun::test::launch_of;
 using ddprun::test::refusal_of;
 using ddprun::test::with_variables;
 using ddprun::test::Words;
-using Need = HostPlan::Need;
+using Need = CoordinatorPlan::Need;
 
 namespace {
 
@@ -47,7 +47,7 @@ TEST_CASE("nodes meet at the endpoint, on port 29400 unless it has one") {
     CHECK(launch.config.rendezvous->nodes_max == 2);
     CHECK(launch.config.store.master_addr.empty());
     CHECK(launch.config.store.listen_addr.empty());
-    CHECK_FALSE(launch.host);
+    CHECK_FALSE(launch.coordinator);
     CHECK(launch.notes.empty());
   }
 }
@@ -76,10 +76,10 @@ TEST_CASE("a range of nodes is kept as it is given") {
 
 TEST_CASE("the node whose address the endpoint is may host, on every address") {
   const auto launch = at("node-1:7");
-  REQUIRE(launch.host);
-  CHECK(launch.host->need == Need::kMay);
-  CHECK(launch.host->bind.empty());
-  CHECK(launch.host->port == 7);
+  REQUIRE(launch.coordinator);
+  CHECK(launch.coordinator->need == Need::kMay);
+  CHECK(launch.coordinator->bind.empty());
+  CHECK(launch.coordinator->port == 7);
   CHECK(launch.config.rendezvous->coordinator.host == "node-1");
 }
 
@@ -88,7 +88,7 @@ TEST_CASE("a name that does not resolve yet is no error: this node does not host
   machine.unresolved.insert("pod-0.headless");
   const auto launch = at("pod-0.headless", machine);
   CHECK(launch.config.rendezvous->coordinator.host == "pod-0.headless");
-  CHECK_FALSE(launch.host);
+  CHECK_FALSE(launch.coordinator);
   CHECK(launch_of({"--rdzv-backend=c10d", "--rdzv-endpoint=pod-0.headless", "W"}, machine)
             .config.rendezvous);
 }
@@ -101,12 +101,12 @@ TEST_CASE("the node whose own name does not resolve yet hosts all the same, and 
     INFO(own);
     machine.unresolved.insert(own);
     const auto launch = at(own + ":7", machine);
-    REQUIRE(launch.host);
-    CHECK(launch.host->need == Need::kMay);
-    CHECK(launch.host->bind.empty());
+    REQUIRE(launch.coordinator);
+    CHECK(launch.coordinator->need == Need::kMay);
+    CHECK(launch.coordinator->bind.empty());
     CHECK(launch.config.rendezvous->coordinator.host == "127.0.0.1");
   }
-  CHECK_FALSE(at("pod-1.headless", machine).host);
+  CHECK_FALSE(at("pod-1.headless", machine).coordinator);
 }
 
 TEST_CASE("an endpoint that nobody could reach is refused, unless this node is the host by order") {
@@ -117,7 +117,7 @@ TEST_CASE("an endpoint that nobody could reach is refused, unless this node is t
                ContainsSubstring(every + " is not an address other nodes can reach"));
   }
   const Words ordered = elastic({"--rdzv-endpoint=0.0.0.0:7", "--rdzv-conf=is_host=true"});
-  CHECK(launch_of(ordered, machine).host->need == Need::kMust);
+  CHECK(launch_of(ordered, machine).coordinator->need == Need::kMust);
 }
 
 TEST_CASE("localhost and loopback literals are taken at their word: agents on one machine") {
@@ -132,9 +132,9 @@ TEST_CASE("localhost and loopback literals are taken at their word: agents on on
                            Line{"[::1]:7", "::1"}, Line{"::1", "::1"}}) {
     INFO(line.endpoint);
     const auto launch = at(line.endpoint, machine);
-    REQUIRE(launch.host);
-    CHECK(launch.host->need == Need::kMay);
-    CHECK(launch.host->bind == line.bind);
+    REQUIRE(launch.coordinator);
+    CHECK(launch.coordinator->need == Need::kMay);
+    CHECK(launch.coordinator->bind == line.bind);
     CHECK(launch.config.store.listen_addr == line.bind);
   }
 }
@@ -143,7 +143,7 @@ TEST_CASE("without an endpoint the nodes meet on this machine, which one line sa
   const auto launch = launch_of(elastic({}));
   CHECK(launch.config.rendezvous->coordinator.host == "localhost");
   CHECK(launch.config.rendezvous->coordinator.port == 29400);
-  CHECK(launch.host->bind == "127.0.0.1");
+  CHECK(launch.coordinator->bind == "127.0.0.1");
   REQUIRE(launch.notes.size() == 1);
   CHECK_THAT(launch.notes[0], ContainsSubstring("localhost:29400"));
   CHECK_THAT(launch.notes[0], ContainsSubstring("this machine"));
@@ -175,11 +175,11 @@ TEST_CASE("one node meets at another machine's coordinator, or at one it does no
   const auto far = launch_of({"--rdzv-backend=c10d", "--rdzv-endpoint=far", "W"});
   REQUIRE(far.config.rendezvous);
   CHECK(far.config.rendezvous->nodes_max == 1);
-  CHECK_FALSE(far.host);
+  CHECK_FALSE(far.coordinator);
   const auto own = launch_of(
       {"--rdzv-backend=c10d", "--rdzv-endpoint=localhost:29400", "--rdzv-conf=is_host=false", "W"});
   REQUIRE(own.config.rendezvous);
-  CHECK_FALSE(own.host);
+  CHECK_FALSE(own.coordinator);
 }
 
 TEST_CASE("a name that means loopback does no harm to a node that meets nobody else") {

@@ -2,8 +2,8 @@
 #include "launcher/limits.hpp"
 #include "tests/launcher/fake_machine.hpp"
 
+using ddprun::CoordinatorPlan;
 using ddprun::ErrorKind;
-using ddprun::HostPlan;
 using ddprun::RendezvousConfig;
 using ddprun::test::FakeMachine;
 using ddprun::test::launch_of;
@@ -126,12 +126,12 @@ TEST_CASE("the key is_host says who runs the coordinator, in torchrun's words an
   const auto plan_of = [](const std::string& endpoint, const std::string& value) {
     return launch_of({"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=" + endpoint,
                       "--rdzv-conf=is_host=" + value, "W"})
-        .host;
+        .coordinator;
   };
   for (const std::string yes : {"1", "true", "T", "yes", "y", "on"}) {
     INFO(yes);
     REQUIRE(plan_of("far", yes));
-    CHECK(plan_of("far", yes)->need == HostPlan::Need::kMust);
+    CHECK(plan_of("far", yes)->need == CoordinatorPlan::Need::kMust);
   }
   for (const std::string no : {"0", "false", "f", "No", "n", "off"}) {
     INFO(no);

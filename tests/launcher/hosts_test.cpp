@@ -1,10 +1,10 @@
 // --hosts: one list for every node, in which each finds its place.
-#include "launcher/rendezvous/hosts.hpp"
+#include "launcher/rendezvous/backends.hpp"
 
-#include "launcher/rendezvous/host_list.hpp"
+#include "launcher/rendezvous/backends.hpp"
 #include "tests/launcher/fake_machine.hpp"
 
-using ddprun::HostPlan;
+using ddprun::CoordinatorPlan;
 using ddprun::MasterChoice;
 using ddprun::test::FakeMachine;
 using ddprun::test::launch_of;
@@ -49,10 +49,10 @@ TEST_CASE("the first host runs the coordinator and is node 0") {
   CHECK(rendezvous.scheduler_index == 0);
   CHECK(rendezvous.coordinator.host == "127.0.0.1");
   CHECK(rendezvous.coordinator.port == 29400);
-  REQUIRE(launch.host);
-  CHECK(launch.host->need == HostPlan::Need::kMust);
-  CHECK(launch.host->bind.empty());
-  CHECK(launch.host->port == 29400);
+  REQUIRE(launch.coordinator);
+  CHECK(launch.coordinator->need == CoordinatorPlan::Need::kMust);
+  CHECK(launch.coordinator->bind.empty());
+  CHECK(launch.coordinator->port == 29400);
 }
 
 TEST_CASE("another host finds its place and goes to the first one, on its port") {
@@ -61,7 +61,7 @@ TEST_CASE("another host finds its place and goes to the first one, on its port")
   CHECK(launch.config.rendezvous->scheduler_index == 1);
   CHECK(launch.config.rendezvous->coordinator.host == "a");
   CHECK(launch.config.rendezvous->coordinator.port == 29401);
-  CHECK_FALSE(launch.host);
+  CHECK_FALSE(launch.coordinator);
 }
 
 TEST_CASE("the variable DDPRUN_HOSTS is the same list") {
@@ -122,11 +122,11 @@ TEST_CASE("a machine that is in the list twice has to say which node it is") {
   const auto second = launch_of(hosts(two, {"--node-rank=1"}));
   CHECK(second.config.rendezvous->node_rank == 1);
   CHECK(second.config.rendezvous->coordinator.port == 29401);
-  CHECK_FALSE(second.host);
+  CHECK_FALSE(second.coordinator);
   const auto first = launch_of(hosts(two, {"--node-rank=0"}));
-  REQUIRE(first.host);
-  CHECK(first.host->bind == "127.0.0.1");
-  CHECK(first.host->port == 29401);
+  REQUIRE(first.coordinator);
+  CHECK(first.coordinator->bind == "127.0.0.1");
+  CHECK(first.coordinator->port == 29401);
   CHECK_THAT(refused(two, {"--node-rank=2"}), ContainsSubstring("are 0 to 1"));
 }
 
@@ -140,7 +140,7 @@ TEST_CASE("the first host's own name may mean loopback to itself, not to another
   machine.addresses["gpu-01"] = "127.0.1.1";
   const auto root = launch_of(hosts("gpu-01,gpu-02"), machine);
   CHECK(root.config.rendezvous->coordinator.host == "127.0.0.1");
-  CHECK(root.host->bind.empty());
+  CHECK(root.coordinator->bind.empty());
   machine.name = "gpu-02";
   machine.addresses["gpu-02"] = "10.0.0.2";
   CHECK_THAT(refused("gpu-01,gpu-02", {}, machine), ContainsSubstring("127.0.1.1"));
@@ -184,18 +184,18 @@ TEST_CASE("entries that are no hosts are refused") {
 
 TEST_CASE("who hosts is settled by the list") {
   const auto launch = launch_of(hosts("node-1,b", {"--rdzv-conf=is_host=false"}));
-  CHECK(launch.host);
+  CHECK(launch.coordinator);
   CHECK_THAT(launch.notes.at(0), ContainsSubstring("is_host not used: the first of --hosts"));
 }
 
 TEST_CASE("a scheduler's list needs no address to be looked up") {
   const CountingMachine machine;
-  const auto line = ddprun::scan({"W"});
+  const auto line = ddprun::scan({"--rdzv-id=7.0", "W"});
   const auto settings = ddprun::Settings::merge(*line, {});
-  const auto conf = ddprun::read_rendezvous_conf(*settings);
+  const auto request = ddprun::parse_request(*settings, line->program, {});
+  REQUIRE(request.has_value());
   const ddprun::HostList list{{{"n1", 12345}, {"n2", {}}}, 1, {2, 2}, "SLURM_JOB_NODELIST"};
-  const auto launch =
-      ddprun::plan_host_list(list, ddprun::RunId("7.0"), {*settings, machine, *conf});
+  const auto launch = ddprun::plan_host_list(list, *request, machine);
   REQUIRE(launch.has_value());
   CHECK(launch->run_id.value() == "7.0");
   CHECK(launch->rendezvous->coordinator.host == "n1");

@@ -1,5 +1,5 @@
 // The log options.
-#include "launcher/workers/lists.hpp"
+#include "launcher/options/values.hpp"
 #include "tests/launcher/fake_machine.hpp"
 
 using ddprun::LocalRank;

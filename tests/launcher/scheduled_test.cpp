@@ -3,8 +3,8 @@
 #include "tests/launcher/fake_machine.hpp"
 #include "tests/launcher/schedulers/captured.hpp"
 
+using ddprun::CoordinatorPlan;
 using ddprun::Environment;
-using ddprun::HostPlan;
 using ddprun::Launch;
 using ddprun::MasterChoice;
 using ddprun::test::captured;
@@ -30,7 +30,7 @@ void check_alone(const Words& words, const FakeMachine& machine) {
   CAPTURE(words);
   const Launch launch = launch_of(words, machine);
   CHECK(!launch.config.rendezvous);
-  CHECK(!launch.host);
+  CHECK(!launch.coordinator);
 }
 
 FakeMachine first_node() {
@@ -60,10 +60,10 @@ TEST_CASE("srun ddprun prog: the step's nodes meet at its first, which runs the 
   CHECK(first.config.rendezvous->scheduler_index == 0);
   CHECK(second.config.rendezvous->scheduler_index == 1);
   CHECK(second.config.rendezvous->coordinator.host == "node01");
-  REQUIRE(first.host);
-  CHECK(first.host->need == HostPlan::Need::kMust);
-  CHECK(first.host->port == kPort);
-  CHECK(!second.host);
+  REQUIRE(first.coordinator);
+  CHECK(first.coordinator->need == CoordinatorPlan::Need::kMust);
+  CHECK(first.coordinator->port == kPort);
+  CHECK(!second.coordinator);
   REQUIRE(first.notes.size() == 1);
   CHECK(first.notes[0] ==
         "Slurm step 9.0: 2 nodes (node[01-02]) meet at node01:" + std::to_string(kPort));
@@ -77,9 +77,9 @@ TEST_CASE("mpirun -N 1 ddprun prog: the same of mpirun's ranks") {
   CHECK(second.config.rendezvous->scheduler_index == 1);
   CHECK(second.config.rendezvous->coordinator.host == "nodea");
   const Launch first = launch_of({"W"}, under("openmpi-here-rank0"));
-  REQUIRE(first.host);
+  REQUIRE(first.coordinator);
   CHECK(first.config.rendezvous->nodes_max == 3);
-  CHECK(first.host->port == first.config.rendezvous->coordinator.port);
+  CHECK(first.coordinator->port == first.config.rendezvous->coordinator.port);
   check_alone({"W"}, under("openmpi-alone"));
   check_alone({"W"}, under("hydra-alone"));
   CHECK_THAT(refusal_of({"W"}, under("openmpi-two-tasks")).sentence,
@@ -248,5 +248,5 @@ TEST_CASE("a first node whose name means loopback on another one is refused") {
              ContainsSubstring("Slurm step 9.0: node01 means 127.0.1.1"));
   FakeMachine first = first_node();
   first.addresses["node01"] = "127.0.1.1";
-  CHECK(launch_of({"W"}, first).host);
+  CHECK(launch_of({"W"}, first).coordinator);
 }

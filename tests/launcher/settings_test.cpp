@@ -1,7 +1,7 @@
 // Command line over environment over default, and what each value must look like.
 #include "launcher/options/settings.hpp"
 
-#include "launcher/options/numbers.hpp"
+#include "launcher/options/values.hpp"
 #include "tests/support/catch.hpp"
 
 using ddprun::Environment;
@@ -61,7 +61,7 @@ TEST_CASE("every option with a variable reads it") {
     CHECK(settings.given(option.id));
     CHECK(settings.text(option.id) == value);
     CHECK(settings.on(option.id) == (flag || value == "1"));
-    CHECK_THAT(settings.shown(option.id), ContainsSubstring(name));
+    CHECK_THAT(settings.origin(option.id).shown(), ContainsSubstring(name));
   }
 }
 

@@ -1,7 +1,7 @@
 // The static backend over several nodes: numbered nodes, a fixed address, node rank 0 there.
 #include "tests/launcher/fake_machine.hpp"
 
-using ddprun::HostPlan;
+using ddprun::CoordinatorPlan;
 using ddprun::MasterChoice;
 using ddprun::test::FakeMachine;
 using ddprun::test::launch_of;
@@ -32,10 +32,10 @@ TEST_CASE("node rank 0 must host at the master address, which every round's work
   CHECK(launch.config.rendezvous->nodes_min == 2);
   CHECK(launch.config.rendezvous->coordinator.host == "node-1");
   CHECK(launch.config.rendezvous->coordinator.port == 7);
-  REQUIRE(launch.host);
-  CHECK(launch.host->need == HostPlan::Need::kMust);
-  CHECK(launch.host->bind.empty());
-  CHECK(launch.host->port == 7);
+  REQUIRE(launch.coordinator);
+  CHECK(launch.coordinator->need == CoordinatorPlan::Need::kMust);
+  CHECK(launch.coordinator->bind.empty());
+  CHECK(launch.coordinator->port == 7);
   CHECK(launch.notes.empty());
 }
 
@@ -43,7 +43,7 @@ TEST_CASE("other nodes never host, wherever the master address is") {
   for (const std::string master : {"far", "node-1", "127.0.0.1"}) {
     INFO(master);
     const auto launch = launch_of(fixed({"--node-rank=1", "--master-addr=" + master}));
-    CHECK_FALSE(launch.host);
+    CHECK_FALSE(launch.coordinator);
     CHECK(launch.config.rendezvous->node_rank == 1);
     CHECK(launch.config.rendezvous->coordinator.port == 29500);
   }
@@ -76,14 +76,14 @@ TEST_CASE("node rank 0 at another machine's address is refused with both remedie
   CHECK_THAT(refusal_of(fixed({"--rdzv-endpoint=far:7"})).sentence,
              ContainsSubstring("no --node-rank is given"));
   const auto forwarded = launch_of(fixed({"--master-addr=far", "--rdzv-conf=is_host=true"}));
-  CHECK(forwarded.host->need == HostPlan::Need::kMust);
+  CHECK(forwarded.coordinator->need == CoordinatorPlan::Need::kMust);
 }
 
 TEST_CASE("node rank 0 hosts although its own name does not resolve yet") {
   FakeMachine machine;
   machine.unresolved.insert("pod-0.headless");
   const auto launch = launch_of(fixed({"--master-addr=pod-0.headless"}), machine);
-  CHECK(launch.host->need == HostPlan::Need::kMust);
+  CHECK(launch.coordinator->need == CoordinatorPlan::Need::kMust);
 }
 
 TEST_CASE("a node's number is below the number of nodes") {
@@ -138,7 +138,7 @@ TEST_CASE("a master name that means loopback here is refused on every node") {
 TEST_CASE("without a master address all nodes are on this machine, which one line says") {
   const auto launch = launch_of(fixed({}));
   CHECK(launch.config.store.master_addr == "127.0.0.1");
-  CHECK(launch.host->bind == "127.0.0.1");
+  CHECK(launch.coordinator->bind == "127.0.0.1");
   REQUIRE(launch.notes.size() == 1);
   CHECK_THAT(launch.notes[0], ContainsSubstring("this machine"));
 }

@@ -1,10 +1,12 @@
-#include "launcher/options/numbers.hpp"
+#include "launcher/options/values.hpp"
 
 #include <array>
 #include <charconv>
 #include <cmath>
 #include <string>
 #include <utility>
+
+#include "launcher/usage.hpp"
 
 namespace ddprun {
 namespace {
@@ -89,11 +91,65 @@ std::optional<Duration> parse_time(std::string_view text) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
 }
 
+std::optional<std::uint64_t> parse_digits(std::string_view text) {
+  constexpr std::size_t kDigitsMax = 18;  // below 2^63
+  if (text.empty() || text.size() > kDigitsMax) return std::nullopt;
+  std::uint64_t number = 0;
+  for (const char c : text) {
+    if (!is_digit(c)) return std::nullopt;
+    number = number * 10 + static_cast<std::uint64_t>(c - '0');
+  }
+  return number;
+}
+
+std::vector<std::string> split_list(std::string_view text) {
+  std::vector<std::string> parts(1);
+  for (const char c : text) {
+    if (c == ',') {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
+std::vector<std::string> split_escaped_list(std::string_view text) {
+  if (text.empty()) return {};
+  std::vector<std::string> parts(1);
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != ',') {
+      parts.back() += text[i];
+    } else if (i + 1 < text.size() && text[i + 1] == ',') {
+      parts.back() += ',';
+      ++i;
+    } else {
+      parts.emplace_back();
+    }
+  }
+  return parts;
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
 std::string lower(std::string text) {
   for (char& letter : text) {
     if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
   }
   return text;
+}
+
+Result<bool> parse_switch(const std::string& variable, const std::string& value) {
+  const std::string word = lower(std::string(trimmed(value)));
+  if (word == "true" || word == "yes" || word == "on") return true;
+  if (word == "false" || word == "no" || word == "off") return false;
+  if (const auto number = parse_integer(word)) return *number != 0;
+  return usage(variable + "='" + value +
+               "' is neither on (1, true, yes, on) nor off (0, false, no, off)");
 }
 
 }  // namespace ddprun

@@ -1,12 +1,14 @@
-// Parses numbers and words of the command line. Pure.
+// How values are written on the command line and in variables: numbers, times, lists. Pure.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/clock.hpp"
+#include "base/result.hpp"
 
 namespace ddprun {
 
@@ -20,6 +22,23 @@ namespace ddprun {
 /// A positive duration: seconds, or a number with ms, s, m or h. nullopt for any other text, zero,
 /// negative values and more than ten years.
 [[nodiscard]] std::optional<Duration> parse_time(std::string_view text);
+
+/// "1", "true", "yes", "on" are on, "0", "false", "no", "off" are off; any other number as in
+/// torchrun.
+[[nodiscard]] Result<bool> parse_switch(const std::string& variable, const std::string& value);
+
+/// 1 to 18 digits, as schedulers write numbers; nullopt for any other text.
+[[nodiscard]] std::optional<std::uint64_t> parse_digits(std::string_view text);
+
+/// The parts between commas, empty ones included; one empty part for an empty text.
+[[nodiscard]] std::vector<std::string> split_list(std::string_view text);
+
+/// The same, where two commas in a row stand for one comma inside a part, as in torchrun's filters;
+/// no part for an empty text.
+[[nodiscard]] std::vector<std::string> split_escaped_list(std::string_view text);
+
+/// "a, b, c".
+[[nodiscard]] std::string joined(const std::vector<std::string>& words);
 
 /// `text` without leading and trailing white space.
 [[nodiscard]] std::string_view trimmed(std::string_view text);

@@ -1,0 +1,43 @@
+// The ways in which the nodes of a run find each other, each with a plan. Pure except for the facts
+// that they query from the machine.
+#pragma once
+
+#include "launcher/rendezvous/plan.hpp"
+
+namespace ddprun {
+
+/// Rendezvous at an endpoint, elastic from MIN to MAX. One node at its own endpoint is a single
+/// node, without a coordinator.
+[[nodiscard]] Result<RendezvousPlan> plan_c10d(const Request& request, const Machine& machine);
+
+/// Numbered nodes, a fixed address and port for the workers of every round, node rank 0 there.
+[[nodiscard]] Result<RendezvousPlan> plan_static(const Request& request, const Machine& machine);
+
+/// --hosts: the same list on every node, in which each finds its own position. --node-rank gives it
+/// where addresses cannot.
+[[nodiscard]] Result<RendezvousPlan> plan_hosts_option(const Request& request,
+                                                       const Machine& machine);
+
+/// c10d over a list, whose first host's name must not mean loopback on the other nodes.
+[[nodiscard]] Result<RendezvousPlan> plan_listed_hosts(const HostList& list, const Request& request,
+                                                       const Machine& machine);
+
+/// The same without that check: no address is looked up. A list of one host is a single node,
+/// without a coordinator.
+[[nodiscard]] Result<RendezvousPlan> plan_host_list(const HostList& list, const Request& request,
+                                                    const Machine& machine);
+
+/// torchrun's standalone: a unique run id and a port that the kernel picks.
+[[nodiscard]] Result<RendezvousPlan> plan_standalone(const Request& request,
+                                                     const Machine& machine);
+
+/// A single node with the given run id, its own address and a port that the kernel picks.
+[[nodiscard]] Result<RendezvousPlan> plan_single_node(const Request& request,
+                                                      const Machine& machine);
+
+/// A single node with MASTER_ADDR and MASTER_PORT as given; the address must be this machine's.
+[[nodiscard]] Result<RendezvousPlan> plan_single_node_at(const Endpoint& master,
+                                                         const Request& request,
+                                                         const Machine& machine);
+
+}  // namespace ddprun

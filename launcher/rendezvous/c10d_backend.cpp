@@ -1,0 +1,101 @@
+#include "launcher/rendezvous/backends.hpp"
+#include "launcher/rendezvous/several_nodes.hpp"
+#include "launcher/usage.hpp"
+
+namespace ddprun {
+namespace {
+
+void note_static_options(RendezvousPlan& plan, const RendezvousRequest& asked) {
+  note_unused(plan, given_names({&asked.master_addr, &asked.master_port}),
+              "they belong to the static backend");
+}
+
+Result<RendezvousPlan> plan_c10d_alone(const Request& request, const Machine& machine) {
+  auto plan = plan_single_node(request, machine);
+  if (!plan) return plan;
+  const RendezvousRequest& asked = request.rendezvous;
+  note_static_options(*plan, asked);
+  if (asked.endpoint.value && asked.endpoint.value->port.value_or(0) != 0) {
+    note_unused(*plan, asked.endpoint.shown(),
+                "one node has nobody to wait for there; with --rdzv-conf is_host=false it meets "
+                "at the ddprun-rdzvd that runs there");
+  }
+  return plan;
+}
+
+/// Whether this node may or must run the coordinator. It also may if its own name is the
+/// endpoint's, and does not resolve yet.
+std::optional<CoordinatorPlan::Need> c10d_coordinator_need(const std::string& host,
+                                                           Whereabouts::Place place,
+                                                           std::optional<bool> is_host,
+                                                           const Machine& machine) {
+  using Need = CoordinatorPlan::Need;
+  if (is_host) return *is_host ? std::optional(Need::kMust) : std::nullopt;
+  const bool named = place == Whereabouts::Place::kUnknown && !is_address_literal(host) &&
+                     same_host_name(host, machine.host_name());
+  return place == Whereabouts::Place::kHere || named ? std::optional(Need::kMay) : std::nullopt;
+}
+
+Result<void> check_c10d_address(const CoordinatorAddress& address, const std::string& shown,
+                                bool must_host) {
+  if (is_wildcard_address(address.host) && !must_host) {
+    return usage(shown + ": " + address.host +
+                 " is not an address other nodes can reach; use the address of the node that runs "
+                 "the rendezvous");
+  }
+  if (address.port != 0) return {};
+  return usage(shown +
+               ": port 0 lets the kernel choose, and other nodes would not know it; pass one, " +
+               std::to_string(kC10dPort) + " for example");
+}
+
+/// --node-rank orders the first round; one beyond the run's nodes belongs to a spare.
+Result<std::optional<int>> c10d_node_rank(const RendezvousRequest& asked) {
+  const Setting<std::int64_t>& rank = asked.node_rank;
+  if (!rank.given) return std::optional<int>();
+  if (rank.value < 0) return usage(rank.shown() + " is not a node's number");
+  if (rank.value >= asked.nodes.value.max) return std::optional<int>();
+  return std::optional(static_cast<int>(rank.value));
+}
+
+void add_c10d_notes(RendezvousPlan& plan, const RendezvousRequest& asked) {
+  const std::string nodes = text_of(asked.nodes.value);
+  const bool spare = asked.node_rank.given && !plan.rendezvous->node_rank;
+  note_unused(plan, spare ? asked.node_rank.shown() : "",
+              "the run has " + nodes + ", so this node may become a spare");
+  if (!asked.endpoint.value) {
+    plan.notes.push_back("no --rdzv-endpoint is given: the " + nodes +
+                         " meet at localhost:" + std::to_string(kC10dPort) +
+                         ", so all of them have to run on this machine");
+  }
+  note_static_options(plan, asked);
+}
+
+}  // namespace
+
+Result<RendezvousPlan> plan_c10d(const Request& request, const Machine& machine) {
+  const RendezvousRequest& asked = request.rendezvous;
+  const Endpoint endpoint = asked.endpoint.value.value_or(Endpoint{"localhost", kC10dPort});
+  const std::optional<bool> is_host = asked.conf.value.is_host;
+  const Whereabouts found = machine.locate(endpoint.host);
+  SeveralNodes several;
+  several.nodes = asked.nodes.value;
+  several.coordinator = {endpoint.host, endpoint.port.value_or(kC10dPort)};
+  const bool own = found.place == Whereabouts::Place::kHere && is_host.value_or(true);
+  if (several.nodes.max == 1 && own) return plan_c10d_alone(request, machine);
+  const std::string shown = asked.endpoint.shown();
+  auto usable = refuse_loopback_name(endpoint.host, found, several.nodes, shown);
+  if (usable) usable = check_c10d_address(several.coordinator, shown, is_host.value_or(false));
+  if (!usable) return usable.error();
+  auto rank = c10d_node_rank(asked);
+  if (!rank) return rank.error();
+  several.node_rank = *rank;
+  several.runs_coordinator = c10d_coordinator_need(endpoint.host, found.place, is_host, machine);
+  // The coordinator's node need not wait until its own name resolves on itself.
+  several.own_by_loopback = found.place == Whereabouts::Place::kUnknown;
+  auto plan = plan_several_nodes(several, request, machine);
+  if (plan) add_c10d_notes(*plan, asked);
+  return plan;
+}
+
+}  // namespace ddprun

@@ -1,0 +1,104 @@
+#include "launcher/rendezvous/several_nodes.hpp"
+
+#include "base/address.hpp"
+#include "base/printable.hpp"
+#include "launcher/limits.hpp"
+#include "launcher/usage.hpp"
+
+namespace ddprun {
+namespace {
+
+/// Run id, role and restarts have the bounds of the link.
+Result<void> check_sent_values(const Request& request) {
+  const std::string bound = " is longer than " + std::to_string(kNameBytesMax) +
+                            " bytes, which other nodes cannot be told";
+  const Setting<std::string>& run_id = request.rendezvous.run_id;
+  if (run_id.value.empty()) return usage("an empty --rdzv-id cannot name a run of several nodes");
+  if (printable(run_id.value) != run_id.value) {
+    return usage(run_id.quoted() +
+                 " has control characters or is not UTF-8, so it cannot name a run of several "
+                 "nodes");
+  }
+  if (run_id.value.size() > kNameBytesMax) return usage("the run id (--rdzv-id)" + bound);
+  if (request.workers.role.size() > kNameBytesMax) return usage("the name of --role" + bound);
+  if (request.stopping.config.max_restarts > kRestartsMax) {
+    return usage(request.stopping.max_restarts.shown() + " is more than " +
+                 std::to_string(kRestartsMax));
+  }
+  return {};
+}
+
+/// The literal of --local-addr, empty if it is not given.
+Result<std::string> local_literal(const Setting<std::string>& local_addr, const NodeRange& nodes,
+                                  const Machine& machine) {
+  if (local_addr.value.empty()) return std::string();
+  auto literal = machine.own_address(local_addr.value);
+  if (!literal) return usage(local_addr.shown() + ": " + literal.error().sentence);
+  const Whereabouts found{Whereabouts::Place::kHere, *literal};
+  auto reachable = refuse_loopback_name(local_addr.value, found, nodes, local_addr.shown());
+  if (!reachable) return reachable.error();
+  return *literal;
+}
+
+RendezvousConfig rendezvous_config(const SeveralNodes& several, const RendezvousConf& conf,
+                                   ConfUse use) {
+  RendezvousConfig config;
+  config.coordinator = several.coordinator;
+  config.master = several.master;
+  config.nodes_min = several.nodes.min;
+  config.nodes_max = several.nodes.max;
+  config.node_rank = several.node_rank;
+  config.scheduler_index = several.scheduler_index;
+  apply(conf, use, config);
+  return config;
+}
+
+}  // namespace
+
+Result<RendezvousPlan> plan_several_nodes(const SeveralNodes& several, const Request& request,
+                                          const Machine& machine) {
+  auto sent = check_sent_values(request);
+  if (!sent) return sent.error();
+  const bool is_static = several.master == MasterChoice::kFixed;
+  const ConfUse use = is_static ? ConfUse::kStatic : ConfUse::kElastic;
+  const CoordinatorAddress& coordinator = several.coordinator;
+  const RendezvousRequest& asked = request.rendezvous;
+  RendezvousPlan plan;
+  plan.run_id = RunId(asked.run_id.value);
+  plan.rendezvous = rendezvous_config(several, asked.conf.value, use);
+  plan.notes = conf_notes(asked.conf, use);
+  if (is_static) {
+    plan.store.master_addr = coordinator.host;
+    plan.store.master_port = coordinator.port;
+  } else {
+    auto address = local_literal(asked.local_addr, several.nodes, machine);
+    if (!address) return address.error();
+    plan.rendezvous->address = *address;
+    plan.store.listen_addr = *address;
+    plan.store.host = asked.store_host;
+  }
+  const auto loopback = named_loopback(coordinator.host);
+  // If it is loopback, all nodes are on this machine, and their stores are private to it.
+  if (plan.store.listen_addr.empty()) plan.store.listen_addr = loopback.value_or("");
+  if (!several.runs_coordinator) return plan;
+  plan.coordinator = {*several.runs_coordinator, loopback.value_or(""), coordinator.port};
+  if (several.own_by_loopback) plan.rendezvous->coordinator.host = loopback.value_or(kLoopbackV4);
+  return plan;
+}
+
+Result<void> refuse_loopback_name(const std::string& host, const Whereabouts& found,
+                                  const NodeRange& nodes, const std::string& shown) {
+  const bool here = found.place == Whereabouts::Place::kHere;
+  if (nodes.max == 1 || !here || !is_loopback_literal(found.literal)) return {};
+  if (named_loopback(host)) return {};
+  return usage(shown + ": " + host + " means " + found.literal +
+               " on this machine, where no other node can come, but the run has " + text_of(nodes) +
+               "; give the address that the others reach instead of the name, or take " + host +
+               " off the line of " + found.literal + " in /etc/hosts");
+}
+
+void note_unused(RendezvousPlan& plan, const std::string& names, const std::string& why) {
+  if (!names.empty()) plan.notes.push_back(names + " not used: " + why);
+}
+
+}  // namespace ddprun

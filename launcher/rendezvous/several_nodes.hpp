@@ -1,0 +1,37 @@
+// What the plans of several nodes have in common: c10d, static and a list of hosts differ in how
+// they find the coordinator and number the nodes. Pure except for the facts that it queries from
+// the machine.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "launcher/rendezvous/plan.hpp"
+
+namespace ddprun {
+
+struct SeveralNodes {
+  NodeRange nodes;
+  CoordinatorAddress coordinator;
+  MasterChoice master = MasterChoice::kRound;  // kFixed: at the coordinator's address
+  std::optional<int> node_rank;
+  std::optional<int> scheduler_index;
+  std::optional<CoordinatorPlan::Need> runs_coordinator;  // this node; unset: it does not
+  bool own_by_loopback = false;  // it reaches its own coordinator whatever its name resolves to
+};
+
+/// The coordinator listens on the loopback address if `coordinator` names one, else on the wildcard
+/// address. Names that are sent to other nodes are checked, and so is --local-addr.
+[[nodiscard]] Result<RendezvousPlan> plan_several_nodes(const SeveralNodes& several,
+                                                        const Request& request,
+                                                        const Machine& machine);
+
+/// Refuses a name that means loopback here although other nodes have to reach it. `shown` is the
+/// option with its value. `localhost` and loopback literals are accepted as given.
+[[nodiscard]] Result<void> refuse_loopback_name(const std::string& host, const Whereabouts& found,
+                                                const NodeRange& nodes, const std::string& shown);
+
+/// A note that `names` are not used, unless that is empty.
+void note_unused(RendezvousPlan& plan, const std::string& names, const std::string& why);
+
+}  // namespace ddprun

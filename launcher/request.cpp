@@ -1,0 +1,146 @@
+#include "launcher/request.hpp"
+
+#include <utility>
+
+#include "base/limits.hpp"
+#include "launcher/options/values.hpp"
+#include "launcher/request_parts.hpp"
+#include "launcher/usage.hpp"
+
+namespace ddprun {
+namespace {
+
+using Option = OptionId;
+
+Setting<std::string> text_setting(const Settings& settings, Option option) {
+  return {settings.origin(option), settings.text(option)};
+}
+
+Setting<bool> flag_setting(const Settings& settings, Option option) {
+  return {settings.origin(option), settings.on(option)};
+}
+
+Setting<std::int64_t> integer_setting(const Settings& settings, Option option) {
+  return {settings.origin(option), settings.integer(option)};
+}
+
+template <class Value>
+Result<void> parse_setting(const Settings& settings, Option option,
+                           Result<Value> (*parse)(const Origin&), Setting<Value>& setting) {
+  Origin origin = settings.origin(option);
+  auto value = parse(origin);
+  if (!value) return value.error();
+  setting = {std::move(origin), std::move(*value)};
+  return {};
+}
+
+Result<Backend> parse_backend(const Origin& origin) {
+  if (origin.text == "static") return Backend::kStatic;
+  if (origin.text == "c10d") return Backend::kC10d;
+  if (origin.text == "etcd" || origin.text == "etcd-v2") {
+    return Error{ErrorKind::kUnsupported,
+                 origin.shown() + " is not supported yet; c10d and static work"};
+  }
+  return usage(origin.quoted() + " is not one of static, c10d");
+}
+
+Result<std::optional<Endpoint>> parse_rendezvous_endpoint(const Origin& origin) {
+  if (origin.text.empty()) return std::optional<Endpoint>();
+  auto endpoint = parse_endpoint(origin.text, origin.name);
+  if (!endpoint) return endpoint.error();
+  return std::optional(std::move(*endpoint));
+}
+
+StoreHost shared_store(const Environment& environment) {
+  const bool off = value_or(environment, "TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "0") == "1";
+  return off ? StoreHost::kWorkerZero : StoreHost::kAgent;
+}
+
+Result<RendezvousRequest> parse_rendezvous(const Settings& settings,
+                                           const Environment& environment) {
+  RendezvousRequest request;
+  request.run_id = text_setting(settings, Option::kRdzvId);
+  request.node_rank = integer_setting(settings, Option::kNodeRank);
+  request.master_addr = text_setting(settings, Option::kMasterAddr);
+  request.master_port = integer_setting(settings, Option::kMasterPort);
+  if (!request.master_port.given) request.master_port.value = kStaticPort;
+  request.local_addr = text_setting(settings, Option::kLocalAddr);
+  request.hosts = text_setting(settings, Option::kHosts);
+  request.standalone = flag_setting(settings, Option::kStandalone);
+  request.endpoint = {settings.origin(Option::kRdzvEndpoint), std::nullopt};
+  request.store_host = shared_store(environment);
+  auto parsed = parse_setting(settings, Option::kNnodes, &parse_nodes, request.nodes);
+  if (parsed) {
+    parsed = parse_setting(settings, Option::kRdzvBackend, &parse_backend, request.backend);
+  }
+  if (parsed) parsed = parse_setting(settings, Option::kRdzvConf, &parse_conf, request.conf);
+  if (parsed && !request.standalone.value && request.hosts.value.empty()) {
+    parsed = parse_setting(settings, Option::kRdzvEndpoint, &parse_rendezvous_endpoint,
+                           request.endpoint);
+  }
+  if (!parsed) return parsed.error();
+  return request;
+}
+
+Result<WorkerRequest> parse_workers(const Settings& settings,
+                                    const std::vector<std::string>& program) {
+  WorkerRequest request;
+  auto count = parse_setting(settings, Option::kNprocPerNode, &parse_worker_count, request.count);
+  if (!count) return count.error();
+  request.role = settings.text(Option::kRole);
+  request.virtual_local_rank = flag_setting(settings, Option::kVirtualLocalRank);
+  request.module = flag_setting(settings, Option::kModule);
+  request.no_python = flag_setting(settings, Option::kNoPython);
+  request.program = program;
+  request.commands_may_differ = settings.on(Option::kAllowDifferentCommands);
+  return request;
+}
+
+}  // namespace
+
+std::string given_names(std::initializer_list<const Origin*> candidates) {
+  std::vector<std::string> names;
+  for (const Origin* candidate : candidates) {
+    if (candidate->given) names.push_back(candidate->name);
+  }
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    text += (i == 0 ? "" : i + 1 == names.size() ? " and " : ", ") + names[i];
+  }
+  return text;
+}
+
+Result<WorkerCount> parse_worker_count(const Origin& origin) {
+  using Kind = WorkerCount::Kind;
+  if (origin.text == "cpu") return WorkerCount{Kind::kCpus};
+  if (origin.text == "gpu") return WorkerCount{Kind::kGpus};
+  if (origin.text == "auto") return WorkerCount{Kind::kGpusOrCpus};
+  if (origin.text == "xpu") {
+    return Error{ErrorKind::kUnsupported,
+                 origin.shown() + " is not supported yet; cpu, gpu, auto and numbers work"};
+  }
+  const auto number = parse_integer(origin.text);
+  if (!number || *number < 1 || *number > kWorkersPerNodeMax) {
+    return usage(origin.quoted() + " is neither cpu, gpu, auto nor a number from 1 to " +
+                 std::to_string(kWorkersPerNodeMax));
+  }
+  return WorkerCount{Kind::kNumber, static_cast<int>(*number)};
+}
+
+Result<Request> parse_request(const Settings& settings, const std::vector<std::string>& program,
+                              const Environment& environment) {
+  auto rendezvous = parse_rendezvous(settings, environment);
+  if (!rendezvous) return rendezvous.error();
+  auto workers = parse_workers(settings, program);
+  if (!workers) return workers.error();
+  auto stopping = parse_stopping(settings, environment);
+  if (!stopping) return stopping.error();
+  auto logs = parse_logs(settings, environment);
+  if (!logs) return logs.error();
+  auto services = check_services(settings, environment);
+  if (!services) return services.error();
+  return Request{std::move(*rendezvous), std::move(*workers), std::move(*stopping),
+                 std::move(*logs)};
+}
+
+}  // namespace ddprun

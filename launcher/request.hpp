@@ -1,0 +1,91 @@
+// Request: what a command line, its variables and the defaults ask for, as typed values with their
+// origins. Built once; nothing after it reads an option by name. Plain data.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/core/launch_config.hpp"
+#include "base/environment.hpp"
+#include "base/result.hpp"
+#include "launcher/options/settings.hpp"
+#include "launcher/rendezvous/conf.hpp"
+#include "launcher/rendezvous/endpoint.hpp"
+#include "launcher/rendezvous/nodes.hpp"
+#include "launcher/setting.hpp"
+
+namespace ddprun {
+
+/// --nproc-per-node.
+struct WorkerCount {
+  enum class Kind { kNumber, kCpus, kGpus, kGpusOrCpus };
+  Kind kind = Kind::kNumber;
+  int number = 1;  // of kNumber: 1..kWorkersPerNodeMax
+};
+
+struct WorkerRequest {
+  Setting<WorkerCount> count;
+  std::string role;
+  Setting<bool> virtual_local_rank;
+  Setting<bool> module;
+  Setting<bool> no_python;
+  std::vector<std::string> program;  // the script and its arguments, as given; not empty
+  bool commands_may_differ = false;
+};
+
+enum class Backend { kStatic, kC10d };
+
+/// Values that depend on the way in which nodes find each other are checked where they are used.
+struct RendezvousRequest {
+  Setting<NodeRange> nodes;
+  Setting<Backend> backend;
+  Setting<std::optional<Endpoint>> endpoint;  // unset: empty, or unused (--standalone, --hosts)
+  Setting<std::string> run_id;
+  Setting<RendezvousConf> conf;
+  Setting<std::int64_t> node_rank;
+  Setting<std::string> master_addr;
+  Setting<std::int64_t> master_port;
+  Setting<std::string> local_addr;
+  Setting<std::string> hosts;
+  Setting<bool> standalone;
+  StoreHost store_host = StoreHost::kAgent;  // where a round chooses the store's address
+  std::optional<HostList> scheduler_hosts;   // unless the options describe the rendezvous
+};
+
+struct StopRequest {
+  StopConfig config;
+  Origin max_restarts;
+  std::vector<std::string> notes;  // unknown signal names
+};
+
+struct LogRequest {
+  LogConfig config;  // its directory as given
+  Origin dir;
+  Origin stdout_filters;
+  Origin stderr_filters;
+};
+
+struct Request {
+  RendezvousRequest rendezvous;
+  WorkerRequest workers;
+  StopRequest stopping;
+  LogRequest logs;
+};
+
+/// `program` is not empty. An error names the option or variable. Services of torchrun's agent that
+/// ddprun does not have are refused: a watchdog that a user relies on and that does not exist is
+/// worse than a run that does not start.
+[[nodiscard]] Result<Request> parse_request(const Settings& settings,
+                                            const std::vector<std::string>& program,
+                                            const Environment& environment);
+
+/// The value of --nproc-per-node, whether given or supplied by a scheduler.
+[[nodiscard]] Result<WorkerCount> parse_worker_count(const Origin& origin);
+
+/// "0".."3", or RANK:MASK(,RANK:MASK)* where ranks that are not named get 0; nullopt for any other
+/// text.
+[[nodiscard]] std::optional<StreamChoice> parse_streams(const std::string& text);
+
+}  // namespace ddprun

@@ -1,0 +1,94 @@
+#include <set>
+#include <string>
+
+#include "launcher/options/values.hpp"
+#include "launcher/request_parts.hpp"
+#include "launcher/usage.hpp"
+
+namespace ddprun {
+namespace {
+
+constexpr const char* kDefaultPrefix = "[${role_name}${local_rank}]:";
+
+std::optional<Streams> parse_mask(const std::string& text) {
+  if (text.size() != 1 || text[0] < '0' || text[0] > '3') return std::nullopt;
+  return static_cast<Streams>(text[0] - '0');
+}
+
+/// Digits only: no sign and no blanks, as in torchrun's pattern.
+std::optional<LocalRank> parse_local_rank(std::string_view text) {
+  constexpr std::size_t kDigitsMax = 6;
+  const auto number = parse_digits(text);
+  if (!number || text.size() > kDigitsMax) return std::nullopt;
+  return LocalRank(static_cast<int>(*number));
+}
+
+Result<StreamChoice> parse_stream_choice(const Origin& origin) {
+  if (auto choice = parse_streams(origin.text)) return *choice;
+  return usage(
+      origin.quoted() +
+      " is neither 0, 1, 2, 3 (none, stdout, stderr, both) nor RANK:MASK,... such as 0:3,1:2");
+}
+
+Result<std::optional<std::set<LocalRank>>> parse_console_ranks(const Origin& origin) {
+  std::optional<std::set<LocalRank>> ranks;
+  if (origin.text.empty()) return ranks;
+  ranks.emplace();
+  for (const std::string& part : split_list(origin.text)) {
+    const auto rank = parse_local_rank(trimmed(part));
+    if (!rank) return usage(origin.quoted() + " is not a list of local ranks such as 0,1");
+    ranks->insert(*rank);
+  }
+  return ranks;
+}
+
+std::string choose_prefix(const Settings& settings, const Environment& environment) {
+  const std::string& text = settings.text(OptionId::kLogLinePrefixTemplate);
+  if (!text.empty()) return text;
+  const auto inherited = value_or(environment, "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", "");
+  return inherited.empty() ? kDefaultPrefix : inherited;
+}
+
+}  // namespace
+
+std::optional<StreamChoice> parse_streams(const std::string& text) {
+  StreamChoice choice;
+  if (const auto all = parse_mask(text)) {
+    choice.all = *all;
+    return choice;
+  }
+  for (const std::string& part : split_list(text)) {
+    const auto colon = part.find(':');
+    if (colon == std::string::npos) return std::nullopt;
+    const auto rank = parse_local_rank(std::string_view(part).substr(0, colon));
+    const auto mask = parse_mask(part.substr(colon + 1));
+    if (!rank || !mask) return std::nullopt;
+    choice.named[*rank] = *mask;
+  }
+  return choice;
+}
+
+Result<LogRequest> parse_logs(const Settings& settings, const Environment& environment) {
+  LogRequest request;
+  request.dir = settings.origin(OptionId::kLogDir);
+  request.stdout_filters = settings.origin(OptionId::kDuplicateStdoutFilters);
+  request.stderr_filters = settings.origin(OptionId::kDuplicateStderrFilters);
+  auto redirects = parse_stream_choice(settings.origin(OptionId::kRedirects));
+  if (!redirects) return redirects.error();
+  auto tee = parse_stream_choice(settings.origin(OptionId::kTee));
+  if (!tee) return tee.error();
+  auto ranks = parse_console_ranks(settings.origin(OptionId::kLocalRanksFilter));
+  if (!ranks) return ranks.error();
+  const bool raw = settings.text(OptionId::kConsole) == "raw";
+  request.config = {request.dir.text,
+                    std::move(*redirects),
+                    std::move(*tee),
+                    std::move(*ranks),
+                    choose_prefix(settings, environment),
+                    split_escaped_list(request.stdout_filters.text),
+                    split_escaped_list(request.stderr_filters.text),
+                    raw ? Console::kRaw : Console::kQuoted};
+  return request;
+}
+
+}  // namespace ddprun

@@ -1,0 +1,17 @@
+// The parts of a Request that have files of their own. Pure.
+#pragma once
+
+#include "launcher/request.hpp"
+
+namespace ddprun {
+
+[[nodiscard]] Result<StopRequest> parse_stopping(const Settings& settings,
+                                                 const Environment& environment);
+[[nodiscard]] Result<LogRequest> parse_logs(const Settings& settings,
+                                            const Environment& environment);
+
+/// Refuses event handlers and variables that switch on services of torchrun's agent that ddprun
+/// does not have. What torchrun takes as off is off.
+[[nodiscard]] Result<void> check_services(const Settings& settings, const Environment& environment);
+
+}  // namespace ddprun

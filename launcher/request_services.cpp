@@ -1,0 +1,41 @@
+#include "launcher/options/values.hpp"
+#include "launcher/request_parts.hpp"
+#include "launcher/usage.hpp"
+
+namespace ddprun {
+namespace {
+
+Error unsupported_service(const std::string& variable, const std::string& value,
+                          const std::string& what) {
+  return {ErrorKind::kUnsupported,
+          variable + "=" + value + ": " + what + " is not supported yet; unset it to run without"};
+}
+
+Result<void> check_event_handler(const Origin& origin) {
+  if (origin.text == "null") return {};
+  if (origin.text == "console" || origin.text == "dynamic_rendezvous") {
+    return Error{ErrorKind::kUnsupported, origin.shown() + " is not supported yet; null works"};
+  }
+  return usage(origin.shown() + ": no such handler; null works");
+}
+
+}  // namespace
+
+Result<void> check_services(const Settings& settings, const Environment& environment) {
+  constexpr const char* kFileTimer = "TORCHELASTIC_ENABLE_FILE_TIMER";
+  constexpr const char* kStuckTimeout = "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT";
+  auto handler = check_event_handler(settings.origin(OptionId::kEventLogHandler));
+  if (!handler) return handler;
+  const std::string timer = value_or(environment, kFileTimer, "");
+  if (timer == "1") {
+    return unsupported_service(kFileTimer, timer, "the watchdog for workers' timers");
+  }
+  const std::string stuck = value_or(environment, kStuckTimeout, "");
+  if (parse_number(stuck).value_or(0) > 0) {
+    return unsupported_service(kStuckTimeout, stuck,
+                               "the watch for workers in uninterruptible sleep");
+  }
+  return {};
+}
+
+}  // namespace ddprun

@@ -1,0 +1,98 @@
+#include <signal.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "base/exit_status.hpp"
+#include "launcher/options/values.hpp"
+#include "launcher/request_parts.hpp"
+#include "launcher/usage.hpp"
+
+namespace ddprun {
+namespace {
+
+constexpr const char* kTimeoutVariable = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT";
+constexpr std::int64_t kDefaultTimeoutSeconds = 30;
+// A number of seconds that no run outlives and no Duration overflows at.
+constexpr std::int64_t kTimeoutSecondsMax = 10LL * 365 * 24 * 3600;
+
+std::string must_be_up_to(const std::string& of_what, std::int64_t most) {
+  return " must be a whole number" + of_what + ", 0 to " + std::to_string(most);
+}
+
+Result<int> parse_restarts(const Settings& settings) {
+  const std::int64_t count = settings.integer(OptionId::kMaxRestarts);
+  constexpr int kMost = std::numeric_limits<int>::max();
+  if (count >= 0 && count <= kMost) return static_cast<int>(count);
+  return usage(settings.origin(OptionId::kMaxRestarts).shown() + must_be_up_to("", kMost));
+}
+
+Result<Duration> checked_seconds(std::int64_t seconds, const std::string& shown) {
+  if (seconds >= 0 && seconds <= kTimeoutSecondsMax) return Duration(std::chrono::seconds(seconds));
+  return usage(shown + must_be_up_to(" of seconds", kTimeoutSecondsMax));
+}
+
+Result<Duration> parse_seconds(const Settings& settings, OptionId timeout) {
+  return checked_seconds(settings.integer(timeout), settings.origin(timeout).shown());
+}
+
+Result<Duration> parse_shutdown_timeout(const Settings& settings, const Environment& environment) {
+  if (settings.given(OptionId::kShutdownTimeout)) {
+    return parse_seconds(settings, OptionId::kShutdownTimeout);
+  }
+  const auto found = environment.find(kTimeoutVariable);
+  if (found == environment.end()) return checked_seconds(kDefaultTimeoutSeconds, "");
+  return checked_seconds(parse_integer(found->second).value_or(-1),
+                         std::string(kTimeoutVariable) + "='" + found->second + "'");
+}
+
+Result<void> add_signal(StopRequest& request, const std::string& name, const std::string& option) {
+  if (name.empty()) return {};
+  const int number = signal_number(name);
+  if (number == SIGKILL || number == SIGSTOP) {
+    return usage(option + ": " + name + " cannot be handled by any program; leave it out");
+  }
+  if (number == 0) {
+    request.notes.push_back(option + ": unknown signal '" + name + "' left out");
+    return {};
+  }
+  std::vector<int>& signals = request.config.signals;
+  const bool repeated = std::find(signals.begin(), signals.end(), number) != signals.end();
+  if (!repeated) signals.push_back(number);
+  return {};
+}
+
+Result<void> parse_signals(const Settings& settings, StopRequest& request) {
+  const Origin origin = settings.origin(OptionId::kSignalsToHandle);
+  request.config.signals_text = origin.text;
+  for (const std::string& name : split_list(origin.text)) {
+    auto added = add_signal(request, std::string(trimmed(name)), origin.name);
+    if (!added) return added;
+  }
+  return {};
+}
+
+Result<void> check_monitor_interval(const Settings& settings) {
+  if (settings.number(OptionId::kMonitorInterval) > 0) return {};
+  return usage(settings.origin(OptionId::kMonitorInterval).shown() + " must be above 0");
+}
+
+}  // namespace
+
+Result<StopRequest> parse_stopping(const Settings& settings, const Environment& environment) {
+  auto interval = check_monitor_interval(settings);
+  if (!interval) return interval.error();
+  auto restarts = parse_restarts(settings);
+  if (!restarts) return restarts.error();
+  auto shutdown = parse_shutdown_timeout(settings, environment);
+  if (!shutdown) return shutdown.error();
+  auto straggler = parse_seconds(settings, OptionId::kStragglerTimeout);
+  if (!straggler) return straggler.error();
+  StopRequest request{
+      {*restarts, *shutdown, *straggler, {}, {}}, settings.origin(OptionId::kMaxRestarts), {}};
+  auto signals = parse_signals(settings, request);
+  if (!signals) return signals.error();
+  return request;
+}
+
+}  // namespace ddprun

@@ -1,0 +1,75 @@
+#include "launcher/workers/config.hpp"
+
+#include <algorithm>
+
+#include "launcher/options/values.hpp"
+#include "launcher/usage.hpp"
+#include "launcher/workers/command.hpp"
+#include "launcher/workers/command_identity.hpp"
+
+namespace ddprun {
+namespace {
+
+Result<int> count_workers(const Setting<WorkerCount>& count, const Machine& machine) {
+  using Kind = WorkerCount::Kind;
+  if (count.value.kind == Kind::kNumber) return count.value.number;
+  if (count.value.kind == Kind::kCpus) return machine.count_cpus();
+  const int gpus = machine.count_gpus();
+  if (gpus > 0) return gpus;
+  if (count.value.kind == Kind::kGpusOrCpus) return machine.count_cpus();
+  return usage(
+      count.shown() +
+      ": no GPU is visible here; use cpu, auto or a number, or check CUDA_VISIBLE_DEVICES");
+}
+
+/// OMP_NUM_THREADS for workers that share this node's CPUs; unset if the user set it, or if one
+/// worker has the machine to itself. torchrun says 1 whatever the machine.
+std::optional<int> choose_threads(int workers, const Machine& machine) {
+  if (workers == 1 || machine.environment().contains("OMP_NUM_THREADS")) return std::nullopt;
+  return std::max(1, machine.count_cpus() / workers);
+}
+
+/// --virtual-local-rank: the device of each local rank; empty without it.
+Result<std::vector<std::string>> virtual_devices(const Setting<bool>& option, int workers,
+                                                 const Environment& environment) {
+  std::vector<std::string> devices;
+  if (!option.value) return devices;
+  // On ROCm the first of the two takes precedence.
+  const bool hip = !value_or(environment, "HIP_VISIBLE_DEVICES", "").empty();
+  const auto visible = environment.find(hip ? "HIP_VISIBLE_DEVICES" : "CUDA_VISIBLE_DEVICES");
+  if (visible == environment.end()) {
+    for (int rank = 0; rank < workers; ++rank) devices.push_back(std::to_string(rank));
+    return devices;
+  }
+  for (const std::string& device : split_list(visible->second)) {
+    devices.emplace_back(trimmed(device));
+  }
+  if (devices.size() >= static_cast<std::size_t>(workers)) {
+    devices.resize(static_cast<std::size_t>(workers));
+    return devices;
+  }
+  return usage(option.name + ": " + std::to_string(workers) +
+               " workers need as many devices, but " + visible->first + "=" + visible->second +
+               " names " + std::to_string(visible->second.empty() ? 0 : devices.size()));
+}
+
+}  // namespace
+
+Result<WorkerConfig> configure_workers(const WorkerRequest& request, const Machine& machine) {
+  auto count = count_workers(request.count, machine);
+  if (!count) return count.error();
+  auto devices = virtual_devices(request.virtual_local_rank, *count, machine.environment());
+  if (!devices) return devices.error();
+  auto command = worker_command(request, machine);
+  if (!command) return command.error();
+  CommandIdentity identity = identify_command(*command, machine.host_name());
+  return WorkerConfig{*count,
+                      request.role,
+                      std::move(*command),
+                      std::move(identity),
+                      request.commands_may_differ,
+                      choose_threads(*count, machine),
+                      std::move(*devices)};
+}
+
+}  // namespace ddprun
