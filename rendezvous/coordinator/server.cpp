@@ -88,6 +88,7 @@ void Server::Impl::close() {
   to_flush_.clear();
   due_.clear();
   links_.clear();
+  dead_.clear();
   runs_.clear();
   last_frame_.reset();
   json_page_ = html_page_ = {};

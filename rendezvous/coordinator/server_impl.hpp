@@ -58,7 +58,10 @@ class Server::Impl : public net::Reactor::Handler, public std::enable_shared_fro
   void on_accept(int socket, const sockaddr_storage& from) override;
   net::Reactor::Turn on_batch_end() override;
   void on_exhausted(const std::string& why) override;
-  [[nodiscard]] std::size_t connections() const { return links_.size() + store_->connections(); }
+  /// A client that was handed to the store counts there alone.
+  [[nodiscard]] std::size_t connections() const {
+    return links_.size() - dead_.size() + store_->connections();
+  }
   [[nodiscard]] bool settled() const;
 
   // server_links.cpp: lifetime of a connection.
@@ -146,7 +149,7 @@ class Server::Impl : public net::Reactor::Handler, public std::enable_shared_fro
   std::list<std::pair<TimePoint, std::uint64_t>> due_;  // soonest first
   std::vector<std::uint64_t> to_flush_;
   std::deque<Lost> lost_;
-  std::vector<std::uint64_t> dead_;
+  std::vector<std::uint64_t> dead_;  // in links_ until the end of the batch
   net::LoggedCauses logged_;
 };
 

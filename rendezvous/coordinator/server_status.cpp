@@ -46,7 +46,7 @@ ServerView Server::Impl::view(TimePoint now) const {
   view.address = net::to_text(endpoint());
   view.uptime = now - started_;
   view.store = store_->counters();
-  view.connections = links_.size() + view.store.connections;
+  view.connections = connections();
   view.agents = agents_;
   for (const auto& [name, entry] : runs_) {
     if (entry->finished_at && now - *entry->finished_at >= kOverKept) continue;

@@ -226,6 +226,23 @@ TEST_CASE("one agent, run or connection too many is refused with the reason") {
   CHECK(more.closed());
 }
 
+TEST_CASE("clients of the store that come together count once each, up to the limit") {
+  ServerOptions options;
+  options.store.connections = 8;
+  LiveCoordinator coordinator(options);
+  std::vector<Client> clients;
+  coordinator.on_thread([&](auto&) {  // so that all of them are accepted in one batch
+    while (clients.size() < options.store.connections) {
+      clients.emplace_back(coordinator.port());
+      clients.back().send(store::requests::validate() + store::requests::ping(7));
+    }
+  });
+  for (Client& client : clients) CHECK(client.receive(4) == store::requests::u32(7));
+  Client one_too_many(coordinator.port());
+  one_too_many.send(store::requests::validate());
+  CHECK(one_too_many.closed());
+}
+
 TEST_CASE("one agent too many is refused with the flag to change") {
   Limits limits;
   limits.agents = 1;
