@@ -31,30 +31,33 @@ class ServerInProcess final : public LocalCoordinator {
   std::unique_ptr<coordinator::Server> server_;
 };
 
-Error cannot_host(const Error& why) {
+Error cannot_serve(const Error& why) {
   const std::string what = "this node has to run the coordinator and ";
   const std::string hint =
-      why.kind == ErrorKind::kPortTaken ? ", unless an earlier run still ends there" : "";
+      why.kind == ErrorKind::kPortTaken ? ", unless an earlier run is still ending there" : "";
   return {why.kind, what + why.sentence + hint};
 }
 
 }  // namespace
 
-Result<std::unique_ptr<LocalCoordinator>> host_coordinator(asio::any_io_executor executor,
-                                                           const Launch& launch,
-                                                           spdlog::logger& logger) {
+std::unique_ptr<LocalCoordinator> local_coordinator(std::unique_ptr<coordinator::Server> server) {
+  return std::make_unique<ServerInProcess>(std::move(server));
+}
+
+Result<std::unique_ptr<LocalCoordinator>> start_local_coordinator(asio::any_io_executor executor,
+                                                                  const Launch& launch,
+                                                                  spdlog::logger& logger) {
   if (!launch.coordinator) return std::unique_ptr<LocalCoordinator>();
   coordinator::ServerOptions options;
   options.log = make_part_logger(logger, "COORDINATOR");
   options.only_run = launch.config.run_id;
   auto server = coordinator::open_server(executor, launch.coordinator->bind,
                                          launch.coordinator->port, std::move(options));
-  if (server)
-    return std::unique_ptr<LocalCoordinator>(std::make_unique<ServerInProcess>(std::move(*server)));
+  if (server) return local_coordinator(std::move(*server));
   const bool taken = server.error().kind == ErrorKind::kPortTaken;
   if (taken && launch.coordinator->need == CoordinatorPlan::Need::kMay)
     return std::unique_ptr<LocalCoordinator>();
-  return cannot_host(server.error());
+  return cannot_serve(server.error());
 }
 
 }  // namespace ddprun

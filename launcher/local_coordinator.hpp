@@ -1,4 +1,4 @@
-// The coordinator inside `ddprun`, on the node whose machine the endpoint names. Thread rule: the
+// The coordinator in a `ddprun` process, on the node that the endpoint names. Thread rule: the
 // io_context's thread.
 #pragma once
 
@@ -13,12 +13,20 @@ namespace spdlog {
 class logger;
 }
 
+namespace ddprun::coordinator {
+class Server;
+}
+
 namespace ddprun {
 
-/// Binds the port and serves, if this node may or must. Null when another process has the port
-/// already and this node need not be the host: then it joins like every other node. `logger`
-/// outlives the local coordinator.
-[[nodiscard]] Result<std::unique_ptr<LocalCoordinator>> host_coordinator(
+/// A started server as the coordinator of its process's agent.
+[[nodiscard]] std::unique_ptr<LocalCoordinator> local_coordinator(
+    std::unique_ptr<coordinator::Server> server);
+
+/// Binds the port and serves, if this node may or must. Null if another process has the port and
+/// this node need not run the coordinator: then it joins like all other nodes. `logger` outlives
+/// the local coordinator.
+[[nodiscard]] Result<std::unique_ptr<LocalCoordinator>> start_local_coordinator(
     boost::asio::any_io_executor executor, const Launch& launch, spdlog::logger& logger);
 
 }  // namespace ddprun

@@ -34,7 +34,8 @@ std::size_t terminal_columns(const Environment& environment) {
   return kColumnsOffTerminal;
 }
 
-/// To descriptor `file`, whole. What cannot be written is dropped: there is nowhere left to say so.
+/// Writes all of `text` to descriptor `file`. What cannot be written is dropped, because no other
+/// descriptor is left to report it on.
 void write_text(int file, const std::string& text) {
   std::size_t done = 0;
   while (done < text.size()) {
@@ -62,18 +63,18 @@ const char* code_of(ErrorKind kind) {
   return "SYSTEM";
 }
 
-/// A launcher above this one reads the reason from the file it asked for, as from a worker.
-void tell_launcher_above(const Environment& environment, const std::string& sentence) {
+/// An outer launcher reads the reason from its error file, as from a worker.
+void write_outer_error_file(const Environment& environment, const std::string& sentence) {
   const std::string path = value_or(environment, "TORCHELASTIC_ERROR_FILE", "");
   if (path.empty()) return;
-  std::signal(SIGPIPE, SIG_IGN);  // a FIFO whose reader goes away is an error, not a death
+  std::signal(SIGPIPE, SIG_IGN);  // a FIFO without a reader is an error, not fatal
   const auto left = leave_file(path, own_error_file(sentence, std::time(nullptr)));
   if (!left) write_text(STDERR_FILENO, error_file_warning(left.error().sentence) + "\n");
 }
 
 int refuse(const Error& error, const Environment& environment) {
   write_text(STDERR_FILENO, error_line(code_of(error.kind), error.sentence) + "\n");
-  tell_launcher_above(environment, error.sentence);
+  write_outer_error_file(environment, error.sentence);
   return exit_code_of(error.kind);
 }
 
@@ -86,7 +87,7 @@ int start(const Launch& launch, const Environment& environment) {
     logger->info("ddprun: note: " + printable(note));
   }
   return run_agent(launch.config, environment, *logger, [&](const auto& executor) {
-    return host_coordinator(executor, launch, *logger);
+    return start_local_coordinator(executor, launch, *logger);
   });
 }
 

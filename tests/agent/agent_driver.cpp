@@ -13,29 +13,13 @@
 #include "agent/file_text.hpp"
 #include "agent/log.hpp"
 #include "agent/run.hpp"
+#include "launcher/local_coordinator.hpp"
 #include "net/listen.hpp"
 #include "rendezvous/coordinator/server.hpp"
 
 namespace {
 
 using namespace ddprun;
-
-class ServerInProcess final : public LocalCoordinator {
- public:
-  explicit ServerInProcess(std::unique_ptr<coordinator::Server> server)
-      : server_(std::move(server)) {}
-  void shut_down(int exit_code, const std::string& reason) override {
-    server_->shut_down(exit_code, reason);
-  }
-  void begin_fresh_store(Round ended, std::function<void()> idle) override {
-    server_->begin_fresh_store(ended, std::move(idle));
-  }
-  void close_store(Round ended) override { server_->close_store(ended); }
-  boost::asio::awaitable<void> settle() override { return server_->settle(); }
-
- private:
-  std::unique_ptr<coordinator::Server> server_;
-};
 
 Result<std::unique_ptr<LocalCoordinator>> host(boost::asio::any_io_executor executor,
                                                LaunchConfig& config, const std::string& file) {
@@ -54,7 +38,7 @@ Result<std::unique_ptr<LocalCoordinator>> host(boost::asio::any_io_executor exec
   }
   const std::string port = std::to_string(server->endpoint().port());
   if (const auto written = leave_file(file, port + "\n"); !written) return written.error();
-  return std::unique_ptr<LocalCoordinator>(std::make_unique<ServerInProcess>(std::move(server)));
+  return local_coordinator(std::move(server));
 }
 
 LaunchConfig default_config() {
