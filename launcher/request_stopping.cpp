@@ -53,7 +53,7 @@ Result<void> add_signal(StopRequest& request, const std::string& name, const std
     return usage(option + ": " + name + " cannot be handled by any program; leave it out");
   }
   if (number == 0) {
-    request.notes.push_back(option + ": unknown signal '" + name + "' left out");
+    request.notes.push_back(option + ": unknown signal '" + name + "' ignored");
     return {};
   }
   std::vector<int>& signals = request.config.signals;

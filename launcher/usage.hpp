@@ -1,4 +1,4 @@
-// The error of a mistake on the command line. Pure, no thread rule.
+// The error of a mistake on the command line. Pure.
 #pragma once
 
 #include <string>

@@ -187,7 +187,7 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .metavar = "SECONDS",
      .preset = "10",
      .help = "After a success: how long processes that workers left in their process groups may "
-             "go on; then SIGTERM, and 2 s later SIGKILL."},
+             "continue; then SIGTERM, and 2 s later SIGKILL."},
     {.id = Id::kSignalsToHandle,
      .name = "signals-to-handle",
      .variable = Variable::kPet,

@@ -1,5 +1,5 @@
 // Every option of ddprun, once: the parser, the PET_* variables, --help and the refusals all read
-// this table. Constant data without start-up cost, no thread rule.
+// this table. Constant data without start-up cost.
 #pragma once
 
 #include <cstddef>
@@ -61,7 +61,7 @@ enum class OptionValue {
   kInteger,  // as Python's int() reads it
   kNumber,   // as Python's float() reads it
   kChoice,   // one of `choices`
-  kAction,   // nothing; carried out at once, the rest of the command line is not looked at
+  kAction,   // nothing; carried out immediately, the rest of the command line is not parsed
 };
 
 /// Where the default may come from.

@@ -15,7 +15,7 @@ Result<Settings> Settings::merge(const ScannedLine& line, const Environment& env
   for (const GivenOption& given : line.options) {
     const bool flag = spec_of(given.id).value == OptionValue::kFlag;
     settings.entry(given.id) = {flag ? kOn : given.value, Source::kCommandLine};
-    // Each one, not only the last: a mistake stays a mistake when a later value would hide it.
+    // Every value, not only the last: a later one does not hide a mistake.
     auto checked = settings.check(spec_of(given.id));
     if (!checked) return checked.error();
   }

@@ -17,8 +17,8 @@ Result<RendezvousPlan> plan_c10d_alone(const Request& request, const Machine& ma
   note_static_options(*plan, asked);
   if (asked.endpoint.value && asked.endpoint.value->port.value_or(0) != 0) {
     note_unused(*plan, asked.endpoint.shown(),
-                "one node has nobody to wait for there; with --rdzv-conf is_host=false it meets "
-                "at the ddprun-rdzvd that runs there");
+                "a single node needs no rendezvous; with --rdzv-conf is_host=false it joins the "
+                "ddprun-rdzvd at that address");
   }
   return plan;
 }
@@ -53,7 +53,7 @@ Result<void> check_c10d_address(const CoordinatorAddress& address, const std::st
 Result<std::optional<int>> c10d_node_rank(const RendezvousRequest& asked) {
   const Setting<std::int64_t>& rank = asked.node_rank;
   if (!rank.given) return std::optional<int>();
-  if (rank.value < 0) return usage(rank.shown() + " is not a node's number");
+  if (rank.value < 0) return usage(rank.shown() + " is not a node rank");
   if (rank.value >= asked.nodes.value.max) return std::optional<int>();
   return std::optional(static_cast<int>(rank.value));
 }
@@ -65,7 +65,7 @@ void add_c10d_notes(RendezvousPlan& plan, const RendezvousRequest& asked) {
               "the run has " + nodes + ", so this node may become a spare");
   if (!asked.endpoint.value) {
     plan.notes.push_back("no --rdzv-endpoint is given: the " + nodes +
-                         " meet at localhost:" + std::to_string(kC10dPort) +
+                         " rendezvous at localhost:" + std::to_string(kC10dPort) +
                          ", so all of them have to run on this machine");
   }
   note_static_options(plan, asked);

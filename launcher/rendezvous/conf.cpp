@@ -39,8 +39,10 @@ constexpr std::array<ConfKey, 19> kConfKeys{{
      "the static backend waits for all its nodes and for no more"},
     {"close_timeout", ConfKeyKind::kTime, "", kNoCounterpart, kNoCounterpart},
     {"heartbeat_timeout", ConfKeyKind::kTime, "",
-     "no keep-alive is waited for; keep_alive_interval and keep_alive_max_attempt limit silence",
-     "no keep-alive is waited for; keep_alive_interval and keep_alive_max_attempt limit silence"},
+     "ddprun does not wait for keep-alives; keep_alive_interval and keep_alive_max_attempt limit "
+     "silence",
+     "ddprun does not wait for keep-alives; keep_alive_interval and keep_alive_max_attempt limit "
+     "silence"},
     {"read_timeout", ConfKeyKind::kTime, "",
      "join_timeout and coordinator_timeout limit the wait for the coordinator",
      "join_timeout and coordinator_timeout limit the wait for the coordinator"},
@@ -65,7 +67,7 @@ using ConfPair = std::pair<std::string, std::string>;
 
 constexpr Duration kStaticTimeout = std::chrono::seconds(900);
 
-/// Split at commas, each part at its first '='; blanks around keys and values do not count.
+/// Split at commas, each part at its first '='; blanks around keys and values are ignored.
 Result<std::vector<ConfPair>> split_conf(const Origin& origin) {
   std::vector<ConfPair> pairs;
   if (trimmed(origin.text).empty()) return pairs;
@@ -89,7 +91,7 @@ const ConfKey* find_conf_key(std::string_view name) {
   return found == kConfKeys.end() ? nullptr : &*found;
 }
 
-/// One pair on its way into a RendezvousConf.
+/// Reads one pair into a RendezvousConf.
 class ConfReader {
  public:
   ConfReader(RendezvousConf& conf, const ConfKey& key, std::string value, std::string option)
@@ -148,7 +150,7 @@ class ConfReader {
     return {};
   }
 
-  /// torchrun's words and ours.
+  /// torchrun's words and those of flags in variables.
   Result<void> read_switch() {
     const std::string one_letter = value_ == "t" || value_ == "T"   ? "true"
                                    : value_ == "y" || value_ == "Y" ? "yes"

@@ -19,15 +19,15 @@ bool is_host_letter(char c) {
   return word || c == '.' || c == ':' || c == '-';
 }
 
-/// Only IPv6 addresses have colons; and what has nothing but digits and dots is read as an IPv4
-/// address by the system, "29400" as 0.0.114.216.
+/// Only IPv6 addresses have colons. The system takes digits and dots for an IPv4 address, "29400"
+/// for 0.0.114.216.
 bool is_host(const std::string& host) {
   if (host.empty() || !std::all_of(host.begin(), host.end(), is_host_letter)) return false;
   const bool numeric = host.find_first_not_of("0123456789.") == std::string::npos;
   return is_address_literal(host) || (!numeric && host.find(':') == std::string::npos);
 }
 
-/// The host and, behind a colon, the port's text. A bare IPv6 address has colons, but no port.
+/// The host and, after a colon, the text of the port. A bare IPv6 address has colons, but no port.
 std::pair<std::string, std::optional<std::string>> split_endpoint(const std::string& text) {
   if (text.starts_with('[')) {
     const auto close = text.find(']');

@@ -1,5 +1,5 @@
-// HOST[:PORT], [V6], [V6]:PORT and bare V6, and what a host's text says by itself. Pure, no thread
-// rule.
+// HOST[:PORT], [V6], [V6]:PORT and bare V6, and what the text of a host means without a lookup.
+// Pure.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,10 @@ struct Endpoint {
   std::optional<std::uint16_t> port;
 };
 
-/// `name` is what the option is called in the sentence of an error.
+/// `name` is the name of the option in the sentence of an error.
 [[nodiscard]] Result<Endpoint> parse_endpoint(const std::string& text, const std::string& name);
 
-/// As one would type it: HOST:PORT, [V6]:PORT, or without the port where there is none.
+/// As typed: HOST:PORT, [V6]:PORT, or without the port where there is none.
 [[nodiscard]] std::string text_of(const Endpoint& endpoint);
 
 /// An IPv4 or IPv6 address, not a name.
@@ -34,8 +34,8 @@ struct Endpoint {
 /// "gpu-01" and "gpu-01.cluster" may be one machine, "gpu-01.a" and "gpu-01.b" may not.
 [[nodiscard]] bool same_host_name(const std::string& left, const std::string& right);
 
-/// The loopback address that a host's text names beyond doubt: a loopback literal, or localhost and
-/// its kin. Nothing for any other name, whatever it resolves to.
+/// The loopback address that a host's text certainly means: a loopback literal, or localhost and
+/// its aliases. nullopt for any other name, whatever it resolves to.
 [[nodiscard]] std::optional<std::string> named_loopback(const std::string& host);
 
 /// A port number 0..65535.

@@ -70,8 +70,7 @@ Error not_in_list(const Hosts& hosts, const FoundHosts& found, const Machine& ma
   if (!found.unknown.empty()) {
     sentence += "; not known here: " + listed_hosts(hosts, found.unknown);
   }
-  return usage(sentence +
-               "; add it to the list on every node, or say with --node-rank which of them it is");
+  return usage(sentence + "; add it to the list on every node, or pass its --node-rank");
 }
 
 /// The one entry that is this machine; none and several are refused, named.
@@ -81,8 +80,7 @@ Result<std::size_t> find_own_position(const Hosts& hosts, const Machine& machine
   if (found.own.size() == 1) return found.own.front();
   if (found.own.empty()) return not_in_list(hosts, found, machine, source);
   return usage(source + ": this machine (" + machine.host_name() + ") is " +
-               listed_hosts(hosts, found.own) +
-               "; say with --node-rank which of them this node is");
+               listed_hosts(hosts, found.own) + "; pass --node-rank to choose one");
 }
 
 /// Entries between commas, each HOST, HOST:PORT, V6 or [V6]:PORT. A host that is listed twice with
@@ -116,14 +114,14 @@ Result<NodeRange> nodes_of_list(const RendezvousRequest& asked, const Hosts& hos
   if (!asked.nodes.given) return NodeRange{count, count};
   if (asked.nodes.value.max == count) return asked.nodes.value;
   return usage(asked.hosts.name + " names " + text_of(NodeRange{count, count}) + ", but " +
-               asked.nodes.shown() + " is another number: drop one of the two");
+               asked.nodes.shown() + " differs: drop one of the two");
 }
 
 Result<void> refuse_contradictions(const RendezvousRequest& asked) {
   const std::string beside =
       given_names({&asked.standalone, &asked.endpoint, &asked.master_addr, &asked.master_port});
   if (!beside.empty()) {
-    return usage(asked.hosts.name + " says where the nodes meet, and so does " + beside +
+    return usage(asked.hosts.name + " gives the address of the rendezvous, and so does " + beside +
                  ": drop one of the two");
   }
   if (asked.backend.given && asked.backend.value != Backend::kC10d) {
@@ -140,7 +138,7 @@ Result<std::size_t> own_position(const RendezvousRequest& asked, const Hosts& ho
   if (rank.value >= 0 && rank.value < static_cast<std::int64_t>(hosts.size())) {
     return static_cast<std::size_t>(rank.value);
   }
-  return usage(rank.shown() + ": the places in " + asked.hosts.name + " are 0 to " +
+  return usage(rank.shown() + ": the nodes of " + asked.hosts.name + " have the ranks 0 to " +
                std::to_string(hosts.size() - 1));
 }
 
@@ -182,7 +180,7 @@ Result<RendezvousPlan> plan_host_list(const HostList& list, const Request& reque
   several.node_rank = static_cast<int>(list.own);
   several.scheduler_index = several.node_rank;
   if (list.own == 0) several.runs_coordinator = CoordinatorPlan::Need::kMust;
-  several.own_by_loopback = true;  // 127.0.1.1 behind its own name does no harm
+  several.own_by_loopback = true;  // even if its name resolves to 127.0.1.1
   if (several.coordinator.port == 0) {
     return usage(list.source + ": port 0 of " + text_of(root) +
                  " lets the kernel choose, and other nodes would not know it");
@@ -193,7 +191,7 @@ Result<RendezvousPlan> plan_host_list(const HostList& list, const Request& reque
   const bool first = list.own == 0;
   const bool against = conf.value.is_host.value_or(first) != first;
   note_unused(*plan, against ? conf.name + " is_host" : "",
-              "the first of " + list.source + " is the host");
+              "the first of " + list.source + " runs the coordinator");
   return plan;
 }
 

@@ -11,7 +11,7 @@ namespace {
 /// Run id, role and restarts have the bounds of the link.
 Result<void> check_sent_values(const Request& request) {
   const std::string bound = " is longer than " + std::to_string(kNameBytesMax) +
-                            " bytes, which other nodes cannot be told";
+                            " bytes, the most that is sent to other nodes";
   const Setting<std::string>& run_id = request.rendezvous.run_id;
   if (run_id.value.empty()) return usage("an empty --rdzv-id cannot name a run of several nodes");
   if (printable(run_id.value) != run_id.value) {
@@ -92,9 +92,9 @@ Result<void> refuse_loopback_name(const std::string& host, const Whereabouts& fo
   if (nodes.max == 1 || !here || !is_loopback_literal(found.literal)) return {};
   if (named_loopback(host)) return {};
   return usage(shown + ": " + host + " means " + found.literal +
-               " on this machine, where no other node can come, but the run has " + text_of(nodes) +
-               "; give the address that the others reach instead of the name, or take " + host +
-               " off the line of " + found.literal + " in /etc/hosts");
+               " on this machine, which other nodes cannot reach, but the run has " +
+               text_of(nodes) + "; use an address that they can reach, or remove " + host +
+               " from the line of " + found.literal + " in /etc/hosts");
 }
 
 void note_unused(RendezvousPlan& plan, const std::string& names, const std::string& why) {

@@ -68,7 +68,7 @@ void add_static_notes(RendezvousPlan& plan, const RendezvousRequest& asked) {
   const bool zero = asked.node_rank.value == 0;
   const bool against = asked.conf.value.is_host.value_or(zero) != zero;
   note_unused(plan, against ? asked.conf.name + " is_host" : "",
-              "with the static backend node rank 0 is the host");
+              "with the static backend node rank 0 runs the coordinator");
   note_unused(plan, given_names({&asked.local_addr}), "the static backend has a fixed address");
   if (!asked.master_addr.given && !asked.endpoint.given) {
     plan.notes.push_back("no --master-addr is given: all nodes have to run on this machine");
@@ -111,7 +111,7 @@ Result<RendezvousPlan> plan_static(const Request& request, const Machine& machin
                                          : plan_static_nodes(*master, request, machine);
   if (plan && asked.endpoint.value) {
     note_unused(*plan, given_names({&asked.master_addr, &asked.master_port}),
-                asked.endpoint.name + " says where the nodes meet");
+                asked.endpoint.name + " gives the address of the rendezvous");
   }
   return plan;
 }

@@ -32,8 +32,8 @@ void supply_index(RendezvousRequest& asked, const Placement& placement) {
                        placement.job);
 }
 
-/// torchrun takes every node of a static run for number 0 unless told otherwise; a scheduler knows
-/// better.
+/// Without --node-rank torchrun gives every node of a static run the rank 0; a scheduler knows the
+/// ranks.
 void fill_index_only(RendezvousRequest& asked, const Machine& machine) {
   const int nodes = asked.nodes.value.max;
   if (nodes == 1 || asked.standalone.value || !has_address(asked)) return;
@@ -64,7 +64,7 @@ Result<void> check_against_options(const RendezvousRequest& asked, const Placeme
   if (asked.nodes.given && asked.nodes.value.max != placement.nodes) {
     return usage(asked.nodes.shown() + ", but " + placement.job + " has " +
                  count_text(placement.nodes, "node") +
-                 ": drop --nnodes, or say with --rdzv-endpoint where other nodes meet");
+                 ": drop --nnodes, or pass the --rdzv-endpoint of all nodes");
   }
   if (!asked.node_rank.given || has_address(asked)) return {};
   if (asked.node_rank.value == placement.index) return {};
@@ -101,7 +101,7 @@ Result<void> fill_hosts(RendezvousRequest& asked, const Placement& placement, No
   if (placement.index == 0) {
     notes.insert(notes.begin(), placement.job + ": " + text_of(list.nodes) +
                                     (placement.list.empty() ? "" : " (" + placement.list + ")") +
-                                    " meet at " + text_of(list.hosts.front()));
+                                    " rendezvous at " + text_of(list.hosts.front()));
   }
   asked.scheduler_hosts = std::move(list);
   return {};

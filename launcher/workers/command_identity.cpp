@@ -69,7 +69,7 @@ std::vector<std::string> compared_words(const std::vector<std::string>& command,
   const std::size_t script = python ? script_place(command) : 0;
   words.push_back(python ? std::string(kPython) : std::move(program));
   for (std::size_t i = 1; i < command.size(); ++i) {
-    if (i < script && command[i] == "-u") continue;  // the launcher's own
+    if (i < script && command[i] == "-u") continue;  // added by the launcher
     if (i == script) {
       words.push_back(last_part(command[i]));
     } else {
@@ -99,7 +99,7 @@ std::string hexadecimal(std::uint64_t number) {
   return text;
 }
 
-/// For people: quoted where a blank would hide where a word ends.
+/// For users: words with blanks are quoted.
 std::string readable(const std::vector<std::string>& words) {
   const bool bare_python = words.size() == 1;
   std::string text;

@@ -1,5 +1,5 @@
 // CommandIdentity: what nodes of one run compare, so that two jobs at one endpoint do not become
-// one. Pure, no thread rule.
+// one. Pure.
 #pragma once
 
 #include <string>
@@ -11,9 +11,10 @@ namespace ddprun {
 
 /// The same on two nodes that run the same program, wherever it and its Python are installed.
 ///
-/// Not compared are what a node has of its own: the folder of the program, of a script under Python
-/// and of an argument that is an absolute path; the interpreter; arguments that are the name of
-/// this host; the values of --node-rank, --machine-rank, --local-addr, --host and --hostname.
+/// The parts that differ between nodes are not compared: the folder of the program, of a script
+/// under Python and of an argument that is an absolute path; the interpreter; arguments that are
+/// the name of this host; the values of --node-rank, --machine-rank, --local-addr, --host and
+/// --hostname.
 [[nodiscard]] CommandIdentity identify_command(const std::vector<std::string>& command,
                                                const std::string& host_name);
 

@@ -23,7 +23,7 @@ Result<int> count_workers(const Setting<WorkerCount>& count, const Machine& mach
 }
 
 /// OMP_NUM_THREADS for workers that share this node's CPUs; unset if the user set it, or if one
-/// worker has the machine to itself. torchrun says 1 whatever the machine.
+/// worker has the machine to itself. torchrun always sets 1.
 std::optional<int> choose_threads(int workers, const Machine& machine) {
   if (workers == 1 || machine.environment().contains("OMP_NUM_THREADS")) return std::nullopt;
   return std::max(1, machine.count_cpus() / workers);

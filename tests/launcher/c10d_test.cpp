@@ -1,4 +1,4 @@
-// The c10d backend over several nodes: the endpoint, who hosts, which address a node tells.
+// The c10d backend over several nodes: the endpoint, the coordinator's node, the address of a node.
 #include "tests/launcher/fake_machine.hpp"
 
 using ddprun::CoordinatorPlan;
@@ -27,7 +27,7 @@ ddprun::Launch at(const std::string& endpoint, const FakeMachine& machine = Fake
 
 }  // namespace
 
-TEST_CASE("nodes meet at the endpoint, on port 29400 unless it has one") {
+TEST_CASE("the rendezvous is at the endpoint, on port 29400 unless it has one") {
   struct Line {
     std::string text;
     std::string host;
@@ -74,7 +74,8 @@ TEST_CASE("a range of nodes is kept as it is given") {
   CHECK(launch.config.run_id.value() == "x");
 }
 
-TEST_CASE("the node whose address the endpoint is may host, on every address") {
+TEST_CASE(
+    "the node whose address the endpoint is may run the coordinator, on the wildcard address") {
   const auto launch = at("node-1:7");
   REQUIRE(launch.coordinator);
   CHECK(launch.coordinator->need == Need::kMay);
@@ -83,7 +84,7 @@ TEST_CASE("the node whose address the endpoint is may host, on every address") {
   CHECK(launch.config.rendezvous->coordinator.host == "node-1");
 }
 
-TEST_CASE("a name that does not resolve yet is no error: this node does not host") {
+TEST_CASE("a name that does not resolve yet is not an error: another node runs the coordinator") {
   FakeMachine machine;
   machine.unresolved.insert("pod-0.headless");
   const auto launch = at("pod-0.headless", machine);
@@ -93,7 +94,7 @@ TEST_CASE("a name that does not resolve yet is no error: this node does not host
             .config.rendezvous);
 }
 
-TEST_CASE("the node whose own name does not resolve yet hosts all the same, and finds itself") {
+TEST_CASE("the node whose own name does not resolve yet may run the coordinator, over loopback") {
   FakeMachine machine;
   machine.name = "pod-0";
   machine.unresolved = {"pod-0", "pod-0.headless", "pod-1.headless"};
@@ -109,7 +110,7 @@ TEST_CASE("the node whose own name does not resolve yet hosts all the same, and 
   CHECK_FALSE(at("pod-1.headless", machine).coordinator);
 }
 
-TEST_CASE("an endpoint that nobody could reach is refused, unless this node is the host by order") {
+TEST_CASE("a wildcard endpoint is refused, unless is_host is set") {
   FakeMachine machine;
   for (const std::string every : {"0.0.0.0", "::"}) {
     machine.addresses[every] = every;
@@ -120,7 +121,7 @@ TEST_CASE("an endpoint that nobody could reach is refused, unless this node is t
   CHECK(launch_of(ordered, machine).coordinator->need == Need::kMust);
 }
 
-TEST_CASE("localhost and loopback literals are taken at their word: agents on one machine") {
+TEST_CASE("localhost and loopback literals are accepted: agents on one machine") {
   FakeMachine machine;
   machine.addresses["127.0.0.5"] = "127.0.0.5";
   machine.addresses["::1"] = "::1";
@@ -139,7 +140,7 @@ TEST_CASE("localhost and loopback literals are taken at their word: agents on on
   }
 }
 
-TEST_CASE("without an endpoint the nodes meet on this machine, which one line says") {
+TEST_CASE("without an endpoint all nodes are on this machine, with a note") {
   const auto launch = launch_of(elastic({}));
   CHECK(launch.config.rendezvous->coordinator.host == "localhost");
   CHECK(launch.config.rendezvous->coordinator.port == 29400);
@@ -149,7 +150,7 @@ TEST_CASE("without an endpoint the nodes meet on this machine, which one line sa
   CHECK_THAT(launch.notes[0], ContainsSubstring("this machine"));
 }
 
-TEST_CASE("a name that means loopback here is refused while other nodes are to come there") {
+TEST_CASE("a name that means loopback here is refused if other nodes have to reach it") {
   FakeMachine machine;
   machine.addresses["gpu-01"] = "127.0.1.1";
   const Words words = elastic({"--rdzv-endpoint=gpu-01"});
@@ -171,7 +172,7 @@ TEST_CASE("port 0 is refused where other nodes would have to guess it") {
              ContainsSubstring("port 0"));
 }
 
-TEST_CASE("one node meets at another machine's coordinator, or at one it does not host itself") {
+TEST_CASE("one node joins the coordinator of another machine, or one that it does not run itself") {
   const auto far = launch_of({"--rdzv-backend=c10d", "--rdzv-endpoint=far", "W"});
   REQUIRE(far.config.rendezvous);
   CHECK(far.config.rendezvous->nodes_max == 1);
@@ -182,7 +183,7 @@ TEST_CASE("one node meets at another machine's coordinator, or at one it does no
   CHECK_FALSE(own.coordinator);
 }
 
-TEST_CASE("a name that means loopback does no harm to a node that meets nobody else") {
+TEST_CASE("a name that means loopback does no harm to a single node") {
   FakeMachine machine;
   machine.addresses["gpu-01"] = "127.0.1.1";
   const auto launch = launch_of(
@@ -190,7 +191,7 @@ TEST_CASE("a name that means loopback does no harm to a node that meets nobody e
   CHECK(launch.config.rendezvous->coordinator.host == "gpu-01");
 }
 
-TEST_CASE("the own address that a node tells is a literal of this machine") {
+TEST_CASE("the address that a node sends is a literal of this machine") {
   const auto launch = launch_of(elastic({"--rdzv-endpoint=far", "--local-addr=node-1"}));
   CHECK(launch.config.rendezvous->address == "10.0.0.1");
   CHECK(launch.config.store.listen_addr == "10.0.0.1");
@@ -223,7 +224,7 @@ TEST_CASE("sharing the store can be turned off over several nodes too") {
   CHECK(at("far", off).config.store.host == StoreHost::kWorkerZero);
 }
 
-TEST_CASE("what other nodes are told has the link's bounds") {
+TEST_CASE("values sent to other nodes have the link's bounds") {
   const std::string long_name(256, 'x');
   const auto with = [](const std::string& option) {
     return refusal_of(elastic({"--rdzv-endpoint=far", option})).sentence;

@@ -25,7 +25,7 @@ TEST_CASE("a .py file runs under python3 -u, its arguments unchanged") {
         Words{"python3", "-u", "train.py", "--lr", "0.1", "-m"});
 }
 
-TEST_CASE("a missing .py file is left for Python to complain about") {
+TEST_CASE("a missing .py file is reported by Python") {
   CHECK(command({"missing.py"}) == Words{"python3", "-u", "missing.py"});
 }
 
@@ -71,7 +71,7 @@ TEST_CASE("an executable that is not Python just runs") {
   CHECK(command({"worker"}, with_file("worker", FileKind::kProgram)) == Words{"./worker"});
 }
 
-TEST_CASE("a name that is no file here is looked up on PATH") {
+TEST_CASE("a name that is not a file here is searched on PATH") {
   CHECK(command({"python", "train.py"}) == Words{"python", "train.py"});
   CHECK(command({"no/such/program"}) == Words{"no/such/program"});
 }

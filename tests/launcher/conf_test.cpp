@@ -74,7 +74,7 @@ TEST_CASE("the static backend's timeout limits the wait for nodes, as join_timeo
   CHECK_THAT(both.notes[0], ContainsSubstring("timeout not used: join_timeout is given too"));
 }
 
-TEST_CASE("a key without a counterpart costs one line that says why, and the run goes on") {
+TEST_CASE("a key without a counterpart costs one line with the reason, and the run continues") {
   for (const std::string key :
        {"close_timeout", "heartbeat_timeout", "read_timeout", "cas_backoff_max_seconds"}) {
     INFO(key);
@@ -93,12 +93,12 @@ TEST_CASE("a key without a counterpart costs one line that says why, and the run
   }
 }
 
-TEST_CASE("one node waits for nobody, so known keys are only checked") {
+TEST_CASE("a single node waits for no other, so known keys are only checked") {
   CHECK(launch_of({"--rdzv-conf= join_timeout = 10m , read_timeout=9", "W"}).notes.empty());
   CHECK(launch_of({"--rdzv-conf=is_host=1,timeout=900", "--master-port=7", "W"}).notes.empty());
 }
 
-TEST_CASE("unknown --rdzv-conf keys are named beside the known ones, and the run goes on") {
+TEST_CASE("unknown --rdzv-conf keys are named beside the known ones, and the run continues") {
   for (const Words& mode : {Words{}, Words{"--nnodes=2", "--master-addr=node-1"}}) {
     Words words = mode;
     words.insert(words.end(), {"--rdzv-conf=a=b=c,join_timeout=5,zap=1", "W"});
@@ -111,7 +111,8 @@ TEST_CASE("unknown --rdzv-conf keys are named beside the known ones, and the run
   }
 }
 
-TEST_CASE("keys of --rdzv-conf that have an option of their own, or are not built, are refused") {
+TEST_CASE(
+    "keys of --rdzv-conf that have an option of their own, or are not supported, are refused") {
   CHECK_THAT(refusal_of({"--rdzv-conf=run_id=x", "W"}).sentence,
              ContainsSubstring("use --rdzv-id"));
   CHECK_THAT(refusal_of({"--rdzv-conf=max_nodes=2", "W"}).sentence,
@@ -122,7 +123,7 @@ TEST_CASE("keys of --rdzv-conf that have an option of their own, or are not buil
   CHECK(refusal_of({"--rdzv-conf=protocol=http", "W"}).kind == ErrorKind::kUnsupported);
 }
 
-TEST_CASE("the key is_host says who runs the coordinator, in torchrun's words and ours") {
+TEST_CASE("the key is_host decides which node runs the coordinator, in torchrun's words and ours") {
   const auto plan_of = [](const std::string& endpoint, const std::string& value) {
     return launch_of({"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=" + endpoint,
                       "--rdzv-conf=is_host=" + value, "W"})

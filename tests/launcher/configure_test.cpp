@@ -14,7 +14,7 @@ using ddprun::test::Words;
 
 namespace {
 
-/// A command line that shows that the option is not ignored: with it, what comes out differs from
+/// A command line that shows that the option is not ignored: with it, the result differs from
 /// `without`, or a wrong value is refused.
 struct Effect {
   OptionId id;
@@ -133,7 +133,7 @@ TEST_CASE("an option with one possible value refuses the others") {
   }
 }
 
-TEST_CASE("every option that is not built is refused in one sentence, from the environment too") {
+TEST_CASE("every unsupported option is refused in one sentence, from the environment too") {
   for (const auto& option : ddprun::all_options()) {
     if (option.unsupported.empty()) continue;
     const std::string first_choice(option.choices.substr(0, option.choices.find(',')));
@@ -160,7 +160,7 @@ TEST_CASE("nothing to run names the missing script and is a usage error") {
   }
 }
 
-TEST_CASE("an event handler is null, known and not built, or unknown") {
+TEST_CASE("an event handler is null, unsupported, or unknown") {
   CHECK(config_of({"--event-log-handler=null", "W"}).workers.count == 1);
   CHECK(refusal_of({"--event-log-handler=console", "W"}).kind == ErrorKind::kUnsupported);
   CHECK(refusal_of({"--event-log-handler=zeus", "W"}).kind == ErrorKind::kUsage);
@@ -193,7 +193,7 @@ TEST_CASE("variables of torchrun reach every kind of option") {
   CHECK(config.workers.count == 2);
 }
 
-TEST_CASE("a service of torchrun's agent that is not built is refused by its variable") {
+TEST_CASE("an unsupported service of torchrun's agent is refused by its variable") {
   const auto refused = [](const std::string& variable, const std::string& value) {
     return refusal_of({"W"}, with_variables({{variable, value}}));
   };

@@ -47,7 +47,7 @@ class FakeMachine : public Machine {
   std::map<std::string, FileKind> files;
   std::map<std::string, std::string> addresses{
       {"127.0.0.1", "127.0.0.1"}, {"localhost", "127.0.0.1"}, {"node-1", "10.0.0.1"}};
-  std::set<std::string> unresolved;  // names that nobody knows yet; any other is elsewhere
+  std::set<std::string> unresolved;  // names that do not resolve yet; any other is elsewhere
   std::string name = "node-1";
   int cpus = 8;
   int gpus = 0;
@@ -63,7 +63,7 @@ inline FakeMachine with_variables(
   return machine;
 }
 
-/// What a command line that must be accepted comes to.
+/// The launch of a command line that must be accepted.
 inline Launch launch_of(const Words& words, const FakeMachine& machine = FakeMachine()) {
   auto intent = configure(words, machine);
   if (!intent) FAIL("refused: " << intent.error().sentence);

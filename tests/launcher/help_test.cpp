@@ -25,7 +25,7 @@ TEST_CASE("help fits the terminal, however narrow") {
   }
 }
 
-TEST_CASE("help says apart what is refused for now") {
+TEST_CASE("help lists unsupported options under a heading of their own") {
   const std::string text = ddprun::help_text(100);
   const auto heading = text.find("Of torchrun, not supported yet");
   REQUIRE(heading != std::string::npos);

@@ -1,4 +1,4 @@
-// --hosts: one list for every node, in which each finds its place.
+// --hosts: one list for every node, in which each finds its position.
 #include "launcher/rendezvous/backends.hpp"
 
 #include "launcher/rendezvous/backends.hpp"
@@ -55,7 +55,7 @@ TEST_CASE("the first host runs the coordinator and is node 0") {
   CHECK(launch.coordinator->port == 29400);
 }
 
-TEST_CASE("another host finds its place and goes to the first one, on its port") {
+TEST_CASE("another host finds its position and connects to the first one, on its port") {
   const auto launch = launch_of(hosts(" a:29401 , node-1,c"));
   CHECK(launch.config.rendezvous->node_rank == 1);
   CHECK(launch.config.rendezvous->scheduler_index == 1);
@@ -87,7 +87,7 @@ TEST_CASE("a node is found by its addresses, v4 and v6, and by its name with or 
   CHECK_THAT(refused("a,node-1.other", {}, machine), ContainsSubstring("is none of"));
 }
 
-TEST_CASE("a list with this machine's name spares the look-up of the others") {
+TEST_CASE("a list with this machine's name avoids the lookup of the others") {
   CountingMachine machine;
   std::string list = "node-1";
   for (int i = 2; i <= 100; ++i) list += ",node-" + std::to_string(i);
@@ -114,7 +114,7 @@ TEST_CASE("a machine that is not in the list is refused with its name and the li
   CHECK_THAT(refused(many, {}, machine), ContainsSubstring("h7 (node 7) and 12 more"));
 }
 
-TEST_CASE("a machine that is in the list twice has to say which node it is") {
+TEST_CASE("a machine that is in the list twice needs --node-rank") {
   const std::string two = "localhost:29401,localhost:29402";
   CHECK_THAT(refused(two), ContainsSubstring("localhost:29401 (node 0) and localhost:29402"));
   CHECK_THAT(refused(two), ContainsSubstring("--node-rank"));
@@ -127,14 +127,14 @@ TEST_CASE("a machine that is in the list twice has to say which node it is") {
   REQUIRE(first.coordinator);
   CHECK(first.coordinator->bind == "127.0.0.1");
   CHECK(first.coordinator->port == 29401);
-  CHECK_THAT(refused(two, {"--node-rank=2"}), ContainsSubstring("are 0 to 1"));
+  CHECK_THAT(refused(two, {"--node-rank=2"}), ContainsSubstring("have the ranks 0 to 1"));
 }
 
-TEST_CASE("the number of a node is taken at its word where its address cannot tell") {
+TEST_CASE("the rank of a node is accepted if its address cannot confirm it") {
   CHECK(launch_of(hosts("a,b", {"--node-rank=1"})).config.rendezvous->node_rank == 1);
 }
 
-TEST_CASE("the first host's own name may mean loopback to itself, not to another node") {
+TEST_CASE("the first host's name may mean loopback on itself, not on another node") {
   FakeMachine machine;
   machine.name = "gpu-01";
   machine.addresses["gpu-01"] = "127.0.1.1";
@@ -146,7 +146,7 @@ TEST_CASE("the first host's own name may mean loopback to itself, not to another
   CHECK_THAT(refused("gpu-01,gpu-02", {}, machine), ContainsSubstring("127.0.1.1"));
 }
 
-TEST_CASE("the list says how many nodes there are; a lower MIN may be given") {
+TEST_CASE("the list is the number of nodes; a lower MIN may be given") {
   CHECK(launch_of(hosts("node-1,b,c", {"--nnodes=3"})).config.rendezvous->nodes_min == 3);
   const auto elastic = launch_of(hosts("node-1,b,c", {"--nnodes=1:3"}));
   CHECK(elastic.config.rendezvous->nodes_min == 1);
@@ -154,7 +154,7 @@ TEST_CASE("the list says how many nodes there are; a lower MIN may be given") {
   CHECK_THAT(refused("node-1,b,c", {"--nnodes=2"}), ContainsSubstring("--nnodes=2"));
 }
 
-TEST_CASE("a second word about where to meet contradicts the list") {
+TEST_CASE("a second address of the rendezvous contradicts the list") {
   for (const std::string other : {"--standalone", "--rdzv-endpoint=a", "--master-addr=a",
                                   "--master-port=7", "--rdzv-backend=static"}) {
     INFO(other);
@@ -167,14 +167,14 @@ TEST_CASE("a second word about where to meet contradicts the list") {
       "x");
 }
 
-TEST_CASE("a list of one host is one node, alone") {
+TEST_CASE("a list of one host is a single node") {
   const auto launch = launch_of(hosts("node-1", {"--rdzv-id=x"}));
   CHECK_FALSE(launch.config.rendezvous);
   CHECK(launch.config.run_id.value() == "x");
   CHECK_THAT(refused("a"), ContainsSubstring("is none of a"));
 }
 
-TEST_CASE("entries that are no hosts are refused") {
+TEST_CASE("entries that are not hosts are refused") {
   for (const std::string bad : {"a,,node-1", ",node-1", "node-1,", "a b,node-1", "a:x,node-1"}) {
     INFO(bad);
     CHECK_THAT(refused(bad), ContainsSubstring("--hosts"));
@@ -182,13 +182,13 @@ TEST_CASE("entries that are no hosts are refused") {
   CHECK_THAT(refused("node-1:0,b"), ContainsSubstring("port 0"));
 }
 
-TEST_CASE("who hosts is settled by the list") {
+TEST_CASE("the list decides which node runs the coordinator") {
   const auto launch = launch_of(hosts("node-1,b", {"--rdzv-conf=is_host=false"}));
   CHECK(launch.coordinator);
   CHECK_THAT(launch.notes.at(0), ContainsSubstring("is_host not used: the first of --hosts"));
 }
 
-TEST_CASE("a scheduler's list needs no address to be looked up") {
+TEST_CASE("a plan by a list looks no address up") {
   const CountingMachine machine;
   const auto line = ddprun::scan({"--rdzv-id=7.0", "W"});
   const auto settings = ddprun::Settings::merge(*line, {});

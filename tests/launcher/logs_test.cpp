@@ -25,7 +25,7 @@ TEST_CASE("a mapping chooses streams per local rank; the rest get none, the last
   CHECK(log.redirects.of(LocalRank(12)) == Streams::kStdout);
 }
 
-TEST_CASE("anything else for streams is refused, and both forms are shown") {
+TEST_CASE("any other text for streams is refused with both forms") {
   for (const std::string bad :
        {"4", "0:4", "0:1,", "", "-1", "0:1, 1:2", "a:1", "0=1", "33", ":1"}) {
     INFO(bad);
@@ -80,7 +80,7 @@ TEST_CASE("filters are texts separated by commas, where two commas are one") {
   CHECK(ddprun::split_escaped_list("").empty());
 }
 
-TEST_CASE("filters that could not work are refused instead of doing nothing") {
+TEST_CASE("filters that could not work are refused instead of being ignored") {
   CHECK_THAT(refusal_of({"--duplicate-stdout-filters=a", "-r3", "W"}).sentence,
              ContainsSubstring("add --tee=1"));
   CHECK_THAT(refusal_of({"--duplicate-stderr-filters=a", "-t1", "W"}).sentence,
@@ -92,7 +92,7 @@ TEST_CASE("filters that could not work are refused instead of doing nothing") {
       ContainsSubstring("/dev/null"));
 }
 
-TEST_CASE("the console is quoted unless asked to be raw") {
+TEST_CASE("the console is quoted unless it is raw by option") {
   CHECK(config_of({"W"}).log.console == ddprun::Console::kQuoted);
   CHECK(config_of({"--console=raw", "W"}).log.console == ddprun::Console::kRaw);
 }

@@ -1,7 +1,7 @@
 """--nnodes, --rdzv-endpoint and --rdzv-conf: what torchrun takes, ddprun takes, and the reverse.
 
 torchrun's side are its own parsers and its own rendezvous handler, made in this process. The lines
-are those of one node, so that ddprun waits for nobody. What differs on purpose stands in DIFFERS
+are those of one node, so that ddprun waits for no other. Intentional differences are in DIFFERS
 with the reason.
 """
 

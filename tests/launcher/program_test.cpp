@@ -1,4 +1,4 @@
-// ddprun as a user meets it: exit codes, one sentence per mistake, programs that are not Python.
+// ddprun as a program: exit codes, one sentence per mistake, programs that are not Python.
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -249,7 +249,7 @@ TEST_CASE("the exit code is the failing worker's own") {
   CHECK(ddprun_with({"sh", "-c", "kill -KILL $$$$"}).code == 137);
 }
 
-TEST_CASE("what is given and not used costs one line, and the run goes on") {
+TEST_CASE("an unused option costs one line, and the run continues") {
   const auto run = ddprun_with({"--rdzv-id=foo", "--rdzv-conf=zap=1", "echo", "hi"});
   CHECK(run.code == 0);
   CHECK_THAT(run.err, ContainsSubstring("ddprun: note: --rdzv-id not used"));

@@ -93,7 +93,7 @@ TEST_CASE("options that torchrun does not have leave its abbreviations alone") {
   CHECK(value(scanned({"--ho=a,b", "W"}), OptionId::kHosts) == "a,b");
 }
 
-TEST_CASE("an abbreviation after the script is the script's business") {
+TEST_CASE("an abbreviation after the script is an argument of the script") {
   CHECK(scanned({"W", "--nproc", "2"}).program == Words{"W", "--nproc", "2"});
 }
 

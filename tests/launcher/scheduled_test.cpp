@@ -45,7 +45,7 @@ const std::uint16_t kPort = ddprun::slurm_port(9, 0);
 
 }  // namespace
 
-TEST_CASE("srun ddprun prog: the step's nodes meet at its first, which runs the coordinator") {
+TEST_CASE("srun ddprun prog: the first node of the step runs the coordinator") {
   const Launch first = launch_of({"W"}, first_node());
   const Launch second = launch_of({"W"}, second_node());
   for (const Launch& launch : {first, second}) {
@@ -66,7 +66,7 @@ TEST_CASE("srun ddprun prog: the step's nodes meet at its first, which runs the 
   CHECK(!second.coordinator);
   REQUIRE(first.notes.size() == 1);
   CHECK(first.notes[0] ==
-        "Slurm step 9.0: 2 nodes (node[01-02]) meet at node01:" + std::to_string(kPort));
+        "Slurm step 9.0: 2 nodes (node[01-02]) rendezvous at node01:" + std::to_string(kPort));
   CHECK(second.notes.empty());
 }
 
@@ -86,7 +86,7 @@ TEST_CASE("mpirun -N 1 ddprun prog: the same of mpirun's ranks") {
              ContainsSubstring("mpirun -N 1 ddprun"));
 }
 
-TEST_CASE("hosts that mpirun does not list are asked for, and then its ranks number the nodes") {
+TEST_CASE("hosts that mpirun does not list are required, and then its ranks number the nodes") {
   const FakeMachine machine = under("hydra-rank1");
   CHECK_THAT(refusal_of({"W"}, machine).sentence, ContainsSubstring("--rdzv-endpoint=HOST"));
   const Words elastic{"--rdzv-backend=c10d", "--rdzv-endpoint=far:7", "--rdzv-id=x", "W"};
@@ -98,7 +98,7 @@ TEST_CASE("hosts that mpirun does not list are asked for, and then its ranks num
   CHECK(launch.config.rendezvous->coordinator.port == 7);
 }
 
-TEST_CASE("a worker runs for each GPU that the scheduler gave, unless the line says how many") {
+TEST_CASE("a worker runs for each GPU that the scheduler gave, unless the count is given") {
   const Launch launch = launch_of({"W"}, under("slurm-gpus-per-node"));
   CHECK(launch.config.workers.count == 2);
   REQUIRE(launch.notes.size() == 2);
@@ -115,7 +115,7 @@ TEST_CASE("a worker runs for each GPU that the scheduler gave, unless the line s
   CHECK(launch_of({"--standalone", "W"}, under(one_node)).config.workers.count == 1);
 }
 
-TEST_CASE("a run that the options describe in full is no business of the scheduler") {
+TEST_CASE("a run that the options describe completely ignores the scheduler") {
   for (const FakeMachine& machine :
        {first_node(), second_node(), under("slurm-batch-script"), under("slurm-three-tasks-node0"),
         under("openmpi-two-tasks")}) {
@@ -139,7 +139,8 @@ TEST_CASE("a run that the options describe in full is no business of the schedul
   check_alone({"W"}, under(variables));
 }
 
-TEST_CASE("a batch script, a shell of salloc or several tasks are no worlds of one by mistake") {
+TEST_CASE(
+    "a batch script, a shell of salloc or several tasks never become worlds of one by mistake") {
   for (const std::string name :
        {"slurm-batch-script", "slurm-salloc-shell", "slurm-interactive-step",
         "slurm-batch-from-a-step", "slurm-three-tasks-node1", "slurm-het-batch-script"}) {
@@ -171,13 +172,13 @@ TEST_CASE("a run may need fewer nodes than the step has (--nnodes), not another 
   CHECK_THAT(sentence, ContainsSubstring("--nnodes=3, but Slurm step 9.0 has 2 nodes"));
 }
 
-TEST_CASE("the option --node-rank may say what the scheduler says, not contradict it") {
+TEST_CASE("the option --node-rank may repeat the scheduler's rank, not contradict it") {
   CHECK(launch_of({"--node-rank=1", "W"}, second_node()).config.rendezvous->scheduler_index == 1);
   CHECK_THAT(refusal_of({"--node-rank=0", "W"}, second_node()).sentence,
              ContainsSubstring("this is node 1 of Slurm step 9.0"));
 }
 
-TEST_CASE("an address on the line is where the scheduler's nodes meet") {
+TEST_CASE("an address on the command line is the rendezvous of the scheduler's nodes") {
   const Launch elastic =
       launch_of({"--rdzv-backend=c10d", "--rdzv-endpoint=far:7", "W"}, second_node());
   CHECK(elastic.config.rendezvous->nodes_min == 2);
@@ -209,7 +210,7 @@ TEST_CASE("a full static line without --node-rank gets the scheduler's number") 
   CHECK_THAT(refusal_of(other, second_node()).sentence, ContainsSubstring("--node-rank"));
 }
 
-TEST_CASE("a worker's own ddprun leaves the variables to the run above it") {
+TEST_CASE("a ddprun started by a worker ignores the scheduler's variables") {
   Environment environment = captured("slurm-step-node1");
   environment["TORCHELASTIC_RUN_ID"] = "9.0";
   const Launch launch = launch_of({"W"}, under(environment));
@@ -223,7 +224,7 @@ TEST_CASE("a worker's own ddprun leaves the variables to the run above it") {
   CHECK(launch_of({"W"}, under(Environment{{"TORCHELASTIC_RUN_ID", "9.0"}})).notes.empty());
 }
 
-TEST_CASE("options that the scheduler has no say in go on with its nodes") {
+TEST_CASE("other options are combined with the scheduler's nodes") {
   const Launch launch = launch_of({"--rdzv-id=mine", "--rdzv-conf=join_timeout=90s",
                                    "--nproc-per-node=3", "--max-restarts=2", "W"},
                                   second_node());

@@ -91,7 +91,7 @@ TEST_CASE("flags in the environment are words as well as numbers") {
              ContainsSubstring("PET_STANDALONE"));
 }
 
-TEST_CASE("a number that is none is a usage error wherever it came from") {
+TEST_CASE("an invalid number is a usage error wherever it came from") {
   CHECK(settings_refusal({"--max-restarts=x", "W"}) == "--max-restarts='x' is not a whole number");
   CHECK(settings_refusal({"W"}, {{"PET_MAX_RESTARTS", "abc"}}) ==
         "PET_MAX_RESTARTS='abc' is not a whole number");

@@ -1,5 +1,4 @@
-// Where the workers of one node meet: the standalone rules, static and c10d with nobody to wait
-// for.
+// A single node: the standalone rules, static and c10d without other nodes.
 #include "tests/launcher/fake_machine.hpp"
 
 using ddprun::ErrorKind;
@@ -27,7 +26,7 @@ TEST_CASE("a plain run is standalone: a run id of its own, loopback, a port the 
   }
 }
 
-TEST_CASE("an implied standalone run names in one line what it does not use") {
+TEST_CASE("an implied standalone run names unused options in one line") {
   const auto launch = launch_of({"--rdzv-id=foo", "--master-addr=node-1", "W"});
   CHECK(launch.config.run_id.value() == kUuid);
   CHECK(launch.config.store.master_addr == "127.0.0.1");
@@ -36,7 +35,7 @@ TEST_CASE("an implied standalone run names in one line what it does not use") {
   CHECK_THAT(launch.notes[0], ContainsSubstring("--master-port"));
 }
 
-TEST_CASE("an explicit standalone run replaces what was given, and says so") {
+TEST_CASE("an explicit standalone run replaces given values, with a note") {
   const auto launch = launch_of({"--standalone", "--rdzv-id=foo", "--rdzv-backend=static",
                                  "--rdzv-endpoint=far:1", "--master-port=7", "W"});
   CHECK(launch.config.run_id.value() == kUuid);
@@ -85,7 +84,7 @@ TEST_CASE("c10d on one node keeps the run id and lets the kernel pick the port")
   CHECK(config_of({"--rdzv-backend=c10d", "W"}).run_id.value() == "none");
 }
 
-TEST_CASE("a c10d endpoint with a port says that nobody is waited for there") {
+TEST_CASE("a single node notes that it does not use a c10d endpoint with a port") {
   const auto launch = launch_of({"--rdzv-backend=c10d", "--rdzv-endpoint=localhost:29400", "W"});
   REQUIRE(launch.notes.size() == 1);
   CHECK_THAT(launch.notes[0], ContainsSubstring("--rdzv-endpoint=localhost:29400 not used"));
@@ -103,7 +102,7 @@ TEST_CASE("a node's number without a number of nodes costs one line") {
   CHECK_THAT(launch.notes[0], ContainsSubstring("--nnodes"));
 }
 
-TEST_CASE("the flag --local-addr is what workers are told, except with a fixed address") {
+TEST_CASE("the option --local-addr is the workers' MASTER_ADDR, except with a fixed address") {
   const auto config = config_of({"--standalone", "--local-addr=node-1", "W"});
   CHECK(config.store.master_addr == "node-1");
   CHECK(config.store.listen_addr == "10.0.0.1");

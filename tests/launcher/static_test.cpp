@@ -20,7 +20,7 @@ Words fixed(Words more) {
 
 }  // namespace
 
-TEST_CASE("node rank 0 must host at the master address, which every round's workers are told") {
+TEST_CASE("node rank 0 must run the coordinator at the master address, which all workers get") {
   const auto launch =
       launch_of(fixed({"--node-rank=0", "--master-addr=node-1", "--master-port=7"}));
   CHECK(launch.config.store.master_addr == "node-1");
@@ -39,7 +39,7 @@ TEST_CASE("node rank 0 must host at the master address, which every round's work
   CHECK(launch.notes.empty());
 }
 
-TEST_CASE("other nodes never host, wherever the master address is") {
+TEST_CASE("other nodes never run the coordinator, wherever the master address is") {
   for (const std::string master : {"far", "node-1", "127.0.0.1"}) {
     INFO(master);
     const auto launch = launch_of(fixed({"--node-rank=1", "--master-addr=" + master}));
@@ -79,7 +79,7 @@ TEST_CASE("node rank 0 at another machine's address is refused with both remedie
   CHECK(forwarded.coordinator->need == CoordinatorPlan::Need::kMust);
 }
 
-TEST_CASE("node rank 0 hosts although its own name does not resolve yet") {
+TEST_CASE("node rank 0 runs the coordinator although its own name does not resolve yet") {
   FakeMachine machine;
   machine.unresolved.insert("pod-0.headless");
   const auto launch = launch_of(fixed({"--master-addr=pod-0.headless"}), machine);
@@ -93,7 +93,7 @@ TEST_CASE("a node's number is below the number of nodes") {
   }
 }
 
-TEST_CASE("a range of nodes is refused with what works instead") {
+TEST_CASE("a range of nodes is refused with the alternatives") {
   const auto sentence = refusal_of({"--nnodes=1:2", "--master-addr=node-1", "W"}).sentence;
   CHECK_THAT(sentence, ContainsSubstring("--rdzv-backend=c10d"));
   CHECK_THAT(sentence, ContainsSubstring("--nnodes=2"));
@@ -105,7 +105,7 @@ TEST_CASE("a master port that the kernel chooses is refused") {
   CHECK_THAT(refusal_of(fixed({"--master-port=65536"})).sentence, ContainsSubstring("0 to 65535"));
 }
 
-TEST_CASE("a master address is a host alone: its port has an option of its own") {
+TEST_CASE("a master address is a host without a port, which has an option of its own") {
   CHECK_THAT(refusal_of(fixed({"--master-addr=node-1:7"})).sentence,
              ContainsSubstring("--master-addr=node-1:7 is not a host's name or address: the port "
                                "goes into --master-port"));
@@ -119,11 +119,11 @@ TEST_CASE("a master address is a host alone: its port has an option of its own")
         "fd00::1");
 }
 
-TEST_CASE("an endpoint beside a master address wins, which one line says") {
+TEST_CASE("an endpoint takes precedence over a master address, with a note") {
   const auto launch = launch_of(fixed({"--rdzv-endpoint=node-1:7", "--master-addr=far"}));
   CHECK(launch.config.store.master_addr == "node-1");
   REQUIRE(launch.notes.size() == 1);
-  CHECK_THAT(launch.notes[0], ContainsSubstring("--master-addr not used: --rdzv-endpoint says"));
+  CHECK_THAT(launch.notes[0], ContainsSubstring("--master-addr not used: --rdzv-endpoint gives"));
 }
 
 TEST_CASE("a master name that means loopback here is refused on every node") {
@@ -135,7 +135,7 @@ TEST_CASE("a master name that means loopback here is refused on every node") {
   }
 }
 
-TEST_CASE("without a master address all nodes are on this machine, which one line says") {
+TEST_CASE("without a master address all nodes are on this machine, with a note") {
   const auto launch = launch_of(fixed({}));
   CHECK(launch.config.store.master_addr == "127.0.0.1");
   CHECK(launch.coordinator->bind == "127.0.0.1");
@@ -143,7 +143,7 @@ TEST_CASE("without a master address all nodes are on this machine, which one lin
   CHECK_THAT(launch.notes[0], ContainsSubstring("this machine"));
 }
 
-TEST_CASE("what a fixed address leaves no room for costs one line") {
+TEST_CASE("options that a fixed address excludes cost one line") {
   const auto launch = launch_of(
       fixed({"--master-addr=node-1", "--local-addr=node-1", "--rdzv-conf=is_host=false"}));
   REQUIRE(launch.notes.size() == 2);

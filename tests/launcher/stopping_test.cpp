@@ -33,7 +33,7 @@ TEST_CASE("the shutdown time-out is the option, else the variable, else 30 secon
   CHECK(config_of({"--shutdown-timeout=0", "W"}).stopping.shutdown_timeout == seconds(0));
 }
 
-TEST_CASE("a time-out that is none is refused, from the variable too") {
+TEST_CASE("an invalid time-out is refused, from the variable too") {
   CHECK_THAT(refusal_of({"--shutdown-timeout=-1", "W"}).sentence,
              ContainsSubstring("seconds, 0 to 315360000"));
   for (const std::string bad : {"-1", "soon", ""}) {
@@ -60,7 +60,7 @@ TEST_CASE("the default stop signals are torchrun's") {
   CHECK(config.stopping.signals_text == "SIGTERM,SIGINT,SIGHUP,SIGQUIT");
 }
 
-TEST_CASE("signals are names, blanks around them do not count, the text stays as given") {
+TEST_CASE("signals are names; blanks around them are ignored, the text is kept as given") {
   const auto config = config_of({"--signals-to-handle= SIGUSR1 ,SIGTERM,SIGUSR1", "W"});
   CHECK(config.stopping.signals == std::vector<int>{SIGUSR1, SIGTERM});
   CHECK(config.stopping.signals_text == " SIGUSR1 ,SIGTERM,SIGUSR1");

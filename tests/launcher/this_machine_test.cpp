@@ -25,7 +25,7 @@ FileKind kind_of(const std::string& content, mode_t mode) {
 
 }  // namespace
 
-TEST_CASE("a file's first line says whether it is Python's") {
+TEST_CASE("the first line of a file shows whether it is Python") {
   for (const std::string line :
        {"#!/usr/bin/env python3\n", "#!/usr/bin/python\n", "#! /opt/venv/bin/python3.11 -u\n",
         "#!/usr/bin/env -S python -u\n", "#!python"}) {
@@ -69,7 +69,7 @@ TEST_CASE("a name that does not resolve is named") {
   CHECK_THAT(unknown.error().sentence, ContainsSubstring("no-such-host.invalid does not resolve"));
 }
 
-TEST_CASE("a host is here, elsewhere, or not known yet") {
+TEST_CASE("a host is here, elsewhere, or does not resolve yet") {
   using Place = ddprun::Whereabouts::Place;
   const ThisMachine machine({});
   CHECK(machine.locate("localhost").literal == "127.0.0.1");

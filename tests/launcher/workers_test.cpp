@@ -17,7 +17,7 @@ FakeMachine machine_with(int cpus, int gpus) {
 }
 }  // namespace
 
-TEST_CASE("workers are a number, the CPUs, the GPUs, or whatever there is") {
+TEST_CASE("workers are a number, the CPUs, the GPUs, or auto") {
   CHECK(config_of({"W"}).workers.count == 1);
   CHECK(config_of({"--nproc-per-node=3", "W"}).workers.count == 3);
   CHECK(config_of({"--nproc-per-node=cpu", "W"}, machine_with(6, 2)).workers.count == 6);
@@ -31,7 +31,7 @@ TEST_CASE("gpu without a GPU is refused") {
              ContainsSubstring("no GPU is visible"));
 }
 
-TEST_CASE("a count of workers that makes no sense is refused with its value") {
+TEST_CASE("an invalid count of workers is refused with its value") {
   for (const std::string bad : {"0", "-1", "foo", "", "1.5", "4097"}) {
     CHECK_THAT(refusal_of({"--nproc-per-node", bad, "W"}).sentence,
                ContainsSubstring("--nproc-per-node='" + bad + "'"));
@@ -39,7 +39,7 @@ TEST_CASE("a count of workers that makes no sense is refused with its value") {
   CHECK(config_of({"--nproc-per-node=4096", "W"}).workers.count == ddprun::kWorkersPerNodeMax);
 }
 
-TEST_CASE("xpu is known and not built") {
+TEST_CASE("xpu is known and unsupported") {
   CHECK(refusal_of({"--nproc-per-node=xpu", "W"}).kind == ddprun::ErrorKind::kUnsupported);
 }
 

@@ -53,7 +53,7 @@ def two_nodes(case: Case, hosts: str, root: str) -> None:
     output = finish(run)
     expect([note["GROUP_RANK"] for note in found] == ["0", "0", "1", "1"], f"{found}")
     expect([note["CHAOS_AGENT"] for note in found] == ["0", "0", "1", "1"], f"{found}")
-    expect(re.search(f"2 nodes.* meet at {root}:", output) is not None, output)
+    expect(re.search(f"2 nodes.* rendezvous at {root}:", output) is not None, output)
 
 
 def refusal(case: Case, *words: str) -> str:

@@ -31,7 +31,7 @@ def two_nodes(case: Case) -> None:
         expect((note["RANK"], note["GROUP_RANK"]) == (rank, rank), f"ranks: {note}")
         expect(note["WORLD_SIZE"] == note["GROUP_WORLD_SIZE"] == "2", f"sizes: {note}")
         expect(re.fullmatch(r"\d+\.0", note[RUN_ID]) is not None, f"run id: {note}")
-    expect_in("2 nodes (node[01-02]) meet at node01:", output)
+    expect_in("2 nodes (node[01-02]) rendezvous at node01:", output)
 
 
 def a_worker_for_each_gpu(case: Case) -> None:
@@ -133,7 +133,7 @@ def two_steps_at_once(case: Case) -> None:
     expect([note["RANK"] for note in found] == ["0", "1", "0", "1"], f"{found}")
     expect(len({note[RUN_ID] for note in found}) == 2, f"run ids: {found}")
     expect(len({note["token"] for note in found}) == 2, f"merged runs: {found}")
-    ports = re.findall(r"meet at node01:(\d+)", output)
+    ports = re.findall(r"rendezvous at node01:(\d+)", output)
     expect(len(set(ports)) == 2, f"ports {ports}:\n{output}")
 
 

@@ -1,4 +1,4 @@
-"""Two workers meet in the store they were told of and add up."""
+"""Two workers rendezvous at their store and add up."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""A worker that writes down what it was given and ends as it was told.
+"""A worker that records what it was given and ends as requested.
 
 PROBE_DIR: where <rank>.<restart count>.json goes. PROBE_FAIL="1:3": rank 1 ends with code 3.
 PROBE_KILL="1": rank 1 kills itself. PROBE_UNTIL="2": only while the restart count is below 2.
@@ -47,8 +47,8 @@ def write_facts(rank, restart):
 
 
 def wait_for_others(rank, failing, restart):
-    """The failing rank goes on when every other one has written and printed all it has."""
-    path = f"{os.environ['PROBE_DIR']}/../meet.{restart}"
+    """The failing rank continues when all others have written and printed everything."""
+    path = f"{os.environ['PROBE_DIR']}/../ready.{restart}"
     with contextlib.suppress(FileExistsError):
         os.mkfifo(path)
     others = int(os.environ["WORLD_SIZE"]) - 1

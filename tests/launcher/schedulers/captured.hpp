@@ -1,5 +1,5 @@
 // The environments of real runs under Slurm 22.05, Open MPI 4.1 and 5.0, MPICH 4.0, one per file in
-// tests/captured/; the first line of each says how it was made.
+// tests/captured/; the first line of each describes its origin.
 #pragma once
 
 #include <fstream>
@@ -24,7 +24,7 @@ inline Environment captured(const std::string& name) {
   return environment;
 }
 
-/// What an environment that must be accepted says.
+/// The placement of an environment that must be accepted.
 inline Placement placed(const Environment& environment, Parent parent = Parent::kScheduler) {
   auto placement = find_placement(environment, parent);
   if (!placement) FAIL("refused: " << placement.error().sentence);

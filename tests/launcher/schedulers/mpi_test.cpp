@@ -33,7 +33,7 @@ TEST_CASE("mpirun's own host may be the first node, which then knows itself only
   CHECK(third.run_id == first.run_id);
 }
 
-TEST_CASE("Open MPI 5 tells the host of mpirun, which is the first node if it takes part") {
+TEST_CASE("Open MPI 5 names the host of mpirun, which is the first node if it takes part") {
   const Placement first = placed(captured("openmpi5-here-rank0"));
   const Placement second = placed(captured("openmpi5-here-rank1"));
   CHECK(first.hosts == Names{"head"});
@@ -53,7 +53,7 @@ TEST_CASE("Open MPI 5 tells the host of mpirun, which is the first node if it ta
   }
 }
 
-TEST_CASE("ranks in another order than the daemons tell no hosts") {
+TEST_CASE("ranks in another order than the daemons give no hosts") {
   Environment environment = captured("openmpi-here-rank2");
   environment["OMPI_COMM_WORLD_RANK"] = "0";
   CHECK(placed(environment).hosts.empty());
@@ -89,7 +89,7 @@ TEST_CASE("several processes of mpirun on a node are refused, with what starts o
   }
 }
 
-TEST_CASE("inside Slurm mpirun says which task this is, although its daemons are Slurm's tasks") {
+TEST_CASE("inside Slurm mpirun identifies the task, although its daemons are Slurm's tasks") {
   const Placement first = placed(captured("openmpi-in-slurm-rank0"));
   const Placement second = placed(captured("openmpi-in-slurm-rank1"));
   CHECK(first.nodes == 2);
@@ -110,8 +110,8 @@ TEST_CASE("Slurm's list names mpirun's hosts only where it is as long") {
   CHECK(placed(environment).hosts.empty());
 }
 
-TEST_CASE("one process of mpirun in a job of several nodes is what Slurm says it is") {
-  // The variables may have come along from a shell further up.
+TEST_CASE("for one process of mpirun in a job of several nodes Slurm's variables count") {
+  // The variables may be inherited from an outer shell.
   Environment environment = captured("slurm-step-node1");
   environment.merge(captured("openmpi-alone"));
   CHECK(placed(environment).job == "Slurm step 9.0");
@@ -120,7 +120,7 @@ TEST_CASE("one process of mpirun in a job of several nodes is what Slurm says it
   CHECK_THAT(refused(environment), ContainsSubstring("srun did not start this ddprun"));
 }
 
-TEST_CASE("MPICH's mpiexec tells count and place, not the hosts") {
+TEST_CASE("MPICH's mpiexec gives count and index, not the hosts") {
   const Placement placement = placed(captured("hydra-rank1"));
   CHECK(placement.nodes == 2);
   CHECK(placement.index == 1);
@@ -134,7 +134,7 @@ TEST_CASE("Slurm's own PMI is Slurm") {
   CHECK(placement.index == 1);
 }
 
-TEST_CASE("PMI without the number of tasks on this node cannot be told from several on it") {
+TEST_CASE("PMI without the number of tasks on this node could mean several on it") {
   const Environment bare{{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}};
   CHECK_THAT(refused(bare), ContainsSubstring("MPI_LOCALNRANKS"));
   Environment counted = bare;
@@ -144,7 +144,7 @@ TEST_CASE("PMI without the number of tasks on this node cannot be told from seve
   CHECK_THAT(refused(counted), ContainsSubstring("2 times on a node"));
 }
 
-TEST_CASE("ranks and sizes that make no sense are named") {
+TEST_CASE("invalid ranks and sizes are named") {
   Environment environment = captured("openmpi-far-rank1");
   environment["OMPI_COMM_WORLD_RANK"] = "2";
   CHECK_THAT(refused(environment), ContainsSubstring("OMPI_COMM_WORLD_RANK='2'"));

@@ -41,7 +41,7 @@ TEST_CASE("no scheduler's variables: no placement") {
   CHECK(is_unplaced({{"SLURM_JOB_ID", ""}}));
 }
 
-TEST_CASE("the tasks of a step know count, place, hosts and each other's name of the run") {
+TEST_CASE("the tasks of a step know count, index, hosts and one name of the run") {
   const Placement first = placed(captured("slurm-step-node0"));
   const Placement second = placed(captured("slurm-step-node1"));
   CHECK(first.job == "Slurm step 9.0");
@@ -107,7 +107,7 @@ TEST_CASE("a ddprun of several nodes that srun did not start is no world of one 
              ContainsSubstring("srun --het-group=0-1 --ntasks-per-node=1 ddprun"));
 }
 
-TEST_CASE("a shell of srun --pty is on its node alone, whatever its step was given") {
+TEST_CASE("a shell of srun --pty is on its node only, whatever its step was given") {
   const Environment shell = captured("slurm-pty-shell-of-three-tasks");
   const Placement placement = placed(shell, Parent::kShell);
   CHECK(placement.nodes == 1);
