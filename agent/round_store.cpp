@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "net/listen.hpp"
-#include "net/listen_on.hpp"
 
 namespace ddprun {
 

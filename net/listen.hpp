@@ -1,4 +1,4 @@
-// Opens a listening TCP socket on one address. Never resolves host names. Thread rule: call on the
+// Opens listening TCP sockets. Never resolves host names. Thread rule: call on the
 // thread of the io_context the acceptor belongs to.
 #pragma once
 
@@ -19,6 +19,11 @@ namespace ddprun::net {
 [[nodiscard]] Result<boost::asio::ip::tcp::acceptor> listen(boost::asio::any_io_executor executor,
                                                             const boost::asio::ip::address& address,
                                                             std::uint16_t port);
+
+/// `address` is an IP address literal; empty means the wildcard address, of both families if the
+/// host has IPv6. Errors: kUsage if `address` is not a literal, otherwise those of listen().
+[[nodiscard]] Result<boost::asio::ip::tcp::acceptor> listen_on(
+    boost::asio::any_io_executor executor, const std::string& address, std::uint16_t port);
 
 /// Sets the options that accepted sockets inherit on Linux: TCP_NODELAY, and TCP keep-alive, which
 /// detects a vanished host within about two minutes.

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "net/listen_on.hpp"
+#include "net/listen.hpp"
 
 namespace ddprun::coordinator {
 
