@@ -13,11 +13,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/budget.hpp"
 #include "base/clock.hpp"
 #include "net/connection.hpp"
 #include "rendezvous/protocol/frame.hpp"
 #include "rendezvous/round/event.hpp"
-#include "rendezvous/store/budget.hpp"
 
 namespace ddprun::coordinator {
 
@@ -26,7 +26,7 @@ struct RunEntry;
 /// Bytes to send, shared by all recipients and counted once.
 class Frame {
  public:
-  Frame(std::string content, store::Budget& budget) : bytes(std::move(content)), budget_(budget) {
+  Frame(std::string content, Budget& budget) : bytes(std::move(content)), budget_(budget) {
     budget_.take(bytes.size());
   }
   ~Frame() { budget_.give_back(bytes.size()); }
@@ -36,7 +36,7 @@ class Frame {
   const std::string bytes;
 
  private:
-  store::Budget& budget_;
+  Budget& budget_;
 };
 using SharedFrame = std::shared_ptr<const Frame>;
 

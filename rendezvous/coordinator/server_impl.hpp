@@ -129,8 +129,8 @@ class Server::Impl : public net::Reactor::Handler, public std::enable_shared_fro
 
   std::unique_ptr<store::Server> store_;
   std::map<Round, std::unique_ptr<store::Server>> ended_stores_;  // whose clients are still there
-  store::Budget unsent_;
-  store::Budget partial_;
+  Budget unsent_;
+  Budget partial_;
   std::unique_ptr<char[]> receive_buffer_;
   std::unique_ptr<protocol::FrameReader> spare_reader_;
   protocol::Message last_message_;  // what last_frame_ says: equal messages are encoded once

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "rendezvous/store/budget.hpp"
+#include "base/budget.hpp"
 
 namespace ddprun::store {
 

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "rendezvous/store/budget.hpp"
+#include "base/budget.hpp"
 #include "rendezvous/store/value.hpp"
 
 namespace ddprun::store {

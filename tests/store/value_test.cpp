@@ -4,6 +4,7 @@
 #include "rendezvous/store/request.hpp"
 #include "tests/support/catch.hpp"
 
+using ddprun::Budget;
 using namespace ddprun::store;
 
 TEST_CASE("a value's memory is charged while it is referenced") {

@@ -1,12 +1,12 @@
-// Budget: the number of bytes a store may hold, charged where they are allocated. Pure. Thread
-// rule: one thread.
+// Budget: the number of bytes that a server may hold, charged where they are allocated. Pure.
+// Thread rule: one thread.
 #pragma once
 
 #include <cstddef>
 
 #include "base/assert.hpp"
 
-namespace ddprun::store {
+namespace ddprun {
 
 class Budget {
  public:
@@ -35,4 +35,4 @@ class Budget {
   std::size_t used_ = 0;
 };
 
-}  // namespace ddprun::store
+}  // namespace ddprun
