@@ -69,7 +69,7 @@ const std::vector<Room>& rooms() {
       // spawn.hpp.
       {"agent/proc/spawn", {"base/", "net/", "agent/proc/"}, {kLog, kOptions, kTorch, kTensor}},
       {"agent/proc/boost_process.cpp", {}, {kLog, kOptions, kTorch, kTensor}},
-      // The agent hosts the store of a round, so it includes the store's server.
+      // The agent serves the store of a round, so it includes the store's server.
       {"agent/",
        {"base/", "net/", "rendezvous/client/", "rendezvous/store/", "agent/core/", "agent/node/",
         "agent/proc/", "agent/in_process_link"},
@@ -79,7 +79,7 @@ const std::vector<Room>& rooms() {
        {"base/", "rendezvous/client/", "rendezvous/round/", "agent/"},
        {kProcess, kOptions, kTorch, kTensor}},
       {"launcher/", {"base/", "agent/", "rendezvous/coordinator/"}, {kProcess, kTorch, kTensor}},
-      // It ends up inside training programs: nothing of ours, nothing of others.
+      // It is linked into training programs, so it has no dependencies.
       {"worker_api/", {}, {kAsio, kProcess, kJson, kLog, kOptions, kTorch, kTensor}},
       {"trainer/", {"worker_api/"}, {kAsio, kProcess}},
       {"tests/", {"*"}, {}},
