@@ -109,7 +109,7 @@ void Server::Impl::digest(Link& link, std::string_view input) {
     auto fresh = std::make_unique<protocol::FrameReader>();
     link.reader = std::exchange(spare_reader_, std::move(fresh));
   }
-  if (link.state != LinkState::kDead) count_partial(link, link.reader ? reader.pending() : 0);
+  if (link.state != LinkState::kDead) count_partial(link, link.reader ? link.reader->pending() : 0);
 }
 
 void Server::Impl::parse(Link& link, protocol::FrameReader& reader) {

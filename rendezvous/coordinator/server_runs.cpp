@@ -96,9 +96,9 @@ void Server::Impl::forget_old_runs() {
   if (runs_.size() >= options_.limits.runs && oldest != runs_.end()) runs_.erase(oldest);
 }
 
-void Server::Impl::step(const std::shared_ptr<RunEntry>& entry, const round::Event& event) {
-  const std::shared_ptr<RunEntry> kept = entry;  // its last link may be closed during the call
-  perform(*kept, kept->run.step(event, Clock::now()));
+// By value: its last link may be closed during the call.
+void Server::Impl::step(std::shared_ptr<RunEntry> entry, const round::Event& event) {
+  perform(*entry, entry->run.step(event, Clock::now()));
 }
 
 void Server::Impl::perform(RunEntry& entry, round::Actions actions) {
