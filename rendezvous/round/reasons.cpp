@@ -22,7 +22,7 @@ using std::chrono::milliseconds;
 }
 
 [[nodiscard]] std::string here_text(const Absence& absence) {
-  const std::string here = "connected: " + host_list(absence.hosts);
+  std::string here = "connected: " + host_list(absence.hosts);
   if (absence.missing.empty()) return here;
   return here + "; missing: node rank" + (absence.missing.size() == 1 ? " " : "s ") +
          number_list(absence.missing);
@@ -89,7 +89,7 @@ std::string restart(const Failure& failure, RestartCount used, const protocol::T
 
 std::string round_of_one(Round round, RestartCount restarts, const protocol::Terms& terms,
                          Duration delay) {
-  const std::string text = "round " + number(round.value());
+  std::string text = "round " + number(round.value());
   if (restarts.value() == 0) return text;
   return "restart " + number(restarts.value()) + " of " + number(terms.max_restarts) + ", " + text +
          std::string(RestartPace::sentence(delay));
