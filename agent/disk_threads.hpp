@@ -3,7 +3,7 @@
 // stuck when this is destroyed is left behind.
 #pragma once
 
-#include "agent/proc/disk_thread.hpp"
+#include "net/disk_thread.hpp"
 
 namespace ddprun {
 

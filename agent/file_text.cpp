@@ -7,10 +7,10 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <string_view>
 
 #include "agent/core/limits.hpp"
 #include "agent/proc/directory.hpp"
+#include "net/disk_thread.hpp"
 
 namespace ddprun {
 
@@ -28,13 +28,7 @@ Error cannot_leave(const std::string& path, int error) {
 
 /// Returns 0 or errno. Closes the descriptor.
 int write_and_close(int descriptor, const std::string& text) {
-  std::string_view rest = text;
-  int error = 0;
-  while (!rest.empty() && error == 0) {
-    const ssize_t written = ::write(descriptor, rest.data(), rest.size());
-    if (written >= 0) rest.remove_prefix(static_cast<std::size_t>(written));
-    if (written < 0 && errno != EINTR) error = errno;
-  }
+  const int error = write_all(descriptor, text);
   ::close(descriptor);
   return error;
 }

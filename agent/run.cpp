@@ -12,7 +12,6 @@
 #include "agent/log.hpp"
 #include "agent/message_sink.hpp"
 #include "agent/output_end.hpp"
-#include "agent/proc/standard_descriptors.hpp"
 #include "agent/signals.hpp"
 #include "base/process_setup.hpp"
 

@@ -9,6 +9,12 @@
 
 namespace ddprun {
 
+/// Opens /dev/null for each of the descriptors 0, 1 and 2 that is closed: otherwise a socket would
+/// get that number, and what is printed would go to a peer, or a worker inherit it. Ignores SIGPIPE
+/// and SIGXFSZ, so that writing to a closed console or a file at its size limit is an error of
+/// write(), and resets SIGCHLD to its default, because exit statuses are lost if it is ignored.
+void prepare_process();
+
 /// Unblocks `signals`: a signal mask is inherited over exec, and a blocked stop signal would never
 /// arrive. Call it after their handlers are installed, so that a pending signal is handled instead
 /// of ending the process.

@@ -10,9 +10,6 @@
 #include <spdlog/pattern_formatter-inl.h>
 #include <spdlog/sinks/base_sink-inl.h>
 #include <spdlog/sinks/sink-inl.h>
-#include <spdlog/sinks/stdout_sinks-inl.h>
 
 template class spdlog::sinks::base_sink<std::mutex>;
 template class spdlog::sinks::base_sink<spdlog::details::null_mutex>;
-template class spdlog::sinks::stdout_sink_base<spdlog::details::console_nullmutex>;
-template class spdlog::sinks::stderr_sink<spdlog::details::console_nullmutex>;

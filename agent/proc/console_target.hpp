@@ -12,7 +12,7 @@
 #include <memory>
 #include <string_view>
 
-#include "agent/proc/disk_thread.hpp"
+#include "net/disk_thread.hpp"
 
 namespace ddprun {
 

@@ -31,15 +31,6 @@ struct Descriptor {
 
 }  // namespace
 
-int write_all(int descriptor, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
-    if (written >= 0) bytes.remove_prefix(static_cast<std::size_t>(written));
-    if (written < 0 && errno != EINTR) return errno;
-  }
-  return 0;
-}
-
 class LogFile::Impl : public std::enable_shared_from_this<Impl> {
  public:
   Impl(int descriptor, std::string path, DiskThread disk)

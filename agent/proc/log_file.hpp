@@ -11,8 +11,8 @@
 #include <string_view>
 
 #include "agent/proc/directory.hpp"
-#include "agent/proc/disk_thread.hpp"
 #include "base/result.hpp"
+#include "net/disk_thread.hpp"
 
 namespace ddprun {
 
@@ -46,8 +46,5 @@ class LogFile {
 
   std::shared_ptr<Impl> impl_;
 };
-
-/// Writes all of `bytes`, however long that takes. Returns 0 or errno.
-[[nodiscard]] int write_all(int descriptor, std::string_view bytes);
 
 }  // namespace ddprun

@@ -1,15 +1,18 @@
 #include "rendezvous/coordinator/daemon.hpp"
 
 #include <spdlog/logger.h>
-#include <spdlog/sinks/stdout_sinks.h>
+#include <unistd.h>
 
+#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <csignal>
 #include <cstdio>
 
 #include "base/process_setup.hpp"
+#include "net/disk_thread.hpp"
 #include "net/listen.hpp"
+#include "rendezvous/coordinator/log_sink.hpp"
 #include "rendezvous/coordinator/open.hpp"
 
 namespace ddprun::coordinator {
@@ -23,9 +26,9 @@ int fail(const Error& error) {
   return exit_code_of(error.kind);
 }
 
-std::shared_ptr<spdlog::logger> make_log() {
+std::shared_ptr<spdlog::logger> make_log(const DiskThread& thread) {
   auto log = std::make_shared<spdlog::logger>("ddprun-rdzvd",
-                                              std::make_shared<spdlog::sinks::stderr_sink_st>());
+                                              std::make_shared<LogSink>(thread, STDERR_FILENO));
   log->set_pattern("%Y-%m-%dT%H:%M:%S.%e %n %l: %v");
   return log;
 }
@@ -33,6 +36,7 @@ std::shared_ptr<spdlog::logger> make_log() {
 }  // namespace
 
 int run(const DaemonOptions& options) {
+  prepare_process();
   boost::system::error_code why;
   (void)asio::ip::make_address(options.bind, why);
   if (why) {
@@ -45,8 +49,9 @@ int run(const DaemonOptions& options) {
   // reaps.
   std::signal(SIGCHLD, SIG_IGN);
   asio::io_context io(1);
+  DiskThread output(io.get_executor());  // stdout and stderr may be files, or terminals
   const auto server = open_server(io.get_executor(), options.bind, options.port,
-                                  {options.store, make_log(), std::nullopt, options.limits});
+                                  {options.store, make_log(output), std::nullopt, options.limits});
   if (!server) return fail(server.error());
   asio::signal_set signals(io, SIGTERM, SIGINT);
   unblock_signals({SIGTERM, SIGINT});
@@ -54,11 +59,13 @@ int run(const DaemonOptions& options) {
   // daemon.
   signals.async_wait([&](const boost::system::error_code&, int) {
     (*server)->close();
-    io.stop();
+    asio::co_spawn(io, output.idle(Clock::now() + kDiskHurryMax),
+                   [&io](const std::exception_ptr&) { io.stop(); });
   });
-  std::printf("ready %s\n", net::to_text((*server)->endpoint()).c_str());
-  std::fflush(stdout);
+  const std::string ready = "ready " + net::to_text((*server)->endpoint()) + "\n";
+  output.post([ready] { (void)write_all(STDOUT_FILENO, ready); }, [] {});
   io.run();
+  output.abandon();
   return 0;
 }
 

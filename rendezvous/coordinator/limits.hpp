@@ -29,6 +29,9 @@ struct Limits {
 inline constexpr std::size_t kReceiveBytes = 16 * 1024;
 /// Size of the headers of an HTTP request; longer ones are answered with 431.
 inline constexpr std::size_t kHttpHeadBytesMax = 8 * 1024;
+/// Log lines that wait for a terminal, a pipe or a file system that takes nothing; more are lost
+/// and counted.
+inline constexpr std::size_t kLogBytesMax = 1024 * 1024;
 /// A finished run answers late agents and is shown for this long; it is removed earlier if a new
 /// run needs its place.
 inline constexpr std::chrono::minutes kOverKept{10};

@@ -167,7 +167,8 @@ class Cluster:
 
     def start_daemon(self) -> None:
         environment = clean_environment() | {"CHAOS_FOLDER": str(self.folder)}
-        with open(self.folder / "rdzvd.console", "ab") as console:
+        environment |= self.environment_of.get("rdzvd", {})
+        with open(self.console_of.get("rdzvd", self.folder / "rdzvd.console"), "ab") as console:
             self.daemon = subprocess.Popen(
                 [*self.prefix.get("rdzvd", []), self.tools.rdzvd, f"--port={self.port}",
                  f"--bind={self.host}"],

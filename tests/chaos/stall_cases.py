@@ -145,6 +145,24 @@ def program_stalls(cluster: Cluster):
         cluster.end_all(0)
 
 
+@on_both("a file system that stalls under the log of ddprun-rdzvd delays no node")
+def daemon_log(cluster: Cluster, open_disk):
+    cluster.flags |= {"nnodes": "2"}
+    with open_disk(cluster) as disk:
+        cluster.environment_of["rdzvd"] = disk.environment
+        cluster.console_of["rdzvd"] = disk.path / "rdzvd.console"
+        cluster.start_daemon()
+        disk.stall()
+        agents = cluster.start_many(2)
+        cluster.wait_for_round(agents)  # this is a line of the log
+        cluster.finish()
+        cluster.end_all(0)
+        disk.go_on()
+        cluster.wait_for(lambda: "on 2 nodes" in cluster.console_of["rdzvd"].read_text(),
+                         "line about the round")
+        cluster.stop_daemon(signal.SIGTERM)
+
+
 @case("a console that is not read for seconds delays no node and gets the whole report at last")
 def paused_console(cluster: Cluster):
     cluster.flags |= {"nnodes": "2"}

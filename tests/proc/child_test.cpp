@@ -7,7 +7,7 @@
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/post.hpp>
 
-#include "agent/proc/standard_descriptors.hpp"
+#include "base/process_setup.hpp"
 #include "tests/proc/grandchildren.hpp"
 
 using ddprun::ExitStatus;

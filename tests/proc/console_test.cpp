@@ -12,7 +12,7 @@
 #include <optional>
 
 #include "agent/proc/limits.hpp"
-#include "agent/proc/standard_descriptors.hpp"
+#include "base/process_setup.hpp"
 #include "tests/proc/support.hpp"
 
 using ddprun::Clock;

@@ -1,5 +1,5 @@
 // Jobs that block for as long as a file system may: here for as long as a pipe has no bytes.
-#include "agent/proc/disk_thread.hpp"
+#include "net/disk_thread.hpp"
 
 #include <signal.h>
 

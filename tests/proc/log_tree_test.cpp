@@ -6,7 +6,7 @@
 #include <regex>
 
 #include "agent/proc/log_file.hpp"
-#include "agent/proc/standard_descriptors.hpp"
+#include "base/process_setup.hpp"
 #include "tests/proc/support.hpp"
 
 using ddprun::Clock;

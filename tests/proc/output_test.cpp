@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "agent/proc/limits.hpp"
-#include "agent/proc/standard_descriptors.hpp"
+#include "base/process_setup.hpp"
 #include "tests/proc/support.hpp"
 
 using ddprun::Clock;

@@ -25,9 +25,8 @@ HUNG = 20  # seconds after which a test is considered hung
 
 class Daemon:
     def __init__(self, *flags, **more):
-        self.process = subprocess.Popen(
-            [RDZVD, *flags], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more
-        )
+        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more}
+        self.process = subprocess.Popen([RDZVD, *flags], text=True, **streams)
         readable, _, _ = select.select([self.process.stdout], [], [], HUNG)
         assert readable, "no ready line"
         self.ready = self.process.stdout.readline()
@@ -175,6 +174,43 @@ class Program(unittest.TestCase):
                 )
                 self.assertEqual(daemon.end(how)[0], 0)
 
+    def test_a_log_that_takes_nothing_delays_no_client(self):
+        reader, writer = full_pipe()
+        daemon = Daemon("--port", "0", stderr=writer)
+        os.close(writer)
+        for _ in range(3):
+            daemon.connect().sendall(b"\xff")  # one log line each time
+            self.assertEqual(daemon.connect().recv(4), PONG)
+            self.assertEqual(status_of(daemon.port)["runs"], [])
+        begin = time.monotonic()
+        self.assertEqual(daemon.end()[0], 0)  # what is not written 1 s later is given up
+        self.assertLess(time.monotonic() - begin, HUNG / 2)
+        os.close(reader)
+
+    def test_a_log_whose_reader_pauses_gets_every_line(self):
+        reader, writer = full_pipe()
+        daemon = Daemon("--port", "0", stderr=writer)
+        os.close(writer)
+        stranger = daemon.connect()
+        self.assertEqual(stranger.recv(4), PONG)
+        stranger.sendall(b"\xff")
+        self.assertEqual(receive_end(stranger), b"")
+        text = read_until(reader, b"closed a connection")
+        self.assertIn(b"ddprun-rdzvd warning: ", text)
+        self.assertEqual(daemon.end()[0], 0)
+
+    def test_a_log_whose_reader_is_gone_ends_nothing(self):
+        reader, writer = os.pipe()
+        daemon = Daemon("--port", "0", stderr=writer)
+        os.close(writer)
+        os.close(reader)
+        stranger = daemon.connect()
+        self.assertEqual(stranger.recv(4), PONG)
+        stranger.sendall(b"\xff")
+        self.assertEqual(receive_end(stranger), b"")
+        self.assertEqual(daemon.connect().recv(4), PONG)
+        self.assertEqual(daemon.end()[0], 0)
+
     def test_a_run_survives_the_restart_of_the_daemon(self):
         for how in (signal.SIGTERM, signal.SIGKILL):
             daemon = Daemon("--port", "0")
@@ -233,6 +269,26 @@ class Program(unittest.TestCase):
         self.assertEqual(clients[-1].recv(4), PONG)
         _, errors = daemon.end()
         self.assertEqual(len(re.findall("cannot accept clients: Too many open files", errors)), 1)
+
+
+def full_pipe():
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    try:
+        while True:
+            os.write(writer, b"x" * 4096)
+    except BlockingIOError:
+        os.set_blocking(writer, True)
+    return reader, writer
+
+
+def read_until(reader, words):
+    text = b""
+    while words not in text:
+        readable, _, _ = select.select([reader], [], [], HUNG)
+        assert readable, f"no {words}"
+        text += os.read(reader, 65536)
+    return text
 
 
 def receive_end(client):

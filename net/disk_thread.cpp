@@ -1,4 +1,4 @@
-#include "agent/proc/disk_thread.hpp"
+#include "net/disk_thread.hpp"
 
 #include <fcntl.h>
 #include <malloc.h>
@@ -14,8 +14,6 @@
 #include <system_error>
 #include <thread>
 #include <utility>
-
-#include "agent/proc/limits.hpp"
 
 namespace ddprun {
 
@@ -145,7 +143,8 @@ class DiskThread::Impl : public std::enable_shared_from_this<Impl> {
     if (desk_) desk_->quit();
     abandoned_ = true;
     pending_.clear();  // nothing is told any more: the loop has ended
-    // A job may hold the last copy, and then this goes on its thread, after the loop's context.
+    // A job may hold the last copy, and then this is destroyed on its thread, after the loop's
+    // context.
     event_.reset();
     changed_.reset();
   }
@@ -187,7 +186,7 @@ class DiskThread::Impl : public std::enable_shared_from_this<Impl> {
     for (std::uint64_t left = desk_->take_ended(); left != 0; --left) {
       const Job done = std::move(pending_.front().tell);
       done();
-      pending_.pop_front();  // now: a job that `done` posts finds a wait for ends that goes on
+      pending_.pop_front();  // now: a job that `done` posts finds a wait that continues
     }
     changed_->cancel();
     if (!pending_.empty()) await_ended();
@@ -205,6 +204,15 @@ class DiskThread::Impl : public std::enable_shared_from_this<Impl> {
   std::optional<asio::steady_timer> changed_;  // this and the next: none once abandoned
   std::optional<asio::posix::stream_descriptor> event_;
 };
+
+int write_all(int descriptor, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
+    if (written >= 0) bytes.remove_prefix(static_cast<std::size_t>(written));
+    if (written < 0 && errno != EINTR) return errno;
+  }
+  return 0;
+}
 
 DiskThread::DiskThread(const asio::any_io_executor& executor)
     : impl_(std::make_shared<Impl>(executor)) {}

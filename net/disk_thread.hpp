@@ -1,5 +1,5 @@
 // DiskThread: runs what may take as long as a file system stalls, one job after another, on a
-// thread of its own, so that the io thread goes on with heartbeats, exits and signals. The thread
+// thread of its own, while the io thread continues with heartbeats, exits and signals. The thread
 // begins with the first job; all signals are blocked in it. Thread rule: the io_context's thread,
 // except drop(); jobs run on the other one. Ownership: copies share the thread. A job that is stuck
 // in the kernel when the last copy goes is left behind with what it holds; those that have not
@@ -14,11 +14,18 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "base/clock.hpp"
 
 namespace ddprun {
+
+/// What jobs have left when a stop signal ends the wait for them.
+inline constexpr std::chrono::seconds kDiskHurryMax{1};
+
+/// Writes all of `bytes`, however long that takes. Returns 0 or errno.
+[[nodiscard]] int write_all(int descriptor, std::string_view bytes);
 
 class DiskThread {
  public:
