@@ -7,9 +7,8 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <utility>
 
-#include "agent/core/node_report.hpp"
-#include "agent/core/report.hpp"
-#include "agent/core/verdict.hpp"
+#include "agent/core/lines.hpp"
+#include "agent/core/text.hpp"
 #include "agent/in_process_link.hpp"
 #include "agent/log.hpp"
 #include "base/random_uuid.hpp"
@@ -111,7 +110,6 @@ Result<void> Agent::start_group(const protocol::StartRound& start) {
   if (!served) return served.error();
   RoundInputs inputs = context_.prepare(facts_of(start, context_.config()));
   inputs.hooks = hooks_of(round, inputs.facts.first_rank);
-  group_since_ = Clock::now();
   runner_ = std::make_shared<RoundRunner>(executor_, std::move(inputs));
   asio::co_spawn(executor_, run_group(runner_, round), rethrow);
   return {};
@@ -120,18 +118,11 @@ Result<void> Agent::start_group(const protocol::StartRound& start) {
 RoundHooks Agent::hooks_of(Round round, Rank first_rank) {
   RoundHooks hooks;
   hooks.opened = [this, round] {
-    if (single_node() && round == Round(1)) tell_start_of_single_node();
+    if (single_node() && round == Round(1)) tell_start();
   };
-  hooks.running = [this, round] {
-    group_since_ = Clock::now();
-    driver_.group_runs(round);
-  };
+  hooks.running = [this, round] { driver_.group_runs(round); };
   hooks.succeeded = [this, round] { driver_.group_succeeded(round); };
-  hooks.failed = [this, round](const ExitRecord& first) {
-    // Of its exit, not of the moment when its files were read: that tells who failed first.
-    const Duration after = context_.started() + first.since_start - group_since_;
-    driver_.group_failed(round, to_worker_exit(first, after));
-  };
+  hooks.failed = [this, round](const WorkerExit& first) { driver_.group_failed(round, first); };
   hooks.spawn_failed = [this, first_rank](const SpawnFailed& failure) {
     own_error_told_ = true;
     driver_.fail_to_spawn(context_.fail_to_spawn(failure, first_rank), failure.error.sentence);
@@ -151,13 +142,10 @@ GroupOutcome Agent::outcome_of(const RoundResult& result) {
   if (result.state == GroupState::kSucceeded) return outcome;
   context_.tell_unkillable(result);
   if (!result.unkillable.empty()) {
-    outcome.unkillable = who(result.unkillable.front(), context_.hostname());
+    outcome.unkillable = who(result.unkillable.front().worker);
   }
-  const ExitRecord* first = first_failure(result.exits);
-  const bool untold = result.failure_told == RoundResult::Told::kNo;
-  if (result.state == GroupState::kFailed && first != nullptr && untold) {
-    outcome.death_line = death_line(*first, context_.hostname(), 0);
-  }
+  const bool untold = result.death_told == RoundResult::Told::kNo;
+  if (result.failure && untold) outcome.death_line = death_line(*result.failure, 0);
   outcome.stop_took = std::chrono::duration_cast<protocol::Milliseconds>(result.stop_took);
   outcome.killed = result.killed;
   outcome.stopped = result.stopped;
@@ -204,29 +192,21 @@ int Agent::tell_error(const Error& error) {
 
 void Agent::tell_start() {
   const LaunchConfig& config = context_.config();
-  NodeStartFacts facts;
-  facts.version = kVersion;
-  facts.run = config.run_id;
-  facts.nodes_min = config.rendezvous->nodes_min;
-  facts.nodes_max = config.rendezvous->nodes_max;
-  facts.coordinator = to_text(config.rendezvous->coordinator);
-  using Host = NodeStartFacts::Host;
-  facts.host = local_coordinator_ != nullptr ? Host::kHere : Host::kElsewhere;
-  facts.workers = config.workers.count;
-  facts.log_dir = config.log.dir.empty() ? "" : context_.logs().base();
-  facts.shutdown_timeout = config.stopping.shutdown_timeout;
-  facts.max_restarts = config.stopping.max_restarts;
-  context_.logger().info(node_start_line(facts));
-}
-
-void Agent::tell_start_of_single_node() {
-  const LaunchConfig& config = context_.config();
   StartFacts facts;
   facts.version = kVersion;
   facts.run = config.run_id;
   facts.workers = config.workers.count;
-  facts.store = store_.served_at();
-  facts.log_dir = config.log.dir.empty() ? "" : context_.logs().run_directory();
+  if (config.rendezvous) {
+    using At = NodesFacts::At;
+    facts.nodes = {config.rendezvous->nodes_min, config.rendezvous->nodes_max,
+                   to_text(config.rendezvous->coordinator),
+                   local_coordinator_ != nullptr ? At::kThisNode : At::kElsewhere};
+  } else {
+    facts.store = store_.served_at();
+  }
+  if (!config.log.dir.empty()) {
+    facts.log_dir = config.rendezvous ? context_.logs().base() : context_.logs().run_directory();
+  }
   facts.shutdown_timeout = config.stopping.shutdown_timeout;
   facts.max_restarts = config.stopping.max_restarts;
   context_.logger().info(start_line(facts));

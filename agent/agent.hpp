@@ -69,7 +69,6 @@ class Agent : private NodePorts {
                                                        Round round);
   [[nodiscard]] GroupOutcome outcome_of(const RoundResult& result);
   void tell_start();
-  void tell_start_of_single_node();
   [[nodiscard]] bool single_node() const { return !context_.config().rendezvous; }
 
   // agent_end.cpp
@@ -77,7 +76,7 @@ class Agent : private NodePorts {
   void tell_success(const client::End& end);
   void tell_failure(const protocol::Done& done);
   void tell_left(const client::End& end);
-  [[nodiscard]] const ExitRecord* own_exit(const protocol::WorkerExit& failure) const;
+  [[nodiscard]] bool is_own(const WorkerExit& first) const;
   [[nodiscard]] boost::asio::awaitable<void> settle();
 
   boost::asio::any_io_executor executor_;
@@ -93,7 +92,6 @@ class Agent : private NodePorts {
   boost::asio::steady_timer settled_;  // the same, when the coordinator here has no more to do
 
   std::shared_ptr<RoundRunner> runner_;  // of the group that lives; else null
-  TimePoint group_since_{};              // when its workers run; before that, when it began
   std::optional<RoundResult> last_;      // of the last group that is over
   std::string note_;                     // the last one that was told
   bool own_error_told_ = false;

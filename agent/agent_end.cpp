@@ -6,10 +6,9 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include "agent/agent.hpp"
-#include "agent/core/node_report.hpp"
+#include "agent/core/lines.hpp"
 #include "agent/core/report.hpp"
-#include "agent/log.hpp"
-#include "base/printable.hpp"
+#include "base/message_line.hpp"
 
 namespace ddprun {
 
@@ -37,28 +36,30 @@ void Agent::tell_end(const client::End& end) {
 }
 
 void Agent::tell_success(const client::End& end) {
-  if (single_node()) {
-    context_.logger().info(
-        done_line(context_.config().workers.count, context_.since_start(), driver_.restarts()));
-  } else if (end.done) {
-    context_.logger().info(run_done_line(end.text, context_.since_start(),
-                                         last_ ? NodePart::kTrained : NodePart::kSpare));
+  if (!single_node() && !end.done) {
+    context_.logger().warn(warning_line("RUN", end.text));
   } else {
-    context_.logger().warn("ddprun: warning [RUN] " + printable(end.text));
+    DoneFacts facts;
+    if (!single_node()) facts.text = end.text;
+    facts.workers = context_.config().workers.count;
+    facts.restarts = driver_.restarts();
+    facts.took = context_.since_start();
+    facts.part = last_ ? NodePart::kTrained : NodePart::kSpare;
+    context_.logger().info(done_line(facts));
   }
   context_.logs().discard();
 }
 
 // One console has the whole report, every other one its first line.
 void Agent::tell_failure(const protocol::Done& done) {
-  const ExitRecord* own = done.failure ? own_exit(*done.failure) : nullptr;
-  if (own != nullptr) {
-    context_.pass_error_up(*own);
+  const bool own = done.failure && is_own(done.failure->first);
+  if (own) {
+    context_.pass_error_up(*last_);
   } else {
     context_.leave_own_error(done.text);
   }
   const bool reporter = done.reporter == identity_.id.value();
-  if (!reporter && own == nullptr) driver_.flush_deferred_death_line();
+  if (!reporter && !own) driver_.flush_deferred_death_line();
   if (!done.failure) {
     const std::string code = "exit " + std::to_string(done.exit_code);
     const bool told = note_ == done.text;
@@ -66,8 +67,8 @@ void Agent::tell_failure(const protocol::Done& done) {
         error_line("RUN", told ? over_for_that(code) : done.text + "; " + code));
     return;
   }
-  const FailureFacts facts = facts_of(done, context_.hostname());
-  context_.logger().error(reporter ? failure_report(facts) : failure_headline(facts));
+  context_.logger().error(reporter ? failure_report(*done.failure, context_.hostname())
+                                   : failure_headline(*done.failure));
 }
 
 void Agent::tell_left(const client::End& end) {
@@ -86,13 +87,11 @@ void Agent::tell_left(const client::End& end) {
   context_.logger().info(stopped_line(signal, last_->stop_facts()));
 }
 
-/// The evidence here of the run's first failure; null when that was on another node.
-const ExitRecord* Agent::own_exit(const protocol::WorkerExit& failure) const {
-  if (!last_) return nullptr;
-  for (const ExitRecord& record : last_->exits) {
-    if (record.rank == failure.rank && record.pid == failure.pid) return &record;
-  }
-  return nullptr;
+// Whether the run's first failure was the first one of this node, too.
+bool Agent::is_own(const WorkerExit& first) const {
+  if (!last_ || !last_->failure) return false;
+  const WorkerName& own = last_->failure->worker;
+  return own.rank == first.worker.rank && own.pid == first.worker.pid;
 }
 
 // Bounded by the coordinator, which gives the other nodes their time to go; a stop signal ends the

@@ -1,9 +1,8 @@
 #include "agent/link_messages.hpp"
 
-#include <utility>
+#include <chrono>
 
 #include "base/address.hpp"
-#include "base/assert.hpp"
 
 namespace ddprun {
 
@@ -81,46 +80,6 @@ RoundFacts facts_of(const protocol::StartRound& round, const LaunchConfig& confi
   const bool given = fixed || !config.rendezvous;  // a single node is told the address as given
   facts.master_addr = given ? config.store.master_addr : round.master_address;
   facts.master_port = fixed ? config.store.master_port : round.master_port;
-  return facts;
-}
-
-protocol::WorkerExit to_worker_exit(const ExitRecord& record, Duration after) {
-  FailureFacts facts = facts_of(record, "");
-  protocol::WorkerExit exit;
-  exit.rank = record.rank;
-  exit.local_rank = record.local_rank;
-  exit.pid = record.pid;
-  exit.exit_code = record.status.shell_code();
-  exit.cause = record.status.text();
-  exit.after = to_ms(after);
-  exit.log = std::move(facts.log);
-  exit.tail = std::move(facts.evidence);
-  exit.code = std::move(facts.code);
-  exit.verdict = std::move(facts.verdict);
-  exit.when = std::move(facts.when);
-  exit.source = std::move(facts.source);
-  exit.advice = std::move(facts.advice);
-  return exit;
-}
-
-FailureFacts facts_of(const protocol::Done& done, const std::string& hostname) {
-  DDPRUN_ASSERT(done.failure.has_value());
-  const protocol::WorkerExit& exit = *done.failure;
-  FailureFacts facts;
-  facts.code = exit.code.empty() ? "W-EXIT" : exit.code;
-  facts.who = who(Who{exit.rank, exit.local_rank, exit.pid, done.host});
-  facts.verdict = exit.verdict.empty() ? "failed: " + exit.cause : exit.verdict;
-  facts.when = exit.when;
-  facts.source = exit.source;
-  facts.evidence = exit.tail;
-  facts.advice = exit.advice;
-  const bool elsewhere = !exit.log.empty() && done.host != hostname;
-  facts.log = (elsewhere ? done.host + ":" : "") + exit.log;
-  facts.round = done.round;
-  facts.stopped = done.stopped;
-  facts.killed = done.killed;
-  facts.stop_took = done.stop_took;
-  if (!done.no_restart.empty()) facts.next = "not restarted: " + done.no_restart;
   return facts;
 }
 

@@ -4,10 +4,8 @@
 
 #include <string>
 
-#include "agent/core/exit_record.hpp"
 #include "agent/core/launch_config.hpp"
 #include "agent/core/plan.hpp"
-#include "agent/core/report.hpp"
 #include "rendezvous/client/membership.hpp"
 
 namespace ddprun {
@@ -28,13 +26,5 @@ struct AgentIdentity {
 /// With MasterChoice::kFixed the master is the configuration's, else the round's; a single node has
 /// the configuration's address and the round's port.
 [[nodiscard]] RoundFacts facts_of(const protocol::StartRound& round, const LaunchConfig& config);
-
-/// The evidence of one exit, within the protocol's limits. `after`: since this node's workers of
-/// the round run.
-[[nodiscard]] protocol::WorkerExit to_worker_exit(const ExitRecord& record, Duration after);
-
-/// What the run's report is made of; `done.failure` is set. Paths of another host than
-/// `hostname` are marked.
-[[nodiscard]] FailureFacts facts_of(const protocol::Done& done, const std::string& hostname);
 
 }  // namespace ddprun

@@ -7,7 +7,7 @@
 
 #include "agent/core/limits.hpp"
 #include "agent/message_sink.hpp"
-#include "base/printable.hpp"
+#include "base/message_line.hpp"
 
 namespace ddprun {
 
@@ -25,9 +25,9 @@ class PartSink final : public spdlog::sinks::base_sink<spdlog::details::null_mut
 
  private:
   void sink_it_(const spdlog::details::log_msg& message) override {
-    const std::string level = message.level >= spdlog::level::err ? "error" : "warning";
-    const std::string line = printable({message.payload.data(), message.payload.size()});
-    messages_.log(message.level, "ddprun: " + level + " [" + code_ + "] " + line);
+    const bool error = message.level >= spdlog::level::err;
+    const std::string_view line(message.payload.data(), message.payload.size());
+    messages_.log(message.level, error ? error_line(code_, line) : warning_line(code_, line));
   }
   void flush_() override {}
 
@@ -76,14 +76,6 @@ std::shared_ptr<spdlog::logger> make_part_logger(spdlog::logger& messages,
   auto logger = std::make_shared<spdlog::logger>(code, std::make_shared<PartSink>(messages, code));
   logger->set_level(spdlog::level::warn);
   return logger;
-}
-
-std::string error_line(const std::string& code, const std::string& sentence) {
-  return "ddprun: error [" + code + "] " + printable(sentence);
-}
-
-std::string error_file_warning(const std::string& sentence) {
-  return "ddprun: warning [ERROR-FILE] " + printable(sentence);
 }
 
 }  // namespace ddprun

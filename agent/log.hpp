@@ -20,10 +20,4 @@ namespace ddprun {
 [[nodiscard]] std::shared_ptr<spdlog::logger> make_part_logger(spdlog::logger& messages,
                                                                const std::string& code);
 
-/// `ddprun: error [CODE] sentence`, the form of every error that is not a worker's.
-[[nodiscard]] std::string error_line(const std::string& code, const std::string& sentence);
-
-/// `ddprun: warning [ERROR-FILE] sentence`: what a launcher above asked for could not be left.
-[[nodiscard]] std::string error_file_warning(const std::string& sentence);
-
 }  // namespace ddprun

@@ -9,6 +9,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <utility>
 
+#include "agent/core/report.hpp"
 #include "agent/file_text.hpp"
 #include "agent/proc/limits.hpp"
 #include "agent/proc/spawn.hpp"
@@ -23,6 +24,7 @@ RoundRunner::RoundRunner(asio::any_io_executor executor, RoundInputs inputs)
       inputs_(std::move(inputs)),
       group_({inputs_.config.workers.count, inputs_.config.stopping.shutdown_timeout,
               inputs_.config.stopping.straggler_timeout}),
+      since_(Clock::now()),
       stop_timer_(executor),
       finished_(executor, TimePoint::max()) {
   for (int i = 0; i < inputs_.config.workers.count; ++i)
@@ -32,7 +34,7 @@ RoundRunner::RoundRunner(asio::any_io_executor executor, RoundInputs inputs)
 asio::awaitable<RoundResult> RoundRunner::run() {
   if (!group_.over()) step(Start{});
   boost::system::error_code cancelled;
-  while (!group_.over() || looking_ != 0) {
+  while (!group_.over() || failure_is_untold()) {
     co_await finished_.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
   }
   co_await drain_outputs();
@@ -85,8 +87,8 @@ void RoundRunner::act(const ArmTimer& action) {
 
 void RoundRunner::act(const TellFailure& action) {
   const int others = static_cast<int>(group_.running().size());
-  inputs_.logger.warn(death_line(*worker(action.rank).exit, inputs_.hostname, others));
-  failure_told_ = RoundResult::Told::kYes;
+  inputs_.logger.warn(death_line(*worker(action.rank).exit, others));
+  death_told_ = RoundResult::Told::kYes;
 }
 
 void RoundRunner::act(const TellStop& action) {
@@ -100,6 +102,7 @@ void RoundRunner::act(const Finish&) {
 }
 
 void RoundRunner::act(const AllRunning&) {
+  since_ = Clock::now();
   if (inputs_.hooks.running) inputs_.hooks.running();
 }
 
@@ -108,9 +111,7 @@ void RoundRunner::act(const AllSucceeded&) {
 }
 
 void RoundRunner::act(const FirstFailure& action) {
-  if (!inputs_.hooks.failed) return;
   worker(action.rank).output->catch_up();
-  first_failure_ = action.rank;  // told when its files were looked into
 }
 
 void RoundRunner::open_files(LocalRank first) {
@@ -159,7 +160,7 @@ void RoundRunner::act(const TellLeftBehind& action) {
   LeftBehindFacts facts;
   facts.names = left_behind(action.rank);
   if (facts.names.empty()) return;  // gone by now
-  facts.who = who(*left.exit, inputs_.hostname);
+  facts.worker = left.exit->worker;
   facts.signal = action.signal;
   facts.since_exit = Clock::now() - left.exited_at;
   facts.timeout = inputs_.config.stopping.straggler_timeout;
@@ -217,26 +218,28 @@ asio::awaitable<void> RoundRunner::watch(std::shared_ptr<RoundRunner> self, Loca
 
 void RoundRunner::on_exit(LocalRank rank, ExitStatus status) {
   Worker& one = worker(rank);
-  ExitRecord record;
-  record.rank = one.plan.rank;
-  record.local_rank = rank;
-  record.pid = one.child->pid();
-  record.status = status;
-  record.sent_signal = group_.worker(rank).first_signal;
-  record.passed_signal = one.passed_signal;
+  using std::chrono::milliseconds;
   one.exited_at = Clock::now();
-  record.since_start = one.exited_at - inputs_.run_started;
-  record.when = std::chrono::system_clock::now();
-  one.exit = std::move(record);
+  WorkerExit& exit = one.exit.emplace();
+  exit.worker = name_of(rank);
+  exit.status = status;
+  exit.passed_signal = one.passed_signal;
+  exit.when = std::chrono::time_point_cast<milliseconds>(std::chrono::system_clock::now());
+  exit.since_start = std::chrono::duration_cast<milliseconds>(one.exited_at - inputs_.run_started);
+  exit.after = std::chrono::duration_cast<milliseconds>(one.exited_at - since_);
+  exit.log = log_to_name(one.output_plan);
   const bool left = one.child->left_behind() != nullptr;
   // First, because the files may be looked into before look_into_files() returns.
   step(Exited{rank, status, left ? LeftBehind::kProcesses : LeftBehind::kNothing});
-  if (!status.success()) {
-    asio::co_spawn(executor_, look_into_files(shared_from_this(), rank),
-                   [](std::exception_ptr bug) {
-                     if (bug) std::rethrow_exception(bug);
-                   });
-  }
+  if (group_.first_failure() != rank) return;
+  asio::co_spawn(executor_, look_into_files(shared_from_this(), rank), [](std::exception_ptr bug) {
+    if (bug) std::rethrow_exception(bug);
+  });
+}
+
+WorkerName RoundRunner::name_of(LocalRank rank) const {
+  const Worker& named = worker(rank);
+  return {named.plan.rank, rank, named.child->pid(), inputs_.hostname};
 }
 
 std::vector<std::string> RoundRunner::left_behind(LocalRank rank) const {
@@ -245,21 +248,20 @@ std::vector<std::string> RoundRunner::left_behind(LocalRank rank) const {
 }
 
 asio::awaitable<void> RoundRunner::look_into_files(std::shared_ptr<RoundRunner> self,
-                                                   LocalRank rank) {
-  ++self->looking_;
-  Worker& one = self->worker(rank);
-  std::function<FileEvidence()> look = [error_file = self->output_->logs.error_file(rank),
-                                        log = unseen_stderr(one.output_plan)] {
-    return FileEvidence{read_file(error_file), tail_of_file(log, kTailBytesMax)};
+                                                   LocalRank first) {
+  Worker& failed = self->worker(first);
+  std::function<RawEvidence()> look = [error_file = self->output_->logs.error_file(first),
+                                       log = unseen_stderr(failed.output_plan)] {
+    return RawEvidence{read_file(error_file), tail_of_file(log, kTailBytesMax)};
   };
   const TimePoint deadline = Clock::now() + kEvidenceMax;
-  auto found = co_await run_on<FileEvidence>(self->inputs_.disk, std::move(look), deadline);
-  if (found) one.found = std::move(*found);
-  if (self->first_failure_ == rank) {
-    self->first_failure_told_ = true;
-    self->inputs_.hooks.failed(self->evidence(rank));
-  }
-  --self->looking_;
+  auto found = co_await run_on<RawEvidence>(self->inputs_.disk, std::move(look), deadline);
+  RawEvidence raw = found ? std::move(*found) : RawEvidence{};
+  raw.stderr_tail = failed.output->tail() + raw.stderr_tail;  // it has one of them
+  add_evidence(*failed.exit, raw);
+  self->error_json_ = std::move(raw.error_json);
+  self->failure_told_ = true;
+  if (self->inputs_.hooks.failed) self->inputs_.hooks.failed(*failed.exit);
   self->finished_.cancel();
 }
 
@@ -271,38 +273,22 @@ asio::awaitable<void> RoundRunner::drain_outputs() {
   }
 }
 
-ExitRecord RoundRunner::evidence(LocalRank rank) const {
-  const Worker& one = worker(rank);
-  ExitRecord record = *one.exit;
-  record.stderr_tail = one.output->tail() + one.found.stderr_tail;  // it has one of them
-  record.error_json = one.found.error_json;
-  record.log = log_to_name(one.output_plan);
-  return record;
-}
-
 RoundResult RoundRunner::result() const {
   RoundResult all;
   all.state = group_.state();
-  all.spawn_failure = group_.spawn_failure();
-  all.stop_signal = group_.stop_signal();
-  all.failure_told = failure_told_;
+  if (group_.first_failure()) all.failure = worker(*group_.first_failure()).exit;
+  all.error_json = error_json_;
+  all.death_told = death_told_;
   all.stop_took = group_.stop_took();
-  for (const LocalRank rank : group_.ended()) {
-    all.exits.push_back(evidence(rank));
-    if (group_.worker(rank).first_signal != 0) ++all.stopped;
-    if (group_.worker(rank).last_signal == SIGKILL) ++all.killed;
+  for (int i = 0; i < inputs_.config.workers.count; ++i) {
+    const WorkerRecord& ended = group_.worker(LocalRank(i));
+    if (!ended.status) continue;
+    if (ended.first_signal != 0) ++all.stopped;
+    if (ended.last_signal == SIGKILL) ++all.killed;
   }
-  for (const LocalRank rank : group_.running()) {
-    ExitRecord record;
-    record.rank = worker(rank).plan.rank;
-    record.local_rank = rank;
-    record.pid = worker(rank).child->pid();
-    all.unkillable.push_back(std::move(record));
-  }
+  for (const LocalRank rank : group_.running()) all.unkillable.push_back({name_of(rank), ""});
   for (const LocalRank rank : group_.leaving()) {
-    ExitRecord record = *worker(rank).exit;
-    record.left_behind = left_behind_text(left_behind(rank));
-    all.unkillable.push_back(std::move(record));
+    all.unkillable.push_back({name_of(rank), left_behind_text(left_behind(rank))});
   }
   return all;
 }

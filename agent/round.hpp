@@ -14,7 +14,7 @@
 #include <optional>
 #include <vector>
 
-#include "agent/core/exit_record.hpp"
+#include "agent/core/lines.hpp"
 #include "agent/core/plan.hpp"
 #include "agent/core/report.hpp"
 #include "agent/core/worker_group.hpp"
@@ -24,6 +24,7 @@
 #include "agent/proc/orphans.hpp"
 #include "agent/proc/output.hpp"
 #include "agent/wait_note.hpp"
+#include "base/worker_exit.hpp"
 
 namespace spdlog {
 class logger;
@@ -38,7 +39,7 @@ struct RoundHooks {
   /// All workers exited with 0. What they left in their process groups may still run.
   std::function<void()> succeeded;
   /// The first failure, as soon as it is learned. The workers it drags along still run.
-  std::function<void(const ExitRecord& first)> failed;
+  std::function<void(const WorkerExit& first)> failed;
   std::function<void(const SpawnFailed& failure)> spawn_failed;
 };
 
@@ -61,16 +62,15 @@ struct RoundInputs {
 
 /// How a round ended.
 struct RoundResult {
-  GroupState state = GroupState::kInit;  // succeeded, failed or stopped
-  std::vector<ExitRecord> exits;         // in the order in which they were learned
-  std::vector<ExitRecord> unkillable;    // SIGKILL did not end them; no status
-  std::optional<SpawnFailed> spawn_failure;
-  int stop_signal = 0;   // the signal that ended the run, if one did
-  int stopped = 0;       // workers that ddprun stopped
-  int killed = 0;        // of these, the ones that needed SIGKILL
+  GroupState state = GroupState::kInit;   // succeeded, failed or stopped
+  std::optional<WorkerExit> failure;      // the first
+  std::optional<std::string> error_json;  // what that worker wrote to TORCHELASTIC_ERROR_FILE
+  std::vector<Unkillable> unkillable;     // SIGKILL did not end them
+  int stopped = 0;                        // workers that ddprun stopped
+  int killed = 0;                         // of these, the ones that needed SIGKILL
   Duration stop_took{};  // from the first stop signal until none was waited for any more
   enum class Told { kNo, kYes };
-  Told failure_told = Told::kNo;  // whether the first failure had its line already
+  Told death_told = Told::kNo;  // whether the first failure had its line already
 
   [[nodiscard]] StopFacts stop_facts() const {
     return {stopped, killed, static_cast<int>(unkillable.size()), stop_took};
@@ -94,16 +94,11 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner> {
   /// SIGKILL. None of them is blamed. Before run() nothing will be started.
   void end(int signal, Duration grace);
   /// Whether a worker failed and the owner is yet to be told: its files are being read.
-  [[nodiscard]] bool failure_is_untold() const { return first_failure_ && !first_failure_told_; }
+  [[nodiscard]] bool failure_is_untold() const { return group_.first_failure() && !failure_told_; }
   /// A signal that every worker gets once, and that changes nothing here.
   void pass_on(int signal);
 
  private:
-  // What the files of a worker that failed say.
-  struct FileEvidence {
-    std::optional<std::string> error_json;
-    std::string stderr_tail;
-  };
   // What is made and looked up before the first worker starts.
   struct Files {
     Result<std::string> program;
@@ -119,8 +114,7 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner> {
     std::optional<WorkerOutput> output;
     std::optional<Child> child;
     int passed_signal = 0;
-    std::optional<ExitRecord> exit;
-    FileEvidence found;
+    std::optional<WorkerExit> exit;
     TimePoint exited_at{};
   };
 
@@ -145,10 +139,10 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner> {
                                                           LocalRank rank);
   void on_exit(LocalRank rank, ExitStatus status);
   [[nodiscard]] static boost::asio::awaitable<void> look_into_files(
-      std::shared_ptr<RoundRunner> self, LocalRank rank);
+      std::shared_ptr<RoundRunner> self, LocalRank first);
   [[nodiscard]] std::vector<std::string> left_behind(LocalRank rank) const;
   [[nodiscard]] boost::asio::awaitable<void> drain_outputs();
-  [[nodiscard]] ExitRecord evidence(LocalRank rank) const;
+  [[nodiscard]] WorkerName name_of(LocalRank rank) const;
   [[nodiscard]] RoundResult result() const;
   [[nodiscard]] Worker& worker(LocalRank rank);
   [[nodiscard]] const Worker& worker(LocalRank rank) const;
@@ -157,15 +151,15 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner> {
   RoundInputs inputs_;
   WorkerGroup group_;
   std::optional<Opening> opening_;
-  std::optional<OutputContext> output_;  // when it is there
-  std::string program_;                  // its path
-  std::optional<LocalRank> first_failure_;
-  bool first_failure_told_ = false;
-  int looking_ = 0;                               // at files of workers that failed
+  std::optional<OutputContext> output_;           // when it is there
+  std::string program_;                           // its path
+  bool failure_told_ = false;                     // to the owner, with what the files say
+  std::optional<std::string> error_json_;         // of the worker that failed first
+  TimePoint since_;                               // all workers run; before, this began
   std::vector<std::unique_ptr<Worker>> workers_;  // by local rank; a Child must not move
   boost::asio::steady_timer stop_timer_;
   boost::asio::steady_timer finished_;  // never expires by itself: cancelled when the group is over
-  RoundResult::Told failure_told_ = RoundResult::Told::kNo;
+  RoundResult::Told death_told_ = RoundResult::Told::kNo;
 };
 
 }  // namespace ddprun

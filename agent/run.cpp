@@ -13,6 +13,7 @@
 #include "agent/message_sink.hpp"
 #include "agent/output_end.hpp"
 #include "agent/signals.hpp"
+#include "base/message_line.hpp"
 #include "base/process_setup.hpp"
 
 namespace ddprun {

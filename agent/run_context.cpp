@@ -7,11 +7,10 @@
 #include <utility>
 
 #include "agent/core/error_file.hpp"
-#include "agent/core/report.hpp"
+#include "agent/core/lines.hpp"
 #include "agent/file_text.hpp"
-#include "agent/log.hpp"
 #include "agent/wait_note.hpp"
-#include "base/printable.hpp"
+#include "base/message_line.hpp"
 
 namespace ddprun {
 
@@ -68,7 +67,7 @@ asio::awaitable<Result<void>> RunContext::open_logs() {
 
 RoundInputs RunContext::prepare(RoundFacts facts) {
   const Warn warn = [this](const std::string& sentence) {
-    logger_.warn("ddprun: warning [LOG] " + printable(sentence));
+    logger_.warn(warning_line("LOG", sentence));
   };
   const auto open_output = [logs = logs_, config = config_, restarts = facts.restarts,
                             round = facts.round, hostname = hostname_, warn,
@@ -108,9 +107,7 @@ int RunContext::fail_to_spawn(const SpawnFailed& failure, Rank first_rank) {
 }
 
 void RunContext::tell_unkillable(const RoundResult& result) {
-  for (const ExitRecord& record : result.unkillable) {
-    logger_.error(unkillable_line(record, hostname_));
-  }
+  for (const Unkillable& worker : result.unkillable) logger_.error(unkillable_line(worker));
 }
 
 void RunContext::leave_error_file(const std::string& text) {
@@ -120,7 +117,7 @@ void RunContext::leave_error_file(const std::string& text) {
   disks_.error_file.post([left, path, text] { *left = leave_file(path, text); },
                          [this, left] {
                            if (*left) return;
-                           logger_.warn(error_file_warning(left->error().sentence));
+                           logger_.warn(warning_line("ERROR-FILE", left->error().sentence));
                          });
 }
 
@@ -128,11 +125,11 @@ void RunContext::leave_own_error(const std::string& sentence) {
   leave_error_file(own_error_file(sentence, epoch_seconds()));
 }
 
-void RunContext::pass_error_up(const ExitRecord& record) {
-  if (!record.error_json) return;
-  const ExitStatus& status = record.status;
+void RunContext::pass_error_up(const RoundResult& result) {
+  if (!result.failure || !result.error_json) return;
+  const ExitStatus& status = result.failure->status;
   const int code = status.by_signal() ? -status.signal() : status.code();
-  leave_error_file(with_error_code(*record.error_json, code).value_or(""));
+  leave_error_file(with_error_code(*result.error_json, code).value_or(""));
 }
 
 }  // namespace ddprun

@@ -49,8 +49,8 @@ class RunContext {
   void leave_error_file(const std::string& text);
   /// The same for an error that is not a worker's.
   void leave_own_error(const std::string& sentence);
-  /// The same for a worker's error.json, with its code.
-  void pass_error_up(const ExitRecord& record);
+  /// The same for the error.json of the worker that failed first, with its code.
+  void pass_error_up(const RoundResult& result);
 
   [[nodiscard]] const LaunchConfig& config() const { return config_; }
   [[nodiscard]] spdlog::logger& logger() const { return logger_; }

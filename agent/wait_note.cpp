@@ -2,7 +2,7 @@
 
 #include <spdlog/logger.h>
 
-#include "agent/core/node_report.hpp"
+#include "agent/core/lines.hpp"
 #include "base/duration_text.hpp"
 #include "rendezvous/client/membership.hpp"
 

@@ -30,6 +30,11 @@ std::string duration_text(Duration duration) {
   return two_units(seconds / 3600, " h", seconds % 3600 / 60, " min");
 }
 
+std::string span_text(std::string_view preposition, Duration duration) {
+  if (duration < milliseconds(1)) return "at once";
+  return std::string(preposition) + " " + duration_text(duration);
+}
+
 std::string seconds_text(Duration duration) {
   const auto ms = duration_cast<milliseconds>(duration).count();
   std::string text = number(ms / 1000);

@@ -13,7 +13,7 @@
 #include "agent/file_text.hpp"
 #include "agent/log.hpp"
 #include "agent/run.hpp"
-#include "base/printable.hpp"
+#include "base/message_line.hpp"
 #include "launcher/configure.hpp"
 #include "launcher/local_coordinator.hpp"
 #include "launcher/options/help.hpp"
@@ -69,7 +69,7 @@ void write_outer_error_file(const Environment& environment, const std::string& s
   if (path.empty()) return;
   std::signal(SIGPIPE, SIG_IGN);  // a FIFO without a reader is an error, not fatal
   const auto left = leave_file(path, own_error_file(sentence, std::time(nullptr)));
-  if (!left) write_text(STDERR_FILENO, error_file_warning(left.error().sentence) + "\n");
+  if (!left) write_text(STDERR_FILENO, warning_line("ERROR-FILE", left.error().sentence) + "\n");
 }
 
 int refuse(const Error& error, const Environment& environment) {
@@ -81,10 +81,10 @@ int refuse(const Error& error, const Environment& environment) {
 int start(const Launch& launch, const Environment& environment) {
   const auto logger = make_logger();
   for (const std::string& warning : launch.warnings) {
-    logger->warn("ddprun: warning: " + printable(warning));
+    logger->warn(warning_line("", warning));
   }
   for (const std::string& note : launch.notes) {
-    logger->info("ddprun: note: " + printable(note));
+    logger->info(note_line("", note));
   }
   return run_agent(launch.config, environment, *logger, [&](const auto& executor) {
     return start_local_coordinator(executor, launch, *logger);

@@ -116,8 +116,14 @@ std::string time_text(WallTime when) {
   return text;
 }
 
-std::string ranks_text(int count) {
-  return count_text(count, "rank");
+std::string who(const WorkerName& worker) {
+  return "rank " + std::to_string(worker.rank.value()) + " (local " +
+         std::to_string(worker.local_rank.value()) + ", pid " + std::to_string(worker.pid) +
+         ") on " + printable(worker.host);
+}
+
+std::string labelled(const std::string& label, const std::string& text) {
+  return "\n  " + label + std::string(10 - label.size(), ' ') + printable(text);
 }
 
 std::vector<std::string> quotable_lines(std::string_view tail) {

@@ -6,16 +6,19 @@
 #include <string_view>
 #include <vector>
 
-#include "agent/core/exit_record.hpp"
 #include "base/clock.hpp"
+#include "base/worker_exit.hpp"
 
 namespace ddprun {
 
 /// "11:02:41.118Z", UTC.
 [[nodiscard]] std::string time_text(WallTime when);
 
-/// "1 rank", "7 ranks".
-[[nodiscard]] std::string ranks_text(int count);
+/// "rank 12 (local 4, pid 48213) on gpu-02".
+[[nodiscard]] std::string who(const WorkerName& worker);
+
+/// A further line of a message: "\n  when      text".
+[[nodiscard]] std::string labelled(const std::string& label, const std::string& text);
 
 /// One line of foreign text: cut at kReportLineBytesMax, made printable.
 [[nodiscard]] std::string quotable(std::string_view line);

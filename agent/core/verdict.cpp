@@ -6,6 +6,10 @@ namespace ddprun {
 
 namespace {
 
+constexpr const char* kCrashAdvice =
+    "PYTHONFAULTHANDLER=1 for the Python stack; ulimit -c unlimited for a core dump";
+
+/// Whether the signal stands for a bug in native code.
 bool stands_for_a_crash(int signal) {
   switch (signal) {
     case SIGSEGV:
@@ -23,37 +27,21 @@ bool stands_for_a_crash(int signal) {
 
 }  // namespace
 
-Verdict judge(const ExitRecord& record) {
-  const ExitStatus& status = record.status;
-  if (record.sent_signal != 0) {
-    return {Cause::kStopped, "STOP", "was stopped by ddprun (" + status.text() + ")"};
-  }
-  if (status.success()) return {Cause::kSuccess, "DONE", "ended with exit code 0"};
-  if (!status.by_signal()) return {Cause::kExitCode, "W-EXIT", "ended with " + status.text()};
-  if (status.signal() == record.passed_signal) {
-    return {Cause::kSignal, "W-SIGNAL",
-            "died of " + status.text() + ", which ddprun had been sent and passed on"};
+Verdict judge(const WorkerExit& exit) {
+  const ExitStatus& status = exit.status;
+  if (!status.by_signal()) return {"W-EXIT", "ended with " + status.text(), ""};
+  if (status.signal() == exit.passed_signal) {
+    return {"W-SIGNAL", "died of " + status.text() + ", which ddprun had been sent and passed on",
+            ""};
   }
   if (status.signal() == SIGKILL) {
-    return {Cause::kKilled, "W-KILLED", "received SIGKILL, not sent by ddprun; sender unknown"};
+    return {"W-KILLED", "received SIGKILL, not sent by ddprun; sender unknown", ""};
   }
   if (stands_for_a_crash(status.signal())) {
-    const std::string code = status.signal() == SIGBUS ? "W-SIGBUS" : "W-CRASH";
-    return {Cause::kCrash, code, "died of " + status.text()};
+    return {status.signal() == SIGBUS ? "W-SIGBUS" : "W-CRASH", "died of " + status.text(),
+            status.dumped_core() ? "" : kCrashAdvice};
   }
-  return {Cause::kSignal, "W-SIGNAL",
-          "died of " + status.text() + ", not sent by ddprun; sender unknown"};
-}
-
-bool is_failure(const Verdict& verdict) {
-  return verdict.cause != Cause::kSuccess && verdict.cause != Cause::kStopped;
-}
-
-const ExitRecord* first_failure(const std::vector<ExitRecord>& records) {
-  for (const ExitRecord& record : records) {
-    if (is_failure(judge(record))) return &record;
-  }
-  return nullptr;
+  return {"W-SIGNAL", "died of " + status.text() + ", not sent by ddprun; sender unknown", ""};
 }
 
 }  // namespace ddprun

@@ -68,7 +68,6 @@ void WorkerGroup::on(const SpawnFailed& event) {
   record(event.rank).life = WorkerRecord::Life::kNeverStarted;
   if (state_ != GroupState::kStarting) return finish_if_nothing_is_left();
   spawn_failure_ = event;
-  failed_ = true;
   begin_stop(SIGTERM);
 }
 
@@ -78,17 +77,20 @@ void WorkerGroup::on(const Exited& event) {
   const bool left = event.left == LeftBehind::kProcesses;
   worker.life = left ? WorkerRecord::Life::kLeaving : WorkerRecord::Life::kEnded;
   worker.status = event.status;
-  ended_.push_back(event.rank);
-  if (over()) return;
-  const bool undisturbed = state_ == GroupState::kStarting || state_ == GroupState::kHealthy;
-  if (undisturbed && !event.status.success()) {
-    failed_ = true;
-    actions_.push_back(FirstFailure{event.rank});
-    begin_stop(SIGTERM);
-    if (!over()) actions_.push_back(TellFailure{event.rank});
-    return;
+  // After the first failure every worker that is left has been sent a signal.
+  if (is_first_failure({now_, event.status, worker.first_signal}, failed_at_)) {
+    return on_first_failure(event.rank);
   }
-  finish_if_nothing_is_left();  // a rank that ended with 0 before the others is just remembered
+  if (!over()) finish_if_nothing_is_left();
+}
+
+void WorkerGroup::on_first_failure(LocalRank rank) {
+  DDPRUN_ASSERT(state_ == GroupState::kStarting || state_ == GroupState::kHealthy);
+  first_failure_ = rank;
+  failed_at_ = now_;
+  actions_.push_back(FirstFailure{rank});
+  begin_stop(SIGTERM);
+  if (!over()) actions_.push_back(TellFailure{rank});
 }
 
 void WorkerGroup::on(const GroupEmptied& event) {
@@ -220,7 +222,7 @@ void WorkerGroup::finish(GroupState state) {
 
 GroupState WorkerGroup::ended_state() const {
   if (stragglers_due_) return GroupState::kSucceeded;  // whatever came of what they left behind
-  return failed_ ? GroupState::kFailed : GroupState::kStopped;
+  return first_failure_ || spawn_failure_ ? GroupState::kFailed : GroupState::kStopped;
 }
 
 bool WorkerGroup::any_worker_left() const {

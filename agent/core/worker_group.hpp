@@ -23,6 +23,7 @@
 #include "base/exit_status.hpp"
 #include "base/result.hpp"
 #include "base/types.hpp"
+#include "base/worker_exit.hpp"
 
 namespace ddprun {
 
@@ -93,7 +94,7 @@ struct TellLeftBehind {  // what this rank left behind gets this signal now; 0: 
   LocalRank rank;
   int signal = 0;
 };
-struct FirstFailure {  // the exit that makes the round fail; before anybody is stopped
+struct FirstFailure {  // the exit that makes the round fail, before any worker is stopped
   LocalRank rank;
 };
 using GroupAction = std::variant<Spawn, Signal, ArmTimer, TellFailure, TellStop, Finish, AllRunning,
@@ -128,11 +129,11 @@ class WorkerGroup {
   [[nodiscard]] GroupState state() const { return state_; }
   [[nodiscard]] bool over() const { return state_ >= GroupState::kSucceeded; }
   [[nodiscard]] const WorkerRecord& worker(LocalRank rank) const;
-  /// Ranks that ended, in the order in which that was learned.
-  [[nodiscard]] const std::vector<LocalRank>& ended() const { return ended_; }
   [[nodiscard]] std::vector<LocalRank> running() const;
   /// Ranks that ended and left processes in their groups.
   [[nodiscard]] std::vector<LocalRank> leaving() const;
+  /// The rank that failed first, if that ended the group.
+  [[nodiscard]] const std::optional<LocalRank>& first_failure() const { return first_failure_; }
   /// Why no more workers could be spawned, if that ended the group.
   [[nodiscard]] const std::optional<SpawnFailed>& spawn_failure() const { return spawn_failure_; }
   /// From the first stop signal until none was waited for any more; 0 when none was stopped.
@@ -149,6 +150,7 @@ class WorkerGroup {
   void on(const TimerExpired& event);
   void on(const StopOrdered& event);
   void on(const GroupEmptied& event);
+  void on_first_failure(LocalRank rank);
   void spawn_next();
   void begin_stop(int signal);
   void begin_straggling();
@@ -169,13 +171,14 @@ class WorkerGroup {
 
   GroupState state_ = GroupState::kInit;
   std::vector<WorkerRecord> workers_;
-  std::vector<LocalRank> ended_;
   Duration shutdown_timeout_;
   Duration straggler_timeout_;
   std::optional<TimePoint> stragglers_due_;  // once all workers ended with 0
+  // One of these began the stop: no later signal or order takes that back.
+  std::optional<LocalRank> first_failure_;
   std::optional<SpawnFailed> spawn_failure_;
+  std::optional<TimePoint> failed_at_;
   int stop_signal_ = 0;
-  bool failed_ = false;  // a failure began the stop: no later signal or order takes that back
   StopRule stop_rule_;
   StopOrder stop_order_{StopStage::kNone, 0, Duration::zero()};  // the last that was given
   TimePoint deadline_{};

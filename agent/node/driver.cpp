@@ -76,8 +76,8 @@ void NodeDriver::group_succeeded(Round round) {
   feed(client::GroupSucceeded{round});
 }
 
-void NodeDriver::group_failed(Round round, protocol::WorkerExit first) {
-  feed(client::GroupFailed{round, {std::move(first)}});
+void NodeDriver::group_failed(Round round, WorkerExit first) {
+  feed(client::GroupFailed{round, std::move(first)});
   leave_if_asked();
 }
 

@@ -42,7 +42,7 @@ class NodeDriver {
   /// All workers exited with 0; what they left behind may still run.
   void group_succeeded(Round round);
   /// The first failure, while the workers that it takes along may still live.
-  void group_failed(Round round, protocol::WorkerExit first);
+  void group_failed(Round round, WorkerExit first);
   /// A worker could not be started; the user has read why. Nor could it in the next round.
   void fail_to_spawn(int exit_code, const std::string& reason);
   /// Nothing of the group is left.

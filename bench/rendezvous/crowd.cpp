@@ -130,10 +130,7 @@ void CrowdAgent::act(const End& end) {
 }
 
 void CrowdAgent::fail() {
-  protocol::WorkerExit exit;
-  exit.exit_code = 1;
-  exit.cause = "exit code 1";
-  feed(GroupFailed{Round(started_), {exit}});
+  feed(GroupFailed{Round(started_), WorkerExit{}});
   feed(GroupGone{Round(started_), protocol::Milliseconds(0), 0, 0});
 }
 

@@ -55,7 +55,7 @@ void Membership::on(const GroupFailed& failed) {
   group_ = Group::kEnding;
   if (!is_current(failed.round)) return;
   state_ = NodeState::kFailed;
-  exits_ = failed.exits;
+  failure_ = failed.first;
   report();
 }
 
@@ -89,7 +89,7 @@ void Membership::on(const LeaveAsked& leave) {
   wait_.reset();
   if (greeting() != nullptr) send(Leave{leave.exit_code, leave.reason, group_round_});
   if (!answered()) return stop_leaving();
-  stop_group(leave.reason, 15, options_.hello.stop_timeout);
+  stop_group(15, options_.hello.stop_timeout);
 }
 
 // The coordinator lets this node go, or is not waited for.
@@ -120,7 +120,7 @@ void Membership::take(const StartRound& start) {
   wait_.reset();
   seen_ = std::max(seen_, start.stamp.number);
   state_ = NodeState::kStarting;
-  exits_.clear();
+  failure_.reset();
   stopped_.reset();
   note(start.reason);
   release_store();
@@ -133,7 +133,7 @@ void Membership::take(const StartRound& start) {
     report();
   }
   if (group_ == Group::kNone) return start_group();
-  stop_group(start.reason, 15, options_.hello.stop_timeout);
+  stop_group(15, options_.hello.stop_timeout);
 }
 
 // It is answered by what this node does anyway: its workers end.
@@ -141,7 +141,7 @@ void Membership::take_while_leaving(const StartRound& start) {
   round_ = start;
   seen_ = std::max(seen_, start.stamp.number);
   state_ = NodeState::kStopping;
-  exits_.clear();
+  failure_.reset();
   stopped_.reset();
 }
 
@@ -160,7 +160,7 @@ void Membership::take(const Stop& stop) {
     return send(*stopped_);
   }
   if (state_ != NodeState::kSucceeded) state_ = NodeState::kStopping;
-  stop_group(stop.reason, stop.signal, stop.grace);
+  stop_group(stop.signal, stop.grace);
 }
 
 void Membership::take(const Done& done) {
@@ -201,15 +201,15 @@ void Membership::report() {
   report.round = round();
   report.state = state_;
   report.store_port = store_port_;
-  if (state_ == NodeState::kFailed) report.exits = exits_;
+  if (state_ == NodeState::kFailed) report.failure = failure_;
   // While the next listener opens, the report is held back: it follows with the port.
   if (store_port_ != 0) send(std::move(report));
 }
 
-void Membership::stop_group(const std::string& reason, int signal, Milliseconds grace) {
+void Membership::stop_group(int signal, Milliseconds grace) {
   if (!can_stop_group()) return;
   group_ = Group::kEnding;
-  actions_.emplace_back(StopGroup{group_round_, signal, grace, reason});
+  actions_.emplace_back(StopGroup{group_round_, signal, grace});
 }
 
 void Membership::start_group() {
@@ -224,7 +224,7 @@ void Membership::end(End verdict) {
   if (is_down()) link_ = link::Down{};
   // After a success stragglers have their own time to end.
   const bool waits = group_ == Group::kStraggling && verdict_->exit_code == 0;
-  if (!waits) stop_group(verdict_->text, 15, options_.hello.stop_timeout);
+  if (!waits) stop_group(15, options_.hello.stop_timeout);
   end_if_nothing_left();
 }
 

@@ -50,7 +50,7 @@ struct GroupSucceeded {
 };
 struct GroupFailed {
   Round round;
-  std::vector<protocol::WorkerExit> exits;
+  WorkerExit first;
 };
 /// Nothing of the group is left.
 struct GroupGone {
@@ -105,7 +105,6 @@ struct StopGroup {
   Round round;
   int signal = 15;
   protocol::Milliseconds grace{0};
-  std::string reason;
 };
 struct ArmTimer {
   TimePoint deadline;
@@ -244,7 +243,7 @@ class Membership {
   [[nodiscard]] bool can_stop_group() const {
     return group_ == Group::kAlive || group_ == Group::kStraggling;
   }
-  void stop_group(const std::string& reason, int signal, protocol::Milliseconds grace);
+  void stop_group(int signal, protocol::Milliseconds grace);
   void start_group();
   void end(End verdict);
   void end_if_nothing_left();
@@ -277,7 +276,7 @@ class Membership {
   protocol::NodeState state_ = protocol::NodeState::kIdle;
   Group group_ = Group::kNone;
   Round group_round_{0};
-  std::vector<protocol::WorkerExit> exits_;   // failures of round_
+  std::optional<WorkerExit> failure_;         // the first of round_
   std::optional<protocol::Stopped> stopped_;  // of round_
   Round seen_{0};                             // the highest round any coordinator told of
   std::string last_note_;

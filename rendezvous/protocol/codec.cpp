@@ -29,17 +29,6 @@ Message make_alternative(std::size_t index, std::index_sequence<I...>) {
   return message;
 }
 
-/// Failures a frame has room for: only the first keeps its lines, the rest beyond the limit is
-/// counted.
-Report trimmed(Report report) {
-  if (report.exits.size() > kExitsPerReportMax) {
-    report.exits_more += static_cast<int>(report.exits.size() - kExitsPerReportMax);
-    report.exits.resize(kExitsPerReportMax);
-  }
-  for (std::size_t i = 1; i < report.exits.size(); ++i) report.exits[i].tail.clear();
-  return report;
-}
-
 Error malformed(const std::string& what) {
   return {ErrorKind::kUsage, "the peer's message is malformed: " + what};
 }
@@ -54,16 +43,7 @@ std::string encode(const Message& message) {
   json::object object;
   object["type"] = type_of(message);
   Writer writer(object);
-  std::visit(
-      [&writer](const auto& one) {
-        if constexpr (std::same_as<std::remove_cvref_t<decltype(one)>, Report>) {
-          const Report report = trimmed(one);
-          fields(writer, report);
-        } else {
-          fields(writer, one);
-        }
-      },
-      message);
+  std::visit([&writer](const auto& known) { fields(writer, known); }, message);
   std::string body = json::serialize(object);
   DDPRUN_ASSERT(body.size() <= kFrameBytesMax);
   return body;
@@ -86,7 +66,11 @@ Result<Message> decode(std::string_view body) {
     Message message = make_alternative(index, std::make_index_sequence<kTypeNames.size()>());
     std::string error;
     Reader reader(*object, error);
-    std::visit([&reader](auto& one) { fields(reader, one); }, message);
+    std::visit([&reader](auto& known) { fields(reader, known); }, message);
+    const auto* report = std::get_if<Report>(&message);
+    const bool lacks_failure =
+        report != nullptr && report->state == NodeState::kFailed && !report->failure;
+    if (lacks_failure && error.empty()) error = "field \"failure\" is missing";
     if (!error.empty()) return malformed(error + " in \"" + std::string(name) + "\"");
     return message;
   }

@@ -12,8 +12,8 @@
 
 namespace ddprun::protocol {
 
-/// The body of a frame. Text that is not UTF-8 or too long is cleaned and cut, worker exits beyond
-/// kExitsPerReportMax are only counted, so every message of ours fits a frame and can be read back.
+/// The body of a frame. Text that is not UTF-8 or too long is cleaned and cut, so every message of
+/// ours fits a frame and can be read back.
 [[nodiscard]] std::string encode(const Message& message);
 
 /// Errors: kUnsupported for a type this version does not know (answer Unknown and go on), kUsage

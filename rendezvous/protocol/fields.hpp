@@ -8,6 +8,7 @@
 namespace ddprun::protocol {
 
 inline constexpr int kPortMax = 65535;
+inline constexpr int kSignalMax = 64;
 inline constexpr int kRankMax = kAgentsPerRunMax * kWorkersPerNodeMax;
 
 template <class Io, class Value>
@@ -101,19 +102,29 @@ void fields(Io& io, Value& start) {
 template <class Io, class Value>
 requires std::same_as<std::remove_const_t<Value>, WorkerExit>
 void fields(Io& io, Value& exit) {
-  io.number("rank", exit.rank, 0, kRankMax);
-  io.number("local_rank", exit.local_rank, 0, kWorkersPerNodeMax - 1);
-  io.number("pid", exit.pid, 0, 1 << 30);
-  io.number("exit_code", exit.exit_code, 0, 255);
-  io.text("cause", exit.cause);
+  io.number("rank", exit.worker.rank, 0, kRankMax);
+  io.number("local_rank", exit.worker.local_rank, 0, kWorkersPerNodeMax - 1);
+  io.number("pid", exit.worker.pid, 0, 1 << 30);
+  io.maybe_empty("host", exit.worker.host);
+  io.exit_status(exit.status);
+  io.number("passed_signal", exit.passed_signal, 0, kSignalMax);
+  io.wall_time("when_ms", exit.when);
+  io.duration("since_start_ms", exit.since_start);
   io.duration("after_ms", exit.after);
+  io.word("source", exit.source);
+  io.lines("lines", exit.lines, kReportLinesMax);
   io.text("log", exit.log);
-  io.lines("tail", exit.tail, kReportLinesMax);
-  io.maybe_empty("code", exit.code);
-  io.maybe_empty("verdict", exit.verdict);
-  io.maybe_empty("when", exit.when);
-  io.maybe_empty("source", exit.source);
-  io.maybe_empty("advice", exit.advice);
+}
+
+template <class Io, class Value>
+requires std::same_as<std::remove_const_t<Value>, RunFailure>
+void fields(Io& io, Value& failure) {
+  io.object("first", failure.first);
+  io.number("round", failure.round, 0, kRoundMax);
+  io.number("stopped", failure.stopped, 0, kRankMax);
+  io.number("killed", failure.killed, 0, kRankMax);
+  io.duration("stop_took_ms", failure.stop_took);
+  io.maybe_empty("no_restart", failure.no_restart);
 }
 
 template <class Io, class Value>
@@ -122,8 +133,7 @@ void fields(Io& io, Value& report) {
   io.number("round", report.round, 1, kRoundMax);
   io.word("state", report.state);
   io.number("store_port", report.store_port, 1, kPortMax);
-  io.objects("exits", report.exits, kExitsPerReportMax);
-  io.number("exits_more", report.exits_more, 0, kRankMax);
+  io.optional_object("failure", report.failure);
 }
 
 template <class Io, class Value>
@@ -154,21 +164,15 @@ requires std::same_as<std::remove_const_t<Value>, Done>
 void fields(Io& io, Value& done) {
   io.number("exit_code", done.exit_code, 0, 255);
   io.text("text", done.text);
-  io.maybe_empty("host", done.host);
   io.optional_object("failure", done.failure);
   io.maybe_empty("reporter", done.reporter);
-  io.number("round", done.round, 0, kRoundMax);
-  io.number("stopped", done.stopped, 0, kRankMax);
-  io.number("killed", done.killed, 0, kRankMax);
-  io.duration("stop_took_ms", done.stop_took);
-  io.maybe_empty("no_restart", done.no_restart);
 }
 
 template <class Io, class Value>
 requires std::same_as<std::remove_const_t<Value>, Stop>
 void fields(Io& io, Value& stop) {
   io.number("round", stop.round, 1, kRoundMax);
-  io.number("signal", stop.signal, 1, 64);
+  io.number("signal", stop.signal, 1, kSignalMax);
   io.duration("grace_ms", stop.grace);
   io.text("reason", stop.reason);
   io.optional_object("verdict", stop.verdict);

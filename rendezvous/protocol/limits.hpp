@@ -2,6 +2,7 @@
 // refused with a sentence; nothing is allocated before its size was checked.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 
 #include "base/limits.hpp"
@@ -12,20 +13,19 @@ namespace ddprun::protocol {
 inline constexpr std::size_t kFrameBytesMax = 1024 * 1024;
 // A sentence or a line of worker output; the encoder cuts longer ones, the decoder refuses them.
 inline constexpr std::size_t kTextBytesMax = 4096;
-// Worker ends told one by one in a report; the rest is only counted.
-inline constexpr std::size_t kExitsPerReportMax = 8;
 // Nesting of a message's JSON.
 inline constexpr std::size_t kDepthMax = 8;
 // Agents of one run; one more is refused.
 inline constexpr int kAgentsPerRunMax = kNodesMax;
 // Rounds of one run; 2^30 rounds of a millisecond each last twelve days.
 inline constexpr int kRoundMax = 1 << 30;
+// Times of day: the end of the year 9999.
+inline constexpr std::chrono::milliseconds kWallTimeMax{253'402'300'799'999};
 
-// A control character takes six bytes in JSON; each exit has two texts and five names, the first
-// its last lines too.
-static_assert(6 * kTextBytesMax * (kReportLinesMax + 2 * kExitsPerReportMax) +
-                      6 * kNameBytesMax * 5 * kExitsPerReportMax + 4096 <
+// A control character takes six bytes in JSON. A stop has the most: a reason, a verdict with its
+// text, and in it a failure with its lines, its log and a few names.
+static_assert(6 * kTextBytesMax * (kReportLinesMax + 3) + 6 * kNameBytesMax * 4 + 4096 <
                   kFrameBytesMax,
-              "the largest report fits in a frame, even if every byte is escaped");
+              "the largest message fits in a frame, even if every byte is escaped");
 
 }  // namespace ddprun::protocol

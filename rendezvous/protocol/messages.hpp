@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/types.hpp"
+#include "base/worker_exit.hpp"
 
 namespace ddprun::protocol {
 
@@ -146,33 +147,13 @@ struct StartRound {
   friend bool operator==(const StartRound&, const StartRound&) = default;
 };
 
-/// How one worker ended, with its evidence.
-struct WorkerExit {
-  Rank rank{0};
-  LocalRank local_rank{0};
-  int pid = 0;
-  int exit_code = 1;              // as a shell shows it: 128 + signal for a signal
-  std::string cause;              // "exit code 1", "SIGKILL"
-  Milliseconds after{0};          // since this node started the round
-  std::string log;                // path of its output, empty if there is none
-  std::vector<std::string> tail;  // its last lines
-  // As the report of the run prints them; empty: nothing to say.
-  std::string code{};     // of the cause, for tools: "W-EXIT"
-  std::string verdict{};  // follows the name of the rank: "ended with exit code 1"
-  std::string when{};     // by the node's own clock: "11:02:41.118Z"
-  std::string source{};   // what `tail` is: "last lines of its stderr"
-  std::string advice{};   // what to try
-  friend bool operator==(const WorkerExit&, const WorkerExit&) = default;
-};
-
 /// Agent: the state of this node in this round. Sent when the round is taken on (kStarting), when
 /// all workers run, when all have succeeded, when one fails.
 struct Report {
   Round round{0};
   NodeState state = NodeState::kStarting;
-  std::uint16_t store_port = 0;   // the listener for the next round
-  std::vector<WorkerExit> exits;  // failures, the first one first; never a worker we stopped
-  int exits_more = 0;             // failures beyond kExitsPerReportMax
+  std::uint16_t store_port = 0;         // the listener for the next round
+  std::optional<WorkerExit> failure{};  // of kFailed: the first; never a worker we stopped
   friend bool operator==(const Report&, const Report&) = default;
 };
 
@@ -205,14 +186,8 @@ struct Reconnecting {
 struct Done {
   int exit_code = 0;
   std::string text;
-  std::string host;                   // where the first failure was; empty: there was none
-  std::optional<WorkerExit> failure;  // the first failure of the run
-  std::string reporter{};             // the agent that prints the whole report; empty: nobody
-  Round round{0};                     // in which it failed; 0: none
-  int stopped = 0;                    // ranks that were still running and were stopped
-  int killed = 0;                     // of these, the ones that needed SIGKILL
-  Milliseconds stop_took{0};          // by the node that took longest
-  std::string no_restart{};           // why the failure was not answered by a restart
+  std::optional<RunFailure> failure{};  // why the run failed, if a worker was the cause
+  std::string reporter{};               // the agent that prints the whole report; empty: none
   friend bool operator==(const Done&, const Done&) = default;
 };
 

@@ -39,6 +39,12 @@ inline constexpr std::array<std::pair<WaitEnd, std::string_view>, 3> kWaitEndNam
     {WaitEnd::kOthersAreLost, "others-are-lost"},
 }};
 
+inline constexpr std::array<std::pair<EvidenceSource, std::string_view>, 3> kEvidenceNames{{
+    {EvidenceSource::kStderr, "stderr"},
+    {EvidenceSource::kErrorFile, "error-file"},
+    {EvidenceSource::kTornErrorFile, "torn-error-file"},
+}};
+
 /// The word for `value`, "?" for a value outside the enum.
 template <class Table, class Enum>
 [[nodiscard]] constexpr std::string_view name_in(const Table& table, Enum value) {
@@ -57,6 +63,9 @@ template <class Table, class Enum>
 [[nodiscard]] constexpr std::string_view name_of(WaitEnd end) {
   return name_in(kWaitEndNames, end);
 }
+[[nodiscard]] constexpr std::string_view name_of(EvidenceSource source) {
+  return name_in(kEvidenceNames, source);
+}
 
 [[nodiscard]] constexpr const auto& names_of(NodeState) {
   return kNodeStateNames;
@@ -66,6 +75,9 @@ template <class Table, class Enum>
 }
 [[nodiscard]] constexpr const auto& names_of(WaitEnd) {
   return kWaitEndNames;
+}
+[[nodiscard]] constexpr const auto& names_of(EvidenceSource) {
+  return kEvidenceNames;
 }
 
 }  // namespace ddprun::protocol

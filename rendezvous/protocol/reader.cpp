@@ -47,6 +47,18 @@ void Reader::flag(std::string_view name, bool& value) {
   value = *flag;
 }
 
+void Reader::exit_status(ExitStatus& status) {
+  int code = 0;
+  int signal = 0;
+  bool core_dumped = false;
+  number("exit_code", code, 0, 255);
+  number("signal", signal, 0, kSignalMax);
+  flag("core_dumped", core_dumped);
+  using Core = ExitStatus::Core;
+  status = signal == 0 ? ExitStatus::exited(code)
+                       : ExitStatus::signaled(signal, core_dumped ? Core::kDumped : Core::kNone);
+}
+
 void Reader::string(std::string_view name, std::string& value, std::size_t bytes_min,
                     std::size_t bytes_max) {
   const json::value* found = find(name);

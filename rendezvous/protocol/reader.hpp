@@ -35,6 +35,11 @@ class Reader {
   void duration(std::string_view name, Milliseconds& value) {
     value = Milliseconds(integer(name, 0, kDurationMax.count()));
   }
+  void wall_time(std::string_view name, WallTime& value) {
+    value = WallTime(std::chrono::milliseconds(integer(name, 0, kWallTimeMax.count())));
+  }
+  /// One of "exit_code" and "signal" is 0.
+  void exit_status(ExitStatus& status);
   void name(std::string_view name, std::string& value) { string(name, value, 1, kNameBytesMax); }
   template <class Tag>
   void name(std::string_view name, Strong<Tag, std::string>& value) {
@@ -76,16 +81,6 @@ class Reader {
   template <class Value>
   void optional_object(std::string_view name, std::optional<Value>& value) {
     if (object_.contains(name)) object(name, value.emplace());
-  }
-  template <class Value>
-  void objects(std::string_view name, std::vector<Value>& values, std::size_t count_max) {
-    const boost::json::array* items = array(name, count_max);
-    if (items == nullptr) return;
-    for (const boost::json::value& item : *items) {
-      if (!item.is_object()) return fail(name, "holds something that is not an object");
-      Reader reader(item.get_object(), error_);
-      fields(reader, values.emplace_back());
-    }
   }
   void lines(std::string_view name, std::vector<std::string>& values, std::size_t count_max);
 

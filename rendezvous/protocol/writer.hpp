@@ -35,6 +35,15 @@ class Writer {
   void duration(std::string_view name, Milliseconds value) {
     object_[name] = std::clamp(value, Milliseconds(0), kDurationMax).count();
   }
+  void wall_time(std::string_view name, const WallTime& value) {
+    object_[name] =
+        std::clamp(value.time_since_epoch(), std::chrono::milliseconds(0), kWallTimeMax).count();
+  }
+  void exit_status(const ExitStatus& status) {
+    object_["exit_code"] = status.code();
+    object_["signal"] = status.signal();
+    flag("core_dumped", status.dumped_core());
+  }
   void name(std::string_view name, const std::string& value) { string(name, value, kNameBytesMax); }
   template <class Tag>
   void name(std::string_view name, const Strong<Tag, std::string>& value) {
@@ -63,17 +72,6 @@ class Writer {
   template <class Value>
   void optional_object(std::string_view name, const std::optional<Value>& value) {
     if (value) object(name, *value);
-  }
-  template <class Value>
-  void objects(std::string_view name, const std::vector<Value>& values, std::size_t count_max) {
-    boost::json::array items;
-    for (std::size_t i = 0; i < std::min(values.size(), count_max); ++i) {
-      boost::json::object inner;
-      Writer writer(inner);
-      fields(writer, values[i]);
-      items.push_back(std::move(inner));
-    }
-    object_[name] = std::move(items);
   }
   /// The last `count_max` lines: the end of a traceback says most.
   void lines(std::string_view name, const std::vector<std::string>& values, std::size_t count_max) {

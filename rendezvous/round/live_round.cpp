@@ -1,6 +1,5 @@
 #include "rendezvous/round/live_round.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include "base/address.hpp"
@@ -49,11 +48,12 @@ bool LiveRound::all_succeeded() const {
   return succeeded_ >= nodes();
 }
 
-const Failure* LiveRound::first_failure() const {
-  const auto first = std::min_element(
-      failures_.begin(), failures_.end(),
-      [](const Failure& left, const Failure& right) { return left.at < right.at; });
-  return first == failures_.end() ? nullptr : &*first;
+void LiveRound::add(Failure failure) {
+  std::optional<TimePoint> first;
+  if (first_failure_) first = first_failure_->at;
+  if (is_first_failure({failure.at, failure.exit.status}, first)) {
+    first_failure_ = std::move(failure);
+  }
 }
 
 protocol::StartRound LiveRound::message_for(const Agent& member) const {

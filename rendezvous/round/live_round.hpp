@@ -10,12 +10,11 @@
 
 namespace ddprun::round {
 
-/// A worker's first failure on one node, on the coordinator's clock.
+/// The first failure of a round.
 struct Failure {
-  TimePoint at;
-  std::string host;
+  TimePoint at;  // on the coordinator's clock
   AgentId agent;
-  protocol::WorkerExit exit;
+  WorkerExit exit;
   Round round{0};
 };
 
@@ -37,7 +36,8 @@ class LiveRound {
   void succeeded() { ++succeeded_; }
   /// All workers of some member run.
   void runs(TimePoint now) { running_since_ = now; }
-  void add(Failure failure) { failures_.push_back(std::move(failure)); }
+  /// The first failure of one member; reports may overtake each other.
+  void add(Failure failure);
 
   [[nodiscard]] bool has(const Agent& agent) const;
   [[nodiscard]] const protocol::RoundStamp& stamp() const { return start_.stamp; }
@@ -54,8 +54,7 @@ class LiveRound {
   [[nodiscard]] bool all_succeeded() const;
   /// Since the last node said that its workers run.
   [[nodiscard]] Duration lived(TimePoint now) const { return now - running_since_; }
-  /// The earliest on the coordinator's clock: reports may overtake each other. Null: none.
-  [[nodiscard]] const Failure* first_failure() const;
+  [[nodiscard]] const std::optional<Failure>& first_failure() const { return first_failure_; }
   [[nodiscard]] protocol::StartRound message_for(const Agent& member) const;
 
  private:
@@ -68,7 +67,7 @@ class LiveRound {
   int unanswered_ = 0;
   int succeeded_ = 0;
   TimePoint running_since_{};  // when the last node said so; before that, when it started
-  std::vector<Failure> failures_;
+  std::optional<Failure> first_failure_;  // as far as is known
 };
 
 }  // namespace ddprun::round

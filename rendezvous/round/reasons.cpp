@@ -76,15 +76,15 @@ std::string joined(const std::vector<std::string>& hosts) {
   return host_list(hosts) + " joined";
 }
 
-std::string failed(const Failure& failure) {
-  return "rank " + number(failure.exit.rank.value()) + " (" + failure.host +
-         ") failed: " + failure.exit.cause;
+std::string failed(const WorkerExit& exit) {
+  return "rank " + number(exit.worker.rank.value()) + " (" + exit.worker.host +
+         ") failed: " + exit.status.text();
 }
 
-std::string restart(const Failure& failure, RestartCount used, const protocol::Terms& terms,
+std::string restart(const WorkerExit& exit, RestartCount used, const protocol::Terms& terms,
                     Duration delay) {
-  return failed(failure) + "; restart " + number(used.value()) + " of " +
-         number(terms.max_restarts) + std::string(RestartPace::sentence(delay));
+  return failed(exit) + "; restart " + number(used.value()) + " of " + number(terms.max_restarts) +
+         std::string(RestartPace::sentence(delay));
 }
 
 std::string round_of_one(Round round, RestartCount restarts, const protocol::Terms& terms,

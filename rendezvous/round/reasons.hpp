@@ -37,13 +37,9 @@ struct NodeLost {
 /// "gpu-09 joined".
 [[nodiscard]] std::string joined(const std::vector<std::string>& hosts);
 
-struct Failure {
-  std::string host;
-  protocol::WorkerExit exit;
-};
 /// "rank 12 (gpu-03) failed: exit code 1".
-[[nodiscard]] std::string failed(const Failure& failure);
-[[nodiscard]] std::string restart(const Failure& failure, RestartCount used,
+[[nodiscard]] std::string failed(const WorkerExit& exit);
+[[nodiscard]] std::string restart(const WorkerExit& exit, RestartCount used,
                                   const protocol::Terms& terms, Duration delay);
 /// "all 2 restarts are used", "restarts are off (--max-restarts)".
 [[nodiscard]] std::string no_restart_left(const protocol::Terms& terms);

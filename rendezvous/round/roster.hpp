@@ -29,8 +29,8 @@ struct Agent {
   std::uint16_t store_port =
       0;                 // its listener for the next round; 0: spent, the next is on its way
   TimePoint running_at;  // when its workers were reported running in `last`
-  std::optional<protocol::WorkerExit> failure;  // its first failure in `last`
-  std::optional<protocol::Leave> leave;         // it is to go, and waits for the report of the run
+  std::optional<WorkerExit> failure;     // its first failure in `last`
+  std::optional<protocol::Leave> leave;  // it is to go, and waits for the report of the run
   std::list<Agent*>::iterator silence;
 
   [[nodiscard]] const std::string& host() const { return hello.host; }

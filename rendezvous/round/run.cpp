@@ -95,7 +95,7 @@ void Run::extend_deadlines_after_stall() {
 void Run::on(const Shutdown& shutdown) {
   if (in<Over>() != nullptr || in<Stopping>() != nullptr) return;
   if (restarts_.answered) return finish_failed(shutdown.reason, kLongAgo);
-  finish(Done{shutdown.exit_code, shutdown.reason, "", std::nullopt});
+  finish(Done{shutdown.exit_code, shutdown.reason});
 }
 
 // In this order, so that a round that has ended is followed by the next one in the same step.

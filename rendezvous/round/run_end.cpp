@@ -18,7 +18,7 @@ void Run::finish(Done verdict) {
 /// With the failure that was to be answered by a restart.
 void Run::finish_failed(const std::string& why_no_restart, TimePoint heard_at) {
   Stopping stopping;
-  stopping.verdict.no_restart = why_no_restart;
+  stopping.verdict.failure.emplace().no_restart = why_no_restart;
   stopping.failed_at = heard_at;
   blame(stopping, *restarts_.answered);
   stop(std::move(stopping));
@@ -27,13 +27,12 @@ void Run::finish_failed(const std::string& why_no_restart, TimePoint heard_at) {
 void Run::blame(Stopping& stopping, const Failure& failure) const {
   stopping.failed_agent = failure.agent;
   Done& verdict = stopping.verdict;
-  verdict.exit_code = failure.exit.exit_code == 0 ? 1 : failure.exit.exit_code;
-  const std::string& why = verdict.no_restart;
-  verdict.text = reasons::failed({failure.host, failure.exit}) + "; " +
+  verdict.exit_code = failure.exit.status.success() ? 1 : failure.exit.status.shell_code();
+  const std::string& why = verdict.failure->no_restart;
+  verdict.text = reasons::failed(failure.exit) + "; " +
                  (why.empty() ? reasons::no_restart_left(terms()) : why);
-  verdict.host = failure.host;
-  verdict.failure = failure.exit;
-  verdict.round = failure.round;
+  verdict.failure->first = failure.exit;
+  verdict.failure->round = failure.round;
 }
 
 // The verdict is told when nothing runs any more, so that no agent ends while workers live.
@@ -66,9 +65,9 @@ void Run::settle(Stopping& stopping) {
 
 void Run::conclude(Stopping& stopping) {
   // While the workers ended, an earlier failure of the same round may have been reported.
-  const Failure* first = stopping.round.first_failure();
-  const bool known = stopping.verdict.failure && first != nullptr;
-  if (known && first->round == stopping.verdict.round) blame(stopping, *first);
+  const std::optional<Failure>& first = stopping.round.first_failure();
+  const std::optional<RunFailure>& told = stopping.verdict.failure;
+  if (told && first && first->round == told->round) blame(stopping, *first);
   stopping.verdict.reporter = reporter(stopping);
   why_ = stopping.verdict.text;
   const int nodes = stopping.round.nodes();
@@ -106,7 +105,7 @@ void Run::late_hello(const Over& over, LinkId link, const Hello& hello) {
   } else if (hello.claim) {
     send(link, verdict);
   } else if (verdict.exit_code == 0) {
-    send(link, Done{0, text, "", std::nullopt});
+    send(link, Done{0, text});
   } else {
     ++counters_.refusals;
     send(link, Refused{RefusalCode::kRunOver, text, Milliseconds(0)});

@@ -25,7 +25,7 @@ void Run::settle(Forming& forming) {
   if (roster_.empty()) {
     announcer_.cancel();
     const TimePoint abandoned_at = forming.abandoned_at.value_or(now_ + terms().join_timeout);
-    if (now_ >= abandoned_at) return finish(Done{1, reasons::everybody_gone(), "", std::nullopt});
+    if (now_ >= abandoned_at) return finish(Done{1, reasons::everybody_gone()});
     Forming empty;
     empty.abandoned_at = abandoned_at;
     empty.survivors_told = forming.survivors_told;
@@ -49,16 +49,15 @@ void Run::settle(Forming& forming) {
 
 void Run::give_up_forming() {
   if (all_here_succeeded()) {
-    return finish(
-        Done{0, reasons::others_unknown(rounds_.last.number, roster_.size()), "", std::nullopt});
+    return finish(Done{0, reasons::others_unknown(rounds_.last.number, roster_.size())});
   }
   if (!may_be_late()) {
-    return finish(Done{1, reasons::join_timeout(absence(), terms()), "", std::nullopt});
+    return finish(Done{1, reasons::join_timeout(absence(), terms())});
   }
   const Ended& ended = *options_.succeeded;
   const std::string over = reasons::over(options_.run_id, now_ - ended.at, ended.verdict);
   const std::string text = reasons::late(over, roster_.size(), nodes_needed(), join_wait());
-  finish(Done{0, text, "", std::nullopt});
+  finish(Done{0, text});
 }
 
 // After a restart of this coordinator: whoever did not come back may have had the verdict.

@@ -36,7 +36,7 @@ void Run::on_leave(Agent& agent, const Leave& leave) {
   ++counters_.losses;
   const std::string text = hosts ? reasons::left_with_coordinator(sentence)
                                  : reasons::left_too_few(sentence, roster_.size(), terms());
-  finish(Done{leave.exit_code, text, node.host, std::nullopt});
+  finish(Done{leave.exit_code, text});
 }
 
 void Run::let_go(Agent& agent) {

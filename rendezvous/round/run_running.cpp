@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/assert.hpp"
 #include "rendezvous/round/run.hpp"
 
 namespace ddprun::round {
@@ -53,12 +54,12 @@ void Run::on_report(Agent& agent, const Report& report) {
     agent.running_at = now_;
     if (round != nullptr) round->runs(now_);
   }
-  if (report.state == NodeState::kFailed && !report.exits.empty() && !agent.failure) {
-    agent.failure = report.exits.front();
+  if (report.state == NodeState::kFailed && !agent.failure) {
+    DDPRUN_ASSERT(report.failure.has_value());  // the codec refuses a report without it
+    agent.failure = report.failure;
+    agent.failure->worker.host = agent.host();
     const TimePoint at = std::min(now_, agent.running_at + agent.failure->after);
-    if (round != nullptr) {
-      round->add({at, agent.host(), agent.hello.agent, *agent.failure, report.round});
-    }
+    if (round != nullptr) round->add({at, agent.hello.agent, *agent.failure, report.round});
   }
   const bool runs = in<Running>() != nullptr;
   if (runs && roster_.starting() == 0) restarts_.answered.reset();
@@ -72,22 +73,17 @@ void Run::on_report(Agent& agent, const Report& report) {
 // The first failure of a round takes one restart from the budget; what it drags along belongs to a
 // round that has ended.
 void Run::on_failure(const Agent& agent) {
-  WorkerExit unknown;
-  unknown.rank = agent.placement.rank_base;
-  unknown.cause = "no evidence";
   const LiveRound& round = in<Running>()->round;
-  const Failure failure{now_, agent.host(), agent.hello.agent, agent.failure.value_or(unknown),
-                        round.stamp().number};
-  restarts_.answered = failure;
+  const WorkerExit& exit = *agent.failure;
+  restarts_.answered = Failure{now_, agent.hello.agent, exit, round.stamp().number};
   if (restarts_.used.value() >= terms().max_restarts) {
     return finish_failed(terms().max_restarts == 0 ? "" : reasons::no_restart_left(terms()), now_);
   }
   restarts_.used = RestartCount(restarts_.used.value() + 1);
   restarts_.delay = restarts_.pace.failed(round.lived(now_));
   const bool delayed = restarts_.delay.count() > 0;
-  end_round(
-      reasons::restart({failure.host, failure.exit}, restarts_.used, terms(), restarts_.delay),
-      delayed ? Deadline(now_ + restarts_.delay) : std::nullopt);
+  end_round(reasons::restart(exit, restarts_.used, terms(), restarts_.delay),
+            delayed ? Deadline(now_ + restarts_.delay) : std::nullopt);
 }
 
 void Run::on_success(const Agent& agent) {
@@ -100,8 +96,7 @@ void Run::on_success(const Agent& agent) {
 void Run::check_success() {
   const LiveRound& round = in<Running>()->round;
   if (!round.all_succeeded()) return;
-  finish(Done{0, reasons::success(round.world_size(), round.nodes(), restarts_.used), "",
-              std::nullopt});
+  finish(Done{0, reasons::success(round.world_size(), round.nodes(), restarts_.used)});
 }
 
 void Run::on_stopped(Agent& agent, const Stopped& stopped) {
@@ -110,11 +105,11 @@ void Run::on_stopped(Agent& agent, const Stopped& stopped) {
     return;
   }
   auto* stopping = in<Stopping>();
-  if (stopping != nullptr && is_active(agent.state)) {
-    Done& verdict = stopping->verdict;
-    verdict.stopped += stopped.stopped;
-    verdict.killed += stopped.killed;
-    verdict.stop_took = std::max(verdict.stop_took, stopped.took);
+  if (stopping != nullptr && stopping->verdict.failure && is_active(agent.state)) {
+    RunFailure& failure = *stopping->verdict.failure;
+    failure.stopped += stopped.stopped;
+    failure.killed += stopped.killed;
+    failure.stop_took = std::max(failure.stop_took, stopped.took);
   }
   if (agent.state != NodeState::kSucceeded) roster_.set_state(agent, NodeState::kStopped);
 }

@@ -29,7 +29,7 @@ TEST_CASE("a failure stops the siblings, and the report names the rank that fail
   CHECK_THAT(run.err(), ContainsSubstring("error [W-EXIT] rank 1 (local 1, pid "));
   CHECK_THAT(run.err(), ContainsSubstring("ended with exit code 3, first failure of the run\n"));
   CHECK_THAT(run.err(), ContainsSubstring("            | needle\n"));
-  CHECK_THAT(run.err(), ContainsSubstring("2 ranks were running; ddprun stopped them in "));
+  CHECK_THAT(run.err(), ContainsSubstring("2 ranks were running; ddprun stopped them "));
   CHECK(count(run.err(), "first failure of the run") == 1);
 }
 

@@ -1,11 +1,10 @@
 // The parts of an agent of several nodes that decide or convert: messages of the link, the store of
-// a round, the lines on the console.
+// a round.
 #include <signal.h>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 
-#include "agent/core/node_report.hpp"
 #include "agent/link_messages.hpp"
 #include "agent/node_store.hpp"
 #include "tests/support/catch.hpp"
@@ -53,28 +52,6 @@ protocol::StartRound second_round() {
   round.master_port = 41207;
   round.restarts = RestartCount(1);
   return round;
-}
-
-ExitRecord killed() {
-  ExitRecord record;
-  record.rank = Rank(9);
-  record.local_rank = LocalRank(1);
-  record.pid = 4711;
-  record.status = ExitStatus::signaled(SIGKILL);
-  record.since_start = 12s;
-  record.stderr_tail = "step 3\nstep 4\n";
-  record.log = "/logs/attempt_1/1/stderr.log";
-  return record;
-}
-
-protocol::Done verdict() {
-  protocol::Done done{137, "rank 9 (gpu-02) failed: SIGKILL", "gpu-02",
-                      to_worker_exit(killed(), 1500ms)};
-  done.round = Round(2);
-  done.stopped = 13;
-  done.stop_took = 40ms;
-  done.no_restart = "all 3 restarts are used";
-  return done;
 }
 
 class CountingLocalCoordinator final : public LocalCoordinator {
@@ -155,38 +132,6 @@ TEST_CASE("with a fixed master every round has the address and port that were gi
   CHECK(facts.master_port == 29500);
 }
 
-TEST_CASE("an exit travels with its code, cause, last lines and log") {
-  const protocol::WorkerExit exit = to_worker_exit(killed(), 1500ms);
-  CHECK(exit.rank == Rank(9));
-  CHECK(exit.exit_code == 137);
-  CHECK(exit.cause == "SIGKILL");
-  CHECK(exit.after == 1500ms);
-  CHECK(exit.code == "W-KILLED");
-  CHECK_THAT(exit.verdict, ContainsSubstring("received SIGKILL, not sent by ddprun"));
-  CHECK(exit.source == "last lines of its stderr");
-  CHECK(exit.tail == std::vector<std::string>{"step 3", "step 4"});
-  CHECK(exit.log == "/logs/attempt_1/1/stderr.log");
-}
-
-TEST_CASE("a report from another node is the one that node would print, and names its log's host") {
-  FailureFacts here = facts_of(killed(), "gpu-02");
-  here.round = Round(2);
-  here.stopped = 13;
-  here.stop_took = 40ms;
-  here.next = "not restarted: all 3 restarts are used";
-  CHECK(failure_report(facts_of(verdict(), "gpu-02")) == failure_report(here));
-  here.log = "gpu-02:/logs/attempt_1/1/stderr.log";
-  CHECK(failure_report(facts_of(verdict(), "gpu-01")) == failure_report(here));
-}
-
-TEST_CASE("a verdict with little evidence still makes a report") {
-  protocol::Done done = verdict();
-  done.failure = protocol::WorkerExit{};
-  done.failure->cause = "no evidence";
-  CHECK_THAT(failure_report(facts_of(done, "gpu-01")),
-             ContainsSubstring("rank 0 (local 0, pid 0) on gpu-02 failed: no evidence"));
-}
-
 TEST_CASE("the next round's listener is open before the round, and the old store closes") {
   asio::io_context io;
   const LaunchConfig what = config();
@@ -252,34 +197,4 @@ TEST_CASE("a fixed master's store is emptied between rounds, and not before the 
   store.release(Round(2), [&idle] { ++idle; });
   CHECK(local_coordinator.fresh_ == 2);
   CHECK(idle == 2);
-}
-
-TEST_CASE("the lines of a node") {
-  NodeStartFacts start;
-  start.version = "0.1.0";
-  start.run = RunId("7f3a");
-  start.nodes_min = 2;
-  start.nodes_max = 4;
-  start.coordinator = "gpu-01:29400";
-  start.host = NodeStartFacts::Host::kHere;
-  start.workers = 8;
-  start.log_dir = "/logs";
-  start.shutdown_timeout = 30s;
-  start.max_restarts = 3;
-  CHECK(node_start_line(start) ==
-        "ddprun 0.1.0 run 7f3a: 2 to 4 nodes, coordinator gpu-01:29400 (this node), 8 ranks here, "
-        "logs /logs; shutdown timeout 30 s, max restarts 3");
-  start.nodes_min = 4;
-  start.host = NodeStartFacts::Host::kElsewhere;
-  CHECK_THAT(node_start_line(start),
-             ContainsSubstring("7f3a: 4 nodes, coordinator gpu-01:29400, 8 ranks here"));
-  CHECK(run_note("lost gpu-02") == "ddprun: note [RUN] lost gpu-02");
-  const std::string done =
-      "ddprun: done: all 4 ranks on 2 nodes exited with code 0; 0 restarts; after 12 s";
-  const std::string text = "all 4 ranks on 2 nodes exited with code 0; 0 restarts";
-  CHECK(run_done_line(text, 12s, NodePart::kTrained) == done);
-  CHECK(run_done_line(text, 12s, NodePart::kSpare) ==
-        done + "; this node was a spare: its workers never started");
-  CHECK(leaving_line(SIGTERM) == "ddprun: note [STOP] SIGTERM received, leaving the run");
-  CHECK(left_line(SIGINT) == "ddprun: note [STOP] left the run, no worker was running; exit 130");
 }

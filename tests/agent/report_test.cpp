@@ -19,32 +19,34 @@ const std::string kErrorJson =
     R"(ValueError: needle\n", )"
     R"("timestamp": "1767323045"}}})";
 
-ExitRecord failing() {
-  ExitRecord record;
-  record.rank = Rank(12);
-  record.local_rank = LocalRank(4);
-  record.pid = 48213;
-  record.status = ExitStatus::exited(1);
-  record.since_start = 3h + 12min + 5s;
-  record.when = WallTime(11h + 2min + 41s + 118ms);
-  record.stderr_tail = "step 310\nFile \"train.py\", line 310, in step\nKeyError: 'labels'\n";
-  record.log = "logs/7f3a/attempt_1/4/stderr.log";
-  return record;
+const RawEvidence kStderr{std::nullopt,
+                          "step 310\nFile \"train.py\", line 310, in step\nKeyError: 'labels'\n"};
+
+RunFailure failing(const RawEvidence& evidence = kStderr) {
+  RunFailure failure;
+  WorkerExit& exit = failure.first;
+  exit.worker = {Rank(12), LocalRank(4), 48213, "gpu-02"};
+  exit.since_start = 3h + 12min + 5s;
+  exit.when = WallTime(11h + 2min + 41s + 118ms);
+  exit.log = "logs/7f3a/attempt_1/4/stderr.log";
+  add_evidence(exit, evidence);
+  failure.round = Round(1);
+  return failure;
 }
 
-FailureFacts facts(const ExitRecord& record) {
-  return facts_of(record, "gpu-02");
+std::string report_of(const RunFailure& failure) {
+  return failure_report(failure, "gpu-02");
 }
 
 }  // namespace
 
 TEST_CASE("the report names who, how, when, what it last said, who was stopped, and the log") {
-  FailureFacts one = facts(failing());
-  one.round = Round(2);
-  one.stopped = 63;
-  one.stop_took = 1400ms;
-  one.next = "not restarted: all 1 restarts are used";
-  CHECK(failure_report(one) ==
+  RunFailure failure = failing();
+  failure.round = Round(2);
+  failure.stopped = 63;
+  failure.stop_took = 1400ms;
+  failure.no_restart = "all 1 restarts are used";
+  CHECK(report_of(failure) ==
         "ddprun: error [W-EXIT] rank 12 (local 4, pid 48213) on gpu-02 ended with exit code 1, "
         "first failure of round 2\n"
         "  when      11:02:41.118Z, 3 h 12 min after start, round 2\n"
@@ -57,13 +59,21 @@ TEST_CASE("the report names who, how, when, what it last said, who was stopped, 
         "  log       logs/7f3a/attempt_1/4/stderr.log");
 }
 
+TEST_CASE("on another node the report is the same, and names the host of the log") {
+  const std::string report = report_of(failing());
+  CHECK_THAT(report, ContainsSubstring("\n  log       logs/7f3a/"));
+  std::string elsewhere = report;
+  elsewhere.insert(elsewhere.find("logs/7f3a/"), "gpu-02:");
+  CHECK(failure_report(failing(), "gpu-01") == elsewhere);
+}
+
 TEST_CASE("a worker's last words, its host and its log forge no line and send no escape") {
-  ExitRecord record = failing();
-  record.stderr_tail = "\x1b[31mred\x1b[0m\tend\nddprun: done\x00\xE2\x80\xAE\n"s;
-  record.log = "logs\nddprun: done";
-  FailureFacts wild = facts_of(record, "gpu\n\x1b[2J");
-  wild.next = "a\rb";
-  const std::string report = failure_report(wild);
+  RunFailure wild =
+      failing({std::nullopt, "\x1b[31mred\x1b[0m\tend\nddprun: done\x00\xE2\x80\xAE\n"s});
+  wild.first.log = "logs\nddprun: done";
+  wild.first.worker.host = "gpu\n\x1b[2J";
+  wild.no_restart = "a\rb";
+  const std::string report = report_of(wild);
   CHECK_THAT(report, ContainsSubstring("on gpu\\n\\x1b[2J ended with") &&
                          ContainsSubstring("| \\x1b[31mred\\x1b[0m\tend\n") &&
                          ContainsSubstring("| ddprun: done\\x00\\u202e\n") &&
@@ -73,47 +83,50 @@ TEST_CASE("a worker's last words, its host and its log forge no line and send no
 }
 
 TEST_CASE("a report has no line without information") {
-  ExitRecord record = failing();
-  record.stderr_tail.clear();
-  record.log.clear();
-  CHECK(failure_report(facts(record)) ==
+  RunFailure failure = failing({});
+  failure.first.log.clear();
+  CHECK(report_of(failure) ==
         "ddprun: error [W-EXIT] rank 12 (local 4, pid 48213) on gpu-02 ended with exit code 1, "
         "first failure of the run\n"
         "  when      11:02:41.118Z, 3 h 12 min after start, round 1");
 }
 
 TEST_CASE("a worker killed from outside is reported with an unknown sender") {
-  ExitRecord record = failing();
-  record.status = ExitStatus::signaled(SIGKILL);
+  RunFailure failure = failing();
+  failure.first.status = ExitStatus::signaled(SIGKILL);
   CHECK_THAT(
-      failure_report(facts(record)),
+      report_of(failure),
       ContainsSubstring("[W-KILLED] rank 12 (local 4, pid 48213) on gpu-02 received SIGKILL, "
                         "not sent by ddprun; sender unknown"));
 }
 
 TEST_CASE("a crash comes with what to try") {
-  ExitRecord record = failing();
-  record.status = ExitStatus::signaled(SIGSEGV);
-  CHECK_THAT(failure_report(facts(record)), ContainsSubstring("[W-CRASH]"));
-  CHECK_THAT(failure_report(facts(record)),
-             ContainsSubstring("\n  try       PYTHONFAULTHANDLER=1"));
-  record.status = ExitStatus::signaled(SIGSEGV, ExitStatus::Core::kDumped);
-  CHECK_THAT(failure_report(facts(record)), !ContainsSubstring("  try"));
+  RunFailure failure = failing();
+  failure.first.status = ExitStatus::signaled(SIGSEGV);
+  CHECK_THAT(report_of(failure), ContainsSubstring("[W-CRASH]"));
+  CHECK_THAT(report_of(failure), ContainsSubstring("\n  try       PYTHONFAULTHANDLER=1"));
+  failure.first.status = ExitStatus::signaled(SIGSEGV, ExitStatus::Core::kDumped);
+  CHECK_THAT(report_of(failure), !ContainsSubstring("  try"));
 }
 
 TEST_CASE("a rank that needed SIGKILL is counted apart") {
-  FailureFacts one = facts(failing());
-  one.stopped = 1;
-  one.killed = 1;
-  one.stop_took = 30s;
-  CHECK_THAT(failure_report(one), ContainsSubstring("1 rank was running; ddprun stopped it in 30 s "
-                                                    "(none failed first); 1 rank needed SIGKILL"));
+  RunFailure failure = failing();
+  failure.stopped = 1;
+  failure.killed = 1;
+  failure.stop_took = 30s;
+  CHECK_THAT(report_of(failure), ContainsSubstring("1 rank was running; ddprun stopped it in 30 s "
+                                                   "(none failed first); 1 rank needed SIGKILL"));
+}
+
+TEST_CASE("ranks that were stopped within a millisecond were stopped at once") {
+  RunFailure failure = failing();
+  failure.stopped = 2;
+  CHECK_THAT(report_of(failure),
+             ContainsSubstring("2 ranks were running; ddprun stopped them at once (none"));
 }
 
 TEST_CASE("error.json is preferred to the end of stderr") {
-  ExitRecord record = failing();
-  record.error_json = kErrorJson;
-  const std::string report = failure_report(facts(record));
+  const std::string report = report_of(failing({kErrorJson, kStderr.stderr_tail}));
   CHECK_THAT(report, ContainsSubstring("  evidence  its error.json:\n"
                                        "            | Traceback (most recent call last):\n"));
   CHECK_THAT(report, ContainsSubstring("            | ValueError: needle\n"));
@@ -121,13 +134,11 @@ TEST_CASE("error.json is preferred to the end of stderr") {
 }
 
 TEST_CASE("a torn error.json counts as absent, and that is noted") {
-  ExitRecord record = failing();
-  record.error_json = kErrorJson.substr(0, 60);
+  const std::string torn = kErrorJson.substr(0, 60);
   CHECK_THAT(
-      failure_report(facts(record)),
+      report_of(failing({torn, kStderr.stderr_tail})),
       ContainsSubstring("  evidence  its error.json is truncated; last lines of its stderr:\n"));
-  record.stderr_tail.clear();
-  CHECK_THAT(failure_report(facts(record)),
+  CHECK_THAT(report_of(failing({torn, ""})),
              ContainsSubstring("  evidence  its error.json is truncated\n"));
 }
 
@@ -244,45 +255,4 @@ TEST_CASE("a quotation cannot move the cursor, and of a progress bar shows the l
         std::vector<std::string>{"windows", "\\x1b[31mred"});
   CHECK(quotable_lines(std::string(1000, 'x')).front() == std::string(400, 'x') + "...");
   CHECK(quotable_lines("").empty());
-}
-
-TEST_CASE("a death, a restart, a stop and the end are one line each") {
-  CHECK(death_line(failing(), "gpu-02", 1) ==
-        "ddprun: warning [W-EXIT] rank 12 (local 4, pid 48213) on gpu-02 ended with exit code 1; "
-        "stopping 1 other rank");
-  CHECK(restart_line("restart 1 of 3, round 2") ==
-        "ddprun: note [RESTART] restart 1 of 3, round 2");
-  CHECK(done_line(2, 3h + 12min, RestartCount(1)) ==
-        "ddprun: done: all 2 ranks exited with code 0 after 3 h 12 min; 1 restart");
-  CHECK(stop_line(SIGINT, 8, 30s) ==
-        "ddprun: note [INT] stopping 8 ranks (Ctrl-C); press Ctrl-C again to kill immediately");
-  CHECK(stop_line(SIGTERM, 8, 30s) ==
-        "ddprun: note [STOP] SIGTERM received, stopping 8 ranks, shutdown timeout 30 s");
-  CHECK(stopped_line(SIGTERM, {8, 2, 0, 30s}) ==
-        "ddprun: note [STOP] 8 ranks gone after 30 s, 2 needed SIGKILL; exit 143");
-  CHECK(stopped_line(SIGTERM, {7, 0, 1, 40s}) ==
-        "ddprun: note [STOP] 7 ranks gone after 40 s, 1 still alive; exit 143");
-  CHECK(stopped_line(SIGTERM, {0, 0, 1, 40s}) ==
-        "ddprun: note [STOP] 1 rank still alive after 40 s; exit 143");
-  CHECK(stopped_line(SIGTERM, {}) == "ddprun: note [STOP] no rank was running; exit 143");
-}
-
-TEST_CASE("a closed terminal is told with what to do about it") {
-  CHECK_THAT(stop_line(SIGHUP, 8, 30s),
-             ContainsSubstring("[HUP] the terminal was closed (SIGHUP)"));
-  CHECK_THAT(stop_line(SIGHUP, 8, 30s), ContainsSubstring("\n  try       nohup"));
-}
-
-TEST_CASE("the start says what runs where, and what the limits are") {
-  StartFacts one;
-  one.version = "0.1.0";
-  one.run = RunId("7f3a");
-  one.workers = 2;
-  one.store = "127.0.0.1:41207";
-  one.log_dir = "/logs/7f3a";
-  one.shutdown_timeout = 30s;
-  one.max_restarts = 3;
-  CHECK(start_line(one) ==
-        "ddprun 0.1.0 run 7f3a round 1: 2 ranks, store 127.0.0.1:41207, logs /logs/7f3a; "
-        "shutdown timeout 30 s, max restarts 3");
 }

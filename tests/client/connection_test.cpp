@@ -52,11 +52,11 @@ TEST_CASE("a link starts with the magic, then carries messages in both direction
   CHECK(peer.receive_message() == Message(leave("one")));
   CHECK(peer.receive_message() == Message(Beat{}));
   peer.say(Beat{});
-  peer.say(Done{3, "over", "", std::nullopt});
+  peer.say(Done{3, "over"});
   CHECK(pair.agent.next<Incoming>().message == Message(Beat{}));
   const auto last = pair.agent.next<Incoming>();
   CHECK(last.link == 1);
-  CHECK(last.message == Message(Done{3, "over", "", std::nullopt}));
+  CHECK(last.message == Message(Done{3, "over"}));
 }
 
 TEST_CASE("a message sent on LinkUp is in the first segment, after the magic") {
@@ -119,7 +119,7 @@ TEST_CASE("all messages sent before the end are received before the end") {
   Pair pair;
   Peer peer = pair.meet();
   peer.say(Beat{});
-  peer.say(Done{0, "over", "", std::nullopt});
+  peer.say(Done{0, "over"});
   peer.close();
   pair.agent.next<Incoming>();
   CHECK(std::holds_alternative<Done>(pair.agent.next<Incoming>().message));
@@ -131,7 +131,7 @@ TEST_CASE(
   Pair pair;
   Peer peer = pair.meet();
   pair.agent->send(1, Beat{});  // stays unread, so that the close is a reset
-  peer.say(Done{0, "over", "", std::nullopt});
+  peer.say(Done{0, "over"});
   peer.close();
   pair.agent->send(1, Beat{});
   pair.agent->send(1, Beat{});

@@ -74,14 +74,14 @@ TEST_CASE("a lost link stops no worker; the next hello claims the round and repe
   seat.feed(GroupRunning{Round(3)});
   seat.feed(LinkDown{seat.link_, "connection reset"});
   CHECK_FALSE(seat.done<StopGroup>().has_value());
-  seat.feed(GroupFailed{Round(3), {WorkerExit{}}});
+  seat.feed(GroupFailed{Round(3), WorkerExit{}});
   seat.forget();
   seat.after(seconds(1));
   seat.feed(LinkUp{seat.link_});
   REQUIRE(seat.said<Hello>()->claim.has_value());
   CHECK(seat.said<Hello>()->claim->stamp.number == Round(3));
   CHECK(seat.said<Hello>()->claim->state == NodeState::kFailed);
-  CHECK(seat.said<Report>()->exits.size() == 1);
+  CHECK(seat.said<Report>()->failure.has_value());
 }
 
 TEST_CASE("a failure from before a stop is reported, also when it is learned after the stop") {
@@ -91,10 +91,10 @@ TEST_CASE("a failure from before a stop is reported, also when it is learned aft
   seat.feed(GroupRunning{Round(3)});
   seat.hear(Stop{Round(3), 15, Milliseconds(1000), "rank 4 failed"});
   seat.forget();
-  seat.feed(GroupFailed{Round(3), {WorkerExit{}}});
+  seat.feed(GroupFailed{Round(3), WorkerExit{}});
   REQUIRE(seat.said<Report>().has_value());
   CHECK(seat.said<Report>()->state == NodeState::kFailed);
-  CHECK(seat.said<Report>()->exits.size() == 1);
+  CHECK(seat.said<Report>()->failure.has_value());
 }
 
 TEST_CASE("a success is reported at once, and the node ends when what its workers left is gone") {
@@ -112,7 +112,7 @@ TEST_CASE("a success is reported at once, and the node ends when what its worker
     CHECK(seat.done<End>()->exit_code == 0);
   }
   SECTION("a failure of another node stops it") {
-    seat.hear(Done{7, "rank 1 (gpu-02) failed: exit code 7", "gpu-02", WorkerExit{}});
+    seat.hear(Done{7, "rank 1 (gpu-02) failed: exit code 7", RunFailure{}});
     CHECK(seat.done<StopGroup>()->round == Round(1));
     seat.feed(GroupGone{Round(1)});
     CHECK(seat.done<End>()->exit_code == 7);
@@ -211,7 +211,7 @@ TEST_CASE("who leaves a run that has failed gets the report and the code of the 
   CHECK(seat.said<Leave>()->round == Round(1));
   CHECK(seat.said<Stopped>().has_value());
   CHECK_FALSE(seat.done<End>().has_value());
-  seat.hear(Done{5, "rank 1 (gpu-02) failed: exit code 5", "gpu-02", WorkerExit{}});
+  seat.hear(Done{5, "rank 1 (gpu-02) failed: exit code 5", RunFailure{}});
   CHECK(seat.done<End>()->exit_code == 5);
   REQUIRE(seat.done<End>()->done);
   CHECK(seat.done<End>()->done->failure);
@@ -236,7 +236,7 @@ TEST_CASE(
     seat.connect();
     seat.hear(seat.round(1));
     Stop stop{Round(1), 15, milliseconds(30'000), "rank 1 (gpu-02) failed: exit code 5"};
-    stop.verdict = Done{5, stop.reason, "gpu-02", WorkerExit{}};
+    stop.verdict = Done{5, stop.reason, RunFailure{}};
     if (told) seat.hear(stop);
     seat.feed(LeaveAsked{143, "agent got SIGTERM"});
     seat.feed(GroupGone{Round(1)});

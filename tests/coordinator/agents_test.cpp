@@ -64,7 +64,8 @@ TEST_CASE("a failure restarts all nodes while restarts are left, otherwise ends 
   for (const auto& agent : agents) {
     const auto done = agent->await<protocol::Done>();
     CHECK(done.exit_code == 7);
-    CHECK(done.host == "b");
+    REQUIRE(done.failure.has_value());
+    CHECK(done.failure->first.worker.host == "b");
   }
 }
 

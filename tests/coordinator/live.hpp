@@ -147,11 +147,9 @@ class Agent {
     report.state = state;
     report.store_port = 4002;
     if (state == protocol::NodeState::kFailed) {
-      protocol::WorkerExit exit;
-      exit.rank = round.rank_base;
-      exit.exit_code = 7;
-      exit.cause = "exit code 7";
-      report.exits.push_back(exit);
+      WorkerExit& exit = report.failure.emplace();
+      exit.worker.rank = round.rank_base;
+      exit.status = ExitStatus::exited(7);
     }
     say(report);
   }

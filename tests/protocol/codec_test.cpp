@@ -41,14 +41,16 @@ Hello full_hello() {
 }
 
 WorkerExit full_exit() {
-  WorkerExit exit{
-      Rank(12),           LocalRank(4),         4711, 139, "SIGSEGV", Milliseconds(2500),
-      "/logs/stderr.log", {"Traceback", "boom"}};
-  exit.code = "W-CRASH";
-  exit.verdict = "died of SIGSEGV";
-  exit.when = "11:02:41.118Z";
-  exit.source = "its error.json";
-  exit.advice = "ulimit -c unlimited";
+  WorkerExit exit;
+  exit.worker = {Rank(12), LocalRank(4), 4711, "gpu-03"};
+  exit.status = ExitStatus::signaled(11, ExitStatus::Core::kDumped);
+  exit.passed_signal = 10;
+  exit.when = WallTime(std::chrono::hours(11) + Milliseconds(118));
+  exit.since_start = Milliseconds(3700);
+  exit.after = Milliseconds(2500);
+  exit.source = EvidenceSource::kErrorFile;
+  exit.lines = {"Traceback", "boom"};
+  exit.log = "/logs/stderr.log";
   return exit;
 }
 
@@ -65,9 +67,9 @@ TEST_CASE("texts arrive printable, identifiers that are not are refused") {
   Report report;
   report.round = Round(1);
   report.store_port = 1;
-  report.exits = {full_exit()};
-  report.exits[0].tail = {"a\x1b[31mred\tb"};
-  CHECK(std::get<Report>(round_trip(report)).exits[0].tail[0] == "a\\x1b[31mred\tb");
+  report.failure = full_exit();
+  report.failure->lines = {"a\x1b[31mred\tb"};
+  CHECK(std::get<Report>(round_trip(report)).failure->lines[0] == "a\\x1b[31mred\tb");
 }
 
 TEST_CASE("hello preserves every field") {
@@ -122,36 +124,50 @@ TEST_CASE("round preserves every field") {
 
 TEST_CASE("report preserves every field, and every group state has a name") {
   for (const auto& [state, word] : names_of(NodeState{})) {
-    const Report report{Round(5), state, 40124, {full_exit()}, 2};
+    const Report report{Round(5), state, 40124, full_exit()};
     CHECK(round_trip(report) == Message(report));
     CHECK_THAT(encode(report), ContainsSubstring(std::string(word)));
   }
 }
 
-TEST_CASE("a report with too many exits keeps the first and counts the rest") {
-  Report report{Round(1), NodeState::kFailed, 1, {}, 0};
-  report.exits.assign(kExitsPerReportMax + 5, full_exit());
-  const auto back = std::get<Report>(round_trip(report));
-  CHECK(back.exits.size() == kExitsPerReportMax);
-  CHECK(back.exits_more == 5);
-  CHECK(back.exits.front() == full_exit());
-  CHECK(back.exits.back().tail.empty());
+TEST_CASE("an exit preserves its status, and every source of evidence has a name") {
+  Report report{Round(5), NodeState::kFailed, 40124, full_exit()};
+  using Core = ExitStatus::Core;
+  for (const ExitStatus& status :
+       {ExitStatus::exited(0), ExitStatus::exited(255), ExitStatus::signaled(9),
+        ExitStatus::signaled(6, Core::kDumped)}) {
+    report.failure->status = status;
+    CHECK(round_trip(report) == Message(report));
+  }
+  for (const auto& [source, word] : names_of(EvidenceSource{})) {
+    report.failure->source = source;
+    CHECK(round_trip(report) == Message(report));
+    CHECK_THAT(encode(report), ContainsSubstring(std::string(word)));
+  }
 }
 
-TEST_CASE("the largest report fits in a frame") {
-  Report report{Round(1), NodeState::kFailed, 1, {}, 0};
-  WorkerExit exit = full_exit();
-  exit.cause = exit.log = std::string(100'000, '\x01');
-  exit.code = exit.verdict = exit.when = exit.source = exit.advice = exit.log;
-  exit.tail.assign(50, std::string(10'000, '\x01'));
-  report.exits.assign(50, exit);
-  const std::string body = encode(report);
+TEST_CASE("a failure without its evidence is malformed") {
+  Report report{Round(5), NodeState::kFailed, 40124, std::nullopt};
+  CHECK_THAT(decode(encode(report)).error().sentence,
+             ContainsSubstring("field \"failure\" is missing in \"report\""));
+  report.state = NodeState::kRunning;
+  CHECK(round_trip(report) == Message(report));
+}
+
+TEST_CASE("the largest stop fits in a frame") {
+  const std::string longest(100'000, '\x01');
+  RunFailure failure;
+  failure.first = full_exit();
+  failure.first.worker.host = failure.first.log = failure.no_restart = longest;
+  failure.first.lines.assign(50, std::string(10'000, '\x01'));
+  const Done known{5, longest, failure, longest};
+  const std::string body = encode(Stop{Round(5), 10, Milliseconds(1), longest, known});
   CHECK(body.size() <= kFrameBytesMax);
   CHECK(decode(body).has_value());
 }
 
 TEST_CASE("stop preserves every field") {
-  const Done known{5, "rank 1 failed", "gpu-01", full_exit()};
+  const Done known{5, "rank 1 failed", RunFailure{full_exit(), Round(5)}};
   const Stop stop{Round(5), 10, Milliseconds(600'000), "gpu-01 left", known};
   CHECK(round_trip(stop) == Message(stop));
 }
@@ -167,15 +183,11 @@ TEST_CASE("leave preserves every field") {
 }
 
 TEST_CASE("done preserves every field, with and without a failure") {
-  Done failed{139, "rank 12 failed", "gpu-03", full_exit()};
-  failed.reporter = "0123abcd";
-  failed.round = Round(2);
-  failed.stopped = 15;
-  failed.killed = 1;
-  failed.stop_took = Milliseconds(1400);
-  failed.no_restart = "all 3 restarts are used";
+  const RunFailure failure{full_exit(), Round(2),           15,
+                           1,           Milliseconds(1400), "all 3 restarts are used"};
+  const Done failed{139, "rank 12 failed", failure, "0123abcd"};
   CHECK(round_trip(failed) == Message(failed));
-  const Done good{0, "64 ranks ended with 0", "", std::nullopt};
+  const Done good{0, "64 ranks ended with 0"};
   CHECK(round_trip(good) == Message(good));
 }
 

@@ -46,8 +46,8 @@ TEST_CASE("an invalid message is an error with a sentence") {
         R"({"type":"stop","round":1,"signal":15,"grace_ms":-1,"reason":""})",
         R"({"type":"stop","round":99999999999999999999,"signal":15,"grace_ms":0,"reason":""})",
         R"({"type":"leave","exit_code":0,"reason":"x"})",
-        R"({"type":"report","round":1,"state":"flying","store_port":1,"exits":[],"exits_more":0})",
-        R"({"type":"report","round":1,"state":"failed","store_port":1,"exits":[1],"exits_more":0})",
+        R"({"type":"report","round":1,"state":"flying","store_port":1})",
+        R"({"type":"report","round":1,"state":"failed","store_port":1,"failure":[]})",
         R"({"type":"beat"} {"type":"beat"})", "{\"type\":\"be\xff\"}"}) {
     INFO(body);
     const auto message = decode(body);

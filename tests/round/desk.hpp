@@ -80,13 +80,11 @@ class Desk {
   }
   void shut_down() { take(run_.step(Shutdown{143, "SIGTERM received"}, now_)); }
   protocol::Report report(int round, protocol::NodeState state, std::uint16_t port = 5000) {
-    return {Round(round), state, port, {}, 0};
+    return {Round(round), state, port, std::nullopt};
   }
   protocol::Report failed(int round, int code) {
     protocol::Report failed = report(round, protocol::NodeState::kFailed);
-    failed.exits.emplace_back();
-    failed.exits.back().exit_code = code;
-    failed.exits.back().cause = "exit code " + std::to_string(code);
+    failed.failure.emplace().status = ExitStatus::exited(code);
     return failed;
   }
 

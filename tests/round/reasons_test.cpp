@@ -18,10 +18,10 @@ protocol::Terms terms_of(int least, int most) {
   return terms;
 }
 
-protocol::WorkerExit exit_of(int rank) {
-  protocol::WorkerExit exit;
-  exit.rank = Rank(rank);
-  exit.cause = "exit code 1";
+WorkerExit exit_of(int rank, const std::string& host) {
+  WorkerExit exit;
+  exit.worker.rank = Rank(rank);
+  exit.worker.host = host;
   return exit;
 }
 
@@ -34,7 +34,7 @@ TEST_CASE("a lost node is named with its ranks and the evidence") {
 }
 
 TEST_CASE("a restart says which rank failed, why, and how much of the budget is used") {
-  CHECK(reasons::restart({"gpu-03", exit_of(12)}, RestartCount(1), terms_of(2, 2), Duration(0)) ==
+  CHECK(reasons::restart(exit_of(12, "gpu-03"), RestartCount(1), terms_of(2, 2), Duration(0)) ==
         "rank 12 (gpu-03) failed: exit code 1; restart 1 of 3");
   protocol::Terms none = terms_of(2, 2);
   none.max_restarts = 0;

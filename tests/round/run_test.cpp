@@ -122,12 +122,10 @@ TEST_CASE("the earliest failure on the coordinator's clock is the one that is re
   desk.both_run();
   const auto failed = [&desk](int rank, int code, Duration after) {
     Report report = desk.report(1, NodeState::kFailed);
-    WorkerExit exit;
-    exit.rank = Rank(rank);
-    exit.exit_code = code;
-    exit.cause = "exit code " + std::to_string(code);
+    WorkerExit& exit = report.failure.emplace();
+    exit.worker.rank = Rank(rank);
+    exit.status = ExitStatus::exited(code);
     exit.after = std::chrono::duration_cast<milliseconds>(after);
-    report.exits.push_back(exit);
     return report;
   };
   desk.now_ += seconds(10);
@@ -146,7 +144,7 @@ namespace {
 /// Its only rank fails; the agent has nothing left when it has said so.
 void fail_round(Desk& desk, std::uint64_t link, int round) {
   Report report = desk.report(round, NodeState::kFailed);
-  report.exits.push_back(WorkerExit{});
+  report.failure.emplace();
   desk.say(link, report);
   desk.say(link, Stopped{Round(round), milliseconds(1), 0, 0});
 }
@@ -276,7 +274,7 @@ TEST_CASE("a node not heard of since a failure was lost before, and is its cause
     desk.join_two(1);
     desk.say(1, desk.report(1, NodeState::kRunning));
     Report report = desk.report(1, NodeState::kFailed);
-    report.exits.push_back(WorkerExit{});
+    report.failure.emplace();
     desk.now_ += milliseconds(1);
     desk.say(2, report);
     desk.now_ += milliseconds(1);
@@ -299,16 +297,18 @@ TEST_CASE("the coordinator's own node prints the report of a run, else the node 
     desk.say(1, first);
     desk.say(2, desk.hello("b", 2, 2));
     Report report = desk.report(1, NodeState::kFailed);
-    report.exits.push_back(WorkerExit{});
+    report.failure.emplace();
     desk.say(2, report);
     desk.say(2, Stopped{Round(1), milliseconds(5), 0, 3});
     desk.say(1, Stopped{Round(1), milliseconds(40), 1, 4});
     REQUIRE(desk.last<Done>(1).has_value());
     const Done done = *desk.last<Done>(1);
     CHECK(done.reporter == (hosted ? "id-a" : "id-b"));
-    CHECK(done.round == Round(1));
-    CHECK(done.stopped == 7);
-    CHECK(done.killed == 1);
-    CHECK(done.stop_took == milliseconds(40));
+    REQUIRE(done.failure.has_value());
+    CHECK(done.failure->first.worker.host == "b");
+    CHECK(done.failure->round == Round(1));
+    CHECK(done.failure->stopped == 7);
+    CHECK(done.failure->killed == 1);
+    CHECK(done.failure->stop_took == milliseconds(40));
   }
 }

@@ -41,7 +41,7 @@ namespace {
 [[nodiscard]] std::string tell(const Report& report) {
   std::string text =
       "report: round " + number(report.round.value()) + " " + std::string(name_of(report.state));
-  if (!report.exits.empty()) text += ", " + report.exits.front().cause;
+  if (report.failure) text += ", " + report.failure->status.text();
   return text;
 }
 [[nodiscard]] std::string tell(const Stop& stop) {

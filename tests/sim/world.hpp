@@ -138,7 +138,6 @@ class World {
   struct Worker {
     bool alive = false;
     bool signalled = false;  // by ddprun, while it lived
-    std::string cause;       // why it failed
     bool unkillable = false;
   };
   /// What agent/round.hpp is for the real workers.

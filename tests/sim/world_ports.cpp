@@ -54,7 +54,6 @@ class World::Ports final : public NodePorts {
   }
   void stop_group(const client::StopGroup& order) override {
     check();
-    require(!order.reason.empty(), "workers are stopped without a reason");
     world_.stop_group(id_, order);
   }
   void pass_stop_signal(int signal) override {

@@ -12,6 +12,11 @@ using State = ddprun::GroupState;
 
 namespace {
 constexpr Duration kStopGrace = seconds(30);
+
+/// The inverse of shell_code().
+ExitStatus status_of(int shell_code) {
+  return shell_code > 128 ? ExitStatus::signaled(shell_code - 128) : ExitStatus::exited(shell_code);
+}
 }  // namespace
 
 World::Group* World::group_of(int id, int generation) {
@@ -209,12 +214,11 @@ void World::fail_worker(int id, const std::string& cause, int exit_code, int loc
   if (!can_fail) return;
   Worker& worker = node.group->workers[index(local_rank)];
   if (!worker.alive || worker.signalled) return;
-  worker.cause = cause;
   say(node.options.host + "'s rank " +
       std::to_string(node.group->round.rank_base.value() + local_rank) + " fails: " + cause);
   const protocol::RoundStamp stamp = node.group->round.stamp;
   checker_.on_group_failed(stamp);
-  exit_worker(id, node.group->generation, LocalRank(local_rank), ExitStatus::exited(exit_code));
+  exit_worker(id, node.group->generation, LocalRank(local_rank), status_of(exit_code));
   disturb_peers(stamp, id);
 }
 
@@ -228,14 +232,13 @@ void World::make_unkillable(int id) {
 void World::tell_failure(int id, LocalRank rank) {
   Node& node = nodes_[index(id)];
   const Group& group = *node.group;
-  protocol::WorkerExit exit;
-  exit.rank = Rank(group.round.rank_base.value() + rank.value());
-  exit.local_rank = rank;
-  exit.pid = 1000 + id;
-  exit.exit_code = group.core->worker(rank).status->shell_code();
-  exit.cause = group.workers[index(rank.value())].cause;
+  WorkerExit exit;
+  exit.worker.rank = Rank(group.round.rank_base.value() + rank.value());
+  exit.worker.local_rank = rank;
+  exit.worker.pid = 1000 + id;
+  exit.status = *group.core->worker(rank).status;
   exit.after = std::chrono::duration_cast<milliseconds>(now() - group.started);
-  exit.tail = {"the last line"};
+  exit.lines = {"the last line"};
   const Round round = group.round.stamp.number;
   drive(id, [&](NodeDriver& driver) { driver.group_failed(round, exit); });
 }

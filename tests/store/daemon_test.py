@@ -217,7 +217,6 @@ class Program(unittest.TestCase):
             before = Agent(daemon.port)
             stamp = before.receive("round")
             report = {"type": "report", "round": stamp["round"], "store_port": 4001}
-            report = {**report, "exits": [], "exits_more": 0}
             before.send({**report, "state": "running"})
             daemon.end(how)
             self.assertEqual(receive_end(before.socket), b"")

@@ -1,0 +1,140 @@
+#include "agent/core/lines.hpp"
+
+#include <signal.h>
+
+#include <algorithm>
+
+#include "agent/core/text.hpp"
+#include "agent/core/verdict.hpp"
+#include "base/count_text.hpp"
+#include "base/duration_text.hpp"
+#include "base/exit_status.hpp"
+#include "base/message_line.hpp"
+#include "base/printable.hpp"
+
+namespace ddprun {
+
+namespace {
+
+std::string nodes_text(const NodesFacts& nodes) {
+  const std::string range = nodes.min == nodes.max ? "" : std::to_string(nodes.min) + " to ";
+  std::string text = range + count_text(nodes.max, "node") + ", coordinator ";
+  text += printable(nodes.coordinator);
+  return text + (nodes.at == NodesFacts::At::kThisNode ? " (this node)" : "");
+}
+
+}  // namespace
+
+std::string start_line(const StartFacts& facts) {
+  std::string text = "ddprun " + facts.version + " run " + printable(facts.run.value());
+  text += facts.nodes ? ": " + nodes_text(*facts.nodes) + ", " : " round 1: ";
+  text += count_text(facts.workers, "rank") + (facts.nodes ? " here" : "");
+  if (!facts.store.empty()) text += ", store " + facts.store;
+  if (!facts.log_dir.empty()) text += ", logs " + printable(facts.log_dir);
+  return text + "; shutdown timeout " + duration_text(facts.shutdown_timeout) + ", max restarts " +
+         std::to_string(facts.max_restarts);
+}
+
+std::string run_note(const std::string& text) {
+  return note_line("RUN", text);
+}
+
+std::string restart_line(const std::string& text) {
+  return note_line("RESTART", text);
+}
+
+std::string death_line(const WorkerExit& exit, int others) {
+  const Verdict verdict = judge(exit);
+  std::string text = who(exit.worker) + " " + verdict.text;
+  if (others > 0) text += "; stopping " + count_text(others, "other rank");
+  return warning_line(verdict.code, text);
+}
+
+std::string spawn_failure_line(Rank rank, const std::string& host, const std::string& sentence) {
+  return error_line("EXEC", "rank " + std::to_string(rank.value()) + " on " + host +
+                                " cannot be started: " + sentence);
+}
+
+std::string stop_line(int signal, int workers, Duration shutdown_timeout) {
+  const std::string stopping = "stopping " + count_text(workers, "rank");
+  if (signal == SIGINT) {
+    return note_line("INT", stopping + " (Ctrl-C); press Ctrl-C again to kill immediately");
+  }
+  if (signal == SIGHUP) {
+    return error_line("HUP", "the terminal was closed (SIGHUP); " + stopping) +
+           labelled("try", "nohup or tmux (ddprun keeps nohup's setting)");
+  }
+  return note_line("STOP", signal_name(signal) + " received, " + stopping + ", shutdown timeout " +
+                               duration_text(shutdown_timeout));
+}
+
+std::string stopped_line(int signal, const StopFacts& stop) {
+  std::string text;
+  const std::string after = " " + span_text("after", stop.took);
+  if (stop.gone == 0 && stop.unkillable == 0) text += "no rank was running";
+  if (stop.gone > 0) text += count_text(stop.gone, "rank") + " gone" + after;
+  if (stop.killed > 0) text += ", " + std::to_string(stop.killed) + " needed SIGKILL";
+  if (stop.unkillable > 0) {
+    text += stop.gone > 0 ? ", " + std::to_string(stop.unkillable) + " still alive"
+                          : count_text(stop.unkillable, "rank") + " still alive" + after;
+  }
+  return note_line("STOP", text + "; exit " + std::to_string(128 + signal));
+}
+
+std::string leaving_line(int signal) {
+  return note_line("STOP", signal_name(signal) + " received, leaving the run");
+}
+
+std::string left_line(int signal) {
+  return note_line("STOP",
+                   "left the run, no worker was running; exit " + std::to_string(128 + signal));
+}
+
+std::string left_behind_text(const std::vector<std::string>& names) {
+  constexpr std::size_t kShown = 4;
+  std::vector<std::string> different;
+  for (const std::string& name : names) {
+    const bool known = std::find(different.begin(), different.end(), name) != different.end();
+    if (!known) different.push_back(name);
+  }
+  std::string text = std::to_string(names.size());
+  text += names.size() == 1 ? " process (" : " processes (";
+  for (std::size_t i = 0; i < different.size() && i < kShown; ++i) {
+    text += (i == 0 ? "" : ", ") + quotable(different[i]);
+  }
+  return text + (different.size() > kShown ? ", ...)" : ")");
+}
+
+std::string left_behind_line(const LeftBehindFacts& facts) {
+  const std::string text =
+      who(facts.worker) + " left " + left_behind_text(facts.names) + " behind; ";
+  if (facts.signal == 0) {
+    return note_line(
+        "LEFT", text + "waiting up to " + duration_text(facts.timeout) + " (--straggler-timeout)");
+  }
+  return note_line("LEFT", text + "sending " + signal_name(facts.signal) + " " +
+                               duration_text(facts.since_exit) + " after its exit");
+}
+
+std::string unkillable_line(const Unkillable& unkillable) {
+  const std::string& left = unkillable.left_behind;
+  const std::string text =
+      left.empty() ? who(unkillable.worker) + " is still alive after SIGKILL; giving up on it"
+                   : left + " that " + who(unkillable.worker) +
+                         " left behind: still alive after SIGKILL; giving up on them";
+  return error_line("W-UNKILLABLE", text);
+}
+
+std::string done_line(const DoneFacts& facts) {
+  const std::string took = duration_text(facts.took);
+  if (facts.text.empty()) {
+    return "ddprun: done: " + std::string(facts.workers == 1 ? "" : "all ") +
+           count_text(facts.workers, "rank") + " exited with code 0 after " + took + "; " +
+           count_text(facts.restarts.value(), "restart");
+  }
+  const std::string line = "ddprun: done: " + printable(facts.text) + "; after " + took;
+  if (facts.part == NodePart::kTrained) return line;
+  return line + "; this node was a spare: its workers never started";
+}
+
+}  // namespace ddprun

@@ -1,0 +1,96 @@
+// lines: the messages of the agent that are one line each, from the start of a run to its end.
+// Pure, no thread rule.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/types.hpp"
+#include "base/worker_exit.hpp"
+
+namespace ddprun {
+
+/// Of a run of several nodes.
+struct NodesFacts {
+  int min = 1;
+  int max = 1;
+  std::string coordinator;  // "gpu-01:29400"
+  enum class At { kThisNode, kElsewhere };
+  At at = At::kElsewhere;
+};
+struct StartFacts {
+  std::string version;
+  RunId run;
+  int workers = 1;                  // of this node
+  std::optional<NodesFacts> nodes;  // none: a single node
+  std::string store;                // "127.0.0.1:41207"; empty: worker 0 has its own
+  std::string log_dir;              // empty: no files that stay
+  Duration shutdown_timeout{};
+  int max_restarts = 0;
+};
+/// `ddprun 0.1 run 7f3a round 1: 16 ranks, store ...`, of several nodes
+/// `ddprun 0.1 run 7f3a: 2 to 4 nodes, coordinator gpu-01:29400 (this node), 8 ranks here; ...`.
+[[nodiscard]] std::string start_line(const StartFacts& facts);
+
+/// `ddprun: note [RUN] text`: from the coordinator, or about the wait for it.
+[[nodiscard]] std::string run_note(const std::string& text);
+/// `ddprun: note [RESTART] restart 1 of 3, round 2`: the same of a single node.
+[[nodiscard]] std::string restart_line(const std::string& text);
+
+/// A worker failed, and `others` ranks are stopped because of it.
+[[nodiscard]] std::string death_line(const WorkerExit& exit, int others);
+/// A worker could not be started.
+[[nodiscard]] std::string spawn_failure_line(Rank rank, const std::string& host,
+                                             const std::string& sentence);
+
+/// A signal to ddprun ordered a stop of so many workers.
+[[nodiscard]] std::string stop_line(int signal, int workers, Duration shutdown_timeout);
+/// What came of the ranks that ddprun stopped.
+struct StopFacts {
+  int gone = 0;        // those that ended by themselves before are not among them
+  int killed = 0;      // of these, the ones that needed SIGKILL
+  int unkillable = 0;  // still alive
+  Duration took{};     // from the first stop signal until no rank was waited for any more
+};
+/// That stop is over.
+[[nodiscard]] std::string stopped_line(int signal, const StopFacts& stop);
+/// A stop signal while no worker runs.
+[[nodiscard]] std::string leaving_line(int signal);
+/// This node has left before any worker ran.
+[[nodiscard]] std::string left_line(int signal);
+
+/// "2 processes (sh, python3)".
+[[nodiscard]] std::string left_behind_text(const std::vector<std::string>& names);
+/// What a worker left in its process group when it ended.
+struct LeftBehindFacts {
+  WorkerName worker;
+  std::vector<std::string> names;  // of its processes that live
+  int signal = 0;                  // that they get now; 0: they are waited for
+  Duration since_exit{};
+  Duration timeout{};  // --straggler-timeout
+};
+[[nodiscard]] std::string left_behind_line(const LeftBehindFacts& facts);
+
+/// A worker that SIGKILL did not end.
+struct Unkillable {
+  WorkerName worker;
+  std::string left_behind;  // "2 processes (sh, python3)": the worker has ended, and they have not
+};
+[[nodiscard]] std::string unkillable_line(const Unkillable& unkillable);
+
+/// The run succeeded. A spare's line says that it was one: exit code 0 without that would look like
+/// work done.
+enum class NodePart { kTrained, kSpare };
+struct DoneFacts {
+  std::string text;  // of a run of several nodes, from its coordinator; empty: a single node
+  int workers = 1;
+  RestartCount restarts{0};
+  Duration took{};
+  NodePart part = NodePart::kTrained;
+};
+/// `ddprun: done: all 16 ranks exited with code 0 after 3 h 12 min; 0 restarts`.
+[[nodiscard]] std::string done_line(const DoneFacts& facts);
+
+}  // namespace ddprun

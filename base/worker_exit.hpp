@@ -1,0 +1,71 @@
+// WorkerExit: how one worker ended, with its evidence. The agent fills it when it learns of the
+// exit, the wire carries it, the report prints it. What people read about it (verdict, advice,
+// source of the evidence) is derived where it is printed: agent/core/report.hpp. Plain data, and
+// the rule for who failed first.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/exit_status.hpp"
+#include "base/types.hpp"
+
+namespace ddprun {
+
+/// Names one worker process for people.
+struct WorkerName {
+  Rank rank{0};
+  LocalRank local_rank{0};
+  int pid = 0;
+  std::string host{};
+  friend bool operator==(const WorkerName&, const WorkerName&) = default;
+};
+
+/// What the lines of evidence are.
+enum class EvidenceSource : std::uint8_t {
+  kStderr,         // the end of its standard error
+  kErrorFile,      // what it wrote to TORCHELASTIC_ERROR_FILE
+  kTornErrorFile,  // that was truncated: the end of its standard error
+};
+
+struct WorkerExit {
+  WorkerName worker{};
+  ExitStatus status = ExitStatus::exited(1);
+  int passed_signal = 0;  // the last that ddprun passed on from outside (SIGUSR1...); 0: none
+  WallTime when{};        // by the clock of its host
+  std::chrono::milliseconds since_start{0};  // of ddprun on its host
+  std::chrono::milliseconds after{0};  // since all workers of its node run; before, since the first
+  EvidenceSource source = EvidenceSource::kStderr;
+  std::vector<std::string> lines{};  // of evidence, at most kReportLinesMax
+  std::string log{};                 // path on its host; empty: none
+  friend bool operator==(const WorkerExit&, const WorkerExit&) = default;
+};
+
+/// Why a run failed: the exit that was first, and what followed from it.
+struct RunFailure {
+  WorkerExit first{};
+  Round round{0};                          // in which it failed
+  int stopped = 0;                         // ranks that were still running and were stopped
+  int killed = 0;                          // of these, the ones that needed SIGKILL
+  std::chrono::milliseconds stop_took{0};  // by the node that took longest
+  std::string no_restart{};                // why no restart followed; empty: nothing to say
+  friend bool operator==(const RunFailure&, const RunFailure&) = default;
+};
+
+/// An exit as the rule for the first failure sees it.
+struct ExitOrder {
+  TimePoint at;  // on the clock of the process that compares
+  ExitStatus status;
+  int sent_signal = 0;  // by ddprun, before it ended; 0: none
+};
+/// The one rule for who failed first, among the workers of a node and among the nodes of a run: the
+/// earliest exit that was neither a success nor ordered by ddprun; at the same time, the one that
+/// was learned first. Whether `exit` replaces the first failure known so far, which was at `first`
+/// (none: there was none).
+[[nodiscard]] bool is_first_failure(const ExitOrder& exit, const std::optional<TimePoint>& first);
+
+}  // namespace ddprun

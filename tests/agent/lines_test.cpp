@@ -1,0 +1,80 @@
+// The messages of the agent that are one line each.
+#include "agent/core/lines.hpp"
+
+#include <signal.h>
+
+#include "tests/support/catch.hpp"
+
+using namespace ddprun;
+using namespace std::chrono_literals;
+
+TEST_CASE("a death, a restart, a stop and the end are one line each") {
+  WorkerExit exit;
+  exit.worker = {Rank(12), LocalRank(4), 48213, "gpu-02"};
+  CHECK(death_line(exit, 1) ==
+        "ddprun: warning [W-EXIT] rank 12 (local 4, pid 48213) on gpu-02 ended with exit code 1; "
+        "stopping 1 other rank");
+  CHECK(restart_line("restart 1 of 3, round 2") ==
+        "ddprun: note [RESTART] restart 1 of 3, round 2");
+  CHECK(done_line({"", 2, RestartCount(1), 3h + 12min}) ==
+        "ddprun: done: all 2 ranks exited with code 0 after 3 h 12 min; 1 restart");
+  CHECK(stop_line(SIGINT, 8, 30s) ==
+        "ddprun: note [INT] stopping 8 ranks (Ctrl-C); press Ctrl-C again to kill immediately");
+  CHECK(stop_line(SIGTERM, 8, 30s) ==
+        "ddprun: note [STOP] SIGTERM received, stopping 8 ranks, shutdown timeout 30 s");
+  CHECK(stopped_line(SIGTERM, {8, 2, 0, 30s}) ==
+        "ddprun: note [STOP] 8 ranks gone after 30 s, 2 needed SIGKILL; exit 143");
+  CHECK(stopped_line(SIGTERM, {7, 0, 1, 40s}) ==
+        "ddprun: note [STOP] 7 ranks gone after 40 s, 1 still alive; exit 143");
+  CHECK(stopped_line(SIGTERM, {0, 0, 1, 40s}) ==
+        "ddprun: note [STOP] 1 rank still alive after 40 s; exit 143");
+  CHECK(stopped_line(SIGTERM, {2, 0, 0, 300us}) ==
+        "ddprun: note [STOP] 2 ranks gone at once; exit 143");
+  CHECK(stopped_line(SIGTERM, {}) == "ddprun: note [STOP] no rank was running; exit 143");
+}
+
+TEST_CASE("a closed terminal is told with what to do about it") {
+  CHECK_THAT(stop_line(SIGHUP, 8, 30s),
+             ContainsSubstring("[HUP] the terminal was closed (SIGHUP)"));
+  CHECK_THAT(stop_line(SIGHUP, 8, 30s), ContainsSubstring("\n  try       nohup"));
+}
+
+TEST_CASE("the start says what runs where, and what the limits are") {
+  StartFacts one;
+  one.version = "0.1.0";
+  one.run = RunId("7f3a");
+  one.workers = 2;
+  one.store = "127.0.0.1:41207";
+  one.log_dir = "/logs/7f3a";
+  one.shutdown_timeout = 30s;
+  one.max_restarts = 3;
+  CHECK(start_line(one) ==
+        "ddprun 0.1.0 run 7f3a round 1: 2 ranks, store 127.0.0.1:41207, logs /logs/7f3a; "
+        "shutdown timeout 30 s, max restarts 3");
+}
+
+TEST_CASE("the lines of a node among several") {
+  StartFacts start;
+  start.version = "0.1.0";
+  start.run = RunId("7f3a");
+  start.nodes = NodesFacts{2, 4, "gpu-01:29400", NodesFacts::At::kThisNode};
+  start.workers = 8;
+  start.log_dir = "/logs";
+  start.shutdown_timeout = 30s;
+  start.max_restarts = 3;
+  CHECK(start_line(start) ==
+        "ddprun 0.1.0 run 7f3a: 2 to 4 nodes, coordinator gpu-01:29400 (this node), 8 ranks here, "
+        "logs /logs; shutdown timeout 30 s, max restarts 3");
+  start.nodes = NodesFacts{4, 4, "gpu-01:29400"};
+  CHECK_THAT(start_line(start),
+             ContainsSubstring("7f3a: 4 nodes, coordinator gpu-01:29400, 8 ranks here"));
+  CHECK(run_note("lost gpu-02") == "ddprun: note [RUN] lost gpu-02");
+  const std::string done =
+      "ddprun: done: all 4 ranks on 2 nodes exited with code 0; 0 restarts; after 12 s";
+  const std::string text = "all 4 ranks on 2 nodes exited with code 0; 0 restarts";
+  CHECK(done_line({text, 2, RestartCount(0), 12s}) == done);
+  CHECK(done_line({text, 2, RestartCount(0), 12s, NodePart::kSpare}) ==
+        done + "; this node was a spare: its workers never started");
+  CHECK(leaving_line(SIGTERM) == "ddprun: note [STOP] SIGTERM received, leaving the run");
+  CHECK(left_line(SIGINT) == "ddprun: note [STOP] left the run, no worker was running; exit 130");
+}
