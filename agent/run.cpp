@@ -12,6 +12,7 @@
 #include "agent/log.hpp"
 #include "agent/message_sink.hpp"
 #include "agent/output_end.hpp"
+#include "agent/proc/spawn_error.hpp"
 #include "agent/signals.hpp"
 #include "base/message_line.hpp"
 #include "base/process_setup.hpp"
@@ -105,6 +106,13 @@ int run_agent(const LaunchConfig& config, const Environment& environment, spdlog
                            logs,   disks,       descriptor_limit, orphans};
   Agent agent(io.get_executor(), inputs, std::move(local_coordinator), make_local_coordinator);
   return drive(io, signals, agent, end);
+} catch (const boost::system::system_error& error) {
+  // The event loop itself cannot be made.
+  const bool starved = error.code() == boost::system::errc::too_many_files_open ||
+                       error.code() == boost::system::errc::too_many_files_open_in_system;
+  const Error told = system_refused("cannot start", error.code().value());
+  logger.error(starved ? error_line("START", told.sentence) : error_line("BUG", error.what()));
+  return 1;
 } catch (const std::exception& bug) {
   logger.error(error_line("BUG", bug.what()));
   return 1;

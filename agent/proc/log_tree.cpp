@@ -131,54 +131,75 @@ std::string LogTreeOptions::place() const {
 
 Result<LogTree> LogTree::open(const LogTreeOptions& options) {
   LogTree tree(options);
-  const auto opened = tree.open_base(options);
+  const auto opened = tree.open_base();
   if (!opened) return opened.error();
   return tree;
 }
 
 LogTree LogTree::open_later(const LogTreeOptions& options) {
   LogTree tree(options);
-  tree.later_ = options;
+  tree.later_ = true;
   return tree;
 }
 
-Result<void> LogTree::open_base(const LogTreeOptions& options) {
-  run_id_ = options.run_id;
-  if (options.dir == "/dev/null") return {};
-  kind_ = options.dir.empty() ? Base::kTemporary : Base::kGiven;
-  auto base = options.dir.empty() ? make_temporary(options.place()) : make_given(options.dir);
+Result<void> LogTree::open_base() {
+  if (options_.dir == "/dev/null") return {};
+  kind_ = options_.dir.empty() ? Base::kTemporary : Base::kGiven;
+  auto base = options_.dir.empty() ? make_temporary(place()) : make_given(options_.dir);
   if (!base) return base.error();
   base_ = std::move(*base);
   return {};
 }
 
 Result<void> LogTree::make_run_directory() {
-  auto made = make_unique(base_, file_name_of(run_id_) + "_", kByUmask);
+  auto made = make_unique(base_, file_name_of(options_.run_id) + "_", kByUmask);
   if (!made) return kind_ == Base::kGiven ? wrong_log_dir(made.error()) : made.error();
   run_ = std::move(*made);
   return {};
 }
 
+Result<void> LogTree::make_run_directory_again() {
+  auto made = make_run_directory();
+  if (made) return {};
+  const auto opened = open_base();  // that is gone, too
+  if (!opened) return opened.error();
+  return make_run_directory();
+}
+
+/// Returns 0 or errno.
+int LogTree::make_attempt_directory(Directory& attempt, RestartCount restart_count,
+                                    Round round) const {
+  const std::string first = "attempt_" + std::to_string(restart_count.value());
+  const std::string second = first + "_round_" + std::to_string(round.value());
+  int error = attempt.make_in(run_, first, kByUmask);
+  for (int number = 1; error == EEXIST && number <= kDirectoryNamesMax; ++number) {
+    const std::string name = number == 1 ? second : second + "_" + std::to_string(number);
+    error = attempt.make_in(run_, name, kByUmask);
+  }
+  return error;
+}
+
 Result<AttemptLogs> LogTree::attempt(RestartCount restart_count, Round round, int workers) {
-  if (const auto options = std::exchange(later_, std::nullopt)) {
-    const auto opened = open_base(*options);
+  if (std::exchange(later_, false)) {
+    const auto opened = open_base();
     if (!opened) return opened.error();
   }
   if (!files()) return AttemptLogs();
-  if (!run_.is_open()) {
+  const bool made_before = run_.is_open();
+  if (!made_before) {
     const auto made = make_run_directory();
     if (!made) return made.error();
   }
-  const std::string first = "attempt_" + std::to_string(restart_count.value());
-  const std::string second = first + "_round_" + std::to_string(round.value());
-  std::string name = first;
   Directory attempt;
-  int error = attempt.make_in(run_, name, kByUmask);
-  for (int number = 1; error == EEXIST && number <= kDirectoryNamesMax; ++number) {
-    name = number == 1 ? second : second + "_" + std::to_string(number);
-    error = attempt.make_in(run_, name, kByUmask);
+  int error = make_attempt_directory(attempt, restart_count, round);
+  if (made_before && (error == ENOENT || error == ESTALE)) {
+    const auto made = make_run_directory_again();
+    if (!made) return made.error();
+    error = make_attempt_directory(attempt, restart_count, round);
   }
-  if (error != 0) return cannot_make(run_.path() + "/" + name, error);
+  if (error != 0) {
+    return cannot_make(run_.path() + "/attempt_" + std::to_string(restart_count.value()), error);
+  }
   for (int rank = 0; rank < workers; ++rank) {
     Directory of_rank;
     error = of_rank.make_in(attempt, std::to_string(rank), kByUmask);

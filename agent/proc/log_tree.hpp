@@ -60,7 +60,8 @@ class LogTree {
 
   /// Makes the directories of one start of `workers` workers, the run directory (mode 0700) at the
   /// first call. A restart count that was used before in a lower round gets
-  /// attempt_<count>_round_<round>: nothing is ever wiped.
+  /// attempt_<count>_round_<round>: nothing is ever wiped. Directories that were removed since the
+  /// last start, by a worker or by what cleans temporary files, are made again.
   [[nodiscard]] Result<AttemptLogs> attempt(RestartCount restart_count, Round round, int workers);
 
   /// What finish() is to do with a temporary base; --log-dir is left alone in any case.
@@ -73,7 +74,7 @@ class LogTree {
   void finish();
 
   /// As in the options; may be asked for at any time.
-  [[nodiscard]] const std::string& place() const { return place_; }
+  [[nodiscard]] std::string place() const { return options_.place(); }
   [[nodiscard]] bool files() const { return base_.is_open(); }
   [[nodiscard]] const std::string& base() const { return base_.path(); }  // absolute
   /// Empty before the first attempt.
@@ -82,16 +83,18 @@ class LogTree {
  private:
   enum class Base { kGiven, kTemporary };
   enum class Ending { kKeep, kDiscardIfEmpty, kDiscard };
-  explicit LogTree(const LogTreeOptions& options) : place_(options.place()) {}
-  [[nodiscard]] Result<void> open_base(const LogTreeOptions& options);
+  explicit LogTree(const LogTreeOptions& options) : options_(options) {}
+  [[nodiscard]] Result<void> open_base();
   [[nodiscard]] Result<void> make_run_directory();
+  [[nodiscard]] Result<void> make_run_directory_again();
+  [[nodiscard]] int make_attempt_directory(Directory& attempt, RestartCount restart_count,
+                                           Round round) const;
 
-  std::string place_;
-  std::optional<LogTreeOptions> later_;
+  LogTreeOptions options_;  // never changed
+  bool later_ = false;      // open_base() is still to be called
   Directory base_;
   Base kind_ = Base::kGiven;
   Ending ending_ = Ending::kKeep;
-  RunId run_id_;
   Directory run_;
 };
 

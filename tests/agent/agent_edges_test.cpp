@@ -114,6 +114,33 @@ TEST_CASE("when rank k cannot be spawned the ranks below it are ended, in one se
   }
 }
 
+TEST_CASE("without descriptors for its event loop ddprun names the limit in one sentence") {
+  Argv argv{"sh", "-c", "ulimit -n 5; exec \"$@\"", "sh"};
+  const Argv run_argv = driver(1, {}, "true");
+  argv.insert(argv.end(), run_argv.begin(), run_argv.end());
+  Command run(argv);
+  CHECK(run.wait() == ExitStatus::exited(1));
+  CHECK_THAT(run.err(), ContainsSubstring("error [START] cannot start: Too many open files") &&
+                            ContainsSubstring("ulimit -n"));
+}
+
+TEST_CASE("a log directory that is removed while workers run is made again for the next start") {
+  const std::string remove_logs =
+      "[ $TORCHELASTIC_RESTART_COUNT = 1 ] && exit 0; "
+      "rm -r $(dirname $(dirname $(dirname $(dirname $TORCHELASTIC_ERROR_FILE)))); exit 1";
+  TemporaryDirectory dir;
+  SECTION("a temporary one") {
+    auto run = start(2, remove_logs, {"restarts=1"}, {{"TMPDIR", dir.path()}});
+    CHECK(run.wait().success());
+    CHECK(dir.entries().empty());
+  }
+  SECTION("a given one") {
+    auto run = start(2, remove_logs, {"restarts=1", "log=" + dir.file("logs")});
+    CHECK(run.wait().success());
+    CHECK(exists(dir.file("logs")));
+  }
+}
+
 TEST_CASE("a missing program is 127, one that cannot be executed 126, each in one sentence") {
   TemporaryDirectory dir;
   Command missing({AGENT_DRIVER, "2", "restarts=3", "--", "/no/such/program"});
