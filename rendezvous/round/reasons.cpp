@@ -62,6 +62,10 @@ std::string left(const NodeLost& node) {
   return node_text(node) + " left: " + node.evidence;
 }
 
+std::string ended_early(const NodeLost& node) {
+  return node_text(node) + " ended its workers without a failure or a stop";
+}
+
 std::string silent(const protocol::Terms& terms) {
   return "no heartbeat for " + duration_text(terms.silence_max()) +
          " (--rdzv-conf keep_alive_interval=" + seconds_text(terms.keep_alive_interval) +

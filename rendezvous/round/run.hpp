@@ -159,6 +159,7 @@ class Run {
   void drop_unanswering(Running& running);
   void on_report(Agent& agent, const protocol::Report& report);
   void on_failure(const Agent& agent);
+  [[nodiscard]] Deadline pace_restart();
   void on_success(const Agent& agent);
   void on_stopped(Agent& agent, const protocol::Stopped& stopped);
   void check_success();

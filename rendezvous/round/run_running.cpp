@@ -80,10 +80,14 @@ void Run::on_failure(const Agent& agent) {
     return finish_failed(terms().max_restarts == 0 ? "" : reasons::no_restart_left(terms()), now_);
   }
   restarts_.used = RestartCount(restarts_.used.value() + 1);
-  restarts_.delay = restarts_.pace.failed(round.lived(now_));
-  const bool delayed = restarts_.delay.count() > 0;
-  end_round(reasons::restart(exit, restarts_.used, terms(), restarts_.delay),
-            delayed ? Deadline(now_ + restarts_.delay) : std::nullopt);
+  const Deadline restart_at = pace_restart();
+  end_round(reasons::restart(exit, restarts_.used, terms(), restarts_.delay), restart_at);
+}
+
+/// When the next round may start at the soonest; later and later, if rounds fail right away.
+Deadline Run::pace_restart() {
+  restarts_.delay = restarts_.pace.failed(live_round()->lived(now_));
+  return restarts_.delay.count() > 0 ? Deadline(now_ + restarts_.delay) : std::nullopt;
 }
 
 void Run::on_success(const Agent& agent) {
@@ -99,10 +103,18 @@ void Run::check_success() {
   finish(Done{0, reasons::success(round.world_size(), round.nodes(), restarts_.used)});
 }
 
+// A member that has no workers any more, though none failed and no stop was sent, would leave the
+// others waiting for it.
 void Run::on_stopped(Agent& agent, const Stopped& stopped) {
   if (stopped.round != agent.runs) {
     ++counters_.stale;
     return;
+  }
+  const bool succeeded = agent.state == NodeState::kSucceeded;
+  if (in<Running>() != nullptr && is_member(agent) && !succeeded) {
+    roster_.set_state(agent, NodeState::kStopped);
+    const Deadline restart_at = pace_restart();
+    return end_round(reasons::ended_early(describe(agent, "")), restart_at);
   }
   auto* stopping = in<Stopping>();
   if (stopping != nullptr && stopping->verdict.failure && is_active(agent.state)) {
@@ -111,7 +123,7 @@ void Run::on_stopped(Agent& agent, const Stopped& stopped) {
     failure.killed += stopped.killed;
     failure.stop_took = std::max(failure.stop_took, stopped.took);
   }
-  if (agent.state != NodeState::kSucceeded) roster_.set_state(agent, NodeState::kStopped);
+  if (!succeeded) roster_.set_state(agent, NodeState::kStopped);
 }
 
 }  // namespace ddprun::round

@@ -151,6 +151,27 @@ void fail_round(Desk& desk, std::uint64_t link, int round) {
 
 }  // namespace
 
+TEST_CASE("a node that ended its workers without a failure or a stop ends the round") {
+  for (const bool has_finished : {false, true}) {
+    Desk desk;
+    desk.join_two();
+    desk.both_run();
+    if (has_finished) desk.say(2, desk.report(1, NodeState::kSucceeded));
+    desk.say(2, Stopped{Round(1), milliseconds(5), 0, 1});
+    const StartRound newest = *desk.last<StartRound>(1);
+    CHECK(newest.stamp.number == Round(has_finished ? 1 : 2));
+    CHECK(newest.restarts == RestartCount(0));
+    const std::string why = "b (rank 1) ended its workers without a failure or a stop";
+    CHECK((newest.reason.find(why) != std::string::npos) == !has_finished);
+    if (has_finished) continue;
+    desk.both_run(2);
+    desk.say(1, Stopped{Round(2), milliseconds(5), 0, 1});
+    CHECK(desk.last<StartRound>(2)->stamp.number == Round(2));  // not at once the second time
+    desk.after(kRestartDelayMin);
+    CHECK(desk.last<StartRound>(2)->stamp.number == Round(3));
+  }
+}
+
 TEST_CASE("rounds that fail at once start again later and later, until one lives long enough") {
   Desk desk;
   Hello hello = desk.hello("a", 1, 1);

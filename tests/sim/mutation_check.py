@@ -43,7 +43,7 @@ MUTANTS = [
     ("the store of an ended round closes at once", "rendezvous/client/membership.cpp",
      "{*serving_, now_ + longest}", "{*serving_, now_}"),
     ("rounds that fail at once start again at once", "rendezvous/round/run_running.cpp",
-     "restarts_.delay.count() > 0;", "false;"),
+     "restarts_.delay.count() > 0 ?", "false ?"),
     ("the agent in the coordinator's process is lost by silence", "rendezvous/round/run.cpp",
      "if (longest.hello.runs_coordinator)", "if (false)"),
     ("two commands share a round", "rendezvous/round/admission.cpp",
