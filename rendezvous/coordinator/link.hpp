@@ -65,7 +65,7 @@ enum class LinkState : std::uint8_t {
   kHttp,
   kAgent,
   kClosing,  // not read any more; closed once everything is sent and the peer has disconnected
-  kDead,     // to be closed and erased
+  kClosed,   // erased at the end of the batch
 };
 
 struct Link : net::Connection {

@@ -33,9 +33,8 @@ int main(int argc, char** argv) {
       "The rendezvous of runs over several nodes, for a host that trains nothing: the coordinator\n"
       "of any number of ddprun runs, a c10d store (what torch.distributed.TCPStore connects to) "
       "and\n"
-      "a status page (GET /status), all on one port, until SIGTERM or SIGINT. Its end does not "
-      "end\n"
-      "the runs: their workers go on, and the agents come back to the next one at this address.\n"
+      "a status page (GET /status), all on one port, until SIGTERM or SIGINT. Stopping it\n"
+      "does not stop the runs: workers keep running, and agents reconnect to its replacement.\n"
       "Prints 'ready ADDRESS:PORT' on stdout once clients can connect. Nothing is authenticated "
       "or\n"
       "encrypted: bind only an address of a trusted network.",

@@ -88,7 +88,7 @@ void Server::Impl::close() {
   to_flush_.clear();
   due_.clear();
   links_.clear();
-  dead_.clear();
+  closed_links_.clear();
   runs_.clear();
   last_frame_.reset();
   json_page_ = html_page_ = {};
@@ -114,7 +114,7 @@ bool Server::Impl::settled() const {
 }
 
 asio::awaitable<void> Server::Impl::settle(std::shared_ptr<Impl> self) {
-  // Each run ends by itself: its verdict and the time its agents have are bounded.
+  // Every run ends within bounds: those of its verdict, and of the time its agents have after it.
   constexpr auto kToken = asio::as_tuple(asio::use_awaitable);
   while (!self->settled()) {
     co_await self->settled_.async_wait(kToken);
@@ -126,20 +126,20 @@ net::Reactor::Turn Server::Impl::on_batch_end() {
   return net::Reactor::Turn::kMayContinue;
 }
 
-// The first bytes are here already, unless the peer is slow to speak: a client of the store is
-// handed on without having been in our epoll set.
+// Mostly the first bytes have been received already: a client of the store is then handed on
+// without having been in our epoll set.
 void Server::Impl::on_accept(int socket, const sockaddr_storage& from) {
   const bool one_too_many = connections() >= options_.store.connections;
   Link& link = links_.add(socket, from);
   if (one_too_many) {
-    tell_once(link, fmt::format("{} connections, no more than connections = {}",
-                                options_.store.connections + 1, options_.store.connections));
+    log_once(link, fmt::format("{} connections, no more than connections = {}",
+                               options_.store.connections + 1, options_.store.connections));
     links_.erase(link.id);
     return;
   }
   read_some(link);
-  if (link.state == LinkState::kDead || reactor_.watch(link, net::kReadable)) return;
-  tell_once(link, "out of memory");
+  if (link.state == LinkState::kClosed || reactor_.watch(link, net::kReadable)) return;
+  log_once(link, "out of memory");
   lose(link, "the coordinator is out of memory");
 }
 

@@ -3,7 +3,7 @@
 //
 // Thread rule: everything on the one thread of the executor's io_context. May be destroyed at any
 // time on that thread. It never looks up a name; a peer that is slow, silent or hostile is bounded
-// in bytes and time and disturbs nobody.
+// in bytes and time and disturbs no other peer.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -28,7 +28,7 @@ namespace ddprun::coordinator {
 struct ServerOptions {
   /// `connections` bounds all connections of the port, agents included.
   store::Limits store;
-  /// What runs say about themselves, and why peers were refused or closed; null: silence.
+  /// Notes of the runs, and why peers were refused or closed; null: no log.
   std::shared_ptr<spdlog::logger> log;
   /// Inside `ddprun`: agents of any other run are refused by name. Unset: many runs.
   std::optional<RunId> only_run;
@@ -48,14 +48,14 @@ class Server {
 
   /// Begins to serve. Once only. Fails with kSystem when the process has no descriptor left.
   [[nodiscard]] Result<void> start();
-  /// Ends every run with this verdict: agents are told, and may take their time to go.
+  /// Ends every run with this verdict; agents have time to end their workers and disconnect.
   void shut_down(int exit_code, const std::string& reason);
   /// New clients find an empty store from now on; those of `ended` keep theirs until close_store().
-  /// `idle` is called when the last of them has gone.
+  /// `idle` is called when the last of them has disconnected.
   void begin_fresh_store(Round ended, std::function<void()> idle);
   void close_store(Round ended);
-  /// Completes when no run is left: each has had its verdict and its agents have gone, or had their
-  /// time for that. At once when there is none.
+  /// Completes when no run is left: each has sent its verdict, and its agents have disconnected
+  /// or had their time for it. At once if there is none.
   /// Cancelling it only ends this wait; the server serves until close().
   [[nodiscard]] boost::asio::awaitable<void> settle();
   /// Closes everything at once.

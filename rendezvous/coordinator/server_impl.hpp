@@ -1,5 +1,5 @@
 // Implementation of Server: links on a Reactor, and the calls into round::Run. Private to this
-// room. Nothing is erased while an event is handled: a closed link is marked kDead, and erased at
+// room. Nothing is erased while an event is handled: a closed link is marked kClosed, and erased at
 // the end of the batch (settle_all()). Thread rule: one thread.
 #pragma once
 
@@ -22,7 +22,7 @@
 
 namespace ddprun::coordinator {
 
-/// One run: its decisions, its timer and what it said last.
+/// One run: its decisions, its timer and its last notes.
 struct RunEntry : std::enable_shared_from_this<RunEntry> {
   RunEntry(boost::asio::any_io_executor executor, round::RunOptions options)
       : id(options.run_id), run(std::move(options)), timer(std::move(executor)) {}
@@ -60,7 +60,7 @@ class Server::Impl : public net::Reactor::Handler, public std::enable_shared_fro
   void on_exhausted(const std::string& why) override;
   /// A client that was handed to the store counts there alone.
   [[nodiscard]] std::size_t connections() const {
-    return links_.size() - dead_.size() + store_->connections();
+    return links_.size() - closed_links_.size() + store_->connections();
   }
   [[nodiscard]] bool settled() const;
 
@@ -80,14 +80,14 @@ class Server::Impl : public net::Reactor::Handler, public std::enable_shared_fro
   void watch(Link& link);
   void close_link(Link& link);
   void lose(Link& link, const std::string& evidence);
-  void bury(Link& link);
+  void mark_closed(Link& link);
   void set_due(Link& link);
   void forget_due(Link& link);
   void arm_idle_timeout();
   void close_idle_links();
   void settle_all();
   [[nodiscard]] Link* find(std::uint64_t id);
-  void tell_once(const Link& link, const std::string& cause);
+  void log_once(const Link& link, const std::string& cause);
 
   // server_runs.cpp: runs.
   void on_message(Link& link, protocol::Message message);
@@ -124,11 +124,11 @@ class Server::Impl : public net::Reactor::Handler, public std::enable_shared_fro
   boost::asio::steady_timer idle_timeout_;  // runs only while a link is due
   boost::asio::steady_timer settled_;       // cancelled to say that settled() may hold
   bool idle_timeout_armed_ = false;
-  bool ending_ = false;  // shut_down() was called: no run begins any more
+  bool ending_ = false;  // shut_down() was called: no new run starts
   bool closed_ = false;
 
   std::unique_ptr<store::Server> store_;
-  std::map<Round, std::unique_ptr<store::Server>> ended_stores_;  // whose clients are still there
+  std::map<Round, std::unique_ptr<store::Server>> ended_stores_;  // which still have clients
   Budget unsent_;
   Budget partial_;
   std::unique_ptr<char[]> receive_buffer_;
@@ -143,13 +143,13 @@ class Server::Impl : public net::Reactor::Handler, public std::enable_shared_fro
   std::size_t unfinished_ = 0;
   std::unordered_map<std::string, std::shared_ptr<RunEntry>> runs_;
 
-  std::size_t agents_ = 0;   // links that speak as agents
-  std::size_t leaving_ = 0;  // agents being closed that have a last word to take
+  std::size_t agents_ = 0;   // links of agents
+  std::size_t leaving_ = 0;  // closing links whose agents may still read a last message
   net::ConnectionTable<Link> links_;
   std::list<std::pair<TimePoint, std::uint64_t>> due_;  // soonest first
   std::vector<std::uint64_t> to_flush_;
   std::deque<Lost> lost_;
-  std::vector<std::uint64_t> dead_;  // in links_ until the end of the batch
+  std::vector<std::uint64_t> closed_links_;  // in links_ until the end of the batch
   net::LoggedCauses logged_;
 };
 

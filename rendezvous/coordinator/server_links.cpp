@@ -15,7 +15,7 @@ namespace ddprun::coordinator {
 
 Link* Server::Impl::find(std::uint64_t id) {
   Link* link = links_.find(id);
-  return link == nullptr || link->state == LinkState::kDead ? nullptr : link;
+  return link == nullptr || link->state == LinkState::kClosed ? nullptr : link;
 }
 
 void Server::Impl::on_event(std::uint64_t id, std::uint32_t events) {
@@ -23,11 +23,11 @@ void Server::Impl::on_event(std::uint64_t id, std::uint32_t events) {
   if (link == nullptr) return;
   if (link->state == LinkState::kClosing) {
     const std::uint32_t end = link->ended ? net::kGone | net::kPeerEnded : net::kGone;
-    if ((events & end) != 0) return bury(*link);
+    if ((events & end) != 0) return mark_closed(*link);
   } else if ((events & ~net::kWritable) != 0) {
     read_some(*link);
   }
-  if ((events & net::kWritable) != 0 && link->state != LinkState::kDead) flush(*link);
+  if ((events & net::kWritable) != 0 && link->state != LinkState::kClosed) flush(*link);
 }
 
 void Server::Impl::read_some(Link& link) {
@@ -77,7 +77,7 @@ void Server::Impl::hand_to_store(Link& link) {
   std::memcpy(&from, &link.from, sizeof(link.from));
   reactor_.unwatch(link);
   const int socket = std::exchange(link.fd, -1);
-  bury(link);
+  mark_closed(link);
   store_->adopt(socket, from, received);
 }
 
@@ -109,14 +109,15 @@ void Server::Impl::digest(Link& link, std::string_view input) {
     auto fresh = std::make_unique<protocol::FrameReader>();
     link.reader = std::exchange(spare_reader_, std::move(fresh));
   }
-  if (link.state != LinkState::kDead) count_partial(link, link.reader ? link.reader->pending() : 0);
+  if (link.state != LinkState::kClosed)
+    count_partial(link, link.reader ? link.reader->pending() : 0);
 }
 
 void Server::Impl::parse(Link& link, protocol::FrameReader& reader) {
   while (link.state == LinkState::kAgent) {
     auto body = reader.next();
     if (!body) {
-      tell_once(link, body.error().sentence);
+      log_once(link, body.error().sentence);
       return lose(link, body.error().sentence);
     }
     if (!body->has_value()) return;
@@ -126,7 +127,7 @@ void Server::Impl::parse(Link& link, protocol::FrameReader& reader) {
     } else if (message.error().kind == ErrorKind::kUnsupported) {
       send(link, frame_of(protocol::Unknown{message.error().sentence}));
     } else {
-      tell_once(link, message.error().sentence);
+      log_once(link, message.error().sentence);
       lose(link, message.error().sentence);
     }
   }
@@ -140,7 +141,7 @@ void Server::Impl::count_partial(Link& link, std::size_t bytes) {
   }
   const std::string cause = "incomplete messages of all agents exceed partial_bytes = " +
                             std::to_string(options_.limits.partial_bytes);
-  tell_once(link, cause);
+  log_once(link, cause);
   lose(link, cause);
 }
 
@@ -153,10 +154,10 @@ void Server::Impl::send(Link& link, SharedFrame frame) {
             unsent_.used() > options_.limits.unsent_bytes);
   };
   if (overflows()) flush(link);
-  if (link.state == LinkState::kDead || link.mute) return;
+  if (link.state == LinkState::kClosed || link.mute) return;
   if (overflows()) {
     const std::string cause = "does not read its messages";
-    tell_once(link, cause);
+    log_once(link, cause);
     return lose(link, cause);
   }
   link.outbox.push(std::move(frame));
@@ -169,7 +170,7 @@ void Server::Impl::flush(Link& link) {
     // It may have sent something before it closed: reading finds that, and the end.
     link.outbox.clear();
     link.mute = true;
-    if (link.state == LinkState::kClosing) return bury(link);
+    if (link.state == LinkState::kClosing) return mark_closed(link);
   }
   if (link.state == LinkState::kClosing && sent == net::Sent::kAll && !link.ended) {
     link.ended = true;
@@ -187,7 +188,7 @@ void Server::Impl::watch(Link& link) {
 }
 
 void Server::Impl::close_link(Link& link) {
-  if (link.state == LinkState::kClosing || link.state == LinkState::kDead) return;
+  if (link.state == LinkState::kClosing || link.state == LinkState::kClosed) return;
   if (link.state == LinkState::kAgent) {
     --agents_;
     link.awaited = !link.outbox.empty();
@@ -202,22 +203,22 @@ void Server::Impl::close_link(Link& link) {
 
 /// The connection ended unexpectedly.
 void Server::Impl::lose(Link& link, const std::string& evidence) {
-  if (link.state == LinkState::kDead) return;
+  if (link.state == LinkState::kClosed) return;
   if (link.run != nullptr) {
     lost_.push_back({link.run, {round::LinkId(link.id), evidence}});
   }
-  bury(link);
+  mark_closed(link);
 }
 
-void Server::Impl::bury(Link& link) {
-  if (link.state == LinkState::kDead) return;
+void Server::Impl::mark_closed(Link& link) {
+  if (link.state == LinkState::kClosed) return;
   if (link.state == LinkState::kAgent) --agents_;
   if (link.awaited) --leaving_;
-  link.state = LinkState::kDead;
+  link.state = LinkState::kClosed;
   link.run.reset();
   forget_due(link);
   partial_.give_back(std::exchange(link.partial, 0));
-  dead_.push_back(link.id);
+  closed_links_.push_back(link.id);
 }
 
 void Server::Impl::set_due(Link& link) {
@@ -256,10 +257,10 @@ void Server::Impl::close_idle_links() {
       continue;
     }
     if (link->state != LinkState::kClosing) {
-      tell_once(*link,
-                "no complete first message within " + duration_text(options_.limits.idle_timeout));
+      log_once(*link,
+               "no complete first message within " + duration_text(options_.limits.idle_timeout));
     }
-    bury(*link);
+    mark_closed(*link);
   }
 }
 
@@ -279,13 +280,13 @@ void Server::Impl::settle_all() {
       flush(*link);
     }
   }
-  for (const std::uint64_t id : dead_) links_.erase(id);
-  if (!dead_.empty()) reactor_.resume_accepting();
-  dead_.clear();
+  for (const std::uint64_t id : closed_links_) links_.erase(id);
+  if (!closed_links_.empty()) reactor_.resume_accepting();
+  closed_links_.clear();
   if (settled()) settled_.cancel();
 }
 
-void Server::Impl::tell_once(const Link& link, const std::string& cause) {
+void Server::Impl::log_once(const Link& link, const std::string& cause) {
   if (!options_.log) return;
   // The same sentence with another number is not logged again: random data would fill the log.
   std::string kind = cause;

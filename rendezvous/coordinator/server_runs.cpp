@@ -16,7 +16,7 @@ void Server::Impl::on_message(Link& link, Message message) {
   if (link.run == nullptr) {
     const std::string cause =
         "the first message must be hello, not " + std::string(type_of(message));
-    tell_once(link, cause);
+    log_once(link, cause);
     return refuse(link, {RefusalCode::kMalformed, cause, Milliseconds(0)});
   }
   // Only a hello needs the address of its sender.
@@ -28,14 +28,14 @@ void Server::Impl::on_message(Link& link, Message message) {
 void Server::Impl::on_hello(Link& link, Message message) {
   const Hello& hello = std::get<Hello>(message);
   if (auto refused = refusal_of(hello)) {
-    tell_once(link, refused->sentence);
+    log_once(link, refused->sentence);
     return refuse(link, std::move(*refused));
   }
   std::shared_ptr<RunEntry> entry = find_run(hello);
   const bool begins = entry == nullptr;
   if (begins && (ending_ || (options_.only_run && runs_begun_ > 0))) {
     // The agent reconnects, to the coordinator that follows this one.
-    tell_once(link, "this coordinator's run has finished and it accepts no new runs");
+    log_once(link, "this coordinator's run has finished and it accepts no new runs");
     return close_link(link);
   }
   forget_due(link);
@@ -149,7 +149,7 @@ void Server::Impl::finish_run(RunEntry& entry) {
   links_.for_each([&](Link& link) {
     if (link.run.get() != &entry) return;
     flush(link);
-    bury(link);
+    mark_closed(link);
   });
 }
 

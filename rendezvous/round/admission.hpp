@@ -8,16 +8,16 @@
 
 namespace ddprun::round {
 
-/// What the first agent of a run brought; everybody after it must agree.
+/// What the first agent of a run asks for; all agents after it must agree.
 struct RunTerms {
   RunId run_id;
   protocol::Terms terms;
   std::string fingerprint;
   std::string command;
-  std::string host;  // who brought it
+  std::string host;  // of that agent
 };
 
-/// What is wrong with the hello by itself: protocol number, contradictory terms.
+/// What is wrong with the hello, whatever the run: protocol number, contradictory terms.
 [[nodiscard]] std::optional<protocol::Refused> refuse_hello(const protocol::Hello& hello);
 
 /// A hello that asks another run than the one served here.

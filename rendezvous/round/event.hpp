@@ -1,4 +1,4 @@
-// What goes into and comes out of Run::step: plain data, no thread rule.
+// The events and actions of Run::step. Plain data, no thread rule.
 #pragma once
 
 #include <cstdint>
@@ -33,10 +33,10 @@ struct LinkLost {
   LinkId link;
   std::string evidence;
 };
-/// The time of the last ArmTimer has come, and everything that was received before is read: only
-/// then somebody may be blamed. An early, late or extra Tick does no harm.
+/// The time of the last ArmTimer has passed, and everything that was received before it has been
+/// read: only then may an agent be blamed. An early, late or extra Tick does no harm.
 struct Tick {};
-/// The coordinator's own process ends: so does the run.
+/// The coordinator's own process ends, and the run with it.
 struct Shutdown {
   int exit_code = 143;
   std::string reason;

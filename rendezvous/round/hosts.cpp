@@ -90,7 +90,7 @@ bool natural_less(std::string_view left, std::string_view right) {
 }
 
 std::string host_list(std::vector<std::string> hosts) {
-  if (hosts.empty()) return "nobody";
+  if (hosts.empty()) return "none";
   std::sort(hosts.begin(), hosts.end(), natural_less);
   std::vector<Piece> pieces;
   for (std::size_t i = 0; i < hosts.size();) {

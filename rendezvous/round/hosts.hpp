@@ -12,7 +12,7 @@ namespace ddprun::round {
 [[nodiscard]] bool natural_less(std::string_view left, std::string_view right);
 
 /// "gpu-01..gpu-06, head": sorted naturally, neighbours in number joined, repeated names counted
-/// ("head x3"), cut to a few names with the rest counted ("and 990 more"). "nobody" for an empty
+/// ("head x3"), cut to a few names with the rest counted ("and 990 more"). "none" for an empty
 /// list.
 [[nodiscard]] std::string host_list(std::vector<std::string> hosts);
 

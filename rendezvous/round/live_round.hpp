@@ -1,5 +1,5 @@
-// LiveRound: the round whose workers run: its members, what they were told and what they answered.
-// Pure; the Roster owns the agents, and one that goes is taken out with forget() first.
+// LiveRound: the round whose workers run: its members, what they were sent and what they answered.
+// Pure; the Roster owns the agents, and forget() takes one out before it is removed there.
 #pragma once
 
 #include <optional>
@@ -23,12 +23,13 @@ struct Failure {
 
 class LiveRound {
  public:
-  /// A run that ends without a round that lives.
+  /// No round: the run ends between two.
   LiveRound() = default;
-  /// `start` is what all members are told alike; the members, by group rank, have their placement.
+  /// `start` has what is the same for all members; the members, by group rank, have their
+  /// placement.
   LiveRound(protocol::StartRound start, std::vector<Agent*> members, TimePoint now);
 
-  /// This agent has gone: its place stays empty.
+  /// This agent is removed: its place stays empty.
   void forget(const Agent& agent);
   /// This member has taken on the round.
   void answered(Agent& agent);
@@ -41,18 +42,18 @@ class LiveRound {
 
   [[nodiscard]] bool has(const Agent& agent) const;
   [[nodiscard]] const protocol::RoundStamp& stamp() const { return start_.stamp; }
-  /// By group rank; null: finished and gone.
+  /// By group rank; null: finished and disconnected.
   [[nodiscard]] const std::vector<Agent*>& members() const { return members_; }
-  /// Members, also those that finished and are gone.
+  /// Members, also those that finished and have disconnected.
   [[nodiscard]] int nodes() const { return static_cast<int>(members_.size()); }
-  /// Members that are not gone.
+  /// Members without those.
   [[nodiscard]] int present() const { return present_; }
   [[nodiscard]] int world_size() const { return start_.world_size.value(); }
   /// Members that have not taken on the round.
   [[nodiscard]] int unanswered() const { return unanswered_; }
   [[nodiscard]] int finished() const { return succeeded_; }
   [[nodiscard]] bool all_succeeded() const;
-  /// Since the last node said that its workers run.
+  /// Since the last node reported its workers running.
   [[nodiscard]] Duration lived(TimePoint now) const { return now - running_since_; }
   [[nodiscard]] const std::optional<Failure>& first_failure() const { return first_failure_; }
   [[nodiscard]] protocol::StartRound message_for(const Agent& member) const;
@@ -66,7 +67,7 @@ class LiveRound {
   int present_ = 0;
   int unanswered_ = 0;
   int succeeded_ = 0;
-  TimePoint running_since_{};  // when the last node said so; before that, when it started
+  TimePoint running_since_{};             // when the last node reported so; before that, the start
   std::optional<Failure> first_failure_;  // as far as is known
 };
 

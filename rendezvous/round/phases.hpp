@@ -31,13 +31,13 @@ struct Ended {
 
 /// No round lives: waits for enough agents to start one.
 struct Forming {
-  Deadline join_deadline{};    // set while any agent is here
-  Deadline last_call{};        // set while enough agents are here for the first round
-  Deadline restart_at{};       // not sooner, after quick failures
-  Deadline store_deadline{};   // for the next rank 0 to open its store
-  Deadline abandoned_at{};     // set while no agent is here: then the run is over
-  Agent* awaited = nullptr;    // the next rank 0, whose store is not open yet
-  bool survivors_told = true;  // whether the agents of the ended round know that they must stop
+  Deadline join_deadline{};       // set while any agent is connected
+  Deadline last_call{};           // set while enough agents are connected for the first round
+  Deadline restart_at{};          // not sooner, after quick failures
+  Deadline store_deadline{};      // for the next rank 0 to open its store
+  Deadline abandoned_at{};        // set while no agent is connected: the end of the run
+  Agent* awaited = nullptr;       // the next rank 0, whose store is not open yet
+  bool survivors_stopped = true;  // whether the agents of the ended round have their stop
 
   [[nodiscard]] Deadlines deadlines() const {
     return {{join_deadline, store_deadline}, {last_call, restart_at, abandoned_at}};
@@ -49,10 +49,10 @@ struct Forming {
 struct Rebuilding {
   TimePoint deadline{};
   protocol::RoundStamp claimed{};  // the newest round that an agent claims
-  std::vector<Agent*> claims{};    // its members by group rank; null: not back
+  std::vector<Agent*> claims{};    // its members by group rank; null: not reconnected
   int missing = 0;
 
-  /// This agent says what it was in its round. Whether that was news.
+  /// Takes the place that this agent claims; returns whether it was free.
   bool take(Agent& agent, const protocol::Claim& claim);
   void forget(const Agent& agent);
   [[nodiscard]] int size() const { return static_cast<int>(claims.size()); }
@@ -70,14 +70,14 @@ struct Running {
   void extend(TimePoint until);
 };
 
-// Before anything that was heard.
+// Before anything was received.
 inline constexpr TimePoint kLongAgo{};
 
-/// The verdict is known, and is told when no worker is left.
+/// The verdict is known, and is sent when no worker is left.
 struct Stopping {
   protocol::Done verdict{};
   AgentId failed_agent{};  // where the verdict's failure was
-  TimePoint failed_at{};   // when it was heard of; long ago if a lost node cannot be its cause
+  TimePoint failed_at{};   // when it was reported; kLongAgo if a lost node cannot be its cause
   LiveRound round{};       // whose workers end
   TimePoint deadline{};
 
@@ -85,10 +85,10 @@ struct Stopping {
   void extend(TimePoint until);
 };
 
-/// The verdict was told; the agents go.
+/// The verdict was sent; the agents disconnect.
 struct Over {
   Ended ended;
-  TimePoint linger_until;  // then those still here are not waited for
+  TimePoint linger_until;  // agents still connected then are not waited for
   bool finished = false;   // Finish was returned
 
   [[nodiscard]] Deadlines deadlines() const {

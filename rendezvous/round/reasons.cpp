@@ -181,7 +181,7 @@ std::string not_rebuilt(Round round, int missing, Duration limit) {
          number(round.value()) + " did not reconnect within " + duration_text(limit);
 }
 
-std::string nobody_back(Round round, Duration limit) {
+std::string none_reconnected(Round round, Duration limit) {
   return "the coordinator restarted; no node of round " + number(round.value()) +
          " reconnected within " + duration_text(limit);
 }
@@ -200,7 +200,7 @@ std::string over(const RunId& run, Duration ago, const protocol::Done& done) {
          duration_text(seconds) + " ago (" + done.text + "); nothing to do";
 }
 
-std::string anew(const RunId& run, Duration ago) {
+std::string may_start_again(const RunId& run, Duration ago) {
   return "run " + run.value() + " succeeded " +
          duration_text(duration_cast<std::chrono::seconds>(ago)) + " ago and may start again";
 }
@@ -217,7 +217,7 @@ std::string others_unknown(Round round, int nodes) {
          " exited with code 0; the other nodes did not reconnect";
 }
 
-std::string everybody_gone() {
+std::string no_node_left() {
   return "no node of the run is left";
 }
 

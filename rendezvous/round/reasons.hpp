@@ -20,7 +20,7 @@ namespace ddprun::round::reasons {
 [[nodiscard]] std::string all_here(int nodes);
 [[nodiscard]] std::string last_call_over(int nodes, const protocol::Terms& terms);
 
-/// What remains after a node went: "7 nodes remain (minimum 4)".
+/// What remains without a node: "7 nodes remain (minimum 4)".
 [[nodiscard]] std::string remain(int nodes, const protocol::Terms& terms);
 
 struct NodeLost {
@@ -54,11 +54,11 @@ struct NodeLost {
 /// The wait for nodes, from the coordinator's side.
 struct Absence {
   std::vector<std::string> hosts;  // here
-  std::vector<int> missing;        // node ranks nobody has, if the others gave theirs
+  std::vector<int> missing;        // node ranks no agent has, if the others gave theirs
   std::string why;                 // what ended the last round, empty before the first
 };
 [[nodiscard]] std::string waiting(const Absence& absence, const protocol::Terms& terms);
-/// The short form for one agent that has just come: no names.
+/// The short form for an agent that has just joined: no names.
 [[nodiscard]] std::string waiting_count(int here, const protocol::Terms& terms);
 [[nodiscard]] std::string join_timeout(const Absence& absence, const protocol::Terms& terms);
 [[nodiscard]] std::string spare(const RunId& run, const protocol::Terms& terms);
@@ -72,17 +72,17 @@ struct Absence {
 [[nodiscard]] std::string rebuilding(Round round, int here, int nodes);
 [[nodiscard]] std::string rebuilt(Round round, int nodes);
 [[nodiscard]] std::string not_rebuilt(Round round, int missing, Duration limit);
-[[nodiscard]] std::string nobody_back(Round round, Duration limit);
+[[nodiscard]] std::string none_reconnected(Round round, Duration limit);
 [[nodiscard]] std::string was_stopping(Round round);
 
 [[nodiscard]] std::string stray(Round round);
 [[nodiscard]] std::string over(const RunId& run, Duration ago, const protocol::Done& done);
-/// What agents hear that come after a success, and wait for the others to begin the run anew.
-[[nodiscard]] std::string anew(const RunId& run, Duration ago);
+/// For agents that join after a success, and wait for the others to start the run again.
+[[nodiscard]] std::string may_start_again(const RunId& run, Duration ago);
 /// Why they end: `over` is the sentence about the run.
 [[nodiscard]] std::string late(const std::string& over, int here, int needed, Duration waited);
-[[nodiscard]] std::string everybody_gone();
-/// All ranks of the nodes that are here have succeeded, and no other node came back.
+[[nodiscard]] std::string no_node_left();
+/// All ranks of the connected nodes have succeeded, and no other node reconnected.
 [[nodiscard]] std::string others_unknown(Round round, int nodes);
 
 /// "round 4 -> 5: <why>; 56 ranks on 7 nodes"; "round 1: ..." for the first.

@@ -24,19 +24,19 @@ struct Agent {
   int group_rank = -1;        // in `last`
   Placement placement;        // in `last`, when this coordinator decided it
   protocol::NodeState state = protocol::NodeState::kIdle;  // of its workers in `last`
-  Round runs{0};          // the round whose workers it has, as far as it told us
+  Round runs{0};          // the round whose workers it has, as far as is known
   bool answered = false;  // has taken on `last`
   std::uint16_t store_port =
       0;                 // its listener for the next round; 0: spent, the next is on its way
   TimePoint running_at;  // when its workers were reported running in `last`
   std::optional<WorkerExit> failure;     // its first failure in `last`
-  std::optional<protocol::Leave> leave;  // it is to go, and waits for the report of the run
+  std::optional<protocol::Leave> leave;  // it is leaving, and waits for the report of the run
   std::list<Agent*>::iterator silence;
 
   [[nodiscard]] const std::string& host() const { return hello.host; }
 };
 
-/// Whether workers may still be there.
+/// Whether workers may still be alive.
 [[nodiscard]] bool is_active(protocol::NodeState state);
 
 class Roster {
@@ -61,7 +61,7 @@ class Roster {
   [[nodiscard]] bool empty() const { return agents_.empty(); }
   /// Agents without a link.
   [[nodiscard]] int away() const { return away_; }
-  /// Agents whose workers may still be there.
+  /// Agents whose workers may still be alive.
   [[nodiscard]] int active() const { return active_; }
   /// Agents whose workers were not all started: those of the round before may still be ending.
   [[nodiscard]] int starting() const { return starting_; }

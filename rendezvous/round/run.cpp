@@ -79,9 +79,9 @@ void Run::on(const Tick&) {
   }
 }
 
-// The coordinator itself did not run. Agents may have given it up and be on their way back: they
-// have the time that those of a coordinator that restarted have. A shorter lateness harms nobody:
-// whoever is there has sent something, and that is read before a Tick.
+// The coordinator itself did not run. Agents may have given it up and be reconnecting: they have
+// as long as after a restart of the coordinator. A shorter stall harms no agent: one that is alive
+// has sent something, and that is read before a Tick.
 void Run::extend_deadlines_after_stall() {
   if (!run_terms_ || !armed_ || roster_.empty()) return;
   const Duration late = now_ - *armed_;

@@ -4,8 +4,8 @@
 //
 // The shell feeds every decoded frame, every lost connection and every expired timer to step() and
 // carries out the returned actions in order; it decides nothing. Cost: O(1) per message, O(N) sends
-// per round (and O(N log N) time to order N nodes); a wait is announced to everybody at most once a
-// second.
+// per round (and O(N log N) time to order N nodes); a wait is announced to all agents at most once
+// a second.
 #pragma once
 
 #include <optional>
@@ -33,8 +33,9 @@ inline constexpr Duration kLingerMax = std::chrono::seconds(30);
 struct RunOptions {
   RunId run_id;
   std::string author;  // this coordinator process, different from every other one's
-  /// Set if the last run of this name succeeded. Agents that come now mean to begin it anew if as
-  /// many of them come within the last call as it had; otherwise they are late for that one.
+  /// Set if the last run of this name succeeded. Agents that join now start a new run of this name
+  /// if at least as many join within last_call_timeout as the finished run had; otherwise they are
+  /// late and exit 0.
   std::optional<Ended> succeeded = std::nullopt;
   /// The coordinator of one node, in that node's agent: sentences speak of no other node.
   bool single_node = false;
@@ -49,17 +50,18 @@ class Run {
   [[nodiscard]] Actions step(const Event& event, TimePoint now);
 
   [[nodiscard]] Status status(TimePoint now) const;
-  /// Whether the verdict is known (its Finish may still be to come).
+  /// Whether the verdict is known (Finish may still follow).
   [[nodiscard]] bool over() const { return in<Over>() != nullptr; }
   [[nodiscard]] Phase phase() const { return static_cast<Phase>(state_.index()); }
-  /// For a run that is over: whether this agent process started after the end, so that it means a
-  /// new run of the same name and not this one. Ages are compared, never two machines' clocks.
+  /// For a run that is over: whether this agent process started after the end, so that it asks for
+  /// a new run of the same name and not for this one. Ages are compared, never two machines'
+  /// clocks.
   [[nodiscard]] bool starts_new_run(const protocol::Hello& hello, TimePoint now) const;
-  /// Whether an agent means another program than this run had: it is not late for it.
+  /// Whether an agent runs another program than this run did: it is not late for it.
   [[nodiscard]] bool runs_other_command(const protocol::Hello& hello) const {
     return run_terms_ && refuse_command(hello, *run_terms_).has_value();
   }
-  /// The success of this run, or of the one before if nobody began it anew.
+  /// The success of this run, or of the one before if no agents started it again.
   [[nodiscard]] std::optional<Ended> success() const;
 
  private:
@@ -200,7 +202,7 @@ class Run {
   Restarts restarts_;
   Announcer announcer_;
   std::string why_;              // of the current phase, for people
-  std::vector<AgentId> strays_;  // said hello with workers of a round that is not the live one
+  std::vector<AgentId> strays_;  // reconnected with workers of a round that is not the live one
   Counters counters_;
 
   // Of one step.

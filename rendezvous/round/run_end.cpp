@@ -1,4 +1,4 @@
-// How a run ends: the verdict is known (Stopping), and told when no worker is left (Over).
+// How a run ends: the verdict is known (Stopping), and sent when no worker is left (Over).
 #include <algorithm>
 #include <utility>
 
@@ -35,7 +35,7 @@ void Run::blame(Stopping& stopping, const Failure& failure) const {
   verdict.failure->round = failure.round;
 }
 
-// The verdict is told when nothing runs any more, so that no agent ends while workers live.
+// The verdict is sent when no worker is left, so that no agent exits while workers are alive.
 void Run::stop(Stopping stopping) {
   DDPRUN_ASSERT(in<Stopping>() == nullptr && in<Over>() == nullptr);
   if (auto* running = in<Running>()) stopping.round = std::move(running->round);

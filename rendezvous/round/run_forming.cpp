@@ -1,4 +1,4 @@
-// Forming: how long a run without a round waits for agents, and what they are told of it.
+// Forming: how long a run without a round waits for agents, and how they are informed.
 #include <algorithm>
 #include <utility>
 
@@ -15,7 +15,7 @@ void Run::end_round(std::string why, Deadline restart_at) {
   why_ = std::move(why);
   Forming forming;
   forming.restart_at = restart_at;
-  forming.survivors_told = false;
+  forming.survivors_stopped = false;
   enter(std::move(forming));
   announcer_.request(now_);
 }
@@ -25,10 +25,10 @@ void Run::settle(Forming& forming) {
   if (roster_.empty()) {
     announcer_.cancel();
     const TimePoint abandoned_at = forming.abandoned_at.value_or(now_ + terms().join_timeout);
-    if (now_ >= abandoned_at) return finish(Done{1, reasons::everybody_gone()});
+    if (now_ >= abandoned_at) return finish(Done{1, reasons::no_node_left()});
     Forming empty;
     empty.abandoned_at = abandoned_at;
-    empty.survivors_told = forming.survivors_told;
+    empty.survivors_stopped = forming.survivors_stopped;
     enter(std::move(empty));
     return;
   }
@@ -42,7 +42,7 @@ void Run::settle(Forming& forming) {
     if (is_due(forming.join_deadline)) give_up_forming();
     return;
   }
-  if (roster_.away() > 0) return stop_survivors(forming);  // none that is coming back is left out
+  if (roster_.away() > 0) return stop_survivors(forming);  // a node that reconnects is not left out
   if (forming.restart_at && now_ < *forming.restart_at) return stop_survivors(forming);
   if (!last_call_holds(forming)) start_or_await(forming);
 }
@@ -60,7 +60,7 @@ void Run::give_up_forming() {
   finish(Done{0, text});
 }
 
-// After a restart of this coordinator: whoever did not come back may have had the verdict.
+// After a restart of this coordinator: the nodes that did not reconnect may have had the verdict.
 bool Run::all_here_succeeded() const {
   const auto& here = roster_.by_silence();
   return rounds_.others_unknown &&
@@ -108,7 +108,7 @@ void Run::start_or_await(Forming& forming) {
 
 // Too few nodes remain for a new round: the workers could only wait for peers that are gone.
 void Run::stop_survivors(Forming& forming) {
-  if (std::exchange(forming.survivors_told, true)) return;
+  if (std::exchange(forming.survivors_stopped, true)) return;
   note(Level::kInfo, why_);  // the agents print it
   for (Agent* agent : roster_.by_silence()) {
     if (is_active(agent->state)) send_stop(*agent, why_);
@@ -140,7 +140,9 @@ void Run::announce_if_due() {
 reasons::Absence Run::absence() const {
   reasons::Absence absence;
   if (rounds_.formed) absence.why = why_;
-  if (may_be_late()) absence.why = reasons::anew(options_.run_id, now_ - options_.succeeded->at);
+  if (may_be_late()) {
+    absence.why = reasons::may_start_again(options_.run_id, now_ - options_.succeeded->at);
+  }
   bool all_numbered = true;
   for (const Agent* agent : roster_.by_silence()) {
     absence.hosts.push_back(agent->host());

@@ -77,7 +77,7 @@ void Run::admit(const Received& received, const Hello& hello) {
   const bool alone = roster_.empty();
   Agent& agent = roster_.add(hello, received.link, received.peer, now_);
   agent.hello.claim.reset();
-  agent.hello.command.clear();  // the run_terms has the run's
+  agent.hello.command.clear();  // run_terms_ has that of the run
   ++counters_.joins;
   if (auto* forming = in<Forming>()) {
     forming->abandoned_at.reset();
@@ -100,7 +100,7 @@ void Run::greet(const Agent& agent) {
   if (auto waiting = greeting()) send(agent.link, std::move(*waiting));
 }
 
-/// What an agent is told that has just said hello; nothing, if a round follows at once.
+/// The answer to a hello; none if a round follows at once.
 std::optional<Waiting> Run::greeting() const {
   if (const auto* forming = in<Forming>()) {
     const bool completes = roster_.size() >= terms().nodes_max || rounds_.formed;
@@ -145,7 +145,7 @@ void Run::resume_member(Agent& agent, const Hello& hello) {
   const RoundStamp& lives = live_round()->stamp();
   const bool knows = hello.claim && hello.claim->stamp == lives;
   if (knows) {
-    // What it did meanwhile it reports again by itself.
+    // It reports again what it did meanwhile.
     live_round()->answered(agent);
     if (!stops) return;
   }
@@ -182,7 +182,7 @@ void Run::take_claim(Agent& agent, const Claim& claim) {
   if (is_active(claim.state)) strays_.push_back(agent.hello.agent);
 }
 
-// Runs after everything was settled: whoever still has workers of another round and got no new one.
+// Last in a step: agents that still have workers of another round and got no new one.
 void Run::stop_strays() {
   for (const AgentId& id : std::exchange(strays_, {})) {
     Agent* agent = roster_.by_id(id);

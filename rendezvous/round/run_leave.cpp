@@ -1,4 +1,4 @@
-// How agents go: they leave on purpose, or are lost, and what that means for the round and the run.
+// Agents that leave on purpose or are lost, and what that means for the round and the run.
 #include <utility>
 
 #include "rendezvous/round/run.hpp"
@@ -45,7 +45,7 @@ void Run::let_go(Agent& agent) {
 }
 
 // Whether workers of the failed round may still be ending, here or elsewhere: then the failure was
-// before whatever makes this node leave.
+// before the cause of this leave.
 bool Run::failure_explains(const Agent& agent, const Leave& leave) const {
   const auto& failure = restarts_.answered;
   if (!failure || (in<Running>() == nullptr && in<Forming>() == nullptr)) return false;
@@ -64,7 +64,7 @@ void Run::lose(Agent& agent, const std::string& evidence, LinkEnd link_end) {
   if (overtaken) let_leavers_go();
 }
 
-// Those that waited for a report which will not come.
+// Those that waited for a report that will not follow.
 void Run::let_leavers_go() {
   std::vector<Agent*> leavers;
   for (Agent* agent : roster_.by_silence()) {
@@ -72,14 +72,13 @@ void Run::let_leavers_go() {
   }
   for (Agent* agent : leavers) {
     const Leave leave = *std::exchange(agent->leave, std::nullopt);
-    send_stop(*agent, why_);  // without the verdict that it was told
+    send_stop(*agent, why_);  // without the verdict that it was sent
     on_leave(*agent, leave);
   }
 }
 
-// The news of a lost node can come after that of a worker elsewhere that failed because of it. A
-// node of which nothing was heard since was gone before; one that beats while its workers end was
-// not.
+// The loss of a node can be noticed after the failure elsewhere that it caused. A node that has
+// sent nothing since that failure was lost before it; one that sends heartbeats was not.
 bool Run::explains_failure(const Agent& agent) const {
   const auto* stopping = in<Stopping>();
   return stopping != nullptr && stopping->verdict.failure && is_member(agent) &&

@@ -1,5 +1,5 @@
-// After a restart of the coordinator: agents say which round they are in, and it continues if all
-// of its members come back.
+// After a restart of the coordinator: agents report which round they are in, and it continues if
+// all of its members reconnect.
 #include <utility>
 
 #include "rendezvous/round/run.hpp"
@@ -8,7 +8,7 @@ namespace ddprun::round {
 
 using namespace protocol;
 
-// An agent knows of a round that this coordinator does not: its members have time to come back.
+// An agent knows of a round that this coordinator does not: its members have time to reconnect.
 void Run::begin_rebuilding(Round heard_of) {
   why_ = reasons::awaiting_return(heard_of);
   enter(Rebuilding{now_ + terms().silence_max()});
@@ -20,7 +20,7 @@ void Run::settle(Rebuilding& rebuilding) {
   rounds_.formed = true;
   const Duration waited = terms().silence_max();
   if (rebuilding.claims.empty()) {
-    return end_round(reasons::nobody_back(Round(rounds_.highest), waited));
+    return end_round(reasons::none_reconnected(Round(rounds_.highest), waited));
   }
   rounds_.last = rebuilding.claimed;
   rounds_.others_unknown = true;

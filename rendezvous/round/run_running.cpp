@@ -9,7 +9,7 @@ namespace ddprun::round {
 
 using namespace protocol;
 
-// Newcomers are let in when the round is settled: so any number of them that come together cost one
+// Newcomers are admitted once all members have answered: any number that join together cost one
 // round.
 void Run::settle(Running& running) {
   if (is_due(running.answer_deadline)) return drop_unanswering(running);
@@ -70,8 +70,8 @@ void Run::on_report(Agent& agent, const Report& report) {
   if (report.state == NodeState::kSucceeded) on_success(agent);
 }
 
-// The first failure of a round takes one restart from the budget; what it drags along belongs to a
-// round that has ended.
+// The first failure of a round takes one restart from the budget; the failures that
+// follow from it belong to a round that has ended.
 void Run::on_failure(const Agent& agent) {
   const LiveRound& round = in<Running>()->round;
   const WorkerExit& exit = *agent.failure;

@@ -1,4 +1,4 @@
-// The start of a round: with which agents, in which order, and what they are told.
+// The start of a round: which agents, in which order, and the message that each gets.
 #include <algorithm>
 #include <utility>
 

@@ -60,7 +60,7 @@ struct Status {
   RestartCount restarts{0};
   protocol::Terms terms;
   std::vector<NodeStatus> nodes;  // by group rank, then arrival
-  std::vector<int> missing;       // node ranks nobody has, if the others gave theirs
+  std::vector<int> missing;       // node ranks no agent has, if the others gave theirs
   Counters counters;
 };
 

@@ -195,8 +195,8 @@ TEST_CASE("a finished run answers late agents, and one that started later starts
   Agent came_late(coordinator.port(), late);
   CHECK(came_late.await<protocol::Done>().exit_code == 0);
   CHECK(came_late.closed());
-  Agent anew(coordinator.port(), hello_of("run", "c", 1));
-  CHECK(anew.start_round().stamp.number == Round(1));
+  Agent again(coordinator.port(), hello_of("run", "c", 1));
+  CHECK(again.start_round().stamp.number == Round(1));
 }
 
 TEST_CASE("another command is never late for a finished run, and waits for none of its nodes") {

@@ -40,7 +40,7 @@ ServerView example() {
   node.workers = 4;
   node.silent = std::chrono::milliseconds(1500);
   run.status.nodes = {node};
-  run.log.push_back({std::chrono::seconds(2), "somebody came"});
+  run.log.push_back({std::chrono::seconds(2), "a node joined"});
   ServerView view;
   view.address = "127.0.0.1:29400";
   view.store.keys = 5;
@@ -121,7 +121,7 @@ TEST_CASE("the JSON lists connected and missing nodes, and why the run waits") {
   CHECK(node.at("workers") == 4);
   CHECK(node.at("group_rank").is_null());
   CHECK(node.at("silent_ms") == 1500);
-  CHECK(run.at("log").as_array().at(0).at("text") == "somebody came");
+  CHECK(run.at("log").as_array().at(0).at("text") == "a node joined");
   CHECK(value.at("store").at("keys") == 5);
 }
 

@@ -16,7 +16,7 @@ TEST_CASE("host names sort as people count") {
 }
 
 TEST_CASE("neighbours in number are shown as a range") {
-  CHECK(host_list({}) == "nobody");
+  CHECK(host_list({}) == "none");
   CHECK(host_list({"gpu-03", "gpu-01", "gpu-02", "head"}) == "gpu-01..gpu-03, head");
   CHECK(host_list({"a1", "a2"}) == "a1, a2");
   CHECK(host_list({"gpu-08", "gpu-09", "gpu-10", "gpu-11"}) == "gpu-08..gpu-11");

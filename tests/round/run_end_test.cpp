@@ -101,7 +101,7 @@ TEST_CASE("nodes that had finished and came back alone to a new coordinator end 
   CHECK(desk.last<Done>(1)->exit_code == 0);
 }
 
-TEST_CASE("a shutdown of the coordinator stops the workers first and then ends everybody") {
+TEST_CASE("a shutdown of the coordinator stops the workers first and then ends all nodes") {
   Desk desk;
   desk.join_two();
   for (const Action& action : desk.run_.step(Shutdown{143, "coordinator got SIGTERM"}, desk.now_)) {

@@ -79,7 +79,7 @@ TEST_CASE("an agent that beats but does not answer its round is dropped at the l
   CHECK(desk.last<StartRound>(1)->group_size == 1);
 }
 
-TEST_CASE("whoever disagrees about the run is refused with both values") {
+TEST_CASE("an agent that disagrees about the run is refused with both values") {
   Desk desk;
   desk.say(1, desk.hello("a", 2, 4));
   desk.say(2, desk.hello("b", 2, 3));
@@ -129,7 +129,7 @@ TEST_CASE("the earliest failure on the coordinator's clock is the one that is re
     return report;
   };
   desk.now_ += seconds(10);
-  desk.say(2, failed(1, 1, milliseconds(9'900)));  // dragged along, but heard of first
+  desk.say(2, failed(1, 1, milliseconds(9'900)));  // a consequence, but reported first
   desk.say(1, failed(0, 42, milliseconds(9'500)));
   desk.say(1, Stopped{Round(1), milliseconds(5), 0, 0});
   CHECK_FALSE(desk.last<Done>(1).has_value());
@@ -227,7 +227,7 @@ TEST_CASE("while a restart is delayed, a node that leaves or a shutdown acts at 
   }
 }
 
-TEST_CASE("success is told to everybody, and the run can be forgotten when all have gone") {
+TEST_CASE("success is sent to all agents, and the run can be forgotten when they have gone") {
   Desk desk;
   desk.join_two();
   desk.say(1, desk.report(1, NodeState::kSucceeded));
@@ -254,7 +254,7 @@ TEST_CASE("an agent older than the end of the run belongs to it, a younger one b
   CHECK(desk.run_.starts_new_run(late, desk.now_));
 }
 
-TEST_CASE("whoever comes after a success ends with 0 if fewer than it had begin the run anew") {
+TEST_CASE("an agent after a success ends with 0 if fewer nodes than it had start the run again") {
   for (const bool others_come : {false, true}) {
     Desk desk;
     Done done;
@@ -276,8 +276,7 @@ TEST_CASE("whoever comes after a success ends with 0 if fewer than it had begin 
           "run 7f3a finished with code 0 42 s ago (2 ranks on 2 nodes ended with 0; 0 restarts); "
           "nothing to do: only 1 of 2 nodes joined within 30 s (--rdzv-conf last_call_timeout) to "
           "start it again; use a different --rdzv-id for a new run");
-    CHECK(desk.run_.success()->verdict.text ==
-          done.text);  // the next one that is late hears the same
+    CHECK(desk.run_.success()->verdict.text == done.text);  // the next late agent gets the same
   }
 }
 

@@ -51,7 +51,7 @@ constexpr std::array<Wording, 21> kWordings{{
     {"of its own accord", "without being stopped"},
 }};
 // Where these words are checked.
-constexpr std::array<std::string_view, 24> kCheckedWordings{"base/",
+constexpr std::array<std::string_view, 29> kCheckedWordings{"base/",
                                                             "bench/",
                                                             "docs/ARCHITECTURE.md",
                                                             "docs/LINK.md",
@@ -74,7 +74,12 @@ constexpr std::array<std::string_view, 24> kCheckedWordings{"base/",
                                                             "trainer/",
                                                             "worker_api/",
                                                             "cmake/",
-                                                            "CMakeLists.txt"};
+                                                            "CMakeLists.txt",
+                                                            "rendezvous/coordinator/",
+                                                            "rendezvous/round/",
+                                                            "tests/coordinator/",
+                                                            "tests/round/",
+                                                            "tests/scenario/"};
 
 void check_marks(const SourceFile& file, Violations& violations) {
   for (const std::string_view mark : kMarks) {
