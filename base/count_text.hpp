@@ -11,4 +11,11 @@ namespace ddprun {
   return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
 }
 
+/// "2 to 4 nodes", or as count_text() if both are equal.
+[[nodiscard]] inline std::string count_text(long long least, long long most,
+                                            std::string_view noun) {
+  const std::string text = count_text(most, noun);
+  return least == most ? text : std::to_string(least) + " to " + text;
+}
+
 }  // namespace ddprun

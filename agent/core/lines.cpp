@@ -17,8 +17,7 @@ namespace ddprun {
 namespace {
 
 std::string nodes_text(const NodesFacts& nodes) {
-  const std::string range = nodes.min == nodes.max ? "" : std::to_string(nodes.min) + " to ";
-  std::string text = range + count_text(nodes.max, "node") + ", coordinator ";
+  std::string text = count_text(nodes.min, nodes.max, "node") + ", coordinator ";
   text += printable(nodes.coordinator);
   return text + (nodes.at == NodesFacts::At::kThisNode ? " (this node)" : "");
 }

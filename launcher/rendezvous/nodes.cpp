@@ -21,8 +21,7 @@ Result<NodeRange> parse_nodes(const Origin& origin) {
 }
 
 std::string text_of(const NodeRange& nodes) {
-  const std::string max = count_text(nodes.max, "node");
-  return nodes.min == nodes.max ? max : std::to_string(nodes.min) + " to " + max;
+  return count_text(nodes.min, nodes.max, "node");
 }
 
 }  // namespace ddprun

@@ -29,6 +29,8 @@ TEST_CASE("one takes the singular, every other count the plural") {
   CHECK(count_text(0, "node") == "0 nodes");
   CHECK(count_text(1, "node") == "1 node");
   CHECK(count_text(2, "node") == "2 nodes");
+  CHECK(count_text(2, 2, "node") == "2 nodes");
+  CHECK(count_text(1, 4, "node") == "1 to 4 nodes");
 }
 
 TEST_CASE("a random id is a UUID of version 4, and each differs") {

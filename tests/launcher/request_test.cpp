@@ -1,0 +1,70 @@
+// Typed values and their origins, for sentences about them.
+#include "launcher/request.hpp"
+
+#include "tests/support/catch.hpp"
+
+using ddprun::Backend;
+using ddprun::Environment;
+using ddprun::given_names;
+using ddprun::Request;
+using ddprun::supply;
+using Words = std::vector<std::string>;
+
+namespace {
+
+Request request_of(Words words, const Environment& environment = {}) {
+  words.emplace_back("W");
+  const auto line = ddprun::scan(words);
+  REQUIRE(line.has_value());
+  const auto settings = ddprun::Settings::merge(*line, environment);
+  REQUIRE(settings.has_value());
+  auto request = ddprun::parse_request(*settings, line->program, environment);
+  if (!request) FAIL("refused: " << request.error().sentence);
+  return *request;
+}
+
+}  // namespace
+
+TEST_CASE("a value has the name of its option or variable, and knows whether it was given") {
+  const Environment variables{{"PET_NNODES", "2:4"}};
+  const auto by_default = request_of({}).rendezvous.nodes;
+  CHECK_FALSE(by_default.given);
+  CHECK(by_default.shown() == "--nnodes=1:1");
+  const auto by_variable = request_of({}, variables).rendezvous.nodes;
+  CHECK(by_variable.given);
+  CHECK(by_variable.shown() == "PET_NNODES=2:4");
+  CHECK(by_variable.value.max == 4);
+  const auto by_option = request_of({"--nnodes=3"}, variables).rendezvous.nodes;
+  CHECK(by_option.quoted() == "--nnodes='3'");
+  CHECK(by_option.value.min == 3);
+}
+
+TEST_CASE("a flag is shown by its name") {
+  CHECK(request_of({"--standalone"}).rendezvous.standalone.shown() == "--standalone");
+  const Environment variables{{"PET_STANDALONE", "yes"}};
+  CHECK(request_of({}, variables).rendezvous.standalone.shown() == "PET_STANDALONE");
+}
+
+TEST_CASE("a scheduler supplies only what was not given, under its own name") {
+  auto asked = request_of({"--rdzv-id=mine"}).rendezvous;
+  supply(asked.nodes, {2, 2}, "2", "Slurm step 9.0");
+  CHECK(asked.nodes.given);
+  CHECK(asked.nodes.shown() == "Slurm step 9.0's --nnodes=2");
+  supply<std::string>(asked.run_id, "9.0", "9.0", "Slurm step 9.0");
+  CHECK(asked.run_id.shown() == "--rdzv-id=mine");
+}
+
+TEST_CASE("given names are listed in the order of the candidates") {
+  const auto asked = request_of({"--master-port=7", "--rdzv-id=x", "--rdzv-backend=c10d"});
+  const auto& rendezvous = asked.rendezvous;
+  CHECK(given_names({&rendezvous.master_addr}).empty());
+  CHECK(given_names({&rendezvous.run_id, &rendezvous.master_addr, &rendezvous.backend,
+                     &rendezvous.master_port}) == "--rdzv-id, --rdzv-backend and --master-port");
+  CHECK(rendezvous.backend.value == Backend::kC10d);
+}
+
+TEST_CASE("an endpoint that is unused is not parsed") {
+  const Words bad{"--rdzv-endpoint=not an endpoint"};
+  CHECK_FALSE(request_of({"--standalone", bad[0]}).rendezvous.endpoint.value);
+  CHECK(request_of({"--standalone", bad[0]}).rendezvous.endpoint.given);
+}
