@@ -43,24 +43,20 @@ void Membership::connect() {
 void Membership::on(const LinkUp& up) {
   if (up.link != link_id_ || !std::holds_alternative<Connecting>(link_)) return;
   link_ = Open{now_};
-  if (store_port_ != 0) say_hello(now_);
+  if (stores_.port() != 0) say_hello(now_);
 }
 
 void Membership::say_hello(TimePoint heard) {
   link_ = Greeted{heard, now_ + options_.hello.terms.keep_alive_interval};
   Hello hello = options_.hello;
-  hello.store_port = store_port_;
+  hello.store_port = stores_.port();
   hello.seen = seen_;
   hello.age = to_ms(now_ - start_);
-  if (round_) {
-    hello.claim =
-        Claim{round_->stamp, round_->group_rank, round_->group_size, round_->restarts, state_};
-  }
+  if (round_) hello.claim = round_->claim();
   send(std::move(hello));
-  if (!round_) return;
-  // What the lost link may have swallowed is said again; the coordinator takes each thing once.
+  // What the lost link may have swallowed is repeated; the coordinator takes each thing once.
   report();
-  if (stopped_) send(*stopped_);
+  if (round_ && round_->stopped) send(*round_->stopped);
 }
 
 void Membership::on(const LinkDown& down) {
@@ -71,50 +67,58 @@ void Membership::on(const LinkDown& down) {
 void Membership::lose_link(const std::string& evidence, LinkEnd link_end) {
   const bool had_it = answered();
   drop_link(link_end);
-  if (verdict_) return;  // it is done with us
-  if (leaving_) return stop_leaving();
+  if (way_out_.is_decided()) return;
+  if (way_out_.is_leaving()) return stop_leaving();
   const std::string known = options_.coordinator + ": ";  // the sentence names it already
-  cause_ = evidence.starts_with(known) ? evidence.substr(known.size()) : evidence;
-  if (!joined_) {
-    wait_for_coordinator(": " + cause_);
-  } else if (had_it || !loss_told_) {
-    loss_told_ = true;
-    note("lost the coordinator " + options_.coordinator + ": " + cause_ + "; trying again for " +
-         duration_text(coordinator_deadline() - lost_at_) + " (--rdzv-conf coordinator_timeout)" +
-         (group_ == Group::kAlive ? ", the workers run on" : ""));
-  }
+  reach_.cause = evidence.starts_with(known) ? evidence.substr(known.size()) : evidence;
+  if (!reach_.joined) return wait_for_coordinator(": " + reach_.cause);
+  if (!had_it && reach_.loss_noted) return;
+  reach_.loss_noted = true;
+  const std::string tries =
+      duration_text(coordinator_deadline() - reach_.lost_at) + " (--rdzv-conf coordinator_timeout)";
+  notices_.note("lost the coordinator " + options_.coordinator + ": " + reach_.cause +
+                    "; trying again for " + tries +
+                    (group_.is_alive() ? ", the workers run on" : ""),
+                actions_);
 }
 
 void Membership::wait_for_coordinator(const std::string& why) {
-  wait_for(Wait{"waiting for the coordinator " + options_.coordinator + why, "gives up",
-                "join_timeout", coordinator_deadline()});
+  notices_.wait_for(Wait{"waiting for the coordinator " + options_.coordinator + why, "gives up",
+                         "join_timeout", coordinator_deadline()},
+                    now_, actions_);
 }
 
 /// When a coordinator that has not been heard of is given up.
 TimePoint Membership::coordinator_deadline() const {
-  return lost_at_ +
-         (joined_ ? options_.coordinator_timeout : Duration(options_.hello.terms.join_timeout));
+  const Duration first = options_.hello.terms.join_timeout;
+  return reach_.lost_at + (reach_.joined ? options_.coordinator_timeout : first);
 }
 
 /// After this the link is down and a retry is due.
 void Membership::drop_link(LinkEnd link_end) {
-  if (!is_down() && link_end == LinkEnd::kOpen) actions_.emplace_back(CloseLink{link_id_});
   if (answered()) {
-    lost_at_ = now_;
-    attempts_ = 0;
+    reach_.lost_at = now_;
+    reach_.attempts = 0;
   }
+  if (link_end == LinkEnd::kOpen) close_link();
   link_ = Down{};
-  if (!verdict_) link_ = Down{now_ + retry_delay(attempts_++, options_.hello)};
+  if (way_out_.is_decided()) return;
+  link_ = Down{now_ + retry_delay(reach_.attempts++, options_.hello)};
+}
+
+void Membership::close_link() {
+  if (!is_down()) actions_.emplace_back(CloseLink{link_id_});
+  link_ = Down{};
 }
 
 void Membership::on(const Incoming& incoming) {
   if (incoming.link != link_id_ || !is_up()) return;
   if (const auto* greeted = std::get_if<Greeted>(&link_)) link_ = Answered{*greeted};
   hear(now_);
-  if (!std::exchange(joined_, true)) wait_.reset();
-  told_waits_.clear();
-  if (std::exchange(loss_told_, false)) {
-    note("the coordinator " + options_.coordinator + " answers again");
+  if (!std::exchange(reach_.joined, true)) notices_.end_wait();
+  notices_.repeat_waits();
+  if (std::exchange(reach_.loss_noted, false)) {
+    notices_.note("the coordinator " + options_.coordinator + " answers again", actions_);
   }
   std::visit(
       [this](const auto& message) {
@@ -124,24 +128,27 @@ void Membership::on(const Incoming& incoming) {
 }
 
 void Membership::on(const StoreOpened& opened) {
-  store_port_ = opened.port;
+  stores_.opened(opened.port);
   if (const auto* open = std::get_if<Open>(&link_)) return say_hello(open->heard);
   if (is_up()) return report();
   const auto* down = std::get_if<Down>(&link_);
-  if (down != nullptr && !down->retry_at && !verdict_) connect();
+  if (down != nullptr && !down->retry_at && !way_out_.is_decided()) connect();
 }
 
 void Membership::on(const Tick&) {
-  close_overdue_stores();
-  if (verdict_) return note_wait_if_due();
-  notice_silence();
-  beat_if_due();
-  give_up_on_coordinator();
-  if (leave_until_ && now_ >= *leave_until_ && !verdict_) stop_leaving();
-  note_wait_if_due();
+  stores_.close_overdue(now_, actions_);
+  end_if_nothing_left();
+  if (!way_out_.is_decided()) {
+    notice_silence();
+    beat_if_due();
+    give_up_on_coordinator();
+  }
+  if (const auto until = way_out_.until(); until && now_ >= *until) stop_leaving();
+  if (ended()) return;
+  notices_.note_wait_if_due(now_, actions_);
   const auto* down = std::get_if<Down>(&link_);
   const bool retries = down != nullptr && down->retry_at && now_ >= *down->retry_at;
-  if (retries && !verdict_ && store_port_ != 0) connect();
+  if (retries && stores_.port() != 0) connect();
 }
 
 void Membership::notice_silence() {
@@ -156,7 +163,7 @@ void Membership::notice_silence() {
   if (overslept) hear(now_ - terms.silence_max() + terms.keep_alive_interval);
   if (now_ - heard() < terms.silence_max()) return;
   const std::string silence = "no heartbeat for " + duration_text(terms.silence_max());
-  if (!leaving_) send(Reconnecting{silence});
+  if (!way_out_.is_leaving()) send(Reconnecting{silence});
   lose_link(answered() ? silence : "it takes the connection and says nothing", LinkEnd::kOpen);
 }
 
@@ -169,14 +176,14 @@ void Membership::beat_if_due() {
 
 void Membership::give_up_on_coordinator() {
   if (answered() || now_ < coordinator_deadline()) return;
-  const std::string option = joined_ ? "coordinator_timeout" : "join_timeout";
-  const Duration waited = coordinator_deadline() - lost_at_;
+  const std::string option = reach_.joined ? "coordinator_timeout" : "join_timeout";
+  const Duration waited = coordinator_deadline() - reach_.lost_at;
   const std::string sentence = "the coordinator " + options_.coordinator + " did not answer for " +
                                duration_text(waited) + " (--rdzv-conf " + option + "=" +
                                seconds_text(waited) + ")" +
-                               (cause_.empty() ? "" : "; last attempt: " + cause_);
-  if (state_ == NodeState::kSucceeded) return end(succeeded_here(sentence));
-  end(known_end(End{1, sentence, std::nullopt}));
+                               (reach_.cause.empty() ? "" : "; last attempt: " + reach_.cause);
+  if (state() == NodeState::kSucceeded) return end(succeeded_here(sentence));
+  end(known_end(End{1, sentence}));
 }
 
 // All ranks of this node have exited with 0. If those of the other nodes have, the run succeeded;
@@ -184,8 +191,7 @@ void Membership::give_up_on_coordinator() {
 End Membership::succeeded_here(const std::string& why_unknown) const {
   return End{0,
              "all ranks of this node exited with code 0; how the other nodes ended is unknown: " +
-                 why_unknown,
-             std::nullopt};
+                 why_unknown};
 }
 
 const char* Membership::link_name() const {
@@ -215,24 +221,7 @@ void Membership::send(Message message) {
 }
 
 void Membership::arm() {
-  std::optional<TimePoint> next;
-  const auto take = [&next](TimePoint one) {
-    if (!next || one < *next) next = one;
-  };
-  if (!verdict_) {
-    if (const auto* down = std::get_if<Down>(&link_); down != nullptr && down->retry_at) {
-      take(*down->retry_at);
-    }
-    if (const auto* connecting = std::get_if<Connecting>(&link_)) {
-      take(connecting->since + kConnectMax);
-    }
-    if (is_up()) take(heard() + options_.hello.terms.silence_max());
-    if (const Greeted* greeted = greeting()) take(greeted->beat_at);
-    if (leave_until_) take(*leave_until_);
-    if (!answered()) take(coordinator_deadline());
-  }
-  if (wait_ && waits_since_) take(*waits_since_ + kQuietMax);
-  for (const ReleasedStore& store : released_) take(store.close_at);
+  const std::optional<TimePoint> next = next_deadline();
   if (!next) {
     armed_.reset();
     return;
@@ -240,6 +229,26 @@ void Membership::arm() {
   if (armed_ && *armed_ > now_ && *armed_ <= *next) return;
   armed_ = next;
   actions_.emplace_back(ArmTimer{*next});
+}
+
+std::optional<TimePoint> Membership::next_deadline() {
+  std::optional<TimePoint> next;
+  const auto take = [&next](std::optional<TimePoint> deadline) {
+    if (deadline && (!next || *deadline < *next)) next = deadline;
+  };
+  if (!way_out_.is_decided()) {
+    if (const auto* down = std::get_if<Down>(&link_)) take(down->retry_at);
+    if (const auto* connecting = std::get_if<Connecting>(&link_)) {
+      take(connecting->since + kConnectMax);
+    }
+    if (is_up()) take(heard() + options_.hello.terms.silence_max());
+    if (const Greeted* greeted = greeting()) take(greeted->beat_at);
+    if (!answered()) take(coordinator_deadline());
+  }
+  take(way_out_.until());
+  take(notices_.due());
+  for (const Stores::Released& store : stores_.released()) take(store.close_at);
+  return next;
 }
 
 }  // namespace ddprun::client

@@ -4,6 +4,7 @@
 // event that a core refuses ends the simulated life.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -157,9 +158,8 @@ class World {
     NodeOptions options;
     DriftingClock clock;
     std::unique_ptr<NodePorts> ports;
-    std::unique_ptr<NodeDriver> driver;  // null: no agent runs there
-    std::string_view state;              // of its membership, as on_step() saw it last
-    std::string_view link_state;
+    std::unique_ptr<NodeDriver> driver;        // null: no agent runs there
+    std::array<std::string_view, 4> states{};  // of its membership, as on_step() saw them last
     int process = -1;
     client::LinkId link = 0;  // the one that is wanted; 0: none
     int connection = -1;      // what it became

@@ -36,8 +36,7 @@ void World::start_agent(int id) {
                                              NodeDriver::Nodes::kSeveral);
   ++agents_alive_;
   say(node.options.host + " starts");
-  node.state = name_of(node.driver->membership().state());
-  node.link_state = node.driver->membership().link_name();
+  node.states = node.driver->membership().state_names();
   drive(id, [](NodeDriver& driver) { driver.begin(); });
 }
 
@@ -92,9 +91,10 @@ void World::take_note_of(int id, const Message& message) {
 void World::on_step(int id) {
   ++steps_;
   Node& node = nodes_[index(id)];
-  const client::Membership& membership = node.driver->membership();
-  record_transition(std::exchange(node.state, name_of(membership.state())), node.state);
-  record_transition(std::exchange(node.link_state, membership.link_name()), node.link_state);
+  const auto before = std::exchange(node.states, node.driver->membership().state_names());
+  for (std::size_t part = 0; part < before.size(); ++part) {
+    record_transition(before[part], node.states[part]);
+  }
 }
 
 void World::arm_agent(int id, TimePoint deadline) {

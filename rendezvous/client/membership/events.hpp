@@ -1,0 +1,119 @@
+// What Membership takes and what it orders: the events and actions between the agent's side of the
+// link and the shell around it. Plain data.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "rendezvous/protocol/messages.hpp"
+
+namespace ddprun::client {
+
+/// The shell's connection attempts, numbered by Connect.
+using LinkId = std::uint64_t;
+
+struct LinkUp {
+  LinkId link;
+};
+/// The attempt failed, or the connection ended. Not expected after CloseLink.
+struct LinkDown {
+  LinkId link;
+  std::string evidence;
+};
+struct Incoming {
+  LinkId link;
+  protocol::Message message;
+};
+/// A listener for the next round's store is open on this port.
+struct StoreOpened {
+  std::uint16_t port;
+};
+/// All workers of the round were started.
+struct GroupRunning {
+  Round round;
+};
+/// All workers exited with 0. Processes that they left behind may still run: GroupGone follows.
+struct GroupSucceeded {
+  Round round;
+};
+struct GroupFailed {
+  Round round;
+  WorkerExit first;
+};
+/// Nothing of the group is left.
+struct GroupGone {
+  Round round;
+  protocol::Milliseconds took{0};
+  int killed = 0;
+  int stopped = 0;  // workers that were still running
+};
+/// The last client of a released store has gone.
+struct StoreIdle {
+  Round round;
+};
+/// This node is to leave the run and end with the code (a signal, a local error), unless the run
+/// has its verdict already. The second time: without waiting for other nodes.
+struct LeaveAsked {
+  int exit_code = 1;
+  std::string reason;
+};
+struct Tick {};
+using Event = std::variant<LinkUp, LinkDown, Incoming, StoreOpened, GroupRunning, GroupSucceeded,
+                           GroupFailed, GroupGone, StoreIdle, LeaveAsked, Tick>;
+
+struct Connect {
+  LinkId link;
+};
+struct CloseLink {
+  LinkId link;
+};
+struct SendMessage {
+  LinkId link;
+  protocol::Message message;
+};
+struct OpenStore {};
+/// The open listener becomes the store of this round; OpenStore for the next one follows.
+struct ServeStore {
+  Round round;
+};
+/// The round has ended here. Ranks of other nodes may still save what they have: StoreIdle follows
+/// when the last client of the store has gone, at once if there is none.
+struct ReleaseStore {
+  Round round;
+};
+/// No node needs the store of this round any more, or had time enough: ranks blocked in it fail at
+/// once.
+struct CloseStore {
+  Round round;
+};
+struct StartGroup {
+  protocol::StartRound round;
+};
+struct StopGroup {
+  Round round;
+  int signal = 15;
+  protocol::Milliseconds grace{0};
+};
+struct ArmTimer {
+  TimePoint deadline;
+};
+/// A line for the console and the log, on change only.
+struct Note {
+  std::string text;
+};
+/// Nothing is left to do: the agent ends with this code. `done` has the report of the run if it
+/// came.
+struct End {
+  int exit_code = 0;
+  std::string text{};
+  std::optional<protocol::Done> done{};
+};
+using Action = std::variant<Connect, CloseLink, SendMessage, OpenStore, ServeStore, ReleaseStore,
+                            CloseStore, StartGroup, StopGroup, ArmTimer, Note, End>;
+using Actions = std::vector<Action>;
+
+}  // namespace ddprun::client
