@@ -248,3 +248,22 @@ TEST_CASE("a console that closes, or was never open, changes nothing") {
     CHECK(content(dir.file("code")) == "0\n");
   }
 }
+
+// A stack as large as the address space: no thread can be made, and processes can.
+TEST_CASE("a failure is reported where no thread for files can be started") {
+#if defined(__SANITIZE_THREAD__)
+  WARN("ThreadSanitizer has a thread of its own: not tested");
+#else
+  Argv argv{"sh", "-c", "ulimit -s 137438953472 || exit 77; exec \"$@\"", "sh"};
+  const Argv agent = driver(1, {}, "echo needle >&2; exit 3");
+  argv.insert(argv.end(), agent.begin(), agent.end());
+  Command run(argv);
+  const ExitStatus status = run.wait();
+  if (status == ExitStatus::exited(77)) {
+    WARN("a hard limit on stacks: not tested");
+    return;
+  }
+  CHECK(status == ExitStatus::exited(3));
+  CHECK_THAT(run.err(), ContainsSubstring("            | needle"));
+#endif
+}
