@@ -112,7 +112,11 @@ std::vector<std::string> ProcessGroup::names() const {
   std::vector<std::string> names;
   const auto members = living_members(id_);
   if (!members) return names;
-  for (const ProcessEntry& member : *members) names.push_back(member.name);
+  // Pids start again at a low number when the highest is reached, so they tell no order.
+  std::vector<ProcessEntry> oldest_first = *members;
+  std::stable_sort(oldest_first.begin(), oldest_first.end(),
+                   [](const auto& one, const auto& other) { return one.started < other.started; });
+  for (const ProcessEntry& member : oldest_first) names.push_back(member.name);
   return names;
 }
 

@@ -17,8 +17,8 @@ namespace ddprun {
 
 namespace {
 
-// `PID (NAME) STATE PARENT GROUP ...`, the number of threads in field 20; the name may hold
-// anything, brackets too.
+// `PID (NAME) STATE PARENT GROUP ...`, the number of threads in field 20, the start in field
+// 22; the name may hold anything, brackets too.
 std::optional<ProcessEntry> parse_stat(std::string_view stat) {
   const auto open = stat.find('(');
   const auto close = stat.rfind(')');
@@ -28,10 +28,10 @@ std::optional<ProcessEntry> parse_stat(std::string_view stat) {
   const std::string rest(stat.substr(close + 1));
   int threads = 0;
   constexpr const char* kFields =
-      " %c %d %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %d";
-  if (std::sscanf(rest.c_str(), kFields, &state, &entry.parent, &entry.group, &threads) != 4) {
-    return std::nullopt;
-  }
+      " %c %d %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %d %*s %llu";
+  const int found = std::sscanf(rest.c_str(), kFields, &state, &entry.parent, &entry.group,
+                                &threads, &entry.started);
+  if (found != 5) return std::nullopt;
   entry.pid = std::atoi(std::string(stat.substr(0, open)).c_str());
   // The state is that of the main thread, which may end before others do.
   entry.ended = (state == 'Z' || state == 'X') && threads <= 1;

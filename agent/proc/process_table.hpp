@@ -14,6 +14,7 @@ struct ProcessEntry {
   pid_t pid = 0;
   pid_t parent = 0;
   pid_t group = 0;
+  unsigned long long started = 0;  // in clock ticks since boot
   bool ended = false;  // a zombie: no thread runs any more, its parent has not asked yet
   std::string name;    // as ps shows it, at most 15 bytes
 };
