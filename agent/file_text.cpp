@@ -69,7 +69,7 @@ Result<void> replace(const std::string& path, const std::string& text) {
 /// To a FIFO or a character device, if it has a reader now.
 Result<void> offer(const std::string& path, const std::string& text) {
   const int descriptor = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-  if (descriptor < 0 && errno == ENXIO) return cannot_leave(path, "nobody reads it");
+  if (descriptor < 0 && errno == ENXIO) return cannot_leave(path, "it has no reader");
   if (descriptor < 0) return cannot_leave(path, errno);
   const int error = write_and_close(descriptor, text);
   if (error == EAGAIN) return cannot_leave(path, "its reader does not take it");

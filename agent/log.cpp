@@ -13,9 +13,9 @@ namespace ddprun {
 
 namespace {
 
-bool takes_bytes(int descriptor, std::chrono::milliseconds patience) {
+bool takes_bytes(int descriptor, std::chrono::milliseconds timeout) {
   pollfd one{descriptor, POLLOUT, 0};
-  return ::poll(&one, 1, static_cast<int>(patience.count())) == 1;
+  return ::poll(&one, 1, static_cast<int>(timeout.count())) == 1;
 }
 
 class PartSink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {

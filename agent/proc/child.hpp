@@ -26,8 +26,8 @@ class Child {
   /// Completes when the process has ended, without a poll; no deadline, because the caller owns the
   /// order to end it. What it left in its process group is left alone. Called again it returns the
   /// same status. The Child must stay where it is until this completes. Cancelling (terminal) fails
-  /// with kSystem and leaves the process alone. Fails with kSystem also when somebody else reaped
-  /// the process.
+  /// with kSystem and leaves the process alone. Fails with kSystem also when another part of the
+  /// process reaped the process.
   [[nodiscard]] boost::asio::awaitable<Result<ExitStatus>> wait();
   /// After wait(): what it left in its process group, if anything; watch it there.
   [[nodiscard]] ProcessGroup* left_behind() { return left_behind_ ? &*left_behind_ : nullptr; }

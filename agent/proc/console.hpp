@@ -1,6 +1,6 @@
 // ConsoleWriter: the launcher's own stdout or stderr as the agent writes to it. Bounded, never
 // blocking for ever, and never changing the open file that the workers share (no O_NONBLOCK on it).
-// Thread rule: the io_context's thread. Ownership: shared by everybody who writes; the descriptor
+// Thread rule: the io_context's thread. Ownership: shared by all writers; the descriptor
 // stays the caller's and must outlive it. Errors: a closed console swallows what is written to it.
 #pragma once
 

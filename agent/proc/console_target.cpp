@@ -51,7 +51,7 @@ void ConsoleTarget::reopen() {
   const std::string path = "/proc/self/fd/" + std::to_string(descriptor_);
   const int own = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
   if (own < 0) {
-    kind_ = errno == ENXIO ? Kind::kClosed : Kind::kShared;  // ENXIO: a FIFO that nobody reads
+    kind_ = errno == ENXIO ? Kind::kClosed : Kind::kShared;  // ENXIO: a FIFO without a reader
     return;
   }
   boost::system::error_code why;

@@ -1,5 +1,5 @@
-// Directory: an open directory in which things are made by name, so that nobody who can rename
-// something on the way to it leads them elsewhere. Thread rule: none. Ownership: owns the
+// Directory: an open directory in which things are made by name, so that renaming a
+// directory on the way to it does not lead them elsewhere. Thread rule: none. Ownership: owns the
 // descriptor. Errors: errno values, 0 for success.
 #pragma once
 

@@ -33,7 +33,7 @@ class LogFile {
   void append(std::string_view bytes, const Warn& warn);
   /// Whether the caller should wait for room() before it appends more.
   [[nodiscard]] bool full() const;
-  /// Completes when full() does not hold any more: when the disk goes on. Cancelling is safe.
+  /// Completes when full() no longer holds: when the disk takes bytes again. Cancelling is safe.
   [[nodiscard]] boost::asio::awaitable<void> room();
   /// What is appended after this is lost.
   void close();

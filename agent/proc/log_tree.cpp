@@ -17,8 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kTemporaryStem = "torchelastic_";
-constexpr mode_t kOwnerOnly = 0700;  // in a directory that everybody shares
-constexpr mode_t kByUmask = 0777;    // where the user wants his logs, and whoever collects them
+constexpr mode_t kOwnerOnly = 0700;  // in a directory that all users share
+constexpr mode_t kByUmask = 0777;    // for the user, and for programs that collect logs
 constexpr const char* kReportFile = "report.txt";  // what the console did not take
 constexpr std::size_t kRunNameBytesMax = 200;      // a file name has at most 255 bytes
 

@@ -66,7 +66,7 @@ class WorkerOutput {
   /// then what is in the pipes is read and they are closed. Call it once the worker has ended.
   [[nodiscard]] boost::asio::awaitable<void> drain(TimePoint deadline);
   /// Reads what is in the pipes now, without waiting: all that a worker that has ended wrote. A
-  /// process it left behind may go on writing; drain() still follows.
+  /// process it left behind may continue to write; drain() still follows.
   void catch_up();
   /// The last bytes (at most kTailBytesMax) the worker wrote to stderr through here; empty when it
   /// was inherited, or goes straight to its file, which has them.

@@ -89,8 +89,8 @@ class ReportPipe {
 };
 
 /// Makes sure that Boost.Process finds the descriptors it opens after the fork (a pidfd, and a
-/// reactor for it): when the reactor fails it leaks the pidfd. Nobody else takes them meanwhile,
-/// there is one thread. Returns 0 or errno.
+/// reactor for it): when the reactor fails it leaks the pidfd. No other thread takes them
+/// meanwhile, there is one thread. Returns 0 or errno.
 int reserve_descriptors(int any_open) {
   std::array<int, 6> reserved{};
   reserved.fill(-1);

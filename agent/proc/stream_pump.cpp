@@ -185,7 +185,7 @@ asio::awaitable<void> StreamPump::drain(TimePoint deadline) {
 
 void StreamPump::catch_up() {
   Read read = Read::kSome;
-  // Bounded: a process that goes on writing for ever is not read for ever.
+  // Bounded: a process that never stops writing is not read for ever.
   for (std::size_t bytes = 0; read == Read::kSome && bytes < kDrainBytesMax;
        bytes += kPumpChunkBytes) {
     read = ended_ ? Read::kNothing : read_once();
@@ -205,7 +205,7 @@ void StreamPump::finish() {
 
 void StreamPump::stop() {
   ended_ = true;
-  boost::system::error_code ignored;  // closing a pipe end that nobody reads any more
+  boost::system::error_code ignored;  // closing a pipe end that is no longer read
   pipe_.close(ignored);
   end_.cancel();
 }

@@ -36,11 +36,11 @@ TEST_CASE("a device is never unlinked for a file that is left") {
   CHECK(fs::is_character_file("/dev/full"));
 }
 
-TEST_CASE("a FIFO that nobody reads is a sentence, one that is read gets the text") {
+TEST_CASE("a FIFO without a reader is a sentence, one with a reader gets the text") {
   const TemporaryDirectory dir;
   const std::string path = dir.file("fifo");
   REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
-  CHECK_THAT(leave_file(path, "text").error().sentence, ContainsSubstring("nobody reads it"));
+  CHECK_THAT(leave_file(path, "text").error().sentence, ContainsSubstring("it has no reader"));
   const int reader = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   REQUIRE(leave_file(path, "text").has_value());
   char text[64] = {};

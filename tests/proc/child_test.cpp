@@ -48,7 +48,7 @@ TEST_CASE("exits are learned although ddprun was started with SIGCHLD ignored") 
   CHECK(status == 0);
 }
 
-TEST_CASE("a process that somebody else reaped is an error, not an invented exit code") {
+TEST_CASE("a process that was reaped elsewhere is an error, not an invented exit code") {
   boost::asio::io_context io;
   auto child = ddprun::spawn(io.get_executor(), probe("exit", "3"));
   REQUIRE(child.has_value());

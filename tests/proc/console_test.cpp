@@ -151,7 +151,7 @@ TEST_CASE("a silent console loses whole lines, which are counted where they are 
   }
   CHECK(console->dropped_lines() == dropped);
   std::string seen;
-  run_until(io, [&] {  // somebody reads again
+  run_until(io, [&] {  // it is read again
     seen += pipe.read_some();
     return seen.find("not shown") != std::string::npos;
   });
@@ -183,7 +183,7 @@ TEST_CASE("what a silent console queues is bounded") {
   Pipe pipe;
   auto console = writer(io, pipe.write_end());
   const std::string chunk = numbered(0, 1000);
-  for (int count = 0; count < 1000; ++count) console->write(chunk);  // 60 MB, nobody waits
+  for (int count = 0; count < 1000; ++count) console->write(chunk);  // 60 MB, without waiting
   const std::string seen = [&] {
     std::string all;
     run_until(io, [&] {
@@ -228,7 +228,8 @@ TEST_CASE("a file console shares its offset with the workers that write to it") 
   CHECK(contents(directory / "out") == "agent\nworker\nagent\n");
 }
 
-TEST_CASE("a console that is a file on a disk that stalls delays nobody, and loses nothing") {
+TEST_CASE(
+    "a console that is a file on a disk that stalls delays no other work, and loses nothing") {
   boost::asio::io_context io;
   const TempDir directory;
   REQUIRE(::mkfifo((directory / "disk").c_str(), 0600) == 0);
@@ -325,7 +326,7 @@ TEST_CASE("own lines pass a worker's output that a silent console holds up, and 
   console->write_own("ddprun: one\n");
   console->write_own("ddprun: two\n");
   std::string seen;
-  run_until(io, [&] {  // somebody reads again
+  run_until(io, [&] {  // it is read again
     seen += pipe.read_some();
     return seen.find("not shown") != std::string::npos;
   });

@@ -22,7 +22,7 @@ GpuTable four() {
   return {4, {"GPU-aaaa", "GPU-aabb", "GPU-bbbb", "GPU-cccc"}};
 }
 
-/// A machine of made-up files, without NVML.
+/// A machine of synthetic files, without NVML.
 class Machine {
  public:
   Machine() {

@@ -48,7 +48,7 @@ class Stranger {
     if (pid_ > 0) static_cast<void>(ready.read_line());
   }
   [[nodiscard]] bool here() const { return pid_ > 0; }
-  /// Ends it, and says whether nobody else had done so.
+  /// Ends it, and says whether it was still running.
   [[nodiscard]] bool untouched() const {
     ::kill(pid_, SIGUSR1);
     int status = 0;

@@ -151,7 +151,7 @@ TEST_CASE("a run id with slashes or of any length names one directory inside the
   }
 }
 
-TEST_CASE("without --log-dir a private temporary directory is used and leaves no litter") {
+TEST_CASE("without --log-dir a private temporary directory is used and is removed at the end") {
   const TempDir tmpdir;
   auto wanted = options("");
   wanted.tmpdir = tmpdir.path();
@@ -206,7 +206,7 @@ TEST_CASE("a report that the console did not take stays, also after success") {
   CHECK_FALSE(LogTree::open(options("/dev/null"))->keep_report("text").has_value());
 }
 
-TEST_CASE("whoever renames a log directory does not lead its files elsewhere") {
+TEST_CASE("renaming a log directory does not lead its files elsewhere") {
   boost::asio::io_context io;
   const TempDir directory;
   auto tree = LogTree::open(options(directory / "logs"));
@@ -237,7 +237,7 @@ TEST_CASE("a log file is never written over something that is there") {
   CHECK(contents(directory / "precious") == "precious");
 }
 
-TEST_CASE("for root a log directory of somebody else is refused, and such a TMPDIR passed over") {
+TEST_CASE("for root a log directory of another user is refused, and such a TMPDIR passed over") {
   if (::geteuid() != 0) {
     WARN("only root can give a directory away: not tested");
     return;
@@ -292,7 +292,7 @@ TEST_CASE("a log file on a full disk warns once and nothing else happens") {
   CHECK_THAT(warnings[0], ContainsSubstring("/dev/full: No space left on device"));
 }
 
-TEST_CASE("a log file at the limit on file sizes warns once, and nobody dies of SIGXFSZ") {
+TEST_CASE("a log file at the limit on file sizes warns once, and no process dies of SIGXFSZ") {
   const TempDir directory;
   ddprun::prepare_process();
   boost::asio::io_context io;

@@ -69,9 +69,9 @@ class Stage {
   }
 
   /// Waits for all workers and drains their output.
-  Stage& finish(ddprun::Duration patience = kWaitMax) {
+  Stage& finish(ddprun::Duration timeout = kWaitMax) {
     for (auto& child : children_) statuses.push_back(wait_for(io_, child));
-    for (auto& output : outputs_) run(io_, output.drain(Clock::now() + patience));
+    for (auto& output : outputs_) run(io_, output.drain(Clock::now() + timeout));
     return *this;
   }
 
@@ -250,7 +250,7 @@ TEST_CASE("a process left behind that holds the pipe open delays the end only so
   ::kill(std::stoi(contents(left)), SIGKILL);
 }
 
-TEST_CASE("a full log disk is told once; console and tail go on, and so does the worker") {
+TEST_CASE("a full log disk is told once; console, tail and worker continue") {
   Stage stage;
   auto plan = stage.plan(Route::kTee, Route::kTee);
   plan.err.file = stage.path("full.log");
@@ -302,7 +302,7 @@ TEST_CASE("a slow console holds the streams back, and no line is lost") {
   CHECK((lines_of(seen).size() == 8000 || was_silent));
 }
 
-TEST_CASE("a console that nobody reads does not stop a worker, whose file is complete") {
+TEST_CASE("a console without a reader does not stop a worker, whose file is complete") {
   Stage stage;
   Pipe pipe;
   stage.set_console(pipe.write_end());

@@ -83,12 +83,12 @@ TEST_CASE("what the left behind fork is waited for, and gets the last signal, to
   CHECK(wait_for(io, *child) == ExitStatus::exited(0));
   REQUIRE(child->left_behind() != nullptr);
   REQUIRE(eventually([&] { return !contents(directory / "last").empty(); }));
-  child->signal_group(SIGKILL);  // the ones that were seen may have ended: then nobody hears it now
+  child->signal_group(SIGKILL);  // the ones that were seen may have ended: then none gets it now
   wait_until_empty(io, *child);
   CHECK(child->left_behind()->names().empty());
 }
 
-TEST_CASE("zombies that nobody reaps are not waited for") {
+TEST_CASE("zombies that are never reaped are not waited for") {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   boost::asio::io_context io;
   Left left(io);

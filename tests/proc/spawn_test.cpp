@@ -238,7 +238,7 @@ TEST_CASE("a failed exec runs no exit handler and flushes nothing of the agent")
   CHECK(contents(log) == "once");
 }
 
-TEST_CASE("out of descriptors while spawning is a sentence, and what runs goes on") {
+TEST_CASE("out of descriptors while spawning is a sentence, and other workers keep running") {
   boost::asio::io_context io;
   std::vector<ddprun::Child> started;
   ddprun::Error error;

@@ -51,7 +51,11 @@ constexpr std::array<Wording, 21> kWordings{{
     {"of its own accord", "without being stopped"},
 }};
 // Where these words are checked.
-constexpr std::array<std::string_view, 29> kCheckedWordings{"base/",
+constexpr std::array<std::string_view, 33> kCheckedWordings{"agent/file_text",
+                                                            "agent/log",
+                                                            "agent/proc/",
+                                                            "tests/proc/",
+                                                            "base/",
                                                             "bench/",
                                                             "docs/ARCHITECTURE.md",
                                                             "docs/LINK.md",
