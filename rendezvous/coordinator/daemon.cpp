@@ -35,7 +35,7 @@ std::shared_ptr<spdlog::logger> make_log(const DiskThread& thread) {
 
 }  // namespace
 
-int run(const DaemonOptions& options) {
+int run(const DaemonOptions& options) try {
   prepare_process();
   boost::system::error_code why;
   (void)asio::ip::make_address(options.bind, why);
@@ -67,6 +67,11 @@ int run(const DaemonOptions& options) {
   io.run();
   output.abandon();
   return 0;
+} catch (const boost::system::system_error& error) {
+  const bool starved = error.code() == boost::system::errc::too_many_files_open;
+  return fail(
+      {ErrorKind::kSystem, "cannot start: " + error.code().message() +
+                               (starved ? "; raise the limit on open files (ulimit -n)" : "")});
 }
 
 }  // namespace ddprun::coordinator

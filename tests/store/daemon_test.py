@@ -128,6 +128,21 @@ class Program(unittest.TestCase):
             self.assertIn(f"127.0.0.1:{daemon.port}: the port is in use", refused.stderr)
         daemon.end()
 
+    def test_with_too_few_descriptors_it_says_so_in_one_line(self):
+        for count in range(5, 16):
+            with self.subTest(count=count):
+                limit = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (count, count))
+                daemon = subprocess.Popen([RDZVD, "--port", "0"], stdout=subprocess.PIPE,
+                                          stderr=subprocess.PIPE, text=True, preexec_fn=limit)
+                if daemon.stdout.readline():  # enough of them
+                    daemon.terminate()
+                    self.assertEqual(daemon.wait(timeout=HUNG), 0)
+                    daemon.communicate()
+                    continue
+                _, errors = daemon.communicate(timeout=HUNG)
+                self.assertEqual(daemon.returncode, 1)
+                self.assertRegex(errors, r"^ddprun-rdzvd: cannot .*Too many open files.*\n$")
+
     def test_a_name_is_not_an_address(self):
         refused = run("--bind", "localhost")
         self.assertEqual(refused.returncode, 2)
