@@ -67,11 +67,11 @@ class Run {
  private:
   /// What is known of the rounds of this run, whatever its phase.
   struct Rounds {
-    protocol::RoundStamp last;  // the last one that was formed or rebuilt
-    int highest = 0;            // the highest round number ever heard of
-    bool formed = false;        // whether this run has had a round
-    bool others_unknown =
-        false;  // `last` was another coordinator's, and some of its nodes are away
+    protocol::RoundStamp last;    // the last one that was formed or rebuilt
+    int highest = 0;              // the highest round number ever heard of
+    bool formed = false;          // whether this run has had a round
+    bool incomplete = false;      // a node of `last` has said that its ranks were stopped
+    bool others_unknown = false;  // some nodes of `last` are away, and may have had its verdict
   };
   /// One budget for the run.
   struct Restarts {

@@ -72,7 +72,8 @@ void Run::let_leavers_go() {
   }
   for (Agent* agent : leavers) {
     const Leave leave = *std::exchange(agent->leave, std::nullopt);
-    send_stop(*agent, why_);  // without the verdict that it was sent
+    const bool spare = agent->runs == Round(0);
+    if (!spare) send_stop(*agent, why_);  // without the verdict that it was sent
     on_leave(*agent, leave);
   }
 }

@@ -22,8 +22,10 @@ void Run::settle(Rebuilding& rebuilding) {
   if (rebuilding.claims.empty()) {
     return end_round(reasons::none_reconnected(Round(rounds_.highest), waited));
   }
+  const bool known = rebuilding.claimed == rounds_.last && rounds_.incomplete;
   rounds_.last = rebuilding.claimed;
-  rounds_.others_unknown = true;
+  rounds_.incomplete = known;
+  rounds_.others_unknown = !known;
   end_round(reasons::not_rebuilt(rebuilding.claimed.number, rebuilding.missing, waited));
 }
 
@@ -44,6 +46,7 @@ void Run::adopt(const Rebuilding& rebuilding) {
                    agent->state == NodeState::kStopped || agent->state == NodeState::kIdle;
   }
   rounds_.last = rebuilding.claimed;
+  rounds_.incomplete = false;
   rounds_.formed = true;
   StartRound start;
   start.stamp = rounds_.last;

@@ -123,7 +123,9 @@ void Run::on_stopped(Agent& agent, const Stopped& stopped) {
     failure.killed += stopped.killed;
     failure.stop_took = std::max(failure.stop_took, stopped.took);
   }
-  if (!succeeded) roster_.set_state(agent, NodeState::kStopped);
+  if (succeeded) return;
+  roster_.set_state(agent, NodeState::kStopped);
+  if (stopped.round == rounds_.last.number) rounds_.incomplete = true;
 }
 
 }  // namespace ddprun::round

@@ -52,6 +52,7 @@ void Run::start_round(const std::vector<Agent*>& order) {
   start.reason = why_;
   rounds_.last = start.stamp;
   rounds_.formed = true;
+  rounds_.incomplete = false;
   rounds_.others_unknown = false;
   ++counters_.rounds;
   announcer_.cancel();
