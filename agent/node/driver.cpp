@@ -57,10 +57,14 @@ void NodeDriver::leave_for_signal() {
 }
 
 void NodeDriver::leave_if_asked() {
-  if (std::exchange(leave_waits_, false)) leave_for_signal();
+  if (!std::exchange(leave_waits_, false)) return;
+  leave_for_signal();
+  if (forced_stop_) leave_for_signal();
 }
 
+// The second time means a forced stop, which an error after a signal, or the reverse, is not.
 void NodeDriver::leave(int exit_code, const std::string& reason) {
+  if (std::exchange(leaving_, true) && !forced_stop_) return;
   feed(client::LeaveAsked{exit_code, reason});
 }
 

@@ -91,6 +91,7 @@ class NodeDriver {
   RestartCount restarts_{0};
   int stop_signal_ = 0;
   bool forced_stop_ = false;
+  bool leaving_ = false;
   bool leave_waits_ = false;  // the failure of the round is reported first
   std::string deferred_death_line_;
   std::optional<client::End> end_;
