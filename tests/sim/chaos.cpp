@@ -10,6 +10,7 @@ namespace {
 
 // Long enough for every agent to be connected, shorter than most work.
 constexpr Duration kCatchUp = seconds(25);
+constexpr Duration kLongestPause = seconds(60);
 // After the storm: silence limit, reconnects, rebuild, a round, its work, success; each with room.
 constexpr Duration kPeace = seconds(240);
 
@@ -43,6 +44,8 @@ void live(World& world, const Plan& plan, Storm& storm) {
   storm.schedule();
   world.run_for(Storm::kLength);
   storm.calm();
+  require(world.run_until([&world] { return world.all_run(); }, kLongestPause),
+          "a pause without an end");
   world.run_for(kCatchUp);
   check_nobody_is_left_behind(world);
   const auto quiet = [&world] { return world.agents_alive() == 0; };

@@ -78,6 +78,8 @@ class Checker {
   /// Until then (and a little longer) this process may rightly be taken for lost.
   void excuse(int process, TimePoint until);
   void on_coordinator_paused(TimePoint now, TimePoint until);
+  /// Until then nothing can reach it.
+  void on_coordinator_frozen(TimePoint until) { unheard_until_ = until; }
   /// The run of the current coordinator is ending, so its verdict is known.
   void on_verdict_known(TimePoint now);
   /// What it had decided and not told everybody, the next one cannot know.
@@ -138,6 +140,7 @@ class Checker {
 
   std::map<int, TimePoint> excuses_;  // per process
   TimePoint unread_until_{};          // by the coordinator, whose process is paused
+  TimePoint unheard_until_{};         // by the coordinator, whose machine stands still
   std::set<int> leaving_;             // processes
   std::set<int> gone_;                // processes that are, or are going
   std::optional<Stamp> newest_;       // the round that was formed last, by whatever coordinator

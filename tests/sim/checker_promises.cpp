@@ -110,7 +110,8 @@ void Checker::on_rank_done(int process, const RoundStamp& stamp, TimePoint now) 
   const bool all = formed.ranks_done == formed.members.front().start.world_size.value();
   if (!all || succeeded_) return;
   const bool quiet = !formed.failed && !formed.stopping && !verdict_known_ &&
-                     !anybody_excused_since(now) && newest_ == found->first;
+                     now >= unheard_until_ && !anybody_excused_since(now) &&
+                     newest_ == found->first;
   const auto goes = [this, now](const Member& member) {
     return leaving_.count(member.process) != 0 || excused(member.process, now);
   };

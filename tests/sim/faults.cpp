@@ -34,10 +34,6 @@ void cut_off(Storm& storm, int node) {
               [&storm, node] { storm.world().set_partitioned(node, false); });
 }
 
-void pause_agent(Storm& storm, int node) {
-  storm.world().pause_agent(node, milliseconds(storm.random().between(100, 9000)));
-}
-
 // As long as a hiccup of a shared file system that a heartbeat survives.
 void hiccup(Storm& storm, int node) {
   const auto& terms = storm.plan().world.terms;
@@ -47,23 +43,45 @@ void hiccup(Storm& storm, int node) {
       node, milliseconds(storm.random().between(1, static_cast<int>(borne.count()))));
 }
 
-/// Somewhere around each limit that somebody waits for.
+/// Somewhere around one of the limits of a wait.
 Duration around_a_limit(Storm& storm) {
   const auto& terms = storm.plan().world.terms;
   const Duration limits[] = {terms.keep_alive_interval, terms.silence_max(), client::kConnectMax,
-                             round::kAnswerMax, seconds(30)};
-  const Duration limit = limits[storm.random().between(0, 4)];
+                             round::kAnswerMax};
+  const Duration limit = limits[storm.random().between(0, 3)];
   return std::max(Duration(milliseconds(10)),
                   limit + milliseconds(storm.random().between(-1500, 1500)));
 }
 
+void pause_agent(Storm& storm, int node) {
+  const Duration random = milliseconds(storm.random().between(100, 9000));
+  storm.world().pause_agent(node, storm.random().chance(50) ? random : around_a_limit(storm));
+}
+
 // Never so often in a row that agents may give it up.
 void pause_coordinator(Storm& storm, int) {
-  if (storm.may_pause_coordinator()) storm.world().pause_coordinator(around_a_limit(storm));
+  if (!storm.may_pause_coordinator()) return;
+  const bool longest = storm.random().chance(20);
+  const Duration time = longest ? Duration(seconds(30)) : Duration(0);
+  storm.world().pause_coordinator(std::max(time, around_a_limit(storm)));
+}
+
+// A virtual machine that moves, or sleeps: the coordinator can tell if its timer was late.
+void freeze_coordinator(Storm& storm, int) {
+  const auto& terms = storm.plan().world.terms;
+  const Duration least = terms.silence_max() + 2 * terms.keep_alive_interval;
+  if (!storm.may_pause_coordinator()) return;
+  storm.world().freeze_coordinator_machine(storm.random().between(least, Duration(seconds(20))));
 }
 
 void lose_coordinator(Storm& storm, int) {
   storm.lose_coordinator();
+}
+
+// For a reason of its own, which is told.
+void leave(Storm& storm, int node) {
+  storm.world().leave(node, 1, "no space left on device");
+  storm.start_later(node);
 }
 
 void interrupt(Storm& storm, int node) {
@@ -107,6 +125,13 @@ void hang_worker(Storm& storm, int node) {
   storm.world().make_unkillable(node);
 }
 
+void leave_helpers(Storm& storm, int node) {
+  const bool obedient = storm.random().chance(50);
+  storm.world().leave_helpers(node,
+                              obedient ? World::Helpers::kObedient : World::Helpers::kStubborn,
+                              milliseconds(storm.random().between(1, 40'000)));
+}
+
 void stall_output(Storm& storm, int node) {
   storm.world().stall_output(node, milliseconds(storm.random().between(100, 30'000)));
 }
@@ -124,7 +149,9 @@ constexpr Fault kFaults[] = {
     {"pause-agent", 8, false, pause_agent},
     {"hiccup", 4, true, hiccup},
     {"pause-coordinator", 6, true, pause_coordinator},
+    {"freeze-coordinator", 3, false, freeze_coordinator},
     {"lose-coordinator", 9, false, lose_coordinator},
+    {"leave", 1, false, leave},
     {"interrupt", 2, false, interrupt},
     {"terminate-root", 1, false, terminate_root},
     {"cancel-job", 1, false, cancel_job},
@@ -132,6 +159,7 @@ constexpr Fault kFaults[] = {
     {"fail-and-interrupt", 2, false, fail_and_interrupt},
     {"break-spawn", 1, false, break_spawn},
     {"hang-worker", 1, false, hang_worker},
+    {"leave-helpers", 4, true, leave_helpers},
     {"stall-output", 3, true, stall_output},
     {"stall-start", 3, true, stall_start},
 };

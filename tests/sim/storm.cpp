@@ -24,6 +24,7 @@ Plan make_plan(std::uint64_t seed) {
   world.spawn_max = milliseconds(30);
   world.stop_max = milliseconds(random.chance(70) ? 200 : 4000);
   world.drain_max = milliseconds(random.chance(50) ? 1 : 500);
+  world.evidence_max = milliseconds(random.chance(50) ? 1 : 1000);
   world.work = seconds(random.between(1, 40));
   world.work_skew = seconds(random.chance(75) ? random.between(0, 4) : 60);
   world.peer_failure_percent = random.between(0, 100);

@@ -1,5 +1,6 @@
 #include "tests/sim/world.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace ddprun::sim {
@@ -29,6 +30,12 @@ bool World::run_until(const std::function<bool()>& done, Duration limit) {
     if (!timeline_.run_one(end)) return done();
   }
   return true;
+}
+
+bool World::all_run() const {
+  if (now() < coordinator_paused_until_ || frozen()) return false;
+  return std::none_of(nodes_.begin(), nodes_.end(),
+                      [this](const Node& node) { return now() < node.paused_until; });
 }
 
 void World::stall_output(int id, Duration time) {

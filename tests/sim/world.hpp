@@ -40,9 +40,10 @@ struct WorldOptions {
   Duration spawn_max = milliseconds(1);
   Duration stop_min = milliseconds(1);
   Duration stop_max = milliseconds(1);
-  Duration drain_max = Duration(0);  // until the last output of workers that ended is read
-  Duration work = seconds(20);       // from "all groups of the round run" to success
-  Duration work_skew = Duration(0);  // more for some
+  Duration drain_max = Duration(0);     // until the last output of workers that ended is read
+  Duration evidence_max = Duration(0);  // until the files of a worker that failed are read
+  Duration work = seconds(20);          // from "all groups of the round run" to success
+  Duration work_skew = Duration(0);     // more for some
   Duration coordinator_timeout = seconds(60);
   int peer_failure_percent = 0;  // a group dies when another of its round does
   int graceful_percent = 0;      // a worker that is told to stop exits with 0
@@ -79,9 +80,15 @@ class World {
   void pause_agent(int node, Duration time);
   void set_partitioned(int node, bool partitioned);
   void drop_link(int node);
+  /// Workers there leave processes in their groups that live so long; stubborn ones need SIGKILL.
+  enum class Helpers { kObedient, kStubborn };
+  void leave_helpers(int node, Helpers helpers, Duration time);
   void start_coordinator();
   void crash_coordinator();
+  /// Its process is stopped; the kernel goes on answering.
   void pause_coordinator(Duration time);
+  /// Its machine stands still: no packet gets an answer.
+  void freeze_coordinator_machine(Duration time);
   /// The next worker to be started there cannot be.
   void break_next_spawn(int node) { nodes_[index(node)].spawn_breaks = true; }
   /// One worker there does not obey SIGKILL.
@@ -89,7 +96,8 @@ class World {
   /// A console nobody reads or a file system that does not answer: what the agent writes there
   /// takes that long, which only its end and the drain of its workers wait for.
   void stall_output(int node, Duration time);
-  /// A folder that does not answer: workers start that much later.
+  /// A folder that does not answer: workers start that much later, and what the files of a worker
+  /// that failed say is not waited for long.
   void stall_start(int node, Duration time);
   void run_for(Duration time);
   [[nodiscard]] bool run_until(const std::function<bool()>& done, Duration limit);
@@ -101,6 +109,8 @@ class World {
     const auto& group = nodes_[index(node)].group;
     return group && !group->ending();
   }
+  /// Whether no process stands still.
+  [[nodiscard]] bool all_run() const;
   [[nodiscard]] bool coordinator_up() const { return run_ != nullptr; }
   [[nodiscard]] const round::Run& run() const { return *run_; }
   [[nodiscard]] int agents_alive() const { return agents_alive_; }
@@ -140,6 +150,10 @@ class World {
     bool alive = false;
     bool signalled = false;  // by ddprun, while it lived
     bool unkillable = false;
+    bool leaves_helper = false;  // in its process group
+    bool helper_alive = false;
+    Helpers helper{};
+    Duration helper_lives{};
   };
   /// What agent/round.hpp is for the real workers.
   struct Group {
@@ -151,7 +165,7 @@ class World {
     int timer = 0;  // of the core; one that was replaced never comes
     bool begun = false;
     bool running = false;
-    bool finished = false;  // its core has said so, and its output is not read yet
+    bool looking = false;  // at the files of the worker that failed first
     [[nodiscard]] bool ending() const { return core->state() > ddprun::GroupState::kHealthy; }
   };
   struct Node {
@@ -169,6 +183,7 @@ class World {
     bool ended = false;
     bool partitioned = false;
     TimePoint paused_until{};
+    TimePoint answers_from{};  // after a pause, or after it was cut off
     TimePoint output_stalled_until{};
     TimePoint start_stalled_until{};
     bool spawn_breaks = false;
@@ -200,6 +215,7 @@ class World {
     return node == 0 && options_.coordinator == Coordinator::kInRoot;
   }
   [[nodiscard]] bool cut_off(int node) const;
+  [[nodiscard]] bool frozen() const { return now() < frozen_until_; }
   [[nodiscard]] bool paused(int node) const { return now() < nodes_[index(node)].paused_until; }
   /// Whether the process that something was meant for is still there.
   [[nodiscard]] bool lives(int node, int process) const {
@@ -219,6 +235,7 @@ class World {
   void close_agent_end(int connection);
   void close_coordinator_end(int connection);
   void detach(int connection);
+  void resume_wires(int node);
   [[nodiscard]] protocol::Message through_codec(protocol::Message message) const;
 
   // world_agent.cpp: an agent and its thread.
@@ -273,7 +290,9 @@ class World {
   void signal_worker(int node, int generation, const Signal& order);
   void arm_group(int node, int generation, TimePoint deadline);
   void exit_worker(int node, int generation, LocalRank rank, ExitStatus status);
-  void tell_failure(int node, LocalRank rank);
+  void end_helper(int node, int generation, LocalRank rank);
+  void look_into_files(int node, int generation, LocalRank rank);
+  void tell_failure(int node, int generation, LocalRank rank);
   void drain_group(int node, int generation);
   void group_over(int node, int generation);
   void disturb_peers(const protocol::RoundStamp& stamp, int node);
@@ -290,6 +309,7 @@ class World {
   std::unique_ptr<round::Run> run_;
   DriftingClock coordinator_clock_;
   TimePoint coordinator_paused_until_{};
+  TimePoint frozen_until_{};
   int coordinator_ = 0;
   int coordinator_timer_ = 0;
   bool coordinator_timer_pending_ = false;

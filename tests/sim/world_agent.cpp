@@ -220,6 +220,7 @@ void World::power_off(int id) {
 void World::pause_agent(int id, Duration time) {
   Node& node = nodes_[index(id)];
   node.paused_until = std::max(node.paused_until, now() + time);
+  node.answers_from = node.paused_until + 2 * options_.delay_max;
   // The root's coordinator stands still with it, and so blames nobody.
   if (is_root(id)) return checker_.on_coordinator_paused(now(), node.paused_until);
   const auto borne = options_.terms.silence_max() - 2 * options_.terms.keep_alive_interval;

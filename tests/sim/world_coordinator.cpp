@@ -51,6 +51,17 @@ void World::pause_coordinator(Duration time) {
   checker_.on_coordinator_paused(now(), coordinator_paused_until_);
 }
 
+void World::freeze_coordinator_machine(Duration time) {
+  if (frozen()) return;
+  pause_coordinator(time);
+  frozen_until_ = now() + time;
+  checker_.on_coordinator_frozen(frozen_until_);
+  timeline_.at(frozen_until_, [this] {
+    say("the coordinator's machine runs again");
+    for (int id = 0; id < node_count(); ++id) resume_wires(id);
+  });
+}
+
 TimePoint World::coordinator_paused_until() const {
   const bool in_root = options_.coordinator == Coordinator::kInRoot;
   return in_root ? nodes_.front().paused_until : coordinator_paused_until_;
@@ -128,7 +139,7 @@ void World::record_transition(std::string_view from, std::string_view to) {
 
 bool World::can_answer(const Connection& connection) const {
   return lives(connection.node, connection.process) && connection.agent_open &&
-         !cut_off(connection.node) && !paused(connection.node);
+         !cut_off(connection.node) && now() >= nodes_[index(connection.node)].answers_from;
 }
 
 void World::apply(const round::Actions& actions) {

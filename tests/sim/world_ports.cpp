@@ -59,7 +59,7 @@ class World::Ports final : public NodePorts {
   void pass_stop_signal(int signal) override {
     world_.feed_group(id_, node().group->generation, StopRequested{signal});
   }
-  [[nodiscard]] bool failure_is_pending() const override { return false; }
+  [[nodiscard]] bool failure_is_pending() const override { return node().group->looking; }
   void arm_timer(TimePoint deadline) override {
     check();
     world_.arm_agent(id_, deadline);

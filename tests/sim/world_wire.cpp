@@ -5,6 +5,7 @@
 
 #include "rendezvous/client/limits.hpp"
 #include "rendezvous/protocol/codec.hpp"
+#include "tests/sim/words.hpp"
 #include "tests/sim/world.hpp"
 
 namespace ddprun::sim {
@@ -19,6 +20,7 @@ constexpr TimePoint kForEver{std::chrono::hours(1'000'000)};
 
 // The root reaches its own coordinator over loopback.
 bool World::cut_off(int id) const {
+  if (frozen()) return true;
   if (is_root(id)) return false;
   const bool root_away = options_.coordinator == Coordinator::kInRoot && nodes_.front().partitioned;
   return root_away || nodes_[index(id)].partitioned;
@@ -27,7 +29,7 @@ bool World::cut_off(int id) const {
 Message World::through_codec(Message message) const {
   if (options_.bytes == Bytes::kPlain) return message;
   const auto decoded = decode(encode(message));
-  require(decoded.has_value(), "a message of ours cannot be read back");
+  require(decoded.has_value(), "a message of ours cannot be read back: " + words(message));
   require(*decoded == message, "a message changed on the wire");
   return *decoded;
 }
@@ -206,14 +208,22 @@ void World::set_partitioned(int id, bool partitioned) {
   if (node.partitioned == partitioned) return;
   say(node.options.host + (partitioned ? " is cut off" : " is reachable again"));
   node.partitioned = partitioned;
+  node.answers_from = std::max(node.answers_from, now() + 2 * options_.delay_max);
   for (int other = 0; other < node_count(); ++other) {
     if (other != id && !is_root(id)) continue;
     checker_.excuse(nodes_[index(other)].process, cut_off(other) ? kForEver : now());
   }
   if (partitioned) return;
+  for (int other = 0; other < node_count(); ++other) {
+    if (other == id || is_root(id)) resume_wires(other);
+  }
+}
+
+// What was sent meanwhile is sent again.
+void World::resume_wires(int id) {
   for (int number = 0; number < static_cast<int>(connections_.size()); ++number) {
     Connection& connection = *connections_[index(number)];
-    if (connection.node != id && !is_root(id)) continue;
+    if (connection.node != id) continue;
     if (!connection.up.items.empty()) schedule_pump(number, Way::kUp, now() + delay());
     if (!connection.down.items.empty()) schedule_pump(number, Way::kDown, now() + delay());
   }

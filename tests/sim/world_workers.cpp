@@ -4,6 +4,7 @@
 #include <csignal>
 #include <utility>
 
+#include "agent/proc/limits.hpp"
 #include "tests/sim/world.hpp"
 
 namespace ddprun::sim {
@@ -74,13 +75,12 @@ void World::feed_group(int id, int generation, const GroupEvent& event) {
   const bool was_ending = group->ending();
   const TimePoint local = nodes_[index(id)].clock.local(now());
   const GroupActions actions = group->core->step(event, local);
-  if (!was_ending && group->ending() && group->core->state() != State::kSucceeded) {
+  const State state = group->core->state();
+  const bool stops = state != State::kSucceeded && state != State::kStraggling;
+  if (!was_ending && group->ending() && stops) {
     checker_.on_stopping(group->round.stamp, now());
   }
   for (const GroupAction& action : actions) act(id, generation, action);
-  // Only now: the rest of what a group says after Finish is carried out first, as in the agent.
-  group = group_of(id, generation);
-  if (group != nullptr && std::exchange(group->finished, false)) drain_group(id, generation);
 }
 
 void World::act(int id, int generation, const GroupAction& action) {
@@ -95,13 +95,12 @@ void World::act(int id, int generation, const GroupAction& action) {
   } else if (std::holds_alternative<AllRunning>(action)) {
     group_runs(id, generation);
   } else if (const auto* failed = std::get_if<FirstFailure>(&action)) {
-    tell_failure(id, failed->rank);
+    look_into_files(id, generation, failed->rank);
   } else if (std::holds_alternative<AllSucceeded>(action)) {
     group_succeeds(id);
   } else if (std::holds_alternative<ddprun::Finish>(action)) {
-    Group* group = group_of(id, generation);
-    ++group->timer;  // is cancelled
-    group->finished = true;
+    ++group_of(id, generation)->timer;  // is cancelled
+    drain_group(id, generation);
   }
 }
 
@@ -128,9 +127,14 @@ void World::spawn(int id, int generation, LocalRank rank) {
 // To a process that has ended a signal does nothing; one that lives is answered some time later.
 void World::signal_worker(int id, int generation, const Signal& order) {
   Worker& worker = group_of(id, generation)->workers[index(order.rank.value())];
+  const bool kill = order.signal == SIGKILL;
+  if (worker.helper_alive && (kill || worker.helper == Helpers::kObedient)) {
+    timeline_.after(
+        kill ? Duration(milliseconds(1)) : options_.stop_max,
+        [this, id, generation, rank = order.rank] { end_helper(id, generation, rank); });
+  }
   if (!worker.alive) return;
   worker.signalled = true;
-  const bool kill = order.signal == SIGKILL;
   if (worker.unkillable) return;
   const Duration time =
       kill ? Duration(milliseconds(1)) : random_.between(options_.stop_min, options_.stop_max);
@@ -161,8 +165,33 @@ void World::exit_worker(int id, int generation, LocalRank rank, ExitStatus statu
   const bool done = status.success() && !worker.signalled;
   if (done) checker_.on_rank_done(nodes_[index(id)].process, group->round.stamp, now());
   const protocol::RoundStamp stamp = group->round.stamp;
-  feed_group(id, generation, Exited{rank, status});
+  worker.helper_alive = worker.leaves_helper;
+  if (worker.helper_alive) {
+    timeline_.after(worker.helper_lives,
+                    [this, id, generation, rank] { end_helper(id, generation, rank); });
+  }
+  const LeftBehind left = worker.helper_alive ? LeftBehind::kProcesses : LeftBehind::kNothing;
+  feed_group(id, generation, Exited{rank, status, left});
   tell_if_idle(stamp);
+}
+
+void World::end_helper(int id, int generation, LocalRank rank) {
+  Group* group = group_of(id, generation);
+  if (group == nullptr) return;
+  const bool lived = std::exchange(group->workers[index(rank.value())].helper_alive, false);
+  if (lived) feed_group(id, generation, GroupEmptied{rank});
+}
+
+void World::leave_helpers(int id, Helpers helpers, Duration time) {
+  Node& node = nodes_[index(id)];
+  if (!node.group) return;
+  say("workers of " + node.options.host + " will leave processes behind");
+  for (Worker& worker : node.group->workers) {
+    if (!worker.alive || random_.chance(30)) continue;
+    worker.leaves_helper = true;
+    worker.helper = helpers;
+    worker.helper_lives = time;
+  }
 }
 
 void World::group_succeeds(int id) {
@@ -229,9 +258,28 @@ void World::make_unkillable(int id) {
   node.group->workers.back().unkillable = true;
 }
 
-void World::tell_failure(int id, LocalRank rank) {
+void World::look_into_files(int id, int generation, LocalRank rank) {
+  const Node& node = nodes_[index(id)];
+  Duration time(0);
+  if (options_.evidence_max > time) time = random_.between(time, options_.evidence_max);
+  if (now() < node.start_stalled_until) {
+    time = std::max(time, std::min<Duration>(kEvidenceMax, node.start_stalled_until - now()));
+  }
+  group_of(id, generation)->looking = true;
+  if (time == Duration(0)) return tell_failure(id, generation, rank);
+  timeline_.after(time, [this, id, generation, rank] { tell_failure(id, generation, rank); });
+}
+
+void World::tell_failure(int id, int generation, LocalRank rank) {
+  if (group_of(id, generation) == nullptr) return;
   Node& node = nodes_[index(id)];
-  const Group& group = *node.group;
+  if (paused(id)) {
+    timeline_.at(node.paused_until,
+                 [this, id, generation, rank] { tell_failure(id, generation, rank); });
+    return;
+  }
+  Group& group = *node.group;
+  group.looking = false;
   WorkerExit exit;
   exit.worker.rank = Rank(group.round.rank_base.value() + rank.value());
   exit.worker.local_rank = rank;
@@ -240,7 +288,9 @@ void World::tell_failure(int id, LocalRank rank) {
   exit.after = std::chrono::duration_cast<milliseconds>(now() - group.started);
   exit.lines = {"the last line"};
   const Round round = group.round.stamp.number;
+  const bool over = group.core->over();
   drive(id, [&](NodeDriver& driver) { driver.group_failed(round, exit); });
+  if (over) drain_group(id, generation);
 }
 
 void World::stop_group(int id, const client::StopGroup& order) {
@@ -257,10 +307,11 @@ void World::stop_group(int id, const client::StopGroup& order) {
   if (news) disturb_peers(stamp, id);
 }
 
-// Their last output is read, which takes longer where nobody takes it.
+// Their last output is read, which takes longer where nobody takes it; in any case the rest of what
+// the group says comes first.
 void World::drain_group(int id, int generation) {
   const Group* group = group_of(id, generation);
-  if (!group->begun) return;  // its folders are still being made
+  if (!group->begun || group->looking) return;  // at its folders, or at the files of a failure
   Duration time(0);
   if (options_.drain_max > time) time = random_.between(time, options_.drain_max);
   timeline_.after(time, [this, id, generation] { group_over(id, generation); });
@@ -276,7 +327,7 @@ void World::group_over(int id, int generation) {
   }
   const Round round = group->round.stamp.number;
   GroupOutcome outcome;
-  const bool unkillable = !group->core->running().empty();
+  const bool unkillable = !group->core->running().empty() || !group->core->leaving().empty();
   node.group.reset();
   checker_.on_group_gone(node.process);
   if (unkillable) {
