@@ -8,6 +8,7 @@ namespace ddprun::round {
 
 std::vector<Placement> assign_ranks(const std::vector<Agent*>& members) {
   std::vector<Slot> slots;
+  slots.reserve(members.size());
   for (const Agent* agent : members) {
     slots.push_back({agent->hello.local_world_size, agent->hello.role});
   }
