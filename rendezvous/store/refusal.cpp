@@ -51,7 +51,7 @@ std::string cause(const Refusal& refusal, const Limits& limits) {
 }  // namespace
 
 std::string to_text(const Refusal& refusal, const Limits& limits) {
-  const std::string text = cause(refusal, limits);
+  std::string text = cause(refusal, limits);
   if (!refusal.op) return text;
   return std::string(name_of(*refusal.op)) + ": " + text;
 }

@@ -17,7 +17,7 @@ constexpr std::size_t kKeptCapacity = 256;
 
 template <class Number>
 std::array<char, sizeof(Number)> little_endian(Number number) {
-  std::array<char, sizeof(Number)> bytes;
+  std::array<char, sizeof(Number)> bytes{};
   for (std::size_t at = 0; at < bytes.size(); ++at) {
     bytes[at] = static_cast<char>(number >> (8 * at) & 0xff);
   }
