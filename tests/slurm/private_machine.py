@@ -41,7 +41,7 @@ def enter(programs: list[str]) -> pathlib.Path:
         skip(f"no namespaces here: {(probe.stderr.strip() or 'unshare failed').splitlines()[-1]}")
     folder = tempfile.mkdtemp(prefix="ddprun-schedulers-")
     leave_behind_nothing(folder)
-    # exec: whoever ends this process ends the namespaces.
+    # exec: the signal that ends this process ends the namespaces.
     os.execvp(UNSHARE[0], [*UNSHARE, sys.executable, sys.argv[0], INSIDE, folder, *sys.argv[1:]])
 
 

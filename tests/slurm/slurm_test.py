@@ -161,7 +161,7 @@ def failure(case: Case) -> None:
 
 
 def lost_node(case: Case) -> None:
-    """With --nnodes=1:2 the first node goes on alone when the second is lost."""
+    """With --nnodes=1:2 the first node continues alone when the second is lost."""
     run = case.start("srun", "--no-kill", *ONE_EACH, case.ddprun, "--nnodes=1:2", WORKER)
     case.met(2)
     agents = {pid: environment_of(pid) for pid in running(case.ddprun)}

@@ -57,7 +57,7 @@ class BatchWriter {
  private:
   void check_room(std::span<const std::uint32_t> ids, std::span<float> out) const;
 
-  std::array<std::array<float, 256>, kChannels> value_of_;  // byte -> normalised float
+  std::array<std::array<float, 256>, kChannels> value_of_{};  // byte -> normalised float
   Layout layout_;
 };
 

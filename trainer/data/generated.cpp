@@ -13,7 +13,8 @@ constexpr int kNoise = 96;  // of 255
 constexpr std::size_t kNoiseBytesPerDraw = 8;
 
 struct Stripes {
-  int step_x, step_y;                     // brightness per pixel
+  int step_x = 0;  // brightness per pixel
+  int step_y = 0;
   std::array<int, kChannels> strength{};  // per color, 0 … 128
 };
 

@@ -17,14 +17,14 @@ struct FlagValue {
 };
 
 struct Bounds {
-  std::uint64_t least;
-  std::uint64_t most;
+  std::uint64_t least = 0;
+  std::uint64_t most = 0;
 };
 [[nodiscard]] std::uint64_t whole_in(const FlagValue& value, const Bounds& bounds);
 
 struct Interval {
-  double least;
-  double most;
+  double least = 0;
+  double most = 0;
   enum class Ends { kClosed, kOpenBelow } ends = Ends::kClosed;
 };
 /// Finite numbers only.
