@@ -1,13 +1,16 @@
 #include "agent/proc/visible_devices.hpp"
 
 #include <algorithm>
-#include <boost/algorithm/string/classification.hpp>
 #include <boost/algorithm/string/trim.hpp>
 #include <charconv>
 #include <sstream>
 
 namespace ddprun {
 namespace {
+
+bool is_blank(char c) {
+  return c == ' ' || c == '\t';
+}
 
 // The numeric prefix of an element, parsed like strtol; -1 if it selects no GPU.
 int index_of_number(const std::string& element, const GpuTable& table) {
@@ -40,7 +43,7 @@ std::vector<std::string> visible_devices(const std::optional<std::string>& varia
   std::vector<int> indices;
   std::istringstream list(*variable);
   for (std::string item; std::getline(list, item, ',');) {
-    const std::string element = boost::algorithm::trim_copy_if(item, boost::is_any_of(" \t"));
+    const std::string element = boost::algorithm::trim_copy_if(item, is_blank);
     if (element.starts_with("MIG-")) {
       if (selected.empty() && table.count > 0) selected.push_back(element);
       return selected;
