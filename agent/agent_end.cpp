@@ -1,4 +1,5 @@
-// How a run ends on this node: what is told, what is left, who is waited for.
+// How a run ends on this node: its last lines, the error file for a launcher above, the wait for
+// other nodes.
 #include <spdlog/logger.h>
 
 #include <boost/asio/co_spawn.hpp>

@@ -1,6 +1,6 @@
 // RoundRunner: the shell around one WorkerGroup. It spawns, watches, signals and times as the group
 // says, and gathers the evidence of every exit. It decides nothing. Thread rule: the io_context's
-// thread. Ownership: shared, because the watch on a worker that nothing ends goes on after the
+// thread. Ownership: shared, because the watch on a worker that nothing ends continues after the
 // round is over.
 #pragma once
 
@@ -32,7 +32,7 @@ class logger;
 
 namespace ddprun {
 
-/// Who wants to know what happens while the round goes on; any may be empty.
+/// Called while the round runs; any may be empty.
 struct RoundHooks {
   std::function<void()> opened;   // the log files are there, no worker was started yet
   std::function<void()> running;  // all workers were started

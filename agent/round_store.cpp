@@ -24,7 +24,7 @@ Result<RoundStore> RoundStore::listen(asio::any_io_executor executor, const Laun
 
 Result<void> RoundStore::serve() {
   if (host_ == StoreHost::kWorkerZero) {
-    // Rank 0 will listen here itself; nobody else is likely to be given this port in between.
+    // Rank 0 will listen here itself; no other process is likely to get this port in between.
     boost::system::error_code ignored;
     listener_.close(ignored);
     return {};

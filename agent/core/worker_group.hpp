@@ -84,7 +84,7 @@ struct ArmTimer {
 struct TellFailure {  // this rank failed first, and others are stopped because of it
   LocalRank rank;
 };
-struct TellStop {  // the workers are stopped because somebody asked for it
+struct TellStop {  // a signal to ddprun stops the workers
   int signal;
 };
 struct Finish {};        // state() and the records are final

@@ -213,8 +213,7 @@ TEST_CASE("an idle agent is not woken up") {
   CHECK_FALSE(wait_until([&] { return wake_ups() != before; }, 2s));
 }
 
-TEST_CASE(
-    "a console that nobody reads stops neither the workers nor ddprun, and keeps its report") {
+TEST_CASE("a console that is not read stops neither the workers nor ddprun, and keeps its report") {
   TemporaryDirectory dir;
   const std::string script =
       "head -c 4000000 /dev/zero | tr '\\0' 'x' >&2; echo >&2; "

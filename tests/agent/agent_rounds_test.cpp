@@ -113,7 +113,7 @@ TEST_CASE("the store listens at MASTER_ADDR:MASTER_PORT before the first worker 
   CHECK(run.wait() == ExitStatus::exited(0));
 }
 
-TEST_CASE("where worker 0 has the store, nobody listens at the port it is told") {
+TEST_CASE("where worker 0 has the store, no process listens at the port it is told") {
   auto run = start(1,
                    "[ $TORCHELASTIC_USE_AGENT_STORE = False ] || exit 9; "
                    "exec bash -c '</dev/tcp/$MASTER_ADDR/$MASTER_PORT' 2>/dev/null",
@@ -166,7 +166,7 @@ TEST_CASE("a rank that ends with 0 early changes nothing for the others") {
 
 TEST_CASE("the store of a failed round is closed before the next round starts") {
   TemporaryDirectory dir;
-  // Round 2 tries the port of round 1: nobody may answer.
+  // Round 2 tries the port of round 1: no process may answer.
   auto run = start(
       1,
       "if [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then echo $MASTER_PORT > $DIR/port; exit 1; fi; "

@@ -120,7 +120,7 @@ TEST_CASE("a stop counts the ranks that it ended, not those that had ended befor
   CHECK_THAT(run.err(), ContainsSubstring("note [STOP] 1 rank gone "));
 }
 
-TEST_CASE("SIGUSR1 passes to every worker once, and the run goes on") {
+TEST_CASE("SIGUSR1 passes to every worker once, and the run continues") {
   TemporaryDirectory dir;
   auto run =
       start(2, "trap 'echo usr1; exit 0' USR1; " + kAnnounce + "while :; do sleep 0.01; done", {},

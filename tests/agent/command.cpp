@@ -30,8 +30,8 @@ boost::asio::awaitable<void> store_exit(Child& child, std::optional<ExitStatus>&
 
 }  // namespace
 
-bool wait_until(const std::function<bool()>& condition, std::chrono::milliseconds patience) {
-  const auto deadline = SteadyClock::now() + patience;
+bool wait_until(const std::function<bool()>& condition, std::chrono::milliseconds timeout) {
+  const auto deadline = SteadyClock::now() + timeout;
   while (!condition()) {
     if (SteadyClock::now() > deadline) return false;
     ::poll(nullptr, 0, 2);  // between two looks at the condition
@@ -120,11 +120,11 @@ void Command::signal(int number) const {
   ::kill(child_->pid(), number);
 }
 
-ExitStatus Command::wait(std::chrono::milliseconds patience) {
+ExitStatus Command::wait(std::chrono::milliseconds timeout) {
   if (status_) return *status_;
   boost::asio::co_spawn(*io_, store_exit(*child_, status_), boost::asio::detached);
   io_->restart();
-  io_->run_for(patience);
+  io_->run_for(timeout);
   if (!status_) throw std::runtime_error("it did not end in time; its stderr:\n" + err());
   return *status_;
 }

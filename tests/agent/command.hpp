@@ -21,7 +21,7 @@ inline constexpr std::chrono::seconds kWaitMax{20};
 
 /// Checks `condition` until it holds; false when it does not in time.
 [[nodiscard]] bool wait_until(const std::function<bool()>& condition,
-                              std::chrono::milliseconds patience = kWaitMax);
+                              std::chrono::milliseconds timeout = kWaitMax);
 
 /// A directory of its own, removed at the end.
 class TemporaryDirectory {
@@ -56,7 +56,7 @@ class Command {
   [[nodiscard]] pid_t pid() const { return child_->pid(); }
   void signal(int number) const;
   /// How it ended; fails the test when it does not end in time.
-  ExitStatus wait(std::chrono::milliseconds patience = kWaitMax);
+  ExitStatus wait(std::chrono::milliseconds timeout = kWaitMax);
   [[nodiscard]] std::string out() const { return content(directory_->file("out")); }
   [[nodiscard]] std::string err() const { return content(directory_->file("err")); }
   /// Whether its stderr comes to hold `text`.

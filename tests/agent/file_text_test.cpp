@@ -24,7 +24,7 @@ TEST_CASE("a file that is left replaces a regular one as a whole") {
   REQUIRE(leave_file(path, "second").has_value());
   CHECK(content(path) == "second");
   char text[64] = {};
-  CHECK(::read(before, text, sizeof text) == 19);  // whoever reads the old one reads all of it
+  CHECK(::read(before, text, sizeof text) == 19);  // a reader of the old one reads all of it
   ::close(before);
   CHECK(dir.entries() == std::vector<std::string>{"error.json"});
 }

@@ -72,7 +72,7 @@ TEST_CASE("a worker that fails restarts the workers of both nodes, once, on a fr
   CHECK(count(first.err(), "[W-") == 0);
 }
 
-TEST_CASE("an agent that is killed is lost at once: the others go on, and no log is wiped") {
+TEST_CASE("an agent that is killed is lost at once: the others continue, and no log is wiped") {
   Cluster cluster;
   const std::string script =
       "echo $WORLD_SIZE.$TORCHELASTIC_RESTART_COUNT > "

@@ -18,7 +18,7 @@ HUNG = 30  # seconds after which a test counts as hung
 USER = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
 CONTAINER = ["unshare", *USER, "--pid", "--fork", "--mount-proc", "--kill-child"]
 
-# Leaves 20 processes behind, each of which ends once its parent is pid 1, and goes on when no
+# Leaves 20 processes behind, each of which ends once its parent is pid 1, and continues when no
 # zombie is left. A shell has no other way to learn that than to look. ddprun makes one $ of two.
 WORKER = """
 for i in $(seq 20); do

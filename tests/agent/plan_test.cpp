@@ -63,7 +63,7 @@ TEST_CASE(
   CHECK(plan(config(), {}).environment == expected);
 }
 
-TEST_CASE("on the second of two nodes ranks go on, and within another role they begin anew") {
+TEST_CASE("on the second of two nodes ranks continue, and within another role they start at 0") {
   RoundFacts second = facts();
   second.world = WorldSize(5);
   second.groups = 2;

@@ -32,7 +32,7 @@ TEST_CASE("what the signal did not end is ended by SIGKILL") {
   CHECK(order.signal == SIGKILL);
 }
 
-TEST_CASE("the wait after SIGKILL is bounded, and then nobody is waited for") {
+TEST_CASE("the wait after SIGKILL is bounded, and then no worker is waited for") {
   CHECK(next_stop_order(StopStage::kSignalled, {SIGTERM, 7s}).grace == kWaitAfterKill);
   const StopOrder order = next_stop_order(StopStage::kKilled, {SIGTERM, 7s});
   CHECK(order.stage == StopStage::kAbandoned);

@@ -39,7 +39,7 @@ TEST_CASE("starting, spawn failed: the workers below that rank are ended") {
   CHECK(group.group.spawn_failure()->rank == local(1));
 }
 
-TEST_CASE("starting, spawn failed: at rank 0 there is nobody to end") {
+TEST_CASE("starting, spawn failed: at rank 0 there is no worker to end") {
   Group group;
   group(Start{});
   CHECK(group(spawn_failed(0)) == "finish");
@@ -70,7 +70,7 @@ TEST_CASE("starting, stop requested: those there get the signal, no more are spa
   CHECK(group.state() == GroupState::kStopping);
 }
 
-TEST_CASE("healthy, exited with 0: a rank that ends early is remembered, and the others go on") {
+TEST_CASE("healthy, exited with 0: a rank that ends early is remembered, and the others continue") {
   auto group = Group::healthy();
   CHECK(group(exited(2, kOk)) == "");
   CHECK(group.state() == GroupState::kHealthy);
@@ -99,7 +99,7 @@ TEST_CASE("healthy, exited by a signal: that is a failure as well") {
         "0 failed first, SIGTERM to 1, SIGTERM to 2, timer at 30 s, tell that 0 failed");
 }
 
-TEST_CASE("healthy, exited with a failure by the last rank there: nobody is left to stop") {
+TEST_CASE("healthy, exited with a failure by the last rank there: no rank is left to stop") {
   auto group = Group::healthy();
   group(exited(0, kOk));
   group(exited(1, kOk));
@@ -181,7 +181,7 @@ TEST_CASE("killing, spawned: a worker that was on its way gets the last order as
   CHECK(group(Spawned{local(1)}, 30s) == signal_name(kLastOrder.signal) + " to 1");
 }
 
-TEST_CASE("killing, spawn failed: nobody is left") {
+TEST_CASE("killing, spawn failed: no worker is left") {
   auto group = Group::killing_while_spawning();
   CHECK(group(spawn_failed(1), 30s) == "finish");
   CHECK(group.state() == GroupState::kFailed);
@@ -212,7 +212,7 @@ TEST_CASE("killing, timer expired: a worker that survives SIGKILL is given up, a
   CHECK(group.group.running() == std::vector{local(2)});
 }
 
-TEST_CASE("a stop took from its first signal to the last exit, or until nobody was waited for") {
+TEST_CASE("a stop took from its first signal to the last exit, or until no rank was waited for") {
   auto stopped = Group::healthy();
   stopped(exited(0, kOk), 1s);
   stopped(StopRequested{SIGTERM}, 5s);
@@ -287,7 +287,7 @@ TEST_CASE("starting, stop ordered: those there get the signal, no more are spawn
   CHECK(group.state() == GroupState::kStopped);
 }
 
-TEST_CASE("healthy, stop ordered: signal and grace are the order's, and nobody is to blame") {
+TEST_CASE("healthy, stop ordered: signal and grace are the order's, and no rank is to blame") {
   auto group = Group::healthy();
   CHECK(group(StopOrdered{SIGINT, 7s}) == "SIGINT to 0, SIGINT to 1, SIGINT to 2, timer at 7 s");
   for (int rank = 0; rank < 3; ++rank) group(exited(rank, kFailed3));

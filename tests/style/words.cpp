@@ -51,9 +51,7 @@ constexpr std::array<Wording, 21> kWordings{{
     {"of its own accord", "without being stopped"},
 }};
 // Where these words are checked.
-constexpr std::array<std::string_view, 33> kCheckedWordings{"agent/file_text",
-                                                            "agent/log",
-                                                            "agent/proc/",
+constexpr std::array<std::string_view, 32> kCheckedWordings{"agent/",
                                                             "tests/proc/",
                                                             "base/",
                                                             "bench/",
@@ -83,7 +81,8 @@ constexpr std::array<std::string_view, 33> kCheckedWordings{"agent/file_text",
                                                             "rendezvous/round/",
                                                             "tests/coordinator/",
                                                             "tests/round/",
-                                                            "tests/scenario/"};
+                                                            "tests/scenario/",
+                                                            "tests/agent/"};
 
 void check_marks(const SourceFile& file, Violations& violations) {
   for (const std::string_view mark : kMarks) {
