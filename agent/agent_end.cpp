@@ -75,11 +75,11 @@ void Agent::tell_failure(const protocol::Done& done) {
 void Agent::tell_left(const client::End& end) {
   driver_.flush_deferred_death_line();
   if (own_error_told_) return;
-  if (driver_.stop_signal() == 0) {
+  const int signal = driver_.stop_signal();
+  if (signal == 0 || end.exit_code != 128 + signal) {
     context_.logger().error(error_line("RUN", end.text));
     return context_.leave_own_error(end.text);
   }
-  const int signal = end.exit_code - 128;
   context_.leave_own_error("ddprun was stopped by " + signal_name(signal));
   if (!last_) {
     context_.logger().info(left_line(signal));

@@ -96,10 +96,10 @@ void Membership::stop_leaving() {
   end(known_end(way_out_.end()));
 }
 
-// A verdict that the coordinator announced stands, even if its report never comes.
+// A verdict that the coordinator announced stands, even if its whole report never comes.
 End Membership::known_end(End otherwise) const {
   if (!round_ || !round_->verdict) return otherwise;
-  return End{round_->verdict->exit_code, round_->verdict->text};
+  return End{round_->verdict->exit_code, round_->verdict->text, round_->verdict};
 }
 
 // The one message that starts workers. A round that is not newer than the known one is never

@@ -197,6 +197,25 @@ TEST_CASE("a second SIGTERM kills at once what ignores the first") {
   CHECK_FALSE(alive(pid_in(cluster.file("0"))));
 }
 
+TEST_CASE("after a failure a second SIGTERM gives up the whole report, not the failure") {
+  Cluster cluster(Cluster::Coordinator::kFirstAgent);
+  const std::string script =
+      "if [ $RANK = 0 ]; then trap '' TERM; echo $$$$ > $DIR/0; while :; do sleep 0.01; done; fi; "
+      "until [ -s $DIR/0 ]; do sleep 0.01; done; exit 7";
+  auto& first = cluster.start(1, "2:2", script, {"node_rank=0"});
+  auto& second = cluster.start(1, "2:2", script, {"node_rank=1"});
+  REQUIRE(first.says(") failed: exit code 7"));
+  second.signal(SIGTERM);
+  REQUIRE(second.says("note [STOP] SIGTERM received"));
+  second.signal(SIGTERM);
+  CHECK(second.wait() == ExitStatus::exited(7));
+  CHECK_THAT(second.err(), ContainsSubstring("error [W-EXIT] rank 1 (local 0, pid "));
+  first.signal(SIGTERM);
+  REQUIRE(first.says("note [STOP] SIGTERM received"));
+  first.signal(SIGTERM);
+  CHECK(first.wait() == ExitStatus::exited(7));
+}
+
 TEST_CASE("SIGTERM while a node waits for others leaves the rendezvous at once") {
   Cluster cluster;
   auto& waiting = cluster.start(1, "2:2", kStayInRound);

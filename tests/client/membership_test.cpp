@@ -245,6 +245,7 @@ TEST_CASE(
     CHECK_FALSE(seat.done<End>().has_value());
     seat.after(seconds(1));
     CHECK(seat.done<End>()->exit_code == (told ? 5 : 143));
+    CHECK(seat.done<End>()->done.has_value() == told);
   }
 }
 
