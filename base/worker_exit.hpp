@@ -58,8 +58,8 @@ struct RunFailure {
 
 /// An exit as the rule for the first failure sees it.
 struct ExitOrder {
-  TimePoint at;  // on the clock of the process that compares
-  ExitStatus status;
+  TimePoint at{};  // on the clock of the process that compares
+  ExitStatus status = ExitStatus::exited(1);
   int sent_signal = 0;  // by ddprun, before it ended; 0: none
 };
 /// The one rule for who failed first, among the workers of a node and among the nodes of a run: the

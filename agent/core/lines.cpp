@@ -131,7 +131,7 @@ std::string done_line(const DoneFacts& facts) {
            count_text(facts.workers, "rank") + " exited with code 0 after " + took + "; " +
            count_text(facts.restarts.value(), "restart");
   }
-  const std::string line = "ddprun: done: " + printable(facts.text) + "; after " + took;
+  std::string line = "ddprun: done: " + printable(facts.text) + "; after " + took;
   if (facts.part == NodePart::kTrained) return line;
   return line + "; this node was a spare: its workers never started";
 }

@@ -21,7 +21,7 @@ std::string quoted(const std::vector<std::string>& lines) {
 }
 
 std::string source_text(const WorkerExit& exit) {
-  const std::string of_stderr = exit.lines.empty() ? "" : "last lines of its stderr";
+  std::string of_stderr = exit.lines.empty() ? "" : "last lines of its stderr";
   switch (exit.source) {
     case EvidenceSource::kStderr:
       return of_stderr;
