@@ -18,7 +18,8 @@ namespace ddprun::client {
 
 namespace asio = boost::asio;
 
-/// Whatever may call the sink keeps itself alive meanwhile: the sink may destroy Connections.
+/// Every function that calls the sink keeps itself alive meanwhile: the sink may destroy
+/// Connections.
 class Connections::Impl final : public std::enable_shared_from_this<Impl>, public LinkUser {
  public:
   Impl(const asio::any_io_executor& executor, const std::string& host, std::uint16_t port,
@@ -44,11 +45,11 @@ class Connections::Impl final : public std::enable_shared_from_this<Impl>, publi
   void down(const std::string& evidence);
   void heard(protocol::Message message) override;
   void lost(const std::string& evidence) override;
-  void met_stranger(const std::string& sentence) override;
+  void met_another_server(const std::string& sentence) override;
   void doubt_after(Duration silence);
   void ask_who_answers();
   void on_answer(const std::string& sentence);
-  void stop_doubting();
+  void cancel_doubt();
   void wrote(Link& link) override;
   [[nodiscard]] std::size_t unsent() const;
   void moved() {
@@ -61,18 +62,17 @@ class Connections::Impl final : public std::enable_shared_from_this<Impl>, publi
   const Sink sink_;
   net::Resolver resolver_;
   std::shared_ptr<net::Connector> connector_;
-  LinkId current_ = 0;  // 0: none. The links it tells of
+  LinkId current_ = 0;  // the link that produces events; 0: none
   std::shared_ptr<Link> link_;
-  std::vector<std::shared_ptr<Link>> closing_;  // they write what is left
+  std::vector<std::shared_ptr<Link>> closing_;  // still writing
   asio::steady_timer progress_;                 // a condition variable, for flush()
   std::uint64_t moves_ = 0;
 
-  // Until the first message of all: afterwards a coordinator is there, or comes again.
-  bool is_known_ = false;
+  bool is_known_ = false;  // a coordinator has answered; from then on every peer is one
   boost::asio::ip::tcp::endpoint peer_;
   asio::steady_timer doubt_;
   std::shared_ptr<WhoAnswers> asking_;
-  std::string held_;  // why the link ended, until the answer is there
+  std::string held_;  // why the link ended, until the question is answered
 };
 
 void Connections::Impl::connect(LinkId link) {
@@ -139,7 +139,7 @@ void Connections::Impl::on_answer(const std::string& sentence) {
   if (current_ != 0 && !held_.empty()) down(std::exchange(held_, {}));
 }
 
-void Connections::Impl::stop_doubting() {
+void Connections::Impl::cancel_doubt() {
   doubt_.cancel();
   if (asking_) asking_->cancel();
   asking_.reset();
@@ -147,7 +147,7 @@ void Connections::Impl::stop_doubting() {
 }
 
 void Connections::Impl::down(const std::string& evidence) {
-  stop_doubting();
+  cancel_doubt();
   link_.reset();
   moved();
   sink_(LinkDown{std::exchange(current_, 0), evidence});
@@ -155,7 +155,7 @@ void Connections::Impl::down(const std::string& evidence) {
 
 void Connections::Impl::heard(protocol::Message message) {
   const auto self = shared_from_this();
-  if (!std::exchange(is_known_, true)) stop_doubting();
+  if (!std::exchange(is_known_, true)) cancel_doubt();
   sink_(Incoming{current_, std::move(message)});
 }
 
@@ -168,23 +168,23 @@ void Connections::Impl::lost(const std::string& evidence) {
   ask_who_answers();
 }
 
-void Connections::Impl::met_stranger(const std::string& sentence) {
+void Connections::Impl::met_another_server(const std::string& sentence) {
   const auto self = shared_from_this();
   if (is_known_) return down(sentence);
-  stop_doubting();
+  cancel_doubt();
   on_answer(sentence);
 }
 
 void Connections::Impl::wrote(Link& link) {
   moved();
   if (!link.is_closed()) return;
-  std::erase_if(closing_, [&link](const auto& one) { return one.get() == &link; });
+  std::erase_if(closing_, [&link](const auto& closing) { return closing.get() == &link; });
 }
 
 void Connections::Impl::close(LinkId link) {
   if (link != current_) return;
   current_ = 0;
-  stop_doubting();
+  cancel_doubt();
   resolver_.cancel();
   if (connector_) connector_->cancel();
   connector_.reset();
@@ -197,7 +197,7 @@ void Connections::Impl::close(LinkId link) {
 
 void Connections::Impl::shut() {
   current_ = 0;
-  stop_doubting();
+  cancel_doubt();
   resolver_.cancel();
   if (connector_) connector_->cancel();
   if (link_) link_->leave();

@@ -1,10 +1,10 @@
 // Connections: the sockets behind Membership's Connect, SendMessage and CloseLink. Resolves the
-// coordinator's name anew at every attempt, tries both address families side by side, sends the
-// magic and frames, and turns what arrives into client::Events. Decides nothing.
+// coordinator's name at every attempt, tries both address families in parallel, sends the magic and
+// frames, and turns received data into client::Events. Decides nothing.
 //
-// Thread rule: the io_context's thread (names are looked up beside it, without a second thread of
-// our own that could touch anything). Ownership: owns its sockets; `sink` is called from the
-// io_context only, never from inside a call here, and never after the destructor.
+// Thread rule: the io_context's thread (names are looked up beside it, by a thread that touches
+// nothing else). Ownership: owns its sockets; `sink` is called from the io_context only, never from
+// inside a call here, and never after the destructor.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -22,18 +22,18 @@ class Connections final : public CoordinatorLink {
   /// `host`: a name or a literal without brackets.
   Connections(boost::asio::any_io_executor executor, std::string host, std::uint16_t port,
               Sink sink);
-  /// Closes everything at once; what was not written yet is lost (see flush).
+  /// Closes everything immediately; unsent data is lost (see flush).
   ~Connections() override;
 
   /// Answered by LinkUp, or by LinkDown with the cause (the name, the address tried, the error).
-  /// One link at a time: a link that is still open is closed, and nothing more is heard of it.
+  /// One link at a time: an open link is closed and produces no more events.
   void connect(LinkId link) override;
-  /// Queued in order. Dropped when the link is not the one that is up.
+  /// Queued in order. Dropped unless this link is up.
   void send(LinkId link, const protocol::Message& message) override;
-  /// After what is queued was written, or at once if the peer takes nothing for a second. No
-  /// LinkDown follows.
+  /// After the queue is written, or as soon as the peer has read nothing for a second. No LinkDown
+  /// follows.
   void close(LinkId link) override;
-  /// Completes when nothing is left to write, or after a second in which the peer took nothing.
+  /// Completes when the queue is written, or after a second in which the peer read nothing.
   [[nodiscard]] boost::asio::awaitable<void> flush() override;
 
  private:

@@ -8,7 +8,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <functional>
 
-#include "rendezvous/client/membership.hpp"
+#include "rendezvous/client/membership/events.hpp"
 
 namespace ddprun::client {
 
@@ -22,14 +22,14 @@ class CoordinatorLink {
   CoordinatorLink& operator=(const CoordinatorLink&) = delete;
   virtual ~CoordinatorLink() = default;
 
-  /// Answered by LinkUp, or by LinkDown with the cause. One link at a time: a link that is still
-  /// open is closed, and no more events of it follow.
+  /// Answered by LinkUp, or by LinkDown with the cause. One link at a time: an open link is closed
+  /// and produces no more events.
   virtual void connect(LinkId link) = 0;
-  /// Queued in order. Dropped when the link is not the one that is up.
+  /// Queued in order. Dropped unless this link is up.
   virtual void send(LinkId link, const protocol::Message& message) = 0;
-  /// After what is queued was written. No LinkDown follows.
+  /// After the queue is written. No LinkDown follows.
   virtual void close(LinkId link) = 0;
-  /// Completes when nothing is left to write, or when the peer has taken nothing for a while.
+  /// Completes when the queue is written, or when the peer has read nothing for a while.
   [[nodiscard]] virtual boost::asio::awaitable<void> flush() = 0;
 };
 

@@ -9,18 +9,19 @@
 
 namespace ddprun::client {
 
-// Bytes the coordinator has not taken yet; more, and the link is closed with that evidence.
+// Bytes that the coordinator has not read; above this the link is closed with that evidence.
 inline constexpr std::size_t kUnsentBytesMax = 4 * protocol::kFrameBytesMax;
-// Read from the link before other events have their turn.
+// Read from the link before other events are handled.
 inline constexpr std::size_t kReceiveAtOnce = 256 * 1024;
 // Name lookup and connection of one attempt; then LinkDown with what was tried.
 inline constexpr Duration kAttemptMax = kConnectMax * 9 / 10;
-// A peer that takes nothing for this long is not waited for at the end.
+// At the end, a peer that reads nothing for this long is no longer waited for.
 inline constexpr Duration kStallMax = std::chrono::seconds(1);
 
-// A hello without an answer for this long: another connection asks what kind of server that is.
+// After this long without an answer to the hello, another connection asks what kind of server it
+// is.
 inline constexpr Duration kDoubtAfter = std::chrono::milliseconds(250);
-// For each of two questions.
+// For each of its two questions.
 inline constexpr Duration kAskMax = std::chrono::milliseconds(300);
 
 static_assert(kDoubtAfter + 2 * kAskMax < std::chrono::seconds(1), "refused within a second");

@@ -35,7 +35,7 @@ void Link::send(const protocol::Message& message) {
   if (state_ != State::kOpen || !failure_.empty()) return;
   unsent_ += protocol::frame(protocol::encode(message));
   if (unsent() > kUnsentBytesMax) {
-    failure_ = peer_ + ": it takes nothing: " + std::to_string(unsent()) + " bytes are unsent";
+    failure_ = peer_ + ": it does not read: " + std::to_string(unsent()) + " bytes are unsent";
     return lose_later(failure_);
   }
   if (!corked_) write();
@@ -68,7 +68,7 @@ void Link::on_readable() {
   read();
 }
 
-// False: the link is not open any more.
+// False: the link is no longer open.
 bool Link::receive_some() {
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-member-init): recv() fills it
   std::array<char, 16 * 1024> room;
@@ -91,12 +91,12 @@ bool Link::receive_some() {
   return true;
 }
 
-// False: the link is not open any more.
+// False: the link is no longer open.
 bool Link::deliver() {
   while (true) {
     const auto body = reader_.next();
     if (!body) {
-      lose_to_nonsense(body.error().sentence);
+      lose_to_invalid_data(body.error().sentence);
       return false;
     }
     if (!*body) return true;
@@ -108,17 +108,17 @@ bool Link::deliver() {
     } else if (message.error().kind == ErrorKind::kUnsupported) {
       send(protocol::Unknown{message.error().sentence});
     } else {
-      lose_to_nonsense(message.error().sentence);
+      lose_to_invalid_data(message.error().sentence);
       return false;
     }
   }
 }
 
-void Link::lose_to_nonsense(const std::string& detail) {
+void Link::lose_to_invalid_data(const std::string& detail) {
   if (known_) return lose(peer_ + ": invalid message: " + detail);
   LinkUser* const user = std::exchange(user_, nullptr);
   close_now();
-  if (user != nullptr) user->met_stranger(not_a_coordinator(peer_));
+  if (user != nullptr) user->met_another_server(not_a_coordinator(peer_));
 }
 
 void Link::write() {
@@ -132,7 +132,7 @@ void Link::write() {
       await_room();
       break;
     }
-    // The kernel wakes the reader too: it takes what had arrived, and then tells of the end.
+    // The kernel wakes the reader too: it reads what had arrived, then reports the end.
     if (why) failure_ = net::evidence(peer_, why);
     sent_ += count;
     written_ += count;

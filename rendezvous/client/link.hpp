@@ -1,6 +1,6 @@
 // One open connection to a coordinator: frames out, messages in. Decides nothing. Thread rule: the
-// io_context's thread. Ownership: shared with its own pending operations; tells its user until
-// leave() or close() and then never again, save wrote().
+// io_context's thread. Ownership: shared with its own pending operations; notifies its user until
+// leave() or close(); after that only wrote() is called.
 #pragma once
 
 #include <boost/asio/ip/tcp.hpp>
@@ -19,11 +19,11 @@ class Link;
 class LinkUser {
  public:
   virtual void heard(protocol::Message message) = 0;
-  /// The last thing said of an open link: it ended, with the address and the cause.
+  /// The link ended: the address and the cause. No notification follows.
   virtual void lost(const std::string& evidence) = 0;
-  /// The same of a peer that has not said one message: it is most likely no coordinator at all.
-  virtual void met_stranger(const std::string& sentence) = 0;
-  /// The peer took bytes, or the link was closed (is_closed).
+  /// The same for a peer that never sent a message: it is most likely not a coordinator.
+  virtual void met_another_server(const std::string& sentence) = 0;
+  /// The peer read bytes, or the link was closed (is_closed).
   virtual void wrote(Link& link) = 0;
 
  protected:
@@ -34,14 +34,15 @@ class Link : public std::enable_shared_from_this<Link> {
  public:
   Link(net::Connected connected, LinkUser& user);
 
-  /// Queues the magic. Nothing is written until start(), so that the first message goes with it.
+  /// Queues the magic. Nothing is written until start(), so that the first message shares its
+  /// segment.
   void begin();
   /// Writes what is queued and reads from now on.
   void start();
   void send(const protocol::Message& message);
-  /// Once everything is written, or at once if the peer takes nothing for kStallMax.
+  /// Once everything is written, or when the peer has read nothing for kStallMax.
   void close();
-  /// At once; the user hears nothing more.
+  /// Immediately; the user is not notified any more.
   void leave();
 
   [[nodiscard]] std::size_t unsent() const { return unsent_.size() - sent_; }
@@ -59,21 +60,21 @@ class Link : public std::enable_shared_from_this<Link> {
   void watch_for_stall();
   void lose(const std::string& evidence);
   void lose_later(std::string evidence);
-  void lose_to_nonsense(const std::string& detail);
+  void lose_to_invalid_data(const std::string& detail);
   void close_now();
 
   boost::asio::ip::tcp::socket socket_;
   LinkUser* user_;  // null after leave()
   const std::string peer_;
   State state_ = State::kOpen;
-  bool corked_ = true;  // what is queued is written together, a little later
+  bool corked_ = true;  // queued data is written together, later
   bool awaiting_room_ = false;
   protocol::FrameReader reader_;
-  bool known_ = false;  // a message of this protocol has come
+  bool known_ = false;  // a message of this protocol was received
   std::string unsent_;
   std::size_t sent_ = 0;  // of unsent_
   std::uint64_t written_ = 0;
-  std::string failure_;  // of a write: told when everything that had arrived is read
+  std::string failure_;  // of a write: reported once all received data is read
   std::unique_ptr<boost::asio::steady_timer> stall_;
 };
 

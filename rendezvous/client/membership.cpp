@@ -161,7 +161,7 @@ void Membership::take(const Refused& refused) {
   if (!again) return end(End{1, refused.sentence});
   node_rank_retried_ = true;
   const auto pause = std::chrono::ceil<std::chrono::seconds>(refused.retry_after);
-  notices_.note(refused.sentence + "; asks again in " + duration_text(pause), actions_);
+  notices_.note(refused.sentence + "; retrying in " + duration_text(pause), actions_);
   drop_link(LinkEnd::kOpen);
   link_ = link::Down{now_ + refused.retry_after};
 }
@@ -174,7 +174,7 @@ void Membership::take(const Waiting& waiting) {
     wait.end = "the round starts";
     wait.option = "last_call_timeout";
   } else if (waiting.then == WaitEnd::kOthersAreLost) {
-    wait.end = "goes on without the others";
+    wait.end = "continues without the others";
     wait.option = "keep_alive_max_attempt";
   }
   if (waiting.left.count() > 0) wait.until = now_ + waiting.left;

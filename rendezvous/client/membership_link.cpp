@@ -69,16 +69,16 @@ void Membership::lose_link(const std::string& evidence, LinkEnd link_end) {
   drop_link(link_end);
   if (way_out_.is_decided()) return;
   if (way_out_.is_leaving()) return stop_leaving();
-  const std::string known = options_.coordinator + ": ";  // the sentence names it already
+  const std::string known = options_.coordinator + ": ";  // the sentence already names it
   reach_.cause = evidence.starts_with(known) ? evidence.substr(known.size()) : evidence;
   if (!reach_.joined) return wait_for_coordinator(": " + reach_.cause);
   if (!had_it && reach_.loss_noted) return;
   reach_.loss_noted = true;
-  const std::string tries =
+  const std::string limit =
       duration_text(coordinator_deadline() - reach_.lost_at) + " (--rdzv-conf coordinator_timeout)";
   notices_.note("lost the coordinator " + options_.coordinator + ": " + reach_.cause +
-                    "; trying again for " + tries +
-                    (group_.is_alive() ? ", the workers run on" : ""),
+                    "; retrying for " + limit +
+                    (group_.is_alive() ? ", the workers keep running" : ""),
                 actions_);
 }
 
@@ -88,7 +88,7 @@ void Membership::wait_for_coordinator(const std::string& why) {
                     now_, actions_);
 }
 
-/// When a coordinator that has not been heard of is given up.
+/// When a coordinator that does not answer is given up.
 TimePoint Membership::coordinator_deadline() const {
   const Duration first = options_.hello.terms.join_timeout;
   return reach_.lost_at + (reach_.joined ? options_.coordinator_timeout : first);
@@ -164,7 +164,7 @@ void Membership::notice_silence() {
   if (now_ - heard() < terms.silence_max()) return;
   const std::string silence = "no heartbeat for " + duration_text(terms.silence_max());
   if (!way_out_.is_leaving()) send(Reconnecting{silence});
-  lose_link(answered() ? silence : "it takes the connection and says nothing", LinkEnd::kOpen);
+  lose_link(answered() ? silence : "it accepts the connection and sends nothing", LinkEnd::kOpen);
 }
 
 void Membership::beat_if_due() {
@@ -187,7 +187,7 @@ void Membership::give_up_on_coordinator() {
 }
 
 // All ranks of this node have exited with 0. If those of the other nodes have, the run succeeded;
-// if not, their nodes have the failure and tell it.
+// if not, their nodes know the failure and report it.
 End Membership::succeeded_here(const std::string& why_unknown) const {
   return End{0,
              "all ranks of this node exited with code 0; how the other nodes ended is unknown: " +

@@ -21,10 +21,10 @@ using namespace std::string_view_literals;
 
 namespace {
 
-// VALIDATE with c10d's magic number, then PING with a nonce, which alone is the answer.
+// VALIDATE with c10d's magic number, then PING with a nonce; the answer is the nonce alone.
 constexpr std::string_view kPing = "\x00\xCE\xF7\x85\x3C\x0D\x61\x6C\x73\x6F"sv;
 constexpr std::string_view kNonce = kPing.substr(6);
-// A ddprun coordinator serves a store too. It alone answers this, by name.
+// A ddprun coordinator serves a store as well, but only it answers this with its name.
 constexpr std::string_view kRequest = "POST / HTTP/1.0\r\n\r\n"sv;
 constexpr std::string_view kServer = "\r\nServer: ddprun\r\n"sv;
 constexpr std::size_t kHeadMax = 512;
@@ -70,7 +70,7 @@ asio::awaitable<void> WhoAnswers::run(std::shared_ptr<WhoAnswers> self) {
            : "");
 }
 
-/// What comes until the peer closes, `enough` bytes have come or kAskMax has passed.
+/// What is received until the peer closes, `enough` bytes have arrived or kAskMax has passed.
 asio::awaitable<std::string> WhoAnswers::ask(std::string request, std::size_t enough) {
   std::string answer;
   socket_ = tcp::socket(executor_);

@@ -1,7 +1,7 @@
-// WhoAnswers: what kind of server took an agent's connection and did not answer as a coordinator.
-// A torchrun's c10d store keeps silent or resets such a connection, like a coordinator that is
-// suspended or has just ended: without asking, an agent would try until join_timeout. Thread rule:
-// the io_context's thread.
+// WhoAnswers: finds out what kind of server accepted an agent's connection without answering as a
+// coordinator. torchrun's c10d store keeps silent or resets such a connection, like a coordinator
+// that is suspended or has just ended: without asking, an agent would retry until join_timeout.
+// Thread rule: the io_context's thread.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -16,7 +16,7 @@ namespace ddprun::client {
 
 class WhoAnswers : public std::enable_shared_from_this<WhoAnswers> {
  public:
-  /// With the sentence if it is a c10d store and no coordinator; empty if that is not certain.
+  /// With a sentence if it is a c10d store and not a coordinator; empty if that is not certain.
   using Done = std::function<void(const std::string& sentence)>;
 
   WhoAnswers(boost::asio::any_io_executor executor, boost::asio::ip::tcp::endpoint peer, Done done);
@@ -36,7 +36,7 @@ class WhoAnswers : public std::enable_shared_from_this<WhoAnswers> {
   Done done_;
 };
 
-/// For a peer whose bytes no coordinator sends.
+/// For a peer that sent bytes that no coordinator sends.
 [[nodiscard]] std::string not_a_coordinator(const std::string& peer);
 
 }  // namespace ddprun::client

@@ -50,7 +50,7 @@ void fields(Io& io, Value& hello) {
   io.maybe_empty("address", hello.address);
   io.number("store_port", hello.store_port, 1, kPortMax);
   io.number("local_world_size", hello.local_world_size, 1, kWorkersPerNodeMax);
-  io.maybe_empty("role", hello.role);  // TorchX gives an empty one
+  io.maybe_empty("role", hello.role);  // TorchX sets an empty one
   io.object("terms", hello.terms);
   io.optional_number("node_rank", hello.node_rank, 0, kAgentsPerRunMax - 1);
   io.optional_number("scheduler_index", hello.scheduler_index, 0, kAgentsPerRunMax - 1);

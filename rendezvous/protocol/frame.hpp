@@ -14,13 +14,13 @@ namespace ddprun::protocol {
 
 inline constexpr std::size_t kFrameHeaderBytes = 4;
 
-/// `body` with its length in front. The body must be 1..kFrameBytesMax bytes long (asserted;
-/// encode() sees to it).
+/// `body` preceded by its length. The body must be 1..kFrameBytesMax bytes long (asserted; encode()
+/// guarantees it).
 [[nodiscard]] std::string frame(std::string_view body);
 
 class FrameReader {
  public:
-  /// Takes what was received; costs memory for at most one frame and what the caller fed at once.
+  /// Takes received bytes; holds at most one frame and the bytes of one call.
   void feed(std::string_view bytes);
   /// The next complete body, nothing if more bytes are needed, or the error that ends this stream.
   [[nodiscard]] Result<std::optional<std::string>> next();

@@ -1,5 +1,5 @@
-// Bounds of the agent <-> coordinator link, in addition to base/limits.hpp. What is over a bound is
-// refused with a sentence; nothing is allocated before its size was checked.
+// Limits of the link between agent and coordinator, in addition to base/limits.hpp. What exceeds a
+// limit is refused with a sentence; nothing is allocated before its size is checked.
 #pragma once
 
 #include <chrono>
@@ -17,7 +17,7 @@ inline constexpr std::size_t kTextBytesMax = 4096;
 inline constexpr std::size_t kDepthMax = 8;
 // Agents of one run; one more is refused.
 inline constexpr int kAgentsPerRunMax = kNodesMax;
-// Rounds of one run; 2^30 rounds of a millisecond each last twelve days.
+// Rounds of one run; 2^30 rounds of 1 ms each last twelve days.
 inline constexpr int kRoundMax = 1 << 30;
 // Times of day: the end of the year 9999.
 inline constexpr std::chrono::milliseconds kWallTimeMax{253'402'300'799'999};

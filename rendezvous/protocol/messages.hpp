@@ -1,7 +1,6 @@
-// What an agent and its coordinator say to each other, as plain structs. The codec (codec.hpp)
-// gives them bytes, rendezvous/round decides on them, rendezvous/client keeps the agent's side.
-// Plain data, no thread rule. Every number that names a round fences: a message of another round is
-// dropped and counted.
+// The messages between an agent and its coordinator, as plain structs. The codec (codec.hpp)
+// encodes them, rendezvous/round decides on them, rendezvous/client is the agent's side. Every
+// round number fences: a message of another round is dropped and counted.
 #pragma once
 
 #include <chrono>
@@ -22,26 +21,26 @@ using Milliseconds = std::chrono::milliseconds;
 inline constexpr char kMagic[] = {'D', 'D', 'P', 'R'};
 inline constexpr int kProtocolVersion = 1;
 
-/// What the workers of one node do, as the agent sees it.
+/// The state of one node's workers in a round, as its agent sees it.
 enum class NodeState : std::uint8_t {
-  kIdle,       // none was ever started in this round
-  kStarting,   // the round is known; an older one may still be ending
+  kIdle,       // no worker was started in this round
+  kStarting,   // the round is known; the workers of an older one may still be ending
   kRunning,    // all workers were started
-  kSucceeded,  // all ended with 0
-  kFailed,     // one failed; its siblings may still be ending
-  kStopping,   // told to stop
-  kStopped,    // nothing is left
+  kSucceeded,  // all exited with code 0
+  kFailed,     // a worker failed; the others may still be ending
+  kStopping,   // a stop was ordered
+  kStopped,    // no worker is left
 };
 
-/// Names one round for good: two coordinators (one crashed, one started empty) may use the same
-/// number.
+/// Identifies a round: two coordinators (one crashed, one started without its state) may use the
+/// same number.
 struct RoundStamp {
   Round number{0};
   std::string author;  // the coordinator process that decided the round
   friend bool operator==(const RoundStamp&, const RoundStamp&) = default;
 };
 
-/// What all agents of a run must agree on, and the times the first agent brings for the run.
+/// What all agents of a run must agree on, and the times that its first agent sets for the run.
 struct Terms {
   int nodes_min = 1;
   int nodes_max = 1;
@@ -52,7 +51,7 @@ struct Terms {
   int keep_alive_max_attempt = 5;
   bool commands_may_differ = false;  // --allow-different-commands
   friend bool operator==(const Terms&, const Terms&) = default;
-  /// Silence longer than this is loss.
+  /// An agent that is silent for longer is lost.
   [[nodiscard]] Milliseconds silence_max() const {
     return keep_alive_interval * keep_alive_max_attempt;
   }
@@ -73,19 +72,19 @@ struct Hello {
   int protocol = kProtocolVersion;
   RunId run_id;
   AgentId agent;                 // random, one per process
-  std::string host;              // for people and for the first order; never resolved
+  std::string host;              // for messages and for the first order; never resolved
   std::string address;           // --local-addr; empty: the source address of the link
-  std::uint16_t store_port = 0;  // a listener that is open already, for the next round
+  std::uint16_t store_port = 0;  // of the open listener for the next round's store
   int local_world_size = 1;
   std::string role = "default";
   Terms terms;
   std::optional<int> node_rank;        // --node-rank
-  std::optional<int> scheduler_index;  // the place the scheduler gave
+  std::optional<int> scheduler_index;  // the position assigned by the scheduler
   std::string fingerprint;             // of the command; empty: not compared
-  std::string command;                 // for people, where fingerprints differ
+  std::string command;                 // for messages, where fingerprints differ
   Milliseconds age{0};                 // since the agent process started
   Milliseconds stop_timeout{30'000};   // --shutdown-timeout
-  Round seen{0};                       // the highest round it was told of, also as a spare; 0: none
+  Round seen{0};                       // the highest round that any coordinator announced; 0: none
   bool runs_coordinator = false;       // the coordinator runs in this agent's process
   std::optional<Claim> claim;
   friend bool operator==(const Hello&, const Hello&) = default;
@@ -93,45 +92,45 @@ struct Hello {
 
 enum class RefusalCode : std::uint8_t {
   kProtocol,         // another protocol number
-  kMalformed,        // not a message, or not at this place
+  kMalformed,        // not a message, or not allowed at this point
   kWrongRun,         // another run id
   kTermsDiffer,      // another MIN:MAX, max restarts or --allow-different-commands
   kCommandDiffers,   // another fingerprint
-  kNodeRankTaken,    // an agent with this --node-rank is here
+  kNodeRankTaken,    // an agent with this --node-rank is connected
   kNodeRankTooHigh,  // --node-rank is not below MAX
   kRunOver,          // the run ended, not successfully
   kRunFull,          // kAgentsPerRunMax agents
-  kNotAnswering,     // beats, but does not answer its round
+  kNotAnswering,     // sends heartbeats, but does not answer its round
 };
 
-/// Coordinator: you are not part of this run. The agent ends with the sentence.
+/// Coordinator: you are not part of this run. The agent exits with the sentence.
 struct Refused {
   RefusalCode code = RefusalCode::kMalformed;
   std::string sentence;
-  Milliseconds retry_after{0};  // above 0: try once more after that long
+  Milliseconds retry_after{0};  // above 0: one retry is allowed after this long
   friend bool operator==(const Refused&, const Refused&) = default;
 };
 
-/// What comes of a wait that nobody else ends.
+/// How a wait ends when nothing else ends it.
 enum class WaitEnd : std::uint8_t {
   kRunFails,       // too few nodes within join_timeout
-  kRoundStarts,    // with those who are here; last_call_timeout
-  kOthersAreLost,  // members of a round that a new coordinator heard of; the limit of silence
+  kRoundStarts,    // with the nodes that are connected; last_call_timeout
+  kOthersAreLost,  // members of a round that a new coordinator learned of; the silence limit
 };
 
-/// Coordinator: you are here; this is what the run waits for.
+/// Coordinator: you have joined; this is what the run waits for.
 struct Waiting {
   int here = 0;
   int nodes_min = 1;
   int nodes_max = 1;
   Round round{0};        // the last round of the run; 0: none yet
-  Milliseconds left{0};  // until the wait ends one way or the other; 0: it has no end of its own
+  Milliseconds left{0};  // until the wait ends; 0: it has no limit
   std::string text;
   WaitEnd then = WaitEnd::kRunFails;
   friend bool operator==(const Waiting&, const Waiting&) = default;
 };
 
-/// Coordinator: end whatever round you run, then start this one.
+/// Coordinator: end the current round, then start this one.
 struct StartRound {
   RoundStamp stamp;
   int group_rank = 0;
@@ -147,8 +146,8 @@ struct StartRound {
   friend bool operator==(const StartRound&, const StartRound&) = default;
 };
 
-/// Agent: the state of this node in this round. Sent when the round is taken on (kStarting), when
-/// all workers run, when all have succeeded, when one fails.
+/// Agent: the state of this node in this round. Sent when the round is accepted (kStarting),
+/// when all workers run, when all have succeeded, when one fails.
 struct Report {
   Round round{0};
   NodeState state = NodeState::kStarting;
@@ -157,7 +156,7 @@ struct Report {
   friend bool operator==(const Report&, const Report&) = default;
 };
 
-/// Agent: nothing of this round is left here.
+/// Agent: no worker of this round is left on this node.
 struct Stopped {
   Round round{0};
   Milliseconds took{0};
@@ -166,23 +165,23 @@ struct Stopped {
   friend bool operator==(const Stopped&, const Stopped&) = default;
 };
 
-/// Agent: let me go. The coordinator closes the link; or, if the run has failed already, it lets
-/// the agent wait for the report and sends `done`.
+/// Agent: I want to leave the run. The coordinator closes the link; or, if the run has already
+/// failed, the agent waits for the report, which `done` contains.
 struct Leave {
-  int exit_code = 1;  // what this agent ends with otherwise, never 0
+  int exit_code = 1;  // of this agent unless `done` has another; never 0
   std::string reason;
-  Round round{0};  // the last one it started workers in; 0: none
+  Round round{0};  // the last in which it started workers; 0: none
   friend bool operator==(const Leave&, const Leave&) = default;
 };
 
-/// Agent: nothing was heard on this link, so I close it and come back on another. Without it the
-/// end of a link is the end of its agent.
+/// Agent: nothing was received on this link, so I close it and connect again. Without this message
+/// the end of a link is the loss of its agent.
 struct Reconnecting {
   std::string reason;
   friend bool operator==(const Reconnecting&, const Reconnecting&) = default;
 };
 
-/// Coordinator: the run is over. The agent ends with the code.
+/// Coordinator: the run is over. The agent exits with the code.
 struct Done {
   int exit_code = 0;
   std::string text;
@@ -191,7 +190,7 @@ struct Done {
   friend bool operator==(const Done&, const Done&) = default;
 };
 
-/// Coordinator: end the workers of this round and stay.
+/// Coordinator: stop the workers of this round and stay connected.
 struct Stop {
   Round round{0};
   int signal = 15;
@@ -202,12 +201,12 @@ struct Stop {
   friend bool operator==(const Stop&, const Stop&) = default;
 };
 
-/// Agent: I am alive. The coordinator answers with the same.
+/// Agent: heartbeat. The coordinator answers each with one.
 struct Beat {
   friend bool operator==(const Beat&, const Beat&) = default;
 };
 
-/// Either: the last frame was a message I do not know; I ignored it.
+/// Either: your last message is unknown here and was ignored.
 struct Unknown {
   std::string sentence;
   friend bool operator==(const Unknown&, const Unknown&) = default;

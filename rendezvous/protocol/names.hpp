@@ -1,4 +1,4 @@
-// The words that enumerators have on the wire, in status pages and in tests: one table for both
+// The names of enumerators on the wire, in status pages and in tests: one table for both
 // directions.
 #pragma once
 
@@ -45,7 +45,7 @@ inline constexpr std::array<std::pair<EvidenceSource, std::string_view>, 3> kEvi
     {EvidenceSource::kTornErrorFile, "torn-error-file"},
 }};
 
-/// The word for `value`, "?" for a value outside the enum.
+/// The name of `value`, "?" for a value outside the enum.
 template <class Table, class Enum>
 [[nodiscard]] constexpr std::string_view name_in(const Table& table, Enum value) {
   for (const auto& [key, name] : table) {

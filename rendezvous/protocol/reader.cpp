@@ -69,14 +69,14 @@ void Reader::string(std::string_view name, std::string& value, std::size_t bytes
   if (text->size() > bytes_max) {
     return fail(name, "is longer than " + std::to_string(bytes_max) + " bytes");
   }
-  // All of it stands in sentences some day: in logs, on consoles and status pages.
+  // Received text is quoted in logs, on consoles and on status pages.
   value = clean_utf8(printable(std::string_view(text->data(), text->size())), bytes_max);
 }
 
 void Reader::identifier(std::string_view name, std::string& value) {
   const json::value* found = find(name);
   string(name, value, 1, kNameBytesMax);
-  // Not made printable: two different ones would become one.
+  // Not made printable: two different identifiers would become equal.
   const bool changed = error_.empty() && found->get_string() != value;
   if (changed) fail(name, "has control characters or is not UTF-8");
 }

@@ -1,5 +1,5 @@
-// Reads the fields of one JSON object into a message; the first thing that is wrong is remembered
-// and every later field is skipped. Internal to the codec.
+// Reads the fields of one JSON object into a message; after the first error all later fields are
+// skipped. Internal to the codec.
 #pragma once
 
 #include <boost/json/object.hpp>

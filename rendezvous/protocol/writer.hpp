@@ -28,7 +28,7 @@ class Writer {
   void optional_number(std::string_view name, const std::optional<int>& value, int, int) {
     if (value) object_[name] = *value;
   }
-  /// Only a set one is written.
+  /// Written only if it is set.
   void flag(std::string_view name, bool value) {
     if (value) object_[name] = true;
   }
@@ -73,7 +73,7 @@ class Writer {
   void optional_object(std::string_view name, const std::optional<Value>& value) {
     if (value) object(name, *value);
   }
-  /// The last `count_max` lines: the end of a traceback says most.
+  /// The last `count_max` lines: the end of a traceback is the most informative.
   void lines(std::string_view name, const std::vector<std::string>& values, std::size_t count_max) {
     boost::json::array items;
     const std::size_t skipped = values.size() - std::min(values.size(), count_max);

@@ -18,7 +18,7 @@ using asio::ip::tcp;
 
 namespace {
 
-/// A name service that answers when the test tells it to.
+/// A name service that answers when the test lets it.
 struct SlowService {
   std::promise<void> answer;
   std::shared_future<void> answered = answer.get_future().share();

@@ -1,5 +1,5 @@
-// Connections against a scripted coordinator on loopback: what goes out, what is told, and that
-// nothing is told after the end.
+// Connections against a scripted coordinator on loopback: what is sent, which events it produces,
+// and that none follows the end.
 #include "rendezvous/client/connection.hpp"
 
 #include "rendezvous/client/limits.hpp"
@@ -17,7 +17,7 @@ Leave leave(std::string reason) {
 
 struct Pair {
   Pair() { agent->connect(1); }
-  Peer meet() {
+  Peer accept() {
     Peer peer = listener.accept();
     CHECK(agent.next<LinkUp>().link == 1);
     CHECK(peer.receive(4) == "DDPR");
@@ -28,7 +28,7 @@ struct Pair {
     return "the server at " + address() +
            " is not a ddprun coordinator; check --rdzv-endpoint, or use another port";
   }
-  /// What the agent is told as if the server had refused it; then the link ends.
+  /// The refusal that the agent gets as if the server had sent it; then the link ends.
   std::string refusal() {
     const auto refused = std::get<Refused>(agent.next<Incoming>().message);
     agent.next<LinkDown>();
@@ -46,10 +46,10 @@ constexpr std::size_t kHttpBytes = 19;
 
 TEST_CASE("a link starts with the magic, then carries messages in both directions") {
   Pair pair;
-  Peer peer = pair.meet();
-  pair.agent->send(1, leave("one"));
+  Peer peer = pair.accept();
+  pair.agent->send(1, leave("first"));
   pair.agent->send(1, Beat{});
-  CHECK(peer.receive_message() == Message(leave("one")));
+  CHECK(peer.receive_message() == Message(leave("first")));
   CHECK(peer.receive_message() == Message(Beat{}));
   peer.say(Beat{});
   peer.say(Done{3, "over"});
@@ -73,8 +73,8 @@ TEST_CASE("a message sent on LinkUp is in the first segment, after the magic") {
 
 TEST_CASE("a message sent byte by byte arrives complete, many at once arrive in order") {
   Pair pair;
-  Peer peer = pair.meet();
-  for (const char one : frame(encode(Beat{}))) peer.send({one});
+  Peer peer = pair.accept();
+  for (const char byte : frame(encode(Beat{}))) peer.send({byte});
   CHECK(pair.agent.next<Incoming>().message == Message(Beat{}));
   std::string burst;
   for (int number = 1; number <= 500; ++number) {
@@ -100,7 +100,7 @@ TEST_CASE("a port without a listener is reported with its address and the cause"
 TEST_CASE("a lost link is reported, and the next one connects to the restarted coordinator") {
   auto pair = std::make_unique<Pair>();
   const std::uint16_t port = pair->listener.port();
-  Peer peer = pair->meet();
+  Peer peer = pair->accept();
   peer.say(Beat{});
   pair->agent.next<Incoming>();
   peer.close();
@@ -117,7 +117,7 @@ TEST_CASE("a lost link is reported, and the next one connects to the restarted c
 
 TEST_CASE("all messages sent before the end are received before the end") {
   Pair pair;
-  Peer peer = pair.meet();
+  Peer peer = pair.accept();
   peer.say(Beat{});
   peer.say(Done{0, "over"});
   peer.close();
@@ -129,7 +129,7 @@ TEST_CASE("all messages sent before the end are received before the end") {
 TEST_CASE(
     "the verdict of a coordinator that resets the connection is received, even if we write to it") {
   Pair pair;
-  Peer peer = pair.meet();
+  Peer peer = pair.accept();
   pair.agent->send(1, Beat{});  // stays unread, so that the close is a reset
   peer.say(Done{0, "over"});
   peer.close();
@@ -141,7 +141,7 @@ TEST_CASE(
 
 TEST_CASE("invalid frames and invalid messages end the link with a cause") {
   Pair pair;
-  Peer peer = pair.meet();
+  Peer peer = pair.accept();
   SECTION("an HTTP server") {
     peer.send("HTTP/1.1 400 Bad Request\r\n\r\n");
     CHECK(pair.refusal() == pair.not_a_coordinator());
@@ -165,7 +165,7 @@ TEST_CASE("invalid frames and invalid messages end the link with a cause") {
 
 TEST_CASE("a c10d store that keeps silent or resets is named within a second") {
   Pair pair;
-  Peer link = pair.meet();
+  Peer link = pair.accept();
   const TimePoint start = Clock::now();
   SECTION("it keeps silent") {}
   SECTION("it resets") {
@@ -187,7 +187,7 @@ TEST_CASE("a c10d store that keeps silent or resets is named within a second") {
 
 TEST_CASE("a coordinator that is slow to answer, or ends the link, is only tried again") {
   Pair pair;
-  Peer link = pair.meet();
+  Peer link = pair.accept();
   SECTION("it keeps silent") {
     Peer ping = pair.listener.accept();
     ping.send(ping.receive(kPingBytes).substr(6));
@@ -214,7 +214,7 @@ TEST_CASE("a coordinator that is slow to answer, or ends the link, is only tried
 
 TEST_CASE("a message of a newer protocol is answered with unknown, and the link stays open") {
   Pair pair;
-  Peer peer = pair.meet();
+  Peer peer = pair.accept();
   peer.send(frame(R"({"type":"from_the_future"})"));
   peer.say(Beat{});
   pair.agent.next<Incoming>();
@@ -225,7 +225,7 @@ TEST_CASE("a message of a newer protocol is answered with unknown, and the link 
 
 TEST_CASE("close writes queued data first, and produces no event") {
   Pair pair;
-  Peer peer = pair.meet();
+  Peer peer = pair.accept();
   const std::string long_reason(4000, 'r');
   for (int times = 0; times < 200; ++times) pair.agent->send(1, leave(long_reason));
   pair.agent->close(1);
@@ -239,7 +239,7 @@ TEST_CASE("close writes queued data first, and produces no event") {
 
 TEST_CASE("close gives up on a peer that reads nothing for 1 s") {
   Pair pair;
-  Peer peer = pair.meet();
+  Peer peer = pair.accept();
   for (int times = 0; times < 900; ++times) pair.agent->send(1, leave(std::string(4000, 'r')));
   const TimePoint begin = Clock::now();
   pair.agent->close(1);
@@ -252,7 +252,7 @@ TEST_CASE("close gives up on a peer that reads nothing for 1 s") {
 TEST_CASE("flush completes when everything is written, immediately if nothing is queued") {
   Pair pair;
   pair.agent.flush();
-  Peer peer = pair.meet();
+  Peer peer = pair.accept();
   for (int times = 0; times < 900; ++times) pair.agent->send(1, leave(std::string(4000, 'r')));
   bool flushed = false;
   asio::co_spawn(pair.io, pair.agent->flush(), [&](const std::exception_ptr&) { flushed = true; });
@@ -264,19 +264,19 @@ TEST_CASE("flush completes when everything is written, immediately if nothing is
 
 TEST_CASE("a coordinator that does not read uses limited memory, then loses the link") {
   Pair pair;
-  Peer peer = pair.meet();
+  Peer peer = pair.accept();
   std::size_t sent = 0;
   while (sent < 3 * kUnsentBytesMax) {  // the kernel's own buffers come first
     pair.agent->send(1, leave(std::string(4000, 'r')));
     sent += 4000;
   }
-  CHECK_THAT(pair.agent.next<LinkDown>().evidence, ContainsSubstring("takes nothing"));
+  CHECK_THAT(pair.agent.next<LinkDown>().evidence, ContainsSubstring("it does not read"));
   CHECK(pair.agent.heard_nothing_more());
 }
 
 TEST_CASE("a new connect closes the old link, which produces no further events") {
   Pair pair;
-  Peer old = pair.meet();
+  Peer old = pair.accept();
   old.say(Beat{});
   pair.agent->connect(2);
   Peer fresh = pair.listener.accept();
@@ -382,19 +382,19 @@ TEST_CASE("the sink may destroy Connections when an attempt fails") {
 
 TEST_CASE("the sink may close the link, or connect again, while handling a message") {
   Pair pair;
-  Peer peer = pair.meet();
-  const bool anew = GENERATE(false, true);
+  Peer peer = pair.accept();
+  const bool again = GENERATE(false, true);
   pair.agent.on_event = [&](const Event& event) {
     if (!std::holds_alternative<Incoming>(event)) return;
     pair.agent->send(1, leave("last words"));
     pair.agent->close(1);
-    if (anew) pair.agent->connect(2);
+    if (again) pair.agent->connect(2);
   };
   peer.say(Beat{});
   peer.say(Beat{});
   pair.agent.next<Incoming>();
   CHECK(peer.receive_message() == Message(leave("last words")));
   CHECK(peer.is_over());
-  if (anew) CHECK(pair.agent.next<LinkUp>().link == 2);
+  if (again) CHECK(pair.agent.next<LinkUp>().link == 2);
   CHECK(pair.agent.heard_nothing_more());
 }

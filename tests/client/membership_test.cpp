@@ -1,5 +1,4 @@
-// The agent's side of the link, rule by rule: what it does with each message, and what it says
-// again.
+// The agent's side of the link, rule by rule: what it does with each message, and what it repeats.
 #include "tests/client/seat.hpp"
 
 using namespace ddprun;
@@ -202,7 +201,7 @@ TEST_CASE("leaving tells the coordinator at once and ends when nothing is left")
   CHECK(seat.done<End>()->exit_code == 143);
 }
 
-TEST_CASE("who leaves a run that has failed gets the report and the code of the failure") {
+TEST_CASE("a node that leaves a run that has failed gets the report and the code of the failure") {
   Seat seat;
   seat.connect();
   seat.hear(seat.round(1));
@@ -217,7 +216,9 @@ TEST_CASE("who leaves a run that has failed gets the report and the code of the 
   CHECK(seat.done<End>()->done->failure);
 }
 
-TEST_CASE("who leaves and is given a round nevertheless starts nothing and says when it is gone") {
+TEST_CASE(
+    "a node that leaves and is assigned a round starts nothing and reports when its workers are "
+    "gone") {
   Seat seat;
   seat.connect();
   seat.hear(seat.round(1));
@@ -229,27 +230,26 @@ TEST_CASE("who leaves and is given a round nevertheless starts nothing and says 
   CHECK(seat.said<Stopped>()->round == Round(2));
 }
 
-TEST_CASE(
-    "who leaves a second time waits a second for the answer, and a verdict it was told stands") {
-  for (const bool told : {false, true}) {
+TEST_CASE("a second request to leave waits 1 s for the answer, and an announced verdict stands") {
+  for (const bool announced : {false, true}) {
     Seat seat;
     seat.connect();
     seat.hear(seat.round(1));
     Stop stop{Round(1), 15, milliseconds(30'000), "rank 1 (gpu-02) failed: exit code 5"};
     stop.verdict = Done{5, stop.reason, RunFailure{}};
-    if (told) seat.hear(stop);
+    if (announced) seat.hear(stop);
     seat.feed(LeaveAsked{143, "agent got SIGTERM"});
     seat.feed(GroupGone{Round(1)});
     CHECK_FALSE(seat.done<End>().has_value());
     seat.feed(LeaveAsked{143, "agent got SIGTERM"});
     CHECK_FALSE(seat.done<End>().has_value());
     seat.after(seconds(1));
-    CHECK(seat.done<End>()->exit_code == (told ? 5 : 143));
-    CHECK(seat.done<End>()->done.has_value() == told);
+    CHECK(seat.done<End>()->exit_code == (announced ? 5 : 143));
+    CHECK(seat.done<End>()->done.has_value() == announced);
   }
 }
 
-TEST_CASE("a coordinator that was told to be left and falls silent is waited for no longer") {
+TEST_CASE("a node that leaves does not wait for a silent coordinator beyond the silence limit") {
   Seat seat;
   seat.connect();
   seat.hear(seat.round(1));
@@ -260,7 +260,7 @@ TEST_CASE("a coordinator that was told to be left and falls silent is waited for
 }
 
 TEST_CASE(
-    "who has finished and loses the coordinator for good ends with 0 and says what it knows") {
+    "a node that has finished and loses the coordinator for good exits with 0 and what it knows") {
   Seat seat(seconds(2));
   seat.connect();
   seat.hear(seat.round(1));
@@ -275,7 +275,7 @@ TEST_CASE(
   CHECK(seat.done<End>()->text.find("all ranks of this node exited with code 0") == 0);
 }
 
-TEST_CASE("who has finished and is refused by another run's coordinator ends with 0") {
+TEST_CASE("a node that has finished and is refused by another run's coordinator exits with 0") {
   Seat seat;
   seat.connect();
   seat.hear(seat.round(1));
@@ -285,7 +285,7 @@ TEST_CASE("who has finished and is refused by another run's coordinator ends wit
   CHECK(seat.done<End>()->exit_code == 0);
 }
 
-TEST_CASE("who leaves does not mourn the coordinator that lets it go") {
+TEST_CASE("a node that leaves does not report the loss of the coordinator that lets it go") {
   Seat seat;
   seat.connect();
   seat.hear(seat.round(1));
@@ -297,7 +297,7 @@ TEST_CASE("who leaves does not mourn the coordinator that lets it go") {
   CHECK(seat.done<End>()->exit_code == 143);
 }
 
-TEST_CASE("a limit that is no whole number of seconds is told as it is") {
+TEST_CASE("a limit that is not a whole number of seconds is printed exactly") {
   Seat seat(milliseconds(1500));
   seat.connect();
   seat.hear(seat.round(1));
@@ -322,7 +322,7 @@ TEST_CASE("a taken node rank is tried once more, then it is final") {
   CHECK(seat.done<End>()->exit_code == 1);
 }
 
-TEST_CASE("a wait is told after three seconds, once per change, with its end and the option") {
+TEST_CASE("a wait is reported after 3 s, once per change, with its end and the option") {
   Seat seat;
   seat.connect();
   Waiting waiting{1, 2, 4, Round(0), seconds(600), "waiting for nodes: 1 of 2; connected: gpu-01"};
@@ -343,7 +343,7 @@ TEST_CASE("a wait is told after three seconds, once per change, with its end and
         "last call; the round starts in 30 s (--rdzv-conf last_call_timeout)");
 }
 
-TEST_CASE("a wait that a round ends within three seconds is never told") {
+TEST_CASE("a wait that a round ends within 3 s is never reported") {
   Seat seat;
   seat.connect();
   seat.hear(Waiting{1, 2, 2, Round(0), seconds(600), "waiting for nodes: 1 of 2"});
@@ -353,7 +353,7 @@ TEST_CASE("a wait that a round ends within three seconds is never told") {
   CHECK_FALSE(seat.done<Note>().has_value());
 }
 
-TEST_CASE("a coordinator that does not answer yet is named with the cause, after three seconds") {
+TEST_CASE("a coordinator that does not answer yet is named with the cause, after 3 s") {
   Seat seat;
   seat.feed(StoreOpened{4000});
   for (int second = 0; second < 4; ++second) {
@@ -366,10 +366,10 @@ TEST_CASE("a coordinator that does not answer yet is named with the cause, after
         "(--rdzv-conf join_timeout)");
 }
 
-TEST_CASE("causes that take turns are told once each, without the address said before") {
+TEST_CASE("causes that alternate are reported once each, without repeating the address") {
   Seat seat;
   seat.feed(StoreOpened{4000});
-  int told = 0;
+  int reported = 0;
   for (int second = 0; second < 20; ++second) {
     const std::string cause = second % 2 == 0 ? "connection refused" : "it closed the connection";
     seat.forget();
@@ -377,14 +377,14 @@ TEST_CASE("causes that take turns are told once each, without the address said b
     seat.after(seconds(1));
     const auto note = seat.done<Note>();
     if (!note) continue;
-    ++told;
+    ++reported;
     CHECK(note->text.find("10.0.4.11:29400: " + cause + "; gives up in") != std::string::npos);
     CHECK(note->text.find("29400: 10.0") == std::string::npos);
   }
-  CHECK(told == 2);
+  CHECK(reported == 2);
 }
 
-TEST_CASE("who takes the connection and says nothing is waited for visibly, and told so") {
+TEST_CASE("a server that accepts the connection and sends nothing is reported") {
   Seat seat;
   seat.feed(StoreOpened{4000});
   seat.feed(LinkUp{seat.link_});
@@ -395,20 +395,20 @@ TEST_CASE("who takes the connection and says nothing is waited for visibly, and 
         "join_timeout)");
   for (int second = 0; second < 3; ++second) seat.after(seconds(1));
   REQUIRE(seat.done<Note>().has_value());
-  CHECK(seat.done<Note>()->text.find("it takes the connection and says nothing; gives up in") !=
+  CHECK(seat.done<Note>()->text.find("it accepts the connection and sends nothing; gives up in") !=
         std::string::npos);
 }
 
 TEST_CASE(
-    "who asks again for its node rank says when, and that the coordinator is gone meanwhile") {
+    "a node that retries its node rank reports when, and the loss of the coordinator meanwhile") {
   Seat seat;
   seat.connect();
   seat.hear(Refused{RefusalCode::kNodeRankTaken, "--node-rank 0 is taken", milliseconds(5000)});
-  CHECK(seat.done<Note>()->text == "--node-rank 0 is taken; asks again in 5 s");
+  CHECK(seat.done<Note>()->text == "--node-rank 0 is taken; retrying in 5 s");
   seat.after(seconds(5));
   seat.feed(LinkDown{seat.link_, "connection refused"});
   CHECK(seat.done<Note>()->text ==
-        "lost the coordinator 10.0.4.11:29400: connection refused; trying again for 1 min "
+        "lost the coordinator 10.0.4.11:29400: connection refused; retrying for 1 min "
         "(--rdzv-conf coordinator_timeout)");
   seat.forget();
   seat.after(seconds(1));
@@ -416,14 +416,14 @@ TEST_CASE(
   CHECK_FALSE(seat.done<Note>().has_value());
 }
 
-TEST_CASE("a coordinator that is lost and comes back is told both times") {
+TEST_CASE("the loss of the coordinator and its return are both reported") {
   Seat seat;
   seat.connect();
   seat.hear(seat.round(1));
   seat.feed(LinkDown{seat.link_, "connection reset"});
   CHECK(seat.done<Note>()->text ==
-        "lost the coordinator 10.0.4.11:29400: connection reset; trying again for 1 min "
-        "(--rdzv-conf coordinator_timeout), the workers run on");
+        "lost the coordinator 10.0.4.11:29400: connection reset; retrying for 1 min "
+        "(--rdzv-conf coordinator_timeout), the workers keep running");
   seat.after(seconds(1));
   seat.feed(LinkUp{seat.link_});
   seat.hear(Beat{});

@@ -64,7 +64,7 @@ class Peer {
     const std::string head = receive(protocol::kFrameHeaderBytes);
     REQUIRE(head.size() == protocol::kFrameHeaderBytes);
     std::size_t length = 0;
-    for (const char one : head) length = length << 8 | static_cast<unsigned char>(one);
+    for (const char byte : head) length = length << 8 | static_cast<unsigned char>(byte);
     return receive(length);
   }
   protocol::Message receive_message() {

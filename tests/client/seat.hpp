@@ -1,4 +1,4 @@
-// Seat: one Membership, a clock that a test moves, and what it did.
+// Seat: one Membership, a clock that the test advances, and the actions so far.
 #pragma once
 
 #include "rendezvous/client/membership.hpp"

@@ -122,7 +122,7 @@ TEST_CASE("round preserves every field") {
   CHECK_THAT(encode(start), ContainsSubstring("\"type\":\"round\",\"round\":5"));
 }
 
-TEST_CASE("report preserves every field, and every group state has a name") {
+TEST_CASE("report preserves every field, and every node state has a name") {
   for (const auto& [state, word] : names_of(NodeState{})) {
     const Report report{Round(5), state, 40124, full_exit()};
     CHECK(round_trip(report) == Message(report));

@@ -85,8 +85,8 @@ struct ServeStore {
 struct ReleaseStore {
   Round round;
 };
-/// No node needs the store of this round any more, or had time enough: ranks blocked in it fail at
-/// once.
+/// No node needs the store of this round any more, or its time is over: ranks blocked in it fail
+/// immediately.
 struct CloseStore {
   Round round;
 };
@@ -101,12 +101,12 @@ struct StopGroup {
 struct ArmTimer {
   TimePoint deadline;
 };
-/// A line for the console and the log, on change only.
+/// A line for the console and the log.
 struct Note {
   std::string text;
 };
-/// Nothing is left to do: the agent ends with this code. `done` has the report of the run if it
-/// came.
+/// Nothing is left to do: the agent exits with this code. `done` is the report of the run, if one
+/// was received.
 struct End {
   int exit_code = 0;
   std::string text{};

@@ -31,7 +31,7 @@ void Notices::wait_for(Wait wait, TimePoint now, Actions& actions) {
   note_wait_if_due(now, actions);
 }
 
-// Also once if the reasons why the coordinator is not reached take turns.
+// Also once if the reasons why the coordinator is unreachable alternate.
 void Notices::note_wait_if_due(TimePoint now, Actions& actions) {
   const auto deadline = due();
   if (!deadline || now < *deadline) return;
