@@ -14,7 +14,7 @@ constexpr Duration kLongestPause = seconds(60);
 // After the storm: silence limit, reconnects, rebuild, a round, its work, success; each with room.
 constexpr Duration kPeace = seconds(240);
 
-/// Once everybody is connected again, workers belong to the live round or are being stopped.
+/// Once all agents are connected again, workers belong to the live round or are being stopped.
 void check_nobody_is_left_behind(const World& world) {
   if (!world.coordinator_up()) return;
   const round::Status status = world.run().status(world.now());
@@ -34,7 +34,7 @@ void check_end(World& world, const Plan& plan) {
           "more restarts than allowed");
 }
 
-/// Nothing was done to this run that anybody should notice.
+/// Nothing was done to this run that an agent should notice.
 void check_undisturbed(World& world, const Plan& plan) {
   if (plan.alien) return;
   world.checker().on_undisturbed_end();

@@ -43,7 +43,7 @@ void Checker::on_rounds(const std::vector<Sent>& sent, TimePoint now) {
       for (const Sent& one : messages) {
         const auto rank = static_cast<std::size_t>(one.start.group_rank);
         const Member& member = known->second.members.at(rank);
-        require(member.process == one.process, "a round was re-sent to somebody else");
+        require(member.process == one.process, "a round was re-sent to another agent");
         require(member.start == one.start, "a round was re-sent with other contents");
       }
       continue;
@@ -62,7 +62,7 @@ void Checker::on_rounds(const std::vector<Sent>& sent, TimePoint now) {
     promised(promise::kOneCommand, same, "two commands in one round");
     if (newest_) check_cause(rounds_.at(*newest_), formed);
     newest_ = stamp;
-    // The run goes on: the verdict there was has been taken back.
+    // The run continues: the verdict there was has been taken back.
     verdict_known_.reset();
     failure_known_.reset();
     rounds_[stamp] = std::move(formed);
@@ -129,7 +129,8 @@ void Checker::check_order(const Formed& before, const Formed& after) const {
   int last = -1;
   bool newcomer_seen = false;
   for (const Member& member : after.members) {
-    if (lost_.count(member.process) != 0) continue;
+    // Given up meanwhile, perhaps while it had no link: its old place means nothing.
+    if (lost_.count(member.process) != 0 || excused(member.process, after.at)) continue;
     const auto found = old_rank.find(member.process);
     if (found == old_rank.end()) {
       newcomer_seen = true;

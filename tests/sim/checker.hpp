@@ -30,7 +30,7 @@ void require(bool holds, const std::string& sentence);
 /// The promises of a run (checker_promises.cpp), by the name that a violation is told with.
 namespace promise {
 inline constexpr std::string_view kSuccessStays = "success stays";
-inline constexpr std::string_view kNobodyLostForNothing = "nobody is lost for nothing";
+inline constexpr std::string_view kNoHealthyNodeLost = "no healthy node is lost";
 inline constexpr std::string_view kStoreStaysOpen = "the store stays open";
 inline constexpr std::string_view kVerdictStays = "a verdict stays";
 inline constexpr std::string_view kOneCommand = "one command";
@@ -82,7 +82,7 @@ class Checker {
   void on_coordinator_frozen(TimePoint until) { unheard_until_ = until; }
   /// The run of the current coordinator is ending, so its verdict is known.
   void on_verdict_known(TimePoint now);
-  /// What it had decided and not told everybody, the next one cannot know.
+  /// What it had decided and not told all agents, the next one cannot know.
   void on_coordinator_lost();
   void on_verdict_told(const protocol::Done& done);
   enum class Coordinated { kYes, kNo };  // whether a coordinator answers this agent now
@@ -94,7 +94,7 @@ class Checker {
   void on_stopping(const protocol::RoundStamp& stamp, TimePoint now);
   /// The store is closed by its agent, while workers of the round live on reachable nodes `where`.
   void on_store_closed(const protocol::RoundStamp& stamp, const std::string& where, TimePoint now);
-  /// Nothing happened that anybody should have noticed.
+  /// Nothing happened that an agent should have noticed.
   void on_undisturbed_end();
   [[nodiscard]] const std::map<std::string_view, int>& known_violations() const { return known_; }
   /// Some round's ranks have all exited 0: the run has succeeded, whatever happens now.
@@ -147,7 +147,7 @@ class Checker {
   std::optional<Stamp> succeeded_;
   std::optional<TimePoint> verdict_known_;
   bool coordinator_lost_ = false;
-  bool went_unheard_ = false;               // somebody was told to go while no coordinator answered
+  bool went_unheard_ = false;               // an agent was told to go while no coordinator answered
   std::optional<TimePoint> failure_known_;  // the same, if a worker's failure is the verdict
   std::map<int, TimePoint> signalled_;      // processes; the first signal
   std::map<std::string_view, int> known_;

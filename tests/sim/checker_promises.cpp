@@ -47,7 +47,7 @@ bool Checker::anybody_excused_since(TimePoint when) const {
                      [when](const auto& one) { return one.second >= when; });
 }
 
-// A round ends because a worker failed, because somebody came, or because somebody could not be
+// A round ends because a worker failed, because a node came, or because one could not be
 // reached; and only those who could not are missing from the next one.
 void Checker::check_cause(const Formed& before, const Formed& after) {
   const bool settled = before.told.size() == before.members.size();
@@ -65,12 +65,12 @@ void Checker::check_cause(const Formed& before, const Formed& after) {
     if (after.has(member.process)) continue;
     somebody_went = true;
     const bool gone = excused(member.process, after.at) || gone_.count(member.process) != 0;
-    promised(promise::kNobodyLostForNothing, gone,
+    promised(promise::kNoHealthyNodeLost, gone,
              "process " + std::to_string(member.process) +
                  " was up and reachable and is not in round " + round);
   }
-  promised(promise::kNobodyLostForNothing, !quiet || somebody_came || somebody_went,
-           "round " + round + " starts everything again although nobody was lost, came or failed");
+  promised(promise::kNoHealthyNodeLost, !quiet || somebody_came || somebody_went,
+           "round " + round + " starts everything again although no node was lost, came or failed");
 }
 
 void Checker::on_verdict_known(TimePoint now) {
@@ -137,7 +137,7 @@ void Checker::on_store_closed(const RoundStamp& stamp, const std::string& where,
 
 void Checker::on_undisturbed_end() {
   for (const auto& [process, code] : exit_codes_) {
-    promised(promise::kNobodyLostForNothing, code == 0,
+    promised(promise::kNoHealthyNodeLost, code == 0,
              "process " + std::to_string(process) + " ended with " + std::to_string(code) +
                  " in a run that nothing disturbed");
   }
@@ -153,7 +153,7 @@ void Checker::on_agent_ended(int process, const client::End& end) {
   require(!end.text.empty(), "an agent ended without a reason");
   exit_codes_[process] = end.exit_code;
   const bool member = succeeded_ && rounds_.at(*succeeded_).has(process);
-  // Whoever is told to go while no coordinator knows how everybody ended goes, and may be missed.
+  // An agent that is told to go while no coordinator knows how all ended goes, and may be missed.
   const bool unknowable = went_unheard_ || (coordinator_lost_ && !signalled_.empty());
   promised(promise::kSuccessStays, !member || end.exit_code == 0 || unknowable,
            "a member ended with " + std::to_string(end.exit_code) +

@@ -109,7 +109,7 @@ void fail_worker(Storm& storm, int node) {
   storm.world().fail_worker(node, "exit code 3", 3);
 }
 
-// A failure, and somebody who presses Ctrl-C at what he sees.
+// A failure, and a user who presses Ctrl-C at what it prints.
 void fail_and_interrupt(Storm& storm, int node) {
   storm.world().fail_worker(node, "exit code 3", 3);
   const int other = storm.random().between(0, storm.world().node_count() - 1);

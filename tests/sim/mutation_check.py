@@ -33,7 +33,7 @@ MUTANTS = [
      "  report();\n  if (round_ && round_->stopped) send(*round_->stopped);\n", ""),
     ("a resumed agent is not told the round it missed", "rendezvous/round/run_join.cpp",
      "  send(agent.link, live_round()->message_for(agent));\n", ""),
-    ("nobody notices silence", "rendezvous/round/run.cpp",
+    ("silence is not noticed", "rendezvous/round/run.cpp",
      "now_ - silence.front()->heard >= silence_max", "false"),
     ("an agent that reconnects is taken for lost", "rendezvous/round/run.cpp",
      "    return roster_.unlink(*agent);",
@@ -55,6 +55,12 @@ MUTANTS = [
      "if (state() == NodeState::kSucceeded) return end(succeeded_here(sentence));", ""),
     ("workers of a lost round are left alone", "rendezvous/round/run_join.cpp",
      "send_stop(*agent, reasons::stray(agent->last.number));", ""),
+    ("a round with stopped ranks may be a success", "rendezvous/round/run_running.cpp",
+     "rounds_.incomplete = true;", ";"),
+    ("a spare that leaves is sent a stop of no round", "rendezvous/round/run_leave.cpp",
+     "if (!spare) send_stop", "send_stop"),
+    ("an error and a first signal force a stop", "agent/node/driver.cpp",
+     "if (std::exchange(leaving_, true) && !forced_stop_) return;", ""),
 ]
 SEEDS = "3000"
 

@@ -20,7 +20,7 @@ bool Timeline::run_one(TimePoint limit) {
   // The queue hands out const entries; the function is moved out right before the entry goes.
   Entry entry = std::move(const_cast<Entry&>(queue_.top()));
   queue_.pop();
-  // Somebody arms a timer that is due for ever, or two sides answer each other without end.
+  // A timer is armed that is due for ever, or two sides answer each other without end.
   same_instant_ = entry.when == now_ ? same_instant_ + 1 : 0;
   if (same_instant_ > kSameInstantMax) throw std::runtime_error("time stands still");
   now_ = entry.when;

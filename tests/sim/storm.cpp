@@ -82,7 +82,7 @@ void Storm::calm() {
   }
 }
 
-// Nobody starts an agent of a run that has ended: that would be another run.
+// No agent of a run that has ended is started: that would be another run.
 bool Storm::over() const {
   return world_.checker().succeeded() || world_.somebody_ended() ||
          (world_.coordinator_up() && world_.run().over());

@@ -28,7 +28,7 @@ class Storm {
       : world_(world), plan_(plan), faults_(faults) {}
 
   void schedule();
-  /// No more faults: everything is mended, and at least MIN agents are there if the run goes on.
+  /// No more faults: everything is mended, and at least MIN agents are there if the run continues.
   void calm();
   /// The names of those that struck, in order.
   [[nodiscard]] const std::string& struck() const { return struck_; }

@@ -69,14 +69,14 @@ class World {
   int add_node(NodeOptions options);
   void start_agent(int node);
   void kill_agent(int node, const std::string& how);  // its connections close
-  void power_off(int node);                           // nobody is told
+  void power_off(int node);                           // no one is told
   /// The signal reaches the agent's process, which passes it to its workers and leaves.
   void signal_agent(int node, int signal);
   /// The agent leaves for a reason of its own.
   void leave(int node, int exit_code, const std::string& reason);
   void fail_worker(int node, const std::string& cause, int exit_code, int local_rank = 0);
   void finish_worker_group(int node);
-  /// Its thread does nothing: stopped, or blocked in a call. The kernel goes on answering.
+  /// Its thread does nothing: stopped, or blocked in a call. The kernel still answers.
   void pause_agent(int node, Duration time);
   void set_partitioned(int node, bool partitioned);
   void drop_link(int node);
@@ -85,7 +85,7 @@ class World {
   void leave_helpers(int node, Helpers helpers, Duration time);
   void start_coordinator();
   void crash_coordinator();
-  /// Its process is stopped; the kernel goes on answering.
+  /// Its process is stopped; the kernel still answers.
   void pause_coordinator(Duration time);
   /// Its machine stands still: no packet gets an answer.
   void freeze_coordinator_machine(Duration time);
@@ -93,7 +93,7 @@ class World {
   void break_next_spawn(int node) { nodes_[index(node)].spawn_breaks = true; }
   /// One worker there does not obey SIGKILL.
   void make_unkillable(int node);
-  /// A console nobody reads or a file system that does not answer: what the agent writes there
+  /// A console that is not read or a file system that does not answer: what the agent writes there
   /// takes that long, which only its end and the drain of its workers wait for.
   void stall_output(int node, Duration time);
   /// A folder that does not answer: workers start that much later, and what the files of a worker
@@ -315,7 +315,7 @@ class World {
   bool coordinator_timer_pending_ = false;
   round::Phase phase_ = round::Phase::kForming;
   int speaker_ = -1;        // the process whose message the coordinator is taking
-  bool run_terms_ = false;  // the current coordinator has admitted somebody
+  bool run_terms_ = false;  // the current coordinator has admitted an agent
   bool finished_ = false;
   int processes_ = 0;
   int generations_ = 0;

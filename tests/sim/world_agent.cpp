@@ -103,7 +103,7 @@ void World::arm_agent(int id, TimePoint deadline) {
   agent_timer(id, node.process, ++node.timer, node.clock.global(deadline));
 }
 
-// A process that is paused sees its timer when it goes on, unless it replaced it first.
+// A process that is paused sees its timer when it resumes, unless it replaced it first.
 void World::agent_timer(int id, int process, int timer, TimePoint when) {
   timeline_.at(when, [this, id, process, timer] {
     Node& node = nodes_[index(id)];
@@ -221,7 +221,7 @@ void World::pause_agent(int id, Duration time) {
   Node& node = nodes_[index(id)];
   node.paused_until = std::max(node.paused_until, now() + time);
   node.answers_from = node.paused_until + 2 * options_.delay_max;
-  // The root's coordinator stands still with it, and so blames nobody.
+  // The root's coordinator stands still with it, and so blames no agent.
   if (is_root(id)) return checker_.on_coordinator_paused(now(), node.paused_until);
   const auto borne = options_.terms.silence_max() - 2 * options_.terms.keep_alive_interval;
   if (Duration(borne) - 4 * options_.delay_max < time)

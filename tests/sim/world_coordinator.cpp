@@ -54,10 +54,11 @@ void World::pause_coordinator(Duration time) {
 void World::freeze_coordinator_machine(Duration time) {
   if (frozen()) return;
   pause_coordinator(time);
-  frozen_until_ = now() + time;
+  // What was sent meanwhile arrives a little after it runs again.
+  frozen_until_ = now() + time + milliseconds(random_.between(1, 200));
   checker_.on_coordinator_frozen(frozen_until_);
   timeline_.at(frozen_until_, [this] {
-    say("the coordinator's machine runs again");
+    say("the coordinator's machine answers again");
     for (int id = 0; id < node_count(); ++id) resume_wires(id);
   });
 }
@@ -85,7 +86,7 @@ void World::coordinator_timer(int coordinator, int timer, TimePoint when) {
     if (now() < coordinator_paused_until()) {
       return coordinator_timer(coordinator, timer, coordinator_paused_until());
     }
-    // Everything that has arrived is read before somebody is blamed; that may move the timer, but
+    // Everything that has arrived is read before an agent is blamed; that may move the timer, but
     // the expiry is on its way.
     coordinator_timer_pending_ = false;
     drain_arrived();
@@ -116,7 +117,7 @@ void World::tell_coordinator(const round::Event& event) {
   }
   if (const auto* lost = std::get_if<round::LinkLost>(&event)) {
     const auto found = by_link_.find(lost->link.value());
-    if (found == by_link_.end()) return;  // closed meanwhile: it is nobody's link any more
+    if (found == by_link_.end()) return;  // closed meanwhile: it is no agent's link any more
     checker_.on_process_lost(connections_[index(found->second)]->process);
     by_link_.erase(found);
   }
@@ -180,7 +181,7 @@ void World::send(const round::Send& sent, std::vector<Checker::Sent>& rounds) {
   push(found->second, Way::kDown, through_codec(sent.message));
 }
 
-// Whoever is still connected had its time to go.
+// An agent that is still connected had its time to go.
 void World::finish_run(const round::Finish& finish) {
   require(!finish.reason.empty(), "an end without a reason");
   finished_ = true;

@@ -24,7 +24,7 @@ void World::serve_store(int id) {
 
 void World::release_store(int id) {
   Node& node = nodes_[index(id)];
-  require(node.serves.has_value(), "a store is released that nobody serves");
+  require(node.serves.has_value(), "a store is released that is not served");
   const RoundStamp stamp = *std::exchange(node.serves, std::nullopt);
   released_[key_of(stamp)] = id;
   tell_if_idle(stamp);

@@ -48,7 +48,7 @@ void World::establish(int id, int process, client::LinkId link, TimePoint give_u
   Node& node = nodes_[index(id)];
   if (!lives(id, process) || node.link != link) return;  // its socket is closed
   if (cut_off(id)) {
-    // The packets vanish, nobody answers.
+    // The packets vanish without an answer.
     if (now() >= give_up) return to_agent(id, process, client::LinkDown{link, "timed out"});
     timeline_.after(kKnockAgain,
                     [this, id, process, link, give_up] { establish(id, process, link, give_up); });

@@ -44,7 +44,7 @@ void World::start_group(int id, const protocol::StartRound& round) {
   timeline_.at(node.start_stalled_until, [this, id, generation] { begin_group(id, generation); });
 }
 
-// Its folders are made; whoever stopped it meanwhile is obeyed: nothing starts.
+// Its folders are made; a stop that came meanwhile is obeyed: nothing starts.
 void World::begin_group(int id, int generation) {
   Group* group = group_of(id, generation);
   if (group == nullptr) return;
@@ -307,8 +307,8 @@ void World::stop_group(int id, const client::StopGroup& order) {
   if (news) disturb_peers(stamp, id);
 }
 
-// Their last output is read, which takes longer where nobody takes it; in any case the rest of what
-// the group says comes first.
+// Their last output is read, which takes longer where a console stalls; in any case the rest of
+// what the group says comes first.
 void World::drain_group(int id, int generation) {
   const Group* group = group_of(id, generation);
   if (!group->begun || group->looking) return;  // at its folders, or at the files of a failure
