@@ -36,8 +36,10 @@ bool Rebuilding::take(Agent& agent, const protocol::Claim& claim) {
     missing = claim.group_size;
   }
   const auto place = static_cast<std::size_t>(claim.group_rank);
+  // Its first claim of a round counts: an agent has one place, that of its group rank.
+  const bool counts = agent.last == claim.stamp && agent.group_rank == claim.group_rank;
   const bool fits = claim.stamp == claimed && place < claims.size() && size() == claim.group_size;
-  if (!fits || claims[place] != nullptr) return false;
+  if (!counts || !fits || claims[place] != nullptr) return false;
   claims[place] = &agent;
   --missing;
   return true;

@@ -52,7 +52,8 @@ struct Rebuilding {
   std::vector<Agent*> claims{};    // its members by group rank; null: not reconnected
   int missing = 0;
 
-  /// Takes the place that this agent claims; returns whether it was free.
+  /// Takes the place that this agent claims, if it is also its group rank; returns whether it was
+  /// free.
   bool take(Agent& agent, const protocol::Claim& claim);
   void forget(const Agent& agent);
   [[nodiscard]] int size() const { return static_cast<int>(claims.size()); }

@@ -168,13 +168,14 @@ void Run::take_claim(Agent& agent, const Claim& claim) {
   restarts_.used = std::max(restarts_.used, RestartCount(std::min(claim.restarts.value(), budget)));
   agent.runs = claim.stamp.number;
   roster_.set_state(agent, claim.state);
+  auto* rebuilding = in<Rebuilding>();
   // A round it was given and has not heard of still decides its place in the next one.
   if (claim.stamp.number >= agent.last.number && !(claim.stamp == agent.last)) {
+    if (rebuilding != nullptr) rebuilding->forget(agent);
     agent.last = claim.stamp;
     agent.group_rank = claim.group_rank;
     agent.failure.reset();
   }
-  auto* rebuilding = in<Rebuilding>();
   if (rebuilding != nullptr && rebuilding->take(agent, claim)) {
     why_ = reasons::rebuilding(rebuilding->claimed.number, rebuilding->size() - rebuilding->missing,
                                rebuilding->size());

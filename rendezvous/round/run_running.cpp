@@ -47,7 +47,9 @@ void Run::on_report(Agent& agent, const Report& report) {
   agent.store_port = report.store_port;
   const bool told_to_stop =
       agent.state == NodeState::kStopping || agent.state == NodeState::kStopped;
-  const bool news = report.state != agent.state && !told_to_stop;
+  // A node succeeds once in a round, and counts once.
+  const bool succeeded = agent.state == NodeState::kSucceeded;
+  const bool news = report.state != agent.state && !told_to_stop && !succeeded;
   if (news) roster_.set_state(agent, report.state);
   LiveRound* round = is_member(agent) ? live_round() : nullptr;
   if (report.state == NodeState::kRunning && news) {
