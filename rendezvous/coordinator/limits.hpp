@@ -35,6 +35,13 @@ inline constexpr std::size_t kLogBytesMax = 1024 * 1024;
 /// A finished run answers late agents and is shown for this long; it is removed earlier if a new
 /// run needs its place.
 inline constexpr std::chrono::minutes kOverKept{10};
+/// Log lines of one run, which its agents cause: at once, and then the time per line. More are
+/// omitted, counted, and the number is logged with the next line.
+inline constexpr int kRunLinesMax = 256;
+inline constexpr std::chrono::milliseconds kRunLineInterval{500};
+/// The same of all runs together.
+inline constexpr int kLinesMax = 4096;
+inline constexpr std::chrono::milliseconds kLineInterval{10};
 /// Number of log lines of a run on the status page; older ones are dropped.
 inline constexpr std::size_t kNotesMax = 8;
 

@@ -14,7 +14,9 @@
 
 #include "net/reactor.hpp"
 #include "rendezvous/coordinator/http.hpp"
+#include "rendezvous/coordinator/limits.hpp"
 #include "rendezvous/coordinator/link.hpp"
+#include "rendezvous/coordinator/log_quota.hpp"
 #include "rendezvous/coordinator/server.hpp"
 #include "rendezvous/coordinator/status.hpp"
 #include "rendezvous/round/run.hpp"
@@ -36,6 +38,7 @@ struct RunEntry : std::enable_shared_from_this<RunEntry> {
   boost::asio::steady_timer timer;
   std::optional<TimePoint> finished_at;  // kept to answer late agents
   std::deque<Line> notes;
+  LogQuota quota{kRunLinesMax, kRunLineInterval};
 };
 
 class Server::Impl : public net::Reactor::Handler, public std::enable_shared_from_this<Impl> {
@@ -151,6 +154,7 @@ class Server::Impl : public net::Reactor::Handler, public std::enable_shared_fro
   std::deque<Lost> lost_;
   std::vector<std::uint64_t> closed_links_;  // in links_ until the end of the batch
   net::LoggedCauses logged_;
+  LogQuota quota_{kLinesMax, kLineInterval};
 };
 
 }  // namespace ddprun::coordinator

@@ -291,7 +291,7 @@ void Server::Impl::log_once(const Link& link, const std::string& cause) {
   // The same sentence with another number is not logged again: random data would fill the log.
   std::string kind = cause;
   std::erase_if(kind, [](char one) { return one >= '0' && one <= '9'; });
-  const bool is_new = logged_.is_new(link, kind);
+  const bool is_new = logged_.is_new(link, kind) && quota_.try_take(Clock::now());
   options_.log->log(is_new ? spdlog::level::warn : spdlog::level::debug,
                     "closed a connection: {} peer={}", cause, net::peer_text(link));
 }

@@ -134,10 +134,13 @@ void Server::Impl::arm_run(RunEntry& entry, TimePoint deadline) {
 
 void Server::Impl::note(RunEntry& entry, const round::Note& note) {
   if (entry.notes.size() >= kNotesMax) entry.notes.pop_front();
-  entry.notes.push_back({Clock::now(), note.text});
-  if (!options_.log) return;
+  const TimePoint now = Clock::now();
+  entry.notes.push_back({now, note.text});
+  if (!options_.log || !entry.quota.try_take(now) || !quota_.try_take(now)) return;
   const bool warns = note.level == round::Level::kWarning;
   const std::string which = options_.only_run ? "" : " run_id=" + entry.id.value();
+  const std::size_t omitted = entry.quota.take_omitted() + quota_.take_omitted();
+  if (omitted > 0) options_.log->warn("omitted {} lines{}: too many in short time", omitted, which);
   options_.log->log(warns ? spdlog::level::warn : spdlog::level::info, "{}{}", note.text, which);
 }
 

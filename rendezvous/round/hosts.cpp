@@ -32,6 +32,15 @@ constexpr std::size_t kPiecesMax = 8;
   return left.compare(right);
 }
 
+/// Bytes that both begin with, up to the number that is not equal: most hosts of a run differ only
+/// in that, and a sort of many compares this far first.
+[[nodiscard]] std::size_t common_prefix(std::string_view left, std::string_view right) {
+  const auto differs = std::mismatch(left.begin(), left.end(), right.begin(), right.end()).first;
+  auto at = static_cast<std::size_t>(differs - left.begin());
+  while (at > 0 && is_digit(left[at - 1])) --at;
+  return at;
+}
+
 /// The name that follows `host` in a numbered series of the same width; empty if it has no number.
 [[nodiscard]] std::string successor(std::string host) {
   std::size_t at = host.size();
@@ -71,6 +80,9 @@ struct Piece {
 bool natural_less(std::string_view left, std::string_view right) {
   const std::string_view whole_left = left;
   const std::string_view whole_right = right;
+  const std::size_t common = common_prefix(left, right);
+  left.remove_prefix(common);
+  right.remove_prefix(common);
   while (!left.empty() && !right.empty()) {
     if (is_digit(left.front()) && is_digit(right.front())) {
       const std::string_view left_digits = leading_digits(left);

@@ -66,6 +66,20 @@ TEST_CASE("what an agent says of itself forges no line of the log, and turns no 
   CHECK(unnamed.closed());
 }
 
+TEST_CASE("agents that are refused again and again do not fill the log") {
+  LiveCoordinator coordinator;
+  Agent member(coordinator.port(), hello_of("run", "a", 2));
+  member.await<protocol::Waiting>();
+  constexpr int kTimes = 2 * kRunLinesMax;
+  for (int time = 0; time < kTimes; ++time) {
+    Agent other(coordinator.port(), hello_of("run", "b" + std::to_string(time), 3));
+    other.await<protocol::Refused>();
+  }
+  const std::string log = coordinator.log();
+  CHECK(std::count(log.begin(), log.end(), '\n') < kTimes);
+  check_still_serves(coordinator);
+}
+
 TEST_CASE("random data of one peer does not fill the log: another number is not a new cause") {
   LiveCoordinator coordinator;
   for (char length = '\x70'; length < '\x7f'; ++length) {

@@ -1,0 +1,39 @@
+// LogQuota: bounds the log lines that the peers of a run can cause by joining, leaving and being
+// refused again and again. Pure.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <utility>
+
+#include "base/clock.hpp"
+
+namespace ddprun::coordinator {
+
+class LogQuota {
+ public:
+  /// `burst` lines at once, then one per `interval`.
+  LogQuota(int burst, Duration interval) : burst_(burst * interval), interval_(interval) {}
+
+  /// Whether one more line may be logged; otherwise it counts as omitted.
+  [[nodiscard]] bool try_take(TimePoint now) {
+    const TimePoint next = std::max(next_, now) + interval_;
+    if (next - now > burst_) {
+      ++omitted_;
+      return false;
+    }
+    next_ = next;
+    return true;
+  }
+  /// Lines omitted since the last call.
+  [[nodiscard]] std::size_t take_omitted() { return std::exchange(omitted_, 0); }
+
+ private:
+  Duration burst_;
+  Duration interval_;
+  TimePoint next_{};  // when all lines so far would have been due at the steady rate
+  std::size_t omitted_ = 0;
+};
+
+}  // namespace ddprun::coordinator
