@@ -98,6 +98,7 @@ class Server::Impl : public net::Reactor::Handler, public std::enable_shared_fro
   [[nodiscard]] std::optional<protocol::Refused> refusal_of(const protocol::Hello& hello) const;
   [[nodiscard]] std::shared_ptr<RunEntry> find_run(const protocol::Hello& hello);
   void forget_old_runs();
+  void forget_run_without_agents();
   void step(std::shared_ptr<RunEntry> entry, const round::Event& event);
   void perform(RunEntry& entry, round::Actions actions);
   void arm_run(RunEntry& entry, TimePoint deadline);

@@ -1,5 +1,6 @@
 #include <spdlog/logger.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "rendezvous/coordinator/server_impl.hpp"
@@ -27,6 +28,8 @@ void Server::Impl::on_message(Link& link, Message message) {
 
 void Server::Impl::on_hello(Link& link, Message message) {
   const Hello& hello = std::get<Hello>(message);
+  const bool is_full = unfinished_ >= options_.limits.runs;
+  if (is_full && !runs_.contains(hello.run_id.value())) forget_run_without_agents();
   if (auto refused = refusal_of(hello)) {
     log_once(link, refused->sentence);
     return refuse(link, std::move(*refused));
@@ -96,6 +99,17 @@ void Server::Impl::forget_old_runs() {
   if (runs_.size() >= options_.limits.runs && oldest != runs_.end()) runs_.erase(oldest);
 }
 
+// A run that waits for its first agent to come back has no right to a place that another needs. If
+// one comes back it brings what is to be known of the run, as to a restarted coordinator.
+void Server::Impl::forget_run_without_agents() {
+  const auto unused = std::find_if(runs_.begin(), runs_.end(), [](const auto& one) {
+    return !one.second->finished_at && !one.second->run.has_agents();
+  });
+  if (unused == runs_.end()) return;
+  finish_run(*unused->second);
+  runs_.erase(unused);
+}
+
 // By value: its last link may be closed during the call.
 void Server::Impl::step(std::shared_ptr<RunEntry> entry, const round::Event& event) {
   perform(*entry, entry->run.step(event, Clock::now()));
@@ -146,6 +160,7 @@ void Server::Impl::note(RunEntry& entry, const round::Note& note) {
 
 // Agents that are still connected had time to disconnect.
 void Server::Impl::finish_run(RunEntry& entry) {
+  if (entry.finished_at) return;  // forgotten, with the loss of a link still to be handled
   entry.finished_at = Clock::now();
   entry.timer.cancel();
   --unfinished_;

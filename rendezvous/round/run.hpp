@@ -53,6 +53,7 @@ class Run {
   /// Whether the verdict is known (Finish may still follow).
   [[nodiscard]] bool over() const { return in<Over>() != nullptr; }
   [[nodiscard]] Phase phase() const { return static_cast<Phase>(state_.index()); }
+  [[nodiscard]] bool has_agents() const { return !roster_.empty(); }
   /// For a run that is over: whether this agent process started after the end, so that it asks for
   /// a new run of the same name and not for this one. Ages are compared, never two machines'
   /// clocks.

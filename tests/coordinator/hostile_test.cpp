@@ -66,6 +66,25 @@ TEST_CASE("what an agent says of itself forges no line of the log, and turns no 
   CHECK(unnamed.closed());
 }
 
+TEST_CASE("a run without agents gives its place to another") {
+  Limits limits;
+  limits.runs = 1;
+  LiveCoordinator coordinator(with(limits));
+  {
+    Agent agent(coordinator.port(), hello_of("left", "a", 2));
+    agent.await<protocol::Waiting>();
+    Agent other(coordinator.port(), hello_of("other", "a", 2));
+    other.await<protocol::Refused>();
+  }
+  // The refusal is repeated until the end of the first agent has been read.
+  CHECK(eventually([&] {
+    Agent other(coordinator.port(), hello_of("other", "a", 2));
+    return std::holds_alternative<protocol::Waiting>(other.next());
+  }));
+  CHECK(eventually([&] { return coordinator.log().find("lost a") != std::string::npos; }));
+  check_still_serves(coordinator);
+}
+
 TEST_CASE("agents that are refused again and again do not fill the log") {
   LiveCoordinator coordinator;
   Agent member(coordinator.port(), hello_of("run", "a", 2));
