@@ -41,7 +41,7 @@ struct RunEntry : std::enable_shared_from_this<RunEntry> {
   LogQuota quota{kRunLinesMax, kRunLineInterval};
 };
 
-class Server::Impl : public net::Reactor::Handler, public std::enable_shared_from_this<Impl> {
+class Server::Impl final : public net::Reactor::Handler, public std::enable_shared_from_this<Impl> {
  public:
   Impl(boost::asio::any_io_executor executor, boost::asio::ip::tcp::acceptor listener,
        ServerOptions options);

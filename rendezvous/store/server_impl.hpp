@@ -34,7 +34,7 @@ struct Session : net::Connection {
   std::unique_ptr<std::string> held;  // received, unparsed bytes while paused
 };
 
-class Server::Impl : public net::Reactor::Handler, public std::enable_shared_from_this<Impl> {
+class Server::Impl final : public net::Reactor::Handler, public std::enable_shared_from_this<Impl> {
  public:
   Impl(boost::asio::any_io_executor executor, ServerOptions options);
   ~Impl();
