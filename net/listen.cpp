@@ -44,7 +44,9 @@ Error listen_error(const tcp::endpoint& where, const boost::system::error_code& 
   if (why == asio::error::address_in_use) {
     return {ErrorKind::kPortTaken, what + "the port is in use; choose another"};
   }
-  return {ErrorKind::kSystem, what + why.message()};
+  const bool starved = why == asio::error::no_descriptors;
+  const std::string hint = starved ? "; raise the limit on open files (ulimit -n)" : "";
+  return {ErrorKind::kSystem, what + why.message() + hint};
 }
 
 tcp::acceptor bind_to(const asio::any_io_executor& executor, const tcp::endpoint& where,

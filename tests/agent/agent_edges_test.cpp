@@ -124,6 +124,18 @@ TEST_CASE("without descriptors for its event loop ddprun names the limit in one 
                             ContainsSubstring("ulimit -n"));
 }
 
+TEST_CASE("with too few descriptors, however many, a start names the limit in its last sentence") {
+  for (int limit = 5; limit <= 24; ++limit) {
+    CAPTURE(limit);
+    Argv argv{"sh", "-c", "ulimit -n " + std::to_string(limit) + "; exec \"$@\"", "sh"};
+    const Argv run_argv = driver(1, {}, "true");
+    argv.insert(argv.end(), run_argv.begin(), run_argv.end());
+    Command run(argv);
+    const bool started = run.wait().success();
+    if (!started) CHECK_THAT(run.err(), ContainsSubstring("ulimit -n"));
+  }
+}
+
 TEST_CASE("a log directory that is removed while workers run is made again for the next start") {
   const std::string remove_logs =
       "[ $TORCHELASTIC_RESTART_COUNT = 1 ] && exit 0; "
