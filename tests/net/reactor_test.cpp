@@ -25,7 +25,7 @@ namespace {
 constexpr std::chrono::seconds kReactorHung{20};
 
 /// A server that counts its events and calls back into the test.
-struct CountingServer : Reactor::Handler, std::enable_shared_from_this<CountingServer> {
+struct CountingServer final : Reactor::Handler, std::enable_shared_from_this<CountingServer> {
   explicit CountingServer(asio::io_context& io) : reactor(io.get_executor()) {}
   ~CountingServer() { reactor.close(); }
 
