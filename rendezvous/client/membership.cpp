@@ -216,12 +216,13 @@ void Membership::end_if_nothing_left() {
   if (!way_out_.is_decided() || !group_.is_none()) return;
   stores_.release(now_, actions_);
   const End& decided = way_out_.end();
-  if (way_out_.hurries() || (decided.done && decided.exit_code == 0)) {
+  const bool succeeded = decided.done && decided.exit_code == 0 && state() == NodeState::kSucceeded;
+  if (way_out_.hurries()) {
     stores_.close_released(actions_);
-  } else if (round_ && round_->start.group_size == 1) {
+  } else if (succeeded || (round_ && round_->start.group_size == 1)) {
     stores_.close(round(), actions_);  // no other node has ranks of it
   }
-  // After a failure ranks of other nodes may still save what they have.
+  // After a failure, or of an earlier round, ranks of other nodes may still save what they have.
   if (!stores_.released().empty()) return wait_for_other_ranks();
   close_link();
   actions_.emplace_back(way_out_.finish());

@@ -67,7 +67,25 @@ TEST_CASE("a node that serves the store ends when ranks of other nodes do not us
   CHECK(seat.done<client::End>()->exit_code == 143);
 }
 
-TEST_CASE("after a success no store is waited for") {
+TEST_CASE("a success does not close the store of an earlier round that ranks still use") {
+  Seat seat;
+  seat.connect();
+  seat.hear(seat.round(1, 0));
+  seat.feed(StoreOpened{4001});
+  seat.hear(seat.round(2, 0));
+  seat.feed(StoreOpened{4002});
+  seat.feed(GroupGone{Round(1)});
+  seat.feed(GroupSucceeded{Round(2)});
+  seat.feed(GroupGone{Round(2)});
+  seat.hear(Done{});
+  CHECK(seat.done<CloseStore>()->round == Round(2));
+  CHECK_FALSE(seat.membership_.ended());
+  seat.feed(StoreIdle{Round(1)});
+  CHECK(seat.done<CloseStore>()->round == Round(1));
+  CHECK(seat.done<client::End>()->exit_code == 0);
+}
+
+TEST_CASE("after a success its store is not waited for") {
   Seat seat;
   seat.connect();
   seat.hear(seat.round(1, 0));
