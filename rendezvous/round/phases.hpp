@@ -66,8 +66,9 @@ struct Rebuilding {
 struct Running {
   LiveRound round;
   Deadline answer_deadline{};  // for its members to take it on
+  Deadline admit_at{};         // set after a stall: newcomers wait until all that came is read
 
-  [[nodiscard]] Deadlines deadlines() const { return {{answer_deadline}, {}}; }
+  [[nodiscard]] Deadlines deadlines() const { return {{answer_deadline, admit_at}, {}}; }
   void extend(TimePoint until);
 };
 

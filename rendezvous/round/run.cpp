@@ -89,6 +89,8 @@ void Run::extend_deadlines_after_stall() {
   for (Agent* agent : roster_.by_silence()) agent->heard = now_;
   const Duration window = terms().silence_max();
   std::visit([until = now_ + window](auto& state) { state.extend(until); }, state_);
+  // A node that joined meanwhile is read in any order with successes that came before it.
+  if (auto* running = in<Running>()) running->admit_at = now_;
   note(Level::kWarning, reasons::suspended(late, window));
 }
 

@@ -13,10 +13,11 @@ using namespace protocol;
 // round.
 void Run::settle(Running& running) {
   if (is_due(running.answer_deadline)) return drop_unanswering(running);
+  if (is_due(running.admit_at)) running.admit_at.reset();
   const LiveRound& round = running.round;
   const bool newcomers = roster_.size() > round.present() && round.nodes() < terms().nodes_max;
   const bool settled = round.finished() == 0 && round.unanswered() == 0 && roster_.away() == 0;
-  if (!newcomers || !settled) return;
+  if (!newcomers || !settled || running.admit_at) return;
   std::vector<std::string> hosts;
   for (const Agent* agent : roster_.by_silence()) {
     if (!round.has(*agent)) hosts.push_back(agent->host());

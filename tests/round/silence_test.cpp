@@ -26,6 +26,29 @@ TEST_CASE("after a stall of the coordinator every agent has the silence limit to
   CHECK(desk.run_.status(desk.now_).nodes.empty());
 }
 
+TEST_CASE("after a stall of the coordinator successes count before a node that joined meanwhile") {
+  for (const bool succeeded : {true, false}) {
+    Desk desk;
+    const auto hello = [&desk](const std::string& host) {
+      Hello one = desk.hello(host, 2, 3);
+      one.terms.last_call_timeout = seconds(0);
+      return one;
+    };
+    desk.say(1, hello("a"));
+    desk.say(2, hello("b"));
+    desk.both_run();
+    desk.now_ += seconds(20);
+    desk.say(3, hello("c"));
+    for (const std::uint64_t link : {1, 2}) {
+      if (succeeded) desk.say(link, desk.report(1, NodeState::kSucceeded));
+    }
+    CHECK_FALSE(desk.last<StartRound>(3).has_value());
+    desk.after(Duration(0));
+    CHECK(desk.last<StartRound>(3).has_value() != succeeded);
+    CHECK(desk.last<Done>(1).has_value() == succeeded);
+  }
+}
+
 TEST_CASE("an agent that closes a silent link is not lost with it: it has the silence limit") {
   for (const bool comes_back : {true, false}) {
     Desk desk;
