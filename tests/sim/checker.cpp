@@ -61,6 +61,7 @@ void Checker::on_rounds(const std::vector<Sent>& sent, TimePoint now) {
         [&](const auto& one) { return one.fingerprint == formed.members.front().fingerprint; });
     promised(promise::kOneCommand, same, "two commands in one round");
     if (newest_) check_cause(rounds_.at(*newest_), formed);
+    forget_success_without(formed);
     newest_ = stamp;
     // The run continues: the verdict there was has been taken back.
     verdict_known_.reset();

@@ -87,7 +87,7 @@ class Checker {
   void on_verdict_told(const protocol::Done& done);
   enum class Coordinated { kYes, kNo };  // whether a coordinator answers this agent now
   void on_signalled(int process, Coordinated coordinated, TimePoint now);
-  void on_leaving(int process);
+  void on_leaving(int process, Coordinated coordinated);
   /// A worker ended by itself with 0.
   void on_rank_done(int process, const protocol::RoundStamp& stamp, TimePoint now);
   /// Workers of this round are being stopped, on some node.
@@ -122,6 +122,7 @@ class Checker {
   void check_order(const Formed& before, const Formed& after) const;
   void check_number(const Stamp& stamp, const Formed& formed);
   void check_cause(const Formed& before, const Formed& after);
+  void forget_success_without(const Formed& after);
   void promised(std::string_view name, bool holds, const std::string& sentence);
   [[nodiscard]] bool excused(int process, TimePoint now) const;
   [[nodiscard]] bool anybody_excused_since(TimePoint when) const;

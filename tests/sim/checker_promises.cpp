@@ -73,6 +73,17 @@ void Checker::check_cause(const Formed& before, const Formed& after) {
            "round " + round + " starts everything again although no node was lost, came or failed");
 }
 
+// The coordinator has not read of a success that all ranks have had, and a member that could tell
+// of it cannot be reached: it is rightly missed, and the run continues.
+void Checker::forget_success_without(const Formed& after) {
+  if (!succeeded_ || verdict_known_) return;
+  const auto& members = rounds_.at(*succeeded_).members;
+  const auto missed = [&](const Member& member) {
+    return !after.has(member.process) && excused(member.process, after.at);
+  };
+  if (std::any_of(members.begin(), members.end(), missed)) succeeded_.reset();
+}
+
 void Checker::on_verdict_known(TimePoint now) {
   if (verdict_known_) return;
   verdict_known_ = now;
@@ -90,12 +101,12 @@ void Checker::on_coordinator_lost() {
 }
 
 void Checker::on_signalled(int process, Coordinated coordinated, TimePoint now) {
-  went_unheard_ = went_unheard_ || coordinated == Coordinated::kNo;
   signalled_.emplace(process, now);
-  on_leaving(process);
+  on_leaving(process, coordinated);
 }
 
-void Checker::on_leaving(int process) {
+void Checker::on_leaving(int process, Coordinated coordinated) {
+  went_unheard_ = went_unheard_ || coordinated == Coordinated::kNo;
   leaving_.insert(process);
   gone_.insert(process);
 }

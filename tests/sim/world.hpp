@@ -250,6 +250,7 @@ class World {
   void on_step(int node);
   void arm_agent(int node, TimePoint deadline);
   void agent_timer(int node, int process, int timer, TimePoint when);
+  [[nodiscard]] Checker::Coordinated coordinated(int node) const;
   void take_signal(int node, int signal);
   void on_end(int node, const client::End& end);
   void end_process(int node, int process);

@@ -127,22 +127,27 @@ void World::expect_leave(int id, const std::string& reason) {
   Node& node = nodes_[index(id)];
   say(node.options.host + " is told to go: " + reason);
   node.leaving = true;
-  checker_.on_leaving(node.process);
+  checker_.on_leaving(node.process, coordinated(id));
+}
+
+Checker::Coordinated World::coordinated(int id) const {
+  const std::string_view link = nodes_[index(id)].driver->membership().link_name();
+  const bool answers = link == "Answered" && run_ && now() >= coordinator_paused_until();
+  return answers ? Checker::Coordinated::kYes : Checker::Coordinated::kNo;
 }
 
 void World::signal_agent(int id, int signal) {
   Node& node = nodes_[index(id)];
   if (!node.driver) return;
   say(node.options.host + " gets signal " + std::to_string(signal));
+  // It is taken later where the thread stands still; the coordinator's may be that one.
+  if (paused(id)) checker_.on_leaving(node.process, coordinated(id));
   on_thread(id, node.process, [this, id, signal] { take_signal(id, signal); });
 }
 
 void World::take_signal(int id, int signal) {
   Node& node = nodes_[index(id)];
-  const bool answers = std::string_view(node.driver->membership().link_name()) == "Answered" &&
-                       run_ && now() >= coordinator_paused_until();
-  checker_.on_signalled(node.process,
-                        answers ? Checker::Coordinated::kYes : Checker::Coordinated::kNo, now());
+  checker_.on_signalled(node.process, coordinated(id), now());
   node.leaving = true;
   const bool ended = node.ended;
   drive(id, [signal](NodeDriver& driver) { driver.request_stop(signal); });
