@@ -13,6 +13,9 @@ namespace {
 using std::chrono::duration_cast;
 using std::chrono::milliseconds;
 
+// Why a coordinator has no nodes, while nodes that come back know of a round.
+const std::string kAfterLoss = "the coordinator restarted or lost all connections";
+
 [[nodiscard]] std::string number(long long value) {
   return std::to_string(value);
 }
@@ -163,31 +166,31 @@ std::string suspended(Duration late, Duration window) {
 }
 
 std::string awaiting_return(Round round) {
-  return "the coordinator restarted; waiting for the nodes of round " + number(round.value());
+  return kAfterLoss + "; waiting for the nodes of round " + number(round.value());
 }
 
 std::string rebuilding(Round round, int here, int nodes) {
-  return "the coordinator restarted; " + number(here) + " of " + nodes_text(nodes) + " of round " +
+  return kAfterLoss + "; " + number(here) + " of " + nodes_text(nodes) + " of round " +
          number(round.value()) + " reconnected";
 }
 
 std::string rebuilt(Round round, int nodes) {
-  return "the coordinator restarted; all " + nodes_text(nodes) + " of round " +
-         number(round.value()) + " reconnected; the round continues";
+  return kAfterLoss + "; all " + nodes_text(nodes) + " of round " + number(round.value()) +
+         " reconnected; the round continues";
 }
 
 std::string not_rebuilt(Round round, int missing, Duration limit) {
-  return "the coordinator restarted; " + nodes_text(missing) + " of round " +
-         number(round.value()) + " did not reconnect within " + duration_text(limit);
+  return kAfterLoss + "; " + nodes_text(missing) + " of round " + number(round.value()) +
+         " did not reconnect within " + duration_text(limit);
 }
 
 std::string none_reconnected(Round round, Duration limit) {
-  return "the coordinator restarted; no node of round " + number(round.value()) +
-         " reconnected within " + duration_text(limit);
+  return kAfterLoss + "; no node of round " + number(round.value()) + " reconnected within " +
+         duration_text(limit);
 }
 
 std::string was_stopping(Round round) {
-  return "the coordinator restarted while round " + number(round.value()) + " was being stopped";
+  return kAfterLoss + " while round " + number(round.value()) + " was being stopped";
 }
 
 std::string stray(Round round) {

@@ -67,7 +67,7 @@ struct Absence {
 
 /// "the coordinator was suspended for at least 8.6 s; nodes have 5 s to reconnect".
 [[nodiscard]] std::string suspended(Duration late, Duration window);
-/// A coordinator that started empty.
+/// A coordinator that started empty, or whose links all broke.
 [[nodiscard]] std::string awaiting_return(Round round);
 [[nodiscard]] std::string rebuilding(Round round, int here, int nodes);
 [[nodiscard]] std::string rebuilt(Round round, int nodes);
