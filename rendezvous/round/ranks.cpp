@@ -29,14 +29,15 @@ namespace {
 }  // namespace
 
 std::vector<std::size_t> group_order(const std::vector<Candidate>& candidates,
-                                     Membership membership) {
+                                     Membership membership, std::size_t count) {
   std::vector<std::size_t> order(candidates.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   const bool all_numbered =
       std::all_of(candidates.begin(), candidates.end(),
                   [](const Candidate& one) { return one.node_rank.has_value(); });
   const bool by_number = membership == Membership::kFixed && all_numbered;
-  std::sort(order.begin(), order.end(), [&](std::size_t left, std::size_t right) {
+  const auto placed = order.begin() + static_cast<std::ptrdiff_t>(std::min(count, order.size()));
+  std::partial_sort(order.begin(), placed, order.end(), [&](std::size_t left, std::size_t right) {
     const Candidate& a = candidates[left];
     const Candidate& b = candidates[right];
     if (by_number && a.node_rank != b.node_rank) return *a.node_rank < *b.node_rank;

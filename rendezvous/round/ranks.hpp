@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/types.hpp"
@@ -18,7 +19,7 @@ struct Candidate {
   std::optional<int> previous;         // its group rank in the last round, if it was in it
   std::optional<int> node_rank;        // --node-rank
   std::optional<int> scheduler_index;  // Slurm's or the MPI starter's
-  std::string host;
+  std::string_view host;
   std::uint64_t arrival = 0;  // unique, in order of the first hello
 };
 
@@ -27,9 +28,10 @@ enum class Membership { kElastic, kFixed };
 
 /// Indexes into `candidates` in group-rank order: survivors first and in their old order (so rank 0
 /// stays while its node lives), then newcomers by node rank, scheduler index, natural host order,
-/// arrival. With kFixed, if all have a node rank, it alone decides.
+/// arrival. With kFixed, if all have a node rank, it alone decides. Only the first `count` are in
+/// order, in O(N log count): the others are spares, of which there may be many more.
 [[nodiscard]] std::vector<std::size_t> group_order(const std::vector<Candidate>& candidates,
-                                                   Membership membership);
+                                                   Membership membership, std::size_t count);
 
 /// One node of a round, in group-rank order.
 struct Slot {

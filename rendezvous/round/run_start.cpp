@@ -20,10 +20,11 @@ std::vector<Agent*> Run::next_order() const {
     candidate.scheduler_index = agent->hello.scheduler_index;
     candidate.host = agent->host();
     candidate.arrival = agent->arrival;
-    candidates.push_back(std::move(candidate));
+    candidates.push_back(candidate);
   }
   const bool fixed = terms().nodes_min == terms().nodes_max;
-  const auto order = group_order(candidates, fixed ? Membership::kFixed : Membership::kElastic);
+  const auto order = group_order(candidates, fixed ? Membership::kFixed : Membership::kElastic,
+                                 static_cast<std::size_t>(terms().nodes_max));
   std::vector<Agent*> chosen;
   for (const std::size_t index : order) chosen.push_back(agents[index]);
   return chosen;

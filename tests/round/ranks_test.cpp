@@ -7,9 +7,9 @@ using namespace ddprun::round;
 
 namespace {
 
-Candidate named(std::string host, std::uint64_t arrival) {
+Candidate named(std::string_view host, std::uint64_t arrival) {
   Candidate candidate;
-  candidate.host = std::move(host);
+  candidate.host = host;
   candidate.arrival = arrival;
   return candidate;
 }
@@ -17,8 +17,8 @@ Candidate named(std::string host, std::uint64_t arrival) {
 std::vector<std::string> hosts_in_order(const std::vector<Candidate>& candidates,
                                         Membership membership = Membership::kElastic) {
   std::vector<std::string> hosts;
-  for (const std::size_t index : group_order(candidates, membership)) {
-    hosts.push_back(candidates[index].host);
+  for (const std::size_t index : group_order(candidates, membership, candidates.size())) {
+    hosts.emplace_back(candidates[index].host);
   }
   return hosts;
 }
@@ -33,8 +33,16 @@ TEST_CASE("the first round follows the natural order of host names") {
 }
 
 TEST_CASE("agents of one host follow their arrival") {
-  const auto order = group_order({named("box", 7), named("box", 3)}, Membership::kElastic);
+  const auto order = group_order({named("box", 7), named("box", 3)}, Membership::kElastic, 2);
   CHECK(order == std::vector<std::size_t>{1, 0});
+}
+
+TEST_CASE("spares beyond the places of a round need no order") {
+  const std::vector<Candidate> many{named("d", 1), named("c", 2), named("b", 3), named("a", 4)};
+  const auto order = group_order(many, Membership::kElastic, 2);
+  REQUIRE(order.size() == 4);
+  CHECK(order[0] == 3);
+  CHECK(order[1] == 2);
 }
 
 TEST_CASE("a node rank goes before a scheduler index, and that before a name") {

@@ -62,7 +62,7 @@ MUTANTS = [
     ("an error and a first signal force a stop", "agent/node/driver.cpp",
      "if (std::exchange(leaving_, true) && !forced_stop_) return;", ""),
 ]
-SEEDS = "3000"
+SEEDS = "6000"
 
 
 def run(command):
