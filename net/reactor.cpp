@@ -46,8 +46,9 @@ void Reactor::listen(asio::ip::tcp::acceptor listener) {
 Result<void> Reactor::start(const std::shared_ptr<Handler>& handler, const std::string& what) {
   const int set = ::epoll_create1(EPOLL_CLOEXEC);
   if (set == -1) {
-    return Error(ErrorKind::kSystem, "cannot serve " + what + " on " + to_text(endpoint_) + ": " +
-                                         std::strerror(errno));
+    const std::string why = std::strerror(errno);  // before anything else can set errno
+    return Error(ErrorKind::kSystem,
+                 "cannot serve " + what + " on " + to_text(endpoint_) + ": " + why);
   }
   epoll_.assign(set);
   handler_ = handler;

@@ -14,7 +14,8 @@ AppendFile::AppendFile(const std::filesystem::path& path)
     : path_(path),
       descriptor_(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)) {
   if (!descriptor_.open()) {
-    throw TrainerError("cannot open " + path.string() + " for appending: " + std::strerror(errno));
+    const std::string why = std::strerror(errno);  // before anything else can set errno
+    throw TrainerError("cannot open " + path.string() + " for appending: " + why);
   }
 }
 
