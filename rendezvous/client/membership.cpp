@@ -217,7 +217,8 @@ void Membership::end_if_nothing_left() {
   stores_.release(now_, actions_);
   const End& decided = way_out_.end();
   const bool succeeded = decided.done && decided.exit_code == 0 && state() == NodeState::kSucceeded;
-  if (way_out_.hurries()) {
+  const bool single_node = options_.hello.terms.nodes_max == 1;  // no rank uses a store any more
+  if (way_out_.hurries() || single_node) {
     stores_.close_released(actions_);
   } else if (succeeded || (round_ && round_->start.group_size == 1)) {
     stores_.close(round(), actions_);  // no other node has ranks of it

@@ -12,17 +12,18 @@ using std::chrono::seconds;
 
 class Seat {
  public:
-  explicit Seat(Duration coordinator_timeout = seconds(60))
-      : membership_(options(coordinator_timeout), now_) {
+  explicit Seat(Duration coordinator_timeout = seconds(60), int nodes_max = 2)
+      : membership_(options(coordinator_timeout, nodes_max), now_) {
     take(membership_.begin(now_));
   }
 
-  static MembershipOptions options(Duration coordinator_timeout) {
+  static MembershipOptions options(Duration coordinator_timeout, int nodes_max) {
     MembershipOptions options;
     options.coordinator_timeout = coordinator_timeout;
     options.hello.run_id = RunId("7f3a");
     options.hello.agent = AgentId("id");
     options.hello.host = "gpu-01";
+    options.hello.terms.nodes_max = nodes_max;
     options.coordinator = "10.0.4.11:29400";
     return options;
   }
