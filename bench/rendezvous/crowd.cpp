@@ -106,6 +106,11 @@ void CrowdAgent::act(const OpenStore&) {
   feed(StoreOpened{static_cast<std::uint16_t>(10'000 + number_ % 50'000)});
 }
 
+// No rank connects to the stores of the crowd.
+void CrowdAgent::act(const ReleaseStore& release) {
+  feed(StoreIdle{release.round});
+}
+
 void CrowdAgent::act(const StartGroup& start) {
   const int before = std::exchange(started_, start.round.stamp.number.value());
   if (before <= crowd_.floor_ && started_ > crowd_.floor_) --crowd_.behind_;

@@ -63,7 +63,7 @@ class CrowdAgent {
   void act(const client::SendMessage& send);
   void act(const client::OpenStore& open);
   void act(const client::ServeStore&) {}
-  void act(const client::ReleaseStore&) {}
+  void act(const client::ReleaseStore& release);
   void act(const client::CloseStore&) {}
   void act(const client::StartGroup& start);
   void act(const client::StopGroup& stop);

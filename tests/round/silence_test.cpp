@@ -39,7 +39,7 @@ TEST_CASE("after a stall of the coordinator successes count before a node that j
     desk.both_run();
     desk.now_ += seconds(20);
     desk.say(3, hello("c"));
-    for (const std::uint64_t link : {1, 2}) {
+    for (const std::uint64_t link : {1U, 2U}) {
       if (succeeded) desk.say(link, desk.report(1, NodeState::kSucceeded));
     }
     CHECK_FALSE(desk.last<StartRound>(3).has_value());
