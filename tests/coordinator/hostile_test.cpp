@@ -78,10 +78,11 @@ TEST_CASE("a run without agents gives its place to another") {
   }
   // The refusal is repeated until the end of the first agent has been read.
   CHECK(eventually([&] {
-    Agent other(coordinator.port(), hello_of("other", "a", 2));
+    Agent other(coordinator.port(), hello_of("other", "b", 2));
     return std::holds_alternative<protocol::Waiting>(other.next());
   }));
-  CHECK(eventually([&] { return coordinator.log().find("lost a") != std::string::npos; }));
+  // The place is free again once the end of the second agent has been read too.
+  CHECK(eventually([&] { return coordinator.log().find("lost b") != std::string::npos; }));
   check_still_serves(coordinator);
 }
 
