@@ -4,6 +4,7 @@
 #include "base/process_setup.hpp"
 #include "tests/agent/agent_run.hpp"
 #include "tests/store/live.hpp"
+#include "tests/support/free_port.hpp"
 
 using namespace ddprun;
 using namespace ddprun::test;
@@ -52,13 +53,7 @@ TEST_CASE("a master port in use is one sentence, before anything starts") {
 }
 
 TEST_CASE("a master port that is given is the same in every round") {
-  TemporaryDirectory dir;
-  std::string port;
-  {
-    auto probe = start(1, "echo $MASTER_PORT > $DIR/port", {}, {{"DIR", dir.path()}});
-    CHECK(probe.wait().success());
-    port = std::to_string(pid_in(dir.file("port")));
-  }
+  const std::string port = std::to_string(free_port());
   auto run = start(2, "echo $MASTER_PORT; [ $TORCHELASTIC_RESTART_COUNT = 1 ]",
                    {"restarts=1", "port=" + port});
   CHECK(run.wait() == ExitStatus::exited(0));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tests/agent/agent_run.hpp"
+#include "tests/support/free_port.hpp"
 
 namespace ddprun::test {
 
@@ -14,7 +15,8 @@ class Cluster {
   enum class Coordinator { kDaemon, kFirstAgent };
   /// With kFirstAgent the first start() is the host; start() waits until it listens.
   explicit Cluster(Coordinator coordinator = Coordinator::kDaemon) : coordinator_(coordinator) {
-    if (coordinator == Coordinator::kDaemon) start_daemon(0);
+    // Below the ephemeral range, so that no client gets the port while no daemon listens.
+    if (coordinator == Coordinator::kDaemon) start_daemon(free_port());
   }
 
   /// An agent with `workers` workers. DIR is the cluster's directory, NODE the number of the agent.

@@ -133,13 +133,14 @@ TEST_CASE("SIGTERM of both agents while a failed run is stopped keeps its report
 }
 
 TEST_CASE("SIGTERM while a failed round gives way to its restart ends the run with the failure") {
+  // Rank 0 keeps its node in the first round until both nodes have their signal.
   const std::string script =
-      "echo $$$$ > $DIR/$DDPRUN_ROUND.$RANK; "
-      "if [ $RANK = 0 ]; then trap '' TERM; while :; do sleep 1; done; fi; "
-      "while ! [ -s $DIR/1.0 ]; do sleep 0.01; done; [ $DDPRUN_ROUND = 1 ] || exec sleep 1000; "
+      "[ $RANK = 0 ] && trap '' TERM; echo $$$$ > $DIR/$DDPRUN_ROUND.$RANK; "
+      "if [ $RANK = 0 ]; then until [ -e $DIR/end ]; do sleep 0.01; done; exit 0; fi; "
+      "until [ -s $DIR/1.0 ]; do sleep 0.01; done; [ $DDPRUN_ROUND = 1 ] || exec sleep 1000; "
       "exit 7";
   Cluster cluster;
-  const Argv options{"restarts=3", "timeout_ms=1500"};
+  const Argv options{"restarts=3"};
   auto& first = cluster.start(1, "2:2", script, options);
   auto& second = cluster.start(1, "2:2", script, options);
   REQUIRE(first.says("restart 1 of 3"));
@@ -147,6 +148,10 @@ TEST_CASE("SIGTERM while a failed round gives way to its restart ends the run wi
   REQUIRE(cluster.has_line("2.1"));
   first.signal(SIGTERM);
   second.signal(SIGTERM);
+  REQUIRE(first.says("note [STOP] SIGTERM received"));
+  REQUIRE(second.says("note [STOP] SIGTERM received"));
+  Command touch({"touch", cluster.file("end")});
+  CHECK(touch.wait().success());
   CHECK(first.wait() == ExitStatus::exited(7));
   CHECK(second.wait() == ExitStatus::exited(7));
   const std::string both = first.err() + second.err();

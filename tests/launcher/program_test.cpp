@@ -36,19 +36,16 @@ Outcome ddprun_with(Words words, Environment changes = {}) {
   return {code, command.out(), command.err()};
 }
 
-/// A socket that listens on loopback, on a port the kernel chose.
+/// A socket that listens on a port of loopback, which no client gets once it is closed.
 class Listener {
  public:
   Listener() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof(address);
-    auto* name = reinterpret_cast<sockaddr*>(&address);
-    REQUIRE(::bind(socket_, name, size) == 0);
+    address.sin_port = htons(port_);
+    REQUIRE(::bind(socket_, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0);
     REQUIRE(::listen(socket_, 1) == 0);
-    REQUIRE(::getsockname(socket_, name, &size) == 0);
-    port_ = ntohs(address.sin_port);
   }
   ~Listener() { ::close(socket_); }
   Listener(const Listener&) = delete;
@@ -57,7 +54,7 @@ class Listener {
 
  private:
   int socket_;
-  int port_ = 0;
+  std::uint16_t port_ = free_port();
 };
 
 long lines(const std::string& text) {

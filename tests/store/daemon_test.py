@@ -6,6 +6,7 @@ python3 tests/store/daemon_test.py path/to/ddprun-rdzvd [name of one test]
 
 import json
 import os
+import pathlib
 import re
 import resource
 import select
@@ -16,6 +17,9 @@ import sys
 import time
 import unittest
 import urllib.request
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from ports import free_port  # noqa: E402
 
 RDZVD = ""
 HELLO = bytes.fromhex("00cef7853c 0d07000000")
@@ -228,7 +232,7 @@ class Program(unittest.TestCase):
 
     def test_a_run_survives_the_restart_of_the_daemon(self):
         for how in (signal.SIGTERM, signal.SIGKILL):
-            daemon = Daemon("--port", "0")
+            daemon = Daemon("--port", str(free_port()))  # free while no daemon listens
             before = Agent(daemon.port)
             stamp = before.receive("round")
             report = {"type": "report", "round": stamp["round"], "store_port": 4001}
