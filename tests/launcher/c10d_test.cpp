@@ -1,15 +1,8 @@
 // The c10d backend over several nodes: the endpoint, the coordinator's node, the address of a node.
 #include "tests/launcher/fake_machine.hpp"
 
-using ddprun::CoordinatorPlan;
-using ddprun::ErrorKind;
-using ddprun::MasterChoice;
-using ddprun::StoreHost;
-using ddprun::test::FakeMachine;
-using ddprun::test::launch_of;
-using ddprun::test::refusal_of;
-using ddprun::test::with_variables;
-using ddprun::test::Words;
+using namespace ddprun;
+using namespace ddprun::test;
 using Need = CoordinatorPlan::Need;
 
 namespace {
@@ -21,7 +14,7 @@ Words elastic(Words more) {
   return words;
 }
 
-ddprun::Launch at(const std::string& endpoint, const FakeMachine& machine = FakeMachine()) {
+Launch at(const std::string& endpoint, const FakeMachine& machine = FakeMachine()) {
   return launch_of(elastic({"--rdzv-endpoint=" + endpoint}), machine);
 }
 
@@ -196,7 +189,7 @@ TEST_CASE("the address that a node sends is a literal of this machine") {
   CHECK(launch.config.rendezvous->address == "10.0.0.1");
   CHECK(launch.config.store.listen_addr == "10.0.0.1");
   const auto error = refusal_of(elastic({"--rdzv-endpoint=far", "--local-addr=other"}));
-  CHECK_THAT(error.sentence, ContainsSubstring("--local-addr=other: other is not an address of "));
+  CHECK_THAT(error.sentence, ContainsSubstring("--local-addr=other: other is elsewhere"));
 }
 
 TEST_CASE("the flag --node-rank orders the first round only if it is given") {

@@ -4,10 +4,8 @@
 #include "base/limits.hpp"
 #include "tests/launcher/fake_machine.hpp"
 
-using ddprun::identify_command;
-using ddprun::test::config_of;
-using ddprun::test::FakeMachine;
-using ddprun::test::Words;
+using namespace ddprun;
+using namespace ddprun::test;
 
 namespace {
 
@@ -17,7 +15,7 @@ bool same(const Words& left, const Words& right) {
   return identify_command(left, kHost).fingerprint == identify_command(right, kHost).fingerprint;
 }
 
-std::string text_of(const Words& command) {
+std::string identity_text(const Words& command) {
   return identify_command(command, kHost).text;
 }
 
@@ -68,17 +66,17 @@ TEST_CASE("a node's own paths, name and number are no part of the command") {
 }
 
 TEST_CASE("local ranks are filled in later, on every node alike") {
-  CHECK(text_of({"python3", "-u", "train.py", "--local-rank=${local_rank}"}) ==
+  CHECK(identity_text({"python3", "-u", "train.py", "--local-rank=${local_rank}"}) ==
         "train.py --local-rank=${local_rank}");
 }
 
 TEST_CASE("the text is what a person calls the command, on one line and bounded") {
-  CHECK(text_of({"/usr/bin/python3", "-u", "src/train.py", "--out", "/data/out"}) ==
+  CHECK(identity_text({"/usr/bin/python3", "-u", "src/train.py", "--out", "/data/out"}) ==
         "train.py --out out");
-  CHECK(text_of({"python3", "-u", "-m", "pkg.train", "a b", ""}) == "-m pkg.train 'a b' ''");
-  CHECK(text_of({"python3"}) == "python");
-  CHECK(text_of({"sh", "-c", "a\n\x1b[2Jb"}) == "sh -c 'a\\n\\x1b[2Jb'");
-  CHECK(text_of({"sh", std::string(5000, 'x')}).size() <= ddprun::kCommandBytesMax);
+  CHECK(identity_text({"python3", "-u", "-m", "pkg.train", "a b", ""}) == "-m pkg.train 'a b' ''");
+  CHECK(identity_text({"python3"}) == "python");
+  CHECK(identity_text({"sh", "-c", "a\n\x1b[2Jb"}) == "sh -c 'a\\n\\x1b[2Jb'");
+  CHECK(identity_text({"sh", std::string(5000, 'x')}).size() <= kCommandBytesMax);
 }
 
 TEST_CASE("a command line's own identity goes to the agent") {

@@ -1,12 +1,8 @@
 // What a worker's command is.
 #include "tests/launcher/fake_machine.hpp"
 
-using ddprun::FileKind;
-using ddprun::test::config_of;
-using ddprun::test::FakeMachine;
-using ddprun::test::refusal_of;
-using ddprun::test::with_variables;
-using ddprun::test::Words;
+using namespace ddprun;
+using namespace ddprun::test;
 
 namespace {
 Words command(const Words& words, const FakeMachine& machine = FakeMachine()) {

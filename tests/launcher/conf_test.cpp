@@ -2,24 +2,19 @@
 #include "launcher/limits.hpp"
 #include "tests/launcher/fake_machine.hpp"
 
-using ddprun::CoordinatorPlan;
-using ddprun::ErrorKind;
-using ddprun::RendezvousConfig;
-using ddprun::test::FakeMachine;
-using ddprun::test::launch_of;
-using ddprun::test::refusal_of;
-using ddprun::test::Words;
+using namespace ddprun;
+using namespace ddprun::test;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 namespace {
 
-ddprun::Launch elastic_conf(const std::string& conf) {
+Launch elastic_conf(const std::string& conf) {
   return launch_of(
       {"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=far", "--rdzv-conf", conf, "W"});
 }
 
-ddprun::Launch static_conf(const std::string& conf) {
+Launch static_conf(const std::string& conf) {
   return launch_of({"--nnodes=2", "--master-addr=node-1", "--rdzv-conf", conf, "W"});
 }
 

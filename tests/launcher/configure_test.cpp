@@ -3,14 +3,8 @@
 #include "launcher/options/option_table.hpp"
 #include "tests/launcher/fake_machine.hpp"
 
-using ddprun::ErrorKind;
-using ddprun::OptionId;
-using ddprun::test::config_of;
-using ddprun::test::FakeMachine;
-using ddprun::test::launch_of;
-using ddprun::test::refusal_of;
-using ddprun::test::with_variables;
-using ddprun::test::Words;
+using namespace ddprun;
+using namespace ddprun::test;
 
 namespace {
 
@@ -77,7 +71,7 @@ const std::vector<std::pair<OptionId, std::string>>& only_refusals() {
   return kRefusals;
 }
 
-std::string fingerprint(const ddprun::LaunchConfig& config) {
+std::string fingerprint(const LaunchConfig& config) {
   std::string text = config.run_id.value() + "|" + config.workers.role + "|" +
                      std::to_string(config.workers.count);
   for (const auto& word : config.workers.command) text += "|" + word;
@@ -108,10 +102,10 @@ std::string fingerprint(const ddprun::LaunchConfig& config) {
 }  // namespace
 
 TEST_CASE("every option has an effect, is refused, or is an action: none is accepted and ignored") {
-  for (const auto& option : ddprun::all_options()) {
+  for (const auto& option : all_options()) {
     INFO(option.name);
     int places = option.unsupported.empty() ? 0 : 1;
-    places += option.value == ddprun::OptionValue::kAction ? 1 : 0;
+    places += option.value == OptionValue::kAction ? 1 : 0;
     for (const auto& effect : effects()) places += effect.id == option.id ? 1 : 0;
     for (const auto& [id, value] : only_refusals()) places += id == option.id ? 1 : 0;
     places += option.id == OptionId::kUseEnv ? 1 : 0;  // its own test: it states what always holds
@@ -121,32 +115,32 @@ TEST_CASE("every option has an effect, is refused, or is an action: none is acce
 
 TEST_CASE("an option that works changes what will be done") {
   for (const auto& effect : effects()) {
-    INFO(ddprun::spec_of(effect.id).name);
+    INFO(spec_of(effect.id).name);
     CHECK(fingerprint(config_of(effect.with)) != fingerprint(config_of(effect.without)));
   }
 }
 
 TEST_CASE("an option with one possible value refuses the others") {
   for (const auto& [id, value] : only_refusals()) {
-    const std::string name = ddprun::dashed(ddprun::spec_of(id));
+    const std::string name = dashed(spec_of(id));
     CHECK_THAT(refusal_of({name + "=" + value, "W"}).sentence, ContainsSubstring(name));
   }
 }
 
 TEST_CASE("every unsupported option is refused in one sentence, from the environment too") {
-  for (const auto& option : ddprun::all_options()) {
+  for (const auto& option : all_options()) {
     if (option.unsupported.empty()) continue;
     const std::string first_choice(option.choices.substr(0, option.choices.find(',')));
     const std::string value = first_choice.empty() ? "1" : first_choice;
-    Words words{ddprun::dashed(option)};
-    if (option.value != ddprun::OptionValue::kFlag) words.push_back(value);
+    Words words{dashed(option)};
+    if (option.value != OptionValue::kFlag) words.push_back(value);
     words.emplace_back("W");
     const auto error = refusal_of(words);
     INFO(option.name);
     CHECK(error.kind == ErrorKind::kUnsupported);
-    CHECK_THAT(error.sentence, ContainsSubstring(ddprun::dashed(option)));
+    CHECK_THAT(error.sentence, ContainsSubstring(dashed(option)));
     CHECK_THAT(error.sentence, ContainsSubstring("not supported yet"));
-    const std::string variable = ddprun::variable_name(option);
+    const std::string variable = variable_name(option);
     if (variable.empty()) continue;
     CHECK_THAT(refusal_of({"W"}, with_variables({{variable, value}})).sentence,
                ContainsSubstring(variable));
@@ -173,8 +167,8 @@ TEST_CASE("the flag --use-env asks for what ddprun always does") {
 }
 
 TEST_CASE("help and version win over everything before the script") {
-  CHECK(std::holds_alternative<ddprun::ShowHelp>(*configure({"--nnodes=x", "-h"}, FakeMachine())));
-  CHECK(std::holds_alternative<ddprun::ShowVersion>(*configure({"--version", "W"}, FakeMachine())));
+  CHECK(std::holds_alternative<ShowHelp>(*configure({"--nnodes=x", "-h"}, FakeMachine())));
+  CHECK(std::holds_alternative<ShowVersion>(*configure({"--version", "W"}, FakeMachine())));
 }
 
 TEST_CASE("variables of torchrun reach every kind of option") {
@@ -186,8 +180,8 @@ TEST_CASE("variables of torchrun reach every kind of option") {
                                               {"PET_NPROC_PER_NODE", "2"}});
   const auto config = config_of({"W.py"}, machine);
   CHECK(config.log.dir == "/l");
-  CHECK(config.log.redirects.all == ddprun::Streams::kBoth);
-  CHECK(config.log.tee.all == ddprun::Streams::kStdout);
+  CHECK(config.log.redirects.all == Streams::kBoth);
+  CHECK(config.log.tee.all == Streams::kStdout);
   CHECK(config.workers.role == "r");
   CHECK(config.workers.command == Words{"W.py"});
   CHECK(config.workers.count == 2);

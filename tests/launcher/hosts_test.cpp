@@ -1,16 +1,10 @@
 // --hosts: one list for every node, in which each finds its position.
 #include "launcher/rendezvous/backends.hpp"
 
-#include "launcher/rendezvous/backends.hpp"
 #include "tests/launcher/fake_machine.hpp"
 
-using ddprun::CoordinatorPlan;
-using ddprun::MasterChoice;
-using ddprun::test::FakeMachine;
-using ddprun::test::launch_of;
-using ddprun::test::refusal_of;
-using ddprun::test::with_variables;
-using ddprun::test::Words;
+using namespace ddprun;
+using namespace ddprun::test;
 
 namespace {
 
@@ -29,7 +23,7 @@ std::string refused(const std::string& list, const Words& more = {},
 /// A machine that counts what it is asked.
 class CountingMachine : public FakeMachine {
  public:
-  [[nodiscard]] ddprun::Whereabouts locate(const std::string& host) const override {
+  [[nodiscard]] Whereabouts locate(const std::string& host) const override {
     ++asked;
     return FakeMachine::locate(host);
   }
@@ -91,7 +85,7 @@ TEST_CASE("a list with this machine's name avoids the lookup of the others") {
   CountingMachine machine;
   std::string list = "node-1";
   for (int i = 2; i <= 100; ++i) list += ",node-" + std::to_string(i);
-  const auto intent = ddprun::configure(hosts(list), machine);
+  const auto intent = configure(hosts(list), machine);
   REQUIRE(intent.has_value());
   CHECK(machine.asked <= 2);
 }
@@ -190,16 +184,14 @@ TEST_CASE("the list decides which node runs the coordinator") {
 
 TEST_CASE("a plan by a list looks no address up") {
   const CountingMachine machine;
-  const auto line = ddprun::scan({"--rdzv-id=7.0", "W"});
-  const auto settings = ddprun::Settings::merge(*line, {});
-  const auto request = ddprun::parse_request(*settings, line->program, {});
-  REQUIRE(request.has_value());
-  const ddprun::HostList list{{{"n1", 12345}, {"n2", {}}}, 1, {2, 2}, "SLURM_JOB_NODELIST"};
-  const auto launch = ddprun::plan_host_list(list, *request, machine);
-  REQUIRE(launch.has_value());
-  CHECK(launch->run_id.value() == "7.0");
-  CHECK(launch->rendezvous->coordinator.host == "n1");
-  CHECK(launch->rendezvous->coordinator.port == 12345);
-  CHECK(launch->rendezvous->scheduler_index == 1);
+  const auto line = value_of(scan({"--rdzv-id=7.0", "W"}));
+  const auto settings = value_of(Settings::merge(line, {}));
+  const auto request = value_of(parse_request(settings, line.program, {}));
+  const HostList list{{{"n1", 12345}, {"n2", {}}}, 1, {2, 2}, "SLURM_JOB_NODELIST"};
+  const auto plan = value_of(plan_host_list(list, request, machine));
+  CHECK(plan.run_id.value() == "7.0");
+  CHECK(plan.rendezvous->coordinator.host == "n1");
+  CHECK(plan.rendezvous->coordinator.port == 12345);
+  CHECK(plan.rendezvous->scheduler_index == 1);
   CHECK(machine.asked == 0);
 }

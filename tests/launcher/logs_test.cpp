@@ -2,12 +2,8 @@
 #include "launcher/options/values.hpp"
 #include "tests/launcher/fake_machine.hpp"
 
-using ddprun::LocalRank;
-using ddprun::Streams;
-using ddprun::test::config_of;
-using ddprun::test::FakeMachine;
-using ddprun::test::refusal_of;
-using ddprun::test::with_variables;
+using namespace ddprun;
+using namespace ddprun::test;
 using Parts = std::vector<std::string>;
 
 TEST_CASE("one digit chooses streams for all local ranks") {
@@ -43,7 +39,7 @@ TEST_CASE("the log directory is absolute, empty or /dev/null") {
   CHECK(config_of({"--log-dir=/dev/null", "W"}).log.dir == "/dev/null");
   CHECK(config_of({"W"}).log.dir.empty());
   FakeMachine machine;
-  machine.files["/home/me/notes.txt"] = ddprun::FileKind::kOther;
+  machine.files["/home/me/notes.txt"] = FileKind::kOther;
   CHECK_THAT(refusal_of({"--log-dir=notes.txt", "W"}, machine).sentence,
              ContainsSubstring("is a file"));
 }
@@ -76,8 +72,8 @@ TEST_CASE("filters are texts separated by commas, where two commas are one") {
           .log;
   CHECK(log.stdout_filters == Parts{"a,b", "c"});
   CHECK(log.stderr_filters == Parts{"x"});
-  CHECK(ddprun::split_escaped_list("a,,,b") == Parts{"a,", "b"});
-  CHECK(ddprun::split_escaped_list("").empty());
+  CHECK(split_escaped_list("a,,,b") == Parts{"a,", "b"});
+  CHECK(split_escaped_list("").empty());
 }
 
 TEST_CASE("filters that could not work are refused instead of being ignored") {
@@ -93,6 +89,6 @@ TEST_CASE("filters that could not work are refused instead of being ignored") {
 }
 
 TEST_CASE("the console is quoted unless it is raw by option") {
-  CHECK(config_of({"W"}).log.console == ddprun::Console::kQuoted);
-  CHECK(config_of({"--console=raw", "W"}).log.console == ddprun::Console::kRaw);
+  CHECK(config_of({"W"}).log.console == Console::kQuoted);
+  CHECK(config_of({"--console=raw", "W"}).log.console == Console::kRaw);
 }

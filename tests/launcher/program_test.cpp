@@ -10,15 +10,11 @@
 #include <sys/stat.h>
 
 #include "tests/agent/command.hpp"
-#include "tests/support/catch.hpp"
+#include "tests/launcher/outcome.hpp"
 #include "tests/support/free_port.hpp"
 
-using ddprun::Environment;
-using ddprun::test::Command;
-using ddprun::test::content;
-using ddprun::test::free_port;
-using ddprun::test::TemporaryDirectory;
-using Words = std::vector<std::string>;
+using namespace ddprun;
+using namespace ddprun::test;
 
 namespace {
 

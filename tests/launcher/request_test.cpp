@@ -1,26 +1,18 @@
 // Typed values and their origins, for sentences about them.
 #include "launcher/request.hpp"
 
-#include "tests/support/catch.hpp"
+#include "tests/launcher/outcome.hpp"
 
-using ddprun::Backend;
-using ddprun::Environment;
-using ddprun::given_names;
-using ddprun::Request;
-using ddprun::supply;
-using Words = std::vector<std::string>;
+using namespace ddprun;
+using namespace ddprun::test;
 
 namespace {
 
 Request request_of(Words words, const Environment& environment = {}) {
   words.emplace_back("W");
-  const auto line = ddprun::scan(words);
-  REQUIRE(line.has_value());
-  const auto settings = ddprun::Settings::merge(*line, environment);
-  REQUIRE(settings.has_value());
-  auto request = ddprun::parse_request(*settings, line->program, environment);
-  if (!request) FAIL("refused: " << request.error().sentence);
-  return *request;
+  const auto line = value_of(scan(words));
+  const auto settings = value_of(Settings::merge(line, environment));
+  return value_of(parse_request(settings, line.program, environment));
 }
 
 }  // namespace

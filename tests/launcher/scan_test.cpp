@@ -2,28 +2,25 @@
 #include "launcher/options/scan.hpp"
 
 #include "launcher/options/nearest.hpp"
-#include "tests/support/catch.hpp"
+#include "tests/launcher/outcome.hpp"
 
-using ddprun::OptionId;
-using Words = std::vector<std::string>;
+using namespace ddprun;
+using namespace ddprun::test;
 
 namespace {
 
-ddprun::ScannedLine scanned(const Words& words) {
-  auto line = ddprun::scan(words);
-  if (!line) FAIL("refused: " << line.error().sentence);
-  return *line;
+ScannedLine scanned(const Words& words) {
+  return value_of(scan(words));
 }
 
 std::string scan_refusal(const Words& words) {
-  auto line = ddprun::scan(words);
-  if (line) FAIL("accepted, but should have been refused");
-  CHECK(line.error().kind == ddprun::ErrorKind::kUsage);
-  return line.error().sentence;
+  const Error error = error_of(scan(words));
+  CHECK(error.kind == ErrorKind::kUsage);
+  return error.sentence;
 }
 
 /// The last value given for an option; "(none)" when it was not given.
-std::string value(const ddprun::ScannedLine& line, OptionId id) {
+std::string value(const ScannedLine& line, OptionId id) {
   std::string last = "(none)";
   for (const auto& option : line.options) {
     if (option.id == id) last = option.value;
@@ -44,12 +41,11 @@ TEST_CASE("dashed and underscored spellings mean the same, with '=' or a blank")
 }
 
 TEST_CASE("every option of the table is found under each of its spellings") {
-  for (const auto& option : ddprun::all_options()) {
-    const bool bare =
-        option.value == ddprun::OptionValue::kFlag || option.value == ddprun::OptionValue::kAction;
-    for (const std::string& spelling : {ddprun::dashed(option), ddprun::underscored(option)}) {
+  for (const auto& option : all_options()) {
+    const bool bare = option.value == OptionValue::kFlag || option.value == OptionValue::kAction;
+    for (const std::string& spelling : {dashed(option), underscored(option)}) {
       const auto line = scanned(bare ? Words{spelling, "W"} : Words{spelling, "v", "W"});
-      if (option.value == ddprun::OptionValue::kAction) {
+      if (option.value == OptionValue::kAction) {
         CHECK(line.action == option.id);
       } else {
         REQUIRE(line.options.size() == 1);
@@ -160,12 +156,12 @@ TEST_CASE("no words at all are not the scanner's error") {
 }
 
 TEST_CASE("the distance between words counts a swap of neighbours once") {
-  CHECK(ddprun::edit_distance("tee", "tee") == 0);
-  CHECK(ddprun::edit_distance("", "abc") == 3);
-  CHECK(ddprun::edit_distance("nndoes", "nnodes") == 1);
-  CHECK(ddprun::edit_distance("role", "rle") == 1);
-  CHECK(ddprun::suggestion("--nndoes") == "did you mean --nnodes?");
-  CHECK(ddprun::suggestion("-n") == "did you mean --nproc-per-node?");
-  CHECK(ddprun::suggestion("-np") == "did you mean --nproc-per-node?");
-  CHECK(ddprun::suggestion("-standalone") == "did you mean --standalone?");
+  CHECK(edit_distance("tee", "tee") == 0);
+  CHECK(edit_distance("", "abc") == 3);
+  CHECK(edit_distance("nndoes", "nnodes") == 1);
+  CHECK(edit_distance("role", "rle") == 1);
+  CHECK(suggestion("--nndoes") == "did you mean --nnodes?");
+  CHECK(suggestion("-n") == "did you mean --nproc-per-node?");
+  CHECK(suggestion("-np") == "did you mean --nproc-per-node?");
+  CHECK(suggestion("-standalone") == "did you mean --standalone?");
 }

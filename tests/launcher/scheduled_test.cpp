@@ -3,15 +3,8 @@
 #include "tests/launcher/fake_machine.hpp"
 #include "tests/launcher/schedulers/captured.hpp"
 
-using ddprun::CoordinatorPlan;
-using ddprun::Environment;
-using ddprun::Launch;
-using ddprun::MasterChoice;
-using ddprun::test::captured;
-using ddprun::test::FakeMachine;
-using ddprun::test::launch_of;
-using ddprun::test::refusal_of;
-using ddprun::test::Words;
+using namespace ddprun;
+using namespace ddprun::test;
 
 namespace {
 
@@ -41,7 +34,7 @@ FakeMachine second_node() {
   return under("slurm-step-node1");
 }
 
-const std::uint16_t kPort = ddprun::slurm_port(9, 0);
+const std::uint16_t kPort = slurm_port(9, 0);
 
 }  // namespace
 

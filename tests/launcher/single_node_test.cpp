@@ -1,14 +1,8 @@
 // A single node: the standalone rules, static and c10d without other nodes.
 #include "tests/launcher/fake_machine.hpp"
 
-using ddprun::ErrorKind;
-using ddprun::StoreHost;
-using ddprun::test::config_of;
-using ddprun::test::FakeMachine;
-using ddprun::test::launch_of;
-using ddprun::test::refusal_of;
-using ddprun::test::with_variables;
-using ddprun::test::Words;
+using namespace ddprun;
+using namespace ddprun::test;
 
 namespace {
 const std::string kUuid = FakeMachine().random_id();
@@ -79,7 +73,7 @@ TEST_CASE("c10d on one node keeps the run id and lets the kernel pick the port")
   CHECK(launch.config.store.master_port == 0);
   CHECK(launch.config.workers.role.empty());
   CHECK(launch.config.workers.count == 2);
-  CHECK(launch.config.log.tee.all == ddprun::Streams::kBoth);
+  CHECK(launch.config.log.tee.all == Streams::kBoth);
   CHECK(launch.notes.empty());
   CHECK(config_of({"--rdzv-backend=c10d", "W"}).run_id.value() == "none");
 }

@@ -1,15 +1,12 @@
 // The static backend over several nodes: numbered nodes, a fixed address, node rank 0 there.
 #include "tests/launcher/fake_machine.hpp"
 
-using ddprun::CoordinatorPlan;
-using ddprun::MasterChoice;
-using ddprun::test::FakeMachine;
-using ddprun::test::launch_of;
-using ddprun::test::refusal_of;
-using ddprun::test::with_variables;
-using ddprun::test::Words;
+using namespace ddprun;
+using namespace ddprun::test;
 
 namespace {
+
+const std::string kNoHost = " is not a host's name or address";
 
 Words fixed(Words more) {
   Words words{"--nnodes=2"};
@@ -106,12 +103,11 @@ TEST_CASE("a master port that the kernel chooses is refused") {
 }
 
 TEST_CASE("a master address is a host without a port, which has an option of its own") {
-  CHECK_THAT(refusal_of(fixed({"--master-addr=node-1:7"})).sentence,
-             ContainsSubstring("--master-addr=node-1:7 is not a host's name or address: the port "
-                               "goes into --master-port"));
+  CHECK_THAT(
+      refusal_of(fixed({"--master-addr=node-1:7"})).sentence,
+      ContainsSubstring("--master-addr=node-1:7" + kNoHost + ": the port goes into --master-port"));
   for (const std::string bad : {"a b", "999.1.1.1", "h:1:2"}) {
-    CHECK_THAT(refusal_of(fixed({"--master-addr=" + bad})).sentence,
-               ContainsSubstring("is not a host's name or address"));
+    CHECK_THAT(refusal_of(fixed({"--master-addr=" + bad})).sentence, ContainsSubstring(kNoHost));
   }
   FakeMachine machine;
   machine.addresses["fd00::1"] = "fd00::1";

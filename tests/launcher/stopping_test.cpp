@@ -3,11 +3,8 @@
 
 #include "tests/launcher/fake_machine.hpp"
 
-using ddprun::test::config_of;
-using ddprun::test::FakeMachine;
-using ddprun::test::launch_of;
-using ddprun::test::refusal_of;
-using ddprun::test::with_variables;
+using namespace ddprun;
+using namespace ddprun::test;
 using std::chrono::seconds;
 
 TEST_CASE("restarts are a number from 0") {

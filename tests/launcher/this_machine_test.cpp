@@ -9,9 +9,8 @@
 #include "tests/agent/command.hpp"
 #include "tests/support/catch.hpp"
 
-using ddprun::FileKind;
-using ddprun::ThisMachine;
-using ddprun::test::TemporaryDirectory;
+using namespace ddprun;
+using namespace ddprun::test;
 
 namespace {
 
@@ -70,7 +69,7 @@ TEST_CASE("a name that does not resolve is named") {
 }
 
 TEST_CASE("a host is here, elsewhere, or does not resolve yet") {
-  using Place = ddprun::Whereabouts::Place;
+  using Place = Whereabouts::Place;
   const ThisMachine machine({});
   CHECK(machine.locate("localhost").literal == "127.0.0.1");
   CHECK(machine.locate("127.0.0.2").place == Place::kHere);
@@ -98,7 +97,7 @@ TEST_CASE("identifiers are random UUIDs of version 4") {
 }
 
 TEST_CASE("no GPU is visible when CUDA_VISIBLE_DEVICES is empty") {
-  const ddprun::Environment none_visible{{"CUDA_VISIBLE_DEVICES", ""}};
+  const Environment none_visible{{"CUDA_VISIBLE_DEVICES", ""}};
   CHECK(ThisMachine(none_visible).count_gpus() == 0);
   CHECK(ThisMachine({}).count_cpus() >= 1);
   CHECK_FALSE(ThisMachine({}).working_directory().empty());

@@ -2,11 +2,8 @@
 #include "base/limits.hpp"
 #include "tests/launcher/fake_machine.hpp"
 
-using ddprun::test::config_of;
-using ddprun::test::FakeMachine;
-using ddprun::test::refusal_of;
-using ddprun::test::with_variables;
-using ddprun::test::Words;
+using namespace ddprun;
+using namespace ddprun::test;
 
 namespace {
 FakeMachine machine_with(int cpus, int gpus) {
@@ -36,11 +33,11 @@ TEST_CASE("an invalid count of workers is refused with its value") {
     CHECK_THAT(refusal_of({"--nproc-per-node", bad, "W"}).sentence,
                ContainsSubstring("--nproc-per-node='" + bad + "'"));
   }
-  CHECK(config_of({"--nproc-per-node=4096", "W"}).workers.count == ddprun::kWorkersPerNodeMax);
+  CHECK(config_of({"--nproc-per-node=4096", "W"}).workers.count == kWorkersPerNodeMax);
 }
 
 TEST_CASE("xpu is known and unsupported") {
-  CHECK(refusal_of({"--nproc-per-node=xpu", "W"}).kind == ddprun::ErrorKind::kUnsupported);
+  CHECK(refusal_of({"--nproc-per-node=xpu", "W"}).kind == ErrorKind::kUnsupported);
 }
 
 TEST_CASE("threads are the CPUs a worker really has, where the user did not choose") {

@@ -7,7 +7,7 @@
 
 #include "base/environment.hpp"
 #include "launcher/schedulers/placement.hpp"
-#include "tests/support/catch.hpp"
+#include "tests/launcher/outcome.hpp"
 
 namespace ddprun::test {
 
@@ -26,18 +26,14 @@ inline Environment captured(const std::string& name) {
 
 /// The placement of an environment that must be accepted.
 inline Placement placed(const Environment& environment, Parent parent = Parent::kScheduler) {
-  auto placement = find_placement(environment, parent);
-  if (!placement) FAIL("refused: " << placement.error().sentence);
-  REQUIRE(placement->has_value());
-  return **placement;
+  const auto placement = value_of(find_placement(environment, parent));
+  REQUIRE(placement.has_value());
+  return *placement;
 }
 
 /// The sentence for one that must be refused.
 inline std::string refused(const Environment& environment, Parent parent = Parent::kScheduler) {
-  auto placement = find_placement(environment, parent);
-  if (placement) FAIL("accepted, but should have been refused");
-  CHECK(exit_code_of(placement.error().kind) == 2);
-  return placement.error().sentence;
+  return error_of(find_placement(environment, parent)).sentence;
 }
 
 }  // namespace ddprun::test

@@ -1,18 +1,16 @@
 // Slurm's and Open MPI's compressed lists of hosts.
 #include "launcher/schedulers/hostlist.hpp"
 
-#include "tests/support/catch.hpp"
+#include "tests/launcher/outcome.hpp"
 
-using ddprun::expand_hostlist;
-using ddprun::hostlist_of_node_regex;
+using namespace ddprun;
+using namespace ddprun::test;
 using Names = std::vector<std::string>;
 
 namespace {
 
 Names expanded(const std::string& text) {
-  auto names = expand_hostlist(text);
-  if (!names) FAIL("refused: " << names.error().sentence);
-  return *names;
+  return value_of(expand_hostlist(text));
 }
 
 }  // namespace
@@ -52,7 +50,7 @@ TEST_CASE("what is not a list of hosts is refused with the text in the sentence"
 }
 
 TEST_CASE("a list has bounds, whatever its text promises") {
-  CHECK(expanded("n[1-65536]").size() == ddprun::kHostlistMax);
+  CHECK(expanded("n[1-65536]").size() == kHostlistMax);
   CHECK(!expand_hostlist("n[1-65537]"));
   CHECK(!expand_hostlist("n[1-65536],x"));
   CHECK(!expand_hostlist("n[0-999999999999999999]"));

@@ -2,12 +2,10 @@
 #include "launcher/schedulers/mpi.hpp"
 
 #include "tests/launcher/schedulers/captured.hpp"
+#include "tests/support/sentences.hpp"
 
-using ddprun::Environment;
-using ddprun::Placement;
-using ddprun::test::captured;
-using ddprun::test::placed;
-using ddprun::test::refused;
+using namespace ddprun;
+using namespace ddprun::test;
 using Names = std::vector<std::string>;
 
 TEST_CASE("mpirun on other hosts: the ranks are nodes, the first host follows from the daemons") {
@@ -101,7 +99,7 @@ TEST_CASE("inside Slurm mpirun identifies the task, although its daemons are Slu
   CHECK(hydra.index == 1);
   CHECK(hydra.hosts == first.hosts);
   CHECK(hydra.run_id == "mpi-" + captured("hydra-in-slurm-rank1").at("SLURM_JOB_ID"));
-  CHECK(hydra.port == ddprun::port_of_name(hydra.run_id));
+  CHECK(hydra.port == port_of_name(hydra.run_id));
 }
 
 TEST_CASE("Slurm's list names mpirun's hosts only where it is as long") {
@@ -117,7 +115,7 @@ TEST_CASE("for one process of mpirun in a job of several nodes Slurm's variables
   CHECK(placed(environment).job == "Slurm step 9.0");
   environment = captured("slurm-batch-script");
   environment.merge(captured("openmpi-alone"));
-  CHECK_THAT(refused(environment), ContainsSubstring("srun did not start this ddprun"));
+  CHECK_THAT(refused(environment), ContainsSubstring(kNotBySrun));
 }
 
 TEST_CASE("MPICH's mpiexec gives count and index, not the hosts") {
@@ -159,6 +157,6 @@ TEST_CASE("a job's name becomes a run id that a folder may bear") {
   Environment environment = captured("openmpi-far-rank1");
   environment["PMIX_NAMESPACE"] = "prterun-head-123@1/x";
   CHECK(placed(environment).run_id == "mpi-prterun-head-123-1-x");
-  CHECK(placed(environment).port >= ddprun::kSchedulerPortFirst);
-  CHECK(placed(environment).port <= ddprun::kSchedulerPortLast);
+  CHECK(placed(environment).port >= kSchedulerPortFirst);
+  CHECK(placed(environment).port <= kSchedulerPortLast);
 }

@@ -5,22 +5,14 @@
 
 #include "tests/launcher/schedulers/captured.hpp"
 
-using ddprun::Environment;
-using ddprun::find_placement;
-using ddprun::Parent;
-using ddprun::Placement;
-using ddprun::slurm_port;
-using ddprun::test::captured;
-using ddprun::test::placed;
-using ddprun::test::refused;
+using namespace ddprun;
+using namespace ddprun::test;
 using Names = std::vector<std::string>;
 
 namespace {
 
 bool is_unplaced(const Environment& environment) {
-  auto placement = find_placement(environment, Parent::kScheduler);
-  if (!placement) FAIL("refused: " << placement.error().sentence);
-  return !placement->has_value();
+  return !value_of(find_placement(environment, Parent::kScheduler)).has_value();
 }
 
 Environment with(Environment environment, const std::string& name, const std::string& value) {
@@ -134,7 +126,7 @@ TEST_CASE("each refusal for a scheduler's variables names the way to one node al
         captured("slurm-het-batch-script"), captured("openmpi-two-tasks"),
         captured("hydra-two-tasks"), Environment{{"OMPI_COMM_WORLD_SIZE", "x"}},
         Environment{{"PMI_SIZE", "2"}, {"PMI_RANK", "0"}}}) {
-    CHECK_THAT(refused(environment), ContainsSubstring(ddprun::kStandaloneHere));
+    CHECK_THAT(refused(environment), ContainsSubstring(kStandaloneHere));
   }
 }
 
@@ -187,13 +179,13 @@ TEST_CASE("an invalid variable of a step is named, with what to give instead") {
 }
 
 TEST_CASE("tasks per node are read in Slurm's short form") {
-  CHECK(ddprun::most_tasks_per_node("1") == 1);
-  CHECK(ddprun::most_tasks_per_node("1(x2)") == 1);
-  CHECK(ddprun::most_tasks_per_node("2,1") == 2);
-  CHECK(ddprun::most_tasks_per_node("1(x3),4(x2),2") == 4);
+  CHECK(most_tasks_per_node("1") == 1);
+  CHECK(most_tasks_per_node("1(x2)") == 1);
+  CHECK(most_tasks_per_node("2,1") == 2);
+  CHECK(most_tasks_per_node("1(x3),4(x2),2") == 4);
   for (const std::string text : {"", ",", "1,", "x", "1(x", "1(x)", "1(2)", "-1"}) {
     CAPTURE(text);
-    CHECK(!ddprun::most_tasks_per_node(text));
+    CHECK(!most_tasks_per_node(text));
   }
 }
 
@@ -202,12 +194,12 @@ TEST_CASE("steps that may share a node have ports of their own") {
   for (std::uint64_t step = 0; step < 61; ++step) ports.insert(slurm_port(123456, step));
   CHECK(ports.size() == 61);
   ports.clear();
-  for (std::uint64_t job = 0; job < ddprun::kSchedulerPortCount; ++job) {
+  for (std::uint64_t job = 0; job < kSchedulerPortCount; ++job) {
     ports.insert(slurm_port(9'000'000 + job, 0));
   }
-  CHECK(ports.size() == ddprun::kSchedulerPortCount);
-  CHECK(*ports.begin() == ddprun::kSchedulerPortFirst);
-  CHECK(*ports.rbegin() == ddprun::kSchedulerPortLast);
+  CHECK(ports.size() == kSchedulerPortCount);
+  CHECK(*ports.begin() == kSchedulerPortFirst);
+  CHECK(*ports.rbegin() == kSchedulerPortLast);
 }
 
 TEST_CASE("GPUs count where the scheduler gave them, as a worker would see them") {

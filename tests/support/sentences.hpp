@@ -1,0 +1,33 @@
+// The sentences that several tests look for. A wording changes in the program, here and in the one
+// test that shows it literally (tests/style/sentences.cpp). tests/support/sentences.py gives them
+// to tests in Python under the same names.
+#pragma once
+
+#include <string>
+
+namespace ddprun::test {
+
+// The launcher.
+inline const std::string kForEachGpu = " on this node, one for each GPU";
+inline const std::string kNotBySrun = "srun did not start this ddprun";
+
+// The agent.
+inline const std::string kFirstFailure = "first failure of the run";
+inline const std::string kPressAgain = "press Ctrl-C again to kill immediately";
+inline const std::string kSenderUnknown = ", not sent by ddprun; sender unknown";
+inline const std::string kLastLines = "last lines of its stderr";
+inline const std::string kSpareNeverStarted = "this node was a spare: its workers never started";
+inline const std::string kBytesNotShown = " more bytes of this line not shown]";
+
+// The rendezvous.
+inline const std::string kWaitingForNodes = "waiting for nodes: ";
+inline const std::string kGiveAllTheSame = "; give all nodes the same";
+inline const std::string kSucceededHere = "all ranks of this node exited with code 0";
+inline const std::string kTorchrunCame = "a torchrun agent came to the coordinator of a ddprun run";
+
+// What listens.
+inline const std::string kPortInUse = "the port is in use";
+inline const std::string kTooManyFiles = "cannot accept clients: Too many open files";
+inline const std::string kFrameAnnounced = "the peer announced a frame of ";
+
+}  // namespace ddprun::test
