@@ -5,6 +5,7 @@
 #include "tests/agent/agent_run.hpp"
 #include "tests/store/live.hpp"
 #include "tests/support/free_port.hpp"
+#include "tests/support/sentences.hpp"
 
 using namespace ddprun;
 using namespace ddprun::test;
@@ -189,8 +190,8 @@ TEST_CASE("a worker's error.json is in the report, and passed up with its code")
 TEST_CASE("a torn error.json is noted, and the end of stderr shown instead") {
   auto run = start(1, "echo needle >&2; printf '{\"mess' > $TORCHELASTIC_ERROR_FILE; exit 6");
   CHECK(run.wait() == ExitStatus::exited(6));
-  CHECK_THAT(run.err(), ContainsSubstring("its error.json is truncated; last lines of its stderr:\n"
-                                          "            | needle\n"));
+  CHECK_THAT(run.err(), ContainsSubstring("its error.json is truncated; " + kLastLines +
+                                          ":\n            | needle\n"));
 }
 
 TEST_CASE("an error of ddprun itself is left for the launcher above it too") {

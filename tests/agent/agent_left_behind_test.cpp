@@ -4,6 +4,7 @@
 #include <regex>
 
 #include "tests/agent/agent_run.hpp"
+#include "tests/agent/said.hpp"
 
 using namespace ddprun;
 using namespace ddprun::test;
@@ -80,7 +81,7 @@ TEST_CASE("a worker that fails: its helper gets SIGTERM, and the restart waits f
                        helper_that("echo > $DIR/saved; exit 0") + "exit 3",
                    {"restarts=1"}, {{"DIR", dir.path()}});
   CHECK(run.wait() == ExitStatus::exited(0));
-  CHECK_THAT(run.err(), ContainsSubstring("note [RESTART] restart 1 of 1, round 2"));
+  CHECK_THAT(run.err(), ContainsSubstring(restarted(1, 1)));
 }
 
 TEST_CASE("a helper that outlives the grace gets SIGKILL, and its name is told") {
@@ -135,7 +136,7 @@ TEST_CASE("the exit of a worker is reported as it was, not when its group was em
                        "while :; do sleep 0.01; done",
                    {"timeout_ms=300"}, {{"DIR", dir.path()}});
   CHECK(run.wait() == ExitStatus::exited(3));
-  CHECK_THAT(run.err(), ContainsSubstring("error [W-EXIT] rank 0 (local 0, pid "));
+  CHECK_THAT(run.err(), ContainsSubstring(report_of(0, 0)));
 }
 
 TEST_CASE("a second Ctrl-C kills what a worker left, at once") {

@@ -4,6 +4,8 @@
 #include <set>
 
 #include "tests/agent/agent_run.hpp"
+#include "tests/agent/said.hpp"
+#include "tests/support/sentences.hpp"
 
 using namespace ddprun;
 using namespace ddprun::test;
@@ -13,7 +15,7 @@ TEST_CASE("all workers end with 0: so does ddprun, with one line at the start an
   CHECK(run.wait() == ExitStatus::exited(0));
   CHECK(run.out() == "hello\nhello\n");
   CHECK_THAT(run.err(), ContainsSubstring("run test-run round 1: 2 ranks, store 127.0.0.1:"));
-  CHECK_THAT(run.err(), ContainsSubstring("ddprun: done: all 2 ranks exited with code 0 after "));
+  CHECK_THAT(run.err(), ContainsSubstring(up_to("after ", done_line({"", 2}))));
   CHECK(count(run.err(), "\n") == 2);
 }
 
@@ -26,11 +28,11 @@ TEST_CASE("a failure stops the siblings, and the report names the rank that fail
                        "echo needle >&2; exit 3",
                    {}, {{"DIR", dir.path()}});
   CHECK(run.wait() == ExitStatus::exited(3));
-  CHECK_THAT(run.err(), ContainsSubstring("error [W-EXIT] rank 1 (local 1, pid "));
-  CHECK_THAT(run.err(), ContainsSubstring("ended with exit code 3, first failure of the run\n"));
+  CHECK_THAT(run.err(), ContainsSubstring(report_of(1, 1)));
+  CHECK_THAT(run.err(), ContainsSubstring("ended with exit code 3, " + kFirstFailure + "\n"));
   CHECK_THAT(run.err(), ContainsSubstring("            | needle\n"));
   CHECK_THAT(run.err(), ContainsSubstring("2 ranks were running; ddprun stopped them "));
-  CHECK(count(run.err(), "first failure of the run") == 1);
+  CHECK(count(run.err(), kFirstFailure) == 1);
 }
 
 TEST_CASE("every exit code from 0 to 255 comes out of ddprun as it went in") {
@@ -57,9 +59,8 @@ TEST_CASE("a failed round costs one restart, and the next round knows its number
                    "[ $RANK = 0 ] && exit 1; exec sleep 1000",
                    {"restarts=2"}, {{"DIR", dir.path()}});
   CHECK(run.wait() == ExitStatus::exited(0));
-  CHECK_THAT(run.err(), ContainsSubstring("ddprun: note [RESTART] restart 1 of 2, round 2\n"));
-  CHECK_THAT(run.err(),
-             ContainsSubstring("ddprun: note [RESTART] restart 2 of 2, round 3 after 0.1 s"));
+  CHECK_THAT(run.err(), ContainsSubstring(restarted(1, 2) + "\n"));
+  CHECK_THAT(run.err(), ContainsSubstring(restarted(2, 2) + " after 0.1 s"));
   CHECK_THAT(run.err(), ContainsSubstring("; 2 restarts\n"));
   std::set<std::string> rounds;
   for (const char* name : {"0.0", "0.1", "0.2"}) rounds.insert(content(dir.file(name)));
@@ -72,7 +73,7 @@ TEST_CASE("when the budget is used up the run ends with the code of the last rou
   auto run = start(2, "exit $(($TORCHELASTIC_RESTART_COUNT + 5))", {"restarts=2"});
   CHECK(run.wait() == ExitStatus::exited(7));
   CHECK_THAT(run.err(), ContainsSubstring("first failure of round 3\n"));
-  CHECK_THAT(run.err(), ContainsSubstring("next      not restarted: all 2 restarts are used\n"));
+  CHECK_THAT(run.err(), ContainsSubstring("next      " + none_left(2) + "\n"));
 }
 
 TEST_CASE("a worker has exactly the environment of the launcher and the variables of its place") {
@@ -124,7 +125,7 @@ TEST_CASE("where worker 0 has the store, no process listens at the port it is to
 TEST_CASE("a worker that fails alone and is restarted is named all the same") {
   auto run = start(1, "[ $TORCHELASTIC_RESTART_COUNT = 1 ]", {"restarts=1"});
   CHECK(run.wait() == ExitStatus::exited(0));
-  CHECK(count(run.err(), "warning [W-EXIT] rank 0 (local 0, pid ") == 1);
+  CHECK(count(run.err(), death_of(0, 0)) == 1);
 }
 
 TEST_CASE(

@@ -2,6 +2,8 @@
 #include <signal.h>
 
 #include "tests/agent/agent_run.hpp"
+#include "tests/agent/said.hpp"
+#include "tests/support/sentences.hpp"
 
 using namespace ddprun;
 using namespace ddprun::test;
@@ -24,7 +26,7 @@ TEST_CASE("the second Ctrl-C kills at once") {
                    {{"DIR", dir.path()}});
   const pid_t worker = pid_in(dir.file("0.0"));
   run.signal(SIGINT);
-  REQUIRE(run.says("press Ctrl-C again to kill immediately"));
+  REQUIRE(run.says(kPressAgain));
   CHECK(alive(worker));
   run.signal(SIGINT);
   CHECK(run.wait() == ExitStatus::exited(130));
@@ -59,7 +61,7 @@ TEST_CASE("a stop while a failed round is stopped: no restart, the failure's rep
   run.signal(SIGINT);
   CHECK(run.wait() == ExitStatus::exited(4));
   CHECK_THAT(run.err(), !ContainsSubstring("[RESTART]"));
-  CHECK_THAT(run.err(), ContainsSubstring("error [W-EXIT] rank 1 (local 1, pid "));
+  CHECK_THAT(run.err(), ContainsSubstring(report_of(1, 1)));
   CHECK_THAT(run.err(), ContainsSubstring("next      not restarted: "));
   CHECK_THAT(run.err(), ContainsSubstring("SIGINT received"));
 }
@@ -73,10 +75,10 @@ TEST_CASE("a second stop while a failed round is stopped kills at once, and the 
                    {}, {{"DIR", dir.path()}});
   REQUIRE(run.says("; stopping 1 other rank"));
   run.signal(SIGINT);
-  REQUIRE(run.says("press Ctrl-C again to kill immediately"));
+  REQUIRE(run.says(kPressAgain));
   run.signal(SIGINT);
   CHECK(run.wait() == ExitStatus::exited(4));  // long before the shutdown timeout
-  CHECK_THAT(run.err(), ContainsSubstring("first failure of the run"));
+  CHECK_THAT(run.err(), ContainsSubstring(kFirstFailure));
 }
 
 TEST_CASE("a stop while the last output of a failed round is read: no restart, its code") {
@@ -90,7 +92,7 @@ TEST_CASE("a stop while the last output of a failed round is read: no restart, i
                    "while ! [ -e $DIR/ready ]; do :; done; exit 4",
                    {"restarts=3"}, {{"DIR", dir.path()}});
   CHECK(run.wait() == ExitStatus::exited(4));
-  CHECK_THAT(run.err(), ContainsSubstring("first failure of the run"));
+  CHECK_THAT(run.err(), ContainsSubstring(kFirstFailure));
 }
 
 TEST_CASE("a SIGHUP that nohup made ignored stays ignored, for ddprun and the workers") {
@@ -141,7 +143,7 @@ TEST_CASE("kill -9 of a worker is reported with an unknown sender, and 137") {
   CHECK(run.wait() == ExitStatus::exited(137));
   CHECK_THAT(run.err(), ContainsSubstring("error [W-KILLED] rank 1 (local 1, pid " +
                                           std::to_string(worker) + ")"));
-  CHECK_THAT(run.err(), ContainsSubstring("received SIGKILL, not sent by ddprun; sender unknown"));
+  CHECK_THAT(run.err(), ContainsSubstring("received SIGKILL" + kSenderUnknown));
 }
 
 TEST_CASE("kill -9 of a worker with a budget: who died how, restart 1 of 3, round 2") {
@@ -154,7 +156,7 @@ TEST_CASE("kill -9 of a worker with a budget: who died how, restart 1 of 3, roun
   CHECK(run.wait() == ExitStatus::exited(0));
   CHECK_THAT(run.err(), ContainsSubstring("warning [W-KILLED] rank 0 (local 0, pid " +
                                           std::to_string(worker) + ")"));
-  CHECK_THAT(run.err(), ContainsSubstring("restart 1 of 3, round 2\n"));
+  CHECK_THAT(run.err(), ContainsSubstring(restarted(1, 3) + "\n"));
 }
 
 TEST_CASE("kill -9 of ddprun leaves no worker") {

@@ -2,6 +2,8 @@
 #include <signal.h>
 
 #include "tests/agent/cluster.hpp"
+#include "tests/agent/said.hpp"
+#include "tests/support/sentences.hpp"
 
 using namespace ddprun;
 using namespace ddprun::test;
@@ -20,10 +22,10 @@ TEST_CASE("a failure without budget ends both agents with its code, and one of t
   auto& second = cluster.start(1, "2:2", kRankOneFails, {"node_rank=1"});
   CHECK(first.wait() == ExitStatus::exited(7));
   CHECK(second.wait() == ExitStatus::exited(7));
-  const std::string headline = "ddprun: error [W-EXIT] rank 1 (local 0, pid ";
+  const std::string headline = report_of(1, 0);
   CHECK(count(first.err(), headline) == 1);
   CHECK(count(second.err(), headline) == 1);
-  CHECK(count(second.err(), "first failure of the run") == 1);
+  CHECK(count(second.err(), kFirstFailure) == 1);
   CHECK_THAT(second.err(), ContainsSubstring("            | needle\n"));
   CHECK_THAT(second.err(), ContainsSubstring("1 rank was running; ddprun stopped it "));
   CHECK(count(first.err(), "needle") == 0);
@@ -37,10 +39,10 @@ TEST_CASE("the console of the coordinator has the whole report, wherever the ran
   CHECK(first.wait() == ExitStatus::exited(7));
   CHECK(second.wait() == ExitStatus::exited(7));
   CHECK_THAT(first.err(), ContainsSubstring("(this node), 1 rank here"));
-  CHECK_THAT(first.err(), ContainsSubstring("  evidence  last lines of its stderr:\n"));
+  CHECK_THAT(first.err(), ContainsSubstring("  evidence  " + kLastLines + ":\n"));
   CHECK_THAT(first.err(), ContainsSubstring("            | needle\n"));
   CHECK(count(second.err(), "| needle") == 0);
-  CHECK(count(second.err(), "error [W-EXIT] rank 1 (local 0, pid ") == 1);
+  CHECK(count(second.err(), report_of(1, 0)) == 1);
   CHECK(count(second.err(), "rank 1 (local 0, pid ") == 1);
 }
 
@@ -52,7 +54,7 @@ TEST_CASE("when the budget is used up the report says so, and names the round") 
   CHECK(first.wait() == ExitStatus::exited(3));
   CHECK(second.wait() == ExitStatus::exited(3));
   CHECK_THAT(second.err(), ContainsSubstring("first failure of round 3\n"));
-  CHECK_THAT(second.err(), ContainsSubstring("next      not restarted: all 2 restarts are used"));
+  CHECK_THAT(second.err(), ContainsSubstring("next      " + none_left(2)));
   CHECK(count(second.err(), "warning [W-EXIT] rank 1 ") == 2);
 }
 
@@ -95,7 +97,7 @@ TEST_CASE("SIGTERM of one agent ends the run of two, with 143 and the reason on 
   second.signal(SIGTERM);
   CHECK(second.wait() == ExitStatus::exited(143));
   CHECK(first.wait() == ExitStatus::exited(143));
-  CHECK_THAT(second.err(), ContainsSubstring("note [STOP] SIGTERM received, stopping 2 ranks"));
+  CHECK_THAT(second.err(), ContainsSubstring(up_to("2 ranks", stop_line(SIGTERM, 2, Duration(0)))));
   CHECK_THAT(second.err(), ContainsSubstring("note [STOP] 2 ranks gone "));
   CHECK_THAT(first.err(), ContainsSubstring("(ranks 2-3) left: SIGTERM received; 1 node remains"));
   for (const char* rank : {"1.0", "1.1", "1.2", "1.3"}) {
@@ -129,7 +131,7 @@ TEST_CASE("SIGTERM of both agents while a failed run is stopped keeps its report
   CHECK(second.wait() == ExitStatus::exited(7));
   CHECK(first.wait() == ExitStatus::exited(7));
   CHECK_THAT(first.err(), ContainsSubstring("            | needle\n"));
-  CHECK(count(second.err(), "error [W-EXIT] rank 1 (local 0, pid ") == 1);
+  CHECK(count(second.err(), report_of(1, 0)) == 1);
 }
 
 TEST_CASE("SIGTERM while a failed round gives way to its restart ends the run with the failure") {
@@ -156,7 +158,7 @@ TEST_CASE("SIGTERM while a failed round gives way to its restart ends the run wi
   CHECK(second.wait() == ExitStatus::exited(7));
   const std::string both = first.err() + second.err();
   CHECK_THAT(both, ContainsSubstring("next      not restarted: "));
-  CHECK(count(both, "first failure of the run") == 2);
+  CHECK(count(both, kFirstFailure) == 2);
 }
 
 TEST_CASE("a node that has finished ends with 0 when its coordinator is gone for good") {
@@ -170,8 +172,9 @@ TEST_CASE("a node that has finished ends with 0 when its coordinator is gone for
   cluster.kill_daemon();
   CHECK(second.wait() == ExitStatus::exited(0));
   CHECK(first.wait() == ExitStatus::exited(1));
-  CHECK_THAT(second.err(), ContainsSubstring("all ranks of this node exited with code 0; how the "
-                                             "other nodes ended is unknown: the coordinator "));
+  CHECK_THAT(second.err(),
+             ContainsSubstring(kSucceededHere +
+                               "; how the other nodes ended is unknown: the coordinator "));
 }
 
 TEST_CASE(
@@ -214,7 +217,7 @@ TEST_CASE("after a failure a second SIGTERM gives up the whole report, not the f
   REQUIRE(second.says("note [STOP] SIGTERM received"));
   second.signal(SIGTERM);
   CHECK(second.wait() == ExitStatus::exited(7));
-  CHECK_THAT(second.err(), ContainsSubstring("error [W-EXIT] rank 1 (local 0, pid "));
+  CHECK_THAT(second.err(), ContainsSubstring(report_of(1, 0)));
   first.signal(SIGTERM);
   REQUIRE(first.says("note [STOP] SIGTERM received"));
   first.signal(SIGTERM);
@@ -227,7 +230,7 @@ TEST_CASE("SIGTERM while a node waits for others leaves the rendezvous at once")
   REQUIRE(waiting.says("run test-run"));
   waiting.signal(SIGTERM);
   CHECK(waiting.wait() == ExitStatus::exited(143));
-  CHECK_THAT(waiting.err(), ContainsSubstring("note [STOP] SIGTERM received, leaving the run"));
+  CHECK_THAT(waiting.err(), ContainsSubstring(leaving_line(SIGTERM)));
   // Its place is free: two others make the round of two.
   auto& first = cluster.start(1, "2:2", "exit 0");
   auto& second = cluster.start(1, "2:2", "exit 0");
@@ -240,7 +243,7 @@ TEST_CASE("a wait for nodes is told from three seconds on, and ends at its limit
   auto& waiting = cluster.start(1, "2:2", kStayInRound, {"join_ms=8000"});
   CHECK(waiting.wait() == ExitStatus::exited(1));
   const std::string text = waiting.err();
-  CHECK_THAT(text, ContainsSubstring("note [RUN] waiting for nodes: 1 of 2; connected: "));
+  CHECK_THAT(text, ContainsSubstring("note [RUN] " + kWaitingForNodes + "1 of 2; connected: "));
   // The limit counts from the hello, the three seconds from the first attempt; rounded up.
   const auto told = text.find("; gives up in ");
   REQUIRE(told != std::string::npos);
@@ -248,7 +251,7 @@ TEST_CASE("a wait for nodes is told from three seconds on, and ends at its limit
   CHECK(left.substr(1).starts_with(" s (--rdzv-conf join_timeout)"));
   CHECK((left.front() >= '1' && left.front() <= '6'));
   CHECK_THAT(text, ContainsSubstring("error [RUN] only 1 of at least 2 nodes joined within 8 s"));
-  CHECK(count(text, "waiting for nodes") == 1);
+  CHECK(count(text, kWaitingForNodes) == 1);
 }
 
 TEST_CASE("a coordinator that is not there is waited for, told with the cause, and given up") {

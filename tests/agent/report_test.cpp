@@ -5,8 +5,10 @@
 #include "agent/core/error_file.hpp"
 #include "agent/core/text.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/sentences.hpp"
 
 using namespace ddprun;
+using namespace ddprun::test;
 using namespace std::chrono_literals;
 using namespace std::string_literals;
 
@@ -18,6 +20,12 @@ const std::string kErrorJson =
     R"("Traceback (most recent call last):\n  File \"t.py\", line 3, in main\n)"
     R"(ValueError: needle\n", )"
     R"("timestamp": "1767323045"}}})";
+
+// Python's.
+const std::string kDuringHandling =
+    "During handling of the above exception, another exception occurred:";
+const std::string kDirectCause =
+    "The above exception was the direct cause of the following exception:";
 
 const RawEvidence kStderr{std::nullopt,
                           "step 310\nFile \"train.py\", line 310, in step\nKeyError: 'labels'\n"};
@@ -96,8 +104,8 @@ TEST_CASE("a worker killed from outside is reported with an unknown sender") {
   failure.first.status = ExitStatus::signaled(SIGKILL);
   CHECK_THAT(
       report_of(failure),
-      ContainsSubstring("[W-KILLED] rank 12 (local 4, pid 48213) on gpu-02 received SIGKILL, "
-                        "not sent by ddprun; sender unknown"));
+      ContainsSubstring("[W-KILLED] rank 12 (local 4, pid 48213) on gpu-02 received SIGKILL" +
+                        kSenderUnknown));
 }
 
 TEST_CASE("a crash comes with what to try") {
@@ -135,9 +143,8 @@ TEST_CASE("error.json is preferred to the end of stderr") {
 
 TEST_CASE("a torn error.json counts as absent, and that is noted") {
   const std::string torn = kErrorJson.substr(0, 60);
-  CHECK_THAT(
-      report_of(failing({torn, kStderr.stderr_tail})),
-      ContainsSubstring("  evidence  its error.json is truncated; last lines of its stderr:\n"));
+  CHECK_THAT(report_of(failing({torn, kStderr.stderr_tail})),
+             ContainsSubstring("  evidence  its error.json is truncated; " + kLastLines + ":\n"));
   CHECK_THAT(report_of(failing({torn, ""})),
              ContainsSubstring("  evidence  its error.json is truncated\n"));
 }
@@ -179,10 +186,7 @@ TEST_CASE("the quotation begins at the last traceback") {
 }
 
 TEST_CASE("the quotation begins at the first of chained tracebacks, the root cause") {
-  const std::string links[] = {
-      "During handling of the above exception, another exception occurred:",
-      "The above exception was the direct cause of the following exception:"};
-  for (const std::string& link : links) {
+  for (const std::string& link : {kDuringHandling, kDirectCause}) {
     for (const std::string prefix : {"", "[rank3]: "}) {
       const std::string chain = prefix + "Traceback (most recent call last):\n" + prefix +
                                 "  in root\n" + prefix + "KeyError: 'a'\n" + prefix + "\n" +
@@ -199,9 +203,8 @@ TEST_CASE("the quotation begins at the first of chained tracebacks, the root cau
 }
 
 TEST_CASE("a chain whose first heading is lost is quoted from the first one that is left") {
-  const auto lines = quotable_lines(
-      "KeyError: 'a'\n\nDuring handling of the above exception, another exception occurred:\n\n"
-      "Traceback (most recent call last):\nValueError: b\n");
+  const auto lines = quotable_lines("KeyError: 'a'\n\n" + kDuringHandling +
+                                    "\n\nTraceback (most recent call last):\nValueError: b\n");
   CHECK(lines == std::vector<std::string>{"Traceback (most recent call last):", "ValueError: b"});
 }
 
@@ -212,8 +215,7 @@ TEST_CASE("a long chain keeps its root cause and its end, and says what is left 
       text += error + " frame " + std::to_string(frame) + "\n";
     return text + error + "\n";
   };
-  const std::string link =
-      "\nThe above exception was the direct cause of the following exception:\n\n";
+  const std::string link = "\n" + kDirectCause + "\n\n";
   const auto lines =
       quotable_lines(traceback("root") + link + traceback("middle") + link + traceback("end"));
   const std::vector<std::string> begin{"Traceback (most recent call last):",

@@ -5,8 +5,10 @@
 #include "agent/core/limits.hpp"
 #include "agent/core/verdict.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/sentences.hpp"
 
 using namespace ddprun;
+using namespace ddprun::test;
 using namespace std::chrono_literals;
 
 namespace {
@@ -63,7 +65,7 @@ TEST_CASE("a crash is told from a signal that another process sent") {
 
 TEST_CASE("a worker that dies of a signal which ddprun passed on is told so") {
   WorkerExit exit = ended(ExitStatus::signaled(SIGUSR1));
-  CHECK(judge(exit).text == "died of SIGUSR1, not sent by ddprun; sender unknown");
+  CHECK(judge(exit).text == "died of SIGUSR1" + kSenderUnknown);
   exit.passed_signal = SIGUSR1;
   CHECK(judge(exit).text == "died of SIGUSR1, which ddprun had been sent and passed on");
 }

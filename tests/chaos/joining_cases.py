@@ -5,6 +5,7 @@ import signal
 
 from cases import case, expect
 from harness import Cluster, pause
+from sentences import kSpareNeverStarted, kWaitingForNodes
 
 SOAK = "DDPRUN_TEST_REPEATS" in os.environ
 
@@ -41,7 +42,7 @@ def far_apart(cluster: Cluster):
     agents.append(cluster.start())
     pause(seconds)
     agents.append(cluster.start())
-    cluster.wait_for_text(agents[0], "waiting for nodes: [12] of 3")
+    cluster.wait_for_text(agents[0], kWaitingForNodes + "[12] of 3")
     finish_with(cluster, agents)
 
 
@@ -85,7 +86,7 @@ def spare(cluster: Cluster):
     cluster.finish()
     cluster.end_all(0)
     last = surplus.text().splitlines()[-1]
-    expect("this node was a spare: its workers never started" in last, last)
+    expect(kSpareNeverStarted in last, last)
 
 
 @case("another job at the same endpoint is refused, and the run continues")
@@ -194,7 +195,7 @@ def too_few(cluster: Cluster):
 def leaves_the_wait(cluster: Cluster):
     cluster.flags |= {"nnodes": "3"}
     agents = cluster.start_with_root(2)
-    cluster.wait_for_text(agents[0], "waiting for nodes: 2 of 3")
+    cluster.wait_for_text(agents[0], kWaitingForNodes + "2 of 3")
     agents[1].send(signal.SIGTERM)
     code = agents[1].end()
     expect(code == 143, f"exit code {code}")

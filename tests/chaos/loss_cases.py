@@ -5,6 +5,7 @@ import signal
 import processes
 from cases import case, expect
 from harness import SOON_LOST, Cluster, pause
+from sentences import kWaitingForNodes
 
 
 @case("kill -9 of a worker restarts all nodes with a new store and uses one restart")
@@ -58,7 +59,7 @@ def agent_replaced(cluster: Cluster):
     first = cluster.wait_for_round(agents)
     agents[1].send(signal.SIGKILL)
     agents[1].end()
-    cluster.wait_for_text(agents[0], "waiting for nodes: 1 of 2")
+    cluster.wait_for_text(agents[0], kWaitingForNodes + "1 of 2")
     newcomer = cluster.start()
     second = cluster.wait_for_round([agents[0], newcomer], after=first)
     expect(second.rank_of(agents[0]) == 0, "rank 0 moved although its node lived")

@@ -12,10 +12,10 @@ import sys
 import time
 
 from harness import Failed, free_port
+from sentences import kTorchrunCame, kWaitingForNodes
 
 TORCHRUN = pathlib.Path(sys.executable).with_name("torchrun")
 HUNG_SECONDS = 120  # torchrun alone takes seconds to start
-KNOCKED = "a torchrun agent came to the coordinator of a ddprun run"
 
 
 def main() -> int:
@@ -75,11 +75,11 @@ def torchrun_at_run(ddprun: str, where: list[str]) -> None:
     root = subprocess.Popen([ddprun, "--nnodes=2", *where, "--node-rank=0", "true"], text=True,
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     try:
-        seen = read_until(root, "waiting for nodes")
+        seen = read_until(root, kWaitingForNodes)
         other = subprocess.run([TORCHRUN, "--nnodes=2", *where, "--node-rank=1", "--no-python",
                                 "true"], capture_output=True, text=True, timeout=HUNG_SECONDS)
         expect(other.returncode != 0, "torchrun ended with 0")
-        expect(KNOCKED in read_until(root, KNOCKED), seen)
+        expect(kTorchrunCame in read_until(root, kTorchrunCame), seen)
     finally:
         root.terminate()
         root.communicate(timeout=HUNG_SECONDS)

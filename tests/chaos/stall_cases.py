@@ -7,6 +7,7 @@ import processes
 from cases import case, expect
 from disks import FrozenDisk, SlowDisk
 from harness import Cluster, pause
+from sentences import kFirstFailure
 
 # A node is lost after 3 s of silence; each stall is longer.
 CONF = {"keep_alive_interval": "0.2", "keep_alive_max_attempt": "15"}
@@ -186,4 +187,4 @@ def paused_console(cluster: Cluster):
     with open(reader, "rb") as console:
         a.console.write_bytes(console.read())
     expect(a.end() == 9, "another code than the worker's")
-    expect("first failure of the run" in a.text(), "the report is missing")
+    expect(kFirstFailure in a.text(), "the report is missing")

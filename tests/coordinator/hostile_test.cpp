@@ -4,9 +4,11 @@
 #include <atomic>
 
 #include "tests/coordinator/live.hpp"
+#include "tests/support/sentences.hpp"
 
 using namespace ddprun;
 using namespace ddprun::coordinator;
+using namespace ddprun::test;
 using namespace std::chrono_literals;
 using namespace std::string_literals;
 
@@ -35,8 +37,8 @@ TEST_CASE("a frame over the limit, an empty one and invalid data close the conne
     agent.socket().send(bytes);
     CHECK_FALSE(agent.try_next().has_value());
   }
-  CHECK_THAT(coordinator.log(), ContainsSubstring("closed a connection: the peer announced a frame"
-                                                  " of 2147483647 bytes"));
+  CHECK_THAT(coordinator.log(),
+             ContainsSubstring("closed a connection: " + kFrameAnnounced + "2147483647 bytes"));
   check_still_serves(coordinator);
 }
 
@@ -108,7 +110,7 @@ TEST_CASE("random data of one peer does not fill the log: another number is not 
     CHECK_FALSE(agent.try_next().has_value());
   }
   const std::string log = coordinator.log();
-  const std::string told = "[warning] closed a connection: the peer announced a frame";
+  const std::string told = "[warning] closed a connection: " + kFrameAnnounced;
   CHECK(log.find(told) != std::string::npos);
   CHECK(log.find(told) == log.rfind(told));
 }

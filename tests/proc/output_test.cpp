@@ -10,12 +10,14 @@
 #include "agent/proc/limits.hpp"
 #include "base/process_setup.hpp"
 #include "tests/proc/support.hpp"
+#include "tests/support/sentences.hpp"
 
 using ddprun::Clock;
 using ddprun::Route;
 using ddprun::Stream;
 using ddprun::WorkerOutput;
 using ddprun::WorkerOutputPlan;
+using ddprun::test::kBytesNotShown;
 using namespace proc_test;
 
 namespace {
@@ -200,7 +202,7 @@ TEST_CASE("a tee'd line longer than the limit is whole in the file and cut on th
               probe("torn-stdout", "1," + std::to_string(width) + ",8192"));
   stage.finish();
   CHECK(stage.file("0.stdout.log").size() == width + 1);
-  CHECK_THAT(stage.out(), ContainsSubstring(" [ddprun: 1000 more bytes of this line not shown]\n"));
+  CHECK_THAT(stage.out(), ContainsSubstring(" [ddprun: 1000" + kBytesNotShown + "\n"));
 }
 
 TEST_CASE("nothing that a worker wrote before its exit is lost") {

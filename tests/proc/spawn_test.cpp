@@ -18,6 +18,8 @@ using namespace proc_test;
 
 namespace {
 
+const std::string kNoSuchFile = "there is no such file";
+
 /// Starts, collects stdout, waits.
 std::string output_of(ddprun::SpawnRequest request) {
   boost::asio::io_context io;
@@ -190,7 +192,7 @@ TEST_CASE("a program that cannot run is one sentence with path and reason, and n
   SECTION("it does not exist") {
     const auto error = refused(directory / "absent");
     CHECK(error.kind == ErrorKind::kNotFound);
-    CHECK_THAT(error.sentence, ContainsSubstring("there is no such file"));
+    CHECK_THAT(error.sentence, ContainsSubstring(kNoSuchFile));
   }
   SECTION("it is not executable") {
     write_file(directory / "plain", "#!/bin/sh\n");
@@ -342,7 +344,7 @@ TEST_CASE("find_program looks where execvp would") {
     CHECK_THAT(ddprun::find_program(directory / "loop", path).error().sentence,
                ContainsSubstring("Too many levels of symbolic links"));
     CHECK_THAT(ddprun::find_program(directory / "first/tool/below", path).error().sentence,
-               ContainsSubstring("there is no such file"));
+               ContainsSubstring(kNoSuchFile));
   }
   SECTION("only a file that is not executable is found") {
     const auto error = ddprun::find_program("tool", directory / "first").error();

@@ -3,10 +3,12 @@
 
 #include "base/limits.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/sentences.hpp"
 
 using namespace ddprun;
 using namespace ddprun::round;
 using namespace ddprun::protocol;
+using namespace ddprun::test;
 
 namespace {
 
@@ -67,8 +69,7 @@ TEST_CASE("nodes may have different commands where each of them says so") {
         "run 7f3a (first node a) has --allow-different-commands, b lacks it; give all nodes the "
         "same");
   CHECK(refusal(second, first) ==
-        "run 7f3a (first node b) lacks --allow-different-commands, a has it; give all nodes the "
-        "same");
+        "run 7f3a (first node b) lacks --allow-different-commands, a has it" + kGiveAllTheSame);
   Hello third = running("c", "serve.py");
   third.terms.commands_may_differ = true;
   CHECK_FALSE(refuse_terms(third, run_terms_of(first)));

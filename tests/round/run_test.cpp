@@ -2,10 +2,12 @@
 // refusals.
 #include "tests/round/desk.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/sentences.hpp"
 
 using namespace ddprun;
 using namespace ddprun::round;
 using namespace ddprun::protocol;
+using namespace ddprun::test;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
@@ -85,8 +87,7 @@ TEST_CASE("an agent that disagrees about the run is refused with both values") {
   desk.say(2, desk.hello("b", 2, 3));
   REQUIRE(desk.last<Refused>(2).has_value());
   CHECK(desk.last<Refused>(2)->sentence ==
-        "run 7f3a (first node a) has --nnodes 2:4, b has 2:3; "
-        "give all nodes the same");
+        "run 7f3a (first node a) has --nnodes 2:4, b has 2:3" + kGiveAllTheSame);
   Hello other = desk.hello("c", 2, 4);
   other.terms.max_restarts = 9;
   desk.say(3, other);

@@ -9,7 +9,7 @@ import sys
 from private_machine import HUNG_SECONDS, wait_for
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "chaos"))
+sys.path[:0] = [str(HERE.parent / "chaos"), str(HERE.parent / "support")]
 import notes  # noqa: E402
 
 WORKER = str(HERE / "worker.py")

@@ -14,6 +14,7 @@ import sys
 from cases import WORKER, Case, expect, expect_in, finish, run_all
 from cluster import Cluster
 from private_machine import HUNG_SECONDS, enter, wait_for
+from sentences import kForEachGpu, kNotBySrun, kPortInUse
 
 RUN_ID = "TORCHELASTIC_RUN_ID"
 ONE_EACH = ("--nodes=2", "--ntasks-per-node=1")
@@ -39,7 +40,7 @@ def a_worker_for_each_gpu(case: Case) -> None:
     run = case.start("srun", *ONE_EACH, "--gpus-per-node=2", case.ddprun, WORKER)
     found = case.met(4)
     case.let_workers_finish()
-    expect_in("2 workers on this node, one for each GPU", finish(run))
+    expect_in("2 workers" + kForEachGpu, finish(run))
     expect([note["LOCAL_RANK"] for note in found] == ["0", "1", "0", "1"], f"{found}")
 
 
@@ -104,7 +105,7 @@ def batch(case: Case, script: str, *options: str, code: int = 0) -> str:
 def batch_script(case: Case) -> None:
     """A batch script's own ddprun is no world of one by mistake; --standalone is one on purpose."""
     output = batch(case, f"{case.shell_command}\n", code=2)
-    expect_in("srun did not start this ddprun", output)
+    expect_in(kNotBySrun, output)
     expect_in("srun --ntasks=2 --ntasks-per-node=1 ddprun", output)
     case.let_workers_finish()
     batch(case, f"exec {shlex.quote(case.ddprun)} --standalone {shlex.quote(WORKER)}\n")
@@ -119,7 +120,7 @@ def batch_from_a_step(case: Case) -> None:
     output = case.folder / "output"
     case.run("srun", "--nodes=1", "--ntasks=1", "sbatch", "--wait", "--nodes=2",
              f"--output={output}", str(script), code=2)
-    expect_in("of 2 nodes (node[01-02]), but srun did not start this ddprun", output.read_text())
+    expect_in("of 2 nodes (node[01-02]), but " + kNotBySrun, output.read_text())
 
 
 def two_steps_at_once(case: Case) -> None:
@@ -184,7 +185,7 @@ def taken_port(case: Case) -> None:
         run = case.start("srun", "--kill-on-bad-exit=1", *ONE_EACH, case.ddprun, WORKER)
         output = run.communicate(timeout=HUNG_SECONDS)[0]
     expect(run.returncode != 0, output)  # the largest code: 1 of the first, 143 of the second
-    expect(re.search(rf"NET-PORT.*:{port}: the port is in use", output) is not None, output)
+    expect(re.search(rf"NET-PORT.*:{port}: {kPortInUse}", output) is not None, output)
     wait_for("no ddprun left", lambda: not running(case.ddprun))
 
 

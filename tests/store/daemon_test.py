@@ -20,6 +20,7 @@ import urllib.request
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from ports import free_port  # noqa: E402
+from sentences import kTooManyFiles  # noqa: E402
 
 RDZVD = ""
 HELLO = bytes.fromhex("00cef7853c 0d07000000")
@@ -286,7 +287,7 @@ class Program(unittest.TestCase):
             client.close()
         self.assertEqual(clients[-1].recv(4), PONG)
         _, errors = daemon.end()
-        self.assertEqual(len(re.findall("cannot accept clients: Too many open files", errors)), 1)
+        self.assertEqual(len(re.findall(kTooManyFiles, errors)), 1)
 
 
 def full_pipe():

@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "tests/store/live.hpp"
+#include "tests/support/sentences.hpp"
 
 using namespace ddprun::store;
 using namespace ddprun::store::requests;
+using namespace ddprun::test;
 
 TEST_CASE("a client is answered over a socket, byte by byte or all at once") {
   LiveServer server;
@@ -297,10 +299,8 @@ TEST_CASE("out of descriptors, connected clients are served, and new ones once o
   taken.pop_back();
   Client unserved(server.port());  // its own socket uses the last descriptor
   unserved.send(validate() + ping(8));
-  CHECK(eventually([&] {
-    return server.log().find("store cannot accept clients: Too many open files") !=
-           std::string::npos;
-  }));
+  CHECK(
+      eventually([&] { return server.log().find("store " + kTooManyFiles) != std::string::npos; }));
   CHECK(old.ask(ping(2), 4) == u32(2));
   CHECK(unserved.silent());
   served.pop_back();

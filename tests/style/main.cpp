@@ -14,10 +14,11 @@ int main(int argc, char** argv) {
   }
   const auto files = ddprun::style::load_tree(argv[1]);
   auto violations = ddprun::style::check_documents(files);
-  for (const auto& file : files) {
-    const auto found = ddprun::style::check(file);
+  const auto add = [&](const ddprun::style::Violations& found) {
     violations.insert(violations.end(), found.begin(), found.end());
-  }
+  };
+  add(ddprun::style::check_sentences(files));
+  for (const auto& file : files) add(ddprun::style::check(file));
   std::cout << ddprun::style::size_report(files);
   for (const auto& violation : violations) {
     std::cout << violation.path << ":" << violation.line << ": [" << violation.rule << "] "

@@ -33,6 +33,10 @@ void check_words(const SourceFile& file, Violations& violations);
 /// Links of the documents that lead nowhere, rows of docs/FAILURES.md whose test does not exist.
 /// `files` is the whole tree.
 [[nodiscard]] Violations check_documents(const std::vector<SourceFile>& files);
+/// Sentences of the programs that more than one test quotes: a wording should be one change.
+/// tests/support/sentences.hpp names those that several tests need.
+/// `files` is the whole tree.
+[[nodiscard]] Violations check_sentences(const std::vector<SourceFile>& files);
 
 struct Function {
   std::string path;

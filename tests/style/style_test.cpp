@@ -217,6 +217,26 @@ TEST_CASE("a failure whose test does not exist is found") {
   CHECK(rows("scenario: gain").size() == 1);
 }
 
+TEST_CASE("a sentence of a program that a second test quotes is found") {
+  const auto quotes_of = [](const std::string& second) {
+    return ddprun::style::check_sentences(
+        {make_source("net/listen.cpp",
+                     "auto x = host + \" is not an \"\n \"address of this machine\";"),
+         make_source("tests/a_test.cpp", "says(\"x is not an address of this machine\");"),
+         make_source("tests/b_test.py", second)});
+  };
+  CHECK(quotes_of("expect('y is not an ' f'address of {z}')").size() == 1);
+  CHECK(quotes_of("expect('an address of this')").empty());
+  CHECK(quotes_of("expect('is not an', 'address of this machine')").empty());
+  CHECK(quotes_of("@case('x is not an address of this machine')").empty());
+  CHECK(quotes_of("# x is not an address of this machine").empty());
+  const auto found = quotes_of("\nexpect('is not an address of')");
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].line == 2);
+  CHECK_THAT(found[0].sentence,
+             ContainsSubstring("net/listen.cpp:1 is quoted in tests/a_test.cpp:1"));
+}
+
 TEST_CASE("the report names the longest file and function") {
   const auto report = ddprun::style::size_report(
       {make_source("net/a.cpp", "void quick() {\n}\n"), make_source("net/b.cpp", "int x;\n")});
