@@ -128,6 +128,7 @@ class Membership {
   void take(const protocol::Done& done);
   void take(const protocol::Refused& refused);
   void take(const protocol::Waiting& waiting);
+  void take(const protocol::Beat& beat);
   void take_again(const protocol::StartRound& start);
   void stop_leaving();
   [[nodiscard]] End known_end(End otherwise) const;

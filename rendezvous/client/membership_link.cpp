@@ -174,6 +174,10 @@ void Membership::beat_if_due() {
   greeted->beat_at = now_ + options_.hello.terms.keep_alive_interval;
 }
 
+void Membership::take(const Beat& beat) {
+  if (beat.echo) send(beat);
+}
+
 void Membership::give_up_on_coordinator() {
   if (answered() || now_ < coordinator_deadline()) return;
   const std::string option = reach_.joined ? "coordinator_timeout" : "join_timeout";

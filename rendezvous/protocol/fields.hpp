@@ -9,6 +9,7 @@ namespace ddprun::protocol {
 
 inline constexpr int kPortMax = 65535;
 inline constexpr int kSignalMax = 64;
+inline constexpr int kEchoMax = 1 << 30;
 inline constexpr int kRankMax = kAgentsPerRunMax * kWorkersPerNodeMax;
 
 template <class Io, class Value>
@@ -180,7 +181,9 @@ void fields(Io& io, Value& stop) {
 
 template <class Io, class Value>
 requires std::same_as<std::remove_const_t<Value>, Beat>
-void fields(Io&, Value&) {}
+void fields(Io& io, Value& beat) {
+  io.optional_number("echo", beat.echo, 1, kEchoMax);
+}
 
 template <class Io, class Value>
 requires std::same_as<std::remove_const_t<Value>, Unknown>

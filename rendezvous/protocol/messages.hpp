@@ -202,7 +202,9 @@ struct Stop {
 };
 
 /// Agent: heartbeat. The coordinator answers each with one.
+/// Coordinator, with a number: the agent sends it back at once, behind all that it has said.
 struct Beat {
+  std::optional<int> echo{};
   friend bool operator==(const Beat&, const Beat&) = default;
 };
 

@@ -36,7 +36,24 @@ void LiveRound::forget(const Agent& agent) {
 }
 
 void LiveRound::answered(Agent& agent) {
+  if (agent.question != 0) return;
   if (!std::exchange(agent.answered, true)) --unanswered_;
+}
+
+void LiveRound::ask(Agent& agent, int question) {
+  agent.question = question;
+  if (std::exchange(agent.answered, false)) ++unanswered_;
+}
+
+void LiveRound::echoed(Agent& agent, int question) {
+  if (agent.question != question) return;
+  agent.question = 0;
+  answered(agent);
+}
+
+void LiveRound::succeeded(Agent& agent) {
+  ++succeeded_;
+  echoed(agent, agent.question);  // there is nothing left to ask
 }
 
 bool LiveRound::has(const Agent& agent) const {

@@ -33,8 +33,12 @@ class LiveRound {
   void forget(const Agent& agent);
   /// This member has taken on the round.
   void answered(Agent& agent);
+  /// This member has to answer a question.
+  void ask(Agent& agent, int question);
+  /// This member has answered a question, perhaps an older one.
+  void echoed(Agent& agent, int question);
   /// All workers of this member have exited with 0.
-  void succeeded() { ++succeeded_; }
+  void succeeded(Agent& agent);
   /// All workers of some member run.
   void runs(TimePoint now) { running_since_ = now; }
   /// The first failure of one member; reports may overtake each other.
@@ -49,7 +53,7 @@ class LiveRound {
   /// Members without those.
   [[nodiscard]] int present() const { return present_; }
   [[nodiscard]] int world_size() const { return start_.world_size.value(); }
-  /// Members that have not taken on the round.
+  /// Members that have not taken on the round, or not answered a question.
   [[nodiscard]] int unanswered() const { return unanswered_; }
   [[nodiscard]] int finished() const { return succeeded_; }
   [[nodiscard]] bool all_succeeded() const;

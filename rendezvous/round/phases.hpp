@@ -65,7 +65,7 @@ struct Rebuilding {
 /// A round lives.
 struct Running {
   LiveRound round;
-  Deadline answer_deadline{};  // for its members to take it on
+  Deadline answer_deadline{};  // for its members to take it on, or to answer a question
   Deadline admit_at{};         // set after a stall: newcomers wait until all that came is read
 
   [[nodiscard]] Deadlines deadlines() const { return {{answer_deadline, admit_at}, {}}; }

@@ -43,7 +43,7 @@ void Run::on(const Received& received) {
     return close(received.link);
   }
   roster_.heard(*agent, now_);
-  if (std::holds_alternative<Beat>(received.message)) return send(agent->link, Beat{});
+  if (const auto* beat = std::get_if<Beat>(&received.message)) return on_beat(*agent, *beat);
   if (const auto* report = std::get_if<Report>(&received.message))
     return on_report(*agent, *report);
   if (const auto* stopped = std::get_if<Stopped>(&received.message)) {
@@ -104,6 +104,7 @@ void Run::on(const Shutdown& shutdown) {
 void Run::settle() {
   if (auto* rebuilding = in<Rebuilding>()) settle(*rebuilding);
   if (auto* running = in<Running>()) settle(*running);
+  take_up_leaves();
   if (auto* forming = in<Forming>()) settle(*forming);
   if (auto* stopping = in<Stopping>()) settle(*stopping);
   if (auto* over = in<Over>()) settle(*over);

@@ -8,6 +8,7 @@
 // a second.
 #pragma once
 
+#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
@@ -82,6 +83,12 @@ class Run {
     // The failure that the last one answers, until all workers of the new round run: a stop of the
     // run in between ends it with this failure.
     std::optional<Failure> answered{};
+  };
+
+  /// A node without ranks to stop, whose leave waits for the answers of the others.
+  struct Leaver {
+    AgentId agent;
+    bool asked = false;  // the members were asked after its leave
   };
 
   // run.cpp: events, time, sending.
@@ -163,12 +170,17 @@ class Run {
   void on_report(Agent& agent, const protocol::Report& report);
   void on_failure(const Agent& agent);
   [[nodiscard]] Deadline pace_restart();
-  void on_success(const Agent& agent);
+  void on_success(Agent& agent);
   void on_stopped(Agent& agent, const protocol::Stopped& stopped);
   void check_success();
+  void ask(Running& running);
+  void on_beat(Agent& agent, const protocol::Beat& beat);
 
   // run_leave.cpp: agents that leave or are lost.
   void on_leave(Agent& agent, const protocol::Leave& leave);
+  [[nodiscard]] bool may_follow_success(const Agent& agent) const;
+  void take_up_leaves();
+  void take_up(Agent& agent, const protocol::Leave& leave);
   void let_go(Agent& agent);
   void let_leavers_go();
   [[nodiscard]] bool failure_explains(const Agent& agent, const protocol::Leave& leave) const;
@@ -204,6 +216,8 @@ class Run {
   Announcer announcer_;
   std::string why_;              // of the current phase, for people
   std::vector<AgentId> strays_;  // reconnected with workers of a round that is not the live one
+  std::deque<Leaver> leavers_;   // whose leave may follow the success of the round
+  int questions_ = 0;            // that were asked
   Counters counters_;
 
   // Of one step.

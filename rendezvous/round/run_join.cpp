@@ -147,6 +147,7 @@ void Run::resume_member(Agent& agent, const Hello& hello) {
   if (knows) {
     // It reports again what it did meanwhile.
     live_round()->answered(agent);
+    if (agent.question != 0) send(agent.link, Beat{agent.question});
     if (!stops) return;
   }
   if (stops) {
@@ -160,6 +161,7 @@ void Run::resume_member(Agent& agent, const Hello& hello) {
     return take_claim(agent, *hello.claim);
   }
   send(agent.link, live_round()->message_for(agent));
+  if (agent.question != 0) send(agent.link, Beat{agent.question});
 }
 
 void Run::take_claim(Agent& agent, const Claim& claim) {

@@ -7,9 +7,41 @@ namespace ddprun::round {
 
 using namespace protocol;
 
+void Run::on_leave(Agent& agent, const Leave& leave) {
+  if (!may_follow_success(agent)) return take_up(agent, leave);
+  if (!agent.leave) leavers_.push_back({agent.hello.agent});
+  agent.leave = leave;
+}
+
+// No rank of its own has to be stopped: perhaps all ranks of the round had exited with code 0 when
+// this node was told to leave, and other nodes' reports of that are on their way.
+bool Run::may_follow_success(const Agent& agent) const {
+  if (in<Running>() == nullptr || restarts_.answered) return false;
+  return is_member(agent) ? agent.state == NodeState::kSucceeded : agent.hello.runs_coordinator;
+}
+
+// Behind the answers of all members, or once the round has ended anyway.
+void Run::take_up_leaves() {
+  auto* stopping = in<Stopping>();
+  if (!leavers_.empty() && stopping != nullptr) settle(*stopping);  // a success is for them too
+  while (!leavers_.empty()) {
+    auto* running = in<Running>();
+    if (running != nullptr && running->round.unanswered() > 0) return;
+    if (running != nullptr && !leavers_.front().asked) {
+      ask(*running);
+      for (Leaver& leaver : leavers_) leaver.asked = true;
+      continue;
+    }
+    Agent* agent = roster_.by_id(leavers_.front().agent);
+    leavers_.pop_front();
+    const bool waits = agent != nullptr && agent->leave;
+    if (waits) take_up(*agent, *std::exchange(agent->leave, std::nullopt));
+  }
+}
+
 // A node that leaves on purpose takes the run along if too few remain: the operator stopped it. A
 // verdict that is known holds for all nodes, and no later leave replaces it.
-void Run::on_leave(Agent& agent, const Leave& leave) {
+void Run::take_up(Agent& agent, const Leave& leave) {
   if (auto* stopping = in<Stopping>()) {
     if (stopping->verdict.failure) {
       agent.leave = leave;  // conclude() has the report for it

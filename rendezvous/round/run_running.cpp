@@ -93,9 +93,9 @@ Deadline Run::pace_restart() {
   return restarts_.delay.count() > 0 ? Deadline(now_ + restarts_.delay) : std::nullopt;
 }
 
-void Run::on_success(const Agent& agent) {
+void Run::on_success(Agent& agent) {
   LiveRound& round = in<Running>()->round;
-  round.succeeded();
+  round.succeeded(agent);
   if (round.all_succeeded()) return check_success();
   send(agent.link, waiting(reasons::finishing(round.finished(), round.nodes())));
 }
@@ -104,6 +104,22 @@ void Run::check_success() {
   const LiveRound& round = in<Running>()->round;
   if (!round.all_succeeded()) return;
   finish(Done{0, reasons::success(round.world_size(), round.nodes(), restarts_.used)});
+}
+
+// An answer comes behind all that its node said before. Who has succeeded has nothing to add.
+void Run::ask(Running& running) {
+  ++questions_;
+  for (Agent* member : running.round.members()) {
+    if (member == nullptr || member->state == NodeState::kSucceeded) continue;
+    running.round.ask(*member, questions_);
+    send(member->link, Beat{questions_});
+  }
+  running.answer_deadline = now_ + kAnswerMax;
+}
+
+void Run::on_beat(Agent& agent, const Beat& beat) {
+  if (!beat.echo) return send(agent.link, Beat{});
+  if (is_member(agent)) live_round()->echoed(agent, *beat.echo);
 }
 
 // A member that has no workers any more, though none failed and no stop was sent, would leave the

@@ -74,6 +74,7 @@ void Run::place(Agent& agent, const Placement& placement) {
   agent.group_rank = placement.group_rank;
   agent.placement = placement;
   agent.answered = false;
+  agent.question = 0;
   agent.failure.reset();
   agent.running_at = now_;
   roster_.set_state(agent, NodeState::kStarting);

@@ -429,3 +429,15 @@ TEST_CASE("the loss of the coordinator and its return are both reported") {
   seat.hear(Beat{});
   CHECK(seat.done<Note>()->text == "the coordinator 10.0.4.11:29400 answers again");
 }
+
+TEST_CASE("a number in a heartbeat of the coordinator is sent back behind all reports") {
+  Seat seat;
+  seat.connect();
+  seat.hear(seat.round(1));
+  seat.feed(GroupRunning{Round(1)});
+  seat.forget();
+  seat.hear(Beat{});
+  CHECK_FALSE(seat.said<Beat>().has_value());
+  seat.hear(Beat{7});
+  CHECK(seat.said<Beat>() == Beat{7});
+}

@@ -196,8 +196,9 @@ TEST_CASE("reconnecting preserves its reason") {
   CHECK(round_trip(reconnecting) == Message(reconnecting));
 }
 
-TEST_CASE("beat contains only its type") {
+TEST_CASE("beat contains only its type, or a number that is sent back") {
   CHECK(encode(Beat{}) == R"({"type":"beat"})");
+  CHECK(round_trip(Beat{7}) == Message(Beat{7}));
 }
 
 TEST_CASE("unknown preserves its sentence") {

@@ -59,6 +59,8 @@ MUTANTS = [
      "rounds_.incomplete = true;", ";"),
     ("a spare that leaves is sent a stop of no round", "rendezvous/round/run_leave.cpp",
      "if (!spare) send_stop", "send_stop"),
+    ("a leave overtakes the success of the round", "rendezvous/round/run_leave.cpp",
+     "if (!may_follow_success(agent)) return take_up", "return take_up"),
     ("an error and a first signal force a stop", "agent/node/driver.cpp",
      "if (std::exchange(leaving_, true) && !forced_stop_) return;", ""),
 ]

@@ -115,6 +115,7 @@ class Stage {
     time("join", options.terms.join_timeout);
     options.work = seconds(1'000'000);
     options.bytes = Bytes::kCodec;
+    nodes_.clear();
     world_ = std::make_unique<World>(options);
     world_->trace([this](const std::string& line) { record(line); });
   }

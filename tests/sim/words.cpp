@@ -59,8 +59,8 @@ namespace {
 [[nodiscard]] std::string tell(const Done& done) {
   return "done, exit " + number(done.exit_code) + ": " + done.text;
 }
-[[nodiscard]] std::string tell(const Beat&) {
-  return "beat";
+[[nodiscard]] std::string tell(const Beat& beat) {
+  return beat.echo ? "beat to send back, " + number(*beat.echo) : "beat";
 }
 [[nodiscard]] std::string tell(const Unknown& unknown) {
   return "unknown: " + unknown.sentence;
@@ -70,6 +70,11 @@ namespace {
 
 std::string words(const Message& message) {
   return std::visit([](const auto& one) { return tell(one); }, message);
+}
+
+bool is_heartbeat(const Message& message) {
+  const auto* beat = std::get_if<Beat>(&message);
+  return beat != nullptr && !beat->echo;
 }
 
 }  // namespace ddprun::sim

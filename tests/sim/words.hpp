@@ -7,4 +7,6 @@
 
 namespace ddprun::sim {
 [[nodiscard]] std::string words(const protocol::Message& message);
+/// One of those that tell no story.
+[[nodiscard]] bool is_heartbeat(const protocol::Message& message);
 }  // namespace ddprun::sim

@@ -82,8 +82,7 @@ void World::to_agent(int id, int process, client::Event event) {
 
 void World::take_note_of(int id, const Message& message) {
   const Node& node = nodes_[index(id)];
-  const bool beat = std::holds_alternative<Beat>(message);
-  if (!beat) say([&] { return node.options.host + " <- " + words(message); });
+  if (!is_heartbeat(message)) say([&] { return node.options.host + " <- " + words(message); });
   if (const auto* start = std::get_if<StartRound>(&message)) checker_.on_told(node.process, *start);
   if (const auto* done = std::get_if<Done>(&message)) checker_.on_verdict_told(*done);
 }

@@ -24,7 +24,7 @@ class World::Ports final : public NodePorts {
   }
   void send(client::LinkId link, const Message& message) override {
     check();
-    if (!std::holds_alternative<Beat>(message)) {
+    if (!is_heartbeat(message)) {
       world_.say([&] { return node().options.host + " -> " + words(message); });
     }
     const bool open = link == node().link && node().connection >= 0;

@@ -1,0 +1,125 @@
+// A node without ranks to stop leaves: perhaps all ranks of the round had exited with code 0 by
+// then, and the reports of that are on their way.
+#include "tests/round/desk.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace ddprun;
+using namespace ddprun::round;
+using namespace ddprun::protocol;
+
+namespace {
+
+const Leave kInterrupted{130, "SIGINT received", Round(1)};
+
+/// Nodes "a", "b" and "c" on links 1 to 3 run; "a" has group rank 0.
+Desk three_that_run() {
+  Desk desk;
+  for (const std::uint64_t link : {1U, 2U, 3U}) {
+    desk.say(link, desk.hello(std::string(1, static_cast<char>('a' + link - 1)), 2, 3));
+  }
+  for (const std::uint64_t link : {1U, 2U, 3U}) {
+    desk.say(link, desk.report(1, NodeState::kRunning, static_cast<std::uint16_t>(5000 + link)));
+  }
+  desk.forget();
+  return desk;
+}
+
+}  // namespace
+
+TEST_CASE("a node that has finished leaves behind the successes that are on their way") {
+  for (const bool succeeded : {true, false}) {
+    Desk desk = three_that_run();
+    desk.say(1, desk.report(1, NodeState::kSucceeded));
+    desk.say(2, desk.report(1, NodeState::kSucceeded));
+    desk.say(1, kInterrupted);  // it serves the store of the round
+    CHECK(desk.closed_.empty());
+    CHECK_FALSE(desk.last<Beat>(2).has_value());
+    REQUIRE(desk.last<Beat>(3).has_value());
+    if (succeeded) desk.say(3, desk.report(1, NodeState::kSucceeded));
+    desk.say(3, *desk.last<Beat>(3));
+    if (succeeded) {
+      for (const std::uint64_t link : {1U, 2U, 3U}) CHECK(desk.last<Done>(link)->exit_code == 0);
+    } else {
+      CHECK(desk.closed_ == std::vector<LinkId>{LinkId(1)});
+      CHECK_FALSE(desk.last<Done>(1).has_value());
+      CHECK(desk.last<StartRound>(3)->stamp.number == Round(2));
+    }
+  }
+}
+
+TEST_CASE("a node that runs the coordinator and no rank does not replace a success") {
+  for (const bool succeeded : {true, false}) {
+    Desk desk;
+    desk.join_two();
+    Hello spare = desk.hello("c", 2, 2);
+    spare.runs_coordinator = true;
+    desk.say(3, spare);
+    desk.both_run();
+    desk.say(3, Leave{143, "SIGTERM received", Round(0)});
+    CHECK_FALSE(desk.last<Stop>(1).has_value());
+    for (const std::uint64_t link : {1U, 2U}) {
+      if (succeeded) desk.say(link, desk.report(1, NodeState::kSucceeded));
+      desk.say(link, *desk.last<Beat>(link));
+      if (!succeeded && link == 2) desk.say(1, Stopped{Round(1), milliseconds(5), 0, 1});
+    }
+    if (!succeeded) desk.say(2, Stopped{Round(1), milliseconds(5), 0, 1});
+    CHECK(desk.last<Done>(1)->exit_code == (succeeded ? 0 : 143));
+    CHECK(desk.last<Done>(3).has_value() == succeeded);
+  }
+}
+
+TEST_CASE("a second leave is not answered by what was asked before it") {
+  Desk desk = three_that_run();
+  desk.say(2, desk.report(1, NodeState::kSucceeded));
+  desk.say(3, desk.report(1, NodeState::kSucceeded));
+  desk.say(2, kInterrupted);
+  const Beat first = desk.last<Beat>(1).value();
+  desk.say(3, kInterrupted);
+  desk.say(1, first);
+  CHECK(desk.closed_ == std::vector<LinkId>{LinkId(2)});
+  CHECK(desk.last<Beat>(1)->echo != first.echo);
+  desk.say(1, first);
+  CHECK(desk.closed_.size() == 1);
+  desk.say(1, desk.report(1, NodeState::kSucceeded));
+  CHECK(desk.last<Done>(3)->exit_code == 0);
+}
+
+TEST_CASE("a node that reconnects is asked again") {
+  for (const bool knows : {true, false}) {
+    Desk desk;
+    desk.join_two(1);
+    desk.both_run();
+    desk.say(1, desk.report(1, NodeState::kSucceeded));
+    desk.say(1, kInterrupted);
+    desk.say(2, Reconnecting{"no heartbeat for 5 s"});
+    desk.say(3, knows ? desk.hello_again(1) : desk.hello("b", 1, 2));
+    CHECK(desk.last<Beat>(3).has_value());
+    desk.say(3, desk.report(1, NodeState::kRunning));
+    CHECK(desk.closed_.size() == 1);
+    desk.say(3, desk.report(1, NodeState::kSucceeded));
+    CHECK(desk.last<Done>(1)->exit_code == 0);
+  }
+}
+
+TEST_CASE("a leave does not wait for a node that never answers") {
+  Desk desk;
+  desk.join_two(1);
+  desk.both_run();
+  desk.say(1, desk.report(1, NodeState::kSucceeded));
+  desk.say(1, kInterrupted);
+  desk.beat_for(kAnswerMax, {1, 2});
+  CHECK(desk.last<Refused>(2).has_value());
+  CHECK_FALSE(desk.run_.has_agents());
+}
+
+TEST_CASE("a leave that waits for answers ends with the failure that comes first") {
+  Desk desk;
+  desk.join_two();
+  desk.both_run();
+  desk.say(1, desk.report(1, NodeState::kSucceeded));
+  desk.say(1, kInterrupted);
+  desk.say(2, desk.failed(1, 5));
+  CHECK(desk.closed_.empty());
+  desk.say(2, Stopped{Round(1), milliseconds(5), 0, 0});
+  CHECK(desk.last<Done>(1)->exit_code == 5);
+}
