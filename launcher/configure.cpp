@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "launcher/options/help.hpp"
 #include "launcher/options/scan.hpp"
 #include "launcher/options/settings.hpp"
 #include "launcher/request.hpp"
@@ -46,9 +47,7 @@ Result<Intent> configure(const std::vector<std::string>& words, const Machine& m
   auto settings = Settings::merge(*line, machine.environment());
   if (!settings) return settings.error();
   if (line->program.empty()) {
-    return usage(
-        "nothing to run: training_script is missing (ddprun [options] training_script "
-        "[training_script_args])");
+    return usage("nothing to run: training_script is missing (" + std::string(kUsageLine) + ")");
   }
   auto request = parse_request(*settings, line->program, machine.environment());
   if (!request) return request.error();

@@ -38,8 +38,7 @@ Result<Backend> parse_backend(const Origin& origin) {
   if (origin.text == "static") return Backend::kStatic;
   if (origin.text == "c10d") return Backend::kC10d;
   if (origin.text == "etcd" || origin.text == "etcd-v2") {
-    return Error{ErrorKind::kUnsupported,
-                 origin.shown() + " is not supported yet; c10d and static work"};
+    return unsupported(origin.shown(), "c10d and static work");
   }
   return usage(origin.quoted() + " is not one of static, c10d");
 }
@@ -116,8 +115,7 @@ Result<WorkerCount> parse_worker_count(const Origin& origin) {
   if (origin.text == "gpu") return WorkerCount{Kind::kGpus};
   if (origin.text == "auto") return WorkerCount{Kind::kGpusOrCpus};
   if (origin.text == "xpu") {
-    return Error{ErrorKind::kUnsupported,
-                 origin.shown() + " is not supported yet; cpu, gpu, auto and numbers work"};
+    return unsupported(origin.shown(), "cpu, gpu, auto and numbers work");
   }
   const auto number = parse_integer(origin.text);
   if (!number || *number < 1 || *number > kWorkersPerNodeMax) {

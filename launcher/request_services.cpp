@@ -7,14 +7,13 @@ namespace {
 
 Error unsupported_service(const std::string& variable, const std::string& value,
                           const std::string& what) {
-  return {ErrorKind::kUnsupported,
-          variable + "=" + value + ": " + what + " is not supported yet; unset it to run without"};
+  return unsupported(variable + "=" + value + ": " + what, "unset it to run without");
 }
 
 Result<void> check_event_handler(const Origin& origin) {
   if (origin.text == "null") return {};
   if (origin.text == "console" || origin.text == "dynamic_rendezvous") {
-    return Error{ErrorKind::kUnsupported, origin.shown() + " is not supported yet; null works"};
+    return unsupported(origin.shown(), "null works");
   }
   return usage(origin.shown() + ": no such handler; null works");
 }

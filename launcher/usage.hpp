@@ -1,4 +1,4 @@
-// The error of a mistake on the command line. Pure.
+// The errors of a command line: a mistake, or what is not supported yet. Pure.
 #pragma once
 
 #include <string>
@@ -11,6 +11,11 @@ namespace ddprun {
 /// Exit code 2.
 [[nodiscard]] inline Error usage(std::string sentence) {
   return {ErrorKind::kUsage, std::move(sentence)};
+}
+
+/// Exit code 2. `instead`: what works, "null works".
+[[nodiscard]] inline Error unsupported(const std::string& what, const std::string& instead) {
+  return {ErrorKind::kUnsupported, what + " is not supported yet; " + instead};
 }
 
 }  // namespace ddprun

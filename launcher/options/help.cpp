@@ -98,8 +98,7 @@ std::string wrapped(const std::string& text, std::size_t indent, std::size_t col
 
 std::string help_text(std::size_t columns) {
   columns = std::clamp(columns, kColumnsMin, kColumnsMax);
-  std::string text =
-      wrapped("ddprun [options] training_script [training_script_args ...]", 0, columns);
+  std::string text = wrapped(kUsageLine, 0, columns);
   text += "\n" +
           wrapped(
               "Starts one worker per GPU or CPU, gives each a rank and a store for the rendezvous, "

@@ -6,6 +6,9 @@
 
 namespace ddprun {
 
+inline constexpr const char* kUsageLine =
+    "ddprun [options] training_script [training_script_args ...]";
+
 /// No line is longer than `columns` (at least 40). Ends with a newline.
 [[nodiscard]] std::string help_text(std::size_t columns);
 

@@ -57,8 +57,7 @@ Result<void> Settings::check(const OptionSpec& option) const {
     if (!known) return wrong("one of " + joined(choices));
   }
   if (option.unsupported.empty()) return {};
-  return Error{ErrorKind::kUnsupported, origin(option.id).shown() + " is not supported yet; " +
-                                            std::string(option.unsupported)};
+  return unsupported(origin(option.id).shown(), std::string(option.unsupported));
 }
 
 std::int64_t Settings::integer(OptionId id) const {

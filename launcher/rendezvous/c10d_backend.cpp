@@ -44,9 +44,7 @@ Result<void> check_c10d_address(const CoordinatorAddress& address, const std::st
                  "the rendezvous");
   }
   if (address.port != 0) return {};
-  return usage(shown +
-               ": port 0 lets the kernel choose, and other nodes would not know it; pass one, " +
-               std::to_string(kC10dPort) + " for example");
+  return port_of_kernel(shown);
 }
 
 /// --node-rank orders the first round; one beyond the run's nodes belongs to a spare.

@@ -32,20 +32,19 @@ struct ConfKey {
 };
 
 constexpr std::string_view kNoCounterpart = "ddprun has no such step: a round is one message";
+constexpr std::string_view kSilenceLimits =
+    "ddprun does not wait for keep-alives; keep_alive_interval and keep_alive_max_attempt limit "
+    "silence";
+constexpr std::string_view kCoordinatorLimits =
+    "join_timeout and coordinator_timeout limit the wait for the coordinator";
 
 constexpr std::array<ConfKey, 19> kConfKeys{{
     {"join_timeout", ConfKeyKind::kTime},
     {"last_call_timeout", ConfKeyKind::kTime, "", "",
      "the static backend waits for all its nodes and for no more"},
     {"close_timeout", ConfKeyKind::kTime, "", kNoCounterpart, kNoCounterpart},
-    {"heartbeat_timeout", ConfKeyKind::kTime, "",
-     "ddprun does not wait for keep-alives; keep_alive_interval and keep_alive_max_attempt limit "
-     "silence",
-     "ddprun does not wait for keep-alives; keep_alive_interval and keep_alive_max_attempt limit "
-     "silence"},
-    {"read_timeout", ConfKeyKind::kTime, "",
-     "join_timeout and coordinator_timeout limit the wait for the coordinator",
-     "join_timeout and coordinator_timeout limit the wait for the coordinator"},
+    {"heartbeat_timeout", ConfKeyKind::kTime, "", kSilenceLimits, kSilenceLimits},
+    {"read_timeout", ConfKeyKind::kTime, "", kCoordinatorLimits, kCoordinatorLimits},
     {"keep_alive_interval", ConfKeyKind::kTime},
     {"keep_alive_max_attempt", ConfKeyKind::kCount},
     {"coordinator_timeout", ConfKeyKind::kTime},

@@ -138,8 +138,7 @@ Result<std::size_t> own_position(const RendezvousRequest& asked, const Hosts& ho
   if (rank.value >= 0 && rank.value < static_cast<std::int64_t>(hosts.size())) {
     return static_cast<std::size_t>(rank.value);
   }
-  return usage(rank.shown() + ": the nodes of " + asked.hosts.name + " have the ranks 0 to " +
-               std::to_string(hosts.size() - 1));
+  return no_such_rank(rank, "the nodes of " + asked.hosts.name, static_cast<int>(hosts.size()));
 }
 
 }  // namespace
@@ -181,10 +180,7 @@ Result<RendezvousPlan> plan_host_list(const HostList& list, const Request& reque
   several.scheduler_index = several.node_rank;
   if (list.own == 0) several.runs_coordinator = CoordinatorPlan::Need::kMust;
   several.own_by_loopback = true;  // even if its name resolves to 127.0.1.1
-  if (several.coordinator.port == 0) {
-    return usage(list.source + ": port 0 of " + text_of(root) +
-                 " lets the kernel choose, and other nodes would not know it");
-  }
+  if (several.coordinator.port == 0) return port_of_kernel(list.source + ": " + text_of(root));
   auto plan = plan_several_nodes(several, request, machine);
   if (!plan) return plan;
   const Setting<RendezvousConf>& conf = request.rendezvous.conf;

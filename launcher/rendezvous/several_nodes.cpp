@@ -97,6 +97,16 @@ Result<void> refuse_loopback_name(const std::string& host, const Whereabouts& fo
                " from the line of " + found.literal + " in /etc/hosts");
 }
 
+Error port_of_kernel(const std::string& shown) {
+  return usage(shown +
+               ": port 0 lets the kernel choose, and other nodes would not know it; pass one, " +
+               std::to_string(kC10dPort) + " for example");
+}
+
+Error no_such_rank(const Origin& rank, const std::string& nodes, int count) {
+  return usage(rank.shown() + ": " + nodes + " have the ranks 0 to " + std::to_string(count - 1));
+}
+
 void note_unused(RendezvousPlan& plan, const std::string& names, const std::string& why) {
   if (!names.empty()) plan.notes.push_back(names + " not used: " + why);
 }

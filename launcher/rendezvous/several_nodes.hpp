@@ -31,6 +31,12 @@ struct SeveralNodes {
 [[nodiscard]] Result<void> refuse_loopback_name(const std::string& host, const Whereabouts& found,
                                                 const NodeRange& nodes, const std::string& shown);
 
+/// The error of port 0 in an endpoint. `shown` is the option with its value.
+[[nodiscard]] Error port_of_kernel(const std::string& shown);
+
+/// The error of a --node-rank of none of the `count` nodes; `nodes` is "the 2 nodes of --nnodes=2".
+[[nodiscard]] Error no_such_rank(const Origin& rank, const std::string& nodes, int count);
+
 /// A note that `names` are not used, unless that is empty.
 void note_unused(RendezvousPlan& plan, const std::string& names, const std::string& why);
 

@@ -47,8 +47,8 @@ Result<void> check_static_range(const RendezvousRequest& asked) {
                  max);
   }
   if (asked.node_rank.value >= 0 && asked.node_rank.value < nodes.max) return {};
-  return usage(asked.node_rank.shown() + ": the " + max + " nodes of " + asked.nodes.shown() +
-               " have the ranks 0 to " + std::to_string(nodes.max - 1));
+  return no_such_rank(asked.node_rank, "the " + max + " nodes of " + asked.nodes.shown(),
+                      nodes.max);
 }
 
 /// Node rank 0 serves at the master address, which therefore has to be its own.

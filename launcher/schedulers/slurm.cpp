@@ -47,25 +47,30 @@ std::optional<std::uint64_t> step_of(const Environment& environment) {
   return step;
 }
 
+/// A job of several nodes, and a ddprun that would be a world of one. `remedy` starts one on each.
+Error not_by_srun(const std::string& job, const std::string& parts, const std::string& remedy) {
+  return usage("this is Slurm job " + job + " of " + parts +
+               ", but srun did not start this ddprun, which would run on this node only: " +
+               remedy + " runs on all of them, " + kStandaloneHere);
+}
+
 /// In a job, but not started by srun: a batch script or salloc's shell.
 Result<std::optional<Placement>> outside_of_steps(const Environment& environment) {
   const std::string job = either(environment, "SLURM_JOB_ID", "SLURM_JOBID");
   const auto parts = count_in(environment, "SLURM_HET_SIZE", kNodesMax);
   if (parts && *parts > 1) {
-    return usage("this is Slurm job " + job + " of " + std::to_string(*parts) +
-                 " components, but srun did not start this ddprun, which would run on this node "
-                 "alone: srun --het-group=0-" +
-                 std::to_string(*parts - 1) +
-                 " --ntasks-per-node=1 ddprun ... runs on all of them, " + kStandaloneHere);
+    return not_by_srun(
+        job, std::to_string(*parts) + " components",
+        "srun --het-group=0-" + std::to_string(*parts - 1) + " --ntasks-per-node=1 ddprun ...");
   }
   const auto nodes =
       parse_digits(either(environment, "SLURM_JOB_NUM_NODES", "SLURM_NNODES")).value_or(1);
   if (nodes <= 1) return std::optional<Placement>();
   const int count = static_cast<int>(std::min<std::uint64_t>(nodes, kHostlistMax));
-  return usage("this is Slurm job " + job + " of " + count_text(count, "node") + " (" +
-               either(environment, "SLURM_JOB_NODELIST", "SLURM_NODELIST") +
-               "), but srun did not start this ddprun, which would run on this node only: " +
-               one_per_node(count) + " runs on all of them, " + kStandaloneHere);
+  return not_by_srun(job,
+                     count_text(count, "node") + " (" +
+                         either(environment, "SLURM_JOB_NODELIST", "SLURM_NODELIST") + ")",
+                     one_per_node(count));
 }
 
 /// Checks that the variables of a step are complete; names one that is not.
