@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <ctime>
 #include <string>
 #include <vector>
@@ -34,16 +35,21 @@ std::size_t terminal_columns(const Environment& environment) {
   return kColumnsOffTerminal;
 }
 
-/// Writes all of `text` to descriptor `file`. What cannot be written is dropped, because no other
-/// descriptor is left to report it on.
-void write_text(int file, const std::string& text) {
+/// Writes all of `text` to descriptor `file`. Returns 0 or errno.
+int write_text(int file, const std::string& text) {
   std::size_t done = 0;
   while (done < text.size()) {
     const ssize_t count = ::write(file, text.data() + done, text.size() - done);
     if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return;
+    if (count < 0) return errno;
     done += static_cast<std::size_t>(count);
   }
+  return 0;
+}
+
+/// What cannot be written is dropped, because no other descriptor is left to report it on.
+void tell(const std::string& line) {
+  static_cast<void>(write_text(STDERR_FILENO, line + "\n"));
 }
 
 const char* code_of(ErrorKind kind) {
@@ -69,13 +75,22 @@ void write_outer_error_file(const Environment& environment, const std::string& s
   if (path.empty()) return;
   std::signal(SIGPIPE, SIG_IGN);  // a FIFO without a reader is an error, not fatal
   const auto left = leave_file(path, own_error_file(sentence, std::time(nullptr)));
-  if (!left) write_text(STDERR_FILENO, warning_line("ERROR-FILE", left.error().sentence) + "\n");
+  if (!left) tell(warning_line("ERROR-FILE", left.error().sentence));
 }
 
 int refuse(const Error& error, const Environment& environment) {
-  write_text(STDERR_FILENO, error_line(code_of(error.kind), error.sentence) + "\n");
+  tell(error_line(code_of(error.kind), error.sentence));
   write_outer_error_file(environment, error.sentence);
   return exit_code_of(error.kind);
+}
+
+/// A script that saves the text must learn that it is incomplete.
+int print(const std::string& text, const Environment& environment) {
+  const int error = write_text(STDOUT_FILENO, text);
+  if (error == 0) return 0;
+  return refuse(
+      {ErrorKind::kSystem, "cannot write to standard output: " + std::string(std::strerror(error))},
+      environment);
 }
 
 int start(const Launch& launch, const Environment& environment) {
@@ -101,8 +116,7 @@ int run(int argc, const char* const* argv, const char* const* environment_block)
   if (!intent) return refuse(intent.error(), environment);
   if (const auto* launch = std::get_if<Launch>(&*intent)) return start(*launch, environment);
   const bool help = std::holds_alternative<ShowHelp>(*intent);
-  write_text(STDOUT_FILENO, help ? help_text(terminal_columns(environment)) : kVersionText);
-  return 0;
+  return print(help ? help_text(terminal_columns(environment)) : kVersionText, environment);
 }
 
 }  // namespace ddprun

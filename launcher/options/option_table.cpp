@@ -51,8 +51,8 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .group = Group::kProgram,
      .metavar = "NAME",
      .preset = "default",
-     .help =
-         "ROLE_NAME of the workers, and the first part of a tee'd line's prefix. May be empty."},
+     .help = "Role of the workers: ROLE_NAME in their environment, and the beginning of the prefix "
+             "of tee'd lines. May be empty."},
     {.id = Id::kVirtualLocalRank,
      .name = "virtual-local-rank",
      .value = Value::kFlag,
@@ -113,7 +113,9 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .group = Group::kRendezvous,
      .metavar = "N",
      .preset = "0",
-     .help = "Rank of this node. Required by static; with c10d it orders the first round."},
+     .help = "Rank of this node, from 0. With static each node needs a different one. With c10d it "
+             "is optional and orders the nodes of the first round; with --hosts it selects this "
+             "node's entry."},
     {.id = Id::kMasterAddr,
      .name = "master-addr",
      .variable = Variable::kPet,

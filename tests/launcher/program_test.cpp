@@ -82,6 +82,15 @@ TEST_CASE("the version is one line on stdout") {
   CHECK(lines(version.out) == 1);
 }
 
+TEST_CASE("help and version that cannot be written are an error") {
+  for (const std::string option : {"--help", "--version"}) {
+    Command command({"sh", "-c", DDPRUN_PROGRAM " " + option + " >/dev/full"});
+    CHECK(command.wait().shell_code() == 1);
+    CHECK(command.err() ==
+          "ddprun: error [SYSTEM] cannot write to standard output: No space left on device\n");
+  }
+}
+
 TEST_CASE("a mistake on the command line is one line on stderr and exit code 2") {
   for (const Words& words :
        {Words{}, Words{"--bogus", "W"}, Words{"--nnodes=0", "W"},
