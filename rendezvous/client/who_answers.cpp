@@ -66,7 +66,7 @@ asio::awaitable<void> WhoAnswers::run(std::shared_ptr<WhoAnswers> self) {
   done(is_store && !is_ours
            ? "a c10d store (of torchrun, or a TCPStore) answers at " + net::to_text(self->peer_) +
                  ", not a ddprun coordinator; start all nodes of a run with ddprun, or use "
-                 "another port (--rdzv-endpoint)"
+                 "another port (--rdzv-endpoint, or --master-port with static)"
            : "");
 }
 
@@ -102,7 +102,8 @@ asio::awaitable<std::string> WhoAnswers::ask(std::string request, std::size_t en
 
 std::string not_a_coordinator(const std::string& peer) {
   return "the server at " + peer +
-         " is not a ddprun coordinator; check --rdzv-endpoint, or use another port";
+         " is not a ddprun coordinator; check --rdzv-endpoint (with static --master-addr and "
+         "--master-port), or use another port";
 }
 
 }  // namespace ddprun::client

@@ -41,7 +41,8 @@ std::string cause(const Refusal& refusal, const Limits& limits) {
       return "the sum does not fit in 64 bits; the value is unchanged";
     case Reason::kTorchrun:
       return "a torchrun agent came to the coordinator of a ddprun run; start its node with "
-             "ddprun, or give torchrun another --rdzv-endpoint";
+             "ddprun, or give torchrun another port (--rdzv-endpoint, or --master-port with "
+             "static)";
     case Reason::kBusyWaiting:
       return "received a request while the connection's WAIT was pending";
   }

@@ -26,7 +26,8 @@ struct Pair {
   std::string address() const { return "127.0.0.1:" + std::to_string(listener.port()); }
   std::string not_a_coordinator() const {
     return "the server at " + address() +
-           " is not a ddprun coordinator; check --rdzv-endpoint, or use another port";
+           " is not a ddprun coordinator; check --rdzv-endpoint (with static --master-addr and "
+           "--master-port), or use another port";
   }
   /// The refusal that the agent gets as if the server had sent it; then the link ends.
   std::string refusal() {
@@ -181,7 +182,7 @@ TEST_CASE("a c10d store that keeps silent or resets is named within a second") {
   SECTION("and says nothing to what it does not know") {}
   CHECK_THAT(pair.refusal(), ContainsSubstring("a c10d store") &&
                                  ContainsSubstring("answers at " + pair.address()) &&
-                                 ContainsSubstring("--rdzv-endpoint"));
+                                 ContainsSubstring("--rdzv-endpoint, or --master-port"));
   CHECK(Clock::now() - start < std::chrono::seconds(5));  // a second, on a machine of its own
 }
 

@@ -64,7 +64,9 @@ TEST_CASE("agents of torchrun are sent away where one run is served, its workers
     CHECK(torchrun.closed());
   }
   CHECK_THAT(coordinator.log(), ContainsSubstring("a torchrun agent came to the coordinator of a "
-                                                  "ddprun run; start its node with ddprun"));
+                                                  "ddprun run; start its node with ddprun, or "
+                                                  "give torchrun another port (--rdzv-endpoint, "
+                                                  "or --master-port with static)"));
   Client worker(coordinator.port());
   const std::string set = requests::set("k", "v") + requests::compare_set("k", "v", "w");
   CHECK(worker.ask(hello + set, 13) == requests::u32(1) + requests::text("w"));

@@ -154,12 +154,37 @@ class Program(unittest.TestCase):
         self.assertRegex(refused.stderr, r"^ddprun-rdzvd: --bind localhost is not an IP address")
 
     def test_usage_errors_are_one_line_and_exit_2(self):
-        wrong = ["--prt 1", "--port 70000", "--max-keys 0", "--max-value-bytes -1", "extra"]
-        for flags in map(str.split, wrong):
-            refused = run(*flags)
+        number = "is not a positive number, such as 1000, 64KB or 8MB"
+        wrong = {
+            "--prt 1": "unknown option --prt",
+            "-x": "unknown option -x",
+            "extra": "unexpected argument extra; all arguments are options",
+            "--port": "--port needs a value",
+            "--bind=": "--bind needs a value",
+            "--port 70000": "--port 70000 is not a port; use a number from 0 to 65535",
+            "--port=x": "--port x is not a port; use a number from 0 to 65535",
+            "--max-keys 0": f"--max-keys 0 {number}",
+            "--max-value-bytes=-1": f"--max-value-bytes -1 {number}",
+            "--max-runs=5QB": f"--max-runs 5QB {number}",
+            "--max-runs=99999999999999999999": f"--max-runs 99999999999999999999 {number}",
+            "--max-store-bytes=99999999E": f"--max-store-bytes 99999999E {number}",
+        }
+        for flags, sentence in wrong.items():
+            refused = run(*flags.split())
             self.assertEqual(refused.returncode, 2, flags)
-            self.assertEqual(refused.stderr.count("\n"), 1, refused.stderr)
-        self.assertIn("70000 not in range", run("--port", "70000").stderr)
+            whole = f"ddprun-rdzvd: {sentence} (see ddprun-rdzvd --help)\n"
+            self.assertEqual(refused.stderr, whole)
+
+    def test_a_limit_may_have_a_unit(self):
+        for limit in ("4", "4B", "4k", "4 KB", "4KiB", "1m", "1 GiB"):
+            daemon = Daemon("--port", "0", "--max-runs", limit)
+            self.assertEqual(daemon.end()[0], 0)
+
+    def test_help_that_cannot_be_written_is_an_error(self):
+        with open("/dev/full", "w") as full:
+            text = subprocess.run([RDZVD, "--help"], stdout=full, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(text.returncode, 1)
+        self.assertEqual(text.stderr, "ddprun-rdzvd: cannot write to standard output\n")
 
     def test_help_names_every_limit(self):
         text = run("--help")
