@@ -1,5 +1,8 @@
 #include "agent/output_end.hpp"
 
+#include <signal.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -7,12 +10,28 @@
 
 #include "agent/proc/limits.hpp"
 #include "agent/wait_note.hpp"
+#include "base/count_text.hpp"
+#include "base/message_line.hpp"
 
 namespace ddprun {
 
 namespace asio = boost::asio;
 
-asio::awaitable<void> OutputEnd::finish() {
+namespace {
+
+constexpr const char* kStderrName = "standard error";
+
+std::string missing_lines_of(const ConsoleWriter& console, const std::string& name) {
+  const auto count = static_cast<long long>(console.missing_lines());
+  return warning_line("CONSOLE", count_text(count, "line") + " of the workers " +
+                                     (count == 1 ? "is" : "are") + " missing on " + name + ": " +
+                                     console.missing_because()) +
+         "\n";
+}
+
+}  // namespace
+
+asio::awaitable<void> OutputEnd::finish(int exit_code) {
   began_ = true;
   TimePoint deadline = Clock::now() + kConsoleFlushMax;
   co_await consoles_.err->flush(deadline);
@@ -20,7 +39,8 @@ asio::awaitable<void> OutputEnd::finish() {
   // What is healthy has its moment all the same.
   deadline = std::max(deadline, Clock::now() + kDiskHurryMax);
   if (hurried_) disks_.hurry();
-  keep_what_was_not_taken();
+  keep_what_was_not_taken(exit_code);
+  tell_missing_lines();
   const asio::any_io_executor executor = disks_.logs.executor();
   std::optional<WaitNote> note(std::in_place, executor, logger_, "TORCHELASTIC_ERROR_FILE",
                                deadline);
@@ -33,6 +53,11 @@ asio::awaitable<void> OutputEnd::finish() {
   co_await consoles_.out->flush(Clock::now());  // where the report is
 }
 
+void OutputEnd::end_echo(int signal) {
+  const bool is_key = signal == SIGINT || signal == SIGQUIT;
+  if (is_key && ::isatty(STDERR_FILENO) == 1) consoles_.err->write_own("\n");
+}
+
 void OutputEnd::hurry() {
   hurried_ = true;
   consoles_.err->hurry();
@@ -40,13 +65,11 @@ void OutputEnd::hurry() {
   disks_.hurry();
 }
 
-void OutputEnd::keep_what_was_not_taken() {
+void OutputEnd::keep_what_was_not_taken(int exit_code) {
   if (!logs_) return;
-  std::string report = consoles_.err->unwritten_own_lines();
-  const std::uint64_t lines = consoles_.err->unshown_lines();
-  if (!report.empty() && lines != 0) {
-    report += "ddprun: " + std::to_string(lines) + " lines of the workers were not shown\n";
-  }
+  const ConsoleWriter& err = *consoles_.err;
+  std::string report = (exit_code == 0 ? "" : err.lost_own_lines()) + err.unwritten_own_lines();
+  if (!report.empty() && err.missing_lines() != 0) report += missing_lines_of(err, kStderrName);
   const auto kept = std::make_shared<std::string>();
   const auto work = [logs = logs_, report, kept] {
     if (!report.empty()) {
@@ -56,6 +79,18 @@ void OutputEnd::keep_what_was_not_taken() {
     logs->finish();
   };
   disks_.logs.post(work, [this, kept] { tell_where(*kept); });
+}
+
+// Where lines are missing at the end of a console, it has no place for a message: the other one
+// has.
+void OutputEnd::tell_missing_lines() {
+  if (consoles_.out == consoles_.err) return;
+  if (consoles_.out->missing_lines() != 0) {
+    consoles_.err->write_own(missing_lines_of(*consoles_.out, "standard output"));
+  }
+  if (consoles_.err->missing_lines() != 0) {
+    consoles_.out->write_own(missing_lines_of(*consoles_.err, kStderrName));
+  }
 }
 
 void OutputEnd::tell_where(const std::string& path) {

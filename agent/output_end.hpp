@@ -24,15 +24,20 @@ class OutputEnd {
             spdlog::logger& logger)
       : consoles_(std::move(consoles)), logs_(logs), disks_(disks), logger_(logger) {}
 
-  /// Completes when everything is said, kConsoleFlushMax and a little later in any case.
-  [[nodiscard]] boost::asio::awaitable<void> finish();
+  /// Completes when everything is said, kConsoleFlushMax and a little later in any case. After a
+  /// failure (`exit_code`) the report that no console has is kept.
+  [[nodiscard]] boost::asio::awaitable<void> finish(int exit_code);
   [[nodiscard]] bool has_logs() const { return logs_ != nullptr; }
   [[nodiscard]] bool began() const { return began_; }
   /// A stop signal came: what does not take what was said or written is waited for no longer.
   void hurry();
+  /// A key sent this signal: the terminal shows it as ^C, perhaps behind a worker's progress bar.
+  /// The next line begins below.
+  void end_echo(int signal);
 
  private:
-  void keep_what_was_not_taken();
+  void keep_what_was_not_taken(int exit_code);
+  void tell_missing_lines();
   void tell_where(const std::string& path);
 
   Consoles consoles_;

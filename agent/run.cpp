@@ -47,7 +47,7 @@ class Attachment {
 
 asio::awaitable<int> run_to_the_end(Agent& agent, OutputEnd& end) {
   const int exit_code = co_await agent.run();
-  co_await end.finish();
+  co_await end.finish(exit_code);
   co_return exit_code;
 }
 
@@ -60,6 +60,7 @@ int drive(asio::io_context& io, Signals& signals, Agent& agent, OutputEnd& end) 
   });
   bool stopped = false;
   const auto stop = [&](int signal) {
+    end.end_echo(signal);
     // Nothing but consoles and files are waited for, or this is the second signal.
     if (end.began() || (stopped && is_forced_stop(signal))) end.hurry();
     if (end.began()) return;

@@ -1,6 +1,7 @@
 #include "agent/proc/console.hpp"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <utility>
 
 #include "agent/proc/limits.hpp"
+#include "base/count_text.hpp"
 #include "base/duration_text.hpp"
 
 namespace ddprun {
@@ -36,6 +38,11 @@ std::uint64_t lines_in(std::string_view bytes) {
   return static_cast<std::uint64_t>(newlines) + (bytes.ends_with('\n') ? 0 : 1);
 }
 
+std::string missing_note(bool mid_line, std::uint64_t lines, const std::string& why) {
+  return (mid_line ? "\n" : "") + ("ddprun: " + count_text(static_cast<long long>(lines), "line")) +
+         (lines == 1 ? " is" : " are") + " not shown here: " + why + "\n";
+}
+
 bool same_file(int one, int other) {
   struct stat a = {};
   struct stat b = {};
@@ -48,9 +55,11 @@ bool same_file(int one, int other) {
 ConsoleWriter::ConsoleWriter(asio::any_io_executor executor, int descriptor)
     : target_(executor, descriptor), stall_(executor), changed_(executor, TimePoint::max()) {
   closed_ = target_.kind() == ConsoleTarget::Kind::kClosed;
+  if (closed_) failure_ = EPIPE;
 }
 
 ConsoleWriter::Taken ConsoleWriter::write(std::string_view bytes) {
+  if (closed_) lose(bytes, Origin::kWorker);
   if (closed_ || bytes.empty()) return Taken::kYes;
   announce_drops();
   const std::size_t queued = queue_.worker_bytes();
@@ -64,6 +73,7 @@ ConsoleWriter::Taken ConsoleWriter::write(std::string_view bytes) {
 }
 
 void ConsoleWriter::write_own(std::string_view lines) {
+  if (closed_) lose(lines, Origin::kOwn);
   if (closed_ || lines.empty()) return;
   announce_drops();
   if (queue_.own_bytes() + lines.size() > kConsoleOwnBytesMax) return drop(lines);
@@ -113,8 +123,32 @@ void ConsoleWriter::hurry() {
   changed_.cancel();
 }
 
-std::uint64_t ConsoleWriter::unshown_lines() const {
-  return dropped_total_ + lines_in(queue_.worker_output());
+std::uint64_t ConsoleWriter::missing_lines() const {
+  return dropped_lines_ + lost_.count() + lines_in(queue_.worker_output());
+}
+
+std::string ConsoleWriter::missing_because() const {
+  if (closed_ && failure_ == EPIPE) return "it was closed";
+  return failure_ != 0 ? ::strerror(failure_) : "it took nothing";
+}
+
+void ConsoleWriter::lose(std::string_view bytes, Origin origin) {
+  if (bytes.empty()) return;
+  if (origin == Origin::kOwn) {
+    lost_own_ +=
+        bytes.substr(0, kConsoleOwnBytesMax - std::min(kConsoleOwnBytesMax, lost_own_.size()));
+    return;
+  }
+  lost_.ended += static_cast<std::uint64_t>(std::count(bytes.begin(), bytes.end(), '\n'));
+  lost_.last_is_cut = bytes.back() != '\n';
+}
+
+void ConsoleWriter::lose_queue() {
+  while (!queue_.empty()) {
+    const std::string_view front = queue_.front();
+    lose(front, queue_.front_is_own() ? Origin::kOwn : Origin::kWorker);
+    queue_.pop(front.size());
+  }
 }
 
 void ConsoleWriter::drop(std::string_view bytes) {
@@ -129,42 +163,77 @@ void ConsoleWriter::push(std::string_view bytes, Origin origin) {
   if (waiting_ && !queue_.empty()) watch_for_stall();
 }
 
+// While lines are missing, the note about them is written first: where it has no room, the rest has
+// none.
 void ConsoleWriter::write_queue() {
   while (!queue_.empty()) {
-    const std::string_view piece = next_write(target_.kind(), queue_.front());
+    const std::string note = note_of_lost_lines();
+    const std::string_view piece =
+        note.empty() ? next_write(target_.kind(), queue_.front()) : std::string_view(note);
     const ssize_t written = target_.write(piece);
     if (written >= 0) {
-      own_in_flight_ = queue_.front_is_own() ? piece : std::string_view();
-      queue_.pop(static_cast<std::size_t>(written));
-      if (target_.kind() != ConsoleTarget::Kind::kFile) continue;
-      wait_for_console();  // the file has it when the thread has written it
-      break;
+      const bool is_file = target_.kind() == ConsoleTarget::Kind::kFile;
+      if (is_file) put_in_flight(note.empty() ? piece : std::string_view());
+      if (note.empty()) queue_.pop(static_cast<std::size_t>(written));
+      if (is_file) {
+        wait_for_console();  // the file has it when the thread has written it
+        break;
+      }
+      if (!note.empty()) lost_ = {};
     } else if (errno == EAGAIN) {
       wait_for_console();
       break;
     } else if (full_disk(errno)) {
-      queue_.pop(piece.size());  // lost; there may be room again later
+      failure_ = errno;  // there may be room again later
+      lose_queue();
     } else if (errno != EINTR) {
-      close();
+      close(errno);
       return;
     }
   }
   changed_.cancel();
 }
 
+std::string ConsoleWriter::note_of_lost_lines() const {
+  if (lost_.count() == 0) return {};
+  return missing_note(cut_, lost_.count(), ::strerror(failure_));
+}
+
+void ConsoleWriter::put_in_flight(std::string_view front) {
+  in_flight_ = front.empty()           ? InFlight::kNote
+               : queue_.front_is_own() ? InFlight::kOwn
+                                       : InFlight::kWorker;
+  if (in_flight_ == InFlight::kOwn) own_in_flight_ = front;
+}
+
+void ConsoleWriter::on_file_written() {
+  const InFlight what = std::exchange(in_flight_, InFlight::kNothing);
+  const ConsoleTarget::Failure failure = target_.take_failure();
+  own_in_flight_.clear();
+  if (failure.error == 0) {
+    if (what == InFlight::kNote) lost_ = {};
+    return;
+  }
+  cut_ = failure.cut;
+  if (what != InFlight::kNote) {
+    lose(failure.lost, what == InFlight::kOwn ? Origin::kOwn : Origin::kWorker);
+  } else {
+    lose_queue();
+  }
+  if (!full_disk(failure.error)) return close(failure.error);
+  failure_ = failure.error;
+}
+
 std::string ConsoleWriter::unwritten_own_lines() const {
-  const bool in_flight = waiting_ && target_.kind() == ConsoleTarget::Kind::kFile;
-  return (in_flight ? own_in_flight_ : "") + queue_.own_lines();
+  return own_in_flight_ + queue_.own_lines();
 }
 
 void ConsoleWriter::announce_drops() {
   if (dropped_lines_ == 0 || stalled_ || queue_.worker_bytes() > kFullBytes) return;
-  const std::string message = std::string(queue_.mid_line() ? "\n" : "") +
-                              "ddprun: " + std::to_string(dropped_lines_) +
-                              " lines are not shown here: the console took nothing for " +
-                              duration_text(kConsoleStallMax) + "\n";
+  const std::string why = "the console took nothing for " + duration_text(kConsoleStallMax);
+  const std::string note = missing_note(queue_.mid_line(), dropped_lines_, why);
   dropped_lines_ = 0;
-  push(message, Origin::kOwn);
+  push(note, Origin::kOwn);
 }
 
 void ConsoleWriter::wait_for_console() {
@@ -195,6 +264,8 @@ void ConsoleWriter::on_writable() {
   waiting_ = false;
   stalled_ = false;
   stop_watching();
+  if (target_.kind() == ConsoleTarget::Kind::kFile) on_file_written();
+  if (closed_) return;
   write_queue();
   announce_drops();
 }
@@ -203,9 +274,11 @@ void ConsoleWriter::stop_watching() {
   if (std::exchange(watched_, false)) stall_.cancel();
 }
 
-void ConsoleWriter::close() {
+void ConsoleWriter::close(int error) {
   closed_ = true;
   waiting_ = false;
+  failure_ = error;
+  lose_queue();
   queue_.clear();
   stop_watching();
   changed_.cancel();

@@ -1,7 +1,8 @@
 // ConsoleWriter: the launcher's own stdout or stderr as the agent writes to it. Bounded, never
 // blocking for ever, and never changing the open file that the workers share (no O_NONBLOCK on it).
 // Thread rule: the io_context's thread. Ownership: shared by all writers; the descriptor
-// stays the caller's and must outlive it. Errors: a closed console swallows what is written to it.
+// stays the caller's and must outlive it. Errors: what a full disk or a closed console does not
+// take is lost, and counted.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -43,30 +44,48 @@ class ConsoleWriter : public std::enable_shared_from_this<ConsoleWriter> {
   void hurry();
 
   [[nodiscard]] std::uint64_t dropped_lines() const { return dropped_total_; }
-  /// Lines that were dropped or wait, own lines excepted.
-  [[nodiscard]] std::uint64_t unshown_lines() const;
+  /// A worker's lines that wait, or are missing without a message in their place.
+  [[nodiscard]] std::uint64_t missing_lines() const;
+  /// Why: "it was closed", "No space left on device".
+  [[nodiscard]] std::string missing_because() const;
   [[nodiscard]] bool closed() const { return closed_; }
   /// Whether the console took nothing for kConsoleStallMax.
   [[nodiscard]] bool stalled() const { return stalled_; }
   /// Own lines that the console did not take yet.
   [[nodiscard]] std::string unwritten_own_lines() const;
+  /// Own lines that a full disk or a closed console did not take.
+  [[nodiscard]] const std::string& lost_own_lines() const { return lost_own_; }
 
  private:
+  /// What is being written to a file.
+  enum class InFlight { kNothing, kWorker, kOwn, kNote };
+  /// A worker's lines that no console has, of pieces that need not be whole lines.
+  struct LostLines {
+    std::uint64_t ended = 0;
+    bool last_is_cut = false;
+    [[nodiscard]] std::uint64_t count() const { return ended + (last_is_cut ? 1 : 0); }
+  };
   void drop(std::string_view bytes);
+  void lose(std::string_view bytes, ConsoleQueue::Origin origin);
+  void lose_queue();
   void push(std::string_view bytes, ConsoleQueue::Origin origin);
   void write_queue();
+  [[nodiscard]] std::string note_of_lost_lines() const;
+  void put_in_flight(std::string_view front);
+  void on_file_written();
   void announce_drops();
   void wait_for_console();
   void watch_for_stall();
   void stop_watching();
   void on_writable();
-  void close();
+  void close(int error);
 
   ConsoleTarget target_;
   boost::asio::steady_timer stall_;    // runs while the console takes nothing of what waits
   boost::asio::steady_timer changed_;  // never expires by itself: cancelled when the queue shrank
   ConsoleQueue queue_;
-  std::string own_in_flight_;  // of a file: own lines that the thread writes
+  InFlight in_flight_ = InFlight::kNothing;
+  std::string own_in_flight_;  // the text, of kOwn
   bool waiting_ = false;
   bool watched_ = false;  // stall_ runs
   bool stalled_ = false;
@@ -74,6 +93,10 @@ class ConsoleWriter : public std::enable_shared_from_this<ConsoleWriter> {
   bool hurried_ = false;
   std::uint64_t dropped_lines_ = 0;  // since the last message about them
   std::uint64_t dropped_total_ = 0;
+  int failure_ = 0;   // errno of the last write that lost something
+  bool cut_ = false;  // the console got only a part of a line that is lost
+  LostLines lost_;    // since the last message about them
+  std::string lost_own_;
 };
 
 /// Both consoles of a launcher; one writer when they are the same file (2>&1), so that lines stay

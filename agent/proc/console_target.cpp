@@ -33,12 +33,6 @@ ConsoleTarget::Kind kind_of(int descriptor) {
   return S_ISCHR(status.st_mode) ? ConsoleTarget::Kind::kDevice : ConsoleTarget::Kind::kFile;
 }
 
-/// The same as write_all(), but what a full disk does not take is lost: there may be room later.
-int write_or_lose(int descriptor, std::string_view bytes) {
-  const int error = write_all(descriptor, bytes);
-  return full_disk(error) ? 0 : error;
-}
-
 }  // namespace
 
 ConsoleTarget::ConsoleTarget(const asio::any_io_executor& executor, int descriptor)
@@ -104,21 +98,27 @@ ssize_t ConsoleTarget::hand_over(std::string_view bytes) {
     errno = EAGAIN;
     return -1;
   }
-  if (write_->error != 0) {
-    errno = std::exchange(write_->error, 0);
-    return -1;
-  }
   write_->in_flight = true;
-  const auto error = std::make_shared<int>(0);
-  disk_.post([error, file = descriptor_,
-              text = std::string(bytes)] { *error = write_or_lose(file, text); },
-             [error, write = write_] {
+  struct Job {
+    std::string text;
+    std::size_t written = 0;
+    int error = 0;
+  };
+  const auto job = std::make_shared<Job>(Job{std::string(bytes)});
+  disk_.post([job, file = descriptor_] { job->error = write_all(file, job->text, &job->written); },
+             [job, write = write_] {
                write->in_flight = false;
-               write->error = *error;
+               const bool cut = job->written > 0 && job->text[job->written - 1] != '\n';
+               if (job->error != 0)
+                 write->failure = {job->error, job->text.substr(job->written), cut};
                const auto writable = std::exchange(write->writable, nullptr);
                if (writable) writable({});
              });
   return static_cast<ssize_t>(bytes.size());
+}
+
+ConsoleTarget::Failure ConsoleTarget::take_failure() {
+  return std::exchange(write_->failure, {});
 }
 
 void ConsoleTarget::async_writable(std::function<void(const boost::system::error_code&)> callback) {

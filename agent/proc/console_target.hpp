@@ -10,6 +10,7 @@
 #include <boost/system/error_code.hpp>
 #include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "net/disk_thread.hpp"
@@ -31,9 +32,16 @@ class ConsoleTarget {
 
   [[nodiscard]] Kind kind() const { return kind_; }
   /// Bytes taken, or -1 with errno; EAGAIN: async_writable() tells when to try again. A file takes
-  /// all, in the background; the next write gives EAGAIN until it is there, then the error if one
-  /// came.
+  /// all, in the background; the next write gives EAGAIN until it is there, and take_failure() says
+  /// whether it is.
   [[nodiscard]] ssize_t write(std::string_view bytes);
+  struct Failure {
+    int error = 0;  // errno; 0: none
+    std::string lost;
+    bool cut = false;  // what was written before ends within a line
+  };
+  /// Of the last write to a file, once. Only when async_writable() has called back.
+  [[nodiscard]] Failure take_failure();
   /// Calls back once when the console may accept more. Only for kinds that can return EAGAIN.
   void async_writable(std::function<void(const boost::system::error_code&)> callback);
   void close();
@@ -50,7 +58,7 @@ class ConsoleTarget {
   // The file's data in the background thread.
   struct Write {
     bool in_flight = false;
-    int error = 0;
+    Failure failure;
     std::function<void(const boost::system::error_code&)> writable;
   };
   DiskThread disk_;

@@ -203,7 +203,11 @@ TEST_CASE("a console that is closed swallows output and wakes who waits for it")
   pipe.close_read();
   run(io, console->room());
   CHECK(console->closed());
+  const auto missing = console->missing_lines();
+  CHECK(missing > 0);
   CHECK(console->write("more\n") == ConsoleWriter::Taken::kYes);
+  CHECK(console->missing_lines() == missing + 1);
+  CHECK(console->missing_because() == "it was closed");
   run(io, console->flush(Clock::now() + kWaitMax));
 }
 
@@ -267,6 +271,53 @@ TEST_CASE("a full disk behind the console is survived") {
   ::close(full);
 }
 
+TEST_CASE("lines that a full disk does not take are counted where they are missing") {
+  boost::asio::io_context io;
+  const TempDir directory;
+  const int file = ::open((directory / "out").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+  const int disk = ::dup(file);
+  const int full = ::open("/dev/full", O_WRONLY | O_CLOEXEC);
+  auto console = writer(io, file);
+  const auto write = [&](const std::string& text) {
+    console->write(text);
+    run(io, console->flush(Clock::now() + kWaitMax));
+  };
+  ::dup2(full, file);
+  write("1\n2\n3");
+  write("3\n4\n");
+  console->write_own("ddprun: own\n");
+  write("5\n");
+  CHECK(console->missing_lines() == 5);
+  CHECK(console->missing_because() == "No space left on device");
+  CHECK(console->lost_own_lines() == "ddprun: own\n");
+  ::dup2(disk, file);
+  write("after\n");
+  CHECK(console->missing_lines() == 0);
+  for (const int descriptor : {file, disk, full}) ::close(descriptor);
+  CHECK(contents(directory / "out") ==
+        "ddprun: 5 lines are not shown here: No space left on device\nafter\n");
+}
+
+TEST_CASE("a line that a full disk takes in part ends before the message about it") {
+  boost::asio::io_context io;
+  const TempDir directory;
+  const int file = ::open((directory / "out").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+  auto console = writer(io, file);
+  ::signal(SIGXFSZ, SIG_IGN);
+  rlimit usual{};
+  ::getrlimit(RLIMIT_FSIZE, &usual);
+  const rlimit small{15, usual.rlim_max};
+  ::setrlimit(RLIMIT_FSIZE, &small);
+  console->write("12345678\n12345678\nabc\n");
+  run(io, console->flush(Clock::now() + kWaitMax));
+  ::setrlimit(RLIMIT_FSIZE, &usual);
+  console->write("after\n");
+  run(io, console->flush(Clock::now() + kWaitMax));
+  ::close(file);
+  CHECK(contents(directory / "out") ==
+        "12345678\n123456\nddprun: 2 lines are not shown here: File too large\nafter\n");
+}
+
 TEST_CASE("a flush waits for a slow console to the end, and as long for a silent one") {
   boost::asio::io_context io;
   Pipe pipe;
@@ -290,7 +341,7 @@ TEST_CASE("a flush waits for a slow console to the end, and as long for a silent
     const auto deadline = Clock::now() + ddprun::kConsoleStallMax * 3 / 2;
     run(io, console->flush(deadline));
     CHECK(Clock::now() >= deadline);
-    CHECK(console->unshown_lines() > 0);
+    CHECK(console->missing_lines() > 0);
   }
   SECTION("slow") {
     std::function<void()> read_a_little = [&] {  // one piece per turn of the loop

@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""What becomes of output that a console does not take, and of keys that a terminal echoes.
+
+python3 tests/agent/console_test.py path/to/ddprun
+"""
+
+import os
+import pathlib
+import pty
+import select
+import subprocess
+import sys
+import tempfile
+import unittest
+
+DDPRUN = ""
+HUNG = 30  # seconds after which a test counts as hung
+TEN_LINES = "for i in 1 2 3 4 5 6 7 8 9 10; do echo $i; done"
+
+
+def run(script, *options, **streams):
+    """Two workers; TMPDIR is a folder that must be empty at the end."""
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(
+            [DDPRUN, "--standalone", "--nproc-per-node=2", *options, "sh", "-c", script],
+            env={**os.environ, "TMPDIR": folder},
+            timeout=HUNG,
+            text=True,
+            **streams,
+        )
+        done.left = [os.path.join(at, name) for at, _, names in os.walk(folder) for name in names]
+        reports = [pathlib.Path(name) for name in done.left if name.endswith("report.txt")]
+        done.report = "".join(report.read_text() for report in reports)
+    return done
+
+
+def closed_pipe():
+    reader, writer = os.pipe()
+    os.close(reader)
+    return open(writer, "w")
+
+
+def read_until(terminal, text):
+    seen = b""
+    while text not in seen:
+        readable, _, _ = select.select([terminal], [], [], HUNG)
+        assert readable, f"{text} does not come behind {seen}"
+        seen += os.read(terminal, 1000)
+    return seen
+
+
+class Console(unittest.TestCase):
+    def test_lines_that_a_full_standard_output_does_not_take_are_counted(self):
+        with open("/dev/full", "w") as full:
+            done = run(TEN_LINES, "--tee=1", stdout=full, stderr=subprocess.PIPE)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("ddprun: warning [CONSOLE] 20 lines of the workers are missing on standard "
+                      "output: No space left on device\n", done.stderr)
+
+    def test_lines_that_a_closed_standard_output_does_not_take_are_counted(self):
+        with closed_pipe() as closed:
+            done = run(TEN_LINES, "--tee=1", stdout=closed, stderr=subprocess.PIPE)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("ddprun: warning [CONSOLE] 20 lines of the workers are missing on standard "
+                      "output: it was closed\n", done.stderr)
+
+    def test_lines_that_standard_error_does_not_take_are_counted_on_standard_output(self):
+        for stream in (open("/dev/full", "w"), closed_pipe()):
+            with stream:
+                done = run(f"({TEN_LINES}) >&2", stdout=subprocess.PIPE, stderr=stream)
+            self.assertEqual(done.returncode, 0)
+            self.assertRegex(done.stdout, r"^ddprun: warning \[CONSOLE\] 20 lines of the workers "
+                                          r"are missing on standard error: .*\n$")
+            self.assertEqual(done.left, [])
+
+    def test_a_report_that_standard_error_does_not_take_is_in_the_log_directory(self):
+        for stream in (open("/dev/full", "w"), closed_pipe()):
+            with stream:
+                done = run("exit 3", stdout=subprocess.PIPE, stderr=stream)
+            self.assertEqual(done.returncode, 3)
+            self.assertRegex(done.stdout, r"^ddprun: standard error .*/report.txt\n$")
+            self.assertIn("ended with exit code 3, first failure of the run", done.report)
+
+    def test_a_note_does_not_stand_behind_the_echo_of_a_key(self):
+        leader, follower = pty.openpty()
+        words = [DDPRUN, "--standalone", "sh", "-c", "printf bar; exec sleep 1000"]
+        process = subprocess.Popen(
+            ["setsid", "--ctty", "--wait", *words], stdin=follower, stdout=follower, stderr=follower
+        )
+        os.close(follower)
+        seen = read_until(leader, b"bar")
+        os.write(leader, b"\x03")
+        seen += read_until(leader, b"exit 130")
+        self.assertRegex(seen, rb"bar\^C\r\nddprun: note \[INT\]")
+        self.assertEqual(process.wait(timeout=HUNG), 130)
+        os.close(leader)
+
+
+if __name__ == "__main__":
+    DDPRUN = os.path.abspath(sys.argv.pop(1))
+    unittest.main(verbosity=1)
