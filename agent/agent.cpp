@@ -139,8 +139,8 @@ asio::awaitable<void> Agent::run_group(std::shared_ptr<RoundRunner> runner, Roun
 
 GroupOutcome Agent::outcome_of(const RoundResult& result) {
   GroupOutcome outcome;
-  if (result.state == GroupState::kSucceeded) return outcome;
   context_.tell_unkillable(result);
+  if (result.state == GroupState::kSucceeded) return outcome;
   if (!result.unkillable.empty()) {
     outcome.unkillable = who(result.unkillable.front().worker);
   }

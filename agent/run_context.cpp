@@ -107,7 +107,10 @@ int RunContext::fail_to_spawn(const SpawnFailed& failure, Rank first_rank) {
 }
 
 void RunContext::tell_unkillable(const RoundResult& result) {
-  for (const Unkillable& worker : result.unkillable) logger_.error(unkillable_line(worker));
+  for (const Unkillable& left : result.unkillable) {
+    logger_.log(left.left_behind.empty() ? spdlog::level::err : spdlog::level::warn,
+                unkillable_line(left));
+  }
 }
 
 void RunContext::leave_error_file(const std::string& text) {

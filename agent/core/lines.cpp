@@ -117,23 +117,27 @@ std::string left_behind_line(const LeftBehindFacts& facts) {
 
 std::string unkillable_line(const Unkillable& unkillable) {
   const std::string& left = unkillable.left_behind;
-  const std::string text =
-      left.empty() ? who(unkillable.worker) + " is still alive after SIGKILL; giving up on it"
-                   : left + " that " + who(unkillable.worker) +
-                         " left behind: still alive after SIGKILL; giving up on them";
-  return error_line("W-UNKILLABLE", text);
+  const std::string worker = who(unkillable.worker);
+  constexpr const char* kCode = "W-UNKILLABLE";
+  if (left.empty()) {
+    return error_line(kCode, worker + " is still alive after SIGKILL; giving up on it");
+  }
+  return warning_line(kCode, left + " that " + worker +
+                                 " left behind: still alive after SIGKILL; giving up on them");
 }
 
 std::string done_line(const DoneFacts& facts) {
-  const std::string took = duration_text(facts.took);
-  if (facts.text.empty()) {
-    return "ddprun: done: " + std::string(facts.workers == 1 ? "" : "all ") +
-           count_text(facts.workers, "rank") + " exited with code 0 after " + took + "; " +
-           count_text(facts.restarts.value(), "restart");
+  std::string text = printable(facts.text);
+  if (text.empty()) {
+    text = (facts.workers == 1 ? "" : "all ") + count_text(facts.workers, "rank") +
+           " exited with code 0; " + count_text(facts.restarts.value(), "restart");
   }
-  std::string line = "ddprun: done: " + printable(facts.text) + "; after " + took;
-  if (facts.part == NodePart::kTrained) return line;
-  return line + "; this node was a spare: its workers never started";
+  if (facts.part == NodePart::kSpare) {
+    text += "; this node was a spare: its workers never started";
+  } else {
+    text.insert(std::min(text.find(';'), text.size()), " after " + duration_text(facts.took));
+  }
+  return "ddprun: done: " + text;
 }
 
 }  // namespace ddprun

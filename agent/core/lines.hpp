@@ -90,7 +90,8 @@ struct DoneFacts {
   Duration took{};
   NodePart part = NodePart::kTrained;
 };
-/// `ddprun: done: all 16 ranks exited with code 0 after 3 h 12 min; 0 restarts`.
+/// `ddprun: done: all 16 ranks exited with code 0 after 3 h 12 min; 0 restarts`, with several nodes
+/// `ddprun: done: all 16 ranks on 2 nodes exited ...`. A spare's line has no duration: it waited.
 [[nodiscard]] std::string done_line(const DoneFacts& facts);
 
 }  // namespace ddprun

@@ -44,7 +44,7 @@ std::string others(const RunFailure& failure) {
   const bool one = failure.stopped == 1;
   std::string text = count_text(failure.stopped, "rank") + (one ? " was" : " were") +
                      " running; ddprun stopped " + (one ? "it " : "them ") +
-                     span_text("in", failure.stop_took) + " (none failed first)";
+                     span_text("in", failure.stop_took);
   if (failure.killed > 0) text += "; " + count_text(failure.killed, "rank") + " needed SIGKILL";
   return labelled("others", text);
 }

@@ -70,11 +70,11 @@ TEST_CASE("the lines of a node among several") {
              ContainsSubstring("7f3a: 4 nodes, coordinator gpu-01:29400, 8 ranks here"));
   CHECK(run_note("lost gpu-02") == "ddprun: note [RUN] lost gpu-02");
   const std::string done =
-      "ddprun: done: all 4 ranks on 2 nodes exited with code 0; 0 restarts; after 12 s";
+      "ddprun: done: all 4 ranks on 2 nodes exited with code 0 after 12 s; 0 restarts";
   const std::string text = "all 4 ranks on 2 nodes exited with code 0; 0 restarts";
   CHECK(done_line({text, 2, RestartCount(0), 12s}) == done);
   CHECK(done_line({text, 2, RestartCount(0), 12s, NodePart::kSpare}) ==
-        done + "; this node was a spare: its workers never started");
+        "ddprun: done: " + text + "; this node was a spare: its workers never started");
   CHECK(leaving_line(SIGTERM) == "ddprun: note [STOP] SIGTERM received, leaving the run");
   CHECK(left_line(SIGINT) == "ddprun: note [STOP] left the run, no worker was running; exit 130");
 }

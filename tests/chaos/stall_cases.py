@@ -1,6 +1,7 @@
 """What a node writes to stalls: its file system, or the reader of its console."""
 
 import os
+import re
 import signal
 
 import processes
@@ -144,6 +145,19 @@ def program_stalls(cluster: Cluster):
         expect(two.number == one.number + 1, f"round {two.number}")
         cluster.finish()
         cluster.end_all(0)
+
+
+@case("what a worker left and SIGKILL does not end is named after a success", "freeze")
+def left_for_good(cluster: Cluster):
+    cluster.flags |= {"straggler-timeout": "1"}
+    with FrozenDisk(cluster) as disk:
+        disk.stall()
+        cluster.worker = ["sh", "-c", f"echo > {disk.path}/file &"]
+        agent = cluster.start()
+        expect(agent.end() == 0, "the run did not succeed")
+        expect(re.search(r"warning \[W-UNKILLABLE\] 1 process \(sh\) that rank 0 .* left behind: "
+                         "still alive after SIGKILL", agent.text()), "nothing names what is left")
+        disk.go_on()
 
 
 @on_both("a file system that stalls under the log of ddprun-rdzvd delays no node")
