@@ -38,8 +38,8 @@ TEST_CASE(
   CHECK(content(cluster.file("master.1")) == master);
   CHECK(content(cluster.file("master.2")) == master);
   CHECK_THAT(first.err(), ContainsSubstring(" run test-run: 2 nodes, coordinator 127.0.0.1:"));
-  CHECK_THAT(first.err(), ContainsSubstring(up_to("restarts", all_succeeded(3, 2))));
-  CHECK_THAT(second.err(), ContainsSubstring(up_to("restarts", all_succeeded(3, 2))));
+  CHECK_THAT(first.err(), ContainsSubstring(up_to("after ", all_succeeded(3, 2))));
+  CHECK_THAT(second.err(), ContainsSubstring(up_to("after ", all_succeeded(3, 2))));
 }
 
 TEST_CASE("a worker that fails restarts the workers of both nodes, once, on a fresh store") {
@@ -132,7 +132,7 @@ TEST_CASE("an agent that has finished waits for the others, and late ones end wi
   }
   CHECK(first.wait() == ExitStatus::exited(0));
   CHECK(second.wait() == ExitStatus::exited(0));
-  CHECK_THAT(second.err(), ContainsSubstring(up_to("restarts", all_succeeded(2, 2))));
+  CHECK_THAT(second.err(), ContainsSubstring(up_to("after ", all_succeeded(2, 2))));
 }
 
 TEST_CASE("one agent too many is a spare, and ends with the run") {

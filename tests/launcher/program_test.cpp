@@ -12,6 +12,7 @@
 #include "tests/agent/command.hpp"
 #include "tests/launcher/outcome.hpp"
 #include "tests/support/free_port.hpp"
+#include "tests/support/sentences.hpp"
 
 using namespace ddprun;
 using namespace ddprun::test;
@@ -87,7 +88,7 @@ TEST_CASE("help and version that cannot be written are an error") {
     Command command({"sh", "-c", DDPRUN_PROGRAM " " + option + " >/dev/full"});
     CHECK(command.wait().shell_code() == 1);
     CHECK(command.err() ==
-          "ddprun: error [SYSTEM] cannot write to standard output: No space left on device\n");
+          "ddprun: error [SYSTEM] " + kCannotWriteOutput + ": No space left on device\n");
   }
 }
 

@@ -20,7 +20,7 @@ import urllib.request
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from ports import free_port  # noqa: E402
-from sentences import kTooManyFiles  # noqa: E402
+from sentences import kCannotWriteOutput, kTooManyFiles  # noqa: E402
 
 RDZVD = ""
 HELLO = bytes.fromhex("00cef7853c 0d07000000")
@@ -154,6 +154,7 @@ class Program(unittest.TestCase):
         self.assertRegex(refused.stderr, r"^ddprun-rdzvd: --bind localhost is not an IP address")
 
     def test_usage_errors_are_one_line_and_exit_2(self):
+        port = "is not a port; use a number from 0 to 65535"
         number = "is not a positive number, such as 1000, 64KB or 8MB"
         wrong = {
             "--prt 1": "unknown option --prt",
@@ -161,8 +162,8 @@ class Program(unittest.TestCase):
             "extra": "unexpected argument extra; all arguments are options",
             "--port": "--port needs a value",
             "--bind=": "--bind needs a value",
-            "--port 70000": "--port 70000 is not a port; use a number from 0 to 65535",
-            "--port=x": "--port x is not a port; use a number from 0 to 65535",
+            "--port 70000": f"--port 70000 {port}",
+            "--port=x": f"--port x {port}",
             "--max-keys 0": f"--max-keys 0 {number}",
             "--max-value-bytes=-1": f"--max-value-bytes -1 {number}",
             "--max-runs=5QB": f"--max-runs 5QB {number}",
@@ -184,7 +185,7 @@ class Program(unittest.TestCase):
         with open("/dev/full", "w") as full:
             text = subprocess.run([RDZVD, "--help"], stdout=full, stderr=subprocess.PIPE, text=True)
         self.assertEqual(text.returncode, 1)
-        self.assertEqual(text.stderr, "ddprun-rdzvd: cannot write to standard output\n")
+        self.assertEqual(text.stderr, f"ddprun-rdzvd: {kCannotWriteOutput}\n")
 
     def test_help_names_every_limit(self):
         text = run("--help")

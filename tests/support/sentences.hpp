@@ -25,6 +25,9 @@ inline const std::string kGiveAllTheSame = "; give all nodes the same";
 inline const std::string kSucceededHere = "all ranks of this node exited with code 0";
 inline const std::string kTorchrunCame = "a torchrun agent came to the coordinator of a ddprun run";
 
+// Programs.
+inline const std::string kCannotWriteOutput = "cannot write to standard output";
+
 // What listens.
 inline const std::string kPortInUse = "the port is in use";
 inline const std::string kTooManyFiles = "cannot accept clients: Too many open files";
