@@ -66,9 +66,8 @@ struct Rebuilding {
 struct Running {
   LiveRound round;
   Deadline answer_deadline{};  // for its members to take it on, or to answer a question
-  Deadline admit_at{};         // set after a stall: newcomers wait until all that came is read
 
-  [[nodiscard]] Deadlines deadlines() const { return {{answer_deadline, admit_at}, {}}; }
+  [[nodiscard]] Deadlines deadlines() const { return {{answer_deadline}, {}}; }
   void extend(TimePoint until);
 };
 

@@ -24,6 +24,7 @@ Actions Run::step(const Event& event, TimePoint now) {
   actions_.clear();
   ticked_ = std::holds_alternative<Tick>(event);
   extend_deadlines_after_stall();
+  if (ticked_) unread_ = false;
   std::visit([this](const auto& one) { on(one); }, event);
   settle();
   stop_strays();
@@ -60,7 +61,10 @@ void Run::on(const Received& received) {
 
 void Run::on(const LinkLost& lost) {
   Agent* agent = roster_.by_link(lost.link);
-  if (agent != nullptr) lose(*agent, lost.evidence, LinkEnd::kGone);
+  if (agent == nullptr) return;
+  // Its next hello may be among what is not read yet.
+  if (unread_ && in<Over>() == nullptr) return roster_.unlink(*agent);
+  lose(*agent, lost.evidence, LinkEnd::kGone);
 }
 
 void Run::on(const Tick&) {
@@ -71,7 +75,7 @@ void Run::on(const Tick&) {
     Agent& longest = *silence.front();
     // An agent of this process was silent because the process was: a stall too short to notice
     // (extend_deadlines_after_stall) can still have been longer than the rest of its limit.
-    if (longest.hello.runs_coordinator) {
+    if (longest.hello.runs_coordinator && longest.link != kNoLink) {
       roster_.heard(longest, now_);
       continue;
     }
@@ -89,8 +93,7 @@ void Run::extend_deadlines_after_stall() {
   for (Agent* agent : roster_.by_silence()) agent->heard = now_;
   const Duration window = terms().silence_max();
   std::visit([until = now_ + window](auto& state) { state.extend(until); }, state_);
-  // A node that joined meanwhile is read in any order with successes that came before it.
-  if (auto* running = in<Running>()) running->admit_at = now_;
+  unread_ = true;
   note(Level::kWarning, reasons::suspended(late, window));
 }
 
@@ -130,6 +133,9 @@ Deadline Run::next_deadline() const {
   const bool finished = over != nullptr && over->finished;
   if (!roster_.empty() && !finished) {
     take(roster_.by_silence().front()->heard + terms().silence_max());
+    // A stall is noticed by a timer that is late, so one is always near.
+    if (!options_.single_node) take(now_ + terms().keep_alive_interval);
+    if (unread_) take(now_);
   }
   return next;
 }

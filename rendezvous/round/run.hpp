@@ -219,6 +219,7 @@ class Run {
   std::deque<Leaver> leavers_;   // whose leave may follow the success of the round
   int questions_ = 0;            // that were asked
   Counters counters_;
+  bool unread_ = false;  // after a stall, until a Tick: not all that came meanwhile has been read
 
   // Of one step.
   TimePoint now_;

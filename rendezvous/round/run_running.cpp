@@ -10,14 +10,13 @@ namespace ddprun::round {
 using namespace protocol;
 
 // Newcomers are admitted once all members have answered: any number that join together cost one
-// round.
+// round. After a stall their hellos are read in any order with successes that came before them.
 void Run::settle(Running& running) {
   if (is_due(running.answer_deadline)) return drop_unanswering(running);
-  if (is_due(running.admit_at)) running.admit_at.reset();
   const LiveRound& round = running.round;
   const bool newcomers = roster_.size() > round.present() && round.nodes() < terms().nodes_max;
   const bool settled = round.finished() == 0 && round.unanswered() == 0 && roster_.away() == 0;
-  if (!newcomers || !settled || running.admit_at) return;
+  if (!newcomers || !settled || unread_) return;
   std::vector<std::string> hosts;
   for (const Agent* agent : roster_.by_silence()) {
     if (!round.has(*agent)) hosts.push_back(agent->host());

@@ -39,10 +39,14 @@ class Desk {
   void lose(std::uint64_t link) {
     take(run_.step(LinkLost{LinkId(link), "connection closed"}, now_));
   }
+  /// Time passes, with a Tick at each deadline as of a shell, and at the end.
   void after(Duration time) {
-    now_ += time;
-    take(run_.step(Tick{}, now_));
+    const TimePoint end = now_ + time;
+    while (armed_ && *armed_ < end) tick_at(std::max(now_, *armed_));
+    tick_at(end);
   }
+  /// The coordinator does not run for so long; then its timer is late.
+  void stall(Duration time) { tick_at(now_ + time); }
   /// The last message of this type to the link, if any, since the last call.
   template <class T>
   std::optional<T> last(std::uint64_t link) {
@@ -95,6 +99,11 @@ class Desk {
   std::vector<LinkId> closed_;
 
  private:
+  void tick_at(TimePoint now) {
+    now_ = now;
+    if (armed_ && *armed_ <= now) armed_.reset();
+    take(run_.step(Tick{}, now_));
+  }
   void take(const Actions& actions) {
     for (const Action& action : actions) {
       if (const auto* send = std::get_if<Send>(&action)) sent_.push_back(*send);

@@ -19,11 +19,40 @@ TEST_CASE("a silent agent is lost at the limit, not before") {
 TEST_CASE("after a stall of the coordinator every agent has the silence limit to come back") {
   Desk desk;
   desk.join_two();
-  desk.after(seconds(60));
+  desk.stall(seconds(60));
   desk.after(milliseconds(4999));
   CHECK(desk.run_.status(desk.now_).nodes.size() == 2);
   desk.after(milliseconds(1));
   CHECK(desk.run_.status(desk.now_).nodes.empty());
+}
+
+TEST_CASE("a stall of the coordinator that ends around the silence limit costs no node") {
+  for (Duration stall = milliseconds(2100); stall < seconds(8); stall += milliseconds(100)) {
+    Desk desk;
+    desk.join_two();
+    desk.beat_for(seconds(2), {1, 2});
+    desk.after(milliseconds(900));
+    desk.stall(stall);
+    CHECK(desk.run_.status(desk.now_).nodes.size() == 2);
+    CHECK(desk.closed_.empty());
+  }
+}
+
+TEST_CASE("a link that broke during a stall of the coordinator is no loss of its node") {
+  for (const bool during : {true, false}) {
+    Desk desk;
+    desk.join_two();
+    desk.both_run();
+    desk.now_ += seconds(20);
+    if (!during) desk.after(Duration(0));
+    desk.lose(2);
+    CHECK(desk.run_.status(desk.now_).counters.losses == (during ? 0 : 1));
+    if (!during) continue;
+    desk.say(3, desk.hello_again());
+    desk.beat_for(seconds(5), {1, 3});
+    CHECK(desk.run_.status(desk.now_).counters.losses == 0);
+    CHECK(desk.run_.status(desk.now_).phase == Phase::kRunning);
+  }
 }
 
 TEST_CASE("after a stall of the coordinator successes count before a node that joined meanwhile") {

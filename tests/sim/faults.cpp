@@ -69,7 +69,7 @@ void pause_coordinator(Storm& storm, int) {
 // A virtual machine that moves, or sleeps: the coordinator can tell if its timer was late.
 void freeze_coordinator(Storm& storm, int) {
   const auto& terms = storm.plan().world.terms;
-  const Duration least = terms.silence_max() + 2 * terms.keep_alive_interval;
+  const Duration least = 5 * terms.keep_alive_interval / 2;
   if (!storm.may_pause_coordinator()) return;
   storm.world().freeze_coordinator_machine(storm.random().between(least, Duration(seconds(20))));
 }

@@ -61,6 +61,12 @@ MUTANTS = [
      "if (!spare) send_stop", "send_stop"),
     ("a leave overtakes the success of the round", "rendezvous/round/run_leave.cpp",
      "if (!may_follow_success(agent)) return take_up", "return take_up"),
+    ("a link that broke during a stall is a loss", "rendezvous/round/run.cpp",
+     "if (unread_ && in<Over>() == nullptr) return roster_.unlink(*agent);", ""),
+    ("a stall near the silence limit is not noticed", "rendezvous/round/run.cpp",
+     "if (!options_.single_node) take(now_ + terms().keep_alive_interval);", ""),
+    ("after a stall a newcomer is read before successes", "rendezvous/round/run_running.cpp",
+     "if (!newcomers || !settled || unread_) return;", "if (!newcomers || !settled) return;"),
     ("an error and a first signal force a stop", "agent/node/driver.cpp",
      "if (std::exchange(leaving_, true) && !forced_stop_) return;", ""),
 ]
