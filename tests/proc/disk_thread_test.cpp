@@ -116,12 +116,18 @@ TEST_CASE("a result that is not there at the deadline is not waited for") {
 TEST_CASE("the end waits for jobs that stall only so long, and a stop signal ends that wait") {
   boost::asio::io_context io;
   Pipe pipe;
+  std::atomic<bool> ended = false;
   DiskThread thread(io.get_executor());
-  thread.post([end = pipe.read_end()] { stall(end); }, [] {});
+  const auto get_stuck = [end = pipe.read_end(), &ended] {
+    stall(end);
+    ended = true;
+  };
+  thread.post(get_stuck, [] {});
   run(io, thread.idle(Clock::now() + std::chrono::milliseconds(20)));
   boost::asio::post(io, [&] { thread.hurry(); });
   run(io, thread.idle(TimePoint::max()));
   REQUIRE(::write(pipe.write_end(), "x", 1) == 1);
+  CHECK(eventually([&] { return ended.load(); }));  // before the pipe closes
 }
 
 TEST_CASE("a stuck job that holds the thread itself outlives the loop") {
