@@ -15,19 +15,30 @@ namespace {
 using Hosts = std::vector<Endpoint>;
 using Positions = std::vector<std::size_t>;
 
-/// "gpu-01 (node 0) and 10.0.0.1 (node 1)"; beyond kHostsNamedMax the others are counted.
-std::string listed_hosts(const Hosts& hosts, const Positions& positions) {
+/// "gpu-01 (node 0) and gpu-02 (node 1, unknown here)": its name does not resolve. Beyond
+/// kHostsNamedMax the others are counted.
+std::string listed_hosts(const Hosts& hosts, const Positions& positions,
+                         const Positions& unknown = {}) {
   std::string text;
+  const auto is_unknown = [&unknown](std::size_t position) {
+    return std::binary_search(unknown.begin(), unknown.end(), position);
+  };
   const std::size_t shown = std::min(positions.size(), kHostsNamedMax);
   for (std::size_t i = 0; i < shown; ++i) {
     const bool last = i + 1 == positions.size() && i > 0;
     text += (i == 0 ? ""
              : last ? " and "
                     : ", ") +
-            text_of(hosts[positions[i]]) + " (node " + std::to_string(positions[i]) + ")";
+            text_of(hosts[positions[i]]) + " (node " + std::to_string(positions[i]) +
+            (is_unknown(positions[i]) ? ", unknown here)" : ")");
   }
   const std::size_t left = positions.size() - shown;
-  return left == 0 ? text : text + " and " + std::to_string(left) + " more";
+  if (left == 0) return text;
+  const auto unresolved = std::count_if(positions.end() - static_cast<std::ptrdiff_t>(left),
+                                        positions.end(), is_unknown);
+  text += " and " + std::to_string(left) + " more";
+  if (unresolved == 0) return text;
+  return text + " (" + std::to_string(unresolved) + " of them unknown here)";
 }
 
 /// "gpu-01", whose address need not be looked up if it is the machine's own name.
@@ -65,12 +76,9 @@ Error not_in_list(const Hosts& hosts, const FoundHosts& found, const Machine& ma
                   const std::string& source) {
   Positions all(hosts.size());
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
-  std::string sentence = source + ": this machine (" + machine.host_name() + ") is none of " +
-                         listed_hosts(hosts, all);
-  if (!found.unknown.empty()) {
-    sentence += "; not known here: " + listed_hosts(hosts, found.unknown);
-  }
-  return usage(sentence + "; add it to the list on every node, or pass its --node-rank");
+  return usage(source + ": this machine (" + machine.host_name() + ") is none of " +
+               listed_hosts(hosts, all, found.unknown) +
+               "; add it to the list on every node, or pass its --node-rank");
 }
 
 /// The one entry that is this machine; none and several are refused, named.
