@@ -1,6 +1,6 @@
-// DiskThreads: the threads for paths of the user's other than the consoles, which have their own.
-// Apart, because one may stall by itself. Thread rule: the io_context's thread. Ownership: what is
-// stuck when this is destroyed is left behind.
+// DiskThreads: the threads for the user's files, except for the consoles, which have their own. One
+// thread for each place, because each may stall without the other. Thread rule: the io_context's
+// thread. Ownership: the destructor abandons a job that is stuck.
 #pragma once
 
 #include "net/disk_thread.hpp"

@@ -18,8 +18,8 @@ namespace ddprun {
 
 class RoundStore {
  public:
-  /// Listens on `config.store.listen_addr` (empty: on every address) and `port` (0: a free one):
-  /// clients that come before serve() wait. `log` hears of refused clients; null: nothing does.
+  /// Listens on `config.store.listen_addr` (empty: on the wildcard address) and `port` (0: a free
+  /// one): clients that connect before serve() wait. `log` gets refused clients; null: none.
   /// Errors: kPortTaken for a port in use, kUsage for a listen address that is no address literal.
   [[nodiscard]] static Result<RoundStore> listen(boost::asio::any_io_executor executor,
                                                  const LaunchConfig& config, std::uint16_t port,

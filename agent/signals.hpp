@@ -1,6 +1,6 @@
-// Signals: which signals the agent takes, and what for. Thread rule: the io_context's thread, one
-// per process. Ownership: the dispositions are the process's; they go back to what Asio found when
-// this is destroyed.
+// Signals: which signals the agent handles, and how. Thread rule: the io_context's thread; one per
+// process. Ownership: the dispositions belong to the process; the destructor restores those that
+// Asio found.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -17,12 +17,11 @@ class Signals {
  public:
   using Handler = std::function<void(int)>;
 
-  /// Takes `stop_signals`, except a SIGHUP that was ignored when the process started (nohup), and
-  /// of SIGUSR1, SIGUSR2, SIGCONT and SIGWINCH those that are not among them. Unblocks what it
-  /// takes.
+  /// Handles and unblocks `stop_signals`, except a SIGHUP that was ignored when the process started
+  /// (nohup), and of SIGUSR1, SIGUSR2, SIGCONT and SIGWINCH those that are not among them.
   Signals(boost::asio::any_io_executor executor, const std::vector<int>& stop_signals);
 
-  /// Hands every stop signal to `stop` and every other one to `pass`, for ever; cancelling ends it.
+  /// Passes every stop signal to `stop` and every other one to `pass` until it is cancelled.
   [[nodiscard]] boost::asio::awaitable<void> deliver(Handler stop, Handler pass);
 
  private:

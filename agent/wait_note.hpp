@@ -1,5 +1,5 @@
-// WaitNote: one line about a wait for a file system, if it takes longer than kQuietMax. Thread
-// rule: the io_context's thread. Ownership: the logger outlives it.
+// WaitNote: logs one line about a wait for a file system that takes longer than kQuietMax. Thread
+// rule: the io_context's thread. Ownership: destroyed when the wait ends; the logger outlives it.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -16,12 +16,13 @@ namespace ddprun {
 
 class WaitNote {
  public:
-  /// `what` is waited for from now on, at most until `limit` (TimePoint::max(): until a signal).
+  /// A wait for `what` begins now and lasts at most until `limit` (TimePoint::max(): until a
+  /// signal).
   WaitNote(const boost::asio::any_io_executor& executor, spdlog::logger& logger,
            const std::string& what, TimePoint limit);
 
  private:
-  boost::asio::steady_timer due_;  // goes with the wait
+  boost::asio::steady_timer due_;
 };
 
 }  // namespace ddprun

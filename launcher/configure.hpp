@@ -1,5 +1,5 @@
 // configure: from the words of a command line to what is to be done. All decisions of the launcher,
-// none of its actions; queries facts from the machine only.
+// none of its actions. Pure except for the facts that it queries from the machine.
 #pragma once
 
 #include <optional>

@@ -37,14 +37,15 @@ class Machine {
   [[nodiscard]] virtual int count_cpus() const = 0;
   /// GPUs that a worker would see.
   [[nodiscard]] virtual int count_gpus() const = 0;
-  /// The address of this machine, as a literal, that `host` (a name or a literal) refers to. An
-  /// error if it does not resolve, or belongs to another machine.
+  /// The address of this machine, as a literal, that `host` (a name or a literal) refers to.
+  /// Fails with kUsage if it does not resolve, or belongs to another machine. May block in the
+  /// resolver, as locate() may.
   [[nodiscard]] virtual Result<std::string> own_address(const std::string& host) const = 0;
-  /// Same, if every answer is valid.
+  /// The same where another machine, or a name that does not resolve, is no error.
   [[nodiscard]] virtual Whereabouts locate(const std::string& host) const = 0;
-  /// Whether `name` is this machine's host name, with or without its domain.
+  /// As gethostname() reports it, with or without a domain; empty if it fails.
   [[nodiscard]] virtual std::string host_name() const = 0;
-  /// Whether an interactive shell, or one of its descendants, started this process.
+  /// Whether this process has a terminal and does not lead its session, as in a shell.
   [[nodiscard]] virtual bool is_in_shell() const = 0;
   /// A new random UUID (version 4).
   [[nodiscard]] virtual std::string random_id() const = 0;

@@ -1,4 +1,5 @@
-// run: what `ddprun` does, from its arguments to its exit code.
+// run: what `ddprun` does, from its arguments to its exit code. Thread rule: call once, on the
+// process's only thread (agent/run.hpp).
 #pragma once
 
 namespace ddprun {

@@ -1,4 +1,5 @@
-// ThisMachine: the facts of the machine and process that ddprun runs on.
+// ThisMachine: the facts of the machine and process that ddprun runs on. Thread rule: the
+// launcher's thread.
 #pragma once
 
 #include <utility>

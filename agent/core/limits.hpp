@@ -1,4 +1,4 @@
-// Bounds of the agent. Overflow has the answer named beside the constant.
+// Limits of the agent; what happens beyond a limit stands beside it.
 #pragma once
 
 #include <chrono>
@@ -13,11 +13,11 @@ namespace ddprun {
 // --straggler-timeout says otherwise; then SIGTERM, and after kStragglerGrace SIGKILL.
 inline constexpr Duration kStragglerTimeoutDefault = std::chrono::seconds(10);
 inline constexpr Duration kStragglerGrace = std::chrono::seconds(2);
-// Stragglers that are gone before this are not worth a line.
+// Stragglers that end within this time are not logged.
 inline constexpr Duration kStragglersUntold = std::chrono::seconds(1);
 // A worker's error.json beyond this is treated as torn.
 inline constexpr std::size_t kErrorFileBytesMax = 1024 * 1024;
-// A line that a report quotes; what is longer is cut, with "..." at its end.
+// Bytes of a line that a report quotes; a longer one is cut and ends in "...".
 inline constexpr std::size_t kReportLineBytesMax = 400;
 // Of these, lines of the traceback that was the root cause, where others were raised because of it.
 inline constexpr std::size_t kRootCauseLinesMax = 8;

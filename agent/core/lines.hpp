@@ -45,16 +45,16 @@ struct StartFacts {
 [[nodiscard]] std::string spawn_failure_line(Rank rank, const std::string& host,
                                              const std::string& sentence);
 
-/// A signal to ddprun ordered a stop of so many workers.
+/// A signal to ddprun stops this many workers.
 [[nodiscard]] std::string stop_line(int signal, int workers, Duration shutdown_timeout);
-/// What came of the ranks that ddprun stopped.
+/// How the ranks that ddprun stopped ended.
 struct StopFacts {
-  int gone = 0;        // those that ended by themselves before are not among them
+  int gone = 0;        // without those that ended by themselves before
   int killed = 0;      // of these, the ones that needed SIGKILL
   int unkillable = 0;  // still alive
   Duration took{};     // from the first stop signal until no rank was waited for any more
 };
-/// That stop is over.
+/// The stop is complete.
 [[nodiscard]] std::string stopped_line(int signal, const StopFacts& stop);
 /// A stop signal while no worker runs.
 [[nodiscard]] std::string leaving_line(int signal);
@@ -80,8 +80,8 @@ struct Unkillable {
 };
 [[nodiscard]] std::string unkillable_line(const Unkillable& unkillable);
 
-/// The run succeeded. A spare's line says that it was one: exit code 0 without that would look like
-/// work done.
+/// The run succeeded. The line of a spare says that it was one: its exit code 0 alone would suggest
+/// that it trained.
 enum class NodePart { kTrained, kSpare };
 struct DoneFacts {
   std::string text;  // of a run of several nodes, from its coordinator; empty: a single node

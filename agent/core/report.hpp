@@ -1,5 +1,5 @@
-// report: the one report of a run that failed. Facts (evidence) and guesses (likely) are kept
-// apart; a rank that ddprun stopped is never blamed. Pure, no thread rule.
+// report: the one report of a run that failed. It quotes evidence, and advice follows on a line of
+// its own; a rank that ddprun stopped is never blamed. Pure, no thread rule.
 #pragma once
 
 #include <optional>
@@ -19,8 +19,8 @@ void add_evidence(WorkerExit& exit, const RawEvidence& raw);
 
 /// The first line of the report.
 [[nodiscard]] std::string failure_headline(const RunFailure& failure);
-/// The report: several lines, the last thing a failed run prints. Paths of another host than
-/// `hostname` are marked.
+/// The report: several lines, the last output of a failed run. A path on another host than
+/// `hostname` is preceded by that host.
 [[nodiscard]] std::string failure_report(const RunFailure& failure, const std::string& hostname);
 
 }  // namespace ddprun

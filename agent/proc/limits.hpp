@@ -1,5 +1,5 @@
-// The bounds of agent/proc, with the relations between them checked at compile time. Overflow
-// always has a defined answer, named beside the constant.
+// The limits of agent/proc; what happens beyond a limit stands beside it. The relations between
+// them are checked at compile time.
 #pragma once
 
 #include <limits.h>

@@ -1,7 +1,7 @@
 // LogFile: one file that output is appended to, by a DiskThread. A full disk never becomes a reason
 // to stop training, and one that stalls holds up only the stream that fills the queue. Thread rule:
 // made on any thread, used on the io_context's. Ownership: the descriptor lives as long as writes
-// to it, and is closed on the DiskThread. Errors: said once, through `warn`.
+// to it, and is closed on the DiskThread. Errors: reported once, through `warn`.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -28,8 +28,8 @@ class LogFile {
   [[nodiscard]] static Result<LogFile> create(const Directory& directory, const std::string& name,
                                               const DiskThread& disk);
 
-  /// Appends all of `bytes`, later. When the disk is full or broken the rest of them is lost, the
-  /// first time with one sentence to `warn`; later calls try again.
+  /// Appends all of `bytes` asynchronously. If the disk is full or broken the rest of them is lost,
+  /// the first time with one sentence to `warn`; later calls try again.
   void append(std::string_view bytes, const Warn& warn);
   /// Whether the caller should wait for room() before it appends more.
   [[nodiscard]] bool full() const;

@@ -33,7 +33,7 @@ class ProcessGroup {
   [[nodiscard]] boost::asio::awaitable<void> wait_until_empty();
   /// To all; what was forked unseen gets it as soon as it is seen.
   void signal(int signal_number);
-  /// What the living ones are called, the oldest first.
+  /// The names of its live processes, the oldest first.
   [[nodiscard]] std::vector<std::string> names() const;
 
  private:

@@ -86,10 +86,10 @@ struct Absence {
 [[nodiscard]] std::string others_unknown(Round round, int nodes);
 
 /// "round 4 -> 5: <why>; 56 ranks on 7 nodes"; "round 1: ..." for the first.
+[[nodiscard]] std::string round_started(Round from, Round to, const std::string& why, int nodes,
+                                        WorldSize world);
 /// The same of a single node: "restart 1 of 3, round 2".
 [[nodiscard]] std::string round_of_one(Round round, RestartCount restarts,
                                        const protocol::Terms& terms, Duration delay);
-[[nodiscard]] std::string round_started(Round from, Round to, const std::string& why, int nodes,
-                                        WorldSize world);
 
 }  // namespace ddprun::round::reasons
