@@ -2,6 +2,7 @@
 #include "launcher/schedulers/slurm.hpp"
 #include "tests/launcher/fake_machine.hpp"
 #include "tests/launcher/schedulers/captured.hpp"
+#include "tests/support/sentences.hpp"
 
 using namespace ddprun;
 using namespace ddprun::test;
@@ -148,7 +149,7 @@ TEST_CASE(
 
 TEST_CASE("a command in a shell of srun --pty runs on its node") {
   FakeMachine machine = under("slurm-pty-shell-of-three-tasks");
-  CHECK_THAT(refusal_of({"W"}, machine).sentence, ContainsSubstring("3 times on a node"));
+  CHECK_THAT(refusal_of({"W"}, machine).sentence, ContainsSubstring("3" + kTimesOnANode));
   machine.in_shell = true;
   check_alone({"W"}, machine);
   machine.variables["SLURM_GPUS_ON_NODE"] = "2";

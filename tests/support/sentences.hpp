@@ -9,6 +9,7 @@ namespace ddprun::test {
 
 // The launcher.
 inline const std::string kForEachGpu = " on this node, one for each GPU";
+inline const std::string kTimesOnANode = " times on a node";
 inline const std::string kNotBySrun = "srun did not start this ddprun";
 
 // The agent.

@@ -81,7 +81,7 @@ TEST_CASE("one process of mpirun is a run of one node") {
 TEST_CASE("several processes of mpirun on a node are refused, with what starts one on each") {
   for (const std::string name : {"openmpi-two-tasks", "hydra-two-tasks"}) {
     const std::string sentence = refused(captured(name));
-    CHECK_THAT(sentence, ContainsSubstring("2 times on a node"));
+    CHECK_THAT(sentence, ContainsSubstring("2" + kTimesOnANode));
     CHECK_THAT(sentence, ContainsSubstring("mpirun -N 1 ddprun"));
     CHECK_THAT(sentence, ContainsSubstring("mpiexec -ppn 1 ddprun"));
   }
@@ -139,7 +139,7 @@ TEST_CASE("PMI without the number of tasks on this node could mean several on it
   counted["PMI_LOCAL_SIZE"] = "1";
   CHECK(placed(counted).index == 1);
   counted["PMI_LOCAL_SIZE"] = "2";
-  CHECK_THAT(refused(counted), ContainsSubstring("2 times on a node"));
+  CHECK_THAT(refused(counted), ContainsSubstring("2" + kTimesOnANode));
 }
 
 TEST_CASE("invalid ranks and sizes are named") {

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "tests/launcher/schedulers/captured.hpp"
+#include "tests/support/sentences.hpp"
 
 using namespace ddprun;
 using namespace ddprun::test;
@@ -75,7 +76,7 @@ TEST_CASE("several tasks on any node are refused on every node, with what does s
   }
   // srun ignores --ntasks-per-node=1 alone in such a job; with --ntasks it does not.
   CHECK_THAT(refused(captured("slurm-ntasks-per-node-ignored")),
-             ContainsSubstring("3 times on a node"));
+             ContainsSubstring("3" + kTimesOnANode));
   CHECK(placed(captured("slurm-remedy")).nodes == 2);
 }
 
@@ -114,7 +115,7 @@ TEST_CASE("a shell of srun --pty is on its node only, whatever its step was give
 TEST_CASE("a step that was started from a shell of srun --pty inherits its variable, not more") {
   // So does `srun --pty ddprun prog`, which is a step like any other.
   const Environment step = captured("slurm-step-from-a-pty-shell");
-  CHECK_THAT(refused(step), ContainsSubstring("2 times on a node"));
+  CHECK_THAT(refused(step), ContainsSubstring("2" + kTimesOnANode));
   CHECK(placed(captured("slurm-pty-shell-of-two-nodes")).nodes == 2);
 }
 
