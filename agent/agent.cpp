@@ -74,7 +74,7 @@ asio::awaitable<int> Agent::run() {
   }
   co_await link_->flush();
   const client::End end = *driver_.end();
-  tell_end(end);
+  report_end(end);
   co_await settle();
   co_return end.exit_code;
 }
@@ -124,7 +124,7 @@ RoundHooks Agent::hooks_of(Round round, Rank first_rank) {
   hooks.succeeded = [this, round] { driver_.group_succeeded(round); };
   hooks.failed = [this, round](const WorkerExit& first) { driver_.group_failed(round, first); };
   hooks.spawn_failed = [this, first_rank](const SpawnFailed& failure) {
-    own_error_told_ = true;
+    own_error_reported_ = true;
     driver_.fail_to_spawn(context_.fail_to_spawn(failure, first_rank), failure.error.sentence);
   };
   return hooks;
@@ -168,25 +168,25 @@ void Agent::end() {
   ended_.cancel();
 }
 
-void Agent::tell_note(const std::string& text) {
+void Agent::log_note(const std::string& text) {
   context_.logger().info(run_note(text));
   note_ = text;
 }
 
-void Agent::tell_death(const std::string& line) {
+void Agent::log_death(const std::string& line) {
   context_.logger().warn(line);
 }
 
-void Agent::tell_restart(const std::string& reason) {
+void Agent::log_restart(const std::string& reason) {
   context_.logger().info(restart_line(reason));
 }
 
-void Agent::tell_leaving(int signal) {
+void Agent::log_leaving(int signal) {
   context_.logger().info(leaving_line(signal));
 }
 
-int Agent::tell_error(const Error& error) {
-  own_error_told_ = true;
+int Agent::report_error(const Error& error) {
+  own_error_reported_ = true;
   return context_.fail(start_code_of(error.kind), error);
 }
 

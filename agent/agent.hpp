@@ -35,8 +35,8 @@ class Agent : private NodePorts {
   /// Do not cancel run(): request_stop() ends it. A cancelled run() throws at its next wait without
   /// stopping the workers, which the kernel then kills when this process ends.
   [[nodiscard]] boost::asio::awaitable<int> run();
-  /// A signal that ends this node's part: the workers get it, the coordinator is told. The second
-  /// one kills at once, and no longer waits for other nodes.
+  /// A signal that ends this node's part: the workers get it, the coordinator learns of it. The
+  /// second one kills at once, and no longer waits for other nodes.
   void request_stop(int signal);
   void pass_on(int signal);
 
@@ -57,11 +57,11 @@ class Agent : private NodePorts {
   void pass_stop_signal(int signal) override { runner_->request_stop(signal); }
   [[nodiscard]] bool failure_is_pending() const override { return runner_->failure_is_untold(); }
   void arm_timer(TimePoint deadline) override;
-  void tell_note(const std::string& text) override;
-  void tell_death(const std::string& line) override;
-  void tell_restart(const std::string& reason) override;
-  void tell_leaving(int signal) override;
-  [[nodiscard]] int tell_error(const Error& error) override;
+  void log_note(const std::string& text) override;
+  void log_death(const std::string& line) override;
+  void log_restart(const std::string& reason) override;
+  void log_leaving(int signal) override;
+  [[nodiscard]] int report_error(const Error& error) override;
   void end() override;
 
   [[nodiscard]] RoundHooks hooks_of(Round round, Rank first_rank);
@@ -72,10 +72,10 @@ class Agent : private NodePorts {
   [[nodiscard]] bool single_node() const { return !context_.config().rendezvous; }
 
   // agent_end.cpp
-  void tell_end(const client::End& end);
-  void tell_success(const client::End& end);
-  void tell_failure(const protocol::Done& done);
-  void tell_left(const client::End& end);
+  void report_end(const client::End& end);
+  void report_success(const client::End& end);
+  void report_failure(const protocol::Done& done);
+  void report_left(const client::End& end);
   [[nodiscard]] bool is_own(const WorkerExit& first) const;
   [[nodiscard]] boost::asio::awaitable<void> settle();
 
@@ -93,8 +93,8 @@ class Agent : private NodePorts {
 
   std::shared_ptr<RoundRunner> runner_;  // of the group that lives; else null
   std::optional<RoundResult> last_;      // of the last group that is over
-  std::string note_;                     // the last one that was told
-  bool own_error_told_ = false;
+  std::string note_;                     // the last one that was logged
+  bool own_error_reported_ = false;
 };
 
 }  // namespace ddprun

@@ -17,26 +17,26 @@ namespace asio = boost::asio;
 
 namespace {
 
-/// After a note with the reason, which is not told twice.
+/// After a note with the reason, which is not repeated.
 std::string over_for_that(const std::string& code) {
   return "the run is stopping on every node; " + code;
 }
 
 }  // namespace
 
-void Agent::tell_end(const client::End& end) {
-  if (end.exit_code == 0) return tell_success(end);
+void Agent::report_end(const client::End& end) {
+  if (end.exit_code == 0) return report_success(end);
   const int stop_signal = driver_.stop_signal();
   const bool by_signal = stop_signal != 0 && end.exit_code == 128 + stop_signal;
   if (end.done && (end.done->failure || !by_signal)) {
-    tell_failure(*end.done);
+    report_failure(*end.done);
   } else {
-    tell_left(end);
+    report_left(end);
   }
   context_.logs().discard_if_empty();
 }
 
-void Agent::tell_success(const client::End& end) {
+void Agent::report_success(const client::End& end) {
   if (!single_node() && !end.done) {
     context_.logger().warn(warning_line("RUN", end.text));
   } else {
@@ -52,7 +52,7 @@ void Agent::tell_success(const client::End& end) {
 }
 
 // One console has the whole report, every other one its first line.
-void Agent::tell_failure(const protocol::Done& done) {
+void Agent::report_failure(const protocol::Done& done) {
   const bool own = done.failure && is_own(done.failure->first);
   if (own) {
     context_.pass_error_up(*last_);
@@ -63,18 +63,18 @@ void Agent::tell_failure(const protocol::Done& done) {
   if (!reporter && !own) driver_.flush_deferred_death_line();
   if (!done.failure) {
     const std::string code = "exit " + std::to_string(done.exit_code);
-    const bool told = note_ == done.text;
+    const bool is_noted = note_ == done.text;
     context_.logger().error(
-        error_line("RUN", told ? over_for_that(code) : done.text + "; " + code));
+        error_line("RUN", is_noted ? over_for_that(code) : done.text + "; " + code));
     return;
   }
   context_.logger().error(reporter ? failure_report(*done.failure, context_.hostname())
                                    : failure_headline(*done.failure));
 }
 
-void Agent::tell_left(const client::End& end) {
+void Agent::report_left(const client::End& end) {
   driver_.flush_deferred_death_line();
-  if (own_error_told_) return;
+  if (own_error_reported_) return;
   const int signal = driver_.stop_signal();
   if (signal == 0 || end.exit_code != 128 + signal) {
     context_.logger().error(error_line("RUN", end.text));

@@ -77,7 +77,7 @@ RoundFacts facts_of(const protocol::StartRound& round, const LaunchConfig& confi
   facts.first_rank = round.rank_base;
   facts.first_role_rank = round.role_rank_base;
   const bool fixed = config.rendezvous && config.rendezvous->master == MasterChoice::kFixed;
-  const bool given = fixed || !config.rendezvous;  // a single node is told the address as given
+  const bool given = fixed || !config.rendezvous;  // a single node gets the address as given
   facts.master_addr = given ? config.store.master_addr : round.master_address;
   facts.master_port = fixed ? config.store.master_port : round.master_port;
   return facts;

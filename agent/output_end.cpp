@@ -40,7 +40,7 @@ asio::awaitable<void> OutputEnd::finish(int exit_code) {
   deadline = std::max(deadline, Clock::now() + kDiskHurryMax);
   if (hurried_) disks_.hurry();
   keep_what_was_not_taken(exit_code);
-  tell_missing_lines();
+  log_missing_lines();
   const asio::any_io_executor executor = disks_.logs.executor();
   std::optional<WaitNote> note(std::in_place, executor, logger_, "TORCHELASTIC_ERROR_FILE",
                                deadline);
@@ -78,12 +78,12 @@ void OutputEnd::keep_what_was_not_taken(int exit_code) {
     }
     logs->finish();
   };
-  disks_.logs.post(work, [this, kept] { tell_where(*kept); });
+  disks_.logs.post(work, [this, kept] { log_report_place(*kept); });
 }
 
 // Where lines are missing at the end of a console, it has no place for a message: the other one
 // has.
-void OutputEnd::tell_missing_lines() {
+void OutputEnd::log_missing_lines() {
   if (consoles_.out == consoles_.err) return;
   if (consoles_.out->missing_lines() != 0) {
     consoles_.err->write_own(missing_lines_of(*consoles_.out, "standard output"));
@@ -93,7 +93,7 @@ void OutputEnd::tell_missing_lines() {
   }
 }
 
-void OutputEnd::tell_where(const std::string& path) {
+void OutputEnd::log_report_place(const std::string& path) {
   if (path.empty() || consoles_.out == consoles_.err) return;
   consoles_.out->write_own("ddprun: standard error took nothing; what ddprun had to say is in " +
                            path + "\n");

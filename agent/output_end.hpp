@@ -37,8 +37,8 @@ class OutputEnd {
 
  private:
   void keep_what_was_not_taken(int exit_code);
-  void tell_missing_lines();
-  void tell_where(const std::string& path);
+  void log_missing_lines();
+  void log_report_place(const std::string& path);
 
   Consoles consoles_;
   std::shared_ptr<LogTree>& logs_;

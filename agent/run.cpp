@@ -111,8 +111,8 @@ int run_agent(const LaunchConfig& config, const Environment& environment, spdlog
   // The event loop itself cannot be made.
   const bool starved = error.code() == boost::system::errc::too_many_files_open ||
                        error.code() == boost::system::errc::too_many_files_open_in_system;
-  const Error told = system_refused("cannot start", error.code().value());
-  logger.error(starved ? error_line("START", told.sentence) : error_line("BUG", error.what()));
+  const Error refused = system_refused("cannot start", error.code().value());
+  logger.error(starved ? error_line("START", refused.sentence) : error_line("BUG", error.what()));
   return 1;
 } catch (const std::exception& bug) {
   logger.error(error_line("BUG", bug.what()));

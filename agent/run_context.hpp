@@ -1,6 +1,6 @@
 // RunContext: what all rounds of a run on this node share: configuration, log folders, consoles,
-// and how ddprun's own errors are told. Thread rule: the io_context's thread. Ownership: config,
-// environment and logger outlive it; it outlives the rounds prepared with it.
+// and how ddprun's own errors are reported. Thread rule: the io_context's thread. Ownership:
+// config, environment and logger outlive it; it outlives the rounds prepared with it.
 #pragma once
 
 #include <sys/resource.h>
@@ -40,7 +40,7 @@ class RunContext {
   /// What the workers of one start are run with; their folder and files are made in the round.
   [[nodiscard]] RoundInputs prepare(RoundFacts facts);
 
-  /// Tells an error of ddprun's own, and leaves it for a launcher above. Returns the exit code.
+  /// Reports an error of ddprun's own, also to the launcher above. Returns the exit code.
   int fail(const std::string& code, const Error& error);
   /// The same for a worker that could not be started.
   int fail_to_spawn(const SpawnFailed& failure, Rank first_rank);

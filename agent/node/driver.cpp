@@ -47,7 +47,7 @@ void NodeDriver::request_stop(int signal) {
     forced_stop_ = true;
   }
   if (end_) return;
-  if (first && !has_group_) ports_.tell_leaving(signal);
+  if (first && !has_group_) ports_.log_leaving(signal);
   leave_waits_ = has_group_ && ports_.failure_is_pending();  // that is reported first
   if (!leave_waits_) leave_for_signal();
 }
@@ -69,7 +69,7 @@ void NodeDriver::leave(int exit_code, const std::string& reason) {
 }
 
 void NodeDriver::fail(const Error& error) {
-  leave(ports_.tell_error(error), error.sentence);
+  leave(ports_.report_error(error), error.sentence);
 }
 
 void NodeDriver::group_runs(Round round) {
@@ -98,7 +98,7 @@ void NodeDriver::group_over(Round round, GroupOutcome outcome) {
 }
 
 void NodeDriver::flush_deferred_death_line() {
-  if (!deferred_death_line_.empty()) ports_.tell_death(std::exchange(deferred_death_line_, {}));
+  if (!deferred_death_line_.empty()) ports_.log_death(std::exchange(deferred_death_line_, {}));
 }
 
 void NodeDriver::act(const client::Connect& action) {
@@ -137,7 +137,7 @@ void NodeDriver::act(const client::StartGroup& action) {
   const bool restarts = action.round.restarts > std::exchange(restarts_, action.round.restarts);
   if (nodes_ == Nodes::kSingle && restarts) {
     flush_deferred_death_line();
-    ports_.tell_restart(action.round.reason);
+    ports_.log_restart(action.round.reason);
   }
   has_group_ = true;
   const auto started = ports_.start_group(action.round);
@@ -158,7 +158,7 @@ void NodeDriver::act(const client::ArmTimer& action) {
 void NodeDriver::act(const client::Note& action) {
   if (nodes_ == Nodes::kSingle) return;  // its user reads of a round when the workers start
   flush_deferred_death_line();
-  ports_.tell_note(action.text);
+  ports_.log_note(action.text);
 }
 
 void NodeDriver::act(const client::End& action) {

@@ -48,7 +48,7 @@ class NodeDriver {
   /// Nothing of the group is left.
   void group_over(Round round, GroupOutcome outcome);
 
-  /// Tells of a failure whose line waited for the report of the run, which would have had it.
+  /// Logs a failure whose line waited for the report of the run, which would have contained it.
   void flush_deferred_death_line();
 
   [[nodiscard]] const client::Membership& membership() const { return membership_; }

@@ -54,15 +54,15 @@ class NodePorts {
   virtual void on_step() {}
 
   // Lines for the user.
-  virtual void tell_note(const std::string& text) = 0;
-  /// A failure here that no report has told.
-  virtual void tell_death(const std::string& line) = 0;
+  virtual void log_note(const std::string& text) = 0;
+  /// A failure on this node that is in no report.
+  virtual void log_death(const std::string& line) = 0;
   /// A single node starts its workers again.
-  virtual void tell_restart(const std::string& reason) = 0;
+  virtual void log_restart(const std::string& reason) = 0;
   /// A stop signal came while no worker runs.
-  virtual void tell_leaving(int signal) = 0;
+  virtual void log_leaving(int signal) = 0;
   /// An error of this node's own: returns the exit code.
-  [[nodiscard]] virtual int tell_error(const Error& error) = 0;
+  [[nodiscard]] virtual int report_error(const Error& error) = 0;
   /// Nothing is left to do: the driver's end() is set.
   virtual void end() = 0;
 };

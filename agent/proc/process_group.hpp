@@ -1,11 +1,11 @@
 // ProcessGroup: what a worker left in its process group when it ended. None of it need be a child
-// of ours; a pidfd tells of the end of any process. Thread rule: the io_context's thread.
+// of ours; a pidfd reports the end of any process. Thread rule: the io_context's thread.
 // Ownership: holds a pidfd for each process it watches; the destructor neither blocks nor kills.
 //
 // The kernel gives a number to no new process while any process is in the group of that number. So
 // the number is safe as long as one that is known to be in the group lives, and that is looked at
 // before every signal. A group that was empty unseen, while this process did not run, may have been
-// followed by another of the same number: its leader, whose pid is that number, tells.
+// followed by another of the same number: its leader, whose pid is that number, shows it.
 #pragma once
 
 #include <sys/types.h>

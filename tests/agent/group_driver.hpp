@@ -1,4 +1,4 @@
-// A WorkerGroup whose actions are told in words: what the tests of worker_group share.
+// A WorkerGroup whose actions are written in words: what the tests of worker_group share.
 #pragma once
 
 #include <signal.h>

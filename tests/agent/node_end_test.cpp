@@ -238,23 +238,24 @@ TEST_CASE("SIGTERM while a node waits for others leaves the rendezvous at once")
   CHECK(second.wait() == ExitStatus::exited(0));
 }
 
-TEST_CASE("a wait for nodes is told from three seconds on, and ends at its limit with the option") {
+TEST_CASE(
+    "a wait for nodes is logged from three seconds on, and ends at its limit with the option") {
   Cluster cluster;
   auto& waiting = cluster.start(1, "2:2", kStayInRound, {"join_ms=8000"});
   CHECK(waiting.wait() == ExitStatus::exited(1));
   const std::string text = waiting.err();
   CHECK_THAT(text, ContainsSubstring("note [RUN] " + kWaitingForNodes + "1 of 2; connected: "));
   // The limit counts from the hello, the three seconds from the first attempt; rounded up.
-  const auto told = text.find("; gives up in ");
-  REQUIRE(told != std::string::npos);
-  const std::string left = text.substr(told + 14);
+  const auto limit = text.find("; gives up in ");
+  REQUIRE(limit != std::string::npos);
+  const std::string left = text.substr(limit + 14);
   CHECK(left.substr(1).starts_with(" s (--rdzv-conf join_timeout)"));
   CHECK((left.front() >= '1' && left.front() <= '6'));
   CHECK_THAT(text, ContainsSubstring("error [RUN] only 1 of at least 2 nodes joined within 8 s"));
   CHECK(count(text, kWaitingForNodes) == 1);
 }
 
-TEST_CASE("a coordinator that is not there is waited for, told with the cause, and given up") {
+TEST_CASE("a coordinator that is not there is waited for, noted with its cause, and given up") {
   Cluster cluster;
   cluster.kill_daemon();
   auto& waiting = cluster.start(1, "2:2", kStayInRound, {"join_ms=8000"});

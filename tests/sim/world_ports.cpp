@@ -65,14 +65,14 @@ class World::Ports final : public NodePorts {
     world_.arm_agent(id_, deadline);
   }
   void on_step() override { world_.on_step(id_); }
-  void tell_note(const std::string& text) override {
+  void log_note(const std::string& text) override {
     check();
     require(!text.empty(), "an empty note");
   }
-  void tell_death(const std::string&) override {}
-  void tell_restart(const std::string&) override {}
-  void tell_leaving(int) override {}
-  [[nodiscard]] int tell_error(const Error&) override { return 1; }
+  void log_death(const std::string&) override {}
+  void log_restart(const std::string&) override {}
+  void log_leaving(int) override {}
+  [[nodiscard]] int report_error(const Error&) override { return 1; }
   void end() override {}
 
  private:
