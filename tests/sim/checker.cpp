@@ -27,7 +27,10 @@ void Checker::on_message(const Message& message) const {
     require(!text.empty(), std::string("a ") + what + " without a reason");
   };
   if (const auto* refused = std::get_if<Refused>(&message)) reason(refused->sentence, "refusal");
-  if (const auto* stop = std::get_if<Stop>(&message)) reason(stop->reason, "stop");
+  if (const auto* stop = std::get_if<Stop>(&message)) {
+    reason(stop->reason, "stop");
+    require(stop->round != Round(0), "a stop of no round");
+  }
   if (const auto* done = std::get_if<Done>(&message)) reason(done->text, "verdict");
   if (const auto* waiting = std::get_if<Waiting>(&message)) reason(waiting->text, "wait");
   if (const auto* start = std::get_if<StartRound>(&message)) reason(start->reason, "round");
