@@ -179,6 +179,11 @@ Waiting Run::waiting(std::string text) const {
   return waiting;
 }
 
+// What is due can still wait for a node that reconnects.
+Milliseconds Run::left_until(TimePoint end) const {
+  return std::chrono::duration_cast<Milliseconds>(std::max(Duration(0), end - now_));
+}
+
 LiveRound* Run::live_round() {
   if (auto* running = in<Running>()) return &running->round;
   auto* stopping = in<Stopping>();

@@ -108,6 +108,7 @@ class Run {
   void close(LinkId link);
   void note(Level level, std::string text);
   [[nodiscard]] protocol::Waiting waiting(std::string text) const;
+  [[nodiscard]] protocol::Milliseconds left_until(TimePoint end) const;
   /// The state of the phase that the run is in; null if it is in another one.
   template <class State>
   [[nodiscard]] State* in() {

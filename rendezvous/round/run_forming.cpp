@@ -132,7 +132,7 @@ void Run::announce_if_due() {
   } else {
     until = forming->join_deadline;
   }
-  if (until) wait.left = std::chrono::duration_cast<Milliseconds>(*until - now_);
+  if (until) wait.left = left_until(*until);
   for (const Agent* agent : roster_.by_silence()) send(agent->link, wait);
   note(Level::kInfo, wait.text);
 }

@@ -107,7 +107,7 @@ std::optional<Waiting> Run::greeting() const {
     if (completes && roster_.size() >= terms().nodes_min) return std::nullopt;
     Waiting wait = waiting(reasons::waiting_count(roster_.size(), terms()));
     const TimePoint until = forming->join_deadline.value_or(now_ + join_wait());
-    wait.left = std::chrono::duration_cast<Milliseconds>(until - now_);
+    wait.left = left_until(until);
     return wait;
   }
   if (const auto* rebuilding = in<Rebuilding>()) {

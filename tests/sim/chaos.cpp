@@ -10,19 +10,21 @@ namespace {
 
 // Long enough for every agent to be connected, shorter than most work.
 constexpr Duration kCatchUp = seconds(25);
+// A message, with the slowest wires.
+constexpr Duration kOnItsWay = seconds(1);
 constexpr Duration kLongestPause = seconds(60);
 // After the storm: silence limit, reconnects, rebuild, a round, its work, success; each with room.
 constexpr Duration kPeace = seconds(240);
 
 /// Once all agents are connected again, workers belong to the live round or are being stopped.
-void check_nobody_is_left_behind(const World& world) {
-  if (!world.coordinator_up()) return;
+bool somebody_is_behind(const World& world) {
+  if (!world.coordinator_up()) return false;
   const round::Status status = world.run().status(world.now());
-  if (status.phase != round::Phase::kRunning) return;
+  if (status.phase != round::Phase::kRunning) return false;
   for (int id = 0; id < world.node_count(); ++id) {
-    const bool behind = world.group_works(id) && world.round_of(id) != status.round.number;
-    require(!behind, "workers of an old round still run half a minute after peace");
+    if (world.group_works(id) && world.round_of(id) != status.round.number) return true;
   }
+  return false;
 }
 
 void check_end(World& world, const Plan& plan) {
@@ -47,7 +49,9 @@ void live(World& world, const Plan& plan, Storm& storm) {
   require(world.run_until([&world] { return world.all_run(); }, kLongestPause),
           "a pause without an end");
   world.run_for(kCatchUp);
-  check_nobody_is_left_behind(world);
+  // The live round can have begun just now, when a worker that survives SIGKILL was given up.
+  require(world.run_until([&world] { return !somebody_is_behind(world); }, kOnItsWay),
+          "workers of an old round still run half a minute after peace");
   const auto quiet = [&world] { return world.agents_alive() == 0; };
   const Duration limit = kPeace + plan.world.work + plan.world.work_skew;
   if (!world.run_until(quiet, limit)) {

@@ -10,7 +10,7 @@ using namespace ddprun;
 
 namespace {
 
-constexpr int kLives = 600;
+constexpr int kLives = 1000;
 
 struct Documented {
   std::set<std::string> arrows;
