@@ -136,6 +136,7 @@ class Run {
   void admit(const Received& received, const protocol::Hello& hello);
   void resume(Agent& agent, const Received& received, const protocol::Hello& hello);
   void resume_member(Agent& agent, const protocol::Hello& hello);
+  void ask_again(const Agent& agent);
   void take_claim(Agent& agent, const protocol::Claim& claim);
   void greet(const Agent& agent);
   [[nodiscard]] std::optional<protocol::Waiting> greeting() const;

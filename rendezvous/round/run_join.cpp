@@ -147,8 +147,7 @@ void Run::resume_member(Agent& agent, const Hello& hello) {
   if (knows) {
     // It reports again what it did meanwhile.
     live_round()->answered(agent);
-    if (agent.question != 0) send(agent.link, Beat{agent.question});
-    if (!stops) return;
+    if (!stops) return ask_again(agent);
   }
   if (stops) {
     take_claim(agent, hello.claim.value_or(Claim{}));
@@ -161,7 +160,13 @@ void Run::resume_member(Agent& agent, const Hello& hello) {
     return take_claim(agent, *hello.claim);
   }
   send(agent.link, live_round()->message_for(agent));
+  ask_again(agent);
+}
+
+// What it owes an answer to was lost with its link: its time begins again.
+void Run::ask_again(const Agent& agent) {
   if (agent.question != 0) send(agent.link, Beat{agent.question});
+  if (!agent.answered) in<Running>()->answer_deadline = now_ + kAnswerMax;
 }
 
 void Run::take_claim(Agent& agent, const Claim& claim) {

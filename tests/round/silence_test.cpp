@@ -153,3 +153,17 @@ TEST_CASE("the agent in the coordinator's own process is not lost by silence") {
     CHECK(desk.closed_.empty() == hosted);
   }
 }
+
+TEST_CASE("a node that reconnects has the whole time to answer the round that it missed") {
+  Desk desk;
+  desk.join_two(1);
+  desk.say(1, desk.report(1, NodeState::kStarting, 4001));
+  desk.beat_for(kAnswerMax - milliseconds(1), {1, 2});
+  desk.say(2, Reconnecting{"no heartbeat for 5 s"});
+  desk.say(3, desk.hello("b", 1, 2));
+  CHECK(desk.last<StartRound>(3).has_value());
+  desk.beat_for(kAnswerMax - milliseconds(1), {1, 3});
+  CHECK_FALSE(desk.last<Refused>(3).has_value());
+  desk.after(milliseconds(1));
+  CHECK(desk.last<Refused>(3).has_value());
+}
