@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "agent/core/lines.hpp"
-#include "agent/core/text.hpp"
 #include "agent/in_process_link.hpp"
 #include "agent/log.hpp"
 #include "base/random_uuid.hpp"
@@ -134,22 +133,8 @@ asio::awaitable<void> Agent::run_group(std::shared_ptr<RoundRunner> runner, Roun
   RoundResult result = co_await runner->run();
   last_ = std::move(result);
   runner_ = nullptr;
+  context_.tell_unkillable(*last_);
   driver_.group_over(round, outcome_of(*last_));
-}
-
-GroupOutcome Agent::outcome_of(const RoundResult& result) {
-  GroupOutcome outcome;
-  context_.tell_unkillable(result);
-  if (result.state == GroupState::kSucceeded) return outcome;
-  if (!result.unkillable.empty()) {
-    outcome.unkillable = who(result.unkillable.front().worker);
-  }
-  const bool untold = result.death_told == RoundResult::Told::kNo;
-  if (result.failure && untold) outcome.death_line = death_line(*result.failure, 0);
-  outcome.stop_took = std::chrono::duration_cast<protocol::Milliseconds>(result.stop_took);
-  outcome.killed = result.killed;
-  outcome.stopped = result.stopped;
-  return outcome;
 }
 
 void Agent::stop_group(const client::StopGroup& order) {

@@ -67,7 +67,6 @@ class Agent : private NodePorts {
   [[nodiscard]] RoundHooks hooks_of(Round round, Rank first_rank);
   [[nodiscard]] boost::asio::awaitable<void> run_group(std::shared_ptr<RoundRunner> runner,
                                                        Round round);
-  [[nodiscard]] GroupOutcome outcome_of(const RoundResult& result);
   void tell_start();
   [[nodiscard]] bool single_node() const { return !context_.config().rendezvous; }
 

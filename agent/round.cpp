@@ -9,7 +9,6 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <utility>
 
-#include "agent/core/report.hpp"
 #include "agent/file_text.hpp"
 #include "agent/proc/limits.hpp"
 #include "agent/proc/spawn.hpp"
@@ -19,222 +18,139 @@ namespace ddprun {
 
 namespace asio = boost::asio;
 
+namespace {
+
+void rethrow_bug(const std::exception_ptr& bug) {
+  if (bug) std::rethrow_exception(bug);
+}
+
+}  // namespace
+
 RoundRunner::RoundRunner(asio::any_io_executor executor, RoundInputs inputs)
     : executor_(executor),
       inputs_(std::move(inputs)),
-      group_({inputs_.config.workers.count, inputs_.config.stopping.shutdown_timeout,
-              inputs_.config.stopping.straggler_timeout}),
-      since_(Clock::now()),
       stop_timer_(executor),
-      finished_(executor, TimePoint::max()) {
+      finished_(executor, TimePoint::max()),
+      driver_(*this,
+              {inputs_.config.workers.count, inputs_.config.stopping.shutdown_timeout,
+               inputs_.config.stopping.straggler_timeout},
+              inputs_.run_started) {
   for (int i = 0; i < inputs_.config.workers.count; ++i)
     workers_.push_back(std::make_unique<Worker>());
 }
 
 asio::awaitable<RoundResult> RoundRunner::run() {
-  if (!group_.over()) step(Start{});
+  driver_.begin();
   boost::system::error_code cancelled;
-  while (!group_.over() || failure_is_untold()) {
+  while (!driver_.over()) {
     co_await finished_.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
   }
   co_await drain_outputs();
-  co_return result();
+  co_return driver_.result();
 }
 
 void RoundRunner::request_stop(int signal) {
-  step(StopRequested{signal});
+  const bool was_opening = opening_.has_value();
+  driver_.request_stop(signal);
   // Then the end has nothing to wait for.
-  if (opening_ && !inputs_.disk.has_writes()) inputs_.disk.hurry();
-  give_up_opening();
+  if (was_opening && !inputs_.disk.has_writes()) inputs_.disk.hurry();
 }
 
-void RoundRunner::end(int signal, Duration grace) {
-  step(StopOrdered{signal, grace});
-  give_up_opening();
-}
-
-void RoundRunner::pass_on(int signal) {
-  for (const LocalRank rank : group_.running()) {
-    Worker& one = worker(rank);
-    one.passed_signal = signal;
-    ::kill(one.child->pid(), signal);  // the rank alone: its data loaders rarely expect a signal
-  }
-}
-
-void RoundRunner::step(const GroupEvent& event) {
-  for (const GroupAction& action : group_.step(event, Clock::now())) {
-    std::visit([this](const auto& one) { act(one); }, action);
-  }
-}
-
-void RoundRunner::act(const Spawn& action) {
-  if (!output_) return open_files(action.rank);
-  // Between two spawns, signals and exits are looked at.
-  asio::post(executor_,
-             [self = shared_from_this(), rank = action.rank] { self->spawn_worker(rank); });
-}
-
-void RoundRunner::act(const Signal& action) {
-  worker(action.rank).child->signal_group(action.signal);
-}
-
-void RoundRunner::act(const ArmTimer& action) {
-  stop_timer_.expires_at(action.deadline);
-  stop_timer_.async_wait([self = shared_from_this(), deadline = action.deadline](const auto& why) {
-    if (!why) self->step(TimerExpired{deadline});
-  });
-}
-
-void RoundRunner::act(const TellFailure& action) {
-  const int others = static_cast<int>(group_.running().size());
-  inputs_.logger.warn(death_line(*worker(action.rank).exit, others));
-  death_told_ = RoundResult::Told::kYes;
-}
-
-void RoundRunner::act(const TellStop& action) {
-  inputs_.logger.info(stop_line(action.signal, static_cast<int>(group_.running().size()),
-                                inputs_.config.stopping.shutdown_timeout));
-}
-
-void RoundRunner::act(const Finish&) {
-  stop_timer_.cancel();
-  finished_.cancel();
-}
-
-void RoundRunner::act(const AllRunning&) {
-  since_ = Clock::now();
-  if (inputs_.hooks.running) inputs_.hooks.running();
-}
-
-void RoundRunner::act(const AllSucceeded&) {
-  if (inputs_.hooks.succeeded) inputs_.hooks.succeeded();
-}
-
-void RoundRunner::act(const FirstFailure& action) {
-  worker(action.rank).output->catch_up();
-}
-
-void RoundRunner::open_files(LocalRank first) {
+void RoundRunner::open_files() {
   const auto files = std::make_shared<std::optional<Files>>();
   const std::string& program = inputs_.config.workers.command.front();
   const std::string what = "the program " + program + " or the log directory " + inputs_.log_place;
-  opening_.emplace(Opening{first, {executor_, inputs_.logger, what, TimePoint::max()}});
+  opening_.emplace(executor_, inputs_.logger, what, TimePoint::max());
   inputs_.disk.post(
       [files, open = inputs_.open_output, name = program,
        path = value_or(inputs_.environment, "PATH", "")] {
         files->emplace(Files{find_program(name, path), open()});
       },
-      [self = shared_from_this(), files, first] { self->on_files(first, std::move(**files)); });
+      [self = shared_from_this(), files] { self->on_files(std::move(**files)); });
 }
 
-void RoundRunner::on_files(LocalRank first, Files files) {
+void RoundRunner::on_files(Files files) {
   if (!opening_) return;  // given up meanwhile
   opening_.reset();
+  Result<void> logs;
+  Result<void> program;
   if (!files.output) {
-    return fail_to_spawn({first, files.output.error(), SpawnFailed::What::kLogFiles});
+    logs = files.output.error();
+  } else {
+    output_.emplace(std::move(*files.output));
+    plan_workers();
+    if (inputs_.hooks.opened) inputs_.hooks.opened();
   }
-  output_.emplace(std::move(*files.output));
+  if (!files.program) {
+    program = files.program.error();
+  } else {
+    program_ = *files.program;
+  }
+  driver_.files_opened(logs, program);
+}
+
+void RoundRunner::plan_workers() {
   for (int i = 0; i < inputs_.config.workers.count; ++i) {
     const LocalRank rank(i);
-    Worker& one = worker(rank);
-    one.plan = plan_worker(inputs_.config, inputs_.environment, inputs_.facts, rank,
-                           output_->logs.error_file(rank));
-    one.output_plan = plan_output(inputs_.config, *output_, rank, one.plan.rank);
-  }
-  if (inputs_.hooks.opened) inputs_.hooks.opened();
-  if (!files.program) return fail_to_spawn({first, files.program.error()});
-  program_ = *files.program;
-  spawn_worker(first);
-}
-
-// Nothing was started yet, and a file system that stalls is not waited for.
-void RoundRunner::give_up_opening() {
-  if (!opening_) return;
-  const LocalRank first = opening_->first;
-  opening_.reset();
-  step(SpawnFailed{first, {}});
-}
-
-void RoundRunner::act(const TellLeftBehind& action) {
-  const Worker& left = worker(action.rank);
-  LeftBehindFacts facts;
-  facts.names = left_behind(action.rank);
-  if (facts.names.empty()) return;  // gone by now
-  facts.worker = left.exit->worker;
-  facts.signal = action.signal;
-  facts.since_exit = Clock::now() - left.exited_at;
-  facts.timeout = inputs_.config.stopping.straggler_timeout;
-  inputs_.logger.info(left_behind_line(facts));
-}
-
-void RoundRunner::spawn_worker(LocalRank rank) {
-  Worker& one = worker(rank);
-  const auto started = start_worker(one);
-  if (!started) return fail_to_spawn({rank, started.error()});
-  asio::co_spawn(executor_, watch(shared_from_this(), rank), [](std::exception_ptr bug) {
-    if (bug) std::rethrow_exception(bug);
-  });
-  step(Spawned{rank});
-}
-
-void RoundRunner::fail_to_spawn(const SpawnFailed& failure) {
-  step(failure);
-  const auto& told = group_.spawn_failure();
-  if (told && told->rank == failure.rank && inputs_.hooks.spawn_failed) {
-    inputs_.hooks.spawn_failed(*told);
+    Worker& planned = worker(rank);
+    planned.plan = plan_worker(inputs_.config, inputs_.environment, inputs_.facts, rank,
+                               output_->logs.error_file(rank));
+    planned.output_plan = plan_output(inputs_.config, *output_, rank, planned.plan.rank);
   }
 }
 
-Result<void> RoundRunner::start_worker(Worker& one) {
-  auto output = WorkerOutput::open(executor_, inputs_.consoles, one.output_plan);
+void RoundRunner::post_spawn(LocalRank rank) {
+  asio::post(executor_, [self = shared_from_this(), rank] { self->driver_.spawn_due(rank); });
+}
+
+Result<void> RoundRunner::start_worker(LocalRank rank) {
+  Worker& started = worker(rank);
+  auto output = WorkerOutput::open(executor_, inputs_.consoles, started.output_plan);
   if (!output) return output.error();
-  one.output.emplace(std::move(*output));
+  started.output.emplace(std::move(*output));
   SpawnRequest request;
   request.program = program_;
-  request.argv = one.plan.argv;
-  request.environment = to_block(one.plan.environment);
-  request.stdout_fd = one.output->descriptor(Stream::kStdout);
-  request.stderr_fd = one.output->descriptor(Stream::kStderr);
+  request.argv = started.plan.argv;
+  request.environment = to_block(started.plan.environment);
+  request.stdout_fd = started.output->descriptor(Stream::kStdout);
+  request.stderr_fd = started.output->descriptor(Stream::kStderr);
   request.descriptor_limit = inputs_.descriptor_limit;
   auto child = spawn(executor_, request);
-  one.output->start();
+  started.output->start();
   if (!child) return child.error();
-  one.child.emplace(std::move(*child));
-  inputs_.orphans.except(one.child->pid());
+  started.child.emplace(std::move(*child));
+  inputs_.orphans.except(started.child->pid());
+  asio::co_spawn(executor_, watch(shared_from_this(), rank), rethrow_bug);
   return {};
+}
+
+void RoundRunner::signal_group(LocalRank rank, int signal) {
+  worker(rank).child->signal_group(signal);
+}
+
+void RoundRunner::signal_worker(LocalRank rank, int signal) {
+  ::kill(worker(rank).child->pid(), signal);
+}
+
+void RoundRunner::arm_timer(TimePoint deadline) {
+  stop_timer_.expires_at(deadline);
+  stop_timer_.async_wait([self = shared_from_this(), deadline](const auto& why) {
+    if (!why) self->driver_.timer_expired(deadline);
+  });
 }
 
 asio::awaitable<void> RoundRunner::watch(std::shared_ptr<RoundRunner> self, LocalRank rank) {
   Child& child = *self->worker(rank).child;
   const auto status = co_await child.wait();
   self->inputs_.orphans.no_longer_except(child.pid());
+  const bool left = child.left_behind() != nullptr;
   // Only a parent that reaps behind our back makes wait() fail; what happened to the worker is
   // unknown then.
-  self->on_exit(rank, status ? *status : ExitStatus::exited(1));
-  if (child.left_behind() == nullptr) co_return;
+  self->driver_.exited(rank, status ? *status : ExitStatus::exited(1),
+                       left ? LeftBehind::kProcesses : LeftBehind::kNothing);
+  if (!left) co_return;
   co_await child.left_behind()->wait_until_empty();
-  self->step(GroupEmptied{rank});
-}
-
-void RoundRunner::on_exit(LocalRank rank, ExitStatus status) {
-  Worker& one = worker(rank);
-  using std::chrono::milliseconds;
-  one.exited_at = Clock::now();
-  WorkerExit& exit = one.exit.emplace();
-  exit.worker = name_of(rank);
-  exit.status = status;
-  exit.passed_signal = one.passed_signal;
-  exit.when = std::chrono::time_point_cast<milliseconds>(std::chrono::system_clock::now());
-  exit.since_start = std::chrono::duration_cast<milliseconds>(one.exited_at - inputs_.run_started);
-  exit.after = std::chrono::duration_cast<milliseconds>(one.exited_at - since_);
-  exit.log = log_to_name(one.output_plan);
-  const bool left = one.child->left_behind() != nullptr;
-  // First, because the files may be looked into before look_into_files() returns.
-  step(Exited{rank, status, left ? LeftBehind::kProcesses : LeftBehind::kNothing});
-  if (group_.first_failure() != rank) return;
-  asio::co_spawn(executor_, look_into_files(shared_from_this(), rank), [](std::exception_ptr bug) {
-    if (bug) std::rethrow_exception(bug);
-  });
+  self->driver_.emptied(rank);
 }
 
 WorkerName RoundRunner::name_of(LocalRank rank) const {
@@ -242,9 +158,22 @@ WorkerName RoundRunner::name_of(LocalRank rank) const {
   return {named.plan.rank, rank, named.child->pid(), inputs_.hostname};
 }
 
+WorkerExit RoundRunner::describe_exit(LocalRank rank) const {
+  using std::chrono::milliseconds;
+  WorkerExit exit;
+  exit.worker = name_of(rank);
+  exit.when = std::chrono::time_point_cast<milliseconds>(std::chrono::system_clock::now());
+  exit.log = log_to_name(worker(rank).output_plan);
+  return exit;
+}
+
 std::vector<std::string> RoundRunner::left_behind(LocalRank rank) const {
   const ProcessGroup* group = worker(rank).child->left_behind();
   return group == nullptr ? std::vector<std::string>() : group->names();
+}
+
+void RoundRunner::look_for_evidence(LocalRank rank) {
+  asio::co_spawn(executor_, look_into_files(shared_from_this(), rank), rethrow_bug);
 }
 
 asio::awaitable<void> RoundRunner::look_into_files(std::shared_ptr<RoundRunner> self,
@@ -258,39 +187,27 @@ asio::awaitable<void> RoundRunner::look_into_files(std::shared_ptr<RoundRunner> 
   auto found = co_await run_on<RawEvidence>(self->inputs_.disk, std::move(look), deadline);
   RawEvidence raw = found ? std::move(*found) : RawEvidence{};
   raw.stderr_tail = failed.output->tail() + raw.stderr_tail;  // it has one of them
-  add_evidence(*failed.exit, raw);
-  self->error_json_ = std::move(raw.error_json);
-  self->failure_told_ = true;
-  if (self->inputs_.hooks.failed) self->inputs_.hooks.failed(*failed.exit);
-  self->finished_.cancel();
+  self->driver_.evidence_found(std::move(raw));
+}
+
+void RoundRunner::tell_failure(const WorkerExit& first, int others) {
+  inputs_.logger.warn(death_line(first, others));
+}
+
+void RoundRunner::tell_stop(int signal, int workers) {
+  inputs_.logger.info(stop_line(signal, workers, inputs_.config.stopping.shutdown_timeout));
+}
+
+void RoundRunner::tell_left_behind(const LeftBehindFacts& facts) {
+  inputs_.logger.info(left_behind_line(facts));
 }
 
 asio::awaitable<void> RoundRunner::drain_outputs() {
   const TimePoint deadline = Clock::now() + kDrainMax;
-  for (const auto& one : workers_) {
-    if (!one->exit) continue;
-    co_await one->output->drain(deadline);
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    if (!driver_.has_exited(LocalRank(static_cast<int>(i)))) continue;
+    co_await workers_[i]->output->drain(deadline);
   }
-}
-
-RoundResult RoundRunner::result() const {
-  RoundResult all;
-  all.state = group_.state();
-  if (group_.first_failure()) all.failure = worker(*group_.first_failure()).exit;
-  all.error_json = error_json_;
-  all.death_told = death_told_;
-  all.stop_took = group_.stop_took();
-  for (int i = 0; i < inputs_.config.workers.count; ++i) {
-    const WorkerRecord& ended = group_.worker(LocalRank(i));
-    if (!ended.status) continue;
-    if (ended.first_signal != 0) ++all.stopped;
-    if (ended.last_signal == SIGKILL) ++all.killed;
-  }
-  for (const LocalRank rank : group_.running()) all.unkillable.push_back({name_of(rank), ""});
-  for (const LocalRank rank : group_.leaving()) {
-    all.unkillable.push_back({name_of(rank), left_behind_text(left_behind(rank))});
-  }
-  return all;
 }
 
 RoundRunner::Worker& RoundRunner::worker(LocalRank rank) {

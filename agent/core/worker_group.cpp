@@ -22,8 +22,8 @@ constexpr std::array<std::array<int, kEvents>, kStates> kPossible{{
     {0, 1, 1, 1, 1, 0, 1, 1},  // starting
     {0, 0, 0, 1, 1, 0, 1, 1},  // healthy
     {0, 0, 0, 0, 1, 1, 1, 1},  // straggling
-    {0, 1, 1, 1, 1, 1, 1, 1},  // stopping: a spawn may have been on its way
-    {0, 1, 1, 1, 1, 1, 1, 1},  // killing
+    {0, 0, 1, 1, 1, 1, 1, 1},  // stopping: a spawn that was on its way is given up
+    {0, 0, 1, 1, 1, 1, 1, 1},  // killing
     {0, 0, 0, 0, 1, 1, 1, 1},  // succeeded: a signal may come while output is drained
     {0, 0, 0, 1, 1, 1, 1, 1},  // failed: what was given up as unkillable may end after all
     {0, 0, 0, 1, 1, 1, 1, 1},  // stopped
@@ -59,9 +59,7 @@ void WorkerGroup::on(const Start&) {
 void WorkerGroup::on(const Spawned& event) {
   DDPRUN_ASSERT(record(event.rank).life == WorkerRecord::Life::kSpawning);
   record(event.rank).life = WorkerRecord::Life::kRunning;
-  if (state_ == GroupState::kStarting) return spawn_next();
-  // The stop was ordered while this one was on its way: it gets what the others got.
-  send(event.rank, stop_order_.signal);
+  spawn_next();
 }
 
 void WorkerGroup::on(const SpawnFailed& event) {

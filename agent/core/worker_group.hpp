@@ -43,6 +43,7 @@ struct Start {};
 struct Spawned {
   LocalRank rank;
 };
+/// Also of a worker that was on its way when a stop began, and is given up.
 struct SpawnFailed {
   enum class What { kWorker, kLogFiles };  // what could not be made for it
   LocalRank rank;

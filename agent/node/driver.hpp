@@ -9,18 +9,10 @@
 #include <string>
 
 #include "agent/node/ports.hpp"
+#include "agent/node/round_result.hpp"
 #include "rendezvous/client/membership.hpp"
 
 namespace ddprun {
-
-/// How the workers of a round ended on this node; nothing is set after a success.
-struct GroupOutcome {
-  std::string unkillable;  // what is still alive after SIGKILL; empty: nothing
-  std::string death_line;  // of a failure that has had no line; empty: none
-  protocol::Milliseconds stop_took{0};
-  int killed = 0;
-  int stopped = 0;
-};
 
 class NodeDriver {
  public:

@@ -69,6 +69,17 @@ MUTANTS = [
      "if (!newcomers || !settled || unread_) return;", "if (!newcomers || !settled) return;"),
     ("an error and a first signal force a stop", "agent/node/driver.cpp",
      "if (std::exchange(leaving_, true) && !forced_stop_) return;", ""),
+    ("a stop between two spawns is forgotten", "agent/node/round_driver.cpp",
+     "if (group_.state() != GroupState::kStarting) return step(SpawnFailed{rank, {}});", ""),
+    ("a stop waits for the log directory", "agent/node/round_driver.cpp",
+     "  step(StopOrdered{signal, grace});\n  give_up_files();",
+     "  step(StopOrdered{signal, grace});"),
+    ("a round is over before its failure was told", "agent/node/round_driver.cpp",
+     "if (!over() ||", "if (!group_.over() ||"),
+    ("a worker that cannot be started is not told", "agent/node/round_driver.cpp",
+     "  ports_.spawn_failed(failure);\n", ""),
+    ("SIGKILL comes before the end of the grace", "agent/core/kill_order.cpp",
+     "rule.signal, rule.grace}", "rule.signal, rule.grace / 2}"),
 ]
 SEEDS = "6000"
 

@@ -1,5 +1,6 @@
-// A whole cluster in one thread: the real Run, the real Membership and WorkerGroup of every agent;
-// workers are only modelled, wires and clocks come from network.hpp. The same seed gives the same
+// A whole cluster in one thread: the real Run; the real Membership, NodeDriver, RoundDriver and
+// WorkerGroup of every agent. Processes and files are modelled, wires and clocks come from
+// network.hpp. The same seed gives the same
 // run, event by event. Whatever the real shells do not provably filter is required, not dropped: an
 // event that a core refuses ends the simulated life.
 #pragma once
@@ -18,8 +19,8 @@
 #include <utility>
 #include <vector>
 
-#include "agent/core/worker_group.hpp"
 #include "agent/node/driver.hpp"
+#include "agent/node/round_driver.hpp"
 #include "rendezvous/client/membership.hpp"
 #include "rendezvous/round/run.hpp"
 #include "tests/sim/checker.hpp"
@@ -155,18 +156,23 @@ class World {
     Helpers helper{};
     Duration helper_lives{};
   };
-  /// What agent/round.hpp is for the real workers.
+  /// A round on one node: its driver, and the processes and files that this works with.
   struct Group {
     protocol::StartRound round;
     int generation = 0;
-    std::unique_ptr<WorkerGroup> core;
+    std::unique_ptr<RoundPorts> ports;
+    std::unique_ptr<RoundDriver> driver;
     std::vector<Worker> workers;
-    TimePoint started{};
-    int timer = 0;  // of the core; one that was replaced never comes
-    bool begun = false;
+    int timer = 0;         // one that was replaced or cancelled never comes
+    bool opening = false;  // the files
     bool running = false;
-    bool looking = false;  // at the files of the worker that failed first
-    [[nodiscard]] bool ending() const { return core->state() > ddprun::GroupState::kHealthy; }
+    bool succeeded = false;
+    bool ended = false;                   // on_step() saw it ending()
+    int stop_signals = 0;                 // to the agent
+    Duration grace{};                     // of the stop
+    std::optional<TimePoint> stop_began;  // by the agent's clock: the first signal
+    [[nodiscard]] bool ending() const { return driver->group().state() > GroupState::kHealthy; }
+    [[nodiscard]] bool started() const;  // any worker, ever
   };
   struct Node {
     NodeOptions options;
@@ -194,6 +200,7 @@ class World {
     std::optional<int> exit_code;
   };
   class Ports;
+  class GroupPorts;
   struct Connection {
     int node;
     int process;
@@ -278,24 +285,27 @@ class World {
   [[nodiscard]] const DriftingClock& coordinator_clock() const;
   [[nodiscard]] bool can_answer(const Connection& connection) const;
 
-  // world_workers.cpp
+  // world_round.cpp: a round on one node.
   void start_group(int node, const protocol::StartRound& round);
-  void begin_group(int node, int generation);
+  void stop_group(int node, const client::StopGroup& order);
+  void pass_stop_signal(int node, int signal);
+  template <class What>
+  void on_group_thread(int node, int generation, What what);
+  void check_stop_of_none(int node) const;
+  void check_kill(int node) const;
+  void check_round_over(const Group& group) const;
+  [[nodiscard]] Duration spawn_time(int node);
+  [[nodiscard]] Duration evidence_time(int node);
+  void on_group_step(int node);
   void group_runs(int node, int generation);
   void group_succeeds(int node);
+  void group_over(int node, int generation);
+
+  // world_workers.cpp: its processes.
+  void signal_worker(int node, int generation, LocalRank rank, int signal);
   void rank_work_done(int node, int generation, LocalRank rank);
-  void stop_group(int node, const client::StopGroup& order);
-  void feed_group(int node, int generation, const GroupEvent& event);
-  void act(int node, int generation, const GroupAction& action);
-  void spawn(int node, int generation, LocalRank rank);
-  void signal_worker(int node, int generation, const Signal& order);
-  void arm_group(int node, int generation, TimePoint deadline);
   void exit_worker(int node, int generation, LocalRank rank, ExitStatus status);
   void end_helper(int node, int generation, LocalRank rank);
-  void look_into_files(int node, int generation, LocalRank rank);
-  void tell_failure(int node, int generation, LocalRank rank);
-  void drain_group(int node, int generation);
-  void group_over(int node, int generation);
   void disturb_peers(const protocol::RoundStamp& stamp, int node);
 
   WorldOptions options_;
@@ -335,6 +345,17 @@ void World::on_thread(int id, int process, What what) {
   if (!paused(id)) return what();
   timeline_.at(nodes_[index(id)].paused_until,
                [this, id, process, what = std::move(what)] { on_thread(id, process, what); });
+}
+
+// The same for a round, which may be over by then, or its agent gone.
+template <class What>
+void World::on_group_thread(int id, int generation, What what) {
+  Group* group = group_of(id, generation);
+  if (group == nullptr) return;
+  if (!paused(id)) return what(*group);
+  timeline_.at(nodes_[index(id)].paused_until, [this, id, generation, what = std::move(what)] {
+    on_group_thread(id, generation, what);
+  });
 }
 
 }  // namespace ddprun::sim

@@ -56,10 +56,10 @@ class World::Ports final : public NodePorts {
     check();
     world_.stop_group(id_, order);
   }
-  void pass_stop_signal(int signal) override {
-    world_.feed_group(id_, node().group->generation, StopRequested{signal});
+  void pass_stop_signal(int signal) override { world_.pass_stop_signal(id_, signal); }
+  [[nodiscard]] bool failure_is_pending() const override {
+    return node().group->driver->failure_is_untold();
   }
-  [[nodiscard]] bool failure_is_pending() const override { return node().group->looking; }
   void arm_timer(TimePoint deadline) override {
     check();
     world_.arm_agent(id_, deadline);

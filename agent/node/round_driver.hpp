@@ -1,0 +1,92 @@
+// RoundDriver: the order of events in one round on one node: files, spawns, exits and their
+// evidence, stops, the end. It feeds a WorkerGroup one event at a time and carries out its actions
+// through RoundPorts. Pure but for its ports; so the simulator runs the same glue as the agent.
+// Thread rule: one thread. Ownership: the ports outlive it; a new round gets a new one.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/core/report.hpp"
+#include "agent/core/worker_group.hpp"
+#include "agent/node/round_ports.hpp"
+#include "agent/node/round_result.hpp"
+
+namespace ddprun {
+
+class RoundDriver {
+ public:
+  /// `run_started`: of ddprun, for the report.
+  RoundDriver(RoundPorts& ports, WorkerGroup::Options options, TimePoint run_started);
+
+  /// Once. After an earlier stop nothing is started.
+  void begin();
+  /// A signal that ends the run; the second one kills at once.
+  void request_stop(int signal);
+  /// The round is over elsewhere: ends the workers with `signal`, then, after `grace`, with
+  /// SIGKILL. None of them is blamed.
+  void end(int signal, Duration grace);
+  /// A signal that every worker gets once, and that changes nothing here.
+  void pass_on(int signal);
+
+  // What follows on calls of RoundPorts.
+  void files_opened(const Result<void>& logs, const Result<void>& program);
+  void spawn_due(LocalRank rank) { spawn(rank); }
+  void timer_expired(TimePoint deadline) { step(TimerExpired{deadline}); }
+  void exited(LocalRank rank, ExitStatus status, LeftBehind left);
+  /// What a worker left in its process group has ended.
+  void emptied(LocalRank rank) { step(GroupEmptied{rank}); }
+  void evidence_found(RawEvidence raw);
+
+  /// Nothing of the round is waited for any more, and its failure was told.
+  [[nodiscard]] bool over() const { return group_.over() && !failure_is_untold(); }
+  /// Whether a worker failed and failed() is still to come: its files are being read.
+  [[nodiscard]] bool failure_is_untold() const { return group_.first_failure() && !failure_told_; }
+  [[nodiscard]] const WorkerGroup& group() const { return group_; }
+  /// Whether its exit is known, so that its output has an end.
+  [[nodiscard]] bool has_exited(LocalRank rank) const { return worker(rank).exit.has_value(); }
+  /// When the driver is over().
+  [[nodiscard]] RoundResult result() const;
+
+ private:
+  struct Worker {
+    int passed_signal = 0;
+    std::optional<WorkerExit> exit{};
+    TimePoint exited_at{};
+  };
+
+  void step(const GroupEvent& event);
+  void act(const Spawn& action);
+  void act(const Signal& action);
+  void act(const ArmTimer& action);
+  void act(const TellFailure& action);
+  void act(const TellStop& action);
+  void act(const TellLeftBehind& action);
+  void act(const Finish& action);
+  void act(const AllRunning& action);
+  void act(const AllSucceeded& action);
+  void act(const FirstFailure& action);
+  void give_up_files();
+  void spawn(LocalRank rank);
+  void fail_to_spawn(const SpawnFailed& failure);
+  void end_if_over();
+  [[nodiscard]] int running() const { return static_cast<int>(group_.running().size()); }
+  [[nodiscard]] Worker& worker(LocalRank rank);
+  [[nodiscard]] const Worker& worker(LocalRank rank) const;
+
+  RoundPorts& ports_;
+  WorkerGroup group_;
+  TimePoint run_started_;
+  Duration straggler_timeout_;
+  TimePoint since_;  // all workers run; before, this began
+  std::vector<Worker> workers_;
+  std::optional<LocalRank> opening_;  // the first worker, which waits for the files
+  bool files_are_there_ = false;
+  bool failure_told_ = false;  // to the owner, with what the files say
+  RoundResult::Told death_told_ = RoundResult::Told::kNo;
+  std::optional<std::string> error_json_;  // of the worker that failed first
+  bool ended_ = false;
+};
+
+}  // namespace ddprun

@@ -1,0 +1,77 @@
+// RoundPorts: what RoundDriver needs done: files, processes, a timer, evidence and lines for the
+// user. The agent implements it with the kernel, the simulator with its world. Thread rule: the
+// driver's thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "agent/core/lines.hpp"
+#include "agent/core/worker_group.hpp"
+#include "base/clock.hpp"
+#include "base/result.hpp"
+#include "base/types.hpp"
+#include "base/worker_exit.hpp"
+
+namespace ddprun {
+
+/// No call may end the driver. What happens later is told to the driver with the functions named
+/// here.
+class RoundPorts {
+ public:
+  RoundPorts() = default;
+  RoundPorts(const RoundPorts&) = delete;
+  RoundPorts& operator=(const RoundPorts&) = delete;
+  virtual ~RoundPorts() = default;
+
+  [[nodiscard]] virtual TimePoint now() const = 0;
+
+  /// Makes the log files and finds the program: files_opened() follows, later.
+  virtual void open_files() = 0;
+  /// These are not waited for any longer: files_opened() does not follow.
+  virtual void give_up_files() = 0;
+  /// spawn_due() follows, later: between two spawns, signals and exits are looked at.
+  virtual void post_spawn(LocalRank rank) = 0;
+  /// Starts the worker: exited() follows, later, and after LeftBehind::kProcesses emptied(). After
+  /// an error nothing follows.
+  [[nodiscard]] virtual Result<void> start_worker(LocalRank rank) = 0;
+  /// To the process group of a worker.
+  virtual void signal_group(LocalRank rank, int signal) = 0;
+  /// To the worker alone, without what it has started.
+  virtual void signal_worker(LocalRank rank, int signal) = 0;
+  /// Replaces the timer before it; timer_expired() follows.
+  virtual void arm_timer(TimePoint deadline) = 0;
+  virtual void cancel_timer() = 0;
+
+  /// Who a worker that was started is.
+  [[nodiscard]] virtual WorkerName name_of(LocalRank rank) const = 0;
+  /// What is known of an exit now but for its order and status: name, wall clock, log.
+  [[nodiscard]] virtual WorkerExit describe_exit(LocalRank rank) const = 0;
+  /// The names of the processes that a worker left in its group and that live.
+  [[nodiscard]] virtual std::vector<std::string> left_behind(LocalRank rank) const = 0;
+  /// A worker has failed: what it wrote is read now, as far as it is there, before the signals to
+  /// the others make them write.
+  virtual void catch_up(LocalRank rank) = 0;
+  /// Reads what that worker left in files: evidence_found() follows, at once or later.
+  virtual void look_for_evidence(LocalRank rank) = 0;
+
+  /// `event` is about to be taken by the group; for observers.
+  virtual void on_event(const GroupEvent& event) { static_cast<void>(event); }
+  /// The group took an event, and its actions follow; for observers.
+  virtual void on_step() {}
+
+  // Lines for the user.
+  virtual void tell_failure(const WorkerExit& first, int others) = 0;
+  virtual void tell_stop(int signal, int workers) = 0;
+  virtual void tell_left_behind(const LeftBehindFacts& facts) = 0;
+
+  // For the owner of the round, which may answer with request_stop() or end().
+  virtual void running() = 0;    // all workers were started
+  virtual void succeeded() = 0;  // all exited with 0; what they left behind may still run
+  virtual void failed(const WorkerExit& first) = 0;  // with its evidence
+  virtual void spawn_failed(const SpawnFailed& failure) = 0;
+  /// The driver is over(): what is left is to read the output of the workers that exited.
+  virtual void round_over() = 0;
+};
+
+}  // namespace ddprun

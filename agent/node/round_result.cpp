@@ -1,0 +1,19 @@
+#include "agent/node/round_result.hpp"
+
+#include "agent/core/text.hpp"
+
+namespace ddprun {
+
+GroupOutcome outcome_of(const RoundResult& result) {
+  GroupOutcome outcome;
+  if (result.state == GroupState::kSucceeded) return outcome;
+  if (!result.unkillable.empty()) outcome.unkillable = who(result.unkillable.front().worker);
+  const bool untold = result.death_told == RoundResult::Told::kNo;
+  if (result.failure && untold) outcome.death_line = death_line(*result.failure, 0);
+  outcome.stop_took = std::chrono::duration_cast<std::chrono::milliseconds>(result.stop_took);
+  outcome.killed = result.killed;
+  outcome.stopped = result.stopped;
+  return outcome;
+}
+
+}  // namespace ddprun

@@ -1,0 +1,43 @@
+// RoundResult: how a round ended on this node, and what of it the membership and the user learn.
+// Plain data. Pure, no thread rule.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/core/lines.hpp"
+#include "agent/core/worker_group.hpp"
+#include "base/worker_exit.hpp"
+
+namespace ddprun {
+
+/// How a round ended.
+struct RoundResult {
+  GroupState state = GroupState::kInit;     // succeeded, failed or stopped
+  std::optional<WorkerExit> failure{};      // the first
+  std::optional<std::string> error_json{};  // what that worker wrote to TORCHELASTIC_ERROR_FILE
+  std::vector<Unkillable> unkillable{};     // SIGKILL did not end them
+  int stopped = 0;                          // workers that ddprun stopped
+  int killed = 0;                           // of these, the ones that needed SIGKILL
+  Duration stop_took{};  // from the first stop signal until none was waited for any more
+  enum class Told { kNo, kYes };
+  Told death_told = Told::kNo;  // whether the first failure had its line already
+
+  [[nodiscard]] StopFacts stop_facts() const {
+    return {stopped, killed, static_cast<int>(unkillable.size()), stop_took};
+  }
+};
+
+/// How the workers of a round ended on this node; nothing is set after a success.
+struct GroupOutcome {
+  std::string unkillable{};  // what is still alive after SIGKILL; empty: nothing
+  std::string death_line{};  // of a failure that has had no line; empty: none
+  std::chrono::milliseconds stop_took{0};
+  int killed = 0;
+  int stopped = 0;
+};
+[[nodiscard]] GroupOutcome outcome_of(const RoundResult& result);
+
+}  // namespace ddprun

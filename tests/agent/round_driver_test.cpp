@@ -1,0 +1,307 @@
+// The order of events in one round, on ports that only write down what they are asked to do.
+#include "agent/node/round_driver.hpp"
+
+#include <signal.h>
+
+#include <utility>
+
+#include "tests/support/catch.hpp"
+
+using namespace ddprun;
+using namespace std::chrono_literals;
+
+namespace {
+
+const auto kGone = ExitStatus::signaled(SIGTERM);
+const auto kDone = ExitStatus::exited(0);
+const auto kFailed = ExitStatus::exited(3);
+
+class WrittenPorts final : public RoundPorts {
+ public:
+  /// What was asked for since the last call.
+  [[nodiscard]] std::string written() { return std::exchange(words_, {}); }
+
+  [[nodiscard]] TimePoint now() const override { return now_; }
+  void open_files() override { write("open files"); }
+  void give_up_files() override { write("give up files"); }
+  void post_spawn(LocalRank rank) override { write("post", rank); }
+  [[nodiscard]] Result<void> start_worker(LocalRank rank) override {
+    write("start", rank);
+    if (broken_ == rank) return Error(ErrorKind::kSystem, "out of processes");
+    return {};
+  }
+  void signal_group(LocalRank rank, int signal) override { write(signal_name(signal), rank); }
+  void signal_worker(LocalRank rank, int) override { write("pass on", rank); }
+  void arm_timer(TimePoint deadline) override { deadline_ = deadline; }
+  void cancel_timer() override { deadline_ = {}; }
+  [[nodiscard]] WorkerName name_of(LocalRank rank) const override {
+    return {Rank(rank.value()), rank, 100 + rank.value(), "gpu-01"};
+  }
+  [[nodiscard]] WorkerExit describe_exit(LocalRank rank) const override {
+    WorkerExit exit;
+    exit.worker = name_of(rank);
+    return exit;
+  }
+  [[nodiscard]] std::vector<std::string> left_behind(LocalRank) const override { return left_; }
+  void catch_up(LocalRank rank) override { write("catch up", rank); }
+  void look_for_evidence(LocalRank rank) override { write("look", rank); }
+  void tell_failure(const WorkerExit& first, int others) override {
+    write("tell failure of " + std::to_string(first.worker.rank.value()) + ", others " +
+          std::to_string(others));
+  }
+  void tell_stop(int, int workers) override { write("tell stop of " + std::to_string(workers)); }
+  void tell_left_behind(const LeftBehindFacts& facts) override {
+    write("tell that " + facts.names.front() + " is left");
+  }
+  void running() override { write("running"); }
+  void succeeded() override { write("succeeded"); }
+  void failed(const WorkerExit& first) override {
+    write("failed", first.worker.local_rank);
+    failure_ = first;
+  }
+  void spawn_failed(const SpawnFailed& failure) override { write("spawn failed", failure.rank); }
+  void round_over() override { write("over"); }
+
+  TimePoint now_{1000s};
+  TimePoint deadline_{};  // none: not armed
+  std::optional<LocalRank> broken_;
+  std::vector<std::string> left_;
+  WorkerExit failure_;
+
+ private:
+  void write(const std::string& what) { words_ += (words_.empty() ? "" : ", ") + what; }
+  void write(const std::string& what, LocalRank rank) {
+    write(what + " " + std::to_string(rank.value()));
+  }
+
+  std::string words_;
+};
+
+/// A round of two workers, with a grace of 30 s.
+struct TwoWorkers {
+  WrittenPorts ports;
+  RoundDriver driver{ports, {2, 30s}, TimePoint(990s)};
+
+  /// Both run.
+  void run() {
+    driver.begin();
+    driver.files_opened({}, {});
+    driver.spawn_due(LocalRank(1));
+    (void)ports.written();
+  }
+  /// The first runs, the second is about to be started.
+  void run_first() {
+    driver.begin();
+    driver.files_opened({}, {});
+    (void)ports.written();
+  }
+  void exits(int rank, ExitStatus status, LeftBehind left = LeftBehind::kNothing) {
+    driver.exited(LocalRank(rank), status, left);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a round makes its files, then starts one worker after the other") {
+  TwoWorkers round;
+  round.driver.begin();
+  CHECK(round.ports.written() == "open files");
+  round.driver.files_opened({}, {});
+  CHECK(round.ports.written() == "start 0, post 1");
+  round.driver.spawn_due(LocalRank(1));
+  CHECK(round.ports.written() == "start 1, running");
+  round.exits(1, kDone);
+  round.exits(0, kDone);
+  CHECK(round.ports.written() == "succeeded, over");
+  CHECK(round.driver.result().state == GroupState::kSucceeded);
+}
+
+TEST_CASE("a stop before a round began starts nothing") {
+  TwoWorkers round;
+  round.driver.request_stop(SIGTERM);
+  CHECK(round.ports.written() == "over");
+  round.driver.begin();
+  CHECK(round.ports.written() == "");
+  CHECK(round.driver.result().state == GroupState::kStopped);
+}
+
+TEST_CASE("a stop waits neither for the log directory nor for the program") {
+  TwoWorkers round;
+  round.driver.begin();
+  (void)round.ports.written();
+  SECTION("of the run") {
+    round.driver.request_stop(SIGTERM);
+    CHECK(round.ports.written() == "tell stop of 0, give up files, over");
+  }
+  SECTION("of the round") {
+    round.driver.end(SIGTERM, 30s);
+    CHECK(round.ports.written() == "give up files, over");
+  }
+  CHECK(round.driver.over());
+  CHECK(round.driver.result().state == GroupState::kStopped);
+}
+
+TEST_CASE("a worker that was about to be started when a stop came is not started") {
+  TwoWorkers round;
+  round.run_first();
+  SECTION("a stop of the run") {
+    round.driver.request_stop(SIGINT);
+  }
+  SECTION("a stop of the round") {
+    round.driver.end(SIGINT, 30s);
+  }
+  (void)round.ports.written();
+  round.driver.spawn_due(LocalRank(1));
+  CHECK(round.ports.written() == "");
+  round.exits(0, ExitStatus::signaled(SIGINT));
+  CHECK(round.ports.written() == "over");
+  CHECK(round.driver.result().stopped == 1);
+}
+
+TEST_CASE("a worker that was about to be started when another failed is not started") {
+  TwoWorkers round;
+  round.run_first();
+  round.exits(0, kFailed);
+  CHECK(round.ports.written() == "catch up 0, tell failure of 0, others 0, look 0");
+  round.driver.evidence_found({});
+  round.driver.spawn_due(LocalRank(1));
+  CHECK(round.ports.written() == "failed 0, over");
+}
+
+TEST_CASE("when rank k cannot be spawned those below are stopped, and the owner learns why") {
+  TwoWorkers round;
+  round.ports.broken_ = LocalRank(1);
+  round.run_first();
+  round.driver.spawn_due(LocalRank(1));
+  CHECK(round.ports.written() == "start 1, SIGTERM 0, spawn failed 1");
+  round.exits(0, kGone);
+  CHECK(round.ports.written() == "over");
+  CHECK(round.driver.result().state == GroupState::kFailed);
+}
+
+TEST_CASE("log files or a program that are not there are a failed spawn of the first worker") {
+  const Error error(ErrorKind::kSystem, "no space left on device");
+  TwoWorkers round;
+  round.driver.begin();
+  (void)round.ports.written();
+  SECTION("log files") {
+    round.driver.files_opened(error, {});
+  }
+  SECTION("program") {
+    round.driver.files_opened({}, error);
+  }
+  CHECK(round.ports.written() == "over, spawn failed 0");
+}
+
+TEST_CASE("the others are stopped before the files of the worker that failed are read") {
+  TwoWorkers round;
+  round.run();
+  round.exits(1, kFailed);
+  CHECK(round.ports.written() == "catch up 1, SIGTERM 0, tell failure of 1, others 1, look 1");
+}
+
+TEST_CASE("a round is over only when its failure was told with its evidence") {
+  TwoWorkers round;
+  round.run();
+  round.exits(0, kDone);
+  round.exits(1, kFailed);
+  (void)round.ports.written();
+  CHECK(round.driver.group().over());
+  CHECK_FALSE(round.driver.over());
+  CHECK(round.driver.failure_is_untold());
+  round.driver.evidence_found({std::nullopt, "CUDA out of memory"});
+  CHECK(round.ports.written() == "failed 1, over");
+  CHECK(round.ports.failure_.lines == std::vector<std::string>{"CUDA out of memory"});
+  CHECK(round.driver.over());
+}
+
+TEST_CASE("a stop while the evidence of a failure is read leaves the failure first") {
+  TwoWorkers round;
+  round.run();
+  round.exits(1, kFailed);
+  round.driver.request_stop(SIGTERM);
+  round.exits(0, kGone);
+  (void)round.ports.written();
+  round.driver.evidence_found({});
+  CHECK(round.ports.written() == "failed 1, over");
+  const RoundResult result = round.driver.result();
+  CHECK(result.state == GroupState::kFailed);
+  CHECK(result.failure->worker.rank == Rank(1));
+}
+
+TEST_CASE("SIGKILL follows at the end of the grace, and what survives it is named") {
+  TwoWorkers round;
+  round.run();
+  round.driver.end(SIGTERM, 5s);
+  CHECK(round.ports.written() == "SIGTERM 0, SIGTERM 1");
+  CHECK(round.ports.deadline_ == round.ports.now_ + 5s);
+  round.exits(0, kGone);
+  round.ports.now_ = round.ports.deadline_;
+  round.driver.timer_expired(round.ports.deadline_);
+  CHECK(round.ports.written() == "SIGKILL 1");
+  round.ports.now_ = round.ports.deadline_;
+  round.driver.timer_expired(round.ports.deadline_);
+  CHECK(round.ports.written() == "over");
+  CHECK(round.ports.deadline_ == TimePoint());
+  const RoundResult result = round.driver.result();
+  REQUIRE(result.unkillable.size() == 1);
+  CHECK(result.unkillable.front().worker.rank == Rank(1));
+  CHECK(result.stopped == 1);
+  CHECK(result.killed == 0);
+  CHECK(outcome_of(result).unkillable == "rank 1 (local 1, pid 101) on gpu-01");
+  round.exits(1, ExitStatus::signaled(SIGKILL));  // after all
+  CHECK(round.ports.written() == "");
+}
+
+TEST_CASE("what a worker left behind is told, unless it is gone by now") {
+  TwoWorkers round;
+  round.run();
+  round.exits(0, kDone);
+  round.exits(1, kDone, LeftBehind::kProcesses);
+  CHECK(round.ports.written() == "succeeded");
+  SECTION("it lives") {
+    round.ports.left_ = {"python3"};
+    round.driver.timer_expired(round.ports.deadline_);
+    CHECK(round.ports.written() == "tell that python3 is left");
+  }
+  SECTION("it is gone") {
+    round.driver.timer_expired(round.ports.deadline_);
+    CHECK(round.ports.written() == "");
+  }
+  round.driver.emptied(LocalRank(1));
+  CHECK(round.ports.written() == "over");
+}
+
+TEST_CASE("an exit says when it was and which signal was passed on before") {
+  TwoWorkers round;
+  round.run();
+  round.driver.pass_on(SIGUSR1);
+  CHECK(round.ports.written() == "pass on 0, pass on 1");
+  round.ports.now_ += 7s;
+  round.exits(0, kFailed);
+  round.driver.evidence_found({});
+  CHECK(round.ports.failure_.passed_signal == SIGUSR1);
+  CHECK(round.ports.failure_.after == 7s);
+  CHECK(round.ports.failure_.since_start == 17s);
+}
+
+TEST_CASE("a failure that had no line has one in the outcome, a success has no outcome") {
+  TwoWorkers told;
+  told.run();
+  told.exits(1, kFailed);
+  told.exits(0, kGone);
+  told.driver.evidence_found({});
+  CHECK(outcome_of(told.driver.result()).death_line.empty());
+  CHECK(outcome_of(told.driver.result()).stopped == 1);
+  TwoWorkers last;
+  last.run();
+  last.exits(0, kDone);
+  last.exits(1, kFailed);
+  last.driver.evidence_found({});
+  CHECK_FALSE(outcome_of(last.driver.result()).death_line.empty());
+  TwoWorkers done;
+  done.run();
+  done.exits(0, kDone);
+  done.exits(1, kDone);
+  CHECK(outcome_of(done.driver.result()).death_line.empty());
+}

@@ -1,0 +1,269 @@
+// Rounds of the simulated world: the real RoundDriver of each node, on ports that work with
+// modelled processes and files. What a round must never do, whatever happens to it, is checked
+// here.
+#include <algorithm>
+#include <csignal>
+#include <utility>
+
+#include "agent/proc/limits.hpp"
+#include "tests/sim/world.hpp"
+
+namespace ddprun::sim {
+
+using State = ddprun::GroupState;
+
+namespace {
+constexpr Duration kStopGrace = seconds(30);
+}  // namespace
+
+class World::GroupPorts final : public RoundPorts {
+ public:
+  GroupPorts(World& world, int id, int generation)
+      : world_(world), id_(id), generation_(generation) {}
+
+  [[nodiscard]] TimePoint now() const override { return node().clock.local(world_.now()); }
+  void open_files() override {
+    group().opening = true;
+    const TimePoint answers = std::max(world_.now(), node().start_stalled_until);
+    at(answers + world_.spawn_time(id_), [](Group& its) {
+      if (std::exchange(its.opening, false)) its.driver->files_opened({}, {});
+    });
+  }
+  void give_up_files() override { group().opening = false; }
+  void post_spawn(LocalRank rank) override {
+    at(world_.now() + world_.spawn_time(id_),
+       [rank](const Group& its) { its.driver->spawn_due(rank); });
+  }
+  [[nodiscard]] Result<void> start_worker(LocalRank rank) override {
+    require(!group().ending(), "a worker is started in a round that is being stopped");
+    if (std::exchange(node().spawn_breaks, false)) {
+      return Error(ErrorKind::kNotFound, "no such program");
+    }
+    group().workers[index(rank.value())].alive = true;
+    return {};
+  }
+  void signal_group(LocalRank rank, int signal) override {
+    if (signal == SIGKILL) world_.check_kill(id_);
+    if (!group().stop_began) group().stop_began = now();
+    world_.signal_worker(id_, generation_, rank, signal);
+  }
+  void signal_worker(LocalRank, int) override {}
+  void arm_timer(TimePoint deadline) override {
+    const int timer = ++group().timer;
+    at(node().clock.global(deadline), [timer, deadline](const Group& its) {
+      if (its.timer == timer) its.driver->timer_expired(deadline);
+    });
+  }
+  void cancel_timer() override { ++group().timer; }
+  [[nodiscard]] WorkerName name_of(LocalRank rank) const override {
+    const int base = group().round.rank_base.value();
+    return {Rank(base + rank.value()), rank, 1000 + id_, node().options.host};
+  }
+  [[nodiscard]] WorkerExit describe_exit(LocalRank rank) const override {
+    WorkerExit exit;
+    exit.worker = name_of(rank);
+    return exit;
+  }
+  [[nodiscard]] std::vector<std::string> left_behind(LocalRank rank) const override {
+    const bool left = group().workers[index(rank.value())].helper_alive;
+    return left ? std::vector<std::string>{"helper"} : std::vector<std::string>();
+  }
+  void catch_up(LocalRank) override {}
+  void look_for_evidence(LocalRank) override {
+    const auto found = [](const Group& its) {
+      its.driver->evidence_found({std::nullopt, "the last line"});
+    };
+    const Duration time = world_.evidence_time(id_);
+    if (time == Duration(0)) return found(group());
+    at(world_.now() + time, found);
+  }
+  void on_event(const GroupEvent& event) override {
+    const State state = group().driver->group().state();
+    if (WorkerGroup::possible(state, event)) return;
+    require(false, "the agent of " + node().options.host + " would abort: event " +
+                       std::to_string(event.index()) + " of a group in state " +
+                       std::to_string(static_cast<int>(state)));
+  }
+  void on_step() override { world_.on_group_step(id_); }
+  void tell_failure(const WorkerExit&, int) override {}
+  void tell_stop(int, int) override {}
+  void tell_left_behind(const LeftBehindFacts& facts) override {
+    require(!facts.names.empty(), "nothing was left behind, and is told");
+  }
+  void running() override { world_.group_runs(id_, generation_); }
+  void succeeded() override { world_.group_succeeds(id_); }
+  void failed(const WorkerExit& first) override {
+    const Round round = group().round.stamp.number;
+    world_.drive(id_, [&](NodeDriver& driver) { driver.group_failed(round, first); });
+  }
+  void spawn_failed(const SpawnFailed& failure) override {
+    const std::string& sentence = failure.error.sentence;
+    world_.expect_leave(id_, sentence);
+    world_.drive(id_, [&](NodeDriver& driver) { driver.fail_to_spawn(127, sentence); });
+  }
+  // The last output is read, which takes longer where a console stalls.
+  void round_over() override {
+    const Duration most = world_.options_.drain_max;
+    const Duration time =
+        most > Duration(0) ? world_.random_.between(Duration(0), most) : Duration(0);
+    world_.timeline_.after(time, [&world = world_, id = id_, generation = generation_] {
+      world.group_over(id, generation);
+    });
+  }
+
+ private:
+  [[nodiscard]] Node& node() const { return world_.nodes_[index(id_)]; }
+  [[nodiscard]] Group& group() const { return *node().group; }
+  template <class What>
+  void at(TimePoint when, What what) {
+    world_.timeline_.at(when, [&world = world_, id = id_, generation = generation_, what] {
+      world.on_group_thread(id, generation, what);
+    });
+  }
+
+  World& world_;
+  int id_;
+  int generation_;
+};
+
+World::Group* World::group_of(int id, int generation) {
+  auto& group = nodes_[index(id)].group;
+  return group && group->generation == generation ? &*group : nullptr;
+}
+
+bool World::Group::started() const {
+  for (int rank = 0; rank < static_cast<int>(workers.size()); ++rank) {
+    const WorkerRecord& record = driver->group().worker(LocalRank(rank));
+    if (record.life == WorkerRecord::Life::kRunning || record.status) return true;
+  }
+  return false;
+}
+
+void World::start_group(int id, const protocol::StartRound& round) {
+  Node& node = nodes_[index(id)];
+  require(!node.group, "workers of two rounds on one node");
+  checker_.on_group_started(node.process, round);
+  say(node.options.host + " starts its workers of round " +
+      std::to_string(round.stamp.number.value()));
+  Group group;
+  group.round = round;
+  group.generation = ++generations_;
+  group.workers.resize(index(node.options.workers));
+  group.grace = kStopGrace;
+  group.ports = std::make_unique<GroupPorts>(*this, id, group.generation);
+  const WorkerGroup::Options options{node.options.workers, kStopGrace};
+  group.driver = std::make_unique<RoundDriver>(*group.ports, options, group.ports->now());
+  node.group = std::move(group);
+  node.group->driver->begin();
+}
+
+void World::stop_group(int id, const client::StopGroup& order) {
+  const Node& node = nodes_[index(id)];
+  if (!node.group) return;  // it has just ended: that is in the queue behind this order
+  Group& group = *nodes_[index(id)].group;
+  require(order.round == group.round.stamp.number, "another round's workers are stopped");
+  const bool news = !group.ending();
+  const protocol::RoundStamp stamp = group.round.stamp;
+  if (news) {
+    say(node.options.host + " stops its workers of round " + std::to_string(stamp.number.value()));
+    group.grace = order.grace;
+  }
+  group.driver->end(order.signal, order.grace);
+  check_stop_of_none(id);
+  if (news) disturb_peers(stamp, id);
+}
+
+void World::pass_stop_signal(int id, int signal) {
+  Group& group = *nodes_[index(id)].group;
+  ++group.stop_signals;
+  group.driver->request_stop(signal);
+  check_stop_of_none(id);
+}
+
+void World::check_stop_of_none(int id) const {
+  const Group& group = *nodes_[index(id)].group;
+  require(group.started() || group.driver->group().over(), "a stop waits for files");
+}
+
+// A second stop signal asks for it. After a success the limits are others, and what is left is no
+// worker.
+void World::check_kill(int id) const {
+  const Node& node = nodes_[index(id)];
+  const Group& group = *node.group;
+  if (group.stop_signals > 1 || group.succeeded) return;
+  require(group.stop_began.has_value(), "SIGKILL before any other signal");
+  require(node.clock.local(now()) - *group.stop_began >= group.grace,
+          "SIGKILL before the end of the grace");
+}
+
+void World::check_round_over(const Group& group) const {
+  for (const Worker& worker : group.workers) {
+    require(!worker.alive || worker.unkillable, "a round is over and a worker of it lives");
+    require(!worker.helper_alive, "a round is over and what a worker left behind lives");
+  }
+  require(!group.driver->failure_is_untold(), "a round is over before its failure was told");
+}
+
+Duration World::spawn_time(int id) {
+  return random_.between(options_.spawn_min, options_.spawn_max) /
+         nodes_[index(id)].options.workers;
+}
+
+Duration World::evidence_time(int id) {
+  const TimePoint stalled_until = nodes_[index(id)].start_stalled_until;
+  Duration time(0);
+  if (options_.evidence_max > time) time = random_.between(time, options_.evidence_max);
+  if (now() >= stalled_until) return time;
+  return std::max(time, std::min<Duration>(kEvidenceMax, stalled_until - now()));
+}
+
+void World::on_group_step(int id) {
+  Group& group = *nodes_[index(id)].group;
+  if (!group.ending() || std::exchange(group.ended, true)) return;
+  const State state = group.driver->group().state();
+  const bool stops = state != State::kSucceeded && state != State::kStraggling;
+  if (stops) checker_.on_stopping(group.round.stamp, now());
+}
+
+void World::group_runs(int id, int generation) {
+  Group* group = group_of(id, generation);
+  group->running = true;
+  const protocol::StartRound round = group->round;
+  drive(id, [&](NodeDriver& driver) { driver.group_runs(round.stamp.number); });
+  auto& runners = running_[key_of(round.stamp)];
+  runners.emplace_back(id, generation);
+  if (static_cast<int>(runners.size()) < round.group_size) return;
+  for (const auto& [peer, peer_generation] : runners) {
+    const int workers = nodes_[index(peer)].options.workers;
+    for (int rank = 0; rank < workers; ++rank) {
+      const Duration time = options_.work + random_.between(Duration(0), options_.work_skew);
+      timeline_.after(time, [this, node = peer, number = peer_generation, rank] {
+        rank_work_done(node, number, LocalRank(rank));
+      });
+    }
+  }
+}
+
+void World::group_succeeds(int id) {
+  Node& node = nodes_[index(id)];
+  const Round round = node.group->round.stamp.number;
+  node.group->succeeded = true;
+  checker_.on_group_succeeded(node.process, round);
+  say(node.options.host + "'s workers ended with 0");
+  drive(id, [&](NodeDriver& driver) { driver.group_succeeded(round); });
+}
+
+void World::group_over(int id, int generation) {
+  on_group_thread(id, generation, [this, id](const Group& group) {
+    Node& node = nodes_[index(id)];
+    check_round_over(group);
+    const Round round = group.round.stamp.number;
+    const GroupOutcome outcome = outcome_of(group.driver->result());
+    node.group.reset();
+    checker_.on_group_gone(node.process);
+    if (!outcome.unkillable.empty()) expect_leave(id, outcome.unkillable);
+    drive(id, [&](NodeDriver& driver) { driver.group_over(round, outcome); });
+  });
+}
+
+}  // namespace ddprun::sim
