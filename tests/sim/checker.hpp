@@ -84,7 +84,8 @@ class Checker {
   void on_verdict_known(TimePoint now);
   /// What it had decided and not told all agents, the next one cannot know.
   void on_coordinator_lost();
-  void on_verdict_told(const protocol::Done& done);
+  /// `coordinator`: which of those that followed each other.
+  void on_verdict_told(int coordinator, const protocol::Done& done);
   enum class Coordinated { kYes, kNo };  // whether a coordinator answers this agent now
   void on_signalled(int process, Coordinated coordinated, TimePoint now);
   void on_leaving(int process, Coordinated coordinated);
@@ -136,7 +137,7 @@ class Checker {
   std::set<int> lost_;  // since the last round: their old place means nothing
   int claimed_ = 0;
   int failed_rounds_ = 0;
-  std::optional<int> verdict_;
+  std::map<int, int> verdicts_;  // exit code, by coordinator
   int largest_restart_step_ = 0;
 
   std::map<int, TimePoint> excuses_;  // per process

@@ -35,6 +35,8 @@ void Checker::on_coordinator_paused(TimePoint now, TimePoint until) {
   for (auto& [process, end] : excuses_) {
     if (end >= now) excuse(process, std::max(end, until));
   }
+  // An agent that leaves waits a few seconds for the verdict.
+  for (const auto& [process, when] : signalled_) excuse(process, until);
 }
 
 bool Checker::excused(int process, TimePoint now) const {
@@ -95,7 +97,6 @@ void Checker::on_verdict_known(TimePoint now) {
 
 void Checker::on_coordinator_lost() {
   coordinator_lost_ = true;
-  verdict_.reset();
   verdict_known_.reset();
   failure_known_.reset();
 }
@@ -154,9 +155,9 @@ void Checker::on_undisturbed_end() {
   }
 }
 
-void Checker::on_verdict_told(const Done& done) {
-  require(!verdict_ || *verdict_ == done.exit_code, "two verdicts for one run");
-  verdict_ = done.exit_code;
+void Checker::on_verdict_told(int coordinator, const Done& done) {
+  const auto verdict = verdicts_.emplace(coordinator, done.exit_code).first;
+  require(verdict->second == done.exit_code, "two verdicts for one run");
 }
 
 void Checker::on_agent_ended(int process, const client::End& end) {

@@ -84,7 +84,9 @@ void World::take_note_of(int id, const Message& message) {
   const Node& node = nodes_[index(id)];
   if (!is_heartbeat(message)) say([&] { return node.options.host + " <- " + words(message); });
   if (const auto* start = std::get_if<StartRound>(&message)) checker_.on_told(node.process, *start);
-  if (const auto* done = std::get_if<Done>(&message)) checker_.on_verdict_told(*done);
+  if (const auto* done = std::get_if<Done>(&message)) {
+    checker_.on_verdict_told(connections_[index(node.connection)]->coordinator, *done);
+  }
 }
 
 void World::on_step(int id) {

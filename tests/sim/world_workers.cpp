@@ -25,6 +25,7 @@ void World::signal_worker(int id, int generation, LocalRank rank, int signal) {
                     [this, id, generation, rank] { end_helper(id, generation, rank); });
   }
   if (!worker.alive) return;
+  if (kill) worker.leaves_helper = false;  // SIGKILL of the group ends it with its worker
   worker.signalled = true;
   if (worker.unkillable) return;
   const Duration time =
