@@ -187,7 +187,10 @@ void Checker::on_group_gone(int process) {
   running_.erase(process);
 }
 
+// What it knew of its workers' success has gone with it.
 void Checker::on_agent_gone(int process) {
+  const bool member = succeeded_ && rounds_.at(*succeeded_).has(process);
+  if (member && !verdict_known_ && successes_read_.count(process) == 0) succeeded_.reset();
   gone_.insert(process);
   running_.erase(process);
 }

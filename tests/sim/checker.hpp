@@ -71,6 +71,8 @@ class Checker {
   void on_group_failed(const protocol::RoundStamp& stamp);
   void on_group_succeeded(int process, Round round);
   void on_group_gone(int process);
+  /// The coordinator learns that the workers of this agent ended with 0.
+  void on_success_read(int process) { successes_read_.insert(process); }
   void on_agent_gone(int process);
   void on_agent_ended(int process, const client::End& end);
 
@@ -148,6 +150,7 @@ class Checker {
   std::optional<Stamp> newest_;       // the round that was formed last, by whatever coordinator
   std::optional<Stamp> succeeded_;
   std::optional<TimePoint> verdict_known_;
+  std::set<int> successes_read_;  // processes
   bool coordinator_lost_ = false;
   bool went_unheard_ = false;               // an agent was told to go while no coordinator answered
   std::optional<TimePoint> failure_known_;  // the same, if a worker's failure is the verdict

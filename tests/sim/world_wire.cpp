@@ -138,6 +138,9 @@ void World::deliver_up(int number, Item item) {
     const auto* hello = std::get_if<Hello>(message);
     require(hello != nullptr || connection.greeted, "the first message is not hello");
     connection.greeted = true;
+    const auto* report = std::get_if<Report>(message);
+    const bool succeeded = report != nullptr && report->state == NodeState::kSucceeded;
+    if (succeeded) checker_.on_success_read(connection.process);
     const std::string own = "10.0.0.254";
     const std::string from =
         is_root(connection.node) ? "127.0.0.1" : "10.0.0." + std::to_string(connection.node + 1);
