@@ -55,7 +55,7 @@ void live(World& world, const Plan& plan, Storm& storm) {
   const auto quiet = [&world] { return world.agents_alive() == 0; };
   const Duration limit = kPeace + plan.world.work + plan.world.work_skew;
   if (!world.run_until(quiet, limit)) {
-    require(world.agents_alive() < plan.world.terms.nodes_min,
+    require(world.agents_joined() < plan.world.terms.nodes_min,
             "enough agents are connected and no round ends within " +
                 duration_text(std::chrono::duration_cast<seconds>(limit)) + " of peace");
     require(world.run_until(quiet, plan.world.terms.join_timeout), "agents wait for ever");

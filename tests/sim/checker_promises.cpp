@@ -103,6 +103,9 @@ void Checker::on_coordinator_lost() {
 
 void Checker::on_signalled(int process, Coordinated coordinated, TimePoint now) {
   signalled_.emplace(process, now);
+  // A spare that no coordinator answers has not been sent the failure.
+  const bool spare = newest_ && !rounds_.at(*newest_).has(process);
+  if (spare && coordinated == Coordinated::kNo) excuse(process, now);
   on_leaving(process, coordinated);
 }
 

@@ -115,6 +115,11 @@ class World {
   [[nodiscard]] bool coordinator_up() const { return run_ != nullptr; }
   [[nodiscard]] const round::Run& run() const { return *run_; }
   [[nodiscard]] int agents_alive() const { return agents_alive_; }
+  /// Without a root that only coordinates still.
+  [[nodiscard]] int agents_joined() const {
+    const bool coordinates = nodes_.front().driver && nodes_.front().ended;
+    return agents_alive_ - (coordinates ? 1 : 0);
+  }
   [[nodiscard]] std::optional<int> exit_code(int node) const {
     return nodes_[index(node)].exit_code;
   }
