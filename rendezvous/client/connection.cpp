@@ -213,11 +213,12 @@ std::size_t Connections::Impl::unsent() const {
 }
 
 asio::awaitable<void> Connections::Impl::flush(std::shared_ptr<Impl> self) {
-  while (self->unsent() > 0) {
+  const TimePoint hung = Clock::now() + kFlushMax;
+  while (self->unsent() > 0 && Clock::now() < hung) {
     const std::uint64_t before = self->moves_;
-    self->progress_.expires_after(kStallMax);
+    self->progress_.expires_at(std::min(hung, Clock::now() + kStallMax));
     co_await self->progress_.async_wait(asio::as_tuple(asio::use_awaitable));
-    if (self->moves_ == before) co_return;  // a second passed
+    if (self->moves_ == before) co_return;  // the time passed
   }
 }
 

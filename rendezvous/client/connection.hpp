@@ -33,7 +33,8 @@ class Connections final : public CoordinatorLink {
   /// After the queue is written, or as soon as the peer has read nothing for a second. No LinkDown
   /// follows.
   void close(LinkId link) override;
-  /// Completes when the queue is written, or after a second in which the peer read nothing.
+  /// Completes when the queue is written, after a second in which the peer read nothing, or after
+  /// kFlushMax.
   [[nodiscard]] boost::asio::awaitable<void> flush() override;
 
  private:

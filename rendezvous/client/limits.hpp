@@ -17,6 +17,8 @@ inline constexpr std::size_t kReceiveAtOnce = 256 * 1024;
 inline constexpr Duration kAttemptMax = kConnectMax * 9 / 10;
 // At the end, a peer that reads nothing for this long is no longer waited for.
 inline constexpr Duration kStallMax = std::chrono::seconds(1);
+// At the end, the time for all that is queued, however steadily the peer reads.
+inline constexpr Duration kFlushMax = std::chrono::seconds(5);
 
 // After this long without an answer to the hello, another connection asks what kind of server it
 // is.

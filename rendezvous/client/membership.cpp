@@ -6,6 +6,7 @@
 #include "base/assert.hpp"
 #include "base/duration_text.hpp"
 #include "base/limits.hpp"
+#include "rendezvous/protocol/limits.hpp"
 #include "rendezvous/protocol/names.hpp"
 
 namespace ddprun::client {
@@ -63,7 +64,7 @@ void Membership::on(const GroupGone& gone) {
   const bool straggled = group_.is_straggling();
   if (!group_.gone(gone.round)) return;
   if (way_out_.is_decided()) return end_if_nothing_left();
-  if (way_out_.hurries()) way_out_.wait_until(now_ + kHurryMax);
+  if (way_out_.is_leaving()) await_answer_to_leave();
   const bool next_waits = !way_out_.is_leaving() && round_->state == NodeState::kStarting &&
                           round_->number() > gone.round;
   if (next_waits) return start_group();
@@ -81,14 +82,20 @@ void Membership::on(const LeaveAsked& leave) {
   way_out_.ask();
   if (way_out_.is_decided()) return end_if_nothing_left();
   if (way_out_.is_leaving()) {
-    if (group_.is_none()) way_out_.wait_until(now_ + kHurryMax);
+    if (group_.is_none()) await_answer_to_leave();
     return;
   }
   way_out_.leave(End{leave.exit_code, leave.reason});
+  if (group_.is_none()) await_answer_to_leave();
   notices_.end_wait();
   if (greeting() != nullptr) send(Leave{leave.exit_code, leave.reason, group_.round()});
   if (!answered()) return stop_leaving();
   stop_group(15, options_.hello.stop_timeout);
+}
+
+// No worker is left here: the coordinator may still wait for those of other nodes.
+void Membership::await_answer_to_leave() {
+  way_out_.wait_until(now_ + (way_out_.hurries() ? kHurryMax : kStopWaitMax + kStopMargin));
 }
 
 // The coordinator lets this node go, or is not waited for.

@@ -19,6 +19,9 @@ inline constexpr std::size_t kDepthMax = 8;
 inline constexpr int kAgentsPerRunMax = kNodesMax;
 // Rounds of one run; 2^30 rounds of 1 ms each last twelve days.
 inline constexpr int kRoundMax = 1 << 30;
+// What a node may let the others wait for the verdict while its workers end; its own workers have
+// all of its --shutdown-timeout.
+inline constexpr std::chrono::milliseconds kStopWaitMax = std::chrono::hours(1);
 // Times of day: the end of the year 9999.
 inline constexpr std::chrono::milliseconds kWallTimeMax{253'402'300'799'999};
 

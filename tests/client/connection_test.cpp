@@ -263,6 +263,41 @@ TEST_CASE("flush completes when everything is written, immediately if nothing is
   CHECK(runs_until(pair.io, [&] { return flushed; }));
 }
 
+TEST_CASE("flush gives up on a peer that reads a little again and again") {
+  Pair pair;
+  Peer peer = pair.accept();
+  for (int times = 0; times < 900; ++times) pair.agent->send(1, leave(std::string(4000, 'r')));
+  asio::steady_timer next(pair.io);
+  std::string some(100, '\0');
+  std::function<void()> read_slowly = [&] {
+    peer.socket().async_read_some(asio::buffer(some), [&](boost::system::error_code ended, auto) {
+      next.expires_after(std::chrono::milliseconds(20));
+      if (!ended) next.async_wait([&](auto cancelled) { cancelled ? void() : read_slowly(); });
+    });
+  };
+  read_slowly();
+  const TimePoint begin = Clock::now();
+  pair.agent.flush();
+  CHECK(Clock::now() - begin < kFlushMax + kStallMax);
+  pair.agent.destroy();
+  next.cancel();
+  peer.close();
+  run_what_is_ready(pair.io);
+}
+
+TEST_CASE("a message that never ends is not taken for a sign of life") {
+  Pair pair;
+  Peer peer = pair.accept();
+  peer.say(Beat{});
+  pair.agent.next<Incoming>();
+  peer.send(std::string("\0\x0f\0\0", 4));  // of nearly 1 MiB
+  for (int byte = 0; byte < 1000; ++byte) {
+    peer.send(" ");
+    run_what_is_ready(pair.io);
+  }
+  CHECK(pair.agent.heard_nothing_more());
+}
+
 TEST_CASE("a coordinator that does not read uses limited memory, then loses the link") {
   Pair pair;
   Peer peer = pair.accept();
