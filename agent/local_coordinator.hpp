@@ -24,8 +24,8 @@ class LocalCoordinator {
   /// This process was told to end: so does the run, on every node, with `exit_code` and `reason`.
   virtual void shut_down(int exit_code, const std::string& reason) = 0;
   /// With a fixed master address rounds meet in the store on the coordinator's port: new clients
-  /// find an empty one, those of `ended` keep theirs until close_store(). `idle` is called when the
-  /// last of them has gone.
+  /// find an empty one, those of `ended` keep theirs until close_store(). `idle` is called once,
+  /// later, when the last of them has gone; not after close_store() or the destructor.
   virtual void begin_fresh_store(Round ended, std::function<void()> idle) = 0;
   virtual void close_store(Round ended) = 0;
   /// Completes when every other node has had its verdict and gone, or had its time for that.

@@ -44,7 +44,8 @@ Result<void> NodeStore::serve(Round round) {
 
 Result<void> NodeStore::begin() {
   if (!opens_late_) return {};
-  served_.clear();
+  // Their port is needed. close() removes them, when whoever released them was told.
+  for (auto& [round, store] : served_) store.close();
   auto store = RoundStore::listen(executor_, config_, own_port(), log_);
   if (!store) return store.error();
   const Round round = *std::exchange(opens_late_, std::nullopt);

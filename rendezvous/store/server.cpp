@@ -31,6 +31,7 @@ Server::Server(asio::any_io_executor executor, ServerOptions options)
     : impl_(std::make_shared<Impl>(std::move(executor), std::move(options))) {}
 
 Server::~Server() {
+  impl_->when_idle(nullptr);  // its owner is gone too
   impl_->close();
 }
 Result<void> Server::start() {
@@ -84,20 +85,21 @@ void Server::Impl::close() {
   closed_ = true;
   reactor_.close();
   drop_spares_.cancel();
-  when_idle_ = nullptr;
   sessions_.clear();
+  tell_idle();
   if (options_.log) options_.log->debug("store closed address={}", net::to_text(endpoint()));
 }
 
 void Server::Impl::when_idle(std::function<void()> idle) {
   when_idle_ = std::move(idle);
-  if (connections() == 0) tell_idle();
+  tell_idle();
 }
 
 // A client that comes in between makes the store busy again.
 void Server::Impl::tell_idle() {
+  if (connections() > 0 || !when_idle_) return;
   asio::post(executor_, [self = shared_from_this()] {
-    if (self->closed_ || self->connections() > 0 || !self->when_idle_) return;
+    if (self->connections() > 0 || !self->when_idle_) return;
     const auto idle = std::exchange(self->when_idle_, nullptr);
     idle();
   });

@@ -65,7 +65,8 @@ class Server {
   /// Serves a connection that the caller accepted and read `received` from. Takes ownership of
   /// `socket`, which must be non-blocking and CLOEXEC. Call only after start().
   void adopt(int socket, const sockaddr_storage& from, std::string_view received);
-  /// Calls `idle` once, later, when no connection is open; never after close().
+  /// Calls `idle` once, later, when no connection is open, at the latest after close(); never after
+  /// the destructor. Replaces an earlier one.
   void when_idle(std::function<void()> idle);
   /// Closes the listening socket and all connections; blocked clients notice within milliseconds.
   /// Nothing is served afterwards. Idempotent.

@@ -196,7 +196,7 @@ void Server::Impl::end_session(Session& session, End end) {
   store_.on_disconnect(session.store_id());
   if (session.held != nullptr) memory_.give_back(session.held->size());
   sessions_.erase(session.id);
-  if (connections() == 0 && when_idle_) tell_idle();
+  tell_idle();
   reactor_.resume_accepting();
 }
 

@@ -8,6 +8,7 @@
 #include "agent/link_messages.hpp"
 #include "agent/node_store.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/free_port.hpp"
 
 using namespace ddprun;
 using namespace std::chrono_literals;
@@ -161,6 +162,32 @@ TEST_CASE("the next round's listener is open before the round, and the old store
   store.close(Round(1));
   CHECK_FALSE(connects(io, *first));
   CHECK(connects(io, *second));
+}
+
+TEST_CASE("the store of a round that has to give up its port becomes idle") {
+  asio::io_context io;
+  LaunchConfig what = config();
+  what.rendezvous.reset();
+  what.store.master_port = test::free_port();
+  NodeStore store(io.get_executor(), what, nullptr, nullptr);
+  REQUIRE(store.open_next().has_value());
+  REQUIRE(store.serve(Round(1)).has_value());
+  asio::ip::tcp::socket client(io);
+  client.connect({asio::ip::address_v4::loopback(), what.store.master_port});
+  io.poll();
+  REQUIRE(store.open_next().has_value());
+  int idle = 0;
+  store.release(Round(1), [&idle] { ++idle; });
+  REQUIRE(store.serve(Round(2)).has_value());
+  io.restart();
+  io.poll();
+  CHECK(idle == 0);
+  REQUIRE(store.begin().has_value());
+  io.restart();
+  io.poll();
+  CHECK(idle == 1);
+  store.close(Round(1));
+  CHECK(store.served_at() == "127.0.0.1:" + std::to_string(what.store.master_port));
 }
 
 TEST_CASE("where rank 0 serves itself, its port is free when the round begins") {
