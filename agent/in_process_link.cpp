@@ -27,7 +27,7 @@ class InProcessLink::Impl : public std::enable_shared_from_this<Impl> {
   void close(client::LinkId link) {
     if (link != link_) return;
     link_ = 0;
-    perform(run_.step(round::LinkLost{round::LinkId(link), "closed"}, Clock::now()));
+    perform(run_.step(round::LinksLost{{{round::LinkId(link), "closed"}}}, Clock::now()));
   }
   void shut() {
     sink_ = {};

@@ -44,7 +44,7 @@ Result<void> NodeStore::serve(Round round) {
 
 Result<void> NodeStore::begin() {
   if (!opens_late_) return {};
-  // Their port is needed. close() removes them, when whoever released them was told.
+  // Their port is needed. close() removes them, once release() has called back.
   for (auto& [round, store] : served_) store.close();
   auto store = RoundStore::listen(executor_, config_, own_port(), log_);
   if (!store) return store.error();

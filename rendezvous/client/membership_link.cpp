@@ -115,12 +115,7 @@ void Membership::on(const Incoming& incoming) {
   if (incoming.link != link_id_ || !is_up()) return;
   hear(now_);
   // Heartbeats alone are no answer to the first hello: join_timeout holds.
-  const auto is_order = [this](const auto& message) {
-    return requires {
-      take(message);
-    };
-  };
-  if (!reach_.joined && !std::visit(is_order, incoming.message)) return;
+  if (!reach_.joined && std::holds_alternative<Beat>(incoming.message)) return;
   if (const auto* greeted = std::get_if<Greeted>(&link_)) link_ = Answered{*greeted};
   if (!std::exchange(reach_.joined, true)) notices_.end_wait();
   notices_.repeat_waits();

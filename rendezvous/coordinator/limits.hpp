@@ -19,9 +19,10 @@ struct Limits {
   std::chrono::milliseconds idle_timeout{10'000};
   /// Unsent bytes of one agent in addition to the frame being sent; above this it is lost.
   std::size_t link_unsent_bytes = 1024 * 1024;
-  /// Unsent bytes of all agents and status pages; above this, slow readers are lost.
+  /// Memory of the unsent frames of all agents and of status pages; above this, slow readers are
+  /// lost.
   std::size_t unsent_bytes = 256 * 1024 * 1024;
-  /// Incomplete frames of all agents; the agent that adds one more is lost.
+  /// Incomplete frames of agents and HTTP requests; above this, the oldest are closed.
   std::size_t partial_bytes = 64 * 1024 * 1024;
 };
 

@@ -4,36 +4,28 @@
 
 namespace ddprun::coordinator {
 
-namespace {
-
-// Sent frames are removed from the front once there are more than this.
-constexpr std::size_t kCompactThreshold = 64;
-
-}  // namespace
-
 void Outbox::push(SharedFrame frame) {
-  if (first_ > kCompactThreshold && first_ > frames_.size() / 2) {
-    frames_.erase(frames_.begin(), frames_.begin() + static_cast<std::ptrdiff_t>(first_));
-    first_ = 0;
-  }
+  if (!frames_) frames_.emplace();
   bytes_ += frame->bytes.size();
-  frames_.push_back(std::move(frame));
+  frames_->push_back(std::move(frame));
+  budget_->take(kPlaceBytes);
 }
 
 std::size_t Outbox::behind() const {
-  return empty() ? 0 : bytes_ - frames_[first_]->bytes.size();
+  return empty() ? 0 : bytes_ - frames_->front()->bytes.size();
 }
 
 void Outbox::clear() {
-  std::vector<SharedFrame>().swap(frames_);
-  first_ = offset_ = bytes_ = 0;
+  if (frames_) budget_->give_back(frames_->size() * kPlaceBytes);
+  frames_.reset();
+  offset_ = bytes_ = 0;
 }
 
 std::size_t Outbox::gather(std::span<iovec> parts) const {
   std::size_t count = 0;
   std::size_t skip = offset_;
-  for (std::size_t at = first_; at < frames_.size() && count < parts.size(); ++at) {
-    const std::string& bytes = frames_[at]->bytes;
+  for (auto at = frames_->begin(); at != frames_->end() && count < parts.size(); ++at) {
+    const std::string& bytes = (*at)->bytes;
     // sendmsg does not write to it, but its parameter is not const.
     parts[count++] = {const_cast<char*>(bytes.data()) + skip, bytes.size() - skip};
     skip = 0;
@@ -43,12 +35,13 @@ std::size_t Outbox::gather(std::span<iovec> parts) const {
 
 void Outbox::sent(std::size_t bytes) {
   offset_ += bytes;
-  while (!empty() && offset_ >= frames_[first_]->bytes.size()) {
-    offset_ -= frames_[first_]->bytes.size();
-    bytes_ -= frames_[first_]->bytes.size();
-    frames_[first_++].reset();
+  while (!frames_->empty() && offset_ >= frames_->front()->bytes.size()) {
+    offset_ -= frames_->front()->bytes.size();
+    bytes_ -= frames_->front()->bytes.size();
+    frames_->pop_front();
+    budget_->give_back(kPlaceBytes);
   }
-  if (empty()) clear();
+  if (frames_->empty()) clear();
 }
 
 round::Peer peer_of(const Link& link) {

@@ -5,13 +5,13 @@
 #include <sys/uio.h>
 
 #include <cstdint>
+#include <deque>
 #include <list>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "base/budget.hpp"
 #include "base/clock.hpp"
@@ -23,41 +23,52 @@ namespace ddprun::coordinator {
 
 struct RunEntry;
 
-/// Bytes to send, shared by all recipients and counted once.
+/// Bytes to send, shared by all recipients and counted once, with the memory around them.
 class Frame {
  public:
   Frame(std::string content, Budget& budget) : bytes(std::move(content)), budget_(budget) {
-    budget_.take(bytes.size());
+    budget_.take(memory());
   }
-  ~Frame() { budget_.give_back(bytes.size()); }
+  ~Frame() { budget_.give_back(memory()); }
   Frame(const Frame&) = delete;
   Frame& operator=(const Frame&) = delete;
 
   const std::string bytes;
 
  private:
+  // Allocated with its reference counts; the blocks of both have a header.
+  [[nodiscard]] std::size_t memory() const { return bytes.size() + sizeof(Frame) + 48; }
+
   Budget& budget_;
 };
 using SharedFrame = std::shared_ptr<const Frame>;
 
-/// The unsent frames of a connection, first in, first out.
+/// The unsent frames of a connection, first in, first out. Each is counted with its place here.
 class Outbox {
  public:
+  explicit Outbox(Budget& budget) : budget_(&budget) {}
+  ~Outbox() { clear(); }
+  Outbox(const Outbox&) = delete;
+  Outbox& operator=(const Outbox&) = delete;
+
   void push(SharedFrame frame);
   /// Fills `parts` from the front; returns how many were filled.
   [[nodiscard]] std::size_t gather(std::span<iovec> parts) const;
   /// Removes `bytes` sent bytes from the front.
   void sent(std::size_t bytes);
   void clear();
-  [[nodiscard]] bool empty() const { return first_ == frames_.size(); }
+  [[nodiscard]] bool empty() const { return !frames_; }
   /// Unsent bytes after the frame that is being sent.
   [[nodiscard]] std::size_t behind() const;
 
  private:
-  std::vector<SharedFrame> frames_;
-  std::size_t first_ = 0;   // the frame that is being sent
-  std::size_t offset_ = 0;  // sent bytes of that frame
-  std::size_t bytes_ = 0;   // size of all frames from first_ on
+  static constexpr std::size_t kPlaceBytes = 2 * sizeof(SharedFrame);
+
+  Budget* budget_;
+  std::optional<std::deque<SharedFrame>>
+      frames_;              // unset when empty: even then it would own memory
+  std::size_t offset_ = 0;  // sent bytes of the front frame
+  std::size_t bytes_ = 0;   // size of all frames
 };
 
 enum class LinkState : std::uint8_t {
@@ -69,19 +80,21 @@ enum class LinkState : std::uint8_t {
 };
 
 struct Link : net::Connection {
-  using Connection::Connection;
+  Link(std::uint64_t number, int socket, const sockaddr_storage& peer, Budget& unsent)
+      : Connection(number, socket, peer), outbox(unsent) {}
 
   LinkState state = LinkState::kArriving;
   bool queued = false;            // in the flush queue
   bool mute = false;              // the peer no longer reads
   bool ended = false;             // we have shut down our sending side
   bool awaited = false;           // closing with a last message that the agent may still read
-  std::size_t partial = 0;        // counted bytes of its incomplete frame
+  std::size_t partial = 0;        // counted bytes of its incomplete frame or request
   std::shared_ptr<RunEntry> run;  // set by its hello
   std::string held;               // first bytes, or an HTTP request, while incomplete
   std::unique_ptr<protocol::FrameReader> reader;  // while a frame is incomplete
   Outbox outbox;
   std::optional<std::list<std::pair<TimePoint, std::uint64_t>>::iterator> due;
+  std::optional<std::list<std::uint64_t>::iterator> incomplete;  // set while `partial` is not 0
 };
 
 [[nodiscard]] round::Peer peer_of(const Link& link);

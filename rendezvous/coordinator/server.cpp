@@ -3,6 +3,7 @@
 #include <spdlog/logger.h>
 
 #include <boost/asio/as_tuple.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <utility>
 
@@ -87,6 +88,7 @@ void Server::Impl::close() {
   lost_.clear();
   to_flush_.clear();
   due_.clear();
+  incomplete_.clear();
   links_.clear();
   closed_links_.clear();
   runs_.clear();
@@ -94,12 +96,16 @@ void Server::Impl::close() {
   json_page_ = html_page_ = {};
   agents_ = leaving_ = unfinished_ = 0;
   if (store_) store_->close();
-  ended_stores_.clear();
+  for (const auto& [round, store] : ended_stores_) store->close();  // their users are told so
   settled_.cancel();
 }
 
 void Server::Impl::begin_fresh_store(Round ended, std::function<void()> idle) {
-  if (closed_ || !reactor_.is_open()) return;
+  if (closed_) {
+    return asio::post(executor_, [alive = weak_from_this(), idle = std::move(idle)] {
+      if (alive.lock() != nullptr) idle();
+    });
+  }
   store_->when_idle(std::move(idle));
   ended_stores_.insert_or_assign(ended, std::move(store_));
   store_ = make_store();
@@ -130,7 +136,7 @@ net::Reactor::Turn Server::Impl::on_batch_end() {
 // without having been in our epoll set.
 void Server::Impl::on_accept(int socket, const sockaddr_storage& from) {
   const bool one_too_many = connections() >= options_.store.connections;
-  Link& link = links_.add(socket, from);
+  Link& link = links_.add(socket, from, unsent_);
   if (one_too_many) {
     log_once(link, fmt::format("{} connections, no more than connections = {}",
                                options_.store.connections + 1, options_.store.connections));

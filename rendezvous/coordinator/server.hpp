@@ -51,7 +51,8 @@ class Server {
   /// Ends every run with this verdict; agents have time to end their workers and disconnect.
   void shut_down(int exit_code, const std::string& reason);
   /// New clients find an empty store from now on; those of `ended` keep theirs until close_store().
-  /// `idle` is called when the last of them has disconnected.
+  /// `idle` is called once, later, when the last of them has disconnected or this server was
+  /// closed; not after close_store() or the destructor. Only after start().
   void begin_fresh_store(Round ended, std::function<void()> idle);
   void close_store(Round ended);
   /// Completes when no run is left: each has sent its verdict, and its agents have disconnected

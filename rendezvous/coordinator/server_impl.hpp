@@ -78,6 +78,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   void digest(Link& link, std::string_view input);
   void parse(Link& link, protocol::FrameReader& reader);
   void count_partial(Link& link, std::size_t bytes);
+  void forget_partial(Link& link);
   void send(Link& link, SharedFrame frame);
   void flush(Link& link);
   void watch(Link& link);
@@ -116,10 +117,6 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
     SharedFrame frame;
     TimePoint fresh_until;
   };
-  struct Lost {
-    std::shared_ptr<RunEntry> run;
-    round::LinkLost event;
-  };
 
   boost::asio::any_io_executor executor_;
   ServerOptions options_;
@@ -151,8 +148,9 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   std::size_t leaving_ = 0;  // closing links whose agents may still read a last message
   net::ConnectionTable<Link> links_;
   std::list<std::pair<TimePoint, std::uint64_t>> due_;  // soonest first
+  std::list<std::uint64_t> incomplete_;  // links with counted partial bytes, longest first
   std::vector<std::uint64_t> to_flush_;
-  std::deque<Lost> lost_;
+  std::map<std::shared_ptr<RunEntry>, round::LinksLost> lost_;  // in this batch
   std::vector<std::uint64_t> closed_links_;  // in links_ until the end of the batch
   net::LoggedCauses logged_;
   LogQuota quota_{kLinesMax, kLineInterval};

@@ -121,6 +121,7 @@ void Server::Impl::parse(Link& link, protocol::FrameReader& reader) {
       return lose(link, body.error().sentence);
     }
     if (!body->has_value()) return;
+    forget_partial(link);
     auto message = protocol::decode(**body);
     if (message) {
       on_message(link, std::move(*message));
@@ -133,16 +134,27 @@ void Server::Impl::parse(Link& link, protocol::FrameReader& reader) {
   }
 }
 
+// Who is in the middle of a message soon completes it. If too many are, those go first that have
+// been for the longest time: peers that hoard do not crowd out an honest one.
 void Server::Impl::count_partial(Link& link, std::size_t bytes) {
+  if (bytes == 0) return forget_partial(link);
   partial_.give_back(std::exchange(link.partial, 0));
-  if (partial_.try_take(bytes)) {
-    link.partial = bytes;
-    return;
+  while (!partial_.try_take(bytes)) {
+    Link& oldest = incomplete_.empty() ? link : *links_.find(incomplete_.front());
+    const std::string cause = "incomplete messages of all agents exceed partial_bytes = " +
+                              std::to_string(options_.limits.partial_bytes);
+    log_once(oldest, cause);
+    lose(oldest, cause);
+    if (&oldest == &link) return;
   }
-  const std::string cause = "incomplete messages of all agents exceed partial_bytes = " +
-                            std::to_string(options_.limits.partial_bytes);
-  log_once(link, cause);
-  lose(link, cause);
+  link.partial = bytes;
+  if (!link.incomplete) link.incomplete = incomplete_.insert(incomplete_.end(), link.id);
+}
+
+void Server::Impl::forget_partial(Link& link) {
+  partial_.give_back(std::exchange(link.partial, 0));
+  if (link.incomplete) incomplete_.erase(*link.incomplete);
+  link.incomplete.reset();
 }
 
 void Server::Impl::send(Link& link, SharedFrame frame) {
@@ -204,9 +216,7 @@ void Server::Impl::close_link(Link& link) {
 /// The connection ended unexpectedly.
 void Server::Impl::lose(Link& link, const std::string& evidence) {
   if (link.state == LinkState::kClosed) return;
-  if (link.run != nullptr) {
-    lost_.push_back({link.run, {round::LinkId(link.id), evidence}});
-  }
+  if (link.run != nullptr) lost_[link.run].links.push_back({round::LinkId(link.id), evidence});
   mark_closed(link);
 }
 
@@ -217,7 +227,7 @@ void Server::Impl::mark_closed(Link& link) {
   link.state = LinkState::kClosed;
   link.run.reset();
   forget_due(link);
-  partial_.give_back(std::exchange(link.partial, 0));
+  forget_partial(link);
   closed_links_.push_back(link.id);
 }
 
@@ -269,9 +279,8 @@ void Server::Impl::close_idle_links() {
 void Server::Impl::settle_all() {
   while (!lost_.empty() || !to_flush_.empty()) {
     while (!lost_.empty()) {
-      const Lost lost = std::move(lost_.front());
-      lost_.pop_front();
-      step(lost.run, lost.event);
+      const auto lost = lost_.extract(lost_.begin());
+      step(lost.key(), std::move(lost.mapped()));
     }
     for (const std::uint64_t id : std::exchange(to_flush_, {})) {
       Link* link = find(id);

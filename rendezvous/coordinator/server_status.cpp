@@ -17,7 +17,8 @@ constexpr int kPageShare = 20;
 void Server::Impl::ask(Link& link, std::string_view input) {
   link.held.append(input);
   const auto asked = read_request(link.held);
-  if (!asked) return;
+  if (!asked) return count_partial(link, link.held.size());
+  forget_partial(link);
   std::string().swap(link.held);
   SharedFrame answer = asked->code == 200
                            ? page(asked->page)

@@ -17,6 +17,8 @@ using protocol::Terms;
 
 // No run gets that far; above it an agent could use up the numbers that fence the rounds.
 constexpr int kClaimedRoundMax = protocol::kRoundMax / 2;
+// Deadlines are computed from it in nanoseconds, which last 292 years.
+constexpr protocol::Milliseconds kSilenceMax = 100 * kDurationMax;
 
 constexpr const char* kSameEverywhere = "; give all nodes the same";
 constexpr const char* kDifferentCommands =
@@ -74,6 +76,11 @@ std::optional<Refused> refuse_hello(const Hello& hello) {
   if (terms.keep_alive_interval.count() == 0 || terms.join_timeout.count() == 0) {
     return refused(RefusalCode::kMalformed,
                    "--rdzv-conf: keep_alive_interval and join_timeout must be above 0");
+  }
+  if (terms.keep_alive_interval > kSilenceMax / std::max(terms.keep_alive_max_attempt, 1)) {
+    return refused(
+        RefusalCode::kMalformed,
+        "--rdzv-conf: keep_alive_interval times keep_alive_max_attempt is more than 100 years");
   }
   return std::nullopt;
 }

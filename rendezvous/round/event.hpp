@@ -33,6 +33,10 @@ struct LinkLost {
   LinkId link;
   std::string evidence;
 };
+/// Those that ended at the same time: a rack that goes down costs one round, not one per node.
+struct LinksLost {
+  std::vector<LinkLost> links;
+};
 /// The time of the last ArmTimer has passed, and everything that was received before it has been
 /// read: only then may an agent be blamed. An early, late or extra Tick does no harm.
 struct Tick {};
@@ -41,13 +45,13 @@ struct Shutdown {
   int exit_code = 143;
   std::string reason;
 };
-using Event = std::variant<Received, LinkLost, Tick, Shutdown>;
+using Event = std::variant<Received, LinksLost, Tick, Shutdown>;
 
 struct Send {
   LinkId link;
   protocol::Message message;
 };
-/// Close after everything sent before was written; no LinkLost is expected for it.
+/// Close after everything sent before was written; it is not reported as lost.
 struct Close {
   LinkId link;
 };

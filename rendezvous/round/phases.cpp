@@ -32,25 +32,18 @@ void Stopping::extend(TimePoint until) {
 bool Rebuilding::take(Agent& agent, const protocol::Claim& claim) {
   if (claim.stamp.number > claimed.number) {
     claimed = claim.stamp;
-    claims.assign(static_cast<std::size_t>(claim.group_size), nullptr);
-    missing = claim.group_size;
+    size = claim.group_size;
+    claims.clear();
   }
-  const auto place = static_cast<std::size_t>(claim.group_rank);
   // Its first claim of a round counts: an agent has one place, that of its group rank.
   const bool counts = agent.last == claim.stamp && agent.group_rank == claim.group_rank;
-  const bool fits = claim.stamp == claimed && place < claims.size() && size() == claim.group_size;
-  if (!counts || !fits || claims[place] != nullptr) return false;
-  claims[place] = &agent;
-  --missing;
-  return true;
+  const bool fits = claim.stamp == claimed && claim.group_size == size && claim.group_rank < size;
+  return counts && fits && claims.emplace(claim.group_rank, &agent).second;
 }
 
 void Rebuilding::forget(const Agent& agent) {
-  for (Agent*& claim : claims) {
-    if (claim != &agent) continue;
-    claim = nullptr;
-    ++missing;
-  }
+  const auto found = claims.find(agent.group_rank);
+  if (found != claims.end() && found->second == &agent) claims.erase(found);
 }
 
 }  // namespace ddprun::round

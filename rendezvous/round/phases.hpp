@@ -4,9 +4,9 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <optional>
 #include <variant>
-#include <vector>
 
 #include "rendezvous/round/live_round.hpp"
 #include "rendezvous/round/status.hpp"
@@ -49,15 +49,15 @@ struct Forming {
 struct Rebuilding {
   TimePoint deadline{};
   protocol::RoundStamp claimed{};  // the newest round that an agent claims
-  std::vector<Agent*> claims{};    // its members by group rank; null: not reconnected
-  int missing = 0;
+  int size = 0;                    // of that round, as claimed; 0: no claim yet
+  std::map<int, Agent*> claims{};  // its reconnected members by group rank
 
   /// Takes the place that this agent claims, if it is also its group rank; returns whether it was
   /// free.
   bool take(Agent& agent, const protocol::Claim& claim);
   void forget(const Agent& agent);
-  [[nodiscard]] int size() const { return static_cast<int>(claims.size()); }
-  [[nodiscard]] bool complete() const { return missing == 0 && !claims.empty(); }
+  [[nodiscard]] int here() const { return static_cast<int>(claims.size()); }
+  [[nodiscard]] bool complete() const { return size > 0 && here() == size; }
   [[nodiscard]] Deadlines deadlines() const { return {{deadline}, {}}; }
   void extend(TimePoint until);
 };

@@ -59,9 +59,16 @@ void Run::on(const Received& received) {
   send(agent->link, Unknown{"an agent does not say this"});
 }
 
+void Run::on(const LinksLost& lost) {
+  for (const LinkLost& one : lost.links) losing_ += roster_.by_link(one.link) != nullptr ? 1 : 0;
+  for (const LinkLost& one : lost.links) on(one);
+  losing_ = 0;
+}
+
 void Run::on(const LinkLost& lost) {
   Agent* agent = roster_.by_link(lost.link);
   if (agent == nullptr) return;
+  --losing_;
   // Its next hello may be among what is not read yet.
   if (unread_ && in<Over>() == nullptr) return roster_.unlink(*agent);
   lose(*agent, lost.evidence, LinkEnd::kGone);

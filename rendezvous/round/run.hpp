@@ -9,6 +9,7 @@
 #pragma once
 
 #include <deque>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -93,6 +94,7 @@ class Run {
 
   // run.cpp: events, time, sending.
   void on(const Received& received);
+  void on(const LinksLost& lost);
   void on(const LinkLost& lost);
   void on(const Tick& tick);
   void on(const Shutdown& shutdown);
@@ -216,16 +218,18 @@ class Run {
   Rounds rounds_;
   Restarts restarts_;
   Announcer announcer_;
-  std::string why_;              // of the current phase, for people
-  std::vector<AgentId> strays_;  // reconnected with workers of a round that is not the live one
-  std::deque<Leaver> leavers_;   // whose leave may follow the success of the round
-  int questions_ = 0;            // that were asked
+  std::string why_;  // of the current phase, for people
+  // Reconnected with workers of a round that is not the live one, in order of arrival.
+  std::map<std::uint64_t, Agent*> strays_;
+  std::deque<Leaver> leavers_;  // whose leave may follow the success of the round
+  int questions_ = 0;           // that were asked
   Counters counters_;
   bool unread_ = false;  // after a stall, until a Tick: not all that came meanwhile has been read
 
   // Of one step.
   TimePoint now_;
   bool ticked_ = false;  // its event is a Tick
+  int losing_ = 0;       // agents that it will have lost too
   Actions actions_;
   Deadline armed_;  // the last ArmTimer
 };

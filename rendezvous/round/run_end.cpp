@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/assert.hpp"
+#include "rendezvous/protocol/limits.hpp"
 #include "rendezvous/round/run.hpp"
 
 namespace ddprun::round {
@@ -45,7 +46,7 @@ void Run::stop(Stopping stopping) {
   Milliseconds longest{0};
   for (Agent* agent : roster_.by_silence()) {
     if (!is_active(agent->state)) continue;
-    longest = std::max(longest, agent->hello.stop_timeout);
+    longest = std::max(longest, std::min(agent->hello.stop_timeout, kStopWaitMax));
     send_stop(*agent, why_);
   }
   entered.deadline = now_ + longest + kStopMargin;

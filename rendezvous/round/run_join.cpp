@@ -77,7 +77,7 @@ void Run::admit(const Received& received, const Hello& hello) {
   const bool alone = roster_.empty();
   Agent& agent = roster_.add(hello, received.link, received.peer, now_);
   agent.hello.claim.reset();
-  agent.hello.command.clear();  // run_terms_ has that of the run
+  std::string().swap(agent.hello.command);  // run_terms_ has that of the run
   ++counters_.joins;
   if (auto* forming = in<Forming>()) {
     forming->abandoned_at.reset();
@@ -184,22 +184,16 @@ void Run::take_claim(Agent& agent, const Claim& claim) {
     agent.failure.reset();
   }
   if (rebuilding != nullptr && rebuilding->take(agent, claim)) {
-    why_ = reasons::rebuilding(rebuilding->claimed.number, rebuilding->size() - rebuilding->missing,
-                               rebuilding->size());
+    why_ = reasons::rebuilding(rebuilding->claimed.number, rebuilding->here(), rebuilding->size);
   }
-  if (is_active(claim.state)) strays_.push_back(agent.hello.agent);
+  if (is_active(claim.state)) strays_.emplace(agent.arrival, &agent);
 }
 
 // Last in a step: agents that still have workers of another round and got no new one.
 void Run::stop_strays() {
-  for (const AgentId& id : std::exchange(strays_, {})) {
-    Agent* agent = roster_.by_id(id);
-    if (agent == nullptr || !is_active(agent->state)) continue;
-    if (agent->state == NodeState::kStopping) continue;
-    if (in<Rebuilding>() != nullptr) {
-      strays_.push_back(id);  // it may belong to the round that is being rebuilt
-      continue;
-    }
+  if (in<Rebuilding>() != nullptr) return;  // they may belong to the round that is being rebuilt
+  for (const auto& [arrival, agent] : std::exchange(strays_, {})) {
+    if (!is_active(agent->state) || agent->state == NodeState::kStopping) continue;
     if (in<Over>() != nullptr || is_member(*agent)) continue;
     send_stop(*agent, reasons::stray(agent->last.number));
   }

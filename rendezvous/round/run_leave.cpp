@@ -129,13 +129,14 @@ void Run::after_loss(RoundEnd end, const std::string& sentence) {
   ++counters_.losses;
   if (in<Over>() != nullptr) return;
   if (end == RoundEnd::kGoesOn) return note(Level::kWarning, sentence);
-  end_round(sentence + "; " + reasons::remain(roster_.size(), terms()));
+  end_round(sentence + "; " + reasons::remain(roster_.size() - losing_, terms()));
 }
 
 void Run::forget(Agent& agent) {
   if (LiveRound* round = live_round()) round->forget(agent);
   if (auto* rebuilding = in<Rebuilding>()) rebuilding->forget(agent);
   if (auto* forming = in<Forming>()) forming->awaited = nullptr;
+  strays_.erase(agent.arrival);
   roster_.remove(agent);
 }
 

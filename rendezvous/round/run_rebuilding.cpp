@@ -19,18 +19,20 @@ void Run::settle(Rebuilding& rebuilding) {
   if (!roster_.empty() && !is_due(rebuilding.deadline)) return;
   rounds_.formed = true;
   const Duration waited = terms().silence_max();
-  if (rebuilding.claims.empty()) {
+  if (rebuilding.size == 0) {
     return end_round(reasons::none_reconnected(Round(rounds_.highest), waited));
   }
   const bool known = rebuilding.claimed == rounds_.last && rounds_.incomplete;
   rounds_.last = rebuilding.claimed;
   rounds_.incomplete = known;
   rounds_.others_unknown = !known;
-  end_round(reasons::not_rebuilt(rebuilding.claimed.number, rebuilding.missing, waited));
+  const int missing = rebuilding.size - rebuilding.here();
+  end_round(reasons::not_rebuilt(rebuilding.claimed.number, missing, waited));
 }
 
 void Run::adopt(const Rebuilding& rebuilding) {
-  const std::vector<Agent*>& members = rebuilding.claims;
+  std::vector<Agent*> members;
+  for (const auto& [group_rank, agent] : rebuilding.claims) members.push_back(agent);
   const std::vector<Placement> placements = assign_ranks(members);
   bool was_stopping = false;
   const Agent* failed = nullptr;
@@ -52,7 +54,7 @@ void Run::adopt(const Rebuilding& rebuilding) {
   start.stamp = rounds_.last;
   start.world_size = placements.front().world_size;
   enter(Running{LiveRound(std::move(start), members, now_)});
-  why_ = reasons::rebuilt(rounds_.last.number, rebuilding.size());
+  why_ = reasons::rebuilt(rounds_.last.number, rebuilding.size);
   note(Level::kInfo, why_);
   if (failed != nullptr) return on_failure(*failed);
   if (was_stopping) return end_round(reasons::was_stopping(rounds_.last.number));

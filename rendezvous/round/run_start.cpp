@@ -63,7 +63,7 @@ void Run::start_round(const std::vector<Agent*>& order) {
   for (const Agent* agent : members) send(agent->link, running.round.message_for(*agent));
   members.front()->store_port = 0;
   for (auto spare = spares; spare != order.end(); ++spare) {
-    if (is_active((*spare)->state)) strays_.push_back((*spare)->hello.agent);
+    if (is_active((*spare)->state)) strays_.emplace((*spare)->arrival, *spare);
     greet(**spare);
   }
 }

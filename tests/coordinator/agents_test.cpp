@@ -28,6 +28,28 @@ TEST_CASE("two agents join, get a round, succeed and receive the verdict") {
   CHECK(second.await<protocol::Done>().exit_code == 0);
 }
 
+TEST_CASE("nodes that go down together cost the others one round") {
+  LiveCoordinator coordinator;
+  std::vector<std::unique_ptr<Agent>> agents;
+  for (char name = 'a'; name <= 'h'; ++name) {
+    auto hello = hello_of("run", {name}, 8);
+    hello.terms.nodes_min = 1;
+    agents.push_back(std::make_unique<Agent>(coordinator.port(), hello));
+  }
+  for (const auto& agent : agents) agent->start_round();
+  for (const auto& agent : agents) {
+    agent->say(protocol::Beat{});
+    agent->await<protocol::Beat>();
+  }
+  coordinator.on_thread([&agents](auto&) { agents.erase(agents.begin(), agents.begin() + 5); });
+  for (const auto& agent : agents) {
+    const auto round = agent->await<protocol::StartRound>();
+    CHECK(round.stamp.number == Round(2));
+    CHECK(round.group_size == 3);
+    CHECK_THAT(round.reason, ContainsSubstring("3 nodes remain"));
+  }
+}
+
 TEST_CASE("a lost connection is a new round for the others, and uses no restart") {
   LiveCoordinator coordinator;
   Agent first(coordinator.port(), elastic_hello("a"));

@@ -315,6 +315,61 @@ TEST_CASE("incomplete frames of all agents together are limited") {
   check_still_serves(coordinator);
 }
 
+TEST_CASE("peers that hoard incomplete messages do not crowd out an agent in the middle of one") {
+  Limits limits;
+  limits.partial_bytes = 64 * 1024;
+  LiveCoordinator coordinator(with(limits));
+  Agent agent(coordinator.port(), hello_of("run", "a", 1));
+  const auto round = agent.start_round();
+  Agent hoards(coordinator.port(), hello_of("other", "b", 1));
+  hoards.start_round();
+  hoards.socket().send(std::string("\0\1\0\0", 4) + std::string(40'000, ' '));
+  Client asks(coordinator.port());
+  asks.send("GET /status HTTP/1.1\r\nX: " + std::string(4000, 'x'));
+  const std::string half = "GET /status HTTP/1.1\r\nX: " + std::string(7000, 'x');
+  std::vector<Client> halves;
+  const auto closed_one = [&] {
+    halves.emplace_back(coordinator.port());
+    halves.back().send(half);
+    return coordinator.log().find("partial_bytes = 65536") != std::string::npos;
+  };
+  CHECK(eventually(closed_one));
+  CHECK(hoards.closed());
+  protocol::Report report;
+  report.round = round.stamp.number;
+  report.state = protocol::NodeState::kFailed;
+  report.store_port = 4001;
+  report.failure.emplace().lines = std::vector<std::string>(15, std::string(2000, 'x'));
+  report.failure->status = ExitStatus::exited(7);
+  const std::string frame = protocol::frame(protocol::encode(report));
+  agent.socket().send(frame.substr(0, frame.size() / 2));
+  CHECK(asks.closed());
+  agent.socket().send(frame.substr(frame.size() / 2));
+  agent.say(protocol::Stopped{round.stamp.number, 0ms, 0, 0});
+  CHECK(agent.await<protocol::Done>().exit_code == 7);
+}
+
+TEST_CASE("the queue of an agent that does not read is counted, also where it shares all frames") {
+  Limits limits;
+  limits.link_unsent_bytes = 1024 * 1024 * 1024;
+  limits.unsent_bytes = 64 * 1024;
+  LiveCoordinator coordinator(with(limits));
+  Agent reader(coordinator.port(), elastic_hello("a"));
+  Agent deaf(coordinator.port(), elastic_hello("deaf"));
+  reader.start_round();
+  deaf.start_round();
+  const int small = 4096;  // less for the kernel to take
+  ::setsockopt(deaf.socket().fd(), SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+  std::string unknown;
+  const std::string one = protocol::frame(R"({"type":")" + std::string(250, 'x') + R"("})");
+  for (int count = 0; count < 100; ++count) unknown += one;
+  for (int count = 0; count < 1000; ++count) {
+    if (!deaf.socket().send_all(unknown)) break;
+  }
+  CHECK_THAT(reader.start_round().reason,
+             ContainsSubstring("lost deaf") && ContainsSubstring("does not read"));
+}
+
 TEST_CASE("agents that reset the connection at any point leave nothing behind") {
   LiveCoordinator coordinator;
   for (int count = 0; count < 300; ++count) {

@@ -138,6 +138,25 @@ TEST_CASE("a new store is empty, clients of the ended round keep theirs, agents 
   agent.await<protocol::Beat>();
 }
 
+TEST_CASE("a coordinator that is closed calls all who wait for a store to become idle") {
+  LiveCoordinator coordinator;
+  const Client keeps_the_store_busy = store::connect(coordinator.port());
+  std::atomic<int> idle = 0;
+  coordinator.on_thread([&idle](auto& server) {
+    server->begin_fresh_store(Round(1), [&idle] { ++idle; });
+    server->close();
+    server->begin_fresh_store(Round(2), [&idle] { ++idle; });
+    server->begin_fresh_store(Round(3), [&idle] { ++idle; });
+  });
+  CHECK(eventually([&idle] { return idle == 3; }));
+  coordinator.on_thread([&idle](auto& server) {
+    server->begin_fresh_store(Round(4), [&idle] { ++idle; });
+    server.reset();
+  });
+  coordinator.on_thread([](auto&) {});
+  CHECK(idle == 3);
+}
+
 TEST_CASE("GET /status shows the runs, the connected nodes and the contents of the store") {
   LiveCoordinator coordinator;
   Agent here(coordinator.port(), hello_of("waits", "a", 2));

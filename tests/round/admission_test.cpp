@@ -75,6 +75,16 @@ TEST_CASE("nodes may have different commands where each of them says so") {
   CHECK_FALSE(refuse_terms(third, run_terms_of(first)));
 }
 
+TEST_CASE("a silence limit of more than 100 years is refused") {
+  Hello hello = running("a", "train.py");
+  hello.terms.keep_alive_interval = kDurationMax / 10;
+  hello.terms.keep_alive_max_attempt = 1000;
+  CHECK_FALSE(refuse_hello(hello));
+  hello.terms.keep_alive_interval += Milliseconds(1);
+  REQUIRE(refuse_hello(hello));
+  CHECK_THAT(refuse_hello(hello)->sentence, ContainsSubstring("keep_alive_max_attempt"));
+}
+
 TEST_CASE("an agent that does not say its command is not asked for it") {
   CHECK_FALSE(refuse_terms(running("b", ""), run_terms_of(running("a", "train.py"))));
   CHECK_FALSE(refuse_terms(running("b", "train.py"), run_terms_of(running("a", ""))));

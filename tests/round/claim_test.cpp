@@ -1,4 +1,7 @@
 // What an agent says of itself, against a run that must not believe all of it.
+#include <malloc.h>
+
+#include "rendezvous/protocol/limits.hpp"
 #include "tests/round/desk.hpp"
 #include "tests/support/catch.hpp"
 
@@ -15,7 +18,45 @@ Hello back(Desk& desk, const std::string& host, int group_rank, int group_size, 
   return hello;
 }
 
+/// Bytes that this process has allocated; 0 with an allocator of a sanitizer.
+std::size_t allocated() {
+  const struct mallinfo2 now = ::mallinfo2();
+  return now.uordblks + now.hblkhd;
+}
+
+/// By how much `work` lets the allocated memory grow.
+template <class Work>
+std::size_t growth(Work work) {
+  const std::size_t before = allocated();
+  work();
+  const std::size_t after = allocated();
+  return after > before ? after - before : 0;
+}
+
 }  // namespace
+
+TEST_CASE("the memory of a claim does not depend on the size of the round that it claims") {
+  Desk desk;
+  Hello claims = back(desk, "a", 0, kAgentsPerRunMax, NodeState::kRunning);
+  CHECK(growth([&] { desk.say(1, claims); }) < 16 * 1024);
+  CHECK(desk.run_.status(desk.now_).phase == Phase::kRebuilding);
+}
+
+TEST_CASE("an agent that says hello again and again with a claim takes no more memory each time") {
+  Desk desk;
+  const Hello again = back(desk, "a", 0, 3, NodeState::kRunning);
+  desk.say(1, again);
+  desk.forget();
+  const auto grown = growth([&] {
+    for (int count = 0; count < 5000; ++count) {
+      desk.say(1, again);
+      desk.forget();
+    }
+  });
+  CHECK(grown < 32 * 1024);
+  desk.beat_for(seconds(5), {1});
+  CHECK(desk.last<StartRound>(1).has_value());
+}
 
 TEST_CASE("a place outside the claimed round is not a rank, also when a second claim is inside") {
   Desk desk;

@@ -36,9 +36,14 @@ class Desk {
            const Peer& peer = {"10.0.0.2", "10.0.0.1"}) {
     take(run_.step(Received{LinkId(link), peer, message}, now_));
   }
-  void lose(std::uint64_t link) {
-    take(run_.step(LinkLost{LinkId(link), "connection closed"}, now_));
+  void lose(std::initializer_list<std::uint64_t> links) {
+    LinksLost lost;
+    for (const std::uint64_t link : links) {
+      lost.links.push_back({LinkId(link), "connection closed"});
+    }
+    take(run_.step(lost, now_));
   }
+  void lose(std::uint64_t link) { lose({link}); }
   /// Time passes, with a Tick at each deadline as of a shell, and at the end.
   void after(Duration time) {
     const TimePoint end = now_ + time;

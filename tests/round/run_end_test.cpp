@@ -27,6 +27,23 @@ TEST_CASE("a leave or shutdown after a failure does not replace the verdict") {
   }
 }
 
+TEST_CASE("a node's shutdown timeout delays the verdict for the others by an hour at most") {
+  Desk desk;
+  desk.say(1, desk.hello("a", 2, 2));
+  Hello patient = desk.hello("b", 2, 2);
+  patient.stop_timeout = kDurationMax;
+  desk.say(2, patient);
+  desk.both_run();
+  desk.say(1, desk.failed(1, 5));
+  CHECK(desk.last<Stop>(2)->grace == kDurationMax);
+  desk.say(1, Stopped{Round(1), milliseconds(5), 0, 1});
+  desk.beat_for(std::chrono::hours(1) + kStopMargin - seconds(1), {1, 2});
+  CHECK_FALSE(desk.last<Done>(1).has_value());
+  desk.beat_for(seconds(1), {1, 2});
+  REQUIRE(desk.last<Done>(1).has_value());
+  CHECK(desk.last<Done>(1)->exit_code == 5);
+}
+
 TEST_CASE("until a restart runs everywhere, a stop of the run ends it with the failure") {
   enum class By { kLeaver, kOther, kShutdown, kAfterwards };
   for (const By by : {By::kLeaver, By::kOther, By::kShutdown, By::kAfterwards}) {

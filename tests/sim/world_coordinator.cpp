@@ -115,8 +115,8 @@ void World::tell_coordinator(const round::Event& event) {
     const auto* hello = std::get_if<Hello>(&received->message);
     if (hello != nullptr && hello->claim) checker_.on_claim(hello->claim->restarts);
   }
-  if (const auto* lost = std::get_if<round::LinkLost>(&event)) {
-    const auto found = by_link_.find(lost->link.value());
+  if (const auto* lost = std::get_if<round::LinksLost>(&event)) {
+    const auto found = by_link_.find(lost->links.front().link.value());
     if (found == by_link_.end()) return;  // closed meanwhile: it is no agent's link any more
     checker_.on_process_lost(connections_[index(found->second)]->process);
     by_link_.erase(found);

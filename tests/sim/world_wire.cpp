@@ -150,7 +150,8 @@ void World::deliver_up(int number, Item item) {
   }
   connection.coordinator_open = false;
   connection.down.closed = true;
-  to_coordinator(connection.coordinator, round::LinkLost{connection.link, "connection closed"});
+  to_coordinator(connection.coordinator,
+                 round::LinksLost{{{connection.link, "connection closed"}}});
 }
 
 /// The agent has no use for this connection any more.
@@ -196,7 +197,7 @@ void World::drop_link(int id) {
     Connection& one = *connections_[index(number)];
     if (one.coordinator != coordinator_ || !one.coordinator_open) return;
     one.coordinator_open = false;
-    to_coordinator(one.coordinator, round::LinkLost{one.link, "connection reset"});
+    to_coordinator(one.coordinator, round::LinksLost{{{one.link, "connection reset"}}});
   });
   timeline_.after(delay() * 3, [this, number] {
     Connection& one = *connections_[index(number)];
