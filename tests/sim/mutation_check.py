@@ -45,7 +45,7 @@ MUTANTS = [
     ("rounds that fail at once start again at once", "rendezvous/round/run_running.cpp",
      "restarts_.delay.count() > 0 ?", "false ?"),
     ("the agent in the coordinator's process is lost by silence", "rendezvous/round/run.cpp",
-     "if (longest.hello.runs_coordinator)", "if (false)"),
+     "if (longest.hello.runs_coordinator && longest.link != kNoLink)", "if (false)"),
     ("two commands share a round", "rendezvous/round/admission.cpp",
      "if (!compared || hello.fingerprint == run_terms.fingerprint) return", "return"),
     ("a signal replaces the failure that ended the run", "rendezvous/client/membership.cpp",
