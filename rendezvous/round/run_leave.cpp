@@ -136,6 +136,8 @@ void Run::forget(Agent& agent) {
   if (LiveRound* round = live_round()) round->forget(agent);
   if (auto* rebuilding = in<Rebuilding>()) rebuilding->forget(agent);
   if (auto* forming = in<Forming>()) forming->awaited = nullptr;
+  const bool succeeded = agent.state == NodeState::kSucceeded;
+  if (!succeeded && agent.last == rounds_.last) rounds_.incomplete = true;
   strays_.erase(agent.arrival);
   roster_.remove(agent);
 }

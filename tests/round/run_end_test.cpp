@@ -146,3 +146,18 @@ TEST_CASE("a verdict waits for a node that gives up a worker after SIGKILL, and 
   REQUIRE(desk.last<Done>(1).has_value());
   CHECK(desk.last<Done>(1)->exit_code == 143);
 }
+
+// Nobody was sent a verdict: the workers of the lost node have not succeeded, as far as is known.
+TEST_CASE("a node that was lost with its workers is missed when another reconnects as finished") {
+  Desk desk;
+  desk.join_two();
+  desk.both_run();
+  desk.lose(1);
+  desk.lose(2);
+  Hello finished = desk.hello_again();
+  finished.claim->state = NodeState::kSucceeded;
+  desk.say(3, finished);
+  desk.beat_for(seconds(700), {3});
+  REQUIRE(desk.last<Done>(3).has_value());
+  CHECK(desk.last<Done>(3)->exit_code == 1);
+}

@@ -181,10 +181,8 @@ void Checker::on_agent_ended(int process, const client::End& end) {
   const auto told = told_.find(process);
   if (end.exit_code != 0 || told == told_.end()) return;
   // Exit 0 is only right if all nodes of some last round succeeded: this agent's, or a later one
-  // without it. Where a coordinator was lost for good, or lost all nodes, a node knows of itself
-  // alone; the coordinator says so.
-  const bool says_so = end.text.find("the other nodes did not reconnect") != std::string::npos;
-  const bool knows = end.done && !coordinator_lost_ && !says_so;
+  // without it. Where a coordinator was lost for good, a node knows of itself alone.
+  const bool knows = end.done && !coordinator_lost_;
   const auto complete = [knows, process](const auto& entry) {
     const auto& succeeded = entry.second.succeeded;
     return succeeded.size() == entry.second.members.size() ||
