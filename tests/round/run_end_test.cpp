@@ -147,7 +147,7 @@ TEST_CASE("a verdict waits for a node that gives up a worker after SIGKILL, and 
   CHECK(desk.last<Done>(1)->exit_code == 143);
 }
 
-// Nobody was sent a verdict: the workers of the lost node have not succeeded, as far as is known.
+// No agent was sent a verdict: the workers of the lost node have not succeeded, as far as is known.
 TEST_CASE("a node that was lost with its workers is missed when another reconnects as finished") {
   Desk desk;
   desk.join_two();
