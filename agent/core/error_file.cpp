@@ -5,6 +5,7 @@
 #include <boost/json/serialize.hpp>
 
 #include "agent/core/limits.hpp"
+#include "base/printable.hpp"
 
 namespace ddprun {
 
@@ -63,7 +64,7 @@ std::string own_error_file(const std::string& sentence, std::int64_t epoch_secon
   json::object extra;
   extra["timestamp"] = std::to_string(epoch_seconds);
   json::object message;
-  message["message"] = sentence;
+  message["message"] = printable(sentence);
   message["extraInfo"] = std::move(extra);
   json::object record;
   record["message"] = std::move(message);

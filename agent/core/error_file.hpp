@@ -31,7 +31,8 @@ struct ErrorFile {
 /// an object comes back unchanged, a torn one not at all.
 [[nodiscard]] std::optional<std::string> with_error_code(const std::string& text, int code);
 
-/// An error of ddprun itself in the recorder's schema, without a callstack.
+/// An error of ddprun itself in the recorder's schema, without a callstack. The sentence is made
+/// printable: it may quote a name that is not UTF-8, and JSON is.
 [[nodiscard]] std::string own_error_file(const std::string& sentence, std::int64_t epoch_seconds);
 
 }  // namespace ddprun

@@ -179,6 +179,12 @@ TEST_CASE("an error of ddprun itself has the recorder's schema, so that it is re
   CHECK(file.error.message == "cannot run x");
 }
 
+TEST_CASE("an error that quotes bytes that are not UTF-8 is JSON all the same") {
+  const ErrorFile file = read_error_file(own_error_file("cannot run ./x\xff\x1b", 17));
+  CHECK(file.form == ErrorFile::Form::kGood);
+  CHECK(file.error.message == "cannot run ./x\xEF\xBF\xBD\\x1b");
+}
+
 TEST_CASE("the quotation begins at the last traceback") {
   const auto lines = quotable_lines(
       "a\n[rank1]: Traceback (most recent call last):\nb\nTraceback (most recent call last):\nc\n");
