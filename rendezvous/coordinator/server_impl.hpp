@@ -12,11 +12,11 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/log_quota.hpp"
 #include "net/reactor.hpp"
 #include "rendezvous/coordinator/http.hpp"
 #include "rendezvous/coordinator/limits.hpp"
 #include "rendezvous/coordinator/link.hpp"
-#include "rendezvous/coordinator/log_quota.hpp"
 #include "rendezvous/coordinator/server.hpp"
 #include "rendezvous/coordinator/status.hpp"
 #include "rendezvous/round/run.hpp"

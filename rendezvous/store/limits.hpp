@@ -2,6 +2,7 @@
 // reply, so a connection that exceeds a limit is closed and the log names the limit (see Refusal).
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 
@@ -9,6 +10,11 @@ namespace ddprun::store {
 
 inline constexpr std::size_t kKiB = 1024;
 inline constexpr std::size_t kMiB = 1024 * kKiB;
+
+/// Log lines about refused connections: at once, and then the time per line. More are omitted,
+/// counted, and the number is logged with the next line.
+inline constexpr int kLogLinesMax = 256;
+inline constexpr std::chrono::milliseconds kLogLineInterval{500};
 
 /// Defaults follow PyTorch's server where it has a limit; the totals are specific to ddprun.
 struct Limits {

@@ -32,8 +32,8 @@ enum class Torchrun { kServed, kRefused };
 
 struct ServerOptions {
   Limits limits;
-  /// Receives one line per cause and peer when a connection is refused or closed; null disables
-  /// logging.
+  /// Receives one line per cause and peer when a connection is refused or closed, within
+  /// kLogLinesMax; null disables logging.
   std::shared_ptr<spdlog::logger> log;
   Torchrun torchrun = Torchrun::kServed;
 };

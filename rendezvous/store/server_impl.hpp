@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/log_quota.hpp"
 #include "net/reactor.hpp"
 #include "rendezvous/store/replies.hpp"
 #include "rendezvous/store/server.hpp"
@@ -108,6 +109,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   std::size_t memory_peak_ = 0;
   Refusal refusal_{Reason::kUnknownOpcode};  // valid after End::kRefused
   net::LoggedCauses logged_;
+  LogQuota quota_{kLogLinesMax, kLogLineInterval};
 };
 
 }  // namespace ddprun::store

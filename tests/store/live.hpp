@@ -56,8 +56,16 @@ class LiveServer {
 
 class Client {
  public:
-  explicit Client(std::uint16_t port) : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  /// `from`: an address of loopback, in host byte order.
+  explicit Client(std::uint16_t port, in_addr_t from = INADDR_LOOPBACK)
+      : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     REQUIRE(fd_ >= 0);
+    sockaddr_in own{};
+    own.sin_family = AF_INET;
+    own.sin_addr.s_addr = htonl(from);
+    if (from != INADDR_LOOPBACK) {
+      REQUIRE(::bind(fd_, reinterpret_cast<sockaddr*>(&own), sizeof(own)) == 0);
+    }
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(port);

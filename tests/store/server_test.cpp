@@ -119,6 +119,28 @@ TEST_CASE("foreign protocols are closed without a reply, logged once, and distur
   CHECK_THAT(log, ContainsSubstring("peer=127.0.0.1:"));
 }
 
+TEST_CASE("strangers from many addresses do not fill the log of the store") {
+  LiveServer server;
+  in_addr_t from = INADDR_LOOPBACK;
+  const auto refuse_one = [&] {
+    Client stranger(server.port(), ++from);
+    stranger.send("zzzzz");
+    CHECK(stranger.closed());
+  };
+  const auto warnings = [&] {
+    const std::string log = server.log();
+    std::size_t count = 0;
+    for (std::size_t at = 0; (at = log.find("[warning]", at)) != std::string::npos; ++at) ++count;
+    return count;
+  };
+  for (int time = 0; time < 2 * kLogLinesMax; ++time) refuse_one();
+  CHECK(warnings() < 2 * kLogLinesMax);
+  CHECK(eventually([&] {
+    refuse_one();
+    return server.log().find("lines: too many in short time") != std::string::npos;
+  }));
+}
+
 TEST_CASE("random bytes after a valid handshake leave the server running and small") {
   LiveServer server;
   std::mt19937 random(20240601);  // a fixed seed, so that failures are reproducible

@@ -1,4 +1,4 @@
-// LogQuota: bounds the log lines that the peers of a run can cause by joining, leaving and being
+// LogQuota: bounds the log lines that peers can cause by connecting, joining, leaving and being
 // refused again and again. Pure.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 #include "base/clock.hpp"
 
-namespace ddprun::coordinator {
+namespace ddprun {
 
 class LogQuota {
  public:
@@ -36,4 +36,4 @@ class LogQuota {
   std::size_t omitted_ = 0;
 };
 
-}  // namespace ddprun::coordinator
+}  // namespace ddprun

@@ -1,9 +1,8 @@
-#include "rendezvous/coordinator/log_quota.hpp"
+#include "base/log_quota.hpp"
 
 #include "tests/support/catch.hpp"
 
 using namespace ddprun;
-using namespace ddprun::coordinator;
 using std::chrono::seconds;
 
 TEST_CASE("log lines of a run are omitted beyond a burst, counted, and logged again in time") {
