@@ -65,7 +65,7 @@ Agent::Agent(asio::any_io_executor executor, AgentInputs inputs,
 asio::awaitable<int> Agent::run() {
   const auto logs = co_await context_.open_logs();
   if (!logs) co_return context_.fail("START", logs.error());
-  if (!single_node()) tell_start();
+  if (!single_node()) log_start();
   driver_.begin();
   boost::system::error_code cancelled;
   while (!driver_.end()) {
@@ -117,7 +117,7 @@ Result<void> Agent::start_group(const protocol::StartRound& start) {
 RoundHooks Agent::hooks_of(Round round, Rank first_rank) {
   RoundHooks hooks;
   hooks.opened = [this, round] {
-    if (single_node() && round == Round(1)) tell_start();
+    if (single_node() && round == Round(1)) log_start();
   };
   hooks.running = [this, round] { driver_.group_runs(round); };
   hooks.succeeded = [this, round] { driver_.group_succeeded(round); };
@@ -133,7 +133,7 @@ asio::awaitable<void> Agent::run_group(std::shared_ptr<RoundRunner> runner, Roun
   RoundResult result = co_await runner->run();
   last_ = std::move(result);
   runner_ = nullptr;
-  context_.tell_unkillable(*last_);
+  context_.log_unkillable(*last_);
   driver_.group_over(round, outcome_of(*last_));
 }
 
@@ -175,7 +175,7 @@ int Agent::report_error(const Error& error) {
   return context_.fail(start_code_of(error.kind), error);
 }
 
-void Agent::tell_start() {
+void Agent::log_start() {
   const LaunchConfig& config = context_.config();
   StartFacts facts;
   facts.version = kVersion;

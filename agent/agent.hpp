@@ -55,7 +55,9 @@ class Agent : private NodePorts {
   [[nodiscard]] Result<void> start_group(const protocol::StartRound& start) override;
   void stop_group(const client::StopGroup& order) override;
   void pass_stop_signal(int signal) override { runner_->request_stop(signal); }
-  [[nodiscard]] bool failure_is_pending() const override { return runner_->failure_is_untold(); }
+  [[nodiscard]] bool failure_is_pending() const override {
+    return runner_->failure_is_unreported();
+  }
   void arm_timer(TimePoint deadline) override;
   void log_note(const std::string& text) override;
   void log_death(const std::string& line) override;
@@ -67,7 +69,7 @@ class Agent : private NodePorts {
   [[nodiscard]] RoundHooks hooks_of(Round round, Rank first_rank);
   [[nodiscard]] boost::asio::awaitable<void> run_group(std::shared_ptr<RoundRunner> runner,
                                                        Round round);
-  void tell_start();
+  void log_start();
   [[nodiscard]] bool single_node() const { return !context_.config().rendezvous; }
 
   // agent_end.cpp

@@ -18,7 +18,7 @@ class InProcessLink::Impl : public std::enable_shared_from_this<Impl> {
 
   void connect(client::LinkId link) {
     link_ = link;
-    tell(client::LinkUp{link});
+    deliver(client::LinkUp{link});
   }
   void send(client::LinkId link, const protocol::Message& message) {
     if (link != link_) return;
@@ -41,7 +41,7 @@ class InProcessLink::Impl : public std::enable_shared_from_this<Impl> {
     return options;
   }
 
-  void tell(client::Event event) {
+  void deliver(client::Event event) {
     asio::post(executor_, [self = shared_from_this(), event = std::move(event)] {
       if (self->sink_) self->sink_(event);
     });
@@ -52,10 +52,10 @@ class InProcessLink::Impl : public std::enable_shared_from_this<Impl> {
     }
   }
   void act(round::Send& action) {
-    tell(client::Incoming{action.link.value(), std::move(action.message)});
+    deliver(client::Incoming{action.link.value(), std::move(action.message)});
   }
   void act(const round::Close& action) {
-    if (std::exchange(link_, 0) != 0) tell(client::LinkDown{action.link.value(), "closed"});
+    if (std::exchange(link_, 0) != 0) deliver(client::LinkDown{action.link.value(), "closed"});
   }
   void act(const round::ArmTimer& action) {
     timer_.expires_at(action.deadline);

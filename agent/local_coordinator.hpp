@@ -21,7 +21,7 @@ class LocalCoordinator {
   LocalCoordinator& operator=(const LocalCoordinator&) = delete;
   virtual ~LocalCoordinator() = default;
 
-  /// This process was told to end: so does the run, on every node, with `exit_code` and `reason`.
+  /// This process was asked to end: so does the run, on every node, with `exit_code` and `reason`.
   virtual void shut_down(int exit_code, const std::string& reason) = 0;
   /// With a fixed master address rounds meet in the store on the coordinator's port: new clients
   /// find an empty one, those of `ended` keep theirs until close_store(). `idle` is called once,

@@ -1,6 +1,6 @@
 // NodeStore: the stores of the live round and of ended ones that ranks of other nodes still use, if
 // this node holds them, and the listener for the next round's, which is open before any node is
-// told its port. Thread rule: the io_context's thread. Ownership: owns listener and server; config
+// sent its port. Thread rule: the io_context's thread. Ownership: owns listener and server; config
 // and coordinator outlive it.
 #pragma once
 

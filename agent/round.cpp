@@ -190,15 +190,15 @@ asio::awaitable<void> RoundRunner::look_into_files(std::shared_ptr<RoundRunner> 
   self->driver_.evidence_found(std::move(raw));
 }
 
-void RoundRunner::tell_failure(const WorkerExit& first, int others) {
+void RoundRunner::log_failure(const WorkerExit& first, int others) {
   inputs_.logger.warn(death_line(first, others));
 }
 
-void RoundRunner::tell_stop(int signal, int workers) {
+void RoundRunner::log_stop(int signal, int workers) {
   inputs_.logger.info(stop_line(signal, workers, inputs_.config.stopping.shutdown_timeout));
 }
 
-void RoundRunner::tell_left_behind(const LeftBehindFacts& facts) {
+void RoundRunner::log_left_behind(const LeftBehindFacts& facts) {
   inputs_.logger.info(left_behind_line(facts));
 }
 

@@ -72,7 +72,7 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   /// The same for a round that is over elsewhere: see RoundDriver::end().
   void end(int signal, Duration grace) { driver_.end(signal, grace); }
   void pass_on(int signal) { driver_.pass_on(signal); }
-  [[nodiscard]] bool failure_is_untold() const { return driver_.failure_is_untold(); }
+  [[nodiscard]] bool failure_is_unreported() const { return driver_.failure_is_unreported(); }
 
  private:
   // What is made and looked up before the first worker starts.
@@ -101,9 +101,9 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   [[nodiscard]] std::vector<std::string> left_behind(LocalRank rank) const override;
   void catch_up(LocalRank rank) override { worker(rank).output->catch_up(); }
   void look_for_evidence(LocalRank rank) override;
-  void tell_failure(const WorkerExit& first, int others) override;
-  void tell_stop(int signal, int workers) override;
-  void tell_left_behind(const LeftBehindFacts& facts) override;
+  void log_failure(const WorkerExit& first, int others) override;
+  void log_stop(int signal, int workers) override;
+  void log_left_behind(const LeftBehindFacts& facts) override;
   void running() override { inputs_.hooks.running(); }
   void succeeded() override { inputs_.hooks.succeeded(); }
   void failed(const WorkerExit& first) override { inputs_.hooks.failed(first); }

@@ -106,7 +106,7 @@ int RunContext::fail_to_spawn(const SpawnFailed& failure, Rank first_rank) {
   return exit_code_of(failure.error.kind);
 }
 
-void RunContext::tell_unkillable(const RoundResult& result) {
+void RunContext::log_unkillable(const RoundResult& result) {
   for (const Unkillable& left : result.unkillable) {
     logger_.log(left.left_behind.empty() ? spdlog::level::err : spdlog::level::warn,
                 unkillable_line(left));

@@ -44,7 +44,7 @@ class RunContext {
   int fail(const std::string& code, const Error& error);
   /// The same for a worker that could not be started.
   int fail_to_spawn(const SpawnFailed& failure, Rank first_rank);
-  void tell_unkillable(const RoundResult& result);
+  void log_unkillable(const RoundResult& result);
   /// For TORCHELASTIC_ERROR_FILE of the launcher above, if there is one.
   void leave_error_file(const std::string& text);
   /// The same for an error that is not a worker's.

@@ -14,7 +14,7 @@ namespace ddprun {
 inline constexpr Duration kStragglerTimeoutDefault = std::chrono::seconds(10);
 inline constexpr Duration kStragglerGrace = std::chrono::seconds(2);
 // Stragglers that end within this time are not logged.
-inline constexpr Duration kStragglersUntold = std::chrono::seconds(1);
+inline constexpr Duration kStragglersQuietMax = std::chrono::seconds(1);
 // A worker's error.json beyond this is treated as torn.
 inline constexpr std::size_t kErrorFileBytesMax = 1024 * 1024;
 // Bytes of a line that a report quotes; a longer one is cut and ends in "...".

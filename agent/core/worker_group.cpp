@@ -88,7 +88,7 @@ void WorkerGroup::on_first_failure(LocalRank rank) {
   failed_at_ = now_;
   actions_.push_back(FirstFailure{rank});
   begin_stop(SIGTERM);
-  if (!over()) actions_.push_back(TellFailure{rank});
+  if (!over()) actions_.push_back(LogFailure{rank});
 }
 
 void WorkerGroup::on(const GroupEmptied& event) {
@@ -115,8 +115,8 @@ void WorkerGroup::on(const StopRequested& event) {
     // A stop after a failure is under way: the workers also get this signal, the deadline stays.
     send_to_all(event.signal);
   }
-  if (any_worker_left()) return actions_.push_back(TellStop{event.signal});
-  tell_left_behind(event.signal);
+  if (any_worker_left()) return actions_.push_back(LogStop{event.signal});
+  log_left_behind(event.signal);
 }
 
 void WorkerGroup::on(const TimerExpired& event) {
@@ -154,15 +154,15 @@ void WorkerGroup::begin_stop(int signal) {
 void WorkerGroup::begin_straggling() {
   state_ = GroupState::kStraggling;
   stragglers_due_ = now_ + straggler_timeout_;
-  arm(std::min(kStragglersUntold, straggler_timeout_));
+  arm(std::min(kStragglersQuietMax, straggler_timeout_));
 }
 
 void WorkerGroup::on_straggler_timer() {
   if (now_ < *stragglers_due_) {
-    tell_left_behind(0);
+    log_left_behind(0);
     return arm(*stragglers_due_ - now_);
   }
-  tell_left_behind(SIGTERM);
+  log_left_behind(SIGTERM);
   stop_rule_.grace = std::min(kStragglerGrace, shutdown_timeout_);
   begin_stop(SIGTERM);
 }
@@ -172,14 +172,14 @@ void WorkerGroup::advance_stop() {
   if (stop_order_.stage == StopStage::kAbandoned) return finish(ended_state());
   if (stop_order_.stage == StopStage::kKilled) {
     state_ = GroupState::kKilling;
-    tell_left_behind(SIGKILL);
+    log_left_behind(SIGKILL);
   }
   send_to_all(stop_order_.signal);
   arm(stop_order_.grace);
 }
 
-void WorkerGroup::tell_left_behind(int signal) {
-  for (const LocalRank rank : leaving()) actions_.push_back(TellLeftBehind{rank, signal});
+void WorkerGroup::log_left_behind(int signal) {
+  for (const LocalRank rank : leaving()) actions_.push_back(LogLeftBehind{rank, signal});
 }
 
 void WorkerGroup::arm(Duration from_now) {

@@ -81,25 +81,25 @@ struct Signal {
 };  // to the whole process group of the worker
 struct ArmTimer {
   TimePoint deadline;
-};                    // replaces the timer before it
-struct TellFailure {  // this rank failed first, and others are stopped because of it
+};                   // replaces the timer before it
+struct LogFailure {  // this rank failed first, and others are stopped because of it
   LocalRank rank;
 };
-struct TellStop {  // a signal to ddprun stops the workers
+struct LogStop {  // a signal to ddprun stops the workers
   int signal;
 };
 struct Finish {};        // state() and the records are final
 struct AllRunning {};    // every worker was spawned
 struct AllSucceeded {};  // every worker exited with 0; what they left behind may still run
-struct TellLeftBehind {  // what this rank left behind gets this signal now; 0: is waited for
+struct LogLeftBehind {   // what this rank left behind gets this signal now; 0: is waited for
   LocalRank rank;
   int signal = 0;
 };
 struct FirstFailure {  // the exit that makes the round fail, before any worker is stopped
   LocalRank rank;
 };
-using GroupAction = std::variant<Spawn, Signal, ArmTimer, TellFailure, TellStop, Finish, AllRunning,
-                                 FirstFailure, TellLeftBehind, AllSucceeded>;
+using GroupAction = std::variant<Spawn, Signal, ArmTimer, LogFailure, LogStop, Finish, AllRunning,
+                                 FirstFailure, LogLeftBehind, AllSucceeded>;
 using GroupActions = std::vector<GroupAction>;
 
 /// What is known of one worker.
@@ -159,7 +159,7 @@ class WorkerGroup {
   void advance_stop();
   void send(LocalRank rank, int signal);
   void send_to_all(int signal);
-  void tell_left_behind(int signal);
+  void log_left_behind(int signal);
   void arm(Duration from_now);
   void finish_if_nothing_is_left();
   void finish(GroupState state);

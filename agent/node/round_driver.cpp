@@ -61,16 +61,16 @@ void RoundDriver::act(const ArmTimer& action) {
   ports_.arm_timer(action.deadline);
 }
 
-void RoundDriver::act(const TellFailure& action) {
-  death_told_ = RoundResult::Told::kYes;
-  ports_.tell_failure(*worker(action.rank).exit, running());
+void RoundDriver::act(const LogFailure& action) {
+  death_logged_ = RoundResult::Logged::kYes;
+  ports_.log_failure(*worker(action.rank).exit, running());
 }
 
-void RoundDriver::act(const TellStop& action) {
-  ports_.tell_stop(action.signal, running());
+void RoundDriver::act(const LogStop& action) {
+  ports_.log_stop(action.signal, running());
 }
 
-void RoundDriver::act(const TellLeftBehind& action) {
+void RoundDriver::act(const LogLeftBehind& action) {
   const Worker& left = worker(action.rank);
   LeftBehindFacts facts;
   facts.names = ports_.left_behind(action.rank);
@@ -79,7 +79,7 @@ void RoundDriver::act(const TellLeftBehind& action) {
   facts.signal = action.signal;
   facts.since_exit = ports_.now() - left.exited_at;
   facts.timeout = straggler_timeout_;
-  ports_.tell_left_behind(facts);
+  ports_.log_left_behind(facts);
 }
 
 void RoundDriver::act(const Finish&) {
@@ -137,7 +137,8 @@ void RoundDriver::exited(LocalRank rank, ExitStatus status, LeftBehind left) {
   exit.passed_signal = ended.passed_signal;
   exit.since_start = std::chrono::duration_cast<milliseconds>(ended.exited_at - run_started_);
   exit.after = std::chrono::duration_cast<milliseconds>(ended.exited_at - since_);
-  // First, because the evidence may be there at once, and the others are stopped before it is told.
+  // First, because the evidence may be there at once, and the others are stopped before it is
+  // reported.
   step(Exited{rank, status, left});
   if (group_.first_failure() == rank) ports_.look_for_evidence(rank);
 }
@@ -146,7 +147,7 @@ void RoundDriver::evidence_found(RawEvidence raw) {
   WorkerExit& exit = *worker(*group_.first_failure()).exit;
   add_evidence(exit, raw);
   error_json_ = std::move(raw.error_json);
-  failure_told_ = true;
+  failure_reported_ = true;
   ports_.failed(exit);
   end_if_over();
 }
@@ -161,7 +162,7 @@ RoundResult RoundDriver::result() const {
   all.state = group_.state();
   if (group_.first_failure()) all.failure = worker(*group_.first_failure()).exit;
   all.error_json = error_json_;
-  all.death_told = death_told_;
+  all.death_logged = death_logged_;
   all.stop_took = group_.stop_took();
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     const WorkerRecord& ended = group_.worker(LocalRank(static_cast<int>(i)));

@@ -39,10 +39,12 @@ class RoundDriver {
   void emptied(LocalRank rank) { step(GroupEmptied{rank}); }
   void evidence_found(RawEvidence raw);
 
-  /// Nothing of the round is waited for any more, and its failure was told.
-  [[nodiscard]] bool over() const { return group_.over() && !failure_is_untold(); }
+  /// Nothing of the round is waited for any more, and its failure was reported.
+  [[nodiscard]] bool over() const { return group_.over() && !failure_is_unreported(); }
   /// Whether a worker failed and failed() is still to come: its files are being read.
-  [[nodiscard]] bool failure_is_untold() const { return group_.first_failure() && !failure_told_; }
+  [[nodiscard]] bool failure_is_unreported() const {
+    return group_.first_failure() && !failure_reported_;
+  }
   [[nodiscard]] const WorkerGroup& group() const { return group_; }
   /// Whether its exit is known, so that its output has an end.
   [[nodiscard]] bool has_exited(LocalRank rank) const { return worker(rank).exit.has_value(); }
@@ -60,9 +62,9 @@ class RoundDriver {
   void act(const Spawn& action);
   void act(const Signal& action);
   void act(const ArmTimer& action);
-  void act(const TellFailure& action);
-  void act(const TellStop& action);
-  void act(const TellLeftBehind& action);
+  void act(const LogFailure& action);
+  void act(const LogStop& action);
+  void act(const LogLeftBehind& action);
   void act(const Finish& action);
   void act(const AllRunning& action);
   void act(const AllSucceeded& action);
@@ -83,8 +85,8 @@ class RoundDriver {
   std::vector<Worker> workers_;
   std::optional<LocalRank> opening_;  // the first worker, which waits for the files
   bool files_are_there_ = false;
-  bool failure_told_ = false;  // to the owner, with what the files say
-  RoundResult::Told death_told_ = RoundResult::Told::kNo;
+  bool failure_reported_ = false;  // to the owner, with what the files say
+  RoundResult::Logged death_logged_ = RoundResult::Logged::kNo;
   std::optional<std::string> error_json_;  // of the worker that failed first
   bool ended_ = false;
 };

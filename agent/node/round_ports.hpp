@@ -15,8 +15,8 @@
 
 namespace ddprun {
 
-/// No call may end the driver. What happens later is told to the driver with the functions named
-/// here.
+/// No call may end the driver. What happens later is fed back to the driver with the functions
+/// named here.
 class RoundPorts {
  public:
   RoundPorts() = default;
@@ -61,9 +61,9 @@ class RoundPorts {
   virtual void on_step() {}
 
   // Lines for the user.
-  virtual void tell_failure(const WorkerExit& first, int others) = 0;
-  virtual void tell_stop(int signal, int workers) = 0;
-  virtual void tell_left_behind(const LeftBehindFacts& facts) = 0;
+  virtual void log_failure(const WorkerExit& first, int others) = 0;
+  virtual void log_stop(int signal, int workers) = 0;
+  virtual void log_left_behind(const LeftBehindFacts& facts) = 0;
 
   // For the owner of the round, which may answer with request_stop() or end().
   virtual void running() = 0;    // all workers were started

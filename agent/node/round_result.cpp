@@ -8,8 +8,8 @@ GroupOutcome outcome_of(const RoundResult& result) {
   GroupOutcome outcome;
   if (result.state == GroupState::kSucceeded) return outcome;
   if (!result.unkillable.empty()) outcome.unkillable = who(result.unkillable.front().worker);
-  const bool untold = result.death_told == RoundResult::Told::kNo;
-  if (result.failure && untold) outcome.death_line = death_line(*result.failure, 0);
+  const bool unlogged = result.death_logged == RoundResult::Logged::kNo;
+  if (result.failure && unlogged) outcome.death_line = death_line(*result.failure, 0);
   outcome.stop_took = std::chrono::duration_cast<std::chrono::milliseconds>(result.stop_took);
   outcome.killed = result.killed;
   outcome.stopped = result.stopped;

@@ -22,8 +22,8 @@ struct RoundResult {
   int stopped = 0;                          // workers that ddprun stopped
   int killed = 0;                           // of these, the ones that needed SIGKILL
   Duration stop_took{};  // from the first stop signal until none was waited for any more
-  enum class Told { kNo, kYes };
-  Told death_told = Told::kNo;  // whether the first failure had its line already
+  enum class Logged { kNo, kYes };
+  Logged death_logged = Logged::kNo;  // whether the first failure had its line already
 
   [[nodiscard]] StopFacts stop_facts() const {
     return {stopped, killed, static_cast<int>(unkillable.size()), stop_took};

@@ -43,18 +43,18 @@ inline std::string text(const GroupAction& action) {
     const auto after = std::chrono::duration_cast<std::chrono::seconds>(timer->deadline - kNow);
     return "timer at " + std::to_string(after.count()) + " s";
   }
-  if (const auto* failure = std::get_if<TellFailure>(&action)) {
-    return "tell that " + std::to_string(failure->rank.value()) + " failed";
+  if (const auto* failure = std::get_if<LogFailure>(&action)) {
+    return "log that " + std::to_string(failure->rank.value()) + " failed";
   }
-  if (const auto* stop = std::get_if<TellStop>(&action)) return "tell " + signal_name(stop->signal);
+  if (const auto* stop = std::get_if<LogStop>(&action)) return "log " + signal_name(stop->signal);
   if (const auto* first = std::get_if<FirstFailure>(&action)) {
     return std::to_string(first->rank.value()) + " failed first";
   }
   if (std::holds_alternative<AllRunning>(action)) return "all run";
   if (std::holds_alternative<AllSucceeded>(action)) return "all succeeded";
-  if (const auto* left = std::get_if<TellLeftBehind>(&action)) {
+  if (const auto* left = std::get_if<LogLeftBehind>(&action)) {
     const std::string what = left->signal == 0 ? "waited for" : signal_name(left->signal);
-    return "tell what " + std::to_string(left->rank.value()) + " left: " + what;
+    return "log what " + std::to_string(left->rank.value()) + " left: " + what;
   }
   return "finish";
 }

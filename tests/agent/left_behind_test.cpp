@@ -7,7 +7,7 @@ using namespace ddprun::test;
 TEST_CASE("healthy, exited with a failure: what it left gets SIGTERM together with the siblings") {
   auto group = Group::healthy();
   CHECK(group(left_behind(1, kFailed3)) ==
-        "1 failed first, SIGTERM to 0, SIGTERM to 2, SIGTERM to 1, timer at 30 s, tell that 1 "
+        "1 failed first, SIGTERM to 0, SIGTERM to 2, SIGTERM to 1, timer at 30 s, log that 1 "
         "failed");
   group(exited(0, ExitStatus::signaled(SIGTERM)));
   CHECK(group(exited(2, ExitStatus::signaled(SIGTERM)), 1s) == "");
@@ -22,7 +22,7 @@ TEST_CASE("healthy, exited with a failure by the only worker: the failure is tol
   group(exited(0, kOk));
   group(exited(2, kOk));
   CHECK(group(left_behind(1, kFailed3)) ==
-        "1 failed first, SIGTERM to 1, timer at 30 s, tell that 1 failed");
+        "1 failed first, SIGTERM to 1, timer at 30 s, log that 1 failed");
   CHECK(group.group.first_failure() == local(1));
 }
 
@@ -37,7 +37,7 @@ TEST_CASE("healthy, a sibling fails: what a rank left that ended with 0 is stopp
   auto group = Group::healthy();
   group(left_behind(1, kOk));
   CHECK(group(exited(0, kFailed3), 5s) ==
-        "0 failed first, SIGTERM to 2, SIGTERM to 1, timer at 35 s, tell that 0 failed");
+        "0 failed first, SIGTERM to 2, SIGTERM to 1, timer at 35 s, log that 0 failed");
 }
 
 TEST_CASE("starting, exited with 0: the success is told at once, what it left is waited for") {
@@ -66,12 +66,12 @@ TEST_CASE("straggling, group emptied: the group has succeeded") {
 
 TEST_CASE("straggling, timer expired: told after a second, SIGTERM after ten, SIGKILL after two") {
   auto group = Group::straggling();
-  CHECK(group(TimerExpired{kNow + 1s}, 1s) == "tell what 1 left: waited for, timer at 10 s");
+  CHECK(group(TimerExpired{kNow + 1s}, 1s) == "log what 1 left: waited for, timer at 10 s");
   CHECK(group(TimerExpired{kNow + 10s}, 10s) ==
-        "tell what 1 left: SIGTERM, SIGTERM to 1, timer at 12 s");
+        "log what 1 left: SIGTERM, SIGTERM to 1, timer at 12 s");
   CHECK(group.state() == GroupState::kStopping);
   CHECK(group(TimerExpired{kNow + 12s}, 12s) ==
-        "tell what 1 left: SIGKILL, " + last_order_to({1}, 12s));
+        "log what 1 left: SIGKILL, " + last_order_to({1}, 12s));
   CHECK(group(GroupEmptied{local(1)}, 12s) == "finish");
   CHECK(group.state() == GroupState::kSucceeded);
   CHECK(group.group.worker(local(1)).last_signal == 0);  // it is the rank that did not need it
@@ -83,13 +83,13 @@ TEST_CASE("straggling, timer expired with a timeout of 0: SIGTERM at once") {
   (void)group.step(Spawned{local(0)}, kNow);
   CHECK(text(group.step(left_behind(0, kOk), kNow)) == "timer at 0 s, all succeeded");
   CHECK(text(group.step(TimerExpired{kNow}, kNow)) ==
-        "tell what 0 left: SIGTERM, SIGTERM to 0, timer at 2 s");
+        "log what 0 left: SIGTERM, SIGTERM to 0, timer at 2 s");
 }
 
 TEST_CASE("straggling, stop requested: it hurries, and the run has its result") {
   auto group = Group::straggling();
-  CHECK(group(StopRequested{SIGINT}, 4s) == "SIGINT to 1, timer at 12 s, tell what 1 left: SIGINT");
-  CHECK(group(StopRequested{SIGINT}, 5s) == "tell what 1 left: SIGKILL, " + last_order_to({1}, 5s));
+  CHECK(group(StopRequested{SIGINT}, 4s) == "SIGINT to 1, timer at 12 s, log what 1 left: SIGINT");
+  CHECK(group(StopRequested{SIGINT}, 5s) == "log what 1 left: SIGKILL, " + last_order_to({1}, 5s));
   group(GroupEmptied{local(1)}, 5s);
   CHECK(group.state() == GroupState::kSucceeded);
 }
@@ -106,7 +106,7 @@ TEST_CASE("stopping, exited: what it left has the rest of the grace, then SIGKIL
   group(exited(2, ExitStatus::signaled(SIGTERM)), 1s);
   CHECK(group(left_behind(0, ExitStatus::signaled(SIGTERM)), 1s) == "");
   CHECK(group(TimerExpired{kNow + 30s}, 30s) ==
-        "tell what 0 left: SIGKILL, " + last_order_to({0}, 30s));
+        "log what 0 left: SIGKILL, " + last_order_to({0}, 30s));
   CHECK(group.group.worker(local(0)).last_signal == SIGTERM);
   CHECK(group(GroupEmptied{local(0)}, 30s) == "finish");
   CHECK(group.state() == GroupState::kFailed);
@@ -116,7 +116,7 @@ TEST_CASE("stopping, stop requested: what a rank left gets that signal, too") {
   auto group = Group::stopping();
   group(exited(2, ExitStatus::signaled(SIGTERM)), 1s);
   group(left_behind(0, ExitStatus::signaled(SIGTERM)), 1s);
-  CHECK(group(StopRequested{SIGINT}, 2s) == "SIGINT to 0, tell what 0 left: SIGINT");
+  CHECK(group(StopRequested{SIGINT}, 2s) == "SIGINT to 0, log what 0 left: SIGINT");
 }
 
 TEST_CASE("killing, timer expired: what survives SIGKILL is given up, and still listed") {

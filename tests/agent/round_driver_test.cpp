@@ -45,13 +45,13 @@ class WrittenPorts final : public RoundPorts {
   [[nodiscard]] std::vector<std::string> left_behind(LocalRank) const override { return left_; }
   void catch_up(LocalRank rank) override { write("catch up", rank); }
   void look_for_evidence(LocalRank rank) override { write("look", rank); }
-  void tell_failure(const WorkerExit& first, int others) override {
-    write("tell failure of " + std::to_string(first.worker.rank.value()) + ", others " +
+  void log_failure(const WorkerExit& first, int others) override {
+    write("log failure of " + std::to_string(first.worker.rank.value()) + ", others " +
           std::to_string(others));
   }
-  void tell_stop(int, int workers) override { write("tell stop of " + std::to_string(workers)); }
-  void tell_left_behind(const LeftBehindFacts& facts) override {
-    write("tell that " + facts.names.front() + " is left");
+  void log_stop(int, int workers) override { write("log stop of " + std::to_string(workers)); }
+  void log_left_behind(const LeftBehindFacts& facts) override {
+    write("log that " + facts.names.front() + " is left");
   }
   void running() override { write("running"); }
   void succeeded() override { write("succeeded"); }
@@ -131,7 +131,7 @@ TEST_CASE("a stop waits neither for the log directory nor for the program") {
   (void)round.ports.written();
   SECTION("of the run") {
     round.driver.request_stop(SIGTERM);
-    CHECK(round.ports.written() == "tell stop of 0, give up files, over");
+    CHECK(round.ports.written() == "log stop of 0, give up files, over");
   }
   SECTION("of the round") {
     round.driver.end(SIGTERM, 30s);
@@ -162,7 +162,7 @@ TEST_CASE("a worker that was about to be started when another failed is not star
   TwoWorkers round;
   round.run_first();
   round.exits(0, kFailed);
-  CHECK(round.ports.written() == "catch up 0, tell failure of 0, others 0, look 0");
+  CHECK(round.ports.written() == "catch up 0, log failure of 0, others 0, look 0");
   round.driver.evidence_found({});
   round.driver.spawn_due(LocalRank(1));
   CHECK(round.ports.written() == "failed 0, over");
@@ -197,7 +197,7 @@ TEST_CASE("the others are stopped before the files of the worker that failed are
   TwoWorkers round;
   round.run();
   round.exits(1, kFailed);
-  CHECK(round.ports.written() == "catch up 1, SIGTERM 0, tell failure of 1, others 1, look 1");
+  CHECK(round.ports.written() == "catch up 1, SIGTERM 0, log failure of 1, others 1, look 1");
 }
 
 TEST_CASE("a round is over only when its failure was told with its evidence") {
@@ -208,7 +208,7 @@ TEST_CASE("a round is over only when its failure was told with its evidence") {
   (void)round.ports.written();
   CHECK(round.driver.group().over());
   CHECK_FALSE(round.driver.over());
-  CHECK(round.driver.failure_is_untold());
+  CHECK(round.driver.failure_is_unreported());
   round.driver.evidence_found({std::nullopt, "CUDA out of memory"});
   CHECK(round.ports.written() == "failed 1, over");
   CHECK(round.ports.failure_.lines == std::vector<std::string>{"CUDA out of memory"});
@@ -262,7 +262,7 @@ TEST_CASE("what a worker left behind is told, unless it is gone by now") {
   SECTION("it lives") {
     round.ports.left_ = {"python3"};
     round.driver.timer_expired(round.ports.deadline_);
-    CHECK(round.ports.written() == "tell that python3 is left");
+    CHECK(round.ports.written() == "log that python3 is left");
   }
   SECTION("it is gone") {
     round.driver.timer_expired(round.ports.deadline_);
@@ -286,13 +286,13 @@ TEST_CASE("an exit says when it was and which signal was passed on before") {
 }
 
 TEST_CASE("a failure that had no line has one in the outcome, a success has no outcome") {
-  TwoWorkers told;
-  told.run();
-  told.exits(1, kFailed);
-  told.exits(0, kGone);
-  told.driver.evidence_found({});
-  CHECK(outcome_of(told.driver.result()).death_line.empty());
-  CHECK(outcome_of(told.driver.result()).stopped == 1);
+  TwoWorkers logged;
+  logged.run();
+  logged.exits(1, kFailed);
+  logged.exits(0, kGone);
+  logged.driver.evidence_found({});
+  CHECK(outcome_of(logged.driver.result()).death_line.empty());
+  CHECK(outcome_of(logged.driver.result()).stopped == 1);
   TwoWorkers last;
   last.run();
   last.exits(0, kDone);

@@ -50,7 +50,7 @@ TEST_CASE("starting, exited with a failure: no more workers are spawned, those t
   auto group = Group::starting();
   group(Spawned{local(1)});  // rank 2 is on its way
   CHECK(group(exited(0, kFailed3)) ==
-        "0 failed first, SIGTERM to 1, timer at 30 s, tell that 0 failed");
+        "0 failed first, SIGTERM to 1, timer at 30 s, log that 0 failed");
   CHECK(group.state() == GroupState::kStopping);
 }
 
@@ -66,7 +66,7 @@ TEST_CASE("starting, exited with 0: the others are spawned all the same") {
 
 TEST_CASE("starting, stop requested: those there get the signal, no more are spawned") {
   auto group = Group::starting();
-  CHECK(group(StopRequested{SIGINT}) == "SIGINT to 0, timer at 30 s, tell SIGINT");
+  CHECK(group(StopRequested{SIGINT}) == "SIGINT to 0, timer at 30 s, log SIGINT");
   CHECK(group.state() == GroupState::kStopping);
 }
 
@@ -89,14 +89,14 @@ TEST_CASE("healthy, exited with 0 by the last rank: the group has succeeded") {
 TEST_CASE("healthy, exited with a code: the others get SIGTERM and the shutdown timeout") {
   auto group = Group::healthy();
   CHECK(group(exited(1, kFailed3), 5s) ==
-        "1 failed first, SIGTERM to 0, SIGTERM to 2, timer at 35 s, tell that 1 failed");
+        "1 failed first, SIGTERM to 0, SIGTERM to 2, timer at 35 s, log that 1 failed");
   CHECK(group.state() == GroupState::kStopping);
 }
 
 TEST_CASE("healthy, exited by a signal: that is a failure as well") {
   auto group = Group::healthy();
   CHECK(group(exited(0, ExitStatus::signaled(SIGKILL))) ==
-        "0 failed first, SIGTERM to 1, SIGTERM to 2, timer at 30 s, tell that 0 failed");
+        "0 failed first, SIGTERM to 1, SIGTERM to 2, timer at 30 s, log that 0 failed");
 }
 
 TEST_CASE("healthy, exited with a failure by the last rank there: no rank is left to stop") {
@@ -110,7 +110,7 @@ TEST_CASE("healthy, exited with a failure by the last rank there: no rank is lef
 TEST_CASE("healthy, stop requested: each worker gets that very signal, once") {
   auto group = Group::healthy();
   CHECK(group(StopRequested{SIGQUIT}) ==
-        "SIGQUIT to 0, SIGQUIT to 1, SIGQUIT to 2, timer at 30 s, tell SIGQUIT");
+        "SIGQUIT to 0, SIGQUIT to 1, SIGQUIT to 2, timer at 30 s, log SIGQUIT");
   CHECK(group.state() == GroupState::kStopping);
 }
 
@@ -132,7 +132,7 @@ TEST_CASE("stopping, exited: when the last is gone the group is over") {
 
 TEST_CASE("stopping, stop requested after a failure: passed on, deadline and failure stay") {
   auto group = Group::stopping();
-  CHECK(group(StopRequested{SIGINT}, 10s) == "SIGINT to 0, SIGINT to 2, tell SIGINT");
+  CHECK(group(StopRequested{SIGINT}, 10s) == "SIGINT to 0, SIGINT to 2, log SIGINT");
   group(exited(0, ExitStatus::signaled(SIGINT)));
   CHECK(group(exited(2, ExitStatus::signaled(SIGINT))) == "finish");
   CHECK(group.state() == GroupState::kFailed);
@@ -186,7 +186,7 @@ TEST_CASE(
     "killing, stop requested after a failure: nothing is stronger than SIGKILL, the failure "
     "stays") {
   auto group = Group::killing();
-  CHECK(group(StopRequested{SIGTERM}, 31s) == "tell SIGTERM");
+  CHECK(group(StopRequested{SIGTERM}, 31s) == "log SIGTERM");
   group(exited(0, ExitStatus::signaled(SIGKILL)));
   group(exited(2, ExitStatus::signaled(SIGKILL)));
   CHECK(group.state() == GroupState::kFailed);
@@ -293,7 +293,7 @@ TEST_CASE("stopping, stop ordered: the stop that is under way does it, the failu
 TEST_CASE("stopping because it was ordered, stop requested: passed on, then the last order") {
   auto group = Group::healthy();
   group(StopOrdered{SIGTERM, 30s});
-  CHECK(group(StopRequested{SIGINT}) == "SIGINT to 0, SIGINT to 1, SIGINT to 2, tell SIGINT");
+  CHECK(group(StopRequested{SIGINT}) == "SIGINT to 0, SIGINT to 1, SIGINT to 2, log SIGINT");
   CHECK(group(StopRequested{SIGINT}, 1s) == last_order_to({0, 1, 2}, 1s));
 }
 
@@ -317,7 +317,7 @@ TEST_CASE("a grace of zero still sends the signal first") {
   (void)group.step(Start{}, kNow);
   (void)group.step(Spawned{local(0)}, kNow);
   CHECK(text(group.step(StopRequested{SIGTERM}, kNow)) ==
-        "SIGTERM to 0, timer at 0 s, tell SIGTERM");
+        "SIGTERM to 0, timer at 0 s, log SIGTERM");
   CHECK(text(group.step(TimerExpired{kNow}, kNow)) == last_order_to({0}, 0s));
 }
 

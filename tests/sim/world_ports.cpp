@@ -58,7 +58,7 @@ class World::Ports final : public NodePorts {
   }
   void pass_stop_signal(int signal) override { world_.pass_stop_signal(id_, signal); }
   [[nodiscard]] bool failure_is_pending() const override {
-    return node().group->driver->failure_is_untold();
+    return node().group->driver->failure_is_unreported();
   }
   void arm_timer(TimePoint deadline) override {
     check();

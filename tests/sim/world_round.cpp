@@ -85,9 +85,9 @@ class World::GroupPorts final : public RoundPorts {
                        std::to_string(static_cast<int>(state)));
   }
   void on_step() override { world_.on_group_step(id_); }
-  void tell_failure(const WorkerExit&, int) override {}
-  void tell_stop(int, int) override {}
-  void tell_left_behind(const LeftBehindFacts& facts) override {
+  void log_failure(const WorkerExit&, int) override {}
+  void log_stop(int, int) override {}
+  void log_left_behind(const LeftBehindFacts& facts) override {
     require(!facts.names.empty(), "nothing was left behind, and is told");
   }
   void running() override { world_.group_runs(id_, generation_); }
@@ -201,7 +201,7 @@ void World::check_round_over(const Group& group) const {
     require(!worker.alive || worker.unkillable, "a round is over and a worker of it lives");
     require(!worker.helper_alive, "a round is over and what a worker left behind lives");
   }
-  require(!group.driver->failure_is_untold(), "a round is over before its failure was told");
+  require(!group.driver->failure_is_unreported(), "a round is over before its failure was told");
 }
 
 Duration World::spawn_time(int id) {
