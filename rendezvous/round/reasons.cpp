@@ -103,8 +103,9 @@ std::string round_of_one(Round round, RestartCount restarts, const protocol::Ter
 }
 
 std::string no_restart_left(const protocol::Terms& terms) {
-  return terms.max_restarts == 0 ? "restarts are off (--max-restarts)"
-                                 : "all " + number(terms.max_restarts) + " restarts are used";
+  if (terms.max_restarts == 0) return "restarts are off (--max-restarts)";
+  if (terms.max_restarts == 1) return "the only restart is used";
+  return "all " + number(terms.max_restarts) + " restarts are used";
 }
 
 std::string success(int workers, int nodes, RestartCount restarts) {

@@ -43,7 +43,7 @@ struct NodeLost {
 [[nodiscard]] std::string failed(const WorkerExit& exit);
 [[nodiscard]] std::string restart(const WorkerExit& exit, RestartCount used,
                                   const protocol::Terms& terms, Duration delay);
-/// "all 2 restarts are used", "restarts are off (--max-restarts)".
+/// "all 2 restarts are used", "the only restart is used", "restarts are off (--max-restarts)".
 [[nodiscard]] std::string no_restart_left(const protocol::Terms& terms);
 [[nodiscard]] std::string success(int workers, int nodes, RestartCount restarts);
 [[nodiscard]] std::string left_too_few(const std::string& left, int nodes,

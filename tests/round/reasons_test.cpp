@@ -40,6 +40,9 @@ TEST_CASE("a restart says which rank failed, why, and how much of the budget is 
   none.max_restarts = 0;
   CHECK(reasons::no_restart_left(none) == "restarts are off (--max-restarts)");
   CHECK(reasons::no_restart_left(terms_of(2, 2)) == "all 3 restarts are used");
+  protocol::Terms one = terms_of(2, 2);
+  one.max_restarts = 1;
+  CHECK(reasons::no_restart_left(one) == "the only restart is used");
 }
 
 TEST_CASE("the wait says who is here, who is missing, and the end of it which option moves it") {
