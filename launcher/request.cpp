@@ -50,6 +50,14 @@ Result<std::optional<Endpoint>> parse_rendezvous_endpoint(const Origin& origin) 
   return std::optional(std::move(*endpoint));
 }
 
+/// An empty variable is unset; an empty option is a list whose variable was unset in the shell.
+Result<std::string> hosts_text(const Settings& settings) {
+  const std::string& text = settings.text(Option::kHosts);
+  if (!text.empty() || !settings.on_command_line(Option::kHosts)) return text;
+  return usage(settings.origin(Option::kHosts).quoted() +
+               " names no host: list the hosts of all nodes, HOST,HOST, or omit it");
+}
+
 StoreHost shared_store(const Environment& environment) {
   const bool off = value_or(environment, "TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "0") == "1";
   return off ? StoreHost::kWorkerZero : StoreHost::kAgent;
@@ -64,7 +72,9 @@ Result<RendezvousRequest> parse_rendezvous(const Settings& settings,
   request.master_port = integer_setting(settings, Option::kMasterPort);
   if (!request.master_port.given) request.master_port.value = kStaticPort;
   request.local_addr = text_setting(settings, Option::kLocalAddr);
-  request.hosts = text_setting(settings, Option::kHosts);
+  auto hosts = hosts_text(settings);
+  if (!hosts) return hosts.error();
+  request.hosts = {settings.origin(Option::kHosts), std::move(*hosts)};
   request.standalone = flag_setting(settings, Option::kStandalone);
   request.endpoint = {settings.origin(Option::kRdzvEndpoint), std::nullopt};
   request.store_host = shared_store(environment);

@@ -32,6 +32,9 @@ class Settings {
   [[nodiscard]] bool on(OptionId id) const { return entry(id).text == kOn; }
   /// On the command line or in the environment.
   [[nodiscard]] bool given(OptionId id) const { return entry(id).source != Source::kDefault; }
+  [[nodiscard]] bool on_command_line(OptionId id) const {
+    return entry(id).source == Source::kCommandLine;
+  }
   /// Where the value came from: "--nnodes", "PET_NNODES"; the long name of a flag.
   [[nodiscard]] Origin origin(OptionId id) const;
 

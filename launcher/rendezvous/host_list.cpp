@@ -99,6 +99,11 @@ Result<Hosts> parse_hosts(const Setting<std::string>& option) {
   for (const std::string& part : split_list(option.value)) {
     const std::string entry(trimmed(part));
     if (entry.empty()) return usage(option.quoted() + " has an empty entry");
+    if (entry.find_first_of(" \t\r\n") != std::string::npos) {
+      return usage(option.name +
+                   ": commas separate the hosts, not blanks or newlines (scontrol "
+                   "show hostnames | paste -sd,)");
+    }
     auto host = parse_endpoint(entry, option.name);
     if (!host) return host.error();
     const auto key = std::pair(lower(host->host), host->port.value_or(kC10dPort));

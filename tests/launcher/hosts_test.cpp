@@ -65,6 +65,22 @@ TEST_CASE("the variable DDPRUN_HOSTS is the same list") {
             .config.store.master_addr == "127.0.0.1");
 }
 
+TEST_CASE("an empty list of hosts is refused where it was typed, the variable is unset") {
+  const FakeMachine unset = with_variables({{"DDPRUN_HOSTS", ""}});
+  for (const Words& more : {Words{}, Words{"--nproc-per-node=2"}, Words{"--standalone"}}) {
+    CHECK_THAT(refused("", more, unset), ContainsSubstring("--hosts='' names no host"));
+  }
+  CHECK_FALSE(launch_of({"W"}, unset).config.rendezvous);
+}
+
+TEST_CASE("hosts separated by blanks or newlines are refused with the commas they need") {
+  for (const std::string list : {"a b", "a\nb", "a\tb", "a,b c", "a\nb\n"}) {
+    INFO(list);
+    CHECK_THAT(refused(list), ContainsSubstring("--hosts: commas separate the hosts"));
+  }
+  CHECK(launch_of(hosts("node-1, b,\nc\n")).config.rendezvous->nodes_max == 3);
+}
+
 TEST_CASE("a node is found by its addresses, v4 and v6, and by its name with or without domain") {
   FakeMachine machine;
   machine.addresses["10.0.0.1"] = "10.0.0.1";
