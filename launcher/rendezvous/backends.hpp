@@ -36,7 +36,9 @@ namespace ddprun {
                                                       const Machine& machine);
 
 /// A single node with MASTER_ADDR and MASTER_PORT as given; the address must be this machine's.
+/// `shown`: the option that gives it.
 [[nodiscard]] Result<RendezvousPlan> plan_single_node_at(const Endpoint& master,
+                                                         const std::string& shown,
                                                          const Request& request,
                                                          const Machine& machine);
 

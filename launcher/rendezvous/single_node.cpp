@@ -37,14 +37,17 @@ Result<RendezvousPlan> plan_standalone(const Request& request, const Machine& ma
   return plan;
 }
 
-Result<RendezvousPlan> plan_single_node_at(const Endpoint& master, const Request& request,
-                                           const Machine& machine) {
+Result<RendezvousPlan> plan_single_node_at(const Endpoint& master, const std::string& shown,
+                                           const Request& request, const Machine& machine) {
   const RendezvousRequest& asked = request.rendezvous;
   if (asked.node_rank.value != 0) {
     return usage(asked.node_rank.shown() + ", but a run of one node has node 0 only");
   }
   auto own = machine.own_address(master.host);
-  if (!own) return usage("MASTER_ADDR " + master.host + ": " + own.error().sentence);
+  if (!own) {
+    return usage(shown + ": " + own.error().sentence +
+                 "; pass an address of this machine, or omit it");
+  }
   RendezvousPlan plan;
   plan.run_id = RunId(asked.run_id.value);
   plan.store.master_addr = master.host;

@@ -107,8 +107,9 @@ Result<RendezvousPlan> plan_static(const Request& request, const Machine& machin
   const RendezvousRequest& asked = request.rendezvous;
   auto master = master_of(asked);
   if (!master) return master.error();
-  auto plan = asked.nodes.value.max == 1 ? plan_single_node_at(*master, request, machine)
-                                         : plan_static_nodes(*master, request, machine);
+  auto plan = asked.nodes.value.max == 1
+                  ? plan_single_node_at(*master, shown_master(asked), request, machine)
+                  : plan_static_nodes(*master, request, machine);
   if (plan && asked.endpoint.value) {
     note_unused(*plan, given_names({&asked.master_addr, &asked.master_port}),
                 asked.endpoint.name + " gives the address of the rendezvous");

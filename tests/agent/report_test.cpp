@@ -53,7 +53,7 @@ TEST_CASE("the report names who, how, when, what it last said, who was stopped, 
   failure.round = Round(2);
   failure.stopped = 63;
   failure.stop_took = 1400ms;
-  failure.no_restart = "all 1 restarts are used";
+  failure.no_restart = "all 2 restarts are used";
   CHECK(report_of(failure) ==
         "ddprun: error [W-EXIT] rank 12 (local 4, pid 48213) on gpu-02 ended with exit code 1, "
         "first failure of round 2\n"
@@ -63,7 +63,7 @@ TEST_CASE("the report names who, how, when, what it last said, who was stopped, 
         "            | File \"train.py\", line 310, in step\n"
         "            | KeyError: 'labels'\n"
         "  others    63 ranks were running; ddprun stopped them in 1.4 s\n"
-        "  next      not restarted: all 1 restarts are used\n"
+        "  next      not restarted: all 2 restarts are used\n"
         "  log       logs/7f3a/attempt_1/4/stderr.log");
 }
 

@@ -84,9 +84,13 @@ TEST_CASE("a single node notes that it does not use a c10d endpoint with a port"
   CHECK_THAT(launch.notes[0], ContainsSubstring("--rdzv-endpoint=localhost:29400 not used"));
 }
 
-TEST_CASE("a fixed address of another machine is refused") {
-  CHECK_THAT(refusal_of({"--master-port=1", "--master-addr=far", "W"}).sentence,
-             ContainsSubstring("MASTER_ADDR far"));
+TEST_CASE("a fixed address of another machine is refused with its option and the remedy") {
+  const FakeMachine variable = with_variables({{"PET_MASTER_ADDR", "far"}});
+  const auto option = refusal_of({"--master-port=1", "--master-addr=far", "W"}).sentence;
+  CHECK(option.starts_with("--master-addr=far: far is elsewhere; pass "));
+  CHECK(option.ends_with(", or omit it"));
+  CHECK(refusal_of({"--master-port=1", "W"}, variable).sentence.starts_with("PET_MASTER_ADDR=far"));
+  CHECK(refusal_of({"--rdzv-endpoint=far:1", "W"}).sentence.starts_with("--rdzv-endpoint=far:1: "));
 }
 
 TEST_CASE("a node's number without a number of nodes costs one line") {
