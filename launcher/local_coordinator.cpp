@@ -31,11 +31,16 @@ class ServerInProcess final : public LocalCoordinator {
   std::unique_ptr<coordinator::Server> server_;
 };
 
-Error cannot_serve(const Error& why) {
-  const std::string what = "this node has to run the coordinator and ";
-  const std::string hint =
-      why.kind == ErrorKind::kPortTaken ? ", unless an earlier run is still ending there" : "";
-  return {why.kind, what + why.sentence + hint};
+Error cannot_serve(const CoordinatorPlan& plan, const Error& why) {
+  std::string text = "this node has to run the coordinator and " + why.sentence;
+  if (why.kind != ErrorKind::kPortTaken) return {why.kind, std::move(text)};
+  text += ", unless an earlier run is still ending there";
+  if (plan.rank_by_default) {
+    text +=
+        "; no --node-rank is given, so this node is node 0; if node 0 already runs there, pass "
+        "--node-rank=1";
+  }
+  return {why.kind, std::move(text)};
 }
 
 }  // namespace
@@ -57,7 +62,7 @@ Result<std::unique_ptr<LocalCoordinator>> start_local_coordinator(asio::any_io_e
   const bool taken = server.error().kind == ErrorKind::kPortTaken;
   if (taken && launch.coordinator->need == CoordinatorPlan::Need::kMay)
     return std::unique_ptr<LocalCoordinator>();
-  return cannot_serve(server.error());
+  return cannot_serve(*launch.coordinator, server.error());
 }
 
 }  // namespace ddprun

@@ -21,6 +21,7 @@ struct CoordinatorPlan {
   Need need = Need::kMay;
   std::string bind;  // an address literal; empty: the wildcard address, v4 and v6
   std::uint16_t port = 0;
+  bool rank_by_default = false;  // it is here because no --node-rank was given
 };
 
 struct RendezvousPlan {

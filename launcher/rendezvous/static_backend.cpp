@@ -97,7 +97,9 @@ Result<RendezvousPlan> plan_static_nodes(const Endpoint& master, const Request& 
   several.node_rank = static_cast<int>(asked.node_rank.value);
   if (*several.node_rank == 0) several.runs_coordinator = CoordinatorPlan::Need::kMust;
   auto plan = plan_several_nodes(several, request, machine);
-  if (plan) add_static_notes(*plan, asked);
+  if (!plan) return plan;
+  if (plan->coordinator) plan->coordinator->rank_by_default = !asked.node_rank.given;
+  add_static_notes(*plan, asked);
   return plan;
 }
 

@@ -190,6 +190,17 @@ TEST_CASE("a port that node rank 0 needs and cannot have is one sentence") {
   CHECK(refused.code == 1);
   CHECK(lines(refused.err) == 1);
   CHECK_THAT(refused.err, ContainsSubstring("has to run the coordinator"));
+  CHECK_THAT(refused.err, !ContainsSubstring("no --node-rank"));
+}
+
+TEST_CASE("a node whose rank was forgotten says so where node 0 has the port") {
+  const Listener taken;
+  const auto refused = ddprun_with({"--nnodes=2", "--master-addr=127.0.0.1",
+                                    "--master-port=" + std::to_string(taken.port()), "true"});
+  CHECK(refused.code == 1);
+  CHECK_THAT(refused.err,
+             ContainsSubstring("no --node-rank is given, so this node is node 0; if node 0 already "
+                               "runs there, pass --node-rank=1"));
 }
 
 TEST_CASE("a launcher above learns of the mistake from the file it asked for") {
