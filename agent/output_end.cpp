@@ -12,6 +12,7 @@
 #include "agent/wait_note.hpp"
 #include "base/count_text.hpp"
 #include "base/message_line.hpp"
+#include "base/printable.hpp"
 
 namespace ddprun {
 
@@ -70,15 +71,14 @@ void OutputEnd::keep_what_was_not_taken(int exit_code) {
   const ConsoleWriter& err = *consoles_.err;
   std::string report = (exit_code == 0 ? "" : err.lost_own_lines()) + err.unwritten_own_lines();
   if (!report.empty() && err.missing_lines() != 0) report += missing_lines_of(err, kStderrName);
-  const auto kept = std::make_shared<std::string>();
+  const auto kept = std::make_shared<std::optional<Result<std::string>>>();
   const auto work = [logs = logs_, report, kept] {
-    if (!report.empty()) {
-      const auto path = logs->keep_report(report);
-      if (path) *kept = *path;
-    }
+    if (!report.empty()) *kept = logs->keep_report(report);
     logs->finish();
   };
-  disks_.logs.post(work, [this, kept] { log_report_place(*kept); });
+  disks_.logs.post(work, [this, kept] {
+    if (*kept) log_report_place(**kept);
+  });
 }
 
 // Where lines are missing at the end of a console, it has no place for a message: the other one
@@ -93,10 +93,11 @@ void OutputEnd::log_missing_lines() {
   }
 }
 
-void OutputEnd::log_report_place(const std::string& path) {
-  if (path.empty() || consoles_.out == consoles_.err) return;
-  consoles_.out->write_own("ddprun: standard error took nothing; what ddprun had to say is in " +
-                           path + "\n");
+void OutputEnd::log_report_place(const Result<std::string>& kept) {
+  if (consoles_.out == consoles_.err) return;
+  const std::string what = kept ? "in " + *kept : "lost: " + kept.error().sentence;
+  consoles_.out->write_own("ddprun: standard error took nothing; what ddprun had to say is " +
+                           printable(what) + "\n");
 }
 
 }  // namespace ddprun

@@ -11,6 +11,7 @@
 #include "agent/disk_threads.hpp"
 #include "agent/proc/console.hpp"
 #include "agent/proc/log_tree.hpp"
+#include "base/result.hpp"
 
 namespace spdlog {
 class logger;
@@ -38,7 +39,7 @@ class OutputEnd {
  private:
   void keep_what_was_not_taken(int exit_code);
   void log_missing_lines();
-  void log_report_place(const std::string& path);
+  void log_report_place(const Result<std::string>& kept);
 
   Consoles consoles_;
   std::shared_ptr<LogTree>& logs_;

@@ -45,8 +45,8 @@ inline constexpr std::chrono::milliseconds kDrainMax{500};
 // What is read at most after that deadline: all that a pipe can hold (fs.pipe-max-size), and no
 // more.
 inline constexpr std::size_t kDrainBytesMax = 1024 * 1024;
-// Candidates tried for the name of a directory that must be new; then an error.
-inline constexpr int kDirectoryNamesMax = 100;
+// Candidates tried for the name of a directory or file that must be new; then an error.
+inline constexpr int kUniqueNamesMax = 100;
 // GPUs looked for in /dev and NVML; more are not counted.
 inline constexpr int kDevicesMax = 4096;
 

@@ -17,10 +17,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kTemporaryStem = "torchelastic_";
-constexpr mode_t kOwnerOnly = 0700;  // in a directory that all users share
-constexpr mode_t kByUmask = 0777;    // for the user, and for programs that collect logs
-constexpr const char* kReportFile = "report.txt";  // what the console did not take
-constexpr std::size_t kRunNameBytesMax = 200;      // a file name has at most 255 bytes
+constexpr mode_t kOwnerOnly = 0700;            // in a directory that all users share
+constexpr mode_t kByUmask = 0777;              // for the user, and for programs that collect logs
+constexpr const char* kReportStem = "report";  // what the console did not take
+constexpr std::size_t kRunNameBytesMax = 200;  // a file name has at most 255 bytes
 
 Error cannot_make(const std::string& path, int error) {
   return system_refused("cannot make the log directory " + path, error);
@@ -34,7 +34,7 @@ Error wrong_log_dir(const Error& why) {
 Result<Directory> make_unique(const Directory& parent, const std::string& stem, mode_t mode) {
   Directory made;
   int error = EEXIST;
-  for (int tries = 0; error == EEXIST && tries < kDirectoryNamesMax; ++tries) {
+  for (int tries = 0; error == EEXIST && tries < kUniqueNamesMax; ++tries) {
     error = made.make_in(parent, stem + random_letters(), mode);
   }
   if (error == 0) return made;
@@ -172,7 +172,7 @@ int LogTree::make_attempt_directory(Directory& attempt, RestartCount restart_cou
   const std::string first = "attempt_" + std::to_string(restart_count.value());
   const std::string second = first + "_round_" + std::to_string(round.value());
   int error = attempt.make_in(run_, first, kByUmask);
-  for (int number = 1; error == EEXIST && number <= kDirectoryNamesMax; ++number) {
+  for (int number = 1; error == EEXIST && number <= kUniqueNamesMax; ++number) {
     const std::string name = number == 1 ? second : second + "_" + std::to_string(number);
     error = attempt.make_in(run_, name, kByUmask);
   }
@@ -208,12 +208,18 @@ Result<AttemptLogs> LogTree::attempt(RestartCount restart_count, Round round, in
   return AttemptLogs(std::move(attempt));
 }
 
+// A worker may have made something under the first name.
 Result<std::string> LogTree::keep_report(const std::string& text) {
   if (!files()) return Error{ErrorKind::kSystem, "there is no log directory (--log-dir /dev/null)"};
   const Directory& folder = run_.is_open() ? run_ : base_;
-  const std::string path = folder.path() + "/" + kReportFile;
-  const int file = folder.create_file(kReportFile, 0);
+  std::string name = std::string(kReportStem) + ".txt";
+  int file = folder.create_file(name, 0);
+  for (int tries = 1; file < 0 && errno == EEXIST && tries < kUniqueNamesMax; ++tries) {
+    name = std::string(kReportStem) + "_" + random_letters() + ".txt";
+    file = folder.create_file(name, 0);
+  }
   const int error = file < 0 ? errno : write_all(file, text);
+  const std::string path = folder.path() + "/" + name;
   if (file >= 0) ::close(file);
   if (error != 0) return system_refused("cannot write " + path, error);
   ending_ = Ending::kKeep;

@@ -81,6 +81,20 @@ class Console(unittest.TestCase):
             self.assertRegex(done.stdout, r"^ddprun: standard error .*/report.txt\n$")
             self.assertIn("ended with exit code 3, first failure of the run", done.report)
 
+    def test_why_a_report_could_not_be_kept_is_on_standard_output(self):
+        removes_all = """
+            [ $LOCAL_RANK = 0 ] || exec sleep 1000
+            cd "${TORCHELASTIC_ERROR_FILE%/*/*/*}" && rm -r "$PWD"
+            exit 3"""
+        for script, options, why in (
+            ("exit 3", ["--log-dir=/dev/null"], "there is no log directory"),
+            (removes_all, [], "cannot write /.*/report.txt: No such file or directory"),
+        ):
+            with open("/dev/full", "w") as full:
+                done = run(script, *options, stdout=subprocess.PIPE, stderr=full)
+            self.assertEqual(done.returncode, 3)
+            self.assertRegex(done.stdout, f"^ddprun: standard error .* is lost: {why}.*\n$")
+
     def test_a_note_does_not_stand_behind_the_echo_of_a_key(self):
         leader, follower = pty.openpty()
         words = [DDPRUN, "--standalone", "sh", "-c", "printf bar; exec sleep 1000"]

@@ -206,6 +206,18 @@ TEST_CASE("a report that the console did not take stays, also after success") {
   CHECK_FALSE(LogTree::open(options("/dev/null"))->keep_report("text").has_value());
 }
 
+TEST_CASE("a report is kept under another name where a worker has taken the first") {
+  const TempDir directory;
+  auto tree = LogTree::open(options(directory / "logs"));
+  REQUIRE(tree->attempt(RestartCount(0), Round(1), 1).has_value());
+  fs::create_symlink(directory / "elsewhere", tree->run_directory() + "/report.txt");
+  const auto kept = tree->keep_report("ddprun: the report\n");
+  REQUIRE(kept.has_value());
+  CHECK(std::regex_match(fs::path(*kept).filename().string(), std::regex("report_.{8}\\.txt")));
+  CHECK(contents(*kept) == "ddprun: the report\n");
+  CHECK_FALSE(fs::exists(directory / "elsewhere"));
+}
+
 TEST_CASE("renaming a log directory does not lead its files elsewhere") {
   boost::asio::io_context io;
   const TempDir directory;
