@@ -122,8 +122,16 @@ bool Server::Impl::settled() const {
 asio::awaitable<void> Server::Impl::settle(std::shared_ptr<Impl> self) {
   // Every run ends within bounds: those of its verdict, and of the time its agents have after it.
   constexpr auto kToken = asio::as_tuple(asio::use_awaitable);
-  while (!self->settled()) {
+  self->settled_.expires_at(TimePoint::max());
+  while (self->unfinished_ > 0) {
     co_await self->settled_.async_wait(kToken);
+  }
+  // By then every agent that is owed a message has it or was given up. A stranger that came later
+  // is not waited for, or another could always follow.
+  self->settled_.expires_after(self->options_.limits.idle_timeout);
+  while (!self->settled()) {
+    const auto [waiting] = co_await self->settled_.async_wait(kToken);
+    if (!waiting) co_return;
   }
 }
 

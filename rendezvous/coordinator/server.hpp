@@ -56,8 +56,9 @@ class Server {
   void begin_fresh_store(Round ended, std::function<void()> idle);
   void close_store(Round ended);
   /// Completes when no run is left: each has sent its verdict, and its agents have disconnected
-  /// or had their time for it. At once if there is none.
-  /// Cancelling it only ends this wait; the server serves until close().
+  /// or had their time for it; a peer that connects meanwhile does not prolong it. At once if there
+  /// is none. One call at a time. Cancelling it only ends this wait; the server serves until
+  /// close().
   [[nodiscard]] boost::asio::awaitable<void> settle();
   /// Closes everything at once.
   void close();

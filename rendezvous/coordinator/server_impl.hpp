@@ -123,7 +123,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   TimePoint started_ = Clock::now();
   net::Reactor reactor_;
   boost::asio::steady_timer idle_timeout_;  // runs only while a link is due
-  boost::asio::steady_timer settled_;       // cancelled to say that settled() may hold
+  boost::asio::steady_timer settled_;       // cancelled when settled() may hold
   bool idle_timeout_armed_ = false;
   bool ending_ = false;  // shut_down() was called: no new run starts
   bool closed_ = false;

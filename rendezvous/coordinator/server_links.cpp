@@ -292,7 +292,7 @@ void Server::Impl::settle_all() {
   for (const std::uint64_t id : closed_links_) links_.erase(id);
   if (!closed_links_.empty()) reactor_.resume_accepting();
   closed_links_.clear();
-  if (settled()) settled_.cancel();
+  if (unfinished_ == 0) settled_.cancel();
 }
 
 void Server::Impl::log_once(const Link& link, const std::string& cause) {

@@ -195,6 +195,31 @@ TEST_CASE("a shutdown sends every run its verdict, and settles when the agents h
   CHECK_FALSE(late.try_next().has_value());
 }
 
+TEST_CASE("strangers that are refused again and again do not keep a finished server waiting") {
+  ServerOptions options;
+  options.limits.idle_timeout = std::chrono::milliseconds(500);
+  LiveCoordinator coordinator(options);
+  {
+    Agent agent(coordinator.port(), hello_of("run", "a", 1));
+    agent.report(agent.start_round(), NodeState::kSucceeded);
+    agent.await<protocol::Done>();
+  }
+  std::vector<std::unique_ptr<Agent>> strangers;
+  const auto refuse_another = [&] {
+    const std::string beat = protocol::frame(protocol::encode(protocol::Beat{}));
+    strangers.push_back(std::make_unique<Agent>(coordinator.port(), beat));
+    strangers.back()->await<protocol::Refused>();  // and does not close its connection
+  };
+  refuse_another();
+  auto settled = coordinator.settled();
+  constexpr std::size_t kTenTimeouts = 50;
+  while (settled.wait_for(std::chrono::milliseconds(100)) != std::future_status::ready &&
+         strangers.size() < kTenTimeouts) {
+    refuse_another();
+  }
+  CHECK(strangers.size() < kTenTimeouts);
+}
+
 TEST_CASE("close() completes settle() and closes every connection") {
   LiveCoordinator coordinator;
   Agent agent(coordinator.port(), hello_of("run", "a", 2));
