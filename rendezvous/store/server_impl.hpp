@@ -87,6 +87,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   void watch(Session& session);
   Session* find(ConnectionId id) { return sessions_.find(static_cast<std::uint64_t>(id)); }
   void end_session(Session& session, End end);
+  void drop_waits(const Session& session);
   void log_end(const Session& session, End end);
   void log_once(const Session& session, const std::string& kind, const std::string& cause);
 

@@ -11,6 +11,8 @@ namespace {
 
 // Maximum number of bytes received from one session per turn.
 constexpr std::size_t kReceivePerTurn = 1 * kMiB;
+// A request or an end that visits more names than this ends a turn.
+constexpr std::size_t kNamesPerTurn = 1000;
 
 /// What torchrun's agents write first, with c10d and with static. No worker has such a key.
 bool is_of_torchrun(const Request& request) {
@@ -45,7 +47,7 @@ Server::Impl::End Server::Impl::receive(Session& session) {
     if (received == 0) {
       session.eof = true;
       session.parser.reset();  // a truncated request has no effect
-      store_.on_disconnect(session.store_id());
+      drop_waits(session);
       return End::kAlive;
     }
     const auto count = static_cast<std::size_t>(received);
@@ -103,11 +105,15 @@ Server::Impl::End Server::Impl::parse(Session& session, Parser& parser, std::str
       return End::kRefused;
     }
     // Bounds the work per turn, however much a client pipelines and however fast it reads.
-    const bool visited_every_key = parser.request().op == Opcode::kListKeys;
-    if (!visited_every_key && !is_backlogged(session, options_.limits.unsent_bytes)) continue;
+    const Opcode op = parser.request().op;
+    const bool names_many = parser.request().keys.size() > kNamesPerTurn;
+    // Those visit every key, and every name of a wait.
+    const bool ends_turn = names_many || op == Opcode::kListKeys || op == Opcode::kCancelWait;
+    if (!ends_turn && !is_backlogged(session, options_.limits.unsent_bytes)) continue;
     const End end = flush(session);
     if (end != End::kAlive) return end;
-    if (input.empty() && !is_backlogged(session, options_.limits.unsent_bytes)) continue;
+    const bool may_continue = input.empty() && !names_many;
+    if (may_continue && !is_backlogged(session, options_.limits.unsent_bytes)) continue;
     parser.serve(parser.dialect());
     session.dialect = parser.dialect();
     return pause(session, input);
@@ -193,11 +199,15 @@ void Server::Impl::watch(Session& session) {
 
 void Server::Impl::end_session(Session& session, End end) {
   log_end(session, end);
-  store_.on_disconnect(session.store_id());
+  drop_waits(session);
   if (session.held != nullptr) memory_.give_back(session.held->size());
   sessions_.erase(session.id);
   tell_idle();
   reactor_.resume_accepting();
+}
+
+void Server::Impl::drop_waits(const Session& session) {
+  if (store_.on_disconnect(session.store_id()) > kNamesPerTurn) session_quota_used_ = true;
 }
 
 void Server::Impl::log_end(const Session& session, End end) {

@@ -98,12 +98,12 @@ Store::Refused Store::carry_out(ConnectionId connection, Request& request, Reply
   return std::nullopt;
 }
 
-void Store::on_disconnect(ConnectionId connection) {
-  const std::size_t before = waits_.size();
+std::size_t Store::on_disconnect(ConnectionId connection) {
   std::vector<Waits::WaitList*> affected;
-  if (!waits_.drop(connection, affected)) return;
-  memory_.give_back((before - waits_.size()) * kWaitBytes);
+  if (!waits_.drop(connection, affected)) return 0;
+  memory_.give_back(affected.size() * kWaitBytes);
   for (Waits::WaitList* list : affected) erase_if_unused(static_cast<Entry&>(*list));
+  return affected.size();
 }
 
 Store::Refused Store::add_waits(ConnectionId connection, const std::vector<Entry*>& missing) {

@@ -39,8 +39,8 @@ class Store {
   /// The connections whose pending WAIT or BARRIER the last step completed: send each the byte 0.
   /// Includes the caller only if it waits.
   [[nodiscard]] const std::vector<ConnectionId>& woken() const { return woken_; }
-  /// Call when a connection is closed: drops its waits.
-  void on_disconnect(ConnectionId connection);
+  /// Call when a connection is closed: drops its waits. Returns how many.
+  std::size_t on_disconnect(ConnectionId connection);
 
   [[nodiscard]] std::size_t keys() const { return keys_; }
   [[nodiscard]] std::size_t waits() const { return waits_.size(); }

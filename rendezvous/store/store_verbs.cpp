@@ -146,7 +146,7 @@ Store::Refused Store::wait(ConnectionId connection, const Request& request, Repl
 // A client whose wait timed out reads one byte, or two if the wake-up came first; the last is
 // always 1.
 void Store::cancel_wait(ConnectionId connection, ReplyQueue& replies) {
-  on_disconnect(connection);
+  (void)on_disconnect(connection);
   replies.put_u8(1);
 }
 
@@ -167,8 +167,8 @@ Store::Refused Store::barrier(ConnectionId connection, const Request& request,
     }
   }
   if (auto refused = put_number(*entry, *count)) {
-    complete ? erase_if_unused(*entry)
-             : on_disconnect(connection);  // on_disconnect() also erases an unused entry
+    if (!complete) (void)on_disconnect(connection);  // this erases an unused entry, too
+    if (complete) erase_if_unused(*entry);
     return refused;
   }
   if (complete) replies.put_u8(0);

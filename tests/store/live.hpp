@@ -6,7 +6,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <boost/asio/post.hpp>
 #include <chrono>
+#include <functional>
+#include <future>
 #include <memory>
 #include <string>
 #include <thread>
@@ -41,6 +44,30 @@ class LiveServer {
     std::size_t count = 0;
     on_thread([&] { count = server_->connections(); });
     return count;
+  }
+  std::size_t waits() {
+    std::size_t count = 0;
+    on_thread([&] { count = server_->counters().waits; });
+    return count;
+  }
+  /// Whether the server served other work of its thread while, after `work` on that thread, its
+  /// connections became `rest`.
+  template <class Work>
+  bool leaves_turns(Work work, std::size_t rest) {
+    std::promise<void> done;
+    bool in_between = false;
+    std::function<void()> look = [&, before = std::size_t{0}]() mutable {
+      const std::size_t now = server_->connections();
+      in_between = in_between || (now > rest && now < before);
+      before = now;
+      now == rest ? done.set_value() : boost::asio::post(thread_.executor(), std::ref(look));
+    };
+    on_thread([&] {
+      work();
+      look();
+    });
+    done.get_future().wait();
+    return in_between;
   }
   std::string log() { return thread_.log(); }
   template <class Work>

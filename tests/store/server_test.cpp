@@ -246,6 +246,43 @@ TEST_CASE("a client that requests list after list starves no other client") {
   CHECK(busy.receive(80) == std::string(80, '\0'));  // no keys, ten times
 }
 
+TEST_CASE("a request of many keys ends the turn of its client") {
+  LiveServer server;
+  Client busy = connect(server.port());
+  Client other = connect(server.port());
+  REQUIRE(busy.ask(add("n", 0), 8) == i64(0));
+  const std::vector<std::string> names(1100, "n");
+  const std::vector<std::string> long_requests{check(names), multi_get(names),
+                                               wait(names) + add("n", 0)};
+  const std::vector<std::size_t> sizes{1, names.size() * text("0").size(), 1 + 8};
+  for (std::size_t kind = 0; kind < long_requests.size(); ++kind) {
+    std::string many;
+    for (int at = 0; at < 3; ++at) many += long_requests[kind] + add("served", 1);
+    server.on_thread([&] {  // so that both clients are served in one batch
+      busy.send(many);
+      other.send(add("served", 0));
+    });
+    const std::string seen = other.receive(8);
+    CHECK(seen == i64(static_cast<std::int64_t>(kind) * 3));
+    CHECK(busy.receive(3 * (sizes[kind] + 8)).size() == 3 * (sizes[kind] + 8));
+  }
+}
+
+TEST_CASE("clients that disconnect with many waits leave the other handlers their turn") {
+  LiveServer server;
+  std::vector<std::string> names;
+  for (int at = 0; at < 1100; ++at) names.push_back("never" + std::to_string(at));
+  std::vector<Client> clients;
+  for (int at = 0; at < 300; ++at) {  // more than one batch of events
+    clients.push_back(connect(server.port()));
+    clients.back().send(wait(names));
+  }
+  Client last = connect(server.port());
+  REQUIRE(last.ask(ping(1), 4) == u32(1));
+  REQUIRE(eventually([&] { return server.waits() == 300 * names.size(); }));
+  CHECK(server.leaves_turns([&] { clients.clear(); }, 1));
+}
+
 TEST_CASE("ten thousand pipelined requests of a client that reads late are all answered") {
   LiveServer server;
   Client client = connect(server.port());
