@@ -16,6 +16,10 @@
 
 namespace ddprun {
 
+/// How many connections a store or a coordinator in this process may have: clients leave the
+/// descriptors that this node's workers and their restarts need.
+[[nodiscard]] std::size_t connections_max(const LaunchConfig& config);
+
 class RoundStore {
  public:
   /// Listens on `config.store.listen_addr` (empty: on the wildcard address) and `port` (0: a free
@@ -37,11 +41,12 @@ class RoundStore {
   [[nodiscard]] bool when_idle(std::function<void()> idle);
 
  private:
-  RoundStore(boost::asio::ip::tcp::acceptor listener, StoreHost host,
+  RoundStore(boost::asio::ip::tcp::acceptor listener, const LaunchConfig& config,
              std::shared_ptr<spdlog::logger> log);
 
   boost::asio::ip::tcp::acceptor listener_;  // until serve()
   StoreHost host_;
+  std::size_t connections_max_;
   std::shared_ptr<spdlog::logger> log_;
   std::uint16_t port_;
   std::string served_at_;

@@ -4,6 +4,9 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <limits>
+
 namespace ddprun {
 
 void prepare_process() {
@@ -29,6 +32,13 @@ std::optional<rlimit> raise_descriptor_limit() {
   const rlimit raised{before.rlim_max, before.rlim_max};
   (void)::setrlimit(RLIMIT_NOFILE, &raised);  // refused: fewer clients fit, and the log says so
   return before;
+}
+
+std::size_t descriptors_for_clients(std::size_t reserve) {
+  rlimit limit{};
+  const bool known = ::getrlimit(RLIMIT_NOFILE, &limit) == 0;
+  const std::size_t all = known ? limit.rlim_cur : std::numeric_limits<std::size_t>::max();
+  return all - std::min(reserve, all / 2);
 }
 
 }  // namespace ddprun

@@ -4,6 +4,7 @@
 
 #include <sys/resource.h>
 
+#include <cstddef>
 #include <optional>
 #include <vector>
 
@@ -25,5 +26,9 @@ void unblock_signals(const std::vector<int>& signals);
 /// descriptors up to the limit. Returns the previous limit, which children get back; nullopt if it
 /// cannot be read.
 std::optional<rlimit> raise_descriptor_limit();
+
+/// How many descriptors the clients of this process may take, so that `reserve` are left for its
+/// own; at least half of the limit.
+std::size_t descriptors_for_clients(std::size_t reserve);
 
 }  // namespace ddprun

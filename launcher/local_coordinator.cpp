@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "agent/log.hpp"
+#include "agent/round_store.hpp"
 #include "rendezvous/coordinator/open.hpp"
 
 namespace ddprun {
@@ -54,6 +55,7 @@ Result<std::unique_ptr<LocalCoordinator>> start_local_coordinator(asio::any_io_e
                                                                   spdlog::logger& logger) {
   if (!launch.coordinator) return std::unique_ptr<LocalCoordinator>();
   coordinator::ServerOptions options;
+  options.store.connections = connections_max(launch.config);
   options.log = make_part_logger(logger, "COORDINATOR");
   options.only_run = launch.config.run_id;
   auto server = coordinator::open_server(executor, launch.coordinator->bind,

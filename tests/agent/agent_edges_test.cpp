@@ -1,6 +1,8 @@
 // The agent where something outside is missing, in the way or in use.
 #include <signal.h>
 
+#include <fstream>
+
 #include "base/process_setup.hpp"
 #include "tests/agent/agent_run.hpp"
 #include "tests/store/live.hpp"
@@ -92,6 +94,25 @@ TEST_CASE("a soft limit on descriptors bounds the workers, not the store") {
   for (auto& client : clients) REQUIRE(client.receive(4) == store::requests::u32(7));
   run.signal(SIGTERM);
   CHECK(run.wait() == ExitStatus::exited(143));
+}
+
+TEST_CASE("clients that hold all connections of a store leave a restart its descriptors") {
+  TemporaryDirectory dir;
+  Argv argv{"sh", "-c", "ulimit -n 256; exec \"$@\"", "sh"};
+  const Argv run_argv = driver(2, {"restarts=1"}, R"sh(
+    [ $TORCHELASTIC_RESTART_COUNT = 1 ] && exit 0
+    [ $RANK = 0 ] && echo $MASTER_PORT > $DIR/port
+    while ! [ -e $DIR/go ]; do sleep 0.05; done
+    exit 3)sh");
+  argv.insert(argv.end(), run_argv.begin(), run_argv.end());
+  Command run(argv, {{"DIR", dir.path()}});
+  const auto port = static_cast<std::uint16_t>(pid_in(dir.file("port")));
+  std::vector<store::Client> clients;
+  for (int i = 0; i < 300; ++i) clients.emplace_back(port);
+  CHECK(clients.back().closed());
+  std::ofstream(dir.file("go")) << "go";
+  CHECK(run.wait() == ExitStatus::exited(0));
+  CHECK_THAT(run.err(), ContainsSubstring("more than connections = "));
 }
 
 TEST_CASE("when rank k cannot be spawned the ranks below it are ended, in one sentence") {
