@@ -33,22 +33,21 @@ void LiveRound::forget(const Agent& agent) {
   members_[static_cast<std::size_t>(agent.group_rank)] = nullptr;
   --present_;
   if (!agent.answered) --unanswered_;
+  if (agent.question != 0) --asked_;
 }
 
 void LiveRound::answered(Agent& agent) {
-  if (agent.question != 0) return;
   if (!std::exchange(agent.answered, true)) --unanswered_;
 }
 
 void LiveRound::ask(Agent& agent, int question) {
-  agent.question = question;
-  if (std::exchange(agent.answered, false)) ++unanswered_;
+  if (std::exchange(agent.question, question) == 0) ++asked_;
 }
 
 void LiveRound::echoed(Agent& agent, int question) {
-  if (agent.question != question) return;
+  if (agent.question == 0 || agent.question != question) return;
   agent.question = 0;
-  answered(agent);
+  --asked_;
 }
 
 void LiveRound::succeeded(Agent& agent) {

@@ -33,7 +33,7 @@ class LiveRound {
   void forget(const Agent& agent);
   /// This member has taken on the round.
   void answered(Agent& agent);
-  /// This member has to answer a question.
+  /// This member has to answer a question, instead of an older one.
   void ask(Agent& agent, int question);
   /// This member has answered a question, perhaps an older one.
   void echoed(Agent& agent, int question);
@@ -53,8 +53,8 @@ class LiveRound {
   /// Members without those.
   [[nodiscard]] int present() const { return present_; }
   [[nodiscard]] int world_size() const { return start_.world_size.value(); }
-  /// Members that have not taken on the round, or not answered a question.
-  [[nodiscard]] int unanswered() const { return unanswered_; }
+  /// Answers that are still to come: members that take on the round, and to questions.
+  [[nodiscard]] int unanswered() const { return unanswered_ + asked_; }
   [[nodiscard]] int finished() const { return succeeded_; }
   [[nodiscard]] bool all_succeeded() const;
   /// Since the last node reported its workers running.
@@ -69,7 +69,8 @@ class LiveRound {
   std::vector<Agent*> members_;
   std::string shared_address_;  // of the coordinator's machine, as the first remote member sees it
   int present_ = 0;
-  int unanswered_ = 0;
+  int unanswered_ = 0;  // members that have not taken on the round
+  int asked_ = 0;       // members that have not answered a question
   int succeeded_ = 0;
   TimePoint running_since_{};             // when the last node reported so; before that, the start
   std::optional<Failure> first_failure_;  // as far as is known

@@ -23,6 +23,7 @@ void Rebuilding::extend(TimePoint until) {
 
 void Running::extend(TimePoint until) {
   extend_to(answer_deadline, until);
+  extend_to(question_deadline, until);
 }
 
 void Stopping::extend(TimePoint until) {

@@ -65,9 +65,10 @@ struct Rebuilding {
 /// A round lives.
 struct Running {
   LiveRound round;
-  Deadline answer_deadline{};  // for its members to take it on, or to answer a question
+  Deadline answer_deadline{};    // for its members to take it on
+  Deadline question_deadline{};  // for its members to answer a question
 
-  [[nodiscard]] Deadlines deadlines() const { return {{answer_deadline}, {}}; }
+  [[nodiscard]] Deadlines deadlines() const { return {{answer_deadline, question_deadline}, {}}; }
   void extend(TimePoint until);
 };
 

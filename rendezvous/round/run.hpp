@@ -171,6 +171,7 @@ class Run {
   // run_running.cpp: what the agents report of a round.
   void settle(Running& running);
   void drop_unanswering(Running& running);
+  void withdraw_questions(Running& running);
   void on_report(Agent& agent, const protocol::Report& report);
   void on_failure(const Agent& agent);
   [[nodiscard]] Deadline pace_restart();

@@ -165,8 +165,11 @@ void Run::resume_member(Agent& agent, const Hello& hello) {
 
 // What it owes an answer to was lost with its link: its time begins again.
 void Run::ask_again(const Agent& agent) {
-  if (agent.question != 0) send(agent.link, Beat{agent.question});
-  if (!agent.answered) in<Running>()->answer_deadline = now_ + kAnswerMax;
+  auto* running = in<Running>();
+  if (!agent.answered) running->answer_deadline = now_ + kAnswerMax;
+  if (agent.question == 0) return;
+  send(agent.link, Beat{agent.question});
+  running->question_deadline = now_ + kAnswerMax;
 }
 
 void Run::take_claim(Agent& agent, const Claim& claim) {

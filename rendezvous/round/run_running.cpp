@@ -12,6 +12,7 @@ using namespace protocol;
 // Newcomers are admitted once all members have answered: any number that join together cost one
 // round. After a stall their hellos are read in any order with successes that came before them.
 void Run::settle(Running& running) {
+  if (is_due(running.question_deadline)) withdraw_questions(running);
   if (is_due(running.answer_deadline)) return drop_unanswering(running);
   const LiveRound& round = running.round;
   const bool newcomers = roster_.size() > round.present() && round.nodes() < terms().nodes_max;
@@ -113,7 +114,15 @@ void Run::ask(Running& running) {
     running.round.ask(*member, questions_);
     send(member->link, Beat{questions_});
   }
-  running.answer_deadline = now_ + kAnswerMax;
+  running.question_deadline = now_ + kAnswerMax;
+}
+
+// Who does not answer may be suspended, and has the silence limit; who leaves does not wait for it.
+void Run::withdraw_questions(Running& running) {
+  running.question_deadline.reset();
+  for (Agent* member : running.round.members()) {
+    if (member != nullptr) running.round.echoed(*member, member->question);
+  }
 }
 
 void Run::on_beat(Agent& agent, const Beat& beat) {

@@ -107,9 +107,26 @@ TEST_CASE("a leave does not wait for a node that never answers") {
   desk.both_run();
   desk.say(1, desk.report(1, NodeState::kSucceeded));
   desk.say(1, kInterrupted);
-  desk.beat_for(kAnswerMax, {1, 2});
-  CHECK(desk.last<Refused>(2).has_value());
-  CHECK_FALSE(desk.run_.has_agents());
+  desk.beat_for(kAnswerMax - milliseconds(1), {1, 2});
+  CHECK(desk.closed_.empty());
+  desk.after(milliseconds(1));
+  CHECK(desk.closed_ == std::vector<LinkId>{LinkId(1)});  // it served the store of the round
+  CHECK(desk.last<StartRound>(2)->stamp.number == Round(2));
+}
+
+TEST_CASE("a leave that is not answered costs no other node") {
+  Desk desk = three_that_run();
+  desk.say(3, desk.report(1, NodeState::kSucceeded));
+  desk.say(3, kInterrupted);
+  desk.say(1, *desk.last<Beat>(1));
+  desk.beat_for(kAnswerMax - milliseconds(1), {1, 2, 3});
+  desk.after(milliseconds(1));
+  CHECK(desk.closed_ == std::vector<LinkId>{LinkId(3)});
+  desk.say(2, *desk.last<Beat>(2));
+  CHECK_FALSE(desk.last<Refused>(2).has_value());
+  CHECK_FALSE(desk.last<StartRound>(1).has_value());
+  CHECK(desk.run_.status(desk.now_).phase == Phase::kRunning);
+  CHECK(desk.run_.status(desk.now_).counters.losses == 1);
 }
 
 TEST_CASE("a leave that waits for answers ends with the failure that comes first") {

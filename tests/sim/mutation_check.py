@@ -61,6 +61,8 @@ MUTANTS = [
      "if (!spare) send_stop", "send_stop"),
     ("a leave overtakes the success of the round", "rendezvous/round/run_leave.cpp",
      "if (!may_follow_success(agent)) return take_up", "return take_up"),
+    ("a leave waits for a node that does not answer", "rendezvous/round/run_running.cpp",
+     "  if (is_due(running.question_deadline)) withdraw_questions(running);\n", ""),
     ("a link that broke during a stall is a loss", "rendezvous/round/run.cpp",
      "if (unread_ && in<Over>() == nullptr) return roster_.unlink(*agent);", ""),
     ("a stall near the silence limit is not noticed", "rendezvous/round/run.cpp",

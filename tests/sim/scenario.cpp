@@ -107,6 +107,8 @@ class Stage {
     options.terms.nodes_max = to_int(range.substr(colon + 1));
     const std::string restarts = option(words, "restarts");
     if (!restarts.empty()) options.terms.max_restarts = to_int(restarts);
+    const std::string attempts = option(words, "attempts");
+    if (!attempts.empty()) options.terms.keep_alive_max_attempt = to_int(attempts);
     const auto time = [&words](const char* name, protocol::Milliseconds& value) {
       const std::string text = option(words, name);
       if (!text.empty()) value = std::chrono::duration_cast<milliseconds>(to_duration(text));
