@@ -89,8 +89,8 @@ void Membership::on(const LeaveAsked& leave) {
   if (group_.is_none()) await_answer_to_leave();
   notices_.end_wait();
   if (greeting() != nullptr) send(Leave{leave.exit_code, leave.reason, group_.round()});
-  if (!answered()) return stop_leaving();
   stop_group(15, options_.hello.stop_timeout);
+  if (!answered()) stop_leaving();
 }
 
 // No worker is left here: the coordinator may still wait for those of other nodes.
@@ -98,9 +98,12 @@ void Membership::await_answer_to_leave() {
   way_out_.wait_until(now_ + (way_out_.hurries() ? kHurryMax : kStopWaitMax + kStopMargin));
 }
 
-// The coordinator lets this node go, or is not waited for.
+// The coordinator is not waited for. Who asked twice gets the code that was asked for.
 void Membership::stop_leaving() {
-  end(known_end(way_out_.end()));
+  const bool finished = state() == NodeState::kSucceeded && !way_out_.hurries();
+  if (!finished) return end(known_end(way_out_.end()));
+  end(succeeded_here(way_out_.end().text + ", and the coordinator " + options_.coordinator +
+                     " did not answer"));
 }
 
 // A verdict that the coordinator announced stands, even if its whole report never comes.
@@ -162,8 +165,9 @@ void Membership::take(const Done& done) {
 
 void Membership::take(const Refused& refused) {
   if (way_out_.is_decided()) return;
+  const bool finished = state() == NodeState::kSucceeded && !way_out_.hurries();
+  if (finished) return end(succeeded_here(refused.sentence));
   if (way_out_.is_leaving()) return stop_leaving();
-  if (state() == NodeState::kSucceeded) return end(succeeded_here(refused.sentence));
   const bool again = refused.retry_after.count() > 0 && !node_rank_retried_;
   if (!again) return end(End{1, refused.sentence});
   node_rank_retried_ = true;

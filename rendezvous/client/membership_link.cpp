@@ -68,7 +68,10 @@ void Membership::lose_link(const std::string& evidence, LinkEnd link_end) {
   const bool had_it = answered();
   drop_link(link_end);
   if (way_out_.is_decided()) return;
-  if (way_out_.is_leaving()) return stop_leaving();
+  if (way_out_.is_leaving()) {
+    const bool let_go = had_it && link_end == LinkEnd::kGone;
+    return let_go ? end(known_end(way_out_.end())) : stop_leaving();
+  }
   const std::string known = options_.coordinator + ": ";  // the sentence already names it
   reach_.cause = evidence.starts_with(known) ? evidence.substr(known.size()) : evidence;
   if (!reach_.joined) return wait_for_coordinator(": " + reach_.cause);
@@ -195,9 +198,8 @@ void Membership::give_up_on_coordinator() {
 // All ranks of this node have exited with 0. If those of the other nodes have, the run succeeded;
 // if not, their nodes know the failure and report it.
 End Membership::succeeded_here(const std::string& why_unknown) const {
-  return End{0,
-             "all ranks of this node exited with code 0; how the other nodes ended is unknown: " +
-                 why_unknown};
+  const std::string known = "all ranks of this node exited with code 0";
+  return known_end(End{0, known + "; how the other nodes ended is unknown: " + why_unknown});
 }
 
 const char* Membership::link_name() const {

@@ -259,32 +259,6 @@ TEST_CASE("a node that leaves does not wait for a silent coordinator beyond the 
   CHECK(seat.done<End>()->exit_code == 143);
 }
 
-TEST_CASE(
-    "a node that has finished and loses the coordinator for good exits with 0 and what it knows") {
-  Seat seat(seconds(2));
-  seat.connect();
-  seat.hear(seat.round(1));
-  seat.feed(GroupSucceeded{Round(1)});
-  seat.feed(GroupGone{Round(1)});
-  seat.feed(LinkDown{seat.link_, "connection reset"});
-  seat.after(seconds(1));
-  CHECK_FALSE(seat.done<End>().has_value());
-  seat.after(seconds(1));
-  REQUIRE(seat.done<End>().has_value());
-  CHECK(seat.done<End>()->exit_code == 0);
-  CHECK(seat.done<End>()->text.find("all ranks of this node exited with code 0") == 0);
-}
-
-TEST_CASE("a node that has finished and is refused by another run's coordinator exits with 0") {
-  Seat seat;
-  seat.connect();
-  seat.hear(seat.round(1));
-  seat.feed(GroupSucceeded{Round(1)});
-  seat.feed(GroupGone{Round(1)});
-  seat.hear(Refused{RefusalCode::kWrongRun, "this coordinator serves run b", milliseconds(0)});
-  CHECK(seat.done<End>()->exit_code == 0);
-}
-
 TEST_CASE("a node that leaves does not report the loss of the coordinator that lets it go") {
   Seat seat;
   seat.connect();

@@ -49,7 +49,7 @@ MUTANTS = [
     ("two commands share a round", "rendezvous/round/admission.cpp",
      "if (!compared || hello.fingerprint == run_terms.fingerprint) return", "return"),
     ("a signal replaces the failure that ended the run", "rendezvous/client/membership.cpp",
-     "if (!answered()) return stop_leaving();", "return stop_leaving();"),
+     "if (!answered()) stop_leaving();", "stop_leaving();"),
     ("a node that finished fails when its coordinator is gone",
      "rendezvous/client/membership_link.cpp",
      "if (state() == NodeState::kSucceeded) return end(succeeded_here(sentence));", ""),
