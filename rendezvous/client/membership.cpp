@@ -215,6 +215,7 @@ void Membership::start_group() {
 
 void Membership::end(End verdict) {
   way_out_.decide(std::move(verdict));
+  notices_.end_waiting();
   if (is_down()) link_ = link::Down{};
   const End& decided = way_out_.end();
   // After a success stragglers have their own time to end.

@@ -67,6 +67,33 @@ TEST_CASE("a node that serves the store ends when ranks of other nodes do not us
   CHECK(seat.done<client::End>()->exit_code == 143);
 }
 
+TEST_CASE("a node that had waited before its end says only after 3 s what its store waits for") {
+  Seat seat;
+  seat.connect();
+  seat.hear(seat.round(1, 0));
+  seat.feed(StoreOpened{4001});
+  seat.feed(GroupSucceeded{Round(1)});
+  seat.feed(GroupGone{Round(1)});
+  seat.hear(Waiting{1, 2, 2, Round(1), milliseconds(0), "waiting for the others"});
+  seat.after(seconds(3));
+  CHECK(seat.done<Note>()->text == "waiting for the others");
+  seat.forget();
+  seat.hear(Done{1, "too few nodes"});
+  CHECK_FALSE(seat.membership_.ended());
+  SECTION("and nothing if it is idle before that") {
+    seat.feed(StoreIdle{Round(1)});
+    CHECK(seat.membership_.ended());
+    CHECK_FALSE(seat.done<Note>().has_value());
+  }
+  SECTION("if it is still used then") {
+    seat.after(kQuietMax - milliseconds(1));
+    CHECK_FALSE(seat.done<Note>().has_value());
+    seat.after(milliseconds(1));
+    REQUIRE(seat.done<Note>().has_value());
+    CHECK(seat.done<Note>()->text.ends_with("in " + duration_text(kStopLimit - kQuietMax)));
+  }
+}
+
 TEST_CASE("a success does not close the store of an earlier round that ranks still use") {
   Seat seat;
   seat.connect();

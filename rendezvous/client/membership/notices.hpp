@@ -28,7 +28,7 @@ class Notices {
   [[nodiscard]] std::optional<TimePoint> due() const;
   /// The present wait is over; another may follow.
   void end_wait() { wait_.reset(); }
-  /// A round starts: the next wait begins from zero.
+  /// A round starts, or the run is over: the next wait begins from zero.
   void end_waiting();
   /// A coordinator has answered: waits may be noted again.
   void repeat_waits() { noted_.clear(); }
