@@ -108,9 +108,9 @@ ssize_t ConsoleTarget::hand_over(std::string_view bytes) {
   disk_.post([job, file = descriptor_] { job->error = write_all(file, job->text, &job->written); },
              [job, write = write_] {
                write->in_flight = false;
-               const bool cut = job->written > 0 && job->text[job->written - 1] != '\n';
+               if (job->written > 0) write->mid_line = job->text[job->written - 1] != '\n';
                if (job->error != 0)
-                 write->failure = {job->error, job->text.substr(job->written), cut};
+                 write->failure = {job->error, job->text.substr(job->written), write->mid_line};
                const auto writable = std::exchange(write->writable, nullptr);
                if (writable) writable({});
              });

@@ -59,6 +59,7 @@ class ConsoleTarget {
   struct Write {
     bool in_flight = false;
     Failure failure;
+    bool mid_line = false;  // what was written so far ends within a line
     std::function<void(const boost::system::error_code&)> writable;
   };
   DiskThread disk_;

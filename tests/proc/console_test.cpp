@@ -308,14 +308,24 @@ TEST_CASE("a line that a full disk takes in part ends before the message about i
   ::getrlimit(RLIMIT_FSIZE, &usual);
   const rlimit small{15, usual.rlim_max};
   ::setrlimit(RLIMIT_FSIZE, &small);
-  console->write("12345678\n12345678\nabc\n");
-  run(io, console->flush(Clock::now() + kWaitMax));
+  const auto write = [&](const std::string& text) {
+    console->write(text);
+    run(io, console->flush(Clock::now() + kWaitMax));
+  };
+  std::string lost = "4 lines are";
+  SECTION("and then takes nothing of the next writes") {
+    for (const char* text : {"12345678\n12345678\nabc\n", "def\n", "ghi\n"}) write(text);
+  }
+  SECTION("because it came in two writes, of which the second has no room") {
+    write("12345678\n123456");
+    write("78\n");
+    lost = "1 line is";
+  }
   ::setrlimit(RLIMIT_FSIZE, &usual);
-  console->write("after\n");
-  run(io, console->flush(Clock::now() + kWaitMax));
+  write("after\n");
   ::close(file);
   CHECK(contents(directory / "out") ==
-        "12345678\n123456\nddprun: 2 lines are not shown here: File too large\nafter\n");
+        "12345678\n123456\nddprun: " + lost + " not shown here: File too large\nafter\n");
 }
 
 TEST_CASE("a flush waits for a slow console to the end, and as long for a silent one") {
