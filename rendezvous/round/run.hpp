@@ -174,6 +174,7 @@ class Run {
   void withdraw_questions(Running& running);
   void on_report(Agent& agent, const protocol::Report& report);
   void on_failure(const Agent& agent);
+  [[nodiscard]] bool has_answered(Round round) const;
   [[nodiscard]] Deadline pace_restart();
   void on_success(Agent& agent);
   void on_stopped(Agent& agent, const protocol::Stopped& stopped);

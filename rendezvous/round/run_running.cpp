@@ -65,7 +65,8 @@ void Run::on_report(Agent& agent, const Report& report) {
     if (round != nullptr) round->add({at, agent.hello.agent, *agent.failure, report.round});
   }
   const bool runs = in<Running>() != nullptr;
-  if (runs && roster_.starting() == 0) restarts_.answered.reset();
+  const bool all_run = runs && roster_.starting() == 0;
+  if (all_run && !has_answered(rounds_.last.number)) restarts_.answered.reset();
   if (round == nullptr) return;
   round->answered(agent);
   if (!runs || !news) return;
@@ -78,6 +79,9 @@ void Run::on_report(Agent& agent, const Report& report) {
 void Run::on_failure(const Agent& agent) {
   const LiveRound& round = in<Running>()->round;
   const WorkerExit& exit = *agent.failure;
+  if (has_answered(round.stamp().number)) {
+    return end_round(reasons::restart(exit, restarts_.used, terms(), Duration(0)));
+  }
   restarts_.answered = Failure{now_, agent.hello.agent, exit, round.stamp().number};
   if (restarts_.used.value() >= terms().max_restarts) {
     return finish_failed(terms().max_restarts == 0 ? "" : reasons::no_restart_left(terms()), now_);
@@ -85,6 +89,11 @@ void Run::on_failure(const Agent& agent) {
   restarts_.used = RestartCount(restarts_.used.value() + 1);
   const Deadline restart_at = pace_restart();
   end_round(reasons::restart(exit, restarts_.used, terms(), restarts_.delay), restart_at);
+}
+
+/// All links can break before the next round starts: then the round that failed comes back.
+bool Run::has_answered(Round round) const {
+  return restarts_.answered && restarts_.answered->round == round;
 }
 
 /// When the next round may start at the soonest; later and later, if rounds fail right away.

@@ -161,3 +161,27 @@ TEST_CASE("a node that was lost with its workers is missed when another reconnec
   REQUIRE(desk.last<Done>(3).has_value());
   CHECK(desk.last<Done>(3)->exit_code == 1);
 }
+
+TEST_CASE("a failure takes one restart, also if all links break before the next round starts") {
+  for (const bool reported_first : {true, false}) {
+    Desk desk(3);
+    desk.join_two();
+    desk.both_run();
+    desk.say(1, Reconnecting{"no heartbeat for 5 s"});  // the next round waits for it
+    desk.say(2, desk.failed(1, 5));
+    CHECK(desk.run_.status(desk.now_).restarts == RestartCount(1));
+    desk.lose(2);
+    desk.after(seconds(5));
+    REQUIRE_FALSE(desk.run_.has_agents());
+    Hello back = desk.hello_again();
+    back.claim->state = NodeState::kFailed;
+    Hello first = desk.hello("a", 2, 2);
+    first.claim = Claim{{Round(1), "c1"}, 0, 2, RestartCount(0), NodeState::kRunning};
+    desk.say(4, back);
+    if (reported_first) desk.say(4, desk.failed(1, 5));
+    desk.say(3, first);
+    if (!reported_first) desk.say(4, desk.failed(1, 5));
+    REQUIRE(desk.last<StartRound>(4).has_value());
+    CHECK(desk.last<StartRound>(4)->restarts == RestartCount(1));
+  }
+}
