@@ -194,7 +194,8 @@ class World {
     bool ended = false;
     bool partitioned = false;
     TimePoint paused_until{};
-    TimePoint answers_from{};  // after a pause, or after it was cut off
+    std::deque<std::function<void()>> held;  // what its thread will find when it runs again
+    TimePoint answers_from{};                // after a pause, or after it was cut off
     TimePoint output_stalled_until{};
     TimePoint start_stalled_until{};
     bool spawn_breaks = false;
@@ -258,6 +259,11 @@ class World {
   [[nodiscard]] client::MembershipOptions membership_options(int node) const;
   void take_note_of(int node, const protocol::Message& message);
   void expect_leave(int node, const std::string& reason);
+  [[nodiscard]] bool stands_still(int node) const {
+    return paused(node) || !nodes_[index(node)].held.empty();
+  }
+  void hold(int node, std::function<void()> what);
+  void release_held(int node);
   void to_agent(int node, int process, client::Event event);
   void on_step(int node);
   void arm_agent(int node, TimePoint deadline);
@@ -347,9 +353,8 @@ class World {
 template <class What>
 void World::on_thread(int id, int process, What what) {
   if (!lives(id, process)) return;
-  if (!paused(id)) return what();
-  timeline_.at(nodes_[index(id)].paused_until,
-               [this, id, process, what = std::move(what)] { on_thread(id, process, what); });
+  if (!stands_still(id)) return what();
+  hold(id, [this, id, process, what = std::move(what)] { on_thread(id, process, what); });
 }
 
 // The same for a round, which may be over by then, or its agent gone.
@@ -357,10 +362,9 @@ template <class What>
 void World::on_group_thread(int id, int generation, What what) {
   Group* group = group_of(id, generation);
   if (group == nullptr) return;
-  if (!paused(id)) return what(*group);
-  timeline_.at(nodes_[index(id)].paused_until, [this, id, generation, what = std::move(what)] {
-    on_group_thread(id, generation, what);
-  });
+  if (!stands_still(id)) return what(*group);
+  hold(id,
+       [this, id, generation, what = std::move(what)] { on_group_thread(id, generation, what); });
 }
 
 }  // namespace ddprun::sim

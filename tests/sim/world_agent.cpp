@@ -62,14 +62,26 @@ Round World::round_of(int node) const {
   return driver ? driver->membership().round() : Round(0);
 }
 
+// Held events keep their order, also if the process is paused again before it has seen them.
+void World::hold(int id, std::function<void()> what) {
+  std::deque<std::function<void()>>& held = nodes_[index(id)].held;
+  held.push_back(std::move(what));
+  if (held.size() == 1) release_held(id);
+}
+
+void World::release_held(int id) {
+  Node& node = nodes_[index(id)];
+  if (paused(id)) return timeline_.at(node.paused_until, [this, id] { release_held(id); });
+  for (const auto& what : std::exchange(node.held, {})) what();
+}
+
 void World::to_agent(int id, int process, client::Event event) {
   if (!lives(id, process)) return;
-  Node& node = nodes_[index(id)];
-  if (paused(id)) {
-    timeline_.at(node.paused_until,
-                 [this, id, process, event = std::move(event)] { to_agent(id, process, event); });
-    return;
+  if (stands_still(id)) {
+    return hold(id,
+                [this, id, process, event = std::move(event)] { to_agent(id, process, event); });
   }
+  Node& node = nodes_[index(id)];
   if (const auto* incoming = std::get_if<client::Incoming>(&event)) {
     if (incoming->link != node.link) return;  // closed meanwhile: it is not read any more
     take_note_of(id, incoming->message);
