@@ -73,7 +73,7 @@ class Run {
     protocol::RoundStamp last;    // the last one that was formed or rebuilt
     int highest = 0;              // the highest round number ever heard of
     bool formed = false;          // whether this run has had a round
-    bool incomplete = false;      // ranks of `last` were stopped, or lost with their node
+    bool incomplete = false;      // a node of `last` has gone before its ranks succeeded
     bool others_unknown = false;  // some nodes of `last` are away, and may have had its verdict
   };
   /// One budget for the run.

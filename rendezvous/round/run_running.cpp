@@ -147,7 +147,6 @@ void Run::on_stopped(Agent& agent, const Stopped& stopped) {
     return;
   }
   const bool succeeded = agent.state == NodeState::kSucceeded;
-  if (!succeeded && stopped.round == rounds_.last.number) rounds_.incomplete = true;
   if (in<Running>() != nullptr && is_member(agent) && !succeeded) {
     roster_.set_state(agent, NodeState::kStopped);
     const Deadline restart_at = pace_restart();
