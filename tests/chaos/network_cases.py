@@ -85,7 +85,8 @@ def cut_for_good(cluster: Cluster):
     cluster.flags |= {"nnodes": "1:2"}
     cluster.conf |= SOON_LOST | {"coordinator_timeout": "1.5"}
     with network(cluster, 2) as wires:
-        agents = [cluster.start(f"host{number}") for number in range(2)]
+        # With the store, host1 would wait for the rank of host0 that it cannot hear any more.
+        agents = [cluster.start(f"host{number}", node_rank=number) for number in range(2)]
         first = cluster.wait_for_round(agents)
         wires.cut = {1}
         cluster.wait_for_round(agents[:1], after=first)
