@@ -130,8 +130,8 @@ asio::awaitable<void> Server::Impl::settle(std::shared_ptr<Impl> self) {
   // is not waited for, or another could always follow.
   self->settled_.expires_after(self->options_.limits.idle_timeout);
   while (!self->settled()) {
-    const auto [waiting] = co_await self->settled_.async_wait(kToken);
-    if (!waiting) co_return;
+    const auto [cancelled] = co_await self->settled_.async_wait(kToken);
+    if (!cancelled) co_return;
   }
 }
 

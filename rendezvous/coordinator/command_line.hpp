@@ -1,0 +1,45 @@
+// CommandLine: the options of ddprun-rdzvd. CLI11 splits them and prints the help; values and
+// refusals are ours. Thread rule: one thread.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <deque>
+#include <string>
+
+#include "rendezvous/coordinator/daemon.hpp"
+
+namespace ddprun::coordinator {
+
+/// A mistake on the command line, for the user.
+struct UsageError {
+  std::string sentence;
+};
+
+class CommandLine {
+ public:
+  CommandLine();
+  /// Throws UsageError, and CLI::CallForHelp if the user asks for help().
+  void parse(int argc, char** argv);
+  /// After parse().
+  [[nodiscard]] const DaemonOptions& options() const { return options_; }
+  [[nodiscard]] std::string help() const { return app_.help(); }
+
+ private:
+  /// An option whose value is a number, as the command line has it.
+  struct Number {
+    std::string flag;
+    std::size_t* limit;
+    std::string text;
+  };
+
+  void add_limit(const char* flag, std::size_t& limit, const char* help);
+  static void read_limit(const Number& option);
+  void refuse_unknown() const;
+
+  DaemonOptions options_;
+  std::string port_ = std::to_string(options_.port);
+  std::deque<Number> limits_;  // CLI11 keeps references to the texts
+  CLI::App app_;
+};
+
+}  // namespace ddprun::coordinator
