@@ -48,7 +48,7 @@ int write_text(int file, const std::string& text) {
 }
 
 /// What cannot be written is dropped, because no other descriptor is left to report it on.
-void tell(const std::string& line) {
+void print_error(const std::string& line) {
   static_cast<void>(write_text(STDERR_FILENO, line + "\n"));
 }
 
@@ -75,11 +75,11 @@ void write_outer_error_file(const Environment& environment, const std::string& s
   if (path.empty()) return;
   std::signal(SIGPIPE, SIG_IGN);  // a FIFO without a reader is an error, not fatal
   const auto left = leave_file(path, own_error_file(sentence, std::time(nullptr)));
-  if (!left) tell(warning_line("ERROR-FILE", left.error().sentence));
+  if (!left) print_error(warning_line("ERROR-FILE", left.error().sentence));
 }
 
 int refuse(const Error& error, const Environment& environment) {
-  tell(error_line(code_of(error.kind), error.sentence));
+  print_error(error_line(code_of(error.kind), error.sentence));
   write_outer_error_file(environment, error.sentence);
   return exit_code_of(error.kind);
 }

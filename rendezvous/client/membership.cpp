@@ -98,10 +98,14 @@ void Membership::await_answer_to_leave() {
   way_out_.wait_until(now_ + (way_out_.hurries() ? kHurryMax : kStopWaitMax + kStopMargin));
 }
 
-// The coordinator is not waited for. Who asked twice gets the code that was asked for.
+// All ranks of this node have exited with 0. Who asks twice gets the code that was asked for.
+bool Membership::ends_with_success() const {
+  return state() == NodeState::kSucceeded && !way_out_.hurries();
+}
+
+// The coordinator is not waited for.
 void Membership::stop_leaving() {
-  const bool finished = state() == NodeState::kSucceeded && !way_out_.hurries();
-  if (!finished) return end(known_end(way_out_.end()));
+  if (!ends_with_success()) return end(known_end(way_out_.end()));
   end(succeeded_here(way_out_.end().text + ", and the coordinator " + options_.coordinator +
                      " did not answer"));
 }
@@ -165,8 +169,7 @@ void Membership::take(const Done& done) {
 
 void Membership::take(const Refused& refused) {
   if (way_out_.is_decided()) return;
-  const bool finished = state() == NodeState::kSucceeded && !way_out_.hurries();
-  if (finished) return end(succeeded_here(refused.sentence));
+  if (ends_with_success()) return end(succeeded_here(refused.sentence));
   if (way_out_.is_leaving()) return stop_leaving();
   const bool again = refused.retry_after.count() > 0 && !node_rank_retried_;
   if (!again) return end(End{1, refused.sentence});

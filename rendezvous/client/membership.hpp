@@ -131,6 +131,7 @@ class Membership {
   void take(const protocol::Beat& beat);
   void take_again(const protocol::StartRound& start);
   void await_answer_to_leave();
+  [[nodiscard]] bool ends_with_success() const;
   void stop_leaving();
   [[nodiscard]] End known_end(End otherwise) const;
   [[nodiscard]] End succeeded_here(const std::string& why_unknown) const;

@@ -10,8 +10,7 @@ TEST_CASE(
   Seat seat(seconds(2));
   seat.connect();
   seat.hear(seat.round(1));
-  seat.feed(GroupSucceeded{Round(1)});
-  seat.feed(GroupGone{Round(1)});
+  seat.succeed();
   seat.feed(LinkDown{seat.link_, "connection reset"});
   seat.after(seconds(1));
   CHECK_FALSE(seat.done<End>().has_value());
@@ -25,8 +24,7 @@ TEST_CASE("a node that has finished and is refused by another run's coordinator 
   Seat seat;
   seat.connect();
   seat.hear(seat.round(1));
-  seat.feed(GroupSucceeded{Round(1)});
-  seat.feed(GroupGone{Round(1)});
+  seat.succeed();
   seat.hear(Refused{RefusalCode::kWrongRun, "this coordinator serves run b", milliseconds(0)});
   CHECK(seat.done<End>()->exit_code == 0);
 }
@@ -35,8 +33,7 @@ TEST_CASE("a node that has finished, is told to leave and gets no answer exits w
   Seat seat;
   seat.connect();
   seat.hear(seat.round(1));
-  seat.feed(GroupSucceeded{Round(1)});
-  seat.feed(GroupGone{Round(1)});
+  seat.succeed();
   const auto fall_silent = [&] {
     for (int second = 0; second < 5; ++second) seat.after(seconds(1));
   };

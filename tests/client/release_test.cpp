@@ -72,8 +72,7 @@ TEST_CASE("a node that had waited before its end says only after 3 s what its st
   seat.connect();
   seat.hear(seat.round(1, 0));
   seat.feed(StoreOpened{4001});
-  seat.feed(GroupSucceeded{Round(1)});
-  seat.feed(GroupGone{Round(1)});
+  seat.succeed();
   seat.hear(Waiting{1, 2, 2, Round(1), milliseconds(0), "waiting for the others"});
   seat.after(seconds(3));
   CHECK(seat.done<Note>()->text == "waiting for the others");
@@ -117,8 +116,7 @@ TEST_CASE("after a success its store is not waited for") {
   seat.connect();
   seat.hear(seat.round(1, 0));
   seat.feed(StoreOpened{4001});
-  seat.feed(GroupSucceeded{Round(1)});
-  seat.feed(GroupGone{Round(1)});
+  seat.succeed();
   seat.hear(Done{});
   CHECK(seat.done<CloseStore>()->round == Round(1));
   CHECK(seat.membership_.ended());

@@ -37,6 +37,11 @@ class Seat {
     feed(StoreOpened{4000});
     feed(LinkUp{link_});
   }
+  /// The ranks of this node exit with 0 in round 1.
+  void succeed() {
+    feed(GroupSucceeded{Round(1)});
+    feed(GroupGone{Round(1)});
+  }
   StartRound round(int number, int group_rank = 1) {
     StartRound start;
     start.stamp.number = Round(number);
