@@ -7,11 +7,13 @@ python3 tests/agent/console_test.py path/to/ddprun
 import os
 import pathlib
 import pty
-import select
 import subprocess
 import sys
 import tempfile
 import unittest
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from streams import read_until  # noqa: E402
 
 DDPRUN = ""
 HUNG = 30  # seconds after which a test counts as hung
@@ -38,15 +40,6 @@ def closed_pipe():
     reader, writer = os.pipe()
     os.close(reader)
     return open(writer, "w")
-
-
-def read_until(terminal, text):
-    seen = b""
-    while text not in seen:
-        readable, _, _ = select.select([terminal], [], [], HUNG)
-        assert readable, f"{text} does not come behind {seen}"
-        seen += os.read(terminal, 1000)
-    return seen
 
 
 class Console(unittest.TestCase):
@@ -102,9 +95,9 @@ class Console(unittest.TestCase):
             ["setsid", "--ctty", "--wait", *words], stdin=follower, stdout=follower, stderr=follower
         )
         os.close(follower)
-        seen = read_until(leader, b"bar")
+        seen = read_until(leader, b"bar", HUNG)
         os.write(leader, b"\x03")
-        seen += read_until(leader, b"exit 130")
+        seen += read_until(leader, b"exit 130", HUNG)
         self.assertRegex(seen, rb"bar\^C\r\nddprun: note \[INT\]")
         self.assertEqual(process.wait(timeout=HUNG), 130)
         os.close(leader)

@@ -21,7 +21,8 @@ class Desk {
   explicit Desk(int max_restarts = 0)
       : run_(RunOptions{RunId("7f3a"), "c1"}), max_restarts_(max_restarts) {}
 
-  protocol::Hello hello(const std::string& host, int least, int most) {
+  protocol::Hello hello(const std::string& host, int least, int most,
+                        protocol::Milliseconds last_call = protocol::Terms().last_call_timeout) {
     protocol::Hello hello;
     hello.run_id = RunId("7f3a");
     hello.agent = AgentId("id-" + host);
@@ -30,6 +31,7 @@ class Desk {
     hello.terms.nodes_min = least;
     hello.terms.nodes_max = most;
     hello.terms.max_restarts = max_restarts_;
+    hello.terms.last_call_timeout = last_call;
     return hello;
   }
   void say(std::uint64_t link, const protocol::Message& message,

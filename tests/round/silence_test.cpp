@@ -58,16 +58,11 @@ TEST_CASE("a link that broke during a stall of the coordinator is no loss of its
 TEST_CASE("after a stall of the coordinator successes count before a node that joined meanwhile") {
   for (const bool succeeded : {true, false}) {
     Desk desk;
-    const auto hello = [&desk](const std::string& host) {
-      Hello one = desk.hello(host, 2, 3);
-      one.terms.last_call_timeout = seconds(0);
-      return one;
-    };
-    desk.say(1, hello("a"));
-    desk.say(2, hello("b"));
+    desk.say(1, desk.hello("a", 2, 3, seconds(0)));
+    desk.say(2, desk.hello("b", 2, 3, seconds(0)));
     desk.both_run();
     desk.now_ += seconds(20);
-    desk.say(3, hello("c"));
+    desk.say(3, desk.hello("c", 2, 3, seconds(0)));
     for (const std::uint64_t link : {1U, 2U}) {
       if (succeeded) desk.say(link, desk.report(1, NodeState::kSucceeded));
     }
@@ -111,17 +106,12 @@ TEST_CASE("no round starts without an agent that is on its way back") {
 
 TEST_CASE("a wait that is due, but for a node on its way back, is announced without a time") {
   Desk desk;
-  const auto hello = [&desk](const std::string& host) {
-    Hello one = desk.hello(host, 2, 4);
-    one.terms.last_call_timeout = seconds(2);
-    return one;
-  };
-  desk.say(1, hello("a"));
-  desk.say(2, hello("b"));
+  desk.say(1, desk.hello("a", 2, 4, seconds(2)));
+  desk.say(2, desk.hello("b", 2, 4, seconds(2)));
   desk.say(2, Reconnecting{"no heartbeat for 5 s"});
   desk.beat_for(seconds(3), {1});
   desk.forget();
-  desk.say(3, hello("c"));
+  desk.say(3, desk.hello("c", 2, 4, seconds(2)));
   desk.beat_for(milliseconds(1500), {1, 3});
   REQUIRE(desk.last<Waiting>(1).has_value());
   CHECK(desk.last<Waiting>(1)->then == WaitEnd::kRoundStarts);

@@ -21,6 +21,7 @@ import urllib.request
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from ports import free_port  # noqa: E402
 from sentences import kCannotWriteOutput, kTooManyFiles  # noqa: E402
+from streams import read_until  # noqa: E402
 
 RDZVD = ""
 HELLO = bytes.fromhex("00cef7853c 0d07000000")
@@ -241,7 +242,7 @@ class Program(unittest.TestCase):
         self.assertEqual(stranger.recv(4), PONG)
         stranger.sendall(b"\xff")
         self.assertEqual(receive_end(stranger), b"")
-        text = read_until(reader, b"closed a connection")
+        text = read_until(reader, b"closed a connection", HUNG)
         self.assertIn(b"ddprun-rdzvd warning: ", text)
         self.assertEqual(daemon.end()[0], 0)
 
@@ -325,15 +326,6 @@ def full_pipe():
     except BlockingIOError:
         os.set_blocking(writer, True)
     return reader, writer
-
-
-def read_until(reader, words):
-    text = b""
-    while words not in text:
-        readable, _, _ = select.select([reader], [], [], HUNG)
-        assert readable, f"no {words}"
-        text += os.read(reader, 65536)
-    return text
 
 
 def receive_end(client):
