@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/evidence.hpp"
 #include "base/exit_status.hpp"
 #include "base/types.hpp"
 
@@ -42,6 +43,7 @@ struct WorkerExit {
   EvidenceSource source = EvidenceSource::kStderr;
   std::vector<std::string> lines{};  // of evidence, at most kReportLinesMax
   std::string log{};                 // path on its host; empty: none
+  Evidence evidence{};
   friend bool operator==(const WorkerExit&, const WorkerExit&) = default;
 };
 

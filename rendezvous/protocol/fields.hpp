@@ -101,6 +101,55 @@ void fields(Io& io, Value& start) {
 }
 
 template <class Io, class Value>
+requires std::same_as<std::remove_const_t<Value>, MemoryEvidence>
+void fields(Io& io, Value& memory) {
+  io.amount("kills_before", memory.kills_before);
+  io.amount("kills_after", memory.kills_after);
+  io.amount("host_kills_before", memory.host_kills_before);
+  io.amount("host_kills_after", memory.host_kills_after);
+  io.amount("limit", memory.limit);
+  io.amount("peak", memory.peak);
+  io.amount("host_total", memory.host_total);
+  io.amount("host_available", memory.host_available);
+  io.amount("worker_peak", memory.worker_peak);
+  io.amount("left_processes", memory.left_processes);
+  io.amount("left_resident", memory.left_resident);
+}
+
+template <class Io, class Value>
+requires std::same_as<std::remove_const_t<Value>, LimitEvidence>
+void fields(Io& io, Value& limits) {
+  io.amount("cpu_seconds", limits.cpu_seconds);
+  io.amount("file_bytes", limits.file_bytes);
+  io.amount("processes", limits.processes);
+  io.amount("descriptors", limits.descriptors);
+  io.amount("address_space", limits.address_space);
+  io.amount("core_bytes", limits.core_bytes);
+  io.flag("known", limits.known);
+}
+
+template <class Io, class Value>
+requires std::same_as<std::remove_const_t<Value>, DiskEvidence>
+void fields(Io& io, Value& disk) {
+  io.maybe_empty("path", disk.path);
+  io.amount("bytes", disk.bytes);
+  io.amount("free_bytes", disk.free_bytes);
+  io.amount("free_files", disk.free_files);
+}
+
+// A peer of an older version sends none of these.
+template <class Io, class Value>
+requires std::same_as<std::remove_const_t<Value>, Evidence>
+void fields(Io& io, Value& evidence) {
+  io.part("memory", evidence.memory);
+  io.part("limits", evidence.limits);
+  io.objects("disks", evidence.disks, kDisksMax);
+  io.optional_text("core_pattern", evidence.core_pattern);
+  io.optional_text("telling_line", evidence.telling_line);
+  io.flag("lines_of_stdout", evidence.lines_of_stdout);
+}
+
+template <class Io, class Value>
 requires std::same_as<std::remove_const_t<Value>, WorkerExit>
 void fields(Io& io, Value& exit) {
   io.number("rank", exit.worker.rank, 0, kRankMax);
@@ -115,6 +164,7 @@ void fields(Io& io, Value& exit) {
   io.word("source", exit.source);
   io.lines("lines", exit.lines, kReportLinesMax);
   io.text("log", exit.log);
+  io.part("evidence", exit.evidence);
 }
 
 template <class Io, class Value>

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 
+#include "base/evidence.hpp"
 #include "base/limits.hpp"
 
 namespace ddprun::protocol {
@@ -26,8 +27,9 @@ inline constexpr std::chrono::milliseconds kStopWaitMax = std::chrono::hours(1);
 inline constexpr std::chrono::milliseconds kWallTimeMax{253'402'300'799'999};
 
 // A control character takes six bytes in JSON. A stop has the most: a reason, a verdict with its
-// text, and in it a failure with its lines, its log and a few names.
-static_assert(6 * kTextBytesMax * (kReportLinesMax + 3) + 6 * kNameBytesMax * 4 + 4096 <
+// text, and in it a failure with its lines, its log, its evidence and a few names.
+static_assert(6 * kTextBytesMax * (kReportLinesMax + 5) + 6 * kNameBytesMax * (4 + kDisksMax) +
+                      8192 <
                   kFrameBytesMax,
               "the largest message fits in a frame, even if every byte is escaped");
 

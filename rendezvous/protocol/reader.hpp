@@ -31,6 +31,13 @@ class Reader {
   void optional_number(std::string_view name, std::optional<int>& value, int low, int high) {
     if (object_.contains(name)) value = static_cast<int>(integer(name, low, high));
   }
+  /// Bytes or a count, without an upper bound.
+  void amount(std::string_view name, std::int64_t& value) {
+    value = integer(name, 0, std::numeric_limits<std::int64_t>::max());
+  }
+  void amount(std::string_view name, Amount& value) {
+    if (object_.contains(name)) amount(name, value.emplace());
+  }
   void flag(std::string_view name, bool& value);
   void duration(std::string_view name, Milliseconds& value) {
     value = Milliseconds(integer(name, 0, kDurationMax.count()));
@@ -81,6 +88,23 @@ class Reader {
   template <class Value>
   void optional_object(std::string_view name, std::optional<Value>& value) {
     if (object_.contains(name)) object(name, value.emplace());
+  }
+  /// A part of a message that is absent where it says nothing.
+  template <class Value>
+  void part(std::string_view name, Value& value) {
+    if (object_.contains(name)) object(name, value);
+  }
+  template <class Value>
+  void objects(std::string_view name, std::vector<Value>& values, std::size_t count_max) {
+    if (!object_.contains(name)) return;
+    const boost::json::array* items = array(name, count_max);
+    if (items == nullptr) return;
+    for (const boost::json::value& item : *items) {
+      const boost::json::object* inner = item.if_object();
+      if (inner == nullptr) return fail(name, "holds something that is not an object");
+      Reader reader(*inner, error_);
+      fields(reader, values.emplace_back());
+    }
   }
   void lines(std::string_view name, std::vector<std::string>& values, std::size_t count_max);
 

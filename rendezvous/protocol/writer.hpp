@@ -28,6 +28,12 @@ class Writer {
   void optional_number(std::string_view name, const std::optional<int>& value, int, int) {
     if (value) object_[name] = *value;
   }
+  void amount(std::string_view name, std::int64_t value) {
+    object_[name] = std::max<std::int64_t>(value, 0);
+  }
+  void amount(std::string_view name, const Amount& value) {
+    if (value) amount(name, *value);
+  }
   /// Written only if it is set.
   void flag(std::string_view name, bool value) {
     if (value) object_[name] = true;
@@ -72,6 +78,25 @@ class Writer {
   template <class Value>
   void optional_object(std::string_view name, const std::optional<Value>& value) {
     if (value) object(name, *value);
+  }
+  /// Written only if something in it is.
+  template <class Value>
+  void part(std::string_view name, const Value& value) {
+    boost::json::object inner;
+    Writer writer(inner);
+    fields(writer, value);
+    if (!inner.empty()) object_[name] = std::move(inner);
+  }
+  /// The first `count_max`; written only if there are any.
+  template <class Value>
+  void objects(std::string_view name, const std::vector<Value>& values, std::size_t count_max) {
+    boost::json::array items;
+    for (const Value& value : values) {
+      if (items.size() == count_max) break;
+      Writer writer(items.emplace_back(boost::json::object()).get_object());
+      fields(writer, value);
+    }
+    if (!items.empty()) object_[name] = std::move(items);
   }
   /// The last `count_max` lines: the end of a traceback is the most informative.
   void lines(std::string_view name, const std::vector<std::string>& values, std::size_t count_max) {

@@ -51,6 +51,12 @@ WorkerExit full_exit() {
   exit.source = EvidenceSource::kErrorFile;
   exit.lines = {"Traceback", "boom"};
   exit.log = "/logs/stderr.log";
+  exit.evidence.memory = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+  exit.evidence.limits = {12, 13, 14, 15, 16, 17, true};
+  exit.evidence.disks = {{"/dev/shm", 64, 0, 18}, {"/logs", 1'000, 10, std::nullopt}};
+  exit.evidence.core_pattern = "|/usr/lib/systemd/systemd-coredump";
+  exit.evidence.telling_line = "OSError: [Errno 28] No space left on device";
+  exit.evidence.lines_of_stdout = true;
   return exit;
 }
 
@@ -154,12 +160,33 @@ TEST_CASE("a failure without its evidence is malformed") {
   CHECK(round_trip(report) == Message(report));
 }
 
+TEST_CASE("an exit of a peer that sends no evidence is read, and none is written where none is") {
+  Report report{Round(5), NodeState::kFailed, 40124, full_exit()};
+  report.failure->evidence = {};
+  CHECK_THAT(encode(report), !ContainsSubstring("evidence"));
+  CHECK(round_trip(report) == Message(report));
+  report.failure->evidence.memory.limit = 0;
+  CHECK(round_trip(report) == Message(report));
+}
+
+TEST_CASE("more file systems than allowed are cut by the sender and refused by the receiver") {
+  Report report{Round(5), NodeState::kFailed, 40124, full_exit()};
+  report.failure->evidence.disks.assign(kDisksMax + 1, {"/data", 1, 1, 1});
+  std::string body = encode(report);
+  CHECK(std::get<Report>(*decode(body)).failure->evidence.disks.size() == kDisksMax);
+  const std::string list = "\"disks\":[";
+  body.insert(body.find(list) + list.size(), R"({"path":"/","bytes":1,"free_bytes":1},)");
+  CHECK_THAT(decode(body).error().sentence, ContainsSubstring("more than 8 entries"));
+}
+
 TEST_CASE("the largest stop fits in a frame") {
   const std::string longest(100'000, '\x01');
   RunFailure failure;
   failure.first = full_exit();
   failure.first.worker.host = failure.first.log = failure.no_restart = longest;
   failure.first.lines.assign(50, std::string(10'000, '\x01'));
+  failure.first.evidence.disks.assign(kDisksMax, {longest, 1, 1, 1});
+  failure.first.evidence.core_pattern = failure.first.evidence.telling_line = longest;
   const Done known{5, longest, failure, longest};
   const std::string body = encode(Stop{Round(5), 10, Milliseconds(1), longest, known});
   CHECK(body.size() <= kFrameBytesMax);
