@@ -54,6 +54,10 @@ static_assert(kConsoleQueueBytesMax >= 2 * (kLineBytesMax + kPumpChunkBytes),
               "one stream's chunk must fit into half a queue");
 static_assert(kPumpChunkBytes >= kAtomicWriteBytesMax);
 
+// What is read of a file of /proc or of a cgroup at most: pids of about 100,000 processes; more are
+// not seen until these are gone.
+inline constexpr std::size_t kCgroupFileBytesMax = 1024 * 1024;
+
 // Processes of a worker's group that are watched at once when it has ended; the others are looked
 // at when these are gone.
 inline constexpr std::size_t kGroupMembersWatchedMax = 256;

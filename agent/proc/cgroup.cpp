@@ -1,0 +1,208 @@
+#include "agent/proc/cgroup.hpp"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <memory>
+
+#include "agent/proc/limits.hpp"
+
+namespace ddprun {
+
+namespace {
+
+constexpr std::string_view kRunPrefix = "ddprun.";
+
+std::optional<std::string> read_whole(const std::string& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return std::nullopt;
+  std::string text;
+  std::array<char, 4096> chunk{};
+  ssize_t bytes = 0;
+  while ((bytes = ::read(file, chunk.data(), chunk.size())) > 0 &&
+         text.size() < kCgroupFileBytesMax) {
+    text.append(chunk.data(), static_cast<std::size_t>(bytes));
+  }
+  ::close(file);
+  return text;
+}
+
+/// The first line of `text`, which loses it.
+std::string_view take_line(std::string_view& text) {
+  const auto end = text.find('\n');
+  const std::string_view line = text.substr(0, end);
+  text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  return line;
+}
+
+std::vector<std::string_view> fields_of(std::string_view line) {
+  std::vector<std::string_view> fields;
+  while (!line.empty()) {
+    const auto end = line.find(' ');
+    fields.push_back(line.substr(0, end));
+    line.remove_prefix(end == std::string_view::npos ? line.size() : end + 1);
+  }
+  return fields;
+}
+
+/// mountinfo writes a space in a path as \040.
+std::string without_escapes(std::string_view text) {
+  std::string plain;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    int code = 0;
+    const char* const digits = text.data() + at + 1;
+    const bool escaped = text[at] == '\\' && text.size() - at > 3 &&
+                         std::from_chars(digits, digits + 3, code, 8).ptr == digits + 3;
+    plain += escaped ? static_cast<char>(code) : text[at];
+    if (escaped) at += 3;
+  }
+  return plain;
+}
+
+struct Mount {
+  std::string root;  // the part of the hierarchy that is seen there
+  std::string point;
+};
+
+// `36 35 0:41 ROOT POINT rw,... shared:9 - cgroup2 ...`.
+std::optional<Mount> cgroup2_mount(std::string_view line) {
+  const auto fields = fields_of(line);
+  for (std::size_t at = 6; at + 1 < fields.size(); ++at) {
+    if (fields[at] != "-") continue;
+    if (fields[at + 1] != "cgroup2") return std::nullopt;
+    return Mount{without_escapes(fields[3]), without_escapes(fields[4])};
+  }
+  return std::nullopt;
+}
+
+template <class Visit>
+void for_each_directory(const std::string& path, Visit visit) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir(path.c_str()), ::closedir);
+  if (directory == nullptr) return;
+  while (const dirent* item = ::readdir(directory.get())) {
+    if (item->d_type == DT_DIR && item->d_name[0] != '.') visit(std::string(item->d_name));
+  }
+}
+
+}  // namespace
+
+std::optional<std::string> cgroup_place(std::string_view mountinfo, std::string_view self_cgroup) {
+  std::string_view ours;
+  while (!self_cgroup.empty() && ours.empty()) {
+    const std::string_view line = take_line(self_cgroup);
+    if (line.starts_with("0::/")) ours = line.substr(3);
+  }
+  // Of another cgroup namespace, or removed.
+  if (ours.empty() || ours.starts_with("/..") || ours.ends_with(" (deleted)")) return std::nullopt;
+  while (!mountinfo.empty()) {
+    const auto mount = cgroup2_mount(take_line(mountinfo));
+    if (!mount) continue;
+    const std::string root = mount->root == "/" ? "" : mount->root;
+    std::string_view below = ours;
+    if (!below.starts_with(root)) continue;
+    below.remove_prefix(root.size());
+    if (!below.empty() && below.front() != '/') continue;
+    return mount->point + std::string(below == "/" ? "" : below);
+  }
+  return std::nullopt;
+}
+
+std::optional<Cgroup> Cgroup::of_this_process() {
+  const char* const off = std::getenv("DDPRUN_NO_CGROUP");
+  if (off != nullptr && std::string_view(off) == "1") return std::nullopt;
+  const auto mounts = read_whole("/proc/self/mountinfo");
+  const auto ours = read_whole("/proc/self/cgroup");
+  if (!mounts || !ours) return std::nullopt;
+  auto place = cgroup_place(*mounts, *ours);
+  if (!place) return std::nullopt;
+  return Cgroup(std::move(*place));
+}
+
+std::optional<Cgroup> Cgroup::make(const std::string& name) const {
+  Cgroup made(path_ + "/" + name);
+  if (::mkdir(made.path_.c_str(), 0755) != 0) return std::nullopt;
+  // In a threaded part of the hierarchy a new cgroup takes no process.
+  const auto type = read_whole(made.path_ + "/cgroup.type");
+  const std::string procs = made.path_ + "/cgroup.procs";
+  if (type == "domain\n" && ::access(procs.c_str(), W_OK) == 0) return made;
+  ::rmdir(made.path_.c_str());
+  return std::nullopt;
+}
+
+int Cgroup::open() const {
+  return ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+void Cgroup::kill() const {
+  const int file = ::open((path_ + "/cgroup.kill").c_str(), O_WRONLY | O_CLOEXEC);
+  const bool killed = file >= 0 && ::write(file, "1", 1) == 1;
+  if (file >= 0) ::close(file);
+  if (killed) return;
+  for (const pid_t member : members()) {
+    if (member > 0) ::kill(member, SIGKILL);
+  }
+}
+
+bool Cgroup::populated() const {
+  const auto events = read_whole(path_ + "/cgroup.events");
+  return events && events->find("populated 1") != std::string::npos;
+}
+
+std::vector<pid_t> Cgroup::members() const {
+  std::vector<pid_t> all;
+  std::string_view lines;
+  const auto text = read_whole(path_ + "/cgroup.procs");
+  if (text) lines = *text;
+  while (!lines.empty()) {
+    const std::string_view line = take_line(lines);
+    pid_t member = 0;
+    if (std::from_chars(line.data(), line.data() + line.size(), member).ec == std::errc()) {
+      all.push_back(member);
+    }
+  }
+  for_each_directory(path_, [&](const std::string& name) {
+    const auto below = Cgroup(path_ + "/" + name).members();
+    all.insert(all.end(), below.begin(), below.end());
+  });
+  return all;
+}
+
+bool Cgroup::remove() const {
+  if (::rmdir(path_.c_str()) == 0 || errno == ENOENT) return true;
+  for_each_directory(path_, [&](const std::string& name) { Cgroup(path_ + "/" + name).remove(); });
+  return ::rmdir(path_.c_str()) == 0 || errno == ENOENT;
+}
+
+bool is_run_cgroup(std::string_view name) {
+  return name.starts_with(kRunPrefix) && name.find('-') != std::string_view::npos;
+}
+
+std::optional<Cgroup> run_cgroup(const std::string& nonce) {
+  const auto ours = Cgroup::of_this_process();
+  if (!ours || is_run_cgroup(ours->name())) return ours;
+  return ours->make(std::string(kRunPrefix) + std::to_string(::getpid()) + "-" + nonce);
+}
+
+void remove_stale_run_cgroups(const Cgroup& parent) {
+  for_each_directory(parent.path(), [&](const std::string& name) {
+    if (!is_run_cgroup(name)) return;
+    pid_t owner = 0;
+    const char* const digits = name.c_str() + kRunPrefix.size();
+    if (std::from_chars(digits, name.c_str() + name.size(), owner).ec != std::errc()) return;
+    if (::kill(owner, 0) == 0 || errno != ESRCH) return;
+    // One of another PID namespace may be in use: the kernel removes none that is.
+    const Cgroup stale(parent.path() + "/" + name);
+    if (!stale.populated()) stale.remove();
+  });
+}
+
+}  // namespace ddprun

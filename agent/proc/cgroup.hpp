@@ -1,0 +1,62 @@
+// Cgroup: a directory of the cgroup v2 hierarchy, in which the kernel keeps every process that was
+// started from the first one in it, whatever session it made. Everything here is optional: without
+// a writable hierarchy there is no Cgroup, and its callers look for descendants in other ways. Only
+// system calls. Thread rule: one thread. Ownership: a Cgroup is a path; nothing is removed or
+// killed by a destructor.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ddprun {
+
+/// Where the cgroup v2 hierarchy is mounted and what part of it this process is in, from the texts
+/// of /proc/self/mountinfo and /proc/self/cgroup; none if it is not mounted, or our place in it is
+/// not below the mount. Also finds the v2 mount of a hybrid system.
+[[nodiscard]] std::optional<std::string> cgroup_place(std::string_view mountinfo,
+                                                      std::string_view self_cgroup);
+
+class Cgroup {
+ public:
+  explicit Cgroup(std::string path) : path_(std::move(path)) {}
+  /// The cgroup of this process. None also with DDPRUN_NO_CGROUP=1 in the environment, which is for
+  /// tests.
+  [[nodiscard]] static std::optional<Cgroup> of_this_process();
+
+  /// A new cgroup in this one; none where that is not allowed, or where no process could be put
+  /// into it.
+  [[nodiscard]] std::optional<Cgroup> make(const std::string& name) const;
+
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] std::string name() const { return path_.substr(path_.rfind('/') + 1); }
+  /// A descriptor (CLOEXEC) for clone3(CLONE_INTO_CGROUP), which the caller closes; -1 with errno.
+  [[nodiscard]] int open() const;
+  /// SIGKILL to every process in it and below it, also to those that are being forked now. Without
+  /// cgroup.kill (before Linux 5.14), to those that are seen.
+  void kill() const;
+  /// Whether a process lives in it or below it; one system call more than opening a file. False
+  /// when the cgroup does not exist.
+  [[nodiscard]] bool populated() const;
+  /// The processes in it and below it that have not been reaped; 0 for one of another PID
+  /// namespace.
+  [[nodiscard]] std::vector<pid_t> members() const;
+  /// Removes it and what is below it. False while a process is in it, which zombies can be for a
+  /// moment.
+  bool remove() const;
+
+ private:
+  std::string path_;
+};
+
+/// The cgroup of one run of ddprun: the one this process is in if it has such a name already, or
+/// else a new one below it, `ddprun.PID-NONCE`.
+[[nodiscard]] std::optional<Cgroup> run_cgroup(const std::string& nonce);
+[[nodiscard]] bool is_run_cgroup(std::string_view name);
+/// Removes the empty cgroups that runs left in `parent`: those whose PID exists no longer.
+void remove_stale_run_cgroups(const Cgroup& parent);
+
+}  // namespace ddprun
