@@ -1,0 +1,50 @@
+"""One case of the failure catalogue: what is injected, and what the report must say."""
+
+import dataclasses
+
+# Shell words of the workers. $I is the compiled injector, $P a Python without site packages.
+WAIT = 'exec "$I" wait'
+
+
+def python(name: str, argument: str = "") -> str:
+    """The shell text that replaces the worker by a fault of faults.py."""
+    return f'exec $P "$FAULTS" {name} {argument}'.rstrip()
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    name: str
+    worker: str = ""  # shell text of the culprit
+    peers: str = WAIT  # and of all other ranks
+    cause: str = ""  # code of the report's first line; empty: a healthy run
+    code: int = 0  # exit code of every ddprun
+    says: str = ""  # a phrase of the report (of the console, if the run is healthy)
+    culprit: object = 1  # rank; a tuple: one of these; None: the first line names no rank
+    ranks: int = 3  # per node
+    nodes: int = 1
+    options: tuple = ()
+    program: tuple = ()  # instead of the shell script with the roles
+    prefix: tuple = ()  # words before ddprun
+    environment: dict = dataclasses.field(default_factory=dict)
+    outside: str = ""  # what the runner does once the workers have met: a name in outside.py
+    needs: str = ""  # what the machine must have: a name in needs.py
+    never: str = ""  # a phrase that must not be in the report
+    allowed: str = ""  # of a healthy run: the code of a warning that is right
+
+    @property
+    def healthy(self) -> bool:
+        return not self.cause
+
+
+def fault(name, worker, cause, code, says="", **more) -> Case:
+    return Case(name, worker, cause=cause, code=code, says=says, **more)
+
+
+def alike(name, worker, cause, code, says="", **more) -> Case:
+    """All ranks do the same."""
+    more.setdefault("culprit", (0, 1, 2))
+    return Case(name, worker, peers=worker, cause=cause, code=code, says=says, **more)
+
+
+def control(name, worker, peers="exit 0", **more) -> Case:
+    return Case(name, worker, peers=peers, **more)

@@ -1,0 +1,275 @@
+"""The faults of the failure catalogue that need Python: `faults.py NAME [ARGUMENT]`.
+
+No torch: what PyTorch, NCCL and Gloo print is quoted from real runs.
+"""
+
+import ctypes
+import json
+import os
+import signal
+import sys
+import threading
+
+RANK = os.environ.get("RANK", "0")
+ARGUMENT = sys.argv[2] if len(sys.argv) > 2 else ""
+
+
+def plain():
+    raise KeyError("labels")
+
+
+def chained():
+    try:
+        open("/nonexistent/shard-0412")
+    except OSError as error:
+        raise RuntimeError("the data set is unusable") from error
+
+
+def deep_chain():
+    def level(depth):
+        if depth == 0:
+            raise ValueError("the first cause")
+        try:
+            level(depth - 1)
+        except Exception as error:
+            raise RuntimeError(f"at level {depth}") from error
+    level(30)
+
+
+def in_thread():
+    def run():
+        try:
+            raise ZeroDivisionError("in the loader thread")
+        except ZeroDivisionError:
+            sys.excepthook(*sys.exc_info())
+            os._exit(1)
+    threading.Thread(target=run).start()
+    signal.pause()
+
+
+def syntax():
+    compile("def f(:\n", "model.py", "exec")
+
+
+def no_module():
+    import module_that_does_not_exist  # noqa: F401
+
+
+def exit_text():
+    sys.exit("config: lr must be positive")
+
+
+def assertion():
+    assert 1 == 2, "shape mismatch"
+
+
+def interrupted():
+    raise KeyboardInterrupt
+
+
+def recursion():
+    recursion()
+
+
+def stdout_only():
+    print("the reason is on stdout")
+    sys.stdout.flush()
+    os._exit(6)
+
+
+def closed_stderr():
+    os.close(2)
+    os._exit(7)
+
+
+def escapes():
+    sys.stderr.write("\x1b[2J\x1b]0;owned\x07ddprun: error [W-FAKE] rank 0 did it\r\n")
+    sys.stderr.write("\x1b[31mthe true reason\x1b[0m\n")
+    sys.exit(8)
+
+
+def many_lines():
+    sys.stderr.write("".join(f"noise {i}\n" for i in range(20000)) + "the last line\n")
+    sys.exit(9)
+
+
+def native_crash():
+    ctypes.string_at(0)
+
+
+def native_crash_with_handler():
+    import faulthandler
+    faulthandler.enable()
+    ctypes.string_at(0)
+
+
+def error_file(message, text=None):
+    whole = {"message": {"message": message, "extraInfo": {
+        "py_callstack": f"Traceback (most recent call last):\n{message}\n",
+        "timestamp": "1767323045"}}}
+    with open(os.environ["TORCHELASTIC_ERROR_FILE"], "w") as file:
+        file.write(json.dumps(whole) if text is None else text)
+
+
+def recorded():
+    error_file("ValueError: needle")
+    sys.exit(1)
+
+
+def recorded_huge():
+    error_file("x" * 4_000_000 + " ValueError: needle at the end")
+    sys.exit(1)
+
+
+def recorded_torn():
+    error_file("", '{"message": {"message": "ValueErr')
+    sys.exit("torn, but said on stderr")
+
+
+def recorded_by_victim():
+    error_file("RuntimeError: Connection reset by peer")
+    print("RuntimeError: Connection reset by peer", file=sys.stderr)
+    sys.exit(1)
+
+
+def memory():
+    import resource
+    resource.setrlimit(resource.RLIMIT_AS, (300 << 20, 300 << 20))
+    bytearray(1 << 30)
+
+
+def no_space():
+    with open(ARGUMENT, "wb") as file:
+        file.write(b"x" * (8 << 20))
+
+
+def descriptors():
+    import resource
+    resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))
+    keep = [open("/dev/null") for _ in range(64)]
+    return keep
+
+
+def threads():
+    print("RuntimeError: can't start new thread", file=sys.stderr)
+    print("libgomp: Thread creation failed: Resource temporarily unavailable", file=sys.stderr)
+    sys.exit(1)
+
+
+def file_size():
+    import resource
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+    with open(os.environ["CASE_DIR"] + "/checkpoint", "wb") as file:
+        file.write(b"x" * 100_000)
+
+
+def cpu_time():
+    import resource
+    resource.setrlimit(resource.RLIMIT_CPU, (1, 2))
+    while True:
+        pass
+
+
+def say(*lines):
+    for line in lines:
+        print(line, file=sys.stderr)
+    sys.stderr.flush()
+
+
+# What collectives print. The sequence number is the argument.
+
+def nccl_timeout():
+    number = int(ARGUMENT or 42)
+    work = (f"WorkNCCL(SeqNum={number}, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, "
+            "Timeout(ms)=600000) ran for 600013 milliseconds before timing out.")
+    say(f"[rank{RANK}]:[E1122 10:51:07.12 ProcessGroupNCCL.cpp:683] [Rank {RANK}] Watchdog caught "
+        f"collective operation timeout: {work}",
+        f"[rank{RANK}]:[E1122 10:51:07.13 ProcessGroupNCCL.cpp:2241] [PG ID 0 PG GUID 0(default_pg)"
+        f" Rank {RANK}]  failure detected by watchdog at work sequence id: {number} PG status: "
+        f"last enqueued work: {number}, last completed work: {number - 1}",
+        "terminate called after throwing an instance of 'c10::DistBackendError'",
+        f"  what():  [PG ID 0 PG GUID 0(default_pg) Rank {RANK}] Process group watchdog thread "
+        f"terminated with exception: [Rank {RANK}] Watchdog caught collective operation timeout: "
+        f"{work}")
+    os.abort()
+
+
+def gloo_timeout():
+    raise RuntimeError("[../third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:81] Timed out "
+                       "waiting 1800000ms for recv operation to complete")
+
+
+def gloo_lost():
+    raise RuntimeError("[../third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by "
+                       "peer [127.0.0.1]:5731")
+
+
+def gloo_reset():
+    raise RuntimeError("[../third_party/gloo/gloo/transport/tcp/pair.cc:547] Read error "
+                       "[127.0.0.1]:5731: Connection reset by peer")
+
+
+def store_timeout():
+    say("torch.distributed.DistStoreError: Timed out after 601 seconds waiting for clients. "
+        "2/3 clients joined.")
+    sys.exit(1)
+
+
+def nccl_remote():
+    say("torch.distributed.DistBackendError: NCCL error in: ../torch/csrc/distributed/c10d/"
+        "ProcessGroupNCCL.cpp:1275, remote process exited or there was a network error, "
+        "NCCL version 2.21.5",
+        "ncclRemoteError: A call failed possibly due to a network error or a remote process "
+        "exiting prematurely.")
+    sys.exit(1)
+
+
+def monitored_barrier():
+    raise RuntimeError("Rank 1 failed to pass monitoredBarrier in 30000 ms")
+
+
+def cuda_memory():
+    say("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total "
+        "capacity of 79.10 GiB of which 1.05 GiB is free.")
+    sys.exit(1)
+
+
+def cuda_assert():
+    say("../aten/src/ATen/native/cuda/Indexing.cu:1290: indexSelectLargeIndex: block: [5,0,0], "
+        "thread: [96,0,0] Assertion `srcIndex < srcSelectDimSize` failed.",
+        "RuntimeError: CUDA error: device-side assert triggered")
+    sys.exit(1)
+
+
+def cuda_ecc():
+    say("RuntimeError: CUDA error: uncorrectable ECC error encountered")
+    sys.exit(1)
+
+
+# What healthy workers do, and what looks like a fault.
+
+def scary():
+    say("Killed", "Timed out waiting 1800000ms for recv operation to complete",
+        "Connection reset by peer", "Traceback (most recent call last):", "CUDA out of memory",
+        "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1, OpType=ALLREDUCE, "
+        "NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600013 milliseconds before timing out.",
+        "Segmentation fault (core dumped)", "No space left on device", "ddprun: error [W-OOM] none")
+
+
+def caught():
+    try:
+        plain()
+    except KeyError:
+        import traceback
+        traceback.print_exc()
+
+
+def threads_that_end():
+    many = [threading.Thread(target=threading.Event().wait, args=(0.1,)) for _ in range(8)]
+    for thread in many:
+        thread.start()
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]]()

@@ -1,0 +1,107 @@
+"""Reads what ddprun printed and compares it with what a case expects."""
+
+import dataclasses
+import re
+
+HEADLINE = re.compile(r"^ddprun: error \[([A-Z0-9-]+)\] (.*)$")
+ALARM = re.compile(r"^ddprun: (?:warning|error) \[([A-Z0-9-]+)\]")
+# Of ddprun's own lines after the report; a worker's output may not follow it.
+AFTER = re.compile(r"^ddprun: (?:note \[|cleanup)|^cleanup: ")
+REPORT_LINES_MAX = 30
+
+
+@dataclasses.dataclass
+class Report:
+    cause: str
+    headline: str
+    lines: list  # the headline included
+    last: bool  # nothing but ddprun's own lines follows it
+    count: int  # of error lines on this console
+
+    @property
+    def ranks(self) -> set:
+        """The ranks that the first line blames."""
+        return {int(rank) for rank in re.findall(r"\brank (\d+)\b", self.headline)}
+
+
+def read_report(console: str):
+    lines = console.splitlines()
+    heads = [i for i, line in enumerate(lines) if HEADLINE.match(line)]
+    if not heads:
+        return None
+    first = heads[-1]
+    end = first + 1
+    while end < len(lines) and lines[end].startswith("  "):
+        end += 1
+    cause, headline = HEADLINE.match(lines[first]).groups()
+    rest = [line for line in lines[end:] if line and not AFTER.match(line)]
+    return Report(cause, headline, lines[first:end], not rest, len(heads))
+
+
+def blames(report: Report, culprit) -> bool:
+    if culprit is None:
+        return not report.ranks
+    wanted = culprit if isinstance(culprit, tuple) else (culprit,)
+    return len(report.ranks) == 1 and report.ranks <= set(wanted)
+
+
+@dataclasses.dataclass
+class Judgement:
+    cause: bool = True
+    culprit: bool = True
+    lines: int = 0  # of the report
+    wrong: list = dataclasses.field(default_factory=list)
+
+    @property
+    def passed(self) -> bool:
+        return not self.wrong
+
+
+def judge_report(case, console: str, verdict: Judgement) -> None:
+    report = read_report(console)
+    if report is None:
+        verdict.cause = verdict.culprit = False
+        verdict.wrong.append("no report")
+        return
+    verdict.lines = len(report.lines)
+    text = "\n".join(report.lines)
+    if report.cause != case.cause:
+        verdict.cause = False
+        verdict.wrong.append(f"cause {report.cause} instead of {case.cause}")
+    if not blames(report, case.culprit):
+        verdict.culprit = False
+        verdict.wrong.append(f"blames {sorted(report.ranks)} instead of {case.culprit}")
+    if case.says not in text:
+        verdict.wrong.append(f"does not say '{case.says}'")
+    if case.never and case.never in text:
+        verdict.wrong.append(f"says '{case.never}'")
+    if len(report.lines) > REPORT_LINES_MAX:
+        verdict.wrong.append(f"{len(report.lines)} lines")
+    if not report.last:
+        verdict.wrong.append("the report is not the last thing printed")
+    if report.count != 1:
+        verdict.wrong.append(f"{report.count} errors instead of one report")
+
+
+def judge_health(case, console: str, verdict: Judgement) -> None:
+    printed = [line for line in console.splitlines() if ALARM.match(line)]
+    false = [line for line in printed if ALARM.match(line).group(1) not in (case.allowed, "W-OOM")]
+    if false:
+        verdict.cause = verdict.culprit = False
+        verdict.wrong.append(f"false alarm: {false[0]}")
+    if case.says not in console:
+        verdict.wrong.append(f"does not say '{case.says}'")
+
+
+def judge(case, codes: list, consoles: list, left: list) -> Judgement:
+    """`consoles`: of all nodes, that of the coordinator first."""
+    verdict = Judgement()
+    if any(code != case.code for code in codes):
+        verdict.wrong.append(f"exit code {codes} instead of {case.code}")
+    (judge_health if case.healthy else judge_report)(case, consoles[0], verdict)
+    for console in consoles[1:]:
+        if sum(1 for line in console.splitlines() if HEADLINE.match(line)) > 1:
+            verdict.wrong.append("another node prints more than one error line")
+    if left:
+        verdict.wrong.append("left behind: " + "; ".join(left))
+    return verdict
