@@ -1,7 +1,7 @@
 # Third-party packages, as imported (hence SYSTEM) targets. None needs Torch, CUDA or Python.
 find_package(Threads REQUIRED)
 set(Boost_USE_STATIC_LIBS ON)  # fewer shared libraries to load: a launcher starts in milliseconds
-find_package(Boost 1.81 REQUIRED CONFIG COMPONENTS filesystem json)
+find_package(Boost 1.81 REQUIRED CONFIG COMPONENTS json)
 find_package(spdlog REQUIRED)
 find_package(fmt REQUIRED)
 find_package(CLI11 REQUIRED)

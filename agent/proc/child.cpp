@@ -13,8 +13,8 @@ namespace ddprun {
 
 namespace asio = boost::asio;
 
-Child::Child(asio::any_io_executor executor, pid_t pid, int pidfd)
-    : pid_(pid), pidfd_(std::move(executor)) {
+Child::Child(asio::any_io_executor executor, pid_t pid, int pidfd, std::optional<Cgroup> leaf)
+    : pid_(pid), pidfd_(std::move(executor)), leaf_(std::move(leaf)) {
   boost::system::error_code why;
   pidfd_.assign(pidfd, why);
   if (!why) return;

@@ -10,6 +10,7 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <optional>
 
+#include "agent/proc/cgroup.hpp"
 #include "agent/proc/process_group.hpp"
 #include "base/exit_status.hpp"
 #include "base/result.hpp"
@@ -20,9 +21,12 @@ class Child {
  public:
   /// Takes `pidfd` over. Throws boost::system::system_error when it cannot be watched; it is closed
   /// then.
-  Child(boost::asio::any_io_executor executor, pid_t pid, int pidfd);
+  Child(boost::asio::any_io_executor executor, pid_t pid, int pidfd,
+        std::optional<Cgroup> leaf = {});
 
   [[nodiscard]] pid_t pid() const { return pid_; }
+  /// The cgroup it was started in, with nothing else in it; none where there are none.
+  [[nodiscard]] const std::optional<Cgroup>& leaf() const { return leaf_; }
   /// Completes when the process has ended, without a poll; no deadline, because the caller owns the
   /// order to end it. What it left in its process group is left alone. Called again it returns the
   /// same status. The Child must stay where it is until this completes. Cancelling (terminal) fails
@@ -42,6 +46,7 @@ class Child {
 
   pid_t pid_;
   boost::asio::posix::stream_descriptor pidfd_;
+  std::optional<Cgroup> leaf_;
   std::optional<ExitStatus> status_;  // set once the pid has been given back
   std::optional<ProcessGroup> left_behind_;
 };

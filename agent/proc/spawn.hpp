@@ -1,6 +1,4 @@
-// Starts one worker; the only user of Boost.Process, whose 1.81 needs careful handling
-// (docs/ARCHITECTURE.md). Thread rule: call on the io_context's only thread, before any other
-// thread exists.
+// Starts one worker. Thread rule: call on the io_context's thread, whose end ends the worker.
 #pragma once
 
 #include <sys/resource.h>
@@ -10,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/proc/cgroup.hpp"
 #include "agent/proc/child.hpp"
 #include "base/result.hpp"
 
@@ -22,6 +21,7 @@ struct SpawnRequest {
   int stdout_fd = 1;                     // what the worker gets as 1 and 2; stays the caller's
   int stderr_fd = 2;
   std::optional<rlimit> descriptor_limit = {};  // none: that of this process
+  std::optional<Cgroup> leaf = {};              // to start it in, if the kernel allows that
 };
 
 /// The file that execvp would run for `name` with this PATH (empty: /bin:/usr/bin), as an absolute

@@ -7,35 +7,12 @@
 #include <algorithm>
 #include <optional>
 
-#include "tests/proc/support.hpp"
+#include "tests/proc/test_cgroup.hpp"
 
 using namespace proc_test;
 using ddprun::Cgroup;
 
 namespace {
-
-/// A cgroup for one test, removed with all that is in it; none where the machine does not allow it.
-class TestCgroup {
- public:
-  explicit TestCgroup(const std::string& name = "test") {
-    const auto ours = Cgroup::of_this_process();
-    if (ours) made_ = ours->make("ddprun-" + name + "." + std::to_string(::getpid()));
-    if (!made_) WARN("no writable cgroup v2 hierarchy here: not tested");
-  }
-  ~TestCgroup() {
-    if (!made_) return;
-    made_->kill();
-    eventually([this] { return made_->remove(); });
-  }
-  TestCgroup(const TestCgroup&) = delete;
-  TestCgroup& operator=(const TestCgroup&) = delete;
-  explicit operator bool() const { return made_.has_value(); }
-  const Cgroup* operator->() const { return &*made_; }
-  const Cgroup& operator*() const { return *made_; }
-
- private:
-  std::optional<Cgroup> made_;
-};
 
 /// A process of `cgroup` that runs a shell line; killed and reaped at the end.
 class Inside {

@@ -65,10 +65,6 @@ const std::vector<Room>& rooms() {
       {"agent/proc/",
        {"base/", "net/", "agent/proc/"},
        {kProcess, kLog, kOptions, kTorch, kTensor}},
-      // Boost.Process needs care (docs/ARCHITECTURE.md): two files know it, all others know
-      // spawn.hpp.
-      {"agent/proc/spawn", {"base/", "net/", "agent/proc/"}, {kLog, kOptions, kTorch, kTensor}},
-      {"agent/proc/boost_process.cpp", {}, {kLog, kOptions, kTorch, kTensor}},
       // The agent serves the store of a round, so it includes the store's server.
       {"agent/",
        {"base/", "net/", "rendezvous/client/", "rendezvous/store/", "agent/core/", "agent/node/",
