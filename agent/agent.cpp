@@ -1,6 +1,7 @@
 #include "agent/agent.hpp"
 
 #include <spdlog/logger.h>
+#include <unistd.h>
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/redirect_error.hpp>
@@ -55,7 +56,7 @@ Agent::Agent(asio::any_io_executor executor, AgentInputs inputs,
       driver_(*this, membership_options(context_.config(), identity_),
               single_node() ? NodeDriver::Nodes::kSingle : NodeDriver::Nodes::kSeveral),
       link_(make_link(executor, context_.config(),
-                      [this](const client::Event& event) { driver_.feed(event); })),
+                      [this](const client::Event& event) { take(event); })),
       store_(executor, context_.config(), local_coordinator_.get(),
              make_part_logger(context_.logger(), "STORE")),
       tick_(executor),
@@ -65,6 +66,7 @@ Agent::Agent(asio::any_io_executor executor, AgentInputs inputs,
 asio::awaitable<int> Agent::run() {
   const auto logs = co_await context_.open_logs();
   if (!logs) co_return context_.fail("START", logs.error());
+  context_.events().record(start_event(context_.config(), ::getpid()));
   if (!single_node()) log_start();
   driver_.begin();
   boost::system::error_code cancelled;
@@ -74,16 +76,24 @@ asio::awaitable<int> Agent::run() {
   co_await link_->flush();
   const client::End end = *driver_.end();
   report_end(end);
+  record_end(end);
   co_await settle();
   co_return end.exit_code;
 }
 
+void Agent::take(const client::Event& event) {
+  if (auto recorded = link_events_.of(event)) context_.events().record(std::move(*recorded));
+  driver_.feed(event);
+}
+
 void Agent::request_stop(int signal) {
+  context_.events().record(signal_event(signal, "stop"));
   driver_.request_stop(signal);
   if (driver_.is_forced_stop()) settled_.cancel();
 }
 
 void Agent::pass_on(int signal) {
+  context_.events().record(signal_event(signal, "pass_on"));
   if (runner_) runner_->pass_on(signal);
 }
 
@@ -131,6 +141,7 @@ RoundHooks Agent::hooks_of(Round round, Rank first_rank) {
 
 asio::awaitable<void> Agent::run_group(std::shared_ptr<RoundRunner> runner, Round round) {
   RoundResult result = co_await runner->run();
+  context_.events().record(round_ended_event(round, result));
   last_ = std::move(result);
   runner_ = nullptr;
   context_.log_unkillable(*last_);

@@ -17,6 +17,7 @@
 #include "agent/node_store.hpp"
 #include "agent/round.hpp"
 #include "agent/run_context.hpp"
+#include "agent/run_events.hpp"
 #include "rendezvous/client/coordinator_link.hpp"
 
 namespace ddprun {
@@ -66,6 +67,7 @@ class Agent : private NodePorts {
   [[nodiscard]] int report_error(const Error& error) override;
   void end() override;
 
+  void take(const client::Event& event);
   [[nodiscard]] RoundHooks hooks_of(Round round, Rank first_rank);
   [[nodiscard]] boost::asio::awaitable<void> run_group(std::shared_ptr<RoundRunner> runner,
                                                        Round round);
@@ -74,6 +76,7 @@ class Agent : private NodePorts {
 
   // agent_end.cpp
   void report_end(const client::End& end);
+  void record_end(const client::End& end);
   void report_success(const client::End& end);
   void report_failure(const protocol::Done& done);
   void report_left(const client::End& end);
@@ -86,6 +89,7 @@ class Agent : private NodePorts {
   MakeLocalCoordinator make_local_coordinator_;
   AgentIdentity identity_;
   NodeDriver driver_;
+  LinkEvents link_events_;
   std::unique_ptr<client::CoordinatorLink> link_;
   NodeStore store_;
   boost::asio::steady_timer tick_;

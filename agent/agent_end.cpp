@@ -36,6 +36,26 @@ void Agent::report_end(const client::End& end) {
   context_.logs().discard_if_empty();
 }
 
+void Agent::record_end(const client::End& end) {
+  RunEnd facts;
+  facts.exit_code = end.exit_code;
+  facts.stop_signal = driver_.stop_signal();
+  facts.text = end.done ? end.done->text : end.text;
+  if (end.done) facts.failure = end.done->failure;
+  facts.rounds = link_events_.round();
+  facts.restarts = driver_.restarts();
+  facts.workers = context_.config().workers.count;
+  facts.took = context_.since_start();
+  facts.ended =
+      std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
+  const LogTree& logs = context_.logs();
+  facts.log_dir = logs.run_directory().empty() ? logs.base() : logs.run_directory();
+  facts.coordinator = single_node() || local_coordinator_ != nullptr;
+  EventLog& events = context_.events();
+  events.record(end_event(facts));
+  events.set_result(result_text(facts, context_.config().run_id, context_.hostname()));
+}
+
 void Agent::report_success(const client::End& end) {
   if (!single_node() && !end.done) {
     context_.logger().warn(warning_line("RUN", end.text));

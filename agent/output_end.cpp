@@ -72,8 +72,9 @@ void OutputEnd::keep_what_was_not_taken(int exit_code) {
   std::string report = (exit_code == 0 ? "" : err.lost_own_lines()) + err.unwritten_own_lines();
   if (!report.empty() && err.missing_lines() != 0) report += missing_lines_of(err, kStderrName);
   const auto kept = std::make_shared<std::optional<Result<std::string>>>();
-  const auto work = [logs = logs_, report, kept] {
+  const auto work = [logs = logs_, report, kept, write_rest = events_.take_rest()] {
     if (!report.empty()) *kept = logs->keep_report(report);
+    write_rest(*logs);
     logs->finish();
   };
   disks_.logs.post(work, [this, kept] {

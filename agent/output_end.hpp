@@ -1,7 +1,7 @@
 // OutputEnd: what follows when a run is over: consoles and files get the time to take what was said
 // and written, a report that a console did not take is put into the log directory, and a temporary
-// one goes. Thread rule: the io_context's thread. Ownership: the log tree (null: none was opened)
-// and the logger outlive it.
+// one goes. Thread rule: the io_context's thread. Ownership: the log tree (null: none was opened),
+// the events and the logger outlive it.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -9,6 +9,7 @@
 #include <string>
 
 #include "agent/disk_threads.hpp"
+#include "agent/events.hpp"
 #include "agent/proc/console.hpp"
 #include "agent/proc/log_tree.hpp"
 #include "base/result.hpp"
@@ -21,9 +22,13 @@ namespace ddprun {
 
 class OutputEnd {
  public:
-  OutputEnd(Consoles consoles, std::shared_ptr<LogTree>& logs, DiskThreads& disks,
+  OutputEnd(Consoles consoles, std::shared_ptr<LogTree>& logs, DiskThreads& disks, EventLog& events,
             spdlog::logger& logger)
-      : consoles_(std::move(consoles)), logs_(logs), disks_(disks), logger_(logger) {}
+      : consoles_(std::move(consoles)),
+        logs_(logs),
+        disks_(disks),
+        events_(events),
+        logger_(logger) {}
 
   /// Completes when everything is said, kConsoleFlushMax and a little later in any case. After a
   /// failure (`exit_code`) the report that no console has is kept.
@@ -44,6 +49,7 @@ class OutputEnd {
   Consoles consoles_;
   std::shared_ptr<LogTree>& logs_;
   DiskThreads& disks_;
+  EventLog& events_;
   spdlog::logger& logger_;
   bool began_ = false;
   bool hurried_ = false;

@@ -67,8 +67,8 @@ Result<OutputContext> open_output_context(const LaunchConfig& config, AttemptLog
     if (!of_worker) return of_worker.error();
     files.push_back(std::move(*of_worker));
   }
-  return OutputContext{std::move(logs), std::move(files),    *out_filter,
-                       *err_filter,     std::move(hostname), std::move(warn)};
+  return OutputContext{std::move(logs),     std::move(files), *out_filter, *err_filter,
+                       std::move(hostname), std::move(warn),  {}};
 }
 
 WorkerOutputPlan plan_output(const LaunchConfig& config, const OutputContext& context,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct OutputContext {
   std::shared_ptr<FilterLog> err_filter;
   std::string hostname;
   Warn warn;
+  std::optional<Result<LogFile>> events{};  // events.jsonl, where it was made with this start
 };
 
 /// Creates the files of the start, which may block. Fails with kSystem when one cannot be made.

@@ -13,6 +13,7 @@
 #include "agent/proc/limits.hpp"
 #include "agent/proc/spawn.hpp"
 #include "agent/proc/tail.hpp"
+#include "agent/run_events.hpp"
 
 namespace ddprun {
 
@@ -78,6 +79,7 @@ void RoundRunner::on_files(Files files) {
     logs = files.output.error();
   } else {
     output_.emplace(std::move(*files.output));
+    if (output_->events) record_into(*output_->events);
     plan_workers();
     if (inputs_.hooks.opened) inputs_.hooks.opened();
   }
@@ -87,6 +89,11 @@ void RoundRunner::on_files(Files files) {
     program_ = *files.program;
   }
   driver_.files_opened(logs, program);
+}
+
+void RoundRunner::record_into(Result<LogFile>& events) {
+  if (!events) return output_->warn(events.error().sentence + "; the run continues without it");
+  inputs_.events.write_to(std::move(*events));
 }
 
 void RoundRunner::plan_workers() {
@@ -125,6 +132,7 @@ Result<void> RoundRunner::start_worker(LocalRank rank) {
 }
 
 void RoundRunner::signal_group(LocalRank rank, int signal) {
+  record_signal(signal);
   worker(rank).child->signal_group(signal);
 }
 
@@ -188,6 +196,37 @@ asio::awaitable<void> RoundRunner::look_into_files(std::shared_ptr<RoundRunner> 
   RawEvidence raw = found ? std::move(*found) : RawEvidence{};
   raw.stderr_tail = failed.output->tail() + raw.stderr_tail;  // it has one of them
   self->driver_.evidence_found(std::move(raw));
+}
+
+void RoundRunner::on_event(const GroupEvent& event) {
+  const Round round = inputs_.facts.round;
+  if (const auto* spawned = std::get_if<Spawned>(&event)) {
+    inputs_.events.record(worker_started_event(round, name_of(spawned->rank)));
+  } else if (const auto* exited = std::get_if<Exited>(&event)) {
+    const int sent = driver_.group().worker(exited->rank).first_signal;
+    const WorkerName name = name_of(exited->rank);
+    inputs_.events.record(worker_exited_event(round, name, exited->status, sent));
+  } else if (const auto* failed = std::get_if<SpawnFailed>(&event)) {
+    inputs_.events.record(spawn_failed_event(round, failed->rank, failed->error.sentence));
+  }
+}
+
+// One event for all workers.
+void RoundRunner::record_signal(int signal) {
+  if (signal == std::exchange(recorded_signal_, signal)) return;
+  const auto workers = static_cast<int>(driver_.group().running().size());
+  const char* name = signal == SIGKILL ? "kill_began" : "stop_began";
+  inputs_.events.record(stop_event(inputs_.facts.round, name, signal, workers));
+}
+
+void RoundRunner::running() {
+  inputs_.events.record({"all_running", inputs_.facts.round, {{"workers", workers_.size()}}});
+  inputs_.hooks.running();
+}
+
+void RoundRunner::failed(const WorkerExit& first) {
+  inputs_.events.record(first_failure_event(inputs_.facts.round, first));
+  inputs_.hooks.failed(first);
 }
 
 void RoundRunner::log_failure(const WorkerExit& first, int others) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "agent/core/plan.hpp"
+#include "agent/events.hpp"
 #include "agent/node/round_driver.hpp"
 #include "agent/output_plan.hpp"
 #include "agent/proc/child.hpp"
@@ -53,6 +54,7 @@ struct RoundInputs {
   TimePoint run_started;
   std::optional<rlimit> descriptor_limit;  // of a worker; none: that of this process
   Orphans& orphans;
+  EventLog& events;
   RoundHooks hooks = {};
 };
 
@@ -101,16 +103,19 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   [[nodiscard]] std::vector<std::string> left_behind(LocalRank rank) const override;
   void catch_up(LocalRank rank) override { worker(rank).output->catch_up(); }
   void look_for_evidence(LocalRank rank) override;
+  void on_event(const GroupEvent& event) override;
   void log_failure(const WorkerExit& first, int others) override;
   void log_stop(int signal, int workers) override;
   void log_left_behind(const LeftBehindFacts& facts) override;
-  void running() override { inputs_.hooks.running(); }
+  void running() override;
   void succeeded() override { inputs_.hooks.succeeded(); }
-  void failed(const WorkerExit& first) override { inputs_.hooks.failed(first); }
+  void failed(const WorkerExit& first) override;
   void spawn_failed(const SpawnFailed& failure) override { inputs_.hooks.spawn_failed(failure); }
   void round_over() override { finished_.cancel(); }
 
   void on_files(Files files);
+  void record_into(Result<LogFile>& events);
+  void record_signal(int signal);
   void plan_workers();
   [[nodiscard]] static boost::asio::awaitable<void> watch(std::shared_ptr<RoundRunner> self,
                                                           LocalRank rank);
@@ -129,6 +134,7 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   boost::asio::steady_timer stop_timer_;
   boost::asio::steady_timer finished_;  // never expires by itself: cancelled by round_over()
   RoundDriver driver_;
+  int recorded_signal_ = 0;  // the last that events.jsonl has
 };
 
 }  // namespace ddprun

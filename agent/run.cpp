@@ -45,6 +45,15 @@ class Attachment {
   std::vector<std::shared_ptr<MessageSink>> attached_;
 };
 
+EventLog::Options events_of(const LaunchConfig& config) {
+  using Place = EventLog::Options::Place;
+  const std::string& dir = config.log.dir;
+  const Place place = dir.empty()          ? Place::kTemporary
+                      : dir == "/dev/null" ? Place::kNowhere
+                                           : Place::kGiven;
+  return {place, config.run_id, this_host(), Clock::now()};
+}
+
 asio::awaitable<int> run_to_the_end(Agent& agent, OutputEnd& end) {
   const int exit_code = co_await agent.run();
   co_await end.finish(exit_code);
@@ -102,9 +111,12 @@ int run_agent(const LaunchConfig& config, const Environment& environment, spdlog
   const Attachment attachment(logger, consoles.err);
   std::shared_ptr<LogTree> logs;
   DiskThreads disks(io.get_executor());
-  OutputEnd end(consoles, logs, disks, logger);
-  const AgentInputs inputs{config, environment, logger,           consoles,
-                           logs,   disks,       descriptor_limit, orphans};
+  EventLog events(events_of(config), [&logger](const std::string& sentence) {
+    logger.warn(warning_line("LOG", sentence));
+  });
+  OutputEnd end(consoles, logs, disks, events, logger);
+  const AgentInputs inputs{config, environment, logger,           consoles, logs,
+                           events, disks,       descriptor_limit, orphans};
   Agent agent(io.get_executor(), inputs, std::move(local_coordinator), make_local_coordinator);
   return drive(io, signals, agent, end);
 } catch (const boost::system::system_error& error) {

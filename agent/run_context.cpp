@@ -18,18 +18,18 @@ namespace asio = boost::asio;
 
 namespace {
 
-std::string this_host() {
-  std::array<char, 256> name{};
-  ::gethostname(name.data(), name.size() - 1);
-  return name.data();
-}
-
 std::int64_t epoch_seconds() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::seconds>(now).count();
 }
 
 }  // namespace
+
+std::string this_host() {
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
 
 const char* start_code_of(ErrorKind kind) {
   return kind == ErrorKind::kPortTaken ? "NET-PORT" : "START";
@@ -41,11 +41,13 @@ RunContext::RunContext(AgentInputs inputs)
       logger_(inputs.logger),
       consoles_(std::move(inputs.consoles)),
       logs_(inputs.logs),
+      events_(inputs.events),
       disks_(inputs.disks),
       descriptor_limit_(inputs.descriptor_limit),
       orphans_(inputs.orphans),
       log_options_{config_.log.dir, value_or(environment_, "TMPDIR", ""), config_.run_id},
       hostname_(this_host()),
+      events_in_(std::make_shared<std::string>()),
       started_(Clock::now()) {}
 
 asio::awaitable<Result<void>> RunContext::open_logs() {
@@ -70,25 +72,25 @@ RoundInputs RunContext::prepare(RoundFacts facts) {
     logger_.warn(warning_line("LOG", sentence));
   };
   const auto open_output = [logs = logs_, config = config_, restarts = facts.restarts,
-                            round = facts.round, hostname = hostname_, warn,
-                            disk = disks_.logs]() -> Result<OutputContext> {
+                            round = facts.round, hostname = hostname_, warn, disk = disks_.logs,
+                            wanted = events_.wants_file(),
+                            events_in = events_in_]() -> Result<OutputContext> {
     auto attempt = logs->attempt(restarts, round, config.workers.count);
     if (!attempt) return attempt.error();
-    return open_output_context(config, std::move(*attempt), hostname, warn, disk);
+    auto output = open_output_context(config, std::move(*attempt), hostname, warn, disk);
+    if (output && wanted && *events_in != logs->run_directory()) {
+      *events_in = logs->run_directory();
+      output->events = logs->create(kEventsFile, disk);
+    }
+    return output;
   };
-  return RoundInputs{config_,
-                     environment_,
-                     logger_,
-                     std::move(facts),
-                     open_output,
-                     log_options_.place(),
-                     disks_.logs,
-                     hostname_,
-                     consoles_,
-                     started_,
-                     descriptor_limit_,
-                     orphans_,
-                     {}};
+  return RoundInputs{config_,           environment_,
+                     logger_,           std::move(facts),
+                     open_output,       log_options_.place(),
+                     disks_.logs,       hostname_,
+                     consoles_,         started_,
+                     descriptor_limit_, orphans_,
+                     events_,           {}};
 }
 
 int RunContext::fail(const std::string& code, const Error& error) {

@@ -11,6 +11,7 @@
 
 #include "agent/core/launch_config.hpp"
 #include "agent/disk_threads.hpp"
+#include "agent/events.hpp"
 #include "agent/proc/console.hpp"
 #include "agent/proc/log_tree.hpp"
 #include "agent/proc/orphans.hpp"
@@ -25,6 +26,7 @@ struct AgentInputs {
   spdlog::logger& logger;
   Consoles consoles;
   std::shared_ptr<LogTree>& logs;  // filled by RunContext::open_logs()
+  EventLog& events;
   DiskThreads& disks;
   std::optional<rlimit> descriptor_limit;  // what workers get; none: that of this process
   Orphans& orphans;
@@ -58,6 +60,7 @@ class RunContext {
   [[nodiscard]] TimePoint started() const { return started_; }
   [[nodiscard]] Duration since_start() const { return Clock::now() - started_; }
   [[nodiscard]] LogTree& logs() { return *logs_; }
+  [[nodiscard]] EventLog& events() { return events_; }
 
  private:
   const LaunchConfig& config_;
@@ -65,13 +68,17 @@ class RunContext {
   spdlog::logger& logger_;
   Consoles consoles_;
   std::shared_ptr<LogTree>& logs_;
+  EventLog& events_;
   DiskThreads& disks_;
   std::optional<rlimit> descriptor_limit_;
   Orphans& orphans_;
   LogTreeOptions log_options_;
   std::string hostname_;
+  std::shared_ptr<std::string> events_in_;  // the directory; of the thread of the log files
   TimePoint started_;
 };
+
+[[nodiscard]] std::string this_host();
 
 /// `NET-PORT` or `START`, for an error before any worker runs.
 [[nodiscard]] const char* start_code_of(ErrorKind kind);

@@ -22,6 +22,11 @@ inline constexpr std::size_t kReportLineBytesMax = 400;
 // Of these, lines of the traceback that was the root cause, where others were raised because of it.
 inline constexpr std::size_t kRootCauseLinesMax = 8;
 static_assert(kRootCauseLinesMax + 3 < kReportLinesMax, "the end of the last traceback has room");
+// One text in a line of events.jsonl or in result.json; a longer one is cut.
+inline constexpr std::size_t kEventTextBytesMax = 4096;
+// Lines of events.jsonl that wait for their file, or for a disk that stalls. Beyond it the oldest
+// are lost, and the gap in their numbers shows it.
+inline constexpr std::size_t kEventQueueBytesMax = 256 * 1024;
 // How long one message may wait for a console that takes nothing; then it, and those after it, are
 // dropped until the console takes something again.
 inline constexpr std::chrono::milliseconds kConsoleWait{1000};

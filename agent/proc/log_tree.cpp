@@ -226,9 +226,33 @@ Result<std::string> LogTree::keep_report(const std::string& text) {
   return path;
 }
 
+Result<LogFile> LogTree::create(const std::string& name, const DiskThread& disk) {
+  const auto made = run_.is_open() ? Result<void>() : make_run_directory();
+  if (!made) return made.error();
+  return LogFile::create(run_, name, disk);
+}
+
+Result<void> LogTree::keep_file(const std::string& name, const std::string& text) {
+  const auto made = run_.is_open() ? Result<void>() : make_run_directory();
+  if (!made) return made.error();
+  const std::string unfinished = "." + name + "." + random_letters();
+  const int file = run_.create_file(unfinished, 0);
+  int error = file < 0 ? errno : write_all(file, text);
+  if (file >= 0) ::close(file);
+  const int at = run_.descriptor();
+  if (error == 0 && ::renameat(at, unfinished.c_str(), at, name.c_str()) != 0) error = errno;
+  if (error == 0) return {};
+  ::unlinkat(at, unfinished.c_str(), 0);
+  return system_refused("cannot write " + run_.path() + "/" + name, error);
+}
+
+bool LogTree::stays() const {
+  if (!files() || kind_ != Base::kTemporary || ending_ == Ending::kKeep) return files();
+  return ending_ == Ending::kDiscardIfEmpty && holds_something(base());
+}
+
 void LogTree::finish() {
-  if (!files() || kind_ != Base::kTemporary || ending_ == Ending::kKeep) return;
-  if (ending_ == Ending::kDiscardIfEmpty && holds_something(base())) return;
+  if (!files() || stays()) return;
   std::error_code ignored;  // a leftover temporary file is not an error
   fs::remove_all(base(), ignored);
 }

@@ -70,6 +70,12 @@ class LogTree {
   /// Writes what the console did not take into a file of the tree, which stays then. Returns its
   /// path; fails with kSystem, or when there are no files at all.
   [[nodiscard]] Result<std::string> keep_report(const std::string& text);
+  /// Creates a file beside the attempts, in the run's directory, which is made if need be.
+  [[nodiscard]] Result<LogFile> create(const std::string& name, const DiskThread& disk);
+  /// The same with this text in it, at once complete or not there.
+  [[nodiscard]] Result<void> keep_file(const std::string& name, const std::string& text);
+  /// Whether anything is left when finish() is done.
+  [[nodiscard]] bool stays() const;
   /// Removes a temporary base as was asked for. Call it when everything is said.
   void finish();
 

@@ -67,8 +67,8 @@ const std::vector<Room>& rooms() {
        {kProcess, kLog, kOptions, kTorch, kTensor}},
       // The agent serves the store of a round, so it includes the store's server.
       {"agent/",
-       {"base/", "net/", "rendezvous/client/", "rendezvous/store/", "agent/core/", "agent/node/",
-        "agent/proc/", "agent/in_process_link"},
+       {"base/", "net/", "rendezvous/client/", "rendezvous/protocol/", "rendezvous/store/",
+        "agent/core/", "agent/node/", "agent/proc/", "agent/in_process_link"},
        {kProcess, kOptions, kTorch, kTensor}},
       // A single node is a run with one member: its coordinator is the pure core itself.
       {"agent/in_process_link",

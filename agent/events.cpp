@@ -1,0 +1,45 @@
+#include "agent/events.hpp"
+
+#include <utility>
+
+#include "agent/core/limits.hpp"
+
+namespace ddprun {
+
+EventLog::EventLog(Options options, Warn warn)
+    : options_(std::move(options)), warn_(std::move(warn)) {}
+
+void EventLog::record(RunEvent event) {
+  if (options_.place == Options::Place::kNowhere) return;
+  using std::chrono::milliseconds;
+  EventStamp stamp{++recorded_,
+                   std::chrono::time_point_cast<milliseconds>(std::chrono::system_clock::now()),
+                   Clock::now() - options_.started, options_.run.value(), options_.host};
+  const std::string line = event_line(event, stamp);
+  if (!file_) return keep(line);
+  if (!file_->full()) file_->append(line, warn_);
+}
+
+void EventLog::keep(const std::string& line) {
+  waiting_ += line;
+  if (waiting_.size() <= kEventQueueBytesMax) return;
+  const std::size_t over = waiting_.size() - kEventQueueBytesMax / 2;
+  waiting_.erase(0, waiting_.find('\n', over) + 1);
+}
+
+void EventLog::write_to(LogFile file) {
+  if (file_) file_->close();
+  file_.emplace(std::move(file));
+  file_->append(std::exchange(waiting_, {}), warn_);
+}
+
+std::function<void(LogTree&)> EventLog::take_rest() {
+  return [lines = std::exchange(waiting_, {}), result = std::exchange(result_, {})](LogTree& tree) {
+    if (!tree.stays()) return;
+    // Errors are ignored: the report is on the console, and this disk had its warning.
+    if (!lines.empty()) static_cast<void>(tree.keep_file(kEventsFile, lines));
+    if (!result.empty()) static_cast<void>(tree.keep_file(kResultFile, result));
+  };
+}
+
+}  // namespace ddprun

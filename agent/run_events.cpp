@@ -1,0 +1,199 @@
+#include "agent/run_events.hpp"
+
+#include <boost/json/serialize.hpp>
+#include <utility>
+#include <variant>
+
+#include "agent/core/verdict.hpp"
+#include "base/version.hpp"
+#include "rendezvous/protocol/names.hpp"
+#include "rendezvous/protocol/to_json.hpp"
+
+namespace ddprun {
+
+namespace json = boost::json;
+
+namespace {
+
+std::int64_t milliseconds_of(Duration duration) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
+}
+
+json::object name_fields(const WorkerName& worker) {
+  return {{"rank", worker.rank.value()},
+          {"local_rank", worker.local_rank.value()},
+          {"pid", worker.pid}};
+}
+
+json::object failure_fields(const RunFailure& failure) {
+  json::object fields = protocol::to_json(failure);
+  fields["code"] = judge(failure.first).code;
+  return fields;
+}
+
+// One for each message that changes something here.
+std::optional<RunEvent> message_event(const protocol::Stop& stop) {
+  return RunEvent{
+      "stop_ordered",
+      stop.round,
+      {{"signal", stop.signal}, {"grace_ms", stop.grace.count()}, {"text", stop.reason}}};
+}
+
+std::optional<RunEvent> message_event(const protocol::Done& done) {
+  RunEvent event{"verdict", {}, {{"exit_code", done.exit_code}, {"text", done.text}}};
+  if (done.failure) event.fields["failure"] = failure_fields(*done.failure);
+  return event;
+}
+
+std::optional<RunEvent> message_event(const protocol::Refused& refused) {
+  return RunEvent{
+      "refused", {}, {{"code", protocol::name_of(refused.code)}, {"text", refused.sentence}}};
+}
+
+template <class Other>
+std::optional<RunEvent> message_event(const Other&) {
+  return std::nullopt;
+}
+
+}  // namespace
+
+RunEvent start_event(const LaunchConfig& config, int pid) {
+  RunEvent event{"start", {}, {}};
+  event.fields["version"] = kVersion;
+  event.fields["pid"] = pid;
+  event.fields["workers"] = config.workers.count;
+  event.fields["nodes_min"] = config.rendezvous ? config.rendezvous->nodes_min : 1;
+  event.fields["nodes_max"] = config.rendezvous ? config.rendezvous->nodes_max : 1;
+  event.fields["max_restarts"] = config.stopping.max_restarts;
+  return event;
+}
+
+std::optional<RunEvent> LinkEvents::of(const client::Event& event) {
+  if (std::holds_alternative<client::LinkUp>(event)) {
+    is_up_ = true;
+    return RunEvent{"link_up", round_, {}};
+  }
+  if (const auto* down = std::get_if<client::LinkDown>(&event)) {
+    if (!std::exchange(is_up_, false)) return std::nullopt;
+    return RunEvent{"link_lost", round_, {{"text", down->evidence}}};
+  }
+  const auto* incoming = std::get_if<client::Incoming>(&event);
+  if (incoming == nullptr) return std::nullopt;
+  const protocol::Message& message = incoming->message;
+  if (const auto* start = std::get_if<protocol::StartRound>(&message)) return of(*start);
+  if (const auto* waiting = std::get_if<protocol::Waiting>(&message)) return of(*waiting);
+  return std::visit([](const auto& other) { return message_event(other); }, message);
+}
+
+std::optional<RunEvent> LinkEvents::of(const protocol::Waiting& waiting) {
+  if (std::exchange(waiting_, waiting.text) == waiting.text) return std::nullopt;
+  return RunEvent{"waiting",
+                  round_,
+                  {{"nodes", waiting.here},
+                   {"nodes_min", waiting.nodes_min},
+                   {"nodes_max", waiting.nodes_max},
+                   {"text", waiting.text}}};
+}
+
+std::optional<RunEvent> LinkEvents::of(const protocol::StartRound& start) {
+  if (start.stamp.number <= round_) return std::nullopt;
+  RunEvent event{"round",
+                 start.stamp.number,
+                 {{"cause", cause_of(start)},
+                  {"text", start.reason},
+                  {"restarts", start.restarts.value()},
+                  {"node", start.group_rank},
+                  {"nodes", start.group_size},
+                  {"first_rank", start.rank_base.value()},
+                  {"world_size", start.world_size.value()}}};
+  round_ = start.stamp.number;
+  nodes_ = start.group_size;
+  restarts_ = start.restarts;
+  return event;
+}
+
+const char* LinkEvents::cause_of(const protocol::StartRound& start) const {
+  if (start.restarts > restarts_) return "restart";
+  if (nodes_ == 0) return "first";
+  if (start.group_size < nodes_) return "node_lost";
+  return start.group_size > nodes_ ? "node_joined" : "membership";
+}
+
+RunEvent worker_started_event(Round round, const WorkerName& worker) {
+  return {"worker_started", round, name_fields(worker)};
+}
+
+RunEvent worker_exited_event(Round round, const WorkerName& worker, const ExitStatus& status,
+                             int sent) {
+  RunEvent event{"worker_exited", round, name_fields(worker)};
+  event.fields["exit_code"] = status.code();
+  event.fields["signal"] = status.signal();
+  event.fields["sent_signal"] = sent;
+  return event;
+}
+
+RunEvent first_failure_event(Round round, const WorkerExit& first) {
+  return {"first_failure",
+          round,
+          {{"code", judge(first).code},
+           {"text", judge(first).text},
+           {"exit", protocol::to_json(first)}}};
+}
+
+RunEvent spawn_failed_event(Round round, LocalRank rank, const std::string& text) {
+  return {"spawn_failed", round, {{"local_rank", rank.value()}, {"text", text}}};
+}
+
+RunEvent stop_event(Round round, const char* name, int signal, int workers) {
+  return {name, round, {{"signal", signal}, {"workers", workers}}};
+}
+
+RunEvent round_ended_event(Round round, const RoundResult& result) {
+  const char* state = result.state == GroupState::kSucceeded ? "succeeded"
+                      : result.state == GroupState::kFailed  ? "failed"
+                                                             : "stopped";
+  return {"round_ended",
+          round,
+          {{"state", state},
+           {"stopped", result.stopped},
+           {"killed", result.killed},
+           {"unkillable", result.unkillable.size()},
+           {"stop_ms", milliseconds_of(result.stop_took)}}};
+}
+
+RunEvent signal_event(int signal, const char* action) {
+  return {"signal", {}, {{"signal", signal}, {"name", signal_name(signal)}, {"action", action}}};
+}
+
+std::string outcome_of(const RunEnd& end) {
+  if (end.exit_code == 0) return "succeeded";
+  if (end.failure) return "failed";
+  return end.stop_signal != 0 && end.exit_code == 128 + end.stop_signal ? "stopped" : "error";
+}
+
+RunEvent end_event(const RunEnd& end) {
+  return {"end",
+          end.rounds,
+          {{"outcome", outcome_of(end)}, {"exit_code", end.exit_code}, {"text", end.text}}};
+}
+
+std::string result_text(const RunEnd& end, const RunId& run, const std::string& host) {
+  json::object result;
+  result["run"] = run.value();
+  result["host"] = host;
+  result["version"] = kVersion;
+  result["coordinator"] = end.coordinator;
+  result["outcome"] = outcome_of(end);
+  result["exit_code"] = end.exit_code;
+  result["text"] = end.text;
+  if (end.failure) result["failure"] = failure_fields(*end.failure);
+  result["rounds"] = end.rounds.value();
+  result["restarts"] = end.restarts.value();
+  result["workers"] = end.workers;
+  result["ended"] = date_text(end.ended);
+  result["took_ms"] = milliseconds_of(end.took);
+  result["log_dir"] = end.log_dir;
+  return json::serialize(clean_texts(std::move(result))) + "\n";
+}
+
+}  // namespace ddprun

@@ -1,0 +1,67 @@
+// run_events: the events of events.jsonl, made from what the agent learns: messages of the
+// coordinator, the workers of a round, the end. Pure conversions, no thread rule.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "agent/core/event.hpp"
+#include "agent/core/launch_config.hpp"
+#include "agent/node/round_result.hpp"
+#include "rendezvous/client/membership.hpp"
+
+namespace ddprun {
+
+[[nodiscard]] RunEvent start_event(const LaunchConfig& config, int pid);
+
+/// What the link brings, without what is repeated: heartbeats, attempts to connect, a round that
+/// was known.
+class LinkEvents {
+ public:
+  [[nodiscard]] std::optional<RunEvent> of(const client::Event& event);
+  [[nodiscard]] Round round() const { return round_; }
+
+ private:
+  [[nodiscard]] std::optional<RunEvent> of(const protocol::Waiting& waiting);
+  [[nodiscard]] std::optional<RunEvent> of(const protocol::StartRound& start);
+  [[nodiscard]] const char* cause_of(const protocol::StartRound& start) const;
+
+  bool is_up_ = false;
+  std::string waiting_;
+  Round round_{0};
+  int nodes_ = 0;  // of that round
+  RestartCount restarts_{0};
+};
+
+[[nodiscard]] RunEvent worker_started_event(Round round, const WorkerName& worker);
+/// `sent`: the first signal that ddprun had sent it, 0 for none.
+[[nodiscard]] RunEvent worker_exited_event(Round round, const WorkerName& worker,
+                                           const ExitStatus& status, int sent);
+[[nodiscard]] RunEvent first_failure_event(Round round, const WorkerExit& first);
+[[nodiscard]] RunEvent spawn_failed_event(Round round, LocalRank rank, const std::string& text);
+[[nodiscard]] RunEvent stop_event(Round round, const char* name, int signal, int workers);
+[[nodiscard]] RunEvent round_ended_event(Round round, const RoundResult& result);
+
+/// A signal to ddprun: `action` is "stop" or "pass_on".
+[[nodiscard]] RunEvent signal_event(int signal, const char* action);
+/// What the run came to, on this node.
+struct RunEnd {
+  int exit_code = 0;
+  int stop_signal = 0;  // of a stop that ended it; 0: none
+  std::string text{};
+  std::optional<RunFailure> failure{};
+  Round rounds{0};  // the last one
+  RestartCount restarts{0};
+  int workers = 1;  // of this node
+  Duration took{};
+  WallTime ended{};
+  std::string log_dir{};  // empty: none
+  bool coordinator = false;
+};
+/// succeeded, failed, stopped or error.
+[[nodiscard]] std::string outcome_of(const RunEnd& end);
+[[nodiscard]] RunEvent end_event(const RunEnd& end);
+/// result.json.
+[[nodiscard]] std::string result_text(const RunEnd& end, const RunId& run, const std::string& host);
+
+}  // namespace ddprun
