@@ -69,6 +69,7 @@ asio::awaitable<int> Agent::run() {
   context_.events().record(start_event(context_.config(), ::getpid()));
   if (!single_node()) log_start();
   driver_.begin();
+  if (!single_node()) context_.begin_control();
   boost::system::error_code cancelled;
   while (!driver_.end()) {
     co_await ended_.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
@@ -129,7 +130,10 @@ RoundHooks Agent::hooks_of(Round round, Rank first_rank) {
   hooks.opened = [this, round] {
     if (single_node() && round == Round(1)) log_start();
   };
-  hooks.running = [this, round] { driver_.group_runs(round); };
+  hooks.running = [this, round] {
+    driver_.group_runs(round);
+    context_.begin_control();
+  };
   hooks.succeeded = [this, round] { driver_.group_succeeded(round); };
   hooks.failed = [this, round](const WorkerExit& first) { driver_.group_failed(round, first); };
   hooks.spawn_failed = [this, first_rank](const SpawnFailed& failure) {

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 
+#include "agent/control/status.hpp"
 #include "agent/link_messages.hpp"
 #include "agent/local_coordinator.hpp"
 #include "agent/node/driver.hpp"
@@ -40,6 +41,8 @@ class Agent : private NodePorts {
   /// second one kills at once, and no longer waits for other nodes.
   void request_stop(int signal);
   void pass_on(int signal);
+  /// For commands (agent/control).
+  [[nodiscard]] control::NodeStatus status() const;
 
  private:
   [[nodiscard]] TimePoint now() const override { return Clock::now(); }

@@ -28,6 +28,8 @@ class LocalCoordinator {
   /// later, when the last of them has gone; not after close_store() or the destructor.
   virtual void begin_fresh_store(Round ended, std::function<void()> idle) = 0;
   virtual void close_store(Round ended) = 0;
+  /// What it tells of the run and its nodes: the body of GET /status (docs/PROTOCOL.md).
+  [[nodiscard]] virtual std::string status_json() = 0;
   /// Completes when every other node has had its verdict and gone, or had its time for that.
   [[nodiscard]] virtual boost::asio::awaitable<void> settle() = 0;
 };

@@ -166,6 +166,17 @@ WorkerName RoundRunner::name_of(LocalRank rank) const {
   return {named.plan.rank, rank, named.child->pid(), inputs_.hostname};
 }
 
+std::vector<WorkerName> RoundRunner::workers() const {
+  std::vector<WorkerName> all;
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    const LocalRank rank(static_cast<int>(i));
+    const Worker& one = worker(rank);
+    const bool runs = one.child && !driver_.has_exited(rank);
+    all.push_back({one.plan.rank, rank, runs ? one.child->pid() : 0, inputs_.hostname});
+  }
+  return all;
+}
+
 WorkerExit RoundRunner::describe_exit(LocalRank rank) const {
   using std::chrono::milliseconds;
   WorkerExit exit;

@@ -74,6 +74,12 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   /// The same for a round that is over elsewhere: see RoundDriver::end().
   void end(int signal, Duration grace) { driver_.end(signal, grace); }
   void pass_on(int signal) { driver_.pass_on(signal); }
+  /// Every worker that was planned; pid 0: it does not run.
+  [[nodiscard]] std::vector<WorkerName> workers() const;
+  /// Empty: no files are kept, or not made yet.
+  [[nodiscard]] std::string log_directory() const {
+    return output_ ? output_->logs.directory() : std::string();
+  }
   [[nodiscard]] bool failure_is_unreported() const { return driver_.failure_is_unreported(); }
 
  private:

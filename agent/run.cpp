@@ -1,5 +1,7 @@
 #include "agent/run.hpp"
 
+#include <signal.h>
+
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -7,6 +9,7 @@
 #include <utility>
 
 #include "agent/agent.hpp"
+#include "agent/control_socket.hpp"
 #include "agent/core/kill_order.hpp"
 #include "agent/core/limits.hpp"
 #include "agent/log.hpp"
@@ -14,6 +17,7 @@
 #include "agent/output_end.hpp"
 #include "agent/proc/spawn_error.hpp"
 #include "agent/signals.hpp"
+#include "base/exit_status.hpp"
 #include "base/message_line.hpp"
 #include "base/process_setup.hpp"
 
@@ -54,13 +58,27 @@ EventLog::Options events_of(const LaunchConfig& config) {
   return {place, config.run_id, this_host(), Clock::now()};
 }
 
+/// What commands do to this run.
+struct Commands final : control::Target {
+  [[nodiscard]] control::NodeStatus status() const override { return agent->status(); }
+  [[nodiscard]] std::string signal_workers(int signal, const control::Peer&) override {
+    agent->pass_on(signal);
+    return signal_name(signal) + " passed on";
+  }
+  void stop(const control::Peer&) override { request_stop(SIGTERM); }
+
+  Agent* agent = nullptr;  // before the first command can come, it is there
+  std::function<void(int)> request_stop;
+};
+
 asio::awaitable<int> run_to_the_end(Agent& agent, OutputEnd& end) {
   const int exit_code = co_await agent.run();
   co_await end.finish(exit_code);
   co_return exit_code;
 }
 
-int drive(asio::io_context& io, Signals& signals, Agent& agent, OutputEnd& end) {
+int drive(asio::io_context& io, Signals& signals, Agent& agent, OutputEnd& end,
+          Commands& commands) {
   int exit_code = 1;
   asio::co_spawn(io, run_to_the_end(agent, end), [&](std::exception_ptr bug, int code) {
     if (bug) std::rethrow_exception(bug);
@@ -78,6 +96,8 @@ int drive(asio::io_context& io, Signals& signals, Agent& agent, OutputEnd& end) 
     exit_code = 128 + signal;  // nothing was begun yet: a file system stalls
     io.stop();
   };
+  commands.agent = &agent;
+  commands.request_stop = stop;
   asio::co_spawn(io, signals.deliver(stop, [&](int signal) { agent.pass_on(signal); }),
                  [](std::exception_ptr bug) {
                    if (bug) std::rethrow_exception(bug);
@@ -115,10 +135,13 @@ int run_agent(const LaunchConfig& config, const Environment& environment, spdlog
     logger.warn(warning_line("LOG", sentence));
   });
   OutputEnd end(consoles, logs, disks, events, logger);
-  const AgentInputs inputs{config, environment, logger,           consoles, logs,
-                           events, disks,       descriptor_limit, orphans};
+  Commands commands;
+  ControlSocket control(disks.logs, logger, commands);
+  const AgentInputs inputs{
+      config, environment, logger,           consoles, logs,
+      events, disks,       descriptor_limit, orphans,  [&] { control.open(environment); }};
   Agent agent(io.get_executor(), inputs, std::move(local_coordinator), make_local_coordinator);
-  return drive(io, signals, agent, end);
+  return drive(io, signals, agent, end, commands);
 } catch (const boost::system::system_error& error) {
   // The event loop itself cannot be made.
   const bool starved = error.code() == boost::system::errc::too_many_files_open ||

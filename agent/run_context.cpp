@@ -45,6 +45,7 @@ RunContext::RunContext(AgentInputs inputs)
       disks_(inputs.disks),
       descriptor_limit_(inputs.descriptor_limit),
       orphans_(inputs.orphans),
+      begin_control_(std::move(inputs.begin_control)),
       log_options_{config_.log.dir, value_or(environment_, "TMPDIR", ""), config_.run_id},
       hostname_(this_host()),
       events_in_(std::make_shared<std::string>()),

@@ -5,6 +5,7 @@
 
 #include <sys/resource.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,6 +31,9 @@ struct AgentInputs {
   DiskThreads& disks;
   std::optional<rlimit> descriptor_limit;  // what workers get; none: that of this process
   Orphans& orphans;
+  /// From now on commands may reach this run; called once or more. It costs no start-up time: the
+  /// workers of a single node run by then.
+  std::function<void()> begin_control = {};
 };
 
 class RunContext {
@@ -59,6 +63,9 @@ class RunContext {
   [[nodiscard]] const std::string& hostname() const { return hostname_; }
   [[nodiscard]] TimePoint started() const { return started_; }
   [[nodiscard]] Duration since_start() const { return Clock::now() - started_; }
+  void begin_control() const {
+    if (begin_control_) begin_control_();
+  }
   [[nodiscard]] LogTree& logs() { return *logs_; }
   [[nodiscard]] EventLog& events() { return events_; }
 
@@ -72,6 +79,7 @@ class RunContext {
   DiskThreads& disks_;
   std::optional<rlimit> descriptor_limit_;
   Orphans& orphans_;
+  std::function<void()> begin_control_;
   LogTreeOptions log_options_;
   std::string hostname_;
   std::shared_ptr<std::string> events_in_;  // the directory; of the thread of the log files

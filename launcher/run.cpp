@@ -3,7 +3,6 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <ctime>
@@ -15,11 +14,13 @@
 #include "agent/log.hpp"
 #include "agent/run.hpp"
 #include "base/message_line.hpp"
+#include "launcher/commands/table.hpp"
 #include "launcher/configure.hpp"
 #include "launcher/local_coordinator.hpp"
 #include "launcher/options/help.hpp"
 #include "launcher/options/values.hpp"
 #include "launcher/this_machine.hpp"
+#include "launcher/write_text.hpp"
 
 namespace ddprun {
 namespace {
@@ -33,18 +34,6 @@ std::size_t terminal_columns(const Environment& environment) {
   winsize size = {};
   if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
   return kColumnsOffTerminal;
-}
-
-/// Writes all of `text` to descriptor `file`. Returns 0 or errno.
-int write_text(int file, const std::string& text) {
-  std::size_t done = 0;
-  while (done < text.size()) {
-    const ssize_t count = ::write(file, text.data() + done, text.size() - done);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return errno;
-    done += static_cast<std::size_t>(count);
-  }
-  return 0;
 }
 
 /// What cannot be written is dropped, because no other descriptor is left to report it on.
@@ -112,6 +101,7 @@ int run(int argc, const char* const* argv, const char* const* environment_block)
   const ThisMachine machine(read_environment(environment_block));
   const Environment& environment = machine.environment();
   const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
+  if (const auto code = run_command(words, environment)) return *code;
   const auto intent = configure(words, machine);
   if (!intent) return refuse(intent.error(), environment);
   if (const auto* launch = std::get_if<Launch>(&*intent)) return start(*launch, environment);

@@ -24,17 +24,16 @@ std::optional<ProcessEntry> parse_stat(std::string_view stat) {
   const auto close = stat.rfind(')');
   if (open == std::string_view::npos || close == std::string_view::npos) return std::nullopt;
   ProcessEntry entry;
-  char state = 0;
   const std::string rest(stat.substr(close + 1));
   int threads = 0;
   constexpr const char* kFields =
       " %c %d %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %d %*s %llu";
-  const int found = std::sscanf(rest.c_str(), kFields, &state, &entry.parent, &entry.group,
+  const int found = std::sscanf(rest.c_str(), kFields, &entry.state, &entry.parent, &entry.group,
                                 &threads, &entry.started);
   if (found != 5) return std::nullopt;
   entry.pid = std::atoi(std::string(stat.substr(0, open)).c_str());
   // The state is that of the main thread, which may end before others do.
-  entry.ended = (state == 'Z' || state == 'X') && threads <= 1;
+  entry.ended = (entry.state == 'Z' || entry.state == 'X') && threads <= 1;
   entry.name = stat.substr(open + 1, close - open - 1);
   return entry;
 }
@@ -65,6 +64,10 @@ std::optional<std::vector<ProcessEntry>> list_processes() {
     }
   }
   return entries;
+}
+
+std::optional<ProcessEntry> find_process(pid_t pid) {
+  return read_stat(AT_FDCWD, ("/proc/" + std::to_string(pid)).c_str());
 }
 
 std::vector<pid_t> children_of_this_process() {

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "launcher/commands/table.hpp"
 #include "launcher/options/option_table.hpp"
 
 namespace ddprun {
@@ -109,6 +110,11 @@ std::string help_text(std::size_t columns) {
               "A .py file runs with $PYTHON_EXEC, the active virtual or conda environment, or "
               "python3. Any other executable runs directly. Arguments after it are passed to it.",
               0, columns);
+  text += "\n" + wrapped("Commands on active runs (docs/COMMANDS.md):", 0, columns);
+  for (const CommandSpec& command : all_commands()) {
+    text += wrapped("ddprun " + usage_of(command), kOptionIndent, columns) +
+            wrapped(std::string(command.help), kTextIndent, columns);
+  }
   for (const auto& [group, heading] : kHeadings) {
     text += "\n" + wrapped(std::string(heading) + ":", 0, columns);
     for (const OptionSpec& option : all_options()) {

@@ -47,6 +47,10 @@ tcp::endpoint Server::endpoint() const {
   return impl_->endpoint();
 }
 
+std::string Server::status_json() {
+  return impl_->status_json();
+}
+
 Server::Impl::Impl(asio::any_io_executor executor, tcp::acceptor listener, ServerOptions options)
     : executor_(executor),
       options_(std::move(options)),

@@ -63,6 +63,9 @@ class Server {
   /// Closes everything at once.
   void close();
 
+  /// The body of GET /status.
+  [[nodiscard]] std::string status_json();
+
   [[nodiscard]] boost::asio::ip::tcp::endpoint endpoint() const;
 
  private:

@@ -53,6 +53,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   void close_store(Round ended) { ended_stores_.erase(ended); }
   static boost::asio::awaitable<void> settle(std::shared_ptr<Impl> self);
   void close();
+  [[nodiscard]] std::string status_json();
   [[nodiscard]] boost::asio::ip::tcp::endpoint endpoint() const { return reactor_.endpoint(); }
 
  private:

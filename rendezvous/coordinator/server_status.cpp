@@ -42,6 +42,12 @@ SharedFrame Server::Impl::page(Page kind) {
   return cached.frame;
 }
 
+std::string Server::Impl::status_json() {
+  if (closed_) return "";
+  const SharedFrame answer = page(Page::kJson);
+  return answer->bytes.substr(head_of(answer->bytes).size());
+}
+
 ServerView Server::Impl::view(TimePoint now) const {
   ServerView view;
   view.address = net::to_text(endpoint());

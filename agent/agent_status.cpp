@@ -1,0 +1,43 @@
+// What a command is told of the run.
+#include <unistd.h>
+
+#include "agent/agent.hpp"
+#include "agent/link_messages.hpp"
+#include "agent/proc/process_table.hpp"
+#include "base/version.hpp"
+
+namespace ddprun {
+
+control::NodeStatus Agent::status() const {
+  const LaunchConfig& config = context_.config();
+  control::NodeStatus status;
+  status.run_id = config.run_id;
+  status.version = kVersion;
+  status.host = context_.hostname();
+  status.pid = ::getpid();
+  status.command = config.workers.identity.text;
+  status.age = context_.since_start();
+  const auto now = std::chrono::system_clock::now() - status.age;
+  status.started = std::chrono::time_point_cast<WallTime::duration>(now);
+  status.round = driver_.membership().round();
+  status.state = driver_.membership().state_names().front();
+  status.workers = config.workers.count;
+  status.restarts = driver_.restarts();
+  status.max_restarts = config.stopping.max_restarts;
+  status.store = store_.served_at();
+  if (config.rendezvous) status.coordinator = to_text(config.rendezvous->coordinator);
+  if (local_coordinator_ != nullptr) status.cluster = local_coordinator_->status_json();
+  if (runner_ == nullptr) return status;
+  status.log_dir = runner_->log_directory();
+  for (const WorkerName& worker : runner_->workers()) {
+    control::WorkerStatus& told = status.ranks.emplace_back();
+    told.rank = worker.rank;
+    told.local_rank = worker.local_rank;
+    told.pid = worker.pid;
+    const auto process = worker.pid > 0 ? find_process(worker.pid) : std::nullopt;
+    if (process) told.state = process->state;
+  }
+  return status;
+}
+
+}  // namespace ddprun

@@ -1,0 +1,150 @@
+#include "agent/control/directory.hpp"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include "agent/control/limits.hpp"
+#include "base/printable.hpp"
+#include "base/random_uuid.hpp"
+
+namespace ddprun::control {
+
+namespace {
+
+constexpr const char* kSuffix = ".sock";
+// A socket gets its name when it listens: who finds one that refuses may remove it.
+constexpr const char* kUnfinished = ".new";
+
+Error refused(const std::string& what, int error) {
+  return {ErrorKind::kSystem, what + ": " + ::strerror(error)};
+}
+
+std::vector<std::string> directories(const Environment& environment) {
+  const std::string user = std::to_string(::geteuid());
+  std::vector<std::string> all;
+  const std::string runtime = value_or(environment, "XDG_RUNTIME_DIR", "");
+  if (runtime.starts_with("/")) all.push_back(runtime + "/ddprun");
+  all.push_back("/tmp/ddprun-" + user);
+  return all;
+}
+
+std::optional<sockaddr_un> address_of(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof(address.sun_path)) return std::nullopt;
+  ::memcpy(address.sun_path, path.data(), path.size());
+  return address;
+}
+
+Result<void> bind_and_listen(int socket, const std::string& path) {
+  const auto address = address_of(path + kUnfinished);
+  if (!address) return refused("the path " + printable(path), ENAMETOOLONG);
+  const std::string temporary = path + kUnfinished;
+  if (::bind(socket, reinterpret_cast<const sockaddr*>(&*address), sizeof(*address)) != 0) {
+    return refused("cannot make " + printable(temporary), errno);
+  }
+  const bool listens =
+      ::listen(socket, kBacklog) == 0 && ::rename(temporary.c_str(), path.c_str()) == 0;
+  if (listens) return {};
+  const int error = errno;
+  ::unlink(temporary.c_str());
+  return refused("cannot listen at " + printable(path), error);
+}
+
+Result<Listener> listen_in(const std::string& directory) {
+  if (::mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) {
+    return refused("cannot make " + printable(directory), errno);
+  }
+  const auto usable = check_private(directory);
+  if (!usable) return usable.error();
+  const std::string name = std::to_string(::getpid()) + "-" + random_uuid().substr(0, 8);
+  Listener listener{-1, directory + "/" + name + kSuffix};
+  listener.descriptor = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (listener.descriptor < 0) return refused("cannot make a socket", errno);
+  const auto listens = bind_and_listen(listener.descriptor, listener.path);
+  if (listens) return listener;
+  ::close(listener.descriptor);
+  return listens.error();
+}
+
+}  // namespace
+
+Result<void> check_private(const std::string& directory) {
+  const int opened =
+      ::open(directory.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+  if (opened < 0) return refused("cannot use " + printable(directory), errno);
+  struct stat facts = {};
+  const bool known = ::fstat(opened, &facts) == 0;
+  ::close(opened);
+  if (!known) return refused("cannot use " + printable(directory), errno);
+  const char* wrong = nullptr;
+  if ((facts.st_mode & 077) != 0) wrong = "other users may enter it";
+  if (facts.st_uid != ::geteuid()) wrong = "it belongs to another user";
+  if (wrong == nullptr) return {};
+  return Error(ErrorKind::kSystem, "cannot use " + printable(directory) + ": " + wrong);
+}
+
+Result<Listener> listen(const Environment& environment) {
+  Result<Listener> listener = Error();
+  for (const std::string& directory : directories(environment)) {
+    listener = listen_in(directory);
+    if (listener) break;
+  }
+  return listener;
+}
+
+void remove(const std::string& path) {
+  ::unlink(path.c_str());
+}
+
+std::vector<std::string> list_sockets(const Environment& environment) {
+  std::vector<std::string> places = directories(environment);
+  places.push_back("/run/user/" + std::to_string(::geteuid()) + "/ddprun");
+  std::sort(places.begin(), places.end());
+  places.erase(std::unique(places.begin(), places.end()), places.end());
+  std::vector<std::string> paths;
+  for (const std::string& place : places) {
+    if (!check_private(place)) continue;
+    const std::unique_ptr<DIR, int (*)(DIR*)> opened(::opendir(place.c_str()), ::closedir);
+    if (opened == nullptr) continue;
+    while (const dirent* item = ::readdir(opened.get())) {
+      const std::string name = item->d_name;
+      if (name.ends_with(kSuffix)) paths.push_back(place + "/" + name);
+    }
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+int connect(const std::string& path, int seconds) {
+  const auto address = address_of(path);
+  if (!address) {
+    errno = ENAMETOOLONG;
+    return -1;
+  }
+  const int socket = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (socket < 0) return -1;
+  const timeval limit{seconds, 0};
+  ::setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+  ::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+  if (::connect(socket, reinterpret_cast<const sockaddr*>(&*address), sizeof(*address)) == 0) {
+    return socket;
+  }
+  const int error = errno;
+  ::close(socket);
+  if (error == ECONNREFUSED) remove(path);  // its ddprun has ended without a chance to do that
+  errno = error;
+  return -1;
+}
+
+}  // namespace ddprun::control

@@ -1,0 +1,38 @@
+// Where the control sockets of a user's runs on this machine are: a directory that no other user
+// can enter. Thread rule: none; the calls may take as long as the file system does. Errors: kSystem
+// with the directory and the reason.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "base/environment.hpp"
+#include "base/result.hpp"
+
+namespace ddprun::control {
+
+/// A socket that listens under a name; the file is removed by remove().
+struct Listener {
+  int descriptor = -1;  // the caller's
+  std::string path;
+};
+
+/// $XDG_RUNTIME_DIR/ddprun if it can be made, else /tmp/ddprun-UID.
+[[nodiscard]] Result<Listener> listen(const Environment& environment);
+void remove(const std::string& path);
+
+/// The paths of all sockets in the directories of this user, also where XDG_RUNTIME_DIR was set
+/// when a run was started and is not set now.
+[[nodiscard]] std::vector<std::string> list_sockets(const Environment& environment);
+
+/// Connects within `seconds`: the descriptor, which is the caller's, or -1 with errno. The file of
+/// a ddprun that was killed is removed.
+[[nodiscard]] int connect(const std::string& path, int seconds);
+
+/// Whether `directory` is one, belongs to this user and is closed to all others; the sentence says
+/// what is wrong.
+[[nodiscard]] Result<void> check_private(const std::string& directory);
+
+}  // namespace ddprun::control

@@ -1,0 +1,84 @@
+#include "agent/control/request.hpp"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/json/object.hpp>
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+#include <utility>
+
+#include "agent/control/limits.hpp"
+#include "base/printable.hpp"
+#include "base/utf8.hpp"
+
+namespace ddprun::control {
+
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::array<std::pair<std::string_view, Command>, 3> kCommands{
+    {{"status", Command::kStatus}, {"signal", Command::kSignal}, {"stop", Command::kStop}}};
+
+constexpr std::size_t kQuotedBytesMax = 64;
+
+Error malformed(const std::string& what) {
+  return {ErrorKind::kUsage, "the request is malformed: " + what};
+}
+
+std::string answer(bool done, std::string_view text) {
+  json::object object;
+  object["ok"] = done;
+  object["text"] = clean_utf8(printable(text), kRequestBytesMax);
+  return json::serialize(object) + "\n";
+}
+
+}  // namespace
+
+Result<Request> parse_request(std::string_view line) {
+  if (line.size() > kRequestBytesMax) return malformed("it is too long");
+  json::parse_options options;
+  options.max_depth = kRequestDepthMax;
+  boost::system::error_code failed;
+  const json::value value = json::parse({line.data(), line.size()}, failed, {}, options);
+  const json::object* object = failed ? nullptr : value.if_object();
+  if (object == nullptr) return malformed("it is not a JSON object");
+  const json::value* name = object->if_contains("command");
+  if (name == nullptr || !name->is_string()) return malformed("\"command\" is missing");
+  const std::string_view command(name->get_string().data(), name->get_string().size());
+  const auto known = std::find_if(kCommands.begin(), kCommands.end(),
+                                  [&](const auto& entry) { return entry.first == command; });
+  if (known == kCommands.end()) {
+    const std::string quoted = clean_utf8(printable(command), kQuotedBytesMax);
+    return malformed("this version does not know the command \"" + quoted + "\"");
+  }
+  Request request{known->second};
+  if (request.command != Command::kSignal) return request;
+  const json::value* signal = object->if_contains("signal");
+  const bool valid = signal != nullptr && signal->is_int64() && signal->get_int64() >= 1 &&
+                     signal->get_int64() < NSIG;
+  if (!valid) return malformed("\"signal\" is not the number of a signal");
+  request.signal = static_cast<int>(signal->get_int64());
+  return request;
+}
+
+std::string encode(const Request& request) {
+  json::object object;
+  for (const auto& [name, command] : kCommands) {
+    if (command == request.command) object["command"] = name;
+  }
+  if (request.command == Command::kSignal) object["signal"] = request.signal;
+  return json::serialize(object) + "\n";
+}
+
+std::string encode_done(std::string_view text) {
+  return answer(true, text);
+}
+
+std::string encode_refused(std::string_view sentence) {
+  return answer(false, sentence);
+}
+
+}  // namespace ddprun::control

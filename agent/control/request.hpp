@@ -1,0 +1,29 @@
+// The requests of the control socket: one JSON object on one line, answered by one. Pure. Input may
+// be hostile: size, nesting and types are checked.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.hpp"
+
+namespace ddprun::control {
+
+enum class Command { kStatus, kSignal, kStop };
+
+struct Request {
+  Command command = Command::kStatus;
+  int signal = 0;  // of kSignal
+};
+
+/// The line without its end. Errors: kUsage with what is wrong.
+[[nodiscard]] Result<Request> parse_request(std::string_view line);
+/// The line with its end.
+[[nodiscard]] std::string encode(const Request& request);
+
+/// `{"ok":true,"text":...}`
+[[nodiscard]] std::string encode_done(std::string_view text);
+/// `{"ok":false,"text":...}`
+[[nodiscard]] std::string encode_refused(std::string_view sentence);
+
+}  // namespace ddprun::control

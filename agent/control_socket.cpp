@@ -1,0 +1,39 @@
+#include "agent/control_socket.hpp"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "base/message_line.hpp"
+
+namespace ddprun {
+
+void ControlSocket::open(const Environment& environment) {
+  if (std::exchange(opened_, true)) return;
+  const auto listener = std::make_shared<std::optional<Result<control::Listener>>>();
+  disk_.post([listener, environment] { *listener = control::listen(environment); },
+             [this, listener, closed = closed_] {
+               if (!*closed) return serve(**listener);
+               if (!**listener) return;
+               ::close((**listener)->descriptor);
+               control::remove((**listener)->path);
+             });
+}
+
+void ControlSocket::serve(const Result<control::Listener>& listener) {
+  if (!listener) {
+    logger_.info(note_line("CONTROL", "ddprun ps and other commands do not see this run: " +
+                                          listener.error().sentence));
+    return;
+  }
+  path_ = listener->path;
+  server_.emplace(disk_.executor(), listener->descriptor, target_);
+}
+
+void ControlSocket::close() {
+  if (std::exchange(*closed_, true)) return;
+  server_.reset();
+  if (!path_.empty()) control::remove(path_);
+}
+
+}  // namespace ddprun

@@ -1,0 +1,160 @@
+// `ddprun ps` and `ddprun status`.
+#include <time.h>
+
+#include <array>
+#include <boost/json/array.hpp>
+#include <boost/json/serialize.hpp>
+#include <filesystem>
+#include <optional>
+
+#include "base/count_text.hpp"
+#include "base/duration_text.hpp"
+#include "launcher/commands/columns.hpp"
+#include "launcher/commands/commands.hpp"
+#include "launcher/commands/runs.hpp"
+#include "launcher/commands/table.hpp"
+#include "launcher/commands/terminal.hpp"
+
+namespace ddprun::commands {
+
+namespace {
+
+namespace json = boost::json;
+
+constexpr const char* kNone = "-";
+
+/// "2026-11-22 11:02:41Z".
+std::string time_text(std::int64_t wall_ms) {
+  const auto seconds = static_cast<time_t>(wall_ms / 1000);
+  tm parts = {};
+  std::array<char, 32> text{};
+  if (::gmtime_r(&seconds, &parts) == nullptr) return kNone;
+  return {text.data(), ::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%SZ", &parts)};
+}
+
+const json::array& array_in(const json::object& object, const char* name) {
+  static const json::array kEmpty;
+  const json::value* value = object.if_contains(name);
+  return value != nullptr && value->is_array() ? value->get_array() : kEmpty;
+}
+
+std::string ranks_text(const json::object& status) {
+  const json::array& ranks = array_in(status, "ranks");
+  if (ranks.empty() || !ranks.front().is_object() || !ranks.back().is_object()) return kNone;
+  const std::string first = std::to_string(number_in(ranks.front().get_object(), "rank"));
+  const std::string last = std::to_string(number_in(ranks.back().get_object(), "rank"));
+  return first == last ? first : first + "-" + last;
+}
+
+std::string state_text(const json::object& status) {
+  const std::string state = text_in(status, "state");
+  return number_in(status, "round") == 0 && state == "idle" ? "waiting for nodes" : state;
+}
+
+std::string or_none(const std::string& text) {
+  return text.empty() ? kNone : text;
+}
+
+std::vector<std::string> row_of(const FoundRun& run) {
+  if (!run.answered()) {
+    const std::string file = std::filesystem::path(run.socket).filename();
+    const std::string pid = file.substr(0, file.find('-'));
+    return {"?", kNone, kNone, "does not answer", kNone, pid, kNone};
+  }
+  const json::object& status = run.status;
+  return {text_in(status, "run_id"),
+          std::to_string(number_in(status, "round")),
+          ranks_text(status),
+          state_text(status),
+          time_text(number_in(status, "started_ms")),
+          std::to_string(number_in(status, "pid")),
+          or_none(text_in(status, "command"))};
+}
+
+std::string worker_table(const json::object& status) {
+  std::vector<std::vector<std::string>> rows{{"  RANK", "LOCAL", "PID", "STATE"}};
+  for (const json::value& value : array_in(status, "ranks")) {
+    if (!value.is_object()) continue;
+    const json::object& rank = value.get_object();
+    const std::int64_t pid = number_in(rank, "pid");
+    rows.push_back({"  " + std::to_string(number_in(rank, "rank")),
+                    std::to_string(number_in(rank, "local_rank")),
+                    pid == 0 ? kNone : std::to_string(pid), or_none(text_in(rank, "state"))});
+  }
+  return rows.size() == 1 ? "" : in_columns(rows);
+}
+
+std::string node_row_ranks(const json::object& node) {
+  const json::value* base = node.if_contains("rank_base");
+  if (base == nullptr || !base->is_int64()) return "spare";
+  const std::int64_t last = base->get_int64() + number_in(node, "workers") - 1;
+  return std::to_string(base->get_int64()) + "-" + std::to_string(last);
+}
+
+/// Of the run that the coordinator in this ddprun decides.
+std::string node_table(const json::object& status) {
+  const json::value* cluster = status.if_contains("cluster");
+  if (cluster == nullptr || !cluster->is_object()) return "";
+  const json::array& runs = array_in(cluster->get_object(), "runs");
+  if (runs.empty() || !runs.front().is_object()) return "";
+  std::vector<std::vector<std::string>> rows{{"  NODE", "ADDRESS", "RANKS", "STATE", "SILENT FOR"}};
+  for (const json::value& value : array_in(runs.front().get_object(), "nodes")) {
+    if (!value.is_object()) continue;
+    const json::object& node = value.get_object();
+    const std::chrono::milliseconds silent(number_in(node, "silent_ms"));
+    rows.push_back({"  " + text_in(node, "host"), text_in(node, "address"), node_row_ranks(node),
+                    text_in(node, "state"), duration_text(silent)});
+  }
+  return in_columns(rows);
+}
+
+std::string coordinator_line(const json::object& status) {
+  const std::string coordinator = text_in(status, "coordinator");
+  if (coordinator.empty()) return "";
+  const bool here = !node_table(status).empty();
+  return "  coordinator  " + coordinator +
+         (here ? " (this node)\n" : " (ask there for the other nodes)\n");
+}
+
+std::string status_text(const json::object& status) {
+  const std::chrono::milliseconds age(number_in(status, "age_ms"));
+  std::string text = "run " + text_in(status, "run_id") + " round " +
+                     std::to_string(number_in(status, "round")) + ": " + state_text(status) +
+                     " on " + text_in(status, "host") + ", for " + duration_text(age) + ", " +
+                     std::to_string(number_in(status, "restarts")) + " of " +
+                     count_text(number_in(status, "max_restarts"), "restart") + " used\n";
+  text += "  pid          " + std::to_string(number_in(status, "pid")) + "\n";
+  text += "  command      " + or_none(text_in(status, "command")) + "\n";
+  text += coordinator_line(status);
+  text += "  store        " + or_none(text_in(status, "store")) + "\n";
+  text += "  logs         " + or_none(text_in(status, "log_dir")) + "\n";
+  return text + worker_table(status) + node_table(status);
+}
+
+}  // namespace
+
+int ps(const Arguments& arguments, const Environment& environment) {
+  if (!arguments.empty()) return misuse("ddprun ps takes no arguments");
+  std::vector<std::vector<std::string>> rows{
+      {"RUN", "ROUND", "RANKS", "STATE", "SINCE", "PID", "COMMAND"}};
+  for (const FoundRun& run : find_runs(environment)) rows.push_back(row_of(run));
+  return print(in_columns(rows));
+}
+
+int status(const Arguments& arguments, const Environment& environment) {
+  std::vector<std::string> names;
+  bool as_json = false;
+  for (const std::string& word : arguments) {
+    if (word == "--json") {
+      as_json = true;
+    } else {
+      names.push_back(word);
+    }
+  }
+  if (names.size() != 1) return misuse("ddprun status takes one run: ddprun status RUN [--json]");
+  const auto run = find_run(names.front(), environment);
+  if (!run) return fail(run.error().sentence);
+  return print(as_json ? json::serialize(run->status) + "\n" : status_text(run->status));
+}
+
+}  // namespace ddprun::commands

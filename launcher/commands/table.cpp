@@ -1,0 +1,61 @@
+#include "launcher/commands/table.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+
+#include "launcher/commands/commands.hpp"
+#include "launcher/commands/terminal.hpp"
+#include "launcher/options/help.hpp"
+
+namespace ddprun {
+namespace {
+
+constexpr std::array<CommandSpec, 2> kCommands{{
+    {"ps", "", "Lists the runs of this user on this machine.", commands::ps},
+    {"status", "RUN [--json]",
+     "Shows the ranks of a run on this machine and, on the node with its coordinator, all nodes.",
+     commands::status},
+}};
+
+constexpr std::size_t kColumns = 80;
+constexpr std::size_t kIndent = 6;
+
+bool is_file_here(const std::string& name) {
+  struct stat facts = {};
+  return ::stat(name.c_str(), &facts) == 0;
+}
+
+int show_help(const CommandSpec& command) {
+  return commands::print("ddprun " + usage_of(command) + "\n" +
+                         wrapped(std::string(command.help), kIndent, kColumns));
+}
+
+}  // namespace
+
+std::span<const CommandSpec> all_commands() {
+  return kCommands;
+}
+
+std::string usage_of(const CommandSpec& command) {
+  return std::string(command.name) + (command.arguments.empty() ? "" : " ") +
+         std::string(command.arguments);
+}
+
+std::optional<int> run_command(const std::vector<std::string>& words,
+                               const Environment& environment) {
+  if (words.empty()) return std::nullopt;
+  const auto known = std::find_if(kCommands.begin(), kCommands.end(), [&](const auto& command) {
+    return command.name == words.front();
+  });
+  if (known == kCommands.end() || is_file_here(words.front())) return std::nullopt;
+  const std::vector<std::string> arguments(words.begin() + 1, words.end());
+  const auto asks_for_help = [](const std::string& word) {
+    return word == "--help" || word == "-h";
+  };
+  if (std::any_of(arguments.begin(), arguments.end(), asks_for_help)) return show_help(*known);
+  return known->run(arguments, environment);
+}
+
+}  // namespace ddprun

@@ -1,0 +1,36 @@
+// The commands of ddprun that act on a run which is there already: `ddprun ps`, `ddprun stop RUN`.
+// Everything else on a command line starts a run. Constant data.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/environment.hpp"
+
+namespace ddprun {
+
+/// What all commands exit with, besides 2 for an invalid command line.
+inline constexpr int kCommandDone = 0;
+inline constexpr int kCommandFailed = 1;  // no such run, or it did not do it
+
+struct CommandSpec {
+  std::string_view name = {};
+  std::string_view arguments = {};  // as --help shows them
+  std::string_view help = {};       // one or two sentences
+  int (*run)(const std::vector<std::string>& arguments, const Environment& environment) = nullptr;
+};
+
+[[nodiscard]] std::span<const CommandSpec> all_commands();
+/// "status RUN [--json]".
+[[nodiscard]] std::string usage_of(const CommandSpec& command);
+
+/// The exit code, if the first word is exactly the name of a command and no file of that name
+/// is in the working directory: a program of that name starts as `./ps`. Messages go to standard
+/// error.
+[[nodiscard]] std::optional<int> run_command(const std::vector<std::string>& words,
+                                             const Environment& environment);
+
+}  // namespace ddprun

@@ -1,0 +1,38 @@
+#include "launcher/commands/terminal.hpp"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "base/message_line.hpp"
+#include "launcher/commands/table.hpp"
+#include "launcher/write_text.hpp"
+
+namespace ddprun::commands {
+
+namespace {
+
+constexpr int kUsageCode = 2;
+
+void print_message(const std::string& line) {
+  static_cast<void>(write_text(STDERR_FILENO, line + "\n"));  // no other place is left to say so
+}
+
+}  // namespace
+
+int print(const std::string& text) {
+  const int error = write_text(STDOUT_FILENO, text);
+  if (error == 0) return kCommandDone;
+  return fail(std::string("cannot write to standard output: ") + ::strerror(error));
+}
+
+int fail(const std::string& sentence) {
+  print_message(error_line("CONTROL", sentence));
+  return kCommandFailed;
+}
+
+int misuse(const std::string& sentence) {
+  print_message(error_line("USAGE", sentence));
+  return kUsageCode;
+}
+
+}  // namespace ddprun::commands

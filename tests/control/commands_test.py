@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""ddprun ps and ddprun status show the runs of this user.
+
+python3 tests/control/commands_test.py path/to/ddprun
+"""
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "support"))
+from ports import free_port
+from runs import DDPRUN, HUNG, WAITS, Run, eventually, named, standalone
+
+FINISHED = "of this user is active on this machine"
+
+
+class Shown(unittest.TestCase):
+    def test_ps_shows_a_run_in_one_line_and_no_file_is_left_when_it_ends(self):
+        with named("b7", "--nproc-per-node=2", "sh", "-c", WAITS) as run:
+            run.wait_until_up(ranks=2)
+            (line,) = run.listed()
+            self.assertRegex(line, r"^b7 +1 +0-1 +running +20\d\d-\d\d-\d\d ")
+            self.assertIn("sh -c", line)
+            self.assertEqual(len(run.sockets()), 1)
+            self.assertEqual(run.end()[0], 143)
+            self.assertEqual(run.sockets(), [])
+            self.assertEqual(run.listed(), [])
+
+    def test_status_names_every_rank_with_its_process(self):
+        with named("b7", "--nproc-per-node=2", "sh", "-c", WAITS) as run:
+            run.wait_until_up(ranks=2)
+            status = run.status()
+            self.assertEqual([rank["rank"] for rank in status["ranks"]], [0, 1])
+            for rank in status["ranks"]:
+                with open(f"/proc/{rank['pid']}/comm") as name:
+                    self.assertEqual(name.read(), "tail\n")
+                self.assertEqual(rank["state"], "S")
+            self.assertEqual(status["state"], "running")
+            text = run.command("status", "b7").stdout
+            self.assertIn(f"  0     0      {status['ranks'][0]['pid']}", text)
+            self.assertIn(status["store"], text)
+
+    def test_a_stopped_rank_is_shown_as_stopped(self):
+        with standalone("sh", "-c", WAITS) as run:
+            run.wait_until_up()
+            (rank,) = run.status()["ranks"]
+            os.kill(rank["pid"], signal.SIGSTOP)
+            self.assertTrue(eventually(lambda: run.status()["ranks"][0]["state"] == "T"))
+            os.kill(rank["pid"], signal.SIGCONT)
+
+    def test_a_node_that_waits_for_others_is_shown_and_knows_who_is_here(self):
+        endpoint = f"--rdzv-endpoint=127.0.0.1:{free_port()}"
+        with Run("--nnodes=2", "--rdzv-id=w", "--rdzv-backend=c10d", endpoint, "true") as run:
+            self.assertTrue(eventually(lambda: run.listed()))
+            self.assertIn("waiting for nodes", run.listed()[0])
+            nodes = lambda: run.status()["cluster"]["runs"]  # the coordinator is in this process
+            self.assertTrue(eventually(lambda: nodes() and len(nodes()[0]["nodes"]) == 1))
+            self.assertEqual(nodes()[0]["run_id"], "w")
+            run.end()
+
+
+class Named(unittest.TestCase):
+    def test_a_run_is_found_by_id_by_prefix_and_by_pid(self):
+        with named("alpha-1", "sh", "-c", WAITS) as run:
+            run.wait_until_up()
+            for name in ("alpha-1", "alp", str(run.process.pid)):
+                self.assertIn("run alpha-1 ", run.command("status", name).stdout, name)
+
+    def test_a_prefix_of_two_runs_is_refused_with_both(self):
+        with named("beta-1", "sh", "-c", WAITS) as one:
+            one.wait_until_up()
+            place = {"XDG_RUNTIME_DIR": one.folder.name}
+            with named("beta-2", "sh", "-c", WAITS, environment=place) as other:
+                other.wait_until_up()
+                refused = one.command("status", "beta")
+                self.assertEqual(refused.returncode, 1)
+                self.assertIn(f"beta-1 (pid {one.process.pid})", refused.stderr)
+                self.assertIn(f"beta-2 (pid {other.process.pid})", refused.stderr)
+                self.assertEqual(one.command("status", "beta-2").returncode, 0)
+
+    def test_a_run_id_with_odd_characters_forges_no_line(self):
+        with named("a b\tc\u202e\u00e9", "sh", "-c", WAITS) as run:
+            run.wait_until_up()
+            (line,) = run.listed()
+            self.assertIn("\\u202e", line)
+            self.assertEqual(run.command("status", "a b\tc\u202e").returncode, 0)
+
+    def test_a_run_that_has_ended_is_unknown(self):
+        with named("over", "true") as run:
+            run.process.communicate()
+            unknown = run.command("status", "over")
+            self.assertEqual(unknown.returncode, 1)
+            self.assertIn(f"no run over {FINISHED}", unknown.stderr)
+
+    def test_wrong_arguments_are_a_usage_error(self):
+        with standalone("true") as run:
+            for words in (["ps", "x"], ["status"], ["status", "a", "b"]):
+                self.assertEqual(run.command(*words).returncode, 2, words)
+            self.assertIn("ddprun status RUN", run.command("status", "--help").stdout)
+
+
+class Sockets(unittest.TestCase):
+    def test_the_socket_of_a_killed_ddprun_is_removed_by_the_next_ps(self):
+        with standalone("sh", "-c", WAITS) as run:
+            run.wait_until_up()
+            (path,) = run.sockets()
+            os.kill(int(path.name.split("-")[0]), signal.SIGKILL)
+            run.process.communicate()
+            self.assertTrue(path.exists())
+            self.assertEqual(run.listed(), [])
+            self.assertFalse(path.exists())
+
+    def test_a_ddprun_that_is_stopped_is_listed_as_silent(self):
+        with standalone("sh", "-c", WAITS) as run:
+            run.wait_until_up()
+            agent = int(run.sockets()[0].name.split("-")[0])
+            os.kill(agent, signal.SIGSTOP)
+            answer = run.command("ps").stdout
+            os.kill(agent, signal.SIGCONT)
+            self.assertRegex(answer, rf"does not answer +- +{agent} ")
+
+    def test_a_long_runtime_directory_is_passed_over(self):
+        with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+            deep = os.path.join(folder, "d" * 100)
+            os.mkdir(deep)
+            with standalone("sh", "-c", WAITS, environment={"XDG_RUNTIME_DIR": deep}) as run:
+                run.wait_until_up()
+                self.assertEqual(os.listdir(deep + "/ddprun"), [])
+                self.assertEqual(run.end()[0], 143)
+
+    def test_without_a_private_directory_the_run_says_so_once_and_continues(self):
+        if os.geteuid() != 0 or shutil.which("setpriv") is None:
+            self.skipTest("needs root and setpriv")
+        user = random.randrange(200_000, 2_000_000)  # one whose directory another user has made
+        place = f"/tmp/ddprun-{user}"
+        os.mkdir(place)
+        self.addCleanup(os.rmdir, place)
+        other = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--"]
+        words = [*other, DDPRUN, "--standalone", "sh", "-c", WAITS]
+        environment = {name: text for name, text in os.environ.items() if name != "XDG_RUNTIME_DIR"}
+        with subprocess.Popen(
+            words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as run:
+            lines = iter(run.stderr.readline, "")
+            note = next(line for line in lines if "[CONTROL]" in line)
+            self.assertIn(f"cannot use {place}: it belongs to another user", note)
+            run.send_signal(signal.SIGTERM)
+            _, err = run.communicate(timeout=HUNG)
+        self.assertEqual(run.returncode, 143, err)
+        self.assertNotIn("[CONTROL]", err)
+
+
+class Dispatch(unittest.TestCase):
+    def test_a_file_of_the_name_of_a_command_is_a_program(self):
+        with tempfile.TemporaryDirectory() as folder, standalone("true") as run:
+            with open(folder + "/status", "w") as program:
+                program.write("#!/bin/sh\necho ran\n")
+            os.chmod(folder + "/status", 0o755)
+            run.environment["PATH"] = folder + ":" + run.environment["PATH"]
+            ran = run.command("status", cwd=folder)
+            self.assertEqual((ran.returncode, ran.stdout), (0, "ran\n"), ran.stderr)
+            self.assertEqual(run.command("status", cwd="/").returncode, 2)
+
+    def test_a_command_after_an_option_is_a_program(self):
+        with standalone("true") as run:
+            ran = run.command("--standalone", "ps", "-o", "comm=", "-p", "1", cwd="/")
+            self.assertNotIn("RUN", ran.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]])
