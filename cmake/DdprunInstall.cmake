@@ -1,4 +1,4 @@
-# Installed: the two programs, the worker library with its headers, and a CMake package `ddprun`
+# Installed: the programs, the worker library with its headers, and a CMake package `ddprun`
 # that offers ddprun::worker. tests/install builds a project against an installed tree.
 include(CMakePackageConfigHelpers)
 set(DDPRUN_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/ddprun)
@@ -10,6 +10,9 @@ target_include_directories(ddprun_worker INTERFACE
   $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 
 install(TARGETS ddprun ddprun-rdzvd RUNTIME)
+if(TARGET ddprun-stacks)
+  install(TARGETS ddprun-stacks RUNTIME)
+endif()
 install(TARGETS ddprun_worker EXPORT ddprunTargets ARCHIVE)
 install(FILES worker_api/worker.h worker_api/worker.hpp
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ddprun)

@@ -98,6 +98,8 @@ void become_worker(const WorkerSetup& setup) noexcept {
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) < 0) fail(setup.report_fd, SpawnStage::kSession);
   // The signal is not sent when the parent died before the call above.
   if (::getppid() != setup.parent_pid) fail(setup.report_fd, SpawnStage::kParentGone);
+  // Where Yama lets only ancestors trace, a child of the agent reads the stacks (ddprun-stacks).
+  ::prctl(PR_SET_PTRACER, setup.parent_pid);
   if (!arrange_descriptors(setup)) fail(setup.report_fd, SpawnStage::kDescriptors);
   if (setup.descriptor_limit != nullptr) ::setrlimit(RLIMIT_NOFILE, setup.descriptor_limit);
   sigset_t none;

@@ -1,0 +1,141 @@
+#include "agent/proc/process_facts.hpp"
+
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace ddprun {
+namespace {
+
+constexpr std::size_t kKernelFramesMax = 16;
+constexpr int kWrapperDepthMax = 8;
+
+std::string read_of(pid_t process, const char* name) {
+  const std::string path = "/proc/" + std::to_string(process) + "/" + name;
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return {};
+  std::array<char, 4096> text{};
+  const ssize_t bytes = ::read(file, text.data(), text.size());
+  ::close(file);
+  return {text.data(), bytes > 0 ? static_cast<std::size_t>(bytes) : 0};
+}
+
+/// Those in which a rank that waits is usually found; of others the number is shown.
+std::string system_call_name(long number) {
+  constexpr std::array<std::pair<long, const char*>, 14> kNames{{
+      {SYS_futex, "futex"},
+      {SYS_read, "read"},
+      {SYS_write, "write"},
+      {SYS_ppoll, "ppoll"},
+      {SYS_pselect6, "pselect6"},
+      {SYS_epoll_pwait, "epoll_pwait"},
+      {SYS_recvfrom, "recvfrom"},
+      {SYS_recvmsg, "recvmsg"},
+      {SYS_wait4, "wait4"},
+      {SYS_nanosleep, "nanosleep"},
+      {SYS_clock_nanosleep, "clock_nanosleep"},
+      {SYS_ioctl, "ioctl"},
+      {SYS_fsync, "fsync"},
+      {SYS_openat, "openat"},
+  }};
+  for (const auto& [known, name] : kNames) {
+    if (known == number) return name;
+  }
+#ifdef SYS_epoll_wait
+  if (number == SYS_epoll_wait) return "epoll_wait";
+#endif
+#ifdef SYS_poll
+  if (number == SYS_poll) return "poll";
+#endif
+  return "system call " + std::to_string(number);
+}
+
+// `202 0x7f.. ...`, or `running`, or `-1 0x.. 0x..` of one that waits, but in no system call.
+std::string system_call_of(pid_t process) {
+  const std::string text = read_of(process, "syscall");
+  if (text.starts_with("running")) return "running";
+  if (text.empty() || text.starts_with("-1")) return {};
+  return system_call_name(std::strtol(text.c_str(), nullptr, 10));
+}
+
+// `[<0>] futex_wait_queue+0x63/0x90` a line.
+std::vector<std::string> kernel_stack_of(pid_t process) {
+  std::vector<std::string> frames;
+  const std::string text = read_of(process, "stack");
+  std::string_view rest = text;
+  while (!rest.empty() && frames.size() < kKernelFramesMax) {
+    std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+    line.remove_prefix(std::min(line.find("] ") + 2, line.size()));
+    frames.emplace_back(line.substr(0, line.find('+')));
+  }
+  return frames;
+}
+
+/// None when it does something else than wait for children.
+std::vector<pid_t> children_it_waits_for(pid_t process, const std::vector<ProcessEntry>& all) {
+  std::vector<pid_t> children;
+  for (const ProcessEntry& entry : all) {
+    if (entry.parent == process && !entry.ended) children.push_back(entry.pid);
+  }
+  const bool waits = !children.empty() &&
+                     (read_of(process, "wchan") == "do_wait" || system_call_of(process) == "wait4");
+  return waits ? children : std::vector<pid_t>();
+}
+
+}  // namespace
+
+ProcessStacks read_process(pid_t process) {
+  ProcessStacks facts;
+  facts.pid = process;
+  const std::string stat = read_of(process, "stat");
+  const auto open = stat.find('(');
+  const auto close = stat.rfind(')');
+  if (open == std::string::npos || close == std::string::npos || close + 2 >= stat.size()) {
+    return facts;
+  }
+  facts.name = stat.substr(open + 1, close - open - 1);
+  facts.state = stat[close + 2];
+  facts.wait_channel = read_of(process, "wchan");
+  if (facts.wait_channel == "0") facts.wait_channel.clear();
+  facts.system_call = system_call_of(process);
+  facts.kernel = kernel_stack_of(process);
+  return facts;
+}
+
+bool can_be_traced(const ProcessStacks& process) {
+  return process.state == 'R' || process.state == 'S';
+}
+
+bool runs_python(pid_t process) {
+  const std::string link = "/proc/" + std::to_string(process) + "/exe";
+  std::array<char, 4096> path{};
+  const ssize_t bytes = ::readlink(link.c_str(), path.data(), path.size());
+  if (bytes <= 0) return false;
+  const std::string_view program(path.data(), static_cast<std::size_t>(bytes));
+  return program.substr(program.rfind('/') + 1).starts_with("python");
+}
+
+std::vector<pid_t> working_processes(pid_t leader, const std::vector<ProcessEntry>& all) {
+  std::vector<pid_t> found{leader};
+  for (int depth = 0; depth < kWrapperDepthMax; ++depth) {
+    std::vector<pid_t> next;
+    for (const pid_t process : found) {
+      const std::vector<pid_t> children = children_it_waits_for(process, all);
+      if (children.empty()) next.push_back(process);
+      next.insert(next.end(), children.begin(), children.end());
+    }
+    if (next.size() > kProcessesPerRankMax) next.resize(kProcessesPerRankMax);
+    if (std::exchange(found, next) == next) break;
+  }
+  return found;
+}
+
+}  // namespace ddprun

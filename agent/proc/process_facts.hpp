@@ -1,0 +1,31 @@
+// process_facts: what /proc says of one process now, and which processes of a rank do its work.
+// Needs no right beyond those of the user who runs it; what is not readable stays empty. Blocks at
+// most as long as one of them is in execve. Thread rule: none.
+#pragma once
+
+#include <sys/types.h>
+
+#include <vector>
+
+#include "agent/proc/process_table.hpp"
+#include "base/stacks.hpp"
+
+namespace ddprun {
+
+/// Without stacks but for the kernel's. State '?': it has ended.
+[[nodiscard]] ProcessStacks read_process(pid_t process);
+
+/// Whether ptrace can stop it, and it is worth it: it runs or sleeps. One that is stopped, or in an
+/// uninterruptible sleep, is left alone.
+[[nodiscard]] bool can_be_traced(const ProcessStacks& process);
+
+/// Whether it runs Python, as far as the name of its program says so.
+[[nodiscard]] bool runs_python(pid_t process);
+
+/// The leader of a rank; where that only waits for its children, as a shell does, these instead,
+/// and so on. At most kProcessesPerRankMax.
+inline constexpr std::size_t kProcessesPerRankMax = 4;
+[[nodiscard]] std::vector<pid_t> working_processes(pid_t leader,
+                                                   const std::vector<ProcessEntry>& all);
+
+}  // namespace ddprun
