@@ -13,6 +13,7 @@
 #include "base/clock.hpp"
 #include "base/evidence.hpp"
 #include "base/exit_status.hpp"
+#include "base/rank_facts.hpp"
 #include "base/types.hpp"
 
 namespace ddprun {
@@ -44,6 +45,7 @@ struct WorkerExit {
   std::vector<std::string> lines{};  // of evidence, at most kReportLinesMax
   std::string log{};                 // path on its host; empty: none
   Evidence evidence{};
+  std::optional<Complaint> complaint{};  // about other ranks: then it is a witness
   friend bool operator==(const WorkerExit&, const WorkerExit&) = default;
 };
 
@@ -55,6 +57,7 @@ struct RunFailure {
   int killed = 0;                          // of these, the ones that needed SIGKILL
   std::chrono::milliseconds stop_took{0};  // by the node that took longest
   std::string no_restart{};                // why no restart followed; empty: nothing to say
+  std::optional<Finding> finding{};        // about the culprit, if `first` is a witness
   friend bool operator==(const RunFailure&, const RunFailure&) = default;
 };
 

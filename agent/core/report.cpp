@@ -39,14 +39,25 @@ std::string evidence(const WorkerExit& exit) {
   return labelled("evidence", source + (exit.lines.empty() ? "" : ":")) + quoted(exit.lines);
 }
 
+// The facts about all ranks, and where they do not decide, what the first one said.
+std::string evidence(const Finding& finding, const WorkerExit& first) {
+  std::string text;
+  for (const std::string& line : finding.evidence) {
+    text += text.empty() ? labelled("evidence", line) : "\n            " + printable(line);
+  }
+  if (finding.ranks.empty()) text += quoted(first.lines);
+  return finding.likely.empty() ? text : text + labelled("likely", finding.likely);
+}
+
 std::string others(const RunFailure& failure) {
-  if (failure.stopped == 0) return {};
+  const std::string witnesses = failure.finding ? failure.finding->others : "";
+  if (failure.stopped == 0) return witnesses.empty() ? "" : labelled("others", witnesses);
   const bool one = failure.stopped == 1;
   std::string text = count_text(failure.stopped, "rank") + (one ? " was" : " were") +
                      " running; ddprun stopped " + (one ? "it " : "them ") +
                      span_text("in", failure.stop_took);
   if (failure.killed > 0) text += "; " + count_text(failure.killed, "rank") + " needed SIGKILL";
-  return labelled("others", text);
+  return labelled("others", witnesses.empty() ? text : witnesses + "; " + text);
 }
 
 }  // namespace
@@ -65,6 +76,7 @@ void add_evidence(WorkerExit& exit, const RawEvidence& raw) {
 }
 
 std::string failure_headline(const RunFailure& failure) {
+  if (failure.finding) return error_line(failure.finding->code, failure.finding->text);
   const int round = failure.round.value();
   const std::string scope = round == 1 ? "the run" : "round " + std::to_string(round);
   const Verdict verdict = judge(failure.first);
@@ -77,8 +89,9 @@ std::string failure_report(const RunFailure& failure, const std::string& hostnam
   std::string text = failure_headline(failure);
   text += labelled("when", time_text(exit.when) + ", " + duration_text(exit.since_start) +
                                " after start, round " + std::to_string(failure.round.value()));
-  text += evidence(exit) + others(failure);
-  if (const Verdict verdict = judge(exit); !verdict.advice.empty()) {
+  text += failure.finding ? evidence(*failure.finding, exit) : evidence(exit);
+  text += others(failure);
+  if (const Verdict verdict = judge(exit); !failure.finding && !verdict.advice.empty()) {
     text += labelled("try", verdict.advice);
   }
   if (!failure.no_restart.empty()) text += labelled("next", "not restarted: " + failure.no_restart);

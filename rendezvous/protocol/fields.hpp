@@ -150,6 +150,43 @@ void fields(Io& io, Value& evidence) {
 }
 
 template <class Io, class Value>
+requires std::same_as<std::remove_const_t<Value>, Complaint>
+void fields(Io& io, Value& complaint) {
+  io.word("kind", complaint.kind);
+  io.maybe_empty("line", complaint.line);
+  io.short_text("operation", complaint.operation);
+  io.short_text("place", complaint.place);
+  io.optional_number("sequence", complaint.sequence, 0, kSequenceMax);
+  io.duration("limit_ms", complaint.limit);
+  io.numbers("accused", complaint.accused, kRankMax, kAccusedMax);
+}
+
+template <class Io, class Value>
+requires std::same_as<std::remove_const_t<Value>, RankFacts>
+void fields(Io& io, Value& facts) {
+  io.number("rank", facts.rank, 0, kRankMax);
+  io.number("local_rank", facts.local_rank, 0, kWorkersPerNodeMax - 1);
+  io.number("pid", facts.pid, 0, 1 << 30);
+  io.word("end", facts.end);
+  io.short_text("state", facts.state);
+  io.short_text("waits_in", facts.waits_in);
+  io.optional_duration("silent_ms", facts.silent);
+  io.optional_duration("exited_ms", facts.exited);
+  io.optional_object("complaint", facts.complaint);
+}
+
+template <class Io, class Value>
+requires std::same_as<std::remove_const_t<Value>, Finding>
+void fields(Io& io, Value& finding) {
+  io.short_text("code", finding.code);
+  io.text("text", finding.text);
+  io.numbers("ranks", finding.ranks, kRankMax, kFindingRanksMax);
+  io.lines("evidence", finding.evidence, kFindingLinesMax);
+  io.text("likely", finding.likely);
+  io.text("others", finding.others);
+}
+
+template <class Io, class Value>
 requires std::same_as<std::remove_const_t<Value>, WorkerExit>
 void fields(Io& io, Value& exit) {
   io.number("rank", exit.worker.rank, 0, kRankMax);
@@ -165,6 +202,7 @@ void fields(Io& io, Value& exit) {
   io.lines("lines", exit.lines, kReportLinesMax);
   io.text("log", exit.log);
   io.part("evidence", exit.evidence);
+  io.optional_object("complaint", exit.complaint);
 }
 
 template <class Io, class Value>
@@ -176,6 +214,7 @@ void fields(Io& io, Value& failure) {
   io.number("killed", failure.killed, 0, kRankMax);
   io.duration("stop_took_ms", failure.stop_took);
   io.maybe_empty("no_restart", failure.no_restart);
+  io.optional_object("finding", failure.finding);
 }
 
 template <class Io, class Value>
@@ -194,6 +233,8 @@ void fields(Io& io, Value& stopped) {
   io.duration("took_ms", stopped.took);
   io.number("killed", stopped.killed, 0, kWorkersPerNodeMax);
   io.number("stopped", stopped.stopped, 0, kWorkersPerNodeMax);
+  io.objects("ranks", stopped.ranks, kRankFactsMax);
+  io.optional_object("failure", stopped.failure);
 }
 
 template <class Io, class Value>

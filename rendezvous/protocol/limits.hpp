@@ -7,6 +7,7 @@
 
 #include "base/evidence.hpp"
 #include "base/limits.hpp"
+#include "base/rank_facts.hpp"
 
 namespace ddprun::protocol {
 
@@ -14,6 +15,8 @@ namespace ddprun::protocol {
 inline constexpr std::size_t kFrameBytesMax = 1024 * 1024;
 // A sentence or a line of worker output; the encoder cuts longer ones, the decoder refuses them.
 inline constexpr std::size_t kTextBytesMax = 4096;
+// A word of a system: an operation, a state, a system call.
+inline constexpr std::size_t kWordBytesMax = 64;
 // Nesting of a message's JSON.
 inline constexpr std::size_t kDepthMax = 8;
 // Agents of one run; one more is refused.
@@ -27,10 +30,15 @@ inline constexpr std::chrono::milliseconds kStopWaitMax = std::chrono::hours(1);
 inline constexpr std::chrono::milliseconds kWallTimeMax{253'402'300'799'999};
 
 // A control character takes six bytes in JSON. A stop has the most: a reason, a verdict with its
-// text, and in it a failure with its lines, its log, its evidence and a few names.
-static_assert(6 * kTextBytesMax * (kReportLinesMax + 5) + 6 * kNameBytesMax * (4 + kDisksMax) +
-                      8192 <
+// text, and in it a failure with its lines, its log, its evidence, its finding and a few names.
+static_assert(6 * kTextBytesMax * (kReportLinesMax + kFindingLinesMax + 9) +
+                      6 * kNameBytesMax * (4 + kDisksMax) + 8192 <
                   kFrameBytesMax,
               "the largest message fits in a frame, even if every byte is escaped");
+
+static_assert(6 * kTextBytesMax * (kReportLinesMax + 5) + 6 * kNameBytesMax * (5 + kDisksMax) +
+                      kRankFactsMax * (6 * (kNameBytesMax + 4 * kWordBytesMax) + 512) + 8192 <
+                  kFrameBytesMax,
+              "so does a stopped with the facts of all ranks and one failure");
 
 }  // namespace ddprun::protocol

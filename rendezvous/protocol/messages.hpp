@@ -162,6 +162,10 @@ struct Stopped {
   Milliseconds took{0};
   int killed = 0;   // workers that needed SIGKILL
   int stopped = 0;  // workers that were still running, these included
+  // About its ranks, if the failure that ended the round was a witness: before any was stopped.
+  std::vector<RankFacts> ranks{};
+  // Of a rank that failed by itself, though the node was told to stop first or had another failure.
+  std::optional<WorkerExit> failure{};
   friend bool operator==(const Stopped&, const Stopped&) = default;
 };
 

@@ -45,6 +45,18 @@ inline constexpr std::array<std::pair<EvidenceSource, std::string_view>, 3> kEvi
     {EvidenceSource::kTornErrorFile, "torn-error-file"},
 }};
 
+inline constexpr std::array<std::pair<ComplaintKind, std::string_view>, 3> kComplaintNames{{
+    {ComplaintKind::kCollective, "collective"},
+    {ComplaintKind::kLostPeer, "lost-peer"},
+    {ComplaintKind::kRendezvous, "rendezvous"},
+}};
+
+inline constexpr std::array<std::pair<RankEnd, std::string_view>, 3> kRankEndNames{{
+    {RankEnd::kRuns, "runs"},
+    {RankEnd::kSucceeded, "succeeded"},
+    {RankEnd::kFailed, "failed"},
+}};
+
 /// The name of `value`, "?" for a value outside the enum.
 template <class Table, class Enum>
 [[nodiscard]] constexpr std::string_view name_in(const Table& table, Enum value) {
@@ -66,6 +78,12 @@ template <class Table, class Enum>
 [[nodiscard]] constexpr std::string_view name_of(EvidenceSource source) {
   return name_in(kEvidenceNames, source);
 }
+[[nodiscard]] constexpr std::string_view name_of(ComplaintKind kind) {
+  return name_in(kComplaintNames, kind);
+}
+[[nodiscard]] constexpr std::string_view name_of(RankEnd end) {
+  return name_in(kRankEndNames, end);
+}
 
 [[nodiscard]] constexpr const auto& names_of(NodeState) {
   return kNodeStateNames;
@@ -78,6 +96,12 @@ template <class Table, class Enum>
 }
 [[nodiscard]] constexpr const auto& names_of(EvidenceSource) {
   return kEvidenceNames;
+}
+[[nodiscard]] constexpr const auto& names_of(ComplaintKind) {
+  return kComplaintNames;
+}
+[[nodiscard]] constexpr const auto& names_of(RankEnd) {
+  return kRankEndNames;
 }
 
 }  // namespace ddprun::protocol

@@ -96,6 +96,20 @@ const json::array* Reader::array(std::string_view name, std::size_t count_max) {
   return items;
 }
 
+void Reader::numbers(std::string_view name, std::vector<int>& values, int high,
+                     std::size_t count_max) {
+  if (!object_.contains(name)) return;
+  const json::array* items = array(name, count_max);
+  if (items == nullptr) return;
+  for (const json::value& item : *items) {
+    const std::int64_t* number = item.if_int64();
+    if (number == nullptr || *number < 0 || *number > high) {
+      return fail(name, "holds something that is not a number up to " + std::to_string(high));
+    }
+    values.push_back(static_cast<int>(*number));
+  }
+}
+
 void Reader::lines(std::string_view name, std::vector<std::string>& values, std::size_t count_max) {
   const json::array* items = array(name, count_max);
   if (items == nullptr) return;

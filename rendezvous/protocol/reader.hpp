@@ -42,6 +42,9 @@ class Reader {
   void duration(std::string_view name, Milliseconds& value) {
     value = Milliseconds(integer(name, 0, kDurationMax.count()));
   }
+  void optional_duration(std::string_view name, std::optional<Milliseconds>& value) {
+    if (object_.contains(name)) duration(name, value.emplace());
+  }
   void wall_time(std::string_view name, WallTime& value) {
     value = WallTime(std::chrono::milliseconds(integer(name, 0, kWallTimeMax.count())));
   }
@@ -56,6 +59,9 @@ class Reader {
   }
   void maybe_empty(std::string_view name, std::string& value) {
     string(name, value, 0, kNameBytesMax);
+  }
+  void short_text(std::string_view name, std::string& value) {
+    if (object_.contains(name)) string(name, value, 0, kWordBytesMax);
   }
   void optional_text(std::string_view name, std::string& value) {
     if (object_.contains(name)) text(name, value);
@@ -106,6 +112,8 @@ class Reader {
       fields(reader, values.emplace_back());
     }
   }
+  /// From 0 to `high`.
+  void numbers(std::string_view name, std::vector<int>& values, int high, std::size_t count_max);
   void lines(std::string_view name, std::vector<std::string>& values, std::size_t count_max);
 
  private:

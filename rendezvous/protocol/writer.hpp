@@ -41,6 +41,9 @@ class Writer {
   void duration(std::string_view name, Milliseconds value) {
     object_[name] = std::clamp(value, Milliseconds(0), kDurationMax).count();
   }
+  void optional_duration(std::string_view name, const std::optional<Milliseconds>& value) {
+    if (value) duration(name, *value);
+  }
   void wall_time(std::string_view name, const WallTime& value) {
     object_[name] =
         std::clamp(value.time_since_epoch(), std::chrono::milliseconds(0), kWallTimeMax).count();
@@ -57,6 +60,10 @@ class Writer {
   }
   void maybe_empty(std::string_view name, const std::string& value) {
     string(name, value, kNameBytesMax);
+  }
+  /// Written only if it is not empty.
+  void short_text(std::string_view name, const std::string& value) {
+    if (!value.empty()) string(name, value, kWordBytesMax);
   }
   void optional_text(std::string_view name, const std::string& value) {
     if (!value.empty()) text(name, value);
@@ -95,6 +102,15 @@ class Writer {
       if (items.size() == count_max) break;
       Writer writer(items.emplace_back(boost::json::object()).get_object());
       fields(writer, value);
+    }
+    if (!items.empty()) object_[name] = std::move(items);
+  }
+  /// The first `count_max`; written only if there are any.
+  void numbers(std::string_view name, const std::vector<int>& values, int, std::size_t count_max) {
+    boost::json::array items;
+    for (const int value : values) {
+      if (items.size() == count_max) break;
+      items.emplace_back(value);
     }
     if (!items.empty()) object_[name] = std::move(items);
   }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/address.hpp"
+#include "rendezvous/round/culprit.hpp"
 
 namespace ddprun::round {
 
@@ -68,7 +69,9 @@ bool LiveRound::all_succeeded() const {
 void LiveRound::add(Failure failure) {
   std::optional<TimePoint> first;
   if (first_failure_) first = first_failure_->at;
-  if (is_first_failure({failure.at, failure.exit.status}, first)) {
+  if (first_failure_ && is_cause(first_failure_->exit, failure.exit)) return;
+  const bool explains = first_failure_ && is_cause(failure.exit, first_failure_->exit);
+  if (explains || is_first_failure({failure.at, failure.exit.status}, first)) {
     first_failure_ = std::move(failure);
   }
 }

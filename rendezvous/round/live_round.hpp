@@ -41,7 +41,8 @@ class LiveRound {
   void succeeded(Agent& agent);
   /// All workers of some member run.
   void runs(TimePoint now) { running_since_ = now; }
-  /// The first failure of one member; reports may overtake each other.
+  /// The first failure of one member; reports may overtake each other, and one that complains of
+  /// other ranks is not the first if one of these has failed.
   void add(Failure failure);
 
   [[nodiscard]] bool has(const Agent& agent) const;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <variant>
 
+#include "rendezvous/round/culprit.hpp"
 #include "rendezvous/round/live_round.hpp"
 #include "rendezvous/round/status.hpp"
 
@@ -81,6 +82,7 @@ struct Stopping {
   AgentId failed_agent{};  // where the verdict's failure was
   TimePoint failed_at{};   // when it was reported; kLongAgo if a lost node cannot be its cause
   LiveRound round{};       // whose workers end
+  std::vector<RankOnHost> ranks{};  // what their agents said of them
   TimePoint deadline{};
 
   [[nodiscard]] Deadlines deadlines() const { return {{deadline}, {}}; }

@@ -206,6 +206,9 @@ class Run {
   void settle(Stopping& stopping);
   void conclude(Stopping& stopping);
   void blame(Stopping& stopping, const Failure& failure) const;
+  void hear(Stopping& stopping, const Agent& agent, const protocol::Stopped& stopped);
+  void name_culprit(Stopping& stopping) const;
+  [[nodiscard]] std::string reason_for_no_restart(const RunFailure& failure) const;
   [[nodiscard]] std::string reporter(const Stopping& stopping) const;
   void send_stop(Agent& agent, const std::string& reason);
   void settle(Over& over);

@@ -29,9 +29,7 @@ void Run::blame(Stopping& stopping, const Failure& failure) const {
   stopping.failed_agent = failure.agent;
   Done& verdict = stopping.verdict;
   verdict.exit_code = failure.exit.status.success() ? 1 : failure.exit.status.shell_code();
-  const std::string& why = verdict.failure->no_restart;
-  verdict.text = reasons::failed(failure.exit) + "; " +
-                 (why.empty() ? reasons::no_restart_left(terms()) : why);
+  verdict.text = reasons::failed(failure.exit) + "; " + reason_for_no_restart(*verdict.failure);
   verdict.failure->first = failure.exit;
   verdict.failure->round = failure.round;
 }
@@ -69,6 +67,7 @@ void Run::conclude(Stopping& stopping) {
   const std::optional<Failure>& first = stopping.round.first_failure();
   const std::optional<RunFailure>& told = stopping.verdict.failure;
   if (told && first && first->round == told->round) blame(stopping, *first);
+  name_culprit(stopping);
   stopping.verdict.reporter = reporter(stopping);
   why_ = stopping.verdict.text;
   const int nodes = stopping.round.nodes();
@@ -76,6 +75,38 @@ void Run::conclude(Stopping& stopping) {
       enter(Over{Ended{std::move(stopping.verdict), now_, nodes}, now_ + kLingerMax});
   note(Level::kInfo, why_);  // the agents print it
   for (const Agent* agent : roster_.by_silence()) send(agent->link, over.ended.verdict);
+}
+
+/// A node tells what its ranks did, when the last of them has gone.
+void Run::hear(Stopping& stopping, const Agent& agent, const Stopped& stopped) {
+  for (const RankFacts& facts : stopped.ranks) stopping.ranks.push_back({facts, agent.host()});
+  if (!stopped.failure || stopped.round != stopping.verdict.failure->round) return;
+  Failure later{now_, agent.hello.agent, *stopped.failure, stopped.round};
+  later.exit.worker.host = agent.host();
+  stopping.round.add(std::move(later));
+}
+
+// A rank that gave up because of another one is a witness, and the culprit may be silent.
+void Run::name_culprit(Stopping& stopping) const {
+  std::optional<RunFailure>& failure = stopping.verdict.failure;
+  if (!failure || !failure->first.complaint) return;
+  for (const Agent* agent : stopping.round.members()) {
+    if (agent == nullptr || agent->state != NodeState::kSucceeded) continue;
+    for (int i = 0; i < agent->hello.local_world_size; ++i) {
+      RankFacts facts;
+      facts.rank = Rank(agent->placement.rank_base.value() + i);
+      facts.local_rank = LocalRank(i);
+      facts.end = RankEnd::kSucceeded;
+      stopping.ranks.push_back({facts, agent->host()});
+    }
+  }
+  failure->finding = find_culprit(failure->first, stopping.ranks, stopping.round.world_size());
+  if (!failure->finding || failure->finding->ranks.empty()) return;
+  stopping.verdict.text = failure->finding->text + "; " + reason_for_no_restart(*failure);
+}
+
+std::string Run::reason_for_no_restart(const RunFailure& failure) const {
+  return failure.no_restart.empty() ? reasons::no_restart_left(terms()) : failure.no_restart;
 }
 
 // One console has the whole report: that of the coordinator, else where the failure was.

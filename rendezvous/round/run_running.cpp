@@ -158,6 +158,7 @@ void Run::on_stopped(Agent& agent, const Stopped& stopped) {
     failure.stopped += stopped.stopped;
     failure.killed += stopped.killed;
     failure.stop_took = std::max(failure.stop_took, stopped.took);
+    hear(*stopping, agent, stopped);
   }
   if (succeeded) return;
   roster_.set_state(agent, NodeState::kStopped);

@@ -67,6 +67,29 @@ TEST_CASE("the report names who, how, when, what it last said, who was stopped, 
         "  log       logs/7f3a/attempt_1/4/stderr.log");
 }
 
+TEST_CASE("where the first failure is a witness, the report names the culprit and what shows it") {
+  RunFailure failure = failing();
+  failure.stopped = 1;
+  failure.stop_took = 20ms;
+  failure.finding = Finding{"W-COLLECTIVE",
+                            "a collective gave up after 4 s; rank 1" + kOddOneOut,
+                            {1},
+                            {"rank 1 is stopped (state T)", "rank 12 said: \x1b[31mTimed out"},
+                            "something stopped it",
+                            "rank 12 gave up"};
+  CHECK(report_of(failure) ==
+        "ddprun: error [W-COLLECTIVE] " + failure.finding->text +
+            "\n"
+            "  when      11:02:41.118Z, 3 h 12 min after start, round 1\n"
+            "  evidence  rank 1 is stopped (state T)\n"
+            "            rank 12 said: \\x1b[31mTimed out\n"
+            "  likely    something stopped it\n"
+            "  others    rank 12 gave up; 1 rank was running; ddprun stopped it in 20 ms\n"
+            "  log       logs/7f3a/attempt_1/4/stderr.log");
+  failure.finding->ranks.clear();
+  CHECK_THAT(report_of(failure), ContainsSubstring("| KeyError: 'labels'\n  likely"));
+}
+
 TEST_CASE("on another node the report is the same, and names the host of the log") {
   const std::string report = report_of(failing());
   CHECK_THAT(report, ContainsSubstring("\n  log       logs/7f3a/"));

@@ -40,6 +40,18 @@ Hello full_hello() {
   return hello;
 }
 
+Complaint full_complaint() {
+  Complaint complaint;
+  complaint.kind = ComplaintKind::kRendezvous;
+  complaint.line = "wait timeout after 4000ms, keys: /default_pg/0//cpu//0/1";
+  complaint.operation = "ALLREDUCE";
+  complaint.place = "train.py:310";
+  complaint.sequence = 7;
+  complaint.limit = Milliseconds(4000);
+  complaint.accused = {1, 3};
+  return complaint;
+}
+
 WorkerExit full_exit() {
   WorkerExit exit;
   exit.worker = {Rank(12), LocalRank(4), 4711, "gpu-03"};
@@ -57,7 +69,22 @@ WorkerExit full_exit() {
   exit.evidence.core_pattern = "|/usr/lib/systemd/systemd-coredump";
   exit.evidence.telling_line = "OSError: [Errno 28] No space left on device";
   exit.evidence.lines_of_stdout = true;
+  exit.complaint = full_complaint();
   return exit;
+}
+
+RankFacts full_facts() {
+  RankFacts facts;
+  facts.rank = Rank(12);
+  facts.local_rank = LocalRank(4);
+  facts.pid = 4711;
+  facts.end = RankEnd::kSucceeded;
+  facts.state = "T";
+  facts.waits_in = "clock_nanosleep";
+  facts.silent = Milliseconds(4200);
+  facts.exited = Milliseconds(300);
+  facts.complaint = full_complaint();
+  return facts;
 }
 
 }  // namespace
@@ -187,6 +214,10 @@ TEST_CASE("the largest stop fits in a frame") {
   failure.first.lines.assign(50, std::string(10'000, '\x01'));
   failure.first.evidence.disks.assign(kDisksMax, {longest, 1, 1, 1});
   failure.first.evidence.core_pattern = failure.first.evidence.telling_line = longest;
+  Finding& finding = failure.finding.emplace();
+  finding.code = finding.text = finding.likely = finding.others = longest;
+  finding.ranks.assign(1'000, 1 << 28);
+  finding.evidence.assign(50, longest);
   const Done known{5, longest, failure, longest};
   const std::string body = encode(Stop{Round(5), 10, Milliseconds(1), longest, known});
   CHECK(body.size() <= kFrameBytesMax);
@@ -200,8 +231,37 @@ TEST_CASE("stop preserves every field") {
 }
 
 TEST_CASE("stopped preserves every field") {
-  const Stopped stopped{Round(5), Milliseconds(1400), 2, 7};
+  const Stopped stopped{Round(5), Milliseconds(1400),          2,
+                        7,        {full_facts(), RankFacts()}, full_exit()};
   CHECK(round_trip(stopped) == Message(stopped));
+}
+
+TEST_CASE("a stopped of a peer that sends no facts is read, and none are written where none are") {
+  const Stopped stopped{Round(5), Milliseconds(1400), 2, 7};
+  CHECK_THAT(encode(stopped), !ContainsSubstring("ranks") && !ContainsSubstring("failure"));
+  CHECK(round_trip(stopped) == Message(stopped));
+}
+
+TEST_CASE("the largest stopped fits in a frame") {
+  const std::string longest(100'000, '\x01');
+  RankFacts facts = full_facts();
+  facts.state = facts.waits_in = longest;
+  facts.complaint->line = facts.complaint->operation = facts.complaint->place = longest;
+  facts.complaint->accused.assign(1'000, 1 << 28);
+  WorkerExit exit = full_exit();
+  exit.worker.host = exit.log = longest;
+  exit.lines.assign(50, longest);
+  exit.evidence.disks.assign(kDisksMax, {longest, 1, 1, 1});
+  exit.evidence.core_pattern = exit.evidence.telling_line = longest;
+  const std::string body = encode(Stopped{Round(5), Milliseconds(1), 2, 7, {500, facts}, exit});
+  CHECK(body.size() <= kFrameBytesMax);
+  CHECK(std::get<Stopped>(*decode(body)).ranks.size() == kRankFactsMax);
+}
+
+TEST_CASE("ranks that no run can have are refused") {
+  std::string body = encode(Stopped{Round(5), Milliseconds(1), 2, 7, {full_facts()}, std::nullopt});
+  body.replace(body.find("[1,3]"), 5, "[1,-3]");
+  CHECK_THAT(decode(body).error().sentence, ContainsSubstring("accused"));
 }
 
 TEST_CASE("leave preserves every field") {
@@ -210,8 +270,13 @@ TEST_CASE("leave preserves every field") {
 }
 
 TEST_CASE("done preserves every field, with and without a failure") {
-  const RunFailure failure{full_exit(), Round(2),           15,
-                           1,           Milliseconds(1400), "all 3 restarts are used"};
+  const RunFailure failure{full_exit(),
+                           Round(2),
+                           15,
+                           1,
+                           Milliseconds(1400),
+                           "all 3 restarts are used",
+                           Finding{"W-PEER", "rank 1 is stopped", {1}, {"a", "b"}, "c", "d"}};
   const Done failed{139, "rank 12 failed", failure, "0123abcd"};
   CHECK(round_trip(failed) == Message(failed));
   const Done good{0, "64 ranks ended with 0"};

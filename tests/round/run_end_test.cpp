@@ -1,6 +1,7 @@
 // How a run ends: by whom, with which code, and what later events change (nothing).
 #include "tests/round/desk.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/sentences.hpp"
 
 using namespace ddprun;
 using namespace ddprun::round;
@@ -24,6 +25,81 @@ TEST_CASE("a leave or shutdown after a failure does not replace the verdict") {
     CHECK(desk.last<Done>(link)->exit_code == 5);
     REQUIRE(desk.last<Done>(link)->failure.has_value());
     CHECK(desk.last<Done>(link)->failure->killed == 1);
+  }
+}
+
+namespace {
+
+// Rank 0 of node "a" gave up waiting, or lost a connection.
+Report witness(Desk& desk, ComplaintKind kind) {
+  Report failed = desk.failed(1, 3);
+  failed.failure->complaint.emplace().kind = kind;
+  return failed;
+}
+
+Stopped with_rank(int rank, RankEnd end, const std::string& state) {
+  Stopped stopped{Round(1), milliseconds(5), 0, 1};
+  RankFacts& facts = stopped.ranks.emplace_back();
+  facts.rank = Rank(rank);
+  facts.pid = 100 + rank;
+  facts.end = end;
+  facts.state = state;
+  return stopped;
+}
+
+}  // namespace
+
+TEST_CASE("the verdict about a witness names the culprit, on whatever node it is") {
+  Desk desk;
+  desk.join_two();
+  desk.both_run();
+  desk.say(1, witness(desk, ComplaintKind::kCollective));
+  Stopped own = with_rank(0, RankEnd::kFailed, "");
+  own.ranks.front().complaint.emplace();
+  desk.say(1, own);
+  desk.say(2, with_rank(1, RankEnd::kRuns, "T"));
+  const auto done = desk.last<Done>(2);
+  REQUIRE(done.has_value());
+  CHECK(done->exit_code == 3);
+  REQUIRE(done->failure->finding.has_value());
+  CHECK(done->failure->finding->ranks == std::vector<int>{1});
+  CHECK_THAT(done->text, ContainsSubstring("rank 1 (local 0, pid 101) on b" + test::kOddOneOut));
+}
+
+TEST_CASE("ranks of a node that succeeded early are suspects without a word of their node") {
+  Desk desk;
+  desk.join_two();
+  desk.both_run();
+  desk.say(2, desk.report(1, NodeState::kSucceeded));
+  desk.say(1, witness(desk, ComplaintKind::kLostPeer));
+  desk.say(1, Stopped{Round(1), milliseconds(5), 0, 0});
+  const auto done = desk.last<Done>(1);
+  REQUIRE(done.has_value());
+  REQUIRE(done->failure->finding.has_value());
+  CHECK(done->failure->finding->ranks == std::vector<int>{1});
+}
+
+TEST_CASE("a rank that lost its connection is not the first failure if another one failed") {
+  enum class How { kReportedLater, kWhileStopping };
+  for (const How how : {How::kReportedLater, How::kWhileStopping}) {
+    Desk desk;
+    desk.join_two();
+    desk.both_run();
+    desk.say(1, witness(desk, ComplaintKind::kLostPeer));
+    Stopped stopped{Round(1), milliseconds(5), 0, 0};
+    if (how == How::kReportedLater) {
+      desk.after(milliseconds(20));
+      desk.say(2, desk.failed(1, 9));
+    } else {
+      stopped.failure.emplace().status = ExitStatus::exited(9);
+    }
+    desk.say(1, Stopped{Round(1), milliseconds(5), 0, 0});
+    desk.say(2, stopped);
+    const auto done = desk.last<Done>(1);
+    REQUIRE(done.has_value());
+    CHECK(done->exit_code == 9);
+    CHECK(done->failure->first.worker.host == "b");
+    CHECK_FALSE(done->failure->finding.has_value());
   }
 }
 

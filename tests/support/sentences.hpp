@@ -25,6 +25,7 @@ inline const std::string kWaitingForNodes = "waiting for nodes: ";
 inline const std::string kGiveAllTheSame = "; give all nodes the same";
 inline const std::string kSucceededHere = "all ranks of this node exited with code 0";
 inline const std::string kTorchrunCame = "a torchrun agent came to the coordinator of a ddprun run";
+inline const std::string kOddOneOut = " is the odd one out";
 
 // Programs.
 inline const std::string kCannotWriteOutput = "cannot write to standard output";

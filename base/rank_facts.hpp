@@ -1,0 +1,78 @@
+// RankFacts: what is known of one rank when a round fails: what it printed about the others, and
+// what it did itself. A rank that complains of the others is a witness; the culprit is often the
+// one that prints nothing. Plain data: the agent collects it, the wire carries it, and
+// rendezvous/round/culprit.hpp judges it.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/types.hpp"
+
+namespace ddprun {
+
+/// What a rank complains of, as its output says it.
+enum class ComplaintKind : std::uint8_t {
+  kCollective,  // a collective or a barrier did not complete in time
+  kLostPeer,    // the connection to another rank ended
+  kRendezvous,  // the other ranks, or a key in the store, did not arrive in time
+};
+
+// Ranks that one complaint names; more are not kept.
+inline constexpr std::size_t kAccusedMax = 16;
+// Ranks of one node whose facts are sent; those that say least about the culprit are left out.
+inline constexpr std::size_t kRankFactsMax = 64;
+// Sequence numbers of collectives; a larger one counts as unknown.
+inline constexpr int kSequenceMax = 1 << 30;
+
+struct Complaint {
+  ComplaintKind kind = ComplaintKind::kCollective;
+  std::string line{};                  // as it was printed, cut
+  std::string operation{};             // "ALLREDUCE", "all_reduce"; empty: unknown
+  std::string place{};                 // in the program: "train.py:310"; empty: unknown
+  std::optional<int> sequence{};       // of the collective
+  std::chrono::milliseconds limit{0};  // what it waited; 0: unknown
+  std::vector<int> accused{};          // ranks that it names as absent
+  friend bool operator==(const Complaint&, const Complaint&) = default;
+};
+
+/// How far a rank had come, apart from what ddprun did to it.
+enum class RankEnd : std::uint8_t {
+  kRuns,       // it ran until ddprun stopped it, if it did
+  kSucceeded,  // it exited with code 0, by itself
+  kFailed,     // it failed by itself
+};
+
+struct RankFacts {
+  Rank rank{0};
+  LocalRank local_rank{0};
+  int pid = 0;
+  RankEnd end = RankEnd::kRuns;
+  std::string state{};     // of its process, as /proc has it: "T"; empty: unknown
+  std::string waits_in{};  // the system call that it waits in: "clock_nanosleep"; empty: unknown
+  std::optional<std::chrono::milliseconds> silent{};  // since its last output; none: not seen
+  std::optional<std::chrono::milliseconds> exited{};  // how long before the look at it
+  std::optional<Complaint> complaint{};
+  friend bool operator==(const RankFacts&, const RankFacts&) = default;
+};
+
+/// What the facts of all ranks say about a failure that a witness reported.
+struct Finding {
+  std::string code{};                   // stable, for tools: "W-COLLECTIVE"
+  std::string text{};                   // the headline
+  std::vector<int> ranks{};             // the culprits; empty: undecided
+  std::vector<std::string> evidence{};  // at most kFindingLinesMax
+  std::string likely{};                 // a guess; empty: none
+  std::string others{};                 // about the witnesses
+  friend bool operator==(const Finding&, const Finding&) = default;
+};
+// Culprits that a finding lists; its text counts the others.
+inline constexpr std::size_t kFindingRanksMax = 64;
+// Lines of evidence of a finding.
+inline constexpr std::size_t kFindingLinesMax = 6;
+
+}  // namespace ddprun

@@ -1,0 +1,233 @@
+#include "rendezvous/round/culprit_text.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "base/count_text.hpp"
+#include "base/duration_text.hpp"
+
+namespace ddprun::round {
+
+namespace {
+
+// Ranks that are described one by one, and ranges of a list.
+constexpr std::size_t kDescribedMax = 3;
+constexpr std::size_t kRangesMax = 8;
+
+std::vector<int> numbers(const Ranks& ranks) {
+  std::vector<int> all;
+  for (const RankOnHost* rank : ranks) all.push_back(rank->facts.rank.value());
+  return all;
+}
+
+std::string number_text(const RankOnHost& rank) {
+  return "rank " + std::to_string(rank.facts.rank.value());
+}
+
+std::string full_name(const RankOnHost& rank) {
+  const int pid = rank.facts.pid;  // 0: its node told only how its ranks ended
+  return number_text(rank) + " (local " + std::to_string(rank.facts.local_rank.value()) +
+         (pid == 0 ? "" : ", pid " + std::to_string(pid)) + ") on " + rank.host;
+}
+
+std::string odd_names(const Trial& trial) {
+  if (trial.odd.size() == 1) return full_name(*trial.odd.front());
+  return rank_list(numbers(trial.odd)) + " (" + trial.odd.front()->host +
+         (std::all_of(trial.odd.begin(), trial.odd.end(),
+                      [&](const RankOnHost* rank) { return rank->host == trial.odd.front()->host; })
+              ? ")"
+              : " and others)");
+}
+
+std::string waited(const Complaint& complaint) {
+  return complaint.limit.count() > 0 ? " " + span_text("after", complaint.limit) : "";
+}
+
+bool all_succeeded(const Ranks& ranks) {
+  return std::all_of(ranks.begin(), ranks.end(),
+                     [](const RankOnHost* rank) { return rank->facts.end == RankEnd::kSucceeded; });
+}
+
+std::string collective_text(const Trial& trial) {
+  const std::string gave_up = "a collective gave up" + waited(*trial.complaint) + "; ";
+  if (trial.odd.empty()) return gave_up + "the facts do not tell which rank is the cause";
+  const bool one = trial.odd.size() == 1;
+  return gave_up + odd_names(trial) + (one ? " is the odd one out" : " are the odd ones out");
+}
+
+std::string rendezvous_text(const Trial& trial) {
+  const std::string gave_up = "the ranks did not all arrive" + waited(*trial.complaint) + "; ";
+  if (trial.odd.empty()) return gave_up + "the facts do not tell which one is missing";
+  return gave_up + odd_names(trial) + " did not arrive";
+}
+
+std::string lost_text(const Trial& trial) {
+  const WorkerName& worker = trial.first->worker;
+  const std::string lost = "rank " + std::to_string(worker.rank.value()) + " (" + worker.host +
+                           ") lost its connection to another rank; ";
+  if (trial.odd.empty()) return lost + "no rank is known to have failed before";
+  return lost + odd_names(trial) + " had exited with code 0";
+}
+
+std::string activity(const RankFacts& facts) {
+  const std::string& call = facts.waits_in;
+  if (facts.state == "T") return "is stopped (state T)";
+  if (facts.state == "t") return "is stopped by a debugger (state t)";
+  if (facts.state == "R") return "computes (state R)";
+  if (facts.state == "D") {
+    return "is in uninterruptible sleep (state D" + (call.empty() ? "" : ", " + call) + ")";
+  }
+  if (facts.state != "S") return "has reported nothing";
+  if (call.empty()) return "is idle (state S)";
+  const bool sleeps = call.ends_with("nanosleep");
+  return (sleeps ? "sleeps in " : "waits in ") + call + " (state S)";
+}
+
+// "is stopped (state T), no output for 4.2 s".
+std::string doing(const RankFacts& facts) {
+  if (facts.end == RankEnd::kSucceeded) {
+    const std::string before = facts.exited ? ", " + duration_text(*facts.exited) + " before" : "";
+    return "exited with code 0" + before;
+  }
+  if (facts.complaint) {
+    const Complaint& own = *facts.complaint;
+    std::string text = "waits in " + (own.operation.empty() ? "a collective" : own.operation);
+    if (own.sequence) text += " number " + std::to_string(*own.sequence);
+    if (!own.place.empty()) text += " (" + own.place + ")";
+    return text;
+  }
+  std::string text = activity(facts);
+  if (facts.silent && facts.silent->count() > 0) {
+    text += ", no output for " + duration_text(*facts.silent);
+  }
+  return text;
+}
+
+void describe(const Ranks& ranks, std::vector<std::string>& lines) {
+  std::map<std::string, std::vector<int>> alike;
+  std::vector<const std::string*> order;
+  for (const RankOnHost* rank : ranks) {
+    const auto [entry, fresh] = alike.try_emplace(doing(rank->facts));
+    if (fresh) order.push_back(&entry->first);
+    entry->second.push_back(rank->facts.rank.value());
+  }
+  for (std::size_t i = 0; i < order.size() && i < kDescribedMax; ++i) {
+    const std::vector<int>& same = alike[*order[i]];
+    std::string text = *order[i];
+    if (same.size() > 1) {
+      for (const auto& [verb, plural] : {std::pair<std::string, std::string>{"is ", "are "},
+                                         {"has ", "have "},
+                                         {"waits ", "wait "},
+                                         {"sleeps ", "sleep "},
+                                         {"computes ", "compute "}}) {
+        if (text.starts_with(verb)) text = plural + text.substr(verb.size());
+      }
+    }
+    lines.push_back(rank_list(same) + " " + text);
+  }
+}
+
+Ranks without(const Ranks& all, const Ranks& some) {
+  Ranks rest;
+  for (const RankOnHost* rank : all) {
+    if (std::find(some.begin(), some.end(), rank) == some.end()) rest.push_back(rank);
+  }
+  return rest;
+}
+
+std::vector<std::string> evidence(const Trial& trial) {
+  std::vector<std::string> lines;
+  describe(trial.odd, lines);
+  if (trial.odd.empty()) describe(trial.silent, lines);
+  const Ranks others = without(trial.witnesses, trial.odd);
+  Ranks waiting;
+  for (const RankOnHost* rank : others) {
+    if (rank->facts.complaint->kind == trial.complaint->kind) waiting.push_back(rank);
+  }
+  const bool lost = trial.complaint->kind == ComplaintKind::kLostPeer;
+  if (!lost && !trial.complaint->operation.empty()) describe(waiting, lines);
+  if (lines.size() >= kFindingLinesMax) lines.resize(kFindingLinesMax - 1);
+  lines.push_back("rank " + std::to_string(trial.first->worker.rank.value()) +
+                  " said: " + trial.first->complaint->line);
+  return lines;
+}
+
+std::string likely(const Trial& trial) {
+  if (trial.odd.empty()) {
+    const bool all = trial.silent.empty() && trial.witnesses.size() > 1;
+    return all && trial.complaint->kind == ComplaintKind::kCollective
+               ? "the ranks called different collectives or a different number of them, or the "
+                 "network between them failed"
+               : "";
+  }
+  if (trial.odd.front()->facts.state == "T") {
+    return "something stopped it: SIGSTOP, a debugger, the batch system";
+  }
+  if (all_succeeded(trial.odd)) {
+    return "the ranks took a different number of steps, or an early exit(0)";
+  }
+  return {};
+}
+
+std::string others(const Trial& trial) {
+  const Ranks rest = without(trial.witnesses, trial.odd);
+  if (rest.empty() || trial.odd.empty()) return {};
+  const bool one = rest.size() == 1;
+  return rank_list(numbers(rest)) + " gave up afterwards; " +
+         (one ? "it is a witness, not the cause" : "they are witnesses, not the cause");
+}
+
+const char* code_of(ComplaintKind kind) {
+  switch (kind) {
+    case ComplaintKind::kCollective:
+      return "W-COLLECTIVE";
+    case ComplaintKind::kLostPeer:
+      return "W-PEER";
+    case ComplaintKind::kRendezvous:
+      return "W-RENDEZVOUS";
+  }
+  return "W-EXIT";
+}
+
+std::string headline(const Trial& trial) {
+  switch (trial.complaint->kind) {
+    case ComplaintKind::kCollective:
+      return collective_text(trial);
+    case ComplaintKind::kLostPeer:
+      return lost_text(trial);
+    case ComplaintKind::kRendezvous:
+      return rendezvous_text(trial);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string rank_list(std::vector<int> ranks) {
+  std::sort(ranks.begin(), ranks.end());
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  std::size_t ranges = 0;
+  for (std::size_t i = 0; i < ranks.size(); ++ranges) {
+    if (ranges == kRangesMax) return text + " and " + std::to_string(ranks.size() - i) + " others";
+    std::size_t last = i;
+    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
+    if (ranges > 0) text += ", ";
+    text += std::to_string(ranks[i]);
+    if (last > i) text += (last == i + 1 ? ", " : "-") + std::to_string(ranks[last]);
+    i = last + 1;
+  }
+  return text;
+}
+
+Finding tell(const Trial& trial) {
+  Finding finding;
+  finding.code = code_of(trial.complaint->kind);
+  finding.text = headline(trial);
+  finding.ranks = numbers(trial.odd);
+  finding.evidence = evidence(trial);
+  finding.likely = likely(trial);
+  finding.others = others(trial);
+  return finding;
+}
+
+}  // namespace ddprun::round

@@ -1,0 +1,26 @@
+// The words for what find_culprit() decided. Pure, no thread rule.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "rendezvous/round/culprit.hpp"
+
+namespace ddprun::round {
+
+using Ranks = std::vector<const RankOnHost*>;
+
+struct Trial {
+  const WorkerExit* first = nullptr;     // the first failure, which complained
+  const Complaint* complaint = nullptr;  // the one that says most
+  Ranks witnesses{};
+  Ranks silent{};
+  Ranks odd{};  // the culprits; empty: undecided
+  int world_size = 1;
+};
+[[nodiscard]] Finding tell(const Trial& trial);
+
+/// "rank 3", "ranks 0-2, 7".
+[[nodiscard]] std::string rank_list(std::vector<int> ranks);
+
+}  // namespace ddprun::round

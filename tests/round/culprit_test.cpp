@@ -1,0 +1,255 @@
+#include "rendezvous/round/culprit.hpp"
+
+#include <signal.h>
+
+#include "rendezvous/round/culprit_text.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/sentences.hpp"
+
+using namespace ddprun;
+using namespace ddprun::round;
+using std::chrono::milliseconds;
+
+namespace {
+
+/// The ranks of a failed round, as their agents see them; ranks 0 to 3 on "a", the others on "b".
+class FailedRound {
+ public:
+  FailedRound& timed_out(int rank, const std::string& operation = "all_reduce",
+                         const std::string& place = "train.py:310") {
+    Complaint complaint = of(ComplaintKind::kCollective);
+    complaint.operation = operation;
+    complaint.place = place;
+    return add(rank, RankEnd::kFailed, complaint);
+  }
+  FailedRound& watchdog(int rank, int sequence, const std::string& operation = "ALLREDUCE") {
+    Complaint complaint = of(ComplaintKind::kCollective);
+    complaint.operation = operation;
+    complaint.sequence = sequence;
+    return add(rank, RankEnd::kFailed, complaint);
+  }
+  FailedRound& lost_peer(int rank) {
+    return add(rank, RankEnd::kFailed, of(ComplaintKind::kLostPeer));
+  }
+  FailedRound& no_rendezvous(int rank, std::vector<int> accused = {}) {
+    Complaint complaint = of(ComplaintKind::kRendezvous);
+    complaint.accused = std::move(accused);
+    return add(rank, RankEnd::kFailed, complaint);
+  }
+  FailedRound& names(int rank, std::vector<int> accused) {
+    Complaint complaint = of(ComplaintKind::kCollective);
+    complaint.operation = "monitoredBarrier";
+    complaint.accused = std::move(accused);
+    return add(rank, RankEnd::kFailed, complaint);
+  }
+  FailedRound& runs(int rank, const std::string& state, const std::string& call = "") {
+    add(rank, RankEnd::kRuns, std::nullopt);
+    ranks_.back().facts.state = state;
+    ranks_.back().facts.waits_in = call;
+    return *this;
+  }
+  FailedRound& finished(int rank) {
+    add(rank, RankEnd::kSucceeded, std::nullopt);
+    ranks_.back().facts.exited = milliseconds(4'000);
+    return *this;
+  }
+  FailedRound& failed(int rank) { return add(rank, RankEnd::kFailed, std::nullopt); }
+  FailedRound& of_world(int size) {
+    world_size_ = size;
+    return *this;
+  }
+
+  /// With the complaint of the first rank that was added.
+  [[nodiscard]] std::optional<Finding> find() const {
+    WorkerExit first;
+    first.worker = {ranks_.front().facts.rank, LocalRank(0), 100, "a"};
+    first.complaint = ranks_.front().facts.complaint;
+    const int size = world_size_ == 0 ? static_cast<int>(ranks_.size()) : world_size_;
+    return find_culprit(first, ranks_, size);
+  }
+  [[nodiscard]] std::vector<int> culprits() const {
+    const auto finding = find();
+    REQUIRE(finding);
+    return finding->ranks;
+  }
+
+ private:
+  static Complaint of(ComplaintKind kind) {
+    Complaint complaint;
+    complaint.kind = kind;
+    complaint.line = "what it printed";
+    complaint.limit = milliseconds(600'000);
+    return complaint;
+  }
+  FailedRound& add(int rank, RankEnd end, std::optional<Complaint> complaint) {
+    RankOnHost added;
+    added.facts.rank = Rank(rank);
+    added.facts.local_rank = LocalRank(rank % 4);
+    added.facts.pid = 100 + rank;
+    added.facts.end = end;
+    added.facts.complaint = std::move(complaint);
+    added.host = rank < 4 ? "a" : "b";
+    ranks_.push_back(std::move(added));
+    return *this;
+  }
+
+  std::vector<RankOnHost> ranks_;
+  int world_size_ = 0;
+};
+
+using Numbers = std::vector<int>;
+const Numbers kUndecided{};
+
+}  // namespace
+
+TEST_CASE("a collective that gave up: the rank that is unlike the others is the culprit") {
+  const auto ranks = [] { return FailedRound(); };
+  // Stopped, on either node, whatever the number of witnesses.
+  CHECK(ranks().timed_out(0).runs(1, "T").culprits() == Numbers{1});
+  CHECK(ranks().timed_out(0).runs(1, "T").runs(2, "S", "futex").culprits() == Numbers{1});
+  CHECK(ranks().timed_out(0).timed_out(2).runs(5, "T").culprits() == Numbers{5});
+  CHECK(ranks().timed_out(0).runs(1, "t").runs(2, "S", "futex").culprits() == Numbers{1});
+  CHECK(ranks().timed_out(0).runs(1, "T").finished(2).culprits() == Numbers{1});
+  // Exited with 0 too early.
+  CHECK(ranks().timed_out(0).finished(1).runs(2, "S", "futex").culprits() == Numbers{1});
+  CHECK(ranks().timed_out(3).timed_out(4).finished(0).finished(1).culprits() == Numbers{0, 1});
+  // In the kernel.
+  CHECK(ranks().timed_out(0).runs(1, "D").runs(2, "S", "futex").culprits() == Numbers{1});
+  // Asleep, or waits for something that is no collective.
+  CHECK(ranks().timed_out(0).timed_out(1).runs(2, "S", "clock_nanosleep").culprits() == Numbers{2});
+  CHECK(ranks().timed_out(0).runs(1, "S", "clock_nanosleep").runs(2, "S", "futex").culprits() ==
+        Numbers{1});
+  CHECK(ranks().timed_out(0).timed_out(1).runs(2, "S", "read").runs(3, "S", "futex").culprits() ==
+        Numbers{2});
+  // Merely slow: it computes.
+  CHECK(ranks().timed_out(0).timed_out(1).runs(2, "R").culprits() == Numbers{2});
+  // Nothing is known of it but that it says nothing.
+  CHECK(ranks().timed_out(0).runs(1, "").culprits() == Numbers{1});
+  CHECK(ranks().timed_out(0).timed_out(1).timed_out(2).runs(3, "").runs(4, "").culprits() ==
+        Numbers{3, 4});
+}
+
+TEST_CASE("a collective that gave up: a rank that a barrier names is the culprit") {
+  CHECK(FailedRound().names(0, {1}).names(2, {0}).runs(1, "S", "futex").culprits() == Numbers{1});
+  CHECK(FailedRound().names(0, {1, 3}).runs(1, "R").runs(2, "S").runs(3, "R").culprits() ==
+        Numbers{1, 3});
+  // It gave up as well: a witness, whatever another one says.
+  CHECK(FailedRound().names(0, {1}).timed_out(1).runs(2, "T").culprits() == Numbers{2});
+}
+
+TEST_CASE("a collective that gave up: the lowest number, or another collective") {
+  CHECK(FailedRound().watchdog(0, 7).watchdog(1, 6).watchdog(2, 7).culprits() == Numbers{1});
+  CHECK(FailedRound().watchdog(1, 6).watchdog(0, 7).culprits() == Numbers{1});
+  CHECK(FailedRound().watchdog(0, 7).watchdog(1, 7).runs(2, "R").culprits() == Numbers{2});
+  CHECK(FailedRound().watchdog(0, 7).watchdog(1, 7, "BROADCAST").watchdog(2, 7).culprits() ==
+        Numbers{1});
+  CHECK(FailedRound().timed_out(0).timed_out(1, "barrier", "train.py:22").timed_out(2).culprits() ==
+        Numbers{1});
+  CHECK(FailedRound()
+            .timed_out(0)
+            .timed_out(1, "all_reduce", "train.py:22")
+            .timed_out(2)
+            .culprits() == Numbers{1});
+  // Half of them behind the other half: one is behind, or one is ahead.
+  CHECK(FailedRound().watchdog(0, 7).watchdog(1, 7).watchdog(2, 6).watchdog(3, 6).culprits() ==
+        Numbers{2, 3});
+  CHECK(FailedRound().watchdog(0, 7).watchdog(1, 6).watchdog(2, 6).culprits() == kUndecided);
+}
+
+TEST_CASE("a collective that gave up: undecided where the facts do not tell") {
+  CHECK(FailedRound().timed_out(0).timed_out(1).timed_out(2).culprits() == kUndecided);
+  CHECK(FailedRound().timed_out(0).timed_out(1, "barrier").culprits() == kUndecided);
+  CHECK(FailedRound().timed_out(0).runs(1, "S", "futex").runs(2, "S", "futex").culprits() ==
+        kUndecided);
+  CHECK(FailedRound().timed_out(0).runs(1, "S").runs(2, "S").runs(3, "S").culprits() == kUndecided);
+  // A node did not say what its ranks do.
+  CHECK(FailedRound().timed_out(0).timed_out(1, "barrier").timed_out(2).of_world(4).culprits() ==
+        kUndecided);
+  const auto finding = FailedRound().timed_out(0).timed_out(1).find();
+  CHECK(finding->text ==
+        "a collective gave up after 10 min; the facts do not tell which rank is "
+        "the cause");
+  CHECK_THAT(finding->likely, ContainsSubstring("different collectives"));
+  CHECK(finding->others.empty());
+}
+
+TEST_CASE("a lost connection: the rank that exited with 0 is the culprit, and no other") {
+  CHECK(FailedRound().lost_peer(0).finished(1).lost_peer(2).culprits() == Numbers{1});
+  CHECK(FailedRound().lost_peer(0).finished(4).runs(2, "S", "futex").culprits() == Numbers{4});
+  CHECK(FailedRound().lost_peer(0).runs(1, "S", "futex").culprits() == kUndecided);
+  CHECK(FailedRound().lost_peer(0).lost_peer(1).culprits() == kUndecided);
+  const auto finding = FailedRound().lost_peer(0).finished(1).find();
+  CHECK(finding->code == "W-PEER");
+  CHECK(finding->text ==
+        "rank 0 (a) lost its connection to another rank; rank 1 (local 1, pid 101) on a had exited "
+        "with code 0");
+}
+
+TEST_CASE("a connection that was lost to a rank that gave up waiting is its consequence") {
+  const FailedRound ranks = FailedRound().lost_peer(2).timed_out(0).runs(1, "T");
+  CHECK(ranks.culprits() == Numbers{1});
+  CHECK(ranks.find()->code == "W-COLLECTIVE");
+  CHECK(FailedRound().lost_peer(4).names(0, {1}).runs(1, "S").culprits() == Numbers{1});
+}
+
+TEST_CASE("ranks that never arrived are named with what they do") {
+  CHECK(FailedRound().no_rendezvous(0, {1}).runs(1, "S", "clock_nanosleep").culprits() ==
+        Numbers{1});
+  CHECK(FailedRound().no_rendezvous(0, {1}).no_rendezvous(2, {1}).finished(1).culprits() ==
+        Numbers{1});
+  CHECK(FailedRound().no_rendezvous(0).no_rendezvous(1).runs(2, "R").culprits() == Numbers{2});
+  CHECK(FailedRound().no_rendezvous(0).no_rendezvous(1).culprits() == kUndecided);
+  const auto finding = FailedRound().no_rendezvous(0, {1}).runs(1, "S", "clock_nanosleep").find();
+  CHECK(finding->code == "W-RENDEZVOUS");
+  CHECK(finding->text ==
+        "the ranks did not all arrive after 10 min; rank 1 (local 1, pid 101) on "
+        "a did not arrive");
+  CHECK(finding->evidence.front() == "rank 1 sleeps in clock_nanosleep (state S)");
+}
+
+TEST_CASE("a failure of its own needs no finding") {
+  CHECK_FALSE(FailedRound().failed(0).runs(1, "T").find());
+  CHECK_FALSE(FailedRound().timed_out(0).of_world(1).find());
+}
+
+TEST_CASE("a later failure of its own is the cause of a complaint, and no other is") {
+  WorkerExit witness;
+  witness.complaint.emplace().kind = ComplaintKind::kLostPeer;
+  WorkerExit own;
+  own.status = ExitStatus::signaled(SIGKILL);
+  CHECK(is_cause(own, witness));
+  CHECK_FALSE(is_cause(witness, own));
+  CHECK_FALSE(is_cause(witness, witness));
+  CHECK_FALSE(is_cause(own, own));
+  own.status = ExitStatus::exited(0);
+  CHECK_FALSE(is_cause(own, witness));
+}
+
+TEST_CASE("a finding says who is the culprit, what shows it, and that the others are witnesses") {
+  const auto finding =
+      FailedRound().timed_out(0).timed_out(2).timed_out(3).runs(4, "T").timed_out(1).find();
+  CHECK(finding->code == "W-COLLECTIVE");
+  CHECK(finding->text ==
+        "a collective gave up after 10 min; rank 4 (local 0, pid 104) on b" + test::kOddOneOut);
+  CHECK(finding->evidence == std::vector<std::string>{"rank 4 is stopped (state T)",
+                                                      "ranks 0-3 wait in all_reduce (train.py:310)",
+                                                      "rank 0 said: what it printed"});
+  CHECK(finding->likely == "something stopped it: SIGSTOP, a debugger, the batch system");
+  CHECK(finding->others == "ranks 0-3 gave up afterwards; they are witnesses, not the cause");
+}
+
+TEST_CASE("a finding of many ranks is short") {
+  FailedRound ranks;
+  for (int rank = 0; rank < 500; ++rank) ranks.timed_out(rank);
+  for (int rank = 500; rank < 540; rank += 2) ranks.runs(rank, "S", "call" + std::to_string(rank));
+  const auto finding = ranks.find();
+  REQUIRE(finding);
+  CHECK(finding->evidence.size() <= kFindingLinesMax);
+  CHECK_THAT(finding->text, ContainsSubstring("and 12 others"));
+}
+
+TEST_CASE("lists of ranks show ranges") {
+  CHECK(rank_list({3}) == "rank 3");
+  CHECK(rank_list({4, 0, 1, 2}) == "ranks 0-2, 4");
+  CHECK(rank_list({0, 1}) == "ranks 0, 1");
+}
