@@ -10,9 +10,9 @@ namespace {
 
 Result<std::shared_ptr<FilterLog>> open_filter(const std::vector<std::string>& texts,
                                                const AttemptLogs& logs, const std::string& path,
-                                               const DiskThread& disk) {
+                                               const DiskThread& disk, std::uint64_t bytes_max) {
   if (texts.empty() || path.empty()) return std::shared_ptr<FilterLog>();
-  auto file = logs.create(path, disk);
+  auto file = logs.create(path, disk, bytes_max);
   if (!file) return file.error();
   return std::make_shared<FilterLog>(FilterLog{texts, std::move(*file)});
 }
@@ -25,6 +25,7 @@ StreamWish wish_of(const LogConfig& config, const AttemptLogs& logs, LocalRank r
   wish.shown = !config.console_ranks || config.console_ranks->contains(rank);
   wish.quoted = config.console == Console::kQuoted;
   wish.files = logs.files();
+  wish.limited = config.bytes_max != 0;
   return wish;
 }
 
@@ -34,9 +35,10 @@ Route route_for(const LogConfig& config, const AttemptLogs& logs, LocalRank rank
 }
 
 Result<std::shared_ptr<LogFile>> open_log(Route route, const AttemptLogs& logs,
-                                          const std::string& path, const DiskThread& disk) {
-  if (route != Route::kFile && route != Route::kTee) return std::shared_ptr<LogFile>();
-  auto file = logs.create(path, disk);
+                                          const std::string& path, const DiskThread& disk,
+                                          std::uint64_t bytes_max) {
+  if (!is_logged(route)) return std::shared_ptr<LogFile>();
+  auto file = logs.create(path, disk, bytes_max);
   if (!file) return file.error();
   return std::make_shared<LogFile>(std::move(*file));
 }
@@ -44,10 +46,10 @@ Result<std::shared_ptr<LogFile>> open_log(Route route, const AttemptLogs& logs,
 Result<WorkerFiles> open_files(const LogConfig& config, const AttemptLogs& logs, LocalRank rank,
                                const DiskThread& disk) {
   const Route out_route = route_for(config, logs, rank, Streams::kStdout);
-  auto out = open_log(out_route, logs, logs.stdout_log(rank), disk);
+  auto out = open_log(out_route, logs, logs.stdout_log(rank), disk, config.bytes_max);
   if (!out) return out.error();
   const Route err_route = route_for(config, logs, rank, Streams::kStderr);
-  auto err = open_log(err_route, logs, logs.stderr_log(rank), disk);
+  auto err = open_log(err_route, logs, logs.stderr_log(rank), disk, config.bytes_max);
   if (!err) return err.error();
   return WorkerFiles{std::move(*out), std::move(*err)};
 }
@@ -57,9 +59,11 @@ Result<WorkerFiles> open_files(const LogConfig& config, const AttemptLogs& logs,
 Result<OutputContext> open_output_context(const LaunchConfig& config, AttemptLogs logs,
                                           std::string hostname, Warn warn, const DiskThread& disk) {
   const LogConfig& log = config.log;
-  auto out_filter = open_filter(log.stdout_filters, logs, logs.filtered_stdout_log(), disk);
+  auto out_filter =
+      open_filter(log.stdout_filters, logs, logs.filtered_stdout_log(), disk, log.bytes_max);
   if (!out_filter) return out_filter.error();
-  auto err_filter = open_filter(log.stderr_filters, logs, logs.filtered_stderr_log(), disk);
+  auto err_filter =
+      open_filter(log.stderr_filters, logs, logs.filtered_stderr_log(), disk, log.bytes_max);
   if (!err_filter) return err_filter.error();
   std::vector<WorkerFiles> files;
   for (int rank = 0; rank < config.workers.count; ++rank) {
@@ -99,11 +103,8 @@ std::string unseen_stderr(const WorkerOutputPlan& plan) {
 }
 
 std::string log_to_name(const WorkerOutputPlan& plan) {
-  const auto in_file = [](const StreamPlan& stream) {
-    return stream.route == Route::kFile || stream.route == Route::kTee;
-  };
-  if (in_file(plan.err)) return plan.err.file;
-  return in_file(plan.out) ? plan.out.file : "";
+  if (is_logged(plan.err.route)) return plan.err.file;
+  return is_logged(plan.out.route) ? plan.out.file : "";
 }
 
 }  // namespace ddprun

@@ -8,6 +8,7 @@
 namespace ddprun {
 namespace {
 
+constexpr std::uint64_t kLogBytesMin = 4 * 1024 * 1024;  // so that the tail has more than 1 MiB
 constexpr const char* kDefaultPrefix = "[${role_name}${local_rank}]:";
 
 std::optional<Streams> parse_mask(const std::string& text) {
@@ -40,6 +41,13 @@ Result<std::optional<std::set<LocalRank>>> parse_console_ranks(const Origin& ori
     ranks->insert(*rank);
   }
   return ranks;
+}
+
+Result<std::uint64_t> parse_log_max(const Origin& origin) {
+  if (origin.text.empty()) return std::uint64_t{0};
+  const auto bytes = parse_size(origin.text);
+  if (bytes && *bytes >= kLogBytesMin) return *bytes;
+  return usage(origin.quoted() + " is not a size of at least 4M, such as 64M or 1G");
 }
 
 std::string choose_prefix(const Settings& settings, const Environment& environment) {
@@ -79,6 +87,8 @@ Result<LogRequest> parse_logs(const Settings& settings, const Environment& envir
   if (!tee) return tee.error();
   auto ranks = parse_console_ranks(settings.origin(OptionId::kLocalRanksFilter));
   if (!ranks) return ranks.error();
+  auto bytes_max = parse_log_max(settings.origin(OptionId::kLogMax));
+  if (!bytes_max) return bytes_max.error();
   const bool raw = settings.text(OptionId::kConsole) == "raw";
   request.config = {request.dir.text,
                     std::move(*redirects),
@@ -87,7 +97,8 @@ Result<LogRequest> parse_logs(const Settings& settings, const Environment& envir
                     choose_prefix(settings, environment),
                     split_escaped_list(request.stdout_filters.text),
                     split_escaped_list(request.stderr_filters.text),
-                    raw ? Console::kRaw : Console::kQuoted};
+                    raw ? Console::kRaw : Console::kQuoted,
+                    *bytes_max};
   return request;
 }
 

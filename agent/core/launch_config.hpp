@@ -48,6 +48,7 @@ struct LogConfig {
   std::vector<std::string> stdout_filters;  // --duplicate-stdout-filters
   std::vector<std::string> stderr_filters;
   Console console = Console::kQuoted;
+  std::uint64_t bytes_max = 0;  // --log-max, of each log file; 0: no limit
 };
 
 /// Whether workers use the store that the agent serves (TORCHELASTIC_USE_AGENT_STORE).

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "agent/proc/limits.hpp"
+#include "agent/proc/log_ring.hpp"
 #include "agent/proc/spawn_error.hpp"
 
 namespace ddprun {
@@ -20,26 +21,40 @@ Error cannot_write(const std::string& path, int error) {
   return system_refused("cannot write the log file " + path, error);
 }
 
-/// Closed by the last of its owners: this object, or a write that is under way.
-struct Descriptor {
-  explicit Descriptor(int opened) : number(opened) {}
-  ~Descriptor() { ::close(number); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  const int number;
+/// Closed by the last of its owners: the LogFile, or a write that is under way.
+class Target {
+ public:
+  explicit Target(int opened) : descriptor_(opened) {}
+  Target(int opened, std::shared_ptr<const Directory> directory, const std::string& name,
+         std::uint64_t bytes_max)
+      : ring_(std::in_place, std::move(directory), name, opened, bytes_max) {}
+  ~Target() {
+    if (!ring_) ::close(descriptor_);
+  }
+  Target(const Target&) = delete;
+  Target& operator=(const Target&) = delete;
+
+  /// Returns 0 or errno.
+  int write(std::string_view bytes) {
+    return ring_ ? ring_->write(bytes) : write_all(descriptor_, bytes);
+  }
+  /// -1 for a ring: a worker that wrote there itself would know no limit.
+  [[nodiscard]] int descriptor() const { return descriptor_; }
+
+ private:
+  int descriptor_ = -1;
+  std::optional<LogRing> ring_;
 };
 
 }  // namespace
 
 class LogFile::Impl : public std::enable_shared_from_this<Impl> {
  public:
-  Impl(int descriptor, std::string path, DiskThread disk)
-      : descriptor_(std::make_shared<Descriptor>(descriptor)),
-        path_(std::move(path)),
-        disk_(std::move(disk)) {}
+  Impl(std::shared_ptr<Target> target, std::string path, DiskThread disk)
+      : target_(std::move(target)), path_(std::move(path)), disk_(std::move(disk)) {}
 
   ~Impl() {
-    if (descriptor_) disk_.drop(std::move(descriptor_));
+    if (target_) disk_.drop(std::move(target_));
   }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
@@ -68,17 +83,16 @@ class LogFile::Impl : public std::enable_shared_from_this<Impl> {
     if (in_flight_ == 0) release();
   }
 
-  [[nodiscard]] int descriptor() const { return descriptor_ ? descriptor_->number : -1; }
+  [[nodiscard]] int descriptor() const { return target_ ? target_->descriptor() : -1; }
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
   void write() {
     const auto error = std::make_shared<int>(0);
     in_flight_ = waiting_.size();
-    disk_.post([error, file = descriptor_,
-                text = std::exchange(waiting_, {})] { *error = write_all(file->number, text); },
-               [self = shared_from_this(), error] { self->on_written(*error); },
-               DiskThread::Kind::kWrite);
+    disk_.post(
+        [error, file = target_, text = std::exchange(waiting_, {})] { *error = file->write(text); },
+        [self = shared_from_this(), error] { self->on_written(*error); }, DiskThread::Kind::kWrite);
   }
 
   void on_written(int error) {
@@ -97,13 +111,13 @@ class LogFile::Impl : public std::enable_shared_from_this<Impl> {
 
   // Closing writes what is left, on some file systems.
   void release() {
-    if (!descriptor_) return;
-    const auto last = std::make_shared<std::shared_ptr<Descriptor>>(std::move(descriptor_));
-    descriptor_ = nullptr;
+    if (!target_) return;
+    const auto last = std::make_shared<std::shared_ptr<Target>>(std::move(target_));
+    target_ = nullptr;
     disk_.post([last] { last->reset(); }, [] {});
   }
 
-  std::shared_ptr<Descriptor> descriptor_;
+  std::shared_ptr<Target> target_;
   std::string path_;
   DiskThread disk_;
   std::string waiting_;
@@ -118,7 +132,7 @@ Result<LogFile> LogFile::open(const std::string& path, const DiskThread& disk) {
   const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC;
   const int descriptor = ::open(path.c_str(), flags, 0666);
   if (descriptor < 0) return cannot_write(path, errno);
-  return LogFile(descriptor, path, disk);
+  return LogFile(std::make_shared<Impl>(std::make_shared<Target>(descriptor), path, disk));
 }
 
 Result<LogFile> LogFile::create(const Directory& directory, const std::string& name,
@@ -126,11 +140,18 @@ Result<LogFile> LogFile::create(const Directory& directory, const std::string& n
   const std::string path = directory.path() + "/" + name;
   const int descriptor = directory.create_file(name, O_APPEND);
   if (descriptor < 0) return cannot_write(path, errno);
-  return LogFile(descriptor, path, disk);
+  return LogFile(std::make_shared<Impl>(std::make_shared<Target>(descriptor), path, disk));
 }
 
-LogFile::LogFile(int descriptor, const std::string& path, const DiskThread& disk)
-    : impl_(std::make_shared<Impl>(descriptor, path, disk)) {}
+Result<LogFile> LogFile::create_ring(std::shared_ptr<const Directory> directory,
+                                     const std::string& name, std::uint64_t bytes_max,
+                                     const DiskThread& disk) {
+  const std::string path = directory->path() + "/" + name;
+  const int descriptor = directory->create_file(name, 0);
+  if (descriptor < 0) return cannot_write(path, errno);
+  auto target = std::make_shared<Target>(descriptor, std::move(directory), name, bytes_max);
+  return LogFile(std::make_shared<Impl>(std::move(target), path, disk));
+}
 
 void LogFile::append(std::string_view bytes, const Warn& warn) {
   impl_->append(bytes, warn);

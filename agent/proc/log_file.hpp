@@ -5,6 +5,7 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -27,6 +28,10 @@ class LogFile {
   /// Creates `name` in `directory`, where it must not be yet. Blocks and fails as open() does.
   [[nodiscard]] static Result<LogFile> create(const Directory& directory, const std::string& name,
                                               const DiskThread& disk);
+  /// The same of a file that keeps what a LogRing keeps.
+  [[nodiscard]] static Result<LogFile> create_ring(std::shared_ptr<const Directory> directory,
+                                                   const std::string& name, std::uint64_t bytes_max,
+                                                   const DiskThread& disk);
 
   /// Appends all of `bytes` asynchronously. If the disk is full or broken the rest of them is lost,
   /// the first time with one sentence to `warn`; later calls try again.
@@ -42,7 +47,7 @@ class LogFile {
 
  private:
   class Impl;
-  LogFile(int descriptor, const std::string& path, const DiskThread& disk);
+  explicit LogFile(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
   std::shared_ptr<Impl> impl_;
 };

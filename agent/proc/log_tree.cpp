@@ -106,14 +106,20 @@ AttemptLogs::AttemptLogs(Directory directory)
     : directory_(directory.path()),
       opened_(std::make_shared<const Directory>(std::move(directory))) {}
 
-Result<LogFile> AttemptLogs::create(const std::string& path, const DiskThread& disk) const {
+Result<LogFile> AttemptLogs::create(const std::string& path, const DiskThread& disk,
+                                    std::uint64_t bytes_max) const {
   const std::string name = path.substr(directory_.size() + 1);
   const auto slash = name.find('/');
-  if (slash == std::string::npos) return LogFile::create(*opened_, name, disk);
-  Directory of_rank;
-  const int error = of_rank.open_in(*opened_, name.substr(0, slash));
-  if (error != 0) return system_refused("cannot write the log file " + path, error);
-  return LogFile::create(of_rank, name.substr(slash + 1), disk);
+  std::shared_ptr<const Directory> directory = opened_;
+  if (slash != std::string::npos) {
+    auto of_rank = std::make_shared<Directory>();
+    const int error = of_rank->open_in(*opened_, name.substr(0, slash));
+    if (error != 0) return system_refused("cannot write the log file " + path, error);
+    directory = std::move(of_rank);
+  }
+  const std::string file = name.substr(slash + 1);  // npos + 1 is 0
+  if (bytes_max == 0) return LogFile::create(*directory, file, disk);
+  return LogFile::create_ring(std::move(directory), file, bytes_max, disk);
 }
 
 std::string AttemptLogs::of(LocalRank rank, const char* name) const {

@@ -22,8 +22,10 @@ class AttemptLogs {
  public:
   AttemptLogs() = default;
   explicit AttemptLogs(Directory directory);
-  /// Creates one of the files below. Fails with kSystem, the path and the reason.
-  [[nodiscard]] Result<LogFile> create(const std::string& path, const DiskThread& disk) const;
+  /// Creates one of the files below; `bytes_max`: see LogRing, 0 for no limit. Fails with kSystem,
+  /// the path and the reason.
+  [[nodiscard]] Result<LogFile> create(const std::string& path, const DiskThread& disk,
+                                       std::uint64_t bytes_max = 0) const;
 
   [[nodiscard]] bool files() const { return !directory_.empty(); }
   [[nodiscard]] const std::string& directory() const { return directory_; }

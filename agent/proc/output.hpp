@@ -33,7 +33,7 @@ struct FilterLog {
 
 struct StreamPlan {
   Route route = Route::kInherit;
-  std::string file;                   // for kFile and kTee: the path of the log file
+  std::string file;                   // for kFile, kLog and kTee: the path of the log file
   std::shared_ptr<LogFile> log;       // that file; closed by the stream
   std::shared_ptr<FilterLog> filter;  // for kTee; may be null
 };

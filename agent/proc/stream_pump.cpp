@@ -30,6 +30,7 @@ Result<std::shared_ptr<StreamPump>> StreamPump::open(asio::any_io_executor execu
     case Route::kFile:
       pump->worker_end_ = plan.log->descriptor();
       break;
+    case Route::kLog:
     case Route::kTee:
     case Route::kPass:
     case Route::kKeep:
@@ -116,8 +117,9 @@ asio::awaitable<void> StreamPump::pump() {
 }
 
 StreamPump::Held StreamPump::held_up() const {
-  if (sinks_.console && sinks_.console->full()) return Held::kByConsole;
-  if (plan_.route != Route::kTee) return Held::kNo;
+  const bool shown = plan_.route == Route::kTee || plan_.route == Route::kPass;
+  if (shown && sinks_.console && sinks_.console->full()) return Held::kByConsole;
+  if (plan_.route != Route::kTee && plan_.route != Route::kLog) return Held::kNo;
   const bool full = plan_.log->full() || (plan_.filter && plan_.filter->file.full());
   return full ? Held::kByLog : Held::kNo;
 }
@@ -136,6 +138,7 @@ void StreamPump::take(std::string_view bytes) {
   if (sinks_.stream == Stream::kStderr) tail_.append(bytes);
   if (plan_.route == Route::kPass) pass(bytes);
   if (plan_.route == Route::kTee) tee(bytes);
+  if (plan_.route == Route::kLog) plan_.log->append(bytes, sinks_.warn);
 }
 
 void StreamPump::pass(std::string_view bytes) {
@@ -198,8 +201,8 @@ void StreamPump::finish() {
     lines_.finish([this](std::string_view line) { add_line(line); });
     sinks_.console->write(block_);
     block_.clear();
-    plan_.log->close();
   }
+  if (plan_.log) plan_.log->close();
   stop();
 }
 

@@ -10,8 +10,9 @@ struct StreamWish {
   bool redirected = false;  // --redirects names it
   bool teed = false;        // --tee names it
   bool shown = true;        // its rank passes --local-ranks-filter
-  bool quoted = true;  // stderr, if not redirected, passes through the agent; off: --console=raw
-  bool files = true;   // off: --log-dir=/dev/null
+  bool quoted = true;    // stderr, if not redirected, passes through the agent; off: --console=raw
+  bool files = true;     // off: --log-dir=/dev/null
+  bool limited = false;  // --log-max
 };
 
 enum class Route {
@@ -20,8 +21,14 @@ enum class Route {
   kKeep,     // a pipe: only the tail is kept, nothing is shown
   kDiscard,  // /dev/null
   kFile,     // the worker writes the log file itself
+  kLog,      // a pipe: raw bytes to the log file, which has a limit
   kTee,      // a pipe: raw bytes to the log file, prefixed complete lines to the console
 };
+
+/// Whether the stream has a log file.
+[[nodiscard]] constexpr bool is_logged(Route route) {
+  return route == Route::kFile || route == Route::kLog || route == Route::kTee;
+}
 
 /// A tee implies a redirect; without files neither has an effect. A rank that is not shown writes
 /// its tee'd streams to the file only and discards the others, except that stderr is kept for the

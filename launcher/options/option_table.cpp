@@ -204,6 +204,15 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .metavar = "DIR",
      .help = "Directory of log files: DIR/<run id>_<8>/attempt_<n>/<local rank>/. /dev/null: no "
              "files."},
+    {.id = Id::kLogMax,
+     .name = "log-max",
+     .variable = Variable::kDdprun,
+     .group = Group::kOutput,
+     .metavar = "SIZE",
+     .help =
+         "Size to which each log file is limited, for example 64M or 1G, at least 4M: its first "
+         "quarter is kept, and the last three eighths or more in FILE.1 and FILE.2. Off by "
+         "default."},
     {.id = Id::kRedirects,
      .name = "redirects",
      .letter = 'r',

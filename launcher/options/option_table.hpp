@@ -34,6 +34,7 @@ enum class OptionId : std::size_t {
   kStragglerTimeout,
   kSignalsToHandle,
   kLogDir,
+  kLogMax,
   kRedirects,
   kTee,
   kLogLinePrefixTemplate,

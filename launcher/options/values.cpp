@@ -102,6 +102,21 @@ std::optional<std::uint64_t> parse_digits(std::string_view text) {
   return number;
 }
 
+std::optional<std::uint64_t> parse_size(std::string_view text) {
+  constexpr std::string_view kUnits = "KMGT";
+  text = trimmed(text);
+  if (text.ends_with("iB")) {
+    text.remove_suffix(2);
+    if (text.empty() || kUnits.find(text.back()) == std::string_view::npos) return std::nullopt;
+  }
+  const auto unit = text.empty() ? std::string_view::npos : kUnits.find(text.back());
+  const std::size_t shift = unit == std::string_view::npos ? 0 : 10 * (unit + 1);
+  if (shift != 0) text.remove_suffix(1);
+  const auto amount = parse_digits(text);
+  if (!amount || *amount >> (63 - shift) != 0) return std::nullopt;
+  return *amount << shift;
+}
+
 std::vector<std::string> split_list(std::string_view text) {
   std::vector<std::string> parts(1);
   for (const char c : text) {

@@ -23,6 +23,10 @@ namespace ddprun {
 /// negative values and more than ten years.
 [[nodiscard]] std::optional<Duration> parse_time(std::string_view text);
 
+/// Bytes: digits, with K, M, G or T (or KiB, MiB, ...) for powers of 1024. nullopt for any other
+/// text and beyond 63 bits.
+[[nodiscard]] std::optional<std::uint64_t> parse_size(std::string_view text);
+
 /// "1", "true", "yes", "on" are on, "0", "false", "no", "off" are off; any other number as in
 /// torchrun.
 [[nodiscard]] Result<bool> parse_switch(const std::string& variable, const std::string& value);

@@ -170,6 +170,36 @@ TEST_CASE("a log directory that is removed while workers run is made again for t
   }
 }
 
+TEST_CASE("with --log-max redirected output is limited, in the files where it is looked for") {
+  TemporaryDirectory dir;
+  const std::string script = "i=0; while [ $i -lt 2000 ]; do echo line $i; i=$$((i+1)); done";
+  auto run = start(1, script, {"log=" + dir.file("logs"), "redirects=1", "log_max=4096"});
+  CHECK(run.wait() == ExitStatus::exited(0));
+  std::string kept;
+  for (const std::string end : {"stdout.log", "stdout.log.1", "stdout.log.2"}) {
+    for (const std::string& name : dir.entries()) {
+      if (name.ends_with("/attempt_0/0/" + end)) kept += content(dir.file(name));
+    }
+  }
+  CHECK(kept.starts_with("line 0\nline 1\n"));
+  CHECK(kept.ends_with("\nline 1998\nline 1999\n"));
+  CHECK(kept.size() < 4096 + 100);
+  CHECK(count(kept, kBytesLeftOut) == 1);
+}
+
+TEST_CASE("with --log-max a full disk does not reach a worker whose output is redirected") {
+  TemporaryDirectory dir;
+  // The limit on the size of files stands for the disk; the consoles are pipes.
+  const std::string limited = "(ulimit -f 0; trap '' XFSZ; \"$@\"; echo ended with $?) 2>&1 | cat";
+  auto run = Command({"sh", "-c", limited, "sh", AGENT_DRIVER, "1", "log=" + dir.file("logs"),
+                      "log_max=4194304", "redirects=3", "--", "sh", "-c",
+                      "echo out && echo err >&2 && exit 0; exit 9"});
+  CHECK(run.wait() == ExitStatus::exited(0));
+  CHECK_THAT(run.out(), ContainsSubstring("ended with 0"));
+  CHECK(count(run.out(), "/stdout.log: ") == 1);
+  CHECK(count(run.out(), "/stderr.log: ") == 1);
+}
+
 TEST_CASE("a missing program is 127, one that cannot be executed 126, each in one sentence") {
   TemporaryDirectory dir;
   Command missing({AGENT_DRIVER, "2", "restarts=3", "--", "/no/such/program"});

@@ -46,6 +46,7 @@ const std::vector<Effect>& effects() {
       {OptionId::kStragglerTimeout, {"W"}, {"--straggler-timeout=1", "W"}},
       {OptionId::kSignalsToHandle, {"W"}, {"--signals-to-handle=SIGUSR1", "W"}},
       {OptionId::kLogDir, {"W"}, {"--log-dir=d", "W"}},
+      {OptionId::kLogMax, {"W"}, {"--log-max=4M", "W"}},
       {OptionId::kRedirects, {"W"}, {"-r1", "W"}},
       {OptionId::kTee, {"W"}, {"-t1", "W"}},
       {OptionId::kLogLinePrefixTemplate, {"W"}, {"--log-line-prefix-template=x", "W"}},
@@ -88,7 +89,8 @@ std::string fingerprint(const LaunchConfig& config) {
                                   config.workers.commands_may_differ ? 1 : 0,
                                   static_cast<long>(config.log.redirects.all),
                                   static_cast<long>(config.log.tee.all),
-                                  static_cast<long>(config.log.console)};
+                                  static_cast<long>(config.log.console),
+                                  static_cast<long>(config.log.bytes_max)};
   for (const long number : numbers) text += "|" + std::to_string(number);
   if (config.rendezvous) {
     text += "|nodes " + std::to_string(config.rendezvous->nodes_max) + "|node " +

@@ -88,6 +88,19 @@ TEST_CASE("filters that could not work are refused instead of being ignored") {
       ContainsSubstring("/dev/null"));
 }
 
+TEST_CASE("a log file has no limit unless it is given one of at least 4 MiB") {
+  CHECK(config_of({"W"}).log.bytes_max == 0);
+  CHECK(config_of({"--log-max=4194304", "W"}).log.bytes_max == 4 << 20);
+  CHECK(config_of({"--log-max=64M", "W"}).log.bytes_max == 64 << 20);
+  CHECK(config_of({"--log-max=1GiB", "W"}).log.bytes_max == 1 << 30);
+  CHECK(config_of({"W"}, with_variables({{"DDPRUN_LOG_MAX", "5M"}})).log.bytes_max == 5 << 20);
+  for (const std::string bad :
+       {"4194303", "3M", "0", "1GB", "M", "iB", "-5M", "1.5G", "x", "16777216T"}) {
+    CHECK_THAT(refusal_of({"--log-max=" + bad, "W"}).sentence,
+               ContainsSubstring("--log-max='" + bad + "' is not a size of at least 4M"));
+  }
+}
+
 TEST_CASE("the console is quoted unless it is raw by option") {
   CHECK(config_of({"W"}).log.console == Console::kQuoted);
   CHECK(config_of({"--console=raw", "W"}).log.console == Console::kRaw);

@@ -67,6 +67,9 @@ TEST_CASE("a redirected stream is written by the worker, a tee'd one by the agen
   of.redirected = true;
   CHECK(route_of(Stream::kStdout, of) == Route::kFile);
   CHECK(route_of(Stream::kStderr, of) == Route::kFile);
+  of.limited = true;
+  CHECK(route_of(Stream::kStdout, of) == Route::kLog);
+  of.limited = false;
   of.teed = true;
   CHECK(route_of(Stream::kStdout, of) == Route::kTee);
 }

@@ -35,4 +35,7 @@ inline const std::string kPortInUse = "the port is in use";
 inline const std::string kTooManyFiles = "cannot accept clients: Too many open files";
 inline const std::string kFrameAnnounced = "the peer announced a frame of ";
 
+/// In a log file with a limit, where bytes are missing.
+inline const std::string kBytesLeftOut = "bytes are left out here";
+
 }  // namespace ddprun::test
