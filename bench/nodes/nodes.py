@@ -22,6 +22,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path += [str(ROOT / "bench/launch"), str(ROOT / "tests/support")]
 from launch import Scratch, settle, verdict  # noqa: E402
 from ports import free_port  # noqa: E402
+from supervisors import agent_of  # noqa: E402
 
 INTERVAL, ATTEMPTS = 1, 2  # whole seconds, because torchrun accepts nothing else
 LIMIT_MS = INTERVAL * ATTEMPTS * 1000
@@ -163,8 +164,9 @@ def agent_lost(launcher, runs, options, how):
             lost = nodes.start()
             nodes.round_of(2, since)
             settle()
+            victim = agent_of(lost.pid)
             began = time.monotonic_ns()
-            lost.send_signal(how)
+            os.kill(victim, how)
             try:
                 taken.append(nodes.note(0, began, options.timeout)[0] - began)
             except NotWithin as never:

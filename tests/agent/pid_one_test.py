@@ -18,11 +18,13 @@ HUNG = 30  # seconds after which a test counts as hung
 USER = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
 CONTAINER = ["unshare", *USER, "--pid", "--fork", "--mount-proc", "--kill-child"]
 
-# Leaves 20 processes behind, each of which ends once its parent is pid 1, and continues when no
-# zombie is left. A shell has no other way to learn that than to look. ddprun makes one $ of two.
+# Leaves 20 processes behind, each of which ends once its parent is ddprun or ddguard, and continues
+# when no zombie is left. A shell has no other way to learn that than to look. ddprun makes one $ of
+# two.
 WORKER = """
 for i in $(seq 20); do
-  (sh -c 'until grep -q "^PPid:.1$" /proc/$$$$/status; do :; done; echo $$$$ >> $DIR/orphans' &)
+  (sh -c 'until read x x x parent x < /proc/$$$$/stat && grep -q ^dd /proc/$parent/comm; do :; done
+          echo $$$$ >> $DIR/orphans' &)
 done
 until [ $(wc -l < $DIR/orphans) = 20 ] && ! grep -qs "^State:.Z" /proc/[0-9]*/status; do :; done
 exit 7

@@ -91,12 +91,12 @@ def daemon_gone(cluster: Cluster):
         expect("coordinator_timeout" in agent.text(), f"{agent.name} does not name the option")
 
 
-def suspend(process, first, cluster: Cluster):
+def suspend(send, first, cluster: Cluster):
     """Three agents have a silence limit of 2 s; none may be lost for pauses around it."""
     for share in (0.5, 0.9, 1.1, 2):
-        process.send_signal(signal.SIGSTOP)
+        send(signal.SIGSTOP)
         pause(2 * share)
-        process.send_signal(signal.SIGCONT)
+        send(signal.SIGCONT)
         pause(0.7)  # the longest back-off is a quarter of the limit
     expect(len(cluster.rounds()) == 1, "a new round although no node was lost")
     cluster.finish()
@@ -109,7 +109,7 @@ def daemon_suspended(cluster: Cluster):
     cluster.conf |= {"keep_alive_interval": "0.4"} | SOON_LOST
     with_daemon(cluster, "1:3")
     first = cluster.wait_for_round(cluster.start_many(3))
-    suspend(cluster.daemon, first, cluster)
+    suspend(cluster.daemon.send_signal, first, cluster)
 
 
 @case("the root's ddprun suspended by SIGSTOP for 0.5 to 2 times the silence limit loses no node")
@@ -118,7 +118,7 @@ def root_suspended(cluster: Cluster):
     cluster.conf |= {"keep_alive_interval": "0.4"} | SOON_LOST
     agents = cluster.start_with_root(3)
     first = cluster.wait_for_round(agents)
-    suspend(agents[0].process, first, cluster)
+    suspend(agents[0].send, first, cluster)
 
 
 @case("an agent killed while ddprun-rdzvd is suspended is lost when it resumes")

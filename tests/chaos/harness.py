@@ -24,6 +24,7 @@ import processes
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from ports import free_port  # noqa: E402
+from supervisors import agent_of  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 WAIT_SECONDS = float(os.environ.get("DDPRUN_TEST_WAIT", "20"))  # a longer wait counts as a hang
@@ -75,7 +76,11 @@ class Agent:
         return self.process.pid
 
     def send(self, number: int) -> None:
-        self.process.send_signal(number)
+        """What cannot be caught is for the agent; the front would take it for itself."""
+        if number in (signal.SIGKILL, signal.SIGSTOP, signal.SIGCONT):
+            processes.kill(agent_of(self.pid), number)
+        else:
+            self.process.send_signal(number)
 
     def text(self) -> str:
         return self.console.read_text(errors="replace")

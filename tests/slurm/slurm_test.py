@@ -15,6 +15,7 @@ from cases import WORKER, Case, expect, expect_in, finish, run_all
 from cluster import Cluster
 from private_machine import HUNG_SECONDS, enter, wait_for
 from sentences import kForEachGpu, kNotBySrun, kPortInUse
+from supervisors import stat_of
 
 RUN_ID = "TORCHELASTIC_RUN_ID"
 ONE_EACH = ("--nodes=2", "--ntasks-per-node=1")
@@ -166,9 +167,10 @@ def lost_node(case: Case) -> None:
     """With --nnodes=1:2 the first node continues alone when the second is lost."""
     run = case.start("srun", "--no-kill", *ONE_EACH, case.ddprun, "--nnodes=1:2", WORKER)
     case.met(2)
-    agents = {pid: environment_of(pid) for pid in running(case.ddprun)}
-    (second,) = (pid for pid, text in agents.items() if "SLURMD_NODENAME=node02" in text)
-    os.kill(int(second), signal.SIGKILL)
+    found = [int(pid) for pid in running(case.ddprun)]
+    fronts = {pid: environment_of(pid) for pid in found if stat_of(pid)[2] not in found}
+    (second,) = (pid for pid, text in fronts.items() if "SLURMD_NODENAME=node02" in text)
+    os.kill(second, signal.SIGKILL)
     (alone,) = (note for note in case.met(3) if note["WORLD_SIZE"] == "1")
     expect(alone["CHAOS_AGENT"] == "node01", f"{alone}")
     case.let_workers_finish()
@@ -189,7 +191,7 @@ def taken_port(case: Case) -> None:
     wait_for("no ddprun left", lambda: not running(case.ddprun))
 
 
-def environment_of(pid: str) -> list[str]:
+def environment_of(pid: int) -> list[str]:
     with open(f"/proc/{pid}/environ") as file:
         return file.read().split("\0")
 

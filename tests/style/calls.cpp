@@ -52,9 +52,10 @@ void check_calls(const SourceFile& file, Violations& violations) {
     ban(file, kSleeps, "a test waits for a condition with a deadline", violations);
   }
   const bool may_start = file.path.starts_with("agent/proc/") ||
+                         file.path.starts_with("launcher/front/") ||
                          file.path.starts_with("tests/proc/");  // what a fork in a worker means
   if (cpp && !may_start) {
-    ban(file, kProcessStarts, "only agent/proc starts processes", violations);
+    ban(file, kProcessStarts, "only agent/proc and launcher/front start processes", violations);
   }
   if (cpp && is_pure_core(file.path)) {
     ban(file, kClocks, "a pure core takes time and environment as arguments", violations);

@@ -76,7 +76,11 @@ const std::vector<Room>& rooms() {
       {"agent/in_process_link",
        {"base/", "rendezvous/client/", "rendezvous/round/", "agent/"},
        {kProcess, kOptions, kTorch, kTensor}},
-      {"launcher/", {"base/", "agent/", "rendezvous/coordinator/"}, {kProcess, kTorch, kTensor}},
+      {"launcher/",
+       {"base/", "agent/", "rendezvous/coordinator/", "launcher/front/"},
+       {kProcess, kTorch, kTensor}},
+      // The processes above the agent: little memory, so nothing of Asio or the log.
+      {"launcher/front/", {"base/"}, {kAsio, kProcess, kJson, kLog, kOptions, kTorch, kTensor}},
       // It is linked into training programs, so it has no dependencies.
       {"worker_api/", {}, {kAsio, kProcess, kJson, kLog, kOptions, kTorch, kTensor}},
       {"trainer/", {"worker_api/"}, {kAsio, kProcess}},

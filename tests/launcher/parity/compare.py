@@ -16,7 +16,7 @@ ENVIRONMENT_DIFFERS = {
     "PROBE_DIR": "this test's own",
 }
 # Facts that name this run's own files.
-FACTS_DIFFER = {"environment", "parent", "directory", "stdin", "stdout", "argv"}
+FACTS_DIFFER = {"environment", "ancestors", "directory", "stdin", "stdout", "argv"}
 # A tee'd stream: torchrun's worker writes the file, which a thread follows; ddprun's worker writes
 # a pipe, which the agent copies to file and console, so that no line is torn and nothing is late.
 TEED = (re.compile(r".*/std(out|err)\.log"), re.compile(r"pipe:\[\d+\]"))
@@ -100,10 +100,11 @@ def code_differences(theirs, ours, expected):
         yield "a stack trace of the launcher"
 
 
-def parent_differences(outcome, name):
+def ancestor_differences(outcome, name, generations):
+    """ddprun's front and guard are above the agent, which is a worker's parent."""
     for facts in outcome.probes.values():
-        if facts["parent"] != outcome.launcher_pid:
-            yield f"{name}: a worker's parent is {facts['parent']}, not {outcome.launcher_pid}"
+        if facts["ancestors"].index(outcome.launcher_pid) != generations:
+            yield f"{name}: {outcome.launcher_pid} is not in its place in {facts['ancestors']}"
 
 
 def differences(case, theirs, ours, may_lose_lines):
@@ -113,8 +114,8 @@ def differences(case, theirs, ours, may_lose_lines):
     for key in sorted(set(theirs.probes) & set(ours.probes)):
         for difference in fact_differences(theirs.probes[key], ours.probes[key]):
             yield f"rank {key[0]}, restart {key[1]}: {difference}"
-    yield from parent_differences(theirs, "torchrun")
-    yield from parent_differences(ours, "ddprun")
+    yield from ancestor_differences(theirs, "torchrun", 0)
+    yield from ancestor_differences(ours, "ddprun", 2)
     yield from log_differences(theirs, ours)
     yield from console_differences(theirs, ours, may_lose_lines)
 

@@ -1,0 +1,121 @@
+#include "launcher/front/front.hpp"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/forwarded_signal.hpp"
+#include "launcher/front/supervisor.hpp"
+#include "launcher/front/sweep.hpp"
+
+namespace ddprun {
+
+namespace {
+
+constexpr const char* kGuardName = "ddguard";  // `killall ddprun` spares it
+constexpr std::chrono::seconds kSweepMax{5};
+
+bool become_subreaper(bool on) {
+  return ::prctl(PR_SET_CHILD_SUBREAPER, on ? 1UL : 0UL) == 0;
+}
+
+/// Over the command line that ps and `pkill -f` read.
+void write_title(int argc, char** argv, const std::string& title) {
+  if (argc < 1) return;
+  char* const begin = argv[0];
+  char* const end = argv[argc - 1] + ::strlen(argv[argc - 1]);
+  std::fill(begin, end, '\0');
+  const auto room = static_cast<std::size_t>(end - begin);
+  std::copy_n(title.begin(), std::min(title.size(), room), begin);
+}
+
+/// Children that an earlier program of this process left to it (`tensorboard & exec ddprun ...`).
+front::Spared strangers() {
+  front::Spared spared;
+  spared.own_session = true;
+  siginfo_t info = {};
+  if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0) return spared;  // none
+  front::ProcessTree tree;
+  if (!tree.read({})) return spared;
+  for (const front::ProcessSeen& seen : tree) {
+    if (seen.parent != ::getpid() || spared.count == spared.children.size()) continue;
+    spared.children[spared.count++] = seen.pid;
+  }
+  return spared;
+}
+
+pid_t guard_pid = 0;  // for the handler
+
+// In the agent: both supervisors may be gone, so nothing else would end what its workers started.
+// The event loop may be stuck, therefore a handler.
+extern "C" void end_without_guard(int) {
+  if (::getppid() == guard_pid) return;
+  (void)front::sweep({}, kSweepMax);
+  ::_exit(128 + SIGKILL);
+}
+
+/// False when the parent has ended already.
+bool follow_parent(pid_t parent, int number) {
+  ::prctl(PR_SET_PDEATHSIG, number);
+  return ::getppid() == parent;
+}
+
+int become_agent(const sigset_t& mask, const std::function<int()>& agent) {
+  ::setsid();
+  guard_pid = ::getppid();
+  struct sigaction action = {};
+  action.sa_handler = end_without_guard;
+  ::sigfillset(&action.sa_mask);
+  ::sigaction(relay_signal(), &action, nullptr);
+  sigset_t restored = mask;
+  ::sigdelset(&restored, relay_signal());
+  ::sigprocmask(SIG_SETMASK, &restored, nullptr);
+  if (!follow_parent(guard_pid, relay_signal())) ::_exit(128 + SIGKILL);
+  return agent();
+}
+
+int become_guard(int argc, char** argv, pid_t parent, const sigset_t& taken, const sigset_t& mask,
+                 const std::function<int()>& agent) {
+  ::setsid();
+  if (!follow_parent(parent, relay_signal())) ::_exit(128 + SIGKILL);
+  const bool subreaper = become_subreaper(true);
+  const pid_t child = subreaper ? ::fork() : -1;
+  if (child <= 0) return become_agent(mask, agent);
+  ::prctl(PR_SET_NAME, kGuardName);
+  write_title(argc, argv, std::string(kGuardName) + " of " + std::to_string(parent));
+  front::Supervised supervised;
+  supervised.role = front::Role::kGuard;
+  supervised.child = child;
+  supervised.parent = parent;
+  supervised.signals = taken;
+  ::_exit(front::supervise(supervised));
+}
+
+}  // namespace
+
+int run_below_front(int argc, char** argv, const std::function<int()>& agent) {
+  ::signal(SIGCHLD, SIG_DFL);  // statuses are lost where it is ignored
+  const sigset_t taken = front::supervised_signals();
+  sigset_t mask;
+  ::sigprocmask(SIG_SETMASK, &taken, &mask);
+  const pid_t self = ::getpid();
+  const front::Spared spared = strangers();
+  const pid_t child = become_subreaper(true) ? ::fork() : -1;
+  if (child == 0) return become_guard(argc, argv, self, taken, mask, agent);
+  if (child < 0) {
+    become_subreaper(false);
+    ::sigprocmask(SIG_SETMASK, &mask, nullptr);
+    return agent();
+  }
+  front::Supervised supervised;
+  supervised.child = child;
+  supervised.signals = taken;
+  supervised.spared = spared;
+  ::_exit(front::supervise(supervised));
+}
+
+}  // namespace ddprun

@@ -1,0 +1,24 @@
+// The front: the process that the user starts, and below it the guard and the agent.
+//
+//   ddprun   front   forwards signals to the agent, and exits with its code
+//    └ ddguard  guard   a second supervisor, so that no single death leaves a process unsupervised
+//       └ ddprun   agent   the launcher; the workers are its children
+//
+// Front and guard are child subreapers: whatever the agent or its workers started comes to them
+// when its parent dies, in whatever session it is. When the process below one of them has ended,
+// it kills what is left; when the process above has ended, the guard and the agent do. Thread rule:
+// call once, before the process has a second thread.
+#pragma once
+
+#include <functional>
+
+namespace ddprun {
+
+/// Calls `agent` in a process of its own, below a front and a guard, and returns its result in that
+/// process; the other two never return. The agent has a session of its own and the caller's signal
+/// mask. Where the kernel refuses a process, `agent` is called with fewer supervisors, or with
+/// none. `argc` and `argv` are those of main(): the guard writes its title over them, so that a
+/// `pkill -f` for the training program spares it.
+[[nodiscard]] int run_below_front(int argc, char** argv, const std::function<int()>& agent);
+
+}  // namespace ddprun

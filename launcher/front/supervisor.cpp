@@ -1,0 +1,174 @@
+#include "launcher/front/supervisor.hpp"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <optional>
+#include <string>
+
+#include "base/exit_status.hpp"
+#include "base/forwarded_signal.hpp"
+#include "base/message_line.hpp"
+#include "launcher/front/sweep.hpp"
+
+namespace ddprun::front {
+
+namespace {
+
+// What the agent reported as unkillable is not waited for long again.
+constexpr std::chrono::seconds kSweepMax{5};
+constexpr std::chrono::seconds kSweepMaxAfterOrderlyEnd{1};
+constexpr int kConsoleWaitMs = 1000;
+
+/// A console that takes nothing costs a bounded wait, then the line is dropped.
+void print_line(const std::string& line) {
+  pollfd console{STDERR_FILENO, POLLOUT, 0};
+  if (::poll(&console, 1, kConsoleWaitMs) != 1) return;
+  const std::string text = line + "\n";
+  if (::write(STDERR_FILENO, text.data(), text.size()) < 0) return;
+}
+
+std::string names_of(const Swept& swept) {
+  std::string names;
+  for (const ProcessSeen& seen : swept.named) {
+    if (seen.pid == 0) break;
+    names += (names.empty() ? "" : ", ") + std::string(seen.name.data()) + " (pid " +
+             std::to_string(seen.pid) + ", state " + seen.state + ")";
+  }
+  return names;
+}
+
+std::string processes(int count) {
+  return std::to_string(count) + (count == 1 ? " process" : " processes");
+}
+
+std::string were_ended(int count) {
+  return processes(count) + (count == 1 ? " was ended" : " were ended");
+}
+
+void report_left(const Swept& swept) {
+  if (swept.left == 0) return;
+  print_line(error_line("W-UNKILLABLE", processes(swept.left) + " of the run " +
+                                            (swept.left == 1 ? "is" : "are") +
+                                            " still alive after SIGKILL: " + names_of(swept)));
+}
+
+bool is_usual_stop(int number) {
+  return number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT;
+}
+
+class Loop {
+ public:
+  explicit Loop(const Supervised& supervised) : supervised_(supervised) {}
+  int run();
+
+ private:
+  [[nodiscard]] bool is_guard() const { return supervised_.role == Role::kGuard; }
+  void reap();
+  void forward(const siginfo_t& info) const;
+  [[nodiscard]] int end_after(const ExitStatus& status) const;
+  [[nodiscard]] int end_without_parent() const;
+  void report(const ExitStatus& status, const Swept& swept) const;
+
+  const Supervised& supervised_;
+  std::optional<ExitStatus> status_;
+};
+
+int Loop::run() {
+  while (!status_) {
+    siginfo_t info = {};
+    const int number = ::sigwaitinfo(&supervised_.signals, &info);
+    if (is_guard() && ::getppid() != supervised_.parent) return end_without_parent();
+    if (number == SIGCHLD) {
+      reap();
+    } else if (number > 0) {
+      forward(info);
+    }
+  }
+  return end_after(*status_);
+}
+
+// Orphans too; what a worker leaves behind while the run lasts is not the front's business.
+void Loop::reap() {
+  for (;;) {
+    siginfo_t info = {};
+    if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | __WALL) != 0 || info.si_pid == 0) return;
+    if (info.si_pid != supervised_.child) continue;
+    status_ = ExitStatus::from_siginfo(info.si_code, info.si_status);
+    return;
+  }
+}
+
+// The front takes every signal and wraps it for the guard. The guard takes only what is wrapped:
+// what reaches it directly, because someone signals every process of a control group, reaches the
+// front and the agent as well.
+void Loop::forward(const siginfo_t& info) const {
+  if (!is_guard()) {
+    siginfo_t wrapped = forwarded_info(info, relay_signal());
+    ::syscall(SYS_rt_sigqueueinfo, supervised_.child, relay_signal(), &wrapped);
+    return;
+  }
+  const int number = forwarded_number(info.si_code, info.si_value.sival_int);
+  if (info.si_signo != relay_signal() || number == 0) return;
+  siginfo_t unwrapped = info;
+  unwrapped.si_signo = number;
+  ::syscall(SYS_rt_sigqueueinfo, supervised_.child, number, &unwrapped);
+}
+
+int Loop::end_after(const ExitStatus& status) const {
+  const auto limit = status.by_signal() ? kSweepMax : kSweepMaxAfterOrderlyEnd;
+  const Swept swept = sweep(supervised_.spared, limit);
+  report(status, swept);
+  report_left(swept);
+  return status.shell_code();
+}
+
+int Loop::end_without_parent() const {
+  const Swept swept = sweep(supervised_.spared, kSweepMax);
+  print_line(error_line("FRONT", "ddprun (pid " + std::to_string(supervised_.parent) +
+                                     ") was killed; its " + were_ended(swept.ended)));
+  report_left(swept);
+  return 128 + SIGKILL;
+}
+
+void Loop::report(const ExitStatus& status, const Swept& swept) const {
+  if (!status.by_signal()) {
+    if (swept.killed == 0) return;
+    return print_line(warning_line(
+        "CLEANUP", were_ended(swept.killed) + ", left behind by the run: " + names_of(swept)));
+  }
+  const std::string signal = status.text();
+  if (is_usual_stop(status.signal()) && swept.ended == 0) {
+    return print_line(note_line(
+        "STOP", signal + " before the run began; exit " + std::to_string(status.shell_code())));
+  }
+  const std::string who = std::string(is_guard() ? "the agent" : "the guard") + " (pid " +
+                          std::to_string(supervised_.child) + ")";
+  print_line(
+      error_line("AGENT", who + " was killed by " + signal + "; its " + were_ended(swept.ended)));
+}
+
+}  // namespace
+
+sigset_t supervised_signals() {
+  sigset_t set;
+  ::sigfillset(&set);
+  for (const int number :
+       {SIGTSTP, SIGTTIN, SIGTTOU, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT}) {
+    ::sigdelset(&set, number);
+  }
+  struct sigaction hangup = {};
+  if (::sigaction(SIGHUP, nullptr, &hangup) == 0 && hangup.sa_handler == SIG_IGN) {
+    ::sigdelset(&set, SIGHUP);
+  }
+  return set;
+}
+
+int supervise(const Supervised& supervised) {
+  return Loop(supervised).run();
+}
+
+}  // namespace ddprun::front

@@ -1,0 +1,28 @@
+// sweep: SIGKILL to everything below this process, and what remains of it collected. Allocates
+// nothing, so that it may run in a signal handler. Thread rule: any one thread, with SIGCHLD
+// blocked; nothing else of the process may wait for children meanwhile.
+#pragma once
+
+#include <time.h>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+
+#include "launcher/front/process_tree.hpp"
+
+namespace ddprun::front {
+
+struct Swept {
+  int ended = 0;   // children collected: everything below comes here when its parent is gone
+  int killed = 0;  // of these, by this sweep
+  int left = 0;    // still alive
+  std::array<ProcessSeen, 4> named = {};  // the first of those that were alive last
+};
+
+/// Kills and reaps until nothing is left but what is spared, `limit` at most. Processes that fork
+/// meanwhile are killed in the next pass; process groups are killed as a whole, which no fork
+/// escapes. Only a process whose parent is a child subreaper is found for certain.
+[[nodiscard]] Swept sweep(const Spared& spared, std::chrono::milliseconds limit);
+
+}  // namespace ddprun::front

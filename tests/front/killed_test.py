@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""Kills front, guard and agent, alone and in pairs: nothing of the run may be left.
+
+    tests/front/killed_test.py path/to/ddprun
+"""
+
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import unittest
+
+from processes_of_run import SHAPES, Run, stat_of, wait_for
+
+DDPRUN = ""
+REPEATS = int(os.environ.get("DDPRUN_TEST_REPEATS", "1"))
+NAMES = ("front", "guard", "agent")
+VICTIMS = [one for count in (1, 2) for one in itertools.combinations(range(3), count)]
+
+
+class Killed(unittest.TestCase):
+    def check(self, victims, shape):
+        script, sleeps = SHAPES[shape]
+        with Run(DDPRUN, script, sleeps=sleeps) as run:
+            supervisors = run.supervisors()
+            seconds = run.kill([supervisors[at] for at in victims])
+            self.assertEqual(run.end(), 137)
+            return seconds, run.text()
+
+    def test_any_one_or_two_of_the_supervisors(self):
+        for victims, shape in itertools.product(VICTIMS, SHAPES):
+            if victims == (0, 1) and shape == "a daemon":
+                continue  # the agent is no child subreaper yet
+            who = " and ".join(NAMES[at] for at in victims)
+            with self.subTest(killed=who, worker=shape):
+                taken = [self.check(victims, shape)[0] for _ in range(REPEATS)]
+                print(f"{who} killed, {shape}: {max(taken) * 1e3:.0f} ms at most", flush=True)
+
+    def test_the_death_of_the_agent_is_one_line(self):
+        with Run(DDPRUN, "sleep 1000; true", sleeps=1) as run:
+            _, _, agent = run.supervisors()
+            run.kill([agent])
+            self.assertEqual(run.end(), 137)
+            said = [line for line in run.text().splitlines() if "[AGENT]" in line]
+            self.assertEqual(said, [f"ddprun: error [AGENT] the agent (pid {agent}) was killed by "
+                                    "SIGKILL; its 4 processes were ended"])
+
+    def test_a_crash_of_the_agent_is_128_and_the_signal(self):
+        with Run(DDPRUN, "sleep 1000; true", sleeps=1) as run:
+            _, _, agent = run.supervisors()
+            run.kill([agent], signal.SIGSEGV)
+            self.assertEqual(run.end(), 139)
+            self.assertIn(f"[AGENT] the agent (pid {agent}) was killed by SIGSEGV", run.text())
+
+    def test_killall_by_the_name_of_the_program_spares_the_guard(self):
+        with Run(DDPRUN, "sleep 1000; true", sleeps=1) as run:
+            named = [pid for pid in run.supervisors() if stat_of(pid)[0] == "ddprun"]
+            self.assertEqual(len(named), 2)
+            run.kill(named)
+
+    def test_pkill_by_a_word_of_the_command_line_spares_the_guard(self):
+        with Run(DDPRUN, "(setsid sleep 1000 &); exec sleep 1000", sleeps=2) as run:
+            front, guard, agent = run.supervisors()
+            with open(f"/proc/{guard}/cmdline", encoding="ascii") as file:
+                self.assertEqual(file.read().strip("\0"), f"ddguard of {front}")
+            run.kill([front, agent])
+
+    def test_a_front_in_a_stopped_state_does_not_stop_the_run(self):
+        script = "until [ -e $DIR/go ]; do sleep 0.01; done; echo > $DIR/done.$RANK"
+        with Run(DDPRUN, script) as run:
+            front, _, _ = run.supervisors()
+            os.kill(front, signal.SIGSTOP)
+            run.path("go").touch()
+            wait_for(lambda: run.path("done.0").exists() and run.path("done.1").exists(), "workers")
+            os.kill(front, signal.SIGCONT)
+            self.assertEqual(run.end(), 0)
+
+    def test_a_run_beside_another_is_not_disturbed(self):
+        with Run(DDPRUN, "sleep 1000; true", sleeps=1) as one, \
+             Run(DDPRUN, "until [ -e $DIR/go ]; do sleep 0.01; done") as other:
+            other.supervisors()
+            one.kill([one.supervisors()[2]])
+            other.path("go").touch()
+            self.assertEqual(other.end(), 0)
+
+    def test_children_that_an_earlier_program_left_to_the_front_are_spared(self):
+        script = ('sleep 1000 >/dev/null & echo $!; setsid sleep 1000 >/dev/null & echo $!; '
+                  'exec "$@"')
+        command = ["sh", "-c", script, "sh", DDPRUN, "--standalone", "--no-python", "true"]
+        ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                             timeout=20, check=True, text=True)
+        strangers = [int(line) for line in ran.stdout.split()]
+        try:
+            self.assertEqual([stat_of(pid)[0] for pid in strangers], ["sleep", "sleep"])
+        finally:
+            for pid in strangers:
+                os.kill(pid, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    DDPRUN = os.path.abspath(sys.argv[1])
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]])
