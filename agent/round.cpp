@@ -32,6 +32,10 @@ RoundRunner::RoundRunner(asio::any_io_executor executor, RoundInputs inputs)
       inputs_(std::move(inputs)),
       stop_timer_(executor),
       finished_(executor, TimePoint::max()),
+      watch_(std::make_shared<RoundWatch>(
+          executor, RoundWatch::Inputs{inputs_.environment, inputs_.logger, inputs_.disk,
+                                       inputs_.orphans, inputs_.facts.round, inputs_.run_started,
+                                       [this](LocalRank rank) { return name_of(rank); }})),
       driver_(*this,
               {inputs_.config.workers.count, inputs_.config.stopping.shutdown_timeout,
                inputs_.config.stopping.straggler_timeout},
@@ -79,6 +83,7 @@ void RoundRunner::on_files(Files files) {
     logs = files.output.error();
   } else {
     output_.emplace(std::move(*files.output));
+    watch_->keep_in(output_->logs);
     if (output_->events) record_into(*output_->events);
     plan_workers();
     if (inputs_.hooks.opened) inputs_.hooks.opened();

@@ -21,6 +21,7 @@
 #include "agent/proc/console.hpp"
 #include "agent/proc/orphans.hpp"
 #include "agent/proc/output.hpp"
+#include "agent/round_watch.hpp"
 #include "agent/wait_note.hpp"
 
 namespace spdlog {
@@ -74,6 +75,10 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   /// The same for a round that is over elsewhere: see RoundDriver::end().
   void end(int signal, Duration grace) { driver_.end(signal, grace); }
   void pass_on(int signal) { driver_.pass_on(signal); }
+  /// The stacks of all ranks that run, also in a file of the log directory: see RoundWatch::dump().
+  [[nodiscard]] boost::asio::awaitable<SavedStacks> dump_stacks(std::string why) {
+    return RoundWatch::dump(watch_, std::move(why));
+  }
   /// Every worker that was planned; pid 0: it does not run.
   [[nodiscard]] std::vector<WorkerName> workers() const;
   /// Empty: no files are kept, or not made yet.
@@ -110,6 +115,7 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   void catch_up(LocalRank rank) override { worker(rank).output->catch_up(); }
   void look_for_evidence(LocalRank rank) override;
   void on_event(const GroupEvent& event) override;
+  void on_step() override { watch_->update(driver_.group()); }
   void log_failure(const WorkerExit& first, int others) override;
   void log_stop(int signal, int workers) override;
   void log_left_behind(const LeftBehindFacts& facts) override;
@@ -139,6 +145,7 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   std::vector<std::unique_ptr<Worker>> workers_;  // by local rank; a Child must not move
   boost::asio::steady_timer stop_timer_;
   boost::asio::steady_timer finished_;  // never expires by itself: cancelled by round_over()
+  std::shared_ptr<RoundWatch> watch_;
   RoundDriver driver_;
   int recorded_signal_ = 0;  // the last that events.jsonl has
 };

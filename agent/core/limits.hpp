@@ -15,6 +15,15 @@ inline constexpr Duration kStragglerTimeoutDefault = std::chrono::seconds(10);
 inline constexpr Duration kStragglerGrace = std::chrono::seconds(2);
 // Stragglers that end within this time are not logged.
 inline constexpr Duration kStragglersQuietMax = std::chrono::seconds(1);
+// Ranks that exited with code 0 while others continue are named at these times after the first one.
+inline constexpr Duration kFirstPartialNote = std::chrono::seconds(5);
+inline constexpr Duration kSecondPartialNote = std::chrono::minutes(1);
+// With --hang-timeout /proc is read four times within the limit, at intervals between these.
+inline constexpr Duration kHangSampleMin = std::chrono::milliseconds(100);
+inline constexpr Duration kHangSampleMax = std::chrono::seconds(10);
+// A rank that uses less than this part of one processor does not compute: threads that only look
+// after others wake up now and then.
+inline constexpr int kHangIdleShare = 100;
 // A worker's error.json beyond this is treated as torn.
 inline constexpr std::size_t kErrorFileBytesMax = 1024 * 1024;
 // Bytes of a line that a report quotes; a longer one is cut and ends in "...".

@@ -70,7 +70,7 @@ std::string place_of(const ProcessStacks& process) {
   return printable(place.substr(0, kPlaceBytesMax));
 }
 
-std::string ranks_text(const std::vector<Rank>& ranks) {
+std::string numbers_text(const std::vector<Rank>& ranks) {
   std::string text;
   for (std::size_t at = 0; at < ranks.size() && at < kRanksShown; ++at) {
     text += (at == 0 ? "" : ", ") + std::to_string(ranks[at].value());
@@ -139,7 +139,7 @@ std::string groups_text(const std::vector<StackGroup>& groups) {
     if (at > 0) text += at >= kGroupsShown ? "; ... ; " : "; ";
     // Many that wait at one place are one fact; who is elsewhere is the news.
     const bool most = last && (at == 0 || groups[at].ranks.size() > groups[at - 1].ranks.size());
-    text += group_text(groups[at]) + (most ? "" : ": " + ranks_text(groups[at].ranks));
+    text += group_text(groups[at]) + (most ? "" : ": " + numbers_text(groups[at].ranks));
   }
   return text;
 }
@@ -147,7 +147,7 @@ std::string groups_text(const std::vector<StackGroup>& groups) {
 std::string dump_text(const StackDump& dump, const std::string& heading) {
   std::string text = printable(heading) + "\n";
   for (const StackGroup& group : group_stacks(dump)) {
-    text += group_text(group) + ": " + ranks_text(group.ranks) + "\n";
+    text += group_text(group) + ": " + numbers_text(group.ranks) + "\n";
   }
   for (const RankStacks& rank : dump.ranks) {
     text += "\n" + who(rank.worker) + ": " + place_of(rank) + "\n";

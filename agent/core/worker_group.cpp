@@ -245,6 +245,16 @@ std::vector<LocalRank> WorkerGroup::running() const {
   return all(WorkerRecord::Life::kRunning);
 }
 
+std::vector<LocalRank> WorkerGroup::succeeded() const {
+  std::vector<LocalRank> ranks;
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    const WorkerRecord& worker = workers_[i];
+    const bool itself = worker.status && worker.status->success() && worker.first_signal == 0;
+    if (itself) ranks.emplace_back(static_cast<int>(i));
+  }
+  return ranks;
+}
+
 std::vector<LocalRank> WorkerGroup::leaving() const {
   return all(WorkerRecord::Life::kLeaving);
 }

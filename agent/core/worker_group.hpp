@@ -131,6 +131,8 @@ class WorkerGroup {
   [[nodiscard]] bool over() const { return state_ >= GroupState::kSucceeded; }
   [[nodiscard]] const WorkerRecord& worker(LocalRank rank) const;
   [[nodiscard]] std::vector<LocalRank> running() const;
+  /// Ranks that exited with 0 before ddprun sent them anything.
+  [[nodiscard]] std::vector<LocalRank> succeeded() const;
   /// Ranks that ended and left processes in their groups.
   [[nodiscard]] std::vector<LocalRank> leaving() const;
   /// The rank that failed first, if that ended the group.

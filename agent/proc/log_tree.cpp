@@ -10,6 +10,7 @@
 
 #include "agent/proc/limits.hpp"
 #include "agent/proc/spawn_error.hpp"
+#include "base/duration_text.hpp"
 
 namespace ddprun {
 namespace {
@@ -124,6 +125,10 @@ Result<LogFile> AttemptLogs::create(const std::string& path, const DiskThread& d
 
 std::string AttemptLogs::of(LocalRank rank, const char* name) const {
   return files() ? directory_ + "/" + std::to_string(rank.value()) + "/" + name : "";
+}
+
+std::string AttemptLogs::stacks_file(std::chrono::milliseconds after) const {
+  return here(("stacks-" + seconds_text(after) + "s.txt").c_str());
 }
 
 std::string AttemptLogs::here(const char* name) const {

@@ -6,6 +6,7 @@
 // kUsage for a --log-dir that cannot be one, kSystem for what the file system refuses.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,6 +34,8 @@ class AttemptLogs {
   [[nodiscard]] std::string stderr_log(LocalRank rank) const { return of(rank, "stderr.log"); }
   [[nodiscard]] std::string error_file(LocalRank rank) const { return of(rank, "error.json"); }
   [[nodiscard]] std::string filtered_stdout_log() const { return here("filtered_stdout.log"); }
+  /// Of a dump of stacks, `after` the start of ddprun: "stacks-600.118s.txt".
+  [[nodiscard]] std::string stacks_file(std::chrono::milliseconds after) const;
   [[nodiscard]] std::string filtered_stderr_log() const { return here("filtered_stderr.log"); }
 
  private:

@@ -17,16 +17,6 @@ namespace {
 constexpr std::size_t kKernelFramesMax = 16;
 constexpr int kWrapperDepthMax = 8;
 
-std::string read_of(pid_t process, const char* name) {
-  const std::string path = "/proc/" + std::to_string(process) + "/" + name;
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return {};
-  std::array<char, 4096> text{};
-  const ssize_t bytes = ::read(file, text.data(), text.size());
-  ::close(file);
-  return {text.data(), bytes > 0 ? static_cast<std::size_t>(bytes) : 0};
-}
-
 /// Those in which a rank that waits is usually found; of others the number is shown.
 std::string system_call_name(long number) {
   constexpr std::array<std::pair<long, const char*>, 14> kNames{{
@@ -59,7 +49,7 @@ std::string system_call_name(long number) {
 
 // `202 0x7f.. ...`, or `running`, or `-1 0x.. 0x..` of one that waits, but in no system call.
 std::string system_call_of(pid_t process) {
-  const std::string text = read_of(process, "syscall");
+  const std::string text = read_proc(process, "syscall");
   if (text.starts_with("running")) return "running";
   if (text.empty() || text.starts_with("-1")) return {};
   return system_call_name(std::strtol(text.c_str(), nullptr, 10));
@@ -68,7 +58,7 @@ std::string system_call_of(pid_t process) {
 // `[<0>] futex_wait_queue+0x63/0x90` a line.
 std::vector<std::string> kernel_stack_of(pid_t process) {
   std::vector<std::string> frames;
-  const std::string text = read_of(process, "stack");
+  const std::string text = read_proc(process, "stack");
   std::string_view rest = text;
   while (!rest.empty() && frames.size() < kKernelFramesMax) {
     std::string_view line = rest.substr(0, rest.find('\n'));
@@ -85,17 +75,27 @@ std::vector<pid_t> children_it_waits_for(pid_t process, const std::vector<Proces
   for (const ProcessEntry& entry : all) {
     if (entry.parent == process && !entry.ended) children.push_back(entry.pid);
   }
-  const bool waits = !children.empty() &&
-                     (read_of(process, "wchan") == "do_wait" || system_call_of(process) == "wait4");
+  const bool waits = !children.empty() && (read_proc(process, "wchan") == "do_wait" ||
+                                           system_call_of(process) == "wait4");
   return waits ? children : std::vector<pid_t>();
 }
 
 }  // namespace
 
+std::string read_proc(pid_t process, const char* name) {
+  const std::string path = "/proc/" + std::to_string(process) + "/" + name;
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return {};
+  std::array<char, 4096> text{};
+  const ssize_t bytes = ::read(file, text.data(), text.size());
+  ::close(file);
+  return {text.data(), bytes > 0 ? static_cast<std::size_t>(bytes) : 0};
+}
+
 ProcessStacks read_process(pid_t process) {
   ProcessStacks facts;
   facts.pid = process;
-  const std::string stat = read_of(process, "stat");
+  const std::string stat = read_proc(process, "stat");
   const auto open = stat.find('(');
   const auto close = stat.rfind(')');
   if (open == std::string::npos || close == std::string::npos || close + 2 >= stat.size()) {
@@ -103,7 +103,7 @@ ProcessStacks read_process(pid_t process) {
   }
   facts.name = stat.substr(open + 1, close - open - 1);
   facts.state = stat[close + 2];
-  facts.wait_channel = read_of(process, "wchan");
+  facts.wait_channel = read_proc(process, "wchan");
   if (facts.wait_channel == "0") facts.wait_channel.clear();
   facts.system_call = system_call_of(process);
   facts.kernel = kernel_stack_of(process);

@@ -5,12 +5,16 @@
 
 #include <sys/types.h>
 
+#include <string>
 #include <vector>
 
 #include "agent/proc/process_table.hpp"
 #include "base/stacks.hpp"
 
 namespace ddprun {
+
+/// The beginning of /proc/PID/`name`; empty when it cannot be read.
+[[nodiscard]] std::string read_proc(pid_t process, const char* name);
 
 /// Without stacks but for the kernel's. State '?': it has ended.
 [[nodiscard]] ProcessStacks read_process(pid_t process);

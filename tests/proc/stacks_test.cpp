@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "agent/proc/process_facts.hpp"
+#include "agent/proc/progress.hpp"
 #include "tests/proc/support.hpp"
 
 using ddprun::ProcessStacks;
@@ -199,6 +200,23 @@ TEST_CASE("ranks whose tracing the kernel denies are told from those that have n
   StackTools denied{script(dir, "printf 'E\\t%s\\tdenied\\n' $2"), "", {"PATH=/usr/bin:/bin"}};
   const StackDump dump = ranks.dump(denied);
   CHECK(dump.ranks[0].processes.at(0).missing == "the kernel denies ptrace: no native stacks");
+}
+
+TEST_CASE("what a rank and its children use and write is counted, and nothing of one that sleeps") {
+  boost::asio::io_context io;
+  Stuck ranks(io);
+  ranks.start("deadlock");
+  ranks.start(shell("echo; (while :; do echo x > /dev/null; done); true"));
+  const auto progress = [&] { return ddprun::read_progress({ranks.pid(0), ranks.pid(1)}); };
+  const auto before = progress();
+  REQUIRE(before.size() == 2);
+  CHECK(eventually([&] {
+    const auto now = progress();
+    return now[1].cpu > before[1].cpu && now[1].written > before[1].written;
+  }));
+  CHECK(progress()[0].cpu == before[0].cpu);
+  CHECK(progress()[0].written == before[0].written);
+  CHECK(progress()[0].processes == before[0].processes);
 }
 
 TEST_CASE("another user's process is denied, not awaited") {

@@ -1,0 +1,37 @@
+#include "agent/core/hang.hpp"
+
+#include <algorithm>
+
+#include "agent/core/limits.hpp"
+
+namespace ddprun {
+
+HangWatch::HangWatch(Duration limit)
+    : limit_(limit), interval_(std::clamp<Duration>(limit / 4, kHangSampleMin, kHangSampleMax)) {}
+
+void HangWatch::begin(TimePoint now) {
+  sampled_ = now;
+  quiet_since_ = now;
+  last_.clear();
+}
+
+bool HangWatch::shows_progress(const std::vector<RankProgress>& ranks, TimePoint now) const {
+  if (ranks.size() != last_.size()) return true;
+  const Duration idle = (now - sampled_) / kHangIdleShare;
+  for (std::size_t at = 0; at < ranks.size(); ++at) {
+    if (ranks[at].processes != last_[at].processes) return true;
+    if (ranks[at].written != last_[at].written) return true;
+    if (ranks[at].cpu - last_[at].cpu > idle) return true;
+  }
+  return false;
+}
+
+Duration HangWatch::sample(const std::vector<RankProgress>& ranks, TimePoint now) {
+  const bool late = now - sampled_ > 2 * interval_ + kHangSampleMin;
+  if (late || shows_progress(ranks, now)) quiet_since_ = now;
+  sampled_ = now;
+  last_ = ranks;
+  return now - quiet_since_;
+}
+
+}  // namespace ddprun

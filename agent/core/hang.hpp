@@ -1,0 +1,39 @@
+// HangWatch: whether any rank of this node makes progress, from samples of what /proc counts. A
+// rank makes progress when it uses more than a hundredth of a processor, writes, or starts or ends
+// a process. So a rank that spins while it waits is never found to hang, and one that only sleeps
+// always is. Pure, no thread rule.
+#pragma once
+
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/rank_progress.hpp"
+
+namespace ddprun {
+
+class HangWatch {
+ public:
+  /// `limit`: --hang-timeout, above 0.
+  explicit HangWatch(Duration limit);
+
+  /// All workers run; samples follow.
+  void begin(TimePoint now);
+  /// When the next sample is due: a hang is noticed within a quarter of the limit.
+  [[nodiscard]] TimePoint next() const { return sampled_ + interval_; }
+  /// Takes a sample of the ranks that run. How long no rank has made progress. A sample that is
+  /// late, because this process or the machine was suspended, says nothing about the ranks: then
+  /// the time starts again.
+  [[nodiscard]] Duration sample(const std::vector<RankProgress>& ranks, TimePoint now);
+  [[nodiscard]] Duration limit() const { return limit_; }
+
+ private:
+  [[nodiscard]] bool shows_progress(const std::vector<RankProgress>& ranks, TimePoint now) const;
+
+  Duration limit_;
+  Duration interval_;
+  TimePoint sampled_{};
+  TimePoint quiet_since_{};
+  std::vector<RankProgress> last_{};
+};
+
+}  // namespace ddprun

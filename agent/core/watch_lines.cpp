@@ -1,0 +1,55 @@
+#include "agent/core/watch_lines.hpp"
+
+#include <algorithm>
+
+#include "agent/core/text.hpp"
+#include "base/duration_text.hpp"
+#include "base/message_line.hpp"
+
+namespace ddprun {
+
+namespace {
+
+constexpr std::size_t kRangesShown = 8;
+
+std::string partial_text(const PartialFacts& facts) {
+  std::vector<Rank> still;
+  for (const WorkerName& worker : facts.running) still.push_back(worker.rank);
+  const bool one = still.size() == 1;
+  return ranks_text(facts.finished) + " exited with code 0 " + duration_text(facts.lasts) +
+         " ago; " + (one ? who(facts.running.front()) : ranks_text(still)) + " still run" +
+         (one ? "s" : "");
+}
+
+}  // namespace
+
+std::string ranks_text(std::vector<Rank> ranks) {
+  std::sort(ranks.begin(), ranks.end());
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  std::size_t shown = 0;
+  for (std::size_t from = 0; from < ranks.size(); ++shown) {
+    std::size_t to = from;
+    while (to + 1 < ranks.size() && ranks[to + 1].value() == ranks[to].value() + 1) ++to;
+    if (shown == kRangesShown) return text + ", ...";
+    text += (from == 0 ? "" : ", ") + std::to_string(ranks[from].value());
+    if (to > from) text += (to == from + 1 ? ", " : "-") + std::to_string(ranks[to].value());
+    from = to + 1;
+  }
+  return text;
+}
+
+std::string first_partial_line(const PartialFacts& facts) {
+  return note_line("PARTIAL", partial_text(facts));
+}
+
+std::string second_partial_line(const PartialFacts& facts, const std::vector<StackGroup>& groups) {
+  std::string text = warning_line("PARTIAL", partial_text(facts));
+  if (!groups.empty()) text += labelled("evidence", groups_text(groups));
+  text += labelled("likely", "ranks took a different number of steps, or one called exit(0) early");
+  const std::string next = facts.left ? "waiting up to " + duration_text(*facts.left) +
+                                            " more (--finish-timeout), then the run is stopped"
+                                      : "waiting without a limit";
+  return text + labelled("next", next);
+}
+
+}  // namespace ddprun

@@ -1,0 +1,30 @@
+// watch_lines: what the agent says of ranks that exited early. Pure, no thread rule.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/core/stack_groups.hpp"
+#include "base/clock.hpp"
+#include "base/worker_exit.hpp"
+
+namespace ddprun {
+
+/// "rank 3", "ranks 0-2, 4-7".
+[[nodiscard]] std::string ranks_text(std::vector<Rank> ranks);
+
+/// Ranks of this node that exited with code 0 while others run.
+struct PartialFacts {
+  std::vector<Rank> finished{};
+  std::vector<WorkerName> running{};
+  Duration lasts{};                // since the first of them exited
+  std::optional<Duration> left{};  // of --finish-timeout
+};
+/// `note [PARTIAL] rank 0 exited with code 0 after 5 s; ranks 1-7 still run`.
+[[nodiscard]] std::string first_partial_line(const PartialFacts& facts);
+/// The same after a minute, with what the others do, and what follows.
+[[nodiscard]] std::string second_partial_line(const PartialFacts& facts,
+                                              const std::vector<StackGroup>& groups);
+
+}  // namespace ddprun

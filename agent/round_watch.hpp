@@ -1,0 +1,78 @@
+// RoundWatch: looks after the ranks of one round that run: says when some finished early, and dumps
+// the stacks of all. It decides nothing about the round. Thread rule: the io_context's thread.
+// Ownership: shared, because a dump may take longer than the round.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/core/early_finish.hpp"
+#include "agent/core/watch_lines.hpp"
+#include "agent/core/worker_group.hpp"
+#include "agent/proc/log_tree.hpp"
+#include "agent/proc/orphans.hpp"
+#include "base/environment.hpp"
+#include "base/stacks.hpp"
+#include "net/disk_thread.hpp"
+
+namespace spdlog {
+class logger;
+}
+
+namespace ddprun {
+
+/// Stacks of the ranks of a node, and where they were written.
+struct SavedStacks {
+  StackDump dump{};
+  std::string file{};  // empty: nowhere
+};
+
+class RoundWatch : public std::enable_shared_from_this<RoundWatch> {
+ public:
+  struct Inputs {
+    const Environment& environment;
+    spdlog::logger& logger;
+    DiskThread disk;
+    Orphans& orphans;
+    Round round;
+    TimePoint run_started;
+    std::function<WorkerName(LocalRank)> name_of;  // of a worker that was started; in update()
+  };
+  RoundWatch(boost::asio::any_io_executor executor, Inputs inputs);
+
+  /// The directory of the round; no dump before it has a file.
+  void keep_in(const AttemptLogs& logs) { logs_ = logs; }
+  /// After every event of the group.
+  void update(const WorkerGroup& group);
+
+  /// The stacks of all ranks that run, also in a file of the round's directory; within kStacksMax.
+  /// `why` is in the file.
+  [[nodiscard]] static boost::asio::awaitable<SavedStacks> dump(std::shared_ptr<RoundWatch> self,
+                                                                std::string why);
+
+ private:
+  void arm();
+  void on_timer();
+  void say_partial(EarlyFinish::Due due);
+  [[nodiscard]] static boost::asio::awaitable<void> say_what_others_do(
+      std::shared_ptr<RoundWatch> self);
+  [[nodiscard]] PartialFacts partial_facts() const;
+  void write(const std::string& path, std::string text);
+
+  boost::asio::any_io_executor executor_;
+  Inputs inputs_;
+  AttemptLogs logs_{};
+  EarlyFinish early_finish_{std::nullopt};
+  std::vector<Rank> finished_{};
+  std::vector<WorkerName> running_{};
+  boost::asio::steady_timer timer_;
+  std::optional<TimePoint> armed_{};
+};
+
+}  // namespace ddprun

@@ -1,0 +1,17 @@
+// RankProgress: what the kernel counts of one rank, its leader and all that this has started. Plain
+// data.
+#pragma once
+
+#include <cstdint>
+
+#include "base/clock.hpp"
+
+namespace ddprun {
+
+struct RankProgress {
+  Duration cpu{};               // user and system
+  std::uint64_t written = 0;    // bytes, to files, pipes and terminals
+  std::uint64_t processes = 0;  // differs when a process has started or ended
+};
+
+}  // namespace ddprun

@@ -1,0 +1,94 @@
+#include "agent/core/early_finish.hpp"
+
+#include "agent/core/limits.hpp"
+#include "agent/core/watch_lines.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace ddprun;
+using namespace std::chrono_literals;
+using Due = EarlyFinish::Due;
+
+namespace {
+
+const TimePoint kExit{1000s};
+
+EarlyFinish one_of_eight(std::optional<Duration> timeout = std::nullopt) {
+  EarlyFinish early(timeout);
+  early.update(1, 7, kExit);
+  return early;
+}
+
+PartialFacts partial(const std::vector<int>& finished, const std::vector<int>& running) {
+  PartialFacts facts;
+  for (const int rank : finished) facts.finished.emplace_back(rank);
+  for (const int rank : running) {
+    facts.running.push_back({Rank(rank), LocalRank(rank), 900 + rank, "gpu-01"});
+  }
+  facts.lasts = 5s;
+  return facts;
+}
+
+}  // namespace
+
+TEST_CASE("a rank that exits 0 while others continue is told twice, and then no more") {
+  EarlyFinish early = one_of_eight();
+  CHECK(*early.next() == kExit + kFirstPartialNote);
+  CHECK(early.take(kExit + kFirstPartialNote - 1ms) == Due::kNothing);
+  CHECK(early.take(kExit + kFirstPartialNote) == Due::kFirstNote);
+  early.update(3, 5, kExit + 30s);  // more of them do not begin it again
+  CHECK(*early.next() == kExit + kSecondPartialNote);
+  CHECK(early.take(kExit + kSecondPartialNote) == Due::kSecondNote);
+  CHECK_FALSE(early.next());
+  early.update(4, 4, kExit + 24h);
+  CHECK_FALSE(early.next());
+}
+
+TEST_CASE("ranks that finish within seconds of each other are not told") {
+  EarlyFinish early = one_of_eight();
+  early.update(8, 0, kExit + 4s);
+  CHECK_FALSE(early.next());
+  EarlyFinish none(std::nullopt);
+  none.update(0, 8, kExit);
+  CHECK_FALSE(none.next());
+}
+
+TEST_CASE("the finish timeout counts from the first exit, after the notes that come before it") {
+  EarlyFinish early = one_of_eight(20s);
+  CHECK(early.take(kExit + 5s) == Due::kFirstNote);
+  CHECK(*early.left(kExit + 5s) == 15s);
+  CHECK(*early.next() == kExit + 20s);
+  CHECK(early.take(kExit + 20s) == Due::kGiveUp);
+  CHECK_FALSE(early.next());
+  EarlyFinish soon = one_of_eight(2s);
+  CHECK(soon.take(kExit + 2s) == Due::kGiveUp);
+}
+
+TEST_CASE("the first note about early finishers is one line with both sides") {
+  CHECK(first_partial_line(partial({0, 1, 2, 4, 5, 7}, {3, 6})) ==
+        "ddprun: note [PARTIAL] ranks 0-2, 4, 5, 7 exited with code 0 5 s ago; "
+        "ranks 3, 6 still run");
+  CHECK(first_partial_line(partial({0}, {1})) ==
+        "ddprun: note [PARTIAL] rank 0 exited with code 0 5 s ago; "
+        "rank 1 (local 1, pid 901) on gpu-01 still runs");
+}
+
+TEST_CASE("the second note about early finishers says what the others do, and what follows") {
+  PartialFacts facts = partial({0}, {1});
+  facts.lasts = 60s;
+  const std::vector<StackGroup> groups{{"sleeping in futex_wait (state S)", {Rank(1)}}};
+  CHECK(second_partial_line(facts, groups) ==
+        "ddprun: warning [PARTIAL] rank 0 exited with code 0 1 min ago; "
+        "rank 1 (local 1, pid 901) on gpu-01 still runs\n"
+        "  evidence  1 rank: sleeping in futex_wait (state S)\n"
+        "  likely    ranks took a different number of steps, or one called exit(0) early\n"
+        "  next      waiting without a limit");
+  facts.left = 29min;
+  CHECK_THAT(second_partial_line(facts, groups),
+             ContainsSubstring("waiting up to 29 min more (--finish-timeout), then"));
+}
+
+TEST_CASE("many ranks are named by ranges, at most eight") {
+  std::vector<Rank> even;
+  for (int rank = 0; rank < 64; rank += 2) even.emplace_back(rank);
+  CHECK(ranks_text(even) == "ranks 0, 2, 4, 6, 8, 10, 12, 14, ...");
+}
