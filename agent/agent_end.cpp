@@ -9,6 +9,7 @@
 #include "agent/agent.hpp"
 #include "agent/core/lines.hpp"
 #include "agent/core/report.hpp"
+#include "base/exit_code.hpp"
 #include "base/message_line.hpp"
 
 namespace ddprun {
@@ -25,9 +26,9 @@ std::string over_for_that(const std::string& code) {
 }  // namespace
 
 void Agent::report_end(const client::End& end) {
-  if (end.exit_code == 0) return report_success(end);
+  if (end.exit_code == kExitSuccess) return report_success(end);
   const int stop_signal = driver_.stop_signal();
-  const bool by_signal = stop_signal != 0 && end.exit_code == 128 + stop_signal;
+  const bool by_signal = stop_signal != 0 && end.exit_code == exit_code_of_signal(stop_signal);
   if (end.done && (end.done->failure || !by_signal)) {
     report_failure(*end.done);
   } else {
@@ -96,7 +97,7 @@ void Agent::report_left(const client::End& end) {
   driver_.flush_deferred_death_line();
   if (own_error_reported_) return;
   const int signal = driver_.stop_signal();
-  if (signal == 0 || end.exit_code != 128 + signal) {
+  if (signal == 0 || end.exit_code != exit_code_of_signal(signal)) {
     context_.logger().error(error_line("RUN", end.text));
     return context_.leave_own_error(end.text);
   }

@@ -17,6 +17,7 @@
 #include "agent/output_end.hpp"
 #include "agent/proc/spawn_error.hpp"
 #include "agent/signals.hpp"
+#include "base/exit_code.hpp"
 #include "base/exit_status.hpp"
 #include "base/message_line.hpp"
 #include "base/process_setup.hpp"
@@ -79,7 +80,7 @@ asio::awaitable<int> run_to_the_end(Agent& agent, OutputEnd& end) {
 
 int drive(asio::io_context& io, Signals& signals, Agent& agent, OutputEnd& end,
           Commands& commands) {
-  int exit_code = 1;
+  int exit_code = kExitFailure;
   asio::co_spawn(io, run_to_the_end(agent, end), [&](std::exception_ptr bug, int code) {
     if (bug) std::rethrow_exception(bug);
     exit_code = code;
@@ -93,7 +94,7 @@ int drive(asio::io_context& io, Signals& signals, Agent& agent, OutputEnd& end,
     if (end.began()) return;
     stopped = true;
     if (end.has_logs()) return agent.request_stop(signal);
-    exit_code = 128 + signal;  // nothing was begun yet: a file system stalls
+    exit_code = exit_code_of_signal(signal);  // nothing was begun yet: a file system stalls
     io.stop();
   };
   commands.agent = &agent;
@@ -148,10 +149,10 @@ int run_agent(const LaunchConfig& config, const Environment& environment, spdlog
                        error.code() == boost::system::errc::too_many_files_open_in_system;
   const Error refused = system_refused("cannot start", error.code().value());
   logger.error(starved ? error_line("START", refused.sentence) : error_line("BUG", error.what()));
-  return 1;
+  return kExitFailure;
 } catch (const std::exception& bug) {
   logger.error(error_line("BUG", bug.what()));
-  return 1;
+  return kExitFailure;
 }
 
 }  // namespace ddprun

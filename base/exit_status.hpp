@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "base/exit_code.hpp"
+
 namespace ddprun {
 
 class ExitStatus {
@@ -22,7 +24,9 @@ class ExitStatus {
   [[nodiscard]] int signal() const { return signal_; }  // 0 if it exited
   [[nodiscard]] bool dumped_core() const { return core_ == Core::kDumped; }
   /// The code that a shell reports: the exit code, or 128 + signal.
-  [[nodiscard]] int shell_code() const { return by_signal() ? 128 + signal_ : code_; }
+  [[nodiscard]] int shell_code() const {
+    return by_signal() ? exit_code_of_signal(signal_) : code_;
+  }
   /// "exit code 3", "SIGKILL", "SIGSEGV (core dumped)".
   [[nodiscard]] std::string text() const;
 

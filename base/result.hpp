@@ -9,6 +9,8 @@
 #include <string>
 #include <utility>
 
+#include "base/exit_code.hpp"
+
 namespace ddprun {
 
 enum class ErrorKind {
@@ -32,16 +34,16 @@ struct Error {
   switch (kind) {
     case ErrorKind::kUsage:
     case ErrorKind::kUnsupported:
-      return 2;
+      return kExitUsage;
     case ErrorKind::kNotFound:
-      return 127;
+      return kExitNotFound;
     case ErrorKind::kNotExecutable:
-      return 126;
+      return kExitNotExecutable;
     case ErrorKind::kPortTaken:
     case ErrorKind::kSystem:
-      return 1;
+      return kExitFailure;
   }
-  return 1;
+  return kExitFailure;
 }
 
 template <class T>

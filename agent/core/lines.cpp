@@ -8,6 +8,7 @@
 #include "agent/core/verdict.hpp"
 #include "base/count_text.hpp"
 #include "base/duration_text.hpp"
+#include "base/exit_code.hpp"
 #include "base/exit_status.hpp"
 #include "base/message_line.hpp"
 #include "base/printable.hpp"
@@ -77,7 +78,7 @@ std::string stopped_line(int signal, const StopFacts& stop) {
     text += stop.gone > 0 ? ", " + std::to_string(stop.unkillable) + " still alive"
                           : count_text(stop.unkillable, "rank") + " still alive" + after;
   }
-  return note_line("STOP", text + "; exit " + std::to_string(128 + signal));
+  return note_line("STOP", text + "; exit " + std::to_string(exit_code_of_signal(signal)));
 }
 
 std::string leaving_line(int signal) {
@@ -85,8 +86,8 @@ std::string leaving_line(int signal) {
 }
 
 std::string left_line(int signal) {
-  return note_line("STOP",
-                   "left the run, no worker was running; exit " + std::to_string(128 + signal));
+  return note_line("STOP", "left the run, no worker was running; exit " +
+                               std::to_string(exit_code_of_signal(signal)));
 }
 
 std::string left_behind_text(const std::vector<std::string>& names) {

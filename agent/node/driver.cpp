@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "agent/core/kill_order.hpp"
+#include "base/exit_code.hpp"
 #include "base/exit_status.hpp"
 
 namespace ddprun {
@@ -53,7 +54,7 @@ void NodeDriver::request_stop(int signal) {
 }
 
 void NodeDriver::leave_for_signal() {
-  leave(128 + stop_signal_, signal_name(stop_signal_) + " received");
+  leave(exit_code_of_signal(stop_signal_), signal_name(stop_signal_) + " received");
 }
 
 void NodeDriver::leave_if_asked() {
@@ -92,7 +93,9 @@ void NodeDriver::fail_to_spawn(int exit_code, const std::string& reason) {
 void NodeDriver::group_over(Round round, GroupOutcome outcome) {
   has_group_ = false;
   // It holds what the next round needs here.
-  if (!outcome.unkillable.empty()) leave(1, outcome.unkillable + " is still alive after SIGKILL");
+  if (!outcome.unkillable.empty()) {
+    leave(kExitUnkillable, outcome.unkillable + " is still alive after SIGKILL");
+  }
   if (!outcome.death_line.empty()) deferred_death_line_ = std::move(outcome.death_line);
   feed(client::GroupGone{round, outcome.stop_took, outcome.killed, outcome.stopped});
 }

@@ -126,7 +126,7 @@ std::string help_text(std::size_t columns) {
       wrapped(
           "A command line option overrides its variable. Exit code: that of the worker that failed "
           "first, 128 + n for signal n; 2 for an invalid command line, 127 for a missing "
-          "program, 126 for one that cannot be executed.",
+          "program, 126 for one that cannot be executed; docs/EXIT_CODES.md lists all.",
           0, columns);
   return text;
 }

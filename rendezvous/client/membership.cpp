@@ -5,6 +5,7 @@
 
 #include "base/assert.hpp"
 #include "base/duration_text.hpp"
+#include "base/exit_code.hpp"
 #include "base/limits.hpp"
 #include "rendezvous/protocol/limits.hpp"
 #include "rendezvous/protocol/names.hpp"
@@ -172,7 +173,7 @@ void Membership::take(const Refused& refused) {
   if (ends_with_success()) return end(succeeded_here(refused.sentence));
   if (way_out_.is_leaving()) return stop_leaving();
   const bool again = refused.retry_after.count() > 0 && !node_rank_retried_;
-  if (!again) return end(End{1, refused.sentence});
+  if (!again) return end(End{kExitRefused, refused.sentence});
   node_rank_retried_ = true;
   const auto pause = std::chrono::ceil<std::chrono::seconds>(refused.retry_after);
   notices_.note(refused.sentence + "; retrying in " + duration_text(pause), actions_);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/duration_text.hpp"
+#include "base/exit_code.hpp"
 #include "rendezvous/client/membership.hpp"
 
 namespace ddprun::client {
@@ -192,7 +193,8 @@ void Membership::give_up_on_coordinator() {
                                seconds_text(waited) + ")" +
                                (reach_.cause.empty() ? "" : "; last attempt: " + reach_.cause);
   if (state() == NodeState::kSucceeded) return end(succeeded_here(sentence));
-  end(known_end(End{1, sentence}));
+  const int code = reach_.joined ? kExitCoordinatorLost : kExitJoinTimeout;
+  end(known_end(End{code, sentence}));
 }
 
 // All ranks of this node have exited with 0. If those of the other nodes have, the run succeeded;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/assert.hpp"
+#include "base/exit_code.hpp"
 #include "rendezvous/protocol/limits.hpp"
 #include "rendezvous/round/run.hpp"
 
@@ -28,7 +29,8 @@ void Run::finish_failed(const std::string& why_no_restart, TimePoint heard_at) {
 void Run::blame(Stopping& stopping, const Failure& failure) const {
   stopping.failed_agent = failure.agent;
   Done& verdict = stopping.verdict;
-  verdict.exit_code = failure.exit.status.success() ? 1 : failure.exit.status.shell_code();
+  verdict.exit_code =
+      failure.exit.status.success() ? kExitFailure : failure.exit.status.shell_code();
   verdict.text = reasons::failed(failure.exit) + "; " + reason_for_no_restart(*verdict.failure);
   verdict.failure->first = failure.exit;
   verdict.failure->round = failure.round;

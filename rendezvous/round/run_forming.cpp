@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/exit_code.hpp"
 #include "rendezvous/round/run.hpp"
 
 namespace ddprun::round {
@@ -25,7 +26,7 @@ void Run::settle(Forming& forming) {
   if (roster_.empty()) {
     announcer_.cancel();
     const TimePoint abandoned_at = forming.abandoned_at.value_or(now_ + terms().join_timeout);
-    if (now_ >= abandoned_at) return finish(Done{1, reasons::no_node_left()});
+    if (now_ >= abandoned_at) return finish(Done{kExitNodeLost, reasons::no_node_left()});
     Forming empty;
     empty.abandoned_at = abandoned_at;
     empty.survivors_stopped = forming.survivors_stopped;
@@ -49,15 +50,16 @@ void Run::settle(Forming& forming) {
 
 void Run::give_up_forming() {
   if (all_here_succeeded()) {
-    return finish(Done{0, reasons::others_unknown(rounds_.last.number, roster_.size())});
+    return finish(Done{kExitSuccess, reasons::others_unknown(rounds_.last.number, roster_.size())});
   }
   if (!may_be_late()) {
-    return finish(Done{1, reasons::join_timeout(absence(), terms())});
+    const int code = rounds_.formed ? kExitNodeLost : kExitJoinTimeout;
+    return finish(Done{code, reasons::join_timeout(absence(), terms())});
   }
   const Ended& ended = *options_.succeeded;
   const std::string over = reasons::over(options_.run_id, now_ - ended.at, ended.verdict);
   const std::string text = reasons::late(over, roster_.size(), nodes_needed(), join_wait());
-  finish(Done{0, text});
+  finish(Done{kExitSuccess, text});
 }
 
 // After a restart of this coordinator: the nodes that did not reconnect may have had the verdict.

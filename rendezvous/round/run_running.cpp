@@ -112,7 +112,7 @@ void Run::on_success(Agent& agent) {
 void Run::check_success() {
   const LiveRound& round = in<Running>()->round;
   if (!round.all_succeeded()) return;
-  finish(Done{0, reasons::success(round.world_size(), round.nodes(), restarts_.used)});
+  finish(Done{kExitSuccess, reasons::success(round.world_size(), round.nodes(), restarts_.used)});
 }
 
 // An answer comes behind all that its node said before. Who has succeeded has nothing to add.

@@ -171,7 +171,7 @@ TEST_CASE("a node that has finished ends with 0 when its coordinator is gone for
   REQUIRE(wait_until([&] { return !alive(worker); }));
   cluster.kill_daemon();
   CHECK(second.wait() == ExitStatus::exited(0));
-  CHECK(first.wait() == ExitStatus::exited(1));
+  CHECK(first.wait() == ExitStatus::exited(kExitCoordinatorLost));
   CHECK_THAT(second.err(),
              ContainsSubstring(kSucceededHere +
                                "; how the other nodes ended is unknown: the coordinator "));
@@ -242,7 +242,7 @@ TEST_CASE(
     "a wait for nodes is logged from three seconds on, and ends at its limit with the option") {
   Cluster cluster;
   auto& waiting = cluster.start(1, "2:2", kStayInRound, {"join_ms=8000"});
-  CHECK(waiting.wait() == ExitStatus::exited(1));
+  CHECK(waiting.wait() == ExitStatus::exited(kExitJoinTimeout));
   const std::string text = waiting.err();
   CHECK_THAT(text, ContainsSubstring("note [RUN] " + kWaitingForNodes + "1 of 2; connected: "));
   // The limit counts from the hello, the three seconds from the first attempt; rounded up.
@@ -259,7 +259,7 @@ TEST_CASE("a coordinator that is not there is waited for, noted with its cause, 
   Cluster cluster;
   cluster.kill_daemon();
   auto& waiting = cluster.start(1, "2:2", kStayInRound, {"join_ms=8000"});
-  CHECK(waiting.wait() == ExitStatus::exited(1));
+  CHECK(waiting.wait() == ExitStatus::exited(kExitJoinTimeout));
   const std::string text = waiting.err();
   CHECK(count(text, "note [RUN] waiting for the coordinator 127.0.0.1:") == 1);
   CHECK_THAT(text, ContainsSubstring("efused"));

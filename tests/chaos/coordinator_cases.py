@@ -4,6 +4,7 @@ import signal
 
 from cases import case, expect
 from harness import SOON_LOST, Cluster, pause
+from exit_codes import COORDINATOR_LOST
 
 
 def with_daemon(cluster: Cluster, nodes: str):
@@ -86,7 +87,7 @@ def daemon_gone(cluster: Cluster):
     agents = cluster.start_many(2)
     cluster.wait_for_round(agents)
     cluster.stop_daemon()
-    cluster.end_all(1)
+    cluster.end_all(COORDINATOR_LOST)
     for agent in agents:
         expect("coordinator_timeout" in agent.text(), f"{agent.name} does not name the option")
 

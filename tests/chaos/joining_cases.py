@@ -5,6 +5,7 @@ import signal
 
 from cases import case, expect
 from harness import Cluster, pause
+from exit_codes import JOIN_TIMEOUT
 from sentences import kSpareNeverStarted, kWaitingForNodes
 
 SOAK = "DDPRUN_TEST_REPEATS" in os.environ
@@ -181,12 +182,12 @@ def two_runs(cluster: Cluster):
     cluster.end_all(0)
 
 
-@case("too few agents: all of them exit with 1 after join_timeout, which is named")
+@case("too few agents: all of them exit with 110 after join_timeout, which is named")
 def too_few(cluster: Cluster):
     cluster.flags |= {"nnodes": "3"}
     cluster.conf["join_timeout"] = "2"
     agents = cluster.start_with_root(2)
-    cluster.end_all(1)
+    cluster.end_all(JOIN_TIMEOUT)
     for agent in agents:
         expect("join_timeout" in agent.text(), f"{agent.name} does not name the option")
 

@@ -5,6 +5,7 @@ import signal
 import processes
 from cases import case, expect
 from harness import SOON_LOST, Cluster, pause
+from exit_codes import COORDINATOR_LOST
 from sentences import kWaitingForNodes
 
 
@@ -191,14 +192,14 @@ def leaves_and_returns(cluster: Cluster):
     cluster.end_all(0, *gone)
 
 
-@case("kill -9 of the root: the others name it and exit with 1 after coordinator_timeout")
+@case("kill -9 of the root: the others name it and exit with 113 after coordinator_timeout")
 def root_killed(cluster: Cluster):
     cluster.conf["coordinator_timeout"] = "1"
     cluster.flags |= {"nnodes": "1:3"}
     root, *others = cluster.start_with_root(3)
     cluster.wait_for_round([root, *others])
     root.send(signal.SIGKILL)
-    cluster.end_all(1, root)
+    cluster.end_all(COORDINATOR_LOST, root)
     for agent in others:
         expect("coordinator_timeout" in agent.text(), f"{agent.name} does not name the option")
 

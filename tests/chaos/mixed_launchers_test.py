@@ -12,6 +12,7 @@ import sys
 import time
 
 from harness import Failed, free_port
+from exit_codes import REFUSED
 from sentences import kTorchrunCame, kWaitingForNodes
 
 TORCHRUN = pathlib.Path(sys.executable).with_name("torchrun")
@@ -54,7 +55,7 @@ def agent_at_store(ddprun: str, use_libuv: bool) -> None:
         [ddprun, "--nnodes=2", "--rdzv-backend=c10d", f"--rdzv-endpoint=127.0.0.1:{store.port}",
          "--rdzv-conf=is_host=false", "true"], capture_output=True, text=True, timeout=HUNG_SECONDS)
     took = time.monotonic() - began
-    expect(agent.returncode == 1, f"exit code {agent.returncode}:\n{agent.stderr}")
+    expect(agent.returncode == REFUSED, f"exit code {agent.returncode}:\n{agent.stderr}")
     expect(re.search(rf"a c10d store .* answers at 127.0.0.1:{store.port}", agent.stderr) is not
            None, agent.stderr)
     expect(took < 10, f"{took:.1f} s")  # well below a second where the machine has time

@@ -4,6 +4,7 @@ import contextlib
 
 from cases import case, expect
 from harness import SOON_LOST, Cluster, pause
+from exit_codes import COORDINATOR_LOST
 from namespaces import Network
 
 
@@ -90,6 +91,7 @@ def cut_for_good(cluster: Cluster):
         first = cluster.wait_for_round(agents)
         wires.cut = {1}
         cluster.wait_for_round(agents[:1], after=first)
-        expect(agents[1].end() == 1, "the node that was cut off ended otherwise than with 1")
+        code = agents[1].end()
+        expect(code == COORDINATOR_LOST, f"the node that was cut off ended with {code}")
         cluster.finish()
         cluster.end_all(0, agents[1])  # the disconnected host is not waited for

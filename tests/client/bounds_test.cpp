@@ -25,7 +25,7 @@ TEST_CASE("heartbeats are no answer to the first hello: after join_timeout the a
   CHECK_FALSE(seat.membership_.ended());
   beats_for(seat, seconds(1));
   REQUIRE(seat.done<End>().has_value());
-  CHECK(seat.done<End>()->exit_code == 1);
+  CHECK(seat.done<End>()->exit_code == kExitJoinTimeout);
   CHECK(seat.done<End>()->text.find("(--rdzv-conf join_timeout=600)") != std::string::npos);
 }
 

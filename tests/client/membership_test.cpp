@@ -293,7 +293,7 @@ TEST_CASE("a taken node rank is tried once more, then it is final") {
   seat.feed(LinkUp{seat.link_});
   seat.hear(taken);
   REQUIRE(seat.done<End>().has_value());
-  CHECK(seat.done<End>()->exit_code == 1);
+  CHECK(seat.done<End>()->exit_code == kExitRefused);
 }
 
 TEST_CASE("a wait is reported after 3 s, once per change, with its end and the option") {

@@ -1,6 +1,7 @@
 // Seat: one Membership, a clock that the test advances, and the actions so far.
 #pragma once
 
+#include "base/exit_code.hpp"
 #include "rendezvous/client/membership.hpp"
 #include "tests/support/catch.hpp"
 

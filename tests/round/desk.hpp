@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/exit_code.hpp"
 #include "base/limits.hpp"
 #include "rendezvous/round/run.hpp"
 

@@ -235,7 +235,7 @@ TEST_CASE("a node that was lost with its workers is missed when another reconnec
   desk.say(3, finished);
   desk.beat_for(seconds(700), {3});
   REQUIRE(desk.last<Done>(3).has_value());
-  CHECK(desk.last<Done>(3)->exit_code == 1);
+  CHECK(desk.last<Done>(3)->exit_code == kExitNodeLost);
 }
 
 TEST_CASE("a failure takes one restart, also if all links break before the next round starts") {
