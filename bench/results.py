@@ -29,10 +29,12 @@ ratios; milliseconds are meaningful only on a quiet machine. `--help` of a bench
 def benchmarks(build, python):
     """(title, command) in the order of the page."""
     launch = ["--ddprun", f"{build}/bin/ddprun", "--probe", f"{build}/bin/bench_launch_probe"]
+    logs = ["--ddprun", f"{build}/bin/ddprun", "--writer", f"{build}/bin/bench_logs_writer"]
     rdzvd = ["--rdzvd", f"{build}/bin/ddprun-rdzvd", "--load", f"{build}/bin/bench_agents"]
     store = ["--build", build, "--python", python]
     return [
         ("Launch, restart, memory, idle cost", ["python3", "bench/launch/launch.py", *launch]),
+        ("Output of workers", ["python3", "bench/logs/logs.py", *logs]),
         ("Several nodes", ["python3", "bench/nodes/nodes.py", *launch]),
         ("10,000 agents", ["python3", "bench/rendezvous/agents.py", *rdzvd]),
         ("Store", ["python3", "bench/store/compare.py", *store]),
