@@ -20,6 +20,7 @@ struct MemoryEvidence {
   // when the worker ended, before ddprun stopped any other.
   Amount kills_before{};
   Amount kills_after{};
+  bool kills_cover_subtree = false;  // cgroups below are counted, too (v2)
   // Of the whole host (/proc/vmstat), which may run other jobs.
   Amount host_kills_before{};
   Amount host_kills_after{};
@@ -41,7 +42,9 @@ struct LimitEvidence {
   Amount descriptors{};
   Amount address_space{};
   Amount core_bytes{};
-  bool known = false;  // then an absent one is unlimited
+  Amount cgroup_processes{};  // pids.max: threads and processes of its cgroup
+  Amount cpu_used{};          // seconds, by the worker itself
+  bool known = false;         // then an absent one is unlimited
   friend bool operator==(const LimitEvidence&, const LimitEvidence&) = default;
 };
 
@@ -63,6 +66,7 @@ struct Evidence {
   std::string core_pattern{};         // /proc/sys/kernel/core_pattern
   // A line of the worker's output that names the cause and is not among those quoted; empty: none.
   std::string telling_line{};
+  bool silent = false;           // stderr was empty, and ddprun does not see its stdout
   bool lines_of_stdout = false;  // the lines quoted are of standard output: stderr was empty
   friend bool operator==(const Evidence&, const Evidence&) = default;
 };

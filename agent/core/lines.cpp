@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "agent/core/quotation.hpp"
 #include "agent/core/text.hpp"
 #include "agent/core/verdict.hpp"
 #include "base/count_text.hpp"
@@ -45,7 +46,7 @@ std::string restart_line(const std::string& text) {
 
 std::string death_line(const WorkerExit& exit, int others) {
   const Verdict verdict = judge(exit);
-  std::string text = who(exit.worker) + " " + verdict.text;
+  std::string text = sentence_of(exit, verdict);
   if (others > 0) text += "; stopping " + count_text(others, "other rank");
   return warning_line(verdict.code, text);
 }

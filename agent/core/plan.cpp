@@ -51,6 +51,7 @@ WorkerPlan plan_worker(const LaunchConfig& config, const Environment& inherited,
   set("TORCHELASTIC_SIGNALS_TO_HANDLE", config.stopping.signals_text);
   set("DDPRUN_ROUND", std::to_string(facts.round.value()));
   environment.emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
+  environment.emplace("PYTHONFAULTHANDLER", "1");  // a crash leaves its Python stack in stderr
   if (config.workers.omp_threads)
     environment.emplace("OMP_NUM_THREADS", std::to_string(*config.workers.omp_threads));
   if (!config.workers.virtual_devices.empty()) {

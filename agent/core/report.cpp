@@ -1,8 +1,10 @@
 #include "agent/core/report.hpp"
 
+#include <algorithm>
 #include <vector>
 
 #include "agent/core/error_file.hpp"
+#include "agent/core/quotation.hpp"
 #include "agent/core/text.hpp"
 #include "agent/core/verdict.hpp"
 #include "base/count_text.hpp"
@@ -14,65 +16,108 @@ namespace ddprun {
 
 namespace {
 
+const std::string kContinued = "\n            ";  // below the text of a label
+// A report fills at most one screen; of that, this much belongs to what is quoted in any case.
+constexpr std::size_t kScreenLines = 24;
+constexpr std::size_t kQuotedMin = 8;
+
 std::string quoted(const std::vector<std::string>& lines) {
   std::string text;
-  for (const std::string& line : lines) text += "\n            | " + printable(line);
+  for (const std::string& line : lines) text += kContinued + "| " + printable(line);
   return text;
 }
 
 std::string source_text(const WorkerExit& exit) {
-  std::string of_stderr = exit.lines.empty() ? "" : "last lines of its stderr";
+  const bool of_stdout = exit.evidence.lines_of_stdout;
+  std::string of_stream;
+  if (!exit.lines.empty()) {
+    of_stream =
+        of_stdout ? "its stderr is empty; last lines of its stdout" : "last lines of its stderr";
+  }
   switch (exit.source) {
     case EvidenceSource::kStderr:
-      return of_stderr;
+      return of_stream;
     case EvidenceSource::kErrorFile:
       return "its error.json";
     case EvidenceSource::kTornErrorFile:
-      return "its error.json is truncated" + (of_stderr.empty() ? "" : "; " + of_stderr);
+      return "its error.json is truncated" + (of_stream.empty() ? "" : "; " + of_stream);
   }
   return {};
 }
 
-std::string evidence(const WorkerExit& exit) {
-  const std::string source = source_text(exit);
-  if (source.empty()) return {};
-  return labelled("evidence", source + (exit.lines.empty() ? "" : ":")) + quoted(exit.lines);
+/// Lines that the headline has already.
+bool is_said(const std::vector<std::string>& lines, const Verdict& verdict) {
+  return lines.size() == 1 && verdict.text.find(lines.front()) != std::string::npos;
+}
+
+struct Account {
+  std::vector<std::string> facts;  // measured
+  std::vector<std::string> lines;  // quoted
+  std::string likely;
+  std::string advice;
+};
+
+Account account_of(const WorkerExit& exit, const Verdict& verdict) {
+  Account account{verdict.evidence, exit.lines, verdict.likely, verdict.advice};
+  if (is_said(exit.lines, verdict)) {
+    account.lines.clear();
+  } else if (const std::string source = source_text(exit); !source.empty()) {
+    account.facts.push_back(source + (exit.lines.empty() ? "" : ":"));
+  }
+  if (exit.evidence.silent) {
+    account.facts.emplace_back("its stderr is empty; its stdout does not pass through ddprun");
+    if (account.advice.empty()) account.advice = "--tee=3 keeps the last lines of its stdout, too";
+  }
+  return account;
 }
 
 // The facts about all ranks, and where they do not decide, what the first one said.
-std::string evidence(const Finding& finding, const WorkerExit& first) {
+Account account_of(const Finding& finding, const WorkerExit& first) {
+  const bool undecided = finding.ranks.empty();
+  return {finding.evidence, undecided ? first.lines : std::vector<std::string>(), finding.likely,
+          ""};
+}
+
+std::string evidence(const Account& account, std::size_t lines_max) {
   std::string text;
-  for (const std::string& line : finding.evidence) {
-    text += text.empty() ? labelled("evidence", line) : "\n            " + printable(line);
+  for (const std::string& fact : account.facts) {
+    text += text.empty() ? labelled("evidence", fact) : kContinued + printable(fact);
   }
-  if (finding.ranks.empty()) text += quoted(first.lines);
-  return finding.likely.empty() ? text : text + labelled("likely", finding.likely);
+  const std::size_t room = lines_max - std::min(lines_max - kQuotedMin, account.facts.size());
+  return text + quoted(fitted(account.lines, room));
 }
 
 std::string others(const RunFailure& failure) {
   const std::string witnesses = failure.finding ? failure.finding->others : "";
-  if (failure.stopped == 0) return witnesses.empty() ? "" : labelled("others", witnesses);
+  if (failure.stopped == 0) return witnesses;
   const bool one = failure.stopped == 1;
   std::string text = count_text(failure.stopped, "rank") + (one ? " was" : " were") +
                      " running; ddprun stopped " + (one ? "it " : "them ") +
                      span_text("in", failure.stop_took);
   if (failure.killed > 0) text += "; " + count_text(failure.killed, "rank") + " needed SIGKILL";
-  return labelled("others", witnesses.empty() ? text : witnesses + "; " + text);
+  return witnesses.empty() ? text : witnesses + "; " + text;
 }
 
 }  // namespace
 
 void add_evidence(WorkerExit& exit, const RawEvidence& raw) {
+  exit.evidence = raw.facts;
   const ErrorFile file = read_error_file(raw.error_json);
-  if (file.form == ErrorFile::Form::kGood) {
+  const bool good = file.form == ErrorFile::Form::kGood;
+  if (good) {
     const bool stack = !file.error.callstack.empty();
     exit.source = EvidenceSource::kErrorFile;
     exit.lines = quotable_lines(stack ? file.error.callstack : file.error.message);
-    return;
+  } else {
+    const bool torn = file.form == ErrorFile::Form::kTorn;
+    exit.source = torn ? EvidenceSource::kTornErrorFile : EvidenceSource::kStderr;
+    exit.lines = quotable_lines(raw.stderr_tail);
   }
-  const bool torn = file.form == ErrorFile::Form::kTorn;
-  exit.source = torn ? EvidenceSource::kTornErrorFile : EvidenceSource::kStderr;
-  exit.lines = quotable_lines(raw.stderr_tail);
+  const bool empty = !good && exit.lines.empty();
+  if (empty) exit.lines = quotable_lines(raw.stdout_tail);
+  exit.evidence.lines_of_stdout = empty && !exit.lines.empty();
+  exit.evidence.silent = empty && exit.lines.empty() && raw.stdout_unseen;
+  exit.evidence.telling_line = find_telling_line(raw.stderr_tail, exit.lines);
 }
 
 std::string failure_headline(const RunFailure& failure) {
@@ -80,24 +125,31 @@ std::string failure_headline(const RunFailure& failure) {
   const int round = failure.round.value();
   const std::string scope = round == 1 ? "the run" : "round " + std::to_string(round);
   const Verdict verdict = judge(failure.first);
-  return error_line(verdict.code,
-                    who(failure.first.worker) + " " + verdict.text + ", first failure of " + scope);
+  std::string text = sentence_of(failure.first, verdict);
+  if (verdict.subject == Verdict::Subject::kRank) text += ", first failure of " + scope;
+  return error_line(verdict.code, text);
 }
 
 std::string failure_report(const RunFailure& failure, const std::string& hostname) {
   const WorkerExit& exit = failure.first;
+  const Account account =
+      failure.finding ? account_of(*failure.finding, exit) : account_of(exit, judge(exit));
+  std::vector<std::string> after;
+  const auto add = [&after](const char* label, const std::string& line) {
+    if (!line.empty()) after.push_back(labelled(label, line));
+  };
+  add("likely", account.likely);
+  add("others", others(failure));
+  add("try", account.advice);
+  if (!failure.no_restart.empty()) add("next", "not restarted: " + failure.no_restart);
+  const bool elsewhere = exit.worker.host != hostname;
+  if (!exit.log.empty()) add("log", (elsewhere ? exit.worker.host + ":" : "") + exit.log);
   std::string text = failure_headline(failure);
   text += labelled("when", time_text(exit.when) + ", " + duration_text(exit.since_start) +
                                " after start, round " + std::to_string(failure.round.value()));
-  text += failure.finding ? evidence(*failure.finding, exit) : evidence(exit);
-  text += others(failure);
-  if (const Verdict verdict = judge(exit); !failure.finding && !verdict.advice.empty()) {
-    text += labelled("try", verdict.advice);
-  }
-  if (!failure.no_restart.empty()) text += labelled("next", "not restarted: " + failure.no_restart);
-  if (exit.log.empty()) return text;
-  const bool elsewhere = exit.worker.host != hostname;
-  return text + labelled("log", (elsewhere ? exit.worker.host + ":" : "") + exit.log);
+  text += evidence(account, kScreenLines - 2 - after.size());
+  for (const std::string& line : after) text += line;
+  return text;
 }
 
 }  // namespace ddprun

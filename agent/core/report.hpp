@@ -11,10 +11,13 @@ namespace ddprun {
 
 /// What a worker that failed left in files and pipes.
 struct RawEvidence {
-  std::optional<std::string> error_json;  // what it wrote to TORCHELASTIC_ERROR_FILE, if anything
+  std::optional<std::string> error_json{};  // what it wrote to TORCHELASTIC_ERROR_FILE, if anything
   std::string stderr_tail;  // the last bytes of its standard error, where ddprun saw it
+  std::string stdout_tail{};
+  bool stdout_unseen = false;  // it goes past ddprun, so that an empty tail says nothing
+  Evidence facts{};            // what was measured
 };
-/// Chooses the lines that the report quotes.
+/// Chooses the lines that the report quotes: its error file, its stderr, its stdout.
 void add_evidence(WorkerExit& exit, const RawEvidence& raw);
 
 /// The first line of the report.

@@ -2,46 +2,61 @@
 
 #include <signal.h>
 
+#include <array>
+
+#include "agent/core/text.hpp"
+#include "agent/core/verdict/families.hpp"
+#include "base/printable.hpp"
+
 namespace ddprun {
 
 namespace {
 
-constexpr const char* kCrashAdvice =
-    "PYTHONFAULTHANDLER=1 for the Python stack; ulimit -c unlimited for a core dump";
+using Family = std::optional<Verdict> (*)(const WorkerExit&);
+// The first that answers has decided.
+constexpr std::array<Family, 7> kFamilies = {
+    judge_signal_passed_on, judge_limit_signal, judge_kill, judge_nested, judge_start,
+    judge_output,           judge_crash};
 
-/// Whether the signal stands for a bug in native code.
-bool stands_for_a_crash(int signal) {
-  switch (signal) {
-    case SIGSEGV:
-    case SIGBUS:
-    case SIGFPE:
-    case SIGILL:
-    case SIGABRT:
-    case SIGSYS:
-    case SIGTRAP:
-      return true;
-    default:
-      return false;
+/// What a shell makes of a child that a signal ended; 0: the code does not look like that.
+int signal_in_shell_code(const ExitStatus& status) {
+  const int signal = status.by_signal() ? 0 : status.code() - 128;
+  constexpr std::array<int, 8> kDeadly = {SIGILL,  SIGABRT, SIGBUS,  SIGFPE,
+                                          SIGKILL, SIGSEGV, SIGPIPE, SIGTERM};
+  for (const int deadly : kDeadly) {
+    if (signal == deadly) return signal;
   }
+  return 0;
+}
+
+Verdict judge_exit(const WorkerExit& exit) {
+  Verdict verdict{"W-EXIT", ended_text(exit.status)};
+  if (exit.status.by_signal()) {
+    verdict.code = "W-SIGNAL";
+    verdict.text += ", not sent by ddprun; sender unknown";
+  }
+  if (const int signal = signal_in_shell_code(exit.status); signal != 0) {
+    verdict.likely = "a shell or wrapper, whose program died of " + signal_name(signal);
+  }
+  if (killed_for_memory(exit.evidence)) {
+    verdict.evidence = memory_facts(exit);
+    verdict.likely = "it failed because the kernel killed a process for memory";
+  }
+  return verdict;
 }
 
 }  // namespace
 
 Verdict judge(const WorkerExit& exit) {
-  const ExitStatus& status = exit.status;
-  if (!status.by_signal()) return {"W-EXIT", "ended with " + status.text(), ""};
-  if (status.signal() == exit.passed_signal) {
-    return {"W-SIGNAL", "died of " + status.text() + ", which ddprun had been sent and passed on",
-            ""};
+  for (const Family family : kFamilies) {
+    if (auto verdict = family(exit)) return *verdict;
   }
-  if (status.signal() == SIGKILL) {
-    return {"W-KILLED", "received SIGKILL, not sent by ddprun; sender unknown", ""};
-  }
-  if (stands_for_a_crash(status.signal())) {
-    return {status.signal() == SIGBUS ? "W-SIGBUS" : "W-CRASH", "died of " + status.text(),
-            status.dumped_core() ? "" : kCrashAdvice};
-  }
-  return {"W-SIGNAL", "died of " + status.text() + ", not sent by ddprun; sender unknown", ""};
+  return judge_exit(exit);
+}
+
+std::string sentence_of(const WorkerExit& exit, const Verdict& verdict) {
+  if (verdict.subject == Verdict::Subject::kNode) return verdict.text;
+  return who(exit.worker) + " " + verdict.text;
 }
 
 }  // namespace ddprun

@@ -105,6 +105,7 @@ requires std::same_as<std::remove_const_t<Value>, MemoryEvidence>
 void fields(Io& io, Value& memory) {
   io.amount("kills_before", memory.kills_before);
   io.amount("kills_after", memory.kills_after);
+  io.flag("kills_cover_subtree", memory.kills_cover_subtree);
   io.amount("host_kills_before", memory.host_kills_before);
   io.amount("host_kills_after", memory.host_kills_after);
   io.amount("limit", memory.limit);
@@ -125,6 +126,8 @@ void fields(Io& io, Value& limits) {
   io.amount("descriptors", limits.descriptors);
   io.amount("address_space", limits.address_space);
   io.amount("core_bytes", limits.core_bytes);
+  io.amount("cgroup_processes", limits.cgroup_processes);
+  io.amount("cpu_used", limits.cpu_used);
   io.flag("known", limits.known);
 }
 
@@ -146,6 +149,7 @@ void fields(Io& io, Value& evidence) {
   io.objects("disks", evidence.disks, kDisksMax);
   io.optional_text("core_pattern", evidence.core_pattern);
   io.optional_text("telling_line", evidence.telling_line);
+  io.flag("silent", evidence.silent);
   io.flag("lines_of_stdout", evidence.lines_of_stdout);
 }
 

@@ -100,13 +100,14 @@ TEST_CASE("a worker has exactly the environment of the launcher and the variable
         {"TORCHELASTIC_RUN_ID", "test-run"},
         {"TORCHELASTIC_SIGNALS_TO_HANDLE", "SIGTERM,SIGINT,SIGHUP,SIGQUIT"},
         {"TORCHELASTIC_USE_AGENT_STORE", "True"},
+        {"PYTHONFAULTHANDLER", "1"},
         {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"},
         {"WORLD_SIZE", "2"}}) {
     CHECK_THAT("\n" + content(dir.file("1")),
                ContainsSubstring("\n" + std::string(name) + "=" + value + "\n"));
   }
   // Besides these: PATH, MASTER_PORT, TORCHELASTIC_ERROR_FILE, and PWD from the shell.
-  CHECK(count(content(dir.file("1")), "\n") == 22);
+  CHECK(count(content(dir.file("1")), "\n") == 23);
 }
 
 TEST_CASE("the store listens at MASTER_ADDR:MASTER_PORT before the first worker runs") {

@@ -58,6 +58,7 @@ TEST_CASE(
                              {"TORCHELASTIC_RUN_ID", "run-7"},
                              {"TORCHELASTIC_SIGNALS_TO_HANDLE", "SIGTERM,SIGINT"},
                              {"TORCHELASTIC_USE_AGENT_STORE", "True"},
+                             {"PYTHONFAULTHANDLER", "1"},
                              {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"},
                              {"WORLD_SIZE", "2"}};
   CHECK(plan(config(), {}).environment == expected);
@@ -99,8 +100,10 @@ TEST_CASE("values that the user may preset are kept") {
   LaunchConfig with_threads = config();
   with_threads.workers.omp_threads = 6;
   CHECK(plan(with_threads, {}).environment.at("OMP_NUM_THREADS") == "6");
-  const auto planned =
-      plan(with_threads, {{"OMP_NUM_THREADS", ""}, {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "0"}});
+  const auto planned = plan(with_threads, {{"OMP_NUM_THREADS", ""},
+                                           {"PYTHONFAULTHANDLER", ""},
+                                           {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "0"}});
+  CHECK(planned.environment.at("PYTHONFAULTHANDLER").empty());
   CHECK(planned.environment.at("OMP_NUM_THREADS").empty());
   CHECK(planned.environment.at("TORCH_NCCL_ASYNC_ERROR_HANDLING") == "0");
 }

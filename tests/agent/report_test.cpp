@@ -2,8 +2,10 @@
 
 #include <signal.h>
 
+#include <algorithm>
+
 #include "agent/core/error_file.hpp"
-#include "agent/core/text.hpp"
+#include "agent/core/quotation.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/sentences.hpp"
 
@@ -22,8 +24,6 @@ const std::string kErrorJson =
     R"("timestamp": "1767323045"}}})";
 
 // Python's.
-const std::string kDuringHandling =
-    "During handling of the above exception, another exception occurred:";
 const std::string kDirectCause =
     "The above exception was the direct cause of the following exception:";
 
@@ -135,7 +135,7 @@ TEST_CASE("a crash comes with what to try") {
   RunFailure failure = failing();
   failure.first.status = ExitStatus::signaled(SIGSEGV);
   CHECK_THAT(report_of(failure), ContainsSubstring("[W-CRASH]"));
-  CHECK_THAT(report_of(failure), ContainsSubstring("\n  try       PYTHONFAULTHANDLER=1"));
+  CHECK_THAT(report_of(failure), ContainsSubstring("\n  try       ulimit -c unlimited"));
   failure.first.status = ExitStatus::signaled(SIGSEGV, ExitStatus::Core::kDumped);
   CHECK_THAT(report_of(failure), !ContainsSubstring("  try"));
 }
@@ -162,6 +162,65 @@ TEST_CASE("error.json is preferred to the end of stderr") {
                                        "            | Traceback (most recent call last):\n"));
   CHECK_THAT(report, ContainsSubstring("            | ValueError: needle\n"));
   CHECK_THAT(report, !ContainsSubstring("KeyError"));
+}
+
+TEST_CASE("stdout is quoted where stderr is empty, and it says so") {
+  RawEvidence raw;
+  raw.stdout_tail = "step 7\nassertion failed\n";
+  CHECK_THAT(report_of(failing(raw)),
+             ContainsSubstring("  evidence  its stderr is empty; last lines of its stdout:\n"
+                               "            | step 7\n"));
+  raw.stderr_tail = "Killed\n";
+  CHECK_THAT(report_of(failing(raw)), !ContainsSubstring("step 7"));
+}
+
+TEST_CASE("a worker that said nothing where ddprun listens is told to be heard") {
+  RawEvidence raw;
+  raw.stdout_unseen = true;
+  CHECK_THAT(report_of(failing(raw)),
+             ContainsSubstring("its stdout does not pass through ddprun") &&
+                 ContainsSubstring("\n  try       --tee=3 "));
+  raw.stdout_tail = "x";
+  CHECK_THAT(report_of(failing(raw)), !ContainsSubstring("--tee"));
+}
+
+TEST_CASE("a report fills at most one screen, and keeps the root cause and the end") {
+  RawEvidence raw;
+  std::string text = "Traceback (most recent call last):\n";
+  for (int frame = 0; frame < 30; ++frame) text += "  root frame " + std::to_string(frame) + "\n";
+  raw.stderr_tail = text + "RuntimeError: can't start new thread\n\n" + kDirectCause + "\n\n" +
+                    text + "ValueError: end\n";
+  raw.facts.limits.processes = 7;
+  raw.facts.limits.cgroup_processes = 9;
+  RunFailure failure = failing(raw);
+  failure.stopped = 7;
+  failure.no_restart = "all 2 restarts are used";
+  const std::string report = report_of(failure);
+  CHECK(std::count(report.begin(), report.end(), '\n') == 23);
+  CHECK_THAT(report, ContainsSubstring("| RuntimeError: can't start new thread\n") &&
+                         ContainsSubstring("| ValueError: end\n") &&
+                         ContainsSubstring(" lines left out ...\n"));
+}
+
+TEST_CASE("a command that cannot be run is reported for the node, with the rank as evidence") {
+  RawEvidence raw;
+  raw.stderr_tail = "sh: 1: train: not found\n";
+  RunFailure failure = failing(raw);
+  failure.first.status = ExitStatus::exited(127);
+  CHECK(report_of(failure) ==
+        "ddprun: error [EXEC] cannot run the command on gpu-02: sh: 1: train: not found\n"
+        "  when      11:02:41.118Z, 3 h 12 min after start, round 1\n"
+        "  evidence  rank 12 (local 4, pid 48213) on gpu-02 ended with exit code 127\n"
+        "  log       logs/7f3a/attempt_1/4/stderr.log");
+}
+
+TEST_CASE("native frames behind an exception leave its message in sight") {
+  std::string text = "Traceback (most recent call last):\nRuntimeError: boom\n";
+  for (int frame = 0; frame < 30; ++frame) text += "frame #" + std::to_string(frame) + ": f\n";
+  CHECK(quotable_lines(text) ==
+        std::vector<std::string>{"Traceback (most recent call last):", "RuntimeError: boom",
+                                 "frame #0: f", "frame #1: f",
+                                 "... 28 native frames left out ..."});
 }
 
 TEST_CASE("a torn error.json counts as absent, and that is noted") {

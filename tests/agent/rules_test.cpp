@@ -67,5 +67,5 @@ TEST_CASE("a worker that dies of a signal which ddprun passed on is told so") {
   WorkerExit exit = ended(ExitStatus::signaled(SIGUSR1));
   CHECK(judge(exit).text == "died of SIGUSR1" + kSenderUnknown);
   exit.passed_signal = SIGUSR1;
-  CHECK(judge(exit).text == "died of SIGUSR1, which ddprun had been sent and passed on");
+  CHECK(judge(exit).text == "died of SIGUSR1" + kPassedOn);
 }

@@ -18,7 +18,10 @@ constexpr std::size_t kWordsInARow = 5;
 constexpr std::array<std::string_view, 7> kProduct{
     "agent/", "base/", "launcher/", "net/", "rendezvous/", "worker_api/", "trainer/"};
 constexpr std::array<std::string_view, 3> kNamesOfTests{"TEST_CASE(", "SECTION(", "@case("};
-constexpr std::string_view kOfPython = "Traceback most recent call last";
+// Words of Python, the C library and the dynamic loader, which the programs recognise.
+constexpr std::array<std::string_view, 4> kOfOthers{
+    "Traceback most recent call last", "No space left on device", "No such file or directory",
+    "error while loading shared libraries"};
 constexpr std::string_view kNamesSentences = "tests/support/sentences.hpp";
 constexpr std::string_view kQuotesSamples = "tests/style/";
 
@@ -117,7 +120,7 @@ std::map<std::string, std::string> rows_of_programs(const std::vector<SourceFile
       }
     }
   }
-  rows.erase(std::string(kOfPython));
+  for (const std::string_view row : kOfOthers) rows.erase(std::string(row));
   return rows;
 }
 

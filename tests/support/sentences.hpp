@@ -16,9 +16,16 @@ inline const std::string kNotBySrun = "srun did not start this ddprun";
 inline const std::string kFirstFailure = "first failure of the run";
 inline const std::string kPressAgain = "press Ctrl-C again to kill immediately";
 inline const std::string kSenderUnknown = ", not sent by ddprun; sender unknown";
+inline const std::string kPassedOn = ", which ddprun had been sent and passed on";
+inline const std::string kOutOfMemory = "because host memory ran out";
+inline const std::string kCgroupKills = "oom_kill counter of its cgroup";
 inline const std::string kLastLines = "last lines of its stderr";
 inline const std::string kSpareNeverStarted = "this node was a spare: its workers never started";
 inline const std::string kBytesNotShown = " more bytes of this line not shown]";
+
+// Python's, which a report recognises.
+inline const std::string kDuringHandling =
+    "During handling of the above exception, another exception occurred:";
 
 // The rendezvous.
 inline const std::string kWaitingForNodes = "waiting for nodes: ";

@@ -11,6 +11,7 @@ ENVIRONMENT_DIFFERS = {
     "MASTER_ADDR": "torchrun publishes its host name, ddprun the loopback address",
     "TORCHELASTIC_RUN_ID": "a fresh UUID in standalone runs; otherwise compared by its case",
     "OMP_NUM_THREADS": "torchrun: always 1; ddprun: the CPUs of a worker",
+    "PYTHONFAULTHANDLER": "ddprun sets it where it is unset",
     "DDPRUN_ROUND": "ddprun's own",
     "DDPRUN_LOCAL_RANK": "ddprun's own, with --virtual-local-rank",
     "PROBE_DIR": "this test's own",

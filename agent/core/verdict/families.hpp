@@ -1,0 +1,53 @@
+// The families of verdicts, each in a file of its own. Each answers for what it recognises; the
+// order is in verdict.cpp. Internal to the verdict. Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/core/verdict.hpp"
+#include "base/worker_exit.hpp"
+
+namespace ddprun {
+
+inline constexpr const char* kMoreSharedMemory =
+    "docker run --shm-size=8g (or --ipc=host); in Kubernetes mount an emptyDir with medium Memory "
+    "on /dev/shm";
+inline constexpr const char* kSharedByLoaders =
+    "data-loader workers share tensors through /dev/shm";
+
+/// A signal that ddprun passed on, or an interruption by one.
+[[nodiscard]] std::optional<Verdict> judge_signal_passed_on(const WorkerExit& exit);
+/// SIGKILL, and an exit because the kernel killed a process of the worker for memory.
+[[nodiscard]] std::optional<Verdict> judge_kill(const WorkerExit& exit);
+/// SIGXCPU, SIGXFSZ, and SIGKILL at the hard limit on CPU time.
+[[nodiscard]] std::optional<Verdict> judge_limit_signal(const WorkerExit& exit);
+/// SIGSEGV, SIGBUS, SIGABRT...
+[[nodiscard]] std::optional<Verdict> judge_crash(const WorkerExit& exit);
+/// A program, interpreter, library or module that is missing.
+[[nodiscard]] std::optional<Verdict> judge_start(const WorkerExit& exit);
+/// A launcher inside the worker has reported a rank of its own.
+[[nodiscard]] std::optional<Verdict> judge_nested(const WorkerExit& exit);
+/// What the last lines of output name: disk, limits, memory, devices.
+[[nodiscard]] std::optional<Verdict> judge_output(const WorkerExit& exit);
+
+/// What is measured about one resource, as lines of evidence.
+[[nodiscard]] std::vector<std::string> memory_facts(const WorkerExit& exit);
+[[nodiscard]] std::vector<std::string> full_disks(const Evidence& evidence);
+[[nodiscard]] const DiskEvidence* shared_memory(const Evidence& evidence);
+[[nodiscard]] std::vector<std::string> shared_memory_facts(const Evidence& evidence);
+/// Whether the kernel's counter of kills for memory moved in the worker's cgroup.
+[[nodiscard]] bool killed_for_memory(const Evidence& evidence);
+
+/// "ended with exit code 1", "died of SIGSEGV (core dumped)".
+[[nodiscard]] std::string ended_text(const ExitStatus& status);
+
+/// The lines that can name the cause, the most telling first: of a Python traceback its
+/// exceptions, the root cause first; of other output the last lines, the last one first.
+[[nodiscard]] std::vector<std::string_view> telling_lines(const WorkerExit& exit);
+/// Whether any line that is quoted contains `text`.
+[[nodiscard]] bool quotes(const WorkerExit& exit, std::string_view text);
+
+}  // namespace ddprun

@@ -1,0 +1,104 @@
+// What the command or its node is at fault for: a program, an interpreter, a library or a module
+// that is missing; and launchers inside a worker.
+#include <string>
+
+#include "agent/core/text.hpp"
+#include "agent/core/verdict/families.hpp"
+
+namespace ddprun {
+
+namespace {
+
+struct StartSymptom {
+  int code;          // the exit code that goes with it
+  const char* text;  // in the line
+};
+// Shells, env(1), the dynamic loader and Python about a program that they cannot run.
+constexpr StartSymptom kStartSymptoms[] = {
+    {127, ": not found"},
+    {127, ": command not found"},
+    {127, ": No such file or directory"},
+    {127, "error while loading shared libraries: "},
+    {127, "symbol lookup error: "},
+    {126, ": Permission denied"},
+    {126, ": bad interpreter: "},
+    {126, "cannot execute"},
+    {126, ": Is a directory"},
+    {126, "Exec format error"},
+    {2, "can't open file "},
+    {1, ": No module named "},
+    {1, ": Error while finding module specification for "},
+    {1, "' not found (required by "},
+};
+
+bool has(std::string_view line, std::string_view text) {
+  return line.find(text) != std::string_view::npos;
+}
+
+Verdict of_node(const WorkerExit& exit, const char* code, const std::string& what,
+                std::string_view line) {
+  Verdict verdict{code, what + " on " + exit.worker.host + ": " + std::string(line)};
+  verdict.subject = Verdict::Subject::kNode;
+  verdict.evidence = {who(exit.worker) + " " + ended_text(exit.status)};
+  return verdict;
+}
+
+/// "foo" of "ModuleNotFoundError: No module named 'foo'".
+std::string missing_module(std::string_view line) {
+  const auto open = line.find('\'');
+  const auto close = line.find('\'', open + 1);
+  if (open == std::string_view::npos || close == std::string_view::npos) return {};
+  return std::string(line.substr(open + 1, close - open - 1));
+}
+
+std::optional<Verdict> judge_import(const WorkerExit& exit) {
+  for (const std::string_view line : telling_lines(exit)) {
+    const bool module = line.substr(0, 20) == "ModuleNotFoundError:";
+    const bool library =
+        line.substr(0, 12) == "ImportError:" && has(line, "cannot open shared object");
+    if (!module && !library) continue;
+    Verdict verdict = of_node(exit, "W-IMPORT", "an import fails", line);
+    const std::string name = module ? missing_module(line) : "";
+    if (!name.empty()) {
+      verdict.likely = "the Python that runs there does not have " + name;
+      verdict.advice =
+          "start ddprun from the environment that has it on every node; python -c 'import " + name +
+          "'";
+    }
+    return verdict;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Verdict> judge_start(const WorkerExit& exit) {
+  if (exit.status.by_signal()) return std::nullopt;
+  const auto lines = telling_lines(exit);
+  for (const StartSymptom& symptom : kStartSymptoms) {
+    if (symptom.code != exit.status.code() || lines.empty()) continue;
+    const bool is_python = has(lines.front(), "Error: ");  // an exception's, not a program's
+    if (has(lines.front(), symptom.text) && !is_python) {
+      return of_node(exit, "EXEC", "cannot run the command", lines.front());
+    }
+  }
+  return judge_import(exit);
+}
+
+std::optional<Verdict> judge_nested(const WorkerExit& exit) {
+  for (const std::string_view line : telling_lines(exit)) {
+    constexpr std::string_view kTorchrun = "torchrun: rank ";
+    constexpr std::string_view kDdprun = "ddprun: error [W-";
+    std::string inner;
+    if (line.substr(0, kTorchrun.size()) == kTorchrun) {
+      inner = "torchrun, which blames its " + std::string(line.substr(10));
+    } else if (line.substr(0, kDdprun.size()) == kDdprun) {
+      inner = "ddprun, which says: " + std::string(line.substr(8));
+    }
+    if (inner.empty()) continue;
+    return Verdict{"W-NESTED", ended_text(exit.status) + "; it runs " + inner};
+  }
+  return std::nullopt;
+}
+
+}  // namespace ddprun

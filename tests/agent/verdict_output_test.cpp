@@ -1,0 +1,123 @@
+// Verdicts from the last lines of output, and what must not make one.
+#include <signal.h>
+
+#include "agent/core/report.hpp"
+#include "agent/core/verdict.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/sentences.hpp"
+
+using namespace ddprun;
+using namespace ddprun::test;
+
+namespace {
+
+std::string raised(const std::string& exception, const std::string& code = "x = f()") {
+  return "Traceback (most recent call last):\n  File \"train.py\", line 3, in <module>\n    " +
+         code + "\n" + exception + "\n";
+}
+
+Verdict verdict_on(const std::string& text, const Evidence& facts = {}) {
+  WorkerExit exit;
+  exit.worker.host = "gpu-01";
+  RawEvidence raw;
+  raw.stderr_tail = text;
+  raw.facts = facts;
+  add_evidence(exit, raw);
+  return judge(exit);
+}
+
+}  // namespace
+
+TEST_CASE("the exception of a traceback names disk, limit, memory or device") {
+  const std::pair<const char*, const char*> kCases[] = {
+      {"OSError: [Errno 28] No space left on device: '/data/x'", "W-DISK"},
+      {"OSError: [Errno 122] Disk quota exceeded", "W-DISK"},
+      {"OSError: [Errno 30] Read-only file system: 'x'", "W-DISK"},
+      {"OSError: [Errno 24] Too many open files: 'x'", "W-LIMIT"},
+      {"OSError: [Errno 27] File too large", "W-LIMIT"},
+      {"RuntimeError: can't start new thread", "W-LIMIT"},
+      {"MemoryError", "W-MEMORY"},
+      {"OSError: [Errno 12] Cannot allocate memory", "W-MEMORY"},
+      {"RuntimeError: [enforce fail] DefaultCPUAllocator: can't allocate memory", "W-MEMORY"},
+      {"RuntimeError: unable to write to file </torch_1_2>: No space left on device (28)", "W-SHM"},
+      {"RuntimeError: DataLoader worker (pid 9) is killed by signal: Bus error. It is possible "
+       "that dataloader's workers are out of shared memory.",
+       "W-SHM"},
+      {"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.", "W-GPU"},
+      {"RuntimeError: CUDA error: device-side assert triggered", "W-GPU"},
+      {"RuntimeError: CUDA error: uncorrectable ECC error encountered", "W-GPU"},
+      {"RuntimeError: CUDA error: no kernel image is available for execution on the device",
+       "W-GPU"},
+      {"RuntimeError: CUDA error: invalid device ordinal", "W-GPU"},
+      {"torch.distributed.DistBackendError: NCCL error in: x.cpp:1, unhandled system error",
+       "W-NCCL"},
+      {"KeyError: 'labels'", "W-EXIT"},
+  };
+  for (const auto& [exception, code] : kCases) {
+    CAPTURE(exception);
+    CHECK(verdict_on(raised(exception)).code == code);
+    CHECK(verdict_on("[rank3]: " + raised("[rank3]: " + std::string(exception))).code == code);
+  }
+}
+
+TEST_CASE("source code that mentions a cause is not one, nor is a warning before the traceback") {
+  CHECK(verdict_on(raised("ValueError: no", "raise OSError('No space left on device')")).code ==
+        "W-EXIT");
+  CHECK(verdict_on("WARNING: CUDA out of memory, retrying\n" + raised("KeyError: 1")).code ==
+        "W-EXIT");
+}
+
+TEST_CASE("without a traceback only the last lines tell") {
+  CHECK(verdict_on("write failed: No space left on device\n").code == "W-DISK");
+  std::string text = "a.log: No space left on device, going on\n";
+  for (int step = 0; step < 10; ++step) text += "step " + std::to_string(step) + "\n";
+  CHECK(verdict_on(text).code == "W-EXIT");
+}
+
+TEST_CASE("the first exception of a chain names the cause") {
+  const Verdict verdict = verdict_on(raised("OSError: [Errno 28] No space left on device") + "\n" +
+                                     kDuringHandling + "\n\n" + raised("MemoryError"));
+  CHECK(verdict.code == "W-DISK");
+}
+
+TEST_CASE("a full disk is named with its size, and one that has room is not") {
+  Evidence facts;
+  facts.disks = {{"/data", 1024 * 1024, 0, 7},
+                 {"/tmp", 1024 * 1024, 1024 * 1024, 0},
+                 {"/logs", 1024 * 1024, 512 * 1024, 9}};
+  const std::string text = raised("OSError: [Errno 28] No space left on device");
+  CHECK(verdict_on(text, facts).evidence ==
+        std::vector<std::string>{"/data is full: 0 B of 1 MiB free",
+                                 "/tmp can hold no more files (no inode is free)"});
+  CHECK_FALSE(verdict_on(text).likely.empty());
+}
+
+TEST_CASE("a limit comes with its value") {
+  Evidence facts;
+  facts.limits.descriptors = 256;
+  facts.limits.processes = 20;
+  facts.limits.cgroup_processes = 64;
+  facts.limits.address_space = 1024 * 1024;
+  CHECK(verdict_on(raised("OSError: [Errno 24] Too many open files"), facts).evidence ==
+        std::vector<std::string>{"its limit on descriptors is 256"});
+  CHECK(verdict_on(raised("RuntimeError: can't start new thread"), facts).evidence ==
+        std::vector<std::string>{"its limit on processes of this user is 20",
+                                 "its cgroup is limited to 64 threads and processes"});
+  const Verdict memory = verdict_on(raised("MemoryError"), facts);
+  CHECK(memory.code == "W-LIMIT");
+  CHECK(memory.evidence == std::vector<std::string>{"its limit on address space is 1 MiB"});
+}
+
+TEST_CASE("a fork that failed is a limit, a socket that would block is not") {
+  const std::string error = "BlockingIOError: [Errno 11] Resource temporarily unavailable";
+  CHECK(verdict_on(raised(error, "pid = os.fork()")).code == "W-LIMIT");
+  CHECK(verdict_on(raised(error, "sock.recv(1)")).code == "W-EXIT");
+}
+
+TEST_CASE("NCCL's own warning is quoted where only its error is in the traceback") {
+  const std::string warning = "gpu-01:7:9 [0] transport/net_ib.cc:1 NCCL WARN Call to ibv_x failed";
+  const Verdict verdict = verdict_on(
+      warning + "\nstep\n" + raised("DistBackendError: NCCL error, unhandled system error"));
+  CHECK(verdict.code == "W-NCCL");
+  CHECK(verdict.evidence == std::vector<std::string>{"earlier line: " + warning});
+}
