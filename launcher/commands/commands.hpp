@@ -14,6 +14,7 @@ using Arguments = std::vector<std::string>;
 int ps(const Arguments& arguments, const Environment& environment);
 int status(const Arguments& arguments, const Environment& environment);
 int signal(const Arguments& arguments, const Environment& environment);
+int explain_run(const Arguments& arguments, const Environment& environment);
 int stop(const Arguments& arguments, const Environment& environment);
 
 }  // namespace ddprun::commands

@@ -12,11 +12,15 @@
 namespace ddprun {
 namespace {
 
-constexpr std::array<CommandSpec, 2> kCommands{{
+constexpr std::array<CommandSpec, 3> kCommands{{
     {"ps", "", "Lists the runs of this user on this machine.", commands::ps},
     {"status", "RUN [--json]",
      "Shows the ranks of a run on this machine and, on the node with its coordinator, all nodes.",
      commands::status},
+    {"explain", "DIR...",
+     "Tells from the events in the log directories of a run's nodes what failed first, what was "
+     "stopped because of it, what each recovery cost, and how long all ranks ran.",
+     commands::explain_run},
 }};
 
 constexpr std::size_t kColumns = 80;

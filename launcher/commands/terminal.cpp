@@ -25,8 +25,8 @@ int print(const std::string& text) {
   return fail(std::string("cannot write to standard output: ") + ::strerror(error));
 }
 
-int fail(const std::string& sentence) {
-  print_message(error_line("CONTROL", sentence));
+int fail(const std::string& sentence, const std::string& code) {
+  print_message(error_line(code, sentence));
   return kCommandFailed;
 }
 

@@ -8,7 +8,7 @@ namespace ddprun::commands {
 /// To standard output. Returns the exit code.
 int print(const std::string& text);
 /// An error message to standard error. Returns kCommandFailed.
-int fail(const std::string& sentence);
+int fail(const std::string& sentence, const std::string& code = "CONTROL");
 /// The same for arguments that are wrong. Returns 2.
 int misuse(const std::string& sentence);
 

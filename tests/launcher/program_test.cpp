@@ -269,3 +269,18 @@ TEST_CASE("an unused option costs one line, and the run continues") {
   CHECK_THAT(run.err, ContainsSubstring("ddprun: note: --rdzv-id not used"));
   CHECK_THAT(run.err, ContainsSubstring("ddprun: warning: --rdzv-conf has unknown keys: zap"));
 }
+
+TEST_CASE("ddprun explain tells of a run's log directory, and refuses one without events") {
+  TemporaryDirectory dir;
+  const std::string logs = dir.file("logs");
+  const Outcome run = ddprun_with({"--standalone", "--log-dir", logs, "sh", "-c", "exit 7"});
+  REQUIRE(run.code == 7);
+  const Outcome told = ddprun_with({"explain", logs});
+  CHECK(told.code == 0);
+  CHECK_THAT(told.out, ContainsSubstring(": failed with exit code 7; 1 round, 0 restarts"));
+  CHECK_THAT(told.out, ContainsSubstring("[W-EXIT] ended with exit code 7, in round 1\n"));
+  const Outcome empty = ddprun_with({"explain", dir.path()});
+  CHECK(empty.code == 1);
+  CHECK_THAT(empty.err, ContainsSubstring("there is no events.jsonl in " + dir.path()));
+  CHECK(ddprun_with({"explain"}).code == 2);
+}

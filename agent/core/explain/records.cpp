@@ -1,0 +1,135 @@
+#include "agent/core/explain/records.hpp"
+
+#include <algorithm>
+#include <boost/json/object.hpp>
+#include <boost/json/parse.hpp>
+
+namespace ddprun::explain {
+
+namespace json = boost::json;
+
+namespace {
+
+constexpr std::int64_t kNumberMax = 1 << 30;  // of rounds, events, ranks
+
+std::string text_of(const json::object& object, std::string_view name) {
+  const json::value* value = object.if_contains(name);
+  return value != nullptr && value->is_string() ? std::string(value->get_string()) : "";
+}
+
+int number_of(const json::object& object, std::string_view name) {
+  const json::value* value = object.if_contains(name);
+  if (value == nullptr || !value->is_int64()) return 0;
+  return static_cast<int>(std::clamp<std::int64_t>(value->get_int64(), 0, kNumberMax));
+}
+
+double moment_of(const json::object& object) {
+  const json::value* value = object.if_contains("ms");
+  if (value == nullptr || !value->is_double()) return 0;
+  return std::clamp(value->get_double(), 0.0, 1e15);
+}
+
+const json::object& object_of(const json::object& object, std::string_view name) {
+  static const json::object kEmpty;
+  const json::value* value = object.if_contains(name);
+  return value != nullptr && value->is_object() ? value->get_object() : kEmpty;
+}
+
+Failure failure_of(const json::object& exit, const std::string& code, const std::string& text) {
+  Failure failure{code, text, number_of(exit, "rank"), number_of(exit, "pid"),
+                  text_of(exit, "host")};
+  return failure;
+}
+
+void take_round(RoundRecord& round, const json::object& event, double at) {
+  round.cause = text_of(event, "cause");
+  round.text = text_of(event, "text");
+  round.restarts = number_of(event, "restarts");
+  round.node = number_of(event, "node");
+  round.nodes = number_of(event, "nodes");
+  round.first_rank = number_of(event, "first_rank");
+  round.world_size = number_of(event, "world_size");
+  round.decided = at;
+}
+
+/// Events about the workers of a round.
+void take_of_round(RoundRecord& round, const std::string& name, const json::object& event,
+                   double at) {
+  if (name == "round") take_round(round, event, at);
+  if (name == "worker_started" && !round.first_started) round.first_started = at;
+  if (name == "all_running") round.all_running = at;
+  if (name == "stop_began" && !round.stop_began) round.stop_began = at;
+  if (name == "stop_ordered") round.ordered_stop = text_of(event, "text");
+  if (name == "worker_exited") {
+    round.exits.push_back({at, number_of(event, "rank"), number_of(event, "exit_code"),
+                           number_of(event, "signal"), number_of(event, "sent_signal")});
+  }
+  if (name == "first_failure" && !round.failure) {
+    round.failure =
+        failure_of(object_of(event, "exit"), text_of(event, "code"), text_of(event, "text"));
+    round.failure->at = at;
+  }
+  if (name == "round_ended") {
+    round.ended = at;
+    round.state = text_of(event, "state");
+    round.stopped = number_of(event, "stopped");
+    round.killed = number_of(event, "killed");
+  }
+}
+
+void take_of_run(NodeRecord& node, const std::string& name, const json::object& event) {
+  if (name == "signal" && text_of(event, "action") == "stop") {
+    node.signals.push_back(text_of(event, "name"));
+  }
+  if (name == "verdict") {
+    node.verdict_text = text_of(event, "text");
+    const json::object& failure = object_of(event, "failure");
+    if (failure.empty()) return;
+    node.verdict = failure_of(object_of(failure, "first"), text_of(failure, "code"), "");
+    node.verdict_round = number_of(failure, "round");
+  }
+  if (name == "end") {
+    node.outcome = text_of(event, "outcome");
+    node.exit_code = number_of(event, "exit_code");
+    node.end_text = text_of(event, "text");
+  }
+}
+
+void take(NodeRecord& node, const json::object& event, int& expected) {
+  const int number = number_of(event, "n");
+  if (number > expected) node.missing += static_cast<std::uint64_t>(number - expected);
+  expected = std::max(expected, number + 1);
+  if (node.run.empty()) node.run = text_of(event, "run");
+  if (node.host.empty()) node.host = text_of(event, "host");
+  const double at = moment_of(event);
+  node.last = std::max(node.last, at);
+  const std::string name = text_of(event, "event");
+  take_of_run(node, name, event);
+  const int round = number_of(event, "round");
+  const bool known = node.rounds.count(round) != 0;
+  if (round > 0 && (known || name == "round")) take_of_round(node.rounds[round], name, event, at);
+}
+
+}  // namespace
+
+NodeRecord read_record(const std::string& path, std::string_view text) {
+  NodeRecord node;
+  node.path = path;
+  int expected = 1;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (line.empty()) continue;
+    boost::system::error_code failed;
+    const json::value value = line.size() <= kLineBytesMax ? json::parse(line, failed) : nullptr;
+    if (failed || !value.is_object() || !value.get_object().contains("event")) {
+      ++node.unreadable;
+    } else {
+      take(node, value.get_object(), expected);
+    }
+  }
+  return node;
+}
+
+}  // namespace ddprun::explain

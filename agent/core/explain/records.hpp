@@ -1,0 +1,81 @@
+// What the events.jsonl files of a run's nodes say, node by node and round by round. Files may be
+// torn, hostile or of nodes that were killed: what cannot be read is counted, never guessed. Clocks
+// of different nodes are never compared. Pure.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ddprun::explain {
+
+/// Milliseconds on the clock of one node, since its ddprun started.
+using Moment = std::optional<double>;
+
+struct Exit {
+  double at = 0;
+  int rank = 0;
+  int exit_code = 0;
+  int signal = 0;
+  int sent_signal = 0;  // 0: it ended by itself
+};
+
+struct Failure {
+  std::string code{};
+  std::string text{};  // "ended with exit code 3"
+  int rank = 0;
+  int pid = 0;
+  std::string host{};
+  double at = 0;
+};
+
+/// One round as one node saw it.
+struct RoundRecord {
+  std::string cause{};
+  std::string text{};
+  int restarts = 0;
+  int node = 0;
+  int nodes = 0;
+  int first_rank = 0;
+  int world_size = 0;
+  Moment decided{};
+  Moment first_started{};
+  Moment all_running{};
+  Moment stop_began{};
+  Moment ended{};
+  std::string state{};  // succeeded, failed, stopped; empty: the record breaks off
+  int stopped = 0;
+  int killed = 0;
+  std::vector<Exit> exits{};
+  std::optional<Failure> failure{};
+  std::string ordered_stop{};  // why the coordinator stopped it
+};
+
+struct NodeRecord {
+  std::string path{};
+  std::string run{};
+  std::string host{};
+  std::map<int, RoundRecord> rounds{};
+  std::vector<std::string> signals{};  // to ddprun, that stop it
+  std::optional<Failure> verdict{};    // the first failure of the run, by the coordinator
+  int verdict_round = 0;
+  std::string verdict_text{};
+  std::string outcome{};  // empty: the record has no end
+  int exit_code = 0;
+  std::string end_text{};
+  double last = 0;               // the last moment recorded
+  std::uint64_t unreadable = 0;  // lines
+  std::uint64_t missing = 0;     // by their numbers
+};
+
+/// Beyond it nothing of a file is read.
+inline constexpr std::size_t kFileBytesMax = 256 * 1024 * 1024;
+/// A longer line counts as unreadable.
+inline constexpr std::size_t kLineBytesMax = 1024 * 1024;
+
+[[nodiscard]] NodeRecord read_record(const std::string& path, std::string_view text);
+
+}  // namespace ddprun::explain

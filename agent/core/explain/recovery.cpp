@@ -1,0 +1,68 @@
+#include "agent/core/explain/recovery.hpp"
+
+#include <algorithm>
+
+namespace ddprun::explain {
+
+namespace {
+
+const RoundRecord* round_of(const NodeRecord& node, int round) {
+  const auto found = node.rounds.find(round);
+  return found == node.rounds.end() ? nullptr : &found->second;
+}
+
+Moment earlier(Moment one, Moment other) {
+  if (!one || !other) return one ? one : other;
+  return std::min(*one, *other);
+}
+
+/// The first sign of the end on this node; its last moment where the record breaks off.
+double end_of_health(const NodeRecord& node, int round) {
+  const RoundRecord& of = node.rounds.at(round);
+  Moment end = earlier(of.stop_began, of.ended);
+  for (const Exit& exit : of.exits) end = earlier(end, exit.at);
+  if (const RoundRecord* next = round_of(node, round + 1)) end = earlier(end, next->decided);
+  return end.value_or(node.last);
+}
+
+void keep_longest(Moment& longest, Moment from, Moment to) {
+  if (!from || !to) return;
+  longest = std::max(longest.value_or(0), std::max(0.0, *to - *from));
+}
+
+}  // namespace
+
+double healthy_ms(const std::vector<NodeRecord>& nodes, int round) {
+  Moment least;
+  for (const NodeRecord& node : nodes) {
+    const RoundRecord* of = round_of(node, round);
+    if (of == nullptr) continue;
+    if (!of->all_running) return 0;
+    least = earlier(least, std::max(0.0, end_of_health(node, round) - *of->all_running));
+  }
+  return least.value_or(0);
+}
+
+Recovery recovery_after(const std::vector<NodeRecord>& nodes, int round) {
+  Recovery all;
+  for (const NodeRecord& node : nodes) {
+    const RoundRecord* of = round_of(node, round);
+    if (of == nullptr) continue;
+    const auto own = std::find_if(of->exits.begin(), of->exits.end(), [&](const Exit& exit) {
+      return of->failure && exit.rank == of->failure->rank;
+    });
+    if (own != of->exits.end()) keep_longest(all.detect, own->at, of->failure->at);
+    keep_longest(all.stop, of->stop_began, of->ended);
+    const RoundRecord* next = round_of(node, round + 1);
+    if (next == nullptr) continue;
+    keep_longest(all.rendezvous, of->ended, next->decided);
+    const Moment free =
+        of->ended && next->decided ? std::max(*of->ended, *next->decided) : Moment();
+    keep_longest(all.start, free, next->first_started);
+    keep_longest(all.spawn, next->first_started, next->all_running);
+    keep_longest(all.whole, end_of_health(node, round), next->all_running);
+  }
+  return all;
+}
+
+}  // namespace ddprun::explain

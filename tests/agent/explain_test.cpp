@@ -1,0 +1,173 @@
+// What `ddprun explain` tells of the events of a run.
+#include "agent/core/explain/explain.hpp"
+
+#include "agent/core/event.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace ddprun;
+using explain::NodeRecord;
+
+namespace json = boost::json;
+
+namespace {
+
+/// The file of one node.
+class File {
+ public:
+  File(std::string host, int node, std::string run = "7f3a")
+      : host_(std::move(host)), node_(node), run_(std::move(run)) {}
+
+  File& at(double ms, int round, const char* name, json::object fields = {}) {
+    EventStamp stamp{++number_, WallTime(), std::chrono::microseconds(static_cast<long>(ms * 1000)),
+                     run_, host_};
+    text_ += event_line({name, Round(round), std::move(fields)}, stamp);
+    return *this;
+  }
+  File& round(double ms, int round, const char* cause, const std::string& text, int nodes = 1) {
+    return at(ms, round, "round",
+              {{"cause", cause},
+               {"text", text},
+               {"restarts", round - 1},
+               {"node", node_},
+               {"nodes", nodes},
+               {"first_rank", node_ * 2},
+               {"world_size", nodes * 2}});
+  }
+  File& starts(double first, double all, int round) {
+    at(first, round, "worker_started", {{"rank", node_ * 2}});
+    at(all, round, "worker_started", {{"rank", node_ * 2 + 1}});
+    return at(all, round, "all_running", {{"workers", 2}});
+  }
+  File& exits(double ms, int round, int rank, int code, int sent = 0) {
+    return at(ms, round, "worker_exited",
+              {{"rank", rank}, {"exit_code", code}, {"signal", 0}, {"sent_signal", sent}});
+  }
+  File& fails(double ms, int round, int rank) {
+    return at(ms, round, "first_failure",
+              {{"code", "W-EXIT"},
+               {"text", "ended with exit code 3"},
+               {"exit", json::object{{"rank", rank}, {"pid", 77}, {"host", host_}}}});
+  }
+  File& ends_round(double ms, int round, int stopped) {
+    return at(ms, round, "round_ended", {{"state", "failed"}, {"stopped", stopped}, {"killed", 0}});
+  }
+  File& end(double ms, int round, const char* outcome, int code) {
+    return at(ms, round, "end",
+              {{"outcome", outcome}, {"exit_code", code}, {"text", "all is said"}});
+  }
+  File& lose_lines(int count) {
+    number_ += static_cast<std::uint64_t>(count);
+    return *this;
+  }
+  [[nodiscard]] const std::string& text() const { return text_; }
+  [[nodiscard]] NodeRecord record() const { return explain::read_record(host_ + ".jsonl", text_); }
+
+ private:
+  std::string host_;
+  int node_;
+  std::string run_;
+  std::uint64_t number_ = 0;
+  std::string text_;
+};
+
+File restarted_once() {
+  File file("gpu-01", 0);
+  file.at(0, 0, "start").round(1, 1, "first", "round 1").starts(3, 5, 1);
+  file.exits(1005, 1, 1, 3).at(1006, 1, "stop_began", {{"signal", 15}}).fails(1007, 1, 1);
+  file.round(1008, 2, "restart", "restart 1 of 1, round 2").exits(1050, 1, 0, 0, 15);
+  file.ends_round(1056, 1, 1).starts(1066, 1070, 2);
+  file.exits(2000, 2, 0, 0).exits(2010, 2, 1, 0).end(2011, 2, "succeeded", 0);
+  return file;
+}
+
+std::string explained(const std::vector<NodeRecord>& records) {
+  const auto text = explain::explain(records);
+  REQUIRE(text.has_value());
+  return *text;
+}
+
+}  // namespace
+
+TEST_CASE("explain tells the first cause, what it stopped, each phase of the recovery, goodput") {
+  CHECK(explained({restarted_once().record()}) ==
+        "run 7f3a: succeeded with exit code 0; 2 rounds, 1 restart, 1 record\n"
+        "first cause: rank 1 (pid 77) on gpu-01: [W-EXIT] ended with exit code 3, in round 1\n"
+        "blast radius: stopped 1 of 2 ranks, on 1 node\n"
+        "goodput: all ranks ran for 1.9 s of 2.0 s, 96.0 %\n"
+        "round 1: 2 ranks on 1 node, all running for 1 s\n"
+        "  then          restart 1 of 1, round 2\n"
+        "  failure       rank 1 (pid 77) on gpu-01: [W-EXIT] ended with exit code 3\n"
+        "  stopped       1 of 2 ranks, on 1 node\n"
+        "  recovery      detect 2.0 ms, stop 50 ms, rendezvous 0.0 ms, start 10 ms, spawn 4.0 ms; "
+        "65 ms without all ranks\n"
+        "round 2: 2 ranks on 1 node, all running for 930 ms\n"
+        "  then          all is said\n");
+}
+
+TEST_CASE("explain merges nodes by round, whatever their clocks and the order of the files") {
+  const std::string reason = "round 1 -> 2: restart 1 of 3: rank 3 (gpu-02) failed: exit code 3";
+  File one("gpu-01", 0);
+  one.round(1, 1, "first", "round 1: all 2 nodes joined", 2).starts(2, 3, 1);
+  one.round(503, 2, "restart", reason, 2).at(504, 1, "stop_began").ends_round(505, 1, 2);
+  one.starts(506, 507, 2).end(900, 2, "succeeded", 0);
+  File two("gpu-02", 1);
+  two.round(3600001, 1, "first", "round 1: all 2 nodes joined", 2).starts(3600002, 3600013, 1);
+  two.exits(3600503, 1, 3, 3).fails(3600504, 1, 3).at(3600504, 1, "stop_began");
+  two.round(3600505, 2, "restart", reason, 2).ends_round(3600510, 1, 1);
+  two.starts(3600511, 3600512, 2).end(3600900, 2, "succeeded", 0);
+  const std::string text = explained({one.record(), two.record()});
+  CHECK(text == explained({two.record(), one.record()}));
+  CHECK_THAT(text, ContainsSubstring("first cause: rank 3 (pid 77) on gpu-02: "));
+  CHECK_THAT(text, ContainsSubstring("stopped 3 of 4 ranks, on 2 nodes\n"));
+  CHECK_THAT(text, ContainsSubstring("round 1: 4 ranks on 2 nodes, all running for 490 ms\n"));
+  CHECK_THAT(text, ContainsSubstring("  then          " + reason + "\n"));
+}
+
+TEST_CASE("explain says what is missing: a node, an end, lines, a part of a line") {
+  File file("gpu-01", 0);
+  file.round(1, 1, "first", "round 1", 2).starts(2, 3, 1).lose_lines(3).exits(9, 1, 0, 1);
+  const std::string whole = file.text();
+  auto record = explain::read_record("a", whole + whole.substr(0, 40));
+  const std::string text = explained({record});
+  CHECK_THAT(text, ContainsSubstring("its end is not recorded"));
+  CHECK_THAT(text, ContainsSubstring("the record has no end: ddprun was killed"));
+  CHECK_THAT(text, ContainsSubstring("3 events missing in a\n"));
+  CHECK_THAT(text, ContainsSubstring("1 line unreadable in a\n"));
+  CHECK_THAT(text, ContainsSubstring("1 node of 2 left no record here\n"));
+}
+
+TEST_CASE("explain names the signal of a run that was stopped") {
+  File file("gpu-01", 0);
+  file.round(1, 1, "first", "round 1").starts(2, 3, 1);
+  file.at(9, 0, "signal", {{"name", "SIGTERM"}, {"action", "stop"}}).end(10, 1, "stopped", 143);
+  CHECK_THAT(explained({file.record()}),
+             ContainsSubstring("first cause: ddprun on gpu-01 received SIGTERM\n"));
+}
+
+TEST_CASE("explain refuses records of two runs") {
+  const std::string two = explain::explain({restarted_once().record(),
+                                            File("gpu-02", 1, "other").at(0, 0, "start").record()})
+                              .error()
+                              .sentence;
+  CHECK_THAT(two, ContainsSubstring("of run other; "));
+  const auto twice = explain::explain({restarted_once().record(), restarted_once().record()});
+  CHECK_THAT(twice.error().sentence, ContainsSubstring("are both of node 0"));
+}
+
+TEST_CASE(
+    "explain takes any bytes: nothing in a record forges a line or costs more than its size") {
+  File file("gpu\n01", 0);
+  file.round(1, 1, "first", "round 1").fails(5, 1, 0);
+  file.round(6, 2, "restart", "evil\nrun 1: succeeded");
+  std::string text = file.text();
+  text += R"({"event":"round","round":1e300,"n":-5,"ms":"x"})"
+          "\n"
+          R"({"event":"round","round":2147483647,"nodes":99999999999,"world_size":-1,"ms":1e308})"
+          "\n" +
+          std::string(100, '[') + "\n" + std::string(2 * explain::kLineBytesMax, '"') +
+          "\n\xff\xfe\0\n{\"event\":[]}\n[]\n";
+  const std::string said = explained({explain::read_record("x\ny", text)});
+  CHECK_THAT(said, ContainsSubstring("evil\\nrun 1: succeeded"));
+  CHECK_THAT(said, ContainsSubstring("gpu\\n01"));
+  CHECK(said.size() < 4000);
+}
