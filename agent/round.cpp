@@ -127,18 +127,34 @@ Result<void> RoundRunner::start_worker(LocalRank rank) {
   request.stdout_fd = started.output->descriptor(Stream::kStdout);
   request.stderr_fd = started.output->descriptor(Stream::kStderr);
   request.descriptor_limit = inputs_.descriptor_limit;
+  request.leaf = make_leaf(rank);
   auto child = spawn(executor_, request);
   started.output->start();
-  if (!child) return child.error();
+  if (!child) {
+    if (request.leaf) request.leaf->remove();
+    return child.error();
+  }
   started.child.emplace(std::move(*child));
   inputs_.orphans.except(started.child->pid());
   asio::co_spawn(executor_, watch(shared_from_this(), rank), rethrow_bug);
   return {};
 }
 
+// While it lives, only SIGKILL reaches what has left its process group: a data loader ends when its
+// worker does.
 void RoundRunner::signal_group(LocalRank rank, int signal) {
   record_signal(signal);
-  worker(rank).child->signal_group(signal);
+  Worker& target = worker(rank);
+  if (target.descendants) return target.descendants->signal(signal);
+  target.last_signal = signal;
+  if (signal == SIGKILL && target.child->leaf()) target.child->leaf()->kill();
+  target.child->signal_group(signal);
+}
+
+std::optional<Cgroup> RoundRunner::make_leaf(LocalRank rank) const {
+  if (!inputs_.cgroup) return std::nullopt;
+  return inputs_.cgroup->make("round" + std::to_string(inputs_.facts.round.value()) + ".local" +
+                              std::to_string(rank.value()));
 }
 
 void RoundRunner::signal_worker(LocalRank rank, int signal) {
@@ -153,16 +169,23 @@ void RoundRunner::arm_timer(TimePoint deadline) {
 }
 
 asio::awaitable<void> RoundRunner::watch(std::shared_ptr<RoundRunner> self, LocalRank rank) {
-  Child& child = *self->worker(rank).child;
+  Worker& watched = self->worker(rank);
+  Child& child = *watched.child;
   const auto status = co_await child.wait();
   self->inputs_.orphans.no_longer_except(child.pid());
-  const bool left = child.left_behind() != nullptr;
+  const EndedWorker ended{child.pid(), worker_mark(self->inputs_.facts, rank), child.leaf(),
+                          watched.last_signal};
+  Descendants& descendants =
+      watched.descendants.emplace(self->executor_, self->inputs_.orphans, ended);
+  const bool left = descendants.look();
+  if (!left && child.leaf()) child.leaf()->remove();
   // Only a parent that reaps behind our back makes wait() fail; what happened to the worker is
   // unknown then.
   self->driver_.exited(rank, status ? *status : ExitStatus::exited(1),
                        left ? LeftBehind::kProcesses : LeftBehind::kNothing);
   if (!left) co_return;
-  co_await child.left_behind()->wait_until_empty();
+  co_await descendants.wait_until_gone();
+  if (child.leaf()) child.leaf()->remove();
   self->driver_.emptied(rank);
 }
 
@@ -192,8 +215,11 @@ WorkerExit RoundRunner::describe_exit(LocalRank rank) const {
 }
 
 std::vector<std::string> RoundRunner::left_behind(LocalRank rank) const {
-  const ProcessGroup* group = worker(rank).child->left_behind();
-  return group == nullptr ? std::vector<std::string>() : group->names();
+  std::vector<std::string> names;
+  const auto& descendants = worker(rank).descendants;
+  if (!descendants) return names;
+  for (const ProcessEntry& process : descendants->living()) names.push_back(process.name);
+  return names;
 }
 
 void RoundRunner::look_for_evidence(LocalRank rank) {

@@ -17,8 +17,10 @@
 #include "agent/events.hpp"
 #include "agent/node/round_driver.hpp"
 #include "agent/output_plan.hpp"
+#include "agent/proc/cgroup.hpp"
 #include "agent/proc/child.hpp"
 #include "agent/proc/console.hpp"
+#include "agent/proc/descendants.hpp"
 #include "agent/proc/orphans.hpp"
 #include "agent/proc/output.hpp"
 #include "agent/round_watch.hpp"
@@ -34,7 +36,7 @@ namespace ddprun {
 struct RoundHooks {
   std::function<void()> opened;   // the log files are there, no worker was started yet
   std::function<void()> running;  // all workers were started
-  /// All workers exited with 0. What they left in their process groups may still run.
+  /// All workers exited with 0. What they left behind may still run.
   std::function<void()> succeeded;
   /// The first failure, as soon as it is learned. The workers it drags along still run.
   std::function<void(const WorkerExit& first)> failed;
@@ -56,6 +58,7 @@ struct RoundInputs {
   std::optional<rlimit> descriptor_limit;  // of a worker; none: that of this process
   Orphans& orphans;
   EventLog& events;
+  std::optional<Cgroup> cgroup;  // for those of the workers; none: they get none
   RoundHooks hooks = {};
 };
 
@@ -98,6 +101,8 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
     WorkerOutputPlan output_plan;
     std::optional<WorkerOutput> output;
     std::optional<Child> child;
+    int last_signal = 0;                     // to its process group
+    std::optional<Descendants> descendants;  // once it has ended
   };
 
   [[nodiscard]] TimePoint now() const override { return Clock::now(); }
@@ -134,6 +139,7 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   [[nodiscard]] static boost::asio::awaitable<void> look_into_files(
       std::shared_ptr<RoundRunner> self, LocalRank first);
   [[nodiscard]] boost::asio::awaitable<void> drain_outputs();
+  [[nodiscard]] std::optional<Cgroup> make_leaf(LocalRank rank) const;
   [[nodiscard]] Worker& worker(LocalRank rank);
   [[nodiscard]] const Worker& worker(LocalRank rank) const;
 

@@ -15,12 +15,14 @@
 #include "agent/log.hpp"
 #include "agent/message_sink.hpp"
 #include "agent/output_end.hpp"
+#include "agent/proc/cgroup.hpp"
 #include "agent/proc/spawn_error.hpp"
 #include "agent/signals.hpp"
 #include "base/exit_code.hpp"
 #include "base/exit_status.hpp"
 #include "base/message_line.hpp"
 #include "base/process_setup.hpp"
+#include "base/random_uuid.hpp"
 
 namespace ddprun {
 
@@ -138,9 +140,11 @@ int run_agent(const LaunchConfig& config, const Environment& environment, spdlog
   OutputEnd end(consoles, logs, disks, events, logger);
   Commands commands;
   ControlSocket control(disks.logs, logger, commands);
-  const AgentInputs inputs{
-      config, environment, logger,           consoles, logs,
-      events, disks,       descriptor_limit, orphans,  [&] { control.open(environment); }};
+  const std::string nonce = random_uuid().substr(0, 8);
+  const RunCgroup cgroup(nonce);
+  const AgentInputs inputs{config,  environment, logger,       consoles,
+                           logs,    events,      disks,        descriptor_limit,
+                           orphans, nonce,       cgroup.get(), [&] { control.open(environment); }};
   Agent agent(io.get_executor(), inputs, std::move(local_coordinator), make_local_coordinator);
   return drive(io, signals, agent, end, commands);
 } catch (const boost::system::system_error& error) {

@@ -45,6 +45,8 @@ RunContext::RunContext(AgentInputs inputs)
       disks_(inputs.disks),
       descriptor_limit_(inputs.descriptor_limit),
       orphans_(inputs.orphans),
+      nonce_(std::move(inputs.nonce)),
+      cgroup_(std::move(inputs.cgroup)),
       begin_control_(std::move(inputs.begin_control)),
       log_options_{config_.log.dir, value_or(environment_, "TMPDIR", ""), config_.run_id},
       hostname_(this_host()),
@@ -69,6 +71,7 @@ asio::awaitable<Result<void>> RunContext::open_logs() {
 }
 
 RoundInputs RunContext::prepare(RoundFacts facts) {
+  facts.nonce = nonce_;
   const Warn warn = [this](const std::string& sentence) {
     logger_.warn(warning_line("LOG", sentence));
   };
@@ -85,13 +88,11 @@ RoundInputs RunContext::prepare(RoundFacts facts) {
     }
     return output;
   };
-  return RoundInputs{config_,           environment_,
-                     logger_,           std::move(facts),
-                     open_output,       log_options_.place(),
-                     disks_.logs,       hostname_,
-                     consoles_,         started_,
-                     descriptor_limit_, orphans_,
-                     events_,           {}};
+  return RoundInputs{config_,          environment_,      logger_,
+                     std::move(facts), open_output,       log_options_.place(),
+                     disks_.logs,      hostname_,         consoles_,
+                     started_,         descriptor_limit_, orphans_,
+                     events_,          cgroup_,           {}};
 }
 
 int RunContext::fail(const std::string& code, const Error& error) {

@@ -31,6 +31,8 @@ struct AgentInputs {
   DiskThreads& disks;
   std::optional<rlimit> descriptor_limit;  // what workers get; none: that of this process
   Orphans& orphans;
+  std::string nonce;             // of this process: a short random text
+  std::optional<Cgroup> cgroup;  // of this run, for those of the workers
   /// From now on commands may reach this run; called once or more. It costs no start-up time: the
   /// workers of a single node run by then.
   std::function<void()> begin_control = {};
@@ -79,6 +81,8 @@ class RunContext {
   DiskThreads& disks_;
   std::optional<rlimit> descriptor_limit_;
   Orphans& orphans_;
+  std::string nonce_;
+  std::optional<Cgroup> cgroup_;
   std::function<void()> begin_control_;
   LogTreeOptions log_options_;
   std::string hostname_;

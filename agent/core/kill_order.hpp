@@ -1,5 +1,5 @@
 // The order of a stop: the stop signal to every worker's process group, a grace period, SIGKILL to
-// every group that is left, a second period, and then a worker counts as unkillable and ddprun
+// all that is left, a second period, and then a worker counts as unkillable and ddprun
 // gives up on it. Pure.
 #pragma once
 

@@ -9,7 +9,7 @@
 
 namespace ddprun {
 
-// After a success, what a worker left in its process group has this long to end by itself, unless
+// After a success, what a worker left behind has this long to end by itself, unless
 // --straggler-timeout says otherwise; then SIGTERM, and after kStragglerGrace SIGKILL.
 inline constexpr Duration kStragglerTimeoutDefault = std::chrono::seconds(10);
 inline constexpr Duration kStragglerGrace = std::chrono::seconds(2);

@@ -63,7 +63,7 @@ struct StopFacts {
 
 /// "2 processes (sh, python3)".
 [[nodiscard]] std::string left_behind_text(const std::vector<std::string>& names);
-/// What a worker left in its process group when it ended.
+/// What a worker left behind when it ended.
 struct LeftBehindFacts {
   WorkerName worker;
   std::vector<std::string> names;  // of its processes that live

@@ -22,6 +22,11 @@ std::vector<std::string> worker_argv(const LaunchConfig& config, LocalRank local
 
 }  // namespace
 
+std::string worker_mark(const RoundFacts& facts, LocalRank local_rank) {
+  return facts.nonce + "/" + std::to_string(facts.round.value()) + "/" +
+         std::to_string(local_rank.value());
+}
+
 WorkerPlan plan_worker(const LaunchConfig& config, const Environment& inherited,
                        const RoundFacts& facts, LocalRank local_rank,
                        const std::string& error_file) {
@@ -50,6 +55,9 @@ WorkerPlan plan_worker(const LaunchConfig& config, const Environment& inherited,
   set("TORCHELASTIC_ERROR_FILE", error_file);
   set("TORCHELASTIC_SIGNALS_TO_HANDLE", config.stopping.signals_text);
   set("DDPRUN_ROUND", std::to_string(facts.round.value()));
+  // Below another ddprun its mark stays, for that one to find what this one leaves.
+  const std::string outer = value_or(inherited, "DDPRUN_WORKER", "");
+  set("DDPRUN_WORKER", (outer.empty() ? "" : outer + ",") + worker_mark(facts, local_rank));
   environment.emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
   environment.emplace("PYTHONFAULTHANDLER", "1");  // a crash leaves its Python stack in stderr
   if (config.workers.omp_threads)

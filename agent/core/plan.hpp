@@ -15,6 +15,7 @@ namespace ddprun {
 /// What a round is: the same on all nodes, except for the place of this one. Nodes may have
 /// different numbers of workers and different roles.
 struct RoundFacts {
+  std::string nonce{};  // of this process, for worker_mark()
   Round round{1};
   RestartCount restarts;
   WorldSize world{1};
@@ -33,6 +34,10 @@ struct WorkerPlan {
   std::vector<std::string> argv;
   Environment environment;  // complete
 };
+
+/// What tells a process that a worker of this process started, by DDPRUN_WORKER in its environment:
+/// "3e35e7dd/2/0" for local rank 0 of round 2.
+[[nodiscard]] std::string worker_mark(const RoundFacts& facts, LocalRank local_rank);
 
 /// `error_file` is the absolute path for TORCHELASTIC_ERROR_FILE, empty where there are no files.
 [[nodiscard]] WorkerPlan plan_worker(const LaunchConfig& config, const Environment& inherited,

@@ -7,7 +7,7 @@
 //              |           |           |             ^
 //              +-----------+-----------+--> stopping -> killing -> failed | stopped | succeeded
 //
-// A worker is the leader of a process group. When the leader has ended, what it left in the group
+// When a worker has ended, what it had started and left, in whatever process group or session,
 // has the rest of the grace of a stop; after a success, the straggler timeout to end by itself. The
 // group is over when nothing is left.
 #pragma once
@@ -31,7 +31,7 @@ enum class GroupState {
   kInit,        // nothing was started
   kStarting,    // workers are spawned one after the other
   kHealthy,     // all were spawned, none has failed
-  kStraggling,  // all ended with 0; what they left in their process groups has time to end
+  kStraggling,  // all ended with 0; what they left behind has time to end
   kStopping,    // those left have the stop signal and their grace
   kKilling,     // those left have SIGKILL
   kSucceeded,   // all ended with 0
@@ -54,7 +54,7 @@ enum class LeftBehind { kNothing, kProcesses };
 struct Exited {
   LocalRank rank;
   ExitStatus status = ExitStatus::exited(0);
-  LeftBehind left = LeftBehind::kNothing;  // in its process group
+  LeftBehind left = LeftBehind::kNothing;
 };
 struct GroupEmptied {
   LocalRank rank;
@@ -78,7 +78,7 @@ struct Spawn {
 struct Signal {
   LocalRank rank;
   int signal = 0;
-};  // to the whole process group of the worker
+};  // to the process group of the worker, or when it has ended, to what it left behind
 struct ArmTimer {
   TimePoint deadline;
 };                   // replaces the timer before it

@@ -35,7 +35,7 @@ class RoundDriver {
   void spawn_due(LocalRank rank) { spawn(rank); }
   void timer_expired(TimePoint deadline) { step(TimerExpired{deadline}); }
   void exited(LocalRank rank, ExitStatus status, LeftBehind left);
-  /// What a worker left in its process group has ended.
+  /// What a worker left behind has ended.
   void emptied(LocalRank rank) { step(GroupEmptied{rank}); }
   void evidence_found(RawEvidence raw);
 

@@ -35,7 +35,8 @@ class RoundPorts {
   /// Starts the worker: exited() follows, later, and after LeftBehind::kProcesses emptied(). After
   /// an error nothing follows.
   [[nodiscard]] virtual Result<void> start_worker(LocalRank rank) = 0;
-  /// To the process group of a worker.
+  /// To the process group of a worker, or when it has ended, to what it left behind. SIGKILL: to
+  /// all that it has started.
   virtual void signal_group(LocalRank rank, int signal) = 0;
   /// To the worker alone, without what it has started.
   virtual void signal_worker(LocalRank rank, int signal) = 0;
@@ -47,7 +48,7 @@ class RoundPorts {
   [[nodiscard]] virtual WorkerName name_of(LocalRank rank) const = 0;
   /// What is known of an exit now but for its order and status: name, wall clock, log.
   [[nodiscard]] virtual WorkerExit describe_exit(LocalRank rank) const = 0;
-  /// The names of the processes that a worker left in its group and that live.
+  /// The names of the processes that a worker left behind and that live.
   [[nodiscard]] virtual std::vector<std::string> left_behind(LocalRank rank) const = 0;
   /// A worker has failed: what it wrote is read now, as far as it is there, before the signals to
   /// the others make them write.

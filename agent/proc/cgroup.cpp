@@ -154,7 +154,8 @@ void Cgroup::kill() const {
 
 bool Cgroup::populated() const {
   const auto events = read_whole(path_ + "/cgroup.events");
-  return events && events->find("populated 1") != std::string::npos;
+  if (!events) return errno != ENOENT;
+  return events->find("populated 1") != std::string::npos;
 }
 
 std::vector<pid_t> Cgroup::members() const {
@@ -190,6 +191,15 @@ std::optional<Cgroup> run_cgroup(const std::string& nonce) {
   const auto ours = Cgroup::of_this_process();
   if (!ours || is_run_cgroup(ours->name())) return ours;
   return ours->make(std::string(kRunPrefix) + std::to_string(::getpid()) + "-" + nonce);
+}
+
+RunCgroup::RunCgroup(const std::string& nonce)
+    : ours_(Cgroup::of_this_process()), cgroup_(run_cgroup(nonce)) {}
+
+RunCgroup::~RunCgroup() {
+  if (!cgroup_ || cgroup_->path() == ours_->path()) return;
+  cgroup_->remove();
+  remove_stale_run_cgroups(*ours_);
 }
 
 void remove_stale_run_cgroups(const Cgroup& parent) {

@@ -38,8 +38,8 @@ class Cgroup {
   /// SIGKILL to every process in it and below it, also to those that are being forked now. Without
   /// cgroup.kill (before Linux 5.14), to those that are seen.
   void kill() const;
-  /// Whether a process lives in it or below it; one system call more than opening a file. False
-  /// when the cgroup does not exist.
+  /// Whether a process lives in it or below it; False when it does not exist, true when that
+  /// cannot be read.
   [[nodiscard]] bool populated() const;
   /// The processes in it and below it that have not been reaped; 0 for one of another PID
   /// namespace.
@@ -55,6 +55,19 @@ class Cgroup {
 /// The cgroup of one run of ddprun: the one this process is in if it has such a name already, or
 /// else a new one below it, `ddprun.PID-NONCE`.
 [[nodiscard]] std::optional<Cgroup> run_cgroup(const std::string& nonce);
+/// The same, removed at the end if it is new, with those that runs left there that no longer live.
+class RunCgroup {
+ public:
+  explicit RunCgroup(const std::string& nonce);
+  ~RunCgroup();
+  RunCgroup(const RunCgroup&) = delete;
+  RunCgroup& operator=(const RunCgroup&) = delete;
+  [[nodiscard]] const std::optional<Cgroup>& get() const { return cgroup_; }
+
+ private:
+  std::optional<Cgroup> ours_;
+  std::optional<Cgroup> cgroup_;
+};
 [[nodiscard]] bool is_run_cgroup(std::string_view name);
 /// Removes the empty cgroups that runs left in `parent`: those whose PID exists no longer.
 void remove_stale_run_cgroups(const Cgroup& parent);

@@ -9,6 +9,8 @@
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include "agent/proc/process_table.hpp"
+
 namespace ddprun {
 
 namespace asio = boost::asio;
@@ -45,15 +47,14 @@ Result<ExitStatus> Child::reap() {
                                          " is unknown: " + ::strerror(error)};
   }
   status_ = ExitStatus::from_siginfo(info.si_code, info.si_status);
-  left_behind_.emplace(pidfd_.get_executor(), pid_);
-  if (!left_behind_->look()) left_behind_.reset();
   return *status_;
 }
 
 void Child::signal_group(int signal_number) {
-  if (left_behind_) return left_behind_->signal(signal_number);
   if (status_) return;
-  ::kill(-pid_, signal_number);  // ESRCH: the group is gone, which is what the caller wants to hear
+  ::kill(-pid_, signal_number);
+  const auto leader = find_process(pid_);
+  if (leader && leader->state == 'T') ::kill(-pid_, SIGCONT);
 }
 
 }  // namespace ddprun

@@ -11,7 +11,6 @@
 #include <optional>
 
 #include "agent/proc/cgroup.hpp"
-#include "agent/proc/process_group.hpp"
 #include "base/exit_status.hpp"
 #include "base/result.hpp"
 
@@ -28,17 +27,13 @@ class Child {
   /// The cgroup it was started in, with nothing else in it; none where there are none.
   [[nodiscard]] const std::optional<Cgroup>& leaf() const { return leaf_; }
   /// Completes when the process has ended, without a poll; no deadline, because the caller owns the
-  /// order to end it. What it left in its process group is left alone. Called again it returns the
-  /// same status. The Child must stay where it is until this completes. Cancelling (terminal) fails
-  /// with kSystem and leaves the process alone. Fails with kSystem also when another part of the
-  /// process reaped the process.
+  /// order to end it. What it has started is left alone (descendants.hpp). Called again it returns
+  /// the same status. The Child must stay where it is until this completes. Cancelling (terminal)
+  /// fails with kSystem and leaves the process alone. Fails with kSystem also when another part of
+  /// the process reaped the process.
   [[nodiscard]] boost::asio::awaitable<Result<ExitStatus>> wait();
-  /// After wait(): what it left in its process group, if anything; watch it there.
-  [[nodiscard]] ProcessGroup* left_behind() { return left_behind_ ? &*left_behind_ : nullptr; }
-  [[nodiscard]] const ProcessGroup* left_behind() const {
-    return left_behind_ ? &*left_behind_ : nullptr;
-  }
-  /// Sends to the whole process group; nothing happens when it is gone.
+  /// Sends to the whole process group, and continues it where its leader is stopped, or the signal
+  /// would wait. Nothing happens when the leader has ended.
   void signal_group(int signal_number);
 
  private:
@@ -48,7 +43,6 @@ class Child {
   boost::asio::posix::stream_descriptor pidfd_;
   std::optional<Cgroup> leaf_;
   std::optional<ExitStatus> status_;  // set once the pid has been given back
-  std::optional<ProcessGroup> left_behind_;
 };
 
 }  // namespace ddprun

@@ -58,8 +58,14 @@ static_assert(kPumpChunkBytes >= kAtomicWriteBytesMax);
 // not seen until these are gone.
 inline constexpr std::size_t kCgroupFileBytesMax = 1024 * 1024;
 
-// Processes of a worker's group that are watched at once when it has ended; the others are looked
-// at when these are gone.
-inline constexpr std::size_t kGroupMembersWatchedMax = 256;
+// What is read of the environment of a process: a mark beyond it is not found.
+inline constexpr std::size_t kEnvironmentBytesMax = 256 * 1024;
+
+// Descendants of one worker that are watched at once when it has ended; the others are looked at
+// when these are gone.
+inline constexpr std::size_t kDescendantsWatchedMax = 256;
+// A pass over the processes misses those that fork and exit meanwhile, and sees only their zombies.
+// More passes than this at a time cost more than they find.
+inline constexpr int kPassesMax = 30;
 
 }  // namespace ddprun

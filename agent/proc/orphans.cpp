@@ -1,10 +1,11 @@
 #include "agent/proc/orphans.hpp"
 
+#include <errno.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
@@ -15,19 +16,18 @@ namespace ddprun {
 
 namespace asio = boost::asio;
 
-namespace {
-
-bool orphans_come_here() {
-  int subreaper = 0;
-  return ::getpid() == 1 || (::prctl(PR_GET_CHILD_SUBREAPER, &subreaper) == 0 && subreaper != 0);
+Orphans::Orphans(asio::any_io_executor executor)
+    : ended_(executor), news_(executor, asio::steady_timer::time_point::max()) {
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
-}  // namespace
-
-Orphans::Orphans(asio::any_io_executor executor) : ended_(std::move(executor)) {}
+void Orphans::no_longer_except(pid_t child) {
+  own_.erase(child);
+  reap_ended();  // those that its zombie hid
+  if (own_.empty()) wake();
+}
 
 asio::awaitable<void> Orphans::reap() {
-  if (!orphans_come_here()) co_return;
   ended_.add(SIGCHLD);
   unblock_signals({SIGCHLD});
   boost::system::error_code why;
@@ -37,15 +37,35 @@ asio::awaitable<void> Orphans::reap() {
   }
 }
 
-// Child by child, because waiting for any child would collect the statuses of workers, and WNOWAIT
-// never gets past a worker that has exited.
+// Looks before it takes, because the statuses of workers are collected elsewhere. A worker's zombie
+// hides the others until that has happened.
 void Orphans::reap_ended() const {
-  for (const pid_t child : children_of_this_process()) {
+  while (true) {
+    siginfo_t ended = {};
+    if (::waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) != 0 || ended.si_pid == 0) return;
+    if (is_excepted(ended.si_pid)) return;
     siginfo_t ignored = {};
-    if (own_.count(child) == 0) {
-      ::waitid(P_PID, static_cast<id_t>(child), &ignored, WEXITED | WNOHANG);
-    }
+    ::waitid(P_PID, static_cast<id_t>(ended.si_pid), &ignored, WEXITED | WNOHANG);
+    if (ignored.si_pid == 0) return;  // a process that we trace has stopped
   }
+}
+
+Orphans::Any Orphans::any() {
+  reap_ended();
+  siginfo_t ignored = {};
+  const bool childless = ::waitid(P_ALL, 0, &ignored, WEXITED | WNOHANG | WNOWAIT) != 0;
+  if (childless && errno == ECHILD) return Any::kNo;
+  if (own_.empty()) return Any::kYes;
+  const auto children = children_of_this_process();
+  if (!children) return Any::kUnknown;
+  const bool orphan = std::any_of(children->begin(), children->end(),
+                                  [this](pid_t child) { return !is_excepted(child); });
+  return orphan ? Any::kYes : Any::kNo;
+}
+
+asio::awaitable<void> Orphans::wait_for_news() {
+  boost::system::error_code cancelled;
+  co_await news_.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
 }
 
 }  // namespace ddprun

@@ -13,12 +13,14 @@
 #include <optional>
 #include <string_view>
 
+#include "agent/proc/limits.hpp"
+
 namespace ddprun {
 
 namespace {
 
-// `PID (NAME) STATE PARENT GROUP ...`, the number of threads in field 20, the start in field
-// 22; the name may hold anything, brackets too.
+// `PID (NAME) STATE PARENT GROUP SESSION ...`, the number of threads in field 20, the start in
+// field 22; the name may hold anything, brackets too.
 std::optional<ProcessEntry> parse_stat(std::string_view stat) {
   const auto open = stat.find('(');
   const auto close = stat.rfind(')');
@@ -27,10 +29,10 @@ std::optional<ProcessEntry> parse_stat(std::string_view stat) {
   const std::string rest(stat.substr(close + 1));
   int threads = 0;
   constexpr const char* kFields =
-      " %c %d %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %d %*s %llu";
+      " %c %d %d %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %d %*s %llu";
   const int found = std::sscanf(rest.c_str(), kFields, &entry.state, &entry.parent, &entry.group,
-                                &threads, &entry.started);
-  if (found != 5) return std::nullopt;
+                                &entry.session, &threads, &entry.started);
+  if (found != 6) return std::nullopt;
   entry.pid = std::atoi(std::string(stat.substr(0, open)).c_str());
   // The state is that of the main thread, which may end before others do.
   entry.ended = (entry.state == 'Z' || entry.state == 'X') && threads <= 1;
@@ -51,18 +53,24 @@ std::optional<ProcessEntry> read_stat(int proc, const char* pid) {
 
 }  // namespace
 
-std::optional<std::vector<ProcessEntry>> list_processes() {
-  std::vector<ProcessEntry> entries;
+bool for_each_process(const std::function<void(const ProcessEntry&)>& visit) {
   const std::unique_ptr<DIR, int (*)(DIR*)> proc(::opendir("/proc"), ::closedir);
-  if (proc == nullptr) return std::nullopt;
+  if (proc == nullptr) return false;
   while (const dirent* item = ::readdir(proc.get())) {
     if (item->d_name[0] < '1' || item->d_name[0] > '9') continue;
-    if (auto entry = read_stat(::dirfd(proc.get()), item->d_name)) {
-      entries.push_back(std::move(*entry));
+    if (const auto entry = read_stat(::dirfd(proc.get()), item->d_name)) {
+      visit(*entry);
     } else if (errno == EMFILE || errno == ENFILE) {
-      return std::nullopt;
+      return false;
     }
   }
+  return true;
+}
+
+std::optional<std::vector<ProcessEntry>> list_processes() {
+  std::vector<ProcessEntry> entries;
+  const bool all = for_each_process([&](const ProcessEntry& entry) { entries.push_back(entry); });
+  if (!all) return std::nullopt;
   return entries;
 }
 
@@ -70,18 +78,25 @@ std::optional<ProcessEntry> find_process(pid_t pid) {
   return read_stat(AT_FDCWD, ("/proc/" + std::to_string(pid)).c_str());
 }
 
-std::vector<pid_t> children_of_this_process() {
+std::optional<std::vector<pid_t>> children_of_this_process() {
+  std::ifstream list("/proc/self/task/" + std::to_string(::getpid()) + "/children");
+  if (!list.is_open()) return std::nullopt;
   std::vector<pid_t> children;
-  const pid_t self = ::getpid();
-  std::ifstream list("/proc/self/task/" + std::to_string(self) + "/children");
   for (pid_t child = 0; list >> child;) children.push_back(child);
-  if (list.is_open()) return children;
-  const auto all = list_processes();  // a kernel without CONFIG_PROC_CHILDREN
-  if (!all) return children;
-  for (const ProcessEntry& entry : *all) {
-    if (entry.parent == self) children.push_back(entry.pid);
-  }
   return children;
+}
+
+std::string environment_of(pid_t pid, const std::string& variable) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/environ", std::ios::binary);
+  std::string text(kEnvironmentBytesMax, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  const std::string wanted = '\0' + variable + '=';
+  text.insert(text.begin(), '\0');
+  const auto at = text.find(wanted);
+  if (at == std::string::npos) return {};
+  const auto begin = at + wanted.size();
+  return text.substr(begin, text.find('\0', begin) - begin);
 }
 
 }  // namespace ddprun

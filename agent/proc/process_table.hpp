@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,20 +15,28 @@ struct ProcessEntry {
   pid_t pid = 0;
   pid_t parent = 0;
   pid_t group = 0;
+  pid_t session = 0;
   unsigned long long started = 0;  // in clock ticks since boot
-  char state = 0;                  // as ps shows it, of the main thread
+  char state = '?';                // as ps shows it: R, S, D, T, Z...
   bool ended = false;  // a zombie: no thread runs any more, its parent has not asked yet
   std::string name;    // as ps shows it, at most 15 bytes
 };
 
-/// Every process that can be seen; none where /proc cannot be read, or only in part because
-/// descriptors have run out. Costs about 10 µs for each.
+/// Calls `visit` for every process that can be seen, each as soon as it is read, in the order of
+/// pids: a process that is forked meanwhile is usually still met. False where /proc cannot be read,
+/// or only in part because descriptors have run out. Costs about 10 µs for each.
+[[nodiscard]] bool for_each_process(const std::function<void(const ProcessEntry&)>& visit);
+/// All of them; none where that is false.
 [[nodiscard]] std::optional<std::vector<ProcessEntry>> list_processes();
-
-/// None when it is gone or cannot be seen.
+/// One of them; none when it is gone or cannot be read.
 [[nodiscard]] std::optional<ProcessEntry> find_process(pid_t pid);
 
-/// Children of this process, alive or zombies, as far as that can be read.
-[[nodiscard]] std::vector<pid_t> children_of_this_process();
+/// Children of this process, alive or zombies; none on a kernel that does not list them
+/// (CONFIG_PROC_CHILDREN).
+[[nodiscard]] std::optional<std::vector<pid_t>> children_of_this_process();
+
+/// The value of a variable in the environment that a process was started with; empty where it has
+/// none, or has written over it, or may not be read.
+[[nodiscard]] std::string environment_of(pid_t pid, const std::string& variable);
 
 }  // namespace ddprun

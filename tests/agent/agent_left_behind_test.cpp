@@ -127,6 +127,18 @@ TEST_CASE("what a worker left is named from the oldest to the youngest, also whe
   CHECK_THAT(run.err(), ContainsSubstring("(sh"));
 }
 
+TEST_CASE("a stopped worker obeys the stop signal, long before the shutdown timeout") {
+  TemporaryDirectory dir;
+  auto run = start(2,
+                   "if [ $RANK = 0 ]; then " + kStay +
+                       "; fi; while ! [ -e $DIR/go ]; do sleep "
+                       "0.01; done; exit 3",
+                   {"timeout_ms=600000"}, {{"DIR", dir.path()}});
+  ::kill(pid_in(dir.file("0.0")), SIGSTOP);
+  Command touch({"touch", dir.file("go")});
+  CHECK(run.wait() == ExitStatus::exited(3));
+}
+
 TEST_CASE("the exit of a worker is reported as it was, not when its group was empty") {
   TemporaryDirectory dir;
   auto run = start(2,

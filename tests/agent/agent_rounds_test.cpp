@@ -106,6 +106,7 @@ TEST_CASE("a worker has exactly the environment of the launcher and the variable
     CHECK_THAT("\n" + content(dir.file("1")),
                ContainsSubstring("\n" + std::string(name) + "=" + value + "\n"));
   }
+  CHECK_THAT(content(dir.file("1")), ContainsSubstring("/1/1\n"));  // the end of DDPRUN_WORKER
   // Besides these: PATH, MASTER_PORT, TORCHELASTIC_ERROR_FILE, and PWD from the shell.
   CHECK(count(content(dir.file("1")), "\n") == 23);
 }

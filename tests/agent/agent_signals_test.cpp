@@ -1,6 +1,9 @@
 // The agent and signals, to it and to its workers.
+#include <fcntl.h>
 #include <signal.h>
+#include <unistd.h>
 
+#include "base/clock.hpp"
 #include "tests/agent/agent_run.hpp"
 #include "tests/agent/said.hpp"
 #include "tests/support/sentences.hpp"
@@ -83,14 +86,34 @@ TEST_CASE("a second stop while a failed round is stopped kills at once, and the 
 
 TEST_CASE("a stop while the last output of a failed round is read: no restart, its code") {
   TemporaryDirectory dir;
-  // What the worker leaves behind holds its stderr, so the round stays open for half a second; it
-  // stops ddprun as soon as the worker was reaped.
+  auto run = start(1,
+                   "[ $TORCHELASTIC_RESTART_COUNT = 0 ] || exec sleep 1000; " + kAnnounce +
+                       "while ! [ -e $DIR/go ]; do sleep 0.01; done; exit 4",
+                   {"restarts=3"}, {{"DIR", dir.path()}});
+  // This process holds the worker's stderr, so the round stays open for half a second. It stops
+  // ddprun as soon as the worker was reaped.
+  const pid_t worker = pid_in(dir.file("0.0"));
+  const int held = ::open(("/proc/" + std::to_string(worker) + "/fd/2").c_str(), O_WRONLY);
+  REQUIRE(held >= 0);
+  Command touch({"touch", dir.file("go")});
+  const TimePoint deadline = Clock::now() + kWaitMax;
+  while (::kill(worker, 0) == 0 && Clock::now() < deadline) continue;
+  run.signal(SIGTERM);
+  const ExitStatus status = run.wait();
+  ::close(held);
+  CHECK(status == ExitStatus::exited(4));
+  CHECK_THAT(run.err(), ContainsSubstring(kFirstFailure));
+}
+
+TEST_CASE("a stop while what a failed worker left is ended: no restart, its code") {
+  TemporaryDirectory dir;
+  // It is in a session of its own, and stops ddprun as soon as the worker was reaped.
   auto run = start(1,
                    "[ $TORCHELASTIC_RESTART_COUNT = 0 ] || exec sleep 1000; "
-                   "setsid sh -c \"echo > $DIR/ready; while kill -0 $$$$; do :; done; "
-                   "kill -TERM $PPID; sleep 5\" & "
+                   "setsid sh -c \"trap '' TERM; echo > $DIR/ready; while kill -0 $$$$; do :; "
+                   "done; kill -TERM $PPID; exec sleep 1000\" & "
                    "while ! [ -e $DIR/ready ]; do :; done; exit 4",
-                   {"restarts=3"}, {{"DIR", dir.path()}});
+                   {"restarts=3", "timeout_ms=300"}, {{"DIR", dir.path()}});
   CHECK(run.wait() == ExitStatus::exited(4));
   CHECK_THAT(run.err(), ContainsSubstring(kFirstFailure));
 }

@@ -20,6 +20,7 @@ LaunchConfig config() {
 
 RoundFacts facts() {
   RoundFacts one;
+  one.nonce = "3e35e7dd";
   one.round = Round(2);
   one.restarts = RestartCount(1);
   one.world = WorldSize(2);
@@ -42,6 +43,7 @@ std::string macro(const std::string& text) {
 TEST_CASE(
     "started with an empty environment a worker has exactly torchrun's variables and the round") {
   const Environment expected{{"DDPRUN_ROUND", "2"},
+                             {"DDPRUN_WORKER", "3e35e7dd/2/1"},
                              {"GROUP_RANK", "0"},
                              {"GROUP_WORLD_SIZE", "1"},
                              {"LOCAL_RANK", "1"},
@@ -62,6 +64,11 @@ TEST_CASE(
                              {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"},
                              {"WORLD_SIZE", "2"}};
   CHECK(plan(config(), {}).environment == expected);
+}
+
+TEST_CASE("below another ddprun a worker has the marks of both") {
+  const Environment inherited{{"DDPRUN_WORKER", "aaaaaaaa/1/0"}};
+  CHECK(plan(config(), inherited).environment.at("DDPRUN_WORKER") == "aaaaaaaa/1/0,3e35e7dd/2/1");
 }
 
 TEST_CASE("on the second of two nodes ranks continue, and within another role they start at 0") {

@@ -81,6 +81,19 @@ int start_child_without_main_thread() {
   return fflush(stdout);
 }
 
+// A chain of processes, each of which ends as soon as the next one runs; says so when it goes.
+[[noreturn]] void fork_for_ever(bool own_session_for_each) {
+  if (fork() > 0) {
+    while (true) pause();
+  }
+  for (int generation = 0;; ++generation) {
+    const pid_t next = fork();
+    if (next > 0) _exit(0);
+    if (next == 0 && own_session_for_each) setsid();
+    if (generation == 50 && write(1, "forking\n", 8) != 8) _exit(1);
+  }
+}
+
 int copy_file(const char* path) {
   FILE* const file = fopen(path, "r");
   if (file == nullptr) return 1;
@@ -119,6 +132,8 @@ int main(int argc, char** argv) {
   if (what == "raise") return raise(atoi(argument.c_str()));
   if (what == "leave-children") return start_children();
   if (what == "leave-without-main-thread") return start_child_without_main_thread();
+  if (what == "fork-loop") fork_for_ever(false);
+  if (what == "fork-loop-in-sessions") fork_for_ever(true);
   if (what == "torn-stdout") return write_torn_lines(argument, 1);
   if (what == "torn-stderr") return write_torn_lines(argument, 2);
   if (what == "wait") {

@@ -50,7 +50,8 @@ TEST_CASE("a library that a room must not know is named") {
   CHECK(broken_rules("agent/core/a.cpp", "#include <boost/asio/ip/tcp.hpp>\n") == "include");
   CHECK(broken_rules("worker_api/a.cpp", "#include <spdlog/spdlog.h>\n") == "include");
   CHECK(broken_rules("agent/a.cpp", "#include <boost/process/v2/process.hpp>\n") == "include");
-  CHECK(broken_rules("agent/proc/spawn.cpp", "#include <boost/process/v2/process.hpp>\n").empty());
+  CHECK(broken_rules("agent/proc/spawn.cpp", "#include <boost/process/v2/process.hpp>\n") ==
+        "include");
 }
 
 TEST_CASE("an include relative to the file is named") {

@@ -1,0 +1,228 @@
+#include "agent/proc/descendants.hpp"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <set>
+#include <utility>
+
+#include "agent/proc/limits.hpp"
+
+namespace ddprun {
+
+namespace asio = boost::asio;
+
+namespace {
+
+bool has_ended(int pidfd) {
+  pollfd ended = {pidfd, POLLIN, 0};
+  return ::poll(&ended, 1, 0) != 0;
+}
+
+/// The part of a worker's mark that all workers of one run of ddprun share.
+std::string run_of(const std::string& mark) {
+  return mark.substr(0, mark.find('/') + 1);
+}
+
+}  // namespace
+
+Descendants::Descendants(asio::any_io_executor executor, Orphans& orphans, EndedWorker worker)
+    : executor_(std::move(executor)), orphans_(orphans), worker_(std::move(worker)) {}
+
+bool Descendants::look() {
+  unknown_ = false;
+  if (!worker_.leaf) {
+    const Orphans::Any any = orphans_.any();
+    if (any == Orphans::Any::kNo) members_.clear();
+    if (any == Orphans::Any::kNo) return false;
+    unknown_ = any == Orphans::Any::kUnknown;
+  }
+  return unknown_ || search();
+}
+
+// A process that was in the worker's group when a signal came has had it.
+bool Descendants::search() {
+  const bool first = !std::exchange(looked_, true);
+  unknown_ = false;
+  forget_ended();
+  if (worker_.last_signal == SIGKILL) kill_all();
+  const auto found = find();
+  bool watched = found.has_value();
+  for (std::size_t at = 0; watched && at < found->size(); ++at) {
+    const ProcessEntry& process = (*found)[at];
+    if (is_watched(process) || members_.size() >= kDescendantsWatchedMax) continue;
+    watched = watch(process);
+    const bool informed = first && process.group == worker_.pid;
+    const bool is_new = watched && !members_.empty() && members_.back()->process.pid == process.pid;
+    if (is_new && !informed) send(*members_.back(), worker_.last_signal);
+  }
+  if (watched) return !members_.empty();
+  if (first) ::kill(-worker_.pid, SIGKILL);  // needs no descriptor; the number is still its
+  members_.clear();
+  kill_all();
+  return false;
+}
+
+std::optional<Descendants::Processes> Descendants::find() const {
+  if (worker_.leaf) return find_in_leaf(*worker_.leaf);
+  return find_by_descent(0);
+}
+
+std::optional<Descendants::Processes> Descendants::find_in_leaf(const Cgroup& leaf) const {
+  Processes living;
+  for (int pass = 0; pass < kPassesMax; ++pass) {
+    if (!leaf.populated()) return living;
+    for (const pid_t pid : leaf.members()) {
+      const auto process = find_process(pid);
+      if (process && !process->ended) living.push_back(*process);
+    }
+    if (!living.empty()) return living;
+  }
+  return std::nullopt;  // it forks faster than we look, or no descriptor is left
+}
+
+std::optional<Descendants::Processes> Descendants::find_by_descent(int signal_on_sight) const {
+  const pid_t self = ::getpid();
+  Processes all;
+  std::set<pid_t> ours;
+  const auto take = [&](const ProcessEntry& process) {
+    const bool orphan = process.parent == self && !orphans_.is_excepted(process.pid);
+    const bool is_ours = orphan ? has_left(process) : ours.count(process.parent) != 0;
+    if (!is_ours || !ours.insert(process.pid).second) return false;
+    // It is our child, or was below one of ours a moment ago: its pid is its own.
+    if (signal_on_sight != 0 && !process.ended) ::kill(process.pid, signal_on_sight);
+    return true;
+  };
+  const bool complete = for_each_process([&](const ProcessEntry& process) {
+    take(process);
+    all.push_back(process);
+  });
+  if (!complete) return std::nullopt;
+  // Where pids have started again at a low number, a child stands before its parent.
+  for (bool more = true; more;) {
+    more = false;
+    for (const ProcessEntry& process : all) more = take(process) || more;
+  }
+  Processes living;
+  for (ProcessEntry& process : all) {
+    if (ours.count(process.pid) != 0 && !process.ended) living.push_back(std::move(process));
+  }
+  return living;
+}
+
+bool Descendants::has_left(const ProcessEntry& orphan) const {
+  const std::string mark = environment_of(orphan.pid, "DDPRUN_WORKER");
+  const bool of_this_run = !worker_.mark.empty() && mark.find(run_of(worker_.mark)) != mark.npos;
+  if (of_this_run) return (mark + ",").find(worker_.mark + ",") != mark.npos;
+  if (orphan.session == worker_.pid || orphan.group == worker_.pid) return true;
+  return orphans_.no_child_excepted();
+}
+
+bool Descendants::is_watched(const ProcessEntry& process) const {
+  return std::any_of(members_.begin(), members_.end(), [&](const auto& member) {
+    return member->process.pid == process.pid && member->process.started == process.started;
+  });
+}
+
+// False only when it is there and cannot be watched.
+bool Descendants::watch(const ProcessEntry& process) {
+  const auto pidfd = static_cast<int>(::syscall(SYS_pidfd_open, process.pid, 0));
+  if (pidfd < 0) return errno == ESRCH || errno == EINVAL;
+  const auto now = find_process(process.pid);
+  const bool starved = !now && (errno == EMFILE || errno == ENFILE);
+  if (starved) ::close(pidfd);
+  if (starved) return false;
+  if (!now || now->started != process.started) {  // it has ended, and its number may be another's
+    ::close(pidfd);
+    return true;
+  }
+  auto member =
+      std::make_unique<Member>(Member{asio::posix::stream_descriptor(executor_), process});
+  boost::system::error_code why;
+  member->end.assign(pidfd, why);
+  if (why) {
+    ::close(pidfd);
+    return false;
+  }
+  members_.push_back(std::move(member));
+  return true;
+}
+
+void Descendants::forget_ended() {
+  const auto ended = [](const auto& member) { return has_ended(member->end.native_handle()); };
+  members_.erase(std::remove_if(members_.begin(), members_.end(), ended), members_.end());
+}
+
+asio::awaitable<void> Descendants::wait_until_gone() {
+  boost::system::error_code why;
+  while (unknown_ || !members_.empty()) {
+    if (unknown_) {
+      co_await orphans_.wait_for_news();
+      if (unknown_) static_cast<void>(look());
+      continue;
+    }
+    for (std::size_t at = 0; at < members_.size(); ++at) {
+      // An error: signal() found that this one has ended.
+      co_await members_[at]->end.async_wait(asio::posix::stream_descriptor::wait_read,
+                                            asio::redirect_error(asio::use_awaitable, why));
+    }
+    search();  // they may have forked
+  }
+}
+
+// First by group: that is atomic, a fork cannot escape it. Then what has other groups, until a pass
+// sees nothing that lives. A pass meets what is forked while it runs, because a new process usually
+// has a higher pid, and it kills faster than a program can fork.
+void Descendants::kill_all() {
+  if (worker_.leaf) return worker_.leaf->kill();
+  for (const auto& member : members_) {
+    const ProcessEntry& process = member->process;
+    const bool lives = !has_ended(member->end.native_handle());
+    if (lives && process.group > 1 && ::getpgid(process.pid) == process.group) {
+      ::kill(-process.group, SIGKILL);
+    }
+  }
+  std::set<pid_t> seen;
+  for (int pass = 0; pass < kPassesMax; ++pass) {
+    const auto found = find_by_descent(SIGKILL);
+    if (!found) return;
+    const std::size_t before = seen.size();
+    for (const ProcessEntry& process : *found) seen.insert(process.pid);
+    if (seen.size() == before) return;
+  }
+}
+
+void Descendants::send(Member& member, int signal_number) const {
+  if (signal_number == 0) return;
+  const int pidfd = member.end.native_handle();
+  ::syscall(SYS_pidfd_send_signal, pidfd, signal_number, nullptr, 0);
+  // A stopped process takes a signal when it continues.
+  const auto now = find_process(member.process.pid);
+  if (now && now->state == 'T') ::syscall(SYS_pidfd_send_signal, pidfd, SIGCONT, nullptr, 0);
+}
+
+void Descendants::signal(int signal_number) {
+  worker_.last_signal = signal_number == SIGKILL ? SIGKILL : 0;  // each of them gets it once, below
+  const bool left = search();
+  worker_.last_signal = signal_number;
+  if (left && signal_number != SIGKILL) {
+    for (const auto& member : members_) send(*member, signal_number);
+  }
+  orphans_.wake();
+}
+
+Descendants::Processes Descendants::living() const {
+  Processes processes = find().value_or(Processes());
+  // Pids start again at a low number when the highest is reached, so they tell no order.
+  std::stable_sort(processes.begin(), processes.end(),
+                   [](const auto& one, const auto& other) { return one.started < other.started; });
+  return processes;
+}
+
+}  // namespace ddprun

@@ -1,0 +1,79 @@
+// Descendants: what a worker had started and what still lives when it has ended, whatever process
+// group or session it has made. The kernel knows where the worker had a cgroup of its own.
+// Elsewhere they are the children of this process, a child subreaper, that are no workers, and what
+// is below them; the mark in their environment tells whose they are, or else their session. Thread
+// rule: the io_context's thread. Ownership: holds a pidfd for each process it watches; the
+// destructor neither blocks nor kills.
+#pragma once
+
+#include <sys/types.h>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/proc/cgroup.hpp"
+#include "agent/proc/orphans.hpp"
+#include "agent/proc/process_table.hpp"
+
+namespace ddprun {
+
+/// A worker that has ended and was reaped.
+struct EndedWorker {
+  pid_t pid = 0;
+  std::string mark{};            // in the variable DDPRUN_WORKER of what it started
+  std::optional<Cgroup> leaf{};  // that it was started in, with nothing else in it
+  int last_signal = 0;           // that its process group got; 0: none
+};
+
+class Descendants {
+ public:
+  /// After Orphans::no_longer_except() of this worker.
+  Descendants(boost::asio::any_io_executor executor, Orphans& orphans, EndedWorker worker);
+
+  /// Whether anything but zombies is left, or may be. What is left and was not in the worker's
+  /// process group gets the last signal now. Costs one file of the cgroup, or without cgroups a few
+  /// system calls; a pass over /proc only where there is something, and not while other workers
+  /// live on a kernel that lists no children: then it stays unknown until signal() or their end.
+  /// What cannot be watched, because descriptors have run out, gets SIGKILL and counts as gone.
+  [[nodiscard]] bool look();
+  /// Completes when nothing is left, without a poll. No deadline: the caller owns the order to end
+  /// it.
+  [[nodiscard]] boost::asio::awaitable<void> wait_until_gone();
+  /// To all; what is forked meanwhile gets it as soon as it is seen, and SIGKILL is repeated until
+  /// nothing new is seen.
+  void signal(int signal_number);
+  /// Those that live, the oldest first.
+  [[nodiscard]] std::vector<ProcessEntry> living() const;
+
+ private:
+  struct Member {
+    boost::asio::posix::stream_descriptor end;
+    ProcessEntry process;
+  };
+  using Processes = std::vector<ProcessEntry>;
+
+  bool search();
+  [[nodiscard]] std::optional<Processes> find() const;
+  [[nodiscard]] std::optional<Processes> find_in_leaf(const Cgroup& leaf) const;
+  [[nodiscard]] std::optional<Processes> find_by_descent(int signal_on_sight) const;
+  [[nodiscard]] bool has_left(const ProcessEntry& orphan) const;
+  [[nodiscard]] bool watch(const ProcessEntry& process);
+  [[nodiscard]] bool is_watched(const ProcessEntry& process) const;
+  void forget_ended();
+  void kill_all();
+  void send(Member& member, int signal_number) const;
+
+  boost::asio::any_io_executor executor_;
+  Orphans& orphans_;
+  EndedWorker worker_;
+  std::vector<std::unique_ptr<Member>> members_;
+  bool unknown_ = false;
+  bool looked_ = false;
+};
+
+}  // namespace ddprun
