@@ -87,9 +87,10 @@ void Agent::take(const client::Event& event) {
   driver_.feed(event);
 }
 
-void Agent::request_stop(int signal) {
-  context_.events().record(signal_event(signal, "stop"));
-  driver_.request_stop(signal);
+void Agent::request_stop(const ReceivedSignal& received) {
+  if (stopped_by_.number == 0) stopped_by_ = received;
+  context_.events().record(signal_event(received.number, "stop", received.from));
+  driver_.request_stop(received);
   if (driver_.is_forced_stop()) settled_.cancel();
 }
 
@@ -136,6 +137,10 @@ RoundHooks Agent::hooks_of(Round round, Rank first_rank) {
   };
   hooks.succeeded = [this, round] { driver_.group_succeeded(round); };
   hooks.failed = [this, round](const WorkerExit& first) { driver_.group_failed(round, first); };
+  hooks.stopping = [this](int workers) {
+    const Duration timeout = context_.config().stopping.shutdown_timeout;
+    context_.logger().info(stop_line(stopped_by_, workers, timeout));
+  };
   hooks.spawn_failed = [this, first_rank](const SpawnFailed& failure) {
     own_error_reported_ = true;
     driver_.fail_to_spawn(context_.fail_to_spawn(failure, first_rank), failure.error.sentence);
@@ -181,7 +186,7 @@ void Agent::log_restart(const std::string& reason) {
   context_.logger().info(restart_line(reason));
 }
 
-void Agent::log_leaving(int signal) {
+void Agent::log_leaving(const ReceivedSignal& signal) {
   context_.logger().info(leaving_line(signal));
 }
 

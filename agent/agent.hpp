@@ -39,7 +39,7 @@ class Agent : private NodePorts {
   [[nodiscard]] boost::asio::awaitable<int> run();
   /// A signal that ends this node's part: the workers get it, the coordinator learns of it. The
   /// second one kills at once, and no longer waits for other nodes.
-  void request_stop(int signal);
+  void request_stop(const ReceivedSignal& received);
   void pass_on(int signal);
   /// For commands (agent/control).
   [[nodiscard]] control::NodeStatus status() const;
@@ -66,7 +66,7 @@ class Agent : private NodePorts {
   void log_note(const std::string& text) override;
   void log_death(const std::string& line) override;
   void log_restart(const std::string& reason) override;
-  void log_leaving(int signal) override;
+  void log_leaving(const ReceivedSignal& signal) override;
   [[nodiscard]] int report_error(const Error& error) override;
   void end() override;
 
@@ -102,6 +102,7 @@ class Agent : private NodePorts {
   std::shared_ptr<RoundRunner> runner_;  // of the group that lives; else null
   std::optional<RoundResult> last_;      // of the last group that is over
   std::string note_;                     // the last one that was logged
+  ReceivedSignal stopped_by_;            // the first stop signal; number 0: none came
   bool own_error_reported_ = false;
 };
 

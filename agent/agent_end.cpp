@@ -101,7 +101,8 @@ void Agent::report_left(const client::End& end) {
     context_.logger().error(error_line("RUN", end.text));
     return context_.leave_own_error(end.text);
   }
-  context_.leave_own_error("ddprun was stopped by " + signal_name(signal));
+  const std::string from = stopped_by_.from.empty() ? "" : " from " + stopped_by_.from;
+  context_.leave_own_error("ddprun was stopped by " + signal_name(signal) + from);
   if (!last_) {
     context_.logger().info(left_line(signal));
     return;
@@ -122,10 +123,9 @@ asio::awaitable<void> Agent::settle() {
   if (local_coordinator_ == nullptr) co_return;
   if (driver_.ends_run()) {
     // It may know that already.
-    const std::string signal = signal_name(driver_.stop_signal());
-    local_coordinator_->shut_down(
-        driver_.end()->exit_code,
-        context_.hostname() + ", which runs the coordinator, leaves: " + signal + " received");
+    local_coordinator_->shut_down(driver_.end()->exit_code,
+                                  context_.hostname() + ", which runs the coordinator, leaves: " +
+                                      received_text(stopped_by_));
   }
   if (driver_.is_forced_stop()) co_return;
   asio::co_spawn(executor_, local_coordinator_->settle(), [this](const std::exception_ptr& bug) {

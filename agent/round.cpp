@@ -275,10 +275,6 @@ void RoundRunner::log_failure(const WorkerExit& first, int others) {
   inputs_.logger.warn(death_line(first, others));
 }
 
-void RoundRunner::log_stop(int signal, int workers) {
-  inputs_.logger.info(stop_line(signal, workers, inputs_.config.stopping.shutdown_timeout));
-}
-
 void RoundRunner::log_left_behind(const LeftBehindFacts& facts) {
   inputs_.logger.info(left_behind_line(facts));
 }

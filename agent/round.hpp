@@ -40,6 +40,7 @@ struct RoundHooks {
   std::function<void()> succeeded;
   /// The first failure, as soon as it is learned. The workers it drags along still run.
   std::function<void(const WorkerExit& first)> failed;
+  std::function<void(int workers)> stopping;  // by a signal to ddprun
   std::function<void(const SpawnFailed& failure)> spawn_failed;
 };
 
@@ -122,7 +123,7 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   void on_event(const GroupEvent& event) override;
   void on_step() override { watch_->update(driver_.group()); }
   void log_failure(const WorkerExit& first, int others) override;
-  void log_stop(int signal, int workers) override;
+  void log_stop(int, int workers) override { inputs_.hooks.stopping(workers); }
   void log_left_behind(const LeftBehindFacts& facts) override;
   void running() override;
   void succeeded() override { inputs_.hooks.succeeded(); }

@@ -68,10 +68,12 @@ struct Commands final : control::Target {
     agent->pass_on(signal);
     return signal_name(signal) + " passed on";
   }
-  void stop(const control::Peer&) override { request_stop(SIGTERM); }
+  void stop(const control::Peer& from) override {
+    request_stop({SIGTERM, "ddprun stop (pid " + std::to_string(from.pid) + ")"});
+  }
 
   Agent* agent = nullptr;  // before the first command can come, it is there
-  std::function<void(int)> request_stop;
+  std::function<void(const ReceivedSignal&)> request_stop;
 };
 
 asio::awaitable<int> run_to_the_end(Agent& agent, OutputEnd& end) {
@@ -89,19 +91,22 @@ int drive(asio::io_context& io, Signals& signals, Agent& agent, OutputEnd& end,
     io.stop();  // what still waits (signals, a worker that nothing ends) is dropped with `io`
   });
   bool stopped = false;
-  const auto stop = [&](int signal) {
-    end.end_echo(signal);
+  const auto stop = [&](const ReceivedSignal& received) {
+    if (received.by_kernel) end.end_echo(received.number);
     // Nothing but consoles and files are waited for, or this is the second signal.
-    if (end.began() || (stopped && is_forced_stop(signal))) end.hurry();
+    if (end.began() || (stopped && is_forced_stop(received.number))) end.hurry();
     if (end.began()) return;
     stopped = true;
-    if (end.has_logs()) return agent.request_stop(signal);
-    exit_code = exit_code_of_signal(signal);  // nothing was begun yet: a file system stalls
+    if (end.has_logs()) return agent.request_stop(received);
+    exit_code =
+        exit_code_of_signal(received.number);  // nothing was begun yet: a file system stalls
     io.stop();
   };
   commands.agent = &agent;
   commands.request_stop = stop;
-  asio::co_spawn(io, signals.deliver(stop, [&](int signal) { agent.pass_on(signal); }),
+  asio::co_spawn(io,
+                 signals.deliver(
+                     stop, [&](const ReceivedSignal& received) { agent.pass_on(received.number); }),
                  [](std::exception_ptr bug) {
                    if (bug) std::rethrow_exception(bug);
                  });
@@ -116,6 +121,7 @@ int run_agent(const LaunchConfig& config, const Environment& environment, spdlog
   prepare_process();
   const std::optional<rlimit> descriptor_limit = raise_descriptor_limit();
   asio::io_context io(1);
+  Signals signals(io.get_executor(), config.stopping.signals);
   std::unique_ptr<LocalCoordinator> local_coordinator;
   if (make_local_coordinator) {
     auto made = make_local_coordinator(io.get_executor());
@@ -125,7 +131,6 @@ int run_agent(const LaunchConfig& config, const Environment& environment, spdlog
     }
     local_coordinator = std::move(*made);
   }
-  Signals signals(io.get_executor(), config.stopping.signals);
   Orphans orphans(io.get_executor());
   asio::co_spawn(io, orphans.reap(), [](std::exception_ptr bug) {
     if (bug) std::rethrow_exception(bug);

@@ -161,8 +161,11 @@ RunEvent round_ended_event(Round round, const RoundResult& result) {
            {"stop_ms", milliseconds_of(result.stop_took)}}};
 }
 
-RunEvent signal_event(int signal, const char* action) {
-  return {"signal", {}, {{"signal", signal}, {"name", signal_name(signal)}, {"action", action}}};
+RunEvent signal_event(int signal, const char* action, const std::string& from) {
+  RunEvent event{
+      "signal", {}, {{"signal", signal}, {"name", signal_name(signal)}, {"action", action}}};
+  if (!from.empty()) event.fields["from"] = from;
+  return event;
 }
 
 std::string outcome_of(const RunEnd& end) {

@@ -42,8 +42,8 @@ class LinkEvents {
 [[nodiscard]] RunEvent stop_event(Round round, const char* name, int signal, int workers);
 [[nodiscard]] RunEvent round_ended_event(Round round, const RoundResult& result);
 
-/// A signal to ddprun: `action` is "stop" or "pass_on".
-[[nodiscard]] RunEvent signal_event(int signal, const char* action);
+/// A signal to ddprun: `action` is "stop" or "pass_on"; `from`: its sender, if that is known.
+[[nodiscard]] RunEvent signal_event(int signal, const char* action, const std::string& from = "");
 /// What the run came to, on this node.
 struct RunEnd {
   int exit_code = 0;

@@ -1,12 +1,17 @@
 #include "agent/signals.hpp"
 
+#include <errno.h>
 #include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
-#include "base/process_setup.hpp"
+#include "agent/file_text.hpp"
+#include "base/forwarded_signal.hpp"
+#include "base/printable.hpp"
 
 namespace ddprun {
 
@@ -23,33 +28,71 @@ bool contains(const std::vector<int>& signals, int signal) {
   return std::find(signals.begin(), signals.end(), signal) != signals.end();
 }
 
+sigset_t taken_signals(const std::vector<int>& stop_signals) {
+  sigset_t taken;
+  ::sigemptyset(&taken);
+  for (const int signal : stop_signals) {
+    if (signal == SIGHUP && is_ignored(SIGHUP)) continue;
+    ::sigaddset(&taken, signal);
+  }
+  for (const int signal : {SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH}) ::sigaddset(&taken, signal);
+  return taken;
+}
+
+int block_and_open(const std::vector<int>& stop_signals) {
+  const sigset_t taken = taken_signals(stop_signals);
+  const int descriptor = ::signalfd(-1, &taken, SFD_NONBLOCK | SFD_CLOEXEC);
+  if (descriptor < 0) {
+    throw boost::system::system_error(errno, boost::system::system_category(), "signalfd");
+  }
+  ::pthread_sigmask(SIG_BLOCK, &taken, nullptr);
+  return descriptor;
+}
+
+// A sender that has ended by now is common: kill(1) does.
+std::string name_of_sender(pid_t pid) {
+  if (pid == 0) return "a process outside this PID namespace";
+  const std::string number = "pid " + std::to_string(pid);
+  std::string name = read_file("/proc/" + std::to_string(pid) + "/comm").value_or("");
+  while (!name.empty() && name.back() == '\n') name.pop_back();
+  return name.empty() ? number + ", which has ended" : printable(name) + " (" + number + ")";
+}
+
+ReceivedSignal received_from(const signalfd_siginfo& info, bool forwarded) {
+  ReceivedSignal received;
+  received.number = static_cast<int>(info.ssi_signo);
+  received.by_kernel = forwarded ? forwarded_by_kernel(info.ssi_int) : info.ssi_code > 0;
+  if (!received.by_kernel) received.from = name_of_sender(static_cast<pid_t>(info.ssi_pid));
+  return received;
+}
+
 }  // namespace
 
 Signals::Signals(asio::any_io_executor executor, const std::vector<int>& stop_signals)
-    : set_(executor), stop_signals_(stop_signals) {
-  for (const int signal : stop_signals) {
-    if (signal == SIGHUP && is_ignored(SIGHUP)) continue;
-    take(signal);
-  }
-  for (const int signal : {SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH}) {
-    if (!contains(stop_signals, signal)) take(signal);
-  }
-  unblock_signals(taken_);
-}
+    : pending_(std::move(executor), block_and_open(stop_signals)), stop_signals_(stop_signals) {}
 
-void Signals::take(int signal) {
-  boost::system::error_code why;  // SIGKILL and the like were refused with the command line
-  set_.add(signal, why);
-  if (!why) taken_.push_back(signal);
+std::optional<ReceivedSignal> Signals::next() {
+  using Way = SignalPairs::Way;
+  signalfd_siginfo info = {};
+  while (::read(pending_.native_handle(), &info, sizeof info) == sizeof info) {
+    const bool forwarded = forwarded_number(info.ssi_code, info.ssi_int) != 0;
+    const Way way = forwarded ? Way::kForwarded : Way::kDirect;
+    if (!pairs_.completes_pair(static_cast<int>(info.ssi_signo), way, Clock::now())) {
+      return received_from(info, forwarded);
+    }
+  }
+  return std::nullopt;
 }
 
 asio::awaitable<void> Signals::deliver(Handler stop, Handler pass) {
-  for (;;) {
-    boost::system::error_code why;
-    const int signal = co_await set_.async_wait(asio::redirect_error(asio::use_awaitable, why));
-    if (why) co_return;
-    const Handler& handler = contains(stop_signals_, signal) ? stop : pass;
-    handler(signal);
+  boost::system::error_code why;
+  while (!why) {
+    co_await pending_.async_wait(asio::posix::stream_descriptor::wait_read,
+                                 asio::redirect_error(asio::use_awaitable, why));
+    while (const auto received = why ? std::nullopt : next()) {
+      const Handler& handler = contains(stop_signals_, received->number) ? stop : pass;
+      handler(*received);
+    }
   }
 }
 

@@ -1,35 +1,38 @@
-// Signals: which signals the agent handles, and how. Thread rule: the io_context's thread; one per
-// process. Ownership: the dispositions belong to the process; the destructor restores those that
-// Asio found.
+// Signals: the signals that the agent handles, with their senders. Thread rule: the io_context's
+// thread, before any other thread exists; one per process. They are blocked and read from a
+// descriptor, and stay blocked at the end: a late one does not change an exit code.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/signal_set.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
 #include <functional>
+#include <optional>
 #include <vector>
 
-#include "base/result.hpp"
+#include "agent/core/received_signal.hpp"
 
 namespace ddprun {
 
 class Signals {
  public:
-  using Handler = std::function<void(int)>;
+  using Handler = std::function<void(const ReceivedSignal&)>;
 
-  /// Handles and unblocks `stop_signals`, except a SIGHUP that was ignored when the process started
-  /// (nohup), and of SIGUSR1, SIGUSR2, SIGCONT and SIGWINCH those that are not among them.
+  /// Handles `stop_signals`, except a SIGHUP that was ignored when the process started (nohup), and
+  /// of SIGUSR1, SIGUSR2, SIGCONT and SIGWINCH those that are not among them. Throws
+  /// boost::system::system_error when there is no descriptor for that.
   Signals(boost::asio::any_io_executor executor, const std::vector<int>& stop_signals);
 
-  /// Passes every stop signal to `stop` and every other one to `pass` until it is cancelled.
+  /// Passes every stop signal to `stop` and every other one to `pass` until it is cancelled. One
+  /// that came directly and through the front (launcher/front) is passed once.
   [[nodiscard]] boost::asio::awaitable<void> deliver(Handler stop, Handler pass);
 
  private:
-  void take(int signal);
+  [[nodiscard]] std::optional<ReceivedSignal> next();
 
-  boost::asio::signal_set set_;
+  boost::asio::posix::stream_descriptor pending_;
   std::vector<int> stop_signals_;
-  std::vector<int> taken_;
+  SignalPairs pairs_;
 };
 
 }  // namespace ddprun

@@ -56,17 +56,31 @@ std::string spawn_failure_line(Rank rank, const std::string& host, const std::st
                                 " cannot be started: " + sentence);
 }
 
-std::string stop_line(int signal, int workers, Duration shutdown_timeout) {
+std::string stop_line(const ReceivedSignal& signal, int workers, Duration shutdown_timeout) {
   const std::string stopping = "stopping " + count_text(workers, "rank");
-  if (signal == SIGINT) {
-    return note_line("INT", stopping + " (Ctrl-C); press Ctrl-C again to kill immediately");
+  const std::string received = received_text(signal);
+  if (signal.number == SIGINT) {
+    const std::string cause = signal.by_kernel ? "Ctrl-C" : received;
+    return note_line("INT", stopping + " (" + cause + "); press Ctrl-C again to kill immediately");
   }
-  if (signal == SIGHUP) {
-    return error_line("HUP", "the terminal was closed (SIGHUP); " + stopping) +
+  if (signal.number == SIGHUP) {
+    const std::string cause = signal.by_kernel ? "the terminal was closed (SIGHUP)"
+                                               : received + ", as of a closed terminal";
+    return error_line("HUP", cause + "; " + stopping) +
            labelled("try", "nohup or tmux (ddprun keeps nohup's setting)");
   }
-  return note_line("STOP", signal_name(signal) + " received, " + stopping + ", shutdown timeout " +
-                               duration_text(shutdown_timeout));
+  return note_line(
+      "STOP", received + ", " + stopping + ", shutdown timeout " + duration_text(shutdown_timeout));
+}
+
+std::string countdown_line(Duration left, const std::vector<Rank>& running) {
+  constexpr std::size_t kShown = 8;
+  std::string text = duration_text(left) + " left: ";
+  text += count_text(static_cast<long long>(running.size()), "rank") + " still running: ";
+  for (std::size_t i = 0; i < running.size() && i < kShown; ++i) {
+    text += (i == 0 ? "" : ", ") + std::to_string(running[i].value());
+  }
+  return note_line("STOP", text + (running.size() > kShown ? ", ..." : ""));
 }
 
 std::string stopped_line(int signal, const StopFacts& stop) {
@@ -82,8 +96,8 @@ std::string stopped_line(int signal, const StopFacts& stop) {
   return note_line("STOP", text + "; exit " + std::to_string(exit_code_of_signal(signal)));
 }
 
-std::string leaving_line(int signal) {
-  return note_line("STOP", signal_name(signal) + " received, leaving the run");
+std::string leaving_line(const ReceivedSignal& signal) {
+  return note_line("STOP", received_text(signal) + ", leaving the run");
 }
 
 std::string left_line(int signal) {

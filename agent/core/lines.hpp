@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/core/received_signal.hpp"
 #include "base/clock.hpp"
 #include "base/types.hpp"
 #include "base/worker_exit.hpp"
@@ -46,7 +47,10 @@ struct StartFacts {
                                              const std::string& sentence);
 
 /// A signal to ddprun stops this many workers.
-[[nodiscard]] std::string stop_line(int signal, int workers, Duration shutdown_timeout);
+[[nodiscard]] std::string stop_line(const ReceivedSignal& signal, int workers,
+                                    Duration shutdown_timeout);
+/// `ddprun: note [STOP] 20 s left: 2 ranks still running: 0, 8`; at most 8 ranks are listed.
+[[nodiscard]] std::string countdown_line(Duration left, const std::vector<Rank>& running);
 /// How the ranks that ddprun stopped ended.
 struct StopFacts {
   int gone = 0;        // without those that ended by themselves before
@@ -57,7 +61,7 @@ struct StopFacts {
 /// The stop is complete.
 [[nodiscard]] std::string stopped_line(int signal, const StopFacts& stop);
 /// A stop signal while no worker runs.
-[[nodiscard]] std::string leaving_line(int signal);
+[[nodiscard]] std::string leaving_line(const ReceivedSignal& signal);
 /// This node has left before any worker ran.
 [[nodiscard]] std::string left_line(int signal);
 

@@ -4,7 +4,6 @@
 
 #include "agent/core/kill_order.hpp"
 #include "base/exit_code.hpp"
-#include "base/exit_status.hpp"
 
 namespace ddprun {
 
@@ -39,22 +38,26 @@ void NodeDriver::carry_out(const client::Actions& actions) {
   }
 }
 
-void NodeDriver::request_stop(int signal) {
+void NodeDriver::request_stop(const ReceivedSignal& received) {
+  const int signal = received.number;
   const bool first = stop_signal_ == 0;
-  if (first) stop_signal_ = signal;
+  if (first) {
+    stop_signal_ = signal;
+    stop_reason_ = received_text(received);
+  }
   if (has_group_) ports_.pass_stop_signal(signal);
   if (!first) {
     if (!ddprun::is_forced_stop(signal)) return;
     forced_stop_ = true;
   }
   if (end_) return;
-  if (first && !has_group_) ports_.log_leaving(signal);
+  if (first && !has_group_) ports_.log_leaving(received);
   leave_waits_ = has_group_ && ports_.failure_is_pending();  // that is reported first
   if (!leave_waits_) leave_for_signal();
 }
 
 void NodeDriver::leave_for_signal() {
-  leave(exit_code_of_signal(stop_signal_), signal_name(stop_signal_) + " received");
+  leave(exit_code_of_signal(stop_signal_), stop_reason_);
 }
 
 void NodeDriver::leave_if_asked() {

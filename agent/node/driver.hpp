@@ -26,7 +26,7 @@ class NodeDriver {
 
   /// A signal that ends this node's part in the run: the workers get it, the coordinator learns of
   /// it. The second one kills at once, and no longer waits for other nodes.
-  void request_stop(int signal);
+  void request_stop(const ReceivedSignal& received);
   /// This node leaves the run for a reason of its own, which the user has read.
   void leave(int exit_code, const std::string& reason);
 
@@ -82,6 +82,7 @@ class NodeDriver {
   bool has_group_ = false;
   RestartCount restarts_{0};
   int stop_signal_ = 0;
+  std::string stop_reason_;
   bool forced_stop_ = false;
   bool leaving_ = false;
   bool leave_waits_ = false;  // the failure of the round is reported first

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "agent/core/received_signal.hpp"
 #include "base/clock.hpp"
 #include "base/result.hpp"
 #include "rendezvous/client/membership.hpp"
@@ -60,7 +61,7 @@ class NodePorts {
   /// A single node starts its workers again.
   virtual void log_restart(const std::string& reason) = 0;
   /// A stop signal came while no worker runs.
-  virtual void log_leaving(int signal) = 0;
+  virtual void log_leaving(const ReceivedSignal& signal) = 0;
   /// An error of this node's own: returns the exit code.
   [[nodiscard]] virtual int report_error(const Error& error) = 0;
   /// Nothing is left to do: the driver's end() is set.

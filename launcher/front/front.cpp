@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "base/exit_code.hpp"
 #include "base/forwarded_signal.hpp"
 #include "launcher/front/supervisor.hpp"
 #include "launcher/front/sweep.hpp"
@@ -55,7 +56,7 @@ pid_t guard_pid = 0;  // for the handler
 extern "C" void end_without_guard(int) {
   if (::getppid() == guard_pid) return;
   (void)front::sweep({}, kSweepMax);
-  ::_exit(128 + SIGKILL);
+  ::_exit(exit_code_of_signal(SIGKILL));
 }
 
 /// False when the parent has ended already.
@@ -74,14 +75,14 @@ int become_agent(const sigset_t& mask, const std::function<int()>& agent) {
   sigset_t restored = mask;
   ::sigdelset(&restored, relay_signal());
   ::sigprocmask(SIG_SETMASK, &restored, nullptr);
-  if (!follow_parent(guard_pid, relay_signal())) ::_exit(128 + SIGKILL);
+  if (!follow_parent(guard_pid, relay_signal())) ::_exit(exit_code_of_signal(SIGKILL));
   return agent();
 }
 
 int become_guard(int argc, char** argv, pid_t parent, const sigset_t& taken, const sigset_t& mask,
                  const std::function<int()>& agent) {
   ::setsid();
-  if (!follow_parent(parent, relay_signal())) ::_exit(128 + SIGKILL);
+  if (!follow_parent(parent, relay_signal())) ::_exit(exit_code_of_signal(SIGKILL));
   const bool subreaper = become_subreaper(true);
   const pid_t child = subreaper ? ::fork() : -1;
   if (child <= 0) return become_agent(mask, agent);

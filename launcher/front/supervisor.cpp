@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "base/exit_code.hpp"
 #include "base/exit_status.hpp"
 #include "base/forwarded_signal.hpp"
 #include "base/message_line.hpp"
@@ -131,7 +132,7 @@ int Loop::end_without_parent() const {
   print_line(error_line("FRONT", "ddprun (pid " + std::to_string(supervised_.parent) +
                                      ") was killed; its " + were_ended(swept.ended)));
   report_left(swept);
-  return 128 + SIGKILL;
+  return exit_code_of_signal(SIGKILL);
 }
 
 void Loop::report(const ExitStatus& status, const Swept& swept) const {

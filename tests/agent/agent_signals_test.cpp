@@ -66,7 +66,7 @@ TEST_CASE("a stop while a failed round is stopped: no restart, the failure's rep
   CHECK_THAT(run.err(), !ContainsSubstring("[RESTART]"));
   CHECK_THAT(run.err(), ContainsSubstring(report_of(1, 1)));
   CHECK_THAT(run.err(), ContainsSubstring("next      not restarted: "));
-  CHECK_THAT(run.err(), ContainsSubstring("SIGINT received"));
+  CHECK_THAT(run.err(), ContainsSubstring(received_text(from_test(SIGINT))));
 }
 
 TEST_CASE("a second stop while a failed round is stopped kills at once, and the failure stays") {

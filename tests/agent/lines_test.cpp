@@ -18,9 +18,9 @@ TEST_CASE("a death, a restart, a stop and the end are one line each") {
         "ddprun: note [RESTART] restart 1 of 3, round 2");
   CHECK(done_line({"", 2, RestartCount(1), 3h + 12min}) ==
         "ddprun: done: all 2 ranks exited with code 0 after 3 h 12 min; 1 restart");
-  CHECK(stop_line(SIGINT, 8, 30s) ==
+  CHECK(stop_line({SIGINT, "", true}, 8, 30s) ==
         "ddprun: note [INT] stopping 8 ranks (Ctrl-C); press Ctrl-C again to kill immediately");
-  CHECK(stop_line(SIGTERM, 8, 30s) ==
+  CHECK(stop_line({SIGTERM}, 8, 30s) ==
         "ddprun: note [STOP] SIGTERM received, stopping 8 ranks, shutdown timeout 30 s");
   CHECK(stopped_line(SIGTERM, {8, 2, 0, 30s}) ==
         "ddprun: note [STOP] 8 ranks gone after 30 s, 2 needed SIGKILL; exit 143");
@@ -34,9 +34,48 @@ TEST_CASE("a death, a restart, a stop and the end are one line each") {
 }
 
 TEST_CASE("a closed terminal is told with what to do about it") {
-  CHECK_THAT(stop_line(SIGHUP, 8, 30s),
+  const ReceivedSignal hangup{SIGHUP, "", true};
+  CHECK_THAT(stop_line(hangup, 8, 30s),
              ContainsSubstring("[HUP] the terminal was closed (SIGHUP)"));
-  CHECK_THAT(stop_line(SIGHUP, 8, 30s), ContainsSubstring("\n  try       nohup"));
+  CHECK_THAT(stop_line(hangup, 8, 30s), ContainsSubstring("\n  try       nohup"));
+}
+
+TEST_CASE("a stop names the process that sent the signal, on one line whatever it is called") {
+  CHECK(stop_line({SIGTERM, "slurmstepd (pid 4021)"}, 64, 600s) ==
+        "ddprun: note [STOP] SIGTERM from slurmstepd (pid 4021), stopping 64 ranks, shutdown "
+        "timeout 10 min");
+  CHECK_THAT(stop_line({SIGINT, "timeout (pid 7)"}, 1, 30s),
+             ContainsSubstring("stopping 1 rank (SIGINT from timeout (pid 7)); press"));
+  CHECK_THAT(
+      stop_line({SIGHUP, "bash (pid 7)"}, 1, 30s),
+      ContainsSubstring("[HUP] SIGHUP from bash (pid 7), as of a closed terminal; stopping"));
+  CHECK(received_text({SIGTERM, "a\nddprun: done (pid 7)"}) ==
+        "SIGTERM from a\\nddprun: done (pid 7)");
+}
+
+TEST_CASE("a stop that takes long is told with its time and the ranks that still run") {
+  CHECK(countdown_line(540s, {Rank(0), Rank(8), Rank(16)}) ==
+        "ddprun: note [STOP] 9 min left: 3 ranks still running: 0, 8, 16");
+  const std::vector<Rank> many(64, Rank(3));
+  CHECK(countdown_line(10s, many) ==
+        "ddprun: note [STOP] 10 s left: 64 ranks still running: 3, 3, 3, 3, 3, 3, 3, 3, ...");
+}
+
+TEST_CASE("a signal that came directly and through the front is one, two of either kind are two") {
+  using Way = SignalPairs::Way;
+  const TimePoint start{};
+  SignalPairs pairs;
+  CHECK_FALSE(pairs.completes_pair(SIGTERM, Way::kDirect, start));
+  CHECK(pairs.completes_pair(SIGTERM, Way::kForwarded, start + 1s));
+  CHECK_FALSE(pairs.completes_pair(SIGTERM, Way::kForwarded, start + 1s));
+  CHECK_FALSE(pairs.completes_pair(SIGINT, Way::kDirect, start + 1s));
+  CHECK(pairs.completes_pair(SIGTERM, Way::kDirect, start + 2s));
+
+  CHECK_FALSE(pairs.completes_pair(SIGINT, Way::kDirect, start + 1100ms));  // two Ctrl-C
+  CHECK_FALSE(pairs.completes_pair(SIGQUIT, Way::kForwarded, start));
+  CHECK_FALSE(pairs.completes_pair(SIGQUIT, Way::kForwarded, start + 10ms));
+  CHECK_FALSE(pairs.completes_pair(SIGHUP, Way::kForwarded, start));
+  CHECK_FALSE(pairs.completes_pair(SIGHUP, Way::kDirect, start + 1001ms));
 }
 
 TEST_CASE("the start says what runs where, and what the limits are") {
@@ -75,6 +114,6 @@ TEST_CASE("the lines of a node among several") {
   CHECK(done_line({text, 2, RestartCount(0), 12s}) == done);
   CHECK(done_line({text, 2, RestartCount(0), 12s, NodePart::kSpare}) ==
         "ddprun: done: " + text + "; this node was a spare: its workers never started");
-  CHECK(leaving_line(SIGTERM) == "ddprun: note [STOP] SIGTERM received, leaving the run");
+  CHECK(leaving_line({SIGTERM}) == "ddprun: note [STOP] SIGTERM received, leaving the run");
   CHECK(left_line(SIGINT) == "ddprun: note [STOP] left the run, no worker was running; exit 130");
 }

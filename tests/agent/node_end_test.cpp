@@ -97,9 +97,12 @@ TEST_CASE("SIGTERM of one agent ends the run of two, with 143 and the reason on 
   second.signal(SIGTERM);
   CHECK(second.wait() == ExitStatus::exited(143));
   CHECK(first.wait() == ExitStatus::exited(143));
-  CHECK_THAT(second.err(), ContainsSubstring(up_to("2 ranks", stop_line(SIGTERM, 2, Duration(0)))));
+  CHECK_THAT(second.err(),
+             ContainsSubstring(up_to("2 ranks", stop_line(from_test(SIGTERM), 2, Duration(0)))));
   CHECK_THAT(second.err(), ContainsSubstring("note [STOP] 2 ranks gone "));
-  CHECK_THAT(first.err(), ContainsSubstring("(ranks 2-3) left: SIGTERM received; 1 node remains"));
+  CHECK_THAT(first.err(),
+             ContainsSubstring("(ranks 2-3) left: " + received_text(from_test(SIGTERM)) +
+                               "; 1 node remains"));
   for (const char* rank : {"1.0", "1.1", "1.2", "1.3"}) {
     CHECK_FALSE(alive(pid_in(cluster.file(rank))));
   }
@@ -114,7 +117,7 @@ TEST_CASE("SIGINT of the agent that hosts the coordinator ends the run on every 
   first.signal(SIGINT);
   CHECK(second.wait() == ExitStatus::exited(130));
   CHECK(first.wait() == ExitStatus::exited(130));
-  CHECK_THAT(second.err(), ContainsSubstring("SIGINT received"));
+  CHECK_THAT(second.err(), ContainsSubstring(received_text(from_test(SIGINT))));
   CHECK_FALSE(alive(pid_in(cluster.file("1.1"))));
 }
 
@@ -150,8 +153,8 @@ TEST_CASE("SIGTERM while a failed round gives way to its restart ends the run wi
   REQUIRE(cluster.has_line("2.1"));
   first.signal(SIGTERM);
   second.signal(SIGTERM);
-  REQUIRE(first.says("note [STOP] SIGTERM received"));
-  REQUIRE(second.says("note [STOP] SIGTERM received"));
+  REQUIRE(first.says("note [STOP] SIGTERM from "));
+  REQUIRE(second.says("note [STOP] SIGTERM from "));
   Command touch({"touch", cluster.file("end")});
   CHECK(touch.wait().success());
   CHECK(first.wait() == ExitStatus::exited(7));
@@ -214,12 +217,12 @@ TEST_CASE("after a failure a second SIGTERM gives up the whole report, not the f
   auto& second = cluster.start(1, "2:2", script, {"node_rank=1"});
   REQUIRE(first.says(") failed: exit code 7"));
   second.signal(SIGTERM);
-  REQUIRE(second.says("note [STOP] SIGTERM received"));
+  REQUIRE(second.says("note [STOP] SIGTERM from "));
   second.signal(SIGTERM);
   CHECK(second.wait() == ExitStatus::exited(7));
   CHECK_THAT(second.err(), ContainsSubstring(report_of(1, 0)));
   first.signal(SIGTERM);
-  REQUIRE(first.says("note [STOP] SIGTERM received"));
+  REQUIRE(first.says("note [STOP] SIGTERM from "));
   first.signal(SIGTERM);
   CHECK(first.wait() == ExitStatus::exited(7));
 }
@@ -230,7 +233,7 @@ TEST_CASE("SIGTERM while a node waits for others leaves the rendezvous at once")
   REQUIRE(waiting.says("run test-run"));
   waiting.signal(SIGTERM);
   CHECK(waiting.wait() == ExitStatus::exited(143));
-  CHECK_THAT(waiting.err(), ContainsSubstring(leaving_line(SIGTERM)));
+  CHECK_THAT(waiting.err(), ContainsSubstring(leaving_line(from_test(SIGTERM))));
   // Its place is free: two others make the round of two.
   auto& first = cluster.start(1, "2:2", "exit 0");
   auto& second = cluster.start(1, "2:2", "exit 0");

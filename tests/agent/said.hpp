@@ -2,6 +2,9 @@
 // sentence of these workers and ranks, and the tests of the cores show how it reads.
 #pragma once
 
+#include <unistd.h>
+
+#include <fstream>
 #include <string>
 
 #include "agent/core/lines.hpp"
@@ -14,6 +17,14 @@ namespace ddprun::test {
 /// `text` up to the end of `part`: what follows is not known before, a pid or a duration.
 inline std::string up_to(const std::string& part, const std::string& text) {
   return text.substr(0, text.find(part) + part.size());
+}
+
+/// A signal that this test sent.
+inline ReceivedSignal from_test(int number) {
+  std::ifstream comm("/proc/self/comm");
+  std::string name;
+  std::getline(comm, name);
+  return {number, name + " (pid " + std::to_string(::getpid()) + ")"};
 }
 
 /// How the report of this worker's exit code begins, up to its pid.

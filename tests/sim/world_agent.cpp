@@ -163,7 +163,7 @@ void World::take_signal(int id, int signal) {
   checker_.on_signalled(node.process, coordinated(id), now());
   node.leaving = true;
   const bool ended = node.ended;
-  drive(id, [signal](NodeDriver& driver) { driver.request_stop(signal); });
+  drive(id, [signal](NodeDriver& driver) { driver.request_stop({signal}); });
   if (ended && node.driver->is_forced_stop()) exit_process(id);
 }
 

@@ -71,7 +71,7 @@ class World::Ports final : public NodePorts {
   }
   void log_death(const std::string&) override {}
   void log_restart(const std::string&) override {}
-  void log_leaving(int) override {}
+  void log_leaving(const ReceivedSignal&) override {}
   [[nodiscard]] int report_error(const Error&) override { return 1; }
   void end() override {}
 
