@@ -158,7 +158,7 @@ asio::awaitable<void> Agent::run_group(std::shared_ptr<RoundRunner> runner, Roun
 }
 
 void Agent::stop_group(const client::StopGroup& order) {
-  runner_->end(order.signal, order.grace);
+  runner_->end(order);
 }
 
 void Agent::arm_timer(TimePoint deadline) {

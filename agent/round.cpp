@@ -9,8 +9,10 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <utility>
 
+#include "agent/core/complaint.hpp"
 #include "agent/file_text.hpp"
 #include "agent/proc/limits.hpp"
+#include "agent/proc/process_facts.hpp"
 #include "agent/proc/spawn.hpp"
 #include "agent/proc/tail.hpp"
 #include "agent/run_events.hpp"
@@ -31,6 +33,7 @@ RoundRunner::RoundRunner(asio::any_io_executor executor, RoundInputs inputs)
     : executor_(executor),
       inputs_(std::move(inputs)),
       stop_timer_(executor),
+      hearing_timer_(executor),
       finished_(executor, TimePoint::max()),
       watch_(std::make_shared<RoundWatch>(
           executor, RoundWatch::Inputs{inputs_.environment, inputs_.logger, inputs_.disk,
@@ -141,7 +144,7 @@ Result<void> RoundRunner::start_worker(LocalRank rank) {
 }
 
 // While it lives, only SIGKILL reaches what has left its process group: a data loader ends when its
-// worker does.
+// worker does. What is stopped (SIGSTOP, Ctrl-Z) acts on no other signal before it is continued.
 void RoundRunner::signal_group(LocalRank rank, int signal) {
   record_signal(signal);
   Worker& target = worker(rank);
@@ -149,6 +152,7 @@ void RoundRunner::signal_group(LocalRank rank, int signal) {
   target.last_signal = signal;
   if (signal == SIGKILL && target.child->leaf()) target.child->leaf()->kill();
   target.child->signal_group(signal);
+  if (signal != SIGKILL) target.child->signal_group(SIGCONT);
 }
 
 std::optional<Cgroup> RoundRunner::make_leaf(LocalRank rank) const {
@@ -220,6 +224,55 @@ std::vector<std::string> RoundRunner::left_behind(LocalRank rank) const {
   if (!descendants) return names;
   for (const ProcessEntry& process : descendants->living()) names.push_back(process.name);
   return names;
+}
+
+void RoundRunner::look_for_complaint(LocalRank rank) {
+  Worker& failed = worker(rank);
+  std::string log = unseen_stderr(failed.output_plan);
+  if (!log.empty()) {
+    asio::co_spawn(executor_, look_into_log(shared_from_this(), rank, std::move(log)), rethrow_bug);
+    return;
+  }
+  failed.output->catch_up();
+  driver_.complaint_found(rank, find_complaint(failed.output->tail()));
+}
+
+// The others are not stopped before it is read: a disk that stalls is not waited for.
+asio::awaitable<void> RoundRunner::look_into_log(std::shared_ptr<RoundRunner> self, LocalRank rank,
+                                                 std::string log) {
+  std::function<std::string()> look = [log] { return tail_of_file(log, kTailBytesMax); };
+  const TimePoint deadline = Clock::now() + kComplaintMax;
+  const auto tail = co_await run_on<std::string>(self->inputs_.disk, std::move(look), deadline);
+  self->driver_.complaint_found(rank, find_complaint(tail ? *tail : std::string()));
+}
+
+void RoundRunner::arm_hearing(TimePoint deadline) {
+  hearing_timer_.expires_at(deadline);
+  hearing_timer_.async_wait([self = shared_from_this()](const auto& why) {
+    if (!why) self->driver_.hearing_over();
+  });
+}
+
+// The process that does the work, where the worker itself only waits for it.
+std::vector<RankFacts> RoundRunner::look_at_ranks() {
+  std::vector<RankFacts> ranks;
+  const auto processes = list_processes();
+  for (const auto& looked_at : workers_) {
+    RankFacts& facts = ranks.emplace_back();
+    facts.rank = looked_at->plan.rank;
+    facts.local_rank = LocalRank(static_cast<int>(ranks.size()) - 1);
+    if (!looked_at->child) continue;
+    facts.pid = looked_at->child->pid();
+    if (driver_.has_exited(facts.local_rank)) continue;
+    const std::vector<pid_t> working =
+        processes ? working_processes(facts.pid, *processes) : std::vector<pid_t>{facts.pid};
+    const ProcessStacks process = read_process(working.front());
+    if (process.state != '?') facts.state.assign(1, process.state);
+    if (process.system_call != "running") facts.waits_in = process.system_call;
+    looked_at->output->catch_up();
+    facts.complaint = find_complaint(looked_at->output->tail());
+  }
+  return ranks;
 }
 
 void RoundRunner::look_for_evidence(LocalRank rank) {

@@ -25,6 +25,7 @@
 #include "agent/proc/output.hpp"
 #include "agent/round_watch.hpp"
 #include "agent/wait_note.hpp"
+#include "rendezvous/client/membership/events.hpp"
 
 namespace spdlog {
 class logger;
@@ -77,7 +78,10 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   /// started.
   void request_stop(int signal);
   /// The same for a round that is over elsewhere: see RoundDriver::end().
-  void end(int signal, Duration grace) { driver_.end(signal, grace); }
+  void end(const client::StopGroup& order) {
+    if (order.look) driver_.look();
+    driver_.end(order.signal, order.grace);
+  }
   void pass_on(int signal) { driver_.pass_on(signal); }
   /// The stacks of all ranks that run, also in a file of the log directory: see RoundWatch::dump().
   [[nodiscard]] boost::asio::awaitable<SavedStacks> dump_stacks(std::string why) {
@@ -118,6 +122,9 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   [[nodiscard]] WorkerName name_of(LocalRank rank) const override;
   [[nodiscard]] WorkerExit describe_exit(LocalRank rank) const override;
   [[nodiscard]] std::vector<std::string> left_behind(LocalRank rank) const override;
+  void look_for_complaint(LocalRank rank) override;
+  void arm_hearing(TimePoint deadline) override;
+  [[nodiscard]] std::vector<RankFacts> look_at_ranks() override;
   void catch_up(LocalRank rank) override { worker(rank).output->catch_up(); }
   void look_for_evidence(LocalRank rank) override;
   void on_event(const GroupEvent& event) override;
@@ -129,7 +136,10 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   void succeeded() override { inputs_.hooks.succeeded(); }
   void failed(const WorkerExit& first) override;
   void spawn_failed(const SpawnFailed& failure) override { inputs_.hooks.spawn_failed(failure); }
-  void round_over() override { finished_.cancel(); }
+  void round_over() override {
+    hearing_timer_.cancel();
+    finished_.cancel();
+  }
 
   void on_files(Files files);
   void record_into(Result<LogFile>& events);
@@ -139,6 +149,8 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
                                                           LocalRank rank);
   [[nodiscard]] static boost::asio::awaitable<void> look_into_files(
       std::shared_ptr<RoundRunner> self, LocalRank first);
+  [[nodiscard]] static boost::asio::awaitable<void> look_into_log(std::shared_ptr<RoundRunner> self,
+                                                                  LocalRank rank, std::string log);
   [[nodiscard]] boost::asio::awaitable<void> drain_outputs();
   [[nodiscard]] std::optional<Cgroup> make_leaf(LocalRank rank) const;
   [[nodiscard]] Worker& worker(LocalRank rank);
@@ -151,6 +163,7 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   std::string program_;                           // its path
   std::vector<std::unique_ptr<Worker>> workers_;  // by local rank; a Child must not move
   boost::asio::steady_timer stop_timer_;
+  boost::asio::steady_timer hearing_timer_;
   boost::asio::steady_timer finished_;  // never expires by itself: cancelled by round_over()
   std::shared_ptr<RoundWatch> watch_;
   RoundDriver driver_;

@@ -13,6 +13,9 @@ namespace ddprun {
 // --straggler-timeout says otherwise; then SIGTERM, and after kStragglerGrace SIGKILL.
 inline constexpr Duration kStragglerTimeoutDefault = std::chrono::seconds(10);
 inline constexpr Duration kStragglerGrace = std::chrono::seconds(2);
+// After a rank failed with a complaint about others, these have so long to complain, too, or to
+// fail for a reason of their own, before they are stopped.
+inline constexpr Duration kHearing = std::chrono::milliseconds(500);
 // Stragglers that end within this time are not logged.
 inline constexpr Duration kStragglersQuietMax = std::chrono::seconds(1);
 // Ranks that exited with code 0 while others continue are named at these times after the first one.

@@ -100,7 +100,8 @@ void NodeDriver::group_over(Round round, GroupOutcome outcome) {
     leave(kExitUnkillable, outcome.unkillable + " is still alive after SIGKILL");
   }
   if (!outcome.death_line.empty()) deferred_death_line_ = std::move(outcome.death_line);
-  feed(client::GroupGone{round, outcome.stop_took, outcome.killed, outcome.stopped});
+  feed(client::GroupGone{round, outcome.stop_took, outcome.killed, outcome.stopped,
+                         std::move(outcome.ranks), std::move(outcome.other_failure)});
 }
 
 void NodeDriver::flush_deferred_death_line() {

@@ -2,8 +2,10 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <utility>
 
+#include "agent/core/complaint.hpp"
 #include "base/assert.hpp"
 
 namespace ddprun {
@@ -21,17 +23,20 @@ void RoundDriver::begin() {
 }
 
 void RoundDriver::request_stop(int signal) {
+  end_hearing();
   step(StopRequested{signal});
   give_up_files();
 }
 
 void RoundDriver::end(int signal, Duration grace) {
+  end_hearing();
   step(StopOrdered{signal, grace});
   give_up_files();
 }
 
 void RoundDriver::pass_on(int signal) {
   for (const LocalRank rank : group_.running()) {
+    if (worker(rank).exit) continue;
     worker(rank).passed_signal = signal;
     ports_.signal_worker(rank, signal);  // alone: its data loaders rarely expect a signal
   }
@@ -137,10 +142,89 @@ void RoundDriver::exited(LocalRank rank, ExitStatus status, LeftBehind left) {
   exit.passed_signal = ended.passed_signal;
   exit.since_start = std::chrono::duration_cast<milliseconds>(ended.exited_at - run_started_);
   exit.after = std::chrono::duration_cast<milliseconds>(ended.exited_at - since_);
+  ended.by_itself = group_.worker(rank).first_signal == 0;
+  if (may_be_witness(status)) {
+    held_.push_back({Exited{rank, status, left}});
+    return ports_.look_for_complaint(rank);
+  }
+  if (!status.success() && !held_.empty()) {  // what the witnesses may have seen
+    held_.insert(held_.begin(), {Exited{rank, status, left}, true});
+    return end_hearing();
+  }
+  take(Exited{rank, status, left});
+  if (all_heard()) end_hearing();
+}
+
+int RoundDriver::running() const {
+  const std::vector<LocalRank> ranks = group_.running();
+  return static_cast<int>(std::count_if(ranks.begin(), ranks.end(),
+                                        [this](LocalRank rank) { return !worker(rank).exit; }));
+}
+
+void RoundDriver::take(const Exited& exit) {
   // First, because the evidence may be there at once, and the others are stopped before it is
   // reported.
-  step(Exited{rank, status, left});
-  if (group_.first_failure() == rank) ports_.look_for_evidence(rank);
+  const bool first = !group_.first_failure();
+  step(exit);
+  if (first && group_.first_failure() == exit.rank) ports_.look_for_evidence(exit.rank);
+}
+
+bool RoundDriver::may_be_witness(const ExitStatus& status) const {
+  const GroupState state = group_.state();
+  const bool runs = state == GroupState::kStarting || state == GroupState::kHealthy;
+  return runs && follows_from_complaint(status);
+}
+
+// A failure of its own ends the others at once, and is the first even if a witness was faster.
+void RoundDriver::complaint_found(LocalRank rank, std::optional<Complaint> complaint) {
+  const auto held = std::find_if(held_.begin(), held_.end(), [rank](const Held& its) {
+    return its.exit.rank == rank && !its.heard;
+  });
+  if (held == held_.end()) return;  // a stop was faster
+  held->heard = true;
+  const bool own = !complaint;
+  worker(rank).exit->complaint = std::move(complaint);
+  if (own) {
+    std::rotate(held_.begin(), held, held + 1);
+    return end_hearing();
+  }
+  if (all_heard()) return end_hearing();
+  if (!std::exchange(hearing_, true)) ports_.arm_hearing(ports_.now() + kHearing);
+}
+
+// No other rank is left that could say more.
+bool RoundDriver::all_heard() const {
+  if (held_.empty() || group_.state() != GroupState::kHealthy) return false;
+  const bool heard =
+      std::all_of(held_.begin(), held_.end(), [](const Held& held) { return held.heard; });
+  return heard && group_.running().size() == held_.size();
+}
+
+void RoundDriver::hearing_over() {
+  if (hearing_) end_hearing();
+}
+
+void RoundDriver::end_hearing() {
+  if (held_.empty()) return;
+  hearing_ = false;
+  const std::vector<Held> held = std::exchange(held_, {});
+  if (worker(held.front().exit.rank).exit->complaint) look();
+  for (const Held& its : held) take(its.exit);
+}
+
+void RoundDriver::emptied(LocalRank rank) {
+  for (Held& held : held_) {
+    if (held.exit.rank != rank) continue;
+    held.exit.left = LeftBehind::kNothing;
+    return;
+  }
+  step(GroupEmptied{rank});
+}
+
+void RoundDriver::look() {
+  if (!looked_.empty() || group_.state() > GroupState::kHealthy) return;
+  looked_at_ = ports_.now();
+  looked_ = ports_.look_at_ranks();
 }
 
 void RoundDriver::evidence_found(RawEvidence raw) {
@@ -164,9 +248,11 @@ RoundResult RoundDriver::result() const {
   all.error_json = error_json_;
   all.death_logged = death_logged_;
   all.stop_took = group_.stop_took();
+  all.ranks = facts();
+  all.other_failure = other_failure();
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     const WorkerRecord& ended = group_.worker(LocalRank(static_cast<int>(i)));
-    if (!ended.status) continue;
+    if (!ended.status || workers_[i].by_itself) continue;
     if (ended.first_signal != 0) ++all.stopped;
     if (ended.last_signal == SIGKILL) ++all.killed;
   }
@@ -177,6 +263,46 @@ RoundResult RoundDriver::result() const {
     all.unkillable.push_back({ports_.name_of(rank), left_behind_text(ports_.left_behind(rank))});
   }
   return all;
+}
+
+std::vector<RankFacts> RoundDriver::facts() const {
+  std::vector<RankFacts> all = looked_;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const Worker& ended = workers_[i];
+    if (!ended.exit || !ended.by_itself) continue;
+    const bool succeeded = ended.exit->status.success();
+    all[i].end = succeeded ? RankEnd::kSucceeded : RankEnd::kFailed;
+    if (ended.exit->complaint) all[i].complaint = ended.exit->complaint;
+    if (ended.exited_at >= looked_at_) continue;
+    all[i].exited =
+        std::chrono::duration_cast<std::chrono::milliseconds>(looked_at_ - ended.exited_at);
+  }
+  // Those that say least about the culprit are left out.
+  if (all.size() > kRankFactsMax) {
+    std::stable_partition(all.begin(), all.end(),
+                          [](const RankFacts& facts) { return !facts.complaint; });
+    all.resize(kRankFactsMax);
+  }
+  return all;
+}
+
+/// By a signal that ddprun did not send it, or before ddprun sent any.
+bool RoundDriver::failed_by_itself(std::size_t rank) const {
+  const Worker& ended = workers_[rank];
+  if (!ended.exit || ended.exit->status.success() || ended.exit->complaint) return false;
+  const WorkerRecord& record = group_.worker(LocalRank(static_cast<int>(rank)));
+  const bool killed = ended.exit->status.signal() == SIGKILL && record.last_signal != SIGKILL;
+  return ended.by_itself || killed;
+}
+
+std::optional<WorkerExit> RoundDriver::other_failure() const {
+  const Worker* earliest = nullptr;
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    const bool is_first = group_.first_failure() == LocalRank(static_cast<int>(i));
+    if (is_first || !failed_by_itself(i)) continue;
+    if (earliest == nullptr || workers_[i].exited_at < earliest->exited_at) earliest = &workers_[i];
+  }
+  return earliest == nullptr ? std::nullopt : earliest->exit;
 }
 
 RoundDriver::Worker& RoundDriver::worker(LocalRank rank) {

@@ -27,6 +27,8 @@ class RoundDriver {
   /// The round is over elsewhere: ends the workers with `signal`, then, after `grace`, with
   /// SIGKILL. None of them is blamed.
   void end(int signal, Duration grace);
+  /// Notes what all ranks do, before they are stopped: a failure elsewhere complained of others.
+  void look();
   /// A signal that every worker gets once, and that changes nothing here.
   void pass_on(int signal);
 
@@ -35,8 +37,10 @@ class RoundDriver {
   void spawn_due(LocalRank rank) { spawn(rank); }
   void timer_expired(TimePoint deadline) { step(TimerExpired{deadline}); }
   void exited(LocalRank rank, ExitStatus status, LeftBehind left);
+  void complaint_found(LocalRank rank, std::optional<Complaint> complaint);
+  void hearing_over();
   /// What a worker left behind has ended.
-  void emptied(LocalRank rank) { step(GroupEmptied{rank}); }
+  void emptied(LocalRank rank);
   void evidence_found(RawEvidence raw);
 
   /// Nothing of the round is waited for any more, and its failure was reported.
@@ -56,9 +60,23 @@ class RoundDriver {
     int passed_signal = 0;
     std::optional<WorkerExit> exit{};
     TimePoint exited_at{};
+    bool by_itself = false;  // it ended before any signal of ddprun
+  };
+  // A failure that the group has not been told of yet: it may be a witness, and the culprit may
+  // fail a moment later, or others complain, too.
+  struct Held {
+    Exited exit;
+    bool heard = false;  // whether it complained is known
   };
 
   void step(const GroupEvent& event);
+  void take(const Exited& exit);
+  void end_hearing();
+  [[nodiscard]] bool all_heard() const;
+  [[nodiscard]] bool may_be_witness(const ExitStatus& status) const;
+  [[nodiscard]] std::vector<RankFacts> facts() const;
+  [[nodiscard]] std::optional<WorkerExit> other_failure() const;
+  [[nodiscard]] bool failed_by_itself(std::size_t rank) const;
   void act(const Spawn& action);
   void act(const Signal& action);
   void act(const ArmTimer& action);
@@ -73,7 +91,7 @@ class RoundDriver {
   void spawn(LocalRank rank);
   void fail_to_spawn(const SpawnFailed& failure);
   void end_if_over();
-  [[nodiscard]] int running() const { return static_cast<int>(group_.running().size()); }
+  [[nodiscard]] int running() const;
   [[nodiscard]] Worker& worker(LocalRank rank);
   [[nodiscard]] const Worker& worker(LocalRank rank) const;
 
@@ -83,6 +101,10 @@ class RoundDriver {
   Duration straggler_timeout_;
   TimePoint since_;  // all workers run; before, this began
   std::vector<Worker> workers_;
+  std::vector<Held> held_;         // in the order of their ends
+  bool hearing_ = false;           // one of them complained, and the timer is armed
+  std::vector<RankFacts> looked_;  // by local rank; empty: nothing was noted
+  TimePoint looked_at_{};
   std::optional<LocalRank> opening_;  // the first worker, which waits for the files
   bool files_are_there_ = false;
   bool failure_reported_ = false;  // to the owner, with what the files say

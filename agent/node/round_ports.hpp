@@ -50,6 +50,13 @@ class RoundPorts {
   [[nodiscard]] virtual WorkerExit describe_exit(LocalRank rank) const = 0;
   /// The names of the processes that a worker left behind and that live.
   [[nodiscard]] virtual std::vector<std::string> left_behind(LocalRank rank) const = 0;
+  /// Whether a worker that failed by itself complained of other ranks, in what it wrote:
+  /// complaint_found() follows, at once or later.
+  virtual void look_for_complaint(LocalRank rank) = 0;
+  /// hearing_over() follows.
+  virtual void arm_hearing(TimePoint deadline) = 0;
+  /// What all workers do now, those that have ended included.
+  [[nodiscard]] virtual std::vector<RankFacts> look_at_ranks() = 0;
   /// A worker has failed: what it wrote is read now, as far as it is there, before the signals to
   /// the others make them write.
   virtual void catch_up(LocalRank rank) = 0;

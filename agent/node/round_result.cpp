@@ -13,6 +13,8 @@ GroupOutcome outcome_of(const RoundResult& result) {
   outcome.stop_took = std::chrono::duration_cast<std::chrono::milliseconds>(result.stop_took);
   outcome.killed = result.killed;
   outcome.stopped = result.stopped;
+  outcome.ranks = result.ranks;
+  outcome.other_failure = result.other_failure;
   return outcome;
 }
 

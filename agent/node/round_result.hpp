@@ -25,6 +25,10 @@ struct RoundResult {
   enum class Logged { kNo, kYes };
   Logged death_logged = Logged::kNo;  // whether the first failure had its line already
 
+  std::vector<RankFacts> ranks{};  // where the failure was a witness, or the run asked
+  // Of a worker that failed by itself, though another failure or a stop came first.
+  std::optional<WorkerExit> other_failure{};
+
   [[nodiscard]] StopFacts stop_facts() const {
     return {stopped, killed, static_cast<int>(unkillable.size()), stop_took};
   }
@@ -37,6 +41,8 @@ struct GroupOutcome {
   std::chrono::milliseconds stop_took{0};
   int killed = 0;
   int stopped = 0;
+  std::vector<RankFacts> ranks{};
+  std::optional<WorkerExit> other_failure{};
 };
 [[nodiscard]] GroupOutcome outcome_of(const RoundResult& result);
 

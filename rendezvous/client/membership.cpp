@@ -71,7 +71,7 @@ void Membership::on(const GroupGone& gone) {
   if (next_waits) return start_group();
   if (straggled) return;  // nothing was stopped: no answer is due
   if (round_->state == NodeState::kStopping) round_->state = NodeState::kStopped;
-  answer_stop({round(), gone.took, gone.killed, gone.stopped});
+  answer_stop({round(), gone.took, gone.killed, gone.stopped, gone.ranks, gone.other_failure});
 }
 
 void Membership::on(const StoreIdle& idle) {
@@ -160,7 +160,9 @@ void Membership::take(const Stop& stop) {
   }
   if (gone)
     return answer_stop(round_->stopped.value_or(Stopped{stop.round, Milliseconds(0), 0, 0}));
-  stop_group(stop.signal, stop.grace);
+  const std::optional<Done>& known = stop.verdict;
+  const bool witness = known && known->failure && known->failure->first.complaint;
+  stop_group(stop.signal, stop.grace, witness ? Look::kYes : Look::kNo);
 }
 
 void Membership::take(const Done& done) {
@@ -206,10 +208,10 @@ void Membership::answer_stop(Stopped stopped) {
   send(stopped);
 }
 
-void Membership::stop_group(int signal, Milliseconds grace) {
+void Membership::stop_group(int signal, Milliseconds grace, Look look) {
   if (!group_.can_be_stopped()) return;
   group_.stop();
-  actions_.emplace_back(StopGroup{group_.round(), signal, grace});
+  actions_.emplace_back(StopGroup{group_.round(), signal, grace, look == Look::kYes});
 }
 
 void Membership::start_group() {

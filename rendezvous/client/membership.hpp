@@ -137,7 +137,8 @@ class Membership {
   [[nodiscard]] End succeeded_here(const std::string& why_unknown) const;
   void report();
   void answer_stop(protocol::Stopped stopped);
-  void stop_group(int signal, protocol::Milliseconds grace);
+  enum class Look : std::uint8_t { kNo, kYes };
+  void stop_group(int signal, protocol::Milliseconds grace, Look look = Look::kNo);
   void start_group();
   void end(End verdict);
   void end_if_nothing_left();

@@ -157,6 +157,16 @@ TEST_CASE("SIGUSR1 passes to every worker once, and the run continues") {
   CHECK(run.out() == "usr1\nusr1\n");
 }
 
+TEST_CASE("a worker that is stopped ends at once, not with SIGKILL after the shutdown timeout") {
+  TemporaryDirectory dir;
+  auto run = start(2, kStay, {}, {{"DIR", dir.path()}});
+  ::kill(pid_in(dir.file("1.0")), SIGSTOP);
+  (void)pid_in(dir.file("0.0"));
+  run.signal(SIGTERM);
+  CHECK(run.wait() == ExitStatus::exited(143));
+  CHECK_THAT(run.err(), !ContainsSubstring("SIGKILL"));
+}
+
 TEST_CASE("kill -9 of a worker is reported with an unknown sender, and 137") {
   TemporaryDirectory dir;
   auto run = start(2, kStay, {}, {{"DIR", dir.path()}});

@@ -43,6 +43,15 @@ class WrittenPorts final : public RoundPorts {
     return exit;
   }
   [[nodiscard]] std::vector<std::string> left_behind(LocalRank) const override { return left_; }
+  void look_for_complaint(LocalRank rank) override {
+    write("listen", rank);
+    if (!listens_later_) driver_->complaint_found(rank, complaint_);
+  }
+  void arm_hearing(TimePoint deadline) override { hearing_until_ = deadline; }
+  [[nodiscard]] std::vector<RankFacts> look_at_ranks() override {
+    write("look at ranks");
+    return std::vector<RankFacts>(2);
+  }
   void catch_up(LocalRank rank) override { write("catch up", rank); }
   void look_for_evidence(LocalRank rank) override { write("look", rank); }
   void log_failure(const WorkerExit& first, int others) override {
@@ -67,6 +76,10 @@ class WrittenPorts final : public RoundPorts {
   std::optional<LocalRank> broken_;
   std::vector<std::string> left_;
   WorkerExit failure_;
+  RoundDriver* driver_ = nullptr;
+  bool listens_later_ = false;  // complaint_found() is called by the test
+  std::optional<Complaint> complaint_{};
+  TimePoint hearing_until_{};
 
  private:
   void write(const std::string& what) { words_ += (words_.empty() ? "" : ", ") + what; }
@@ -81,6 +94,8 @@ class WrittenPorts final : public RoundPorts {
 struct TwoWorkers {
   WrittenPorts ports;
   RoundDriver driver{ports, {2, 30s}, TimePoint(990s)};
+
+  TwoWorkers() { ports.driver_ = &driver; }
 
   /// Both run.
   void run() {
@@ -162,7 +177,7 @@ TEST_CASE("a worker that was about to be started when another failed is not star
   TwoWorkers round;
   round.run_first();
   round.exits(0, kFailed);
-  CHECK(round.ports.written() == "catch up 0, log failure of 0, others 0, look 0");
+  CHECK(round.ports.written() == "listen 0, catch up 0, log failure of 0, others 0, look 0");
   round.driver.evidence_found({});
   round.driver.spawn_due(LocalRank(1));
   CHECK(round.ports.written() == "failed 0, over");
@@ -197,7 +212,8 @@ TEST_CASE("the others are stopped before the files of the worker that failed are
   TwoWorkers round;
   round.run();
   round.exits(1, kFailed);
-  CHECK(round.ports.written() == "catch up 1, SIGTERM 0, log failure of 1, others 1, look 1");
+  CHECK(round.ports.written() ==
+        "listen 1, catch up 1, SIGTERM 0, log failure of 1, others 1, look 1");
 }
 
 TEST_CASE("a round is over only when its failure was told with its evidence") {
@@ -304,4 +320,122 @@ TEST_CASE("a failure that had no line has one in the outcome, a success has no o
   done.exits(0, kDone);
   done.exits(1, kDone);
   CHECK(outcome_of(done.driver.result()).death_line.empty());
+}
+
+namespace {
+
+Complaint lost_peer() {
+  Complaint complaint;
+  complaint.kind = ComplaintKind::kLostPeer;
+  return complaint;
+}
+
+}  // namespace
+
+TEST_CASE("a witness is heard, and the others are stopped only when no culprit failed meanwhile") {
+  TwoWorkers round;
+  round.run();
+  round.ports.complaint_ = lost_peer();
+  round.exits(0, kFailed);
+  CHECK(round.ports.written() == "listen 0");
+  CHECK(round.ports.hearing_until_ == round.ports.now_ + kHearing);
+  round.ports.now_ += kHearing;
+  round.driver.hearing_over();
+  CHECK(round.ports.written() ==
+        "look at ranks, catch up 0, SIGTERM 1, log failure of 0, others 1, look 0");
+  round.exits(1, kGone);
+  round.driver.evidence_found({});
+  CHECK(round.ports.failure_.complaint.has_value());
+  const RoundResult result = round.driver.result();
+  CHECK(result.stopped == 1);
+  REQUIRE(result.ranks.size() == 2);
+  CHECK(result.ranks[0].end == RankEnd::kFailed);
+  CHECK(result.ranks[0].exited == 500ms);
+  CHECK(result.ranks[0].complaint.has_value());
+  CHECK(result.ranks[1].end == RankEnd::kRuns);
+  CHECK_FALSE(result.other_failure.has_value());
+}
+
+TEST_CASE("the culprit that fails while a witness is heard is the first failure") {
+  TwoWorkers round;
+  round.run();
+  round.ports.complaint_ = lost_peer();
+  round.exits(0, kFailed);
+  round.ports.complaint_.reset();
+  (void)round.ports.written();
+  SECTION("of a signal, which needs no look at its output") {
+    round.exits(1, ExitStatus::signaled(SIGKILL));
+    CHECK(round.ports.written() == "catch up 1, SIGTERM 0, log failure of 1, others 0, look 1");
+    CHECK(round.driver.group().first_failure() == LocalRank(1));
+    round.driver.hearing_over();
+  }
+  SECTION("of an error of its own") {
+    round.exits(1, ExitStatus::exited(7));
+    CHECK(round.ports.written() ==
+          "listen 1, catch up 1, SIGTERM 0, log failure of 1, others 0, look 1");
+    CHECK(round.driver.group().first_failure() == LocalRank(1));
+  }
+}
+
+TEST_CASE("a witness is heard no longer when no other rank is left, or a stop comes") {
+  TwoWorkers round;
+  round.run();
+  round.ports.complaint_ = lost_peer();
+  round.exits(0, kFailed);
+  (void)round.ports.written();
+  SECTION("the other one succeeded") {
+    round.exits(1, kDone);
+    CHECK(round.ports.written() == "look at ranks, catch up 0, look 0");
+    round.driver.evidence_found({});
+    CHECK(round.driver.result().ranks[1].end == RankEnd::kSucceeded);
+  }
+  SECTION("the other one complained, too") {
+    round.exits(1, kFailed);
+    CHECK(round.driver.group().first_failure() == LocalRank(0));
+    CHECK(round.driver.group().over());
+    round.driver.hearing_over();
+  }
+  SECTION("a stop of the run") {
+    round.driver.request_stop(SIGTERM);
+    CHECK(round.driver.group().first_failure() == LocalRank(0));
+    CHECK(round.driver.failure_is_unreported());
+  }
+  SECTION("a stop of the round") {
+    round.driver.end(SIGTERM, 30s);
+    CHECK(round.driver.group().first_failure() == LocalRank(0));
+  }
+}
+
+TEST_CASE("a complaint that is read too late changes nothing") {
+  TwoWorkers round;
+  round.run();
+  round.ports.listens_later_ = true;
+  round.exits(0, kFailed);
+  round.driver.request_stop(SIGTERM);
+  round.driver.complaint_found(LocalRank(0), lost_peer());
+  round.driver.hearing_over();
+  CHECK(round.driver.group().first_failure() == LocalRank(0));
+}
+
+TEST_CASE("what a witness left behind may end while it is heard; no signal is passed on to it") {
+  TwoWorkers round;
+  round.run();
+  round.ports.complaint_ = lost_peer();
+  round.exits(0, kFailed, LeftBehind::kProcesses);
+  (void)round.ports.written();
+  round.driver.pass_on(SIGUSR1);
+  CHECK(round.ports.written() == "pass on 1");
+  round.driver.emptied(LocalRank(0));
+  round.driver.hearing_over();
+  round.exits(1, kGone);
+  CHECK(round.driver.group().over());
+}
+
+TEST_CASE("a node that is to look notes what its ranks do before it stops them, and only once") {
+  TwoWorkers round;
+  round.run();
+  round.driver.look();
+  round.driver.end(SIGTERM, 30s);
+  round.driver.look();
+  CHECK(round.ports.written() == "look at ranks, SIGTERM 0, SIGTERM 1");
 }

@@ -156,6 +156,7 @@ class World {
     bool alive = false;
     bool signalled = false;  // by ddprun, while it lived
     bool unkillable = false;
+    bool complains = false;      // its failure is a witness
     bool leaves_helper = false;  // in its process group
     bool helper_alive = false;
     Helpers helper{};

@@ -68,6 +68,28 @@ class World::GroupPorts final : public RoundPorts {
     const bool left = group().workers[index(rank.value())].helper_alive;
     return left ? std::vector<std::string>{"helper"} : std::vector<std::string>();
   }
+  // A log on a slow disk is read later, or in vain.
+  void look_for_complaint(LocalRank rank) override {
+    std::optional<Complaint> complaint;
+    if (group().workers[index(rank.value())].complains) {
+      complaint.emplace().kind = ComplaintKind::kLostPeer;
+    }
+    const Duration time = std::min<Duration>(kComplaintMax, world_.evidence_time(id_));
+    if (time == Duration(0)) return group().driver->complaint_found(rank, complaint);
+    at(world_.now() + time,
+       [rank, complaint](const Group& its) { its.driver->complaint_found(rank, complaint); });
+  }
+  void arm_hearing(TimePoint deadline) override {
+    at(node().clock.global(deadline), [](const Group& its) { its.driver->hearing_over(); });
+  }
+  [[nodiscard]] std::vector<RankFacts> look_at_ranks() override {
+    std::vector<RankFacts> ranks(group().workers.size());
+    for (int i = 0; i < static_cast<int>(ranks.size()); ++i) {
+      ranks[index(i)].rank = name_of(LocalRank(i)).rank;
+      ranks[index(i)].local_rank = LocalRank(i);
+    }
+    return ranks;
+  }
   void catch_up(LocalRank) override {}
   void look_for_evidence(LocalRank) override {
     const auto found = [](const Group& its) {
@@ -168,6 +190,7 @@ void World::stop_group(int id, const client::StopGroup& order) {
     say(node.options.host + " stops its workers of round " + std::to_string(stamp.number.value()));
     group.grace = order.grace;
   }
+  if (order.look) group.driver->look();
   group.driver->end(order.signal, order.grace);
   check_stop_of_none(id);
   if (news) disturb_peers(stamp, id);

@@ -9,6 +9,9 @@ namespace ddprun::sim {
 
 namespace {
 
+// A rank that fails so is a witness: another one has failed, or was stopped.
+constexpr const char* kLostPeer = "connection closed by peer";
+
 /// The inverse of shell_code().
 ExitStatus status_of(int shell_code) {
   return shell_code > 128 ? ExitStatus::signaled(shell_code - 128) : ExitStatus::exited(shell_code);
@@ -103,6 +106,7 @@ void World::fail_worker(int id, const std::string& cause, int exit_code, int loc
   say(node.options.host + "'s rank " +
       std::to_string(node.group->round.rank_base.value() + local_rank) + " fails: " + cause);
   const protocol::RoundStamp stamp = node.group->round.stamp;
+  worker.complains = cause == kLostPeer;
   checker_.on_group_failed(stamp);
   exit_worker(id, node.group->generation, LocalRank(local_rank), status_of(exit_code));
   disturb_peers(stamp, id);
@@ -123,7 +127,7 @@ void World::disturb_peers(const protocol::RoundStamp& stamp, int id) {
     if (peer == id || !random_.chance(options_.peer_failure_percent)) continue;
     const Duration time = random_.between(Duration(0), milliseconds(100));
     timeline_.after(time, [this, node = peer, number = generation] {
-      if (group_of(node, number) != nullptr) fail_worker(node, "connection closed by peer", 1);
+      if (group_of(node, number) != nullptr) fail_worker(node, kLostPeer, 1);
     });
   }
 }

@@ -50,6 +50,8 @@ struct GroupGone {
   protocol::Milliseconds took{0};
   int killed = 0;
   int stopped = 0;  // workers that were still running
+  std::vector<RankFacts> ranks{};
+  std::optional<WorkerExit> other_failure{};
 };
 /// The last client of a released store has gone.
 struct StoreIdle {
@@ -97,6 +99,7 @@ struct StopGroup {
   Round round;
   int signal = 15;
   protocol::Milliseconds grace{0};
+  bool look = false;  // at all ranks first: the failure elsewhere complained of other ranks
 };
 struct ArmTimer {
   TimePoint deadline;

@@ -1,0 +1,21 @@
+// complaint: what a rank that failed said about the others in its last lines, as PyTorch's Gloo,
+// NCCL and store print it. Read from the end of its output once it has failed, so that healthy
+// output costs nothing. Pure, no thread rule.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "base/exit_status.hpp"
+#include "base/rank_facts.hpp"
+
+namespace ddprun {
+
+/// The complaint that the last lines end with. None if the rank then went on, or raised an
+/// exception of its own.
+[[nodiscard]] std::optional<Complaint> find_complaint(std::string_view tail);
+
+/// Whether a complaint can explain such an end: a signal from outside does not follow from one.
+[[nodiscard]] bool follows_from_complaint(const ExitStatus& status);
+
+}  // namespace ddprun

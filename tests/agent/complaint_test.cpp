@@ -1,0 +1,150 @@
+#include "agent/core/complaint.hpp"
+
+#include <signal.h>
+
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "tests/support/catch.hpp"
+
+using namespace ddprun;
+using std::chrono::milliseconds;
+
+namespace {
+
+/// What a rank under PyTorch and Gloo really wrote.
+Complaint captured(const std::string& name) {
+  std::ifstream file(DDPRUN_CAPTURED "/complaints/" + name + ".txt");
+  std::ostringstream text;
+  text << file.rdbuf();
+  INFO(name);
+  REQUIRE_FALSE(text.str().empty());
+  const auto complaint = find_complaint(text.str());
+  REQUIRE(complaint.has_value());
+  return *complaint;
+}
+
+std::optional<ComplaintKind> kind_of(const std::string& text) {
+  const auto complaint = find_complaint(text);
+  return complaint ? std::optional(complaint->kind) : std::nullopt;
+}
+
+const std::string kTraceback = "Traceback (most recent call last):\n";
+const std::string kTimedOut =
+    "RuntimeError: [../third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting "
+    "1800000ms for recv operation to complete\n";
+const std::string kWatchdog =
+    "[rank2]:[E1122 10:51:07.1 ProcessGroupNCCL.cpp:683] [Rank 2] Watchdog caught collective "
+    "operation timeout: WorkNCCL(SeqNum=2398459, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, "
+    "Timeout(ms)=600000) ran for 600013 milliseconds before timing out.\n";
+const std::string kKeyError = "KeyError: 'labels'\n";
+
+}  // namespace
+
+TEST_CASE("a time-out of Gloo is a complaint about a collective, with its place") {
+  for (const char* rank : {"gloo-2.11-stop-rank0", "gloo-2.11-stop-rank2"}) {
+    const Complaint complaint = captured(rank);
+    CHECK(complaint.kind == ComplaintKind::kCollective);
+    CHECK(complaint.limit == milliseconds(4000));
+    CHECK(complaint.operation == "all_reduce");
+    CHECK(complaint.place == "train.py:37");
+    CHECK_THAT(complaint.line, ContainsSubstring("Timed out waiting 4000ms"));
+  }
+  const Complaint behind = captured("gloo-2.11-behind-rank1");
+  CHECK(behind.operation == "barrier");
+  CHECK(behind.place == "train.py:21");
+}
+
+TEST_CASE("a monitored barrier names the rank that did not come") {
+  const Complaint complaint = captured("gloo-2.11-mbarrier-rank0");
+  CHECK(complaint.kind == ComplaintKind::kCollective);
+  CHECK(complaint.accused == std::vector<int>{1});
+  CHECK(complaint.limit == milliseconds(4000));
+  CHECK(captured("gloo-2.11-mbarrier-rank2").accused == std::vector<int>{0});
+  CHECK(captured("gloo-2.15-mbarrier-rank2").accused == std::vector<int>{0});
+  CHECK(find_complaint("[Rank 0]: Ranks 1, 3 failed to pass monitoredBarrier in 30000 ms\n")
+            ->accused == std::vector<int>{1, 3});
+}
+
+TEST_CASE("a connection that Gloo lost is a complaint about a peer") {
+  for (const char* rank :
+       {"gloo-2.11-exit0-rank0", "gloo-2.15-exit0-rank0", "gloo-2.11-raise-rank0"}) {
+    CHECK(captured(rank).kind == ComplaintKind::kLostPeer);
+  }
+}
+
+TEST_CASE("a rank that did not arrive is named by the key that the others wait for") {
+  for (const char* rank : {"gloo-2.11-missing-rank0", "gloo-2.15-missing-rank0"}) {
+    const Complaint complaint = captured(rank);
+    CHECK(complaint.kind == ComplaintKind::kRendezvous);
+    CHECK(complaint.accused == std::vector<int>{1});
+    CHECK(complaint.limit == milliseconds(4000));
+    CHECK(complaint.operation == "init_process_group");
+  }
+  const Complaint own_key = captured("gloo-2.11-store-rank0");
+  CHECK(own_key.kind == ComplaintKind::kRendezvous);
+  CHECK(own_key.accused.empty());
+  const auto clients = find_complaint(
+      "DistStoreError: Timed out after 601 seconds waiting for clients. 2/3 clients joined.\n");
+  CHECK(clients->kind == ComplaintKind::kRendezvous);
+  CHECK(clients->limit == std::chrono::seconds(601));
+  const auto unique_id = find_complaint(
+      "DistBackendError: [1] is setting up NCCL communicator and retrieving ncclUniqueId from [0] "
+      "via c10d key-value store by key '0', but store->get('0') got error: wait timeout after "
+      "600000ms, keys: /default_pg/0//cuda//0\n");
+  CHECK(unique_id->accused == std::vector<int>{0});
+}
+
+TEST_CASE("NCCL's watchdog names the collective and its number") {
+  const auto complaint = find_complaint(kWatchdog + "terminate called after throwing\n");
+  REQUIRE(complaint.has_value());
+  CHECK(complaint->kind == ComplaintKind::kCollective);
+  CHECK(complaint->sequence == 2398459);
+  CHECK(complaint->operation == "ALLREDUCE");
+  CHECK(complaint->limit == milliseconds(600'000));
+  std::string frames;
+  for (int i = 0; i < 500; ++i) frames += "frame #" + std::to_string(i) + ": c10d::x + 0x1\n";
+  CHECK(find_complaint(kWatchdog + frames).has_value());
+  CHECK(kind_of("ncclRemoteError: A call failed possibly due to a network error or a remote "
+                "process exiting prematurely.\n") == ComplaintKind::kLostPeer);
+}
+
+TEST_CASE("an exception of its own, or what came after, takes a complaint back") {
+  CHECK_FALSE(kind_of(kTraceback + kTimedOut + kTraceback + kKeyError));
+  std::string went_on = kTimedOut;
+  for (int i = 0; i < 100; ++i) went_on += "step " + std::to_string(i) + "\n";
+  CHECK_FALSE(kind_of(went_on));
+  CHECK_FALSE(kind_of(kTraceback + kKeyError));
+  CHECK_FALSE(kind_of("requests.exceptions.ConnectionError: Connection reset by peer\n"));
+  CHECK_FALSE(kind_of(""));
+}
+
+TEST_CASE("an exception that follows from a complaint keeps it") {
+  CHECK(kind_of(kTraceback + kTimedOut + "\nThe above exception was its cause:\n\n" + kTraceback +
+                "RuntimeError: step failed\n") == ComplaintKind::kCollective);
+  CHECK_FALSE(kind_of(kTraceback + kKeyError));
+}
+
+TEST_CASE("a hostile complaint stays small and on one line") {
+  const auto complaint = find_complaint(
+      "File \"/x/\x1b[31m" + std::string(10'000, 'x') + "\", line " + std::string(5'000, '9') +
+      ", in f\nRanks 1, 99999999999999999999, 3, " + std::string(100, '4') +
+      " failed to pass monitoredBarrier in 99999999999999999999 ms\x1b[2J" +
+      std::string(100'000, 'y') + "\n");
+  REQUIRE(complaint.has_value());
+  CHECK(complaint->line.size() <= 200);
+  CHECK(complaint->place.size() <= 64);
+  CHECK(complaint->line.find('\x1b') == std::string::npos);
+  CHECK(complaint->place.find('\x1b') == std::string::npos);
+  CHECK(complaint->accused == std::vector<int>{1, 3});
+  CHECK(complaint->limit.count() == 0);
+}
+
+TEST_CASE("a rank that a signal from outside ended is no witness") {
+  CHECK(follows_from_complaint(ExitStatus::exited(1)));
+  CHECK(follows_from_complaint(ExitStatus::signaled(SIGABRT)));
+  CHECK_FALSE(follows_from_complaint(ExitStatus::signaled(SIGKILL)));
+  CHECK_FALSE(follows_from_complaint(ExitStatus::signaled(SIGSEGV)));
+  CHECK_FALSE(follows_from_complaint(ExitStatus::exited(0)));
+}
