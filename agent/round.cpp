@@ -34,6 +34,7 @@ RoundRunner::RoundRunner(asio::any_io_executor executor, RoundInputs inputs)
       inputs_(std::move(inputs)),
       stop_timer_(executor),
       hearing_timer_(executor),
+      countdown_(executor, inputs_.logger, [this] { return running_ranks(); }),
       finished_(executor, TimePoint::max()),
       watch_(std::make_shared<RoundWatch>(
           executor, RoundWatch::Inputs{inputs_.environment, inputs_.logger, inputs_.disk,
@@ -165,7 +166,20 @@ void RoundRunner::signal_worker(LocalRank rank, int signal) {
   ::kill(worker(rank).child->pid(), signal);
 }
 
+void RoundRunner::cancel_timer() {
+  stop_timer_.cancel();
+  countdown_.end();
+}
+
+std::vector<Rank> RoundRunner::running_ranks() const {
+  std::vector<Rank> ranks;
+  for (const LocalRank rank : driver_.group().running()) ranks.push_back(worker(rank).plan.rank);
+  return ranks;
+}
+
 void RoundRunner::arm_timer(TimePoint deadline) {
+  countdown_.end();
+  if (driver_.group().state() == GroupState::kStopping) countdown_.begin(deadline);
   stop_timer_.expires_at(deadline);
   stop_timer_.async_wait([self = shared_from_this(), deadline](const auto& why) {
     if (!why) self->driver_.timer_expired(deadline);

@@ -24,6 +24,7 @@
 #include "agent/proc/orphans.hpp"
 #include "agent/proc/output.hpp"
 #include "agent/round_watch.hpp"
+#include "agent/stop_countdown.hpp"
 #include "agent/wait_note.hpp"
 #include "rendezvous/client/membership/events.hpp"
 
@@ -118,7 +119,7 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   void signal_group(LocalRank rank, int signal) override;
   void signal_worker(LocalRank rank, int signal) override;
   void arm_timer(TimePoint deadline) override;
-  void cancel_timer() override { stop_timer_.cancel(); }
+  void cancel_timer() override;
   [[nodiscard]] WorkerName name_of(LocalRank rank) const override;
   [[nodiscard]] WorkerExit describe_exit(LocalRank rank) const override;
   [[nodiscard]] std::vector<std::string> left_behind(LocalRank rank) const override;
@@ -153,6 +154,7 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
                                                                   LocalRank rank, std::string log);
   [[nodiscard]] boost::asio::awaitable<void> drain_outputs();
   [[nodiscard]] std::optional<Cgroup> make_leaf(LocalRank rank) const;
+  [[nodiscard]] std::vector<Rank> running_ranks() const;
   [[nodiscard]] Worker& worker(LocalRank rank);
   [[nodiscard]] const Worker& worker(LocalRank rank) const;
 
@@ -164,6 +166,7 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   std::vector<std::unique_ptr<Worker>> workers_;  // by local rank; a Child must not move
   boost::asio::steady_timer stop_timer_;
   boost::asio::steady_timer hearing_timer_;
+  StopCountdown countdown_;
   boost::asio::steady_timer finished_;  // never expires by itself: cancelled by round_over()
   std::shared_ptr<RoundWatch> watch_;
   RoundDriver driver_;

@@ -18,6 +18,8 @@ inline constexpr Duration kStragglerGrace = std::chrono::seconds(2);
 inline constexpr Duration kHearing = std::chrono::milliseconds(500);
 // Stragglers that end within this time are not logged.
 inline constexpr Duration kStragglersQuietMax = std::chrono::seconds(1);
+// A stop that takes longer is told this often, with the ranks that still run.
+inline constexpr Duration kCountdownInterval = std::chrono::seconds(10);
 // Ranks that exited with code 0 while others continue are named at these times after the first one.
 inline constexpr Duration kFirstPartialNote = std::chrono::seconds(5);
 inline constexpr Duration kSecondPartialNote = std::chrono::minutes(1);

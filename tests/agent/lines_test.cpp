@@ -4,8 +4,10 @@
 #include <signal.h>
 
 #include "tests/support/catch.hpp"
+#include "tests/support/sentences.hpp"
 
 using namespace ddprun;
+using namespace ddprun::test;
 using namespace std::chrono_literals;
 
 TEST_CASE("a death, a restart, a stop and the end are one line each") {
@@ -35,8 +37,7 @@ TEST_CASE("a death, a restart, a stop and the end are one line each") {
 
 TEST_CASE("a closed terminal is told with what to do about it") {
   const ReceivedSignal hangup{SIGHUP, "", true};
-  CHECK_THAT(stop_line(hangup, 8, 30s),
-             ContainsSubstring("[HUP] the terminal was closed (SIGHUP)"));
+  CHECK_THAT(stop_line(hangup, 8, 30s), ContainsSubstring("[HUP] " + kTerminalClosed));
   CHECK_THAT(stop_line(hangup, 8, 30s), ContainsSubstring("\n  try       nohup"));
 }
 

@@ -30,8 +30,6 @@ class Killed(unittest.TestCase):
 
     def test_any_one_or_two_of_the_supervisors(self):
         for victims, shape in itertools.product(VICTIMS, SHAPES):
-            if victims == (0, 1) and shape == "a daemon":
-                continue  # the agent is no child subreaper yet
             who = " and ".join(NAMES[at] for at in victims)
             with self.subTest(killed=who, worker=shape):
                 taken = [self.check(victims, shape)[0] for _ in range(REPEATS)]

@@ -14,10 +14,12 @@ import uuid
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path += [str(HERE.parent / "support"), str(HERE.parent / "chaos")]
 import processes  # noqa: E402
+from ports import free_port  # noqa: E402
+from sentences import kTerminalClosed  # noqa: E402
 from supervisors import stat_of, supervisors_of  # noqa: E402
 
 HUNG = 30  # seconds after which a wait counts as a hang
-LEFT_MAX = 2  # seconds until nothing of a run may be alive
+LEFT_MAX = 10  # the same for what a run leaves behind; on a quiet machine it takes milliseconds
 
 # What a worker starts, and how many processes named sleep it consists of.
 SHAPES = {
@@ -55,8 +57,10 @@ class Run:
         with open(self.console, "wb") as console:
             popen.setdefault("stdout", console)
             popen.setdefault("stderr", console)
+            launcher = [ddprun] if isinstance(ddprun, str) else ddprun
             self.process = subprocess.Popen(
-                [ddprun, "--standalone", f"--nproc-per-node={ranks}", *options, "sh", "-c", script],
+                [*launcher, *(options or ["--standalone"]), f"--nproc-per-node={ranks}",
+                 "sh", "-c", script],
                 env=environment, **popen)
 
     def __enter__(self):

@@ -1,0 +1,197 @@
+#!/usr/bin/env python3
+"""Signals to the front, by kill and from the keyboard, in every state of a run.
+
+    tests/front/signals_test.py path/to/ddprun
+"""
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+import threading
+import unittest
+
+from processes_of_run import Run, free_port, kTerminalClosed, processes, wait_for
+
+DDPRUN = ""
+REPEATS = int(os.environ.get("DDPRUN_TEST_REPEATS", "1"))
+
+READY = "echo > $DIR/ready.$RANK; "
+STAY = READY + "exec sleep 1000"
+# Counts what it gets in files, and ends with the first.
+COUNT = ("trap 'echo >> $DIR/got.$RANK; sleep 0.3; exit 0' INT TERM; " + READY +
+         "while :; do sleep 0.01; done")
+
+
+def ready(run):
+    wait_for(lambda: all(run.path(f"ready.{rank}").exists() for rank in range(run.ranks)),
+             "workers")
+
+
+class Signals(unittest.TestCase):
+    def check_end(self, run, code):
+        self.assertEqual(run.end(), code, run.text())
+        run.check_nothing_left()
+
+    def test_sigterm_at_any_moment_of_a_start(self):
+        for step in range(30 * REPEATS):
+            with Run(DDPRUN, "exec sleep 1000", ranks=8) as run:
+                threading.Event().wait(0.002 * (step % 30))
+                run.process.send_signal(signal.SIGTERM)
+                self.check_end(run, 143)
+
+    def test_sigint_at_any_moment_of_an_end(self):
+        for step in range(20 * REPEATS):
+            with Run(DDPRUN, "exit 0", ranks=2) as run:
+                wait_for(lambda: "round 1" in run.text(), "start")
+                threading.Event().wait(0.001 * (step % 20))
+                run.process.send_signal(signal.SIGINT)
+                code = run.end()
+                self.assertEqual(code, 0 if "ddprun: done" in run.text() else 130, run.text())
+                run.check_nothing_left()
+
+    def test_one_that_is_sent_names_its_sender(self):
+        with Run(DDPRUN, STAY) as run:
+            ready(run)
+            kill = subprocess.Popen(["sh", "-c", f"kill -TERM {run.process.pid}; sleep 1000; true"])
+            try:
+                wait_for(lambda: "[STOP]" in run.text(), "stop")
+            finally:
+                kill.kill()
+                kill.wait()
+            self.assertIn(f"SIGTERM from sh (pid {kill.pid}), stopping 2 ranks", run.text())
+            self.check_end(run, 143)
+
+    def test_a_sender_that_has_ended(self):
+        with Run(DDPRUN, STAY) as run:
+            ready(run)
+            os.kill(run.process.pid, signal.SIGSTOP)
+            kill = subprocess.Popen(["kill", "-TERM", str(run.process.pid)])
+            kill.wait()
+            os.kill(run.process.pid, signal.SIGCONT)
+            self.check_end(run, 143)
+            self.assertIn(f"SIGTERM from pid {kill.pid}, which has ended, stopping", run.text())
+
+    def test_one_to_every_process_of_ddprun_is_one_stop(self):
+        for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
+            with Run(DDPRUN, COUNT) as run:
+                ready(run)
+                for pid in run.supervisors():
+                    processes.kill(pid, number)
+                self.check_end(run, code)
+                self.assertEqual(run.path("got.0").read_text(), "\n")
+                self.assertNotIn("needed SIGKILL", run.text())
+
+    def test_the_second_one_kills_at_once(self):
+        for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
+            with Run(DDPRUN, f"trap '' INT TERM; {READY} while :; do sleep 0.01; done") as run:
+                ready(run)
+                run.process.send_signal(number)
+                wait_for(lambda: "stopping 2 ranks" in run.text(), "stop")
+                run.process.send_signal(number)
+                self.assertEqual(run.end(5), code)
+                run.check_nothing_left()
+
+    def test_a_stop_that_takes_long_names_the_ranks_that_still_run(self):
+        script = f"[ $RANK = 1 ] || trap '' TERM; {READY} while :; do sleep 0.01; done"
+        with Run(DDPRUN, script, ["--standalone", "--shutdown-timeout=12"]) as run:
+            ready(run)
+            run.process.send_signal(signal.SIGTERM)
+            wait_for(lambda: "[STOP] 2 s left: 1 rank still running: 0\n" in run.text(), "line")
+            self.check_end(run, 143)
+            self.assertEqual(run.text().count(" left: "), 1)
+
+    def test_a_notify_signal_reaches_every_rank_once(self):
+        script = ("trap 'echo >> $DIR/got.$RANK; exit 0' USR1; " + READY +
+                  "while :; do sleep 0.01; done")
+        with Run(DDPRUN, script) as run:
+            ready(run)
+            run.process.send_signal(signal.SIGUSR1)
+            self.check_end(run, 0)
+            self.assertEqual([run.path(f"got.{rank}").read_text() for rank in (0, 1)], ["\n"] * 2)
+
+    def test_an_unhandled_one_ends_the_run_like_a_shell_says(self):
+        with Run(DDPRUN, STAY) as run:
+            ready(run)
+            run.process.send_signal(signal.SIGALRM)
+            self.check_end(run, 142)
+            self.assertIn("was killed by SIGALRM", run.text())
+
+    def test_nohup_is_kept(self):
+        with Run(["nohup", DDPRUN], READY + "until [ -e $DIR/go ]; do sleep 0.01; done") as run:
+            ready(run)
+            run.process.send_signal(signal.SIGHUP)
+            run.path("go").touch()
+            self.check_end(run, 0)
+
+
+class Keyboard(unittest.TestCase):
+    """ddprun in the foreground of a terminal of its own."""
+
+    def start(self, script, *options):
+        main, terminal = pty.openpty()
+
+        def take_terminal():
+            os.setsid()
+            import fcntl
+            import termios
+            fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+
+        run = Run(DDPRUN, script, options, stdin=terminal, preexec_fn=take_terminal)
+        os.close(terminal)
+        return main, run
+
+    def test_ctrl_c_reaches_each_rank_once(self):
+        main, run = self.start(COUNT)
+        with run:
+            ready(run)
+            os.write(main, b"\x03")
+            self.assertEqual(run.end(), 130)
+            self.assertIn("stopping 2 ranks (Ctrl-C); press", run.text())
+            self.assertEqual([run.path(f"got.{rank}").read_text() for rank in (0, 1)], ["\n"] * 2)
+            run.check_nothing_left()
+
+    def test_ctrl_c_while_nodes_are_waited_for(self):
+        main, run = self.start("true", "--nnodes=2", "--rdzv-backend=c10d",
+                               f"--rdzv-endpoint=127.0.0.1:{free_port()}")
+        with run:
+            wait_for(lambda: "2 nodes" in run.text(), "wait for nodes")
+            os.write(main, b"\x03")
+            self.assertEqual(run.end(5), 130)
+            run.check_nothing_left()
+
+    def test_ctrl_backslash_is_128_and_3(self):
+        main, run = self.start(STAY)
+        with run:
+            ready(run)
+            os.write(main, b"\x1c")
+            self.assertEqual(run.end(), 131)
+            run.check_nothing_left()
+
+    def test_ctrl_z_stops_the_front_alone(self):
+        main, run = self.start(READY + "until [ -e $DIR/go ]; do sleep 0.01; done; "
+                               "echo > $DIR/done.$RANK")
+        with run:
+            ready(run)
+            # A session leader's group is orphaned, so the key alone would not stop it.
+            os.kill(run.process.pid, signal.SIGSTOP)
+            run.path("go").touch()
+            wait_for(lambda: run.path("done.0").exists() and run.path("done.1").exists(), "ends")
+            os.kill(run.process.pid, signal.SIGCONT)
+            self.assertEqual(run.end(), 0)
+
+    def test_a_terminal_that_goes_away_stops_the_run(self):
+        main, run = self.start(COUNT.replace("INT TERM", "HUP"))
+        with run:
+            ready(run)
+            os.close(main)
+            self.assertEqual(run.end(), 129)
+            self.assertIn(kTerminalClosed, run.text())
+            self.assertEqual(run.path("got.0").read_text(), "\n")
+            run.check_nothing_left()
+
+
+if __name__ == "__main__":
+    DDPRUN = os.path.abspath(sys.argv[1])
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]])
