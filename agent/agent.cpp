@@ -1,5 +1,7 @@
 #include "agent/agent.hpp"
 
+#include <signal.h>
+
 #include <spdlog/logger.h>
 #include <unistd.h>
 
@@ -11,6 +13,8 @@
 #include "agent/core/lines.hpp"
 #include "agent/in_process_link.hpp"
 #include "agent/log.hpp"
+#include "base/exit_status.hpp"
+#include "base/message_line.hpp"
 #include "base/random_uuid.hpp"
 #include "base/version.hpp"
 #include "rendezvous/client/connection.hpp"
@@ -94,9 +98,29 @@ void Agent::request_stop(const ReceivedSignal& received) {
   if (driver_.is_forced_stop()) settled_.cancel();
 }
 
-void Agent::pass_on(int signal) {
-  context_.events().record(signal_event(signal, "pass_on"));
-  if (runner_) runner_->pass_on(signal);
+std::string Agent::pass_on(client::SignalCame came) {
+  signal_note_ = signal_name(came.signal) + " was passed on already";  // by another node
+  driver_.pass_on(std::move(came));
+  return signal_note_;
+}
+
+void Agent::deliver_signal(const client::DeliverSignal& deliver) {
+  using Others = client::DeliverSignal::Others;
+  context_.events().record(signal_event(deliver.signal, "pass_on"));
+  SignalFacts facts;
+  facts.signal = deliver.signal;
+  facts.from = deliver.from;
+  facts.host = deliver.host;
+  facts.ranks = runner_ == nullptr ? 0 : runner_->pass_on(deliver.signal);
+  facts.other_nodes = deliver.other_nodes;
+  facts.others_reached = deliver.others != Others::kUnreachable;
+  signal_note_ = signal_text(facts);
+  // The size of a window changes often.
+  const bool said = deliver.signal != SIGWINCH && signal_lines_.try_take(Clock::now());
+  if (!said) return;
+  const std::size_t omitted = signal_lines_.take_omitted();
+  const std::string more = omitted == 0 ? "" : "; " + std::to_string(omitted) + " more not shown";
+  context_.logger().info(note_line("SIGNAL", signal_note_ + more));
 }
 
 // The port may have been in other hands when this process started: those of an earlier run that was

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "agent/control/status.hpp"
+#include "agent/core/limits.hpp"
 #include "agent/link_messages.hpp"
 #include "agent/local_coordinator.hpp"
 #include "agent/node/driver.hpp"
@@ -19,6 +20,7 @@
 #include "agent/round.hpp"
 #include "agent/run_context.hpp"
 #include "agent/run_events.hpp"
+#include "base/log_quota.hpp"
 #include "rendezvous/client/coordinator_link.hpp"
 
 namespace ddprun {
@@ -40,7 +42,9 @@ class Agent : private NodePorts {
   /// A signal that ends this node's part: the workers get it, the coordinator learns of it. The
   /// second one kills at once, and no longer waits for other nodes.
   void request_stop(const ReceivedSignal& received);
-  void pass_on(int signal);
+  /// A signal that does not end the run: see NodeDriver::pass_on(). Returns what was done, in
+  /// words.
+  std::string pass_on(client::SignalCame came);
   /// For commands (agent/control).
   [[nodiscard]] control::NodeStatus status() const;
 
@@ -59,6 +63,7 @@ class Agent : private NodePorts {
   [[nodiscard]] Result<void> start_group(const protocol::StartRound& start) override;
   void stop_group(const client::StopGroup& order) override;
   void pass_stop_signal(int signal) override { runner_->request_stop(signal); }
+  void deliver_signal(const client::DeliverSignal& deliver) override;
   [[nodiscard]] bool failure_is_pending() const override {
     return runner_->failure_is_unreported();
   }
@@ -103,6 +108,8 @@ class Agent : private NodePorts {
   std::optional<RoundResult> last_;      // of the last group that is over
   std::string note_;                     // the last one that was logged
   ReceivedSignal stopped_by_;            // the first stop signal; number 0: none came
+  std::string signal_note_;              // of the last signal that was passed on
+  LogQuota signal_lines_{kSignalLinesMax, kSignalLineInterval};
   bool own_error_reported_ = false;
 };
 

@@ -83,7 +83,8 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
     if (order.look) driver_.look();
     driver_.end(order.signal, order.grace);
   }
-  void pass_on(int signal) { driver_.pass_on(signal); }
+  /// Returns how many workers get it.
+  int pass_on(int signal) { return driver_.pass_on(signal); }
   /// The stacks of all ranks that run, also in a file of the log directory: see RoundWatch::dump().
   [[nodiscard]] boost::asio::awaitable<SavedStacks> dump_stacks(std::string why) {
     return RoundWatch::dump(watch_, std::move(why));

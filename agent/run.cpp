@@ -64,9 +64,8 @@ EventLog::Options events_of(const LaunchConfig& config) {
 /// What commands do to this run.
 struct Commands final : control::Target {
   [[nodiscard]] control::NodeStatus status() const override { return agent->status(); }
-  [[nodiscard]] std::string signal_workers(int signal, const control::Peer&) override {
-    agent->pass_on(signal);
-    return signal_name(signal) + " passed on";
+  [[nodiscard]] std::string signal_workers(int signal, const control::Peer& from) override {
+    return agent->pass_on({signal, "ddprun signal (pid " + std::to_string(from.pid) + ")"});
   }
   void stop(const control::Peer& from) override {
     request_stop({SIGTERM, "ddprun stop (pid " + std::to_string(from.pid) + ")"});
@@ -75,6 +74,12 @@ struct Commands final : control::Target {
   Agent* agent = nullptr;  // before the first command can come, it is there
   std::function<void(const ReceivedSignal&)> request_stop;
 };
+
+/// Jobs and windows are a matter of the terminal, which is here.
+client::SignalCame::For reach_of(int signal) {
+  using For = client::SignalCame::For;
+  return signal == SIGCONT || signal == SIGWINCH ? For::kThisNode : For::kAllNodes;
+}
 
 asio::awaitable<int> run_to_the_end(Agent& agent, OutputEnd& end) {
   const int exit_code = co_await agent.run();
@@ -106,7 +111,10 @@ int drive(asio::io_context& io, Signals& signals, Agent& agent, OutputEnd& end,
   commands.request_stop = stop;
   asio::co_spawn(io,
                  signals.deliver(
-                     stop, [&](const ReceivedSignal& received) { agent.pass_on(received.number); }),
+                     stop,
+                     [&](const ReceivedSignal& received) {
+                       agent.pass_on({received.number, received.sender, reach_of(received.number)});
+                     }),
                  [](std::exception_ptr bug) {
                    if (bug) std::rethrow_exception(bug);
                  });

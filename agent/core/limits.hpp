@@ -47,4 +47,9 @@ inline constexpr std::chrono::milliseconds kConsoleWait{1000};
 // Bytes of one write to a console: a pipe that is writable takes so many at once.
 inline constexpr std::size_t kConsoleChunk = 4096;
 
+// Notes about signals that are passed on: so many at once, then one per interval; the others are
+// counted.
+inline constexpr int kSignalLinesMax = 8;
+inline constexpr Duration kSignalLineInterval = std::chrono::minutes(1);
+
 }  // namespace ddprun

@@ -96,6 +96,18 @@ std::string stopped_line(int signal, const StopFacts& stop) {
   return note_line("STOP", text + "; exit " + std::to_string(exit_code_of_signal(signal)));
 }
 
+std::string signal_text(const SignalFacts& facts) {
+  const bool none = facts.ranks == 0;
+  std::string text = signal_name(facts.signal);
+  if (!facts.from.empty()) text += " from " + facts.from;
+  if (!facts.host.empty()) text += " on " + facts.host;
+  text += none ? "; no rank runs here" : "; passed to " + count_text(facts.ranks, "rank") + " here";
+  if (facts.other_nodes == 0) return text;
+  const std::string others = count_text(facts.other_nodes, "other node");
+  if (facts.others_reached) return text + (none ? ", passed to " : " and to ") + others;
+  return text + ", not to " + others + ": the coordinator is not connected";
+}
+
 std::string leaving_line(const ReceivedSignal& signal) {
   return note_line("STOP", received_text(signal) + ", leaving the run");
 }

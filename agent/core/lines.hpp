@@ -65,6 +65,18 @@ struct StopFacts {
 /// This node has left before any worker ran.
 [[nodiscard]] std::string left_line(int signal);
 
+/// A signal that does not end the run.
+struct SignalFacts {
+  int signal = 0;
+  std::string from;  // the sender, as far as it is known
+  std::string host;  // where it came; empty: here
+  int ranks = 0;     // that got it here
+  int other_nodes = 0;
+  bool others_reached = true;
+};
+/// "SIGUSR1 from pid 1 (slurmstepd); passed to 8 ranks here and to 7 other nodes".
+[[nodiscard]] std::string signal_text(const SignalFacts& facts);
+
 /// "2 processes (sh, python3)".
 [[nodiscard]] std::string left_behind_text(const std::vector<std::string>& names);
 /// What a worker left behind when it ended.

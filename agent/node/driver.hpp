@@ -27,6 +27,8 @@ class NodeDriver {
   /// A signal that ends this node's part in the run: the workers get it, the coordinator learns of
   /// it. The second one kills at once, and no longer waits for other nodes.
   void request_stop(const ReceivedSignal& received);
+  /// A signal that ends nothing: the workers get it once, those of all nodes if it is for them.
+  void pass_on(client::SignalCame came) { feed(std::move(came)); }
   /// This node leaves the run for a reason of its own, which the user has read.
   void leave(int exit_code, const std::string& reason);
 
@@ -69,6 +71,7 @@ class NodeDriver {
   void act(const client::StopGroup& action);
   void act(const client::ArmTimer& action);
   void act(const client::Note& action);
+  void act(const client::DeliverSignal& action) { ports_.deliver_signal(action); }
   void act(const client::End& action);
   void fail(const Error& error);
   void leave_for_signal();

@@ -46,6 +46,8 @@ class NodePorts {
   virtual void stop_group(const client::StopGroup& order) = 0;
   /// ddprun got this stop signal: so do the workers, and a second one kills them.
   virtual void pass_stop_signal(int signal) = 0;
+  /// Any other signal: the workers that run get it once.
+  virtual void deliver_signal(const client::DeliverSignal& deliver) = 0;
   /// Whether a worker failed and group_failed() is still to come.
   [[nodiscard]] virtual bool failure_is_pending() const = 0;
 

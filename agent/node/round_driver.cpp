@@ -34,12 +34,13 @@ void RoundDriver::end(int signal, Duration grace) {
   give_up_files();
 }
 
-void RoundDriver::pass_on(int signal) {
+int RoundDriver::pass_on(int signal) {
   for (const LocalRank rank : group_.running()) {
     if (worker(rank).exit) continue;
     worker(rank).passed_signal = signal;
     ports_.signal_worker(rank, signal);  // alone: its data loaders rarely expect a signal
   }
+  return running();
 }
 
 void RoundDriver::step(const GroupEvent& event) {

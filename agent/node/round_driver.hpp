@@ -29,8 +29,8 @@ class RoundDriver {
   void end(int signal, Duration grace);
   /// Notes what all ranks do, before they are stopped: a failure elsewhere complained of others.
   void look();
-  /// A signal that every worker gets once, and that changes nothing here.
-  void pass_on(int signal);
+  /// A signal that every worker gets once, and that changes nothing here. Returns their number.
+  int pass_on(int signal);
 
   // What follows on calls of RoundPorts.
   void files_opened(const Result<void>& logs, const Result<void>& program);

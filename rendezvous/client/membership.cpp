@@ -198,6 +198,31 @@ void Membership::take(const Waiting& waiting) {
   notices_.wait_for(std::move(wait), now_, actions_);
 }
 
+// What comes here after it came over another node was delivered already.
+void Membership::on(const SignalCame& came) {
+  DeliverSignal deliver{came.signal, came.from};
+  if (came.whom == SignalCame::For::kAllNodes) {
+    if (!signals_.is_new(came.signal, SignalOrigin::kHere, now_)) return;
+    if (round_) deliver.other_nodes = round_->start.group_size - 1;
+  }
+  if (deliver.other_nodes > 0) {
+    deliver.others =
+        answered() ? DeliverSignal::Others::kTold : DeliverSignal::Others::kUnreachable;
+    if (answered()) send(PassSignal{round(), came.signal, came.from});
+  }
+  actions_.emplace_back(std::move(deliver));
+}
+
+void Membership::take(const PassSignal& passed) {
+  const bool here = is_current(passed.round) && group_.is_alive() && group_.round() == passed.round;
+  if (!here) {
+    ++stale_;
+    return;
+  }
+  if (!signals_.is_new(passed.signal, SignalOrigin::kElsewhere, now_)) return;
+  actions_.emplace_back(DeliverSignal{passed.signal, passed.from, passed.host});
+}
+
 // While the next listener opens, the report is held back: it follows with the port.
 void Membership::report() {
   if (round_ && stores_.port() != 0) send(round_->report(stores_.port()));

@@ -16,6 +16,7 @@
 #include <string_view>
 #include <variant>
 
+#include "base/signal_merge.hpp"
 #include "rendezvous/client/membership/events.hpp"
 #include "rendezvous/client/membership/group.hpp"
 #include "rendezvous/client/membership/limits.hpp"
@@ -123,12 +124,14 @@ class Membership {
   void on(const GroupGone& gone);
   void on(const StoreIdle& idle);
   void on(const LeaveAsked& leave);
+  void on(const SignalCame& came);
   void take(const protocol::StartRound& start);
   void take(const protocol::Stop& stop);
   void take(const protocol::Done& done);
   void take(const protocol::Refused& refused);
   void take(const protocol::Waiting& waiting);
   void take(const protocol::Beat& beat);
+  void take(const protocol::PassSignal& passed);
   void take_again(const protocol::StartRound& start);
   void await_answer_to_leave();
   [[nodiscard]] bool ends_with_success() const;
@@ -162,6 +165,8 @@ class Membership {
   Stores stores_;
   Notices notices_;
   WayOut way_out_;
+  enum class SignalOrigin { kHere, kElsewhere };
+  SignalMerge<SignalOrigin> signals_;
   std::uint64_t stale_ = 0;
 };
 

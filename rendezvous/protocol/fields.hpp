@@ -275,6 +275,15 @@ void fields(Io& io, Value& stop) {
 }
 
 template <class Io, class Value>
+requires std::same_as<std::remove_const_t<Value>, PassSignal>
+void fields(Io& io, Value& passed) {
+  io.number("round", passed.round, 1, kRoundMax);
+  io.number("signal", passed.signal, 1, kSignalMax);
+  io.maybe_empty("from", passed.from);
+  io.maybe_empty("host", passed.host);
+}
+
+template <class Io, class Value>
 requires std::same_as<std::remove_const_t<Value>, Beat>
 void fields(Io& io, Value& beat) {
   io.optional_number("echo", beat.echo, 1, kEchoMax);

@@ -205,6 +205,17 @@ struct Stop {
   friend bool operator==(const Stop&, const Stop&) = default;
 };
 
+/// Agent: this signal came here, and not to end the run: it is for the workers of every node.
+/// Coordinator, with the host where it came: pass it to yours. It is not repeated after a lost
+/// link, and not passed on in another round.
+struct PassSignal {
+  Round round{0};
+  int signal = 10;
+  std::string from{};  // the sender, as far as it is known
+  std::string host{};  // where it came
+  friend bool operator==(const PassSignal&, const PassSignal&) = default;
+};
+
 /// Agent: heartbeat. The coordinator answers each with one.
 /// Coordinator, with a number: the agent sends it back at once, behind all that it has said.
 struct Beat {
@@ -219,6 +230,6 @@ struct Unknown {
 };
 
 using Message = std::variant<Hello, Refused, Waiting, StartRound, Report, Stop, Stopped, Leave,
-                             Reconnecting, Done, Beat, Unknown>;
+                             Reconnecting, Done, Beat, Unknown, PassSignal>;
 
 }  // namespace ddprun::protocol

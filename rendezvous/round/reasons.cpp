@@ -4,6 +4,7 @@
 
 #include "base/count_text.hpp"
 #include "base/duration_text.hpp"
+#include "base/exit_status.hpp"
 #include "base/restart_pace.hpp"
 #include "rendezvous/round/hosts.hpp"
 
@@ -223,6 +224,15 @@ std::string others_unknown(Round round, int nodes) {
 
 std::string no_node_left() {
   return "no node of the run is left";
+}
+
+std::string signal_passed(int signal, const std::string& host) {
+  return signal_name(signal) + " received on " + host + ", passed to all nodes";
+}
+
+std::string signal_dropped(int signal, const std::string& host) {
+  return signal_name(signal) + " received on " + host +
+         " is not passed to other nodes: too many signals in short time";
 }
 
 std::string round_started(Round from, Round to, const std::string& why, int nodes,

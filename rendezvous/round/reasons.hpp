@@ -85,6 +85,10 @@ struct Absence {
 /// All ranks of the connected nodes have succeeded, and no other node reconnected.
 [[nodiscard]] std::string others_unknown(Round round, int nodes);
 
+/// "SIGUSR1 received on gpu-03, passed to all nodes".
+[[nodiscard]] std::string signal_passed(int signal, const std::string& host);
+[[nodiscard]] std::string signal_dropped(int signal, const std::string& host);
+
 /// "round 4 -> 5: <why>; 56 ranks on 7 nodes"; "round 1: ..." for the first.
 [[nodiscard]] std::string round_started(Round from, Round to, const std::string& why, int nodes,
                                         WorldSize world);

@@ -51,6 +51,9 @@ void Run::on(const Received& received) {
     return on_stopped(*agent, *stopped);
   }
   if (const auto* leave = std::get_if<Leave>(&received.message)) return on_leave(*agent, *leave);
+  if (const auto* passed = std::get_if<PassSignal>(&received.message)) {
+    return on_signal(*agent, *passed);
+  }
   if (std::holds_alternative<Reconnecting>(received.message)) {
     close(agent->link);
     return roster_.unlink(*agent);

@@ -15,7 +15,9 @@
 #include <vector>
 
 #include "base/limits.hpp"
+#include "base/log_quota.hpp"
 #include "base/restart_pace.hpp"
+#include "base/signal_merge.hpp"
 #include "rendezvous/round/admission.hpp"
 #include "rendezvous/round/announcer.hpp"
 #include "rendezvous/round/event.hpp"
@@ -31,6 +33,11 @@ namespace ddprun::round {
 inline constexpr Duration kAnswerMax = std::chrono::seconds(10);
 // After the verdict agents get this long to take it and go.
 inline constexpr Duration kLingerMax = std::chrono::seconds(30);
+
+// Signals that are passed on to all nodes: so many at once, then one per interval; others are
+// dropped with a note.
+inline constexpr int kSignalBurst = 32;
+inline constexpr Duration kSignalInterval = std::chrono::milliseconds(100);
 
 struct RunOptions {
   RunId run_id;
@@ -181,6 +188,7 @@ class Run {
   void check_success();
   void ask(Running& running);
   void on_beat(Agent& agent, const protocol::Beat& beat);
+  void on_signal(const Agent& agent, const protocol::PassSignal& passed);
 
   // run_leave.cpp: agents that leave or are lost.
   void on_leave(Agent& agent, const protocol::Leave& leave);
@@ -228,6 +236,8 @@ class Run {
   std::map<std::uint64_t, Agent*> strays_;
   std::deque<Leaver> leavers_;  // whose leave may follow the success of the round
   int questions_ = 0;           // that were asked
+  SignalMerge<AgentId> signals_;
+  LogQuota signal_quota_{kSignalBurst, kSignalInterval};
   Counters counters_;
   bool unread_ = false;  // after a stall, until a Tick: not all that came meanwhile has been read
 

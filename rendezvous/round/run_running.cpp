@@ -164,4 +164,25 @@ void Run::on_stopped(Agent& agent, const Stopped& stopped) {
   roster_.set_state(agent, NodeState::kStopped);
 }
 
+// A scheduler that signals every node must not make a signal of each node's: all workers get one.
+void Run::on_signal(const Agent& agent, const PassSignal& passed) {
+  const auto* running = in<Running>();
+  const bool current = running != nullptr && running->round.has(agent) &&
+                       passed.round == running->round.stamp().number;
+  if (!current) {
+    ++counters_.stale;
+    return;
+  }
+  if (!signals_.is_new(passed.signal, agent.hello.agent, now_)) return;
+  if (!signal_quota_.try_take(now_)) {
+    return note(Level::kWarning, reasons::signal_dropped(passed.signal, agent.host()));
+  }
+  PassSignal onward = passed;
+  onward.host = agent.host();
+  for (const Agent* member : running->round.members()) {
+    if (member != nullptr && member != &agent) send(member->link, onward);
+  }
+  note(Level::kInfo, reasons::signal_passed(passed.signal, agent.host()));
+}
+
 }  // namespace ddprun::round

@@ -320,3 +320,11 @@ TEST_CASE("text that is not UTF-8 is cleaned for the peer") {
   const auto back = std::get<Leave>(round_trip(Leave{1, "bad \xff byte"}));
   CHECK(back.reason == "bad \xEF\xBF\xBD byte");
 }
+
+TEST_CASE("signal preserves every field, also without a sender or a host") {
+  const PassSignal passed{Round(5), 10, "scancel (pid 12)", "gpu-03"};
+  CHECK(round_trip(passed) == Message(passed));
+  CHECK(round_trip(PassSignal{Round(5), 64}) == Message(PassSignal{Round(5), 64}));
+  CHECK_THAT(encode(passed), ContainsSubstring("\"type\":\"signal\",\"round\":5"));
+  CHECK_FALSE(decode(encode(PassSignal{Round(5), 65})).has_value());
+}

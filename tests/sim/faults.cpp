@@ -98,6 +98,20 @@ void terminate_root(Storm& storm, int) {
   storm.start_later(0);
 }
 
+// kill -USR1 of one agent.
+void notify(Storm& storm, int node) {
+  storm.world().notify_agents({node}, SIGUSR1);
+}
+
+// A scheduler that tells every node: scancel --signal=USR1.
+void notify_job(Storm& storm, int) {
+  std::vector<int> all;
+  for (int id = 0; id < storm.world().node_count(); ++id) {
+    if (storm.world().agent_alive(id)) all.push_back(id);
+  }
+  storm.world().notify_agents(all, SIGUSR1);
+}
+
 void cancel_job(Storm& storm, int) {
   for (int id = 0; id < storm.world().node_count(); ++id) {
     storm.later(milliseconds(storm.random().between(0, 300)),
@@ -155,6 +169,8 @@ constexpr Fault kFaults[] = {
     {"interrupt", 2, false, interrupt},
     {"terminate-root", 1, false, terminate_root},
     {"cancel-job", 1, false, cancel_job},
+    {"notify", 4, true, notify},
+    {"notify-job", 4, true, notify_job},
     {"fail-worker", 16, false, fail_worker},
     {"fail-and-interrupt", 2, false, fail_and_interrupt},
     {"break-spawn", 1, false, break_spawn},

@@ -64,12 +64,13 @@ void Storm::schedule() {
   }
   if (faults_.total() == 0) return;
   for (int i = 0; i < plan_.faults; ++i) {
-    later(random().between(Duration(0), kLength), [this] { strike(); });
+    world_.timeline().after(random().between(Duration(0), kLength), [this] { strike(); });
   }
 }
 
 void Storm::calm() {
   calm_ = true;
+  world_.disturb();
   for (int id = 0; id < world_.node_count(); ++id) world_.set_partitioned(id, false);
   if (plan_.world.coordinator == Coordinator::kAlone) {
     world_.start_coordinator();
@@ -121,6 +122,7 @@ void Storm::strike() {
   struck_ += (struck_.empty() ? "" : " ") + std::string(fault.name);
   harmless_ = harmless_ && fault.harmless;
   world_.say("-- " + std::string(fault.name) + " -- " + world_.host_of(id));
+  if (!fault.name.starts_with("notify")) world_.disturb();
   fault.strike(*this, id);
 }
 

@@ -39,7 +39,10 @@ class Storm {
   [[nodiscard]] const Plan& plan() const { return plan_; }
   [[nodiscard]] Random& random() { return world_.random(); }
   void later(Duration delay, std::function<void()> what) {
-    world_.timeline().after(delay, std::move(what));
+    world_.timeline().after(delay, [this, what = std::move(what)] {
+      world_.disturb();
+      what();
+    });
   }
   void start_later(int node);
   void lose_coordinator();

@@ -62,6 +62,10 @@ namespace {
 [[nodiscard]] std::string tell(const Beat& beat) {
   return beat.echo ? "beat to send back, " + number(*beat.echo) : "beat";
 }
+[[nodiscard]] std::string tell(const PassSignal& passed) {
+  const std::string where = passed.host.empty() ? "" : ", which " + passed.host + " got";
+  return "signal " + number(passed.signal) + " in round " + number(passed.round.value()) + where;
+}
 [[nodiscard]] std::string tell(const Unknown& unknown) {
   return "unknown: " + unknown.sentence;
 }

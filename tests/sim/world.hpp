@@ -73,6 +73,8 @@ class World {
   void power_off(int node);                           // no one is told
   /// The signal reaches the agent's process, which passes it to its workers and leaves.
   void signal_agent(int node, int signal);
+  /// A signal that ends nothing reaches these agents at the same time.
+  void notify_agents(const std::vector<int>& ids, int signal);
   /// The agent leaves for a reason of its own.
   void leave(int node, int exit_code, const std::string& reason);
   void fail_worker(int node, const std::string& cause, int exit_code, int local_rank = 0);
@@ -130,6 +132,10 @@ class World {
     return nodes_[index(node)].options.host;
   }
   [[nodiscard]] bool finished() const { return finished_; }
+  /// Something was done to the world that its agents may notice.
+  void disturb() { disturbed_ = now(); }
+  /// Signals that ended nothing, for each node whose workers must have got them.
+  [[nodiscard]] int signals_checked() const { return signals_checked_; }
   [[nodiscard]] std::uint64_t sends() const { return sends_; }
   [[nodiscard]] std::uint64_t steps() const { return steps_; }
   [[nodiscard]] TimePoint now() const { return timeline_.now(); }
@@ -175,6 +181,7 @@ class World {
     bool succeeded = false;
     bool ended = false;                   // on_step() saw it ending()
     int stop_signals = 0;                 // to the agent
+    int signals = 0;                      // that ended nothing, to the workers
     Duration grace{};                     // of the stop
     std::optional<TimePoint> stop_began;  // by the agent's clock: the first signal
     [[nodiscard]] bool ending() const { return driver->group().state() > GroupState::kHealthy; }
@@ -276,6 +283,11 @@ class World {
   void exit_process(int node);
   void forget_agent(int node);
 
+  // world_signals.cpp
+  void deliver_signal(int node, const client::DeliverSignal& deliver);
+  void expect_signal(const std::vector<int>& ids);
+  [[nodiscard]] bool is_in_touch(int node) const;
+
   // world_stores.cpp
   [[nodiscard]] std::uint16_t open_store(int node);
   void serve_store(int node);
@@ -337,6 +349,9 @@ class World {
   int coordinator_timer_ = 0;
   bool coordinator_timer_pending_ = false;
   round::Phase phase_ = round::Phase::kForming;
+  TimePoint disturbed_{};  // the last fault
+  TimePoint notified_{};   // the last signal that ended nothing
+  int signals_checked_ = 0;
   int speaker_ = -1;        // the process whose message the coordinator is taking
   bool run_terms_ = false;  // the current coordinator has admitted an agent
   bool finished_ = false;

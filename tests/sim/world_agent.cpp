@@ -239,6 +239,7 @@ void World::pause_agent(int id, Duration time) {
   Node& node = nodes_[index(id)];
   node.paused_until = std::max(node.paused_until, now() + time);
   node.answers_from = node.paused_until + 2 * options_.delay_max;
+  timeline_.at(node.paused_until, [this] { disturb(); });
   // The root's coordinator stands still with it, and so blames no agent.
   if (is_root(id)) return checker_.on_coordinator_paused(now(), node.paused_until);
   const auto borne = options_.terms.silence_max() - 2 * options_.terms.keep_alive_interval;

@@ -48,6 +48,7 @@ void World::crash_coordinator() {
 void World::pause_coordinator(Duration time) {
   if (options_.coordinator == Coordinator::kInRoot) return pause_agent(0, time);
   coordinator_paused_until_ = std::max(coordinator_paused_until_, now() + time);
+  timeline_.at(coordinator_paused_until_, [this] { disturb(); });
   checker_.on_coordinator_paused(now(), coordinator_paused_until_);
 }
 
@@ -59,6 +60,7 @@ void World::freeze_coordinator_machine(Duration time) {
   checker_.on_coordinator_frozen(frozen_until_);
   timeline_.at(frozen_until_, [this] {
     say("the coordinator's machine answers again");
+    disturb();
     for (int id = 0; id < node_count(); ++id) resume_wires(id);
   });
 }

@@ -56,6 +56,10 @@ class World::Ports final : public NodePorts {
     check();
     world_.stop_group(id_, order);
   }
+  void deliver_signal(const client::DeliverSignal& deliver) override {
+    check();
+    world_.deliver_signal(id_, deliver);
+  }
   void pass_stop_signal(int signal) override { world_.pass_stop_signal(id_, signal); }
   [[nodiscard]] bool failure_is_pending() const override {
     return node().group->driver->failure_is_unreported();

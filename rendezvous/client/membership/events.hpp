@@ -63,9 +63,16 @@ struct LeaveAsked {
   int exit_code = 1;
   std::string reason;
 };
+/// A signal that does not end the run came to this node.
+struct SignalCame {
+  enum class For { kThisNode, kAllNodes };
+  int signal = 10;
+  std::string from{};  // the sender, as far as it is known
+  For whom = For::kAllNodes;
+};
 struct Tick {};
 using Event = std::variant<LinkUp, LinkDown, Incoming, StoreOpened, GroupRunning, GroupSucceeded,
-                           GroupFailed, GroupGone, StoreIdle, LeaveAsked, Tick>;
+                           GroupFailed, GroupGone, StoreIdle, LeaveAsked, SignalCame, Tick>;
 
 struct Connect {
   LinkId link;
@@ -108,6 +115,15 @@ struct ArmTimer {
 struct Note {
   std::string text;
 };
+/// The workers here get this signal, once.
+struct DeliverSignal {
+  enum class Others { kNone, kTold, kUnreachable };  // other nodes of the round
+  int signal = 10;
+  std::string from{};  // the sender, as far as it is known
+  std::string host{};  // where it came; empty: here
+  Others others = Others::kNone;
+  int other_nodes = 0;
+};
 /// Nothing is left to do: the agent exits with this code. `done` is the report of the run, if one
 /// was received.
 struct End {
@@ -116,7 +132,7 @@ struct End {
   std::optional<protocol::Done> done{};
 };
 using Action = std::variant<Connect, CloseLink, SendMessage, OpenStore, ServeStore, ReleaseStore,
-                            CloseStore, StartGroup, StopGroup, ArmTimer, Note, End>;
+                            CloseStore, StartGroup, StopGroup, ArmTimer, Note, DeliverSignal, End>;
 using Actions = std::vector<Action>;
 
 }  // namespace ddprun::client
