@@ -14,7 +14,7 @@ control::NodeStatus Agent::status() const {
   status.run_id = config.run_id;
   status.version = kVersion;
   status.host = context_.hostname();
-  status.pid = ::getpid();
+  status.pid = config.pid != 0 ? config.pid : ::getpid();
   status.command = config.workers.identity.text;
   status.age = context_.since_start();
   const auto now = std::chrono::system_clock::now() - status.age;

@@ -109,15 +109,15 @@ int drive(asio::io_context& io, Signals& signals, Agent& agent, OutputEnd& end,
   };
   commands.agent = &agent;
   commands.request_stop = stop;
-  asio::co_spawn(io,
-                 signals.deliver(
-                     stop,
-                     [&](const ReceivedSignal& received) {
-                       agent.pass_on({received.number, received.sender, reach_of(received.number)});
-                     }),
-                 [](std::exception_ptr bug) {
-                   if (bug) std::rethrow_exception(bug);
-                 });
+  asio::co_spawn(
+      io,
+      signals.deliver(stop,
+                      [&](const ReceivedSignal& received) {
+                        agent.pass_on({received.number, received.from, reach_of(received.number)});
+                      }),
+      [](std::exception_ptr bug) {
+        if (bug) std::rethrow_exception(bug);
+      });
   io.run();
   return exit_code;
 }

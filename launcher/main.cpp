@@ -1,8 +1,12 @@
 #include <unistd.h>
 
+#include "launcher/commands/table.hpp"
 #include "launcher/front/front.hpp"
 #include "launcher/run.hpp"
 
 int main(int argc, char** argv) {
-  return ddprun::run_below_front(argc, argv, [&] { return ddprun::run(argc, argv, environ); });
+  if (const auto code = ddprun::run_command(argc, argv, environ)) return *code;
+  const int user_pid = ::getpid();
+  return ddprun::run_below_front(argc, argv,
+                                 [&] { return ddprun::run(argc, argv, environ, user_pid); });
 }

@@ -14,7 +14,6 @@
 #include "agent/log.hpp"
 #include "agent/run.hpp"
 #include "base/message_line.hpp"
-#include "launcher/commands/table.hpp"
 #include "launcher/configure.hpp"
 #include "launcher/local_coordinator.hpp"
 #include "launcher/options/help.hpp"
@@ -97,14 +96,16 @@ int start(const Launch& launch, const Environment& environment) {
 
 }  // namespace
 
-int run(int argc, const char* const* argv, const char* const* environment_block) {
+int run(int argc, const char* const* argv, const char* const* environment_block, int user_pid) {
   const ThisMachine machine(read_environment(environment_block));
   const Environment& environment = machine.environment();
   const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
-  if (const auto code = run_command(words, environment)) return *code;
-  const auto intent = configure(words, machine);
+  auto intent = configure(words, machine);
   if (!intent) return refuse(intent.error(), environment);
-  if (const auto* launch = std::get_if<Launch>(&*intent)) return start(*launch, environment);
+  if (auto* launch = std::get_if<Launch>(&*intent)) {
+    launch->config.pid = user_pid;
+    return start(*launch, environment);
+  }
   const bool help = std::holds_alternative<ShowHelp>(*intent);
   return print(help ? help_text(terminal_columns(environment)) : kVersionText, environment);
 }

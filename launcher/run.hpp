@@ -6,6 +6,8 @@ namespace ddprun {
 
 /// `environment`: null-terminated, as in environ. Help and version go to standard output; every
 /// message to standard error. Returns the exit code.
-[[nodiscard]] int run(int argc, const char* const* argv, const char* const* environment);
+/// `user_pid`: of the process that the user started, for commands on the run.
+[[nodiscard]] int run(int argc, const char* const* argv, const char* const* environment,
+                      int user_pid);
 
 }  // namespace ddprun

@@ -13,26 +13,13 @@
 #include "agent/control/directory.hpp"
 #include "agent/control/limits.hpp"
 #include "base/printable.hpp"
+#include "launcher/commands/descriptor.hpp"
 
 namespace ddprun::commands {
 
 namespace {
 
 namespace json = boost::json;
-
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  [[nodiscard]] int get() const { return number_; }
-
- private:
-  int number_;
-};
 
 Error silent(int error) {
   const bool late = error == EAGAIN || error == EWOULDBLOCK;

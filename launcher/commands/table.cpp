@@ -1,5 +1,6 @@
 #include "launcher/commands/table.hpp"
 
+#include <signal.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -12,11 +13,15 @@
 namespace ddprun {
 namespace {
 
-constexpr std::array<CommandSpec, 3> kCommands{{
+constexpr std::array<CommandSpec, 5> kCommands{{
     {"ps", "", "Lists the runs of this user on this machine.", commands::ps},
     {"status", "RUN [--json]",
      "Shows the ranks of a run on this machine and, on the node with its coordinator, all nodes.",
      commands::status},
+    {"signal", "RUN SIGNAL",
+     "Sends a signal to every rank on every node once: USR1, SIGUSR1 or 10.", commands::signal},
+    {"stop", "RUN [--no-wait]",
+     "Stops a run as SIGTERM to its ddprun does, and waits until that has ended.", commands::stop},
     {"explain", "DIR...",
      "Tells from the events in the log directories of a run's nodes what failed first, what was "
      "stopped because of it, what each recovery cost, and how long all ranks ran.",
@@ -26,9 +31,9 @@ constexpr std::array<CommandSpec, 3> kCommands{{
 constexpr std::size_t kColumns = 80;
 constexpr std::size_t kIndent = 6;
 
-bool is_file_here(const std::string& name) {
+bool is_file_here(const char* name) {
   struct stat facts = {};
-  return ::stat(name.c_str(), &facts) == 0;
+  return ::stat(name, &facts) == 0;
 }
 
 int show_help(const CommandSpec& command) {
@@ -47,19 +52,20 @@ std::string usage_of(const CommandSpec& command) {
          std::string(command.arguments);
 }
 
-std::optional<int> run_command(const std::vector<std::string>& words,
-                               const Environment& environment) {
-  if (words.empty()) return std::nullopt;
-  const auto known = std::find_if(kCommands.begin(), kCommands.end(), [&](const auto& command) {
-    return command.name == words.front();
-  });
-  if (known == kCommands.end() || is_file_here(words.front())) return std::nullopt;
-  const std::vector<std::string> arguments(words.begin() + 1, words.end());
+std::optional<int> run_command(int argc, const char* const* argv,
+                               const char* const* environment_block) {
+  if (argc < 2) return std::nullopt;
+  const std::string_view name(argv[1]);
+  const auto known = std::find_if(kCommands.begin(), kCommands.end(),
+                                  [name](const auto& command) { return command.name == name; });
+  if (known == kCommands.end() || is_file_here(argv[1])) return std::nullopt;
+  ::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error of write()
+  const std::vector<std::string> arguments(argv + 2, argv + argc);
   const auto asks_for_help = [](const std::string& word) {
     return word == "--help" || word == "-h";
   };
   if (std::any_of(arguments.begin(), arguments.end(), asks_for_help)) return show_help(*known);
-  return known->run(arguments, environment);
+  return known->run(arguments, read_environment(environment_block));
 }
 
 }  // namespace ddprun

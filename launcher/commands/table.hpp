@@ -28,9 +28,9 @@ struct CommandSpec {
 [[nodiscard]] std::string usage_of(const CommandSpec& command);
 
 /// The exit code, if the first word is exactly the name of a command and no file of that name
-/// is in the working directory: a program of that name starts as `./ps`. Messages go to standard
-/// error.
-[[nodiscard]] std::optional<int> run_command(const std::vector<std::string>& words,
-                                             const Environment& environment);
+/// is in the working directory: a program of that name starts as `./ps`. The arguments are those of
+/// main(); messages go to standard error. Call it before anything else: the process is a client.
+[[nodiscard]] std::optional<int> run_command(int argc, const char* const* argv,
+                                             const char* const* environment);
 
 }  // namespace ddprun

@@ -1,0 +1,23 @@
+// Descriptor: closes a file descriptor.
+#pragma once
+
+#include <unistd.h>
+
+namespace ddprun::commands {
+
+class Descriptor {
+ public:
+  /// Takes `number` over; negative: none.
+  explicit Descriptor(int number) : number_(number) {}
+  ~Descriptor() {
+    if (number_ >= 0) ::close(number_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  [[nodiscard]] int get() const { return number_; }
+
+ private:
+  int number_;
+};
+
+}  // namespace ddprun::commands

@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""ddprun signal and ddprun stop; signals to ddprun that are for the ranks of every node.
+
+python3 tests/control/act_test.py path/to/ddprun
+"""
+
+import os
+import signal
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "support"))
+from ports import free_port
+from runs import WAITS, Run, eventually, named, standalone
+
+# Says each SIGUSR1 with its rank; ends with SIGTERM.
+COUNTS = """
+import os, signal, sys
+def say(text):
+    os.write(1, (text + "\\n").encode())
+signal.signal(signal.SIGUSR1, lambda *_: say("USR1 of rank " + os.environ["RANK"]))
+say("up")
+while True:
+    signal.pause()
+"""
+
+
+def lines_of(run, count):
+    return sorted(run.process.stdout.readline().strip() for _ in range(count))
+
+
+class Nodes:
+    """Two nodes on this machine with two ranks each."""
+
+    def __init__(self, test, *words):
+        endpoint = f"127.0.0.1:{free_port()}"
+        self.runs = []
+        for _ in range(2):
+            run = Run("--nnodes=2", "--nproc-per-node=2", "--rdzv-backend=c10d", "--rdzv-id=n2",
+                      f"--rdzv-endpoint={endpoint}", "--console=raw", *words, "--no-python",
+                      sys.executable, "-c", COUNTS)
+            test.addCleanup(run.__exit__)
+            self.runs.append(run)
+        for run in self.runs:
+            run.wait_until_up(ranks=2)
+        # All know that all run: no round begins behind what follows.
+        for run in self.runs:
+            test.assertTrue(eventually(lambda one=run: one.status()["state"] == "running"))
+
+    def ranks(self):
+        return [[f"USR1 of rank {rank['rank']}" for rank in run.status()["ranks"]]
+                for run in self.runs]
+
+
+class Signals(unittest.TestCase):
+    def test_sigusr1_to_one_ddprun_reaches_every_rank_of_every_node_once(self):
+        nodes = Nodes(self)
+        expected = nodes.ranks()
+        nodes.runs[1].process.send_signal(signal.SIGUSR1)
+        for run, ranks in zip(nodes.runs, expected):
+            self.assertEqual(lines_of(run, 2), ranks)
+        errors = []
+        for run in nodes.runs:  # nothing more comes before their end
+            run.process.send_signal(signal.SIGTERM)
+        for run in nodes.runs:
+            out, err = run.process.communicate(timeout=60)
+            self.assertEqual(out, "")
+            errors.append(err)
+        self.assertIn("; passed to 2 ranks here and to 1 other node", errors[1])
+        self.assertRegex(errors[0], r"note \[SIGNAL\] SIGUSR1.* on .*; passed to 2 ranks here")
+
+    def test_the_same_signal_to_all_nodes_is_one_signal(self):
+        nodes = Nodes(self)
+        expected = nodes.ranks()
+        for run in nodes.runs:
+            run.process.send_signal(signal.SIGUSR1)
+        for run, ranks in zip(nodes.runs, expected):
+            self.assertEqual(lines_of(run, 2), ranks)
+        for run in nodes.runs:
+            run.process.send_signal(signal.SIGTERM)
+        for run in nodes.runs:
+            self.assertEqual(run.process.communicate(timeout=60)[0], "")
+
+    def test_ddprun_signal_reaches_every_rank_of_every_node(self):
+        nodes = Nodes(self)
+        expected = nodes.ranks()
+        told = nodes.runs[0].command("signal", str(nodes.runs[0].process.pid), "usr1")
+        self.assertEqual(told.returncode, 0, told.stderr)
+        self.assertIn("passed to 2 ranks here and to 1 other node", told.stdout)
+        for run, ranks in zip(nodes.runs, expected):
+            self.assertEqual(lines_of(run, 2), ranks)
+
+    def test_a_stop_of_one_node_stops_all_ranks_of_all_nodes_within_a_second(self):
+        nodes = Nodes(self)
+        pids = [rank["pid"] for run in nodes.runs for rank in run.status()["ranks"]]
+        began = time.monotonic()
+        nodes.runs[1].process.send_signal(signal.SIGTERM)
+        gone = lambda pid: not os.path.exists(f"/proc/{pid}")
+        self.assertTrue(eventually(lambda: all(gone(pid) for pid in pids)))
+        self.assertLess(time.monotonic() - began, 1 + LOADED)
+        self.assertEqual(nodes.runs[1].process.wait(60), 143)
+
+    def test_a_signal_that_is_none_is_a_usage_error(self):
+        with standalone("true") as run:
+            for words in (["x", "0"], ["x", "65"], ["x", "FOO"], ["x"], []):
+                self.assertEqual(run.command("signal", *words).returncode, 2, words)
+
+
+class Stop(unittest.TestCase):
+    def test_stop_ends_a_run_and_waits_for_it(self):
+        with named("s1", "sh", "-c", WAITS) as run:
+            run.wait_until_up()
+            stopped = run.command("stop", "s1")
+            self.assertEqual((stopped.returncode, stopped.stdout), (0, "run s1 has ended\n"))
+            self.assertEqual(run.process.wait(1), 143)
+            self.assertEqual(run.sockets(), [])
+
+    def test_stop_without_a_wait_returns_at_once(self):
+        slow = "trap : TERM; echo up; tail -f /dev/null & wait; wait"
+        with named("s2", "--shutdown-timeout=2", "sh", "-c", slow) as run:
+            run.wait_until_up()
+            stopped = run.command("stop", "s2", "--no-wait")
+            self.assertEqual((stopped.returncode, stopped.stdout), (0, "run s2 is stopping\n"))
+            run.process.communicate(timeout=60)
+            self.assertEqual(run.process.returncode, 143)
+
+    def test_a_run_that_has_ended_cannot_be_stopped(self):
+        with standalone("true") as run:
+            run.process.communicate()
+            for words in (["stop", "none-such"], ["signal", "none-such", "USR1"]):
+                refused = run.command(*words)
+                self.assertEqual(refused.returncode, 1)
+                self.assertIn("no run none-such", refused.stderr)
+
+
+# A machine that runs four of this test at the same time.
+LOADED = float(os.environ.get("DDPRUN_TEST_LOADED", "4"))
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]])
