@@ -99,7 +99,7 @@ struct LaunchConfig {
   StoreConfig store;
   LogConfig log;
   std::optional<RendezvousConfig> rendezvous;  // unset: a single node, without a coordinator
-  int pid = 0;  // of the process that the user started; 0: this one
+  int pid = 0;                                 // of the process that the user started; 0: this one
 };
 
 }  // namespace ddprun
