@@ -193,6 +193,17 @@ std::optional<Cgroup> run_cgroup(const std::string& nonce) {
   return ours->make(std::string(kRunPrefix) + std::to_string(::getpid()) + "-" + nonce);
 }
 
+std::vector<Cgroup> run_cgroups_of(pid_t owner) {
+  std::vector<Cgroup> found;
+  const auto ours = Cgroup::of_this_process();
+  if (!ours) return found;
+  const std::string prefix = std::string(kRunPrefix) + std::to_string(owner) + "-";
+  for_each_directory(ours->path(), [&](const std::string& name) {
+    if (name.starts_with(prefix)) found.emplace_back(ours->path() + "/" + name);
+  });
+  return found;
+}
+
 RunCgroup::RunCgroup(const std::string& nonce)
     : ours_(Cgroup::of_this_process()), cgroup_(run_cgroup(nonce)) {}
 

@@ -69,6 +69,8 @@ class RunCgroup {
   std::optional<Cgroup> cgroup_;
 };
 [[nodiscard]] bool is_run_cgroup(std::string_view name);
+/// Those that the process `owner` made beside this process, which may have ended.
+[[nodiscard]] std::vector<Cgroup> run_cgroups_of(pid_t owner);
 /// Removes the empty cgroups that runs left in `parent`: those whose PID exists no longer.
 void remove_stale_run_cgroups(const Cgroup& parent);
 

@@ -8,7 +8,9 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "agent/proc/cgroup.hpp"
 #include "base/exit_code.hpp"
 #include "base/exit_status.hpp"
 #include "base/forwarded_signal.hpp"
@@ -70,6 +72,7 @@ class Loop {
   [[nodiscard]] bool is_guard() const { return supervised_.role == Role::kGuard; }
   void reap();
   void forward(const siginfo_t& info) const;
+  [[nodiscard]] Swept end_all(std::chrono::milliseconds limit) const;
   [[nodiscard]] int end_after(const ExitStatus& status) const;
   [[nodiscard]] int end_without_parent() const;
   void report(const ExitStatus& status, const Swept& swept) const;
@@ -119,16 +122,27 @@ void Loop::forward(const siginfo_t& info) const {
   ::syscall(SYS_rt_sigqueueinfo, supervised_.child, number, &unwrapped);
 }
 
-int Loop::end_after(const ExitStatus& status) const {
-  const auto limit = status.by_signal() ? kSweepMax : kSweepMaxAfterOrderlyEnd;
+// No fork escapes the kill of a cgroup.
+Swept Loop::end_all(std::chrono::milliseconds limit) const {
+  const std::vector<Cgroup> cgroups =
+      is_guard() ? run_cgroups_of(supervised_.child) : std::vector<Cgroup>();
+  if (!status_) ::kill(supervised_.child, SIGKILL);  // it would start more
+  for (const Cgroup& cgroup : cgroups) cgroup.kill();
   const Swept swept = sweep(supervised_.spared, limit);
+  for (const Cgroup& cgroup : cgroups) cgroup.remove();
+  return swept;
+}
+
+int Loop::end_after(const ExitStatus& status) const {
+  const Swept swept =
+      status.by_signal() ? end_all(kSweepMax) : sweep(supervised_.spared, kSweepMaxAfterOrderlyEnd);
   report(status, swept);
   report_left(swept);
   return status.shell_code();
 }
 
 int Loop::end_without_parent() const {
-  const Swept swept = sweep(supervised_.spared, kSweepMax);
+  const Swept swept = end_all(kSweepMax);
   print_line(error_line("FRONT", "ddprun (pid " + std::to_string(supervised_.parent) +
                                      ") was killed; its " + were_ended(swept.ended)));
   report_left(swept);

@@ -14,6 +14,16 @@ import unittest
 from processes_of_run import SHAPES, Run, stat_of, wait_for
 
 DDPRUN = ""
+
+
+def cgroups_of(prefix):
+    """Cgroups of runs, wherever the v2 hierarchy is mounted."""
+    with open("/proc/self/mountinfo", encoding="utf-8") as mounts:
+        roots = [line.split()[4] for line in mounts if " - cgroup2 " in line]
+    return [path for root in roots for path, _, _ in os.walk(root)
+            if os.path.basename(path).startswith(prefix)]
+
+
 REPEATS = int(os.environ.get("DDPRUN_TEST_REPEATS", "1"))
 NAMES = ("front", "guard", "agent")
 VICTIMS = [one for count in (1, 2) for one in itertools.combinations(range(3), count)]
@@ -50,6 +60,23 @@ class Killed(unittest.TestCase):
             run.kill([agent], signal.SIGSEGV)
             self.assertEqual(run.end(), 139)
             self.assertIn(f"[AGENT] the agent (pid {agent}) was killed by SIGSEGV", run.text())
+
+    def test_a_worker_that_forks_into_a_new_session_each_time_does_not_outlive_the_agent(self):
+        loop = "echo 'setsid sh $DIR/loop.$RANK &' > $DIR/loop.$RANK; sh $DIR/loop.$RANK; "
+        with Run(DDPRUN, loop + "exec sleep 1000", sleeps=1) as run:
+            _, _, agent = run.supervisors()
+            if not cgroups_of(f"ddprun.{agent}-"):
+                self.skipTest("no cgroup v2 hierarchy that can be written")
+            run.kill([agent])
+
+    def test_the_cgroups_of_a_run_whose_agent_is_killed_are_removed(self):
+        with Run(DDPRUN, "sleep 1000; true", sleeps=1) as run:
+            _, _, agent = run.supervisors()
+            if not cgroups_of(f"ddprun.{agent}-"):
+                self.skipTest("no cgroup v2 hierarchy that can be written")
+            run.kill([agent])
+            self.assertEqual(run.end(), 137)
+            self.assertEqual(cgroups_of(f"ddprun.{agent}-"), [])
 
     def test_killall_by_the_name_of_the_program_spares_the_guard(self):
         with Run(DDPRUN, "sleep 1000; true", sleeps=1) as run:

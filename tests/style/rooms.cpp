@@ -80,7 +80,9 @@ const std::vector<Room>& rooms() {
        {"base/", "agent/", "rendezvous/coordinator/", "launcher/front/"},
        {kProcess, kTorch, kTensor}},
       // The processes above the agent: little memory, so nothing of Asio or the log.
-      {"launcher/front/", {"base/"}, {kAsio, kProcess, kJson, kLog, kOptions, kTorch, kTensor}},
+      {"launcher/front/",
+       {"base/", "agent/proc/"},
+       {kAsio, kProcess, kJson, kLog, kOptions, kTorch, kTensor}},
       // It is linked into training programs, so it has no dependencies.
       {"worker_api/", {}, {kAsio, kProcess, kJson, kLog, kOptions, kTorch, kTensor}},
       {"trainer/", {"worker_api/"}, {kAsio, kProcess}},
