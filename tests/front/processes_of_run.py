@@ -16,7 +16,7 @@ sys.path += [str(HERE.parent / "support"), str(HERE.parent / "chaos")]
 import processes  # noqa: E402
 from ports import free_port  # noqa: E402
 from sentences import kTerminalClosed  # noqa: E402
-from supervisors import stat_of, supervisors_of  # noqa: E402
+from supervisors import children_of, stat_of, supervisors_of  # noqa: E402
 
 HUNG = 30  # seconds after which a wait counts as a hang
 LEFT_MAX = 10  # the same for what a run leaves behind; on a quiet machine it takes milliseconds

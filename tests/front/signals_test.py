@@ -28,6 +28,24 @@ def ready(run):
     wait_for(lambda: all(run.path(f"ready.{rank}").exists() for rank in range(run.ranks)),
              "workers")
 
+# A resolver that is asked and never answers, until the launcher beside it has gone.
+SILENT_RESOLVER = """
+import os, pathlib, select, socket
+folder, launcher = pathlib.Path(os.environ["DIR"]), os.getppid()
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
+    server.bind(("127.0.0.1", 53))
+    (folder / "bound").touch()
+    while os.getppid() == launcher:
+        if select.select([server], [], [], 0.02)[0]:
+            server.recv(512)
+            (folder / "asked").touch()
+"""
+BESIDE_RESOLVER = ["unshare", "--mount", "--net", "sh", "-c",
+                   "ip link set lo up && echo nameserver 127.0.0.1 > $DIR/resolv.conf && "
+                   "mount --bind $DIR/resolv.conf /etc/resolv.conf || exit 77; "
+                   "python3 -c \"$RESOLVER\" & until [ -e $DIR/bound ]; do sleep 0.01; done; "
+                   "exec \"$@\"", "sh"]
+
 
 class Signals(unittest.TestCase):
     def check_end(self, run, code):
@@ -40,6 +58,18 @@ class Signals(unittest.TestCase):
                 threading.Event().wait(0.002 * (step % 30))
                 run.process.send_signal(signal.SIGTERM)
                 self.check_end(run, 143)
+
+    def test_while_a_name_is_looked_up(self):
+        os.environ["RESOLVER"] = SILENT_RESOLVER
+        options = ["--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=slow.example:29400"]
+        for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
+            with Run([*BESIDE_RESOLVER, DDPRUN], "true", options) as run:
+                wait_for(lambda: run.path("asked").exists() or run.process.poll(), "question")
+                if run.process.poll() is not None:
+                    self.skipTest("no network namespace for this user: " + run.text())
+                run.process.send_signal(number)
+                self.assertEqual(run.end(10), code)
+                run.check_nothing_left()
 
     def test_sigint_at_any_moment_of_an_end(self):
         for step in range(20 * REPEATS):
