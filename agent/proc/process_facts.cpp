@@ -41,6 +41,9 @@ std::string system_call_name(long number) {
 #ifdef SYS_epoll_wait
   if (number == SYS_epoll_wait) return "epoll_wait";
 #endif
+#ifdef SYS_pause
+  if (number == SYS_pause) return "pause";
+#endif
 #ifdef SYS_poll
   if (number == SYS_poll) return "poll";
 #endif

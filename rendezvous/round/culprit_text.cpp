@@ -62,11 +62,13 @@ std::string rendezvous_text(const Trial& trial) {
 }
 
 std::string lost_text(const Trial& trial) {
-  const WorkerName& worker = trial.first->worker;
-  const std::string lost = "rank " + std::to_string(worker.rank.value()) + " (" + worker.host +
-                           ") lost its connection to another rank; ";
-  if (trial.odd.empty()) return lost + "no rank is known to have failed before";
-  return lost + odd_names(trial) + " had exited with code 0";
+  if (trial.odd.empty()) {
+    const WorkerName& worker = trial.first->worker;
+    return "rank " + std::to_string(worker.rank.value()) + " (" + worker.host +
+           ") lost its connection to another rank; no rank is known to have failed before";
+  }
+  return "the others lost their connection to " + odd_names(trial) +
+         ", which had exited with code 0";
 }
 
 std::string activity(const RankFacts& facts) {

@@ -129,7 +129,7 @@ COLLECTIVES = (
           outside="stop_worker"),
     fault("a sleeping rank, its peers' Gloo times out", 'exec "$I" wait', "W-COLLECTIVE", 1,
           "rank 1", peers='"$I" rest 200; ' + python("gloo_timeout")),
-    fault("an early exit 0, its peers complain", "exit 0", "W-COLLECTIVE", 1, "rank 1",
+    fault("an early exit 0, its peers complain", "exit 0", "W-PEER", 1, "rank 1",
           peers='"$I" rest 100; ' + python("gloo_lost")),
 )
 

@@ -26,9 +26,4 @@ SHORTFALLS = {
     "a shell wrapper that hides its child's SIGKILL": "this evidence is not collected yet",
     "a shell wrapper that hides a SIGSEGV": "this evidence is not collected yet",
     "a grandchild that outlives its shell": "a process in another session is not found yet",
-    "a lost connection reported before the culprit's exit":
-        "the silent culprit is not looked for yet",
-    "a stopped rank, its peers' NCCL times out": "the silent culprit is not looked for yet",
-    "a sleeping rank, its peers' Gloo times out": "the silent culprit is not looked for yet",
-    "an early exit 0, its peers complain": "the silent culprit is not looked for yet",
 }

@@ -181,8 +181,8 @@ TEST_CASE("a lost connection: the rank that exited with 0 is the culprit, and no
   const auto finding = FailedRound().lost_peer(0).finished(1).find();
   CHECK(finding->code == "W-PEER");
   CHECK(finding->text ==
-        "rank 0 (a) lost its connection to another rank; rank 1 (local 1, pid 101) on a had exited "
-        "with code 0");
+        "the others lost their connection to rank 1 (local 1, pid 101) on a, which had exited with "
+        "code 0");
 }
 
 TEST_CASE("a connection that was lost to a rank that gave up waiting is its consequence") {
