@@ -45,7 +45,7 @@ class Machine {
   [[nodiscard]] virtual Whereabouts locate(const std::string& host) const = 0;
   /// As gethostname() reports it, with or without a domain; empty if it fails.
   [[nodiscard]] virtual std::string host_name() const = 0;
-  /// Whether this process has a terminal and does not lead its session, as in a shell.
+  /// Whether the user started ddprun in a shell: it has a terminal and does not lead its session.
   [[nodiscard]] virtual bool is_in_shell() const = 0;
   /// A new random UUID (version 4).
   [[nodiscard]] virtual std::string random_id() const = 0;

@@ -6,7 +6,7 @@
 
 int main(int argc, char** argv) {
   if (const auto code = ddprun::run_command(argc, argv, environ)) return *code;
-  const int user_pid = ::getpid();
+  const ddprun::UserProcess user = ddprun::this_process();
   return ddprun::run_below_front(argc, argv,
-                                 [&] { return ddprun::run(argc, argv, environ, user_pid); });
+                                 [&] { return ddprun::run(argc, argv, environ, user); });
 }

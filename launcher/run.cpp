@@ -96,14 +96,15 @@ int start(const Launch& launch, const Environment& environment) {
 
 }  // namespace
 
-int run(int argc, const char* const* argv, const char* const* environment_block, int user_pid) {
-  const ThisMachine machine(read_environment(environment_block));
+int run(int argc, const char* const* argv, const char* const* environment_block,
+        const UserProcess& user) {
+  const ThisMachine machine(read_environment(environment_block), user);
   const Environment& environment = machine.environment();
   const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
   auto intent = configure(words, machine);
   if (!intent) return refuse(intent.error(), environment);
   if (auto* launch = std::get_if<Launch>(&*intent)) {
-    launch->config.pid = user_pid;
+    launch->config.pid = user.pid;
     return start(*launch, environment);
   }
   const bool help = std::holds_alternative<ShowHelp>(*intent);

@@ -2,12 +2,14 @@
 // process's only thread (agent/run.hpp).
 #pragma once
 
+#include "launcher/this_machine.hpp"
+
 namespace ddprun {
 
 /// `environment`: null-terminated, as in environ. Help and version go to standard output; every
 /// message to standard error. Returns the exit code.
-/// `user_pid`: of the process that the user started, for commands on the run.
+/// `user`: the process that the user started (launcher/front).
 [[nodiscard]] int run(int argc, const char* const* argv, const char* const* environment,
-                      int user_pid);
+                      const UserProcess& user);
 
 }  // namespace ddprun

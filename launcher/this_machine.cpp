@@ -161,10 +161,10 @@ std::string ThisMachine::host_name() const {
   return failure == 0 ? name.data() : "";
 }
 
-bool ThisMachine::is_in_shell() const {
-  if (::getsid(0) == ::getpid()) return false;  // the session's leader is ddprun, not a shell
+UserProcess this_process() {
+  if (::getsid(0) == ::getpid()) return {::getpid(), false};  // the leader is ddprun, not a shell
   const Descriptor terminal(::open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC | O_NONBLOCK));
-  return terminal.number() >= 0;
+  return {::getpid(), terminal.number() >= 0};
 }
 
 std::string ThisMachine::random_id() const {

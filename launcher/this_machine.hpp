@@ -8,9 +8,17 @@
 
 namespace ddprun {
 
+/// The process that the user started. The agent below it has a pid and a session of its own.
+struct UserProcess {
+  int pid = 0;
+  bool in_shell = false;  // it has a terminal and does not lead its session
+};
+[[nodiscard]] UserProcess this_process();
+
 class ThisMachine : public Machine {
  public:
-  explicit ThisMachine(Environment environment) : environment_(std::move(environment)) {}
+  explicit ThisMachine(Environment environment, const UserProcess& user = {})
+      : environment_(std::move(environment)), user_(user) {}
 
   [[nodiscard]] const Environment& environment() const override { return environment_; }
   [[nodiscard]] std::string working_directory() const override;
@@ -22,11 +30,12 @@ class ThisMachine : public Machine {
   [[nodiscard]] Result<std::string> own_address(const std::string& host) const override;
   [[nodiscard]] Whereabouts locate(const std::string& host) const override;
   [[nodiscard]] std::string host_name() const override;
-  [[nodiscard]] bool is_in_shell() const override;
+  [[nodiscard]] bool is_in_shell() const override { return user_.in_shell; }
   [[nodiscard]] std::string random_id() const override;
 
  private:
   Environment environment_;
+  UserProcess user_;
 };
 
 }  // namespace ddprun
