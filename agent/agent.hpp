@@ -13,6 +13,7 @@
 
 #include "agent/control/status.hpp"
 #include "agent/core/limits.hpp"
+#include "agent/core/metrics.hpp"
 #include "agent/link_messages.hpp"
 #include "agent/local_coordinator.hpp"
 #include "agent/node/driver.hpp"
@@ -45,6 +46,7 @@ class Agent : private NodePorts {
   /// A signal that does not end the run: see NodeDriver::pass_on(). Returns what was done, in
   /// words.
   std::string pass_on(client::SignalCame came);
+  [[nodiscard]] MetricsFacts metrics_facts() const;
   /// For commands (agent/control).
   [[nodiscard]] control::NodeStatus status() const;
 

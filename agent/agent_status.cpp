@@ -1,4 +1,5 @@
 // What a command is told of the run.
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "agent/agent.hpp"
@@ -38,6 +39,23 @@ control::NodeStatus Agent::status() const {
     if (process) told.state = process->state;
   }
   return status;
+}
+
+MetricsFacts Agent::metrics_facts() const {
+  MetricsFacts facts;
+  facts.version = kVersion;
+  facts.run = context_.config().run_id.value();
+  facts.host = context_.hostname();
+  facts.output_bytes = context_.output_bytes();
+  const store::Counters counters = store_.counters();
+  facts.store_connections = counters.connections;
+  facts.store_keys = counters.keys;
+  rusage used = {};
+  ::getrusage(RUSAGE_SELF, &used);
+  facts.cpu_seconds = static_cast<double>(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+                      static_cast<double>(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
+  facts.resident_bytes = static_cast<std::uint64_t>(used.ru_maxrss) * 1024;
+  return facts;
 }
 
 }  // namespace ddprun

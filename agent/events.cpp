@@ -10,11 +10,12 @@ EventLog::EventLog(Options options, Warn warn)
     : options_(std::move(options)), warn_(std::move(warn)) {}
 
 void EventLog::record(RunEvent event) {
+  if (observer_) observer_(event, since_start());
   if (options_.place == Options::Place::kNowhere) return;
   using std::chrono::milliseconds;
   EventStamp stamp{++recorded_,
                    std::chrono::time_point_cast<milliseconds>(std::chrono::system_clock::now()),
-                   Clock::now() - options_.started, options_.run.value(), options_.host};
+                   since_start(), options_.run.value(), options_.host};
   const std::string line = event_line(event, stamp);
   if (!file_) return keep(line);
   if (!file_->full()) file_->append(line, warn_);

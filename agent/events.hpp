@@ -30,6 +30,10 @@ class EventLog {
   EventLog(Options options, Warn warn);
 
   void record(RunEvent event);
+  /// Sees every event, also where there is no file.
+  using Observer = std::function<void(const RunEvent& event, Duration since_start)>;
+  void observe(Observer observer) { observer_ = std::move(observer); }
+  [[nodiscard]] Duration since_start() const { return Clock::now() - options_.started; }
   /// From now on lines go to this file.
   void write_to(LogFile file);
   [[nodiscard]] bool wants_file() const { return options_.place == Options::Place::kGiven; }
@@ -44,6 +48,7 @@ class EventLog {
 
   Options options_;
   Warn warn_;
+  Observer observer_;
   std::optional<LogFile> file_;
   std::string waiting_;  // whole lines that have no file
   std::string result_;

@@ -56,6 +56,16 @@ std::string NodeStore::served_at() const {
   return served_.empty() ? "" : served_.rbegin()->second.served_at();
 }
 
+store::Counters NodeStore::counters() const {
+  store::Counters all;
+  for (const auto& [round, store] : served_) {
+    const store::Counters one = store.counters();
+    all.connections += one.connections;
+    all.keys += one.keys;
+  }
+  return all;
+}
+
 // --master-port of a single node: the rounds listen there, one after another.
 std::uint16_t NodeStore::own_port() const {
   return config_.rendezvous ? 0 : config_.store.master_port;

@@ -33,6 +33,8 @@ class NodeStore {
   [[nodiscard]] Result<void> begin();
   /// "127.0.0.1:41207"; empty when this node serves no store.
   [[nodiscard]] std::string served_at() const;
+  /// Of all stores that this node serves.
+  [[nodiscard]] store::Counters counters() const;
   /// The round has ended: `idle` is called once, later, when no client of its store is left, also
   /// if begin() ends them; not after close().
   void release(Round round, std::function<void()> idle);

@@ -72,7 +72,7 @@ Result<OutputContext> open_output_context(const LaunchConfig& config, AttemptLog
     files.push_back(std::move(*of_worker));
   }
   return OutputContext{std::move(logs),     std::move(files), *out_filter, *err_filter,
-                       std::move(hostname), std::move(warn),  {}};
+                       std::move(hostname), std::move(warn),  {},          {}};
 }
 
 WorkerOutputPlan plan_output(const LaunchConfig& config, const OutputContext& context,
@@ -95,6 +95,7 @@ WorkerOutputPlan plan_output(const LaunchConfig& config, const OutputContext& co
   macros.hostname = context.hostname;
   plan.prefix = line_prefix(log.prefix_template, macros);
   plan.warn = context.warn;
+  plan.bytes = context.bytes;
   return plan;
 }
 

@@ -27,6 +27,7 @@ struct OutputContext {
   std::shared_ptr<FilterLog> err_filter;
   std::string hostname;
   Warn warn;
+  std::shared_ptr<std::uint64_t> bytes{};   // of all workers, see WorkerOutputPlan
   std::optional<Result<LogFile>> events{};  // events.jsonl, where it was made with this start
 };
 

@@ -35,6 +35,10 @@ class RoundStore {
   [[nodiscard]] std::uint16_t port() const { return port_; }
   /// "127.0.0.1:41207"; empty when the agent does not serve it.
   [[nodiscard]] const std::string& served_at() const { return served_at_; }
+  /// Zeros where the agent does not serve it.
+  [[nodiscard]] store::Counters counters() const {
+    return server_ == nullptr ? store::Counters() : server_->counters();
+  }
   /// Call it when the workers of the round are gone.
   void close();
   /// Calls `idle` once, later, when no client is connected. False: there is no server here to ask.

@@ -14,6 +14,7 @@
 #include "agent/core/limits.hpp"
 #include "agent/log.hpp"
 #include "agent/message_sink.hpp"
+#include "agent/metrics_server.hpp"
 #include "agent/output_end.hpp"
 #include "agent/proc/cgroup.hpp"
 #include "agent/proc/spawn_error.hpp"
@@ -143,15 +144,22 @@ int run_agent(const LaunchConfig& config, const Environment& environment, spdlog
   asio::co_spawn(io, orphans.reap(), [](std::exception_ptr bug) {
     if (bug) std::rethrow_exception(bug);
   });
+  Commands commands;
+  EventLog events(events_of(config), [&logger](const std::string& sentence) {
+    logger.warn(warning_line("LOG", sentence));
+  });
+  MetricsServer metrics(events);
+  const auto served = metrics.open(io.get_executor(), config.http, logger,
+                                   [&commands] { return commands.agent->metrics_facts(); });
+  if (!served) {
+    logger.error(error_line("NET-PORT", served.error().sentence + " (--http)"));
+    return exit_code_of(served.error().kind);
+  }
   const Consoles consoles = open_consoles(io.get_executor());
   const Attachment attachment(logger, consoles.err);
   std::shared_ptr<LogTree> logs;
   DiskThreads disks(io.get_executor());
-  EventLog events(events_of(config), [&logger](const std::string& sentence) {
-    logger.warn(warning_line("LOG", sentence));
-  });
   OutputEnd end(consoles, logs, disks, events, logger);
-  Commands commands;
   ControlSocket control(disks.logs, logger, commands);
   const std::string nonce = random_uuid().substr(0, 8);
   const RunCgroup cgroup(nonce);

@@ -50,6 +50,7 @@ RunContext::RunContext(AgentInputs inputs)
       begin_control_(std::move(inputs.begin_control)),
       log_options_{config_.log.dir, value_or(environment_, "TMPDIR", ""), config_.run_id},
       hostname_(this_host()),
+      output_bytes_(std::make_shared<std::uint64_t>(0)),
       events_in_(std::make_shared<std::string>()),
       started_(Clock::now()) {}
 
@@ -77,11 +78,12 @@ RoundInputs RunContext::prepare(RoundFacts facts) {
   };
   const auto open_output = [logs = logs_, config = config_, restarts = facts.restarts,
                             round = facts.round, hostname = hostname_, warn, disk = disks_.logs,
-                            wanted = events_.wants_file(),
+                            wanted = events_.wants_file(), bytes = output_bytes_,
                             events_in = events_in_]() -> Result<OutputContext> {
     auto attempt = logs->attempt(restarts, round, config.workers.count);
     if (!attempt) return attempt.error();
     auto output = open_output_context(config, std::move(*attempt), hostname, warn, disk);
+    if (output) output->bytes = bytes;
     if (output && wanted && *events_in != logs->run_directory()) {
       *events_in = logs->run_directory();
       output->events = logs->create(kEventsFile, disk);

@@ -70,6 +70,8 @@ class RunContext {
   }
   [[nodiscard]] LogTree& logs() { return *logs_; }
   [[nodiscard]] EventLog& events() { return events_; }
+  /// Of all workers, as far as it passed through ddprun.
+  [[nodiscard]] std::uint64_t output_bytes() const { return *output_bytes_; }
 
  private:
   const LaunchConfig& config_;
@@ -86,6 +88,7 @@ class RunContext {
   std::function<void()> begin_control_;
   LogTreeOptions log_options_;
   std::string hostname_;
+  std::shared_ptr<std::uint64_t> output_bytes_;
   std::shared_ptr<std::string> events_in_;  // the directory; of the thread of the log files
   TimePoint started_;
 };

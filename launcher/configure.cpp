@@ -28,7 +28,8 @@ Result<Launch> plan_launch(Request& request, const Machine& machine) {
   auto log = configure_logs(request.logs, workers->count, machine);
   if (!log) return log.error();
   Launch launch{{std::move(plan->run_id), std::move(*workers), std::move(request.stopping.config),
-                 std::move(plan->store), std::move(*log), std::move(plan->rendezvous)},
+                 std::move(plan->store), std::move(*log), std::move(plan->rendezvous),
+                 std::move(request.http)},
                 std::move(plan->coordinator),
                 std::move(*scheduled),
                 std::move(plan->warnings)};

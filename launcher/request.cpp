@@ -147,8 +147,10 @@ Result<Request> parse_request(const Settings& settings, const std::vector<std::s
   if (!logs) return logs.error();
   auto services = check_services(settings, environment);
   if (!services) return services.error();
+  auto http = parse_http(settings, environment);
+  if (!http) return http.error();
   return Request{std::move(*rendezvous), std::move(*workers), std::move(*stopping),
-                 std::move(*logs)};
+                 std::move(*logs), std::move(*http)};
 }
 
 }  // namespace ddprun

@@ -72,6 +72,7 @@ struct Request {
   WorkerRequest workers;
   StopRequest stopping;
   LogRequest logs;
+  std::optional<HttpConfig> http;
 };
 
 /// `program` is not empty. An error names the option or variable. Services of torchrun's agent that

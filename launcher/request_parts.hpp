@@ -10,6 +10,11 @@ namespace ddprun {
 [[nodiscard]] Result<LogRequest> parse_logs(const Settings& settings,
                                             const Environment& environment);
 
+/// --http, or TORCHELASTIC_HEALTH_CHECK_PORT on the wildcard address; as in torchrun a value of
+/// that which is no port is ignored.
+[[nodiscard]] Result<std::optional<HttpConfig>> parse_http(const Settings& settings,
+                                                           const Environment& environment);
+
 /// Refuses event handlers and variables that switch on services of torchrun's agent that ddprun
 /// does not have. What torchrun takes as off is off.
 [[nodiscard]] Result<void> check_services(const Settings& settings, const Environment& environment);

@@ -92,6 +92,14 @@ struct StoreConfig {
   StoreHost host = StoreHost::kAgent;
 };
 
+/// The health check and the metrics of this ddprun.
+struct HttpConfig {
+  std::string address;  // a literal; empty: the wildcard address
+  std::uint16_t port = 0;
+  enum class Origin { kOption, kVariable };  // --http, TORCHELASTIC_HEALTH_CHECK_PORT
+  Origin origin = Origin::kOption;
+};
+
 struct LaunchConfig {
   RunId run_id;
   WorkerConfig workers;
@@ -99,7 +107,8 @@ struct LaunchConfig {
   StoreConfig store;
   LogConfig log;
   std::optional<RendezvousConfig> rendezvous;  // unset: a single node, without a coordinator
-  int pid = 0;                                 // of the process that the user started; 0: this one
+  std::optional<HttpConfig> http{};
+  int pid = 0;  // of the process that the user started; 0: this one
 };
 
 }  // namespace ddprun

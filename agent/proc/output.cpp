@@ -10,11 +10,11 @@ namespace asio = boost::asio;
 
 Result<WorkerOutput> WorkerOutput::open(asio::any_io_executor executor, const Consoles& consoles,
                                         const WorkerOutputPlan& plan) {
-  auto out =
-      StreamPump::open(executor, plan.out, {consoles.out, plan.prefix, plan.warn, Stream::kStdout});
+  auto out = StreamPump::open(executor, plan.out,
+                              {consoles.out, plan.prefix, plan.warn, Stream::kStdout, plan.bytes});
   if (!out) return out.error();
-  auto err =
-      StreamPump::open(executor, plan.err, {consoles.err, plan.prefix, plan.warn, Stream::kStderr});
+  auto err = StreamPump::open(executor, plan.err,
+                              {consoles.err, plan.prefix, plan.warn, Stream::kStderr, plan.bytes});
   if (!err) return err.error();
   WorkerOutput output;
   output.out_ = std::move(*out);

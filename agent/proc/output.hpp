@@ -43,6 +43,7 @@ struct WorkerOutputPlan {
   StreamPlan err;
   std::string prefix;  // of a tee'd line, see line_prefix()
   Warn warn;           // gets a sentence when a file cannot be written; may be empty
+  std::shared_ptr<std::uint64_t> bytes{};  // counts the output that passes through; may be null
 };
 
 class StreamPump;

@@ -135,6 +135,7 @@ StreamPump::Read StreamPump::read_once() {
 }
 
 void StreamPump::take(std::string_view bytes) {
+  if (sinks_.bytes) *sinks_.bytes += bytes.size();
   if (sinks_.stream == Stream::kStderr) tail_.append(bytes);
   if (plan_.route == Route::kPass) pass(bytes);
   if (plan_.route == Route::kTee) tee(bytes);

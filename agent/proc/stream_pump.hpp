@@ -6,6 +6,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,6 +26,7 @@ struct PumpSinks {
   std::string prefix;
   Warn warn;
   Stream stream = Stream::kStdout;
+  std::shared_ptr<std::uint64_t> bytes;  // counts what is read; may be null
 };
 
 class StreamPump : public std::enable_shared_from_this<StreamPump> {

@@ -269,6 +269,14 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .help =
          "How a worker's stderr reaches the console: quoted passes it through ddprun unchanged, "
          "so that a failure report can quote it; raw lets the worker inherit it."},
+    {.id = Id::kHttp,
+     .name = "http",
+     .variable = Variable::kDdprun,
+     .group = Group::kOther,
+     .metavar = "ADDR:PORT",
+     .help = "Serve a health check of ddprun (/healthz) and Prometheus metrics (/metrics) at this "
+             "address of the node, for example 127.0.0.1:9400; port 0: a free one, which is shown. "
+             "Off by default."},
     {.id = Id::kEventLogHandler,
      .name = "event-log-handler",
      .variable = Variable::kPet,

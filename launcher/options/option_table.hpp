@@ -42,6 +42,7 @@ enum class OptionId : std::size_t {
   kDuplicateStdoutFilters,
   kDuplicateStderrFilters,
   kConsole,
+  kHttp,
   kEventLogHandler,
   kStartMethod,
   kRunPath,

@@ -1,17 +1,19 @@
-// The subset of HTTP for GET /status: one request per connection, no body, no keep-alive. Pure
-// functions; the input may be hostile and is at most kHttpHeadBytesMax long.
+// The pages of GET /status, on the subset of HTTP that net/http has. Pure functions; the input may
+// be hostile.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "net/http.hpp"
+
 namespace ddprun::coordinator {
 
 enum class Page { kJson, kHtml };
 
-/// The part of a response to send: HEAD has no body.
-enum class Part { kWhole, kHead };
+using net::head_of;
+using net::Part;
 
 struct HttpAsk {
   int code = 200;  // otherwise the error of the request
@@ -26,7 +28,5 @@ struct HttpAsk {
 [[nodiscard]] std::string response_with(Page page, std::string_view body);
 /// The response to a refused request: a plain-text sentence.
 [[nodiscard]] std::string response_to_refused(int code);
-/// The headers of a complete response.
-[[nodiscard]] std::string_view head_of(std::string_view response);
 
 }  // namespace ddprun::coordinator

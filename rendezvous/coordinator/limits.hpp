@@ -28,8 +28,6 @@ struct Limits {
 
 /// Bytes received from one connection per turn.
 inline constexpr std::size_t kReceiveBytes = 16 * 1024;
-/// Size of the headers of an HTTP request; longer ones are answered with 431.
-inline constexpr std::size_t kHttpHeadBytesMax = 8 * 1024;
 /// Log lines that wait for a terminal, a pipe or a file system that takes nothing; more are lost
 /// and counted.
 inline constexpr std::size_t kLogBytesMax = 1024 * 1024;

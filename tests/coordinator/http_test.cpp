@@ -94,8 +94,8 @@ TEST_CASE("any other request is refused with its code") {
   CHECK(code_of("POST /status HTTP/1.1\r\n\r\n") == 405);
   CHECK(code_of("GET /status\r\n\r\n") == 400);
   CHECK(code_of("GET\r\n\r\n") == 400);
-  CHECK(code_of("GET " + std::string(kHttpHeadBytesMax, 'x')) == 431);
-  CHECK_FALSE(read_request("GET " + std::string(kHttpHeadBytesMax - 4, 'x')).has_value());
+  CHECK(code_of("GET " + std::string(net::kHttpHeadBytesMax, 'x')) == 431);
+  CHECK_FALSE(read_request("GET " + std::string(net::kHttpHeadBytesMax - 4, 'x')).has_value());
   CHECK_THAT(response_to_refused(405), ContainsSubstring("405 Method Not Allowed\r\n") &&
                                            ContainsSubstring("Allow: GET, HEAD\r\n"));
 }

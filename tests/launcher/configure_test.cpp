@@ -58,6 +58,7 @@ const std::vector<Effect>& effects() {
        {"-t3", "W"},
        {"-t3", "--duplicate-stderr-filters=a", "W"}},
       {OptionId::kConsole, {"W"}, {"--console=raw", "W"}},
+      {OptionId::kHttp, {"W"}, {"--http=127.0.0.1:7", "W"}},
   };
   return kEffects;
 }
@@ -97,6 +98,7 @@ std::string fingerprint(const LaunchConfig& config) {
             std::to_string(config.rendezvous->node_rank.value_or(-1)) + "|join " +
             std::to_string(config.rendezvous->join_timeout.count());
   }
+  if (config.http) text += "|http " + config.http->address + std::to_string(config.http->port);
   return text + "|" + config.store.master_addr + "|" + config.log.dir + "|" +
          config.log.prefix_template;
 }

@@ -284,3 +284,33 @@ TEST_CASE("ddprun explain tells of a run's log directory, and refuses one withou
   CHECK_THAT(empty.err, ContainsSubstring("there is no events.jsonl in " + dir.path()));
   CHECK(ddprun_with({"explain"}).code == 2);
 }
+
+TEST_CASE("with --http there are a health check and metrics while workers run") {
+  const std::string port = std::to_string(free_port());
+  const std::string fetch =
+      "get() { exec 3<>/dev/tcp/127.0.0.1/" + port +
+      "; printf 'GET %s HTTP/1.0\\r\\n\\r\\n' $1 >&3; cat <&3; exec 3>&-; }; get /healthz; "
+      "until get /metrics | grep -q '^ddprun_all_workers_running 1'; do :; done; "
+      "echo told; get /metrics; get /else";
+  const Outcome run =
+      ddprun_with({"--standalone", "--http", "127.0.0.1:" + port, "-t3", "bash", "-c", fetch});
+  CHECK(run.code == 0);
+  CHECK_THAT(run.out, ContainsSubstring("[default0]:ok\n"));
+  CHECK_THAT(run.out, ContainsSubstring("[default0]:ddprun_store_connections 0\n"));
+  CHECK_THAT(run.out, !ContainsSubstring("ddprun_output_bytes_total 0\n"));
+  CHECK_THAT(run.out, ContainsSubstring("404 Not Found"));
+  CHECK_THAT(run.err, ContainsSubstring("metrics at http://127.0.0.1:" + port + "/metrics"));
+}
+
+TEST_CASE("a port of --http that is in use refuses the start, an inherited one costs a warning") {
+  const Listener taken;
+  const std::string port = std::to_string(taken.port());
+  const Outcome refused = ddprun_with({"--standalone", "--http", "127.0.0.1:" + port, "true"});
+  CHECK(refused.code != 0);
+  CHECK_THAT(refused.err, ContainsSubstring("error [NET-PORT]"));
+  CHECK_THAT(refused.err, ContainsSubstring("(--http)"));
+  const Outcome warned =
+      ddprun_with({"--standalone", "true"}, {{"TORCHELASTIC_HEALTH_CHECK_PORT", port}});
+  CHECK(warned.code == 0);
+  CHECK_THAT(warned.err, ContainsSubstring("warning [HTTP] TORCHELASTIC_HEALTH_CHECK_PORT: "));
+}

@@ -60,3 +60,31 @@ TEST_CASE("an endpoint that is unused is not parsed") {
   CHECK_FALSE(request_of({"--standalone", bad[0]}).rendezvous.endpoint.value);
   CHECK(request_of({"--standalone", bad[0]}).rendezvous.endpoint.given);
 }
+
+TEST_CASE(
+    "the value of --http is an address with a port; torchrun's variable is a port on every "
+    "address") {
+  CHECK_FALSE(request_of({}).http);
+  const auto http = request_of({"--http=[::1]:9400"}).http;
+  REQUIRE(http);
+  CHECK(http->address == "::1");
+  CHECK(http->port == 9400);
+  CHECK(request_of({"--http=localhost:0"}).http->address == "127.0.0.1");
+  const Environment variable{{"TORCHELASTIC_HEALTH_CHECK_PORT", "8080"}};
+  const auto inherited = request_of({}, variable).http;
+  REQUIRE(inherited);
+  CHECK(inherited->address.empty());
+  CHECK(inherited->port == 8080);
+  CHECK(request_of({"--http=127.0.0.1:1"}, variable).http->port == 1);
+  for (const char* ignored : {"", "0", "no", "99999"}) {
+    CHECK_FALSE(request_of({}, {{"TORCHELASTIC_HEALTH_CHECK_PORT", ignored}}).http);
+  }
+  for (const std::string bad : {"9400", ":9400", "gpu-01:9400", "127.0.0.1", "127.0.0.1:x"}) {
+    INFO(bad);
+    const auto line = value_of(scan({"--http=" + bad, "W"}));
+    const auto settings = value_of(Settings::merge(line, {}));
+    const auto refused = parse_request(settings, line.program, {});
+    REQUIRE_FALSE(refused.has_value());
+    CHECK_THAT(refused.error().sentence, ContainsSubstring("--http"));
+  }
+}

@@ -1,0 +1,74 @@
+#include "net/http.hpp"
+
+#include <algorithm>
+
+namespace ddprun::net {
+
+namespace {
+
+constexpr std::string_view kPlainText = "text/plain; charset=utf-8";
+
+/// "/status" from "http://host:port/status?x=1", as sent to a proxy, and from "/status?x=1".
+std::string_view path_of(std::string_view target) {
+  constexpr std::string_view kScheme = "http://";
+  if (target.starts_with(kScheme)) {
+    const auto path = target.find('/', kScheme.size());
+    target = path == std::string_view::npos ? "/" : target.substr(path);
+  }
+  return target.substr(0, target.find('?'));
+}
+
+HttpRequest parse(std::string_view head) {
+  const std::string_view line = head.substr(0, head.find_first_of("\r\n"));
+  const auto first = line.find(' ');
+  const auto last = line.rfind(' ');
+  const bool is_http = first != last && line.substr(last + 1).starts_with("HTTP/1.");
+  if (!is_http) return {400, "", Part::kWhole};
+  const std::string_view method = line.substr(0, first);
+  if (method != "GET" && method != "HEAD") return {405, "", Part::kWhole};
+  const std::string_view path = path_of(line.substr(first + 1, last - first - 1));
+  return {200, std::string(path), method == "HEAD" ? Part::kHead : Part::kWhole, head};
+}
+
+}  // namespace
+
+std::optional<HttpRequest> read_http_request(std::string_view received) {
+  const auto end = std::min(received.find("\r\n\r\n"), received.find("\n\n"));
+  if (end > kHttpHeadBytesMax && received.size() > kHttpHeadBytesMax) {
+    return HttpRequest{431, "", Part::kWhole};
+  }
+  if (end == std::string_view::npos) return std::nullopt;
+  return parse(received.substr(0, end + 1));
+}
+
+std::string http_response(std::string_view status, std::string_view type, std::string_view body) {
+  std::string text = "HTTP/1.1 ";
+  text.append(status).append("\r\nServer: ddprun\r\nConnection: close\r\n");
+  text.append("Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n");
+  if (status.starts_with("405")) text.append("Allow: GET, HEAD\r\n");
+  text.append("Content-Length: ").append(std::to_string(body.size()));
+  return text.append("\r\nContent-Type: ").append(type).append("\r\n\r\n").append(body);
+}
+
+std::string http_refusal(int code, std::string_view pages) {
+  switch (code) {
+    case 404:
+      return http_response("404 Not Found", kPlainText,
+                           "This server has " + std::string(pages) + ".\n");
+    case 405:
+      return http_response("405 Method Not Allowed", kPlainText,
+                           "This server supports only GET and HEAD.\n");
+    case 431:
+      return http_response("431 Request Header Fields Too Large", kPlainText,
+                           "The request headers are too long.\n");
+    default:
+      return http_response("400 Bad Request", kPlainText, "This is not an HTTP request.\n");
+  }
+}
+
+std::string_view head_of(std::string_view response) {
+  constexpr std::string_view kEnd = "\r\n\r\n";
+  return response.substr(0, response.find(kEnd) + kEnd.size());
+}
+
+}  // namespace ddprun::net
