@@ -10,12 +10,15 @@
 #include <utility>
 
 #include "agent/core/complaint.hpp"
+#include "agent/core/stack_groups.hpp"
+#include "agent/core/text.hpp"
 #include "agent/file_text.hpp"
 #include "agent/proc/limits.hpp"
 #include "agent/proc/process_facts.hpp"
 #include "agent/proc/spawn.hpp"
 #include "agent/proc/tail.hpp"
 #include "agent/run_events.hpp"
+#include "base/message_line.hpp"
 
 namespace ddprun {
 
@@ -37,9 +40,10 @@ RoundRunner::RoundRunner(asio::any_io_executor executor, RoundInputs inputs)
       countdown_(executor, inputs_.logger, [this] { return running_ranks(); }),
       finished_(executor, TimePoint::max()),
       watch_(std::make_shared<RoundWatch>(
-          executor, RoundWatch::Inputs{inputs_.environment, inputs_.logger, inputs_.disk,
-                                       inputs_.orphans, inputs_.facts.round, inputs_.run_started,
-                                       [this](LocalRank rank) { return name_of(rank); }})),
+          executor,
+          RoundWatch::Inputs{inputs_.environment, inputs_.logger, inputs_.disk, inputs_.orphans,
+                             inputs_.facts.round, inputs_.run_started, inputs_.config.stopping,
+                             [this](LocalRank rank) { return name_of(rank); }})),
       driver_(*this,
               {inputs_.config.workers.count, inputs_.config.stopping.shutdown_timeout,
                inputs_.config.stopping.straggler_timeout},
@@ -49,6 +53,9 @@ RoundRunner::RoundRunner(asio::any_io_executor executor, RoundInputs inputs)
 }
 
 asio::awaitable<RoundResult> RoundRunner::run() {
+  watch_->on_give_up([self = weak_from_this()](const GiveUp& order) {
+    if (const auto runner = self.lock()) runner->driver_.give_up(order);
+  });
   driver_.begin();
   boost::system::error_code cancelled;
   while (!driver_.over()) {
@@ -248,7 +255,12 @@ void RoundRunner::look_for_complaint(LocalRank rank) {
     return;
   }
   failed.output->catch_up();
-  driver_.complaint_found(rank, find_complaint(failed.output->tail()));
+  complaint_found(rank, find_complaint(failed.output->tail()));
+}
+
+void RoundRunner::complaint_found(LocalRank rank, std::optional<Complaint> complaint) {
+  timed_out_ = timed_out_ || (complaint && complaint->kind == ComplaintKind::kCollective);
+  driver_.complaint_found(rank, std::move(complaint));
 }
 
 // The others are not stopped before it is read: a disk that stalls is not waited for.
@@ -257,10 +269,26 @@ asio::awaitable<void> RoundRunner::look_into_log(std::shared_ptr<RoundRunner> se
   std::function<std::string()> look = [log] { return tail_of_file(log, kTailBytesMax); };
   const TimePoint deadline = Clock::now() + kComplaintMax;
   const auto tail = co_await run_on<std::string>(self->inputs_.disk, std::move(look), deadline);
-  self->driver_.complaint_found(rank, find_complaint(tail ? *tail : std::string()));
+  self->complaint_found(rank, find_complaint(tail ? *tail : std::string()));
+}
+
+// After a time-out the ranks are where they hang, until they are stopped. Other complaints do not
+// wait for stacks.
+asio::awaitable<void> RoundRunner::save_stacks(std::shared_ptr<RoundRunner> self) {
+  const SavedStacks saved = co_await self->dump_stacks("a rank reported a time-out");
+  if (!saved.dump.ranks.empty()) {
+    const std::string note = groups_text(group_stacks(saved.dump));
+    self->inputs_.logger.info(note_line("STACKS", note) +
+                              (saved.file.empty() ? "" : labelled("log", saved.file)));
+  }
+  self->driver_.hearing_over();
 }
 
 void RoundRunner::arm_hearing(TimePoint deadline) {
+  if (timed_out_) {
+    asio::co_spawn(executor_, save_stacks(shared_from_this()), rethrow_bug);
+    return;
+  }
   hearing_timer_.expires_at(deadline);
   hearing_timer_.async_wait([self = shared_from_this()](const auto& why) {
     if (!why) self->driver_.hearing_over();

@@ -126,6 +126,8 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   [[nodiscard]] std::vector<std::string> left_behind(LocalRank rank) const override;
   void look_for_complaint(LocalRank rank) override;
   void arm_hearing(TimePoint deadline) override;
+  void complaint_found(LocalRank rank, std::optional<Complaint> complaint);
+  [[nodiscard]] static boost::asio::awaitable<void> save_stacks(std::shared_ptr<RoundRunner> self);
   [[nodiscard]] std::vector<RankFacts> look_at_ranks() override;
   void catch_up(LocalRank rank) override { worker(rank).output->catch_up(); }
   void look_for_evidence(LocalRank rank) override;
@@ -167,6 +169,7 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   std::vector<std::unique_ptr<Worker>> workers_;  // by local rank; a Child must not move
   boost::asio::steady_timer stop_timer_;
   boost::asio::steady_timer hearing_timer_;
+  bool timed_out_ = false;  // a rank reported that a collective did not complete in time
   StopCountdown countdown_;
   boost::asio::steady_timer finished_;  // never expires by itself: cancelled by round_over()
   std::shared_ptr<RoundWatch> watch_;

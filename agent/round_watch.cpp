@@ -1,12 +1,17 @@
 #include "agent/round_watch.hpp"
 
+#include <signal.h>
 #include <spdlog/logger.h>
 
+#include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <utility>
 
 #include "agent/core/text.hpp"
+#include "agent/proc/progress.hpp"
 #include "agent/proc/stacks.hpp"
+#include "base/duration_text.hpp"
+#include "base/exit_code.hpp"
 #include "base/message_line.hpp"
 
 namespace ddprun {
@@ -22,7 +27,10 @@ void rethrow_failure(const std::exception_ptr& bug) {
 }  // namespace
 
 RoundWatch::RoundWatch(asio::any_io_executor executor, Inputs inputs)
-    : executor_(executor), inputs_(std::move(inputs)), timer_(executor) {}
+    : executor_(executor),
+      inputs_(std::move(inputs)),
+      early_finish_(inputs_.limits.finish_timeout),
+      timer_(executor) {}
 
 void RoundWatch::update(const WorkerGroup& group) {
   finished_.clear();
@@ -34,11 +42,18 @@ void RoundWatch::update(const WorkerGroup& group) {
   }
   const auto finished = static_cast<int>(finished_.size());
   early_finish_.update(finished, static_cast<int>(running_.size()), Clock::now());
+  if (!healthy) {
+    hang_.reset();
+  } else if (!hang_ && inputs_.limits.hang_timeout) {
+    hang_.emplace(*inputs_.limits.hang_timeout).begin(Clock::now());
+  }
   arm();
 }
 
 void RoundWatch::arm() {
-  const std::optional<TimePoint> next = early_finish_.next();
+  std::optional<TimePoint> next = early_finish_.next();
+  if (hang_ && !samples_) next = std::min(hang_->next(), next.value_or(TimePoint::max()));
+  if (gives_up_) next.reset();
   if (next == armed_) return;
   armed_ = next;
   timer_.cancel();
@@ -51,8 +66,56 @@ void RoundWatch::arm() {
 
 void RoundWatch::on_timer() {
   armed_.reset();
-  say_partial(early_finish_.take(Clock::now()));
+  const TimePoint now = Clock::now();
+  say_partial(early_finish_.take(now));
+  if (hang_ && !samples_ && now >= hang_->next()) {
+    samples_ = true;
+    asio::co_spawn(executor_, sample(shared_from_this()), rethrow_failure);
+  }
   arm();
+}
+
+asio::awaitable<void> RoundWatch::sample(std::shared_ptr<RoundWatch> self) {
+  std::vector<pid_t> leaders;
+  for (const WorkerName& worker : self->running_) leaders.push_back(worker.pid);
+  std::function<std::vector<RankProgress>()> read = [leaders] { return read_progress(leaders); };
+  const TimePoint deadline = Clock::now() + kStacksMax;
+  auto progress =
+      co_await run_on<std::vector<RankProgress>>(self->inputs_.disk, std::move(read), deadline);
+  self->samples_ = false;
+  if (!self->hang_) co_return;
+  const TimePoint now = Clock::now();
+  if (!progress) {
+    self->hang_->begin(now);  // the disk stalls: nothing is known of the ranks
+  } else if (self->hang_->sample(*progress, now) >= self->hang_->limit() && !self->gives_up_) {
+    self->gives_up_ = true;
+    asio::co_spawn(self->executor_, end_hang(self), rethrow_failure);
+  }
+  self->arm();
+}
+
+asio::awaitable<void> RoundWatch::end_hang(std::shared_ptr<RoundWatch> self) {
+  const Duration limit = self->hang_->limit();
+  const SavedStacks stacks = co_await dump(self, "no progress for " + duration_text(limit));
+  self->give_up(kExitHang, hang_finding(limit, stacks.dump), stacks);
+}
+
+asio::awaitable<void> RoundWatch::end_unfinished(std::shared_ptr<RoundWatch> self) {
+  const PartialFacts facts = self->partial_facts();
+  const SavedStacks stacks = co_await dump(self, "ranks are still running at --finish-timeout");
+  self->give_up(kExitFinishTimeout, finish_timeout_finding(facts, stacks.dump), stacks);
+}
+
+void RoundWatch::give_up(int exit_code, Finding why, const SavedStacks& stacks) {
+  GiveUp order{LocalRank(0), exit_code, std::move(why), stacks.file};
+  for (const RankStacks& rank : stacks.dump.ranks) {
+    const auto& odd = order.why.ranks;
+    const bool first = odd.empty() || odd.front() == rank.worker.rank.value();
+    if (!first) continue;
+    order.rank = rank.worker.local_rank;
+    break;
+  }
+  if (give_up_) give_up_(order);
 }
 
 PartialFacts RoundWatch::partial_facts() const {
@@ -63,6 +126,9 @@ PartialFacts RoundWatch::partial_facts() const {
 void RoundWatch::say_partial(EarlyFinish::Due due) {
   if (due == EarlyFinish::Due::kFirstNote) {
     inputs_.logger.info(first_partial_line(partial_facts()));
+  } else if (due == EarlyFinish::Due::kGiveUp && !gives_up_) {
+    gives_up_ = true;
+    asio::co_spawn(executor_, end_unfinished(shared_from_this()), rethrow_failure);
   } else if (due == EarlyFinish::Due::kSecondNote) {
     asio::co_spawn(executor_, say_what_others_do(shared_from_this()), rethrow_failure);
   }
@@ -83,11 +149,14 @@ asio::awaitable<SavedStacks> RoundWatch::dump(std::shared_ptr<RoundWatch> self, 
   const TimePoint now = Clock::now();
   const auto wall = std::chrono::time_point_cast<milliseconds>(std::chrono::system_clock::now());
   const auto after = std::chrono::duration_cast<milliseconds>(now - self->inputs_.run_started);
+  // One that reported a time-out has exited, and is heard before the others are stopped.
+  std::vector<WorkerName> alive = self->running_;
+  std::erase_if(alive, [](const WorkerName& worker) { return ::kill(worker.pid, 0) != 0; });
   const StackTools tools = find_stack_tools(self->inputs_.environment);
   SavedStacks saved;
   const TimePoint deadline = now + kStacksMax;
   saved.dump = co_await dump_stacks(self->executor_, self->inputs_.disk, self->inputs_.orphans,
-                                    tools, self->running_, deadline);
+                                    tools, alive, deadline);
   saved.file = self->logs_.stacks_file(after);
   if (saved.file.empty() || saved.dump.ranks.empty()) co_return saved;
   const std::string heading = "stacks at " + time_text(wall) + ", round " +

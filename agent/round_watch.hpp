@@ -1,6 +1,6 @@
-// RoundWatch: looks after the ranks of one round that run: says when some finished early, and dumps
-// the stacks of all. It decides nothing about the round. Thread rule: the io_context's thread.
-// Ownership: shared, because a dump may take longer than the round.
+// RoundWatch: looks after the ranks of one round that run: says when some finished early, dumps the
+// stacks of all, and gives them up at the limits of --finish-timeout and --hang-timeout. Thread
+// rule: the io_context's thread. Ownership: shared, because a dump may take longer than the round.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -13,8 +13,11 @@
 #include <vector>
 
 #include "agent/core/early_finish.hpp"
+#include "agent/core/hang.hpp"
+#include "agent/core/launch_config.hpp"
 #include "agent/core/watch_lines.hpp"
 #include "agent/core/worker_group.hpp"
+#include "agent/node/round_driver.hpp"
 #include "agent/proc/log_tree.hpp"
 #include "agent/proc/orphans.hpp"
 #include "base/environment.hpp"
@@ -42,10 +45,13 @@ class RoundWatch : public std::enable_shared_from_this<RoundWatch> {
     Orphans& orphans;
     Round round;
     TimePoint run_started;
+    const StopConfig& limits;
     std::function<WorkerName(LocalRank)> name_of;  // of a worker that was started; in update()
   };
   RoundWatch(boost::asio::any_io_executor executor, Inputs inputs);
 
+  /// What is done with ranks that are given up, while they still run; before the first update().
+  void on_give_up(std::function<void(const GiveUp&)> done) { give_up_ = std::move(done); }
   /// The directory of the round; no dump before it has a file.
   void keep_in(const AttemptLogs& logs) { logs_ = logs; }
   /// After every event of the group.
@@ -60,6 +66,11 @@ class RoundWatch : public std::enable_shared_from_this<RoundWatch> {
   void arm();
   void on_timer();
   void say_partial(EarlyFinish::Due due);
+  [[nodiscard]] static boost::asio::awaitable<void> sample(std::shared_ptr<RoundWatch> self);
+  [[nodiscard]] static boost::asio::awaitable<void> end_unfinished(
+      std::shared_ptr<RoundWatch> self);
+  [[nodiscard]] static boost::asio::awaitable<void> end_hang(std::shared_ptr<RoundWatch> self);
+  void give_up(int exit_code, Finding why, const SavedStacks& stacks);
   [[nodiscard]] static boost::asio::awaitable<void> say_what_others_do(
       std::shared_ptr<RoundWatch> self);
   [[nodiscard]] PartialFacts partial_facts() const;
@@ -68,7 +79,11 @@ class RoundWatch : public std::enable_shared_from_this<RoundWatch> {
   boost::asio::any_io_executor executor_;
   Inputs inputs_;
   AttemptLogs logs_{};
-  EarlyFinish early_finish_{std::nullopt};
+  EarlyFinish early_finish_;
+  std::optional<HangWatch> hang_{};  // once all workers run, with --hang-timeout
+  bool samples_ = false;             // one is being read
+  bool gives_up_ = false;            // once
+  std::function<void(const GiveUp&)> give_up_{};
   std::vector<Rank> finished_{};
   std::vector<WorkerName> running_{};
   boost::asio::steady_timer timer_;

@@ -27,7 +27,7 @@ json::object name_fields(const WorkerName& worker) {
 
 json::object failure_fields(const RunFailure& failure) {
   json::object fields = protocol::to_json(failure);
-  fields["code"] = judge(failure.first).code;
+  fields["code"] = failure.finding ? failure.finding->code : judge(failure.first).code;
   return fields;
 }
 

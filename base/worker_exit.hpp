@@ -46,6 +46,9 @@ struct WorkerExit {
   std::string log{};                 // path on its host; empty: none
   Evidence evidence{};
   std::optional<Complaint> complaint{};  // about other ranks: then it is a witness
+  // Why ddprun gave up the ranks of its node although none had failed; then this is no exit: the
+  // worker is the first of those in question, the status has the code of the run.
+  std::optional<Finding> given_up{};
   friend bool operator==(const WorkerExit&, const WorkerExit&) = default;
 };
 

@@ -77,6 +77,16 @@ Result<void> check_monitor_interval(const Settings& settings) {
   return usage(settings.origin(OptionId::kMonitorInterval).shown() + " must be above 0");
 }
 
+/// Unset: off.
+Result<std::optional<Duration>> parse_limit(const Settings& settings, OptionId option) {
+  std::optional<Duration> limit;
+  if (!settings.given(option)) return limit;
+  const Origin origin = settings.origin(option);
+  limit = parse_time(origin.text);
+  if (limit) return limit;
+  return usage(origin.shown() + " is not a time such as 600, 90s, 10m or 2h");
+}
+
 }  // namespace
 
 Result<StopRequest> parse_stopping(const Settings& settings, const Environment& environment) {
@@ -88,8 +98,13 @@ Result<StopRequest> parse_stopping(const Settings& settings, const Environment& 
   if (!shutdown) return shutdown.error();
   auto straggler = parse_seconds(settings, OptionId::kStragglerTimeout);
   if (!straggler) return straggler.error();
-  StopRequest request{
-      {*restarts, *shutdown, *straggler, {}, {}}, settings.origin(OptionId::kMaxRestarts), {}};
+  auto finish = parse_limit(settings, OptionId::kFinishTimeout);
+  if (!finish) return finish.error();
+  auto hang = parse_limit(settings, OptionId::kHangTimeout);
+  if (!hang) return hang.error();
+  StopRequest request{{*restarts, *shutdown, *straggler, {}, {}, *finish, *hang},
+                      settings.origin(OptionId::kMaxRestarts),
+                      {}};
   auto signals = parse_signals(settings, request);
   if (!signals) return signals.error();
   return request;

@@ -27,7 +27,7 @@ bool HangWatch::shows_progress(const std::vector<RankProgress>& ranks, TimePoint
 }
 
 Duration HangWatch::sample(const std::vector<RankProgress>& ranks, TimePoint now) {
-  const bool late = now - sampled_ > 2 * interval_ + kHangSampleMin;
+  const bool late = now - next() > interval_ + kHangSampleLate;
   if (late || shows_progress(ranks, now)) quiet_since_ = now;
   sampled_ = now;
   last_ = ranks;

@@ -80,6 +80,8 @@ struct StopConfig {
   Duration straggler_timeout = kStragglerTimeoutDefault;  // from the last success to SIGTERM
   std::vector<int> signals;                               // --signals-to-handle
   std::string signals_text;  // the same as given, for TORCHELASTIC_SIGNALS_TO_HANDLE
+  std::optional<Duration> finish_timeout{};  // from the first exit with 0 to a stop; unset: none
+  std::optional<Duration> hang_timeout{};    // without progress, to a stop; unset: none
 };
 
 /// Where workers find their store.

@@ -26,6 +26,8 @@ inline constexpr Duration kSecondPartialNote = std::chrono::minutes(1);
 // With --hang-timeout /proc is read four times within the limit, at intervals between these.
 inline constexpr Duration kHangSampleMin = std::chrono::milliseconds(100);
 inline constexpr Duration kHangSampleMax = std::chrono::seconds(10);
+// A sample so much later than due is one after a suspension; a busy machine delays it, too.
+inline constexpr Duration kHangSampleLate = std::chrono::seconds(2);
 // A rank that uses less than this part of one processor does not compute: threads that only look
 // after others wake up now and then.
 inline constexpr int kHangIdleShare = 100;

@@ -44,7 +44,19 @@ std::string restart_line(const std::string& text) {
   return note_line("RESTART", text);
 }
 
+namespace {
+
+std::string given_up_line(const WorkerExit& exit, int others) {
+  const Finding& why = *exit.given_up;
+  std::string text = warning_line(why.code, why.text + "; stopping " + count_text(others, "rank"));
+  for (const std::string& fact : why.evidence) text += labelled("evidence", fact);
+  return exit.log.empty() ? text : text + labelled("log", exit.log);
+}
+
+}  // namespace
+
 std::string death_line(const WorkerExit& exit, int others) {
+  if (exit.given_up) return given_up_line(exit, others);
   const Verdict verdict = judge(exit);
   std::string text = sentence_of(exit, verdict);
   if (others > 0) text += "; stopping " + count_text(others, "other rank");

@@ -37,7 +37,7 @@ std::string kernel_place(const ProcessStacks& process) {
   const std::string state = "(state " + std::string(1, process.state) + ")";
   switch (process.state) {
     case '?':
-      return "not readable in time";
+      return "exited meanwhile";
     case 'R':
       return "running " + state;
     case 'T':

@@ -48,6 +48,9 @@ Verdict judge_exit(const WorkerExit& exit) {
 }  // namespace
 
 Verdict judge(const WorkerExit& exit) {
+  if (const auto& why = exit.given_up) {
+    return {why->code, why->text, why->evidence, why->likely, "", Verdict::Subject::kNode};
+  }
   for (const Family family : kFamilies) {
     if (auto verdict = family(exit)) return *verdict;
   }

@@ -21,6 +21,35 @@ std::string partial_text(const PartialFacts& facts) {
          (one ? "s" : "");
 }
 
+/// Each reason why stacks are missing, once.
+std::vector<std::string> missing_stacks(const StackDump& dump) {
+  std::vector<std::string> reasons;
+  for (const RankStacks& rank : dump.ranks) {
+    for (const ProcessStacks& process : rank.processes) {
+      const bool is_new =
+          std::find(reasons.begin(), reasons.end(), process.missing) == reasons.end();
+      if (!process.missing.empty() && is_new) reasons.push_back(process.missing);
+    }
+  }
+  return reasons;
+}
+
+Finding finding_of(const std::string& code, const std::string& text, const StackDump& dump) {
+  Finding finding;
+  finding.code = code;
+  finding.text = text;
+  const std::vector<StackGroup> groups = group_stacks(dump);
+  const bool odd = groups.size() > 1 && groups.front().ranks.size() < groups.back().ranks.size();
+  for (const Rank rank : odd ? groups.front().ranks : std::vector<Rank>()) {
+    if (finding.ranks.size() < kFindingRanksMax) finding.ranks.push_back(rank.value());
+  }
+  if (!groups.empty()) finding.evidence.push_back(groups_text(groups));
+  for (const std::string& reason : missing_stacks(dump)) {
+    if (finding.evidence.size() < kFindingLinesMax) finding.evidence.push_back(reason);
+  }
+  return finding;
+}
+
 }  // namespace
 
 std::string ranks_text(std::vector<Rank> ranks) {
@@ -48,8 +77,19 @@ std::string second_partial_line(const PartialFacts& facts, const std::vector<Sta
   text += labelled("likely", "ranks took a different number of steps, or one called exit(0) early");
   const std::string next = facts.left ? "waiting up to " + duration_text(*facts.left) +
                                             " more (--finish-timeout), then the run is stopped"
-                                      : "waiting without a limit";
+                                      : "waiting without a limit (--finish-timeout sets one)";
   return text + labelled("next", next);
+}
+
+Finding finish_timeout_finding(const PartialFacts& facts, const StackDump& dump) {
+  return finding_of("PARTIAL", partial_text(facts) + " (--finish-timeout)", dump);
+}
+
+Finding hang_finding(Duration limit, const StackDump& dump) {
+  return finding_of("HANG",
+                    "no rank has used CPU time or written output for " + duration_text(limit) +
+                        " (--hang-timeout)",
+                    dump);
 }
 
 }  // namespace ddprun

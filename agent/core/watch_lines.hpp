@@ -27,4 +27,8 @@ struct PartialFacts {
 [[nodiscard]] std::string second_partial_line(const PartialFacts& facts,
                                               const std::vector<StackGroup>& groups);
 
+/// Why a round is given up: what follows is evidence from its stacks.
+[[nodiscard]] Finding finish_timeout_finding(const PartialFacts& facts, const StackDump& dump);
+[[nodiscard]] Finding hang_finding(Duration limit, const StackDump& dump);
+
 }  // namespace ddprun

@@ -16,17 +16,17 @@ constexpr std::size_t kStates = 9;
 constexpr std::size_t kEvents = std::variant_size_v<GroupEvent>;
 
 // Rows: GroupState; columns: Start, Spawned, SpawnFailed, Exited, StopRequested, TimerExpired,
-// StopOrdered, GroupEmptied.
+// StopOrdered, GroupEmptied, GivenUp.
 constexpr std::array<std::array<int, kEvents>, kStates> kPossible{{
-    {1, 0, 0, 0, 1, 0, 1, 0},  // init
-    {0, 1, 1, 1, 1, 0, 1, 1},  // starting
-    {0, 0, 0, 1, 1, 0, 1, 1},  // healthy
-    {0, 0, 0, 0, 1, 1, 1, 1},  // straggling
-    {0, 0, 1, 1, 1, 1, 1, 1},  // stopping: a spawn that was on its way is given up
-    {0, 0, 1, 1, 1, 1, 1, 1},  // killing
-    {0, 0, 0, 0, 1, 1, 1, 1},  // succeeded: a signal may come while output is drained
-    {0, 0, 0, 1, 1, 1, 1, 1},  // failed: what was given up as unkillable may end after all
-    {0, 0, 0, 1, 1, 1, 1, 1},  // stopped
+    {1, 0, 0, 0, 1, 0, 1, 0, 0},  // init
+    {0, 1, 1, 1, 1, 0, 1, 1, 0},  // starting
+    {0, 0, 0, 1, 1, 0, 1, 1, 1},  // healthy
+    {0, 0, 0, 0, 1, 1, 1, 1, 0},  // straggling
+    {0, 0, 1, 1, 1, 1, 1, 1, 0},  // stopping: a spawn that was on its way is given up
+    {0, 0, 1, 1, 1, 1, 1, 1, 0},  // killing
+    {0, 0, 0, 0, 1, 1, 1, 1, 0},  // succeeded: a signal may come while output is drained
+    {0, 0, 0, 1, 1, 1, 1, 1, 0},  // failed: what was given up as unkillable may end after all
+    {0, 0, 0, 1, 1, 1, 1, 1, 0},  // stopped
 }};
 
 }  // namespace
@@ -95,6 +95,15 @@ void WorkerGroup::on(const GroupEmptied& event) {
   DDPRUN_ASSERT(record(event.rank).life == WorkerRecord::Life::kLeaving);
   record(event.rank).life = WorkerRecord::Life::kEnded;
   if (!over()) finish_if_nothing_is_left();
+}
+
+// A failure like an exit, but of a worker that has to be stopped like the others.
+void WorkerGroup::on(const GivenUp& event) {
+  DDPRUN_ASSERT(record(event.rank).life == WorkerRecord::Life::kRunning);
+  first_failure_ = event.rank;
+  failed_at_ = now_;
+  begin_stop(SIGTERM);
+  actions_.push_back(LogFailure{event.rank});
 }
 
 void WorkerGroup::on(const StopRequested& event) {

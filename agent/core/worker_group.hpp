@@ -59,6 +59,10 @@ struct Exited {
 struct GroupEmptied {
   LocalRank rank;
 };  // what a worker left behind has ended, too
+/// These workers make no progress any more, or are not waited for any longer; `rank` runs.
+struct GivenUp {
+  LocalRank rank;
+};
 struct StopRequested {
   int signal;
 };  // a signal to ddprun that means: end the run
@@ -70,7 +74,7 @@ struct StopOrdered {
   Duration grace;
 };  // the round is over elsewhere: these workers end, and none of them is to blame
 using GroupEvent = std::variant<Start, Spawned, SpawnFailed, Exited, StopRequested, TimerExpired,
-                                StopOrdered, GroupEmptied>;
+                                StopOrdered, GroupEmptied, GivenUp>;
 
 struct Spawn {
   LocalRank rank;
@@ -135,7 +139,7 @@ class WorkerGroup {
   [[nodiscard]] std::vector<LocalRank> succeeded() const;
   /// Ranks that ended and left processes in their groups.
   [[nodiscard]] std::vector<LocalRank> leaving() const;
-  /// The rank that failed first, if that ended the group.
+  /// The rank that failed first or was given up, if that ended the group.
   [[nodiscard]] const std::optional<LocalRank>& first_failure() const { return first_failure_; }
   /// Why no more workers could be spawned, if that ended the group.
   [[nodiscard]] const std::optional<SpawnFailed>& spawn_failure() const { return spawn_failure_; }
@@ -153,6 +157,7 @@ class WorkerGroup {
   void on(const TimerExpired& event);
   void on(const StopOrdered& event);
   void on(const GroupEmptied& event);
+  void on(const GivenUp& event);
   void on_first_failure(LocalRank rank);
   void spawn_next();
   void begin_stop(int signal);

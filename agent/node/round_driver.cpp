@@ -67,9 +67,9 @@ void RoundDriver::act(const ArmTimer& action) {
   ports_.arm_timer(action.deadline);
 }
 
-void RoundDriver::act(const LogFailure& action) {
+void RoundDriver::act(const LogFailure&) {
   death_logged_ = RoundResult::Logged::kYes;
-  ports_.log_failure(*worker(action.rank).exit, running());
+  ports_.log_failure(first_failure(), running());
 }
 
 void RoundDriver::act(const LogStop& action) {
@@ -135,14 +135,12 @@ void RoundDriver::fail_to_spawn(const SpawnFailed& failure) {
 }
 
 void RoundDriver::exited(LocalRank rank, ExitStatus status, LeftBehind left) {
-  using std::chrono::milliseconds;
   Worker& ended = worker(rank);
   ended.exited_at = ports_.now();
   WorkerExit& exit = ended.exit.emplace(ports_.describe_exit(rank));
   exit.status = status;
   exit.passed_signal = ended.passed_signal;
-  exit.since_start = std::chrono::duration_cast<milliseconds>(ended.exited_at - run_started_);
-  exit.after = std::chrono::duration_cast<milliseconds>(ended.exited_at - since_);
+  set_times(exit, ended.exited_at);
   ended.by_itself = group_.worker(rank).first_signal == 0;
   if (may_be_witness(status)) {
     held_.push_back({Exited{rank, status, left}});
@@ -228,6 +226,33 @@ void RoundDriver::look() {
   looked_ = ports_.look_at_ranks();
 }
 
+void RoundDriver::give_up(const GiveUp& order) {
+  // While stacks were read, a worker may have ended or failed, or the round.
+  const std::vector<LocalRank> running = group_.running();
+  if (!held_.empty() || group_.state() != GroupState::kHealthy || running.empty()) return;
+  const bool runs = std::find(running.begin(), running.end(), order.rank) != running.end();
+  const LocalRank rank = runs ? order.rank : running.front();
+  given_up_ = ports_.describe_exit(rank);
+  given_up_->status = ExitStatus::exited(order.exit_code);
+  given_up_->given_up = order.why;
+  if (!order.log.empty()) given_up_->log = order.log;
+  set_times(*given_up_, ports_.now());
+  step(GivenUp{rank});
+  failure_reported_ = true;
+  ports_.failed(*given_up_);
+  end_if_over();
+}
+
+void RoundDriver::set_times(WorkerExit& exit, TimePoint at) const {
+  using std::chrono::milliseconds;
+  exit.since_start = std::chrono::duration_cast<milliseconds>(at - run_started_);
+  exit.after = std::chrono::duration_cast<milliseconds>(at - since_);
+}
+
+const WorkerExit& RoundDriver::first_failure() const {
+  return given_up_ ? *given_up_ : *worker(*group_.first_failure()).exit;
+}
+
 void RoundDriver::evidence_found(RawEvidence raw) {
   WorkerExit& exit = *worker(*group_.first_failure()).exit;
   add_evidence(exit, raw);
@@ -245,7 +270,7 @@ void RoundDriver::end_if_over() {
 RoundResult RoundDriver::result() const {
   RoundResult all;
   all.state = group_.state();
-  if (group_.first_failure()) all.failure = worker(*group_.first_failure()).exit;
+  if (group_.first_failure()) all.failure = first_failure();
   all.error_json = error_json_;
   all.death_logged = death_logged_;
   all.stop_took = group_.stop_took();

@@ -15,6 +15,14 @@
 
 namespace ddprun {
 
+/// Why a round is given up although no worker of it has failed.
+struct GiveUp {
+  LocalRank rank{0};  // the first in question; another, if it has ended meanwhile
+  int exit_code = 1;  // of the run, if no restart follows
+  Finding why{};
+  std::string log{};  // a file with the evidence; empty: the log of the rank
+};
+
 class RoundDriver {
  public:
   /// `run_started`: of ddprun, for the report.
@@ -42,6 +50,8 @@ class RoundDriver {
   /// What a worker left behind has ended.
   void emptied(LocalRank rank);
   void evidence_found(RawEvidence raw);
+  /// The ranks that run are stopped as if one of them had failed; unless the round ends already.
+  void give_up(const GiveUp& order);
 
   /// Nothing of the round is waited for any more, and its failure was reported.
   [[nodiscard]] bool over() const { return group_.over() && !failure_is_unreported(); }
@@ -92,6 +102,8 @@ class RoundDriver {
   void fail_to_spawn(const SpawnFailed& failure);
   void end_if_over();
   [[nodiscard]] int running() const;
+  void set_times(WorkerExit& exit, TimePoint at) const;
+  [[nodiscard]] const WorkerExit& first_failure() const;
   [[nodiscard]] Worker& worker(LocalRank rank);
   [[nodiscard]] const Worker& worker(LocalRank rank) const;
 
@@ -107,7 +119,8 @@ class RoundDriver {
   TimePoint looked_at_{};
   std::optional<LocalRank> opening_;  // the first worker, which waits for the files
   bool files_are_there_ = false;
-  bool failure_reported_ = false;  // to the owner, with what the files say
+  std::optional<WorkerExit> given_up_{};  // what stands for the first failure then
+  bool failure_reported_ = false;         // to the owner, with what the files say
   RoundResult::Logged death_logged_ = RoundResult::Logged::kNo;
   std::optional<std::string> error_json_;  // of the worker that failed first
   bool ended_ = false;

@@ -197,6 +197,21 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .metavar = "NAMES",
      .preset = "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
      .help = "Signals that stop the run; they are forwarded to the workers first."},
+    {.id = Id::kFinishTimeout,
+     .name = "finish-timeout",
+     .variable = Variable::kDdprun,
+     .group = Group::kRestarts,
+     .metavar = "TIME",
+     .help = "How long ranks may continue after the first one on their node exited with code 0, in "
+             "seconds or with a unit (30m): then stacks are saved and the round fails. Off by "
+             "default."},
+    {.id = Id::kHangTimeout,
+     .name = "hang-timeout",
+     .variable = Variable::kDdprun,
+     .group = Group::kRestarts,
+     .metavar = "TIME",
+     .help = "If no rank uses CPU time, writes or starts a process for this long, in seconds or "
+             "with a unit (10m), stacks are saved and the round fails. Off by default."},
     {.id = Id::kLogDir,
      .name = "log-dir",
      .variable = Variable::kPet,

@@ -33,6 +33,8 @@ enum class OptionId : std::size_t {
   kShutdownTimeout,
   kStragglerTimeout,
   kSignalsToHandle,
+  kFinishTimeout,
+  kHangTimeout,
   kLogDir,
   kLogMax,
   kRedirects,

@@ -206,6 +206,7 @@ void fields(Io& io, Value& exit) {
   io.lines("lines", exit.lines, kReportLinesMax);
   io.text("log", exit.log);
   io.part("evidence", exit.evidence);
+  io.optional_object("given_up", exit.given_up);
   io.optional_object("complaint", exit.complaint);
 }
 

@@ -85,6 +85,7 @@ std::string joined(const std::vector<std::string>& hosts) {
 }
 
 std::string failed(const WorkerExit& exit) {
+  if (exit.given_up) return exit.given_up->text;
   return "rank " + number(exit.worker.rank.value()) + " (" + exit.worker.host +
          ") failed: " + exit.status.text();
 }

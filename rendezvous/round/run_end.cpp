@@ -33,6 +33,7 @@ void Run::blame(Stopping& stopping, const Failure& failure) const {
       failure.exit.status.success() ? kExitFailure : failure.exit.status.shell_code();
   verdict.text = reasons::failed(failure.exit) + "; " + reason_for_no_restart(*verdict.failure);
   verdict.failure->first = failure.exit;
+  verdict.failure->finding = std::exchange(verdict.failure->first.given_up, std::nullopt);
   verdict.failure->round = failure.round;
 }
 

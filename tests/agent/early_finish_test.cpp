@@ -1,6 +1,7 @@
 #include "agent/core/early_finish.hpp"
 
 #include "agent/core/limits.hpp"
+#include "agent/core/lines.hpp"
 #include "agent/core/watch_lines.hpp"
 #include "tests/support/catch.hpp"
 
@@ -81,10 +82,33 @@ TEST_CASE("the second note about early finishers says what the others do, and wh
         "rank 1 (local 1, pid 901) on gpu-01 still runs\n"
         "  evidence  1 rank: sleeping in futex_wait (state S)\n"
         "  likely    ranks took a different number of steps, or one called exit(0) early\n"
-        "  next      waiting without a limit");
+        "  next      waiting without a limit (--finish-timeout sets one)");
   facts.left = 29min;
   CHECK_THAT(second_partial_line(facts, groups),
              ContainsSubstring("waiting up to 29 min more (--finish-timeout), then"));
+}
+
+TEST_CASE(
+    "a round that is given up is told with the places of its ranks, the odd ones in question") {
+  StackDump dump;
+  for (int rank = 0; rank < 3; ++rank) {
+    ProcessStacks process;
+    process.state = rank == 1 ? 'T' : 'S';
+    process.missing = "it ended meanwhile";
+    dump.ranks.push_back({{Rank(rank), LocalRank(rank), 900 + rank, "gpu-01"}, {process}});
+  }
+  WorkerExit exit;
+  exit.given_up = hang_finding(10min, dump);
+  exit.log = "/logs/stacks-600s.txt";
+  CHECK(exit.given_up->ranks == std::vector<int>{1});
+  CHECK(death_line(exit, 3) ==
+        "ddprun: warning [HANG] no rank has used CPU time or written output for 10 min "
+        "(--hang-timeout); stopping 3 ranks\n"
+        "  evidence  1 rank: stopped (state T): 1; 2 ranks: sleeping (state S)\n"
+        "  evidence  it ended meanwhile\n"
+        "  log       /logs/stacks-600s.txt");
+  CHECK(finish_timeout_finding(partial({0}, {1, 2}), dump).text ==
+        "rank 0 exited with code 0 5 s ago; ranks 1, 2 still run (--finish-timeout)");
 }
 
 TEST_CASE("many ranks are named by ranges, at most eight") {

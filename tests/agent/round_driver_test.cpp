@@ -173,6 +173,47 @@ TEST_CASE("a worker that was about to be started when a stop came is not started
   CHECK(round.driver.result().stopped == 1);
 }
 
+TEST_CASE("ranks that are given up are stopped like after a failure, whose reason is told") {
+  TwoWorkers round;
+  round.run();
+  const Finding hang{"HANG", "no rank has written", {1}, {}, "", ""};
+  round.driver.give_up({LocalRank(1), 114, hang, "/logs/stacks-1s.txt"});
+  CHECK(round.ports.written() == "SIGTERM 0, SIGTERM 1, log failure of 1, others 2, failed 1");
+  CHECK(round.ports.failure_.status == ExitStatus::exited(114));
+  CHECK(round.ports.failure_.given_up == hang);
+  CHECK(round.ports.failure_.log == "/logs/stacks-1s.txt");
+  CHECK(round.ports.failure_.since_start == 10s);
+  round.exits(1, kGone);
+  round.exits(0, kFailed);
+  CHECK(round.ports.written() == "over");
+  CHECK(round.driver.result().failure == round.ports.failure_);
+  CHECK(round.driver.result().stopped == 2);
+}
+
+TEST_CASE("what happened while stacks were read comes before what they are read for") {
+  TwoWorkers round;
+  round.run();
+  const GiveUp hang{LocalRank(0), 114, {"HANG", "", {}, {}, "", ""}, ""};
+  SECTION("a failure") {
+    round.exits(0, kFailed);
+    (void)round.ports.written();
+    round.driver.give_up(hang);
+    CHECK(round.ports.written() == "");
+  }
+  SECTION("a success of the rank in question") {
+    round.exits(0, kDone);
+    round.driver.give_up(hang);
+    CHECK(round.ports.failure_.worker.local_rank == LocalRank(1));
+  }
+  SECTION("a success of all") {
+    round.exits(0, kDone);
+    round.exits(1, kDone);
+    (void)round.ports.written();
+    round.driver.give_up(hang);
+    CHECK(round.ports.written() == "");
+  }
+}
+
 TEST_CASE("a worker that was about to be started when another failed is not started") {
   TwoWorkers round;
   round.run_first();

@@ -321,6 +321,18 @@ TEST_CASE("a grace of zero still sends the signal first") {
   CHECK(text(group.step(TimerExpired{kNow}, kNow)) == last_order_to({0}, 0s));
 }
 
+TEST_CASE("healthy, given up: all get SIGTERM and the shutdown timeout, like after a failure") {
+  auto group = Group::healthy();
+  CHECK(group(GivenUp{local(1)}, 5s) ==
+        "SIGTERM to 0, SIGTERM to 1, SIGTERM to 2, timer at 35 s, log that 1 failed");
+  CHECK(group.state() == GroupState::kStopping);
+  CHECK(group(exited(1, ExitStatus::signaled(SIGTERM)), 6s) == "");
+  CHECK(group(exited(0, kFailed3), 6s) == "");  // because of the stop
+  CHECK(group(exited(2, kOk), 6s) == "finish");
+  CHECK(group.state() == GroupState::kFailed);
+  CHECK(group.group.first_failure() == local(1));
+}
+
 TEST_CASE("every pair of state and event without a test above is a bug, and asserted") {
   const std::vector<GroupEvent> events{Start{},
                                        Spawned{local(0)},
@@ -329,7 +341,8 @@ TEST_CASE("every pair of state and event without a test above is a bug, and asse
                                        StopRequested{SIGINT},
                                        TimerExpired{kNow},
                                        StopOrdered{SIGTERM, 30s},
-                                       GroupEmptied{local(0)}};
+                                       GroupEmptied{local(0)},
+                                       GivenUp{local(0)}};
   const std::vector<std::string> states{"init",    "starting",  "healthy", "straggling", "stopping",
                                         "killing", "succeeded", "failed",  "stopped"};
   std::string impossible;
@@ -340,13 +353,13 @@ TEST_CASE("every pair of state and event without a test above is a bug, and asse
     }
   }
   CHECK(impossible ==
-        "init 1\ninit 2\ninit 3\ninit 5\ninit 7\n"
-        "starting 0\nstarting 5\n"
+        "init 1\ninit 2\ninit 3\ninit 5\ninit 7\ninit 8\n"
+        "starting 0\nstarting 5\nstarting 8\n"
         "healthy 0\nhealthy 1\nhealthy 2\nhealthy 5\n"
-        "straggling 0\nstraggling 1\nstraggling 2\nstraggling 3\n"
-        "stopping 0\nstopping 1\n"
-        "killing 0\nkilling 1\n"
-        "succeeded 0\nsucceeded 1\nsucceeded 2\nsucceeded 3\n"
-        "failed 0\nfailed 1\nfailed 2\n"
-        "stopped 0\nstopped 1\nstopped 2\n");
+        "straggling 0\nstraggling 1\nstraggling 2\nstraggling 3\nstraggling 8\n"
+        "stopping 0\nstopping 1\nstopping 8\n"
+        "killing 0\nkilling 1\nkilling 8\n"
+        "succeeded 0\nsucceeded 1\nsucceeded 2\nsucceeded 3\nsucceeded 8\n"
+        "failed 0\nfailed 1\nfailed 2\nfailed 8\n"
+        "stopped 0\nstopped 1\nstopped 2\nstopped 8\n");
 }

@@ -44,6 +44,8 @@ const std::vector<Effect>& effects() {
       {OptionId::kMaxRestarts, {"W"}, {"--max-restarts=1", "W"}},
       {OptionId::kShutdownTimeout, {"W"}, {"--shutdown-timeout=1", "W"}},
       {OptionId::kStragglerTimeout, {"W"}, {"--straggler-timeout=1", "W"}},
+      {OptionId::kFinishTimeout, {"W"}, {"--finish-timeout=30m", "W"}},
+      {OptionId::kHangTimeout, {"W"}, {"--hang-timeout=600", "W"}},
       {OptionId::kSignalsToHandle, {"W"}, {"--signals-to-handle=SIGUSR1", "W"}},
       {OptionId::kLogDir, {"W"}, {"--log-dir=d", "W"}},
       {OptionId::kLogMax, {"W"}, {"--log-max=4M", "W"}},
@@ -73,6 +75,10 @@ const std::vector<std::pair<OptionId, std::string>>& only_refusals() {
   return kRefusals;
 }
 
+long number_of(const std::optional<Duration>& limit) {
+  return static_cast<long>(limit.value_or(Duration(-1)).count());
+}
+
 std::string fingerprint(const LaunchConfig& config) {
   std::string text = config.run_id.value() + "|" + config.workers.role + "|" +
                      std::to_string(config.workers.count);
@@ -86,6 +92,8 @@ std::string fingerprint(const LaunchConfig& config) {
   const std::vector<long> numbers{config.stopping.max_restarts,
                                   static_cast<long>(config.stopping.shutdown_timeout.count()),
                                   static_cast<long>(config.stopping.straggler_timeout.count()),
+                                  number_of(config.stopping.finish_timeout),
+                                  number_of(config.stopping.hang_timeout),
                                   config.store.master_port,
                                   config.workers.commands_may_differ ? 1 : 0,
                                   static_cast<long>(config.log.redirects.all),

@@ -51,6 +51,19 @@ TEST_CASE("the straggler time-out is 10 seconds unless it is given") {
              ContainsSubstring("--straggler-timeout=-1 must be a whole number of seconds"));
 }
 
+TEST_CASE("the limits of hangs and of early finishers are off, or a time above 0") {
+  CHECK_FALSE(config_of({"W"}).stopping.hang_timeout);
+  CHECK_FALSE(config_of({"W"}).stopping.finish_timeout);
+  CHECK(config_of({"--hang-timeout=10m", "W"}).stopping.hang_timeout == std::chrono::minutes(10));
+  CHECK(
+      config_of({"W"}, with_variables({{"DDPRUN_FINISH_TIMEOUT", "90"}})).stopping.finish_timeout ==
+      seconds(90));
+  for (const std::string bad : {"0", "-1", "soon", ""}) {
+    CHECK_THAT(refusal_of({"--hang-timeout=" + bad, "W"}).sentence,
+               ContainsSubstring("is not a time such as 600, 90s, 10m or 2h"));
+  }
+}
+
 TEST_CASE("the default stop signals are torchrun's") {
   const auto config = config_of({"W"});
   CHECK(config.stopping.signals == std::vector<int>{SIGTERM, SIGINT, SIGHUP, SIGQUIT});

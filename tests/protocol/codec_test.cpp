@@ -71,6 +71,7 @@ WorkerExit full_exit() {
   exit.evidence.silent = true;
   exit.evidence.lines_of_stdout = true;
   exit.complaint = full_complaint();
+  exit.given_up = Finding{"HANG", "no progress", {1, 2}, {"1 rank: f (a.py:1)"}, "", ""};
   return exit;
 }
 
@@ -191,6 +192,7 @@ TEST_CASE("a failure without its evidence is malformed") {
 TEST_CASE("an exit of a peer that sends no evidence is read, and none is written where none is") {
   Report report{Round(5), NodeState::kFailed, 40124, full_exit()};
   report.failure->evidence = {};
+  report.failure->given_up.reset();
   CHECK_THAT(encode(report), !ContainsSubstring("evidence"));
   CHECK(round_trip(report) == Message(report));
   report.failure->evidence.memory.limit = 0;
@@ -254,6 +256,8 @@ TEST_CASE("the largest stopped fits in a frame") {
   exit.lines.assign(50, longest);
   exit.evidence.disks.assign(kDisksMax, {longest, 1, 1, 1});
   exit.evidence.core_pattern = exit.evidence.telling_line = longest;
+  exit.given_up->code = exit.given_up->text = exit.given_up->likely = longest;
+  exit.given_up->evidence.assign(50, longest);
   const std::string body = encode(Stopped{Round(5), Milliseconds(1), 2, 7, {500, facts}, exit});
   CHECK(body.size() <= kFrameBytesMax);
   CHECK(std::get<Stopped>(*decode(body)).ranks.size() == kRankFactsMax);

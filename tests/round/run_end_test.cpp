@@ -66,6 +66,24 @@ TEST_CASE("the verdict about a witness names the culprit, on whatever node it is
   CHECK_THAT(done->text, ContainsSubstring("rank 1 (local 0, pid 101) on b" + test::kOddOneOut));
 }
 
+TEST_CASE("a round that its node gave up is a failure with the reason and the code of that") {
+  Desk desk;
+  desk.join_two();
+  desk.both_run();
+  Report failed = desk.failed(1, 3);
+  failed.failure->status = ExitStatus::exited(114);
+  failed.failure->given_up = Finding{"HANG", "no rank has written", {}, {}, "", ""};
+  desk.say(1, failed);
+  desk.say(1, Stopped{Round(1), milliseconds(5), 0, 1});
+  desk.say(2, Stopped{Round(1), milliseconds(5), 0, 1});
+  const auto done = desk.last<Done>(2);
+  REQUIRE(done.has_value());
+  CHECK(done->exit_code == 114);
+  CHECK(done->text == "no rank has written; restarts are off (--max-restarts)");
+  REQUIRE(done->failure->finding.has_value());
+  CHECK(done->failure->finding->code == "HANG");
+}
+
 TEST_CASE("ranks of a node that succeeded early are suspects without a word of their node") {
   Desk desk;
   desk.join_two();

@@ -131,6 +131,10 @@ void fail_and_interrupt(Storm& storm, int node) {
               [&storm, other] { storm.world().signal_agent(other, SIGINT); });
 }
 
+void give_up_ranks(Storm& storm, int node) {
+  storm.world().give_up_ranks(node);
+}
+
 void break_spawn(Storm& storm, int node) {
   storm.world().break_next_spawn(node);
 }
@@ -173,6 +177,7 @@ constexpr Fault kFaults[] = {
     {"notify-job", 4, true, notify_job},
     {"fail-worker", 16, false, fail_worker},
     {"fail-and-interrupt", 2, false, fail_and_interrupt},
+    {"give-up-ranks", 3, false, give_up_ranks},
     {"break-spawn", 1, false, break_spawn},
     {"hang-worker", 1, false, hang_worker},
     {"leave-helpers", 4, true, leave_helpers},

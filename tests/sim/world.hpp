@@ -78,6 +78,8 @@ class World {
   /// The agent leaves for a reason of its own.
   void leave(int node, int exit_code, const std::string& reason);
   void fail_worker(int node, const std::string& cause, int exit_code, int local_rank = 0);
+  /// The agent gives up its ranks, which hang.
+  void give_up_ranks(int node);
   void finish_worker_group(int node);
   /// Its thread does nothing: stopped, or blocked in a call. The kernel still answers.
   void pause_agent(int node, Duration time);

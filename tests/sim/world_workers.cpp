@@ -112,6 +112,19 @@ void World::fail_worker(int id, const std::string& cause, int exit_code, int loc
   disturb_peers(stamp, id);
 }
 
+void World::give_up_ranks(int id) {
+  Node& node = nodes_[index(id)];
+  if (!node.group || !node.group->running || node.group->ending()) return;
+  RoundDriver& driver = *node.group->driver;
+  const bool healthy = driver.group().state() == GroupState::kHealthy;
+  if (!healthy || driver.group().running().empty()) return;
+  say(node.options.host + " gives up its ranks: they hang");
+  const protocol::RoundStamp stamp = node.group->round.stamp;
+  checker_.on_group_failed(stamp);
+  driver.give_up({LocalRank(0), 114, {"HANG", "no progress", {}, {}, "", ""}, ""});
+  disturb_peers(stamp, id);
+}
+
 void World::make_unkillable(int id) {
   Node& node = nodes_[index(id)];
   if (!node.group) return;

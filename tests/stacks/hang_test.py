@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+"""hang_test.py DDPRUN STUCK: ranks that really hang, and ranks that only look like it.
+
+STUCK is tests/proc/stuck.cpp, which locks a mutex twice. Needs no torch. Cases with native stacks
+accept that ptrace is denied, if that is said.
+"""
+
+import glob
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+DDPRUN, STUCK = sys.argv[1:3]
+DENIED = "the kernel denies ptrace"
+SLEEP = "exec tail -f /dev/null"
+TIMED_OUT = ("RuntimeError: [/pytorch/third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:78] "
+             "Timed out waiting 4000ms for recv operation to complete")
+PYTHON_LOCK = """
+import threading
+def load_batch():
+    lock = threading.Lock()
+    lock.acquire()
+    lock.acquire()
+load_batch()
+"""
+
+
+class Ended:
+    """One run of ddprun with a shell script per rank, in a log directory of its own."""
+
+    def __init__(self, *options: str, script: str, ranks: int = 3):
+        with tempfile.TemporaryDirectory() as logs:
+            command = [DDPRUN, "--standalone", f"--nproc-per-node={ranks}", f"--log-dir={logs}",
+                       "--shutdown-timeout=5", *options, "--no-python", "sh", "-c", script]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+            self.code = done.returncode
+            self.text = done.stderr
+            self.dumps = []
+            for path in sorted(glob.glob(f"{logs}/*/attempt_*/stacks-*s.txt")):
+                with open(path, encoding="utf-8") as file:
+                    self.dumps.append(file.read())
+
+    def check(self, condition: bool, what: str) -> None:
+        if not condition:
+            sys.exit(f"{what}: exit code {self.code}\n{self.text}\n" + "\n".join(self.dumps))
+
+
+def the_hang_timeout() -> None:
+    ended = Ended("--hang-timeout=1s", script=f'[ $RANK = 1 ] && {SLEEP}; exec {STUCK} deadlock')
+    ended.check(ended.code == 114, "a hang has an exit code of its own")
+    ended.check("error [HANG] no rank " in ended.text, "the report says why")
+    ended.check(len(ended.dumps) == 1, "one dump is in the log directory")
+    native = "2 ranks: wait_for_itself" in ended.dumps[0]
+    ended.check(native or DENIED in ended.dumps[0], "ranks are grouped by their native place")
+    ended.check("train_step (" in ended.dumps[0] or not native, "whole stacks are in the dump")
+    if native:
+        ended.check(": 1; 2 ranks: wait_for_itself" in ended.text, "the odd rank is named first")
+
+
+def a_stopped_rank_is_the_odd_one() -> None:
+    ended = Ended("--hang-timeout=1s", script=f'[ $RANK = 2 ] && kill -STOP $$$$; {SLEEP}')
+    ended.check(ended.code == 114, "a stopped rank hangs")
+    ended.check("1 rank: stopped (state T): 2;" in ended.text, "it is named")
+
+
+def a_hang_takes_a_restart() -> None:
+    ended = Ended("--hang-timeout=1s", "--max-restarts=1",
+                  script=f'[ $TORCHELASTIC_RESTART_COUNT = 1 ] && exit 0; {SLEEP}')
+    ended.check(ended.code == 0, "the restarted round succeeds")
+    ended.check("warning [HANG]" in ended.text, "the hang is told with its evidence")
+    ended.check("restart 1 of 1" in ended.text, "one restart is used")
+
+
+def ranks_that_compute_are_left_alone() -> None:
+    script = "[ $RANK = 0 ] && timeout 3 sh -c 'while :; do :; done'; true"
+    ended = Ended("--hang-timeout=1s", script=script)
+    ended.check(ended.code == 0 and "HANG" not in ended.text, "a quiet rank that computes")
+
+
+def ranks_that_write_are_left_alone() -> None:
+    script = "i=0; while [ $i -lt 15 ]; do timeout 0.2 tail -f /dev/null; echo $i; i=$((i+1)); done"
+    ended = Ended("--hang-timeout=1s", script=script, ranks=1)
+    ended.check(ended.code == 0 and "HANG" not in ended.text, "a rank that writes now and then")
+
+
+def without_the_option_nothing_is_said() -> None:
+    ended = Ended(script="timeout 3 tail -f /dev/null; true")
+    ended.check(ended.code == 0 and "warning" not in ended.text, "a long wait")
+
+
+def the_finish_timeout() -> None:
+    ended = Ended("--finish-timeout=1s", script=f'[ $RANK = 0 ] && exit 0; {SLEEP}')
+    ended.check(ended.code == 115, "the finish timeout has an exit code of its own")
+    ended.check("error [PARTIAL] rank 0 exited with code 0" in ended.text, "the report says why")
+    ended.check(len(ended.dumps) == 1, "the stacks are saved first")
+
+
+def a_time_out_saves_the_stacks_of_the_others() -> None:
+    # All ranks run by then.
+    ended = Ended(script="[ $RANK = 0 ] && { timeout 1 tail -f /dev/null; "
+                         f"echo '{TIMED_OUT}' >&2; exit 1; }}; exec {STUCK} deadlock")
+    ended.check(ended.code == 1, "the exit code is that of the rank that timed out")
+    ended.check("note [STACKS] 2 ranks: " in ended.text, "those that still run are grouped")
+    ended.check(len(ended.dumps) == 1 and "rank 0 " not in ended.dumps[0], "it has no stack")
+
+
+def another_failure_does_not_wait_for_stacks() -> None:
+    ended = Ended(script=f"[ $RANK = 0 ] && {{ echo boom >&2; exit 1; }}; exec {STUCK} deadlock")
+    ended.check(ended.code == 1 and not ended.dumps, "no stacks are read")
+
+
+def python_stacks() -> None:
+    if shutil.which("py-spy") is None:
+        print("no py-spy: Python stacks are not tested")
+        return
+    ended = Ended("--hang-timeout=1s", ranks=2,
+                  script=f"exec {sys.executable} -c '{PYTHON_LOCK}'")
+    named = "2 ranks: load_batch (<string>:6)" in ended.text
+    ended.check(named or DENIED in ended.text, "ranks are grouped by their Python place")
+
+
+def main() -> None:
+    os.environ.pop("DDPRUN_HANG_TIMEOUT", None)
+    for case in (the_hang_timeout, a_stopped_rank_is_the_odd_one, a_hang_takes_a_restart,
+                 ranks_that_compute_are_left_alone, ranks_that_write_are_left_alone,
+                 without_the_option_nothing_is_said, the_finish_timeout,
+                 a_time_out_saves_the_stacks_of_the_others,
+                 another_failure_does_not_wait_for_stacks, python_stacks):
+        case()
+        print(case.__name__.replace("_", " "))
+
+
+if __name__ == "__main__":
+    main()
