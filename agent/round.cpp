@@ -313,6 +313,9 @@ std::vector<RankFacts> RoundRunner::look_at_ranks() {
     if (process.system_call != "running") facts.waits_in = process.system_call;
     looked_at->output->catch_up();
     facts.complaint = find_complaint(looked_at->output->tail());
+    if (const auto written = looked_at->output->last_written()) {
+      facts.silent = std::chrono::duration_cast<std::chrono::milliseconds>(now() - *written);
+    }
   }
   return ranks;
 }

@@ -1,5 +1,6 @@
 #include "agent/proc/output.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "agent/proc/stream_pump.hpp"
@@ -53,6 +54,12 @@ asio::awaitable<void> WorkerOutput::drain(TimePoint deadline) {
 void WorkerOutput::catch_up() {
   out_->catch_up();
   err_->catch_up();
+}
+
+std::optional<TimePoint> WorkerOutput::last_written() const {
+  const auto out = out_->last_written();
+  const auto err = err_->last_written();
+  return out && err ? std::optional(std::max(*out, *err)) : std::nullopt;
 }
 
 std::string WorkerOutput::tail() const {

@@ -13,6 +13,7 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -72,6 +73,9 @@ class WorkerOutput {
   /// The last bytes (at most kTailBytesMax) the worker wrote to stderr through here; empty when it
   /// was inherited, or goes straight to its file, which has them.
   [[nodiscard]] std::string tail() const;
+  /// When the worker last wrote to either stream, or was started; none unless both pass through
+  /// here.
+  [[nodiscard]] std::optional<TimePoint> last_written() const;
 
  private:
   WorkerOutput() = default;

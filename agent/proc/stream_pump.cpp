@@ -87,6 +87,7 @@ void StreamPump::start() {
   close_worker_end();
   if (!pipe_.is_open()) return;
   ended_ = false;
+  read_at_ = Clock::now();
   const auto self = shared_from_this();
   asio::co_spawn(pipe_.get_executor(), pump(), [self](const std::exception_ptr& failure) {
     if (failure && self->sinks_.warn) self->sinks_.warn("reading a worker's output failed");
@@ -130,6 +131,7 @@ StreamPump::Read StreamPump::read_once() {
   const ssize_t bytes = ::read(pipe_.native_handle(), buffer.data(), buffer.size());
   if (bytes < 0 && (errno == EAGAIN || errno == EINTR)) return Read::kNothing;
   if (bytes <= 0) return Read::kEnd;
+  read_at_ = Clock::now();
   take(std::string_view(buffer.data(), static_cast<std::size_t>(bytes)));
   return Read::kSome;
 }

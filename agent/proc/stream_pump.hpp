@@ -50,6 +50,8 @@ class StreamPump : public std::enable_shared_from_this<StreamPump> {
   /// Stops reading and closes the pipe; what is in it is lost.
   void stop();
   [[nodiscard]] std::string tail() const;
+  /// When the worker last wrote, or was started; none: what it writes does not pass through here.
+  [[nodiscard]] std::optional<TimePoint> last_written() const { return read_at_; }
 
  private:
   enum class Read { kSome, kNothing, kEnd };
@@ -71,7 +73,8 @@ class StreamPump : public std::enable_shared_from_this<StreamPump> {
   PumpSinks sinks_;
   int worker_end_ = -1;
   bool owns_worker_end_ = false;
-  bool ended_ = true;              // nothing left to read
+  bool ended_ = true;  // nothing left to read
+  std::optional<TimePoint> read_at_{};
   bool skips_to_newline_ = false;  // the console dropped the first part of this line
   boost::asio::posix::stream_descriptor pipe_;
   boost::asio::steady_timer end_;  // cancelled when the stream has ended

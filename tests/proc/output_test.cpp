@@ -96,6 +96,7 @@ class Stage {
   }
   [[nodiscard]] std::string path(const std::string& name) const { return directory_ / name; }
   [[nodiscard]] std::string tail(std::size_t worker = 0) const { return outputs_[worker].tail(); }
+  [[nodiscard]] auto last_written() const { return outputs_.front().last_written(); }
   [[nodiscard]] boost::asio::io_context& io() { return io_; }
   [[nodiscard]] const ddprun::Consoles& consoles() const { return consoles_; }
 
@@ -152,6 +153,20 @@ TEST_CASE("kept stderr is shown nowhere and is there for the report") {
   stage.finish();
   CHECK(stage.err().empty());
   CHECK(stage.tail() == "reason\n");
+}
+
+TEST_CASE("when a worker last wrote is known where both of its streams pass through here") {
+  for (const Route out : {Route::kKeep, Route::kInherit, Route::kDiscard}) {
+    Stage stage;
+    const auto before = Clock::now();
+    stage.start(stage.plan(out, Route::kKeep), shell("echo reason >&2"));
+    const auto started = stage.last_written();
+    stage.finish();
+    CHECK(stage.last_written().has_value() == (out == Route::kKeep));
+    if (out != Route::kKeep) continue;
+    CHECK(started >= before);
+    CHECK(stage.last_written() > started);
+  }
 }
 
 TEST_CASE("a redirected stream is written by the worker itself, the tail comes from the file") {
