@@ -158,6 +158,7 @@ RoundHooks Agent::hooks_of(Round round, Rank first_rank) {
   hooks.running = [this, round] {
     driver_.group_runs(round);
     context_.begin_control();
+    tell_that_it_started();
   };
   hooks.succeeded = [this, round] { driver_.group_succeeded(round); };
   hooks.failed = [this, round](const WorkerExit& first) { driver_.group_failed(round, first); };

@@ -82,6 +82,7 @@ class Agent : private NodePorts {
   [[nodiscard]] boost::asio::awaitable<void> run_group(std::shared_ptr<RoundRunner> runner,
                                                        Round round);
   void log_start();
+  void tell_that_it_started();
   [[nodiscard]] bool single_node() const { return !context_.config().rendezvous; }
 
   // agent_end.cpp
@@ -113,6 +114,7 @@ class Agent : private NodePorts {
   std::string signal_note_;              // of the last signal that was passed on
   LogQuota signal_lines_{kSignalLinesMax, kSignalLineInterval};
   bool own_error_reported_ = false;
+  bool told_that_it_started_ = false;
 };
 
 }  // namespace ddprun

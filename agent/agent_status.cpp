@@ -2,6 +2,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <utility>
+
 #include "agent/agent.hpp"
 #include "agent/link_messages.hpp"
 #include "agent/proc/process_table.hpp"
@@ -56,6 +58,18 @@ MetricsFacts Agent::metrics_facts() const {
                       static_cast<double>(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
   facts.resident_bytes = static_cast<std::uint64_t>(used.ru_maxrss) * 1024;
   return facts;
+}
+
+// Behind what makes the control socket: a command may follow at once.
+void Agent::tell_that_it_started() {
+  const LaunchConfig& config = context_.config();
+  const int started = config.started;
+  if (started < 0 || std::exchange(told_that_it_started_, true)) return;
+  context_.after_files([started, line = config.run_id.value() + "\n"] {
+    const ssize_t ignored = ::write(started, line.data(), line.size());
+    static_cast<void>(ignored);  // a pipe of which one line is read has room; or who asked is gone
+    ::close(started);
+  });
 }
 
 }  // namespace ddprun

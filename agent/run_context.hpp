@@ -65,6 +65,10 @@ class RunContext {
   [[nodiscard]] const std::string& hostname() const { return hostname_; }
   [[nodiscard]] TimePoint started() const { return started_; }
   [[nodiscard]] Duration since_start() const { return Clock::now() - started_; }
+  /// Calls `done` when what was asked of the log directory's disk so far is done.
+  void after_files(std::function<void()> done) {
+    disks_.logs.post([] {}, std::move(done));
+  }
   void begin_control() const {
     if (begin_control_) begin_control_();
   }

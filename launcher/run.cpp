@@ -105,6 +105,7 @@ int run(int argc, const char* const* argv, const char* const* environment_block,
   if (!intent) return refuse(intent.error(), environment);
   if (auto* launch = std::get_if<Launch>(&*intent)) {
     launch->config.pid = user.pid;
+    launch->config.started = user.started;
     return start(*launch, environment);
   }
   const bool help = std::holds_alternative<ShowHelp>(*intent);

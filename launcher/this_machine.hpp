@@ -12,6 +12,7 @@ namespace ddprun {
 struct UserProcess {
   int pid = 0;
   bool in_shell = false;  // it has a terminal and does not lead its session
+  int started = -1;  // a descriptor that gets the run id once all workers run (--detach); -1: none
 };
 [[nodiscard]] UserProcess this_process();
 

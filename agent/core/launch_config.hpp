@@ -110,7 +110,8 @@ struct LaunchConfig {
   LogConfig log;
   std::optional<RendezvousConfig> rendezvous;  // unset: a single node, without a coordinator
   std::optional<HttpConfig> http{};
-  int pid = 0;  // of the process that the user started; 0: this one
+  int pid = 0;       // of the process that the user started; 0: this one
+  int started = -1;  // a descriptor that gets the run id once all workers run; -1: none
 };
 
 }  // namespace ddprun

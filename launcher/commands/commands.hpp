@@ -11,6 +11,7 @@ namespace ddprun::commands {
 
 using Arguments = std::vector<std::string>;
 
+int attach(const Arguments& arguments, const Environment& environment);
 int ps(const Arguments& arguments, const Environment& environment);
 int status(const Arguments& arguments, const Environment& environment);
 int signal(const Arguments& arguments, const Environment& environment);

@@ -13,7 +13,7 @@
 namespace ddprun {
 namespace {
 
-constexpr std::array<CommandSpec, 5> kCommands{{
+constexpr std::array<CommandSpec, 6> kCommands{{
     {"ps", "", "Lists the runs of this user on this machine.", commands::ps},
     {"status", "RUN [--json]",
      "Shows the ranks of a run on this machine and, on the node with its coordinator, all nodes.",
@@ -22,6 +22,11 @@ constexpr std::array<CommandSpec, 5> kCommands{{
      "Sends a signal to every rank on every node once: USR1, SIGUSR1 or 10.", commands::signal},
     {"stop", "RUN [--no-wait]",
      "Stops a run as SIGTERM to its ddprun does, and waits until that has ended.", commands::stop},
+    {"attach", "RUN",
+     "Shows the output of a run that writes to a file (--detach, nohup, a batch job), from the "
+     "last "
+     "64 KiB on until the run ends. Ctrl-C detaches.",
+     commands::attach},
     {"explain", "DIR...",
      "Tells from the events in the log directories of a run's nodes what failed first, what was "
      "stopped because of it, what each recovery cost, and how long all ranks ran.",

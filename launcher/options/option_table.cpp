@@ -337,6 +337,13 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .choices = "bash,zsh,tcsh",
      .help = "Print a completion script.",
      .unsupported = "ddprun --help lists the options"},
+    {.id = Id::kDetach,
+     .name = "detach",
+     .value = Value::kFlag,
+     .group = Group::kOther,
+     .help =
+         "Continue in the background and return once all workers of this node were started; the "
+         "output goes to ddprun-PID.out in --log-dir or the working directory."},
     {.id = Id::kHelp,
      .name = "help",
      .letter = 'h',

@@ -51,6 +51,7 @@ enum class OptionId : std::size_t {
   kLogsSpecs,
   kNumaBinding,
   kPrintCompletion,
+  kDetach,
   kHelp,
   kVersion,
   kCount,

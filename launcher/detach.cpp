@@ -1,0 +1,94 @@
+#include "launcher/detach.hpp"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/environment.hpp"
+#include "base/exit_code.hpp"
+#include "base/message_line.hpp"
+#include "base/printable.hpp"
+#include "launcher/front/background.hpp"
+#include "launcher/options/scan.hpp"
+#include "launcher/options/settings.hpp"
+#include "launcher/write_text.hpp"
+
+namespace ddprun {
+namespace {
+
+constexpr std::string_view kShortest = "--det";  // no other option begins like this
+constexpr std::size_t kShownBytesMax = 65536;
+
+void say(const std::string& line) {
+  static_cast<void>(write_text(STDERR_FILENO, line + "\n"));  // no other place is left to say so
+}
+
+int refuse_to_detach(const std::string& what, int error) {
+  say(error_line("DETACH", what + ": " + ::strerror(error)));
+  return kExitFailure;
+}
+
+/// The directory of the console file, if the run is to be detached. What is wrong with the options
+/// the run itself says.
+std::optional<std::string> asked_for(int argc, const char* const* argv,
+                                     const char* const* environment) {
+  const auto may_ask = [](const char* word) {
+    return std::string_view(word).starts_with(kShortest);
+  };
+  if (argc < 2 || std::none_of(argv + 1, argv + argc, may_ask)) return std::nullopt;
+  const auto line = scan(std::vector<std::string>(argv + 1, argv + argc));
+  if (!line || line->action || line->program.empty()) return std::nullopt;
+  const auto settings = Settings::merge(*line, read_environment(environment));
+  if (!settings || !settings->on(OptionId::kDetach)) return std::nullopt;
+  const std::string& dir = settings->text(OptionId::kLogDir);
+  return dir.empty() || dir == "/dev/null" ? "." : dir;
+}
+
+int report_early_end(const front::Background& run, const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (text.size() > kShownBytesMax) text.erase(0, text.size() - kShownBytesMax);
+  static_cast<void>(write_text(STDERR_FILENO, text));  // the file has it
+  say(note_line("DETACH", "the run has ended; its output is in " + path));
+  return run.exit_code;
+}
+
+}  // namespace
+
+std::optional<int> detach(int argc, const char* const* argv, const char* const* environment,
+                          UserProcess& user) {
+  const auto dir = asked_for(argc, argv, environment);
+  if (!dir) return std::nullopt;
+  std::error_code why;
+  std::filesystem::create_directories(*dir, why);
+  if (why) return refuse_to_detach("cannot make " + printable(*dir), why.value());
+  const std::filesystem::path folder = std::filesystem::absolute(*dir, why).lexically_normal();
+  const std::string path = (folder / ("ddprun-" + std::to_string(::getpid()) + ".out")).string();
+  const int console =
+      ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (console < 0) return refuse_to_detach("cannot open " + printable(path), errno);
+  const front::Background run = front::go_to_background(console);
+  if (!run.is_parent) {
+    user.pid = ::getpid();
+    user.started = run.started;
+    return std::nullopt;
+  }
+  if (run.process == 0) return refuse_to_detach("cannot start a process in the background", errno);
+  if (run.line.empty()) return report_early_end(run, path);
+  const std::string pid = std::to_string(run.process);
+  say(note_line("DETACH", "run " + run.line + " continues in the background (pid " + pid +
+                              "), with its output in " + path));
+  say("  next      ddprun attach " + pid + " shows its output, ddprun stop " + pid + " ends it");
+  return 0;
+}
+
+}  // namespace ddprun
