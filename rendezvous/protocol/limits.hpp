@@ -36,8 +36,8 @@ static_assert(6 * kTextBytesMax * (kReportLinesMax + kFindingLinesMax + 9) +
                   kFrameBytesMax,
               "the largest message fits in a frame, even if every byte is escaped");
 
-static_assert(6 * kTextBytesMax * (kReportLinesMax + kFindingLinesMax + 8) +
-                      6 * kNameBytesMax * (5 + kDisksMax) +
+// The failure in it is an exit: no rank in it was given up.
+static_assert(6 * kTextBytesMax * (kReportLinesMax + 5) + 6 * kNameBytesMax * (5 + kDisksMax) +
                       kRankFactsMax * (6 * (kNameBytesMax + 4 * kWordBytesMax) + 512) + 8192 <
                   kFrameBytesMax,
               "so does a stopped with the facts of all ranks and one failure");

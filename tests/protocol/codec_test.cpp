@@ -256,8 +256,7 @@ TEST_CASE("the largest stopped fits in a frame") {
   exit.lines.assign(50, longest);
   exit.evidence.disks.assign(kDisksMax, {longest, 1, 1, 1});
   exit.evidence.core_pattern = exit.evidence.telling_line = longest;
-  exit.given_up->code = exit.given_up->text = exit.given_up->likely = longest;
-  exit.given_up->evidence.assign(50, longest);
+  exit.given_up.reset();
   const std::string body = encode(Stopped{Round(5), Milliseconds(1), 2, 7, {500, facts}, exit});
   CHECK(body.size() <= kFrameBytesMax);
   CHECK(std::get<Stopped>(*decode(body)).ranks.size() == kRankFactsMax);
