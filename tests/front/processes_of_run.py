@@ -99,8 +99,8 @@ class Run:
 
     def kill(self, pids, number=signal.SIGKILL):
         """Seconds until nothing of the run is alive. None of several victims sees another die."""
-        for pid in pids:
-            processes.kill(pid, signal.SIGSTOP)
+        for pid in pids if len(pids) > 1 else []:
+            processes.kill(pid, signal.SIGSTOP)  # which only SIGKILL overrides
         began = time.monotonic()
         for pid in pids:
             processes.kill(pid, number)
