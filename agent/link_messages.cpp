@@ -1,8 +1,10 @@
 #include "agent/link_messages.hpp"
 
+#include <algorithm>
 #include <chrono>
 
 #include "base/address.hpp"
+#include "base/limits.hpp"
 
 namespace ddprun {
 
@@ -18,6 +20,9 @@ constexpr protocol::Milliseconds kNever = std::chrono::hours(24 * 365 * 10);
 protocol::Terms terms_of(const LaunchConfig& config) {
   protocol::Terms terms;
   terms.max_restarts = config.stopping.max_restarts;
+  if (config.stopping.min_uptime) {
+    terms.min_uptime = std::min(to_ms(*config.stopping.min_uptime), kDurationMax);
+  }
   if (!config.rendezvous) {
     terms.keep_alive_interval = kNever;
     terms.keep_alive_max_attempt = 1;

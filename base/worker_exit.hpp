@@ -61,6 +61,8 @@ struct RunFailure {
   std::chrono::milliseconds stop_took{0};  // by the node that took longest
   std::string no_restart{};                // why no restart followed; empty: nothing to say
   std::optional<Finding> finding{};        // about the culprit, if `first` is a witness
+  std::string repeated{};                  // rounds in a row that ended alike; empty: none
+  std::string no_retry{};                  // the rule by which it was not tried again; empty: none
   friend bool operator==(const RunFailure&, const RunFailure&) = default;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "base/exit_status.hpp"
 #include "launcher/options/values.hpp"
@@ -102,7 +103,9 @@ Result<StopRequest> parse_stopping(const Settings& settings, const Environment& 
   if (!finish) return finish.error();
   auto hang = parse_limit(settings, OptionId::kHangTimeout);
   if (!hang) return hang.error();
-  StopRequest request{{*restarts, *shutdown, *straggler, {}, {}, *finish, *hang},
+  auto min_uptime = parse_limit(settings, OptionId::kMinUptime);
+  if (!min_uptime) return min_uptime.error();
+  StopRequest request{{*restarts, *shutdown, *straggler, {}, {}, *finish, *hang, *min_uptime},
                       settings.origin(OptionId::kMaxRestarts),
                       {}};
   auto signals = parse_signals(settings, request);

@@ -82,6 +82,7 @@ struct StopConfig {
   std::string signals_text;  // the same as given, for TORCHELASTIC_SIGNALS_TO_HANDLE
   std::optional<Duration> finish_timeout{};  // from the first exit with 0 to a stop; unset: none
   std::optional<Duration> hang_timeout{};    // without progress, to a stop; unset: none
+  std::optional<Duration> min_uptime{};      // --min-uptime; unset: off
 };
 
 /// Where workers find their store.

@@ -126,14 +126,18 @@ std::string failure_headline(const RunFailure& failure) {
   const std::string scope = round == 1 ? "the run" : "round " + std::to_string(round);
   const Verdict verdict = judge(failure.first);
   std::string text = sentence_of(failure.first, verdict);
+  if (!failure.no_retry.empty()) {
+    return error_line("RESTARTS", "giving up: " + text + ", " + failure.no_retry);
+  }
   if (verdict.subject == Verdict::Subject::kRank) text += ", first failure of " + scope;
   return error_line(verdict.code, text);
 }
 
 std::string failure_report(const RunFailure& failure, const std::string& hostname) {
   const WorkerExit& exit = failure.first;
-  const Account account =
+  Account account =
       failure.finding ? account_of(*failure.finding, exit) : account_of(exit, judge(exit));
+  if (!failure.repeated.empty()) account.facts.insert(account.facts.begin(), failure.repeated);
   std::vector<std::string> after;
   const auto add = [&after](const char* label, const std::string& line) {
     if (!line.empty()) after.push_back(labelled(label, line));

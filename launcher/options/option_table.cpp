@@ -190,6 +190,13 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .preset = "10",
      .help = "After a success: how long processes that workers left in their process groups may "
              "continue; then SIGTERM, and 2 s later SIGKILL."},
+    {.id = Id::kMinUptime,
+     .name = "min-uptime",
+     .variable = Variable::kPet,
+     .group = Group::kRestarts,
+     .metavar = "TIME",
+     .help = "Ends the run, whatever restarts are left, when two rounds in a row fail in the same "
+             "way within this time of their start, for example 60s. Off by default."},
     {.id = Id::kSignalsToHandle,
      .name = "signals-to-handle",
      .variable = Variable::kPet,

@@ -32,6 +32,7 @@ enum class OptionId : std::size_t {
   kMonitorInterval,
   kShutdownTimeout,
   kStragglerTimeout,
+  kMinUptime,
   kSignalsToHandle,
   kFinishTimeout,
   kHangTimeout,

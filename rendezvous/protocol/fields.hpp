@@ -29,6 +29,7 @@ void fields(Io& io, Value& terms) {
   io.duration("keep_alive_interval_ms", terms.keep_alive_interval);
   io.number("keep_alive_max_attempt", terms.keep_alive_max_attempt, 1, 1000);
   io.flag("commands_may_differ", terms.commands_may_differ);
+  io.optional_duration("min_uptime_ms", terms.min_uptime);
 }
 
 template <class Io, class Value>
@@ -219,6 +220,8 @@ void fields(Io& io, Value& failure) {
   io.number("killed", failure.killed, 0, kRankMax);
   io.duration("stop_took_ms", failure.stop_took);
   io.maybe_empty("no_restart", failure.no_restart);
+  io.optional_text("repeated", failure.repeated);
+  io.optional_text("no_retry", failure.no_retry);
   io.optional_object("finding", failure.finding);
 }
 

@@ -49,7 +49,8 @@ struct Terms {
   Milliseconds last_call_timeout{30'000};
   Milliseconds keep_alive_interval{1'000};
   int keep_alive_max_attempt = 5;
-  bool commands_may_differ = false;  // --allow-different-commands
+  bool commands_may_differ = false;          // --allow-different-commands
+  std::optional<Milliseconds> min_uptime{};  // --min-uptime; unset: off
   friend bool operator==(const Terms&, const Terms&) = default;
   /// An agent that is silent for longer is lost.
   [[nodiscard]] Milliseconds silence_max() const {

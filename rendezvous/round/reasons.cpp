@@ -110,6 +110,17 @@ std::string no_restart_left(const protocol::Terms& terms) {
   return "all " + number(terms.max_restarts) + " restarts are used";
 }
 
+std::string restarts_unused(RestartCount used, const protocol::Terms& terms) {
+  return number(terms.max_restarts - used.value()) + " of " +
+         count_text(terms.max_restarts, "restart") +
+         " are left; without --min-uptime they are used";
+}
+
+std::string no_retry(const protocol::Terms& terms) {
+  return "in the same way twice in a row within " + duration_text(*terms.min_uptime) +
+         " of the start (--min-uptime=" + seconds_text(*terms.min_uptime) + ")";
+}
+
 std::string success(int workers, int nodes, RestartCount restarts) {
   return (workers == 1 ? "" : "all ") + count_text(workers, "rank") + " on " + nodes_text(nodes) +
          " exited with code 0; " + count_text(restarts.value(), "restart");

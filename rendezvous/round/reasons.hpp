@@ -44,6 +44,10 @@ struct NodeLost {
 [[nodiscard]] std::string restart(const WorkerExit& exit, RestartCount used,
                                   const protocol::Terms& terms, Duration delay);
 /// "all 2 restarts are used", "the only restart is used", "restarts are off (--max-restarts)".
+/// Why restarts are left when --min-uptime ends a run.
+[[nodiscard]] std::string restarts_unused(RestartCount used, const protocol::Terms& terms);
+/// Follows "rank 0 failed".
+[[nodiscard]] std::string no_retry(const protocol::Terms& terms);
 [[nodiscard]] std::string no_restart_left(const protocol::Terms& terms);
 [[nodiscard]] std::string success(int workers, int nodes, RestartCount restarts);
 [[nodiscard]] std::string left_too_few(const std::string& left, int nodes,

@@ -23,6 +23,7 @@
 #include "rendezvous/round/event.hpp"
 #include "rendezvous/round/phases.hpp"
 #include "rendezvous/round/reasons.hpp"
+#include "rendezvous/round/repeated_failure.hpp"
 #include "rendezvous/round/roster.hpp"
 #include "rendezvous/round/status.hpp"
 
@@ -87,6 +88,7 @@ class Run {
   struct Restarts {
     RestartCount used{0};
     RestartPace pace;
+    RepeatedFailure repeated;
     Duration delay{0};  // of the last one
     // The failure that the last one answers, until all workers of the new round run: a stop of the
     // run in between ends it with this failure.
@@ -183,6 +185,8 @@ class Run {
   void on_failure(const Agent& agent);
   [[nodiscard]] bool has_answered(Round round) const;
   [[nodiscard]] Deadline pace_restart();
+  [[nodiscard]] bool is_pointless() const;
+  [[nodiscard]] Duration early() const;
   void on_success(Agent& agent);
   void on_stopped(Agent& agent, const protocol::Stopped& stopped);
   void check_success();
@@ -213,6 +217,7 @@ class Run {
   void stop(Stopping stopping);
   void settle(Stopping& stopping);
   void conclude(Stopping& stopping);
+  void give_up(TimePoint heard_at);
   void blame(Stopping& stopping, const Failure& failure) const;
   void hear(Stopping& stopping, const Agent& agent, const protocol::Stopped& stopped);
   void name_culprit(Stopping& stopping) const;

@@ -26,6 +26,17 @@ void Run::finish_failed(const std::string& why_no_restart, TimePoint heard_at) {
   stop(std::move(stopping));
 }
 
+/// The same failure again within --min-uptime: the restarts that are left are not used.
+void Run::give_up(TimePoint heard_at) {
+  Stopping stopping;
+  RunFailure& failure = stopping.verdict.failure.emplace();
+  failure.no_restart = reasons::restarts_unused(restarts_.used, terms());
+  failure.no_retry = reasons::no_retry(terms());
+  stopping.failed_at = heard_at;
+  blame(stopping, *restarts_.answered);
+  stop(std::move(stopping));
+}
+
 void Run::blame(Stopping& stopping, const Failure& failure) const {
   stopping.failed_agent = failure.agent;
   Done& verdict = stopping.verdict;
@@ -35,6 +46,7 @@ void Run::blame(Stopping& stopping, const Failure& failure) const {
   verdict.failure->first = failure.exit;
   verdict.failure->finding = std::exchange(verdict.failure->first.given_up, std::nullopt);
   verdict.failure->round = failure.round;
+  verdict.failure->repeated = restarts_.repeated.sentence();
 }
 
 // The verdict is sent when no worker is left, so that no agent exits while workers are alive.

@@ -12,7 +12,9 @@ using namespace protocol;
 void Run::end_round(std::string why, Deadline restart_at) {
   const LiveRound* round = live_round();
   // How long a round of another coordinator lived is not known: no reason to delay a restart.
-  restarts_.pace.ended(round != nullptr ? round->lived(now_) : Duration::max());
+  const Duration lived = round != nullptr ? round->lived(now_) : Duration::max();
+  restarts_.pace.ended(lived);
+  restarts_.repeated.ended(lived, early());
   why_ = std::move(why);
   Forming forming;
   forming.restart_at = restart_at;

@@ -83,12 +83,23 @@ void Run::on_failure(const Agent& agent) {
     return end_round(reasons::restart(exit, restarts_.used, terms(), Duration(0)));
   }
   restarts_.answered = Failure{now_, agent.hello.agent, exit, round.stamp().number};
+  restarts_.repeated.failed(exit, round.stamp().number, round.lived(now_), early());
   if (restarts_.used.value() >= terms().max_restarts) {
     return finish_failed(terms().max_restarts == 0 ? "" : reasons::no_restart_left(terms()), now_);
   }
+  if (is_pointless()) return give_up(now_);
   restarts_.used = RestartCount(restarts_.used.value() + 1);
   const Deadline restart_at = pace_restart();
   end_round(reasons::restart(exit, restarts_.used, terms(), restarts_.delay), restart_at);
+}
+
+/// With --min-uptime: what failed so twice would fail so again.
+bool Run::is_pointless() const {
+  return terms().min_uptime && restarts_.repeated.count() >= 2;
+}
+
+Duration Run::early() const {
+  return terms().min_uptime ? Duration(*terms().min_uptime) : kEarlyFailureMax;
 }
 
 /// All links can break before the next round starts: then the round that failed comes back.

@@ -64,6 +64,17 @@ TEST_CASE("the limits of hangs and of early finishers are off, or a time above 0
   }
 }
 
+TEST_CASE("repeated failures end a run early only if --min-uptime says so") {
+  CHECK_FALSE(config_of({"W"}).stopping.min_uptime);
+  CHECK(config_of({"--min-uptime=60s", "W"}).stopping.min_uptime == seconds(60));
+  CHECK(config_of({"W"}, with_variables({{"PET_MIN_UPTIME", "2m"}})).stopping.min_uptime ==
+        seconds(120));
+  for (const std::string wrong : {"0", "-1", "soon"}) {
+    CHECK_THAT(refusal_of({"--min-uptime=" + wrong, "W"}).sentence,
+               ContainsSubstring("--min-uptime=" + wrong + " "));
+  }
+}
+
 TEST_CASE("the default stop signals are torchrun's") {
   const auto config = config_of({"W"});
   CHECK(config.stopping.signals == std::vector<int>{SIGTERM, SIGINT, SIGHUP, SIGQUIT});

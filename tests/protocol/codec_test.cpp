@@ -30,6 +30,7 @@ Hello full_hello() {
   hello.node_rank = 3;
   hello.scheduler_index = 7;
   hello.terms.commands_may_differ = true;
+  hello.terms.min_uptime = std::chrono::seconds(60);
   hello.fingerprint = "00a1";
   hello.command = "train.py --config 'a b'";
   hello.age = Milliseconds(1234);
@@ -214,6 +215,7 @@ TEST_CASE("the largest stop fits in a frame") {
   RunFailure failure;
   failure.first = full_exit();
   failure.first.worker.host = failure.first.log = failure.no_restart = longest;
+  failure.repeated = failure.no_retry = longest;
   failure.first.lines.assign(50, std::string(10'000, '\x01'));
   failure.first.evidence.disks.assign(kDisksMax, {longest, 1, 1, 1});
   failure.first.evidence.core_pattern = failure.first.evidence.telling_line = longest;

@@ -161,6 +161,9 @@ void Checker::on_undisturbed_end() {
 void Checker::on_verdict_told(int coordinator, const Done& done) {
   const auto verdict = verdicts_.emplace(coordinator, done.exit_code).first;
   require(verdict->second == done.exit_code, "two verdicts for one run");
+  if (!done.failure || done.failure->no_retry.empty()) return;
+  require(terms_.min_uptime.has_value(), "restarts were left unused without --min-uptime");
+  require(failed_rounds_ >= 2, "the first failure of a run was taken for a repeated one");
 }
 
 void Checker::on_agent_ended(int process, const client::End& end) {

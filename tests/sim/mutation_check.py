@@ -16,6 +16,8 @@ import tempfile
 MUTANTS = [
     ("a failure takes two from the budget", "rendezvous/round/run_running.cpp",
      "RestartCount(restarts_.used.value() + 1)", "RestartCount(restarts_.used.value() + 2)"),
+    ("the same failure again is not recognized", "rendezvous/round/run_running.cpp",
+     "if (is_pointless()) return give_up(now_);", ""),
     ("a report of an ended round counts", "rendezvous/round/run_running.cpp",
      "if (report.round != agent.last.number)", "if (false)"),
     ("newcomers come before survivors", "rendezvous/round/ranks.cpp",

@@ -115,6 +115,8 @@ class Stage {
     };
     time("last_call", options.terms.last_call_timeout);
     time("join", options.terms.join_timeout);
+    const std::string uptime = option(words, "min_uptime");
+    if (!uptime.empty()) time("min_uptime", options.terms.min_uptime.emplace());
     options.work = seconds(1'000'000);
     options.bytes = Bytes::kCodec;
     nodes_.clear();

@@ -35,6 +35,7 @@ Plan make_plan(std::uint64_t seed) {
   plan.numbered = plan.nodes == terms.nodes_max && random.chance(30);
   plan.alien = plan.nodes > terms.nodes_min && random.chance(10);
   plan.faults = random.between(0, 30);
+  if (random.chance(20)) terms.min_uptime = seconds(random.between(1, 60));
   return plan;
 }
 
