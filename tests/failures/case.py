@@ -17,11 +17,13 @@ class Case:
     worker: str = ""  # shell text of the culprit
     peers: str = WAIT  # and of all other ranks
     cause: str = ""  # code of the report's first line; empty: a healthy run
-    code: int = 0  # exit code of every ddprun
+    code: object = 0  # exit code of every ddprun; a tuple: of each; None: any, if all have it
     says: str = ""  # a phrase of the report (of the console, if the run is healthy)
     culprit: object = 1  # rank; a tuple: one of these; None: the first line names no rank
     ranks: int = 3  # per node
     nodes: int = 1
+    absent: int = 0  # of these, never started
+    console: int = 0  # the node whose console is judged: the one with the coordinator
     options: tuple = ()
     program: tuple = ()  # instead of the shell script with the roles
     prefix: tuple = ()  # words before ddprun
@@ -29,7 +31,7 @@ class Case:
     outside: str = ""  # what the runner does once the workers have met: a name in outside.py
     needs: str = ""  # what the machine must have: a name in needs.py
     never: str = ""  # a phrase that must not be in the report
-    allowed: str = ""  # of a healthy run: the code of a warning that is right
+    allowed: tuple = ()  # of a healthy run: codes of warnings that are right
 
     @property
     def healthy(self) -> bool:

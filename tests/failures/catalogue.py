@@ -4,7 +4,9 @@ What is injected, the cause code of the report's first line, the exit code, a ph
 The culprit is rank 1 of three ranks unless the line says otherwise; the others wait for a signal.
 """
 
-from case import alike, control, fault, python
+import controls
+import groups
+from case import alike, fault, python
 
 SHM = ("unshare", "--mount", "sh", "-c",
        'mount -t tmpfs -o size=2m none /dev/shm && exec "$@"', "sh")
@@ -21,7 +23,8 @@ PYTHON = (
     fault("a chain of 30 exceptions", python("deep_chain"), "W-EXIT", 1, "the first cause"),
     fault("an exception in a thread", python("in_thread"), "W-EXIT", 1, "ZeroDivisionError"),
     fault("a SyntaxError", python("syntax"), "W-EXIT", 1, "SyntaxError"),
-    fault("a missing module", python("no_module"), "W-EXIT", 1, "ModuleNotFoundError"),
+    fault("a missing module", python("no_module"), "W-IMPORT", 1, "module_that_does_not_exist",
+          culprit=None),
     fault("sys.exit with a text", python("exit_text"), "W-EXIT", 1, "lr must be positive"),
     fault("an AssertionError", python("assertion"), "W-EXIT", 1, "shape mismatch"),
     fault("endless recursion in Python", python("recursion"), "W-EXIT", 1, "RecursionError"),
@@ -75,7 +78,7 @@ RESOURCES = (
           "memory", needs="memory"),
     fault("a memory limit shared with ddprun", 'exec "$I" eat 200', "W-OOM", 137, "memory",
           prefix=SHARED, needs="memory"),
-    fault("RLIMIT_AS", python("memory"), "W-LIMIT", 1, "MemoryError"),
+    fault("RLIMIT_AS", python("memory"), "W-MEMORY", 1, "MemoryError"),
     fault("RLIMIT_NOFILE", python("descriptors"), "W-LIMIT", 1, "Too many open files"),
     fault("no more threads", python("threads"), "W-LIMIT", 1,
           "Resource temporarily unavailable"),
@@ -84,6 +87,11 @@ RESOURCES = (
     fault("CUDA out of memory", python("cuda_memory"), "W-GPU", 1, "CUDA out of memory"),
     fault("a device-side assert", python("cuda_assert"), "W-GPU", 1, "device-side assert"),
     fault("an ECC error", python("cuda_ecc"), "W-GPU", 1, "uncorrectable ECC error"),
+    fault("NCCL's system error", python("nccl_system"), "W-NCCL", 1, "unhandled system error"),
+    fault("a full /dev/shm in Python", python("shared_memory"), "W-SHM", 1,
+          "/dev/shm", prefix=SHM, needs="mount"),
+    fault("a nested ddprun", '"$DDPRUN" --standalone --nproc-per-node=2 --no-python /bin/sh -c '
+          "'echo innermost >&2; exit 7'; exit $?", "W-NESTED", 7, "rank 1"),
     fault("a line of 300 KB without its end", 'exec "$I" line 300000', "W-EXIT", 4, "THE END"),
     fault("binary output", 'exec "$I" binary 20000', "W-EXIT", 5, "the reason after the noise"),
 )
@@ -103,6 +111,14 @@ STARTS = (
           "libnccl.so.2", culprit=None),
     alike("a command that the shell does not find", "exec python3.99 train.py", "EXEC", 127,
           "python3.99", culprit=None),
+    alike("several ranks fail, each in its own way", 'echo "reason $RANK" >&2; exit 1$RANK',
+          "W-EXIT", None, "reason"),
+    fault("a peer that fails in the stop", "echo mine >&2; exit 3", "W-EXIT", 3, "mine",
+          peers="trap 'exit 9' TERM; \"$I\" note trap; \"$I\" wait & wait"),
+    fault("a peer that ignores the stop", '"$I" await ignores.0; echo mine >&2; exit 3', "W-EXIT",
+          3, "needed SIGKILL", peers='exec "$I" ignore', options=("--shutdown-timeout=1",)),
+    fault("too few descriptors for the ranks", 'exec "$I" wait', "EXEC", 1, "ulimit -n",
+          culprit=tuple(range(30)), ranks=30, prefix=("sh", "-c", 'ulimit -n 64 && exec "$@"', "sh")),
     alike("all ranks fail alike", "echo same reason >&2; exit 3", "W-EXIT", 3, "same reason"),
 )
 
@@ -117,31 +133,6 @@ WRAPPERS = (
           "exit code 5"),
 )
 
-COLLECTIVES = (
-    fault("a lost connection reported after the culprit's exit",
-          '"$I" note going; echo mine >&2; exit 3', "W-EXIT", 3, "mine",
-          peers='"$I" await going.1; ' + python("gloo_lost")),
-    fault("a lost connection reported before the culprit's exit",
-          'trap "" TERM; "$I" await lost.0; "$I" rest 30; echo mine >&2; exit 3', "W-EXIT", 3,
-          "mine", peers=python("gloo_lost").removeprefix("exec ") + '; "$I" note lost; exit 1'),
-    fault("a stopped rank, its peers' NCCL times out", 'exec "$I" wait', "W-COLLECTIVE", 134,
-          "rank 1", peers='"$I" await stopped.0; ' + python("nccl_timeout"),
-          outside="stop_worker"),
-    fault("a sleeping rank, its peers' Gloo times out", 'exec "$I" wait', "W-COLLECTIVE", 1,
-          "rank 1", peers='"$I" rest 200; ' + python("gloo_timeout")),
-    fault("an early exit 0, its peers complain", "exit 0", "W-PEER", 1, "rank 1",
-          peers='"$I" rest 100; ' + python("gloo_lost")),
-)
-
-CONTROLS = (
-    control("all ranks exit 0", "exit 0"),
-    control("a slow rank", '"$I" rest 700'),
-    control("scary words", python("scary"), peers=python("scary")),
-    control("exit 0 after a child failed", "false; true"),
-    control("a failing Python child", python("plain") .removeprefix("exec ") + "; exit 0"),
-    control("an exception that is caught", python("caught")),
-    control("a background helper that ends in time", '"$I" rest 100 & wait; exit 0'),
-)
-
-CASES = (*PYTHON, *CODES, *SIGNALS, *RESOURCES, *STARTS, *WRAPPERS, *COLLECTIVES, *CONTROLS)
+CASES = (*PYTHON, *CODES, *SIGNALS, *RESOURCES, *STARTS, *WRAPPERS, *groups.CASES,
+         *controls.CASES)
 assert len({case.name for case in CASES}) == len(CASES), "a name stands for one case"

@@ -143,6 +143,11 @@ def no_space():
         file.write(b"x" * (8 << 20))
 
 
+def shared_memory():
+    raise RuntimeError("unable to allocate shared memory(shm) for file </torch_4711_1>: No space "
+                       "left on device (28)")
+
+
 def descriptors():
     import resource
     resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))
@@ -247,6 +252,15 @@ def cuda_ecc():
     sys.exit(1)
 
 
+def nccl_system():
+    say("torch.distributed.DistBackendError: NCCL error in: ../torch/csrc/distributed/c10d/"
+        "NCCLUtils.hpp:268, unhandled system error (run with NCCL_DEBUG=INFO for details), "
+        "NCCL version 2.21.5",
+        "ncclSystemError: System call (e.g. socket, malloc) or external library call failed or "
+        "device error.")
+    sys.exit(1)
+
+
 # What healthy workers do, and what looks like a fault.
 
 def scary():
@@ -254,7 +268,8 @@ def scary():
         "Connection reset by peer", "Traceback (most recent call last):", "CUDA out of memory",
         "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1, OpType=ALLREDUCE, "
         "NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600013 milliseconds before timing out.",
-        "Segmentation fault (core dumped)", "No space left on device", "ddprun: error [W-OOM] none")
+        "Segmentation fault (core dumped)", "No space left on device",
+        "ddprun: error [W-FAKE] rank 0 did it")
 
 
 def caught():

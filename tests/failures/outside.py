@@ -7,21 +7,25 @@ import signal
 import time
 
 import processes
+import supervisors
 
 WAIT_SECONDS = 20
+OF_DDPRUN = ("kill_front", "kill_guard", "kill_agent")  # what only ddprun has
 
 
 class Failed(Exception):
     """The case did not come to the point where its fault is injected."""
 
 
-def until(condition, seconds: float = WAIT_SECONDS):
+def until(condition, seconds: float = WAIT_SECONDS, required: bool = True):
     deadline = time.monotonic() + seconds
     while True:
         found = condition()
         if found:
             return found
         if time.monotonic() > deadline:
+            if not required:
+                return found
             raise Failed("the case did not get ready")
         select.select([], [], [], 0.005)
 
@@ -59,7 +63,7 @@ def parent(pid: int) -> int:
 
 def kill_worker(running) -> None:
     await_ranks(running)
-    processes.kill(worker(running, 1), signal.SIGKILL)
+    processes.kill(worker(running, running.case.culprit), signal.SIGKILL)
 
 
 def segv_worker(running) -> None:
@@ -73,9 +77,9 @@ def term_worker(running) -> None:
 
 
 def stop_worker(running) -> None:
-    """Stops rank 1, and says so in a note."""
+    """Stops the culprit, and says so in a note."""
     await_ranks(running)
-    processes.kill(worker(running, 1), signal.SIGSTOP)
+    processes.kill(worker(running, running.case.culprit), signal.SIGSTOP)
     note(running, "stopped")
 
 
@@ -88,8 +92,42 @@ def send(running, number: int) -> None:
     os.kill(running.nodes[0].pid, number)
 
 
+def kill_front(running) -> None:
+    send(running, signal.SIGKILL)
+
+
+def kill_guard(running) -> None:
+    await_ranks(running)
+    processes.kill(supervisors.supervisors_of(running.nodes[0].pid)[1])
+
+
+def kill_agent(running) -> None:
+    await_ranks(running)
+    processes.kill(supervisors.agent_of(running.nodes[0].pid))
+
+
+def kill_second_node(running) -> None:
+    await_ranks(running)
+    processes.kill(running.nodes[1].pid)
+
+
+def stop_and_continue(running) -> None:
+    """A rank that was stopped for a moment, as by a debugger."""
+    await_ranks(running)
+    pid = worker(running, 1)
+    processes.kill(pid, signal.SIGSTOP)
+    until(lambda: processes.state(pid) == "T")
+    processes.kill(pid, signal.SIGCONT)
+    note(running, "continued")
+
+
 def interrupt(running) -> None:
     send(running, signal.SIGINT)
+
+
+def terminate_traps(running) -> None:
+    await_ranks(running, "set")
+    send(running, signal.SIGTERM)
 
 
 def terminate(running) -> None:
@@ -101,4 +139,5 @@ def hang_up(running) -> None:
 
 
 def usr1(running) -> None:
+    await_ranks(running, "set")
     send(running, signal.SIGUSR1)

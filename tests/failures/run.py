@@ -4,6 +4,7 @@
     python3 tests/failures/run.py --ddprun build/dev/bin/ddprun --inject build/dev/bin/inject
     python3 tests/failures/run.py ... 'exit code'       # the cases with this text in their name
     python3 tests/failures/run.py ... --show 'SIGSEGV'  # with what was printed
+    python3 tests/failures/run.py ... --peer .venv/bin/torchrun   # the same under torchrun
 
 The last line is a summary. A case with a known shortfall is counted as wrong, and does not fail
 the run; one that passes although it has one does.
@@ -28,6 +29,7 @@ import catalogue  # noqa: E402
 import judge  # noqa: E402
 import needs  # noqa: E402
 import outside  # noqa: E402
+import peer  # noqa: E402
 import processes  # noqa: E402
 from shortfalls import SHORTFALLS  # noqa: E402
 from ports import free_port  # noqa: E402
@@ -76,6 +78,8 @@ class Running:
         return ["--no-python", "/bin/sh", str(script)]
 
     def command(self, port: int) -> list:
+        if self.tools.peer:
+            return peer.command(self.tools.peer, self.case, self.program())
         place = ["--standalone"] if self.case.nodes == 1 else [
             f"--nnodes={self.case.nodes}", f"--rdzv-endpoint=127.0.0.1:{port}",
             "--rdzv-backend=c10d", f"--rdzv-id={self.folder.name}"]
@@ -85,7 +89,7 @@ class Running:
     def start(self) -> None:
         port = free_port() if self.case.nodes > 1 else 0
         command = self.command(port)
-        for index in range(self.case.nodes):
+        for index in range(self.case.nodes - self.case.absent):
             with open(self.folder / f"console.{index}", "wb") as console:
                 self.nodes.append(subprocess.Popen(
                     command, env=self.environment(), cwd=self.folder, stdin=subprocess.DEVNULL,
@@ -102,13 +106,15 @@ class Running:
             except subprocess.TimeoutExpired:
                 code = "hung"
             codes.append(128 - code if isinstance(code, int) and code < 0 else code)
+        if self.case.outside == "kill_front":  # the guard and the agent clean up, without a parent
+            outside.until(lambda: not processes.with_mark(self.mark), seconds=5, required=False)
         left = processes.with_mark(self.mark)
         described = [processes.describe(pid) for pid in left]
         for pid in left:
             processes.kill(pid, signal.SIGCONT)
             processes.kill(pid)
         consoles = [(self.folder / f"console.{index}").read_text(errors="replace")
-                    for index in range(self.case.nodes)]
+                    for index in range(len(self.nodes))]
         return codes, consoles, described
 
 
@@ -124,6 +130,8 @@ def run_case(case, tools) -> tuple:
             if case.outside:
                 getattr(outside, case.outside)(running)
             codes, consoles, left = running.end()
+        if tools.peer:
+            return peer.judge(case, consoles, left), consoles
         return judge.judge(case, codes, consoles, left), consoles
     except outside.Failed as error:
         verdict = judge.Judgement(False, False, 0, [str(error)])
@@ -169,11 +177,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--ddprun", required=True, type=os.path.abspath)
     parser.add_argument("--inject", required=True, type=os.path.abspath)
+    parser.add_argument("--peer", metavar="TORCHRUN", default="",
+                        help="runs the cases of one node under this torchrun instead, to compare")
     parser.add_argument("--parallel", type=int, default=4)
     parser.add_argument("--show", action="store_true")
     parser.add_argument("text", nargs="?", default="")
     tools = parser.parse_args()
     cases = [case for case in catalogue.CASES if tools.text in case.name]
+    if tools.peer:
+        cases = [case for case in cases if case.nodes == 1 and case.outside not in outside.OF_DDPRUN]
     failed = False
     results = []
     began = time.monotonic()
@@ -185,7 +197,7 @@ def main() -> int:
             failed |= tell(case, verdict, consoles, tools.show)
     print(f"{time.monotonic() - began:.1f} s for {len(cases)} cases")
     print(summary(results))
-    return int(failed)
+    return int(failed and not tools.peer)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,104 @@
+"""Failures that several ranks, rounds or nodes are part of, and the end of ddprun itself."""
+
+from case import Case, alike, fault, python
+
+GOING = '"$I" note going; '
+AFTER = '"$I" await going.1; '
+NCCL_AFTER_STOP = '"$I" await stopped.0; ' + python("nccl_timeout")
+
+
+def child(name: str) -> str:
+    """The same as a child of the shell, which continues after it."""
+    return python(name).removeprefix("exec ")
+
+
+COLLECTIVES = (
+    fault("a lost connection reported after the culprit's exit", GOING + "echo mine >&2; exit 3",
+          "W-EXIT", 3, "mine", peers=AFTER + python("gloo_lost")),
+    fault("a lost connection reported before the culprit's exit",
+          'trap "" TERM; "$I" await lost.0; "$I" rest 30; echo mine >&2; exit 3', "W-EXIT", 3,
+          "mine", peers=child("gloo_lost") + '; "$I" note lost; exit 1'),
+    fault("a reset connection after a SIGKILL", GOING + 'exec "$I" signal 9', "W-KILLED", 137,
+          "SIGKILL", peers=AFTER + python("gloo_reset")),
+    fault("NCCL's remote error after a SIGSEGV", GOING + 'exec "$I" null', "W-CRASH", 139,
+          "SIGSEGV", peers=AFTER + python("nccl_remote")),
+    fault("a victim with an error.json, the culprit has none", GOING + 'exec "$I" signal 9',
+          "W-KILLED", 137, "SIGKILL", peers=AFTER + python("recorded_by_victim")),
+    fault("a stopped rank, its peers' NCCL times out", 'exec "$I" wait', "W-COLLECTIVE", 134,
+          "rank 1", peers=NCCL_AFTER_STOP, outside="stop_worker"),
+    fault("a stopped rank, its peers' Gloo times out", 'exec "$I" wait', "W-COLLECTIVE", 1,
+          "rank 1", peers='"$I" await stopped.0; ' + python("gloo_timeout"),
+          outside="stop_worker"),
+    fault("a sleeping rank, its peers' Gloo times out", 'exec "$I" wait', "W-COLLECTIVE", 1,
+          "rank 1", peers='"$I" rest 200; ' + python("gloo_timeout")),
+    fault("an early exit 0, its peers complain", "exit 0", "W-COLLECTIVE", 1, "rank 1",
+          peers='"$I" rest 100; ' + python("gloo_lost")),
+    fault("a rank that never arrives", 'exec "$I" wait', "W-COLLECTIVE", 1, "rank 1",
+          peers='"$I" rest 100; ' + python("store_timeout")),
+    fault("a rank that is one collective behind", python("nccl_timeout", "41"), "W-COLLECTIVE",
+          134, "rank 1", peers=python("nccl_timeout", "42")),
+    fault("a monitored barrier that names a rank", 'exec "$I" wait', "W-COLLECTIVE", 1, "rank 1",
+          peers='[ $RANK = 0 ] || exec "$I" wait; ' + python("monitored_barrier")),
+)
+
+ROUNDS = (
+    fault("a failure after the restart", "[ $DDPRUN_ROUND = 1 ] && exit 3; echo late >&2; exit 4",
+          "W-EXIT", 4, "round 2", options=("--max-restarts=1",)),
+    fault("the same failure in every round", "echo typo >&2; exit 3", "W-EXIT", 3,
+          "rounds 1 to 3 ended alike", options=("--max-restarts=2",)),
+    fault("the same failure with --min-uptime", "echo typo >&2; exit 3", "RESTARTS", 3,
+          "rounds 1 and 2 ended alike", options=("--max-restarts=9", "--min-uptime=60s")),
+    fault("another failure with --min-uptime", 'echo "$DDPRUN_ROUND" >&2; exit $DDPRUN_ROUND',
+          "W-EXIT", 3, "all 2 restarts are used",
+          options=("--max-restarts=2", "--min-uptime=60s")),
+)
+
+
+def on_two_nodes(name, worker, cause, code, says="", **more) -> Case:
+    """The culprit is on the second node, the report on the first; both end with the code."""
+    more.setdefault("culprit", 3)
+    return Case(f"two nodes: {name}", worker, cause=cause, code=code, says=says, ranks=2, nodes=2,
+                **more)
+
+
+SOON = ("--rdzv-conf=join_timeout=1,coordinator_timeout=1",)
+
+NODES = (
+    on_two_nodes("a Python exception", python("plain"), "W-EXIT", 1, "KeyError: 'labels'"),
+    on_two_nodes("exit code 42", "echo reason >&2; exit 42", "W-EXIT", 42, "| reason"),
+    on_two_nodes("SIGSEGV", 'exec "$I" null', "W-CRASH", 139, "SIGSEGV"),
+    on_two_nodes("SIGKILL from outside", 'exec "$I" wait', "W-KILLED", 137, "SIGKILL",
+                 outside="kill_worker"),
+    on_two_nodes("a lost connection reported after the culprit's exit",
+                 GOING + "echo mine >&2; exit 3", "W-EXIT", 3, "mine",
+                 peers='"$I" await going.3; ' + python("gloo_lost")),
+    on_two_nodes("a stopped rank, its peers' NCCL times out", 'exec "$I" wait', "W-COLLECTIVE",
+                 134, "rank 3", peers=NCCL_AFTER_STOP, outside="stop_worker"),
+    on_two_nodes("an early exit 0, its peers complain", "exit 0", "W-COLLECTIVE", 1, "rank 3",
+                 peers='"$I" rest 100; ' + python("gloo_lost")),
+    on_two_nodes("the memory limit of a worker's own cgroup",
+                 'echo $$ > "$CASE_CGROUP/cgroup.procs" && exec "$I" eat 200', "W-OOM", 137,
+                 "memory", needs="memory"),
+    on_two_nodes("the same failure with --min-uptime", "echo typo >&2; exit 3", "RESTARTS", 3,
+                 "ended alike", options=("--max-restarts=9", "--min-uptime=60s")),
+    alike("two nodes: a missing program", "", "EXEC", 127, "no such file", culprit=None, ranks=2,
+          nodes=2, program=("--no-python", "./missing")),
+    on_two_nodes("one never comes", 'exec "$I" wait', "RUN", 110, "join_timeout", culprit=None,
+                 absent=1, options=SOON),
+    on_two_nodes("one is killed", 'exec "$I" wait', "RUN", (112, 137), "lost", culprit=None,
+                 outside="kill_second_node", options=SOON),
+    on_two_nodes("the coordinator's is killed", 'exec "$I" wait', "RUN", (137, 113),
+                 "coordinator_timeout", culprit=None, console=1, outside="kill_front",
+                 options=SOON),
+)
+
+LAUNCHER = (
+    fault("the agent is killed", 'setsid "$I" wait & exec "$I" wait', "AGENT", 137, "SIGKILL",
+          culprit=None, outside="kill_agent"),
+    fault("the guard is killed", 'setsid "$I" wait & exec "$I" wait', "AGENT", 137, "",
+          culprit=None, outside="kill_guard"),
+    fault("the front is killed", 'setsid "$I" wait & exec "$I" wait', "FRONT", 137, "",
+          culprit=None, outside="kill_front"),
+)
+
+CASES = (*COLLECTIVES, *ROUNDS, *NODES, *LAUNCHER)
