@@ -15,6 +15,7 @@ DISK = ("unshare", "--mount", "sh", "-c",
 SHARED = ("sh", "-c", 'echo $$ > "$CASE_CGROUP/cgroup.procs" && exec "$@"', "sh")
 BAD_INTERPRETER = ("sh", "-c", r'printf "#!/nonexistent/python\n" > bad && chmod +x bad && '
                    'exec "$@"', "sh")
+FEW_DESCRIPTORS = ("sh", "-c", 'ulimit -n 64 && exec "$@"', "sh")
 OWN = 'echo $$ > "$CASE_CGROUP/cgroup.procs" && '
 
 PYTHON = (
@@ -78,7 +79,7 @@ RESOURCES = (
           "memory", needs="memory"),
     fault("a memory limit shared with ddprun", 'exec "$I" eat 200', "W-OOM", 137, "memory",
           prefix=SHARED, needs="memory"),
-    fault("RLIMIT_AS", python("memory"), "W-MEMORY", 1, "MemoryError"),
+    fault("RLIMIT_AS", python("memory"), "W-LIMIT", 1, "MemoryError"),
     fault("RLIMIT_NOFILE", python("descriptors"), "W-LIMIT", 1, "Too many open files"),
     fault("no more threads", python("threads"), "W-LIMIT", 1,
           "Resource temporarily unavailable"),
@@ -118,7 +119,7 @@ STARTS = (
     fault("a peer that ignores the stop", '"$I" await ignores.0; echo mine >&2; exit 3', "W-EXIT",
           3, "needed SIGKILL", peers='exec "$I" ignore', options=("--shutdown-timeout=1",)),
     fault("too few descriptors for the ranks", 'exec "$I" wait', "EXEC", 1, "ulimit -n",
-          culprit=tuple(range(30)), ranks=30, prefix=("sh", "-c", 'ulimit -n 64 && exec "$@"', "sh")),
+          culprit=tuple(range(30)), ranks=30, prefix=FEW_DESCRIPTORS),
     alike("all ranks fail alike", "echo same reason >&2; exit 3", "W-EXIT", 3, "same reason"),
 )
 

@@ -1,4 +1,4 @@
-"""Healthy runs: whatever they look like, the console has no error, and no warning but a right one."""
+"""Healthy runs: whatever they look like, the console has no error and no false warning."""
 
 from case import WAIT, control, python
 
@@ -43,7 +43,8 @@ CASES = (
     control("a helper in another session that ends in time", 'setsid "$I" rest 100 & wait'),
     control("memory within the limit", 'echo $$ > "$CASE_CGROUP/cgroup.procs"; "$I" eat 20; exit 0',
             needs="memory"),
-    control("a nested ddprun that succeeds", '"$DDPRUN" --standalone --nproc-per-node=2 --no-python /bin/true'),
+    control("a nested ddprun that succeeds",
+            '"$DDPRUN" --standalone --nproc-per-node=2 --no-python /bin/true'),
     control("logs and tee", "echo out; echo err >&2", options=("--tee=3", "--log-dir=logs")),
     control("a restart that succeeds", "[ $DDPRUN_ROUND = 2 ] || exit 3", says="restart 1 of 1",
             options=("--max-restarts=1",), allowed=("W-EXIT",)),

@@ -20,9 +20,11 @@ class Report:
 
     @property
     def ranks(self) -> set:
-        """The ranks that the first line blames; of a nested launcher, its worker alone."""
+        """The ranks that the first line blames: those that it names in full (a witness has its
+        host alone), else all. Of a nested launcher, its worker alone."""
         outer = self.headline.partition("; it runs ")[0]
-        return {int(rank) for rank in re.findall(r"\brank (\d+)\b", outer)}
+        full = re.findall(r"\brank (\d+) \(local ", outer)
+        return {int(rank) for rank in full or re.findall(r"\brank (\d+)\b", outer)}
 
 
 def read_report(console: str):
@@ -86,7 +88,8 @@ def judge_report(case, console: str, verdict: Judgement) -> None:
 
 def judge_health(case, console: str, verdict: Judgement) -> None:
     printed = [line for line in console.splitlines() if ALARM.match(line)]
-    false = [line for line in printed if ALARM.match(line).group(1) not in (*case.allowed, "W-FAKE")]
+    right = (*case.allowed, "W-FAKE")  # a worker prints the second
+    false = [line for line in printed if ALARM.match(line).group(1) not in right]
     if false:
         verdict.cause = verdict.culprit = False
         verdict.wrong.append(f"false alarm: {false[0]}")

@@ -8,7 +8,7 @@ import re
 
 from judge import Judgement
 
-ROOT = "Root Cause (first observed failure):"
+ROOT = "Root Cause ("  # of the first observed failure on that node
 UNSUPPORTED = ("--min-uptime", "--shutdown-timeout")
 
 

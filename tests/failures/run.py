@@ -185,7 +185,8 @@ def main() -> int:
     tools = parser.parse_args()
     cases = [case for case in catalogue.CASES if tools.text in case.name]
     if tools.peer:
-        cases = [case for case in cases if case.nodes == 1 and case.outside not in outside.OF_DDPRUN]
+        cases = [case for case in cases
+                 if case.nodes == 1 and case.outside not in outside.OF_DDPRUN]
     failed = False
     results = []
     began = time.monotonic()

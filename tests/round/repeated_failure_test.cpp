@@ -10,7 +10,7 @@ using namespace ddprun::protocol;
 
 namespace {
 
-WorkerExit exit_of(int code, const std::string& line, int rank = 0) {
+WorkerExit failed_with(int code, const std::string& line, int rank = 0) {
   WorkerExit exit;
   exit.status = ExitStatus::exited(code);
   exit.worker.rank = Rank(rank);
@@ -48,25 +48,25 @@ class Failing {
 
 TEST_CASE("rounds that ended alike are named with the exit and the last line") {
   RepeatedFailure failure;
-  failure.failed(exit_of(1, "KeyError: 'x'"), Round(1), seconds(1), kEarlyFailureMax);
+  failure.failed(failed_with(1, "KeyError: 'x'"), Round(1), seconds(1), kEarlyFailureMax);
   CHECK(failure.sentence().empty());
-  failure.failed(exit_of(1, "KeyError: 'x'"), Round(2), seconds(2), kEarlyFailureMax);
+  failure.failed(failed_with(1, "KeyError: 'x'"), Round(2), seconds(2), kEarlyFailureMax);
   CHECK(failure.sentence() ==
-        "rounds 1 and 2 ended alike within 2.0 s of their start: rank 0, exit code 1, "
+        "rounds 1 and 2 ended alike within 2 s of their start: rank 0, exit code 1, "
         "\"KeyError: 'x'\"");
-  failure.failed(exit_of(1, "KeyError: 'x'", 3), Round(3), seconds(1), kEarlyFailureMax);
+  failure.failed(failed_with(1, "KeyError: 'x'", 3), Round(3), seconds(1), kEarlyFailureMax);
   CHECK(failure.sentence() ==
-        "rounds 1 to 3 ended alike within 2.0 s of their start: exit code 1, \"KeyError: 'x'\"");
-  failure.failed(exit_of(1, "KeyError: 'x'", 3), Round(5), seconds(1), kEarlyFailureMax);
+        "rounds 1 to 3 ended alike within 2 s of their start: exit code 1, \"KeyError: 'x'\"");
+  failure.failed(failed_with(1, "KeyError: 'x'", 3), Round(5), seconds(1), kEarlyFailureMax);
   CHECK(failure.sentence().rfind("4 of the rounds 1 to 5 ended alike", 0) == 0);
 }
 
 TEST_CASE("another exit, another last line or a long life is another failure") {
-  const WorkerExit first = exit_of(1, "address 10.0.0.1:4711 in use");
+  const WorkerExit first = failed_with(1, "address 10.0.0.1:4711 in use");
   for (const auto& [second, lived, alike] :
-       {std::tuple(exit_of(1, "address 10.0.0.22:98 in use"), seconds(1), true),
-        std::tuple(exit_of(2, "address 10.0.0.1:4711 in use"), seconds(1), false),
-        std::tuple(exit_of(1, "host 10.0.0.1:4711 in use"), seconds(1), false),
+       {std::tuple(failed_with(1, "address 10.0.0.22:98 in use"), seconds(1), true),
+        std::tuple(failed_with(2, "address 10.0.0.1:4711 in use"), seconds(1), false),
+        std::tuple(failed_with(1, "host 10.0.0.1:4711 in use"), seconds(1), false),
         std::tuple(first, seconds(60), true), std::tuple(first, seconds(61), false)}) {
     RepeatedFailure failure;
     failure.failed(first, Round(1), seconds(1), kEarlyFailureMax);
@@ -82,7 +82,7 @@ TEST_CASE("another exit, another last line or a long life is another failure") {
 
 TEST_CASE("without --min-uptime the budget is used up, and the report says that rounds are alike") {
   Failing run(2, std::nullopt);
-  const WorkerExit exit = exit_of(1, "ModuleNotFoundError: No module named 'foo'");
+  const WorkerExit exit = failed_with(1, "ModuleNotFoundError: No module named 'foo'");
   run.fail(exit, seconds(1));
   run.fail(exit, seconds(1));
   CHECK_FALSE(run.done().has_value());
@@ -94,7 +94,7 @@ TEST_CASE("without --min-uptime the budget is used up, and the report says that 
 }
 
 TEST_CASE("with --min-uptime the second early failure that is alike ends the run") {
-  const WorkerExit exit = exit_of(3, "ModuleNotFoundError: No module named 'foo'");
+  const WorkerExit exit = failed_with(3, "ModuleNotFoundError: No module named 'foo'");
   Failing run(3, seconds(60));
   run.fail(exit, seconds(59));
   CHECK_FALSE(run.done().has_value());
@@ -109,7 +109,7 @@ TEST_CASE("with --min-uptime the second early failure that is alike ends the run
   other.fail(exit, seconds(1));
   other.fail(exit, seconds(61));
   other.fail(exit, seconds(1));
-  other.fail(exit_of(4, "another"), seconds(1));
+  other.fail(failed_with(4, "another"), seconds(1));
   other.fail(exit, seconds(1));
   CHECK_FALSE(other.done().has_value());
   other.fail(exit, seconds(1));
