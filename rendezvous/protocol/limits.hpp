@@ -30,8 +30,9 @@ inline constexpr std::chrono::milliseconds kStopWaitMax = std::chrono::hours(1);
 inline constexpr std::chrono::milliseconds kWallTimeMax{253'402'300'799'999};
 
 // A control character takes six bytes in JSON. A stop has the most: a reason, a verdict with its
-// text, and in it a failure with its lines, its log, its evidence, its finding and a few names.
-static_assert(6 * kTextBytesMax * (kReportLinesMax + kFindingLinesMax + 9) +
+// text, and in it a failure with its lines, its log, its evidence, its finding, what it repeats and
+// a few names.
+static_assert(6 * kTextBytesMax * (kReportLinesMax + kFindingLinesMax + 11) +
                       6 * kNameBytesMax * (4 + kDisksMax) + 8192 <
                   kFrameBytesMax,
               "the largest message fits in a frame, even if every byte is escaped");
