@@ -137,7 +137,7 @@ int Loop::end_after(const ExitStatus& status) const {
   const Swept swept =
       status.by_signal() ? end_all(kSweepMax) : sweep(supervised_.spared, kSweepMaxAfterOrderlyEnd);
   report(status, swept);
-  report_left(swept);
+  if (status.by_signal()) report_left(swept);  // otherwise the process below has named them
   return status.shell_code();
 }
 

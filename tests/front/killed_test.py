@@ -6,6 +6,7 @@
 
 import itertools
 import os
+import pathlib
 import signal
 import subprocess
 import sys
@@ -27,6 +28,14 @@ def cgroups_of(prefix):
 REPEATS = int(os.environ.get("DDPRUN_TEST_REPEATS", "1"))
 NAMES = ("front", "guard", "agent")
 VICTIMS = [one for count in (1, 2) for one in itertools.combinations(range(3), count)]
+
+
+def removed(box):
+    try:
+        box.rmdir()
+    except OSError:
+        return False
+    return True
 
 
 class Killed(unittest.TestCase):
@@ -77,6 +86,25 @@ class Killed(unittest.TestCase):
             run.kill([agent])
             self.assertEqual(run.end(), 137)
             self.assertEqual(cgroups_of(f"ddprun.{agent}-"), [])
+
+    def test_what_no_signal_ends_is_named_once_and_not_waited_for_long(self):
+        box = pathlib.Path(f"/sys/fs/cgroup/freezer/ddprun_front_test_{os.getpid()}")
+        try:
+            box.mkdir()
+        except OSError as error:
+            self.skipTest(f"no freezer, whose processes SIGKILL does not end: {error}")
+        self.addCleanup(lambda: wait_for(lambda: removed(box), "end of the frozen process"))
+        with Run(DDPRUN, "setsid sleep 1000 & exec sleep 1000", sleeps=2, ranks=1) as run:
+            _, _, agent = run.supervisors()
+            frozen = next(pid for pid in run.left() if stat_of(pid)[0] == "sleep")
+            (box / "cgroup.procs").write_text(str(frozen))
+            (box / "freezer.state").write_text("FROZEN")
+            os.kill(agent, signal.SIGKILL)
+            self.assertEqual(run.end(), 137)
+            (box / "freezer.state").write_text("THAWED")
+            self.assertEqual(run.text().count("still alive after SIGKILL: sleep (pid "
+                                              f"{frozen}, state D)"), 1, run.text())
+            run.check_nothing_left()
 
     def test_killall_by_the_name_of_the_program_spares_the_guard(self):
         with Run(DDPRUN, "sleep 1000; true", sleeps=1) as run:
