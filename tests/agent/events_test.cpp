@@ -7,6 +7,7 @@
 #include <set>
 #include <sstream>
 
+#include "base/exit_code.hpp"
 #include "tests/agent/cluster.hpp"
 
 using namespace ddprun;
@@ -251,7 +252,7 @@ TEST_CASE("a node that never had a round leaves its events in the directory it w
   auto run = start(1, "true",
                    {"rdzv=" + std::to_string(free_port()), "nodes=2:2", "join_ms=100",
                     "log=" + dir.file("logs")});
-  CHECK(run.wait() == ExitStatus::exited(1));
+  CHECK(run.wait() == ExitStatus::exited(kExitJoinTimeout));
   const Recorded all = read_checked(dir.file("logs"));
   CHECK(all.result.at("outcome").as_string() == "error");
   CHECK(all.names() == std::vector<std::string>{"start", "end"});

@@ -9,6 +9,7 @@
 
 #include <sys/stat.h>
 
+#include "base/exit_code.hpp"
 #include "tests/agent/command.hpp"
 #include "tests/launcher/outcome.hpp"
 #include "tests/support/free_port.hpp"
@@ -163,7 +164,7 @@ TEST_CASE("one node waits for a coordinator that another program runs, and names
                                   "--rdzv-endpoint=127.0.0.1:" + std::to_string(free_port()),
                                   "--rdzv-conf=is_host=false,join_timeout=300ms", "true"});
   INFO(alone.err);
-  CHECK(alone.code == 1);
+  CHECK(alone.code == kExitJoinTimeout);
   CHECK_THAT(alone.err, ContainsSubstring("--rdzv-conf join_timeout="));
 }
 
