@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "agent/core/limits.hpp"
@@ -77,16 +78,32 @@ Result<void> offer(const std::string& path, const std::string& text) {
   return {};
 }
 
+std::string read_some(int descriptor, off_t from, std::size_t bytes_max) {
+  std::string text;
+  char chunk[4096];
+  while (text.size() < bytes_max) {
+    const auto wanted = std::min(sizeof chunk, bytes_max - text.size());
+    const auto at = from + static_cast<off_t>(text.size());
+    const ssize_t got = ::pread(descriptor, chunk, wanted, at);
+    if (got <= 0) break;
+    text.append(chunk, static_cast<std::size_t>(got));
+  }
+  return text;
+}
+
 }  // namespace
 
 std::optional<std::string> read_file(const std::string& path) {
   const int descriptor = path.empty() ? -1 : open_regular_file(path, O_NOFOLLOW);
   if (descriptor < 0) return std::nullopt;
-  std::string text;
-  char chunk[4096];
-  ssize_t got = 0;
-  while (text.size() <= kErrorFileBytesMax && (got = ::read(descriptor, chunk, sizeof chunk)) > 0) {
-    text.append(chunk, static_cast<std::size_t>(got));
+  std::string text = read_some(descriptor, 0, kErrorFileBytesMax + 1);
+  if (text.size() > kErrorFileBytesMax) {
+    struct stat status = {};
+    ::fstat(descriptor, &status);
+    text.pop_back();
+    const auto end = status.st_size - static_cast<off_t>(kErrorFileEndBytes);
+    const auto behind = static_cast<off_t>(kErrorFileBytesMax);
+    text += read_some(descriptor, std::max(end, behind), kErrorFileEndBytes);
   }
   ::close(descriptor);
   if (text.empty()) return std::nullopt;

@@ -8,8 +8,9 @@
 
 namespace ddprun {
 
-/// The content of a regular file, at most one byte more than kErrorFileBytesMax; nothing when there
-/// is no such file, or it is empty, or `path` is.
+/// The content of a regular file; of one longer than kErrorFileBytesMax so many of its first bytes
+/// and, behind these, kErrorFileEndBytes of its last. Nothing when there is no such file, or it is
+/// empty, or `path` is.
 [[nodiscard]] std::optional<std::string> read_file(const std::string& path);
 
 /// Leaves `text` at `path` for another process. A regular file is replaced as a whole, by a new one

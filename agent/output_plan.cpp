@@ -99,8 +99,8 @@ WorkerOutputPlan plan_output(const LaunchConfig& config, const OutputContext& co
   return plan;
 }
 
-std::string unseen_stderr(const WorkerOutputPlan& plan) {
-  return plan.err.route == Route::kFile ? plan.err.file : "";
+std::string unseen_file(const StreamPlan& plan) {
+  return plan.route == Route::kFile ? plan.file : "";
 }
 
 std::string log_to_name(const WorkerOutputPlan& plan) {

@@ -39,8 +39,8 @@ struct OutputContext {
 [[nodiscard]] WorkerOutputPlan plan_output(const LaunchConfig& config, const OutputContext& context,
                                            LocalRank local_rank, Rank rank);
 
-/// The file that has a worker's stderr where ddprun does not see it; else empty.
-[[nodiscard]] std::string unseen_stderr(const WorkerOutputPlan& plan);
+/// The file that has a stream of a worker where ddprun does not see it; else empty.
+[[nodiscard]] std::string unseen_file(const StreamPlan& plan);
 
 /// The file to look at after a failure: the log of stderr, else of stdout, else none (empty).
 [[nodiscard]] std::string log_to_name(const WorkerOutputPlan& plan);

@@ -12,7 +12,6 @@
 #include "agent/core/complaint.hpp"
 #include "agent/core/stack_groups.hpp"
 #include "agent/core/text.hpp"
-#include "agent/file_text.hpp"
 #include "agent/proc/limits.hpp"
 #include "agent/proc/process_facts.hpp"
 #include "agent/proc/spawn.hpp"
@@ -44,6 +43,7 @@ RoundRunner::RoundRunner(asio::any_io_executor executor, RoundInputs inputs)
           RoundWatch::Inputs{inputs_.environment, inputs_.logger, inputs_.disk, inputs_.orphans,
                              inputs_.facts.round, inputs_.run_started, inputs_.config.stopping,
                              [this](LocalRank rank) { return name_of(rank); }})),
+      evidence_(inputs_.disk, inputs_.environment),
       driver_(*this,
               {inputs_.config.workers.count, inputs_.config.stopping.shutdown_timeout,
                inputs_.config.stopping.straggler_timeout},
@@ -83,6 +83,7 @@ void RoundRunner::open_files() {
         files->emplace(Files{find_program(name, path), open()});
       },
       [self = shared_from_this(), files] { self->on_files(std::move(**files)); });
+  evidence_.begin();
 }
 
 void RoundRunner::on_files(Files files) {
@@ -203,6 +204,10 @@ asio::awaitable<void> RoundRunner::watch(std::shared_ptr<RoundRunner> self, Loca
   Descendants& descendants =
       watched.descendants.emplace(self->executor_, self->inputs_.orphans, ended);
   const bool left = descendants.look();
+  const bool may_be_first = watched.last_signal == 0 && !self->driver_.group().first_failure();
+  if (may_be_first && status && !status->success()) {
+    watched.facts = self->evidence_.measure(child, descendants);
+  }
   if (!left && child.leaf()) child.leaf()->remove();
   // Only a parent that reaps behind our back makes wait() fail; what happened to the worker is
   // unknown then.
@@ -249,13 +254,13 @@ std::vector<std::string> RoundRunner::left_behind(LocalRank rank) const {
 
 void RoundRunner::look_for_complaint(LocalRank rank) {
   Worker& failed = worker(rank);
-  std::string log = unseen_stderr(failed.output_plan);
+  std::string log = unseen_file(failed.output_plan.err);
   if (!log.empty()) {
     asio::co_spawn(executor_, look_into_log(shared_from_this(), rank, std::move(log)), rethrow_bug);
     return;
   }
   failed.output->catch_up();
-  complaint_found(rank, find_complaint(failed.output->tail()));
+  complaint_found(rank, find_complaint(failed.output->tail(Stream::kStderr)));
 }
 
 void RoundRunner::complaint_found(LocalRank rank, std::optional<Complaint> complaint) {
@@ -312,7 +317,7 @@ std::vector<RankFacts> RoundRunner::look_at_ranks() {
     if (process.state != '?') facts.state.assign(1, process.state);
     if (process.system_call != "running") facts.waits_in = process.system_call;
     looked_at->output->catch_up();
-    facts.complaint = find_complaint(looked_at->output->tail());
+    facts.complaint = find_complaint(looked_at->output->tail(Stream::kStderr));
     if (const auto written = looked_at->output->last_written()) {
       facts.silent = std::chrono::duration_cast<std::chrono::milliseconds>(now() - *written);
     }
@@ -326,15 +331,16 @@ void RoundRunner::look_for_evidence(LocalRank rank) {
 
 asio::awaitable<void> RoundRunner::look_into_files(std::shared_ptr<RoundRunner> self,
                                                    LocalRank first) {
-  Worker& failed = self->worker(first);
-  std::function<RawEvidence()> look = [error_file = self->output_->logs.error_file(first),
-                                       log = unseen_stderr(failed.output_plan)] {
-    return RawEvidence{read_file(error_file), tail_of_file(log, kTailBytesMax)};
-  };
-  const TimePoint deadline = Clock::now() + kEvidenceMax;
-  auto found = co_await run_on<RawEvidence>(self->inputs_.disk, std::move(look), deadline);
-  RawEvidence raw = found ? std::move(*found) : RawEvidence{};
-  raw.stderr_tail = failed.output->tail() + raw.stderr_tail;  // it has one of them
+  const Worker& failed = self->worker(first);
+  RoundEvidence::Sources sources;
+  sources.error_file = self->output_->logs.error_file(first);
+  sources.plan = failed.output_plan;
+  sources.stdout_tail = failed.output->tail(Stream::kStdout);
+  sources.stderr_tail = failed.output->tail(Stream::kStderr);
+  sources.log_directory = self->log_directory();
+  sources.facts = failed.facts;
+  sources.status = *self->driver_.group().worker(first).status;
+  auto raw = co_await self->evidence_.look(std::move(sources));
   self->driver_.evidence_found(std::move(raw));
 }
 

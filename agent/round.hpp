@@ -23,6 +23,7 @@
 #include "agent/proc/descendants.hpp"
 #include "agent/proc/orphans.hpp"
 #include "agent/proc/output.hpp"
+#include "agent/round_evidence.hpp"
 #include "agent/round_watch.hpp"
 #include "agent/stop_countdown.hpp"
 #include "agent/wait_note.hpp"
@@ -110,6 +111,7 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
     std::optional<Child> child;
     int last_signal = 0;                     // to its process group
     std::optional<Descendants> descendants;  // once it has ended
+    Evidence facts;                          // of an exit that may be the first failure
   };
 
   [[nodiscard]] TimePoint now() const override { return Clock::now(); }
@@ -173,6 +175,7 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   StopCountdown countdown_;
   boost::asio::steady_timer finished_;  // never expires by itself: cancelled by round_over()
   std::shared_ptr<RoundWatch> watch_;
+  RoundEvidence evidence_;
   RoundDriver driver_;
   int recorded_signal_ = 0;  // the last that events.jsonl has
 };

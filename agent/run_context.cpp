@@ -107,7 +107,7 @@ int RunContext::fail(const std::string& code, const Error& error) {
 int RunContext::fail_to_spawn(const SpawnFailed& failure, Rank first_rank) {
   if (failure.what == SpawnFailed::What::kLogFiles) return fail("START", failure.error);
   const Rank rank(first_rank.value() + failure.rank.value());
-  logger_.error(spawn_failure_line(rank, hostname_, failure.error.sentence));
+  logger_.error(spawn_failure_line(rank, hostname_, failure.error));
   leave_own_error(failure.error.sentence);
   return exit_code_of(failure.error.kind);
 }

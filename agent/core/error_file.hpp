@@ -24,6 +24,8 @@ struct ErrorFile {
   WorkerError error;  // of kGood
 };
 
+/// Of a text longer than kErrorFileBytesMax, the first and the last bytes of a file, the message is
+/// abridged in the middle.
 [[nodiscard]] ErrorFile read_error_file(const std::optional<std::string>& text);
 
 /// The same file with "errorCode" in its message, for TORCHELASTIC_ERROR_FILE of the launcher.

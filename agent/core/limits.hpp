@@ -31,10 +31,12 @@ inline constexpr Duration kHangSampleLate = std::chrono::seconds(2);
 // A rank that uses less than this part of one processor does not compute: threads that only look
 // after others wake up now and then.
 inline constexpr int kHangIdleShare = 100;
-// A worker's error.json beyond this is treated as torn.
+// Of a worker's error.json beyond this, the first bytes are read up to it, and the last ones.
 inline constexpr std::size_t kErrorFileBytesMax = 1024 * 1024;
-// Bytes of a line that a report quotes; a longer one is cut and ends in "...".
+inline constexpr std::size_t kErrorFileEndBytes = 64 * 1024;
+// Bytes of a line that a report quotes; of a longer one the middle is "...".
 inline constexpr std::size_t kReportLineBytesMax = 400;
+inline constexpr std::size_t kReportLineEndBytes = 150;  // of these, from its end
 // Of these, lines of the traceback that was the root cause, where others were raised because of it.
 inline constexpr std::size_t kRootCauseLinesMax = 8;
 static_assert(kRootCauseLinesMax + 3 < kReportLinesMax, "the end of the last traceback has room");

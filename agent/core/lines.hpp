@@ -8,6 +8,7 @@
 
 #include "agent/core/received_signal.hpp"
 #include "base/clock.hpp"
+#include "base/result.hpp"
 #include "base/types.hpp"
 #include "base/worker_exit.hpp"
 
@@ -42,9 +43,10 @@ struct StartFacts {
 
 /// A worker failed, and `others` ranks are stopped because of it.
 [[nodiscard]] std::string death_line(const WorkerExit& exit, int others);
-/// A worker could not be started.
+/// A worker could not be started. A program that cannot be run is the command's fault or the
+/// node's: no rank is named then.
 [[nodiscard]] std::string spawn_failure_line(Rank rank, const std::string& host,
-                                             const std::string& sentence);
+                                             const Error& error);
 
 /// A signal to ddprun stops this many workers.
 [[nodiscard]] std::string stop_line(const ReceivedSignal& signal, int workers,

@@ -153,9 +153,10 @@ bool is_traceback_heading(std::string_view line) {
 std::string quotable(std::string_view line) {
   while (!line.empty() && line.back() == '\r') line.remove_suffix(1);
   if (const auto bar = line.rfind('\r'); bar != std::string_view::npos) line.remove_prefix(bar + 1);
-  std::string text = printable(line.substr(0, kReportLineBytesMax));
-  if (line.size() > kReportLineBytesMax) text += "...";
-  return text;
+  if (line.size() <= kReportLineBytesMax) return printable(line);
+  constexpr std::size_t kBegin = kReportLineBytesMax - kReportLineEndBytes;
+  return printable(line.substr(0, kBegin)) + "..." +
+         printable(line.substr(line.size() - kReportLineEndBytes));
 }
 
 std::vector<std::string> quotable_lines(std::string_view tail) {

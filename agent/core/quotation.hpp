@@ -11,7 +11,8 @@ namespace ddprun {
 /// Whether Python begins a traceback with this line.
 [[nodiscard]] bool is_traceback_heading(std::string_view line);
 
-/// One line of foreign text: cut at kReportLineBytesMax, made printable.
+/// One line of foreign text, made printable; of one longer than kReportLineBytesMax the beginning
+/// and the end.
 [[nodiscard]] std::string quotable(std::string_view line);
 
 /// What a report quotes of a stderr: the last Python traceback, if there is one, with those before

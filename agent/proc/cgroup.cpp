@@ -73,13 +73,37 @@ struct Mount {
   std::string point;
 };
 
-// `36 35 0:41 ROOT POINT rw,... shared:9 - cgroup2 ...`.
-std::optional<Mount> cgroup2_mount(std::string_view line) {
+bool lists(std::string_view commas, std::string_view word) {
+  const std::string all = "," + std::string(commas) + ",";
+  return all.find("," + std::string(word) + ",") != std::string::npos;
+}
+
+// `36 35 0:41 ROOT POINT rw,... shared:9 - cgroup2 SOURCE OPTIONS`. An empty controller: of v2.
+std::optional<Mount> mount_of(std::string_view line, std::string_view controller) {
   const auto fields = fields_of(line);
   for (std::size_t at = 6; at + 1 < fields.size(); ++at) {
     if (fields[at] != "-") continue;
-    if (fields[at + 1] != "cgroup2") return std::nullopt;
+    const bool v1 = !controller.empty();
+    if (fields[at + 1] != (v1 ? "cgroup" : "cgroup2")) return std::nullopt;
+    if (v1 && (at + 3 >= fields.size() || !lists(fields[at + 3], controller))) return std::nullopt;
     return Mount{without_escapes(fields[3]), without_escapes(fields[4])};
+  }
+  return std::nullopt;
+}
+
+std::optional<ControllerPlace> place_below(std::string_view mountinfo, std::string_view ours,
+                                           std::string_view controller) {
+  // Of another cgroup namespace, or removed.
+  if (ours.empty() || ours.starts_with("/..") || ours.ends_with(" (deleted)")) return std::nullopt;
+  while (!mountinfo.empty()) {
+    const auto mount = mount_of(take_line(mountinfo), controller);
+    if (!mount) continue;
+    const std::string root = mount->root == "/" ? "" : mount->root;
+    std::string_view below = ours;
+    if (!below.starts_with(root)) continue;
+    below.remove_prefix(root.size());
+    if (!below.empty() && below.front() != '/') continue;
+    return ControllerPlace{mount->point + std::string(below == "/" ? "" : below), mount->point};
   }
   return std::nullopt;
 }
@@ -96,24 +120,30 @@ void for_each_directory(const std::string& path, Visit visit) {
 }  // namespace
 
 std::optional<std::string> cgroup_place(std::string_view mountinfo, std::string_view self_cgroup) {
-  std::string_view ours;
-  while (!self_cgroup.empty() && ours.empty()) {
+  while (!self_cgroup.empty()) {
     const std::string_view line = take_line(self_cgroup);
-    if (line.starts_with("0::/")) ours = line.substr(3);
-  }
-  // Of another cgroup namespace, or removed.
-  if (ours.empty() || ours.starts_with("/..") || ours.ends_with(" (deleted)")) return std::nullopt;
-  while (!mountinfo.empty()) {
-    const auto mount = cgroup2_mount(take_line(mountinfo));
-    if (!mount) continue;
-    const std::string root = mount->root == "/" ? "" : mount->root;
-    std::string_view below = ours;
-    if (!below.starts_with(root)) continue;
-    below.remove_prefix(root.size());
-    if (!below.empty() && below.front() != '/') continue;
-    return mount->point + std::string(below == "/" ? "" : below);
+    if (!line.starts_with("0::/")) continue;
+    const auto place = place_below(mountinfo, line.substr(3), "");
+    return place ? std::optional<std::string>(place->folder) : std::nullopt;
   }
   return std::nullopt;
+}
+
+std::optional<ControllerPlace> controller_place(std::string_view mountinfo,
+                                                std::string_view self_cgroup,
+                                                std::string_view controller) {
+  std::string_view unified;
+  while (!self_cgroup.empty()) {
+    const std::string_view line = take_line(self_cgroup);
+    const auto first = line.find(':');
+    const auto second = line.find(':', first + 1);
+    if (second == std::string_view::npos) continue;
+    const std::string_view path = line.substr(second + 1);
+    const std::string_view controllers = line.substr(first + 1, second - first - 1);
+    if (controllers.empty()) unified = path;
+    if (lists(controllers, controller)) return place_below(mountinfo, path, controller);
+  }
+  return place_below(mountinfo, unified, "");
 }
 
 std::optional<Cgroup> Cgroup::of_this_process() {

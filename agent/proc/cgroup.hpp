@@ -20,6 +20,16 @@ namespace ddprun {
 [[nodiscard]] std::optional<std::string> cgroup_place(std::string_view mountinfo,
                                                       std::string_view self_cgroup);
 
+/// Where the cgroup is that limits a resource ("memory") for this process, in whichever version of
+/// cgroups has that controller; none if neither is mounted.
+struct ControllerPlace {
+  std::string folder;
+  std::string mount;  // the folder of the hierarchy, at or above it
+};
+[[nodiscard]] std::optional<ControllerPlace> controller_place(std::string_view mountinfo,
+                                                              std::string_view self_cgroup,
+                                                              std::string_view controller);
+
 class Cgroup {
  public:
   explicit Cgroup(std::string path) : path_(std::move(path)) {}

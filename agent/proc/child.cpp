@@ -3,12 +3,15 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include "agent/proc/evidence.hpp"
 #include "agent/proc/process_table.hpp"
 
 namespace ddprun {
@@ -41,7 +44,17 @@ Result<ExitStatus> Child::reap() {
   if (status_) return *status_;
   const auto pidfd = static_cast<id_t>(pidfd_.native_handle());
   siginfo_t info = {};
-  const int error = ::waitid(P_PIDFD, pidfd, &info, WEXITED | WNOHANG) == 0 ? 0 : errno;
+  // What /proc knows of it goes with the zombie.
+  const bool ended = ::waitid(P_PIDFD, pidfd, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+  if (ended && info.si_pid == pid_ &&
+      !ExitStatus::from_siginfo(info.si_code, info.si_status).success()) {
+    limits_ = read_limits(pid_);
+  }
+  info = {};
+  rusage used = {};  // only the system call itself reports it
+  const auto flags = WEXITED | WNOHANG;
+  const int error = ::syscall(SYS_waitid, P_PIDFD, pidfd, &info, flags, &used) == 0 ? 0 : errno;
+  resident_peak_ = std::int64_t{used.ru_maxrss} * 1024;
   if (error != 0 || info.si_pid == 0) {
     return Error{ErrorKind::kSystem, "the exit of process " + std::to_string(pid_) +
                                          " is unknown: " + ::strerror(error)};

@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "agent/proc/cgroup.hpp"
+#include "base/evidence.hpp"
 #include "base/exit_status.hpp"
 #include "base/result.hpp"
 
@@ -32,6 +33,10 @@ class Child {
   /// fails with kSystem and leaves the process alone. Fails with kSystem also when another part of
   /// the process reaped the process.
   [[nodiscard]] boost::asio::awaitable<Result<ExitStatus>> wait();
+  /// After wait(), of a worker that failed: its limits as it ended.
+  [[nodiscard]] const LimitEvidence& limits() const { return limits_; }
+  /// After wait(): the resident memory of its largest process, those it waited for included.
+  [[nodiscard]] std::int64_t resident_peak() const { return resident_peak_; }
   /// Sends to the whole process group, and continues it where its leader is stopped, or the signal
   /// would wait. Nothing happens when the leader has ended.
   void signal_group(int signal_number);
@@ -43,6 +48,8 @@ class Child {
   boost::asio::posix::stream_descriptor pidfd_;
   std::optional<Cgroup> leaf_;
   std::optional<ExitStatus> status_;  // set once the pid has been given back
+  LimitEvidence limits_;
+  std::int64_t resident_peak_ = 0;
 };
 
 }  // namespace ddprun

@@ -217,6 +217,15 @@ void Descendants::signal(int signal_number) {
   orphans_.wake();
 }
 
+Descendants::Held Descendants::held() const {
+  Held held;
+  for (const auto& member : members_) {
+    ++held.processes;
+    held.resident_bytes += member->process.resident_bytes;
+  }
+  return held;
+}
+
 Descendants::Processes Descendants::living() const {
   Processes processes = find().value_or(Processes());
   // Pids start again at a low number when the highest is reached, so they tell no order.

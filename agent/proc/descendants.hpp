@@ -47,6 +47,12 @@ class Descendants {
   /// To all; what is forked meanwhile gets it as soon as it is seen, and SIGKILL is repeated until
   /// nothing new is seen.
   void signal(int signal_number);
+  /// How many are watched, and the memory that they held when they were found.
+  struct Held {
+    int processes = 0;
+    long long resident_bytes = 0;
+  };
+  [[nodiscard]] Held held() const;
   /// Those that live, the oldest first.
   [[nodiscard]] std::vector<ProcessEntry> living() const;
 

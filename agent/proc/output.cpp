@@ -62,8 +62,8 @@ std::optional<TimePoint> WorkerOutput::last_written() const {
   return out && err ? std::optional(std::max(*out, *err)) : std::nullopt;
 }
 
-std::string WorkerOutput::tail() const {
-  return err_->tail();
+std::string WorkerOutput::tail(Stream stream) const {
+  return (stream == Stream::kStdout ? out_ : err_)->tail();
 }
 
 }  // namespace ddprun

@@ -7,7 +7,7 @@
 //   output->descriptor(Stream::kStderr)}); output->start(); // after every spawn, failed or not
 //   ... the worker has ended ...
 //   co_await output->drain(deadline);                             // nothing it wrote is lost
-//   output->tail();                                               // for the report
+//   output->tail(Stream::kStderr);                                // for the report
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -70,9 +70,9 @@ class WorkerOutput {
   /// Reads what is in the pipes now, without waiting: all that a worker that has ended wrote. A
   /// process it left behind may continue to write; drain() still follows.
   void catch_up();
-  /// The last bytes (at most kTailBytesMax) the worker wrote to stderr through here; empty when it
-  /// was inherited, or goes straight to its file, which has them.
-  [[nodiscard]] std::string tail() const;
+  /// The last bytes (at most kTailBytesMax) that the worker wrote to this stream through here;
+  /// empty when it was inherited, or goes straight to its file, which has them.
+  [[nodiscard]] std::string tail(Stream stream) const;
   /// When the worker last wrote to either stream, or was started; none unless both pass through
   /// here.
   [[nodiscard]] std::optional<TimePoint> last_written() const;

@@ -20,7 +20,7 @@ namespace ddprun {
 namespace {
 
 // `PID (NAME) STATE PARENT GROUP SESSION ...`, the number of threads in field 20, the start in
-// field 22; the name may hold anything, brackets too.
+// field 22, the resident pages in field 24; the name may hold anything, brackets too.
 std::optional<ProcessEntry> parse_stat(std::string_view stat) {
   const auto open = stat.find('(');
   const auto close = stat.rfind(')');
@@ -29,10 +29,12 @@ std::optional<ProcessEntry> parse_stat(std::string_view stat) {
   const std::string rest(stat.substr(close + 1));
   int threads = 0;
   constexpr const char* kFields =
-      " %c %d %d %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %d %*s %llu";
+      " %c %d %d %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %d %*s %llu %*s %lld";
+  long long pages = 0;
   const int found = std::sscanf(rest.c_str(), kFields, &entry.state, &entry.parent, &entry.group,
-                                &entry.session, &threads, &entry.started);
-  if (found != 6) return std::nullopt;
+                                &entry.session, &threads, &entry.started, &pages);
+  if (found != 7) return std::nullopt;
+  entry.resident_bytes = pages * ::sysconf(_SC_PAGESIZE);
   entry.pid = std::atoi(std::string(stat.substr(0, open)).c_str());
   // The state is that of the main thread, which may end before others do.
   entry.ended = (entry.state == 'Z' || entry.state == 'X') && threads <= 1;

@@ -17,7 +17,8 @@ struct ProcessEntry {
   pid_t group = 0;
   pid_t session = 0;
   unsigned long long started = 0;  // in clock ticks since boot
-  char state = '?';                // as ps shows it: R, S, D, T, Z...
+  long long resident_bytes = 0;
+  char state = '?';    // as ps shows it: R, S, D, T, Z...
   bool ended = false;  // a zombie: no thread runs any more, its parent has not asked yet
   std::string name;    // as ps shows it, at most 15 bytes
 };

@@ -138,7 +138,7 @@ StreamPump::Read StreamPump::read_once() {
 
 void StreamPump::take(std::string_view bytes) {
   if (sinks_.bytes) *sinks_.bytes += bytes.size();
-  if (sinks_.stream == Stream::kStderr) tail_.append(bytes);
+  tail_.append(bytes);
   if (plan_.route == Route::kPass) pass(bytes);
   if (plan_.route == Route::kTee) tee(bytes);
   if (plan_.route == Route::kLog) plan_.log->append(bytes, sinks_.warn);

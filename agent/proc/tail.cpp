@@ -7,20 +7,48 @@
 #include <algorithm>
 
 #include "agent/proc/directory.hpp"
+#include "agent/proc/limits.hpp"
 
 namespace ddprun {
 
-void Tail::append(std::string_view bytes) {
-  if (bytes.size() >= bytes_max_) {
-    kept_ = bytes.substr(bytes.size() - bytes_max_);
-    return;
+namespace {
+
+// Of a line longer than the first, its beginning and its end are kept.
+constexpr std::size_t kLongLine = 16 * 1024;
+constexpr std::size_t kLineBegin = 4 * 1024;
+constexpr std::size_t kLineEnd = 4 * 1024;
+constexpr std::string_view kMiddle = " ... ";
+static_assert(kLineBegin + kMiddle.size() + kLineEnd < kLongLine / 2 + kLongLine / 4);
+
+/// Cuts the middle out of the long lines of `text`. Looks at few bytes where there is none.
+void shorten_long_lines(std::string& text) {
+  std::size_t begin = 0;  // of a line
+  while (text.size() - begin > kLongLine) {
+    const std::size_t newline = text.rfind('\n', begin + kLongLine);
+    if (newline != std::string::npos && newline >= begin) {
+      begin = newline + 1;
+      continue;
+    }
+    const std::size_t end = std::min(text.find('\n', begin + kLongLine), text.size());
+    text.replace(begin + kLineBegin, end - begin - kLineBegin - kLineEnd, kMiddle);
+    begin += kLineBegin + kMiddle.size() + kLineEnd;
   }
+}
+
+}  // namespace
+
+void Tail::append(std::string_view bytes) {
   kept_ += bytes;
-  if (kept_.size() > 2 * bytes_max_) kept_.erase(0, kept_.size() - bytes_max_);
+  if (kept_.size() <= 2 * bytes_max_) return;
+  shorten_long_lines(kept_);
+  if (kept_.size() > bytes_max_) kept_.erase(0, kept_.size() - bytes_max_);
 }
 
 std::string Tail::text() const {
-  return kept_.substr(kept_.size() - std::min(kept_.size(), bytes_max_));
+  std::string text = kept_;
+  shorten_long_lines(text);
+  if (text.size() > bytes_max_) text.erase(0, text.size() - bytes_max_);
+  return text;
 }
 
 std::string tail_of_file(const std::string& path, std::size_t bytes_max) {
@@ -28,13 +56,17 @@ std::string tail_of_file(const std::string& path, std::size_t bytes_max) {
   if (file < 0) return {};
   struct stat status = {};
   ::fstat(file, &status);
-  const auto wanted = std::min(static_cast<std::size_t>(status.st_size), bytes_max);
+  // More than is kept, because lines may be long.
+  const auto size = static_cast<std::size_t>(status.st_size);
+  const auto wanted = std::min(size, std::max(bytes_max, kTailReadMax));
   std::string bytes(wanted, '\0');
   const auto from = status.st_size - static_cast<off_t>(wanted);
   const ssize_t got = ::pread(file, bytes.data(), wanted, from);
   ::close(file);
   bytes.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
-  return bytes;
+  Tail tail(bytes_max);
+  tail.append(bytes);
+  return tail.text();
 }
 
 }  // namespace ddprun

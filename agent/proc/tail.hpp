@@ -1,4 +1,5 @@
-// The last bytes of a stream or a file, for the report. Thread rule: none.
+// The last bytes of a stream or a file, for the report. Of a very long line its beginning and its
+// end are kept, so that it does not drive the lines before it out. Thread rule: none.
 #pragma once
 
 #include <cstddef>

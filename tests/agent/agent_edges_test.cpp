@@ -204,7 +204,7 @@ TEST_CASE("a missing program is 127, one that cannot be executed 126, each in on
   TemporaryDirectory dir;
   Command missing({AGENT_DRIVER, "2", "restarts=3", "--", "/no/such/program"});
   CHECK(missing.wait() == ExitStatus::exited(127));
-  CHECK_THAT(missing.err(), ContainsSubstring("error [EXEC] rank 0 on "));
+  CHECK_THAT(missing.err(), ContainsSubstring("error [EXEC] cannot run "));
   CHECK_THAT(missing.err(), ContainsSubstring("/no/such/program"));
   Command denied({AGENT_DRIVER, "2", "--", dir.path()});
   CHECK(denied.wait() == ExitStatus::exited(126));

@@ -85,7 +85,7 @@ TEST_CASE("a program that one node cannot start ends the run with 127 on both") 
                   "node_rank=1", "--", "/no/such/program"});
   CHECK(second.wait() == ExitStatus::exited(127));
   CHECK(first.wait() == ExitStatus::exited(127));
-  CHECK_THAT(second.err(), ContainsSubstring("error [EXEC] rank 1 on "));
+  CHECK_THAT(second.err(), ContainsSubstring("error [EXEC] cannot run /no/such/program on "));
   CHECK_THAT(first.err(), ContainsSubstring("/no/such/program"));
 }
 

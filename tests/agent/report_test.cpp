@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "agent/core/error_file.hpp"
+#include "agent/core/limits.hpp"
 #include "agent/core/quotation.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/sentences.hpp"
@@ -180,8 +181,7 @@ TEST_CASE("stdout is quoted where stderr is empty, and it says so") {
   RawEvidence raw;
   raw.stdout_tail = "step 7\nassertion failed\n";
   CHECK_THAT(report_of(failing(raw)),
-             ContainsSubstring("  evidence  its stderr is empty; last lines of its stdout:\n"
-                               "            | step 7\n"));
+             ContainsSubstring("  evidence  " + kLastOfStdout + "            | step 7\n"));
   raw.stderr_tail = "Killed\n";
   CHECK_THAT(report_of(failing(raw)), !ContainsSubstring("step 7"));
 }
@@ -255,8 +255,24 @@ TEST_CASE("what is not the recorder's JSON is torn, and nothing is absent") {
   for (const char* text : {"", "{", "[]", "{}", "{\"message\": 3}", "{\"message\": {}}", "\xff"}) {
     CHECK(read_error_file(std::string(text)).form == Form::kTorn);
   }
-  CHECK(read_error_file("{\"message\": \"" + std::string(2'000'000, 'x') + "\"}").form ==
-        Form::kTorn);
+  CHECK(read_error_file(std::string(2'000'000, '{')).form == Form::kTorn);
+}
+
+TEST_CASE("of a huge error.json the message is found, its beginning and its end") {
+  const std::string huge = "ValueError: \\u00e9\\n" + std::string(3'000'000, 'x') + "\\\" the end";
+  const std::string whole = R"({"message": {"message": ")" + huge +
+                            R"(", "extraInfo": {"py_callstack": "Traceback\n)" + huge +
+                            R"(\n", "timestamp": "17"}}})";
+  const std::string read =
+      whole.substr(0, kErrorFileBytesMax) + whole.substr(whole.size() - kErrorFileEndBytes);
+  const ErrorFile file = read_error_file(read);
+  REQUIRE(file.form == ErrorFile::Form::kGood);
+  CHECK_THAT(file.error.message, ContainsSubstring("ValueError: \xC3\xA9\nxxx") &&
+                                     ContainsSubstring("xxx\" the end\n"));
+  CHECK(file.error.message.size() < 10'000);
+  const auto passed_up = with_error_code(read, 3);
+  REQUIRE(passed_up);
+  CHECK_THAT(*passed_up, ContainsSubstring("\"errorCode\":3") && ContainsSubstring("the end"));
 }
 
 TEST_CASE("the launcher above gets the root error with its code inside the message") {
@@ -355,6 +371,9 @@ TEST_CASE("a quotation cannot move the cursor, and of a progress bar shows the l
   CHECK(quotable_lines("10%\r50%\r100%\n") == std::vector<std::string>{"100%"});
   CHECK(quotable_lines("windows\r\n\x1b[31mred") ==
         std::vector<std::string>{"windows", "\\x1b[31mred"});
-  CHECK(quotable_lines(std::string(1000, 'x')).front() == std::string(400, 'x') + "...");
+  const std::string longest = std::string(250, 'b') + std::string(150, 'e');
+  CHECK(quotable_lines(longest).front() == longest);
+  CHECK(quotable_lines(std::string(900, 'b') + std::string(150, 'e')).front() ==
+        std::string(250, 'b') + "..." + std::string(150, 'e'));
   CHECK(quotable_lines("").empty());
 }

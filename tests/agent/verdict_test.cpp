@@ -57,7 +57,7 @@ TEST_CASE("a kill is the kernel's for certain when the counter of the worker's c
   memory.left_resident = 301 * kGiB;
   const Verdict verdict = judge(killed(memory));
   CHECK(verdict.code == "W-OOM");
-  CHECK(verdict.text == "was killed by the kernel " + kOutOfMemory);
+  CHECK(verdict.text == kKilledByKernel);
   CHECK(verdict.evidence ==
         std::vector<std::string>{kCgroupKills + " went 0 -> 1; limit 480 GiB, peak "
                                                 "479.8 GiB; this rank held 118 GiB"});
@@ -72,7 +72,7 @@ TEST_CASE(
   Verdict verdict = judge(killed(memory));
   CHECK(verdict.code == "W-OOM");
   CHECK(verdict.text == "received SIGKILL" + kSenderUnknown);
-  CHECK(verdict.evidence.front() == "oom_kill counter of the host went 3 -> 4 in this round");
+  CHECK(verdict.evidence.front() == kHostKills + "3 -> 4 in this round");
   CHECK_THAT(verdict.likely, ContainsSubstring("the kernel"));
   memory = {};
   memory.limit = 10 * kGiB;
@@ -151,8 +151,7 @@ TEST_CASE("a crash says where its core is, or that core dumps are off") {
   const auto crashed = [&facts](ExitStatus::Core core) {
     return judge(exit_of(ExitStatus::signaled(SIGSEGV, core), "", facts));
   };
-  CHECK(crashed(ExitStatus::Core::kNone).evidence ==
-        std::vector<std::string>{"core dumps are off (limit 0)"});
+  CHECK(crashed(ExitStatus::Core::kNone).evidence == std::vector<std::string>{kCoresAreOff});
   CHECK(crashed(ExitStatus::Core::kDumped).evidence ==
         std::vector<std::string>{"its core went to /usr/lib/systemd/systemd-coredump %P"});
   CHECK(crashed(ExitStatus::Core::kDumped).advice == "coredumpctl gdb 3381");
@@ -186,14 +185,13 @@ TEST_CASE("the limit on CPU time is named, also where the kernel sends SIGKILL f
   for (const int signal : {SIGXCPU, SIGKILL}) {
     const Verdict verdict = judge(exit_of(ExitStatus::signaled(signal), "", facts));
     CHECK(verdict.code == "W-LIMIT");
-    CHECK(verdict.evidence ==
-          std::vector<std::string>{"its limit on CPU time is 60 s, it used 60 s"});
+    CHECK(verdict.evidence == std::vector<std::string>{kCpuLimit + "60 s, it used 60 s"});
   }
   facts.limits.cpu_used = 3;
   CHECK(judge(exit_of(ExitStatus::signaled(SIGKILL), "", facts)).code == "W-KILLED");
   facts.limits.file_bytes = 5 * kMiB;
   const Verdict size = judge(exit_of(ExitStatus::signaled(SIGXFSZ), "", facts));
-  CHECK(size.evidence == std::vector<std::string>{"its limit on file size is 5 MiB"});
+  CHECK(size.evidence == std::vector<std::string>{kFileLimit + "5 MiB"});
 }
 
 TEST_CASE("a program, library or module that is missing blames the node, not a rank") {
@@ -228,7 +226,7 @@ TEST_CASE("a program, library or module that is missing blames the node, not a r
   const WorkerExit import =
       exit_of(ExitStatus::exited(1), traceback("ModuleNotFoundError: No module named 'foo'"));
   CHECK(judge(import).code == "W-IMPORT");
-  CHECK(judge(import).likely == "the Python that runs there does not have foo");
+  CHECK(judge(import).likely == "the Python that runs on gpu-01 does not have foo");
   CHECK(judge(exit_of(ExitStatus::exited(127), "done\n")).code == "W-EXIT");
 }
 

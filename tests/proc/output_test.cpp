@@ -95,7 +95,9 @@ class Stage {
     return contents(directory_ / name);
   }
   [[nodiscard]] std::string path(const std::string& name) const { return directory_ / name; }
-  [[nodiscard]] std::string tail(std::size_t worker = 0) const { return outputs_[worker].tail(); }
+  [[nodiscard]] std::string tail(std::size_t worker = 0) const {
+    return outputs_[worker].tail(ddprun::Stream::kStderr);
+  }
   [[nodiscard]] auto last_written() const { return outputs_.front().last_written(); }
   [[nodiscard]] boost::asio::io_context& io() { return io_; }
   [[nodiscard]] const ddprun::Consoles& consoles() const { return consoles_; }

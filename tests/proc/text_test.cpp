@@ -109,6 +109,22 @@ TEST_CASE("a tail keeps the last bytes, to the byte") {
   CHECK(tail.text() == "bbbbbbbend");
 }
 
+TEST_CASE("a tail keeps the beginning and the end of a very long line, and the lines before it") {
+  Tail tail(64 * 1024);
+  tail.append("needle\nbegin");
+  for (int count = 0; count < 100; ++count) tail.append(std::string(10'000, 'x'));
+  tail.append("end\nlast\n");
+  const std::string text = tail.text();
+  CHECK(text.starts_with("needle\nbeginxxx"));
+  CHECK(text.ends_with("xxxend\nlast\n"));
+  CHECK(text.size() < 10'000);
+  const proc_test::TempDir directory;
+  proc_test::write_file(directory / "log", "needle\nbegin" + std::string(300'000, 'x') + "end");
+  const std::string of_file = ddprun::tail_of_file(directory / "log", 64 * 1024);
+  CHECK(of_file.starts_with("needle\nbeginxxx"));
+  CHECK(of_file.ends_with("xxxend"));
+}
+
 TEST_CASE("the tail of a file is its last bytes; a file that is not there has none") {
   const proc_test::TempDir directory;
   proc_test::write_file(directory / "log", "0123456789");

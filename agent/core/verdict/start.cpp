@@ -48,7 +48,11 @@ std::string missing_module(std::string_view line) {
   const auto open = line.find('\'');
   const auto close = line.find('\'', open + 1);
   if (open == std::string_view::npos || close == std::string_view::npos) return {};
-  return std::string(line.substr(open + 1, close - open - 1));
+  const std::string_view name = line.substr(open + 1, close - open - 1);
+  constexpr std::string_view kOfNames =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.";
+  const bool sound = name.find_first_not_of(kOfNames) == std::string_view::npos;
+  return sound ? std::string(name) : std::string();  // it goes into a command to try
 }
 
 std::optional<Verdict> judge_import(const WorkerExit& exit) {
@@ -60,7 +64,7 @@ std::optional<Verdict> judge_import(const WorkerExit& exit) {
     Verdict verdict = of_node(exit, "W-IMPORT", "an import fails", line);
     const std::string name = module ? missing_module(line) : "";
     if (!name.empty()) {
-      verdict.likely = "the Python that runs there does not have " + name;
+      verdict.likely = "the Python that runs on " + exit.worker.host + " does not have " + name;
       verdict.advice =
           "start ddprun from the environment that has it on every node; python -c 'import " + name +
           "'";

@@ -1,0 +1,248 @@
+#include "agent/proc/evidence.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdio>
+#include <limits>
+#include <optional>
+
+#include "agent/proc/cgroup.hpp"
+#include "agent/proc/process_facts.hpp"
+
+namespace ddprun {
+
+namespace {
+
+// Cgroups above a worker; deeper ones are not looked at.
+constexpr std::size_t kLevelsMax = 32;
+// Paths taken from the output of a worker.
+constexpr std::size_t kPathsMax = 3;
+
+/// The beginning of a small file of the kernel; empty when it cannot be read.
+std::string read_small(const std::string& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return {};
+  std::string text(16 * 1024, '\0');
+  const ssize_t bytes = ::read(file, text.data(), text.size());
+  ::close(file);
+  text.resize(bytes > 0 ? static_cast<std::size_t>(bytes) : 0);
+  return text;
+}
+
+Amount number_in(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  std::int64_t number = 0;
+  const auto [end, why] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (why == std::errc::result_out_of_range) return std::numeric_limits<std::int64_t>::max();
+  if (why != std::errc() || end == text.data()) return std::nullopt;
+  return number;
+}
+
+/// The number behind `name` at the beginning of a line.
+Amount number_after(std::string_view text, std::string_view name) {
+  std::size_t at = text.substr(0, name.size()) == name ? 0 : std::string_view::npos;
+  if (at != 0) {
+    at = text.find("\n" + std::string(name));
+    if (at == std::string_view::npos) return std::nullopt;
+    ++at;
+  }
+  return number_in(text.substr(at + name.size()));
+}
+
+/// From the cgroup of this process to the root of the hierarchy.
+std::vector<std::string> folders_of(const std::string& mounts, const std::string& ours,
+                                    std::string_view controller) {
+  std::vector<std::string> folders;
+  const auto place = controller_place(mounts, ours, controller);
+  if (!place) return folders;
+  std::string folder = place->folder;
+  while (folders.size() < kLevelsMax && folder.size() >= place->mount.size()) {
+    folders.push_back(folder);
+    folder.resize(folder.rfind('/'));
+  }
+  return folders;
+}
+
+Amount kills_in(const std::string& folder) {
+  if (const auto v2 = number_after(read_small(folder + "/memory.events"), "oom_kill ")) return v2;
+  return number_after(read_small(folder + "/memory.oom_control"), "oom_kill ");
+}
+
+Amount kills_of(const std::vector<std::string>& folders) {
+  for (const std::string& folder : folders) {
+    if (const Amount kills = kills_in(folder)) return kills;
+  }
+  return std::nullopt;
+}
+
+Amount kills_of_host() {
+  return number_after(read_small("/proc/vmstat"), "oom_kill ");
+}
+
+/// Version 1 writes "no limit" as a number near the largest.
+Amount real_limit(const Amount& limit) {
+  constexpr std::int64_t kNoLimit = std::int64_t{1} << 60;
+  return limit && *limit < kNoLimit ? limit : std::nullopt;
+}
+
+Amount number_of(const std::string& folder, const char* v2, const char* v1) {
+  if (const Amount number = number_in(read_small(folder + "/" + v2))) return number;
+  return number_in(read_small(folder + "/" + v1));
+}
+
+void read_smallest_limit(const std::vector<std::string>& folders, MemoryEvidence& memory) {
+  for (const std::string& folder : folders) {
+    const Amount limit = real_limit(number_of(folder, "memory.max", "memory.limit_in_bytes"));
+    if (!limit || (memory.limit && *memory.limit <= *limit)) continue;
+    memory.limit = limit;
+    memory.peak = number_of(folder, "memory.peak", "memory.max_usage_in_bytes");
+  }
+}
+
+Amount kilobytes_after(std::string_view text, std::string_view name) {
+  const Amount kilobytes = number_after(text, name);
+  return kilobytes ? Amount(*kilobytes * 1024) : std::nullopt;
+}
+
+/// utime and stime, the 12th and 13th field behind the name, in ticks.
+Amount processor_seconds(const std::string& stat) {
+  const auto close = stat.rfind(')');
+  if (close == std::string::npos) return std::nullopt;
+  unsigned long long user = 0;
+  unsigned long long kernel = 0;
+  constexpr const char* kFields = " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu";
+  if (std::sscanf(stat.c_str() + close + 1, kFields, &user, &kernel) != 2) return std::nullopt;
+  const long ticks = ::sysconf(_SC_CLK_TCK);
+  if (ticks <= 0) return std::nullopt;
+  const auto per_second = static_cast<unsigned long long>(ticks);
+  return static_cast<std::int64_t>((user + kernel + per_second / 2) / per_second);
+}
+
+/// The soft limit, the first column behind the name; absent: unlimited.
+Amount soft_limit(std::string_view text, std::string_view name) {
+  return number_after(text, name);
+}
+
+/// `path`, or the nearest folder above it that is there.
+std::optional<struct statvfs> ask(std::string& path) {
+  struct statvfs status = {};
+  for (std::size_t level = 0; level < kLevelsMax; ++level) {
+    if (::statvfs(path.c_str(), &status) == 0) return status;
+    const auto slash = path.rfind('/');
+    if (slash == std::string::npos || slash == 0) return std::nullopt;
+    path.resize(slash);
+  }
+  return std::nullopt;
+}
+
+std::int64_t bytes_of(fsblkcnt_t blocks, unsigned long size) {
+  constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
+  if (size != 0 && blocks > static_cast<fsblkcnt_t>(kMost) / size) return kMost;
+  return static_cast<std::int64_t>(blocks * size);
+}
+
+}  // namespace
+
+MemoryBaseline read_memory_baseline() {
+  MemoryBaseline baseline;
+  const std::string mounts = read_small("/proc/self/mountinfo");
+  const std::string ours = read_small("/proc/self/cgroup");
+  baseline.memory_folders = folders_of(mounts, ours, "memory");
+  baseline.process_folders = folders_of(mounts, ours, "pids");
+  baseline.covers_subtree =
+      !baseline.memory_folders.empty() &&
+      ::access((baseline.memory_folders.front() + "/cgroup.controllers").c_str(), F_OK) == 0;
+  baseline.kills = kills_of(baseline.memory_folders);
+  baseline.host_kills = kills_of_host();
+  return baseline;
+}
+
+MemoryEvidence read_memory(const MemoryBaseline& baseline) {
+  MemoryEvidence memory;
+  memory.kills_cover_subtree = baseline.covers_subtree;
+  memory.kills_before = baseline.kills;
+  if (baseline.kills) memory.kills_after = kills_of(baseline.memory_folders);
+  memory.host_kills_before = baseline.host_kills;
+  if (baseline.host_kills) memory.host_kills_after = kills_of_host();
+  read_smallest_limit(baseline.memory_folders, memory);
+  const std::string host = read_small("/proc/meminfo");
+  memory.host_total = kilobytes_after(host, "MemTotal:");
+  memory.host_available = kilobytes_after(host, "MemAvailable:");
+  return memory;
+}
+
+Amount read_process_limit(const MemoryBaseline& baseline) {
+  Amount smallest;
+  for (const std::string& folder : baseline.process_folders) {
+    const Amount limit = number_in(read_small(folder + "/pids.max"));
+    if (limit && (!smallest || *limit < *smallest)) smallest = limit;
+  }
+  return smallest;
+}
+
+LimitEvidence parse_limits(std::string_view text) {
+  LimitEvidence limits;
+  limits.known = text.starts_with("Limit ");
+  limits.cpu_seconds = soft_limit(text, "Max cpu time");
+  limits.file_bytes = soft_limit(text, "Max file size");
+  limits.processes = soft_limit(text, "Max processes");
+  limits.descriptors = soft_limit(text, "Max open files");
+  limits.address_space = soft_limit(text, "Max address space");
+  limits.core_bytes = soft_limit(text, "Max core file size");
+  return limits;
+}
+
+LimitEvidence read_limits(pid_t process) {
+  LimitEvidence limits = parse_limits(read_proc(process, "limits"));
+  limits.cpu_used = processor_seconds(read_proc(process, "stat"));
+  return limits;
+}
+
+std::vector<DiskEvidence> read_disks(const std::vector<std::string>& paths) {
+  std::vector<DiskEvidence> disks;
+  std::vector<dev_t> seen;
+  for (std::string path : paths) {
+    if (path.empty() || path.front() != '/' || disks.size() == kDisksMax) continue;
+    const auto status = ask(path);
+    struct stat place = {};
+    if (!status || ::stat(path.c_str(), &place) != 0) continue;
+    if (std::find(seen.begin(), seen.end(), place.st_dev) != seen.end()) continue;
+    seen.push_back(place.st_dev);
+    DiskEvidence disk{path,
+                      bytes_of(status->f_blocks, status->f_frsize),
+                      bytes_of(status->f_bavail, status->f_frsize),
+                      {}};
+    if (status->f_files > 0) disk.free_files = bytes_of(status->f_favail, 1);
+    disks.push_back(std::move(disk));
+  }
+  return disks;
+}
+
+std::vector<std::string> quoted_paths(std::string_view output) {
+  std::vector<std::string> paths;
+  while (paths.size() < kPathsMax) {
+    const auto open = output.rfind("'/");
+    if (open == std::string_view::npos) break;
+    const auto close = output.find('\'', open + 1);
+    const auto newline = output.find('\n', open);
+    if (close != std::string_view::npos && close < newline && close - open < 4096) {
+      paths.emplace_back(output.substr(open + 1, close - open - 1));
+    }
+    output = output.substr(0, open);
+  }
+  return paths;
+}
+
+std::string read_core_pattern() {
+  std::string pattern = read_small("/proc/sys/kernel/core_pattern");
+  while (!pattern.empty() && pattern.back() == '\n') pattern.pop_back();
+  return pattern;
+}
+
+}  // namespace ddprun

@@ -1,0 +1,44 @@
+// evidence: what the host says around the end of a worker. Counters that other workers move as well
+// are read when the round begins and when the worker ends, before any other is signalled: a few
+// small files of /proc and of the cgroup, which never wait for a disk. What lies on disks is asked
+// on the thread for files. Whatever cannot be read is absent. Thread rule: none; only system calls.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/evidence.hpp"
+
+namespace ddprun {
+
+/// The cgroup that counts kills for memory, and the counters when the round began.
+struct MemoryBaseline {
+  std::vector<std::string> memory_folders{};  // the cgroup of ddprun first, then those above it
+  std::vector<std::string> process_folders{};
+  bool covers_subtree = false;
+  Amount kills{};
+  Amount host_kills{};
+};
+[[nodiscard]] MemoryBaseline read_memory_baseline();
+/// The counters now, with those of the baseline.
+[[nodiscard]] MemoryEvidence read_memory(const MemoryBaseline& baseline);
+/// The limit of the cgroup on threads and processes, the smallest of those above it.
+[[nodiscard]] Amount read_process_limit(const MemoryBaseline& baseline);
+
+/// The limits of a process, and the processor time that it used itself. Also of one that has ended
+/// and was not reaped: the kernel keeps both until then.
+[[nodiscard]] LimitEvidence read_limits(pid_t process);
+/// The same, from the text of /proc/PID/limits.
+[[nodiscard]] LimitEvidence parse_limits(std::string_view text);
+
+/// The file systems of these paths, each once, in this order. Blocks as long as they do.
+[[nodiscard]] std::vector<DiskEvidence> read_disks(const std::vector<std::string>& paths);
+/// Absolute paths that the output of a worker quotes ('/data/x'), the last ones first.
+[[nodiscard]] std::vector<std::string> quoted_paths(std::string_view output);
+
+[[nodiscard]] std::string read_core_pattern();
+
+}  // namespace ddprun

@@ -1,0 +1,100 @@
+#include "agent/round_evidence.hpp"
+
+#include <signal.h>
+
+#include <filesystem>
+#include <utility>
+
+#include "agent/file_text.hpp"
+#include "agent/proc/limits.hpp"
+#include "agent/proc/tail.hpp"
+
+namespace ddprun {
+
+namespace asio = boost::asio;
+
+namespace {
+
+const std::string kSharedMemory = "/dev/shm";
+
+RawEvidence look_into_files(const RoundEvidence::Sources& from,
+                            const std::optional<MemoryBaseline>& baseline) {
+  RawEvidence raw;
+  raw.error_json = read_file(from.error_file);
+  raw.stderr_tail = tail_of_file(unseen_file(from.plan.err), kTailBytesMax);
+  raw.stdout_tail = tail_of_file(unseen_file(from.plan.out), kTailBytesMax);
+  raw.facts = from.facts;
+  raw.facts.core_pattern = read_core_pattern();
+  if (baseline) raw.facts.limits.cgroup_processes = read_process_limit(*baseline);
+  return raw;
+}
+
+/// Whether file systems are worth a look: one that stalls would hold up the log files.
+bool complains_of_a_disk(const ExitStatus& status, const std::string& output) {
+  if (status.by_signal()) return status.signal() == SIGBUS;
+  for (const char* text : {"No space left", "quota", "Errno 28", "PytorchStreamWriter"}) {
+    if (output.find(text) != std::string::npos) return true;
+  }
+  return false;
+}
+
+std::vector<std::string> disks_of(const RawEvidence& raw, const RoundEvidence::Sources& from,
+                                  const std::string& tmpdir) {
+  std::vector<std::string> paths = quoted_paths(raw.stderr_tail);
+  std::error_code unknown;
+  paths.push_back(std::filesystem::current_path(unknown).string());
+  paths.push_back(from.log_directory);
+  paths.push_back(tmpdir);
+  return paths;
+}
+
+}  // namespace
+
+RoundEvidence::RoundEvidence(DiskThread disk, const Environment& environment)
+    : disk_(std::move(disk)),
+      tmpdir_(value_or(environment, "TMPDIR", "/tmp")),
+      baseline_(std::make_shared<std::optional<MemoryBaseline>>()) {}
+
+void RoundEvidence::begin() {
+  const auto read = std::make_shared<MemoryBaseline>();
+  disk_.post([read] { *read = read_memory_baseline(); },
+             [read, baseline = baseline_] { baseline->emplace(std::move(*read)); });
+}
+
+Evidence RoundEvidence::measure(const Child& failed, const Descendants& left) const {
+  Evidence facts;
+  if (*baseline_) facts.memory = read_memory(**baseline_);
+  facts.memory.worker_peak = failed.resident_peak();
+  const Descendants::Held held = left.held();
+  facts.memory.left_processes = held.processes;
+  facts.memory.left_resident = held.resident_bytes;
+  facts.limits = failed.limits();
+  facts.disks = read_disks({kSharedMemory});
+  return facts;
+}
+
+asio::awaitable<RawEvidence> RoundEvidence::look(Sources sources) {
+  const TimePoint deadline = Clock::now() + kEvidenceMax;
+  const auto from = std::make_shared<Sources>(std::move(sources));
+  std::function<RawEvidence()> look = [from, baseline = *baseline_] {
+    return look_into_files(*from, baseline);
+  };
+  auto found = co_await run_on<RawEvidence>(disk_, std::move(look), deadline);
+  RawEvidence raw;
+  raw.facts = from->facts;
+  if (found) raw = std::move(*found);
+  raw.stderr_tail = from->stderr_tail + raw.stderr_tail;  // one of them has it
+  raw.stdout_tail = from->stdout_tail + raw.stdout_tail;
+  const Route out = from->plan.out.route;
+  raw.stdout_unseen = out == Route::kInherit || out == Route::kDiscard;
+  if (complains_of_a_disk(from->status, raw.stderr_tail + raw.stdout_tail)) {
+    std::function<std::vector<DiskEvidence>()> ask = [paths = disks_of(raw, *from, tmpdir_)] {
+      return read_disks(paths);
+    };
+    auto disks = co_await run_on<std::vector<DiskEvidence>>(disk_, std::move(ask), deadline);
+    if (disks) raw.facts.disks.insert(raw.facts.disks.end(), disks->begin(), disks->end());
+  }
+  co_return raw;
+}
+
+}  // namespace ddprun

@@ -1,0 +1,51 @@
+// RoundEvidence: collects what is known around the first failure of a round. Counters that others
+// move are read when the round begins and at the exit, before any other worker is signalled, in far
+// less than a millisecond; files, and file systems if the output complains of one, on the thread
+// for log files, in bounded time. Thread rule: the io_context's thread. Ownership: a job that a
+// file system holds up is left to itself.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "agent/core/report.hpp"
+#include "agent/output_plan.hpp"
+#include "agent/proc/child.hpp"
+#include "agent/proc/descendants.hpp"
+#include "agent/proc/evidence.hpp"
+#include "agent/proc/output.hpp"
+#include "base/environment.hpp"
+#include "net/disk_thread.hpp"
+
+namespace ddprun {
+
+class RoundEvidence {
+ public:
+  RoundEvidence(DiskThread disk, const Environment& environment);
+
+  /// Reads the counters as they are when the round begins, later, beside the first spawns.
+  void begin();
+  /// Of a worker that has just failed, while no other was signalled.
+  [[nodiscard]] Evidence measure(const Child& failed, const Descendants& left) const;
+
+  struct Sources {
+    std::string error_file;
+    WorkerOutputPlan plan;
+    std::string stdout_tail;  // what passed through ddprun
+    std::string stderr_tail;
+    std::string log_directory;
+    Evidence facts;  // of measure()
+    ExitStatus status = ExitStatus::exited(1);
+  };
+  /// What the files say, with what was measured. Completes within kEvidenceMax.
+  [[nodiscard]] boost::asio::awaitable<RawEvidence> look(Sources sources);
+
+ private:
+  DiskThread disk_;
+  std::string tmpdir_;
+  std::shared_ptr<std::optional<MemoryBaseline>> baseline_;
+};
+
+}  // namespace ddprun

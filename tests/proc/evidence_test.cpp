@@ -1,0 +1,92 @@
+#include "agent/proc/evidence.hpp"
+
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/proc/cgroup.hpp"
+#include "tests/proc/support.hpp"
+
+using namespace ddprun;
+
+namespace {
+
+const char* const kHybrid =
+    "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n"
+    "35 31 0:32 /job /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
+    "36 31 0:33 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n"
+    "41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n";
+
+}  // namespace
+
+TEST_CASE("the cgroup of a controller is found in either version") {
+  const char* const ours = "5:cpu,cpuacct:/a\n4:memory:/job/x\n0::/u\n";
+  const auto memory = controller_place(kHybrid, ours, "memory");
+  REQUIRE(memory);
+  CHECK(memory->folder == "/sys/fs/cgroup/memory/x");
+  CHECK(memory->mount == "/sys/fs/cgroup/memory");
+  CHECK(controller_place(kHybrid, ours, "cpuacct")->folder == "/sys/fs/cgroup/cpu/a");
+  CHECK(controller_place(kHybrid, ours, "pids")->folder == "/sys/fs/cgroup/unified/u");
+  CHECK_FALSE(controller_place("", ours, "memory"));
+}
+
+TEST_CASE("soft limits are read, and unlimited ones are absent") {
+  const LimitEvidence limits = parse_limits(
+      "Limit                     Soft Limit           Hard Limit           Units     \n"
+      "Max cpu time              60                   unlimited            seconds   \n"
+      "Max file size             unlimited            unlimited            bytes     \n"
+      "Max core file size        0                    unlimited            bytes     \n"
+      "Max processes             96000                96000                processes \n"
+      "Max open files            1024                 1048576              files     \n"
+      "Max address space         18446744073709551614 unlimited            bytes     \n");
+  CHECK(limits.known);
+  CHECK(limits.cpu_seconds == 60);
+  CHECK_FALSE(limits.file_bytes);
+  CHECK(limits.core_bytes == 0);
+  CHECK(limits.processes == 96000);
+  CHECK(limits.descriptors == 1024);
+  CHECK(limits.address_space == INT64_MAX);
+  CHECK_FALSE(parse_limits("").known);
+}
+
+TEST_CASE("a process that has ended and was not reaped still has its limits") {
+  const pid_t process = ::fork();
+  if (process == 0) {
+    const rlimit limit{17, 17};
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+    ::_exit(0);
+  }
+  siginfo_t info = {};
+  REQUIRE(::waitid(P_PID, static_cast<id_t>(process), &info, WEXITED | WNOWAIT) == 0);
+  const LimitEvidence limits = read_limits(process);
+  CHECK(limits.descriptors == 17);
+  CHECK(limits.cpu_used == 0);
+  ::waitpid(process, nullptr, 0);
+  CHECK_FALSE(read_limits(process).known);
+}
+
+TEST_CASE("a file system is asked once, at the nearest folder that exists") {
+  const proc_test::TempDir directory;
+  const auto disks =
+      read_disks({directory / "no/such/file", directory / "other", "relative", "", "/no/such"});
+  REQUIRE(!disks.empty());
+  CHECK(disks.size() <= 2);  // that of / may be another one
+  CHECK(directory / "no/such/file" == disks.front().path + "/no/such/file");
+  CHECK(disks.front().bytes > 0);
+}
+
+TEST_CASE("the paths that an error quotes are found, the last one first") {
+  CHECK(quoted_paths("a '/x/y'\nOSError: [Errno 28] No space: '/data/ckpt 1' -> '/b'\nit's '/\n") ==
+        std::vector<std::string>{"/b", "/data/ckpt 1", "/x/y"});
+  CHECK(quoted_paths("").empty());
+}
+
+TEST_CASE("the counters of the kernel are read, or absent") {
+  const MemoryBaseline baseline = read_memory_baseline();
+  const MemoryEvidence memory = read_memory(baseline);
+  CHECK(memory.kills_before.has_value() == memory.kills_after.has_value());
+  if (memory.kills_before) CHECK(*memory.kills_after >= *memory.kills_before);
+  CHECK(memory.host_total > memory.host_available);
+  if (memory.limit) CHECK(memory.peak);
+}
