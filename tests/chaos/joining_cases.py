@@ -99,7 +99,8 @@ def two_jobs(cluster: Cluster):
     own = cluster.worker
     cluster.worker = [*own, "--config=other"]
     other = cluster.start()
-    expect(other.end() == 1, "the second job ended with 0")
+    code = other.end()
+    expect(code == 111, f"the second job ended with {code}, not as one that is refused")
     said = other.text()
     for words in ("worker.py`", "--config=other`", "--rdzv-id", "--allow-different-commands"):
         expect(words in said, f"{words} is not in:\n{said}")
