@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <spdlog/logger.h>
 
+#include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
@@ -62,7 +63,9 @@ asio::awaitable<RoundResult> RoundRunner::run() {
     co_await finished_.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
   }
   co_await drain_outputs();
-  co_return driver_.result();
+  RoundResult result = driver_.result();
+  if (result.descendants > 0) inputs_.logger.info(cleanup_line(result.cleanup_facts()));
+  co_return result;
 }
 
 void RoundRunner::request_stop(int signal) {
@@ -158,10 +161,42 @@ void RoundRunner::signal_group(LocalRank rank, int signal) {
   record_signal(signal);
   Worker& target = worker(rank);
   if (target.descendants) return target.descendants->signal(signal);
+  const auto& leaf = target.child->leaf();
+  if (leaf && target.last_signal == 0) {
+    const auto members = leaf->members();
+    target.descendants_at_stop =
+        static_cast<int>(std::count_if(members.begin(), members.end(), [&](pid_t member) {
+          return member != target.child->pid();
+        }));
+  }
   target.last_signal = signal;
-  if (signal == SIGKILL && target.child->leaf()) target.child->leaf()->kill();
+  if (signal == SIGKILL && leaf) leaf->kill();
   target.child->signal_group(signal);
   if (signal != SIGKILL) target.child->signal_group(SIGCONT);
+}
+
+std::vector<StuckProcess> RoundRunner::stuck(LocalRank rank) const {
+  constexpr std::size_t kShown = 16;
+  const Worker& target = worker(rank);
+  std::vector<pid_t> pids;
+  if (target.descendants) {
+    for (const ProcessEntry& process : target.descendants->living()) pids.push_back(process.pid);
+  } else {
+    pids.push_back(target.child->pid());
+  }
+  std::vector<StuckProcess> stuck;
+  for (std::size_t i = 0; i < pids.size() && i < kShown; ++i) {
+    const ProcessStacks process = read_process(pids[i]);
+    stuck.push_back(
+        {process.pid, process.name, process.state, process.wait_channel, gpus_held_by(pids[i])});
+  }
+  return stuck;
+}
+
+int RoundRunner::descendants_ended(LocalRank rank) const {
+  const Worker& target = worker(rank);
+  const int signalled = target.descendants ? target.descendants->signalled() : 0;
+  return std::max(signalled, target.descendants_at_stop);
 }
 
 std::optional<Cgroup> RoundRunner::make_leaf(LocalRank rank) const {

@@ -109,6 +109,7 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
     WorkerOutputPlan output_plan;
     std::optional<WorkerOutput> output;
     std::optional<Child> child;
+    int descendants_at_stop = 0;
     int last_signal = 0;                     // to its process group
     std::optional<Descendants> descendants;  // once it has ended
     Evidence facts;                          // of an exit that may be the first failure
@@ -131,6 +132,8 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   void complaint_found(LocalRank rank, std::optional<Complaint> complaint);
   [[nodiscard]] static boost::asio::awaitable<void> save_stacks(std::shared_ptr<RoundRunner> self);
   [[nodiscard]] std::vector<RankFacts> look_at_ranks() override;
+  [[nodiscard]] std::vector<StuckProcess> stuck(LocalRank rank) const override;
+  [[nodiscard]] int descendants_ended(LocalRank rank) const override;
   void catch_up(LocalRank rank) override { worker(rank).output->catch_up(); }
   void look_for_evidence(LocalRank rank) override;
   void on_event(const GroupEvent& event) override;

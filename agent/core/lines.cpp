@@ -161,15 +161,56 @@ std::string left_behind_line(const LeftBehindFacts& facts) {
                                duration_text(facts.since_exit) + " after its exit");
 }
 
+namespace {
+
+/// The labelled lines about what is stuck.
+std::string stuck_text(const std::vector<StuckProcess>& processes) {
+  constexpr std::size_t kShown = 4;
+  std::string lines;
+  bool gpu = false;
+  for (std::size_t i = 0; i < processes.size(); ++i) {
+    const StuckProcess& stuck = processes[i];
+    gpu = gpu || !stuck.gpus.empty() || stuck.wait_channel.starts_with("nvidia");
+    if (i >= kShown) continue;
+    std::string text = "pid " + std::to_string(stuck.pid) + " (" + quotable(stuck.name) +
+                       "): state " + quotable(std::string(1, stuck.state));
+    if (!stuck.wait_channel.empty()) text += " in " + quotable(stuck.wait_channel);
+    for (std::size_t at = 0; at < stuck.gpus.size(); ++at) {
+      text += (at == 0 ? ", holds " : ", ") + quotable(stuck.gpus[at]);
+    }
+    lines += labelled("evidence", text);
+  }
+  if (gpu)
+    lines += labelled("likely", "driver or fabric fault; only a reboot of the host frees it");
+  return lines;
+}
+
+}  // namespace
+
 std::string unkillable_line(const Unkillable& unkillable) {
+  const std::string stuck = stuck_text(unkillable.processes);
   const std::string& left = unkillable.left_behind;
   const std::string worker = who(unkillable.worker);
   constexpr const char* kCode = "W-UNKILLABLE";
   if (left.empty()) {
-    return error_line(kCode, worker + " is still alive after SIGKILL; giving up on it");
+    return error_line(kCode, worker + " is still alive after SIGKILL; giving up on it") + stuck;
   }
   return warning_line(kCode, left + " that " + worker +
-                                 " left behind: still alive after SIGKILL; giving up on them");
+                                 " left behind: still alive after SIGKILL; giving up on them") +
+         stuck;
+}
+
+std::string cleanup_line(const CleanupFacts& facts) {
+  std::string text;
+  if (facts.workers > 0) text += count_text(facts.workers, "worker") + " + ";
+  text += count_text(facts.descendants, "descendant");
+  if (facts.still_alive > 0) {
+    text +=
+        ", " + std::to_string(facts.still_alive) + " still alive " + span_text("after", facts.took);
+  } else {
+    text += " gone " + span_text("in", facts.took);
+  }
+  return note_line("CLEANUP", text);
 }
 
 std::string done_line(const DoneFacts& facts) {

@@ -91,12 +91,33 @@ struct LeftBehindFacts {
 };
 [[nodiscard]] std::string left_behind_line(const LeftBehindFacts& facts);
 
-/// A worker that SIGKILL did not end.
+/// A process that SIGKILL did not end, as /proc shows it.
+struct StuckProcess {
+  int pid = 0;
+  std::string name{};               // as ps shows it
+  char state = '?';                 // D: it waits for the kernel
+  std::string wait_channel{};       // where; empty: unknown
+  std::vector<std::string> gpus{};  // "/dev/nvidia2": those that it holds
+};
+/// A worker that SIGKILL did not end, or that left what it did not end.
 struct Unkillable {
-  WorkerName worker;
-  std::string left_behind;  // "2 processes (sh, python3)": the worker has ended, and they have not
+  WorkerName worker{};
+  std::string
+      left_behind{};  // "2 processes (sh, python3)": the worker has ended, and they have not
+  std::vector<StuckProcess> processes{};
 };
 [[nodiscard]] std::string unkillable_line(const Unkillable& unkillable);
+
+/// What the workers of a round had started, and ddprun ended; of workers that ended by themselves
+/// without leaving anything there is no line.
+struct CleanupFacts {
+  int workers = 0;      // that ddprun stopped
+  int descendants = 0;  // processes that workers had started
+  int still_alive = 0;  // workers or groups of descendants that SIGKILL did not end
+  Duration took{};
+};
+/// `ddprun: note [CLEANUP] 8 workers + 64 descendants gone in 0.9 s`.
+[[nodiscard]] std::string cleanup_line(const CleanupFacts& facts);
 
 /// The run succeeded. The line of a spare says that it was one: its exit code 0 alone would suggest
 /// that it trained.

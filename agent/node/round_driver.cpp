@@ -281,12 +281,14 @@ RoundResult RoundDriver::result() const {
     if (!ended.status || workers_[i].by_itself) continue;
     if (ended.first_signal != 0) ++all.stopped;
     if (ended.last_signal == SIGKILL) ++all.killed;
+    all.descendants += ports_.descendants_ended(LocalRank(static_cast<int>(i)));
   }
   for (const LocalRank rank : group_.running()) {
-    all.unkillable.push_back({ports_.name_of(rank), ""});
+    all.unkillable.push_back({ports_.name_of(rank), "", ports_.stuck(rank)});
   }
   for (const LocalRank rank : group_.leaving()) {
-    all.unkillable.push_back({ports_.name_of(rank), left_behind_text(ports_.left_behind(rank))});
+    const std::string left = left_behind_text(ports_.left_behind(rank));
+    all.unkillable.push_back({ports_.name_of(rank), left, ports_.stuck(rank)});
   }
   return all;
 }

@@ -57,6 +57,10 @@ class RoundPorts {
   virtual void arm_hearing(TimePoint deadline) = 0;
   /// What all workers do now, those that have ended included.
   [[nodiscard]] virtual std::vector<RankFacts> look_at_ranks() = 0;
+  /// Of a worker that SIGKILL did not end, or of what it left: its processes that live.
+  [[nodiscard]] virtual std::vector<StuckProcess> stuck(LocalRank rank) const = 0;
+  /// How many processes that a worker had started were ended with it or after it.
+  [[nodiscard]] virtual int descendants_ended(LocalRank rank) const = 0;
   /// A worker has failed: what it wrote is read now, as far as it is there, before the signals to
   /// the others make them write.
   virtual void catch_up(LocalRank rank) = 0;

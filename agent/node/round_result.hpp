@@ -21,6 +21,7 @@ struct RoundResult {
   std::vector<Unkillable> unkillable{};     // SIGKILL did not end them
   int stopped = 0;                          // workers that ddprun stopped
   int killed = 0;                           // of these, the ones that needed SIGKILL
+  int descendants = 0;                      // that workers had started, and ddprun ended
   Duration stop_took{};  // from the first stop signal until none was waited for any more
   enum class Logged { kNo, kYes };
   Logged death_logged = Logged::kNo;  // whether the first failure had its line already
@@ -31,6 +32,9 @@ struct RoundResult {
 
   [[nodiscard]] StopFacts stop_facts() const {
     return {stopped, killed, static_cast<int>(unkillable.size()), stop_took};
+  }
+  [[nodiscard]] CleanupFacts cleanup_facts() const {
+    return {stopped, descendants, static_cast<int>(unkillable.size()), stop_took};
   }
 };
 

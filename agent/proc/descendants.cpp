@@ -46,32 +46,46 @@ bool Descendants::look() {
   return unknown_ || search();
 }
 
-// A process that was in the worker's group when a signal came has had it.
 bool Descendants::search() {
   const bool first = !std::exchange(looked_, true);
   unknown_ = false;
-  forget_ended();
-  if (worker_.last_signal == SIGKILL) kill_all();
-  const auto found = find();
-  bool watched = found.has_value();
-  for (std::size_t at = 0; watched && at < found->size(); ++at) {
-    const ProcessEntry& process = (*found)[at];
-    if (is_watched(process) || members_.size() >= kDescendantsWatchedMax) continue;
-    watched = watch(process);
-    const bool informed = first && process.group == worker_.pid;
-    const bool is_new = watched && !members_.empty() && members_.back()->process.pid == process.pid;
-    if (is_new && !informed) send(*members_.back(), worker_.last_signal);
+  for (int pass = 0; pass < kPassesMax; ++pass) {
+    forget_ended();
+    if (worker_.last_signal == SIGKILL) kill_all();
+    const auto found = find();
+    if (!found || !watch_all(*found, first)) break;
+    // What was seen may have ended by now, having forked: then there is more to see.
+    if (found->empty() || !members_.empty()) return !members_.empty();
   }
-  if (watched) return !members_.empty();
   if (first) ::kill(-worker_.pid, SIGKILL);  // needs no descriptor; the number is still its
   members_.clear();
   kill_all();
   return false;
 }
 
+// A process that was in the worker's group when a signal came has had it.
+bool Descendants::watch_all(const Processes& found, bool first) {
+  for (const ProcessEntry& process : found) {
+    if (is_watched(process) || members_.size() >= kDescendantsWatchedMax) continue;
+    const std::size_t before = members_.size();
+    if (!watch(process)) return false;
+    const bool informed = first && process.group == worker_.pid;
+    if (members_.size() > before && !informed) send(*members_.back(), worker_.last_signal);
+  }
+  return true;
+}
+
 std::optional<Descendants::Processes> Descendants::find() const {
   if (worker_.leaf) return find_in_leaf(*worker_.leaf);
-  return find_by_descent(0);
+  // Where only zombies are seen, one of them may have forked a process that was not met.
+  std::optional<Seen> seen = Seen();
+  for (int pass = 0; pass < kPassesMax; ++pass) {
+    seen = find_by_descent(0);
+    const bool only_zombies = seen && seen->living.empty() && seen->any_ended;
+    if (!only_zombies || orphans_.any() == Orphans::Any::kNo) break;
+  }
+  if (!seen) return std::nullopt;
+  return std::move(seen->living);
 }
 
 std::optional<Descendants::Processes> Descendants::find_in_leaf(const Cgroup& leaf) const {
@@ -87,7 +101,7 @@ std::optional<Descendants::Processes> Descendants::find_in_leaf(const Cgroup& le
   return std::nullopt;  // it forks faster than we look, or no descriptor is left
 }
 
-std::optional<Descendants::Processes> Descendants::find_by_descent(int signal_on_sight) const {
+std::optional<Descendants::Seen> Descendants::find_by_descent(int signal_on_sight) const {
   const pid_t self = ::getpid();
   Processes all;
   std::set<pid_t> ours;
@@ -109,11 +123,13 @@ std::optional<Descendants::Processes> Descendants::find_by_descent(int signal_on
     more = false;
     for (const ProcessEntry& process : all) more = take(process) || more;
   }
-  Processes living;
+  Seen seen;
   for (ProcessEntry& process : all) {
-    if (ours.count(process.pid) != 0 && !process.ended) living.push_back(std::move(process));
+    if (ours.count(process.pid) == 0) continue;
+    if (process.ended) seen.any_ended = true;
+    if (!process.ended) seen.living.push_back(std::move(process));
   }
-  return living;
+  return seen;
 }
 
 bool Descendants::has_left(const ProcessEntry& orphan) const {
@@ -180,7 +196,12 @@ asio::awaitable<void> Descendants::wait_until_gone() {
 // sees nothing that lives. A pass meets what is forked while it runs, because a new process usually
 // has a higher pid, and it kills faster than a program can fork.
 void Descendants::kill_all() {
-  if (worker_.leaf) return worker_.leaf->kill();
+  if (worker_.leaf) {
+    for (const ProcessEntry& process : find_in_leaf(*worker_.leaf).value_or(Processes())) {
+      count(process);
+    }
+    return worker_.leaf->kill();
+  }
   for (const auto& member : members_) {
     const ProcessEntry& process = member->process;
     const bool lives = !has_ended(member->end.native_handle());
@@ -193,13 +214,17 @@ void Descendants::kill_all() {
     const auto found = find_by_descent(SIGKILL);
     if (!found) return;
     const std::size_t before = seen.size();
-    for (const ProcessEntry& process : *found) seen.insert(process.pid);
+    for (const ProcessEntry& process : found->living) {
+      seen.insert(process.pid);
+      count(process);
+    }
     if (seen.size() == before) return;
   }
 }
 
-void Descendants::send(Member& member, int signal_number) const {
+void Descendants::send(Member& member, int signal_number) {
   if (signal_number == 0) return;
+  count(member.process);
   const int pidfd = member.end.native_handle();
   ::syscall(SYS_pidfd_send_signal, pidfd, signal_number, nullptr, 0);
   // A stopped process takes a signal when it continues.

@@ -13,7 +13,9 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "agent/proc/cgroup.hpp"
@@ -55,6 +57,8 @@ class Descendants {
   [[nodiscard]] Held held() const;
   /// Those that live, the oldest first.
   [[nodiscard]] std::vector<ProcessEntry> living() const;
+  /// How many of them got a signal from here.
+  [[nodiscard]] int signalled() const { return static_cast<int>(signalled_.size()); }
 
  private:
   struct Member {
@@ -62,22 +66,29 @@ class Descendants {
     ProcessEntry process;
   };
   using Processes = std::vector<ProcessEntry>;
+  struct Seen {
+    Processes living{};
+    bool any_ended = false;
+  };
 
   bool search();
   [[nodiscard]] std::optional<Processes> find() const;
   [[nodiscard]] std::optional<Processes> find_in_leaf(const Cgroup& leaf) const;
-  [[nodiscard]] std::optional<Processes> find_by_descent(int signal_on_sight) const;
+  [[nodiscard]] std::optional<Seen> find_by_descent(int signal_on_sight) const;
   [[nodiscard]] bool has_left(const ProcessEntry& orphan) const;
   [[nodiscard]] bool watch(const ProcessEntry& process);
   [[nodiscard]] bool is_watched(const ProcessEntry& process) const;
   void forget_ended();
   void kill_all();
-  void send(Member& member, int signal_number) const;
+  [[nodiscard]] bool watch_all(const Processes& found, bool first);
+  void send(Member& member, int signal_number);
+  void count(const ProcessEntry& process) { signalled_.emplace(process.pid, process.started); }
 
   boost::asio::any_io_executor executor_;
   Orphans& orphans_;
   EndedWorker worker_;
   std::vector<std::unique_ptr<Member>> members_;
+  std::set<std::pair<pid_t, unsigned long long>> signalled_;  // with their start
   bool unknown_ = false;
   bool looked_ = false;
 };

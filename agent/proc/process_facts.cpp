@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -93,6 +94,20 @@ std::string read_proc(pid_t process, const char* name) {
   const ssize_t bytes = ::read(file, text.data(), text.size());
   ::close(file);
   return {text.data(), bytes > 0 ? static_cast<std::size_t>(bytes) : 0};
+}
+
+std::vector<std::string> gpus_held_by(pid_t process) {
+  std::vector<std::string> held;
+  const std::string folder = "/proc/" + std::to_string(process) + "/fd";
+  std::error_code why;
+  for (std::filesystem::directory_iterator entry(folder, why), end;
+       !why && entry != end && held.size() < kDevicesHeldMax; entry.increment(why)) {
+    std::error_code unreadable;
+    const std::string target = std::filesystem::read_symlink(entry->path(), unreadable).string();
+    const bool known = std::find(held.begin(), held.end(), target) != held.end();
+    if (target.starts_with("/dev/nvidia") && !known) held.push_back(target);
+  }
+  return held;
 }
 
 ProcessStacks read_process(pid_t process) {

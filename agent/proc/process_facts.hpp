@@ -26,6 +26,11 @@ namespace ddprun {
 /// Whether it runs Python, as far as the name of its program says so.
 [[nodiscard]] bool runs_python(pid_t process);
 
+/// What it holds below /dev/nvidia, at most kDevicesHeldMax: "/dev/nvidia2". What /proc does not
+/// show is missing.
+inline constexpr std::size_t kDevicesHeldMax = 16;
+[[nodiscard]] std::vector<std::string> gpus_held_by(pid_t process);
+
 /// The leader of a rank; where that only waits for its children, as a shell does, these instead,
 /// and so on. At most kProcessesPerRankMax.
 inline constexpr std::size_t kProcessesPerRankMax = 4;

@@ -3,6 +3,7 @@
 
 #include <signal.h>
 
+#include "base/duration_text.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/sentences.hpp"
 
@@ -33,6 +34,29 @@ TEST_CASE("a death, a restart, a stop and the end are one line each") {
   CHECK(stopped_line(SIGTERM, {2, 0, 0, 300us}) ==
         "ddprun: note [STOP] 2 ranks gone at once; exit 143");
   CHECK(stopped_line(SIGTERM, {}) == "ddprun: note [STOP] no rank was running; exit 143");
+}
+
+TEST_CASE("what the workers had started and ddprun ended is told in one line") {
+  CHECK(cleanup_line({8, 64, 0, 900ms}) ==
+        "ddprun: note [CLEANUP] 8 workers + 64 descendants gone " + span_text("in", 900ms));
+  CHECK(cleanup_line({0, 1, 0, 900ms}) ==
+        "ddprun: note [CLEANUP] 1 descendant gone " + span_text("in", 900ms));
+  CHECK(cleanup_line({1, 2, 1, 12s}) ==
+        "ddprun: note [CLEANUP] 1 worker + 2 descendants, 1 still alive after 12 s");
+}
+
+TEST_CASE("what SIGKILL does not end is told with what it waits for and the GPUs it holds") {
+  const Unkillable stuck{{Rank(2), LocalRank(2), 6612, "gpu-04"},
+                         "",
+                         {{6612, "python3", 'D', "nvidia_ioctl", {"/dev/nvidia2"}}}};
+  CHECK_THAT(unkillable_line(stuck),
+             ContainsSubstring("evidence  pid 6612 (python3): state D in nvidia_ioctl, holds "
+                               "/dev/nvidia2"));
+  CHECK_THAT(unkillable_line(stuck), ContainsSubstring("likely    driver or fabric fault"));
+  const Unkillable disk{
+      {Rank(2), LocalRank(2), 6612, "gpu-04"}, "", {{6612, "a\nddprun: done", 'D', "", {}}}};
+  CHECK_THAT(unkillable_line(disk), ContainsSubstring("a\\nddprun: done): state D"));
+  CHECK_THAT(unkillable_line(disk), !ContainsSubstring("likely"));
 }
 
 TEST_CASE("a closed terminal is told with what to do about it") {

@@ -52,6 +52,10 @@ class WrittenPorts final : public RoundPorts {
     write("look at ranks");
     return std::vector<RankFacts>(2);
   }
+  [[nodiscard]] std::vector<StuckProcess> stuck(LocalRank rank) const override {
+    return {{100 + rank.value(), "python3", 'D', "nvidia_ioctl", {"/dev/nvidia2"}}};
+  }
+  [[nodiscard]] int descendants_ended(LocalRank) const override { return 8; }
   void catch_up(LocalRank rank) override { write("catch up", rank); }
   void look_for_evidence(LocalRank rank) override { write("look", rank); }
   void log_failure(const WorkerExit& first, int others) override {
@@ -303,6 +307,9 @@ TEST_CASE("SIGKILL follows at the end of the grace, and what survives it is name
   const RoundResult result = round.driver.result();
   REQUIRE(result.unkillable.size() == 1);
   CHECK(result.unkillable.front().worker.rank == Rank(1));
+  REQUIRE(result.unkillable.front().processes.size() == 1);
+  CHECK(result.unkillable.front().processes.front().pid == 101);
+  CHECK(result.descendants == 8);  // of the worker that has ended
   CHECK(result.stopped == 1);
   CHECK(result.killed == 0);
   CHECK(outcome_of(result).unkillable == "rank 1 (local 1, pid 101) on gpu-01");

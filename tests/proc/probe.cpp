@@ -1,6 +1,7 @@
 // A worker that tells what it was given: `probe WHAT [ARGUMENT]`. It opens nothing that it does not
 // count.
 #include <dirent.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -8,6 +9,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <string>
@@ -81,17 +83,27 @@ int start_child_without_main_thread() {
   return fflush(stdout);
 }
 
-// A chain of processes, each of which ends as soon as the next one runs; says so when it goes.
-[[noreturn]] void fork_for_ever(bool own_session_for_each) {
+// A chain of processes, each of which ends as soon as the next one runs; says when it has begun. It
+// is bounded, by time and by the number of processes, and says so when it has reached a bound: a
+// test that is killed must not leave it running, nor one that does not reap fill the machine with
+// zombies.
+[[noreturn]] void fork_on_and_on(bool own_session_for_each) {
+  constexpr int kGenerationsMax = 9000;
+  constexpr int kTightGenerations = 4000;  // then one in a millisecond
+  constexpr int kSecondsMax = 5;
+  const time_t began = time(nullptr);
   if (fork() > 0) {
     while (true) pause();
   }
-  for (int generation = 0;; ++generation) {
+  for (int generation = 0; generation < kGenerationsMax; ++generation) {
+    if (time(nullptr) > began + kSecondsMax) break;
+    if (generation > kTightGenerations) poll(nullptr, 0, 1);
     const pid_t next = fork();
-    if (next > 0) _exit(0);
-    if (next == 0 && own_session_for_each) setsid();
+    if (next != 0) _exit(0);
+    if (own_session_for_each) setsid();
     if (generation == 50 && write(1, "forking\n", 8) != 8) _exit(1);
   }
+  _exit(write(1, "ended by itself\n", 16) == 16 ? 0 : 1);
 }
 
 int copy_file(const char* path) {
@@ -132,8 +144,8 @@ int main(int argc, char** argv) {
   if (what == "raise") return raise(atoi(argument.c_str()));
   if (what == "leave-children") return start_children();
   if (what == "leave-without-main-thread") return start_child_without_main_thread();
-  if (what == "fork-loop") fork_for_ever(false);
-  if (what == "fork-loop-in-sessions") fork_for_ever(true);
+  if (what == "fork-loop") fork_on_and_on(false);
+  if (what == "fork-loop-in-sessions") fork_on_and_on(true);
   if (what == "torn-stdout") return write_torn_lines(argument, 1);
   if (what == "torn-stderr") return write_torn_lines(argument, 2);
   if (what == "wait") {

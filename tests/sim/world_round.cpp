@@ -90,6 +90,8 @@ class World::GroupPorts final : public RoundPorts {
     }
     return ranks;
   }
+  [[nodiscard]] std::vector<StuckProcess> stuck(LocalRank) const override { return {}; }
+  [[nodiscard]] int descendants_ended(LocalRank) const override { return 0; }
   void catch_up(LocalRank) override {}
   void look_for_evidence(LocalRank) override {
     const auto found = [](const Group& its) {
