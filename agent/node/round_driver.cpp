@@ -278,10 +278,11 @@ RoundResult RoundDriver::result() const {
   all.other_failure = other_failure();
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     const WorkerRecord& ended = group_.worker(LocalRank(static_cast<int>(i)));
-    if (!ended.status || workers_[i].by_itself) continue;
+    if (!ended.status) continue;
+    all.descendants += ports_.descendants_ended(LocalRank(static_cast<int>(i)));
+    if (workers_[i].by_itself) continue;
     if (ended.first_signal != 0) ++all.stopped;
     if (ended.last_signal == SIGKILL) ++all.killed;
-    all.descendants += ports_.descendants_ended(LocalRank(static_cast<int>(i)));
   }
   for (const LocalRank rank : group_.running()) {
     all.unkillable.push_back({ports_.name_of(rank), "", ports_.stuck(rank)});
