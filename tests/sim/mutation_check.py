@@ -84,6 +84,8 @@ MUTANTS = [
     ("a stop waits for the log directory", "agent/node/round_driver.cpp",
      "  step(StopOrdered{signal, grace});\n  give_up_files();",
      "  step(StopOrdered{signal, grace});"),
+    ("a witness is heard without end", "agent/node/round_driver.cpp",
+     "ports_.arm_hearing(ports_.now() + kHearing);", "{}"),
     ("a round is over before its failure was told", "agent/node/round_driver.cpp",
      "if (!over() ||", "if (!group_.over() ||"),
     ("a worker that cannot be started is not told", "agent/node/round_driver.cpp",
