@@ -49,6 +49,8 @@ class Agent : private NodePorts {
   [[nodiscard]] MetricsFacts metrics_facts() const;
   /// For commands (agent/control).
   [[nodiscard]] control::NodeStatus status() const;
+  /// Saves the stacks of the ranks here. Returns where the ranks are, and the file; one at a time.
+  [[nodiscard]] boost::asio::awaitable<std::string> save_stacks();
 
  private:
   [[nodiscard]] TimePoint now() const override { return Clock::now(); }
@@ -114,6 +116,7 @@ class Agent : private NodePorts {
   std::string signal_note_;              // of the last signal that was passed on
   LogQuota signal_lines_{kSignalLinesMax, kSignalLineInterval};
   bool own_error_reported_ = false;
+  bool saves_stacks_ = false;
   bool told_that_it_started_ = false;
 };
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "agent/agent.hpp"
+#include "agent/core/stack_groups.hpp"
 #include "agent/link_messages.hpp"
 #include "agent/proc/process_table.hpp"
 #include "base/version.hpp"
@@ -41,6 +42,20 @@ control::NodeStatus Agent::status() const {
     if (process) told.state = process->state;
   }
   return status;
+}
+
+// Two at once would trace the same processes.
+boost::asio::awaitable<std::string> Agent::save_stacks() {
+  const std::shared_ptr<RoundRunner> runner = runner_;
+  if (runner == nullptr) co_return "no rank runs on this node";
+  if (std::exchange(saves_stacks_, true)) co_return "stacks are being read already";
+  const std::string why = "ddprun stacks";
+  const SavedStacks saved = co_await runner->dump_stacks(why);
+  saves_stacks_ = false;
+  if (saved.dump.ranks.empty()) co_return "no rank runs on this node";
+  std::string text = groups_text(group_stacks(saved.dump));
+  text += saved.file.empty() ? "; no log directory: not saved" : "; all stacks: " + saved.file;
+  co_return text;
 }
 
 MetricsFacts Agent::metrics_facts() const {

@@ -71,6 +71,7 @@ struct Commands final : control::Target {
   void stop(const control::Peer& from) override {
     request_stop({SIGTERM, "ddprun stop (pid " + std::to_string(from.pid) + ")"});
   }
+  [[nodiscard]] asio::awaitable<std::string> stacks() override { return agent->save_stacks(); }
 
   Agent* agent = nullptr;  // before the first command can come, it is there
   std::function<void(const ReceivedSignal&)> request_stop;

@@ -19,8 +19,11 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr std::array<std::pair<std::string_view, Command>, 3> kCommands{
-    {{"status", Command::kStatus}, {"signal", Command::kSignal}, {"stop", Command::kStop}}};
+constexpr std::array<std::pair<std::string_view, Command>, 4> kCommands{
+    {{"status", Command::kStatus},
+     {"signal", Command::kSignal},
+     {"stop", Command::kStop},
+     {"stacks", Command::kStacks}}};
 
 constexpr std::size_t kQuotedBytesMax = 64;
 

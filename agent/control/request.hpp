@@ -9,7 +9,7 @@
 
 namespace ddprun::control {
 
-enum class Command { kStatus, kSignal, kStop };
+enum class Command { kStatus, kSignal, kStop, kStacks };
 
 struct Request {
   Command command = Command::kStatus;

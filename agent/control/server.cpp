@@ -77,6 +77,7 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
 
  private:
   static asio::awaitable<void> serve(std::shared_ptr<Impl> self, std::shared_ptr<Session> session);
+  /// Empty: the stacks are the answer.
   [[nodiscard]] std::string answer(const Session& session, const Peer& peer);
 
   asio::local::stream_protocol::acceptor acceptor_;
@@ -119,7 +120,11 @@ asio::awaitable<void> Server::Impl::serve(std::shared_ptr<Impl> self,
   const bool allowed = peer && (peer->user == ::geteuid() || peer->user == 0);
   if (allowed && self->target_ != nullptr) {
     session->request.resize(size - 1);
-    const std::string text = self->answer(*session, *peer);
+    std::string text = self->answer(*session, *peer);
+    if (text.empty()) {
+      const std::string stacks = co_await self->target_->stacks();
+      text = encode_done(stacks);
+    }
     close_after(session, kRequestMax);
     const auto [unwritten, bytes] =
         co_await asio::async_write(session->socket, asio::buffer(text), kAwait);
@@ -142,6 +147,8 @@ std::string Server::Impl::answer(const Session& session, const Peer& peer) {
     case Command::kStop:
       target_->stop(peer);
       return encode_done("stopping");
+    case Command::kStacks:
+      return {};
   }
   return encode_refused("unknown");
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
 #include <memory>
 #include <string>
 
@@ -31,6 +32,8 @@ class Target {
   [[nodiscard]] virtual std::string signal_workers(int signal, const Peer& from) = 0;
   /// As SIGTERM to ddprun.
   virtual void stop(const Peer& from) = 0;
+  /// Saves the stacks of the ranks here. Returns where they are. At most a few seconds.
+  [[nodiscard]] virtual boost::asio::awaitable<std::string> stacks() = 0;
 };
 
 class Server {

@@ -1,4 +1,4 @@
-// `ddprun signal` and `ddprun stop`.
+// `ddprun signal`, `ddprun stacks` and `ddprun stop`.
 #include <poll.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -45,6 +45,15 @@ int signal(const Arguments& arguments, const Environment& environment) {
   const auto run = find_run(arguments.front(), environment);
   if (!run) return fail(run.error().sentence);
   const auto done = ask(*run, {control::Command::kSignal, number});
+  if (!done) return fail(done.error().sentence);
+  return print(*done + "\n");
+}
+
+int stacks(const Arguments& arguments, const Environment& environment) {
+  if (arguments.size() != 1) return misuse("ddprun stacks takes one run");
+  const auto run = find_run(arguments.front(), environment);
+  if (!run) return fail(run.error().sentence);
+  const auto done = ask(*run, {control::Command::kStacks});
   if (!done) return fail(done.error().sentence);
   return print(*done + "\n");
 }

@@ -13,11 +13,15 @@
 namespace ddprun {
 namespace {
 
-constexpr std::array<CommandSpec, 6> kCommands{{
+constexpr std::array<CommandSpec, 7> kCommands{{
     {"ps", "", "Lists the runs of this user on this machine.", commands::ps},
     {"status", "RUN [--json]",
      "Shows the ranks of a run on this machine and, on the node with its coordinator, all nodes.",
      commands::status},
+    {"stacks", "RUN",
+     "Saves the stacks of the ranks on this machine in the log directory, and groups the ranks by "
+     "place. They continue.",
+     commands::stacks},
     {"signal", "RUN SIGNAL",
      "Sends a signal to every rank on every node once: USR1, SIGUSR1 or 10.", commands::signal},
     {"stop", "RUN [--no-wait]",

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 DDPRUN, STUCK = sys.argv[1:3]
 DENIED = "the kernel denies ptrace"
@@ -111,6 +112,24 @@ def another_failure_does_not_wait_for_stacks() -> None:
     ended.check(ended.code == 1 and not ended.dumps, "no stacks are read")
 
 
+def stacks_on_demand() -> None:
+    """Of a run that continues; over its control socket."""
+    with tempfile.TemporaryDirectory() as place:
+        environment = dict(os.environ, XDG_RUNTIME_DIR=place)
+        command = [DDPRUN, "--standalone", "--nproc-per-node=2", f"--log-dir={place}/logs",
+                   "--no-python", STUCK, "deadlock"]
+        with subprocess.Popen(command, stderr=subprocess.DEVNULL, env=environment) as run:
+            deadline = time.monotonic() + 20
+            text = ""
+            while "2 ranks: " not in text and time.monotonic() < deadline:
+                done = subprocess.run([DDPRUN, "stacks", str(run.pid)], capture_output=True,
+                                      text=True, env=environment, timeout=20, check=False)
+                text = done.stdout
+            run.terminate()
+        if "2 ranks: " not in text or "/logs/" not in text or "stacks-" not in text:
+            sys.exit("ddprun stacks: " + text + done.stderr)
+
+
 def python_stacks() -> None:
     if shutil.which("py-spy") is None:
         print("no py-spy: Python stacks are not tested")
@@ -127,7 +146,7 @@ def main() -> None:
                  ranks_that_compute_are_left_alone, ranks_that_write_are_left_alone,
                  without_the_option_nothing_is_said, the_finish_timeout,
                  a_time_out_saves_the_stacks_of_the_others,
-                 another_failure_does_not_wait_for_stacks, python_stacks):
+                 another_failure_does_not_wait_for_stacks, stacks_on_demand, python_stacks):
         case()
         print(case.__name__.replace("_", " "))
 
