@@ -107,8 +107,9 @@ TEST_CASE("a worker has exactly the environment of the launcher and the variable
                ContainsSubstring("\n" + std::string(name) + "=" + value + "\n"));
   }
   CHECK_THAT(content(dir.file("1")), ContainsSubstring("/1/1\n"));  // the end of DDPRUN_WORKER
-  // Besides these: PATH, MASTER_PORT, TORCHELASTIC_ERROR_FILE, and PWD from the shell.
-  CHECK(count(content(dir.file("1")), "\n") == 23);
+  // Besides these: PATH, MASTER_PORT, TORCHELASTIC_ERROR_FILE, PYTHONFAULTHANDLER, and PWD from the
+  // shell.
+  CHECK(count(content(dir.file("1")), "\n") == 24);
 }
 
 TEST_CASE("the store listens at MASTER_ADDR:MASTER_PORT before the first worker runs") {
