@@ -82,6 +82,7 @@ void Agent::report_failure(const protocol::Done& done) {
   }
   const bool reporter = done.reporter == identity_.id.value();
   if (!reporter && !own) driver_.flush_deferred_death_line();
+  if (!done.failure && own_error_reported_) return;  // the other node failed in the same way
   if (!done.failure) {
     const std::string code = "exit " + std::to_string(done.exit_code);
     const bool is_noted = note_ == done.text;

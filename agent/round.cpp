@@ -276,6 +276,7 @@ WorkerExit RoundRunner::describe_exit(LocalRank rank) const {
   exit.worker = name_of(rank);
   exit.when = std::chrono::time_point_cast<milliseconds>(std::chrono::system_clock::now());
   exit.log = log_to_name(worker(rank).output_plan);
+  exit.evidence = worker(rank).facts;
   return exit;
 }
 
@@ -374,6 +375,7 @@ asio::awaitable<void> RoundRunner::look_into_files(std::shared_ptr<RoundRunner> 
   sources.stderr_tail = failed.output->tail(Stream::kStderr);
   sources.log_directory = self->log_directory();
   sources.facts = failed.facts;
+  sources.pid = failed.child->pid();
   sources.status = *self->driver_.group().worker(first).status;
   auto raw = co_await self->evidence_.look(std::move(sources));
   self->driver_.evidence_found(std::move(raw));

@@ -25,6 +25,11 @@ RawEvidence look_into_files(const RoundEvidence::Sources& from,
   raw.stdout_tail = tail_of_file(unseen_file(from.plan.out), kTailBytesMax);
   raw.facts = from.facts;
   raw.facts.core_pattern = read_core_pattern();
+  MemoryEvidence& memory = raw.facts.memory;
+  const bool killed = from.status.by_signal() && from.status.signal() == SIGKILL;
+  if (killed && memory.host_kills_after != memory.host_kills_before) {
+    memory.logged = read_kernel_log(from.pid);  // here it holds up no stop
+  }
   if (baseline) raw.facts.limits.cgroup_processes = read_process_limit(*baseline);
   return raw;
 }

@@ -37,6 +37,7 @@ class RoundEvidence {
     std::string stderr_tail;
     std::string log_directory;
     Evidence facts;  // of measure()
+    int pid = 0;
     ExitStatus status = ExitStatus::exited(1);
   };
   /// What the files say, with what was measured. Completes within kEvidenceMax.

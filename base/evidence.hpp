@@ -24,8 +24,9 @@ struct MemoryEvidence {
   // Of the whole host (/proc/vmstat), which may run other jobs.
   Amount host_kills_before{};
   Amount host_kills_after{};
-  Amount limit{};  // the smallest of the worker's cgroup and of those above it
-  Amount peak{};   // of the cgroup with that limit; page cache counts
+  Amount logged{};  // 1: the kernel's log says that it killed this worker; 0: it does not
+  Amount limit{};   // the smallest of the worker's cgroup and of those above it
+  Amount peak{};    // of the cgroup with that limit; page cache counts
   Amount host_total{};
   Amount host_available{};  // when the worker ended: what was killed had given its memory back
   Amount worker_peak{};     // resident, of the largest process of the worker

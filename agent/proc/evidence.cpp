@@ -1,8 +1,10 @@
 #include "agent/proc/evidence.hpp"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,6 +25,8 @@ namespace {
 constexpr std::size_t kLevelsMax = 32;
 // Paths taken from the output of a worker.
 constexpr std::size_t kPathsMax = 3;
+// Records of the kernel's log that are looked at.
+constexpr int kLogRecordsMax = 100'000;
 
 /// The beginning of a small file of the kernel; empty when it cannot be read.
 std::string read_small(const std::string& path) {
@@ -184,6 +188,36 @@ Amount read_process_limit(const MemoryBaseline& baseline) {
     if (limit && (!smallest || *limit < *smallest)) smallest = limit;
   }
   return smallest;
+}
+
+Amount read_kernel_log(pid_t process) {
+  std::array<char, 64> space{};
+  const auto length = ::readlink("/proc/self/ns/pid", space.data(), space.size());
+  const std::string_view name(space.data(), length > 0 ? static_cast<std::size_t>(length) : 0);
+  if (name != "pid:[4026531836]") return std::nullopt;  // the first one, which the log means
+  const int log = ::open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (log < 0) return std::nullopt;
+  timespec now = {};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  constexpr std::int64_t kRecent = 60;  // seconds; the number may have been another's before
+  const std::string killed = "Killed process " + std::to_string(process) + " (";
+  std::array<char, 8192> record{};
+  std::int64_t found = 0;
+  ssize_t bytes = 0;
+  for (int records = 0; records < kLogRecordsMax; ++records) {
+    bytes = ::read(log, record.data(), record.size());
+    if (bytes < 0 && errno == EPIPE) continue;  // overwritten meanwhile: the next one follows
+    if (bytes <= 0) break;
+    const std::string_view text(record.data(), static_cast<std::size_t>(bytes));
+    // `PRIORITY,NUMBER,MICROSECONDS,-;TEXT`
+    const auto second = text.find(',', text.find(',') + 1);
+    const Amount at = second < text.size() ? number_in(text.substr(second + 1)) : std::nullopt;
+    const bool recent = at && *at / 1'000'000 + kRecent >= now.tv_sec;
+    if (recent && text.find(killed) != std::string_view::npos) found = 1;
+  }
+  ::close(log);
+  if (bytes < 0 && errno != EAGAIN && found == 0) return std::nullopt;
+  return found;
 }
 
 LimitEvidence parse_limits(std::string_view text) {

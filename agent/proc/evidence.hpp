@@ -28,6 +28,11 @@ struct MemoryBaseline {
 /// The limit of the cgroup on threads and processes, the smallest of those above it.
 [[nodiscard]] Amount read_process_limit(const MemoryBaseline& baseline);
 
+/// Whether the kernel's log says that it killed this process for memory in the last minute: 1 or 0;
+/// absent where the log cannot be read, or has other numbers for processes (a PID namespace). Costs
+/// a system call for each record of the log.
+[[nodiscard]] Amount read_kernel_log(pid_t process);
+
 /// The limits of a process, and the processor time that it used itself. Also of one that has ended
 /// and was not reaped: the kernel keeps both until then.
 [[nodiscard]] LimitEvidence read_limits(pid_t process);

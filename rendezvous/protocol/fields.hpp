@@ -109,6 +109,7 @@ void fields(Io& io, Value& memory) {
   io.flag("kills_cover_subtree", memory.kills_cover_subtree);
   io.amount("host_kills_before", memory.host_kills_before);
   io.amount("host_kills_after", memory.host_kills_after);
+  io.amount("logged", memory.logged);
   io.amount("limit", memory.limit);
   io.amount("peak", memory.peak);
   io.amount("host_total", memory.host_total);

@@ -65,14 +65,12 @@ TEST_CASE("the kernel's kill in the cgroup of ddprun is told for certain, with t
                             ContainsSubstring("; limit 80 MiB, peak "));
 }
 
-TEST_CASE("the kernel's kill in a cgroup that the worker entered is told as likely") {
+TEST_CASE("the kernel's kill in a cgroup that the worker entered is found in counter or log") {
   const MemoryLimit limit("64M");
   if (!limit) return;
   const std::string report = report_of("echo 0 > " + limit.procs() + "; " + kEat);
-  CHECK_THAT(report, ContainsSubstring("error [W-OOM] rank 0 ") &&
-                         ContainsSubstring("received SIGKILL" + kSenderUnknown) &&
-                         ContainsSubstring(kHostKills) &&
-                         ContainsSubstring("  likely    the kernel, " + kOutOfMemory));
+  CHECK_THAT(report, ContainsSubstring("error [W-OOM] rank 0 ") && ContainsSubstring(kHostKills) &&
+                         ContainsSubstring(kOutOfMemory));
 }
 
 TEST_CASE("a worker that kills itself, or that a sibling kills, has an unknown sender") {

@@ -100,6 +100,17 @@ TEST_CASE("a kill elsewhere on the host counts unless the worker's counter cover
   CHECK(judge(killed(memory)).code == "W-KILLED");
 }
 
+TEST_CASE("the kernel's log decides where its counters cannot") {
+  MemoryEvidence memory;
+  memory.host_kills_before = 3;
+  memory.host_kills_after = 4;
+  memory.logged = 1;
+  CHECK(judge(killed(memory)).text == kKilledByKernel);
+  memory.logged = 0;  // it killed something else
+  CHECK(judge(killed(memory)).code == "W-KILLED");
+  CHECK(judge(killed(memory)).likely.empty());
+}
+
 TEST_CASE("without any evidence the sender of a SIGKILL is unknown, and nothing is guessed") {
   const Verdict verdict = judge(killed({}));
   CHECK(verdict.code == "W-KILLED");

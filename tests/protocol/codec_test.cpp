@@ -64,7 +64,7 @@ WorkerExit full_exit() {
   exit.source = EvidenceSource::kErrorFile;
   exit.lines = {"Traceback", "boom"};
   exit.log = "/logs/stderr.log";
-  exit.evidence.memory = {1, 2, true, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+  exit.evidence.memory = {1, 2, true, 3, 4, 1, 5, 6, 7, 8, 9, 10, 11};
   exit.evidence.limits = {12, 13, 14, 15, 16, 17, 18, 19, true};
   exit.evidence.disks = {{"/dev/shm", 64, 0, 18}, {"/logs", 1'000, 10, std::nullopt}};
   exit.evidence.core_pattern = "|/usr/lib/systemd/systemd-coredump";

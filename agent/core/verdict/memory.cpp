@@ -20,6 +20,7 @@ bool moved(const Amount& before, const Amount& after) {
 
 /// Nothing was killed for memory in the worker's cgroup or below it.
 bool ruled_out(const MemoryEvidence& memory) {
+  if (memory.logged == 0) return true;
   const bool unmoved =
       memory.kills_before && memory.kills_after && *memory.kills_after == *memory.kills_before;
   return unmoved && (memory.kills_cover_subtree || !memory.host_kills_after ||
@@ -52,9 +53,10 @@ std::string counters_text(const MemoryEvidence& memory) {
   if (moved(memory.kills_before, memory.kills_after)) {
     return "oom_kill counter of its cgroup" + counter_text(memory.kills_before, memory.kills_after);
   }
-  if (moved(memory.host_kills_before, memory.host_kills_after)) {
+  if (memory.logged != 0 && moved(memory.host_kills_before, memory.host_kills_after)) {
     return "oom_kill counter of the host" +
-           counter_text(memory.host_kills_before, memory.host_kills_after) + " in this round";
+           counter_text(memory.host_kills_before, memory.host_kills_after) + " in this round" +
+           (memory.logged == 1 ? ", and its log names this process" : "");
   }
   return known ? "oom_kill counter of its cgroup did not move" : "";
 }
@@ -88,7 +90,8 @@ Verdict out_of_memory(const WorkerExit& exit, std::string text) {
 }  // namespace
 
 bool killed_for_memory(const Evidence& evidence) {
-  return moved(evidence.memory.kills_before, evidence.memory.kills_after);
+  return evidence.memory.logged == 1 ||
+         moved(evidence.memory.kills_before, evidence.memory.kills_after);
 }
 
 std::vector<std::string> memory_facts(const WorkerExit& exit) {
