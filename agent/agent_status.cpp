@@ -40,6 +40,7 @@ control::NodeStatus Agent::status() const {
     told.pid = worker.pid;
     const auto process = worker.pid > 0 ? find_process(worker.pid) : std::nullopt;
     if (process) told.state = process->state;
+    if (worker.pid > 0) told.silent = runner_->silence_of(worker.local_rank);
   }
   return status;
 }

@@ -92,6 +92,11 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   }
   /// Every worker that was planned; pid 0: it does not run.
   [[nodiscard]] std::vector<WorkerName> workers() const;
+  /// Of a worker that runs: since its last output; none if not all of that passes through here.
+  [[nodiscard]] std::optional<Duration> silence_of(LocalRank rank) const {
+    const auto written = worker(rank).output->last_written();
+    return written ? std::optional<Duration>(now() - *written) : std::nullopt;
+  }
   /// Empty: no files are kept, or not made yet.
   [[nodiscard]] std::string log_directory() const {
     return output_ ? output_->logs.directory() : std::string();

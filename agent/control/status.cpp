@@ -26,6 +26,8 @@ json::object json_of(const WorkerStatus& worker) {
   object["local_rank"] = worker.local_rank.value();
   object["pid"] = worker.pid > 0 ? json::value(worker.pid) : json::value(nullptr);
   object["state"] = text_or_null(worker.state == 0 ? "" : std::string(1, worker.state));
+  object["silent_ms"] =
+      worker.silent ? json::value(milliseconds(*worker.silent)) : json::value(nullptr);
   return object;
 }
 

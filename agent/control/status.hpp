@@ -14,8 +14,9 @@ namespace ddprun::control {
 struct WorkerStatus {
   Rank rank{0};
   LocalRank local_rank{0};
-  int pid = 0;     // 0: it does not run
-  char state = 0;  // as /proc shows it; 0: unknown
+  int pid = 0;                       // 0: it does not run
+  char state = 0;                    // as /proc shows it; 0: unknown
+  std::optional<Duration> silent{};  // since its last output; none: not seen here
 };
 
 struct NodeStatus {

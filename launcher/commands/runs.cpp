@@ -1,6 +1,7 @@
 #include "launcher/commands/runs.hpp"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -8,7 +9,8 @@
 #include <algorithm>
 #include <array>
 #include <boost/json/parse.hpp>
-#include <memory>
+#include <chrono>
+#include <utility>
 
 #include "agent/control/directory.hpp"
 #include "agent/control/limits.hpp"
@@ -27,16 +29,38 @@ Error silent(int error) {
                                    : std::string("it does not answer: ") + ::strerror(error)};
 }
 
-/// What it answers, without the end of the line.
-Result<std::string> first_line_from(const std::string& path, const std::string& request) {
-  const Descriptor socket(control::connect(path, static_cast<int>(control::kAnswerMax.count())));
-  if (socket.get() < 0) return silent(errno);
-  const ssize_t sent = ::send(socket.get(), request.data(), request.size(), MSG_NOSIGNAL);
-  if (sent != static_cast<ssize_t>(request.size())) return silent(sent < 0 ? errno : EPIPE);
+using TimePoint = std::chrono::steady_clock::time_point;
+
+/// A request that was sent, and the connection that brings its answer.
+struct Asked {
+  std::string path;
+  Result<Descriptor> socket;
+};
+
+Asked send_to(const std::string& path, const control::Request& request) {
+  Descriptor socket(control::connect(path, static_cast<int>(control::kAnswerMax.count())));
+  if (socket.get() < 0) return {path, silent(errno)};
+  const std::string line = control::encode(request);
+  const ssize_t sent = ::send(socket.get(), line.data(), line.size(), MSG_NOSIGNAL);
+  if (sent != static_cast<ssize_t>(line.size())) return {path, silent(sent < 0 ? errno : EPIPE)};
+  return {path, std::move(socket)};
+}
+
+bool readable_before(int socket, TimePoint deadline) {
+  const auto left =
+      std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+  pollfd one{socket, POLLIN, 0};
+  return ::poll(&one, 1, static_cast<int>(std::max<std::int64_t>(0, left.count()))) == 1;
+}
+
+/// Without the end of the line.
+Result<std::string> line_from(const Asked& asked, TimePoint deadline) {
+  if (!asked.socket) return asked.socket.error();
   std::string line;
   std::array<char, 65536> piece{};
   while (line.size() <= control::kAnswerBytesMax) {
-    const ssize_t count = ::recv(socket.get(), piece.data(), piece.size(), 0);
+    if (!readable_before(asked.socket->get(), deadline)) return silent(EAGAIN);
+    const ssize_t count = ::recv(asked.socket->get(), piece.data(), piece.size(), 0);
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) return silent(count < 0 ? errno : ECONNRESET);
     line.append(piece.data(), static_cast<std::size_t>(count));
@@ -47,8 +71,8 @@ Result<std::string> first_line_from(const std::string& path, const std::string& 
   return silent(EMSGSIZE);
 }
 
-Result<json::object> answer_of(const std::string& path, const control::Request& request) {
-  const auto line = first_line_from(path, control::encode(request));
+Result<json::object> answer_from(const Asked& asked, TimePoint deadline) {
+  const auto line = line_from(asked, deadline);
   if (!line) return line.error();
   boost::system::error_code failed;
   json::value value = json::parse(*line, failed);
@@ -85,12 +109,18 @@ std::string text_in(const json::object& object, const char* name) {
   return printable({value->get_string().data(), value->get_string().size()});
 }
 
+// All are asked before one is waited for: those that do not answer cost the time of one.
 std::vector<FoundRun> find_runs(const Environment& environment) {
-  std::vector<FoundRun> runs;
+  std::vector<Asked> asked;
   for (const std::string& path : control::list_sockets(environment)) {
-    auto answer = answer_of(path, {control::Command::kStatus});
-    const bool ended = !answer && ::access(path.c_str(), F_OK) != 0;
-    if (!ended) runs.push_back({path, answer ? std::move(*answer) : json::object()});
+    asked.push_back(send_to(path, {control::Command::kStatus}));
+  }
+  const TimePoint deadline = std::chrono::steady_clock::now() + control::kAnswerMax;
+  std::vector<FoundRun> runs;
+  for (const Asked& one : asked) {
+    auto answer = answer_from(one, deadline);
+    const bool ended = !answer && ::access(one.path.c_str(), F_OK) != 0;
+    if (!ended) runs.push_back({one.path, answer ? std::move(*answer) : json::object()});
   }
   return runs;
 }
@@ -120,7 +150,8 @@ Result<FoundRun> find_run(const std::string& name, const Environment& environmen
 }
 
 Result<std::string> ask(const FoundRun& run, const control::Request& request) {
-  const auto answer = answer_of(run.socket, request);
+  const TimePoint deadline = std::chrono::steady_clock::now() + control::kAnswerMax;
+  const auto answer = answer_from(send_to(run.socket, request), deadline);
   const std::string who = "run " + text_in(run.status, "run_id") + ": ";
   if (!answer) return Error(ErrorKind::kSystem, who + answer.error().sentence);
   const json::value* done = answer->if_contains("ok");

@@ -71,15 +71,23 @@ std::vector<std::string> row_of(const FoundRun& run) {
           or_none(text_in(status, "command"))};
 }
 
+/// None where output does not pass through ddprun.
+std::string silence_text(const json::object& rank) {
+  const json::value* silent = rank.if_contains("silent_ms");
+  if (silent == nullptr || !silent->is_int64()) return kNone;
+  return duration_text(std::chrono::milliseconds(silent->get_int64())) + " ago";
+}
+
 std::string worker_table(const json::object& status) {
-  std::vector<std::vector<std::string>> rows{{"  RANK", "LOCAL", "PID", "STATE"}};
+  std::vector<std::vector<std::string>> rows{{"  RANK", "LOCAL", "PID", "STATE", "LAST OUTPUT"}};
   for (const json::value& value : array_in(status, "ranks")) {
     if (!value.is_object()) continue;
     const json::object& rank = value.get_object();
     const std::int64_t pid = number_in(rank, "pid");
     rows.push_back({"  " + std::to_string(number_in(rank, "rank")),
                     std::to_string(number_in(rank, "local_rank")),
-                    pid == 0 ? kNone : std::to_string(pid), or_none(text_in(rank, "state"))});
+                    pid == 0 ? kNone : std::to_string(pid), or_none(text_in(rank, "state")),
+                    silence_text(rank)});
   }
   return rows.size() == 1 ? "" : in_columns(rows);
 }

@@ -4,6 +4,7 @@
 python3 tests/control/commands_test.py path/to/ddprun
 """
 
+import contextlib
 import os
 import random
 import shutil
@@ -11,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "support"))
@@ -124,6 +126,33 @@ class Sockets(unittest.TestCase):
             answer = run.command("ps").stdout
             os.kill(agent, signal.SIGCONT)
             self.assertRegex(answer, rf"does not answer +- +{agent} ")
+
+    def test_several_that_are_stopped_cost_the_time_of_one(self):
+        with contextlib.ExitStack() as runs:
+            first = runs.enter_context(standalone("sh", "-c", WAITS))
+            place = {"XDG_RUNTIME_DIR": first.folder.name}
+            for _ in range(3):
+                runs.enter_context(standalone("sh", "-c", WAITS, environment=place))
+            self.assertTrue(eventually(lambda: len(first.sockets()) == 4))
+            agents = [int(path.name.split("-")[0]) for path in first.sockets()]
+            for agent in agents:
+                os.kill(agent, signal.SIGSTOP)
+            began = time.monotonic()
+            answer = first.command("ps").stdout
+            took = time.monotonic() - began
+            for agent in agents:
+                os.kill(agent, signal.SIGCONT)
+            self.assertGreaterEqual(answer.count("does not answer"), 4)
+            self.assertLess(took, 8)  # each has 3 s
+
+    def test_status_tells_when_a_rank_last_wrote(self):
+        quiet = "exec tail -f /dev/null"
+        with tempfile.TemporaryDirectory(dir="/tmp") as folder, standalone(
+            "--tee=3", "--log-dir=" + folder, "sh", "-c", quiet
+        ) as run:
+            self.assertTrue(eventually(lambda: run.listed()))
+            self.assertGreaterEqual(run.status()["ranks"][0]["silent_ms"], 0)
+            self.assertIn(" ago", run.command("status", str(run.process.pid)).stdout)
 
     def test_a_long_runtime_directory_is_passed_over(self):
         with tempfile.TemporaryDirectory(dir="/tmp") as folder:
