@@ -31,6 +31,7 @@ void EventLog::keep(const std::string& line) {
 void EventLog::write_to(LogFile file) {
   if (file_) file_->close();
   file_.emplace(std::move(file));
+  file_->may_be_lost();
   file_->append(std::exchange(waiting_, {}), warn_);
 }
 

@@ -55,7 +55,7 @@ RoundRunner::RoundRunner(asio::any_io_executor executor, RoundInputs inputs)
 
 asio::awaitable<RoundResult> RoundRunner::run() {
   watch_->on_give_up([self = weak_from_this()](const GiveUp& order) {
-    if (const auto runner = self.lock()) runner->driver_.give_up(order);
+    if (const auto runner = self.lock()) runner->give_up(order);
   });
   driver_.begin();
   boost::system::error_code cancelled;
@@ -400,6 +400,11 @@ void RoundRunner::record_signal(int signal) {
   const auto workers = static_cast<int>(driver_.group().running().size());
   const char* name = signal == SIGKILL ? "kill_began" : "stop_began";
   inputs_.events.record(stop_event(inputs_.facts.round, name, signal, workers));
+}
+
+void RoundRunner::give_up(const GiveUp& order) {
+  inputs_.events.record(give_up_event(inputs_.facts.round, order));
+  driver_.give_up(order);
 }
 
 void RoundRunner::running() {

@@ -158,6 +158,7 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   void on_files(Files files);
   void record_into(Result<LogFile>& events);
   void record_signal(int signal);
+  void give_up(const GiveUp& order);
   void plan_workers();
   [[nodiscard]] static boost::asio::awaitable<void> watch(std::shared_ptr<RoundRunner> self,
                                                           LocalRank rank);

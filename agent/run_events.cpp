@@ -148,6 +148,12 @@ RunEvent stop_event(Round round, const char* name, int signal, int workers) {
   return {name, round, {{"signal", signal}, {"workers", workers}}};
 }
 
+RunEvent give_up_event(Round round, const GiveUp& order) {
+  return {"gave_up",
+          round,
+          {{"code", order.why.code}, {"text", order.why.text}, {"exit_code", order.exit_code}}};
+}
+
 RunEvent round_ended_event(Round round, const RoundResult& result) {
   const char* state = result.state == GroupState::kSucceeded ? "succeeded"
                       : result.state == GroupState::kFailed  ? "failed"

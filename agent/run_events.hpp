@@ -7,6 +7,7 @@
 
 #include "agent/core/event.hpp"
 #include "agent/core/launch_config.hpp"
+#include "agent/node/round_driver.hpp"
 #include "agent/node/round_result.hpp"
 #include "rendezvous/client/membership.hpp"
 
@@ -40,6 +41,8 @@ class LinkEvents {
 [[nodiscard]] RunEvent first_failure_event(Round round, const WorkerExit& first);
 [[nodiscard]] RunEvent spawn_failed_event(Round round, LocalRank rank, const std::string& text);
 [[nodiscard]] RunEvent stop_event(Round round, const char* name, int signal, int workers);
+/// ddprun ends a round that hangs, or whose ranks do not finish.
+[[nodiscard]] RunEvent give_up_event(Round round, const GiveUp& order);
 [[nodiscard]] RunEvent round_ended_event(Round round, const RoundResult& result);
 
 /// A signal to ddprun: `action` is "stop" or "pass_on"; `from`: its sender, if that is known.

@@ -66,6 +66,7 @@ class LogFile::Impl : public std::enable_shared_from_this<Impl> {
     if (in_flight_ == 0) write();
   }
 
+  void may_be_lost() { kind_ = DiskThread::Kind::kOther; }
   [[nodiscard]] bool full() const { return waiting_.size() + in_flight_ > kLogQueueBytesMax; }
 
   asio::awaitable<void> room() {
@@ -92,7 +93,7 @@ class LogFile::Impl : public std::enable_shared_from_this<Impl> {
     in_flight_ = waiting_.size();
     disk_.post(
         [error, file = target_, text = std::exchange(waiting_, {})] { *error = file->write(text); },
-        [self = shared_from_this(), error] { self->on_written(*error); }, DiskThread::Kind::kWrite);
+        [self = shared_from_this(), error] { self->on_written(*error); }, kind_);
   }
 
   void on_written(int error) {
@@ -120,6 +121,7 @@ class LogFile::Impl : public std::enable_shared_from_this<Impl> {
   std::shared_ptr<Target> target_;
   std::string path_;
   DiskThread disk_;
+  DiskThread::Kind kind_ = DiskThread::Kind::kWrite;
   std::string waiting_;
   std::size_t in_flight_ = 0;
   Warn warn_;
@@ -155,6 +157,10 @@ Result<LogFile> LogFile::create_ring(std::shared_ptr<const Directory> directory,
 
 void LogFile::append(std::string_view bytes, const Warn& warn) {
   impl_->append(bytes, warn);
+}
+
+void LogFile::may_be_lost() {
+  impl_->may_be_lost();
 }
 
 bool LogFile::full() const {

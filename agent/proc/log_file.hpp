@@ -36,6 +36,8 @@ class LogFile {
   /// Appends all of `bytes` asynchronously. If the disk is full or broken the rest of them is lost,
   /// the first time with one sentence to `warn`; later calls try again.
   void append(std::string_view bytes, const Warn& warn);
+  /// What is appended may be lost at the end of a run: a stop does not wait for a disk that stalls.
+  void may_be_lost();
   /// Whether the caller should wait for room() before it appends more.
   [[nodiscard]] bool full() const;
   /// Completes when full() no longer holds: when the disk takes bytes again. Cancelling is safe.

@@ -1,7 +1,7 @@
 // agent_driver WORKERS [key=value...] -- COMMAND...: run_agent() behind the simplest possible
 // command line, so that the agent is tested without the launcher. Keys: restarts, timeout_ms,
-// straggler_ms, port, log, log_max, redirects, store; for several nodes: rdzv (port of the
-// coordinator on 127.0.0.1), nodes (MIN:MAX), role, node_rank, join_ms, last_call_ms,
+// straggler_ms, port, log, log_max, finish_ms, redirects, store; for several nodes: rdzv (port of
+// the coordinator on 127.0.0.1), nodes (MIN:MAX), role, node_rank, join_ms, last_call_ms,
 // coordinator_ms, master (a port: fixed), host (a file: the coordinator runs here, on a free port
 // that is written into the file).
 #include <signal.h>
@@ -84,6 +84,8 @@ void apply(LaunchConfig& config, const std::string& key, const std::string& valu
     config.stopping.straggler_timeout = std::chrono::milliseconds(std::stoi(value));
   }
   if (key == "log") config.log.dir = value;
+  if (key == "finish_ms")
+    config.stopping.finish_timeout = std::chrono::milliseconds(std::stoi(value));
   if (key == "log_max") config.log.bytes_max = std::stoull(value);
   if (key == "role") config.workers.role = value;
   if (key == "redirects") config.log.redirects.all = static_cast<Streams>(std::stoi(value));

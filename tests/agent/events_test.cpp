@@ -209,6 +209,16 @@ TEST_CASE("a run that a signal stops, and one that succeeds, say so in result.js
   CHECK(read_checked(dir.file("good")).result.at("outcome").as_string() == "succeeded");
 }
 
+TEST_CASE("the events of a run that ddprun gives up say why, with the code it ends with") {
+  TemporaryDirectory dir;
+  auto run =
+      start(2, "[ $RANK = 0 ] || exec sleep 1000", {"finish_ms=100", "log=" + dir.file("logs")});
+  CHECK(run.wait() == ExitStatus::exited(kExitFinishTimeout));
+  const Recorded all = read_checked(dir.file("logs"));
+  CHECK(all.last("gave_up").at("exit_code").as_int64() == kExitFinishTimeout);
+  CHECK_FALSE(all.last("gave_up").at("text").as_string().empty());
+}
+
 TEST_CASE("the nodes of a run record its rounds and its verdict, each in its own words") {
   Cluster cluster;
   const std::string script =
