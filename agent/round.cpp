@@ -42,8 +42,7 @@ RoundRunner::RoundRunner(asio::any_io_executor executor, RoundInputs inputs)
       watch_(std::make_shared<RoundWatch>(
           executor,
           RoundWatch::Inputs{inputs_.environment, inputs_.logger, inputs_.disk, inputs_.orphans,
-                             inputs_.facts.round, inputs_.run_started, inputs_.config.stopping,
-                             [this](LocalRank rank) { return name_of(rank); }})),
+                             inputs_.facts.round, inputs_.run_started, inputs_.config.stopping})),
       evidence_(inputs_.disk, inputs_.environment),
       driver_(*this,
               {inputs_.config.workers.count, inputs_.config.stopping.shutdown_timeout,
@@ -54,6 +53,10 @@ RoundRunner::RoundRunner(asio::any_io_executor executor, RoundInputs inputs)
 }
 
 asio::awaitable<RoundResult> RoundRunner::run() {
+  watch_->look_at([self = weak_from_this()] {
+    const auto runner = self.lock();
+    return runner ? runner->watched_ranks() : WatchedRanks();
+  });
   watch_->on_give_up([self = weak_from_this()](const GiveUp& order) {
     if (const auto runner = self.lock()) runner->give_up(order);
   });
@@ -311,6 +314,15 @@ asio::awaitable<void> RoundRunner::look_into_log(std::shared_ptr<RoundRunner> se
   const TimePoint deadline = Clock::now() + kComplaintMax;
   const auto tail = co_await run_on<std::string>(self->inputs_.disk, std::move(look), deadline);
   self->complaint_found(rank, find_complaint(tail ? *tail : std::string()));
+}
+
+WatchedRanks RoundRunner::watched_ranks() const {
+  WatchedRanks ranks;
+  for (const LocalRank rank : driver_.group().succeeded()) {
+    ranks.finished.push_back(name_of(rank).rank);
+  }
+  for (const LocalRank rank : driver_.group().running()) ranks.running.push_back(name_of(rank));
+  return ranks;
 }
 
 // After a time-out the ranks are where they hang, until they are stopped. Other complaints do not

@@ -134,6 +134,7 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   [[nodiscard]] std::vector<std::string> left_behind(LocalRank rank) const override;
   void look_for_complaint(LocalRank rank) override;
   void arm_hearing(TimePoint deadline) override;
+  [[nodiscard]] WatchedRanks watched_ranks() const;
   void complaint_found(LocalRank rank, std::optional<Complaint> complaint);
   [[nodiscard]] static boost::asio::awaitable<void> save_stacks(std::shared_ptr<RoundRunner> self);
   [[nodiscard]] std::vector<RankFacts> look_at_ranks() override;

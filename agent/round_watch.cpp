@@ -33,15 +33,12 @@ RoundWatch::RoundWatch(asio::any_io_executor executor, Inputs inputs)
       timer_(executor) {}
 
 void RoundWatch::update(const WorkerGroup& group) {
-  finished_.clear();
-  running_.clear();
-  for (const LocalRank rank : group.running()) running_.push_back(inputs_.name_of(rank));
   const bool healthy = group.state() == GroupState::kHealthy;
-  for (const LocalRank rank : healthy ? group.succeeded() : std::vector<LocalRank>()) {
-    finished_.push_back(inputs_.name_of(rank).rank);
-  }
-  const auto finished = static_cast<int>(finished_.size());
-  early_finish_.update(finished, static_cast<int>(running_.size()), Clock::now());
+  const bool was_healthy = std::exchange(healthy_, healthy);
+  if (!healthy && !was_healthy) return;  // one spawn of many
+  const std::size_t finished = healthy ? group.succeeded().size() : 0;
+  const std::size_t running = healthy ? group.running().size() : 0;
+  early_finish_.update(static_cast<int>(finished), static_cast<int>(running), Clock::now());
   if (!healthy) {
     hang_.reset();
   } else if (!hang_ && inputs_.limits.hang_timeout) {
@@ -77,7 +74,7 @@ void RoundWatch::on_timer() {
 
 asio::awaitable<void> RoundWatch::sample(std::shared_ptr<RoundWatch> self) {
   std::vector<pid_t> leaders;
-  for (const WorkerName& worker : self->running_) leaders.push_back(worker.pid);
+  for (const WorkerName& worker : self->ranks_().running) leaders.push_back(worker.pid);
   std::function<std::vector<RankProgress>()> read = [leaders] { return read_progress(leaders); };
   const TimePoint deadline = Clock::now() + kStacksMax;
   auto progress =
@@ -120,7 +117,9 @@ void RoundWatch::give_up(int exit_code, Finding why, const SavedStacks& stacks) 
 
 PartialFacts RoundWatch::partial_facts() const {
   const TimePoint now = Clock::now();
-  return {finished_, running_, early_finish_.lasts(now), early_finish_.left(now)};
+  WatchedRanks ranks = ranks_();
+  return {std::move(ranks.finished), std::move(ranks.running), early_finish_.lasts(now),
+          early_finish_.left(now)};
 }
 
 void RoundWatch::say_partial(EarlyFinish::Due due) {
@@ -150,7 +149,7 @@ asio::awaitable<SavedStacks> RoundWatch::dump(std::shared_ptr<RoundWatch> self, 
   const auto wall = std::chrono::time_point_cast<milliseconds>(std::chrono::system_clock::now());
   const auto after = std::chrono::duration_cast<milliseconds>(now - self->inputs_.run_started);
   // One that reported a time-out has exited, and is heard before the others are stopped.
-  std::vector<WorkerName> alive = self->running_;
+  std::vector<WorkerName> alive = self->ranks_().running;
   std::erase_if(alive, [](const WorkerName& worker) { return ::kill(worker.pid, 0) != 0; });
   const StackTools tools = find_stack_tools(self->inputs_.environment);
   SavedStacks saved;

@@ -36,6 +36,12 @@ struct SavedStacks {
   std::string file{};  // empty: nowhere
 };
 
+/// The ranks of a round, once they are asked for.
+struct WatchedRanks {
+  std::vector<Rank> finished{};  // with code 0, by themselves
+  std::vector<WorkerName> running{};
+};
+
 class RoundWatch : public std::enable_shared_from_this<RoundWatch> {
  public:
   struct Inputs {
@@ -46,11 +52,12 @@ class RoundWatch : public std::enable_shared_from_this<RoundWatch> {
     Round round;
     TimePoint run_started;
     const StopConfig& limits;
-    std::function<WorkerName(LocalRank)> name_of;  // of a worker that was started; in update()
   };
   RoundWatch(boost::asio::any_io_executor executor, Inputs inputs);
 
-  /// What is done with ranks that are given up, while they still run; before the first update().
+  /// Who they are; both before the first update().
+  void look_at(std::function<WatchedRanks()> ranks) { ranks_ = std::move(ranks); }
+  /// What is done with ranks that are given up, while they still run.
   void on_give_up(std::function<void(const GiveUp&)> done) { give_up_ = std::move(done); }
   /// The directory of the round; no dump before it has a file.
   void keep_in(const AttemptLogs& logs) { logs_ = logs; }
@@ -84,8 +91,8 @@ class RoundWatch : public std::enable_shared_from_this<RoundWatch> {
   bool samples_ = false;             // one is being read
   bool gives_up_ = false;            // once
   std::function<void(const GiveUp&)> give_up_{};
-  std::vector<Rank> finished_{};
-  std::vector<WorkerName> running_{};
+  std::function<WatchedRanks()> ranks_ = [] { return WatchedRanks(); };
+  bool healthy_ = false;  // all workers were started, and none has failed
   boost::asio::steady_timer timer_;
   std::optional<TimePoint> armed_{};
 };
