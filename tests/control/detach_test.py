@@ -4,6 +4,7 @@
 python3 tests/control/detach_test.py path/to/ddprun
 """
 
+import contextlib
 import os
 import pathlib
 import pty
@@ -18,6 +19,11 @@ from runs import DDPRUN, HUNG, WAITS, Run, eventually, standalone
 
 # Writes lines until it is stopped.
 FLOOD = "i=0; while :; do i=$((i+1)); echo line-$i-of-output; done"
+
+
+def end(pid):
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
 
 
 class Detached(Run):
@@ -40,8 +46,8 @@ class Detached(Run):
         return self.pid and os.path.exists(f"/proc/{self.pid}")
 
     def kill(self):
-        if self.alive():
-            os.kill(self.pid, signal.SIGKILL)
+        if self.pid:
+            end(self.pid)
 
 
 class Detach(unittest.TestCase):
@@ -87,6 +93,7 @@ class Detach(unittest.TestCase):
         os.close(terminal)
         told = run.communicate(timeout=HUNG)[1]
         pid = int(re.search(r"\(pid (\d+)\)", told)[1])
+        self.addCleanup(end, pid)
         os.close(keeper)  # the terminal hangs up
         stopped = subprocess.run([DDPRUN, "stop", str(pid)], capture_output=True, text=True,
                                  timeout=HUNG, check=False)
