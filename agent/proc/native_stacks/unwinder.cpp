@@ -49,6 +49,7 @@ bool get_thread(Dwfl* /*dwfl*/, pid_t id, void* target, void** argument) {
   return true;
 }
 
+// NOLINTNEXTLINE(readability-non-const-parameter): the kernel writes to `result`
 bool read_memory(Dwfl* /*dwfl*/, Dwarf_Addr address, Dwarf_Word* result, void* target) {
   iovec here{result, sizeof *result};
   // NOLINTNEXTLINE(performance-no-int-to-ptr): an address of the other process
