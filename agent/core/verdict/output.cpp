@@ -20,9 +20,9 @@ enum class Measure {
 };
 
 struct Symptom {
-  const char* text;  // in a line that can name the cause
-  const char* code;
-  const char* cause;  // follows "ended with exit code 1: "
+  const char* text = "";  // in a line that can name the cause
+  const char* code = "";
+  const char* cause = "";  // follows "ended with exit code 1: "
   Measure measure = Measure::kNothing;
   const char* likely = "";
   const char* advice = "";

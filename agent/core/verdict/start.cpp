@@ -10,8 +10,8 @@ namespace ddprun {
 namespace {
 
 struct StartSymptom {
-  int code;          // the exit code that goes with it
-  const char* text;  // in the line
+  int code = 0;           // the exit code that goes with it
+  const char* text = "";  // in the line
 };
 // Shells, env(1), the dynamic loader and Python about a program that they cannot run.
 constexpr StartSymptom kStartSymptoms[] = {
