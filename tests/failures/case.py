@@ -16,7 +16,7 @@ class Case:
     name: str
     worker: str = ""  # shell text of the culprit
     peers: str = WAIT  # and of all other ranks
-    cause: str = ""  # code of the report's first line; empty: a healthy run
+    cause: object = ""  # code of the report's first line; a tuple: one of these; empty: healthy
     code: object = 0  # exit code of every ddprun; a tuple: of each; None: any, if all have it
     says: str = ""  # a phrase of the report (of the console, if the run is healthy)
     culprit: object = 1  # rank; a tuple: one of these; None: the first line names no rank

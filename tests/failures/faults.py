@@ -185,6 +185,11 @@ def say(*lines):
 # What collectives print. The sequence number is the argument.
 
 def nccl_timeout():
+    nccl_words()
+    os.abort()
+
+
+def nccl_words():
     number = int(ARGUMENT or 42)
     work = (f"WorkNCCL(SeqNum={number}, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, "
             "Timeout(ms)=600000) ran for 600013 milliseconds before timing out.")
@@ -197,7 +202,6 @@ def nccl_timeout():
         f"  what():  [PG ID 0 PG GUID 0(default_pg) Rank {RANK}] Process group watchdog thread "
         f"terminated with exception: [Rank {RANK}] Watchdog caught collective operation timeout: "
         f"{work}")
-    os.abort()
 
 
 def gloo_timeout():

@@ -4,13 +4,20 @@ from case import Case, alike, fault, python
 
 GOING = '"$I" note going; '
 AFTER = '"$I" await going.1; '
-NCCL_AFTER_STOP = '"$I" await stopped.0; ' + python("nccl_timeout")
 
 
-def child(name: str) -> str:
+def child(name: str, argument: str = "") -> str:
     """The same as a child of the shell, which continues after it."""
-    return python(name).removeprefix("exec ")
+    return python(name, argument).removeprefix("exec ")
 
+
+def watchdogs(ranks: str, number: str = "42") -> str:
+    """The watchdogs of these ranks give up at nearly the same time: all have spoken, then abort."""
+    return (child("nccl_words", number) + f'; "$I" note said; for rank in {ranks}; do '
+            '"$I" await said.$rank; done; exec "$I" signal 6')
+
+
+AFTER_STOP = '"$I" await stopped.0; '
 
 COLLECTIVES = (
     fault("a lost connection reported after the culprit's exit", GOING + "echo mine >&2; exit 3",
@@ -25,7 +32,7 @@ COLLECTIVES = (
     fault("a victim with an error.json, the culprit has none", GOING + 'exec "$I" signal 9',
           "W-KILLED", 137, "SIGKILL", peers=AFTER + python("recorded_by_victim")),
     fault("a stopped rank, its peers' NCCL times out", 'exec "$I" wait', "W-COLLECTIVE", 134,
-          "rank 1", peers=NCCL_AFTER_STOP, outside="stop_worker"),
+          "rank 1", peers=AFTER_STOP + watchdogs("0 2"), outside="stop_worker"),
     fault("a stopped rank, its peers' Gloo times out", 'exec "$I" wait', "W-COLLECTIVE", 1,
           "rank 1", peers='"$I" await stopped.0; ' + python("gloo_timeout"),
           outside="stop_worker"),
@@ -35,8 +42,8 @@ COLLECTIVES = (
           peers='"$I" rest 100; ' + python("gloo_lost")),
     fault("a rank that never arrives", 'exec "$I" wait', "W-RENDEZVOUS", 1, "rank 1",
           peers='"$I" rest 100; ' + python("store_timeout")),
-    fault("a rank that is one collective behind", python("nccl_timeout", "41"), "W-COLLECTIVE",
-          134, "rank 1", peers=python("nccl_timeout", "42")),
+    fault("a rank that is one collective behind", watchdogs("0 1 2", "41"),
+          "W-COLLECTIVE", 134, "rank 1", peers=watchdogs("0 1 2")),
     fault("a monitored barrier that names a rank", 'exec "$I" wait', "W-COLLECTIVE", 1, "rank 1",
           peers='[ $RANK = 0 ] || exec "$I" wait; ' + python("monitored_barrier")),
 )
@@ -73,7 +80,8 @@ NODES = (
                  GOING + "echo mine >&2; exit 3", "W-EXIT", 3, "mine",
                  peers='"$I" await going.3; ' + python("gloo_lost")),
     on_two_nodes("a stopped rank, its peers' NCCL times out", 'exec "$I" wait', "W-COLLECTIVE",
-                 134, "rank 3", peers=NCCL_AFTER_STOP, outside="stop_worker"),
+                 134, "rank 3", peers=AFTER_STOP + watchdogs("0 1 2"),
+                 outside="stop_worker"),
     on_two_nodes("an early exit 0, its peers complain", "exit 0", "W-PEER", 1, "rank 3",
                  peers='"$I" rest 100; ' + python("gloo_lost")),
     on_two_nodes("the memory limit of a worker's own cgroup",
@@ -81,7 +89,9 @@ NODES = (
                  "memory", needs="memory"),
     on_two_nodes("the same failure with --min-uptime", "echo typo >&2; exit 3", "RESTARTS", 3,
                  "ended alike", options=("--max-restarts=9", "--min-uptime=60s")),
-    alike("two nodes: a missing program", "", "EXEC", 127, "no such file", culprit=None, ranks=2,
+    # The node that finds out first leaves the run. If that is the second one, the first one's last
+    # line is that the run stops, with the reason in the note before it.
+    alike("two nodes: a missing program", "", ("EXEC", "RUN"), 127, "", culprit=None, ranks=2,
           nodes=2, program=("--no-python", "./missing")),
     on_two_nodes("one never comes", 'exec "$I" wait', "RUN", 110, "join_timeout", culprit=None,
                  absent=1, options=SOON),

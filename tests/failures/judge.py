@@ -68,7 +68,8 @@ def judge_report(case, console: str, verdict: Judgement) -> None:
         return
     verdict.lines = len(report.lines)
     text = "\n".join(report.lines)
-    if report.cause != case.cause:
+    causes = case.cause if isinstance(case.cause, tuple) else (case.cause,)
+    if report.cause not in causes:
         verdict.cause = False
         verdict.wrong.append(f"cause {report.cause} instead of {case.cause}")
     if not blames(report, case.culprit):

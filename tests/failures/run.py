@@ -31,7 +31,7 @@ import needs  # noqa: E402
 import outside  # noqa: E402
 import peer  # noqa: E402
 import processes  # noqa: E402
-from shortfalls import SHORTFALLS  # noqa: E402
+from shortfalls import SHORTFALLS, SOMETIMES  # noqa: E402
 from ports import free_port  # noqa: E402
 
 CASE_SECONDS = 40  # after which a case counts as hung
@@ -147,8 +147,8 @@ def tell(case, verdict, consoles, show: bool) -> bool:
         print(f"skip  {case.name}: {verdict}")
         return False
     shortfall = SHORTFALLS.get(case.name, "")
-    surprise = verdict.passed == bool(shortfall)
-    word = "ok   " if verdict.passed else "short" if shortfall else "WRONG"
+    surprise = verdict.passed == bool(shortfall) and case.name not in SOMETIMES
+    word = "ok   " if verdict.passed else "WRONG" if surprise else "short"
     text = "; ".join(verdict.wrong)
     if verdict.passed and shortfall:
         word, text = "WRONG", f"passes: remove it from shortfalls.py ({shortfall})"

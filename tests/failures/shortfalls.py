@@ -1,3 +1,10 @@
-"""Cases that ddprun does not pass, and why. They are counted; one that passes fails the run."""
+"""Cases that ddprun does not pass, and why. They are counted, and do not fail the run."""
 
+# One of these that passes does fail the run: it must be removed from here.
 SHORTFALLS: dict[str, str] = {}
+
+# These depend on which of several nodes is faster.
+SOMETIMES = {
+    "two nodes: a missing program":
+        "a node that cannot start it, and hears of the other's reason too, prints both",
+}
