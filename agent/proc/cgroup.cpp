@@ -217,17 +217,30 @@ bool is_run_cgroup(std::string_view name) {
   return name.starts_with(kRunPrefix) && name.find('-') != std::string_view::npos;
 }
 
+namespace {
+
+/// Containers may share a hierarchy, and all have a process of this number: so the name has the
+/// number of the PID namespace too.
+std::string prefix_of_run(pid_t owner) {
+  struct stat status = {};
+  const bool known = ::stat("/proc/self/ns/pid", &status) == 0;
+  const std::string of_namespace = known ? std::to_string(status.st_ino) : "0";
+  return std::string(kRunPrefix) + std::to_string(owner) + "-" + of_namespace + "-";
+}
+
+}  // namespace
+
 std::optional<Cgroup> run_cgroup(const std::string& nonce) {
   const auto ours = Cgroup::of_this_process();
   if (!ours || is_run_cgroup(ours->name())) return ours;
-  return ours->make(std::string(kRunPrefix) + std::to_string(::getpid()) + "-" + nonce);
+  return ours->make(prefix_of_run(::getpid()) + nonce);
 }
 
 std::vector<Cgroup> run_cgroups_of(pid_t owner) {
   std::vector<Cgroup> found;
   const auto ours = Cgroup::of_this_process();
   if (!ours) return found;
-  const std::string prefix = std::string(kRunPrefix) + std::to_string(owner) + "-";
+  const std::string prefix = prefix_of_run(owner);
   for_each_directory(ours->path(), [&](const std::string& name) {
     if (name.starts_with(prefix)) found.emplace_back(ours->path() + "/" + name);
   });

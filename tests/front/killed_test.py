@@ -60,8 +60,10 @@ class Killed(unittest.TestCase):
             run.kill([agent])
             self.assertEqual(run.end(), 137)
             said = [line for line in run.text().splitlines() if "[AGENT]" in line]
-            self.assertEqual(said, [f"ddprun: error [AGENT] the agent (pid {agent}) was killed by "
-                                    "SIGKILL; its 4 processes were ended"])
+            # A shell that dies last may have collected its child itself.
+            self.assertRegex("\n".join(said),
+                             rf"^ddprun: error \[AGENT\] the agent \(pid {agent}\) "
+                             r"was killed by SIGKILL; its [2-4] processes were ended$")
 
     def test_a_crash_of_the_agent_is_128_and_the_signal(self):
         with Run(DDPRUN, "sleep 1000; true", sleeps=1) as run:

@@ -66,7 +66,9 @@ class Run:
     def __enter__(self):
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, failure, *_):
+        if failure is not None:
+            print(self.text(), *map(processes.describe, self.left()), sep="\n", flush=True)
         for pid in processes.with_mark(self.mark):
             processes.kill(pid)
         self.process.kill()
