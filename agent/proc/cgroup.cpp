@@ -231,7 +231,7 @@ std::string prefix_of_run(pid_t owner) {
 }  // namespace
 
 std::optional<Cgroup> run_cgroup(const std::string& nonce) {
-  const auto ours = Cgroup::of_this_process();
+  auto ours = Cgroup::of_this_process();
   if (!ours || is_run_cgroup(ours->name())) return ours;
   return ours->make(prefix_of_run(::getpid()) + nonce);
 }
