@@ -187,6 +187,7 @@ class Run {
   [[nodiscard]] Deadline pace_restart();
   [[nodiscard]] bool is_pointless() const;
   [[nodiscard]] Duration early() const;
+  void succeed_before_stop(Agent& agent);
   void on_success(Agent& agent);
   void on_stopped(Agent& agent, const protocol::Stopped& stopped);
   void check_success();

@@ -82,6 +82,11 @@ void Run::conclude(Stopping& stopping) {
   const std::optional<Failure>& first = stopping.round.first_failure();
   const std::optional<RunFailure>& told = stopping.verdict.failure;
   if (told && first && first->round == told->round) blame(stopping, *first);
+  const LiveRound& round = stopping.round;
+  if (!told && round.nodes() > 0 && round.all_succeeded()) {
+    const int ranks = round.world_size();
+    stopping.verdict = Done{kExitSuccess, reasons::success(ranks, round.nodes(), restarts_.used)};
+  }
   name_culprit(stopping);
   stopping.verdict.reporter = reporter(stopping);
   why_ = stopping.verdict.text;

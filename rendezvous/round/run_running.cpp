@@ -53,6 +53,7 @@ void Run::on_report(Agent& agent, const Report& report) {
   const bool news = report.state != agent.state && !told_to_stop && !succeeded;
   if (news) roster_.set_state(agent, report.state);
   LiveRound* round = is_member(agent) ? live_round() : nullptr;
+  if (report.state == NodeState::kSucceeded) succeed_before_stop(agent);
   if (report.state == NodeState::kRunning && news) {
     agent.running_at = now_;
     if (round != nullptr) round->runs(now_);
@@ -111,6 +112,16 @@ bool Run::has_answered(Round round) const {
 Deadline Run::pace_restart() {
   restarts_.delay = restarts_.pace.failed(live_round()->lived(now_));
   return restarts_.delay.count() > 0 ? Deadline(now_ + restarts_.delay) : std::nullopt;
+}
+
+/// Its workers had exited with 0 when the stop reached it. If all nodes say so, nothing was
+/// stopped.
+void Run::succeed_before_stop(Agent& agent) {
+  auto* stopping = in<Stopping>();
+  const bool counts = stopping != nullptr && !stopping->verdict.failure && is_member(agent);
+  if (!counts || agent.state != NodeState::kStopping) return;
+  roster_.set_state(agent, NodeState::kSucceeded);
+  stopping->round.succeeded(agent);
 }
 
 void Run::on_success(Agent& agent) {

@@ -68,6 +68,27 @@ TEST_CASE("a node that runs the coordinator and no rank does not replace a succe
   }
 }
 
+TEST_CASE("a success that the stop of a run did not overtake stays one") {
+  for (const bool all : {true, false}) {
+    Desk desk;
+    desk.join_two();
+    Hello spare = desk.hello("c", 2, 2);
+    spare.runs_coordinator = true;
+    desk.say(3, spare);
+    desk.both_run();
+    desk.say(3, Leave{143, "SIGTERM received", Round(0)});
+    for (const std::uint64_t link : {1U, 2U}) desk.say(link, *desk.last<Beat>(link));
+    REQUIRE(desk.last<Stop>(1).has_value());
+    desk.say(1, desk.report(1, NodeState::kSucceeded));
+    desk.say(1, Stopped{Round(1), milliseconds(0), 0, 0});
+    if (all) desk.say(2, desk.report(1, NodeState::kSucceeded));
+    desk.say(2, Stopped{Round(1), milliseconds(5), 0, all ? 0 : 1});
+    for (const std::uint64_t link : {1U, 2U}) {
+      CHECK(desk.last<Done>(link)->exit_code == (all ? 0 : 143));
+    }
+  }
+}
+
 TEST_CASE("a second leave is not answered by what was asked before it") {
   Desk desk = three_that_run();
   desk.say(2, desk.report(1, NodeState::kSucceeded));
