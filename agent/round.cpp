@@ -47,7 +47,9 @@ RoundRunner::RoundRunner(asio::any_io_executor executor, RoundInputs inputs)
       driver_(*this,
               {inputs_.config.workers.count, inputs_.config.stopping.shutdown_timeout,
                inputs_.config.stopping.straggler_timeout},
-              inputs_.run_started) {
+              inputs_.run_started,
+              inputs_.facts.groups > 1 ? RoundDriver::Elsewhere::kRanks
+                                       : RoundDriver::Elsewhere::kNoRanks) {
   for (int i = 0; i < inputs_.config.workers.count; ++i)
     workers_.push_back(std::make_unique<Worker>());
 }

@@ -10,10 +10,12 @@
 
 namespace ddprun {
 
-RoundDriver::RoundDriver(RoundPorts& ports, WorkerGroup::Options options, TimePoint run_started)
+RoundDriver::RoundDriver(RoundPorts& ports, WorkerGroup::Options options, TimePoint run_started,
+                         Elsewhere elsewhere)
     : ports_(ports),
       group_(options),
       run_started_(run_started),
+      elsewhere_(elsewhere),
       straggler_timeout_(options.straggler_timeout),
       since_(ports.now()),
       workers_(static_cast<std::size_t>(options.workers)) {}
@@ -191,8 +193,9 @@ void RoundDriver::complaint_found(LocalRank rank, std::optional<Complaint> compl
   if (!std::exchange(hearing_, true)) ports_.arm_hearing(ports_.now() + kHearing);
 }
 
-// No other rank is left that could say more.
+// No other rank is left that could say more. What ranks of other nodes do is learned there.
 bool RoundDriver::all_heard() const {
+  if (elsewhere_ == Elsewhere::kRanks) return false;
   if (held_.empty() || group_.state() != GroupState::kHealthy) return false;
   const bool heard =
       std::all_of(held_.begin(), held_.end(), [](const Held& held) { return held.heard; });

@@ -25,8 +25,11 @@ struct GiveUp {
 
 class RoundDriver {
  public:
+  /// Whether other nodes have ranks of the round, too.
+  enum class Elsewhere { kNoRanks, kRanks };
   /// `run_started`: of ddprun, for the report.
-  RoundDriver(RoundPorts& ports, WorkerGroup::Options options, TimePoint run_started);
+  RoundDriver(RoundPorts& ports, WorkerGroup::Options options, TimePoint run_started,
+              Elsewhere elsewhere = Elsewhere::kNoRanks);
 
   /// Once. After an earlier stop nothing is started.
   void begin();
@@ -110,6 +113,7 @@ class RoundDriver {
   RoundPorts& ports_;
   WorkerGroup group_;
   TimePoint run_started_;
+  Elsewhere elsewhere_;
   Duration straggler_timeout_;
   TimePoint since_;  // all workers run; before, this began
   std::vector<Worker> workers_;

@@ -176,7 +176,10 @@ void World::start_group(int id, const protocol::StartRound& round) {
   group.grace = kStopGrace;
   group.ports = std::make_unique<GroupPorts>(*this, id, group.generation);
   const WorkerGroup::Options options{node.options.workers, kStopGrace};
-  group.driver = std::make_unique<RoundDriver>(*group.ports, options, group.ports->now());
+  using Elsewhere = RoundDriver::Elsewhere;
+  group.driver =
+      std::make_unique<RoundDriver>(*group.ports, options, group.ports->now(),
+                                    round.group_size > 1 ? Elsewhere::kRanks : Elsewhere::kNoRanks);
   node.group = std::move(group);
   node.group->driver->begin();
 }

@@ -1,0 +1,140 @@
+// A worker that complains of other ranks is heard before they are stopped.
+#include "tests/agent/written_ports.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace ddprun;
+using namespace ddprun::test;
+
+namespace {
+
+Complaint lost_peer() {
+  Complaint complaint;
+  complaint.kind = ComplaintKind::kLostPeer;
+  return complaint;
+}
+
+}  // namespace
+
+TEST_CASE("a witness is heard, and the others are stopped only when no culprit failed meanwhile") {
+  TwoWorkers round;
+  round.run();
+  round.ports.complaint_ = lost_peer();
+  round.exits(0, kFailed);
+  CHECK(round.ports.written() == "listen 0");
+  CHECK(round.ports.hearing_until_ == round.ports.now_ + kHearing);
+  round.ports.now_ += kHearing;
+  round.driver.hearing_over();
+  CHECK(round.ports.written() ==
+        "look at ranks, catch up 0, SIGTERM 1, log failure of 0, others 1, look 0");
+  round.exits(1, kGone);
+  round.driver.evidence_found({});
+  CHECK(round.ports.failure_.complaint.has_value());
+  const RoundResult result = round.driver.result();
+  CHECK(result.stopped == 1);
+  REQUIRE(result.ranks.size() == 2);
+  CHECK(result.ranks[0].end == RankEnd::kFailed);
+  CHECK(result.ranks[0].exited == 500ms);
+  CHECK(result.ranks[0].complaint.has_value());
+  CHECK(result.ranks[1].end == RankEnd::kRuns);
+  CHECK_FALSE(result.other_failure.has_value());
+}
+
+TEST_CASE("a witness whose node has no other rank is heard as long as other nodes have ranks") {
+  for (const auto elsewhere : {RoundDriver::Elsewhere::kNoRanks, RoundDriver::Elsewhere::kRanks}) {
+    WrittenPorts ports;
+    RoundDriver driver(ports, {1, 30s}, TimePoint(990s), elsewhere);
+    ports.driver_ = &driver;
+    driver.begin();
+    driver.files_opened({}, {});
+    ports.complaint_ = lost_peer();
+    driver.exited(LocalRank(0), kFailed, LeftBehind::kNothing);
+    CHECK(driver.group().first_failure().has_value() ==
+          (elsewhere == RoundDriver::Elsewhere::kNoRanks));
+    driver.hearing_over();
+    CHECK(driver.group().first_failure() == LocalRank(0));
+  }
+}
+
+TEST_CASE("the culprit that fails while a witness is heard is the first failure") {
+  TwoWorkers round;
+  round.run();
+  round.ports.complaint_ = lost_peer();
+  round.exits(0, kFailed);
+  round.ports.complaint_.reset();
+  (void)round.ports.written();
+  SECTION("of a signal, which needs no look at its output") {
+    round.exits(1, ExitStatus::signaled(SIGKILL));
+    CHECK(round.ports.written() == "catch up 1, SIGTERM 0, log failure of 1, others 0, look 1");
+    CHECK(round.driver.group().first_failure() == LocalRank(1));
+    round.driver.hearing_over();
+  }
+  SECTION("of an error of its own") {
+    round.exits(1, ExitStatus::exited(7));
+    CHECK(round.ports.written() ==
+          "listen 1, catch up 1, SIGTERM 0, log failure of 1, others 0, look 1");
+    CHECK(round.driver.group().first_failure() == LocalRank(1));
+  }
+}
+
+TEST_CASE("a witness is heard no longer when no other rank is left, or a stop comes") {
+  TwoWorkers round;
+  round.run();
+  round.ports.complaint_ = lost_peer();
+  round.exits(0, kFailed);
+  (void)round.ports.written();
+  SECTION("the other one succeeded") {
+    round.exits(1, kDone);
+    CHECK(round.ports.written() == "look at ranks, catch up 0, look 0");
+    round.driver.evidence_found({});
+    CHECK(round.driver.result().ranks[1].end == RankEnd::kSucceeded);
+  }
+  SECTION("the other one complained, too") {
+    round.exits(1, kFailed);
+    CHECK(round.driver.group().first_failure() == LocalRank(0));
+    CHECK(round.driver.group().over());
+    round.driver.hearing_over();
+  }
+  SECTION("a stop of the run") {
+    round.driver.request_stop(SIGTERM);
+    CHECK(round.driver.group().first_failure() == LocalRank(0));
+    CHECK(round.driver.failure_is_unreported());
+  }
+  SECTION("a stop of the round") {
+    round.driver.end(SIGTERM, 30s);
+    CHECK(round.driver.group().first_failure() == LocalRank(0));
+  }
+}
+
+TEST_CASE("a complaint that is read too late changes nothing") {
+  TwoWorkers round;
+  round.run();
+  round.ports.listens_later_ = true;
+  round.exits(0, kFailed);
+  round.driver.request_stop(SIGTERM);
+  round.driver.complaint_found(LocalRank(0), lost_peer());
+  round.driver.hearing_over();
+  CHECK(round.driver.group().first_failure() == LocalRank(0));
+}
+
+TEST_CASE("what a witness left behind may end while it is heard; no signal is passed on to it") {
+  TwoWorkers round;
+  round.run();
+  round.ports.complaint_ = lost_peer();
+  round.exits(0, kFailed, LeftBehind::kProcesses);
+  (void)round.ports.written();
+  round.driver.pass_on(SIGUSR1);
+  CHECK(round.ports.written() == "pass on 1");
+  round.driver.emptied(LocalRank(0));
+  round.driver.hearing_over();
+  round.exits(1, kGone);
+  CHECK(round.driver.group().over());
+}
+
+TEST_CASE("a node that is to look notes what its ranks do before it stops them, and only once") {
+  TwoWorkers round;
+  round.run();
+  round.driver.look();
+  round.driver.end(SIGTERM, 30s);
+  round.driver.look();
+  CHECK(round.ports.written() == "look at ranks, SIGTERM 0, SIGTERM 1");
+}

@@ -1,0 +1,124 @@
+// A round on ports that only write down what they are asked to do.
+#pragma once
+
+#include <signal.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "agent/node/round_driver.hpp"
+
+namespace ddprun::test {
+
+using namespace std::chrono_literals;
+
+inline const auto kGone = ExitStatus::signaled(SIGTERM);
+inline const auto kDone = ExitStatus::exited(0);
+inline const auto kFailed = ExitStatus::exited(3);
+
+class WrittenPorts final : public RoundPorts {
+ public:
+  /// What was asked for since the last call.
+  [[nodiscard]] std::string written() { return std::exchange(words_, {}); }
+
+  [[nodiscard]] TimePoint now() const override { return now_; }
+  void open_files() override { write("open files"); }
+  void give_up_files() override { write("give up files"); }
+  void post_spawn(LocalRank rank) override { write("post", rank); }
+  [[nodiscard]] Result<void> start_worker(LocalRank rank) override {
+    write("start", rank);
+    if (broken_ == rank) return Error(ErrorKind::kSystem, "out of processes");
+    return {};
+  }
+  void signal_group(LocalRank rank, int signal) override { write(signal_name(signal), rank); }
+  void signal_worker(LocalRank rank, int) override { write("pass on", rank); }
+  void arm_timer(TimePoint deadline) override { deadline_ = deadline; }
+  void cancel_timer() override { deadline_ = {}; }
+  [[nodiscard]] WorkerName name_of(LocalRank rank) const override {
+    return {Rank(rank.value()), rank, 100 + rank.value(), "gpu-01"};
+  }
+  [[nodiscard]] WorkerExit describe_exit(LocalRank rank) const override {
+    WorkerExit exit;
+    exit.worker = name_of(rank);
+    return exit;
+  }
+  [[nodiscard]] std::vector<std::string> left_behind(LocalRank) const override { return left_; }
+  void look_for_complaint(LocalRank rank) override {
+    write("listen", rank);
+    if (!listens_later_) driver_->complaint_found(rank, complaint_);
+  }
+  void arm_hearing(TimePoint deadline) override { hearing_until_ = deadline; }
+  [[nodiscard]] std::vector<RankFacts> look_at_ranks() override {
+    write("look at ranks");
+    return std::vector<RankFacts>(2);
+  }
+  [[nodiscard]] std::vector<StuckProcess> stuck(LocalRank rank) const override {
+    return {{100 + rank.value(), "python3", 'D', "nvidia_ioctl", {"/dev/nvidia2"}}};
+  }
+  [[nodiscard]] int descendants_ended(LocalRank) const override { return 8; }
+  void catch_up(LocalRank rank) override { write("catch up", rank); }
+  void look_for_evidence(LocalRank rank) override { write("look", rank); }
+  void log_failure(const WorkerExit& first, int others) override {
+    write("log failure of " + std::to_string(first.worker.rank.value()) + ", others " +
+          std::to_string(others));
+  }
+  void log_stop(int, int workers) override { write("log stop of " + std::to_string(workers)); }
+  void log_left_behind(const LeftBehindFacts& facts) override {
+    write("log that " + facts.names.front() + " is left");
+  }
+  void running() override { write("running"); }
+  void succeeded() override { write("succeeded"); }
+  void failed(const WorkerExit& first) override {
+    write("failed", first.worker.local_rank);
+    failure_ = first;
+  }
+  void spawn_failed(const SpawnFailed& failure) override { write("spawn failed", failure.rank); }
+  void round_over() override { write("over"); }
+
+  TimePoint now_{1000s};
+  TimePoint deadline_{};  // none: not armed
+  std::optional<LocalRank> broken_;
+  std::vector<std::string> left_;
+  WorkerExit failure_;
+  RoundDriver* driver_ = nullptr;
+  bool listens_later_ = false;  // complaint_found() is called by the test
+  std::optional<Complaint> complaint_{};
+  TimePoint hearing_until_{};
+
+ private:
+  void write(const std::string& what) { words_ += (words_.empty() ? "" : ", ") + what; }
+  void write(const std::string& what, LocalRank rank) {
+    write(what + " " + std::to_string(rank.value()));
+  }
+
+  std::string words_;
+};
+
+/// A round of two workers, with a grace of 30 s.
+struct TwoWorkers {
+  WrittenPorts ports;
+  RoundDriver driver{ports, {2, 30s}, TimePoint(990s)};
+
+  TwoWorkers() { ports.driver_ = &driver; }
+
+  /// Both run.
+  void run() {
+    driver.begin();
+    driver.files_opened({}, {});
+    driver.spawn_due(LocalRank(1));
+    (void)ports.written();
+  }
+  /// The first runs, the second is about to be started.
+  void run_first() {
+    driver.begin();
+    driver.files_opened({}, {});
+    (void)ports.written();
+  }
+  void exits(int rank, ExitStatus status, LeftBehind left = LeftBehind::kNothing) {
+    driver.exited(LocalRank(rank), status, left);
+  }
+};
+
+}  // namespace ddprun::test
