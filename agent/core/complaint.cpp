@@ -46,7 +46,7 @@ std::string word(std::string_view text) {
 std::string_view without_prefix(std::string_view line) {
   if (!line.starts_with("[rank")) return line;
   const auto end = line.find("]:");
-  if (end == npos || end > 12) return line;
+  if (end > 12) return line;
   line.remove_prefix(end + 2);
   return line;
 }

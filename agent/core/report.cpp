@@ -88,7 +88,7 @@ std::string evidence(const Account& account, std::size_t lines_max) {
 }
 
 std::string others(const RunFailure& failure) {
-  const std::string witnesses = failure.finding ? failure.finding->others : "";
+  std::string witnesses = failure.finding ? failure.finding->others : "";
   if (failure.stopped == 0) return witnesses;
   const bool one = failure.stopped == 1;
   std::string text = count_text(failure.stopped, "rank") + (one ? " was" : " were") +
