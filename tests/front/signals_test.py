@@ -84,12 +84,12 @@ class Signals(unittest.TestCase):
     def test_one_that_is_sent_names_its_sender(self):
         with Run(DDPRUN, STAY) as run:
             ready(run)
-            kill = subprocess.Popen(["sh", "-c", f"kill -TERM {run.process.pid}; sleep 1000; true"])
+            kill = subprocess.Popen(["sh", "-c", f"kill -TERM {run.process.pid}; read line"],
+                                    stdin=subprocess.PIPE)
             try:
                 wait_for(lambda: "[STOP]" in run.text(), "stop")
             finally:
-                kill.kill()
-                kill.wait()
+                kill.communicate()
             self.assertIn(f"SIGTERM from sh (pid {kill.pid}), stopping 2 ranks", run.text())
             self.check_end(run, 143)
 
