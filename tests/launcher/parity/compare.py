@@ -13,9 +13,12 @@ ENVIRONMENT_DIFFERS = {
     "OMP_NUM_THREADS": "torchrun: always 1; ddprun: the CPUs of a worker",
     "PYTHONFAULTHANDLER": "ddprun sets it where it is unset",
     "DDPRUN_ROUND": "ddprun's own",
+    "DDPRUN_WORKER": "ddprun's own, marks what a worker starts",
     "DDPRUN_LOCAL_RANK": "ddprun's own, with --virtual-local-rank",
     "PROBE_DIR": "this test's own",
 }
+# Log files that only ddprun writes (docs/EVENTS.md).
+OWN_LOGS = ("events.jsonl", "result.json")
 # Facts that name this run's own files.
 FACTS_DIFFER = {"environment", "ancestors", "directory", "stdin", "stdout", "argv"}
 # A tee'd stream: torchrun's worker writes the file, which a thread follows; ddprun's worker writes
@@ -74,6 +77,8 @@ def log_differences(theirs, ours):
     for name in sorted(set(theirs.logs) | set(ours.logs)):
         if name.endswith("error.json") or "/filtered_" in name:
             continue  # a time in it, lines of the ranks in any order: their cases look into them
+        if name in OWN_LOGS and name not in theirs.logs:
+            continue
         if theirs.logs.get(name) != ours.logs.get(name):
             yield f"log {name}: torchrun {theirs.logs.get(name)}, ddprun {ours.logs.get(name)}"
 
