@@ -94,7 +94,7 @@ def console_differences(theirs, ours, may_lose_lines):
 
 def report_free(lines):
     """Without the lines that a failure report quotes."""
-    return [line for line in lines if " | " not in line]
+    return [line for line in lines if " | " not in line and not line.startswith("  evidence ")]
 
 
 def code_differences(theirs, ours, expected):
