@@ -78,7 +78,7 @@ RESOURCES = (
     fault("the memory limit of a worker's own cgroup", OWN + 'exec "$I" eat 200', "W-OOM", 137,
           "memory", needs="memory"),
     fault("a memory limit shared with ddprun", 'exec "$I" eat 200', "W-OOM", 137, "memory",
-          prefix=SHARED, needs="memory"),
+          prefix=SHARED, needs="plain memory"),
     fault("RLIMIT_AS", python("memory"), "W-LIMIT", 1, "MemoryError"),
     fault("RLIMIT_NOFILE", python("descriptors"), "W-LIMIT", 1, "Too many open files"),
     fault("no more threads", python("threads"), "W-LIMIT", 1,

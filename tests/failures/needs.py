@@ -8,6 +8,8 @@ import uuid
 
 MEMORY = pathlib.Path("/sys/fs/cgroup/memory")
 MEMORY_LIMIT = 48 << 20
+# A limit for the worker, and one for all of ddprun, which a sanitizer's memory exceeds.
+MEMORY_NEEDS = ("memory", "plain memory")
 
 
 def missing(need: str) -> str:
@@ -19,15 +21,17 @@ def missing(need: str) -> str:
     if need == "mount":
         works = subprocess.run(["unshare", "--mount", "true"], stderr=subprocess.DEVNULL)
         return "" if works.returncode == 0 else "no mount namespaces"
-    if need == "memory" and not os.access(MEMORY / "memory.limit_in_bytes", os.W_OK):
+    if need == "plain memory" and os.environ.get("DDPRUN_TEST_SANITIZED"):
+        return "a sanitizer needs the memory itself"
+    if need in MEMORY_NEEDS and not os.access(MEMORY / "memory.limit_in_bytes", os.W_OK):
         return "no memory cgroup of version 1"
     return ""
 
 
 @contextlib.contextmanager
 def provided(need: str):
-    """The folder of a memory cgroup with a limit, for the need `memory`; else an empty text."""
-    if need != "memory":
+    """The folder of a memory cgroup with a limit, for a need of memory; else an empty text."""
+    if need not in MEMORY_NEEDS:
         yield ""
         return
     folder = MEMORY / f"ddprun-failures-{os.getpid()}-{uuid.uuid4().hex[:8]}"
