@@ -196,7 +196,9 @@ TEST_CASE("result.json has outcome, code, first failure and restarts of a run th
 
 TEST_CASE("a run that a signal stops, and one that succeeds, say so in result.json") {
   TemporaryDirectory dir;
-  auto stopped = start(1, kStay, {"log=" + dir.file("stopped")}, {{"DIR", dir.path()}});
+  // The worker gets the SIGUSR1 as well: it must not die of it before the SIGTERM comes.
+  auto stopped =
+      start(1, "trap '' USR1; " + kStay, {"log=" + dir.file("stopped")}, {{"DIR", dir.path()}});
   (void)pid_in(dir.file("0.0"));
   stopped.signal(SIGUSR1);
   stopped.signal(SIGTERM);
