@@ -14,6 +14,9 @@
 
 namespace ddprun::net {
 
+template <class Protocol>
+class BoundedSessions;
+
 // From accepting a connection until it is closed at the latest.
 inline constexpr std::chrono::seconds kHttpTimeMax{5};
 // Connections served at a time; others wait in the kernel's queue.
@@ -35,6 +38,7 @@ class HttpServer {
  private:
   class Impl;
   std::shared_ptr<Impl> impl_;
+  std::shared_ptr<BoundedSessions<boost::asio::ip::tcp>> sessions_;
 };
 
 }  // namespace ddprun::net

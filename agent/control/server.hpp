@@ -5,11 +5,17 @@
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
 #include <memory>
 #include <string>
 
 #include "agent/control/status.hpp"
 #include "base/result.hpp"
+
+namespace ddprun::net {
+template <class Protocol>
+class BoundedSessions;
+}
 
 namespace ddprun::control {
 
@@ -48,6 +54,7 @@ class Server {
  private:
   class Impl;
   std::shared_ptr<Impl> impl_;
+  std::shared_ptr<net::BoundedSessions<boost::asio::local::stream_protocol>> sessions_;
 };
 
 }  // namespace ddprun::control

@@ -71,7 +71,7 @@ const std::vector<Room>& rooms() {
         "agent/core/", "agent/node/", "agent/control/", "agent/proc/", "agent/in_process_link"},
        {kProcess, kOptions, kTorch, kTensor}},
       // It knows what a command may ask of a run, and nothing of how a run works.
-      {"agent/control/", {"base/"}, {kProcess, kLog, kOptions, kTorch, kTensor}},
+      {"agent/control/", {"base/", "net/"}, {kProcess, kLog, kOptions, kTorch, kTensor}},
       // A single node is a run with one member: its coordinator is the pure core itself.
       {"agent/in_process_link",
        {"base/", "rendezvous/client/", "rendezvous/round/", "agent/"},
