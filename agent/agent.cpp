@@ -17,6 +17,7 @@
 #include "base/message_line.hpp"
 #include "base/random_uuid.hpp"
 #include "base/version.hpp"
+#include "net/bugs.hpp"
 #include "rendezvous/client/connection.hpp"
 
 namespace ddprun {
@@ -41,10 +42,6 @@ std::unique_ptr<client::CoordinatorLink> make_link(asio::any_io_executor executo
   const CoordinatorAddress& address = config.rendezvous->coordinator;
   return std::make_unique<client::Connections>(std::move(executor), address.host, address.port,
                                                std::move(sink));
-}
-
-void rethrow(const std::exception_ptr& bug) {
-  if (bug) std::rethrow_exception(bug);
 }
 
 }  // namespace
@@ -146,7 +143,7 @@ Result<void> Agent::start_group(const protocol::StartRound& start) {
   RoundInputs inputs = context_.prepare(facts_of(start, context_.config()));
   inputs.hooks = hooks_of(round, inputs.facts.first_rank);
   runner_ = std::make_shared<RoundRunner>(executor_, std::move(inputs));
-  asio::co_spawn(executor_, run_group(runner_, round), rethrow);
+  asio::co_spawn(executor_, run_group(runner_, round), net::rethrow_bug);
   return {};
 }
 

@@ -13,18 +13,11 @@
 #include "base/duration_text.hpp"
 #include "base/exit_code.hpp"
 #include "base/message_line.hpp"
+#include "net/bugs.hpp"
 
 namespace ddprun {
 
 namespace asio = boost::asio;
-
-namespace {
-
-void rethrow_failure(const std::exception_ptr& bug) {
-  if (bug) std::rethrow_exception(bug);
-}
-
-}  // namespace
 
 RoundWatch::RoundWatch(asio::any_io_executor executor, Inputs inputs)
     : executor_(executor),
@@ -67,7 +60,7 @@ void RoundWatch::on_timer() {
   say_partial(early_finish_.take(now));
   if (hang_ && !samples_ && now >= hang_->next()) {
     samples_ = true;
-    asio::co_spawn(executor_, sample(shared_from_this()), rethrow_failure);
+    asio::co_spawn(executor_, sample(shared_from_this()), net::rethrow_bug);
   }
   arm();
 }
@@ -86,7 +79,7 @@ asio::awaitable<void> RoundWatch::sample(std::shared_ptr<RoundWatch> self) {
     self->hang_->begin(now);  // the disk stalls: nothing is known of the ranks
   } else if (self->hang_->sample(*progress, now) >= self->hang_->limit() && !self->gives_up_) {
     self->gives_up_ = true;
-    asio::co_spawn(self->executor_, end_hang(self), rethrow_failure);
+    asio::co_spawn(self->executor_, end_hang(self), net::rethrow_bug);
   }
   self->arm();
 }
@@ -127,9 +120,9 @@ void RoundWatch::say_partial(EarlyFinish::Due due) {
     inputs_.logger.info(first_partial_line(partial_facts()));
   } else if (due == EarlyFinish::Due::kGiveUp && !gives_up_) {
     gives_up_ = true;
-    asio::co_spawn(executor_, end_unfinished(shared_from_this()), rethrow_failure);
+    asio::co_spawn(executor_, end_unfinished(shared_from_this()), net::rethrow_bug);
   } else if (due == EarlyFinish::Due::kSecondNote) {
-    asio::co_spawn(executor_, say_what_others_do(shared_from_this()), rethrow_failure);
+    asio::co_spawn(executor_, say_what_others_do(shared_from_this()), net::rethrow_bug);
   }
 }
 

@@ -24,6 +24,7 @@
 #include "base/message_line.hpp"
 #include "base/process_setup.hpp"
 #include "base/random_uuid.hpp"
+#include "net/bugs.hpp"
 
 namespace ddprun {
 
@@ -117,9 +118,7 @@ int drive(asio::io_context& io, Signals& signals, Agent& agent, OutputEnd& end,
                       [&](const ReceivedSignal& received) {
                         agent.pass_on({received.number, received.from, reach_of(received.number)});
                       }),
-      [](std::exception_ptr bug) {
-        if (bug) std::rethrow_exception(bug);
-      });
+      net::rethrow_bug);
   io.run();
   return exit_code;
 }
@@ -142,9 +141,7 @@ int run_agent(const LaunchConfig& config, const Environment& environment, spdlog
     local_coordinator = std::move(*made);
   }
   Orphans orphans(io.get_executor());
-  asio::co_spawn(io, orphans.reap(), [](std::exception_ptr bug) {
-    if (bug) std::rethrow_exception(bug);
-  });
+  asio::co_spawn(io, orphans.reap(), net::rethrow_bug);
   Commands commands;
   EventLog events(events_of(config), [&logger](const std::string& sentence) {
     logger.warn(warning_line("LOG", sentence));

@@ -12,7 +12,6 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include "agent/proc/evidence.hpp"
-#include "agent/proc/process_table.hpp"
 
 namespace ddprun {
 
@@ -66,8 +65,7 @@ Result<ExitStatus> Child::reap() {
 void Child::signal_group(int signal_number) {
   if (status_) return;
   ::kill(-pid_, signal_number);
-  const auto leader = find_process(pid_);
-  if (leader && leader->state == 'T') ::kill(-pid_, SIGCONT);
+  if (signal_number != SIGKILL) ::kill(-pid_, SIGCONT);
 }
 
 }  // namespace ddprun

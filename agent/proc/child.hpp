@@ -37,8 +37,8 @@ class Child {
   [[nodiscard]] const LimitEvidence& limits() const { return limits_; }
   /// After wait(): the resident memory of its largest process, those it waited for included.
   [[nodiscard]] std::int64_t resident_peak() const { return resident_peak_; }
-  /// Sends to the whole process group, and continues it where its leader is stopped, or the signal
-  /// would wait. Nothing happens when the leader has ended.
+  /// Sends to the whole process group, and continues what is stopped in it, or the signal would
+  /// wait. Nothing happens when the leader has ended.
   void signal_group(int signal_number);
 
  private:

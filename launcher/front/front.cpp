@@ -18,7 +18,6 @@ namespace ddprun {
 namespace {
 
 constexpr const char* kGuardName = "ddguard";  // `killall ddprun` spares it
-constexpr std::chrono::seconds kSweepMax{5};
 
 bool become_subreaper(bool on) {
   return ::prctl(PR_SET_CHILD_SUBREAPER, on ? 1UL : 0UL) == 0;
@@ -55,7 +54,7 @@ pid_t guard_pid = 0;  // for the handler
 // The event loop may be stuck, therefore a handler.
 extern "C" void end_without_guard(int) {
   if (::getppid() == guard_pid) return;
-  (void)front::sweep({}, kSweepMax);
+  (void)front::sweep({}, front::kSweepMax);
   ::_exit(exit_code_of_signal(SIGKILL));
 }
 

@@ -22,7 +22,6 @@ namespace ddprun::front {
 namespace {
 
 // What the agent reported as unkillable is not waited for long again.
-constexpr std::chrono::seconds kSweepMax{5};
 constexpr std::chrono::seconds kSweepMaxAfterOrderlyEnd{1};
 constexpr int kConsoleWaitMs = 1000;
 

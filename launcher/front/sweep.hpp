@@ -13,6 +13,9 @@
 
 namespace ddprun::front {
 
+// How long what is left is killed and waited for, where nothing was said about it before.
+inline constexpr std::chrono::seconds kSweepMax{5};
+
 struct Swept {
   int ended = 0;   // children collected: everything below comes here when its parent is gone
   int killed = 0;  // of these, by this sweep

@@ -6,10 +6,10 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
-#include <exception>
 #include <string_view>
 #include <utility>
 
+#include "net/bugs.hpp"
 #include "net/listen.hpp"
 #include "rendezvous/client/limits.hpp"
 
@@ -39,9 +39,7 @@ WhoAnswers::WhoAnswers(asio::any_io_executor executor, tcp::endpoint peer, Done 
       done_(std::move(done)) {}
 
 void WhoAnswers::start() {
-  asio::co_spawn(executor_, run(shared_from_this()), [](const std::exception_ptr& bug) {
-    if (bug) std::rethrow_exception(bug);
-  });
+  asio::co_spawn(executor_, run(shared_from_this()), net::rethrow_bug);
 }
 
 void WhoAnswers::cancel() {

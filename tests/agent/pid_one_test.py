@@ -5,16 +5,17 @@ python3 tests/agent/pid_one_test.py path/to/ddprun path/to/ddprun-rdzvd
 """
 
 import os
-import select
+import pathlib
 import signal
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from eventually import HUNG, eventually
+
 DDPRUN = RDZVD = ""
-HUNG = 30  # seconds after which a test counts as hung
 USER = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
 CONTAINER = ["unshare", *USER, "--pid", "--fork", "--mount-proc", "--kill-child"]
 
@@ -29,15 +30,6 @@ done
 until [ $(wc -l < $DIR/orphans) = 20 ] && ! grep -qs "^State:.Z" /proc/[0-9]*/status; do :; done
 exit 7
 """
-
-
-def eventually(condition):
-    deadline = time.monotonic() + HUNG
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        select.select([], [], [], 0.01)
-    return True
 
 
 def children_of(pid):

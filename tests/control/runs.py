@@ -4,27 +4,18 @@ import contextlib
 import json
 import os
 import pathlib
-import select
 import signal
 import subprocess
 import sys
 import tempfile
-import time
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from eventually import HUNG, eventually
 
 DDPRUN = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else ""
-HUNG = 30  # seconds after which a test counts as hung
 
 # Says that it runs and waits for a signal to end it.
 WAITS = "echo up; exec tail -f /dev/null"
-
-
-def eventually(condition):
-    deadline = time.monotonic() + HUNG
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        select.select([], [], [], 0.01)
-    return True
 
 
 class Run:

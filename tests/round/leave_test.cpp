@@ -24,6 +24,18 @@ Desk three_that_run() {
   return desk;
 }
 
+/// Nodes "a" and "b" run; "c", which has no rank but the coordinator, gets SIGTERM.
+Desk two_that_run_and_a_root_that_leaves() {
+  Desk desk;
+  desk.join_two();
+  Hello spare = desk.hello("c", 2, 2);
+  spare.runs_coordinator = true;
+  desk.say(3, spare);
+  desk.both_run();
+  desk.say(3, Leave{143, "SIGTERM received", Round(0)});
+  return desk;
+}
+
 }  // namespace
 
 TEST_CASE("a node that has finished leaves behind the successes that are on their way") {
@@ -49,13 +61,7 @@ TEST_CASE("a node that has finished leaves behind the successes that are on thei
 
 TEST_CASE("a node that runs the coordinator and no rank does not replace a success") {
   for (const bool succeeded : {true, false}) {
-    Desk desk;
-    desk.join_two();
-    Hello spare = desk.hello("c", 2, 2);
-    spare.runs_coordinator = true;
-    desk.say(3, spare);
-    desk.both_run();
-    desk.say(3, Leave{143, "SIGTERM received", Round(0)});
+    Desk desk = two_that_run_and_a_root_that_leaves();
     CHECK_FALSE(desk.last<Stop>(1).has_value());
     for (const std::uint64_t link : {1U, 2U}) {
       if (succeeded) desk.say(link, desk.report(1, NodeState::kSucceeded));
@@ -70,13 +76,7 @@ TEST_CASE("a node that runs the coordinator and no rank does not replace a succe
 
 TEST_CASE("a success that the stop of a run did not overtake stays one") {
   for (const bool all : {true, false}) {
-    Desk desk;
-    desk.join_two();
-    Hello spare = desk.hello("c", 2, 2);
-    spare.runs_coordinator = true;
-    desk.say(3, spare);
-    desk.both_run();
-    desk.say(3, Leave{143, "SIGTERM received", Round(0)});
+    Desk desk = two_that_run_and_a_root_that_leaves();
     for (const std::uint64_t link : {1U, 2U}) desk.say(link, *desk.last<Beat>(link));
     REQUIRE(desk.last<Stop>(1).has_value());
     desk.say(1, desk.report(1, NodeState::kSucceeded));

@@ -1,0 +1,133 @@
+// What a round finds out about ranks that failed, hang or do not die: complaints, stacks, evidence.
+#include <spdlog/logger.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <utility>
+
+#include "agent/core/complaint.hpp"
+#include "agent/core/stack_groups.hpp"
+#include "agent/core/text.hpp"
+#include "agent/proc/limits.hpp"
+#include "agent/proc/process_facts.hpp"
+#include "agent/proc/tail.hpp"
+#include "agent/round.hpp"
+#include "base/message_line.hpp"
+#include "net/bugs.hpp"
+
+namespace ddprun {
+
+namespace asio = boost::asio;
+
+void RoundRunner::look_for_complaint(LocalRank rank) {
+  Worker& failed = worker(rank);
+  std::string log = unseen_file(failed.output_plan.err);
+  if (!log.empty()) {
+    asio::co_spawn(executor_, look_into_log(shared_from_this(), rank, std::move(log)),
+                   net::rethrow_bug);
+    return;
+  }
+  failed.output->catch_up();
+  complaint_found(rank, find_complaint(failed.output->tail(Stream::kStderr)));
+}
+
+void RoundRunner::complaint_found(LocalRank rank, std::optional<Complaint> complaint) {
+  timed_out_ = timed_out_ || (complaint && complaint->kind == ComplaintKind::kCollective);
+  driver_.complaint_found(rank, std::move(complaint));
+}
+
+// The others are not stopped before it is read: a disk that stalls is not waited for.
+asio::awaitable<void> RoundRunner::look_into_log(std::shared_ptr<RoundRunner> self, LocalRank rank,
+                                                 std::string log) {
+  std::function<std::string()> look = [log] { return tail_of_file(log, kTailBytesMax); };
+  const TimePoint deadline = Clock::now() + kComplaintMax;
+  const auto tail = co_await run_on<std::string>(self->inputs_.disk, std::move(look), deadline);
+  self->complaint_found(rank, find_complaint(tail ? *tail : std::string()));
+}
+
+// After a time-out the ranks are where they hang, until they are stopped. Other complaints do not
+// wait for stacks.
+asio::awaitable<void> RoundRunner::save_stacks(std::shared_ptr<RoundRunner> self) {
+  const SavedStacks saved = co_await self->dump_stacks("a rank reported a time-out");
+  if (!saved.dump.ranks.empty()) {
+    const std::string note = groups_text(group_stacks(saved.dump));
+    self->inputs_.logger.info(note_line("STACKS", note) +
+                              (saved.file.empty() ? "" : labelled("log", saved.file)));
+  }
+  self->driver_.hearing_over();
+}
+
+void RoundRunner::arm_hearing(TimePoint deadline) {
+  if (timed_out_) {
+    asio::co_spawn(executor_, save_stacks(shared_from_this()), net::rethrow_bug);
+    return;
+  }
+  hearing_timer_.expires_at(deadline);
+  hearing_timer_.async_wait([self = shared_from_this()](const auto& why) {
+    if (!why) self->driver_.hearing_over();
+  });
+}
+
+// The process that does the work, where the worker itself only waits for it.
+std::vector<RankFacts> RoundRunner::look_at_ranks() {
+  std::vector<RankFacts> ranks;
+  const auto processes = list_processes();
+  for (const auto& looked_at : workers_) {
+    RankFacts& facts = ranks.emplace_back();
+    facts.rank = looked_at->plan.rank;
+    facts.local_rank = LocalRank(static_cast<int>(ranks.size()) - 1);
+    if (!looked_at->child) continue;
+    facts.pid = looked_at->child->pid();
+    if (driver_.has_exited(facts.local_rank)) continue;
+    const std::vector<pid_t> working =
+        processes ? working_processes(facts.pid, *processes) : std::vector<pid_t>{facts.pid};
+    const ProcessStacks process = read_process(working.front());
+    if (process.state != '?') facts.state.assign(1, process.state);
+    if (process.system_call != "running") facts.waits_in = process.system_call;
+    looked_at->output->catch_up();
+    facts.complaint = find_complaint(looked_at->output->tail(Stream::kStderr));
+    if (const auto written = looked_at->output->last_written()) {
+      facts.silent = std::chrono::duration_cast<std::chrono::milliseconds>(now() - *written);
+    }
+  }
+  return ranks;
+}
+
+void RoundRunner::look_for_evidence(LocalRank rank) {
+  asio::co_spawn(executor_, look_into_files(shared_from_this(), rank), net::rethrow_bug);
+}
+
+asio::awaitable<void> RoundRunner::look_into_files(std::shared_ptr<RoundRunner> self,
+                                                   LocalRank first) {
+  const Worker& failed = self->worker(first);
+  RoundEvidence::Sources sources;
+  sources.error_file = self->output_->logs.error_file(first);
+  sources.plan = failed.output_plan;
+  sources.stdout_tail = failed.output->tail(Stream::kStdout);
+  sources.stderr_tail = failed.output->tail(Stream::kStderr);
+  sources.log_directory = self->log_directory();
+  sources.facts = failed.facts;
+  sources.pid = failed.child->pid();
+  sources.status = *self->driver_.group().worker(first).status;
+  auto raw = co_await self->evidence_.look(std::move(sources));
+  self->driver_.evidence_found(std::move(raw));
+}
+
+std::vector<StuckProcess> RoundRunner::stuck(LocalRank rank) const {
+  constexpr std::size_t kShown = 16;
+  const Worker& target = worker(rank);
+  std::vector<pid_t> pids;
+  if (target.descendants) {
+    for (const ProcessEntry& process : target.descendants->living()) pids.push_back(process.pid);
+  } else {
+    pids.push_back(target.child->pid());
+  }
+  std::vector<StuckProcess> stuck;
+  for (std::size_t i = 0; i < pids.size() && i < kShown; ++i) {
+    const ProcessStacks process = read_process(pids[i]);
+    stuck.push_back(
+        {process.pid, process.name, process.state, process.wait_channel, gpus_held_by(pids[i])});
+  }
+  return stuck;
+}
+
+}  // namespace ddprun
