@@ -170,7 +170,9 @@ void ConsoleWriter::write_queue() {
     const std::string note = note_of_lost_lines();
     const std::string_view piece =
         note.empty() ? next_write(target_.kind(), queue_.front()) : std::string_view(note);
-    const ssize_t written = target_.write(piece);
+    using Begin = ConsoleTarget::Begin;
+    const bool own = note.empty() && queue_.begins_own_line();
+    const ssize_t written = target_.write(piece, own ? Begin::kFreshLine : Begin::kAnywhere);
     if (written >= 0) {
       const bool is_file = target_.kind() == ConsoleTarget::Kind::kFile;
       if (is_file) put_in_flight(note.empty() ? piece : std::string_view());
@@ -231,7 +233,7 @@ std::string ConsoleWriter::unwritten_own_lines() const {
 void ConsoleWriter::announce_drops() {
   if (dropped_lines_ == 0 || stalled_ || queue_.worker_bytes() > kFullBytes) return;
   const std::string why = "the console took nothing for " + duration_text(kConsoleStallMax);
-  const std::string note = missing_note(queue_.mid_line(), dropped_lines_, why);
+  const std::string note = missing_note(false, dropped_lines_, why);
   dropped_lines_ = 0;
   push(note, Origin::kOwn);
 }

@@ -8,7 +8,6 @@ void ConsoleQueue::push(std::string_view bytes, Origin origin) {
   if (bytes.empty()) return;
   append(bytes, origin);
   (origin == Origin::kOwn ? own_bytes_ : worker_bytes_) += bytes.size();
-  pushed_mid_line_ = bytes.back() != '\n';
 }
 
 void ConsoleQueue::append(std::string_view bytes, Origin origin) {
@@ -17,7 +16,15 @@ void ConsoleQueue::append(std::string_view bytes, Origin origin) {
   blocks_.back().bytes += bytes;
 }
 
-std::string_view ConsoleQueue::front() const {
+bool ConsoleQueue::begins_own_line() const {
+  return !blocks_.empty() && front_is_own() && torn_ != Origin::kOwn;
+}
+
+std::string_view ConsoleQueue::front() {
+  if (torn_ == Origin::kWorker && begins_own_line() && !blocks_[0].bytes.starts_with('\n')) {
+    blocks_[0].bytes.insert(0, "\n");
+    ++own_bytes_;
+  }
   return blocks_.empty() ? std::string_view() : std::string_view(blocks_[0].bytes).substr(head_);
 }
 
@@ -25,7 +32,7 @@ void ConsoleQueue::pop(std::size_t bytes) {
   if (bytes == 0) return;
   Block& first = blocks_.front();
   head_ += bytes;
-  written_mid_line_ = first.bytes[head_ - 1] != '\n';
+  torn_ = first.bytes[head_ - 1] == '\n' ? std::nullopt : std::optional(first.origin);
   (first.origin == Origin::kOwn ? own_bytes_ : worker_bytes_) -= bytes;
   if (head_ == first.bytes.size()) {
     blocks_.pop_front();
@@ -38,18 +45,12 @@ void ConsoleQueue::pop(std::size_t bytes) {
 
 void ConsoleQueue::put_own_first() {
   if (own_bytes_ == 0 || worker_bytes_ == 0) return;
-  const bool own_line_cut = written_mid_line_ && blocks_.front().origin == Origin::kOwn;
   const std::string worker = rest(Origin::kWorker);
-  std::string own = rest(Origin::kOwn);
-  std::size_t line_rest = 0;
-  if (written_mid_line_ && !own_line_cut) {
+  const std::string own = rest(Origin::kOwn);
+  std::size_t line_rest = 0;  // none: it is not here, perhaps never will be
+  if (torn_ == Origin::kWorker) {
     const auto newline = worker.find('\n');
-    if (newline != std::string::npos) {
-      line_rest = newline + 1;
-    } else if (!own.starts_with('\n')) {
-      own.insert(0, "\n");  // the rest of the line is not here, perhaps never will be
-      ++own_bytes_;
-    }
+    if (newline != std::string::npos) line_rest = newline + 1;
   }
   blocks_.clear();
   head_ = 0;
@@ -79,7 +80,7 @@ std::string ConsoleQueue::own_lines() const {
 void ConsoleQueue::clear() {
   blocks_.clear();
   head_ = own_bytes_ = worker_bytes_ = 0;
-  pushed_mid_line_ = written_mid_line_ = false;
+  torn_.reset();
 }
 
 }  // namespace ddprun

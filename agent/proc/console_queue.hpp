@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <deque>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -14,8 +15,9 @@ class ConsoleQueue {
   enum class Origin { kWorker, kOwn };
 
   void push(std::string_view bytes, Origin origin);
-  /// What is to be written next; empty when nothing waits. Valid until the next change.
-  [[nodiscard]] std::string_view front() const;
+  /// What is to be written next; empty when nothing waits. Valid until the next change. Own lines
+  /// begin with a newline where a worker's line would swallow the first of them.
+  [[nodiscard]] std::string_view front();
   [[nodiscard]] bool front_is_own() const { return blocks_.at(0).origin == Origin::kOwn; }
   /// The first `bytes` of front() were written.
   void pop(std::size_t bytes);
@@ -26,8 +28,8 @@ class ConsoleQueue {
   [[nodiscard]] bool empty() const { return blocks_.empty(); }
   [[nodiscard]] std::size_t worker_bytes() const { return worker_bytes_; }
   [[nodiscard]] std::size_t own_bytes() const { return own_bytes_; }
-  /// Whether the last byte that was pushed is not a newline.
-  [[nodiscard]] bool mid_line() const { return pushed_mid_line_; }
+  /// Whether the next byte of front() begins a line of ddprun's own.
+  [[nodiscard]] bool begins_own_line() const;
   /// The own lines that are not written yet; one that was written in part is there as a whole.
   [[nodiscard]] std::string own_lines() const;
   /// The worker output that is not written yet.
@@ -46,8 +48,7 @@ class ConsoleQueue {
   std::size_t head_ = 0;  // bytes of the first block that are written already
   std::size_t worker_bytes_ = 0;
   std::size_t own_bytes_ = 0;
-  bool pushed_mid_line_ = false;
-  bool written_mid_line_ = false;
+  std::optional<Origin> torn_{};  // whose line was written in part
 };
 
 }  // namespace ddprun

@@ -33,6 +33,22 @@ ConsoleTarget::Kind kind_of(int descriptor) {
   return S_ISCHR(status.st_mode) ? ConsoleTarget::Kind::kDevice : ConsoleTarget::Kind::kFile;
 }
 
+/// Whether the file ends within a line; workers may write there themselves.
+bool ends_within_line(int descriptor) {
+  struct stat status = {};
+  const bool appends = (::fcntl(descriptor, F_GETFL) & O_APPEND) != 0;
+  if (::fstat(descriptor, &status) != 0) return false;
+  const off_t end = appends ? status.st_size : ::lseek(descriptor, 0, SEEK_CUR);
+  // The caller's may be open for writing only.
+  const std::string path = "/proc/self/fd/" + std::to_string(descriptor);
+  const int file = end > 0 ? ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC) : -1;
+  if (file < 0) return false;
+  char last = '\n';
+  const bool known = ::pread(file, &last, 1, end - 1) == 1;
+  ::close(file);
+  return known && last != '\n';
+}
+
 }  // namespace
 
 ConsoleTarget::ConsoleTarget(const asio::any_io_executor& executor, int descriptor)
@@ -70,10 +86,10 @@ void ConsoleTarget::watch_in_epoll() {
   kind_ = Kind::kDevice;  // out of descriptors: the last resort is a write that may block
 }
 
-ssize_t ConsoleTarget::write(std::string_view bytes) {
+ssize_t ConsoleTarget::write(std::string_view bytes, Begin begin) {
   switch (kind_) {
     case Kind::kFile:
-      return hand_over(bytes);
+      return hand_over(bytes, begin);
     case Kind::kDevice:
       return ::write(descriptor_, bytes.data(), bytes.size());
     case Kind::kReopened:
@@ -93,7 +109,7 @@ ssize_t ConsoleTarget::write(std::string_view bytes) {
   return -1;
 }
 
-ssize_t ConsoleTarget::hand_over(std::string_view bytes) {
+ssize_t ConsoleTarget::hand_over(std::string_view bytes, Begin begin) {
   if (write_->in_flight) {
     errno = EAGAIN;
     return -1;
@@ -105,15 +121,20 @@ ssize_t ConsoleTarget::hand_over(std::string_view bytes) {
     int error = 0;
   };
   const auto job = std::make_shared<Job>(Job{std::string(bytes)});
-  disk_.post([job, file = descriptor_] { job->error = write_all(file, job->text, &job->written); },
-             [job, write = write_] {
-               write->in_flight = false;
-               if (job->written > 0) write->mid_line = job->text[job->written - 1] != '\n';
-               if (job->error != 0)
-                 write->failure = {job->error, job->text.substr(job->written), write->mid_line};
-               const auto writable = std::exchange(write->writable, nullptr);
-               if (writable) writable({});
-             });
+  const bool fresh = begin == Begin::kFreshLine && !bytes.starts_with('\n');
+  disk_.post(
+      [job, fresh, file = descriptor_] {
+        if (fresh && ends_within_line(file)) job->text.insert(0, "\n");
+        job->error = write_all(file, job->text, &job->written);
+      },
+      [job, write = write_] {
+        write->in_flight = false;
+        if (job->written > 0) write->mid_line = job->text[job->written - 1] != '\n';
+        if (job->error != 0)
+          write->failure = {job->error, job->text.substr(job->written), write->mid_line};
+        const auto writable = std::exchange(write->writable, nullptr);
+        if (writable) writable({});
+      });
   return static_cast<ssize_t>(bytes.size());
 }
 

@@ -33,8 +33,9 @@ class ConsoleTarget {
   [[nodiscard]] Kind kind() const { return kind_; }
   /// Bytes taken, or -1 with errno; EAGAIN: async_writable() tells when to try again. A file takes
   /// all, in the background; the next write gives EAGAIN until it is there, and take_failure() says
-  /// whether it is.
-  [[nodiscard]] ssize_t write(std::string_view bytes);
+  /// whether it is. kFreshLine: in a file, what others wrote there gets its newline first.
+  enum class Begin { kAnywhere, kFreshLine };
+  [[nodiscard]] ssize_t write(std::string_view bytes, Begin begin = Begin::kAnywhere);
   struct Failure {
     int error = 0;  // errno; 0: none
     std::string lost;
@@ -47,7 +48,7 @@ class ConsoleTarget {
   void close();
 
  private:
-  [[nodiscard]] ssize_t hand_over(std::string_view bytes);
+  [[nodiscard]] ssize_t hand_over(std::string_view bytes, Begin begin);
   void reopen();
   void watch_in_epoll();
 

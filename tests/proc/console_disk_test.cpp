@@ -62,6 +62,26 @@ TEST_CASE("a full disk behind the console is survived") {
   ::close(full);
 }
 
+TEST_CASE(
+    "a line of ddprun's own starts a new line in a file where a worker wrote an unfinished one") {
+  boost::asio::io_context io;
+  const TempDir directory;
+  const int append = GENERATE(0, O_APPEND);
+  const int file =
+      ::open((directory / "out").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | append, 0644);
+  auto console = writer(io, file);
+  const auto write_own = [&] {
+    console->write_own("ddprun: own\n");
+    run(io, console->flush(Clock::now() + kWaitMax));
+  };
+  write_own();
+  CHECK(::write(file, "50 %", 4) == 4);  // the worker's own descriptor of the same open file
+  write_own();
+  write_own();
+  ::close(file);
+  CHECK(contents(directory / "out") == "ddprun: own\n50 %\nddprun: own\nddprun: own\n");
+}
+
 TEST_CASE("lines that a full disk does not take are counted where they are missing") {
   boost::asio::io_context io;
   const TempDir directory;

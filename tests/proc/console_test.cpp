@@ -163,6 +163,18 @@ TEST_CASE("the message about missing lines has a line of its own") {
   CHECK_THAT(seen, ContainsSubstring("half\nddprun: 101 lines are not shown"));
 }
 
+TEST_CASE("a line of ddprun's own is not glued to a worker's unfinished one") {
+  boost::asio::io_context io;
+  Pipe pipe;
+  auto console = writer(io, pipe.write_end());
+  console->write("50 %");
+  console->write_own("ddprun: own 1\n");
+  console->write_own("ddprun: own 2\n");
+  console->write("99 %\n");
+  console->write_own("ddprun: own 3\n");
+  CHECK(pipe.read_some() == "50 %\nddprun: own 1\nddprun: own 2\n99 %\nddprun: own 3\n");
+}
+
 TEST_CASE("what a silent console queues is bounded") {
   boost::asio::io_context io;
   Pipe pipe;
