@@ -18,6 +18,7 @@ void drop_all_links(Storm& storm, int) {
   for (int id = 0; id < storm.world().node_count(); ++id) storm.world().drop_link(id);
 }
 
+// Or its front, or its guard: whichever of the three dies, the others end all that is below them.
 void kill_agent(Storm& storm, int node) {
   storm.world().kill_agent(node, "is killed");
   storm.start_later(node);
@@ -139,14 +140,25 @@ void break_spawn(Storm& storm, int node) {
   storm.world().break_next_spawn(node);
 }
 
+/// How long a process hangs in the kernel.
+Duration long_or_for_ever(Storm& storm) {
+  const bool for_ever = storm.random().chance(50);
+  return for_ever ? Duration(std::chrono::hours(1000))
+                  : Duration(milliseconds(storm.random().between(1, 90'000)));
+}
+
 void hang_worker(Storm& storm, int node) {
-  storm.world().make_unkillable(node);
+  storm.world().make_unkillable(node, long_or_for_ever(storm));
+}
+
+void hang_helpers(Storm& storm, int node) {
+  storm.world().leave_helpers(node, World::Helpers::kUnkillable, long_or_for_ever(storm));
 }
 
 void leave_helpers(Storm& storm, int node) {
-  const bool obedient = storm.random().chance(50);
-  storm.world().leave_helpers(node,
-                              obedient ? World::Helpers::kObedient : World::Helpers::kStubborn,
+  constexpr World::Helpers kKinds[] = {World::Helpers::kObedient, World::Helpers::kStubborn,
+                                       World::Helpers::kElsewhere};
+  storm.world().leave_helpers(node, kKinds[storm.random().between(0, 2)],
                               milliseconds(storm.random().between(1, 40'000)));
 }
 
@@ -180,6 +192,7 @@ constexpr Fault kFaults[] = {
     {"give-up-ranks", 3, false, give_up_ranks},
     {"break-spawn", 1, false, break_spawn},
     {"hang-worker", 1, false, hang_worker},
+    {"hang-helpers", 1, false, hang_helpers},
     {"leave-helpers", 4, true, leave_helpers},
     {"stall-output", 3, true, stall_output},
     {"stall-start", 3, true, stall_start},

@@ -92,6 +92,16 @@ MUTANTS = [
      "  ports_.spawn_failed(failure);\n", ""),
     ("SIGKILL comes before the end of the grace", "agent/core/kill_order.cpp",
      "rule.signal, rule.grace}", "rule.signal, rule.grace / 2}"),
+    ("what SIGKILL does not end is waited for too long", "agent/core/kill_order.cpp",
+     "SIGKILL, kWaitAfterKill}", "SIGKILL, 2 * kWaitAfterKill}"),
+    ("what a worker left is not waited for", "agent/core/worker_group.cpp",
+     "  if (!anything_left()) {", "  if (true) {"),
+    ("what a worker left is not signalled", "agent/core/worker_group.cpp",
+     "  for (const LocalRank rank : leaving()) actions_.push_back(Signal{rank, signal});\n", ""),
+    ("what a worker left and SIGKILL does not end is not told", "agent/node/round_driver.cpp",
+     "all.unkillable.push_back({ports_.name_of(rank), left, ports_.stuck(rank)});", ""),
+    ("a node starts a round beside what SIGKILL does not end", "agent/node/driver.cpp",
+     "if (!outcome.unkillable.empty()) {", "if (false) {"),
 ]
 SEEDS = 6000
 SEEDS_MAX = 40000  # for the few whose fault is rare

@@ -56,6 +56,7 @@ void Storm::schedule() {
     node.host = "gpu-0" + std::to_string(i + 1);
     node.workers = random().between(1, 4);
     node.role = random().chance(80) ? "default" : "reader";
+    node.blind = random().chance(50);
     node.fingerprint = plan_.alien && i + 1 == plan_.nodes ? "another" : "command";
     if (plan_.numbered) node.node_rank = i;
     const int id = world_.add_node(std::move(node));

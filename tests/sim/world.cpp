@@ -38,6 +38,15 @@ bool World::all_run() const {
                       [this](const Node& node) { return now() < node.paused_until; });
 }
 
+// Without a root that only coordinates still. One that came when the run was over, and its
+// coordinator gone, waits for another until join_timeout.
+int World::agents_joined() const {
+  const bool coordinated = run_ && !finished_;
+  return static_cast<int>(std::count_if(nodes_.begin(), nodes_.end(), [&](const Node& node) {
+    return node.driver && !node.ended && (coordinated || node.driver->membership().joined());
+  }));
+}
+
 void World::stall_output(int id, Duration time) {
   Node& node = nodes_[index(id)];
   say(node.options.host + " cannot write what its workers say");

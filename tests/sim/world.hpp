@@ -60,6 +60,7 @@ struct NodeOptions {
   std::optional<protocol::Terms> terms;  // instead of the world's
   std::string run_id = "demo";
   std::string fingerprint;  // of the command
+  bool blind = false;       // no cgroups, and a kernel that lists no children
 };
 
 class World {
@@ -85,8 +86,13 @@ class World {
   void pause_agent(int node, Duration time);
   void set_partitioned(int node, bool partitioned);
   void drop_link(int node);
-  /// Workers there leave processes in their groups that live so long; stubborn ones need SIGKILL.
-  enum class Helpers { kObedient, kStubborn };
+  /// Workers there leave processes that live so long, unless they are ended before.
+  enum class Helpers {
+    kObedient,
+    kStubborn,    // they need SIGKILL
+    kElsewhere,   // in sessions of their own
+    kUnkillable,  // the same, and they hang in the kernel
+  };
   void leave_helpers(int node, Helpers helpers, Duration time);
   void start_coordinator();
   void crash_coordinator();
@@ -96,8 +102,8 @@ class World {
   void freeze_coordinator_machine(Duration time);
   /// The next worker to be started there cannot be.
   void break_next_spawn(int node) { nodes_[index(node)].spawn_breaks = true; }
-  /// One worker there does not obey SIGKILL.
-  void make_unkillable(int node);
+  /// One worker there does not obey SIGKILL for so long.
+  void make_unkillable(int node, Duration time);
   /// A console that is not read or a file system that does not answer: what the agent writes there
   /// takes that long, which only its end and the drain of its workers wait for.
   void stall_output(int node, Duration time);
@@ -119,11 +125,8 @@ class World {
   [[nodiscard]] bool coordinator_up() const { return run_ != nullptr; }
   [[nodiscard]] const round::Run& run() const { return *run_; }
   [[nodiscard]] int agents_alive() const { return agents_alive_; }
-  /// Without a root that only coordinates still.
-  [[nodiscard]] int agents_joined() const {
-    const bool coordinates = nodes_.front().driver && nodes_.front().ended;
-    return agents_alive_ - (coordinates ? 1 : 0);
-  }
+  /// Those that a coordinator could start a round with.
+  [[nodiscard]] int agents_joined() const;
   [[nodiscard]] std::optional<int> exit_code(int node) const {
     return nodes_[index(node)].exit_code;
   }
@@ -162,13 +165,15 @@ class World {
  private:
   struct Worker {
     bool alive = false;
-    bool signalled = false;  // by ddprun, while it lived
+    bool awaited = false;  // its end was not seen by its agent
+    int signal = 0;        // the last by ddprun while it lived
     bool unkillable = false;
     bool complains = false;      // its failure is a witness
-    bool leaves_helper = false;  // in its process group
+    bool leaves_helper = false;  // when it ends
     bool helper_alive = false;
     Helpers helper{};
     Duration helper_lives{};
+    bool unknown = false;  // whether it has left anything
   };
   /// A round on one node: its driver, and the processes and files that this works with.
   struct Group {
@@ -209,6 +214,7 @@ class World {
     TimePoint output_stalled_until{};
     TimePoint start_stalled_until{};
     bool spawn_breaks = false;
+    bool holds_unkillable = false;  // of a round that was stopped here
     std::uint16_t ports_opened = 0;
     bool listener_open = false;  // for the next round's store
     std::optional<protocol::RoundStamp> serves;
@@ -319,7 +325,8 @@ class World {
   void on_group_thread(int node, int generation, What what);
   void check_stop_of_none(int node) const;
   void check_kill(int node) const;
-  void check_round_over(const Group& group) const;
+  void check_round_over(int node, const RoundResult& result) const;
+  void check_stop_is_bounded(int node) const;
   [[nodiscard]] Duration spawn_time(int node);
   [[nodiscard]] Duration evidence_time(int node);
   void on_group_step(int node);
@@ -331,6 +338,10 @@ class World {
   void signal_worker(int node, int generation, LocalRank rank, int signal);
   void rank_work_done(int node, int generation, LocalRank rank);
   void exit_worker(int node, int generation, LocalRank rank, ExitStatus status);
+  void see_exit(int node, int generation, LocalRank rank, ExitStatus status);
+  void look_again(int node, int generation, LocalRank rank);
+  void release_worker(int node, int generation, LocalRank rank);
+  void signal_helper(int node, int generation, LocalRank rank, int signal);
   void end_helper(int node, int generation, LocalRank rank);
   void disturb_peers(const protocol::RoundStamp& stamp, int node);
 

@@ -39,7 +39,8 @@ class World::GroupPorts final : public RoundPorts {
     if (std::exchange(node().spawn_breaks, false)) {
       return Error(ErrorKind::kNotFound, "no such program");
     }
-    group().workers[index(rank.value())].alive = true;
+    Worker& worker = group().workers[index(rank.value())];
+    worker.alive = worker.awaited = true;
     return {};
   }
   void signal_group(LocalRank rank, int signal) override {
@@ -127,6 +128,7 @@ class World::GroupPorts final : public RoundPorts {
   }
   // The last output is read, which takes longer where a console stalls.
   void round_over() override {
+    world_.check_stop_is_bounded(id_);
     const Duration most = world_.options_.drain_max;
     const Duration time =
         most > Duration(0) ? world_.random_.between(Duration(0), most) : Duration(0);
@@ -166,6 +168,7 @@ bool World::Group::started() const {
 void World::start_group(int id, const protocol::StartRound& round) {
   Node& node = nodes_[index(id)];
   require(!node.group, "workers of two rounds on one node");
+  require(!node.holds_unkillable, "a round is started beside what SIGKILL did not end");
   checker_.on_group_started(node.process, round);
   say(node.options.host + " starts its workers of round " +
       std::to_string(round.stamp.number.value()));
@@ -224,12 +227,31 @@ void World::check_kill(int id) const {
           "SIGKILL before the end of the grace");
 }
 
-void World::check_round_over(const Group& group) const {
-  for (const Worker& worker : group.workers) {
+// Nothing lives but what the result names, and that nothing could end.
+void World::check_round_over(int id, const RoundResult& result) const {
+  const Group& group = *nodes_[index(id)].group;
+  const auto named = [&](int rank) {
+    return std::any_of(result.unkillable.begin(), result.unkillable.end(),
+                       [rank](const auto& one) { return one.worker.local_rank.value() == rank; });
+  };
+  for (int rank = 0; rank < static_cast<int>(group.workers.size()); ++rank) {
+    const Worker& worker = group.workers[index(rank)];
+    const bool stuck = worker.helper_alive && worker.helper == Helpers::kUnkillable;
     require(!worker.alive || worker.unkillable, "a round is over and a worker of it lives");
-    require(!worker.helper_alive, "a round is over and what a worker left behind lives");
+    require(!worker.helper_alive || stuck, "a round is over and what a worker left behind lives");
+    require(named(rank) == (worker.alive || stuck), "what SIGKILL did not end is not told");
   }
   require(!group.driver->failure_is_unreported(), "a round is over before its failure was told");
+}
+
+// Whatever a process does: the signals, their times, and what the files of a failure say.
+void World::check_stop_is_bounded(int id) const {
+  const Node& node = nodes_[index(id)];
+  const Group& group = *node.group;
+  const TimePoint local = node.clock.local(now());
+  if (!group.stop_began || node.paused_until >= now() - kStopGrace) return;
+  require(local - *group.stop_began <= group.grace + kWaitAfterKill + kEvidenceMax + seconds(1),
+          "the stop of a round takes without end");
 }
 
 Duration World::spawn_time(int id) {
@@ -284,9 +306,12 @@ void World::group_succeeds(int id) {
 void World::group_over(int id, int generation) {
   on_group_thread(id, generation, [this, id](const Group& group) {
     Node& node = nodes_[index(id)];
-    check_round_over(group);
+    const RoundResult result = group.driver->result();
+    check_round_over(id, result);
     const Round round = group.round.stamp.number;
-    const GroupOutcome outcome = outcome_of(group.driver->result());
+    const GroupOutcome outcome = outcome_of(result);
+    const bool stopped = result.state != State::kSucceeded;
+    node.holds_unkillable = stopped && !result.unkillable.empty();
     node.group.reset();
     checker_.on_group_gone(node.process);
     if (!outcome.unkillable.empty()) expect_leave(id, outcome.unkillable);

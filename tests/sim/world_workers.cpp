@@ -1,5 +1,6 @@
 // The processes of the simulated world. A group of workers works once all groups of its round run;
 // when one goes, its peers may fail or hang, as in a collective.
+#include <algorithm>
 #include <csignal>
 #include <utility>
 
@@ -23,13 +24,16 @@ ExitStatus status_of(int shell_code) {
 void World::signal_worker(int id, int generation, LocalRank rank, int signal) {
   Worker& worker = group_of(id, generation)->workers[index(rank.value())];
   const bool kill = signal == SIGKILL;
-  if (worker.helper_alive && (kill || worker.helper == Helpers::kObedient)) {
-    timeline_.after(kill ? Duration(milliseconds(1)) : options_.stop_max,
-                    [this, id, generation, rank] { end_helper(id, generation, rank); });
+  if (!worker.awaited) {
+    signal_helper(id, generation, rank, signal);
+    timeline_.after(Duration(0),
+                    [this, id, generation, rank] { look_again(id, generation, rank); });
   }
   if (!worker.alive) return;
-  if (kill) worker.leaves_helper = false;  // SIGKILL of the group ends it with its worker
-  worker.signalled = true;
+  // What is in its group or its cgroup is killed with it.
+  const bool reached = worker.helper < Helpers::kElsewhere || !nodes_[index(id)].options.blind;
+  if (kill && reached && worker.helper != Helpers::kUnkillable) worker.leaves_helper = false;
+  worker.signal = signal;
   if (worker.unkillable) return;
   const Duration time =
       kill ? Duration(milliseconds(1)) : random_.between(options_.stop_min, options_.stop_max);
@@ -46,7 +50,7 @@ void World::exit_worker(int id, int generation, LocalRank rank, ExitStatus statu
   if (group == nullptr) return;
   Worker& worker = group->workers[index(rank.value())];
   if (!std::exchange(worker.alive, false)) return;
-  const bool done = status.success() && !worker.signalled;
+  const bool done = status.success() && worker.signal == 0;
   if (done) checker_.on_rank_done(nodes_[index(id)].process, group->round.stamp, now());
   const protocol::RoundStamp stamp = group->round.stamp;
   worker.helper_alive = worker.leaves_helper;
@@ -54,18 +58,59 @@ void World::exit_worker(int id, int generation, LocalRank rank, ExitStatus statu
     timeline_.after(worker.helper_lives,
                     [this, id, generation, rank] { end_helper(id, generation, rank); });
   }
-  const LeftBehind left = worker.helper_alive ? LeftBehind::kProcesses : LeftBehind::kNothing;
-  on_group_thread(id, generation, [rank, status, left](const Group& its) {
-    its.driver->exited(rank, status, left);
+  on_group_thread(id, generation, [this, id, generation, rank, status](const Group&) {
+    see_exit(id, generation, rank, status);
   });
   tell_if_idle(stamp);
+}
+
+// As Descendants::look(): without cgroups nothing can be known of one worker while others live.
+// What it left gets the last signal now.
+void World::see_exit(int id, int generation, LocalRank rank, ExitStatus status) {
+  Group& group = *group_of(id, generation);
+  Worker& worker = group.workers[index(rank.value())];
+  worker.awaited = false;
+  const auto awaited = [](const Worker& one) { return one.awaited; };
+  const bool others = std::any_of(group.workers.begin(), group.workers.end(), awaited);
+  worker.unknown = nodes_[index(id)].options.blind && others;
+  if (!worker.unknown) signal_helper(id, generation, rank, worker.signal);
+  const bool left = worker.unknown || worker.helper_alive;
+  group.driver->exited(rank, status, left ? LeftBehind::kProcesses : LeftBehind::kNothing);
+  if (others) return;
+  for (int other = 0; other < static_cast<int>(group.workers.size()); ++other) {
+    timeline_.after(Duration(0), [this, id, generation, other] {
+      look_again(id, generation, LocalRank(other));
+    });
+  }
+}
+
+void World::look_again(int id, int generation, LocalRank rank) {
+  on_group_thread(id, generation, [this, id, generation, rank](const Group&) {
+    Worker& worker = group_of(id, generation)->workers[index(rank.value())];
+    if (!std::exchange(worker.unknown, false)) return;
+    if (worker.helper_alive) return signal_helper(id, generation, rank, worker.signal);
+    group_of(id, generation)->driver->emptied(rank);
+  });
+}
+
+void World::signal_helper(int id, int generation, LocalRank rank, int signal) {
+  Worker& worker = group_of(id, generation)->workers[index(rank.value())];
+  if (signal != 0) worker.signal = signal;
+  const bool kill = signal == SIGKILL;
+  const bool obeys =
+      kill ? worker.helper != Helpers::kUnkillable
+           : worker.helper == Helpers::kObedient || worker.helper == Helpers::kElsewhere;
+  if (signal == 0 || !worker.helper_alive || !obeys) return;
+  timeline_.after(kill ? Duration(milliseconds(1)) : options_.stop_max,
+                  [this, id, generation, rank] { end_helper(id, generation, rank); });
 }
 
 void World::end_helper(int id, int generation, LocalRank rank) {
   Group* group = group_of(id, generation);
   if (group == nullptr) return;
-  const bool lived = std::exchange(group->workers[index(rank.value())].helper_alive, false);
-  if (!lived) return;
+  Worker& worker = group->workers[index(rank.value())];
+  if (!std::exchange(worker.helper_alive, false)) return;
+  if (worker.awaited || worker.unknown) return;  // then the next look finds nothing
   on_group_thread(id, generation, [rank](const Group& its) { its.driver->emptied(rank); });
 }
 
@@ -84,7 +129,7 @@ void World::leave_helpers(int id, Helpers helpers, Duration time) {
 // Told to stop, it is busy with that.
 void World::rank_work_done(int id, int generation, LocalRank rank) {
   const Group* group = group_of(id, generation);
-  if (group == nullptr || group->workers[index(rank.value())].signalled) return;
+  if (group == nullptr || group->workers[index(rank.value())].signal != 0) return;
   exit_worker(id, generation, rank, ExitStatus::exited(0));
 }
 
@@ -102,7 +147,7 @@ void World::fail_worker(int id, const std::string& cause, int exit_code, int loc
   const bool can_fail = node.group && node.group->running && !node.group->ending();
   if (!can_fail) return;
   Worker& worker = node.group->workers[index(local_rank)];
-  if (!worker.alive || worker.signalled) return;
+  if (!worker.alive || worker.signal != 0) return;
   say(node.options.host + "'s rank " +
       std::to_string(node.group->round.rank_base.value() + local_rank) + " fails: " + cause);
   const protocol::RoundStamp stamp = node.group->round.stamp;
@@ -125,11 +170,24 @@ void World::give_up_ranks(int id) {
   disturb_peers(stamp, id);
 }
 
-void World::make_unkillable(int id) {
+void World::make_unkillable(int id, Duration time) {
   Node& node = nodes_[index(id)];
   if (!node.group) return;
   say("a worker of " + node.options.host + " hangs in the kernel");
   node.group->workers.back().unkillable = true;
+  const LocalRank rank(node.options.workers - 1);
+  timeline_.after(time, [this, id, generation = node.group->generation, rank] {
+    release_worker(id, generation, rank);
+  });
+}
+
+// It acts on what it was sent meanwhile.
+void World::release_worker(int id, int generation, LocalRank rank) {
+  Group* group = group_of(id, generation);
+  if (group == nullptr) return;
+  Worker& worker = group->workers[index(rank.value())];
+  worker.unkillable = false;
+  if (worker.signal != 0) exit_worker(id, generation, rank, ExitStatus::signaled(worker.signal));
 }
 
 void World::disturb_peers(const protocol::RoundStamp& stamp, int id) {
