@@ -124,7 +124,7 @@ asio::awaitable<void> Agent::settle() {
   if (local_coordinator_ == nullptr) co_return;
   if (driver_.ends_run()) {
     // It may know that already.
-    local_coordinator_->shut_down(driver_.end()->exit_code,
+    local_coordinator_->shut_down(driver_.run_exit_code(),
                                   context_.hostname() + ", which runs the coordinator, leaves: " +
                                       received_text(stopped_by_));
   }

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "agent/core/kill_order.hpp"
-#include "base/exit_code.hpp"
 
 namespace ddprun {
 

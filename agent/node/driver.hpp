@@ -10,6 +10,7 @@
 
 #include "agent/node/ports.hpp"
 #include "agent/node/round_result.hpp"
+#include "base/exit_code.hpp"
 #include "rendezvous/client/membership.hpp"
 
 namespace ddprun {
@@ -54,6 +55,10 @@ class NodeDriver {
   [[nodiscard]] bool is_forced_stop() const { return forced_stop_; }
   /// Whether a coordinator in this process ends the run on every node: it was stopped.
   [[nodiscard]] bool ends_run() const { return stop_signal_ != 0 && end_ && !end_->done; }
+  /// The code of the run then. That of this node may be 0, of a success that is its own alone.
+  [[nodiscard]] int run_exit_code() const {
+    return end_->exit_code == 0 ? exit_code_of_signal(stop_signal_) : end_->exit_code;
+  }
   /// As the last round has them.
   [[nodiscard]] RestartCount restarts() const { return restarts_; }
 

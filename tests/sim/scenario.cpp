@@ -90,6 +90,8 @@ class Stage {
              s.world_->finish_worker_group(s.node(w[i]));
            }
          }},
+        {"signal",
+         [](Stage& s, int n, const Words& w) { s.world_->signal_agent(n, to_int(w.at(2))); }},
         {"drop", [](Stage& s, int n, const Words&) { s.world_->drop_link(n); }},
         {"cut", [](Stage& s, int n, const Words&) { s.world_->set_partitioned(n, true); }},
         {"mend", [](Stage& s, int n, const Words&) { s.world_->set_partitioned(n, false); }},
@@ -117,6 +119,7 @@ class Stage {
     time("join", options.terms.join_timeout);
     const std::string uptime = option(words, "min_uptime");
     if (!uptime.empty()) time("min_uptime", options.terms.min_uptime.emplace());
+    if (option(words, "coordinator") == "root") options.coordinator = Coordinator::kInRoot;
     options.work = seconds(1'000'000);
     options.bytes = Bytes::kCodec;
     nodes_.clear();

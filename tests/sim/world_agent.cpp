@@ -176,7 +176,7 @@ void World::on_end(int id, const client::End& end) {
   if (node.connection >= 0) close_agent_end(node.connection);
   require(!node.serves, "an agent ended with an open store");
   if (is_root(id) && run_ && node.driver->ends_run()) {
-    tell_coordinator(round::Shutdown{end.exit_code, node.options.host + " leaves"});
+    tell_coordinator(round::Shutdown{node.driver->run_exit_code(), node.options.host + " leaves"});
   }
   const TimePoint written = std::max(now(), node.output_stalled_until);
   if (written == now()) return end_process(id, node.process);
