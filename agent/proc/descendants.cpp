@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "agent/proc/limits.hpp"
+#include "base/newest_pid.hpp"
 
 namespace ddprun {
 
@@ -113,11 +114,19 @@ std::optional<Descendants::Seen> Descendants::find_by_descent(int signal_on_sigh
     if (signal_on_sight != 0 && !process.ended) ::kill(process.pid, signal_on_sight);
     return true;
   };
-  const bool complete = for_each_process([&](const ProcessEntry& process) {
-    take(process);
+  const auto visit = [&](const ProcessEntry& process) {
+    const bool taken = take(process);
     all.push_back(process);
-  });
-  if (!complete) return std::nullopt;
+    return taken;
+  };
+  NewPids forked;
+  if (!for_each_process(visit)) return std::nullopt;
+  if (signal_on_sight != 0) {
+    forked.follow([&](pid_t pid) {
+      const auto process = find_process(pid);
+      return process && visit(*process);
+    });
+  }
   // Where pids have started again at a low number, a child stands before its parent.
   for (bool more = true; more;) {
     more = false;
@@ -193,8 +202,8 @@ asio::awaitable<void> Descendants::wait_until_gone() {
 }
 
 // First by group: that is atomic, a fork cannot escape it. Then what has other groups, until a pass
-// sees nothing that lives. A pass meets what is forked while it runs, because a new process usually
-// has a higher pid, and it kills faster than a program can fork.
+// sees nothing that lives. A pass follows what is forked while it runs, and it kills faster than a
+// program can fork.
 void Descendants::kill_all() {
   if (worker_.leaf) {
     for (const ProcessEntry& process : find_in_leaf(*worker_.leaf).value_or(Processes())) {

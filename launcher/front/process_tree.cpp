@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
 #include <string_view>
 
@@ -76,6 +77,12 @@ bool Spared::covers(const ProcessSeen& child, pid_t session) const {
   if (own_session && child.session == session) return true;
   return std::find(children.begin(), children.begin() + count, child.pid) !=
          children.begin() + count;
+}
+
+bool read_process(pid_t pid, ProcessSeen& seen) {
+  std::array<char, 20> path{"/proc/"};
+  std::to_chars(path.begin() + sizeof "/proc/" - 1, path.end() - 1, pid);
+  return read_stat(AT_FDCWD, path.data(), seen);
 }
 
 ProcessTree::ProcessTree() {

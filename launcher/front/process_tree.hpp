@@ -31,6 +31,9 @@ struct Spared {
   [[nodiscard]] bool covers(const ProcessSeen& child, pid_t session) const;
 };
 
+/// One process; false when it is gone or /proc cannot be read.
+[[nodiscard]] bool read_process(pid_t pid, ProcessSeen& seen);
+
 class ProcessTree {
  public:
   ProcessTree();

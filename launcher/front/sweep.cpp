@@ -5,6 +5,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <utility>
+
+#include "base/newest_pid.hpp"
+
 namespace ddprun::front {
 
 namespace {
@@ -46,6 +50,21 @@ int kill_below(const ProcessTree& tree, Swept& swept) {
   return alive;
 }
 
+// Children that are forked, or come here, faster than pictures are taken.
+void kill_new_children(NewPids& forked, const Spared& spared) {
+  const pid_t self = ::getpid();
+  const pid_t session = ::getsid(0);
+  pid_t last = 0;
+  forked.follow([&](pid_t pid) {
+    ProcessSeen seen;
+    if (!read_process(pid, seen) || seen.parent != self || spared.covers(seen, session)) {
+      return false;
+    }
+    ::kill(pid, SIGKILL);
+    return std::exchange(last, pid) != pid;
+  });
+}
+
 int count_below(const ProcessTree& tree) {
   int count = 0;
   for (const ProcessSeen& seen : tree) count += seen.below ? 1 : 0;
@@ -73,9 +92,11 @@ Swept sweep(const Spared& spared, std::chrono::milliseconds limit) {
   const auto deadline = since_boot() + limit;
   bool after_kill = false;
   while (reap_ended(swept, after_kill)) {
+    NewPids forked;
     const bool seen = tree.read(spared);
     if (seen && count_below(tree) == 0) break;
     const int alive = seen ? kill_below(tree, swept) : 0;
+    kill_new_children(forked, spared);
     after_kill = true;
     if (since_boot() > deadline) {
       swept.left = alive;
