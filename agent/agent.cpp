@@ -142,6 +142,7 @@ Result<void> Agent::start_group(const protocol::StartRound& start) {
   if (!served) return served.error();
   RoundInputs inputs = context_.prepare(facts_of(start, context_.config()));
   inputs.hooks = hooks_of(round, inputs.facts.first_rank);
+  inputs.store_waits = [this, round] { return store_.waits(round); };
   runner_ = std::make_shared<RoundRunner>(executor_, std::move(inputs));
   asio::co_spawn(executor_, run_group(runner_, round), net::rethrow_bug);
   return {};

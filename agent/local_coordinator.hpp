@@ -8,8 +8,10 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/result.hpp"
+#include "base/store_wait.hpp"
 #include "base/types.hpp"
 
 namespace ddprun {
@@ -28,6 +30,8 @@ class LocalCoordinator {
   /// later, when the last of them has gone; not after close_store() or the destructor.
   virtual void begin_fresh_store(Round ended, std::function<void()> idle) = 0;
   virtual void close_store(Round ended) = 0;
+  /// Who waits there for which key now.
+  [[nodiscard]] virtual std::vector<StoreWait> store_waits() const = 0;
   /// What it tells of the run and its nodes: the body of GET /status (docs/PROTOCOL.md).
   [[nodiscard]] virtual std::string status_json() = 0;
   /// Completes when every other node has had its verdict and gone, or had its time for that.

@@ -66,6 +66,15 @@ store::Counters NodeStore::counters() const {
   return all;
 }
 
+std::vector<StoreWait> NodeStore::waits(Round round) const {
+  if (fixed()) {
+    return local_coordinator_ == nullptr ? std::vector<StoreWait>()
+                                         : local_coordinator_->store_waits();
+  }
+  const auto found = served_.find(round);
+  return found == served_.end() ? std::vector<StoreWait>() : found->second.waits();
+}
+
 // --master-port of a single node: the rounds listen there, one after another.
 std::uint16_t NodeStore::own_port() const {
   return config_.rendezvous ? 0 : config_.store.master_port;

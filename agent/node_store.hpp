@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "agent/local_coordinator.hpp"
 #include "agent/round_store.hpp"
@@ -35,6 +36,8 @@ class NodeStore {
   [[nodiscard]] std::string served_at() const;
   /// Of all stores that this node serves.
   [[nodiscard]] store::Counters counters() const;
+  /// Who waits for which key in the store of the round; none where another node holds it.
+  [[nodiscard]] std::vector<StoreWait> waits(Round round) const;
   /// The round has ended: `idle` is called once, later, when no client of its store is left, also
   /// if begin() ends them; not after close().
   void release(Round round, std::function<void()> idle);

@@ -22,6 +22,7 @@ namespace asio = boost::asio;
 RoundRunner::RoundRunner(asio::any_io_executor executor, RoundInputs inputs)
     : executor_(executor),
       inputs_(std::move(inputs)),
+      cpu_timer_(executor),
       stop_timer_(executor),
       hearing_timer_(executor),
       countdown_(executor, inputs_.logger, [this] { return running_ranks(); }),
@@ -142,6 +143,7 @@ Result<void> RoundRunner::start_worker(LocalRank rank) {
     return child.error();
   }
   started.child.emplace(std::move(*child));
+  started.cpu_before = started.cpu_seen = {now(), Duration(0)};
   inputs_.orphans.except(started.child->pid());
   asio::co_spawn(executor_, watch(shared_from_this(), rank), net::rethrow_bug);
   return {};
@@ -297,6 +299,7 @@ void RoundRunner::give_up(const GiveUp& order) {
 }
 
 void RoundRunner::running() {
+  sample_cpu();
   inputs_.events.record({"all_running", inputs_.facts.round, {{"workers", workers_.size()}}});
   inputs_.hooks.running();
 }

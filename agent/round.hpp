@@ -64,6 +64,7 @@ struct RoundInputs {
   EventLog& events;
   std::optional<Cgroup> cgroup;  // for those of the workers; none: they get none
   RoundHooks hooks = {};
+  std::function<std::vector<StoreWait>()> store_waits = {};  // of the round's store; may be empty
 };
 
 class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private RoundPorts {
@@ -109,11 +110,17 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
     Result<std::string> program;
     Result<OutputContext> output;
   };
+  struct CpuSample {
+    TimePoint at{};
+    Duration used{};
+  };
   struct Worker {
     WorkerPlan plan;
     WorkerOutputPlan output_plan;
     std::optional<WorkerOutput> output;
     std::optional<Child> child;
+    CpuSample cpu_before{};  // its start, or the last sample but one
+    CpuSample cpu_seen{};
     int descendants_at_stop = 0;
     int last_signal = 0;                     // to its process group
     std::optional<Descendants> descendants;  // once it has ended
@@ -138,6 +145,11 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   void complaint_found(LocalRank rank, std::optional<Complaint> complaint);
   [[nodiscard]] static boost::asio::awaitable<void> save_stacks(std::shared_ptr<RoundRunner> self);
   [[nodiscard]] std::vector<RankFacts> look_at_ranks() override;
+  void sample_cpu();
+  void add_cpu(const Worker& worker, RankFacts& facts) const;
+  [[nodiscard]] std::vector<StoreWait> look_at_store() override {
+    return inputs_.store_waits ? inputs_.store_waits() : std::vector<StoreWait>();
+  }
   [[nodiscard]] std::vector<StuckProcess> stuck(LocalRank rank) const override;
   [[nodiscard]] int descendants_ended(LocalRank rank) const override;
   void catch_up(LocalRank rank) override { worker(rank).output->catch_up(); }
@@ -153,6 +165,7 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   void spawn_failed(const SpawnFailed& failure) override { inputs_.hooks.spawn_failed(failure); }
   void round_over() override {
     hearing_timer_.cancel();
+    cpu_timer_.cancel();
     finished_.cancel();
   }
 
@@ -179,6 +192,7 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   std::optional<OutputContext> output_;           // when it is there
   std::string program_;                           // its path
   std::vector<std::unique_ptr<Worker>> workers_;  // by local rank; a Child must not move
+  boost::asio::steady_timer cpu_timer_;
   boost::asio::steady_timer stop_timer_;
   boost::asio::steady_timer hearing_timer_;
   bool timed_out_ = false;  // a rank reported that a collective did not complete in time

@@ -1,6 +1,7 @@
 // What a round finds out about ranks that failed, hang or do not die: complaints, stacks, evidence.
 #include <spdlog/logger.h>
 
+#include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <utility>
 
@@ -9,6 +10,8 @@
 #include "agent/core/text.hpp"
 #include "agent/proc/limits.hpp"
 #include "agent/proc/process_facts.hpp"
+#include "agent/proc/progress.hpp"
+#include "agent/proc/store_links.hpp"
 #include "agent/proc/tail.hpp"
 #include "agent/round.hpp"
 #include "base/message_line.hpp"
@@ -71,6 +74,7 @@ void RoundRunner::arm_hearing(TimePoint deadline) {
 std::vector<RankFacts> RoundRunner::look_at_ranks() {
   std::vector<RankFacts> ranks;
   const auto processes = list_processes();
+  const StoreLinks store(inputs_.facts.master_port);
   for (const auto& looked_at : workers_) {
     RankFacts& facts = ranks.emplace_back();
     facts.rank = looked_at->plan.rank;
@@ -83,6 +87,9 @@ std::vector<RankFacts> RoundRunner::look_at_ranks() {
     const ProcessStacks process = read_process(working.front());
     if (process.state != '?') facts.state.assign(1, process.state);
     if (process.system_call != "running") facts.waits_in = process.system_call;
+    facts.channel = process.wait_channel;
+    if (working.front() == facts.pid) add_cpu(*looked_at, facts);
+    if (processes) facts.store = store.of(processes_of(facts.pid, *processes));
     looked_at->output->catch_up();
     facts.complaint = find_complaint(looked_at->output->tail(Stream::kStderr));
     if (const auto written = looked_at->output->last_written()) {
@@ -90,6 +97,30 @@ std::vector<RankFacts> RoundRunner::look_at_ranks() {
     }
   }
   return ranks;
+}
+
+// One small file of /proc for each worker: what a rank used shortly before it fails or is blamed.
+void RoundRunner::sample_cpu() {
+  cpu_timer_.expires_after(kCpuSampleInterval);
+  cpu_timer_.async_wait([self = weak_from_this()](const boost::system::error_code& why) {
+    const auto runner = why ? nullptr : self.lock();
+    if (!runner) return;
+    for (const LocalRank rank : runner->driver_.group().running()) {
+      Worker& running = runner->worker(rank);
+      running.cpu_before = running.cpu_seen;
+      running.cpu_seen = {runner->now(), cpu_of(running.child->pid())};
+    }
+    runner->sample_cpu();
+  });
+}
+
+// Over the last one to two intervals, or since its start.
+void RoundRunner::add_cpu(const Worker& worker, RankFacts& facts) const {
+  using std::chrono::duration_cast;
+  using std::chrono::milliseconds;
+  const Duration used = cpu_of(worker.child->pid()) - worker.cpu_before.used;
+  facts.cpu = std::max(duration_cast<milliseconds>(used), milliseconds(0));
+  facts.watched = duration_cast<milliseconds>(now() - worker.cpu_before.at);
 }
 
 void RoundRunner::look_for_evidence(LocalRank rank) {

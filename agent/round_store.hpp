@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "agent/core/launch_config.hpp"
 #include "base/result.hpp"
@@ -38,6 +39,10 @@ class RoundStore {
   /// Zeros where the agent does not serve it.
   [[nodiscard]] store::Counters counters() const {
     return server_ == nullptr ? store::Counters() : server_->counters();
+  }
+  /// Who waits for which key now; none where the agent does not serve it.
+  [[nodiscard]] std::vector<StoreWait> waits() const {
+    return server_ == nullptr ? std::vector<StoreWait>() : server_->waits();
   }
   /// Call it when the workers of the round are gone.
   void close();

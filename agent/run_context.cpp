@@ -90,11 +90,22 @@ RoundInputs RunContext::prepare(RoundFacts facts) {
     }
     return output;
   };
-  return RoundInputs{config_,          environment_,      logger_,
-                     std::move(facts), open_output,       log_options_.place(),
-                     disks_.logs,      hostname_,         consoles_,
-                     started_,         descriptor_limit_, orphans_,
-                     events_,          cgroup_,           {}};
+  return RoundInputs{config_,
+                     environment_,
+                     logger_,
+                     std::move(facts),
+                     open_output,
+                     log_options_.place(),
+                     disks_.logs,
+                     hostname_,
+                     consoles_,
+                     started_,
+                     descriptor_limit_,
+                     orphans_,
+                     events_,
+                     cgroup_,
+                     {},
+                     {}};
 }
 
 int RunContext::fail(const std::string& code, const Error& error) {

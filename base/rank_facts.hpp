@@ -47,6 +47,15 @@ enum class RankEnd : std::uint8_t {
   kFailed,     // it failed by itself
 };
 
+/// The connections of a rank's processes to the store of its round.
+struct StoreLink {
+  bool known = false;        // its processes could be looked at
+  std::string address{};     // of this end, numeric
+  std::vector<int> ports{};  // of this end, at most kStorePortsMax; none: it is not connected
+  friend bool operator==(const StoreLink&, const StoreLink&) = default;
+};
+inline constexpr std::size_t kStorePortsMax = 4;
+
 struct RankFacts {
   Rank rank{0};
   LocalRank local_rank{0};
@@ -54,6 +63,10 @@ struct RankFacts {
   RankEnd end = RankEnd::kRuns;
   std::string state{};     // of its process, as /proc has it: "T"; empty: unknown
   std::string waits_in{};  // the system call that it waits in: "clock_nanosleep"; empty: unknown
+  std::string channel{};   // of the kernel, where it waits: "futex_wait_queue"; empty: unknown
+  std::optional<std::chrono::milliseconds> cpu{};      // that its processes used while they ...
+  std::optional<std::chrono::milliseconds> watched{};  // ... were watched so long before
+  StoreLink store{};
   std::optional<std::chrono::milliseconds> silent{};  // since its last output; none: not seen
   std::optional<std::chrono::milliseconds> exited{};  // how long before the look at it
   std::optional<Complaint> complaint{};

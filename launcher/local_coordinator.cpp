@@ -26,6 +26,9 @@ class ServerInProcess final : public LocalCoordinator {
     server_->begin_fresh_store(ended, std::move(idle));
   }
   void close_store(Round ended) override { server_->close_store(ended); }
+  [[nodiscard]] std::vector<StoreWait> store_waits() const override {
+    return server_->store_waits();
+  }
   std::string status_json() override { return server_->status_json(); }
   asio::awaitable<void> settle() override { return server_->settle(); }
 

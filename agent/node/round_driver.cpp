@@ -227,6 +227,7 @@ void RoundDriver::look() {
   if (!looked_.empty() || group_.state() > GroupState::kHealthy) return;
   looked_at_ = ports_.now();
   looked_ = ports_.look_at_ranks();
+  waits_ = ports_.look_at_store();
 }
 
 void RoundDriver::give_up(const GiveUp& order) {
@@ -278,6 +279,7 @@ RoundResult RoundDriver::result() const {
   all.death_logged = death_logged_;
   all.stop_took = group_.stop_took();
   all.ranks = facts();
+  all.waits = waits_;
   all.other_failure = other_failure();
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     const WorkerRecord& ended = group_.worker(LocalRank(static_cast<int>(i)));

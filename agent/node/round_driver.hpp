@@ -120,6 +120,7 @@ class RoundDriver {
   std::vector<Held> held_;         // in the order of their ends
   bool hearing_ = false;           // one of them complained, and the timer is armed
   std::vector<RankFacts> looked_;  // by local rank; empty: nothing was noted
+  std::vector<StoreWait> waits_;   // seen at the same time
   TimePoint looked_at_{};
   std::optional<LocalRank> opening_;  // the first worker, which waits for the files
   bool files_are_there_ = false;

@@ -10,6 +10,7 @@
 #include "agent/core/worker_group.hpp"
 #include "base/clock.hpp"
 #include "base/result.hpp"
+#include "base/store_wait.hpp"
 #include "base/types.hpp"
 #include "base/worker_exit.hpp"
 
@@ -57,6 +58,8 @@ class RoundPorts {
   virtual void arm_hearing(TimePoint deadline) = 0;
   /// What all workers do now, those that have ended included.
   [[nodiscard]] virtual std::vector<RankFacts> look_at_ranks() = 0;
+  /// Who waits for which key in the round's store, if this node serves it.
+  [[nodiscard]] virtual std::vector<StoreWait> look_at_store() { return {}; }
   /// Of a worker that SIGKILL did not end, or of what it left: its processes that live.
   [[nodiscard]] virtual std::vector<StuckProcess> stuck(LocalRank rank) const = 0;
   /// How many processes that a worker had started were ended with it or after it.

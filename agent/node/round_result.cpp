@@ -14,6 +14,7 @@ GroupOutcome outcome_of(const RoundResult& result) {
   outcome.killed = result.killed;
   outcome.stopped = result.stopped;
   outcome.ranks = result.ranks;
+  outcome.waits = result.waits;
   outcome.other_failure = result.other_failure;
   return outcome;
 }

@@ -9,6 +9,7 @@
 
 #include "agent/core/lines.hpp"
 #include "agent/core/worker_group.hpp"
+#include "base/store_wait.hpp"
 #include "base/worker_exit.hpp"
 
 namespace ddprun {
@@ -27,6 +28,7 @@ struct RoundResult {
   Logged death_logged = Logged::kNo;  // whether the first failure had its line already
 
   std::vector<RankFacts> ranks{};  // where the failure was a witness, or the run asked
+  std::vector<StoreWait> waits{};  // at the same time, if this node serves the round's store
   // Of a worker that failed by itself, though another failure or a stop came first.
   std::optional<WorkerExit> other_failure{};
 
@@ -46,6 +48,7 @@ struct GroupOutcome {
   int killed = 0;
   int stopped = 0;
   std::vector<RankFacts> ranks{};
+  std::vector<StoreWait> waits{};
   std::optional<WorkerExit> other_failure{};
 };
 [[nodiscard]] GroupOutcome outcome_of(const RoundResult& result);

@@ -35,6 +35,8 @@ inline constexpr std::size_t kLogQueueBytesMax = 1024 * 1024;
 inline constexpr std::chrono::seconds kEvidenceMax{1};
 // How long the log of a worker that failed is waited for, before the others are stopped.
 inline constexpr std::chrono::milliseconds kComplaintMax{200};
+// Between two looks at the processor time of the workers.
+inline constexpr std::chrono::seconds kCpuSampleInterval{10};
 // A write of at most this many bytes to a FIFO is atomic (POSIX), so lines up to it stay whole even
 // among workers that write to the same pipe themselves.
 inline constexpr std::size_t kAtomicWriteBytesMax = PIPE_BUF;

@@ -37,4 +37,8 @@ inline constexpr std::size_t kProcessesPerRankMax = 4;
 [[nodiscard]] std::vector<pid_t> working_processes(pid_t leader,
                                                    const std::vector<ProcessEntry>& all);
 
+/// The leader of a rank and what descends from it, at most kProcessesOfRankMax.
+inline constexpr std::size_t kProcessesOfRankMax = 64;
+[[nodiscard]] std::vector<pid_t> processes_of(pid_t leader, const std::vector<ProcessEntry>& all);
+
 }  // namespace ddprun

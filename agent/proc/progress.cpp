@@ -15,20 +15,6 @@ namespace {
 
 using Children = std::multimap<pid_t, pid_t>;
 
-// Fields 14 and 15 of /proc/PID/stat, in ticks of sysconf(_SC_CLK_TCK).
-Duration cpu_of(pid_t process) {
-  const std::string stat = read_proc(process, "stat");
-  const auto close = stat.rfind(')');
-  unsigned long long user = 0;
-  unsigned long long system = 0;
-  constexpr const char* kFields = ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu";
-  const bool found =
-      close != std::string::npos && std::sscanf(stat.c_str() + close, kFields, &user, &system) == 2;
-  if (!found) return {};
-  const long ticks = ::sysconf(_SC_CLK_TCK);
-  return std::chrono::milliseconds((user + system) * 1000 / static_cast<unsigned long>(ticks));
-}
-
 std::uint64_t written_by(pid_t process) {
   const std::string io = read_proc(process, "io");
   const auto at = io.find("wchar: ");
@@ -53,6 +39,20 @@ RankProgress of_tree(pid_t leader, const Children& children) {
 }
 
 }  // namespace
+
+// Fields 14 and 15 of /proc/PID/stat, in ticks of sysconf(_SC_CLK_TCK).
+Duration cpu_of(pid_t process) {
+  const std::string stat = read_proc(process, "stat");
+  const auto close = stat.rfind(')');
+  unsigned long long user = 0;
+  unsigned long long system = 0;
+  constexpr const char* kFields = ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu";
+  const bool found =
+      close != std::string::npos && std::sscanf(stat.c_str() + close, kFields, &user, &system) == 2;
+  if (!found) return {};
+  const long ticks = ::sysconf(_SC_CLK_TCK);
+  return std::chrono::milliseconds((user + system) * 1000 / static_cast<unsigned long>(ticks));
+}
 
 std::vector<RankProgress> read_progress(const std::vector<pid_t>& leaders) {
   Children children;

@@ -6,9 +6,13 @@
 
 #include <vector>
 
+#include "base/clock.hpp"
 #include "base/rank_progress.hpp"
 
 namespace ddprun {
+
+/// Processor time that one process has used so far, by all its threads.
+[[nodiscard]] Duration cpu_of(pid_t process);
 
 /// Of the processes of each leader: itself and what descends from it. What another user owns, or a
 /// process that has ended meanwhile, counts as no more.

@@ -37,6 +37,9 @@ void Server::begin_fresh_store(Round ended, std::function<void()> idle) {
 void Server::close_store(Round ended) {
   impl_->close_store(ended);
 }
+std::vector<StoreWait> Server::store_waits() const {
+  return impl_->store_waits();
+}
 asio::awaitable<void> Server::settle() {
   return Impl::settle(impl_);
 }

@@ -13,8 +13,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.hpp"
+#include "base/store_wait.hpp"
 #include "base/types.hpp"
 #include "rendezvous/coordinator/limits.hpp"
 #include "rendezvous/store/limits.hpp"
@@ -55,6 +57,8 @@ class Server {
   /// closed; not after close_store() or the destructor. Only after start().
   void begin_fresh_store(Round ended, std::function<void()> idle);
   void close_store(Round ended);
+  /// The clients of the live store that wait for keys.
+  [[nodiscard]] std::vector<StoreWait> store_waits() const;
   /// Completes when no run is left: each has sent its verdict, and its agents have disconnected
   /// or had their time for it; a peer that connects meanwhile does not prolong it. At once if there
   /// is none. One call at a time. Cancelling it only ends this wait; the server serves until

@@ -51,6 +51,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   void shut_down(int exit_code, const std::string& reason);
   void begin_fresh_store(Round ended, std::function<void()> idle);
   void close_store(Round ended) { ended_stores_.erase(ended); }
+  [[nodiscard]] std::vector<StoreWait> store_waits() const { return store_->waits(); }
   static boost::asio::awaitable<void> settle(std::shared_ptr<Impl> self);
   void close();
   [[nodiscard]] std::string status_json();

@@ -168,6 +168,24 @@ void fields(Io& io, Value& complaint) {
 }
 
 template <class Io, class Value>
+requires std::same_as<std::remove_const_t<Value>, StoreLink>
+void fields(Io& io, Value& link) {
+  io.flag("known", link.known);
+  io.short_text("address", link.address);
+  io.numbers("ports", link.ports, kPortMax, kStorePortsMax);
+}
+
+template <class Io, class Value>
+requires std::same_as<std::remove_const_t<Value>, StoreWait>
+void fields(Io& io, Value& wait) {
+  io.short_text("address", wait.address);
+  io.number("port", wait.port, 0, kPortMax);
+  io.short_text("key", wait.key);
+  io.number("keys", wait.keys, 1, kRankMax);
+  io.duration("waited_ms", wait.waited);
+}
+
+template <class Io, class Value>
 requires std::same_as<std::remove_const_t<Value>, RankFacts>
 void fields(Io& io, Value& facts) {
   io.number("rank", facts.rank, 0, kRankMax);
@@ -176,6 +194,10 @@ void fields(Io& io, Value& facts) {
   io.word("end", facts.end);
   io.short_text("state", facts.state);
   io.short_text("waits_in", facts.waits_in);
+  io.short_text("channel", facts.channel);
+  io.optional_duration("cpu_ms", facts.cpu);
+  io.optional_duration("watched_ms", facts.watched);
+  io.part("store", facts.store);
   io.optional_duration("silent_ms", facts.silent);
   io.optional_duration("exited_ms", facts.exited);
   io.optional_object("complaint", facts.complaint);
@@ -243,6 +265,7 @@ void fields(Io& io, Value& stopped) {
   io.number("killed", stopped.killed, 0, kWorkersPerNodeMax);
   io.number("stopped", stopped.stopped, 0, kWorkersPerNodeMax);
   io.objects("ranks", stopped.ranks, kRankFactsMax);
+  io.objects("store_waits", stopped.waits, kStoreWaitsMax);
   io.optional_object("failure", stopped.failure);
 }
 

@@ -8,6 +8,7 @@
 #include "base/evidence.hpp"
 #include "base/limits.hpp"
 #include "base/rank_facts.hpp"
+#include "base/store_wait.hpp"
 
 namespace ddprun::protocol {
 
@@ -39,8 +40,9 @@ static_assert(6 * kTextBytesMax * (kReportLinesMax + kFindingLinesMax + 11) +
 
 // The failure in it is an exit: no rank in it was given up.
 static_assert(6 * kTextBytesMax * (kReportLinesMax + 5) + 6 * kNameBytesMax * (5 + kDisksMax) +
-                      kRankFactsMax * (6 * (kNameBytesMax + 4 * kWordBytesMax) + 512) + 8192 <
+                      kRankFactsMax * (6 * (kNameBytesMax + 6 * kWordBytesMax) + 1024) +
+                      kStoreWaitsMax * (6 * 2 * kWordBytesMax + 256) + 8192 <
                   kFrameBytesMax,
-              "so does a stopped with the facts of all ranks and one failure");
+              "so does a stopped with the facts of all ranks, the waits and one failure");
 
 }  // namespace ddprun::protocol

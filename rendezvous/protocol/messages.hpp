@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/store_wait.hpp"
 #include "base/types.hpp"
 #include "base/worker_exit.hpp"
 
@@ -165,6 +166,8 @@ struct Stopped {
   int stopped = 0;  // workers that were still running, these included
   // About its ranks, if the failure that ended the round was a witness: before any was stopped.
   std::vector<RankFacts> ranks{};
+  // At the same time, from the node that serves the round's store: who waits there for which key.
+  std::vector<StoreWait> waits{};
   // Of a rank that failed by itself, though the node was told to stop first or had another failure.
   std::optional<WorkerExit> failure{};
   friend bool operator==(const Stopped&, const Stopped&) = default;

@@ -31,12 +31,32 @@ bool is_uninterruptible(const RankOnHost& rank) {
   return rank.facts.state == "D";
 }
 
+// Where the system call may not be read; the names differ between kernels.
+bool sleeps_in(const std::string& channel) {
+  static constexpr std::array<std::string_view, 4> kElsewhere{"nanosleep", "pipe_read", "nfs_",
+                                                              "fuse_"};
+  return std::any_of(kElsewhere.begin(), kElsewhere.end(), [&](std::string_view name) {
+    return channel.find(name) != std::string::npos;
+  });
+}
+
+// It runs, and has no connection to the store.
+bool is_absent(const RankOnHost& rank) {
+  const StoreLink& store = rank.facts.store;
+  return rank.facts.end == RankEnd::kRuns && store.known && store.ports.empty();
+}
+
+bool is_connected(const RankOnHost& rank) {
+  return !rank.facts.store.ports.empty();
+}
+
 // A thread that waits for other ranks is in one of these, or computes.
 bool waits_elsewhere(const RankOnHost& rank) {
   static constexpr std::array<std::string_view, 12> kMayBeACollective{
       "futex",       "poll",         "ppoll",    "select",  "pselect6", "epoll_wait",
       "epoll_pwait", "epoll_pwait2", "recvfrom", "recvmsg", "ioctl",    "sched_yield"};
   const std::string& call = rank.facts.waits_in;
+  if (call.empty()) return sleeps_in(rank.facts.channel);
   return !call.empty() && std::find(kMayBeACollective.begin(), kMayBeACollective.end(), call) ==
                               kMayBeACollective.end();
 }
@@ -64,13 +84,54 @@ Ranks accused(const Ranks& witnesses, const Ranks& silent) {
   });
 }
 
+bool waits_at_store(const RankOnHost& rank) {
+  return rank.wait.has_value();
+}
+
+// A rank that computes while its peers wait is on its way to them. NCCL waits with a busy loop.
+bool computes(const RankOnHost& rank) {
+  const auto& [cpu, watched] = std::tie(rank.facts.cpu, rank.facts.watched);
+  return cpu && watched && *watched >= kCpuWatchedMin && 2 * *cpu >= *watched;
+}
+
+bool is_asleep(const RankOnHost& rank) {
+  const auto& [cpu, watched] = std::tie(rank.facts.cpu, rank.facts.watched);
+  return cpu && watched && *watched >= kCpuWatchedMin && 10 * *cpu <= *watched;
+}
+
+// Those that compute while all others sleep; all of them where that does not tell them apart.
+Ranks computing(const Ranks& ranks) {
+  Ranks odd = those(ranks, computes);
+  const bool clear = odd.size() + those(ranks, is_asleep).size() == ranks.size();
+  return odd.empty() || !clear ? ranks : odd;
+}
+
+// What tells ranks apart that are neither stopped nor gone, the strongest first.
+Ranks odd_by_activity(ComplaintKind kind, bool busy_waits, const Ranks& silent) {
+  Ranks odd = silent;
+  if (kind == ComplaintKind::kRendezvous) {
+    if (!those(odd, is_connected).empty()) odd = narrowed(odd, is_absent);
+    // Of those that are there, the others wait for what these have not set yet.
+    if (!those(odd, waits_at_store).empty()) {
+      odd = narrowed(odd, [](const RankOnHost& rank) { return !waits_at_store(rank); });
+    }
+  }
+  odd = narrowed(odd, waits_elsewhere);
+  if (odd.size() == silent.size() && !busy_waits) odd = computing(odd);
+  if (odd.size() == silent.size() && kind == ComplaintKind::kCollective) {
+    odd = narrowed(odd, waits_at_store);
+  }
+  return odd;
+}
+
 // By evidence of what a rank does, the strongest first; what is left is silence alone.
-Ranks silent_culprits(const Ranks& witnesses, const Ranks& silent) {
+Ranks silent_culprits(const Complaint& complaint, const Ranks& witnesses, const Ranks& silent) {
   for (const auto& set_apart : {accused(witnesses, silent), those(silent, is_stopped),
                                 those(silent, succeeded), those(silent, is_uninterruptible)}) {
     if (!set_apart.empty()) return set_apart;
   }
-  Ranks odd = narrowed(silent, waits_elsewhere);
+  const bool busy_waits = complaint.sequence.has_value();  // NCCL's watchdog has numbers
+  Ranks odd = odd_by_activity(complaint.kind, busy_waits, silent);
   // Others may merely not have come to their own time-out.
   const bool told_apart = odd.size() < silent.size();
   const std::size_t all = witnesses.size() + silent.size();
@@ -112,7 +173,23 @@ const Complaint& main_complaint(const Complaint& first, const Ranks& witnesses) 
   return first;
 }
 
+bool is_client(const StoreWait& wait, const RankOnHost& rank) {
+  const StoreLink& store = rank.facts.store;
+  return store.address == wait.address &&
+         std::find(store.ports.begin(), store.ports.end(), wait.port) != store.ports.end();
+}
+
 }  // namespace
+
+void join_waits(std::vector<RankOnHost>& ranks, const std::vector<StoreWait>& waits) {
+  for (const StoreWait& wait : waits) {
+    const auto rank = std::find_if(ranks.begin(), ranks.end(), [&](const RankOnHost& candidate) {
+      return is_client(wait, candidate);
+    });
+    if (rank == ranks.end()) continue;
+    if (!rank->wait || rank->wait->waited < wait.waited) rank->wait = wait;
+  }
+}
 
 bool is_cause(const WorkerExit& later, const WorkerExit& first) {
   return first.complaint && !later.complaint && !later.status.success();
@@ -131,7 +208,7 @@ std::optional<Finding> find_culprit(const WorkerExit& first, const std::vector<R
   if (trial.complaint->kind == ComplaintKind::kLostPeer) {
     trial.odd = those(trial.silent, succeeded);
   } else if (!trial.silent.empty()) {
-    trial.odd = silent_culprits(trial.witnesses, trial.silent);
+    trial.odd = silent_culprits(*trial.complaint, trial.witnesses, trial.silent);
   } else if (static_cast<int>(ranks.size()) == world_size) {
     trial.odd = odd_witnesses(trial.witnesses);
   }

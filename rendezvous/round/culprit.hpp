@@ -4,18 +4,25 @@
 // Pure, no thread rule.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/store_wait.hpp"
 #include "base/worker_exit.hpp"
 
 namespace ddprun::round {
 
 /// One rank of the failed round, on its host.
 struct RankOnHost {
-  RankFacts facts;
-  std::string host;
+  RankFacts facts{};
+  std::string host{};
+  std::optional<StoreWait> wait{};  // what it waits for in the store
 };
+
+/// Finds the rank of each client that waits in the store; the longest wait of a rank counts. A
+/// client whose address is translated on its way to the store stays unknown.
+void join_waits(std::vector<RankOnHost>& ranks, const std::vector<StoreWait>& waits);
 
 /// Whether `later`, learned after `first`, is its cause: a failure of its own, while `first` only
 /// lost the connection to another rank or waited for it in vain.

@@ -5,6 +5,7 @@
 
 #include "base/count_text.hpp"
 #include "base/duration_text.hpp"
+#include "base/printable.hpp"
 
 namespace ddprun::round {
 
@@ -13,6 +14,8 @@ namespace {
 // Ranks that are described one by one, and ranges of a list.
 constexpr std::size_t kDescribedMax = 3;
 constexpr std::size_t kRangesMax = 8;
+// Different keys of the store in one line.
+constexpr std::size_t kStoreKeysShown = 3;
 
 std::vector<int> numbers(const Ranks& ranks) {
   std::vector<int> all;
@@ -48,6 +51,13 @@ bool all_succeeded(const Ranks& ranks) {
                      [](const RankOnHost* rank) { return rank->facts.end == RankEnd::kSucceeded; });
 }
 
+bool all_absent(const Ranks& ranks) {
+  return std::all_of(ranks.begin(), ranks.end(), [](const RankOnHost* rank) {
+    const StoreLink& store = rank->facts.store;
+    return store.known && store.ports.empty() && rank->facts.end == RankEnd::kRuns;
+  });
+}
+
 std::string collective_text(const Trial& trial) {
   const std::string gave_up = "a collective gave up" + waited(*trial.complaint) + "; ";
   if (trial.odd.empty()) return gave_up + "the facts do not tell which rank is the cause";
@@ -71,18 +81,25 @@ std::string lost_text(const Trial& trial) {
          ", which had exited with code 0";
 }
 
+// ", 0 ms of CPU in the last 500 ms".
+std::string used_cpu(const RankFacts& facts) {
+  if (!facts.cpu || !facts.watched || *facts.watched < kCpuWatchedMin) return "";
+  return ", " + duration_text(*facts.cpu) + " of CPU in the last " + duration_text(*facts.watched);
+}
+
 std::string activity(const RankFacts& facts) {
-  const std::string& call = facts.waits_in;
+  const std::string& call = facts.waits_in.empty() ? facts.channel : facts.waits_in;
   if (facts.state == "T") return "is stopped (state T)";
   if (facts.state == "t") return "is stopped by a debugger (state t)";
-  if (facts.state == "R") return "computes (state R)";
+  if (facts.state == "R") return "computes (state R" + used_cpu(facts) + ")";
   if (facts.state == "D") {
     return "is in uninterruptible sleep (state D" + (call.empty() ? "" : ", " + call) + ")";
   }
   if (facts.state != "S") return "has reported nothing";
-  if (call.empty()) return "is idle (state S)";
+  const std::string state = " (state S" + used_cpu(facts) + ")";
+  if (call.empty()) return "is idle" + state;
   const bool sleeps = call.ends_with("nanosleep");
-  return (sleeps ? "sleeps in " : "waits in ") + call + " (state S)";
+  return (sleeps ? "sleeps in " : "waits in ") + call + state;
 }
 
 // "is stopped (state T), no output for 4.2 s".
@@ -129,6 +146,45 @@ void describe(const Ranks& ranks, std::vector<std::string>& lines) {
   }
 }
 
+// "key "default_pg/0//cpu//0/1" and 2 others": a key is foreign text and cannot end its quotes.
+std::string keys_text(const StoreWait& wait) {
+  std::string key = printable(wait.key);
+  std::replace(key.begin(), key.end(), '"', '\'');
+  std::string text = "key \"" + key + "\"";
+  if (wait.keys > 1) text += " and " + count_text(wait.keys - 1, "other");
+  return text;
+}
+
+// What the store of the round knows: who waits there for what, and who is not there at all.
+void describe_store(ComplaintKind kind, const Ranks& ranks, std::vector<std::string>& lines) {
+  std::map<std::string, Ranks> waiting;
+  std::vector<int> absent;
+  for (const RankOnHost* rank : ranks) {
+    const StoreLink& store = rank->facts.store;
+    if (rank->wait) waiting[keys_text(*rank->wait)].push_back(rank);
+    const bool runs = rank->facts.end == RankEnd::kRuns;
+    const bool matters = kind == ComplaintKind::kRendezvous;
+    if (matters && runs && store.known && store.ports.empty())
+      absent.push_back(rank->facts.rank.value());
+  }
+  std::string text;
+  std::size_t shown = 0;
+  for (const auto& [keys, same] : waiting) {
+    if (++shown > kStoreKeysShown) break;
+    std::chrono::milliseconds longest{0};
+    for (const RankOnHost* rank : same) longest = std::max(longest, rank->wait->waited);
+    text += text.empty() ? "" : "; ";
+    text += rank_list(numbers(same)) + (same.size() == 1 ? " waits" : " wait") +
+            " in the store for " + keys + " for " + duration_text(longest);
+  }
+  if (!absent.empty() && absent.size() < ranks.size()) {
+    text += text.empty() ? "" : "; ";
+    const bool one = absent.size() == 1;
+    text += rank_list(absent) + (one ? " is" : " are") + " not connected to the store";
+  }
+  if (!text.empty()) lines.push_back(text);
+}
+
 Ranks without(const Ranks& all, const Ranks& some) {
   Ranks rest;
   for (const RankOnHost* rank : all) {
@@ -141,6 +197,9 @@ std::vector<std::string> evidence(const Trial& trial) {
   std::vector<std::string> lines;
   describe(trial.odd, lines);
   if (trial.odd.empty()) describe(trial.silent, lines);
+  Ranks all = trial.silent;
+  all.insert(all.end(), trial.witnesses.begin(), trial.witnesses.end());
+  describe_store(trial.complaint->kind, all, lines);
   const Ranks others = without(trial.witnesses, trial.odd);
   Ranks waiting;
   for (const RankOnHost* rank : others) {
@@ -164,6 +223,9 @@ std::string likely(const Trial& trial) {
   }
   if (trial.odd.front()->facts.state == "T") {
     return "something stopped it: SIGSTOP, a debugger, the batch system";
+  }
+  if (trial.complaint->kind == ComplaintKind::kRendezvous && all_absent(trial.odd)) {
+    return "it has not called init_process_group";
   }
   if (all_succeeded(trial.odd)) {
     return "the ranks took a different number of steps, or an early exit(0)";

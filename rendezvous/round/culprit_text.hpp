@@ -10,6 +10,9 @@ namespace ddprun::round {
 
 using Ranks = std::vector<const RankOnHost*>;
 
+// A shorter watch, of a few ticks of the kernel's clock, says nothing about processor time.
+inline constexpr std::chrono::milliseconds kCpuWatchedMin{100};
+
 struct Trial {
   const WorkerExit* first = nullptr;     // the first failure, which complained
   const Complaint* complaint = nullptr;  // the one that says most

@@ -83,6 +83,7 @@ struct Stopping {
   TimePoint failed_at{};   // when it was reported; kLongAgo if a lost node cannot be its cause
   LiveRound round{};       // whose workers end
   std::vector<RankOnHost> ranks{};  // what their agents said of them
+  std::vector<StoreWait> waits{};   // what the node that serves the store said of its clients
   TimePoint deadline{};
 
   [[nodiscard]] Deadlines deadlines() const { return {{deadline}, {}}; }

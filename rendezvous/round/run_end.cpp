@@ -100,6 +100,7 @@ void Run::conclude(Stopping& stopping) {
 /// A node tells what its ranks did, when the last of them has gone.
 void Run::hear(Stopping& stopping, const Agent& agent, const Stopped& stopped) {
   for (const RankFacts& facts : stopped.ranks) stopping.ranks.push_back({facts, agent.host()});
+  stopping.waits.insert(stopping.waits.end(), stopped.waits.begin(), stopped.waits.end());
   if (!stopped.failure || stopped.round != stopping.verdict.failure->round) return;
   Failure later{now_, agent.hello.agent, *stopped.failure, stopped.round};
   later.exit.worker.host = agent.host();
@@ -120,6 +121,7 @@ void Run::name_culprit(Stopping& stopping) const {
       stopping.ranks.push_back({facts, agent->host()});
     }
   }
+  join_waits(stopping.ranks, stopping.waits);
   failure->finding = find_culprit(failure->first, stopping.ranks, stopping.round.world_size());
   if (!failure->finding || failure->finding->ranks.empty()) return;
   stopping.verdict.text = failure->finding->text + "; " + reason_for_no_restart(*failure);

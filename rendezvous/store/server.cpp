@@ -56,6 +56,10 @@ Counters Server::counters() const {
   return impl_->counters();
 }
 
+std::vector<StoreWait> Server::waits() const {
+  return impl_->waits();
+}
+
 Server::Impl::Impl(asio::any_io_executor executor, ServerOptions options)
     : options_(std::move(options)),
       executor_(executor),

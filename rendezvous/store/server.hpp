@@ -15,8 +15,10 @@
 #include <functional>
 #include <memory>
 #include <string_view>
+#include <vector>
 
 #include "base/result.hpp"
+#include "base/store_wait.hpp"
 #include "rendezvous/store/limits.hpp"
 
 struct sockaddr_storage;
@@ -79,6 +81,8 @@ class Server {
   /// Number of open connections.
   [[nodiscard]] std::size_t connections() const;
   [[nodiscard]] Counters counters() const;
+  /// Who waits for which key now, at most kStoreWaitsMax. Visits every connection.
+  [[nodiscard]] std::vector<StoreWait> waits() const;
 
  private:
   class Impl;

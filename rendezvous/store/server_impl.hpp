@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "base/log_quota.hpp"
 #include "net/reactor.hpp"
 #include "rendezvous/store/replies.hpp"
@@ -27,9 +28,10 @@ struct Session : net::Connection {
   [[nodiscard]] ConnectionId store_id() const { return static_cast<ConnectionId>(id); }
 
   Dialect dialect = Dialect::kUndecided;
-  bool eof = false;     // the client has shut down its sending side
-  bool paused = false;  // not read until the client drains its replies, or until its next turn
-  bool queued = false;  // in Impl::to_flush_
+  bool eof = false;         // the client has shut down its sending side
+  bool paused = false;      // not read until the client drains its replies, or until its next turn
+  bool queued = false;      // in Impl::to_flush_
+  TimePoint waits_since{};  // while it waits for keys
   ReplyQueue replies;
   std::unique_ptr<Parser> parser;     // while a request is incomplete
   std::unique_ptr<std::string> held;  // received, unparsed bytes while paused
@@ -46,6 +48,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   [[nodiscard]] boost::asio::ip::tcp::endpoint endpoint() const { return reactor_.endpoint(); }
   [[nodiscard]] std::size_t connections() const { return sessions_.size(); }
   [[nodiscard]] Counters counters() const;
+  [[nodiscard]] std::vector<StoreWait> waits() const;
   void adopt(int socket, const sockaddr_storage& from, std::string_view received);
   void when_idle(std::function<void()> idle);
 

@@ -21,6 +21,11 @@ bool is_of_torchrun(const Request& request) {
   return request.op == Opcode::kSet && request.key.find(kRoleInfo) != std::string_view::npos;
 }
 
+/// Whether the client may wait now, until other clients have set what it asks for.
+bool waits_now(Opcode op) {
+  return op == Opcode::kWait || op == Opcode::kBarrier;
+}
+
 }  // namespace
 
 void Server::Impl::on_event(std::uint64_t id, std::uint32_t events) {
@@ -104,6 +109,7 @@ Server::Impl::End Server::Impl::parse(Session& session, Parser& parser, std::str
       refusal_ = *refused;
       return End::kRefused;
     }
+    if (waits_now(parser.request().op)) session.waits_since = Clock::now();
     // Bounds the work per turn, however much a client pipelines and however fast it reads.
     const Opcode op = parser.request().op;
     const bool names_many = parser.request().keys.size() > kNamesPerTurn;

@@ -106,6 +106,12 @@ std::size_t Store::on_disconnect(ConnectionId connection) {
   return affected.size();
 }
 
+Store::Pending Store::pending(ConnectionId connection) const {
+  const Waits::Pending found = waits_.pending(connection);
+  if (found.first == nullptr) return {};
+  return {*static_cast<const Entry*>(found.first)->name, found.missing};
+}
+
 Store::Refused Store::add_waits(ConnectionId connection, const std::vector<Entry*>& missing) {
   const std::size_t more = missing.size();
   if (more > limits_.waits || waits_.size() > limits_.waits - more) {

@@ -42,6 +42,14 @@ class Store {
   /// Call when a connection is closed: drops its waits. Returns how many.
   std::size_t on_disconnect(ConnectionId connection);
 
+  /// What a connection waits for: the first name that is missing, and how many. Valid until the
+  /// next step.
+  struct Pending {
+    std::string_view name{};
+    std::size_t missing = 0;  // 0: it does not wait
+  };
+  [[nodiscard]] Pending pending(ConnectionId connection) const;
+
   [[nodiscard]] std::size_t keys() const { return keys_; }
   [[nodiscard]] std::size_t waits() const { return waits_.size(); }
   /// Number of names that exist as a key or queue, or are awaited.

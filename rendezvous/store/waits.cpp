@@ -26,6 +26,15 @@ void Waits::add(ConnectionId connection, const std::vector<WaitList*>& lists) {
   links_ += wait.links.size();
 }
 
+Waits::Pending Waits::pending(ConnectionId connection) const {
+  const auto found = waiting_.find(connection);
+  if (found == waiting_.end()) return {};
+  for (const Link& link : found->second->links) {
+    if (link.list != nullptr) return {link.list, found->second->missing};
+  }
+  return {};
+}
+
 void Waits::wake_one(WaitList& list, std::vector<ConnectionId>& woken) {
   if (list.empty()) return;
   Link& link = *list.head;

@@ -37,6 +37,12 @@ class Waits {
   [[nodiscard]] bool waiting(ConnectionId connection) const {
     return waiting_.contains(connection);
   }
+  /// What `connection` still waits for: one list, and how many in all; null if it waits for none.
+  struct Pending {
+    const WaitList* first = nullptr;
+    std::size_t missing = 0;
+  };
+  [[nodiscard]] Pending pending(ConnectionId connection) const;
   /// Marks the name as present for its longest waiter. If it was the last name that this waiter was
   /// missing, appends the waiter to `woken`.
   void wake_one(WaitList& list, std::vector<ConnectionId>& woken);

@@ -63,6 +63,7 @@ class CountingLocalCoordinator final : public LocalCoordinator {
     idle();
   }
   void close_store(Round) override {}
+  [[nodiscard]] std::vector<StoreWait> store_waits() const override { return {}; }
   std::string status_json() override { return ""; }
   asio::awaitable<void> settle() override { co_return; }
   int fresh_ = 0;

@@ -7,6 +7,8 @@ import ctypes
 import json
 import os
 import signal
+import socket
+import struct
 import sys
 import threading
 
@@ -223,6 +225,17 @@ def store_timeout():
     say("torch.distributed.DistStoreError: Timed out after 601 seconds waiting for clients. "
         "2/3 clients joined.")
     sys.exit(1)
+
+
+def store_wait():
+    """Waits for a key that no rank sets, as a client of torch does."""
+    store = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    with socket.create_connection(store) as to:
+        key = ARGUMENT.encode()
+        to.sendall(struct.pack("<BIBQQ", 0, 0x3C85F7CE, 6, 1, len(key)) + key)
+        note = f"waiting.{os.environ['DDPRUN_ROUND']}.{RANK}"
+        open(os.path.join(os.environ["CASE_DIR"], note), "w").close()
+        to.recv(1)
 
 
 def nccl_remote():

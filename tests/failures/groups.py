@@ -17,6 +17,8 @@ def watchdogs(ranks: str, number: str = "42") -> str:
             '"$I" await said.$rank; done; exec "$I" signal 6')
 
 
+# As a rank looks that waits for the others.
+POLLS = 'exec "$I" rest 60000'
 AFTER_STOP = '"$I" await stopped.0; '
 
 COLLECTIVES = (
@@ -42,6 +44,17 @@ COLLECTIVES = (
           peers='"$I" rest 100; ' + python("gloo_lost")),
     fault("a rank that never arrives", 'exec "$I" wait', "W-RENDEZVOUS", 1, "rank 1",
           peers='"$I" rest 100; ' + python("store_timeout")),
+    fault("a rank that never calls init_process_group, without any other trace", POLLS,
+          "W-RENDEZVOUS", 1, 'rank 2 waits in the store for key "worker_count" for ',
+          peers=f'[ $RANK = 0 ] || {python("store_wait", "worker_count")}; '
+          '"$I" await waiting.2; ' + python("store_timeout")),
+    fault("a rank that waits for a key that no rank sets", python("store_wait", "worker/count"),
+          "W-COLLECTIVE", 1, 'rank 1 waits in the store for key "worker/count" for ',
+          peers=f'[ $RANK = 0 ] || {POLLS}; "$I" await waiting.1; ' + python("gloo_timeout")),
+    fault("a rank that waits for a key that forges a report",
+          python("store_wait", r"""'x"; rank 0 failed\nddprun: error [W-EXIT] rank 0 forged'"""),
+          "W-COLLECTIVE", 1, "key \"x'; rank 0 failed",
+          peers=f'[ $RANK = 0 ] || {POLLS}; "$I" await waiting.1; ' + python("gloo_timeout")),
     fault("a rank that is one collective behind", watchdogs("0 1 2", "41"),
           "W-COLLECTIVE", 134, "rank 1", peers=watchdogs("0 1 2")),
     fault("a monitored barrier that names a rank", 'exec "$I" wait', "W-COLLECTIVE", 1, "rank 1",
@@ -82,6 +95,15 @@ NODES = (
     on_two_nodes("a stopped rank, its peers' NCCL times out", 'exec "$I" wait', "W-COLLECTIVE",
                  134, "rank 3", peers=AFTER_STOP + watchdogs("0 1 2"),
                  outside="stop_worker"),
+    on_two_nodes("a rank that never calls init_process_group, without any other trace", POLLS,
+                 "W-RENDEZVOUS", 1, 'ranks 1, 2 wait in the store for key "worker_count" for ',
+                 peers=f'[ $RANK = 0 ] || {python("store_wait", "worker_count")}; '
+                 '"$I" await waiting.1; "$I" await waiting.2; ' + python("store_timeout")),
+    on_two_nodes("a rank that waits for a key that no rank sets",
+                 python("store_wait", "worker/count"), "W-COLLECTIVE", 1,
+                 'rank 3 waits in the store for key "worker/count" for ',
+                 peers=f'[ $RANK = 0 ] || {POLLS}; "$I" await waiting.3; ' +
+                 python("gloo_timeout")),
     on_two_nodes("an early exit 0, its peers complain", "exit 0", "W-PEER", 1, "rank 3",
                  peers='"$I" rest 100; ' + python("gloo_lost")),
     on_two_nodes("the memory limit of a worker's own cgroup",

@@ -84,10 +84,18 @@ RankFacts full_facts() {
   facts.end = RankEnd::kSucceeded;
   facts.state = "T";
   facts.waits_in = "clock_nanosleep";
+  facts.channel = "hrtimer_nanosleep";
+  facts.cpu = Milliseconds(20);
+  facts.watched = Milliseconds(500);
+  facts.store = {true, "127.0.0.1", {40112, 40114}};
   facts.silent = Milliseconds(4200);
   facts.exited = Milliseconds(300);
   facts.complaint = full_complaint();
   return facts;
+}
+
+StoreWait full_wait() {
+  return {"10.0.0.7", 40112, "default_pg/0//cpu//0/1", 2, Milliseconds(12'000)};
 }
 
 }  // namespace
@@ -236,8 +244,8 @@ TEST_CASE("stop preserves every field") {
 }
 
 TEST_CASE("stopped preserves every field") {
-  const Stopped stopped{Round(5), Milliseconds(1400),          2,
-                        7,        {full_facts(), RankFacts()}, full_exit()};
+  const Stopped stopped{Round(5),      Milliseconds(1400), 2, 7, {full_facts(), RankFacts()},
+                        {full_wait()}, full_exit()};
   CHECK(round_trip(stopped) == Message(stopped));
 }
 
@@ -259,13 +267,19 @@ TEST_CASE("the largest stopped fits in a frame") {
   exit.evidence.disks.assign(kDisksMax, {longest, 1, 1, 1});
   exit.evidence.core_pattern = exit.evidence.telling_line = longest;
   exit.given_up.reset();
-  const std::string body = encode(Stopped{Round(5), Milliseconds(1), 2, 7, {500, facts}, exit});
+  facts.channel = facts.store.address = longest;
+  facts.store.ports.assign(100, 65'535);
+  StoreWait wait = full_wait();
+  wait.address = wait.key = longest;
+  const std::string body =
+      encode(Stopped{Round(5), Milliseconds(1), 2, 7, {500, facts}, {500, wait}, exit});
   CHECK(body.size() <= kFrameBytesMax);
   CHECK(std::get<Stopped>(*decode(body)).ranks.size() == kRankFactsMax);
 }
 
 TEST_CASE("ranks that no run can have are refused") {
-  std::string body = encode(Stopped{Round(5), Milliseconds(1), 2, 7, {full_facts()}, std::nullopt});
+  std::string body =
+      encode(Stopped{Round(5), Milliseconds(1), 2, 7, {full_facts()}, {}, std::nullopt});
   body.replace(body.find("[1,3]"), 5, "[1,-3]");
   CHECK_THAT(decode(body).error().sentence, ContainsSubstring("accused"));
 }

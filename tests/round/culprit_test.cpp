@@ -48,6 +48,24 @@ class FailedRound {
     ranks_.back().facts.waits_in = call;
     return *this;
   }
+  /// The rank added last has connections to the store; without ports it has none.
+  FailedRound& linked(std::vector<int> ports) {
+    ranks_.back().facts.store = {true, "10.0.0.4", std::move(ports)};
+    return *this;
+  }
+  FailedRound& channel(const std::string& name) {
+    ranks_.back().facts.channel = name;
+    return *this;
+  }
+  FailedRound& used(milliseconds cpu) {
+    ranks_.back().facts.cpu = cpu;
+    ranks_.back().facts.watched = milliseconds(500);
+    return *this;
+  }
+  FailedRound& waiting_in_store(int port, const std::string& key, int keys = 1) {
+    waits_.push_back({"10.0.0.4", port, key, keys, milliseconds(3'000)});
+    return *this;
+  }
   FailedRound& finished(int rank) {
     add(rank, RankEnd::kSucceeded, std::nullopt);
     ranks_.back().facts.exited = milliseconds(4'000);
@@ -65,7 +83,9 @@ class FailedRound {
     first.worker = {ranks_.front().facts.rank, LocalRank(0), 100, "a"};
     first.complaint = ranks_.front().facts.complaint;
     const int size = world_size_ == 0 ? static_cast<int>(ranks_.size()) : world_size_;
-    return find_culprit(first, ranks_, size);
+    std::vector<RankOnHost> ranks = ranks_;
+    join_waits(ranks, waits_);
+    return find_culprit(first, ranks, size);
   }
   [[nodiscard]] std::vector<int> culprits() const {
     const auto finding = find();
@@ -94,6 +114,7 @@ class FailedRound {
   }
 
   std::vector<RankOnHost> ranks_;
+  std::vector<StoreWait> waits_;
   int world_size_ = 0;
 };
 
@@ -205,6 +226,103 @@ TEST_CASE("ranks that never arrived are named with what they do") {
         "the ranks did not all arrive after 10 min; rank 1 (local 1, pid 101) on "
         "a did not arrive");
   CHECK(finding->evidence.front() == "rank 1 sleeps in clock_nanosleep (state S)");
+}
+
+TEST_CASE("a rank without a connection to the store is the one that did not arrive") {
+  const auto waits = [] {
+    return FailedRound()
+        .no_rendezvous(0)
+        .runs(1, "S", "futex")
+        .linked({})
+        .runs(2, "S", "poll")
+        .linked({41, 42})
+        .waiting_in_store(42, "k");
+  };
+  CHECK(waits().culprits() == Numbers{1});
+  const auto finding = waits().find();
+  CHECK(finding->evidence[1] ==
+        "rank 2 waits in the store for key \"k\" for 3 s; rank 1 is not connected to the store");
+  CHECK(finding->likely == "it has not called init_process_group");
+  // None of the others is connected either: they use another store, or it says nothing.
+  const auto none = [] {
+    return FailedRound().no_rendezvous(0).runs(1, "S", "futex").linked({}).runs(2, "S", "futex");
+  };
+  CHECK(none().linked({}).culprits() == kUndecided);
+  // What cannot be looked at is neither absent nor connected.
+  CHECK(none().culprits() == kUndecided);
+  CHECK(FailedRound().no_rendezvous(0).runs(1, "S").runs(2, "S").culprits() == kUndecided);
+  // One that has exited has no connection, and is the culprit for that.
+  CHECK(FailedRound().no_rendezvous(0).runs(1, "S").linked({}).finished(2).culprits() ==
+        Numbers{2});
+}
+
+TEST_CASE("of ranks that are there, the one that waits for no key keeps the others waiting") {
+  CHECK(FailedRound()
+            .no_rendezvous(0)
+            .runs(1, "S", "futex")
+            .linked({41})
+            .runs(2, "S", "poll")
+            .linked({42})
+            .waiting_in_store(42, "k")
+            .culprits() == Numbers{1});
+}
+
+TEST_CASE("a rank that waits in the store while the others are in a collective is the culprit") {
+  const auto ranks = [](const std::string& key) {
+    return FailedRound()
+        .timed_out(0)
+        .runs(1, "S", "poll")
+        .linked({41})
+        .runs(2, "S", "poll")
+        .linked({42})
+        .waiting_in_store(41, key, 3);
+  };
+  CHECK(ranks("no rank sets this").culprits() == Numbers{1});
+  // One that is elsewhere keeps it waiting.
+  CHECK(ranks("k").runs(3, "S", "clock_nanosleep").culprits() == Numbers{3});
+  // A key is foreign text, and ends neither its quotes nor the line.
+  CHECK_THAT(ranks("a\" is fine\n").find()->evidence[1],
+             ContainsSubstring("rank 1 waits in the store for key \"a' is fine\\n\" and 2 others"));
+  // A client at another address is no rank that is known.
+  CHECK(FailedRound()
+            .timed_out(0)
+            .runs(1, "S", "poll")
+            .runs(2, "S", "poll")
+            .waiting_in_store(41, "k")
+            .culprits() == kUndecided);
+}
+
+TEST_CASE("a rank that computes while its peers sleep is on its way to them") {
+  const auto ranks = [](milliseconds used) {
+    return FailedRound()
+        .timed_out(0)
+        .runs(1, "S", "futex")
+        .used(used)
+        .runs(2, "S", "futex")
+        .used(milliseconds(0));
+  };
+  CHECK(ranks(milliseconds(480)).culprits() == Numbers{1});
+  CHECK(ranks(milliseconds(480)).find()->evidence[0] ==
+        "rank 1 waits in futex (state S, 480 ms of CPU in the last 500 ms)");
+  CHECK(ranks(milliseconds(20)).culprits() == kUndecided);
+  // It may have been busy with something else for a while.
+  CHECK(ranks(milliseconds(480)).runs(3, "S", "futex").used(milliseconds(100)).culprits() ==
+        kUndecided);
+  // NCCL waits with a busy loop.
+  CHECK(FailedRound()
+            .watchdog(0, 7)
+            .runs(1, "S", "futex")
+            .used(milliseconds(500))
+            .runs(2, "S", "futex")
+            .used(milliseconds(0))
+            .culprits() == kUndecided);
+}
+
+TEST_CASE("where the system call may not be read, the wait channel tells a sleep") {
+  FailedRound ranks = FailedRound().timed_out(0);
+  ranks.runs(1, "S").channel("hrtimer_nanosleep").runs(2, "S").channel("futex_wait_queue");
+  CHECK(ranks.culprits() == Numbers{1});
+  CHECK(ranks.find()->evidence[0] == "rank 1 sleeps in hrtimer_nanosleep (state S)");
 }
 
 TEST_CASE("a failure of its own needs no finding") {

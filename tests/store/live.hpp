@@ -50,6 +50,18 @@ class LiveServer {
     on_thread([&] { count = server_->counters().waits; });
     return count;
   }
+  std::vector<StoreWait> told_waits() {
+    std::vector<StoreWait> told;
+    on_thread([&] { told = server_->waits(); });
+    return told;
+  }
+  void until_waits(std::size_t count) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (waits() < count) {
+      REQUIRE(std::chrono::steady_clock::now() < deadline);
+      std::this_thread::yield();
+    }
+  }
   /// Whether the server served other work of its thread while, after `work` on that thread, its
   /// connections became `rest`.
   template <class Work>
@@ -99,6 +111,12 @@ class Client {
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     const int result = ::connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof(address));
     REQUIRE(result == 0);
+  }
+  [[nodiscard]] int port() const {
+    sockaddr_in own{};
+    socklen_t bytes = sizeof(own);
+    REQUIRE(::getsockname(fd_, reinterpret_cast<sockaddr*>(&own), &bytes) == 0);
+    return ntohs(own.sin_port);
   }
   Client(Client&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   Client(const Client&) = delete;

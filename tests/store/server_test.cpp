@@ -43,6 +43,43 @@ TEST_CASE("a blocked client is woken from another connection") {
   CHECK(waiter.receive(1) == hex("00"));
 }
 
+TEST_CASE("the store tells who waits for which key, the rarest key first") {
+  LiveServer server;
+  Client most = connect(server.port());
+  Client other = connect(server.port());
+  Client odd = connect(server.port());
+  const std::string longest = std::string(1'000, 'a') + "/rank7";
+  most.send(wait({"k"}));
+  other.send(wait({"k"}));
+  odd.send(wait({longest, "k2"}));
+  server.until_waits(4);
+  const std::vector<ddprun::StoreWait> told = server.told_waits();
+  REQUIRE(told.size() == 3);
+  CHECK(told[0].key.size() == ddprun::kStoreKeyMax);
+  CHECK_THAT(told[0].key, EndsWith("/rank7"));
+  CHECK(told[0].keys == 2);
+  CHECK(told[0].port == odd.port());
+  CHECK(told[0].address == "127.0.0.1");
+  CHECK(told[1].key == "k");
+  CHECK(told[2].key == "k");
+  // One key of two is there, and then the wait is over.
+  connect(server.port()).ask(set(longest, "") + set("k", "") + ping(1), 4);
+  CHECK(server.told_waits().size() == 1);
+  CHECK(server.told_waits()[0].key == "k2");
+  CHECK(server.told_waits()[0].keys == 1);
+}
+
+TEST_CASE("the store tells of a bounded number of waits") {
+  LiveServer server;
+  std::vector<Client> clients;
+  for (std::size_t i = 0; i < ddprun::kStoreWaitsMax + 5; ++i) {
+    clients.push_back(connect(server.port()));
+    clients.back().send(wait({"k"}));
+  }
+  server.until_waits(clients.size());
+  CHECK(server.told_waits().size() == ddprun::kStoreWaitsMax);
+}
+
 TEST_CASE("SET racing CANCEL_WAIT is answered 01 or 00 01, never otherwise") {
   LiveServer server;
   Client waiter = connect(server.port());

@@ -51,6 +51,7 @@ struct GroupGone {
   int killed = 0;
   int stopped = 0;  // workers that were still running
   std::vector<RankFacts> ranks{};
+  std::vector<StoreWait> waits{};
   std::optional<WorkerExit> other_failure{};
 };
 /// The last client of a released store has gone.
