@@ -5,6 +5,7 @@
 #include <spdlog/logger.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -13,6 +14,7 @@
 #include "agent/core/lines.hpp"
 #include "agent/in_process_link.hpp"
 #include "agent/log.hpp"
+#include "base/count_text.hpp"
 #include "base/exit_status.hpp"
 #include "base/message_line.hpp"
 #include "base/random_uuid.hpp"
@@ -80,6 +82,7 @@ asio::awaitable<int> Agent::run() {
   report_end(end);
   record_end(end);
   co_await settle();
+  report_own_error();
   co_return end.exit_code;
 }
 
@@ -165,10 +168,23 @@ RoundHooks Agent::hooks_of(Round round, Rank first_rank) {
     context_.logger().info(stop_line(stopped_by_, workers, timeout));
   };
   hooks.spawn_failed = [this, first_rank](const SpawnFailed& failure) {
-    own_error_reported_ = true;
-    driver_.fail_to_spawn(context_.fail_to_spawn(failure, first_rank), failure.error.sentence);
+    fail_to_spawn(context_.fail_to_spawn(failure, first_rank), failure.error.sentence);
   };
   return hooks;
+}
+
+// It is said at once only if others have to be stopped first, which may take a while.
+void Agent::fail_to_spawn(OwnError error, const std::string& sentence) {
+  const std::vector<WorkerName> workers = runner_->workers();
+  const auto running = std::count_if(workers.begin(), workers.end(),
+                                     [](const WorkerName& worker) { return worker.pid != 0; });
+  if (running > 0) {
+    context_.logger().warn(
+        warning_line(error.code, error.text + "; stopping " + count_text(running, "other rank")));
+  }
+  own_error_reported_ = true;
+  own_error_ = std::move(error);
+  driver_.fail_to_spawn(own_error_->exit_code, sentence);
 }
 
 asio::awaitable<void> Agent::run_group(std::shared_ptr<RoundRunner> runner, Round round) {

@@ -85,6 +85,7 @@ class Agent : private NodePorts {
                                                        Round round);
   void log_start();
   void tell_that_it_started();
+  void fail_to_spawn(OwnError error, const std::string& sentence);
   [[nodiscard]] bool single_node() const { return !context_.config().rendezvous; }
 
   // agent_end.cpp
@@ -93,6 +94,7 @@ class Agent : private NodePorts {
   void report_success(const client::End& end);
   void report_failure(const protocol::Done& done);
   void report_left(const client::End& end);
+  void report_own_error();
   [[nodiscard]] bool is_own(const WorkerExit& first) const;
   [[nodiscard]] boost::asio::awaitable<void> settle();
 
@@ -116,6 +118,7 @@ class Agent : private NodePorts {
   std::string signal_note_;              // of the last signal that was passed on
   LogQuota signal_lines_{kSignalLinesMax, kSignalLineInterval};
   bool own_error_reported_ = false;
+  std::optional<OwnError> own_error_{};  // reported when all is over here
   bool saves_stacks_ = false;
   bool told_that_it_started_ = false;
 };

@@ -82,6 +82,10 @@ void Agent::report_failure(const protocol::Done& done) {
   }
   const bool reporter = done.reporter == identity_.id.value();
   if (!reporter && !own) driver_.flush_deferred_death_line();
+  if (done.failure && own_error_) {  // no cause of this end
+    context_.logger().warn(warning_line(own_error_->code, own_error_->text));
+    own_error_.reset();
+  }
   if (!done.failure && own_error_reported_) return;  // the other node failed in the same way
   if (!done.failure) {
     const std::string code = "exit " + std::to_string(done.exit_code);
@@ -109,6 +113,10 @@ void Agent::report_left(const client::End& end) {
     return;
   }
   context_.logger().info(stopped_line(signal, last_->stop_facts()));
+}
+
+void Agent::report_own_error() {
+  if (own_error_) context_.logger().error(error_line(own_error_->code, own_error_->text));
 }
 
 // Whether the run's first failure was the first one of this node, too.

@@ -115,12 +115,14 @@ int RunContext::fail(const std::string& code, const Error& error) {
   return exit_code_of(error.kind);
 }
 
-int RunContext::fail_to_spawn(const SpawnFailed& failure, Rank first_rank) {
-  if (failure.what == SpawnFailed::What::kLogFiles) return fail("START", failure.error);
-  const Rank rank(first_rank.value() + failure.rank.value());
-  logger_.error(spawn_failure_line(rank, hostname_, failure.error));
+OwnError RunContext::fail_to_spawn(const SpawnFailed& failure, Rank first_rank) {
   leave_own_error(failure.error.sentence);
-  return exit_code_of(failure.error.kind);
+  const int exit_code = exit_code_of(failure.error.kind);
+  if (failure.what == SpawnFailed::What::kLogFiles) {
+    return {"START", failure.error.sentence, exit_code};
+  }
+  const Rank rank(first_rank.value() + failure.rank.value());
+  return {"EXEC", spawn_failure_text(rank, hostname_, failure.error), exit_code};
 }
 
 void RunContext::log_unkillable(const RoundResult& result) {

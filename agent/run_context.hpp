@@ -38,6 +38,13 @@ struct AgentInputs {
   std::function<void()> begin_control = {};
 };
 
+/// An error that is the last thing said of the run.
+struct OwnError {
+  std::string code{};
+  std::string text{};
+  int exit_code = 0;
+};
+
 class RunContext {
  public:
   explicit RunContext(AgentInputs inputs);
@@ -50,8 +57,8 @@ class RunContext {
 
   /// Reports an error of ddprun's own, also to the launcher above. Returns the exit code.
   int fail(const std::string& code, const Error& error);
-  /// The same for a worker that could not be started.
-  int fail_to_spawn(const SpawnFailed& failure, Rank first_rank);
+  /// The same for a worker that could not be started; the agent says it when all is over here.
+  [[nodiscard]] OwnError fail_to_spawn(const SpawnFailed& failure, Rank first_rank);
   void log_unkillable(const RoundResult& result);
   /// For TORCHELASTIC_ERROR_FILE of the launcher above, if there is one.
   void leave_error_file(const std::string& text);

@@ -35,6 +35,11 @@ def benchmarks(build, python):
     return [
         ("Launch, restart, memory, idle cost", ["python3", "bench/launch/launch.py", *launch]),
         ("Output of workers", ["python3", "bench/logs/logs.py", *logs]),
+        (
+            "What the report says",
+            ["python3", "tests/failures/run.py", "--ddprun", f"{build}/bin/ddprun", "--inject",
+             f"{build}/bin/inject", "--peer", ".venv/bin/torchrun", "--quiet"],
+        ),
         ("Several nodes", ["python3", "bench/nodes/nodes.py", *launch]),
         ("10,000 agents", ["python3", "bench/rendezvous/agents.py", *rdzvd]),
         ("Store", ["python3", "bench/store/compare.py", *store]),

@@ -63,15 +63,13 @@ std::string death_line(const WorkerExit& exit, int others) {
   return warning_line(verdict.code, text);
 }
 
-std::string spawn_failure_line(Rank rank, const std::string& host, const Error& error) {
+std::string spawn_failure_text(Rank rank, const std::string& host, const Error& error) {
   std::string text = error.sentence;
   if (error.kind == ErrorKind::kNotFound || error.kind == ErrorKind::kNotExecutable) {
     // "cannot run PROGRAM: why"
-    text.insert(std::min(text.find(": "), text.size()), " on " + host);
-    return error_line("EXEC", text);
+    return text.insert(std::min(text.find(": "), text.size()), " on " + host);
   }
-  return error_line("EXEC", "rank " + std::to_string(rank.value()) + " on " + host +
-                                " cannot be started: " + text);
+  return "rank " + std::to_string(rank.value()) + " on " + host + " cannot be started: " + text;
 }
 
 std::string stop_line(const ReceivedSignal& signal, int workers, Duration shutdown_timeout) {

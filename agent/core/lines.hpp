@@ -45,7 +45,7 @@ struct StartFacts {
 [[nodiscard]] std::string death_line(const WorkerExit& exit, int others);
 /// A worker could not be started. A program that cannot be run is the command's fault or the
 /// node's: no rank is named then.
-[[nodiscard]] std::string spawn_failure_line(Rank rank, const std::string& host,
+[[nodiscard]] std::string spawn_failure_text(Rank rank, const std::string& host,
                                              const Error& error);
 
 /// A signal to ddprun stops this many workers.

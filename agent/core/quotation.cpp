@@ -142,6 +142,17 @@ std::size_t last_report(const std::vector<std::string>& lines) {
   return begin;
 }
 
+/// Whether the report that begins there is of a crash of an interpreter that had ended all Python
+/// code: exit handlers and threads of libraries do that after an exception.
+bool is_of_shutdown(const std::vector<std::string>& lines, std::size_t report) {
+  const auto has = [&](std::string_view text) {
+    return std::any_of(lines.begin() + static_cast<std::ptrdiff_t>(report), lines.end(),
+                       [text](const std::string& line) { return contains_text(line, text); });
+  };
+  return has("Fatal Python error: ") && !has("  File \"") &&
+         (has("<no Python frame>") || has("Python runtime state: finalizing"));
+}
+
 }  // namespace
 
 bool is_traceback_heading(std::string_view line) {
@@ -166,7 +177,9 @@ std::vector<std::string> quotable_lines(std::string_view tail) {
   const auto drop_first = [&lines](std::size_t count) {
     lines.erase(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(count));
   };
-  if (report < lines.size() && (!chain || chain->begin < report)) {
+  if (chain && chain->begin < report && report < lines.size() && is_of_shutdown(lines, report)) {
+    lines.resize(report + 1);  // the exception is the cause, the crash its consequence
+  } else if (report < lines.size() && (!chain || chain->begin < report)) {
     drop_first(report);
     return first_lines(std::move(lines), kReportLinesMax);
   }

@@ -18,10 +18,11 @@ namespace ddprun {
 /// What a report quotes of a stderr: the last Python traceback, if there is one, with those before
 /// it in the same chain ("During handling of the above exception, ..."); or the report of Python's
 /// fault handler, of the C++ runtime or of a launcher inside the worker, if that came last; else
-/// the last lines. At most kReportLinesMax: a chain is shortened in the middle, another report at
-/// its end, a long run of native frames to its first ones, and each says so. Of a progress bar
-/// (carriage returns) the last state counts; the lines are made printable, so that a quotation
-/// cannot move the cursor.
+/// the last lines. Of a crash of Python that shuts down after a traceback there is one line behind
+/// it. At most kReportLinesMax: a chain is shortened in the middle, another report at its end, a
+/// long run of native frames to its first ones, and each says so. Of a progress bar (carriage
+/// returns) the last state counts; the lines are made printable, so that a quotation cannot move
+/// the cursor.
 [[nodiscard]] std::vector<std::string> quotable_lines(std::string_view tail);
 
 /// The first `lines_max` lines, the last of which says how many are left out.

@@ -123,6 +123,7 @@ TEST_CASE("when rank k cannot be spawned the ranks below it are ended, in one se
   Command run(argv, {{"DIR", dir.path()}});
   CHECK(run.wait() == ExitStatus::exited(1));
   CHECK(count(run.err(), "error [EXEC] rank ") == 1);
+  CHECK(run.err().rfind("\nddprun: ") + 1 == run.err().find("ddprun: error [EXEC]"));
   CHECK_THAT(run.err(), ContainsSubstring("cannot be started: "));
   REQUIRE_FALSE(dir.entries().empty());
   for (const std::string& name : dir.entries()) {

@@ -20,7 +20,8 @@ CASES = {
     "missing": (1, ["[W-RENDEZVOUS]", "; rank 1 (", "rank 1 waits in "]),
     "barrier": (1, ["[W-COLLECTIVE]", "; rank 1 (", "rank 1 waits in "]),
     "killed": (137, ["[W-KILLED] rank 1 "]),
-    "raises": (1, ["[W-EXIT] rank 1 ", "KeyError: 'labels'"]),
+    # The threads of Gloo may abort a process that shuts down.
+    "raises": ((1, 134), ["[W-EXIT] rank 1 ", "KeyError: 'labels'"]),
     "slow": (0, []),
 }
 
@@ -55,7 +56,9 @@ def failures_of(mode: str, nodes: int) -> list[str]:
     code, phrases = CASES[mode]
     codes, texts = run(mode, nodes)
     text = "".join(texts)
-    wrong = [f"exit codes {codes}, not {code}"] if set(codes) != {code} else []
+    allowed = code if isinstance(code, tuple) else (code,)
+    alike = len(set(codes)) == 1 and codes[0] in allowed
+    wrong = [] if alike else [f"exit codes {codes}, not {code}"]
     wrong += [f"not said: {phrase}" for phrase in phrases if phrase not in text]
     if not phrases and "[W-" in text:
         wrong.append("a healthy run is blamed")

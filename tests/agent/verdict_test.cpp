@@ -188,6 +188,27 @@ TEST_CASE("a crash quotes the stack of Python's fault handler from its beginning
              ContainsSubstring("Python stack from its fault handler"));
 }
 
+TEST_CASE("a crash of Python that shuts down after an exception is no cause") {
+  const std::string traceback =
+      "[rank1]: Traceback (most recent call last):\n[rank1]:   File \"train.py\", line 1, in "
+      "<module>\n"
+      "[rank1]: KeyError: 'labels'\n";
+  const std::string crash =
+      "terminate called without an active exception\nFatal Python error: Aborted\n\n"
+      "Thread 0x1 (most recent call first):\n";
+  const auto aborted = [](const std::string& text) {
+    return exit_of(ExitStatus::signaled(SIGABRT), text);
+  };
+  const WorkerExit shut_down = aborted(traceback + crash + "  <no Python frame>\n");
+  CHECK(shut_down.lines.front() == "[rank1]: Traceback (most recent call last):");
+  CHECK(shut_down.lines.back() == "terminate called without an active exception");
+  CHECK(judge(shut_down).code == "W-EXIT");
+  CHECK_THAT(judge(shut_down).text, ContainsSubstring("SIGABRT"));
+  const WorkerExit worked = aborted(traceback + crash + "  File \"train.py\", line 7 in step\n");
+  CHECK(judge(worked).code == "W-CRASH");
+  CHECK(judge(aborted(crash + "  <no Python frame>\n")).code == "W-CRASH");
+}
+
 TEST_CASE("the limit on CPU time is named, also where the kernel sends SIGKILL for it") {
   Evidence facts;
   facts.limits.known = true;

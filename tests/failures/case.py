@@ -4,6 +4,8 @@ import dataclasses
 
 # Shell words of the workers. $I is the compiled injector, $P a Python without site packages.
 WAIT = 'exec "$I" wait'
+SHARED = ("sh", "-c", 'echo $$ > "$CASE_CGROUP/cgroup.procs" && exec "$@"', "sh")
+SOON = ("--rdzv-conf=join_timeout=1,coordinator_timeout=1",)
 
 
 def python(name: str, argument: str = "") -> str:
@@ -31,7 +33,7 @@ class Case:
     outside: str = ""  # what the runner does once the workers have met: a name in outside.py
     needs: str = ""  # what the machine must have: a name in needs.py
     never: str = ""  # a phrase that must not be in the report
-    allowed: tuple = ()  # of a healthy run: codes of warnings that are right
+    allowed: tuple = ()  # codes of warnings, or of errors beside the report, that are right
 
     @property
     def healthy(self) -> bool:

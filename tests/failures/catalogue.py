@@ -4,18 +4,22 @@ What is injected, the cause code of the report's first line, the exit code, a ph
 The culprit is rank 1 of three ranks unless the line says otherwise; the others wait for a signal.
 """
 
+import children
 import controls
 import groups
-from case import alike, fault, python
+import moments
+from case import SHARED, alike, fault, python
+from needs import USER
 
 SHM = ("unshare", "--mount", "sh", "-c",
        'mount -t tmpfs -o size=2m none /dev/shm && exec "$@"', "sh")
 DISK = ("unshare", "--mount", "sh", "-c",
         'mkdir full && mount -t tmpfs -o size=1m none full && exec "$@"', "sh")
-SHARED = ("sh", "-c", 'echo $$ > "$CASE_CGROUP/cgroup.procs" && exec "$@"', "sh")
 BAD_INTERPRETER = ("sh", "-c", r'printf "#!/nonexistent/python\n" > bad && chmod +x bad && '
                    'exec "$@"', "sh")
 FEW_DESCRIPTORS = ("sh", "-c", 'ulimit -n 64 && exec "$@"', "sh")
+FEW_PROCESSES = (*USER, "prlimit", "--nproc=12")
+ONE_PROCESS = (*USER, "prlimit", "--nproc=1")
 OWN = 'echo $$ > "$CASE_CGROUP/cgroup.procs" && '
 
 PYTHON = (
@@ -37,6 +41,15 @@ PYTHON = (
     fault("a closed stderr", python("closed_stderr"), "W-EXIT", 7, "exit code 7"),
     fault("escape sequences and a forged headline", python("escapes"), "W-EXIT", 8,
           "the true reason", never="\x1b"),
+    fault("a progress bar before the traceback", python("progress_bar"), "W-EXIT", 1,
+          "behind the progress bar"),
+    fault("text that is no UTF-8", python("not_utf8"), "W-EXIT", 1, "der Grund: Größe 数据"),
+    fault("an exception of 100,000 characters", python("long_exception"), "W-EXIT", 1,
+          "ValueError: needle"),
+    fault("an exception group", python("exception_group"), "W-EXIT", 1, "needle in the group"),
+    fault("a warning after the traceback", python("warning_after_traceback"), "W-EXIT", 1,
+          "RuntimeError: the true reason"),
+    fault("KeyboardInterrupt of itself", python("interrupted"), "W-SIGNAL", 130, "SIGINT"),
     fault("20,000 lines before the last", python("many_lines"), "W-EXIT", 9, "the last line"),
 )
 
@@ -83,6 +96,10 @@ RESOURCES = (
     fault("RLIMIT_NOFILE", python("descriptors"), "W-LIMIT", 1, "Too many open files"),
     fault("no more threads", python("threads"), "W-LIMIT", 1,
           "Resource temporarily unavailable"),
+    fault("RLIMIT_NPROC", python("processes"), "W-LIMIT", 1, "its limit on processes",
+          needs="root"),
+    fault("RLIMIT_NPROC in a shell", 'exec setpriv --reuid=61234 prlimit --nproc=1 /bin/sh -c '
+          '"/bin/true; exit 3"', "W-LIMIT", 2, "its limit on processes", needs="root"),
     fault("RLIMIT_FSIZE", python("file_size"), "W-LIMIT", 153, "SIGXFSZ"),
     fault("RLIMIT_CPU", 'ulimit -S -t 1; exec "$I" spin', "W-LIMIT", 152, "SIGXCPU"),
     fault("CUDA out of memory", python("cuda_memory"), "W-GPU", 1, "CUDA out of memory"),
@@ -91,8 +108,6 @@ RESOURCES = (
     fault("NCCL's system error", python("nccl_system"), "W-NCCL", 1, "unhandled system error"),
     fault("a full /dev/shm in Python", python("shared_memory"), "W-SHM", 1,
           "/dev/shm", prefix=SHM, needs="mount"),
-    fault("a nested ddprun", '"$DDPRUN" --standalone --nproc-per-node=2 --no-python /bin/sh -c '
-          "'echo innermost >&2; exit 7'; exit $?", "W-NESTED", 7, "rank 1"),
     fault("a line of 300 KB without its end", 'exec "$I" line 300000', "W-EXIT", 4, "THE END"),
     fault("binary output", 'exec "$I" binary 20000', "W-EXIT", 5, "the reason after the noise"),
 )
@@ -120,6 +135,10 @@ STARTS = (
           3, "needed SIGKILL", peers='exec "$I" ignore', options=("--shutdown-timeout=1",)),
     fault("too few descriptors for the ranks", 'exec "$I" wait', "EXEC", 1, "ulimit -n",
           culprit=tuple(range(30)), ranks=30, prefix=FEW_DESCRIPTORS),
+    fault("too few processes for the ranks", 'exec "$I" wait', "EXEC", 1, "ulimit -u",
+          culprit=tuple(range(30)), ranks=30, prefix=FEW_PROCESSES, needs="user"),
+    fault("too few processes for ddprun", 'exec "$I" wait', "EXEC", 1, "ulimit -u", culprit=0,
+          prefix=ONE_PROCESS, needs="user"),
     alike("all ranks fail alike", "echo same reason >&2; exit 3", "W-EXIT", 3, "same reason"),
 )
 
@@ -134,6 +153,6 @@ WRAPPERS = (
           "exit code 5"),
 )
 
-CASES = (*PYTHON, *CODES, *SIGNALS, *RESOURCES, *STARTS, *WRAPPERS, *groups.CASES,
-         *controls.CASES)
+CASES = (*PYTHON, *CODES, *SIGNALS, *RESOURCES, *STARTS, *WRAPPERS, *children.CASES,
+         *moments.CASES, *groups.CASES, *controls.CASES)
 assert len({case.name for case in CASES}) == len(CASES), "a name stands for one case"

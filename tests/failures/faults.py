@@ -12,7 +12,10 @@ import struct
 import sys
 import threading
 
+from child_faults import *  # noqa: F403: `faults.py NAME` has them all
+
 RANK = os.environ.get("RANK", "0")
+ROOT_CAUSE = "Root Cause"
 ARGUMENT = sys.argv[2] if len(sys.argv) > 2 else ""
 
 
@@ -105,6 +108,36 @@ def native_crash_with_handler():
     ctypes.string_at(0)
 
 
+def progress_bar():
+    sys.stderr.write("".join(f"\rstep {i}: {i} %" for i in range(100)))
+    raise ValueError("behind the progress bar")
+
+
+def not_utf8():
+    sys.stderr.buffer.write(b"\xff\xfe loss \x80\xc3\n")
+    sys.exit("der Grund: Größe 数据 passt nicht")
+
+
+def long_exception():
+    raise ValueError("needle " + "x" * 100_000)
+
+
+def exception_group():
+    raise ExceptionGroup("two loaders", [ValueError("needle in the group"), OSError(5, "io")])
+
+
+def warning_after_traceback():
+    import traceback
+    try:
+        raise RuntimeError("the true reason")
+    except RuntimeError:
+        traceback.print_exc()
+    say("/usr/lib/python3.11/multiprocessing/resource_tracker.py:224: UserWarning: "
+        "resource_tracker: There appear to be 4 leaked semaphore objects to clean up at shutdown",
+        "  warnings.warn('resource_tracker: There appear to be %d '")
+    sys.exit(1)
+
+
 def error_file(message, text=None):
     whole = {"message": {"message": message, "extraInfo": {
         "py_callstack": f"Traceback (most recent call last):\n{message}\n",
@@ -132,6 +165,15 @@ def recorded_by_victim():
     error_file("RuntimeError: Connection reset by peer")
     print("RuntimeError: Connection reset by peer", file=sys.stderr)
     sys.exit(1)
+
+
+def recorded_in_round_1():
+    """The file of a round that is over is no evidence about the next one."""
+    if os.environ["DDPRUN_ROUND"] == "1":
+        error_file("ValueError: the needle of round 1")
+        sys.exit(3)
+    say("the reason of round 2")
+    sys.exit(4)
 
 
 def memory():
@@ -275,6 +317,36 @@ def nccl_system():
         "NCCL version 2.21.5",
         "ncclSystemError: System call (e.g. socket, malloc) or external library call failed or "
         "device error.")
+    sys.exit(1)
+
+
+# What launchers inside a worker print at their end.
+
+def nested_torchrun():
+    """From torchrun 2.11, shortened."""
+    say("Traceback (most recent call last):",
+        '  File "/opt/venv/bin/torchrun", line 8, in <module>',
+        "    sys.exit(main())",
+        '  File "/opt/venv/lib/python3.11/site-packages/torch/distributed/launcher/api.py", '
+        "line 300, in launch_agent",
+        "    raise ChildFailedError(",
+        "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ",
+        "============================================================",
+        "train.py FAILED",
+        "------------------------------------------------------------",
+        "Failures:",
+        "  <NO_OTHER_FAILURES>",
+        "------------------------------------------------------------",
+        f"{ROOT_CAUSE} (first observed failure):",
+        "[0]:",
+        "  time      : 2026-11-22_10:00:00",
+        "  host      : gpu-01",
+        "  rank      : 5 (local_rank: 5)",
+        "  exitcode  : 3 (pid: 4711)",
+        "  error_file: <N/A>",
+        "  traceback : To enable traceback see: https://pytorch.org/docs/stable/elastic/"
+        "errors.html",
+        "============================================================")
     sys.exit(1)
 
 

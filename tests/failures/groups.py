@@ -1,6 +1,6 @@
 """Failures that several ranks, rounds or nodes are part of, and the end of ddprun itself."""
 
-from case import Case, alike, fault, python
+from case import SOON, Case, alike, fault, python
 
 GOING = '"$I" note going; '
 AFTER = '"$I" await going.1; '
@@ -80,8 +80,6 @@ def on_two_nodes(name, worker, cause, code, says="", **more) -> Case:
     return Case(f"two nodes: {name}", worker, cause=cause, code=code, says=says, ranks=2, nodes=2,
                 **more)
 
-
-SOON = ("--rdzv-conf=join_timeout=1,coordinator_timeout=1",)
 
 NODES = (
     on_two_nodes("a Python exception", python("plain"), "W-EXIT", 1, "KeyError: 'labels'"),

@@ -16,7 +16,6 @@ class Report:
     headline: str
     lines: list  # the headline included
     last: bool  # nothing but ddprun's own lines follows it
-    count: int  # of error lines on this console
 
     @property
     def ranks(self) -> set:
@@ -38,7 +37,12 @@ def read_report(console: str):
         end += 1
     cause, headline = HEADLINE.match(lines[first]).groups()
     rest = [line for line in lines[end:] if line and not AFTER.match(line)]
-    return Report(cause, headline, lines[first:end], not rest, len(heads))
+    return Report(cause, headline, lines[first:end], not rest)
+
+
+def errors_of(console: str, allowed: tuple) -> list:
+    found = [HEADLINE.match(line) for line in console.splitlines()]
+    return [head.group(1) for head in found if head and head.group(1) not in allowed]
 
 
 def blames(report: Report, culprit) -> bool:
@@ -53,6 +57,7 @@ class Judgement:
     cause: bool = True
     culprit: bool = True
     lines: int = 0  # of the report
+    left: int = 0  # processes that were left behind
     wrong: list = dataclasses.field(default_factory=list)
 
     @property
@@ -83,8 +88,9 @@ def judge_report(case, console: str, verdict: Judgement) -> None:
         verdict.wrong.append(f"{len(report.lines)} lines")
     if not report.last:
         verdict.wrong.append("the report is not the last thing printed")
-    if report.count != 1 and report.cause != "W-NESTED":  # the inner launcher has its own
-        verdict.wrong.append(f"{report.count} errors instead of one report")
+    errors = errors_of(console, case.allowed)
+    if len(errors) != 1:
+        verdict.wrong.append(f"{len(errors)} errors instead of one report")
 
 
 def judge_health(case, console: str, verdict: Judgement) -> None:
@@ -108,9 +114,9 @@ def judge(case, codes: list, consoles: list, left: list) -> Judgement:
         verdict.wrong.append(f"exit code {codes} instead of {list(wanted)}")
     (judge_health if case.healthy else judge_report)(case, consoles[case.console], verdict)
     others = [console for index, console in enumerate(consoles) if index != case.console]
-    if any(sum(bool(HEADLINE.match(line)) for line in console.splitlines()) > 1
-           for console in others):
+    if any(len(errors_of(console, case.allowed)) > 1 for console in others):
         verdict.wrong.append("another node prints more than one error line")
+    verdict.left = len(left)
     if left:
         verdict.wrong.append("left behind: " + "; ".join(left))
     return verdict

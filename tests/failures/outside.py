@@ -83,6 +83,15 @@ def stop_worker(running) -> None:
     note(running, "stopped")
 
 
+def freeze(running) -> None:
+    """The rank that is in the case's cgroup cannot die from now on."""
+    until(lambda: list(running.folder.glob("in.*")))
+    group = pathlib.Path(running.cgroup)
+    (group / "freezer.state").write_text("FROZEN")
+    until(lambda: (group / "freezer.state").read_text() == "FROZEN\n")
+    (running.folder / "frost").touch()
+
+
 def note(running, name: str, rank: int = 0) -> None:
     (running.folder / f"{name}.1.{rank}").touch()
 

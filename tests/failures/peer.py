@@ -6,10 +6,12 @@ root cause has the phrase that ddprun's report must have, a culprit if it names 
 
 import re
 
+import outside
 from judge import Judgement
 
 ROOT = "Root Cause ("  # of the first observed failure on that node
-UNSUPPORTED = ("--min-uptime", "--shutdown-timeout")
+UNSUPPORTED = ("--min-uptime", "--shutdown-timeout", "--hang-timeout", "--finish-timeout",
+               "--straggler-timeout")
 
 
 def command(torchrun: str, case, program: list) -> list:
@@ -22,6 +24,7 @@ def judge(case, consoles: list, left: list) -> Judgement:
     text = consoles[0]
     verdict = Judgement()
     _, found, root = text.partition(ROOT)
+    verdict.left = len(left)
     if case.healthy:
         verdict.culprit = not found
         return verdict
@@ -39,3 +42,33 @@ def judge(case, consoles: list, left: list) -> Judgement:
     if left:
         verdict.wrong.append("left behind: " + "; ".join(left))
     return verdict
+
+
+def compare(cases: list, tools, run_all) -> int:
+    """Runs the cases that torchrun can be asked for under both, and prints a table."""
+    cases = [case for case in cases if case.nodes == 1 and case.outside not in outside.OF_DDPRUN]
+    torchrun, tools.peer = tools.peer, ""
+    own = rows([verdict for verdict in run_all(cases, tools)[0] if not isinstance(verdict[1], str)])
+    tools.peer = torchrun
+    other = rows([verdict for verdict in run_all(cases, tools)[0]
+                  if not isinstance(verdict[1], str)])
+    print(f"{'one node':<44}{'ddprun':>10}{'torchrun':>10}")
+    for what, value in own.items():
+        print(f"{what:<44}{value:>10}{other[what]:>10}")
+    return 0
+
+
+def rows(results: list) -> dict:
+    faults = [verdict for case, verdict in results if not case.healthy]
+    controls = [verdict for case, verdict in results if case.healthy]
+    lengths = [verdict.lines for verdict in faults if verdict.lines] or [0]
+    return {
+        "injected failures": len(faults),
+        "  the report names the right rank, or none": sum(one.culprit for one in faults),
+        "  the report says the cause": sum(one.cause for one in faults),
+        "  lines of the report, mean": f"{sum(lengths) / len(lengths):.1f}",
+        "  processes left behind in": sum(one.left > 0 for one in faults),
+        "healthy runs": len(controls),
+        "  false alarms": sum(not one.culprit for one in controls),
+        "  processes left behind after": sum(one.left > 0 for one in controls),
+    }

@@ -4,10 +4,10 @@
     python3 tests/failures/run.py --ddprun build/dev/bin/ddprun --inject build/dev/bin/inject
     python3 tests/failures/run.py ... 'exit code'       # the cases with this text in their name
     python3 tests/failures/run.py ... --show 'SIGSEGV'  # with what was printed
-    python3 tests/failures/run.py ... --peer .venv/bin/torchrun   # the same under torchrun
+    python3 tests/failures/run.py ... --peer .venv/bin/torchrun   # one node, also under torchrun
 
-The last line is a summary. A case with a known shortfall is counted as wrong, and does not fail
-the run; one that passes although it has one does.
+The last line is a summary; of a comparison, a table. A case with a known shortfall is counted as
+wrong, and does not fail the run; one that passes although it has one does.
 """
 
 import argparse
@@ -37,6 +37,7 @@ from ports import free_port  # noqa: E402
 CASE_SECONDS = 40  # after which a case counts as hung
 SCRIPT = """#!/bin/sh
 PATH=/usr/local/bin:/usr/bin:/bin
+: ${{DDPRUN_ROUND:=$((TORCHELASTIC_RESTART_COUNT + 1))}}; export DDPRUN_ROUND  # torchrun has none
 "$I" meet || exit 99
 case $RANK in
 {culprit}) {worker} ;;
@@ -108,6 +109,8 @@ class Running:
             codes.append(128 - code if isinstance(code, int) and code < 0 else code)
         if self.case.outside == "kill_front":  # the guard and the agent clean up, without a parent
             outside.until(lambda: not processes.with_mark(self.mark), seconds=5, required=False)
+        if self.case.needs == "freezer":  # SIGKILL waits for it
+            needs.thaw(pathlib.Path(self.cgroup))
         left = processes.with_mark(self.mark)
         described = [processes.describe(pid) for pid in left]
         for pid in left:
@@ -134,7 +137,7 @@ def run_case(case, tools) -> tuple:
             return peer.judge(case, consoles, left), consoles
         return judge.judge(case, codes, consoles, left), consoles
     except outside.Failed as error:
-        verdict = judge.Judgement(False, False, 0, [str(error)])
+        verdict = judge.Judgement(False, False, wrong=[str(error)])
         _, consoles, _ = running.end()
         return verdict, consoles
     finally:
@@ -152,7 +155,7 @@ def tell(case, verdict, consoles, show: bool) -> bool:
     text = "; ".join(verdict.wrong)
     if verdict.passed and shortfall:
         word, text = "WRONG", f"passes: remove it from shortfalls.py ({shortfall})"
-    print(f"{word} {case.name}" + (f": {text}" if text else ""))
+    print(f"{word} {case.name}" + (f": {text}" if text else ""), flush=True)
     if show or surprise:
         for console in consoles:
             print("".join(f"      > {line[:200]}\n" for line in console.splitlines()[-40:]))
@@ -173,32 +176,39 @@ def summary(results) -> str:
             f"points, {len(results) - len(judged)} skipped")
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--ddprun", required=True, type=os.path.abspath)
-    parser.add_argument("--inject", required=True, type=os.path.abspath)
-    parser.add_argument("--peer", metavar="TORCHRUN", default="",
-                        help="runs the cases of one node under this torchrun instead, to compare")
-    parser.add_argument("--parallel", type=int, default=4)
-    parser.add_argument("--show", action="store_true")
-    parser.add_argument("text", nargs="?", default="")
-    tools = parser.parse_args()
-    cases = [case for case in catalogue.CASES if tools.text in case.name]
-    if tools.peer:
-        cases = [case for case in cases
-                 if case.nodes == 1 and case.outside not in outside.OF_DDPRUN]
+def run_all(cases, tools) -> tuple:
+    """The judgements, and whether one of them is a surprise."""
     failed = False
     results = []
-    began = time.monotonic()
     with concurrent.futures.ThreadPoolExecutor(tools.parallel) as pool:
         work = [(case, pool.submit(run_case, case, tools)) for case in cases]
         for case, future in work:
             verdict, consoles = future.result()
             results.append((case, verdict))
-            failed |= tell(case, verdict, consoles, tools.show)
+            if not tools.quiet:
+                failed |= tell(case, verdict, consoles, tools.show)
+    return results, failed
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--ddprun", required=True, type=os.path.abspath)
+    parser.add_argument("--inject", required=True, type=os.path.abspath)
+    parser.add_argument("--peer", metavar="TORCHRUN", default="",
+                        help="runs the cases of one node under this torchrun, too, and compares")
+    parser.add_argument("--parallel", type=int, default=4)
+    parser.add_argument("--quiet", action="store_true", help="prints the last line or table only")
+    parser.add_argument("--show", action="store_true")
+    parser.add_argument("text", nargs="?", default="")
+    tools = parser.parse_args()
+    cases = [case for case in catalogue.CASES if tools.text in case.name]
+    if tools.peer:
+        return peer.compare(cases, tools, run_all)
+    began = time.monotonic()
+    results, failed = run_all(cases, tools)
     print(f"{time.monotonic() - began:.1f} s for {len(cases)} cases")
     print(summary(results))
-    return int(failed and not tools.peer)
+    return int(failed)
 
 
 if __name__ == "__main__":

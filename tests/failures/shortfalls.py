@@ -5,8 +5,6 @@ SHORTFALLS: dict[str, str] = {}
 
 # These depend on which of several nodes is faster.
 SOMETIMES = {
-    "two nodes: a missing program":
-        "a node that cannot start it, and hears of the other's reason too, prints both",
     "two nodes: a stopped rank, its peers' NCCL times out":
         "stacks that are saved on one node while the other ends the run are told after the report",
 }

@@ -130,7 +130,7 @@ class LeftBehind(unittest.TestCase):
                          preexec_fn=few_descriptors) as run:
             self.assertNotEqual(run.end(), 0)
             run.check_nothing_left()
-            self.assertEqual(run.text().count("cannot be started"), 1, run.text())
+            self.assertEqual(run.text().count("error [EXEC]"), 1, run.text())
             self.assertIn("ulimit -n", run.text())
 
 

@@ -126,6 +126,8 @@ constexpr Symptom kSymptoms[] = {
      Measure::kProcesses, "", kThreadAdvice, "fork"},
     {"Resource temporarily unavailable", "W-LIMIT", "no more threads or processes were allowed",
      Measure::kProcesses, "", kThreadAdvice, "thread"},
+    {"Resource temporarily unavailable", "W-LIMIT", "no more threads or processes were allowed",
+     Measure::kProcesses, "", kThreadAdvice, "subprocess.py"},
     // Host memory
     {"DefaultCPUAllocator: ", "W-MEMORY", "an allocation of host memory failed", Measure::kMemory},
     {"std::bad_alloc", "W-MEMORY", "an allocation of host memory failed", Measure::kMemory},

@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "agent/core/quotation.hpp"
 #include "agent/core/verdict/families.hpp"
 #include "base/bytes_text.hpp"
 
@@ -49,6 +50,13 @@ std::string crash_advice(const WorkerExit& exit) {
   if (!exit.status.dumped_core()) return kCoreAdvice;
   const bool by_systemd = exit.evidence.core_pattern.find("systemd-coredump") != std::string::npos;
   return by_systemd ? "coredumpctl gdb " + std::to_string(exit.worker.pid) : "";
+}
+
+/// The exception ended the program; the crash of what shut down after it is no cause.
+bool ended_by_exception(const WorkerExit& exit) {
+  if (exit.lines.empty() || !is_traceback_heading(exit.lines.front())) return false;
+  const std::string_view last = exit.lines.back();
+  return last.starts_with("terminate called") || last.starts_with("Fatal Python error: ");
 }
 
 Verdict bus_error(const WorkerExit& exit) {
@@ -137,6 +145,10 @@ std::optional<Verdict> judge_limit_signal(const WorkerExit& exit) {
 
 std::optional<Verdict> judge_crash(const WorkerExit& exit) {
   if (!exit.status.by_signal() || !stands_for_a_crash(exit.status.signal())) return std::nullopt;
+  if (ended_by_exception(exit)) {
+    return Verdict{"W-EXIT",
+                   ended_text(exit.status) + " while Python shut down after an exception"};
+  }
   if (exit.status.signal() == SIGBUS) return bus_error(exit);
   Verdict verdict{"W-CRASH", ended_text(exit.status)};
   std::string facts;
