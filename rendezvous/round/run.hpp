@@ -11,6 +11,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -76,6 +77,14 @@ class Run {
   [[nodiscard]] std::optional<Ended> success() const;
 
  private:
+  /// A round that ended for newcomers alone: its ranks may all have exited with 0 before their
+  /// nodes heard of that.
+  struct Replaced {
+    Round number;
+    int world_size = 0;
+    int nodes = 0;
+    std::set<AgentId> unfinished{};  // members that have not reported success
+  };
   /// What is known of the rounds of this run, whatever its phase.
   struct Rounds {
     protocol::RoundStamp last;    // the last one that was formed or rebuilt
@@ -83,6 +92,7 @@ class Run {
     bool formed = false;          // whether this run has had a round
     bool incomplete = false;      // a node of `last` has gone before its ranks succeeded
     bool others_unknown = false;  // some nodes of `last` are away, and may have had its verdict
+    std::optional<Replaced> replaced{};  // while it can still turn out to have succeeded
   };
   /// One budget for the run.
   struct Restarts {
@@ -179,6 +189,7 @@ class Run {
 
   // run_running.cpp: what the agents report of a round.
   void settle(Running& running);
+  void replace(const LiveRound& round);
   void drop_unanswering(Running& running);
   void withdraw_questions(Running& running);
   void on_report(Agent& agent, const protocol::Report& report);
@@ -189,6 +200,7 @@ class Run {
   [[nodiscard]] Duration early() const;
   void succeed_before_stop(Agent& agent);
   void on_success(Agent& agent);
+  [[nodiscard]] bool completes_replaced(const Agent& agent, const protocol::Report& report);
   void on_stopped(Agent& agent, const protocol::Stopped& stopped);
   void check_success();
   void ask(Running& running);

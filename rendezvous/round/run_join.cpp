@@ -39,6 +39,7 @@ void Run::on_hello(const Received& received, const Hello& hello) {
 void Run::begin_new_run() {
   restarts_ = {};
   rounds_.formed = false;
+  rounds_.replaced.reset();
   why_.clear();
   enter(Forming{});
 }

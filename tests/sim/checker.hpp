@@ -84,6 +84,8 @@ class Checker {
   void on_coordinator_frozen(TimePoint until) { unheard_until_ = until; }
   /// The run of the current coordinator is ending, so its verdict is known.
   void on_verdict_known(TimePoint now);
+  /// The run continues: the failure came of a node that was lost.
+  void on_verdict_taken_back();
   /// What it had decided and not told all agents, the next one cannot know.
   void on_coordinator_lost();
   /// `coordinator`: which of those that followed each other.
@@ -150,6 +152,7 @@ class Checker {
   std::optional<Stamp> newest_;       // the round that was formed last, by whatever coordinator
   std::optional<Stamp> succeeded_;
   std::optional<TimePoint> verdict_known_;
+  std::optional<Stamp> judged_;   // the round that was the newest then
   std::set<int> successes_read_;  // processes
   bool coordinator_lost_ = false;
   bool went_unheard_ = false;               // an agent was told to go while no coordinator answered

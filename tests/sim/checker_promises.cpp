@@ -89,10 +89,21 @@ void Checker::forget_success_without(const Formed& after) {
 void Checker::on_verdict_known(TimePoint now) {
   if (verdict_known_) return;
   verdict_known_ = now;
+  judged_ = newest_;
   // The loss of a node takes back the verdict of a failure that came of it.
   const bool failed = newest_ && rounds_.at(*newest_).failed && leaving_.empty() &&
                       !anybody_excused_since(rounds_.at(*newest_).at);
   if (failed) failure_known_ = now;
+}
+
+void Checker::on_verdict_taken_back() {
+  const auto& members = rounds_.at(*judged_).members;
+  const bool lost = std::any_of(members.begin(), members.end(), [this](const Member& member) {
+    return excuses_.count(member.process) != 0 || gone_.count(member.process) != 0;
+  });
+  promised(promise::kVerdictStays, lost, "it was taken back although no node was lost");
+  verdict_known_.reset();
+  failure_known_.reset();
 }
 
 void Checker::on_coordinator_lost() {

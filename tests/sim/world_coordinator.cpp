@@ -129,6 +129,8 @@ void World::tell_coordinator(const round::Event& event) {
   const round::Phase phase = run_->phase();
   if (phase != phase_) {
     record_transition(capitalized(name_of(phase_)), capitalized(name_of(phase)));
+    const bool goes_on = phase == round::Phase::kForming || phase == round::Phase::kRunning;
+    if (phase_ == round::Phase::kStopping && goes_on) checker_.on_verdict_taken_back();
     phase_ = phase;
   }
   if (phase == round::Phase::kStopping || phase == round::Phase::kOver) {
