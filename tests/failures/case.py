@@ -7,6 +7,10 @@ WAIT = 'exec "$I" wait'
 SHARED = ("sh", "-c", 'echo $$ > "$CASE_CGROUP/cgroup.procs" && exec "$@"', "sh")
 SOON = ("--rdzv-conf=join_timeout=1,coordinator_timeout=1",)
 
+# A child in the background that is stopped, and the wait until it is.
+STOPPED_CHILD = ('sh -c \'kill -STOP $$; exec "$I" rest 100\' & until grep -q "^State:.T" '
+                 '/proc/$!/status; do "$I" rest 5; done; ')
+
 
 def python(name: str, argument: str = "") -> str:
     """The shell text that replaces the worker by a fault of faults.py."""

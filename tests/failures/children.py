@@ -1,6 +1,6 @@
 """Workers that are not one plain process: threads, children, other programs, launchers inside."""
 
-from case import SHARED, fault, python
+from case import SHARED, STOPPED_CHILD, fault, python
 
 NESTED = '"$DDPRUN" --standalone --nproc-per-node=2 --no-python /bin/sh -c '
 
@@ -28,11 +28,10 @@ CHILDREN = (
           "exited unexpectedly"),
     fault("a data loader killed for memory", python("loader_out_of_memory"), "W-OOM", 1,
           "because host memory ran out", prefix=SHARED, needs="plain memory"),
-    fault("a stopped grandchild", 'sh -c \'"$I" note pid; kill -STOP $$; exec "$I" wait\' & '
-          '"$I" await pid.1; exit 5', "W-EXIT", 5, "exit code 5"),
+    fault("a stopped grandchild", STOPPED_CHILD + "exit 5", "W-EXIT", 5, "exit code 5"),
     fault("a worker that waits for a stopped grandchild, its peers' Gloo times out",
-          'sh -c \'"$I" note pid; kill -STOP $$; exec "$I" wait\' & wait', "W-COLLECTIVE", 1,
-          "rank 1", peers='"$I" await pid.1; "$I" rest 100; ' + python("gloo_timeout")),
+          STOPPED_CHILD + '"$I" note stopped; wait', "W-COLLECTIVE", 1, "rank 1",
+          peers='"$I" await stopped.1; "$I" rest 100; ' + python("gloo_timeout")),
 )
 
 LAUNCHERS = (

@@ -1,6 +1,6 @@
 """Healthy runs: whatever they look like, the console has no error and no false warning."""
 
-from case import WAIT, control, python
+from case import STOPPED_CHILD, WAIT, control, python
 
 
 def child(name: str) -> str:
@@ -58,8 +58,7 @@ CASES = (
     control("all descriptors closed and success", python("closed_all_and_well")),
     control("another program in the same process that succeeds", python("execs", "rest 50")),
     control("a process of a pool that is replaced", python("child_that_is_replaced")),
-    control("a grandchild that was stopped and continued", 'sh -c \'"$I" note pid; kill -STOP $$; '
-            'exit 0\' & "$I" await pid.1; kill -CONT $!; wait'),
+    control("a grandchild that was stopped and continued", STOPPED_CHILD + "kill -CONT $!; wait"),
     control("a worker in another session", 'exec setsid --wait "$I" rest 100'),
     control("a nested ddprun that fails, which the worker handles",
             '"$DDPRUN" --standalone --no-python /bin/false; exit 0', allowed=("W-EXIT",)),
