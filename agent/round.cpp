@@ -56,6 +56,7 @@ asio::awaitable<RoundResult> RoundRunner::run() {
     co_await finished_.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
   }
   co_await drain_outputs();
+  inputs_.devices.round_over(inputs_.facts.round, started_workers());
   RoundResult result = driver_.result();
   if (result.descendants > 0) inputs_.logger.info(cleanup_line(result.cleanup_facts()));
   co_return result;
@@ -117,6 +118,18 @@ void RoundRunner::plan_workers() {
                                output_->logs.error_file(rank));
     planned.output_plan = plan_output(inputs_.config, *output_, rank, planned.plan.rank);
   }
+}
+
+bool RoundRunner::await_devices() {
+  if (!inputs_.devices.may_be_held()) return false;
+  asio::co_spawn(executor_, wait_for_devices(shared_from_this()), net::rethrow_bug);
+  return true;
+}
+
+asio::awaitable<void> RoundRunner::wait_for_devices(std::shared_ptr<RoundRunner> self) {
+  std::function<bool()> wanted = [&driver = self->driver_] { return driver.is_opening(); };
+  co_await self->inputs_.devices.wait_until_released(self->inputs_.facts.round, std::move(wanted));
+  self->driver_.devices_released();
 }
 
 void RoundRunner::post_spawn(LocalRank rank) {
@@ -243,6 +256,14 @@ std::vector<WorkerName> RoundRunner::workers() const {
     all.push_back({one.plan.rank, rank, runs ? one.child->pid() : 0, inputs_.hostname});
   }
   return all;
+}
+
+std::vector<WorkerName> RoundRunner::started_workers() const {
+  std::vector<WorkerName> started;
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    if (workers_[i]->child) started.push_back(name_of(LocalRank(static_cast<int>(i))));
+  }
+  return started;
 }
 
 WorkerExit RoundRunner::describe_exit(LocalRank rank) const {

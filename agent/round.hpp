@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "agent/core/plan.hpp"
+#include "agent/device_watch.hpp"
 #include "agent/events.hpp"
 #include "agent/node/round_driver.hpp"
 #include "agent/output_plan.hpp"
@@ -62,6 +63,7 @@ struct RoundInputs {
   std::optional<rlimit> descriptor_limit;  // of a worker; none: that of this process
   Orphans& orphans;
   EventLog& events;
+  DeviceWatch& devices;
   std::optional<Cgroup> cgroup;  // for those of the workers; none: they get none
   RoundHooks hooks = {};
   std::function<std::vector<StoreWait>()> store_waits = {};  // of the round's store; may be empty
@@ -130,6 +132,7 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   [[nodiscard]] TimePoint now() const override { return Clock::now(); }
   void open_files() override;
   void give_up_files() override { opening_.reset(); }
+  [[nodiscard]] bool await_devices() override;
   void post_spawn(LocalRank rank) override;
   [[nodiscard]] Result<void> start_worker(LocalRank rank) override;
   void signal_group(LocalRank rank, int signal) override;
@@ -169,6 +172,8 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
     finished_.cancel();
   }
 
+  [[nodiscard]] static boost::asio::awaitable<void> wait_for_devices(
+      std::shared_ptr<RoundRunner> self);
   void on_files(Files files);
   void record_into(Result<LogFile>& events);
   void record_signal(int signal);
@@ -183,6 +188,7 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   [[nodiscard]] boost::asio::awaitable<void> drain_outputs();
   [[nodiscard]] std::optional<Cgroup> make_leaf(LocalRank rank) const;
   [[nodiscard]] std::vector<Rank> running_ranks() const;
+  [[nodiscard]] std::vector<WorkerName> started_workers() const;
   [[nodiscard]] Worker& worker(LocalRank rank);
   [[nodiscard]] const Worker& worker(LocalRank rank) const;
 

@@ -46,6 +46,7 @@ RunContext::RunContext(AgentInputs inputs)
       descriptor_limit_(inputs.descriptor_limit),
       orphans_(inputs.orphans),
       nonce_(std::move(inputs.nonce)),
+      devices_({disks_.logs.executor(), environment_, logger_, events_, nonce_}),
       cgroup_(std::move(inputs.cgroup)),
       begin_control_(std::move(inputs.begin_control)),
       log_options_{config_.log.dir, value_or(environment_, "TMPDIR", ""), config_.run_id},
@@ -103,6 +104,7 @@ RoundInputs RunContext::prepare(RoundFacts facts) {
                      descriptor_limit_,
                      orphans_,
                      events_,
+                     devices_,
                      cgroup_,
                      {},
                      {}};

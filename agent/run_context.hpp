@@ -95,6 +95,7 @@ class RunContext {
   std::optional<rlimit> descriptor_limit_;
   Orphans& orphans_;
   std::string nonce_;
+  DeviceWatch devices_;
   std::optional<Cgroup> cgroup_;
   std::function<void()> begin_control_;
   LogTreeOptions log_options_;

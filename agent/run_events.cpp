@@ -167,6 +167,13 @@ RunEvent round_ended_event(Round round, const RoundResult& result) {
            {"stop_ms", milliseconds_of(result.stop_took)}}};
 }
 
+RunEvent gpu_release_event(Round next, const char* state, Duration waited,
+                           const std::string& text) {
+  RunEvent event{"gpu_release", next, {{"state", state}, {"waited_ms", milliseconds_of(waited)}}};
+  if (!text.empty()) event.fields["text"] = text;
+  return event;
+}
+
 RunEvent signal_event(int signal, const char* action, const std::string& from) {
   RunEvent event{
       "signal", {}, {{"signal", signal}, {"name", signal_name(signal)}, {"action", action}}};

@@ -45,6 +45,10 @@ class LinkEvents {
 [[nodiscard]] RunEvent give_up_event(Round round, const GiveUp& order);
 [[nodiscard]] RunEvent round_ended_event(Round round, const RoundResult& result);
 
+/// How the wait for GPUs ended, before round `next`: released, held or no_answer.
+[[nodiscard]] RunEvent gpu_release_event(Round next, const char* state, Duration waited,
+                                         const std::string& text);
+
 /// A signal to ddprun: `action` is "stop" or "pass_on"; `from`: its sender, if that is known.
 [[nodiscard]] RunEvent signal_event(int signal, const char* action, const std::string& from = "");
 /// What the run came to, on this node.

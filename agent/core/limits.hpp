@@ -31,6 +31,17 @@ inline constexpr Duration kHangSampleLate = std::chrono::seconds(2);
 // A rank that uses less than this part of one processor does not compute: threads that only look
 // after others wake up now and then.
 inline constexpr int kHangIdleShare = 100;
+// After a round has ended here, the next one waits so long until the driver has released the GPUs.
+// A driver that works needs a second or two for 80 GB; what is held longer is rarely released by
+// waiting, and ranks of other nodes, which wait meanwhile, time out after minutes.
+inline constexpr Duration kDeviceReleaseMax = std::chrono::seconds(10);
+// Of this time, what may be a process of another PID namespace is waited for.
+inline constexpr Duration kHiddenHolderMax = std::chrono::seconds(1);
+// A wait that lasts longer is told.
+inline constexpr Duration kDeviceQuietMax = std::chrono::seconds(1);
+// The driver is asked again after these times, each twice the one before.
+inline constexpr Duration kDeviceLookMin = std::chrono::milliseconds(5);
+inline constexpr Duration kDeviceLookMax = std::chrono::milliseconds(320);
 // Of a worker's error.json beyond this, the first bytes are read up to it, and the last ones.
 inline constexpr std::size_t kErrorFileBytesMax = 1024 * 1024;
 inline constexpr std::size_t kErrorFileEndBytes = 64 * 1024;

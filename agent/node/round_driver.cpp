@@ -27,13 +27,13 @@ void RoundDriver::begin() {
 void RoundDriver::request_stop(int signal) {
   end_hearing();
   step(StopRequested{signal});
-  give_up_files();
+  give_up_opening();
 }
 
 void RoundDriver::end(int signal, Duration grace) {
   end_hearing();
   step(StopOrdered{signal, grace});
-  give_up_files();
+  give_up_opening();
 }
 
 int RoundDriver::pass_on(int signal) {
@@ -58,6 +58,7 @@ void RoundDriver::step(const GroupEvent& event) {
 void RoundDriver::act(const Spawn& action) {
   if (files_are_there_) return ports_.post_spawn(action.rank);
   opening_ = action.rank;
+  awaits_devices_ = ports_.await_devices();
   ports_.open_files();
 }
 
@@ -109,17 +110,29 @@ void RoundDriver::act(const FirstFailure& action) {
 
 void RoundDriver::files_opened(const Result<void>& logs, const Result<void>& program) {
   DDPRUN_ASSERT(opening_);
-  const LocalRank first = *std::exchange(opening_, std::nullopt);
-  if (!logs) return fail_to_spawn({first, logs.error(), SpawnFailed::What::kLogFiles});
-  if (!program) return fail_to_spawn({first, program.error()});
+  const auto fail = [this](const Error& error, SpawnFailed::What what) {
+    fail_to_spawn({*std::exchange(opening_, std::nullopt), error, what});
+  };
+  if (!logs) return fail(logs.error(), SpawnFailed::What::kLogFiles);
+  if (!program) return fail(program.error(), SpawnFailed::What::kWorker);
   files_are_there_ = true;
-  spawn(first);
+  open_if_ready();
 }
 
-// Nothing was started yet, and a file system that stalls is not waited for.
-void RoundDriver::give_up_files() {
+void RoundDriver::devices_released() {
+  awaits_devices_ = false;
+  open_if_ready();
+}
+
+void RoundDriver::open_if_ready() {
+  if (!opening_ || !files_are_there_ || awaits_devices_) return;
+  spawn(*std::exchange(opening_, std::nullopt));
+}
+
+// Nothing was started yet, and neither a file system that stalls nor a device is waited for.
+void RoundDriver::give_up_opening() {
   if (!opening_) return;
-  ports_.give_up_files();
+  if (!files_are_there_) ports_.give_up_files();
   step(SpawnFailed{*std::exchange(opening_, std::nullopt), {}});
 }
 

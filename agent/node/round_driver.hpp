@@ -45,6 +45,7 @@ class RoundDriver {
 
   // What follows on calls of RoundPorts.
   void files_opened(const Result<void>& logs, const Result<void>& program);
+  void devices_released();
   void spawn_due(LocalRank rank) { spawn(rank); }
   void timer_expired(TimePoint deadline) { step(TimerExpired{deadline}); }
   void exited(LocalRank rank, ExitStatus status, LeftBehind left);
@@ -62,6 +63,8 @@ class RoundDriver {
   [[nodiscard]] bool failure_is_unreported() const {
     return group_.first_failure() && !failure_reported_;
   }
+  /// Whether the first worker waits for files or devices.
+  [[nodiscard]] bool is_opening() const { return opening_.has_value(); }
   [[nodiscard]] const WorkerGroup& group() const { return group_; }
   /// Whether its exit is known, so that its output has an end.
   [[nodiscard]] bool has_exited(LocalRank rank) const { return worker(rank).exit.has_value(); }
@@ -100,7 +103,8 @@ class RoundDriver {
   void act(const AllRunning& action);
   void act(const AllSucceeded& action);
   void act(const FirstFailure& action);
-  void give_up_files();
+  void give_up_opening();
+  void open_if_ready();
   void spawn(LocalRank rank);
   void fail_to_spawn(const SpawnFailed& failure);
   void end_if_over();
@@ -122,8 +126,9 @@ class RoundDriver {
   std::vector<RankFacts> looked_;  // by local rank; empty: nothing was noted
   std::vector<StoreWait> waits_;   // seen at the same time
   TimePoint looked_at_{};
-  std::optional<LocalRank> opening_;  // the first worker, which waits for the files
+  std::optional<LocalRank> opening_;  // the first worker, which waits for files and devices
   bool files_are_there_ = false;
+  bool awaits_devices_ = false;
   std::optional<WorkerExit> given_up_{};  // what stands for the first failure then
   bool failure_reported_ = false;         // to the owner, with what the files say
   RoundResult::Logged death_logged_ = RoundResult::Logged::kNo;

@@ -31,6 +31,9 @@ class RoundPorts {
   virtual void open_files() = 0;
   /// These are not waited for any longer: files_opened() does not follow.
   virtual void give_up_files() = 0;
+  /// Of a node where an earlier round has ended. True: the devices that its workers used may still
+  /// be held, and devices_released() follows, later, in bounded time.
+  [[nodiscard]] virtual bool await_devices() = 0;
   /// spawn_due() follows, later: between two spawns, signals and exits are looked at.
   virtual void post_spawn(LocalRank rank) = 0;
   /// Starts the worker: exited() follows, later, and after LeftBehind::kProcesses emptied(). After

@@ -55,6 +55,8 @@ inline constexpr std::size_t kDrainBytesMax = 1024 * 1024;
 inline constexpr int kUniqueNamesMax = 100;
 // GPUs looked for in /dev and NVML; more are not counted.
 inline constexpr int kDevicesMax = 4096;
+// Processes asked for on one GPU; of a GPU with more, none are known.
+inline constexpr std::size_t kGpuProcessesMax = 1024;
 
 static_assert(kConsoleQueueBytesMax >= 2 * (kLineBytesMax + kPumpChunkBytes),
               "one stream's chunk must fit into half a queue");

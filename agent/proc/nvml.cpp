@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <memory>
 
 #include "agent/proc/limits.hpp"
 
@@ -12,53 +11,146 @@ namespace ddprun {
 namespace {
 
 // The part of nvml.h that is used; its ABI is frozen by NVIDIA.
-using NvmlDevice = struct NvmlDeviceTag*;
-constexpr int kNvmlSuccess = 0;
+using Handle = struct NvmlDeviceTag*;
+constexpr int kSuccess = 0;
 constexpr unsigned kUuidBytes = 96;  // NVML_DEVICE_UUID_V2_BUFFER_SIZE
+constexpr unsigned long long kNotAvailable = ~0ULL;
+constexpr unsigned kSlicesMax = 16;  // of one GPU; there are at most 7 today
+
+struct ProcessInfoV1 {
+  unsigned pid = 0;
+  unsigned long long used = 0;
+};
+struct ProcessInfoV2 {
+  unsigned pid = 0;
+  unsigned long long used = 0;
+  unsigned gpu_instance = 0;
+  unsigned compute_instance = 0;
+};
+static_assert(sizeof(ProcessInfoV1) == 16 && sizeof(ProcessInfoV2) == 24);
 
 struct CloseLibrary {
   void operator()(void* library) const { ::dlclose(library); }
 };
 using Library = std::unique_ptr<void, CloseLibrary>;
 
-template <class Function>
-Function* function(const Library& library, const char* name) {
-  return reinterpret_cast<Function*>(::dlsym(library.get(), name));
-}
+template <class Info>
+using ListProcesses = int(Handle, unsigned* count, Info* infos);
 
-std::optional<GpuTable> read_table(const Library& library) {
-  auto* const count_of = function<int(unsigned*)>(library, "nvmlDeviceGetCount_v2");
-  auto* const handle_of =
-      function<int(unsigned, NvmlDevice*)>(library, "nvmlDeviceGetHandleByIndex_v2");
-  auto* const uuid_of = function<int(NvmlDevice, char*, unsigned)>(library, "nvmlDeviceGetUUID");
-  unsigned count = 0;
-  if (count_of == nullptr || handle_of == nullptr || uuid_of == nullptr) return std::nullopt;
-  if (count_of(&count) != kNvmlSuccess) return std::nullopt;
-  GpuTable table;
-  for (unsigned index = 0; index < std::min<unsigned>(count, kDevicesMax); ++index) {
-    NvmlDevice device = nullptr;
-    if (handle_of(index, &device) != kNvmlSuccess) continue;  // lost, or not accessible
-    std::array<char, kUuidBytes> uuid = {};
-    if (uuid_of(device, uuid.data(), kUuidBytes) != kNvmlSuccess) continue;
-    uuid.back() = '\0';
-    table.uuids.emplace_back(uuid.data());
+template <class Info>
+std::optional<std::vector<GpuProcess>> list(ListProcesses<Info>* function, Handle device) {
+  std::vector<Info> infos(kGpuProcessesMax);
+  auto count = static_cast<unsigned>(infos.size());
+  if (function(device, &count, infos.data()) != kSuccess) return std::nullopt;
+  infos.resize(std::min<std::size_t>(count, infos.size()));
+  std::vector<GpuProcess> processes;
+  for (const Info& info : infos) {
+    processes.push_back({static_cast<int>(info.pid), {}});
+    if (info.used != kNotAvailable) processes.back().bytes = info.used;
   }
-  table.count = static_cast<int>(table.uuids.size());
-  return table;
+  return processes;
 }
 
 }  // namespace
 
+struct Nvml::Functions {
+  Library library;
+  int (*stop)() = nullptr;
+  int (*count)(unsigned*) = nullptr;
+  int (*handle)(unsigned, Handle*) = nullptr;
+  int (*uuid)(Handle, char*, unsigned) = nullptr;
+  // The third version gives the same, but with the driver 535 in another layout.
+  ListProcesses<ProcessInfoV2>* processes_v2 = nullptr;
+  ListProcesses<ProcessInfoV1>* processes_v1 = nullptr;
+  int (*slice)(Handle, unsigned, Handle*) = nullptr;
+
+  template <class Function>
+  void find(Function*& function, const char* name) const {
+    function = reinterpret_cast<Function*>(::dlsym(library.get(), name));
+  }
+  [[nodiscard]] std::optional<std::vector<GpuProcess>> processes_on(Handle device) const {
+    if (processes_v2 != nullptr) return list(processes_v2, device);
+    if (processes_v1 != nullptr) return list(processes_v1, device);
+    return std::nullopt;
+  }
+};
+
+struct Nvml::Device {
+  Handle handle = nullptr;
+  int number = 0;
+};
+
+Nvml::Nvml() : functions_(std::make_unique<Functions>()) {}
+
+Nvml::~Nvml() {
+  if (functions_->stop != nullptr) functions_->stop();
+}
+
+std::unique_ptr<Nvml> Nvml::open(const std::string& library) {
+  std::unique_ptr<Nvml> nvml(new Nvml());
+  if (library.empty() || !nvml->start(library)) return nullptr;
+  return nvml;
+}
+
+bool Nvml::start(const std::string& library) {
+  Functions& its = *functions_;
+  its.library.reset(::dlopen(library.c_str(), RTLD_LAZY | RTLD_LOCAL));
+  if (!its.library) return false;
+  int (*begin)() = nullptr;
+  int (*stop)() = nullptr;
+  its.find(begin, "nvmlInit_v2");
+  its.find(stop, "nvmlShutdown");
+  its.find(its.count, "nvmlDeviceGetCount_v2");
+  its.find(its.handle, "nvmlDeviceGetHandleByIndex_v2");
+  its.find(its.uuid, "nvmlDeviceGetUUID");
+  its.find(its.processes_v2, "nvmlDeviceGetComputeRunningProcesses_v2");
+  its.find(its.processes_v1, "nvmlDeviceGetComputeRunningProcesses");
+  its.find(its.slice, "nvmlDeviceGetMigDeviceHandleByIndex");
+  const bool complete =
+      stop != nullptr && its.count != nullptr && its.handle != nullptr && its.uuid != nullptr;
+  if (begin == nullptr || !complete || begin() != kSuccess) return false;
+  its.stop = stop;
+  return list_gpus();
+}
+
+bool Nvml::list_gpus() {
+  unsigned count = 0;
+  if (functions_->count(&count) != kSuccess) return false;
+  for (unsigned number = 0; number < std::min<unsigned>(count, kDevicesMax); ++number) {
+    Handle handle = nullptr;
+    if (functions_->handle(number, &handle) != kSuccess) continue;  // lost, or not accessible
+    std::array<char, kUuidBytes> uuid = {};
+    if (functions_->uuid(handle, uuid.data(), kUuidBytes) != kSuccess) continue;
+    uuid.back() = '\0';
+    table_.uuids.emplace_back(uuid.data());
+    devices_.push_back({handle, static_cast<int>(number)});
+  }
+  table_.count = static_cast<int>(table_.uuids.size());
+  return true;
+}
+
+int Nvml::number_of(int index) const {
+  return devices_.at(static_cast<std::size_t>(index)).number;
+}
+
+std::vector<GpuProcess> Nvml::processes_on(int index) const {
+  const Handle gpu = devices_.at(static_cast<std::size_t>(index)).handle;
+  if (auto processes = functions_->processes_on(gpu)) return *processes;
+  // Only the administrator may ask a GPU with MIG as a whole.
+  std::vector<GpuProcess> all;
+  for (unsigned number = 0; functions_->slice != nullptr && number < kSlicesMax; ++number) {
+    Handle slice = nullptr;
+    if (functions_->slice(gpu, number, &slice) != kSuccess) continue;
+    const auto processes = functions_->processes_on(slice);
+    if (processes) all.insert(all.end(), processes->begin(), processes->end());
+  }
+  return all;
+}
+
 std::optional<GpuTable> gpus_by_nvml(const std::string& name) {
-  if (name.empty()) return std::nullopt;
-  const Library library(::dlopen(name.c_str(), RTLD_LAZY | RTLD_LOCAL));
-  if (!library) return std::nullopt;
-  auto* const start = function<int()>(library, "nvmlInit_v2");
-  auto* const stop = function<int()>(library, "nvmlShutdown");
-  if (start == nullptr || stop == nullptr || start() != kNvmlSuccess) return std::nullopt;
-  auto table = read_table(library);
-  stop();
-  return table;
+  const auto nvml = Nvml::open(name);
+  if (nvml == nullptr) return std::nullopt;
+  return nvml->gpus();
 }
 
 }  // namespace ddprun

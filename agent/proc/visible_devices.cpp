@@ -4,6 +4,7 @@
 #include <boost/algorithm/string/trim.hpp>
 #include <charconv>
 #include <sstream>
+#include <utility>
 
 namespace ddprun {
 namespace {
@@ -31,32 +32,59 @@ int index_of_uuid(const std::string& element, const GpuTable& table) {
   return found;
 }
 
-}  // namespace
+constexpr int kSlice = -1;  // the GPU of a MIG slice
 
-std::vector<std::string> visible_devices(const std::optional<std::string>& variable,
-                                         const GpuTable& table) {
-  std::vector<std::string> selected;
+struct Selected {
+  std::string element;
+  int index = kSlice;
+};
+
+std::vector<Selected> select(const std::optional<std::string>& variable, const GpuTable& table) {
+  std::vector<Selected> selected;
   if (!variable) {
-    for (int index = 0; index < table.count; ++index) selected.push_back(std::to_string(index));
+    for (int index = 0; index < table.count; ++index) {
+      selected.push_back({std::to_string(index), index});
+    }
     return selected;
   }
-  std::vector<int> indices;
   std::istringstream list(*variable);
   for (std::string item; std::getline(list, item, ',');) {
     const std::string element = boost::algorithm::trim_copy_if(item, is_blank);
     if (element.starts_with("MIG-")) {
-      if (selected.empty() && table.count > 0) selected.push_back(element);
+      if (selected.empty() && table.count > 0) selected.push_back({element, kSlice});
       return selected;
     }
     const bool uuid = element.starts_with("GPU-");
     const int index = uuid && !table.uuids.empty() ? index_of_uuid(element, table)
                                                    : index_of_number(element, table);
     if (index < 0) break;
-    if (std::find(indices.begin(), indices.end(), index) != indices.end()) return {};
-    indices.push_back(index);
-    selected.push_back(element);
+    const bool twice = std::any_of(selected.begin(), selected.end(),
+                                   [index](const Selected& other) { return other.index == index; });
+    if (twice) return {};
+    selected.push_back({element, index});
   }
   return selected;
+}
+
+}  // namespace
+
+std::vector<std::string> visible_devices(const std::optional<std::string>& variable,
+                                         const GpuTable& table) {
+  std::vector<std::string> elements;
+  for (Selected& selected : select(variable, table)) {
+    elements.push_back(std::move(selected.element));
+  }
+  return elements;
+}
+
+std::vector<int> gpus_of_visible_devices(const std::optional<std::string>& variable,
+                                         const GpuTable& table) {
+  std::vector<int> indices;
+  for (const Selected& selected : select(variable, table)) {
+    if (selected.index == kSlice) return gpus_of_visible_devices(std::nullopt, table);
+    indices.push_back(selected.index);
+  }
+  return indices;
 }
 
 }  // namespace ddprun

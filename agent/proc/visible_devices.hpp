@@ -21,4 +21,9 @@ struct GpuTable {
 [[nodiscard]] std::vector<std::string> visible_devices(const std::optional<std::string>& variable,
                                                        const GpuTable& table);
 
+/// The positions in `table` of the GPUs that they are on; all where it names a MIG slice, which may
+/// be anywhere.
+[[nodiscard]] std::vector<int> gpus_of_visible_devices(const std::optional<std::string>& variable,
+                                                       const GpuTable& table);
+
 }  // namespace ddprun

@@ -44,6 +44,44 @@ TEST_CASE("a stop waits neither for the log directory nor for the program") {
   CHECK(round.driver.result().state == GroupState::kStopped);
 }
 
+TEST_CASE("the first worker waits for the devices of the round before, beside its files") {
+  TwoWorkers round;
+  round.ports.devices_are_held_ = true;
+  round.driver.begin();
+  CHECK(round.ports.written() == "wait for devices, open files");
+  SECTION("files first") {
+    round.driver.files_opened({}, {});
+    CHECK(round.ports.written() == "");
+    round.driver.devices_released();
+  }
+  SECTION("devices first") {
+    round.driver.devices_released();
+    CHECK(round.ports.written() == "");
+    round.driver.files_opened({}, {});
+  }
+  CHECK(round.ports.written() == "start 0, post 1");
+  CHECK_FALSE(round.driver.is_opening());
+}
+
+TEST_CASE("a stop does not wait for devices, and what is said of them later changes nothing") {
+  TwoWorkers round;
+  round.ports.devices_are_held_ = true;
+  round.driver.begin();
+  SECTION("with its files") {
+    round.driver.files_opened({}, {});
+    (void)round.ports.written();
+    round.driver.end(SIGTERM, 30s);
+    CHECK(round.ports.written() == "over");
+  }
+  SECTION("without a program") {
+    (void)round.ports.written();
+    round.driver.files_opened({}, Error(ErrorKind::kNotFound, "no such program"));
+    CHECK(round.ports.written() == "over, spawn failed 0");
+  }
+  round.driver.devices_released();
+  CHECK(round.ports.written() == "");
+}
+
 TEST_CASE("a worker that was about to be started when a stop came is not started") {
   TwoWorkers round;
   round.run_first();

@@ -26,6 +26,10 @@ class WrittenPorts final : public RoundPorts {
   [[nodiscard]] TimePoint now() const override { return now_; }
   void open_files() override { write("open files"); }
   void give_up_files() override { write("give up files"); }
+  [[nodiscard]] bool await_devices() override {
+    if (devices_are_held_) write("wait for devices");
+    return devices_are_held_;
+  }
   void post_spawn(LocalRank rank) override { write("post", rank); }
   [[nodiscard]] Result<void> start_worker(LocalRank rank) override {
     write("start", rank);
@@ -79,6 +83,7 @@ class WrittenPorts final : public RoundPorts {
 
   TimePoint now_{1000s};
   TimePoint deadline_{};  // none: not armed
+  bool devices_are_held_ = false;
   std::optional<LocalRank> broken_;
   std::vector<std::string> left_;
   WorkerExit failure_;

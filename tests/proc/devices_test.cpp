@@ -125,6 +125,34 @@ TEST_CASE("NVML decides where it is there, and a GPU it cannot open does not cou
   CHECK(ddprun::visible_gpus("GPU-fake2", machine.sources) == Names{"GPU-fake2"});
 }
 
+TEST_CASE("the GPUs that CUDA_VISIBLE_DEVICES selects, whichever way it names them") {
+  using ddprun::gpus_of_visible_devices;
+  using Indices = std::vector<int>;
+  CHECK(gpus_of_visible_devices(std::nullopt, four()) == Indices{0, 1, 2, 3});
+  CHECK(gpus_of_visible_devices("GPU-bbbb,0", four()) == Indices{2, 0});
+  CHECK(gpus_of_visible_devices("", four()).empty());
+  CHECK(gpus_of_visible_devices("MIG-1,MIG-2", four()) == Indices{0, 1, 2, 3});
+}
+
+TEST_CASE("NVML lists the processes on a GPU, where it has MIG on its slices") {
+  TempDir directory;
+  write_file(directory / "holders", "0 4182 1073741824 9\n2 77 18446744073709551615 9\n");
+  ::setenv("FAKE_NVML_HOLDERS", (directory / "holders").c_str(), 1);
+  const auto nvml = ddprun::Nvml::open(FAKE_NVML);
+  REQUIRE(nvml != nullptr);
+  REQUIRE(nvml->gpus().count == 2);
+  CHECK(nvml->number_of(1) == 2);
+  const auto whole = nvml->processes_on(0);
+  const auto slice = nvml->processes_on(1);
+  ::unsetenv("FAKE_NVML_HOLDERS");
+  REQUIRE(whole.size() == 1);
+  CHECK(whole.front().pid == 4182);
+  CHECK(whole.front().bytes == 1073741824ULL);
+  REQUIRE(slice.size() == 1);
+  CHECK(slice.front().pid == 77);
+  CHECK_FALSE(slice.front().bytes);  // NVML_VALUE_NOT_AVAILABLE
+}
+
 TEST_CASE("an NVML whose driver is not there is as good as none") {
   ::setenv("FAKE_NVML_FAILS", "1", 1);
   CHECK_FALSE(ddprun::gpus_by_nvml(FAKE_NVML).has_value());

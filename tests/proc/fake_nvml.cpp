@@ -1,6 +1,53 @@
-// A library with NVML's functions: three GPUs, of which the second is lost.
+// A library with NVML's functions: three GPUs, of which the second is lost, the third has MIG and
+// may only be asked slice by slice. Which processes hold them is in the file that FAKE_NVML_HOLDERS
+// names: a line has a GPU, a pid, bytes, and how often the process is listed still; "hang" there
+// lets the call never return.
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <map>
+#include <utility>
+
+namespace {
+
+constexpr int kNoPermission = 4;
+constexpr int kLost = 15;
+
+struct ProcessInfo {
+  unsigned pid;
+  unsigned long long used;
+  unsigned gpu_instance;
+  unsigned compute_instance;
+};
+
+char handles[4];  // the fourth is a slice of the third
+
+int number_of(const void* device) {
+  return static_cast<int>(static_cast<const char*>(device) - handles);
+}
+
+unsigned list(int gpu, ProcessInfo* infos, unsigned count) {
+  static std::map<std::pair<int, unsigned>, int> listed;
+  const char* const path = std::getenv("FAKE_NVML_HOLDERS");
+  std::FILE* const file = path == nullptr ? nullptr : std::fopen(path, "re");
+  unsigned found = 0;
+  char line[200];
+  while (file != nullptr && std::fgets(line, sizeof line, file) != nullptr) {
+    while (std::strncmp(line, "hang", 4) == 0) ::pause();
+    int its_gpu = 0;
+    int times = 0;
+    ProcessInfo info{};
+    if (std::sscanf(line, "%d %u %llu %d", &its_gpu, &info.pid, &info.used, &times) != 4) continue;
+    if (its_gpu != gpu || listed[{gpu, info.pid}]++ >= times || found == count) continue;
+    infos[found++] = info;
+  }
+  if (file != nullptr) std::fclose(file);
+  return found;
+}
+
+}  // namespace
 
 extern "C" {
 
@@ -15,15 +62,21 @@ int nvmlDeviceGetCount_v2(unsigned* count) {
   return 0;
 }
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) {
-  static char handles[3];
   *device = &handles[index];
-  return index == 1 ? 15 : 0;
+  return index == 1 ? kLost : 0;
+}
+int nvmlDeviceGetMigDeviceHandleByIndex(void* device, unsigned index, void** slice) {
+  *slice = &handles[3];
+  return number_of(device) == 2 && index == 0 ? 0 : 6;
 }
 int nvmlDeviceGetUUID(void* device, char* uuid, unsigned length) {
-  void* first = nullptr;
-  nvmlDeviceGetHandleByIndex_v2(0, &first);
-  const auto index = static_cast<char*>(device) - static_cast<char*>(first);
-  std::snprintf(uuid, length, "GPU-fake%d", static_cast<int>(index));
+  std::snprintf(uuid, length, "GPU-fake%d", number_of(device));
+  return 0;
+}
+int nvmlDeviceGetComputeRunningProcesses_v2(void* device, unsigned* count, ProcessInfo* infos) {
+  const int number = number_of(device);
+  if (number == 2) return kNoPermission;
+  *count = list(number == 3 ? 2 : number, infos, *count);
   return 0;
 }
 }

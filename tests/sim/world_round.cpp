@@ -30,6 +30,7 @@ class World::GroupPorts final : public RoundPorts {
     });
   }
   void give_up_files() override { group().opening = false; }
+  [[nodiscard]] bool await_devices() override { return false; }
   void post_spawn(LocalRank rank) override {
     at(world_.now() + world_.spawn_time(id_),
        [rank](const Group& its) { its.driver->spawn_due(rank); });

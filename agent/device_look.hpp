@@ -1,0 +1,26 @@
+// device_look: asks the driver which processes hold the GPUs of this node, and /proc who they are.
+// Blocks as long as the driver does. Thread rule: any one thread, not the io_context's.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/core/device_release.hpp"
+#include "agent/proc/nvml.hpp"
+#include "base/worker_exit.hpp"
+
+namespace ddprun {
+
+/// What has to be known for that.
+struct DeviceQuestion {
+  std::vector<WorkerName> workers{};             // of the round before, which have ended
+  Round round{0};                                // that round
+  std::optional<std::string> visible_devices{};  // CUDA_VISIBLE_DEVICES of this node
+  std::string nonce{};                           // of this process, in worker_mark()
+};
+
+/// Processes of this run on any GPU, others on those that its workers may use.
+[[nodiscard]] DeviceHolders device_holders(const Nvml& nvml, const DeviceQuestion& question);
+
+}  // namespace ddprun
