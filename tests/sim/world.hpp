@@ -107,8 +107,8 @@ class World {
   /// A console that is not read or a file system that does not answer: what the agent writes there
   /// takes that long, which only its end and the drain of its workers wait for.
   void stall_output(int node, Duration time);
-  /// A folder that does not answer: workers start that much later, and what the files of a worker
-  /// that failed say is not waited for long.
+  /// A folder that does not answer, and the driver of the devices: workers start that much later,
+  /// and what the files of a worker that failed say is not waited for long.
   void stall_start(int node, Duration time);
   void run_for(Duration time);
   [[nodiscard]] bool run_until(const std::function<bool()>& done, Duration limit);
@@ -184,6 +184,7 @@ class World {
     std::vector<Worker> workers;
     int timer = 0;         // one that was replaced or cancelled never comes
     bool opening = false;  // the files
+    bool devices_held = false;
     bool running = false;
     bool succeeded = false;
     bool ended = false;                   // on_step() saw it ending()

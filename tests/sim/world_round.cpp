@@ -5,6 +5,7 @@
 #include <csignal>
 #include <utility>
 
+#include "agent/core/limits.hpp"
 #include "agent/proc/limits.hpp"
 #include "tests/sim/world.hpp"
 
@@ -30,13 +31,26 @@ class World::GroupPorts final : public RoundPorts {
     });
   }
   void give_up_files() override { group().opening = false; }
-  [[nodiscard]] bool await_devices() override { return false; }
+  // The driver takes a moment longer than a folder that stalls, within its limit.
+  [[nodiscard]] bool await_devices() override {
+    const TimePoint answers = node().start_stalled_until;
+    if (group().round.stamp.number == Round(1) || world_.now() >= answers) return false;
+    group().devices_held = true;
+    const TimePoint released =
+        std::min(answers + milliseconds(50), world_.now() + kDeviceReleaseMax);
+    at(released, [](Group& its) {
+      its.devices_held = false;
+      its.driver->devices_released();
+    });
+    return true;
+  }
   void post_spawn(LocalRank rank) override {
     at(world_.now() + world_.spawn_time(id_),
        [rank](const Group& its) { its.driver->spawn_due(rank); });
   }
   [[nodiscard]] Result<void> start_worker(LocalRank rank) override {
     require(!group().ending(), "a worker is started in a round that is being stopped");
+    require(!group().devices_held, "a worker is started while devices are waited for");
     if (std::exchange(node().spawn_breaks, false)) {
       return Error(ErrorKind::kNotFound, "no such program");
     }
