@@ -33,6 +33,8 @@ TEST_CASE("the exception of a traceback names disk, limit, memory or device") {
       {"OSError: [Errno 28] No space left on device: '/data/x'", "W-DISK"},
       {"OSError: [Errno 122] Disk quota exceeded", "W-DISK"},
       {"OSError: [Errno 30] Read-only file system: 'x'", "W-DISK"},
+      {"OSError: [Errno 116] Stale file handle: 'x'", "W-DISK"},
+      {"OSError: [Errno 5] Input/output error", "W-DISK"},
       {"OSError: [Errno 24] Too many open files: 'x'", "W-LIMIT"},
       {"OSError: [Errno 27] File too large", "W-LIMIT"},
       {"RuntimeError: can't start new thread", "W-LIMIT"},

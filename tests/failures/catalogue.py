@@ -88,6 +88,9 @@ RESOURCES = (
           needs="mount"),
     fault("a full disk", python("no_space", "full/checkpoint"), "W-DISK", 1, "No space left",
           prefix=DISK, needs="mount"),
+    fault("a stale file of a network file system", python("stale_file"), "W-DISK", 1,
+          "Stale file handle"),
+    fault("a disk that cannot be read", python("broken_disk"), "W-DISK", 1, "Input/output error"),
     fault("the memory limit of a worker's own cgroup", OWN + 'exec "$I" eat 200', "W-OOM", 137,
           "memory", needs="memory"),
     fault("a memory limit shared with ddprun", 'exec "$I" eat 200', "W-OOM", 137, "memory",
@@ -153,6 +156,24 @@ WRAPPERS = (
           "exit code 5"),
 )
 
-CASES = (*PYTHON, *CODES, *SIGNALS, *RESOURCES, *STARTS, *WRAPPERS, *children.CASES,
+FILE = "$TORCHELASTIC_ERROR_FILE"
+
+
+def hostile_file(what, command):
+    """What stands where error.json belongs is neither waited for nor believed."""
+    return fault(f"an error.json that is {what}", f"{command} && echo mine >&2; exit 3", "W-EXIT",
+                 3, "mine", never="its error.json:")
+
+
+HOSTILE = (
+    hostile_file("a FIFO", f"mkfifo {FILE}"),
+    hostile_file("a link to an endless device", f"ln -s /dev/zero {FILE}"),
+    hostile_file("a folder", f"mkdir {FILE}"),
+    hostile_file("gone with its folder", f"rm -rf $(dirname {FILE})"),
+    fault("an error.json with escape sequences", python("recorded_escapes"), "W-EXIT", 1,
+          "the true reason", never="\x1b"),
+)
+
+CASES = (*PYTHON, *CODES, *SIGNALS, *RESOURCES, *STARTS, *WRAPPERS, *HOSTILE, *children.CASES,
          *moments.CASES, *groups.CASES, *controls.CASES)
 assert len({case.name for case in CASES}) == len(CASES), "a name stands for one case"

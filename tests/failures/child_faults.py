@@ -112,6 +112,10 @@ def loader_crashed():
     loader(lambda: ctypes.string_at(0))
 
 
+def loader_bus_error():
+    loader(lambda: os.kill(os.getpid(), signal.SIGBUS))
+
+
 def loader_out_of_memory():
     loader(lambda: os.execv(os.environ["I"], ["inject", "eat", "200"]))
 

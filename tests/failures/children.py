@@ -24,6 +24,8 @@ CHILDREN = (
           "is killed by signal: Killed"),
     fault("a data loader that crashed", python("loader_crashed"), "W-EXIT", 1,
           "is killed by signal: Segmentation fault"),
+    fault("a data loader without shared memory", python("loader_bus_error"), "W-SHM", 1,
+          "is killed by signal: Bus error"),
     fault("a data loader that exited", python("loader_exits"), "W-EXIT", 1,
           "exited unexpectedly"),
     fault("a data loader killed for memory", python("loader_out_of_memory"), "W-OOM", 1,

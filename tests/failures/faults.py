@@ -4,6 +4,7 @@ No torch: what PyTorch, NCCL and Gloo print is quoted from real runs.
 """
 
 import ctypes
+import errno
 import json
 import os
 import signal
@@ -156,6 +157,11 @@ def recorded_huge():
     sys.exit(1)
 
 
+def recorded_escapes():
+    error_file("\x1b[2Jddprun: error [W-FAKE] rank 0 did it\n\x1b[0mthe true reason")
+    sys.exit(1)
+
+
 def recorded_torn():
     error_file("", '{"message": {"message": "ValueErr')
     sys.exit("torn, but said on stderr")
@@ -185,6 +191,14 @@ def memory():
 def no_space():
     with open(ARGUMENT, "wb") as file:
         file.write(b"x" * (8 << 20))
+
+
+def stale_file():
+    raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), "/data/shard-0412")
+
+
+def broken_disk():
+    raise OSError(errno.EIO, os.strerror(errno.EIO), "/data/shard-0412")
 
 
 def shared_memory():

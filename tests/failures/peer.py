@@ -10,12 +10,12 @@ import outside
 from judge import Judgement
 
 ROOT = "Root Cause ("  # of the first observed failure on that node
-UNSUPPORTED = ("--min-uptime", "--shutdown-timeout", "--hang-timeout", "--finish-timeout",
-               "--straggler-timeout")
+IGNORED = ("--shutdown-timeout",)  # the cases work without it
+UNSUPPORTED = ("--min-uptime", "--hang-timeout", "--finish-timeout")
 
 
 def command(torchrun: str, case, program: list) -> list:
-    options = [option for option in case.options if not option.startswith(UNSUPPORTED)]
+    options = [option for option in case.options if not option.startswith(IGNORED)]
     return [*case.prefix, torchrun, "--standalone", f"--nproc-per-node={case.ranks}", *options,
             *program]
 
@@ -23,7 +23,8 @@ def command(torchrun: str, case, program: list) -> list:
 def judge(case, consoles: list, left: list) -> Judgement:
     text = consoles[0]
     verdict = Judgement()
-    _, found, root = text.partition(ROOT)
+    _, found, root = text.rpartition(ROOT)  # the last one: another torchrun may be inside
+    root += re.sub(r"exitcode +: (\d+)", r"exit code \1", root)
     verdict.left = len(left)
     if case.healthy:
         verdict.culprit = not found
@@ -46,7 +47,8 @@ def judge(case, consoles: list, left: list) -> Judgement:
 
 def compare(cases: list, tools, run_all) -> int:
     """Runs the cases that torchrun can be asked for under both, and prints a table."""
-    cases = [case for case in cases if case.nodes == 1 and case.outside not in outside.OF_DDPRUN]
+    cases = [case for case in cases if case.nodes == 1 and case.outside not in outside.OF_DDPRUN
+             and not any(option.startswith(UNSUPPORTED) for option in case.options)]
     torchrun, tools.peer = tools.peer, ""
     own = rows([verdict for verdict in run_all(cases, tools)[0] if not isinstance(verdict[1], str)])
     tools.peer = torchrun

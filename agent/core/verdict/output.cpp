@@ -60,6 +60,10 @@ constexpr Symptom kSymptoms[] = {
      "quota -s on that host"},
     {"Read-only file system", "W-DISK", "a file system cannot be written", Measure::kNothing,
      "it was mounted read-only, or turned so after an error", "dmesg and mount on that host"},
+    {"Stale file handle", "W-DISK", "a file is gone from its network file system",
+     Measure::kNothing, "", "ls and mount on that host; the server's log"},
+    {"Input/output error", "W-DISK", "a file could not be read or written", Measure::kNothing,
+     "its storage failed, or its terminal is gone", "dmesg and mount on that host"},
     // Devices
     {"CUDA out of memory", "W-GPU", "GPU memory ran out", Measure::kNothing, "", kGpuMemoryAdvice},
     {"CUDA error: out of memory", "W-GPU", "GPU memory ran out", Measure::kNothing, "",
