@@ -97,8 +97,14 @@ class Checker {
   void on_rank_done(int process, const protocol::RoundStamp& stamp, TimePoint now);
   /// Workers of this round are being stopped, on some node.
   void on_stopping(const protocol::RoundStamp& stamp, TimePoint now);
-  /// The store is closed by its agent, while workers of the round live on reachable nodes `where`.
-  void on_store_closed(const protocol::RoundStamp& stamp, const std::string& where, TimePoint now);
+  /// Its agent has no use for it; clients on other nodes may have.
+  void on_store_released(int process, const protocol::RoundStamp& stamp, TimePoint now);
+  /// A reachable node with workers of a round, when its store is closed.
+  struct StoreClient {
+    std::string host;
+    std::optional<TimePoint> told_to_end;  // its workers; none: they work
+  };
+  void on_store_closed(const protocol::RoundStamp& stamp, const StoreClient& client, TimePoint now);
   /// Nothing happened that an agent should have noticed.
   void on_undisturbed_end();
   [[nodiscard]] const std::map<std::string_view, int>& known_violations() const { return known_; }
@@ -121,6 +127,7 @@ class Checker {
     bool failed = false;          // on some node
     int ranks_done = 0;
     std::optional<TimePoint> stopping;
+    std::optional<TimePoint> released;  // the store
     [[nodiscard]] bool has(int process) const { return processes.count(process) != 0; }
   };
   void check_complete(Formed& formed) const;
@@ -129,6 +136,7 @@ class Checker {
   void check_cause(const Formed& before, const Formed& after);
   void forget_success_without(const Formed& after);
   void promised(std::string_view name, bool holds, const std::string& sentence);
+  [[nodiscard]] bool has_lost_member(const Formed& formed) const;
   [[nodiscard]] bool excused(int process, TimePoint now) const;
   [[nodiscard]] bool anybody_excused_since(TimePoint when) const;
 
@@ -158,6 +166,7 @@ class Checker {
   bool went_unheard_ = false;               // an agent was told to go while no coordinator answered
   std::optional<TimePoint> failure_known_;  // the same, if a worker's failure is the verdict
   std::map<int, TimePoint> signalled_;      // processes; the first signal
+  std::set<int> hurried_;                   // processes that got a second one
   std::map<std::string_view, int> known_;
   std::string strict_;
 };

@@ -96,12 +96,16 @@ void Checker::on_verdict_known(TimePoint now) {
   if (failed) failure_known_ = now;
 }
 
-void Checker::on_verdict_taken_back() {
-  const auto& members = rounds_.at(*judged_).members;
-  const bool lost = std::any_of(members.begin(), members.end(), [this](const Member& member) {
+// Or one that could not be reached, or leaves.
+bool Checker::has_lost_member(const Formed& formed) const {
+  return std::any_of(formed.members.begin(), formed.members.end(), [this](const Member& member) {
     return excuses_.count(member.process) != 0 || gone_.count(member.process) != 0;
   });
-  promised(promise::kVerdictStays, lost, "it was taken back although no node was lost");
+}
+
+void Checker::on_verdict_taken_back() {
+  promised(promise::kVerdictStays, has_lost_member(rounds_.at(*judged_)),
+           "it was taken back although no node was lost");
   verdict_known_.reset();
   failure_known_.reset();
 }
@@ -113,7 +117,7 @@ void Checker::on_coordinator_lost() {
 }
 
 void Checker::on_signalled(int process, Coordinated coordinated, TimePoint now) {
-  signalled_.emplace(process, now);
+  if (!signalled_.emplace(process, now).second) hurried_.insert(process);
   // A spare that no coordinator answers has not been sent the failure.
   const bool spare = newest_ && !rounds_.at(*newest_).has(process);
   if (spare && coordinated == Coordinated::kNo) excuse(process, now);
@@ -150,15 +154,33 @@ void Checker::on_stopping(const RoundStamp& stamp, TimePoint now) {
   if (found != rounds_.end() && !found->second.stopping) found->second.stopping = now;
 }
 
-void Checker::on_store_closed(const RoundStamp& stamp, const std::string& where, TimePoint now) {
-  if (where.empty()) return;
+// Its round has ended for it, or it leaves.
+void Checker::on_store_released(int process, const RoundStamp& stamp, TimePoint now) {
   const auto found = rounds_.find(key_of(stamp));
-  const bool ended = found != rounds_.end() && found->second.stopping;
+  if (found == rounds_.end()) return;
+  Formed& formed = found->second;
+  const bool ended = newest_ != found->first || formed.stopping || formed.failed ||
+                     verdict_known_ || formed.succeeded.count(process) != 0;
+  promised(promise::kStoreStaysOpen, ended || has_lost_member(formed),
+           "the store of round " + std::to_string(stamp.number.value()) +
+               " is given up while the round lives");
+  formed.released = now;
+}
+
+// A node that was cut off hears late that the round is over, and no one can wait for it.
+void Checker::on_store_closed(const RoundStamp& stamp, const StoreClient& client, TimePoint now) {
+  const auto found = rounds_.find(key_of(stamp));
+  if (found == rounds_.end()) return;
+  const Formed& formed = found->second;
   const auto limit = std::chrono::duration_cast<Duration>(
       (Duration(Hello().stop_timeout) + kStopMargin) * kSlowestClock);
-  promised(promise::kStoreStaysOpen, ended && now - *found->second.stopping >= limit,
+  const auto since = [now, limit](const std::optional<TimePoint>& when) {
+    return when && now - *when >= limit;
+  };
+  const bool late = !client.told_to_end || *client.told_to_end > *formed.released;
+  promised(promise::kStoreStaysOpen, since(formed.stopping) || (late && since(formed.released)),
            "the store of round " + std::to_string(stamp.number.value()) +
-               " closes while its workers live on " + where);
+               " closes while its workers live on " + client.host);
 }
 
 void Checker::on_undisturbed_end() {
@@ -183,7 +205,9 @@ void Checker::on_agent_ended(int process, const client::End& end) {
   exit_codes_[process] = end.exit_code;
   const bool member = succeeded_ && rounds_.at(*succeeded_).has(process);
   // An agent that is told to go while no coordinator knows how all ended goes, and may be missed.
-  const bool unknowable = went_unheard_ || (coordinator_lost_ && !signalled_.empty());
+  // Who is told twice and has no verdict yet ends with the code that was asked for.
+  const bool unknowable = went_unheard_ || (coordinator_lost_ && !signalled_.empty()) ||
+                          (hurried_.count(process) != 0 && !end.done);
   promised(promise::kSuccessStays, !member || end.exit_code == 0 || unknowable,
            "a member ended with " + std::to_string(end.exit_code) +
                " after all ranks had exited 0: " + end.text);

@@ -187,11 +187,11 @@ class World {
     bool devices_held = false;
     bool running = false;
     bool succeeded = false;
-    bool ended = false;                   // on_step() saw it ending()
-    int stop_signals = 0;                 // to the agent
-    int signals = 0;                      // that ended nothing, to the workers
-    Duration grace{};                     // of the stop
-    std::optional<TimePoint> stop_began;  // by the agent's clock: the first signal
+    std::optional<TimePoint> told_to_end;  // when on_step() saw it ending()
+    int stop_signals = 0;                  // to the agent
+    int signals = 0;                       // that ended nothing, to the workers
+    Duration grace{};                      // of the stop
+    std::optional<TimePoint> stop_began;   // by the agent's clock: the first signal
     [[nodiscard]] bool ending() const { return driver->group().state() > GroupState::kHealthy; }
     [[nodiscard]] bool started() const;  // any worker, ever
   };

@@ -284,7 +284,8 @@ Duration World::evidence_time(int id) {
 
 void World::on_group_step(int id) {
   Group& group = *nodes_[index(id)].group;
-  if (!group.ending() || std::exchange(group.ended, true)) return;
+  if (!group.ending() || group.told_to_end) return;
+  group.told_to_end = now();
   const State state = group.driver->group().state();
   const bool stops = state != State::kSucceeded && state != State::kStraggling;
   if (stops) checker_.on_stopping(group.round.stamp, now());

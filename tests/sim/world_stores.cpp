@@ -27,6 +27,7 @@ void World::release_store(int id) {
   require(node.serves.has_value(), "a store is released that is not served");
   const RoundStamp stamp = *std::exchange(node.serves, std::nullopt);
   released_[key_of(stamp)] = id;
+  checker_.on_store_released(node.process, stamp, now());
   tell_if_idle(stamp);
 }
 
@@ -67,7 +68,9 @@ void World::close_store(int id, Round round) {
   released_.erase(found);
   if (nodes_[index(id)].driver->is_forced_stop()) return;  // its user waits for nothing
   const int client = client_of(stamp, id, Wires::kWhole);
-  checker_.on_store_closed(stamp, client < 0 ? "" : nodes_[index(client)].options.host, now());
+  if (client < 0) return;
+  const Node& node = nodes_[index(client)];
+  checker_.on_store_closed(stamp, {node.options.host, node.group->told_to_end}, now());
 }
 
 }  // namespace ddprun::sim
