@@ -27,14 +27,16 @@ std::string library_of(const Environment& environment) {
   return ::access(kDriver, F_OK) == 0 ? kLibrary : "";
 }
 
+// Closed by the end of the process: to close it may hang with the driver, and while it is open the
+// GPUs stay initialized where no daemon sees to that, so that workers start sooner.
+const Nvml* open_nvml(const std::string& library) {
+  static const Nvml* const nvml = Nvml::open(library).release();
+  return nvml;
+}
+
 }  // namespace
 
-struct DeviceWatch::Library {
-  std::unique_ptr<Nvml> nvml;
-};
-
-DeviceWatch::DeviceWatch(Inputs inputs)
-    : inputs_(std::move(inputs)), library_(std::make_shared<Library>()) {
+DeviceWatch::DeviceWatch(Inputs inputs) : inputs_(std::move(inputs)) {
   const auto visible = inputs_.environment.find("CUDA_VISIBLE_DEVICES");
   if (visible != inputs_.environment.end()) question_.visible_devices = visible->second;
   question_.nonce = inputs_.nonce;
@@ -56,11 +58,10 @@ bool DeviceWatch::may_be_held() const {
 }
 
 asio::awaitable<DeviceWatch::Answer> DeviceWatch::ask(TimePoint deadline) {
-  std::function<Answer()> job = [library = library_, name = library_of(inputs_.environment),
-                                 question = question_] {
-    if (library->nvml == nullptr) library->nvml = Nvml::open(name);
-    if (library->nvml == nullptr) return Answer{Answer::Driver::kMissing, {}};
-    return Answer{Answer::Driver::kAnswers, device_holders(*library->nvml, question)};
+  std::function<Answer()> job = [library = library_of(inputs_.environment), question = question_] {
+    const Nvml* const nvml = open_nvml(library);
+    if (nvml == nullptr) return Answer{Answer::Driver::kMissing, {}};
+    return Answer{Answer::Driver::kAnswers, device_holders(*nvml, question)};
   };
   if (!thread_) thread_.emplace(inputs_.executor);
   auto answer = co_await run_on<Answer>(*thread_, std::move(job), deadline);
@@ -79,7 +80,7 @@ asio::awaitable<void> DeviceWatch::wait_until_released(Round next, std::function
     if (!wanted()) break;
     if (answer.driver != Answer::Driver::kAnswers) {
       give_up_driver(next, answer.driver, waited);
-      co_return;
+      break;
     }
     std::erase_if(answer.holders,
                   [this](const DeviceHolder& holder) { return is_known_stranger(holder); });
@@ -96,7 +97,6 @@ asio::awaitable<void> DeviceWatch::wait_until_released(Round next, std::function
     boost::system::error_code why;
     co_await again.async_wait(asio::redirect_error(asio::use_awaitable, why));
   }
-  if (thread_) thread_->post([library = library_] { library->nvml = nullptr; }, [] {});
 }
 
 bool DeviceWatch::is_known_stranger(const DeviceHolder& holder) const {

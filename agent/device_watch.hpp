@@ -1,14 +1,13 @@
 // DeviceWatch: before a round starts on a node where an earlier one ended, waits until the driver
 // has released the GPUs of those workers, within kDeviceReleaseMax. Before the second round here
 // nothing is loaded; without a driver nothing ever is. Thread rule: the io_context's thread; the
-// driver, which may hang, is asked on another one. Ownership: outlives the rounds; a question that
-// hangs is left to itself.
+// driver, which may hang, is asked on another one. Ownership: one for each process; it outlives the
+// rounds, and a question that hangs is left to itself.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -50,7 +49,6 @@ class DeviceWatch {
                                                                  std::function<bool()> wanted);
 
  private:
-  struct Library;  // of the other thread
   struct Answer {
     enum class Driver { kAnswers, kMissing, kHangs };
     Driver driver = Driver::kHangs;
@@ -63,7 +61,6 @@ class DeviceWatch {
 
   Inputs inputs_;
   std::optional<DiskThread> thread_{};  // from the first question on
-  std::shared_ptr<Library> library_;
   DeviceQuestion question_{};
   bool driver_given_up_ = false;               // it is missing, or hangs
   std::set<std::pair<int, int>> strangers_{};  // GPU and pid of those that were told
