@@ -60,8 +60,8 @@ bool DeviceWatch::may_be_held() const {
 asio::awaitable<DeviceWatch::Answer> DeviceWatch::ask(TimePoint deadline) {
   std::function<Answer()> job = [library = library_of(inputs_.environment), question = question_] {
     const Nvml* const nvml = open_nvml(library);
-    if (nvml == nullptr) return Answer{Answer::Driver::kMissing, {}};
-    return Answer{Answer::Driver::kAnswers, device_holders(*nvml, question)};
+    if (nvml == nullptr) return Answer{Answer::Driver::kMissing, {}, {}};
+    return Answer{Answer::Driver::kAnswers, device_holders(*nvml, question), nvml->lost_gpus()};
   };
   if (!thread_) thread_.emplace(inputs_.executor);
   auto answer = co_await run_on<Answer>(*thread_, std::move(job), deadline);
@@ -82,6 +82,7 @@ asio::awaitable<void> DeviceWatch::wait_until_released(Round next, std::function
       give_up_driver(next, answer.driver, waited);
       break;
     }
+    warn_of_lost(answer.lost);
     std::erase_if(answer.holders,
                   [this](const DeviceHolder& holder) { return is_known_stranger(holder); });
     const DeviceHolders held = waited_for(answer.holders, waited);
@@ -96,6 +97,12 @@ asio::awaitable<void> DeviceWatch::wait_until_released(Round next, std::function
     again.expires_after(pause);
     boost::system::error_code why;
     co_await again.async_wait(asio::redirect_error(asio::use_awaitable, why));
+  }
+}
+
+void DeviceWatch::warn_of_lost(const std::vector<int>& gpus) {
+  for (const int gpu : gpus) {
+    if (lost_.insert(gpu).second) inputs_.logger.warn(gpu_lost_line(gpu));
   }
 }
 

@@ -53,9 +53,11 @@ class DeviceWatch {
     enum class Driver { kAnswers, kMissing, kHangs };
     Driver driver = Driver::kHangs;
     DeviceHolders holders{};
+    std::vector<int> lost{};
   };
   [[nodiscard]] boost::asio::awaitable<Answer> ask(TimePoint deadline);
   [[nodiscard]] bool is_known_stranger(const DeviceHolder& holder) const;
+  void warn_of_lost(const std::vector<int>& gpus);
   void end_wait(Round next, const DeviceHolders& holders, Duration waited, bool told);
   void give_up_driver(Round next, Answer::Driver driver, Duration waited);
 
@@ -63,6 +65,7 @@ class DeviceWatch {
   std::optional<DiskThread> thread_{};  // from the first question on
   DeviceQuestion question_{};
   bool driver_given_up_ = false;               // it is missing, or hangs
+  std::set<int> lost_{};                       // GPUs that were told
   std::set<std::pair<int, int>> strangers_{};  // GPU and pid of those that were told
 };
 

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "agent/core/limits.hpp"
+#include "agent/core/text.hpp"
 #include "base/bytes_text.hpp"
 #include "base/duration_text.hpp"
 #include "base/message_line.hpp"
@@ -89,6 +90,14 @@ std::string gpu_held_line(const DeviceHolders& held, Duration waited, Round next
 
 std::string gpu_strangers_line(const DeviceHolders& strangers) {
   return note_line(kCode, "also in use outside this run: " + holders_text(strangers));
+}
+
+std::string gpu_lost_line(int gpu) {
+  return warning_line(kCode, "GPU " + std::to_string(gpu) +
+                                 " is lost: the driver cannot reach it any more") +
+         labelled("likely", "broken hardware, or its power") +
+         labelled("try",
+                  "leave this GPU out (CUDA_VISIBLE_DEVICES) or this host, until it is reset");
 }
 
 std::string gpu_no_answer_line(Duration waited, Round next) {

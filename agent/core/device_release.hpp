@@ -46,6 +46,8 @@ using DeviceHolders = std::vector<DeviceHolder>;
 [[nodiscard]] std::string gpu_held_line(const DeviceHolders& held, Duration waited, Round next);
 /// `note [GPU] also used by others: ...`.
 [[nodiscard]] std::string gpu_strangers_line(const DeviceHolders& strangers);
+/// `warning [GPU] GPU 1 is lost`: once for each.
+[[nodiscard]] std::string gpu_lost_line(int gpu);
 /// The library, or the driver below it, hangs.
 [[nodiscard]] std::string gpu_no_answer_line(Duration waited, Round next);
 

@@ -13,6 +13,7 @@ namespace {
 // The part of nvml.h that is used; its ABI is frozen by NVIDIA.
 using Handle = struct NvmlDeviceTag*;
 constexpr int kSuccess = 0;
+constexpr int kGpuIsLost = 15;
 constexpr unsigned kUuidBytes = 96;  // NVML_DEVICE_UUID_V2_BUFFER_SIZE
 constexpr unsigned long long kNotAvailable = ~0ULL;
 constexpr unsigned kSlicesMax = 16;  // of one GPU; there are at most 7 today
@@ -131,6 +132,17 @@ bool Nvml::list_gpus() {
 
 int Nvml::number_of(int index) const {
   return devices_.at(static_cast<std::size_t>(index)).number;
+}
+
+std::vector<int> Nvml::lost_gpus() const {
+  std::vector<int> lost;
+  unsigned count = 0;
+  if (functions_->count(&count) != kSuccess) return lost;
+  for (unsigned number = 0; number < std::min<unsigned>(count, kDevicesMax); ++number) {
+    Handle handle = nullptr;
+    if (functions_->handle(number, &handle) == kGpuIsLost) lost.push_back(static_cast<int>(number));
+  }
+  return lost;
 }
 
 std::vector<GpuProcess> Nvml::processes_on(int index) const {

@@ -30,6 +30,8 @@ class Nvml {
   [[nodiscard]] const GpuTable& gpus() const { return table_; }
   /// The number that nvidia-smi gives to a GPU of the table.
   [[nodiscard]] int number_of(int index) const;
+  /// The numbers of those that the driver cannot reach any more ("fallen off the bus").
+  [[nodiscard]] std::vector<int> lost_gpus() const;
   /// At most kGpuProcessesMax; none where the driver does not tell.
   [[nodiscard]] std::vector<GpuProcess> processes_on(int index) const;
 

@@ -119,6 +119,12 @@ TEST_CASE("a process that is not of this run is named once, and not waited for")
   CHECK_THAT(restart.event(), ContainsSubstring(kReleased));
 }
 
+TEST_CASE("a GPU that the driver has lost is named before a restart") {
+  Restart restart("0 $$$$ 1000 0", {{"FAKE_NVML_LOST", "1"}});
+  CHECK(restart.run().wait() == ExitStatus::exited(0));
+  CHECK(count(restart.run().err(), gpu_lost_line(1) + "\n") == 1);
+}
+
 TEST_CASE("what a GPU does that no worker may use is of no interest, unless a worker used it") {
   const std::string pid = std::to_string(::getpid());
   Restart restart("0 " + pid + " 1000 1000000", {{"CUDA_VISIBLE_DEVICES", "GPU-fake2"}});

@@ -54,6 +54,11 @@ TEST_CASE("what holds a GPU is named with its pid, who it is, and its memory") {
         "ddprun: note [GPU] also in use outside this run: GPU 0: pid 9 (python, user me)");
 }
 
+TEST_CASE("a lost GPU is a warning, with what to do") {
+  CHECK(gpu_lost_line(1).starts_with(
+      "ddprun: warning [GPU] GPU 1 is lost: the driver cannot reach it any more\n  likely "));
+}
+
 TEST_CASE("a name with control characters forges no line, and many holders fill one line") {
   DeviceHolder hostile = holder(0, 1, Kind::kStranger);
   hostile.name = "x)\nddprun: error";

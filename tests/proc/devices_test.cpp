@@ -120,7 +120,7 @@ TEST_CASE("a machine without GPUs has none") {
 TEST_CASE("NVML decides where it is there, and a GPU it cannot open does not count") {
   Machine machine;
   for (const char* name : {"nvidia0", "nvidia1", "nvidia2", "nvidia3"}) machine.add_device(name);
-  machine.sources.nvml = FAKE_NVML;  // three GPUs, the second one lost
+  machine.sources.nvml = FAKE_NVML;  // three GPUs, the second one not accessible
   CHECK(count_gpus(std::nullopt, machine.sources) == 2);
   CHECK(ddprun::visible_gpus("GPU-fake2", machine.sources) == Names{"GPU-fake2"});
 }
@@ -141,6 +141,7 @@ TEST_CASE("NVML lists the processes on a GPU, where it has MIG on its slices") {
   const auto nvml = ddprun::Nvml::open(FAKE_NVML);
   REQUIRE(nvml != nullptr);
   REQUIRE(nvml->gpus().count == 2);
+  CHECK(nvml->lost_gpus().empty());
   CHECK(nvml->number_of(1) == 2);
   const auto whole = nvml->processes_on(0);
   const auto slice = nvml->processes_on(1);

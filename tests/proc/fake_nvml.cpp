@@ -1,7 +1,7 @@
-// A library with NVML's functions: three GPUs, of which the second is lost, the third has MIG and
-// may only be asked slice by slice. Which processes hold them is in the file that FAKE_NVML_HOLDERS
-// names: a line has a GPU, a pid, bytes, and how often the process is listed still; "hang" there
-// lets the call never return.
+// A library with NVML's functions: three GPUs, of which the second is not accessible (lost, with
+// FAKE_NVML_LOST in the environment), the third has MIG and may only be asked slice by slice. Which
+// processes hold them is in the file that FAKE_NVML_HOLDERS names: a line has a GPU, a pid, bytes,
+// and how often the process is listed still; "hang" there lets the call never return.
 #include <unistd.h>
 
 #include <cstdio>
@@ -63,7 +63,8 @@ int nvmlDeviceGetCount_v2(unsigned* count) {
 }
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) {
   *device = &handles[index];
-  return index == 1 ? kLost : 0;
+  if (index != 1) return 0;
+  return std::getenv("FAKE_NVML_LOST") == nullptr ? kNoPermission : kLost;
 }
 int nvmlDeviceGetMigDeviceHandleByIndex(void* device, unsigned index, void** slice) {
   *slice = &handles[3];
