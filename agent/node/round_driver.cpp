@@ -305,9 +305,11 @@ RoundResult RoundDriver::result() const {
   for (const LocalRank rank : group_.running()) {
     all.unkillable.push_back({ports_.name_of(rank), "", ports_.stuck(rank)});
   }
+  // Whether a rank left anything may have been unknown until now, because others lived.
   for (const LocalRank rank : group_.leaving()) {
-    const std::string left = left_behind_text(ports_.left_behind(rank));
-    all.unkillable.push_back({ports_.name_of(rank), left, ports_.stuck(rank)});
+    const std::vector<std::string> left = ports_.left_behind(rank);
+    if (left.empty()) continue;
+    all.unkillable.push_back({ports_.name_of(rank), left_behind_text(left), ports_.stuck(rank)});
   }
   return all;
 }

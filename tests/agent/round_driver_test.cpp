@@ -239,6 +239,28 @@ TEST_CASE("SIGKILL follows at the end of the grace, and what survives it is name
   CHECK(round.ports.written() == "");
 }
 
+// Where that is unknown while others live, as without cgroups on a kernel that lists no children.
+TEST_CASE("beside a worker that nothing ends, only what another one has left is named") {
+  TwoWorkers round;
+  round.run();
+  round.driver.end(SIGTERM, 5s);
+  round.exits(0, kGone, LeftBehind::kProcesses);
+  round.driver.timer_expired(round.ports.deadline_);
+  round.driver.timer_expired(round.ports.deadline_);
+  CHECK(round.driver.over());
+  std::vector<int> named;
+  SECTION("it has left nothing") {
+    named = {1};
+  }
+  SECTION("it has left a process") {
+    round.ports.left_ = {"python3"};
+    named = {1, 0};
+  }
+  std::vector<int> ranks;
+  for (const auto& one : round.driver.result().unkillable) ranks.push_back(one.worker.rank.value());
+  CHECK(ranks == named);
+}
+
 TEST_CASE("what a worker left behind is told, unless it is gone by now") {
   TwoWorkers round;
   round.run();

@@ -103,7 +103,7 @@ MUTANTS = [
     ("what a worker left is not signalled", "agent/core/worker_group.cpp",
      "  for (const LocalRank rank : leaving()) actions_.push_back(Signal{rank, signal});\n", ""),
     ("what a worker left and SIGKILL does not end is not told", "agent/node/round_driver.cpp",
-     "all.unkillable.push_back({ports_.name_of(rank), left, ports_.stuck(rank)});", ""),
+     "push_back({ports_.name_of(rank), left_behind_text(left), ports_.stuck(rank)});", "size();"),
     ("a node starts a round beside what SIGKILL does not end", "agent/node/driver.cpp",
      "if (!outcome.unkillable.empty()) {", "if (false) {"),
 ]
