@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <chrono>
+#include <filesystem>
 
 #include "agent/core/device_release.hpp"
 #include "tests/agent/agent_run.hpp"
