@@ -167,6 +167,10 @@ RoundHooks Agent::hooks_of(Round round, Rank first_rank) {
     const Duration timeout = context_.config().stopping.shutdown_timeout;
     context_.logger().info(stop_line(stopped_by_, workers, timeout));
   };
+  hooks.quiet = [this, round](Duration lasts, std::optional<int> echo) {
+    driver_.feed(
+        client::GroupQuiet{round, std::chrono::floor<protocol::Milliseconds>(lasts), echo});
+  };
   hooks.spawn_failed = [this, first_rank](const SpawnFailed& failure) {
     fail_to_spawn(context_.fail_to_spawn(failure, first_rank), failure.error.sentence);
   };

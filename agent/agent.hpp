@@ -68,6 +68,7 @@ class Agent : private NodePorts {
   void stop_group(const client::StopGroup& order) override;
   void pass_stop_signal(int signal) override { runner_->request_stop(signal); }
   void deliver_signal(const client::DeliverSignal& deliver) override;
+  void check_hang(const client::CheckHang& order) override { runner_->check_hang(order.echo); }
   [[nodiscard]] bool failure_is_pending() const override {
     return runner_->failure_is_unreported();
   }

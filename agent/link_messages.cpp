@@ -23,6 +23,9 @@ protocol::Terms terms_of(const LaunchConfig& config) {
   if (config.stopping.min_uptime) {
     terms.min_uptime = std::min(to_ms(*config.stopping.min_uptime), kDurationMax);
   }
+  if (config.stopping.hang_timeout) {
+    terms.hang_timeout = std::min(to_ms(*config.stopping.hang_timeout), kDurationMax);
+  }
   if (!config.rendezvous) {
     terms.keep_alive_interval = kNever;
     terms.keep_alive_max_attempt = 1;

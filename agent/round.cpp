@@ -50,6 +50,7 @@ asio::awaitable<RoundResult> RoundRunner::run() {
   watch_->on_give_up([self = weak_from_this()](const GiveUp& order) {
     if (const auto runner = self.lock()) runner->give_up(order);
   });
+  watch_->on_quiet(inputs_.hooks.quiet);
   driver_.begin();
   boost::system::error_code cancelled;
   while (!driver_.over()) {

@@ -46,6 +46,7 @@ struct RoundHooks {
   std::function<void(const WorkerExit& first)> failed;
   std::function<void(int workers)> stopping;  // by a signal to ddprun
   std::function<void(const SpawnFailed& failure)> spawn_failed;
+  std::function<void(Duration lasts, std::optional<int> echo)> quiet;  // see GroupQuiet
 };
 
 /// What a round is run with; config, environment and logger outlive it.
@@ -92,6 +93,14 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   /// The stacks of all ranks that run, also in a file of the log directory: see RoundWatch::dump().
   [[nodiscard]] boost::asio::awaitable<SavedStacks> dump_stacks(std::string why) {
     return RoundWatch::dump(watch_, std::move(why));
+  }
+  /// See client::CheckHang.
+  void check_hang(std::optional<int> echo) {
+    if (echo) {
+      watch_->look_again(*echo);
+    } else {
+      watch_->give_up_hang();
+    }
   }
   /// Every worker that was planned; pid 0: it does not run.
   [[nodiscard]] std::vector<WorkerName> workers() const;

@@ -59,13 +59,24 @@ void RoundWatch::on_timer() {
   const TimePoint now = Clock::now();
   say_partial(early_finish_.take(now));
   if (hang_ && !samples_ && now >= hang_->next()) {
-    samples_ = true;
-    asio::co_spawn(executor_, sample(shared_from_this()), net::rethrow_bug);
+    begin_sample();
   }
   arm();
 }
 
-asio::awaitable<void> RoundWatch::sample(std::shared_ptr<RoundWatch> self) {
+void RoundWatch::look_again(int echo) {
+  echo_ = echo;
+  if (hang_ && !samples_) begin_sample();
+}
+
+void RoundWatch::begin_sample() {
+  samples_ = true;
+  auto read = sample(shared_from_this(), std::exchange(echo_, std::nullopt));
+  asio::co_spawn(executor_, std::move(read), net::rethrow_bug);
+}
+
+asio::awaitable<void> RoundWatch::sample(std::shared_ptr<RoundWatch> self,
+                                         std::optional<int> echo) {
   std::vector<pid_t> leaders;
   for (const WorkerName& worker : self->ranks_().running) leaders.push_back(worker.pid);
   std::function<std::vector<RankProgress>()> read = [leaders] { return read_progress(leaders); };
@@ -73,15 +84,28 @@ asio::awaitable<void> RoundWatch::sample(std::shared_ptr<RoundWatch> self) {
   auto progress =
       co_await run_on<std::vector<RankProgress>>(self->inputs_.disk, std::move(read), deadline);
   self->samples_ = false;
-  if (!self->hang_) co_return;
+  self->sampled(progress ? &*progress : nullptr, echo);
+}
+
+void RoundWatch::sampled(const std::vector<RankProgress>* ranks, std::optional<int> echo) {
+  if (!hang_ || gives_up_) return;
   const TimePoint now = Clock::now();
-  if (!progress) {
-    self->hang_->begin(now);  // the disk stalls: nothing is known of the ranks
-  } else if (self->hang_->sample(*progress, now) >= self->hang_->limit() && !self->gives_up_) {
-    self->gives_up_ = true;
-    asio::co_spawn(self->executor_, end_hang(self), net::rethrow_bug);
+  Duration lasts{0};
+  if (ranks == nullptr) {
+    hang_->begin(now);  // the disk stalls: nothing is known of the ranks
+  } else {
+    lasts = echo ? hang_->look(*ranks, now) : hang_->sample(*ranks, now);
   }
-  self->arm();
+  const bool quiet = lasts >= hang_->limit();
+  const bool news = std::exchange(told_quiet_, quiet) != quiet;
+  if (quiet_ && (quiet || news || echo)) quiet_(lasts, echo);
+  if (echo_) begin_sample();
+  arm();
+}
+
+void RoundWatch::give_up_hang() {
+  if (!hang_ || std::exchange(gives_up_, true)) return;
+  asio::co_spawn(executor_, end_hang(shared_from_this()), net::rethrow_bug);
 }
 
 asio::awaitable<void> RoundWatch::end_hang(std::shared_ptr<RoundWatch> self) {

@@ -1,5 +1,6 @@
 // RoundWatch: looks after the ranks of one round that run: says when some finished early, dumps the
-// stacks of all, and gives them up at the limits of --finish-timeout and --hang-timeout. Thread
+// stacks of all, and gives them up at --finish-timeout, or when the coordinator finds that the
+// ranks of all nodes have made no progress for --hang-timeout, of which it tells for these. Thread
 // rule: the io_context's thread. Ownership: shared, because a dump may take longer than the round.
 #pragma once
 
@@ -59,6 +60,14 @@ class RoundWatch : public std::enable_shared_from_this<RoundWatch> {
   void look_at(std::function<WatchedRanks()> ranks) { ranks_ = std::move(ranks); }
   /// What is done with ranks that are given up, while they still run.
   void on_give_up(std::function<void(const GiveUp&)> done) { give_up_ = std::move(done); }
+  /// How long no rank has made progress: told again and again from --hang-timeout on, once when one
+  /// moves again, and as the answer of look_again().
+  using Quiet = std::function<void(Duration lasts, std::optional<int> echo)>;
+  void on_quiet(Quiet quiet) { quiet_ = std::move(quiet); }
+  /// Whether no rank makes progress still; unless they end, which is told elsewhere.
+  void look_again(int echo);
+  /// Saves the stacks of all and gives them up; unless they end.
+  void give_up_hang();
   /// The directory of the round; no dump before it has a file.
   void keep_in(const AttemptLogs& logs) { logs_ = logs; }
   /// After every event of the group.
@@ -73,7 +82,10 @@ class RoundWatch : public std::enable_shared_from_this<RoundWatch> {
   void arm();
   void on_timer();
   void say_partial(EarlyFinish::Due due);
-  [[nodiscard]] static boost::asio::awaitable<void> sample(std::shared_ptr<RoundWatch> self);
+  void begin_sample();
+  [[nodiscard]] static boost::asio::awaitable<void> sample(std::shared_ptr<RoundWatch> self,
+                                                           std::optional<int> echo);
+  void sampled(const std::vector<RankProgress>* ranks, std::optional<int> echo);
   [[nodiscard]] static boost::asio::awaitable<void> end_unfinished(
       std::shared_ptr<RoundWatch> self);
   [[nodiscard]] static boost::asio::awaitable<void> end_hang(std::shared_ptr<RoundWatch> self);
@@ -89,7 +101,10 @@ class RoundWatch : public std::enable_shared_from_this<RoundWatch> {
   EarlyFinish early_finish_;
   std::optional<HangWatch> hang_{};  // once all workers run, with --hang-timeout
   bool samples_ = false;             // one is being read
-  bool gives_up_ = false;            // once
+  bool told_quiet_ = false;          // by the last sample
+  std::optional<int> echo_{};        // of a question that came meanwhile
+  Quiet quiet_{};
+  bool gives_up_ = false;  // once
   std::function<void(const GiveUp&)> give_up_{};
   std::function<WatchedRanks()> ranks_ = [] { return WatchedRanks(); };
   bool healthy_ = false;  // all workers were started, and none has failed

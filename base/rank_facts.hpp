@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/stack_groups.hpp"
 #include "base/types.hpp"
 
 namespace ddprun {
@@ -81,6 +82,7 @@ struct Finding {
   std::vector<std::string> evidence{};  // at most kFindingLinesMax
   std::string likely{};                 // a guess; empty: none
   std::string others{};                 // about the witnesses
+  std::vector<StackGroup> places{};     // of the ranks of a node, for one list of all
   friend bool operator==(const Finding&, const Finding&) = default;
 };
 // Culprits that a finding lists; its text counts the others.

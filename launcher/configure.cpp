@@ -23,10 +23,6 @@ Result<Launch> plan_launch(Request& request, const Machine& machine) {
   if (!scheduled) return scheduled.error();
   auto plan = plan_rendezvous(request, machine);
   if (!plan) return plan.error();
-  if (request.stopping.config.hang_timeout && plan->rendezvous && plan->rendezvous->nodes_max > 1) {
-    return unsupported("--hang-timeout with several nodes",
-                       "without it, ddprun stacks shows where the ranks of a node wait");
-  }
   auto workers = configure_workers(request.workers, machine);
   if (!workers) return workers.error();
   auto log = configure_logs(request.logs, workers->count, machine);

@@ -24,10 +24,13 @@ class HangWatch {
   /// late, because this process or the machine was suspended, says nothing about the ranks: then
   /// the time starts again.
   [[nodiscard]] Duration sample(const std::vector<RankProgress>& ranks, TimePoint now);
+  /// The same for a look between two samples, which it does not replace.
+  [[nodiscard]] Duration look(const std::vector<RankProgress>& ranks, TimePoint now) const;
   [[nodiscard]] Duration limit() const { return limit_; }
 
  private:
-  [[nodiscard]] bool shows_progress(const std::vector<RankProgress>& ranks, TimePoint now) const;
+  [[nodiscard]] bool is_late(TimePoint now) const;
+  [[nodiscard]] bool shows_progress(const std::vector<RankProgress>& ranks, Duration since) const;
 
   Duration limit_;
   Duration interval_;

@@ -5,15 +5,12 @@
 #include <string_view>
 
 #include "agent/core/text.hpp"
-#include "base/count_text.hpp"
 #include "base/printable.hpp"
 
 namespace ddprun {
 
 namespace {
 
-constexpr std::size_t kGroupsShown = 4;
-constexpr std::size_t kRanksShown = 8;
 constexpr std::size_t kPlaceBytesMax = 120;
 
 /// Every thread that waits is in one of these; what called it tells more.
@@ -70,18 +67,6 @@ std::string place_of(const ProcessStacks& process) {
   return printable(place.substr(0, kPlaceBytesMax));
 }
 
-std::string numbers_text(const std::vector<Rank>& ranks) {
-  std::string text;
-  for (std::size_t at = 0; at < ranks.size() && at < kRanksShown; ++at) {
-    text += (at == 0 ? "" : ", ") + std::to_string(ranks[at].value());
-  }
-  return text + (ranks.size() > kRanksShown ? ", ..." : "");
-}
-
-std::string group_text(const StackGroup& group) {
-  return count_text(static_cast<long long>(group.ranks.size()), "rank") + ": " + group.place;
-}
-
 std::string thread_text(const std::string& kind, const ThreadStack& thread) {
   std::string text = "  " + kind + " stack of thread " + std::to_string(thread.tid);
   if (!thread.name.empty()) text += " \"" + printable(thread.name) + "\"";
@@ -120,34 +105,19 @@ std::vector<StackGroup> group_stacks(const StackDump& dump) {
     const auto same = std::find_if(groups.begin(), groups.end(),
                                    [&](const StackGroup& group) { return group.place == place; });
     if (same == groups.end()) {
-      groups.push_back({place, {rank.worker.rank}});
+      groups.push_back({place, {rank.worker.rank.value()}});
     } else {
-      same->ranks.push_back(rank.worker.rank);
+      same->ranks.push_back(rank.worker.rank.value());
     }
   }
-  std::stable_sort(groups.begin(), groups.end(), [](const StackGroup& one, const StackGroup& two) {
-    return one.ranks.size() < two.ranks.size();
-  });
+  sort_groups(groups);
   return groups;
-}
-
-std::string groups_text(const std::vector<StackGroup>& groups) {
-  std::string text;
-  for (std::size_t at = 0; at < groups.size(); ++at) {
-    const bool last = at + 1 == groups.size();
-    if (!last && at + 1 >= kGroupsShown) continue;
-    if (at > 0) text += at >= kGroupsShown ? "; ... ; " : "; ";
-    // Many that wait at one place are one fact; who is elsewhere is the news.
-    const bool most = last && (at == 0 || groups[at].ranks.size() > groups[at - 1].ranks.size());
-    text += group_text(groups[at]) + (most ? "" : ": " + numbers_text(groups[at].ranks));
-  }
-  return text;
 }
 
 std::string dump_text(const StackDump& dump, const std::string& heading) {
   std::string text = printable(heading) + "\n";
   for (const StackGroup& group : group_stacks(dump)) {
-    text += group_text(group) + ": " + numbers_text(group.ranks) + "\n";
+    text += group_text(group) + ": " + numbers_text(group) + "\n";
   }
   for (const RankStacks& rank : dump.ranks) {
     text += "\n" + who(rank.worker) + ": " + place_of(rank) + "\n";

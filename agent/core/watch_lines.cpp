@@ -39,10 +39,9 @@ Finding finding_of(const std::string& code, const std::string& text, const Stack
   finding.code = code;
   finding.text = text;
   const std::vector<StackGroup> groups = group_stacks(dump);
-  const bool odd = groups.size() > 1 && groups.front().ranks.size() < groups.back().ranks.size();
-  for (const Rank rank : odd ? groups.front().ranks : std::vector<Rank>()) {
-    if (finding.ranks.size() < kFindingRanksMax) finding.ranks.push_back(rank.value());
-  }
+  finding.ranks = odd_ranks(groups);
+  if (finding.ranks.size() > kFindingRanksMax) finding.ranks.resize(kFindingRanksMax);
+  finding.places = shortened(groups);
   if (!groups.empty()) finding.evidence.push_back(groups_text(groups));
   for (const std::string& reason : missing_stacks(dump)) {
     if (finding.evidence.size() < kFindingLinesMax) finding.evidence.push_back(reason);

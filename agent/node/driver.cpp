@@ -158,6 +158,10 @@ void NodeDriver::act(const client::StopGroup& action) {
   if (has_group_) ports_.stop_group(action);
 }
 
+void NodeDriver::act(const client::CheckHang& action) {
+  if (has_group_) ports_.check_hang(action);
+}
+
 void NodeDriver::act(const client::ArmTimer& action) {
   ports_.arm_timer(action.deadline);
 }

@@ -77,6 +77,7 @@ class NodeDriver {
   void act(const client::ArmTimer& action);
   void act(const client::Note& action);
   void act(const client::DeliverSignal& action) { ports_.deliver_signal(action); }
+  void act(const client::CheckHang& action);
   void act(const client::End& action);
   void fail(const Error& error);
   void leave_for_signal();

@@ -14,7 +14,8 @@
 namespace ddprun {
 
 /// No call may end the driver or its owner. What happens later is fed back to the driver: LinkUp,
-/// LinkDown, Incoming, StoreIdle and Tick with feed(), the rest with the functions named here.
+/// LinkDown, Incoming, StoreIdle, GroupQuiet and Tick with feed(), the rest with the functions
+/// named here.
 class NodePorts {
  public:
   NodePorts() = default;
@@ -48,6 +49,8 @@ class NodePorts {
   virtual void pass_stop_signal(int signal) = 0;
   /// Any other signal: the workers that run get it once.
   virtual void deliver_signal(const client::DeliverSignal& deliver) = 0;
+  /// The workers of all nodes are quiet: GroupQuiet follows with feed(), or group_failed().
+  virtual void check_hang(const client::CheckHang& order) = 0;
   /// Whether a worker failed and group_failed() is still to come.
   [[nodiscard]] virtual bool failure_is_pending() const = 0;
 

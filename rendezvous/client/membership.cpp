@@ -75,6 +75,11 @@ void Membership::on(const GroupGone& gone) {
       {round(), gone.took, gone.killed, gone.stopped, gone.ranks, gone.waits, gone.other_failure});
 }
 
+void Membership::on(const GroupQuiet& quiet) {
+  const bool runs = is_current(quiet.round) && round_->state == NodeState::kRunning;
+  if (runs && answered()) send(Quiet{quiet.round, quiet.lasts, quiet.echo});
+}
+
 void Membership::on(const StoreIdle& idle) {
   stores_.close(idle.round, actions_);
   end_if_nothing_left();
@@ -222,6 +227,15 @@ void Membership::take(const PassSignal& passed) {
   }
   if (!signals_.is_new(passed.signal, SignalOrigin::kElsewhere, now_)) return;
   actions_.emplace_back(DeliverSignal{passed.signal, passed.from, passed.host});
+}
+
+void Membership::take(const Hang& hang) {
+  const bool runs = is_current(hang.round) && round_->state == NodeState::kRunning;
+  if (!runs || !group_.is_alive()) {
+    ++stale_;
+    return;
+  }
+  actions_.emplace_back(CheckHang{hang.echo});
 }
 
 // While the next listener opens, the report is held back: it follows with the port.

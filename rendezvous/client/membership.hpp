@@ -122,6 +122,7 @@ class Membership {
   void on(const GroupSucceeded& succeeded);
   void on(const GroupFailed& failed);
   void on(const GroupGone& gone);
+  void on(const GroupQuiet& quiet);
   void on(const StoreIdle& idle);
   void on(const LeaveAsked& leave);
   void on(const SignalCame& came);
@@ -132,6 +133,7 @@ class Membership {
   void take(const protocol::Waiting& waiting);
   void take(const protocol::Beat& beat);
   void take(const protocol::PassSignal& passed);
+  void take(const protocol::Hang& hang);
   void take_again(const protocol::StartRound& start);
   void await_answer_to_leave();
   [[nodiscard]] bool ends_with_success() const;

@@ -18,8 +18,8 @@ namespace json = boost::json;
 
 // In the order of Message's alternatives.
 constexpr std::array<std::string_view, std::variant_size_v<Message>> kTypeNames{
-    "hello", "refused",      "waiting", "round", "report",  "stop",  "stopped",
-    "leave", "reconnecting", "done",    "beat",  "unknown", "signal"};
+    "hello",        "refused", "waiting", "round",   "report", "stop",  "stopped", "leave",
+    "reconnecting", "done",    "beat",    "unknown", "signal", "quiet", "hang"};
 
 /// A Message that holds its `index`-th alternative.
 template <std::size_t... I>

@@ -30,6 +30,7 @@ void fields(Io& io, Value& terms) {
   io.number("keep_alive_max_attempt", terms.keep_alive_max_attempt, 1, 1000);
   io.flag("commands_may_differ", terms.commands_may_differ);
   io.optional_duration("min_uptime_ms", terms.min_uptime);
+  io.optional_duration("hang_timeout_ms", terms.hang_timeout);
 }
 
 template <class Io, class Value>
@@ -204,6 +205,14 @@ void fields(Io& io, Value& facts) {
 }
 
 template <class Io, class Value>
+requires std::same_as<std::remove_const_t<Value>, StackGroup>
+void fields(Io& io, Value& group) {
+  io.maybe_empty("place", group.place);
+  io.numbers("ranks", group.ranks, kRankMax, kGroupRanksMax);
+  io.number("more", group.more, 0, kRankMax);
+}
+
+template <class Io, class Value>
 requires std::same_as<std::remove_const_t<Value>, Finding>
 void fields(Io& io, Value& finding) {
   io.short_text("code", finding.code);
@@ -212,6 +221,7 @@ void fields(Io& io, Value& finding) {
   io.lines("evidence", finding.evidence, kFindingLinesMax);
   io.text("likely", finding.likely);
   io.text("others", finding.others);
+  io.objects("places", finding.places, kStackGroupsMax);
 }
 
 template <class Io, class Value>
@@ -315,6 +325,21 @@ template <class Io, class Value>
 requires std::same_as<std::remove_const_t<Value>, Beat>
 void fields(Io& io, Value& beat) {
   io.optional_number("echo", beat.echo, 1, kEchoMax);
+}
+
+template <class Io, class Value>
+requires std::same_as<std::remove_const_t<Value>, Quiet>
+void fields(Io& io, Value& quiet) {
+  io.number("round", quiet.round, 1, kRoundMax);
+  io.duration("lasts_ms", quiet.lasts);
+  io.optional_number("echo", quiet.echo, 1, kEchoMax);
+}
+
+template <class Io, class Value>
+requires std::same_as<std::remove_const_t<Value>, Hang>
+void fields(Io& io, Value& hang) {
+  io.number("round", hang.round, 1, kRoundMax);
+  io.optional_number("echo", hang.echo, 1, kEchoMax);
 }
 
 template <class Io, class Value>

@@ -34,7 +34,8 @@ inline constexpr std::chrono::milliseconds kWallTimeMax{253'402'300'799'999};
 // text, and in it a failure with its lines, its log, its evidence, its finding, what it repeats and
 // a few names.
 static_assert(6 * kTextBytesMax * (kReportLinesMax + kFindingLinesMax + 11) +
-                      6 * kNameBytesMax * (4 + kDisksMax) + 8192 <
+                      6 * kNameBytesMax * (4 + kDisksMax) +
+                      kStackGroupsMax * (6 * kNameBytesMax + 16 * kGroupRanksMax + 64) + 8192 <
                   kFrameBytesMax,
               "the largest message fits in a frame, even if every byte is escaped");
 

@@ -50,8 +50,9 @@ struct Terms {
   Milliseconds last_call_timeout{30'000};
   Milliseconds keep_alive_interval{1'000};
   int keep_alive_max_attempt = 5;
-  bool commands_may_differ = false;          // --allow-different-commands
-  std::optional<Milliseconds> min_uptime{};  // --min-uptime; unset: off
+  bool commands_may_differ = false;            // --allow-different-commands
+  std::optional<Milliseconds> min_uptime{};    // --min-uptime; unset: off
+  std::optional<Milliseconds> hang_timeout{};  // --hang-timeout; unset: off
   friend bool operator==(const Terms&, const Terms&) = default;
   /// An agent that is silent for longer is lost.
   [[nodiscard]] Milliseconds silence_max() const {
@@ -96,7 +97,7 @@ enum class RefusalCode : std::uint8_t {
   kProtocol,         // another protocol number
   kMalformed,        // not a message, or not allowed at this point
   kWrongRun,         // another run id
-  kTermsDiffer,      // another MIN:MAX, max restarts or --allow-different-commands
+  kTermsDiffer,      // another MIN:MAX, --max-restarts, --hang-timeout...
   kCommandDiffers,   // another fingerprint
   kNodeRankTaken,    // an agent with this --node-rank is connected
   kNodeRankTooHigh,  // --node-rank is not below MAX
@@ -227,6 +228,23 @@ struct Beat {
   friend bool operator==(const Beat&, const Beat&) = default;
 };
 
+/// Agent: so long has no rank of this node made progress; repeated while --hang-timeout has passed,
+/// and once when a rank moves again. It is not repeated after a lost link: the next one is near.
+struct Quiet {
+  Round round{0};
+  Milliseconds lasts{0};
+  std::optional<int> echo{};  // of the question that this answers
+  friend bool operator==(const Quiet&, const Quiet&) = default;
+};
+
+/// Coordinator, with a number: all nodes are quiet; look once more, and answer with `Quiet`.
+/// Without: they still are; save the stacks of your ranks, and give these up.
+struct Hang {
+  Round round{0};
+  std::optional<int> echo{};
+  friend bool operator==(const Hang&, const Hang&) = default;
+};
+
 /// Either: your last message is unknown here and was ignored.
 struct Unknown {
   std::string sentence;
@@ -234,6 +252,6 @@ struct Unknown {
 };
 
 using Message = std::variant<Hello, Refused, Waiting, StartRound, Report, Stop, Stopped, Leave,
-                             Reconnecting, Done, Beat, Unknown, PassSignal>;
+                             Reconnecting, Done, Beat, Unknown, PassSignal, Quiet, Hang>;
 
 }  // namespace ddprun::protocol

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/duration_text.hpp"
 #include "base/utf8.hpp"
 #include "rendezvous/protocol/limits.hpp"
 
@@ -27,6 +28,11 @@ constexpr const char* kDifferentCommands =
 
 [[nodiscard]] std::string nodes_range(const Terms& terms) {
   return std::to_string(terms.nodes_min) + ":" + std::to_string(terms.nodes_max);
+}
+
+[[nodiscard]] std::string hang_timeout(const Terms& terms) {
+  if (!terms.hang_timeout) return "no --hang-timeout";
+  return "--hang-timeout " + duration_text(*terms.hang_timeout);
 }
 
 [[nodiscard]] Refused refused(RefusalCode code, std::string sentence) {
@@ -130,6 +136,11 @@ std::optional<Refused> refuse_terms(const Hello& hello, const RunTerms& run_term
     };
     return refused(RefusalCode::kTermsDiffer, who + has(ours) + " --allow-different-commands, " +
                                                   hello.host + has(theirs) + " it" +
+                                                  kSameEverywhere);
+  }
+  if (theirs.hang_timeout != ours.hang_timeout) {
+    return refused(RefusalCode::kTermsDiffer, who + " has " + hang_timeout(ours) + ", " +
+                                                  hello.host + " has " + hang_timeout(theirs) +
                                                   kSameEverywhere);
   }
   if (auto refused = refuse_command(hello, run_terms)) return refused;

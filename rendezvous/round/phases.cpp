@@ -24,6 +24,7 @@ void Rebuilding::extend(TimePoint until) {
 void Running::extend(TimePoint until) {
   extend_to(answer_deadline, until);
   extend_to(question_deadline, until);
+  extend_to(hang_deadline, until);
 }
 
 void Stopping::extend(TimePoint until) {

@@ -7,8 +7,10 @@
 #include <map>
 #include <optional>
 #include <variant>
+#include <vector>
 
 #include "rendezvous/round/culprit.hpp"
+#include "rendezvous/round/hang_check.hpp"
 #include "rendezvous/round/live_round.hpp"
 #include "rendezvous/round/status.hpp"
 
@@ -19,7 +21,7 @@ using Deadline = std::optional<TimePoint>;
 /// The deadlines of a phase. What agents owe is due only with a Tick, when everything that was
 /// received before it has been read, and a stall of the coordinator extends it.
 struct Deadlines {
-  std::array<Deadline, 2> owed{};
+  std::array<Deadline, 3> owed{};
   std::array<Deadline, 3> others{};
 };
 
@@ -68,8 +70,13 @@ struct Running {
   LiveRound round;
   Deadline answer_deadline{};    // for its members to take it on
   Deadline question_deadline{};  // for its members to answer a question
+  HangCheck hang{};
+  Deadline hang_deadline{};                   // for its members to give their ranks up
+  std::vector<protocol::Stopped> given_up{};  // of those that have done so
 
-  [[nodiscard]] Deadlines deadlines() const { return {{answer_deadline, question_deadline}, {}}; }
+  [[nodiscard]] Deadlines deadlines() const {
+    return {{answer_deadline, question_deadline, hang_deadline}, {}};
+  }
   void extend(TimePoint until);
 };
 

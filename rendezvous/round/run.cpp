@@ -54,8 +54,10 @@ void Run::on(const Received& received) {
   if (const auto* passed = std::get_if<PassSignal>(&received.message)) {
     return on_signal(*agent, *passed);
   }
+  if (const auto* quiet = std::get_if<Quiet>(&received.message)) return on_quiet(*agent, *quiet);
   if (std::holds_alternative<Reconnecting>(received.message)) {
     close(agent->link);
+    forget_quiet(*agent);
     return roster_.unlink(*agent);
   }
   if (std::holds_alternative<Unknown>(received.message)) return;
@@ -73,7 +75,10 @@ void Run::on(const LinkLost& lost) {
   if (agent == nullptr) return;
   --losing_;
   // Its next hello may be among what is not read yet.
-  if (unread_ && in<Over>() == nullptr) return roster_.unlink(*agent);
+  if (unread_ && in<Over>() == nullptr) {
+    forget_quiet(*agent);
+    return roster_.unlink(*agent);
+  }
   lose(*agent, lost.evidence, LinkEnd::kGone);
 }
 

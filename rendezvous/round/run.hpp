@@ -33,6 +33,8 @@ namespace ddprun::round {
 // An agent answers a round at once, before it stops or starts anything; one that takes longer is
 // broken.
 inline constexpr Duration kAnswerMax = std::chrono::seconds(10);
+// Before they give up ranks that hang they save the stacks of all, in two seconds.
+inline constexpr Duration kGiveUpMax = std::chrono::seconds(10);
 // After the verdict agents get this long to take it and go.
 inline constexpr Duration kLingerMax = std::chrono::seconds(30);
 
@@ -202,10 +204,19 @@ class Run {
   void on_success(Agent& agent);
   [[nodiscard]] bool completes_replaced(const Agent& agent, const protocol::Report& report);
   void on_stopped(Agent& agent, const protocol::Stopped& stopped);
+  static void count_stopped(Stopping& stopping, const protocol::Stopped& stopped);
   void check_success();
   void ask(Running& running);
   void on_beat(Agent& agent, const protocol::Beat& beat);
   void on_signal(const Agent& agent, const protocol::PassSignal& passed);
+
+  // run_hang.cpp: ranks of all nodes that make no progress.
+  void on_quiet(Agent& agent, const protocol::Quiet& quiet);
+  void settle_hang(Running& running);
+  void order_hang(const Running& running, std::optional<int> question);
+  [[nodiscard]] bool gave_up(const Agent& agent) const;
+  void end_hang(Running& running);
+  void forget_quiet(const Agent& agent);
 
   // run_leave.cpp: agents that leave or are lost.
   void on_leave(Agent& agent, const protocol::Leave& leave);
@@ -253,7 +264,7 @@ class Run {
   // Reconnected with workers of a round that is not the live one, in order of arrival.
   std::map<std::uint64_t, Agent*> strays_;
   std::deque<Leaver> leavers_;  // whose leave may follow the success of the round
-  int questions_ = 0;           // that were asked
+  int questions_ = 0;           // that were asked, and looks at ranks that may hang
   SignalMerge<AgentId> signals_;
   LogQuota signal_quota_{kSignalBurst, kSignalInterval};
   Counters counters_;

@@ -131,6 +131,7 @@ void Run::resume(Agent& agent, const Received& received, const Hello& hello) {
   agent.hello.age = hello.age;
   if (agent.link != received.link) {
     close(agent.link);
+    forget_quiet(agent);
     roster_.relink(agent, received.link, received.peer);
   }
   roster_.heard(agent, now_);

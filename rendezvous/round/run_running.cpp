@@ -14,6 +14,8 @@ using namespace protocol;
 void Run::settle(Running& running) {
   if (is_due(running.question_deadline)) withdraw_questions(running);
   if (is_due(running.answer_deadline)) return drop_unanswering(running);
+  settle_hang(running);
+  if (in<Running>() == nullptr) return;
   const LiveRound& round = running.round;
   const bool newcomers = roster_.size() > round.present() && round.nodes() < terms().nodes_max;
   const bool settled = round.finished() == 0 && round.unanswered() == 0 && roster_.away() == 0;
@@ -89,6 +91,7 @@ void Run::on_report(Agent& agent, const Report& report) {
     agent.failure = report.failure;
     agent.failure->worker.host = agent.host();
     const TimePoint at = std::min(now_, agent.running_at + agent.failure->after);
+    if (gave_up(agent)) return forget_quiet(agent);
     if (round != nullptr) round->add({at, agent.hello.agent, *agent.failure, report.round});
   }
   const bool runs = in<Running>() != nullptr;
@@ -152,6 +155,7 @@ void Run::succeed_before_stop(Agent& agent) {
 
 void Run::on_success(Agent& agent) {
   LiveRound& round = in<Running>()->round;
+  forget_quiet(agent);
   round.succeeded(agent);
   if (round.all_succeeded()) return check_success();
   send(agent.link, waiting(reasons::finishing(round.finished(), round.nodes())));
@@ -195,21 +199,30 @@ void Run::on_stopped(Agent& agent, const Stopped& stopped) {
     return;
   }
   const bool succeeded = agent.state == NodeState::kSucceeded;
-  if (in<Running>() != nullptr && is_member(agent) && !succeeded) {
+  auto* running = in<Running>();
+  if (running != nullptr && is_member(agent) && gave_up(agent)) {
+    roster_.set_state(agent, NodeState::kStopped);
+    return running->given_up.push_back(stopped);
+  }
+  if (running != nullptr && is_member(agent) && !succeeded) {
     roster_.set_state(agent, NodeState::kStopped);
     const Deadline restart_at = pace_restart();
     return end_round(reasons::ended_early(describe(agent, "")), restart_at);
   }
   auto* stopping = in<Stopping>();
   if (stopping != nullptr && stopping->verdict.failure && is_active(agent.state)) {
-    RunFailure& failure = *stopping->verdict.failure;
-    failure.stopped += stopped.stopped;
-    failure.killed += stopped.killed;
-    failure.stop_took = std::max(failure.stop_took, stopped.took);
+    count_stopped(*stopping, stopped);
     hear(*stopping, agent, stopped);
   }
   if (succeeded) return;
   roster_.set_state(agent, NodeState::kStopped);
+}
+
+void Run::count_stopped(Stopping& stopping, const Stopped& stopped) {
+  RunFailure& failure = *stopping.verdict.failure;
+  failure.stopped += stopped.stopped;
+  failure.killed += stopped.killed;
+  failure.stop_took = std::max(failure.stop_took, stopped.took);
 }
 
 // A scheduler that signals every node must not make a signal of each node's: all workers get one.

@@ -76,7 +76,7 @@ TEST_CASE("the first note about early finishers is one line with both sides") {
 TEST_CASE("the second note about early finishers says what the others do, and what follows") {
   PartialFacts facts = partial({0}, {1});
   facts.lasts = 60s;
-  const std::vector<StackGroup> groups{{"sleeping in futex_wait (state S)", {Rank(1)}}};
+  const std::vector<StackGroup> groups{{"sleeping in futex_wait (state S)", {1}}};
   CHECK(second_partial_line(facts, groups) ==
         "ddprun: warning [PARTIAL] rank 0 exited with code 0 1 min ago; "
         "rank 1 (local 1, pid 901) on gpu-01 still runs\n"

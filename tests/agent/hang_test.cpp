@@ -78,3 +78,15 @@ TEST_CASE("samples are taken four times within the limit, and at least every 10 
   second.begin(kStart);
   CHECK(second.next() == kStart + 250ms);
 }
+
+TEST_CASE("a look between two samples neither replaces one nor counts a single tick") {
+  Ranks ranks;
+  (void)ranks.after(4);
+  ranks.ranks[0].cpu += 10ms;
+  CHECK(ranks.watch.look(ranks.ranks, ranks.now + 1ms) == 40s + 1ms);
+  ranks.ranks[0].written += 1;
+  CHECK(ranks.watch.look(ranks.ranks, ranks.now + 2ms) == 0s);
+  ranks.ranks[0].written -= 1;
+  CHECK(ranks.after(1) == 50s);
+  CHECK(ranks.watch.look(ranks.ranks, ranks.now + 60s) == 0s);  // the machine was suspended
+}

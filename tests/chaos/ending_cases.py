@@ -159,3 +159,45 @@ def all_killed(cluster: Cluster):
     for agent in agents:
         agent.send(9)
     cluster.end_all(137)
+
+
+@case("a rank that hangs while all nodes wait for it takes a restart")
+def hang(cluster: Cluster):
+    cluster.flags |= {"nnodes": "3", "nproc-per-node": "2", "hang-timeout": "2",
+                      "max-restarts": "1"}
+    cluster.environment["CHAOS_HANG"] = "3"
+    agents = cluster.start_with_root(3)
+    one = cluster.wait_for_round(agents)
+    two = cluster.wait_for_round(agents, after=one)
+    expect(two.restarts == 1, f"restart count {two.restarts}")
+    for agent in agents:
+        expect("warning [HANG] " in agent.text(), f"{agent.name} does not say why")
+    cluster.finish()
+    cluster.end_all(0)
+
+
+@case("a hang without restarts left ends all nodes with one report that names the odd rank")
+def hang_ends(cluster: Cluster):
+    """No node knows it alone: on its own node it is one of two that are at different places."""
+    cluster.flags |= {"nnodes": "2", "nproc-per-node": "2", "hang-timeout": "2"}
+    cluster.environment["CHAOS_HANG"] = "3"
+    agents = cluster.start_with_root(2)
+    cluster.wait_for_round(agents)
+    cluster.end_all(114)
+    report = agents[0].text()
+    expect(": 3; 3 ranks: " in report, "the odd rank of all nodes is not named")
+    for agent in agents:
+        expect(agent.text().count("error [HANG] ") == 1, f"{agent.name} does not report once")
+
+
+@case("one node whose rank works keeps the others from a hang, until it has finished")
+def no_hang(cluster: Cluster):
+    cluster.flags |= {"nnodes": "2", "hang-timeout": "1"}
+    cluster.environment["CHAOS_CHATTER"] = "1"
+    cluster.environment_of["root"] = {"CHAOS_HANG": "-1"}
+    agents = cluster.start_with_root(2)
+    one = cluster.wait_for_round(agents)
+    pause(4)
+    expect(all(agent.is_running() for agent in agents), "a hang was seen where a rank works")
+    cluster.finish(one.rank_of(agents[1]))
+    cluster.end_all(114)

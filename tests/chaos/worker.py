@@ -30,7 +30,7 @@ def main() -> int:
     try:
         store = Store(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), SECONDS)
         save_when_stopped(store, notebook.facts["RANK"])
-        return meet(store, notebook) or stay(store, notebook)
+        return meet(store, notebook) or hang(store, notebook) or stay(store, notebook)
     except (OSError, ConnectionError) as error:
         print(f"rank {os.environ['RANK']}: {error}", file=sys.stderr)
         return 92
@@ -72,6 +72,17 @@ def meet(store: Store, notebook: Notebook) -> int:
             return 91
     notebook.write(met=world, token=store.get("token").decode())
     return 0
+
+
+def hang(store: Store, notebook: Notebook) -> None:
+    """With CHAOS_HANG=RANK that rank waits for a signal, and the others for it."""
+    hangs = os.environ.get("CHAOS_HANG")
+    first = notebook.facts["TORCHELASTIC_RESTART_COUNT"] == "0"
+    if hangs is None or not first:
+        return
+    if hangs == notebook.facts["RANK"]:
+        signal.pause()
+    store.wait("never")
 
 
 def stay(store: Store, notebook: Notebook) -> int:

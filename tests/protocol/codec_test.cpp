@@ -31,6 +31,7 @@ Hello full_hello() {
   hello.scheduler_index = 7;
   hello.terms.commands_may_differ = true;
   hello.terms.min_uptime = std::chrono::seconds(60);
+  hello.terms.hang_timeout = std::chrono::seconds(600);
   hello.fingerprint = "00a1";
   hello.command = "train.py --config 'a b'";
   hello.age = Milliseconds(1234);
@@ -73,6 +74,7 @@ WorkerExit full_exit() {
   exit.evidence.lines_of_stdout = true;
   exit.complaint = full_complaint();
   exit.given_up = Finding{"HANG", "no progress", {1, 2}, {"1 rank: f (a.py:1)"}, "", ""};
+  exit.given_up->places = {{"f (a.py:1)", {12}, 0}, {"g (a.py:2)", {13, 14}, 3}};
   return exit;
 }
 
@@ -346,4 +348,15 @@ TEST_CASE("signal preserves every field, also without a sender or a host") {
   CHECK(round_trip(PassSignal{Round(5), 64}) == Message(PassSignal{Round(5), 64}));
   CHECK_THAT(encode(passed), ContainsSubstring("\"type\":\"signal\",\"round\":5"));
   CHECK_FALSE(decode(encode(PassSignal{Round(5), 65})).has_value());
+}
+
+TEST_CASE("quiet and hang preserve every field, also without a number") {
+  for (const std::optional<int> echo : {std::optional<int>(7), std::optional<int>()}) {
+    const Quiet quiet{Round(5), Milliseconds(60'000), echo};
+    CHECK(round_trip(quiet) == Message(quiet));
+    CHECK(round_trip(Hang{Round(5), echo}) == Message(Hang{Round(5), echo}));
+  }
+  CHECK_THAT(encode(Quiet{Round(5), Milliseconds(9)}),
+             ContainsSubstring("\"type\":\"quiet\",\"round\":5,\"lasts_ms\":9"));
+  CHECK_FALSE(decode(encode(Hang{Round(5), 0})).has_value());
 }

@@ -75,6 +75,17 @@ TEST_CASE("nodes may have different commands where each of them says so") {
   CHECK_FALSE(refuse_terms(third, run_terms_of(first)));
 }
 
+TEST_CASE("all nodes have the same --hang-timeout, or none") {
+  Hello first = running("a", "train.py");
+  Hello second = running("b", "train.py");
+  second.terms.hang_timeout = Milliseconds(600'000);
+  CHECK(refusal(first, second) ==
+        "run 7f3a (first node a) has no --hang-timeout, b has --hang-timeout 10 min" +
+            kGiveAllTheSame);
+  first.terms.hang_timeout = second.terms.hang_timeout;
+  CHECK_FALSE(refuse_terms(second, run_terms_of(first)));
+}
+
 TEST_CASE("a silence limit of more than 100 years is refused") {
   Hello hello = running("a", "train.py");
   hello.terms.keep_alive_interval = kDurationMax / 10;

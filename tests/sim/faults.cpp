@@ -136,6 +136,20 @@ void give_up_ranks(Storm& storm, int node) {
   storm.world().give_up_ranks(node);
 }
 
+void be_quiet(Storm& storm, int node) {
+  storm.world().make_quiet(node, milliseconds(storm.random().between(100, 60'000)));
+}
+
+// One rank hangs, and sooner or later all others wait for it; some of them not long enough.
+void hang_round(Storm& storm, int) {
+  for (int id = 0; id < storm.world().node_count(); ++id) {
+    const bool moves = storm.random().chance(15);
+    const auto time = milliseconds(moves ? storm.random().between(100, 40'000) : 300'000);
+    storm.later(milliseconds(storm.random().between(0, 10'000)),
+                [&storm, id, time] { storm.world().make_quiet(id, time); });
+  }
+}
+
 void break_spawn(Storm& storm, int node) {
   storm.world().break_next_spawn(node);
 }
@@ -190,6 +204,8 @@ constexpr Fault kFaults[] = {
     {"fail-worker", 16, false, fail_worker},
     {"fail-and-interrupt", 2, false, fail_and_interrupt},
     {"give-up-ranks", 3, false, give_up_ranks},
+    {"be-quiet", 3, false, be_quiet},
+    {"hang-round", 3, false, hang_round},
     {"break-spawn", 1, false, break_spawn},
     {"hang-worker", 1, false, hang_worker},
     {"hang-helpers", 1, false, hang_helpers},

@@ -95,6 +95,8 @@ class Stage {
         {"drop", [](Stage& s, int n, const Words&) { s.world_->drop_link(n); }},
         {"cut", [](Stage& s, int n, const Words&) { s.world_->set_partitioned(n, true); }},
         {"mend", [](Stage& s, int n, const Words&) { s.world_->set_partitioned(n, false); }},
+        {"quiet",
+         [](Stage& s, int n, const Words& w) { s.world_->make_quiet(n, to_duration(w.at(2))); }},
         {"pause",
          [](Stage& s, int n, const Words& w) { s.world_->pause_agent(n, to_duration(w.at(2))); }},
     };
@@ -119,6 +121,8 @@ class Stage {
     time("join", options.terms.join_timeout);
     const std::string uptime = option(words, "min_uptime");
     if (!uptime.empty()) time("min_uptime", options.terms.min_uptime.emplace());
+    const std::string hang = option(words, "hang_timeout");
+    if (!hang.empty()) time("hang_timeout", options.terms.hang_timeout.emplace());
     if (option(words, "coordinator") == "root") options.coordinator = Coordinator::kInRoot;
     options.work = seconds(1'000'000);
     options.bytes = Bytes::kCodec;

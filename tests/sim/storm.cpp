@@ -36,6 +36,7 @@ Plan make_plan(std::uint64_t seed) {
   plan.alien = plan.nodes > terms.nodes_min && random.chance(10);
   plan.faults = random.between(0, 30);
   if (random.chance(20)) terms.min_uptime = seconds(random.between(1, 60));
+  if (random.chance(50)) terms.hang_timeout = seconds(random.between(1, 20));
   return plan;
 }
 

@@ -1,5 +1,6 @@
 #include "tests/sim/words.hpp"
 
+#include "base/duration_text.hpp"
 #include "rendezvous/protocol/codec.hpp"
 #include "rendezvous/protocol/names.hpp"
 #include "rendezvous/round/reasons.hpp"
@@ -65,6 +66,15 @@ namespace {
 [[nodiscard]] std::string tell(const PassSignal& passed) {
   const std::string where = passed.host.empty() ? "" : ", which " + passed.host + " got";
   return "signal " + number(passed.signal) + " in round " + number(passed.round.value()) + where;
+}
+[[nodiscard]] std::string tell(const Quiet& quiet) {
+  const std::string answer = quiet.echo ? ", answer " + number(*quiet.echo) : "";
+  return "quiet for " + duration_text(quiet.lasts) + " in round " + number(quiet.round.value()) +
+         answer;
+}
+[[nodiscard]] std::string tell(const Hang& hang) {
+  const std::string text = hang.echo ? "look again, " + number(*hang.echo) : "give up";
+  return text + ": all nodes are quiet in round " + number(hang.round.value());
 }
 [[nodiscard]] std::string tell(const Unknown& unknown) {
   return "unknown: " + unknown.sentence;

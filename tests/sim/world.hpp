@@ -81,6 +81,8 @@ class World {
   void fail_worker(int node, const std::string& cause, int exit_code, int local_rank = 0);
   /// The agent gives up its ranks, which hang.
   void give_up_ranks(int node);
+  /// Its ranks make no progress for so long, or until they end.
+  void make_quiet(int node, Duration time);
   void finish_worker_group(int node);
   /// Its thread does nothing: stopped, or blocked in a call. The kernel still answers.
   void pause_agent(int node, Duration time);
@@ -140,6 +142,8 @@ class World {
   /// Something was done to the world that its agents may notice.
   void disturb() { disturbed_ = now(); }
   /// Signals that ended nothing, for each node whose workers must have got them.
+  /// Orders to give up ranks that hang.
+  [[nodiscard]] int hangs() const { return hangs_; }
   [[nodiscard]] int signals_checked() const { return signals_checked_; }
   [[nodiscard]] std::uint64_t sends() const { return sends_; }
   [[nodiscard]] std::uint64_t steps() const { return steps_; }
@@ -191,6 +195,9 @@ class World {
     int stop_signals = 0;                  // to the agent
     int signals = 0;                       // that ended nothing, to the workers
     Duration grace{};                      // of the stop
+    std::optional<TimePoint> quiet_since;  // its ranks make no progress; none: they do
+    std::optional<TimePoint> asked_at;     // the coordinator asked last whether they still do not
+    Duration quiet_then{};                 // how long they did not at that time
     std::optional<TimePoint> stop_began;   // by the agent's clock: the first signal
     [[nodiscard]] bool ending() const { return driver->group().state() > GroupState::kHealthy; }
     [[nodiscard]] bool started() const;  // any worker, ever
@@ -297,6 +304,12 @@ class World {
   void expect_signal(const std::vector<int>& ids);
   [[nodiscard]] bool is_in_touch(int node) const;
 
+  // world_hang.cpp
+  void tell_quiet(int node, int generation);
+  void make_progress(int node, int generation, TimePoint since);
+  void check_hang(int node, const client::CheckHang& order);
+  void on_hang_sent(int node, const protocol::Hang& hang);
+
   // world_stores.cpp
   [[nodiscard]] std::uint16_t open_store(int node);
   void serve_store(int node);
@@ -366,6 +379,7 @@ class World {
   TimePoint disturbed_{};  // the last fault
   TimePoint notified_{};   // the last signal that ended nothing
   int signals_checked_ = 0;
+  int hangs_ = 0;
   int speaker_ = -1;        // the process whose message the coordinator is taking
   bool run_terms_ = false;  // the current coordinator has admitted an agent
   bool finished_ = false;

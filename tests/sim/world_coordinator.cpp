@@ -182,6 +182,7 @@ void World::send(const round::Send& sent, std::vector<Checker::Sent>& rounds) {
     const NodeOptions& to = nodes_[index(connection.node)].options;
     rounds.push_back({connection.process, to.workers, to.role, to.fingerprint, *start});
   }
+  if (const auto* hang = std::get_if<Hang>(&sent.message)) on_hang_sent(connection.node, *hang);
   push(found->second, Way::kDown, through_codec(sent.message));
 }
 

@@ -60,6 +60,10 @@ class World::Ports final : public NodePorts {
     check();
     world_.deliver_signal(id_, deliver);
   }
+  void check_hang(const client::CheckHang& order) override {
+    check();
+    world_.check_hang(id_, order);
+  }
   void pass_stop_signal(int signal) override { world_.pass_stop_signal(id_, signal); }
   [[nodiscard]] bool failure_is_pending() const override {
     return node().group->driver->failure_is_unreported();

@@ -130,6 +130,7 @@ void World::leave_helpers(int id, Helpers helpers, Duration time) {
 void World::rank_work_done(int id, int generation, LocalRank rank) {
   const Group* group = group_of(id, generation);
   if (group == nullptr || group->workers[index(rank.value())].signal != 0) return;
+  if (group->quiet_since) make_progress(id, generation, *group->quiet_since);
   exit_worker(id, generation, rank, ExitStatus::exited(0));
 }
 

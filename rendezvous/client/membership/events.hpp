@@ -54,6 +54,13 @@ struct GroupGone {
   std::vector<StoreWait> waits{};
   std::optional<WorkerExit> other_failure{};
 };
+/// How long no worker has made progress. Not kept while no coordinator answers: the shell repeats
+/// it.
+struct GroupQuiet {
+  Round round;
+  protocol::Milliseconds lasts{0};
+  std::optional<int> echo{};  // of the CheckHang that this answers
+};
 /// The last client of a released store has gone.
 struct StoreIdle {
   Round round;
@@ -72,8 +79,9 @@ struct SignalCame {
   For whom = For::kAllNodes;
 };
 struct Tick {};
-using Event = std::variant<LinkUp, LinkDown, Incoming, StoreOpened, GroupRunning, GroupSucceeded,
-                           GroupFailed, GroupGone, StoreIdle, LeaveAsked, SignalCame, Tick>;
+using Event =
+    std::variant<LinkUp, LinkDown, Incoming, StoreOpened, GroupRunning, GroupSucceeded, GroupFailed,
+                 GroupGone, GroupQuiet, StoreIdle, LeaveAsked, SignalCame, Tick>;
 
 struct Connect {
   LinkId link;
@@ -125,6 +133,11 @@ struct DeliverSignal {
   Others others = Others::kNone;
   int other_nodes = 0;
 };
+/// The workers of all nodes are quiet: with a number, look once more, and say so with GroupQuiet;
+/// without, give them up.
+struct CheckHang {
+  std::optional<int> echo{};
+};
 /// Nothing is left to do: the agent exits with this code. `done` is the report of the run, if one
 /// was received.
 struct End {
@@ -132,8 +145,9 @@ struct End {
   std::string text{};
   std::optional<protocol::Done> done{};
 };
-using Action = std::variant<Connect, CloseLink, SendMessage, OpenStore, ServeStore, ReleaseStore,
-                            CloseStore, StartGroup, StopGroup, ArmTimer, Note, DeliverSignal, End>;
+using Action =
+    std::variant<Connect, CloseLink, SendMessage, OpenStore, ServeStore, ReleaseStore, CloseStore,
+                 StartGroup, StopGroup, ArmTimer, Note, DeliverSignal, CheckHang, End>;
 using Actions = std::vector<Action>;
 
 }  // namespace ddprun::client
