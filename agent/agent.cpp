@@ -87,7 +87,7 @@ asio::awaitable<int> Agent::run() {
 }
 
 void Agent::take(const client::Event& event) {
-  if (auto recorded = link_events_.of(event)) context_.events().record(std::move(*recorded));
+  for (RunEvent& recorded : link_events_.of(event)) context_.events().record(std::move(recorded));
   driver_.feed(event);
 }
 
@@ -193,6 +193,7 @@ void Agent::fail_to_spawn(OwnError error, const std::string& sentence) {
 
 asio::awaitable<void> Agent::run_group(std::shared_ptr<RoundRunner> runner, Round round) {
   RoundResult result = co_await runner->run();
+  if (auto cleanup = cleanup_event(round, result)) context_.events().record(std::move(*cleanup));
   context_.events().record(round_ended_event(round, result));
   last_ = std::move(result);
   runner_ = nullptr;

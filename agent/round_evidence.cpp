@@ -68,7 +68,8 @@ void RoundEvidence::begin() {
 
 Evidence RoundEvidence::measure(const Child& failed, const Descendants& left) const {
   Evidence facts;
-  if (*baseline_) facts.memory = read_memory(**baseline_);
+  if (*baseline_)
+    facts.memory = read_memory(**baseline_, failed.leaf() ? failed.leaf()->path() : "");
   facts.memory.worker_peak = failed.resident_peak();
   const Descendants::Held held = left.held();
   facts.memory.left_processes = held.processes;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "agent/core/complaint.hpp"
+#include "agent/core/quotation.hpp"
 #include "agent/core/stack_groups.hpp"
 #include "agent/core/text.hpp"
 #include "agent/proc/limits.hpp"
@@ -121,6 +122,16 @@ void RoundRunner::add_cpu(const Worker& worker, RankFacts& facts) const {
   const Duration used = cpu_of(worker.child->pid()) - worker.cpu_before.used;
   facts.cpu = std::max(duration_cast<milliseconds>(used), milliseconds(0));
   facts.watched = duration_cast<milliseconds>(now() - worker.cpu_before.at);
+}
+
+std::string RoundRunner::last_line(LocalRank rank) const {
+  const auto& output = worker(rank).output;
+  const std::string tail = output ? output->tail(Stream::kStderr) : "";
+  const auto last = tail.find_last_not_of("\r\n");
+  if (last == std::string::npos) return {};
+  const auto before = tail.find_last_of('\n', last);
+  const std::size_t begin = before == std::string::npos ? 0 : before + 1;
+  return quotable(std::string_view(tail).substr(begin, last + 1 - begin));
 }
 
 void RoundRunner::look_for_evidence(LocalRank rank) {

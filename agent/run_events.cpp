@@ -4,7 +4,9 @@
 #include <utility>
 #include <variant>
 
+#include "agent/core/text.hpp"
 #include "agent/core/verdict.hpp"
+#include "base/exit_code.hpp"
 #include "base/version.hpp"
 #include "rendezvous/protocol/names.hpp"
 #include "rendezvous/protocol/to_json.hpp"
@@ -68,7 +70,35 @@ RunEvent start_event(const LaunchConfig& config, int pid) {
   return event;
 }
 
-std::optional<RunEvent> LinkEvents::of(const client::Event& event) {
+namespace {
+
+// A round that continues with fewer nodes, or the verdict that too few are left.
+std::optional<RunEvent> loss_event(const client::Event& event, Round round, int nodes) {
+  const auto* incoming = std::get_if<client::Incoming>(&event);
+  if (incoming == nullptr || nodes == 0) return std::nullopt;
+  if (const auto* start = std::get_if<protocol::StartRound>(&incoming->message)) {
+    if (start->stamp.number <= round || start->group_size >= nodes) return std::nullopt;
+    return RunEvent{"node_lost",
+                    round,
+                    {{"lost", nodes - start->group_size},
+                     {"nodes", start->group_size},
+                     {"text", start->reason}}};
+  }
+  const auto* done = std::get_if<protocol::Done>(&incoming->message);
+  if (done == nullptr || done->exit_code != kExitNodeLost) return std::nullopt;
+  return RunEvent{"node_lost", round, {{"text", done->text}}};
+}
+
+}  // namespace
+
+std::vector<RunEvent> LinkEvents::of(const client::Event& event) {
+  std::vector<RunEvent> all;
+  if (auto loss = loss_event(event, round_, nodes_)) all.push_back(std::move(*loss));
+  if (auto own = one_of(event)) all.push_back(std::move(*own));
+  return all;
+}
+
+std::optional<RunEvent> LinkEvents::one_of(const client::Event& event) {
   if (std::holds_alternative<client::LinkUp>(event)) {
     is_up_ = true;
     return RunEvent{"link_up", round_, {}};
@@ -133,11 +163,10 @@ RunEvent worker_exited_event(Round round, const WorkerName& worker, const ExitSt
 }
 
 RunEvent first_failure_event(Round round, const WorkerExit& first) {
+  const Verdict verdict = judge_at_once(first);
   return {"first_failure",
           round,
-          {{"code", judge(first).code},
-           {"text", judge(first).text},
-           {"exit", protocol::to_json(first)}}};
+          {{"code", verdict.code}, {"text", verdict.text}, {"exit", protocol::to_json(first)}}};
 }
 
 RunEvent spawn_failed_event(Round round, LocalRank rank, const std::string& text) {
@@ -152,6 +181,25 @@ RunEvent give_up_event(Round round, const GiveUp& order) {
   return {"gave_up",
           round,
           {{"code", order.why.code}, {"text", order.why.text}, {"exit_code", order.exit_code}}};
+}
+
+std::optional<RunEvent> cleanup_event(Round round, const RoundResult& result) {
+  const CleanupFacts facts = result.cleanup_facts();
+  if (facts.workers == 0 && facts.descendants == 0 && facts.still_alive == 0) return std::nullopt;
+  RunEvent event{"cleanup",
+                 round,
+                 {{"workers", facts.workers},
+                  {"descendants", facts.descendants},
+                  {"still_alive", facts.still_alive},
+                  {"took_ms", milliseconds_of(facts.took)}}};
+  std::string survivors;
+  for (const Unkillable& unkillable : result.unkillable) {
+    if (!survivors.empty()) survivors += ", ";
+    if (!unkillable.left_behind.empty()) survivors += unkillable.left_behind + " of ";
+    survivors += who(unkillable.worker);
+  }
+  if (!survivors.empty()) event.fields["text"] = survivors;
+  return event;
 }
 
 RunEvent round_ended_event(Round round, const RoundResult& result) {

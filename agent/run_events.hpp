@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "agent/core/event.hpp"
 #include "agent/core/launch_config.hpp"
@@ -19,10 +20,11 @@ namespace ddprun {
 /// was known.
 class LinkEvents {
  public:
-  [[nodiscard]] std::optional<RunEvent> of(const client::Event& event);
+  [[nodiscard]] std::vector<RunEvent> of(const client::Event& event);
   [[nodiscard]] Round round() const { return round_; }
 
  private:
+  [[nodiscard]] std::optional<RunEvent> one_of(const client::Event& event);
   [[nodiscard]] std::optional<RunEvent> of(const protocol::Waiting& waiting);
   [[nodiscard]] std::optional<RunEvent> of(const protocol::StartRound& start);
   [[nodiscard]] const char* cause_of(const protocol::StartRound& start) const;
@@ -43,6 +45,8 @@ class LinkEvents {
 [[nodiscard]] RunEvent stop_event(Round round, const char* name, int signal, int workers);
 /// ddprun ends a round that hangs, or whose ranks do not finish.
 [[nodiscard]] RunEvent give_up_event(Round round, const GiveUp& order);
+/// What was ended with the round: none where its workers left nothing and none was stopped.
+[[nodiscard]] std::optional<RunEvent> cleanup_event(Round round, const RoundResult& result);
 [[nodiscard]] RunEvent round_ended_event(Round round, const RoundResult& result);
 
 /// How the wait for GPUs ended, before round `next`: released, held or no_answer.

@@ -23,6 +23,31 @@ enum class ComplaintKind : std::uint8_t {
   kRendezvous,  // the other ranks, or a key in the store, did not arrive in time
 };
 
+/// The code of the report about it.
+[[nodiscard]] constexpr const char* code_of(ComplaintKind kind) {
+  switch (kind) {
+    case ComplaintKind::kCollective:
+      return "W-COLLECTIVE";
+    case ComplaintKind::kLostPeer:
+      return "W-PEER";
+    case ComplaintKind::kRendezvous:
+      return "W-RENDEZVOUS";
+  }
+  return "W-EXIT";
+}
+/// Why a rank with that complaint gave up, behind how it ended: it is a witness.
+[[nodiscard]] constexpr const char* after_text(ComplaintKind kind) {
+  switch (kind) {
+    case ComplaintKind::kCollective:
+      return " after a collective with other ranks did not complete";
+    case ComplaintKind::kLostPeer:
+      return " after it lost the connection to another rank";
+    case ComplaintKind::kRendezvous:
+      return " after other ranks did not arrive";
+  }
+  return "";
+}
+
 // Ranks that one complaint names; more are not kept.
 inline constexpr std::size_t kAccusedMax = 16;
 // Ranks of one node whose facts are sent; those that say least about the culprit are left out.

@@ -7,4 +7,26 @@ bool is_first_failure(const ExitOrder& exit, const std::optional<TimePoint>& fir
   return !first || exit.at < *first;
 }
 
+namespace {
+
+/// With one '#' for each number.
+std::string without_numbers(std::string_view line) {
+  std::string text;
+  bool in_number = false;
+  for (const char one : line) {
+    const bool digit = one >= '0' && one <= '9';
+    if (!digit || !in_number) text += digit ? '#' : one;
+    in_number = digit;
+  }
+  return text;
+}
+
+}  // namespace
+
+bool is_alike(const ExitStatus& status, std::string_view last_line, const ExitStatus& other,
+              std::string_view other_line) {
+  if (status != other || last_line.empty() || other_line.empty()) return false;
+  return without_numbers(last_line) == without_numbers(other_line);
+}
+
 }  // namespace ddprun

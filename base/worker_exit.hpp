@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -58,6 +59,7 @@ struct RunFailure {
   Round round{0};                          // in which it failed
   int stopped = 0;                         // ranks that were still running and were stopped
   int killed = 0;                          // of these, the ones that needed SIGKILL
+  int alike = 0;                           // ranks that failed in the same way, `first` not counted
   std::chrono::milliseconds stop_took{0};  // by the node that took longest
   std::string no_restart{};                // why no restart followed; empty: nothing to say
   std::optional<Finding> finding{};        // about the culprit, if `first` is a witness
@@ -65,6 +67,11 @@ struct RunFailure {
   std::string no_retry{};                  // the rule by which it was not tried again; empty: none
   friend bool operator==(const RunFailure&, const RunFailure&) = default;
 };
+
+/// Whether two workers failed in the same way: the same status, and the same last line but for its
+/// numbers (ranks, pids, devices). Lines that are not known differ from all others.
+[[nodiscard]] bool is_alike(const ExitStatus& status, std::string_view last_line,
+                            const ExitStatus& other, std::string_view other_line);
 
 /// An exit as the rule for the first failure sees it.
 struct ExitOrder {

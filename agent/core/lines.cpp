@@ -57,7 +57,7 @@ std::string given_up_line(const WorkerExit& exit, int others) {
 
 std::string death_line(const WorkerExit& exit, int others) {
   if (exit.given_up) return given_up_line(exit, others);
-  const Verdict verdict = judge(exit);
+  const Verdict verdict = judge_at_once(exit);
   std::string text = sentence_of(exit, verdict);
   if (others > 0) text += "; stopping " + count_text(others, "other rank");
   return warning_line(verdict.code, text);

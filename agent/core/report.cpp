@@ -89,6 +89,11 @@ std::string evidence(const Account& account, std::size_t lines_max) {
 
 std::string others(const RunFailure& failure) {
   std::string witnesses = failure.finding ? failure.finding->others : "";
+  if (failure.alike > 0) {
+    const std::string more =
+        failure.alike == 1 ? "1 other" : std::to_string(failure.alike) + " others";
+    witnesses += (witnesses.empty() ? "" : "; ") + more + " failed alike";
+  }
   if (failure.stopped == 0) return witnesses;
   const bool one = failure.stopped == 1;
   std::string text = count_text(failure.stopped, "rank") + (one ? " was" : " were") +

@@ -57,6 +57,12 @@ Verdict judge(const WorkerExit& exit) {
   return judge_exit(exit);
 }
 
+Verdict judge_at_once(const WorkerExit& exit) {
+  if (!exit.complaint) return judge(exit);
+  const ComplaintKind kind = exit.complaint->kind;
+  return {code_of(kind), ended_text(exit.status) + after_text(kind)};
+}
+
 std::string sentence_of(const WorkerExit& exit, const Verdict& verdict) {
   if (verdict.subject == Verdict::Subject::kNode) return verdict.text;
   return who(exit.worker) + " " + verdict.text;

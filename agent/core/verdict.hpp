@@ -24,6 +24,11 @@ struct Verdict {
 
 [[nodiscard]] Verdict judge(const WorkerExit& exit);
 
+/// The same while the other ranks are being stopped: of one that only waited for others or lost the
+/// connection to one it says that, with the code that the report will have. The cause is not known
+/// yet.
+[[nodiscard]] Verdict judge_at_once(const WorkerExit& exit);
+
 /// Who or where, and what: "rank 12 (local 4, pid 48213) on gpu-02 ended with exit code 1".
 [[nodiscard]] std::string sentence_of(const WorkerExit& exit, const Verdict& verdict);
 

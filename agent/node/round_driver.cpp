@@ -294,11 +294,13 @@ RoundResult RoundDriver::result() const {
   all.ranks = facts();
   all.waits = waits_;
   all.other_failure = other_failure();
+  for (std::size_t i = 0; i < workers_.size(); ++i) all.alike += failed_alike(i) ? 1 : 0;
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     const WorkerRecord& ended = group_.worker(LocalRank(static_cast<int>(i)));
     if (!ended.status) continue;
     all.descendants += ports_.descendants_ended(LocalRank(static_cast<int>(i)));
     if (workers_[i].by_itself) continue;
+    if (failed_alike(i)) continue;
     if (ended.first_signal != 0) ++all.stopped;
     if (ended.last_signal == SIGKILL) ++all.killed;
   }
@@ -342,6 +344,19 @@ bool RoundDriver::failed_by_itself(std::size_t rank) const {
   const WorkerRecord& record = group_.worker(LocalRank(static_cast<int>(rank)));
   const bool killed = ended.exit->status.signal() == SIGKILL && record.last_signal != SIGKILL;
   return ended.by_itself || killed;
+}
+
+/// As the first one did, also if a stop signal was on its way: it did not end by that.
+bool RoundDriver::failed_alike(std::size_t rank) const {
+  const auto first = group_.first_failure();
+  const Worker& ended = workers_[rank];
+  const LocalRank own(static_cast<int>(rank));
+  if (!first || first == own || given_up_ || !ended.exit) return false;
+  const WorkerExit& failure = *worker(*first).exit;
+  if (failure.complaint || ended.exit->status.success()) return false;
+  if (ended.exit->status.by_signal() && !ended.by_itself) return false;
+  return is_alike(failure.status, ports_.last_line(*first), ended.exit->status,
+                  ports_.last_line(own));
 }
 
 std::optional<WorkerExit> RoundDriver::other_failure() const {

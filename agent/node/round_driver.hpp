@@ -90,6 +90,7 @@ class RoundDriver {
   void end_hearing();
   [[nodiscard]] bool all_heard() const;
   [[nodiscard]] bool may_be_witness(const ExitStatus& status) const;
+  [[nodiscard]] bool failed_alike(std::size_t rank) const;
   [[nodiscard]] std::vector<RankFacts> facts() const;
   [[nodiscard]] std::optional<WorkerExit> other_failure() const;
   [[nodiscard]] bool failed_by_itself(std::size_t rank) const;

@@ -61,6 +61,11 @@ class RoundPorts {
   virtual void arm_hearing(TimePoint deadline) = 0;
   /// What all workers do now, those that have ended included.
   [[nodiscard]] virtual std::vector<RankFacts> look_at_ranks() = 0;
+  /// The last line of a worker's stderr, where that passes through here; empty: unknown.
+  [[nodiscard]] virtual std::string last_line(LocalRank rank) const {
+    static_cast<void>(rank);
+    return {};
+  }
   /// Who waits for which key in the round's store, if this node serves it.
   [[nodiscard]] virtual std::vector<StoreWait> look_at_store() { return {}; }
   /// Of a worker that SIGKILL did not end, or of what it left: its processes that live.

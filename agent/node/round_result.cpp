@@ -16,6 +16,7 @@ GroupOutcome outcome_of(const RoundResult& result) {
   outcome.ranks = result.ranks;
   outcome.waits = result.waits;
   outcome.other_failure = result.other_failure;
+  outcome.alike = result.alike;
   return outcome;
 }
 

@@ -31,6 +31,7 @@ struct RoundResult {
   std::vector<StoreWait> waits{};  // at the same time, if this node serves the round's store
   // Of a worker that failed by itself, though another failure or a stop came first.
   std::optional<WorkerExit> other_failure{};
+  int alike = 0;  // workers that failed in the same way as the first
 
   [[nodiscard]] StopFacts stop_facts() const {
     return {stopped, killed, static_cast<int>(unkillable.size()), stop_took};
@@ -50,6 +51,7 @@ struct GroupOutcome {
   std::vector<RankFacts> ranks{};
   std::vector<StoreWait> waits{};
   std::optional<WorkerExit> other_failure{};
+  int alike = 0;
 };
 [[nodiscard]] GroupOutcome outcome_of(const RoundResult& result);
 

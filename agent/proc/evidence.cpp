@@ -167,14 +167,25 @@ MemoryBaseline read_memory_baseline() {
   return baseline;
 }
 
-MemoryEvidence read_memory(const MemoryBaseline& baseline) {
+MemoryEvidence read_memory(const MemoryBaseline& baseline, const std::string& leaf) {
   MemoryEvidence memory;
   memory.kills_cover_subtree = baseline.covers_subtree;
   memory.kills_before = baseline.kills;
   if (baseline.kills) memory.kills_after = kills_of(baseline.memory_folders);
   memory.host_kills_before = baseline.host_kills;
   if (baseline.host_kills) memory.host_kills_after = kills_of_host();
-  read_smallest_limit(baseline.memory_folders, memory);
+  std::vector<std::string> folders = baseline.memory_folders;
+  if (!leaf.empty()) {
+    folders.insert(folders.begin(), leaf);
+    const Amount own = kills_in(leaf);
+    // Else one of its own, or none: a shared cgroup above may have moved for another worker.
+    if (own && *own > 0) {
+      memory.kills_before = 0;
+      memory.kills_after = own;
+      memory.kills_cover_subtree = true;
+    }
+  }
+  read_smallest_limit(folders, memory);
   const std::string host = read_small("/proc/meminfo");
   memory.host_total = kilobytes_after(host, "MemTotal:");
   memory.host_available = kilobytes_after(host, "MemAvailable:");

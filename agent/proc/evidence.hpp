@@ -23,8 +23,9 @@ struct MemoryBaseline {
   Amount host_kills{};
 };
 [[nodiscard]] MemoryBaseline read_memory_baseline();
-/// The counters now, with those of the baseline.
-[[nodiscard]] MemoryEvidence read_memory(const MemoryBaseline& baseline);
+/// The counters now, with those of the baseline. `leaf`: the cgroup v2 that the worker alone had,
+/// new when it started; empty: none. What the kernel killed there was of this worker.
+[[nodiscard]] MemoryEvidence read_memory(const MemoryBaseline& baseline, const std::string& leaf);
 /// The limit of the cgroup on threads and processes, the smallest of those above it.
 [[nodiscard]] Amount read_process_limit(const MemoryBaseline& baseline);
 

@@ -71,8 +71,8 @@ void Membership::on(const GroupGone& gone) {
   if (next_waits) return start_group();
   if (straggled) return;  // nothing was stopped: no answer is due
   if (round_->state == NodeState::kStopping) round_->state = NodeState::kStopped;
-  answer_stop(
-      {round(), gone.took, gone.killed, gone.stopped, gone.ranks, gone.waits, gone.other_failure});
+  answer_stop({round(), gone.took, gone.killed, gone.stopped, gone.ranks, gone.waits,
+               gone.other_failure, gone.alike});
 }
 
 void Membership::on(const GroupQuiet& quiet) {

@@ -251,6 +251,7 @@ void fields(Io& io, Value& failure) {
   io.number("round", failure.round, 0, kRoundMax);
   io.number("stopped", failure.stopped, 0, kRankMax);
   io.number("killed", failure.killed, 0, kRankMax);
+  io.count("alike", failure.alike, kRankMax);
   io.duration("stop_took_ms", failure.stop_took);
   io.maybe_empty("no_restart", failure.no_restart);
   io.optional_text("repeated", failure.repeated);
@@ -277,6 +278,7 @@ void fields(Io& io, Value& stopped) {
   io.objects("ranks", stopped.ranks, kRankFactsMax);
   io.objects("store_waits", stopped.waits, kStoreWaitsMax);
   io.optional_object("failure", stopped.failure);
+  io.count("alike", stopped.alike, kWorkersPerNodeMax);
 }
 
 template <class Io, class Value>

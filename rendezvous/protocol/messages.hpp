@@ -171,6 +171,7 @@ struct Stopped {
   std::vector<StoreWait> waits{};
   // Of a rank that failed by itself, though the node was told to stop first or had another failure.
   std::optional<WorkerExit> failure{};
+  int alike = 0;  // of its ranks, those that failed in the same way as its first failure
   friend bool operator==(const Stopped&, const Stopped&) = default;
 };
 

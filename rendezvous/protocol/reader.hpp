@@ -39,6 +39,10 @@ class Reader {
     if (object_.contains(name)) amount(name, value.emplace());
   }
   void flag(std::string_view name, bool& value);
+  /// 0 where it is absent.
+  void count(std::string_view name, int& value, int high) {
+    if (object_.contains(name)) number(name, value, 0, high);
+  }
   void duration(std::string_view name, Milliseconds& value) {
     value = Milliseconds(integer(name, 0, kDurationMax.count()));
   }

@@ -34,6 +34,10 @@ class Writer {
   void amount(std::string_view name, const Amount& value) {
     if (value) amount(name, *value);
   }
+  /// Written only if it is not 0.
+  void count(std::string_view name, int value, int high) {
+    if (value != 0) number(name, value, 0, high);
+  }
   /// Written only if it is set.
   void flag(std::string_view name, bool value) {
     if (value) object_[name] = true;

@@ -241,18 +241,6 @@ std::string others(const Trial& trial) {
          (one ? "it is a witness, not the cause" : "they are witnesses, not the cause");
 }
 
-const char* code_of(ComplaintKind kind) {
-  switch (kind) {
-    case ComplaintKind::kCollective:
-      return "W-COLLECTIVE";
-    case ComplaintKind::kLostPeer:
-      return "W-PEER";
-    case ComplaintKind::kRendezvous:
-      return "W-RENDEZVOUS";
-  }
-  return "W-EXIT";
-}
-
 std::string headline(const Trial& trial) {
   switch (trial.complaint->kind) {
     case ComplaintKind::kCollective:

@@ -87,7 +87,8 @@ std::string joined(const std::vector<std::string>& hosts) {
 std::string failed(const WorkerExit& exit) {
   if (exit.given_up) return exit.given_up->text;
   return "rank " + number(exit.worker.rank.value()) + " (" + exit.worker.host +
-         ") failed: " + exit.status.text();
+         ") failed: " + exit.status.text() +
+         (exit.complaint ? after_text(exit.complaint->kind) : "");
 }
 
 std::string restart(const WorkerExit& exit, RestartCount used, const protocol::Terms& terms,

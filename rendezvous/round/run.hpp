@@ -243,6 +243,8 @@ class Run {
   void conclude(Stopping& stopping);
   void give_up(TimePoint heard_at);
   void blame(Stopping& stopping, const Failure& failure) const;
+  [[nodiscard]] int alike_on(const Stopping& stopping, const Agent& agent,
+                             const protocol::Stopped& stopped) const;
   void hear(Stopping& stopping, const Agent& agent, const protocol::Stopped& stopped);
   void name_culprit(Stopping& stopping) const;
   [[nodiscard]] std::string reason_for_no_restart(const RunFailure& failure) const;

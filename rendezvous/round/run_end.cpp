@@ -107,6 +107,16 @@ void Run::hear(Stopping& stopping, const Agent& agent, const Stopped& stopped) {
   stopping.round.add(std::move(later));
 }
 
+// How many of its ranks failed like the first of the run.
+int Run::alike_on(const Stopping& stopping, const Agent& agent, const Stopped& stopped) const {
+  const WorkerExit& first = stopping.verdict.failure->first;
+  if (agent.hello.agent == stopping.failed_agent) return stopped.alike;
+  if (!agent.failure || agent.failure->lines.empty() || first.lines.empty()) return 0;
+  const WorkerExit& own = *agent.failure;
+  const bool alike = is_alike(first.status, first.lines.back(), own.status, own.lines.back());
+  return alike ? stopped.alike + 1 : 0;
+}
+
 // A rank that gave up because of another one is a witness, and the culprit may be silent.
 void Run::name_culprit(Stopping& stopping) const {
   std::optional<RunFailure>& failure = stopping.verdict.failure;

@@ -212,6 +212,7 @@ void Run::on_stopped(Agent& agent, const Stopped& stopped) {
   auto* stopping = in<Stopping>();
   if (stopping != nullptr && stopping->verdict.failure && is_active(agent.state)) {
     count_stopped(*stopping, stopped);
+    stopping->verdict.failure->alike += alike_on(*stopping, agent, stopped);
     hear(*stopping, agent, stopped);
   }
   if (succeeded) return;

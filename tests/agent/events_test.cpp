@@ -177,6 +177,7 @@ TEST_CASE("the events of a run with a restart tell it from start to end, as docu
   CHECK(all.last("first_failure").at("exit").at("rank").as_int64() == 1);
   CHECK(all.last("worker_exited").at("sent_signal").as_int64() == SIGTERM);
   CHECK(all.last("round_ended").at("killed").as_int64() == 1);
+  CHECK(all.last("cleanup").at("workers").as_int64() == 1);
 }
 
 TEST_CASE("result.json has outcome, code, first failure and restarts of a run that failed") {

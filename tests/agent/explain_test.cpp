@@ -136,6 +136,17 @@ TEST_CASE("explain says what is missing: a node, an end, lines, a part of a line
   CHECK_THAT(text, ContainsSubstring("1 node of 2 left no record here\n"));
 }
 
+TEST_CASE("explain tells what workers had started, and what is still alive") {
+  File file("gpu-01", 0);
+  file.round(1, 1, "first", "round 1").starts(2, 3, 1).exits(9, 1, 0, 1).fails(9, 1, 0);
+  file.at(60, 1, "cleanup",
+          {{"workers", 1}, {"descendants", 3}, {"still_alive", 1}, {"text", "rank 1\nforged"}});
+  file.ends_round(61, 1, 1).end(62, 1, "failed", 1);
+  CHECK_THAT(explained({file.record()}),
+             ContainsSubstring("  cleanup       3 descendants of workers ended; still alive after "
+                               "SIGKILL: rank 1\\nforged\n"));
+}
+
 TEST_CASE("explain names the signal of a run that was stopped") {
   File file("gpu-01", 0);
   file.round(1, 1, "first", "round 1").starts(2, 3, 1);

@@ -17,6 +17,17 @@ TEST_CASE("a death, a restart, a stop and the end are one line each") {
   CHECK(death_line(exit, 1) ==
         "ddprun: warning [W-EXIT] rank 12 (local 4, pid 48213) on gpu-02 ended with exit code 1; "
         "stopping 1 other rank");
+  // A witness is not named as if it were the cause, and has the code of the report to come.
+  exit.complaint.emplace().kind = ComplaintKind::kRendezvous;
+  CHECK(
+      death_line(exit, 1) ==
+      "ddprun: warning [W-RENDEZVOUS] rank 12 (local 4, pid 48213) on gpu-02 ended with exit code "
+      "1 after other ranks did not arrive; stopping 1 other rank");
+  exit.complaint->kind = ComplaintKind::kLostPeer;
+  exit.status = ExitStatus::signaled(SIGABRT);
+  CHECK(death_line(exit, 0) ==
+        "ddprun: warning [W-PEER] rank 12 (local 4, pid 48213) on gpu-02 died of SIGABRT" +
+            std::string(after_text(ComplaintKind::kLostPeer)));
   CHECK(restart_line("restart 1 of 3, round 2") ==
         "ddprun: note [RESTART] restart 1 of 3, round 2");
   CHECK(done_line({"", 2, RestartCount(1), 3h + 12min}) ==

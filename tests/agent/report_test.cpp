@@ -377,3 +377,15 @@ TEST_CASE("a quotation cannot move the cursor, and of a progress bar shows the l
         std::string(250, 'b') + "..." + std::string(150, 'e'));
   CHECK(quotable_lines("").empty());
 }
+
+TEST_CASE("ranks that failed like the first one are said once, with their number") {
+  RunFailure failure = failing();
+  failure.alike = 1;
+  CHECK_THAT(report_of(failure), ContainsSubstring("  others    1 other failed alike\n"));
+  failure.alike = 62;
+  failure.stopped = 1;
+  failure.stop_took = 20ms;
+  CHECK_THAT(report_of(failure),
+             ContainsSubstring("  others    62 others failed alike; 1 rank was running; ddprun "
+                               "stopped it in 20 ms\n"));
+}

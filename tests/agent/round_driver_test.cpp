@@ -313,3 +313,24 @@ TEST_CASE("a failure that had no line has one in the outcome, a success has no o
   done.exits(1, kDone);
   CHECK(outcome_of(done.driver.result()).death_line.empty());
 }
+
+TEST_CASE("a worker that fails like the first one is counted as that, not as stopped") {
+  const auto after = [](const ExitStatus& second, const std::string& line) {
+    TwoWorkers round;
+    round.run();
+    round.ports.last_lines_ = {"rank 0: no such file", line};
+    round.exits(0, ExitStatus::exited(3));
+    round.exits(1, second);  // it had a stop signal meanwhile
+    return round.driver.result();
+  };
+  const RoundResult alike = after(ExitStatus::exited(3), "rank 1: no such file");
+  CHECK(alike.alike == 1);
+  CHECK(alike.stopped == 0);
+  CHECK(outcome_of(alike).alike == 1);
+  for (const RoundResult& other :
+       {after(ExitStatus::exited(3), "bye"), after(ExitStatus::exited(4), "rank 1: no such file"),
+        after(ExitStatus::signaled(SIGTERM), "rank 1: no such file")}) {
+    CHECK(other.alike == 0);
+    CHECK(other.stopped == 1);
+  }
+}

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <signal.h>
+#include <array>
 
 #include <optional>
 #include <string>
@@ -58,6 +59,9 @@ class WrittenPorts final : public RoundPorts {
     write("look at ranks");
     return std::vector<RankFacts>(2);
   }
+  [[nodiscard]] std::string last_line(LocalRank rank) const override {
+    return last_lines_.at(static_cast<std::size_t>(rank.value()));
+  }
   [[nodiscard]] std::vector<StuckProcess> stuck(LocalRank rank) const override {
     return {{100 + rank.value(), "python3", 'D', "nvidia_ioctl", {"/dev/nvidia2"}}};
   }
@@ -91,6 +95,7 @@ class WrittenPorts final : public RoundPorts {
   bool listens_later_ = false;  // complaint_found() is called by the test
   std::optional<Complaint> complaint_{};
   TimePoint hearing_until_{};
+  std::array<std::string, 2> last_lines_{};
 
  private:
   void write(const std::string& what) { words_ += (words_.empty() ? "" : ", ") + what; }

@@ -33,3 +33,12 @@ TEST_CASE("an earlier failure that is learned later replaces the first one, a la
   CHECK_FALSE(is_first_failure({kThen + seconds(1), kFailed}, kThen));
   CHECK_FALSE(is_first_failure({kThen, kFailed}, kThen));  // at the same time: learned first
 }
+
+TEST_CASE("failures are alike with the same status and last line, but for the numbers in it") {
+  const ExitStatus other = ExitStatus::exited(2);
+  CHECK(is_alike(kFailed, "rank 0: no GPU 0", kFailed, "rank 12: no GPU 4"));
+  CHECK_FALSE(is_alike(kFailed, "rank 0: no GPU 0", other, "rank 0: no GPU 0"));
+  CHECK_FALSE(is_alike(kFailed, "rank 0: no GPU 0", kFailed, "rank 0: no CPU 0"));
+  CHECK_FALSE(is_alike(kFailed, "step 1", kFailed, "step"));
+  CHECK_FALSE(is_alike(kFailed, "", kFailed, ""));  // nothing is known of either
+}

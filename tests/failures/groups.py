@@ -61,7 +61,11 @@ COLLECTIVES = (
           peers='[ $RANK = 0 ] || exec "$I" wait; ' + python("monitored_barrier")),
 )
 
+TOGETHER = ('trap "" TERM; echo "rank $RANK: no config.yaml" >&2; "$I" note said; '
+            'for rank in 0 1 2; do "$I" await said.$rank; done; exit 3')
+
 ROUNDS = (
+    alike("all ranks fail in the same way", TOGETHER, "W-EXIT", 3, "2 others failed alike"),
     fault("a failure after the restart", "[ $DDPRUN_ROUND = 1 ] && exit 3; echo late >&2; exit 4",
           "W-EXIT", 4, "round 2", options=("--max-restarts=1",)),
     fault("the same failure in every round", "echo typo >&2; exit 3", "W-EXIT", 3,

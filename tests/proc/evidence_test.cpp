@@ -5,6 +5,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "agent/proc/cgroup.hpp"
 #include "tests/proc/support.hpp"
 
@@ -84,9 +87,43 @@ TEST_CASE("the paths that an error quotes are found, the last one first") {
 
 TEST_CASE("the counters of the kernel are read, or absent") {
   const MemoryBaseline baseline = read_memory_baseline();
-  const MemoryEvidence memory = read_memory(baseline);
+  const MemoryEvidence memory = read_memory(baseline, "");
   CHECK(memory.kills_before.has_value() == memory.kills_after.has_value());
   if (memory.kills_before) CHECK(*memory.kills_after >= *memory.kills_before);
   CHECK(memory.host_total > memory.host_available);
   if (memory.limit) CHECK(memory.peak);
+}
+
+TEST_CASE("kills for memory in the worker's own cgroup are counted there, from its start") {
+  const proc_test::TempDir root;
+  const auto write = [&root](const std::string& file, const std::string& text) {
+    std::ofstream(root / file) << text;
+  };
+  std::filesystem::create_directories(root / "run/rank0");
+  write("run/memory.events", "low 0\noom 2\noom_kill 3\n");
+  write("run/memory.max", "max\n");
+  write("run/rank0/memory.events", "low 0\noom 0\noom_kill 0\noom_group_kill 0\n");
+  write("run/rank0/memory.max", "1073741824\n");
+  write("run/rank0/memory.peak", "1073700000\n");
+  MemoryBaseline baseline;
+  baseline.memory_folders = {root / "run"};
+  baseline.covers_subtree = true;
+  baseline.kills = 3;
+  MemoryEvidence memory = read_memory(baseline, root / "run/rank0");
+  CHECK(memory.kills_before == 3);
+  CHECK(memory.kills_after == 3);
+  CHECK(memory.limit == 1073741824);
+  CHECK(memory.peak == 1073700000);
+  // The kernel killed a process of this worker, and one of another before.
+  write("run/memory.events", "oom 4\noom_kill 5\n");
+  write("run/rank0/memory.events", "oom 1\noom_kill 1\n");
+  memory = read_memory(baseline, root / "run/rank0");
+  CHECK(memory.kills_before == 0);
+  CHECK(memory.kills_after == 1);
+  // Without the controller in its own cgroup, the shared one counts.
+  std::filesystem::remove_all(root / "run/rank0");
+  memory = read_memory(baseline, root / "run/rank0");
+  CHECK(memory.kills_before == 3);
+  CHECK(memory.kills_after == 5);
+  CHECK_FALSE(memory.limit);
 }

@@ -247,7 +247,7 @@ TEST_CASE("stop preserves every field") {
 
 TEST_CASE("stopped preserves every field") {
   const Stopped stopped{Round(5),      Milliseconds(1400), 2, 7, {full_facts(), RankFacts()},
-                        {full_wait()}, full_exit()};
+                        {full_wait()}, full_exit(),        3};
   CHECK(round_trip(stopped) == Message(stopped));
 }
 
@@ -296,6 +296,7 @@ TEST_CASE("done preserves every field, with and without a failure") {
                            Round(2),
                            15,
                            1,
+                           62,
                            Milliseconds(1400),
                            "all 3 restarts are used",
                            Finding{"W-PEER", "rank 1 is stopped", {1}, {"a", "b"}, "c", "d"}};

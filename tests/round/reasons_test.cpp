@@ -36,6 +36,11 @@ TEST_CASE("a lost node is named with its ranks and the evidence") {
 TEST_CASE("a restart says which rank failed, why, and how much of the budget is used") {
   CHECK(reasons::restart(exit_of(12, "gpu-03"), RestartCount(1), terms_of(2, 2), Duration(0)) ==
         "rank 12 (gpu-03) failed: exit code 1; restart 1 of 3");
+  WorkerExit witness = exit_of(12, "gpu-03");
+  witness.complaint.emplace().kind = ComplaintKind::kCollective;
+  CHECK(reasons::failed(witness) ==
+        "rank 12 (gpu-03) failed: exit code 1 after a collective with other ranks did not "
+        "complete");
   protocol::Terms none = terms_of(2, 2);
   none.max_restarts = 0;
   CHECK(reasons::no_restart_left(none) == "restarts are off (--max-restarts)");

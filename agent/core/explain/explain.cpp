@@ -122,6 +122,25 @@ std::string blast_radius(const Nodes& nodes, int round) {
   return text;
 }
 
+/// What workers had started, and what was not ended; empty: nothing.
+std::string cleanup_text(const Nodes& nodes, int round) {
+  long long descendants = 0;
+  std::string survivors;
+  for (const NodeRecord& node : nodes) {
+    const auto found = node.rounds.find(round);
+    if (found == node.rounds.end()) continue;
+    descendants += found->second.descendants;
+    if (found->second.still_alive == 0) continue;
+    survivors += (survivors.empty() ? "" : ", ") + found->second.survivors;
+  }
+  std::string text;
+  if (descendants > 0) text = count_text(descendants, "descendant") + " of workers ended";
+  if (!survivors.empty()) {
+    text += (text.empty() ? "" : "; ") + std::string("still alive after SIGKILL: ") + survivors;
+  }
+  return text;
+}
+
 std::string recovery_text(const Recovery& recovery) {
   std::string text;
   const auto add = [&text](const char* phase, Moment took) {
@@ -164,6 +183,9 @@ std::string round_text(const Nodes& nodes, int round) {
   }
   if (any_record(nodes, round + 1) != nullptr || !failures.empty()) {
     text += labelled_line("stopped", blast_radius(nodes, round));
+  }
+  if (const std::string cleanup = cleanup_text(nodes, round); !cleanup.empty()) {
+    text += labelled_line("cleanup", cleanup);
   }
   if (any_record(nodes, round + 1) != nullptr) {
     text += labelled_line("recovery", recovery_text(recovery_after(nodes, round)));

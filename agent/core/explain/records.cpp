@@ -69,6 +69,11 @@ void take_of_round(RoundRecord& round, const std::string& name, const json::obje
         failure_of(object_of(event, "exit"), text_of(event, "code"), text_of(event, "text"));
     round.failure->at = at;
   }
+  if (name == "cleanup") {
+    round.descendants = number_of(event, "descendants");
+    round.still_alive = number_of(event, "still_alive");
+    round.survivors = text_of(event, "text");
+  }
   if (name == "round_ended") {
     round.ended = at;
     round.state = text_of(event, "state");

@@ -49,6 +49,9 @@ struct RoundRecord {
   std::string state{};  // succeeded, failed, stopped; empty: the record breaks off
   int stopped = 0;
   int killed = 0;
+  int descendants = 0;  // of workers, that were ended
+  int still_alive = 0;  // after SIGKILL
+  std::string survivors{};
   std::vector<Exit> exits{};
   std::optional<Failure> failure{};
   std::string ordered_stop{};  // why the coordinator stopped it

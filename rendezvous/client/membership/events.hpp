@@ -53,6 +53,7 @@ struct GroupGone {
   std::vector<RankFacts> ranks{};
   std::vector<StoreWait> waits{};
   std::optional<WorkerExit> other_failure{};
+  int alike = 0;
 };
 /// How long no worker has made progress. Not kept while no coordinator answers: the shell repeats
 /// it.

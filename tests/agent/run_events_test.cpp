@@ -1,0 +1,74 @@
+// Events that the agent makes of what it learns, without a run.
+#include "agent/run_events.hpp"
+
+#include "base/exit_code.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace ddprun;
+using namespace std::chrono_literals;
+
+namespace {
+
+client::Event round(int number, int nodes, const std::string& reason) {
+  protocol::StartRound start;
+  start.stamp.number = Round(number);
+  start.group_size = nodes;
+  start.reason = reason;
+  return client::Incoming{1, start};
+}
+
+std::vector<std::string> names(const std::vector<RunEvent>& events) {
+  std::vector<std::string> all;
+  for (const RunEvent& event : events) all.emplace_back(event.name);
+  return all;
+}
+
+using Names = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("the loss of nodes is an event of its own, of the round that lost them") {
+  LinkEvents events;
+  CHECK(names(events.of(round(1, 3, "all 3 nodes joined"))) == Names{"round"});
+  const auto lost = events.of(round(2, 2, "lost gpu-07"));
+  REQUIRE(names(lost) == Names{"node_lost", "round"});
+  CHECK(lost[0].round == Round(1));
+  CHECK(lost[0].fields.at("lost").as_int64() == 1);
+  CHECK(lost[0].fields.at("nodes").as_int64() == 2);
+  CHECK(lost[0].fields.at("text").as_string() == "lost gpu-07");
+  // The same message once more, and a round with more nodes.
+  CHECK(events.of(round(2, 2, "lost gpu-07")).empty());
+  CHECK(names(events.of(round(3, 3, "gpu-08 joined"))) == Names{"round"});
+}
+
+TEST_CASE("a verdict that too few nodes are left is the loss of a node, too") {
+  LinkEvents events;
+  (void)events.of(round(1, 2, "all 2 nodes joined"));
+  const auto over = events.of(client::Incoming{1, protocol::Done{kExitNodeLost, "lost gpu-07"}});
+  REQUIRE(names(over) == Names{"node_lost", "verdict"});
+  CHECK(over[0].fields.at("text").as_string() == "lost gpu-07");
+  CHECK(names(events.of(client::Incoming{1, protocol::Done{1, "failed"}})) == Names{"verdict"});
+}
+
+TEST_CASE("what was ended with a round is an event, and names what SIGKILL did not end") {
+  RoundResult result;
+  CHECK_FALSE(cleanup_event(Round(2), result));
+  result.stopped = 8;
+  result.descendants = 64;
+  result.stop_took = 900ms;
+  auto event = cleanup_event(Round(2), result);
+  REQUIRE(event);
+  CHECK(event->round == Round(2));
+  CHECK(event->fields.at("workers").as_int64() == 8);
+  CHECK(event->fields.at("descendants").as_int64() == 64);
+  CHECK(event->fields.at("still_alive").as_int64() == 0);
+  CHECK(event->fields.at("took_ms").as_int64() == 900);
+  CHECK_FALSE(event->fields.contains("text"));
+  result.unkillable.push_back({{Rank(2), LocalRank(2), 6612, "gpu-04"}, "", {}});
+  result.unkillable.push_back({{Rank(3), LocalRank(3), 6613, "gpu-04"}, "2 processes (sh)", {}});
+  event = cleanup_event(Round(2), result);
+  CHECK(event->fields.at("still_alive").as_int64() == 2);
+  CHECK(event->fields.at("text").as_string() ==
+        "rank 2 (local 2, pid 6612) on gpu-04, 2 processes (sh) of rank 3 (local 3, pid 6613) on "
+        "gpu-04");
+}
