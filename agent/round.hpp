@@ -177,6 +177,7 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   void failed(const WorkerExit& first) override;
   void spawn_failed(const SpawnFailed& failure) override { inputs_.hooks.spawn_failed(failure); }
   void round_over() override {
+    watch_->end();
     hearing_timer_.cancel();
     cpu_timer_.cancel();
     finished_.cancel();

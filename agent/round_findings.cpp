@@ -52,7 +52,8 @@ asio::awaitable<void> RoundRunner::look_into_log(std::shared_ptr<RoundRunner> se
 // wait for stacks.
 asio::awaitable<void> RoundRunner::save_stacks(std::shared_ptr<RoundRunner> self) {
   const SavedStacks saved = co_await self->dump_stacks("a rank reported a time-out");
-  if (!saved.dump.ranks.empty()) {
+  const bool told = !saved.dump.ranks.empty() && !self->driver_.over();
+  if (told) {
     const std::string note = groups_text(group_stacks(saved.dump));
     self->inputs_.logger.info(note_line("STACKS", note) +
                               (saved.file.empty() ? "" : labelled("log", saved.file)));

@@ -157,6 +157,7 @@ asio::awaitable<void> RoundWatch::say_what_others_do(std::shared_ptr<RoundWatch>
   const StackTools none;
   const StackDump dump = co_await dump_stacks(self->executor_, self->inputs_.disk,
                                               self->inputs_.orphans, none, facts.running, deadline);
+  if (self->over_) co_return;
   self->inputs_.logger.warn(second_partial_line(facts, group_stacks(dump)));
 }
 
@@ -173,6 +174,7 @@ asio::awaitable<SavedStacks> RoundWatch::dump(std::shared_ptr<RoundWatch> self, 
   const TimePoint deadline = now + kStacksMax;
   saved.dump = co_await dump_stacks(self->executor_, self->inputs_.disk, self->inputs_.orphans,
                                     tools, alive, deadline);
+  if (self->over_) co_return saved;  // the log directory may have gone, and the report was told
   saved.file = self->logs_.stacks_file(after);
   if (saved.file.empty() || saved.dump.ranks.empty()) co_return saved;
   const std::string heading = "stacks at " + time_text(wall) + ", round " +
@@ -193,7 +195,8 @@ void RoundWatch::write(const std::string& path, std::string text) {
         }
       },
       [self = shared_from_this(), failure] {
-        if (!failure->empty()) self->inputs_.logger.warn(warning_line("LOG", *failure));
+        if (!failure->empty() && !self->over_)
+          self->inputs_.logger.warn(warning_line("LOG", *failure));
       },
       DiskThread::Kind::kWrite);
 }

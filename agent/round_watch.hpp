@@ -70,6 +70,8 @@ class RoundWatch : public std::enable_shared_from_this<RoundWatch> {
   void give_up_hang();
   /// The directory of the round; no dump before it has a file.
   void keep_in(const AttemptLogs& logs) { logs_ = logs; }
+  /// The round is over: what is still being read of it is neither told nor written.
+  void end() { over_ = true; }
   /// After every event of the group.
   void update(const WorkerGroup& group);
 
@@ -104,6 +106,7 @@ class RoundWatch : public std::enable_shared_from_this<RoundWatch> {
   bool told_quiet_ = false;          // by the last sample
   std::optional<int> echo_{};        // of a question that came meanwhile
   Quiet quiet_{};
+  bool over_ = false;
   bool gives_up_ = false;  // once
   std::function<void(const GiveUp&)> give_up_{};
   std::function<WatchedRanks()> ranks_ = [] { return WatchedRanks(); };
