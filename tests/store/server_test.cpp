@@ -56,7 +56,7 @@ TEST_CASE("the store tells who waits for which key, the rarest key first") {
   const std::vector<ddprun::StoreWait> told = server.told_waits();
   REQUIRE(told.size() == 3);
   CHECK(told[0].key.size() == ddprun::kStoreKeyMax);
-  CHECK_THAT(told[0].key, EndsWith("/rank7"));
+  CHECK(told[0].key.ends_with("/rank7"));
   CHECK(told[0].keys == 2);
   CHECK(told[0].port == odd.port());
   CHECK(told[0].address == "127.0.0.1");
