@@ -70,6 +70,7 @@ class CrowdAgent {
   void act(const client::ArmTimer& arm);
   void act(const client::Note&) {}
   void act(const client::DeliverSignal&) {}
+  void act(const client::CheckHang&) {}
   void act(const client::End& end);
   void carry_out(const client::Actions& actions);
   void carry_out_waiting();
