@@ -56,7 +56,10 @@ std::string system_call_of(pid_t process) {
   const std::string text = read_proc(process, "syscall");
   if (text.starts_with("running")) return "running";
   if (text.empty() || text.starts_with("-1")) return {};
-  return system_call_name(std::strtol(text.c_str(), nullptr, 10));
+  const long number = std::strtol(text.c_str(), nullptr, 10);
+  // A wait that continues after a stop (SIGSTOP, ptrace): the wait channel tells which it is.
+  if (number == SYS_restart_syscall) return {};
+  return system_call_name(number);
 }
 
 // `[<0>] futex_wait_queue+0x63/0x90` a line.

@@ -148,6 +148,19 @@ TEST_CASE("a stopped rank is not traced, and stays stopped") {
   CHECK(ddprun::read_process(ranks.pid(0)).state == 'T');
 }
 
+TEST_CASE("a wait that continues after a stop is told by its wait channel alone") {
+  boost::asio::io_context io;
+  Stuck stuck(io);
+  stuck.start(shell("echo; exec sleep 1000"));
+  const auto waits_in = [&] { return ddprun::read_process(stuck.pid(0)).system_call; };
+  REQUIRE(eventually([&] { return waits_in().ends_with("nanosleep"); }));
+  ::kill(stuck.pid(0), SIGSTOP);
+  Stuck::await_state(stuck.pid(0), 'T');
+  ::kill(stuck.pid(0), SIGCONT);
+  Stuck::await_state(stuck.pid(0), 'S');
+  CHECK(waits_in() == "");
+}
+
 TEST_CASE("where the leader of a rank is a shell, the stacks are those of what it runs") {
   boost::asio::io_context io;
   Stuck ranks(io);
