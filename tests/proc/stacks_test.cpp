@@ -153,6 +153,9 @@ TEST_CASE("a wait that continues after a stop is told by its wait channel alone"
   Stuck stuck(io);
   stuck.start(shell("echo; exec sleep 1000"));
   const auto waits_in = [&] { return ddprun::read_process(stuck.pid(0)).system_call; };
+  REQUIRE(eventually([&] { return ddprun::read_process(stuck.pid(0)).name == "sleep"; }));
+  Stuck::await_state(stuck.pid(0), 'S');
+  if (waits_in().empty()) return;  // this kernel does not tell, or not us
   REQUIRE(eventually([&] { return waits_in().ends_with("nanosleep"); }));
   ::kill(stuck.pid(0), SIGSTOP);
   Stuck::await_state(stuck.pid(0), 'T');
