@@ -107,8 +107,8 @@ void DeviceWatch::warn_of_lost(const std::vector<int>& gpus) {
 }
 
 bool DeviceWatch::is_known_stranger(const DeviceHolder& holder) const {
-  using Kind = DeviceHolder::Kind;
-  const bool may_be = holder.kind == Kind::kStranger || holder.kind == Kind::kHidden;
+  const bool may_be =
+      holder.kind == DeviceHolder::Kind::kStranger || holder.kind == DeviceHolder::Kind::kHidden;
   return may_be && strangers_.count({holder.gpu, holder.pid}) != 0;
 }
 
