@@ -136,6 +136,20 @@ TEST_CASE("explain says what is missing: a node, an end, lines, a part of a line
   CHECK_THAT(text, ContainsSubstring("1 node of 2 left no record here\n"));
 }
 
+TEST_CASE("explain takes the break of a record for no end: other nodes bound the round") {
+  File killed("gpu-01", 0);
+  killed.round(1, 1, "first", "round 1", 2).starts(40, 50, 1);
+  const std::string alone = explained({killed.record()});
+  CHECK_THAT(alone, ContainsSubstring("goodput: not known: the record breaks off\n"));
+  CHECK_THAT(alone, ContainsSubstring("all running from 50 ms on; the record breaks off\n"));
+  File other("gpu-02", 1);
+  other.round(1, 1, "first", "round 1", 2).starts(2, 100, 1).at(4100, 1, "stop_began");
+  other.ends_round(4150, 1, 2).end(5000, 1, "failed", 1);
+  const std::string both = explained({killed.record(), other.record()});
+  CHECK_THAT(both, ContainsSubstring(" 4 s of 5 s, 80.0 %\n"));
+  CHECK_THAT(both, ContainsSubstring("4 ranks on 2 nodes, all running for 4 s\n"));
+}
+
 TEST_CASE("explain tells what workers had started, and what is still alive") {
   File file("gpu-01", 0);
   file.round(1, 1, "first", "round 1").starts(2, 3, 1).exits(9, 1, 0, 1).fails(9, 1, 0);

@@ -167,12 +167,17 @@ std::string missing_nodes(const Nodes& nodes, int round) {
   return count_text(missing, "node") + " of " + std::to_string(of.nodes) + " left no record here";
 }
 
+std::string health_text(const Health& health) {
+  if (!health.since) return "never all running";
+  if (health.ms) return "all running for " + ms_text(*health.ms);
+  return "all running from " + ms_text(*health.since) + " on; the record breaks off";
+}
+
 std::string round_text(const Nodes& nodes, int round) {
   const RoundRecord& of = *any_record(nodes, round);
-  const double ran = healthy_ms(nodes, round);
   std::string text = "round " + std::to_string(round) + ": " + count_text(of.world_size, "rank") +
                      " on " + count_text(of.nodes, "node") + ", " +
-                     (ran > 0 ? "all running for " + ms_text(ran) : "never all running") + "\n";
+                     health_text(health_in(nodes, round)) + "\n";
   const std::string reason = reason_after(nodes, round);
   const auto failures = failures_in(nodes, round, reason);
   if (!reason.empty()) text += labelled_line("then", reason);
@@ -197,7 +202,11 @@ std::string round_text(const Nodes& nodes, int round) {
 std::string goodput(const Nodes& nodes, const std::set<int>& rounds) {
   double ran = 0;
   double whole = 0;
-  for (const int round : rounds) ran += healthy_ms(nodes, round);
+  for (const int round : rounds) {
+    const Health health = health_in(nodes, round);
+    if (health.since && !health.ms) return "goodput: not known: the record breaks off\n";
+    ran += health.ms.value_or(0);
+  }
   for (const NodeRecord& node : nodes) whole = std::max(whole, node.last);
   if (whole <= 0) return "";
   char share[32];

@@ -16,13 +16,13 @@ Moment earlier(Moment one, Moment other) {
   return std::min(*one, *other);
 }
 
-/// The first sign of the end on this node; its last moment where the record breaks off.
-double end_of_health(const NodeRecord& node, int round) {
+/// The first sign of the end on this node; none where the record breaks off.
+Moment end_of_health(const NodeRecord& node, int round) {
   const RoundRecord& of = node.rounds.at(round);
   Moment end = earlier(of.stop_began, of.ended);
   for (const Exit& exit : of.exits) end = earlier(end, exit.at);
   if (const RoundRecord* next = round_of(node, round + 1)) end = earlier(end, next->decided);
-  return end.value_or(node.last);
+  return end || node.outcome.empty() ? end : node.last;
 }
 
 void keep_longest(Moment& longest, Moment from, Moment to) {
@@ -32,15 +32,17 @@ void keep_longest(Moment& longest, Moment from, Moment to) {
 
 }  // namespace
 
-double healthy_ms(const std::vector<NodeRecord>& nodes, int round) {
-  Moment least;
+Health health_in(const std::vector<NodeRecord>& nodes, int round) {
+  Health least;
   for (const NodeRecord& node : nodes) {
     const RoundRecord* of = round_of(node, round);
     if (of == nullptr) continue;
-    if (!of->all_running) return 0;
-    least = earlier(least, std::max(0.0, end_of_health(node, round) - *of->all_running));
+    if (!of->all_running) return {};
+    if (!least.since) least.since = of->all_running;
+    const Moment end = end_of_health(node, round);
+    if (end) least.ms = earlier(least.ms, std::max(0.0, *end - *of->all_running));
   }
-  return least.value_or(0);
+  return least;
 }
 
 Recovery recovery_after(const std::vector<NodeRecord>& nodes, int round) {

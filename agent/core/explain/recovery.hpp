@@ -8,9 +8,13 @@
 
 namespace ddprun::explain {
 
-/// How long all ranks ran: on one node from the last start to the first sign of the end, of several
-/// nodes the least. 0 if they never did.
-[[nodiscard]] double healthy_ms(const std::vector<NodeRecord>& nodes, int round);
+/// When all ranks of a round ran: on one node from the last start to the first sign of the end. Of
+/// several nodes the least counts; one whose record breaks off does not bound it.
+struct Health {
+  Moment since{};  // none: they never did
+  Moment ms{};     // none: no record has the end
+};
+[[nodiscard]] Health health_in(const std::vector<NodeRecord>& nodes, int round);
 
 /// From a round's first sign of the end until all ranks of the next one run.
 struct Recovery {
