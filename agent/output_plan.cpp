@@ -75,6 +75,26 @@ Result<OutputContext> open_output_context(const LaunchConfig& config, AttemptLog
                        std::move(hostname), std::move(warn),  {},          {}};
 }
 
+Result<OutputContext> open_or_do_without(const LaunchConfig& config, LogTree& logs,
+                                         RestartCount restarts, Round round,
+                                         const std::string& hostname, const Warn& warn,
+                                         const DiskThread& disk) {
+  const bool again = logs.has_attempt();
+  auto attempt = logs.attempt(restarts, round, config.workers.count);
+  Error why;
+  if (attempt) {
+    auto output = open_output_context(config, std::move(*attempt), hostname, warn, disk);
+    if (output) return output;
+    why = output.error();
+  } else {
+    why = attempt.error();
+  }
+  if (!again) return why;
+  auto without = open_output_context(config, AttemptLogs(), hostname, warn, disk);
+  if (without) without->no_files = why.sentence;
+  return without;
+}
+
 WorkerOutputPlan plan_output(const LaunchConfig& config, const OutputContext& context,
                              LocalRank local_rank, Rank rank) {
   const LogConfig& log = config.log;

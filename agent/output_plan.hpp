@@ -29,12 +29,21 @@ struct OutputContext {
   Warn warn;
   std::shared_ptr<std::uint64_t> bytes{};   // of all workers, see WorkerOutputPlan
   std::optional<Result<LogFile>> events{};  // events.jsonl, where it was made with this start
+  std::string no_files{};  // why a start has none that is to have some: see open_or_do_without()
 };
 
 /// Creates the files of the start, which may block. Fails with kSystem when one cannot be made.
 [[nodiscard]] Result<OutputContext> open_output_context(const LaunchConfig& config,
                                                         AttemptLogs logs, std::string hostname,
                                                         Warn warn, const DiskThread& disk);
+
+/// The same with the directories of `round`. A start after another one continues without files
+/// where they cannot be made, because the disk has become full, say: a restart must not fail for
+/// that.
+[[nodiscard]] Result<OutputContext> open_or_do_without(const LaunchConfig& config, LogTree& logs,
+                                                       RestartCount restarts, Round round,
+                                                       const std::string& hostname,
+                                                       const Warn& warn, const DiskThread& disk);
 
 [[nodiscard]] WorkerOutputPlan plan_output(const LaunchConfig& config, const OutputContext& context,
                                            LocalRank local_rank, Rank rank);

@@ -95,6 +95,9 @@ void RoundRunner::on_files(Files files) {
     output_.emplace(std::move(*files.output));
     watch_->keep_in(output_->logs);
     if (output_->events) record_into(*output_->events);
+    if (!output_->no_files.empty()) {
+      output_->warn(output_->no_files + "; this round continues without log files");
+    }
     plan_workers();
     if (inputs_.hooks.opened) inputs_.hooks.opened();
   }

@@ -81,9 +81,7 @@ RoundInputs RunContext::prepare(RoundFacts facts) {
                             round = facts.round, hostname = hostname_, warn, disk = disks_.logs,
                             wanted = events_.wants_file(), bytes = output_bytes_,
                             events_in = events_in_]() -> Result<OutputContext> {
-    auto attempt = logs->attempt(restarts, round, config.workers.count);
-    if (!attempt) return attempt.error();
-    auto output = open_output_context(config, std::move(*attempt), hostname, warn, disk);
+    auto output = open_or_do_without(config, *logs, restarts, round, hostname, warn, disk);
     if (output) output->bytes = bytes;
     if (output && wanted && *events_in != logs->run_directory()) {
       *events_in = logs->run_directory();

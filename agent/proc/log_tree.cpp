@@ -216,6 +216,7 @@ Result<AttemptLogs> LogTree::attempt(RestartCount restart_count, Round round, in
     error = of_rank.make_in(attempt, std::to_string(rank), kByUmask);
     if (error != 0) return cannot_make(attempt.path() + "/" + std::to_string(rank), error);
   }
+  has_attempt_ = true;
   return AttemptLogs(std::move(attempt));
 }
 

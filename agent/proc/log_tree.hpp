@@ -69,6 +69,9 @@ class LogTree {
   /// last start, by a worker or by what cleans temporary files, are made again.
   [[nodiscard]] Result<AttemptLogs> attempt(RestartCount restart_count, Round round, int workers);
 
+  /// Whether attempt() has made one.
+  [[nodiscard]] bool has_attempt() const { return has_attempt_; }
+
   /// What finish() is to do with a temporary base; --log-dir is left alone in any case.
   void discard() { ending_ = Ending::kDiscard; }                  // after success
   void discard_if_empty() { ending_ = Ending::kDiscardIfEmpty; }  // after a failure
@@ -107,6 +110,7 @@ class LogTree {
   Base kind_ = Base::kGiven;
   Ending ending_ = Ending::kKeep;
   Directory run_;
+  bool has_attempt_ = false;
 };
 
 }  // namespace ddprun

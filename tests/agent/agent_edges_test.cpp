@@ -201,6 +201,19 @@ TEST_CASE("with --log-max a full disk does not reach a worker whose output is re
   CHECK(count(run.out(), "/stderr.log: ") == 1);
 }
 
+TEST_CASE("a restart continues without log files where they cannot be made any more") {
+  TemporaryDirectory dir;
+  // All names that would be tried are taken: the same error path as that of a full disk.
+  const std::string script =
+      "[ $DDPRUN_ROUND = 2 ] && { echo needle >&2; exit 4; }; cd $DIR/*; mkdir attempt_1 "
+      "attempt_1_round_2 $(seq -f attempt_1_round_2_%g 2 200); exit 3";
+  auto run =
+      start(1, script, {"restarts=1", "redirects=3", "log=" + dir.path()}, {{"DIR", dir.path()}});
+  CHECK(run.wait() == ExitStatus::exited(4));
+  CHECK(count(run.err(), "this round continues without log files") == 1);
+  CHECK_THAT(run.err(), ContainsSubstring("| needle"));
+}
+
 TEST_CASE("a missing program is 127, one that cannot be executed 126, each in one sentence") {
   TemporaryDirectory dir;
   Command missing({AGENT_DRIVER, "2", "restarts=3", "--", "/no/such/program"});
