@@ -40,12 +40,6 @@ bool sleeps_in(const std::string& channel) {
   });
 }
 
-// It runs, and has no connection to the store.
-bool is_absent(const RankOnHost& rank) {
-  const StoreLink& store = rank.facts.store;
-  return rank.facts.end == RankEnd::kRuns && store.known && store.ports.empty();
-}
-
 bool is_connected(const RankOnHost& rank) {
   return !rank.facts.store.ports.empty();
 }
@@ -82,6 +76,15 @@ Ranks accused(const Ranks& witnesses, const Ranks& silent) {
       return std::find(named.begin(), named.end(), rank.facts.rank.value()) != named.end();
     });
   });
+}
+
+// Those that the witnesses name. A complaint of a rendezvous names one rank of those missing.
+Ranks named_culprits(ComplaintKind kind, const Ranks& witnesses, const Ranks& silent) {
+  const Ranks named = accused(witnesses, silent);
+  const bool one_of_many = kind == ComplaintKind::kRendezvous && !named.empty() &&
+                           those(named, is_absent).size() == named.size() &&
+                           !those(silent, is_connected).empty();
+  return one_of_many ? those(silent, is_absent) : named;
 }
 
 bool waits_at_store(const RankOnHost& rank) {
@@ -126,8 +129,9 @@ Ranks odd_by_activity(ComplaintKind kind, bool busy_waits, const Ranks& silent) 
 
 // By evidence of what a rank does, the strongest first; what is left is silence alone.
 Ranks silent_culprits(const Complaint& complaint, const Ranks& witnesses, const Ranks& silent) {
-  for (const auto& set_apart : {accused(witnesses, silent), those(silent, is_stopped),
-                                those(silent, succeeded), those(silent, is_uninterruptible)}) {
+  for (const auto& set_apart :
+       {named_culprits(complaint.kind, witnesses, silent), those(silent, is_stopped),
+        those(silent, succeeded), those(silent, is_uninterruptible)}) {
     if (!set_apart.empty()) return set_apart;
   }
   const bool busy_waits = complaint.sequence.has_value();  // NCCL's watchdog has numbers

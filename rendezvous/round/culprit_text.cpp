@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "base/count_text.hpp"
 #include "base/duration_text.hpp"
@@ -52,10 +53,8 @@ bool all_succeeded(const Ranks& ranks) {
 }
 
 bool all_absent(const Ranks& ranks) {
-  return std::all_of(ranks.begin(), ranks.end(), [](const RankOnHost* rank) {
-    const StoreLink& store = rank->facts.store;
-    return store.known && store.ports.empty() && rank->facts.end == RankEnd::kRuns;
-  });
+  return std::all_of(ranks.begin(), ranks.end(),
+                     [](const RankOnHost* rank) { return is_absent(*rank); });
 }
 
 std::string collective_text(const Trial& trial) {
@@ -160,12 +159,9 @@ void describe_store(ComplaintKind kind, const Ranks& ranks, std::vector<std::str
   std::map<std::string, Ranks> waiting;
   std::vector<int> absent;
   for (const RankOnHost* rank : ranks) {
-    const StoreLink& store = rank->facts.store;
     if (rank->wait) waiting[keys_text(*rank->wait)].push_back(rank);
-    const bool runs = rank->facts.end == RankEnd::kRuns;
     const bool matters = kind == ComplaintKind::kRendezvous;
-    if (matters && runs && store.known && store.ports.empty())
-      absent.push_back(rank->facts.rank.value());
+    if (matters && is_absent(*rank)) absent.push_back(rank->facts.rank.value());
   }
   std::string text;
   std::size_t shown = 0;
@@ -225,7 +221,8 @@ std::string likely(const Trial& trial) {
     return "something stopped it: SIGSTOP, a debugger, the batch system";
   }
   if (trial.complaint->kind == ComplaintKind::kRendezvous && all_absent(trial.odd)) {
-    return "it has not called init_process_group";
+    const bool one = trial.odd.size() == 1;
+    return std::string(one ? "it has" : "they have") + " not called init_process_group";
   }
   if (all_succeeded(trial.odd)) {
     return "the ranks took a different number of steps, or an early exit(0)";
@@ -254,6 +251,11 @@ std::string headline(const Trial& trial) {
 }
 
 }  // namespace
+
+bool is_absent(const RankOnHost& rank) {
+  const auto& [end, store] = std::tie(rank.facts.end, rank.facts.store);
+  return end == RankEnd::kRuns && store.known && store.ports.empty() && !rank.facts.complaint;
+}
 
 std::string rank_list(std::vector<int> ranks) {
   std::sort(ranks.begin(), ranks.end());

@@ -23,6 +23,9 @@ struct Trial {
 };
 [[nodiscard]] Finding tell(const Trial& trial);
 
+/// It runs, has no connection to the store, and has not just given up waiting there.
+[[nodiscard]] bool is_absent(const RankOnHost& rank);
+
 /// "rank 3", "ranks 0-2, 7".
 [[nodiscard]] std::string rank_list(std::vector<int> ranks);
 

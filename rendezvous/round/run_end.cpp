@@ -107,12 +107,13 @@ void Run::hear(Stopping& stopping, const Agent& agent, const Stopped& stopped) {
   stopping.round.add(std::move(later));
 }
 
-// How many of its ranks failed like the first of the run.
+// How many of its ranks failed like the first of the run. Witnesses are named by the finding.
 int Run::alike_on(const Stopping& stopping, const Agent& agent, const Stopped& stopped) const {
   const WorkerExit& first = stopping.verdict.failure->first;
   if (agent.hello.agent == stopping.failed_agent) return stopped.alike;
   if (!agent.failure || agent.failure->lines.empty() || first.lines.empty()) return 0;
   const WorkerExit& own = *agent.failure;
+  if (first.complaint || own.complaint) return 0;
   const bool alike = is_alike(first.status, first.lines.back(), own.status, own.lines.back());
   return alike ? stopped.alike + 1 : 0;
 }

@@ -53,6 +53,10 @@ class FailedRound {
     ranks_.back().facts.store = {true, "10.0.0.4", std::move(ports)};
     return *this;
   }
+  FailedRound& still_runs() {
+    ranks_.back().facts.end = RankEnd::kRuns;
+    return *this;
+  }
   FailedRound& channel(const std::string& name) {
     ranks_.back().facts.channel = name;
     return *this;
@@ -241,7 +245,7 @@ TEST_CASE("a rank without a connection to the store is the one that did not arri
   CHECK(waits().culprits() == Numbers{1});
   const auto finding = waits().find();
   CHECK(finding->evidence[1] ==
-        "rank 2 waits in the store for key \"k\" for 3 s; rank 1 is not connected to the store");
+        "rank 2 waits in the store for key \"k\" for 3 s; rank 1 is" + test::kNotConnected);
   CHECK(finding->likely == "it has not called init_process_group");
   // None of the others is connected either: they use another store, or it says nothing.
   const auto none = [] {
@@ -254,6 +258,40 @@ TEST_CASE("a rank without a connection to the store is the one that did not arri
   // One that has exited has no connection, and is the culprit for that.
   CHECK(FailedRound().no_rendezvous(0).runs(1, "S").linked({}).finished(2).culprits() ==
         Numbers{2});
+}
+
+TEST_CASE("a complaint names one missing rank, the store shows the others") {
+  const auto ranks = [] {
+    return FailedRound().no_rendezvous(0, {1}).runs(1, "S", "clock_nanosleep").linked({});
+  };
+  const auto finding = ranks().runs(2, "S", "poll").linked({42}).runs(3, "S").linked({}).find();
+  CHECK(finding->ranks == Numbers{1, 3});
+  CHECK_THAT(finding->text, ContainsSubstring("ranks 1, 3 (a) did not arrive"));
+  CHECK(finding->likely == "they have not called init_process_group");
+  // None is connected: that says nothing of the others.
+  CHECK(ranks().runs(2, "S").linked({}).culprits() == Numbers{1});
+  // The one that is named is there, so that another thing keeps it.
+  CHECK(FailedRound()
+            .no_rendezvous(0, {1})
+            .runs(1, "S")
+            .linked({41})
+            .runs(2, "S")
+            .linked({})
+            .culprits() == Numbers{1});
+}
+
+TEST_CASE("a rank that gave up waiting in the store is not said to have stayed away from it") {
+  const auto finding = FailedRound()
+                           .no_rendezvous(0)
+                           .runs(1, "S", "futex")
+                           .linked({})
+                           .no_rendezvous(2)
+                           .still_runs()
+                           .linked({})
+                           .runs(3, "S", "poll")
+                           .linked({43})
+                           .find();
+  CHECK(finding->evidence[1] == "rank 1 is" + test::kNotConnected);
 }
 
 TEST_CASE("of ranks that are there, the one that waits for no key keeps the others waiting") {

@@ -66,6 +66,22 @@ TEST_CASE("the verdict about a witness names the culprit, on whatever node it is
   CHECK_THAT(done->text, ContainsSubstring("rank 1 (local 0, pid 101) on b" + test::kOddOneOut));
 }
 
+TEST_CASE("ranks of another node that failed like the first are counted, witnesses are not") {
+  for (const bool complains : {false, true}) {
+    Desk desk;
+    desk.join_two();
+    desk.both_run();
+    Report failed = complains ? witness(desk, ComplaintKind::kCollective) : desk.failed(1, 3);
+    failed.failure->lines = {"gave up"};
+    desk.say(1, failed);
+    desk.say(2, failed);
+    desk.say(1, Stopped{Round(1), milliseconds(5), 0, 0});
+    desk.say(2, Stopped{Round(1), milliseconds(5), 0, 0});
+    REQUIRE(desk.last<Done>(1).has_value());
+    CHECK(desk.last<Done>(1)->failure->alike == (complains ? 0 : 1));
+  }
+}
+
 TEST_CASE("a round that its node gave up is a failure with the reason and the code of that") {
   Desk desk;
   desk.join_two();

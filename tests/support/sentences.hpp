@@ -40,6 +40,7 @@ inline const std::string kGiveAllTheSame = "; give all nodes the same";
 inline const std::string kSucceededHere = "all ranks of this node exited with code 0";
 inline const std::string kTorchrunCame = "a torchrun agent came to the coordinator of a ddprun run";
 inline const std::string kOddOneOut = " is the odd one out";
+inline const std::string kNotConnected = " not connected to the store";
 
 // Programs.
 inline const std::string kCannotWriteOutput = "cannot write to standard output";
