@@ -145,6 +145,8 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   void post_spawn(LocalRank rank) override;
   [[nodiscard]] Result<void> start_worker(LocalRank rank) override;
   void signal_group(LocalRank rank, int signal) override;
+  [[nodiscard]] std::vector<LocalRank> abort_with_stacks(
+      const std::vector<LocalRank>& ranks) override;
   void signal_worker(LocalRank rank, int signal) override;
   void arm_timer(TimePoint deadline) override;
   void cancel_timer() override;

@@ -9,6 +9,8 @@
 #include "agent/core/quotation.hpp"
 #include "agent/core/stack_groups.hpp"
 #include "agent/core/text.hpp"
+#include "agent/core/watch_lines.hpp"
+#include "agent/proc/fault_handler.hpp"
 #include "agent/proc/limits.hpp"
 #include "agent/proc/process_facts.hpp"
 #include "agent/proc/progress.hpp"
@@ -58,7 +60,26 @@ asio::awaitable<void> RoundRunner::save_stacks(std::shared_ptr<RoundRunner> self
     self->inputs_.logger.info(note_line("STACKS", note) +
                               (saved.file.empty() ? "" : labelled("log", saved.file)));
   }
+  self->watch_->keep(saved.dump);
   self->driver_.hearing_over();
+}
+
+std::vector<LocalRank> RoundRunner::abort_with_stacks(const std::vector<LocalRank>& ranks) {
+  std::vector<LocalRank> aborted;
+  std::vector<Rank> named;
+  for (const LocalRank rank : ranks) {
+    const Worker& target = worker(rank);
+    const bool reachable = target.child && !driver_.has_exited(rank);
+    if (!reachable || watch_->has_python_of(target.child->pid())) continue;
+    if (!abort_with_python_stacks(target.child->pid())) continue;
+    aborted.push_back(rank);
+    named.push_back(target.plan.rank);
+  }
+  if (aborted.empty()) return aborted;
+  const std::string log = log_to_name(worker(aborted.front()).output_plan);
+  inputs_.logger.info(note_line("STACKS", asked_text(named)) +
+                      (log.empty() ? "" : labelled("log", log)));
+  return aborted;
 }
 
 void RoundRunner::arm_hearing(TimePoint deadline) {

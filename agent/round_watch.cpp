@@ -121,6 +121,7 @@ asio::awaitable<void> RoundWatch::end_unfinished(std::shared_ptr<RoundWatch> sel
 }
 
 void RoundWatch::give_up(int exit_code, Finding why, const SavedStacks& stacks) {
+  keep(stacks.dump);
   GiveUp order{LocalRank(0), exit_code, std::move(why), stacks.file};
   for (const RankStacks& rank : stacks.dump.ranks) {
     const auto& odd = order.why.ranks;
@@ -130,6 +131,18 @@ void RoundWatch::give_up(int exit_code, Finding why, const SavedStacks& stacks) 
     break;
   }
   if (give_up_) give_up_(order);
+}
+
+void RoundWatch::keep(const StackDump& dump) {
+  for (const RankStacks& rank : dump.ranks) {
+    const bool known = std::any_of(rank.processes.begin(), rank.processes.end(),
+                                   [](const auto& process) { return !process.python.empty(); });
+    if (known) python_known_.push_back(rank.worker.pid);
+  }
+}
+
+bool RoundWatch::has_python_of(pid_t worker) const {
+  return std::find(python_known_.begin(), python_known_.end(), worker) != python_known_.end();
 }
 
 PartialFacts RoundWatch::partial_facts() const {

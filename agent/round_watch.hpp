@@ -4,6 +4,8 @@
 // rule: the io_context's thread. Ownership: shared, because a dump may take longer than the round.
 #pragma once
 
+#include <sys/types.h>
+
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -72,6 +74,10 @@ class RoundWatch : public std::enable_shared_from_this<RoundWatch> {
   void keep_in(const AttemptLogs& logs) { logs_ = logs; }
   /// The round is over: what is still being read of it is neither told nor written.
   void end() { over_ = true; }
+  /// These are evidence of the end of the round.
+  void keep(const StackDump& dump);
+  /// Whether the evidence has the Python stacks of this worker.
+  [[nodiscard]] bool has_python_of(pid_t worker) const;
   /// After every event of the group.
   void update(const WorkerGroup& group);
 
@@ -113,6 +119,7 @@ class RoundWatch : public std::enable_shared_from_this<RoundWatch> {
   bool healthy_ = false;  // all workers were started, and none has failed
   boost::asio::steady_timer timer_;
   std::optional<TimePoint> armed_{};
+  std::vector<pid_t> python_known_{};
 };
 
 }  // namespace ddprun

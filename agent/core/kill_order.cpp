@@ -13,6 +13,11 @@ StopOrder next_stop_order(StopStage reached, const StopRule& rule) {
     case StopStage::kNone:
       return {StopStage::kSignalled, rule.signal, rule.grace};
     case StopStage::kSignalled:
+      if (rule.stacks && rule.grace > Duration::zero()) {
+        return {StopStage::kAsked, 0, kStacksBeforeKill};
+      }
+      [[fallthrough]];
+    case StopStage::kAsked:
       return {StopStage::kKilled, SIGKILL, kWaitAfterKill};
     case StopStage::kKilled:
     case StopStage::kAbandoned:

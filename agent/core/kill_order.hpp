@@ -1,6 +1,6 @@
-// The order of a stop: the stop signal to every worker's process group, a grace period, SIGKILL to
-// all that is left, a second period, and then a worker counts as unkillable and ddprun
-// gives up on it. Pure.
+// The order of a stop: the stop signal to every worker's process group, a grace period, after a
+// failure a moment in which workers that did not obey write their stacks, SIGKILL to all that is
+// left, a second period, and then a worker counts as unkillable and ddprun gives up on it. Pure.
 #pragma once
 
 #include "base/clock.hpp"
@@ -8,12 +8,13 @@
 namespace ddprun {
 
 /// How far the stop of a group has gone.
-enum class StopStage { kNone, kSignalled, kKilled, kAbandoned };
+enum class StopStage { kNone, kSignalled, kAsked, kKilled, kAbandoned };
 
 /// What a stop is made of: the first signal and how long a worker has to obey it.
 struct StopRule {
   int signal;
   Duration grace;
+  bool stacks = false;  // those that outlive it are asked for their stacks, unless it is 0
 };
 
 /// The next thing to do to all workers that are left.

@@ -20,6 +20,8 @@ inline constexpr Duration kHearing = std::chrono::milliseconds(500);
 inline constexpr Duration kStragglersQuietMax = std::chrono::seconds(1);
 // A stop that takes longer is told this often, with the ranks that still run.
 inline constexpr Duration kCountdownInterval = std::chrono::seconds(10);
+// Python workers that outlived their grace have so long to write their stacks before SIGKILL.
+inline constexpr Duration kStacksBeforeKill = std::chrono::milliseconds(500);
 // Ranks that exited with code 0 while others continue are named at these times after the first one.
 inline constexpr Duration kFirstPartialNote = std::chrono::seconds(5);
 inline constexpr Duration kSecondPartialNote = std::chrono::minutes(1);

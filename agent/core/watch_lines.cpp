@@ -66,6 +66,12 @@ std::string ranks_text(std::vector<Rank> ranks) {
   return text;
 }
 
+std::string asked_text(const std::vector<Rank>& ranks) {
+  const char* whose = ranks.size() == 1 ? "its Python stacks are in its stderr"
+                                        : "their Python stacks are in their stderr";
+  return ranks_text(ranks) + " did not end in time: " + whose;
+}
+
 std::string first_partial_line(const PartialFacts& facts) {
   return note_line("PARTIAL", partial_text(facts));
 }

@@ -27,6 +27,10 @@ struct PartialFacts {
 [[nodiscard]] std::string second_partial_line(const PartialFacts& facts,
                                               const std::vector<StackGroup>& groups);
 
+/// Of ranks that outlived their grace: "rank 3 did not end in time: its Python stacks are in its
+/// stderr".
+[[nodiscard]] std::string asked_text(const std::vector<Rank>& ranks);
+
 /// Why a round is given up: what follows is evidence from its stacks.
 [[nodiscard]] Finding finish_timeout_finding(const PartialFacts& facts, const StackDump& dump);
 [[nodiscard]] Finding hang_finding(Duration limit, const StackDump& dump);

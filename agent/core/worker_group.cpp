@@ -16,17 +16,17 @@ constexpr std::size_t kStates = 9;
 constexpr std::size_t kEvents = std::variant_size_v<GroupEvent>;
 
 // Rows: GroupState; columns: Start, Spawned, SpawnFailed, Exited, StopRequested, TimerExpired,
-// StopOrdered, GroupEmptied, GivenUp.
+// StopOrdered, GroupEmptied, GivenUp, StacksAsked.
 constexpr std::array<std::array<int, kEvents>, kStates> kPossible{{
-    {1, 0, 0, 0, 1, 0, 1, 0, 0},  // init
-    {0, 1, 1, 1, 1, 0, 1, 1, 0},  // starting
-    {0, 0, 0, 1, 1, 0, 1, 1, 1},  // healthy
-    {0, 0, 0, 0, 1, 1, 1, 1, 0},  // straggling
-    {0, 0, 1, 1, 1, 1, 1, 1, 0},  // stopping: a spawn that was on its way is given up
-    {0, 0, 1, 1, 1, 1, 1, 1, 0},  // killing
-    {0, 0, 0, 0, 1, 1, 1, 1, 0},  // succeeded: a signal may come while output is drained
-    {0, 0, 0, 1, 1, 1, 1, 1, 0},  // failed: what was given up as unkillable may end after all
-    {0, 0, 0, 1, 1, 1, 1, 1, 0},  // stopped
+    {1, 0, 0, 0, 1, 0, 1, 0, 0, 0},  // init
+    {0, 1, 1, 1, 1, 0, 1, 1, 0, 0},  // starting
+    {0, 0, 0, 1, 1, 0, 1, 1, 1, 0},  // healthy
+    {0, 0, 0, 0, 1, 1, 1, 1, 0, 0},  // straggling
+    {0, 0, 1, 1, 1, 1, 1, 1, 0, 1},  // stopping: a spawn that was on its way is given up
+    {0, 0, 1, 1, 1, 1, 1, 1, 0, 0},  // killing
+    {0, 0, 0, 0, 1, 1, 1, 1, 0, 0},  // succeeded: a signal may come while output is drained
+    {0, 0, 0, 1, 1, 1, 1, 1, 0, 0},  // failed: what was given up as unkillable may end after all
+    {0, 0, 0, 1, 1, 1, 1, 1, 0, 0},  // stopped
 }};
 
 }  // namespace
@@ -87,6 +87,7 @@ void WorkerGroup::on_first_failure(LocalRank rank) {
   first_failure_ = rank;
   failed_at_ = now_;
   actions_.push_back(FirstFailure{rank});
+  stop_rule_.stacks = true;
   begin_stop(SIGTERM);
   if (!over()) actions_.push_back(LogFailure{rank});
 }
@@ -102,6 +103,7 @@ void WorkerGroup::on(const GivenUp& event) {
   DDPRUN_ASSERT(record(event.rank).life == WorkerRecord::Life::kRunning);
   first_failure_ = event.rank;
   failed_at_ = now_;
+  stop_rule_.stacks = true;
   begin_stop(SIGTERM);
   actions_.push_back(LogFailure{event.rank});
 }
@@ -114,6 +116,7 @@ void WorkerGroup::on(const StopRequested& event) {
     return;
   }
   stop_signal_ = event.signal;
+  stop_rule_.stacks = false;
   if (state_ == GroupState::kStraggling) {
     // It may hurry them, not give them more time than they had.
     stop_rule_.grace = std::min(shutdown_timeout_, *stragglers_due_ + kStragglerGrace - now_);
@@ -137,7 +140,15 @@ void WorkerGroup::on(const TimerExpired& event) {
 void WorkerGroup::on(const StopOrdered& event) {
   if (state_ >= GroupState::kStopping) return;  // what is under way ends them as well
   stop_rule_.grace = event.grace;
+  stop_rule_.stacks = event.stacks;
   begin_stop(event.signal);
+}
+
+void WorkerGroup::on(const StacksAsked& event) {
+  DDPRUN_ASSERT(stop_order_.stage == StopStage::kAsked);
+  for (const LocalRank rank : event.ranks) record(rank).asked = true;
+  if (event.ranks.empty()) return advance_stop();
+  arm(stop_order_.grace);
 }
 
 void WorkerGroup::spawn_next() {
@@ -179,6 +190,7 @@ void WorkerGroup::on_straggler_timer() {
 void WorkerGroup::advance_stop() {
   stop_order_ = next_stop_order(stop_order_.stage, stop_rule_);
   if (stop_order_.stage == StopStage::kAbandoned) return finish(ended_state());
+  if (stop_order_.stage == StopStage::kAsked) return actions_.push_back(AskStacks{});
   if (stop_order_.stage == StopStage::kKilled) {
     state_ = GroupState::kKilling;
     log_left_behind(SIGKILL);
@@ -244,6 +256,10 @@ bool WorkerGroup::any(std::initializer_list<WorkerRecord::Life> lives) const {
   return std::any_of(workers_.begin(), workers_.end(), [lives](const WorkerRecord& worker) {
     return std::find(lives.begin(), lives.end(), worker.life) != lives.end();
   });
+}
+
+bool WorkerRecord::had_to_be_killed() const {
+  return asked || last_signal == SIGKILL;
 }
 
 Duration WorkerGroup::stop_took() const {

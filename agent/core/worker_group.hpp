@@ -69,12 +69,18 @@ struct StopRequested {
 struct TimerExpired {
   TimePoint deadline;
 };  // of an ArmTimer; one that was replaced changes nothing
+/// The round is over elsewhere: these workers end, and none of them is to blame.
 struct StopOrdered {
   int signal;
   Duration grace;
-};  // the round is over elsewhere: these workers end, and none of them is to blame
+  bool stacks = false;  // a failure elsewhere complained of other ranks: what these do is evidence
+};
+/// The answer of AskStacks: these write them, and end.
+struct StacksAsked {
+  std::vector<LocalRank> ranks;
+};
 using GroupEvent = std::variant<Start, Spawned, SpawnFailed, Exited, StopRequested, TimerExpired,
-                                StopOrdered, GroupEmptied, GivenUp>;
+                                StopOrdered, GroupEmptied, GivenUp, StacksAsked>;
 
 struct Spawn {
   LocalRank rank;
@@ -102,8 +108,10 @@ struct LogLeftBehind {   // what this rank left behind gets this signal now; 0: 
 struct FirstFailure {  // the exit that makes the round fail, before any worker is stopped
   LocalRank rank;
 };
+/// The last action: workers that can write their stacks do, and end. StacksAsked follows at once.
+struct AskStacks {};
 using GroupAction = std::variant<Spawn, Signal, ArmTimer, LogFailure, LogStop, Finish, AllRunning,
-                                 FirstFailure, LogLeftBehind, AllSucceeded>;
+                                 FirstFailure, LogLeftBehind, AllSucceeded, AskStacks>;
 using GroupActions = std::vector<GroupAction>;
 
 /// What is known of one worker.
@@ -113,7 +121,9 @@ struct WorkerRecord {
   Life life = Life::kWaiting;
   std::optional<ExitStatus> status;  // once it has ended
   int first_signal = 0;              // the first that ddprun sent it while it lived; 0: none
-  int last_signal = 0;               // SIGKILL: it had to be killed
+  int last_signal = 0;
+  bool asked = false;  // for its stacks, in the place of SIGKILL
+  [[nodiscard]] bool had_to_be_killed() const;
 };
 
 class WorkerGroup {
@@ -158,6 +168,7 @@ class WorkerGroup {
   void on(const StopOrdered& event);
   void on(const GroupEmptied& event);
   void on(const GivenUp& event);
+  void on(const StacksAsked& event);
   void on_first_failure(LocalRank rank);
   void spawn_next();
   void begin_stop(int signal);

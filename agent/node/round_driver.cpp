@@ -32,7 +32,7 @@ void RoundDriver::request_stop(int signal) {
 
 void RoundDriver::end(int signal, Duration grace) {
   end_hearing();
-  step(StopOrdered{signal, grace});
+  step(StopOrdered{signal, grace, !looked_.empty()});
   give_up_opening();
 }
 
@@ -106,6 +106,10 @@ void RoundDriver::act(const AllSucceeded&) {
 
 void RoundDriver::act(const FirstFailure& action) {
   ports_.catch_up(action.rank);
+}
+
+void RoundDriver::act(const AskStacks&) {
+  step(StacksAsked{ports_.abort_with_stacks(group_.running())});
 }
 
 void RoundDriver::files_opened(const Result<void>& logs, const Result<void>& program) {
@@ -302,7 +306,7 @@ RoundResult RoundDriver::result() const {
     if (workers_[i].by_itself) continue;
     if (failed_alike(i)) continue;
     if (ended.first_signal != 0) ++all.stopped;
-    if (ended.last_signal == SIGKILL) ++all.killed;
+    if (ended.had_to_be_killed()) ++all.killed;
   }
   for (const LocalRank rank : group_.running()) {
     all.unkillable.push_back({ports_.name_of(rank), "", ports_.stuck(rank)});

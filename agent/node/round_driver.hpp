@@ -39,6 +39,7 @@ class RoundDriver {
   /// SIGKILL. None of them is blamed.
   void end(int signal, Duration grace);
   /// Notes what all ranks do, before they are stopped: a failure elsewhere complained of others.
+  /// After it, end() asks those that outlive the grace for their stacks.
   void look();
   /// A signal that every worker gets once, and that changes nothing here. Returns their number.
   int pass_on(int signal);
@@ -104,6 +105,7 @@ class RoundDriver {
   void act(const AllRunning& action);
   void act(const AllSucceeded& action);
   void act(const FirstFailure& action);
+  void act(const AskStacks& action);
   void give_up_opening();
   void open_if_ready();
   void spawn(LocalRank rank);

@@ -42,6 +42,10 @@ class RoundPorts {
   /// To the process group of a worker, or when it has ended, to what it left behind. SIGKILL: to
   /// all that it has started.
   virtual void signal_group(LocalRank rank, int signal) = 0;
+  /// Of these workers, which outlived their grace: those that write their stacks when they are
+  /// aborted are, without what they have started. Returns which.
+  [[nodiscard]] virtual std::vector<LocalRank> abort_with_stacks(
+      const std::vector<LocalRank>& ranks) = 0;
   /// To the worker alone, without what it has started.
   virtual void signal_worker(LocalRank rank, int signal) = 0;
   /// Replaces the timer before it; timer_expired() follows.

@@ -78,8 +78,16 @@ inline std::string last_order_to(const std::vector<int>& ranks, Duration after) 
 struct Group {
   WorkerGroup group{{3, 30s}};
 
+  std::vector<LocalRank> write_stacks{};  // when they are asked to
+
   std::string operator()(const GroupEvent& event, Duration after = 0s) {
-    return text(group.step(event, kNow + after));
+    GroupActions actions = group.step(event, kNow + after);
+    const bool asks = !actions.empty() && std::holds_alternative<AskStacks>(actions.back());
+    if (!asks) return text(actions);
+    actions.pop_back();
+    const GroupActions then = group.step(StacksAsked{write_stacks}, kNow + after);
+    actions.insert(actions.end(), then.begin(), then.end());
+    return text(actions);
   }
   GroupState state() const { return group.state(); }
 

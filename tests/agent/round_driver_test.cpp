@@ -239,6 +239,36 @@ TEST_CASE("SIGKILL follows at the end of the grace, and what survives it is name
   CHECK(round.ports.written() == "");
 }
 
+TEST_CASE("a rank that is aborted for its stacks was stopped by ddprun, and counts as killed") {
+  TwoWorkers round;
+  round.ports.writes_stacks_ = true;
+  round.run();
+  round.driver.give_up({LocalRank(1), 114, {"HANG", "no progress", {}, {}, "", ""}, ""});
+  round.exits(0, kGone);
+  (void)round.ports.written();
+  round.ports.now_ = round.ports.deadline_;
+  round.driver.timer_expired(round.ports.deadline_);
+  CHECK(round.ports.written() == "abort 1");
+  round.exits(1, ExitStatus::signaled(SIGABRT));
+  CHECK(round.ports.written() == "over");
+  const RoundResult result = round.driver.result();
+  CHECK(result.killed == 1);
+  CHECK(result.stopped == 2);
+  CHECK(result.failure->status == ExitStatus::exited(114));
+  CHECK_FALSE(result.other_failure);
+}
+
+TEST_CASE("a failure elsewhere that complained of others asks for stacks before SIGKILL") {
+  TwoWorkers round;
+  round.ports.writes_stacks_ = true;
+  round.run();
+  round.driver.look();
+  round.driver.end(SIGTERM, 5s);
+  (void)round.ports.written();
+  round.driver.timer_expired(round.ports.deadline_);
+  CHECK(round.ports.written() == "abort 0, abort 1");
+}
+
 // Where that is unknown while others live, as without cgroups on a kernel that lists no children.
 TEST_CASE("beside a worker that nothing ends, only what another one has left is named") {
   TwoWorkers round;

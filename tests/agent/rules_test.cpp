@@ -34,6 +34,14 @@ TEST_CASE("what the signal did not end is ended by SIGKILL") {
   CHECK(order.signal == SIGKILL);
 }
 
+TEST_CASE("before SIGKILL a stop that wants stacks has a bounded moment, unless it has no grace") {
+  const StopOrder order = next_stop_order(StopStage::kSignalled, {SIGTERM, 7s, true});
+  CHECK(order.stage == StopStage::kAsked);
+  CHECK(order.grace == kStacksBeforeKill);
+  CHECK(next_stop_order(StopStage::kAsked, {SIGTERM, 7s, true}).stage == StopStage::kKilled);
+  CHECK(next_stop_order(StopStage::kSignalled, {SIGTERM, 0s, true}).stage == StopStage::kKilled);
+}
+
 TEST_CASE("the wait after SIGKILL is bounded, and then no worker is waited for") {
   CHECK(next_stop_order(StopStage::kSignalled, {SIGTERM, 7s}).grace == kWaitAfterKill);
   const StopOrder order = next_stop_order(StopStage::kKilled, {SIGTERM, 7s});

@@ -163,6 +163,56 @@ TEST_CASE("stopping, timer expired: those left get the last order") {
   CHECK(group.group.worker(local(2)).last_signal == kLastOrder.signal);
 }
 
+TEST_CASE("stopping a failure, timer expired: ranks that write their stacks have time for it") {
+  auto group = Group::stopping();
+  group.write_stacks = {local(0)};
+  CHECK(group(TimerExpired{kNow + 30s}, 30s) == "timer at 30 s");
+  CHECK(group.state() == GroupState::kStopping);
+  CHECK(group(exited(0, ExitStatus::signaled(SIGABRT)), 30s) == "");
+  const TimePoint until = kNow + 30s + kStacksBeforeKill;
+  CHECK(group(TimerExpired{until}, 31s) == last_order_to({2}, 31s));
+  CHECK(group.group.worker(local(0)).had_to_be_killed());
+  CHECK(group.group.first_failure() == local(1));
+}
+
+TEST_CASE("stopping after a failure: ranks that end while they write their stacks end the group") {
+  auto group = Group::stopping();
+  group.write_stacks = {local(0), local(2)};
+  group(TimerExpired{kNow + 30s}, 30s);
+  group(exited(0, ExitStatus::signaled(SIGABRT)), 30s);
+  CHECK(group(exited(2, ExitStatus::signaled(SIGABRT)), 30s) == "finish");
+  CHECK(group.state() == GroupState::kFailed);
+}
+
+TEST_CASE("no stacks are asked for in a stop by a user, also if it began with a failure") {
+  auto failed = Group::stopping();
+  failed.write_stacks = {local(0)};
+  failed(StopRequested{SIGINT}, 10s);
+  CHECK(failed(TimerExpired{kNow + 30s}, 30s) == last_order_to({0, 2}, 30s));
+  auto healthy = Group::healthy();
+  healthy.write_stacks = {local(0)};
+  healthy(StopRequested{SIGTERM});
+  CHECK(healthy(TimerExpired{kNow + 30s}, 30s) == last_order_to({0, 1, 2}, 30s));
+}
+
+TEST_CASE("a user who stops the run while stacks are written does not wait for the rest") {
+  auto group = Group::stopping();
+  group.write_stacks = {local(0)};
+  group(TimerExpired{kNow + 30s}, 30s);
+  group(StopRequested{SIGINT}, 30s);
+  CHECK(group(StopRequested{SIGINT}, 30s) == last_order_to({0, 2}, 30s));
+}
+
+TEST_CASE("a stop that was ordered asks for stacks only where the order says so") {
+  for (const bool stacks : {false, true}) {
+    auto group = Group::healthy();
+    group.write_stacks = {local(1)};
+    group(StopOrdered{SIGTERM, 5s, stacks});
+    const std::string killed = last_order_to({0, 1, 2}, 5s);
+    CHECK(group(TimerExpired{kNow + 5s}, 5s) == (stacks ? "timer at 5 s" : killed));
+  }
+}
+
 TEST_CASE("stopping, timer expired that was not the latest: nothing changes") {
   auto group = Group::stopping();
   CHECK(group(TimerExpired{kNow + 29s}, 30s) == "");

@@ -38,6 +38,12 @@ class WrittenPorts final : public RoundPorts {
     return {};
   }
   void signal_group(LocalRank rank, int signal) override { write(signal_name(signal), rank); }
+  [[nodiscard]] std::vector<LocalRank> abort_with_stacks(
+      const std::vector<LocalRank>& ranks) override {
+    if (!writes_stacks_) return {};
+    for (const LocalRank rank : ranks) write("abort", rank);
+    return ranks;
+  }
   void signal_worker(LocalRank rank, int) override { write("pass on", rank); }
   void arm_timer(TimePoint deadline) override { deadline_ = deadline; }
   void cancel_timer() override { deadline_ = {}; }
@@ -87,6 +93,7 @@ class WrittenPorts final : public RoundPorts {
 
   TimePoint now_{1000s};
   TimePoint deadline_{};  // none: not armed
+  bool writes_stacks_ = false;
   bool devices_are_held_ = false;
   std::optional<LocalRank> broken_;
   std::vector<std::string> left_;

@@ -172,6 +172,7 @@ class World {
     bool awaited = false;  // its end was not seen by its agent
     int signal = 0;        // the last by ddprun while it lived
     bool unkillable = false;
+    bool ignores_stop = false;   // but ends when its stacks are asked for, or by SIGKILL
     bool complains = false;      // its failure is a witness
     bool leaves_helper = false;  // when it ends
     bool helper_alive = false;
@@ -350,6 +351,7 @@ class World {
 
   // world_workers.cpp: its processes.
   void signal_worker(int node, int generation, LocalRank rank, int signal);
+  void abort_worker(int node, int generation, LocalRank rank);
   void rank_work_done(int node, int generation, LocalRank rank);
   void exit_worker(int node, int generation, LocalRank rank, ExitStatus status);
   void see_exit(int node, int generation, LocalRank rank, ExitStatus status);

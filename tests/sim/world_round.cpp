@@ -64,6 +64,19 @@ class World::GroupPorts final : public RoundPorts {
     world_.signal_worker(id_, generation_, rank, signal);
   }
   void signal_worker(LocalRank, int) override {}
+  // Some run Python, and of these some are stuck in a place that no signal reaches.
+  [[nodiscard]] std::vector<LocalRank> abort_with_stacks(
+      const std::vector<LocalRank>& ranks) override {
+    world_.check_kill(id_);
+    require(group().stop_signals == 0, "stacks are waited for although a user stops the run");
+    std::vector<LocalRank> asked;
+    for (const LocalRank rank : ranks) {
+      if (world_.random_.chance(50)) continue;
+      asked.push_back(rank);
+      world_.abort_worker(id_, generation_, rank);
+    }
+    return asked;
+  }
   void arm_timer(TimePoint deadline) override {
     const int timer = ++group().timer;
     at(node().clock.global(deadline), [timer, deadline](const Group& its) {
@@ -265,7 +278,8 @@ void World::check_stop_is_bounded(int id) const {
   const Group& group = *node.group;
   const TimePoint local = node.clock.local(now());
   if (!group.stop_began || node.paused_until >= now() - kStopGrace) return;
-  require(local - *group.stop_began <= group.grace + kWaitAfterKill + kEvidenceMax + seconds(1),
+  require(local - *group.stop_began <=
+              group.grace + kStacksBeforeKill + kWaitAfterKill + kEvidenceMax + seconds(1),
           "the stop of a round takes without end");
 }
 

@@ -4,6 +4,7 @@
 #include <csignal>
 #include <utility>
 
+#include "agent/core/limits.hpp"
 #include "tests/sim/world.hpp"
 
 namespace ddprun::sim {
@@ -34,7 +35,7 @@ void World::signal_worker(int id, int generation, LocalRank rank, int signal) {
   const bool reached = worker.helper < Helpers::kElsewhere || !nodes_[index(id)].options.blind;
   if (kill && reached && worker.helper != Helpers::kUnkillable) worker.leaves_helper = false;
   worker.signal = signal;
-  if (worker.unkillable) return;
+  if (worker.unkillable || (worker.ignores_stop && !kill)) return;
   const Duration time =
       kill ? Duration(milliseconds(1)) : random_.between(options_.stop_min, options_.stop_max);
   const bool graceful =
@@ -42,6 +43,15 @@ void World::signal_worker(int id, int generation, LocalRank rank, int signal) {
   const ExitStatus status = graceful ? ExitStatus::exited(0) : ExitStatus::signaled(signal);
   timeline_.after(
       time, [this, id, generation, rank, status] { exit_worker(id, generation, rank, status); });
+}
+
+// It writes, and ends; or SIGKILL is faster.
+void World::abort_worker(int id, int generation, LocalRank rank) {
+  if (group_of(id, generation)->workers[index(rank.value())].unkillable) return;
+  const Duration time = random_.between(Duration(0), 2 * kStacksBeforeKill);
+  timeline_.after(time, [this, id, generation, rank] {
+    exit_worker(id, generation, rank, ExitStatus::signaled(SIGABRT));
+  });
 }
 
 // A process ends once; the agent learns of it when its thread looks.
@@ -175,6 +185,7 @@ void World::make_unkillable(int id, Duration time) {
   Node& node = nodes_[index(id)];
   if (!node.group) return;
   say("a worker of " + node.options.host + " hangs in the kernel");
+  node.group->workers.front().ignores_stop = true;
   node.group->workers.back().unkillable = true;
   const LocalRank rank(node.options.workers - 1);
   timeline_.after(time, [this, id, generation = node.group->generation, rank] {

@@ -27,6 +27,8 @@ def load_batch():
 load_batch()
 """
 
+IGNORES_SIGTERM = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)"
+
 
 class Ended:
     """One run of ddprun with a shell script per rank, in a log directory of its own."""
@@ -130,6 +132,31 @@ def stacks_on_demand() -> None:
             sys.exit("ddprun stacks: " + text + done.stderr)
 
 
+def without_py_spy_a_rank_that_ignores_sigterm_writes_its_stacks() -> None:
+    if shutil.which("py-spy") is not None:
+        print("py-spy is there: the fault handler is not asked")
+        return
+    python = f"exec {sys.executable} -c"
+    ended = Ended("--hang-timeout=1s", "--shutdown-timeout=1", ranks=2,
+                  script=f"{python} '{IGNORES_SIGTERM}{PYTHON_LOCK}'")
+    ended.check(ended.code == 114, "a hang stays the cause")
+    ended.check(ended.text.count("in load_batch") == 2, "each rank writes its Python stack")
+    ended.check("note [STACKS] ranks 0, 1 " in ended.text, "it is told")
+    ended.check("core dumped" not in ended.text, "there is no core")
+    failed = Ended("--shutdown-timeout=1", ranks=2, script="[ $RANK = 0 ] && "
+                   f"{{ timeout 1 tail -f /dev/null; exit 7; }}; {python} "
+                   f"'{IGNORES_SIGTERM}{PYTHON_LOCK}'")
+    failed.check(failed.code == 7 and "in load_batch" in failed.text, "so it is after a failure")
+    failed.check("rank 0 " in failed.text and "SIGABRT" not in failed.text, "nor is it blamed")
+
+
+def who_obeys_sigterm_or_is_no_python_is_not_aborted() -> None:
+    saves = "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))"
+    waits = f"exec {sys.executable} -c '{saves}; signal.pause(); signal.pause()'"
+    ended = Ended("--hang-timeout=1s", script=f'trap "" TERM; [ $RANK = 0 ] && {waits}; {SLEEP}')
+    ended.check(ended.code == 114 and "STACKS" not in ended.text, "no rank is asked")
+
+
 def python_stacks() -> None:
     if shutil.which("py-spy") is None:
         print("no py-spy: Python stacks are not tested")
@@ -146,7 +173,9 @@ def main() -> None:
                  ranks_that_compute_are_left_alone, ranks_that_write_are_left_alone,
                  without_the_option_nothing_is_said, the_finish_timeout,
                  a_time_out_saves_the_stacks_of_the_others,
-                 another_failure_does_not_wait_for_stacks, stacks_on_demand, python_stacks):
+                 another_failure_does_not_wait_for_stacks, stacks_on_demand, python_stacks,
+                 without_py_spy_a_rank_that_ignores_sigterm_writes_its_stacks,
+                 who_obeys_sigterm_or_is_no_python_is_not_aborted):
         case()
         print(case.__name__.replace("_", " "))
 
