@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "agent/core/text.hpp"
+#include "agent/proc/process_facts.hpp"
 #include "agent/proc/progress.hpp"
 #include "agent/proc/stacks.hpp"
 #include "base/duration_text.hpp"
@@ -34,8 +35,11 @@ void RoundWatch::update(const WorkerGroup& group) {
   early_finish_.update(static_cast<int>(finished), static_cast<int>(running), Clock::now());
   if (!healthy) {
     hang_.reset();
-  } else if (!hang_ && inputs_.limits.hang_timeout) {
-    hang_.emplace(*inputs_.limits.hang_timeout).begin(Clock::now());
+    sleep_.reset();
+  } else if (!was_healthy) {
+    const StopConfig& limits = inputs_.limits;
+    if (limits.hang_timeout) hang_.emplace(*limits.hang_timeout).begin(Clock::now());
+    if (limits.sleep_timeout) sleep_.emplace(*limits.sleep_timeout).begin(Clock::now());
   }
   arm();
 }
@@ -43,6 +47,7 @@ void RoundWatch::update(const WorkerGroup& group) {
 void RoundWatch::arm() {
   std::optional<TimePoint> next = early_finish_.next();
   if (hang_ && !samples_) next = std::min(hang_->next(), next.value_or(TimePoint::max()));
+  if (sleep_) next = std::min(sleep_->next(), next.value_or(TimePoint::max()));
   if (gives_up_) next.reset();
   if (next == armed_) return;
   armed_ = next;
@@ -61,7 +66,21 @@ void RoundWatch::on_timer() {
   if (hang_ && !samples_ && now >= hang_->next()) {
     begin_sample();
   }
+  if (sleep_ && !gives_up_ && now >= sleep_->next()) look_at_states(now);
   arm();
+}
+
+// Not on the thread for files: what stalls a worker may stall that, too.
+void RoundWatch::look_at_states(TimePoint now) {
+  std::vector<WorkerState> states;
+  for (const WorkerName& worker : ranks_().running) {
+    states.push_back({worker, read_state(worker.pid).state});
+  }
+  std::vector<Sleeper> sleepers = sleep_->look(states, now);
+  if (sleepers.empty()) return;
+  gives_up_ = true;
+  for (Sleeper& each : sleepers) each.wait_channel = read_state(each.worker.pid).wait_channel;
+  asio::co_spawn(executor_, end_sleep(shared_from_this(), std::move(sleepers)), net::rethrow_bug);
 }
 
 void RoundWatch::look_again(int echo) {
@@ -118,6 +137,14 @@ asio::awaitable<void> RoundWatch::end_unfinished(std::shared_ptr<RoundWatch> sel
   const PartialFacts facts = self->partial_facts();
   const SavedStacks stacks = co_await dump(self, "ranks are still running at --finish-timeout");
   self->give_up(kExitFinishTimeout, finish_timeout_finding(facts, stacks.dump), stacks);
+}
+
+asio::awaitable<void> RoundWatch::end_sleep(std::shared_ptr<RoundWatch> self,
+                                            std::vector<Sleeper> sleepers) {
+  const SavedStacks stacks = co_await dump(self, "a rank is in uninterruptible sleep");
+  const GiveUp order{sleepers.front().worker.local_rank, kExitSleep,
+                     sleep_finding(sleepers, stacks.dump), stacks.file};
+  if (self->give_up_) self->give_up_(order);
 }
 
 void RoundWatch::give_up(int exit_code, Finding why, const SavedStacks& stacks) {

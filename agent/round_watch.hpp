@@ -1,7 +1,8 @@
 // RoundWatch: looks after the ranks of one round that run: says when some finished early, dumps the
 // stacks of all, and gives them up at --finish-timeout, or when the coordinator finds that the
-// ranks of all nodes have made no progress for --hang-timeout, of which it tells for these. Thread
-// rule: the io_context's thread. Ownership: shared, because a dump may take longer than the round.
+// ranks of all nodes have made no progress for --hang-timeout, of which it tells for these, or when
+// one is in uninterruptible sleep for TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT. Thread rule: the
+// io_context's thread. Ownership: shared, because a dump may take longer than the round.
 #pragma once
 
 #include <sys/types.h>
@@ -18,6 +19,7 @@
 #include "agent/core/early_finish.hpp"
 #include "agent/core/hang.hpp"
 #include "agent/core/launch_config.hpp"
+#include "agent/core/sleep_watch.hpp"
 #include "agent/core/watch_lines.hpp"
 #include "agent/core/worker_group.hpp"
 #include "agent/node/round_driver.hpp"
@@ -97,6 +99,9 @@ class RoundWatch : public std::enable_shared_from_this<RoundWatch> {
   [[nodiscard]] static boost::asio::awaitable<void> end_unfinished(
       std::shared_ptr<RoundWatch> self);
   [[nodiscard]] static boost::asio::awaitable<void> end_hang(std::shared_ptr<RoundWatch> self);
+  void look_at_states(TimePoint now);
+  [[nodiscard]] static boost::asio::awaitable<void> end_sleep(std::shared_ptr<RoundWatch> self,
+                                                              std::vector<Sleeper> sleepers);
   void give_up(int exit_code, Finding why, const SavedStacks& stacks);
   [[nodiscard]] static boost::asio::awaitable<void> say_what_others_do(
       std::shared_ptr<RoundWatch> self);
@@ -107,10 +112,11 @@ class RoundWatch : public std::enable_shared_from_this<RoundWatch> {
   Inputs inputs_;
   AttemptLogs logs_{};
   EarlyFinish early_finish_;
-  std::optional<HangWatch> hang_{};  // once all workers run, with --hang-timeout
-  bool samples_ = false;             // one is being read
-  bool told_quiet_ = false;          // by the last sample
-  std::optional<int> echo_{};        // of a question that came meanwhile
+  std::optional<HangWatch> hang_{};    // once all workers run, with --hang-timeout
+  std::optional<SleepWatch> sleep_{};  // the same, with the time-out for state D
+  bool samples_ = false;               // one is being read
+  bool told_quiet_ = false;            // by the last sample
+  std::optional<int> echo_{};          // of a question that came meanwhile
   Quiet quiet_{};
   bool over_ = false;
   bool gives_up_ = false;  // once

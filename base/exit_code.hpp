@@ -16,6 +16,7 @@ enum ExitCode : int {
   kExitHang = 114,             // --hang-timeout ended the run
   kExitFinishTimeout = 115,    // --finish-timeout ended the run
   kExitUnkillable = 116,       // a worker survived SIGKILL, and this node can start no other
+  kExitSleep = 117,            // a worker was in uninterruptible sleep for too long
   kExitNotExecutable = 126,
   kExitNotFound = 127,
   kExitSignalBase = 128,

@@ -108,6 +108,7 @@ struct Finding {
   std::string likely{};                 // a guess; empty: none
   std::string others{};                 // about the witnesses
   std::vector<StackGroup> places{};     // of the ranks of a node, for one list of all
+  std::string no_restart{};             // why no restart is to follow; empty: one may
   friend bool operator==(const Finding&, const Finding&) = default;
 };
 // Culprits that a finding lists; its text counts the others.

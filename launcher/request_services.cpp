@@ -42,17 +42,11 @@ Result<std::optional<HttpConfig>> parse_http(const Settings& settings,
 
 Result<void> check_services(const Settings& settings, const Environment& environment) {
   constexpr const char* kFileTimer = "TORCHELASTIC_ENABLE_FILE_TIMER";
-  constexpr const char* kStuckTimeout = "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT";
   auto handler = check_event_handler(settings.origin(OptionId::kEventLogHandler));
   if (!handler) return handler;
   const std::string timer = value_or(environment, kFileTimer, "");
   if (timer == "1") {
     return unsupported_service(kFileTimer, timer, "the watchdog for workers' timers");
-  }
-  const std::string stuck = value_or(environment, kStuckTimeout, "");
-  if (parse_number(stuck).value_or(0) > 0) {
-    return unsupported_service(kStuckTimeout, stuck,
-                               "the watch for workers in uninterruptible sleep");
   }
   return {};
 }

@@ -13,6 +13,7 @@ namespace ddprun {
 namespace {
 
 constexpr const char* kTimeoutVariable = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT";
+constexpr const char* kSleepVariable = "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT";
 constexpr std::int64_t kDefaultTimeoutSeconds = 30;
 // A number of seconds that no run outlives and no Duration overflows at.
 constexpr std::int64_t kTimeoutSecondsMax = 10LL * 365 * 24 * 3600;
@@ -88,6 +89,15 @@ Result<std::optional<Duration>> parse_limit(const Settings& settings, OptionId o
   return usage(origin.shown() + " is not a time such as 600, 90s, 10m or 2h");
 }
 
+/// As in torchrun a value that is no number above 0 is off.
+std::optional<Duration> parse_sleep_timeout(const Environment& environment) {
+  const double seconds = parse_number(value_or(environment, kSleepVariable, "")).value_or(0);
+  if (seconds <= 0) return std::nullopt;
+  const std::chrono::duration<double> limit(
+      std::min(seconds, static_cast<double>(kTimeoutSecondsMax)));
+  return std::max(Duration(1), std::chrono::duration_cast<Duration>(limit));
+}
+
 }  // namespace
 
 Result<StopRequest> parse_stopping(const Settings& settings, const Environment& environment) {
@@ -105,7 +115,15 @@ Result<StopRequest> parse_stopping(const Settings& settings, const Environment& 
   if (!hang) return hang.error();
   auto min_uptime = parse_limit(settings, OptionId::kMinUptime);
   if (!min_uptime) return min_uptime.error();
-  StopRequest request{{*restarts, *shutdown, *straggler, {}, {}, *finish, *hang, *min_uptime},
+  StopRequest request{{*restarts,
+                       *shutdown,
+                       *straggler,
+                       {},
+                       {},
+                       *finish,
+                       *hang,
+                       *min_uptime,
+                       parse_sleep_timeout(environment)},
                       settings.origin(OptionId::kMaxRestarts),
                       {}};
   auto signals = parse_signals(settings, request);

@@ -83,6 +83,7 @@ struct StopConfig {
   std::optional<Duration> finish_timeout{};  // from the first exit with 0 to a stop; unset: none
   std::optional<Duration> hang_timeout{};    // without progress, to a stop; unset: none
   std::optional<Duration> min_uptime{};      // --min-uptime; unset: off
+  std::optional<Duration> sleep_timeout{};   // in state D, to the end of the run; unset: none
 };
 
 /// Where workers find their store.

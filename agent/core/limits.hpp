@@ -30,6 +30,10 @@ inline constexpr Duration kHangSampleMin = std::chrono::milliseconds(100);
 inline constexpr Duration kHangSampleMax = std::chrono::seconds(10);
 // A sample so much later than due is one after a suspension; a busy machine delays it, too.
 inline constexpr Duration kHangSampleLate = std::chrono::seconds(2);
+// With TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT the states of the workers are read four times
+// within the limit, at intervals between these: often, so that short sleeps are not taken for one.
+inline constexpr Duration kSleepLookMin = std::chrono::milliseconds(10);
+inline constexpr Duration kSleepLookMax = std::chrono::seconds(1);
 // A rank that uses less than this part of one processor does not compute: threads that only look
 // after others wake up now and then.
 inline constexpr int kHangIdleShare = 100;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "agent/core/quotation.hpp"
 #include "agent/core/text.hpp"
 #include "base/duration_text.hpp"
 #include "base/message_line.hpp"
@@ -95,6 +96,35 @@ Finding hang_finding(Duration limit, const StackDump& dump) {
                     "no rank has used CPU time or written output for " + duration_text(limit) +
                         " (--hang-timeout)",
                     dump);
+}
+
+Finding sleep_finding(const std::vector<Sleeper>& sleepers, const StackDump& dump) {
+  constexpr std::size_t kShown = 3;
+  std::vector<Rank> ranks;
+  std::vector<std::string> evidence;
+  for (const Sleeper& sleeper : sleepers) {
+    ranks.push_back(sleeper.worker.rank);
+    if (evidence.size() == kShown) continue;
+    std::string text = who(sleeper.worker) + ": state D";
+    if (!sleeper.wait_channel.empty()) text += " in " + quotable(sleeper.wait_channel);
+    evidence.push_back(text + " for " + duration_text(sleeper.lasts));
+  }
+  const bool one = sleepers.size() == 1;
+  Finding finding = finding_of(
+      "SLEEP",
+      (one ? who(sleepers.front().worker) : ranks_text(ranks)) + (one ? " has" : " have") +
+          " been in uninterruptible sleep for " + duration_text(sleepers.front().lasts) +
+          " (TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT)",
+      dump);
+  evidence.insert(evidence.end(), finding.evidence.begin(), finding.evidence.end());
+  evidence.resize(std::min(evidence.size(), kFindingLinesMax));
+  finding.evidence = std::move(evidence);
+  finding.ranks.clear();
+  for (const Rank rank : ranks) finding.ranks.push_back(rank.value());
+  finding.ranks.resize(std::min(finding.ranks.size(), kFindingRanksMax));
+  finding.likely = "storage or a driver that does not answer; SIGKILL may not end it";
+  finding.no_restart = "what holds it in the kernel would hold it again";
+  return finding;
 }
 
 }  // namespace ddprun

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/core/sleep_watch.hpp"
 #include "agent/core/stack_groups.hpp"
 #include "base/clock.hpp"
 #include "base/worker_exit.hpp"
@@ -34,5 +35,7 @@ struct PartialFacts {
 /// Why a round is given up: what follows is evidence from its stacks.
 [[nodiscard]] Finding finish_timeout_finding(const PartialFacts& facts, const StackDump& dump);
 [[nodiscard]] Finding hang_finding(Duration limit, const StackDump& dump);
+/// `sleepers`: not empty.
+[[nodiscard]] Finding sleep_finding(const std::vector<Sleeper>& sleepers, const StackDump& dump);
 
 }  // namespace ddprun

@@ -113,7 +113,7 @@ std::vector<std::string> gpus_held_by(pid_t process) {
   return held;
 }
 
-ProcessStacks read_process(pid_t process) {
+ProcessStacks read_state(pid_t process) {
   ProcessStacks facts;
   facts.pid = process;
   const std::string stat = read_proc(process, "stat");
@@ -126,6 +126,12 @@ ProcessStacks read_process(pid_t process) {
   facts.state = stat[close + 2];
   facts.wait_channel = read_proc(process, "wchan");
   if (facts.wait_channel == "0") facts.wait_channel.clear();
+  return facts;
+}
+
+ProcessStacks read_process(pid_t process) {
+  ProcessStacks facts = read_state(process);
+  if (facts.state == '?') return facts;
   facts.system_call = system_call_of(process);
   facts.kernel = kernel_stack_of(process);
   return facts;

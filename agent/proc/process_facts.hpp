@@ -16,6 +16,10 @@ namespace ddprun {
 /// The beginning of /proc/PID/`name`; empty when it cannot be read.
 [[nodiscard]] std::string read_proc(pid_t process, const char* name);
 
+/// Its name, state and wait channel alone, which /proc tells without a wait of its own. State '?':
+/// it has ended.
+[[nodiscard]] ProcessStacks read_state(pid_t process);
+
 /// Without stacks but for the kernel's. State '?': it has ended.
 [[nodiscard]] ProcessStacks read_process(pid_t process);
 

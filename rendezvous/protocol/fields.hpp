@@ -222,6 +222,7 @@ void fields(Io& io, Value& finding) {
   io.text("likely", finding.likely);
   io.text("others", finding.others);
   io.objects("places", finding.places, kStackGroupsMax);
+  io.maybe_empty("no_restart", finding.no_restart);
 }
 
 template <class Io, class Value>

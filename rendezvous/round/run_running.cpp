@@ -114,9 +114,11 @@ void Run::on_failure(const Agent& agent) {
   }
   restarts_.answered = Failure{now_, agent.hello.agent, exit, round.stamp().number};
   restarts_.repeated.failed(exit, round.stamp().number, round.lived(now_), early());
-  if (restarts_.used.value() >= terms().max_restarts) {
-    return finish_failed(terms().max_restarts == 0 ? "" : reasons::no_restart_left(terms()), now_);
-  }
+  const bool none_left = restarts_.used.value() >= terms().max_restarts;
+  const bool unwanted = exit.given_up && !exit.given_up->no_restart.empty();
+  if (terms().max_restarts == 0) return finish_failed("", now_);
+  if (none_left) return finish_failed(reasons::no_restart_left(terms()), now_);
+  if (unwanted) return finish_failed(exit.given_up->no_restart, now_);
   if (is_pointless()) return give_up(now_);
   restarts_.used = RestartCount(restarts_.used.value() + 1);
   const Deadline restart_at = pace_restart();

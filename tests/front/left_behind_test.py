@@ -13,15 +13,14 @@ import signal
 import sys
 import time
 import unittest
-import uuid
 
+from freezer import Freezer
 from processes_of_run import SHAPES, Run, stat_of, wait_for
 
 DDPRUN, PROBE = "", ""
 REPEATS = int(os.environ.get("DDPRUN_TEST_REPEATS", "1"))
 CHILDREN = SHAPES["16 children in three sessions"][0].removesuffix("wait")
 READY = "until [ $(ls $DIR/ready 2> /dev/null | wc -l) = 1 ]; do sleep 0.01; done; "
-FREEZER = pathlib.Path("/sys/fs/cgroup/freezer")
 
 
 def environment_of(pid):
@@ -97,18 +96,13 @@ class LeftBehind(unittest.TestCase):
                         self.assertNotIn("ended by itself", run.path("loop").read_text())
 
     def test_what_cannot_die_is_named_and_the_rest_goes_on(self):
-        if os.geteuid() != 0 or not os.access(FREEZER / "cgroup.procs", os.W_OK):
-            self.skipTest("needs root and the freezer of cgroup v1")
-        frozen = FREEZER / ("ddprun-test-" + uuid.uuid4().hex)
-        frozen.mkdir()
-        script = (f"if [ $RANK = 0 ]; then echo $$$$ > {frozen}/cgroup.procs; echo > $DIR/in; "
-                  "exec sleep 1000; fi; until [ -e $DIR/ready ]; do sleep 0.01; done; exit 3")
-        try:
+        with Freezer(self) as freezer:
+            script = (f"if [ $RANK = 0 ]; then {freezer.enter}; echo > $DIR/in; exec sleep 1000; "
+                      "fi; until [ -e $DIR/ready ]; do sleep 0.01; done; exit 3")
             options = ["--shutdown-timeout=1", "--max-restarts=1"]
             with self.run_of(script, options, ranks=2) as run:
                 wait_for(lambda: run.path("in").exists() and run.count("sleep") >= 1, "rank 0")
-                (frozen / "freezer.state").write_text("FROZEN")
-                wait_for(lambda: (frozen / "freezer.state").read_text() == "FROZEN\n", "frost")
+                freezer.freeze()
                 run.path("ready").touch()
                 began = time.monotonic()
                 self.assertEqual(run.end(), 3, run.text())  # of rank 1, which failed first
@@ -116,12 +110,8 @@ class LeftBehind(unittest.TestCase):
                 self.assertLess(time.monotonic() - began, 20)
                 self.assertIn("[W-UNKILLABLE] rank 0", run.text())
                 self.assertRegex(run.text(), r"evidence  pid \d+ \(sleep\): state D")
-                (frozen / "freezer.state").write_text("THAWED")
+                freezer.thaw()
                 run.check_nothing_left()
-        finally:
-            (frozen / "freezer.state").write_text("THAWED")
-            wait_for(lambda: not (frozen / "cgroup.procs").read_text(), "end")
-            frozen.rmdir()
 
     def test_a_spawn_failure_at_one_of_300_ranks_leaves_none(self):
         def few_descriptors():

@@ -96,6 +96,7 @@ std::string fingerprint(const LaunchConfig& config) {
                                   number_of(config.stopping.finish_timeout),
                                   number_of(config.stopping.hang_timeout),
                                   number_of(config.stopping.min_uptime),
+                                  number_of(config.stopping.sleep_timeout),
                                   config.store.master_port,
                                   config.workers.commands_may_differ ? 1 : 0,
                                   static_cast<long>(config.log.redirects.all),
@@ -209,8 +210,6 @@ TEST_CASE("an unsupported service of torchrun's agent is refused by its variable
   const auto timer = refused("TORCHELASTIC_ENABLE_FILE_TIMER", "1");
   CHECK(timer.kind == ErrorKind::kUnsupported);
   CHECK_THAT(timer.sentence, ContainsSubstring("TORCHELASTIC_ENABLE_FILE_TIMER=1"));
-  CHECK_THAT(refused("TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT", "2.5").sentence,
-             ContainsSubstring("TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT=2.5"));
 }
 
 TEST_CASE("a service that torchrun takes as off is off") {
@@ -219,8 +218,17 @@ TEST_CASE("a service that torchrun takes as off is off") {
         config_of({"W"}, with_variables({{"TORCHELASTIC_ENABLE_FILE_TIMER", off}})).workers.count ==
         1);
   }
-  for (const std::string off : {"", "0", "-1", "abc"}) {
-    CHECK(config_of({"W"}, with_variables({{"TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT", off}}))
-              .workers.count == 1);
-  }
+}
+
+TEST_CASE("the time-out for uninterruptible sleep is a number of seconds above 0, or off") {
+  const auto limit = [](const std::string& value) {
+    const auto set = with_variables({{"TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT", value}});
+    return config_of({"W"}, set).stopping.sleep_timeout;
+  };
+  CHECK_FALSE(config_of({"W"}).stopping.sleep_timeout);
+  for (const std::string off : {"", "0", "-1", "abc", "5m", "nan", "inf"}) CHECK_FALSE(limit(off));
+  CHECK(limit("2.5") == std::chrono::milliseconds(2500));
+  CHECK(limit(" 1e1 ") == std::chrono::seconds(10));
+  CHECK(limit("1e-300") == Duration(1));
+  CHECK(limit("1e300") == std::chrono::hours(24 * 365 * 10));
 }

@@ -75,6 +75,7 @@ WorkerExit full_exit() {
   exit.complaint = full_complaint();
   exit.given_up = Finding{"HANG", "no progress", {1, 2}, {"1 rank: f (a.py:1)"}, "", ""};
   exit.given_up->places = {{"f (a.py:1)", {12}, 0}, {"g (a.py:2)", {13, 14}, 3}};
+  exit.given_up->no_restart = "the kernel holds it";
   return exit;
 }
 

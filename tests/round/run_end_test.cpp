@@ -100,6 +100,24 @@ TEST_CASE("a round that its node gave up is a failure with the reason and the co
   CHECK(done->failure->finding->code == "HANG");
 }
 
+TEST_CASE("a round that was given up for good takes none of the restarts that are left") {
+  Desk desk(3);
+  desk.join_two();
+  desk.both_run();
+  Report failed = desk.failed(1, 3);
+  failed.failure->status = ExitStatus::exited(117);
+  failed.failure->given_up = Finding{"SLEEP", "rank 0 sleeps", {0}, {}, "", ""};
+  failed.failure->given_up->no_restart = "the kernel holds it";
+  desk.say(1, failed);
+  desk.say(1, Stopped{Round(1), milliseconds(5), 0, 1});
+  desk.say(2, Stopped{Round(1), milliseconds(5), 0, 1});
+  const auto done = desk.last<Done>(2);
+  REQUIRE(done.has_value());
+  CHECK(done->exit_code == 117);
+  CHECK(done->text == "rank 0 sleeps; the kernel holds it");
+  CHECK(done->failure->no_restart == "the kernel holds it");
+}
+
 TEST_CASE("ranks of a node that succeeded early are suspects without a word of their node") {
   Desk desk;
   desk.join_two();

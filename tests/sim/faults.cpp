@@ -136,6 +136,10 @@ void give_up_ranks(Storm& storm, int node) {
   storm.world().give_up_ranks(node);
 }
 
+void give_up_for_good(Storm& storm, int node) {
+  storm.world().give_up_ranks(node, "a rank is in state D");
+}
+
 void be_quiet(Storm& storm, int node) {
   storm.world().make_quiet(node, milliseconds(storm.random().between(100, 60'000)));
 }
@@ -204,6 +208,7 @@ constexpr Fault kFaults[] = {
     {"fail-worker", 16, false, fail_worker},
     {"fail-and-interrupt", 2, false, fail_and_interrupt},
     {"give-up-ranks", 3, false, give_up_ranks},
+    {"give-up-for-good", 1, false, give_up_for_good},
     {"be-quiet", 3, false, be_quiet},
     {"hang-round", 3, false, hang_round},
     {"break-spawn", 1, false, break_spawn},

@@ -80,7 +80,8 @@ class World {
   void leave(int node, int exit_code, const std::string& reason);
   void fail_worker(int node, const std::string& cause, int exit_code, int local_rank = 0);
   /// The agent gives up its ranks, which hang.
-  void give_up_ranks(int node);
+  /// `no_restart`: why none is to follow; empty: one may.
+  void give_up_ranks(int node, const std::string& no_restart = "");
   /// Its ranks make no progress for so long, or until they end.
   void make_quiet(int node, Duration time);
   void finish_worker_group(int node);

@@ -168,7 +168,7 @@ void World::fail_worker(int id, const std::string& cause, int exit_code, int loc
   disturb_peers(stamp, id);
 }
 
-void World::give_up_ranks(int id) {
+void World::give_up_ranks(int id, const std::string& no_restart) {
   Node& node = nodes_[index(id)];
   if (!node.group || !node.group->running || node.group->ending()) return;
   RoundDriver& driver = *node.group->driver;
@@ -177,7 +177,9 @@ void World::give_up_ranks(int id) {
   say(node.options.host + " gives up its ranks: they hang");
   const protocol::RoundStamp stamp = node.group->round.stamp;
   checker_.on_group_failed(stamp);
-  driver.give_up({LocalRank(0), 114, {"HANG", "no progress", {}, {}, "", ""}, ""});
+  Finding why{"HANG", "no progress", {}, {}, "", ""};
+  why.no_restart = no_restart;
+  driver.give_up({LocalRank(0), 114, std::move(why), ""});
   disturb_peers(stamp, id);
 }
 

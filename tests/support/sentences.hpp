@@ -16,6 +16,7 @@ inline const std::string kNotBySrun = "srun did not start this ddprun";
 inline const std::string kFirstFailure = "first failure of the run";
 inline const std::string kTerminalClosed = "the terminal was closed (SIGHUP)";
 inline const std::string kPressAgain = "press Ctrl-C again to kill immediately";
+inline const std::string kInSleep = " been in uninterruptible sleep for ";
 inline const std::string kSenderUnknown = ", not sent by ddprun; sender unknown";
 inline const std::string kPassedOn = ", which ddprun had been sent and passed on";
 inline const std::string kOutOfMemory = "because host memory ran out";
