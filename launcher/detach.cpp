@@ -27,6 +27,9 @@ namespace {
 
 constexpr std::string_view kShortest = "--det";  // no other option begins like this
 constexpr std::size_t kShownBytesMax = 65536;
+// Names of the console file: the pid of the run is known once there is a process to write it.
+constexpr const char* kOfCommand = "ddprun-start-";
+constexpr const char* kOfRun = "ddprun-";
 
 void say(const std::string& line) {
   static_cast<void>(write_text(STDERR_FILENO, line + "\n"));  // no other place is left to say so
@@ -53,11 +56,17 @@ std::optional<std::string> asked_for(int argc, const char* const* argv,
   return dir.empty() || dir == "/dev/null" ? "." : dir;
 }
 
+std::filesystem::path console_file(const std::filesystem::path& folder, const char* kind, int pid) {
+  return folder / (kind + std::to_string(pid) + ".out");
+}
+
 int report_early_end(const front::Background& run, const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::string text{std::istreambuf_iterator<char>(file), {}};
+  const bool refused = run.exit_code == kExitUsage && text.starts_with(error_line("USAGE", ""));
   if (text.size() > kShownBytesMax) text.erase(0, text.size() - kShownBytesMax);
-  static_cast<void>(write_text(STDERR_FILENO, text));  // the file has it
+  const bool shown = write_text(STDERR_FILENO, text) == 0;  // else the file has it
+  if (refused && shown && ::unlink(path.c_str()) == 0) return run.exit_code;
   say(note_line("DETACH", "the run has ended; its output is in " + path));
   return run.exit_code;
 }
@@ -72,17 +81,21 @@ std::optional<int> detach(int argc, const char* const* argv, const char* const* 
   std::filesystem::create_directories(*dir, why);
   if (why) return refuse_to_detach("cannot make " + printable(*dir), why.value());
   const std::filesystem::path folder = std::filesystem::absolute(*dir, why).lexically_normal();
-  const std::string path = (folder / ("ddprun-" + std::to_string(::getpid()) + ".out")).string();
+  const std::filesystem::path first = console_file(folder, kOfCommand, ::getpid());
   const int console =
-      ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-  if (console < 0) return refuse_to_detach("cannot open " + printable(path), errno);
+      ::open(first.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (console < 0) return refuse_to_detach("cannot open " + printable(first.string()), errno);
   const front::Background run = front::go_to_background(console);
   if (!run.is_parent) {
+    const auto own = console_file(folder, kOfRun, ::getpid());
+    std::filesystem::rename(first, own, why);  // if that fails, it keeps its name
     user.pid = ::getpid();
     user.started = run.started;
     return std::nullopt;
   }
   if (run.process == 0) return refuse_to_detach("cannot start a process in the background", errno);
+  const bool renamed = !std::filesystem::exists(first, why);
+  const std::string path = (renamed ? console_file(folder, kOfRun, run.process) : first).string();
   if (run.line.empty()) return report_early_end(run, path);
   const std::string pid = std::to_string(run.process);
   say(note_line("DETACH", "run " + run.line + " continues in the background (pid " + pid +

@@ -65,7 +65,8 @@ class Detach(unittest.TestCase):
     def test_the_command_returns_once_the_workers_run_and_the_run_continues(self):
         run = self.detached("--nproc-per-node=2", "sh", "-c", WAITS)
         self.assertEqual(run.wait_for_return(), 0, run.told)
-        self.assertEqual(run.file.parent, self.folder)
+        self.assertEqual(list(self.folder.glob("*.out")), [run.file])
+        self.assertEqual(run.file, self.folder / f"ddprun-{run.pid}.out")
         (line,) = [one for one in run.command("ps").stdout.splitlines() if f" {run.pid} " in one]
         self.assertIn(" running ", line)
         self.assertNotEqual(os.getsid(run.pid), os.getsid(0))
@@ -77,11 +78,15 @@ class Detach(unittest.TestCase):
         run = self.detached("/no/such/program")
         self.assertEqual(run.wait_for_return(), 127)
         self.assertIn("/no/such/program", run.told)
+        (file,) = self.folder.glob("*.out")
+        self.assertIn(str(file), run.told)
 
     def test_invalid_options_are_refused_by_the_command_itself(self):
         run = self.detached("--nproc-per-node=none", "true")
         self.assertEqual(run.wait_for_return(), 2)
         self.assertIn("--nproc-per-node", run.told)
+        self.assertEqual(list(self.folder.glob("*.out")), [])
+        self.assertNotIn(".out", run.told)
 
     def test_the_run_survives_the_end_of_its_terminal(self):
         keeper, terminal = pty.openpty()
