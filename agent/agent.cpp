@@ -80,6 +80,7 @@ asio::awaitable<int> Agent::run() {
   co_await link_->flush();
   const client::End end = *driver_.end();
   report_end(end);
+  context_.events().report_is_told();
   record_end(end);
   co_await settle();
   report_own_error();

@@ -7,7 +7,10 @@
 namespace ddprun {
 
 EventLog::EventLog(Options options, Warn warn)
-    : options_(std::move(options)), warn_(std::move(warn)) {}
+    : options_(std::move(options)),
+      warn_([told = told_, warn = std::move(warn)](const std::string& sentence) {
+        if (!*told) warn(sentence);
+      }) {}
 
 void EventLog::record(RunEvent event) {
   if (observer_) observer_(event, since_start());

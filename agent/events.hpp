@@ -1,7 +1,7 @@
 // EventLog: what happens to the run on this node, as events.jsonl in its log directory, and
 // result.json at the end (docs/EVENTS.md). Never waits: lines go to the thread of the log files,
 // and a disk that is full or stalls costs lines, not training. Thread rule: the io_context's
-// thread. Ownership: shares the file with the thread. Errors: one warning.
+// thread. Ownership: shares the file with the thread. Errors: one warning, never behind the report.
 #pragma once
 
 #include <functional>
@@ -30,6 +30,8 @@ class EventLog {
   EventLog(Options options, Warn warn);
 
   void record(RunEvent event);
+  /// The report is the last word about a run: what fails behind it is not said.
+  void report_is_told() { *told_ = true; }
   /// Sees every event, also where there is no file.
   using Observer = std::function<void(const RunEvent& event, Duration since_start)>;
   void observe(Observer observer) { observer_ = std::move(observer); }
@@ -47,6 +49,7 @@ class EventLog {
   void keep(const std::string& line);
 
   Options options_;
+  std::shared_ptr<bool> told_ = std::make_shared<bool>(false);  // outlives this in the file
   Warn warn_;
   Observer observer_;
   std::optional<LogFile> file_;

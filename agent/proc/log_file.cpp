@@ -100,7 +100,7 @@ class LogFile::Impl : public std::enable_shared_from_this<Impl> {
     in_flight_ = 0;
     if (error != 0 && !std::exchange(warned_, true) && warn_) {
       warn_("cannot write the log file " + path_ + ": " + ::strerror(error) +
-            "; the run continues, what does not fit is missing in the file");
+            "; what does not fit is missing in the file");
     }
     if (!waiting_.empty()) {
       write();

@@ -1,6 +1,11 @@
 // Events that the agent makes of what it learns, without a run.
 #include "agent/run_events.hpp"
 
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
+
+#include "agent/events.hpp"
 #include "base/exit_code.hpp"
 #include "tests/support/catch.hpp"
 
@@ -48,6 +53,25 @@ TEST_CASE("a verdict that too few nodes are left is the loss of a node, too") {
   REQUIRE(names(over) == Names{"node_lost", "verdict"});
   CHECK(over[0].fields.at("text").as_string() == "lost gpu-07");
   CHECK(names(events.of(client::Incoming{1, protocol::Done{1, "failed"}})) == Names{"verdict"});
+}
+
+TEST_CASE("a full disk of the events is a warning before the report, and none behind it") {
+  for (const bool told : {false, true}) {
+    boost::asio::io_context io;
+    DiskThread disk(io.get_executor());
+    std::vector<std::string> warnings;
+    EventLog events(EventLog::Options(),
+                    [&](const std::string& text) { warnings.push_back(text); });
+    auto file = LogFile::open("/dev/full", disk);
+    REQUIRE(file.has_value());
+    events.write_to(std::move(*file));
+    events.record({"end", Round(1), {}});
+    if (told) events.report_is_told();
+    boost::asio::co_spawn(io, disk.idle(Clock::now() + 60s), boost::asio::detached);
+    io.run();
+    REQUIRE(warnings.size() == std::size_t(told ? 0 : 1));
+    if (!told) CHECK_THAT(warnings[0], !ContainsSubstring("the run continues"));
+  }
 }
 
 TEST_CASE("what was ended with a round is an event, and names what SIGKILL did not end") {
