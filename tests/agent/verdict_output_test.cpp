@@ -116,6 +116,23 @@ TEST_CASE("a fork that failed is a limit, a socket that would block is not") {
   CHECK(verdict_on(raised(error, "sock.recv(1)")).code == "W-EXIT");
 }
 
+TEST_CASE("ranks that disagree about a collective are told so, whichever of them crashes") {
+  WorkerExit exit;
+  exit.status = ExitStatus::signaled(SIGABRT);
+  RawEvidence raw;
+  raw.stderr_tail =
+      "terminate called after throwing an instance of 'gloo::EnforceNotMet'\n"
+      "  what():  [enforce fail at pair.cc:456] op.preamble.length <= op.nbytes. 8 vs 4. Received "
+      "data size doesn't match expected size. Is there a distributed collective mis"
+      "match in your code?\nFatal Python error: Aborted\n\nThread 0x1 (most recent call first):\n"
+      "  File \"a.py\", line 1 in f\n  File \"a.py\", line 2 in g\n  File \"a.py\", line 3 in h\n";
+  add_evidence(exit, raw);
+  const Verdict verdict = judge(exit);
+  CHECK(verdict.code == "W-COLLECTIVE");
+  CHECK(verdict.text == "died of SIGABRT: " + kRanksDisagree);
+  CHECK_THAT(verdict.likely, ContainsSubstring("different sizes"));
+}
+
 TEST_CASE("NCCL's own warning is quoted where only its error is in the traceback") {
   const std::string warning = "gpu-01:7:9 [0] transport/net_ib.cc:1 NCCL WARN Call to ibv_x failed";
   const Verdict verdict = verdict_on(

@@ -282,11 +282,14 @@ TEST_CASE("a launcher inside the worker is quoted, and the rank that it names is
       "of the run";
   const WorkerExit nested =
       exit_of(ExitStatus::exited(3),
-              "x\n" + inner + "\n  when      now\n            | " + traceback("KeyError: 1"));
+              "x\n" + inner + "\n  when      now\n            | " + traceback("KeyError: 1") +
+                  "  others    1\n  try       2\n  next      3\n  log       4\n" +
+                  "ddprun: note [CLEANUP] 5\n");
   CHECK(nested.lines.front() == inner);
   CHECK_THAT(judge(nested).text,
              ContainsSubstring("ended with exit code 3; it runs ddprun, which says: "
                                "error [W-EXIT] rank 1"));
+  CHECK(judge(nested).text.ends_with("on vm ended with exit code 3"));
 }
 
 TEST_CASE("a worker that SIGINT interrupted, which ddprun passed on, is told so") {

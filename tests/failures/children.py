@@ -39,6 +39,8 @@ CHILDREN = (
 LAUNCHERS = (
     fault("a nested ddprun", NESTED + "'echo innermost >&2; exit 7'; exit $?", "W-NESTED", 7,
           "rank 1", allowed=("W-EXIT",)),
+    fault("a nested ddprun whose rank raises", NESTED + "'" + python("chained") + "'; exit $?",
+          "W-NESTED", 1, "rank 1", allowed=("W-EXIT",)),
     fault("a nested ddprun whose ranks crash", NESTED + "'exec \"$I\" null'; exit $?", "W-NESTED",
           139, "SIGSEGV", allowed=("W-CRASH",)),
     fault("a nested ddprun that is killed", 'sh -c \'echo $$ > pid; "$I" note pid; exec ' + NESTED +

@@ -267,6 +267,14 @@ def gloo_timeout():
                        "waiting 1800000ms for recv operation to complete")
 
 
+def gloo_mismatch():
+    say("terminate called after throwing an instance of 'gloo::EnforceNotMet'",
+        "  what():  [enforce fail at ../third_party/gloo/gloo/transport/tcp/pair.cc:456] "
+        "op.preamble.length <= op.nbytes. 8 vs 4. Received data size doesn't match expected size. "
+        f"Is there a distributed collective {'mismatch'} in your code?")
+    os.abort()
+
+
 def gloo_lost():
     raise RuntimeError("[../third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by "
                        "peer [127.0.0.1]:5731")

@@ -1,6 +1,7 @@
 """Failures that several ranks, rounds or nodes are part of, and the end of ddprun itself."""
 
 from case import SOON, Case, alike, fault, python
+from sentences import kRanksDisagree
 
 GOING = '"$I" note going; '
 AFTER = '"$I" await going.1; '
@@ -38,6 +39,8 @@ COLLECTIVES = (
     fault("a stopped rank, its peers' Gloo times out", 'exec "$I" wait', "W-COLLECTIVE", 1,
           "rank 1", peers='"$I" await stopped.0; ' + python("gloo_timeout"),
           outside="stop_worker"),
+    fault("a collective with another size", python("gloo_mismatch"), "W-COLLECTIVE", 134,
+          kRanksDisagree),
     fault("a sleeping rank, its peers' Gloo times out", 'exec "$I" wait', "W-COLLECTIVE", 1,
           "rank 1", peers='"$I" rest 200; ' + python("gloo_timeout")),
     fault("an early exit 0, its peers complain", "exit 0", "W-PEER", 1, "rank 1",

@@ -46,6 +46,9 @@ inline const std::string kNotConnected = " not connected to the store";
 // Programs.
 inline const std::string kCannotWriteOutput = "cannot write to standard output";
 
+// Reports.
+inline const std::string kRanksDisagree = "the ranks disagree about a collective";
+
 // What listens.
 inline const std::string kPortInUse = "the port is in use";
 inline const std::string kTooManyFiles = "cannot accept clients: Too many open files";

@@ -64,6 +64,12 @@ constexpr Symptom kSymptoms[] = {
      Measure::kNothing, "", "ls and mount on that host; the server's log"},
     {"Input/output error", "W-DISK", "a file could not be read or written", Measure::kNothing,
      "its storage failed, or its terminal is gone", "dmesg and mount on that host"},
+    // Collectives
+    {"collective mismatch in your code", "W-COLLECTIVE", "the ranks disagree about a collective",
+     Measure::kNothing,
+     "they called different collectives, or with tensors of different sizes; the rank that noticed "
+     "need not be the one that is wrong",
+     "TORCH_DISTRIBUTED_DEBUG=DETAIL names the collective and the ranks that differ"},
     // Devices
     {"CUDA out of memory", "W-GPU", "GPU memory ran out", Measure::kNothing, "", kGpuMemoryAdvice},
     {"CUDA error: out of memory", "W-GPU", "GPU memory ran out", Measure::kNothing, "",

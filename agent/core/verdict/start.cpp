@@ -97,7 +97,8 @@ std::optional<Verdict> judge_nested(const WorkerExit& exit) {
     if (line.substr(0, kTorchrun.size()) == kTorchrun) {
       inner = "torchrun, which blames its " + std::string(line.substr(10));
     } else if (line.substr(0, kDdprun.size()) == kDdprun) {
-      inner = "ddprun, which says: " + std::string(line.substr(8));
+      // "first failure of the run" follows: of which run, this report says.
+      inner = "ddprun, which says: " + std::string(line.substr(8, line.find(", first fail") - 8));
     }
     if (inner.empty()) continue;
     return Verdict{"W-NESTED", ended_text(exit.status) + "; it runs " + inner};

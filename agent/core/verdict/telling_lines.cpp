@@ -63,6 +63,12 @@ std::string last_line_with(std::string_view tail, std::string_view text) {
   return quotable(tail.substr(begin, tail.find('\n', at) - begin));
 }
 
+/// What tells wherever it stands: the headline of a ddprun inside the worker, and what() of a C++
+/// exception that ended the program.
+bool tells_anywhere(std::string_view line) {
+  return line.starts_with("ddprun: error [W-") || line.starts_with("  what():  ");
+}
+
 }  // namespace
 
 std::vector<std::string_view> telling_lines(const WorkerExit& exit) {
@@ -76,6 +82,11 @@ std::vector<std::string_view> telling_lines(const WorkerExit& exit) {
     for (auto line = exit.lines.rbegin(); line != exit.lines.rend(); ++line) {
       if (lines.size() < kLastLinesMax && !line->empty()) lines.push_back(without_rank(*line));
     }
+  }
+  for (const std::string& line : exit.lines) {
+    const std::string_view bare = without_rank(line);
+    const bool known = std::find(lines.begin(), lines.end(), bare) != lines.end();
+    if (tells_anywhere(bare) && !known) lines.push_back(bare);
   }
   if (!exit.evidence.telling_line.empty()) lines.push_back(exit.evidence.telling_line);
   return lines;
