@@ -72,7 +72,7 @@ RunEvent start_event(const LaunchConfig& config, int pid) {
 
 namespace {
 
-// A round that continues with fewer nodes, or the verdict that too few are left.
+// A round that continues with fewer nodes, or a verdict because of one.
 std::optional<RunEvent> loss_event(const client::Event& event, Round round, int nodes) {
   const auto* incoming = std::get_if<client::Incoming>(&event);
   if (incoming == nullptr || nodes == 0) return std::nullopt;
@@ -85,7 +85,7 @@ std::optional<RunEvent> loss_event(const client::Event& event, Round round, int 
                      {"text", start->reason}}};
   }
   const auto* done = std::get_if<protocol::Done>(&incoming->message);
-  if (done == nullptr || done->exit_code != kExitNodeLost) return std::nullopt;
+  if (done == nullptr || !done->node_lost) return std::nullopt;
   return RunEvent{"node_lost", round, {{"text", done->text}}};
 }
 

@@ -303,6 +303,7 @@ void fields(Io& io, Value& done) {
   io.text("text", done.text);
   io.optional_object("failure", done.failure);
   io.maybe_empty("reporter", done.reporter);
+  io.flag("node_lost", done.node_lost);
 }
 
 template <class Io, class Value>

@@ -197,6 +197,7 @@ struct Done {
   std::string text;
   std::optional<RunFailure> failure{};  // why the run failed, if a worker was the cause
   std::string reporter{};               // the agent that prints the whole report; empty: none
+  bool node_lost = false;  // the run ends because a node left or was lost, not by a failure
   friend bool operator==(const Done&, const Done&) = default;
 };
 

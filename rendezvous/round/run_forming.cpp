@@ -56,7 +56,9 @@ void Run::give_up_forming() {
   }
   if (!may_be_late()) {
     const int code = rounds_.formed ? kExitNodeLost : kExitJoinTimeout;
-    return finish(Done{code, reasons::join_timeout(absence(), terms())});
+    Done verdict{code, reasons::join_timeout(absence(), terms())};
+    verdict.node_lost = rounds_.formed;
+    return finish(std::move(verdict));
   }
   const Ended& ended = *options_.succeeded;
   const std::string over = reasons::over(options_.run_id, now_ - ended.at, ended.verdict);

@@ -66,9 +66,10 @@ void Run::take_up(Agent& agent, const Leave& leave) {
   let_go(agent);
   if (!(lives && hosts) && !((works || restarts) && too_few)) return after_loss(end, sentence);
   ++counters_.losses;
-  const std::string text = hosts ? reasons::left_with_coordinator(sentence)
-                                 : reasons::left_too_few(sentence, roster_.size(), terms());
-  finish(Done{leave.exit_code, text});
+  Done verdict{leave.exit_code, hosts ? reasons::left_with_coordinator(sentence)
+                                      : reasons::left_too_few(sentence, roster_.size(), terms())};
+  verdict.node_lost = true;
+  finish(std::move(verdict));
 }
 
 void Run::let_go(Agent& agent) {

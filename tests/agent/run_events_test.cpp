@@ -46,13 +46,16 @@ TEST_CASE("the loss of nodes is an event of its own, of the round that lost them
   CHECK(names(events.of(round(3, 3, "gpu-08 joined"))) == Names{"round"});
 }
 
-TEST_CASE("a verdict that too few nodes are left is the loss of a node, too") {
+TEST_CASE("a verdict that a node is missing is its loss, too, whatever the exit code") {
   LinkEvents events;
   (void)events.of(round(1, 2, "all 2 nodes joined"));
-  const auto over = events.of(client::Incoming{1, protocol::Done{kExitNodeLost, "lost gpu-07"}});
+  protocol::Done done{143, "gpu-07 leaves"};
+  done.node_lost = true;
+  const auto over = events.of(client::Incoming{1, done});
   REQUIRE(names(over) == Names{"node_lost", "verdict"});
-  CHECK(over[0].fields.at("text").as_string() == "lost gpu-07");
-  CHECK(names(events.of(client::Incoming{1, protocol::Done{1, "failed"}})) == Names{"verdict"});
+  CHECK(over[0].fields.at("text").as_string() == "gpu-07 leaves");
+  const protocol::Done of_worker{kExitNodeLost, "rank 3 failed"};
+  CHECK(names(events.of(client::Incoming{1, of_worker})) == Names{"verdict"});
 }
 
 TEST_CASE("a full disk of the events is a warning before the report, and none behind it") {

@@ -305,6 +305,9 @@ TEST_CASE("done preserves every field, with and without a failure") {
   CHECK(round_trip(failed) == Message(failed));
   const Done good{0, "64 ranks ended with 0"};
   CHECK(round_trip(good) == Message(good));
+  Done left{143, "gpu-07 leaves"};
+  left.node_lost = true;
+  CHECK(round_trip(left) == Message(left));
 }
 
 TEST_CASE("reconnecting preserves its reason") {

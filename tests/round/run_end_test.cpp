@@ -218,6 +218,7 @@ TEST_CASE("a leave after a verdict without a failure is answered with it at once
   desk.say(2, Leave{143, "SIGTERM received", Round(1)});
   REQUIRE(desk.last<Done>(2).has_value());
   CHECK(desk.last<Done>(2)->exit_code == 130);
+  CHECK(desk.last<Done>(2)->node_lost);
   CHECK(desk.closed_ == std::vector<LinkId>{LinkId(1), LinkId(2)});
 }
 
@@ -231,6 +232,7 @@ TEST_CASE("the node that runs the coordinator ends the run when it leaves") {
   desk.say(2, Stopped{Round(1), milliseconds(5), 0, 1});
   CHECK(desk.last<Done>(2)->exit_code == 143);
   CHECK(desk.last<Done>(2)->text.find("it runs the coordinator") != std::string::npos);
+  CHECK(desk.last<Done>(2)->node_lost);
 }
 
 TEST_CASE("nodes that had finished and came back alone to a new coordinator end with 0") {
@@ -273,6 +275,7 @@ TEST_CASE("a verdict waits for a node that gives up a worker after SIGKILL, and 
   desk.after(milliseconds(1));  // the other one never reports its end
   REQUIRE(desk.last<Done>(1).has_value());
   CHECK(desk.last<Done>(1)->exit_code == 143);
+  CHECK_FALSE(desk.last<Done>(1)->node_lost);
 }
 
 // No agent was sent a verdict: the workers of the lost node have not succeeded, as far as is known.
@@ -288,6 +291,7 @@ TEST_CASE("a node that was lost with its workers is missed when another reconnec
   desk.beat_for(seconds(700), {3});
   REQUIRE(desk.last<Done>(3).has_value());
   CHECK(desk.last<Done>(3)->exit_code == kExitNodeLost);
+  CHECK(desk.last<Done>(3)->node_lost);
 }
 
 TEST_CASE("a failure takes one restart, also if all links break before the next round starts") {
