@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "base/assert.hpp"
 #include "base/stack_groups.hpp"
@@ -10,12 +11,13 @@ namespace ddprun::round {
 
 void HangCheck::says(NodeId node, const Word& word, TimePoint now) {
   if (gives_up_) return;
-  if (word.lasts < word.limit) return forget(node);
+  const Duration lasts = succeeded_at_ ? std::min(word.lasts, now - *succeeded_at_) : word.lasts;
+  if (lasts < word.limit) return forget(node);
   quiet_.insert(node);
   if (!word.echo || *word.echo != question_) return;
   // All must have been quiet for the whole limit when they were asked; a slow answer can hide a
   // move shortly before. It is asked for again then.
-  if (word.lasts >= word.limit + (now - asked_at_)) {
+  if (lasts >= word.limit + (now - asked_at_)) {
     still_.insert(node);
   } else {
     asked(0, now);
@@ -31,6 +33,19 @@ void HangCheck::asked(int question, TimePoint now) {
 void HangCheck::forget(NodeId node) {
   quiet_.erase(node);
   asked(0, asked_at_);
+}
+
+void HangCheck::succeeded(NodeId node, TimePoint now) {
+  succeeded_at_ = now;
+  if (gives_up_) return forget(node);
+  quiet_.clear();
+  asked(0, asked_at_);
+}
+
+void HangCheck::begin_again() {
+  HangCheck next;
+  next.succeeded_at_ = succeeded_at_;
+  *this = std::move(next);
 }
 
 HangCheck::Order HangCheck::next(int nodes) {

@@ -1,7 +1,8 @@
 // HangCheck: whether the ranks of all nodes of a round hang. A node says how long its own have made
 // no progress; when all have done so for --hang-timeout, each is asked to look once more, since
 // what one said may be older than a move of its ranks. Then all give their ranks up, and what they
-// found is one finding. Durations are compared, never clocks. Pure, no thread rule.
+// found is one finding. A success of a node is progress of all: others may have waited for it, and
+// have the whole limit to finish. Durations are compared, never clocks. Pure, no thread rule.
 #pragma once
 
 #include <cstddef>
@@ -29,8 +30,12 @@ class HangCheck {
     std::optional<int> echo{};  // of the question that this answers
   };
   void says(NodeId node, const Word& word, TimePoint now);
-  /// Its ranks have ended or failed, or what it says next comes over another link.
+  /// Its ranks have failed, or what it says next comes over another link.
   void forget(NodeId node);
+  /// Its ranks have succeeded: that is progress, and the others have the whole limit from now.
+  void succeeded(NodeId node, TimePoint now);
+  /// What the nodes gave up was not enough to end the round.
+  void begin_again();
 
   /// `nodes`: whose ranks run, or are to run. kLook: asked() follows. kGiveUp once.
   [[nodiscard]] Order next(int nodes);
@@ -42,6 +47,7 @@ class HangCheck {
   [[nodiscard]] bool waits() const { return !quiet_.empty(); }
 
  private:
+  std::optional<TimePoint> succeeded_at_{};  // the last node that has
   std::set<NodeId> quiet_;
   std::set<NodeId> still_;  // that have answered the question
   int question_ = 0;        // 0: none was asked

@@ -59,7 +59,7 @@ void Run::end_hang(Running& running) {
     exits.push_back(*member->failure);
   }
   const std::vector<Stopped> given_up = std::exchange(running.given_up, {});
-  running.hang = {};
+  running.hang.begin_again();
   running.hang_deadline.reset();
   if (nodes.empty()) return;  // their links broke, or their ranks ended for other reasons
   const std::size_t first = merge_hangs(exits);

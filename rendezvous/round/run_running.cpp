@@ -156,8 +156,9 @@ void Run::succeed_before_stop(Agent& agent) {
 }
 
 void Run::on_success(Agent& agent) {
-  LiveRound& round = in<Running>()->round;
-  forget_quiet(agent);
+  auto& running = *in<Running>();
+  LiveRound& round = running.round;
+  running.hang.succeeded(agent.arrival, now_);
   round.succeeded(agent);
   if (round.all_succeeded()) return check_success();
   send(agent.link, waiting(reasons::finishing(round.finished(), round.nodes())));

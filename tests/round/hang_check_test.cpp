@@ -110,13 +110,28 @@ TEST_CASE("a node that comes back over another link has to say again that it is 
   CHECK(desk.last<Hang>(1).has_value());
 }
 
-TEST_CASE("a node that has finished is not waited for, one that still starts is") {
-  Quietude desk;
-  desk.quiet(1, kLimit);
-  desk.say(2, desk.report(1, NodeState::kSucceeded));
-  CHECK(desk.last<Hang>(1).has_value());
-  CHECK_FALSE(desk.last<Hang>(2).has_value());
+TEST_CASE("a node that finishes is progress, and the limit begins again for the others") {
+  for (const bool is_asked : {false, true}) {
+    Quietude desk;
+    const int question = is_asked ? desk.ask() : 0;
+    desk.quiet(1, 2 * kLimit);
+    desk.say(2, desk.report(1, NodeState::kSucceeded));
+    if (is_asked) desk.quiet(1, 2 * kLimit, question);
+    desk.beat_for(kLimit - seconds(1), {1, 2});
+    desk.quiet(1, 3 * kLimit);
+    CHECK_FALSE(desk.last<Hang>(1).has_value());
+    desk.beat_for(seconds(1), {1, 2});
+    desk.quiet(1, 3 * kLimit);  // the node that has finished is not waited for
+    const auto look = desk.last<Hang>(1);
+    REQUIRE(look.has_value());
+    CHECK_FALSE(desk.last<Hang>(2).has_value());
+    desk.forget();
+    desk.quiet(1, 3 * kLimit, look->echo);
+    CHECK(desk.gives_up());
+  }
+}
 
+TEST_CASE("a node that still starts is waited for before ranks are given up") {
   Desk starting;
   for (const std::uint64_t link : {1U, 2U}) {
     Hello hello = starting.hello(link == 1 ? "a" : "b", 2, 2);

@@ -43,6 +43,8 @@ MUTANTS = [
      "if (!signals_.is_new(passed.signal, SignalOrigin::kElsewhere, now_)) return;", ""),
     ("ranks are given up without a second look", "rendezvous/round/hang_check.cpp",
      "if (question_ == 0) return Order::kLook;", ""),
+    ("a node that finishes is no progress", "rendezvous/round/hang_check.cpp",
+     "succeeded_at_ ? std::min(word.lasts, now - *succeeded_at_) : word.lasts", "word.lasts"),
     ("ranks of most nodes are quiet", "rendezvous/round/hang_check.cpp",
      "static_cast<std::size_t>(std::max(nodes, 1))",
      "static_cast<std::size_t>(std::max(nodes - 1, 1))"),

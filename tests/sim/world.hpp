@@ -193,6 +193,7 @@ class World {
     bool devices_held = false;
     bool running = false;
     bool succeeded = false;
+    TimePoint succeeded_at{};
     std::optional<TimePoint> told_to_end;  // when on_step() saw it ending()
     int stop_signals = 0;                  // to the agent
     int signals = 0;                       // that ended nothing, to the workers

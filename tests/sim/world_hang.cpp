@@ -72,8 +72,14 @@ void World::on_hang_sent(int id, const Hang& hang) {
   ++hangs_;
   const Duration limit = *options_.terms.hang_timeout;
   for (const Node& node : nodes_) {
-    const bool works = node.driver && node.group && node.group->running && !node.group->ending() &&
-                       !node.group->succeeded && node.group->round.stamp == group->round.stamp;
+    const bool here = node.driver && node.group && node.group->round.stamp == group->round.stamp;
+    // What comes after the question, the coordinator may not know.
+    if (here && node.group->succeeded && node.group->succeeded_at < group->asked_at) {
+      require(now() - node.group->succeeded_at + limit / 8 >= limit,
+              "ranks are given up soon after those of " + node.options.host + " succeeded");
+    }
+    const bool works =
+        here && node.group->running && !node.group->ending() && !node.group->succeeded;
     if (!works) continue;
     require(node.group->asked_at.has_value(), "ranks are given up, and a node was not asked");
     // The clocks differ in how fast they run.

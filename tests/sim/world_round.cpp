@@ -328,6 +328,7 @@ void World::group_succeeds(int id) {
   Node& node = nodes_[index(id)];
   const Round round = node.group->round.stamp.number;
   node.group->succeeded = true;
+  node.group->succeeded_at = now();
   checker_.on_group_succeeded(node.process, round);
   say(node.options.host + "'s workers ended with 0");
   drive(id, [&](NodeDriver& driver) { driver.group_succeeded(round); });
