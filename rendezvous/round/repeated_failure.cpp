@@ -23,12 +23,19 @@ std::string without_numbers(const std::string& line) {
   return text;
 }
 
+/// The last line of the evidence; of ranks that were given up, why.
+std::string telling_line(const WorkerExit& exit) {
+  if (exit.given_up) return exit.given_up->text;
+  return exit.lines.empty() ? "" : exit.lines.back();
+}
+
 }  // namespace
 
 void RepeatedFailure::failed(const WorkerExit& exit, Round round, Duration lived, Duration soon) {
-  const std::string line = exit.lines.empty() ? "" : exit.lines.back();
+  const std::string line = telling_line(exit);
   const std::string pattern = without_numbers(line);
-  if (lived > soon || exit.status != status_ || pattern != pattern_) *this = RepeatedFailure();
+  const bool same = exit.status == status_ && pattern == pattern_;
+  if (lived > soon || !same || exit.given_up.has_value() != given_up_) *this = RepeatedFailure();
   if (lived > soon) return;
   if (count_ == 0) {
     first_ = round;
@@ -36,11 +43,19 @@ void RepeatedFailure::failed(const WorkerExit& exit, Round round, Duration lived
     line_ = line.substr(0, kRepeatedLineBytesMax);
   }
   status_ = exit.status;
+  given_up_ = exit.given_up.has_value();
   pattern_ = pattern;
   longest_ = std::max(longest_, lived);
   last_ = round;
   same_rank_ = same_rank_ && exit.worker.rank == rank_;
   ++count_;
+}
+
+// No rank ended when all were given up, and none is to blame.
+std::string RepeatedFailure::what() const {
+  if (given_up_) return line_;
+  return (same_rank_ ? "rank " + std::to_string(rank_.value()) + ", " : "") + status_.text() +
+         (line_.empty() ? "" : ", \"" + line_ + "\"");
 }
 
 std::string RepeatedFailure::sentence() const {
@@ -50,8 +65,7 @@ std::string RepeatedFailure::sentence() const {
          std::to_string(first_.value()) + (count_ == 2 && !gaps ? " and " : " to ") +
          std::to_string(last_.value()) + " ended alike within " +
          duration_text(std::max<Duration>(longest_, std::chrono::milliseconds(1))) +
-         " of their start: " + (same_rank_ ? "rank " + std::to_string(rank_.value()) + ", " : "") +
-         status_.text() + (line_.empty() ? "" : ", \"" + line_ + "\"");
+         " of their start: " + what();
 }
 
 }  // namespace ddprun::round

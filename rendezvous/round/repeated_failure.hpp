@@ -30,6 +30,8 @@ class RepeatedFailure {
   [[nodiscard]] std::string sentence() const;
 
  private:
+  [[nodiscard]] std::string what() const;
+
   int count_ = 0;
   Round first_{0};
   Round last_{0};
@@ -37,7 +39,8 @@ class RepeatedFailure {
   ExitStatus status_ = ExitStatus::exited(0);
   Rank rank_{0};
   bool same_rank_ = true;
-  std::string line_;     // the last one of the evidence
+  bool given_up_ = false;
+  std::string line_;     // the last one of the evidence, or why the ranks were given up
   std::string pattern_;  // the same without its numbers
 };
 

@@ -48,6 +48,15 @@ class File {
                {"text", "ended with exit code 3"},
                {"exit", json::object{{"rank", rank}, {"pid", 77}, {"host", host_}}}});
   }
+  File& hangs(double ms, int round) {
+    return at(ms, round, "first_failure",
+              {{"code", "HANG"},
+               {"text", "no rank has made progress for 4 s"},
+               {"exit", json::object{{"rank", node_ * 2},
+                                     {"pid", 77},
+                                     {"host", host_},
+                                     {"given_up", json::object{{"code", "HANG"}}}}}});
+  }
   File& ends_round(double ms, int round, int stopped) {
     return at(ms, round, "round_ended", {{"state", "failed"}, {"stopped", stopped}, {"killed", 0}});
   }
@@ -121,6 +130,22 @@ TEST_CASE("explain merges nodes by round, whatever their clocks and the order of
   CHECK_THAT(text, ContainsSubstring("stopped 3 of 4 ranks, on 2 nodes\n"));
   CHECK_THAT(text, ContainsSubstring("round 1: 4 ranks on 2 nodes, all running for 490 ms\n"));
   CHECK_THAT(text, ContainsSubstring("  then          " + reason + "\n"));
+}
+
+TEST_CASE("explain blames no rank for a hang, and tells it once for all nodes") {
+  File one("gpu-01", 0);
+  File two("gpu-02", 1);
+  for (File* file : {&one, &two}) {
+    file->round(1, 1, "first", "round 1: all 2 nodes joined", 2).starts(2, 3, 1);
+    file->hangs(503, 1).at(504, 1, "stop_began").ends_round(505, 1, 2).end(900, 1, "failed", 114);
+  }
+  const std::string text = explained({one.record(), two.record()});
+  CHECK_THAT(text, ContainsSubstring(
+                       "\nfirst cause: [HANG] no rank has made progress for 4 s, in round 1\n"));
+  CHECK_THAT(text,
+             ContainsSubstring("\n  failure       [HANG] no rank has made progress for 4 s\n"));
+  CHECK_THAT(text, !ContainsSubstring("also failed"));
+  CHECK_THAT(text, !ContainsSubstring("rank 0"));
 }
 
 TEST_CASE("explain says what is missing: a node, an end, lines, a part of a line") {

@@ -61,6 +61,23 @@ TEST_CASE("rounds that ended alike are named with the exit and the last line") {
   CHECK(failure.sentence().rfind("4 of the rounds 1 to 5 ended alike", 0) == 0);
 }
 
+TEST_CASE("rounds that were given up in the same way are told with the reason, not with a rank") {
+  WorkerExit hang;
+  hang.status = ExitStatus::exited(114);
+  hang.given_up = Finding{"HANG", "no rank has made progress for 4 s", {1}, {}, "", ""};
+  WorkerExit finish = hang;
+  finish.given_up->text = "rank 1 has not finished for 4 s";
+  RepeatedFailure failure;
+  failure.failed(hang, Round(1), seconds(5), kEarlyFailureMax);
+  failure.failed(hang, Round(2), seconds(5), kEarlyFailureMax);
+  CHECK(failure.sentence() ==
+        "rounds 1 and 2 ended alike within 5 s of their start: no rank has made progress for 4 s");
+  failure.failed(finish, Round(3), seconds(5), kEarlyFailureMax);
+  CHECK(failure.count() == 1);
+  failure.failed(failed_with(114, finish.given_up->text), Round(4), seconds(5), kEarlyFailureMax);
+  CHECK(failure.count() == 1);
+}
+
 TEST_CASE("another exit, another last line or a long life is another failure") {
   const WorkerExit first = failed_with(1, "address 10.0.0.1:4711 in use");
   for (const auto& [second, lived, alike] :

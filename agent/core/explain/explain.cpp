@@ -58,9 +58,12 @@ const RoundRecord* any_record(const Nodes& nodes, int round) {
   return nullptr;
 }
 
-std::string who(const Failure& failure) {
+/// Who failed and how. Ranks that were given up have not failed: none of them is named.
+std::string failure_text(const Failure& failure) {
+  const std::string what = "[" + failure.code + "] " + failure.text;
+  if (failure.given_up) return what;
   return "rank " + std::to_string(failure.rank) + " (pid " + std::to_string(failure.pid) + ") on " +
-         failure.host;
+         failure.host + ": " + what;
 }
 
 /// The failures that the nodes saw in a round; the one that `reason` names first.
@@ -68,9 +71,14 @@ std::vector<Failure> failures_in(const Nodes& nodes, int round, const std::strin
   std::vector<Failure> failures;
   for (const NodeRecord& node : nodes) {
     const auto found = node.rounds.find(round);
-    if (found != node.rounds.end() && found->second.failure) {
-      failures.push_back(*found->second.failure);
-    }
+    if (found == node.rounds.end() || !found->second.failure) continue;
+    const Failure& failure = *found->second.failure;
+    // All nodes of a round give up together, and say the same.
+    const auto says_same = [&failure](const Failure& other) {
+      return failure.given_up && failure_text(other) == failure_text(failure);
+    };
+    const bool is_told = std::any_of(failures.begin(), failures.end(), says_same);
+    if (!is_told) failures.push_back(failure);
   }
   const auto is_named = [&reason](const Failure& failure) {
     return reason.find("rank " + std::to_string(failure.rank) + " (") != std::string::npos;
@@ -182,9 +190,7 @@ std::string round_text(const Nodes& nodes, int round) {
   const auto failures = failures_in(nodes, round, reason);
   if (!reason.empty()) text += labelled_line("then", reason);
   for (std::size_t i = 0; i < std::min<std::size_t>(failures.size(), 4); ++i) {
-    const Failure& failure = failures[i];
-    text += labelled_line(i == 0 ? "failure" : "also failed",
-                          who(failure) + ": [" + failure.code + "] " + failure.text);
+    text += labelled_line(i == 0 ? "failure" : "also failed", failure_text(failures[i]));
   }
   if (any_record(nodes, round + 1) != nullptr || !failures.empty()) {
     text += labelled_line("stopped", blast_radius(nodes, round));
@@ -221,7 +227,7 @@ std::string first_cause(const Nodes& nodes, const std::set<int>& rounds) {
     const auto failures = failures_in(nodes, round, reason);
     std::string cause;
     if (!failures.empty()) {
-      cause = who(failures[0]) + ": [" + failures[0].code + "] " + failures[0].text;
+      cause = failure_text(failures[0]);
     } else if (const RoundRecord* next = any_record(nodes, round + 1)) {
       cause = next->text;
     } else {

@@ -38,6 +38,7 @@ const json::object& object_of(const json::object& object, std::string_view name)
 Failure failure_of(const json::object& exit, const std::string& code, const std::string& text) {
   Failure failure{code, text, number_of(exit, "rank"), number_of(exit, "pid"),
                   text_of(exit, "host")};
+  failure.given_up = !object_of(exit, "given_up").empty();
   return failure;
 }
 

@@ -30,6 +30,7 @@ struct Failure {
   int pid = 0;
   std::string host{};
   double at = 0;
+  bool given_up = false;  // ddprun gave up all ranks of the node; then `rank` is any of them
 };
 
 /// One round as one node saw it.
