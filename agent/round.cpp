@@ -48,7 +48,7 @@ asio::awaitable<RoundResult> RoundRunner::run() {
     return runner ? runner->watched_ranks() : WatchedRanks();
   });
   watch_->on_give_up([self = weak_from_this()](const GiveUp& order) {
-    if (const auto runner = self.lock()) runner->give_up(order);
+    if (const auto runner = self.lock()) runner->driver_.give_up(order);
   });
   watch_->on_quiet(inputs_.hooks.quiet);
   driver_.begin();
@@ -318,9 +318,8 @@ void RoundRunner::record_signal(int signal) {
   inputs_.events.record(stop_event(inputs_.facts.round, name, signal, workers));
 }
 
-void RoundRunner::give_up(const GiveUp& order) {
+void RoundRunner::gave_up(const GiveUp& order) {
   inputs_.events.record(give_up_event(inputs_.facts.round, order));
-  driver_.give_up(order);
 }
 
 void RoundRunner::running() {

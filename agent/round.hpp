@@ -170,6 +170,7 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   void catch_up(LocalRank rank) override { worker(rank).output->catch_up(); }
   void look_for_evidence(LocalRank rank) override;
   void on_event(const GroupEvent& event) override;
+  void gave_up(const GiveUp& order) override;
   void on_step() override { watch_->update(driver_.group()); }
   void log_failure(const WorkerExit& first, int others) override;
   void log_stop(int, int workers) override { inputs_.hooks.stopping(workers); }
@@ -190,7 +191,6 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   void on_files(Files files);
   void record_into(Result<LogFile>& events);
   void record_signal(int signal);
-  void give_up(const GiveUp& order);
   void plan_workers();
   [[nodiscard]] static boost::asio::awaitable<void> watch(std::shared_ptr<RoundRunner> self,
                                                           LocalRank rank);

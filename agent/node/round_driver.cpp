@@ -251,6 +251,7 @@ void RoundDriver::give_up(const GiveUp& order) {
   // While stacks were read, a worker may have ended or failed, or the round.
   const std::vector<LocalRank> running = group_.running();
   if (!held_.empty() || group_.state() != GroupState::kHealthy || running.empty()) return;
+  ports_.gave_up(order);
   const bool runs = std::find(running.begin(), running.end(), order.rank) != running.end();
   const LocalRank rank = runs ? order.rank : running.front();
   given_up_ = ports_.describe_exit(rank);

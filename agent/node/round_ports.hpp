@@ -16,6 +16,8 @@
 
 namespace ddprun {
 
+struct GiveUp;
+
 /// No call may end the driver. What happens later is fed back to the driver with the functions
 /// named here.
 class RoundPorts {
@@ -84,6 +86,8 @@ class RoundPorts {
 
   /// `event` is about to be taken by the group; for observers.
   virtual void on_event(const GroupEvent& event) { static_cast<void>(event); }
+  /// The ranks that run are about to be given up; for observers.
+  virtual void gave_up(const GiveUp& order) { static_cast<void>(order); }
   /// The group took an event, and its actions follow; for observers.
   virtual void on_step() {}
 

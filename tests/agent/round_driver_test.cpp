@@ -104,7 +104,8 @@ TEST_CASE("ranks that are given up are stopped like after a failure, whose reaso
   round.run();
   const Finding hang{"HANG", "no rank has written", {1}, {}, "", ""};
   round.driver.give_up({LocalRank(1), 114, hang, "/logs/stacks-1s.txt"});
-  CHECK(round.ports.written() == "SIGTERM 0, SIGTERM 1, log failure of 1, others 2, failed 1");
+  CHECK(round.ports.written() ==
+        "give up for HANG, SIGTERM 0, SIGTERM 1, log failure of 1, others 2, failed 1");
   CHECK(round.ports.failure_.status == ExitStatus::exited(114));
   CHECK(round.ports.failure_.given_up == hang);
   CHECK(round.ports.failure_.log == "/logs/stacks-1s.txt");

@@ -74,6 +74,7 @@ class WrittenPorts final : public RoundPorts {
   [[nodiscard]] int descendants_ended(LocalRank) const override { return 8; }
   void catch_up(LocalRank rank) override { write("catch up", rank); }
   void look_for_evidence(LocalRank rank) override { write("look", rank); }
+  void gave_up(const GiveUp& order) override { write("give up for " + order.why.code); }
   void log_failure(const WorkerExit& first, int others) override {
     write("log failure of " + std::to_string(first.worker.rank.value()) + ", others " +
           std::to_string(others));
