@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -13,6 +14,8 @@
 #include <string_view>
 #include <vector>
 
+#include "agent/proc/directory.hpp"
+#include "agent/proc/limits.hpp"
 #include "base/environment.hpp"
 #include "base/exit_code.hpp"
 #include "base/message_line.hpp"
@@ -60,6 +63,20 @@ std::filesystem::path console_file(const std::filesystem::path& folder, const ch
   return folder / (kind + std::to_string(pid) + ".out");
 }
 
+/// Makes a file that was not there: no file of another run is written. `path` is the name that it
+/// has got in the end. Returns the descriptor; -1 and errno where none can be made.
+int create_console(std::filesystem::path& path) {
+  const std::filesystem::path wanted = path;
+  int console = -1;
+  for (int tries = 0; tries < kUniqueNamesMax; ++tries) {
+    console = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (console >= 0 || errno != EEXIST) break;
+    path = wanted;
+    path.replace_filename(wanted.stem().string() + "_" + random_letters() + ".out");
+  }
+  return console;
+}
+
 int report_early_end(const front::Background& run, const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -81,14 +98,14 @@ std::optional<int> detach(int argc, const char* const* argv, const char* const* 
   std::filesystem::create_directories(*dir, why);
   if (why) return refuse_to_detach("cannot make " + printable(*dir), why.value());
   const std::filesystem::path folder = std::filesystem::absolute(*dir, why).lexically_normal();
-  const std::filesystem::path first = console_file(folder, kOfCommand, ::getpid());
-  const int console =
-      ::open(first.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+  std::filesystem::path first = console_file(folder, kOfCommand, ::getpid());
+  const int console = create_console(first);
   if (console < 0) return refuse_to_detach("cannot open " + printable(first.string()), errno);
   const front::Background run = front::go_to_background(console);
   if (!run.is_parent) {
     const auto own = console_file(folder, kOfRun, ::getpid());
-    std::filesystem::rename(first, own, why);  // if that fails, it keeps its name
+    // Where that is taken, in a container whose pids come again, it keeps its name.
+    ::renameat2(AT_FDCWD, first.c_str(), AT_FDCWD, own.c_str(), RENAME_NOREPLACE);
     user.pid = ::getpid();
     user.started = run.started;
     return std::nullopt;

@@ -13,8 +13,8 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <chrono>
 #include <functional>
+#include <list>
 #include <memory>
-#include <set>
 #include <utility>
 
 #include "base/clock.hpp"
@@ -26,8 +26,11 @@ namespace ddprun::net {
 inline constexpr auto kAwaitTuple = boost::asio::as_tuple(boost::asio::use_awaitable);
 
 struct SessionLimits {
-  std::size_t connections = 1;          // served at a time; others wait in the kernel's queue
+  std::size_t connections = 1;          // served at a time
   std::chrono::seconds accept_pause{};  // when the process has no descriptor left
+  // What a client meets where all places are taken: it waits in the kernel's queue, or gets the
+  // place of the one that has had its own for longest.
+  bool oldest_gives_way = false;
 };
 
 /// One connection: closed when its time is over, which ends what it waits for.
@@ -80,19 +83,23 @@ class BoundedSessions : public std::enable_shared_from_this<BoundedSessions<Prot
     acceptor_.close(ignored);
     room_.cancel();
     pause_.cancel();
-    for (const Session& session : sessions_) {
-      session->socket.close(ignored);
-      session->limit.cancel();
-    }
+    for (const Session& session : sessions_) end(*session);
   }
   [[nodiscard]] bool closed() const { return closed_; }
 
  private:
+  [[nodiscard]] bool is_full() const { return sessions_.size() >= limits_.connections; }
+  static void end(BoundedSession<Protocol>& session) {
+    boost::system::error_code ignored;  // it is closed either way
+    session.socket.close(ignored);
+    session.limit.cancel();
+  }
+
   using Self = std::shared_ptr<BoundedSessions>;
 
   static boost::asio::awaitable<void> accept(Self self) {
     while (!self->closed_) {
-      if (self->sessions_.size() >= self->limits_.connections) {
+      if (self->is_full() && !self->limits_.oldest_gives_way) {
         const auto [freed] = co_await self->room_.async_wait(kAwaitTuple);
         static_cast<void>(freed);  // the only way it completes
         continue;
@@ -107,7 +114,9 @@ class BoundedSessions : public std::enable_shared_from_this<BoundedSessions<Prot
       }
       ::fcntl(socket.native_handle(), F_SETFD, FD_CLOEXEC);
       Session session = std::make_shared<BoundedSession<Protocol>>(std::move(socket));
-      self->sessions_.insert(session);
+      if (self->is_full()) end(*self->sessions_.front());
+      if (self->is_full()) self->sessions_.pop_front();
+      self->sessions_.push_back(session);
       boost::asio::co_spawn(self->acceptor_.get_executor(), run(self, session), rethrow_bug);
     }
   }
@@ -116,7 +125,7 @@ class BoundedSessions : public std::enable_shared_from_this<BoundedSessions<Prot
     auto served = self->serve_(session);
     co_await std::move(served);
     session->limit.cancel();
-    self->sessions_.erase(session);
+    self->sessions_.remove(session);
     self->room_.cancel();
   }
 
@@ -126,7 +135,7 @@ class BoundedSessions : public std::enable_shared_from_this<BoundedSessions<Prot
   boost::asio::steady_timer pause_;  // runs only while the process has no descriptor left
   Serve serve_;
   bool closed_ = false;
-  std::set<Session> sessions_;
+  std::list<Session> sessions_;  // the oldest first
 };
 
 }  // namespace ddprun::net

@@ -68,7 +68,7 @@ std::string HttpServer::Impl::answer_to(const HttpRequest& request) const {
 HttpServer::HttpServer(tcp::acceptor listener, std::string pages, Respond respond)
     : impl_(std::make_shared<Impl>(std::move(pages), std::move(respond))),
       sessions_(std::make_shared<BoundedSessions<tcp>>(
-          std::move(listener), SessionLimits{kHttpConnectionsMax, kHttpAcceptPause},
+          std::move(listener), SessionLimits{kHttpConnectionsMax, kHttpAcceptPause, true},
           [impl = impl_](const Impl::Sessions::Session& session) {
             return Impl::serve(impl, session);
           })) {

@@ -19,7 +19,7 @@ class BoundedSessions;
 
 // From accepting a connection until it is closed at the latest.
 inline constexpr std::chrono::seconds kHttpTimeMax{5};
-// Connections served at a time; others wait in the kernel's queue.
+// Connections served at a time; one more takes the place of the oldest.
 inline constexpr std::size_t kHttpConnectionsMax = 16;
 // How long accepting pauses when the process has no descriptor left.
 inline constexpr std::chrono::seconds kHttpAcceptPause{1};

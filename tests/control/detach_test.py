@@ -88,6 +88,20 @@ class Detach(unittest.TestCase):
         self.assertEqual(list(self.folder.glob("*.out")), [])
         self.assertNotIn(".out", run.told)
 
+    def test_the_output_of_a_run_is_written_over_nothing(self):
+        # The same pids come again.
+        container = ["unshare", *([] if os.geteuid() == 0 else ["--user", "--map-root-user"]),
+                     "--pid", "--fork", "--mount-proc"]
+        if subprocess.run([*container, "true"], capture_output=True, check=False).returncode:
+            self.skipTest("no PID namespace for this user")
+        for number in (1, 2):
+            line = (f"'{DDPRUN}' --detach --standalone sh -c 'echo run {number}'; "
+                    f"until [ $(cat *.out | grep -c done:) = {number} ]; do :; done; cat *.out")
+            shown = subprocess.run([*container, "sh", "-c", line], cwd=self.folder, text=True,
+                                   capture_output=True, timeout=HUNG, check=False).stdout
+            for one in range(1, number + 1):
+                self.assertIn(f"run {one}\n", shown)
+
     def test_the_run_survives_the_end_of_its_terminal(self):
         keeper, terminal = pty.openpty()
         run = subprocess.Popen(

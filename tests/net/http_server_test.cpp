@@ -80,13 +80,15 @@ TEST_CASE("a request that comes byte by byte is answered, one that is none is re
   CHECK(stage.paths.size() == 1);
 }
 
-TEST_CASE("silent clients take places for a bounded time, and one behind them is still served") {
+TEST_CASE("where silent clients have all places, the next client is answered at once") {
   Stage stage;
   std::vector<tcp::socket> silent;
   for (std::size_t i = 0; i < kHttpConnectionsMax; ++i) silent.push_back(stage.client());
+  stage.io.poll();
   const auto began = std::chrono::steady_clock::now();
   CHECK(stage.ask("GET /page HTTP/1.1\r\n\r\n").ends_with("body of /page"));
-  CHECK(std::chrono::steady_clock::now() - began >= kHttpTimeMax / 2);
+  CHECK(std::chrono::steady_clock::now() - began < kHttpTimeMax / 2);
+  // One has given way, the others' time has an end.
   for (auto& socket : silent) CHECK(stage.rest_of(socket).empty());
 }
 
