@@ -58,6 +58,13 @@ std::string name_of_sender(pid_t pid) {
   return name.empty() ? number + ", which has ended" : printable(name) + " (" + number + ")";
 }
 
+// The guard could not pass its sender on, because the user's queue of signals is full.
+bool has_lost_its_sender(const signalfd_siginfo& info) {
+  if (info.ssi_code != SI_USER || static_cast<pid_t>(info.ssi_pid) != ::getppid()) return false;
+  const std::string number = std::to_string(info.ssi_pid);
+  return read_file("/proc/" + number + "/comm") == std::string(kGuardName) + "\n";
+}
+
 ReceivedSignal received_from(const signalfd_siginfo& info, bool forwarded) {
   ReceivedSignal received;
   received.number = static_cast<int>(info.ssi_signo);
@@ -75,11 +82,12 @@ std::optional<ReceivedSignal> Signals::next() {
   using Way = SignalPairs::Way;
   signalfd_siginfo info = {};
   while (::read(pending_.native_handle(), &info, sizeof info) == sizeof info) {
+    const int number = static_cast<int>(info.ssi_signo);
     const bool forwarded = forwarded_number(info.ssi_code, info.ssi_int) != 0;
-    const Way way = forwarded ? Way::kForwarded : Way::kDirect;
-    if (!pairs_.completes_pair(static_cast<int>(info.ssi_signo), way, Clock::now())) {
-      return received_from(info, forwarded);
-    }
+    const bool bare = has_lost_its_sender(info);
+    const Way way = forwarded || bare ? Way::kForwarded : Way::kDirect;
+    if (pairs_.completes_pair(number, way, Clock::now())) continue;
+    return bare ? ReceivedSignal{number, "", false} : received_from(info, forwarded);
   }
   return std::nullopt;
 }

@@ -7,8 +7,11 @@
 
 namespace ddprun {
 
-/// Carries a signal from the front to the guard, and tells either and the agent that its parent has
-/// ended. A real-time signal, because of several that wait none is dropped.
+/// The name of the guard's process: `killall ddprun` spares it.
+inline constexpr const char* kGuardName = "ddguard";
+
+/// Carries a signal from the front to the guard, and tells the agent that its parent has ended. A
+/// real-time signal, because of several that wait none is dropped.
 [[nodiscard]] inline int relay_signal() {
   return SIGRTMAX - 1;
 }

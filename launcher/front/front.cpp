@@ -17,8 +17,6 @@ namespace ddprun {
 
 namespace {
 
-constexpr const char* kGuardName = "ddguard";  // `killall ddprun` spares it
-
 bool become_subreaper(bool on) {
   return ::prctl(PR_SET_CHILD_SUBREAPER, on ? 1UL : 0UL) == 0;
 }
@@ -81,7 +79,8 @@ int become_agent(const sigset_t& mask, const std::function<int()>& agent) {
 int become_guard(int argc, char** argv, pid_t parent, const sigset_t& taken, const sigset_t& mask,
                  const std::function<int()>& agent) {
   ::setsid();
-  if (!follow_parent(parent, relay_signal())) ::_exit(exit_code_of_signal(SIGKILL));
+  // SIGCONT, because it also wakes a guard that is stopped (SIGSTOP).
+  if (!follow_parent(parent, SIGCONT)) ::_exit(exit_code_of_signal(SIGKILL));
   const bool subreaper = become_subreaper(true);
   const pid_t child = subreaper ? ::fork() : -1;
   if (child <= 0) return become_agent(mask, agent);

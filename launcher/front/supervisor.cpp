@@ -58,6 +58,13 @@ void report_left(const Swept& swept) {
                                             " still alive after SIGKILL: " + names_of(swept)));
 }
 
+// Workers of the same user can fill its queue of signals (`ulimit -i`): then nothing can be queued
+// for it, but a plain signal still arrives, without its sender.
+void queue_or_send(pid_t pid, siginfo_t info, int plain) {
+  if (::syscall(SYS_rt_sigqueueinfo, pid, info.si_signo, &info) == 0) return;
+  if (errno == EAGAIN) ::kill(pid, plain);
+}
+
 bool is_usual_stop(int number) {
   return number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT;
 }
@@ -94,12 +101,18 @@ int Loop::run() {
   return end_after(*status_);
 }
 
-// Orphans too; what a worker leaves behind while the run lasts is not the front's business.
+// Orphans too; what a worker leaves behind while the run lasts is not the front's business. A guard
+// that is stopped ends nothing and passes nothing on, so the front continues it at once.
 void Loop::reap() {
+  constexpr int kChanges = WEXITED | WSTOPPED | WNOHANG | __WALL;
   for (;;) {
     siginfo_t info = {};
-    if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | __WALL) != 0 || info.si_pid == 0) return;
+    if (::waitid(P_ALL, 0, &info, kChanges) != 0 || info.si_pid == 0) return;
     if (info.si_pid != supervised_.child) continue;
+    if (info.si_code == CLD_STOPPED || info.si_code == CLD_TRAPPED) {
+      if (!is_guard()) ::kill(supervised_.child, SIGCONT);
+      continue;
+    }
     status_ = ExitStatus::from_siginfo(info.si_code, info.si_status);
     return;
   }
@@ -107,18 +120,19 @@ void Loop::reap() {
 
 // The front takes every signal and wraps it for the guard. The guard takes only what is wrapped:
 // what reaches it directly, because someone signals every process of a control group, reaches the
-// front and the agent as well.
+// front and the agent as well. From the front itself it is what could not be wrapped, but for the
+// SIGCONT to a stopped guard.
 void Loop::forward(const siginfo_t& info) const {
   if (!is_guard()) {
-    siginfo_t wrapped = forwarded_info(info, relay_signal());
-    ::syscall(SYS_rt_sigqueueinfo, supervised_.child, relay_signal(), &wrapped);
-    return;
+    return queue_or_send(supervised_.child, forwarded_info(info, relay_signal()), info.si_signo);
   }
+  const bool bare = info.si_code == SI_USER && info.si_pid == supervised_.parent;
+  if (bare && info.si_signo != SIGCONT) ::kill(supervised_.child, info.si_signo);
   const int number = forwarded_number(info.si_code, info.si_value.sival_int);
   if (info.si_signo != relay_signal() || number == 0) return;
   siginfo_t unwrapped = info;
   unwrapped.si_signo = number;
-  ::syscall(SYS_rt_sigqueueinfo, supervised_.child, number, &unwrapped);
+  queue_or_send(supervised_.child, unwrapped, number);
 }
 
 // No fork escapes the kill of a cgroup.

@@ -131,6 +131,19 @@ class Killed(unittest.TestCase):
             os.kill(front, signal.SIGCONT)
             self.assertEqual(run.end(), 0)
 
+    def test_a_stopped_guard_ends_the_run_all_the_same(self):
+        for victim in range(3):
+            with self.subTest(killed=NAMES[victim]):
+                script, sleeps = SHAPES["a daemon"]
+                with Run(DDPRUN, script, sleeps=sleeps) as run:
+                    supervisors = run.supervisors()
+                    os.kill(supervisors[0], signal.SIGSTOP)  # it would continue the guard at once
+                    os.kill(supervisors[1], signal.SIGSTOP)
+                    os.kill(supervisors[victim], signal.SIGKILL)
+                    os.kill(supervisors[0], signal.SIGCONT)
+                    self.assertEqual(run.end(), 137)
+                    run.check_nothing_left()
+
     def test_a_run_beside_another_is_not_disturbed(self):
         with Run(DDPRUN, "sleep 1000; true", sleeps=1) as one, \
              Run(DDPRUN, "until [ -e $DIR/go ]; do sleep 0.01; done") as other:

@@ -6,6 +6,7 @@
 
 import os
 import pty
+import resource
 import signal
 import subprocess
 import sys
@@ -102,6 +103,26 @@ class Signals(unittest.TestCase):
             os.kill(run.process.pid, signal.SIGCONT)
             self.check_end(run, 143)
             self.assertIn(f"SIGTERM from pid {kill.pid}, which has ended, stopping", run.text())
+
+    def test_they_arrive_where_the_queue_of_the_user_is_full(self):
+        def no_queue():
+            resource.setrlimit(resource.RLIMIT_SIGPENDING, (0, 0))
+        for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)):
+            with Run(DDPRUN, COUNT.replace("INT TERM", "INT TERM HUP"),
+                     preexec_fn=no_queue) as run:
+                ready(run)
+                run.process.send_signal(number)
+                self.check_end(run, code)
+                self.assertEqual(run.path("got.0").read_text(), "\n")
+                self.assertIn(f"{number.name} received", run.text())
+
+    def test_they_arrive_while_the_guard_is_stopped(self):
+        with Run(DDPRUN, STAY) as run:
+            ready(run)
+            _, guard, _ = run.supervisors()
+            os.kill(guard, signal.SIGSTOP)
+            run.process.send_signal(signal.SIGTERM)
+            self.check_end(run, 143)
 
     def test_one_to_every_process_of_ddprun_is_one_stop(self):
         for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
