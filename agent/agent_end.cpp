@@ -94,8 +94,10 @@ void Agent::report_failure(const protocol::Done& done) {
         error_line("RUN", is_noted ? over_for_that(code) : done.text + "; " + code));
     return;
   }
-  context_.logger().error(reporter ? failure_report(*done.failure, context_.hostname())
-                                   : failure_headline(*done.failure));
+  if (!reporter) return context_.logger().error(failure_headline(*done.failure));
+  const std::vector<RankLog> none;
+  const std::vector<RankLog>& logs = last_ ? last_->logs : none;
+  context_.logger().error(failure_report(*done.failure, context_.hostname(), logs));
 }
 
 void Agent::report_left(const client::End& end) {

@@ -34,6 +34,10 @@ RawEvidence look_into_files(const RoundEvidence::Sources& from,
   return raw;
 }
 
+bool is_unseen(Route route) {
+  return route == Route::kInherit || route == Route::kDiscard;
+}
+
 /// Whether file systems are worth a look: one that stalls would hold up the log files.
 bool complains_of_a_disk(const ExitStatus& status, const std::string& output) {
   if (status.by_signal()) return status.signal() == SIGBUS;
@@ -91,8 +95,10 @@ asio::awaitable<RawEvidence> RoundEvidence::look(Sources sources) {
   if (found) raw = std::move(*found);
   raw.stderr_tail = from->stderr_tail + raw.stderr_tail;  // one of them has it
   raw.stdout_tail = from->stdout_tail + raw.stdout_tail;
-  const Route out = from->plan.out.route;
-  raw.stdout_unseen = out == Route::kInherit || out == Route::kDiscard;
+  const StreamPlan& out = from->plan.out;
+  raw.stdout_unseen = is_unseen(out.route);
+  raw.stderr_unseen = is_unseen(from->plan.err.route);
+  if (is_logged(out.route)) raw.stdout_log = out.file;
   if (complains_of_a_disk(from->status, raw.stderr_tail + raw.stdout_tail)) {
     std::function<std::vector<DiskEvidence>()> ask = [paths = disks_of(raw, *from, tmpdir_)] {
       return read_disks(paths);

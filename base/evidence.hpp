@@ -67,8 +67,9 @@ struct Evidence {
   std::string core_pattern{};         // /proc/sys/kernel/core_pattern
   // A line of the worker's output that names the cause and is not among those quoted; empty: none.
   std::string telling_line{};
-  bool silent = false;           // stderr was empty, and ddprun does not see its stdout
-  bool lines_of_stdout = false;  // the lines quoted are of standard output: stderr was empty
+  bool silent = false;           // nothing to quote, and ddprun does not see all of its output
+  bool stderr_unseen = false;    // ddprun does not see its stderr (--console=raw)
+  bool lines_of_stdout = false;  // the lines quoted are of standard output: stderr has none
   friend bool operator==(const Evidence&, const Evidence&) = default;
 };
 

@@ -16,6 +16,7 @@ namespace ddprun {
 
 namespace {
 
+const std::string kStderrUnseen = "its stderr does not pass through ddprun (--console raw)";
 const std::string kContinued = "\n            ";  // below the text of a label
 // A report fills at most one screen; of that, this much belongs to what is quoted in any case.
 constexpr std::size_t kScreenLines = 24;
@@ -28,11 +29,12 @@ std::string quoted(const std::vector<std::string>& lines) {
 }
 
 std::string source_text(const WorkerExit& exit) {
-  const bool of_stdout = exit.evidence.lines_of_stdout;
   std::string of_stream;
-  if (!exit.lines.empty()) {
-    of_stream =
-        of_stdout ? "its stderr is empty; last lines of its stdout" : "last lines of its stderr";
+  if (exit.evidence.lines_of_stdout) {
+    of_stream = exit.evidence.stderr_unseen ? kStderrUnseen : "its stderr is empty";
+    of_stream += "; last lines of its stdout";
+  } else if (!exit.lines.empty()) {
+    of_stream = "last lines of its stderr";
   }
   switch (exit.source) {
     case EvidenceSource::kStderr:
@@ -64,7 +66,9 @@ Account account_of(const WorkerExit& exit, const Verdict& verdict) {
   } else if (const std::string source = source_text(exit); !source.empty()) {
     account.facts.push_back(source + (exit.lines.empty() ? "" : ":"));
   }
-  if (exit.evidence.silent) {
+  if (exit.evidence.silent && exit.evidence.stderr_unseen) {
+    account.facts.push_back(kStderrUnseen);  // the console has it
+  } else if (exit.evidence.silent) {
     account.facts.emplace_back("its stderr is empty; its stdout does not pass through ddprun");
     if (account.advice.empty()) account.advice = "--tee=3 keeps the last lines of its stdout, too";
   }
@@ -103,6 +107,23 @@ std::string others(const RunFailure& failure) {
   return witnesses.empty() ? text : witnesses + "; " + text;
 }
 
+// What shows most: the log of the culprit. A round that was given up has the file of its stacks.
+std::string log_text(const RunFailure& failure, const std::string& hostname,
+                     const std::vector<RankLog>& logs) {
+  const WorkerExit& exit = failure.first;
+  std::string whose;
+  if (failure.finding && !failure.finding->ranks.empty() && !exit.given_up) {
+    const Rank culprit(failure.finding->ranks.front());
+    for (const RankLog& log : logs) {
+      if (log.rank == culprit) return log.path;
+    }
+    const Rank witness = exit.worker.rank;
+    if (witness != culprit) whose = "rank " + std::to_string(witness.value()) + "'s: ";
+  }
+  if (exit.log.empty()) return {};
+  return whose + (exit.worker.host == hostname ? "" : exit.worker.host + ":") + exit.log;
+}
+
 }  // namespace
 
 void add_evidence(WorkerExit& exit, const RawEvidence& raw) {
@@ -120,8 +141,11 @@ void add_evidence(WorkerExit& exit, const RawEvidence& raw) {
   }
   const bool empty = !good && exit.lines.empty();
   if (empty) exit.lines = quotable_lines(raw.stdout_tail);
+  exit.evidence.stderr_unseen = raw.stderr_unseen;
   exit.evidence.lines_of_stdout = empty && !exit.lines.empty();
-  exit.evidence.silent = empty && exit.lines.empty() && raw.stdout_unseen;
+  if (exit.evidence.lines_of_stdout && !raw.stdout_log.empty()) exit.log = raw.stdout_log;
+  const bool unseen = raw.stdout_unseen || raw.stderr_unseen;
+  exit.evidence.silent = empty && exit.lines.empty() && unseen;
   exit.evidence.telling_line = find_telling_line(raw.stderr_tail, exit.lines);
 }
 
@@ -138,7 +162,8 @@ std::string failure_headline(const RunFailure& failure) {
   return error_line(verdict.code, text);
 }
 
-std::string failure_report(const RunFailure& failure, const std::string& hostname) {
+std::string failure_report(const RunFailure& failure, const std::string& hostname,
+                           const std::vector<RankLog>& logs) {
   const WorkerExit& exit = failure.first;
   Account account =
       failure.finding ? account_of(*failure.finding, exit) : account_of(exit, judge(exit));
@@ -151,8 +176,7 @@ std::string failure_report(const RunFailure& failure, const std::string& hostnam
   add("others", others(failure));
   add("try", account.advice);
   if (!failure.no_restart.empty()) add("next", "not restarted: " + failure.no_restart);
-  const bool elsewhere = exit.worker.host != hostname;
-  if (!exit.log.empty()) add("log", (elsewhere ? exit.worker.host + ":" : "") + exit.log);
+  add("log", log_text(failure, hostname, logs));
   std::string text = failure_headline(failure);
   text += labelled("when", time_text(exit.when) + ", " + duration_text(exit.since_start) +
                                " after start, round " + std::to_string(failure.round.value()));

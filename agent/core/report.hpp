@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/worker_exit.hpp"
 
@@ -15,15 +16,26 @@ struct RawEvidence {
   std::string stderr_tail;  // the last bytes of its standard error, where ddprun saw it
   std::string stdout_tail{};
   bool stdout_unseen = false;  // it goes past ddprun, so that an empty tail says nothing
-  Evidence facts{};            // what was measured
+  bool stderr_unseen = false;
+  std::string stdout_log{};  // the log file of its standard output; empty: none
+  Evidence facts{};          // what was measured
 };
-/// Chooses the lines that the report quotes: its error file, its stderr, its stdout.
+/// Chooses the lines that the report quotes: its error file, its stderr, its stdout; then the log
+/// of that is named.
 void add_evidence(WorkerExit& exit, const RawEvidence& raw);
 
 /// The first line of the report.
 [[nodiscard]] std::string failure_headline(const RunFailure& failure);
+
+/// The log file of a rank of this node.
+struct RankLog {
+  Rank rank{0};
+  std::string path{};
+};
 /// The report: several lines, the last output of a failed run. A path on another host than
-/// `hostname` is preceded by that host.
-[[nodiscard]] std::string failure_report(const RunFailure& failure, const std::string& hostname);
+/// `hostname` is preceded by that host. Of a culprit that is none of `logs`, the log of the witness
+/// is named.
+[[nodiscard]] std::string failure_report(const RunFailure& failure, const std::string& hostname,
+                                         const std::vector<RankLog>& logs = {});
 
 }  // namespace ddprun

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "agent/core/lines.hpp"
+#include "agent/core/report.hpp"
 #include "agent/core/worker_group.hpp"
 #include "base/store_wait.hpp"
 #include "base/worker_exit.hpp"
@@ -31,7 +32,8 @@ struct RoundResult {
   std::vector<StoreWait> waits{};  // at the same time, if this node serves the round's store
   // Of a worker that failed by itself, though another failure or a stop came first.
   std::optional<WorkerExit> other_failure{};
-  int alike = 0;  // workers that failed in the same way as the first
+  int alike = 0;                // workers that failed in the same way as the first
+  std::vector<RankLog> logs{};  // of the workers that have one, for the report
 
   [[nodiscard]] StopFacts stop_facts() const {
     return {stopped, killed, static_cast<int>(unkillable.size()), stop_took};

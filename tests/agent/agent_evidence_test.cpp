@@ -142,6 +142,14 @@ TEST_CASE("stdout is quoted where it goes to a file and stderr is empty or close
   CHECK_THAT(report_of("exec 2>&-; echo reason; exit 3", {"redirects=1", "log=" + logs.path()}),
              ContainsSubstring(quoted));
   CHECK_THAT(report_of("echo reason; exit 3"), ContainsSubstring("  try       --tee=3 "));
+  CHECK_THAT(report_of("echo reason; exit 3", {"redirects=3", "log=" + logs.path()}),
+             ContainsSubstring(quoted) && ContainsSubstring("/stdout.log\n"));
+}
+
+TEST_CASE("a raw console has the stderr of a worker, and the report does not call it empty") {
+  CHECK_THAT(
+      report_of("echo reason >&2; exit 3", {"console=raw"}),
+      ContainsSubstring("  evidence  " + kStderrIsRaw + "\n") && !ContainsSubstring("  try  "));
 }
 
 TEST_CASE("bytes that are no text are quoted as such, and forge nothing") {

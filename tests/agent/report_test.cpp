@@ -12,6 +12,7 @@
 
 using namespace ddprun;
 using namespace ddprun::test;
+using Catch::Matchers::EndsWith;
 using namespace std::chrono_literals;
 using namespace std::string_literals;
 
@@ -98,9 +99,25 @@ TEST_CASE("where the first failure is a witness, the report names the culprit an
             "            rank 12 said: \\x1b[31mTimed out\n"
             "  likely    something stopped it\n"
             "  others    rank 12 gave up; 1 rank was running; ddprun stopped it in 20 ms\n"
-            "  log       logs/7f3a/attempt_1/4/stderr.log");
+            "  log       rank 12's: logs/7f3a/attempt_1/4/stderr.log");
   failure.finding->ranks.clear();
   CHECK_THAT(report_of(failure), ContainsSubstring("| KeyError: 'labels'\n  likely"));
+}
+
+TEST_CASE("the log named is the culprit's, else the witness's by its rank, else of the stacks") {
+  RunFailure failure = failing();
+  failure.finding = Finding{"W-PEER", "rank 1" + kOddOneOut, {1}, {}, "", ""};
+  const std::vector<RankLog> logs{{Rank(0), "logs/0/stderr.log"}, {Rank(1), "logs/1/stderr.log"}};
+  CHECK_THAT(failure_report(failure, "gpu-01", logs), EndsWith("\n  log       logs/1/stderr.log"));
+  CHECK_THAT(failure_report(failure, "gpu-01"),
+             EndsWith("\n  log       rank 12's: gpu-02:" + failure.first.log));
+  failure.finding->ranks = {12};
+  CHECK_THAT(report_of(failure), EndsWith("\n  log       " + failure.first.log));
+  failure.finding->ranks = {1};
+  failure.first.given_up = failure.finding;
+  failure.first.log = "logs/stacks-600s.txt";
+  CHECK_THAT(failure_report(failure, "gpu-02", logs),
+             EndsWith("\n  log       logs/stacks-600s.txt"));
 }
 
 TEST_CASE("on another node the report is the same, and names the host of the log") {
@@ -184,6 +201,27 @@ TEST_CASE("stdout is quoted where stderr is empty, and it says so") {
              ContainsSubstring("  evidence  " + kLastOfStdout + "            | step 7\n"));
   raw.stderr_tail = "Killed\n";
   CHECK_THAT(report_of(failing(raw)), !ContainsSubstring("step 7"));
+}
+
+TEST_CASE("the log named is the one of the stream that is quoted") {
+  RawEvidence raw;
+  raw.stdout_log = "logs/stdout.log";
+  raw.stdout_tail = "step 7\n";
+  CHECK(failing(raw).first.log == raw.stdout_log);
+  raw.stderr_tail = "Killed\n";
+  CHECK(failing(raw).first.log == "logs/7f3a/attempt_1/4/stderr.log");
+}
+
+TEST_CASE("a stderr that ddprun does not see is not called empty") {
+  RawEvidence raw;
+  raw.stderr_unseen = raw.stdout_unseen = true;
+  CHECK_THAT(report_of(failing(raw)),
+             EndsWith("\n  evidence  " + kStderrIsRaw + "\n  log       " + failing().first.log));
+  raw.stdout_unseen = false;
+  CHECK_THAT(report_of(failing(raw)), ContainsSubstring("  evidence  " + kStderrIsRaw + "\n"));
+  raw.stdout_tail = "step 7\n";
+  CHECK_THAT(report_of(failing(raw)),
+             ContainsSubstring("  evidence  " + kStderrIsRaw + "; last lines of its stdout:\n"));
 }
 
 TEST_CASE("a worker that said nothing where ddprun listens is told to be heard") {

@@ -53,6 +53,7 @@ class WrittenPorts final : public RoundPorts {
   [[nodiscard]] WorkerExit describe_exit(LocalRank rank) const override {
     WorkerExit exit;
     exit.worker = name_of(rank);
+    exit.log = "/logs/" + std::to_string(rank.value());
     return exit;
   }
   [[nodiscard]] std::vector<std::string> left_behind(LocalRank) const override { return left_; }

@@ -71,6 +71,7 @@ WorkerExit full_exit() {
   exit.evidence.core_pattern = "|/usr/lib/systemd/systemd-coredump";
   exit.evidence.telling_line = "OSError: [Errno 28] No space left on device";
   exit.evidence.silent = true;
+  exit.evidence.stderr_unseen = true;
   exit.evidence.lines_of_stdout = true;
   exit.complaint = full_complaint();
   exit.given_up = Finding{"HANG", "no progress", {1, 2}, {"1 rank: f (a.py:1)"}, "", ""};
