@@ -56,7 +56,7 @@ struct Schema {
     std::string head;
     for (const std::string& line : lines_in(content(EVENTS_PAGE))) {
       if (line.starts_with("| field ") || line.starts_with("| event ") ||
-          line.starts_with("| file ")) {
+          line.starts_with("| file ") || line.starts_with("| object ")) {
         head = line.substr(0, 6);
       }
       if (line.empty() && head != "") of_every_line = false;
@@ -76,10 +76,12 @@ struct Schema {
     if (value.is_number()) return "number";
     if (value.is_string()) return "text";
     if (value.is_bool()) return "flag";
+    if (value.is_array()) return "list";
     return value.is_object() ? "object" : "none";
   }
 
-  /// Checks the members of `object` from the `first` on.
+  /// Checks the members of `object` from the `first` on, and theirs if they have a row of their
+  /// own.
   void check(const std::string& event, const json::object& object, std::size_t first) const {
     INFO(event);
     REQUIRE(events.count(event) == 1);
@@ -94,8 +96,12 @@ struct Schema {
       const auto& member = *(object.begin() + static_cast<std::ptrdiff_t>(i));
       found.insert(std::string(member.key()));
       INFO(member.key());
-      REQUIRE(types.count(std::string(member.key())) == 1);
-      CHECK(type_of(member.value()) == types.at(std::string(member.key())));
+      const std::string name(member.key());
+      REQUIRE(types.count(name) == 1);
+      CHECK(type_of(member.value()) == types.at(name));
+      if (member.value().is_object() && events.count(name) == 1) {
+        check(name, member.value().as_object(), 0);
+      }
     }
     CHECK(found == expected);
   }
@@ -193,6 +199,26 @@ TEST_CASE("result.json has outcome, code, first failure and restarts of a run th
   const json::object& failure = result.at("failure").as_object();
   CHECK(failure.at("code").as_string() == "W-EXIT");
   CHECK(failure.at("first").at("lines").at(0).as_string() == "needle");
+}
+
+TEST_CASE("result.json and the verdict name the culprit where the first failure is a witness") {
+  TemporaryDirectory dir;
+  const std::string script =
+      "[ $RANK = 1 ] && { echo > $DIR/here; kill -STOP $$$$; }; "
+      "until [ -s $DIR/here ]; do sleep 0.01; done; "
+      "echo '[../gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting 4000ms for recv "
+      "operation to complete' >&2; exit 3";
+  auto run = start(2, script, {"log=" + dir.file("logs")}, {{"DIR", dir.path()}});
+  CHECK(run.wait() == ExitStatus::exited(3));
+  const Recorded all = read_checked(dir.file("logs"));
+  for (const json::value& failure : {all.result.at("failure"), all.last("verdict").at("failure")}) {
+    CHECK(failure.at("first").at("rank").as_int64() == 0);
+    REQUIRE(failure.as_object().contains("finding"));
+    const json::value& finding = failure.at("finding");
+    CHECK(finding.at("ranks").as_array() == json::array{1});
+    CHECK(finding.at("code") == failure.at("code"));
+    CHECK_THAT(std::string(finding.at("text").as_string()), ContainsSubstring("; rank 1 (local 1"));
+  }
 }
 
 TEST_CASE("a run that a signal stops, and one that succeeds, say so in result.json") {

@@ -148,6 +148,31 @@ TEST_CASE("explain blames no rank for a hang, and tells it once for all nodes") 
   CHECK_THAT(text, !ContainsSubstring("rank 0"));
 }
 
+TEST_CASE("explain names what the coordinator found, and the witness as the first to complain") {
+  const std::string found = "a collective gave up after 4 s; rank 0 (local 0) on gpu-01 is odd";
+  File one("gpu-01", 0);
+  File two("gpu-02", 1);
+  for (File* file : {&one, &two}) {
+    file->round(1, 1, "first", "round 1: all 2 nodes joined", 2).starts(2, 3, 1);
+    file->fails(503, 1, file == &one ? 0 : 2).at(504, 1, "stop_began").ends_round(505, 1, 1);
+    file->at(506, 0, "verdict",
+             {{"exit_code", 3},
+              {"text", found + "; no restart left"},
+              {"failure",
+               json::object{{"round", 1},
+                            {"code", "W-COLLECTIVE"},
+                            {"first", json::object{{"rank", 2}, {"pid", 77}, {"host", "gpu-02"}}},
+                            {"finding", json::object{{"text", found}}}}}});
+    file->end(900, 1, "failed", 3);
+  }
+  const std::string text = explained({one.record(), two.record()});
+  const std::string witness = "rank 2 (pid 77) on gpu-02: [W-EXIT] ended with exit code 3\n";
+  CHECK_THAT(text, ContainsSubstring("\nfirst cause: [W-COLLECTIVE] " + found +
+                                     ", in round 1\nfirst to complain: " + witness));
+  CHECK_THAT(text, ContainsSubstring("\n  failure       [W-COLLECTIVE] " + found +
+                                     "\n  complained    " + witness + "  also failed   rank 0 "));
+}
+
 TEST_CASE("explain says what is missing: a node, an end, lines, a part of a line") {
   File file("gpu-01", 0);
   file.round(1, 1, "first", "round 1", 2).starts(2, 3, 1).lose_lines(3).exits(9, 1, 0, 1);

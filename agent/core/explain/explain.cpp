@@ -58,15 +58,30 @@ const RoundRecord* any_record(const Nodes& nodes, int round) {
   return nullptr;
 }
 
+std::string text_of(const Failure& failure) {
+  return "[" + failure.code + "] " + failure.text;
+}
+
 /// Who failed and how. Ranks that were given up have not failed: none of them is named.
 std::string failure_text(const Failure& failure) {
-  const std::string what = "[" + failure.code + "] " + failure.text;
+  const std::string what = text_of(failure);
   if (failure.given_up) return what;
   return "rank " + std::to_string(failure.rank) + " (pid " + std::to_string(failure.pid) + ") on " +
          failure.host + ": " + what;
 }
 
-/// The failures that the nodes saw in a round; the one that `reason` names first.
+/// What the coordinator found about all ranks of a round, with the rank that failed first: it may
+/// be a witness of the cause. None: the first failure is the cause.
+const Failure* finding_in(const Nodes& nodes, int round) {
+  for (const NodeRecord& node : nodes) {
+    if (node.verdict && node.verdict_round == round && !node.verdict->text.empty()) {
+      return &*node.verdict;
+    }
+  }
+  return nullptr;
+}
+
+/// The failures that the nodes saw in a round; first the one that a finding or else `reason` names.
 std::vector<Failure> failures_in(const Nodes& nodes, int round, const std::string& reason) {
   std::vector<Failure> failures;
   for (const NodeRecord& node : nodes) {
@@ -80,7 +95,9 @@ std::vector<Failure> failures_in(const Nodes& nodes, int round, const std::strin
     const bool is_told = std::any_of(failures.begin(), failures.end(), says_same);
     if (!is_told) failures.push_back(failure);
   }
-  const auto is_named = [&reason](const Failure& failure) {
+  const Failure* finding = finding_in(nodes, round);
+  const auto is_named = [&reason, finding](const Failure& failure) {
+    if (finding != nullptr) return failure.rank == finding->rank;
     return reason.find("rank " + std::to_string(failure.rank) + " (") != std::string::npos;
   };
   std::stable_partition(failures.begin(), failures.end(), is_named);
@@ -181,6 +198,17 @@ std::string health_text(const Health& health) {
   return "all running from " + ms_text(*health.since) + " on; the record breaks off";
 }
 
+std::string failure_lines(const Failure* finding, const std::vector<Failure>& failures) {
+  std::string text;
+  if (finding != nullptr) text = labelled_line("failure", text_of(*finding));
+  const char* first = finding == nullptr ? "failure" : "complained";
+  for (std::size_t i = 0; i < std::min<std::size_t>(failures.size(), 4); ++i) {
+    if (finding != nullptr && failures[i].given_up) continue;
+    text += labelled_line(i == 0 ? first : "also failed", failure_text(failures[i]));
+  }
+  return text;
+}
+
 std::string round_text(const Nodes& nodes, int round) {
   const RoundRecord& of = *any_record(nodes, round);
   std::string text = "round " + std::to_string(round) + ": " + count_text(of.world_size, "rank") +
@@ -189,9 +217,7 @@ std::string round_text(const Nodes& nodes, int round) {
   const std::string reason = reason_after(nodes, round);
   const auto failures = failures_in(nodes, round, reason);
   if (!reason.empty()) text += labelled_line("then", reason);
-  for (std::size_t i = 0; i < std::min<std::size_t>(failures.size(), 4); ++i) {
-    text += labelled_line(i == 0 ? "failure" : "also failed", failure_text(failures[i]));
-  }
+  text += failure_lines(finding_in(nodes, round), failures);
   if (any_record(nodes, round + 1) != nullptr || !failures.empty()) {
     text += labelled_line("stopped", blast_radius(nodes, round));
   }
@@ -225,15 +251,20 @@ std::string first_cause(const Nodes& nodes, const std::set<int>& rounds) {
   for (const int round : rounds) {
     const std::string reason = reason_after(nodes, round);
     const auto failures = failures_in(nodes, round, reason);
+    const Failure* finding = finding_in(nodes, round);
     std::string cause;
-    if (!failures.empty()) {
+    if (finding != nullptr) {
+      cause = text_of(*finding);
+    } else if (!failures.empty()) {
       cause = failure_text(failures[0]);
     } else if (const RoundRecord* next = any_record(nodes, round + 1)) {
       cause = next->text;
     } else {
       continue;
     }
+    const bool complained = finding != nullptr && !failures.empty() && !failures[0].given_up;
     return "first cause: " + printable(cause) + ", in round " + std::to_string(round) + "\n" +
+           (complained ? "first to complain: " + printable(failure_text(failures[0])) + "\n" : "") +
            "blast radius: stopped " + blast_radius(nodes, round) + "\n";
   }
   for (const NodeRecord& node : nodes) {

@@ -91,7 +91,8 @@ void take_of_run(NodeRecord& node, const std::string& name, const json::object& 
     node.verdict_text = text_of(event, "text");
     const json::object& failure = object_of(event, "failure");
     if (failure.empty()) return;
-    node.verdict = failure_of(object_of(failure, "first"), text_of(failure, "code"), "");
+    node.verdict = failure_of(object_of(failure, "first"), text_of(failure, "code"),
+                              text_of(object_of(failure, "finding"), "text"));
     node.verdict_round = number_of(failure, "round");
   }
   if (name == "end") {

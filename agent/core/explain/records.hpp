@@ -64,7 +64,7 @@ struct NodeRecord {
   std::string host{};
   std::map<int, RoundRecord> rounds{};
   std::vector<std::string> signals{};  // to ddprun, that stop it
-  std::optional<Failure> verdict{};    // the first failure of the run, by the coordinator
+  std::optional<Failure> verdict{};    // who failed first in the run; what the coordinator found
   int verdict_round = 0;
   std::string verdict_text{};
   std::string outcome{};  // empty: the record has no end
