@@ -146,6 +146,10 @@ void RoundRunner::add_cpu(const Worker& worker, RankFacts& facts) const {
   facts.watched = duration_cast<milliseconds>(now() - worker.cpu_before.at);
 }
 
+bool RoundRunner::may_handle(LocalRank rank, int signal) const {
+  return ddprun::may_handle(worker(rank).child->pid(), signal);
+}
+
 std::string RoundRunner::last_line(LocalRank rank) const {
   const auto& output = worker(rank).output;
   const std::string tail = output ? output->tail(Stream::kStderr) : "";

@@ -63,6 +63,10 @@ void RoundDriver::act(const Spawn& action) {
 }
 
 void RoundDriver::act(const Signal& action) {
+  Worker& target = worker(action.rank);
+  if (group_.first_failure() && !target.exit && !target.may_obey) {
+    target.may_obey = ports_.may_handle(action.rank, action.signal);
+  }
   ports_.signal_group(action.rank, action.signal);
 }
 
@@ -366,15 +370,16 @@ bool RoundDriver::failed_by_itself(std::size_t rank) const {
   return ended.by_itself || killed;
 }
 
-/// As the first one did, also if a stop signal was on its way: it did not end by that.
+/// As the first one did, also if a stop signal was on its way that it did not end by: one with a
+/// handler may have ended there, and its last line is older.
 bool RoundDriver::failed_alike(std::size_t rank) const {
   const auto first = group_.first_failure();
   const Worker& ended = workers_[rank];
   const LocalRank own(static_cast<int>(rank));
   if (!first || first == own || given_up_ || !ended.exit) return false;
   const WorkerExit& failure = *worker(*first).exit;
-  if (failure.complaint || ended.exit->status.success()) return false;
-  if (ended.exit->status.by_signal() && !ended.by_itself) return false;
+  if (failure.complaint || ended.exit->complaint || ended.exit->status.success()) return false;
+  if (!ended.by_itself && (ended.may_obey || ended.exit->status.by_signal())) return false;
   return is_alike(failure.status, ports_.last_line(*first), ended.exit->status,
                   ports_.last_line(own));
 }

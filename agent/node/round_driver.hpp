@@ -78,6 +78,7 @@ class RoundDriver {
     std::optional<WorkerExit> exit{};
     TimePoint exited_at{};
     bool by_itself = false;  // it ended before any signal of ddprun
+    bool may_obey = false;   // its exit may be the answer to a stop signal
   };
   // A failure that the group has not been told of yet: it may be a witness, and the culprit may
   // fail a moment later, or others complain, too.

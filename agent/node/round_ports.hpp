@@ -48,6 +48,8 @@ class RoundPorts {
   /// aborted are, without what they have started. Returns which.
   [[nodiscard]] virtual std::vector<LocalRank> abort_with_stacks(
       const std::vector<LocalRank>& ranks) = 0;
+  /// Whether a worker may answer that signal by an exit of its own: it handles or blocks it.
+  [[nodiscard]] virtual bool may_handle(LocalRank rank, int signal) const = 0;
   /// To the worker alone, without what it has started.
   virtual void signal_worker(LocalRank rank, int signal) = 0;
   /// Replaces the timer before it; timer_expired() follows.

@@ -141,6 +141,17 @@ bool can_be_traced(const ProcessStacks& process) {
   return process.state == 'R' || process.state == 'S';
 }
 
+bool may_handle(pid_t process, int signal) {
+  const std::string status = read_proc(process, "status");
+  for (const std::string_view mask : {"\nSigBlk:", "\nSigCgt:"}) {
+    const auto begin = status.find(mask);
+    if (begin == std::string::npos) return true;
+    const auto bits = std::strtoull(status.c_str() + begin + mask.size(), nullptr, 16);
+    if (((bits >> static_cast<unsigned>(signal - 1)) & 1U) != 0) return true;
+  }
+  return false;
+}
+
 bool runs_python(pid_t process) {
   const std::string link = "/proc/" + std::to_string(process) + "/exe";
   std::array<char, 4096> path{};

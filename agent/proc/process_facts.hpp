@@ -27,6 +27,10 @@ namespace ddprun {
 /// uninterruptible sleep, is left alone.
 [[nodiscard]] bool can_be_traced(const ProcessStacks& process);
 
+/// Whether it handles or blocks that signal, or that is unknown; one that ended without being
+/// waited for is still known.
+[[nodiscard]] bool may_handle(pid_t process, int signal);
+
 /// Whether it runs Python, as far as the name of its program says so.
 [[nodiscard]] bool runs_python(pid_t process);
 

@@ -44,6 +44,7 @@ class WrittenPorts final : public RoundPorts {
     for (const LocalRank rank : ranks) write("abort", rank);
     return ranks;
   }
+  [[nodiscard]] bool may_handle(LocalRank, int signal) const override { return signal == handled_; }
   void signal_worker(LocalRank rank, int) override { write("pass on", rank); }
   void arm_timer(TimePoint deadline) override { deadline_ = deadline; }
   void cancel_timer() override { deadline_ = {}; }
@@ -105,6 +106,7 @@ class WrittenPorts final : public RoundPorts {
   std::optional<Complaint> complaint_{};
   TimePoint hearing_until_{};
   std::array<std::string, 2> last_lines_{};
+  int handled_ = 0;  // signal
 
  private:
   void write(const std::string& what) { words_ += (words_.empty() ? "" : ", ") + what; }

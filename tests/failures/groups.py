@@ -67,8 +67,14 @@ COLLECTIVES = (
 TOGETHER = ('trap "" TERM; echo "rank $RANK: no config.yaml" >&2; "$I" note said; '
             'for rank in 0 1 2; do "$I" await said.$rank; done; exit 3')
 
+STEP = 'echo "rank $RANK: step 12" >&2; "$I" note step; '
+
 ROUNDS = (
     alike("all ranks fail in the same way", TOGETHER, "W-EXIT", 3, "2 others failed alike"),
+    fault("a failure, and ranks whose handler of SIGTERM ends them alike",
+          f'{STEP}for rank in 0 2; do "$I" await step.$rank; done; exit 1', "W-EXIT", 1,
+          "2 ranks were running", never="alike",
+          peers="trap 'kill $!; exit 1' TERM; " + STEP + '"$I" wait & wait'),
     fault("a failure after the restart", "[ $DDPRUN_ROUND = 1 ] && exit 3; echo late >&2; exit 4",
           "W-EXIT", 4, "round 2", options=("--max-restarts=1",)),
     fault("the same failure in every round", "echo typo >&2; exit 3", "W-EXIT", 3,

@@ -63,6 +63,7 @@ class World::GroupPorts final : public RoundPorts {
     if (!group().stop_began) group().stop_began = now();
     world_.signal_worker(id_, generation_, rank, signal);
   }
+  [[nodiscard]] bool may_handle(LocalRank, int) const override { return false; }
   void signal_worker(LocalRank, int) override {}
   // Some run Python, and of these some are stuck in a place that no signal reaches.
   [[nodiscard]] std::vector<LocalRank> abort_with_stacks(
