@@ -37,13 +37,11 @@ Descendants::Descendants(asio::any_io_executor executor, Orphans& orphans, Ended
     : executor_(std::move(executor)), orphans_(orphans), worker_(std::move(worker)) {}
 
 bool Descendants::look() {
-  unknown_ = false;
-  if (!worker_.leaf) {
-    const Orphans::Any any = orphans_.any();
-    if (any == Orphans::Any::kNo) members_.clear();
-    if (any == Orphans::Any::kNo) return false;
-    unknown_ = any == Orphans::Any::kUnknown;
-  }
+  const Orphans::Any any = orphans_.any();
+  const bool in_leaf = worker_.leaf && worker_.leaf->populated();
+  unknown_ = any == Orphans::Any::kUnknown && !in_leaf;
+  if (any == Orphans::Any::kNo && !in_leaf) members_.clear();
+  if (any == Orphans::Any::kNo && !in_leaf) return false;
   return unknown_ || search();
 }
 
@@ -76,8 +74,24 @@ bool Descendants::watch_all(const Processes& found, bool first) {
   return true;
 }
 
+// A process may have left the leaf (`systemd-run --scope`, `cgexec`): it is found by descent.
 std::optional<Descendants::Processes> Descendants::find() const {
-  if (worker_.leaf) return find_in_leaf(*worker_.leaf);
+  if (!worker_.leaf) return find_outside();
+  auto living = find_in_leaf(*worker_.leaf);
+  if (!living || orphans_.any() == Orphans::Any::kNo) return living;
+  auto outside = find_outside();
+  if (!outside) return std::nullopt;
+  const std::size_t inside = living->size();
+  for (ProcessEntry& process : *outside) {
+    const auto end = living->begin() + static_cast<std::ptrdiff_t>(inside);
+    const bool known = std::any_of(
+        living->begin(), end, [&](const ProcessEntry& other) { return other.pid == process.pid; });
+    if (!known) living->push_back(std::move(process));
+  }
+  return living;
+}
+
+std::optional<Descendants::Processes> Descendants::find_outside() const {
   // Where only zombies are seen, one of them may have forked a process that was not met.
   std::optional<Seen> seen = Seen();
   for (int pass = 0; pass < kPassesMax; ++pass) {
@@ -201,15 +215,16 @@ asio::awaitable<void> Descendants::wait_until_gone() {
   }
 }
 
-// First by group: that is atomic, a fork cannot escape it. Then what has other groups, until a pass
-// sees nothing that lives. A pass follows what is forked while it runs, and it kills faster than a
-// program can fork.
+// First by cgroup and group: that is atomic, a fork cannot escape it. Then what has left both,
+// until a pass sees nothing that lives. A pass follows what is forked while it runs, and it kills
+// faster than a program can fork.
 void Descendants::kill_all() {
   if (worker_.leaf) {
     for (const ProcessEntry& process : find_in_leaf(*worker_.leaf).value_or(Processes())) {
       count(process);
     }
-    return worker_.leaf->kill();
+    worker_.leaf->kill();
+    if (orphans_.any() == Orphans::Any::kNo) return;
   }
   for (const auto& member : members_) {
     const ProcessEntry& process = member->process;

@@ -1,9 +1,9 @@
 // Descendants: what a worker had started and what still lives when it has ended, whatever process
 // group or session it has made. The kernel knows where the worker had a cgroup of its own.
-// Elsewhere they are the children of this process, a child subreaper, that are no workers, and what
-// is below them; the mark in their environment tells whose they are, or else their session. Thread
-// rule: the io_context's thread. Ownership: holds a pidfd for each process it watches; the
-// destructor neither blocks nor kills.
+// Elsewhere, or when they have left it, they are the children of this process, a child subreaper,
+// that are no workers, and what is below them; the mark in their environment tells whose they are,
+// or else their session. Thread rule: the io_context's thread. Ownership: holds a pidfd for each
+// process it watches; the destructor neither blocks nor kills.
 #pragma once
 
 #include <sys/types.h>
@@ -38,8 +38,8 @@ class Descendants {
   Descendants(boost::asio::any_io_executor executor, Orphans& orphans, EndedWorker worker);
 
   /// Whether anything but zombies is left, or may be. What is left and was not in the worker's
-  /// process group gets the last signal now. Costs one file of the cgroup, or without cgroups a few
-  /// system calls; a pass over /proc only where there is something, and not while other workers
+  /// process group gets the last signal now. Costs a few system calls and one file of the cgroup,
+  /// if it had one; a pass over /proc only where there is something, and not while other workers
   /// live on a kernel that lists no children: then it stays unknown until signal() or their end.
   /// What cannot be watched, because descriptors have run out, gets SIGKILL and counts as gone.
   [[nodiscard]] bool look();
@@ -73,6 +73,7 @@ class Descendants {
 
   bool search();
   [[nodiscard]] std::optional<Processes> find() const;
+  [[nodiscard]] std::optional<Processes> find_outside() const;
   [[nodiscard]] std::optional<Processes> find_in_leaf(const Cgroup& leaf) const;
   [[nodiscard]] std::optional<Seen> find_by_descent(int signal_on_sight) const;
   [[nodiscard]] bool has_left(const ProcessEntry& orphan) const;

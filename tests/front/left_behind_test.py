@@ -75,6 +75,24 @@ class LeftBehind(unittest.TestCase):
                 run.path("go").touch()
                 self.check(run, 0)
 
+    def test_what_has_moved_to_another_cgroup_ends_before_the_restart(self):
+        with open("/proc/self/mountinfo", encoding="utf-8") as mounts:
+            roots = [line.split()[4] for line in mounts if " - cgroup2 " in line]
+        procs = pathlib.Path(roots[0] if roots else "/nowhere") / "cgroup.procs"
+        if not os.access(procs, os.W_OK):
+            self.skipTest("no cgroup v2 hierarchy that can be written")
+        script = ("if [ $DDPRUN_ROUND = 2 ]; then echo > $DIR/second; "
+                  "until [ -e $DIR/go ]; do sleep 0.01; done; exit 0; fi; "
+                  f"sh -c 'echo $$$$ > {procs}; echo > $DIR/moved; exec sleep 1000' & "
+                  "until [ -e $DIR/moved ]; do sleep 0.01; done; exit 3")
+        for ranks in (1, 2):
+            with self.run_of(script, ["--max-restarts=1"], ranks=ranks) as run:
+                wait_for(lambda: run.path("second").exists(), "second round")
+                old = [pid for pid in run.left() if b"DDPRUN_ROUND=1" in environment_of(pid)]
+                self.assertEqual([stat_of(pid) for pid in old], [])
+                run.path("go").touch()
+                self.check(run, 0)
+
     def test_children_that_ignore_sigterm_are_killed_and_named(self):
         script = ("setsid sh -c 'trap \"\" TERM; echo > $DIR/deaf; while :; do sleep 0.05; done' & "
                   "until [ -e $DIR/deaf ]; do sleep 0.01; done; exit 3")

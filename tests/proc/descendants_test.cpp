@@ -106,6 +106,28 @@ TEST_CASE("what a worker leaves is found in whatever session it is, named, and i
   CHECK(names_of(left).empty());
 }
 
+TEST_CASE("what has left the worker's cgroup gets its signal like the rest") {
+  Scene scene(How::kLeaf);
+  if (!scene.possible()) return;
+  TempDir directory;
+  const auto ours = ddprun::Cgroup::of_this_process();
+  const std::string procs = ours->path() + "/cgroup.procs";
+  // One moves itself, one has a parent that stays in the cgroup.
+  const std::string moves = "(sh -c 'echo $$ > " + procs + "; echo $$ > $0; exec sleep 1000' ";
+  const std::string one = directory / "one";
+  const std::string two = directory / "two";
+  scene.start(shell(moves + one + ") & (" + moves + two + "); sleep 1000) & until [ -s " + one +
+                    " ] && [ -s " + two + " ]; do sleep 0.01; done"));
+  const int number = GENERATE(SIGTERM, SIGKILL);
+  Descendants left = scene.after(0);
+  REQUIRE(left.look());
+  CHECK(names_of(left).size() >= 2);
+  left.signal(number);
+  scene.wait(left);
+  CHECK_FALSE(alive(std::stoi(contents(one))));
+  CHECK_FALSE(alive(std::stoi(contents(two))));
+}
+
 TEST_CASE("a worker that left nothing is known without a look through /proc") {
   Scene scene(GENERATE(How::kLeaf, How::kDescent));
   if (!scene.possible()) return;
