@@ -39,7 +39,7 @@ void RoundDriver::end(int signal, Duration grace) {
 int RoundDriver::pass_on(int signal) {
   for (const LocalRank rank : group_.running()) {
     if (worker(rank).exit) continue;
-    worker(rank).passed_signal = signal;
+    worker(rank).passed.add(signal);
     ports_.signal_worker(rank, signal);  // alone: its data loaders rarely expect a signal
   }
   return running();
@@ -162,7 +162,7 @@ void RoundDriver::exited(LocalRank rank, ExitStatus status, LeftBehind left) {
   ended.exited_at = ports_.now();
   WorkerExit& exit = ended.exit.emplace(ports_.describe_exit(rank));
   exit.status = status;
-  exit.passed_signal = ended.passed_signal;
+  exit.passed_signal = ended.passed.explaining(status);
   set_times(exit, ended.exited_at);
   ended.by_itself = group_.worker(rank).first_signal == 0;
   if (may_be_witness(status)) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/core/passed_signals.hpp"
 #include "agent/core/report.hpp"
 #include "agent/core/worker_group.hpp"
 #include "agent/node/round_ports.hpp"
@@ -74,7 +75,7 @@ class RoundDriver {
 
  private:
   struct Worker {
-    int passed_signal = 0;
+    PassedSignals passed{};
     std::optional<WorkerExit> exit{};
     TimePoint exited_at{};
     bool by_itself = false;  // it ended before any signal of ddprun

@@ -324,6 +324,21 @@ TEST_CASE("an exit says when it was and which signal was passed on before") {
   CHECK(round.ports.failure_.since_start == 17s);
 }
 
+TEST_CASE("an exit names the signal that ended it, whichever was passed on last") {
+  const auto passed = [](const ExitStatus& status) {
+    TwoWorkers round;
+    round.run();
+    for (const int number : {SIGUSR1, SIGINT, SIGUSR2}) round.driver.pass_on(number);
+    round.exits(0, status);
+    round.driver.evidence_found({});
+    return round.ports.failure_.passed_signal;
+  };
+  CHECK(passed(ExitStatus::signaled(SIGUSR1)) == SIGUSR1);
+  CHECK(passed(ExitStatus::exited(128 + SIGUSR1)) == SIGUSR1);
+  CHECK(passed(ExitStatus::signaled(SIGUSR2)) == SIGUSR2);
+  CHECK(passed(ExitStatus::exited(1)) == SIGINT);  // as Python does
+}
+
 TEST_CASE("a failure that had no line has one in the outcome, a success has no outcome") {
   TwoWorkers logged;
   logged.run();
