@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -10,8 +11,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <memory>
 #include <optional>
+#include <system_error>
 
 #include "agent/control/limits.hpp"
 #include "base/printable.hpp"
@@ -59,6 +62,15 @@ Result<void> bind_and_listen(int socket, const std::string& path) {
   const int error = errno;
   ::unlink(temporary.c_str());
   return refused("cannot listen at " + printable(path), error);
+}
+
+/// A ddprun that was killed before its socket listened leaves PID-NONCE.sock.new.
+bool is_unfinished_of_ended(const std::string& name) {
+  if (!name.ends_with(std::string(kSuffix) + kUnfinished)) return false;
+  pid_t owner = 0;
+  const auto read = std::from_chars(name.data(), name.data() + name.size(), owner);
+  const bool is_pid = read.ec == std::errc() && owner > 0 && *read.ptr == '-';
+  return is_pid && ::kill(owner, 0) != 0 && errno == ESRCH;
 }
 
 Result<Listener> listen_in(const std::string& directory) {
@@ -119,6 +131,7 @@ std::vector<std::string> list_sockets(const Environment& environment) {
     if (opened == nullptr) continue;
     while (const dirent* item = ::readdir(opened.get())) {
       const std::string name = item->d_name;
+      if (is_unfinished_of_ended(name)) remove(place + "/" + name);
       if (name.ends_with(kSuffix)) paths.push_back(place + "/" + name);
     }
   }

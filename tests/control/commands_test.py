@@ -118,6 +118,18 @@ class Sockets(unittest.TestCase):
             self.assertEqual(run.listed(), [])
             self.assertFalse(path.exists())
 
+    def test_what_a_ddprun_left_that_was_killed_before_it_listened_is_removed(self):
+        with standalone("sh", "-c", WAITS) as run:
+            run.wait_until_up()
+            (path,) = run.sockets()
+            own = path.with_name(path.name + ".new")
+            left = path.with_name("2147483647-12345678.sock.new")  # no process has this pid
+            own.touch()
+            left.touch()
+            self.assertEqual(len(run.listed()), 1)
+            self.assertTrue(own.exists())
+            self.assertFalse(left.exists())
+
     def test_a_ddprun_that_is_stopped_is_listed_as_silent(self):
         with standalone("sh", "-c", WAITS) as run:
             run.wait_until_up()
