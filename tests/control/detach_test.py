@@ -91,12 +91,13 @@ class Detach(unittest.TestCase):
     def test_the_output_of_a_run_is_written_over_nothing(self):
         # The same pids come again.
         container = ["unshare", *([] if os.geteuid() == 0 else ["--user", "--map-root-user"]),
-                     "--pid", "--fork", "--mount-proc"]
+                     "--pid", "--fork", "--mount-proc", "--kill-child"]
         if subprocess.run([*container, "true"], capture_output=True, check=False).returncode:
             self.skipTest("no PID namespace for this user")
         for number in (1, 2):
             line = (f"'{DDPRUN}' --detach --standalone sh -c 'echo run {number}'; "
-                    f"until [ $(cat *.out | grep -c done:) = {number} ]; do :; done; cat *.out")
+                    f"until [ $(cat *.out | grep -c done:) = {number} ]; do sleep 0.01; done; "
+                    "cat *.out")
             shown = subprocess.run([*container, "sh", "-c", line], cwd=self.folder, text=True,
                                    capture_output=True, timeout=HUNG, check=False).stdout
             for one in range(1, number + 1):
