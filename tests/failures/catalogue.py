@@ -141,7 +141,7 @@ STARTS = (
     fault("too few processes for the ranks", 'exec "$I" wait', "EXEC", 1, "ulimit -u",
           culprit=tuple(range(30)), ranks=30, prefix=FEW_PROCESSES, needs="user"),
     fault("too few processes for ddprun", 'exec "$I" wait', "EXEC", 1, "ulimit -u", culprit=0,
-          prefix=ONE_PROCESS, needs="user"),
+          prefix=ONE_PROCESS, needs="plain user"),
     alike("all ranks fail alike", "echo same reason >&2; exit 3", "W-EXIT", 3, "same reason"),
 )
 
