@@ -6,7 +6,6 @@
 
 #include "agent/core/text.hpp"
 #include "agent/core/verdict.hpp"
-#include "base/exit_code.hpp"
 #include "base/version.hpp"
 #include "rendezvous/protocol/names.hpp"
 #include "rendezvous/protocol/to_json.hpp"

@@ -38,7 +38,7 @@ enum class EvidenceSource : std::uint8_t {
 struct WorkerExit {
   WorkerName worker{};
   ExitStatus status = ExitStatus::exited(1);
-  int passed_signal = 0;  // the last that ddprun passed on from outside (SIGUSR1...); 0: none
+  int passed_signal = 0;  // passed on from outside (SIGUSR1...): what explains the end; 0: none
   WallTime when{};        // by the clock of its host
   std::chrono::milliseconds since_start{0};  // of ddprun on its host
   std::chrono::milliseconds after{0};  // since all workers of its node run; before, since the first

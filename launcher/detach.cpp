@@ -110,7 +110,11 @@ std::optional<int> detach(int argc, const char* const* argv, const char* const* 
     user.started = run.started;
     return std::nullopt;
   }
-  if (run.process == 0) return refuse_to_detach("cannot start a process in the background", errno);
+  if (run.process == 0) {
+    const int failed = errno;
+    ::unlink(first.c_str());
+    return refuse_to_detach("cannot start a process in the background", failed);
+  }
   const bool renamed = !std::filesystem::exists(first, why);
   const std::string path = (renamed ? console_file(folder, kOfRun, run.process) : first).string();
   if (run.line.empty()) return report_early_end(run, path);

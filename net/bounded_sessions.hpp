@@ -114,8 +114,10 @@ class BoundedSessions : public std::enable_shared_from_this<BoundedSessions<Prot
       }
       ::fcntl(socket.native_handle(), F_SETFD, FD_CLOEXEC);
       Session session = std::make_shared<BoundedSession<Protocol>>(std::move(socket));
-      if (self->is_full()) end(*self->sessions_.front());
-      if (self->is_full()) self->sessions_.pop_front();
+      if (self->is_full()) {
+        end(*self->sessions_.front());
+        self->sessions_.pop_front();
+      }
       self->sessions_.push_back(session);
       boost::asio::co_spawn(self->acceptor_.get_executor(), run(self, session), rethrow_bug);
     }
