@@ -46,13 +46,24 @@ int await_note(const std::string& name, const std::string& rank) {
   return 0;
 }
 
-int meet(const char*) {
-  touch(note("here", variable("RANK", "0")));
+/// Returns 0 once all ranks of the round have called it with this name.
+int meet_at(const std::string& name) {
+  touch(note(name, variable("RANK", "0")));
   const int ranks = std::atoi(variable("WORLD_SIZE", "1").c_str());
   for (int rank = 0; rank < ranks; ++rank) {
-    if (const int code = await_note("here", std::to_string(rank)); code != 0) return code;
+    if (const int code = await_note(name, std::to_string(rank)); code != 0) return code;
   }
   return 0;
+}
+
+int meet(const char*) {
+  return meet_at("here");
+}
+
+/// All ranks at one moment. A shell in its place would fork at that moment, with blocked signals.
+int fail(const char* exit_code) {
+  const int code = meet_at("failing");
+  return code != 0 ? code : std::atoi(exit_code);
 }
 
 int make_note(const char* name) {
@@ -168,6 +179,7 @@ using Fault = std::function<int(const char*)>;
 const std::map<std::string, Fault>& faults() {
   static const std::map<std::string, Fault> table{
       {"meet", meet},
+      {"fail", fail},
       {"note", make_note},
       {"await", await},
       {"wait", wait_for_a_signal},
