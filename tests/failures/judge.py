@@ -23,7 +23,7 @@ class Report:
         host alone), else all. Of a nested launcher, its worker alone."""
         outer = self.headline.partition("; it runs ")[0]
         full = re.findall(r"\brank (\d+) \(local ", outer)
-        return {int(rank) for rank in full or re.findall(r"\brank (\d+)\b", outer)}
+        return {int(rank) for rank in full or re.findall(r"(?<!node )\brank (\d+)\b", outer)}
 
 
 def read_report(console: str):

@@ -78,23 +78,23 @@ class Running:
                                         peers=self.case.peers))
         return ["--no-python", "/bin/sh", str(script)]
 
-    def command(self, port: int) -> list:
+    def command(self, port: int, index: int) -> list:
         if self.tools.peer:
             return peer.command(self.tools.peer, self.case, self.program())
         place = ["--standalone"] if self.case.nodes == 1 else [
             f"--nnodes={self.case.nodes}", f"--rdzv-endpoint=127.0.0.1:{port}",
-            "--rdzv-backend=c10d", f"--rdzv-id={self.folder.name}"]
+            "--rdzv-backend=c10d", f"--rdzv-id={self.folder.name}", f"--node-rank={index}"]
         return [*self.case.prefix, self.tools.ddprun, *place, f"--nproc-per-node={self.case.ranks}",
                 "--shutdown-timeout=5", *self.case.options, *self.program()]
 
     def start(self) -> None:
         port = free_port() if self.case.nodes > 1 else 0
-        command = self.command(port)
         for index in range(self.case.nodes - self.case.absent):
             with open(self.folder / f"console.{index}", "wb") as console:
                 self.nodes.append(subprocess.Popen(
-                    command, env=self.environment(), cwd=self.folder, stdin=subprocess.DEVNULL,
-                    stdout=console, stderr=console, start_new_session=True))
+                    self.command(port, index), env=self.environment(), cwd=self.folder,
+                    stdin=subprocess.DEVNULL, stdout=console, stderr=console,
+                    start_new_session=True))
             if index == 0 and self.case.nodes > 1:
                 outside.until(lambda: processes.listens(self.nodes[0].pid, port))
 
