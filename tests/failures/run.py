@@ -66,7 +66,7 @@ class Running:
         return kept | {
             name: value, "CASE_DIR": str(self.folder), "I": self.tools.inject,
             "P": f"{sys.executable} -S", "FAULTS": str(HERE / "faults.py"),
-            "CASE_CGROUP": self.cgroup, "DDPRUN": self.tools.ddprun,
+            "CASE_CGROUP": self.cgroup, "TMPDIR": str(self.folder), "DDPRUN": self.tools.ddprun,
             "PYTHONDONTWRITEBYTECODE": "1"} | self.case.environment
 
     def program(self) -> list:

@@ -3,9 +3,11 @@
 Programs come from the environment (set by CMake): TRAINER, DDP_STEPS, DDPRUN.
 """
 
+import atexit
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -31,7 +33,9 @@ def program(variable):
 
 def folder():
     """A temporary folder that lives as long as the test."""
-    return pathlib.Path(tempfile.mkdtemp(prefix="ddprun_trainer_"))
+    made = pathlib.Path(tempfile.mkdtemp(prefix="ddprun_trainer_"))
+    atexit.register(shutil.rmtree, made, ignore_errors=True)
+    return made
 
 
 class Ranks:
