@@ -194,7 +194,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--ddprun", required=True, type=os.path.abspath)
     parser.add_argument("--inject", required=True, type=os.path.abspath)
-    parser.add_argument("--peer", metavar="TORCHRUN", default="",
+    parser.add_argument("--peer", metavar="TORCHRUN", type=os.path.abspath,
                         help="runs the cases of one node under this torchrun, too, and compares")
     parser.add_argument("--parallel", type=int, default=4)
     parser.add_argument("--quiet", action="store_true", help="prints the last line or table only")
