@@ -26,27 +26,29 @@ Child::Child(asio::any_io_executor executor, pid_t pid, int pidfd, std::optional
   throw boost::system::system_error(why);
 }
 
+// The wait may end early: Asio uses the state of a descriptor again that was closed while its event
+// was on its way, and gives the event to the new one.
 asio::awaitable<Result<ExitStatus>> Child::wait() {
-  if (!status_) {
-    const auto token = asio::as_tuple(asio::use_awaitable);
+  const auto token = asio::as_tuple(asio::use_awaitable);
+  while (!status_) {
     const auto [why] = co_await pidfd_.async_wait(asio::posix::stream_descriptor::wait_read, token);
     if (why) {
       co_return Error{ErrorKind::kSystem, "waiting for process " + std::to_string(pid_) +
                                               " was given up: " + why.message()};
     }
-    co_return reap();
+    const auto reaped = reap();
+    if (!reaped) co_return reaped.error();
   }
   co_return *status_;
 }
 
-Result<ExitStatus> Child::reap() {
-  if (status_) return *status_;
+Result<void> Child::reap() {
   const auto pidfd = static_cast<id_t>(pidfd_.native_handle());
   siginfo_t info = {};
   // What /proc knows of it goes with the zombie.
-  const bool ended = ::waitid(P_PIDFD, pidfd, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
-  if (ended && info.si_pid == pid_ &&
-      !ExitStatus::from_siginfo(info.si_code, info.si_status).success()) {
+  const bool known = ::waitid(P_PIDFD, pidfd, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+  if (known && info.si_pid == 0) return {};  // it still runs
+  if (known && !ExitStatus::from_siginfo(info.si_code, info.si_status).success()) {
     limits_ = read_limits(pid_);
   }
   info = {};
@@ -59,7 +61,7 @@ Result<ExitStatus> Child::reap() {
                                          " is unknown: " + ::strerror(error)};
   }
   status_ = ExitStatus::from_siginfo(info.si_code, info.si_status);
-  return *status_;
+  return {};
 }
 
 void Child::signal_group(int signal_number) {

@@ -42,7 +42,7 @@ class Child {
   void signal_group(int signal_number);
 
  private:
-  Result<ExitStatus> reap();
+  Result<void> reap();  // sets the status of one that has ended
 
   pid_t pid_;
   boost::asio::posix::stream_descriptor pidfd_;

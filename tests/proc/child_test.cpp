@@ -2,10 +2,15 @@
 
 #include <signal.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
 
 #include "base/process_setup.hpp"
 #include "tests/proc/grandchildren.hpp"
@@ -59,6 +64,34 @@ TEST_CASE("a process that was reaped elsewhere is an error, not an invented exit
     if (!ended) said = ended.error().sentence;
   }(*child, sentence));
   CHECK_THAT(sentence, ContainsSubstring("is unknown"));
+}
+
+// Asio uses the state of a descriptor again that was closed while its event was on its way.
+TEST_CASE("an event of a descriptor closed before is not taken for the end of a process") {
+  boost::asio::io_context io;
+  Pipe first;
+  Pipe second;
+  using Descriptor = boost::asio::posix::stream_descriptor;
+  Descriptor told(io, ::dup(first.read_end()));
+  Descriptor closed(io, ::dup(second.read_end()));
+  REQUIRE(::write(first.write_end(), "x", 1) == 1);
+  REQUIRE(::write(second.write_end(), "x", 1) == 1);
+  std::optional<ddprun::Child> child;
+  std::optional<ddprun::Result<ExitStatus>> ended;
+  const auto work = [&]() -> boost::asio::awaitable<void> {
+    co_await told.async_wait(Descriptor::wait_read, boost::asio::use_awaitable);
+    closed.close();  // its event is the next one
+    auto started = ddprun::spawn(io.get_executor(), probe("wait"));
+    child.emplace(std::move(*started));
+    ended = co_await child->wait();
+  };
+  boost::asio::co_spawn(io, work, boost::asio::detached);
+  run_until(io, [&child] { return child.has_value(); });
+  for (int events = 0; events < 3; ++events) io.run_one_for(std::chrono::milliseconds(50));
+  CHECK_FALSE(ended.has_value());
+  child->signal_group(SIGKILL);
+  run_until(io, [&ended] { return ended.has_value(); });
+  CHECK(ended->value() == ExitStatus::signaled(SIGKILL));
 }
 
 TEST_CASE("a signal to the group reaches a grandchild") {
