@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <netdb.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -158,6 +159,8 @@ class Resolver::Impl : public std::enable_shared_from_this<Impl> {
   }
 
   void take_answer() {
+    pollfd thread{hung_up_.native_handle(), POLLIN, 0};
+    if (::poll(&thread, 1, 0) == 0) return await_answer();  // as in Child::wait()
     const std::shared_ptr<Answer> answered = std::move(answer_);
     answer_.reset();
     hung_up_.close();

@@ -44,23 +44,22 @@ asio::awaitable<Result<ExitStatus>> Child::wait() {
 
 Result<void> Child::reap() {
   const auto pidfd = static_cast<id_t>(pidfd_.native_handle());
-  siginfo_t info = {};
-  // What /proc knows of it goes with the zombie.
-  const bool known = ::waitid(P_PIDFD, pidfd, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
-  if (known && info.si_pid == 0) return {};  // it still runs
-  if (known && !ExitStatus::from_siginfo(info.si_code, info.si_status).success()) {
-    limits_ = read_limits(pid_);
-  }
-  info = {};
-  rusage used = {};  // only the system call itself reports it
-  const auto flags = WEXITED | WNOHANG;
-  const int error = ::syscall(SYS_waitid, P_PIDFD, pidfd, &info, flags, &used) == 0 ? 0 : errno;
-  resident_peak_ = std::int64_t{used.ru_maxrss} * 1024;
-  if (error != 0 || info.si_pid == 0) {
+  const auto unknown = [this](int error) {
     return Error{ErrorKind::kSystem, "the exit of process " + std::to_string(pid_) +
                                          " is unknown: " + ::strerror(error)};
-  }
-  status_ = ExitStatus::from_siginfo(info.si_code, info.si_status);
+  };
+  siginfo_t info = {};
+  constexpr int kLook = WEXITED | WNOHANG | WNOWAIT;
+  if (::waitid(P_PIDFD, pidfd, &info, kLook) != 0) return unknown(errno);
+  if (info.si_pid == 0) return {};  // it still runs
+  const auto status = ExitStatus::from_siginfo(info.si_code, info.si_status);
+  if (!status.success()) limits_ = read_limits(pid_);  // they go with the zombie
+  rusage used = {};                                    // only the system call itself reports it
+  const int error =
+      ::syscall(SYS_waitid, P_PIDFD, pidfd, &info, WEXITED | WNOHANG, &used) == 0 ? 0 : errno;
+  if (error != 0) return unknown(error);
+  resident_peak_ = std::int64_t{used.ru_maxrss} * 1024;
+  status_ = status;
   return {};
 }
 

@@ -5,6 +5,7 @@
 
 #include "net/listen.hpp"
 #include "tests/client/scene.hpp"
+#include "tests/support/stale_event.hpp"
 
 using namespace ddprun;
 using namespace ddprun::net;
@@ -112,6 +113,27 @@ TEST_CASE("a cancelled or destroyed resolver calls nothing back and waits for no
   CHECK(runs_until(io, [&io] { return io.stopped(); }));
   CHECK_FALSE(called);
   service.answer.set_value();
+}
+
+TEST_CASE("an event of a descriptor closed before is not taken for the answer of a lookup") {
+  asio::io_context io;
+  SlowService service;
+  Resolver resolver(io.get_executor(), "gpu-01", service.resolve_blocking());
+  std::optional<Result<Addresses>> result;
+  test::StaleEvent stale(io);
+  bool started = false;
+  stale.async_wait([&](const boost::system::error_code&) {
+    stale.close();
+    resolver.start(Clock::now() + kHung,
+                   [&](Result<Addresses> outcome) { result = std::move(outcome); });
+    started = true;
+  });
+  REQUIRE(runs_until(io, [&] { return started; }));
+  for (int events = 0; events < 3; ++events) io.run_one_for(milliseconds(50));
+  CHECK_FALSE(result.has_value());
+  service.answer.set_value();
+  REQUIRE(runs_until(io, [&] { return result.has_value(); }));
+  CHECK(result->has_value());
 }
 
 TEST_CASE("a lookup that throws becomes an error that contains the name") {

@@ -8,12 +8,12 @@
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
 #include "base/process_setup.hpp"
 #include "tests/proc/grandchildren.hpp"
+#include "tests/support/stale_event.hpp"
 
 using ddprun::ExitStatus;
 using namespace proc_test;
@@ -66,21 +66,14 @@ TEST_CASE("a process that was reaped elsewhere is an error, not an invented exit
   CHECK_THAT(sentence, ContainsSubstring("is unknown"));
 }
 
-// Asio uses the state of a descriptor again that was closed while its event was on its way.
 TEST_CASE("an event of a descriptor closed before is not taken for the end of a process") {
   boost::asio::io_context io;
-  Pipe first;
-  Pipe second;
-  using Descriptor = boost::asio::posix::stream_descriptor;
-  Descriptor told(io, ::dup(first.read_end()));
-  Descriptor closed(io, ::dup(second.read_end()));
-  REQUIRE(::write(first.write_end(), "x", 1) == 1);
-  REQUIRE(::write(second.write_end(), "x", 1) == 1);
+  ddprun::test::StaleEvent stale(io);
   std::optional<ddprun::Child> child;
   std::optional<ddprun::Result<ExitStatus>> ended;
   const auto work = [&]() -> boost::asio::awaitable<void> {
-    co_await told.async_wait(Descriptor::wait_read, boost::asio::use_awaitable);
-    closed.close();  // its event is the next one
+    co_await stale.async_wait(boost::asio::use_awaitable);
+    stale.close();
     auto started = ddprun::spawn(io.get_executor(), probe("wait"));
     child.emplace(std::move(*started));
     ended = co_await child->wait();
