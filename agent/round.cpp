@@ -85,7 +85,9 @@ void RoundRunner::open_files() {
 }
 
 void RoundRunner::on_files(Files files) {
-  if (!opening_) return;  // given up meanwhile
+  // Also of files that were given up meanwhile: this one is opened once for all rounds.
+  if (files.output && files.output->events) record_into(*files.output);
+  if (!opening_) return;  // given up
   opening_.reset();
   Result<void> logs;
   Result<void> program;
@@ -94,7 +96,6 @@ void RoundRunner::on_files(Files files) {
   } else {
     output_.emplace(std::move(*files.output));
     watch_->keep_in(output_->logs);
-    if (output_->events) record_into(*output_->events);
     if (!output_->no_files.empty()) {
       output_->warn(output_->no_files + "; this round continues without log files");
     }
@@ -109,8 +110,9 @@ void RoundRunner::on_files(Files files) {
   driver_.files_opened(logs, program);
 }
 
-void RoundRunner::record_into(Result<LogFile>& events) {
-  if (!events) return output_->warn(events.error().sentence + "; the run continues without it");
+void RoundRunner::record_into(OutputContext& output) {
+  Result<LogFile>& events = *output.events;
+  if (!events) return output.warn(events.error().sentence + "; the run continues without it");
   inputs_.events.write_to(std::move(*events));
 }
 

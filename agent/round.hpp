@@ -190,7 +190,7 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   [[nodiscard]] static boost::asio::awaitable<void> wait_for_devices(
       std::shared_ptr<RoundRunner> self);
   void on_files(Files files);
-  void record_into(Result<LogFile>& events);
+  void record_into(OutputContext& output);
   void record_signal(int signal);
   void plan_workers();
   [[nodiscard]] static boost::asio::awaitable<void> watch(std::shared_ptr<RoundRunner> self,

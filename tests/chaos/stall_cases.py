@@ -8,7 +8,7 @@ import processes
 from cases import case, expect
 from disks import FrozenDisk, SlowDisk
 from harness import Cluster, pause
-from sentences import kFirstFailure
+from sentences import kFirstFailure, kWaitingForNodes
 
 # A node is lost after 3 s of silence; each stall is longer.
 CONF = {"keep_alive_interval": "0.2", "keep_alive_max_attempt": "15"}
@@ -102,6 +102,33 @@ def not_begun(cluster: Cluster, open_disk):
         stop_while_it_waits(cluster, b, disk)
 
 
+@case("a node whose first round ended while its files were opened records its events", "slow disk")
+def given_up_while_it_begins(cluster: Cluster):
+    cluster.flags |= {"nnodes": "2"}
+    with SlowDisk(cluster) as disk:
+        cluster.environment_of["root"] = disk.environment
+        a = cluster.start_root(log_dir=disk.path)
+        cluster.wait_for_text(a, kWaitingForNodes + "1 of 2")  # it has its log directory
+        disk.stall()
+        lost = cluster.start("lost")
+        cluster.wait_for(lambda: len(waits_of(a, disk)) == 1, "wait for the files of round 1")
+        lost.send(signal.SIGKILL)
+        lost.end()
+        b = cluster.start("b")
+        cluster.wait_for(lambda: len(waits_of(a, disk)) == 2, "wait for the files of round 2")
+        disk.go_on()
+        cluster.wait_for_round([a, b])
+        (events,) = disk.path.glob("*/events.jsonl")
+        cluster.wait_for(lambda: '"all_running"' in events.read_text(), "event in events.jsonl")
+        cluster.finish()
+        cluster.end_all(0, lost)
+
+
+def waits_of(agent, disk) -> list[str]:
+    return re.findall(f"waiting for .*{disk.path}: its file system does not respond; "
+                      "a stop signal ends the wait", agent.text())
+
+
 @on_both("a restart that waits for a file system that stalls says so, and one signal ends it")
 def restart_waits(cluster: Cluster, open_disk):
     cluster.flags |= {"nnodes": "2", "max-restarts": "1"}
@@ -116,8 +143,7 @@ def restart_waits(cluster: Cluster, open_disk):
 
 
 def stop_while_it_waits(cluster: Cluster, agent, disk):
-    cluster.wait_for_text(agent, f"waiting for .*{disk.path}: its file system does not respond; "
-                                 "a stop signal ends the wait")
+    cluster.wait_for(lambda: waits_of(agent, disk), "wait for the file system that stalls")
     agent.send(signal.SIGTERM)
     if disk.ends_while_stalled:
         expect(agent.end() == 143, "another code than that of SIGTERM")
