@@ -19,6 +19,7 @@ namespace {
 
 constexpr const char* kLibrary = "libnvidia-ml.so.1";
 constexpr const char* kDriver = "/dev/nvidiactl";
+constexpr Duration kAnswerMin = std::chrono::seconds(1);  // for each look, also for the last
 
 // Where no driver is loaded, NVML would start a program to load it.
 std::string library_of(const Environment& environment) {
@@ -75,7 +76,8 @@ asio::awaitable<void> DeviceWatch::wait_until_released(Round next, std::function
   asio::steady_timer again(inputs_.executor);
   bool told = false;
   for (Duration pause = kDeviceLookMin; wanted(); pause = std::min(2 * pause, kDeviceLookMax)) {
-    Answer answer = co_await ask(deadline);
+    // A driver that has answered so far is not said to hang because the last look began late.
+    Answer answer = co_await ask(std::max(deadline, Clock::now() + kAnswerMin));
     const Duration waited = Clock::now() - began;
     if (!wanted()) break;
     if (answer.driver != Answer::Driver::kAnswers) {

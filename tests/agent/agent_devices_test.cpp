@@ -77,7 +77,8 @@ TEST_CASE("a restart waits until the driver no longer lists the worker before it
 }
 
 TEST_CASE("a GPU that is never released is named, and the restart continues") {
-  Restart restart("0 $$$$ 76880000000 1000000");
+  // So that the end of the wait comes while the driver is asked.
+  Restart restart("0 $$$$ 76880000000 1000000", {{"FAKE_NVML_ANSWER_MS", "250"}});
   CHECK(restart.run().wait() == ExitStatus::exited(0));
   CHECK_THAT(restart.run().err(), ContainsSubstring("note [GPU] waiting up to 10 s"));
   CHECK_THAT(restart.run().err(), ContainsSubstring("warning [GPU] not released after "));

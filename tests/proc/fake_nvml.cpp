@@ -1,7 +1,9 @@
 // A library with NVML's functions: three GPUs, of which the second is not accessible (lost, with
 // FAKE_NVML_LOST in the environment), the third has MIG and may only be asked slice by slice. Which
 // processes hold them is in the file that FAKE_NVML_HOLDERS names: a line has a GPU, a pid, bytes,
-// and how often the process is listed still; "hang" there lets the call never return.
+// and how often the process is listed still; "hang" there lets the call never return. With
+// FAKE_NVML_ANSWER_MS each look at the first GPU takes that long.
+#include <poll.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -77,6 +79,8 @@ int nvmlDeviceGetUUID(void* device, char* uuid, unsigned length) {
 int nvmlDeviceGetComputeRunningProcesses_v2(void* device, unsigned* count, ProcessInfo* infos) {
   const int number = number_of(device);
   if (number == 2) return kNoPermission;
+  const char* const slow = std::getenv("FAKE_NVML_ANSWER_MS");
+  if (number == 0 && slow != nullptr) ::poll(nullptr, 0, std::atoi(slow));
   *count = list(number == 3 ? 2 : number, infos, *count);
   return 0;
 }
