@@ -262,7 +262,7 @@ void Membership::start_group() {
 void Membership::end(End verdict) {
   way_out_.decide(std::move(verdict));
   notices_.end_waiting();
-  if (is_down()) link_ = link::Down{};
+  if (greeting() == nullptr) close_link();  // a hello would make it a member again
   const End& decided = way_out_.end();
   // After a success stragglers have their own time to end.
   const bool waits = group_.is_straggling() && decided.exit_code == 0;

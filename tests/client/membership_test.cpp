@@ -249,6 +249,26 @@ TEST_CASE("a second request to leave waits 1 s for the answer, and an announced 
   }
 }
 
+TEST_CASE("a node that ends while it reconnects does not come back to the run") {
+  for (const bool connected : {false, true}) {
+    Seat seat;
+    seat.connect();
+    seat.hear(seat.round(1));
+    seat.feed(LinkDown{seat.link_, "connection reset"});
+    seat.after(seconds(1));
+    if (connected) seat.feed(LinkUp{seat.link_});
+    seat.forget();
+    seat.feed(LeaveAsked{143, "agent got SIGTERM"});
+    const bool greeted = seat.said<Leave>().has_value();
+    CHECK(greeted == connected);
+    CHECK(seat.done<CloseLink>().has_value() == !connected);
+    seat.feed(LinkUp{seat.link_});
+    CHECK_FALSE(seat.said<Hello>());
+    seat.feed(GroupGone{Round(1)});
+    CHECK(seat.done<End>()->exit_code == 143);
+  }
+}
+
 TEST_CASE("a node that leaves does not wait for a silent coordinator beyond the silence limit") {
   Seat seat;
   seat.connect();

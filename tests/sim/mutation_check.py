@@ -64,6 +64,8 @@ MUTANTS = [
      "if (longest.hello.runs_coordinator && longest.link != kNoLink)", "if (false)"),
     ("two commands share a round", "rendezvous/round/admission.cpp",
      "if (!compared || hello.fingerprint == run_terms.fingerprint) return", "return"),
+    ("a node that ends while it reconnects comes back", "rendezvous/client/membership.cpp",
+     "if (greeting() == nullptr) close_link();", "if (is_down()) link_ = link::Down{};"),
     ("a signal replaces the failure that ended the run", "rendezvous/client/membership.cpp",
      "if (!answered()) stop_leaving();", "stop_leaving();"),
     ("a node that finished fails when its coordinator is gone",
