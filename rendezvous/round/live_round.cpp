@@ -32,6 +32,7 @@ LiveRound::LiveRound(protocol::StartRound start, std::vector<Agent*> members, Ti
 void LiveRound::forget(const Agent& agent) {
   if (!has(agent)) return;
   members_[static_cast<std::size_t>(agent.group_rank)] = nullptr;
+  if (agent.state != protocol::NodeState::kSucceeded) lost_.push_back(agent.hello.agent);
   --present_;
   if (!agent.answered) --unanswered_;
   if (agent.question != 0) --asked_;
@@ -60,6 +61,15 @@ bool LiveRound::has(const Agent& agent) const {
   const auto place = static_cast<std::size_t>(agent.group_rank);
   return agent.last == stamp() && agent.group_rank >= 0 && place < members_.size() &&
          members_[place] == &agent;
+}
+
+std::set<AgentId> LiveRound::unfinished() const {
+  std::set<AgentId> agents(lost_.begin(), lost_.end());
+  for (const Agent* member : members_) {
+    if (member == nullptr || member->state == protocol::NodeState::kSucceeded) continue;
+    agents.insert(member->hello.agent);
+  }
+  return agents;
 }
 
 bool LiveRound::all_succeeded() const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,8 @@ class LiveRound {
   [[nodiscard]] const protocol::RoundStamp& stamp() const { return start_.stamp; }
   /// By group rank; null: finished and disconnected.
   [[nodiscard]] const std::vector<Agent*>& members() const { return members_; }
+  /// Members that have not reported success, also those that were lost.
+  [[nodiscard]] std::set<AgentId> unfinished() const;
   /// Members, also those that finished and have disconnected.
   [[nodiscard]] int nodes() const { return static_cast<int>(members_.size()); }
   /// Members without those.
@@ -68,6 +71,7 @@ class LiveRound {
 
   protocol::StartRound start_;
   std::vector<Agent*> members_;
+  std::vector<AgentId> lost_;   // members that are removed, and had not finished
   std::string shared_address_;  // of the coordinator's machine, as the first remote member sees it
   int present_ = 0;
   int unanswered_ = 0;  // members that have not taken on the round

@@ -35,6 +35,8 @@ namespace ddprun::round {
 inline constexpr Duration kAnswerMax = std::chrono::seconds(10);
 // Before they give up ranks that hang they save the stacks of all, in two seconds.
 inline constexpr Duration kGiveUpMax = std::chrono::seconds(10);
+/// Rounds that ended before all nodes had reported, and may yet turn out to have succeeded.
+inline constexpr std::size_t kInterruptedMax = 4;
 // After the verdict agents get this long to take it and go.
 inline constexpr Duration kLingerMax = std::chrono::seconds(30);
 
@@ -79,10 +81,9 @@ class Run {
   [[nodiscard]] std::optional<Ended> success() const;
 
  private:
-  /// A round that ended for newcomers alone: its ranks may all have exited with 0 before their
-  /// nodes heard of that.
-  struct Replaced {
-    Round number;
+  /// A round that has ended before all its nodes had reported: its ranks may all have exited with 0
+  /// before these heard of that.
+  struct Interrupted {
     int world_size = 0;
     int nodes = 0;
     std::set<AgentId> unfinished{};  // members that have not reported success
@@ -94,7 +95,7 @@ class Run {
     bool formed = false;          // whether this run has had a round
     bool incomplete = false;      // a node of `last` has gone before its ranks succeeded
     bool others_unknown = false;  // some nodes of `last` are away, and may have had its verdict
-    std::optional<Replaced> replaced{};  // while it can still turn out to have succeeded
+    std::map<int, Interrupted> interrupted{};  // by number: the last kInterruptedMax
   };
   /// One budget for the run.
   struct Restarts {
@@ -191,7 +192,6 @@ class Run {
 
   // run_running.cpp: what the agents report of a round.
   void settle(Running& running);
-  void replace(const LiveRound& round);
   void drop_unanswering(Running& running);
   void withdraw_questions(Running& running);
   void on_report(Agent& agent, const protocol::Report& report);
@@ -202,7 +202,7 @@ class Run {
   [[nodiscard]] Duration early() const;
   void succeed_before_stop(Agent& agent);
   void on_success(Agent& agent);
-  [[nodiscard]] bool completes_replaced(const Agent& agent, const protocol::Report& report);
+  [[nodiscard]] bool completes_interrupted(const Agent& agent, const protocol::Report& report);
   void on_stopped(Agent& agent, const protocol::Stopped& stopped);
   static void count_stopped(Stopping& stopping, const protocol::Stopped& stopped);
   void check_success();

@@ -15,6 +15,14 @@ void Run::end_round(std::string why, Deadline restart_at) {
   const Duration lived = round != nullptr ? round->lived(now_) : Duration::max();
   restarts_.pace.ended(lived);
   restarts_.repeated.ended(lived, early());
+  // A node with a rank that failed has no success to report.
+  if (in<Running>() != nullptr && !round->first_failure()) {
+    auto& interrupted = rounds_.interrupted;
+    interrupted.insert_or_assign(
+        round->stamp().number.value(),
+        Interrupted{round->world_size(), round->nodes(), round->unfinished()});
+    if (interrupted.size() > kInterruptedMax) interrupted.erase(interrupted.begin());
+  }
   why_ = std::move(why);
   Forming forming;
   forming.restart_at = restart_at;

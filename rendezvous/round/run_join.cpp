@@ -39,7 +39,7 @@ void Run::on_hello(const Received& received, const Hello& hello) {
 void Run::begin_new_run() {
   restarts_ = {};
   rounds_.formed = false;
-  rounds_.replaced.reset();
+  rounds_.interrupted.clear();
   why_.clear();
   enter(Forming{});
 }

@@ -140,8 +140,6 @@ void Run::forget(Agent& agent) {
   if (auto* forming = in<Forming>()) forming->awaited = nullptr;
   const bool succeeded = agent.state == NodeState::kSucceeded;
   if (!succeeded && agent.last == rounds_.last) rounds_.incomplete = true;
-  const auto& replaced = rounds_.replaced;
-  if (replaced && replaced->unfinished.count(agent.hello.agent) != 0) rounds_.replaced.reset();
   strays_.erase(agent.arrival);
   roster_.remove(agent);
 }

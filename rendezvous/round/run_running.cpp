@@ -20,35 +20,24 @@ void Run::settle(Running& running) {
   const bool newcomers = roster_.size() > round.present() && round.nodes() < terms().nodes_max;
   const bool settled = round.finished() == 0 && round.unanswered() == 0 && roster_.away() == 0;
   if (!newcomers || !settled || unread_) return;
-  replace(round);
-}
-
-void Run::replace(const LiveRound& round) {
-  Replaced replaced{round.stamp().number, round.world_size(), round.nodes()};
   std::vector<std::string> hosts;
   for (const Agent* agent : roster_.by_silence()) {
-    if (round.has(*agent)) {
-      replaced.unfinished.insert(agent->hello.agent);
-    } else {
-      hosts.push_back(agent->host());
-    }
+    if (!round.has(*agent)) hosts.push_back(agent->host());
   }
-  rounds_.replaced = std::move(replaced);
   end_round(reasons::joined(hosts));
 }
 
-// Reports that were on their way when the newcomers were read. A success of all ranks is one of the
-// run, whatever was begun meanwhile.
-bool Run::completes_replaced(const Agent& agent, const Report& report) {
-  auto& replaced = rounds_.replaced;
-  const bool counts = replaced && report.round == replaced->number &&
-                      report.state == NodeState::kSucceeded && in<Stopping>() == nullptr &&
-                      in<Over>() == nullptr;
+// Reports that were on their way when newcomers were read, or a link broke. A success of all ranks
+// is one of the run, whatever was begun meanwhile.
+bool Run::completes_interrupted(const Agent& agent, const Report& report) {
+  const auto found = rounds_.interrupted.find(report.round.value());
+  const bool counts = found != rounds_.interrupted.end() && report.state == NodeState::kSucceeded &&
+                      in<Stopping>() == nullptr && in<Over>() == nullptr;
   if (!counts) return false;
-  replaced->unfinished.erase(agent.hello.agent);
-  if (!replaced->unfinished.empty()) return false;
-  finish(
-      Done{kExitSuccess, reasons::success(replaced->world_size, replaced->nodes, restarts_.used)});
+  Interrupted& round = found->second;
+  round.unfinished.erase(agent.hello.agent);
+  if (!round.unfinished.empty()) return false;
+  finish(Done{kExitSuccess, reasons::success(round.world_size, round.nodes, restarts_.used)});
   return true;
 }
 
@@ -68,7 +57,7 @@ void Run::drop_unanswering(Running& running) {
 // The fence: only the last round an agent was given counts, and it moves the run only while that
 // round lives.
 void Run::on_report(Agent& agent, const Report& report) {
-  if (completes_replaced(agent, report)) return;
+  if (completes_interrupted(agent, report)) return;
   if (report.round != agent.last.number) {
     ++counters_.stale;
     return;

@@ -118,6 +118,29 @@ TEST_CASE("a round that was given up for good takes none of the restarts that ar
   CHECK(done->failure->no_restart == "the kernel holds it");
 }
 
+// What a node said of round 1 is lost with its link, twice, and so is its node.
+TEST_CASE("a round that was interrupted, and the next one too, turns out to have succeeded") {
+  Desk desk;
+  desk.join_two();
+  desk.both_run();
+  Hello again = desk.hello("a", 2, 2);
+  again.claim = Claim{{Round(1), "c1"}, 0, 2, RestartCount(0), NodeState::kSucceeded};
+  for (const std::uint64_t link : {1U, 3U}) {
+    desk.lose(link);
+    desk.beat_for(seconds(6), {2});
+    desk.say(2, desk.report(1, NodeState::kSucceeded));
+    desk.say(link + 2, again);
+  }
+  CHECK(desk.last<StartRound>(2)->stamp.number == Round(3));
+  CHECK_FALSE(desk.last<Done>(5));
+  desk.say(5, desk.report(1, NodeState::kSucceeded));
+  for (const std::uint64_t link : {2U, 5U}) {
+    desk.say(link, Stopped{Round(3), milliseconds(5), 0, 1});
+  }
+  REQUIRE(desk.last<Done>(5));
+  CHECK(desk.last<Done>(5)->exit_code == 0);
+}
+
 TEST_CASE("ranks of a node that succeeded early are suspects without a word of their node") {
   Desk desk;
   desk.join_two();

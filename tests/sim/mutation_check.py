@@ -88,7 +88,7 @@ MUTANTS = [
     ("after a stall a newcomer is read before successes", "rendezvous/round/run_running.cpp",
      "if (!newcomers || !settled || unread_) return;", "if (!newcomers || !settled) return;"),
     ("a success that meets a newcomer is lost", "rendezvous/round/run_running.cpp",
-     "  if (completes_replaced(agent, report)) return;\n", ""),
+     "  if (completes_interrupted(agent, report)) return;\n", ""),
     ("an error and a first signal force a stop", "agent/node/driver.cpp",
      "if (std::exchange(leaving_, true) && !forced_stop_) return;", ""),
     ("a stop between two spawns is forgotten", "agent/node/round_driver.cpp",
