@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "agent/proc/cgroup.hpp"
+#include "agent/proc/left_sockets.hpp"
 #include "base/exit_code.hpp"
 #include "base/exit_status.hpp"
 #include "base/forwarded_signal.hpp"
@@ -56,6 +58,14 @@ void report_left(const Swept& swept) {
   print_line(error_line("W-UNKILLABLE", processes(swept.left) + " of the run " +
                                             (swept.left == 1 ? "is" : "are") +
                                             " still alive after SIGKILL: " + names_of(swept)));
+}
+
+// Where agents listen for commands and workers.
+void remove_sockets_of(pid_t agent) {
+  const std::string name = "/ddprun-" + std::to_string(::geteuid());
+  for (const char* place : {"/dev/shm", "/tmp"}) remove_left_sockets(place + name, agent);
+  const char* runtime = ::getenv("XDG_RUNTIME_DIR");
+  if (runtime != nullptr) remove_left_sockets(std::string(runtime) + "/ddprun", agent);
 }
 
 // Workers of the same user can fill its queue of signals (`ulimit -i`): then nothing can be queued
@@ -143,6 +153,7 @@ Swept Loop::end_all(std::chrono::milliseconds limit) const {
   for (const Cgroup& cgroup : cgroups) cgroup.kill();
   const Swept swept = sweep(supervised_.spared, limit);
   for (const Cgroup& cgroup : cgroups) cgroup.remove();
+  if (is_guard()) remove_sockets_of(supervised_.child);
   return swept;
 }
 

@@ -18,6 +18,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "support"))
 from ports import free_port
 from runs import DDPRUN, HUNG, WAITS, Run, eventually, named, standalone
+from supervisors import supervisors_of
 
 FINISHED = "of this user is active on this machine"
 
@@ -112,7 +113,10 @@ class Sockets(unittest.TestCase):
         with standalone("sh", "-c", WAITS) as run:
             run.wait_until_up()
             (path,) = run.sockets()
-            os.kill(int(path.name.split("-")[0]), signal.SIGKILL)
+            _, guard, agent = supervisors_of(run.process.pid)
+            os.kill(agent, signal.SIGSTOP)  # it does not see the guard die
+            os.kill(guard, signal.SIGKILL)
+            os.kill(agent, signal.SIGKILL)
             run.process.communicate()
             self.assertTrue(path.exists())
             self.assertEqual(run.listed(), [])

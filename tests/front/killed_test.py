@@ -8,9 +8,12 @@ import itertools
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import unittest
+from unittest import mock
 
 from processes_of_run import SHAPES, Run, stat_of, wait_for
 
@@ -23,6 +26,14 @@ def cgroups_of(prefix):
         roots = [line.split()[4] for line in mounts if " - cgroup2 " in line]
     return [path for root in roots for path, _, _ in os.walk(root)
             if os.path.basename(path).startswith(prefix)]
+
+
+def sockets_of(agent):
+    user = os.geteuid()
+    places = [f"/dev/shm/ddprun-{user}", f"/tmp/ddprun-{user}",
+              os.environ.get("XDG_RUNTIME_DIR", "/nowhere") + "/ddprun"]
+    return [path for place in places for path in pathlib.Path(place).glob(f"{agent}-*")
+            if path.suffix != ".new"]
 
 
 REPEATS = int(os.environ.get("DDPRUN_TEST_REPEATS", "1"))
@@ -88,6 +99,22 @@ class Killed(unittest.TestCase):
             run.kill([agent])
             self.assertEqual(run.end(), 137)
             self.assertEqual(cgroups_of(f"ddprun.{agent}-"), [])
+
+    def test_the_sockets_of_a_run_whose_agent_is_killed_are_removed(self):
+        for victims in ((2,), (0, 2)):
+            with self.subTest(killed=victims), tempfile.TemporaryDirectory(dir="/tmp") as runtime, \
+                 mock.patch.dict(os.environ, XDG_RUNTIME_DIR=runtime), \
+                 Run(DDPRUN, "sleep 1000; true", sleeps=1) as run, \
+                 socket.socket(socket.AF_UNIX) as listens:
+                supervisors = run.supervisors()
+                agent = supervisors[2]
+                commands = pathlib.Path(runtime, "ddprun")
+                wait_for(lambda: list(commands.glob("*.sock")), "socket for commands")
+                live = commands / f"{agent}-another.sock"  # of another PID namespace
+                listens.bind(str(live))
+                listens.listen()
+                run.kill([supervisors[at] for at in victims])
+                wait_for(lambda: sockets_of(agent) == [live], "end of its sockets")
 
     def test_what_no_signal_ends_is_named_once_and_not_waited_for_long(self):
         box = pathlib.Path(f"/sys/fs/cgroup/freezer/ddprun_front_test_{os.getpid()}")

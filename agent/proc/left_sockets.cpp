@@ -1,0 +1,60 @@
+#include "agent/proc/left_sockets.hpp"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <memory>
+
+namespace ddprun {
+
+namespace {
+
+bool is_private(int directory) {
+  struct stat facts = {};
+  return ::fstat(directory, &facts) == 0 && facts.st_uid == ::geteuid() &&
+         (facts.st_mode & 077) == 0;
+}
+
+}  // namespace
+
+void remove_if_refused(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof(address.sun_path)) return;
+  ::memcpy(address.sun_path, path.data(), path.size());
+  // Of another type than ours: a live one answers EPROTOTYPE, and its process is not woken up.
+  const int socket = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (socket < 0) return;
+  const auto* name = reinterpret_cast<const sockaddr*>(&address);
+  const bool refused = ::connect(socket, name, sizeof(address)) != 0 && errno == ECONNREFUSED;
+  if (refused) ::unlink(path.c_str());
+  ::close(socket);
+}
+
+// Not of the form PID-NONCE.SUFFIX.new: one of another namespace may be about to listen.
+void remove_left_sockets(const std::string& directory, pid_t owner) {
+  const int opened =
+      ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+  if (opened < 0) return;
+  const std::unique_ptr<DIR, int (*)(DIR*)> list(::fdopendir(opened), ::closedir);
+  if (list == nullptr) {
+    ::close(opened);
+    return;
+  }
+  if (!is_private(opened)) return;
+  const std::string begin = std::to_string(owner) + "-";
+  while (const dirent* item = ::readdir(list.get())) {
+    const std::string name = item->d_name;
+    const bool its =
+        name.starts_with(begin) && (name.ends_with(".sock") || name.ends_with(".link"));
+    if (its) remove_if_refused(directory + "/" + name);
+  }
+}
+
+}  // namespace ddprun

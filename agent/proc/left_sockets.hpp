@@ -1,0 +1,20 @@
+// Unix sockets of processes that got SIGKILL: their files stay, and refuse connections. Thread
+// rule: none; the calls may take as long as the file system does. Errors: what cannot be removed
+// stays.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+namespace ddprun {
+
+/// Removes a socket where no process listens any more.
+void remove_if_refused(const std::string& path);
+
+/// The same for the sockets PID-... of `owner` in `directory`, if that is this user's alone.
+/// Another PID namespace may have a process with that number: where one listens, nothing is
+/// removed.
+void remove_left_sockets(const std::string& directory, pid_t owner);
+
+}  // namespace ddprun
