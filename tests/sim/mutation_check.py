@@ -4,14 +4,16 @@
 usage: mutation_check.py SOURCE BUILD CXX [WORDS]
 BUILD holds the built libraries of SOURCE; WORDS: only the mutants whose name contains them.
 Each mutant is one source file with one text replaced, compiled alone and linked before the
-libraries, so that it takes the place of the original. Exit 1 if a mutant survives or a text to
-replace is gone.
+libraries, so that it takes the place of the original; all processors work. Exit 1 if a mutant
+survives or a text to replace is gone.
 """
+import concurrent.futures
 import glob
+import os
 import pathlib
+import shutil
 import subprocess
 import sys
-import tempfile
 
 MUTANTS = [
     ("a failure takes two from the budget", "rendezvous/round/run_running.cpp",
@@ -130,57 +132,70 @@ def run(command):
         return subprocess.CompletedProcess(command, 124, "hangs", "")
 
 
-def main():
-    source, build, compiler = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3]
+def build_libraries(build):
     libraries = [str(build / "tests/sim/libddprun_sim_world.a"),
                  str(build / "agent/node/libddprun_node.a")]
     libraries += [str(build / f"rendezvous/{room}/libddprun_{room}.a")
                   for room in ("round", "client", "protocol")]
     # Rooms are compiled in batches: a pure file can lie beside one that needs Asio.
     libraries += [str(build / f"net/libddprun_{part}.a") for part in ("net", "asio")]
-    libraries += [str(build / "agent/core/libddprun_agent_core.a"),
-                  str(build / "base/libddprun_base.a"), "-lboost_json"]
-    scenarios = sorted(glob.glob(str(source / "tests/scenario/*.txt")))
-    survivors = 0
-    with tempfile.TemporaryDirectory() as folder:
-        compiled = [compiler, "-std=c++20", "-O1", "-w", f"-I{source}", "-c"]
-        lives = ["--count", str(SEEDS)]
-        programs = (("scenario", "scenario_main.cpp", scenarios),
-                    ("simulator", "main.cpp", lives))
-        for program, main_file, _ in programs:
-            subprocess.run([*compiled, str(source / "tests/sim" / main_file), "-o",
-                            f"{folder}/{program}.o"], check=True)
-        for number, (name, path, old, new) in enumerate(MUTANTS):
-            if len(sys.argv) > 4 and sys.argv[4] not in name:
-                continue
-            text = (source / path).read_text()
-            if text.count(old) != 1:
-                print(f"GONE      {name}: the text to replace is there {text.count(old)} times")
-                survivors += 1
-                continue
-            mutant = pathlib.Path(folder) / f"mutant{number}.cpp"
-            mutant.write_text(text.replace(old, new))
-            built = run([*compiled, str(mutant), "-o", f"{folder}/mutant.o"])
-            if built.returncode != 0:
-                print(f"BROKEN    {name}: does not compile\n{built.stderr[:2000]}")
-                return 1
-            found = []
-            for program, _, arguments in programs:
-                binary = f"{folder}/{program}"
-                run([compiler, f"{folder}/mutant.o", f"{folder}/{program}.o", "-o", binary,
-                     "-Wl,--allow-multiple-definition", *libraries]).check_returncode()
+    return [*libraries, str(build / "agent/core/libddprun_agent_core.a"),
+            str(build / "base/libddprun_base.a"), "-lboost_json"]
+
+
+class Hunt:
+    def __init__(self, source, build, compiler):
+        self.source, self.libraries = source, build_libraries(build)
+        # Always the same folder: ccache tells by its path that a mutant was compiled before.
+        self.folder = build / "tests/sim/mutants"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.compiler = compiler
+        cached = [shutil.which("ccache"), compiler] if shutil.which("ccache") else [compiler]
+        self.compile = [*cached, "-std=c++20", "-O1", "-w", f"-I{source}", "-c"]
+        scenarios = sorted(glob.glob(str(source / "tests/scenario/*.txt")))
+        self.programs = (("scenario", "scenario_main.cpp", [scenarios]),
+                         ("simulator", "main.cpp",
+                          [["--count", str(SEEDS)],
+                           ["--first", str(SEEDS + 1), "--count", str(SEEDS_MAX - SEEDS)]]))
+        for program, main_file, _ in self.programs:
+            subprocess.run([*self.compile, str(source / "tests/sim" / main_file), "-o",
+                            str(self.folder / f"{program}.o")], check=True)
+
+    def find(self, number, mutant):
+        """What became of the mutant, and whether it was found."""
+        name, path, old, new = mutant
+        text = (self.source / path).read_text()
+        if text.count(old) != 1:
+            return f"GONE      {name}: the text to replace is there {text.count(old)} times", False
+        stem = self.folder / f"mutant{number}"
+        stem.with_suffix(".cpp").write_text(text.replace(old, new))
+        built = run([*self.compile, str(stem.with_suffix(".cpp")), "-o",
+                     str(stem.with_suffix(".o"))])
+        if built.returncode != 0:
+            return f"BROKEN    {name}: does not compile\n{built.stderr[:2000]}", False
+        for program, _, attempts in self.programs:
+            binary = str(stem) + program
+            run([self.compiler, str(stem.with_suffix(".o")), str(self.folder / f"{program}.o"),
+                 "-o", binary, "-Wl,--allow-multiple-definition",
+                 *self.libraries]).check_returncode()
+            for arguments in attempts:
                 outcome = run([binary, *arguments])
-                if arguments is lives and not found and outcome.returncode == 0:
-                    outcome = run([binary, "--first", str(SEEDS + 1), "--count",
-                                   str(SEEDS_MAX - SEEDS)])
                 if outcome.returncode != 0:
                     first = (outcome.stdout.splitlines() or ["crashes"])[0]
-                    found.append(f"{program}: {first[:110]}")
-            survivors += not found
-            print(f"{'found    ' if found else 'SURVIVED '} {name}")
-            for line in found:
-                print(f"            {line}")
-    return 1 if survivors else 0
+                    return f"found     {name}\n            {program}: {first[:110]}", True
+        return f"SURVIVED  {name}", False
+
+
+def main():
+    hunt = Hunt(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3])
+    words = sys.argv[4] if len(sys.argv) > 4 else ""
+    wanted = [(number, mutant) for number, mutant in enumerate(MUTANTS) if words in mutant[0]]
+    all_found = True
+    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        for text, found in pool.map(lambda one: hunt.find(*one), wanted):
+            print(text, flush=True)
+            all_found = all_found and found
+    return 0 if all_found else 1
 
 
 if __name__ == "__main__":
