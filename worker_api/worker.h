@@ -49,6 +49,47 @@ int ddprun_worker_ignore_sigpipe(void);
  * set the variable; another errno value if writing failed. */
 int ddprun_worker_record_error(const char* message, const char* callstack);
 
+/* The link to ddprun. Nothing below blocks, and nothing is an error that a program has to handle:
+ * under another launcher, or alone, calls do nothing and return ENOTCONN. Any thread may call; a
+ * process that was forked continues with the link of its parent. No other thread may modify the
+ * environment during the first call. */
+
+/* Step `step` (from 0) is finished: a few writes to shared memory, no system call. ddprun shows the
+ * last one of each rank, and quotes it when the run fails. Returns 0 or ENOTCONN. */
+int ddprun_worker_step_done(int64_t step);
+
+/* The program is ready to train. Returns 0, ENOTCONN, or EAGAIN if ddprun does not keep up. */
+int ddprun_worker_ready(void);
+
+/* A checkpoint of `step` is complete at `path` (not NULL, at most 4096 bytes). Returns as
+ * ddprun_worker_ready(); EINVAL or ENAMETOOLONG for a path that is not valid. */
+int ddprun_worker_checkpoint_written(int64_t step, const char* path);
+
+/* If what follows takes longer than `timeout_ms`, ddprun saves the stacks of all ranks and ends the
+ * round; the report names the section and this rank. Sections may overlap, 16 at a time. Returns a
+ * number for ddprun_worker_section_end(), or -1 if ddprun does not watch the section. */
+int64_t ddprun_worker_section_begin(const char* name, int64_t timeout_ms);
+/* Does nothing for -1 and for a section that has ended. */
+void ddprun_worker_section_end(int64_t section);
+
+/* From now on a stop signal (SIGTERM, SIGINT, SIGHUP, SIGQUIT) does not end this process if it
+ * leaves time to save: ddprun_worker_stop_requested() tells of it. Without ddprun every first one
+ * does. A signal that stops this rank because another one failed ends it as before. What was forked
+ * after this call ignores the first kind. Returns 0 or an errno value. */
+int ddprun_worker_handle_stop(void);
+
+/* The signal of the stop that was requested, 0 if none was: save at the next step, and exit before
+ * ddprun's --shutdown-timeout has passed. Ranks learn of a stop at different steps: use the maximum
+ * of what all of them say, in an all-reduce for example. No system call. */
+int ddprun_worker_stop_requested(void);
+
+/* 1: ddprun is at the other end; 0: it is not, or not any more. */
+int ddprun_worker_connected(void);
+
+/* Waits until a stop is requested (returns 1), the link has ended (-1), or `timeout_ms` have passed
+ * (0). */
+int ddprun_worker_wait_for_stop(int timeout_ms);
+
 #ifdef __cplusplus
 }
 #endif

@@ -4,6 +4,7 @@
 // sentence; no exceptions.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -56,5 +57,28 @@ int record_error(const std::string& message, const std::string& callstack = "");
 /// printed to stderr, and the result is 1: `int main() { return ddprun::recorded([] { return
 /// train(); }); }`
 int recorded(const std::function<int()>& body);
+
+// The link to ddprun: worker.h says what each call does and returns.
+int step_done(std::int64_t step);
+int ready();
+int checkpoint_written(std::int64_t step, const std::string& path);
+int handle_stop();
+[[nodiscard]] int stop_requested();
+[[nodiscard]] bool connected();
+[[nodiscard]] int wait_for_stop(std::chrono::milliseconds timeout);
+
+/// A section with a time-out, from its construction to its end.
+class Section {
+ public:
+  Section(const std::string& name, std::chrono::milliseconds timeout);
+  ~Section();
+  Section(const Section&) = delete;
+  Section& operator=(const Section&) = delete;
+  /// Whether ddprun watches it.
+  [[nodiscard]] bool watched() const { return number_ >= 0; }
+
+ private:
+  std::int64_t number_;
+};
 
 }  // namespace ddprun

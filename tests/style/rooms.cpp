@@ -38,8 +38,7 @@ const std::vector<Room>& rooms() {
       {"rendezvous/store/serve",
        {"base/", "net/", "rendezvous/store/"},
        {kProcess, kTorch, kTensor}},
-      // A round speaks in the protocol's plain structs, so that a message means one thing
-      // everywhere.
+      // A round speaks in the protocol's plain structs: a message means one thing everywhere.
       {"rendezvous/round/",
        {"base/", "rendezvous/protocol/"},
        {kAsio, kProcess, kJson, kLog, kOptions, kTorch, kTensor},
@@ -68,10 +67,12 @@ const std::vector<Room>& rooms() {
       // The agent serves the store of a round, so it includes the store's server.
       {"agent/",
        {"base/", "net/", "rendezvous/client/", "rendezvous/protocol/", "rendezvous/store/",
-        "agent/core/", "agent/node/", "agent/control/", "agent/proc/", "agent/in_process_link"},
+        "agent/core/", "agent/node/", "agent/control/", "agent/proc/", "agent/worker_link/",
+        "agent/in_process_link"},
        {kProcess, kOptions, kTorch, kTensor}},
       // It knows what a command may ask of a run, and nothing of how a run works.
       {"agent/control/", {"base/", "net/"}, {kProcess, kLog, kOptions, kTorch, kTensor}},
+      {"agent/worker_link/", {"base/", "net/", "worker_api/"}, {kProcess, kJson, kLog, kTorch}},
       // A single node is a run with one member: its coordinator is the pure core itself.
       {"agent/in_process_link",
        {"base/", "rendezvous/client/", "rendezvous/round/", "agent/"},

@@ -1,0 +1,293 @@
+#include "agent/worker_link/server.hpp"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/asio/steady_timer.hpp>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "agent/worker_link/limits.hpp"
+#include "agent/worker_link/listen.hpp"
+#include "base/log_quota.hpp"
+#include "net/bounded_sessions.hpp"
+
+namespace ddprun::worker_link {
+
+namespace asio = boost::asio;
+// Sockets of packets: this Boost has no such protocol, and they are only accepted and waited for.
+using Protocol = asio::local::stream_protocol;
+using Sessions = net::BoundedSessions<Protocol>;
+
+namespace {
+
+constexpr auto kReadable = asio::socket_base::wait_read;
+
+struct Client {
+  Client(Sessions::Session connected, Target::Owner of)
+      : session(std::move(connected)),
+        owner(of),
+        timer(session->socket.get_executor()),
+        pause(session->socket.get_executor()) {}
+
+  Sessions::Session session;
+  Target::Owner owner;
+  std::shared_ptr<PageView> page{};
+  bool exceeded = false;     // a section was, and was told
+  asio::steady_timer timer;  // for the next look at the sections
+  asio::steady_timer pause;  // while it sends too fast
+  LogQuota packets{kPacketBurst, kPacketInterval};
+};
+using ClientPtr = std::shared_ptr<Client>;
+
+void send_stop(Client& client) {
+  auto& socket = client.session->socket;
+  if (!socket.is_open()) return;
+  const std::array<std::uint8_t, kPacketHeaderBytes> packet{
+      kLinkVersion, static_cast<std::uint8_t>(PacketKind::kStop)};
+  // One that does not fit follows others, and the page says everything.
+  const ssize_t ignored =
+      ::send(socket.native_handle(), packet.data(), packet.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  static_cast<void>(ignored);
+}
+
+void cancel_timers(Client& client) {
+  client.timer.cancel();
+  client.pause.cancel();
+}
+
+}  // namespace
+
+class Server::Impl : public std::enable_shared_from_this<Impl> {
+ public:
+  Impl(Target& target, std::string path) : target_(&target), path_(std::move(path)) {}
+
+  static asio::awaitable<void> serve(std::shared_ptr<Impl> self, Sessions::Session session);
+  void ask_to_stop(int signal);
+  void close();
+  [[nodiscard]] std::optional<LastStep> last_step(WorkerNumber worker) const;
+  [[nodiscard]] bool is_linked(WorkerNumber worker) const;
+  static void look_again(const std::shared_ptr<Impl>& self, WorkerNumber worker);
+  void forget(WorkerNumber worker);
+
+ private:
+  [[nodiscard]] ClientPtr admit(const Sessions::Session& session);
+  /// Whether the link continues.
+  [[nodiscard]] static bool receive(const std::shared_ptr<Impl>& self, const ClientPtr& client);
+  [[nodiscard]] bool take_page(const ClientPtr& client, const Received& received);
+  /// Whether the link continues.
+  [[nodiscard]] bool act(Client& client, const Packet& packet);
+  static void look(const std::shared_ptr<Impl>& self, const ClientPtr& client);
+  void drop(const ClientPtr& client);
+
+  Target* target_;  // null: closed
+  std::string path_;
+  int stop_signal_ = 0;
+  LogQuota lookups_{kLookupBurst, kLookupInterval};
+  std::vector<ClientPtr> clients_;
+  std::map<WorkerNumber, std::pair<std::int64_t, TimePoint>>
+      left_;  // steps of links that have ended
+};
+
+asio::awaitable<void> Server::Impl::serve(std::shared_ptr<Impl> self, Sessions::Session session) {
+  const ClientPtr client = self->admit(session);
+  if (client == nullptr) co_return;
+  net::close_after(session, kHelloMax);
+  while (true) {
+    const auto [failed] = co_await session->socket.async_wait(kReadable, net::kAwaitTuple);
+    if (failed || !receive(self, client)) break;
+    while (!client->packets.try_take(Clock::now())) {
+      client->pause.expires_after(kPacketInterval);
+      const auto [cancelled] = co_await client->pause.async_wait(net::kAwaitTuple);
+      static_cast<void>(cancelled);  // the link has ended: the next wait fails
+    }
+  }
+  self->drop(client);
+}
+
+ClientPtr Server::Impl::admit(const Sessions::Session& session) {
+  const auto pid = peer_of(session->socket.native_handle());
+  if (!pid || target_ == nullptr || !lookups_.try_take(Clock::now())) return nullptr;
+  const auto owner = target_->owner_of(*pid);
+  if (!owner) return nullptr;
+  // What it has started cannot take the place of the worker itself.
+  const auto connected = std::count_if(clients_.begin(), clients_.end(), [&](const auto& client) {
+    return client->owner.worker == owner->worker && client->owner.is_itself == owner->is_itself;
+  });
+  if (static_cast<std::size_t>(connected) >= kConnectionsPerRank) return nullptr;
+  clients_.push_back(std::make_shared<Client>(session, *owner));
+  return clients_.back();
+}
+
+bool Server::Impl::receive(const std::shared_ptr<Impl>& self, const ClientPtr& client) {
+  const Received received = worker_link::receive(client->session->socket.native_handle());
+  const bool may_go_on = self->take_page(client, received);
+  if (received.page >= 0) ::close(received.page);
+  if (!may_go_on || self->target_ == nullptr) return false;
+  if (received.state == Received::State::kNothing) return true;
+  client->session->limit.cancel();
+  if (!self->act(*client, *received.packet)) return false;
+  look(self, client);
+  return true;
+}
+
+// The first packet, and no other, brings the page.
+bool Server::Impl::take_page(const ClientPtr& client, const Received& received) {
+  if (received.state == Received::State::kNothing) return true;
+  if (received.state == Received::State::kEnd || !received.packet) return false;
+  const bool is_hello = std::holds_alternative<Hello>(*received.packet);
+  const bool is_first = client->page == nullptr;
+  if (is_hello != is_first || is_hello != (received.page >= 0)) return false;
+  if (!is_first) return true;
+  client->page = PageView::map(received.page);
+  if (client->page == nullptr) return false;
+  if (stop_signal_ != 0) {
+    client->page->ask_to_stop(stop_signal_);
+    send_stop(*client);
+  }
+  return true;
+}
+
+bool Server::Impl::act(Client& client, const Packet& packet) {
+  const WorkerNumber worker = client.owner.worker;
+  if (std::holds_alternative<Ready>(packet)) target_->ready(worker);
+  if (const auto* written = std::get_if<Checkpoint>(&packet)) {
+    target_->checkpoint(worker, written->step, written->path);
+  }
+  return true;
+}
+
+void Server::Impl::look_again(const std::shared_ptr<Impl>& self, WorkerNumber worker) {
+  const std::vector<ClientPtr> all = self->clients_;
+  for (const ClientPtr& client : all) {
+    if (client->owner.worker != worker || client->page == nullptr) continue;
+    client->exceeded = false;
+    look(self, client);
+  }
+}
+
+void Server::Impl::forget(WorkerNumber worker) {
+  const std::vector<ClientPtr> all = clients_;
+  for (const ClientPtr& client : all) {
+    if (client->owner.worker != worker) continue;
+    boost::system::error_code ignored;  // it is closed either way
+    client->session->socket.close(ignored);
+    drop(client);
+  }
+  left_.erase(worker);
+}
+
+// In this order: see ddprun_worker_section_begin().
+void Server::Impl::look(const std::shared_ptr<Impl>& self, const ClientPtr& client) {
+  const bool is_watched = self->target_ != nullptr && client->session->socket.is_open();
+  if (!is_watched || client->exceeded) return;
+  client->page->looks();
+  const TimePoint now = Clock::now();
+  std::optional<Duration> next;
+  for (const OpenSection& section : client->page->open_sections(now)) {
+    const Duration left = section.limit - section.lasts;
+    if (left <= Duration::zero()) {
+      client->exceeded = true;
+      return self->target_->section_exceeded(client->owner.worker, section);
+    }
+    next = std::min(left, next.value_or(left));
+  }
+  if (!next) return;
+  client->page->will_look_at(now + *next);
+  client->timer.expires_at(now + *next);
+  client->timer.async_wait([self, client](const boost::system::error_code& why) {
+    if (!why) look(self, client);
+  });
+}
+
+void Server::Impl::drop(const ClientPtr& client) {
+  cancel_timers(*client);
+  if (std::erase(clients_, client) == 0) return;  // forgotten
+  const TimePoint now = Clock::now();
+  const auto last = client->page == nullptr ? std::nullopt : client->page->last_step(now);
+  if (!last) return;
+  auto& [step, at] =
+      left_.try_emplace(client->owner.worker, last->step, now - last->ago).first->second;
+  if (last->step > step) std::tie(step, at) = std::pair(last->step, now - last->ago);
+}
+
+void Server::Impl::ask_to_stop(int signal) {
+  stop_signal_ = signal;
+  for (const ClientPtr& client : clients_) {
+    if (client->page == nullptr) continue;
+    client->page->ask_to_stop(signal);
+    send_stop(*client);
+  }
+}
+
+void Server::Impl::close() {
+  target_ = nullptr;
+  ::unlink(path_.c_str());
+  for (const ClientPtr& client : clients_) cancel_timers(*client);
+}
+
+bool Server::Impl::is_linked(WorkerNumber worker) const {
+  return std::any_of(clients_.begin(), clients_.end(), [worker](const ClientPtr& client) {
+    return client->owner.worker == worker && client->page != nullptr;
+  });
+}
+
+std::optional<LastStep> Server::Impl::last_step(WorkerNumber worker) const {
+  const TimePoint now = Clock::now();
+  std::optional<LastStep> last;
+  const auto left = left_.find(worker);
+  if (left != left_.end()) last = LastStep{left->second.first, now - left->second.second};
+  for (const ClientPtr& client : clients_) {
+    if (client->owner.worker != worker || client->page == nullptr) continue;
+    const auto its = client->page->last_step(now);
+    if (its && (!last || its->step > last->step)) last = its;
+  }
+  return last;
+}
+
+Result<std::unique_ptr<Server>> Server::open(const asio::any_io_executor& executor,
+                                             const std::string& path, int workers, Target& target) {
+  const auto socket = listen(path);
+  if (!socket) return socket.error();
+  const auto impl = std::make_shared<Impl>(target, path);
+  const std::size_t places = 2 * kConnectionsPerRank * static_cast<std::size_t>(workers);
+  auto sessions = std::make_shared<Sessions>(
+      Protocol::acceptor(executor, Protocol(), *socket),
+      net::SessionLimits{places + kConnectionsSpare, kAcceptPause},
+      [impl](const Sessions::Session& session) { return Impl::serve(impl, session); });
+  sessions->start();
+  return std::unique_ptr<Server>(new Server(impl, std::move(sessions)));
+}
+
+Server::Server(std::shared_ptr<Impl> impl, std::shared_ptr<Sessions> sessions)
+    : impl_(std::move(impl)), sessions_(std::move(sessions)) {}
+
+Server::~Server() {
+  impl_->close();
+  sessions_->close();
+}
+
+void Server::ask_to_stop(int signal) {
+  impl_->ask_to_stop(signal);
+}
+
+std::optional<LastStep> Server::last_step(WorkerNumber worker) const {
+  return impl_->last_step(worker);
+}
+
+bool Server::is_linked(WorkerNumber worker) const {
+  return impl_->is_linked(worker);
+}
+
+void Server::look_again(WorkerNumber worker) {
+  Impl::look_again(impl_, worker);
+}
+
+void Server::forget(WorkerNumber worker) {
+  impl_->forget(worker);
+}
+
+}  // namespace ddprun::worker_link

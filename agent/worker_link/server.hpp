@@ -1,0 +1,81 @@
+// Server: the agent's end of the links of this run's workers, whatever round they are in. Only
+// processes of these workers, as the kernel knows them, are served; one that is silent, fast or
+// hostile costs a bounded amount of memory and time, and delays nothing else. Thread rule: the
+// io_context's thread. Ownership: owns the socket and the pages. The target outlives it.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "agent/worker_link/packet.hpp"
+#include "agent/worker_link/page_view.hpp"
+#include "base/result.hpp"
+#include "base/types.hpp"
+
+namespace ddprun::net {
+template <class Protocol>
+class BoundedSessions;
+}
+
+namespace ddprun::worker_link {
+
+/// One worker of this run; no other one gets its number.
+using WorkerNumber = Strong<struct WorkerNumberTag, int>;
+
+/// What the workers' reports mean here.
+class Target {
+ public:
+  struct Owner {
+    WorkerNumber worker{};
+    bool is_itself = false;  // else a process below it
+  };
+  Target() = default;
+  Target(const Target&) = delete;
+  Target& operator=(const Target&) = delete;
+  virtual ~Target() = default;
+
+  /// The worker that this process is, or descends from.
+  [[nodiscard]] virtual std::optional<Owner> owner_of(int pid) const = 0;
+  virtual void ready(WorkerNumber worker) = 0;
+  virtual void checkpoint(WorkerNumber worker, std::int64_t step, const std::string& path) = 0;
+  /// Once for each process, and once more after look_again().
+  virtual void section_exceeded(WorkerNumber worker, const OpenSection& section) = 0;
+};
+
+class Server {
+ public:
+  /// Listens at the path `variable_value`, which it removes at its end. Errors: kSystem.
+  [[nodiscard]] static Result<std::unique_ptr<Server>> open(
+      const boost::asio::any_io_executor& executor, const std::string& variable_value, int workers,
+      Target& target);
+  /// Closes every link at once: a worker that is left notices it.
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  /// Tells the workers that are connected, and those to come, of a stop that leaves time to save.
+  void ask_to_stop(int signal);
+  /// Of all processes of a worker, also of those that have ended, the highest.
+  [[nodiscard]] std::optional<LastStep> last_step(WorkerNumber worker) const;
+  /// Whether a process of the worker has a link.
+  [[nodiscard]] bool is_linked(WorkerNumber worker) const;
+
+  /// Another round has it: its sections are watched for that one.
+  void look_again(WorkerNumber worker);
+  /// Closes its links; it is not known any more.
+  void forget(WorkerNumber worker);
+
+ private:
+  class Impl;
+  using Sessions = net::BoundedSessions<boost::asio::local::stream_protocol>;
+  Server(std::shared_ptr<Impl> impl, std::shared_ptr<Sessions> sessions);
+
+  std::shared_ptr<Impl> impl_;
+  std::shared_ptr<Sessions> sessions_;
+};
+
+}  // namespace ddprun::worker_link

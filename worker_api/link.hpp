@@ -1,0 +1,34 @@
+// The link of this process to its agent: made by the first call that needs it. One that the agent
+// has refused or closed is made again, with the same page. Thread rule: any thread. Ownership: the
+// process's; a forked process shares page and socket. Errors: no page, or one that no agent reads;
+// it is tried again, at most once a second, after 1, 2, 4 ... 32 s if the agent closes each link.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "worker_api/link_page.hpp"
+
+namespace ddprun::worker_link {
+
+/// The page, or null: there is no ddprun, or it could not be reached so far. Without a system call
+/// but for one look a second at the link, and an attempt to make it again.
+[[nodiscard]] LinkPage* page();
+/// The same without an attempt to connect. Async-signal-safe.
+[[nodiscard]] LinkPage* known_page();
+/// Sends a packet if there is room for it. Returns 0, ENOTCONN or EAGAIN.
+int send_packet(PacketKind kind, const void* content = nullptr, std::size_t size = 0);
+/// The connection of a page, -1: none. Only the watcher reads it (watcher.cpp): without one there,
+/// readable means that the page has changed.
+[[nodiscard]] int link_socket();
+/// Of a page: whether the agent has closed the link.
+[[nodiscard]] bool link_has_ended();
+/// From now on it is not made again: the agent would not know whose it is.
+void keep_link();
+/// Whether this process is the worker itself, and not one below it. Connects.
+[[nodiscard]] bool is_worker_itself();
+inline constexpr std::int64_t kMillisecond = 1'000'000;
+/// Nanoseconds of CLOCK_MONOTONIC.
+[[nodiscard]] std::int64_t monotonic_now();
+
+}  // namespace ddprun::worker_link
