@@ -82,6 +82,7 @@ asio::awaitable<int> Agent::run() {
   report_end(end);
   context_.events().report_is_told();
   record_end(end);
+  context_.close_links();
   co_await settle();
   report_own_error();
   co_return end.exit_code;

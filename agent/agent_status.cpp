@@ -41,6 +41,8 @@ control::NodeStatus Agent::status() const {
     const auto process = worker.pid > 0 ? find_process(worker.pid) : std::nullopt;
     if (process) told.state = process->state;
     if (worker.pid > 0) told.silent = runner_->silence_of(worker.local_rank);
+    const auto step = runner_->last_step(worker.local_rank);
+    if (step) told.step = {step->step, step->ago};
   }
   return status;
 }
@@ -65,6 +67,11 @@ MetricsFacts Agent::metrics_facts() const {
   facts.run = context_.config().run_id.value();
   facts.host = context_.hostname();
   facts.output_bytes = context_.output_bytes();
+  for (const WorkerName& worker :
+       runner_ == nullptr ? std::vector<WorkerName>() : runner_->workers()) {
+    const auto step = runner_->last_step(worker.local_rank);
+    if (step) facts.steps.emplace_back(worker.rank, step->step);
+  }
   const store::Counters counters = store_.counters();
   facts.store_connections = counters.connections;
   facts.store_keys = counters.keys;

@@ -10,6 +10,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <utility>
 
+#include "agent/core/text.hpp"
 #include "agent/proc/limits.hpp"
 #include "agent/proc/spawn.hpp"
 #include "agent/run_events.hpp"
@@ -32,6 +33,7 @@ RoundRunner::RoundRunner(asio::any_io_executor executor, RoundInputs inputs)
           RoundWatch::Inputs{inputs_.environment, inputs_.logger, inputs_.disk, inputs_.orphans,
                              inputs_.facts.round, inputs_.run_started, inputs_.config.stopping})),
       evidence_(inputs_.disk, inputs_.environment),
+      links_(inputs_.facts, inputs_.events, inputs_.links, linked_workers()),
       driver_(*this,
               {inputs_.config.workers.count, inputs_.config.stopping.shutdown_timeout,
                inputs_.config.stopping.straggler_timeout},
@@ -51,11 +53,14 @@ asio::awaitable<RoundResult> RoundRunner::run() {
     if (const auto runner = self.lock()) runner->driver_.give_up(order);
   });
   watch_->on_quiet(inputs_.hooks.quiet);
+  inputs_.facts.worker_socket =
+      inputs_.links->open(executor_, inputs_.facts.nonce, inputs_.config, inputs_.logger);
   driver_.begin();
   boost::system::error_code cancelled;
   while (!driver_.over()) {
     co_await finished_.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
   }
+  links_.close();
   co_await drain_outputs();
   inputs_.devices.round_over(inputs_.facts.round, started_workers());
   RoundResult result = driver_.result();
@@ -64,6 +69,7 @@ asio::awaitable<RoundResult> RoundRunner::run() {
 }
 
 void RoundRunner::request_stop(int signal) {
+  inputs_.links->ask_to_stop(signal);  // before the signal: see ddprun_worker_handle_stop()
   const bool was_opening = opening_.has_value();
   driver_.request_stop(signal);
   // Then the end has nothing to wait for.
@@ -163,6 +169,7 @@ Result<void> RoundRunner::start_worker(LocalRank rank) {
   }
   started.child.emplace(std::move(*child));
   started.cpu_before = started.cpu_seen = {now(), Duration(0)};
+  links_.started(rank, started.child->pid());
   inputs_.orphans.except(started.child->pid());
   asio::co_spawn(executor_, watch(shared_from_this(), rank), net::rethrow_bug);
   return {};
@@ -228,6 +235,7 @@ asio::awaitable<void> RoundRunner::watch(std::shared_ptr<RoundRunner> self, Loca
   Child& child = *watched.child;
   const auto status = co_await child.wait();
   self->inputs_.orphans.no_longer_except(child.pid());
+  self->links_.ended(rank);
   const EndedWorker ended{child.pid(), worker_mark(self->inputs_.facts, rank), child.leaf(),
                           watched.last_signal};
   Descendants& descendants =
@@ -236,6 +244,7 @@ asio::awaitable<void> RoundRunner::watch(std::shared_ptr<RoundRunner> self, Loca
   const bool may_be_first = watched.last_signal == 0 && !self->driver_.group().first_failure();
   if (may_be_first && status && !status->success()) {
     watched.facts = self->evidence_.measure(child, descendants);
+    watched.facts.steps = self->steps_of(rank);
   }
   if (!left && child.leaf()) child.leaf()->remove();
   // Only a parent that reaps behind our back makes wait() fail; what happened to the worker is
@@ -290,12 +299,27 @@ std::vector<std::string> RoundRunner::left_behind(LocalRank rank) const {
   return names;
 }
 
+std::string RoundRunner::steps_of(LocalRank failed) const {
+  std::vector<std::int64_t> others;
+  for (const LocalRank rank : driver_.group().running()) {
+    const auto step = rank == failed ? std::nullopt : links_.last_step(rank);
+    if (step) others.push_back(step->step);
+  }
+  const auto its = links_.last_step(failed);
+  return steps_text(worker(failed).plan.rank,
+                    its ? std::optional<std::int64_t>(its->step) : std::nullopt, others);
+}
+
 WatchedRanks RoundRunner::watched_ranks() const {
   WatchedRanks ranks;
   for (const LocalRank rank : driver_.group().succeeded()) {
     ranks.finished.push_back(name_of(rank).rank);
   }
-  for (const LocalRank rank : driver_.group().running()) ranks.running.push_back(name_of(rank));
+  for (const LocalRank rank : driver_.group().running()) {
+    ranks.running.push_back(name_of(rank));
+    const auto step = links_.last_step(rank);
+    ranks.steps.push_back(step ? step->step : -1);
+  }
   return ranks;
 }
 
@@ -325,6 +349,7 @@ void RoundRunner::gave_up(const GiveUp& order) {
 }
 
 void RoundRunner::running() {
+  links_.running();
   sample_cpu();
   inputs_.events.record({"all_running", inputs_.facts.round, {{"workers", workers_.size()}}});
   inputs_.hooks.running();

@@ -25,6 +25,7 @@
 #include "agent/proc/orphans.hpp"
 #include "agent/proc/output.hpp"
 #include "agent/round_evidence.hpp"
+#include "agent/round_links.hpp"
 #include "agent/round_watch.hpp"
 #include "agent/stop_countdown.hpp"
 #include "agent/wait_note.hpp"
@@ -66,6 +67,7 @@ struct RoundInputs {
   EventLog& events;
   DeviceWatch& devices;
   std::optional<Cgroup> cgroup;  // for those of the workers; none: they get none
+  std::shared_ptr<WorkerLinks> links;
   RoundHooks hooks = {};
   std::function<std::vector<StoreWait>()> store_waits = {};  // of the round's store; may be empty
 };
@@ -112,6 +114,10 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   /// Empty: no files are kept, or not made yet.
   [[nodiscard]] std::string log_directory() const {
     return output_ ? output_->logs.directory() : std::string();
+  }
+  /// What the worker reported over its link.
+  [[nodiscard]] std::optional<worker_link::LastStep> last_step(LocalRank rank) const {
+    return links_.last_step(rank);
   }
   [[nodiscard]] bool failure_is_unreported() const { return driver_.failure_is_unreported(); }
 
@@ -203,6 +209,9 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   [[nodiscard]] std::optional<Cgroup> make_leaf(LocalRank rank) const;
   [[nodiscard]] std::vector<Rank> running_ranks() const;
   [[nodiscard]] std::vector<WorkerName> started_workers() const;
+  [[nodiscard]] RoundLinks::Workers linked_workers();
+  /// Of a worker that has failed, and of those that run here.
+  [[nodiscard]] std::string steps_of(LocalRank failed) const;
   [[nodiscard]] Worker& worker(LocalRank rank);
   [[nodiscard]] const Worker& worker(LocalRank rank) const;
 
@@ -220,6 +229,7 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   boost::asio::steady_timer finished_;  // never expires by itself: cancelled by round_over()
   std::shared_ptr<RoundWatch> watch_;
   RoundEvidence evidence_;
+  RoundLinks links_;
   RoundDriver driver_;
   int recorded_signal_ = 0;  // the last that events.jsonl has
 };

@@ -160,6 +160,15 @@ std::string RoundRunner::last_line(LocalRank rank) const {
   return quotable(std::string_view(tail).substr(begin, last + 1 - begin));
 }
 
+RoundLinks::Workers RoundRunner::linked_workers() {
+  RoundLinks::Workers workers;
+  workers.rank_of = [this](LocalRank rank) { return worker(rank).plan.rank; };
+  workers.section_exceeded = [this](LocalRank rank, const worker_link::OpenSection& section) {
+    RoundWatch::end_section(watch_, name_of(rank), {section.name, section.lasts, section.limit});
+  };
+  return workers;
+}
+
 void RoundRunner::look_for_evidence(LocalRank rank) {
   asio::co_spawn(executor_, look_into_files(shared_from_this(), rank), net::rethrow_bug);
 }

@@ -97,12 +97,16 @@ void RoundWatch::begin_sample() {
 asio::awaitable<void> RoundWatch::sample(std::shared_ptr<RoundWatch> self,
                                          std::optional<int> echo) {
   std::vector<pid_t> leaders;
-  for (const WorkerName& worker : self->ranks_().running) leaders.push_back(worker.pid);
+  const WatchedRanks watched = self->ranks_();
+  for (const WorkerName& worker : watched.running) leaders.push_back(worker.pid);
   std::function<std::vector<RankProgress>()> read = [leaders] { return read_progress(leaders); };
   const TimePoint deadline = Clock::now() + kStacksMax;
   auto progress =
       co_await run_on<std::vector<RankProgress>>(self->inputs_.disk, std::move(read), deadline);
   self->samples_ = false;
+  for (std::size_t i = 0; progress && i < progress->size(); ++i) {
+    (*progress)[i].step = watched.steps.at(i);
+  }
   self->sampled(progress ? &*progress : nullptr, echo);
 }
 
@@ -145,6 +149,22 @@ asio::awaitable<void> RoundWatch::end_sleep(std::shared_ptr<RoundWatch> self,
   const GiveUp order{sleepers.front().worker.local_rank, kExitSleep,
                      sleep_finding(sleepers, stacks.dump), stacks.file};
   if (self->give_up_) self->give_up_(order);
+}
+
+void RoundWatch::end_section(const std::shared_ptr<RoundWatch>& self, WorkerName worker,
+                             SectionFacts section) {
+  if (std::exchange(self->gives_up_, true)) return;
+  self->arm();
+  asio::co_spawn(self->executor_, end_in_section(self, std::move(worker), std::move(section)),
+                 net::rethrow_bug);
+}
+
+asio::awaitable<void> RoundWatch::end_in_section(std::shared_ptr<RoundWatch> self,
+                                                 WorkerName worker, SectionFacts section) {
+  const std::string why =
+      "a section of rank " + std::to_string(worker.rank.value()) + " has exceeded its time";
+  const SavedStacks stacks = co_await dump(self, why);
+  self->give_up(kExitHang, section_finding(worker, section, stacks.dump), stacks);
 }
 
 void RoundWatch::give_up(int exit_code, Finding why, const SavedStacks& stacks) {

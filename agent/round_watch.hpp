@@ -45,6 +45,7 @@ struct SavedStacks {
 struct WatchedRanks {
   std::vector<Rank> finished{};  // with code 0, by themselves
   std::vector<WorkerName> running{};
+  std::vector<std::int64_t> steps{};  // that the running ones reported last; -1: none
 };
 
 class RoundWatch : public std::enable_shared_from_this<RoundWatch> {
@@ -83,6 +84,9 @@ class RoundWatch : public std::enable_shared_from_this<RoundWatch> {
   /// After every event of the group.
   void update(const WorkerGroup& group);
 
+  /// Gives the round up because a worker exceeds the time of a section.
+  static void end_section(const std::shared_ptr<RoundWatch>& self, WorkerName worker,
+                          SectionFacts section);
   /// The stacks of all ranks that run, also in a file of the round's directory; within kStacksMax.
   /// `why` is in the file.
   [[nodiscard]] static boost::asio::awaitable<SavedStacks> dump(std::shared_ptr<RoundWatch> self,
@@ -102,6 +106,9 @@ class RoundWatch : public std::enable_shared_from_this<RoundWatch> {
   void look_at_states(TimePoint now);
   [[nodiscard]] static boost::asio::awaitable<void> end_sleep(std::shared_ptr<RoundWatch> self,
                                                               std::vector<Sleeper> sleepers);
+  [[nodiscard]] static boost::asio::awaitable<void> end_in_section(std::shared_ptr<RoundWatch> self,
+                                                                   WorkerName worker,
+                                                                   SectionFacts section);
   void give_up(int exit_code, Finding why, const SavedStacks& stacks);
   [[nodiscard]] static boost::asio::awaitable<void> say_what_others_do(
       std::shared_ptr<RoundWatch> self);

@@ -104,6 +104,7 @@ RoundInputs RunContext::prepare(RoundFacts facts) {
                      events_,
                      devices_,
                      cgroup_,
+                     links_,
                      {},
                      {}};
 }

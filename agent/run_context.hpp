@@ -79,6 +79,8 @@ class RunContext {
   void begin_control() const {
     if (begin_control_) begin_control_();
   }
+  /// Workers that are left notice it.
+  void close_links() { links_->close(); }
   [[nodiscard]] LogTree& logs() { return *logs_; }
   [[nodiscard]] EventLog& events() { return events_; }
   /// Of all workers, as far as it passed through ddprun.
@@ -97,6 +99,7 @@ class RunContext {
   std::string nonce_;
   DeviceWatch devices_;
   std::optional<Cgroup> cgroup_;
+  std::shared_ptr<WorkerLinks> links_ = std::make_shared<WorkerLinks>();
   std::function<void()> begin_control_;
   LogTreeOptions log_options_;
   std::string hostname_;

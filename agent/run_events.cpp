@@ -56,6 +56,18 @@ std::optional<RunEvent> message_event(const Other&) {
   return std::nullopt;
 }
 
+// A worker cannot make events.jsonl grow with control characters, which take six bytes there.
+std::string cut_path(const std::string& path) {
+  constexpr std::size_t kPrintedMax = 1024;
+  std::size_t printed = 0;
+  std::size_t end = 0;
+  for (; end < path.size(); ++end) {
+    printed += static_cast<unsigned char>(path[end]) < ' ' ? 6 : 1;
+    if (printed > kPrintedMax) break;
+  }
+  return end == path.size() ? path : path.substr(0, end) + " ...";
+}
+
 }  // namespace
 
 RunEvent start_event(const LaunchConfig& config, int pid) {
@@ -199,6 +211,24 @@ std::optional<RunEvent> cleanup_event(Round round, const RoundResult& result) {
   }
   if (!survivors.empty()) event.fields["text"] = survivors;
   return event;
+}
+
+RunEvent ready_event(Round round, Rank rank) {
+  return {"ready", round, {{"rank", rank.value()}}};
+}
+
+RunEvent checkpoint_event(Round round, Rank rank, std::int64_t step, const std::string& path) {
+  return {"checkpoint", round, {{"rank", rank.value()}, {"step", step}, {"path", cut_path(path)}}};
+}
+
+RunEvent section_event(Round round, Rank rank, const std::string& name, Duration lasts,
+                       Duration limit) {
+  return {"section_exceeded",
+          round,
+          {{"rank", rank.value()},
+           {"name", name},
+           {"lasts_ms", milliseconds_of(lasts)},
+           {"limit_ms", milliseconds_of(limit)}}};
 }
 
 RunEvent round_ended_event(Round round, const RoundResult& result) {

@@ -47,6 +47,12 @@ class LinkEvents {
 [[nodiscard]] RunEvent give_up_event(Round round, const GiveUp& order);
 /// What was ended with the round: none where its workers left nothing and none was stopped.
 [[nodiscard]] std::optional<RunEvent> cleanup_event(Round round, const RoundResult& result);
+/// What workers report over their links.
+[[nodiscard]] RunEvent ready_event(Round round, Rank rank);
+[[nodiscard]] RunEvent checkpoint_event(Round round, Rank rank, std::int64_t step,
+                                        const std::string& path);
+[[nodiscard]] RunEvent section_event(Round round, Rank rank, const std::string& name,
+                                     Duration lasts, Duration limit);
 [[nodiscard]] RunEvent round_ended_event(Round round, const RoundResult& result);
 
 /// How the wait for GPUs ended, before round `next`: released, held or no_answer.

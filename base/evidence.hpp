@@ -67,6 +67,8 @@ struct Evidence {
   std::string core_pattern{};         // /proc/sys/kernel/core_pattern
   // A line of the worker's output that names the cause and is not among those quoted; empty: none.
   std::string telling_line{};
+  // Of it and of others: "rank 3 last finished step 1041, others 1042"; empty: none is known.
+  std::string steps{};
   bool silent = false;           // nothing to quote, and ddprun does not see all of its output
   bool stderr_unseen = false;    // ddprun does not see its stderr (--console=raw)
   bool lines_of_stdout = false;  // the lines quoted are of standard output: stderr has none

@@ -40,8 +40,13 @@ def benchmarks(build, python):
             ["python3", "tests/failures/run.py", "--ddprun", f"{build}/bin/ddprun", "--inject",
              f"{build}/bin/inject", "--peer", ".venv/bin/torchrun", "--quiet"],
         ),
+        (
+            "Reports of workers",
+            [f"{build}/bin/ddprun", "--standalone", "--no-python", f"{build}/bin/bench_worker_api"],
+        ),
         ("Several nodes", ["python3", "bench/nodes/nodes.py", *launch]),
         ("10,000 agents", ["python3", "bench/rendezvous/agents.py", *rdzvd]),
+        ("Effective training time", [f"{build}/bin/bench_goodput", "--goal", "0.1"]),
         ("Store", ["python3", "bench/store/compare.py", *store]),
         (
             "Training step",

@@ -14,6 +14,10 @@ if(TARGET ddprun-stacks)
   install(TARGETS ddprun-stacks RUNTIME)
 endif()
 install(TARGETS ddprun_worker EXPORT ddprunTargets ARCHIVE)
+set(DDPRUN_PYTHON_DIR ${CMAKE_INSTALL_LIBDIR}/ddprun/python)  # for PYTHONPATH
+install(TARGETS ddprun_worker_shared LIBRARY DESTINATION ${DDPRUN_PYTHON_DIR}/ddprun)
+install(DIRECTORY worker_api/python/ddprun DESTINATION ${DDPRUN_PYTHON_DIR}
+  FILES_MATCHING PATTERN "*.py")
 install(FILES worker_api/worker.h worker_api/worker.hpp
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ddprun)
 install(EXPORT ddprunTargets NAMESPACE ddprun:: DESTINATION ${DDPRUN_PACKAGE_DIR})

@@ -64,15 +64,6 @@ Result<void> bind_and_listen(int socket, const std::string& path) {
   return refused("cannot listen at " + printable(path), error);
 }
 
-/// A ddprun that was killed before its socket listened leaves PID-NONCE.sock.new.
-bool is_unfinished_of_ended(const std::string& name) {
-  if (!name.ends_with(std::string(kSuffix) + kUnfinished)) return false;
-  pid_t owner = 0;
-  const auto read = std::from_chars(name.data(), name.data() + name.size(), owner);
-  const bool is_pid = read.ec == std::errc() && owner > 0 && *read.ptr == '-';
-  return is_pid && ::kill(owner, 0) != 0 && errno == ESRCH;
-}
-
 Result<Listener> listen_in(const std::string& directory) {
   if (::mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) {
     return refused("cannot make " + printable(directory), errno);
@@ -90,6 +81,14 @@ Result<Listener> listen_in(const std::string& directory) {
 }
 
 }  // namespace
+
+bool is_unfinished_of_ended(const std::string& name, const std::string& suffix) {
+  if (!name.ends_with(suffix + kUnfinished)) return false;
+  pid_t owner = 0;
+  const auto read = std::from_chars(name.data(), name.data() + name.size(), owner);
+  const bool is_pid = read.ec == std::errc() && owner > 0 && *read.ptr == '-';
+  return is_pid && ::kill(owner, 0) != 0 && errno == ESRCH;
+}
 
 Result<void> check_private(const std::string& directory) {
   const int opened =
@@ -131,7 +130,7 @@ std::vector<std::string> list_sockets(const Environment& environment) {
     if (opened == nullptr) continue;
     while (const dirent* item = ::readdir(opened.get())) {
       const std::string name = item->d_name;
-      if (is_unfinished_of_ended(name)) remove(place + "/" + name);
+      if (is_unfinished_of_ended(name, kSuffix)) remove(place + "/" + name);
       if (name.ends_with(kSuffix)) paths.push_back(place + "/" + name);
     }
   }

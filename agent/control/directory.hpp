@@ -27,6 +27,9 @@ void remove(const std::string& path);
 /// when a run was started and is not set now.
 [[nodiscard]] std::vector<std::string> list_sockets(const Environment& environment);
 
+/// A ddprun that was killed before its socket listened leaves PID-NONCE`suffix`.new.
+[[nodiscard]] bool is_unfinished_of_ended(const std::string& name, const std::string& suffix);
+
 /// Connects within `seconds`: the descriptor, which is the caller's, or -1 with errno. The file of
 /// a ddprun that was killed is removed.
 [[nodiscard]] int connect(const std::string& path, int seconds);

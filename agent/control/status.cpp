@@ -28,6 +28,9 @@ json::object json_of(const WorkerStatus& worker) {
   object["state"] = text_or_null(worker.state == 0 ? "" : std::string(1, worker.state));
   object["silent_ms"] =
       worker.silent ? json::value(milliseconds(*worker.silent)) : json::value(nullptr);
+  object["step"] = worker.step ? json::value(worker.step->number) : json::value(nullptr);
+  object["step_ago_ms"] =
+      worker.step ? json::value(milliseconds(worker.step->ago)) : json::value(nullptr);
   return object;
 }
 

@@ -2,6 +2,7 @@
 // and a pure function.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,6 +18,11 @@ struct WorkerStatus {
   int pid = 0;                       // 0: it does not run
   char state = 0;                    // as /proc shows it; 0: unknown
   std::optional<Duration> silent{};  // since its last output; none: not seen here
+  struct Step {
+    std::int64_t number = 0;
+    Duration ago{};
+  };
+  std::optional<Step> step{};  // the last that it reported; none: it reports none
 };
 
 struct NodeStatus {

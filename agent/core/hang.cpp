@@ -20,6 +20,7 @@ bool HangWatch::shows_progress(const std::vector<RankProgress>& ranks, Duration 
   const Duration idle = since / kHangIdleShare;
   for (std::size_t at = 0; at < ranks.size(); ++at) {
     if (ranks[at].processes != last_[at].processes) return true;
+    if (ranks[at].step != last_[at].step) return true;
     if (ranks[at].written != last_[at].written) return true;
     if (ranks[at].cpu - last_[at].cpu > idle) return true;
   }

@@ -1,7 +1,7 @@
 // HangWatch: whether any rank of this node makes progress, from samples of what /proc counts. A
-// rank makes progress when it uses more than a hundredth of a processor, writes, or starts or ends
-// a process. So a rank that spins while it waits is never found to hang, and one that only sleeps
-// always is. Pure, no thread rule.
+// rank makes progress when it uses more than a hundredth of a processor, writes, starts or ends a
+// process, or reports a step. So a rank that spins while it waits is never found to hang, and one
+// that only sleeps always is. Pure, no thread rule.
 #pragma once
 
 #include <vector>

@@ -50,6 +50,18 @@ std::string counter(const std::string& name, const char* help, Number value) {
   return family(name, "counter", help, std::to_string(value));
 }
 
+std::string steps_text(const MetricsFacts& facts) {
+  if (facts.steps.empty()) return {};
+  std::string text =
+      "# HELP ddprun_last_step The last step that a rank of this node has finished.\n"
+      "# TYPE ddprun_last_step gauge\n";
+  for (const auto& [rank, step] : facts.steps) {
+    text += "ddprun_last_step{rank=\"" + std::to_string(rank.value()) + "\"} " +
+            std::to_string(step) + "\n";
+  }
+  return text;
+}
+
 }  // namespace
 
 void RunMetrics::take(const RunEvent& event, Duration since_start) {
@@ -140,6 +152,7 @@ std::string RunMetrics::text(const MetricsFacts& facts) const {
   text += gauge("store_connections", "Clients of the stores that this node serves.",
                 facts.store_connections);
   text += gauge("store_keys", "Keys in the stores that this node serves.", facts.store_keys);
+  text += steps_text(facts);
   text += recovery_text();
   text += family("process_cpu_seconds_total", "counter", "Processor time of ddprun's agent.",
                  shown(facts.cpu_seconds));

@@ -58,6 +58,11 @@ WorkerPlan plan_worker(const LaunchConfig& config, const Environment& inherited,
   // Below another ddprun its mark stays, for that one to find what this one leaves.
   const std::string outer = value_or(inherited, "DDPRUN_WORKER", "");
   set("DDPRUN_WORKER", (outer.empty() ? "" : outer + ",") + worker_mark(facts, local_rank));
+  if (facts.worker_socket.empty()) {
+    environment.erase("DDPRUN_WORKER_SOCKET");  // of another ddprun, which knows other ranks
+  } else {
+    set("DDPRUN_WORKER_SOCKET", facts.worker_socket);
+  }
   environment.emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
   environment.emplace("PYTHONFAULTHANDLER", "1");  // a crash leaves its Python stack in stderr
   if (config.workers.omp_threads)

@@ -15,7 +15,8 @@ namespace ddprun {
 /// What a round is: the same on all nodes, except for the place of this one. Nodes may have
 /// different numbers of workers and different roles.
 struct RoundFacts {
-  std::string nonce{};  // of this process, for worker_mark()
+  std::string nonce{};          // of this process, for worker_mark()
+  std::string worker_socket{};  // for worker_api, as DDPRUN_WORKER_SOCKET has it; empty: none
   Round round{1};
   RestartCount restarts;
   WorldSize world{1};

@@ -61,6 +61,7 @@ struct Account {
 
 Account account_of(const WorkerExit& exit, const Verdict& verdict) {
   Account account{verdict.evidence, exit.lines, verdict.likely, verdict.advice};
+  if (!exit.evidence.steps.empty()) account.facts.push_back(exit.evidence.steps);
   if (is_said(exit.lines, verdict)) {
     account.lines.clear();
   } else if (const std::string source = source_text(exit); !source.empty()) {

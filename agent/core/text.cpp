@@ -2,6 +2,7 @@
 
 #include <time.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "base/printable.hpp"
@@ -26,6 +27,17 @@ std::string who(const WorkerName& worker) {
   return "rank " + std::to_string(worker.rank.value()) + " (local " +
          std::to_string(worker.local_rank.value()) + ", pid " + std::to_string(worker.pid) +
          ") on " + printable(worker.host);
+}
+
+std::string steps_text(Rank rank, std::optional<std::int64_t> step,
+                       const std::vector<std::int64_t>& others) {
+  if (!step && others.empty()) return {};
+  std::string text = "rank " + std::to_string(rank.value());
+  text += step ? " last finished step " + std::to_string(*step) : " finished no step";
+  if (others.empty()) return text;
+  const auto [least, most] = std::minmax_element(others.begin(), others.end());
+  text += ", others " + std::to_string(*least);
+  return *least == *most ? text : text + " to " + std::to_string(*most);
 }
 
 std::string labelled(const std::string& label, const std::string& text) {

@@ -2,7 +2,10 @@
 // Pure.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "base/clock.hpp"
 #include "base/worker_exit.hpp"
@@ -14,6 +17,10 @@ namespace ddprun {
 
 /// "rank 12 (local 4, pid 48213) on gpu-02".
 [[nodiscard]] std::string who(const WorkerName& worker);
+
+/// "rank 3 last finished step 1041, others 1042", where they say so; empty: none does.
+[[nodiscard]] std::string steps_text(Rank rank, std::optional<std::int64_t> step,
+                                     const std::vector<std::int64_t>& others);
 
 /// A further line of a message: "\n  when      text".
 [[nodiscard]] std::string labelled(const std::string& label, const std::string& text);

@@ -6,6 +6,7 @@
 #include "agent/core/text.hpp"
 #include "base/duration_text.hpp"
 #include "base/message_line.hpp"
+#include "base/printable.hpp"
 
 namespace ddprun {
 
@@ -124,6 +125,17 @@ Finding sleep_finding(const std::vector<Sleeper>& sleepers, const StackDump& dum
   finding.ranks.resize(std::min(finding.ranks.size(), kFindingRanksMax));
   finding.likely = "storage or a driver that does not answer; SIGKILL may not end it";
   finding.no_restart = "what holds it in the kernel would hold it again";
+  return finding;
+}
+
+Finding section_finding(const WorkerName& worker, const SectionFacts& section,
+                        const StackDump& dump) {
+  Finding finding =
+      finding_of("W-SECTION",
+                 who(worker) + " is in its section \"" + printable(section.name) + "\" for " +
+                     duration_text(section.lasts) + ", limit " + duration_text(section.limit),
+                 dump);
+  finding.ranks = {worker.rank.value()};
   return finding;
 }
 

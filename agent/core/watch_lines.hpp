@@ -31,11 +31,19 @@ struct PartialFacts {
 /// Of ranks that outlived their grace: "rank 3 did not end in time: its Python stacks are in its
 /// stderr".
 [[nodiscard]] std::string asked_text(const std::vector<Rank>& ranks);
+/// A section that a worker has begun over its link, and that exceeds its time.
+struct SectionFacts {
+  std::string name{};  // as the worker wrote it
+  Duration lasts{};
+  Duration limit{};
+};
 
 /// Why a round is given up: what follows is evidence from its stacks.
 [[nodiscard]] Finding finish_timeout_finding(const PartialFacts& facts, const StackDump& dump);
 [[nodiscard]] Finding hang_finding(Duration limit, const StackDump& dump);
 /// `sleepers`: not empty.
 [[nodiscard]] Finding sleep_finding(const std::vector<Sleeper>& sleepers, const StackDump& dump);
+[[nodiscard]] Finding section_finding(const WorkerName& worker, const SectionFacts& section,
+                                      const StackDump& dump);
 
 }  // namespace ddprun

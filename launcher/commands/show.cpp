@@ -78,8 +78,17 @@ std::string silence_text(const json::object& rank) {
   return duration_text(std::chrono::milliseconds(silent->get_int64())) + " ago";
 }
 
+/// None where the program does not use worker_api.
+std::string step_text(const json::object& rank) {
+  const json::value* step = rank.if_contains("step");
+  if (step == nullptr || !step->is_int64()) return kNone;
+  const std::chrono::milliseconds ago(number_in(rank, "step_ago_ms"));
+  return std::to_string(step->get_int64()) + ", " + duration_text(ago) + " ago";
+}
+
 std::string worker_table(const json::object& status) {
-  std::vector<std::vector<std::string>> rows{{"  RANK", "LOCAL", "PID", "STATE", "LAST OUTPUT"}};
+  std::vector<std::vector<std::string>> rows{
+      {"  RANK", "LOCAL", "PID", "STATE", "LAST OUTPUT", "LAST STEP"}};
   for (const json::value& value : array_in(status, "ranks")) {
     if (!value.is_object()) continue;
     const json::object& rank = value.get_object();
@@ -87,7 +96,7 @@ std::string worker_table(const json::object& status) {
     rows.push_back({"  " + std::to_string(number_in(rank, "rank")),
                     std::to_string(number_in(rank, "local_rank")),
                     pid == 0 ? kNone : std::to_string(pid), or_none(text_in(rank, "state")),
-                    silence_text(rank)});
+                    silence_text(rank), step_text(rank)});
   }
   return rows.size() == 1 ? "" : in_columns(rows);
 }

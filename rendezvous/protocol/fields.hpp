@@ -152,6 +152,7 @@ void fields(Io& io, Value& evidence) {
   io.objects("disks", evidence.disks, kDisksMax);
   io.optional_text("core_pattern", evidence.core_pattern);
   io.optional_text("telling_line", evidence.telling_line);
+  io.optional_text("steps", evidence.steps);
   io.flag("silent", evidence.silent);
   io.flag("stderr_unseen", evidence.stderr_unseen);
   io.flag("lines_of_stdout", evidence.lines_of_stdout);

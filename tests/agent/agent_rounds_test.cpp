@@ -107,9 +107,10 @@ TEST_CASE("a worker has exactly the environment of the launcher and the variable
                ContainsSubstring("\n" + std::string(name) + "=" + value + "\n"));
   }
   CHECK_THAT(content(dir.file("1")), ContainsSubstring("/1/1\n"));  // the end of DDPRUN_WORKER
+  CHECK_THAT(content(dir.file("1")), ContainsSubstring("\nDDPRUN_WORKER_SOCKET="));
   // Besides these: PATH, MASTER_PORT, TORCHELASTIC_ERROR_FILE, PYTHONFAULTHANDLER, and PWD from the
   // shell.
-  CHECK(count(content(dir.file("1")), "\n") == 24);
+  CHECK(count(content(dir.file("1")), "\n") == 25);
 }
 
 TEST_CASE("the store listens at MASTER_ADDR:MASTER_PORT before the first worker runs") {

@@ -39,7 +39,7 @@ TEST_CASE("ranks that do nothing are quiet for as long as that lasts") {
   CHECK(ranks.after(3) == 40s);
 }
 
-TEST_CASE("one rank that computes, writes or starts a process is progress of all") {
+TEST_CASE("one rank that computes, writes, starts a process or ends a step is progress of all") {
   Ranks ranks;
   CHECK(ranks.after(3) == 30s);
   ranks.ranks[1].cpu += 101ms;  // of 10 s
@@ -48,6 +48,9 @@ TEST_CASE("one rank that computes, writes or starts a process is progress of all
   CHECK(ranks.after(1) == 0s);
   ranks.ranks[0].processes += 1;
   CHECK(ranks.after(1) == 0s);
+  ranks.ranks[1].step = 0;
+  CHECK(ranks.after(1) == 0s);
+  CHECK(ranks.after(1) == 10s);
   ranks.ranks.pop_back();  // one has ended
   CHECK(ranks.after(1) == 0s);
 }

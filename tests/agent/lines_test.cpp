@@ -3,6 +3,7 @@
 
 #include <signal.h>
 
+#include "agent/core/text.hpp"
 #include "base/duration_text.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/sentences.hpp"
@@ -10,6 +11,15 @@
 using namespace ddprun;
 using namespace ddprun::test;
 using namespace std::chrono_literals;
+
+TEST_CASE("the last steps of a rank and of the others are one line, where they are known") {
+  CHECK(steps_text(Rank(3), 1041, {1042, 1042}) == "rank 3 last finished step 1041, others 1042");
+  CHECK(steps_text(Rank(3), 1041, {1042, 1040}) ==
+        "rank 3 last finished step 1041, others 1040 to 1042");
+  CHECK(steps_text(Rank(3), std::nullopt, {7}) == "rank 3 finished no step, others 7");
+  CHECK(steps_text(Rank(3), 5, {}) == "rank 3 last finished step 5");
+  CHECK(steps_text(Rank(3), std::nullopt, {}).empty());
+}
 
 TEST_CASE("a death, a restart, a stop and the end are one line each") {
   WorkerExit exit;

@@ -47,6 +47,14 @@ Run restarted() {
 
 }  // namespace
 
+TEST_CASE("metrics have the last step of each rank that reports one") {
+  MetricsFacts facts;
+  CHECK(RunMetrics().text(facts).find("last_step") == std::string::npos);
+  facts.steps = {{Rank(4), 1041}, {Rank(5), 1042}};
+  CHECK(RunMetrics().text(facts).find("ddprun_last_step{rank=\"4\"} 1041\n"
+                                      "ddprun_last_step{rank=\"5\"} 1042\n") != std::string::npos);
+}
+
 TEST_CASE("metrics count rounds, restarts, workers and the time in which all of them ran") {
   const Run run = restarted();
   for (const char* line :

@@ -71,6 +71,15 @@ TEST_CASE("below another ddprun a worker has the marks of both") {
   CHECK(plan(config(), inherited).environment.at("DDPRUN_WORKER") == "aaaaaaaa/1/0,3e35e7dd/2/1");
 }
 
+TEST_CASE("a worker gets the socket of its own agent, and never that of an outer one") {
+  const Environment inherited{{"DDPRUN_WORKER_SOCKET", "@outer"}};
+  CHECK(plan(config(), inherited).environment.count("DDPRUN_WORKER_SOCKET") == 0);
+  RoundFacts linked = facts();
+  linked.worker_socket = "@inner";
+  const auto made = plan_worker(config(), inherited, linked, LocalRank(0), "");
+  CHECK(made.environment.at("DDPRUN_WORKER_SOCKET") == "@inner");
+}
+
 TEST_CASE("on the second of two nodes ranks continue, and within another role they start at 0") {
   RoundFacts second = facts();
   second.world = WorldSize(5);

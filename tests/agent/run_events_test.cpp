@@ -99,3 +99,14 @@ TEST_CASE("what was ended with a round is an event, and names what SIGKILL did n
         "rank 2 (local 2, pid 6612) on gpu-04, 2 processes (sh) of rank 3 (local 3, pid 6613) on "
         "gpu-04");
 }
+
+TEST_CASE("the path of a checkpoint takes a bounded part of the file, whatever is in it") {
+  const auto written = [](const std::string& path) {
+    const RunEvent event = checkpoint_event(Round(1), Rank(0), 7, path);
+    return std::string(event.fields.at("path").as_string());
+  };
+  CHECK(written("/saved/7") == "/saved/7");
+  CHECK(written(std::string(1024, 'x')) == std::string(1024, 'x'));
+  CHECK(written(std::string(4096, 'x')) == std::string(1024, 'x') + " ...");
+  CHECK(written(std::string(4096, '\x1b')) == std::string(170, '\x1b') + " ...");
+}

@@ -40,3 +40,12 @@ foreach(program consumer_c consumer_cpp)
   run("rank 1 of 2, launched" ${ddprun} --standalone --nproc-per-node 2 --no-python
     ${WORK_DIR}/build/${program})
 endforeach()
+
+find_program(PYTHON python3)
+file(GLOB_RECURSE module ${WORK_DIR}/tree/*/ddprun/python/ddprun/__init__.py)
+cmake_path(GET module PARENT_PATH package)
+cmake_path(GET package PARENT_PATH place)
+if(PYTHON)
+  run("linked: True" ${CMAKE_COMMAND} -E env PYTHONPATH=${place} ${ddprun} --standalone --no-python
+    ${PYTHON} -c "import ddprun\nprint('linked:', ddprun.step_done(1))")
+endif()

@@ -70,6 +70,7 @@ WorkerExit full_exit() {
   exit.evidence.disks = {{"/dev/shm", 64, 0, 18}, {"/logs", 1'000, 10, std::nullopt}};
   exit.evidence.core_pattern = "|/usr/lib/systemd/systemd-coredump";
   exit.evidence.telling_line = "OSError: [Errno 28] No space left on device";
+  exit.evidence.steps = "rank 3 last finished step 1041, others 1042";
   exit.evidence.silent = true;
   exit.evidence.stderr_unseen = true;
   exit.evidence.lines_of_stdout = true;
@@ -231,6 +232,7 @@ TEST_CASE("the largest stop fits in a frame") {
   failure.first.lines.assign(50, std::string(10'000, '\x01'));
   failure.first.evidence.disks.assign(kDisksMax, {longest, 1, 1, 1});
   failure.first.evidence.core_pattern = failure.first.evidence.telling_line = longest;
+  failure.first.evidence.steps = longest;
   Finding& finding = failure.finding.emplace();
   finding.code = finding.text = finding.likely = finding.others = longest;
   finding.ranks.assign(1'000, 1 << 28);
@@ -269,7 +271,7 @@ TEST_CASE("the largest stopped fits in a frame") {
   exit.worker.host = exit.log = longest;
   exit.lines.assign(50, longest);
   exit.evidence.disks.assign(kDisksMax, {longest, 1, 1, 1});
-  exit.evidence.core_pattern = exit.evidence.telling_line = longest;
+  exit.evidence.core_pattern = exit.evidence.telling_line = exit.evidence.steps = longest;
   exit.given_up.reset();
   facts.channel = facts.store.address = longest;
   facts.store.ports.assign(100, 65'535);

@@ -6,9 +6,9 @@ import time
 HUNG = 30  # seconds after which a test counts as hung
 
 
-def eventually(condition):
+def eventually(condition, hung=HUNG):
     """Whether the condition holds before the deadline."""
-    deadline = time.monotonic() + HUNG
+    deadline = time.monotonic() + hung
     while not condition():
         if time.monotonic() > deadline:
             return False

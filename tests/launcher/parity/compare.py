@@ -14,6 +14,7 @@ ENVIRONMENT_DIFFERS = {
     "PYTHONFAULTHANDLER": "ddprun sets it where it is unset",
     "DDPRUN_ROUND": "ddprun's own",
     "DDPRUN_WORKER": "ddprun's own, marks what a worker starts",
+    "DDPRUN_WORKER_SOCKET": "ddprun's own, for worker_api",
     "DDPRUN_LOCAL_RANK": "ddprun's own, with --virtual-local-rank",
     "PROBE_DIR": "this test's own",
 }

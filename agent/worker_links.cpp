@@ -1,0 +1,149 @@
+#include "agent/worker_links.hpp"
+
+#include <dirent.h>
+#include <errno.h>
+#include <linux/magic.h>
+#include <spdlog/logger.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "agent/control/directory.hpp"
+#include "agent/proc/left_sockets.hpp"
+#include "agent/proc/process_table.hpp"
+#include "base/message_line.hpp"
+
+namespace ddprun {
+
+namespace {
+
+// Processes between a worker and the one that connects; one that is further away has no link.
+constexpr int kAncestorsMax = 64;
+constexpr const char* kSuffix = ".link";
+
+// In memory, so that no file system can hold up a start; closed to other users, because a process
+// that may connect can hold up the one that closes what was sent there (SO_LINGER).
+Result<std::string> private_directory() {
+  const std::string user = std::to_string(::geteuid());
+  Error why(ErrorKind::kSystem, "neither /dev/shm nor /tmp is a tmpfs that can be written");
+  for (const std::string& place : {std::string("/dev/shm"), std::string("/tmp")}) {
+    struct statfs facts = {};
+    if (::statfs(place.c_str(), &facts) != 0 || facts.f_type != TMPFS_MAGIC) continue;
+    std::string directory = place + "/ddprun-" + user;
+    if (::mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) continue;
+    const auto usable = control::check_private(directory);
+    if (usable) return directory;
+    why = usable.error();  // another user may have made it
+  }
+  return why;
+}
+
+// What agents left that got SIGKILL. Those of other PID namespaces may be there, too.
+void remove_leftovers(const std::string& directory) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> opened(::opendir(directory.c_str()), ::closedir);
+  if (opened == nullptr) return;
+  while (const dirent* item = ::readdir(opened.get())) {
+    const std::string name = item->d_name;
+    const bool is_left = name.ends_with(kSuffix) || control::is_unfinished_of_ended(name, kSuffix);
+    if (is_left) remove_if_refused(directory + "/" + name);
+  }
+}
+
+std::string no_link_line(const std::string& why) {
+  return note_line("LINK", "workers cannot report steps: " + why);
+}
+
+}  // namespace
+
+std::string WorkerLinks::open(const boost::asio::any_io_executor& executor,
+                              const std::string& nonce, const LaunchConfig& config,
+                              spdlog::logger& logger) {
+  if (path_) return *path_;
+  path_.emplace();
+  const auto directory = private_directory();
+  Result<std::unique_ptr<worker_link::Server>> server = directory.error();
+  std::string path;
+  if (directory) {
+    remove_leftovers(*directory);
+    path = *directory + "/" + std::to_string(::getpid()) + "-" + nonce + kSuffix;
+    server = worker_link::Server::open(executor, path, config.workers.count, *this);
+  }
+  if (!server) {
+    logger.info(no_link_line(server.error().sentence));
+    return {};
+  }
+  server_ = std::move(*server);
+  path_ = path;
+  return path;
+}
+
+WorkerLinks::Number WorkerLinks::add(int pid, std::string mark, Seat seat) {
+  const Number number(++last_number_);
+  workers_.emplace(number, Worker{pid, std::move(mark), seat});
+  return number;
+}
+
+void WorkerLinks::ended(Number worker) {
+  const auto found = workers_.find(worker);
+  if (found != workers_.end()) found->second.pid = 0;
+}
+
+void WorkerLinks::move(Number worker, Seat seat) {
+  const auto found = workers_.find(worker);
+  if (found == workers_.end()) return;
+  found->second.seat = seat;
+  if (seat.round != nullptr) look_again(worker);
+}
+
+void WorkerLinks::remove(Number worker) {
+  workers_.erase(worker);
+  if (server_) server_->forget(worker);
+}
+
+// What a worker has started may have lost its parent: then it is a child of this process.
+std::optional<WorkerLinks::Owner> WorkerLinks::owner_of(int pid) const {
+  int at = pid;
+  for (int depth = 0; depth < kAncestorsMax; ++depth) {
+    if (const auto number = by_pid(at)) return Owner{*number, at == pid};
+    const auto process = find_process(at);
+    if (!process) return std::nullopt;
+    if (process->parent == ::getpid()) return by_mark(pid);
+    at = process->parent;
+  }
+  return std::nullopt;
+}
+
+std::optional<WorkerLinks::Number> WorkerLinks::by_pid(int pid) const {
+  for (const auto& [number, worker] : workers_) {
+    if (worker.pid == pid) return number;
+  }
+  return std::nullopt;
+}
+
+// Below another ddprun in the worker its marks follow ours.
+std::optional<WorkerLinks::Owner> WorkerLinks::by_mark(int pid) const {
+  const std::string marks = environment_of(pid, "DDPRUN_WORKER") + ",";
+  for (const auto& [number, worker] : workers_) {
+    if (marks.find(worker.mark + ",") != std::string::npos) return Owner{number, false};
+  }
+  return std::nullopt;
+}
+
+void WorkerLinks::ready(Number worker) {
+  const Seat seat = workers_.at(worker).seat;
+  if (seat.round != nullptr) seat.round->ready(seat.rank);
+}
+
+void WorkerLinks::checkpoint(Number worker, std::int64_t step, const std::string& path) {
+  const Seat seat = workers_.at(worker).seat;
+  if (seat.round != nullptr) seat.round->checkpoint(seat.rank, step, path);
+}
+
+void WorkerLinks::section_exceeded(Number worker, const worker_link::OpenSection& section) {
+  const Seat seat = workers_.at(worker).seat;
+  if (seat.round != nullptr) seat.round->section_exceeded(seat.rank, section);
+}
+
+}  // namespace ddprun

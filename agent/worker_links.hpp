@@ -1,0 +1,92 @@
+// WorkerLinks: the links of this run's workers (agent/worker_link), made once, and which round has
+// which worker. Thread rule: the io_context's thread. Ownership: shared by the rounds.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "agent/core/launch_config.hpp"
+#include "agent/worker_link/server.hpp"
+#include "base/types.hpp"
+
+namespace spdlog {
+class logger;
+}
+
+namespace ddprun {
+
+/// The round that a worker is in.
+class LinkedRound {
+ public:
+  LinkedRound() = default;
+  LinkedRound(const LinkedRound&) = delete;
+  LinkedRound& operator=(const LinkedRound&) = delete;
+  virtual ~LinkedRound() = default;
+
+  virtual void ready(LocalRank rank) = 0;
+  virtual void checkpoint(LocalRank rank, std::int64_t step, const std::string& path) = 0;
+  virtual void section_exceeded(LocalRank rank, const worker_link::OpenSection& section) = 0;
+};
+
+class WorkerLinks : private worker_link::Target {
+ public:
+  using Number = worker_link::WorkerNumber;
+  struct Seat {
+    LinkedRound* round = nullptr;  // null: held between two rounds, its reports are not heard
+    LocalRank rank{};
+  };
+
+  /// What workers find in DDPRUN_WORKER_SOCKET, the same in every round; empty without a private
+  /// directory in memory for it, which costs one note.
+  [[nodiscard]] std::string open(const boost::asio::any_io_executor& executor,
+                                 const std::string& nonce, const LaunchConfig& config,
+                                 spdlog::logger& logger);
+  [[nodiscard]] bool is_open() const { return server_ != nullptr; }
+  /// Ends every link.
+  void close() { server_.reset(); }
+  void ask_to_stop(int signal) {
+    if (server_) server_->ask_to_stop(signal);
+  }
+
+  /// A worker that runs with this pid, until ended(); its processes have this mark.
+  [[nodiscard]] Number add(int pid, std::string mark, Seat seat);
+  /// Its pid may be another process's from now on. What it has started keeps its links.
+  void ended(Number worker);
+  void move(Number worker, Seat seat);
+  void look_again(Number worker) {
+    if (server_) server_->look_again(worker);
+  }
+  /// Ends its links.
+  void remove(Number worker);
+
+  [[nodiscard]] std::optional<worker_link::LastStep> last_step(Number worker) const {
+    return server_ ? server_->last_step(worker) : std::nullopt;
+  }
+  [[nodiscard]] bool is_linked(Number worker) const {
+    return server_ && server_->is_linked(worker);
+  }
+
+ private:
+  struct Worker {
+    int pid = 0;  // 0: ended
+    std::string mark{};
+    Seat seat{};
+  };
+
+  [[nodiscard]] std::optional<Owner> owner_of(int pid) const override;
+  void ready(Number worker) override;
+  void checkpoint(Number worker, std::int64_t step, const std::string& path) override;
+  void section_exceeded(Number worker, const worker_link::OpenSection& section) override;
+  [[nodiscard]] std::optional<Number> by_pid(int pid) const;
+  [[nodiscard]] std::optional<Owner> by_mark(int pid) const;
+
+  std::map<Number, Worker> workers_;
+  int last_number_ = 0;
+  std::optional<std::string> path_;  // none: not opened yet
+  std::unique_ptr<worker_link::Server> server_;
+};
+
+}  // namespace ddprun
