@@ -24,6 +24,11 @@ void RoundLinks::close() {
   for (const auto& [rank, number] : std::exchange(numbers_, {})) links_->remove(number);
 }
 
+bool RoundLinks::survives(LocalRank rank) const {
+  const auto number = number_of(rank);
+  return number && links_->is_survivor(*number);
+}
+
 std::optional<WorkerLinks::Number> RoundLinks::release(LocalRank rank) {
   const auto number = number_of(rank);
   if (!number) return std::nullopt;
@@ -35,6 +40,11 @@ std::optional<WorkerLinks::Number> RoundLinks::release(LocalRank rank) {
 void RoundLinks::adopt(LocalRank rank, WorkerLinks::Number worker) {
   numbers_.insert_or_assign(rank, worker);
   links_->move(worker, {this, rank});
+}
+
+bool RoundLinks::push(LocalRank rank, worker_link::RoundCause cause, Environment variables) {
+  const auto number = number_of(rank);
+  return number && links_->push(*number, {facts_.round, cause, std::move(variables)});
 }
 
 std::optional<worker_link::LastStep> RoundLinks::last_step(LocalRank rank) const {
@@ -61,6 +71,10 @@ void RoundLinks::section_exceeded(LocalRank rank, const worker_link::OpenSection
   events_.record(section_event(facts_.round, workers_.rank_of(rank), section.name, section.lasts,
                                section.limit));
   workers_.section_exceeded(rank, section);
+}
+
+void RoundLinks::joined(LocalRank rank, Round round) {
+  if (round == facts_.round && workers_.joined) workers_.joined(rank);
 }
 
 }  // namespace ddprun

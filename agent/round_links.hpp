@@ -20,6 +20,10 @@ class RoundLinks : private LinkedRound {
   struct Workers {
     std::function<Rank(LocalRank)> rank_of;
     std::function<void(LocalRank, const worker_link::OpenSection&)> section_exceeded;
+    /// It has taken this round, which was pushed to it.
+    std::function<void(LocalRank)> joined;
+    /// One more can take a new round without being started again; may be empty.
+    std::function<void(LocalRank)> said_survives;
   };
   RoundLinks(const RoundFacts& facts, EventLog& events, std::shared_ptr<WorkerLinks> links,
              Workers workers)
@@ -37,17 +41,25 @@ class RoundLinks : private LinkedRound {
   /// Ends the links of this round's workers.
   void close();
 
+  /// Whether it can take a new round without being started again.
+  [[nodiscard]] bool survives(LocalRank rank) const;
   /// Lets go of a worker, for adopt() of the next round. None: it has no link.
   [[nodiscard]] std::optional<WorkerLinks::Number> release(LocalRank rank);
   /// A worker of an earlier round is this rank from now on.
   void adopt(LocalRank rank, WorkerLinks::Number worker);
+  /// Tells a worker that was adopted of this round: see worker_link::Server::push().
+  [[nodiscard]] bool push(LocalRank rank, worker_link::RoundCause cause, Environment variables);
 
   [[nodiscard]] std::optional<worker_link::LastStep> last_step(LocalRank rank) const;
 
  private:
   void ready(LocalRank rank) override;
+  void said_survives(LocalRank rank) override {
+    if (workers_.said_survives) workers_.said_survives(rank);
+  }
   void checkpoint(LocalRank rank, std::int64_t step, const std::string& path) override;
   void section_exceeded(LocalRank rank, const worker_link::OpenSection& section) override;
+  void joined(LocalRank rank, Round round) override;
   [[nodiscard]] std::optional<WorkerLinks::Number> number_of(LocalRank rank) const;
 
   const RoundFacts& facts_;

@@ -136,6 +136,11 @@ void WorkerLinks::ready(Number worker) {
   if (seat.round != nullptr) seat.round->ready(seat.rank);
 }
 
+void WorkerLinks::survives(Number worker) {
+  const Seat seat = workers_.at(worker).seat;
+  if (seat.round != nullptr) seat.round->said_survives(seat.rank);
+}
+
 void WorkerLinks::checkpoint(Number worker, std::int64_t step, const std::string& path) {
   const Seat seat = workers_.at(worker).seat;
   if (seat.round != nullptr) seat.round->checkpoint(seat.rank, step, path);
@@ -144,6 +149,11 @@ void WorkerLinks::checkpoint(Number worker, std::int64_t step, const std::string
 void WorkerLinks::section_exceeded(Number worker, const worker_link::OpenSection& section) {
   const Seat seat = workers_.at(worker).seat;
   if (seat.round != nullptr) seat.round->section_exceeded(seat.rank, section);
+}
+
+void WorkerLinks::joined(Number worker, Round round) {
+  const Seat seat = workers_.at(worker).seat;
+  if (seat.round != nullptr) seat.round->joined(seat.rank, round);
 }
 
 }  // namespace ddprun

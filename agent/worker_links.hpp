@@ -1,5 +1,6 @@
 // WorkerLinks: the links of this run's workers (agent/worker_link), made once, and which round has
-// which worker. Thread rule: the io_context's thread. Ownership: shared by the rounds.
+// which worker. A worker that survives its round keeps its link. Thread rule: the io_context's
+// thread. Ownership: shared by the rounds.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -27,8 +28,11 @@ class LinkedRound {
   virtual ~LinkedRound() = default;
 
   virtual void ready(LocalRank rank) = 0;
+  /// From now on WorkerLinks::survives() says so.
+  virtual void said_survives(LocalRank rank) = 0;
   virtual void checkpoint(LocalRank rank, std::int64_t step, const std::string& path) = 0;
   virtual void section_exceeded(LocalRank rank, const worker_link::OpenSection& section) = 0;
+  virtual void joined(LocalRank rank, Round round) = 0;
 };
 
 class WorkerLinks : private worker_link::Target {
@@ -68,6 +72,12 @@ class WorkerLinks : private worker_link::Target {
   [[nodiscard]] bool is_linked(Number worker) const {
     return server_ && server_->is_linked(worker);
   }
+  [[nodiscard]] bool is_survivor(Number worker) const {
+    return server_ != nullptr && server_->survives(worker);
+  }
+  [[nodiscard]] bool push(Number worker, const worker_link::PushedRound& round) {
+    return server_ != nullptr && server_->push(worker, round);
+  }
 
  private:
   struct Worker {
@@ -78,8 +88,10 @@ class WorkerLinks : private worker_link::Target {
 
   [[nodiscard]] std::optional<Owner> owner_of(int pid) const override;
   void ready(Number worker) override;
+  void survives(Number worker) override;
   void checkpoint(Number worker, std::int64_t step, const std::string& path) override;
   void section_exceeded(Number worker, const worker_link::OpenSection& section) override;
+  void joined(Number worker, Round round) override;
   [[nodiscard]] std::optional<Number> by_pid(int pid) const;
   [[nodiscard]] std::optional<Owner> by_mark(int pid) const;
 

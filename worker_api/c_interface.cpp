@@ -6,10 +6,9 @@
 #include <cstring>
 #include <exception>
 
-#include "worker_api/worker.h"
-#include "worker_api/worker.hpp"
+#include "worker_api/c_structs.hpp"
 
-namespace {
+namespace ddprun {
 
 void copy_sentence(const std::string& sentence, char* problem, std::size_t size) {
   if (problem == nullptr || size == 0) return;
@@ -18,13 +17,15 @@ void copy_sentence(const std::string& sentence, char* problem, std::size_t size)
   problem[length] = '\0';
 }
 
+namespace {
+
 bool copy_text(const std::string& text, char (&target)[DDPRUN_WORKER_TEXT_MAX]) {
   if (text.size() >= DDPRUN_WORKER_TEXT_MAX) return false;
   std::memcpy(target, text.c_str(), text.size() + 1);
   return true;
 }
 
-std::string fill(ddprun_worker& out, const ddprun::WorkerEnvironment& in) {
+std::string fill(ddprun_worker& out, const WorkerEnvironment& in) {
   out.launched = in.launched ? 1 : 0;
   out.rank = in.rank;
   out.local_rank = in.local_rank;
@@ -42,31 +43,41 @@ std::string fill(ddprun_worker& out, const ddprun::WorkerEnvironment& in) {
   return "";
 }
 
-int read_into(ddprun_worker* worker, std::string& problem) {
+}  // namespace
+
+std::string copy_worker(ddprun_worker* worker, const WorkerEnvironment& environment) {
   if (worker == nullptr || worker->struct_size < sizeof(std::size_t)) {
-    problem = "ddprun_worker_read: set struct_size to sizeof(struct ddprun_worker) first";
-    return -1;
+    return "set struct_size to sizeof(struct ddprun_worker) first";
   }
-  const auto environment = ddprun::read_worker_environment(problem);
-  if (!environment) return -1;
   ddprun_worker filled = {};
-  problem = fill(filled, *environment);
-  if (!problem.empty()) return -1;
+  std::string problem = fill(filled, environment);
+  if (!problem.empty()) return problem;
   filled.struct_size = std::min(worker->struct_size, sizeof(filled));
   std::memcpy(worker, &filled, filled.struct_size);
-  return 0;
+  return "";
+}
+
+namespace {
+
+int read_into(ddprun_worker* worker, std::string& problem) {
+  const auto environment = read_worker_environment(problem);
+  if (!environment) return -1;
+  problem = copy_worker(worker, *environment);
+  return problem.empty() ? 0 : -1;
 }
 
 }  // namespace
 
+}  // namespace ddprun
+
 int ddprun_worker_read(struct ddprun_worker* worker, char* problem, size_t problem_size) {
   try {
     std::string sentence;
-    const int result = read_into(worker, sentence);
-    copy_sentence(sentence, problem, problem_size);
+    const int result = ddprun::read_into(worker, sentence);
+    ddprun::copy_sentence(sentence, problem, problem_size);
     return result;
   } catch (const std::exception& error) {
-    copy_sentence(error.what(), problem, problem_size);
+    ddprun::copy_sentence(error.what(), problem, problem_size);
     return -1;
   }
 }

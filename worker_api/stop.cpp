@@ -7,8 +7,11 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
+#include <mutex>
 
 #include "worker_api/link.hpp"
+#include "worker_api/rounds.hpp"
 #include "worker_api/worker.h"
 
 using namespace ddprun::worker_link;
@@ -17,8 +20,18 @@ namespace {
 
 constexpr std::array<int, 4> kStopSignals{SIGTERM, SIGINT, SIGHUP, SIGQUIT};
 
+// A watcher may be started meanwhile.
+constexpr std::int64_t kSlice = 500;
+
 /// Waits until something has come, or not. Whether the link has ended.
 bool wait_for_change(int timeout_ms) {
+  Rounds& all = rounds();
+  std::unique_lock lock(all.mutex);
+  if (all.is_watched) {
+    all.changed.wait_for(lock, std::chrono::milliseconds(timeout_ms));
+    return all.has_ended;
+  }
+  lock.unlock();
   pollfd link{link_socket(), POLLIN, 0};
   if (::poll(&link, 1, timeout_ms) <= 0) return false;
   if ((link.revents & (POLLHUP | POLLERR)) != 0) return true;
@@ -93,8 +106,7 @@ int ddprun_worker_wait_for_stop(int timeout_ms) {
   const std::int64_t deadline = monotonic_now() + std::int64_t{timeout_ms} * kMillisecond;
   while (true) {
     const std::int64_t left = (deadline - monotonic_now() + kMillisecond - 1) / kMillisecond;
-    const bool ended =
-        wait_for_change(static_cast<int>(std::clamp<std::int64_t>(left, 0, INT32_MAX)));
+    const bool ended = wait_for_change(static_cast<int>(std::clamp<std::int64_t>(left, 0, kSlice)));
     if (ddprun_worker_stop_requested() != 0) return 1;
     if (ended) return -1;
     if (left <= 0) return 0;

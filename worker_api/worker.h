@@ -90,6 +90,82 @@ int ddprun_worker_connected(void);
  * (0). */
 int ddprun_worker_wait_for_stop(int timeout_ms);
 
+/* Survivors. With ddprun --restart=failed a worker that says that it survives stays when another
+ * one fails, and takes part in the next round with the process it has. A program that does not call
+ * these is started again, as ever. */
+
+/* This process can take a new round without being started again. Starts one thread, which waits for
+ * rounds, with all signals blocked; processes that the program forks do not have it. Returns 0, or
+ * ENOTCONN: there is no ddprun, it starts all ranks again (no --restart=failed), or this process is
+ * not the worker itself but one below it. Again: nothing. */
+int ddprun_worker_survive(void);
+
+#define DDPRUN_WORKER_CAUSE_START 0   /* this process was started for the round */
+#define DDPRUN_WORKER_CAUSE_FAILURE 1 /* a worker is gone: old collectives do not end */
+#define DDPRUN_WORKER_CAUSE_GROWTH 2  /* all that took part still live */
+/* In a round that grows the group of the round before works until the ranks leave it: finish the
+ * step, and leave when the maximum of what all ranks say of ddprun_worker_round_pending() is not 0.
+ */
+
+struct ddprun_worker_change {
+  size_t struct_size; /* in: sizeof(struct ddprun_worker_change) */
+  int cause;
+  int previous_rank; /* in the round that the process was in before; -1: in none */
+  int previous_world_size;
+};
+
+/* Waits at most `timeout_ms` (negative: for ever) for a round newer than the one the process is in,
+ * and takes part in it; of several the last. The first call returns that of the environment at
+ * once. Fills `worker`, and `change` if it is not NULL. Returns 0; ETIMEDOUT; ENOTCONN, at once: no
+ * other round can come, because ddprun is gone or ddprun_worker_survive() did not return 0; EINVAL
+ * with a sentence in `problem`, as ddprun_worker_read(). Must be called within ddprun's
+ * --rejoin-timeout, else the worker is killed and started again. One thread at a time. */
+int ddprun_worker_next_round(struct ddprun_worker* worker, struct ddprun_worker_change* change,
+                             int timeout_ms, char* problem, size_t problem_size);
+
+/* A spare (ddprun --spares) is a process that was started without a place: it has loaded what it
+ * needs, and its first ddprun_worker_next_round() waits until it gets the place of a lost rank,
+ * without a limit whatever `timeout_ms` is. Before that it has no rank, and ddprun_worker_read()
+ * takes it for one without a launcher. This waits for the place, at most `timeout_ms`, for callers
+ * that have to look after signals meanwhile. Returns ETIMEDOUT, or 0: ddprun_worker_next_round()
+ * has an answer; of a process that is no spare, at once. */
+int ddprun_worker_wait_for_place(int timeout_ms);
+
+/* The number of a round that ddprun_worker_next_round() would return at once; 0: none. No system
+ * call. */
+int ddprun_worker_round_pending(void);
+
+/* The variables that have new values in the round of the last ddprun_worker_next_round(), as
+ * NAME=VALUE with a final NUL each. Writes at most `size` bytes; returns how many there are. The
+ * environment of the process itself is not changed. */
+size_t ddprun_worker_variables(char* variables, size_t size);
+
+/* Called on the thread of ddprun_worker_survive() when a round comes, before
+ * ddprun_worker_next_round() returns it: to free a thread that waits in a collective of the round
+ * before. If a worker is gone, sockets that were noted are shut by then. In place of the one
+ * before; NULL: none. */
+typedef void (*ddprun_worker_round_callback)(int round, int cause, void* context);
+void ddprun_worker_on_round(ddprun_worker_round_callback callback, void* context);
+
+/* Gloo waits for ever in a collective whose peers are alive but have left it. Sockets of TCP that
+ * the process makes between these two calls, on any thread, are noted, in place of those before;
+ * when a round comes because a worker is gone, they are shut for both directions, not closed, and
+ * so are, until the process takes the round, those that a thread between the two calls makes; in a
+ * round that grows they are shut when the process takes it. Sockets that listen are not noted. end
+ * returns how many there are. */
+void ddprun_worker_sockets_begin(void);
+int ddprun_worker_sockets_end(void);
+/* Shuts those that were noted, now. Returns how many. */
+int ddprun_worker_abandon_sockets(void);
+
+/* A small value that all ranks of the round agree on: of those that they propose under one name,
+ * the one that reaches the round's store first. `value`: `size` bytes, at most 65536. The result is
+ * written to `agreed`, which has room for *agreed_size bytes, and *agreed_size is set. Needs the
+ * store of the launcher, ddprun or torchrun; a process that is alone agrees with itself. Returns 0;
+ * ETIMEDOUT; ENOTCONN: no store, or it has ended with its round; EINVAL; EMSGSIZE; ENOBUFS. */
+int ddprun_worker_agree(const char* name, const void* value, size_t size, void* agreed,
+                        size_t* agreed_size, int timeout_ms);
+
 #ifdef __cplusplus
 }
 #endif

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -66,6 +67,30 @@ int handle_stop();
 [[nodiscard]] int stop_requested();
 [[nodiscard]] bool connected();
 [[nodiscard]] int wait_for_stop(std::chrono::milliseconds timeout);
+
+/// A round that this process takes part in, as worker.h describes it.
+struct World : WorkerEnvironment {
+  enum class Cause { kStart = 0, kFailure = 1, kGrowth = 2 };
+  Cause cause = Cause::kStart;
+  int previous_rank = -1;  // in the round that it was in before; -1: in none
+  int previous_world_size = -1;
+  /// Those of the environment that have new values; empty in the round that it was started for.
+  std::map<std::string, std::string> variables{};
+};
+int survive();
+[[nodiscard]] int round_pending();
+/// Returns 0; ETIMEDOUT; ENOTCONN; or EINVAL with a `problem`. Negative timeouts: for ever.
+[[nodiscard]] int next_round(World& world, std::chrono::milliseconds timeout, std::string& problem);
+/// At once unless this process is a spare. Returns 0 or ETIMEDOUT.
+[[nodiscard]] int wait_for_place(std::chrono::milliseconds timeout);
+/// Called in place of the one before it; empty: none is.
+void on_round(std::function<void(int round, World::Cause cause)> callback);
+/// `value` becomes what all ranks of the round agree on.
+[[nodiscard]] int agree(const std::string& name, std::string& value,
+                        std::chrono::milliseconds timeout);
+void sockets_begin();
+int sockets_end();
+int abandon_sockets();
 
 /// A section with a time-out, from its construction to its end.
 class Section {

@@ -22,6 +22,10 @@ inline constexpr std::chrono::seconds kHelloMax{5};
 // kernel's buffer; when that is full, the library drops what it was to send.
 inline constexpr int kPacketBurst = 64;
 inline constexpr Duration kPacketInterval = std::chrono::milliseconds(20);
+// Between attempts to send a round to a worker that does not read; the next round replaces it.
+inline constexpr Duration kResendInterval = std::chrono::milliseconds(20);
+// What the kernel holds for a worker that survives: two rounds.
+inline constexpr int kSendBufferBytes = 256 * 1024;
 // New connections whose owner is looked up at once, and the interval of more; others are closed.
 inline constexpr int kLookupBurst = 1024;
 inline constexpr Duration kLookupInterval = std::chrono::milliseconds(10);

@@ -31,7 +31,8 @@ struct Client {
       : session(std::move(connected)),
         owner(of),
         timer(session->socket.get_executor()),
-        pause(session->socket.get_executor()) {}
+        pause(session->socket.get_executor()),
+        resend(session->socket.get_executor()) {}
 
   Sessions::Session session;
   Target::Owner owner;
@@ -39,6 +40,12 @@ struct Client {
   bool exceeded = false;     // a section was, and was told
   asio::steady_timer timer;  // for the next look at the sections
   asio::steady_timer pause;  // while it sends too fast
+  bool survives = false;
+  std::vector<std::uint8_t> unsent{};  // a round for which there was no room
+  Round unsent_round{};                //
+  RoundCause unsent_cause{};           //
+  std::optional<Round> pushed{};       // that it got, and has not joined
+  asio::steady_timer resend;           //
   LogQuota packets{kPacketBurst, kPacketInterval};
 };
 using ClientPtr = std::shared_ptr<Client>;
@@ -54,9 +61,17 @@ void send_stop(Client& client) {
   static_cast<void>(ignored);
 }
 
+void make_room_for_rounds(Client& client) {
+  // Without it a round may not fit at once.
+  const int ignored = ::setsockopt(client.session->socket.native_handle(), SOL_SOCKET, SO_SNDBUF,
+                                   &kSendBufferBytes, sizeof(kSendBufferBytes));
+  static_cast<void>(ignored);
+}
+
 void cancel_timers(Client& client) {
   client.timer.cancel();
   client.pause.cancel();
+  client.resend.cancel();
 }
 
 }  // namespace
@@ -70,6 +85,8 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
   void close();
   [[nodiscard]] std::optional<LastStep> last_step(WorkerNumber worker) const;
   [[nodiscard]] bool is_linked(WorkerNumber worker) const;
+  [[nodiscard]] ClientPtr survivor(WorkerNumber worker) const;
+  [[nodiscard]] bool push(WorkerNumber worker, const PushedRound& round);
   static void look_again(const std::shared_ptr<Impl>& self, WorkerNumber worker);
   void forget(WorkerNumber worker);
 
@@ -80,6 +97,7 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
   [[nodiscard]] bool take_page(const ClientPtr& client, const Received& received);
   /// Whether the link continues.
   [[nodiscard]] bool act(Client& client, const Packet& packet);
+  static void send_round(const ClientPtr& client);
   static void look(const std::shared_ptr<Impl>& self, const ClientPtr& client);
   void drop(const ClientPtr& client);
 
@@ -157,7 +175,59 @@ bool Server::Impl::act(Client& client, const Packet& packet) {
   if (const auto* written = std::get_if<Checkpoint>(&packet)) {
     target_->checkpoint(worker, written->step, written->path);
   }
+  if (std::holds_alternative<Survives>(packet)) {
+    if (!client.owner.is_itself) return false;  // the worker may not survive with it
+    if (!std::exchange(client.survives, true)) {
+      make_room_for_rounds(client);
+      target_->survives(worker);
+    }
+  }
+  // One that has been replaced meanwhile is not taken.
+  const auto* joined = std::get_if<Joined>(&packet);
+  if (joined != nullptr && client.unsent.empty() && client.pushed == joined->round) {
+    client.pushed.reset();
+    target_->joined(worker, joined->round);
+  }
   return true;
+}
+
+ClientPtr Server::Impl::survivor(WorkerNumber worker) const {
+  const auto found = std::find_if(clients_.begin(), clients_.end(), [&](const auto& client) {
+    return client->owner.worker == worker && client->survives;
+  });
+  return found == clients_.end() ? nullptr : *found;
+}
+
+bool Server::Impl::push(WorkerNumber worker, const PushedRound& round) {
+  const ClientPtr client = survivor(worker);
+  if (client == nullptr) return false;
+  // It has not seen the one that this replaces.
+  const bool was_failure = !client->unsent.empty() && client->unsent_cause == RoundCause::kFailure;
+  const RoundCause cause = was_failure ? RoundCause::kFailure : round.cause;
+  auto packet = round_packet({round.number, cause, round.variables});
+  if (!packet) return false;
+  client->unsent = std::move(*packet);
+  client->unsent_round = round.number;
+  client->unsent_cause = cause;
+  send_round(client);
+  return true;
+}
+
+// A worker that never reads is found out by the time it may take to join.
+void Server::Impl::send_round(const ClientPtr& client) {
+  auto& socket = client->session->socket;
+  if (!socket.is_open() || client->unsent.empty()) return;
+  const ssize_t sent = ::send(socket.native_handle(), client->unsent.data(), client->unsent.size(),
+                              MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (sent >= 0) {
+    client->unsent = {};
+    client->pushed = client->unsent_round;
+    return;
+  }
+  client->resend.expires_after(kResendInterval);
+  client->resend.async_wait([client](const boost::system::error_code& why) {
+    if (!why) send_round(client);
+  });
 }
 
 void Server::Impl::look_again(const std::shared_ptr<Impl>& self, WorkerNumber worker) {
@@ -280,6 +350,14 @@ std::optional<LastStep> Server::last_step(WorkerNumber worker) const {
 
 bool Server::is_linked(WorkerNumber worker) const {
   return impl_->is_linked(worker);
+}
+
+bool Server::survives(WorkerNumber worker) const {
+  return impl_->survivor(worker) != nullptr;
+}
+
+bool Server::push(WorkerNumber worker, const PushedRound& round) {
+  return impl_->push(worker, round);
 }
 
 void Server::look_again(WorkerNumber worker) {

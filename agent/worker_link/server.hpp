@@ -42,8 +42,12 @@ class Target {
   [[nodiscard]] virtual std::optional<Owner> owner_of(int pid) const = 0;
   virtual void ready(WorkerNumber worker) = 0;
   virtual void checkpoint(WorkerNumber worker, std::int64_t step, const std::string& path) = 0;
+  /// It has said that it can take a new round; once for each of its links.
+  virtual void survives(WorkerNumber worker) = 0;
   /// Once for each process, and once more after look_again().
   virtual void section_exceeded(WorkerNumber worker, const OpenSection& section) = 0;
+  /// It has taken the round that was pushed to it last; once for each.
+  virtual void joined(WorkerNumber worker, Round round) = 0;
 };
 
 class Server {
@@ -64,6 +68,11 @@ class Server {
   /// Whether a process of the worker has a link.
   [[nodiscard]] bool is_linked(WorkerNumber worker) const;
 
+  /// Whether it has said that it can take a new round, and is still connected.
+  [[nodiscard]] bool survives(WorkerNumber worker) const;
+  /// Sends it the round, in place of one that it has not received yet. Never waits: whether it
+  /// takes the round is for joined(). False: it does not survive, or there are too many variables.
+  [[nodiscard]] bool push(WorkerNumber worker, const PushedRound& round);
   /// Another round has it: its sections are watched for that one.
   void look_again(WorkerNumber worker);
   /// Closes its links; it is not known any more.

@@ -202,7 +202,7 @@ class Link(unittest.TestCase):
             run = subprocess.run(
                 [*private, os.path.abspath(sys.argv[1]), "--standalone", "--max-restarts=1",
                  "--no-python", sys.executable, "-c", WAITS +
-                 "assert not ddprun.step_done(1)\n"
+                 "assert not ddprun.step_done(1) and not ddprun.survive()\n"
                  "sys.exit(os.environ['DDPRUN_ROUND'] == '1')\n"],
                 env={**os.environ, "PYTHONPATH": PYTHON_DIR}, text=True, timeout=HUNG,
                 stderr=subprocess.PIPE, check=False)

@@ -28,6 +28,8 @@ TEST_CASE("each packet of a worker is parsed, of its own version only") {
   const auto written = std::get<Checkpoint>(*parse_packet(checkpoint(2)));
   CHECK(written.step == 1337);
   CHECK(written.path == "//");
+  CHECK(std::holds_alternative<Survives>(*parse_packet(Bytes{1, 5})));
+  CHECK(std::get<Joined>(*parse_packet(Bytes{1, 6, 1, 2, 0, 0})).round == ddprun::Round(513));
   for (const Bytes& bytes :
        {Bytes{}, Bytes{1}, Bytes{2, 1}, Bytes{0, 1}, Bytes{1, 0}, Bytes{1, 7}, Bytes{1, 16},
         Bytes{1, 17}, Bytes{1, 3, 0}, Bytes{1, 5, 0}, Bytes{1, 6}, Bytes{1, 6, 1, 0, 0},

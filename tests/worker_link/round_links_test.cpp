@@ -29,7 +29,9 @@ struct LinkedTestRound {
             [this](LocalRank rank, const worker_link::OpenSection&) {
               exceeded_in = rank;
               ++exceeded;
-            }};
+            },
+            {},
+            {}};
   }
 
   RoundFacts facts;

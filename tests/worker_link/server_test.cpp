@@ -24,12 +24,14 @@ struct Reports final : worker_link::Target {
     return pid == ::getpid() ? std::optional<Owner>(Owner{kWorker, true}) : std::nullopt;
   }
   void ready(WorkerNumber worker) override { told.set_value(worker); }
+  void survives(WorkerNumber) override {}
   void checkpoint(WorkerNumber, std::int64_t step, const std::string& path) override {
     written.set_value({step, path});
   }
   void section_exceeded(WorkerNumber, const worker_link::OpenSection& section) override {
     exceeded.set_value(section);
   }
+  void joined(WorkerNumber, Round) override {}
   std::promise<WorkerNumber> told;
   std::promise<std::pair<std::int64_t, std::string>> written;
   std::promise<worker_link::OpenSection> exceeded;

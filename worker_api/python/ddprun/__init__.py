@@ -15,14 +15,34 @@ nothing. Thread rule: any thread, and after a fork.
             save(step)
             ddprun.checkpoint_written(step, path)
             break
+
+A program that survives the failure of another rank (--restart=failed) takes the next round with the
+process it has; with torch 2.15 or later:
+
+    ddprun.survive()
+    world = ddprun.next_round()
+    while True:
+        try:
+            ddprun.reconfigure(world)  # the default group of torch.distributed
+            train(from_agreed_step())
+            break
+        except RuntimeError:  # a collective failed: the round is over, or this is a bug
+            world = ddprun.next_round(timeout=600)
+            if world is None:
+                raise
 """
 
 import os
 
 from ddprun._library import library as _library
 from ddprun._library import milliseconds_of as _milliseconds_of
-__all__ = ["checkpoint_written", "connected", "handle_stop", "ready", "section", "step_done",
-           "stop_requested", "wait_for_stop"]
+from ddprun._reconfigure import reconfigure
+from ddprun._rounds import (World, abandon_sockets, agree, group_sockets, next_round, on_round,
+                            round_pending, survive)
+
+__all__ = ["World", "abandon_sockets", "agree", "checkpoint_written", "connected", "group_sockets",
+           "handle_stop", "next_round", "on_round", "ready", "reconfigure", "round_pending",
+           "section", "step_done", "stop_requested", "survive", "wait_for_stop"]
 
 _step_done = _library.ddprun_worker_step_done
 

@@ -1,0 +1,118 @@
+// The thread that waits for rounds. It starts in survive(), so that other programs have none.
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "worker_api/link.hpp"
+#include "worker_api/rounds.hpp"
+#include "worker_api/sockets.hpp"
+
+namespace ddprun::worker_link {
+namespace {
+
+constexpr int kForever = -1;
+// While a thread makes sockets for a round that is over.
+constexpr int kAbandonInterval_ms = 10;
+
+void end_watch() {
+  Rounds& all = rounds();
+  const std::lock_guard lock(all.mutex);
+  all.has_ended = true;
+  all.changed.notify_all();
+}
+
+void tell_of_change() {
+  Rounds& all = rounds();
+  const std::lock_guard lock(all.mutex);
+  all.changed.notify_all();
+}
+
+// The callback may need locks that a thread holds which waits for our mutex (Python's).
+void receive_round(std::optional<World> world) {
+  Rounds& all = rounds();
+  std::unique_lock lock(all.mutex);
+  if (!world || (all.taken && world->round <= all.taken->round)) return;
+  // The one that this replaces may have ended the round that the process is in.
+  if (is_round_lost()) world->cause = World::Cause::kFailure;
+  const auto callback = all.callback;
+  set_pending_round(world->round, world->cause);
+  lock.unlock();
+  abandon_pending();
+  if (callback != nullptr) (*callback)(world->round, world->cause);
+  lock.lock();
+  all.pushed = std::move(world);
+  all.changed.notify_all();
+}
+
+/// Whether the link continues.
+bool receive_packet(std::vector<std::uint8_t>& packet) {
+  const ssize_t count = ::recv(link_socket(), packet.data(), packet.size(), MSG_DONTWAIT);
+  if (count < 0) return errno == EAGAIN || errno == EINTR;
+  const auto size = static_cast<std::size_t>(count);
+  if (size < kPacketHeaderBytes || packet[0] != kLinkVersion) return false;
+  if (packet[1] == static_cast<std::uint8_t>(PacketKind::kStop)) tell_of_change();
+  if (packet[1] == static_cast<std::uint8_t>(PacketKind::kRound)) {
+    receive_round(parse_round(packet.data() + kPacketHeaderBytes, size - kPacketHeaderBytes));
+  }
+  return true;
+}
+
+void* watch(void*) {
+  ::pthread_setname_np(::pthread_self(), "ddprun-rounds");
+  std::vector<std::uint8_t> packet(kRoundPacketBytesMax);
+  while (true) {
+    const bool makes_sockets = is_round_lost() && notes_sockets();
+    pollfd link{link_socket(), POLLIN, 0};
+    const int ready = ::poll(&link, 1, makes_sockets ? kAbandonInterval_ms : kForever);
+    if (ready > 0 && !receive_packet(packet)) break;
+    if (ready == 0) abandon_pending();
+  }
+  end_watch();
+  return nullptr;
+}
+
+// Signals are for the threads of the program.
+bool start_thread() {
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  pthread_attr_t detached;
+  if (::pthread_attr_init(&detached) != 0) return false;
+  ::pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_t thread{};
+  const bool started = ::pthread_create(&thread, &detached, watch, nullptr) == 0;
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  ::pthread_attr_destroy(&detached);
+  return started;
+}
+
+}  // namespace
+}  // namespace ddprun::worker_link
+
+namespace ddprun {
+
+using namespace worker_link;
+
+int survive() {
+  // The agent starts all ranks again without it, and pushes no rounds.
+  if (::getenv("DDPRUN_SURVIVORS") == nullptr || !is_worker_itself()) return ENOTCONN;
+  keep_link();  // before the watcher reads it
+  Rounds& all = rounds();
+  const std::lock_guard lock(all.mutex);
+  if (all.has_ended) return ENOTCONN;
+  if (all.is_watched) return 0;
+  if (!start_thread()) return EAGAIN;
+  all.is_watched = true;
+  return send_packet(PacketKind::kSurvives);
+}
+
+}  // namespace ddprun
