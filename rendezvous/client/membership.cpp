@@ -55,7 +55,8 @@ void Membership::on(const GroupSucceeded& succeeded) {
 }
 
 void Membership::on(const GroupFailed& failed) {
-  if (!group_.failed(failed.round) || !is_current(failed.round)) return;
+  if (!group_.failed(failed.round)) return;
+  if (!is_current(failed.round)) return on(RankGone{failed.round});
   round_->state = NodeState::kFailed;
   round_->failure = failed.first;
   report();
@@ -73,6 +74,18 @@ void Membership::on(const GroupGone& gone) {
   if (round_->state == NodeState::kStopping) round_->state = NodeState::kStopped;
   answer_stop({round(), gone.took, gone.killed, gone.stopped, gone.ranks, gone.waits,
                gone.other_failure, gone.alike});
+}
+
+void Membership::on(const GroupMayGrow& may) {
+  const bool runs = is_current(may.round) && round_->state == NodeState::kRunning;
+  if (!runs || std::exchange(round_->may_grow, may.may_grow) == may.may_grow) return;
+  report();
+}
+
+void Membership::on(const RankGone& gone) {
+  if (!round_ || gone.round != group_.round()) return;
+  round_->rank_gone = true;
+  if (round_->start.grows) report();
 }
 
 void Membership::on(const GroupQuiet& quiet) {
@@ -96,7 +109,7 @@ void Membership::on(const LeaveAsked& leave) {
   if (group_.is_none()) await_answer_to_leave();
   notices_.end_wait();
   if (greeting() != nullptr) send(Leave{leave.exit_code, leave.reason, group_.round()});
-  stop_group(15, options_.hello.stop_timeout);
+  stop_group(own_stop());
   if (!answered()) stop_leaving();
 }
 
@@ -128,7 +141,11 @@ End Membership::known_end(End otherwise) const {
 void Membership::take(const StartRound& start) {
   if (way_out_.is_decided()) return;
   if (round_ && start.stamp.number <= round_->number()) return take_again(start);
+  const bool gone = round_ && (round_->rank_gone || round_->state == NodeState::kFailed);
+  const bool before = round_.has_value();
   round_ = NodeRound{start};
+  round_->start.grows = start.grows && before;
+  round_->rank_gone = gone;
   seen_ = std::max(seen_, round_->number());
   if (way_out_.is_leaving()) {
     round_->state = NodeState::kStopping;
@@ -143,7 +160,9 @@ void Membership::take(const StartRound& start) {
     report();
   }
   if (group_.is_none()) return start_group();
-  stop_group(15, options_.hello.stop_timeout);
+  StopGroup order = own_stop();
+  order.then = StopGroup::Then::kNextRound;
+  stop_group(order);
 }
 
 void Membership::take_again(const StartRound& start) {
@@ -168,7 +187,9 @@ void Membership::take(const Stop& stop) {
     return answer_stop(round_->stopped.value_or(Stopped{stop.round, Milliseconds(0), 0, 0}));
   const std::optional<Done>& known = stop.verdict;
   const bool witness = known && known->failure && known->failure->first.complaint;
-  stop_group(stop.signal, stop.grace, witness ? Look::kYes : Look::kNo);
+  using Then = StopGroup::Then;
+  const Then then = stop.waits && way_out_.is_staying() ? Then::kWait : Then::kEnd;
+  stop_group({group_.round(), stop.signal, stop.grace, witness, then});
 }
 
 void Membership::take(const Done& done) {
@@ -248,14 +269,23 @@ void Membership::answer_stop(Stopped stopped) {
   send(stopped);
 }
 
-void Membership::stop_group(int signal, Milliseconds grace, Look look) {
-  if (!group_.can_be_stopped()) return;
-  group_.stop();
-  actions_.emplace_back(StopGroup{group_.round(), signal, grace, look == Look::kYes});
+StopGroup Membership::own_stop() const {
+  return {group_.round(), 15, options_.hello.stop_timeout};
+}
+
+// Of one that ends already, workers may be held.
+void Membership::stop_group(StopGroup order) {
+  if (group_.can_be_stopped()) {
+    group_.stop();
+  } else if (!options_.keeps_survivors || group_.is_none()) {
+    return;
+  }
+  actions_.emplace_back(order);
 }
 
 void Membership::start_group() {
   group_.start(round_->number());
+  if (!round_->start.grows) round_->rank_gone = false;
   actions_.emplace_back(StartGroup{round_->start});
 }
 
@@ -266,7 +296,7 @@ void Membership::end(End verdict) {
   const End& decided = way_out_.end();
   // After a success stragglers have their own time to end.
   const bool waits = group_.is_straggling() && decided.exit_code == 0;
-  if (!waits) stop_group(15, options_.hello.stop_timeout);
+  if (!waits) stop_group(own_stop());
   end_if_nothing_left();
 }
 

@@ -30,6 +30,8 @@ struct MembershipOptions {
   protocol::Hello hello;    // store_port, age and claim are filled in here
   std::string coordinator;  // host:port, for sentences
   Duration coordinator_timeout = kCoordinatorTimeout;
+  /// Workers that survive a failure are held: their group is told what follows also while it ends.
+  bool keeps_survivors = false;
 };
 
 /// The link to the coordinator: each state owns its deadlines.
@@ -122,6 +124,8 @@ class Membership {
   void on(const GroupSucceeded& succeeded);
   void on(const GroupFailed& failed);
   void on(const GroupGone& gone);
+  void on(const GroupMayGrow& may);
+  void on(const RankGone& gone);
   void on(const GroupQuiet& quiet);
   void on(const StoreIdle& idle);
   void on(const LeaveAsked& leave);
@@ -142,8 +146,8 @@ class Membership {
   [[nodiscard]] End succeeded_here(const std::string& why_unknown) const;
   void report();
   void answer_stop(protocol::Stopped stopped);
-  enum class Look : std::uint8_t { kNo, kYes };
-  void stop_group(int signal, protocol::Milliseconds grace, Look look = Look::kNo);
+  void stop_group(StopGroup order);
+  [[nodiscard]] StopGroup own_stop() const;
   void start_group();
   void end(End verdict);
   void end_if_nothing_left();

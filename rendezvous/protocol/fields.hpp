@@ -100,6 +100,7 @@ void fields(Io& io, Value& start) {
   io.number("master_port", start.master_port, 1, kPortMax);
   io.number("restarts", start.restarts, 0, kRestartsMax);
   io.text("reason", start.reason);
+  io.flag("grows", start.grows);
 }
 
 template <class Io, class Value>
@@ -269,6 +270,8 @@ void fields(Io& io, Value& report) {
   io.word("state", report.state);
   io.number("store_port", report.store_port, 1, kPortMax);
   io.optional_object("failure", report.failure);
+  io.flag("may_grow", report.may_grow);
+  io.flag("rank_gone", report.rank_gone);
 }
 
 template <class Io, class Value>
@@ -316,6 +319,7 @@ void fields(Io& io, Value& stop) {
   io.duration("grace_ms", stop.grace);
   io.text("reason", stop.reason);
   io.optional_object("verdict", stop.verdict);
+  io.flag("waits", stop.waits);
 }
 
 template <class Io, class Value>

@@ -146,16 +146,19 @@ struct StartRound {
   std::uint16_t master_port = 0;
   RestartCount restarts{0};
   std::string reason;
+  bool grows = false;  // all ranks of the round before live, and leave it together
   friend bool operator==(const StartRound&, const StartRound&) = default;
 };
 
 /// Agent: the state of this node in this round. Sent when the round is accepted (kStarting),
-/// when all workers run, when all have succeeded, when one fails.
+/// when all workers run, when all have succeeded, when one fails, when one of the flags changes.
 struct Report {
   Round round{0};
   NodeState state = NodeState::kStarting;
   std::uint16_t store_port = 0;         // the listener for the next round
   std::optional<WorkerExit> failure{};  // of kFailed: the first; never a worker we stopped
+  bool may_grow = false;   // of kRunning: all ranks take part, and can take another round
+  bool rank_gone = false;  // of a round that grows: one of the round before is
   friend bool operator==(const Report&, const Report&) = default;
 };
 
@@ -208,7 +211,8 @@ struct Stop {
   Milliseconds grace{0};
   std::string reason;
   std::optional<Done>
-      verdict{};  // how the run failed, as far as it is known before the workers end
+      verdict{};       // how the run failed, as far as it is known before the workers end
+  bool waits = false;  // the run waits to start the next round: workers that survive may be held
   friend bool operator==(const Stop&, const Stop&) = default;
 };
 

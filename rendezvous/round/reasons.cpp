@@ -70,6 +70,10 @@ std::string ended_early(const NodeLost& node) {
   return node_text(node) + " ended its workers without a failure or a stop";
 }
 
+std::string rank_gone(const NodeLost& node) {
+  return node_text(node) + " lost a rank as other nodes joined";
+}
+
 std::string silent(const protocol::Terms& terms) {
   return "no heartbeat for " + duration_text(terms.silence_max()) +
          " (--rdzv-conf keep_alive_interval=" + seconds_text(terms.keep_alive_interval) +

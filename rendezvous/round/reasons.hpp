@@ -34,6 +34,8 @@ struct NodeLost {
 [[nodiscard]] std::string left(const NodeLost& node);
 /// "gpu-07 (ranks 48-55) ended its workers without a failure or a stop".
 [[nodiscard]] std::string ended_early(const NodeLost& node);
+/// A rank there ended as the round was about to grow.
+[[nodiscard]] std::string rank_gone(const NodeLost& node);
 [[nodiscard]] std::string silent(const protocol::Terms& terms);
 [[nodiscard]] std::string not_answering(Round round, Duration limit);
 /// "gpu-09 joined".

@@ -26,6 +26,7 @@ struct Agent {
   protocol::NodeState state = protocol::NodeState::kIdle;  // of its workers in `last`
   Round runs{0};          // the round whose workers it has, as far as is known
   bool answered = false;  // has taken on `last`
+  bool may_grow = false;  // all its ranks take part in `last`, and can take another round
   int question = 0;       // that it has not answered; 0: none
   std::uint16_t store_port =
       0;                 // its listener for the next round; 0: spent, the next is on its way

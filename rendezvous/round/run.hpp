@@ -188,6 +188,7 @@ class Run {
   // run_start.cpp: the start of a round.
   [[nodiscard]] std::vector<Agent*> next_order() const;
   void start_round(const std::vector<Agent*>& order);
+  [[nodiscard]] bool all_stay(const std::vector<Agent*>& members) const;
   void place(Agent& agent, const Placement& placement);
 
   // run_running.cpp: what the agents report of a round.

@@ -63,6 +63,7 @@ void Run::on_report(Agent& agent, const Report& report) {
     return;
   }
   agent.store_port = report.store_port;
+  agent.may_grow = report.may_grow;
   const bool told_to_stop =
       agent.state == NodeState::kStopping || agent.state == NodeState::kStopped;
   // A node succeeds once in a round, and counts once.
@@ -88,6 +89,9 @@ void Run::on_report(Agent& agent, const Report& report) {
   if (all_run && !has_answered(rounds_.last.number)) restarts_.answered.reset();
   if (round == nullptr) return;
   round->answered(agent);
+  if (runs && report.rank_gone && report.state != NodeState::kFailed) {
+    return end_round(reasons::rank_gone(describe(agent, "")));
+  }
   if (!runs || !news) return;
   if (report.state == NodeState::kFailed) return on_failure(agent);
   if (report.state == NodeState::kSucceeded) on_success(agent);

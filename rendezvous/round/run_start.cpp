@@ -30,6 +30,17 @@ std::vector<Agent*> Run::next_order() const {
   return chosen;
 }
 
+// Whether no rank of the round before is gone, or will be stopped: they can finish a step together
+// before they leave it.
+bool Run::all_stay(const std::vector<Agent*>& members) const {
+  const auto before = rounds_.interrupted.find(rounds_.last.number.value());
+  if (before == rounds_.interrupted.end()) return false;
+  const auto stay = std::count_if(members.begin(), members.end(), [this](const Agent* member) {
+    return member->last == rounds_.last && member->state == NodeState::kRunning && member->may_grow;
+  });
+  return stay == before->second.nodes;
+}
+
 void Run::start_round(const std::vector<Agent*>& order) {
   const auto size = std::min(order.size(), static_cast<std::size_t>(terms().nodes_max));
   const auto spares = order.begin() + static_cast<std::ptrdiff_t>(size);
@@ -51,6 +62,7 @@ void Run::start_round(const std::vector<Agent*>& order) {
   start.master_port = members.front()->store_port;
   start.restarts = restarts_.used;
   start.reason = why_;
+  start.grows = all_stay(members);
   rounds_.last = start.stamp;
   rounds_.formed = true;
   rounds_.incomplete = false;
@@ -74,6 +86,7 @@ void Run::place(Agent& agent, const Placement& placement) {
   agent.group_rank = placement.group_rank;
   agent.placement = placement;
   agent.answered = false;
+  agent.may_grow = false;
   agent.question = 0;
   agent.failure.reset();
   agent.running_at = now_;

@@ -134,6 +134,60 @@ TEST_CASE("a success is reported at once, and the node ends when what its worker
   }
 }
 
+TEST_CASE("a group that ends is told what follows where workers may be held") {
+  Seat seat = Seat::that_keeps_survivors();
+  seat.connect();
+  seat.hear(seat.round(1));
+  seat.feed(GroupRunning{Round(1)});
+  SECTION("a failure here, then the next round, then a stop of that") {
+    seat.feed(GroupFailed{Round(1), {}});
+    CHECK_FALSE(seat.done<StopGroup>().has_value());
+    seat.hear(seat.round(2));
+    CHECK(seat.done<StopGroup>()->round == Round(1));
+    CHECK(seat.done<StopGroup>()->then == StopGroup::Then::kNextRound);
+    seat.hear(Stop{Round(2), 15, milliseconds(1000), "lost gpu-02"});
+    CHECK(seat.done<StopGroup>()->round == Round(1));
+    CHECK(seat.done<StopGroup>()->then == StopGroup::Then::kEnd);
+    seat.forget();
+    seat.feed(GroupGone{Round(1)});
+    CHECK_FALSE(seat.done<StartGroup>().has_value());
+  }
+  SECTION("a failure here, and no restart is left") {
+    seat.feed(GroupFailed{Round(1), {}});
+    seat.hear(Stop{Round(1), 15, milliseconds(1000), "no restart is left"});
+    CHECK(seat.done<StopGroup>()->then == StopGroup::Then::kEnd);
+  }
+  SECTION("a failure here, and the next round has to wait") {
+    seat.feed(GroupFailed{Round(1), {}});
+    Stop stop{Round(1), 15, milliseconds(1000), "restart 2 of 3 after 0.1 s"};
+    stop.waits = true;
+    seat.hear(stop);
+    CHECK(seat.done<StopGroup>()->then == StopGroup::Then::kWait);
+    seat.hear(seat.round(2));
+    CHECK(seat.done<StopGroup>()->then == StopGroup::Then::kNextRound);
+  }
+  SECTION("a failure here, and a signal to leave") {
+    seat.feed(GroupFailed{Round(1), {}});
+    seat.feed(LeaveAsked{143, "agent got SIGTERM"});
+    CHECK(seat.done<StopGroup>()->then == StopGroup::Then::kEnd);
+  }
+  SECTION("a failure elsewhere") {
+    seat.hear(seat.round(2));
+    CHECK(seat.done<StopGroup>()->then == StopGroup::Then::kNextRound);
+    seat.feed(GroupGone{Round(1)});
+    CHECK(seat.done<StartGroup>()->round.stamp.number == Round(2));
+  }
+}
+
+TEST_CASE("a group that ends by itself is told nothing where no worker is held") {
+  Seat seat;
+  seat.connect();
+  seat.hear(seat.round(1));
+  seat.feed(GroupFailed{Round(1), {}});
+  seat.hear(seat.round(2));
+  CHECK_FALSE(seat.done<StopGroup>().has_value());
+}
+
 TEST_CASE("a success that is learned after a stop was ordered is not reported") {
   Seat seat;
   seat.connect();

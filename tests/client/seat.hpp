@@ -14,8 +14,14 @@ using std::chrono::seconds;
 class Seat {
  public:
   explicit Seat(Duration coordinator_timeout = seconds(60), int nodes_max = 2)
-      : membership_(options(coordinator_timeout, nodes_max), now_) {
+      : Seat(options(coordinator_timeout, nodes_max)) {}
+  explicit Seat(MembershipOptions options) : membership_(std::move(options), now_) {
     take(membership_.begin(now_));
+  }
+  static Seat that_keeps_survivors() {
+    MembershipOptions own = options(seconds(60), 2);
+    own.keeps_survivors = true;
+    return Seat(std::move(own));
   }
 
   static MembershipOptions options(Duration coordinator_timeout, int nodes_max) {

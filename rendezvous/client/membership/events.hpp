@@ -55,6 +55,16 @@ struct GroupGone {
   std::optional<WorkerExit> other_failure{};
   int alike = 0;
 };
+/// Whether all workers take part in the round, and can take another one as they are.
+struct GroupMayGrow {
+  Round round;
+  bool may_grow = false;
+};
+/// A worker that was to be kept is gone. If the next round grows, ranks of other nodes may wait for
+/// it. `round`: the one whose workers this node has.
+struct RankGone {
+  Round round;
+};
 /// How long no worker has made progress. Not kept while no coordinator answers: the shell repeats
 /// it.
 struct GroupQuiet {
@@ -80,9 +90,9 @@ struct SignalCame {
   For whom = For::kAllNodes;
 };
 struct Tick {};
-using Event =
-    std::variant<LinkUp, LinkDown, Incoming, StoreOpened, GroupRunning, GroupSucceeded, GroupFailed,
-                 GroupGone, GroupQuiet, StoreIdle, LeaveAsked, SignalCame, Tick>;
+using Event = std::variant<LinkUp, LinkDown, Incoming, StoreOpened, GroupRunning, GroupSucceeded,
+                           GroupFailed, GroupGone, GroupMayGrow, RankGone, GroupQuiet, StoreIdle,
+                           LeaveAsked, SignalCame, Tick>;
 
 struct Connect {
   LinkId link;
@@ -117,6 +127,8 @@ struct StopGroup {
   int signal = 15;
   protocol::Milliseconds grace{0};
   bool look = false;  // at all ranks first: the failure elsewhere complained of other ranks
+  enum class Then { kEnd, kWait, kNextRound };
+  Then then = Then::kEnd;  // else ranks that survive stay for the next round, which may be ordered
 };
 struct ArmTimer {
   TimePoint deadline;

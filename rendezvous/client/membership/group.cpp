@@ -50,6 +50,8 @@ protocol::Report NodeRound::report(std::uint16_t store_port) const {
   report.round = number();
   report.state = state;
   report.store_port = store_port;
+  report.may_grow = may_grow && state == protocol::NodeState::kRunning;
+  report.rank_gone = rank_gone && start.grows;
   if (state == protocol::NodeState::kFailed) report.failure = failure;
   return report;
 }

@@ -45,6 +45,8 @@ class Group {
 struct NodeRound {
   protocol::StartRound start;
   protocol::NodeState state = protocol::NodeState::kStarting;
+  bool may_grow = false;                       // see GroupMayGrow
+  bool rank_gone = false;                      // see RankGone
   std::optional<WorkerExit> failure{};         // the first of its workers
   std::optional<protocol::Stopped> stopped{};  // nothing of it is left here
   std::optional<protocol::Done> verdict{};     // of a run that failed; its report is to come

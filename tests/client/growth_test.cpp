@@ -1,0 +1,103 @@
+// What an agent reports of ranks that can take another round as they are.
+#include "tests/client/seat.hpp"
+
+using namespace ddprun;
+using namespace ddprun::client;
+
+TEST_CASE("ranks that may grow are reported while they run, once for each change") {
+  Seat seat = Seat::that_keeps_survivors();
+  seat.connect();
+  seat.hear(seat.round(1));
+  seat.feed(GroupMayGrow{Round(1), true});
+  CHECK_FALSE(seat.said<Report>()->may_grow);  // not all run yet, so it cannot be
+  seat.feed(GroupRunning{Round(1)});
+  seat.forget();
+  seat.feed(GroupMayGrow{Round(1), true});
+  CHECK(seat.said<Report>()->may_grow);
+  CHECK(seat.said<Report>()->state == NodeState::kRunning);
+  seat.forget();
+  seat.feed(GroupMayGrow{Round(1), true});
+  seat.feed(GroupMayGrow{Round(7), false});
+  CHECK_FALSE(seat.said<Report>());
+  seat.feed(GroupMayGrow{Round(1), false});
+  CHECK_FALSE(seat.said<Report>()->may_grow);
+}
+
+TEST_CASE("ranks that may grow are reported again over the next link, unless one has failed") {
+  Seat seat = Seat::that_keeps_survivors();
+  seat.connect();
+  seat.hear(seat.round(1));
+  seat.feed(GroupRunning{Round(1)});
+  seat.feed(GroupMayGrow{Round(1), true});
+  seat.forget();
+  seat.feed(LinkDown{seat.link_, "connection closed"});
+  seat.after(seconds(2));
+  seat.feed(LinkUp{seat.link_});
+  seat.hear(seat.round(1));
+  CHECK(seat.said<Report>()->may_grow);
+  seat.feed(GroupFailed{Round(1), {}});
+  CHECK_FALSE(seat.said<Report>()->may_grow);
+}
+
+TEST_CASE("a rank that is gone as a round grows is reported, also over the next link") {
+  Seat seat = Seat::that_keeps_survivors();
+  seat.connect();
+  seat.hear(seat.round(1));
+  seat.feed(GroupRunning{Round(1)});
+  StartRound grows = seat.round(2);
+  grows.grows = true;
+  seat.hear(grows);
+  seat.feed(GroupGone{Round(1)});
+  CHECK(seat.done<StartGroup>()->round.grows);
+  CHECK_FALSE(seat.said<Report>()->rank_gone);
+  seat.feed(RankGone{Round(1)});
+  CHECK_FALSE(seat.said<Report>()->rank_gone);
+  seat.feed(RankGone{Round(2)});
+  CHECK(seat.said<Report>()->rank_gone);
+  seat.forget();
+  seat.feed(LinkDown{seat.link_, "connection closed"});
+  seat.after(seconds(2));
+  seat.feed(LinkUp{seat.link_});
+  seat.hear(grows);
+  CHECK(seat.said<Report>()->rank_gone);
+  seat.hear(seat.round(3));
+  CHECK_FALSE(seat.said<Report>()->rank_gone);
+}
+
+TEST_CASE("of a node that joins a round that grows no rank can be gone") {
+  Seat seat = Seat::that_keeps_survivors();
+  seat.connect();
+  StartRound grows = seat.round(2);
+  grows.grows = true;
+  seat.hear(grows);
+  CHECK_FALSE(seat.done<StartGroup>()->round.grows);
+  seat.feed(RankGone{Round(2)});
+  CHECK_FALSE(seat.said<Report>()->rank_gone);
+}
+
+TEST_CASE("a rank that was gone before a round that grows came, or as it waits, is reported") {
+  const bool failed = GENERATE(true, false);
+  const bool before = GENERATE(true, false);
+  Seat seat = Seat::that_keeps_survivors();
+  seat.connect();
+  seat.hear(seat.round(1));
+  seat.feed(GroupRunning{Round(1)});
+  const auto goes = [&] {
+    failed ? seat.feed(GroupFailed{Round(1), {}}) : seat.feed(RankGone{Round(1)});
+  };
+  if (before) goes();
+  CHECK_FALSE(seat.said<Report>()->rank_gone);
+  StartRound grows = seat.round(2);
+  grows.grows = true;
+  seat.hear(grows);  // something of round 1 is left
+  if (!before) goes();
+  CHECK(seat.said<Report>()->rank_gone);
+  CHECK(seat.said<Report>()->round == Round(2));
+  seat.hear(seat.round(3));
+  CHECK_FALSE(seat.said<Report>()->rank_gone);
+  seat.feed(GroupGone{Round(1)});
+  seat.feed(GroupRunning{Round(3)});
+  grows = seat.round(4);
+  grows.grows = true;
+  seat.hear(grows);
+  CHECK_FALSE(seat.said<Report>()->rank_gone);
