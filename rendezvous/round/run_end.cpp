@@ -23,6 +23,7 @@ void Run::finish_failed(const std::string& why_no_restart, TimePoint heard_at) {
   stopping.verdict.failure.emplace().no_restart = why_no_restart;
   stopping.failed_at = heard_at;
   blame(stopping, *restarts_.answered);
+  stopping.round.add(*restarts_.answered);  // what ends in the stop of a wait came after it
   stop(std::move(stopping));
 }
 
@@ -34,6 +35,7 @@ void Run::give_up(TimePoint heard_at) {
   failure.no_retry = reasons::no_retry(terms());
   stopping.failed_at = heard_at;
   blame(stopping, *restarts_.answered);
+  stopping.round.add(*restarts_.answered);  // what ends in the stop of a wait came after it
   stop(std::move(stopping));
 }
 

@@ -228,6 +228,27 @@ TEST_CASE("while a restart is delayed, a node that leaves or a shutdown acts at 
   }
 }
 
+TEST_CASE("a rank that ends in the stop of a delayed restart does not replace the first failure") {
+  Desk desk;
+  for (const auto& [link, host] : {std::pair(1, "a"), std::pair(2, "b")}) {
+    Hello hello = desk.hello(host, 2, 2);
+    hello.terms.max_restarts = 9;
+    desk.say(static_cast<std::uint64_t>(link), hello);
+  }
+  for (const int round : {1, 2}) {
+    desk.say(1, desk.report(round, NodeState::kRunning, static_cast<std::uint16_t>(4000 + round)));
+    fail_round(desk, 2, round);
+  }
+  desk.shut_down();
+  Stopped held{Round(2), milliseconds(1), 0, 1};
+  held.failure = desk.failed(2, 99).failure;
+  desk.say(1, held);
+  desk.say(2, Stopped{Round(2), milliseconds(1), 0, 0});
+  REQUIRE(desk.last<Done>(1).has_value());
+  CHECK(desk.last<Done>(1)->exit_code != 99);
+  CHECK(desk.last<Done>(1)->failure->first.status.code() != 99);
+}
+
 TEST_CASE("success is sent to all agents, and the run can be forgotten when they have gone") {
   Desk desk;
   desk.join_two();
