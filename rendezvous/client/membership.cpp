@@ -141,10 +141,11 @@ End Membership::known_end(End otherwise) const {
 void Membership::take(const StartRound& start) {
   if (way_out_.is_decided()) return;
   if (round_ && start.stamp.number <= round_->number()) return take_again(start);
+  // Else no rank here is of the round that it may grow from.
+  const bool next = round_ && start.stamp.number.value() == round_->number().value() + 1;
   const bool gone = round_ && (round_->rank_gone || round_->state == NodeState::kFailed);
-  const bool before = round_.has_value();
   round_ = NodeRound{start};
-  round_->start.grows = start.grows && before;
+  round_->start.grows = start.grows && next;
   round_->rank_gone = gone;
   seen_ = std::max(seen_, round_->number());
   if (way_out_.is_leaving()) {

@@ -101,3 +101,16 @@ TEST_CASE("a rank that was gone before a round that grows came, or as it waits, 
   grows.grows = true;
   seat.hear(grows);
   CHECK_FALSE(seat.said<Report>()->rank_gone);
+}
+
+TEST_CASE("to a node that missed the round before, one that grows is one that frees its ranks") {
+  Seat seat = Seat::that_keeps_survivors();
+  seat.connect();
+  seat.hear(seat.round(1));
+  seat.feed(GroupRunning{Round(1)});
+  StartRound grows = seat.round(3);
+  grows.grows = true;
+  seat.hear(grows);
+  seat.feed(GroupGone{Round(1)});
+  CHECK_FALSE(seat.done<StartGroup>()->round.grows);  // not from the one that its ranks are of
+}
