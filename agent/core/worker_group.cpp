@@ -12,21 +12,23 @@ namespace ddprun {
 
 namespace {
 
-constexpr std::size_t kStates = 9;
+constexpr std::size_t kStates = 11;
 constexpr std::size_t kEvents = std::variant_size_v<GroupEvent>;
 
 // Rows: GroupState; columns: Start, Spawned, SpawnFailed, Exited, StopRequested, TimerExpired,
-// StopOrdered, GroupEmptied, GivenUp, StacksAsked.
+// StopOrdered, GroupEmptied, GivenUp, StacksAsked, Survives, Joined, PutOff.
 constexpr std::array<std::array<int, kEvents>, kStates> kPossible{{
-    {1, 0, 0, 0, 1, 0, 1, 0, 0, 0},  // init
-    {0, 1, 1, 1, 1, 0, 1, 1, 0, 0},  // starting
-    {0, 0, 0, 1, 1, 0, 1, 1, 1, 0},  // healthy
-    {0, 0, 0, 0, 1, 1, 1, 1, 0, 0},  // straggling
-    {0, 0, 1, 1, 1, 1, 1, 1, 0, 1},  // stopping: a spawn that was on its way is given up
-    {0, 0, 1, 1, 1, 1, 1, 1, 0, 0},  // killing
-    {0, 0, 0, 0, 1, 1, 1, 1, 0, 0},  // succeeded: a signal may come while output is drained
-    {0, 0, 0, 1, 1, 1, 1, 1, 0, 0},  // failed: what was given up as unkillable may end after all
-    {0, 0, 0, 1, 1, 1, 1, 1, 0, 0},  // stopped
+    {1, 0, 0, 1, 1, 0, 1, 1, 0, 0, 0, 0, 0},  // init: of the workers, the carried ones run
+    {0, 1, 1, 1, 1, 0, 1, 1, 0, 0, 1, 1, 1},  // starting
+    {0, 1, 1, 1, 1, 1, 1, 1, 1, 0, 1, 1, 0},  // healthy: one that has not joined is started again
+    {0, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0, 0},  // straggling
+    {0, 0, 1, 1, 1, 1, 1, 1, 0, 1, 0, 0, 0},  // stopping: a spawn that was on its way is given up
+    {0, 0, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0},  // killing
+    {0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0},  // holding
+    {0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0},  // released
+    {0, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0, 0},  // succeeded: a signal, while output is drained
+    {0, 0, 0, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0},  // failed: what was given up as unkillable may end
+    {0, 0, 0, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0},  // stopped
 }};
 
 }  // namespace
@@ -34,9 +36,17 @@ constexpr std::array<std::array<int, kEvents>, kStates> kPossible{{
 WorkerGroup::WorkerGroup(Options options)
     : shutdown_timeout_(options.shutdown_timeout),
       straggler_timeout_(options.straggler_timeout),
+      rejoin_timeout_(options.rejoin_timeout),
+      grows_(options.grows),
+      recovers_(!options.carried.empty()),
       stop_rule_{SIGTERM, options.shutdown_timeout} {
   DDPRUN_ASSERT(options.workers > 0);
   workers_.resize(static_cast<std::size_t>(options.workers));
+  for (const LocalRank rank : options.carried) {
+    record(rank).life = WorkerRecord::Life::kRunning;
+    record(rank).carried = WorkerRecord::Carried::kWaits;
+    record(rank).survives = true;
+  }
 }
 
 bool WorkerGroup::possible(GroupState state, const GroupEvent& event) {
@@ -57,24 +67,42 @@ void WorkerGroup::on(const Start&) {
 }
 
 void WorkerGroup::on(const Spawned& event) {
-  DDPRUN_ASSERT(record(event.rank).life == WorkerRecord::Life::kSpawning);
-  record(event.rank).life = WorkerRecord::Life::kRunning;
+  WorkerRecord& worker = record(event.rank);
+  if (worker.carried == WorkerRecord::Carried::kWaits) {
+    worker.carried = WorkerRecord::Carried::kTold;
+    if (!event.told) send(event.rank, SIGKILL);
+  } else {
+    DDPRUN_ASSERT(worker.life == WorkerRecord::Life::kSpawning);
+    worker.life = WorkerRecord::Life::kRunning;
+    worker.again = false;
+  }
+  spawning_.reset();
+  if (state_ == GroupState::kHealthy) return watch_joins();
   spawn_next();
 }
 
 void WorkerGroup::on(const SpawnFailed& event) {
-  record(event.rank).life = WorkerRecord::Life::kNeverStarted;
-  if (state_ != GroupState::kStarting) return finish_if_nothing_is_left();
+  spawning_.reset();
+  WorkerRecord& worker = record(event.rank);
+  if (worker.life == WorkerRecord::Life::kSpawning) {  // else a carried one, which runs
+    worker.life = WorkerRecord::Life::kNeverStarted;
+  }
+  if (!runs_here()) return over() ? void() : finish_if_nothing_is_left();
   spawn_failure_ = event;
   begin_stop(SIGTERM);
 }
 
 void WorkerGroup::on(const Exited& event) {
   WorkerRecord& worker = record(event.rank);
-  DDPRUN_ASSERT(worker.life == WorkerRecord::Life::kRunning);
+  const bool held = worker.life == WorkerRecord::Life::kHeld;
+  DDPRUN_ASSERT(held || worker.life == WorkerRecord::Life::kRunning);
   const bool left = event.left == LeftBehind::kProcesses;
+  const bool not_joined = worker.carried != WorkerRecord::Carried::kNo;
+  const bool fails = grows_ && worker.first_signal == 0 && !event.status.success();
+  if (!held && not_joined && !fails && runs_here()) return start_again(event.rank, left);
   worker.life = left ? WorkerRecord::Life::kLeaving : WorkerRecord::Life::kEnded;
   worker.status = event.status;
+  if (held) return on_held_exit(event.rank);
   // After the first failure every worker that is left has been sent a signal.
   if (is_first_failure({now_, event.status, worker.first_signal}, failed_at_)) {
     return on_first_failure(event.rank);
@@ -83,17 +111,19 @@ void WorkerGroup::on(const Exited& event) {
 }
 
 void WorkerGroup::on_first_failure(LocalRank rank) {
-  DDPRUN_ASSERT(state_ == GroupState::kStarting || state_ == GroupState::kHealthy);
+  DDPRUN_ASSERT(runs_here());
   first_failure_ = rank;
   failed_at_ = now_;
   actions_.push_back(FirstFailure{rank});
   stop_rule_.stacks = true;
+  hold_survivors();
   begin_stop(SIGTERM);
   if (!over()) actions_.push_back(LogFailure{rank});
 }
 
 void WorkerGroup::on(const GroupEmptied& event) {
   DDPRUN_ASSERT(record(event.rank).life == WorkerRecord::Life::kLeaving);
+  if (record(event.rank).again && runs_here()) return spawn_again(event.rank);
   record(event.rank).life = WorkerRecord::Life::kEnded;
   if (!over()) finish_if_nothing_is_left();
 }
@@ -109,7 +139,7 @@ void WorkerGroup::on(const GivenUp& event) {
 }
 
 void WorkerGroup::on(const StopRequested& event) {
-  if (over()) return;
+  if (over() && state_ != GroupState::kReleased) return;
   const bool second = stop_signal_ != 0;
   if (second) {
     if (state_ == GroupState::kStopping && is_forced_stop(event.signal)) advance_stop();
@@ -121,8 +151,8 @@ void WorkerGroup::on(const StopRequested& event) {
     // It may hurry them, not give them more time than they had.
     stop_rule_.grace = std::min(shutdown_timeout_, *stragglers_due_ + kStragglerGrace - now_);
   }
-  if (state_ < GroupState::kStopping) {
-    begin_stop(event.signal);
+  if (take_held_back() || state_ < GroupState::kStopping) {
+    stop_anew(event.signal);
   } else if (state_ == GroupState::kStopping) {
     // A stop after a failure is under way: the workers also get this signal, the deadline stays.
     send_to_all(event.signal);
@@ -134,14 +164,33 @@ void WorkerGroup::on(const StopRequested& event) {
 void WorkerGroup::on(const TimerExpired& event) {
   if (over() || event.deadline != deadline_) return;
   if (state_ == GroupState::kStraggling) return on_straggler_timer();
+  if (state_ == GroupState::kHealthy) return on_join_timer();
   advance_stop();
 }
 
 void WorkerGroup::on(const StopOrdered& event) {
-  if (state_ >= GroupState::kStopping) return;  // what is under way ends them as well
+  if (event.then != StopOrdered::Then::kEnd && rejoin_timeout_) return give_way(event);
+  const bool took_back = take_held_back();
+  // What is under way ends the others as well.
+  if (!took_back && state_ >= GroupState::kStopping) return;
   stop_rule_.grace = event.grace;
   stop_rule_.stacks = event.stacks;
-  begin_stop(event.signal);
+  stop_anew(event.signal);
+}
+
+// Those that survive have no part in a stop that is under way.
+void WorkerGroup::give_way(const StopOrdered& event) {
+  const bool again = state_ == GroupState::kReleased;
+  if ((over() && !again) || stop_signal_ != 0) return;
+  released_ = event.then == StopOrdered::Then::kNextRound;
+  if (state_ < GroupState::kStopping) {
+    stop_rule_.grace = event.grace;
+    stop_rule_.stacks = event.stacks;
+    hold_survivors();
+    begin_stop(event.signal);
+  } else if (state_ == GroupState::kHolding || again) {
+    hold();
+  }
 }
 
 void WorkerGroup::on(const StacksAsked& event) {
@@ -151,23 +200,143 @@ void WorkerGroup::on(const StacksAsked& event) {
   arm(stop_order_.grace);
 }
 
+// Carried workers first: they are told at once, while a start may have to wait.
 void WorkerGroup::spawn_next() {
-  for (std::size_t i = 0; i < workers_.size(); ++i) {
-    if (workers_[i].life != WorkerRecord::Life::kWaiting) continue;
-    workers_[i].life = WorkerRecord::Life::kSpawning;
-    actions_.push_back(Spawn{LocalRank(static_cast<int>(i))});
-    return;
+  const auto carried = [](const WorkerRecord& worker) {
+    return worker.carried == WorkerRecord::Carried::kWaits;
+  };
+  auto next = std::find_if(workers_.begin(), workers_.end(), carried);
+  if (next == workers_.end()) {
+    next = std::find_if(workers_.begin(), workers_.end(), [](const WorkerRecord& worker) {
+      return worker.life == WorkerRecord::Life::kWaiting;
+    });
+    if (next != workers_.end()) next->life = WorkerRecord::Life::kSpawning;
+  }
+  if (next != workers_.end()) {
+    spawning_ = LocalRank(static_cast<int>(next - workers_.begin()));
+    return actions_.push_back(Spawn{*spawning_});
   }
   state_ = GroupState::kHealthy;
   actions_.push_back(AllRunning{});
+  watch_joins();
   finish_if_nothing_is_left();
+}
+
+void WorkerGroup::on(const Survives& event) {
+  record(event.rank).survives = event.survives;
+}
+
+void WorkerGroup::on(const Joined& event) {
+  WorkerRecord& worker = record(event.rank);
+  const bool counts = worker.life == WorkerRecord::Life::kRunning && worker.first_signal == 0;
+  if (!counts || worker.carried != WorkerRecord::Carried::kTold) return;
+  worker.carried = WorkerRecord::Carried::kNo;
+  if (state_ == GroupState::kHealthy) watch_joins();
+}
+
+bool WorkerGroup::runs_here() const {
+  return state_ < GroupState::kStraggling;
+}
+
+// Of a carried worker that has ended, or was ended, before it took the round. No failure: the round
+// has not begun for it.
+void WorkerGroup::start_again(LocalRank rank, bool left) {
+  record(rank) = WorkerRecord{};
+  record(rank).again = true;
+  actions_.push_back(LogAgain{rank});
+  if (!left) return spawn_again(rank);
+  record(rank).life = WorkerRecord::Life::kLeaving;
+  actions_.push_back(Signal{rank, SIGKILL});
+}
+
+// Before all run, its turn comes, or is now.
+void WorkerGroup::spawn_again(LocalRank rank) {
+  const bool ordered = spawning_ == rank;
+  const bool now = ordered || state_ == GroupState::kHealthy;
+  record(rank).life = now ? WorkerRecord::Life::kSpawning : WorkerRecord::Life::kWaiting;
+  if (now && !ordered) actions_.push_back(Spawn{rank});
+}
+
+void WorkerGroup::on(const PutOff& event) {
+  DDPRUN_ASSERT(record(event.rank).life == WorkerRecord::Life::kLeaving);
+  spawning_.reset();
+  spawn_next();
+}
+
+// Once all run: until those that were carried have taken the round, or were started again.
+void WorkerGroup::watch_joins() {
+  if (!recovers_) return;
+  const bool waits = std::any_of(workers_.begin(), workers_.end(), [](const WorkerRecord& worker) {
+    return worker.carried != WorkerRecord::Carried::kNo;
+  });
+  if (waits || any_to_start_again()) {
+    if (deadline_ == TimePoint()) arm(*rejoin_timeout_);
+    return;
+  }
+  recovers_ = false;
+  deadline_ = {};
+  actions_.push_back(Disarm{});
+  actions_.push_back(Recovered{});
+}
+
+// What SIGKILL does not end here, the next round has to do without this node.
+void WorkerGroup::on_join_timer() {
+  const bool stuck = std::any_of(workers_.begin(), workers_.end(), [](const WorkerRecord& worker) {
+    const bool killed = worker.last_signal == SIGKILL;
+    return (worker.again && worker.life == WorkerRecord::Life::kLeaving) ||
+           (killed && worker.life == WorkerRecord::Life::kRunning);
+  });
+  if (stuck) return begin_stop(SIGTERM);
+  for (const LocalRank rank : running()) {
+    if (record(rank).carried != WorkerRecord::Carried::kNo) send(rank, SIGKILL);
+  }
+  arm(kWaitAfterKill);
+}
+
+void WorkerGroup::hold_survivors() {
+  if (!rejoin_timeout_) return;
+  for (WorkerRecord& worker : workers_) {
+    const bool runs = worker.life == WorkerRecord::Life::kRunning && worker.first_signal == 0;
+    if (runs && worker.survives) worker.life = WorkerRecord::Life::kHeld;
+  }
+}
+
+bool WorkerGroup::take_held_back() {
+  const std::vector<LocalRank> ranks = held();
+  for (const LocalRank rank : ranks) record(rank).life = WorkerRecord::Life::kRunning;
+  const bool settled = state_ == GroupState::kHolding || state_ == GroupState::kReleased;
+  if (settled) stop_began_.reset();  // how long they were held is no part of their stop
+  released_ = false;
+  return !ranks.empty();
+}
+
+// It may have left something, which is stopped like all that is not held.
+void WorkerGroup::on_held_exit(LocalRank rank) {
+  const bool settled = state_ == GroupState::kHolding || state_ == GroupState::kReleased;
+  const bool left = record(rank).life == WorkerRecord::Life::kLeaving;
+  if (!settled && !left) return finish_if_nothing_is_left();
+  if (!settled) {
+    const bool kills = state_ == GroupState::kKilling;
+    actions_.push_back(Signal{rank, kills ? SIGKILL : stop_rule_.signal});
+    return kills ? arm(kWaitAfterKill) : void();
+  }
+  if (left) return stop_anew(SIGTERM);
+  if (!held().empty()) return;
+  if (state_ == GroupState::kHolding) return finish(ended_state());
+  state_ = ended_state();
+}
+
+// For those that had no part in the stop before: they have the whole grace.
+void WorkerGroup::stop_anew(int signal) {
+  stop_order_ = {StopStage::kNone, 0, Duration::zero()};
+  begin_stop(signal);
 }
 
 void WorkerGroup::begin_stop(int signal) {
   stop_rule_.signal = signal;
   state_ = GroupState::kStopping;
   if (!anything_left()) return finish_if_nothing_is_left();
-  stop_began_ = now_;
+  if (!stop_began_) stop_began_ = now_;
   advance_stop();
 }
 
@@ -189,7 +358,10 @@ void WorkerGroup::on_straggler_timer() {
 
 void WorkerGroup::advance_stop() {
   stop_order_ = next_stop_order(stop_order_.stage, stop_rule_);
-  if (stop_order_.stage == StopStage::kAbandoned) return finish(ended_state());
+  if (stop_order_.stage == StopStage::kAbandoned) {
+    // This node leaves the run: no next round comes for those that are held.
+    return take_held_back() ? stop_anew(SIGTERM) : finish(ended_state());
+  }
   if (stop_order_.stage == StopStage::kAsked) return actions_.push_back(AskStacks{});
   if (stop_order_.stage == StopStage::kKilled) {
     state_ = GroupState::kKilling;
@@ -224,7 +396,9 @@ void WorkerGroup::finish_if_nothing_is_left() {
   const bool more_to_spawn = state_ == GroupState::kStarting;
   if (more_to_spawn || any_worker_left()) return;
   const bool succeeded = state_ == GroupState::kHealthy;
-  if (!anything_left()) {
+  if (!anything_left() && !held().empty()) {
+    hold();
+  } else if (!anything_left()) {
     finish(succeeded ? GroupState::kSucceeded : ended_state());
   } else if (succeeded) {
     begin_straggling();
@@ -233,9 +407,17 @@ void WorkerGroup::finish_if_nothing_is_left() {
   if (succeeded) actions_.push_back(AllSucceeded{});
 }
 
-void WorkerGroup::finish(GroupState state) {
-  state_ = state;
+void WorkerGroup::hold() {
+  if (released_) return state_ == GroupState::kReleased ? void() : finish(GroupState::kReleased);
+  state_ = GroupState::kHolding;
   over_at_ = now_;
+  deadline_ = {};
+  actions_.push_back(Disarm{});
+}
+
+void WorkerGroup::finish(GroupState state) {
+  if (state_ != GroupState::kHolding) over_at_ = now_;
+  state_ = state;
   actions_.push_back(Finish{});
 }
 
@@ -244,8 +426,22 @@ GroupState WorkerGroup::ended_state() const {
   return first_failure_ || spawn_failure_ ? GroupState::kFailed : GroupState::kStopped;
 }
 
+bool WorkerGroup::may_grow() const {
+  return state_ == GroupState::kHealthy &&
+         std::all_of(workers_.begin(), workers_.end(), [](const WorkerRecord& worker) {
+           return worker.life == WorkerRecord::Life::kRunning && worker.first_signal == 0 &&
+                  worker.carried == WorkerRecord::Carried::kNo && worker.survives;
+         });
+}
+
 bool WorkerGroup::any_worker_left() const {
-  return any({WorkerRecord::Life::kRunning, WorkerRecord::Life::kSpawning});
+  return any({WorkerRecord::Life::kRunning, WorkerRecord::Life::kSpawning}) ||
+         (state_ == GroupState::kHealthy && any_to_start_again());
+}
+
+bool WorkerGroup::any_to_start_again() const {
+  return std::any_of(workers_.begin(), workers_.end(),
+                     [](const WorkerRecord& worker) { return worker.again; });
 }
 
 bool WorkerGroup::anything_left() const {

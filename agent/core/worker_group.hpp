@@ -6,6 +6,12 @@
 //   init -> starting -> healthy -> straggling -> succeeded
 //              |           |           |             ^
 //              +-----------+-----------+--> stopping -> killing -> failed | stopped | succeeded
+//                                              |            |
+//                                              +------------+--> holding -> released
+//
+// With a time to rejoin, ranks that survive a change of the round are not stopped with the others:
+// they are held until the next round is ordered, and then released to its group, which takes them
+// as carried ranks. A stop takes them back.
 //
 // When a worker has ended, what it had started and left, in whatever process group or session,
 // has the rest of the grace of a stop; after a success, the straggler timeout to end by itself. The
@@ -32,8 +38,10 @@ enum class GroupState {
   kStarting,    // workers are spawned one after the other
   kHealthy,     // all were spawned, none has failed
   kStraggling,  // all ended with 0; what they left behind has time to end
-  kStopping,    // those left have the stop signal and their grace
-  kKilling,     // those left have SIGKILL
+  kStopping,    // those left, but for the held ones, have the stop signal and their grace
+  kKilling,     // the same have SIGKILL
+  kHolding,     // a worker failed, and only those that survive it are left
+  kReleased,    // the next round takes those that are left; a stop takes them back
   kSucceeded,   // all ended with 0
   kFailed,      // a worker failed or could not be spawned first, and none is waited for any more
   kStopped,     // a stop of the run or the round came first, and none is waited for any more
@@ -42,6 +50,7 @@ enum class GroupState {
 struct Start {};
 struct Spawned {
   LocalRank rank;
+  bool told = true;  // of a carried worker; false: it cannot be told of this round
 };
 /// Also of a worker that was on its way when a stop began, and is given up.
 struct SpawnFailed {
@@ -74,14 +83,31 @@ struct StopOrdered {
   int signal;
   Duration grace;
   bool stacks = false;  // a failure elsewhere complained of other ranks: what these do is evidence
+  enum class Then { kEnd, kWait, kNextRound };
+  Then then = Then::kEnd;  // else ranks that survive are for the next round, which may be ordered
 };
 /// The answer of AskStacks: these write them, and end.
 struct StacksAsked {
   std::vector<LocalRank> ranks;
 };
-using GroupEvent = std::variant<Start, Spawned, SpawnFailed, Exited, StopRequested, TimerExpired,
-                                StopOrdered, GroupEmptied, GivenUp, StacksAsked>;
+/// Whether this worker can take a new round without being started again.
+struct Survives {
+  LocalRank rank;
+  bool survives = true;
+};
+/// A carried worker has taken this round.
+struct Joined {
+  LocalRank rank;
+};
+/// Not started: the carried one has ended after the order, and what it left behind has not.
+struct PutOff {
+  LocalRank rank;
+};
+using GroupEvent =
+    std::variant<Start, Spawned, SpawnFailed, Exited, StopRequested, TimerExpired, StopOrdered,
+                 GroupEmptied, GivenUp, StacksAsked, Survives, Joined, PutOff>;
 
+/// Of a carried worker: it is told of this round.
 struct Spawn {
   LocalRank rank;
 };
@@ -110,15 +136,27 @@ struct FirstFailure {  // the exit that makes the round fail, before any worker 
 };
 /// The last action: workers that can write their stacks do, and end. StacksAsked follows at once.
 struct AskStacks {};
-using GroupAction = std::variant<Spawn, Signal, ArmTimer, LogFailure, LogStop, Finish, AllRunning,
-                                 FirstFailure, LogLeftBehind, AllSucceeded, AskStacks>;
+struct Disarm {};  // no timer is waited for
+struct LogAgain {  // a carried worker has not taken the round: it is started again
+  LocalRank rank;
+};
+struct Recovered {};  // all carried workers have taken the round, all others run
+using GroupAction =
+    std::variant<Spawn, Signal, ArmTimer, LogFailure, LogStop, Finish, AllRunning, FirstFailure,
+                 LogLeftBehind, AllSucceeded, AskStacks, Disarm, LogAgain, Recovered>;
 using GroupActions = std::vector<GroupAction>;
 
 /// What is known of one worker.
 struct WorkerRecord {
-  /// kLeaving: it has ended, and left processes in its group.
-  enum class Life { kWaiting, kSpawning, kRunning, kLeaving, kEnded, kNeverStarted };
+  /// kLeaving: it has ended, and left processes in its group. kHeld: it runs, and waits for the
+  /// next round.
+  enum class Life { kWaiting, kSpawning, kRunning, kHeld, kLeaving, kEnded, kNeverStarted };
+  /// Of a worker of an earlier round: kWaits: it is to be told of this one.
+  enum class Carried { kNo, kWaits, kTold };
   Life life = Life::kWaiting;
+  Carried carried = Carried::kNo;    // until it has taken this round
+  bool survives = false;             // it can take a new round
+  bool again = false;                // it had not taken this round: to be started again
   std::optional<ExitStatus> status;  // once it has ended
   int first_signal = 0;              // the first that ddprun sent it while it lived; 0: none
   int last_signal = 0;
@@ -132,6 +170,12 @@ class WorkerGroup {
     int workers;
     Duration shutdown_timeout;  // from the stop signal to SIGKILL, unless a stop says otherwise
     Duration straggler_timeout = kStragglerTimeoutDefault;  // from the last success to SIGTERM
+    /// Of a carried worker, to take the round; set: ranks that survive are held, not stopped.
+    std::optional<Duration> rejoin_timeout{};
+    std::vector<LocalRank> carried{};  // workers that run since an earlier round
+    /// All ranks of the round before live, and train on in it until they have taken this one: the
+    /// failure of one that has not is a failure.
+    bool grows = false;
   };
   explicit WorkerGroup(Options options);
 
@@ -142,9 +186,18 @@ class WorkerGroup {
   [[nodiscard]] static bool possible(GroupState state, const GroupEvent& event);
 
   [[nodiscard]] GroupState state() const { return state_; }
-  [[nodiscard]] bool over() const { return state_ >= GroupState::kSucceeded; }
+  /// A stop may yet take back what is released.
+  [[nodiscard]] bool over() const { return state_ >= GroupState::kReleased; }
+  /// The state that the group ends in: of what is released, failed or stopped.
+  [[nodiscard]] GroupState outcome() const {
+    return state_ == GroupState::kReleased ? ended_state() : state_;
+  }
   [[nodiscard]] const WorkerRecord& worker(LocalRank rank) const;
   [[nodiscard]] std::vector<LocalRank> running() const;
+  /// Ranks that wait for the next round.
+  [[nodiscard]] std::vector<LocalRank> held() const { return all(WorkerRecord::Life::kHeld); }
+  /// Whether all workers run, take part in this round, and survive it.
+  [[nodiscard]] bool may_grow() const;
   /// Ranks that exited with 0 before ddprun sent them anything.
   [[nodiscard]] std::vector<LocalRank> succeeded() const;
   /// Ranks that ended and left processes in their groups.
@@ -169,7 +222,21 @@ class WorkerGroup {
   void on(const GroupEmptied& event);
   void on(const GivenUp& event);
   void on(const StacksAsked& event);
+  void on(const Survives& event);
+  void on(const Joined& event);
+  void on(const PutOff& event);
   void on_first_failure(LocalRank rank);
+  void on_held_exit(LocalRank rank);
+  void hold_survivors();
+  [[nodiscard]] bool take_held_back();
+  void hold();
+  void give_way(const StopOrdered& event);
+  void stop_anew(int signal);
+  void start_again(LocalRank rank, bool left);
+  void spawn_again(LocalRank rank);
+  void watch_joins();
+  void on_join_timer();
+  [[nodiscard]] bool runs_here() const;
   void spawn_next();
   void begin_stop(int signal);
   void begin_straggling();
@@ -184,6 +251,7 @@ class WorkerGroup {
   [[nodiscard]] GroupState ended_state() const;
   [[nodiscard]] bool any(std::initializer_list<WorkerRecord::Life> lives) const;
   [[nodiscard]] bool any_worker_left() const;
+  [[nodiscard]] bool any_to_start_again() const;
   [[nodiscard]] bool anything_left() const;
   [[nodiscard]] std::vector<LocalRank> all(WorkerRecord::Life life) const;
   [[nodiscard]] WorkerRecord& record(LocalRank rank);
@@ -192,6 +260,11 @@ class WorkerGroup {
   std::vector<WorkerRecord> workers_;
   Duration shutdown_timeout_;
   Duration straggler_timeout_;
+  std::optional<Duration> rejoin_timeout_;
+  bool grows_;
+  std::optional<LocalRank> spawning_;        // the last one that was ordered
+  bool recovers_ = false;                    // until carried workers have taken the round
+  bool released_ = false;                    // the next round is ordered
   std::optional<TimePoint> stragglers_due_;  // once all workers ended with 0
   // One of these began the stop: no later signal or order takes that back.
   std::optional<LocalRank> first_failure_;

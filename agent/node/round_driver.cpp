@@ -17,11 +17,14 @@ RoundDriver::RoundDriver(RoundPorts& ports, WorkerGroup::Options options, TimePo
       run_started_(run_started),
       elsewhere_(elsewhere),
       straggler_timeout_(options.straggler_timeout),
+      keeps_survivors_(options.rejoin_timeout.has_value()),
+      grows_(options.grows),
+      carried_(options.carried.size()),
       since_(ports.now()),
       workers_(static_cast<std::size_t>(options.workers)) {}
 
 void RoundDriver::begin() {
-  if (!group_.over()) step(Start{});
+  if (group_.state() == GroupState::kInit) step(Start{});
 }
 
 void RoundDriver::request_stop(int signal) {
@@ -30,19 +33,32 @@ void RoundDriver::request_stop(int signal) {
   give_up_opening();
 }
 
-void RoundDriver::end(int signal, Duration grace) {
+void RoundDriver::end(int signal, Duration grace, Then then) {
   end_hearing();
-  step(StopOrdered{signal, grace, !looked_.empty()});
+  ask_survivors();
+  step(StopOrdered{signal, grace, !looked_.empty(), then});
   give_up_opening();
 }
 
+void RoundDriver::end(const client::StopGroup& order) {
+  using Order = client::StopGroup::Then;
+  end(order.signal, order.grace,
+      order.then == Order::kNextRound ? Then::kNextRound
+      : order.then == Order::kWait    ? Then::kWait
+                                      : Then::kEnd);
+}
+
 int RoundDriver::pass_on(int signal) {
-  for (const LocalRank rank : group_.running()) {
-    if (worker(rank).exit) continue;
-    worker(rank).passed.add(signal);
-    ports_.signal_worker(rank, signal);  // alone: its data loaders rarely expect a signal
+  int passed = 0;
+  for (const std::vector<LocalRank>& ranks : {group_.running(), group_.held()}) {
+    for (const LocalRank rank : ranks) {
+      if (worker(rank).exit) continue;
+      worker(rank).passed.add(signal);
+      ports_.signal_worker(rank, signal);  // alone: its data loaders rarely expect a signal
+      ++passed;
+    }
   }
-  return running();
+  return passed;
 }
 
 void RoundDriver::step(const GroupEvent& event) {
@@ -52,6 +68,8 @@ void RoundDriver::step(const GroupEvent& event) {
   for (const GroupAction& action : actions) {
     std::visit([this](const auto& alternative) { act(alternative); }, action);
   }
+  tell_whether_it_may_grow();
+  if (!group_.over()) ended_ = false;  // what was released was taken back
   end_if_over();
 }
 
@@ -112,6 +130,18 @@ void RoundDriver::act(const FirstFailure& action) {
   ports_.catch_up(action.rank);
 }
 
+void RoundDriver::act(const Disarm&) {
+  ports_.cancel_timer();
+}
+
+void RoundDriver::act(const LogAgain& action) {
+  ports_.log_again(ports_.name_of(action.rank), worker(action.rank).exit->status);
+}
+
+void RoundDriver::act(const Recovered&) {
+  ports_.recovered({static_cast<int>(workers_.size() - started_), static_cast<int>(started_)});
+}
+
 void RoundDriver::act(const AskStacks&) {
   step(StacksAsked{ports_.abort_with_stacks(group_.running())});
 }
@@ -141,15 +171,35 @@ void RoundDriver::open_if_ready() {
 void RoundDriver::give_up_opening() {
   if (!opening_) return;
   if (!files_are_there_) ports_.give_up_files();
-  step(SpawnFailed{*std::exchange(opening_, std::nullopt), {}});
+  give_up_spawn(*std::exchange(opening_, std::nullopt));
+}
+
+void RoundDriver::give_up_spawn(LocalRank rank) {
+  // A carried worker runs: it is stopped, or held, like the others.
+  const bool on_its_way = group_.worker(rank).life == WorkerRecord::Life::kSpawning;
+  if (on_its_way) step(SpawnFailed{rank, {}});
 }
 
 void RoundDriver::spawn(LocalRank rank) {
   // A stop came between the order and now: it would only be started to be stopped.
-  if (group_.state() != GroupState::kStarting) return step(SpawnFailed{rank, {}});
-  const auto started = ports_.start_worker(rank);
+  if (!runs_here()) return give_up_spawn(rank);
+  // What was there before it has SIGKILL, and may take its time.
+  const bool occupied = group_.worker(rank).life == WorkerRecord::Life::kLeaving;
+  if (occupied) return step(PutOff{rank});
+  if (group_.worker(rank).carried == WorkerRecord::Carried::kWaits) {
+    const bool told = ports_.tell_round(rank);
+    if (!told && grows_) ports_.rank_gone();
+    return step(Spawned{rank, told});
+  }
+  const auto started = start(rank);
   if (!started) return fail_to_spawn({rank, started.error()});
   step(Spawned{rank});
+}
+
+Result<void> RoundDriver::start(LocalRank rank) {
+  worker(rank) = Worker();  // of one that was started again
+  if (carried_ > 0) ++started_;
+  return ports_.start_worker(rank);
 }
 
 void RoundDriver::fail_to_spawn(const SpawnFailed& failure) {
@@ -164,7 +214,13 @@ void RoundDriver::exited(LocalRank rank, ExitStatus status, LeftBehind left) {
   exit.status = status;
   exit.passed_signal = ended.passed.explaining(status);
   set_times(exit, ended.exited_at);
-  ended.by_itself = group_.worker(rank).first_signal == 0;
+  const WorkerRecord& record = group_.worker(rank);
+  ended.by_itself = record.first_signal == 0;
+  const bool not_joined = record.carried != WorkerRecord::Carried::kNo && !grows_;
+  const bool held = record.life == WorkerRecord::Life::kHeld;
+  const bool out_of_round = held || not_joined;
+  if (held) ports_.rank_gone();
+  if (out_of_round) return take(Exited{rank, status, left});  // what it says is of an older round
   if (may_be_witness(status)) {
     held_.push_back({Exited{rank, status, left}});
     return ports_.look_for_complaint(rank);
@@ -187,6 +243,7 @@ void RoundDriver::take(const Exited& exit) {
   // First, because the evidence may be there at once, and the others are stopped before it is
   // reported.
   const bool first = !group_.first_failure();
+  if (!exit.status.success()) ask_survivors();
   step(exit);
   if (first && group_.first_failure() == exit.rank) ports_.look_for_evidence(exit.rank);
 }
@@ -244,6 +301,30 @@ void RoundDriver::emptied(LocalRank rank) {
   step(GroupEmptied{rank});
 }
 
+// Before what may change the round.
+void RoundDriver::ask_survivors() {
+  const GroupState state = group_.state();
+  const bool counts = state == GroupState::kStarting || state == GroupState::kHealthy;
+  if (!keeps_survivors_ || !counts) return;
+  for (const LocalRank rank : group_.running()) step(Survives{rank, ports_.survives(rank)});
+}
+
+void RoundDriver::joined(LocalRank rank) {
+  const GroupState state = group_.state();
+  if (state == GroupState::kStarting || state == GroupState::kHealthy) step(Joined{rank});
+}
+
+void RoundDriver::survives(LocalRank rank) {
+  const GroupState state = group_.state();
+  const bool counts = state == GroupState::kStarting || state == GroupState::kHealthy;
+  if (keeps_survivors_ && counts) step(Survives{rank});
+}
+
+void RoundDriver::tell_whether_it_may_grow() {
+  const bool may = keeps_survivors_ && group_.may_grow();
+  if (std::exchange(may_grow_, may) != may) ports_.may_grow(may);
+}
+
 void RoundDriver::look() {
   if (!looked_.empty() || group_.state() > GroupState::kHealthy) return;
   looked_at_ = ports_.now();
@@ -295,7 +376,7 @@ void RoundDriver::end_if_over() {
 
 RoundResult RoundDriver::result() const {
   RoundResult all;
-  all.state = group_.state();
+  all.state = group_.outcome();
   if (group_.first_failure()) all.failure = first_failure();
   all.error_json = error_json_;
   all.death_logged = death_logged_;

@@ -13,6 +13,7 @@
 #include "agent/core/worker_group.hpp"
 #include "agent/node/round_ports.hpp"
 #include "agent/node/round_result.hpp"
+#include "rendezvous/client/membership/events.hpp"
 
 namespace ddprun {
 
@@ -38,7 +39,9 @@ class RoundDriver {
   void request_stop(int signal);
   /// The round is over elsewhere: ends the workers with `signal`, then, after `grace`, with
   /// SIGKILL. None of them is blamed.
-  void end(int signal, Duration grace);
+  using Then = StopOrdered::Then;
+  void end(int signal, Duration grace, Then then = Then::kEnd);
+  void end(const client::StopGroup& order);
   /// Notes what all ranks do, before they are stopped: a failure elsewhere complained of others.
   /// After it, end() asks those that outlive the grace for their stacks.
   void look();
@@ -55,6 +58,10 @@ class RoundDriver {
   void hearing_over();
   /// What a worker left behind has ended.
   void emptied(LocalRank rank);
+  /// A carried worker has taken this round.
+  void joined(LocalRank rank);
+  /// A worker has said that it can take another round.
+  void survives(LocalRank rank);
   void evidence_found(RawEvidence raw);
   /// The ranks that run are stopped as if one of them had failed; unless the round ends already.
   void give_up(const GiveUp& order);
@@ -68,6 +75,11 @@ class RoundDriver {
   /// Whether the first worker waits for files or devices.
   [[nodiscard]] bool is_opening() const { return opening_.has_value(); }
   [[nodiscard]] const WorkerGroup& group() const { return group_; }
+  /// The ranks that the next round takes over, once the driver is over(): until the moment when
+  /// they are, a stop may take them back, and it is not over() any more.
+  [[nodiscard]] std::vector<LocalRank> released() const {
+    return group_.over() ? group_.held() : std::vector<LocalRank>();
+  }
   /// Whether its exit is known, so that its output has an end.
   [[nodiscard]] bool has_exited(LocalRank rank) const { return worker(rank).exit.has_value(); }
   /// When the driver is over().
@@ -90,6 +102,8 @@ class RoundDriver {
 
   void step(const GroupEvent& event);
   void take(const Exited& exit);
+  void ask_survivors();
+  void tell_whether_it_may_grow();
   void end_hearing();
   [[nodiscard]] bool all_heard() const;
   [[nodiscard]] bool may_be_witness(const ExitStatus& status) const;
@@ -109,9 +123,15 @@ class RoundDriver {
   void act(const AllSucceeded& action);
   void act(const FirstFailure& action);
   void act(const AskStacks& action);
+  void act(const Disarm& action);
+  void act(const LogAgain& action);
+  void act(const Recovered& action);
   void give_up_opening();
   void open_if_ready();
   void spawn(LocalRank rank);
+  [[nodiscard]] Result<void> start(LocalRank rank);
+  void give_up_spawn(LocalRank rank);
+  [[nodiscard]] bool runs_here() const { return group_.state() < GroupState::kStraggling; }
   void fail_to_spawn(const SpawnFailed& failure);
   void end_if_over();
   [[nodiscard]] int running() const;
@@ -125,7 +145,12 @@ class RoundDriver {
   TimePoint run_started_;
   Elsewhere elsewhere_;
   Duration straggler_timeout_;
-  TimePoint since_;  // all workers run; before, this began
+  bool keeps_survivors_;
+  bool grows_;
+  bool may_grow_ = false;    // as was told
+  std::size_t carried_;      // workers that run since an earlier round
+  std::size_t started_ = 0;  // of the others
+  TimePoint since_;          // all workers run; before, this began
   std::vector<Worker> workers_;
   std::vector<Held> held_;         // in the order of their ends
   bool hearing_ = false;           // one of them complained, and the timer is armed

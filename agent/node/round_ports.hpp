@@ -18,6 +18,12 @@ namespace ddprun {
 
 struct GiveUp;
 
+/// How ranks were brought back on this node without all of them being started.
+struct Recovery {
+  int kept = 0;     // run since an earlier round
+  int started = 0;  // again
+};
+
 /// No call may end the driver. What happens later is fed back to the driver with the functions
 /// named here.
 class RoundPorts {
@@ -41,6 +47,17 @@ class RoundPorts {
   /// Starts the worker: exited() follows, later, and after LeftBehind::kProcesses emptied(). After
   /// an error nothing follows.
   [[nodiscard]] virtual Result<void> start_worker(LocalRank rank) = 0;
+  /// Whether a worker that runs can take a new round without being started again.
+  [[nodiscard]] virtual bool survives(LocalRank rank) const {
+    static_cast<void>(rank);
+    return false;
+  }
+  /// A worker that runs since an earlier round is told of this one: joined() follows, later, or
+  /// exited(), or nothing. False: it cannot be told.
+  [[nodiscard]] virtual bool tell_round(LocalRank rank) {
+    static_cast<void>(rank);
+    return true;
+  }
   /// To the process group of a worker, or when it has ended, to what it left behind. SIGKILL: to
   /// all that it has started.
   virtual void signal_group(LocalRank rank, int signal) = 0;
@@ -97,9 +114,20 @@ class RoundPorts {
   virtual void log_failure(const WorkerExit& first, int others) = 0;
   virtual void log_stop(int signal, int workers) = 0;
   virtual void log_left_behind(const LeftBehindFacts& facts) = 0;
+  /// It had not taken the round when it ended, or was ended: it is started again.
+  virtual void log_again(const WorkerName& worker, const ExitStatus& status) {
+    static_cast<void>(worker);
+    static_cast<void>(status);
+  }
+  virtual void recovered(const Recovery& recovery) { static_cast<void>(recovery); }
 
   // For the owner of the round, which may answer with request_stop() or end().
-  virtual void running() = 0;    // all workers were started
+  virtual void running() = 0;  // all workers were started
+  /// Whether all workers take part in this round, and can take another one as they are.
+  virtual void may_grow(bool may) { static_cast<void>(may); }
+  /// A worker that is held has ended, or one cannot be told of this round, which grows: others may
+  /// wait for it.
+  virtual void rank_gone() {}
   virtual void succeeded() = 0;  // all exited with 0; what they left behind may still run
   virtual void failed(const WorkerExit& first) = 0;  // with its evidence
   virtual void spawn_failed(const SpawnFailed& failure) = 0;

@@ -56,6 +56,11 @@ inline std::string text(const GroupAction& action) {
     const std::string what = left->signal == 0 ? "waited for" : signal_name(left->signal);
     return "log what " + std::to_string(left->rank.value()) + " left: " + what;
   }
+  if (std::holds_alternative<Disarm>(action)) return "disarm";
+  if (const auto* again = std::get_if<LogAgain>(&action)) {
+    return "log that " + std::to_string(again->rank.value()) + " starts again";
+  }
+  if (std::holds_alternative<Recovered>(action)) return "recovered";
   return "finish";
 }
 
@@ -77,6 +82,9 @@ inline std::string last_order_to(const std::vector<int>& ranks, Duration after) 
 // state it is named after.
 struct Group {
   WorkerGroup group{{3, 30s}};
+
+  Group() = default;
+  explicit Group(WorkerGroup::Options options) : group(std::move(options)) {}
 
   std::vector<LocalRank> write_stacks{};  // when they are asked to
 

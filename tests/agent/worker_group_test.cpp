@@ -392,9 +392,14 @@ TEST_CASE("every pair of state and event without a test above is a bug, and asse
                                        TimerExpired{kNow},
                                        StopOrdered{SIGTERM, 30s},
                                        GroupEmptied{local(0)},
-                                       GivenUp{local(0)}};
-  const std::vector<std::string> states{"init",    "starting",  "healthy", "straggling", "stopping",
-                                        "killing", "succeeded", "failed",  "stopped"};
+                                       GivenUp{local(0)},
+                                       StacksAsked{},
+                                       Survives{local(0)},
+                                       Joined{local(0)},
+                                       PutOff{local(0)}};
+  const std::vector<std::string> states{"init",      "starting", "healthy", "straggling",
+                                        "stopping",  "killing",  "holding", "released",
+                                        "succeeded", "failed",   "stopped"};
   std::string impossible;
   for (std::size_t state = 0; state < states.size(); ++state) {
     for (const GroupEvent& event : events) {
@@ -403,13 +408,20 @@ TEST_CASE("every pair of state and event without a test above is a bug, and asse
     }
   }
   CHECK(impossible ==
-        "init 1\ninit 2\ninit 3\ninit 5\ninit 7\ninit 8\n"
-        "starting 0\nstarting 5\nstarting 8\n"
-        "healthy 0\nhealthy 1\nhealthy 2\nhealthy 5\n"
-        "straggling 0\nstraggling 1\nstraggling 2\nstraggling 3\nstraggling 8\n"
-        "stopping 0\nstopping 1\nstopping 8\n"
-        "killing 0\nkilling 1\nkilling 8\n"
-        "succeeded 0\nsucceeded 1\nsucceeded 2\nsucceeded 3\nsucceeded 8\n"
-        "failed 0\nfailed 1\nfailed 2\nfailed 8\n"
-        "stopped 0\nstopped 1\nstopped 2\nstopped 8\n");
+        "init 1\ninit 2\ninit 5\ninit 8\ninit 9\ninit 10\ninit 11\ninit 12\n"
+        "starting 0\nstarting 5\nstarting 8\nstarting 9\n"
+        "healthy 0\nhealthy 9\nhealthy 12\n"
+        "straggling 0\nstraggling 1\nstraggling 2\nstraggling 3\nstraggling 8\nstraggling 9\n"
+        "straggling 10\nstraggling 11\nstraggling 12\n"
+        "stopping 0\nstopping 1\nstopping 8\nstopping 10\nstopping 11\nstopping 12\n"
+        "killing 0\nkilling 1\nkilling 8\nkilling 9\nkilling 10\nkilling 11\nkilling 12\n"
+        "holding 0\nholding 1\nholding 2\nholding 7\nholding 8\nholding 9\nholding 10\n"
+        "holding 11\nholding 12\n"
+        "released 0\nreleased 1\nreleased 2\nreleased 7\nreleased 8\nreleased 9\n"
+        "released 10\nreleased 11\nreleased 12\n"
+        "succeeded 0\nsucceeded 1\nsucceeded 2\nsucceeded 3\nsucceeded 8\nsucceeded 9\n"
+        "succeeded 10\nsucceeded 11\nsucceeded 12\n"
+        "failed 0\nfailed 1\nfailed 2\nfailed 8\nfailed 9\nfailed 10\nfailed 11\nfailed 12\n"
+        "stopped 0\nstopped 1\nstopped 2\nstopped 8\nstopped 9\nstopped 10\nstopped 11\n"
+        "stopped 12\n");
 }

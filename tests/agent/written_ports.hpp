@@ -5,6 +5,7 @@
 #include <array>
 
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,6 +37,20 @@ class WrittenPorts final : public RoundPorts {
     write("start", rank);
     if (broken_ == rank) return Error(ErrorKind::kSystem, "out of processes");
     return {};
+  }
+  [[nodiscard]] bool survives(LocalRank rank) const override { return survivors_.count(rank) != 0; }
+  [[nodiscard]] bool tell_round(LocalRank rank) override {
+    write("tell", rank);
+    return can_tell_;
+  }
+  void may_grow(bool may) override { may_grow_ = may; }
+  void rank_gone() override { rank_gone_ = true; }
+  void log_again(const WorkerName& worker, const ExitStatus&) override {
+    write(std::to_string(worker.local_rank.value()) + " starts again");
+  }
+  void recovered(const Recovery& recovery) override {
+    write("recovered: " + std::to_string(recovery.kept) + " kept, " +
+          std::to_string(recovery.started) + " started");
   }
   void signal_group(LocalRank rank, int signal) override { write(signal_name(signal), rank); }
   [[nodiscard]] std::vector<LocalRank> abort_with_stacks(
@@ -107,6 +122,10 @@ class WrittenPorts final : public RoundPorts {
   TimePoint hearing_until_{};
   std::array<std::string, 2> last_lines_{};
   int handled_ = 0;  // signal
+  std::set<LocalRank> survivors_{};
+  bool can_tell_ = true;
+  bool may_grow_ = false;
+  bool rank_gone_ = false;
 
  private:
   void write(const std::string& what) { words_ += (words_.empty() ? "" : ", ") + what; }
