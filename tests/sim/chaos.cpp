@@ -38,7 +38,9 @@ void check_end(World& world, const Plan& plan) {
 
 /// Nothing was done to this run that an agent should notice.
 void check_undisturbed(World& world, const Plan& plan) {
-  if (plan.alien) return;
+  const bool keeps = plan.world.survivor_percent.has_value();
+  const bool kept = keeps && (world.checker().rounds() > 1 || plan.world.spare_percent > 0);
+  if (plan.alien || kept) return;  // of ranks that are kept some end by themselves
   world.checker().on_undisturbed_end();
 }
 

@@ -175,6 +175,11 @@ void Checker::on_group_failed(const RoundStamp& stamp) {
   ++failed_rounds_;
 }
 
+void Checker::on_group_given_up(const RoundStamp& stamp) {
+  const auto formed = rounds_.find(key_of(stamp));
+  if (formed != rounds_.end()) formed->second.given_up = true;
+}
+
 void Checker::on_group_succeeded(int process, Round round) {
   const StartRound& start = running_.at(process);
   require(start.stamp.number == round, "success of a round that does not run");

@@ -69,6 +69,8 @@ class Checker {
   [[nodiscard]] const protocol::StartRound& told(int process) const { return told_.at(process); }
   void on_group_started(int process, const protocol::StartRound& start);
   void on_group_failed(const protocol::RoundStamp& stamp);
+  /// The agent of a node ended its workers, since a place could not be taken again.
+  void on_group_given_up(const protocol::RoundStamp& stamp);
   void on_group_succeeded(int process, Round round);
   void on_group_gone(int process);
   /// The coordinator learns that the workers of this agent ended with 0.
@@ -125,6 +127,7 @@ class Checker {
     std::set<int> told;           // processes
     std::set<int> succeeded;      // processes
     bool failed = false;          // on some node
+    bool given_up = false;
     int ranks_done = 0;
     std::optional<TimePoint> stopping;
     std::optional<TimePoint> released;  // the store

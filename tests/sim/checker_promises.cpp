@@ -53,7 +53,7 @@ bool Checker::anybody_excused_since(TimePoint when) const {
 // reached; and only those who could not are missing from the next one.
 void Checker::check_cause(const Formed& before, const Formed& after) {
   const bool settled = before.told.size() == before.members.size();
-  if (!settled || before.failed) return;
+  if (!settled || before.failed || before.given_up) return;
   const bool quiet = !anybody_excused_since(before.at);
   const auto stays = [&before](const Member& member) { return before.has(member.process); };
   const bool somebody_came = !std::all_of(after.members.begin(), after.members.end(), stays);

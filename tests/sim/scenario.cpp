@@ -123,6 +123,10 @@ class Stage {
     if (!uptime.empty()) time("min_uptime", options.terms.min_uptime.emplace());
     const std::string hang = option(words, "hang_timeout");
     if (!hang.empty()) time("hang_timeout", options.terms.hang_timeout.emplace());
+    if (option(words, "restart") == "failed") {
+      options.survivor_percent = 100;
+      options.steady = true;
+    }
     if (option(words, "coordinator") == "root") options.coordinator = Coordinator::kInRoot;
     options.work = seconds(1'000'000);
     options.bytes = Bytes::kCodec;
@@ -133,9 +137,8 @@ class Stage {
 
   // The two reports that every start of every round brings tell no story.
   void record(const std::string& line) {
-    const bool routine =
-        line.find("-> report: ") != std::string::npos &&
-        (line.find(" starting") != std::string::npos || line.find(" running") != std::string::npos);
+    const bool routine = line.find("-> report: ") != std::string::npos &&
+                         (line.ends_with(" starting") || line.ends_with(" running"));
     if (!routine) transcript_ += line + "\n";
   }
 

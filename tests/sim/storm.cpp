@@ -37,6 +37,8 @@ Plan make_plan(std::uint64_t seed) {
   plan.faults = random.between(0, 30);
   if (random.chance(20)) terms.min_uptime = seconds(random.between(1, 60));
   if (random.chance(50)) terms.hang_timeout = seconds(random.between(1, 20));
+  if (random.chance(40)) world.survivor_percent = random.chance(50) ? 100 : 60;
+  if (world.survivor_percent && random.chance(50)) world.spare_percent = random.between(1, 100);
   return plan;
 }
 
@@ -47,6 +49,12 @@ std::string words(const Plan& plan) {
          " of " + std::to_string(plan.nodes) + ", restarts " + std::to_string(terms.max_restarts) +
          (in_root ? ", the coordinator in gpu-01's process" : ", the coordinator alone") +
          ", silence limit " + duration_text(terms.silence_max()) +
+         (plan.world.survivor_percent
+              ? ", " + std::to_string(*plan.world.survivor_percent) + " % of the workers survive"
+              : "") +
+         (plan.world.spare_percent > 0
+              ? ", a spare takes " + std::to_string(plan.world.spare_percent) + " % of the others"
+              : "") +
          (plan.alien ? ", the last node runs another command" : "");
 }
 

@@ -28,6 +28,9 @@
 
 namespace ddprun::sim {
 
+inline constexpr Duration kStopGrace = seconds(30);
+inline constexpr Duration kRejoin = seconds(10);
+
 enum class Bytes { kPlain, kCodec };         // whether messages go through the codec
 enum class Coordinator { kAlone, kInRoot };  // a daemon, or in the process of node 0's agent
 
@@ -46,9 +49,12 @@ struct WorldOptions {
   Duration work = seconds(20);          // from "all groups of the round run" to success
   Duration work_skew = Duration(0);     // more for some
   Duration coordinator_timeout = seconds(60);
-  int peer_failure_percent = 0;  // a group dies when another of its round does
-  int graceful_percent = 0;      // a worker that is told to stop exits with 0
-  int drift_percent = 0;         // clocks run up to this much fast or slow
+  int peer_failure_percent = 0;           // a group dies when another of its round does
+  int graceful_percent = 0;               // a worker that is told to stop exits with 0
+  int drift_percent = 0;                  // clocks run up to this much fast or slow
+  std::optional<int> survivor_percent{};  // --restart=failed, and how many workers survive
+  bool steady = false;                    // survivors take each round, and none ends
+  int spare_percent = 0;                  // how many of the other places a spare takes
   Bytes bytes = Bytes::kPlain;
 };
 
@@ -180,6 +186,12 @@ class World {
     Helpers helper{};
     Duration helper_lives{};
     bool unknown = false;  // whether it has left anything
+    std::optional<ExitStatus> status{};
+    bool survives = false;
+    bool joined = true;                // its round; one that was carried is yet to
+    int number = 0;                    // of the process
+    std::optional<Stamp> trains_in{};  // the round that it was started in, or took last
+    bool told_all_live = false;        // with the round that it has not taken yet
   };
   /// A round on one node: its driver, and the processes and files that this works with.
   struct Group {
@@ -192,10 +204,12 @@ class World {
     bool opening = false;  // the files
     bool devices_held = false;
     bool running = false;
+    bool grows = false;  // as its workers are told
     bool succeeded = false;
     TimePoint succeeded_at{};
     std::optional<TimePoint> told_to_end;  // when on_step() saw it ending()
     int stop_signals = 0;                  // to the agent
+    bool ordered_to_stop = false;
     int signals = 0;                       // that ended nothing, to the workers
     Duration grace{};                      // of the stop
     std::optional<TimePoint> quiet_since;  // its ranks make no progress; none: they do
@@ -230,6 +244,7 @@ class World {
     bool listener_open = false;  // for the next round's store
     std::optional<protocol::RoundStamp> serves;
     std::optional<Group> group;
+    std::map<int, Worker> carried;  // by local rank, between two groups
     std::optional<int> exit_code;
   };
   class Ports;
@@ -341,6 +356,7 @@ class World {
   template <class What>
   void on_group_thread(int node, int generation, What what);
   void check_stop_of_none(int node) const;
+  void before_stop(int node);
   void check_kill(int node) const;
   void check_round_over(int node, const RoundResult& result) const;
   void check_stop_is_bounded(int node) const;
@@ -350,6 +366,19 @@ class World {
   void group_runs(int node, int generation);
   void group_succeeds(int node);
   void group_over(int node, int generation);
+
+  // world_survivors.cpp: its processes that are kept.
+  void tell_round(int node, int generation, LocalRank rank);
+  void lose_held(int node);
+  void take_spares(Group& group, std::vector<LocalRank>& carried);
+  void see_late_exit(int node, LocalRank rank);
+  void rank_gone(int node);
+  void say_survives(int node, int generation, LocalRank rank);
+  void take_round(int node, int generation, LocalRank rank);
+  void fail_unjoined(int node, int generation, LocalRank rank, ExitStatus status);
+  void check_freed(int node, int generation, LocalRank rank) const;
+  [[nodiscard]] bool undisturbed_since(TimePoint when) const;
+  void lose_kept(int node, LocalRank rank, Duration within);
 
   // world_workers.cpp: its processes.
   void signal_worker(int node, int generation, LocalRank rank, int signal);
@@ -372,6 +401,7 @@ class World {
   std::map<std::uint64_t, int> by_link_;  // the current coordinator's links
   std::map<Stamp, int> released_;  // stores of ended rounds that are still open, at this node
   std::map<Stamp, std::vector<std::pair<int, int>>> running_;  // (node, generation) per round
+  std::map<Stamp, TimePoint> rank_gone_;  // the first that failed, or was ended
   std::unique_ptr<round::Run> run_;
   DriftingClock coordinator_clock_;
   TimePoint coordinator_paused_until_{};
@@ -388,6 +418,7 @@ class World {
   bool run_terms_ = false;  // the current coordinator has admitted an agent
   bool finished_ = false;
   int processes_ = 0;
+  int workers_ = 0;  // that were started
   int generations_ = 0;
   int agents_alive_ = 0;
   std::uint64_t links_ = 0;

@@ -53,6 +53,7 @@ client::MembershipOptions World::membership_options(int id) const {
   options.hello.runs_coordinator = is_root(id);
   options.hello.terms = node.options.terms.value_or(options_.terms);
   options.coordinator = "coordinator:29400";
+  options.keeps_survivors = options_.survivor_percent.has_value();
   options.coordinator_timeout = options_.coordinator_timeout;
   return options;
 }
@@ -201,6 +202,9 @@ void World::forget_agent(int id) {
   Node& node = nodes_[index(id)];
   checker_.on_agent_gone(node.process);
   const std::optional<Group> group = std::exchange(node.group, std::nullopt);
+  for (const Worker& worker : group ? group->workers : std::vector<Worker>()) {
+    if (worker.alive && worker.trains_in) rank_gone_.try_emplace(*worker.trains_in, now());
+  }
   node.driver.reset();
   node.serves.reset();
   node.listener_open = false;

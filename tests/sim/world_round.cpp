@@ -13,10 +13,6 @@ namespace ddprun::sim {
 
 using State = ddprun::GroupState;
 
-namespace {
-constexpr Duration kStopGrace = seconds(30);
-}  // namespace
-
 class World::GroupPorts final : public RoundPorts {
  public:
   GroupPorts(World& world, int id, int generation)
@@ -55,12 +51,29 @@ class World::GroupPorts final : public RoundPorts {
       return Error(ErrorKind::kNotFound, "no such program");
     }
     Worker& worker = group().workers[index(rank.value())];
+    require(!worker.alive && !worker.helper_alive,
+            "a worker is started in the place of one that is not gone");
+    worker = Worker();
     worker.alive = worker.awaited = true;
+    const auto& percent = world_.options_.survivor_percent;
+    worker.survives = percent && world_.random_.chance(*percent);
+    worker.number = ++world_.workers_;
+    worker.trains_in = key_of(group().round.stamp);
+    if (worker.survives) world_.say_survives(id_, generation_, rank);
     return {};
   }
+  [[nodiscard]] bool survives(LocalRank rank) const override {
+    return group().workers[index(rank.value())].survives;
+  }
+  [[nodiscard]] bool tell_round(LocalRank rank) override {
+    world_.tell_round(id_, generation_, rank);
+    return true;
+  }
   void signal_group(LocalRank rank, int signal) override {
-    if (signal == SIGKILL) world_.check_kill(id_);
-    if (!group().stop_began) group().stop_began = now();
+    const bool ending = group().ending();  // else of one that has not joined
+    if (ending && signal == SIGKILL) world_.check_kill(id_);
+    if (!ending) world_.check_freed(id_, generation_, rank);
+    if (ending && !group().stop_began) group().stop_began = now();
     world_.signal_worker(id_, generation_, rank, signal);
   }
   [[nodiscard]] bool may_handle(LocalRank, int) const override { return false; }
@@ -145,6 +158,11 @@ class World::GroupPorts final : public RoundPorts {
     require(!facts.names.empty(), "nothing was left behind, and is told");
   }
   void running() override { world_.group_runs(id_, generation_); }
+  void may_grow(bool may) override {
+    const client::GroupMayGrow said{group().round.stamp.number, may};
+    world_.drive(id_, [&](NodeDriver& driver) { driver.feed(said); });
+  }
+  void rank_gone() override { world_.rank_gone(id_); }
   void succeeded() override { world_.group_succeeds(id_); }
   void failed(const WorkerExit& first) override {
     const Round round = group().round.stamp.number;
@@ -189,7 +207,9 @@ World::Group* World::group_of(int id, int generation) {
 bool World::Group::started() const {
   for (int rank = 0; rank < static_cast<int>(workers.size()); ++rank) {
     const WorkerRecord& record = driver->group().worker(LocalRank(rank));
-    if (record.life == WorkerRecord::Life::kRunning || record.status) return true;
+    using Life = WorkerRecord::Life;
+    if (record.life == Life::kRunning || record.life == Life::kHeld || record.status) return true;
+    if (record.again) return true;  // a carried one was
   }
   return false;
 }
@@ -207,12 +227,26 @@ void World::start_group(int id, const protocol::StartRound& round) {
   group.workers.resize(index(node.options.workers));
   group.grace = kStopGrace;
   group.ports = std::make_unique<GroupPorts>(*this, id, group.generation);
-  const WorkerGroup::Options options{node.options.workers, kStopGrace};
+  WorkerGroup::Options options{node.options.workers, kStopGrace};
+  if (options_.survivor_percent) options.rejoin_timeout = kRejoin;
+  for (auto& [rank, worker] : std::exchange(node.carried, {})) {
+    options.carried.emplace_back(rank);
+    group.workers[index(rank)] = worker;
+    group.workers[index(rank)].joined = false;
+  }
+  const bool gone = round.grows && options.carried.size() < group.workers.size();
+  options.grows = group.grows = round.grows && !gone;
+  if (options_.spare_percent > 0) take_spares(group, options.carried);
   using Elsewhere = RoundDriver::Elsewhere;
   group.driver =
       std::make_unique<RoundDriver>(*group.ports, options, group.ports->now(),
                                     round.group_size > 1 ? Elsewhere::kRanks : Elsewhere::kNoRanks);
   node.group = std::move(group);
+  for (const LocalRank rank : options.carried) {
+    if (!options_.steady && random_.chance(5)) lose_kept(id, rank, 2 * options_.spawn_max);
+    see_late_exit(id, rank);
+  }
+  if (gone) rank_gone(id);
   node.group->driver->begin();
 }
 
@@ -227,13 +261,24 @@ void World::stop_group(int id, const client::StopGroup& order) {
     say(node.options.host + " stops its workers of round " + std::to_string(stamp.number.value()));
     group.grace = order.grace;
   }
+  group.ordered_to_stop = true;
   if (order.look) group.driver->look();
-  group.driver->end(order.signal, order.grace);
+  if (order.then == client::StopGroup::Then::kEnd) before_stop(id);
+  group.driver->end(order);
   check_stop_of_none(id);
   if (news) disturb_peers(stamp, id);
 }
 
+// Those that are held have their own grace.
+void World::before_stop(int id) {
+  Group& group = *nodes_[index(id)].group;
+  if (group.driver->group().held().empty()) return;
+  group.stop_began.reset();
+  group.grace = kStopGrace;
+}
+
 void World::pass_stop_signal(int id, int signal) {
+  before_stop(id);
   Group& group = *nodes_[index(id)].group;
   ++group.stop_signals;
   group.driver->request_stop(signal);
@@ -265,10 +310,17 @@ void World::check_round_over(int id, const RoundResult& result) const {
   };
   for (int rank = 0; rank < static_cast<int>(group.workers.size()); ++rank) {
     const Worker& worker = group.workers[index(rank)];
-    const bool stuck = worker.helper_alive && worker.helper == Helpers::kUnkillable;
-    require(!worker.alive || worker.unkillable, "a round is over and a worker of it lives");
-    require(!worker.helper_alive || stuck, "a round is over and what a worker left behind lives");
-    require(named(rank) == (worker.alive || stuck), "what SIGKILL did not end is not told");
+    const auto released = group.driver->released();
+    const bool goes_on =
+        std::find(released.begin(), released.end(), LocalRank(rank)) != released.end();
+    const bool left = worker.helper_alive && !goes_on;
+    const bool stuck = left && worker.helper == Helpers::kUnkillable;
+    require(!goes_on || worker.survives, "a worker that does not survive is kept");
+    require(!worker.alive || worker.unkillable || goes_on,
+            "a round is over and a worker of it lives");
+    require(!left || stuck, "a round is over and what a worker left behind lives");
+    require(named(rank) == ((worker.alive && !goes_on) || stuck),
+            "what SIGKILL did not end is not told");
   }
   require(!group.driver->failure_is_unreported(), "a round is over before its failure was told");
 }
@@ -278,9 +330,13 @@ void World::check_stop_is_bounded(int id) const {
   const Node& node = nodes_[index(id)];
   const Group& group = *node.group;
   const TimePoint local = node.clock.local(now());
+  // Beside what SIGKILL does not end, those that were held are stopped after all, and what each of
+  // them leaves when it ends meanwhile has the time that follows SIGKILL.
+  const int stops = options_.survivor_percent ? 2 : 1;
+  const int held = options_.survivor_percent ? node.options.workers : 0;
   if (!group.stop_began || node.paused_until >= now() - kStopGrace) return;
-  require(local - *group.stop_began <=
-              group.grace + kStacksBeforeKill + kWaitAfterKill + kEvidenceMax + seconds(1),
+  require(local - *group.stop_began <= stops * (group.grace + kStacksBeforeKill + kWaitAfterKill) +
+                                           held * kWaitAfterKill + kEvidenceMax + seconds(1),
           "the stop of a round takes without end");
 }
 
@@ -299,10 +355,17 @@ Duration World::evidence_time(int id) {
 
 void World::on_group_step(int id) {
   Group& group = *nodes_[index(id)].group;
+  const State now_in = group.driver->group().state();
+  if (now_in == State::kHolding || now_in == State::kReleased) group.stop_began.reset();
   if (!group.ending() || group.told_to_end) return;
   group.told_to_end = now();
+  lose_held(id);
   const State state = group.driver->group().state();
   const bool stops = state != State::kSucceeded && state != State::kStraggling;
+  const WorkerGroup& its = group.driver->group();
+  const bool asked = group.ordered_to_stop || group.stop_signals > 0;
+  const bool by_itself = stops && !asked && !its.first_failure() && !its.spawn_failure();
+  if (by_itself) checker_.on_group_given_up(group.round.stamp);
   if (stops) checker_.on_stopping(group.round.stamp, now());
 }
 
@@ -337,6 +400,7 @@ void World::group_succeeds(int id) {
 
 void World::group_over(int id, int generation) {
   on_group_thread(id, generation, [this, id](const Group& group) {
+    if (!group.driver->over()) return;  // what was released was taken back: this follows again
     Node& node = nodes_[index(id)];
     const RoundResult result = group.driver->result();
     check_round_over(id, result);
@@ -344,10 +408,14 @@ void World::group_over(int id, int generation) {
     const GroupOutcome outcome = outcome_of(result);
     const bool stopped = result.state != State::kSucceeded;
     node.holds_unkillable = stopped && !result.unkillable.empty();
+    for (const LocalRank rank : group.driver->released()) {
+      node.carried.emplace(rank.value(), group.workers[index(rank.value())]);
+    }
     node.group.reset();
     checker_.on_group_gone(node.process);
     if (!outcome.unkillable.empty()) expect_leave(id, outcome.unkillable);
     drive(id, [&](NodeDriver& driver) { driver.group_over(round, outcome); });
+    require(node.carried.empty(), "workers are released, and no round takes them over");
   });
 }
 

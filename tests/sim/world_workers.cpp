@@ -60,7 +60,10 @@ void World::exit_worker(int id, int generation, LocalRank rank, ExitStatus statu
   if (group == nullptr) return;
   Worker& worker = group->workers[index(rank.value())];
   if (!std::exchange(worker.alive, false)) return;
-  const bool done = status.success() && worker.signal == 0;
+  worker.status = status;
+  if (worker.trains_in && !status.success()) rank_gone_.try_emplace(*worker.trains_in, now());
+  const bool out_of_round = options_.survivor_percent && (!worker.joined || group->ending());
+  const bool done = status.success() && worker.signal == 0 && !out_of_round;
   if (done) checker_.on_rank_done(nodes_[index(id)].process, group->round.stamp, now());
   const protocol::RoundStamp stamp = group->round.stamp;
   worker.helper_alive = worker.leaves_helper;
@@ -82,7 +85,7 @@ void World::see_exit(int id, int generation, LocalRank rank, ExitStatus status) 
   worker.awaited = false;
   const auto awaited = [](const Worker& one) { return one.awaited; };
   const bool others = std::any_of(group.workers.begin(), group.workers.end(), awaited);
-  worker.unknown = nodes_[index(id)].options.blind && others;
+  worker.unknown = nodes_[index(id)].options.blind && others && !options_.survivor_percent;
   if (!worker.unknown) signal_helper(id, generation, rank, worker.signal);
   const bool left = worker.unknown || worker.helper_alive;
   group.driver->exited(rank, status, left ? LeftBehind::kProcesses : LeftBehind::kNothing);
@@ -139,7 +142,15 @@ void World::leave_helpers(int id, Helpers helpers, Duration time) {
 // Told to stop, it is busy with that.
 void World::rank_work_done(int id, int generation, LocalRank rank) {
   const Group* group = group_of(id, generation);
-  if (group == nullptr || group->workers[index(rank.value())].signal != 0) return;
+  if (group == nullptr) return;
+  const Worker& worker = group->workers[index(rank.value())];
+  if (options_.survivor_percent && group->ending()) return;  // it waits for the next round
+  if (!worker.joined) {  // perhaps another one will be in its place
+    timeline_.after(seconds(1),
+                    [this, id, generation, rank] { rank_work_done(id, generation, rank); });
+    return;
+  }
+  if (worker.signal != 0) return;
   if (group->quiet_since) make_progress(id, generation, *group->quiet_since);
   exit_worker(id, generation, rank, ExitStatus::exited(0));
 }
@@ -168,19 +179,22 @@ void World::fail_worker(int id, const std::string& cause, int exit_code, int loc
   disturb_peers(stamp, id);
 }
 
+// A decision of the agent's thread, which has seen by then what came before it.
 void World::give_up_ranks(int id, const std::string& no_restart) {
-  Node& node = nodes_[index(id)];
-  if (!node.group || !node.group->running || node.group->ending()) return;
-  RoundDriver& driver = *node.group->driver;
-  const bool healthy = driver.group().state() == GroupState::kHealthy;
-  if (!healthy || driver.group().running().empty()) return;
-  say(node.options.host + " gives up its ranks: they hang");
-  const protocol::RoundStamp stamp = node.group->round.stamp;
-  checker_.on_group_failed(stamp);
-  Finding why{"HANG", "no progress", {}, {}, "", ""};
-  why.no_restart = no_restart;
-  driver.give_up({LocalRank(0), 114, std::move(why), ""});
-  disturb_peers(stamp, id);
+  const Node& node = nodes_[index(id)];
+  if (!node.group || !node.group->running) return;
+  on_group_thread(id, node.group->generation, [this, id, no_restart](const Group& group) {
+    RoundDriver& driver = *group.driver;
+    const bool healthy = driver.group().state() == GroupState::kHealthy;
+    if (!healthy || driver.group().running().empty()) return;
+    say(host_of(id) + " gives up its ranks: they hang");
+    const protocol::RoundStamp stamp = group.round.stamp;
+    checker_.on_group_failed(stamp);
+    Finding why{"HANG", "no progress", {}, {}, "", ""};
+    why.no_restart = no_restart;
+    driver.give_up({LocalRank(0), 114, std::move(why), ""});
+    disturb_peers(stamp, id);
+  });
 }
 
 void World::make_unkillable(int id, Duration time) {
