@@ -148,7 +148,8 @@ Result<void> Agent::start_group(const protocol::StartRound& start) {
   RoundInputs inputs = context_.prepare(facts_of(start, context_.config()));
   inputs.hooks = hooks_of(round, inputs.facts.first_rank);
   inputs.store_waits = [this, round] { return store_.waits(round); };
-  runner_ = std::make_shared<RoundRunner>(executor_, std::move(inputs));
+  inputs.carried = std::exchange(carried_, {});
+  runner_ = RoundRunner::make(executor_, std::move(inputs));
   asio::co_spawn(executor_, run_group(runner_, round), net::rethrow_bug);
   return {};
 }
@@ -169,6 +170,8 @@ RoundHooks Agent::hooks_of(Round round, Rank first_rank) {
     const Duration timeout = context_.config().stopping.shutdown_timeout;
     context_.logger().info(stop_line(stopped_by_, workers, timeout));
   };
+  hooks.may_grow = [this, round](bool may) { driver_.feed(client::GroupMayGrow{round, may}); };
+  hooks.rank_gone = [this, round] { driver_.feed(client::RankGone{round}); };
   hooks.quiet = [this, round](Duration lasts, std::optional<int> echo) {
     driver_.feed(
         client::GroupQuiet{round, std::chrono::floor<protocol::Milliseconds>(lasts), echo});
@@ -198,9 +201,11 @@ asio::awaitable<void> Agent::run_group(std::shared_ptr<RoundRunner> runner, Roun
   if (auto cleanup = cleanup_event(round, result)) context_.events().record(std::move(*cleanup));
   context_.events().record(round_ended_event(round, result));
   last_ = std::move(result);
+  carried_ = runner->hand_over();
   runner_ = nullptr;
   context_.log_unkillable(*last_);
   driver_.group_over(round, outcome_of(*last_));
+  if (!carried_.all.empty()) end_workers(std::exchange(carried_, {}));  // no round could be begun
 }
 
 void Agent::stop_group(const client::StopGroup& order) {

@@ -114,6 +114,7 @@ class Agent : private NodePorts {
 
   std::shared_ptr<RoundRunner> runner_;  // of the group that lives; else null
   std::optional<RoundResult> last_;      // of the last group that is over
+  CarriedWorkers carried_;               // between two groups
   std::string note_;                     // the last one that was logged
   ReceivedSignal stopped_by_;            // the first stop signal; number 0: none came
   std::string signal_note_;              // of the last signal that was passed on

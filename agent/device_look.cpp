@@ -38,12 +38,14 @@ class Look {
   explicit Look(const DeviceQuestion& question)
       : question_(question), sees_every_process_(sees_every_process()) {}
 
-  [[nodiscard]] DeviceHolder name(const GpuProcess& listed, int gpu) const {
+  /// None: of a worker that keeps what it holds.
+  [[nodiscard]] std::optional<DeviceHolder> name(const GpuProcess& listed, int gpu) const {
     DeviceHolder holder;
     holder.gpu = gpu;
     holder.pid = listed.pid;
     holder.bytes = listed.bytes.value_or(0);
     const auto process = find_process(listed.pid);
+    if (process && !process->ended && is_kept(listed.pid)) return std::nullopt;
     if (process && !process->ended) {
       holder.name = process->name;
       holder.user = user_of(listed.pid);
@@ -65,6 +67,13 @@ class Look {
                                     [pid](const WorkerName& worker) { return worker.pid == pid; });
     return found == workers.end() ? nullptr : &*found;
   }
+  [[nodiscard]] bool is_kept(int pid) const {
+    if (question_.kept.empty()) return false;
+    const std::string marks = environment_of(pid, "DDPRUN_WORKER") + ",";
+    return std::any_of(question_.kept.begin(), question_.kept.end(), [&](const std::string& mark) {
+      return marks.find(mark + ",") != std::string::npos;
+    });
+  }
   [[nodiscard]] bool is_of_this_run(int pid) const {
     return environment_of(pid, "DDPRUN_WORKER").find(question_.nonce + "/") != std::string::npos;
   }
@@ -82,10 +91,11 @@ DeviceHolders device_holders(const Nvml& nvml, const DeviceQuestion& question) {
   for (int index = 0; index < nvml.gpus().count; ++index) {
     const bool is_used = std::find(used.begin(), used.end(), index) != used.end();
     for (const GpuProcess& listed : nvml.processes_on(index)) {
-      DeviceHolder holder = look.name(listed, nvml.number_of(index));
+      std::optional<DeviceHolder> holder = look.name(listed, nvml.number_of(index));
+      if (!holder) continue;
       // CUDA may count GPUs in another order than the driver does.
-      const bool is_ours = holder.kind == Kind::kWorker || holder.kind == Kind::kLeft;
-      if (is_ours || is_used) holders.push_back(std::move(holder));
+      const bool is_ours = holder->kind == Kind::kWorker || holder->kind == Kind::kLeft;
+      if (is_ours || is_used) holders.push_back(std::move(*holder));
     }
   }
   return holders;

@@ -16,6 +16,7 @@ namespace ddprun {
 struct DeviceQuestion {
   std::vector<WorkerName> workers{};             // of the round before, which have ended
   Round round{0};                                // that round
+  std::vector<std::string> kept{};               // marks of workers that are in the next round, too
   std::optional<std::string> visible_devices{};  // CUDA_VISIBLE_DEVICES of this node
   std::string nonce{};                           // of this process, in worker_mark()
 };

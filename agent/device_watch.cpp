@@ -47,7 +47,9 @@ DeviceWatch::~DeviceWatch() {
   if (thread_) thread_->abandon();
 }
 
-void DeviceWatch::round_over(Round round, std::vector<WorkerName> workers) {
+void DeviceWatch::round_over(Round round, std::vector<WorkerName> workers,
+                             std::vector<std::string> kept) {
+  question_.kept = std::move(kept);
   question_.round = round;
   question_.workers = std::move(workers);
 }

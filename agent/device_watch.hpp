@@ -39,8 +39,9 @@ class DeviceWatch {
   DeviceWatch(const DeviceWatch&) = delete;
   DeviceWatch& operator=(const DeviceWatch&) = delete;
 
-  /// A round has ended here; its workers, with their pids.
-  void round_over(Round round, std::vector<WorkerName> workers);
+  /// A round has ended here; its workers that have ended, with their pids. `kept`: the marks of
+  /// those that the next round takes over.
+  void round_over(Round round, std::vector<WorkerName> workers, std::vector<std::string> kept);
   /// Whether there may be something to wait for.
   [[nodiscard]] bool may_be_held() const;
   /// Completes when the GPUs are released, or at the limit, and says so if that took long. After

@@ -20,6 +20,26 @@ namespace ddprun {
 
 namespace asio = boost::asio;
 
+namespace {
+
+std::vector<LocalRank> ranks_of(const CarriedWorkers& carried) {
+  std::vector<LocalRank> ranks;
+  for (const CarriedWorker& one : carried.all) ranks.push_back(one.rank);
+  return ranks;
+}
+
+// Also here: one may have ended meanwhile.
+bool all_stay(const RoundInputs& inputs) {
+  const std::vector<CarriedWorker>& carried = inputs.carried.all;
+  const WorkerLinks& links = *inputs.links;
+  const bool all = carried.size() == static_cast<std::size_t>(inputs.config.workers.count);
+  return all && std::all_of(carried.begin(), carried.end(), [&](const CarriedWorker& one) {
+           return one.link && links.is_survivor(*one.link);
+         });
+}
+
+}  // namespace
+
 RoundRunner::RoundRunner(asio::any_io_executor executor, RoundInputs inputs)
     : executor_(executor),
       inputs_(std::move(inputs)),
@@ -36,12 +56,22 @@ RoundRunner::RoundRunner(asio::any_io_executor executor, RoundInputs inputs)
       links_(inputs_.facts, inputs_.events, inputs_.links, linked_workers()),
       driver_(*this,
               {inputs_.config.workers.count, inputs_.config.stopping.shutdown_timeout,
-               inputs_.config.stopping.straggler_timeout},
+               inputs_.config.stopping.straggler_timeout, inputs_.config.stopping.rejoin_timeout,
+               ranks_of(inputs_.carried), inputs_.facts.grows},
               inputs_.run_started,
               inputs_.facts.groups > 1 ? RoundDriver::Elsewhere::kRanks
                                        : RoundDriver::Elsewhere::kNoRanks) {
   for (int i = 0; i < inputs_.config.workers.count; ++i)
-    workers_.push_back(std::make_unique<Worker>());
+    workers_.push_back(std::make_shared<Worker>());
+}
+
+std::shared_ptr<RoundRunner> RoundRunner::make(asio::any_io_executor executor, RoundInputs inputs) {
+  const bool gone = inputs.facts.grows && !all_stay(inputs);
+  if (gone) inputs.hooks.rank_gone();
+  inputs.facts.grows = inputs.facts.grows && !gone;
+  auto runner = std::make_shared<RoundRunner>(std::move(executor), std::move(inputs));
+  runner->adopt();
+  return runner;
 }
 
 asio::awaitable<RoundResult> RoundRunner::run() {
@@ -57,12 +87,14 @@ asio::awaitable<RoundResult> RoundRunner::run() {
       inputs_.links->open(executor_, inputs_.facts.nonce, inputs_.config, inputs_.logger);
   driver_.begin();
   boost::system::error_code cancelled;
-  while (!driver_.over()) {
-    co_await finished_.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
+  while (!driver_.over()) {  // meanwhile a stop may take back what was released
+    while (!driver_.over()) {
+      co_await finished_.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
+    }
+    if (driver_.released().empty()) links_.close();
+    co_await drain_outputs();
   }
-  links_.close();
-  co_await drain_outputs();
-  inputs_.devices.round_over(inputs_.facts.round, started_workers());
+  tell_devices();
   RoundResult result = driver_.result();
   if (result.descendants > 0) inputs_.logger.info(cleanup_line(result.cleanup_facts()));
   co_return result;
@@ -74,6 +106,11 @@ void RoundRunner::request_stop(int signal) {
   driver_.request_stop(signal);
   // Then the end has nothing to wait for.
   if (was_opening && !inputs_.disk.has_writes()) inputs_.disk.hurry();
+}
+
+void RoundRunner::end(const client::StopGroup& order) {
+  if (order.look) driver_.look();
+  driver_.end(order);
 }
 
 void RoundRunner::open_files() {
@@ -123,13 +160,19 @@ void RoundRunner::record_into(OutputContext& output) {
 }
 
 void RoundRunner::plan_workers() {
-  for (int i = 0; i < inputs_.config.workers.count; ++i) {
-    const LocalRank rank(i);
-    Worker& planned = worker(rank);
-    planned.plan = plan_worker(inputs_.config, inputs_.environment, inputs_.facts, rank,
-                               output_->logs.error_file(rank));
-    planned.output_plan = plan_output(inputs_.config, *output_, rank, planned.plan.rank);
-  }
+  for (int i = 0; i < inputs_.config.workers.count; ++i) plan_one(LocalRank(i));
+}
+
+void RoundRunner::plan_one(LocalRank rank) {
+  Worker& planned = worker(rank);
+  const bool runs = planned.child.has_value();
+  if (!runs) planned.error_file = output_->logs.error_file(rank);
+  planned.plan =
+      plan_worker(inputs_.config, inputs_.environment, inputs_.facts, rank, planned.error_file);
+  auto output = plan_output(inputs_.config, *output_, rank, planned.plan.rank);
+  if (runs) return planned.output->set_prefix(output.prefix);
+  planned.mark = worker_mark(inputs_.facts, rank);
+  planned.output_plan = std::move(output);
 }
 
 bool RoundRunner::await_devices() {
@@ -149,6 +192,7 @@ void RoundRunner::post_spawn(LocalRank rank) {
 }
 
 Result<void> RoundRunner::start_worker(LocalRank rank) {
+  make_place(rank);
   Worker& started = worker(rank);
   auto output = WorkerOutput::open(executor_, inputs_.consoles, started.output_plan);
   if (!output) return output.error();
@@ -171,7 +215,10 @@ Result<void> RoundRunner::start_worker(LocalRank rank) {
   started.cpu_before = started.cpu_seen = {now(), Duration(0)};
   links_.started(rank, started.child->pid());
   inputs_.orphans.except(started.child->pid());
-  asio::co_spawn(executor_, watch(shared_from_this(), rank), net::rethrow_bug);
+  started.runner = weak_from_this();
+  asio::co_spawn(executor_,
+                 watch(workers_.at(static_cast<std::size_t>(rank.value())), inputs_.orphans),
+                 net::rethrow_bug);
   return {};
 }
 
@@ -230,21 +277,23 @@ void RoundRunner::arm_timer(TimePoint deadline) {
   });
 }
 
-asio::awaitable<void> RoundRunner::watch(std::shared_ptr<RoundRunner> self, LocalRank rank) {
-  Worker& watched = self->worker(rank);
-  Child& child = *watched.child;
+// In whatever round it ends. What ends after its round was given up as unkillable.
+asio::awaitable<void> RoundRunner::watch(std::shared_ptr<Worker> watched, Orphans& orphans) {
+  Child& child = *watched->child;
   const auto status = co_await child.wait();
-  self->inputs_.orphans.no_longer_except(child.pid());
+  orphans.no_longer_except(child.pid());
+  const auto self = watched->runner.lock();
+  if (self == nullptr) co_return;
+  const LocalRank rank = watched->plan.local_rank;
   self->links_.ended(rank);
-  const EndedWorker ended{child.pid(), worker_mark(self->inputs_.facts, rank), child.leaf(),
-                          watched.last_signal};
-  Descendants& descendants =
-      watched.descendants.emplace(self->executor_, self->inputs_.orphans, ended);
-  const bool left = descendants.look();
-  const bool may_be_first = watched.last_signal == 0 && !self->driver_.group().first_failure();
+  Descendants& descendants = self->find_descendants(*watched);
+  using Others = Descendants::Others;
+  const bool others_stay = self->inputs_.config.stopping.rejoin_timeout.has_value();
+  const bool left = descendants.look(others_stay ? Others::kStay : Others::kEnd);
+  const bool may_be_first = watched->last_signal == 0 && !self->driver_.group().first_failure();
   if (may_be_first && status && !status->success()) {
-    watched.facts = self->evidence_.measure(child, descendants);
-    watched.facts.steps = self->steps_of(rank);
+    watched->facts = self->evidence_.measure(child, descendants);
+    watched->facts.steps = self->steps_of(rank);
   }
   if (!left && child.leaf()) child.leaf()->remove();
   // Only a parent that reaps behind our back makes wait() fail; what happened to the worker is
@@ -255,6 +304,11 @@ asio::awaitable<void> RoundRunner::watch(std::shared_ptr<RoundRunner> self, Loca
   co_await descendants.wait_until_gone();
   if (child.leaf()) child.leaf()->remove();
   self->driver_.emptied(rank);
+}
+
+Descendants& RoundRunner::find_descendants(Worker& ended) {
+  const EndedWorker worker{ended.child->pid(), ended.mark, ended.child->leaf(), ended.last_signal};
+  return ended.descendants.emplace(executor_, inputs_.orphans, worker);
 }
 
 WorkerName RoundRunner::name_of(LocalRank rank) const {
@@ -271,14 +325,6 @@ std::vector<WorkerName> RoundRunner::workers() const {
     all.push_back({one.plan.rank, rank, runs ? one.child->pid() : 0, inputs_.hostname});
   }
   return all;
-}
-
-std::vector<WorkerName> RoundRunner::started_workers() const {
-  std::vector<WorkerName> started;
-  for (std::size_t i = 0; i < workers_.size(); ++i) {
-    if (workers_[i]->child) started.push_back(name_of(LocalRank(static_cast<int>(i))));
-  }
-  return started;
 }
 
 WorkerExit RoundRunner::describe_exit(LocalRank rank) const {
@@ -326,7 +372,10 @@ WatchedRanks RoundRunner::watched_ranks() const {
 void RoundRunner::on_event(const GroupEvent& event) {
   const Round round = inputs_.facts.round;
   if (const auto* spawned = std::get_if<Spawned>(&event)) {
-    inputs_.events.record(worker_started_event(round, name_of(spawned->rank)));
+    const bool kept = driver_.group().worker(spawned->rank).carried != WorkerRecord::Carried::kNo;
+    const WorkerName name = name_of(spawned->rank);
+    inputs_.events.record(kept ? worker_kept_event(round, name)
+                               : worker_started_event(round, name));
   } else if (const auto* exited = std::get_if<Exited>(&event)) {
     const int sent = driver_.group().worker(exited->rank).first_signal;
     const WorkerName name = name_of(exited->rank);

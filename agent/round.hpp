@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "agent/core/plan.hpp"
+#include "agent/core/survivor_lines.hpp"
 #include "agent/device_watch.hpp"
 #include "agent/events.hpp"
 #include "agent/node/round_driver.hpp"
@@ -27,6 +28,7 @@
 #include "agent/round_evidence.hpp"
 #include "agent/round_links.hpp"
 #include "agent/round_watch.hpp"
+#include "agent/round_worker.hpp"
 #include "agent/stop_countdown.hpp"
 #include "agent/wait_note.hpp"
 #include "rendezvous/client/membership/events.hpp"
@@ -47,6 +49,8 @@ struct RoundHooks {
   std::function<void(const WorkerExit& first)> failed;
   std::function<void(int workers)> stopping;  // by a signal to ddprun
   std::function<void(const SpawnFailed& failure)> spawn_failed;
+  std::function<void(bool may)> may_grow;                              // see GroupMayGrow
+  std::function<void()> rank_gone;                                     // see RankGone
   std::function<void(Duration lasts, std::optional<int> echo)> quiet;  // see GroupQuiet
 };
 
@@ -68,6 +72,7 @@ struct RoundInputs {
   DeviceWatch& devices;
   std::optional<Cgroup> cgroup;  // for those of the workers; none: they get none
   std::shared_ptr<WorkerLinks> links;
+  CarriedWorkers carried = {};  // of an earlier round, with the place they have in this one
   RoundHooks hooks = {};
   std::function<std::vector<StoreWait>()> store_waits = {};  // of the round's store; may be empty
 };
@@ -75,6 +80,9 @@ struct RoundInputs {
 class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private RoundPorts {
  public:
   RoundRunner(boost::asio::any_io_executor executor, RoundInputs inputs);
+  /// With the workers that it takes over; their ends are its matter from now on.
+  [[nodiscard]] static std::shared_ptr<RoundRunner> make(boost::asio::any_io_executor executor,
+                                                         RoundInputs inputs);
 
   /// From the first spawn until every worker is gone, or given up as unkillable, and their output
   /// is read. No deadline while the workers are healthy: training takes as long as it takes. Once
@@ -86,10 +94,9 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   /// started.
   void request_stop(int signal);
   /// The same for a round that is over elsewhere: see RoundDriver::end().
-  void end(const client::StopGroup& order) {
-    if (order.look) driver_.look();
-    driver_.end(order.signal, order.grace);
-  }
+  void end(const client::StopGroup& order);
+  /// After run(), at once: the workers that the next round takes over.
+  [[nodiscard]] CarriedWorkers hand_over();
   /// Returns how many workers get it.
   int pass_on(int signal) { return driver_.pass_on(signal); }
   /// The stacks of all ranks that run, also in a file of the log directory: see RoundWatch::dump().
@@ -120,6 +127,9 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
     return links_.last_step(rank);
   }
   [[nodiscard]] bool failure_is_unreported() const { return driver_.failure_is_unreported(); }
+  /// Until the worker has ended, in whatever round; once, from its start.
+  [[nodiscard]] static boost::asio::awaitable<void> watch(std::shared_ptr<RoundWorker> watched,
+                                                          Orphans& orphans);
 
  private:
   // What is made and looked up before the first worker starts.
@@ -127,22 +137,7 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
     Result<std::string> program;
     Result<OutputContext> output;
   };
-  struct CpuSample {
-    TimePoint at{};
-    Duration used{};
-  };
-  struct Worker {
-    WorkerPlan plan;
-    WorkerOutputPlan output_plan;
-    std::optional<WorkerOutput> output;
-    std::optional<Child> child;
-    CpuSample cpu_before{};  // its start, or the last sample but one
-    CpuSample cpu_seen{};
-    int descendants_at_stop = 0;
-    int last_signal = 0;                     // to its process group
-    std::optional<Descendants> descendants;  // once it has ended
-    Evidence facts;                          // of an exit that may be the first failure
-  };
+  using Worker = RoundWorker;
 
   [[nodiscard]] TimePoint now() const override { return Clock::now(); }
   void open_files() override;
@@ -150,6 +145,8 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   [[nodiscard]] bool await_devices() override;
   void post_spawn(LocalRank rank) override;
   [[nodiscard]] Result<void> start_worker(LocalRank rank) override;
+  [[nodiscard]] bool survives(LocalRank rank) const override { return links_.survives(rank); }
+  [[nodiscard]] bool tell_round(LocalRank rank) override;
   void signal_group(LocalRank rank, int signal) override;
   [[nodiscard]] std::vector<LocalRank> abort_with_stacks(
       const std::vector<LocalRank>& ranks) override;
@@ -178,11 +175,18 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   void look_for_evidence(LocalRank rank) override;
   void on_event(const GroupEvent& event) override;
   void gave_up(const GiveUp& order) override;
-  void on_step() override { watch_->update(driver_.group()); }
+  void on_step() override {
+    if (!ending_since_ && driver_.group().state() > GroupState::kHealthy) ending_since_ = now();
+    watch_->update(driver_.group());
+  }
   void log_failure(const WorkerExit& first, int others) override;
   void log_stop(int, int workers) override { inputs_.hooks.stopping(workers); }
   void log_left_behind(const LeftBehindFacts& facts) override;
+  void log_again(const WorkerName& worker, const ExitStatus& status) override;
+  void recovered(const Recovery& recovery) override;
   void running() override;
+  void may_grow(bool may) override { inputs_.hooks.may_grow(may); }
+  void rank_gone() override { inputs_.hooks.rank_gone(); }
   void succeeded() override { inputs_.hooks.succeeded(); }
   void failed(const WorkerExit& first) override;
   void spawn_failed(const SpawnFailed& failure) override { inputs_.hooks.spawn_failed(failure); }
@@ -199,16 +203,19 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   void record_into(OutputContext& output);
   void record_signal(int signal);
   void plan_workers();
-  [[nodiscard]] static boost::asio::awaitable<void> watch(std::shared_ptr<RoundRunner> self,
-                                                          LocalRank rank);
+  void plan_one(LocalRank rank);
+  void adopt();
+  void make_place(LocalRank rank);
+  void joined(LocalRank rank);
+  [[nodiscard]] Descendants& find_descendants(Worker& ended);
   [[nodiscard]] static boost::asio::awaitable<void> look_into_files(
       std::shared_ptr<RoundRunner> self, LocalRank first);
   [[nodiscard]] static boost::asio::awaitable<void> look_into_log(std::shared_ptr<RoundRunner> self,
-                                                                  LocalRank rank, std::string log);
+                                                                  LocalRank rank);
   [[nodiscard]] boost::asio::awaitable<void> drain_outputs();
   [[nodiscard]] std::optional<Cgroup> make_leaf(LocalRank rank) const;
   [[nodiscard]] std::vector<Rank> running_ranks() const;
-  [[nodiscard]] std::vector<WorkerName> started_workers() const;
+  void tell_devices();
   [[nodiscard]] RoundLinks::Workers linked_workers();
   /// Of a worker that has failed, and of those that run here.
   [[nodiscard]] std::string steps_of(LocalRank failed) const;
@@ -220,7 +227,9 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   std::optional<WaitNote> opening_;               // while the files are waited for
   std::optional<OutputContext> output_;           // when it is there
   std::string program_;                           // its path
-  std::vector<std::unique_ptr<Worker>> workers_;  // by local rank; a Child must not move
+  std::vector<std::shared_ptr<Worker>> workers_;  // by local rank
+  RecoveredRanks recovered_;                      // how, of a round that takes workers over
+  std::optional<TimePoint> ending_since_;
   boost::asio::steady_timer cpu_timer_;
   boost::asio::steady_timer stop_timer_;
   boost::asio::steady_timer hearing_timer_;

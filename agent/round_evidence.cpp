@@ -21,8 +21,8 @@ RawEvidence look_into_files(const RoundEvidence::Sources& from,
                             const std::optional<MemoryBaseline>& baseline) {
   RawEvidence raw;
   raw.error_json = read_file(from.error_file);
-  raw.stderr_tail = tail_of_file(unseen_file(from.plan.err), kTailBytesMax);
-  raw.stdout_tail = tail_of_file(unseen_file(from.plan.out), kTailBytesMax);
+  raw.stderr_tail = tail_of_file(unseen_file(from.plan.err), kTailBytesMax, from.plan.err.before);
+  raw.stdout_tail = tail_of_file(unseen_file(from.plan.out), kTailBytesMax, from.plan.out.before);
   raw.facts = from.facts;
   raw.facts.core_pattern = read_core_pattern();
   MemoryEvidence& memory = raw.facts.memory;

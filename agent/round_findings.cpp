@@ -26,10 +26,8 @@ namespace asio = boost::asio;
 
 void RoundRunner::look_for_complaint(LocalRank rank) {
   Worker& failed = worker(rank);
-  std::string log = unseen_file(failed.output_plan.err);
-  if (!log.empty()) {
-    asio::co_spawn(executor_, look_into_log(shared_from_this(), rank, std::move(log)),
-                   net::rethrow_bug);
+  if (!unseen_file(failed.output_plan.err).empty()) {
+    asio::co_spawn(executor_, look_into_log(shared_from_this(), rank), net::rethrow_bug);
     return;
   }
   failed.output->catch_up();
@@ -42,9 +40,11 @@ void RoundRunner::complaint_found(LocalRank rank, std::optional<Complaint> compl
 }
 
 // The others are not stopped before it is read: a disk that stalls is not waited for.
-asio::awaitable<void> RoundRunner::look_into_log(std::shared_ptr<RoundRunner> self, LocalRank rank,
-                                                 std::string log) {
-  std::function<std::string()> look = [log] { return tail_of_file(log, kTailBytesMax); };
+asio::awaitable<void> RoundRunner::look_into_log(std::shared_ptr<RoundRunner> self,
+                                                 LocalRank rank) {
+  std::function<std::string()> look = [plan = self->worker(rank).output_plan.err] {
+    return tail_of_file(unseen_file(plan), kTailBytesMax, plan.before);
+  };
   const TimePoint deadline = Clock::now() + kComplaintMax;
   const auto tail = co_await run_on<std::string>(self->inputs_.disk, std::move(look), deadline);
   self->complaint_found(rank, find_complaint(tail ? *tail : std::string()));
@@ -166,6 +166,10 @@ RoundLinks::Workers RoundRunner::linked_workers() {
   workers.section_exceeded = [this](LocalRank rank, const worker_link::OpenSection& section) {
     RoundWatch::end_section(watch_, name_of(rank), {section.name, section.lasts, section.limit});
   };
+  if (inputs_.config.stopping.rejoin_timeout) {
+    workers.joined = [this](LocalRank rank) { joined(rank); };
+    workers.said_survives = [this](LocalRank rank) { driver_.survives(rank); };
+  }
   return workers;
 }
 
@@ -177,7 +181,7 @@ asio::awaitable<void> RoundRunner::look_into_files(std::shared_ptr<RoundRunner> 
                                                    LocalRank first) {
   const Worker& failed = self->worker(first);
   RoundEvidence::Sources sources;
-  sources.error_file = self->output_->logs.error_file(first);
+  sources.error_file = failed.error_file;
   sources.plan = failed.output_plan;
   sources.stdout_tail = failed.output->tail(Stream::kStdout);
   sources.stderr_tail = failed.output->tail(Stream::kStderr);

@@ -106,6 +106,7 @@ RoundInputs RunContext::prepare(RoundFacts facts) {
                      cgroup_,
                      links_,
                      {},
+                     {},
                      {}};
 }
 

@@ -164,6 +164,20 @@ RunEvent worker_started_event(Round round, const WorkerName& worker) {
   return {"worker_started", round, name_fields(worker)};
 }
 
+RunEvent worker_kept_event(Round round, const WorkerName& worker) {
+  return {"worker_kept", round, name_fields(worker)};
+}
+
+RunEvent worker_joined_event(Round round, const WorkerName& worker) {
+  return {"worker_joined", round, name_fields(worker)};
+}
+
+RunEvent recovered_event(Round round, const Recovery& recovery, Duration took) {
+  RunEvent event{"recovered", round, {{"kept", recovery.kept}, {"started", recovery.started}}};
+  event.fields["took_ms"] = milliseconds_of(took);
+  return event;
+}
+
 RunEvent worker_exited_event(Round round, const WorkerName& worker, const ExitStatus& status,
                              int sent) {
   RunEvent event{"worker_exited", round, name_fields(worker)};

@@ -37,6 +37,12 @@ class LinkEvents {
 };
 
 [[nodiscard]] RunEvent worker_started_event(Round round, const WorkerName& worker);
+/// It runs since an earlier round, and was told of this one.
+[[nodiscard]] RunEvent worker_kept_event(Round round, const WorkerName& worker);
+/// It has taken the round.
+[[nodiscard]] RunEvent worker_joined_event(Round round, const WorkerName& worker);
+/// All that were kept have taken the round, the others were started again.
+[[nodiscard]] RunEvent recovered_event(Round round, const Recovery& recovery, Duration took);
 /// `sent`: the first signal that ddprun had sent it, 0 for none.
 [[nodiscard]] RunEvent worker_exited_event(Round round, const WorkerName& worker,
                                            const ExitStatus& status, int sent);

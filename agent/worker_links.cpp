@@ -51,8 +51,12 @@ void remove_leftovers(const std::string& directory) {
   }
 }
 
-std::string no_link_line(const std::string& why) {
-  return note_line("LINK", "workers cannot report steps: " + why);
+std::string no_link_line(const LaunchConfig& config, const std::string& why) {
+  std::string text = "workers cannot report steps: " + why;
+  if (config.stopping.rejoin_timeout) {
+    text += "; --restart=failed has no effect";
+  }
+  return note_line("LINK", text);
 }
 
 }  // namespace
@@ -71,7 +75,7 @@ std::string WorkerLinks::open(const boost::asio::any_io_executor& executor,
     server = worker_link::Server::open(executor, path, config.workers.count, *this);
   }
   if (!server) {
-    logger.info(no_link_line(server.error().sentence));
+    logger.info(no_link_line(config, server.error().sentence));
     return {};
   }
   server_ = std::move(*server);

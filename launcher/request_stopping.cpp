@@ -89,6 +89,20 @@ Result<std::optional<Duration>> parse_limit(const Settings& settings, OptionId o
   return usage(origin.shown() + " is not a time such as 600, 90s, 10m or 2h");
 }
 
+/// Unset: --restart=all.
+Result<std::optional<Duration>> parse_restart(const Settings& settings) {
+  auto limit = parse_limit(settings, OptionId::kRejoinTimeout);
+  if (!limit) return limit.error();
+  if (settings.origin(OptionId::kRestart).text == "failed") {
+    return std::optional(limit->value_or(kRejoinTimeoutDefault));
+  }
+  if (settings.on_command_line(OptionId::kRejoinTimeout)) {
+    return usage(settings.origin(OptionId::kRejoinTimeout).name +
+                 " is a limit of --restart=failed: add it");
+  }
+  return std::optional<Duration>();
+}
+
 /// As in torchrun a value that is no number above 0 is off.
 std::optional<Duration> parse_sleep_timeout(const Environment& environment) {
   const double seconds = parse_number(value_or(environment, kSleepVariable, "")).value_or(0);
@@ -115,6 +129,8 @@ Result<StopRequest> parse_stopping(const Settings& settings, const Environment& 
   if (!hang) return hang.error();
   auto min_uptime = parse_limit(settings, OptionId::kMinUptime);
   if (!min_uptime) return min_uptime.error();
+  auto rejoin = parse_restart(settings);
+  if (!rejoin) return rejoin.error();
   StopRequest request{{*restarts,
                        *shutdown,
                        *straggler,
@@ -123,7 +139,8 @@ Result<StopRequest> parse_stopping(const Settings& settings, const Environment& 
                        *finish,
                        *hang,
                        *min_uptime,
-                       parse_sleep_timeout(environment)},
+                       parse_sleep_timeout(environment),
+                       *rejoin},
                       settings.origin(OptionId::kMaxRestarts),
                       {}};
   auto signals = parse_signals(settings, request);

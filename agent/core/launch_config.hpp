@@ -84,6 +84,9 @@ struct StopConfig {
   std::optional<Duration> hang_timeout{};    // without progress, to a stop; unset: none
   std::optional<Duration> min_uptime{};      // --min-uptime; unset: off
   std::optional<Duration> sleep_timeout{};   // in state D, to the end of the run; unset: none
+  /// --restart=failed: ranks that survive keep their process, and have this long to take the next
+  /// round; unset: --restart=all.
+  std::optional<Duration> rejoin_timeout{};
 };
 
 /// Where workers find their store.

@@ -11,6 +11,9 @@ namespace ddprun {
 
 // After a success, what a worker left behind has this long to end by itself, unless
 // --straggler-timeout says otherwise; then SIGTERM, and after kStragglerGrace SIGKILL.
+// With --restart=failed a rank that survives has this long to take the next round, unless
+// --rejoin-timeout says otherwise; then it is killed and started again.
+inline constexpr Duration kRejoinTimeoutDefault = std::chrono::seconds(60);
 inline constexpr Duration kStragglerTimeoutDefault = std::chrono::seconds(10);
 inline constexpr Duration kStragglerGrace = std::chrono::seconds(2);
 // After a rank failed with a complaint about others, these have so long to complain, too, or to

@@ -1,5 +1,6 @@
 #include "agent/core/plan.hpp"
 
+#include <array>
 #include <utility>
 
 #include "base/assert.hpp"
@@ -58,6 +59,8 @@ WorkerPlan plan_worker(const LaunchConfig& config, const Environment& inherited,
   // Below another ddprun its mark stays, for that one to find what this one leaves.
   const std::string outer = value_or(inherited, "DDPRUN_WORKER", "");
   set("DDPRUN_WORKER", (outer.empty() ? "" : outer + ",") + worker_mark(facts, local_rank));
+  environment.erase("DDPRUN_SURVIVORS");
+  if (config.stopping.rejoin_timeout) set("DDPRUN_SURVIVORS", "1");
   if (facts.worker_socket.empty()) {
     environment.erase("DDPRUN_WORKER_SOCKET");  // of another ddprun, which knows other ranks
   } else {
@@ -76,6 +79,28 @@ WorkerPlan plan_worker(const LaunchConfig& config, const Environment& inherited,
     if (!value_or(inherited, "HIP_VISIBLE_DEVICES", "").empty()) set("HIP_VISIBLE_DEVICES", device);
   }
   return {rank, local_rank, worker_argv(config, local_rank), std::move(environment)};
+}
+
+Environment round_variables(const WorkerPlan& plan) {
+  static constexpr std::array<const char*, 16> kNames{"RANK",
+                                                      "WORLD_SIZE",
+                                                      "LOCAL_RANK",
+                                                      "LOCAL_WORLD_SIZE",
+                                                      "GROUP_RANK",
+                                                      "GROUP_WORLD_SIZE",
+                                                      "ROLE_RANK",
+                                                      "ROLE_WORLD_SIZE",
+                                                      "ROLE_NAME",
+                                                      "MASTER_ADDR",
+                                                      "MASTER_PORT",
+                                                      "TORCHELASTIC_RESTART_COUNT",
+                                                      "TORCHELASTIC_MAX_RESTARTS",
+                                                      "TORCHELASTIC_RUN_ID",
+                                                      "TORCHELASTIC_USE_AGENT_STORE",
+                                                      "DDPRUN_ROUND"};
+  Environment variables;
+  for (const char* name : kNames) variables.emplace(name, value_or(plan.environment, name, ""));
+  return variables;
 }
 
 }  // namespace ddprun

@@ -27,6 +27,7 @@ struct RoundFacts {
   int group_rank = 0;       // of this node
   Rank first_rank;          // of this node's local rank 0
   int first_role_rank = 0;  // the same among the workers of its role
+  bool grows = false;       // all ranks of the round before live, and leave it together
 };
 
 struct WorkerPlan {
@@ -39,6 +40,10 @@ struct WorkerPlan {
 /// What tells a process that a worker of this process started, by DDPRUN_WORKER in its environment:
 /// "3e35e7dd/2/0" for local rank 0 of round 2.
 [[nodiscard]] std::string worker_mark(const RoundFacts& facts, LocalRank local_rank);
+
+/// What of it a worker that runs already takes over when it gets this round; its files, its mark
+/// and its devices stay.
+[[nodiscard]] Environment round_variables(const WorkerPlan& plan);
 
 /// `error_file` is the absolute path for TORCHELASTIC_ERROR_FILE, empty where there are no files.
 [[nodiscard]] WorkerPlan plan_worker(const LaunchConfig& config, const Environment& inherited,

@@ -36,10 +36,10 @@ std::string run_of(const std::string& mark) {
 Descendants::Descendants(asio::any_io_executor executor, Orphans& orphans, EndedWorker worker)
     : executor_(std::move(executor)), orphans_(orphans), worker_(std::move(worker)) {}
 
-bool Descendants::look() {
+bool Descendants::look(Others others) {
   const Orphans::Any any = orphans_.any();
   const bool in_leaf = worker_.leaf && worker_.leaf->populated();
-  unknown_ = any == Orphans::Any::kUnknown && !in_leaf;
+  unknown_ = any == Orphans::Any::kUnknown && !in_leaf && others == Others::kEnd;
   if (any == Orphans::Any::kNo && !in_leaf) members_.clear();
   if (any == Orphans::Any::kNo && !in_leaf) return false;
   return unknown_ || search();

@@ -42,7 +42,9 @@ class Descendants {
   /// if it had one; a pass over /proc only where there is something, and not while other workers
   /// live on a kernel that lists no children: then it stays unknown until signal() or their end.
   /// What cannot be watched, because descriptors have run out, gets SIGKILL and counts as gone.
-  [[nodiscard]] bool look();
+  /// kStay: the other workers outlive this round, so that their end is not waited for.
+  enum class Others { kEnd, kStay };
+  [[nodiscard]] bool look(Others others = Others::kEnd);
   /// Completes when nothing is left, without a poll. No deadline: the caller owns the order to end
   /// it.
   [[nodiscard]] boost::asio::awaitable<void> wait_until_gone();

@@ -35,6 +35,11 @@ WorkerOutput::~WorkerOutput() {
   if (err_) err_->stop();
 }
 
+void WorkerOutput::set_prefix(const std::string& prefix) {
+  out_->set_prefix(prefix);
+  err_->set_prefix(prefix);
+}
+
 int WorkerOutput::descriptor(Stream stream) const {
   return (stream == Stream::kStdout ? out_ : err_)->worker_descriptor();
 }
@@ -60,6 +65,12 @@ std::optional<TimePoint> WorkerOutput::last_written() const {
   const auto out = out_->last_written();
   const auto err = err_->last_written();
   return out && err ? std::optional(std::max(*out, *err)) : std::nullopt;
+}
+
+void WorkerOutput::forget() {
+  catch_up();
+  out_->forget();
+  err_->forget();
 }
 
 std::string WorkerOutput::tail(Stream stream) const {

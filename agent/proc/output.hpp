@@ -37,6 +37,7 @@ struct StreamPlan {
   std::string file;                   // for kFile, kLog and kTee: the path of the log file
   std::shared_ptr<LogFile> log;       // that file; closed by the stream
   std::shared_ptr<FilterLog> filter;  // for kTee; may be null
+  std::uint64_t before = 0;           // bytes of the file that were written in rounds before
 };
 
 struct WorkerOutputPlan {
@@ -60,6 +61,8 @@ class WorkerOutput {
   WorkerOutput& operator=(WorkerOutput&&) noexcept;
   ~WorkerOutput();
 
+  /// Of the lines to come: see WorkerOutputPlan::prefix.
+  void set_prefix(const std::string& prefix);
   /// What the worker gets as its 1 or 2. Valid until start().
   [[nodiscard]] int descriptor(Stream stream) const;
   /// Closes the worker's ends in this process and begins to read. Call it after spawn().
@@ -73,6 +76,8 @@ class WorkerOutput {
   /// The last bytes (at most kTailBytesMax) that the worker wrote to this stream through here;
   /// empty when it was inherited, or goes straight to its file, which has them.
   [[nodiscard]] std::string tail(Stream stream) const;
+  /// Tails begin with what the worker writes from now on.
+  void forget();
   /// When the worker last wrote to either stream, or was started; none unless both pass through
   /// here.
   [[nodiscard]] std::optional<TimePoint> last_written() const;

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "agent/proc/console.hpp"
 #include "agent/proc/line_assembler.hpp"
@@ -39,6 +40,7 @@ class StreamPump : public std::enable_shared_from_this<StreamPump> {
   StreamPump& operator=(const StreamPump&) = delete;
   ~StreamPump();
 
+  void set_prefix(std::string prefix) { sinks_.prefix = std::move(prefix); }
   /// What the worker gets; valid until start().
   [[nodiscard]] int worker_descriptor() const { return worker_end_; }
   /// Closes the worker's end here and begins to read, if there is something to read.
@@ -50,6 +52,7 @@ class StreamPump : public std::enable_shared_from_this<StreamPump> {
   /// Stops reading and closes the pipe; what is in it is lost.
   void stop();
   [[nodiscard]] std::string tail() const;
+  void forget() { tail_.clear(); }
   /// When the worker last wrote, or was started; none: what it writes does not pass through here.
   [[nodiscard]] std::optional<TimePoint> last_written() const { return read_at_; }
 

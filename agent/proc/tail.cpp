@@ -51,13 +51,15 @@ std::string Tail::text() const {
   return text;
 }
 
-std::string tail_of_file(const std::string& path, std::size_t bytes_max) {
+std::string tail_of_file(const std::string& path, std::size_t bytes_max, std::uint64_t before) {
   const int file = open_regular_file(path, O_NOFOLLOW);
   if (file < 0) return {};
   struct stat status = {};
   ::fstat(file, &status);
   // More than is kept, because lines may be long.
-  const auto size = static_cast<std::size_t>(status.st_size);
+  const auto all = static_cast<std::uint64_t>(status.st_size);
+  const auto size =
+      static_cast<std::size_t>(all < before ? all : all - before);  // less: it was cut
   const auto wanted = std::min(size, std::max(bytes_max, kTailReadMax));
   std::string bytes(wanted, '\0');
   const auto from = status.st_size - static_cast<off_t>(wanted);
@@ -67,6 +69,12 @@ std::string tail_of_file(const std::string& path, std::size_t bytes_max) {
   Tail tail(bytes_max);
   tail.append(bytes);
   return tail.text();
+}
+
+std::uint64_t size_of_file(const std::string& path) {
+  struct stat status = {};
+  const bool is_file = ::lstat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+  return is_file ? static_cast<std::uint64_t>(status.st_size) : 0;
 }
 
 }  // namespace ddprun

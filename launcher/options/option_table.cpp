@@ -219,6 +219,23 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .metavar = "TIME",
      .help = "If no rank uses CPU time, writes or starts a process for this long, in seconds or "
              "with a unit (10m), stacks are saved and the round fails. Off by default."},
+    {.id = Id::kRestart,
+     .name = "restart",
+     .value = Value::kChoice,
+     .variable = Variable::kDdprun,
+     .group = Group::kRestarts,
+     .metavar = "WHICH",
+     .preset = "all",
+     .choices = "all,failed",
+     .help = "Which ranks a restart starts again. failed: ranks that can take a new round "
+             "(docs/SURVIVORS.md) keep their process."},
+    {.id = Id::kRejoinTimeout,
+     .name = "rejoin-timeout",
+     .variable = Variable::kDdprun,
+     .group = Group::kRestarts,
+     .metavar = "TIME",
+     .help = "How long a rank that --restart=failed keeps has to take the new round, in seconds or "
+             "with a unit (2m): then it is killed and started again. Default 60 s."},
     {.id = Id::kLogDir,
      .name = "log-dir",
      .variable = Variable::kPet,

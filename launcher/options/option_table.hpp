@@ -36,6 +36,8 @@ enum class OptionId : std::size_t {
   kSignalsToHandle,
   kFinishTimeout,
   kHangTimeout,
+  kRestart,
+  kRejoinTimeout,
   kLogDir,
   kLogMax,
   kRedirects,

@@ -71,6 +71,14 @@ TEST_CASE("below another ddprun a worker has the marks of both") {
   CHECK(plan(config(), inherited).environment.at("DDPRUN_WORKER") == "aaaaaaaa/1/0,3e35e7dd/2/1");
 }
 
+TEST_CASE("a worker knows whether its own ddprun keeps survivors") {
+  const Environment inherited{{"DDPRUN_SURVIVORS", "1"}};
+  LaunchConfig kept = config();
+  CHECK(plan(kept, inherited).environment.count("DDPRUN_SURVIVORS") == 0);
+  kept.stopping.rejoin_timeout = std::chrono::seconds(60);
+  CHECK(plan(kept, {}).environment.at("DDPRUN_SURVIVORS") == "1");
+}
+
 TEST_CASE("a worker gets the socket of its own agent, and never that of an outer one") {
   const Environment inherited{{"DDPRUN_WORKER_SOCKET", "@outer"}};
   CHECK(plan(config(), inherited).environment.count("DDPRUN_WORKER_SOCKET") == 0);

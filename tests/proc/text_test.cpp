@@ -132,6 +132,11 @@ TEST_CASE("the tail of a file is its last bytes; a file that is not there has no
   CHECK(ddprun::tail_of_file(directory / "log", 10) == "0123456789");
   CHECK(ddprun::tail_of_file(directory / "log", 11) == "0123456789");
   CHECK(ddprun::tail_of_file(directory / "none", 4).empty());
+  CHECK(ddprun::tail_of_file(directory / "log", 4, 8) == "89");
+  CHECK(ddprun::tail_of_file(directory / "log", 4, 10).empty());
+  CHECK(ddprun::tail_of_file(directory / "log", 4, 11) == "6789");  // it was cut, and began again
+  CHECK(ddprun::size_of_file(directory / "log") == 10);
+  CHECK(ddprun::size_of_file(directory / "none") == 0);
 }
 
 TEST_CASE("the tail of what is no regular file is empty, and its writer is not waited for") {

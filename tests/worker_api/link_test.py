@@ -17,7 +17,7 @@ import time
 import unittest
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "control"))
-from fake_agent import FakeAgent, variables_of
+from fake_agent import SURVIVES, FakeAgent, receive, variables_of
 from runs import HUNG, Run, eventually
 
 DDPRUN = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else ""
@@ -89,6 +89,19 @@ class Link(unittest.TestCase):
         run.wait_until_up(2)
         self.assertTrue(eventually(lambda: run.step(0) == 9 and run.step(1) == 9))
 
+    def test_processes_that_a_worker_has_forked_do_not_take_its_place(self):
+        run = self.start("up, says = os.pipe()\n"
+                         "for _ in range(32):\n"
+                         "    if os.fork() == 0:\n"
+                         "        os.write(says, b'1' if ddprun.step_done(1) else b'0')\n"
+                         "        signal.pause()\n"
+                         "told = b''\n"
+                         "while len(told) < 32: told += os.read(up, 32)\n"
+                         "assert ddprun.survive() and ddprun.step_done(77)\n" + UP,
+                         "--restart=failed")
+        run.wait_until_up()
+        self.assertTrue(eventually(lambda: run.step() == 77))
+
     def test_readiness_and_checkpoints_are_events(self):
         with tempfile.TemporaryDirectory() as folder:
             run = self.start("assert ddprun.ready()\n"
@@ -151,6 +164,16 @@ class Link(unittest.TestCase):
         code, out, err = run.finish()
         self.assertEqual(code, 143, err)
         self.assertEqual(out, "saved 15\nsaved 15\n")
+
+    def test_a_stop_reaches_a_program_that_survives(self):
+        run = self.start("ddprun.handle_stop()\n"
+                         "assert ddprun.survive() and ddprun.next_round(0).round == 1\n" + SAYS_UP +
+                         "os.write(1, b'asked %d\\n' % ddprun.wait_for_stop(600))\n",
+                         f"--shutdown-timeout={LONG}", "--restart=failed")
+        run.wait_until_up()
+        run.process.send_signal(signal.SIGTERM)
+        code, out, err = run.finish()
+        self.assertEqual((code, out), (143, "asked 1\n"), err)
 
     def test_a_failure_of_another_rank_is_no_request_to_save(self):
         run = self.start("ddprun.handle_stop()\n"
@@ -269,6 +292,18 @@ class Closed(unittest.TestCase):
         self.addCleanup(lambda: [os.close(page) for page in pages])
         self.assertEqual(len({os.fstat(page).st_ino for page in pages}), 1)
         self.assertGreaterEqual(time.monotonic() - began, 1 + 2)
+
+    def test_a_worker_that_survives_has_no_other_link(self):
+        process = self.start("assert ddprun.survive() and ddprun.next_round(0)\n"
+                             "try:\n"
+                             "    ddprun.next_round()\n"
+                             "except ConnectionError:\n"
+                             "    pass\n" + STEPS)
+        link = self.agent.accept()
+        receive(link, SURVIVES)
+        link.close()
+        self.ends_well(process)
+        self.assertEqual(select.select([self.agent.listener], [], [], 0)[0], [])
 
     def test_a_descriptor_of_the_program_with_the_number_of_the_link_stays_what_it_is(self):
         process = self.start("def hung_up():\n"

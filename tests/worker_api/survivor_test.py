@@ -370,6 +370,10 @@ class WithoutAgent(unittest.TestCase):
     def test_under_torchrun_the_documented_loop_ends_at_once_with_the_error_of_a_bug(self):
         self.fails([TORCHRUN, "--standalone", "--no-python", sys.executable, "-c", ENDLESS])
 
+    def test_the_documented_loop_ends_with_the_error_of_a_bug_when_no_round_comes(self):
+        self.fails([DDPRUN, "--restart=failed", "--max-restarts=0", "--nproc-per-node=2",
+                    "--no-python", sys.executable, "-c", LOOP.replace("LIMIT", "0.5")])
+
     def fails(self, command):
         done = subprocess.run(command, env=self.environment(), timeout=HUNG, text=True,
                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)

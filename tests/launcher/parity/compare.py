@@ -15,6 +15,7 @@ ENVIRONMENT_DIFFERS = {
     "DDPRUN_ROUND": "ddprun's own",
     "DDPRUN_WORKER": "ddprun's own, marks what a worker starts",
     "DDPRUN_WORKER_SOCKET": "ddprun's own, for worker_api",
+    "DDPRUN_SURVIVORS": "ddprun's own, with --restart=failed",
     "DDPRUN_LOCAL_RANK": "ddprun's own, with --virtual-local-rank",
     "PROBE_DIR": "this test's own",
 }

@@ -1,0 +1,41 @@
+#include "agent/core/survivor_lines.hpp"
+
+#include <utility>
+
+#include "agent/core/text.hpp"
+#include "agent/core/watch_lines.hpp"
+#include "base/count_text.hpp"
+#include "base/duration_text.hpp"
+#include "base/message_line.hpp"
+
+namespace ddprun {
+
+namespace {
+
+std::string line(Round round, const std::string& text) {
+  return note_line("RECOVER", "round " + std::to_string(round.value()) + ": " + text);
+}
+
+}  // namespace
+
+std::string recovered_line(Round round, RecoveredRanks ranks, Duration took) {
+  std::string text;
+  const bool several = ranks.from_spares.size() > 1;
+  if (!ranks.from_spares.empty()) {
+    text = ranks_text(std::move(ranks.from_spares)) + " taken by " +
+           (several ? "spares, " : "a spare, ");
+  }
+  if (!ranks.started.empty()) text += ranks_text(std::move(ranks.started)) + " started again, ";
+  return line(round, text + count_text(ranks.kept, "rank") + " kept, " + duration_text(took));
+}
+
+std::string not_joined_line(Round round, const WorkerName& worker, Duration limit) {
+  return line(round, who(worker) + " did not take part within " + duration_text(limit) +
+                         " (--rejoin-timeout); killed and started again");
+}
+
+std::string lost_survivor_line(Round round, const WorkerName& worker, const ExitStatus& status) {
+  return line(round,
+              who(worker) + " ended before it took part (" + status.text() + "); started again");
+}
+}  // namespace ddprun

@@ -1,0 +1,133 @@
+// How workers that survive a change of the round pass from one runner to the next
+// (--restart=failed, docs/SURVIVORS.md).
+#include <signal.h>
+#include <spdlog/logger.h>
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <memory>
+#include <utility>
+
+#include "agent/core/survivor_lines.hpp"
+#include "agent/proc/limits.hpp"
+#include "agent/proc/tail.hpp"
+#include "agent/round.hpp"
+#include "agent/run_events.hpp"
+#include "net/bugs.hpp"
+
+namespace ddprun {
+
+namespace asio = boost::asio;
+
+void kill_all_of(const RoundWorker& worker) {
+  const auto& leaf = worker.child->leaf();
+  if (leaf) leaf->kill();
+  ::kill(-worker.child->pid(), SIGKILL);
+}
+
+namespace {
+
+// What it wrote in rounds before says nothing about a failure of this one.
+void forget_rounds_before(const std::shared_ptr<RoundWorker>& worker, DiskThread& disk) {
+  worker->output->forget();
+  for (StreamPlan* plan : {&worker->output_plan.out, &worker->output_plan.err}) {
+    const std::string file = unseen_file(*plan);
+    const auto size = std::make_shared<std::uint64_t>(0);
+    if (file.empty()) continue;
+    disk.post([file, size] { *size = size_of_file(file); },
+              [worker, plan, size] { plan->before = *size; });
+  }
+}
+
+// What it wrote last is kept.
+asio::awaitable<void> drain(std::shared_ptr<RoundWorker> ended) {
+  co_await ended->output->drain(Clock::now() + kDrainMax);
+}
+
+}  // namespace
+
+CarriedWorkers RoundRunner::hand_over() {
+  CarriedWorkers carried;
+  carried.since = ending_since_.value_or(now());
+  for (const LocalRank rank : driver_.released()) {
+    std::shared_ptr<Worker>& slot = workers_.at(static_cast<std::size_t>(rank.value()));
+    carried.all.push_back(
+        {rank, std::exchange(slot, std::make_shared<Worker>()), links_.release(rank)});
+  }
+  links_.close();
+  return carried;
+}
+
+void RoundRunner::adopt() {
+  for (CarriedWorker& one : inputs_.carried.all) {
+    const Rank rank(inputs_.facts.first_rank.value() + one.rank.value());
+    one.worker->runner = weak_from_this();
+    one.worker->plan.rank = rank;
+    one.worker->plan.local_rank = one.rank;
+    if (one.link) links_.adopt(one.rank, *one.link);
+    workers_.at(static_cast<std::size_t>(one.rank.value())) = std::move(one.worker);
+  }
+}
+
+// A worker that cannot be told any more, because its link has ended, is started again.
+bool RoundRunner::tell_round(LocalRank rank) {
+  using Cause = worker_link::RoundCause;
+  Worker& told = worker(rank);
+  const Cause cause = inputs_.facts.grows ? Cause::kGrowth : Cause::kFailure;
+  told.told = links_.push(rank, cause, round_variables(told.plan));
+  return told.told;
+}
+
+void RoundRunner::joined(LocalRank rank) {
+  inputs_.events.record(worker_joined_event(inputs_.facts.round, name_of(rank)));
+  forget_rounds_before(workers_.at(static_cast<std::size_t>(rank.value())), inputs_.disk);
+  driver_.joined(rank);
+}
+
+// Of a worker that was taken over, and has ended: the one in its place has files of its own.
+void RoundRunner::make_place(LocalRank rank) {
+  std::shared_ptr<Worker>& slot = workers_.at(static_cast<std::size_t>(rank.value()));
+  if (slot->child) {
+    asio::co_spawn(executor_, drain(slot), net::rethrow_bug);
+    slot = std::make_shared<Worker>();
+    plan_one(rank);
+  }
+  if (!inputs_.carried.all.empty()) recovered_.started.push_back(slot->plan.rank);
+}
+
+void RoundRunner::log_again(const WorkerName& again, const ExitStatus& status) {
+  const Worker& ended = worker(again.local_rank);
+  const bool killed = ended.last_signal == SIGKILL && ended.told;
+  const Duration limit = *inputs_.config.stopping.rejoin_timeout;
+  inputs_.logger.info(killed ? not_joined_line(inputs_.facts.round, again, limit)
+                             : lost_survivor_line(inputs_.facts.round, again, status));
+}
+
+void RoundRunner::recovered(const Recovery& recovery) {
+  const Duration took = now() - inputs_.carried.since;
+  recovered_.kept = recovery.kept;
+  inputs_.events.record(recovered_event(inputs_.facts.round, recovery, took));
+  inputs_.logger.info(recovered_line(inputs_.facts.round, std::move(recovered_), took));
+}
+
+// Those that are kept hold what they hold.
+void RoundRunner::tell_devices() {
+  const std::vector<LocalRank> kept = driver_.released();
+  std::vector<WorkerName> ended;
+  std::vector<std::string> marks;
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    const LocalRank rank(static_cast<int>(i));
+    if (std::find(kept.begin(), kept.end(), rank) != kept.end()) {
+      marks.push_back(workers_[i]->mark);
+    } else if (workers_[i]->child) {
+      ended.push_back(name_of(rank));
+    }
+  }
+  inputs_.devices.round_over(inputs_.facts.round, std::move(ended), std::move(marks));
+}
+
+void end_workers(const CarriedWorkers& carried) {
+  for (const CarriedWorker& one : carried.all) kill_all_of(*one.worker);
+}
+
+}  // namespace ddprun

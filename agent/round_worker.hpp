@@ -1,0 +1,63 @@
+// RoundWorker: one worker process, and what belongs to it as long as it lives: its output, its
+// cgroup, what it has left. It may outlive the round that started it: then the next round's runner
+// takes it over. Plain data. Thread rule: the io_context's thread. Ownership: shared by its round
+// and by the watch on its end.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/core/plan.hpp"
+#include "agent/output_plan.hpp"
+#include "agent/proc/child.hpp"
+#include "agent/proc/descendants.hpp"
+#include "agent/proc/output.hpp"
+#include "agent/worker_links.hpp"
+#include "base/evidence.hpp"
+#include "base/exit_status.hpp"
+
+namespace ddprun {
+
+class RoundRunner;
+
+struct RoundWorker {
+  struct CpuSample {
+    TimePoint at{};
+    Duration used{};
+  };
+
+  WorkerPlan plan{};  // of its present round
+  // What it was started with stays: its files and its mark.
+  WorkerOutputPlan output_plan{};
+  std::string error_file{};
+  std::string mark{};
+  std::optional<WorkerOutput> output{};
+  std::optional<Child> child{};  // must not move
+  CpuSample cpu_before{};        // its start, or the last sample but one
+  CpuSample cpu_seen{};
+  int descendants_at_stop = 0;
+  int last_signal = 0;                       // to its process group
+  bool told = true;                          // of the round that it was carried to
+  std::optional<Descendants> descendants{};  // once it has ended
+  Evidence facts{};                          // of an exit that may be the first failure
+  std::weak_ptr<RoundRunner> runner{};       // of its present round; expired: that is over
+};
+
+/// A worker between two rounds.
+struct CarriedWorker {
+  LocalRank rank{};
+  std::shared_ptr<RoundWorker> worker{};
+  std::optional<WorkerLinks::Number> link{};
+};
+struct CarriedWorkers {
+  std::vector<CarriedWorker> all{};
+  TimePoint since{};  // their round came to its end here
+};
+/// SIGKILL to it and what it has started.
+void kill_all_of(const RoundWorker& worker);
+/// SIGKILL to all of them and what they have started: no round takes them over.
+void end_workers(const CarriedWorkers& carried);
+
+}  // namespace ddprun
