@@ -82,7 +82,9 @@ asio::awaitable<int> Agent::run() {
   report_end(end);
   context_.events().report_is_told();
   record_end(end);
+  if (context_.spares() != nullptr) context_.spares()->stop();  // else they notice that it is over
   context_.close_links();
+  co_await context_.end_waiting_workers();
   co_await settle();
   report_own_error();
   co_return end.exit_code;
@@ -91,11 +93,22 @@ asio::awaitable<int> Agent::run() {
 void Agent::take(const client::Event& event) {
   for (RunEvent& recorded : link_events_.of(event)) context_.events().record(std::move(recorded));
   driver_.feed(event);
+  if (context_.spares() != nullptr && waits_as_spare_node(event)) context_.spares()->node_waits();
+}
+
+bool Agent::waits_as_spare_node(const client::Event& event) const {
+  const auto* incoming = std::get_if<client::Incoming>(&event);
+  const auto* waiting =
+      incoming == nullptr ? nullptr : std::get_if<protocol::Waiting>(&incoming->message);
+  const bool runs = runner_ != nullptr || driver_.end() || driver_.stop_signal() != 0;
+  if (waiting == nullptr || runs) return false;
+  return waiting->round.value() > 0 && waiting->here > waiting->nodes_max;
 }
 
 void Agent::request_stop(const ReceivedSignal& received) {
   if (stopped_by_.number == 0) stopped_by_ = received;
   context_.events().record(signal_event(received.number, "stop", received.from));
+  if (context_.spares() != nullptr) context_.spares()->stop();
   driver_.request_stop(received);
   if (driver_.is_forced_stop()) settled_.cancel();
 }
@@ -148,6 +161,11 @@ Result<void> Agent::start_group(const protocol::StartRound& start) {
   RoundInputs inputs = context_.prepare(facts_of(start, context_.config()));
   inputs.hooks = hooks_of(round, inputs.facts.first_rank);
   inputs.store_waits = [this, round] { return store_.waits(round); };
+  if (Spares* spares = context_.spares()) {
+    spares->pause();
+    if (start.restarts.value() > 0) spares->say_if_none();
+    spares->fill(carried_);
+  }
   inputs.carried = std::exchange(carried_, {});
   runner_ = RoundRunner::make(executor_, std::move(inputs));
   asio::co_spawn(executor_, run_group(runner_, round), net::rethrow_bug);

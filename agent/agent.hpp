@@ -81,6 +81,7 @@ class Agent : private NodePorts {
   void end() override;
 
   void take(const client::Event& event);
+  [[nodiscard]] bool waits_as_spare_node(const client::Event& event) const;
   [[nodiscard]] RoundHooks hooks_of(Round round, Rank first_rank);
   [[nodiscard]] boost::asio::awaitable<void> run_group(std::shared_ptr<RoundRunner> runner,
                                                        Round round);

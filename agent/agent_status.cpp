@@ -31,6 +31,7 @@ control::NodeStatus Agent::status() const {
   status.store = store_.served_at();
   if (config.rendezvous) status.coordinator = to_text(config.rendezvous->coordinator);
   if (local_coordinator_ != nullptr) status.cluster = local_coordinator_->status_json();
+  if (context_.spares() != nullptr) status.spares = context_.spares()->status();
   if (runner_ == nullptr) return status;
   status.log_dir = runner_->log_directory();
   for (const WorkerName& worker : runner_->workers()) {

@@ -22,7 +22,7 @@ StreamWish wish_of(const LogConfig& config, const AttemptLogs& logs, LocalRank r
   StreamWish wish;
   wish.redirected = has(config.redirects.of(rank), stream);
   wish.teed = has(config.tee.of(rank), stream);
-  wish.shown = !config.console_ranks || config.console_ranks->contains(rank);
+  wish.shown = rank == kNoRank || !config.console_ranks || config.console_ranks->contains(rank);
   wish.quoted = config.console == Console::kQuoted;
   wish.files = logs.files();
   wish.limited = config.bytes_max != 0;
@@ -52,6 +52,18 @@ Result<WorkerFiles> open_files(const LogConfig& config, const AttemptLogs& logs,
   auto err = open_log(err_route, logs, logs.stderr_log(rank), disk, config.bytes_max);
   if (!err) return err.error();
   return WorkerFiles{std::move(*out), std::move(*err)};
+}
+
+WorkerOutputPlan plan_streams(const LogConfig& config, const AttemptLogs& logs,
+                              const WorkerFiles& files, LocalRank rank) {
+  WorkerOutputPlan plan;
+  plan.out.route = route_for(config, logs, rank, Streams::kStdout);
+  plan.out.file = logs.stdout_log(rank);
+  plan.out.log = files.out;
+  plan.err.route = route_for(config, logs, rank, Streams::kStderr);
+  plan.err.file = logs.stderr_log(rank);
+  plan.err.log = files.err;
+  return plan;
 }
 
 }  // namespace
@@ -97,26 +109,35 @@ Result<OutputContext> open_or_do_without(const LaunchConfig& config, LogTree& lo
 
 WorkerOutputPlan plan_output(const LaunchConfig& config, const OutputContext& context,
                              LocalRank local_rank, Rank rank) {
-  const LogConfig& log = config.log;
-  WorkerOutputPlan plan;
   const WorkerFiles& files = context.files.at(static_cast<std::size_t>(local_rank.value()));
-  plan.out.route = route_for(log, context.logs, local_rank, Streams::kStdout);
-  plan.out.file = context.logs.stdout_log(local_rank);
-  plan.out.log = files.out;
+  WorkerOutputPlan plan = plan_streams(config.log, context.logs, files, local_rank);
   plan.out.filter = context.out_filter;
-  plan.err.route = route_for(log, context.logs, local_rank, Streams::kStderr);
-  plan.err.file = context.logs.stderr_log(local_rank);
-  plan.err.log = files.err;
   plan.err.filter = context.err_filter;
   LinePrefixMacros macros;
   macros.role_name = config.workers.role;
   macros.local_rank = local_rank.value();
   macros.rank = rank.value();
   macros.hostname = context.hostname;
-  plan.prefix = line_prefix(log.prefix_template, macros);
+  plan.prefix = line_prefix(config.log.prefix_template, macros);
   plan.warn = context.warn;
   plan.bytes = context.bytes;
   return plan;
+}
+
+SpareOutput open_spare_output(const LaunchConfig& config, LogTree& logs, int spare,
+                              const DiskThread& disk) {
+  SpareOutput output;
+  auto own = logs.spare(spare);
+  Result<WorkerFiles> files = own ? open_files(config.log, *own, kNoRank, disk) : own.error();
+  if (!files) {
+    output.no_files = files.error().sentence;
+    own = AttemptLogs();
+    files = WorkerFiles();
+  }
+  output.plan = plan_streams(config.log, *own, *files, kNoRank);
+  output.plan.prefix = "[spare " + std::to_string(spare) + "]:";
+  output.error_file = own->error_file(kNoRank);
+  return output;
 }
 
 std::string unseen_file(const StreamPlan& plan) {

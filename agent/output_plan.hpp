@@ -48,6 +48,16 @@ struct OutputContext {
 [[nodiscard]] WorkerOutputPlan plan_output(const LaunchConfig& config, const OutputContext& context,
                                            LocalRank local_rank, Rank rank);
 
+/// What a process that waits for the place of a lost rank writes, and has as its error file.
+struct SpareOutput {
+  WorkerOutputPlan plan;
+  std::string error_file{};  // empty: none
+  std::string no_files{};    // why it has none that is to have some
+};
+/// Makes its files, which may block.
+[[nodiscard]] SpareOutput open_spare_output(const LaunchConfig& config, LogTree& logs, int spare,
+                                            const DiskThread& disk);
+
 /// The file that has a stream of a worker where ddprun does not see it; else empty.
 [[nodiscard]] std::string unseen_file(const StreamPlan& plan);
 

@@ -28,13 +28,13 @@ std::vector<LocalRank> ranks_of(const CarriedWorkers& carried) {
   return ranks;
 }
 
-// Also here: one may have ended meanwhile.
+// Also here: one may have ended meanwhile, and a spare have its place.
 bool all_stay(const RoundInputs& inputs) {
   const std::vector<CarriedWorker>& carried = inputs.carried.all;
   const WorkerLinks& links = *inputs.links;
   const bool all = carried.size() == static_cast<std::size_t>(inputs.config.workers.count);
   return all && std::all_of(carried.begin(), carried.end(), [&](const CarriedWorker& one) {
-           return one.link && links.is_survivor(*one.link);
+           return !one.spare && one.link && links.is_survivor(*one.link);
          });
 }
 
@@ -43,6 +43,7 @@ bool all_stay(const RoundInputs& inputs) {
 RoundRunner::RoundRunner(asio::any_io_executor executor, RoundInputs inputs)
     : executor_(executor),
       inputs_(std::move(inputs)),
+      recovers_(!inputs_.carried.all.empty()),
       cpu_timer_(executor),
       stop_timer_(executor),
       hearing_timer_(executor),
@@ -282,6 +283,10 @@ asio::awaitable<void> RoundRunner::watch(std::shared_ptr<Worker> watched, Orphan
   Child& child = *watched->child;
   const auto status = co_await child.wait();
   orphans.no_longer_except(child.pid());
+  if (watched->ended_apart) {
+    std::exchange(watched->ended_apart, nullptr)(status ? *status : ExitStatus::exited(1));
+    co_return;
+  }
   const auto self = watched->runner.lock();
   if (self == nullptr) co_return;
   const LocalRank rank = watched->plan.local_rank;
@@ -374,8 +379,10 @@ void RoundRunner::on_event(const GroupEvent& event) {
   if (const auto* spawned = std::get_if<Spawned>(&event)) {
     const bool kept = driver_.group().worker(spawned->rank).carried != WorkerRecord::Carried::kNo;
     const WorkerName name = name_of(spawned->rank);
-    inputs_.events.record(kept ? worker_kept_event(round, name)
-                               : worker_started_event(round, name));
+    const int spare = worker(spawned->rank).spare;
+    inputs_.events.record(kept && spare > 0 ? spare_used_event(round, name, spare)
+                          : kept            ? worker_kept_event(round, name)
+                                            : worker_started_event(round, name));
   } else if (const auto* exited = std::get_if<Exited>(&event)) {
     const int sent = driver_.group().worker(exited->rank).first_signal;
     const WorkerName name = name_of(exited->rank);
@@ -402,6 +409,7 @@ void RoundRunner::running() {
   sample_cpu();
   inputs_.events.record({"all_running", inputs_.facts.round, {{"workers", workers_.size()}}});
   inputs_.hooks.running();
+  tell_spares();
 }
 
 void RoundRunner::failed(const WorkerExit& first) {

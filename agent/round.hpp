@@ -29,6 +29,7 @@
 #include "agent/round_links.hpp"
 #include "agent/round_watch.hpp"
 #include "agent/round_worker.hpp"
+#include "agent/spares.hpp"
 #include "agent/stop_countdown.hpp"
 #include "agent/wait_note.hpp"
 #include "rendezvous/client/membership/events.hpp"
@@ -72,7 +73,8 @@ struct RoundInputs {
   DeviceWatch& devices;
   std::optional<Cgroup> cgroup;  // for those of the workers; none: they get none
   std::shared_ptr<WorkerLinks> links;
-  CarriedWorkers carried = {};  // of an earlier round, with the place they have in this one
+  std::shared_ptr<Spares> spares;  // null: there are none
+  CarriedWorkers carried = {};     // of an earlier round, with the place they have in this one
   RoundHooks hooks = {};
   std::function<std::vector<StoreWait>()> store_waits = {};  // of the round's store; may be empty
 };
@@ -178,6 +180,7 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   void on_step() override {
     if (!ending_since_ && driver_.group().state() > GroupState::kHealthy) ending_since_ = now();
     watch_->update(driver_.group());
+    if (inputs_.spares && driver_.group().state() > GroupState::kHealthy) inputs_.spares->pause();
   }
   void log_failure(const WorkerExit& first, int others) override;
   void log_stop(int, int workers) override { inputs_.hooks.stopping(workers); }
@@ -207,6 +210,7 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   void adopt();
   void make_place(LocalRank rank);
   void joined(LocalRank rank);
+  void tell_spares();
   [[nodiscard]] Descendants& find_descendants(Worker& ended);
   [[nodiscard]] static boost::asio::awaitable<void> look_into_files(
       std::shared_ptr<RoundRunner> self, LocalRank first);
@@ -229,6 +233,7 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   std::string program_;                           // its path
   std::vector<std::shared_ptr<Worker>> workers_;  // by local rank
   RecoveredRanks recovered_;                      // how, of a round that takes workers over
+  bool recovers_;                                 // until all of those have joined
   std::optional<TimePoint> ending_since_;
   boost::asio::steady_timer cpu_timer_;
   boost::asio::steady_timer stop_timer_;

@@ -168,7 +168,10 @@ RoundLinks::Workers RoundRunner::linked_workers() {
   };
   if (inputs_.config.stopping.rejoin_timeout) {
     workers.joined = [this](LocalRank rank) { joined(rank); };
-    workers.said_survives = [this](LocalRank rank) { driver_.survives(rank); };
+    workers.said_survives = [this](LocalRank rank) {
+      driver_.survives(rank);
+      tell_spares();
+    };
   }
   return workers;
 }

@@ -25,6 +25,19 @@ void kill_all_of(const RoundWorker& worker) {
   ::kill(-worker.child->pid(), SIGKILL);
 }
 
+asio::awaitable<void> bury(asio::any_io_executor executor, Orphans& orphans,
+                           std::shared_ptr<RoundWorker> ended) {
+  const auto& leaf = ended->child->leaf();
+  Descendants& left = ended->descendants.emplace(
+      executor, orphans, EndedWorker{ended->child->pid(), ended->mark, leaf, SIGKILL});
+  if (left.look(Descendants::Others::kStay)) {
+    left.signal(SIGKILL);
+    co_await left.wait_until_gone();
+  }
+  if (leaf) leaf->remove();
+  co_await ended->output->drain(Clock::now() + kDrainMax);
+}
+
 namespace {
 
 // What it wrote in rounds before says nothing about a failure of this one.
@@ -64,6 +77,7 @@ void RoundRunner::adopt() {
     one.worker->runner = weak_from_this();
     one.worker->plan.rank = rank;
     one.worker->plan.local_rank = one.rank;
+    one.worker->spare = one.spare;
     if (one.link) links_.adopt(one.rank, *one.link);
     workers_.at(static_cast<std::size_t>(one.rank.value())) = std::move(one.worker);
   }
@@ -82,6 +96,18 @@ void RoundRunner::joined(LocalRank rank) {
   inputs_.events.record(worker_joined_event(inputs_.facts.round, name_of(rank)));
   forget_rounds_before(workers_.at(static_cast<std::size_t>(rank.value())), inputs_.disk);
   driver_.joined(rank);
+}
+
+// Once nothing is to be done for this round, and its program is known to survive.
+void RoundRunner::tell_spares() {
+  if (!inputs_.spares || recovers_ || driver_.group().state() != GroupState::kHealthy) return;
+  const bool last = !inputs_.config.rendezvous &&
+                    inputs_.facts.restarts.value() >= inputs_.config.stopping.max_restarts;
+  if (last) return inputs_.spares->stop();
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    if (!links_.survives(LocalRank(static_cast<int>(i)))) return;
+  }
+  inputs_.spares->round_runs();
 }
 
 // Of a worker that was taken over, and has ended: the one in its place has files of its own.
@@ -105,9 +131,17 @@ void RoundRunner::log_again(const WorkerName& again, const ExitStatus& status) {
 
 void RoundRunner::recovered(const Recovery& recovery) {
   const Duration took = now() - inputs_.carried.since;
-  recovered_.kept = recovery.kept;
-  inputs_.events.record(recovered_event(inputs_.facts.round, recovery, took));
+  for (const auto& worker : workers_) {
+    if (worker->spare > 0) recovered_.from_spares.push_back(worker->plan.rank);
+  }
+  Recovery all = recovery;
+  all.from_spares = static_cast<int>(recovered_.from_spares.size());
+  all.kept -= all.from_spares;
+  recovered_.kept = all.kept;
+  inputs_.events.record(recovered_event(inputs_.facts.round, all, took));
   inputs_.logger.info(recovered_line(inputs_.facts.round, std::move(recovered_), took));
+  recovers_ = false;
+  tell_spares();
 }
 
 // Those that are kept hold what they hold.
@@ -122,6 +156,9 @@ void RoundRunner::tell_devices() {
     } else if (workers_[i]->child) {
       ended.push_back(name_of(rank));
     }
+  }
+  if (inputs_.spares) {
+    for (std::string& mark : inputs_.spares->marks()) marks.push_back(std::move(mark));
   }
   inputs_.devices.round_over(inputs_.facts.round, std::move(ended), std::move(marks));
 }

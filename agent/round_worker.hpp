@@ -4,6 +4,9 @@
 // and by the watch on its end.
 #pragma once
 
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,12 +40,15 @@ struct RoundWorker {
   std::optional<Child> child{};  // must not move
   CpuSample cpu_before{};        // its start, or the last sample but one
   CpuSample cpu_seen{};
+  int spare = 0;  // its number if it waited for the place that it has since this round
   int descendants_at_stop = 0;
   int last_signal = 0;                       // to its process group
   bool told = true;                          // of the round that it was carried to
   std::optional<Descendants> descendants{};  // once it has ended
   Evidence facts{};                          // of an exit that may be the first failure
   std::weak_ptr<RoundRunner> runner{};       // of its present round; expired: that is over
+  /// Of a spare that has no round, and of one whose round knew its end before.
+  std::function<void(const ExitStatus&)> ended_apart{};
 };
 
 /// A worker between two rounds.
@@ -50,11 +56,16 @@ struct CarriedWorker {
   LocalRank rank{};
   std::shared_ptr<RoundWorker> worker{};
   std::optional<WorkerLinks::Number> link{};
+  int spare = 0;  // its number if it has waited for a place; 0: it had one before
 };
 struct CarriedWorkers {
   std::vector<CarriedWorker> all{};
   TimePoint since{};  // their round came to its end here
 };
+/// Of one that has ended: SIGKILL to what it has left, until that is gone too.
+[[nodiscard]] boost::asio::awaitable<void> bury(boost::asio::any_io_executor executor,
+                                                Orphans& orphans,
+                                                std::shared_ptr<RoundWorker> ended);
 /// SIGKILL to it and what it has started.
 void kill_all_of(const RoundWorker& worker);
 /// SIGKILL to all of them and what they have started: no round takes them over.

@@ -53,7 +53,13 @@ RunContext::RunContext(AgentInputs inputs)
       hostname_(this_host()),
       output_bytes_(std::make_shared<std::uint64_t>(0)),
       events_in_(std::make_shared<std::string>()),
-      started_(Clock::now()) {}
+      started_(Clock::now()) {
+  if (config_.stopping.spares == 0) return;
+  spares_ = std::make_shared<Spares>(
+      disks_.logs.executor(),
+      SpareInputs{config_, environment_, logger_, events_, orphans_, disks_.logs, logs_, consoles_,
+                  links_, nonce_, descriptor_limit_, cgroup_, output_bytes_});
+}
 
 asio::awaitable<Result<void>> RunContext::open_logs() {
   if (!config_.rendezvous) {  // nothing comes between this and the first round
@@ -105,9 +111,16 @@ RoundInputs RunContext::prepare(RoundFacts facts) {
                      devices_,
                      cgroup_,
                      links_,
+                     spares_,
                      {},
                      {},
                      {}};
+}
+
+asio::awaitable<void> RunContext::end_waiting_workers() {
+  if (spares_ != nullptr) {
+    co_await spares_->end();
+  }
 }
 
 int RunContext::fail(const std::string& code, const Error& error) {

@@ -81,6 +81,10 @@ class RunContext {
   }
   /// Workers that are left notice it.
   void close_links() { links_->close(); }
+  /// Workers that wait for a round that will not come.
+  [[nodiscard]] boost::asio::awaitable<void> end_waiting_workers();
+  /// Null: there are to be none.
+  [[nodiscard]] Spares* spares() const { return spares_.get(); }
   [[nodiscard]] LogTree& logs() { return *logs_; }
   [[nodiscard]] EventLog& events() { return events_; }
   /// Of all workers, as far as it passed through ddprun.
@@ -104,6 +108,7 @@ class RunContext {
   LogTreeOptions log_options_;
   std::string hostname_;
   std::shared_ptr<std::uint64_t> output_bytes_;
+  std::shared_ptr<Spares> spares_;
   std::shared_ptr<std::string> events_in_;  // the directory; of the thread of the log files
   TimePoint started_;
 };

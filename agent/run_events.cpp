@@ -168,12 +168,23 @@ RunEvent worker_kept_event(Round round, const WorkerName& worker) {
   return {"worker_kept", round, name_fields(worker)};
 }
 
+RunEvent spare_used_event(Round round, const WorkerName& worker, int spare) {
+  RunEvent event{"spare_used", round, name_fields(worker)};
+  event.fields["spare"] = spare;
+  return event;
+}
+
+RunEvent spare_event(const char* name, int spare, int pid) {
+  return {name, Round(0), {{"spare", spare}, {"pid", pid}}};
+}
+
 RunEvent worker_joined_event(Round round, const WorkerName& worker) {
   return {"worker_joined", round, name_fields(worker)};
 }
 
 RunEvent recovered_event(Round round, const Recovery& recovery, Duration took) {
   RunEvent event{"recovered", round, {{"kept", recovery.kept}, {"started", recovery.started}}};
+  if (recovery.from_spares > 0) event.fields["from_spares"] = recovery.from_spares;
   event.fields["took_ms"] = milliseconds_of(took);
   return event;
 }

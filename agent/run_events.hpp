@@ -39,6 +39,10 @@ class LinkEvents {
 [[nodiscard]] RunEvent worker_started_event(Round round, const WorkerName& worker);
 /// It runs since an earlier round, and was told of this one.
 [[nodiscard]] RunEvent worker_kept_event(Round round, const WorkerName& worker);
+/// One that waited for a place got that of a lost rank.
+[[nodiscard]] RunEvent spare_used_event(Round round, const WorkerName& worker, int spare);
+/// `name`: spare_ready, spare_ended.
+[[nodiscard]] RunEvent spare_event(const char* name, int spare, int pid);
 /// It has taken the round.
 [[nodiscard]] RunEvent worker_joined_event(Round round, const WorkerName& worker);
 /// All that were kept have taken the round, the others were started again.

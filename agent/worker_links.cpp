@@ -51,10 +51,19 @@ void remove_leftovers(const std::string& directory) {
   }
 }
 
+// How many workers and spares may have links at one time. A node that waits for a part in the run
+// has a spare for each of its ranks.
+int linked_processes(const LaunchConfig& config) {
+  const int spares = config.stopping.spares;
+  return config.workers.count + (spares == 0 ? 0 : std::max(spares, config.workers.count));
+}
+
 std::string no_link_line(const LaunchConfig& config, const std::string& why) {
   std::string text = "workers cannot report steps: " + why;
+  const bool spares = config.stopping.spares > 0;
   if (config.stopping.rejoin_timeout) {
-    text += "; --restart=failed has no effect";
+    text += spares ? "; --restart=failed and --spares have no effect"
+                   : "; --restart=failed has no effect";
   }
   return note_line("LINK", text);
 }
@@ -72,7 +81,7 @@ std::string WorkerLinks::open(const boost::asio::any_io_executor& executor,
   if (directory) {
     remove_leftovers(*directory);
     path = *directory + "/" + std::to_string(::getpid()) + "-" + nonce + kSuffix;
-    server = worker_link::Server::open(executor, path, config.workers.count, *this);
+    server = worker_link::Server::open(executor, path, linked_processes(config), *this);
   }
   if (!server) {
     logger.info(no_link_line(config, server.error().sentence));

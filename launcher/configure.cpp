@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/macros.hpp"
 #include "launcher/options/help.hpp"
 #include "launcher/options/scan.hpp"
 #include "launcher/options/settings.hpp"
@@ -17,6 +18,26 @@ void append(std::vector<std::string>& notes, const std::vector<std::string>& mor
   notes.insert(notes.end(), more.begin(), more.end());
 }
 
+/// A process that does not know its place yet cannot have what depends on it.
+Result<void> check_spares(const StopConfig& stopping, const WorkerConfig& workers) {
+  if (stopping.spares == 0) return {};
+  if (!workers.virtual_devices.empty()) {
+    return usage(
+        "--spares: with --virtual-local-rank a process is started for one device; leave "
+        "one of them out");
+  }
+  for (const std::string& argument : workers.command) {
+    const auto with = [&](const char* rank) {
+      return substitute(argument, {{"local_rank", rank}});
+    };
+    if (with("0") == with("1")) continue;
+    return usage("--spares: " + argument +
+                 " is different for each rank, which a spare does not "
+                 "know when it is started; use LOCAL_RANK in its place");
+  }
+  return {};
+}
+
 /// The order of the checks is the order in which a user would want to read about mistakes.
 Result<Launch> plan_launch(Request& request, const Machine& machine) {
   auto scheduled = fill_from_scheduler(request, machine);
@@ -25,6 +46,8 @@ Result<Launch> plan_launch(Request& request, const Machine& machine) {
   if (!plan) return plan.error();
   auto workers = configure_workers(request.workers, machine);
   if (!workers) return workers.error();
+  auto spares = check_spares(request.stopping.config, *workers);
+  if (!spares) return spares.error();
   auto log = configure_logs(request.logs, workers->count, machine);
   if (!log) return log.error();
   Launch launch{{std::move(plan->run_id), std::move(*workers), std::move(request.stopping.config),
@@ -33,6 +56,10 @@ Result<Launch> plan_launch(Request& request, const Machine& machine) {
                 std::move(plan->coordinator),
                 std::move(*scheduled),
                 std::move(plan->warnings)};
+  const StopConfig& stopping = launch.config.stopping;
+  if (stopping.spares > 0 && stopping.max_restarts == 0 && !launch.config.rendezvous) {
+    launch.notes.push_back("--spares not used: --max-restarts is 0, so a lost rank ends the run");
+  }
   append(launch.notes, plan->notes);
   append(launch.notes, request.stopping.notes);
   return launch;

@@ -103,6 +103,16 @@ Result<std::optional<Duration>> parse_restart(const Settings& settings) {
   return std::optional<Duration>();
 }
 
+Result<int> parse_spares(const Settings& settings, bool keeps_ranks) {
+  const Origin origin = settings.origin(OptionId::kSpares);
+  const std::int64_t count = settings.integer(OptionId::kSpares);
+  if (count < 0 || count > kSparesMax) return usage(origin.shown() + must_be_up_to("", kSparesMax));
+  if (count == 0 || keeps_ranks) return static_cast<int>(count);
+  if (!settings.on_command_line(OptionId::kSpares)) return 0;  // for other runs than this
+  return usage(origin.name +
+               ": a spare takes the place of a lost rank with --restart=failed: add it");
+}
+
 /// As in torchrun a value that is no number above 0 is off.
 std::optional<Duration> parse_sleep_timeout(const Environment& environment) {
   const double seconds = parse_number(value_or(environment, kSleepVariable, "")).value_or(0);
@@ -131,6 +141,8 @@ Result<StopRequest> parse_stopping(const Settings& settings, const Environment& 
   if (!min_uptime) return min_uptime.error();
   auto rejoin = parse_restart(settings);
   if (!rejoin) return rejoin.error();
+  auto spares = parse_spares(settings, rejoin->has_value());
+  if (!spares) return spares.error();
   StopRequest request{{*restarts,
                        *shutdown,
                        *straggler,
@@ -140,7 +152,8 @@ Result<StopRequest> parse_stopping(const Settings& settings, const Environment& 
                        *hang,
                        *min_uptime,
                        parse_sleep_timeout(environment),
-                       *rejoin},
+                       *rejoin,
+                       *spares},
                       settings.origin(OptionId::kMaxRestarts),
                       {}};
   auto signals = parse_signals(settings, request);

@@ -34,6 +34,13 @@ json::object json_of(const WorkerStatus& worker) {
   return object;
 }
 
+json::object json_of(const SpareStatus& spare) {
+  return {{"spare", spare.number},
+          {"pid", spare.pid},
+          {"state", text_or_null(spare.state == 0 ? "" : std::string(1, spare.state))},
+          {"waits", spare.waits}};
+}
+
 json::value cluster_of(const std::string& text) {
   boost::system::error_code failed;
   json::value value = json::parse(text, failed);
@@ -63,6 +70,9 @@ std::string to_json(const NodeStatus& status) {
   json::array ranks;
   for (const WorkerStatus& worker : status.ranks) ranks.push_back(json_of(worker));
   object["ranks"] = std::move(ranks);
+  json::array spares;
+  for (const SpareStatus& spare : status.spares) spares.push_back(json_of(spare));
+  object["spares"] = std::move(spares);
   object["cluster"] = cluster_of(status.cluster);
   return json::serialize(object) + "\n";
 }

@@ -25,6 +25,14 @@ struct WorkerStatus {
   std::optional<Step> step{};  // the last that it reported; none: it reports none
 };
 
+/// A process that waits for the place of a lost rank.
+struct SpareStatus {
+  int number = 0;
+  int pid = 0;
+  char state = 0;      // as /proc shows it; 0: unknown
+  bool waits = false;  // else it is still loading
+};
+
 struct NodeStatus {
   RunId run_id;
   std::string version{};
@@ -43,6 +51,7 @@ struct NodeStatus {
   std::string coordinator{};  // "gpu-01:29400"; empty: a single node
   std::string cluster{};      // GET /status of the coordinator, if that is in this process
   std::vector<WorkerStatus> ranks{};
+  std::vector<SpareStatus> spares{};
 };
 
 /// One JSON object on one line, with its end.

@@ -87,6 +87,7 @@ struct StopConfig {
   /// --restart=failed: ranks that survive keep their process, and have this long to take the next
   /// round; unset: --restart=all.
   std::optional<Duration> rejoin_timeout{};
+  int spares = 0;  // --spares: processes that wait for the place of a lost rank, with the above
 };
 
 /// Where workers find their store.

@@ -14,6 +14,11 @@ namespace ddprun {
 // With --restart=failed a rank that survives has this long to take the next round, unless
 // --rejoin-timeout says otherwise; then it is killed and started again.
 inline constexpr Duration kRejoinTimeoutDefault = std::chrono::seconds(60);
+// With --spares: one that ended while it waited is replaced after so long, twice as long after each
+// that follows, until one is used.
+inline constexpr int kSparesMax = 1024;  // --spares
+inline constexpr Duration kSpareAgainMin = std::chrono::seconds(1);
+inline constexpr Duration kSpareAgainMax = std::chrono::minutes(1);
 inline constexpr Duration kStragglerTimeoutDefault = std::chrono::seconds(10);
 inline constexpr Duration kStragglerGrace = std::chrono::seconds(2);
 // After a rank failed with a complaint about others, these have so long to complain, too, or to

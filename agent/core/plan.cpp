@@ -21,11 +21,21 @@ std::vector<std::string> worker_argv(const LaunchConfig& config, LocalRank local
   return argv;
 }
 
+// Below another ddprun its mark stays, for that one to find what this one leaves.
+std::string marks_below(const Environment& inherited, const std::string& mark) {
+  const std::string outer = value_or(inherited, "DDPRUN_WORKER", "");
+  return (outer.empty() ? "" : outer + ",") + mark;
+}
+
 }  // namespace
 
 std::string worker_mark(const RoundFacts& facts, LocalRank local_rank) {
   return facts.nonce + "/" + std::to_string(facts.round.value()) + "/" +
          std::to_string(local_rank.value());
+}
+
+std::string spare_mark(const std::string& nonce, int spare) {
+  return nonce + "/spare/" + std::to_string(spare);
 }
 
 WorkerPlan plan_worker(const LaunchConfig& config, const Environment& inherited,
@@ -56,9 +66,8 @@ WorkerPlan plan_worker(const LaunchConfig& config, const Environment& inherited,
   set("TORCHELASTIC_ERROR_FILE", error_file);
   set("TORCHELASTIC_SIGNALS_TO_HANDLE", config.stopping.signals_text);
   set("DDPRUN_ROUND", std::to_string(facts.round.value()));
-  // Below another ddprun its mark stays, for that one to find what this one leaves.
-  const std::string outer = value_or(inherited, "DDPRUN_WORKER", "");
-  set("DDPRUN_WORKER", (outer.empty() ? "" : outer + ",") + worker_mark(facts, local_rank));
+  set("DDPRUN_WORKER", marks_below(inherited, worker_mark(facts, local_rank)));
+  environment.erase("DDPRUN_SPARE");  // of another ddprun
   environment.erase("DDPRUN_SURVIVORS");
   if (config.stopping.rejoin_timeout) set("DDPRUN_SURVIVORS", "1");
   if (facts.worker_socket.empty()) {
@@ -79,6 +88,27 @@ WorkerPlan plan_worker(const LaunchConfig& config, const Environment& inherited,
     if (!value_or(inherited, "HIP_VISIBLE_DEVICES", "").empty()) set("HIP_VISIBLE_DEVICES", device);
   }
   return {rank, local_rank, worker_argv(config, local_rank), std::move(environment)};
+}
+
+WorkerPlan plan_spare(const LaunchConfig& config, const Environment& inherited,
+                      const RoundFacts& facts, int spare, const std::string& error_file) {
+  static constexpr std::array<const char*, 11> kOfPlaces{"RANK",
+                                                         "LOCAL_RANK",
+                                                         "GROUP_RANK",
+                                                         "ROLE_RANK",
+                                                         "WORLD_SIZE",
+                                                         "GROUP_WORLD_SIZE",
+                                                         "ROLE_WORLD_SIZE",
+                                                         "MASTER_ADDR",
+                                                         "MASTER_PORT",
+                                                         "DDPRUN_ROUND",
+                                                         "TORCHELASTIC_RESTART_COUNT"};
+  WorkerPlan plan = plan_worker(config, inherited, facts, LocalRank(0), error_file);
+  for (const char* name : kOfPlaces) plan.environment.erase(name);
+  plan.environment.insert_or_assign("DDPRUN_WORKER",
+                                    marks_below(inherited, spare_mark(facts.nonce, spare)));
+  plan.environment.insert_or_assign("DDPRUN_SPARE", std::to_string(spare));
+  return plan;
 }
 
 Environment round_variables(const WorkerPlan& plan) {

@@ -41,6 +41,9 @@ struct WorkerPlan {
 /// "3e35e7dd/2/0" for local rank 0 of round 2.
 [[nodiscard]] std::string worker_mark(const RoundFacts& facts, LocalRank local_rank);
 
+/// The same for a spare, which has no place yet: "3e35e7dd/spare/4".
+[[nodiscard]] std::string spare_mark(const std::string& nonce, int spare);
+
 /// What of it a worker that runs already takes over when it gets this round; its files, its mark
 /// and its devices stay.
 [[nodiscard]] Environment round_variables(const WorkerPlan& plan);
@@ -49,5 +52,11 @@ struct WorkerPlan {
 [[nodiscard]] WorkerPlan plan_worker(const LaunchConfig& config, const Environment& inherited,
                                      const RoundFacts& facts, LocalRank local_rank,
                                      const std::string& error_file);
+
+/// Of a process that waits for the place of a lost rank (--spares): without what a place decides.
+/// `facts`: nonce and worker_socket count.
+[[nodiscard]] WorkerPlan plan_spare(const LaunchConfig& config, const Environment& inherited,
+                                    const RoundFacts& facts, int spare,
+                                    const std::string& error_file);
 
 }  // namespace ddprun

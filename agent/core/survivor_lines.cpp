@@ -16,6 +16,10 @@ std::string line(Round round, const std::string& text) {
   return note_line("RECOVER", "round " + std::to_string(round.value()) + ": " + text);
 }
 
+std::string spare_text(int spare, int pid) {
+  return "spare " + std::to_string(spare) + " (pid " + std::to_string(pid) + ")";
+}
+
 }  // namespace
 
 std::string recovered_line(Round round, RecoveredRanks ranks, Duration took) {
@@ -38,4 +42,25 @@ std::string lost_survivor_line(Round round, const WorkerName& worker, const Exit
   return line(round,
               who(worker) + " ended before it took part (" + status.text() + "); started again");
 }
+
+std::string unready_spare_line(int spare, int pid, const ExitStatus& status) {
+  return warning_line("SPARE", spare_text(spare, pid) + " ended (" + status.text() +
+                                   ") before it waited for a place: none is started any more; "
+                                   "does the program call survive() and next_round()?");
+}
+
+std::string lost_spare_line(int spare, int pid, const ExitStatus& status) {
+  return note_line("SPARE",
+                   spare_text(spare, pid) + " ended while it waited (" + status.text() + ")");
+}
+
+std::string spare_not_started_line(const std::string& why) {
+  return warning_line("SPARE", "no spare can be started: " + why);
+}
+
+std::string no_spare_line() {
+  return note_line("SPARE",
+                   "no spare was there: the first is started when all ranks have called survive()");
+}
+
 }  // namespace ddprun

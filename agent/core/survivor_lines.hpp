@@ -28,4 +28,11 @@ struct RecoveredRanks {
 [[nodiscard]] std::string lost_survivor_line(Round round, const WorkerName& worker,
                                              const ExitStatus& status);
 
+/// `warning [SPARE] spare 1 (pid 4182) ended (exit code 1) before it waited for a place; ...`.
+[[nodiscard]] std::string unready_spare_line(int spare, int pid, const ExitStatus& status);
+/// `note [SPARE] spare 1 (pid 4182) ended while it waited (SIGKILL); ...`.
+[[nodiscard]] std::string lost_spare_line(int spare, int pid, const ExitStatus& status);
+[[nodiscard]] std::string spare_not_started_line(const std::string& why);
+[[nodiscard]] std::string no_spare_line();
+
 }  // namespace ddprun

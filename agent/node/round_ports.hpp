@@ -20,8 +20,9 @@ struct GiveUp;
 
 /// How ranks were brought back on this node without all of them being started.
 struct Recovery {
-  int kept = 0;     // run since an earlier round
-  int started = 0;  // again
+  int kept = 0;         // run since an earlier round
+  int started = 0;      // again
+  int from_spares = 0;  // had waited for a place; for the driver these are kept ones
 };
 
 /// No call may end the driver. What happens later is fed back to the driver with the functions

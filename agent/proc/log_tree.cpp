@@ -124,6 +124,7 @@ Result<LogFile> AttemptLogs::create(const std::string& path, const DiskThread& d
 }
 
 std::string AttemptLogs::of(LocalRank rank, const char* name) const {
+  if (rank == kNoRank) return here(name);
   return files() ? directory_ + "/" + std::to_string(rank.value()) + "/" + name : "";
 }
 
@@ -218,6 +219,17 @@ Result<AttemptLogs> LogTree::attempt(RestartCount restart_count, Round round, in
   }
   has_attempt_ = true;
   return AttemptLogs(std::move(attempt));
+}
+
+Result<AttemptLogs> LogTree::spare(int number) {
+  if (!files()) return AttemptLogs();
+  const auto made = run_.is_open() ? Result<void>() : make_run_directory();
+  if (!made) return made.error();
+  Directory own;
+  const std::string name = "spare_" + std::to_string(number);
+  const int error = own.make_in(run_, name, kByUmask);
+  if (error != 0) return cannot_make(run_.path() + "/" + name, error);
+  return AttemptLogs(std::move(own));
 }
 
 // A worker may have made something under the first name.

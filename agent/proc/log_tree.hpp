@@ -18,6 +18,9 @@
 
 namespace ddprun {
 
+/// A process that has no place yet.
+inline constexpr LocalRank kNoRank{-1};
+
 /// The directory of one start of all workers. All paths are absolute; all are empty without files.
 class AttemptLogs {
  public:
@@ -68,6 +71,10 @@ class LogTree {
   /// attempt_<count>_round_<round>: nothing is ever wiped. Directories that were removed since the
   /// last start, by a worker or by what cleans temporary files, are made again.
   [[nodiscard]] Result<AttemptLogs> attempt(RestartCount restart_count, Round round, int workers);
+
+  /// Makes the directory of a process that waits for a place, <run>/spare_<number>; its files are
+  /// those of AttemptLogs for kNoRank.
+  [[nodiscard]] Result<AttemptLogs> spare(int number);
 
   /// Whether attempt() has made one.
   [[nodiscard]] bool has_attempt() const { return has_attempt_; }

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <boost/asio/redirect_error.hpp>
@@ -16,15 +17,29 @@ namespace ddprun {
 
 namespace asio = boost::asio;
 
+namespace {
+
+std::optional<std::vector<pid_t>> children_by_pass() {
+  std::vector<pid_t> children;
+  const bool complete = for_each_process([&](const ProcessEntry& process) {
+    if (process.parent == ::getpid()) children.push_back(process.pid);
+  });
+  if (!complete) return std::nullopt;
+  return children;
+}
+
+}  // namespace
+
 Orphans::Orphans(asio::any_io_executor executor)
     : ended_(executor), news_(executor, asio::steady_timer::time_point::max()) {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
 void Orphans::no_longer_except(pid_t child) {
+  const bool standing = standing_.erase(child) != 0;
   own_.erase(child);
   reap_ended();  // those that its zombie hid
-  if (own_.empty()) wake();
+  if (!standing && own_.empty()) wake();
 }
 
 asio::awaitable<void> Orphans::reap() {
@@ -55,8 +70,9 @@ Orphans::Any Orphans::any() {
   siginfo_t ignored = {};
   const bool childless = ::waitid(P_ALL, 0, &ignored, WEXITED | WNOHANG | WNOWAIT) != 0;
   if (childless && errno == ECHILD) return Any::kNo;
-  if (own_.empty()) return Any::kYes;
-  const auto children = children_of_this_process();
+  if (own_.empty() && standing_.empty()) return Any::kYes;
+  auto children = children_of_this_process();
+  if (!children && own_.empty()) children = children_by_pass();
   if (!children) return Any::kUnknown;
   const bool orphan = std::any_of(children->begin(), children->end(),
                                   [this](pid_t child) { return !is_excepted(child); });

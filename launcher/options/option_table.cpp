@@ -236,6 +236,16 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .metavar = "TIME",
      .help = "How long a rank that --restart=failed keeps has to take the new round, in seconds or "
              "with a unit (2m): then it is killed and started again. Default 60 s."},
+    {.id = Id::kSpares,
+     .name = "spares",
+     .value = Value::kInteger,
+     .variable = Variable::kDdprun,
+     .group = Group::kRestarts,
+     .metavar = "N",
+     .preset = "0",
+     .help =
+         "Processes on each node that wait with everything loaded, and take the place of a rank "
+         "that is lost, with --restart=failed (docs/SURVIVORS.md)."},
     {.id = Id::kLogDir,
      .name = "log-dir",
      .variable = Variable::kPet,

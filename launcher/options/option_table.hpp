@@ -38,6 +38,7 @@ enum class OptionId : std::size_t {
   kHangTimeout,
   kRestart,
   kRejoinTimeout,
+  kSpares,
   kLogDir,
   kLogMax,
   kRedirects,

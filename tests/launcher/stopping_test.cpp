@@ -97,3 +97,34 @@ TEST_CASE("an unknown signal costs one line, one that cannot be handled is refus
   CHECK_THAT(refusal_of({"--signals-to-handle=SIGSTOP", "W"}).sentence,
              ContainsSubstring("SIGSTOP"));
 }
+
+TEST_CASE("spares are for ranks that are kept, and refused without") {
+  CHECK(config_of({"--restart=failed", "--spares=1024", "W"}).stopping.spares == 1024);
+  CHECK(config_of({"W"}, with_variables({{"DDPRUN_SPARES", "2"}})).stopping.spares == 0);
+  for (const std::string wrong : {"-1", "1025"}) {
+    CHECK_THAT(refusal_of({"--restart=failed", "--spares=" + wrong, "W"}).sentence,
+               ContainsSubstring(", 0 to 1024"));
+  }
+  CHECK_THAT(refusal_of({"--spares=1", "W"}).sentence, ContainsSubstring("--restart=failed"));
+}
+
+TEST_CASE("spares of a run that cannot restart are noted") {
+  const Words spares{"--restart=failed", "--spares=1", "W"};
+  REQUIRE(launch_of(spares).notes.size() == 1);
+  CHECK_THAT(launch_of(spares).notes[0], ContainsSubstring("--max-restarts is 0"));
+  CHECK(launch_of({"--restart=failed", "--spares=1", "--max-restarts=1", "W"}).notes.empty());
+}
+
+TEST_CASE("a spare cannot be started with what only a place decides") {
+  const Words spares{"--restart=failed", "--spares=1"};
+  const auto with = [&spares](const Words& more) {
+    Words words = spares;
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  };
+  CHECK_THAT(refusal_of(with({"--virtual-local-rank", "W"})).sentence,
+             ContainsSubstring("--virtual-local-rank"));
+  CHECK_THAT(refusal_of(with({"W", "--gpu=${local_rank}"})).sentence,
+             ContainsSubstring("--gpu=${local_rank} is different for each rank"));
+  CHECK(config_of(with({"W", "$$local_rank"})).stopping.spares == 1);
+}
