@@ -386,7 +386,8 @@ void RoundRunner::on_event(const GroupEvent& event) {
   } else if (const auto* exited = std::get_if<Exited>(&event)) {
     const int sent = driver_.group().worker(exited->rank).first_signal;
     const WorkerName name = name_of(exited->rank);
-    inputs_.events.record(worker_exited_event(round, name, exited->status, sent));
+    const bool exiting = worker(exited->rank).exits_apart;
+    inputs_.events.record(worker_exited_event(round, name, exited->status, sent, exiting));
   } else if (const auto* failed = std::get_if<SpawnFailed>(&event)) {
     inputs_.events.record(spawn_failed_event(round, failed->rank, failed->error.sentence));
   }
@@ -428,7 +429,8 @@ void RoundRunner::log_left_behind(const LeftBehindFacts& facts) {
 asio::awaitable<void> RoundRunner::drain_outputs() {
   const TimePoint deadline = Clock::now() + kDrainMax;
   for (std::size_t i = 0; i < workers_.size(); ++i) {
-    if (!driver_.has_exited(LocalRank(static_cast<int>(i)))) continue;
+    // What exits still has its pipe: its output is read when it is gone.
+    if (workers_[i]->exits_apart || !driver_.has_exited(LocalRank(static_cast<int>(i)))) continue;
     co_await workers_[i]->output->drain(deadline);
   }
 }

@@ -17,6 +17,7 @@
 #include "agent/core/survivor_lines.hpp"
 #include "agent/device_watch.hpp"
 #include "agent/events.hpp"
+#include "agent/exiting_workers.hpp"
 #include "agent/node/round_driver.hpp"
 #include "agent/output_plan.hpp"
 #include "agent/proc/cgroup.hpp"
@@ -74,7 +75,8 @@ struct RoundInputs {
   std::optional<Cgroup> cgroup;  // for those of the workers; none: they get none
   std::shared_ptr<WorkerLinks> links;
   std::shared_ptr<Spares> spares;  // null: there are none
-  CarriedWorkers carried = {};     // of an earlier round, with the place they have in this one
+  std::shared_ptr<ExitingWorkers> exiting;
+  CarriedWorkers carried = {};  // of an earlier round, with the place they have in this one
   RoundHooks hooks = {};
   std::function<std::vector<StoreWait>()> store_waits = {};  // of the round's store; may be empty
 };
@@ -145,6 +147,7 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   void open_files() override;
   void give_up_files() override { opening_.reset(); }
   [[nodiscard]] bool await_devices() override;
+  [[nodiscard]] bool await_room(LocalRank rank) override;
   void post_spawn(LocalRank rank) override;
   [[nodiscard]] Result<void> start_worker(LocalRank rank) override;
   [[nodiscard]] bool survives(LocalRank rank) const override { return links_.survives(rank); }
@@ -210,6 +213,11 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   void adopt();
   void make_place(LocalRank rank);
   void joined(LocalRank rank);
+  void exits(LocalRank rank);
+  void exits_soon(LocalRank rank, int looks);
+  [[nodiscard]] bool follows_another_exit(LocalRank rank) const;
+  [[nodiscard]] static boost::asio::awaitable<void> wait_for_room(std::shared_ptr<RoundRunner> self,
+                                                                  LocalRank rank);
   void tell_spares();
   [[nodiscard]] Descendants& find_descendants(Worker& ended);
   [[nodiscard]] static boost::asio::awaitable<void> look_into_files(

@@ -70,16 +70,22 @@ void RoundEvidence::begin() {
              [read, baseline = baseline_] { baseline->emplace(std::move(*read)); });
 }
 
-Evidence RoundEvidence::measure(const Child& failed, const Descendants& left) const {
+Evidence RoundEvidence::measure_exiting(const Child& failed) const {
   Evidence facts;
   if (*baseline_)
     facts.memory = read_memory(**baseline_, failed.leaf() ? failed.leaf()->path() : "");
+  facts.limits = read_limits(failed.pid());
+  facts.disks = read_disks({kSharedMemory});
+  return facts;
+}
+
+Evidence RoundEvidence::measure(const Child& failed, const Descendants& left) const {
+  Evidence facts = measure_exiting(failed);
   facts.memory.worker_peak = failed.resident_peak();
   const Descendants::Held held = left.held();
   facts.memory.left_processes = held.processes;
   facts.memory.left_resident = held.resident_bytes;
   facts.limits = failed.limits();
-  facts.disks = read_disks({kSharedMemory});
   return facts;
 }
 

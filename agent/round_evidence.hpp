@@ -29,6 +29,8 @@ class RoundEvidence {
   void begin();
   /// Of a worker that has just failed, while no other was signalled.
   [[nodiscard]] Evidence measure(const Child& failed, const Descendants& left) const;
+  /// The same of one that exits, and has left nothing: its memory is not known.
+  [[nodiscard]] Evidence measure_exiting(const Child& failed) const;
 
   struct Sources {
     std::string error_file;

@@ -172,6 +172,7 @@ RoundLinks::Workers RoundRunner::linked_workers() {
       driver_.survives(rank);
       tell_spares();
     };
+    workers.exits = [this](LocalRank rank) { exits(rank); };
   }
   return workers;
 }

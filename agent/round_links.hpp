@@ -24,6 +24,8 @@ class RoundLinks : private LinkedRound {
     std::function<void(LocalRank)> joined;
     /// One more can take a new round without being started again; may be empty.
     std::function<void(LocalRank)> said_survives;
+    /// One that can may have begun to exit; may be empty.
+    std::function<void(LocalRank)> exits = {};
   };
   RoundLinks(const RoundFacts& facts, EventLog& events, std::shared_ptr<WorkerLinks> links,
              Workers workers)
@@ -60,6 +62,9 @@ class RoundLinks : private LinkedRound {
   void checkpoint(LocalRank rank, std::int64_t step, const std::string& path) override;
   void section_exceeded(LocalRank rank, const worker_link::OpenSection& section) override;
   void joined(LocalRank rank, Round round) override;
+  void exits(LocalRank rank) override {
+    if (workers_.exits) workers_.exits(rank);
+  }
   [[nodiscard]] std::optional<WorkerLinks::Number> number_of(LocalRank rank) const;
 
   const RoundFacts& facts_;

@@ -5,10 +5,13 @@
 
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <exception>
 #include <memory>
 #include <utility>
 
 #include "agent/core/survivor_lines.hpp"
+#include "agent/proc/exiting.hpp"
 #include "agent/proc/limits.hpp"
 #include "agent/proc/tail.hpp"
 #include "agent/round.hpp"
@@ -96,6 +99,69 @@ void RoundRunner::joined(LocalRank rank) {
   inputs_.events.record(worker_joined_event(inputs_.facts.round, name_of(rank)));
   forget_rounds_before(workers_.at(static_cast<std::size_t>(rank.value())), inputs_.disk);
   driver_.joined(rank);
+}
+
+void RoundRunner::exits(LocalRank rank) {
+  worker(rank).may_exit = true;
+  exits_soon(rank, kLooksAtExit);
+}
+
+// One that began to exit before, and whose end is waited for, is the first failure of the two: its
+// connections close early in its end.
+bool RoundRunner::follows_another_exit(LocalRank rank) const {
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    const LocalRank other(static_cast<int>(i));
+    if (other != rank && workers_[i]->may_exit && !driver_.has_exited(other)) return true;
+  }
+  return false;
+}
+
+// Its memory, of which a training has much, is torn down before its end is told; a next round need
+// not wait for that. What has started processes is waited for as ever, and so is the end of a run:
+// its report says how much memory the worker held.
+void RoundRunner::exits_soon(LocalRank rank, int looks) {
+  const std::shared_ptr<Worker> its = workers_.at(static_cast<std::size_t>(rank.value()));
+  const GroupState state = driver_.group().state();
+  const bool runs = state == GroupState::kStarting || state == GroupState::kHealthy;
+  const bool last = inputs_.facts.restarts.value() >= inputs_.config.stopping.max_restarts;
+  if (!runs || last || !its->child || driver_.has_exited(rank) || its->last_signal != 0) return;
+  const pid_t pid = its->child->pid();
+  const auto status = status_of_exiting(pid);
+  if (!status && looks > 0) {  // the thread that was watched may be the first to exit
+    const auto again = std::make_shared<asio::steady_timer>(executor_, kLookAtExitInterval);
+    return again->async_wait([self = shared_from_this(), again, rank, looks](const auto&) {
+      self->exits_soon(rank, looks - 1);
+    });
+  }
+  if (!status) its->may_exit = false;
+  if (!status || follows_another_exit(rank) || !is_alone(pid, its->child->leaf())) return;
+  kill_all_of(*its);  // a thread that only seems to end with the process does now
+  links_.ended(rank);
+  its->facts = evidence_.measure_exiting(*its->child);
+  its->facts.steps = steps_of(rank);
+  its->ended_apart = [executor = executor_, &orphans = inputs_.orphans, exiting = inputs_.exiting,
+                      ended = std::weak_ptr(its)](const ExitStatus&) {
+    const auto gone = [exiting](const std::exception_ptr& bug) {
+      exiting->gone();
+      net::rethrow_bug(bug);
+    };
+    asio::co_spawn(executor, bury(executor, orphans, ended.lock()), gone);
+  };
+  its->exits_apart = true;
+  inputs_.exiting->begun();
+  driver_.exited(rank, *status, LeftBehind::kNothing);
+}
+
+bool RoundRunner::await_room(LocalRank rank) {
+  if (!inputs_.exiting->any()) return false;
+  asio::co_spawn(executor_, wait_for_room(shared_from_this(), rank), net::rethrow_bug);
+  return true;
+}
+
+asio::awaitable<void> RoundRunner::wait_for_room(std::shared_ptr<RoundRunner> self,
+                                                 LocalRank rank) {
+  co_await self->inputs_.exiting->wait_until_gone();
+  self->driver_.spawn_due(rank);
 }
 
 // Once nothing is to be done for this round, and its program is known to survive.

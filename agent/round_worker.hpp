@@ -47,6 +47,8 @@ struct RoundWorker {
   std::optional<Descendants> descendants{};  // once it has ended
   Evidence facts{};                          // of an exit that may be the first failure
   std::weak_ptr<RoundRunner> runner{};       // of its present round; expired: that is over
+  bool may_exit = false;                     // its link says that it does
+  bool exits_apart = false;                  // its round knew its end before it was gone
   /// Of a spare that has no round, and of one whose round knew its end before.
   std::function<void(const ExitStatus&)> ended_apart{};
 };

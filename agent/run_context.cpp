@@ -46,6 +46,7 @@ RunContext::RunContext(AgentInputs inputs)
       descriptor_limit_(inputs.descriptor_limit),
       orphans_(inputs.orphans),
       nonce_(std::move(inputs.nonce)),
+      exiting_(std::make_shared<ExitingWorkers>(disks_.logs.executor())),
       devices_({disks_.logs.executor(), environment_, logger_, events_, nonce_}),
       cgroup_(std::move(inputs.cgroup)),
       begin_control_(std::move(inputs.begin_control)),
@@ -112,6 +113,7 @@ RoundInputs RunContext::prepare(RoundFacts facts) {
                      cgroup_,
                      links_,
                      spares_,
+                     exiting_,
                      {},
                      {},
                      {}};
@@ -121,6 +123,7 @@ asio::awaitable<void> RunContext::end_waiting_workers() {
   if (spares_ != nullptr) {
     co_await spares_->end();
   }
+  co_await exiting_->wait_until_gone();
 }
 
 int RunContext::fail(const std::string& code, const Error& error) {

@@ -101,6 +101,7 @@ class RunContext {
   std::optional<rlimit> descriptor_limit_;
   Orphans& orphans_;
   std::string nonce_;
+  std::shared_ptr<ExitingWorkers> exiting_;
   DeviceWatch devices_;
   std::optional<Cgroup> cgroup_;
   std::shared_ptr<WorkerLinks> links_ = std::make_shared<WorkerLinks>();

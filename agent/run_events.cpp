@@ -190,11 +190,12 @@ RunEvent recovered_event(Round round, const Recovery& recovery, Duration took) {
 }
 
 RunEvent worker_exited_event(Round round, const WorkerName& worker, const ExitStatus& status,
-                             int sent) {
+                             int sent, bool exiting) {
   RunEvent event{"worker_exited", round, name_fields(worker)};
   event.fields["exit_code"] = status.code();
   event.fields["signal"] = status.signal();
   event.fields["sent_signal"] = sent;
+  event.fields["exiting"] = exiting;
   return event;
 }
 

@@ -47,9 +47,9 @@ class LinkEvents {
 [[nodiscard]] RunEvent worker_joined_event(Round round, const WorkerName& worker);
 /// All that were kept have taken the round, the others were started again.
 [[nodiscard]] RunEvent recovered_event(Round round, const Recovery& recovery, Duration took);
-/// `sent`: the first signal that ddprun had sent it, 0 for none.
+/// `sent`: the first signal that ddprun had sent it, 0 for none; `exiting`: it is not gone yet.
 [[nodiscard]] RunEvent worker_exited_event(Round round, const WorkerName& worker,
-                                           const ExitStatus& status, int sent);
+                                           const ExitStatus& status, int sent, bool exiting);
 [[nodiscard]] RunEvent first_failure_event(Round round, const WorkerExit& first);
 [[nodiscard]] RunEvent spawn_failed_event(Round round, LocalRank rank, const std::string& text);
 [[nodiscard]] RunEvent stop_event(Round round, const char* name, int signal, int workers);

@@ -164,6 +164,11 @@ void WorkerLinks::section_exceeded(Number worker, const worker_link::OpenSection
   if (seat.round != nullptr) seat.round->section_exceeded(seat.rank, section);
 }
 
+void WorkerLinks::exits(Number worker) {
+  const Seat seat = workers_.at(worker).seat;
+  if (seat.round != nullptr) seat.round->exits(seat.rank);
+}
+
 void WorkerLinks::joined(Number worker, Round round) {
   const Seat seat = workers_.at(worker).seat;
   if (seat.round != nullptr) seat.round->joined(seat.rank, round);

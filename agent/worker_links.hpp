@@ -33,6 +33,8 @@ class LinkedRound {
   virtual void checkpoint(LocalRank rank, std::int64_t step, const std::string& path) = 0;
   virtual void section_exceeded(LocalRank rank, const worker_link::OpenSection& section) = 0;
   virtual void joined(LocalRank rank, Round round) = 0;
+  /// It survives, and its process may have begun to exit.
+  virtual void exits(LocalRank rank) { static_cast<void>(rank); }
 };
 
 class WorkerLinks : private worker_link::Target {
@@ -92,6 +94,7 @@ class WorkerLinks : private worker_link::Target {
   void checkpoint(Number worker, std::int64_t step, const std::string& path) override;
   void section_exceeded(Number worker, const worker_link::OpenSection& section) override;
   void joined(Number worker, Round round) override;
+  void exits(Number worker) override;
   [[nodiscard]] std::optional<Number> by_pid(int pid) const;
   [[nodiscard]] std::optional<Owner> by_mark(int pid) const;
 

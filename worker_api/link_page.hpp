@@ -45,6 +45,9 @@ struct LinkPage {
   // Written by the agent.
   std::atomic<std::int32_t> stop{0};          // the signal of a stop that leaves time to save
   std::atomic<std::int64_t> look_at{kNever};  // when it looks at the sections, without a packet
+  // A robust futex (set_robust_list(2)) of a thread of the process that only ends with it: the id
+  // of the thread and FUTEX_WAITERS; 0: there is none. The kernel writes FUTEX_OWNER_DIED.
+  std::atomic<std::uint32_t> alive{0};
 };
 static_assert(sizeof(LinkPage) <= kPageBytes);
 static_assert(std::atomic<std::int64_t>::is_always_lock_free);

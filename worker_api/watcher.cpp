@@ -1,12 +1,14 @@
 // The thread that waits for rounds. It starts in survive(), so that other programs have none.
 #include <errno.h>
 #include <linux/futex.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
 #include <optional>
 #include <utility>
 #include <vector>
@@ -65,8 +67,24 @@ bool receive_packet(std::vector<std::uint8_t>& packet) {
   return true;
 }
 
+// The agent learns that the process exits before its memory is torn down, which takes long. This
+// thread has no robust mutexes, so the list that libc made for those is not missed.
+void mark_alive() {
+  LinkPage* const shared = known_page();
+  if (shared == nullptr) return;
+  static robust_list of_page;
+  static robust_list_head head;
+  shared->alive.store(static_cast<std::uint32_t>(::syscall(SYS_gettid)) | FUTEX_WAITERS);
+  of_page.next = &head.list;
+  head.list.next = &of_page;
+  head.futex_offset = reinterpret_cast<char*>(&shared->alive) - reinterpret_cast<char*>(&of_page);
+  head.list_op_pending = nullptr;
+  ::syscall(SYS_set_robust_list, &head, sizeof(head));
+}
+
 void* watch(void*) {
   ::pthread_setname_np(::pthread_self(), "ddprun-rounds");
+  mark_alive();
   std::vector<std::uint8_t> packet(kRoundPacketBytesMax);
   while (true) {
     const bool makes_sockets = is_round_lost() && notes_sockets();

@@ -191,6 +191,7 @@ void RoundDriver::spawn(LocalRank rank) {
     if (!told && grows_) ports_.rank_gone();
     return step(Spawned{rank, told});
   }
+  if (ports_.await_room(rank)) return;
   const auto started = start(rank);
   if (!started) return fail_to_spawn({rank, started.error()});
   step(Spawned{rank});

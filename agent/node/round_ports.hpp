@@ -45,6 +45,12 @@ class RoundPorts {
   [[nodiscard]] virtual bool await_devices() = 0;
   /// spawn_due() follows, later: between two spawns, signals and exits are looked at.
   virtual void post_spawn(LocalRank rank) = 0;
+  /// Of a worker that is to be started. True: one whose end is known is not gone yet, and
+  /// spawn_due() follows, later, in bounded time.
+  [[nodiscard]] virtual bool await_room(LocalRank rank) {
+    static_cast<void>(rank);
+    return false;
+  }
   /// Starts the worker: exited() follows, later, and after LeftBehind::kProcesses emptied(). After
   /// an error nothing follows.
   [[nodiscard]] virtual Result<void> start_worker(LocalRank rank) = 0;

@@ -51,6 +51,9 @@ inline constexpr std::chrono::milliseconds kDrainMax{500};
 // What is read at most after that deadline: all that a pipe can hold (fs.pipe-max-size), and no
 // more.
 inline constexpr std::size_t kDrainBytesMax = 1024 * 1024;
+// How often it is looked whether a process exits of which a thread does, and the interval.
+inline constexpr int kLooksAtExit = 20;
+inline constexpr std::chrono::milliseconds kLookAtExitInterval{1};
 // Candidates tried for the name of a directory or file that must be new; then an error.
 inline constexpr int kUniqueNamesMax = 100;
 // GPUs looked for in /dev and NVML; more are not counted.

@@ -26,6 +26,10 @@ inline constexpr Duration kPacketInterval = std::chrono::milliseconds(20);
 inline constexpr Duration kResendInterval = std::chrono::milliseconds(20);
 // What the kernel holds for a worker that survives: two rounds.
 inline constexpr int kSendBufferBytes = 256 * 1024;
+// Workers of a node whose exit is noticed as it begins; of others it is noticed at its end.
+inline constexpr std::size_t kExitsWatchedMax = 127;  // futex_waitv takes one more
+// After so many values that mean nothing a worker's word is not looked at any longer.
+inline constexpr int kWordChangesMax = 100;
 // New connections whose owner is looked up at once, and the interval of more; others are closed.
 inline constexpr int kLookupBurst = 1024;
 inline constexpr Duration kLookupInterval = std::chrono::milliseconds(10);

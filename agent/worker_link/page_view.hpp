@@ -40,6 +40,8 @@ class PageView {
   /// packet.
   void looks() { page_->look_at.store(kNever); }
   void will_look_at(TimePoint when);
+  /// Of a thread of the process: see LinkPage::alive.
+  [[nodiscard]] const std::atomic<std::uint32_t>& alive() const { return page_->alive; }
   void ask_to_stop(int signal) { page_->stop.store(signal); }
 
  private:

@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "agent/worker_link/exit_watch.hpp"
 #include "agent/worker_link/limits.hpp"
 #include "agent/worker_link/listen.hpp"
 #include "base/log_quota.hpp"
@@ -68,6 +69,10 @@ void make_room_for_rounds(Client& client) {
   static_cast<void>(ignored);
 }
 
+std::shared_ptr<const ExitWatch::Word> life_of(const Client& client) {
+  return {client.page, &client.page->alive()};
+}
+
 void cancel_timers(Client& client) {
   client.timer.cancel();
   client.pause.cancel();
@@ -78,7 +83,8 @@ void cancel_timers(Client& client) {
 
 class Server::Impl : public std::enable_shared_from_this<Impl> {
  public:
-  Impl(Target& target, std::string path) : target_(&target), path_(std::move(path)) {}
+  Impl(const asio::any_io_executor& executor, Target& target, std::string path)
+      : target_(&target), path_(std::move(path)), exits_(executor) {}
 
   static asio::awaitable<void> serve(std::shared_ptr<Impl> self, Sessions::Session session);
   void ask_to_stop(int signal);
@@ -97,6 +103,7 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
   [[nodiscard]] bool take_page(const ClientPtr& client, const Received& received);
   /// Whether the link continues.
   [[nodiscard]] bool act(Client& client, const Packet& packet);
+  void watch_life(const Client& client);
   static void send_round(const ClientPtr& client);
   static void look(const std::shared_ptr<Impl>& self, const ClientPtr& client);
   void drop(const ClientPtr& client);
@@ -104,6 +111,7 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
   Target* target_;  // null: closed
   std::string path_;
   int stop_signal_ = 0;
+  ExitWatch exits_;
   LogQuota lookups_{kLookupBurst, kLookupInterval};
   std::vector<ClientPtr> clients_;
   std::map<WorkerNumber, std::pair<std::int64_t, TimePoint>>
@@ -179,6 +187,7 @@ bool Server::Impl::act(Client& client, const Packet& packet) {
     if (!client.owner.is_itself) return false;  // the worker may not survive with it
     if (!std::exchange(client.survives, true)) {
       make_room_for_rounds(client);
+      watch_life(client);
       target_->survives(worker);
     }
   }
@@ -189,6 +198,14 @@ bool Server::Impl::act(Client& client, const Packet& packet) {
     target_->joined(worker, joined->round);
   }
   return true;
+}
+
+void Server::Impl::watch_life(const Client& client) {
+  exits_.watch(life_of(client), [self = weak_from_this(), worker = client.owner.worker] {
+    const auto impl = self.lock();
+    const bool known = impl && impl->target_ != nullptr && impl->survivor(worker) != nullptr;
+    if (known) impl->target_->exits(worker);
+  });
 }
 
 ClientPtr Server::Impl::survivor(WorkerNumber worker) const {
@@ -276,6 +293,7 @@ void Server::Impl::look(const std::shared_ptr<Impl>& self, const ClientPtr& clie
 void Server::Impl::drop(const ClientPtr& client) {
   cancel_timers(*client);
   if (std::erase(clients_, client) == 0) return;  // forgotten
+  if (client->survives) exits_.forget(life_of(*client));
   const TimePoint now = Clock::now();
   const auto last = client->page == nullptr ? std::nullopt : client->page->last_step(now);
   if (!last) return;
@@ -322,7 +340,7 @@ Result<std::unique_ptr<Server>> Server::open(const asio::any_io_executor& execut
                                              const std::string& path, int workers, Target& target) {
   const auto socket = listen(path);
   if (!socket) return socket.error();
-  const auto impl = std::make_shared<Impl>(target, path);
+  const auto impl = std::make_shared<Impl>(executor, target, path);
   const std::size_t places = 2 * kConnectionsPerRank * static_cast<std::size_t>(workers);
   auto sessions = std::make_shared<Sessions>(
       Protocol::acceptor(executor, Protocol(), *socket),

@@ -44,6 +44,8 @@ class Target {
   virtual void checkpoint(WorkerNumber worker, std::int64_t step, const std::string& path) = 0;
   /// It has said that it can take a new round; once for each of its links.
   virtual void survives(WorkerNumber worker) = 0;
+  /// It survives, and its process may have begun to exit.
+  virtual void exits(WorkerNumber worker) { static_cast<void>(worker); }
   /// Once for each process, and once more after look_again().
   virtual void section_exceeded(WorkerNumber worker, const OpenSection& section) = 0;
   /// It has taken the round that was pushed to it last; once for each.

@@ -1,0 +1,72 @@
+#include "agent/proc/exiting.hpp"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "tests/support/catch.hpp"
+
+using namespace ddprun;
+
+namespace {
+
+/// A line of /proc/PID/stat; the name is the program's own choice.
+std::string stat_line(const std::string& flags, const std::string& exit_code) {
+  std::string line = "77 (a) R 4 (b) R 1 77 77 0 -1 " + flags;
+  for (int field = 7; field < 49; ++field) line += " 0";
+  return line + " " + exit_code + "\n";
+}
+
+/// A child that has ended as `body` does, and is not reaped before this goes.
+template <class Body>
+class Zombie {
+ public:
+  explicit Zombie(Body body) : pid_(::fork()) {
+    if (pid_ == 0) {
+      body();
+      ::_exit(99);
+    }
+    siginfo_t info = {};
+    REQUIRE(::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT) == 0);
+  }
+  ~Zombie() { ::waitpid(pid_, nullptr, 0); }
+  Zombie(const Zombie&) = delete;
+  Zombie& operator=(const Zombie&) = delete;
+  [[nodiscard]] pid_t pid() const { return pid_; }
+
+ private:
+  pid_t pid_;
+};
+
+}  // namespace
+
+TEST_CASE("the status of a process that exits is read from its line in /proc") {
+  CHECK(parse_exiting(stat_line("4228108", "9")) == ExitStatus::signaled(9));
+  CHECK(parse_exiting(stat_line("4", "139")) ==
+        ExitStatus::signaled(11, ExitStatus::Core::kDumped));
+  CHECK(parse_exiting(stat_line("4", "768")) == ExitStatus::exited(3));
+  CHECK_FALSE(parse_exiting(stat_line("4194304", "9")));  // it does not exit
+  CHECK_FALSE(parse_exiting(stat_line("4", "0")));
+  CHECK_FALSE(parse_exiting("77 (a) R 4"));
+  CHECK_FALSE(parse_exiting("77 (a"));
+  CHECK_FALSE(parse_exiting(""));
+}
+
+TEST_CASE("one that has ended and was not reaped exits, one that lives does not") {
+  const Zombie three([] { ::_exit(3); });
+  CHECK(status_of_exiting(three.pid()) == ExitStatus::exited(3));
+  const Zombie killed([] { ::raise(SIGKILL); });
+  CHECK(status_of_exiting(killed.pid()) == ExitStatus::signaled(SIGKILL));
+  const Zombie well([] { ::_exit(0); });
+  CHECK_FALSE(status_of_exiting(well.pid()));
+  CHECK_FALSE(status_of_exiting(::getpid()));
+  CHECK_FALSE(status_of_exiting(0));
+}
+
+TEST_CASE("what a process that exits has started is not overlooked") {
+  CHECK_FALSE(is_alone(::getppid(), std::nullopt));  // this one is its child
+  const Zombie alone([] { ::setsid(); });
+  CHECK(is_alone(alone.pid(), std::nullopt));
+}
