@@ -111,6 +111,7 @@ void RoundRunner::request_stop(int signal) {
 
 void RoundRunner::end(const client::StopGroup& order) {
   if (order.look) driver_.look();
+  if (order.requested) inputs_.links->ask_to_stop(order.signal);  // first, as in request_stop()
   driver_.end(order);
 }
 

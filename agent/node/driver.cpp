@@ -56,7 +56,7 @@ void NodeDriver::request_stop(const ReceivedSignal& received) {
 }
 
 void NodeDriver::leave_for_signal() {
-  leave(exit_code_of_signal(stop_signal_), stop_reason_);
+  leave(exit_code_of_signal(stop_signal_), stop_reason_, By::kStop);
 }
 
 void NodeDriver::leave_if_asked() {
@@ -66,9 +66,9 @@ void NodeDriver::leave_if_asked() {
 }
 
 // The second time means a forced stop, which an error after a signal, or the reverse, is not.
-void NodeDriver::leave(int exit_code, const std::string& reason) {
+void NodeDriver::leave(int exit_code, const std::string& reason, By by) {
   if (std::exchange(leaving_, true) && !forced_stop_) return;
-  feed(client::LeaveAsked{exit_code, reason});
+  feed(client::LeaveAsked{exit_code, reason, by == By::kStop});
 }
 
 void NodeDriver::fail(const Error& error) {

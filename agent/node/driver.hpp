@@ -31,7 +31,8 @@ class NodeDriver {
   /// A signal that ends nothing: the workers get it once, those of all nodes if it is for them.
   void pass_on(client::SignalCame came) { feed(std::move(came)); }
   /// This node leaves the run for a reason of its own, which the user has read.
-  void leave(int exit_code, const std::string& reason);
+  enum class By { kItself, kStop };
+  void leave(int exit_code, const std::string& reason, By by = By::kItself);
 
   void group_runs(Round round);
   /// All workers exited with 0; what they left behind may still run.

@@ -108,7 +108,9 @@ void Membership::on(const LeaveAsked& leave) {
   way_out_.leave(End{leave.exit_code, leave.reason});
   if (group_.is_none()) await_answer_to_leave();
   notices_.end_wait();
-  if (greeting() != nullptr) send(Leave{leave.exit_code, leave.reason, group_.round()});
+  if (greeting() != nullptr) {
+    send(Leave{leave.exit_code, leave.reason, group_.round(), leave.requested});
+  }
   stop_group(own_stop());
   if (!answered()) stop_leaving();
 }
@@ -190,7 +192,7 @@ void Membership::take(const Stop& stop) {
   const bool witness = known && known->failure && known->failure->first.complaint;
   using Then = StopGroup::Then;
   const Then then = stop.waits && way_out_.is_staying() ? Then::kWait : Then::kEnd;
-  stop_group({group_.round(), stop.signal, stop.grace, witness, then});
+  stop_group({group_.round(), stop.signal, stop.grace, witness, then, stop.requested});
 }
 
 void Membership::take(const Done& done) {

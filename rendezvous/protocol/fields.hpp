@@ -293,6 +293,7 @@ void fields(Io& io, Value& leave) {
   io.number("exit_code", leave.exit_code, 1, 255);
   io.text("reason", leave.reason);
   io.number("round", leave.round, 0, kRoundMax);
+  io.flag("requested", leave.requested);
 }
 
 template <class Io, class Value>
@@ -320,6 +321,7 @@ void fields(Io& io, Value& stop) {
   io.text("reason", stop.reason);
   io.optional_object("verdict", stop.verdict);
   io.flag("waits", stop.waits);
+  io.flag("requested", stop.requested);
 }
 
 template <class Io, class Value>

@@ -183,7 +183,8 @@ struct Stopped {
 struct Leave {
   int exit_code = 1;  // of this agent unless `done` has another; never 0
   std::string reason;
-  Round round{0};  // the last in which it started workers; 0: none
+  Round round{0};          // the last in which it started workers; 0: none
+  bool requested = false;  // a stop was: workers that handle one have time to save
   friend bool operator==(const Leave&, const Leave&) = default;
 };
 
@@ -213,6 +214,7 @@ struct Stop {
   std::optional<Done>
       verdict{};       // how the run failed, as far as it is known before the workers end
   bool waits = false;  // the run waits to start the next round: workers that survive may be held
+  bool requested = false;  // see Leave
   friend bool operator==(const Stop&, const Stop&) = default;
 };
 

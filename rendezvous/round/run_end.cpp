@@ -73,6 +73,7 @@ void Run::send_stop(Agent& agent, const std::string& reason) {
   const auto* stopping = in<Stopping>();
   if (stopping != nullptr && stopping->verdict.failure) stop.verdict = stopping->verdict;
   stop.waits = in<Forming>() != nullptr;
+  stop.requested = stopping != nullptr && stopping->requested;
   send(agent.link, std::move(stop));
 }
 

@@ -66,10 +66,13 @@ void Run::take_up(Agent& agent, const Leave& leave) {
   let_go(agent);
   if (!(lives && hosts) && !((works || restarts) && too_few)) return after_loss(end, sentence);
   ++counters_.losses;
-  Done verdict{leave.exit_code, hosts ? reasons::left_with_coordinator(sentence)
-                                      : reasons::left_too_few(sentence, roster_.size(), terms())};
+  Stopping stopping;
+  stopping.requested = leave.requested;
+  Done& verdict = stopping.verdict;
+  verdict = {leave.exit_code, hosts ? reasons::left_with_coordinator(sentence)
+                                    : reasons::left_too_few(sentence, roster_.size(), terms())};
   verdict.node_lost = true;
-  finish(std::move(verdict));
+  stop(std::move(stopping));
 }
 
 void Run::let_go(Agent& agent) {

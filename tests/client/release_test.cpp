@@ -140,3 +140,17 @@ TEST_CASE("a single node waits for no store at its end, also not for that of an 
   REQUIRE(seat.membership_.ended());
   CHECK(seat.done<client::End>()->exit_code == 0);
 }
+
+TEST_CASE("a stop that was requested is one for the ranks, and for the coordinator") {
+  for (const bool requested : {true, false}) {
+    Seat seat;
+    seat.connect();
+    seat.hear(seat.round(1));
+    Stop stop{Round(1), 15, milliseconds(1000), "gpu-02 left"};
+    stop.requested = requested;
+    seat.hear(stop);
+    CHECK(seat.done<StopGroup>()->requested == requested);
+    seat.feed(LeaveAsked{143, "SIGTERM received", requested});
+    CHECK(seat.said<Leave>()->requested == requested);
+  }
+}

@@ -270,6 +270,12 @@ TEST_CASE("stop preserves every field") {
   const Done known{5, "rank 1 failed", RunFailure{full_exit(), Round(5)}};
   const Stop stop{Round(5), 10, Milliseconds(600'000), "gpu-01 left", known};
   CHECK(round_trip(stop) == Message(stop));
+  Stop requested = stop;
+  requested.requested = true;
+  CHECK(round_trip(requested) == Message(requested));
+  std::string body = encode(requested);
+  body.replace(body.rfind("true"), 4, "\"no\"");
+  CHECK_THAT(decode(body).error().sentence, ContainsSubstring("requested"));
 }
 
 TEST_CASE("stopped preserves every field") {
@@ -314,7 +320,7 @@ TEST_CASE("ranks that no run can have are refused") {
 }
 
 TEST_CASE("leave preserves every field") {
-  const Leave leave{143, "agent got SIGTERM", Round(3)};
+  const Leave leave{143, "agent got SIGTERM", Round(3), true};
   CHECK(round_trip(leave) == Message(leave));
 }
 

@@ -161,3 +161,29 @@ TEST_CASE("a leave that waits for answers ends with the failure that comes first
   desk.say(2, Stopped{Round(1), milliseconds(5), 0, 0});
   CHECK(desk.last<Done>(1)->exit_code == 5);
 }
+
+TEST_CASE("a stop that was requested on one node is a request to all, also over the next link") {
+  for (const bool requested : {true, false}) {
+    Desk desk;
+    desk.join_two();
+    desk.both_run();
+    desk.say(1, Leave{143, "SIGTERM received", Round(1), requested});
+    CHECK(desk.last<Stop>(2)->requested == requested);
+    desk.forget();
+    desk.say(2, Reconnecting{"no heartbeat for 5 s"});
+    desk.say(4, desk.hello_again());
+    CHECK(desk.last<Stop>(4)->requested == requested);
+  }
+}
+
+TEST_CASE("a failure that a stop finds on its way is no request to save") {
+  Desk desk(3);
+  desk.join_two();
+  desk.both_run();
+  desk.say(2, desk.failed(1, 3));
+  desk.say(1, Leave{143, "SIGTERM received", Round(1), true});
+  desk.say(2, desk.report(2, NodeState::kStarting));
+  REQUIRE(desk.last<Stop>(2));
+  CHECK(desk.last<Stop>(2)->verdict);
+  CHECK_FALSE(desk.last<Stop>(2)->requested);
+}

@@ -142,6 +142,8 @@ MUTANTS = [
      "if (runs && report.rank_gone && report.state != NodeState::kFailed) {", "if (false) {"),
     ("a rank that fails in a round that grows is started again", "agent/core/worker_group.cpp",
      "const bool fails = grows_ &&", "const bool fails = false &&"),
+    ("ranks are asked to save after a failure", "rendezvous/round/run_end.cpp",
+     "stop.requested = stopping != nullptr && stopping->requested;", "stop.requested = true;"),
 ]
 SEEDS = 6000
 SEEDS_MAX = 40000  # for the few whose fault is rare

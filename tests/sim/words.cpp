@@ -48,7 +48,8 @@ namespace {
   return text;
 }
 [[nodiscard]] std::string tell(const Stop& stop) {
-  return "stop round " + number(stop.round.value()) + ": " + stop.reason;
+  return "stop round " + number(stop.round.value()) + ": " + stop.reason +
+         (stop.requested ? " (requested)" : "");
 }
 [[nodiscard]] std::string tell(const Stopped& stopped) {
   return "stopped: round " + number(stopped.round.value());

@@ -149,8 +149,10 @@ bool World::can_answer(const Connection& connection) const {
 
 void World::apply(const round::Actions& actions) {
   std::vector<Checker::Sent> rounds;
+  std::set<bool> requested;
   for (const round::Action& action : actions) {
     if (const auto* sent = std::get_if<round::Send>(&action)) {
+      if (const auto* stop = std::get_if<Stop>(&sent->message)) requested.insert(stop->requested);
       send(*sent, rounds);
     } else if (const auto* close = std::get_if<round::Close>(&action)) {
       const auto found = by_link_.find(close->link.value());
@@ -165,6 +167,7 @@ void World::apply(const round::Actions& actions) {
       finish_run(*finish);
     }
   }
+  require(requested.size() <= 1, "one stop asks some nodes to save, and not all");
   if (!rounds.empty()) checker_.on_rounds(rounds, now());
 }
 

@@ -81,6 +81,7 @@ struct StoreIdle {
 struct LeaveAsked {
   int exit_code = 1;
   std::string reason;
+  bool requested = false;  // by a stop, for which the workers of all nodes may save
 };
 /// A signal that does not end the run came to this node.
 struct SignalCame {
@@ -129,6 +130,7 @@ struct StopGroup {
   bool look = false;  // at all ranks first: the failure elsewhere complained of other ranks
   enum class Then { kEnd, kWait, kNextRound };
   Then then = Then::kEnd;  // else ranks that survive stay for the next round, which may be ordered
+  bool requested = false;  // workers that handle a stop are asked to save
 };
 struct ArmTimer {
   TimePoint deadline;
