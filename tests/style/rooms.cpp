@@ -67,9 +67,12 @@ const std::vector<Room>& rooms() {
       // The agent serves the store of a round, so it includes the store's server.
       {"agent/",
        {"base/", "net/", "rendezvous/client/", "rendezvous/protocol/", "rendezvous/store/",
-        "agent/core/", "agent/node/", "agent/control/", "agent/proc/", "agent/worker_link/",
-        "agent/in_process_link"},
+        "agent/core/", "agent/node/", "agent/control/", "agent/proc/", "agent/warm/",
+        "agent/worker_link/", "agent/in_process_link"},
        {kProcess, kOptions, kTorch, kTensor}},
+      // Which workers start from a template is decided without a process or a socket.
+      {"agent/warm/core/", {"base/"}, {kAsio, kProcess, kJson, kLog, kOptions}, Core::kPure},
+      {"agent/warm/", {"base/", "net/", "agent/"}, {kProcess, kJson, kLog, kOptions}},
       // It knows what a command may ask of a run, and nothing of how a run works.
       {"agent/control/", {"base/", "net/"}, {kProcess, kLog, kOptions, kTorch, kTensor}},
       {"agent/worker_link/", {"base/", "net/", "worker_api/"}, {kProcess, kJson, kLog, kTorch}},
