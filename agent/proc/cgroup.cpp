@@ -172,6 +172,15 @@ int Cgroup::open() const {
   return ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
+bool Cgroup::take(pid_t process) const {
+  const int file = ::open((path_ + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  const std::string text = std::to_string(process);
+  const bool taken = ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  ::close(file);
+  return taken;
+}
+
 void Cgroup::kill() const {
   const int file = ::open((path_ + "/cgroup.kill").c_str(), O_WRONLY | O_CLOEXEC);
   const bool killed = file >= 0 && ::write(file, "1", 1) == 1;

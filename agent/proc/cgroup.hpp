@@ -45,6 +45,8 @@ class Cgroup {
   [[nodiscard]] std::string name() const { return path_.substr(path_.rfind('/') + 1); }
   /// A descriptor (CLOEXEC) for clone3(CLONE_INTO_CGROUP), which the caller closes; -1 with errno.
   [[nodiscard]] int open() const;
+  /// Moves a process into it; what that has started stays where it is.
+  [[nodiscard]] bool take(pid_t process) const;
   /// SIGKILL to every process in it and below it, also to those that are being forked now. Without
   /// cgroup.kill (before Linux 5.14), to those that are seen.
   void kill() const;

@@ -56,7 +56,9 @@ bool arrange_descriptors(const WorkerSetup& setup) {
   for (int descriptor = 0; descriptor <= 2; ++descriptor) {
     ::fcntl(descriptor, F_SETFD, 0);  // dup2 onto itself keeps CLOEXEC; a closed stdin stays closed
   }
-  return mark_others_close_on_exec();
+  if (!mark_others_close_on_exec()) return false;
+  for (std::size_t i = 0; i < setup.kept_count; ++i) ::fcntl(setup.kept[i], F_SETFD, 0);
+  return true;
 }
 
 [[noreturn]] void fail(int report_fd, SpawnStage stage) {

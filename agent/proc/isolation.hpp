@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+#include <cstddef>
 #include <cstdint>
 
 namespace ddprun {
@@ -29,6 +30,8 @@ struct WorkerSetup {
   int report_fd;                   // CLOEXEC: closed by a successful exec, written otherwise
   pid_t parent_pid;                // as getpid() said before the fork
   const rlimit* descriptor_limit;  // null: the parent's
+  const int* kept;                 // descriptors that stay open, at their numbers
+  std::size_t kept_count;
 };
 
 /// Makes the calling process the leader of an own POSIX session with a parent-death signal,

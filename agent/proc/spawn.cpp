@@ -138,7 +138,9 @@ Result<Child> spawn(asio::any_io_executor executor, const SpawnRequest& request)
                           request.stderr_fd,
                           report.write_end(),
                           ::getpid(),
-                          request.descriptor_limit ? &*request.descriptor_limit : nullptr};
+                          request.descriptor_limit ? &*request.descriptor_limit : nullptr,
+                          request.kept.data(),
+                          request.kept.size()};
   Launched launched = launch(setup, request.leaf);
   if (launched.process.pid < 0) {
     return system_refused("cannot start " + request.program, launched.error);

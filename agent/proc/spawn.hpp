@@ -22,6 +22,7 @@ struct SpawnRequest {
   int stderr_fd = 2;
   std::optional<rlimit> descriptor_limit = {};  // none: that of this process
   std::optional<Cgroup> leaf = {};              // to start it in, if the kernel allows that
+  std::vector<int> kept = {};                   // descriptors that it gets besides 0, 1 and 2
 };
 
 /// The file that execvp would run for `name` with this PATH (empty: /bin:/usr/bin), as an absolute
@@ -29,12 +30,12 @@ struct SpawnRequest {
 [[nodiscard]] Result<std::string> find_program(const std::string& name, const std::string& path);
 
 /// Forks and executes. The worker is the leader of its own POSIX session, gets SIGKILL when the
-/// agent dies, has descriptors 0, 1, 2 only, default signal dispositions (an inherited ignored
-/// SIGHUP stays ignored) and an empty mask; stdin, working directory, umask and
-/// limits (but for that on descriptors, if one is given) are inherited. Returns after exec
-/// succeeded. Errors: kNotFound and kNotExecutable with path and reason (not found, not executable,
-/// missing interpreter), kSystem when the kernel refused a process or a descriptor. No error leaves
-/// a zombie, a running process or a descriptor behind.
+/// agent dies, has descriptors 0, 1, 2 and `kept` only, default signal dispositions (an inherited
+/// ignored SIGHUP stays ignored) and an empty mask; stdin, working directory, umask and limits (but
+/// for that on descriptors, if one is given) are inherited. Returns after exec succeeded. Errors:
+/// kNotFound and kNotExecutable with path and reason (not found, not executable, missing
+/// interpreter), kSystem when the kernel refused a process or a descriptor. No error leaves a
+/// zombie, a running process or a descriptor behind.
 [[nodiscard]] Result<Child> spawn(boost::asio::any_io_executor executor,
                                   const SpawnRequest& request);
 
