@@ -41,6 +41,7 @@ control::NodeStatus Agent::status() const {
     told.pid = worker.pid;
     const auto process = worker.pid > 0 ? find_process(worker.pid) : std::nullopt;
     if (process) told.state = process->state;
+    told.warm = runner_->started_warm(worker.local_rank);
     if (worker.pid > 0) told.silent = runner_->silence_of(worker.local_rank);
     const auto step = runner_->last_step(worker.local_rank);
     if (step) told.step = {step->step, step->ago};

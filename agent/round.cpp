@@ -152,6 +152,7 @@ void RoundRunner::on_files(Files files) {
   } else {
     program_ = *files.program;
   }
+  if (inputs_.warm && logs && program) return ask_warm_workers();
   driver_.files_opened(logs, program);
 }
 
@@ -196,23 +197,13 @@ void RoundRunner::post_spawn(LocalRank rank) {
 Result<void> RoundRunner::start_worker(LocalRank rank) {
   make_place(rank);
   Worker& started = worker(rank);
-  auto output = WorkerOutput::open(executor_, inputs_.consoles, started.output_plan);
-  if (!output) return output.error();
-  started.output.emplace(std::move(*output));
-  SpawnRequest request;
-  request.program = program_;
-  request.argv = started.plan.argv;
-  request.environment = to_block(started.plan.environment);
-  request.stdout_fd = started.output->descriptor(Stream::kStdout);
-  request.stderr_fd = started.output->descriptor(Stream::kStderr);
-  request.descriptor_limit = inputs_.descriptor_limit;
-  request.leaf = make_leaf(rank);
-  auto child = spawn(executor_, request);
+  auto opened = open_output(started);
+  if (!opened) return opened;
+  auto warm = inputs_.warm ? inputs_.warm->take(rank.value()) : std::nullopt;
+  started.warm = warm.has_value();
+  auto child = warm ? Result<Child>(std::move(*warm)) : start_cold(started, rank);
   started.output->start();
-  if (!child) {
-    if (request.leaf) request.leaf->remove();
-    return child.error();
-  }
+  if (!child) return child.error();
   started.child.emplace(std::move(*child));
   started.cpu_before = started.cpu_seen = {now(), Duration(0)};
   links_.started(rank, started.child->pid());
@@ -222,6 +213,28 @@ Result<void> RoundRunner::start_worker(LocalRank rank) {
                  watch(workers_.at(static_cast<std::size_t>(rank.value())), inputs_.orphans),
                  net::rethrow_bug);
   return {};
+}
+
+Result<void> RoundRunner::open_output(Worker& started) {
+  if (started.output) return {};
+  auto output = WorkerOutput::open(executor_, inputs_.consoles, started.output_plan);
+  if (!output) return output.error();
+  started.output.emplace(std::move(*output));
+  return {};
+}
+
+Result<Child> RoundRunner::start_cold(const Worker& started, LocalRank rank) {
+  SpawnRequest request;
+  request.program = program_;
+  request.argv = started.plan.argv;
+  request.environment = to_block(started.plan.environment);
+  request.stdout_fd = started.output->descriptor(Stream::kStdout);
+  request.stderr_fd = started.output->descriptor(Stream::kStderr);
+  request.descriptor_limit = inputs_.descriptor_limit;
+  request.leaf = make_leaf(rank);
+  auto child = spawn(executor_, request);
+  if (!child && request.leaf) request.leaf->remove();
+  return child;
 }
 
 // While it lives, only SIGKILL reaches what has left its process group: a data loader ends when its
@@ -397,6 +410,7 @@ void RoundRunner::on_event(const GroupEvent& event) {
 // One event for all workers.
 void RoundRunner::record_signal(int signal) {
   if (signal == std::exchange(recorded_signal_, signal)) return;
+  if (inputs_.warm) inputs_.warm->look();
   const auto workers = static_cast<int>(driver_.group().running().size());
   const char* name = signal == SIGKILL ? "kill_began" : "stop_began";
   inputs_.events.record(stop_event(inputs_.facts.round, name, signal, workers));
@@ -409,7 +423,14 @@ void RoundRunner::gave_up(const GiveUp& order) {
 void RoundRunner::running() {
   links_.running();
   sample_cpu();
-  inputs_.events.record({"all_running", inputs_.facts.round, {{"workers", workers_.size()}}});
+  RunEvent started{"all_running", inputs_.facts.round, {{"workers", workers_.size()}}};
+  if (inputs_.warm) {
+    boost::json::array& warm = started.fields["warm"].emplace_array();
+    for (const Rank rank : started_ranks(true)) warm.emplace_back(rank.value());
+    tell_warm_starts();
+    prepare_warm_restart();
+  }
+  inputs_.events.record(std::move(started));
   inputs_.hooks.running();
   tell_spares();
 }

@@ -33,6 +33,7 @@
 #include "agent/spares.hpp"
 #include "agent/stop_countdown.hpp"
 #include "agent/wait_note.hpp"
+#include "agent/warm/warm_workers.hpp"
 #include "rendezvous/client/membership/events.hpp"
 
 namespace spdlog {
@@ -72,7 +73,8 @@ struct RoundInputs {
   Orphans& orphans;
   EventLog& events;
   DeviceWatch& devices;
-  std::optional<Cgroup> cgroup;  // for those of the workers; none: they get none
+  std::optional<Cgroup> cgroup;             // for those of the workers; none: they get none
+  std::shared_ptr<warm::WarmWorkers> warm;  // null: all workers start cold
   std::shared_ptr<WorkerLinks> links;
   std::shared_ptr<Spares> spares;  // null: there are none
   std::shared_ptr<ExitingWorkers> exiting;
@@ -117,6 +119,8 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   }
   /// Every worker that was planned; pid 0: it does not run.
   [[nodiscard]] std::vector<WorkerName> workers() const;
+  /// Whether a worker was started from the template.
+  [[nodiscard]] bool started_warm(LocalRank rank) const { return worker(rank).warm; }
   /// Of a worker that runs: since its last output; none if not all of that passes through here.
   [[nodiscard]] std::optional<Duration> silence_of(LocalRank rank) const {
     const auto written = worker(rank).output->last_written();
@@ -145,7 +149,7 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
 
   [[nodiscard]] TimePoint now() const override { return Clock::now(); }
   void open_files() override;
-  void give_up_files() override { opening_.reset(); }
+  void give_up_files() override;
   [[nodiscard]] bool await_devices() override;
   [[nodiscard]] bool await_room(LocalRank rank) override;
   void post_spawn(LocalRank rank) override;
@@ -198,6 +202,7 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   void spawn_failed(const SpawnFailed& failure) override { inputs_.hooks.spawn_failed(failure); }
   void round_over() override {
     watch_->end();
+    if (inputs_.warm) inputs_.warm->release();
     hearing_timer_.cancel();
     cpu_timer_.cancel();
     finished_.cancel();
@@ -206,6 +211,12 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   [[nodiscard]] static boost::asio::awaitable<void> wait_for_devices(
       std::shared_ptr<RoundRunner> self);
   void on_files(Files files);
+  void ask_warm_workers();
+  [[nodiscard]] Result<void> open_output(Worker& started);
+  void tell_warm_starts();
+  [[nodiscard]] std::vector<Rank> started_ranks(bool warm_only) const;
+  void prepare_warm_restart();
+  [[nodiscard]] Result<Child> start_cold(const Worker& started, LocalRank rank);
   void record_into(OutputContext& output);
   void record_signal(int signal);
   void plan_workers();
@@ -237,6 +248,8 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   boost::asio::any_io_executor executor_;
   RoundInputs inputs_;
   std::optional<WaitNote> opening_;               // while the files are waited for
+  bool asked_warm_ = false;                       // while the answers are waited for
+  warm::Start warm_start_;                        // of local rank 0
   std::optional<OutputContext> output_;           // when it is there
   std::string program_;                           // its path
   std::vector<std::shared_ptr<Worker>> workers_;  // by local rank

@@ -52,6 +52,11 @@ std::optional<worker_link::LastStep> RoundLinks::last_step(LocalRank rank) const
   return number ? links_->last_step(*number) : std::nullopt;
 }
 
+bool RoundLinks::has_no_step_yet(LocalRank rank) const {
+  const auto number = number_of(rank);
+  return number && links_->is_linked(*number) && !links_->last_step(*number);
+}
+
 std::optional<WorkerLinks::Number> RoundLinks::number_of(LocalRank rank) const {
   const auto found = numbers_.find(rank);
   if (found == numbers_.end()) return std::nullopt;

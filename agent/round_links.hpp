@@ -53,6 +53,8 @@ class RoundLinks : private LinkedRound {
   [[nodiscard]] bool push(LocalRank rank, worker_link::RoundCause cause, Environment variables);
 
   [[nodiscard]] std::optional<worker_link::LastStep> last_step(LocalRank rank) const;
+  /// It uses the link, but has reported none.
+  [[nodiscard]] bool has_no_step_yet(LocalRank rank) const;
 
  private:
   void ready(LocalRank rank) override;

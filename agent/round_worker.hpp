@@ -40,7 +40,8 @@ struct RoundWorker {
   std::optional<Child> child{};  // must not move
   CpuSample cpu_before{};        // its start, or the last sample but one
   CpuSample cpu_seen{};
-  int spare = 0;  // its number if it waited for the place that it has since this round
+  bool warm = false;  // started from the template
+  int spare = 0;      // its number if it waited for the place that it has since this round
   int descendants_at_stop = 0;
   int last_signal = 0;                       // to its process group
   bool told = true;                          // of the round that it was carried to

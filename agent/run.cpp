@@ -22,6 +22,7 @@
 #include "base/exit_code.hpp"
 #include "base/exit_status.hpp"
 #include "base/message_line.hpp"
+#include "base/printable.hpp"
 #include "base/process_setup.hpp"
 #include "base/random_uuid.hpp"
 #include "net/bugs.hpp"
@@ -88,6 +89,28 @@ asio::awaitable<int> run_to_the_end(Agent& agent, OutputEnd& end) {
   const int exit_code = co_await agent.run();
   co_await end.finish(exit_code);
   co_return exit_code;
+}
+
+std::shared_ptr<warm::WarmWorkers> warm_workers(asio::io_context& io, const LaunchConfig& config,
+                                                Orphans& orphans,
+                                                const std::optional<Cgroup>& cgroup,
+                                                const std::optional<rlimit>& descriptor_limit,
+                                                spdlog::logger& logger, EventLog& events) {
+  if (!config.warm) return nullptr;
+  const auto note = [&logger, &events](const std::string& why, bool again) {
+    events.record({"cold", Round(0), {{"text", why}}});
+    if (!again) logger.info(note_line("WARM", "cold: " + printable(why)));
+  };
+  if (!config.warm->refused.empty()) {
+    note(config.warm->refused, false);
+    return nullptr;
+  }
+  return std::make_shared<warm::WarmWorkers>(
+      io.get_executor(),
+      warm::WarmInputs{*config.warm, config.workers.count, orphans, cgroup, descriptor_limit, note,
+                       [&events](int modules) {
+                         events.record({"template_ready", Round(0), {{"modules", modules}}});
+                       }});
 }
 
 int drive(asio::io_context& io, Signals& signals, Agent& agent, OutputEnd& end,
@@ -161,9 +184,20 @@ int run_agent(const LaunchConfig& config, const Environment& environment, spdlog
   ControlSocket control(disks.logs, logger, commands);
   const std::string nonce = random_uuid().substr(0, 8);
   const RunCgroup cgroup(nonce);
-  const AgentInputs inputs{config,  environment, logger,       consoles,
-                           logs,    events,      disks,        descriptor_limit,
-                           orphans, nonce,       cgroup.get(), [&] { control.open(environment); }};
+  const AgentInputs inputs{
+      config,
+      environment,
+      logger,
+      consoles,
+      logs,
+      events,
+      disks,
+      descriptor_limit,
+      orphans,
+      nonce,
+      cgroup.get(),
+      warm_workers(io, config, orphans, cgroup.get(), descriptor_limit, logger, events),
+      [&] { control.open(environment); }};
   Agent agent(io.get_executor(), inputs, std::move(local_coordinator), make_local_coordinator);
   return drive(io, signals, agent, end, commands);
 } catch (const boost::system::system_error& error) {

@@ -49,6 +49,7 @@ RunContext::RunContext(AgentInputs inputs)
       exiting_(std::make_shared<ExitingWorkers>(disks_.logs.executor())),
       devices_({disks_.logs.executor(), environment_, logger_, events_, nonce_}),
       cgroup_(std::move(inputs.cgroup)),
+      warm_(std::move(inputs.warm)),
       begin_control_(std::move(inputs.begin_control)),
       log_options_{config_.log.dir, value_or(environment_, "TMPDIR", ""), config_.run_id},
       hostname_(this_host()),
@@ -111,6 +112,7 @@ RoundInputs RunContext::prepare(RoundFacts facts) {
                      events_,
                      devices_,
                      cgroup_,
+                     warm_,
                      links_,
                      spares_,
                      exiting_,
@@ -120,6 +122,9 @@ RoundInputs RunContext::prepare(RoundFacts facts) {
 }
 
 asio::awaitable<void> RunContext::end_waiting_workers() {
+  if (warm_ != nullptr) {
+    co_await warm_->end();
+  }
   if (spares_ != nullptr) {
     co_await spares_->end();
   }

@@ -31,8 +31,9 @@ struct AgentInputs {
   DiskThreads& disks;
   std::optional<rlimit> descriptor_limit;  // what workers get; none: that of this process
   Orphans& orphans;
-  std::string nonce;             // of this process: a short random text
-  std::optional<Cgroup> cgroup;  // of this run, for those of the workers
+  std::string nonce;                        // of this process: a short random text
+  std::optional<Cgroup> cgroup;             // of this run, for those of the workers
+  std::shared_ptr<warm::WarmWorkers> warm;  // null: all workers start cold
   /// From now on commands may reach this run; called once or more. It costs no start-up time: the
   /// workers of a single node run by then.
   std::function<void()> begin_control = {};
@@ -104,6 +105,7 @@ class RunContext {
   std::shared_ptr<ExitingWorkers> exiting_;
   DeviceWatch devices_;
   std::optional<Cgroup> cgroup_;
+  std::shared_ptr<warm::WarmWorkers> warm_;
   std::shared_ptr<WorkerLinks> links_ = std::make_shared<WorkerLinks>();
   std::function<void()> begin_control_;
   LogTreeOptions log_options_;

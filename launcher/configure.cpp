@@ -10,6 +10,7 @@
 #include "launcher/schedulers/scheduled.hpp"
 #include "launcher/usage.hpp"
 #include "launcher/workers/config.hpp"
+#include "launcher/workers/warm.hpp"
 
 namespace ddprun {
 namespace {
@@ -56,6 +57,9 @@ Result<Launch> plan_launch(Request& request, const Machine& machine) {
                 std::move(plan->coordinator),
                 std::move(*scheduled),
                 std::move(plan->warnings)};
+  if (request.warm) {
+    launch.config.warm = configure_warm(*request.warm, launch.config, machine);
+  }
   const StopConfig& stopping = launch.config.stopping;
   if (stopping.spares > 0 && stopping.max_restarts == 0 && !launch.config.rendezvous) {
     launch.notes.push_back("--spares not used: --max-restarts is 0, so a lost rank ends the run");

@@ -149,8 +149,10 @@ Result<Request> parse_request(const Settings& settings, const std::vector<std::s
   if (!services) return services.error();
   auto http = parse_http(settings, environment);
   if (!http) return http.error();
+  auto warm = parse_warm(settings);
+  if (!warm) return warm.error();
   return Request{std::move(*rendezvous), std::move(*workers), std::move(*stopping),
-                 std::move(*logs), std::move(*http)};
+                 std::move(*logs),       std::move(*http),    std::move(*warm)};
 }
 
 }  // namespace ddprun

@@ -67,12 +67,19 @@ struct LogRequest {
   Origin stderr_filters;
 };
 
+/// --warm and --preload.
+struct WarmRequest {
+  WarmConfig config;
+  bool force = false;  // although a GPU is visible
+};
+
 struct Request {
   RendezvousRequest rendezvous;
   WorkerRequest workers;
   StopRequest stopping;
   LogRequest logs;
   std::optional<HttpConfig> http;
+  std::optional<WarmRequest> warm;  // unset: off
 };
 
 /// `program` is not empty. An error names the option or variable. Services of torchrun's agent that

@@ -15,6 +15,8 @@ namespace ddprun {
 [[nodiscard]] Result<std::optional<HttpConfig>> parse_http(const Settings& settings,
                                                            const Environment& environment);
 
+[[nodiscard]] Result<std::optional<WarmRequest>> parse_warm(const Settings& settings);
+
 /// Refuses event handlers and variables that switch on services of torchrun's agent that ddprun
 /// does not have. What torchrun takes as off is off.
 [[nodiscard]] Result<void> check_services(const Settings& settings, const Environment& environment);

@@ -31,6 +31,7 @@ json::object json_of(const WorkerStatus& worker) {
   object["step"] = worker.step ? json::value(worker.step->number) : json::value(nullptr);
   object["step_ago_ms"] =
       worker.step ? json::value(milliseconds(worker.step->ago)) : json::value(nullptr);
+  object["warm"] = worker.warm;
   return object;
 }
 

@@ -23,6 +23,7 @@ struct WorkerStatus {
     Duration ago{};
   };
   std::optional<Step> step{};  // the last that it reported; none: it reports none
+  bool warm = false;           // started from the template of --warm
 };
 
 /// A process that waits for the place of a lost rank.

@@ -108,6 +108,15 @@ struct HttpConfig {
   Origin origin = Origin::kOption;
 };
 
+/// --warm: workers of a restart start from a template that has imported their modules.
+struct WarmConfig {
+  std::vector<std::string> preload{};  // --preload; empty: what a worker of round 1 has imported
+  bool first = false;                  // before round 1, too
+  bool ahead = true;                   // workers are forked before they are needed
+  Duration after = kWarmAfterDefault;  // from the start of round 1 to that of the template
+  std::string refused{};               // why workers start cold nevertheless; empty: they may not
+};
+
 struct LaunchConfig {
   RunId run_id;
   WorkerConfig workers;
@@ -116,6 +125,7 @@ struct LaunchConfig {
   LogConfig log;
   std::optional<RendezvousConfig> rendezvous;  // unset: a single node, without a coordinator
   std::optional<HttpConfig> http{};
+  std::optional<WarmConfig> warm{};
   int pid = 0;       // of the process that the user started; 0: this one
   int started = -1;  // a descriptor that gets the run id once all workers run; -1: none
 };

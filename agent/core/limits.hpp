@@ -11,6 +11,9 @@ namespace ddprun {
 
 // After a success, what a worker left behind has this long to end by itself, unless
 // --straggler-timeout says otherwise; then SIGTERM, and after kStragglerGrace SIGKILL.
+// From the start of the workers to that of the template of --warm: until then the processors are
+// theirs.
+inline constexpr Duration kWarmAfterDefault = std::chrono::seconds(30);
 // With --restart=failed a rank that survives has this long to take the next round, unless
 // --rejoin-timeout says otherwise; then it is killed and started again.
 inline constexpr Duration kRejoinTimeoutDefault = std::chrono::seconds(60);

@@ -86,9 +86,14 @@ std::string step_text(const json::object& rank) {
   return std::to_string(step->get_int64()) + ", " + duration_text(ago) + " ago";
 }
 
+std::string start_text(const json::object& rank) {
+  const json::value* warm = rank.if_contains("warm");
+  return warm != nullptr && warm->is_bool() && warm->get_bool() ? "warm" : "cold";
+}
+
 std::string worker_table(const json::object& status) {
   std::vector<std::vector<std::string>> rows{
-      {"  RANK", "LOCAL", "PID", "STATE", "LAST OUTPUT", "LAST STEP"}};
+      {"  RANK", "LOCAL", "PID", "STATE", "START", "LAST OUTPUT", "LAST STEP"}};
   for (const json::value& value : array_in(status, "ranks")) {
     if (!value.is_object()) continue;
     const json::object& rank = value.get_object();
@@ -96,7 +101,7 @@ std::string worker_table(const json::object& status) {
     rows.push_back({"  " + std::to_string(number_in(rank, "rank")),
                     std::to_string(number_in(rank, "local_rank")),
                     pid == 0 ? kNone : std::to_string(pid), or_none(text_in(rank, "state")),
-                    silence_text(rank), step_text(rank)});
+                    start_text(rank), silence_text(rank), step_text(rank)});
   }
   return rows.size() == 1 ? "" : in_columns(rows);
 }

@@ -246,6 +246,22 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .help =
          "Processes on each node that wait with everything loaded, and take the place of a rank "
          "that is lost, with --restart=failed (docs/SURVIVORS.md)."},
+    {.id = Id::kWarm,
+     .name = "warm",
+     .value = Value::kOptional,
+     .variable = Variable::kDdprun,
+     .group = Group::kRestarts,
+     .metavar = "[=first|demand|force|TIME]",
+     .help = "Restarted Python workers skip their imports (docs/WARM.md). A process that imports "
+             "what they did is made 30 s, or this time, after the first start; first: before it; "
+             "demand: forked only when needed; force: although a GPU is visible. Off by default."},
+    {.id = Id::kPreload,
+     .name = "preload",
+     .variable = Variable::kDdprun,
+     .group = Group::kRestarts,
+     .metavar = "MODULES",
+     .help = "What --warm imports, for example torch,torch._dynamo,transformers. By default what "
+             "the workers have imported."},
     {.id = Id::kLogDir,
      .name = "log-dir",
      .variable = Variable::kPet,

@@ -39,6 +39,8 @@ enum class OptionId : std::size_t {
   kRestart,
   kRejoinTimeout,
   kSpares,
+  kWarm,
+  kPreload,
   kLogDir,
   kLogMax,
   kRedirects,
@@ -65,12 +67,13 @@ inline constexpr std::size_t kOptionCount = static_cast<std::size_t>(OptionId::k
 
 /// What follows the option's name, and what its value must look like.
 enum class OptionValue {
-  kFlag,     // nothing
-  kText,     // anything
-  kInteger,  // as Python's int() reads it
-  kNumber,   // as Python's float() reads it
-  kChoice,   // one of `choices`
-  kAction,   // nothing; carried out immediately, the rest of the command line is not parsed
+  kFlag,      // nothing
+  kText,      // anything
+  kOptional,  // anything after "=", or nothing, which is "1"
+  kInteger,   // as Python's int() reads it
+  kNumber,    // as Python's float() reads it
+  kChoice,    // one of `choices`
+  kAction,    // nothing; carried out immediately, the rest of the command line is not parsed
 };
 
 /// Where the default may come from.

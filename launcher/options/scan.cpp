@@ -152,6 +152,10 @@ class Scanner {
       line_.options.push_back({option.id, ""});
       return {};
     }
+    if (option.value == OptionValue::kOptional && !head.attached) {
+      line_.options.push_back({option.id, "1"});
+      return {};
+    }
     if (head.attached) {
       line_.options.push_back({option.id, *head.attached});
       return {};

@@ -51,6 +51,8 @@ const std::vector<Effect>& effects() {
        {"--restart=failed", "W"},
        {"--restart=failed", "--rejoin-timeout=5", "W"}},
       {OptionId::kSpares, {"--restart=failed", "W"}, {"--restart=failed", "--spares=2", "W"}},
+      {OptionId::kWarm, {"W"}, {"--warm", "--preload=json", "W"}},
+      {OptionId::kPreload, {"--warm", "--preload=json", "W"}, {"--warm", "--preload=json,re", "W"}},
       {OptionId::kMinUptime, {"W"}, {"--min-uptime=60s", "W"}},
       {OptionId::kSignalsToHandle, {"W"}, {"--signals-to-handle=SIGUSR1", "W"}},
       {OptionId::kLogDir, {"W"}, {"--log-dir=d", "W"}},
@@ -117,6 +119,7 @@ std::string fingerprint(const LaunchConfig& config) {
             std::to_string(config.rendezvous->join_timeout.count());
   }
   if (config.http) text += "|http " + config.http->address + std::to_string(config.http->port);
+  if (config.warm) text += "|warm " + std::to_string(config.warm->preload.size());
   return text + "|" + config.store.master_addr + "|" + config.log.dir + "|" +
          config.log.prefix_template;
 }

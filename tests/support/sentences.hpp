@@ -32,6 +32,13 @@ inline const std::string kLastLines = "last lines of its stderr";
 inline const std::string kSpareNeverStarted = "this node was a spare: its workers never started";
 inline const std::string kBytesNotShown = " more bytes of this line not shown]";
 
+inline const std::string kFromTemplate = " of this node started from the template";
+inline const std::string kWaitingIsSilent = "a worker that waited gave no answer in 500 ms";
+inline const std::string kTemplateEnded = "the template ended while it imported";
+inline const std::string kNoHook =
+    "the interpreter ended without importing what ddprun put into PYTHONPATH";
+inline const std::string kOtherPython = "the workers do not run under the Python";
+
 // Python's, which a report recognises.
 inline const std::string kDuringHandling =
     "During handling of the above exception, another exception occurred:";

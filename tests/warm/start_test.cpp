@@ -1,4 +1,6 @@
 #include "agent/warm/core/start.hpp"
+
+#include "agent/warm/inherited.hpp"
 #include "tests/support/catch.hpp"
 
 namespace ddprun::warm {
@@ -45,6 +47,14 @@ TEST_CASE("any other variable, the command and all that is inherited must be the
   wanted = a_start();
   wanted.inherited["umask"] = "0077";
   CHECK(difference(a_start(), wanted) == "the umask");
+}
+
+TEST_CASE("a file that cannot be read is not called a script") {
+  CHECK(check_binary("/proc/self/exe").has_value());
+  const auto missing = check_binary("/no/such/python");
+  REQUIRE_FALSE(missing.has_value());
+  CHECK(missing.error().sentence == "cannot open /no/such/python: No such file or directory");
+  CHECK_FALSE(check_binary("/proc/self/status").has_value());
 }
 
 }  // namespace

@@ -1,0 +1,76 @@
+#include <algorithm>
+
+#include "launcher/options/values.hpp"
+#include "launcher/request_parts.hpp"
+#include "launcher/usage.hpp"
+
+namespace ddprun {
+namespace {
+
+/// A name that Python can import: no empty part, and nothing that would end the list.
+bool is_module(std::string_view name) {
+  const auto wrong = [](char c) {
+    const bool word = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+    return !word && c != '_' && c != '.' && (static_cast<unsigned char>(c) < 128);
+  };
+  return !name.empty() && name.front() != '.' && name.back() != '.' &&
+         name.find("..") == std::string_view::npos && std::none_of(name.begin(), name.end(), wrong);
+}
+
+Result<void> parse_modules(const Settings& settings, WarmConfig& config) {
+  const Origin origin = settings.origin(OptionId::kPreload);
+  for (const std::string& part : split_list(origin.text)) {
+    const std::string name(trimmed(part));
+    if (name.empty()) continue;
+    if (!is_module(name)) return usage(origin.quoted() + ": '" + name + "' is no module's name");
+    config.preload.push_back(name);
+  }
+  return {};
+}
+
+Result<void> parse_word(const std::string& word, const Origin& origin, WarmRequest& request) {
+  if (word.empty() || word == "1") return {};
+  if (word == "first") {
+    request.config.first = true;
+    return {};
+  }
+  if (word == "demand") {
+    request.config.ahead = false;
+    return {};
+  }
+  if (word == "force") {
+    request.force = true;
+    return {};
+  }
+  const auto time = parse_time(word);
+  if (!time) {
+    return usage(origin.shown() + " is not first, force, demand or a time such as 90s or 10m");
+  }
+  request.config.after = *time;
+  return {};
+}
+
+}  // namespace
+
+Result<std::optional<WarmRequest>> parse_warm(const Settings& settings) {
+  const Origin origin = settings.origin(OptionId::kWarm);
+  WarmRequest request;
+  auto modules = parse_modules(settings, request.config);
+  if (!modules) return modules.error();
+  const bool off = !origin.given || origin.text.empty() || origin.text == "0";
+  if (off && settings.on_command_line(OptionId::kPreload)) {
+    return usage(settings.origin(OptionId::kPreload).name + " is what --warm imports: add --warm");
+  }
+  if (off) return std::optional<WarmRequest>();
+  for (const std::string& part : split_list(origin.text)) {
+    auto parsed = parse_word(std::string(trimmed(part)), origin, request);
+    if (!parsed) return parsed.error();
+  }
+  if (request.config.first && request.config.preload.empty()) {
+    return usage(origin.name + "=first imports modules before any worker has shown which: add " +
+                 "--preload torch,torch._dynamo");
+  }
+  return std::optional(std::move(request));
+}
+
+}  // namespace ddprun
