@@ -31,6 +31,7 @@ struct Share {
   std::size_t begin = 0;
   std::size_t end = 0;
   [[nodiscard]] std::size_t size() const { return end - begin; }
+  friend bool operator==(const Share&, const Share&) = default;
 };
 [[nodiscard]] Share share_of(std::size_t count, const Place& place);
 

@@ -32,4 +32,13 @@ void SampleLog::record(std::uint64_t step, const Place& place, const RankBatch& 
   file_.append(line);
 }
 
+void SampleLog::record_all(const LoggedStep& step, const Position& at) {
+  std::string line;
+  for (const std::uint64_t value : {step.step, at.epoch, at.batch})
+    line += std::to_string(value) + ",";
+  line += "all," + std::to_string(at.world) + "," + std::to_string(step.samples.count) + "," +
+          std::to_string(step.samples.sum) + "\n";
+  file_.append(line);
+}
+
 }  // namespace ddprun::trainer

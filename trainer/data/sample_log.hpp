@@ -23,6 +23,15 @@ struct SampleDigest {
 };
 [[nodiscard]] SampleDigest digest_of(std::span<const std::uint32_t> ids);
 
+/// A step of all ranks.
+struct LoggedStep {
+  std::uint64_t step = 0;
+  SampleDigest samples;
+};
+
+/// With --deterministic every rank writes one line for all ranks per step, once the step is
+/// committed (recover/agreement.hpp).
+///
 /// CSV: step,epoch,batch,rank,world,count,digest. Appends with one write per line, so that a killed
 /// worker leaves complete lines.
 class SampleLog {
@@ -32,6 +41,14 @@ class SampleLog {
 
   /// A filler image (counted == 0) is not logged.
   void record(std::uint64_t step, const Place& place, const RankBatch& batch);
+
+  struct Position {
+    std::uint64_t epoch = 0;
+    std::uint64_t batch = 0;
+    int world = 1;
+  };
+  /// What all ranks used, as the reduction of the step has found it: "all" in the rank's column.
+  void record_all(const LoggedStep& step, const Position& at);
 
  private:
   AppendFile file_;
