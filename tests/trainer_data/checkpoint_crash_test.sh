@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Kills a process that repeatedly writes checkpoints: every checkpoint that it reported as saved is
-# complete. Then a real full disk. Arguments: the probe.
+# Kills a process that repeatedly writes checkpoints, itself or in the background: every checkpoint
+# that it reported as saved is complete. Then a real full disk. Arguments: the probe.
 set -euo pipefail
 
 readonly PROBE=$1
@@ -26,11 +26,11 @@ take() {
 }
 
 # The writer is killed after a varying number of lines, at any point. All lines that it wrote count,
-# whether read before or after the kill.
+# whether read before or after the kill. Argument: save or beside.
 kill_while_saving() {
-  local saved=0 began=0 line kills lines step output
+  local run=$root/$1 saved=0 began=0 line kills lines step output
   for ((kills = 0; kills < KILLS; ++kills)); do
-    coproc WRITER { exec "$PROBE" save "$root/run" 3000000 1000; }
+    coproc WRITER { exec "$PROBE" "$1" "$run" 3000000 1000; }
     local pid=$WRITER_PID
     exec {output}<&"${WRITER[0]}"  # bash closes its own when it sees the end
     for ((lines = 0; lines <= kills % 7; ++lines)); do
@@ -41,14 +41,14 @@ kill_while_saving() {
     while read -r -t 30 -u "$output" line; do take "$line"; done
     exec {output}<&-
     wait "$pid" 2>/dev/null || true
-    step=$(found "$root/run")
+    step=$(found "$run")
     [[ $step -ge $saved ]] || fail "step $saved was saved, but $step is found"
     [[ $step -le $began ]] || fail "step $step is found, but saving it never began"
     saved=$step
   done
-  "$PROBE" save "$root/run" 3000000 1 >/dev/null
-  [[ $(find "$root/run" -type f | wc --lines) -eq 2 ]] || fail "leftovers: $(ls -A "$root/run")"
-  echo "ok: $KILLS kills, $saved steps, none lost"
+  "$PROBE" "$1" "$run" 3000000 1 >/dev/null
+  [[ $(find "$run" -type f | wc --lines) -eq 2 ]] || fail "leftovers: $(ls -A "$run")"
+  echo "ok: $1: $KILLS kills, $saved steps, none lost"
 }
 
 # A file system of 1 MB, in a mount namespace that ends with its process.
@@ -67,8 +67,11 @@ fill_the_small_disk() {
   mount -t tmpfs -o size=1m tmpfs "$root/disk"
   "$PROBE" save "$root/disk" 100000 2 >/dev/null
   local output
-  ! output=$("$PROBE" save "$root/disk" 1000000 1) || fail 'a checkpoint fits on a full disk'
-  [[ $output == *'No space left on device'*'is unchanged'* ]] || fail "$output"
+  local how
+  for how in save beside; do
+    ! output=$("$PROBE" "$how" "$root/disk" 1000000 1) || fail 'a checkpoint fits on a full disk'
+    [[ $output == *'No space left on device'*'is unchanged'* ]] || fail "$output"
+  done
   [[ $(found "$root/disk") -eq 2 ]] || fail 'the checkpoint from before is gone'
   [[ $(find "$root/disk" -type f | wc --lines) -eq 2 ]] || fail "leftovers: $(ls -A "$root/disk")"
   "$PROBE" save "$root/disk" 100000 1 >/dev/null
@@ -76,5 +79,6 @@ fill_the_small_disk() {
   echo 'ok: a full disk leaves the old checkpoint, and the run continues once space is free'
 }
 
-kill_while_saving
+kill_while_saving save
+kill_while_saving beside
 fill_the_disk
