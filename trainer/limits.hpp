@@ -21,7 +21,9 @@ inline constexpr std::uint64_t kStepsMax = 1'000'000'000;
 inline constexpr int kEpochsMax = 100'000;
 inline constexpr std::size_t kBatchMax = 1U << 20;
 inline constexpr int kWidthMax = 1024;  // channels of the first stage; 64 is ResNet-18
+inline constexpr std::uint64_t kMicroBatchesMax = 4096;
 inline constexpr int kThreadsMax = 4096;
+inline constexpr double kBudgetPercentMin = 0.001;  // a checkpoint of a minute every ten weeks
 inline constexpr int kWorldSizeMax = 1 << 20;
 
 static_assert(kHeaderBytesMax < kCheckpointBytesMax);

@@ -15,6 +15,7 @@
 #include "trainer/options/options.hpp"
 #include "trainer/program/cuda_sibling.hpp"
 #include "trainer/program/torch_guard.hpp"
+#include "trainer/recover/agent_worlds.hpp"
 #include "trainer/train/training.hpp"
 #include "worker_api/worker.hpp"
 
@@ -57,9 +58,21 @@ void train(int argc, char** argv) {
     if (const auto program = program_for(options.device, machine)) become(*program, argv);
   }
   std::string problem;
-  const auto world = read_worker_environment(problem);
+  auto world = read_worker_environment(problem);
   if (!world) throw UsageError(problem);
-  run_training(options, *world);
+  const auto worlds = options.recover == Switch::kOn ? agent_worlds() : nullptr;
+  if (options.recover == Switch::kOn && !worlds) {
+    std::fputs("resnet18_cifar10: --recover has no effect without ddprun --restart=failed\n",
+               stderr);
+  }
+  const bool spare = variable("DDPRUN_SPARE") && !world->launched;
+  if (spare && !worlds) throw TrainerError("a spare needs --recover and ddprun");
+  if (spare) {
+    world.reset();
+  } else if (worlds) {
+    if (const auto first = worlds->next()) world = first;  // the same, if nothing has happened yet
+  }
+  run_training(options, world, worlds.get());
 }
 
 int report(const std::string& sentence, int code) {

@@ -6,10 +6,11 @@ add_compile_definitions(DDPRUN_TORCH_VERSION="${LibTorch_VERSION}")
 ddprun_room(trainer_torch
   SOURCES model/resnet18.cpp ddp/group.cpp ddp/data_parallel.cpp
           train/sgd.cpp train/precision.cpp train/host_batches.cpp train/device_batches.cpp
-          train/device_sums.cpp train/model_state.cpp train/export.cpp train/setup.cpp
-          train/session.cpp train/resume.cpp train/evaluate.cpp train/training.cpp
+          train/device_sums.cpp train/model_state.cpp train/saver.cpp train/export.cpp
+          train/setup.cpp train/session.cpp train/tree_step.cpp train/transfer.cpp train/resume.cpp
+          train/evaluate.cpp train/loop.cpp train/training.cpp
   LINK ddprun_trainer_options ddprun_trainer_data ddprun_trainer_metrics ddprun_trainer_checkpoint
-       ddprun_trainer_program ddprun_worker LibTorch::cpu)
+       ddprun_trainer_program ddprun_trainer_recover ddprun_worker LibTorch::cpu)
 
 ddprun_room(trainer_device_none SOURCES device/none.cpp LINK LibTorch::cpu)
 ddprun_program(resnet18_cifar10

@@ -103,6 +103,15 @@ TEST_CASE("the first lines name the model, the devices and the global batch size
         "final: step 780, test accuracy 67.72 % (top-3 90.00 %, top-5 97.00 %)");
 }
 
+TEST_CASE("the costs of checkpoints are told as seconds") {
+  CheckpointCosts costs;
+  costs.saved = 12;
+  costs.waited = std::chrono::microseconds(81'400);
+  costs.beside = std::chrono::seconds(2);
+  CHECK(checkpoints_sentence(costs) ==
+        "checkpoints: 12 saved; training waited 0.081 s, 2.000 s of processor time beside it");
+}
+
 TEST_CASE("numbers have thousands separators") {
   CHECK(grouped(0) == "0");
   CHECK(grouped(999) == "999");

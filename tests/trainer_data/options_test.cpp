@@ -53,6 +53,9 @@ TEST_CASE("every flag changes exactly what it names") {
   CHECK(parsed({"--weight-decay", "0"}).weight_decay == 0);
   CHECK(parsed({"--decay", "all"}).decay == Decay::kAll);
   CHECK(parsed({"--label-smoothing", "0.2"}).label_smoothing == 0.2);
+  CHECK(parsed({}).micro_batches == 0);
+  CHECK(parsed({"--deterministic"}).micro_batches == 8);
+  CHECK(parsed({"--deterministic", "16"}).micro_batches == 16);
   CHECK(parsed({"--seed", "18446744073709551615"}).seed == 18'446'744'073'709'551'615U);
   CHECK(parsed({"--steps", "292"}).steps == 292);
   CHECK(parsed({"--width", "8"}).width == 8);
@@ -70,6 +73,16 @@ TEST_CASE("every flag changes exactly what it names") {
   CHECK(parsed({"--model-dir", "m"}).model_dir == "m");
   CHECK(parsed({"--model-filename", "net.pth"}).model_filename == "net.pth");
   CHECK(parsed({"--checkpoint-every", "2m"}).checkpoint_every == 2min);
+  CHECK_FALSE(parsed({}).checkpoint_budget);
+  CHECK(parsed({"--checkpoint-budget", "0.5"}).checkpoint_budget == 0.005);
+  CHECK(parsed({"--checkpoint-budget=0.001"}).checkpoint_budget == 0.001 / 100);
+  CHECK(parsed({"--checkpoint-budget=100"}).checkpoint_budget == 1.0);
+  CHECK(parsed({}).checkpoint_async == Switch::kOn);
+  CHECK(parsed({"--checkpoint-async", "off"}).checkpoint_async == Switch::kOff);
+  CHECK(parsed({}).recover == Switch::kOff);
+  CHECK(parsed({"--recover"}).recover == Switch::kOn);
+  CHECK(parsed({}).check_every == 0);
+  CHECK(parsed({"--check-every", "50"}).check_every == 50);
   CHECK(parsed({"--log-every", "0"}).log_every == 0);
   CHECK(*parsed({"--export", "model.pt"}).export_file == "model.pt");
   CHECK(*parsed({"--sample-log", "log"}).sample_log == "log");
@@ -124,6 +137,10 @@ TEST_CASE("an invalid value is one sentence with the flag and the valid values")
   check_refused({"--checkpoint-every", "30x"}, "a duration like 30s");
   check_refused({"--checkpoint-every", "8000h"}, "at most one week");
   check_refused({"--checkpoint-every", "s"}, "a duration like 30s");
+  check_refused({"--checkpoint-budget", "0"}, "a number from 0.001 to 100");
+  check_refused({"--checkpoint-budget", "0.0009"}, "a number from 0.001 to 100");
+  check_refused({"--checkpoint-budget", "100.1"}, "a number from 0.001 to 100");
+  check_refused({"--checkpoint-async", "yes"}, "one of on, off");
   check_refused({"--model-filename", "../x"}, "--model-dir");
   check_refused({"--model-dir", ""}, "--model-dir is empty");
   check_refused({"--limit-train", "-3"}, "--limit-train");

@@ -1,5 +1,6 @@
 #include "trainer/ddp/data_parallel.hpp"
 
+#include <ATen/ops/full.h>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 
 #include <algorithm>
@@ -29,15 +30,17 @@ std::shared_ptr<c10d::Reducer> make_reducer(const std::vector<at::Tensor>& param
 }  // namespace
 
 DataParallel::DataParallel(Group& group, std::vector<at::Tensor> parameters,
-                           std::vector<at::Tensor> buffers, BucketLimits limits)
+                           std::vector<at::Tensor> buffers, Weights weights, BucketLimits limits)
     : group_(group), parameters_(std::move(parameters)) {
   for (const auto& buffer : buffers) buffers_.push_back(buffer.detach());
   if (group_.alone()) return;
   c10d::verify_params_across_processes(group_.process_group(), parameters_, {});
-  std::vector<at::Tensor> state;
-  for (const auto& parameter : parameters_) state.push_back(parameter.detach());
-  state.insert(state.end(), buffers_.begin(), buffers_.end());
-  group_.broadcast(state);
+  if (weights == Weights::kOfRankZero) {
+    std::vector<at::Tensor> state;
+    for (const auto& parameter : parameters_) state.push_back(parameter.detach());
+    state.insert(state.end(), buffers_.begin(), buffers_.end());
+    group_.broadcast(state);
+  }
   reducer_ = make_reducer(parameters_, group_, limits);
 }
 
@@ -48,6 +51,15 @@ void DataParallel::before_forward() {
   reducer_->prepare_for_forward();
   reducer_->rebuild_buckets();  // in the second step only; that call is a collective
   sync_buffers();
+}
+
+bool DataParallel::before_forward(bool word) {
+  if (!reducer_) return word;
+  const auto sent = at::full({1}, word ? 1 : 0, at::kLong).to(parameters_.front().device());
+  buffers_.push_back(sent);  // in one message with the counters of batches
+  before_forward();
+  buffers_.pop_back();
+  return sent.item<std::int64_t>() != 0;
 }
 
 void DataParallel::before_backward() {

@@ -25,18 +25,22 @@ struct BucketLimits {
   std::int64_t bytes = std::int64_t{25} << 20;
 };
 
+enum class Weights { kOfRankZero, kEqual };
+
 class DataParallel {
  public:
   /// Collective: verifies that all ranks have the same shapes, then broadcasts rank 0's parameters
-  /// and buffers.
+  /// and buffers, unless they are known to be equal.
   DataParallel(Group& group, std::vector<at::Tensor> parameters, std::vector<at::Tensor> buffers,
-               BucketLimits limits = {});
+               Weights weights = Weights::kOfRankZero, BucketLimits limits = {});
   ~DataParallel();
   DataParallel(const DataParallel&) = delete;
   DataParallel& operator=(const DataParallel&) = delete;
 
   /// Call before every training forward: broadcasts rank 0's buffers.
   void before_forward();
+  /// The same, and returns rank 0's `word`.
+  [[nodiscard]] bool before_forward(bool word);
   /// Call between forward and backward.
   void before_backward();
   /// Sets gradients to zero in place: they are views of the buckets.

@@ -1,14 +1,18 @@
 #include "trainer/ddp/group.hpp"
 
+#include <ATen/ops/empty.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <torch/csrc/distributed/c10d/comm.hpp>
 
+#include <algorithm>
 #include <cstdlib>
+#include <numeric>
 #include <sstream>
 
+#include "trainer/ddp/limits.hpp"
 #include "trainer/device/accelerator.hpp"
 #include "trainer/error.hpp"
 
@@ -24,24 +28,28 @@ struct Group::Connection {
 
 namespace {
 
+const std::vector<std::uint8_t> kYes{1};
 constexpr std::size_t kBroadcastBytesMax = std::size_t{250} << 20;  // as Python's DDP
-
-std::string first_line(const std::string& text) {
-  return text.substr(0, text.find('\n'));
-}
 
 c10::intrusive_ptr<c10d::TCPStore> connect(const GroupOptions& options) {
   c10d::TCPStoreOptions tcp;
   tcp.port = options.store.port;
   tcp.isServer = options.store_role == StoreRole::kServe && options.rank == 0;
   tcp.waitWorkers = false;  // otherwise the constructor acts as a barrier
-  tcp.timeout = options.timeout;
-  try {
-    return c10::make_intrusive<c10d::TCPStore>(options.store.host, tcp);
-  } catch (const std::exception& error) {
-    throw TrainerError("no store at MASTER_ADDR:MASTER_PORT " + options.store.host + ":" +
-                       std::to_string(options.store.port) + " (" + first_line(error.what()) +
-                       "); is the launcher, or rank 0, still running?");
+  tcp.timeout = options.outdated ? std::min(kStoreAttempt, options.timeout) : options.timeout;
+  const auto deadline = std::chrono::steady_clock::now() + options.timeout;
+  while (true) {
+    try {
+      auto client = c10::make_intrusive<c10d::TCPStore>(options.store.host, tcp);
+      client->setTimeout(options.timeout);
+      return client;
+    } catch (const std::exception& error) {
+      const bool over = options.outdated && options.outdated();
+      if (!over && std::chrono::steady_clock::now() < deadline) continue;
+      throw LostPeer("no store at MASTER_ADDR:MASTER_PORT " + options.store.host + ":" +
+                     std::to_string(options.store.port) + " (" + first_line(error.what()) +
+                     "); is the launcher, or rank 0, still running?");
+    }
   }
 }
 
@@ -49,7 +57,7 @@ c10::intrusive_ptr<c10d::TCPStore> connect(const GroupOptions& options) {
 // routes to MASTER_ADDR.
 c10::intrusive_ptr<c10d::ProcessGroupGloo::Options> gloo_options(const GroupOptions& options,
                                                                  const std::string& address) {
-  auto gloo = c10d::ProcessGroupGloo::Options::create(options.timeout);
+  auto gloo = c10d::ProcessGroupGloo::Options::create(std::min(kConnectTimeout, options.timeout));
   const char* names = std::getenv("GLOO_SOCKET_IFNAME");
   std::istringstream list(names != nullptr ? names : "");
   for (std::string name; std::getline(list, name, ',');) {
@@ -68,6 +76,7 @@ c10::intrusive_ptr<c10d::ProcessGroup> make_group(const GroupOptions& options,
   auto gloo_store = c10::make_intrusive<c10d::PrefixStore>("gloo", store);
   auto gloo = c10::make_intrusive<c10d::ProcessGroupGloo>(gloo_store, options.rank, options.size,
                                                           gloo_options(options, address));
+  gloo->setTimeout(options.timeout);
   auto group = c10::make_intrusive<c10d::ProcessGroup>(store, options.rank, options.size);
   group->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::GLOO, gloo);
   // Without a default backend the group's rank and size are wrong.
@@ -82,6 +91,26 @@ c10::intrusive_ptr<c10d::ProcessGroup> make_group(const GroupOptions& options,
   return group;
 }
 
+// Torch 2.15 has new names for both, and warns of the old ones.
+template <class ProcessGroup>
+void all_to_all(ProcessGroup& group, at::Tensor& received, at::Tensor& sent,
+                std::vector<std::int64_t>& lengths, std::vector<std::int64_t>& sent_lengths) {
+  if constexpr (requires { group.all_to_all_single(received, sent, lengths, sent_lengths); }) {
+    group.all_to_all_single(received, sent, lengths, sent_lengths)->wait();
+  } else {
+    group.alltoall_base(received, sent, lengths, sent_lengths)->wait();
+  }
+}
+
+template <class ProcessGroup>
+void all_gather(ProcessGroup& group, at::Tensor& received, at::Tensor& sent) {
+  if constexpr (requires { group.all_gather_single(received, sent); }) {
+    group.all_gather_single(received, sent)->wait();
+  } else {
+    group._allgather_base(received, sent)->wait();
+  }
+}
+
 }  // namespace
 
 Group::Group(const GroupOptions& options) : rank_(options.rank), size_(options.size) {
@@ -94,11 +123,11 @@ Group::Group(const GroupOptions& options) : rank_(options.rank), size_(options.s
   connection_->store =
       c10::make_intrusive<c10d::PrefixStore>(options.key_prefix, connection_->client);
   try {
+    meet_in("arrived");
     connection_->group = make_group(options, address, connection_->store);
   } catch (const c10::Error& error) {
-    throw TrainerError("could not connect to all " + std::to_string(size_) + " ranks within " +
-                       std::to_string(options.timeout.count() / 1000) + " s (" +
-                       first_line(error.what_without_backtrace()) + ")");
+    throw LostPeer("could not connect to all " + std::to_string(size_) + " ranks (" +
+                   first_line(error.what_without_backtrace()) + ")");
   }
 }
 
@@ -125,23 +154,45 @@ void Group::minimum(at::Tensor& tensor) {
   connection_->group->allreduce(tensors, options)->wait();
 }
 
+std::vector<at::Tensor> Group::exchange(const at::Tensor& rows, std::vector<std::int64_t> lengths) {
+  auto sent = rows.flatten();
+  if (alone()) return {sent};
+  std::vector<std::int64_t> sent_lengths(lengths.size(), sent.numel() / size_);
+  auto received =
+      at::empty({std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0})}, rows.options());
+  all_to_all(*connection_->group, received, sent, lengths, sent_lengths);
+  return received.split_with_sizes(lengths);
+}
+
+at::Tensor Group::gather(const at::Tensor& own) {
+  if (alone()) return own;
+  auto sent = own;
+  auto received = at::empty({own.numel() * size_}, own.options());
+  all_gather(*connection_->group, received, sent);
+  return received;
+}
+
 void Group::broadcast(const std::vector<at::Tensor>& tensors, int from) {
   if (alone() || tensors.empty()) return;
   c10d::broadcast_coalesced(connection_->group, tensors, kBroadcastBytesMax, from);
 }
 
+void Group::meet_in(const std::string& key) {
+  auto& store = *connection_->store;
+  if (store.add(key, 1) == size_) store.set("all_" + key, kYes);
+  store.wait({"all_" + key});
+}
+
 void Group::leave_together() {
   if (alone()) return;
-  auto& store = *connection_->store;
-  const std::vector<std::uint8_t> yes{1};
-  if (store.add("left", 1) == size_) store.set("all_left", yes);
-  store.wait({"all_left"});
+  meet_in("left");
   if (connection_->role == StoreRole::kConnect) return;
   // Rank 0 serves the store and must stay alive until the other ranks have read their last reply.
+  auto& store = *connection_->store;
   if (rank_ == 0) {
     store.wait({"all_gone"});
   } else if (store.add("gone", 1) == size_ - 1) {
-    store.set("all_gone", yes);
+    store.set("all_gone", kYes);
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,11 +33,13 @@ struct GroupOptions {
   at::Device device = at::kCPU;
   DeviceCollectives device_collectives = DeviceCollectives::kGloo;
   std::chrono::milliseconds timeout{};  ///< of every collective and of the connection
+  /// Whether the round is over, so that its store may be gone. Empty: it never is.
+  std::function<bool()> outdated{};
 };
 
 class Group {
  public:
-  /// Blocks until all ranks are connected. Throws TrainerError after the timeout.
+  /// Blocks until all ranks are connected. Throws LostPeer, after the timeout at the latest.
   explicit Group(const GroupOptions& options);
   /// Shuts down the backends, then the store client.
   ~Group();
@@ -46,6 +49,12 @@ class Group {
   /// In place, over all ranks.
   void sum(at::Tensor& tensor);
   void minimum(at::Tensor& tensor);
+  /// Sends row r of `rows` [size, ...] to rank r, and receives from rank r what fills a flat tensor
+  /// of `lengths[r]` elements; in rank order.
+  [[nodiscard]] std::vector<at::Tensor> exchange(const at::Tensor& rows,
+                                                 std::vector<std::int64_t> lengths);
+  /// The flat tensors of all ranks, equally long, one after the other.
+  [[nodiscard]] at::Tensor gather(const at::Tensor& own);
   /// In place, in few large messages: sets every tensor to that of rank `from`.
   void broadcast(const std::vector<at::Tensor>& tensors, int from = 0);
   /// A barrier over the store: afterwards no rank reads from a peer's socket, so that all may close
@@ -60,6 +69,8 @@ class Group {
 
  private:
   struct Connection;
+  /// A barrier over the store.
+  void meet_in(const std::string& key);
   int rank_;
   int size_;
   std::unique_ptr<Connection> connection_;

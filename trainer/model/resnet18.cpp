@@ -112,6 +112,12 @@ void ResNet18::set_mode(Mode mode) {
   network_->train(mode == Mode::kTrain);
 }
 
+void ResNet18::set_statistics_momentum(double momentum) {
+  for (auto& module : network_->modules(/*include_self=*/false)) {
+    if (auto* norm = module->as<nn::BatchNorm2d>()) norm->options.momentum(momentum);
+  }
+}
+
 void ResNet18::to(const at::Device& device, at::MemoryFormat format) {
   network_->to(device);
   for (auto& parameter : network_->parameters()) {

@@ -45,6 +45,8 @@ class ResNet18 {
   /// The logits are float32, or bfloat16 within an AutocastScope of that precision.
   [[nodiscard]] at::Tensor forward(const at::Tensor& images);
   void set_mode(Mode mode);
+  /// What a training forward weighs the statistics of its batch with in the running ones (0.1).
+  void set_statistics_momentum(double momentum);
   /// Moves the model to the device; 4-d weights use `format`. Call before gradients or reducers
   /// exist.
   void to(const at::Device& device, at::MemoryFormat format);

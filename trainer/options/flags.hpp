@@ -19,6 +19,10 @@ struct Flag {
   std::string bare{};  // the value if the flag is given without one; empty: a value is required
 };
 
+[[nodiscard]] inline Switch switch_of(const FlagValue& value) {
+  return one_of(value, {{"on", 1}, {"off", 0}}) == 1 ? Switch::kOn : Switch::kOff;
+}
+
 [[nodiscard]] const std::vector<Flag>& all_flags();
 [[nodiscard]] std::vector<Flag> optimizer_flags();
 [[nodiscard]] std::vector<Flag> schedule_flags();

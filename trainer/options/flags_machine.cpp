@@ -36,6 +36,17 @@ const char* const kFiles = "Files";
 
 std::vector<Flag> machine_flags() {
   return {
+      {"--recover", "on|off",
+       "train on in this process when other ranks are lost; needs ddprun --restart=failed [off]",
+       kMachine, [](O& o, const V& v) { o.recover = switch_of(v); }, "on"},
+      {"--check-every", "N",
+       "compare the weights of all ranks every N steps; a rank that differs from the majority "
+       "takes "
+       "its state; 0: never [0]",
+       kMachine,
+       [](O& o, const V& v) {
+         o.check_every = whole_in(v, {0, kStepsMax});
+       }},
       {"--device", "auto|cpu|cuda", "auto: cuda if available [auto]", kMachine,
        [](O& o, const V& v) {
          o.device = static_cast<DeviceChoice>(one_of(v, {{"auto", 0}, {"cpu", 1}, {"cuda", 2}}));
@@ -69,6 +80,16 @@ std::vector<Flag> machine_flags() {
        kFiles, [](O& o, const V& v) { o.resume = resume_of(v); }, "auto"},
       {"--checkpoint-every", "TIME", "30s, 2m, …; off: only at the end of an epoch [30s]", kFiles,
        [](O& o, const V& v) { o.checkpoint_every = duration_of(v); }},
+      {"--checkpoint-budget", "PERCENT",
+       "save as often as checkpoints cost at most PERCENT of the training time; overrides "
+       "--checkpoint-every",
+       kFiles,
+       [](O& o, const V& v) {
+         o.checkpoint_budget = real_in(v, {kBudgetPercentMin, 100}) / 100;
+       }},
+      {"--checkpoint-async", "on|off",
+       "write checkpoints while training continues, from a copy in host memory [on]", kFiles,
+       [](O& o, const V& v) { o.checkpoint_async = switch_of(v); }, "on"},
       {"--log-every", "N", "steps between rows of metrics; 0: one per epoch [10]", kFiles,
        [](O& o, const V& v) {
          o.log_every = whole_in(v, {0, kStepsMax});

@@ -11,10 +11,6 @@ using V = FlagValue;
 constexpr double kBig = 1e6;
 constexpr Interval kFactor{0, 1e12, Interval::Ends::kOpenBelow};
 
-Switch switch_of(const V& value) {
-  return one_of(value, {{"on", 1}, {"off", 0}}) == 1 ? Switch::kOn : Switch::kOff;
-}
-
 ScheduleKind schedule_of(const V& value) {
   Names names;
   for (const auto& name : schedule_names())
@@ -81,6 +77,14 @@ std::vector<Flag> optimizer_flags() {
        [](O& o, const V& v) {
          o.label_smoothing = real_in(v, {0, 1});
        }},
+      {"--deterministic", "N",
+       "the same bits for every world size: N micro-batches per step, summed in a fixed order, "
+       "one thread unless --threads is given; 0: off [0; 8 without N]",
+       kRun,
+       [](O& o, const V& v) {
+         o.micro_batches = static_cast<std::uint32_t>(whole_in(v, {0, kMicroBatchesMax}));
+       },
+       "8"},
   };
 }
 

@@ -54,6 +54,7 @@ struct TrainerOptions {
   double weight_decay = 5e-4;
   Decay decay = Decay::kMatrices;
   double label_smoothing = 0.1;
+  std::uint32_t micro_batches = 0;  // of --deterministic, per step; 0: off
   ScheduleChoice schedule;
   // Images.
   std::filesystem::path data_dir = "data";
@@ -74,7 +75,11 @@ struct TrainerOptions {
   std::optional<std::filesystem::path> export_file;
   std::optional<std::filesystem::path> sample_log;     // prefix; ".rank<N>.csv" is appended
   std::chrono::milliseconds checkpoint_every{30'000};  // 0: only at the end of an epoch
-  std::uint64_t log_every = 10;                        // steps; 0: only at the end of an epoch
+  std::optional<double> checkpoint_budget;  // share of the training time, instead of the above
+  Switch checkpoint_async = Switch::kOn;
+  Switch recover = Switch::kOff;
+  std::uint64_t check_every = 0;  // steps; 0: never
+  std::uint64_t log_every = 10;   // steps; 0: only at the end of an epoch
 };
 
 /// The environment variables that the parser uses.

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
@@ -28,6 +29,12 @@ ConsoleOptions console_options(std::uint64_t total_steps) {
       console_for(STDOUT_FILENO, term != nullptr ? std::optional<std::string>(term) : std::nullopt);
   options.total_steps = total_steps;
   return options;
+}
+
+std::string ranks_text(const std::vector<int>& ranks) {
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (const int rank : ranks) text += (rank == ranks.front() ? "" : ", ") + std::to_string(rank);
+  return text;
 }
 
 std::string percent(double fraction) {
@@ -60,6 +67,37 @@ std::string plan_sentence(const TrainerOptions& options, const RunFacts& facts) 
   return ranks + " on " + facts.device + " (" + facts.collectives + ", " + threads +
          " each), global batch " + std::to_string(options.batch_size) + ", " +
          std::to_string(facts.total_steps) + " steps, seed " + std::to_string(options.seed);
+}
+
+std::string recovered_sentence(std::uint64_t step, int ranks, int source,
+                               const std::optional<RecoveryTimes>& times) {
+  auto sentence = "recovered: " + std::to_string(ranks) +
+                  (ranks == 1 ? " rank continues" : " ranks continue") + " at step " +
+                  std::to_string(step) + " with the state of rank " + std::to_string(source);
+  if (!times) return sentence;
+  const auto text = [](RecoveryTimes::Time time) {
+    return std::to_string(std::llround(time.count())) + " ms";
+  };
+  return sentence + " (left " + text(times->left) + ", round " + text(times->waited) + ", group " +
+         text(times->joined) + ", state " + text(times->agreed) + ")";
+}
+
+std::string healed_sentence(const std::vector<int>& ranks, std::uint64_t step) {
+  return ranks_text(ranks) + " held other weights than the majority at step " +
+         std::to_string(step) + ": replaced by the majority's";
+}
+
+std::string tie_sentence(const std::vector<int>& ranks, std::uint64_t step) {
+  return ranks_text(ranks) + " and rank 0 hold different weights at step " + std::to_string(step) +
+         ", and no majority holds the same: stopped; the last checkpoint is older";
+}
+
+std::string checkpoints_sentence(const CheckpointCosts& costs) {
+  std::array<char, 128> text{};
+  std::snprintf(text.data(), text.size(),
+                "checkpoints: %d saved; training waited %.3f s, %.3f s of processor time beside it",
+                costs.saved, costs.waited.count(), costs.beside.count());
+  return text.data();
 }
 
 std::string final_sentence(std::uint64_t step, const Means& test) {

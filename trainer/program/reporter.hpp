@@ -3,8 +3,11 @@
 // cannot be opened; a later write error is reported and loses rows, but does not stop training.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "trainer/metrics/console.hpp"
 #include "trainer/metrics/metric_row.hpp"
@@ -27,6 +30,28 @@ struct RunFacts {
 
 [[nodiscard]] std::string model_sentence(const TrainerOptions& options, const RunFacts& facts);
 [[nodiscard]] std::string plan_sentence(const TrainerOptions& options, const RunFacts& facts);
+/// How long a rank that was kept needed for the parts of a recovery, one after the other.
+struct RecoveryTimes {
+  using Time = std::chrono::duration<double, std::milli>;
+  Time left{};    ///< until it had no group
+  Time waited{};  ///< until it was told of the next world
+  Time joined{};  ///< until it was connected to all ranks
+  Time agreed{};  ///< until all ranks had the same state
+};
+/// `times`: nullopt: this process is new.
+[[nodiscard]] std::string recovered_sentence(std::uint64_t step, int ranks, int source,
+                                             const std::optional<RecoveryTimes>& times);
+[[nodiscard]] std::string healed_sentence(const std::vector<int>& ranks, std::uint64_t step);
+/// No majority.
+[[nodiscard]] std::string tie_sentence(const std::vector<int>& ranks, std::uint64_t step);
+/// What the checkpoints of this process have cost.
+struct CheckpointCosts {
+  using Time = std::chrono::duration<double>;
+  int saved = 0;
+  Time waited{};  ///< the training stood still
+  Time beside{};  ///< processor time of writes in the background
+};
+[[nodiscard]] std::string checkpoints_sentence(const CheckpointCosts& costs);
 [[nodiscard]] std::string final_sentence(std::uint64_t step, const Means& test);
 /// 11173962 -> "11,173,962".
 [[nodiscard]] std::string grouped(std::int64_t number);

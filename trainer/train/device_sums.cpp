@@ -27,14 +27,19 @@ void DeviceSums::add(const at::Tensor& logits, const at::Tensor& labels, const a
                         in_top(1), in_top(3), in_top(5)}));
 }
 
-MetricSums DeviceSums::take(Group& group) {
-  group.sum(sums_);
+MetricSums DeviceSums::own() const {
   const auto host = sums_.cpu();
   MetricSums::Vector vector{};
   const auto* values = host.const_data_ptr<double>();
   std::copy(values, values + vector.size(), vector.begin());
-  sums_.zero_();
   return MetricSums::from(vector);
+}
+
+MetricSums DeviceSums::take(Group& group) {
+  group.sum(sums_);
+  const auto all = own();
+  sums_.zero_();
+  return all;
 }
 
 }  // namespace ddprun::trainer

@@ -15,6 +15,8 @@ class DeviceSums {
 
   /// logits [N, classes] float32 or bfloat16, labels [N] int64, loss [] the mean over the batch.
   void add(const at::Tensor& logits, const at::Tensor& labels, const at::Tensor& loss);
+  /// Those of this rank; waits for the device.
+  [[nodiscard]] MetricSums own() const;
   /// Collective: returns the sums of all ranks since the last call and resets them.
   [[nodiscard]] MetricSums take(Group& group);
 

@@ -1,6 +1,7 @@
 #include "trainer/train/model_state.hpp"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 
 #include "trainer/checkpoint/digest.hpp"
@@ -25,6 +26,11 @@ at::ScalarType tensor_type(DType type) {
   return type == DType::kI64 ? at::kLong : at::kFloat;
 }
 
+TensorView view_of(const NamedTensor& named, const at::Tensor& host) {
+  const auto* bytes = static_cast<const std::byte*>(host.const_data_ptr());
+  return {named.name, file_type(named), host.sizes().vec(), std::span(bytes, host.nbytes())};
+}
+
 }  // namespace
 
 NamedTensors ModelState::all() const {
@@ -37,10 +43,22 @@ NamedTensors ModelState::all() const {
 HostCopy::HostCopy(const NamedTensors& tensors) {
   for (const auto& item : tensors) {
     owners_.push_back(item.tensor.detach().cpu().contiguous());
-    const auto& owner = owners_.back();
-    const auto* bytes = static_cast<const std::byte*>(owner.const_data_ptr());
-    views_.push_back(
-        {item.name, file_type(item), owner.sizes().vec(), std::span(bytes, owner.nbytes())});
+    views_.push_back(view_of(item, owners_.back()));
+  }
+}
+
+void HostSnapshot::take(const NamedTensors& tensors) {
+  const at::NoGradGuard no_grad;
+  owners_.resize(tensors.size());
+  views_.clear();
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const auto& tensor = tensors[i].tensor;
+    auto& owner = owners_[i];
+    if (!owner.defined() || owner.sizes() != tensor.sizes() || owner.dtype() != tensor.dtype()) {
+      owner = at::empty(tensor.sizes(), at::TensorOptions().dtype(tensor.dtype()));
+    }
+    owner.copy_(tensor);
+    views_.push_back(view_of(tensors[i], owner));
   }
 }
 

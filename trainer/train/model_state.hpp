@@ -33,6 +33,18 @@ class HostCopy {
   std::vector<TensorView> views_;
 };
 
+/// Row-major bytes in host memory of its own: later changes of the tensors do not reach them.
+class HostSnapshot {
+ public:
+  /// Replaces what it had. The memory is used again: a model keeps its shapes.
+  void take(const NamedTensors& tensors);
+  [[nodiscard]] const std::vector<TensorView>& views() const { return views_; }
+
+ private:
+  std::vector<at::Tensor> owners_;
+  std::vector<TensorView> views_;
+};
+
 /// Overwrites every tensor with the tensor of the same name in the file; shape and type must match.
 void load_tensors(const SafetensorsFile& file, const NamedTensors& into);
 

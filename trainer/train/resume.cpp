@@ -1,14 +1,10 @@
 #include "trainer/train/resume.hpp"
 
-#include <ATen/ops/cat.h>
-#include <ATen/ops/tensor.h>
-#include <ATen/ops/zeros.h>
-
 #include <algorithm>
 #include <optional>
-#include <span>
 
 #include "trainer/error.hpp"
+#include "trainer/train/transfer.hpp"
 
 namespace ddprun::trainer {
 
@@ -41,14 +37,6 @@ Origin find_origin(const Session& session) {
   return origin;
 }
 
-// Collective: element r of the result is `own` of rank r.
-at::Tensor of_every_rank(Session& session, double own) {
-  auto values = at::zeros({session.world.world_size}, at::kDouble);
-  values.mutable_data_ptr<double>()[session.world.rank] = own;
-  session.group.sum(values);
-  return values;
-}
-
 // Collective: every rank looks into its own --model-dir, which need not be a shared folder, and the
 // newest checkpoint wins; of equals that of the lowest rank. If a rank has only unusable ones, all
 // ranks end: a new run would overwrite what the user wanted to resume.
@@ -63,9 +51,7 @@ Origin agree_on_origin(Session& session) {
     problem = error;
     newest = kUnusable;
   }
-  const auto steps = of_every_rank(session, newest);
-  const std::span values(steps.const_data_ptr<double>(),
-                         static_cast<std::size_t>(session.world.world_size));
+  const auto values = rows_of_ranks(session, {newest});
   const auto failed = static_cast<int>(std::ranges::find(values, kUnusable) - values.begin());
   if (failed == session.world.rank) throw *problem;
   if (failed < session.world.world_size) {
@@ -75,20 +61,6 @@ Origin agree_on_origin(Session& session) {
   const auto winner = static_cast<int>(std::ranges::max_element(values) - values.begin());
   if (winner == session.world.rank) return own;
   return {winner, {}, std::move(own.notes)};
-}
-
-// Doubles represent up to 2^53 steps exactly.
-void share_progress(Session& session, int from) {
-  auto& state = session.state;
-  auto numbers = at::tensor({static_cast<double>(state.step), state.best_top1,
-                             static_cast<double>(state.best_step), state.seconds},
-                            at::kDouble);
-  session.group.broadcast({numbers}, from);
-  const auto* values = numbers.const_data_ptr<double>();
-  state.step = static_cast<std::uint64_t>(values[0]);
-  state.best_top1 = values[1];
-  state.best_step = static_cast<std::uint64_t>(values[2]);
-  state.seconds = values[3];
 }
 
 // Collective: the state of the origin's checkpoint on every rank. Its tensors are sent by the rank
@@ -105,24 +77,13 @@ void load(Session& session, const Origin& origin) {
     session.state.seconds = saved.seconds;
   }
   share_progress(session, origin.rank);
-  if (origin.rank != 0) session.group.broadcast(detached(tensors), origin.rank);
-  if (session.state.best_step == 0) return;
-  // Rank 0 exports the best weights; if it does not have them, the next test becomes the best.
-  if (session.leads() && !session.folder.has_best(session.state)) {
-    session.state.best_top1 = 0;
-    session.state.best_step = 0;
-  }
-  share_progress(session, 0);
+  session.evaluated = session.state.step;
+  if (origin.rank != 0) session.group->broadcast(detached(tensors), origin.rank);
 }
 
 void require_equal_bits(Session& session) {
-  const auto digest = digest_of_tensors(session.model_state().all());
-  auto halves = at::tensor(
-      {static_cast<double>(digest >> 32U), static_cast<double>(digest << 32U >> 32U)}, at::kDouble);
-  auto lowest = at::cat({halves, halves.neg()});
-  session.group.minimum(lowest);
-  // min(x) + min(-x) is 0 if and only if all ranks have the same x.
-  if (lowest.sum().item<double>() == 0.0) return;
+  const auto own = digest_of_tensors(session.model_state().all());
+  if (vote_on(digests_of_ranks(session, own)).others.empty()) return;
   throw TrainerError(
       "the ranks start from different weights; do all use the same program and torch version?");
 }
@@ -133,7 +94,7 @@ RunFacts facts_of(const Session& session) {
   facts.world = session.world.world_size;
   facts.threads = threads_in_use();
   facts.device = session.placement.description;
-  facts.collectives = session.group.alone() ? "no collectives"
+  facts.collectives = session.group->alone() ? "no collectives"
                       : session.placement.device.is_cuda() &&
                               session.placement.collectives == DeviceCollectives::kNccl
                           ? "nccl"
@@ -144,7 +105,7 @@ RunFacts facts_of(const Session& session) {
   return facts;
 }
 
-void announce(Session& session, const Origin& origin) {
+void greet(Session& session) {
   const auto facts = facts_of(session);
   session.reporter.emplace(session.options, facts, session.state.step);
   auto& reporter = *session.reporter;
@@ -152,6 +113,11 @@ void announce(Session& session, const Origin& origin) {
   reporter.say(plan_sentence(session.options, facts));
   reporter.say(session.data.source);
   if (!session.data.announcement.empty()) reporter.say(session.data.announcement);
+}
+
+void announce(Session& session, const Origin& origin) {
+  greet(session);
+  auto& reporter = *session.reporter;
   for (const auto& note : origin.notes) reporter.say(note);
   const std::string resumed = "resumed from step " + std::to_string(session.state.step) + " (";
   if (origin.checkpoint) reporter.say(resumed + origin.checkpoint->file.path().string() + ")");
@@ -161,18 +127,55 @@ void announce(Session& session, const Origin& origin) {
   }
 }
 
+void make_parallel(Session& session, Weights weights) {
+  std::vector<at::Tensor> parameters;
+  for (const auto& item : session.model.parameters()) parameters.push_back(item.tensor);
+  session.parallel = std::make_unique<DataParallel>(*session.group, std::move(parameters),
+                                                    detached(session.model.buffers()), weights);
+}
+
+// Collective: all processes are new.
+void begin(Session& session) {
+  const auto origin = agree_on_origin(session);
+  load(session, origin);
+  follow_the_leader(session);
+  if (session.tree) {
+    session.group->broadcast(detached(session.model_state().all()));
+  } else {
+    make_parallel(session, Weights::kOfRankZero);
+    session.group->broadcast(detached(session.sgd.momentum()));
+  }
+  require_equal_bits(session);
+  session.whole = true;
+  if (session.leads()) announce(session, origin);
+}
+
+// Collective: at least one rank has trained until now.
+void go_on(Session& session, const Source& source) {
+  take_state(session, source);
+  follow_the_leader(session);
+  if (!session.tree) make_parallel(session, Weights::kEqual);
+  if (!session.leads()) session.reporter.reset();
+  if (session.leads() && !session.reporter) greet(session);
+  if (session.reporter) {
+    session.reporter->say(recovered_sentence(session.state.step, session.world.world_size,
+                                             source.rank, session.recovery.times()));
+  }
+}
+
 }  // namespace
 
 void start(Session& session) {
-  const auto origin = agree_on_origin(session);
-  load(session, origin);
-  std::vector<at::Tensor> parameters;
-  for (const auto& item : session.model.parameters()) parameters.push_back(item.tensor);
-  session.parallel = std::make_unique<DataParallel>(session.group, std::move(parameters),
-                                                    detached(session.model.buffers()));
-  session.group.broadcast(detached(session.sgd.momentum()));
-  require_equal_bits(session);
-  if (session.leads()) announce(session, origin);
+  session.at(Moment::kJoined);
+  // A rank that no longer leads has written before it takes part in the next collective, and the
+  // one that leads now writes after that.
+  if (!session.leads() || !session.whole) session.report(session.saver.wait());
+  if (const auto source = live_source(session)) {
+    go_on(session, *source);
+  } else {
+    begin(session);
+  }
+  session.at(Moment::kVerified);
 }
 
 }  // namespace ddprun::trainer

@@ -14,6 +14,10 @@
 namespace ddprun::trainer {
 
 void set_threads(const TrainerOptions& options, const WorkerEnvironment& world) {
+  if (options.threads == 0 && options.micro_batches > 0) {  // bits may depend on the threads
+    at::set_num_threads(1);
+    return;
+  }
   if (options.threads == 0 && std::getenv("OMP_NUM_THREADS") != nullptr) return;
   const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   const int share = std::max(1, cores / std::max(1, world.local_world_size));

@@ -8,7 +8,8 @@
 
 namespace ddprun::trainer {
 
-/// --threads, otherwise OMP_NUM_THREADS, otherwise the cores divided by the local world size.
+/// --threads, otherwise 1 with --deterministic, otherwise OMP_NUM_THREADS, otherwise the cores
+/// divided by the local world size.
 void set_threads(const TrainerOptions& options, const WorkerEnvironment& world);
 [[nodiscard]] int threads_in_use();
 

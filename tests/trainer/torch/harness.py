@@ -94,6 +94,21 @@ class Ranks:
         return results[0][0]
 
 
+class SlowDisk:
+    """From stall() to go_on() processes with `variables` do not write a last checkpoint."""
+
+    def __init__(self, model_dir):
+        disk = f"{model_dir}/.resnet18.last"
+        self.flag = pathlib.Path(f"{disk}.stalled")
+        self.variables = {"LD_PRELOAD": program("SLOW_DISK_LIBRARY"), "SLOW_DISK": disk}
+
+    def stall(self):
+        self.flag.touch()
+
+    def go_on(self):
+        self.flag.unlink(missing_ok=True)
+
+
 def run_ranks(world, command):
     return Ranks(world).start(command).finish()
 
@@ -111,6 +126,15 @@ def weights_of(output):
 
 def accuracy_of(output):
     return float(re.search(r"^final: .*test accuracy ([0-9.]+) %", output, re.MULTILINE).group(1))
+
+
+def step_in(path):
+    """The step of a checkpoint."""
+    import json
+
+    data = pathlib.Path(path).read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    return int(json.loads(data[8 : 8 + size])["__metadata__"]["ddprun.step"])
 
 
 def read_safetensors(path):

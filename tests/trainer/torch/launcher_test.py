@@ -29,7 +29,8 @@ def main():
     ddprun, folder = harness.program("DDPRUN"), harness.folder()
     mark = os.urandom(8).hex()
     command = [ddprun, "--standalone", "--nproc-per-node=2", "--max-restarts=1", "--no-python"]
-    flags = ["--epochs", 8, "--checkpoint-every", "1ms", "--log-every", 5]
+    flags = ["--epochs", 8, "--checkpoint-every", "1ms", "--checkpoint-async", "off",
+             "--log-every", 5]
     command += harness.generated(folder, *flags)
     process = subprocess.Popen(
         [str(word) for word in command],

@@ -1,12 +1,17 @@
 #include <ATen/Context.h>
 #include <ATen/Functions.h>
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
 
 #include "tests/support/catch.hpp"
+#include "tests/trainer_data/temporary_folder.hpp"
 #include "trainer/error.hpp"
 #include "trainer/train/batches.hpp"
 #include "trainer/train/device_sums.hpp"
 #include "trainer/train/model_state.hpp"
 #include "trainer/train/precision.hpp"
+#include "trainer/train/saver.hpp"
 #include "trainer/train/sgd.hpp"
 
 using namespace ddprun::trainer;
@@ -105,6 +110,76 @@ TEST_CASE("a state digest covers every bit but not the memory format") {
   CHECK(digest_of_tensors({{"v", tensor}}) != digest);
   tensor[1][2][3][3] += 0.5;
   CHECK(digest_of_tensors({{"w", tensor}}) != digest);
+}
+
+TEST_CASE("a snapshot keeps what the tensors were, and is taken again in the same memory") {
+  auto weight = at::rand({2, 3, 4, 4}).contiguous(at::MemoryFormat::ChannelsLast);
+  auto counter = at::ones({}, at::kLong);
+  const NamedTensors tensors{{"w", weight.set_requires_grad(true)}, {"n", counter}};
+  const auto same_bytes = [](const TensorView& one, const TensorView& other) {
+    return one.name == other.name && one.type == other.type && one.shape == other.shape &&
+           std::ranges::equal(one.bytes, other.bytes);
+  };
+  HostSnapshot snapshot;
+  snapshot.take(tensors);
+  const auto* memory = snapshot.views().front().bytes.data();
+  for (const double change : {0.5, 0.25}) {
+    const auto before = HostCopy({{"w", weight.detach().clone()}, {"n", counter.clone()}});
+    {
+      const at::NoGradGuard no_grad;
+      weight.add_(change);
+      counter.add_(1);
+    }
+    REQUIRE(snapshot.views().size() == 2);
+    for (std::size_t i = 0; i < 2; ++i) {
+      CHECK(same_bytes(snapshot.views()[i], before.views()[i]));
+      CHECK_FALSE(same_bytes(snapshot.views()[i], HostCopy(tensors).views()[i]));
+    }
+    snapshot.take(tensors);
+    CHECK(snapshot.views().front().bytes.data() == memory);
+  }
+}
+
+TEST_CASE("a checkpoint written beside the training has the bytes of one written at its step") {
+  const TemporaryFolder files;
+  ResNet18 model({8, 10});
+  model.to(at::kCPU, at::MemoryFormat::ChannelsLast);
+  Sgd sgd(model.parameters(), {});
+  const ModelState tensors{model.parameters(), model.buffers(), sgd.momentum()};
+  TrainingState state;
+  TrainerOptions options;
+  CheckpointFolder background(files / "background", "m"), now(files / "now", "m");
+  Saver saver(options, background), waiting(options, now);
+  for (state.step = 1; state.step < 5; ++state.step) {
+    waiting.save_last(tensors.all(), state, Saver::Write::kNow);
+    saver.save_last(tensors.all(), state, Saver::Write::kInBackground);
+    {
+      const at::NoGradGuard no_grad;  // the next step
+      for (auto& item : tensors.all()) item.tensor.add_(1);
+    }
+    CHECK(saver.wait().empty());
+    CHECK(content_of(background.last()) == content_of(now.last()));
+    if (state.step > 1) CHECK(content_of(background.previous()) == content_of(now.previous()));
+  }
+}
+
+TEST_CASE("while a checkpoint is written no other is due, and one that fails says why") {
+  const TemporaryFolder files;
+  put(files / "file", "");
+  TrainerOptions options;
+  options.checkpoint_budget = 1;
+  CheckpointFolder folder(files / "file" / "no-folder", "m");
+  Saver saver(options, folder);
+  CHECK(saver.due());
+  const NamedTensors tensors{{"w", at::ones({2})}};
+  saver.save_last(tensors, {}, Saver::Write::kInBackground);
+  CHECK_FALSE(saver.due());
+  CHECK_THAT(saver.wait(), ContainsSubstring("cannot create the folder"));
+  CHECK(saver.costs().saved == 0);
+  CHECK_THROWS_AS(saver.save_last(tensors, {}, Saver::Write::kNow), TrainerError);
+  options.checkpoint_async = Switch::kOff;
+  Saver waiting(options, folder);
+  CHECK_THROWS_AS(waiting.save_last(tensors, {}, Saver::Write::kInBackground), TrainerError);
 }
 
 TEST_CASE("autocast is enabled only within its scope") {

@@ -5,16 +5,24 @@ resume_test.py CASE, one of the functions below.
 
 import collections
 import csv
+import os
+import random
 import re
 import signal
 import subprocess
 import sys
+import threading
 
 import harness
 
+NEVER = threading.Event()  # its wait is a random moment
 SAMPLES, BATCH = 650, 64  # 11 steps an epoch; the last one has 10 images
 STEPS_PER_EPOCH = 11
 MASK = (1 << 64) - 1
+
+
+def last_in(folder):
+    return folder / "resnet18.last.safetensors"
 
 
 def run(folder, *arguments, world=2):
@@ -24,19 +32,35 @@ def run(folder, *arguments, world=2):
 
 def kill_at(folder, line, *arguments):
     """Starts two ranks that save after every step; SIGKILLs both when rank 0 prints `line`."""
+    ranks = start(folder, "--checkpoint-async", "off", *arguments, world=2)
+    try:
+        until(ranks, line)
+    finally:
+        kill(ranks)
+
+
+def start(folder, *arguments, world=1, variables=None):
+    """Ranks that save as often as they can."""
     limits = ["--limit-train", SAMPLES, "--batch-size", BATCH, "--log-every", 3]
     command = harness.generated(folder, *limits, "--checkpoint-every", "1ms", *arguments)
-    ranks = harness.Ranks(2).start(command)
-    try:
-        for text in ranks.processes[0].stdout:
-            if text.startswith(line):
-                break
-        else:
-            raise AssertionError(f"never saw {line!r}")
-    finally:
-        for process in ranks.processes:
-            process.send_signal(signal.SIGKILL)
-            process.communicate(timeout=harness.LIMIT_S)
+    return harness.Ranks(world, variables).start(command)
+
+
+def until(ranks, line):
+    """The output until then."""
+    lines = []
+    for text in ranks.processes[0].stdout:
+        lines.append(text)
+        if text.startswith(line):
+            return "".join(lines)
+    raise AssertionError(f"never saw {line!r}: {lines}")
+
+
+def kill(ranks):
+    for process in ranks.processes:
+        process.send_signal(signal.SIGKILL)
+    for process in ranks.processes:
+        process.communicate(timeout=harness.LIMIT_S)
 
 
 def mix(value):
@@ -76,6 +100,56 @@ def same_bits_after_a_kill():
     print("resumed from step", resumed)
     assert 5 <= resumed < 22, resumed
     assert harness.weights_of(output) == harness.weights_of(undisturbed)
+
+
+def training_continues_while_a_checkpoint_is_written():
+    folder = harness.folder()
+    disk = harness.SlowDisk(folder)
+    disk.stall()
+    ranks = start(folder, "--epochs", 1, variables=disk.variables)
+    hung = threading.Timer(300, disk.go_on)  # a training that waits for the disk ends too
+    hung.start()
+    until(ranks, "train step 9/")
+    written = last_in(folder).exists()
+    hung.cancel()
+    disk.go_on()
+    output = ranks.finish()
+    assert not written, output
+    assert harness.step_in(last_in(folder)) == STEPS_PER_EPOCH
+
+
+def kills_at_any_moment_of_background_writes():
+    """RESUME_KILLS: how many; RESUME_SEED."""
+    seed = int(os.environ.get("RESUME_SEED", str(random.randrange(1 << 30))))
+    print("seed", seed, flush=True)
+    chance = random.Random(seed)
+    whole, folder = harness.folder(), harness.folder()
+    flags = ["--epochs", 6, "--log-every", 1]  # 66 steps
+    undisturbed = run(whole, *flags, world=1)
+    saved = None
+    for _ in range(int(os.environ.get("RESUME_KILLS", "8"))):
+        ranks = start(folder, *flags)
+        try:
+            output = until(ranks, "train step")
+            for _ in range(chance.randrange(5)):
+                until(ranks, "train step")
+            NEVER.wait(chance.uniform(0, 0.03))
+        finally:
+            kill(ranks)
+        expect_resumed(output, saved)
+        now = harness.step_in(last_in(folder)) if last_in(folder).exists() else None
+        assert now is None or now >= (saved or 0), (now, saved)
+        saved = now
+        print("killed, step", saved, flush=True)
+    output = run(folder, *flags, world=1)
+    expect_resumed(output, saved)
+    assert harness.weights_of(output) == harness.weights_of(undisturbed)
+
+
+def expect_resumed(output, saved):
+    found = re.search(r"^resumed from step (\d+) ", output, re.MULTILINE)
+    assert (int(found[1]) if found else None) == saved, output
+    assert "damaged" not in output, output
 
 
 def start_in(folders, *arguments):
