@@ -13,6 +13,7 @@
 #include <mutex>
 #include <set>
 
+#include "worker_api/gloo_waits.hpp"
 #include "worker_api/rounds.hpp"
 #include "worker_api/worker.hpp"
 
@@ -35,6 +36,7 @@ Noted& noted() {
 }
 
 Noted* make_noted() {
+  allow_waits();  // before a fork its mutex is locked after ours, so its handlers come first here
   ::pthread_atfork([] { noted().mutex.lock(); }, [] { noted().mutex.unlock(); },
                    [] { noted().mutex.unlock(); });
   return new Noted;
@@ -90,6 +92,7 @@ int shut_noted(const Noted& all) {
     const bool is_new = all.notes && all.before.count(inode) == 0;
     if (is_new || all.made.count(inode) > 0) count += shut(descriptor, inode) ? 1 : 0;
   });
+  fail_waits();
   return count;
 }
 
@@ -118,6 +121,8 @@ void sockets_begin() {
   all.before = worker_link::present();
   all.made.clear();
   all.notes = true;
+  worker_link::allow_waits();
+  worker_link::follow_waits();
 }
 
 int sockets_end() {
@@ -125,6 +130,7 @@ int sockets_end() {
   const std::lock_guard lock(all.mutex);
   if (!all.notes) return 0;
   all.notes = false;
+  worker_link::follow_waits();
   for (const ino_t inode : worker_link::present()) {
     if (all.before.count(inode) == 0) all.made.insert(inode);
   }

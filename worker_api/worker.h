@@ -152,7 +152,8 @@ void ddprun_worker_on_round(ddprun_worker_round_callback callback, void* context
  * when a round comes because a worker is gone, they are shut for both directions, not closed, and
  * so are, until the process takes the round, those that a thread between the two calls makes; in a
  * round that grows they are shut when the process takes it. Sockets that listen are not noted. end
- * returns how many there are. */
+ * returns how many there are. Gloo leaves a thread to its time-out if its connection ends in the
+ * middle of a message, so from the shut to the next begin its waits in this process fail. */
 void ddprun_worker_sockets_begin(void);
 int ddprun_worker_sockets_end(void);
 /* Shuts those that were noted, now. Returns how many. */
