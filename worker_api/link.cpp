@@ -24,16 +24,12 @@
 namespace ddprun::worker_link {
 namespace {
 
-constexpr std::int64_t kSecond = 1'000'000'000;
-// Between attempts while the agent closes each link: it looks up who connects.
-constexpr std::int64_t kPauseMax = 32 * kSecond;
-
 // Of the process. Page and number of the socket are set once, the socket first.
 std::atomic<LinkPage*> the_page{nullptr};
 std::atomic<int> the_socket{-1};
 std::atomic<pid_t> connected_in{0};
-// When to connect, or to look whether the link has ended. kNever: there is no ddprun, or the link
-// is kept for good.
+// When to connect, or to look whether the link has ended. kNever: there is no ddprun, or the
+// watcher looks.
 std::atomic<std::int64_t> try_at{0};
 
 /// A program may close it without our knowledge, and its number is then another file's.
@@ -47,7 +43,8 @@ struct OwnDescriptor {
 LinkPage* own_page = nullptr;
 OwnDescriptor own_memory;
 OwnDescriptor own_socket;
-std::int64_t next_pause = kSecond;
+std::int64_t next_pause = kPauseMin;
+const std::string* kept_path = nullptr;  // of keep_link(); never destroyed
 
 // Never destroyed: threads may still report while the process exits.
 std::mutex& connecting() {
@@ -112,7 +109,14 @@ int make_memory() {
   return -1;
 }
 
-bool send_hello(int socket, int memory) {
+void send_header(int socket, PacketKind kind) {
+  const std::array<std::uint8_t, kPacketHeaderBytes> packet{kLinkVersion,
+                                                            static_cast<std::uint8_t>(kind)};
+  const ssize_t ignored = ::send(socket, packet.data(), packet.size(), MSG_NOSIGNAL);
+  static_cast<void>(ignored);
+}
+
+void send_hello(int socket, int memory) {
   std::array<std::uint8_t, kPacketHeaderBytes> hello{kLinkVersion,
                                                      static_cast<std::uint8_t>(PacketKind::kHello)};
   iovec content{hello.data(), hello.size()};
@@ -127,7 +131,8 @@ bool send_hello(int socket, int memory) {
   descriptor->cmsg_type = SCM_RIGHTS;
   descriptor->cmsg_len = CMSG_LEN(sizeof(int));
   ::memcpy(CMSG_DATA(descriptor), &memory, sizeof(memory));
-  return ::sendmsg(socket, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(hello.size());
+  const ssize_t ignored = ::sendmsg(socket, &message, MSG_NOSIGNAL);
+  static_cast<void>(ignored);
 }
 
 /// Once: other threads write to it from then on, whatever becomes of the link.
@@ -153,14 +158,17 @@ int take_place(int socket) {
   return placed;
 }
 
-void connect_page(const char* path) {
+// One that is refused meanwhile is a link that has ended.
+void connect_page(const std::string& path, bool survives) {
   int socket = connect_to(path);
   if (socket < 0) return;
   next_pause = std::min(2 * next_pause, kPauseMax);  // until it holds
-  if (!make_page() || !send_hello(socket, own_memory.number)) {
+  if (!make_page()) {
     ::close(socket);
     return;
   }
+  send_hello(socket, own_memory.number);
+  if (survives) send_header(socket, PacketKind::kSurvives);
   socket = take_place(socket);
   if (socket < 0) return;
   own_socket = describe(socket);
@@ -190,7 +198,7 @@ void look_at_link() {
   }
   if (!is_due()) return;
   const bool holds = known_page() != nullptr && !link_has_ended();
-  if (holds) next_pause = kSecond;
+  if (holds) next_pause = kPauseMin;
   try_at = monotonic_now() + next_pause;
   if (holds) return;
   const char* path = ::getenv(kSocketVariable);
@@ -198,7 +206,7 @@ void look_at_link() {
     try_at = kNever;
     return;
   }
-  connect_page(path);
+  connect_page(path, false);
 }
 
 }  // namespace
@@ -206,7 +214,7 @@ void look_at_link() {
 std::int64_t monotonic_now() {
   timespec now = {};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<std::int64_t>(now.tv_sec) * kSecond + now.tv_nsec;
+  return static_cast<std::int64_t>(now.tv_sec) * 1000 * kMillisecond + now.tv_nsec;
 }
 
 LinkPage* known_page() {
@@ -233,7 +241,20 @@ bool link_has_ended() {
 
 void keep_link() {
   const std::lock_guard lock(connecting());
+  const char* path = ::getenv(kSocketVariable);
+  if (kept_path == nullptr && path != nullptr) kept_path = new std::string(path);
   try_at = kNever;
+}
+
+bool may_renew_link() {
+  if (!is_worker_itself()) return false;
+  const std::lock_guard lock(connecting());
+  return kept_path != nullptr && are_still_ours() && ::access(kept_path->c_str(), F_OK) == 0;
+}
+
+void renew_link() {
+  const std::lock_guard lock(connecting());
+  connect_page(*kept_path, true);
 }
 
 // The agent is the parent of its workers.

@@ -23,11 +23,19 @@ int send_packet(PacketKind kind, const void* content = nullptr, std::size_t size
 [[nodiscard]] int link_socket();
 /// Of a page: whether the agent has closed the link.
 [[nodiscard]] bool link_has_ended();
-/// From now on it is not made again: the agent would not know whose it is.
+/// From now on only renew_link() makes it again: the agent has to know that the worker survives.
 void keep_link();
+/// Of the worker itself, after keep_link(): whether its agent may accept another link.
+[[nodiscard]] bool may_renew_link();
+/// In the place of a link that has ended, if it may; says that the worker survives.
+void renew_link();
 /// Whether this process is the worker itself, and not one below it. Connects.
 [[nodiscard]] bool is_worker_itself();
 inline constexpr std::int64_t kMillisecond = 1'000'000;
+// Between attempts while the agent closes each link, twice as long each time: it looks up who
+// connects.
+inline constexpr std::int64_t kPauseMin = 1000 * kMillisecond;
+inline constexpr std::int64_t kPauseMax = 32 * kPauseMin;
 /// Nanoseconds of CLOCK_MONOTONIC.
 [[nodiscard]] std::int64_t monotonic_now();
 

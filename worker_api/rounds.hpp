@@ -21,7 +21,7 @@ struct Rounds {
   std::optional<World> taken{};   // by next_round()
   std::optional<World> pushed{};  // not taken yet
   bool is_watched = false;        // the watcher runs in this process
-  bool has_ended = false;         // the link
+  bool has_ended = false;         // the link: no agent is there, or it refuses each one
   using Callback = std::function<void(int round, World::Cause cause)>;
   std::shared_ptr<const Callback> callback{};  // may be called while another one takes its place
 };

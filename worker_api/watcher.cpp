@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -23,11 +24,15 @@ namespace {
 constexpr int kForever = -1;
 // While a thread makes sockets for a round that is over.
 constexpr int kAbandonInterval_ms = 10;
+// Without a link only this tells of the end of the agent.
+constexpr int kAgentInterval_ms = 20;
+// The third link in succession that the agent closes.
+constexpr std::int64_t kPauseRefused = 4 * kPauseMin;
 
-void end_watch() {
+void set_ended(bool has_ended) {
   Rounds& all = rounds();
   const std::lock_guard lock(all.mutex);
-  all.has_ended = true;
+  all.has_ended = has_ended;
   all.changed.notify_all();
 }
 
@@ -82,18 +87,49 @@ void mark_alive() {
   ::syscall(SYS_set_robust_list, &head, sizeof(head));
 }
 
+bool makes_lost_sockets() {
+  return is_round_lost() && notes_sockets();
+}
+
+void read_link(std::vector<std::uint8_t>& packet) {
+  bool holds = true;
+  while (holds) {
+    pollfd link{link_socket(), POLLIN, 0};
+    const int ready = ::poll(&link, 1, makes_lost_sockets() ? kAbandonInterval_ms : kForever);
+    if (ready > 0) holds = receive_packet(packet);
+    if (ready == 0) abandon_pending();
+  }
+}
+
+/// Whether there may be an agent to connect to after the pause.
+bool wait_for_agent(std::int64_t pause) {
+  const std::int64_t due = monotonic_now() + pause;
+  while (may_renew_link()) {
+    if (monotonic_now() >= due) return true;
+    ::poll(nullptr, 0, kAgentInterval_ms);
+    if (makes_lost_sockets()) abandon_pending();
+  }
+  return false;
+}
+
+// An agent closes a link that is one too many.
 void* watch(void*) {
   ::pthread_setname_np(::pthread_self(), "ddprun-rounds");
   mark_alive();
   std::vector<std::uint8_t> packet(kRoundPacketBytesMax);
+  std::int64_t pause = kPauseMin;
+  std::int64_t made_at = monotonic_now();
   while (true) {
-    const bool makes_sockets = is_round_lost() && notes_sockets();
-    pollfd link{link_socket(), POLLIN, 0};
-    const int ready = ::poll(&link, 1, makes_sockets ? kAbandonInterval_ms : kForever);
-    if (ready > 0 && !receive_packet(packet)) break;
-    if (ready == 0) abandon_pending();
+    read_link(packet);
+    if (monotonic_now() - made_at > pause) pause = kPauseMin;
+    if (pause >= kPauseRefused) set_ended(true);  // else who waits for a round may wait for ever
+    if (!wait_for_agent(pause)) break;
+    pause = std::min(2 * pause, kPauseMax);
+    renew_link();
+    made_at = monotonic_now();
+    set_ended(false);
   }
-  end_watch();
+  set_ended(true);
   return nullptr;
 }
 
@@ -130,7 +166,8 @@ int survive() {
   if (all.is_watched) return 0;
   if (!start_thread()) return EAGAIN;
   all.is_watched = true;
-  return send_packet(PacketKind::kSurvives);
+  const int sent = send_packet(PacketKind::kSurvives);
+  return sent == ENOTCONN && may_renew_link() ? 0 : sent;  // refused, so far
 }
 
 }  // namespace ddprun

@@ -117,9 +117,10 @@ struct ddprun_worker_change {
 /* Waits at most `timeout_ms` (negative: for ever) for a round newer than the one the process is in,
  * and takes part in it; of several the last. The first call returns that of the environment at
  * once. Fills `worker`, and `change` if it is not NULL. Returns 0; ETIMEDOUT; ENOTCONN, at once: no
- * other round can come, because ddprun is gone or ddprun_worker_survive() did not return 0; EINVAL
- * with a sentence in `problem`, as ddprun_worker_read(). Must be called within ddprun's
- * --rejoin-timeout, else the worker is killed and started again. One thread at a time. */
+ * other round can come, because ddprun is gone or ddprun_worker_survive() did not return 0, or
+ * ddprun closes each link; EINVAL with a sentence in `problem`, as ddprun_worker_read(). Must be
+ * called within ddprun's --rejoin-timeout, else the worker is killed and started again. One thread
+ * at a time. */
 int ddprun_worker_next_round(struct ddprun_worker* worker, struct ddprun_worker_change* change,
                              int timeout_ms, char* problem, size_t problem_size);
 

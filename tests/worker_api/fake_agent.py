@@ -41,6 +41,11 @@ class FakeAgent(contextlib.ExitStack):
         link.settimeout(HUNG)
         return link
 
+    def vanish(self, link):
+        """As an agent does at its end."""
+        os.unlink(self.path)
+        link.close()
+
 
 def end(process):
     process.kill()

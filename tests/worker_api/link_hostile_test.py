@@ -8,8 +8,10 @@ python3 tests/worker_api/link_hostile_test.py path/to/ddprun path/to/build/pytho
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
 import unittest
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "control"))
@@ -57,8 +59,8 @@ def memory_of(pid):
 
 
 class Hostile(unittest.TestCase):
-    def start(self, script):
-        run = Run("--standalone", "--no-python", sys.executable, "-c", RAW + script + UP,
+    def start(self, script, *options):
+        run = Run("--standalone", *options, "--no-python", sys.executable, "-c", RAW + script + UP,
                   environment={"PYTHONPATH": PYTHON_DIR, "ASAN_OPTIONS": NO_QUARANTINE})
         self.addCleanup(run.__exit__)
         run.wait_until_up()
@@ -156,6 +158,30 @@ def steps():
 threading.Thread(target=steps, daemon=True).start()
 """)
         self.assertTrue(eventually(lambda: run.status()["ranks"][0]["step"] == 2))
+
+    def test_a_survivor_beyond_its_connections_is_kept_once_one_has_ended(self):
+        logs = self.enterContext(tempfile.TemporaryDirectory())
+        run = self.start(f"""
+import ddprun
+if os.environ["RANK"] == "0" and ddprun.next_round().round == 1:
+    taken = [connect() for _ in range({PROCESSES})]
+    for client in taken:
+        hello(client, memory())
+    assert ddprun.survive()
+    while ddprun.connected():
+        ddprun.wait_for_stop(0.01)
+    taken.pop().close()
+    while not ddprun.connected():
+        ddprun.wait_for_stop(0.01)
+    ddprun.ready()  # behind what says that it survives
+    assert ddprun.next_round().round == 2
+""", "--restart=failed", "--max-restarts=1", "--nproc-per-node=2", f"--log-dir={logs}")
+        events = pathlib.Path(run.status()["log_dir"]).parent / "events.jsonl"
+        self.assertTrue(eventually(lambda: '"ready"' in events.read_text()))
+        kept, lost = (rank["pid"] for rank in run.status()["ranks"])
+        os.kill(lost, signal.SIGKILL)
+        run.wait_until_up(2)
+        self.assertEqual(run.status()["ranks"][0]["pid"], kept)
 
     def test_a_process_that_is_no_workers_is_refused(self):
         run = self.start("open(os.environ['XDG_RUNTIME_DIR'] + '/name', 'w').write("

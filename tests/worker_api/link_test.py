@@ -7,7 +7,6 @@ python3 tests/worker_api/link_test.py path/to/ddprun path/to/build/python
 import json
 import os
 import pathlib
-import select
 import signal
 import socket
 import subprocess
@@ -17,7 +16,7 @@ import time
 import unittest
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "control"))
-from fake_agent import SURVIVES, FakeAgent, receive, variables_of
+from fake_agent import FakeAgent, variables_of
 from runs import HUNG, Run, eventually
 
 DDPRUN = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else ""
@@ -312,18 +311,6 @@ class Closed(unittest.TestCase):
         self.addCleanup(lambda: [os.close(page) for page in pages])
         self.assertEqual(len({os.fstat(page).st_ino for page in pages}), 1)
         self.assertGreaterEqual(time.monotonic() - began, 1 + 2)
-
-    def test_a_worker_that_survives_has_no_other_link(self):
-        process = self.start("assert ddprun.survive() and ddprun.next_round(0)\n"
-                             "try:\n"
-                             "    ddprun.next_round()\n"
-                             "except ConnectionError:\n"
-                             "    pass\n" + STEPS)
-        link = self.agent.accept()
-        receive(link, SURVIVES)
-        link.close()
-        self.ends_well(process)
-        self.assertEqual(select.select([self.agent.listener], [], [], 0)[0], [])
 
     def test_a_descriptor_of_the_program_with_the_number_of_the_link_stays_what_it_is(self):
         process = self.start("def hung_up():\n"

@@ -110,7 +110,7 @@ class Survivor(unittest.TestCase):
             "except ConnectionError: print('the agent is gone')\n")
         for line in ("without survive()", "no round", "waits"):
             self.assertEqual(process.stdout.readline(), line + "\n")
-        self.agent.accept().close()
+        self.agent.vanish(self.agent.accept())
         self.assertEqual(self.ends(process), "the agent is gone\n")
 
     def test_of_several_rounds_it_takes_the_last(self):
@@ -161,8 +161,61 @@ class Survivor(unittest.TestCase):
             "try: ddprun.next_round()\n"
             "except ConnectionError: print('gone', ddprun.wait_for_stop(60), ddprun.survive())\n")
         self.assertEqual(process.stdout.readline(), "waits\n")
-        link.close()
+        self.agent.vanish(link)
         self.assertEqual(self.ends(process), "gone None False\n")
+
+    def test_the_end_of_an_agent_that_refuses_links_is_noticed(self):
+        process, link = self.survives(
+            SURVIVES_FIRST + "print('waits')\n"
+            "try: ddprun.next_round()\n"
+            "except ConnectionError: print('gone')\n")
+        self.assertEqual(process.stdout.readline(), "waits\n")
+        for _ in range(2):
+            link.close()
+            link = self.agent.accept()
+        self.agent.vanish(link)
+        self.assertEqual(self.ends(process), "gone\n")
+
+    def test_a_link_that_is_refused_is_made_again_and_takes_the_round(self):
+        process, link = self.start(
+            "ddprun.step_done(1)\n"
+            "while ddprun.connected(): time.sleep(0.001)\n"
+            + SURVIVES_FIRST + "world = ddprun.next_round()\n"
+            "assert (world.round, world.cause) == (2, 'failure'), world\n"
+            "print('freed')\n"
+            "assert ddprun.next_round().round == 3\n")
+        link.close()  # while survive() is called, or before
+        link = self.agent.accept()
+        receive(link, SURVIVES)
+        self.assertEqual(process.stdout.readline(), "in round 1\n")
+        push(link, 2, variables_of(1, 4, 2))
+        self.assertEqual(joined(link), 2)
+        self.assertEqual(process.stdout.readline(), "freed\n")
+        link.close()
+        link = self.agent.accept()
+        receive(link, SURVIVES)
+        push(link, 3, variables_of(1, 4, 3))
+        self.assertEqual(joined(link), 3)
+        self.ends(process)
+
+    def test_who_waits_for_a_round_is_told_that_each_link_is_refused(self):
+        process, link = self.survives(
+            SURVIVES_FIRST + "print('waits')\n"
+            "try: ddprun.next_round()\n"
+            "except ConnectionError: print('refused')\n"
+            "while not ddprun.connected() or not ddprun.survive(): time.sleep(0.001)\n"
+            "assert ddprun.next_round().round == 2\n")
+        self.assertEqual(process.stdout.readline(), "waits\n")
+        for _ in range(2):
+            link.close()
+            link = self.agent.accept()
+        link.close()
+        self.assertEqual(process.stdout.readline(), "refused\n")
+        link = self.agent.accept()
+        receive(link, SURVIVES)
+        push(link, 2, variables_of(1, 4, 2))
+        self.assertEqual(joined(link), 2)
+        self.ends(process)
 
     def test_a_stop_is_noticed_beside_the_thread_that_reads(self):
         process, link = self.survives(
@@ -174,7 +227,7 @@ class Survivor(unittest.TestCase):
         # Without the page, which says why: it continues to wait, and the thread takes the packet.
         link.send(bytes((1, STOP)))
         push(link, 2, variables_of(1, 4, 2))
-        link.close()
+        self.agent.vanish(link)
         self.assertEqual(self.ends(process), "None\n")
 
     def test_processes_that_it_forks_are_not_told_of_rounds(self):
