@@ -33,6 +33,7 @@ control::NodeStatus Agent::status() const {
   if (local_coordinator_ != nullptr) status.cluster = local_coordinator_->status_json();
   if (context_.spares() != nullptr) status.spares = context_.spares()->status();
   if (runner_ == nullptr) return status;
+  if (runner_->holds()) status.state = "holding";
   status.log_dir = runner_->log_directory();
   for (const WorkerName& worker : runner_->workers()) {
     control::WorkerStatus& told = status.ranks.emplace_back();

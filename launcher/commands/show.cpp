@@ -106,11 +106,21 @@ std::string worker_table(const json::object& status) {
   return rows.size() == 1 ? "" : in_columns(rows);
 }
 
-std::string node_row_ranks(const json::object& node) {
+// Without a round no node has a part in one.
+std::string node_row_ranks(const json::object& run, const json::object& node) {
   const json::value* base = node.if_contains("rank_base");
-  if (base == nullptr || !base->is_int64()) return "spare";
+  const std::string phase = text_in(run, "phase");
+  if (base == nullptr || !base->is_int64()) {
+    return phase == "running" || phase == "stopping" ? "spare" : kNone;
+  }
   const std::int64_t last = base->get_int64() + number_in(node, "workers") - 1;
   return std::to_string(base->get_int64()) + "-" + std::to_string(last);
+}
+
+// The coordinator does not know which ranks survive a stop that waits for the next round.
+std::string node_state(const json::object& run, const json::object& node) {
+  const std::string state = text_in(node, "state");
+  return text_in(run, "phase") == "forming" && state == "stopping" ? "stopping or holding" : state;
 }
 
 /// Of the run that the coordinator in this ddprun decides.
@@ -119,13 +129,14 @@ std::string node_table(const json::object& status) {
   if (cluster == nullptr || !cluster->is_object()) return "";
   const json::array& runs = array_in(cluster->get_object(), "runs");
   if (runs.empty() || !runs.front().is_object()) return "";
+  const json::object& run = runs.front().get_object();
   std::vector<std::vector<std::string>> rows{{"  NODE", "ADDRESS", "RANKS", "STATE", "SILENT FOR"}};
-  for (const json::value& value : array_in(runs.front().get_object(), "nodes")) {
+  for (const json::value& value : array_in(run, "nodes")) {
     if (!value.is_object()) continue;
     const json::object& node = value.get_object();
     const std::chrono::milliseconds silent(number_in(node, "silent_ms"));
-    rows.push_back({"  " + text_in(node, "host"), text_in(node, "address"), node_row_ranks(node),
-                    text_in(node, "state"), duration_text(silent)});
+    rows.push_back({"  " + text_in(node, "host"), text_in(node, "address"),
+                    node_row_ranks(run, node), node_state(run, node), duration_text(silent)});
   }
   return in_columns(rows);
 }

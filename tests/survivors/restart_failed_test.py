@@ -8,7 +8,8 @@ import signal
 import sys
 import unittest
 
-from runs import FAILURE, GROWTH, HUNG, NOT_JOINED, Runs, agent_of, children_of, eventually, lives
+from runs import (FAILURE, GROWTH, HUNG, NOT_JOINED, Runs, agent_of, children_of, eventually,
+                  free_port, lives)
 
 
 class Survivors(Runs):
@@ -123,6 +124,19 @@ class Survivors(Runs):
         said = "".join(self.said(node) for node in nodes)
         self.assertIn("rank 0 started again, 1 rank kept", said)
         self.assertIn("round 2: 2 ranks kept", said)
+
+    def test_status_says_that_ranks_are_held_while_the_run_waits_for_a_node(self):
+        port = free_port()
+        stays, goes = [self.start("--nnodes=2", f"--rdzv-endpoint=127.0.0.1:{port}",
+                                  "--rdzv-backend=c10d", "--rdzv-id=held",
+                                  f"--rdzv-conf=is_host={here}", ranks=2) for here in (1, 0)]
+        first = self.round(1)
+        goes.kill()
+        self.assertTrue(eventually(lambda: "round 1: holding on" in self.shown(stays)),
+                        self.shown(stays))
+        held = [rank["pid"] for rank in self.status(stays)["ranks"]]
+        self.assertTrue(set(held) <= set(first) and all(lives(pid) for pid in held))
+        self.assertRegex(self.shown(stays), r"127.0.0.1 +- +stopping or holding ")
 
     def test_the_world_shrinks_and_grows_around_survivors(self):
         port, _ = self.coordinator()

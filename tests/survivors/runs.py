@@ -111,14 +111,18 @@ class Runs(unittest.TestCase):
 
     def heard(self, number):
         """The ranks whose agents know that they take part in a round, and can take another one."""
-        ranks = set()
+        heard = self.events("ready", "worker_joined")
+        return {event["rank"] for event in heard if event["round"] == number}
+
+    def events(self, *names):
+        found = []
         for path in self.folder.glob("logs/*/events.jsonl"):
             for line in path.read_text().splitlines():
                 with contextlib.suppress(ValueError):
                     event = json.loads(line)
-                    if event["event"] in ("ready", "worker_joined") and event["round"] == number:
-                        ranks.add(event["rank"])
-        return ranks
+                    if event["event"] in names:
+                        found.append(event)
+        return found
 
     def pid_of(self, taken, rank):
         (pid,) = [pid for pid, one in taken.items() if one["RANK"] == str(rank)]
@@ -127,6 +131,13 @@ class Runs(unittest.TestCase):
     def said(self, process):
         process.errors.flush()
         return pathlib.Path(process.errors.name).read_text()
+
+    def shown(self, process, *words):
+        return subprocess.run([DDPRUN, "status", str(process.pid), *words], capture_output=True,
+                              text=True, check=True, timeout=HUNG).stdout
+
+    def status(self, process):
+        return json.loads(self.shown(process, "--json"))
 
     def finish(self, process, code=0):
         (self.rounds / "done").touch()

@@ -3,15 +3,12 @@
 
 python3 tests/survivors/spares_test.py path/to/ddprun path/to/ddprun-rdzvd
 """
-import contextlib
-import json
 import os
 import signal
-import subprocess
 import sys
 import unittest
 
-from runs import DDPRUN, HUNG, NOT_JOINED, Runs, agent_of, children_of, eventually, lives
+from runs import HUNG, NOT_JOINED, Runs, agent_of, children_of, eventually, lives
 
 PLACE = ("RANK", "LOCAL_RANK", "GROUP_RANK", "ROLE_RANK", "WORLD_SIZE", "GROUP_WORLD_SIZE",
          "ROLE_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "DDPRUN_ROUND",
@@ -19,16 +16,6 @@ PLACE = ("RANK", "LOCAL_RANK", "GROUP_RANK", "ROLE_RANK", "WORLD_SIZE", "GROUP_W
 
 
 class Spares(Runs):
-    def events(self, name):
-        found = []
-        for path in self.folder.glob("logs/*/events.jsonl"):
-            for line in path.read_text().splitlines():
-                with contextlib.suppress(ValueError):
-                    event = json.loads(line)
-                    if event["event"] == name:
-                        found.append(event)
-        return found
-
     def ready(self):
         """The pids of the spares that have ever waited for a place."""
         return [event["pid"] for event in self.events("spare_ready")]
@@ -37,11 +24,6 @@ class Spares(Runs):
         self.assertTrue(eventually(lambda: len(self.ready()) >= count),
                         "".join(self.said(one) for one in self.started))
         return self.ready()[-1]
-
-    def status(self, run):
-        told = subprocess.run([DDPRUN, "status", str(run.pid), "--json"], capture_output=True,
-                              text=True, check=True, timeout=HUNG).stdout
-        return json.loads(told)["spares"]
 
     def kill(self, taken, *ranks):
         for pid in [self.pid_of(taken, rank) for rank in ranks]:
@@ -192,7 +174,8 @@ class Spares(Runs):
         run = self.single("--spares=1")
         self.round(1)
         spare = self.wait_for_spares(1)
-        told = [(it["spare"], it["pid"], it["waits"]) for it in self.status(run)]
+        status = self.status(run)
+        told = [(it["spare"], it["pid"], it["waits"]) for it in status["spares"]]
         self.assertEqual(told, [(1, spare, True)])
         self.finish(run)
 
@@ -203,9 +186,9 @@ class Spares(Runs):
         both = self.round(1)
         waits = node()
         self.assertTrue(eventually(lambda: "waits as a spare" in self.said(waits)))
-        self.assertTrue(eventually(lambda: len(self.status(waits)) == 2 and
-                                   all(it["waits"] for it in self.status(waits))))
-        ready = {it["pid"] for it in self.status(waits)}
+        self.assertTrue(eventually(lambda: len(self.status(waits)["spares"]) == 2 and
+                                   all(it["waits"] for it in self.status(waits)["spares"])))
+        ready = {it["pid"] for it in self.status(waits)["spares"]}
         goes.kill()
         second = self.round(2)
         self.assertEqual(set(second) - set(both), ready)
