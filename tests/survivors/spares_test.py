@@ -4,12 +4,14 @@
 python3 tests/survivors/spares_test.py path/to/ddprun path/to/ddprun-rdzvd
 """
 import os
+import pathlib
 import signal
 import sys
 import unittest
 
 from runs import HUNG, NOT_JOINED, Runs, agent_of, children_of, eventually, lives
 
+COMMANDS = pathlib.Path(__file__).resolve().parents[2] / "docs" / "COMMANDS.md"
 PLACE = ("RANK", "LOCAL_RANK", "GROUP_RANK", "ROLE_RANK", "WORLD_SIZE", "GROUP_WORLD_SIZE",
          "ROLE_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "DDPRUN_ROUND",
          "TORCHELASTIC_RESTART_COUNT")
@@ -177,6 +179,9 @@ class Spares(Runs):
         status = self.status(run)
         told = [(it["spare"], it["pid"], it["waits"]) for it in status["spares"]]
         self.assertEqual(told, [(1, spare, True)])
+        described = COMMANDS.read_text().split("--json`\n")[1]
+        for members in (status, status["ranks"][0], status["spares"][0]):
+            self.assertEqual([name for name in members if f"`{name}`" not in described], [])
         self.finish(run)
 
     def test_the_processes_of_a_spare_node_take_the_places_of_a_lost_one(self):
