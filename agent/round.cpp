@@ -407,11 +407,12 @@ void RoundRunner::on_event(const GroupEvent& event) {
   }
 }
 
-// One event for all workers.
+// One event for all workers of a stop. One that has not joined is killed alone.
 void RoundRunner::record_signal(int signal) {
-  if (signal == std::exchange(recorded_signal_, signal)) return;
+  const bool alone = driver_.group().state() == GroupState::kHealthy;
+  if (!alone && signal == std::exchange(recorded_signal_, signal)) return;
   if (inputs_.warm) inputs_.warm->look();
-  const auto workers = static_cast<int>(driver_.group().running().size());
+  const auto workers = alone ? 1 : static_cast<int>(driver_.group().running().size());
   const char* name = signal == SIGKILL ? "kill_began" : "stop_began";
   inputs_.events.record(stop_event(inputs_.facts.round, name, signal, workers));
 }

@@ -113,6 +113,22 @@ TEST_CASE("explain tells the first cause, what it stopped, each phase of the rec
         "  then          all is said\n");
 }
 
+TEST_CASE("explain counts as training what follows when all ranks have taken the round") {
+  File file("gpu-01", 0);
+  file.at(0, 0, "start").round(1, 1, "first", "round 1").starts(3, 5, 1);
+  file.exits(1005, 1, 1, 3).fails(1007, 1, 1).ends_round(1008, 1, 0);
+  file.round(1008, 2, "restart", "restart 1 of 2, round 2").at(1009, 2, "worker_kept");
+  file.starts(1010, 1011, 2).at(61011, 2, "kill_began").exits(61012, 2, 0, 0, 9);
+  CHECK_THAT(explained({file.record()}),
+             ContainsSubstring("round 2: 2 ranks on 1 node, never all "));
+  file.at(61013, 2, "worker_started").at(61020, 2, "recovered").exits(64020, 2, 0, 3);
+  file.fails(64022, 2, 0).end(64023, 2, "failed", 3);
+  const std::string text = explained({file.record()});
+  CHECK_THAT(text, ContainsSubstring("round 2: 2 ranks on 1 node, all running for 3 s"));
+  CHECK_THAT(text, ContainsSubstring("spawn 1.0 ms, join 1 min; 1 min without all ranks"));
+  CHECK_THAT(text, ContainsSubstring(" ran for 4 s of 1 min 4 s, "));
+}
+
 TEST_CASE("explain merges nodes by round, whatever their clocks and the order of the files") {
   const std::string reason = "round 1 -> 2: restart 1 of 3: rank 3 (gpu-02) failed: exit code 3";
   File one("gpu-01", 0);

@@ -57,6 +57,7 @@ class Survivors(Runs):
         self.assertEqual(len(set(first) & set(second)), 2)
         self.assertFalse(lives(self.pid_of(first, 1)))
         said = self.finish(run)
+        self.assertEqual([event["workers"] for event in self.events("kill_began")], [1])
         self.assertIn(NOT_JOINED, said)
         self.assertIn("ranks 1, 3 started again, 2 ranks kept", said)
         self.assertIn("1 restart\n", said)

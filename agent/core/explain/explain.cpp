@@ -64,7 +64,7 @@ std::string text_of(const Failure& failure) {
 
 /// Who failed and how. Ranks that were given up have not failed: none of them is named.
 std::string failure_text(const Failure& failure) {
-  const std::string what = text_of(failure);
+  std::string what = text_of(failure);
   if (failure.given_up) return what;
   return "rank " + std::to_string(failure.rank) + " (pid " + std::to_string(failure.pid) + ") on " +
          failure.host + ": " + what;
@@ -176,6 +176,7 @@ std::string recovery_text(const Recovery& recovery) {
   add("rendezvous", recovery.rendezvous);
   add("start", recovery.start);
   add("spawn", recovery.spawn);
+  add("join", recovery.join);
   if (recovery.whole) text += "; " + ms_text(*recovery.whole) + " without all ranks";
   return text;
 }

@@ -59,6 +59,8 @@ void take_of_round(RoundRecord& round, const std::string& name, const json::obje
   if (name == "round") take_round(round, event, at);
   if (name == "worker_started" && !round.first_started) round.first_started = at;
   if (name == "all_running") round.all_running = at;
+  if (name == "worker_kept") round.keeps = true;
+  if (name == "recovered") round.recovered = at;
   if (name == "stop_began" && !round.stop_began) round.stop_began = at;
   if (name == "stop_ordered") round.ordered_stop = text_of(event, "text");
   if (name == "worker_exited") {

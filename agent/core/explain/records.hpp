@@ -45,6 +45,8 @@ struct RoundRecord {
   Moment decided{};
   Moment first_started{};
   Moment all_running{};
+  bool keeps = false;  // workers of an earlier round
+  Moment recovered{};  // all workers have taken it, if it keeps some
   Moment stop_began{};
   Moment ended{};
   std::string state{};  // succeeded, failed, stopped; empty: the record breaks off

@@ -11,6 +11,11 @@ const RoundRecord* round_of(const NodeRecord& node, int round) {
   return found == node.rounds.end() ? nullptr : &found->second;
 }
 
+/// When all ranks of this node took part; none: they never did.
+Moment all_here(const RoundRecord& round) {
+  return round.keeps ? round.recovered : round.all_running;
+}
+
 Moment earlier(Moment one, Moment other) {
   if (!one || !other) return one ? one : other;
   return std::min(*one, *other);
@@ -20,7 +25,10 @@ Moment earlier(Moment one, Moment other) {
 Moment end_of_health(const NodeRecord& node, int round) {
   const RoundRecord& of = node.rounds.at(round);
   Moment end = earlier(of.stop_began, of.ended);
-  for (const Exit& exit : of.exits) end = earlier(end, exit.at);
+  for (const Exit& exit : of.exits) {
+    const bool was_replaced = of.keeps && of.recovered && exit.at < *of.recovered;
+    if (!was_replaced) end = earlier(end, exit.at);
+  }
   if (const RoundRecord* next = round_of(node, round + 1)) end = earlier(end, next->decided);
   return end || node.outcome.empty() ? end : node.last;
 }
@@ -37,10 +45,11 @@ Health health_in(const std::vector<NodeRecord>& nodes, int round) {
   for (const NodeRecord& node : nodes) {
     const RoundRecord* of = round_of(node, round);
     if (of == nullptr) continue;
-    if (!of->all_running) return {};
-    if (!least.since) least.since = of->all_running;
+    const Moment since = all_here(*of);
+    if (!since) return {};
+    if (!least.since) least.since = since;
     const Moment end = end_of_health(node, round);
-    if (end) least.ms = earlier(least.ms, std::max(0.0, *end - *of->all_running));
+    if (end) least.ms = earlier(least.ms, std::max(0.0, *end - *since));
   }
   return least;
 }
@@ -50,10 +59,10 @@ Recovery recovery_after(const std::vector<NodeRecord>& nodes, int round) {
   for (const NodeRecord& node : nodes) {
     const RoundRecord* of = round_of(node, round);
     if (of == nullptr) continue;
-    const auto own = std::find_if(of->exits.begin(), of->exits.end(), [&](const Exit& exit) {
+    const auto own = std::find_if(of->exits.rbegin(), of->exits.rend(), [&](const Exit& exit) {
       return of->failure && exit.rank == of->failure->rank;
     });
-    if (own != of->exits.end()) keep_longest(all.detect, own->at, of->failure->at);
+    if (own != of->exits.rend()) keep_longest(all.detect, own->at, of->failure->at);
     keep_longest(all.stop, of->stop_began, of->ended);
     const RoundRecord* next = round_of(node, round + 1);
     if (next == nullptr) continue;
@@ -62,7 +71,8 @@ Recovery recovery_after(const std::vector<NodeRecord>& nodes, int round) {
         of->ended && next->decided ? std::max(*of->ended, *next->decided) : Moment();
     keep_longest(all.start, free, next->first_started);
     keep_longest(all.spawn, next->first_started, next->all_running);
-    keep_longest(all.whole, end_of_health(node, round), next->all_running);
+    keep_longest(all.join, next->all_running, next->recovered);
+    keep_longest(all.whole, end_of_health(node, round), all_here(*next));
   }
   return all;
 }

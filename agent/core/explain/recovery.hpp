@@ -8,8 +8,9 @@
 
 namespace ddprun::explain {
 
-/// When all ranks of a round ran: on one node from the last start to the first sign of the end. Of
-/// several nodes the least counts; one whose record breaks off does not bound it.
+/// When all ranks of a round ran: on one node from the last start, or when those that were kept
+/// have taken the round, to the first sign of the end. Of several nodes the least counts; one whose
+/// record breaks off does not bound it.
 struct Health {
   Moment since{};  // none: they never did
   Moment ms{};     // none: no record has the end
@@ -23,6 +24,7 @@ struct Recovery {
   Moment rendezvous{};  // until the next round was decided, after the stop
   Moment start{};       // until the first worker is there: directories, files, the store
   Moment spawn{};       // until all are
+  Moment join{};        // until those that were kept have taken the round
   Moment whole{};
 };
 [[nodiscard]] Recovery recovery_after(const std::vector<NodeRecord>& nodes, int round);
