@@ -6,12 +6,12 @@ nodes is given.
 """
 
 import json
+import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 
-from both import PROBE, environment, launchers
+from both import LAUNCHERS, PROBE, environment
 from cases import free_port
 from compare import environment_differences
 
@@ -47,15 +47,9 @@ CASES = [
 def start(launcher, words, extra, folder, port):
     words = [word.replace("{port}", port) for word in words]
     extra = {name: value.replace("{port}", port) for name, value in extra.items()}
-    with open(folder / "console", "ab") as console:
-        return subprocess.Popen(
-            [*launcher, *words, PROBE],
-            stdin=subprocess.DEVNULL,
-            stdout=console,
-            stderr=console,
-            cwd=folder,
-            env=environment(extra, str(folder)),
-        )
+    (folder / "console").touch()
+    streams = [os.devnull, folder / "console", folder / "console"]
+    return launcher([*words, PROBE], streams, folder, environment(extra, str(folder)))
 
 
 def environments(launcher, common, nodes, port):
@@ -89,7 +83,7 @@ def port_differences(seen, case, port):
 
 def judge(case, common, nodes):
     seen, port = {}, str(free_port())
-    for name, launcher in launchers().items():
+    for name, launcher in LAUNCHERS.items():
         seen[name], wrong = environments(launcher, common, nodes, port)
         if wrong:
             yield f"{name}: {wrong}"
@@ -119,4 +113,5 @@ def main():
     return 1 if failed else 0
 
 
-sys.exit(main())
+if __name__ == "__main__":  # the copies of torchrun import this file
+    sys.exit(main())

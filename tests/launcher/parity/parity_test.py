@@ -43,4 +43,5 @@ def main():
     return 1 if failed or not cases else 0
 
 
-sys.exit(main())
+if __name__ == "__main__":  # the copies of torchrun import this file
+    sys.exit(main())
