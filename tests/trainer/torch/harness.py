@@ -1,6 +1,6 @@
 """Shared by the tests with torch: ranks with an agent-like store, the launcher, skipping.
 
-Programs come from the environment (set by CMake): TRAINER, DDP_STEPS, DDPRUN.
+Programs come from the environment (set by CMake): TRAINER, DDP_STEPS, DDPRUN, RDZVD.
 """
 
 import atexit
@@ -38,13 +38,26 @@ def folder():
     return made
 
 
+class Store:
+    """A store as that of an agent, without the 2 s that Python takes to import torch's."""
+
+    def __init__(self):
+        command = [program("RDZVD"), "--port", "0"]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        atexit.register(self.close)
+        self.port = int(self.process.stdout.readline().rsplit(":", 1)[1])
+
+    def close(self):
+        self.process.kill()
+        self.process.communicate()
+        atexit.unregister(self.close)
+
+
 class Ranks:
-    """Worker processes that rendezvous in a store of this process, as under an agent."""
+    """Worker processes that rendezvous in a store of their own, as under an agent."""
 
     def __init__(self, world, extra=None):
-        from torch.distributed import TCPStore
-
-        self.store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+        self.store = Store()
         self.world = world
         self.extra = extra or {}
         self.processes = []
@@ -89,6 +102,7 @@ class Ranks:
             for process in self.processes:
                 if process.poll() is None:
                     process.kill()
+            self.store.close()
         for rank, process in enumerate(self.processes):
             assert process.returncode == 0, f"rank {rank}: {process.returncode}\n{results[rank][1]}"
         return results[0][0]

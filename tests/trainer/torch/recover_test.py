@@ -16,7 +16,7 @@ import threading
 
 import harness
 
-SAMPLES, BATCH = 650, 64  # 11 steps an epoch
+SAMPLES, BATCH = 330, 32  # 11 steps an epoch
 RUN = ["--deterministic", 4, "--epochs", 2, "--limit-train", SAMPLES, "--batch-size", BATCH]
 RUN += ["--log-every", 5, "--checkpoint-every", "off"]
 # An event that does not come in this time is a hang.
@@ -68,19 +68,23 @@ class Run:
         base = harness.generated(folder, *RUN, "--sample-log", folder / "log", *flags)
         self.command = [str(word) for word in [harness.program("RECOVER_WORKER"), *base[1:]]]
         self.events = queue.Queue()
-        self.stores, self.round, self.kills = [], 0, 0
+        self.store, self.round, self.kills = None, 0, 0
         self.expected = 0
         self.moments = moments or {}
         self.started, self.members = [], []
         self.outputs = []
 
-    def begin_round(self, survivors, size):
-        from torch.distributed import TCPStore
+    def end_round(self):
+        """Who waits for the store of the round notices."""
+        if self.store:
+            self.store.close()
+            self.store = None
 
-        self.stores.clear()  # the server of the old round ends, and who waits for it notices
-        self.stores.append(TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False))
+    def begin_round(self, survivors, size):
+        self.end_round()
+        self.store = harness.Store()
         self.round += 1
-        port = self.stores[0].port
+        port = self.store.port
         for rank, member in enumerate(survivors):
             if member is not None:
                 member.rank = rank
@@ -142,6 +146,7 @@ class Run:
                         self.kills += 1
                         self.regroup()
         finally:
+            self.end_round()
             for member in self.started:
                 member.process.kill()
                 member.process.wait()
@@ -318,7 +323,8 @@ def weights_without_a_majority_end_every_rank():
 
 def random_kills():
     """RECOVER_KILLS: how many; RECOVER_SEED."""
-    count = int(os.environ.get("RECOVER_KILLS", "12"))
+    usual = "12" if os.environ.get("DDPRUN_TEST_LONG") else "6"
+    count = int(os.environ.get("RECOVER_KILLS", usual))
     seed = int(os.environ.get("RECOVER_SEED", str(random.randrange(1 << 30))))
     print("seed", seed, flush=True)
     chance = random.Random(seed)

@@ -11,7 +11,6 @@ import subprocess
 import sys
 
 import harness
-from torch.distributed import TCPStore
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "worker_api"))
 from fake_agent import SURVIVES, FakeAgent, end, joined, push, receive, variables_of  # noqa: E402
@@ -23,12 +22,17 @@ class Run:
     def __init__(self, agent, *flags):
         command = harness.generated(harness.folder(), *FLAGS, *flags)
         self.command = [str(word) for word in command]
-        self.agent, self.links, self.number = agent, {}, 0
+        self.agent, self.links, self.number, self.store = agent, {}, 0, None
+
+    def end(self):
+        if self.store:
+            self.store.close()
 
     def round_of(self, processes):
         """A new round of these processes; None is one that is started. Returns all."""
         self.number += 1
-        self.store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+        self.end()
+        self.store = harness.Store()
         world = len(processes)
         rounds = [
             variables_of(rank, world, self.number, self.store.port) for rank in range(world)
