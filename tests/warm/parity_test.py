@@ -21,6 +21,7 @@ sys.path += [str(HERE), str(HERE.parent / "support")]
 from sentences import kFromTemplate
 
 DDPRUN, PROGRAMS, ONLY = "", None, []
+LONG = bool(os.environ.get("DDPRUN_TEST_LONG"))
 HUNG = 240
 PARKED, DEMAND = ["--warm=first,force"], ["--warm=first,demand,force"]
 MODES = {"cold": [], "warm": PARKED, "on demand": DEMAND, "refused": PARKED}
@@ -84,18 +85,23 @@ class Outcome:
         assert "console" in more or len(self.result) > 1, done
 
 
+def some(names):
+    """The programs that run so, of a list that is no longer than time allows."""
+    return PROGRAMS.PROGRAMS if LONG else getattr(PROGRAMS, names, PROGRAMS.PROGRAMS)
+
+
 class Parity(unittest.TestCase):
     maxDiff = 4000
 
     def check_modes(self, name, files, words, more):
         cold = Outcome(name, "cold", files, words, more)
         self.assertEqual(cold.result["exit code"], more.get("code", 0), cold.console)
-        for mode in ("warm", "on demand"):
+        for mode in ("warm", "on demand") if name in some("ON_DEMAND") else ("warm",):
             warm = Outcome(name, mode, files, words, more)
             self.assertRegex(warm.console, r"note \[WARM\] (all \d+ ranks|rank 0)" + kFromTemplate +
                                            r"(?m:$)")
             self.assertEqual(warm.result, cold.result, mode)
-        if name not in getattr(PROGRAMS, "REFUSED", PROGRAMS.PROGRAMS):
+        if name not in some("REFUSED"):
             return
         refused = Outcome(name, "refused", files, words, more)
         self.assertIn("note [WARM] cold: cannot import no_such_module_anywhere", refused.console)

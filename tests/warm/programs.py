@@ -193,6 +193,11 @@ PROGRAMS = {
         "import time\nprint(time.process_time() < 30, time.perf_counter() > 0, time.tzname)"),
 }
 
+# What is refused starts cold in a process of its own: these would notice another one.
+REFUSED = ("arguments", "path", "environment", "environment of C", "descriptors", "session",
+           "command line", "process control", "mark", "streams", "standard input", "signals",
+           "death by a signal", "uncaught exception", "module", "variables of a .pth line")
+
 # Each line is drawn by every process for itself.
 DRAWN = 7
 DRAWS = ("import multiprocessing, os, random, secrets, tempfile, uuid\n"
