@@ -448,34 +448,3 @@ TEST_CASE(
     CHECK(group.state() == GroupState::kStopping);
   }
 }
-
-TEST_CASE("a round grows: one that fails before it has joined has failed, the others are held") {
-  WorkerGroup::Options grows = options({local(0), local(1), local(2)});
-  grows.grows = true;
-  Group group(grows);
-  SECTION("before it starts") {
-    CHECK(group(exited(1, kKilled)) == "1 failed first, disarm, log that 1 failed");
-  }
-  SECTION("while ranks are told") {
-    group(Start{});
-    group(Spawned{local(0)});
-    CHECK(group(exited(1, kKilled)) == "1 failed first, disarm, log that 1 failed");
-  }
-  SECTION("when all are told") {
-    group(Start{});
-    for (int rank = 0; rank < 3; ++rank) group(Spawned{local(rank)});
-    group(Joined{local(0)});
-    CHECK(group(exited(1, kKilled)) == "1 failed first, disarm, log that 1 failed");
-  }
-  CHECK(group.state() == GroupState::kHolding);
-  CHECK(group.group.held() == std::vector{local(0), local(2)});
-}
-
-TEST_CASE("a round grows: one that ends with 0 before it has joined is started again") {
-  WorkerGroup::Options grows = options({local(0), local(1), local(2)});
-  grows.grows = true;
-  Group group(grows);
-  group(Start{});
-  for (int rank = 0; rank < 3; ++rank) group(Spawned{local(rank)});
-  CHECK(group(exited(1, kOk)) == "log that 1 starts again, spawn 1");
-}

@@ -1,0 +1,112 @@
+// What a round on one node came to: the result of a RoundDriver.
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "agent/node/round_driver.hpp"
+
+namespace ddprun {
+
+RoundResult RoundDriver::result() const {
+  RoundResult all;
+  all.state = group_.outcome();
+  if (group_.first_failure()) all.failure = first_failure();
+  all.error_json = error_json_;
+  all.death_logged = death_logged_;
+  all.stop_took = group_.stop_took();
+  all.ranks = facts();
+  all.waits = waits_;
+  all.other_failure = other_failure();
+  all.logs = logs();
+  for (std::size_t i = 0; i < workers_.size(); ++i) all.alike += failed_alike(i) ? 1 : 0;
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    const WorkerRecord& ended = group_.worker(LocalRank(static_cast<int>(i)));
+    if (!ended.status) continue;
+    all.descendants += ports_.descendants_ended(LocalRank(static_cast<int>(i)));
+    if (workers_[i].by_itself) continue;
+    if (failed_alike(i)) continue;
+    if (ended.first_signal != 0) ++all.stopped;
+    if (ended.had_to_be_killed()) ++all.killed;
+  }
+  for (const LocalRank rank : group_.running()) {
+    all.unkillable.push_back({ports_.name_of(rank), "", ports_.stuck(rank)});
+  }
+  // Whether a rank left anything may have been unknown until now, because others lived.
+  for (const LocalRank rank : group_.leaving()) {
+    const std::vector<std::string> left = ports_.left_behind(rank);
+    if (left.empty()) continue;
+    all.unkillable.push_back({ports_.name_of(rank), left_behind_text(left), ports_.stuck(rank)});
+  }
+  return all;
+}
+
+std::vector<RankLog> RoundDriver::logs() const {
+  std::vector<RankLog> all;
+  const auto add = [&all](const WorkerExit& exit) {
+    if (!exit.log.empty()) all.push_back({exit.worker.rank, exit.log});
+  };
+  for (const Worker& ended : workers_) {
+    if (ended.exit) add(*ended.exit);
+  }
+  for (const LocalRank rank : group_.running()) {
+    if (!worker(rank).exit) add(ports_.describe_exit(rank));
+  }
+  return all;
+}
+
+std::vector<RankFacts> RoundDriver::facts() const {
+  std::vector<RankFacts> all = looked_;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const Worker& ended = workers_[i];
+    if (!ended.exit || !ended.by_itself) continue;
+    const bool succeeded = ended.exit->status.success();
+    all[i].end = succeeded ? RankEnd::kSucceeded : RankEnd::kFailed;
+    if (ended.exit->complaint) all[i].complaint = ended.exit->complaint;
+    if (ended.exited_at >= looked_at_) continue;
+    all[i].exited =
+        std::chrono::duration_cast<std::chrono::milliseconds>(looked_at_ - ended.exited_at);
+  }
+  // Those that say least about the culprit are left out.
+  if (all.size() > kRankFactsMax) {
+    std::stable_partition(all.begin(), all.end(),
+                          [](const RankFacts& facts) { return !facts.complaint; });
+    all.resize(kRankFactsMax);
+  }
+  return all;
+}
+
+/// By a signal that ddprun did not send it, or before ddprun sent any.
+bool RoundDriver::failed_by_itself(std::size_t rank) const {
+  const Worker& ended = workers_[rank];
+  if (!ended.exit || ended.exit->status.success() || ended.exit->complaint) return false;
+  const WorkerRecord& record = group_.worker(LocalRank(static_cast<int>(rank)));
+  const bool killed = ended.exit->status.signal() == SIGKILL && record.last_signal != SIGKILL;
+  return ended.by_itself || killed;
+}
+
+/// As the first one did, also if a stop signal was on its way that it did not end by: one with a
+/// handler may have ended there, and its last line is older.
+bool RoundDriver::failed_alike(std::size_t rank) const {
+  const auto first = group_.first_failure();
+  const Worker& ended = workers_[rank];
+  const LocalRank own(static_cast<int>(rank));
+  if (!first || first == own || given_up_ || !ended.exit) return false;
+  const WorkerExit& failure = *worker(*first).exit;
+  if (failure.complaint || ended.exit->complaint || ended.exit->status.success()) return false;
+  if (!ended.by_itself && (ended.may_obey || ended.exit->status.by_signal())) return false;
+  return is_alike(failure.status, ports_.last_line(*first), ended.exit->status,
+                  ports_.last_line(own));
+}
+
+std::optional<WorkerExit> RoundDriver::other_failure() const {
+  const Worker* earliest = nullptr;
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    const bool is_first = group_.first_failure() == LocalRank(static_cast<int>(i));
+    if (is_first || !failed_by_itself(i)) continue;
+    if (earliest == nullptr || workers_[i].exited_at < earliest->exited_at) earliest = &workers_[i];
+  }
+  return earliest == nullptr ? std::nullopt : earliest->exit;
+}
+
+}  // namespace ddprun
