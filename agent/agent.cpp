@@ -161,6 +161,7 @@ Result<void> Agent::start_group(const protocol::StartRound& start) {
   RoundInputs inputs = context_.prepare(facts_of(start, context_.config()));
   inputs.hooks = hooks_of(round, inputs.facts.first_rank);
   inputs.store_waits = [this, round] { return store_.waits(round); };
+  if (!start.grows) carried_.finished.clear();
   if (Spares* spares = context_.spares()) {
     spares->pause();
     if (start.restarts.value() > 0) spares->say_if_none();
@@ -182,7 +183,7 @@ RoundHooks Agent::hooks_of(Round round, Rank first_rank) {
     context_.begin_control();
     tell_that_it_started();
   };
-  hooks.succeeded = [this, round] { driver_.group_succeeded(round); };
+  hooks.succeeded = [this, round](bool before) { driver_.group_succeeded(round, before); };
   hooks.failed = [this, round](const WorkerExit& first) { driver_.group_failed(round, first); };
   hooks.stopping = [this](int workers) {
     const Duration timeout = context_.config().stopping.shutdown_timeout;
@@ -190,6 +191,7 @@ RoundHooks Agent::hooks_of(Round round, Rank first_rank) {
   };
   hooks.may_grow = [this, round](bool may) { driver_.feed(client::GroupMayGrow{round, may}); };
   hooks.rank_gone = [this, round] { driver_.feed(client::RankGone{round}); };
+  hooks.left_before = [this, round] { driver_.feed(client::GroupLeftBefore{round}); };
   hooks.quiet = [this, round](Duration lasts, std::optional<int> echo) {
     driver_.feed(
         client::GroupQuiet{round, std::chrono::floor<protocol::Milliseconds>(lasts), echo});

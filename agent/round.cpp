@@ -28,13 +28,16 @@ std::vector<LocalRank> ranks_of(const CarriedWorkers& carried) {
   return ranks;
 }
 
-// Also here: one may have ended meanwhile, and a spare have its place.
+// Also here: one may have ended meanwhile, and a spare have its place. Or it has finished, like
+// some of another node perhaps.
 bool all_stay(const RoundInputs& inputs) {
   const std::vector<CarriedWorker>& carried = inputs.carried.all;
   const WorkerLinks& links = *inputs.links;
-  const bool all = carried.size() == static_cast<std::size_t>(inputs.config.workers.count);
+  const std::size_t here = carried.size() + inputs.carried.finished.size();
+  const bool all = here == static_cast<std::size_t>(inputs.config.workers.count);
   return all && std::all_of(carried.begin(), carried.end(), [&](const CarriedWorker& one) {
-           return !one.spare && one.link && links.is_survivor(*one.link);
+           const bool survives = one.link && links.is_survivor(*one.link);
+           return !one.spare && (survives || exits_with_0(*one.worker));
          });
 }
 
@@ -58,7 +61,7 @@ RoundRunner::RoundRunner(asio::any_io_executor executor, RoundInputs inputs)
       driver_(*this,
               {inputs_.config.workers.count, inputs_.config.stopping.shutdown_timeout,
                inputs_.config.stopping.straggler_timeout, inputs_.config.stopping.rejoin_timeout,
-               ranks_of(inputs_.carried), inputs_.facts.grows},
+               ranks_of(inputs_.carried), inputs_.facts.grows, inputs_.carried.finished},
               inputs_.run_started,
               inputs_.facts.groups > 1 ? RoundDriver::Elsewhere::kRanks
                                        : RoundDriver::Elsewhere::kNoRanks) {
@@ -70,6 +73,7 @@ std::shared_ptr<RoundRunner> RoundRunner::make(asio::any_io_executor executor, R
   const bool gone = inputs.facts.grows && !all_stay(inputs);
   if (gone) inputs.hooks.rank_gone();
   inputs.facts.grows = inputs.facts.grows && !gone;
+  if (gone) inputs.carried.finished.clear();
   auto runner = std::make_shared<RoundRunner>(std::move(executor), std::move(inputs));
   runner->adopt();
   return runner;

@@ -47,13 +47,14 @@ struct RoundHooks {
   std::function<void()> opened;   // the log files are there, no worker was started yet
   std::function<void()> running;  // all workers were started
   /// All workers exited with 0. What they left behind may still run.
-  std::function<void()> succeeded;
+  std::function<void(bool before)> succeeded;  // see GroupSucceeded
   /// The first failure, as soon as it is learned. The workers it drags along still run.
   std::function<void(const WorkerExit& first)> failed;
   std::function<void(int workers)> stopping;  // by a signal to ddprun
   std::function<void(const SpawnFailed& failure)> spawn_failed;
   std::function<void(bool may)> may_grow;                              // see GroupMayGrow
   std::function<void()> rank_gone;                                     // see RankGone
+  std::function<void()> left_before;                                   // see GroupLeftBefore
   std::function<void(Duration lasts, std::optional<int> echo)> quiet;  // see GroupQuiet
 };
 
@@ -156,7 +157,7 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   [[nodiscard]] bool await_room(LocalRank rank) override;
   void post_spawn(LocalRank rank) override;
   [[nodiscard]] Result<void> start_worker(LocalRank rank) override;
-  [[nodiscard]] bool survives(LocalRank rank) const override { return links_.survives(rank); }
+  [[nodiscard]] bool survives(LocalRank rank) const override;
   [[nodiscard]] bool tell_round(LocalRank rank) override;
   void signal_group(LocalRank rank, int signal) override;
   [[nodiscard]] std::vector<LocalRank> abort_with_stacks(
@@ -199,7 +200,8 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   void running() override;
   void may_grow(bool may) override { inputs_.hooks.may_grow(may); }
   void rank_gone() override { inputs_.hooks.rank_gone(); }
-  void succeeded() override { inputs_.hooks.succeeded(); }
+  void left_before() override { inputs_.hooks.left_before(); }
+  void succeeded(bool before) override { inputs_.hooks.succeeded(before); }
   void failed(const WorkerExit& first) override;
   void spawn_failed(const SpawnFailed& failure) override { inputs_.hooks.spawn_failed(failure); }
   void round_over() override {

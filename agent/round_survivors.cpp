@@ -71,6 +71,7 @@ CarriedWorkers RoundRunner::hand_over() {
         {rank, std::exchange(slot, std::make_shared<Worker>()), links_.release(rank)});
   }
   links_.close();
+  carried.finished = driver_.finished();
   return carried;
 }
 
@@ -86,12 +87,21 @@ void RoundRunner::adopt() {
   }
 }
 
+// Its link ends before the kernel tells of its end.
+bool exits_with_0(const RoundWorker& worker) {
+  return worker.child && is_exiting_with_0(worker.child->pid());
+}
+
+bool RoundRunner::survives(LocalRank rank) const {
+  return links_.survives(rank) || exits_with_0(worker(rank));
+}
+
 // A worker that cannot be told any more, because its link has ended, is started again.
 bool RoundRunner::tell_round(LocalRank rank) {
   using Cause = worker_link::RoundCause;
   Worker& told = worker(rank);
   const Cause cause = inputs_.facts.grows ? Cause::kGrowth : Cause::kFailure;
-  told.told = links_.push(rank, cause, round_variables(told.plan));
+  told.told = links_.push(rank, cause, round_variables(told.plan)) || exits_with_0(told);
   return told.told;
 }
 

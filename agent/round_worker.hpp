@@ -63,12 +63,15 @@ struct CarriedWorker {
 };
 struct CarriedWorkers {
   std::vector<CarriedWorker> all{};
-  TimePoint since{};  // their round came to its end here
+  std::vector<LocalRank> finished{};  // they exited with 0; a round that grows does not need them
+  TimePoint since{};                  // their round came to its end here
 };
 /// Of one that has ended: SIGKILL to what it has left, until that is gone too.
 [[nodiscard]] boost::asio::awaitable<void> bury(boost::asio::any_io_executor executor,
                                                 Orphans& orphans,
                                                 std::shared_ptr<RoundWorker> ended);
+/// Whether it has begun to exit with code 0.
+[[nodiscard]] bool exits_with_0(const RoundWorker& worker);
 /// SIGKILL to it and what it has started.
 void kill_all_of(const RoundWorker& worker);
 /// SIGKILL to all of them and what they have started: no round takes them over.

@@ -47,6 +47,11 @@ WorkerGroup::WorkerGroup(Options options)
     record(rank).carried = WorkerRecord::Carried::kWaits;
     record(rank).survives = true;
   }
+  for (const LocalRank rank : options.finished) {
+    record(rank).life = WorkerRecord::Life::kEnded;
+    record(rank).carried = WorkerRecord::Carried::kFinished;
+    record(rank).status = ExitStatus::exited(0);
+  }
 }
 
 bool WorkerGroup::possible(GroupState state, const GroupEvent& event) {
@@ -98,8 +103,11 @@ void WorkerGroup::on(const Exited& event) {
   DDPRUN_ASSERT(held || worker.life == WorkerRecord::Life::kRunning);
   const bool left = event.left == LeftBehind::kProcesses;
   const bool not_joined = worker.carried != WorkerRecord::Carried::kNo;
-  const bool fails = grows_ && worker.first_signal == 0 && !event.status.success();
-  if (!held && not_joined && !fails && runs_here()) return start_again(event.rank, left);
+  const bool by_itself = grows_ && worker.first_signal == 0;
+  if (!held && not_joined && runs_here()) {
+    if (!by_itself) return start_again(event.rank, left);
+    if (event.status.success()) return finish_before(event);
+  }
   worker.life = left ? WorkerRecord::Life::kLeaving : WorkerRecord::Life::kEnded;
   worker.status = event.status;
   if (held) return on_held_exit(event.rank);

@@ -99,7 +99,8 @@ struct Survives {
 struct Joined {
   LocalRank rank;
 };
-/// Not started: the carried one has ended after the order, and what it left behind has not.
+/// Not started: the carried one has ended after the order, and what it left behind has not; or it
+/// has finished.
 struct PutOff {
   LocalRank rank;
 };
@@ -151,8 +152,9 @@ struct WorkerRecord {
   /// kLeaving: it has ended, and left processes in its group. kHeld: it runs, and waits for the
   /// next round.
   enum class Life { kWaiting, kSpawning, kRunning, kHeld, kLeaving, kEnded, kNeverStarted };
-  /// Of a worker of an earlier round: kWaits: it is to be told of this one.
-  enum class Carried { kNo, kWaits, kTold };
+  /// Of a worker of an earlier round: kWaits: it is to be told of this one. kFinished: it exited
+  /// with 0 before it took this one, which grows.
+  enum class Carried { kNo, kWaits, kTold, kFinished };
   Life life = Life::kWaiting;
   Carried carried = Carried::kNo;    // until it has taken this round
   bool survives = false;             // it can take a new round
@@ -173,9 +175,10 @@ class WorkerGroup {
     /// Of a carried worker, to take the round; set: ranks that survive are held, not stopped.
     std::optional<Duration> rejoin_timeout{};
     std::vector<LocalRank> carried{};  // workers that run since an earlier round
-    /// All ranks of the round before live, and train on in it until they have taken this one: the
-    /// failure of one that has not is a failure.
+    /// All ranks of the round before live, or have finished, and train on in it until they have
+    /// taken this one: the failure of one that has not is a failure, and its end with 0 is no loss.
     bool grows = false;
+    std::vector<LocalRank> finished{};  // of a round that grows: they exited with 0 before it came
   };
   explicit WorkerGroup(Options options);
 
@@ -196,8 +199,16 @@ class WorkerGroup {
   [[nodiscard]] std::vector<LocalRank> running() const;
   /// Ranks that wait for the next round.
   [[nodiscard]] std::vector<LocalRank> held() const { return all(WorkerRecord::Life::kHeld); }
-  /// Whether all workers run, take part in this round, and survive it.
+  /// Whether all workers take part in this round, and survive it or exited with 0.
   [[nodiscard]] bool may_grow() const;
+  /// Of a round that grows: all workers exited with 0 before they took it. What they finished is
+  /// the round before.
+  [[nodiscard]] bool finished_before() const;
+  /// Of a round that grows: a worker finished the round before, and another one takes part in this
+  /// one, which cannot do without the first.
+  [[nodiscard]] bool is_torn() const;
+  /// Of a round that grows: no worker is in the round before any more.
+  [[nodiscard]] bool has_left_before() const;
   /// Ranks that exited with 0 before ddprun sent them anything.
   [[nodiscard]] std::vector<LocalRank> succeeded() const;
   /// Ranks that ended and left processes in their groups.
@@ -233,6 +244,7 @@ class WorkerGroup {
   void give_way(const StopOrdered& event);
   void stop_anew(int signal);
   void start_again(LocalRank rank, bool left);
+  void finish_before(const Exited& event);
   void spawn_again(LocalRank rank);
   void watch_joins();
   void on_join_timer();
@@ -252,6 +264,7 @@ class WorkerGroup {
   [[nodiscard]] bool any(std::initializer_list<WorkerRecord::Life> lives) const;
   [[nodiscard]] bool any_worker_left() const;
   [[nodiscard]] bool any_to_start_again() const;
+  [[nodiscard]] bool any_finished_before() const;
   [[nodiscard]] bool anything_left() const;
   [[nodiscard]] std::vector<LocalRank> all(WorkerRecord::Life life) const;
   [[nodiscard]] WorkerRecord& record(LocalRank rank);

@@ -60,8 +60,21 @@ void WorkerGroup::spawn_again(LocalRank rank) {
   if (now && !ordered) actions_.push_back(Spawn{rank});
 }
 
+// The round that it was in is over for it, and for all, if they finish that as well. It is not
+// started again: no other rank may be left that has its state.
+void WorkerGroup::finish_before(const Exited& event) {
+  WorkerRecord& worker = record(event.rank);
+  const bool left = event.left == LeftBehind::kProcesses;
+  worker.life = left ? WorkerRecord::Life::kLeaving : WorkerRecord::Life::kEnded;
+  worker.carried = WorkerRecord::Carried::kFinished;
+  worker.status = event.status;
+  if (state_ != GroupState::kHealthy) return;  // its turn comes, and is over
+  watch_joins();
+  finish_if_nothing_is_left();
+}
+
 void WorkerGroup::on(const PutOff& event) {
-  DDPRUN_ASSERT(record(event.rank).life == WorkerRecord::Life::kLeaving);
+  DDPRUN_ASSERT(record(event.rank).status || record(event.rank).again);
   spawning_.reset();
   spawn_next();
 }
@@ -70,7 +83,8 @@ void WorkerGroup::on(const PutOff& event) {
 void WorkerGroup::watch_joins() {
   if (!recovers_) return;
   const bool waits = std::any_of(workers_.begin(), workers_.end(), [](const WorkerRecord& worker) {
-    return worker.carried != WorkerRecord::Carried::kNo;
+    return worker.carried == WorkerRecord::Carried::kWaits ||
+           worker.carried == WorkerRecord::Carried::kTold;
   });
   if (waits || any_to_start_again()) {
     if (deadline_ == TimePoint()) arm(*rejoin_timeout_);
@@ -79,7 +93,7 @@ void WorkerGroup::watch_joins() {
   recovers_ = false;
   deadline_ = {};
   actions_.push_back(Disarm{});
-  actions_.push_back(Recovered{});
+  if (!any_finished_before()) actions_.push_back(Recovered{});
 }
 
 // What SIGKILL does not end here, the next round has to do without this node.
@@ -140,9 +154,34 @@ void WorkerGroup::hold() {
 bool WorkerGroup::may_grow() const {
   return state_ == GroupState::kHealthy &&
          std::all_of(workers_.begin(), workers_.end(), [](const WorkerRecord& worker) {
-           return worker.life == WorkerRecord::Life::kRunning && worker.first_signal == 0 &&
-                  worker.carried == WorkerRecord::Carried::kNo && worker.survives;
+           const bool runs = worker.life == WorkerRecord::Life::kRunning && worker.survives;
+           const bool done = worker.status && worker.status->success();
+           return (runs || done) && worker.first_signal == 0 &&
+                  worker.carried == WorkerRecord::Carried::kNo;
          });
+}
+
+bool WorkerGroup::finished_before() const {
+  return std::all_of(workers_.begin(), workers_.end(), [](const WorkerRecord& worker) {
+    return worker.carried == WorkerRecord::Carried::kFinished;
+  });
+}
+
+bool WorkerGroup::is_torn() const {
+  const bool any_here = std::any_of(workers_.begin(), workers_.end(), [](const auto& worker) {
+    return worker.carried == WorkerRecord::Carried::kNo;
+  });
+  return any_here && any_finished_before();
+}
+
+bool WorkerGroup::has_left_before() const {
+  return grows_ && state_ == GroupState::kHealthy && !recovers_ && !any_finished_before();
+}
+
+bool WorkerGroup::any_finished_before() const {
+  return std::any_of(workers_.begin(), workers_.end(), [](const WorkerRecord& worker) {
+    return worker.carried == WorkerRecord::Carried::kFinished;
+  });
 }
 
 bool WorkerGroup::any_to_start_again() const {

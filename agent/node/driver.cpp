@@ -79,8 +79,8 @@ void NodeDriver::group_runs(Round round) {
   feed(client::GroupRunning{round});
 }
 
-void NodeDriver::group_succeeded(Round round) {
-  feed(client::GroupSucceeded{round});
+void NodeDriver::group_succeeded(Round round, bool before) {
+  feed(client::GroupSucceeded{round, before});
 }
 
 void NodeDriver::group_failed(Round round, WorkerExit first) {

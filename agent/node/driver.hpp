@@ -35,8 +35,8 @@ class NodeDriver {
   void leave(int exit_code, const std::string& reason, By by = By::kItself);
 
   void group_runs(Round round);
-  /// All workers exited with 0; what they left behind may still run.
-  void group_succeeded(Round round);
+  /// All workers exited with 0; what they left behind may still run. `before`: see GroupSucceeded.
+  void group_succeeded(Round round, bool before = false);
   /// The first failure, while the workers that it takes along may still live.
   void group_failed(Round round, WorkerExit first);
   /// A worker could not be started; the user has read why. Nor could it in the next round.

@@ -68,7 +68,7 @@ void RoundDriver::step(const GroupEvent& event) {
   for (const GroupAction& action : actions) {
     std::visit([this](const auto& alternative) { act(alternative); }, action);
   }
-  tell_whether_it_may_grow();
+  tell_of_growth();
   if (!group_.over()) ended_ = false;  // what was released was taken back
   end_if_over();
 }
@@ -123,7 +123,7 @@ void RoundDriver::act(const AllRunning&) {
 }
 
 void RoundDriver::act(const AllSucceeded&) {
-  ports_.succeeded();
+  ports_.succeeded(group_.finished_before());
 }
 
 void RoundDriver::act(const FirstFailure& action) {
@@ -183,10 +183,12 @@ void RoundDriver::give_up_spawn(LocalRank rank) {
 void RoundDriver::spawn(LocalRank rank) {
   // A stop came between the order and now: it would only be started to be stopped.
   if (!runs_here()) return give_up_spawn(rank);
-  // What was there before it has SIGKILL, and may take its time.
-  const bool occupied = group_.worker(rank).life == WorkerRecord::Life::kLeaving;
-  if (occupied) return step(PutOff{rank});
-  if (group_.worker(rank).carried == WorkerRecord::Carried::kWaits) {
+  // What was there before it has SIGKILL, and may take its time; or nothing is to be done there.
+  const WorkerRecord& record = group_.worker(rank);
+  const bool occupied = record.life == WorkerRecord::Life::kLeaving;
+  const bool finished = record.carried == WorkerRecord::Carried::kFinished;
+  if (occupied || finished) return step(PutOff{rank});
+  if (record.carried == WorkerRecord::Carried::kWaits) {
     const bool told = ports_.tell_round(rank);
     if (!told && grows_) ports_.rank_gone();
     return step(Spawned{rank, told});
@@ -220,7 +222,7 @@ void RoundDriver::exited(LocalRank rank, ExitStatus status, LeftBehind left) {
   const bool not_joined = record.carried != WorkerRecord::Carried::kNo && !grows_;
   const bool held = record.life == WorkerRecord::Life::kHeld;
   const bool out_of_round = held || not_joined;
-  if (held) ports_.rank_gone();
+  if (held && !status.success()) ports_.rank_gone();
   if (out_of_round) return take(Exited{rank, status, left});  // what it says is of an older round
   if (may_be_witness(status)) {
     held_.push_back({Exited{rank, status, left}});
@@ -321,9 +323,12 @@ void RoundDriver::survives(LocalRank rank) {
   if (keeps_survivors_ && counts) step(Survives{rank});
 }
 
-void RoundDriver::tell_whether_it_may_grow() {
+void RoundDriver::tell_of_growth() {
   const bool may = keeps_survivors_ && group_.may_grow();
   if (std::exchange(may_grow_, may) != may) ports_.may_grow(may);
+  if (group_.is_torn() && !std::exchange(torn_, true)) ports_.rank_gone();
+  const bool unknown = group_.has_left_before() && !may;  // else the same is known
+  if (unknown && !std::exchange(has_left_before_, true)) ports_.left_before();
 }
 
 void RoundDriver::look() {

@@ -80,6 +80,9 @@ class RoundDriver {
   [[nodiscard]] std::vector<LocalRank> released() const {
     return group_.over() ? group_.held() : std::vector<LocalRank>();
   }
+  /// The ranks that exited with 0, here or in the round before: one that grows does not start them
+  /// again.
+  [[nodiscard]] std::vector<LocalRank> finished() const { return group_.succeeded(); }
   /// Whether its exit is known, so that its output has an end.
   [[nodiscard]] bool has_exited(LocalRank rank) const { return worker(rank).exit.has_value(); }
   /// When the driver is over().
@@ -103,7 +106,7 @@ class RoundDriver {
   void step(const GroupEvent& event);
   void take(const Exited& exit);
   void ask_survivors();
-  void tell_whether_it_may_grow();
+  void tell_of_growth();
   void end_hearing();
   [[nodiscard]] bool all_heard() const;
   [[nodiscard]] bool may_be_witness(const ExitStatus& status) const;
@@ -147,7 +150,9 @@ class RoundDriver {
   Duration straggler_timeout_;
   bool keeps_survivors_;
   bool grows_;
-  bool may_grow_ = false;    // as was told
+  bool may_grow_ = false;  // as was told, like the next two
+  bool torn_ = false;
+  bool has_left_before_ = false;
   std::size_t carried_;      // workers that run since an earlier round
   std::size_t started_ = 0;  // of the others
   TimePoint since_;          // all workers run; before, this began

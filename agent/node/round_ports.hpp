@@ -132,10 +132,14 @@ class RoundPorts {
   virtual void running() = 0;  // all workers were started
   /// Whether all workers take part in this round, and can take another one as they are.
   virtual void may_grow(bool may) { static_cast<void>(may); }
-  /// A worker that is held has ended, or one cannot be told of this round, which grows: others may
-  /// wait for it.
+  /// A worker that is held has ended, one cannot be told of this round, which grows, or one
+  /// finished the round before and others are in this one: others may wait for it.
   virtual void rank_gone() {}
-  virtual void succeeded() = 0;  // all exited with 0; what they left behind may still run
+  /// No worker is in the round before this one, which grows.
+  virtual void left_before() {}
+  /// All exited with 0; what they left behind may still run. `before`: they finished the round
+  /// before, and have not taken this one.
+  virtual void succeeded(bool before) = 0;
   virtual void failed(const WorkerExit& first) = 0;  // with its evidence
   virtual void spawn_failed(const SpawnFailed& failure) = 0;
   /// The driver is over(): what is left is to read the output of the workers that exited.

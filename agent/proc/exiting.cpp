@@ -40,9 +40,8 @@ bool any_thread_is_stuck(pid_t process) {
   return false;
 }
 
-}  // namespace
-
-std::optional<ExitStatus> parse_exiting(std::string_view stat) {
+/// As waitpid() will have it; none: it has not begun to exit.
+std::optional<int> wait_status(std::string_view stat) {
   const auto name_end = stat.rfind(')');
   if (name_end == std::string_view::npos) return std::nullopt;
   std::vector<std::string_view> fields;
@@ -55,11 +54,21 @@ std::optional<ExitStatus> parse_exiting(std::string_view stat) {
   if (fields.size() <= kExitCode || (number_at(fields, kFlags) & kExiting) == 0) {
     return std::nullopt;
   }
-  const int status = static_cast<int>(number_at(fields, kExitCode));
+  return static_cast<int>(number_at(fields, kExitCode));
+}
+
+}  // namespace
+
+std::optional<ExitStatus> parse_exiting(std::string_view stat) {
+  const int status = wait_status(stat).value_or(0);
   if (status == 0) return std::nullopt;
   if (WIFEXITED(status)) return ExitStatus::exited(WEXITSTATUS(status));
   return ExitStatus::signaled(
       WTERMSIG(status), WCOREDUMP(status) ? ExitStatus::Core::kDumped : ExitStatus::Core::kNone);
+}
+
+bool is_exiting_with_0(pid_t process) {
+  return wait_status(read_proc(process, "stat")) == 0;
 }
 
 std::optional<ExitStatus> status_of_exiting(pid_t process) {

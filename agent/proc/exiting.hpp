@@ -19,6 +19,9 @@ namespace ddprun {
 /// The same without its threads, from the text of /proc/PID/stat (proc(5)).
 [[nodiscard]] std::optional<ExitStatus> parse_exiting(std::string_view stat);
 
+/// Whether it has begun to exit with exit code 0.
+[[nodiscard]] bool is_exiting_with_0(pid_t process);
+
 /// Whether nothing else lives in its cgroup, or without one, in its group and session and among its
 /// children. What has left them is not found.
 [[nodiscard]] bool is_alone(pid_t process, const std::optional<Cgroup>& leaf);

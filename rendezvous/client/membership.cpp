@@ -51,6 +51,7 @@ void Membership::on(const GroupRunning& running) {
 void Membership::on(const GroupSucceeded& succeeded) {
   if (!group_.succeeded(succeeded.round) || !is_current(succeeded.round)) return;
   round_->state = NodeState::kSucceeded;
+  round_->finished_before = succeeded.before;
   report();
 }
 
@@ -86,6 +87,12 @@ void Membership::on(const RankGone& gone) {
   if (!round_ || gone.round != group_.round()) return;
   round_->rank_gone = true;
   if (round_->start.grows) report();
+}
+
+void Membership::on(const GroupLeftBefore& left) {
+  if (!is_current(left.round) || !round_->start.grows) return;
+  round_->left_before = true;
+  report();
 }
 
 void Membership::on(const GroupQuiet& quiet) {
@@ -146,11 +153,21 @@ void Membership::take(const StartRound& start) {
   // Else no rank here is of the round that it may grow from.
   const bool next = round_ && start.stamp.number.value() == round_->number().value() + 1;
   const bool gone = round_ && (round_->rank_gone || round_->state == NodeState::kFailed);
-  round_ = NodeRound{start};
-  round_->start.grows = start.grows && next;
-  round_->rank_gone = gone;
+  NodeRound round{start};
+  round.start.grows = start.grows && next;
+  round.rank_gone = gone;
+  if (round.start.grows) {
+    const StartRound& before = round_->start;
+    round.before = FinishedRound{round_->number(), before.group_size, before.world_size};
+  }
+  // Its ranks are not started again: none may be left that has their state.
+  const bool finished = round.start.grows && state() == NodeState::kSucceeded;
+  if (finished) round.state = NodeState::kSucceeded;
+  round.finished_before = finished;
+  round_ = std::move(round);
   seen_ = std::max(seen_, round_->number());
   if (way_out_.is_leaving()) {
+    if (finished) return report();
     round_->state = NodeState::kStopping;
     return;
   }
@@ -162,6 +179,7 @@ void Membership::take(const StartRound& start) {
   } else {
     report();
   }
+  if (finished) return;
   if (group_.is_none()) return start_group();
   StopGroup order = own_stop();
   order.then = StopGroup::Then::kNextRound;
@@ -307,7 +325,9 @@ void Membership::end_if_nothing_left() {
   if (!way_out_.is_decided() || !group_.is_none()) return;
   stores_.release(now_, actions_);
   const End& decided = way_out_.end();
-  const bool succeeded = decided.done && decided.exit_code == 0 && state() == NodeState::kSucceeded;
+  // Beside ranks that finished the round before, new nodes have some that are stopped.
+  const bool succeeded = decided.done && decided.exit_code == 0 &&
+                         state() == NodeState::kSucceeded && !round_->finished_before;
   const bool single_node = options_.hello.terms.nodes_max == 1;  // no rank uses a store any more
   if (way_out_.hurries() || single_node) {
     stores_.close_released(actions_);

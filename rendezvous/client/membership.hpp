@@ -126,6 +126,7 @@ class Membership {
   void on(const GroupGone& gone);
   void on(const GroupMayGrow& may);
   void on(const RankGone& gone);
+  void on(const GroupLeftBefore& left);
   void on(const GroupQuiet& quiet);
   void on(const StoreIdle& idle);
   void on(const LeaveAsked& leave);

@@ -264,6 +264,14 @@ void fields(Io& io, Value& failure) {
 }
 
 template <class Io, class Value>
+requires std::same_as<std::remove_const_t<Value>, FinishedRound>
+void fields(Io& io, Value& finished) {
+  io.number("round", finished.round, 1, kRoundMax);
+  io.number("nodes", finished.nodes, 1, kAgentsPerRunMax);
+  io.number("world_size", finished.world_size, 1, kRankMax);
+}
+
+template <class Io, class Value>
 requires std::same_as<std::remove_const_t<Value>, Report>
 void fields(Io& io, Value& report) {
   io.number("round", report.round, 1, kRoundMax);
@@ -272,6 +280,8 @@ void fields(Io& io, Value& report) {
   io.optional_object("failure", report.failure);
   io.flag("may_grow", report.may_grow);
   io.flag("rank_gone", report.rank_gone);
+  io.flag("left_before", report.left_before);
+  io.optional_object("finished", report.finished);
 }
 
 template <class Io, class Value>

@@ -150,6 +150,14 @@ struct StartRound {
   friend bool operator==(const StartRound&, const StartRound&) = default;
 };
 
+/// A round of which all ranks of a node have exited with 0 without taking a later one.
+struct FinishedRound {
+  Round round{0};
+  int nodes = 1;  // that it had
+  WorldSize world_size{1};
+  friend bool operator==(const FinishedRound&, const FinishedRound&) = default;
+};
+
 /// Agent: the state of this node in this round. Sent when the round is accepted (kStarting),
 /// when all workers run, when all have succeeded, when one fails, when one of the flags changes.
 struct Report {
@@ -159,6 +167,9 @@ struct Report {
   std::optional<WorkerExit> failure{};  // of kFailed: the first; never a worker we stopped
   bool may_grow = false;   // of kRunning: all ranks take part, and can take another round
   bool rank_gone = false;  // of a round that grows: one of the round before is
+  // The same: no rank is in the round before any more.
+  bool left_before = false;
+  std::optional<FinishedRound> finished{};  // of kSucceeded: the ranks had not taken this round
   friend bool operator==(const Report&, const Report&) = default;
 };
 

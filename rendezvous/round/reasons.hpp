@@ -36,6 +36,8 @@ struct NodeLost {
 [[nodiscard]] std::string ended_early(const NodeLost& node);
 /// A rank there ended as the round was about to grow.
 [[nodiscard]] std::string rank_gone(const NodeLost& node);
+/// The round before was finished by some, and left by others for the one that grows.
+[[nodiscard]] std::string finished_as_it_grew();
 [[nodiscard]] std::string silent(const protocol::Terms& terms);
 [[nodiscard]] std::string not_answering(Round round, Duration limit);
 /// "gpu-09 joined".
@@ -70,6 +72,7 @@ struct Absence {
 [[nodiscard]] std::string spare(const RunId& run, const protocol::Terms& terms);
 [[nodiscard]] std::string finishing(int succeeded, int nodes);
 [[nodiscard]] std::string newcomer_while_finishing(int succeeded, int nodes);
+[[nodiscard]] std::string newcomer_while_growing();
 
 /// "the coordinator was suspended for at least 8.6 s; nodes have 5 s to reconnect".
 [[nodiscard]] std::string suspended(Duration late, Duration window);

@@ -13,6 +13,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/limits.hpp"
@@ -96,6 +97,8 @@ class Run {
     bool incomplete = false;      // a node of `last` has gone before its ranks succeeded
     bool others_unknown = false;  // some nodes of `last` are away, and may have had its verdict
     std::map<int, Interrupted> interrupted{};  // by number: the last kInterruptedMax
+    // The round that grew under another coordinator, and who has finished it.
+    std::pair<Round, std::set<AgentId>> finished{Round(0), {}};
   };
   /// One budget for the run.
   struct Restarts {
@@ -204,6 +207,7 @@ class Run {
   void succeed_before_stop(Agent& agent);
   void on_success(Agent& agent);
   [[nodiscard]] bool completes_interrupted(const Agent& agent, const protocol::Report& report);
+  [[nodiscard]] bool completes_unknown(const Agent& agent, const protocol::FinishedRound& round);
   void on_stopped(Agent& agent, const protocol::Stopped& stopped);
   static void count_stopped(Stopping& stopping, const protocol::Stopped& stopped);
   void check_success();

@@ -40,6 +40,7 @@ void Run::begin_new_run() {
   restarts_ = {};
   rounds_.formed = false;
   rounds_.interrupted.clear();
+  rounds_.finished = {Round(0), {}};
   why_.clear();
   enter(Forming{});
 }
@@ -120,6 +121,7 @@ std::optional<Waiting> Run::greeting() const {
     const int finished = running->round.finished();
     if (nodes >= terms().nodes_max) return waiting(reasons::spare(options_.run_id, terms()));
     if (finished > 0) return waiting(reasons::newcomer_while_finishing(finished, nodes));
+    if (running->round.in_before() > 0) return waiting(reasons::newcomer_while_growing());
   }
   return std::nullopt;
 }

@@ -10,7 +10,9 @@ namespace ddprun::round {
 using namespace protocol;
 
 // Newcomers are admitted once all members have answered: any number that join together cost one
-// round. After a stall their hellos are read in any order with successes that came before them.
+// round. One that grows is left to grow: the next one would free ranks of the round before, which
+// may be in their last step. After a stall their hellos are read in any order with successes that
+// came before them.
 void Run::settle(Running& running) {
   if (is_due(running.question_deadline)) withdraw_questions(running);
   if (is_due(running.answer_deadline)) return drop_unanswering(running);
@@ -18,7 +20,8 @@ void Run::settle(Running& running) {
   if (in<Running>() == nullptr) return;
   const LiveRound& round = running.round;
   const bool newcomers = roster_.size() > round.present() && round.nodes() < terms().nodes_max;
-  const bool settled = round.finished() == 0 && round.unanswered() == 0 && roster_.away() == 0;
+  const bool settled = round.finished() == 0 && round.unanswered() == 0 && round.in_before() == 0 &&
+                       roster_.away() == 0;
   if (!newcomers || !settled || unread_) return;
   std::vector<std::string> hosts;
   for (const Agent* agent : roster_.by_silence()) {
@@ -27,17 +30,36 @@ void Run::settle(Running& running) {
   end_round(reasons::joined(hosts));
 }
 
-// Reports that were on their way when newcomers were read, or a link broke. A success of all ranks
-// is one of the run, whatever was begun meanwhile.
+// Reports that were on their way when newcomers were read, or a link broke; and those of ranks that
+// finished before they took a round that grows. A success of all ranks is one of the run, whatever
+// was begun meanwhile.
 bool Run::completes_interrupted(const Agent& agent, const Report& report) {
-  const auto found = rounds_.interrupted.find(report.round.value());
-  const bool counts = found != rounds_.interrupted.end() && report.state == NodeState::kSucceeded &&
-                      in<Stopping>() == nullptr && in<Over>() == nullptr;
+  const bool counts =
+      report.state == NodeState::kSucceeded && in<Stopping>() == nullptr && in<Over>() == nullptr;
   if (!counts) return false;
+  const Round finished = report.finished ? report.finished->round : report.round;
+  const auto found = rounds_.interrupted.find(finished.value());
+  if (found == rounds_.interrupted.end()) {
+    return report.finished && completes_unknown(agent, *report.finished);
+  }
   Interrupted& round = found->second;
   round.unfinished.erase(agent.hello.agent);
   if (!round.unfinished.empty()) return false;
   finish(Done{kExitSuccess, reasons::success(round.world_size, round.nodes, restarts_.used)});
+  return true;
+}
+
+// The same for a round that grew under another coordinator.
+bool Run::completes_unknown(const Agent& agent, const FinishedRound& round) {
+  const bool next = agent.last.number.value() == round.round.value() + 1;
+  if (agent.last.author == options_.author || !next) return false;
+  auto& [number, agents] = rounds_.finished;
+  if (number != round.round) agents.clear();
+  number = round.round;
+  agents.insert(agent.hello.agent);
+  if (static_cast<int>(agents.size()) < round.nodes) return false;
+  const int ranks = round.world_size.value();
+  finish(Done{kExitSuccess, reasons::success(ranks, round.nodes, restarts_.used)});
   return true;
 }
 
@@ -89,9 +111,12 @@ void Run::on_report(Agent& agent, const Report& report) {
   if (all_run && !has_answered(rounds_.last.number)) restarts_.answered.reset();
   if (round == nullptr) return;
   round->answered(agent);
+  if (report.left_before || report.may_grow) round->left_before(agent);
+  if (report.finished) round->finished_before();
   if (runs && report.rank_gone && report.state != NodeState::kFailed) {
     return end_round(reasons::rank_gone(describe(agent, "")));
   }
+  if (runs && round->is_torn()) return end_round(reasons::finished_as_it_grew());
   if (!runs || !news) return;
   if (report.state == NodeState::kFailed) return on_failure(agent);
   if (report.state == NodeState::kSucceeded) on_success(agent);

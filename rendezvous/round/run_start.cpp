@@ -34,7 +34,9 @@ std::vector<Agent*> Run::next_order() const {
 // before they leave it.
 bool Run::all_stay(const std::vector<Agent*>& members) const {
   const auto before = rounds_.interrupted.find(rounds_.last.number.value());
-  if (before == rounds_.interrupted.end()) return false;
+  // Else a node has heard of rounds in between, which these agents do not know.
+  const bool next = rounds_.highest == rounds_.last.number.value() + 1;
+  if (before == rounds_.interrupted.end() || !next) return false;
   const auto stay = std::count_if(members.begin(), members.end(), [this](const Agent* member) {
     return member->last == rounds_.last && member->state == NodeState::kRunning && member->may_grow;
   });
@@ -63,6 +65,7 @@ void Run::start_round(const std::vector<Agent*>& order) {
   start.restarts = restarts_.used;
   start.reason = why_;
   start.grows = all_stay(members);
+  for (Agent* member : members) member->in_before = start.grows && member->last == rounds_.last;
   rounds_.last = start.stamp;
   rounds_.formed = true;
   rounds_.incomplete = false;

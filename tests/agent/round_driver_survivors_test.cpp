@@ -186,14 +186,16 @@ TEST_CASE("a worker whose link has ended does not survive any more") {
   CHECK(round.ports.written() == "SIGTERM 0");
 }
 
-TEST_CASE("a round may grow once all its workers take part and survive, and until one has gone") {
+TEST_CASE("a round may grow once all its workers take part and survive, and until one has failed") {
   Kept round;
   round.run();
   round.driver.survives(LocalRank(0));
   CHECK_FALSE(round.ports.may_grow_);
   round.driver.survives(LocalRank(1));
   CHECK(round.ports.may_grow_);
-  round.exits(1, GENERATE(kKill, kDone));
+  round.exits(1, kDone);
+  CHECK(round.ports.may_grow_);
+  round.exits(0, kKill);
   CHECK_FALSE(round.ports.may_grow_);
 }
 
@@ -253,4 +255,67 @@ TEST_CASE("a worker that ends while it is held is gone, which is said at once") 
   round.driver.exited(LocalRank(1), kKill, LeftBehind::kProcesses);
   CHECK(round.ports.rank_gone_);
   CHECK_FALSE(round.driver.over());
+}
+
+TEST_CASE("a worker that ends with 0 while it is held may have finished, and is not gone") {
+  Kept round;
+  round.run();
+  round.ports.survivors_ = {LocalRank(0), LocalRank(1)};
+  round.driver.end(SIGTERM, 30s, kNext);
+  round.exits(1, kDone);
+  CHECK_FALSE(round.ports.rank_gone_);
+  CHECK(round.driver.finished() == std::vector{LocalRank(1)});
+  CHECK(round.driver.released() == std::vector{LocalRank(0)});
+}
+
+TEST_CASE("workers that end with 0 before they take a round that grows finish the one before") {
+  Kept round({LocalRank(0), LocalRank(1)}, true);
+  SECTION("while its files are opened") {
+    round.driver.begin();
+    round.exits(0, kDone);
+    round.exits(1, kDone);
+    CHECK(round.ports.written() == "open files");
+    round.driver.files_opened({}, {});
+  }
+  SECTION("when they are told") {
+    round.run();
+    round.exits(0, kDone);
+    CHECK(round.ports.written().empty());
+    round.exits(1, kDone);
+  }
+  CHECK_THAT(round.ports.written(),
+             Catch::Matchers::EndsWith("succeeded in the round before, over"));
+  CHECK(round.driver.over());
+  CHECK_FALSE(round.ports.rank_gone_);
+  CHECK(round.driver.result().state == GroupState::kSucceeded);
+}
+
+TEST_CASE("a round that grows cannot do without a worker that finished while another took it") {
+  Kept round({LocalRank(0), LocalRank(1)}, true);
+  round.run();
+  const bool first = GENERATE(true, false);
+  if (first) round.driver.joined(LocalRank(0));
+  round.exits(1, kDone);
+  CHECK(round.ports.rank_gone_ == first);
+  round.driver.joined(LocalRank(0));
+  CHECK(round.ports.rank_gone_);
+  CHECK(round.ports.written().empty());
+}
+
+TEST_CASE("workers have left the round before once all take part, also if it may not grow again") {
+  Kept round({LocalRank(0), LocalRank(1)}, true);
+  round.run();
+  round.driver.joined(LocalRank(0));
+  SECTION("all have taken the round, as is known when it may grow") {
+    round.driver.joined(LocalRank(1));
+    CHECK(round.ports.may_grow_);
+    CHECK(round.ports.written() == "recovered: 2 kept, 0 started");
+  }
+  SECTION("one was started again, and does not survive") {
+    round.driver.timer_expired(round.ports.deadline_);
+    round.exits(1, kKill);
+    round.driver.spawn_due(LocalRank(1));
+    CHECK_FALSE(round.ports.may_grow_);
+    CHECK_THAT(round.ports.written(), Catch::Matchers::EndsWith("left the round before"));
+  }
 }

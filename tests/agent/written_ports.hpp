@@ -45,6 +45,7 @@ class WrittenPorts final : public RoundPorts {
   }
   void may_grow(bool may) override { may_grow_ = may; }
   void rank_gone() override { rank_gone_ = true; }
+  void left_before() override { write("left the round before"); }
   void log_again(const WorkerName& worker, const ExitStatus&) override {
     write(std::to_string(worker.local_rank.value()) + " starts again");
   }
@@ -101,7 +102,9 @@ class WrittenPorts final : public RoundPorts {
     write("log that " + facts.names.front() + " is left");
   }
   void running() override { write("running"); }
-  void succeeded() override { write("succeeded"); }
+  void succeeded(bool before) override {
+    write(before ? "succeeded in the round before" : "succeeded");
+  }
   void failed(const WorkerExit& first) override {
     write("failed", first.worker.local_rank);
     failure_ = first;

@@ -114,3 +114,73 @@ TEST_CASE("to a node that missed the round before, one that grows is one that fr
   seat.feed(GroupGone{Round(1)});
   CHECK_FALSE(seat.done<StartGroup>()->round.grows);  // not from the one that its ranks are of
 }
+
+TEST_CASE("ranks that finished before they took a round that grows are said to have done so") {
+  Seat seat = Seat::that_keeps_survivors();
+  seat.connect();
+  StartRound before = seat.round(1);
+  before.world_size = WorldSize(4);
+  seat.hear(before);
+  seat.feed(GroupRunning{Round(1)});
+  StartRound grows = seat.round(2);
+  grows.grows = true;
+  SECTION("before this node heard of it: they are not started again") {
+    seat.succeed();
+    seat.forget();
+    seat.hear(grows);
+    CHECK_FALSE(seat.done<StartGroup>());
+  }
+  SECTION("after that") {
+    seat.hear(grows);
+    seat.feed(GroupGone{Round(1)});
+    CHECK(seat.done<StartGroup>()->round.grows);
+    CHECK_FALSE(seat.said<Report>()->finished);
+    seat.feed(GroupSucceeded{Round(2), true});
+    seat.feed(GroupGone{Round(2)});
+  }
+  const FinishedRound finished{Round(1), 2, WorldSize(4)};
+  CHECK(seat.said<Report>()->round == Round(2));
+  CHECK(seat.said<Report>()->state == NodeState::kSucceeded);
+  CHECK(seat.said<Report>()->finished == finished);
+  seat.forget();
+  seat.feed(LinkDown{seat.link_, "connection closed"});
+  seat.after(seconds(2));
+  seat.feed(LinkUp{seat.link_});
+  CHECK(seat.said<Report>()->finished == finished);
+  seat.forget();
+  seat.hear(seat.round(3));  // others continue
+  CHECK_FALSE(seat.said<Report>()->finished);
+  CHECK(seat.done<StartGroup>()->round.stamp.number == Round(3));
+}
+
+TEST_CASE("ranks that take a round that grows and then finish have finished that one") {
+  Seat seat = Seat::that_keeps_survivors();
+  seat.connect();
+  seat.hear(seat.round(1));
+  seat.feed(GroupRunning{Round(1)});
+  StartRound grows = seat.round(2);
+  grows.grows = true;
+  seat.hear(grows);
+  seat.feed(GroupGone{Round(1)});
+  seat.feed(GroupLeftBefore{Round(1)});
+  CHECK_FALSE(seat.said<Report>()->left_before);
+  seat.feed(GroupLeftBefore{Round(2)});
+  CHECK(seat.said<Report>()->left_before);
+  seat.feed(GroupSucceeded{Round(2)});
+  CHECK(seat.said<Report>()->left_before);
+  CHECK_FALSE(seat.said<Report>()->finished);
+}
+
+TEST_CASE(
+    "a node that leaves after its ranks have finished is not called stopped as a round grows") {
+  Seat seat = Seat::that_keeps_survivors();
+  seat.connect();
+  seat.hear(seat.round(1));
+  seat.succeed();
+  seat.feed(LeaveAsked{143, "SIGTERM received", true});
+  StartRound grows = seat.round(2);
+  grows.grows = true;
+  seat.hear(grows);
+  CHECK(seat.said<Report>()->finished);
+  CHECK(seat.membership_.state() == NodeState::kSucceeded);
+}

@@ -193,6 +193,11 @@ TEST_CASE("whether a round grows is preserved, and false where a peer says nothi
   CHECK_THAT(decode(body + R"("grows":1})").error().sentence, ContainsSubstring("grows"));
 
   Report report{Round(2), NodeState::kRunning, 40124, std::nullopt};
+  report.left_before = true;
+  report.finished = FinishedRound{Round(1), 3, WorldSize(12)};
+  CHECK(round_trip(report) == Message(report));
+  report.left_before = false;
+  report.finished.reset();
   report.may_grow = true;
   CHECK(round_trip(report) == Message(report));
   body = encode(report);

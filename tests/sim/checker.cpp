@@ -183,11 +183,16 @@ void Checker::on_group_given_up(const RoundStamp& stamp) {
   if (formed != rounds_.end()) formed->second.given_up = true;
 }
 
-void Checker::on_group_succeeded(int process, Round round) {
+void Checker::on_group_succeeded(int process, Round round, bool before) {
   const StartRound& start = running_.at(process);
   require(start.stamp.number == round, "success of a round that does not run");
   const auto formed = rounds_.find(key_of(start.stamp));
   if (formed != rounds_.end()) formed->second.succeeded.insert(process);
+  for (auto& [stamp, its] : rounds_) {
+    if (before && stamp.first == round.value() - 1 && its.has(process)) {
+      its.succeeded.insert(process);
+    }
+  }
   running_.erase(process);
 }
 

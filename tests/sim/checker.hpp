@@ -71,7 +71,8 @@ class Checker {
   void on_group_failed(const protocol::RoundStamp& stamp);
   /// The agent of a node ended its workers, since a place could not be taken again.
   void on_group_given_up(const protocol::RoundStamp& stamp);
-  void on_group_succeeded(int process, Round round);
+  /// `before`: they finished the round before, from which this one grows.
+  void on_group_succeeded(int process, Round round, bool before);
   void on_group_gone(int process);
   /// The coordinator learns that the workers of this agent ended with 0.
   void on_success_read(int process) { successes_read_.insert(process); }
@@ -95,10 +96,11 @@ class Checker {
   enum class Coordinated { kYes, kNo };  // whether a coordinator answers this agent now
   void on_signalled(int process, Coordinated coordinated, TimePoint now);
   void on_leaving(int process, Coordinated coordinated);
-  /// A worker ended by itself with 0.
-  void on_rank_done(int process, const protocol::RoundStamp& stamp, TimePoint now);
-  /// Workers of this round are being stopped, on some node.
-  void on_stopping(const protocol::RoundStamp& stamp, TimePoint now);
+  /// A worker ended by itself with 0, in the round that it took last.
+  void on_rank_done(int process, const Stamp& stamp, TimePoint now);
+  enum class Then { kEnds, kGrows };  // kGrows: all of them live, or have finished
+  /// Workers of this round are being stopped, or released to the next one, on some node.
+  void on_stopping(const protocol::RoundStamp& stamp, Then then, TimePoint now);
   /// Its agent has no use for it; clients on other nodes may have.
   void on_store_released(int process, const protocol::RoundStamp& stamp, TimePoint now);
   /// A reachable node with workers of a round, when its store is closed.
@@ -128,6 +130,8 @@ class Checker {
     std::set<int> succeeded;      // processes
     bool failed = false;          // on some node
     bool given_up = false;
+    bool ends = false;            // on some node, and not only since it grows
+    bool needs_finished = false;  // it grew, and a rank finished the round before instead
     int ranks_done = 0;
     std::optional<TimePoint> stopping;
     std::optional<TimePoint> released;  // the store
@@ -137,6 +141,7 @@ class Checker {
   void check_order(const Formed& before, const Formed& after) const;
   void check_number(const Stamp& stamp, const Formed& formed);
   void check_cause(const Formed& before, const Formed& after);
+  [[nodiscard]] bool lives(const Stamp& stamp) const;
   void forget_success_without(const Formed& after);
   void promised(std::string_view name, bool holds, const std::string& sentence);
   [[nodiscard]] bool has_lost_member(const Formed& formed) const;

@@ -53,7 +53,7 @@ bool Checker::anybody_excused_since(TimePoint when) const {
 // reached; and only those who could not are missing from the next one.
 void Checker::check_cause(const Formed& before, const Formed& after) {
   const bool settled = before.told.size() == before.members.size();
-  if (!settled || before.failed || before.given_up) return;
+  if (!settled || before.failed || before.given_up || before.needs_finished) return;
   const bool quiet = !anybody_excused_since(before.at);
   const auto stays = [&before](const Member& member) { return before.has(member.process); };
   const bool somebody_came = !std::all_of(after.members.begin(), after.members.end(), stays);
@@ -130,18 +130,26 @@ void Checker::on_leaving(int process, Coordinated coordinated) {
   gone_.insert(process);
 }
 
-// The moment of success: nothing was under way that could have ended the round, so nothing that
-// happens from now on may change its result.
-void Checker::on_rank_done(int process, const RoundStamp& stamp, TimePoint now) {
-  const auto found = rounds_.find(key_of(stamp));
+// Nothing was under way that could have ended the round; it may grow.
+bool Checker::lives(const Stamp& stamp) const {
+  const Formed& newest = rounds_.at(*newest_);
+  const bool grows =
+      newest.members.front().start.grows && newest_->first == stamp.first + 1 && !newest.given_up;
+  const auto quiet = [](const Formed& formed) { return !formed.failed && !formed.ends; };
+  return (*newest_ == stamp || grows) && quiet(newest) && quiet(rounds_.at(stamp));
+}
+
+// The moment of success: nothing that happens from now on may change its result.
+void Checker::on_rank_done(int process, const Stamp& stamp, TimePoint now) {
+  const auto found = rounds_.find(stamp);
   if (found == rounds_.end()) return;
   Formed& formed = found->second;
+  if (lives(stamp) && *newest_ != stamp) rounds_.at(*newest_).needs_finished = true;
   ++formed.ranks_done;
   const bool all = formed.ranks_done == formed.members.front().start.world_size.value();
   if (!all || succeeded_) return;
-  const bool quiet = !formed.failed && !formed.stopping && !verdict_known_ &&
-                     now >= unheard_until_ && !anybody_excused_since(now) &&
-                     newest_ == found->first;
+  const bool quiet =
+      lives(stamp) && !verdict_known_ && now >= unheard_until_ && !anybody_excused_since(now);
   const auto goes = [this, now](const Member& member) {
     return leaving_.count(member.process) != 0 || excused(member.process, now);
   };
@@ -149,9 +157,11 @@ void Checker::on_rank_done(int process, const RoundStamp& stamp, TimePoint now) 
   if (quiet && !somebody_goes && formed.has(process)) succeeded_ = found->first;
 }
 
-void Checker::on_stopping(const RoundStamp& stamp, TimePoint now) {
+void Checker::on_stopping(const RoundStamp& stamp, Then then, TimePoint now) {
   const auto found = rounds_.find(key_of(stamp));
-  if (found != rounds_.end() && !found->second.stopping) found->second.stopping = now;
+  if (found == rounds_.end()) return;
+  found->second.ends = found->second.ends || then == Then::kEnds;
+  if (!found->second.stopping) found->second.stopping = now;
 }
 
 // Its round has ended for it, or it leaves.

@@ -90,6 +90,10 @@ class Stage {
              s.world_->finish_worker_group(s.node(w[i]));
            }
          }},
+        {"last-step",
+         [](Stage& s, int n, const Words& w) {
+           s.world_->take_last_step(n, to_duration(w.at(2)), to_duration(w.at(2)));
+         }},
         {"signal",
          [](Stage& s, int n, const Words& w) { s.world_->signal_agent(n, to_int(w.at(2))); }},
         {"drop", [](Stage& s, int n, const Words&) { s.world_->drop_link(n); }},

@@ -39,6 +39,8 @@ Plan make_plan(std::uint64_t seed) {
   if (random.chance(50)) terms.hang_timeout = seconds(random.between(1, 20));
   if (random.chance(40)) world.survivor_percent = random.chance(50) ? 100 : 60;
   if (world.survivor_percent && random.chance(50)) world.spare_percent = random.between(1, 100);
+  const bool finishes = world.survivor_percent && random.chance(50);
+  if (finishes) plan.last_step = random.between(Duration(seconds(1)), Storm::kLength);
   return plan;
 }
 
@@ -55,6 +57,7 @@ std::string words(const Plan& plan) {
          (plan.world.spare_percent > 0
               ? ", a spare takes " + std::to_string(plan.world.spare_percent) + " % of the others"
               : "") +
+         (plan.last_step ? ", nodes join as ranks take their last step" : "") +
          (plan.alien ? ", the last node runs another command" : "");
 }
 
@@ -74,6 +77,7 @@ void Storm::schedule() {
     later(late, [this, id] { start(id); });
   }
   if (faults_.total() == 0) return;
+  if (plan_.last_step) world_.timeline().after(*plan_.last_step, [this] { finish_as_it_grows(); });
   for (int i = 0; i < plan_.faults; ++i) {
     world_.timeline().after(random().between(Duration(0), kLength), [this] { strike(); });
   }
@@ -124,6 +128,20 @@ bool Storm::may_pause_coordinator() {
   if (world_.now() < no_pause_before_) return false;
   no_pause_before_ = world_.now() + seconds(30);
   return true;
+}
+
+// A node joins while the ranks of the round take their last step: its hello is read before they
+// end, between their ends, or after them.
+void Storm::finish_as_it_grows() {
+  if (calm_) return;
+  world_.say("-- finish-as-it-grows --");
+  for (int id = 0; id < world_.node_count(); ++id) {
+    if (world_.agent_alive(id)) continue;
+    start(id);
+    break;
+  }
+  const Duration most = 8 * plan_.world.delay_max + milliseconds(100);
+  for (int id = 0; id < world_.node_count(); ++id) world_.take_last_step(id, Duration(0), most);
 }
 
 void Storm::strike() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "tests/sim/faults.hpp"
@@ -15,6 +16,7 @@ struct Plan {
   bool numbered = false;
   bool alien = false;  // the last node runs another command
   int faults = 0;
+  std::optional<Duration> last_step{};  // when ranks that survive finish as a node joins
 };
 
 [[nodiscard]] Plan make_plan(std::uint64_t seed);
@@ -52,6 +54,7 @@ class Storm {
  private:
   void strike();
   void start(int node);
+  void finish_as_it_grows();
   [[nodiscard]] bool over() const;
 
   World& world_;

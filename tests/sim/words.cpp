@@ -44,6 +44,10 @@ namespace {
       "report: round " + number(report.round.value()) + " " + std::string(name_of(report.state));
   if (report.may_grow) text += ", may grow";
   if (report.rank_gone) text += ", a rank is gone";
+  if (report.left_before) text += ", has left the round before";
+  if (report.finished) {
+    text += ", its ranks finished round " + number(report.finished->round.value());
+  }
   if (report.failure) text += ", " + report.failure->status.text();
   return text;
 }

@@ -91,6 +91,8 @@ class World {
   /// Its ranks make no progress for so long, or until they end.
   void make_quiet(int node, Duration time);
   void finish_worker_group(int node);
+  /// Its ranks end with 0 after such a time, unless they are told before that one is gone.
+  void take_last_step(int node, Duration least, Duration most);
   /// Its thread does nothing: stopped, or blocked in a call. The kernel still answers.
   void pause_agent(int node, Duration time);
   void set_partitioned(int node, bool partitioned);
@@ -192,6 +194,7 @@ class World {
     int number = 0;                    // of the process
     std::optional<Stamp> trains_in{};  // the round that it was started in, or took last
     bool told_all_live = false;        // with the round that it has not taken yet
+    bool in_last_step = false;         // it takes no round that grows
   };
   /// A round on one node: its driver, and the processes and files that this works with.
   struct Group {
@@ -244,7 +247,8 @@ class World {
     bool listener_open = false;  // for the next round's store
     std::optional<protocol::RoundStamp> serves;
     std::optional<Group> group;
-    std::map<int, Worker> carried;  // by local rank, between two groups
+    std::map<int, Worker> carried;    // by local rank, between two groups
+    std::vector<LocalRank> finished;  // of the last group
     std::optional<int> exit_code;
   };
   class Ports;
@@ -364,7 +368,7 @@ class World {
   [[nodiscard]] Duration evidence_time(int node);
   void on_group_step(int node);
   void group_runs(int node, int generation);
-  void group_succeeds(int node);
+  void group_succeeds(int node, bool before);
   void group_over(int node, int generation);
 
   // world_survivors.cpp: its processes that are kept.
@@ -377,6 +381,9 @@ class World {
   void take_round(int node, int generation, LocalRank rank);
   void fail_unjoined(int node, int generation, LocalRank rank, ExitStatus status);
   void check_freed(int node, int generation, LocalRank rank) const;
+  void finish_last_step(int node, int number);
+  [[nodiscard]] bool is_before_growth(int node) const;
+  [[nodiscard]] static bool finished_before(const Group& group);
   [[nodiscard]] bool undisturbed_since(TimePoint when) const;
   void lose_kept(int node, LocalRank rank, Duration within);
 

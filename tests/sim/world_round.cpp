@@ -163,7 +163,11 @@ class World::GroupPorts final : public RoundPorts {
     world_.drive(id_, [&](NodeDriver& driver) { driver.feed(said); });
   }
   void rank_gone() override { world_.rank_gone(id_); }
-  void succeeded() override { world_.group_succeeds(id_); }
+  void left_before() override {
+    const client::GroupLeftBefore left{group().round.stamp.number};
+    world_.drive(id_, [&](NodeDriver& driver) { driver.feed(left); });
+  }
+  void succeeded(bool before) override { world_.group_succeeds(id_, before); }
   void failed(const WorkerExit& first) override {
     const Round round = group().round.stamp.number;
     world_.drive(id_, [&](NodeDriver& driver) { driver.group_failed(round, first); });
@@ -234,9 +238,17 @@ void World::start_group(int id, const protocol::StartRound& round) {
     group.workers[index(rank)] = worker;
     group.workers[index(rank)].joined = false;
   }
-  const bool gone = round.grows && options.carried.size() < group.workers.size();
+  if (round.grows) options.finished = node.finished;
+  const std::size_t stay = options.carried.size() + options.finished.size();
+  const bool gone = round.grows && stay < group.workers.size();
   options.grows = group.grows = round.grows && !gone;
-  if (options_.spare_percent > 0) take_spares(group, options.carried);
+  if (gone) options.finished.clear();
+  for (const LocalRank rank : options.finished) {
+    Worker& finished = group.workers[index(rank.value())];
+    finished.joined = false;
+    finished.status = ExitStatus::exited(0);
+  }
+  if (options_.spare_percent > 0 && !options.grows) take_spares(group, options.carried);
   using Elsewhere = RoundDriver::Elsewhere;
   group.driver =
       std::make_unique<RoundDriver>(*group.ports, options, group.ports->now(),
@@ -366,7 +378,9 @@ void World::on_group_step(int id) {
   const bool asked = group.ordered_to_stop || group.stop_signals > 0;
   const bool by_itself = stops && !asked && !its.first_failure() && !its.spawn_failure();
   if (by_itself) checker_.on_group_given_up(group.round.stamp);
-  if (stops) checker_.on_stopping(group.round.stamp, now());
+  const bool grows = its.state() == State::kReleased && is_before_growth(id);
+  const auto then = grows ? Checker::Then::kGrows : Checker::Then::kEnds;
+  if (stops) checker_.on_stopping(group.round.stamp, then, now());
 }
 
 void World::group_runs(int id, int generation) {
@@ -388,14 +402,15 @@ void World::group_runs(int id, int generation) {
   }
 }
 
-void World::group_succeeds(int id) {
+void World::group_succeeds(int id, bool before) {
   Node& node = nodes_[index(id)];
   const Round round = node.group->round.stamp.number;
   node.group->succeeded = true;
   node.group->succeeded_at = now();
-  checker_.on_group_succeeded(node.process, round);
-  say(node.options.host + "'s workers ended with 0");
-  drive(id, [&](NodeDriver& driver) { driver.group_succeeded(round); });
+  checker_.on_group_succeeded(node.process, round, before);
+  say(node.options.host + "'s workers ended with 0" + (before ? ", in the round before" : ""));
+  if (before) require(finished_before(*node.group), "workers did not finish the round before");
+  drive(id, [&](NodeDriver& driver) { driver.group_succeeded(round, before); });
 }
 
 void World::group_over(int id, int generation) {
@@ -411,6 +426,7 @@ void World::group_over(int id, int generation) {
     for (const LocalRank rank : group.driver->released()) {
       node.carried.emplace(rank.value(), group.workers[index(rank.value())]);
     }
+    node.finished = group.driver->finished();
     node.group.reset();
     checker_.on_group_gone(node.process);
     if (!outcome.unkillable.empty()) expect_leave(id, outcome.unkillable);

@@ -26,6 +26,7 @@ void World::tell_round(int id, int generation, LocalRank rank) {
   Worker& told = group.workers[index(rank.value())];
   require(told.awaited, "a worker that has ended is told of a round");
   told.told_all_live = group.grows;
+  if (told.in_last_step && group.grows) return;  // it ends before it takes another round
   const int fate = options_.steady ? 1 : random_.between(1, 100);
   if (fate > 95) return;
   const Duration time = random_.between(Duration(0), fate > 90 ? 2 * kRejoin : milliseconds(50));
@@ -50,6 +51,45 @@ void World::take_round(int id, int generation, LocalRank rank) {
   worker.joined = true;
   worker.trains_in = key_of(group.round.stamp);
   on_group_thread(id, generation, [rank](const Group& its) { its.driver->joined(rank); });
+}
+
+// All ranks of a round end with 0 at times of their own, since they agreed to; one that is freed
+// meanwhile has not done so.
+void World::take_last_step(int id, Duration least, Duration most) {
+  Node& node = nodes_[index(id)];
+  if (!node.group || !node.group->running || node.group->ending()) return;
+  for (Worker& worker : node.group->workers) {
+    if (!worker.alive || !worker.joined) continue;
+    worker.in_last_step = true;
+    timeline_.after(random_.between(least, most),
+                    [this, id, number = worker.number] { finish_last_step(id, number); });
+  }
+}
+
+void World::finish_last_step(int id, int number) {
+  const Node& node = nodes_[index(id)];
+  if (!node.group) return;
+  for (int rank = 0; rank < node.options.workers; ++rank) {
+    const Worker& worker = node.group->workers[index(rank)];
+    const bool freed = !worker.joined && !node.group->grows;
+    if (worker.number != number || !worker.alive || worker.signal != 0 || freed) continue;
+    exit_worker(id, node.group->generation, LocalRank(rank), ExitStatus::exited(0));
+  }
+}
+
+/// Whether its workers live, or have finished, and the round that its agent knows grows from
+/// theirs.
+bool World::is_before_growth(int id) const {
+  const Node& node = nodes_[index(id)];
+  const protocol::StartRound& told = checker_.told(node.process);
+  const int round = node.group->round.stamp.number.value();
+  return told.grows && told.stamp.number.value() == round + 1;
+}
+
+bool World::finished_before(const Group& group) {
+  return std::all_of(group.workers.begin(), group.workers.end(), [](const Worker& worker) {
+    return !worker.joined && worker.status && worker.status->success();
+  });
 }
 
 // Of a round that grows it is a failure.

@@ -91,6 +91,23 @@ class Growth(unittest.TestCase):
             self.assertEqual([cause for _, cause in causes],
                              ["start"] + ["growth"] * (len(causes) - 1))
 
+    def test_a_node_joins_in_the_last_step(self):
+        nodes = []
+        for number in (1, 2):
+            nodes.append(self.node())
+            ended = lambda: any(node.poll() is not None for node in nodes)
+            eventually(lambda size=number: self.runs(size) or ended(), STARTED)
+        self.assertTrue(self.runs(2), "\n".join(map(self.said, nodes)))
+        (self.folder / "last").touch()
+        nodes.append(self.node())
+        for node in nodes:
+            self.assertEqual(node.wait(STARTED), 0, "\n".join(map(self.said, nodes)))
+            self.assertRegex(self.said(node),
+                             "all 2 ranks on 2 nodes exited with code 0.*; 0 restarts")
+        trained = [its for its in self.steps().values() if its]
+        self.assertEqual(len(trained), 2)  # as many processes as ranks
+        self.assertEqual(len({its[-1][2] for its in trained}), 1)  # all in the same step
+
     def test_ranks_wait_for_one_that_is_replaced_in_their_round(self):
         run = self.spawn(DDPRUN, "--restart=failed", "--nproc-per-node=3", "--max-restarts=1",
                          "--rejoin-timeout=2", "--no-python", sys.executable, WORKER,

@@ -3,7 +3,8 @@ one in which a rank is lost with an error.
 
 usage: growing.py FOLDER
 Writes FOLDER/<pid>, a line for each step: round, world size, step, cause of the round, what is
-pending. Ends with 0 when FOLDER/done exists.
+pending. Ends with 0 when FOLDER/done exists, or with FOLDER/last, when a round is pending: that
+step was the last.
 """
 import os
 import pathlib
@@ -31,7 +32,9 @@ def train(world, step, steps):
     (step,) = of_all(step)
     pending = is_done = 0
     while not pending and not is_done:
-        pending, is_done = of_all(ddprun.round_pending(), (folder / "done").exists())
+        pending, is_done, is_last = of_all(ddprun.round_pending(), (folder / "done").exists(),
+                                           (folder / "last").exists())
+        is_done = is_done or (pending and is_last)
         step += 1
         never.wait(STEP_S)
         print(world.round, world.world_size, step, world.cause, pending, file=steps)

@@ -7,7 +7,8 @@ Writes FOLDER/<pid>.<round> with its variables for every round that it takes. BE
 ranks of round 1: stay-out:RANK (never takes another round), fall-out:RANK (ends, with code 5, when
 it is told of one), complain:RANK (writes an error about rank 1 when it is told of one, and ends
 with code 3 when FOLDER/fail exists), no-survivor:RANK, fork:RANK (has a child that outlives it),
-done:RANK (ends with 0 when it is told of one). Ends with 0 when FOLDER/done exists.
+done:RANK (ends with 0 when it is told of one), go:RANK (ends with 0 when FOLDER/go exists). Ends
+with 0 when FOLDER/done exists.
 
 A spare writes FOLDER/<pid>.spare with its environment, and takes its first round when it is told of
 one. BEHAVIOUR unready:spare: it ends with code 3 before it waits; fork:spare.
@@ -71,6 +72,8 @@ else:
 while not (folder / "done").exists():
     if "complain" in behaviour and (folder / "fail").exists():
         sys.exit(3)
+    if "go" in behaviour and (folder / "go").exists():
+        sys.exit(0)
     if not select.select([link], [], [], 0.02)[0]:
         continue
     packet = link.recv(1 << 17)

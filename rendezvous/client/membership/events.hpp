@@ -37,8 +37,10 @@ struct GroupRunning {
   Round round;
 };
 /// All workers exited with 0. Processes that they left behind may still run: GroupGone follows.
+/// `before`: of a round that grows: they finished the round before, and have not taken this one.
 struct GroupSucceeded {
   Round round;
+  bool before = false;
 };
 struct GroupFailed {
   Round round;
@@ -63,6 +65,10 @@ struct GroupMayGrow {
 /// A worker that was to be kept is gone. If the next round grows, ranks of other nodes may wait for
 /// it. `round`: the one whose workers this node has.
 struct RankGone {
+  Round round;
+};
+/// No worker is in the round before any more, from which this one grows.
+struct GroupLeftBefore {
   Round round;
 };
 /// How long no worker has made progress. Not kept while no coordinator answers: the shell repeats
@@ -92,8 +98,8 @@ struct SignalCame {
 };
 struct Tick {};
 using Event = std::variant<LinkUp, LinkDown, Incoming, StoreOpened, GroupRunning, GroupSucceeded,
-                           GroupFailed, GroupGone, GroupMayGrow, RankGone, GroupQuiet, StoreIdle,
-                           LeaveAsked, SignalCame, Tick>;
+                           GroupFailed, GroupGone, GroupMayGrow, RankGone, GroupLeftBefore,
+                           GroupQuiet, StoreIdle, LeaveAsked, SignalCame, Tick>;
 
 struct Connect {
   LinkId link;

@@ -45,8 +45,12 @@ class Group {
 struct NodeRound {
   protocol::StartRound start;
   protocol::NodeState state = protocol::NodeState::kStarting;
-  bool may_grow = false;                       // see GroupMayGrow
-  bool rank_gone = false;                      // see RankGone
+  bool may_grow = false;     // see GroupMayGrow
+  bool rank_gone = false;    // see RankGone
+  bool left_before = false;  // see GroupLeftBefore
+  /// The round before, if this one grows from it here.
+  std::optional<protocol::FinishedRound> before{};
+  bool finished_before = false;                // see GroupSucceeded
   std::optional<WorkerExit> failure{};         // the first of its workers
   std::optional<protocol::Stopped> stopped{};  // nothing of it is left here
   std::optional<protocol::Done> verdict{};     // of a run that failed; its report is to come
