@@ -72,8 +72,11 @@ Waits* make_waits() {
   return new Waits;
 }
 
+constexpr const char* kOver =
+    "the round is over; make the next group within group_sockets() of ddprun";
+
 void fail_wait(void* buffer) {
-  theirs.fail(buffer, std::make_exception_ptr(std::runtime_error("the round is over")));
+  theirs.fail(buffer, std::make_exception_ptr(std::runtime_error(kOver)));
 }
 
 void begin_wait(void* buffer) noexcept {

@@ -121,7 +121,7 @@ void sockets_begin() {
   all.before = worker_link::present();
   all.made.clear();
   all.notes = true;
-  worker_link::allow_waits();
+  if (!worker_link::is_round_lost()) worker_link::allow_waits();
   worker_link::follow_waits();
 }
 

@@ -22,7 +22,7 @@ namespace ddprun::worker_link {
 namespace {
 
 constexpr int kForever = -1;
-// While a thread makes sockets for a round that is over.
+// While a round is over that the process is still in: a thread may make sockets for it.
 constexpr int kAbandonInterval_ms = 10;
 // Without a link only this tells of the end of the agent.
 constexpr int kAgentInterval_ms = 20;
@@ -87,17 +87,17 @@ void mark_alive() {
   ::syscall(SYS_set_robust_list, &head, sizeof(head));
 }
 
-bool makes_lost_sockets() {
-  return is_round_lost() && notes_sockets();
+void abandon_new() {
+  if (is_round_lost() && notes_sockets()) abandon_pending();
 }
 
 void read_link(std::vector<std::uint8_t>& packet) {
   bool holds = true;
   while (holds) {
     pollfd link{link_socket(), POLLIN, 0};
-    const int ready = ::poll(&link, 1, makes_lost_sockets() ? kAbandonInterval_ms : kForever);
+    const int ready = ::poll(&link, 1, is_round_lost() ? kAbandonInterval_ms : kForever);
     if (ready > 0) holds = receive_packet(packet);
-    if (ready == 0) abandon_pending();
+    if (ready == 0) abandon_new();
   }
 }
 
@@ -107,7 +107,7 @@ bool wait_for_agent(std::int64_t pause) {
   while (may_renew_link()) {
     if (monotonic_now() >= due) return true;
     ::poll(nullptr, 0, kAgentInterval_ms);
-    if (makes_lost_sockets()) abandon_pending();
+    abandon_new();
   }
   return false;
 }
@@ -161,12 +161,14 @@ int survive() {
   if (::getenv("DDPRUN_SURVIVORS") == nullptr || !is_worker_itself()) return ENOTCONN;
   keep_link();  // before the watcher reads it
   Rounds& all = rounds();
-  const std::lock_guard lock(all.mutex);
-  if (all.has_ended) return ENOTCONN;
-  if (all.is_watched) return 0;
-  if (!start_thread()) return EAGAIN;
-  all.is_watched = true;
-  const int sent = send_packet(PacketKind::kSurvives);
+  {
+    const std::lock_guard lock(all.mutex);
+    if (all.has_ended) return ENOTCONN;
+    if (all.is_watched) return 0;
+    if (!start_thread()) return EAGAIN;
+    all.is_watched = true;
+  }
+  const int sent = send_packet(PacketKind::kSurvives);     // the link's lock is never taken in ours
   return sent == ENOTCONN && may_renew_link() ? 0 : sent;  // refused, so far
 }
 

@@ -360,6 +360,19 @@ class Survivor(unittest.TestCase):
         self.assertEqual(joined(link), 2)
         self.ends(process)
 
+    def test_sockets_are_shut_of_a_group_that_is_begun_when_its_round_is_over(self):
+        process, link = self.survives(
+            "listener = socket.create_server(('127.0.0.1', 0))\n"
+            + SURVIVES_FIRST +
+            "while not ddprun.round_pending(): time.sleep(0.001)\n"
+            "time.sleep(0.05)\n"  # the library waits for packets by now
+            "with ddprun.group_sockets():\n"
+            "    assert socket.create_connection(listener.getsockname()).recv(1) == b''\n"
+            "ddprun.next_round(60)\n")
+        push(link, 2, variables_of(1, 4, 2))
+        self.assertEqual(joined(link), 2)
+        self.ends(process)
+
     def test_all_ranks_of_a_round_agree_on_the_first_value(self):
         store = FakeStore()
         self.addCleanup(store.close)
