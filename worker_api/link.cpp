@@ -178,7 +178,7 @@ void connect_page(const std::string& path, bool survives) {
 }
 
 bool is_due() {
-  const std::int64_t next = try_at.load(std::memory_order_relaxed);
+  const std::int64_t next = try_at.load(std::memory_order_acquire);
   return next != kNever && monotonic_now() >= next;
 }
 
@@ -199,14 +199,14 @@ void look_at_link() {
   if (!is_due()) return;
   const bool holds = known_page() != nullptr && !link_has_ended();
   if (holds) next_pause = kPauseMin;
-  try_at = monotonic_now() + next_pause;
-  if (holds) return;
+  std::int64_t next = monotonic_now() + next_pause;
   const char* path = ::getenv(kSocketVariable);
-  if (path == nullptr || *path == '\0' || !are_still_ours()) {
-    try_at = kNever;
-    return;
+  if (!holds && (path == nullptr || *path == '\0' || !are_still_ours())) {
+    next = kNever;
+  } else if (!holds) {
+    connect_page(path, false);
   }
-  connect_page(path, false);
+  try_at = next;  // not before: the first call of another thread waits for the page
 }
 
 }  // namespace
