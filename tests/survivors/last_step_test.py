@@ -40,7 +40,7 @@ class LastStep(Runs):
     def test_a_rank_that_has_finished_already_is_not_started_again(self):
         self.begin("done:0", "go:1")
         (self.rounds / "go").touch()
-        self.assertTrue(eventually(lambda: "worker_exited" in self.events()))
+        self.assertTrue(eventually(lambda: self.events("worker_exited")))
         self.assert_success([self.first, self.another()])
 
     def test_a_rank_that_finishes_alone_is_started_again_with_the_others(self):
@@ -52,9 +52,6 @@ class LastStep(Runs):
         for one in (self.first, other):
             self.assertIn("0 restarts", self.finish(one))
         self.assert_nothing_left()
-
-    def events(self):
-        return "".join(path.read_text() for path in self.folder.glob("logs/*/events.jsonl"))
 
 
 if __name__ == "__main__":
