@@ -219,6 +219,7 @@ class World {
     std::optional<TimePoint> asked_at;     // the coordinator asked last whether they still do not
     Duration quiet_then{};                 // how long they did not at that time
     std::optional<TimePoint> stop_began;   // by the agent's clock: the first signal
+    std::optional<TimePoint> stopping_since;  // by that clock: a rank may leave something later
     [[nodiscard]] bool ending() const { return driver->group().state() > GroupState::kHealthy; }
     [[nodiscard]] bool started() const;  // any worker, ever
   };
@@ -254,10 +255,10 @@ class World {
   class Ports;
   class GroupPorts;
   struct Connection {
-    int node;
-    int process;
-    client::LinkId agent_link;
-    int coordinator;  // which of the coordinators that followed each other
+    int node = -1;
+    int process = -1;
+    client::LinkId agent_link = 0;
+    int coordinator = 0;  // which of the coordinators that followed each other
     round::LinkId link;
     Pipe up;    // to the coordinator
     Pipe down;  // to the agent

@@ -286,6 +286,7 @@ void World::before_stop(int id) {
   Group& group = *nodes_[index(id)].group;
   if (group.driver->group().held().empty()) return;
   group.stop_began.reset();
+  group.stopping_since.reset();
   group.grace = kStopGrace;
 }
 
@@ -309,8 +310,9 @@ void World::check_kill(int id) const {
   const Group& group = *node.group;
   if (group.stop_signals > 1 || group.succeeded) return;
   require(group.stop_began.has_value(), "SIGKILL before any other signal");
-  require(node.clock.local(now()) - *group.stop_began >= group.grace,
-          "SIGKILL before the end of the grace");
+  const TimePoint since =
+      std::min(*group.stop_began, group.stopping_since.value_or(TimePoint::max()));
+  require(node.clock.local(now()) - since >= group.grace, "SIGKILL before the end of the grace");
 }
 
 // Nothing lives but what the result names, and that nothing could end.
@@ -368,7 +370,13 @@ Duration World::evidence_time(int id) {
 void World::on_group_step(int id) {
   Group& group = *nodes_[index(id)].group;
   const State now_in = group.driver->group().state();
-  if (now_in == State::kHolding || now_in == State::kReleased) group.stop_began.reset();
+  if (now_in == State::kHolding || now_in == State::kReleased) {
+    group.stop_began.reset();
+    group.stopping_since.reset();
+  }
+  if (now_in == State::kStopping && !group.stopping_since) {
+    group.stopping_since = nodes_[index(id)].clock.local(now());
+  }
   if (!group.ending() || group.told_to_end) return;
   group.told_to_end = now();
   lose_held(id);
