@@ -114,9 +114,9 @@ class Sockets(unittest.TestCase):
             run.wait_until_up()
             (path,) = run.sockets()
             _, guard, agent = supervisors_of(run.process.pid)
-            os.kill(agent, signal.SIGSTOP)  # it does not see the guard die
-            os.kill(guard, signal.SIGKILL)
+            os.kill(guard, signal.SIGSTOP)  # it would remove the socket, or kill the agent
             os.kill(agent, signal.SIGKILL)
+            os.kill(guard, signal.SIGKILL)
             run.process.communicate()
             self.assertTrue(path.exists())
             self.assertEqual(run.listed(), [])
