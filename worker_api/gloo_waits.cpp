@@ -72,8 +72,10 @@ Waits* make_waits() {
   return new Waits;
 }
 
+// Programs tell a lost peer from an error of their own by Gloo's words.
 constexpr const char* kOver =
-    "the round is over; make the next group within group_sockets() of ddprun";
+    "gloo: Connection closed by peer, as the round is over; make the next group within "
+    "group_sockets() of ddprun";
 
 void fail_wait(void* buffer) {
   theirs.fail(buffer, std::make_exception_ptr(std::runtime_error(kOver)));

@@ -36,8 +36,8 @@ def wait_for_stop_of(pid):
 LEAVES = """
 try:
     work.wait()
-except RuntimeError:
-    pass
+except RuntimeError as error:
+    assert "Connection closed by peer" in str(error), error
 else:
     print("the message was whole", flush=True)
 ddprun.next_round(timeout=600)
