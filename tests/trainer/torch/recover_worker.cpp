@@ -11,13 +11,16 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <mutex>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "trainer/error.hpp"
 #include "trainer/train/session.hpp"
 #include "trainer/train/training.hpp"
+#include "worker_api/worker.hpp"
 
 namespace {
 
@@ -25,15 +28,19 @@ using namespace ddprun;
 using namespace ddprun::trainer;
 
 constexpr int kWaitMs = 120'000;
+constexpr int kAbandonMs = 10;
 
 class WorldsOnStdin final : public WorldSource {
  public:
-  explicit WorldsOnStdin(WorkerEnvironment start) : world_(std::move(start)) {}
+  explicit WorldsOnStdin(WorkerEnvironment start) : world_(std::move(start)) {
+    std::thread([this] { abandon_lost(); }).detach();
+  }
 
   std::optional<WorkerEnvironment> next() override {
     std::printf("waits for a world\n");
     std::fflush(stdout);
     if (!readable(kWaitMs)) return std::nullopt;
+    const std::lock_guard lock(reading_);
     while (readable(0)) {  // of several the last
       std::istringstream line(read_line());
       line >> world_.round >> world_.rank >> world_.world_size >> world_.master_port;
@@ -48,6 +55,19 @@ class WorldsOnStdin final : public WorldSource {
   }
 
  private:
+  /// As the library does when ddprun pushes a round: Gloo leaves a rank to its time-out whose peer
+  /// dies in the middle of a message.
+  [[noreturn]] void abandon_lost() {
+    while (true) {
+      if (!readable(-1)) continue;
+      {
+        const std::lock_guard lock(reading_);
+        if (pending() == NextWorld::kLost) static_cast<void>(abandon_sockets());
+      }
+      ::poll(nullptr, 0, kAbandonMs);
+    }
+  }
+
   static bool readable(int timeout_ms) {
     pollfd in{STDIN_FILENO, POLLIN, 0};
     return ::poll(&in, 1, timeout_ms) == 1;
@@ -59,6 +79,7 @@ class WorldsOnStdin final : public WorldSource {
   }
 
   WorkerEnvironment world_;
+  std::mutex reading_{};  // the world that is on stdin is not taken meanwhile
 };
 
 constexpr std::array kNames{"forward", "reduce",   "reduced",  "updated", "join",
