@@ -13,8 +13,7 @@ torch.manual_seed(0)  # a new process starts with the state that every rank had 
 inputs, labels = torch.randn(SAMPLES, 32), torch.randint(0, 10, (SAMPLES,))
 model = torch.nn.Sequential(torch.nn.Linear(32, 64), torch.nn.ReLU(), torch.nn.Linear(64, 10))
 loss_of = torch.nn.CrossEntropyLoss(reduction="sum")
-optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
-step = 0
+optimizer, step = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9), 0
 
 
 def samples_of(step, world):
@@ -77,3 +76,4 @@ while world:
         if not (world := ddprun.next_round(timeout=600)):
             raise  # no rank is gone: it is a bug
 print(f"done: step {step}, weights {digest():08x}")
+dist.destroy_process_group()
