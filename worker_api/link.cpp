@@ -187,6 +187,14 @@ bool are_still_ours() {
          (own_page == nullptr || is_still(own_memory));
 }
 
+/// Whether there may be an agent, now or later.
+bool connect_to_agent() {
+  const char* path = ::getenv(kSocketVariable);
+  if (path == nullptr || *path == '\0' || !are_still_ours()) return false;
+  connect_page(path, false);
+  return true;
+}
+
 // An agent closes a link that is one too many.
 void look_at_link() {
   follow_forks();
@@ -199,14 +207,10 @@ void look_at_link() {
   if (!is_due()) return;
   const bool holds = known_page() != nullptr && !link_has_ended();
   if (holds) next_pause = kPauseMin;
-  std::int64_t next = monotonic_now() + next_pause;
-  const char* path = ::getenv(kSocketVariable);
-  if (!holds && (path == nullptr || *path == '\0' || !are_still_ours())) {
-    next = kNever;
-  } else if (!holds) {
-    connect_page(path, false);
-  }
-  try_at = next;  // not before: the first call of another thread waits for the page
+  const std::int64_t next = monotonic_now() + next_pause;
+  const bool again = holds || connect_to_agent();
+  // Not before: the first call of another thread waits for the page.
+  try_at = again ? next : kNever;
 }
 
 }  // namespace

@@ -189,8 +189,7 @@ class Hunt:
         self.compiler = compiler
         cached = [shutil.which("ccache"), compiler] if shutil.which("ccache") else [compiler]
         self.compile = [*cached, "-std=c++20", "-O1", "-w", f"-I{source}", "-c"]
-        scenarios = sorted(glob.glob(str(source / "tests/scenario/*.txt")))
-        self.scenarios = scenarios
+        self.scenarios = sorted(glob.glob(str(source / "tests/scenario/*.txt")))
         self.original = str(build / "tests/sim/sim")
         self.programs = (("scenario", "scenario_main.cpp", self.fails_scenario),
                          ("simulator", "main.cpp", self.fails_life))

@@ -220,6 +220,10 @@ class World {
     Duration quiet_then{};                 // how long they did not at that time
     std::optional<TimePoint> stop_began;   // by the agent's clock: the first signal
     std::optional<TimePoint> stopping_since;  // by that clock: a rank may leave something later
+    void forget_stop() {
+      stop_began.reset();
+      stopping_since.reset();
+    }
     [[nodiscard]] bool ending() const { return driver->group().state() > GroupState::kHealthy; }
     [[nodiscard]] bool started() const;  // any worker, ever
   };

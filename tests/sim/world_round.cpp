@@ -285,8 +285,7 @@ void World::stop_group(int id, const client::StopGroup& order) {
 void World::before_stop(int id) {
   Group& group = *nodes_[index(id)].group;
   if (group.driver->group().held().empty()) return;
-  group.stop_began.reset();
-  group.stopping_since.reset();
+  group.forget_stop();
   group.grace = kStopGrace;
 }
 
@@ -370,10 +369,7 @@ Duration World::evidence_time(int id) {
 void World::on_group_step(int id) {
   Group& group = *nodes_[index(id)].group;
   const State now_in = group.driver->group().state();
-  if (now_in == State::kHolding || now_in == State::kReleased) {
-    group.stop_began.reset();
-    group.stopping_since.reset();
-  }
+  if (now_in == State::kHolding || now_in == State::kReleased) group.forget_stop();
   if (now_in == State::kStopping && !group.stopping_since) {
     group.stopping_since = nodes_[index(id)].clock.local(now());
   }

@@ -363,9 +363,12 @@ class Survivor(unittest.TestCase):
     def test_sockets_are_shut_of_a_group_that_is_begun_when_its_round_is_over(self):
         process, link = self.survives(
             "listener = socket.create_server(('127.0.0.1', 0))\n"
+            "def watcher_sleeps():\n"  # it waits for the next packet
+            "    threads = [open(f'/proc/self/task/{task}/stat').read()\n"
+            "               for task in os.listdir('/proc/self/task')]\n"
+            "    return any('(ddprun-rounds) S' in thread for thread in threads)\n"
             + SURVIVES_FIRST +
-            "while not ddprun.round_pending(): time.sleep(0.001)\n"
-            "time.sleep(0.05)\n"  # the library waits for packets by now
+            "while not ddprun.round_pending() or not watcher_sleeps(): time.sleep(0.001)\n"
             "with ddprun.group_sockets():\n"
             "    assert socket.create_connection(listener.getsockname()).recv(1) == b''\n"
             "ddprun.next_round(60)\n")

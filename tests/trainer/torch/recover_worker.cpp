@@ -117,7 +117,7 @@ int main(int argc, char** argv) {
   try {
     const std::vector<std::string> arguments(argv + 1, argv + argc);
     const auto options = std::get<TrainerOptions>(parse_options(arguments, {}));
-    WorldsOnStdin worlds(*world);
+    auto& worlds = *new WorldsOnStdin(*world);  // never destroyed: its thread does not end
     int steps = 0;
     const auto watch = watch_of(std::getenv("MOMENT"));
     run_training(options, *world, &worlds, [&](Moment moment, Session& session) {
