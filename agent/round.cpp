@@ -315,7 +315,7 @@ asio::awaitable<void> RoundRunner::watch(std::shared_ptr<Worker> watched, Orphan
   const bool left = descendants.look(others_stay ? Others::kStay : Others::kEnd);
   const bool may_be_first = watched->last_signal == 0 && !self->driver_.group().first_failure();
   if (may_be_first && status && !status->success()) {
-    watched->facts = self->evidence_.measure(child, descendants);
+    watched->facts = self->evidence_.measure(child, watched->output_plan, descendants);
     watched->facts.steps = self->steps_of(rank);
   }
   if (!left && child.leaf()) child.leaf()->remove();

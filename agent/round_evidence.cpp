@@ -1,6 +1,8 @@
 #include "agent/round_evidence.hpp"
 
+#include <poll.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <utility>
@@ -38,6 +40,12 @@ bool is_unseen(Route route) {
   return route == Route::kInherit || route == Route::kDiscard;
 }
 
+/// Whether what reads the console has ended, as in `ddprun ... | head`.
+bool is_closed_console(const StreamPlan& plan, int descriptor) {
+  pollfd console = {descriptor, 0, 0};
+  return plan.route == Route::kInherit && ::poll(&console, 1, 0) == 1;  // an error or a hang-up
+}
+
 /// Whether file systems are worth a look: one that stalls would hold up the log files.
 bool complains_of_a_disk(const ExitStatus& status, const std::string& output) {
   if (status.by_signal()) return status.signal() == SIGBUS;
@@ -70,17 +78,19 @@ void RoundEvidence::begin() {
              [read, baseline = baseline_] { baseline->emplace(std::move(*read)); });
 }
 
-Evidence RoundEvidence::measure_exiting(const Child& failed) const {
+Evidence RoundEvidence::measure_exiting(const Child& failed, const WorkerOutputPlan& plan) const {
   Evidence facts;
   if (*baseline_)
     facts.memory = read_memory(**baseline_, failed.leaf() ? failed.leaf()->path() : "");
   facts.limits = read_limits(failed.pid());
   facts.disks = read_disks({kSharedMemory});
+  facts.stdout_closed = is_closed_console(plan.out, STDOUT_FILENO);
   return facts;
 }
 
-Evidence RoundEvidence::measure(const Child& failed, const Descendants& left) const {
-  Evidence facts = measure_exiting(failed);
+Evidence RoundEvidence::measure(const Child& failed, const WorkerOutputPlan& plan,
+                                const Descendants& left) const {
+  Evidence facts = measure_exiting(failed, plan);
   facts.memory.worker_peak = failed.resident_peak();
   const Descendants::Held held = left.held();
   facts.memory.left_processes = held.processes;

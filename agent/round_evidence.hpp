@@ -28,9 +28,10 @@ class RoundEvidence {
   /// Reads the counters as they are when the round begins, later, beside the first spawns.
   void begin();
   /// Of a worker that has just failed, while no other was signalled.
-  [[nodiscard]] Evidence measure(const Child& failed, const Descendants& left) const;
+  [[nodiscard]] Evidence measure(const Child& failed, const WorkerOutputPlan& plan,
+                                 const Descendants& left) const;
   /// The same of one that exits, and has left nothing: its memory is not known.
-  [[nodiscard]] Evidence measure_exiting(const Child& failed) const;
+  [[nodiscard]] Evidence measure_exiting(const Child& failed, const WorkerOutputPlan& plan) const;
 
   struct Sources {
     std::string error_file;

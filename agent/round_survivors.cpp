@@ -147,7 +147,7 @@ void RoundRunner::exits_soon(LocalRank rank, int looks) {
   if (!status || follows_another_exit(rank) || !is_alone(pid, its->child->leaf())) return;
   kill_all_of(*its);  // a thread that only seems to end with the process does now
   links_.ended(rank);
-  its->facts = evidence_.measure_exiting(*its->child);
+  its->facts = evidence_.measure_exiting(*its->child, its->output_plan);
   its->facts.steps = steps_of(rank);
   its->ended_apart = [executor = executor_, &orphans = inputs_.orphans, exiting = inputs_.exiting,
                       ended = std::weak_ptr(its)](const ExitStatus&) {

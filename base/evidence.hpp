@@ -72,6 +72,8 @@ struct Evidence {
   bool silent = false;           // nothing to quote, and ddprun does not see all of its output
   bool stderr_unseen = false;    // ddprun does not see its stderr (--console=raw)
   bool lines_of_stdout = false;  // the lines quoted are of standard output: stderr has none
+  // It inherited its standard output from ddprun, and no process read that when it ended.
+  bool stdout_closed = false;
   friend bool operator==(const Evidence&, const Evidence&) = default;
 };
 

@@ -29,9 +29,27 @@ int signal_in_shell_code(const ExitStatus& status) {
   return 0;
 }
 
+/// By SIGPIPE, below a shell too, or by Python's exception in its place.
+bool died_of_a_broken_pipe(const WorkerExit& exit) {
+  if (exit.status.by_signal()) return exit.status.signal() == SIGPIPE;
+  return signal_in_shell_code(exit.status) == SIGPIPE || quotes(exit, "BrokenPipeError");
+}
+
+Verdict closed_stdout(const WorkerExit& exit) {
+  Verdict verdict{exit.status.by_signal() ? "W-SIGNAL" : "W-EXIT",
+                  ended_text(exit.status) + ": its stdout was closed"};
+  verdict.evidence = {"its stdout is that of ddprun, and no process reads it (as in | head)"};
+  verdict.advice = "a reader that reads to the end, or --redirects=1 with --log-dir=DIR";
+  return verdict;
+}
+
 Verdict judge_exit(const WorkerExit& exit) {
+  if (exit.evidence.stdout_closed && died_of_a_broken_pipe(exit)) return closed_stdout(exit);
   Verdict verdict{"W-EXIT", ended_text(exit.status)};
-  if (exit.status.by_signal()) {
+  if (exit.status.by_signal() && exit.status.signal() == SIGPIPE) {
+    verdict.code = "W-SIGNAL";
+    verdict.likely = "it wrote to a pipe or a connection that the other end had closed";
+  } else if (exit.status.by_signal()) {
     verdict.code = "W-SIGNAL";
     verdict.text += ", not sent by ddprun; sender unknown";
   }

@@ -157,6 +157,7 @@ void fields(Io& io, Value& evidence) {
   io.flag("silent", evidence.silent);
   io.flag("stderr_unseen", evidence.stderr_unseen);
   io.flag("lines_of_stdout", evidence.lines_of_stdout);
+  io.flag("stdout_closed", evidence.stdout_closed);
 }
 
 template <class Io, class Value>

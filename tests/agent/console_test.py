@@ -7,12 +7,14 @@ python3 tests/agent/console_test.py path/to/ddprun
 import os
 import pathlib
 import pty
+import re
 import subprocess
 import sys
 import tempfile
 import unittest
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from sentences import kStdoutClosed  # noqa: E402
 from streams import read_until  # noqa: E402
 
 DDPRUN = ""
@@ -56,6 +58,25 @@ class Console(unittest.TestCase):
         self.assertEqual(done.returncode, 0)
         self.assertIn("ddprun: warning [CONSOLE] 20 lines of the workers are missing on standard "
                       "output: it was closed\n", done.stderr)
+
+    def test_a_worker_that_writes_to_a_closed_stdout_is_told_so(self):
+        python = "exec python3 -uc 'while True: print(1)'"
+        for script, died, code in (
+            ("while :; do echo; done", "[W-SIGNAL] rank 0 (local 0, pid *) died of SIGPIPE", 141),
+            (python, "[W-EXIT] rank 0 (local 0, pid *) ended with exit code 1", 1),
+        ):
+            others_wait = f"[ $RANK = 0 ] || exec sleep 1000; {script}"
+            with closed_pipe() as closed:
+                done = run(others_wait, stdout=closed, stderr=subprocess.PIPE)
+            self.assertEqual(done.returncode, code)
+            headline = re.escape(died).replace(r"pid\ \*\)", r"pid \d+\) on \S+")
+            self.assertRegex(done.stderr, f"ddprun: error {headline}{kStdoutClosed}, first")
+
+    def test_a_worker_that_breaks_a_pipe_of_its_own_is_not_told_so(self):
+        own_pipe = "sh -c 'kill -PIPE $PPID'; exit 3"
+        done = run(own_pipe, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertEqual(done.returncode, 141)
+        self.assertNotIn(kStdoutClosed, done.stderr)
 
     def test_lines_that_standard_error_does_not_take_are_counted_on_standard_output(self):
         for stream in (open("/dev/full", "w"), closed_pipe()):

@@ -302,6 +302,22 @@ TEST_CASE("a worker that SIGINT interrupted, which ddprun passed on, is told so"
   CHECK(judge(shell).code == "W-SIGNAL");
 }
 
+TEST_CASE("a broken pipe is that of a closed stdout, where that is closed") {
+  Evidence facts;
+  facts.stdout_closed = true;
+  const ExitStatus broken = ExitStatus::signaled(SIGPIPE);
+  CHECK(judge(exit_of(broken, "", facts)).text == "died of SIGPIPE" + kStdoutClosed);
+  CHECK(judge(exit_of(ExitStatus::exited(141), "", facts)).text ==
+        "ended with exit code 141" + kStdoutClosed);
+  const std::string raised = traceback("BrokenPipeError: [Errno 32] Broken pipe");
+  CHECK(judge(exit_of(ExitStatus::exited(1), raised, facts)).text ==
+        "ended with exit code 1" + kStdoutClosed);
+  CHECK(judge(exit_of(ExitStatus::exited(1), traceback("KeyError: 1"), facts)).text ==
+        "ended with exit code 1");
+  CHECK(judge(exit_of(broken)).text == "died of SIGPIPE");
+  CHECK_THAT(judge(exit_of(broken)).likely, ContainsSubstring("that the other end had closed"));
+}
+
 TEST_CASE("an exit code of a shell tells which signal its program died of, as a guess") {
   const Verdict verdict = judge(exit_of(ExitStatus::exited(139)));
   CHECK(verdict.code == "W-EXIT");

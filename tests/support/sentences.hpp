@@ -26,6 +26,7 @@ inline const std::string kCoresAreOff = "core dumps are off (limit 0)";
 inline const std::string kCpuLimit = "its limit on CPU time is ";
 inline const std::string kFileLimit = "its limit on file size is ";
 inline const std::string kLastOfStdout = "its stderr is empty; last lines of its stdout:\n";
+inline const std::string kStdoutClosed = ": its stdout was closed";
 inline const std::string kStderrIsRaw = "its stderr does not pass through ddprun (--console raw)";
 inline const std::string kCgroupKills = "oom_kill counter of its cgroup";
 inline const std::string kLastLines = "last lines of its stderr";
