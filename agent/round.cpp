@@ -14,6 +14,7 @@
 #include "agent/proc/limits.hpp"
 #include "agent/proc/spawn.hpp"
 #include "agent/run_events.hpp"
+#include "base/macros.hpp"
 #include "net/bugs.hpp"
 
 namespace ddprun {
@@ -124,10 +125,14 @@ void RoundRunner::open_files() {
   const std::string& program = inputs_.config.workers.command.front();
   const std::string what = "the program " + program + " or the log directory " + inputs_.log_place;
   opening_.emplace(executor_, inputs_.logger, what, TimePoint::max());
+  const std::string script = substitute(inputs_.config.workers.script, {{"local_rank", "0"}});
   inputs_.disk.post(
-      [files, open = inputs_.open_output, name = program,
+      [files, open = inputs_.open_output, name = program, script,
        path = value_or(inputs_.environment, "PATH", "")] {
-        files->emplace(Files{find_program(name, path), open()});
+        auto found = find_program(name, path);
+        const auto there = script.empty() ? Result<void>() : find_script(script);
+        if (found && !there) found = there.error();
+        files->emplace(Files{std::move(found), open()});
       },
       [self = shared_from_this(), files] { self->on_files(std::move(**files)); });
   evidence_.begin();
@@ -149,7 +154,7 @@ void RoundRunner::on_files(Files files) {
       output_->warn(output_->no_files + "; this round continues without log files");
     }
     plan_workers();
-    if (inputs_.hooks.opened) inputs_.hooks.opened();
+    if (files.program && inputs_.hooks.opened) inputs_.hooks.opened();
   }
   if (!files.program) {
     program = files.program.error();

@@ -16,6 +16,7 @@ namespace ddprun {
 enum class ErrorKind {
   kUsage,          // a flag, variable or argument is wrong: exit 2
   kUnsupported,    // known, but not supported yet: exit 2
+  kNoScript,       // the script that Python is to run does not exist: exit 2, which is Python's
   kNotFound,       // the program to run does not exist: exit 127
   kNotExecutable,  // it exists and cannot be executed: exit 126
   kPortTaken,      // an address to listen on is in use: exit 1
@@ -34,6 +35,7 @@ struct Error {
   switch (kind) {
     case ErrorKind::kUsage:
     case ErrorKind::kUnsupported:
+    case ErrorKind::kNoScript:
       return kExitUsage;
     case ErrorKind::kNotFound:
       return kExitNotFound;

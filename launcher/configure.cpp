@@ -9,6 +9,7 @@
 #include "launcher/request.hpp"
 #include "launcher/schedulers/scheduled.hpp"
 #include "launcher/usage.hpp"
+#include "launcher/workers/command.hpp"
 #include "launcher/workers/config.hpp"
 #include "launcher/workers/warm.hpp"
 
@@ -63,6 +64,9 @@ Result<Launch> plan_launch(Request& request, const Machine& machine) {
   const StopConfig& stopping = launch.config.stopping;
   if (stopping.spares > 0 && stopping.max_restarts == 0 && !launch.config.rendezvous) {
     launch.notes.push_back("--spares not used: --max-restarts is 0, so a lost rank ends the run");
+  }
+  if (std::string note = script_note(launch.config.workers.script, machine); !note.empty()) {
+    launch.notes.push_back(std::move(note));
   }
   append(launch.notes, plan->notes);
   append(launch.notes, request.stopping.notes);

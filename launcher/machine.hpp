@@ -12,9 +12,10 @@ namespace ddprun {
 /// How to run a file, according to its contents.
 enum class FileKind {
   kMissing,
-  kPythonScript,  // "#!" names a Python
-  kProgram,       // executable, and ELF or "#!" of something else
-  kOther,         // anything else: a directory, an archive, a text
+  kPythonScript,   // "#!" names a Python
+  kProgram,        // executable, and ELF or "#!" of something else
+  kNotExecutable,  // the same without the permission to execute it
+  kOther,          // anything else: a directory, an archive, a text
 };
 
 /// What a host name or address literal refers to on this machine.

@@ -46,6 +46,7 @@ const char* code_of(ErrorKind kind) {
       return "USAGE";
     case ErrorKind::kUnsupported:
       return "UNSUPPORTED";
+    case ErrorKind::kNoScript:
     case ErrorKind::kNotFound:
     case ErrorKind::kNotExecutable:
       return "EXEC";

@@ -120,7 +120,8 @@ FileKind ThisMachine::inspect(const std::string& path) const {
   const bool runnable = start.starts_with("#!") || start.starts_with(
                                                        "\x7F"
                                                        "ELF");
-  return runnable && ::access(path.c_str(), X_OK) == 0 ? FileKind::kProgram : FileKind::kOther;
+  if (!runnable) return FileKind::kOther;
+  return ::access(path.c_str(), X_OK) == 0 ? FileKind::kProgram : FileKind::kNotExecutable;
 }
 
 bool ThisMachine::is_plain_file(const std::string& path) const {

@@ -65,6 +65,7 @@ struct WorkerConfig {
   int count = 1;  // 1..kWorkersPerNodeMax
   std::string role;
   std::vector<std::string> command;  // argv of every worker, with macros; [0]: looked up in PATH
+  std::string script{};              // the file in it that Python runs; empty: none
   CommandIdentity identity;          // of the command, compared with that of the run's other nodes
   bool commands_may_differ = false;  // unless this is set: --allow-different-commands
   std::optional<int> omp_threads;    // OMP_NUM_THREADS of every worker; unset: as inherited

@@ -65,8 +65,10 @@ std::string death_line(const WorkerExit& exit, int others) {
 
 std::string spawn_failure_text(Rank rank, const std::string& host, const Error& error) {
   std::string text = error.sentence;
-  if (error.kind == ErrorKind::kNotFound || error.kind == ErrorKind::kNotExecutable) {
-    // "cannot run PROGRAM: why"
+  const bool of_command = error.kind == ErrorKind::kNotFound ||
+                          error.kind == ErrorKind::kNoScript ||
+                          error.kind == ErrorKind::kNotExecutable;
+  if (of_command) {  // "cannot run PROGRAM: why"
     return text.insert(std::min(text.find(": "), text.size()), " on " + host);
   }
   return "rank " + std::to_string(rank.value()) + " on " + host + " cannot be started: " + text;

@@ -66,4 +66,15 @@ Result<std::string> find_program(const std::string& name, const std::string& pat
   return Error{ErrorKind::kNotFound, "cannot run " + name + ": not found in PATH" + hint};
 }
 
+Result<void> find_script(const std::string& path) {
+  struct stat status = {};
+  const bool missing = ::stat(path.c_str(), &status) != 0 && (errno == ENOENT || errno == ENOTDIR);
+  if (!missing) return {};
+  std::error_code unknown;
+  const std::string folder = fs::current_path(unknown).string();
+  const bool relative = !path.starts_with('/') && !unknown;
+  return Error{ErrorKind::kNoScript, "cannot run " + path + ": there is no such file" +
+                                         (relative ? " in " + folder : "")};
+}
+
 }  // namespace ddprun

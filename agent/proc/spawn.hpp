@@ -29,6 +29,10 @@ struct SpawnRequest {
 /// path, or a kNotFound / kNotExecutable error whose sentence names the path and the reason.
 [[nodiscard]] Result<std::string> find_program(const std::string& name, const std::string& path);
 
+/// Whether the script that an interpreter is to run is there; else a kNoScript error. What cannot
+/// be looked at is left to the interpreter.
+[[nodiscard]] Result<void> find_script(const std::string& path);
+
 /// Forks and executes. The worker is the leader of its own POSIX session, gets SIGKILL when the
 /// agent dies, has descriptors 0, 1, 2 and `kept` only, default signal dispositions (an inherited
 /// ignored SIGHUP stays ignored) and an empty mask; stdin, working directory, umask and limits (but

@@ -13,6 +13,7 @@ std::optional<std::string> own_program(const std::string& name, const Machine& m
     case FileKind::kProgram:
       return has_folder ? name : "./" + name;
     case FileKind::kPythonScript:
+    case FileKind::kNotExecutable:
     case FileKind::kOther:
       return std::nullopt;
     // A name is looked up on PATH when the worker is started, which also reports a missing
@@ -39,8 +40,7 @@ Result<std::string> choose_python(const Machine& machine) {
   return std::string("python3");
 }
 
-Result<std::vector<std::string>> worker_command(const WorkerRequest& request,
-                                                const Machine& machine) {
+Result<WorkerCommand> worker_command(const WorkerRequest& request, const Machine& machine) {
   const std::vector<std::string>& program = request.program;
   const bool module = request.module.value;
   const bool no_python = request.no_python.value;
@@ -48,21 +48,29 @@ Result<std::vector<std::string>> worker_command(const WorkerRequest& request,
     return usage(request.module.name + " and " + request.no_python.name +
                  " exclude each other: a module needs Python");
   }
-  std::vector<std::string> command;
+  WorkerCommand command;
   const auto own = module      ? std::nullopt
                    : no_python ? std::optional(program[0])
                                : own_program(program[0], machine);
   if (own) {
-    command = {*own};
+    command.argv = {*own};
   } else {
     auto python = choose_python(machine);
     if (!python) return python.error();
-    command = {*python, "-u"};
-    if (module) command.emplace_back("-m");
-    command.push_back(program[0]);
+    command.argv = {*python, "-u"};
+    if (module) command.argv.emplace_back("-m");
+    command.argv.push_back(program[0]);
+    if (!module) command.script = program[0];
   }
-  command.insert(command.end(), program.begin() + 1, program.end());
+  command.argv.insert(command.argv.end(), program.begin() + 1, program.end());
   return command;
+}
+
+std::string script_note(const std::string& script, const Machine& machine) {
+  if (script.ends_with(".py") || machine.inspect(script) != FileKind::kNotExecutable) return {};
+  return script +
+         " is a program for something other than Python, but it is not executable, so "
+         "Python runs it, as under torchrun; try chmod +x on it";
 }
 
 }  // namespace ddprun

@@ -11,12 +11,20 @@
 
 namespace ddprun {
 
+struct WorkerCommand {
+  std::vector<std::string> argv;
+  std::string script;  // the file in it that Python runs; empty: none
+};
+
 /// A .py file and a module run under Python, with -u. Of anything else in the default mode, an
 /// executable that is not Python runs directly: a file at that path first, as torchrun would look
 /// for it, else a name on PATH. The rest (a directory with __main__.py, an archive, a text) is
 /// Python's.
-[[nodiscard]] Result<std::vector<std::string>> worker_command(const WorkerRequest& request,
-                                                              const Machine& machine);
+[[nodiscard]] Result<WorkerCommand> worker_command(const WorkerRequest& request,
+                                                   const Machine& machine);
+
+/// What to tell the user about a script of it that is a program, but not executable; else empty.
+[[nodiscard]] std::string script_note(const std::string& script, const Machine& machine);
 
 /// $PYTHON_EXEC, else the active virtualenv's or conda environment's, else python3 on PATH.
 [[nodiscard]] Result<std::string> choose_python(const Machine& machine);

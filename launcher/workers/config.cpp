@@ -62,10 +62,11 @@ Result<WorkerConfig> configure_workers(const WorkerRequest& request, const Machi
   if (!devices) return devices.error();
   auto command = worker_command(request, machine);
   if (!command) return command.error();
-  CommandIdentity identity = identify_command(*command, machine.host_name());
+  CommandIdentity identity = identify_command(command->argv, machine.host_name());
   return WorkerConfig{*count,
                       request.role,
-                      std::move(*command),
+                      std::move(command->argv),
+                      std::move(command->script),
                       std::move(identity),
                       request.commands_may_differ,
                       choose_threads(*count, machine),

@@ -1,5 +1,6 @@
 // What a worker's command is.
 #include "tests/launcher/fake_machine.hpp"
+#include "tests/support/sentences.hpp"
 
 using namespace ddprun;
 using namespace ddprun::test;
@@ -21,8 +22,22 @@ TEST_CASE("a .py file runs under python3 -u, its arguments unchanged") {
         Words{"python3", "-u", "train.py", "--lr", "0.1", "-m"});
 }
 
-TEST_CASE("a missing .py file is reported by Python") {
+TEST_CASE("the script that Python runs is known, so that a missing one is told before it starts") {
+  const auto script = [](const Words& words) { return config_of(words).workers.script; };
   CHECK(command({"missing.py"}) == Words{"python3", "-u", "missing.py"});
+  CHECK(script({"missing.py", "--lr", "0.1"}) == "missing.py");
+  CHECK(script({"-m", "missing.py"}).empty());
+  CHECK(script({"--no-python", "missing.py"}).empty());
+  CHECK(script({"missing"}).empty());
+}
+
+TEST_CASE("a program that is not executable is Python's, as in torchrun, and a note says so") {
+  const FakeMachine machine = with_file("./train", FileKind::kNotExecutable);
+  CHECK(command({"./train"}, machine) == Words{"python3", "-u", "./train"});
+  const auto notes = launch_of({"./train"}, machine).notes;
+  REQUIRE(notes.size() == 1);
+  CHECK_THAT(notes[0], ContainsSubstring(kTryChmod));
+  CHECK(launch_of({"a.py"}, with_file("a.py", FileKind::kNotExecutable)).notes.empty());
 }
 
 TEST_CASE("a .py file stays Python's even when it could run by itself") {

@@ -247,6 +247,26 @@ TEST_CASE("a missing program is 127, one that may not be executed is 126, both n
   CHECK_THAT(data.err, ContainsSubstring(directory.file("data")));
 }
 
+TEST_CASE("a script that does not exist is one sentence, and uses no restart") {
+  const TemporaryDirectory directory;
+  const std::string script = directory.file("train.py");
+  const auto missing = ddprun_with({"--nproc-per-node=2", "--max-restarts=3", script});
+  CHECK(missing.code == 2);
+  CHECK(lines(missing.err) == 1);
+  CHECK_THAT(missing.err, ContainsSubstring("error [EXEC] cannot run " + script + " on ") &&
+                              ContainsSubstring(": " + kNoSuchFile + "\n"));
+  const auto elsewhere = ddprun_with({"sub/train.py"});
+  CHECK_THAT(elsewhere.err, ContainsSubstring(kNoSuchFile + " in /"));
+}
+
+TEST_CASE("a script without the permission to execute it is told what to try") {
+  const TemporaryDirectory directory;
+  const std::string script = directory.file("train");
+  std::ofstream(script) << "#!/bin/sh\n";
+  CHECK_THAT(ddprun_with({script}).err, ContainsSubstring(kTryChmod));
+  CHECK_THAT(ddprun_with({"--no-python", script}).err, ContainsSubstring(kTryChmod));
+}
+
 TEST_CASE("what follows the program is its own, double dashes and launcher options included") {
   const auto run = ddprun_with({"echo", "--", "--nnodes", "3", "-m", "--help"});
   CHECK(run.code == 0);

@@ -36,7 +36,8 @@ TEST_CASE("the first line of a file shows whether it is Python") {
 }
 
 TEST_CASE("only what may be executed is a program") {
-  CHECK(kind_of("#!/bin/sh\n", 0644) == FileKind::kOther);
+  CHECK(kind_of("#!/bin/sh\n", 0644) == FileKind::kNotExecutable);
+  CHECK(kind_of("#!/usr/bin/python\n", 0644) == FileKind::kPythonScript);
   CHECK(kind_of("print('hi')\n", 0755) == FileKind::kOther);
   CHECK(kind_of("", 0755) == FileKind::kOther);
   CHECK(ThisMachine({}).inspect("/bin/true") == FileKind::kProgram);

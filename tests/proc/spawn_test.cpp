@@ -11,14 +11,14 @@
 
 #include "agent/proc/isolation.hpp"
 #include "tests/proc/test_cgroup.hpp"
+#include "tests/support/sentences.hpp"
 
 using ddprun::ErrorKind;
 using ddprun::ExitStatus;
+using ddprun::test::kNoSuchFile;
 using namespace proc_test;
 
 namespace {
-
-const std::string kNoSuchFile = "there is no such file";
 
 /// Starts, collects stdout, waits.
 std::string output_of(ddprun::SpawnRequest request) {
@@ -358,6 +358,22 @@ TEST_CASE("a program behind a folder that may not be entered is not called missi
                  error.sentence.find("permission denied for a folder") != std::string::npos;
         }) == 0);
   ::chmod(directory.path().c_str(), 0700);
+}
+
+TEST_CASE("a script that is missing is told, one that cannot be looked at is left to Python") {
+  const TempDir directory;
+  write_file(directory / "train.py", "x");
+  REQUIRE(::symlink("loop", (directory / "loop").c_str()) == 0);
+  for (const char* there : {"train.py", "", "loop"}) {
+    CHECK(ddprun::find_script(directory / there).has_value());
+  }
+  for (const char* missing : {"none.py", "train.py/below"}) {
+    const auto error = ddprun::find_script(directory / missing).error();
+    CHECK(error.kind == ErrorKind::kNoScript);
+    CHECK(error.sentence == "cannot run " + (directory / missing) + ": " + kNoSuchFile);
+  }
+  CHECK_THAT(ddprun::find_script("no/such.py").error().sentence,
+             ContainsSubstring("such.py: " + kNoSuchFile + " in /"));
 }
 
 TEST_CASE("find_program looks where execvp would") {
