@@ -280,7 +280,7 @@ void Agent::log_start() {
   } else {
     facts.store = store_.served_at();
   }
-  if (!config.log.dir.empty()) {
+  if (config.log.asks_for_files()) {
     facts.log_dir = config.rendezvous ? context_.logs().base() : context_.logs().run_directory();
   }
   facts.shutdown_timeout = config.stopping.shutdown_timeout;

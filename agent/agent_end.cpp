@@ -69,7 +69,8 @@ void Agent::report_success(const client::End& end) {
     facts.part = last_ ? NodePart::kTrained : NodePart::kSpare;
     context_.logger().info(done_line(facts));
   }
-  context_.logs().discard();
+  if (!context_.config().log.asks_for_files()) return context_.logs().discard();
+  context_.logs().discard_if_empty();
 }
 
 // One console has the whole report, every other one its first line.

@@ -2,6 +2,7 @@
 // defaults were merged and checked (launcher/request.hpp). The agent takes it as given. Plain data.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -31,6 +32,11 @@ struct StreamChoice {
     const auto found = named.find(rank);
     return found == named.end() ? all : found->second;
   }
+  [[nodiscard]] bool any() const {
+    return all != Streams::kNone || std::any_of(named.begin(), named.end(), [](const auto& choice) {
+             return choice.second != Streams::kNone;
+           });
+  }
 };
 
 /// Who carries un-redirected stderr to the console.
@@ -49,6 +55,8 @@ struct LogConfig {
   std::vector<std::string> stderr_filters;
   Console console = Console::kQuoted;
   std::uint64_t bytes_max = 0;  // --log-max, of each log file; 0: no limit
+  /// Whether the user asked for files, which stay then: without --log-dir in TMPDIR, as torchrun's.
+  [[nodiscard]] bool asks_for_files() const { return !dir.empty() || redirects.any() || tee.any(); }
 };
 
 /// Whether workers use the store that the agent serves (TORCHELASTIC_USE_AGENT_STORE).

@@ -89,6 +89,7 @@ void apply(LaunchConfig& config, const std::string& key, const std::string& valu
   if (key == "log_max") config.log.bytes_max = std::stoull(value);
   if (key == "role") config.workers.role = value;
   if (key == "redirects") config.log.redirects.all = static_cast<Streams>(std::stoi(value));
+  if (key == "tee") config.log.tee.all = static_cast<Streams>(std::stoi(value));
   if (key == "console" && value == "raw") config.log.console = Console::kRaw;
   if (key == "store" && value == "worker") config.store.host = StoreHost::kWorkerZero;
   apply_to_rendezvous(config, key, value);

@@ -224,6 +224,22 @@ TEST_CASE("a missing program is 127, one that cannot be executed 126, each in on
   CHECK(denied.wait() == ExitStatus::exited(126));
 }
 
+TEST_CASE("redirected output stays in TMPDIR, in the folder that the first line names") {
+  for (const char* option : {"redirects=1", "tee=1"}) {
+    TemporaryDirectory tmp;
+    auto run = start(1, "echo needle", {option}, {{"TMPDIR", tmp.path()}});
+    CHECK(run.wait().success());
+    const std::string said = run.err();
+    const auto begin = said.find(tmp.path());
+    REQUIRE(begin != std::string::npos);
+    const std::string folder = said.substr(begin, said.find_first_of(";,\n", begin) - begin);
+    CHECK(content(folder + "/attempt_0/0/stdout.log") == "needle\n");
+    const std::size_t left = tmp.entries().size();
+    CHECK(start(1, "true", {option}, {{"TMPDIR", tmp.path()}}).wait().success());
+    CHECK(tmp.entries().size() == left);  // empty files are none
+  }
+}
+
 TEST_CASE("nothing is left in TMPDIR, after success and after a failure without files") {
   TemporaryDirectory tmp;
   CHECK(start(2, "true", {}, {{"TMPDIR", tmp.path()}}).wait().success());
