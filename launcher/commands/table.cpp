@@ -6,9 +6,12 @@
 #include <algorithm>
 #include <array>
 
+#include "agent/proc/spawn.hpp"
+#include "base/exit_code.hpp"
 #include "launcher/commands/commands.hpp"
 #include "launcher/commands/terminal.hpp"
 #include "launcher/options/help.hpp"
+#include "launcher/options/nearest.hpp"
 
 namespace ddprun {
 namespace {
@@ -45,6 +48,34 @@ bool is_file_here(const char* name) {
   return ::stat(name, &facts) == 0;
 }
 
+/// The command that a word probably means which is neither a command nor a program.
+const CommandSpec* meant_by(std::string_view word) {
+  const CommandSpec* best = nullptr;
+  if (word.find_first_of("./") != std::string_view::npos) return best;  // a file
+  std::size_t best_distance = word.size();
+  for (const CommandSpec& command : kCommands) {
+    if (word.size() >= 3 && command.name.starts_with(word)) return &command;
+    const std::size_t distance = edit_distance(word, command.name);
+    if (!is_typing_mistake(word, distance) || distance >= best_distance) continue;
+    best = &command;
+    best_distance = distance;
+  }
+  return best;
+}
+
+/// Reports a mistyped command; nullopt: a program, as far as is known here.
+std::optional<int> refuse_mistyped(const std::string& word, const char* const* environment_block) {
+  const CommandSpec* meant = meant_by(word);
+  if (meant == nullptr || is_file_here(word.c_str())) return std::nullopt;
+  const auto path = value_or(read_environment(environment_block), "PATH", "");
+  const auto program = find_program(word, path);
+  if (program || program.error().kind != ErrorKind::kNotFound) return std::nullopt;
+  const std::string command = "ddprun " + std::string(meant->name);
+  static_cast<void>(
+      commands::fail(program.error().sentence + "; did you mean " + command + "?", "EXEC"));
+  return kExitNotFound;
+}
+
 int show_help(const CommandSpec& command) {
   return commands::print("ddprun " + usage_of(command) + "\n" +
                          wrapped(std::string(command.help), kIndent, kColumns));
@@ -67,7 +98,8 @@ std::optional<int> run_command(int argc, const char* const* argv,
   const std::string_view name(argv[1]);
   const auto known = std::find_if(kCommands.begin(), kCommands.end(),
                                   [name](const auto& command) { return command.name == name; });
-  if (known == kCommands.end() || is_file_here(argv[1])) return std::nullopt;
+  if (known == kCommands.end()) return refuse_mistyped(argv[1], environment_block);
+  if (is_file_here(argv[1])) return std::nullopt;
   ::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error of write()
   const std::vector<std::string> arguments(argv + 2, argv + argc);
   const auto asks_for_help = [](const std::string& word) {

@@ -11,8 +11,11 @@ namespace ddprun {
 /// adjacent letters between two words.
 [[nodiscard]] std::size_t edit_distance(std::string_view left, std::string_view right);
 
-/// "did you mean --nproc-per-node?" if an option is similar to `name`, otherwise the most similar
-/// option.
-[[nodiscard]] std::string suggestion(const std::string& name);
+/// Whether a word at this distance from a known one is that word with typing mistakes.
+[[nodiscard]] bool is_typing_mistake(std::string_view word, std::size_t distance);
+
+/// "did you mean --nproc-per-node?" for an unknown option with its dashes: the option of that
+/// meaning in other launchers, else one with that beginning, else one spelled like it. Empty: none.
+[[nodiscard]] std::string suggestion(const std::string& unknown);
 
 }  // namespace ddprun

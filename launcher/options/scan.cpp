@@ -182,7 +182,9 @@ class Scanner {
   }
 
   static Error unknown_option(const std::string& name) {
-    return usage("unknown option " + name + "; " + suggestion(name) +
+    const std::string meant = suggestion(name);
+    return usage("unknown option " + name + "; " +
+                 (meant.empty() ? "ddprun --help lists all" : meant) +
                  " (options of the program go after it)");
   }
 

@@ -20,6 +20,8 @@ using namespace ddprun::test;
 
 namespace {
 
+constexpr auto npos = std::string::npos;
+
 struct Outcome {
   int code;
   std::string out;
@@ -245,6 +247,21 @@ TEST_CASE("a missing program is 127, one that may not be executed is 126, both n
   const auto data = ddprun_with({"--no-python", directory.file("data")});
   CHECK(data.code == 126);
   CHECK_THAT(data.err, ContainsSubstring(directory.file("data")));
+}
+
+TEST_CASE("a mistyped command is told which one is meant, unless it is a program") {
+  for (const auto& [word, meant] : std::vector<std::pair<std::string, std::string>>{
+           {"stats", "status?"}, {"stat.py", ""}, {"attatch", "attach"}, {"expl", "explain"}}) {
+    const auto refused = ddprun_with({word, "x"}, {{"PATH", "/no/such/folder"}});
+    INFO(refused.err);
+    CHECK(refused.code == 127);
+    CHECK(lines(refused.err) == 1);
+    CHECK(meant.empty() != (refused.err.find("; did you mean ddprun " + meant) != npos));
+  }
+  const TemporaryDirectory directory;
+  std::ofstream(directory.file("stats")) << "#!/bin/sh\nexit 5\n";
+  REQUIRE(::chmod(directory.file("stats").c_str(), 0700) == 0);
+  CHECK(ddprun_with({"stats"}, {{"PATH", directory.path() + ":/bin"}}).code == 5);
 }
 
 TEST_CASE("a script that does not exist is one sentence, and uses no restart") {

@@ -1,7 +1,11 @@
 // How a command line is taken apart: argparse's rules, as torchrun has them.
 #include "launcher/options/scan.hpp"
 
+#include <algorithm>
+#include <utility>
+
 #include "launcher/options/nearest.hpp"
+#include "launcher/options/option_table.hpp"
 #include "tests/launcher/outcome.hpp"
 
 using namespace ddprun;
@@ -140,8 +144,8 @@ TEST_CASE("an unknown option is one sentence with the nearest valid one") {
              ContainsSubstring("unknown option --nproc-per-nod3; did you mean --nproc-per-node?"));
   CHECK_THAT(scan_refusal({"--max_restart_count=1", "W"}), ContainsSubstring("--max-restarts"));
   CHECK_THAT(scan_refusal({"--bogus", "W"}),
-             ContainsSubstring("unknown option --bogus; the most similar is --"));
-  CHECK_THAT(scan_refusal({"-x", "W"}), ContainsSubstring("unknown option -x"));
+             ContainsSubstring("unknown option --bogus; ddprun --help lists all"));
+  CHECK_THAT(scan_refusal({"-x", "W"}), ContainsSubstring("unknown option -x; ddprun --help"));
 }
 
 TEST_CASE("help is answered even beside an unknown option, but not behind the script") {
@@ -160,8 +164,50 @@ TEST_CASE("the distance between words counts a swap of neighbours once") {
   CHECK(edit_distance("", "abc") == 3);
   CHECK(edit_distance("nndoes", "nnodes") == 1);
   CHECK(edit_distance("role", "rle") == 1);
-  CHECK(suggestion("--nndoes") == "did you mean --nnodes?");
-  CHECK(suggestion("-n") == "did you mean --nproc-per-node?");
-  CHECK(suggestion("-np") == "did you mean --nproc-per-node?");
-  CHECK(suggestion("-standalone") == "did you mean --standalone?");
+}
+
+TEST_CASE(
+    "an unknown option is taken for what it means elsewhere, begins with or is spelled like") {
+  const std::pair<const char*, const char*> meant[] = {
+      {"--nprocs", "nproc-per-node"},
+      {"--num_processes=2", "nproc-per-node"},
+      {"--gpus", "nproc-per-node"},
+      {"--num-gpus", "nproc-per-node"},
+      {"-np", "nproc-per-node"},
+      {"-n4", "nproc-per-node"},
+      {"-N", "nnodes"},
+      {"--nodes", "nnodes"},
+      {"--hostfile", "hosts"},
+      {"--main_process_port", "master-port"},
+      {"-q", "local-ranks-filter"},
+      {"-V", "version"},
+      {"-v", "version"},
+      {"-standalone", "standalone"},
+      {"-nproc_per_node", "nproc-per-node"},
+      {"--log-directory", "log-dir"},
+      {"--max_restart_count", "max-restarts"},
+      {"--nndoes", "nnodes"},
+      {"--nproc-per-nod3", "nproc-per-node"},
+      {"--standalnoe", "standalone"},
+  };
+  for (const auto& [unknown, option] : meant) {
+    INFO(unknown);
+    CHECK(suggestion(unknown) == "did you mean --" + std::string(option) + "?");
+  }
+  for (const char* far : {"--bogus", "--zzz", "-x", "--verbose", "-", "---", "--=2", "-7"}) {
+    INFO(far);
+    CHECK(suggestion(far).empty());
+  }
+}
+
+TEST_CASE("every synonym is of an option that exists") {
+  for (const std::string name : {"n", "nprocs", "N", "nodes", "port", "H", "endpoint", "run-id",
+                                 "retries", "timeout", "logs", "q", "daemon", "V"}) {
+    const std::string said = suggestion("--" + name);
+    const std::string option = said.substr(said.find("--") + 2, said.size() - said.find("--") - 3);
+    INFO(said);
+    const auto options = all_options();
+    CHECK(std::any_of(options.begin(), options.end(),
+                      [&](const OptionSpec& known) { return known.name == option; }));
+  }
 }
