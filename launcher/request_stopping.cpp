@@ -14,38 +14,40 @@ namespace {
 
 constexpr const char* kTimeoutVariable = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT";
 constexpr const char* kSleepVariable = "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT";
-constexpr std::int64_t kDefaultTimeoutSeconds = 30;
+constexpr Duration kDefaultTimeout = std::chrono::seconds(30);
 // A number of seconds that no run outlives and no Duration overflows at.
 constexpr std::int64_t kTimeoutSecondsMax = 10LL * 365 * 24 * 3600;
 
-std::string must_be_up_to(const std::string& of_what, std::int64_t most) {
-  return " must be a whole number" + of_what + ", 0 to " + std::to_string(most);
+std::string must_be_up_to(std::int64_t most) {
+  return " must be a whole number, 0 to " + std::to_string(most);
 }
 
 Result<int> parse_restarts(const Settings& settings) {
   const std::int64_t count = settings.integer(OptionId::kMaxRestarts);
   constexpr int kMost = std::numeric_limits<int>::max();
   if (count >= 0 && count <= kMost) return static_cast<int>(count);
-  return usage(settings.origin(OptionId::kMaxRestarts).shown() + must_be_up_to("", kMost));
+  return usage(settings.origin(OptionId::kMaxRestarts).shown() + must_be_up_to(kMost));
 }
 
-Result<Duration> checked_seconds(std::int64_t seconds, const std::string& shown) {
-  if (seconds >= 0 && seconds <= kTimeoutSecondsMax) return Duration(std::chrono::seconds(seconds));
-  return usage(shown + must_be_up_to(" of seconds", kTimeoutSecondsMax));
+/// As parse_time(), and 0.
+Result<Duration> parse_grace(const std::string& text, const std::string& shown) {
+  if (parse_integer(text) == 0) return Duration(0);
+  if (const auto time = parse_time(text)) return *time;
+  return usage(shown + " must be 0 or more seconds, or have a unit: 90s, 10m");
 }
 
-Result<Duration> parse_seconds(const Settings& settings, OptionId timeout) {
-  return checked_seconds(settings.integer(timeout), settings.origin(timeout).shown());
+Result<Duration> parse_grace(const Settings& settings, OptionId timeout) {
+  const Origin origin = settings.origin(timeout);
+  return parse_grace(origin.text, origin.shown());
 }
 
 Result<Duration> parse_shutdown_timeout(const Settings& settings, const Environment& environment) {
   if (settings.given(OptionId::kShutdownTimeout)) {
-    return parse_seconds(settings, OptionId::kShutdownTimeout);
+    return parse_grace(settings, OptionId::kShutdownTimeout);
   }
   const auto found = environment.find(kTimeoutVariable);
-  if (found == environment.end()) return checked_seconds(kDefaultTimeoutSeconds, "");
-  return checked_seconds(parse_integer(found->second).value_or(-1),
-                         std::string(kTimeoutVariable) + "='" + found->second + "'");
+  if (found == environment.end()) return kDefaultTimeout;
+  return parse_grace(found->second, std::string(kTimeoutVariable) + "='" + found->second + "'");
 }
 
 Result<void> add_signal(StopRequest& request, const std::string& name, const std::string& option) {
@@ -106,7 +108,7 @@ Result<std::optional<Duration>> parse_restart(const Settings& settings) {
 Result<int> parse_spares(const Settings& settings, bool keeps_ranks) {
   const Origin origin = settings.origin(OptionId::kSpares);
   const std::int64_t count = settings.integer(OptionId::kSpares);
-  if (count < 0 || count > kSparesMax) return usage(origin.shown() + must_be_up_to("", kSparesMax));
+  if (count < 0 || count > kSparesMax) return usage(origin.shown() + must_be_up_to(kSparesMax));
   if (count == 0 || keeps_ranks) return static_cast<int>(count);
   if (!settings.on_command_line(OptionId::kSpares)) return 0;  // for other runs than this
   return usage(origin.name +
@@ -131,7 +133,7 @@ Result<StopRequest> parse_stopping(const Settings& settings, const Environment& 
   if (!restarts) return restarts.error();
   auto shutdown = parse_shutdown_timeout(settings, environment);
   if (!shutdown) return shutdown.error();
-  auto straggler = parse_seconds(settings, OptionId::kStragglerTimeout);
+  auto straggler = parse_grace(settings, OptionId::kStragglerTimeout);
   if (!straggler) return straggler.error();
   auto finish = parse_limit(settings, OptionId::kFinishTimeout);
   if (!finish) return finish.error();

@@ -66,7 +66,9 @@ Result<Directory> make_temporary(const std::string& tmpdir) {
 // What is there, under a shorter name. ".." behind a symbolic link leads to where that link points.
 fs::path shortened(const fs::path& path, std::error_code& why) {
   const bool goes_up = std::find(path.begin(), path.end(), "..") != path.end();
-  return goes_up ? fs::canonical(path, why) : path.lexically_normal();
+  if (goes_up) return fs::canonical(path, why);
+  const fs::path normal = path.lexically_normal();  // of "logs/" and "logs/." with its last slash
+  return normal.has_filename() ? normal : normal.parent_path();
 }
 
 Result<Directory> make_given(const std::string& dir) {

@@ -175,18 +175,16 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
              "polls."},
     {.id = Id::kShutdownTimeout,
      .name = "shutdown-timeout",
-     .value = Value::kInteger,
      .variable = Variable::kPet,
      .group = Group::kRestarts,
-     .metavar = "SECONDS",
-     .help = "From the stop signal to SIGKILL, at every stop. Unset: "
+     .metavar = "TIME",
+     .help = "From the stop signal to SIGKILL, at every stop: 90, 90s or 10m. Unset: "
              "TORCH_ELASTIC_SHUTDOWN_TIMEOUT, else 30."},
     {.id = Id::kStragglerTimeout,
      .name = "straggler-timeout",
-     .value = Value::kInteger,
      .variable = Variable::kPet,
      .group = Group::kRestarts,
-     .metavar = "SECONDS",
+     .metavar = "TIME",
      .preset = "10",
      .help = "After a success: how long processes that workers left in their process groups may "
              "continue; then SIGTERM, and 2 s later SIGKILL."},

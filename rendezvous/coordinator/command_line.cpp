@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/version.hpp"
+
 namespace ddprun::coordinator {
 
 namespace {
@@ -55,6 +57,7 @@ CommandLine::CommandLine()
           "ddprun-rdzvd") {
   app_.allow_extras();
   app_.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  app_.set_version_flag("--version", std::string("ddprun-rdzvd ") + kVersion, "Print the version");
   app_.add_option("--bind", options_.bind, "IP address to listen on, not a name")
       ->capture_default_str()
       ->type_name("ADDRESS");

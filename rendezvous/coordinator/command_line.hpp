@@ -18,7 +18,7 @@ struct UsageError {
 class CommandLine {
  public:
   CommandLine();
-  /// Throws UsageError, and CLI::CallForHelp if the user asks for help().
+  /// Throws UsageError, and CLI::CallForHelp or CallForVersion if the user asks for that.
   void parse(int argc, char** argv);
   /// After parse().
   [[nodiscard]] const DaemonOptions& options() const { return options_; }

@@ -11,6 +11,13 @@ int refuse(const std::string& sentence) {
   return 2;
 }
 
+int show(const std::string& text) {
+  std::cout << text << std::flush;
+  if (std::cout) return 0;
+  std::cerr << "ddprun-rdzvd: cannot write to standard output\n";
+  return 1;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -18,10 +25,9 @@ int main(int argc, char** argv) {
   try {
     line.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    std::cout << line.help() << std::flush;
-    if (std::cout) return 0;
-    std::cerr << "ddprun-rdzvd: cannot write to standard output\n";
-    return 1;
+    return show(line.help());
+  } catch (const CLI::CallForVersion& version) {
+    return show(std::string(version.what()) + "\n");
   } catch (const ddprun::coordinator::UsageError& error) {
     return refuse(error.sentence);
   } catch (const CLI::ParseError& error) {

@@ -112,6 +112,14 @@ TEST_CASE("a relative --log-dir becomes absolute") {
   CHECK(tree->base() == directory / "logs");
 }
 
+TEST_CASE("a --log-dir that ends in a slash or a dot has no double slash in what is shown") {
+  const TempDir directory;
+  for (const char* end : {"", "/", "//", "/.", "/./"}) {
+    CHECK(LogTree::open(options((directory / "logs") + end))->base() == directory / "logs");
+  }
+  CHECK(LogTree::open(options("/"))->base() == "/");
+}
+
 TEST_CASE("a --log-dir with two dots behind a symbolic link is where that link leads") {
   const TempDir directory;
   fs::create_directories(directory / "real/below");

@@ -182,11 +182,17 @@ class Program(unittest.TestCase):
             daemon = Daemon("--port", "0", "--max-runs", limit)
             self.assertEqual(daemon.end()[0], 0)
 
-    def test_help_that_cannot_be_written_is_an_error(self):
-        with open("/dev/full", "w") as full:
-            text = subprocess.run([RDZVD, "--help"], stdout=full, stderr=subprocess.PIPE, text=True)
-        self.assertEqual(text.returncode, 1)
-        self.assertEqual(text.stderr, f"ddprun-rdzvd: {kCannotWriteOutput}\n")
+    def test_help_and_version_that_cannot_be_written_are_an_error(self):
+        for flag in ("--help", "--version"):
+            with open("/dev/full", "w") as full:
+                text = subprocess.run([RDZVD, flag], stdout=full, stderr=subprocess.PIPE, text=True)
+            self.assertEqual(text.returncode, 1)
+            self.assertEqual(text.stderr, f"ddprun-rdzvd: {kCannotWriteOutput}\n")
+
+    def test_the_version_is_one_line(self):
+        text = run("--version")
+        self.assertEqual(text.returncode, 0)
+        self.assertRegex(text.stdout, r"^ddprun-rdzvd \d+\.\d+\.\d+\n$")
 
     def test_help_names_every_limit(self):
         text = run("--help")
