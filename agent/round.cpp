@@ -51,6 +51,7 @@ RoundRunner::RoundRunner(asio::any_io_executor executor, RoundInputs inputs)
       cpu_timer_(executor),
       stop_timer_(executor),
       hearing_timer_(executor),
+      death_line_timer_(executor),
       countdown_(executor, inputs_.logger, [this] { return running_ranks(); }),
       finished_(executor, TimePoint::max()),
       watch_(std::make_shared<RoundWatch>(
@@ -102,6 +103,7 @@ asio::awaitable<RoundResult> RoundRunner::run() {
   }
   tell_devices();
   RoundResult result = driver_.result();
+  result.death_line = std::exchange(death_line_, {});
   if (result.descendants > 0) inputs_.logger.info(cleanup_line(result.cleanup_facts()));
   co_return result;
 }
@@ -448,10 +450,6 @@ void RoundRunner::running() {
 void RoundRunner::failed(const WorkerExit& first) {
   inputs_.events.record(first_failure_event(inputs_.facts.round, first));
   inputs_.hooks.failed(first);
-}
-
-void RoundRunner::log_failure(const WorkerExit& first, int others) {
-  inputs_.logger.warn(death_line(first, others));
 }
 
 void RoundRunner::log_left_behind(const LeftBehindFacts& facts) {

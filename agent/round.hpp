@@ -263,6 +263,8 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   boost::asio::steady_timer cpu_timer_;
   boost::asio::steady_timer stop_timer_;
   boost::asio::steady_timer hearing_timer_;
+  boost::asio::steady_timer death_line_timer_;
+  std::string death_line_;  // of the first failure, until it is told or the round is over
   bool timed_out_ = false;  // a rank reported that a collective did not complete in time
   StopCountdown countdown_;
   boost::asio::steady_timer finished_;  // never expires by itself: cancelled by round_over()

@@ -108,6 +108,7 @@ asio::awaitable<RawEvidence> RoundEvidence::look(Sources sources) {
   auto found = co_await run_on<RawEvidence>(disk_, std::move(look), deadline);
   RawEvidence raw;
   raw.facts = from->facts;
+  raw.files_read = found.has_value();
   if (found) raw = std::move(*found);
   raw.stderr_tail = from->stderr_tail + raw.stderr_tail;  // one of them has it
   raw.stdout_tail = from->stdout_tail + raw.stdout_tail;

@@ -177,6 +177,21 @@ RoundLinks::Workers RoundRunner::linked_workers() {
   return workers;
 }
 
+// Where a restart follows, or other nodes are told, there may be no report, or much before it.
+void RoundRunner::log_failure(const WorkerExit& first, int others) {
+  const LaunchConfig& config = inputs_.config;
+  const bool is_last = inputs_.facts.restarts.value() >= config.stopping.max_restarts;
+  if (first.given_up || config.rendezvous || !is_last)
+    return inputs_.logger.warn(death_line(first, others));
+  death_line_ = death_line(first, others);
+  death_line_timer_.expires_after(kDeathLineDelay);
+  death_line_timer_.async_wait([self = weak_from_this()](const auto& why) {
+    const auto runner = why ? nullptr : self.lock();
+    if (!runner || runner->death_line_.empty()) return;
+    runner->inputs_.logger.warn(std::exchange(runner->death_line_, {}));
+  });
+}
+
 void RoundRunner::look_for_evidence(LocalRank rank) {
   asio::co_spawn(executor_, look_into_files(shared_from_this(), rank), net::rethrow_bug);
 }

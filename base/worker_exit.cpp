@@ -1,6 +1,12 @@
 #include "base/worker_exit.hpp"
 
+#include "base/exit_code.hpp"
+
 namespace ddprun {
+
+int exit_code_of_run(const ExitStatus& first_failure) {
+  return first_failure.success() ? kExitFailure : first_failure.shell_code();
+}
 
 bool is_first_failure(const ExitOrder& exit, const std::optional<TimePoint>& first) {
   if (exit.status.success() || exit.sent_signal != 0) return false;

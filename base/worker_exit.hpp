@@ -68,6 +68,9 @@ struct RunFailure {
   friend bool operator==(const RunFailure&, const RunFailure&) = default;
 };
 
+/// The exit code of a run whose first failure this is.
+[[nodiscard]] int exit_code_of_run(const ExitStatus& first_failure);
+
 /// Whether two workers failed in the same way: the same status, and the same last line but for its
 /// numbers (ranks, pids, devices). Lines that are not known differ from all others.
 [[nodiscard]] bool is_alike(const ExitStatus& status, std::string_view last_line,

@@ -144,7 +144,10 @@ void add_evidence(WorkerExit& exit, const RawEvidence& raw) {
   if (empty) exit.lines = quotable_lines(raw.stdout_tail);
   exit.evidence.stderr_unseen = raw.stderr_unseen;
   exit.evidence.lines_of_stdout = empty && !exit.lines.empty();
-  if (exit.evidence.lines_of_stdout && !raw.stdout_log.empty()) exit.log = raw.stdout_log;
+  // A log that is empty shows nothing.
+  if (raw.files_read && raw.stderr_tail.empty()) {
+    exit.log = raw.stdout_tail.empty() ? "" : raw.stdout_log;
+  }
   const bool unseen = raw.stdout_unseen || raw.stderr_unseen;
   exit.evidence.silent = empty && exit.lines.empty() && unseen;
   exit.evidence.telling_line = find_telling_line(raw.stderr_tail, exit.lines);
@@ -178,6 +181,7 @@ std::string failure_report(const RunFailure& failure, const std::string& hostnam
   add("try", account.advice);
   if (!failure.no_restart.empty()) add("next", "not restarted: " + failure.no_restart);
   add("log", log_text(failure, hostname, logs));
+  add("exit", "code " + std::to_string(exit_code_of_run(exit.status)));
   std::string text = failure_headline(failure);
   text += labelled("when", time_text(exit.when) + ", " + duration_text(exit.since_start) +
                                " after start, round " + std::to_string(failure.round.value()));

@@ -9,6 +9,7 @@ GroupOutcome outcome_of(const RoundResult& result) {
   if (result.state == GroupState::kSucceeded) return outcome;
   if (!result.unkillable.empty()) outcome.unkillable = who(result.unkillable.front().worker);
   const bool unlogged = result.death_logged == RoundResult::Logged::kNo;
+  outcome.death_line = result.death_line;
   if (result.failure && unlogged) outcome.death_line = death_line(*result.failure, 0);
   outcome.stop_took = std::chrono::duration_cast<std::chrono::milliseconds>(result.stop_took);
   outcome.killed = result.killed;

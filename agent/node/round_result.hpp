@@ -26,7 +26,8 @@ struct RoundResult {
   int descendants = 0;                      // that workers had started, and ddprun ended
   Duration stop_took{};  // from the first stop signal until none was waited for any more
   enum class Logged { kNo, kYes };
-  Logged death_logged = Logged::kNo;  // whether the first failure had its line already
+  Logged death_logged = Logged::kNo;  // whether the first failure was given its line
+  std::string death_line{};           // that line, if it is still to be told
 
   std::vector<RankFacts> ranks{};  // where the failure was a witness, or the run asked
   std::vector<StoreWait> waits{};  // at the same time, if this node serves the round's store

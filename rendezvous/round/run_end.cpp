@@ -42,8 +42,7 @@ void Run::give_up(TimePoint heard_at) {
 void Run::blame(Stopping& stopping, const Failure& failure) const {
   stopping.failed_agent = failure.agent;
   Done& verdict = stopping.verdict;
-  verdict.exit_code =
-      failure.exit.status.success() ? kExitFailure : failure.exit.status.shell_code();
+  verdict.exit_code = exit_code_of_run(failure.exit.status);
   verdict.text = reasons::failed(failure.exit) + "; " + reason_for_no_restart(*verdict.failure);
   verdict.failure->first = failure.exit;
   verdict.failure->finding = std::exchange(verdict.failure->first.given_up, std::nullopt);

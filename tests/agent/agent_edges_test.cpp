@@ -240,6 +240,18 @@ TEST_CASE("redirected output stays in TMPDIR, in the folder that the first line 
   }
 }
 
+TEST_CASE("a failure is told once where the others stop at once, and before a restart") {
+  const std::string script = "[ $RANK = 0 ] && exit 3; exec sleep 1000";
+  auto once = start(2, script);
+  CHECK(once.wait() == ExitStatus::exited(3));
+  CHECK(count(once.err(), "rank 0 (local 0, pid ") == 1);
+  auto again = start(2, script, {"restarts=1"});
+  CHECK(again.wait() == ExitStatus::exited(3));
+  const std::string said = again.err();
+  CHECK(count(said, "rank 0 (local 0, pid ") == 2);
+  CHECK(said.find("ddprun: warning [W-EXIT] rank 0 ") < said.find("[RESTART]"));
+}
+
 TEST_CASE("nothing is left in TMPDIR, after success and after a failure without files") {
   TemporaryDirectory tmp;
   CHECK(start(2, "true", {}, {{"TMPDIR", tmp.path()}}).wait().success());

@@ -29,6 +29,8 @@ const std::string kErrorJson =
 const std::string kDirectCause =
     "The above exception was the direct cause of the following exception:";
 
+const std::string kExit = "\n  exit      code 1";
+
 const RawEvidence kStderr{std::nullopt,
                           "step 310\nFile \"train.py\", line 310, in step\nKeyError: 'labels'\n"};
 
@@ -66,7 +68,8 @@ TEST_CASE("the report names who, how, when, what it last said, who was stopped, 
         "            | KeyError: 'labels'\n"
         "  others    63 ranks were running; ddprun stopped them in 1.4 s\n"
         "  next      not restarted: all 2 restarts are used\n"
-        "  log       logs/7f3a/attempt_1/4/stderr.log");
+        "  log       logs/7f3a/attempt_1/4/stderr.log" +
+            kExit);
 }
 
 TEST_CASE("rounds that ended alike are said before what the last one printed") {
@@ -99,7 +102,8 @@ TEST_CASE("where the first failure is a witness, the report names the culprit an
             "            rank 12 said: \\x1b[31mTimed out\n"
             "  likely    something stopped it\n"
             "  others    rank 12 gave up; 1 rank was running; ddprun stopped it in 20 ms\n"
-            "  log       rank 12's: logs/7f3a/attempt_1/4/stderr.log");
+            "  log       rank 12's: logs/7f3a/attempt_1/4/stderr.log" +
+            kExit);
   failure.finding->ranks.clear();
   CHECK_THAT(report_of(failure), ContainsSubstring("| KeyError: 'labels'\n  likely"));
 }
@@ -108,16 +112,17 @@ TEST_CASE("the log named is the culprit's, else the witness's by its rank, else 
   RunFailure failure = failing();
   failure.finding = Finding{"W-PEER", "rank 1" + kOddOneOut, {1}, {}, "", ""};
   const std::vector<RankLog> logs{{Rank(0), "logs/0/stderr.log"}, {Rank(1), "logs/1/stderr.log"}};
-  CHECK_THAT(failure_report(failure, "gpu-01", logs), EndsWith("\n  log       logs/1/stderr.log"));
+  CHECK_THAT(failure_report(failure, "gpu-01", logs),
+             EndsWith("\n  log       logs/1/stderr.log" + kExit));
   CHECK_THAT(failure_report(failure, "gpu-01"),
-             EndsWith("\n  log       rank 12's: gpu-02:" + failure.first.log));
+             EndsWith("\n  log       rank 12's: gpu-02:" + failure.first.log + kExit));
   failure.finding->ranks = {12};
-  CHECK_THAT(report_of(failure), EndsWith("\n  log       " + failure.first.log));
+  CHECK_THAT(report_of(failure), EndsWith("\n  log       " + failure.first.log + kExit));
   failure.finding->ranks = {1};
   failure.first.given_up = failure.finding;
   failure.first.log = "logs/stacks-600s.txt";
   CHECK_THAT(failure_report(failure, "gpu-02", logs),
-             EndsWith("\n  log       logs/stacks-600s.txt"));
+             EndsWith("\n  log       logs/stacks-600s.txt" + kExit));
 }
 
 TEST_CASE("on another node the report is the same, and names the host of the log") {
@@ -149,7 +154,8 @@ TEST_CASE("a report has no line without information") {
   CHECK(report_of(failure) ==
         "ddprun: error [W-EXIT] rank 12 (local 4, pid 48213) on gpu-02 ended with exit code 1, "
         "first failure of the run\n"
-        "  when      11:02:41.118Z, 3 h 12 min after start, round 1");
+        "  when      11:02:41.118Z, 3 h 12 min after start, round 1" +
+            kExit);
 }
 
 TEST_CASE("a worker killed from outside is reported with an unknown sender") {
@@ -212,11 +218,26 @@ TEST_CASE("the log named is the one of the stream that is quoted") {
   CHECK(failing(raw).first.log == "logs/7f3a/attempt_1/4/stderr.log");
 }
 
+TEST_CASE("no log is named that is empty, and one that cannot be read is") {
+  RawEvidence raw;
+  raw.stdout_log = "logs/stdout.log";
+  CHECK(failing(raw).first.log.empty());
+  raw.error_json = kErrorJson;
+  CHECK(failing(raw).first.log.empty());
+  raw.files_read = false;
+  CHECK(failing(raw).first.log == "logs/7f3a/attempt_1/4/stderr.log");
+}
+
+TEST_CASE("the last line of a report has the exit code of the run") {
+  RunFailure failure = failing();
+  failure.first.status = ExitStatus::signaled(SIGKILL);
+  CHECK_THAT(report_of(failure), EndsWith("\n  exit      code 137"));
+}
+
 TEST_CASE("a stderr that ddprun does not see is not called empty") {
   RawEvidence raw;
   raw.stderr_unseen = raw.stdout_unseen = true;
-  CHECK_THAT(report_of(failing(raw)),
-             EndsWith("\n  evidence  " + kStderrIsRaw + "\n  log       " + failing().first.log));
+  CHECK_THAT(report_of(failing(raw)), EndsWith("\n  evidence  " + kStderrIsRaw + kExit));
   raw.stdout_unseen = false;
   CHECK_THAT(report_of(failing(raw)), ContainsSubstring("  evidence  " + kStderrIsRaw + "\n"));
   raw.stdout_tail = "step 7\n";
@@ -261,7 +282,8 @@ TEST_CASE("a command that cannot be run is reported for the node, with the rank 
         "ddprun: error [EXEC] cannot run the command on gpu-02: sh: 1: train: not found\n"
         "  when      11:02:41.118Z, 3 h 12 min after start, round 1\n"
         "  evidence  rank 12 (local 4, pid 48213) on gpu-02 ended with exit code 127\n"
-        "  log       logs/7f3a/attempt_1/4/stderr.log");
+        "  log       logs/7f3a/attempt_1/4/stderr.log\n"
+        "  exit      code 127");
 }
 
 TEST_CASE("native frames behind an exception leave its message in sight") {

@@ -27,7 +27,7 @@ TEST_CASE("a witness is heard, and the others are stopped only when no culprit f
   CHECK(round.ports.written() ==
         "look at ranks, catch up 0, SIGTERM 1, log failure of 0, others 1, look 0");
   round.exits(1, kGone);
-  round.driver.evidence_found({});
+  round.driver.evidence_found({std::nullopt, "connection lost\n"});
   CHECK(round.ports.failure_.complaint.has_value());
   const RoundResult result = round.driver.result();
   CHECK(result.stopped == 1);
