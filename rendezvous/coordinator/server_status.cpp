@@ -52,6 +52,7 @@ ServerView Server::Impl::view(TimePoint now) const {
   ServerView view;
   view.address = net::to_text(endpoint());
   view.uptime = now - started_;
+  view.now = std::chrono::floor<WallTime::duration>(std::chrono::system_clock::now());
   view.store = store_->counters();
   view.connections = connections();
   view.agents = agents_;

@@ -22,6 +22,7 @@ struct RunView {
 struct ServerView {
   std::string address;
   Duration uptime{};
+  WallTime now{};
   std::size_t connections = 0;  // of the port, including agents and store clients
   std::size_t agents = 0;
   store::Counters store;
@@ -29,7 +30,7 @@ struct ServerView {
 };
 
 [[nodiscard]] std::string to_json(const ServerView& view);
-/// Escapes everything that was received from peers.
+/// Reloads itself. Escapes everything that was received from peers.
 [[nodiscard]] std::string to_html(const ServerView& view);
 
 }  // namespace ddprun::coordinator

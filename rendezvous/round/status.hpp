@@ -64,4 +64,9 @@ struct Status {
   Counters counters;
 };
 
+/// A node that leaves at the end of a run is not missing.
+[[nodiscard]] inline bool waits_for_nodes(const Status& status) {
+  return status.phase != Phase::kStopping && status.phase != Phase::kOver;
+}
+
 }  // namespace ddprun::round

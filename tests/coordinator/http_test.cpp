@@ -136,6 +136,52 @@ TEST_CASE("no node is missing in a run that is stopping or over") {
   }
 }
 
+TEST_CASE("the page reloads itself, fits a narrow screen and has times of day and plurals") {
+  ServerView view = example();
+  view.now = WallTime(std::chrono::hours(11) + std::chrono::minutes(2));
+  view.store.keys = 1;
+  view.agents = 2;
+  view.runs[0].status.terms.max_restarts = 1;
+  const std::string page = to_html(view);
+  CHECK_THAT(page, ContainsSubstring("http-equiv=\"refresh\"") &&
+                       ContainsSubstring("width=device-width") &&
+                       ContainsSubstring("@media(max-width:600px)"));
+  CHECK_THAT(page, ContainsSubstring("11:02:00Z, version") &&
+                       ContainsSubstring("<li>11:01:58Z, 2 s ago: a node joined"));
+  CHECK_THAT(page, ContainsSubstring(" 1 key,") && ContainsSubstring(" 2 agents.") &&
+                       ContainsSubstring("0 of 1 restart used"));
+  CHECK(boost::json::parse(to_json(view)).at("time_ms") == 39'720'000);
+}
+
+TEST_CASE("the page marks a run in trouble, with the reason") {
+  const auto marked = [](const ServerView& view) {
+    const std::string page = to_html(view);
+    const auto at = page.find("Attention: ");
+    CHECK((at != std::string::npos) == (page.find("class=\"trouble\"") != std::string::npos));
+    return at == std::string::npos ? "" : page.substr(at + 11, page.find('<', at) - at - 11);
+  };
+  ServerView view = example();
+  round::Status& status = view.runs[0].status;
+  round::NodeStatus& node = status.nodes[0];
+  CHECK(marked(view).empty());  // nodes have yet to come
+  status.round.number = Round(1);
+  CHECK(marked(view) == "nodes were lost: 1 missing, node rank 1");
+  status.phase = round::Phase::kRunning;
+  status.terms.nodes_min = 1;
+  status.missing.clear();
+  node.group_rank = 0;
+  node.state = protocol::NodeState::kRunning;
+  CHECK(marked(view).empty());
+  node.silent = status.terms.silence_max();
+  CHECK(marked(view) == "left does not answer");
+  node.state = protocol::NodeState::kSucceeded;
+  CHECK(marked(view).empty());
+  node.state = protocol::NodeState::kFailed;
+  CHECK(marked(view) == "a worker failed on left");
+  status.phase = round::Phase::kOver;
+  CHECK(marked(view).empty());
+}
+
 TEST_CASE("the page escapes text from peers") {
   const std::string page = to_html(example());
   CHECK_THAT(page, ContainsSubstring("run a&lt;b&gt;&amp;&quot;c: forming"));

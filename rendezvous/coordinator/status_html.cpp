@@ -1,0 +1,178 @@
+#include <time.h>
+
+#include <array>
+#include <cstdio>
+#include <string_view>
+
+#include "base/bytes_text.hpp"
+#include "base/count_text.hpp"
+#include "base/duration_text.hpp"
+#include "base/version.hpp"
+#include "rendezvous/coordinator/status.hpp"
+#include "rendezvous/protocol/names.hpp"
+#include "rendezvous/round/reasons.hpp"
+
+namespace ddprun::coordinator {
+
+namespace {
+
+using protocol::NodeState;
+using round::NodeStatus;
+using round::Phase;
+using round::Status;
+
+// Seconds between two loads of the page. On a narrow screen a row becomes a block of lines, each
+// with the heading of its column.
+constexpr const char* kHead =
+    "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>ddprun</title>\n"
+    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+    "<meta http-equiv=\"refresh\" content=\"5\">\n"
+    "<style>body{font-family:sans-serif;margin:1em;overflow-wrap:anywhere}"
+    "table{border-collapse:collapse}"
+    "td,th{border:1px solid #bbb;padding:.2em .6em;text-align:left}"
+    ".trouble{border-left:.4em solid #c00;padding-left:.6em}"
+    "@media(max-width:600px){th{display:none}table,tbody,tr,td{display:block}"
+    "tr{margin-bottom:.6em}td::before{content:attr(title) \": \"}}"
+    "</style></head>\n<body>\n";
+
+constexpr std::array<const char*, 6> kColumns = {"node",  "host",  "address",
+                                                 "ranks", "state", "silent for"};
+
+std::string escaped(std::string_view text) {
+  std::string result;
+  for (const char one : text) {
+    switch (one) {
+      case '&':
+        result += "&amp;";
+        break;
+      case '<':
+        result += "&lt;";
+        break;
+      case '>':
+        result += "&gt;";
+        break;
+      case '"':
+        result += "&quot;";
+        break;
+      default:
+        result += one;
+    }
+  }
+  return result;
+}
+
+std::string time_of_day(WallTime when) {
+  const time_t seconds = std::chrono::system_clock::to_time_t(when);
+  tm utc{};
+  gmtime_r(&seconds, &utc);
+  std::array<char, 16> text{};
+  std::snprintf(text.data(), text.size(), "%02d:%02d:%02dZ", utc.tm_hour, utc.tm_min, utc.tm_sec);
+  return text.data();
+}
+
+void put(std::string& page, const NodeStatus& node) {
+  const bool placed = node.group_rank >= 0;
+  const std::array<std::string, kColumns.size()> cells = {
+      placed ? std::to_string(node.group_rank) : "-",
+      node.host,
+      node.address,
+      placed ? round::reasons::ranks_text(node.rank_base, node.workers)
+             : count_text(node.workers, "worker"),
+      std::string(protocol::name_of(node.state)),
+      duration_text(node.silent)};
+  page += "<tr>";
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    page.append("<td title=\"").append(kColumns[i]).append("\">");
+    page.append(escaped(cells[i])).append("</td>");
+  }
+  page += "</tr>\n";
+}
+
+std::string missing_text(const Status& status) {
+  const int here = static_cast<int>(status.nodes.size());
+  std::string text;
+  if (!round::waits_for_nodes(status)) return text;
+  if (here < status.terms.nodes_min) {
+    text = std::to_string(status.terms.nodes_min - here) + " missing";
+  }
+  for (const int rank : status.missing) {
+    text += (text.empty() ? "node rank " : ", node rank ") + std::to_string(rank);
+  }
+  return text;
+}
+
+/// Half of the time after which it is lost.
+bool is_silent(const NodeStatus& node, const Status& status) {
+  const bool matters = node.group_rank >= 0 && node.state != NodeState::kSucceeded;
+  return matters && node.silent * 2 > status.terms.silence_max();
+}
+
+/// Why the run needs attention; empty: it does not.
+std::string trouble_of(const Status& status) {
+  if (status.phase == Phase::kOver) return {};
+  for (const NodeStatus& node : status.nodes) {
+    if (node.state == NodeState::kFailed) return "a worker failed on " + node.host;
+    if (is_silent(node, status)) return node.host + " does not answer";
+  }
+  if (status.phase == Phase::kRebuilding) return "the coordinator restarted";
+  if (status.phase == Phase::kStopping) return "the run is stopping";
+  const bool formed = status.round.number.value() > 0;
+  const std::string missing = formed ? missing_text(status) : "";
+  return missing.empty() ? "" : "nodes were lost: " + missing;
+}
+
+void put_summary(std::string& page, const Status& status) {
+  page += "<p>round " + std::to_string(status.round.number.value()) + ", " +
+          std::to_string(status.restarts.value()) + " of " +
+          count_text(status.terms.max_restarts, "restart") + " used, " +
+          round::reasons::nodes_text(static_cast<int>(status.nodes.size())) +
+          " connected (minimum " + std::to_string(status.terms.nodes_min) + ", maximum " +
+          std::to_string(status.terms.nodes_max) + ")";
+  const std::string missing = missing_text(status);
+  if (!missing.empty()) page += "; " + missing;
+  page += "</p>\n";
+}
+
+void put(std::string& page, const RunView& run, WallTime now) {
+  const Status& status = run.status;
+  const std::string trouble = trouble_of(status);
+  page += trouble.empty() ? "<section>\n" : "<section class=\"trouble\">\n";
+  page +=
+      "<h2>run " + escaped(status.run_id.value()) + ": " + round::name_of(status.phase) + "</h2>\n";
+  if (!trouble.empty()) page += "<p><strong>Attention: " + escaped(trouble) + "</strong></p>\n";
+  page += "<p>" + escaped(status.why) + "</p>\n";
+  put_summary(page, status);
+  page += "<table><tr>";
+  for (const char* column : kColumns) page.append("<th>").append(column).append("</th>");
+  page += "</tr>\n";
+  for (const NodeStatus& node : status.nodes) put(page, node);
+  page += "</table>\n<ul>\n";
+  for (const RunView::Line& line : run.log) {
+    const auto ago = std::chrono::duration_cast<WallTime::duration>(line.ago);
+    page += "<li>" + time_of_day(now - ago) + ", " + duration_text(line.ago) +
+            " ago: " + escaped(line.text) + "</li>\n";
+  }
+  page += "</ul>\n</section>\n";
+}
+
+std::string count_of(std::size_t count, std::string_view noun) {
+  return count_text(static_cast<long long>(count), noun);
+}
+
+}  // namespace
+
+std::string to_html(const ServerView& view) {
+  std::string page = kHead;
+  page += "<h1>ddprun at " + escaped(view.address) + "</h1>\n<p>" + time_of_day(view.now) +
+          ", version " + kVersion + ", up for " + duration_text(view.uptime) + ", " +
+          count_of(view.connections, "connection") + ", " + count_of(view.agents, "agent") +
+          ". Store: " + count_of(view.store.keys, "key") + ", " +
+          bytes_text(static_cast<std::int64_t>(view.store.bytes)) + ", " +
+          count_of(view.store.waits, "wait") + ", " + count_of(view.store.connections, "client") +
+          ".</p>\n";
+  if (view.runs.empty()) page += "<p>No run.</p>\n";
+  for (const RunView& run : view.runs) put(page, run, view.now);
+  return page + "</body></html>\n";
+}
+
+}  // namespace ddprun::coordinator
