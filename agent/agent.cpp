@@ -277,8 +277,6 @@ void Agent::log_start() {
     facts.nodes = {config.rendezvous->nodes_min, config.rendezvous->nodes_max,
                    to_text(config.rendezvous->coordinator),
                    local_coordinator_ != nullptr ? At::kThisNode : At::kElsewhere};
-  } else {
-    facts.store = store_.served_at();
   }
   if (config.log.asks_for_files()) {
     facts.log_dir = config.rendezvous ? context_.logs().base() : context_.logs().run_directory();

@@ -14,7 +14,6 @@ namespace {
 
 constexpr const char* kTimeoutVariable = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT";
 constexpr const char* kSleepVariable = "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT";
-constexpr Duration kDefaultTimeout = std::chrono::seconds(30);
 // A number of seconds that no run outlives and no Duration overflows at.
 constexpr std::int64_t kTimeoutSecondsMax = 10LL * 365 * 24 * 3600;
 
@@ -46,7 +45,7 @@ Result<Duration> parse_shutdown_timeout(const Settings& settings, const Environm
     return parse_grace(settings, OptionId::kShutdownTimeout);
   }
   const auto found = environment.find(kTimeoutVariable);
-  if (found == environment.end()) return kDefaultTimeout;
+  if (found == environment.end()) return kShutdownTimeoutDefault;
   return parse_grace(found->second, std::string(kTimeoutVariable) + "='" + found->second + "'");
 }
 

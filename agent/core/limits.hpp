@@ -22,6 +22,7 @@ inline constexpr Duration kRejoinTimeoutDefault = std::chrono::seconds(60);
 inline constexpr int kSparesMax = 1024;  // --spares
 inline constexpr Duration kSpareAgainMin = std::chrono::seconds(1);
 inline constexpr Duration kSpareAgainMax = std::chrono::minutes(1);
+inline constexpr Duration kShutdownTimeoutDefault = std::chrono::seconds(30);
 inline constexpr Duration kStragglerTimeoutDefault = std::chrono::seconds(10);
 inline constexpr Duration kStragglerGrace = std::chrono::seconds(2);
 // After a rank failed with a complaint about others, these have so long to complain, too, or to

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "agent/core/limits.hpp"
 #include "agent/core/quotation.hpp"
 #include "agent/core/text.hpp"
 #include "agent/core/verdict.hpp"
@@ -28,12 +29,13 @@ std::string nodes_text(const NodesFacts& nodes) {
 
 std::string start_line(const StartFacts& facts) {
   std::string text = "ddprun " + facts.version + " run " + printable(facts.run.value());
-  text += facts.nodes ? ": " + nodes_text(*facts.nodes) + ", " : " round 1: ";
+  text += ": " + (facts.nodes ? nodes_text(*facts.nodes) + ", " : "");
   text += count_text(facts.workers, "rank") + (facts.nodes ? " here" : "");
-  if (!facts.store.empty()) text += ", store " + facts.store;
-  if (!facts.log_dir.empty()) text += ", logs " + printable(facts.log_dir);
-  return text + "; shutdown timeout " + duration_text(facts.shutdown_timeout) + ", max restarts " +
-         std::to_string(facts.max_restarts);
+  if (facts.max_restarts != 0) text += ", max restarts " + std::to_string(facts.max_restarts);
+  if (facts.shutdown_timeout != kShutdownTimeoutDefault) {
+    text += ", shutdown timeout " + duration_text(facts.shutdown_timeout);
+  }
+  return facts.log_dir.empty() ? text : text + ", logs " + printable(facts.log_dir);
 }
 
 std::string run_note(const std::string& text) {

@@ -27,13 +27,13 @@ struct StartFacts {
   RunId run;
   int workers = 1;                  // of this node
   std::optional<NodesFacts> nodes;  // none: a single node
-  std::string store;                // "127.0.0.1:41207"; empty: worker 0 has its own
   std::string log_dir;              // empty: no files that stay
   Duration shutdown_timeout{};
   int max_restarts = 0;
 };
-/// `ddprun 0.1 run 7f3a round 1: 16 ranks, store ...`, of several nodes
-/// `ddprun 0.1 run 7f3a: 2 to 4 nodes, coordinator gpu-01:29400 (this node), 8 ranks here; ...`.
+/// `ddprun 0.1 run 7f3a: 16 ranks`, of several nodes
+/// `ddprun 0.1 run 7f3a: 2 to 4 nodes, coordinator gpu-01:29400 (this node), 8 ranks here`; then
+/// what differs from the defaults, and the logs.
 [[nodiscard]] std::string start_line(const StartFacts& facts);
 
 /// `ddprun: note [RUN] text`: from the coordinator, or about the wait for it.

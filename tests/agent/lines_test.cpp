@@ -124,18 +124,22 @@ TEST_CASE("a signal that came directly and through the front is one, two of eith
   CHECK_FALSE(pairs.completes_pair(SIGHUP, Way::kDirect, start + 1001ms));
 }
 
-TEST_CASE("the start says what runs where, and what the limits are") {
+TEST_CASE("the start says what runs, what differs from the defaults, and where the logs are") {
   StartFacts one;
   one.version = "0.1.0";
   one.run = RunId("7f3a");
   one.workers = 2;
-  one.store = "127.0.0.1:41207";
-  one.log_dir = "/logs/7f3a";
   one.shutdown_timeout = 30s;
+  CHECK(start_line(one) == "ddprun 0.1.0 run 7f3a: 2 ranks");
+  one.run = RunId("d6ec3dd2-bb9c-423d-b55b-aa7e1559cde2");
   one.max_restarts = 3;
+  CHECK(start_line(one).size() <= 80);
+  one.run = RunId("7f3a");
+  one.log_dir = "/logs/7f3a";
+  one.shutdown_timeout = 90s;
   CHECK(start_line(one) ==
-        "ddprun 0.1.0 run 7f3a round 1: 2 ranks, store 127.0.0.1:41207, logs /logs/7f3a; "
-        "shutdown timeout 30 s, max restarts 3");
+        "ddprun 0.1.0 run 7f3a: 2 ranks, max restarts 3, shutdown timeout 1 min 30 s, logs "
+        "/logs/7f3a");
 }
 
 TEST_CASE("the lines of a node among several") {
@@ -149,7 +153,7 @@ TEST_CASE("the lines of a node among several") {
   start.max_restarts = 3;
   CHECK(start_line(start) ==
         "ddprun 0.1.0 run 7f3a: 2 to 4 nodes, coordinator gpu-01:29400 (this node), 8 ranks here, "
-        "logs /logs; shutdown timeout 30 s, max restarts 3");
+        "max restarts 3, logs /logs");
   start.nodes = NodesFacts{4, 4, "gpu-01:29400"};
   CHECK_THAT(start_line(start),
              ContainsSubstring("7f3a: 4 nodes, coordinator gpu-01:29400, 8 ranks here"));

@@ -75,7 +75,7 @@ class Signals(unittest.TestCase):
     def test_sigint_at_any_moment_of_an_end(self):
         for step in range(20 * REPEATS):
             with Run(DDPRUN, "exit 0", ranks=2) as run:
-                wait_for(lambda: "round 1" in run.text(), "start")
+                wait_for(lambda: ": 2 ranks" in run.text(), "start")
                 threading.Event().wait(0.001 * (step % 20))
                 run.process.send_signal(signal.SIGINT)
                 code = run.end()

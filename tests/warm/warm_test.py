@@ -238,7 +238,7 @@ class Restarts(unittest.TestCase):
         with Run() as run:
             run.wait_for_round(1)
             def status():
-                name = re.search(r"run (\S+) round", run.text()).group(1)
+                name = re.search(r"run (\S+): ", run.text()).group(1)
                 done = subprocess.run([DDPRUN, "status", name, "--json"], env=run.environment,
                                       capture_output=True, text=True, timeout=HUNG, check=False)
                 return json.loads(done.stdout) if done.returncode == 0 else None
