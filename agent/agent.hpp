@@ -46,6 +46,8 @@ class Agent : private NodePorts {
   /// A signal that does not end the run: see NodeDriver::pass_on(). Returns what was done, in
   /// words.
   std::string pass_on(client::SignalCame came);
+  /// Ctrl-Z: stops the workers and this process, until a SIGCONT continues both.
+  void pause(const ReceivedSignal& received);
   [[nodiscard]] MetricsFacts metrics_facts() const;
   /// For commands (agent/control).
   [[nodiscard]] control::NodeStatus status() const;

@@ -1,4 +1,5 @@
 // What a command is told of the run.
+#include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -96,6 +97,20 @@ void Agent::tell_that_it_started() {
     static_cast<void>(ignored);  // a pipe of which one line is read has room; or who asked is gone
     ::close(started);
   });
+}
+
+void Agent::pause(const ReceivedSignal& received) {
+  const auto& rendezvous = context_.config().rendezvous;
+  PauseFacts facts;
+  facts.ranks = runner_ == nullptr ? 0 : runner_->pause(true);
+  if (rendezvous) {
+    facts.lost_after = rendezvous->keep_alive_interval * rendezvous->keep_alive_max_attempt;
+  }
+  context_.logger().info(pause_line(received, facts));
+  const TimePoint stopped = Clock::now();
+  ::kill(::getpid(), SIGSTOP);
+  if (runner_ != nullptr) static_cast<void>(runner_->pause(false));
+  context_.logger().info(resume_line(Clock::now() - stopped));
 }
 
 }  // namespace ddprun

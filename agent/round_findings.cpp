@@ -192,6 +192,16 @@ void RoundRunner::log_failure(const WorkerExit& first, int others) {
   });
 }
 
+int RoundRunner::pause(bool on) {
+  int workers = 0;
+  for (const auto& paused : workers_) {
+    if (!paused->child || paused->ended_apart) continue;
+    paused->child->pause_group(on);
+    ++workers;
+  }
+  return workers;
+}
+
 void RoundRunner::look_for_evidence(LocalRank rank) {
   asio::co_spawn(executor_, look_into_files(shared_from_this(), rank), net::rethrow_bug);
 }

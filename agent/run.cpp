@@ -139,6 +139,7 @@ int drive(asio::io_context& io, Signals& signals, Agent& agent, OutputEnd& end,
       io,
       signals.deliver(stop,
                       [&](const ReceivedSignal& received) {
+                        if (received.number == SIGTSTP) return agent.pause(received);
                         agent.pass_on({received.number, received.from, reach_of(received.number)});
                       }),
       net::rethrow_bug);

@@ -35,7 +35,8 @@ sigset_t taken_signals(const std::vector<int>& stop_signals) {
     if (signal == SIGHUP && is_ignored(SIGHUP)) continue;
     ::sigaddset(&taken, signal);
   }
-  for (const int signal : {SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH}) ::sigaddset(&taken, signal);
+  for (const int signal : {SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH, SIGTSTP})
+    ::sigaddset(&taken, signal);
   return taken;
 }
 

@@ -19,7 +19,7 @@ class Signals {
   using Handler = std::function<void(const ReceivedSignal&)>;
 
   /// Handles `stop_signals`, except a SIGHUP that was ignored when the process started (nohup), and
-  /// of SIGUSR1, SIGUSR2, SIGCONT and SIGWINCH those that are not among them. Throws
+  /// of SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH and SIGTSTP those that are not among them. Throws
   /// boost::system::system_error when there is no descriptor for that.
   Signals(boost::asio::any_io_executor executor, const std::vector<int>& stop_signals);
 

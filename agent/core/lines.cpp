@@ -93,6 +93,21 @@ std::string stop_line(const ReceivedSignal& signal, int workers, Duration shutdo
       "STOP", received + ", " + stopping + ", shutdown timeout " + duration_text(shutdown_timeout));
 }
 
+std::string pause_line(const ReceivedSignal& signal, const PauseFacts& facts) {
+  const std::string cause = signal.by_kernel ? "Ctrl-Z" : received_text(signal);
+  std::string text = cause + ": " + count_text(facts.ranks, "rank") +
+                     (facts.ranks == 1 ? " is" : " are") + " stopped with ddprun; fg continues " +
+                     (facts.ranks == 1 ? "it" : "them");
+  if (facts.lost_after) {
+    text += "; the other nodes lose this node after " + duration_text(*facts.lost_after);
+  }
+  return note_line("PAUSE", text);
+}
+
+std::string resume_line(Duration took) {
+  return note_line("PAUSE", "continued after " + duration_text(took));
+}
+
 std::string countdown_line(Duration left, const std::vector<Rank>& running) {
   constexpr std::size_t kShown = 8;
   std::string text = duration_text(left) + " left: ";

@@ -51,6 +51,13 @@ struct StartFacts {
 /// A signal to ddprun stops this many workers.
 [[nodiscard]] std::string stop_line(const ReceivedSignal& signal, int workers,
                                     Duration shutdown_timeout);
+struct PauseFacts {
+  int ranks = 0;                       // that run here
+  std::optional<Duration> lost_after;  // by the other nodes; none: a single node
+};
+/// Ctrl-Z, and what follows it.
+[[nodiscard]] std::string pause_line(const ReceivedSignal& signal, const PauseFacts& facts);
+[[nodiscard]] std::string resume_line(Duration took);
 /// `ddprun: note [STOP] 20 s left: 2 ranks still running: 0, 8`; at most 8 ranks are listed.
 [[nodiscard]] std::string countdown_line(Duration left, const std::vector<Rank>& running);
 /// How the ranks that ddprun stopped ended.

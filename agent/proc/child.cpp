@@ -69,4 +69,8 @@ void Child::signal_group(int signal_number) {
   if (signal_number != SIGKILL) ::kill(-pid_, SIGCONT);
 }
 
+void Child::pause_group(bool on) {
+  if (!status_) ::kill(-pid_, on ? SIGSTOP : SIGCONT);
+}
+
 }  // namespace ddprun

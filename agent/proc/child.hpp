@@ -40,6 +40,8 @@ class Child {
   /// Sends to the whole process group, and continues what is stopped in it, or the signal would
   /// wait. Nothing happens when the leader has ended.
   void signal_group(int signal_number);
+  /// Stops its process group as long as this process is stopped, or continues it.
+  void pause_group(bool on);
 
  private:
   Result<void> reap();  // sets the status of one that has ended

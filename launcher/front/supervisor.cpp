@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -79,6 +80,54 @@ bool is_usual_stop(int number) {
   return number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT;
 }
 
+sigset_t set_of(int number) {
+  sigset_t set;
+  ::sigemptyset(&set);
+  ::sigaddset(&set, number);
+  return set;
+}
+
+bool is_pending(int number) {
+  sigset_t pending;
+  return ::sigpending(&pending) == 0 && ::sigismember(&pending, number) == 1;
+}
+
+/// The signals of the front. SIGTSTP is only seen here: one that was taken and raised again would
+/// discard a SIGCONT that came meanwhile, and the front would stay stopped.
+class FrontSignals {
+ public:
+  explicit FrontSignals(sigset_t taken) : taken_(taken), stops_(open(set_of(SIGTSTP))) {
+    ::sigdelset(&taken_, SIGTSTP);
+    others_ = open(taken_);
+  }
+  int next(siginfo_t& info) {
+    if (others_ < 0 || stops_ < 0) return ::sigwaitinfo(&taken_, &info);  // without descriptors
+    pollfd ready[] = {{others_, POLLIN, 0}, {stops_, POLLIN, 0}};
+    if (::poll(ready, 2, -1) < 0) return -1;
+    constexpr timespec kNow = {0, 0};
+    if (ready[0].revents != 0) return ::sigtimedwait(&taken_, &info, &kNow);
+    info.si_signo = SIGTSTP;
+    info.si_code = SI_KERNEL;
+    return SIGTSTP;
+  }
+
+ private:
+  static int open(const sigset_t& set) { return ::signalfd(-1, &set, SFD_CLOEXEC); }
+
+  sigset_t taken_;
+  int stops_;
+  int others_ = -1;
+};
+
+/// Stops this process at the pending SIGTSTP, as a job of its shell. False: the kernel did not,
+/// because no shell could continue it (an orphaned process group).
+bool stop_as_a_job() {
+  const sigset_t stop = set_of(SIGTSTP);
+  ::sigprocmask(SIG_UNBLOCK, &stop, nullptr);
+  ::sigprocmask(SIG_BLOCK, &stop, nullptr);
+  return is_pending(SIGCONT);
+}
+
 class Loop {
  public:
   explicit Loop(const Supervised& supervised) : supervised_(supervised) {}
@@ -87,24 +136,35 @@ class Loop {
  private:
   [[nodiscard]] bool is_guard() const { return supervised_.role == Role::kGuard; }
   void reap();
-  void forward(const siginfo_t& info) const;
+  void forward(const siginfo_t& info);
   [[nodiscard]] Swept end_all(std::chrono::milliseconds limit) const;
   [[nodiscard]] int end_after(const ExitStatus& status) const;
   [[nodiscard]] int end_without_parent() const;
   void report(const ExitStatus& status, const Swept& swept) const;
 
+  /// Of the agent, in the guard. It stops itself at Ctrl-Z, which the SIGCONT that follows may
+  /// overtake: that would be lost.
+  enum class Job { kRuns, kStopping, kStopped, kContinued };
+  void follow_job(int number);
+
   const Supervised& supervised_;
   std::optional<ExitStatus> status_;
+  Job job_ = Job::kRuns;
 };
 
 int Loop::run() {
+  std::optional<FrontSignals> signals;
+  if (!is_guard()) signals.emplace(supervised_.signals);
   while (!status_) {
     siginfo_t info = {};
-    const int number = ::sigwaitinfo(&supervised_.signals, &info);
+    const int number = signals ? signals->next(info) : ::sigwaitinfo(&supervised_.signals, &info);
     if (is_guard() && ::getppid() != supervised_.parent) return end_without_parent();
     if (number == SIGCHLD) {
       reap();
     } else if (number > 0) {
+      forward(info);
+      if (number != SIGTSTP || is_guard() || stop_as_a_job()) continue;
+      info.si_signo = SIGCONT;
       forward(info);
     }
   }
@@ -120,7 +180,8 @@ void Loop::reap() {
     if (::waitid(P_ALL, 0, &info, kChanges) != 0 || info.si_pid == 0) return;
     if (info.si_pid != supervised_.child) continue;
     if (info.si_code == CLD_STOPPED || info.si_code == CLD_TRAPPED) {
-      if (!is_guard()) ::kill(supervised_.child, SIGCONT);
+      if (!is_guard() || job_ == Job::kContinued) ::kill(supervised_.child, SIGCONT);
+      job_ = job_ == Job::kStopping ? Job::kStopped : Job::kRuns;
       continue;
     }
     status_ = ExitStatus::from_siginfo(info.si_code, info.si_status);
@@ -132,17 +193,27 @@ void Loop::reap() {
 // what reaches it directly, because someone signals every process of a control group, reaches the
 // front and the agent as well. From the front itself it is what could not be wrapped, but for the
 // SIGCONT to a stopped guard.
-void Loop::forward(const siginfo_t& info) const {
+void Loop::forward(const siginfo_t& info) {
   if (!is_guard()) {
     return queue_or_send(supervised_.child, forwarded_info(info, relay_signal()), info.si_signo);
   }
   const bool bare = info.si_code == SI_USER && info.si_pid == supervised_.parent;
-  if (bare && info.si_signo != SIGCONT) ::kill(supervised_.child, info.si_signo);
+  const bool wakes_the_guard = info.si_signo == SIGCONT && job_ == Job::kRuns;
+  if (bare && !wakes_the_guard) {
+    follow_job(info.si_signo);
+    ::kill(supervised_.child, info.si_signo);
+  }
   const int number = forwarded_number(info.si_code, info.si_value.sival_int);
   if (info.si_signo != relay_signal() || number == 0) return;
+  follow_job(number);
   siginfo_t unwrapped = info;
   unwrapped.si_signo = number;
   queue_or_send(supervised_.child, unwrapped, number);
+}
+
+void Loop::follow_job(int number) {
+  if (number == SIGTSTP) job_ = Job::kStopping;
+  if (number == SIGCONT) job_ = job_ == Job::kStopping ? Job::kContinued : Job::kRuns;
 }
 
 // No fork escapes the kill of a cgroup.
@@ -196,7 +267,7 @@ sigset_t supervised_signals() {
   sigset_t set;
   ::sigfillset(&set);
   for (const int number :
-       {SIGTSTP, SIGTTIN, SIGTTOU, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT}) {
+       {SIGTTIN, SIGTTOU, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT}) {
     ::sigdelset(&set, number);
   }
   struct sigaction hangup = {};

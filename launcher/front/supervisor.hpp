@@ -12,7 +12,7 @@ namespace ddprun::front {
 
 enum class Role { kFront, kGuard };
 
-/// What the front takes and forwards: all that can be blocked, but for SIGTSTP, SIGTTIN and SIGTTOU
+/// What the front takes and forwards: all that can be blocked, but for SIGTTIN and SIGTTOU
 /// (they stop the front), for those that a fault raises, and for a SIGHUP that is ignored (nohup).
 [[nodiscard]] sigset_t supervised_signals();
 

@@ -107,6 +107,15 @@ TEST_CASE("a stop that takes long is told with its time and the ranks that still
         "ddprun: note [STOP] 10 s left: 64 ranks still running: 3, 3, 3, 3, 3, 3, 3, 3, ...");
 }
 
+TEST_CASE("Ctrl-Z says what is stopped, and what the other nodes make of it") {
+  CHECK(pause_line({SIGTSTP, "", true}, {2, std::nullopt}) ==
+        "ddprun: note [PAUSE] Ctrl-Z: 2 ranks are stopped with ddprun; fg continues them");
+  CHECK_THAT(pause_line({SIGTSTP, "bash (pid 7)"}, {1, 5s}),
+             ContainsSubstring("SIGTSTP from bash (pid 7): 1 rank is stopped with ddprun") &&
+                 ContainsSubstring("; the other nodes lose this node after 5 s"));
+  CHECK(resume_line(3s) == "ddprun: note [PAUSE] continued after 3 s");
+}
+
 TEST_CASE("a signal that came directly and through the front is one, two of either kind are two") {
   using Way = SignalPairs::Way;
   const TimePoint start{};

@@ -13,7 +13,8 @@ import sys
 import threading
 import unittest
 
-from processes_of_run import Run, free_port, kTerminalClosed, processes, wait_for
+from processes_of_run import HUNG, Run, free_port, kTerminalClosed, processes, stat_of, wait_for
+from streams import read_until
 
 DDPRUN = ""
 REPEATS = int(os.environ.get("DDPRUN_TEST_REPEATS", "1"))
@@ -52,6 +53,59 @@ class Signals(unittest.TestCase):
     def check_end(self, run, code):
         self.assertEqual(run.end(), code, run.text())
         run.check_nothing_left()
+
+    def test_ctrl_z_stops_ddprun_and_its_workers_until_they_are_continued(self):
+        script = "sleep 1000 & " + READY + "wait"  # none forks: vfork() delays the stop of a parent
+        # A process group of its own, as of a shell's job.
+        with Run(DDPRUN, script, preexec_fn=os.setpgrp) as run:
+            front, _, agent = run.supervisors()
+            ready(run)
+            wait_for(lambda: run.count("sleep") == 2, "processes of the workers")
+            workers = [pid for pid in run.left() if stat_of(pid)[0] in ("sh", "sleep")]
+            self.assertEqual(len(workers), 4)
+            stopped = [front, agent, *workers]
+            for _ in range(3):
+                os.kill(front, signal.SIGTSTP)
+                wait_for(lambda: all(stat_of(pid)[1] == "T" for pid in stopped), "stop")
+                os.kill(front, signal.SIGCONT)
+                wait_for(lambda: all(stat_of(pid)[1] in "SRD" for pid in stopped), "continuation")
+            self.assertIn("[PAUSE] Ctrl-Z: 2 ranks are stopped", run.text())
+            run.process.send_signal(signal.SIGTERM)
+            self.check_end(run, 143)
+
+    def test_ctrl_z_and_fg_of_a_shell(self):
+        child, terminal = pty.fork()
+        if child == 0:
+            os.environ["PS1"] = "> "
+            os.execvp("bash", ["bash", "--norc", "--noediting", "-i"])
+        try:
+            read_until(terminal, b"> ", HUNG)
+            os.write(terminal, f"{DDPRUN} --standalone sh -c 'echo begin; sleep 1000'\n".encode())
+            read_until(terminal, b"\nbegin", HUNG)
+            for _ in range(3):
+                os.write(terminal, b"\x1a")
+                if b"fg continues" not in read_until(terminal, b"Stopped", HUNG):
+                    read_until(terminal, b"fg continues", HUNG)
+                os.write(terminal, b"fg\n")
+                read_until(terminal, b"[PAUSE] continued", HUNG)
+            os.write(terminal, b"\x03")
+            read_until(terminal, b"exit 130", HUNG)
+        finally:
+            os.close(terminal)  # SIGHUP
+            os.waitpid(child, 0)
+
+    def test_ctrl_z_and_fg_at_once_leave_nothing_stopped(self):
+        for own_session in (False, True):  # in one of its own no shell could continue it
+            group = {} if own_session else {"preexec_fn": os.setpgrp}
+            script = READY + "until [ -e $DIR/go ]; do sleep 0.01; done"
+            with Run(DDPRUN, script, start_new_session=own_session, **group) as run:
+                ready(run)
+                for _ in range(20):
+                    run.process.send_signal(signal.SIGTSTP)
+                    if not own_session:
+                        run.process.send_signal(signal.SIGCONT)
+                run.path("go").touch()
+                self.check_end(run, 0)
 
     def test_sigterm_at_any_moment_of_a_start(self):
         for step in range(30 * REPEATS):
