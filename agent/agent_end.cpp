@@ -98,7 +98,8 @@ void Agent::report_failure(const protocol::Done& done) {
   if (!reporter) return context_.logger().error(failure_headline(*done.failure));
   const std::vector<RankLog> none;
   const std::vector<RankLog>& logs = last_ ? last_->logs : none;
-  context_.logger().error(failure_report(*done.failure, context_.hostname(), logs));
+  const Shown shown = own ? last_->shown : Shown::kNo;
+  context_.logger().error(failure_report(*done.failure, context_.hostname(), logs, shown));
 }
 
 void Agent::report_left(const client::End& end) {

@@ -104,6 +104,7 @@ asio::awaitable<RoundResult> RoundRunner::run() {
   tell_devices();
   RoundResult result = driver_.result();
   result.death_line = std::exchange(death_line_, {});
+  if (result.failure && is_shown(*result.failure)) result.shown = Shown::kYes;
   if (result.descendants > 0) inputs_.logger.info(cleanup_line(result.cleanup_facts()));
   co_return result;
 }

@@ -183,6 +183,8 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   [[nodiscard]] std::vector<StoreWait> look_at_store() override {
     return inputs_.store_waits ? inputs_.store_waits() : std::vector<StoreWait>();
   }
+  /// Whether the last of the lines quoted of it went to the console.
+  [[nodiscard]] bool is_shown(const WorkerExit& failed) const;
   [[nodiscard]] std::vector<StuckProcess> stuck(LocalRank rank) const override;
   [[nodiscard]] int descendants_ended(LocalRank rank) const override;
   void catch_up(LocalRank rank) override { worker(rank).output->catch_up(); }

@@ -222,6 +222,15 @@ asio::awaitable<void> RoundRunner::look_into_files(std::shared_ptr<RoundRunner> 
   self->driver_.evidence_found(std::move(raw));
 }
 
+// The lines may be of an error file, whose text Python prints to stderr, too.
+bool RoundRunner::is_shown(const WorkerExit& failed) const {
+  if (failed.lines.empty() || failed.given_up) return false;
+  const Worker& its = worker(failed.worker.local_rank);
+  const Route route = its.output_plan.err.route;
+  if (!its.output || (route != Route::kPass && route != Route::kTee)) return false;
+  return its.output->tail(Stream::kStderr).find(failed.lines.back()) != std::string::npos;
+}
+
 std::vector<StuckProcess> RoundRunner::stuck(LocalRank rank) const {
   constexpr std::size_t kShown = 16;
   const Worker& target = worker(rank);

@@ -190,6 +190,18 @@ std::vector<std::string> quotable_lines(std::string_view tail) {
   return lines;
 }
 
+std::string exception_of(const std::vector<std::string>& lines) {
+  const bool one_traceback = heading_before(lines, lines.size()) == 0 && !lines.empty();
+  if (!one_traceback) return {};
+  const std::string prefix = lines[0].substr(0, lines[0].find("Traceback"));
+  for (std::size_t at = 1; at < lines.size(); ++at) {  // frames and their gaps are indented
+    std::string_view line = lines[at];
+    if (line.starts_with(prefix)) line.remove_prefix(prefix.size());
+    if (!line.empty() && line.front() != ' ' && !line.starts_with("... ")) return lines[at];
+  }
+  return {};
+}
+
 std::vector<std::string> first_lines(std::vector<std::string> lines, std::size_t lines_max) {
   if (lines.size() <= lines_max) return lines;
   const std::size_t left_out = lines.size() - lines_max + 1;

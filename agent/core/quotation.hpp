@@ -25,6 +25,10 @@ namespace ddprun {
 /// the cursor.
 [[nodiscard]] std::vector<std::string> quotable_lines(std::string_view tail);
 
+/// Of quoted lines that are one traceback, the line with its exception; empty: they are none, or a
+/// chain.
+[[nodiscard]] std::string exception_of(const std::vector<std::string>& lines);
+
 /// The first `lines_max` lines, the last of which says how many are left out.
 [[nodiscard]] std::vector<std::string> first_lines(std::vector<std::string> lines,
                                                    std::size_t lines_max);

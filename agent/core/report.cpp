@@ -59,11 +59,14 @@ struct Account {
   std::string advice;
 };
 
-Account account_of(const WorkerExit& exit, const Verdict& verdict) {
+Account account_of(const WorkerExit& exit, const Verdict& verdict, bool is_above) {
   Account account{verdict.evidence, exit.lines, verdict.likely, verdict.advice};
   if (!exit.evidence.steps.empty()) account.facts.push_back(exit.evidence.steps);
   if (is_said(exit.lines, verdict)) {
     account.lines.clear();
+  } else if (const auto exception = is_above ? exception_of(exit.lines) : ""; !exception.empty()) {
+    account.facts.emplace_back("its traceback is above, with the exception:");
+    account.lines = {exception};
   } else if (const std::string source = source_text(exit); !source.empty()) {
     account.facts.push_back(source + (exit.lines.empty() ? "" : ":"));
   }
@@ -145,7 +148,7 @@ void add_evidence(WorkerExit& exit, const RawEvidence& raw) {
   exit.evidence.stderr_unseen = raw.stderr_unseen;
   exit.evidence.lines_of_stdout = empty && !exit.lines.empty();
   // A log that is empty shows nothing.
-  if (raw.files_read && raw.stderr_tail.empty()) {
+  if (exit.evidence.lines_of_stdout || (raw.files_read && raw.stderr_tail.empty())) {
     exit.log = raw.stdout_tail.empty() ? "" : raw.stdout_log;
   }
   const bool unseen = raw.stdout_unseen || raw.stderr_unseen;
@@ -167,10 +170,11 @@ std::string failure_headline(const RunFailure& failure) {
 }
 
 std::string failure_report(const RunFailure& failure, const std::string& hostname,
-                           const std::vector<RankLog>& logs) {
+                           const std::vector<RankLog>& logs, Shown shown) {
   const WorkerExit& exit = failure.first;
-  Account account =
-      failure.finding ? account_of(*failure.finding, exit) : account_of(exit, judge(exit));
+  const bool is_above = shown == Shown::kYes && failure.alike == 0;
+  Account account = failure.finding ? account_of(*failure.finding, exit)
+                                    : account_of(exit, judge(exit), is_above);
   if (!failure.repeated.empty()) account.facts.insert(account.facts.begin(), failure.repeated);
   std::vector<std::string> after;
   const auto add = [&after](const char* label, const std::string& line) {

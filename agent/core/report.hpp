@@ -33,10 +33,14 @@ struct RankLog {
   Rank rank{0};
   std::string path{};
 };
+/// Whether the console of the report has just shown what it would quote.
+enum class Shown { kNo, kYes };
 /// The report: several lines, the last output of a failed run. A path on another host than
 /// `hostname` is preceded by that host. Of a culprit that is none of `logs`, the log of the witness
-/// is named.
+/// is named. A traceback that was shown is not quoted in full again, unless other ranks failed
+/// alike, whose tracebacks were shown with it.
 [[nodiscard]] std::string failure_report(const RunFailure& failure, const std::string& hostname,
-                                         const std::vector<RankLog>& logs = {});
+                                         const std::vector<RankLog>& logs = {},
+                                         Shown shown = Shown::kNo);
 
 }  // namespace ddprun

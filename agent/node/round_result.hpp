@@ -19,6 +19,7 @@ namespace ddprun {
 struct RoundResult {
   GroupState state = GroupState::kInit;     // succeeded, failed or stopped
   std::optional<WorkerExit> failure{};      // the first
+  Shown shown = Shown::kNo;                 // what the report would quote of it, on stderr
   std::optional<std::string> error_json{};  // what that worker wrote to TORCHELASTIC_ERROR_FILE
   std::vector<Unkillable> unkillable{};     // SIGKILL did not end them
   int stopped = 0;                          // workers that ddprun stopped

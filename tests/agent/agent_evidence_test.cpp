@@ -146,6 +146,21 @@ TEST_CASE("stdout is quoted where it goes to a file and stderr is empty or close
              ContainsSubstring(quoted) && ContainsSubstring("/stdout.log\n"));
 }
 
+TEST_CASE("a traceback is quoted in full only where the console has not just shown it") {
+  TemporaryDirectory logs;
+  const std::string script =
+      "{ echo 'Traceback (most recent call last):'; echo '  File \"t.py\", line 3'; "
+      "echo 'KeyError: 7'; } >&2; exit 3";
+  const std::string above = kTracebackIsAbove + "\n            | KeyError: 7\n";
+  const std::string in_full = kLastLines + ":\n            | Traceback (most recent";
+  const std::string log = "log=" + logs.path();
+  CHECK_THAT(report_of(script), ContainsSubstring(above));
+  CHECK_THAT(report_of(script, {"tee=3", log}), ContainsSubstring(above));
+  CHECK_THAT(report_of(script, {"redirects=3", log}), ContainsSubstring(in_full));
+  CHECK_THAT(report_of(script, {"console=raw"}),
+             ContainsSubstring(kStderrIsRaw) && !ContainsSubstring(in_full));
+}
+
 TEST_CASE("a raw console has the stderr of a worker, and the report does not call it empty") {
   CHECK_THAT(
       report_of("echo reason >&2; exit 3", {"console=raw"}),

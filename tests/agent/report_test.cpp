@@ -226,6 +226,9 @@ TEST_CASE("no log is named that is empty, and one that cannot be read is") {
   CHECK(failing(raw).first.log.empty());
   raw.files_read = false;
   CHECK(failing(raw).first.log == "logs/7f3a/attempt_1/4/stderr.log");
+  raw = {std::nullopt, "\n", "step 7\n"};  // nothing to quote either
+  raw.stdout_log = "logs/stdout.log";
+  CHECK(failing(raw).first.log == "logs/stdout.log");
 }
 
 TEST_CASE("the last line of a report has the exit code of the run") {
@@ -271,6 +274,27 @@ TEST_CASE("a report fills at most one screen, and keeps the root cause and the e
   CHECK_THAT(report, ContainsSubstring("| RuntimeError: can't start new thread\n") &&
                          ContainsSubstring("| ValueError: end\n") &&
                          ContainsSubstring(" lines left out ...\n"));
+}
+
+TEST_CASE("a traceback that the console has shown is not quoted in full again") {
+  const std::string prefix = GENERATE(""s, "[rank1]: "s);
+  const std::string heading = prefix + "Traceback (most recent call last):\n";
+  const std::string frame = prefix + "  File \"t.py\", line 3, in main\n";
+  const std::string exception = prefix + "KeyError: 'labels'";
+  RawEvidence raw;
+  raw.stderr_tail = "step 7\n" + heading + frame + exception + "\nCompile with more\n";
+  RunFailure failure = failing(raw);
+  const auto report = [&](Shown shown) { return failure_report(failure, "gpu-02", {}, shown); };
+  CHECK_THAT(report(Shown::kNo), ContainsSubstring("| " + heading));
+  CHECK_THAT(report(Shown::kYes), ContainsSubstring("  evidence  " + kTracebackIsAbove +
+                                                    "\n            | " + exception + "\n  log  "));
+  failure.alike = 1;  // whose traceback is above?
+  CHECK(report(Shown::kYes) == report(Shown::kNo));
+  raw.stderr_tail += "\n" + kDirectCause + "\n\n" + heading + frame + "ValueError: end\n";
+  failure = failing(raw);
+  CHECK(report(Shown::kYes) == report(Shown::kNo));
+  failure = failing();  // no traceback
+  CHECK(report(Shown::kYes) == report(Shown::kNo));
 }
 
 TEST_CASE("a command that cannot be run is reported for the node, with the rank as evidence") {
