@@ -13,6 +13,7 @@
 #include "base/count_text.hpp"
 #include "base/message_line.hpp"
 #include "base/printable.hpp"
+#include "base/program_name.hpp"
 
 namespace ddprun {
 
@@ -97,7 +98,8 @@ void OutputEnd::log_missing_lines() {
 void OutputEnd::log_report_place(const Result<std::string>& kept) {
   if (consoles_.out == consoles_.err) return;
   const std::string what = kept ? "in " + *kept : "lost: " + kept.error().sentence;
-  consoles_.out->write_own("ddprun: standard error took nothing; what ddprun had to say is " +
+  consoles_.out->write_own(program_name() +
+                           ": standard error took nothing; what ddprun had to say is " +
                            printable(what) + "\n");
 }
 

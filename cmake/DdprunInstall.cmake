@@ -10,6 +10,7 @@ target_include_directories(ddprun_worker INTERFACE
   $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 
 install(TARGETS ddprun ddprun-rdzvd RUNTIME)
+install(FILES ${PROJECT_BINARY_DIR}/bin/ddprun-launch TYPE BIN)  # a link
 if(TARGET ddprun-stacks)
   install(TARGETS ddprun-stacks RUNTIME)
 endif()

@@ -16,6 +16,10 @@
 namespace ddprun {
 namespace {
 
+constexpr const char* kLaunchIsDeprecated =
+    "torch.distributed.launch is deprecated, and so is this form of it: start ddprun, and read "
+    "LOCAL_RANK from the environment instead of --local-rank";
+
 void append(std::vector<std::string>& notes, const std::vector<std::string>& more) {
   notes.insert(notes.end(), more.begin(), more.end());
 }
@@ -75,7 +79,8 @@ Result<Launch> plan_launch(Request& request, const Machine& machine) {
 
 }  // namespace
 
-Result<Intent> configure(const std::vector<std::string>& words, const Machine& machine) {
+Result<Intent> configure(const std::vector<std::string>& words, const Machine& machine,
+                         Called called) {
   auto line = scan(words);
   if (!line) return line.error();
   if (line->action == OptionId::kHelp) return Intent(ShowHelp{});
@@ -83,12 +88,15 @@ Result<Intent> configure(const std::vector<std::string>& words, const Machine& m
   auto settings = Settings::merge(*line, machine.environment());
   if (!settings) return settings.error();
   if (line->program.empty()) {
-    return usage("nothing to run: training_script is missing (" + std::string(kUsageLine) + ")");
+    return usage("nothing to run: training_script is missing (" + usage_line() + ")");
   }
   auto request = parse_request(*settings, line->program, machine.environment());
   if (!request) return request.error();
+  request->workers.local_rank_argument =
+      called == Called::kLaunch && !settings->on(OptionId::kUseEnv);
   auto launch = plan_launch(*request, machine);
   if (!launch) return launch.error();
+  if (called == Called::kLaunch) launch->warnings.emplace_back(kLaunchIsDeprecated);
   return Intent(std::move(*launch));
 }
 

@@ -9,6 +9,7 @@
 
 #include "agent/core/launch_config.hpp"
 #include "base/result.hpp"
+#include "launcher/called.hpp"
 #include "launcher/machine.hpp"
 #include "launcher/rendezvous/plan.hpp"
 
@@ -28,6 +29,6 @@ using Intent = std::variant<ShowHelp, ShowVersion, Launch>;
 /// `words` without the name of ddprun itself. Every refusal is an Error with one sentence; nothing
 /// has been started then.
 [[nodiscard]] Result<Intent> configure(const std::vector<std::string>& words,
-                                       const Machine& machine);
+                                       const Machine& machine, Called called = Called::kDdprun);
 
 }  // namespace ddprun

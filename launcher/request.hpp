@@ -33,6 +33,7 @@ struct WorkerRequest {
   Setting<bool> no_python;
   std::vector<std::string> program;  // the script and its arguments, as given; not empty
   bool commands_may_differ = false;
+  bool local_rank_argument = false;  // --local-rank=N first, as torch.distributed.launch does
 };
 
 enum class Backend { kStatic, kC10d };

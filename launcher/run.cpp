@@ -98,11 +98,11 @@ int start(const Launch& launch, const Environment& environment) {
 }  // namespace
 
 int run(int argc, const char* const* argv, const char* const* environment_block,
-        const UserProcess& user) {
+        const UserProcess& user, Called called) {
   const ThisMachine machine(read_environment(environment_block), user);
   const Environment& environment = machine.environment();
   const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
-  auto intent = configure(words, machine);
+  auto intent = configure(words, machine, called);
   if (!intent) return refuse(intent.error(), environment);
   if (auto* launch = std::get_if<Launch>(&*intent)) {
     launch->config.pid = user.pid;

@@ -2,6 +2,7 @@
 // process's only thread (agent/run.hpp).
 #pragma once
 
+#include "launcher/called.hpp"
 #include "launcher/this_machine.hpp"
 
 namespace ddprun {
@@ -10,6 +11,6 @@ namespace ddprun {
 /// message to standard error. Returns the exit code.
 /// `user`: the process that the user started (launcher/front).
 [[nodiscard]] int run(int argc, const char* const* argv, const char* const* environment,
-                      const UserProcess& user);
+                      const UserProcess& user, Called called);
 
 }  // namespace ddprun

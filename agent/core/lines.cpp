@@ -14,6 +14,7 @@
 #include "base/exit_status.hpp"
 #include "base/message_line.hpp"
 #include "base/printable.hpp"
+#include "base/program_name.hpp"
 
 namespace ddprun {
 
@@ -241,7 +242,7 @@ std::string done_line(const DoneFacts& facts) {
   } else {
     text.insert(std::min(text.find(';'), text.size()), " after " + duration_text(facts.took));
   }
-  return "ddprun: done: " + text;
+  return program_name() + ": done: " + text;
 }
 
 }  // namespace ddprun

@@ -6,6 +6,7 @@
 
 #include "agent/core/limits.hpp"
 #include "base/count_text.hpp"
+#include "base/message_line.hpp"
 #include "base/printable.hpp"
 
 namespace ddprun {
@@ -123,8 +124,9 @@ std::vector<std::string> shortened(const std::vector<std::string>& lines, std::s
 /// What begins a report that tells most at its beginning: of Python's fault handler, of the C++
 /// runtime, of a launcher inside the worker.
 bool begins_report(std::string_view line) {
-  constexpr std::array<std::string_view, 4> kBeginnings = {
-      "Fatal Python error: ", "terminate called", "ddprun: error [", "Root Cause (first observed"};
+  constexpr std::array<std::string_view, 3> kBeginnings = {
+      "Fatal Python error: ", "terminate called", "Root Cause (first observed"};
+  if (own_error_prefix(line) > 0) return true;
   return std::any_of(kBeginnings.begin(), kBeginnings.end(),
                      [line](std::string_view text) { return line.substr(0, text.size()) == text; });
 }

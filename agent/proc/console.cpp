@@ -12,6 +12,7 @@
 #include "agent/proc/limits.hpp"
 #include "base/count_text.hpp"
 #include "base/duration_text.hpp"
+#include "base/program_name.hpp"
 
 namespace ddprun {
 
@@ -39,7 +40,8 @@ std::uint64_t lines_in(std::string_view bytes) {
 }
 
 std::string missing_note(bool mid_line, std::uint64_t lines, const std::string& why) {
-  return (mid_line ? "\n" : "") + ("ddprun: " + count_text(static_cast<long long>(lines), "line")) +
+  return (mid_line ? "\n" : "") +
+         (program_name() + ": " + count_text(static_cast<long long>(lines), "line")) +
          (lines == 1 ? " is" : " are") + " not shown here: " + why + "\n";
 }
 

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/program_name.hpp"
 #include "launcher/commands/table.hpp"
 #include "launcher/options/option_table.hpp"
 
@@ -97,9 +98,13 @@ std::string wrapped(const std::string& text, std::size_t indent, std::size_t col
   return wrapper.finish();
 }
 
+std::string usage_line() {
+  return program_name() + " [options] training_script [training_script_args ...]";
+}
+
 std::string help_text(std::size_t columns) {
   columns = std::clamp(columns, kColumnsMin, kColumnsMax);
-  std::string text = wrapped(kUsageLine, 0, columns);
+  std::string text = wrapped(usage_line(), 0, columns);
   text += "\n" +
           wrapped(
               "Starts one worker per GPU or CPU, gives each a rank and a store for the rendezvous, "

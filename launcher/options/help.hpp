@@ -6,8 +6,8 @@
 
 namespace ddprun {
 
-inline constexpr const char* kUsageLine =
-    "ddprun [options] training_script [training_script_args ...]";
+/// "ddprun [options] training_script ...", under the name that it was called by.
+[[nodiscard]] std::string usage_line();
 
 /// No line is longer than `columns` (at least 40). Ends with a newline.
 [[nodiscard]] std::string help_text(std::size_t columns);

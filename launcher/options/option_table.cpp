@@ -64,8 +64,8 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .name = "use-env",
      .value = Value::kFlag,
      .group = Group::kProgram,
-     .help = "For torch.distributed.launch: pass the local rank in the environment only, as ddprun "
-             "always does. Otherwise write PROGRAM '--local-rank=${local_rank}'."},
+     .help = "For ddprun-launch, which is torch.distributed.launch: pass the local rank in the "
+             "environment only, as ddprun always does, not as --local-rank as well."},
     {.id = Id::kStandalone,
      .name = "standalone",
      .value = Value::kFlag,

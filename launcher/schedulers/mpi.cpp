@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "base/program_name.hpp"
 #include "launcher/options/values.hpp"
 #include "launcher/schedulers/hostlist.hpp"
 #include "launcher/usage.hpp"
@@ -42,7 +43,8 @@ Result<Placement> read_ranks(const Environment& environment, const std::string& 
   }
   if (*local > 1) {
     return several_tasks(job, *local,
-                         "(Open MPI: mpirun -N 1 ddprun ..., MPICH: mpiexec -ppn 1 ddprun ...)");
+                         "(Open MPI: mpirun -N 1 " + program_name() +
+                             " ..., MPICH: mpiexec -ppn 1 " + program_name() + " ...)");
   }
   return placement;
 }

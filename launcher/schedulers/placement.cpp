@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/program_name.hpp"
 #include "launcher/options/values.hpp"
 #include "launcher/schedulers/hostlist.hpp"
 #include "launcher/schedulers/mpi.hpp"
@@ -61,7 +62,7 @@ Result<std::optional<Placement>> find_placement(const Environment& environment, 
 }
 
 Error several_tasks(const std::string& job, int tasks, const std::string& remedy) {
-  return usage(job + " starts ddprun " + std::to_string(tasks) +
+  return usage(job + " starts " + program_name() + " " + std::to_string(tasks) +
                " times on a node, and each would start its own workers on the same GPUs: start "
                "one on each node " +
                remedy + ", and set the number of workers per node with --nproc-per-node; " +

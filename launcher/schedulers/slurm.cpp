@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/count_text.hpp"
+#include "base/program_name.hpp"
 #include "launcher/options/values.hpp"
 #include "launcher/schedulers/hostlist.hpp"
 #include "launcher/usage.hpp"
@@ -22,8 +23,8 @@ std::string either(const Environment& environment, const std::string& name,
 }
 
 std::string one_per_node(int nodes, const std::string& options = "") {
-  return "srun " + options + "--ntasks=" + std::to_string(nodes) +
-         " --ntasks-per-node=1 ddprun ...";
+  return "srun " + options + "--ntasks=" + std::to_string(nodes) + " --ntasks-per-node=1 " +
+         program_name() + " ...";
 }
 
 /// A job submitted from within a step of another job inherits that step's variables, except those
@@ -59,9 +60,9 @@ Result<std::optional<Placement>> outside_of_steps(const Environment& environment
   const std::string job = either(environment, "SLURM_JOB_ID", "SLURM_JOBID");
   const auto parts = count_in(environment, "SLURM_HET_SIZE", kNodesMax);
   if (parts && *parts > 1) {
-    return not_by_srun(
-        job, std::to_string(*parts) + " components",
-        "srun --het-group=0-" + std::to_string(*parts - 1) + " --ntasks-per-node=1 ddprun ...");
+    return not_by_srun(job, std::to_string(*parts) + " components",
+                       "srun --het-group=0-" + std::to_string(*parts - 1) +
+                           " --ntasks-per-node=1 " + program_name() + " ...");
   }
   const auto nodes =
       parse_digits(either(environment, "SLURM_JOB_NUM_NODES", "SLURM_NNODES")).value_or(1);

@@ -48,6 +48,10 @@ Result<WorkerCommand> worker_command(const WorkerRequest& request, const Machine
     return usage(request.module.name + " and " + request.no_python.name +
                  " exclude each other: a module needs Python");
   }
+  if (no_python && request.local_rank_argument) {
+    return usage(request.no_python.name + " needs --use-env here: a program that is not Python " +
+                 "gets no --local-rank");
+  }
   WorkerCommand command;
   const auto own = module      ? std::nullopt
                    : no_python ? std::optional(program[0])
@@ -62,6 +66,7 @@ Result<WorkerCommand> worker_command(const WorkerRequest& request, const Machine
     command.argv.push_back(program[0]);
     if (!module) command.script = program[0];
   }
+  if (request.local_rank_argument) command.argv.emplace_back("--local-rank=${local_rank}");
   command.argv.insert(command.argv.end(), program.begin() + 1, program.end());
   return command;
 }

@@ -292,6 +292,17 @@ TEST_CASE("a launcher inside the worker is quoted, and the rank that it names is
   CHECK(judge(nested).text.ends_with("on vm ended with exit code 3"));
 }
 
+TEST_CASE("a ddprun inside the worker is quoted under whatever name it was called by") {
+  for (const std::string name : {"torchrun", "ddprun-launch"}) {
+    const std::string inner = name + ": error [W-EXIT] rank 1 on vm ended with exit code 3";
+    const WorkerExit nested = exit_of(ExitStatus::exited(3), "x\n" + inner + "\n  when      now\n");
+    CHECK(nested.lines.front() == inner);
+    CHECK(judge(nested).text ==
+          "ended with exit code 3; it runs ddprun, which says: error [W-EXIT] rank 1 on vm ended "
+          "with exit code 3");
+  }
+}
+
 TEST_CASE("a worker that SIGINT interrupted, which ddprun passed on, is told so") {
   WorkerExit exit = exit_of(ExitStatus::exited(1), traceback("KeyboardInterrupt"));
   CHECK(judge(exit).code == "W-EXIT");

@@ -36,6 +36,7 @@ endforeach()
 set(ddprun ${WORK_DIR}/tree/${BINDIR}/ddprun)
 run("ddprun ${VERSION}" ${ddprun} --version)
 run("ddprun-rdzvd" ${ddprun}-rdzvd --help)
+run("ddprun-launch .options." ${ddprun}-launch --help)
 foreach(program consumer_c consumer_cpp)
   run("rank 1 of 2, launched" ${ddprun} --standalone --nproc-per-node 2 --no-python
     ${WORK_DIR}/build/${program})

@@ -93,6 +93,33 @@ TEST_CASE("a Python script, a directory, an archive and a text are Python's, as 
   }
 }
 
+TEST_CASE("as torch.distributed.launch it passes the local rank first, unless --use-env is given") {
+  const FakeMachine machine;
+  const auto launch = [&](const Words& words) {
+    return std::get<Launch>(value_of(configure(words, machine, Called::kLaunch)));
+  };
+  CHECK(launch({"a.py", "x"}).config.workers.command ==
+        Words{"python3", "-u", "a.py", "--local-rank=${local_rank}", "x"});
+  CHECK(launch({"-m", "a", "x"}).config.workers.command ==
+        Words{"python3", "-u", "-m", "a", "--local-rank=${local_rank}", "x"});
+  CHECK(launch({"--use-env", "a.py", "x"}).config.workers.command ==
+        Words{"python3", "-u", "a.py", "x"});
+  CHECK(launch({"--use_env", "--no-python", "a"}).config.workers.command == Words{"a"});
+  REQUIRE(launch({"a.py"}).warnings.size() == 1);
+  CHECK_THAT(launch({"a.py"}).warnings[0], ContainsSubstring("deprecated"));
+  CHECK_THAT(error_of(configure({"--no-python", "a"}, machine, Called::kLaunch)).sentence,
+             ContainsSubstring("--use-env"));
+}
+
+TEST_CASE("the last part of the program's name says how it was called") {
+  CHECK(called_as("/opt/bin/torchrun") == Called::kTorchrun);
+  CHECK(called_as("torchrun") == Called::kTorchrun);
+  CHECK(called_as("./ddprun-launch") == Called::kLaunch);
+  for (const char* other : {"ddprun", "/torchrun/ddprun", "torchrun-2", "", "/"}) {
+    CHECK(called_as(other) == Called::kDdprun);
+  }
+}
+
 TEST_CASE("a module without Python is refused, both options named") {
   const auto sentence = refusal_of({"-m", "--no-python", "x"}).sentence;
   CHECK_THAT(sentence, ContainsSubstring("--module"));

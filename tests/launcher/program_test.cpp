@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 
@@ -235,6 +236,40 @@ TEST_CASE("programs that are not Python run with and without --no-python, from P
     CHECK(run.code == 0);
     CHECK(run.out == "hi\nhi\n");
   }
+}
+
+TEST_CASE("a link called torchrun is torchrun: its messages, and no word is a command") {
+  const TemporaryDirectory directory;
+  const std::string torchrun = directory.file("torchrun");
+  std::filesystem::create_symlink(DDPRUN_PROGRAM, torchrun);
+  const auto outcome = [&](Words words) {
+    words.insert(words.begin(), torchrun);
+    Command command(std::move(words), {{"TORCHELASTIC_ERROR_FILE", ""}});
+    const int code = command.wait().shell_code();
+    return Outcome{code, command.out(), command.err()};
+  };
+  CHECK(outcome({}).err.starts_with("torchrun: error [USAGE] nothing to run"));
+  CHECK_THAT(outcome({}).err, ContainsSubstring("(torchrun [options] training_script"));
+  CHECK(outcome({"--help"}).out.starts_with("torchrun [options] training_script"));
+  const auto failed = outcome({"sh", "-c", "exit 3"});
+  CHECK(failed.code == 3);
+  CHECK_THAT(failed.err, ContainsSubstring("torchrun: error [W-EXIT]"));
+  CHECK_THAT(outcome({"true"}).err, ContainsSubstring("torchrun: done: "));
+  const auto script = outcome({"stacks", "--help"});  // ddprun's command would print its help
+  CHECK(script.code == 127);
+  CHECK_THAT(script.err, ContainsSubstring("torchrun: error ["));
+}
+
+TEST_CASE("ddprun-launch passes each worker its local rank as the first argument") {
+  const std::string launch = DDPRUN_PROGRAM "-launch";
+  Command plain({launch, "--nproc-per-node=2", "echo", "x"});
+  CHECK(plain.wait().shell_code() == 0);
+  CHECK_THAT(plain.out(), ContainsSubstring("--local-rank=0 x\n"));
+  CHECK_THAT(plain.out(), ContainsSubstring("--local-rank=1 x\n"));
+  CHECK_THAT(plain.err(), ContainsSubstring("ddprun-launch: warning: "));
+  Command with_env({launch, "--use-env", "echo", "x"});
+  CHECK(with_env.wait().shell_code() == 0);
+  CHECK(with_env.out() == "x\n");
 }
 
 TEST_CASE("a missing program is 127, one that may not be executed is 126, both named") {

@@ -4,6 +4,7 @@
 
 #include "agent/core/text.hpp"
 #include "agent/core/verdict/families.hpp"
+#include "base/message_line.hpp"
 
 namespace ddprun {
 
@@ -92,13 +93,14 @@ std::optional<Verdict> judge_start(const WorkerExit& exit) {
 std::optional<Verdict> judge_nested(const WorkerExit& exit) {
   for (const std::string_view line : telling_lines(exit)) {
     constexpr std::string_view kTorchrun = "torchrun: rank ";
-    constexpr std::string_view kDdprun = "ddprun: error [W-";
+    const std::size_t prefix = own_error_prefix(line);
     std::string inner;
     if (line.substr(0, kTorchrun.size()) == kTorchrun) {
       inner = "torchrun, which blames its " + std::string(line.substr(10));
-    } else if (line.substr(0, kDdprun.size()) == kDdprun) {
+    } else if (prefix > 0 && line.substr(prefix).starts_with("error [W-")) {
       // "first failure of the run" follows: of which run, this report says.
-      inner = "ddprun, which says: " + std::string(line.substr(8, line.find(", first fail") - 8));
+      inner = "ddprun, which says: " +
+              std::string(line.substr(prefix, line.find(", first fail") - prefix));
     }
     if (inner.empty()) continue;
     return Verdict{"W-NESTED", ended_text(exit.status) + "; it runs " + inner};

@@ -4,7 +4,9 @@
 
 #include "agent/core/quotation.hpp"
 #include "agent/core/verdict/families.hpp"
+#include "base/message_line.hpp"
 #include "base/printable.hpp"
+#include "base/program_name.hpp"
 
 namespace ddprun {
 
@@ -66,7 +68,9 @@ std::string last_line_with(std::string_view tail, std::string_view text) {
 /// What tells wherever it stands: the headline of a ddprun inside the worker, and what() of a C++
 /// exception that ended the program.
 bool tells_anywhere(std::string_view line) {
-  return line.starts_with("ddprun: error [W-") || line.starts_with("  what():  ");
+  const std::size_t prefix = own_error_prefix(line);
+  const bool headline = prefix > 0 && line.substr(prefix).starts_with("error [W-");
+  return headline || line.starts_with("  what():  ");
 }
 
 }  // namespace
@@ -104,8 +108,9 @@ std::string find_telling_line(const std::string& tail, const std::vector<std::st
   if (const std::string rank = root_cause_of_torchrun(tail); !rank.empty()) {
     return "torchrun: " + quotable(rank);
   }
-  if (const std::string inner = last_line_with(tail, "ddprun: error [W-"); !inner.empty()) {
-    return is_quoted(inner) ? "" : inner;
+  for (const std::string_view name : kProgramNames) {
+    const std::string inner = last_line_with(tail, std::string(name) + ": error [W-");
+    if (!inner.empty()) return is_quoted(inner) ? "" : inner;
   }
   const bool about_nccl = std::any_of(quoted.begin(), quoted.end(), [](const std::string& line) {
     return contains(line, "NCCL") || contains(line, "nccl");

@@ -18,7 +18,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 VENV = pathlib.Path(sys.prefix).resolve()
 PROBE = str(HERE / "probe.py")
 COPIES = multiprocessing.get_context("forkserver")
-COPIES.set_forkserver_preload(["torch.distributed.run"])
+COPIES.set_forkserver_preload(["torch.distributed.run", "torch.distributed.launch"])
+# What ddprun is called for each of torch's programs.
+NAMES = {"torchrun": "torchrun", "launch": "ddprun-launch"}
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -37,8 +39,8 @@ class Outcome:
         return sorted(line for line in getattr(self, stream).splitlines() if marker in line)
 
 
-def torchrun(words, streams, directory, variables):
-    """What the program torchrun does with these words. `streams`: paths for descriptors 0 to 2."""
+def torchrun(program, words, streams, directory, variables):
+    """What the program does with these words. `streams`: paths for descriptors 0 to 2."""
     for descriptor, path in enumerate(streams):
         opened = os.open(path, os.O_RDWR | os.O_APPEND)
         os.dup2(opened, descriptor)
@@ -48,7 +50,10 @@ def torchrun(words, streams, directory, variables):
     os.environ.update(variables)
     sys.stdin = open(0, encoding="utf-8", closefd=False)
     sys.argv = [str(VENV / "bin" / "torchrun"), *words]
-    from torch.distributed.run import main
+    if program == "launch":
+        from torch.distributed.launch import main
+    else:
+        from torch.distributed.run import main
 
     sys.exit(main())
 
@@ -56,8 +61,9 @@ def torchrun(words, streams, directory, variables):
 class Torchrun(COPIES.Process):
     """As subprocess.Popen."""
 
-    def __init__(self, words, streams, cwd, env):
-        super().__init__(target=torchrun, args=(words, [str(one) for one in streams], cwd, env))
+    def __init__(self, words, streams, cwd, env, program="torchrun"):
+        paths = [str(one) for one in streams]
+        super().__init__(target=torchrun, args=(program, words, paths, cwd, env))
         self.start()
 
     def wait(self, timeout=None):
@@ -67,13 +73,17 @@ class Torchrun(COPIES.Process):
         return self.exitcode
 
 
-def ddprun(words, streams, cwd, env):
-    """Likewise."""
+def ddprun(words, streams, cwd, env, program=None):
+    """Likewise; as a program of torch it is called through a link of that name."""
+    called = sys.argv[1]
+    if program:
+        called = os.path.join(cwd, NAMES[program])
+        os.symlink(sys.argv[1], called)
     with open(streams[0], "r+b") as stdin, open(streams[1], "a+b") as out, open(
         streams[2], "a+b"
     ) as err:
         return subprocess.Popen(
-            [sys.argv[1], *words], stdin=stdin, stdout=out, stderr=err, cwd=cwd, env=env
+            [called, *words], stdin=stdin, stdout=out, stderr=err, cwd=cwd, env=env
         )
 
 
@@ -100,7 +110,7 @@ def collect_logs(outcome, directory):
             outcome.logs[name] = path.read_bytes() if path.is_file() else b""
 
 
-def run(launcher, words, extra, directory):
+def run(launcher, program, words, extra, directory):
     """In words and variables `{logs}` becomes an empty directory of this run, `{dir}` the one it
     works in, `{probe}` the probe and `{here}` the folder of this file."""
     probes, logs = directory / "probes", directory / "logs"
@@ -117,7 +127,7 @@ def run(launcher, words, extra, directory):
     streams = [directory / name for name in ("in", "out", "err")]
     for path in streams:
         path.touch()
-    process = launcher(words, streams, directory, environment(extra, str(probes)))
+    process = launcher(words, streams, directory, environment(extra, str(probes)), program)
     try:
         code = process.wait(timeout=300)
     finally:
@@ -134,7 +144,7 @@ def run(launcher, words, extra, directory):
     return outcome
 
 
-def run_both(words, extra):
+def run_both(words, extra, program="torchrun"):
     with tempfile.TemporaryDirectory() as folder:
         outcomes = {}
         for name, launcher in LAUNCHERS.items():
@@ -143,5 +153,5 @@ def run_both(words, extra):
             (directory / "pkg").mkdir()
             (directory / "pkg" / "__init__.py").touch()
             (directory / "pkg" / "mod.py").write_text(pathlib.Path(PROBE).read_text())
-            outcomes[name] = run(launcher, words, extra, directory)
+            outcomes[name] = run(launcher, program, words, extra, directory)
         return outcomes["torchrun"], outcomes["ddprun"]

@@ -25,6 +25,7 @@ class Case:
     code: int = 0  # ddprun's; torchrun knows 0, 1 and 2 only
     check: Optional[Callable] = None
     since_2_15: bool = False
+    program: str = "torchrun"  # or "launch": torch.distributed.launch, which ddprun-launch is
 
 
 def of_every_rank(outcome, variable):
@@ -127,6 +128,12 @@ def console_ranks(*ranks):
 def refused(_, ours):
     if len(ours.err.splitlines()) != 1 or ours.probes:
         yield f"not refused in one sentence: {ours.err}"
+
+
+def local_rank_first(_, ours):
+    for (rank, _), facts in sorted(ours.probes.items()):
+        if facts["argv"][1:] != [f"--local-rank={rank}", "a"]:
+            yield f"arguments {facts['argv']}"
 
 
 def same_record(theirs, ours):
@@ -288,6 +295,35 @@ def command_cases():
     ]
 
 
+def form_cases():
+    return [
+        Case(
+            "23: torch.distributed.launch passes the local rank first",
+            [*ALONE, "{probe}", "a"],
+            check=local_rank_first,
+            program="launch",
+        ),
+        Case(
+            "23: to a module, too",
+            [*ALONE, "-m", "pkg.mod", "a"],
+            check=local_rank_first,
+            program="launch",
+        ),
+        Case(
+            "23: not with --use-env",
+            [*ALONE, "--use-env", "{probe}", "a"],
+            program="launch",
+        ),
+        Case(
+            "23: without Python it needs --use-env",
+            [*ALONE, "--no-python", "/bin/true"],
+            code=2,
+            check=refused,
+            program="launch",
+        ),
+    ]
+
+
 def log_cases():
     logs = ["--log-dir", "{logs}"]
     template = "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE"
@@ -406,6 +442,7 @@ def all_cases():
         *rendezvous_cases(),
         *environment_cases(),
         *command_cases(),
+        *form_cases(),
         *log_cases(),
         *ending_cases(),
     ]

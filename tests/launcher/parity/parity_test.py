@@ -12,7 +12,7 @@ from compare import differences
 
 
 def judge(case, may_lose_lines):
-    theirs, ours = run_both(case.words, case.environment)
+    theirs, ours = run_both(case.words, case.environment, case.program)
     wrong = list(differences(case, theirs, ours, may_lose_lines))
     if case.check and not wrong:
         wrong += case.check(theirs, ours)

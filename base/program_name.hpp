@@ -1,0 +1,20 @@
+// The name that this program was called by, with which its messages begin: a link to ddprun may be
+// called torchrun. Thread rule: set once in main(), before anything else.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+
+namespace ddprun {
+
+inline constexpr std::string_view kDdprunName = "ddprun";
+inline constexpr std::string_view kTorchrunName = "torchrun";
+inline constexpr std::string_view kLaunchName = "ddprun-launch";  // of torch.distributed.launch
+inline constexpr std::array kProgramNames{kDdprunName, kTorchrunName, kLaunchName};
+
+/// One of kProgramNames; "ddprun" until it is set.
+[[nodiscard]] std::string program_name();
+void set_program_name(std::string_view name);
+
+}  // namespace ddprun
