@@ -73,6 +73,7 @@ Result<Launch> plan_launch(Request& request, const Machine& machine) {
     launch.notes.push_back(std::move(note));
   }
   append(launch.notes, plan->notes);
+  append(launch.notes, unused_with_run_path(request.workers));
   append(launch.notes, request.stopping.notes);
   return launch;
 }

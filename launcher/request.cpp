@@ -100,6 +100,7 @@ Result<WorkerRequest> parse_workers(const Settings& settings,
   request.virtual_local_rank = flag_setting(settings, Option::kVirtualLocalRank);
   request.module = flag_setting(settings, Option::kModule);
   request.no_python = flag_setting(settings, Option::kNoPython);
+  request.run_path = flag_setting(settings, Option::kRunPath);
   request.program = program;
   request.commands_may_differ = settings.on(Option::kAllowDifferentCommands);
   return request;

@@ -31,6 +31,7 @@ struct WorkerRequest {
   Setting<bool> virtual_local_rank;
   Setting<bool> module;
   Setting<bool> no_python;
+  Setting<bool> run_path;
   std::vector<std::string> program;  // the script and its arguments, as given; not empty
   bool commands_may_differ = false;
   bool local_rank_argument = false;  // --local-rank=N first, as torch.distributed.launch does

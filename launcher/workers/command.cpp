@@ -1,6 +1,9 @@
 #include "launcher/workers/command.hpp"
 
+#include <algorithm>
+
 #include "launcher/usage.hpp"
+#include "launcher/workers/run_path_text.hpp"
 
 namespace ddprun {
 namespace {
@@ -40,10 +43,30 @@ Result<std::string> choose_python(const Machine& machine) {
   return std::string("python3");
 }
 
+std::vector<std::string> shown_command(const std::vector<std::string>& command) {
+  std::vector<std::string> shown = command;
+  const auto code = std::find(shown.begin(), shown.end(), kRunPathText);
+  if (code == shown.end()) return shown;
+  *shown.erase(code - 1) = "--run-path";  // "-c" before it
+  return shown;
+}
+
+std::vector<std::string> unused_with_run_path(const WorkerRequest& request) {
+  std::vector<std::string> notes;
+  if (!request.run_path.value) return notes;
+  for (const Setting<bool>* other : {&request.module, &request.no_python}) {
+    if (!other->value) continue;
+    notes.push_back(other->name + " not used: " + request.run_path.name +
+                    " runs a file with Python");
+  }
+  return notes;
+}
+
 Result<WorkerCommand> worker_command(const WorkerRequest& request, const Machine& machine) {
   const std::vector<std::string>& program = request.program;
-  const bool module = request.module.value;
-  const bool no_python = request.no_python.value;
+  const bool run_path = request.run_path.value;
+  const bool module = request.module.value && !run_path;
+  const bool no_python = request.no_python.value && !run_path;
   if (module && no_python) {
     return usage(request.module.name + " and " + request.no_python.name +
                  " exclude each other: a module needs Python");
@@ -53,9 +76,11 @@ Result<WorkerCommand> worker_command(const WorkerRequest& request, const Machine
                  "gets no --local-rank");
   }
   WorkerCommand command;
-  const auto own = module      ? std::nullopt
-                   : no_python ? std::optional(program[0])
-                               : own_program(program[0], machine);
+  std::optional<std::string> own;
+  if (no_python)
+    own = program[0];
+  else if (!module && !run_path)
+    own = own_program(program[0], machine);
   if (own) {
     command.argv = {*own};
   } else {
@@ -63,8 +88,9 @@ Result<WorkerCommand> worker_command(const WorkerRequest& request, const Machine
     if (!python) return python.error();
     command.argv = {*python, "-u"};
     if (module) command.argv.emplace_back("-m");
+    if (run_path) command.argv.insert(command.argv.end(), {"-c", std::string(kRunPathText)});
     command.argv.push_back(program[0]);
-    if (!module) command.script = program[0];
+    if (!module && !run_path) command.script = program[0];
   }
   if (request.local_rank_argument) command.argv.emplace_back("--local-rank=${local_rank}");
   command.argv.insert(command.argv.end(), program.begin() + 1, program.end());

@@ -26,6 +26,12 @@ struct WorkerCommand {
 /// What to tell the user about a script of it that is a program, but not executable; else empty.
 [[nodiscard]] std::string script_note(const std::string& script, const Machine& machine);
 
+/// The same as a user would write it: without the code that --run-path stands for.
+[[nodiscard]] std::vector<std::string> shown_command(const std::vector<std::string>& command);
+
+/// What --run-path takes precedence over, a note for each.
+[[nodiscard]] std::vector<std::string> unused_with_run_path(const WorkerRequest& request);
+
 /// $PYTHON_EXEC, else the active virtualenv's or conda environment's, else python3 on PATH.
 [[nodiscard]] Result<std::string> choose_python(const Machine& machine);
 

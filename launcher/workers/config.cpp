@@ -62,7 +62,7 @@ Result<WorkerConfig> configure_workers(const WorkerRequest& request, const Machi
   if (!devices) return devices.error();
   auto command = worker_command(request, machine);
   if (!command) return command.error();
-  CommandIdentity identity = identify_command(command->argv, machine.host_name());
+  CommandIdentity identity = identify_command(shown_command(command->argv), machine.host_name());
   return WorkerConfig{*count,
                       request.role,
                       std::move(command->argv),

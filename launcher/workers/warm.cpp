@@ -13,6 +13,10 @@ WarmConfig configure_warm(const WarmRequest& request, const LaunchConfig& launch
   // The interpreter is the one that ddprun chose, with the one option that ddprun gives it: others,
   // such as -E, could keep it from importing the hook, and the template would run the program.
   const bool chosen = python && command.size() >= 3 && command[0] == *python && command[1] == "-u";
+  if (chosen && shown_command(command)[2] == "--run-path") {
+    config.refused = "--run-path starts a Python program of ddprun's, which runs the script";
+    return config;
+  }
   if (!chosen || (command[2].starts_with("-") && command[2] != "-m")) {
     config.refused = "the workers do not run under the Python that ddprun chooses, as it runs them";
     return config;

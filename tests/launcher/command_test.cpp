@@ -1,4 +1,6 @@
 // What a worker's command is.
+#include <algorithm>
+
 #include "tests/launcher/fake_machine.hpp"
 #include "tests/support/sentences.hpp"
 
@@ -118,6 +120,28 @@ TEST_CASE("the last part of the program's name says how it was called") {
   for (const char* other : {"ddprun", "/torchrun/ddprun", "torchrun-2", "", "/"}) {
     CHECK(called_as(other) == Called::kDdprun);
   }
+}
+
+TEST_CASE("with --run-path Python runs the file by runpy, whatever it is") {
+  const Words words = command({"--run-path", "/data/train.py", "x"});
+  REQUIRE(words.size() == 6);
+  CHECK(Words(words.begin(), words.begin() + 3) == Words{"python3", "-u", "-c"});
+  CHECK_THAT(words[3], ContainsSubstring("runpy.run_path"));
+  CHECK(words[3].find('$') == std::string::npos);  // macros
+  CHECK(Words(words.begin() + 4, words.end()) == Words{"/data/train.py", "x"});
+  CHECK(command({"--run-path", "/bin/echo"}, with_file("/bin/echo", FileKind::kProgram))[0] ==
+        "python3");
+  CHECK(config_of({"--run-path", "/data/train.py", "x"}).workers.identity.text ==
+        "--run-path train.py x");
+}
+
+TEST_CASE("the flag --run-path takes precedence over --module and --no-python, which is noted") {
+  const Launch launch = launch_of({"--run-path", "-m", "--no-python", "train.py"});
+  CHECK(launch.config.workers.command == command({"--run-path", "train.py"}));
+  CHECK(std::count_if(launch.notes.begin(), launch.notes.end(), [](const std::string& note) {
+          return note.find("--run-path") != std::string::npos;
+        }) == 2);
+  CHECK(launch_of({"train.py"}).notes.empty());
 }
 
 TEST_CASE("a module without Python is refused, both options named") {

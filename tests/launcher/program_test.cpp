@@ -100,7 +100,7 @@ TEST_CASE("a mistake on the command line is one line on stderr and exit code 2")
   for (const Words& words :
        {Words{}, Words{"--bogus", "W"}, Words{"--nnodes=0", "W"},
         Words{"--standalone", "--nnodes=2", "W"}, Words{"--nproc-per-node=0", "W"},
-        Words{"-r", "4", "W"}, Words{"--run-path", "W"}, Words{"--log-dir=/bin/true", "W"},
+        Words{"-r", "4", "W"}, Words{"--log-dir=/bin/true", "W"},
         Words{"--signals-to-handle=SIGKILL", "W"}, Words{"-m", "--no-python", "W"}}) {
     const auto refused = ddprun_with(words);
     INFO(refused.err);

@@ -67,7 +67,6 @@ ONLY_OURS = [
     (["--event-log-handler=zeus", "W"], "torchrun fails at the first event"),
     (["--log-dir=/bin/true", "W"], "torchrun notices later"),
     (["--duplicate-stdout-filters=a", "W"], "torchrun follows no stream at all"),
-    (["--run-path", "W"], "not supported yet"),
 ]
 
 

@@ -56,6 +56,8 @@ TEST_CASE("only programs under the Python that ddprun chooses get a template") {
   // With -E or -I the interpreter ignores what ddprun puts into PYTHONPATH.
   const Words isolated{"--warm", "--max-restarts=1", "--no-python", "python3", "-u", "-E", "a.py"};
   CHECK_THAT(config_of(isolated).warm->refused, ContainsSubstring("Python that ddprun chooses"));
+  const Words by_path{"--warm", "--max-restarts=1", "--run-path", "a.py"};
+  CHECK_THAT(config_of(by_path).warm->refused, ContainsSubstring("--run-path starts"));
 }
 
 TEST_CASE("a run without restarts needs no template, but for its first round") {

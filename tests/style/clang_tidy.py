@@ -25,6 +25,7 @@ VERSION = "version 14."
 # Needs torch, a device or a file that the build makes, or is compiled for another program.
 FOREIGN = (
     "agent/warm/hook.cpp",
+    "launcher/workers/command.cpp",
     "trainer/train/",
     "trainer/ddp/",
     "trainer/model/",

@@ -25,6 +25,7 @@ class Case:
     code: int = 0  # ddprun's; torchrun knows 0, 1 and 2 only
     check: Optional[Callable] = None
     since_2_15: bool = False
+    differs: tuple = ()  # facts of a worker that are meant to differ
     program: str = "torchrun"  # or "launch": torch.distributed.launch, which ddprun-launch is
 
 
@@ -159,6 +160,16 @@ def port_case():
         [*TWO, f"--master-port={port}", "--rdzv-id=foo", "{probe}"],
         check=same_values("MASTER_PORT", "MASTER_ADDR", "TORCHELASTIC_RUN_ID"),
     )
+
+
+# Under torchrun a function in a process that multiprocessing has made.
+OF_A_FUNCTION = (
+    "interpreter's options",
+    "leads its session and group",
+    "descriptors",
+    "stdin",
+    "ignored signals",
+)
 
 
 def rendezvous_cases():
@@ -320,6 +331,21 @@ def form_cases():
             code=2,
             check=refused,
             program="launch",
+        ),
+        Case(
+            "a script by its path, with arguments and redirects",
+            [*ALONE, "--run-path", "--log-dir", "{logs}", "-r3", "{probe}", "-m", "a$$b"],
+            differs=OF_A_FUNCTION,
+        ),
+        Case(
+            "a script by its path that raises is recorded without a recorder of its own",
+            [*ALONE, "--run-path", "{here}/raising.py"],
+            {"TORCHELASTIC_ERROR_FILE": "{dir}/reply.json"},
+            code=1,
+            check=lambda theirs, ours: [
+                *same_record(theirs, ours),
+                *report_names("rank 1", "ValueError: needle in a haystack")(theirs, ours),
+            ],
         ),
     ]
 
