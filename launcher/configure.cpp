@@ -86,6 +86,7 @@ Result<Intent> configure(const std::vector<std::string>& words, const Machine& m
   if (!line) return line.error();
   if (line->action == OptionId::kHelp) return Intent(ShowHelp{});
   if (line->action == OptionId::kVersion) return Intent(ShowVersion{});
+  if (line->action == OptionId::kPrintCompletion) return Intent(ShowCompletion{line->action_value});
   auto settings = Settings::merge(*line, machine.environment());
   if (!settings) return settings.error();
   if (line->program.empty()) {

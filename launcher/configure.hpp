@@ -17,6 +17,9 @@ namespace ddprun {
 
 struct ShowHelp {};
 struct ShowVersion {};
+struct ShowCompletion {
+  std::string shell;
+};
 
 struct Launch {
   LaunchConfig config;
@@ -24,7 +27,7 @@ struct Launch {
   std::vector<std::string> notes;     // each one line for the user: what was given and is unused
   std::vector<std::string> warnings;  // the same for what looks like a mistake
 };
-using Intent = std::variant<ShowHelp, ShowVersion, Launch>;
+using Intent = std::variant<ShowHelp, ShowVersion, ShowCompletion, Launch>;
 
 /// `words` without the name of ddprun itself. Every refusal is an Error with one sentence; nothing
 /// has been started then.

@@ -14,8 +14,10 @@
 #include "agent/log.hpp"
 #include "agent/run.hpp"
 #include "base/message_line.hpp"
+#include "base/program_name.hpp"
 #include "launcher/configure.hpp"
 #include "launcher/local_coordinator.hpp"
+#include "launcher/options/completion.hpp"
 #include "launcher/options/help.hpp"
 #include "launcher/options/values.hpp"
 #include "launcher/this_machine.hpp"
@@ -108,6 +110,9 @@ int run(int argc, const char* const* argv, const char* const* environment_block,
     launch->config.pid = user.pid;
     launch->config.started = user.started;
     return start(*launch, environment);
+  }
+  if (const auto* completion = std::get_if<ShowCompletion>(&*intent)) {
+    return print(completion_script(completion->shell, program_name()), environment);
   }
   const bool help = std::holds_alternative<ShowHelp>(*intent);
   return print(help ? help_text(terminal_columns(environment)) : kVersionText, environment);

@@ -67,13 +67,14 @@ inline constexpr std::size_t kOptionCount = static_cast<std::size_t>(OptionId::k
 
 /// What follows the option's name, and what its value must look like.
 enum class OptionValue {
-  kFlag,      // nothing
-  kText,      // anything
-  kOptional,  // anything after "=", or nothing, which is "1"
-  kInteger,   // as Python's int() reads it
-  kNumber,    // as Python's float() reads it
-  kChoice,    // one of `choices`
-  kAction,    // nothing; carried out immediately, the rest of the command line is not parsed
+  kFlag,          // nothing
+  kText,          // anything
+  kOptional,      // anything after "=", or nothing, which is "1"
+  kInteger,       // as Python's int() reads it
+  kNumber,        // as Python's float() reads it
+  kChoice,        // one of `choices`
+  kAction,        // nothing; carried out immediately, the rest of the command line is not parsed
+  kChoiceAction,  // the same with one of `choices`
 };
 
 /// Where the default may come from.
@@ -95,7 +96,7 @@ struct OptionSpec {
   OptionGroup group = OptionGroup::kOther;
   std::string_view metavar = {};      // what --help calls the value
   std::string_view preset = {};       // built-in default, as it would be typed; empty: none
-  std::string_view choices = {};      // of kChoice, separated by commas
+  std::string_view choices = {};      // of kChoice and kChoiceAction, separated by commas
   std::string_view help = {};         // one or two sentences
   std::string_view unsupported = {};  // what to do instead; empty: the option works
 };

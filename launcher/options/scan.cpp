@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "launcher/options/nearest.hpp"
+#include "launcher/options/values.hpp"
 #include "launcher/usage.hpp"
 
 namespace ddprun {
@@ -156,15 +157,25 @@ class Scanner {
       line_.options.push_back({option.id, "1"});
       return {};
     }
-    if (head.attached) {
-      line_.options.push_back({option.id, *head.attached});
-      return {};
-    }
+    if (head.attached) return keep(head, *head.attached);
     if (next_ == words_.size() || words_[next_] == "--" || !is_value(words_[next_])) {
       return usage(head.spelling + " needs a value: " + head.spelling + " " +
                    std::string(option.metavar));
     }
-    line_.options.push_back({option.id, words_[next_++]});
+    return keep(head, words_[next_++]);
+  }
+
+  Result<void> keep(const Head& head, const std::string& value) {
+    if (head.option->value != OptionValue::kChoiceAction) {
+      line_.options.push_back({head.option->id, value});
+      return {};
+    }
+    const auto choices = split_list(head.option->choices);
+    if (std::find(choices.begin(), choices.end(), value) == choices.end()) {
+      return usage(head.spelling + "='" + value + "' is not one of " + joined(choices));
+    }
+    line_.action = head.option->id;
+    line_.action_value = value;
     return {};
   }
 

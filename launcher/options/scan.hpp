@@ -20,7 +20,8 @@ struct GivenOption {
 struct ScannedLine {
   std::vector<GivenOption> options;  // in order, including repeated options
   std::vector<std::string> program;  // from the first positional argument on, verbatim
-  std::optional<OptionId> action;    // --help or --version: nothing after it was parsed
+  std::optional<OptionId> action;    // --help or the like: nothing after it was parsed
+  std::string action_value;          // of a kChoiceAction, one of its choices
 };
 
 /// `words` excludes the program name. A usage error names the word and, for an unknown option, the

@@ -26,6 +26,7 @@ const std::vector<Effect>& effects() {
       {OptionId::kNprocPerNode, {"W"}, {"--nproc-per-node=2", "W"}},
       {OptionId::kModule, {"W"}, {"-m", "W"}},
       {OptionId::kNoPython, {"a.py"}, {"--no-python", "a.py"}},
+      {OptionId::kRunPath, {"a.py"}, {"--run-path", "a.py"}},
       {OptionId::kRole, {"W"}, {"--role=r", "W"}},
       {OptionId::kVirtualLocalRank, {"W"}, {"--virtual-local-rank", "W"}},
       {OptionId::kStandalone,
@@ -131,6 +132,7 @@ TEST_CASE("every option has an effect, is refused, or is an action: none is acce
     INFO(option.name);
     int places = option.unsupported.empty() ? 0 : 1;
     places += option.value == OptionValue::kAction ? 1 : 0;
+    places += option.value == OptionValue::kChoiceAction ? 1 : 0;
     for (const auto& effect : effects()) places += effect.id == option.id ? 1 : 0;
     for (const auto& [id, value] : only_refusals()) places += id == option.id ? 1 : 0;
     places += option.id == OptionId::kUseEnv ? 1 : 0;  // its own test: it states what always holds
@@ -171,7 +173,6 @@ TEST_CASE("every unsupported option is refused in one sentence, from the environ
     CHECK_THAT(refusal_of({"W"}, with_variables({{variable, value}})).sentence,
                ContainsSubstring(variable));
   }
-  CHECK(config_of({"W"}, with_variables({{"PET_RUN_PATH", "0"}})).workers.count == 1);
 }
 
 TEST_CASE("nothing to run names the missing script and is a usage error") {
@@ -195,6 +196,8 @@ TEST_CASE("the flag --use-env asks for what ddprun always does") {
 TEST_CASE("help and version win over everything before the script") {
   CHECK(std::holds_alternative<ShowHelp>(*configure({"--nnodes=x", "-h"}, FakeMachine())));
   CHECK(std::holds_alternative<ShowVersion>(*configure({"--version", "W"}, FakeMachine())));
+  const auto completion = value_of(configure({"--print-completion=fish", "W"}, FakeMachine()));
+  CHECK(std::get<ShowCompletion>(completion).shell == "fish");
 }
 
 TEST_CASE("variables of torchrun reach every kind of option") {

@@ -46,6 +46,7 @@ TEST_CASE("dashed and underscored spellings mean the same, with '=' or a blank")
 
 TEST_CASE("every option of the table is found under each of its spellings") {
   for (const auto& option : all_options()) {
+    if (option.value == OptionValue::kChoiceAction) continue;  // below
     const bool bare = option.value == OptionValue::kFlag || option.value == OptionValue::kAction;
     for (const std::string& spelling : {dashed(option), underscored(option)}) {
       const auto line = scanned(bare ? Words{spelling, "W"} : Words{spelling, "v", "W"});
@@ -57,6 +58,18 @@ TEST_CASE("every option of the table is found under each of its spellings") {
       }
     }
   }
+}
+
+TEST_CASE("an action with a value is carried out at once, if that is one of its choices") {
+  for (const Words& words :
+       {Words{"--print-completion", "zsh", "--bogus"}, Words{"--print_completion=zsh", "W"}}) {
+    const auto line = scanned(words);
+    CHECK(line.action == OptionId::kPrintCompletion);
+    CHECK(line.action_value == "zsh");
+  }
+  CHECK_THAT(error_of(scan({"--print-completion", "csh", "W"})).sentence,
+             ContainsSubstring("is not one of bash, zsh, tcsh, fish"));
+  CHECK_THAT(error_of(scan({"--print-completion"})).sentence, ContainsSubstring("needs a value"));
 }
 
 TEST_CASE("options end at the script; what follows is the script's, verbatim") {

@@ -1,0 +1,223 @@
+#include "launcher/options/completion.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/assert.hpp"
+#include "base/program_name.hpp"
+#include "launcher/commands/table.hpp"
+#include "launcher/options/option_table.hpp"
+#include "launcher/options/values.hpp"
+
+namespace ddprun {
+namespace {
+
+bool takes_value(const OptionSpec& option) {
+  return option.value != OptionValue::kFlag && option.value != OptionValue::kAction &&
+         option.value != OptionValue::kOptional;
+}
+
+bool names_directory(const OptionSpec& option) {
+  return option.metavar == "DIR";
+}
+
+/// "cpu gpu auto": the choices, or what the metavar has in lower case.
+std::string words_of(const OptionSpec& option) {
+  std::string text;
+  const auto add = [&text](const std::string& word) { text += (text.empty() ? "" : " ") + word; };
+  if (!option.choices.empty()) {
+    for (const std::string& choice : split_list(option.choices)) add(choice);
+    return text;
+  }
+  std::string alternatives(option.metavar);
+  std::replace(alternatives.begin(), alternatives.end(), '|', ',');
+  for (const std::string& word : split_list(alternatives)) {
+    const bool literal = !word.empty() && std::all_of(word.begin(), word.end(), [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+    });
+    if (literal) add(word);
+  }
+  return text;
+}
+
+/// "-r --redirects", separated by `between`.
+std::string spellings_of(const OptionSpec& option, const std::string& between) {
+  std::string text = option.letter == 0 ? "" : std::string("-") + option.letter + between;
+  text += dashed(option);
+  if (underscored(option) != dashed(option)) text += between + underscored(option);
+  return text;
+}
+
+std::string command_names(const std::string& name) {
+  std::string text;
+  if (name != kDdprunName) return text;
+  for (const CommandSpec& command : all_commands()) {
+    text += (text.empty() ? "" : " ") + std::string(command.name);
+  }
+  return text;
+}
+
+/// The first sentence of the help, without what a shell would read inside single quotes.
+std::string summary(const OptionSpec& option) {
+  std::string text(option.help.substr(0, option.help.find(". ")));
+  if (text.ends_with('.')) text.pop_back();
+  std::erase_if(text, [](char c) { return c == '\'' || c == '\\'; });
+  return text;
+}
+
+constexpr std::string_view kBash =
+    R"(# bash completion of NAME, printed by NAME --print-completion bash
+_FUNCTION() {
+  local word=${COMP_WORDS[COMP_CWORD]} option=${COMP_WORDS[COMP_CWORD - 1]} at=1 words=""
+  if [[ $word == "=" ]]; then
+    word=""
+  elif [[ $option == "=" ]]; then
+    option=${COMP_WORDS[COMP_CWORD - 2]}
+  fi
+  # Behind the script everything is the script's.
+  while ((at < COMP_CWORD)); do
+    case ${COMP_WORDS[at]} in
+    --) return ;;
+    VALUED) [[ ${COMP_WORDS[at + 1]} == "=" ]] && at=$((at + 1)); at=$((at + 2)) ;;
+    =) at=$((at + 2)) ;;
+    -*) at=$((at + 1)) ;;
+    *) return ;;
+    esac
+  done
+  case $option in
+VALUES  esac
+  if [[ $word == -*_* ]]; then
+    words="UNDERSCORED"
+  elif [[ $word == -* ]]; then
+    words="DASHED"
+  elif ((COMP_CWORD == 1)); then
+    words="COMMANDS"
+  fi
+  mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word"
+    [[ $word == -* ]] || compgen -f -- "$word")
+}
+complete -o filenames -o bashdefault -F _FUNCTION NAME
+)";
+
+std::string replaced(std::string text, std::string_view mark, const std::string& by) {
+  for (auto at = text.find(mark); at != std::string::npos; at = text.find(mark, at + by.size())) {
+    text.replace(at, mark.size(), by);
+  }
+  return text;
+}
+
+std::string bash_script(const std::string& name) {
+  std::string valued;
+  std::string values;
+  std::string dashed_names;
+  std::string underscored_names;
+  const auto add = [](std::string& list, const char* between, const std::string& word) {
+    list += (list.empty() ? "" : between) + word;
+  };
+  for (const OptionSpec& option : all_options()) {
+    add(dashed_names, " ", dashed(option));
+    if (underscored(option) != dashed(option)) add(underscored_names, " ", underscored(option));
+    if (!takes_value(option)) continue;
+    add(valued, " | ", spellings_of(option, " | "));
+    std::string generated = "COMPREPLY=()";
+    if (names_directory(option)) generated = R"(mapfile -t COMPREPLY < <(compgen -d -- "$word"))";
+    if (const std::string words = words_of(option); !words.empty()) {
+      generated = R"(mapfile -t COMPREPLY < <(compgen -W ")" + words + R"(" -- "$word"))";
+    }
+    values += "  " + spellings_of(option, " | ") + ") " + generated + "; return ;;\n";
+  }
+  std::string text(kBash);
+  text = replaced(text, "VALUED", valued);
+  text = replaced(text, "VALUES", values);
+  text = replaced(text, "UNDERSCORED", underscored_names);
+  text = replaced(text, "DASHED", dashed_names);
+  text = replaced(text, "COMMANDS", command_names(name));
+  text = replaced(text, "FUNCTION", replaced(name, "-", "_"));
+  return replaced(text, "NAME", name);
+}
+
+/// One specification of _arguments: '--restart=[Which ranks ...]:WHICH:(all failed)'.
+std::string zsh_specification(const OptionSpec& option, const std::string& spelling) {
+  std::string text = summary(option);
+  for (const char* special : {"[", "]", ":"})
+    text = replaced(text, special, std::string("\\") + special);
+  std::string line = "'" + spelling;
+  if (takes_value(option)) line += spelling.starts_with("--") ? "=" : "+";
+  line += "[" + text + "]";
+  if (!takes_value(option)) return line + "'";
+  line += ":" + replaced(std::string(option.metavar), ":", "\\:") + ":";
+  const std::string words = words_of(option);
+  if (!words.empty()) return line + "(" + words + ")'";
+  return line + (names_directory(option) ? "_directories'" : " '");
+}
+
+std::string zsh_script(const std::string& name) {
+  std::string text = "#compdef " + name + "\n";
+  const std::string commands = command_names(name);
+  const std::string first = commands.empty() ? "_files"
+                                             : "{_alternative \"commands:command:(" + commands +
+                                                   ")\" \"files:program:_files\"}";
+  text += "# zsh completion, printed by " + name + " --print-completion zsh\n";
+  // Hidden until an underscore is typed: two spellings of each option would be ambiguous.
+  text += "local hidden='!'\n[[ $PREFIX == -*_* ]] && hidden=''\n";
+  text += "_arguments -s -A '-*' \\\n";
+  for (const OptionSpec& option : all_options()) {
+    if (option.letter != 0) {
+      text += "  " + zsh_specification(option, std::string("-") + option.letter) + " \\\n";
+    }
+    text += "  " + zsh_specification(option, dashed(option)) + " \\\n";
+    if (underscored(option) == dashed(option)) continue;
+    text += "  $hidden" + zsh_specification(option, underscored(option)) + " \\\n";
+  }
+  return text + "  '1:program:" + first + "' '*:argument:_files'\n";
+}
+
+std::string tcsh_script(const std::string& name) {
+  std::string names;
+  std::string values;
+  for (const OptionSpec& option : all_options()) {
+    names += (names.empty() ? "" : " ") + std::string(option.name);
+    if (!takes_value(option)) continue;
+    const std::string words = words_of(option);
+    const std::string list = !words.empty()            ? "(" + words + ")"
+                             : names_directory(option) ? "d"
+                                                       : "x:" + std::string(option.metavar) + ":";
+    values += " 'n/" + dashed(option) + "/" + replaced(list, "/", "|") + "/'";
+  }
+  const std::string commands = command_names(name);
+  return "# tcsh completion, printed by " + name + " --print-completion tcsh\n" + "complete " +
+         name + values + " 'c/--/(" + names + ")/'" + " 'p/*/f/'\n";
+}
+
+std::string fish_script(const std::string& name) {
+  std::string text = "# fish completion, printed by " + name + " --print-completion fish\n";
+  const std::string commands = command_names(name);
+  if (!commands.empty()) {
+    text += "complete -c " + name + " -n __fish_is_first_token -a '" + commands + "'\n";
+  }
+  for (const OptionSpec& option : all_options()) {
+    text += "complete -c " + name;
+    if (option.letter != 0) text += std::string(" -s ") + option.letter;
+    text += " -l " + std::string(option.name);
+    if (takes_value(option)) {
+      text += names_directory(option) ? " -r" : " -x";
+      const std::string words = words_of(option);
+      if (!words.empty()) text += " -a '" + words + "'";
+      if (names_directory(option)) text += " -a '(__fish_complete_directories)'";
+    }
+    text += " -d '" + summary(option) + "'\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string completion_script(std::string_view shell, const std::string& name) {
+  if (shell == "bash") return bash_script(name);
+  if (shell == "zsh") return zsh_script(name);
+  if (shell == "tcsh") return tcsh_script(name);
+  DDPRUN_ASSERT(shell == "fish");
+  return fish_script(name);
+}
+
+}  // namespace ddprun
