@@ -244,6 +244,8 @@ Result<Child> RoundRunner::start_cold(const Worker& started, LocalRank rank) {
   request.stderr_fd = started.output->descriptor(Stream::kStderr);
   request.descriptor_limit = inputs_.descriptor_limit;
   request.leaf = make_leaf(rank);
+  const auto& bound = inputs_.config.workers.cpus;
+  if (!bound.empty()) request.cpus = bound.at(static_cast<std::size_t>(rank.value()));
   auto child = spawn(executor_, request);
   if (!child && request.leaf) request.leaf->remove();
   return child;

@@ -32,6 +32,11 @@ Result<void> check_spares(const StopConfig& stopping, const WorkerConfig& worker
         "--spares: with --virtual-local-rank a process is started for one device; leave "
         "one of them out");
   }
+  if (!workers.cpus.empty()) {
+    return usage(
+        "--spares: with --numa-binding a process is started on the CPUs of one local rank; leave "
+        "one of them out");
+  }
   for (const std::string& argument : workers.command) {
     const auto with = [&](const char* rank) {
       return substitute(argument, {{"local_rank", rank}});

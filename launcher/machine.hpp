@@ -3,7 +3,9 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "agent/proc/numa.hpp"
 #include "base/environment.hpp"
 #include "base/result.hpp"
 
@@ -38,6 +40,8 @@ class Machine {
   [[nodiscard]] virtual int count_cpus() const = 0;
   /// GPUs that a worker would see.
   [[nodiscard]] virtual int count_gpus() const = 0;
+  /// The CPUs near the device of each of `workers`. The error names no option.
+  [[nodiscard]] virtual Result<std::vector<CpuSet>> numa_cpus(NumaMode mode, int workers) const = 0;
   /// The address of this machine, as a literal, that `host` (a name or a literal) refers to.
   /// Fails with kUsage if it does not resolve, or belongs to another machine. May block in the
   /// resolver, as locate() may.

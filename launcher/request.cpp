@@ -1,5 +1,6 @@
 #include "launcher/request.hpp"
 
+#include <array>
 #include <utility>
 
 #include "base/limits.hpp"
@@ -91,6 +92,20 @@ Result<RendezvousRequest> parse_rendezvous(const Settings& settings,
   return request;
 }
 
+/// --numa-binding; its value is one of the choices.
+Setting<std::optional<NumaMode>> numa_setting(const Settings& settings) {
+  constexpr std::array<std::pair<std::string_view, NumaMode>, 4> kModes{
+      {{"node", NumaMode::kNode},
+       {"socket", NumaMode::kSocket},
+       {"exclusive", NumaMode::kExclusive},
+       {"core-complex", NumaMode::kCoreComplex}}};
+  Setting<std::optional<NumaMode>> setting{settings.origin(Option::kNumaBinding), std::nullopt};
+  for (const auto& [name, mode] : kModes) {
+    if (setting.text == name) setting.value = mode;
+  }
+  return setting;
+}
+
 Result<WorkerRequest> parse_workers(const Settings& settings,
                                     const std::vector<std::string>& program) {
   WorkerRequest request;
@@ -101,6 +116,7 @@ Result<WorkerRequest> parse_workers(const Settings& settings,
   request.module = flag_setting(settings, Option::kModule);
   request.no_python = flag_setting(settings, Option::kNoPython);
   request.run_path = flag_setting(settings, Option::kRunPath);
+  request.numa = numa_setting(settings);
   request.program = program;
   request.commands_may_differ = settings.on(Option::kAllowDifferentCommands);
   return request;

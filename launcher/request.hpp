@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "agent/core/launch_config.hpp"
+#include "agent/proc/numa.hpp"
 #include "base/environment.hpp"
 #include "base/result.hpp"
 #include "launcher/options/settings.hpp"
@@ -32,6 +33,7 @@ struct WorkerRequest {
   Setting<bool> module;
   Setting<bool> no_python;
   Setting<bool> run_path;
+  Setting<std::optional<NumaMode>> numa;
   std::vector<std::string> program;  // the script and its arguments, as given; not empty
   bool commands_may_differ = false;
   bool local_rank_argument = false;  // --local-rank=N first, as torch.distributed.launch does

@@ -101,6 +101,12 @@ std::optional<std::string> own_literal(const addrinfo* addresses) {
   return loopback;
 }
 
+std::optional<std::string> cuda_visible_devices(const Environment& environment) {
+  const auto found = environment.find("CUDA_VISIBLE_DEVICES");
+  if (found == environment.end()) return std::nullopt;
+  return found->second;
+}
+
 }  // namespace
 
 std::string ThisMachine::working_directory() const {
@@ -134,9 +140,13 @@ int ThisMachine::count_cpus() const {
 }
 
 int ThisMachine::count_gpus() const {
-  const auto found = environment_.find("CUDA_VISIBLE_DEVICES");
-  if (found == environment_.end()) return ddprun::count_gpus(std::nullopt);
-  return ddprun::count_gpus(found->second);
+  return ddprun::count_gpus(cuda_visible_devices(environment_));
+}
+
+Result<std::vector<CpuSet>> ThisMachine::numa_cpus(NumaMode mode, int workers) const {
+  const NumaQuestion question{mode, visible_gpu_addresses(cuda_visible_devices(environment_)),
+                              allowed_cpus()};
+  return cpus_near_devices(question, workers);
 }
 
 Result<std::string> ThisMachine::own_address(const std::string& host) const {

@@ -80,6 +80,7 @@ struct WorkerConfig {
   /// --virtual-local-rank: the one device of each local rank; empty: off. On: LOCAL_RANK=0 and
   /// the device in CUDA_VISIBLE_DEVICES; DDPRUN_LOCAL_RANK is the real one.
   std::vector<std::string> virtual_devices;
+  std::vector<std::set<int>> cpus{};  // --numa-binding: those of each local rank; empty: all
 };
 
 /// When and how workers are stopped and restarted.

@@ -1,7 +1,5 @@
 #include "agent/proc/devices.hpp"
 
-#include <errno.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +9,7 @@
 #include <map>
 
 #include "agent/proc/limits.hpp"
+#include "agent/proc/numa.hpp"
 #include "agent/proc/nvml.hpp"
 
 namespace ddprun {
@@ -40,7 +39,7 @@ std::map<std::string, std::string> information(const fs::path& path) {
 GpuTable gpus_by_proc(const DeviceSources& sources) {
   GpuTable table;
   std::error_code why;
-  std::map<int, std::string> uuid_of_minor;
+  std::map<int, std::pair<std::string, std::string>> gpu_of_minor;  // its UUID and its address
   for (fs::directory_iterator entry(sources.proc, why), end; !why && entry != end;
        entry.increment(why)) {
     auto values = information(entry->path() / "information");
@@ -50,9 +49,12 @@ GpuTable gpus_by_proc(const DeviceSources& sources) {
     }
     const int number = std::stoi(minor);
     if (::access(device_file(sources, number).c_str(), F_OK) != 0) continue;
-    uuid_of_minor[number] = values["GPU UUID"];
+    gpu_of_minor[number] = {values["GPU UUID"], entry->path().filename().string()};
   }
-  for (const auto& [minor, uuid] : uuid_of_minor) table.uuids.push_back(uuid);
+  for (const auto& [minor, gpu] : gpu_of_minor) {
+    table.uuids.push_back(gpu.first);
+    table.addresses.push_back(gpu.second);
+  }
   table.count = static_cast<int>(table.uuids.size());
   return table;
 }
@@ -89,17 +91,14 @@ int count_gpus(const std::optional<std::string>& cuda_visible_devices,
   return static_cast<int>(visible_gpus(cuda_visible_devices, sources).size());
 }
 
+std::vector<std::string> visible_gpu_addresses(
+    const std::optional<std::string>& cuda_visible_devices, const DeviceSources& sources) {
+  return visible_addresses(cuda_visible_devices, all_gpus(sources));
+}
+
 int count_cpus() {
-  for (int bits = CPU_SETSIZE; bits <= (1 << 20); bits *= 2) {
-    cpu_set_t* const set = CPU_ALLOC(bits);
-    if (set == nullptr) break;
-    const std::size_t bytes = CPU_ALLOC_SIZE(bits);
-    const int error = ::sched_getaffinity(0, bytes, set) == 0 ? 0 : errno;
-    const int count = error == 0 ? CPU_COUNT_S(bytes, set) : 0;
-    CPU_FREE(set);
-    if (count > 0) return count;
-    if (error != EINVAL) break;  // EINVAL: the set is too small for the kernel's number of CPUs
-  }
+  const std::size_t allowed = allowed_cpus().size();
+  if (allowed > 0) return static_cast<int>(allowed);
   return static_cast<int>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
 }
 

@@ -24,6 +24,10 @@ struct DeviceSources {
 [[nodiscard]] int count_gpus(const std::optional<std::string>& cuda_visible_devices,
                              const DeviceSources& sources = {});
 
+/// The PCI address of each of them, "0000:dc:00.0"; "" where it is unknown.
+[[nodiscard]] std::vector<std::string> visible_gpu_addresses(
+    const std::optional<std::string>& cuda_visible_devices, const DeviceSources& sources = {});
+
 /// CPUs in this process's affinity set; at least 1.
 [[nodiscard]] int count_cpus();
 

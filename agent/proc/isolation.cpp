@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -104,6 +105,11 @@ void become_worker(const WorkerSetup& setup) noexcept {
   ::prctl(PR_SET_PTRACER, setup.parent_pid);
   if (!arrange_descriptors(setup)) fail(setup.report_fd, SpawnStage::kDescriptors);
   if (setup.descriptor_limit != nullptr) ::setrlimit(RLIMIT_NOFILE, setup.descriptor_limit);
+  if (setup.cpus != nullptr &&
+      ::sched_setaffinity(0, setup.cpus_bytes, reinterpret_cast<const cpu_set_t*>(setup.cpus)) !=
+          0) {
+    fail(setup.report_fd, SpawnStage::kAffinity);
+  }
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);

@@ -12,7 +12,7 @@
 namespace ddprun {
 
 /// How far a child came that could not become the worker.
-enum class SpawnStage : std::int32_t { kDescriptors, kSession, kParentGone, kExec };
+enum class SpawnStage : std::int32_t { kDescriptors, kSession, kParentGone, kAffinity, kExec };
 
 /// What the child writes to its report pipe instead of running the program.
 struct SpawnFailure {
@@ -32,12 +32,14 @@ struct WorkerSetup {
   const rlimit* descriptor_limit;  // null: the parent's
   const int* kept;                 // descriptors that stay open, at their numbers
   std::size_t kept_count;
+  const unsigned long* cpus;  // the bits of its affinity; null: the parent's
+  std::size_t cpus_bytes;
 };
 
 /// Makes the calling process the leader of an own POSIX session with a parent-death signal,
 /// descriptors 0, 1, 2 only, default signal dispositions (an ignored SIGHUP stays), an empty
-/// mask and its own limit on descriptors, and executes the program. On failure writes a
-/// SpawnFailure and _exits: no exit handler, no flush of the parent's buffers.
+/// mask, its own limit on descriptors and its own affinity, and executes the program. On failure
+/// writes a SpawnFailure and _exits: no exit handler, no flush of the parent's buffers.
 [[noreturn]] void become_worker(const WorkerSetup& setup) noexcept;
 
 /// Marks every descriptor from 3 up CLOEXEC by reading /proc/self/fd: for kernels and sandboxes

@@ -11,6 +11,8 @@
 
 namespace ddprun {
 
+// CPUs are numbered below this; higher numbers in /sys are ignored.
+inline constexpr int kCpusMax = 1 << 20;
 // Bytes taken from a worker's pipe in one go; the rest waits in the pipe, so that every stream gets
 // its turn.
 inline constexpr std::size_t kPumpChunkBytes = 64 * 1024;

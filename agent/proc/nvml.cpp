@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 
 #include "agent/proc/limits.hpp"
 
@@ -17,6 +18,17 @@ constexpr int kGpuIsLost = 15;
 constexpr unsigned kUuidBytes = 96;  // NVML_DEVICE_UUID_V2_BUFFER_SIZE
 constexpr unsigned long long kNotAvailable = ~0ULL;
 constexpr unsigned kSlicesMax = 16;  // of one GPU; there are at most 7 today
+
+struct PciInfo {  // nvmlPciInfo_t
+  char legacy_address[16];
+  unsigned domain;
+  unsigned bus;
+  unsigned device;
+  unsigned device_id;
+  unsigned subsystem_id;
+  char address[32];
+};
+static_assert(sizeof(PciInfo) == 68);
 
 struct ProcessInfoV1 {
   unsigned pid = 0;
@@ -34,6 +46,14 @@ struct CloseLibrary {
   void operator()(void* library) const { ::dlclose(library); }
 };
 using Library = std::unique_ptr<void, CloseLibrary>;
+
+/// As the folders of /sys/bus/pci/devices are called.
+std::string address_of(const PciInfo& pci) {
+  std::array<char, 40> text = {};
+  const int length =
+      std::snprintf(text.data(), text.size(), "%04x:%02x:%02x.0", pci.domain, pci.bus, pci.device);
+  return {text.data(), static_cast<std::size_t>(length)};
+}
 
 template <class Info>
 using ListProcesses = int(Handle, unsigned* count, Info* infos);
@@ -60,6 +80,7 @@ struct Nvml::Functions {
   int (*count)(unsigned*) = nullptr;
   int (*handle)(unsigned, Handle*) = nullptr;
   int (*uuid)(Handle, char*, unsigned) = nullptr;
+  int (*pci)(Handle, PciInfo*) = nullptr;
   // The third version gives the same, but with the driver 535 in another layout.
   ListProcesses<ProcessInfoV2>* processes_v2 = nullptr;
   ListProcesses<ProcessInfoV1>* processes_v1 = nullptr;
@@ -104,6 +125,7 @@ bool Nvml::start(const std::string& library) {
   its.find(its.count, "nvmlDeviceGetCount_v2");
   its.find(its.handle, "nvmlDeviceGetHandleByIndex_v2");
   its.find(its.uuid, "nvmlDeviceGetUUID");
+  its.find(its.pci, "nvmlDeviceGetPciInfo_v3");
   its.find(its.processes_v2, "nvmlDeviceGetComputeRunningProcesses_v2");
   its.find(its.processes_v1, "nvmlDeviceGetComputeRunningProcesses");
   its.find(its.slice, "nvmlDeviceGetMigDeviceHandleByIndex");
@@ -124,6 +146,9 @@ bool Nvml::list_gpus() {
     if (functions_->uuid(handle, uuid.data(), kUuidBytes) != kSuccess) continue;
     uuid.back() = '\0';
     table_.uuids.emplace_back(uuid.data());
+    PciInfo pci = {};
+    const bool placed = functions_->pci != nullptr && functions_->pci(handle, &pci) == kSuccess;
+    table_.addresses.push_back(placed ? address_of(pci) : "");
     devices_.push_back({handle, static_cast<int>(number)});
   }
   table_.count = static_cast<int>(table_.uuids.size());

@@ -78,6 +78,18 @@ std::vector<const char*> pointers(const std::vector<std::string>& texts) {
   return result;
 }
 
+/// As the kernel takes a set of CPUs: bit n of the words is CPU n.
+std::vector<unsigned long> bits_of(const CpuSet& cpus) {
+  constexpr std::size_t kBits = 8 * sizeof(unsigned long);
+  if (cpus.empty()) return {};
+  std::vector<unsigned long> words(static_cast<std::size_t>(*cpus.rbegin()) / kBits + 1);
+  for (const int cpu : cpus) {
+    const auto bit = static_cast<std::size_t>(cpu);
+    words[bit / kBits] |= 1UL << bit % kBits;
+  }
+  return words;
+}
+
 void kill_and_reap(pid_t pid) {
   ::kill(pid, SIGKILL);
   while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) continue;
@@ -131,6 +143,7 @@ Result<Child> spawn(asio::any_io_executor executor, const SpawnRequest& request)
   }
   std::vector<const char*> argv = pointers(request.argv);
   const std::vector<const char*> environment = pointers(request.environment);
+  const std::vector<unsigned long> cpus = bits_of(request.cpus);
   const WorkerSetup setup{request.program.c_str(),
                           argv.data(),
                           environment.data(),
@@ -140,7 +153,9 @@ Result<Child> spawn(asio::any_io_executor executor, const SpawnRequest& request)
                           ::getpid(),
                           request.descriptor_limit ? &*request.descriptor_limit : nullptr,
                           request.kept.data(),
-                          request.kept.size()};
+                          request.kept.size(),
+                          cpus.empty() ? nullptr : cpus.data(),
+                          cpus.size() * sizeof(unsigned long)};
   Launched launched = launch(setup, request.leaf);
   if (launched.process.pid < 0) {
     return system_refused("cannot start " + request.program, launched.error);

@@ -10,6 +10,7 @@
 
 #include "agent/proc/cgroup.hpp"
 #include "agent/proc/child.hpp"
+#include "agent/proc/numa.hpp"
 #include "base/result.hpp"
 
 namespace ddprun {
@@ -23,6 +24,7 @@ struct SpawnRequest {
   std::optional<rlimit> descriptor_limit = {};  // none: that of this process
   std::optional<Cgroup> leaf = {};              // to start it in, if the kernel allows that
   std::vector<int> kept = {};                   // descriptors that it gets besides 0, 1 and 2
+  CpuSet cpus = {};                             // its affinity; empty: that of this process
 };
 
 /// The file that execvp would run for `name` with this PATH (empty: /bin:/usr/bin), as an absolute

@@ -110,6 +110,8 @@ Error spawn_error(const std::string& program, const SpawnFailure& failure) {
                             failure.error);
     case SpawnStage::kSession:
       return system_refused(cannot_run(program) + "it cannot get its own session", failure.error);
+    case SpawnStage::kAffinity:
+      return system_refused(cannot_run(program) + "it cannot be bound to its CPUs", failure.error);
     case SpawnStage::kParentGone:
       return {ErrorKind::kSystem, cannot_run(program) + "ddprun has exited meanwhile"};
   }

@@ -77,6 +77,17 @@ std::vector<std::string> visible_devices(const std::optional<std::string>& varia
   return elements;
 }
 
+std::vector<std::string> visible_addresses(const std::optional<std::string>& variable,
+                                           const GpuTable& table) {
+  std::vector<std::string> addresses;
+  for (const Selected& selected : select(variable, table)) {
+    const auto index = static_cast<std::size_t>(selected.index);
+    const bool known = selected.index != kSlice && index < table.addresses.size();
+    addresses.push_back(known ? table.addresses[index] : "");
+  }
+  return addresses;
+}
+
 std::vector<int> gpus_of_visible_devices(const std::optional<std::string>& variable,
                                          const GpuTable& table) {
   std::vector<int> indices;

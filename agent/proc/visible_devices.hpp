@@ -10,7 +10,8 @@ namespace ddprun {
 /// The GPUs of a machine.
 struct GpuTable {
   int count = 0;
-  std::vector<std::string> uuids;  // "GPU-...", one per GPU; empty if unknown
+  std::vector<std::string> uuids;        // "GPU-...", one per GPU; empty if unknown
+  std::vector<std::string> addresses{};  // "0000:dc:00.0", likewise
 };
 
 /// The elements of `variable` that select a GPU, in order (nullopt: not set, all GPUs by index). As
@@ -20,6 +21,10 @@ struct GpuTable {
 /// because CUDA shows only the first to a process.
 [[nodiscard]] std::vector<std::string> visible_devices(const std::optional<std::string>& variable,
                                                        const GpuTable& table);
+
+/// The PCI address of each of them; "" for a MIG slice and where the table has none.
+[[nodiscard]] std::vector<std::string> visible_addresses(const std::optional<std::string>& variable,
+                                                         const GpuTable& table);
 
 /// The positions in `table` of the GPUs that they are on; all where it names a MIG slice, which may
 /// be anywhere.

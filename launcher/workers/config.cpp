@@ -53,6 +53,15 @@ Result<std::vector<std::string>> virtual_devices(const Setting<bool>& option, in
                " names " + std::to_string(visible->second.empty() ? 0 : devices.size()));
 }
 
+/// --numa-binding: the CPUs of each local rank; empty without it.
+Result<std::vector<CpuSet>> bound_cpus(const Setting<std::optional<NumaMode>>& option, int workers,
+                                       const Machine& machine) {
+  if (!option.value) return std::vector<CpuSet>();
+  auto cpus = machine.numa_cpus(*option.value, workers);
+  if (!cpus) return usage(option.shown() + ": " + cpus.error().sentence);
+  return cpus;
+}
+
 }  // namespace
 
 Result<WorkerConfig> configure_workers(const WorkerRequest& request, const Machine& machine) {
@@ -60,6 +69,8 @@ Result<WorkerConfig> configure_workers(const WorkerRequest& request, const Machi
   if (!count) return count.error();
   auto devices = virtual_devices(request.virtual_local_rank, *count, machine.environment());
   if (!devices) return devices.error();
+  auto cpus = bound_cpus(request.numa, *count, machine);
+  if (!cpus) return cpus.error();
   auto command = worker_command(request, machine);
   if (!command) return command.error();
   CommandIdentity identity = identify_command(shown_command(command->argv), machine.host_name());
@@ -70,7 +81,8 @@ Result<WorkerConfig> configure_workers(const WorkerRequest& request, const Machi
                       std::move(identity),
                       request.commands_may_differ,
                       choose_threads(*count, machine),
-                      std::move(*devices)};
+                      std::move(*devices),
+                      std::move(*cpus)};
 }
 
 }  // namespace ddprun

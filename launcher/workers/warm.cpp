@@ -26,6 +26,10 @@ WarmConfig configure_warm(const WarmRequest& request, const LaunchConfig& launch
     config.refused = "no worker is ever started again, because --max-restarts is 0";
     return config;
   }
+  if (!launch.workers.cpus.empty()) {
+    config.refused = "--numa-binding starts each worker on CPUs of its own";
+    return config;
+  }
   const int gpus = request.force ? 0 : machine.count_gpus();
   if (gpus > 0) {
     config.refused = count_text(gpus, "GPU") + (gpus == 1 ? " is" : " are") +

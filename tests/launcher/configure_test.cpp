@@ -136,7 +136,8 @@ TEST_CASE("every option has an effect, is refused, or is an action: none is acce
     for (const auto& effect : effects()) places += effect.id == option.id ? 1 : 0;
     for (const auto& [id, value] : only_refusals()) places += id == option.id ? 1 : 0;
     places += option.id == OptionId::kUseEnv ? 1 : 0;  // its own test: it states what always holds
-    places += option.id == OptionId::kDetach ? 1 : 0;  // main() does it: tests/control
+    places += option.id == OptionId::kNumaBinding ? 1 : 0;  // likewise: it needs devices
+    places += option.id == OptionId::kDetach ? 1 : 0;       // main() does it: tests/control
     CHECK(places == 1);
   }
 }

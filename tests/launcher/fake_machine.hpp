@@ -25,6 +25,13 @@ class FakeMachine : public Machine {
   }
   [[nodiscard]] int count_cpus() const override { return cpus; }
   [[nodiscard]] int count_gpus() const override { return gpus; }
+  [[nodiscard]] Result<std::vector<CpuSet>> numa_cpus(NumaMode mode, int workers) const override {
+    if (gpus == 0) return Error{ErrorKind::kUsage, "there is no device"};
+    const int first = 10 * static_cast<int>(mode);
+    std::vector<CpuSet> bound;
+    for (int rank = 0; rank < workers; ++rank) bound.push_back({first + rank});
+    return bound;
+  }
   [[nodiscard]] Result<std::string> own_address(const std::string& host) const override {
     const auto found = addresses.find(host);
     if (found != addresses.end()) return found->second;

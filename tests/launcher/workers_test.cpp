@@ -40,6 +40,23 @@ TEST_CASE("xpu is known and unsupported") {
   CHECK(refusal_of({"--nproc-per-node=xpu", "W"}).kind == ErrorKind::kUnsupported);
 }
 
+TEST_CASE("with --numa-binding each worker has its CPUs, where there are devices") {
+  const Words words{"--numa-binding=exclusive", "--nproc-per-node=2", "W"};
+  CHECK(config_of(words, machine_with(8, 2)).workers.cpus == std::vector<CpuSet>{{20}, {21}});
+  CHECK(config_of({"--nproc-per-node=2", "W"}, machine_with(8, 2)).workers.cpus.empty());
+  CHECK(refusal_of(words).sentence == "--numa-binding=exclusive: there is no device");
+}
+
+TEST_CASE("a spare cannot be bound, and a bound worker starts cold") {
+  const FakeMachine machine = machine_with(8, 2);
+  CHECK_THAT(
+      refusal_of({"--numa-binding=node", "--restart=failed", "--spares=1", "W"}, machine).sentence,
+      ContainsSubstring("--numa-binding"));
+  const auto config =
+      config_of({"--numa-binding=node", "--warm=force", "--max-restarts=1", "a.py"}, machine);
+  CHECK_THAT(config.warm->refused, ContainsSubstring("--numa-binding"));
+}
+
 TEST_CASE("threads are the CPUs a worker really has, where the user did not choose") {
   CHECK(config_of({"--nproc-per-node=2", "W"}, machine_with(8, 0)).workers.omp_threads == 4);
   CHECK(config_of({"--nproc-per-node=4", "W"}, machine_with(2, 0)).workers.omp_threads == 1);

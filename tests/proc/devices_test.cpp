@@ -134,6 +134,23 @@ TEST_CASE("the GPUs that CUDA_VISIBLE_DEVICES selects, whichever way it names th
   CHECK(gpus_of_visible_devices("MIG-1,MIG-2", four()) == Indices{0, 1, 2, 3});
 }
 
+TEST_CASE("the PCI addresses of visible GPUs are NVML's or the folders of /proc") {
+  Machine machine;
+  machine.add_proc("0000:01:00.0", "1", "GPU-one");
+  machine.add_proc("0000:02:00.0", "0", "GPU-two");
+  machine.add_device("nvidia0");
+  CHECK(ddprun::visible_gpu_addresses(std::nullopt, machine.sources) == Names{"0000:02:00.0"});
+  machine.add_device("nvidia1");
+  CHECK(ddprun::visible_gpu_addresses("1,0", machine.sources) ==
+        Names{"0000:01:00.0", "0000:02:00.0"});
+  CHECK(ddprun::visible_gpu_addresses("MIG-1", machine.sources) == Names{""});
+  machine.sources.nvml = FAKE_NVML;
+  CHECK(ddprun::visible_gpu_addresses("GPU-fake2,0", machine.sources) ==
+        Names{"0010:dc:02.0", "0010:dc:00.0"});
+  machine.sources = {"", "/no/such/directory", machine.sources.dev};
+  CHECK(ddprun::visible_gpu_addresses("0", machine.sources) == Names{""});
+}
+
 TEST_CASE("NVML lists the processes on a GPU, where it has MIG on its slices") {
   TempDir directory;
   write_file(directory / "holders", "0 4182 1073741824 9\n2 77 18446744073709551615 9\n");

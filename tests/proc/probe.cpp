@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,13 @@ int print_descriptors() {
     if (number >= 0 && number != dirfd(directory)) printf("%d ", number);
   }
   closedir(directory);
+  return 0;
+}
+
+int print_affinity() {
+  cpu_set_t cpus;
+  if (sched_getaffinity(0, sizeof cpus, &cpus) != 0) return 1;
+  printf("%d", CPU_COUNT(&cpus));
   return 0;
 }
 
@@ -136,6 +144,7 @@ int main(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "";
   const std::string argument = argc > 2 ? argv[2] : "";
   if (what == "descriptors") return print_descriptors();
+  if (what == "affinity") return print_affinity();
   if (what == "ids") return print_ids();
   if (what == "inheritance") return print_inheritance();
   if (what == "status") return copy_file("/proc/self/status");

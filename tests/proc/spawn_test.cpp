@@ -199,6 +199,24 @@ TEST_CASE("a program that cannot run in a cgroup is a sentence, and leaves nothi
   CHECK_FALSE(group->populated());
 }
 
+TEST_CASE("a worker is bound to its CPUs before its program begins, and the agent is not") {
+  const ddprun::CpuSet before = ddprun::allowed_cpus();
+  auto request = probe("affinity");
+  CHECK(output_of(request) == std::to_string(before.size()));
+  request.cpus = {*before.rbegin()};
+  CHECK(output_of(request) == "1");
+  CHECK(ddprun::allowed_cpus() == before);
+}
+
+TEST_CASE("a worker that cannot be bound to its CPUs is a sentence") {
+  boost::asio::io_context io;
+  auto request = probe("affinity");
+  request.cpus = {1'000'000};
+  const auto refused = ddprun::spawn(io.get_executor(), request);
+  REQUIRE_FALSE(refused.has_value());
+  CHECK_THAT(refused.error().sentence, ContainsSubstring("cannot be bound to its CPUs"));
+}
+
 TEST_CASE("the worker's stdout and stderr may be the agent's crosswise") {
   Pipe out;
   Pipe err;

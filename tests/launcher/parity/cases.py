@@ -421,6 +421,13 @@ def log_cases():
 
 def ending_cases():
     return [
+        Case(
+            "22: no device whose CPUs workers could be bound to",
+            [*ALONE, "--numa-binding=node", "{probe}"],
+            {"CUDA_VISIBLE_DEVICES": ""},
+            code=2,
+            check=refused,
+        ),
         Case("45: all workers end well", [*ALONE, "{probe}"]),
         Case(
             "46: a worker fails",
