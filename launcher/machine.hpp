@@ -40,6 +40,9 @@ class Machine {
   [[nodiscard]] virtual int count_cpus() const = 0;
   /// GPUs that a worker would see.
   [[nodiscard]] virtual int count_gpus() const = 0;
+  /// PCI addresses of the Intel GPUs (XPUs) that a worker would see, "" where one is unknown. The
+  /// error names the variable that cannot be followed, no option.
+  [[nodiscard]] virtual Result<std::vector<std::string>> xpus() const = 0;
   /// The CPUs near the device of each of `workers`. The error names no option.
   [[nodiscard]] virtual Result<std::vector<CpuSet>> numa_cpus(NumaMode mode, int workers) const = 0;
   /// The address of this machine, as a literal, that `host` (a name or a literal) refers to.

@@ -140,13 +140,11 @@ Result<WorkerCount> parse_worker_count(const Origin& origin) {
   using Kind = WorkerCount::Kind;
   if (origin.text == "cpu") return WorkerCount{Kind::kCpus};
   if (origin.text == "gpu") return WorkerCount{Kind::kGpus};
-  if (origin.text == "auto") return WorkerCount{Kind::kGpusOrCpus};
-  if (origin.text == "xpu") {
-    return unsupported(origin.shown(), "cpu, gpu, auto and numbers work");
-  }
+  if (origin.text == "auto") return WorkerCount{Kind::kAuto};
+  if (origin.text == "xpu") return WorkerCount{Kind::kXpus};
   const auto number = parse_integer(origin.text);
   if (!number || *number < 1 || *number > kWorkersPerNodeMax) {
-    return usage(origin.quoted() + " is neither cpu, gpu, auto nor a number from 1 to " +
+    return usage(origin.quoted() + " is neither cpu, gpu, xpu, auto nor a number from 1 to " +
                  std::to_string(kWorkersPerNodeMax));
   }
   return WorkerCount{Kind::kNumber, static_cast<int>(*number)};

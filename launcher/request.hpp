@@ -21,7 +21,7 @@ namespace ddprun {
 
 /// --nproc-per-node.
 struct WorkerCount {
-  enum class Kind { kNumber, kCpus, kGpus, kGpusOrCpus };
+  enum class Kind { kNumber, kCpus, kGpus, kXpus, kAuto };
   Kind kind = Kind::kNumber;
   int number = 1;  // of kNumber: 1..kWorkersPerNodeMax
 };

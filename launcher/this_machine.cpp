@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "agent/proc/devices.hpp"
+#include "agent/proc/level_zero.hpp"
 #include "base/address.hpp"
 #include "base/random_uuid.hpp"
 #include "launcher/rendezvous/endpoint.hpp"
@@ -143,9 +144,28 @@ int ThisMachine::count_gpus() const {
   return ddprun::count_gpus(cuda_visible_devices(environment_));
 }
 
+Result<std::vector<std::string>> ThisMachine::xpus() const {
+  constexpr const char* kSelector = "ONEAPI_DEVICE_SELECTOR";
+  const std::vector<std::string> all = level_zero_gpus();
+  const std::string selector = value_or(environment_, kSelector, "");
+  const auto positions = selected_xpus(selector, static_cast<int>(all.size()));
+  if (!positions) {
+    return Error{ErrorKind::kUsage,
+                 std::string(kSelector) + "=" + selector + " is not of the form level_zero:0,1"};
+  }
+  std::vector<std::string> visible;
+  for (const int position : *positions) visible.push_back(all[static_cast<std::size_t>(position)]);
+  return visible;
+}
+
 Result<std::vector<CpuSet>> ThisMachine::numa_cpus(NumaMode mode, int workers) const {
-  const NumaQuestion question{mode, visible_gpu_addresses(cuda_visible_devices(environment_)),
-                              allowed_cpus()};
+  NumaQuestion question{mode, visible_gpu_addresses(cuda_visible_devices(environment_)),
+                        allowed_cpus()};
+  if (question.devices.empty()) {
+    auto devices = xpus();
+    if (!devices) return devices.error();
+    question.devices = std::move(*devices);
+  }
   return cpus_near_devices(question, workers);
 }
 

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 
 #include "agent/proc/limits.hpp"
+#include "agent/proc/pci_address.hpp"
 
 namespace ddprun {
 namespace {
@@ -46,14 +46,6 @@ struct CloseLibrary {
   void operator()(void* library) const { ::dlclose(library); }
 };
 using Library = std::unique_ptr<void, CloseLibrary>;
-
-/// As the folders of /sys/bus/pci/devices are called.
-std::string address_of(const PciInfo& pci) {
-  std::array<char, 40> text = {};
-  const int length =
-      std::snprintf(text.data(), text.size(), "%04x:%02x:%02x.0", pci.domain, pci.bus, pci.device);
-  return {text.data(), static_cast<std::size_t>(length)};
-}
 
 template <class Info>
 using ListProcesses = int(Handle, unsigned* count, Info* infos);
@@ -148,7 +140,7 @@ bool Nvml::list_gpus() {
     table_.uuids.emplace_back(uuid.data());
     PciInfo pci = {};
     const bool placed = functions_->pci != nullptr && functions_->pci(handle, &pci) == kSuccess;
-    table_.addresses.push_back(placed ? address_of(pci) : "");
+    table_.addresses.push_back(placed ? pci_address(pci.domain, pci.bus, pci.device) : "");
     devices_.push_back({handle, static_cast<int>(number)});
   }
   table_.count = static_cast<int>(table_.uuids.size());

@@ -26,11 +26,11 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .name = "nproc-per-node",
      .variable = Variable::kPet,
      .group = Group::kProgram,
-     .metavar = "N|cpu|gpu|auto",
+     .metavar = "N|cpu|gpu|xpu|auto",
      .preset = "1",
      .help =
-         "Workers on this node: a number, cpu or gpu (one per device), or auto (one per GPU, or "
-         "per CPU if there is no GPU)."},
+         "Workers on this node: a number, cpu, gpu or xpu (one per device; xpu: Intel's GPUs), or "
+         "auto (one per GPU or XPU, or per CPU if there is neither)."},
     {.id = Id::kModule,
      .name = "module",
      .letter = 'm',

@@ -14,12 +14,20 @@ Result<int> count_workers(const Setting<WorkerCount>& count, const Machine& mach
   using Kind = WorkerCount::Kind;
   if (count.value.kind == Kind::kNumber) return count.value.number;
   if (count.value.kind == Kind::kCpus) return machine.count_cpus();
-  const int gpus = machine.count_gpus();
+  const int gpus = count.value.kind == Kind::kXpus ? 0 : machine.count_gpus();
   if (gpus > 0) return gpus;
-  if (count.value.kind == Kind::kGpusOrCpus) return machine.count_cpus();
-  return usage(
-      count.shown() +
-      ": no GPU is visible here; use cpu, auto or a number, or check CUDA_VISIBLE_DEVICES");
+  if (count.value.kind == Kind::kGpus) {
+    return usage(
+        count.shown() +
+        ": no GPU is visible here; use cpu, auto or a number, or check CUDA_VISIBLE_DEVICES");
+  }
+  auto xpus = machine.xpus();
+  if (!xpus) return usage(count.shown() + ": " + xpus.error().sentence + "; pass a number");
+  if (!xpus->empty()) return static_cast<int>(xpus->size());
+  if (count.value.kind == Kind::kAuto) return machine.count_cpus();
+  return usage(count.shown() +
+               ": no XPU is visible here (Level Zero lists none); use cpu, auto or a number, or "
+               "check ZE_AFFINITY_MASK and ONEAPI_DEVICE_SELECTOR");
 }
 
 /// OMP_NUM_THREADS for workers that share this node's CPUs; unset if the user set it, or if one

@@ -25,6 +25,10 @@ class FakeMachine : public Machine {
   }
   [[nodiscard]] int count_cpus() const override { return cpus; }
   [[nodiscard]] int count_gpus() const override { return gpus; }
+  [[nodiscard]] Result<std::vector<std::string>> xpus() const override {
+    if (xpu_count < 0) return Error{ErrorKind::kUsage, "ONEAPI_DEVICE_SELECTOR is odd"};
+    return std::vector<std::string>(static_cast<std::size_t>(xpu_count));
+  }
   [[nodiscard]] Result<std::vector<CpuSet>> numa_cpus(NumaMode mode, int workers) const override {
     if (gpus == 0) return Error{ErrorKind::kUsage, "there is no device"};
     const int first = 10 * static_cast<int>(mode);
@@ -57,6 +61,7 @@ class FakeMachine : public Machine {
   std::string name = "node-1";
   int cpus = 8;
   int gpus = 0;
+  int xpu_count = 0;  // -1: they cannot be counted
   bool in_shell = false;
 };
 

@@ -22,6 +22,7 @@ BOTH = [
     ["--nnodes=x", "W"],
     ["--nproc-per-node=foo", "W"],
     ["--nproc-per-node=gpu", "W"],
+    ["--nproc-per-node=xpu", "W"],
     ["--max-restarts=-1", "W"],
     ["--max-restarts=x", "W"],
     ["--monitor-interval=x", "W"],

@@ -36,8 +36,19 @@ TEST_CASE("an invalid count of workers is refused with its value") {
   CHECK(config_of({"--nproc-per-node=4096", "W"}).workers.count == kWorkersPerNodeMax);
 }
 
-TEST_CASE("xpu is known and unsupported") {
-  CHECK(refusal_of({"--nproc-per-node=xpu", "W"}).kind == ErrorKind::kUnsupported);
+TEST_CASE("xpu counts Intel's GPUs, and auto does where there is no other") {
+  FakeMachine machine = machine_with(6, 0);
+  CHECK_THAT(refusal_of({"--nproc-per-node=xpu", "W"}, machine).sentence,
+             ContainsSubstring("no XPU is visible"));
+  machine.xpu_count = 3;
+  CHECK(config_of({"--nproc-per-node=xpu", "W"}, machine).workers.count == 3);
+  CHECK(config_of({"--nproc-per-node=auto", "W"}, machine).workers.count == 3);
+  machine.gpus = 2;
+  CHECK(config_of({"--nproc-per-node=xpu", "W"}, machine).workers.count == 3);
+  CHECK(config_of({"--nproc-per-node=auto", "W"}, machine).workers.count == 2);
+  machine.xpu_count = -1;
+  CHECK_THAT(refusal_of({"--nproc-per-node=xpu", "W"}, machine).sentence,
+             ContainsSubstring("ONEAPI_DEVICE_SELECTOR is odd; pass a number"));
 }
 
 TEST_CASE("with --numa-binding each worker has its CPUs, where there are devices") {

@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <stdlib.h>
 
+#include "agent/proc/level_zero.hpp"
 #include "agent/proc/nvml.hpp"
 #include "agent/proc/visible_devices.hpp"
 #include "tests/proc/support.hpp"
@@ -149,6 +150,33 @@ TEST_CASE("the PCI addresses of visible GPUs are NVML's or the folders of /proc"
         Names{"0010:dc:02.0", "0010:dc:00.0"});
   machine.sources = {"", "/no/such/directory", machine.sources.dev};
   CHECK(ddprun::visible_gpu_addresses("0", machine.sources) == Names{""});
+}
+
+TEST_CASE("Intel's GPUs are the discrete ones of Level Zero, or else the integrated ones") {
+  using ddprun::level_zero_gpus;
+  CHECK(level_zero_gpus(FAKE_LEVEL_ZERO) == Names{"0000:32:00.0", ""});
+  ::setenv("FAKE_ZE_INTEGRATED", "1", 1);
+  CHECK(level_zero_gpus(FAKE_LEVEL_ZERO) == Names{"0000:31:00.0"});
+  ::unsetenv("FAKE_ZE_INTEGRATED");
+  ::setenv("FAKE_ZE_FAILS", "1", 1);
+  CHECK(level_zero_gpus(FAKE_LEVEL_ZERO).empty());
+  ::unsetenv("FAKE_ZE_FAILS");
+  CHECK(level_zero_gpus("libno-such-library.so.1").empty());
+  CHECK(level_zero_gpus("libc.so.6").empty());  // a library without its functions
+}
+
+TEST_CASE("ONEAPI_DEVICE_SELECTOR leaves GPUs of Level Zero, or is not understood") {
+  using ddprun::selected_xpus;
+  using Indices = std::vector<int>;
+  for (const char* all : {"", "level_zero:*", "level_zero:gpu", "*:gpu", "*:*", "opencl:*;*:gpu"}) {
+    CHECK(selected_xpus(all, 3) == Indices{0, 1, 2});
+  }
+  CHECK(selected_xpus("level_zero:2,0", 3) == Indices{0, 2});
+  CHECK(selected_xpus("level_zero:1;level_zero:1,9", 3) == Indices{1});
+  CHECK(selected_xpus("opencl:gpu", 3) == Indices{});
+  for (const char* other : {"!level_zero:0", "level_zero:0.1", "level_zero:", "gpu", "zeus:0"}) {
+    CHECK_FALSE(selected_xpus(other, 3));
+  }
 }
 
 TEST_CASE("NVML lists the processes on a GPU, where it has MIG on its slices") {
