@@ -51,6 +51,10 @@ class Machine {
   [[nodiscard]] virtual Result<std::string> own_address(const std::string& host) const = 0;
   /// The same where another machine, or a name that does not resolve, is no error.
   [[nodiscard]] virtual Whereabouts locate(const std::string& host) const = 0;
+  /// agree_on_line() of launcher/agreed_file.hpp.
+  [[nodiscard]] virtual Result<std::string> agreed_line(const std::string& path,
+                                                        const std::string& key,
+                                                        const std::string& line) const = 0;
   /// As gethostname() reports it, with or without a domain; empty if it fails.
   [[nodiscard]] virtual std::string host_name() const = 0;
   /// Whether the user started ddprun in a shell: it has a terminal and does not lead its session.

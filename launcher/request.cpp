@@ -84,7 +84,10 @@ Result<RendezvousRequest> parse_rendezvous(const Settings& settings,
     parsed = parse_setting(settings, Option::kRdzvBackend, &parse_backend, request.backend);
   }
   if (parsed) parsed = parse_setting(settings, Option::kRdzvConf, &parse_conf, request.conf);
-  if (parsed && !request.standalone.value && request.hosts.value.empty()) {
+  // With store_type=file it is a path, which plan_c10d() reads.
+  const bool is_path =
+      parsed && request.conf.value.file_store && request.backend.value == Backend::kC10d;
+  if (parsed && !is_path && !request.standalone.value && request.hosts.value.empty()) {
     parsed = parse_setting(settings, Option::kRdzvEndpoint, &parse_rendezvous_endpoint,
                            request.endpoint);
   }

@@ -17,6 +17,7 @@
 #include "agent/proc/level_zero.hpp"
 #include "base/address.hpp"
 #include "base/random_uuid.hpp"
+#include "launcher/agreed_file.hpp"
 #include "launcher/rendezvous/endpoint.hpp"
 
 namespace ddprun {
@@ -184,6 +185,11 @@ Whereabouts ThisMachine::locate(const std::string& host) const {
   if (!addresses) return {Place::kUnknown, ""};
   if (auto literal = own_literal(addresses->get())) return {Place::kHere, *literal};
   return {Place::kElsewhere, ""};
+}
+
+Result<std::string> ThisMachine::agreed_line(const std::string& path, const std::string& key,
+                                             const std::string& line) const {
+  return agree_on_line(path, key, line);
 }
 
 std::string ThisMachine::host_name() const {

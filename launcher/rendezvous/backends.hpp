@@ -10,6 +10,11 @@ namespace ddprun {
 /// node, without a coordinator.
 [[nodiscard]] Result<RendezvousPlan> plan_c10d(const Request& request, const Machine& machine);
 
+/// --rdzv-conf store_type=file: where the nodes that name one file find each other, as the first of
+/// them has written there.
+[[nodiscard]] Result<Endpoint> endpoint_in_file(const RendezvousRequest& asked,
+                                                const Machine& machine);
+
 /// Numbered nodes, a fixed address and port for the workers of every round, node rank 0 there.
 [[nodiscard]] Result<RendezvousPlan> plan_static(const Request& request, const Machine& machine);
 

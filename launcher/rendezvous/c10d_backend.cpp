@@ -69,10 +69,24 @@ void add_c10d_notes(RendezvousPlan& plan, const RendezvousRequest& asked) {
   note_static_options(plan, asked);
 }
 
+/// As if the endpoint that stands in the file had been given.
+Result<RendezvousPlan> plan_c10d_by_file(const Request& request, const Machine& machine) {
+  const RendezvousRequest& asked = request.rendezvous;
+  if (asked.nodes.value.max == 1) return plan_c10d_alone(request, machine);
+  auto endpoint = endpoint_in_file(asked, machine);
+  if (!endpoint) return endpoint.error();
+  Request by_address = request;
+  by_address.rendezvous.endpoint.value = std::move(*endpoint);
+  by_address.rendezvous.conf.value.file_store = false;
+  by_address.rendezvous.conf.value.is_host = std::nullopt;
+  return plan_c10d(by_address, machine);
+}
+
 }  // namespace
 
 Result<RendezvousPlan> plan_c10d(const Request& request, const Machine& machine) {
   const RendezvousRequest& asked = request.rendezvous;
+  if (asked.conf.value.file_store) return plan_c10d_by_file(request, machine);
   const Endpoint endpoint = asked.endpoint.value.value_or(Endpoint{"localhost", kC10dPort});
   const std::optional<bool> is_host = asked.conf.value.is_host;
   const Whereabouts found = machine.locate(endpoint.host);

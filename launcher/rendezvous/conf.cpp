@@ -111,7 +111,7 @@ class ConfReader {
       case ConfKeyKind::kSwitch:
         return read_switch();
       case ConfKeyKind::kStore:
-        return check_store();
+        return read_store();
       case ConfKeyKind::kFixed:
         return usage(place_ + " cannot be set here: use " + std::string(key_.remark));
       case ConfKeyKind::kRefused:
@@ -162,12 +162,11 @@ class ConfReader {
     return {};
   }
 
-  Result<void> check_store() {
-    if (value_ == "tcp" || value_ == "TCP") return {};
-    const std::string remedy = ": the rendezvous uses TCP; omit it and pass --rdzv-endpoint";
-    if (value_ == "file")
-      return Error{ErrorKind::kUnsupported, place_ + " is not supported" + remedy};
-    return usage(place_ + " is not tcp" + remedy);
+  Result<void> read_store() {
+    const std::string type = lower(value_);
+    if (type != "tcp" && type != "file") return usage(place_ + " is neither tcp nor file");
+    conf_.file_store = type == "file";
+    return {};
   }
 
   RendezvousConf& conf_;

@@ -21,6 +21,7 @@ struct RendezvousConf {
   std::optional<Duration> coordinator_timeout;
   std::optional<Duration> timeout;   // of the static backend
   std::optional<bool> is_host;       // whether this node runs the coordinator
+  bool file_store = false;           // store_type=file: the endpoint is a path
   std::vector<std::string> keys;     // known ones, as given
   std::vector<std::string> unknown;  // ignored, with a warning
 };

@@ -112,10 +112,48 @@ TEST_CASE(
              ContainsSubstring("use --rdzv-id"));
   CHECK_THAT(refusal_of({"--rdzv-conf=max_nodes=2", "W"}).sentence,
              ContainsSubstring("use --nnodes"));
-  const auto file = refusal_of({"--rdzv-conf=store_type=file", "W"});
-  CHECK(file.kind == ErrorKind::kUnsupported);
-  CHECK_THAT(file.sentence, ContainsSubstring("pass --rdzv-endpoint"));
   CHECK(refusal_of({"--rdzv-conf=protocol=http", "W"}).kind == ErrorKind::kUnsupported);
+}
+
+TEST_CASE("with store_type=file the nodes that name one file use the address of the first one") {
+  const Words words{"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-conf=store_type=file",
+                    "--rdzv-endpoint=/data/store", "W"};
+  FakeMachine first;
+  first.addresses["10.0.0.1"] = "10.0.0.1";
+  const Launch host = launch_of(words, first);
+  REQUIRE(host.coordinator);
+  CHECK(host.config.rendezvous->coordinator.host == "10.0.0.1");
+  const int port = host.config.rendezvous->coordinator.port;
+  CHECK(port >= 21000);
+  CHECK(first.agreed == std::map<std::string, std::string>{
+                            {"/data/store none", "node-1 10.0.0.1:" + std::to_string(port)}});
+  FakeMachine second;
+  second.name = "node-2";
+  second.addresses = {{"node-2", "10.0.0.2"}};
+  second.agreed = first.agreed;
+  const Launch other = launch_of(words, second);
+  CHECK_FALSE(other.coordinator);
+  CHECK(other.config.rendezvous->coordinator.host == "10.0.0.1");
+  CHECK(other.config.rendezvous->coordinator.port == port);
+  second.agreed = {{"/data/store none", "node-1 127.0.0.1:7"}};
+  CHECK_THAT(refusal_of(words, second).sentence, ContainsSubstring("pass --local-addr on node-1"));
+  second.agreed = {{"/data/store none", "node-1"}};
+  CHECK_THAT(refusal_of(words, second).sentence, ContainsSubstring("its line node-1"));
+  second.addresses.clear();
+  CHECK_THAT(refusal_of(words, second).sentence, ContainsSubstring("pass --local-addr"));
+}
+
+TEST_CASE("several nodes need the path of a file, a single one needs none") {
+  const Words c10d{"--rdzv-backend=c10d", "--rdzv-conf=store_type=File"};
+  Words several = c10d;
+  several.insert(several.end(), {"--nnodes=2", "W"});
+  CHECK_THAT(refusal_of(several).sentence, ContainsSubstring("pass it as --rdzv-endpoint"));
+  Words one = c10d;
+  one.insert(one.end(), {"--rdzv-endpoint=/data/store", "W"});
+  const FakeMachine machine;
+  CHECK_FALSE(config_of(one, machine).rendezvous);
+  CHECK(machine.agreed.empty());
+  CHECK_FALSE(config_of({"--rdzv-conf=store_type=file", "W"}).rendezvous);
 }
 
 TEST_CASE("the key is_host decides which node runs the coordinator, in torchrun's words and ours") {

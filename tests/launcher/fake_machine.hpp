@@ -47,6 +47,10 @@ class FakeMachine : public Machine {
     if (unresolved.contains(host)) return {Whereabouts::Place::kUnknown, ""};
     return {Whereabouts::Place::kElsewhere, ""};
   }
+  [[nodiscard]] Result<std::string> agreed_line(const std::string& path, const std::string& key,
+                                                const std::string& line) const override {
+    return agreed.emplace(path + " " + key, line).first->second;
+  }
   [[nodiscard]] std::string host_name() const override { return name; }
   [[nodiscard]] bool is_in_shell() const override { return in_shell; }
   [[nodiscard]] std::string random_id() const override {
@@ -58,6 +62,7 @@ class FakeMachine : public Machine {
   std::map<std::string, std::string> addresses{
       {"127.0.0.1", "127.0.0.1"}, {"localhost", "127.0.0.1"}, {"node-1", "10.0.0.1"}};
   std::set<std::string> unresolved;  // names that do not resolve yet; any other is elsewhere
+  mutable std::map<std::string, std::string> agreed;  // lines by path and key
   std::string name = "node-1";
   int cpus = 8;
   int gpus = 0;

@@ -17,6 +17,7 @@ from compare import environment_differences
 
 STATIC = ["--nnodes=2", "--master-addr=127.0.0.1", "--master-port={port}"]
 C10D = ["--nnodes=1:2", "--rdzv-backend=c10d", "--rdzv-endpoint=localhost:{port}", "--rdzv-id=x"]
+FILE = ["--rdzv-endpoint={dir}/store", "--rdzv-id=x", "--local-addr=127.0.0.1"]
 LAST_CALL = "--rdzv-conf=last_call_timeout=600"
 
 # name, what both nodes are given, what each is given beside it
@@ -40,12 +41,17 @@ CASES = [
         [["--node-rank=0", "--role=a"], ["--node-rank=1", "--role=b"]],
     ),
     ("c10d, elastic", [*C10D, LAST_CALL, "--nproc-per-node=2", "--max-restarts=3"], [[], []]),
+    (
+        "c10d, by a file",
+        ["--nnodes=2", *C10D[1:2], "--rdzv-conf=store_type=file", *FILE],
+        [[], []],
+    ),
     ("c10d, not elastic", [C10D[1], C10D[2], "--nnodes=2", "--role="], [[], []]),
 ]
 
 
 def start(launcher, words, extra, folder, port):
-    words = [word.replace("{port}", port) for word in words]
+    words = [word.replace("{port}", port).replace("{dir}", str(folder)) for word in words]
     extra = {name: value.replace("{port}", port) for name, value in extra.items()}
     (folder / "console").touch()
     streams = [os.devnull, folder / "console", folder / "console"]

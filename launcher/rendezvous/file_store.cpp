@@ -1,0 +1,66 @@
+#include <cstdlib>
+#include <sstream>
+
+#include "base/printable.hpp"
+#include "launcher/rendezvous/backends.hpp"
+#include "launcher/rendezvous/several_nodes.hpp"
+#include "launcher/schedulers/placement.hpp"
+#include "launcher/usage.hpp"
+
+namespace ddprun {
+namespace {
+
+/// The address under which this node would run the coordinator.
+Result<std::string> address_to_offer(const RendezvousRequest& asked, const Machine& machine) {
+  const Setting<std::string>& given = asked.local_addr;
+  const std::string host = given.value.empty() ? machine.host_name() : given.value;
+  auto literal = machine.own_address(host);
+  if (literal) return literal;
+  return usage((given.value.empty() ? "this node's name" : given.shown()) + ": " +
+               literal.error().sentence + "; pass --local-addr with an address that other nodes " +
+               "can reach");
+}
+
+/// Like those of schedulers: outside of what the kernel gives to clients, so probably free.
+std::uint16_t port_to_offer(const Machine& machine) {
+  const std::string digits = machine.random_id().substr(0, 8);
+  const unsigned long number = std::strtoul(digits.c_str(), nullptr, 16);
+  return static_cast<std::uint16_t>(kSchedulerPortFirst + number % kSchedulerPortCount);
+}
+
+/// Without blanks and line ends.
+std::string as_key(const std::string& run_id) {
+  std::string key = printable(run_id);
+  for (char& letter : key) {
+    if (letter == ' ') letter = '_';
+  }
+  return key;
+}
+
+}  // namespace
+
+Result<Endpoint> endpoint_in_file(const RendezvousRequest& asked, const Machine& machine) {
+  const std::string& path = asked.endpoint.text;
+  if (path.empty()) {
+    return usage("--rdzv-conf store_type=file: " + text_of(asked.nodes.value) +
+                 " need the path of one file: pass it as --rdzv-endpoint");
+  }
+  auto own = address_to_offer(asked, machine);
+  if (!own) return own.error();
+  const std::string offer =
+      machine.host_name() + " " + text_of(Endpoint{*own, port_to_offer(machine)});
+  auto agreed = machine.agreed_line(path, as_key(asked.run_id.value), offer);
+  if (!agreed) return agreed.error();
+  std::istringstream words(*agreed);
+  std::string host;
+  std::string address;
+  words >> host >> address;
+  auto endpoint = parse_endpoint(address, asked.endpoint.shown() + ", its line " + *agreed);
+  if (!endpoint) return endpoint.error();
+  const bool elsewhere = host != machine.host_name() && named_loopback(endpoint->host);
+  if (!elsewhere) return endpoint;
+  return usage(asked.endpoint.shown() + ": " + host + " offers " + address +
+               ", which no other machine can reach; pass --local-addr on " + host);
+}
+
+}  // namespace ddprun
