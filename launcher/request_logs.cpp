@@ -77,6 +77,12 @@ std::optional<StreamChoice> parse_streams(const std::string& text) {
 }
 
 Result<LogRequest> parse_logs(const Settings& settings, const Environment& environment) {
+  const Origin layout = settings.origin(OptionId::kLogsSpecs);
+  if (layout.given && layout.text != "default") {
+    return usage(layout.shown() +
+                 " names a Python class, which ddprun does not run: --log-dir, --redirects and "
+                 "--tee choose the files, as default does");
+  }
   LogRequest request;
   request.dir = settings.origin(OptionId::kLogDir);
   request.stdout_filters = settings.origin(OptionId::kDuplicateStdoutFilters);

@@ -17,13 +17,12 @@ constexpr std::size_t kColumnsMax = 100;  // longer lines are hard to read
 constexpr std::size_t kOptionIndent = 2;
 constexpr std::size_t kTextIndent = 6;
 
-constexpr std::array<std::pair<OptionGroup, std::string_view>, 6> kHeadings{{
+constexpr std::array<std::pair<OptionGroup, std::string_view>, 5> kHeadings{{
     {OptionGroup::kProgram, "Workers and program"},
     {OptionGroup::kRendezvous, "Nodes and rendezvous"},
     {OptionGroup::kRestarts, "Restarts and stopping"},
     {OptionGroup::kOutput, "Output and logs"},
     {OptionGroup::kOther, "Other"},
-    {OptionGroup::kRefused, "Of torchrun, not supported yet"},
 }};
 
 class Wrapper {
@@ -78,10 +77,8 @@ std::string defaults(const OptionSpec& option) {
 }
 
 std::string entry(const OptionSpec& option, std::size_t columns) {
-  std::string help(option.help);
-  if (!option.unsupported.empty()) help += " Instead: " + std::string(option.unsupported) + ".";
   return wrapped(spellings(option), kOptionIndent, columns) +
-         wrapped(help + defaults(option), kTextIndent, columns);
+         wrapped(std::string(option.help) + defaults(option), kTextIndent, columns);
 }
 
 }  // namespace

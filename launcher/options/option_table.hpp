@@ -85,7 +85,7 @@ enum class OptionVariable {
 };
 
 /// The headings of --help, in its order.
-enum class OptionGroup { kProgram, kRendezvous, kRestarts, kOutput, kOther, kRefused };
+enum class OptionGroup { kProgram, kRendezvous, kRestarts, kOutput, kOther };
 
 struct OptionSpec {
   OptionId id = OptionId::kCount;
@@ -94,11 +94,10 @@ struct OptionSpec {
   OptionValue value = OptionValue::kText;
   OptionVariable variable = OptionVariable::kNone;
   OptionGroup group = OptionGroup::kOther;
-  std::string_view metavar = {};      // what --help calls the value
-  std::string_view preset = {};       // built-in default, as it would be typed; empty: none
-  std::string_view choices = {};      // of kChoice and kChoiceAction, separated by commas
-  std::string_view help = {};         // one or two sentences
-  std::string_view unsupported = {};  // what to do instead; empty: the option works
+  std::string_view metavar = {};  // what --help calls the value
+  std::string_view preset = {};   // built-in default, as it would be typed; empty: none
+  std::string_view choices = {};  // of kChoice and kChoiceAction, separated by commas
+  std::string_view help = {};     // one or two sentences
 };
 
 /// All options, in the order of OptionId.

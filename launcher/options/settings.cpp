@@ -56,8 +56,7 @@ Result<void> Settings::check(const OptionSpec& option) const {
     const bool known = std::find(choices.begin(), choices.end(), value) != choices.end();
     if (!known) return wrong("one of " + joined(choices));
   }
-  if (option.unsupported.empty()) return {};
-  return unsupported(origin(option.id).shown(), std::string(option.unsupported));
+  return {};
 }
 
 std::int64_t Settings::integer(OptionId id) const {

@@ -18,8 +18,7 @@ namespace ddprun {
 
 class Settings {
  public:
-  /// Merges. A usage error names the option or variable; a known option that is not supported is
-  /// refused.
+  /// Merges. A usage error names the option or variable.
   [[nodiscard]] static Result<Settings> merge(const ScannedLine& line,
                                               const Environment& environment);
 

@@ -80,6 +80,7 @@ const std::vector<std::pair<OptionId, std::string>>& only_refusals() {
       {OptionId::kMonitorInterval, "0"},
       {OptionId::kEventLogHandler, "console"},
       {OptionId::kStartMethod, "thread"},
+      {OptionId::kLogsSpecs, "mine"},
   };
   return kRefusals;
 }
@@ -127,10 +128,12 @@ std::string fingerprint(const LaunchConfig& config) {
 
 }  // namespace
 
-TEST_CASE("every option has an effect, is refused, or is an action: none is accepted and ignored") {
+TEST_CASE(
+    "every option has an effect, refuses all values but one, or is an action: none is accepted and "
+    "ignored") {
   for (const auto& option : all_options()) {
     INFO(option.name);
-    int places = option.unsupported.empty() ? 0 : 1;
+    int places = 0;
     places += option.value == OptionValue::kAction ? 1 : 0;
     places += option.value == OptionValue::kChoiceAction ? 1 : 0;
     for (const auto& effect : effects()) places += effect.id == option.id ? 1 : 0;
@@ -156,24 +159,10 @@ TEST_CASE("an option with one possible value refuses the others") {
   }
 }
 
-TEST_CASE("every unsupported option is refused in one sentence, from the environment too") {
-  for (const auto& option : all_options()) {
-    if (option.unsupported.empty()) continue;
-    const std::string first_choice(option.choices.substr(0, option.choices.find(',')));
-    const std::string value = first_choice.empty() ? "1" : first_choice;
-    Words words{dashed(option)};
-    if (option.value != OptionValue::kFlag) words.push_back(value);
-    words.emplace_back("W");
-    const auto error = refusal_of(words);
-    INFO(option.name);
-    CHECK(error.kind == ErrorKind::kUnsupported);
-    CHECK_THAT(error.sentence, ContainsSubstring(dashed(option)));
-    CHECK_THAT(error.sentence, ContainsSubstring("not supported yet"));
-    const std::string variable = variable_name(option);
-    if (variable.empty()) continue;
-    CHECK_THAT(refusal_of({"W"}, with_variables({{variable, value}})).sentence,
-               ContainsSubstring(variable));
-  }
+TEST_CASE("the layout of log files is the default one; another is a class of Python") {
+  CHECK(fingerprint(config_of({"--logs-specs=default", "W"})) == fingerprint(config_of({"W"})));
+  CHECK_THAT(refusal_of({"--logs-specs=mine", "W"}).sentence,
+             ContainsSubstring("--logs-specs=mine names a Python class"));
 }
 
 TEST_CASE("nothing to run names the missing script and is a usage error") {

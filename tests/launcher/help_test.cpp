@@ -25,14 +25,6 @@ TEST_CASE("help fits the terminal, however narrow") {
   }
 }
 
-TEST_CASE("help lists unsupported options under a heading of their own") {
-  const std::string text = ddprun::help_text(100);
-  const auto heading = text.find("Of torchrun, not supported yet");
-  REQUIRE(heading != std::string::npos);
-  CHECK(text.find("--logs-specs") > heading);
-  CHECK(text.find("--nproc-per-node") < heading);
-}
-
 TEST_CASE("a word longer than the line is broken rather than sticking out") {
   CHECK(ddprun::wrapped("ab abcdefgh x", 2, 6) == "  ab\n  abcd\n  efgh\n  x\n");
   CHECK(ddprun::wrapped("a b c", 0, 3) == "a b\nc\n");

@@ -347,6 +347,11 @@ def form_cases():
                 *report_names("rank 1", "ValueError: needle in a haystack")(theirs, ours),
             ],
         ),
+        Case(
+            "the default layout of log files, by its name",
+            [*ALONE, "--log-dir", "{logs}", "--logs-specs=default", "-r3", "{probe}"],
+            check=silent_console,
+        ),
     ]
 
 
