@@ -193,6 +193,12 @@ def rendezvous_cases():
         ),
         port_case(),
         Case(
+            "63: nodes declared alike",
+            [*ALONE, "{probe}"],
+            {"TORCH_ELASTIC_WORKER_IDENTICAL": "1"},
+            check=same_values("RANK", "ROLE_RANK", "WORLD_SIZE", "ROLE_WORLD_SIZE"),
+        ),
+        Case(
             "27: a static endpoint",
             [*TWO, f"--rdzv-endpoint=localhost:{free_port()}", "{probe}"],
             check=same_values("MASTER_PORT", "MASTER_ADDR", "TORCHELASTIC_RUN_ID"),
