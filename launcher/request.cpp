@@ -39,7 +39,9 @@ Result<Backend> parse_backend(const Origin& origin) {
   if (origin.text == "static") return Backend::kStatic;
   if (origin.text == "c10d") return Backend::kC10d;
   if (origin.text == "etcd" || origin.text == "etcd-v2") {
-    return unsupported(origin.shown(), "c10d and static work");
+    return usage(origin.shown() +
+                 ": ddprun does not use etcd; run ddprun-rdzvd on a host that all nodes can reach, "
+                 "and pass --rdzv-backend=c10d --rdzv-endpoint=HOST");
   }
   return usage(origin.quoted() + " is not one of static, c10d");
 }

@@ -62,6 +62,7 @@ ONLY_OURS = [
     (["--nproc-per-node=0", "W"], "torchrun notices later"),
     (["--monitor-interval=0", "W"], "torchrun notices later"),
     (["--rdzv-backend=zeus", "W"], "torchrun notices later"),
+    (["--rdzv-backend=etcd-v2", "W"], "torchrun looks for etcd's client later"),
     (["--rdzv-backend=c10d", "--rdzv-endpoint=a b", "W"], "torchrun notices later"),
     (["--shutdown-timeout=-1", "W"], "torchrun notices later; 2.11 has no such option"),
     (["--signals-to-handle=SIGKILL", "W"], "torchrun fails after the rendezvous"),

@@ -135,9 +135,10 @@ TEST_CASE(
   CHECK_THAT(error.sentence, ContainsSubstring("--standalone is one node, but --nnodes=2"));
 }
 
-TEST_CASE("backends are known, refused or unknown") {
-  CHECK(refusal_of({"--rdzv-backend=etcd", "W"}).kind == ErrorKind::kUnsupported);
-  CHECK(refusal_of({"--rdzv-backend=etcd-v2", "W"}).kind == ErrorKind::kUnsupported);
+TEST_CASE("a backend that is not there is refused with what takes its place") {
+  for (const char* etcd : {"--rdzv-backend=etcd", "--rdzv-backend=etcd-v2"}) {
+    CHECK_THAT(refusal_of({etcd, "W"}).sentence, ContainsSubstring("run ddprun-rdzvd"));
+  }
   CHECK_THAT(refusal_of({"--rdzv-backend=zeus", "W"}).sentence,
              ContainsSubstring("not one of static, c10d"));
 }
