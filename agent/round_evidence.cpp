@@ -113,7 +113,8 @@ asio::awaitable<RawEvidence> RoundEvidence::look(Sources sources) {
   raw.stderr_tail = from->stderr_tail + raw.stderr_tail;  // one of them has it
   raw.stdout_tail = from->stdout_tail + raw.stdout_tail;
   const StreamPlan& out = from->plan.out;
-  raw.stdout_unseen = is_unseen(out.route);
+  raw.stdout_unseen = is_unseen(out.route) && !from->one_way;
+  raw.stderr_has_both = from->one_way;
   raw.stderr_unseen = is_unseen(from->plan.err.route);
   if (is_logged(out.route)) raw.stdout_log = out.file;
   if (complains_of_a_disk(from->status, raw.stderr_tail + raw.stdout_tail)) {

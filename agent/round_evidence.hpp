@@ -38,6 +38,7 @@ class RoundEvidence {
     WorkerOutputPlan plan;
     std::string stdout_tail;  // what passed through ddprun
     std::string stderr_tail;
+    bool one_way = false;  // that is of both streams, see WorkerOutput::is_one_way()
     std::string log_directory;
     Evidence facts;  // of measure()
     int pid = 0;

@@ -214,6 +214,7 @@ asio::awaitable<void> RoundRunner::look_into_files(std::shared_ptr<RoundRunner> 
   sources.plan = failed.output_plan;
   sources.stdout_tail = failed.output->tail(Stream::kStdout);
   sources.stderr_tail = failed.output->tail(Stream::kStderr);
+  sources.one_way = failed.output->is_one_way();
   sources.log_directory = self->log_directory();
   sources.facts = failed.facts;
   sources.pid = failed.child->pid();

@@ -113,14 +113,15 @@ std::shared_ptr<warm::WarmWorkers> warm_workers(asio::io_context& io, const Laun
                        }});
 }
 
-int drive(asio::io_context& io, Signals& signals, Agent& agent, OutputEnd& end,
-          Commands& commands) {
+int drive(asio::io_context& io, Signals& signals, Agent& agent, OutputEnd& end, Commands& commands,
+          const Consoles& consoles) {
   int exit_code = kExitFailure;
   asio::co_spawn(io, run_to_the_end(agent, end), [&](std::exception_ptr bug, int code) {
     if (bug) std::rethrow_exception(bug);
     exit_code = code;
     io.stop();  // what still waits (signals, a worker that nothing ends) is dropped with `io`
   });
+  using For = client::SignalCame::For;
   bool stopped = false;
   const auto stop = [&](const ReceivedSignal& received) {
     if (received.by_kernel) end.end_echo(received.number);
@@ -140,6 +141,9 @@ int drive(asio::io_context& io, Signals& signals, Agent& agent, OutputEnd& end,
       signals.deliver(stop,
                       [&](const ReceivedSignal& received) {
                         if (received.number == SIGTSTP) return agent.pause(received);
+                        // After Ctrl-Z the window may have another size than before.
+                        const bool here = reach_of(received.number) == For::kThisNode;
+                        if (here && consoles.terminal) consoles.terminal->resize();
                         agent.pass_on({received.number, received.from, reach_of(received.number)});
                       }),
       net::rethrow_bug);
@@ -200,7 +204,7 @@ int run_agent(const LaunchConfig& config, const Environment& environment, spdlog
       warm_workers(io, config, orphans, cgroup.get(), descriptor_limit, logger, events),
       [&] { control.open(environment); }};
   Agent agent(io.get_executor(), inputs, std::move(local_coordinator), make_local_coordinator);
-  return drive(io, signals, agent, end, commands);
+  return drive(io, signals, agent, end, commands, consoles);
 } catch (const boost::system::system_error& error) {
   // The event loop itself cannot be made.
   const bool starved = error.code() == boost::system::errc::too_many_files_open ||

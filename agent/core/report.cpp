@@ -17,6 +17,7 @@ namespace ddprun {
 namespace {
 
 const std::string kStderrUnseen = "its stderr does not pass through ddprun (--console raw)";
+const std::string kLastOfBoth = "last lines of its output";
 const std::string kContinued = "\n            ";  // below the text of a label
 // A report fills at most one screen; of that, this much belongs to what is quoted in any case.
 constexpr std::size_t kScreenLines = 24;
@@ -34,7 +35,7 @@ std::string source_text(const WorkerExit& exit) {
     of_stream = exit.evidence.stderr_unseen ? kStderrUnseen : "its stderr is empty";
     of_stream += "; last lines of its stdout";
   } else if (!exit.lines.empty()) {
-    of_stream = "last lines of its stderr";
+    of_stream = exit.evidence.lines_of_both ? kLastOfBoth : "last lines of its stderr";
   }
   switch (exit.source) {
     case EvidenceSource::kStderr:
@@ -146,6 +147,7 @@ void add_evidence(WorkerExit& exit, const RawEvidence& raw) {
   const bool empty = !good && exit.lines.empty();
   if (empty) exit.lines = quotable_lines(raw.stdout_tail);
   exit.evidence.stderr_unseen = raw.stderr_unseen;
+  exit.evidence.lines_of_both = raw.stderr_has_both;
   exit.evidence.lines_of_stdout = empty && !exit.lines.empty();
   // A log that is empty shows nothing.
   if (exit.evidence.lines_of_stdout || (raw.files_read && raw.stderr_tail.empty())) {

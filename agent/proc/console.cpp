@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <boost/asio/as_tuple.hpp>
@@ -83,15 +84,19 @@ void ConsoleWriter::write_own(std::string_view lines) {
   if (stalled_) queue_.put_own_first();
 }
 
-bool ConsoleWriter::full() const {
-  return !closed_ && !stalled_ && queue_.worker_bytes() > kFullBytes;
+// While the lines of others are dropped, none is taken until that was announced in their place.
+bool ConsoleWriter::full(OnStall on_stall) const {
+  if (closed_) return false;
+  const bool no_room = queue_.worker_bytes() > kFullBytes;
+  return on_stall == OnStall::kDrop ? no_room && !stalled_ : no_room || dropped_lines_ != 0;
 }
 
-asio::awaitable<void> ConsoleWriter::room() {
+asio::awaitable<void> ConsoleWriter::room(OnStall on_stall) {
   const auto self = shared_from_this();
   const auto token = asio::as_tuple(asio::use_awaitable);
-  while (full()) {
-    const auto [cancelled] = co_await changed_.async_wait(token);  // ended by stall_ at the latest
+  while (full(on_stall)) {
+    // Ended by stall_ at the latest; with kWait by the console, or the end of the run.
+    const auto [cancelled] = co_await changed_.async_wait(token);
     static_cast<void>(
         cancelled);  // the only way it completes, and the condition is looked at again
   }
@@ -100,7 +105,8 @@ asio::awaitable<void> ConsoleWriter::room() {
 asio::awaitable<void> ConsoleWriter::flush(TimePoint deadline) {
   const auto self = shared_from_this();
   const auto token = asio::as_tuple(asio::use_awaitable);
-  asio::steady_timer limit(changed_.get_executor(), deadline);
+  const bool waits = keeps_all_ && queue_.worker_bytes() != 0;
+  asio::steady_timer limit(changed_.get_executor(), waits ? TimePoint::max() : deadline);
   limit.async_wait([self](const boost::system::error_code& ended) {
     if (!ended) self->hurry();
   });
@@ -295,6 +301,7 @@ Consoles open_consoles(asio::any_io_executor executor, int out_descriptor, int e
   consoles.out = same_file(out_descriptor, err_descriptor)
                      ? consoles.err
                      : std::make_shared<ConsoleWriter>(executor, out_descriptor);
+  if (::isatty(err_descriptor) == 1) consoles.terminal = std::make_shared<Terminal>(err_descriptor);
   return consoles;
 }
 

@@ -15,6 +15,7 @@
 
 #include "agent/proc/console_queue.hpp"
 #include "agent/proc/console_target.hpp"
+#include "agent/proc/terminal.hpp"
 #include "base/clock.hpp"
 
 namespace ddprun {
@@ -22,6 +23,9 @@ namespace ddprun {
 class ConsoleWriter : public std::enable_shared_from_this<ConsoleWriter> {
  public:
   enum class Taken { kYes, kDropped };
+  /// What becomes of output while the console takes nothing: streams with a log file, or beside
+  /// another one, lose lines rather than hold up the worker.
+  enum class OnStall { kDrop, kWait };
 
   ConsoleWriter(boost::asio::any_io_executor executor, int descriptor);
 
@@ -33,11 +37,13 @@ class ConsoleWriter : public std::enable_shared_from_this<ConsoleWriter> {
   /// nothing they pass what waits of them. Beyond kConsoleOwnBytesMax they are counted as dropped.
   void write_own(std::string_view lines);
   /// Whether the caller should wait for room() before it writes more.
-  [[nodiscard]] bool full() const;
-  /// Completes when the queue has room, or when the console took nothing for kConsoleStallMax: then
-  /// write() drops. So no wait is longer than the console's own silence. Cancelling (terminal) is
-  /// safe.
-  [[nodiscard]] boost::asio::awaitable<void> room();
+  [[nodiscard]] bool full(OnStall on_stall = OnStall::kDrop) const;
+  /// Completes when the queue has room, or, with kDrop, when the console took nothing for
+  /// kConsoleStallMax: then write() drops. Cancelling (terminal) is safe.
+  [[nodiscard]] boost::asio::awaitable<void> room(OnStall on_stall = OnStall::kDrop);
+  /// From now on flush() has no deadline while output of workers waits: it exists only here, and
+  /// without ddprun its worker would wait for the console.
+  void keep_all() { keeps_all_ = true; }
   /// Completes when everything is written or the console is closed. At `deadline`, or at hurry(),
   /// own lines go first and have kConsoleHurryMax; then it completes in any case.
   [[nodiscard]] boost::asio::awaitable<void> flush(TimePoint deadline);
@@ -91,6 +97,7 @@ class ConsoleWriter : public std::enable_shared_from_this<ConsoleWriter> {
   bool stalled_ = false;
   bool closed_ = false;
   bool hurried_ = false;
+  bool keeps_all_ = false;
   std::uint64_t dropped_lines_ = 0;  // since the last message about them
   std::uint64_t dropped_total_ = 0;
   int failure_ = 0;   // errno of the last write that lost something
@@ -104,6 +111,7 @@ class ConsoleWriter : public std::enable_shared_from_this<ConsoleWriter> {
 struct Consoles {
   std::shared_ptr<ConsoleWriter> out;
   std::shared_ptr<ConsoleWriter> err;
+  std::shared_ptr<Terminal> terminal{};  // of stderr; null where that is none
 };
 
 [[nodiscard]] Consoles open_consoles(boost::asio::any_io_executor executor, int out_descriptor = 1,

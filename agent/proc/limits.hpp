@@ -16,6 +16,10 @@ inline constexpr int kCpusMax = 1 << 20;
 // Bytes taken from a worker's pipe in one go; the rest waits in the pipe, so that every stream gets
 // its turn.
 inline constexpr std::size_t kPumpChunkBytes = 64 * 1024;
+// The beginning of a line that is passed on waits so long for its end, if that is on its way, and
+// up to so many bytes.
+inline constexpr std::chrono::milliseconds kHeldMax{500};
+inline constexpr std::size_t kHeldBytesMax = 64 * 1024;
 // One line of a tee'd stream in memory. What is longer is cut on the console (never in the file),
 // with a note that says how much is missing.
 inline constexpr std::size_t kLineBytesMax = 256 * 1024;

@@ -11,15 +11,22 @@ namespace asio = boost::asio;
 
 Result<WorkerOutput> WorkerOutput::open(asio::any_io_executor executor, const Consoles& consoles,
                                         const WorkerOutputPlan& plan) {
+  WorkerOutput output;
+  auto err = StreamPump::open(
+      executor, plan.err,
+      {consoles.err, plan.prefix, plan.warn, Stream::kStderr, plan.bytes, consoles.terminal});
+  if (!err) return err.error();
+  output.err_ = std::move(*err);
+  const bool one_file = consoles.out == consoles.err;
+  if (shares_a_way(plan.out.route, plan.err.route, one_file) && output.err_->is_like_console()) {
+    output.err_->take_both();
+    output.out_ = output.err_;
+    return output;
+  }
   auto out = StreamPump::open(executor, plan.out,
                               {consoles.out, plan.prefix, plan.warn, Stream::kStdout, plan.bytes});
   if (!out) return out.error();
-  auto err = StreamPump::open(executor, plan.err,
-                              {consoles.err, plan.prefix, plan.warn, Stream::kStderr, plan.bytes});
-  if (!err) return err.error();
-  WorkerOutput output;
   output.out_ = std::move(*out);
-  output.err_ = std::move(*err);
   return output;
 }
 
@@ -45,7 +52,7 @@ int WorkerOutput::descriptor(Stream stream) const {
 }
 
 void WorkerOutput::start() {
-  out_->start();
+  if (!is_one_way()) out_->start();
   err_->start();
 }
 
@@ -74,7 +81,8 @@ void WorkerOutput::forget() {
 }
 
 std::string WorkerOutput::tail(Stream stream) const {
-  return (stream == Stream::kStdout ? out_ : err_)->tail();
+  if (stream == Stream::kStderr) return err_->tail();
+  return is_one_way() ? "" : out_->tail();
 }
 
 }  // namespace ddprun

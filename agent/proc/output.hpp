@@ -74,8 +74,11 @@ class WorkerOutput {
   /// process it left behind may continue to write; drain() still follows.
   void catch_up();
   /// The last bytes (at most kTailBytesMax) that the worker wrote to this stream through here;
-  /// empty when it was inherited, or goes straight to its file, which has them.
+  /// empty when it was inherited, or goes straight to its file, which has them. Where both streams
+  /// go one way, that of stderr has both.
   [[nodiscard]] std::string tail(Stream stream) const;
+  /// Whether the worker got one pipe or pseudoterminal for both streams: see shares_a_way().
+  [[nodiscard]] bool is_one_way() const { return out_ == err_; }
   /// Tails begin with what the worker writes from now on.
   void forget();
   /// When the worker last wrote to either stream, or was started; none unless both pass through

@@ -32,9 +32,11 @@ Result<std::shared_ptr<StreamPump>> StreamPump::open(asio::any_io_executor execu
       break;
     case Route::kLog:
     case Route::kTee:
-    case Route::kPass:
     case Route::kKeep:
       error = pump->open_pipe();
+      break;
+    case Route::kPass:
+      error = pump->open_way_to_console();
       break;
   }
   if (error) return *error;
@@ -47,10 +49,19 @@ StreamPump::StreamPump(asio::any_io_executor executor, const StreamPlan& plan, P
       worker_end_(sinks_.stream == Stream::kStdout ? STDOUT_FILENO : STDERR_FILENO),
       pipe_(executor),
       end_(executor, TimePoint::max()),
+      hold_(executor),
       tail_(kTailBytesMax) {}
 
 StreamPump::~StreamPump() {
   close_worker_end();
+  stop();
+}
+
+std::optional<Error> StreamPump::open_way_to_console() {
+  const auto ends = sinks_.terminal ? sinks_.terminal->open_pseudoterminal() : std::nullopt;
+  if (!ends) return open_pipe();
+  is_terminal_ = true;
+  return take_ends(ends->ours, ends->workers);
 }
 
 std::optional<Error> StreamPump::open_pipe() {
@@ -58,14 +69,19 @@ std::optional<Error> StreamPump::open_pipe() {
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
     return system_refused("cannot make a pipe for a worker's output", errno);
   }
-  worker_end_ = ends[1];
-  owns_worker_end_ = true;
   ::fcntl(ends[0], F_SETFL,
           O_NONBLOCK);  // the worker's end is another open file and stays blocking
+  return take_ends(ends[0], ends[1]);
+}
+
+std::optional<Error> StreamPump::take_ends(int ours, int workers) {
+  worker_end_ = workers;
+  owns_worker_end_ = true;
   boost::system::error_code why;
-  pipe_.assign(ends[0], why);
+  pipe_.assign(ours, why);
   if (!why) return std::nullopt;
-  ::close(ends[0]);
+  if (is_terminal_) sinks_.terminal->forget(ours);
+  ::close(ours);
   return system_refused("cannot watch a worker's output", why.value());
 }
 
@@ -81,6 +97,11 @@ void StreamPump::close_worker_end() {
   owns_worker_end_ = false;
   worker_end_ = -1;
   if (plan_.route == Route::kFile) plan_.log->close();  // the worker has it now
+}
+
+void StreamPump::take_both() {
+  sinks_.on_stall = ConsoleWriter::OnStall::kWait;
+  sinks_.console->keep_all();
 }
 
 void StreamPump::start() {
@@ -105,7 +126,7 @@ asio::awaitable<void> StreamPump::pump() {
     if (why) co_return;
     while (!ended_ && held_up() != Held::kNo) {
       if (held_up() == Held::kByConsole) {
-        co_await sinks_.console->room();
+        co_await sinks_.console->room(sinks_.on_stall);
       } else if (plan_.log->full()) {
         co_await plan_.log->room();
       } else {
@@ -119,20 +140,26 @@ asio::awaitable<void> StreamPump::pump() {
 
 StreamPump::Held StreamPump::held_up() const {
   const bool shown = plan_.route == Route::kTee || plan_.route == Route::kPass;
-  if (shown && sinks_.console && sinks_.console->full()) return Held::kByConsole;
+  if (shown && sinks_.console && sinks_.console->full(sinks_.on_stall)) return Held::kByConsole;
   if (plan_.route != Route::kTee && plan_.route != Route::kLog) return Held::kNo;
   const bool full = plan_.log->full() || (plan_.filter && plan_.filter->file.full());
   return full ? Held::kByLog : Held::kNo;
 }
 
+// A terminal gives 4 KiB at a time.
 StreamPump::Read StreamPump::read_once() {
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-member-init): read() fills it
   std::array<char, kPumpChunkBytes> buffer;
-  const ssize_t bytes = ::read(pipe_.native_handle(), buffer.data(), buffer.size());
-  if (bytes < 0 && (errno == EAGAIN || errno == EINTR)) return Read::kNothing;
-  if (bytes <= 0) return Read::kEnd;
+  std::size_t size = 0;
+  ssize_t bytes = 0;
+  do {
+    bytes = ::read(pipe_.native_handle(), buffer.data() + size, buffer.size() - size);
+    if (bytes > 0) size += static_cast<std::size_t>(bytes);
+  } while (is_terminal_ && bytes > 0 && size < buffer.size());
+  if (size == 0 && bytes < 0 && (errno == EAGAIN || errno == EINTR)) return Read::kNothing;
+  if (size == 0) return Read::kEnd;  // of a terminal: EIO
   read_at_ = Clock::now();
-  take(std::string_view(buffer.data(), static_cast<std::size_t>(bytes)));
+  take(std::string_view(buffer.data(), size));
   return Read::kSome;
 }
 
@@ -144,7 +171,43 @@ void StreamPump::take(std::string_view bytes) {
   if (plan_.route == Route::kLog) plan_.log->append(bytes, sinks_.warn);
 }
 
+// Where more was there than the kernel takes in one piece, the worker may be in the middle of a
+// line, which another worker's would tear. After less that is a prompt or a progress bar.
 void StreamPump::pass(std::string_view bytes) {
+  const auto newline = bytes.rfind('\n');
+  if (newline == std::string_view::npos && !held_.empty()) {
+    held_ += bytes;
+    if (held_.size() > kHeldBytesMax) pass_held();
+    return;
+  }
+  const bool is_long = bytes.size() >= kAtomicWriteBytesMax;
+  const bool more_comes = std::exchange(was_long_, is_long) || is_long || !held_.empty();
+  const std::size_t whole = newline == std::string_view::npos ? 0 : newline + 1;
+  if (!held_.empty()) {
+    const auto first = bytes.find('\n') + 1;
+    held_ += bytes.substr(0, first);
+    pass_held();
+    show(bytes.substr(first, whole - first));
+  } else {
+    show(bytes.substr(0, whole));
+  }
+  if (!more_comes) return show(bytes.substr(whole));
+  held_ = bytes.substr(whole);
+  if (held_.empty()) return;
+  hold_.expires_after(kHeldMax);
+  hold_.async_wait([self = weak_from_this()](const boost::system::error_code& cancelled) {
+    const auto pump = self.lock();
+    if (!cancelled && pump && !pump->ended_) pump->pass_held();
+  });
+}
+
+void StreamPump::pass_held() {
+  hold_.cancel();
+  show(held_);
+  held_.clear();
+}
+
+void StreamPump::show(std::string_view bytes) {
   if (skips_to_newline_) {
     const auto newline = bytes.find('\n');
     bytes.remove_prefix(newline == std::string_view::npos ? bytes.size() : newline + 1);
@@ -196,10 +259,12 @@ void StreamPump::catch_up() {
        bytes += kPumpChunkBytes) {
     read = ended_ ? Read::kNothing : read_once();
   }
+  if (plan_.route == Route::kPass) pass_held();
   if (read == Read::kEnd) finish();
 }
 
 void StreamPump::finish() {
+  if (plan_.route == Route::kPass) pass_held();
   if (plan_.route == Route::kTee) {
     lines_.finish([this](std::string_view line) { add_line(line); });
     sinks_.console->write(block_);
@@ -211,6 +276,7 @@ void StreamPump::finish() {
 
 void StreamPump::stop() {
   ended_ = true;
+  if (is_terminal_ && pipe_.is_open()) sinks_.terminal->forget(pipe_.native_handle());
   boost::system::error_code ignored;  // closing a pipe end that is no longer read
   pipe_.close(ignored);
   end_.cancel();

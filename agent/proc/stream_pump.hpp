@@ -18,6 +18,7 @@
 #include "agent/proc/log_file.hpp"
 #include "agent/proc/output.hpp"
 #include "agent/proc/tail.hpp"
+#include "agent/proc/terminal.hpp"
 
 namespace ddprun {
 
@@ -28,6 +29,8 @@ struct PumpSinks {
   Warn warn;
   Stream stream = Stream::kStdout;
   std::shared_ptr<std::uint64_t> bytes;  // counts what is read; may be null
+  std::shared_ptr<Terminal> terminal{};  // the console, if it is one
+  ConsoleWriter::OnStall on_stall = ConsoleWriter::OnStall::kDrop;
 };
 
 class StreamPump : public std::enable_shared_from_this<StreamPump> {
@@ -43,6 +46,12 @@ class StreamPump : public std::enable_shared_from_this<StreamPump> {
   void set_prefix(std::string prefix) { sinks_.prefix = std::move(prefix); }
   /// What the worker gets; valid until start().
   [[nodiscard]] int worker_descriptor() const { return worker_end_; }
+  /// Whether the worker sees what the console is: no, if the system has no pseudoterminal to give.
+  [[nodiscard]] bool is_like_console() const {
+    return is_terminal_ == (sinks_.terminal != nullptr);
+  }
+  /// It has stdout, too: nothing of it is dropped, as nothing is where a worker inherits it.
+  void take_both();
   /// Closes the worker's end here and begins to read, if there is something to read.
   void start();
   /// Completes at the end of the stream or at `deadline`; reads what is there and closes the pipe.
@@ -60,13 +69,17 @@ class StreamPump : public std::enable_shared_from_this<StreamPump> {
   enum class Read { kSome, kNothing, kEnd };
   enum class Held { kNo, kByConsole, kByLog };
 
+  [[nodiscard]] std::optional<Error> open_way_to_console();
   [[nodiscard]] std::optional<Error> open_pipe();
+  [[nodiscard]] std::optional<Error> take_ends(int ours, int workers);
   [[nodiscard]] std::optional<Error> open_null();
   [[nodiscard]] boost::asio::awaitable<void> pump();
   [[nodiscard]] Held held_up() const;
   Read read_once();
   void take(std::string_view bytes);
   void pass(std::string_view bytes);
+  void pass_held();
+  void show(std::string_view bytes);
   void tee(std::string_view bytes);
   void add_line(std::string_view line);
   void finish();
@@ -76,11 +89,15 @@ class StreamPump : public std::enable_shared_from_this<StreamPump> {
   PumpSinks sinks_;
   int worker_end_ = -1;
   bool owns_worker_end_ = false;
+  bool is_terminal_ = false;
   bool ended_ = true;  // nothing left to read
   std::optional<TimePoint> read_at_{};
   bool skips_to_newline_ = false;  // the console dropped the first part of this line
   boost::asio::posix::stream_descriptor pipe_;
-  boost::asio::steady_timer end_;  // cancelled when the stream has ended
+  boost::asio::steady_timer end_;   // cancelled when the stream has ended
+  std::string held_;                // the beginning of a line, which soon continues or is shown
+  boost::asio::steady_timer hold_;  // runs while something is held
+  bool was_long_ = false;           // what was read before
   LineAssembler lines_;
   std::string block_;  // whole lines of one read, with prefix
   Tail tail_;

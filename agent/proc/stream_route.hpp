@@ -17,7 +17,8 @@ struct StreamWish {
 
 enum class Route {
   kInherit,  // the launcher's file description, unchanged
-  kPass,     // a pipe: copied byte for byte to the console, the tail is kept
+  kPass,     // a pipe, or where stderr is a terminal a pseudoterminal: copied byte for byte to the
+             // console, the tail is kept
   kKeep,     // a pipe: only the tail is kept, nothing is shown
   kDiscard,  // /dev/null
   kFile,     // the worker writes the log file itself
@@ -34,5 +35,11 @@ enum class Route {
 /// its tee'd streams to the file only and discards the others, except that stderr is kept for the
 /// report.
 [[nodiscard]] Route route_of(Stream stream, const StreamWish& wish);
+
+/// Whether the inherited stdout of a worker goes the way of its stderr, because both have the same
+/// end: in two ways they would lose their order. `one_file`: ddprun's own two are the same file.
+[[nodiscard]] constexpr bool shares_a_way(Route out, Route err, bool one_file) {
+  return one_file && out == Route::kInherit && err == Route::kPass;
+}
 
 }  // namespace ddprun

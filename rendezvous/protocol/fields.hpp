@@ -158,6 +158,7 @@ void fields(Io& io, Value& evidence) {
   io.flag("stderr_unseen", evidence.stderr_unseen);
   io.flag("lines_of_stdout", evidence.lines_of_stdout);
   io.flag("stdout_closed", evidence.stdout_closed);
+  io.flag("lines_of_both", evidence.lines_of_both);
 }
 
 template <class Io, class Value>

@@ -314,13 +314,14 @@ TEST_CASE("an idle agent is not woken up") {
   CHECK_FALSE(wait_until([&] { return wake_ups() != before; }, 2s));
 }
 
+// Of stderr: where stdout goes the same way, workers wait, as they do where they inherit it.
 TEST_CASE("a console that is not read stops neither the workers nor ddprun, and keeps its report") {
   TemporaryDirectory dir;
   const std::string script =
       "head -c 4000000 /dev/zero | tr '\\0' 'x' >&2; echo >&2; "
       "printf '{\"message\": {\"message\": \"needle\"}}' > $TORCHELASTIC_ERROR_FILE; exit 5";
   Argv argv{"sh", "-c",
-            "{ \"$@\" & echo $! > $DIR/pid; wait $!; echo $? > $DIR/code; } 2>&1 | "
+            "{ \"$@\" & echo $! > $DIR/pid; wait $!; echo $? > $DIR/code; } 2>&1 >/dev/null | "
             "{ while ! [ -s $DIR/code ]; do sleep 0.01; done; }",
             "sh"};
   const Argv run_argv = driver(2, {"log=" + dir.file("logs")}, script);

@@ -4,13 +4,16 @@
 python3 tests/agent/console_test.py path/to/ddprun
 """
 
+import fcntl
 import os
 import pathlib
 import pty
 import re
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import unittest
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
@@ -42,6 +45,10 @@ def closed_pipe():
     reader, writer = os.pipe()
     os.close(reader)
     return open(writer, "w")
+
+
+def resize(terminal, lines, columns):
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
 
 
 class Console(unittest.TestCase):
@@ -110,18 +117,78 @@ class Console(unittest.TestCase):
             self.assertRegex(done.stdout, f"^ddprun: standard error .* is lost: {why}.*\n$")
 
     def test_a_note_does_not_stand_behind_the_echo_of_a_key(self):
-        leader, follower = pty.openpty()
-        words = [DDPRUN, "--standalone", "sh", "-c", "printf bar; exec sleep 1000"]
-        process = subprocess.Popen(
-            ["setsid", "--ctty", "--wait", *words], stdin=follower, stdout=follower, stderr=follower
-        )
-        os.close(follower)
+        leader, process = self.start_on_terminal("printf bar; exec sleep 1000")
         seen = read_until(leader, b"bar", HUNG)
         os.write(leader, b"\x03")
         seen += read_until(leader, b"exit 130", HUNG)
         self.assertRegex(seen, rb"bar\^C\r\nddprun: note \[INT\]")
         self.assertEqual(process.wait(timeout=HUNG), 130)
-        os.close(leader)
+
+    def test_a_worker_learns_of_another_size_of_the_window(self):
+        script = """
+            stty size <&2
+            trap 'stty size <&2; kill $!; exit 0' WINCH
+            echo ready
+            while :; do sleep 1000 & wait; done"""
+        leader, process = self.start_on_terminal(script, size=(40, 100))
+        seen = read_until(leader, b"ready\r\n", HUNG)
+        self.assertIn(b"\n40 100\r\n", seen)
+        resize(leader, 50, 120)
+        seen = read_until(leader, b"exited with code 0", HUNG)
+        self.assertIn(b"50 120\r\n", seen)
+        self.assertEqual(process.wait(timeout=HUNG), 0)
+
+    def test_the_report_quotes_what_a_worker_wrote_to_the_terminal(self):
+        leader, process = self.start_on_terminal("echo one; echo two >&2; echo three; exit 3")
+        seen = read_until(leader, b"| three\r\n", HUNG)
+        quoted = b"last lines of its output:\r\n" + b"".join(
+            b"            | %s\r\n" % line for line in (b"one", b"two", b"three"))
+        self.assertIn(quoted, seen)
+        self.assertEqual(process.wait(timeout=HUNG), 3)
+
+    def test_a_reader_that_pauses_loses_nothing(self):
+        reader, writer = os.pipe()
+        lines = 100000  # more than all queues hold
+        process = subprocess.Popen(
+            [DDPRUN, "--standalone", "sh", "-c", f"seq {lines}; seq {lines} >&2"],
+            stdout=writer, stderr=writer)
+        os.close(writer)
+        seen = os.read(reader, 4096)  # it has begun
+        with self.assertRaises(subprocess.TimeoutExpired):
+            process.wait(timeout=3)  # longer than a stream that may lose lines waits
+        with open(reader, "rb") as rest:
+            seen += rest.read()
+        theirs = [line for line in seen.splitlines() if line.isdigit()]
+        self.assertTrue(theirs == 2 * [b"%d" % number for number in range(1, lines + 1)])
+        self.assertEqual(process.wait(timeout=HUNG), 0)
+
+    def test_the_report_is_behind_all_that_a_worker_wrote_to_its_file(self):
+        with tempfile.TemporaryFile() as file:
+            done = run(f"{TEN_LINES} >&2; echo last; exit 3", stdout=file, stderr=file)
+            file.seek(0)
+            seen = file.read().decode()
+        self.assertEqual(done.returncode, 3)
+        self.assertLess(seen.rindex("\nlast\n"), seen.index("ddprun: error"))
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root can hide /dev/ptmx")
+    def test_without_pseudoterminals_stdout_is_inherited(self):
+        hide = 'mount --bind /dev/null /dev/ptmx && exec "$@"'
+        leader, process = self.start_on_terminal(
+            "test -t 1 && ! test -t 2 && echo inherited", within=["unshare", "-m", "sh", "-c", hide,
+                                                                "sh"])
+        seen = read_until(leader, b"exited with code 0", HUNG)
+        self.assertIn(b"\ninherited\r\n", seen)
+        self.assertEqual(process.wait(timeout=HUNG), 0)
+
+    def start_on_terminal(self, script, size=(24, 80), within=()):
+        """One worker, in a window of its own: what reads there, and the process."""
+        leader, follower = pty.openpty()
+        resize(leader, *size)
+        words = ["setsid", "--ctty", "--wait", *within, DDPRUN, "--standalone", "sh", "-c", script]
+        process = subprocess.Popen(words, stdin=follower, stdout=follower, stderr=follower)
+        os.close(follower)
+        self.addCleanup(os.close, leader)
+        return leader, process
 
 
 if __name__ == "__main__":

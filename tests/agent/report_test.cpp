@@ -248,6 +248,14 @@ TEST_CASE("a stderr that ddprun does not see is not called empty") {
              ContainsSubstring("  evidence  " + kStderrIsRaw + "; last lines of its stdout:\n"));
 }
 
+TEST_CASE("lines of two streams that had one way to ddprun are called output") {
+  RawEvidence raw;
+  raw.stderr_has_both = true;
+  raw.stderr_tail = "step 7\nKilled\n";
+  CHECK_THAT(report_of(failing(raw)),
+             ContainsSubstring("  evidence  " + kLastOfBoth + ":\n            | step 7\n"));
+}
+
 TEST_CASE("a worker that said nothing where ddprun listens is told to be heard") {
   RawEvidence raw;
   raw.stdout_unseen = true;

@@ -107,6 +107,51 @@ TEST_CASE("a writer waits for a console that is slow, and only so long for one t
   run(io, console->room());
 }
 
+TEST_CASE("a writer that may lose nothing waits for a silent console, and so does its end") {
+  using OnStall = ConsoleWriter::OnStall;
+  boost::asio::io_context io;
+  Pipe pipe;
+  auto console = writer(io, pipe.write_end());
+  console->keep_all();
+  std::string all;
+  while (!console->full(OnStall::kWait)) {
+    all += numbered(0, 100);
+    console->write(numbered(0, 100));
+  }
+  bool has_room = false;
+  bool flushed = false;
+  const auto set = [](bool& flag) { return [&flag](const std::exception_ptr&) { flag = true; }; };
+  boost::asio::co_spawn(io, console->room(OnStall::kWait), set(has_room));
+  boost::asio::co_spawn(io, console->flush(Clock::now()), set(flushed));
+  run(io, console->room());  // silent for so long
+  CHECK(console->full(OnStall::kWait));
+  CHECK_FALSE(has_room);
+  CHECK_FALSE(flushed);
+  std::string seen;
+  run_until(io, [&] {
+    seen += pipe.read_some();
+    return flushed && seen.size() == all.size();
+  });
+  CHECK(has_room);
+  CHECK((seen == all));
+  CHECK(console->dropped_lines() == 0);
+}
+
+TEST_CASE("a stop signal ends the wait for a console that may lose nothing") {
+  boost::asio::io_context io;
+  Pipe pipe;
+  auto console = writer(io, pipe.write_end());
+  console->keep_all();
+  console->write(numbered(0, 20000));
+  bool flushed = false;
+  boost::asio::co_spawn(io, console->flush(Clock::now()),
+                        [&](const std::exception_ptr&) { flushed = true; });
+  io.poll();
+  CHECK_FALSE(flushed);
+  console->hurry();
+  run_until(io, [&] { return flushed; });
+}
+
 TEST_CASE("a process that had no turn for a second does not take a console that reads for silent") {
   boost::asio::io_context io;
   Pipe pipe;

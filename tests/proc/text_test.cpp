@@ -9,6 +9,7 @@ using ddprun::line_prefix;
 using ddprun::LinePrefixMacros;
 using ddprun::Route;
 using ddprun::route_of;
+using ddprun::shares_a_way;
 using ddprun::Stream;
 using ddprun::StreamWish;
 using ddprun::Tail;
@@ -93,6 +94,17 @@ TEST_CASE("without log files neither redirects nor tee have an effect") {
   of.teed = true;
   CHECK(route_of(Stream::kStdout, of) == Route::kInherit);
   CHECK(route_of(Stream::kStderr, of) == Route::kPass);
+}
+
+TEST_CASE("stdout goes the way of stderr where both are passed on to the same file") {
+  CHECK(shares_a_way(Route::kInherit, Route::kPass, true));
+  CHECK_FALSE(shares_a_way(Route::kInherit, Route::kPass, false));
+  CHECK_FALSE(shares_a_way(Route::kInherit, Route::kInherit, true));  // --console=raw
+  for (const Route redirected : {Route::kFile, Route::kLog, Route::kTee}) {
+    CHECK_FALSE(shares_a_way(redirected, Route::kPass, true));
+    CHECK_FALSE(shares_a_way(Route::kInherit, redirected, true));
+  }
+  CHECK_FALSE(shares_a_way(Route::kDiscard, Route::kKeep, true));  // a rank that is not shown
 }
 
 TEST_CASE("a tail keeps the last bytes, to the byte") {

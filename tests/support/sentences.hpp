@@ -29,6 +29,7 @@ inline const std::string kLastOfStdout = "its stderr is empty; last lines of its
 inline const std::string kTryChmod = "try chmod +x on it";
 inline const std::string kNoSuchFile = "there is no such file";
 inline const std::string kStdoutClosed = ": its stdout was closed";
+inline const std::string kLastOfBoth = "last lines of its output";
 inline const std::string kStderrIsRaw = "its stderr does not pass through ddprun (--console raw)";
 inline const std::string kCgroupKills = "oom_kill counter of its cgroup";
 inline const std::string kTracebackIsAbove = "its traceback is above, with the exception:";

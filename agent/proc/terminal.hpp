@@ -1,0 +1,38 @@
+// Terminal: the launcher's own terminal, and the pseudoterminals that stand for it. What a worker
+// writes to one of these is text for a terminal, as it is without ddprun, and still passes through
+// here. Thread rule: the io_context's thread. Ownership: the terminal's descriptor stays the
+// caller's and must outlive it; those of a pseudoterminal become the caller's.
+#pragma once
+
+#include <optional>
+#include <set>
+
+namespace ddprun {
+
+class Terminal {
+ public:
+  explicit Terminal(int descriptor) : descriptor_(descriptor) {}
+  Terminal(const Terminal&) = delete;
+  Terminal& operator=(const Terminal&) = delete;
+
+  struct Pseudoterminal {
+    int ours = -1;     // O_NONBLOCK
+    int workers = -1;  // blocking, for writing
+  };
+  /// One with the size and modes of the terminal, but that passes all bytes on unchanged: the
+  /// terminal translates them once. No process gets it as its controlling terminal. Both ends are
+  /// CLOEXEC. None, with errno, where the system gives none: no devpts, a sandbox, too many.
+  [[nodiscard]] std::optional<Pseudoterminal> open_pseudoterminal();
+  /// `ours` is about to be closed.
+  void forget(int ours) { ours_.erase(ours); }
+  /// The terminal's size may have changed: all pseudoterminals get it.
+  void resize() const;
+
+ private:
+  void set_modes(int workers) const;
+
+  int descriptor_;
+  std::set<int> ours_;
+};
+
+}  // namespace ddprun
