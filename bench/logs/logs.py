@@ -4,19 +4,23 @@
     bench/logs/logs.py --ddprun bin/ddprun --writer bin/bench_logs_writer
 
 Lines of 80 bytes, --tee 3: into files in /dev/shm, and with a prefix to a console that is
-/dev/null. Processor time is that of the launcher: of all its processes, without the workers, and
-without what a run costs that writes nothing. "MB per processor second" is what one core can pass
-on. Each row is the median of its runs; the files are compared with what was written.
+/dev/null. Not redirected: into a file in /dev/shm, or a terminal that is read at once. There
+torchrun's workers write themselves, and the time is that of the worker's writes. Processor time is
+that of the launcher: of all its processes, without the workers, and without what a run costs that
+writes nothing. "MB per processor second" is what one core can pass on. Each row is the median of
+its runs; what arrives is compared with what was written.
 """
 
 import argparse
 import os
 import pathlib
+import pty
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 LINE_BYTES = 80
@@ -30,6 +34,8 @@ def main() -> int:
     bench.throughput("the same, wall clock: MB/s", ["--tee=3"], None, clock="wall")
     bench.throughput("--log-max 64M --redirects 3 (ddprun's own)",
                      ["--redirects=3", "--log-max=64M"], None, peer=False)
+    bench.console("not redirected, both streams one file: MB/s", "file")
+    bench.console("the same on a terminal", "terminal")
     bench.chatty()
     if bench.failures:
         print("\n".join(["wrong results:"] + bench.failures))
@@ -53,6 +59,45 @@ def parse_options() -> argparse.Namespace:
     if options.tiny:
         options.lines, options.seconds, options.runs, options.torchrun = 20_000, 1, 1, None
     return options
+
+
+class Console:
+    """Where a launcher's stdout and stderr go; `shown`: how often the letter of the lines came."""
+
+    def __init__(self, kind, folder):
+        self.errors = pathlib.Path(folder, "errors")
+        self.err = os.open(self.errors, os.O_RDWR | os.O_CREAT)
+        self.out, self.shown, self.reader = self.err, 0, None
+        if kind == "null":
+            self.out = os.open("/dev/null", os.O_WRONLY)
+        elif kind == "terminal":
+            self.window, self.out = pty.openpty()
+            self.err = self.out
+            self.reader = threading.Thread(target=self.read)
+
+    def __enter__(self):
+        if self.reader:
+            self.reader.start()
+        return self
+
+    def __exit__(self, *_):
+        for stream in {self.out, self.err}:
+            os.close(stream)
+        if self.reader:
+            self.reader.join()
+            os.close(self.window)
+        else:
+            self.shown = self.errors.read_bytes().count(b"x")
+
+    def read(self):
+        while True:
+            try:
+                self.shown += os.read(self.window, 65536).count(b"x")
+            except OSError:  # all have closed it
+                return
+
+    def said(self):
+        return self.errors.read_text()[-2000:]
 
 
 class Bench:
@@ -79,6 +124,20 @@ class Bench:
         verdict = f"  >= {goal}{'' if ours >= goal else ' MISSED'}" if goal else ""
         print(f"{what:<54}{ours:>12.0f}{shown}{verdict}", flush=True)
 
+    def console(self, what, kind):
+        """As fast as a worker can write what is not redirected."""
+        lines = self.options.lines // 4
+
+        def rate(launcher):
+            took = statistics.median(self.run(launcher, 1, lines, 0, [], kind)["writing"]
+                                     for _ in range(self.options.runs))
+            return lines * LINE_BYTES / 1e6 / max(took, 1e-6)
+
+        ours = rate(str(self.options.ddprun))
+        theirs = rate(self.torchrun) if self.torchrun else None
+        shown = f"{theirs:>12.0f}{ours / theirs:>8.2f}" if theirs else f"{'-':>12}{'-':>8}"
+        print(f"{what:<54}{ours:>12.0f}{shown}", flush=True)
+
     def chatty(self):
         options = self.options
         lines = options.rate * options.seconds
@@ -99,26 +158,31 @@ class Bench:
         empty = self.run(launcher, workers, 1, 0, flags)
         return {clock: max(whole[clock] - empty[clock], 1e-6) for clock in whole}
 
-    def run(self, launcher, workers, lines, rate, flags):
+    def run(self, launcher, workers, lines, rate, flags, console="null"):
         folder = tempfile.mkdtemp(prefix="ddprun-bench-", dir="/dev/shm")
         try:
             own = ["--local-addr=127.0.0.1"] if launcher == self.torchrun else []
             command = [launcher, "--standalone", f"--nproc-per-node={workers}", "--no-python",
                        f"--log-dir={folder}/logs", *own, *flags, str(self.options.writer),
                        str(lines), str(rate), folder]
-            with open("/dev/null", "wb") as console, open(f"{folder}/errors", "wb") as errors:
+            with Console(console, folder) as streams:
                 began = time.monotonic()
-                process = subprocess.Popen(command, stdout=console, stderr=errors)
+                process = subprocess.Popen(command, stdout=streams.out, stderr=streams.err)
                 _, status, used = os.wait4(process.pid, 0)
                 wall = time.monotonic() - began
             process.returncode = os.waitstatus_to_exitcode(status)
             if process.returncode != 0:
                 sys.exit(f"{' '.join(command)}: exit code {process.returncode}\n"
-                         + pathlib.Path(folder, "errors").read_text()[-2000:])
-            own_time = sum(int(pathlib.Path(folder, str(rank)).read_text()) / 1e6
-                           for rank in range(workers))
-            self.check(folder, workers, lines, flags)
-            return {"cpu": used.ru_utime + used.ru_stime - own_time, "wall": wall}
+                         + streams.said())
+            texts = [pathlib.Path(folder, str(rank)).read_text() for rank in range(workers)]
+            times = [[int(word) / 1e6 for word in text.split()] for text in texts]
+            if console == "null":
+                self.check(folder, workers, lines, flags)
+            elif not 0 <= streams.shown - workers * lines * (LINE_BYTES - 1) < 200:
+                self.failures.append(f"{console}: {streams.shown} letters of {lines} lines")
+            own_time = sum(cpu for cpu, _ in times)
+            return {"cpu": used.ru_utime + used.ru_stime - own_time, "wall": wall,
+                    "writing": max(took for _, took in times)}
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 

@@ -1,6 +1,6 @@
 // bench_logs_writer LINES LINES_PER_SECOND FOLDER: a worker that writes LINES lines of 80 bytes to
-// stdout, 0 lines per second meaning as fast as it can, and then what processor time that took it,
-// in microseconds, into FOLDER/RANK.
+// stdout, 0 lines per second meaning as fast as it can, and then what processor time and what time
+// that took it, in microseconds, into FOLDER/RANK.
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -32,6 +32,12 @@ void wait_for_turn(timespec& next) {
   ::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &next, nullptr);
 }
 
+long now() {
+  timespec time = {};
+  ::clock_gettime(CLOCK_MONOTONIC, &time);
+  return time.tv_sec * 1'000'000 + time.tv_nsec / 1000;
+}
+
 long microseconds(const timeval& time) {
   return time.tv_sec * 1'000'000 + time.tv_usec;
 }
@@ -46,17 +52,20 @@ int main(int argc, char** argv) {
   const long at_once = per_second == 0 ? kLinesAtOnce : std::max(per_second / 10, 1L);
   std::string block;
   for (long i = 0; i < at_once; ++i) block += std::string(79, 'x') + "\n";
+  const long began = now();
   timespec next = {};
   ::clock_gettime(CLOCK_MONOTONIC, &next);
   for (; left > 0; left -= at_once) {
     if (!write_all(block.data(), static_cast<std::size_t>(std::min(left, at_once)) * 80)) return 1;
     if (per_second != 0) wait_for_turn(next);
   }
+  const long took = now() - began;
   rusage used = {};
   ::getrusage(RUSAGE_SELF, &used);
   const std::string path = std::string(argv[3]) + "/" + rank;
   std::FILE* file = std::fopen(path.c_str(), "w");
   if (file == nullptr) return 1;
-  std::fprintf(file, "%ld\n", microseconds(used.ru_utime) + microseconds(used.ru_stime));
+  const long processor = microseconds(used.ru_utime) + microseconds(used.ru_stime);
+  std::fprintf(file, "%ld %ld\n", processor, took);
   return std::fclose(file) == 0 ? 0 : 1;
 }
