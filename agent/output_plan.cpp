@@ -3,10 +3,13 @@
 #include <utility>
 
 #include "agent/proc/line_prefix.hpp"
+#include "agent/proc/prefixed_lines.hpp"
 
 namespace ddprun {
 
 namespace {
+
+const Rank kUnknownRank(-1);
 
 Result<std::shared_ptr<FilterLog>> open_filter(const std::vector<std::string>& texts,
                                                const AttemptLogs& logs, const std::string& path,
@@ -17,21 +20,31 @@ Result<std::shared_ptr<FilterLog>> open_filter(const std::vector<std::string>& t
   return std::make_shared<FilterLog>(FilterLog{texts, std::move(*file)});
 }
 
-StreamWish wish_of(const LogConfig& config, const AttemptLogs& logs, LocalRank rank,
+StreamWish::Show show_of(Console console, Rank rank, Streams stream) {
+  using Show = StreamWish::Show;
+  const bool rank0 = console == Console::kRank0;
+  if (console != Console::kPrefix && !rank0) return Show::kAsItIs;
+  if (!rank0 || stream == Streams::kStderr) return Show::kLabelled;
+  return rank == Rank(0) ? Show::kPassed : Show::kInFile;
+}
+
+StreamWish wish_of(const LogConfig& config, const AttemptLogs& logs, LocalRank rank, Rank global,
                    Streams stream) {
   StreamWish wish;
+  wish.show = show_of(config.console, global, stream);
   wish.redirected = has(config.redirects.of(rank), stream);
   wish.teed = has(config.tee.of(rank), stream);
   wish.shown = rank == kNoRank || !config.console_ranks || config.console_ranks->contains(rank);
-  wish.quoted = config.console == Console::kQuoted;
+  wish.quoted = config.console != Console::kRaw;
   wish.files = logs.files();
   wish.limited = config.bytes_max != 0;
   return wish;
 }
 
-Route route_for(const LogConfig& config, const AttemptLogs& logs, LocalRank rank, Streams stream) {
+Route route_for(const LogConfig& config, const AttemptLogs& logs, LocalRank rank, Rank global,
+                Streams stream) {
   const auto as_stream = stream == Streams::kStdout ? Stream::kStdout : Stream::kStderr;
-  return route_of(as_stream, wish_of(config, logs, rank, stream));
+  return route_of(as_stream, wish_of(config, logs, rank, global, stream));
 }
 
 Result<std::shared_ptr<LogFile>> open_log(Route route, const AttemptLogs& logs,
@@ -45,22 +58,23 @@ Result<std::shared_ptr<LogFile>> open_log(Route route, const AttemptLogs& logs,
 
 Result<WorkerFiles> open_files(const LogConfig& config, const AttemptLogs& logs, LocalRank rank,
                                const DiskThread& disk) {
-  const Route out_route = route_for(config, logs, rank, Streams::kStdout);
+  // Which of them is rank 0 is not known yet: its file stays empty.
+  const Route out_route = route_for(config, logs, rank, kUnknownRank, Streams::kStdout);
   auto out = open_log(out_route, logs, logs.stdout_log(rank), disk, config.bytes_max);
   if (!out) return out.error();
-  const Route err_route = route_for(config, logs, rank, Streams::kStderr);
+  const Route err_route = route_for(config, logs, rank, kUnknownRank, Streams::kStderr);
   auto err = open_log(err_route, logs, logs.stderr_log(rank), disk, config.bytes_max);
   if (!err) return err.error();
   return WorkerFiles{std::move(*out), std::move(*err)};
 }
 
 WorkerOutputPlan plan_streams(const LogConfig& config, const AttemptLogs& logs,
-                              const WorkerFiles& files, LocalRank rank) {
+                              const WorkerFiles& files, LocalRank rank, Rank global) {
   WorkerOutputPlan plan;
-  plan.out.route = route_for(config, logs, rank, Streams::kStdout);
+  plan.out.route = route_for(config, logs, rank, global, Streams::kStdout);
   plan.out.file = logs.stdout_log(rank);
   plan.out.log = files.out;
-  plan.err.route = route_for(config, logs, rank, Streams::kStderr);
+  plan.err.route = route_for(config, logs, rank, global, Streams::kStderr);
   plan.err.file = logs.stderr_log(rank);
   plan.err.log = files.err;
   return plan;
@@ -110,7 +124,7 @@ Result<OutputContext> open_or_do_without(const LaunchConfig& config, LogTree& lo
 WorkerOutputPlan plan_output(const LaunchConfig& config, const OutputContext& context,
                              LocalRank local_rank, Rank rank) {
   const WorkerFiles& files = context.files.at(static_cast<std::size_t>(local_rank.value()));
-  WorkerOutputPlan plan = plan_streams(config.log, context.logs, files, local_rank);
+  WorkerOutputPlan plan = plan_streams(config.log, context.logs, files, local_rank, rank);
   plan.out.filter = context.out_filter;
   plan.err.filter = context.err_filter;
   LinePrefixMacros macros;
@@ -119,6 +133,9 @@ WorkerOutputPlan plan_output(const LaunchConfig& config, const OutputContext& co
   macros.rank = rank.value();
   macros.hostname = context.hostname;
   plan.prefix = line_prefix(config.log.prefix_template, macros);
+  const std::string host = context.hostname.substr(0, context.hostname.find('.'));
+  plan.label = rank_label(host, rank.value(), config.log.coloured);
+  plan.label_columns = static_cast<int>(rank_label(host, rank.value(), false).size());
   plan.warn = context.warn;
   plan.bytes = context.bytes;
   return plan;
@@ -134,8 +151,9 @@ SpareOutput open_spare_output(const LaunchConfig& config, LogTree& logs, int spa
     own = AttemptLogs();
     files = WorkerFiles();
   }
-  output.plan = plan_streams(config.log, *own, *files, kNoRank);
+  output.plan = plan_streams(config.log, *own, *files, kNoRank, kUnknownRank);
   output.plan.prefix = "[spare " + std::to_string(spare) + "]:";
+  output.plan.label = "spare " + std::to_string(spare) + "| ";
   output.error_file = own->error_file(kNoRank);
   return output;
 }

@@ -8,6 +8,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <filesystem>
 #include <utility>
 
 #include "agent/core/text.hpp"
@@ -15,6 +16,8 @@
 #include "agent/proc/spawn.hpp"
 #include "agent/run_events.hpp"
 #include "base/macros.hpp"
+#include "base/message_line.hpp"
+#include "base/printable.hpp"
 #include "net/bugs.hpp"
 
 namespace ddprun {
@@ -176,6 +179,20 @@ void RoundRunner::record_into(OutputContext& output) {
 
 void RoundRunner::plan_workers() {
   for (int i = 0; i < inputs_.config.workers.count; ++i) plan_one(LocalRank(i));
+  say_where_hidden_output_is();
+}
+
+// With the first start only: the directories of the others are beside it.
+void RoundRunner::say_where_hidden_output_is() {
+  if (inputs_.config.log.console != Console::kRank0 || inputs_.facts.restarts.value() != 0) return;
+  const LocalRank last(inputs_.config.workers.count - 1);
+  const std::string file = output_->logs.stdout_log(last);
+  if (file.empty() || worker(last).plan.rank == Rank(0)) return;
+  const std::string folder = std::filesystem::path(file).parent_path().parent_path().string();
+  const bool stays = !inputs_.config.log.dir.empty();
+  inputs_.logger.info(note_line("", "stdout of all ranks but 0 is in " + printable(folder) +
+                                        (stays ? "" : ", removed after success without --log-dir") +
+                                        "; --console=prefix shows it"));
 }
 
 void RoundRunner::plan_one(LocalRank rank) {
@@ -185,7 +202,7 @@ void RoundRunner::plan_one(LocalRank rank) {
   planned.plan =
       plan_worker(inputs_.config, inputs_.environment, inputs_.facts, rank, planned.error_file);
   auto output = plan_output(inputs_.config, *output_, rank, planned.plan.rank);
-  if (runs) return planned.output->set_prefix(output.prefix);
+  if (runs) return planned.output->set_prefix(output.prefix, output.label);
   planned.mark = worker_mark(inputs_.facts, rank);
   planned.output_plan = std::move(output);
 }

@@ -229,6 +229,7 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   void record_signal(int signal);
   void plan_workers();
   void plan_one(LocalRank rank);
+  void say_where_hidden_output_is();
   void adopt();
   void make_place(LocalRank rank);
   void joined(LocalRank rank);

@@ -50,6 +50,14 @@ Result<std::uint64_t> parse_log_max(const Origin& origin) {
   return usage(origin.quoted() + " is not a size of at least 4M, such as 64M or 1G");
 }
 
+/// One of the option's choices, or empty.
+Console parse_console(const std::string& text) {
+  if (text == "raw") return Console::kRaw;
+  if (text == "prefix") return Console::kPrefix;
+  if (text == "rank0") return Console::kRank0;
+  return text == "quoted" ? Console::kQuoted : Console::kChosen;
+}
+
 std::string choose_prefix(const Settings& settings, const Environment& environment) {
   const std::string& text = settings.text(OptionId::kLogLinePrefixTemplate);
   if (!text.empty()) return text;
@@ -95,7 +103,6 @@ Result<LogRequest> parse_logs(const Settings& settings, const Environment& envir
   if (!ranks) return ranks.error();
   auto bytes_max = parse_log_max(settings.origin(OptionId::kLogMax));
   if (!bytes_max) return bytes_max.error();
-  const bool raw = settings.text(OptionId::kConsole) == "raw";
   request.config = {request.dir.text,
                     std::move(*redirects),
                     std::move(*tee),
@@ -103,7 +110,7 @@ Result<LogRequest> parse_logs(const Settings& settings, const Environment& envir
                     choose_prefix(settings, environment),
                     split_escaped_list(request.stdout_filters.text),
                     split_escaped_list(request.stderr_filters.text),
-                    raw ? Console::kRaw : Console::kQuoted,
+                    parse_console(settings.text(OptionId::kConsole)),
                     *bytes_max};
   return request;
 }

@@ -16,6 +16,7 @@
 #include "base/message_line.hpp"
 #include "base/program_name.hpp"
 #include "launcher/configure.hpp"
+#include "launcher/console_choice.hpp"
 #include "launcher/local_coordinator.hpp"
 #include "launcher/options/completion.hpp"
 #include "launcher/options/help.hpp"
@@ -109,6 +110,8 @@ int run(int argc, const char* const* argv, const char* const* environment_block,
   if (auto* launch = std::get_if<Launch>(&*intent)) {
     launch->config.pid = user.pid;
     launch->config.started = user.started;
+    const bool on_terminal = ::isatty(STDOUT_FILENO) == 1 && ::isatty(STDERR_FILENO) == 1;
+    choose_console(launch->config, environment, on_terminal);
     return start(*launch, environment);
   }
   if (const auto* completion = std::get_if<ShowCompletion>(&*intent)) {

@@ -39,10 +39,13 @@ struct StreamChoice {
   }
 };
 
-/// Who carries un-redirected stderr to the console.
+/// How un-redirected output reaches the console: --console.
 enum class Console {
-  kQuoted,  // the agent passes it on byte for byte, so that the report can quote it
-  kRaw,     // --console=raw: the worker inherits it
+  kQuoted,  // the agent passes stderr on byte for byte, so that the report can quote it
+  kRaw,     // the worker inherits it
+  kPrefix,  // whole lines, each with host and rank
+  kRank0,   // the same for stderr; stdout of rank 0 as it is, of the others into files
+  kChosen,  // not given: see choose_console()
 };
 
 struct LogConfig {
@@ -55,6 +58,7 @@ struct LogConfig {
   std::vector<std::string> stderr_filters;
   Console console = Console::kQuoted;
   std::uint64_t bytes_max = 0;  // --log-max, of each log file; 0: no limit
+  bool coloured = false;        // what ddprun adds to lines of workers
   /// Whether the user asked for files, which stay then: without --log-dir in TMPDIR, as torchrun's.
   [[nodiscard]] bool asks_for_files() const { return !dir.empty() || redirects.any() || tee.any(); }
 };

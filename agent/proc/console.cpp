@@ -301,7 +301,10 @@ Consoles open_consoles(asio::any_io_executor executor, int out_descriptor, int e
   consoles.out = same_file(out_descriptor, err_descriptor)
                      ? consoles.err
                      : std::make_shared<ConsoleWriter>(executor, out_descriptor);
-  if (::isatty(err_descriptor) == 1) consoles.terminal = std::make_shared<Terminal>(err_descriptor);
+  if (::isatty(err_descriptor) == 1) {
+    consoles.terminal = std::make_shared<Terminal>(err_descriptor);
+    consoles.live = std::make_shared<LiveLine>();
+  }
   return consoles;
 }
 

@@ -15,6 +15,7 @@
 
 #include "agent/proc/console_queue.hpp"
 #include "agent/proc/console_target.hpp"
+#include "agent/proc/prefixed_lines.hpp"
 #include "agent/proc/terminal.hpp"
 #include "base/clock.hpp"
 
@@ -112,6 +113,7 @@ struct Consoles {
   std::shared_ptr<ConsoleWriter> out;
   std::shared_ptr<ConsoleWriter> err;
   std::shared_ptr<Terminal> terminal{};  // of stderr; null where that is none
+  std::shared_ptr<LiveLine> live{};      // of the same
 };
 
 [[nodiscard]] Consoles open_consoles(boost::asio::any_io_executor executor, int out_descriptor = 1,

@@ -49,6 +49,8 @@ inline constexpr std::size_t kAtomicWriteBytesMax = PIPE_BUF;
 // How often the state of a progress bar (text that ends in \r) is shown while its line is
 // unfinished.
 inline constexpr std::chrono::seconds kProgressInterval{10};
+// The same on a terminal, where it is redrawn in place.
+inline constexpr std::chrono::milliseconds kRedrawInterval{250};
 // What is read of the end of a file to find what a report quotes.
 inline constexpr std::size_t kTailReadMax = 1024 * 1024;
 // How long the output of a dead worker is read while a process it left behind keeps the pipe open.

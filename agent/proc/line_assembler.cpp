@@ -21,12 +21,13 @@ std::string_view without_final_returns(std::string_view text) {
 
 }  // namespace
 
-void LineAssembler::feed(std::string_view bytes, TimePoint now, const Emit& emit) {
+void LineAssembler::feed(std::string_view bytes, TimePoint now, const Emit& emit,
+                         const Emit& sample) {
   while (true) {
     const auto newline = bytes.find('\n');
     const std::string_view piece = bytes.substr(0, newline);
     if (newline == kNowhere) {
-      sample(piece, now, emit);
+      take_sample(piece, now, sample);
       append(piece);
       return;
     }
@@ -70,11 +71,11 @@ void LineAssembler::add_bounded(std::string_view text) {
 }
 
 // Shows the latest complete state of an unfinished line if it has not been shown for a while.
-void LineAssembler::sample(std::string_view piece, TimePoint now, const Emit& emit) {
+void LineAssembler::take_sample(std::string_view piece, TimePoint now, const Emit& emit) {
   const bool uses_return = piece.find('\r') != kNowhere || pending_.ends_with('\r');
   if (!uses_return) return;
   if (!sampled_at_) sampled_at_ = now;
-  if (now - *sampled_at_ < kProgressInterval) return;
+  if (now - *sampled_at_ < interval_) return;
   std::string states = pending_;
   states += piece;
   const auto end = states.rfind('\r');

@@ -12,19 +12,23 @@ namespace asio = boost::asio;
 Result<WorkerOutput> WorkerOutput::open(asio::any_io_executor executor, const Consoles& consoles,
                                         const WorkerOutputPlan& plan) {
   WorkerOutput output;
-  auto err = StreamPump::open(
-      executor, plan.err,
-      {consoles.err, plan.prefix, plan.warn, Stream::kStderr, plan.bytes, consoles.terminal});
+  PumpSinks sinks = {consoles.err,       plan.prefix,       plan.warn,
+                     Stream::kStderr,    plan.bytes,        plan.label,
+                     plan.label_columns, consoles.terminal, consoles.live};
+  auto err = StreamPump::open(executor, plan.err, sinks);
   if (!err) return err.error();
   output.err_ = std::move(*err);
   const bool one_file = consoles.out == consoles.err;
   if (shares_a_way(plan.out.route, plan.err.route, one_file) && output.err_->is_like_console()) {
-    output.err_->take_both();
+    output.err_->lose_nothing();
     output.out_ = output.err_;
     return output;
   }
-  auto out = StreamPump::open(executor, plan.out,
-                              {consoles.out, plan.prefix, plan.warn, Stream::kStdout, plan.bytes});
+  sinks.console = consoles.out;
+  sinks.stream = Stream::kStdout;
+  if (!one_file) sinks.terminal = nullptr;
+  if (!one_file) sinks.live = nullptr;
+  auto out = StreamPump::open(executor, plan.out, std::move(sinks));
   if (!out) return out.error();
   output.out_ = std::move(*out);
   return output;
@@ -42,9 +46,9 @@ WorkerOutput::~WorkerOutput() {
   if (err_) err_->stop();
 }
 
-void WorkerOutput::set_prefix(const std::string& prefix) {
-  out_->set_prefix(prefix);
-  err_->set_prefix(prefix);
+void WorkerOutput::set_prefix(const std::string& prefix, const std::string& label) {
+  out_->set_prefix(prefix, label);
+  err_->set_prefix(prefix, label);
 }
 
 int WorkerOutput::descriptor(Stream stream) const {

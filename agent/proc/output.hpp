@@ -43,8 +43,10 @@ struct StreamPlan {
 struct WorkerOutputPlan {
   StreamPlan out;
   StreamPlan err;
-  std::string prefix;  // of a tee'd line, see line_prefix()
-  Warn warn;           // gets a sentence when a file cannot be written; may be empty
+  std::string prefix;   // of a tee'd line, see line_prefix()
+  std::string label{};  // of a line of Route::kLabel, see rank_label()
+  int label_columns = 0;
+  Warn warn;  // gets a sentence when a file cannot be written; may be empty
   std::shared_ptr<std::uint64_t> bytes{};  // counts the output that passes through; may be null
 };
 
@@ -61,8 +63,8 @@ class WorkerOutput {
   WorkerOutput& operator=(WorkerOutput&&) noexcept;
   ~WorkerOutput();
 
-  /// Of the lines to come: see WorkerOutputPlan::prefix.
-  void set_prefix(const std::string& prefix);
+  /// Of the lines to come: see WorkerOutputPlan.
+  void set_prefix(const std::string& prefix, const std::string& label);
   /// What the worker gets as its 1 or 2. Valid until start().
   [[nodiscard]] int descriptor(Stream stream) const;
   /// Closes the worker's ends in this process and begins to read. Call it after spawn().

@@ -37,6 +37,11 @@ Result<std::shared_ptr<StreamPump>> StreamPump::open(asio::any_io_executor execu
       break;
     case Route::kPass:
       error = pump->open_way_to_console();
+      if (pump->sinks_.stream == Stream::kStdout) pump->lose_nothing();
+      break;
+    case Route::kLabel:
+      error = pump->open_way_to_console();
+      pump->lose_nothing();
       break;
   }
   if (error) return *error;
@@ -50,7 +55,10 @@ StreamPump::StreamPump(asio::any_io_executor executor, const StreamPlan& plan, P
       pipe_(executor),
       end_(executor, TimePoint::max()),
       hold_(executor),
-      tail_(kTailBytesMax) {}
+      labelled_(sinks_.live.get()),
+      tail_(kTailBytesMax) {
+  labelled_.set_label(sinks_.label);
+}
 
 StreamPump::~StreamPump() {
   close_worker_end();
@@ -58,7 +66,8 @@ StreamPump::~StreamPump() {
 }
 
 std::optional<Error> StreamPump::open_way_to_console() {
-  const auto ends = sinks_.terminal ? sinks_.terminal->open_pseudoterminal() : std::nullopt;
+  const int label = plan_.route == Route::kLabel ? sinks_.label_columns : 0;
+  const auto ends = sinks_.terminal ? sinks_.terminal->open_pseudoterminal(label) : std::nullopt;
   if (!ends) return open_pipe();
   is_terminal_ = true;
   return take_ends(ends->ours, ends->workers);
@@ -99,7 +108,7 @@ void StreamPump::close_worker_end() {
   if (plan_.route == Route::kFile) plan_.log->close();  // the worker has it now
 }
 
-void StreamPump::take_both() {
+void StreamPump::lose_nothing() {
   sinks_.on_stall = ConsoleWriter::OnStall::kWait;
   sinks_.console->keep_all();
 }
@@ -139,7 +148,8 @@ asio::awaitable<void> StreamPump::pump() {
 }
 
 StreamPump::Held StreamPump::held_up() const {
-  const bool shown = plan_.route == Route::kTee || plan_.route == Route::kPass;
+  const Route route = plan_.route;
+  const bool shown = route == Route::kTee || route == Route::kPass || route == Route::kLabel;
   if (shown && sinks_.console && sinks_.console->full(sinks_.on_stall)) return Held::kByConsole;
   if (plan_.route != Route::kTee && plan_.route != Route::kLog) return Held::kNo;
   const bool full = plan_.log->full() || (plan_.filter && plan_.filter->file.full());
@@ -167,6 +177,7 @@ void StreamPump::take(std::string_view bytes) {
   if (sinks_.bytes) *sinks_.bytes += bytes.size();
   tail_.append(bytes);
   if (plan_.route == Route::kPass) pass(bytes);
+  if (plan_.route == Route::kLabel) sinks_.console->write(labelled_.feed(bytes, *read_at_));
   if (plan_.route == Route::kTee) tee(bytes);
   if (plan_.route == Route::kLog) plan_.log->append(bytes, sinks_.warn);
 }
@@ -215,6 +226,8 @@ void StreamPump::show(std::string_view bytes) {
     skips_to_newline_ = false;
   }
   if (bytes.empty()) return;
+  const std::string way = sinks_.live ? sinks_.live->make_way_for_raw(bytes) : "";
+  if (!way.empty()) sinks_.console->write(way);
   if (sinks_.console->write(bytes) == ConsoleWriter::Taken::kDropped) {
     skips_to_newline_ = bytes.back() != '\n';
   }
@@ -222,7 +235,8 @@ void StreamPump::show(std::string_view bytes) {
 
 void StreamPump::tee(std::string_view bytes) {
   plan_.log->append(bytes, sinks_.warn);
-  lines_.feed(bytes, Clock::now(), [this](std::string_view line) { add_line(line); });
+  const auto add = [this](std::string_view line) { add_line(line); };
+  lines_.feed(bytes, Clock::now(), add, add);
   sinks_.console->write(block_);
   block_.clear();
 }
@@ -264,6 +278,7 @@ void StreamPump::catch_up() {
 }
 
 void StreamPump::finish() {
+  if (plan_.route == Route::kLabel) sinks_.console->write(labelled_.finish());
   if (plan_.route == Route::kPass) pass_held();
   if (plan_.route == Route::kTee) {
     lines_.finish([this](std::string_view line) { add_line(line); });

@@ -29,7 +29,10 @@ struct PumpSinks {
   Warn warn;
   Stream stream = Stream::kStdout;
   std::shared_ptr<std::uint64_t> bytes;  // counts what is read; may be null
+  std::string label{};
+  int label_columns = 0;
   std::shared_ptr<Terminal> terminal{};  // the console, if it is one
+  std::shared_ptr<LiveLine> live{};      // of that
   ConsoleWriter::OnStall on_stall = ConsoleWriter::OnStall::kDrop;
 };
 
@@ -43,15 +46,18 @@ class StreamPump : public std::enable_shared_from_this<StreamPump> {
   StreamPump& operator=(const StreamPump&) = delete;
   ~StreamPump();
 
-  void set_prefix(std::string prefix) { sinks_.prefix = std::move(prefix); }
+  void set_prefix(std::string prefix, std::string label) {
+    sinks_.prefix = std::move(prefix);
+    labelled_.set_label(std::move(label));
+  }
   /// What the worker gets; valid until start().
   [[nodiscard]] int worker_descriptor() const { return worker_end_; }
   /// Whether the worker sees what the console is: no, if the system has no pseudoterminal to give.
   [[nodiscard]] bool is_like_console() const {
     return is_terminal_ == (sinks_.terminal != nullptr);
   }
-  /// It has stdout, too: nothing of it is dropped, as nothing is where a worker inherits it.
-  void take_both();
+  /// Nothing of it is dropped, as nothing is of a stream that a worker inherits.
+  void lose_nothing();
   /// Closes the worker's end here and begins to read, if there is something to read.
   void start();
   /// Completes at the end of the stream or at `deadline`; reads what is there and closes the pipe.
@@ -98,6 +104,7 @@ class StreamPump : public std::enable_shared_from_this<StreamPump> {
   std::string held_;                // the beginning of a line, which soon continues or is shown
   boost::asio::steady_timer hold_;  // runs while something is held
   bool was_long_ = false;           // what was read before
+  PrefixedLines labelled_;
   LineAssembler lines_;
   std::string block_;  // whole lines of one read, with prefix
   Tail tail_;

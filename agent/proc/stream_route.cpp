@@ -6,10 +6,20 @@ Route route_of(Stream stream, const StreamWish& wish) {
   const Route to_file = wish.limited ? Route::kLog : Route::kFile;
   if (wish.files && wish.teed) return wish.shown ? Route::kTee : to_file;
   if (wish.files && wish.redirected) return to_file;
-  if (stream == Stream::kStdout || !wish.quoted) {
-    return wish.shown ? Route::kInherit : Route::kDiscard;
+  using Show = StreamWish::Show;
+  const bool inherits = stream == Stream::kStdout || !wish.quoted;
+  if (!wish.shown) return inherits ? Route::kDiscard : Route::kKeep;
+  switch (wish.show) {
+    case Show::kAsItIs:
+      break;
+    case Show::kPassed:
+      return Route::kPass;
+    case Show::kLabelled:
+      return Route::kLabel;
+    case Show::kInFile:
+      return wish.files ? to_file : Route::kLabel;
   }
-  return wish.shown ? Route::kPass : Route::kKeep;
+  return inherits ? Route::kInherit : Route::kPass;
 }
 
 }  // namespace ddprun

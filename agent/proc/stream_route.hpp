@@ -7,6 +7,14 @@ enum class Stream { kStdout, kStderr };
 
 /// The options for one stream of one worker.
 struct StreamWish {
+  /// What the console shows of a stream that is neither redirected nor tee'd.
+  enum class Show {
+    kAsItIs,    // --console=quoted, raw
+    kLabelled,  // whole lines with a label: --console=prefix, and stderr with rank0
+    kPassed,    // as it is, through the agent: stdout of rank 0 among labelled streams
+    kInFile,    // nothing, where there are files: stdout of other ranks with rank0
+  };
+  Show show = Show::kAsItIs;
   bool redirected = false;  // --redirects names it
   bool teed = false;        // --tee names it
   bool shown = true;        // its rank passes --local-ranks-filter
@@ -19,6 +27,7 @@ enum class Route {
   kInherit,  // the launcher's file description, unchanged
   kPass,     // a pipe, or where stderr is a terminal a pseudoterminal: copied byte for byte to the
              // console, the tail is kept
+  kLabel,    // the same as whole lines, each with the label of the rank
   kKeep,     // a pipe: only the tail is kept, nothing is shown
   kDiscard,  // /dev/null
   kFile,     // the worker writes the log file itself
@@ -36,10 +45,13 @@ enum class Route {
 /// report.
 [[nodiscard]] Route route_of(Stream stream, const StreamWish& wish);
 
-/// Whether the inherited stdout of a worker goes the way of its stderr, because both have the same
-/// end: in two ways they would lose their order. `one_file`: ddprun's own two are the same file.
+/// Whether the stdout of a worker goes the way of its stderr, because both have the same end and
+/// look: in two ways they would lose their order. `one_file`: ddprun's own two are the same file.
 [[nodiscard]] constexpr bool shares_a_way(Route out, Route err, bool one_file) {
-  return one_file && out == Route::kInherit && err == Route::kPass;
+  const bool same_look = err == Route::kPass    ? out == Route::kInherit
+                         : err == Route::kLabel ? out == Route::kLabel
+                                                : false;
+  return one_file && same_look;
 }
 
 }  // namespace ddprun

@@ -7,11 +7,13 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 namespace ddprun {
 
 // The worker's end is opened through ours: a container may not see its own devpts. It is not for
 // reading: nothing is ever to be read there, and a worker that tries gets an error, not silence.
-std::optional<Terminal::Pseudoterminal> Terminal::open_pseudoterminal() {
+std::optional<Terminal::Pseudoterminal> Terminal::open_pseudoterminal(int label) {
   Pseudoterminal ends;
   ends.ours = ::posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
   if (ends.ours < 0) return std::nullopt;
@@ -25,7 +27,7 @@ std::optional<Terminal::Pseudoterminal> Terminal::open_pseudoterminal() {
     return std::nullopt;
   }
   set_modes(ends.workers);
-  ours_.insert(ends.ours);
+  ours_.emplace(ends.ours, label);
   resize();
   return ends;
 }
@@ -40,7 +42,11 @@ void Terminal::set_modes(int workers) const {
 void Terminal::resize() const {
   winsize size = {};
   if (::ioctl(descriptor_, TIOCGWINSZ, &size) != 0) return;
-  for (const int ours : ours_) ::ioctl(ours, TIOCSWINSZ, &size);
+  const unsigned short columns = size.ws_col;
+  for (const auto& [ours, label] : ours_) {
+    size.ws_col = static_cast<unsigned short>(columns - std::min(label, columns / 2));
+    ::ioctl(ours, TIOCSWINSZ, &size);
+  }
 }
 
 }  // namespace ddprun

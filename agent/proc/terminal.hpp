@@ -4,8 +4,8 @@
 // caller's and must outlive it; those of a pseudoterminal become the caller's.
 #pragma once
 
+#include <map>
 #include <optional>
-#include <set>
 
 namespace ddprun {
 
@@ -21,8 +21,9 @@ class Terminal {
   };
   /// One with the size and modes of the terminal, but that passes all bytes on unchanged: the
   /// terminal translates them once. No process gets it as its controlling terminal. Both ends are
-  /// CLOEXEC. None, with errno, where the system gives none: no devpts, a sandbox, too many.
-  [[nodiscard]] std::optional<Pseudoterminal> open_pseudoterminal();
+  /// CLOEXEC. `label`: so many columns are taken by what stands before each line. None, with errno,
+  /// where the system gives none: no devpts, a sandbox, too many.
+  [[nodiscard]] std::optional<Pseudoterminal> open_pseudoterminal(int label = 0);
   /// `ours` is about to be closed.
   void forget(int ours) { ours_.erase(ours); }
   /// The terminal's size may have changed: all pseudoterminals get it.
@@ -32,7 +33,7 @@ class Terminal {
   void set_modes(int workers) const;
 
   int descriptor_;
-  std::set<int> ours_;
+  std::map<int, int> ours_;  // with the columns of the label
 };
 
 }  // namespace ddprun

@@ -326,12 +326,14 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .value = Value::kChoice,
      .variable = Variable::kDdprun,
      .group = Group::kOutput,
-     .metavar = "quoted|raw",
-     .preset = "quoted",
-     .choices = "quoted,raw",
+     .metavar = "raw|quoted|prefix|rank0",
+     .choices = "raw,quoted,prefix,rank0",
      .help =
-         "How a worker's stderr reaches the console: quoted passes it through ddprun unchanged, "
-         "so that a failure report can quote it; raw lets the worker inherit it."},
+         "How output of workers is shown. quoted: as they write it, and a failure report can quote "
+         "stderr. raw: workers inherit the console, and stderr is not quoted. prefix: whole lines "
+         "with host and rank. rank0: stdout of rank 0 as it is, that of other ranks in log files, "
+         "stderr as with prefix. Default: rank0 on a terminal with several ranks and none of the "
+         "options above that say where output goes, else quoted. NO_COLOR turns colours off."},
     {.id = Id::kHttp,
      .name = "http",
      .variable = Variable::kDdprun,

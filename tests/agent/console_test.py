@@ -9,6 +9,7 @@ import os
 import pathlib
 import pty
 import re
+import socket
 import struct
 import subprocess
 import sys
@@ -45,6 +46,22 @@ def closed_pipe():
     reader, writer = os.pipe()
     os.close(reader)
     return open(writer, "w")
+
+
+def screen(seen):
+    """The lines that a terminal shows of these bytes."""
+    lines, column = [b""], 0
+    for sequence, byte in re.findall(rb"(\x1b\[[^@-~]*[@-~])|(.)", seen, re.DOTALL):
+        if sequence.endswith(b"K"):
+            lines[-1] = lines[-1][:column]
+        elif byte == b"\r":
+            column = 0
+        elif byte == b"\n":
+            lines, column = [*lines, b""], 0
+        elif byte:
+            lines[-1] = lines[-1][:column] + byte + lines[-1][column + 1:]
+            column += 1
+    return lines
 
 
 def resize(terminal, lines, columns):
@@ -180,12 +197,63 @@ class Console(unittest.TestCase):
         self.assertIn(b"\ninherited\r\n", seen)
         self.assertEqual(process.wait(timeout=HUNG), 0)
 
-    def start_on_terminal(self, script, size=(24, 80), within=()):
-        """One worker, in a window of its own: what reads there, and the process."""
+    def test_on_a_terminal_rank_0_is_shown_and_stderr_of_all_with_labels(self):
+        host = socket.gethostname().split(".")[0].encode()
+        with tempfile.TemporaryDirectory() as logs:
+            leader, process = self.start_on_terminal(
+                "test -t 2 && echo out $RANK; echo err $RANK >&2", options=[
+                    "--nproc-per-node=2", f"--log-dir={logs}"], environment={"NO_COLOR": "1"})
+            seen = screen(read_until(leader, b"exited with code 0", HUNG))
+            self.assertEqual(process.wait(timeout=HUNG), 0)
+            (hidden,) = pathlib.Path(logs).glob("*/attempt_0/1/stdout.log")
+            self.assertEqual(hidden.read_text(), "out 1\n")
+            note = f"stdout of all ranks but 0 is in {hidden.parents[1]};"
+            self.assertIn(note, b" ".join(seen).decode())
+        for line in (b"out 0", host + b":0| err 0", host + b":1| err 1"):
+            self.assertEqual(seen.count(line), 1, (line, seen))
+        self.assertNotIn(b"out 1", seen)
+
+    def test_labels_have_colours_on_a_terminal(self):
+        leader, process = self.start_on_terminal("echo err >&2", options=["--nproc-per-node=2"])
+        seen = read_until(leader, b"exited with code 0", HUNG)
+        self.assertRegex(seen, rb"\x1b\[36m[^|]*:0\| \x1b\[0merr\r\n")
+        self.assertEqual(process.wait(timeout=HUNG), 0)
+
+    def test_a_terminal_behind_labels_is_narrower_by_them(self):
+        host = socket.gethostname().split(".")[0]
+        leader, process = self.start_on_terminal("stty size <&1", size=(24, 80), options=[
+            "--console=prefix"], environment={"NO_COLOR": "1"})
+        seen = screen(read_until(leader, b"exited with code 0", HUNG))
+        self.assertIn(f"{host}:0| 24 {80 - len(host) - 4}".encode(), seen)
+        self.assertEqual(process.wait(timeout=HUNG), 0)
+
+    def test_progress_bars_of_several_ranks_leave_one_line_each(self):
+        host = socket.gethostname().split(".")[0].encode()
+        bar = "i=0; while [ $i -lt 3000 ]; do printf '\\r%d of 3000' $i >&2; i=$((i+1)); done; "
+        leader, process = self.start_on_terminal(
+            bar + "printf '\\r3000 of 3000\\n' >&2", options=["--nproc-per-node=3"],
+            environment={"NO_COLOR": "1"})
+        seen = screen(read_until(leader, b"exited with code 0", HUNG))
+        self.assertEqual(process.wait(timeout=HUNG), 0)
+        bars = sorted(line for line in seen if b"of 3000" in line)
+        self.assertEqual(bars, [host + b":%d| 3000 of 3000" % rank for rank in range(3)])
+
+    def test_labels_in_a_pipe_are_plain_and_keep_the_order(self):
+        host = socket.gethostname().split(".")[0]
+        done = run("echo one; echo two >&2; echo three", "--console=prefix",
+                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        for rank in (0, 1):
+            lines = [line for line in done.stdout.splitlines() if f":{rank}| " in line]
+            self.assertEqual(lines, [f"{host}:{rank}| {word}" for word in ("one", "two", "three")])
+
+    def start_on_terminal(self, script, size=(24, 80), within=(), options=(), environment={}):
+        """Workers, one by default, in a window of their own: what reads there, and the process."""
         leader, follower = pty.openpty()
         resize(leader, *size)
-        words = ["setsid", "--ctty", "--wait", *within, DDPRUN, "--standalone", "sh", "-c", script]
-        process = subprocess.Popen(words, stdin=follower, stdout=follower, stderr=follower)
+        words = ["setsid", "--ctty", "--wait", *within, DDPRUN, "--standalone", *options,
+                 "sh", "-c", script]
+        process = subprocess.Popen(words, stdin=follower, stdout=follower, stderr=follower,
+                                   env={**os.environ, "TERM": "xterm", **environment})
         os.close(follower)
         self.addCleanup(os.close, leader)
         return leader, process

@@ -1,4 +1,5 @@
 // The log options.
+#include "launcher/console_choice.hpp"
 #include "launcher/options/values.hpp"
 #include "tests/launcher/fake_machine.hpp"
 
@@ -101,7 +102,40 @@ TEST_CASE("a log file has no limit unless it is given one of at least 4 MiB") {
   }
 }
 
-TEST_CASE("the console is quoted unless it is raw by option") {
-  CHECK(config_of({"W"}).log.console == Console::kQuoted);
+TEST_CASE("the look of the console is chosen unless it is given") {
+  CHECK(config_of({"W"}).log.console == Console::kChosen);
   CHECK(config_of({"--console=raw", "W"}).log.console == Console::kRaw);
+  CHECK(config_of({"--console=quoted", "W"}).log.console == Console::kQuoted);
+  CHECK(config_of({"--console=prefix", "W"}).log.console == Console::kPrefix);
+  CHECK(config_of({"W"}, with_variables({{"DDPRUN_CONSOLE", "rank0"}})).log.console ==
+        Console::kRank0);
+}
+
+TEST_CASE("labels are the default on a terminal that several ranks share, as torchrun elsewhere") {
+  const auto chosen = [](const std::vector<std::string>& words, bool on_terminal) {
+    auto config = config_of(words);
+    ddprun::choose_console(config, {{"TERM", "xterm"}}, on_terminal);
+    return config.log.console;
+  };
+  CHECK(chosen({"--nproc-per-node=2", "W"}, true) == Console::kRank0);
+  CHECK(chosen({"--nproc-per-node=2", "W"}, false) == Console::kQuoted);
+  CHECK(chosen({"W"}, true) == Console::kQuoted);
+  for (const std::string option : {"-r=1", "-t=3", "--local-ranks-filter=0", "--console=quoted"}) {
+    CHECK(chosen({"--nproc-per-node=2", option, "W"}, true) == Console::kQuoted);
+  }
+  CHECK(chosen({"--nproc-per-node=2", "--console=prefix", "W"}, false) == Console::kPrefix);
+}
+
+TEST_CASE("labels have colours on a terminal, without NO_COLOR") {
+  const auto coloured = [](const ddprun::Environment& environment, bool on_terminal) {
+    auto config = config_of({"W"});
+    ddprun::choose_console(config, environment, on_terminal);
+    return config.log.coloured;
+  };
+  CHECK(coloured({{"TERM", "xterm"}}, true));
+  CHECK(coloured({{"TERM", "xterm"}, {"NO_COLOR", ""}}, true));
+  CHECK_FALSE(coloured({{"TERM", "xterm"}}, false));
+  CHECK_FALSE(coloured({{"TERM", "xterm"}, {"NO_COLOR", "1"}}, true));
+  CHECK_FALSE(coloured({{"TERM", "dumb"}}, true));
+  CHECK_FALSE(coloured({}, true));
 }

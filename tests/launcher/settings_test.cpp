@@ -100,7 +100,8 @@ TEST_CASE("a value outside its choices lists them") {
         "--start-method='zzz' is not one of spawn, fork, forkserver");
   CHECK_THAT(settings_refusal({"--numa-binding=foo", "W"}),
              ContainsSubstring("node, socket, exclusive"));
-  CHECK_THAT(settings_refusal({"--console=loud", "W"}), ContainsSubstring("quoted, raw"));
+  CHECK_THAT(settings_refusal({"--console=loud", "W"}),
+             ContainsSubstring("raw, quoted, prefix, rank0"));
 }
 
 TEST_CASE("whole numbers are read as Python reads them") {

@@ -16,7 +16,7 @@ namespace {
 class Shown {
  public:
   Shown& feed(std::string_view bytes, TimePoint now = TimePoint{}) {
-    assembler_.feed(bytes, now, keep());
+    assembler_.feed(bytes, now, keep(), keep());
     return *this;
   }
   Shown& finish() {

@@ -96,6 +96,29 @@ TEST_CASE("without log files neither redirects nor tee have an effect") {
   CHECK(route_of(Stream::kStderr, of) == Route::kPass);
 }
 
+TEST_CASE("labels and hidden streams are for what is neither redirected nor tee'd") {
+  using Show = StreamWish::Show;
+  const std::pair<Show, Route> routes[] = {{Show::kLabelled, Route::kLabel},
+                                           {Show::kPassed, Route::kPass},
+                                           {Show::kInFile, Route::kFile}};
+  for (const auto& [show, route] : routes) {
+    StreamWish of = wish();
+    of.show = show;
+    CHECK(route_of(Stream::kStdout, of) == route);
+    of.shown = false;
+    CHECK(route_of(Stream::kStdout, of) == Route::kDiscard);
+    CHECK(route_of(Stream::kStderr, of) == Route::kKeep);
+    of.shown = of.redirected = true;
+    CHECK(route_of(Stream::kStdout, of) == Route::kFile);
+    of.teed = true;
+    CHECK(route_of(Stream::kStdout, of) == Route::kTee);
+  }
+  StreamWish without_files = wish();
+  without_files.show = Show::kInFile;
+  without_files.files = false;
+  CHECK(route_of(Stream::kStdout, without_files) == Route::kLabel);
+}
+
 TEST_CASE("stdout goes the way of stderr where both are passed on to the same file") {
   CHECK(shares_a_way(Route::kInherit, Route::kPass, true));
   CHECK_FALSE(shares_a_way(Route::kInherit, Route::kPass, false));
@@ -105,6 +128,9 @@ TEST_CASE("stdout goes the way of stderr where both are passed on to the same fi
     CHECK_FALSE(shares_a_way(Route::kInherit, redirected, true));
   }
   CHECK_FALSE(shares_a_way(Route::kDiscard, Route::kKeep, true));  // a rank that is not shown
+  CHECK(shares_a_way(Route::kLabel, Route::kLabel, true));
+  CHECK_FALSE(shares_a_way(Route::kLabel, Route::kLabel, false));
+  CHECK_FALSE(shares_a_way(Route::kPass, Route::kLabel, true));
 }
 
 TEST_CASE("a tail keeps the last bytes, to the byte") {
