@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""examples/elastic_ddp.py loses ranks and trains on: no step is lost, none is computed twice, and
-the weights are those of an undisturbed run. The test plays the agent.
+"""examples/elastic/elastic_ddp.py loses ranks and trains on: no step is lost, none is computed
+twice, and the weights are those of an undisturbed run. The test plays the agent.
 
 python3 tests/trainer/elastic_ddp_test.py path/to/build/python [kills]
 """
@@ -23,7 +23,8 @@ from fake_agent import SURVIVES, FakeAgent, joined, push, receive, variables_of 
 PYTHON_DIR = os.path.abspath(sys.argv[1])
 KILLS = int(sys.argv[2]) if len(sys.argv) > 2 else 3
 CHANCE = random.Random(int(os.environ.get("ELASTIC_SEED", "1")))
-SCRIPT = (ROOT / "examples" / "elastic_ddp.py").read_text()
+PROGRAM = ROOT / "examples" / "elastic" / "elastic_ddp.py"
+SCRIPT = PROGRAM.read_text()
 STEPS = int(re.search(r"STEPS, .* = (\d+),", SCRIPT).group(1))
 WORLD = 2  # with two ranks every sum of gradients has the same bits
 LIMIT_S = 120
@@ -99,7 +100,7 @@ def run_with(agent, kills, shrinks=False):
 def run_by(*launcher):
     """Its last line without ddprun: no rank can be replaced."""
     environment = {**os.environ, "PYTHONPATH": PYTHON_DIR, "OMP_NUM_THREADS": "1"}
-    words = [sys.executable, *launcher, ROOT / "examples" / "elastic_ddp.py"]
+    words = [sys.executable, *launcher, PROGRAM]
     output = subprocess.run(words, env=environment, capture_output=True, text=True, check=False,
                             timeout=LIMIT_S)
     assert output.returncode == 0, output

@@ -58,8 +58,8 @@ class Trainer:
 
 
 class Example:
-    """examples/elastic_ddp.py with more steps: the step alone determines its samples, every process
-    prints each of its own, and the weights are equal only if each was applied once."""
+    """examples/elastic with more steps: the step alone determines its samples, every process prints
+    each of its own, and the weights are equal only if each was applied once."""
 
     step_line, weights_line = r".*\bstep (\d+) of round", r".*\bdone: (.*)$"
     words = ["--warm=first", "--preload=torch,torch.distributed,torch.nn.parallel,torch._dynamo",
@@ -73,7 +73,7 @@ class Example:
             sys.exit(SKIPPED)
         self.steps = 500
         self.environment = {"PYTHONPATH": module, "PYTHON_EXEC": sys.executable}
-        text = (ROOT / "examples/elastic_ddp.py").read_text()
+        text = (ROOT / "examples/elastic/elastic_ddp.py").read_text()
         longer = rf"= {self.steps}, \1, \2"
         self.text, found = re.subn(r"= \d+, (\d+), (\d+)", longer, text, count=1)
         assert found == 1

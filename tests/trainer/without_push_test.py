@@ -35,7 +35,8 @@ def steps_after_a_kill(before):
     """Whether ranks of the example take a step in round 2 within SECONDS."""
     with tempfile.TemporaryDirectory(prefix="ddprun_push_") as folder:
         script = pathlib.Path(folder) / "elastic_ddp.py"
-        text = (ROOT / "examples/elastic_ddp.py").read_text().replace("= 300,", "= 1000000,")
+        text = (ROOT / "examples/elastic/elastic_ddp.py").read_text()
+        text = text.replace("= 300,", "= 1000000,")
         text = text.replace("torch.manual_seed(0)", TELLS + "torch.manual_seed(0)", 1)
         script.write_text(before + text)
         process = subprocess.Popen(

@@ -1,6 +1,6 @@
 """Ranks that survive the loss of another one train on: plain PyTorch (2.15 or later) DDP.
 PYTHONPATH has to name the module ddprun: build/dev/python, or PREFIX/lib/ddprun/python.
-ddprun --restart=failed --max-restarts=9 --nproc-per-node=4 examples/elastic_ddp.py"""
+ddprun --restart=failed --max-restarts=9 --nproc-per-node=4 examples/elastic/elastic_ddp.py"""
 
 import zlib
 

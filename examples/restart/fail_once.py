@@ -1,6 +1,6 @@
 """A worker that fails once, to demonstrate a restart and the quotes in the report.
 
-    ddprun --standalone --nproc-per-node 2 --max-restarts 1 examples/fail_once.py
+    ddprun --standalone --nproc-per-node 2 --max-restarts 1 examples/restart/fail_once.py
 """
 
 import os
