@@ -1,5 +1,6 @@
 # Installed: the programs, the worker library with its headers, and a CMake package `ddprun`
-# that offers ddprun::worker. tests/install builds a project against an installed tree.
+# that offers ddprun::worker; ddprun.pc for other build systems. tests/install builds projects
+# against an installed tree.
 include(CMakePackageConfigHelpers)
 set(DDPRUN_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/ddprun)
 
@@ -26,4 +27,9 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/ddprunConfigVersion.cmake
   COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/ddprunConfigVersion.cmake cmake/ddprunConfig.cmake
   DESTINATION ${DDPRUN_PACKAGE_DIR})
+set(pkgconfig_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+file(RELATIVE_PATH DDPRUN_PC_TO_PREFIX /prefix/${pkgconfig_dir} /prefix)
+string(REGEX REPLACE "/$" "" DDPRUN_PC_TO_PREFIX "${DDPRUN_PC_TO_PREFIX}")
+configure_file(cmake/ddprun.pc.in ${PROJECT_BINARY_DIR}/ddprun.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/ddprun.pc DESTINATION ${pkgconfig_dir})
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})

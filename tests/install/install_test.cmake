@@ -42,6 +42,37 @@ foreach(program consumer_c consumer_cpp)
     ${WORK_DIR}/build/${program})
 endforeach()
 
+# The examples are projects of their own: one in C++, one in C alone.
+run("" ${CMAKE_COMMAND} -G ${GENERATOR} -S ${EXAMPLES_DIR}/ring -B ${WORK_DIR}/ring
+  -D CMAKE_PREFIX_PATH=${WORK_DIR}/tree -D CMAKE_CXX_COMPILER=${CXX} -D CMAKE_CXX_FLAGS=${flags})
+run("" ${CMAKE_COMMAND} --build ${WORK_DIR}/ring)
+run("" ${CMAKE_COMMAND} -G ${GENERATOR} -S ${EXAMPLES_DIR}/c -B ${WORK_DIR}/c
+  -D CMAKE_PREFIX_PATH=${WORK_DIR}/tree -D CMAKE_C_COMPILER=${CC} -D CMAKE_C_FLAGS=${flags})
+run("" ${CMAKE_COMMAND} --build ${WORK_DIR}/c)
+set(of_4 ${ddprun} --standalone --nproc-per-node 4)
+foreach(rank RANGE 3)
+  run("rank ${rank} of 4: sum 60 64 68 72\n" ${of_4} ${WORK_DIR}/ring/ring)
+  run("rank ${rank} of 4: pi is about 3\\.1[345] after 100 steps" ${of_4} ${WORK_DIR}/c/pi 100)
+endforeach()
+run("token: 6\n" ${of_4} ${WORK_DIR}/ring/ring)
+run("token: 0\nrank 0 of 1: sum 0 1 2 3\n" ${WORK_DIR}/ring/ring)
+
+# Other build systems ask pkg-config.
+find_program(PKG_CONFIG NAMES pkg-config pkgconf)
+if(PKG_CONFIG)
+  file(GLOB_RECURSE pc ${WORK_DIR}/tree/*/ddprun.pc)
+  cmake_path(GET pc PARENT_PATH folder)
+  set(ENV{PKG_CONFIG_PATH} ${folder})
+  run("${VERSION}" ${PKG_CONFIG} --modversion ddprun)
+  execute_process(COMMAND ${PKG_CONFIG} --cflags --libs ddprun OUTPUT_VARIABLE words
+    OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  separate_arguments(words UNIX_COMMAND "${words}")
+  run("" ${CC} ${flags} ${EXAMPLES_DIR}/c/pi.c -o ${WORK_DIR}/pi ${words})
+  run("rank 1 of 2: pi is about" ${ddprun} --standalone --nproc-per-node 2 ${WORK_DIR}/pi 100)
+else()
+  message("pkg-config is not installed: ddprun.pc was not tried")
+endif()
+
 find_program(PYTHON python3)
 file(GLOB_RECURSE module ${WORK_DIR}/tree/*/ddprun/python/ddprun/__init__.py)
 cmake_path(GET module PARENT_PATH package)
