@@ -1,8 +1,8 @@
 #include "rendezvous/protocol/codec.hpp"
 
-#include <array>
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
+#include <optional>
 #include <utility>
 
 #include "base/assert.hpp"
@@ -16,16 +16,13 @@ namespace {
 
 namespace json = boost::json;
 
-// In the order of Message's alternatives.
-constexpr std::array<std::string_view, std::variant_size_v<Message>> kTypeNames{
-    "hello",        "refused", "waiting", "round",   "report", "stop",  "stopped", "leave",
-    "reconnecting", "done",    "beat",    "unknown", "signal", "quiet", "hang"};
-
-/// A Message that holds its `index`-th alternative.
+/// A Message of the type with this name.
 template <std::size_t... I>
-Message make_alternative(std::size_t index, std::index_sequence<I...>) {
-  Message message;
-  (void)((I == index && (message.emplace<I>(), true)) || ...);
+std::optional<Message> message_named(std::string_view name, std::index_sequence<I...>) {
+  std::optional<Message> message;
+  (void)((std::variant_alternative_t<I, Message>::kType == name &&
+          (message.emplace(std::in_place_index<I>), true)) ||
+         ...);
   return message;
 }
 
@@ -36,7 +33,7 @@ Error malformed(const std::string& what) {
 }  // namespace
 
 std::string_view type_of(const Message& message) {
-  return kTypeNames[message.index()];
+  return std::visit([](const auto& known) { return known.kType; }, message);
 }
 
 std::string encode(const Message& message) {
@@ -61,21 +58,20 @@ Result<Message> decode(std::string_view body) {
   const json::value* type = object->if_contains("type");
   if (type == nullptr || !type->is_string()) return malformed("field \"type\" is missing");
   const std::string_view name(type->get_string().data(), type->get_string().size());
-  for (std::size_t index = 0; index < kTypeNames.size(); ++index) {
-    if (kTypeNames[index] != name) continue;
-    Message message = make_alternative(index, std::make_index_sequence<kTypeNames.size()>());
-    std::string error;
-    Reader reader(*object, error);
-    std::visit([&reader](auto& known) { fields(reader, known); }, message);
-    const auto* report = std::get_if<Report>(&message);
-    const bool lacks_failure =
-        report != nullptr && report->state == NodeState::kFailed && !report->failure;
-    if (lacks_failure && error.empty()) error = "field \"failure\" is missing";
-    if (!error.empty()) return malformed(error + " in \"" + std::string(name) + "\"");
-    return message;
+  auto message = message_named(name, std::make_index_sequence<std::variant_size_v<Message>>());
+  if (!message) {
+    return Error(ErrorKind::kUnsupported, "this version knows no message \"" +
+                                              clean_utf8(printable(name), kNameBytesMax) + "\"");
   }
-  return Error(ErrorKind::kUnsupported, "this version knows no message \"" +
-                                            clean_utf8(printable(name), kNameBytesMax) + "\"");
+  std::string error;
+  Reader reader(*object, error);
+  std::visit([&reader](auto& known) { fields(reader, known); }, *message);
+  const auto* report = std::get_if<Report>(&*message);
+  const bool lacks_failure =
+      report != nullptr && report->state == NodeState::kFailed && !report->failure;
+  if (lacks_failure && error.empty()) error = "field \"failure\" is missing";
+  if (!error.empty()) return malformed(error + " in \"" + std::string(name) + "\"");
+  return *std::move(message);
 }
 
 }  // namespace ddprun::protocol

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -72,6 +73,7 @@ struct Claim {
 
 /// Agent: the first message on every link.
 struct Hello {
+  static constexpr std::string_view kType = "hello";
   int protocol = kProtocolVersion;
   RunId run_id;
   AgentId agent;                 // random, one per process
@@ -108,6 +110,7 @@ enum class RefusalCode : std::uint8_t {
 
 /// Coordinator: you are not part of this run. The agent exits with the sentence.
 struct Refused {
+  static constexpr std::string_view kType = "refused";
   RefusalCode code = RefusalCode::kMalformed;
   std::string sentence;
   Milliseconds retry_after{0};  // above 0: one retry is allowed after this long
@@ -123,6 +126,7 @@ enum class WaitEnd : std::uint8_t {
 
 /// Coordinator: you have joined; this is what the run waits for.
 struct Waiting {
+  static constexpr std::string_view kType = "waiting";
   int here = 0;
   int nodes_min = 1;
   int nodes_max = 1;
@@ -135,6 +139,7 @@ struct Waiting {
 
 /// Coordinator: end the current round, then start this one.
 struct StartRound {
+  static constexpr std::string_view kType = "round";
   RoundStamp stamp;
   int group_rank = 0;
   int group_size = 1;
@@ -161,6 +166,7 @@ struct FinishedRound {
 /// Agent: the state of this node in this round. Sent when the round is accepted (kStarting),
 /// when all workers run, when all have succeeded, when one fails, when one of the flags changes.
 struct Report {
+  static constexpr std::string_view kType = "report";
   Round round{0};
   NodeState state = NodeState::kStarting;
   std::uint16_t store_port = 0;         // the listener for the next round
@@ -175,6 +181,7 @@ struct Report {
 
 /// Agent: no worker of this round is left on this node.
 struct Stopped {
+  static constexpr std::string_view kType = "stopped";
   Round round{0};
   Milliseconds took{0};
   int killed = 0;   // workers that needed SIGKILL
@@ -192,6 +199,7 @@ struct Stopped {
 /// Agent: I want to leave the run. The coordinator closes the link; or, if the run has already
 /// failed, the agent waits for the report, which `done` contains.
 struct Leave {
+  static constexpr std::string_view kType = "leave";
   int exit_code = 1;  // of this agent unless `done` has another; never 0
   std::string reason;
   Round round{0};          // the last in which it started workers; 0: none
@@ -202,12 +210,14 @@ struct Leave {
 /// Agent: nothing was received on this link, so I close it and connect again. Without this message
 /// the end of a link is the loss of its agent.
 struct Reconnecting {
+  static constexpr std::string_view kType = "reconnecting";
   std::string reason;
   friend bool operator==(const Reconnecting&, const Reconnecting&) = default;
 };
 
 /// Coordinator: the run is over. The agent exits with the code.
 struct Done {
+  static constexpr std::string_view kType = "done";
   int exit_code = 0;
   std::string text;
   std::optional<RunFailure> failure{};  // why the run failed, if a worker was the cause
@@ -218,6 +228,7 @@ struct Done {
 
 /// Coordinator: stop the workers of this round and stay connected.
 struct Stop {
+  static constexpr std::string_view kType = "stop";
   Round round{0};
   int signal = 15;
   Milliseconds grace{0};
@@ -233,6 +244,7 @@ struct Stop {
 /// Coordinator, with the host where it came: pass it to yours. It is not repeated after a lost
 /// link, and not passed on in another round.
 struct PassSignal {
+  static constexpr std::string_view kType = "signal";
   Round round{0};
   int signal = 10;
   std::string from{};  // the sender, as far as it is known
@@ -243,6 +255,7 @@ struct PassSignal {
 /// Agent: heartbeat. The coordinator answers each with one.
 /// Coordinator, with a number: the agent sends it back at once, behind all that it has said.
 struct Beat {
+  static constexpr std::string_view kType = "beat";
   std::optional<int> echo{};
   friend bool operator==(const Beat&, const Beat&) = default;
 };
@@ -250,6 +263,7 @@ struct Beat {
 /// Agent: so long has no rank of this node made progress; repeated while --hang-timeout has passed,
 /// and once when a rank moves again. It is not repeated after a lost link: the next one is near.
 struct Quiet {
+  static constexpr std::string_view kType = "quiet";
   Round round{0};
   Milliseconds lasts{0};
   std::optional<int> echo{};  // of the question that this answers
@@ -259,6 +273,7 @@ struct Quiet {
 /// Coordinator, with a number: all nodes are quiet; look once more, and answer with `Quiet`.
 /// Without: they still are; save the stacks of your ranks, and give these up.
 struct Hang {
+  static constexpr std::string_view kType = "hang";
   Round round{0};
   std::optional<int> echo{};
   friend bool operator==(const Hang&, const Hang&) = default;
@@ -266,10 +281,12 @@ struct Hang {
 
 /// Either: your last message is unknown here and was ignored.
 struct Unknown {
+  static constexpr std::string_view kType = "unknown";
   std::string sentence;
   friend bool operator==(const Unknown&, const Unknown&) = default;
 };
 
+/// Each is named on the wire by its kType.
 using Message = std::variant<Hello, Refused, Waiting, StartRound, Report, Stop, Stopped, Leave,
                              Reconnecting, Done, Beat, Unknown, PassSignal, Quiet, Hang>;
 

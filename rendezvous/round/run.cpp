@@ -44,24 +44,21 @@ void Run::on(const Received& received) {
     return close(received.link);
   }
   roster_.heard(*agent, now_);
-  if (const auto* beat = std::get_if<Beat>(&received.message)) return on_beat(*agent, *beat);
-  if (const auto* report = std::get_if<Report>(&received.message))
-    return on_report(*agent, *report);
-  if (const auto* stopped = std::get_if<Stopped>(&received.message)) {
-    return on_stopped(*agent, *stopped);
-  }
-  if (const auto* leave = std::get_if<Leave>(&received.message)) return on_leave(*agent, *leave);
-  if (const auto* passed = std::get_if<PassSignal>(&received.message)) {
-    return on_signal(*agent, *passed);
-  }
-  if (const auto* quiet = std::get_if<Quiet>(&received.message)) return on_quiet(*agent, *quiet);
-  if (std::holds_alternative<Reconnecting>(received.message)) {
-    close(agent->link);
-    forget_quiet(*agent);
-    return roster_.unlink(*agent);
-  }
-  if (std::holds_alternative<Unknown>(received.message)) return;
-  send(agent->link, Unknown{"an agent does not say this"});
+  std::visit(
+      [&](const auto& message) {
+        if constexpr (requires { take(*agent, message); }) {
+          take(*agent, message);
+        } else {
+          send(agent->link, Unknown{"an agent does not say this"});
+        }
+      },
+      received.message);
+}
+
+void Run::take(Agent& agent, const Reconnecting&) {
+  close(agent.link);
+  forget_quiet(agent);
+  roster_.unlink(agent);
 }
 
 void Run::on(const LinksLost& lost) {

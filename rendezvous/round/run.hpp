@@ -155,6 +155,11 @@ class Run {
   [[nodiscard]] const LiveRound* live_round() const;
   [[nodiscard]] bool is_member(const Agent& agent) const;
 
+  // A message of an agent that has said hello: take(), in the file of what it is about. One without
+  // take() is not for a coordinator.
+  void take(Agent& agent, const protocol::Reconnecting& reconnecting);
+  static void take(Agent& /*agent*/, const protocol::Unknown& /*unknown*/) {}
+
   // run_join.cpp: hello.
   void on_hello(const Received& received, const protocol::Hello& hello);
   [[nodiscard]] std::optional<protocol::Refused> refusal_of(const protocol::Hello& hello) const;
@@ -198,7 +203,7 @@ class Run {
   void settle(Running& running);
   void drop_unanswering(Running& running);
   void withdraw_questions(Running& running);
-  void on_report(Agent& agent, const protocol::Report& report);
+  void take(Agent& agent, const protocol::Report& report);
   void on_failure(const Agent& agent);
   [[nodiscard]] bool has_answered(Round round) const;
   [[nodiscard]] Deadline pace_restart();
@@ -208,15 +213,15 @@ class Run {
   void on_success(Agent& agent);
   [[nodiscard]] bool completes_interrupted(const Agent& agent, const protocol::Report& report);
   [[nodiscard]] bool completes_unknown(const Agent& agent, const protocol::FinishedRound& round);
-  void on_stopped(Agent& agent, const protocol::Stopped& stopped);
+  void take(Agent& agent, const protocol::Stopped& stopped);
   static void count_stopped(Stopping& stopping, const protocol::Stopped& stopped);
   void check_success();
   void ask(Running& running);
-  void on_beat(Agent& agent, const protocol::Beat& beat);
-  void on_signal(const Agent& agent, const protocol::PassSignal& passed);
+  void take(Agent& agent, const protocol::Beat& beat);
+  void take(const Agent& agent, const protocol::PassSignal& passed);
 
   // run_hang.cpp: ranks of all nodes that make no progress.
-  void on_quiet(Agent& agent, const protocol::Quiet& quiet);
+  void take(Agent& agent, const protocol::Quiet& quiet);
   void settle_hang(Running& running);
   void order_hang(const Running& running, std::optional<int> question);
   [[nodiscard]] bool gave_up(const Agent& agent) const;
@@ -224,7 +229,7 @@ class Run {
   void forget_quiet(const Agent& agent);
 
   // run_leave.cpp: agents that leave or are lost.
-  void on_leave(Agent& agent, const protocol::Leave& leave);
+  void take(Agent& agent, const protocol::Leave& leave);
   [[nodiscard]] bool may_follow_success(const Agent& agent) const;
   void take_up_leaves();
   void take_up(Agent& agent, const protocol::Leave& leave);

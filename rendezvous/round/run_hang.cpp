@@ -8,7 +8,7 @@ namespace ddprun::round {
 
 using namespace protocol;
 
-void Run::on_quiet(Agent& agent, const Quiet& quiet) {
+void Run::take(Agent& agent, const Quiet& quiet) {
   auto* running = in<Running>();
   const bool current = running != nullptr && running->round.has(agent) &&
                        quiet.round == running->round.stamp().number &&

@@ -7,7 +7,7 @@ namespace ddprun::round {
 
 using namespace protocol;
 
-void Run::on_leave(Agent& agent, const Leave& leave) {
+void Run::take(Agent& agent, const Leave& leave) {
   if (!may_follow_success(agent)) return take_up(agent, leave);
   if (!agent.leave) leavers_.push_back({agent.hello.agent});
   agent.leave = leave;
@@ -110,7 +110,7 @@ void Run::let_leavers_go() {
     const Leave leave = *std::exchange(agent->leave, std::nullopt);
     const bool spare = agent->runs == Round(0);
     if (!spare) send_stop(*agent, why_);  // without the verdict that it was sent
-    on_leave(*agent, leave);
+    take(*agent, leave);
   }
 }
 

@@ -78,7 +78,7 @@ void Run::drop_unanswering(Running& running) {
 
 // The fence: only the last round an agent was given counts, and it moves the run only while that
 // round lives.
-void Run::on_report(Agent& agent, const Report& report) {
+void Run::take(Agent& agent, const Report& report) {
   if (completes_interrupted(agent, report)) return;
   if (report.round != agent.last.number) {
     ++counters_.stale;
@@ -207,14 +207,14 @@ void Run::withdraw_questions(Running& running) {
   }
 }
 
-void Run::on_beat(Agent& agent, const Beat& beat) {
+void Run::take(Agent& agent, const Beat& beat) {
   if (!beat.echo) return send(agent.link, Beat{});
   if (is_member(agent)) live_round()->echoed(agent, *beat.echo);
 }
 
 // A member that has no workers any more, though none failed and no stop was sent, would leave the
 // others waiting for it.
-void Run::on_stopped(Agent& agent, const Stopped& stopped) {
+void Run::take(Agent& agent, const Stopped& stopped) {
   if (stopped.round != agent.runs) {
     ++counters_.stale;
     return;
@@ -248,7 +248,7 @@ void Run::count_stopped(Stopping& stopping, const Stopped& stopped) {
 }
 
 // A scheduler that signals every node must not make a signal of each node's: all workers get one.
-void Run::on_signal(const Agent& agent, const PassSignal& passed) {
+void Run::take(const Agent& agent, const PassSignal& passed) {
   const auto* running = in<Running>();
   const bool current = running != nullptr && running->round.has(agent) &&
                        passed.round == running->round.stamp().number;

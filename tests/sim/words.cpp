@@ -86,6 +86,11 @@ namespace {
 [[nodiscard]] std::string tell(const Unknown& unknown) {
   return "unknown: " + unknown.sentence;
 }
+/// Messages without words of their own are told as they are sent.
+template <class Other>
+[[nodiscard]] std::string tell(const Other& other) {
+  return encode(other);
+}
 
 }  // namespace
 
