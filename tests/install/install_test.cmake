@@ -73,11 +73,19 @@ else()
   message("pkg-config is not installed: ddprun.pc was not tried")
 endif()
 
+# systemd looks for the program in the folders that it knows: the unit has no path to replace.
+file(READ ${WORK_DIR}/tree/lib/systemd/system/ddprun-rdzvd.service unit)
+if(NOT unit MATCHES "ExecStart=ddprun-rdzvd --bind")
+  message(FATAL_ERROR "the unit does not start ddprun-rdzvd:\n${unit}")
+endif()
+
 find_program(PYTHON python3)
 file(GLOB_RECURSE module ${WORK_DIR}/tree/*/ddprun/python/ddprun/__init__.py)
 cmake_path(GET module PARENT_PATH package)
 cmake_path(GET package PARENT_PATH place)
 if(PYTHON)
+  run("^ddprun ${VERSION}" ${CMAKE_COMMAND} -E env PYTHONPATH=${place}
+    ${PYTHON} -m ddprun --version)
   run("linked: True" ${CMAKE_COMMAND} -E env PYTHONPATH=${place} ${ddprun} --standalone --no-python
     ${PYTHON} -c "import ddprun\nprint('linked:', ddprun.step_done(1))")
 endif()
