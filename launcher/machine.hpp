@@ -33,6 +33,8 @@ class Machine {
 
   [[nodiscard]] virtual const Environment& environment() const = 0;
   [[nodiscard]] virtual std::string working_directory() const = 0;
+  /// Where this program's file lies, links resolved; empty if the kernel does not say.
+  [[nodiscard]] virtual std::string program_folder() const = 0;
   [[nodiscard]] virtual FileKind inspect(const std::string& path) const = 0;
   /// An existing path that is not a directory.
   [[nodiscard]] virtual bool is_plain_file(const std::string& path) const = 0;

@@ -132,6 +132,14 @@ FileKind ThisMachine::inspect(const std::string& path) const {
   return ::access(path.c_str(), X_OK) == 0 ? FileKind::kProgram : FileKind::kNotExecutable;
 }
 
+std::string ThisMachine::program_folder() const {
+  std::array<char, PATH_MAX> path{};
+  const ssize_t size = ::readlink("/proc/self/exe", path.data(), path.size());
+  const std::string_view program(path.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
+  const auto slash = program.rfind('/');
+  return slash == std::string_view::npos ? "" : std::string(program.substr(0, slash));
+}
+
 bool ThisMachine::is_plain_file(const std::string& path) const {
   struct stat status = {};
   return ::stat(path.c_str(), &status) == 0 && !S_ISDIR(status.st_mode);

@@ -23,6 +23,7 @@ class ThisMachine : public Machine {
 
   [[nodiscard]] const Environment& environment() const override { return environment_; }
   [[nodiscard]] std::string working_directory() const override;
+  [[nodiscard]] std::string program_folder() const override;
   [[nodiscard]] FileKind inspect(const std::string& path) const override;
   [[nodiscard]] bool is_plain_file(const std::string& path) const override;
   [[nodiscard]] int count_cpus() const override;

@@ -35,6 +35,12 @@ Result<std::string> choose_python(const Machine& machine) {
     if (!found->second.empty()) return found->second;
     return usage("PYTHON_EXEC is set, but empty; name an interpreter in it, or unset it");
   }
+  // As the torchrun of a virtual environment runs its Python, whatever environment is active.
+  const std::string own = machine.program_folder();
+  if (machine.is_plain_file(own.substr(0, own.rfind('/')) + "/pyvenv.cfg") &&
+      machine.inspect(own + "/python") != FileKind::kMissing) {
+    return own + "/python";
+  }
   for (const char* variable : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
     const std::string folder = value_or(environment, variable, "");
     const std::string python = folder + "/bin/python";

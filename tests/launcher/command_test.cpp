@@ -67,6 +67,19 @@ TEST_CASE("the interpreter is PYTHON_EXEC, else the active environment's, else p
   CHECK(command({"a.py"}, machine)[0] == "python3");
 }
 
+TEST_CASE("ddprun in a virtual environment runs that environment's Python") {
+  FakeMachine machine = with_variables({{"PYTHON_EXEC", "/opt/py"}, {"VIRTUAL_ENV", "/venv"}});
+  machine.files["/venv/bin/python"] = FileKind::kProgram;
+  machine.folder = "/own/bin";
+  machine.files["/own/bin/python"] = FileKind::kProgram;
+  machine.files["/own/pyvenv.cfg"] = FileKind::kOther;
+  CHECK(command({"a.py"}, machine)[0] == "/opt/py");
+  machine.variables.erase("PYTHON_EXEC");
+  CHECK(command({"a.py"}, machine)[0] == "/own/bin/python");
+  machine.files.erase("/own/pyvenv.cfg");  // the bin of a system, of conda
+  CHECK(command({"a.py"}, machine)[0] == "/venv/bin/python");
+}
+
 TEST_CASE("an empty PYTHON_EXEC is refused, but only where Python is needed") {
   const FakeMachine machine = with_variables({{"PYTHON_EXEC", ""}});
   CHECK_THAT(refusal_of({"a.py"}, machine).sentence, ContainsSubstring("PYTHON_EXEC"));

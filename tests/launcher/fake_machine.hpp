@@ -16,6 +16,7 @@ class FakeMachine : public Machine {
  public:
   [[nodiscard]] const Environment& environment() const override { return variables; }
   [[nodiscard]] std::string working_directory() const override { return "/home/me"; }
+  [[nodiscard]] std::string program_folder() const override { return folder; }
   [[nodiscard]] FileKind inspect(const std::string& path) const override {
     const auto found = files.find(path);
     return found == files.end() ? FileKind::kMissing : found->second;
@@ -63,6 +64,7 @@ class FakeMachine : public Machine {
       {"127.0.0.1", "127.0.0.1"}, {"localhost", "127.0.0.1"}, {"node-1", "10.0.0.1"}};
   std::set<std::string> unresolved;  // names that do not resolve yet; any other is elsewhere
   mutable std::map<std::string, std::string> agreed;  // lines by path and key
+  std::string folder = "/usr/bin";                    // of ddprun
   std::string name = "node-1";
   int cpus = 8;
   int gpus = 0;

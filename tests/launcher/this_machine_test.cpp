@@ -45,6 +45,10 @@ TEST_CASE("only what may be executed is a program") {
   CHECK(ThisMachine({}).inspect("/no/such/file") == FileKind::kMissing);
 }
 
+TEST_CASE("the folder of the running program is known") {
+  CHECK(ThisMachine({}).is_plain_file(ThisMachine({}).program_folder() + "/test_launcher"));
+}
+
 TEST_CASE("a fifo is looked at without waiting for its writer") {
   const TemporaryDirectory directory;
   REQUIRE(::mkfifo(directory.file("pipe").c_str(), 0600) == 0);
