@@ -37,7 +37,8 @@ Result<void> MetricsServer::open(const boost::asio::any_io_executor& executor,
 }
 
 std::string MetricsServer::respond(const net::HttpRequest& request) const {
-  if (request.path == "/healthz") {
+  const bool is_probe = request.path == "/healthz" || request.path == "/";
+  if (is_probe) {
     return net::http_response("200 OK", "text/plain; charset=utf-8", "ok\n");
   }
   if (request.path != "/metrics") return net::http_refusal(404, kPages);

@@ -1,4 +1,4 @@
-// MetricsServer: --http of one ddprun: GET /healthz, which is about the agent and not about
+// MetricsServer: --http of one ddprun: GET /healthz or /, which is about the agent and not about
 // training, and GET /metrics for Prometheus. Thread rule: the io_context's thread. Ownership:
 // events, logger and agent outlive it.
 #pragma once

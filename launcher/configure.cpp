@@ -80,6 +80,7 @@ Result<Launch> plan_launch(Request& request, const Machine& machine) {
   append(launch.notes, plan->notes);
   append(launch.notes, unused_with_run_path(request.workers));
   append(launch.notes, request.stopping.notes);
+  append(launch.notes, request.notes);
   return launch;
 }
 

@@ -171,8 +171,13 @@ Result<Request> parse_request(const Settings& settings, const std::vector<std::s
   if (!http) return http.error();
   auto warm = parse_warm(settings);
   if (!warm) return warm.error();
-  return Request{std::move(*rendezvous), std::move(*workers), std::move(*stopping),
-                 std::move(*logs),       std::move(*http),    std::move(*warm)};
+  return Request{std::move(*rendezvous),
+                 std::move(*workers),
+                 std::move(*stopping),
+                 std::move(*logs),
+                 std::move(*http),
+                 std::move(*warm),
+                 health_port_note(settings, environment)};
 }
 
 }  // namespace ddprun

@@ -83,7 +83,8 @@ struct Request {
   StopRequest stopping;
   LogRequest logs;
   std::optional<HttpConfig> http;
-  std::optional<WarmRequest> warm;  // unset: off
+  std::optional<WarmRequest> warm;   // unset: off
+  std::vector<std::string> notes{};  // variables that are ignored
 };
 
 /// `program` is not empty. An error names the option or variable. Services of torchrun's agent that

@@ -11,9 +11,13 @@ namespace ddprun {
                                             const Environment& environment);
 
 /// --http, or TORCHELASTIC_HEALTH_CHECK_PORT on the wildcard address; as in torchrun a value of
-/// that which is no port is ignored.
+/// that which is not a port is ignored, which health_port_note() says.
 [[nodiscard]] Result<std::optional<HttpConfig>> parse_http(const Settings& settings,
                                                            const Environment& environment);
+
+/// Empty: it is unset, or a port, or --http counts.
+[[nodiscard]] std::vector<std::string> health_port_note(const Settings& settings,
+                                                        const Environment& environment);
 
 [[nodiscard]] Result<std::optional<WarmRequest>> parse_warm(const Settings& settings);
 

@@ -1,3 +1,5 @@
+#include <cstdint>
+
 #include "launcher/options/values.hpp"
 #include "launcher/rendezvous/endpoint.hpp"
 #include "launcher/request_parts.hpp"
@@ -5,6 +7,14 @@
 
 namespace ddprun {
 namespace {
+
+constexpr const char* kHealthPort = "TORCHELASTIC_HEALTH_CHECK_PORT";
+
+std::optional<std::uint16_t> health_port(const Environment& environment) {
+  const auto port = parse_port(value_or(environment, kHealthPort, ""));
+  if (!port || *port == 0) return std::nullopt;
+  return *port;
+}
 
 Error unsupported_service(const std::string& variable, const std::string& value,
                           const std::string& what) {
@@ -21,12 +31,21 @@ Result<void> check_event_handler(const Origin& origin) {
 
 }  // namespace
 
+std::vector<std::string> health_port_note(const Settings& settings,
+                                          const Environment& environment) {
+  const std::string value = value_or(environment, kHealthPort, "");
+  const bool counts = settings.origin(OptionId::kHttp).text.empty();
+  if (!counts || value.empty() || health_port(environment)) return {};
+  return {std::string(kHealthPort) + "='" + value +
+          "' is not a port from 1 to 65535: ignored, there is no health check here"};
+}
+
 Result<std::optional<HttpConfig>> parse_http(const Settings& settings,
                                              const Environment& environment) {
   const Origin origin = settings.origin(OptionId::kHttp);
   if (origin.text.empty()) {
-    const auto port = parse_port(value_or(environment, "TORCHELASTIC_HEALTH_CHECK_PORT", ""));
-    if (!port || *port == 0) return std::optional<HttpConfig>();
+    const auto port = health_port(environment);
+    if (!port) return std::optional<HttpConfig>();
     return std::optional(HttpConfig{"", *port, HttpConfig::Origin::kVariable});
   }
   const auto endpoint = parse_endpoint(origin.text, origin.name);

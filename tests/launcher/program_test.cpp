@@ -375,6 +375,17 @@ TEST_CASE("with --http there are a health check and metrics while workers run") 
   CHECK_THAT(run.err, ContainsSubstring("metrics at http://127.0.0.1:" + port + "/metrics"));
 }
 
+TEST_CASE("torchrun's variable for a health check opens a port that answers any probe") {
+  const std::string port = std::to_string(free_port());
+  const std::string probe =
+      "exec 3<>/dev/tcp/127.0.0.1/" + port + "; printf 'GET / HTTP/1.0\\r\\n\\r\\n' >&3; cat <&3";
+  const Outcome run = ddprun_with({"--standalone", "bash", "-c", probe},
+                                  {{"TORCHELASTIC_HEALTH_CHECK_PORT", port}});
+  CHECK(run.code == 0);
+  CHECK_THAT(run.out, ContainsSubstring("200 OK"));
+  CHECK_THAT(run.out, ContainsSubstring("\r\n\r\nok\n"));
+}
+
 TEST_CASE("a port of --http that is in use refuses the start, an inherited one costs a warning") {
   const Listener taken;
   const std::string port = std::to_string(taken.port());

@@ -76,8 +76,16 @@ TEST_CASE(
   CHECK(inherited->address.empty());
   CHECK(inherited->port == 8080);
   CHECK(request_of({"--http=127.0.0.1:1"}, variable).http->port == 1);
-  for (const char* ignored : {"", "0", "no", "99999"}) {
-    CHECK_FALSE(request_of({}, {{"TORCHELASTIC_HEALTH_CHECK_PORT", ignored}}).http);
+  CHECK(request_of({}, variable).notes.empty());
+  CHECK(request_of({}, {{"TORCHELASTIC_HEALTH_CHECK_PORT", ""}}).notes.empty());
+  for (const std::string ignored : {"0", "no", "99999"}) {
+    const Request request = request_of({}, {{"TORCHELASTIC_HEALTH_CHECK_PORT", ignored}});
+    CHECK_FALSE(request.http);
+    CHECK(request.notes ==
+          Words{"TORCHELASTIC_HEALTH_CHECK_PORT='" + ignored +
+                "' is not a port from 1 to 65535: ignored, there is no health check here"});
+    CHECK(request_of({"--http=127.0.0.1:1"}, {{"TORCHELASTIC_HEALTH_CHECK_PORT", ignored}})
+              .notes.empty());
   }
   for (const std::string bad : {"9400", ":9400", "gpu-01:9400", "127.0.0.1", "127.0.0.1:x"}) {
     INFO(bad);

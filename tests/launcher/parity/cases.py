@@ -172,6 +172,16 @@ OF_A_FUNCTION = (
 )
 
 
+def health_case():
+    port = free_port()
+    return Case(
+        "62: a port for the health check changes nothing for workers",
+        [*ALONE, "{probe}"],
+        {"TORCHELASTIC_HEALTH_CHECK_PORT": str(port)},
+        check=report_names(f":{port}/metrics"),
+    )
+
+
 def rendezvous_cases():
     return [
         Case(
@@ -208,6 +218,7 @@ def rendezvous_cases():
 
 def environment_cases():
     return [
+        health_case(),
         Case(
             "28: a preset NCCL variable is kept",
             [*ALONE, "{probe}"],
