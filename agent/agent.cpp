@@ -67,8 +67,13 @@ Agent::Agent(asio::any_io_executor executor, AgentInputs inputs,
       settled_(executor, TimePoint::max()) {}
 
 asio::awaitable<int> Agent::run() {
+  const auto timers = co_await context_.open_timers();
+  if (!timers) co_return context_.fail("START", timers.error());
   const auto logs = co_await context_.open_logs();
-  if (!logs) co_return context_.fail("START", logs.error());
+  if (!logs) {
+    context_.close_links();
+    co_return context_.fail("START", logs.error());
+  }
   context_.events().record(start_event(context_.config(), ::getpid()));
   if (!single_node()) log_start();
   driver_.begin();
@@ -180,6 +185,7 @@ RoundHooks Agent::hooks_of(Round round, Rank first_rank) {
   };
   hooks.running = [this, round] {
     driver_.group_runs(round);
+    context_.round_runs();
     context_.begin_control();
     tell_that_it_started();
   };

@@ -95,6 +95,7 @@ asio::awaitable<RoundResult> RoundRunner::run() {
   watch_->on_quiet(inputs_.hooks.quiet);
   inputs_.facts.worker_socket =
       inputs_.links->open(executor_, inputs_.facts.nonce, inputs_.config, inputs_.logger);
+  inputs_.facts.timer_pipe = inputs_.links->timer_pipe();
   driver_.begin();
   boost::system::error_code cancelled;
   while (!driver_.over()) {  // meanwhile a stop may take back what was released

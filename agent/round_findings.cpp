@@ -166,6 +166,9 @@ RoundLinks::Workers RoundRunner::linked_workers() {
   workers.section_exceeded = [this](LocalRank rank, const worker_link::OpenSection& section) {
     RoundWatch::end_section(watch_, name_of(rank), {section.name, section.lasts, section.limit});
   };
+  workers.timer_expired = [this](LocalRank rank, const WorkerTimer& timer) {
+    RoundWatch::end_timer(watch_, name_of(rank), timer);
+  };
   if (inputs_.config.stopping.rejoin_timeout) {
     workers.joined = [this](LocalRank rank) { joined(rank); };
     workers.said_survives = [this](LocalRank rank) {

@@ -78,6 +78,13 @@ void RoundLinks::section_exceeded(LocalRank rank, const worker_link::OpenSection
   workers_.section_exceeded(rank, section);
 }
 
+bool RoundLinks::timer_expired(LocalRank rank, const WorkerTimer& timer) {
+  if (!running_) return false;
+  events_.record(timer_event(facts_.round, workers_.rank_of(rank), timer));
+  if (timer.signal > 0 && workers_.timer_expired) workers_.timer_expired(rank, timer);
+  return true;
+}
+
 void RoundLinks::joined(LocalRank rank, Round round) {
   if (round == facts_.round && workers_.joined) workers_.joined(rank);
 }

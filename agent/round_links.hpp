@@ -26,6 +26,8 @@ class RoundLinks : private LinkedRound {
     std::function<void(LocalRank)> said_survives;
     /// One that can may have begun to exit; may be empty.
     std::function<void(LocalRank)> exits = {};
+    /// A timer expired that is to end the process that has set it; may be empty.
+    std::function<void(LocalRank, const WorkerTimer&)> timer_expired = {};
   };
   RoundLinks(const RoundFacts& facts, EventLog& events, std::shared_ptr<WorkerLinks> links,
              Workers workers)
@@ -63,6 +65,7 @@ class RoundLinks : private LinkedRound {
   }
   void checkpoint(LocalRank rank, std::int64_t step, const std::string& path) override;
   void section_exceeded(LocalRank rank, const worker_link::OpenSection& section) override;
+  [[nodiscard]] bool timer_expired(LocalRank rank, const WorkerTimer& timer) override;
   void joined(LocalRank rank, Round round) override;
   void exits(LocalRank rank) override {
     if (workers_.exits) workers_.exits(rank);

@@ -9,6 +9,7 @@
 
 #include "agent/core/text.hpp"
 #include "agent/proc/process_facts.hpp"
+#include "agent/proc/process_table.hpp"
 #include "agent/proc/progress.hpp"
 #include "agent/proc/stacks.hpp"
 #include "base/duration_text.hpp"
@@ -165,6 +166,27 @@ asio::awaitable<void> RoundWatch::end_in_section(std::shared_ptr<RoundWatch> sel
       "a section of rank " + std::to_string(worker.rank.value()) + " has exceeded its time";
   const SavedStacks stacks = co_await dump(self, why);
   self->give_up(kExitHang, section_finding(worker, section, stacks.dump), stacks);
+}
+
+void RoundWatch::end_timer(const std::shared_ptr<RoundWatch>& self, WorkerName worker,
+                           WorkerTimer timer) {
+  if (!self->healthy_ || std::exchange(self->gives_up_, true)) return;
+  self->arm();
+  asio::co_spawn(self->executor_, end_at_timer(self, std::move(worker), std::move(timer)),
+                 net::rethrow_bug);
+}
+
+// The signal comes last: a process that is gone has no stack, and its end would be the failure.
+asio::awaitable<void> RoundWatch::end_at_timer(std::shared_ptr<RoundWatch> self, WorkerName worker,
+                                               WorkerTimer timer) {
+  const std::string why = "a timer of rank " + std::to_string(worker.rank.value()) + " has expired";
+  const SavedStacks stacks = co_await dump(self, why);
+  if (!self->healthy_) co_return;
+  self->give_up(exit_code_of_signal(timer.signal), timer_finding(worker, timer, stacks.dump),
+                stacks);
+  const auto process = find_process(timer.pid);
+  const bool is_it = process && process->started == timer.process_started;
+  if (is_it) ::kill(timer.pid, timer.signal);
 }
 
 void RoundWatch::give_up(int exit_code, Finding why, const SavedStacks& stacks) {

@@ -87,6 +87,10 @@ class RoundWatch : public std::enable_shared_from_this<RoundWatch> {
   /// Gives the round up because a worker exceeds the time of a section.
   static void end_section(const std::shared_ptr<RoundWatch>& self, WorkerName worker,
                           SectionFacts section);
+  /// The same because a timer of a worker expired; its process gets the signal of the timer. A
+  /// round that has failed ends without it.
+  static void end_timer(const std::shared_ptr<RoundWatch>& self, WorkerName worker,
+                        WorkerTimer timer);
   /// The stacks of all ranks that run, also in a file of the round's directory; within kStacksMax.
   /// `why` is in the file.
   [[nodiscard]] static boost::asio::awaitable<SavedStacks> dump(std::shared_ptr<RoundWatch> self,
@@ -109,6 +113,9 @@ class RoundWatch : public std::enable_shared_from_this<RoundWatch> {
   [[nodiscard]] static boost::asio::awaitable<void> end_in_section(std::shared_ptr<RoundWatch> self,
                                                                    WorkerName worker,
                                                                    SectionFacts section);
+  [[nodiscard]] static boost::asio::awaitable<void> end_at_timer(std::shared_ptr<RoundWatch> self,
+                                                                 WorkerName worker,
+                                                                 WorkerTimer timer);
   void give_up(int exit_code, Finding why, const SavedStacks& stacks);
   [[nodiscard]] static boost::asio::awaitable<void> say_what_others_do(
       std::shared_ptr<RoundWatch> self);

@@ -9,6 +9,7 @@
 #include "agent/core/error_file.hpp"
 #include "agent/core/lines.hpp"
 #include "agent/file_text.hpp"
+#include "agent/proc/left_sockets.hpp"
 #include "agent/wait_note.hpp"
 #include "base/message_line.hpp"
 
@@ -78,6 +79,33 @@ asio::awaitable<Result<void>> RunContext::open_logs() {
   if (!*logs) co_return logs->error();
   logs_ = std::make_shared<LogTree>(std::move(**logs));
   co_return Result<void>();
+}
+
+asio::awaitable<Result<void>> RunContext::open_timers() {
+  if (!config_.timer_pipe) co_return Result<void>();
+  std::function<Result<OpenPipe>()> open = [wanted = *config_.timer_pipe, nonce = nonce_] {
+    Result<std::string> own = private_directory();
+    if (own) *own += "/" + std::to_string(::getpid()) + "-" + nonce + kTimersSuffix;
+    return open_pipe(wanted, own);
+  };
+  const WaitNote note(disks_.logs.executor(), logger_, "the pipe for timers of workers",
+                      TimePoint::max());
+  auto opened = co_await run_on<Result<OpenPipe>>(disks_.logs, std::move(open), TimePoint::max());
+  const Result<OpenPipe>& pipe = *opened;
+  if (!pipe) {
+    co_return Error(pipe.error().kind, pipe.error().sentence +
+                                           "; unset TORCHELASTIC_ENABLE_FILE_TIMER to run without");
+  }
+  if (!pipe->note.empty()) logger_.info(note_line("TIMER", pipe->note));
+  links_->read_timers(disks_.logs.executor(), *pipe, logger_);
+  co_return Result<void>();
+}
+
+void RunContext::close_links() {
+  const std::string timers = links_->timer_pipe();
+  links_->close();
+  if (timers.empty()) return;
+  disks_.logs.post([timers] { ::unlink(timers.c_str()); }, [] {});
 }
 
 RoundInputs RunContext::prepare(RoundFacts facts) {

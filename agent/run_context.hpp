@@ -53,6 +53,9 @@ class RunContext {
   /// Makes the base of the log folders. Errors: see LogTree::open. Before prepare(), once. A file
   /// system that does not respond is waited for, and said after kQuietMax.
   [[nodiscard]] boost::asio::awaitable<Result<void>> open_logs();
+  /// The pipe for timers of workers, if there is to be one. Before open_logs(), once; it waits in
+  /// the same way.
+  [[nodiscard]] boost::asio::awaitable<Result<void>> open_timers();
   /// What the workers of one start are run with; their folder and files are made in the round.
   [[nodiscard]] RoundInputs prepare(RoundFacts facts);
 
@@ -81,7 +84,9 @@ class RunContext {
     if (begin_control_) begin_control_();
   }
   /// Workers that are left notice it.
-  void close_links() { links_->close(); }
+  void close_links();
+  /// All workers of a round run.
+  void round_runs() { links_->round_runs(); }
   /// Workers that wait for a round that will not come.
   [[nodiscard]] boost::asio::awaitable<void> end_waiting_workers();
   /// Null: there are to be none.

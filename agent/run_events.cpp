@@ -57,15 +57,15 @@ std::optional<RunEvent> message_event(const Other&) {
 }
 
 // A worker cannot make events.jsonl grow with control characters, which take six bytes there.
-std::string cut_path(const std::string& path) {
+std::string cut_text(const std::string& text) {
   constexpr std::size_t kPrintedMax = 1024;
   std::size_t printed = 0;
   std::size_t end = 0;
-  for (; end < path.size(); ++end) {
-    printed += static_cast<unsigned char>(path[end]) < ' ' ? 6 : 1;
+  for (; end < text.size(); ++end) {
+    printed += static_cast<unsigned char>(text[end]) < ' ' ? 6 : 1;
     if (printed > kPrintedMax) break;
   }
-  return end == path.size() ? path : path.substr(0, end) + " ...";
+  return end == text.size() ? text : text.substr(0, end) + " ...";
 }
 
 }  // namespace
@@ -244,7 +244,7 @@ RunEvent ready_event(Round round, Rank rank) {
 }
 
 RunEvent checkpoint_event(Round round, Rank rank, std::int64_t step, const std::string& path) {
-  return {"checkpoint", round, {{"rank", rank.value()}, {"step", step}, {"path", cut_path(path)}}};
+  return {"checkpoint", round, {{"rank", rank.value()}, {"step", step}, {"path", cut_text(path)}}};
 }
 
 RunEvent section_event(Round round, Rank rank, const std::string& name, Duration lasts,
@@ -255,6 +255,15 @@ RunEvent section_event(Round round, Rank rank, const std::string& name, Duration
            {"name", name},
            {"lasts_ms", milliseconds_of(lasts)},
            {"limit_ms", milliseconds_of(limit)}}};
+}
+
+RunEvent timer_event(Round round, Rank rank, const WorkerTimer& timer) {
+  return {"timer_expired",
+          round,
+          {{"rank", rank.value()},
+           {"pid", timer.pid},
+           {"scope", cut_text(timer.scope)},
+           {"signal", timer.signal}}};
 }
 
 RunEvent round_ended_event(Round round, const RoundResult& result) {

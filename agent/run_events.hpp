@@ -8,6 +8,7 @@
 
 #include "agent/core/event.hpp"
 #include "agent/core/launch_config.hpp"
+#include "agent/core/timer_table.hpp"
 #include "agent/node/round_driver.hpp"
 #include "agent/node/round_result.hpp"
 #include "rendezvous/client/membership.hpp"
@@ -63,6 +64,7 @@ class LinkEvents {
                                         const std::string& path);
 [[nodiscard]] RunEvent section_event(Round round, Rank rank, const std::string& name,
                                      Duration lasts, Duration limit);
+[[nodiscard]] RunEvent timer_event(Round round, Rank rank, const WorkerTimer& timer);
 [[nodiscard]] RunEvent round_ended_event(Round round, const RoundResult& result);
 
 /// How the wait for GPUs ended, before round `next`: released, held or no_answer.

@@ -88,6 +88,7 @@ Result<void> Spares::spawn_spare(int spare, const std::string& program, SpareOut
   RoundFacts facts;
   facts.nonce = inputs_.nonce;
   facts.worker_socket = inputs_.links->open(executor_, inputs_.nonce, config, inputs_.logger);
+  facts.timer_pipe = inputs_.links->timer_pipe();
   const auto worker = std::make_shared<RoundWorker>();
   worker->plan = plan_spare(config, inputs_.environment, facts, spare, output.error_file);
   worker->error_file = output.error_file;

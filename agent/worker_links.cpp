@@ -23,8 +23,10 @@ namespace {
 constexpr int kAncestorsMax = 64;
 constexpr const char* kSuffix = ".link";
 
-// In memory, so that no file system can hold up a start; closed to other users, because a process
-// that may connect can hold up the one that closes what was sent there (SO_LINGER).
+}  // namespace
+
+// Closed to other users, because a process that may connect can hold up the one that closes what
+// was sent there (SO_LINGER).
 Result<std::string> private_directory() {
   const std::string user = std::to_string(::geteuid());
   Error why(ErrorKind::kSystem, "neither /dev/shm nor /tmp is a tmpfs that can be written");
@@ -40,14 +42,19 @@ Result<std::string> private_directory() {
   return why;
 }
 
+namespace {
+
 // What agents left that got SIGKILL. Those of other PID namespaces may be there, too.
 void remove_leftovers(const std::string& directory) {
   const std::unique_ptr<DIR, int (*)(DIR*)> opened(::opendir(directory.c_str()), ::closedir);
   if (opened == nullptr) return;
   while (const dirent* item = ::readdir(opened.get())) {
     const std::string name = item->d_name;
-    const bool is_left = name.ends_with(kSuffix) || control::is_unfinished_of_ended(name, kSuffix);
+    const bool is_left = name.ends_with(kSuffix) ||
+                         control::is_unfinished_of_ended(name, kSuffix) ||
+                         control::is_unfinished_of_ended(name, kTimersSuffix);
     if (is_left) remove_if_refused(directory + "/" + name);
+    if (name.ends_with(kTimersSuffix)) static_cast<void>(remove_if_unread(directory + "/" + name));
   }
 }
 
@@ -118,7 +125,7 @@ void WorkerLinks::remove(Number worker) {
 // What a worker has started may have lost its parent: then it is a child of this process.
 std::optional<WorkerLinks::Owner> WorkerLinks::owner_of(int pid) const {
   int at = pid;
-  for (int depth = 0; depth < kAncestorsMax; ++depth) {
+  for (int depth = 0; at > 0 && depth < kAncestorsMax; ++depth) {  // 0: of a worker that has ended
     if (const auto number = by_pid(at)) return Owner{*number, at == pid};
     const auto process = find_process(at);
     if (!process) return std::nullopt;
@@ -162,6 +169,22 @@ void WorkerLinks::checkpoint(Number worker, std::int64_t step, const std::string
 void WorkerLinks::section_exceeded(Number worker, const worker_link::OpenSection& section) {
   const Seat seat = workers_.at(worker).seat;
   if (seat.round != nullptr) seat.round->section_exceeded(seat.rank, section);
+}
+
+void WorkerLinks::read_timers(const boost::asio::any_io_executor& executor, const OpenPipe& pipe,
+                              spdlog::logger& logger) {
+  TimerPipe::Workers workers;
+  workers.has = [this](int pid) { return owner_of(pid).has_value(); };
+  workers.expired = [this](const WorkerTimer& timer) { return timer_expired(timer); };
+  timers_ = std::make_unique<TimerPipe>(executor, pipe, logger, std::move(workers));
+}
+
+// Of a process whose worker is not known any more nothing is left to end.
+bool WorkerLinks::timer_expired(const WorkerTimer& timer) const {
+  const auto owner = owner_of(timer.pid);
+  if (!owner) return true;
+  const Seat seat = workers_.at(owner->worker).seat;
+  return seat.round != nullptr && seat.round->timer_expired(seat.rank, timer);
 }
 
 void WorkerLinks::exits(Number worker) {

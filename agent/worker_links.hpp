@@ -10,6 +10,7 @@
 #include <string>
 
 #include "agent/core/launch_config.hpp"
+#include "agent/timer_pipe.hpp"
 #include "agent/worker_link/server.hpp"
 #include "base/types.hpp"
 
@@ -33,9 +34,20 @@ class LinkedRound {
   virtual void checkpoint(LocalRank rank, std::int64_t step, const std::string& path) = 0;
   virtual void section_exceeded(LocalRank rank, const worker_link::OpenSection& section) = 0;
   virtual void joined(LocalRank rank, Round round) = 0;
+  /// A timer of the worker, or of a process of it, expired. False: its time counts from when all
+  /// workers run.
+  [[nodiscard]] virtual bool timer_expired(LocalRank rank, const WorkerTimer& timer) {
+    static_cast<void>(rank);
+    static_cast<void>(timer);
+    return false;
+  }
   /// It survives, and its process may have begun to exit.
   virtual void exits(LocalRank rank) { static_cast<void>(rank); }
 };
+
+/// A directory in memory, so that no file system can hold up a start, which no other user can
+/// enter.
+[[nodiscard]] Result<std::string> private_directory();
 
 class WorkerLinks : private worker_link::Target {
  public:
@@ -51,8 +63,20 @@ class WorkerLinks : private worker_link::Target {
                                  const std::string& nonce, const LaunchConfig& config,
                                  spdlog::logger& logger);
   [[nodiscard]] bool is_open() const { return server_ != nullptr; }
-  /// Ends every link.
-  void close() { server_.reset(); }
+  /// Ends every link, and reads no more timers.
+  void close() {
+    server_.reset();
+    timers_.reset();
+  }
+  /// Reads the timers of all workers from a pipe.
+  void read_timers(const boost::asio::any_io_executor& executor, const OpenPipe& pipe,
+                   spdlog::logger& logger);
+  /// The path of that pipe; empty: there is none.
+  [[nodiscard]] std::string timer_pipe() const { return timers_ ? timers_->path() : ""; }
+  /// All workers of a round run: see LinkedRound::timer_expired().
+  void round_runs() {
+    if (timers_) timers_->round_runs();
+  }
   void ask_to_stop(int signal) {
     if (server_) server_->ask_to_stop(signal);
   }
@@ -95,6 +119,7 @@ class WorkerLinks : private worker_link::Target {
   void section_exceeded(Number worker, const worker_link::OpenSection& section) override;
   void joined(Number worker, Round round) override;
   void exits(Number worker) override;
+  [[nodiscard]] bool timer_expired(const WorkerTimer& timer) const;
   [[nodiscard]] std::optional<Number> by_pid(int pid) const;
   [[nodiscard]] std::optional<Owner> by_mark(int pid) const;
 
@@ -102,6 +127,7 @@ class WorkerLinks : private worker_link::Target {
   int last_number_ = 0;
   std::optional<std::string> path_;  // none: not opened yet
   std::unique_ptr<worker_link::Server> server_;
+  std::unique_ptr<TimerPipe> timers_;
 };
 
 }  // namespace ddprun

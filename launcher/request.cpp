@@ -165,8 +165,8 @@ Result<Request> parse_request(const Settings& settings, const std::vector<std::s
   if (!stopping) return stopping.error();
   auto logs = parse_logs(settings, environment);
   if (!logs) return logs.error();
-  auto services = check_services(settings, environment);
-  if (!services) return services.error();
+  auto events = check_event_handler(settings);
+  if (!events) return events.error();
   auto http = parse_http(settings, environment);
   if (!http) return http.error();
   auto warm = parse_warm(settings);
@@ -177,6 +177,7 @@ Result<Request> parse_request(const Settings& settings, const std::vector<std::s
                  std::move(*logs),
                  std::move(*http),
                  std::move(*warm),
+                 parse_timer_pipe(environment),
                  health_port_note(settings, environment)};
 }
 

@@ -83,13 +83,12 @@ struct Request {
   StopRequest stopping;
   LogRequest logs;
   std::optional<HttpConfig> http;
-  std::optional<WarmRequest> warm;   // unset: off
-  std::vector<std::string> notes{};  // variables that are ignored
+  std::optional<WarmRequest> warm;        // unset: off
+  std::optional<std::string> timer_pipe;  // see LaunchConfig
+  std::vector<std::string> notes{};       // variables that are ignored
 };
 
-/// `program` is not empty. An error names the option or variable. Services of torchrun's agent that
-/// ddprun does not have are refused: a watchdog that a user relies on and that does not exist is
-/// worse than a run that does not start.
+/// `program` is not empty. An error names the option or variable.
 [[nodiscard]] Result<Request> parse_request(const Settings& settings,
                                             const std::vector<std::string>& program,
                                             const Environment& environment);

@@ -21,8 +21,10 @@ namespace ddprun {
 
 [[nodiscard]] Result<std::optional<WarmRequest>> parse_warm(const Settings& settings);
 
-/// Refuses event handlers and variables that switch on services of torchrun's agent that ddprun
-/// does not have. What torchrun takes as off is off.
-[[nodiscard]] Result<void> check_services(const Settings& settings, const Environment& environment);
+/// Refuses event handlers that ddprun does not have.
+[[nodiscard]] Result<void> check_event_handler(const Settings& settings);
+
+/// As in torchrun every value but "1" is off.
+[[nodiscard]] std::optional<std::string> parse_timer_pipe(const Environment& environment);
 
 }  // namespace ddprun

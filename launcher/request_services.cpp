@@ -6,6 +6,7 @@
 #include "launcher/usage.hpp"
 
 namespace ddprun {
+
 namespace {
 
 constexpr const char* kHealthPort = "TORCHELASTIC_HEALTH_CHECK_PORT";
@@ -14,19 +15,6 @@ std::optional<std::uint16_t> health_port(const Environment& environment) {
   const auto port = parse_port(value_or(environment, kHealthPort, ""));
   if (!port || *port == 0) return std::nullopt;
   return *port;
-}
-
-Error unsupported_service(const std::string& variable, const std::string& value,
-                          const std::string& what) {
-  return unsupported(variable + "=" + value + ": " + what, "unset it to run without");
-}
-
-Result<void> check_event_handler(const Origin& origin) {
-  if (origin.text == "null") return {};
-  if (origin.text == "console" || origin.text == "dynamic_rendezvous") {
-    return unsupported(origin.shown(), "null works");
-  }
-  return usage(origin.shown() + ": no such handler; null works");
 }
 
 }  // namespace
@@ -59,15 +47,18 @@ Result<std::optional<HttpConfig>> parse_http(const Settings& settings,
   return std::optional(HttpConfig{host, *endpoint->port, HttpConfig::Origin::kOption});
 }
 
-Result<void> check_services(const Settings& settings, const Environment& environment) {
-  constexpr const char* kFileTimer = "TORCHELASTIC_ENABLE_FILE_TIMER";
-  auto handler = check_event_handler(settings.origin(OptionId::kEventLogHandler));
-  if (!handler) return handler;
-  const std::string timer = value_or(environment, kFileTimer, "");
-  if (timer == "1") {
-    return unsupported_service(kFileTimer, timer, "the watchdog for workers' timers");
+Result<void> check_event_handler(const Settings& settings) {
+  const Origin origin = settings.origin(OptionId::kEventLogHandler);
+  if (origin.text == "null") return {};
+  if (origin.text == "console" || origin.text == "dynamic_rendezvous") {
+    return unsupported(origin.shown(), "null works");
   }
-  return {};
+  return usage(origin.shown() + ": no such handler; null works");
+}
+
+std::optional<std::string> parse_timer_pipe(const Environment& environment) {
+  if (value_or(environment, "TORCHELASTIC_ENABLE_FILE_TIMER", "") != "1") return std::nullopt;
+  return value_or(environment, "TORCHELASTIC_TIMER_FILE", "");
 }
 
 }  // namespace ddprun

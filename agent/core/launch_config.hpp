@@ -140,7 +140,10 @@ struct LaunchConfig {
   std::optional<RendezvousConfig> rendezvous;  // unset: a single node, without a coordinator
   std::optional<HttpConfig> http{};
   std::optional<WarmConfig> warm{};
-  int pid = 0;       // of the process that the user started; 0: this one
+  /// TORCHELASTIC_ENABLE_FILE_TIMER: the pipe for timers of workers, as given; empty: one is
+  /// chosen.
+  std::optional<std::string> timer_pipe{};  // unset: off
+  int pid = 0;                              // of the process that the user started; 0: this one
   int started = -1;  // a descriptor that gets the run id once all workers run; -1: none
 };
 

@@ -63,6 +63,14 @@ inline constexpr Duration kDeviceQuietMax = std::chrono::seconds(1);
 // The driver is asked again after these times, each twice the one before.
 inline constexpr Duration kDeviceLookMin = std::chrono::milliseconds(5);
 inline constexpr Duration kDeviceLookMax = std::chrono::milliseconds(320);
+// Timers of workers (TORCHELASTIC_ENABLE_FILE_TIMER) at one time; beyond it one is ignored, which
+// is said once.
+inline constexpr std::size_t kTimersMax = 4096;
+// A timer that expires later counts as one that expires then.
+inline constexpr std::chrono::hours kTimerFarthest{24 * 365 * 10};
+// One line of the pipe: what the kernel writes in one piece (PIPE_BUF) and its end. A longer one is
+// ignored, which is said once.
+inline constexpr std::size_t kTimerLineBytesMax = 4096;
 // Of a worker's error.json beyond this, the first bytes are read up to it, and the last ones.
 inline constexpr std::size_t kErrorFileBytesMax = 1024 * 1024;
 inline constexpr std::size_t kErrorFileEndBytes = 64 * 1024;

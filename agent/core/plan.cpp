@@ -75,6 +75,7 @@ WorkerPlan plan_worker(const LaunchConfig& config, const Environment& inherited,
   } else {
     set("DDPRUN_WORKER_SOCKET", facts.worker_socket);
   }
+  if (!facts.timer_pipe.empty()) set("TORCHELASTIC_TIMER_FILE", facts.timer_pipe);
   environment.emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
   environment.emplace("PYTHONFAULTHANDLER", "1");  // a crash leaves its Python stack in stderr
   if (config.workers.omp_threads)

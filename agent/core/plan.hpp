@@ -17,6 +17,7 @@ namespace ddprun {
 struct RoundFacts {
   std::string nonce{};          // of this process, for worker_mark()
   std::string worker_socket{};  // for worker_api, as DDPRUN_WORKER_SOCKET has it; empty: none
+  std::string timer_pipe{};     // for TORCHELASTIC_TIMER_FILE; empty: none here
   Round round{1};
   RestartCount restarts;
   WorldSize world{1};

@@ -5,6 +5,7 @@
 #include "agent/core/quotation.hpp"
 #include "agent/core/text.hpp"
 #include "base/duration_text.hpp"
+#include "base/exit_status.hpp"
 #include "base/message_line.hpp"
 #include "base/printable.hpp"
 
@@ -135,6 +136,17 @@ Finding section_finding(const WorkerName& worker, const SectionFacts& section,
                  who(worker) + " is in its section \"" + printable(section.name) + "\" for " +
                      duration_text(section.lasts) + ", limit " + duration_text(section.limit),
                  dump);
+  finding.ranks = {worker.rank.value()};
+  return finding;
+}
+
+Finding timer_finding(const WorkerName& worker, const WorkerTimer& timer, const StackDump& dump) {
+  const std::string process =
+      timer.pid == worker.pid ? "" : " of its process " + std::to_string(timer.pid);
+  Finding finding = finding_of("W-TIMER",
+                               who(worker) + ": the timer \"" + quotable(timer.scope) + "\"" +
+                                   process + " expired; ddprun sends " + signal_name(timer.signal),
+                               dump);
   finding.ranks = {worker.rank.value()};
   return finding;
 }

@@ -7,6 +7,7 @@
 
 #include "agent/core/sleep_watch.hpp"
 #include "agent/core/stack_groups.hpp"
+#include "agent/core/timer_table.hpp"
 #include "base/clock.hpp"
 #include "base/worker_exit.hpp"
 
@@ -45,5 +46,8 @@ struct SectionFacts {
 [[nodiscard]] Finding sleep_finding(const std::vector<Sleeper>& sleepers, const StackDump& dump);
 [[nodiscard]] Finding section_finding(const WorkerName& worker, const SectionFacts& section,
                                       const StackDump& dump);
+/// `worker`: the rank to which the process of the timer belongs.
+[[nodiscard]] Finding timer_finding(const WorkerName& worker, const WorkerTimer& timer,
+                                    const StackDump& dump);
 
 }  // namespace ddprun

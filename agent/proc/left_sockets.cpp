@@ -37,6 +37,18 @@ void remove_if_refused(const std::string& path) {
   ::close(socket);
 }
 
+bool remove_if_unread(const std::string& path) {
+  struct stat facts = {};
+  if (::lstat(path.c_str(), &facts) != 0) return errno != ENOENT;
+  if (!S_ISFIFO(facts.st_mode)) return true;
+  const int opened = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+  if (opened >= 0) {
+    ::close(opened);
+    return true;
+  }
+  return errno != ENXIO || ::unlink(path.c_str()) != 0;
+}
+
 // Not of the form PID-NONCE.SUFFIX.new: one of another namespace may be about to listen.
 void remove_left_sockets(const std::string& directory, pid_t owner) {
   const int opened =
@@ -51,9 +63,12 @@ void remove_left_sockets(const std::string& directory, pid_t owner) {
   const std::string begin = std::to_string(owner) + "-";
   while (const dirent* item = ::readdir(list.get())) {
     const std::string name = item->d_name;
-    const bool its =
-        name.starts_with(begin) && (name.ends_with(".sock") || name.ends_with(".link"));
-    if (its) remove_if_refused(directory + "/" + name);
+    if (!name.starts_with(begin)) continue;
+    if (name.ends_with(".sock") || name.ends_with(".link")) {
+      remove_if_refused(directory + "/" + name);
+    } else if (name.ends_with(kTimersSuffix)) {
+      static_cast<void>(remove_if_unread(directory + "/" + name));
+    }
   }
 }
 

@@ -88,6 +88,15 @@ TEST_CASE("a worker gets the socket of its own agent, and never that of an outer
   CHECK(made.environment.at("DDPRUN_WORKER_SOCKET") == "@inner");
 }
 
+TEST_CASE("a worker gets the pipe for timers of its own agent, else that of an outer launcher") {
+  const Environment inherited{{"TORCHELASTIC_TIMER_FILE", "/tmp/outer"}};
+  CHECK(plan(config(), inherited).environment.at("TORCHELASTIC_TIMER_FILE") == "/tmp/outer");
+  RoundFacts timed = facts();
+  timed.timer_pipe = "/tmp/inner";
+  const auto made = plan_worker(config(), inherited, timed, LocalRank(0), "");
+  CHECK(made.environment.at("TORCHELASTIC_TIMER_FILE") == "/tmp/inner");
+}
+
 TEST_CASE("on the second of two nodes ranks continue, and within another role they start at 0") {
   RoundFacts second = facts();
   second.world = WorldSize(5);

@@ -11,6 +11,12 @@ SOON = ("--rdzv-conf=join_timeout=1,coordinator_timeout=1",)
 STOPPED_CHILD = ('sh -c \'kill -STOP $$; exec "$I" rest 100\' & until grep -q "^State:.T" '
                  '/proc/$!/status; do "$I" rest 5; done; ')
 
+# For a worker that sets a timer which has expired already, or any other line.
+TIMERS = {"TORCHELASTIC_ENABLE_FILE_TIMER": "1"}
+TO_TIMERS = '> "$TORCHELASTIC_TIMER_FILE"'
+EXPIRED = ('echo "{\\"pid\\": $$, \\"scope_id\\": \\"step\\", \\"expiration_time\\": 1, '
+           f'\\"signal\\": 9}}" {TO_TIMERS}')
+
 
 def python(name: str, argument: str = "") -> str:
     """The shell text that replaces the worker by a fault of faults.py."""

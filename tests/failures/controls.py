@@ -1,6 +1,6 @@
 """Healthy runs: whatever they look like, the console has no error and no false warning."""
 
-from case import STOPPED_CHILD, WAIT, control, python
+from case import STOPPED_CHILD, TIMERS, TO_TIMERS, WAIT, control, python
 
 
 def child(name: str) -> str:
@@ -67,6 +67,8 @@ CASES = (
             options=("--redirects=3", "--log-dir=logs")),
     control("a chatty run with --hang-timeout", 'for i in 1 2 3 4 5 6; do echo step >&2; '
             '"$I" rest 300; done', options=("--hang-timeout=1s",)),
+    control("garbage in the pipe for timers", f'echo garbage {TO_TIMERS}; head -c 99999 /dev/zero '
+            f'{TO_TIMERS}', environment=TIMERS, allowed=("TIMER",)),
     control("a busy run with --hang-timeout", 'timeout 1.5 "$I" spin; exit 0',
             peers='exec "$I" rest 1600', options=("--hang-timeout=1s",)),
     control("a late rank within --finish-timeout", '"$I" rest 300',

@@ -1,6 +1,6 @@
 """Failures that several ranks, rounds or nodes are part of, and the end of ddprun itself."""
 
-from case import SOON, Case, alike, fault, python
+from case import EXPIRED, SOON, TIMERS, Case, alike, fault, python
 from sentences import kRanksDisagree
 
 GOING = '"$I" note going; '
@@ -125,6 +125,8 @@ NODES = (
     # line is that the run stops, with the reason in the note before it.
     alike("two nodes: a missing program", "", ("EXEC", "RUN"), 127, "", culprit=None, ranks=2,
           nodes=2, program=("--no-python", "./missing")),
+    on_two_nodes("a timer that expires", f'{EXPIRED}; exec "$I" wait', "W-TIMER", 137,
+                 'the timer "step" expired', environment=TIMERS),
     on_two_nodes("one never comes", 'exec "$I" wait', "RUN", 110, "join_timeout", culprit=None,
                  absent=1, options=SOON),
     on_two_nodes("one is killed", 'exec "$I" wait', "RUN", (112, 137), "lost", culprit=None,

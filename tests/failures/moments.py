@@ -1,6 +1,6 @@
 """Failures at an awkward moment: together, while others are stopped, in a later round; no end."""
 
-from case import Case, alike, fault, python
+from case import EXPIRED, TIMERS, Case, alike, fault, python
 
 FAILS_ON_FROST = 'until [ -e frost ]; do "$I" rest 20; done; echo mine >&2; exit 3'
 # A round of one node: before the other one has joined, and after it has left.
@@ -64,6 +64,8 @@ NO_END = (
          options=("--nnodes=1:2", "--max-restarts=1", "--shutdown-timeout=1")),
     fault("all ranks hang, with --hang-timeout", 'exec "$I" wait', "HANG", 114, "--hang-timeout",
           culprit=None, options=("--hang-timeout=1s",)),
+    fault("a timer that expires", f'{EXPIRED}; exec "$I" wait', "W-TIMER", 137,
+          'the timer "step" expired; ddprun sends SIGKILL', environment=TIMERS),
     fault("a rank that does not finish, with --finish-timeout", 'exec "$I" wait', "PARTIAL", 115,
           "--finish-timeout", peers="exit 0", options=("--finish-timeout=1s",)),
 )

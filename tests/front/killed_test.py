@@ -100,16 +100,18 @@ class Killed(unittest.TestCase):
             self.assertEqual(run.end(), 137)
             self.assertEqual(cgroups_of(f"ddprun.{agent}-"), [])
 
-    def test_the_sockets_of_a_run_whose_agent_is_killed_are_removed(self):
+    def test_the_sockets_and_pipes_of_a_run_whose_agent_is_killed_are_removed(self):
         for victims in ((2,), (0, 2)):
             with self.subTest(killed=victims), tempfile.TemporaryDirectory(dir="/tmp") as runtime, \
-                 mock.patch.dict(os.environ, XDG_RUNTIME_DIR=runtime), \
+                 mock.patch.dict(os.environ, XDG_RUNTIME_DIR=runtime,
+                                 TORCHELASTIC_ENABLE_FILE_TIMER="1"), \
                  Run(DDPRUN, "sleep 1000; true", sleeps=1) as run, \
                  socket.socket(socket.AF_UNIX) as listens:
                 supervisors = run.supervisors()
                 agent = supervisors[2]
                 commands = pathlib.Path(runtime, "ddprun")
                 wait_for(lambda: list(commands.glob("*.sock")), "socket for commands")
+                self.assertIn(".timers", [path.suffix for path in sockets_of(agent)])
                 live = commands / f"{agent}-another.sock"  # of another PID namespace
                 listens.bind(str(live))
                 listens.listen()

@@ -206,21 +206,17 @@ TEST_CASE("variables of torchrun reach every kind of option") {
   CHECK(config.workers.count == 2);
 }
 
-TEST_CASE("an unsupported service of torchrun's agent is refused by its variable") {
-  const auto refused = [](const std::string& variable, const std::string& value) {
-    return refusal_of({"W"}, with_variables({{variable, value}}));
+TEST_CASE("the timers of workers are on if their variable is 1, as with torchrun") {
+  const auto pipe = [](const std::string& enabled) {
+    return config_of({"W"}, with_variables({{"TORCHELASTIC_ENABLE_FILE_TIMER", enabled},
+                                            {"TORCHELASTIC_TIMER_FILE", "/tmp/t"}}))
+        .timer_pipe;
   };
-  const auto timer = refused("TORCHELASTIC_ENABLE_FILE_TIMER", "1");
-  CHECK(timer.kind == ErrorKind::kUnsupported);
-  CHECK_THAT(timer.sentence, ContainsSubstring("TORCHELASTIC_ENABLE_FILE_TIMER=1"));
-}
-
-TEST_CASE("a service that torchrun takes as off is off") {
-  for (const std::string off : {"", "0", "true"}) {
-    CHECK(
-        config_of({"W"}, with_variables({{"TORCHELASTIC_ENABLE_FILE_TIMER", off}})).workers.count ==
-        1);
-  }
+  CHECK(pipe("1") == "/tmp/t");
+  for (const std::string off : {"", "0", "true"}) CHECK_FALSE(pipe(off));
+  const auto chosen = with_variables({{"TORCHELASTIC_ENABLE_FILE_TIMER", "1"}});
+  CHECK(config_of({"W"}, chosen).timer_pipe == "");
+  CHECK_FALSE(config_of({"W"}).timer_pipe);
 }
 
 TEST_CASE("the time-out for uninterruptible sleep is a number of seconds above 0, or off") {

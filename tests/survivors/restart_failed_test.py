@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import unittest
+from unittest import mock
 
 from runs import (FAILURE, GROWTH, HUNG, NOT_JOINED, Runs, agent_of, children_of, eventually,
                   free_port, lives)
@@ -32,6 +33,16 @@ class Survivors(Runs):
         (kept,) = self.folder.glob("logs/*/attempt_0/0/stdout.log")
         self.assertEqual(kept.read_text(), "rank 0 of 4 in round 1\nrank 0 of 4 in round 2\n")
         self.assert_nothing_left()
+
+    @mock.patch.dict(os.environ, TORCHELASTIC_ENABLE_FILE_TIMER="1")
+    def test_a_timer_that_expires_starts_all_again(self):
+        run = self.single(behaviour=["timer:2"])
+        first = self.round(1)
+        (self.rounds / "expire").touch()
+        self.assertFalse(set(first) & set(self.round(2)))
+        (expired,) = self.events("timer_expired")
+        self.assertEqual((expired["rank"], expired["pid"]), (2, self.pid_of(first, 2)))
+        self.assertIn("warning [W-TIMER] rank 2 ", self.finish(run))
 
     def test_restart_all_starts_all_again(self):
         run = self.single(which="--restart=all")

@@ -8,6 +8,7 @@ import pathlib
 import signal
 import sys
 import unittest
+from unittest import mock
 
 from runs import HUNG, NOT_JOINED, Runs, agent_of, children_of, eventually, lives
 
@@ -99,6 +100,20 @@ class Spares(Runs):
         said = self.finish(run)
         self.assertRegex(said, r"\[SPARE\] spare 1 \(pid \d+\) ended while it waited \(SIGKILL\)")
         self.assertIn("1 restart\n", said)
+
+    @mock.patch.dict(os.environ, TORCHELASTIC_ENABLE_FILE_TIMER="1")
+    def test_the_timer_of_one_counts_from_when_it_takes_a_place(self):
+        run = self.single("--spares=1", behaviour=["timer:spare"])
+        first = self.round(1)
+        spare = self.wait_for_spares(1)
+        (self.rounds / "expire").touch()
+        self.assertTrue(eventually(lambda: not (self.rounds / "expire").exists()))
+        self.assertEqual(self.events("timer_expired"), [])
+        self.kill(first, 3)
+        self.round(3)
+        (expired,) = self.events("timer_expired")
+        self.assertEqual([expired[name] for name in ("round", "rank", "pid")], [2, 3, spare])
+        self.assertIn("warning [W-TIMER] rank 3 ", self.finish(run))
 
     def test_one_that_never_joins_is_killed_and_the_rank_started(self):
         run = self.single("--spares=1", "--rejoin-timeout=1")

@@ -7,14 +7,16 @@ Writes FOLDER/<pid>.<round> with its variables for every round that it takes. BE
 ranks of round 1: stay-out:RANK (never takes another round), fall-out:RANK (ends, with code 5, when
 it is told of one), complain:RANK (writes an error about rank 1 when it is told of one, and ends
 with code 3 when FOLDER/fail exists), no-survivor:RANK, fork:RANK (has a child that outlives it),
-done:RANK (ends with 0 when it is told of one), go:RANK (ends with 0 when FOLDER/go exists). Ends
-with 0 when FOLDER/done exists.
+done:RANK (ends with 0 when it is told of one), go:RANK (ends with 0 when FOLDER/go exists),
+timer:RANK (sets a timer that expires at once when FOLDER/expire exists). Ends with 0 when
+FOLDER/done exists.
 
 A spare writes FOLDER/<pid>.spare with its environment, and takes its first round when it is told of
-one. BEHAVIOUR unready:spare: it ends with code 3 before it waits; fork:spare.
+one. BEHAVIOUR unready:spare: it ends with code 3 before it waits; fork:spare; timer:spare.
 """
 import array
 import fcntl
+import json
 import os
 import pathlib
 import select
@@ -41,6 +43,13 @@ def connect():
     fcntl.fcntl(page, fcntl.F_ADD_SEALS, SEALS)
     link.sendmsg([b"\1\1"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [page]))])
     return link
+
+
+def expire():
+    line = {"pid": os.getpid(), "scope_id": "step", "expiration_time": 0, "signal": 9}
+    with open(os.environ["TORCHELASTIC_TIMER_FILE"], "w", encoding="utf-8") as pipe:
+        pipe.write(json.dumps(line) + "\n")
+    (folder / "expire").unlink()
 
 
 def note(number, variables, told=0):
@@ -74,6 +83,9 @@ while not (folder / "done").exists():
         sys.exit(3)
     if "go" in behaviour and (folder / "go").exists():
         sys.exit(0)
+    if "timer" in behaviour and (folder / "expire").exists():
+        behaviour.remove("timer")
+        expire()
     if not select.select([link], [], [], 0.02)[0]:
         continue
     packet = link.recv(1 << 17)

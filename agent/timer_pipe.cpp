@@ -1,0 +1,163 @@
+#include "agent/timer_pipe.hpp"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <spdlog/logger.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <boost/asio/buffer.hpp>
+#include <filesystem>
+#include <utility>
+
+#include "agent/core/limits.hpp"
+#include "agent/core/quotation.hpp"
+#include "agent/proc/left_sockets.hpp"
+#include "agent/proc/process_table.hpp"
+#include "agent/proc/spawn_error.hpp"
+#include "base/message_line.hpp"
+
+namespace ddprun {
+
+namespace {
+
+// Processes that have ended are looked for this often at most, where the table is full.
+constexpr Duration kForgetInterval = std::chrono::seconds(1);
+
+double seconds_since_epoch() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(now).count();
+}
+
+// For reading and writing: a pipe without a writer would be readable all the time, at its end. It
+// gets its name when it is read, because one that is not read is removed by others that start.
+Result<OpenPipe> open_pipe_at(const std::string& path) {
+  if (remove_if_unread(path)) {
+    return Error(ErrorKind::kSystem, path + " is in use, or is not a named pipe");
+  }
+  const std::string unfinished = path + ".new";
+  if (::mkfifo(unfinished.c_str(), 0600) != 0) return system_refused("cannot make " + path, errno);
+  const int opened = ::open(unfinished.c_str(), O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+  // Unlike rename() this replaces no pipe that another agent has made meanwhile.
+  const bool made = opened >= 0 && ::link(unfinished.c_str(), path.c_str()) == 0;
+  const int why = errno;
+  ::unlink(unfinished.c_str());
+  if (made) return OpenPipe{opened, path, ""};
+  if (opened >= 0) ::close(opened);
+  return system_refused("cannot make " + path, why);
+}
+
+}  // namespace
+
+// A worker may change its directory.
+Result<OpenPipe> open_pipe(const std::string& wanted, const Result<std::string>& own) {
+  if (wanted.empty()) return own ? open_pipe_at(*own) : Result<OpenPipe>(own.error());
+  std::error_code unknown;
+  const std::string path = std::filesystem::absolute(wanted, unknown).string();
+  auto there = open_pipe_at(path);
+  if (there || !own) return there;
+  auto here = open_pipe_at(*own);
+  if (here) here->note = there.error().sentence + "; the timers of workers are at " + *own;
+  return here;
+}
+
+TimerPipe::TimerPipe(const boost::asio::any_io_executor& executor, const OpenPipe& pipe,
+                     spdlog::logger& logger, Workers workers)
+    : path_(pipe.path),
+      logger_(logger),
+      workers_(std::move(workers)),
+      stream_(executor, pipe.descriptor),
+      due_(executor) {
+  read();
+}
+
+void TimerPipe::read() {
+  stream_.async_read_some(boost::asio::buffer(chunk_),
+                          [this, alive = std::weak_ptr<void>(alive_)](
+                              const boost::system::error_code& why, std::size_t count) {
+                            if (why || alive.expired()) return;
+                            take(std::string_view(chunk_.data(), count));
+                            arm();
+                            read();
+                          });
+}
+
+void TimerPipe::take(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const std::size_t end = bytes.find('\n');
+    const std::string_view part = bytes.substr(0, end);
+    bytes.remove_prefix(end == std::string_view::npos ? bytes.size() : end + 1);
+    if (!skips_line_ && line_.size() + part.size() > kTimerLineBytesMax) {
+      skips_line_ = true;
+      line_.clear();
+      refuse("it is longer than " + std::to_string(kTimerLineBytesMax) + " bytes");
+    }
+    if (!skips_line_) line_ += part;
+    if (end == std::string_view::npos) return;
+    if (!skips_line_) take_line(line_);
+    skips_line_ = false;
+    line_.clear();
+  }
+}
+
+void TimerPipe::take_line(std::string_view line) {
+  const auto request = parse_timer_request(line);
+  if (!request) return refuse(request.error().sentence + ": " + quotable(line));
+  if (request->releases()) return table_.release(*request);
+  set(*request);
+}
+
+// A process that has ended meanwhile needs no timer.
+void TimerPipe::set(const TimerRequest& request) {
+  const auto process = find_process(request.pid);
+  if (!process || process->ended) return;
+  if (!workers_.has(request.pid)) {
+    return refuse("pid " + std::to_string(request.pid) + " is not a process of a worker");
+  }
+  if (table_.full()) forget_ended();
+  if (table_.set(request, process->started, Clock::now(), seconds_since_epoch())) return;
+  refuse("there are more than " + std::to_string(kTimersMax) + " timers");
+}
+
+void TimerPipe::forget_ended() {
+  const TimePoint now = Clock::now();
+  if (now - looked_for_ended_ < kForgetInterval) return;
+  looked_for_ended_ = now;
+  for (const int pid : table_.pids()) {
+    const auto process = find_process(pid);
+    if (!process || process->ended) table_.forget(pid);
+  }
+}
+
+void TimerPipe::refuse(const std::string& why) {
+  if (std::exchange(refused_, true)) return;
+  logger_.warn(warning_line(
+      "TIMER", "a request at " + path_ + " is ignored: " + why + "; others are not reported"));
+}
+
+void TimerPipe::arm() {
+  const auto next = table_.next();
+  due_.cancel();
+  if (!next) return;
+  due_.expires_at(*next);
+  due_.async_wait([this, alive = std::weak_ptr<void>(alive_)](const auto& why) {
+    if (why || alive.expired()) return;
+    tell(table_.take_due(Clock::now()));
+    arm();
+  });
+}
+
+void TimerPipe::round_runs() {
+  table_.start_held(Clock::now());
+  arm();
+}
+
+void TimerPipe::tell(std::vector<WorkerTimer> due) {
+  for (WorkerTimer& timer : due) {
+    const auto process = find_process(timer.pid);
+    const bool lives = process && !process->ended && process->started == timer.process_started;
+    if (lives && !workers_.expired(timer)) table_.hold(std::move(timer));
+  }
+}
+
+}  // namespace ddprun
