@@ -164,6 +164,7 @@ Result<void> Agent::start_group(const protocol::StartRound& start) {
   const auto served = store_.begin();
   if (!served) return served.error();
   RoundInputs inputs = context_.prepare(facts_of(start, context_.config()));
+  context_.log_round(inputs.facts);
   inputs.hooks = hooks_of(round, inputs.facts.first_rank);
   inputs.store_waits = [this, round] { return store_.waits(round); };
   if (!start.grows) carried_.finished.clear();
@@ -226,6 +227,7 @@ asio::awaitable<void> Agent::run_group(std::shared_ptr<RoundRunner> runner, Roun
   RoundResult result = co_await runner->run();
   if (auto cleanup = cleanup_event(round, result)) context_.events().record(std::move(*cleanup));
   context_.events().record(round_ended_event(round, result));
+  context_.log_round_over();
   last_ = std::move(result);
   carried_ = runner->hand_over();
   runner_ = nullptr;

@@ -95,6 +95,7 @@ class Agent : private NodePorts {
   // agent_end.cpp
   void report_end(const client::End& end);
   void record_end(const client::End& end);
+  [[nodiscard]] TorchEvents::End torch_end(const RunEnd& end) const;
   void report_success(const client::End& end);
   void report_failure(const protocol::Done& done);
   void report_left(const client::End& end);

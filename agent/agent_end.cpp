@@ -52,9 +52,20 @@ void Agent::record_end(const client::End& end) {
   const LogTree& logs = context_.logs();
   facts.log_dir = logs.run_directory().empty() ? logs.base() : logs.run_directory();
   facts.coordinator = single_node() || local_coordinator_ != nullptr;
+  context_.log_end(torch_end(facts));
   EventLog& events = context_.events();
   events.record(end_event(facts));
   events.set_result(result_text(facts, context_.config().run_id, context_.hostname()));
+}
+
+TorchEvents::End Agent::torch_end(const RunEnd& end) const {
+  TorchEvents::End facts{end.exit_code == 0, end.text};
+  facts.took = end.took;
+  if (last_ && last_->failure) {
+    facts.failed = last_->failure->worker.rank;
+    facts.error_json = last_->error_json.value_or("");
+  }
+  return facts;
 }
 
 void Agent::report_success(const client::End& end) {

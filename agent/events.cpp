@@ -13,7 +13,7 @@ EventLog::EventLog(Options options, Warn warn)
       }) {}
 
 void EventLog::record(RunEvent event) {
-  if (observer_) observer_(event, since_start());
+  for (const auto& [owner, observer] : observers_) observer(event, since_start());
   if (options_.place == Options::Place::kNowhere) return;
   using std::chrono::milliseconds;
   EventStamp stamp{++recorded_,

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,9 +33,12 @@ class EventLog {
   void record(RunEvent event);
   /// The report is the last word about a run: what fails behind it is not said.
   void report_is_told() { *told_ = true; }
-  /// Sees every event, also where there is no file.
+  /// Sees every event, also where there is no file, until stop_observing() of the same owner.
   using Observer = std::function<void(const RunEvent& event, Duration since_start)>;
-  void observe(Observer observer) { observer_ = std::move(observer); }
+  void observe(const void* owner, Observer observer) {
+    observers_.insert_or_assign(owner, std::move(observer));
+  }
+  void stop_observing(const void* owner) { observers_.erase(owner); }
   [[nodiscard]] Duration since_start() const { return Clock::now() - options_.started; }
   /// From now on lines go to this file.
   void write_to(LogFile file);
@@ -51,7 +55,7 @@ class EventLog {
   Options options_;
   std::shared_ptr<bool> told_ = std::make_shared<bool>(false);  // outlives this in the file
   Warn warn_;
-  Observer observer_;
+  std::map<const void*, Observer> observers_;
   std::optional<LogFile> file_;
   std::string waiting_;  // whole lines that have no file
   std::string result_;

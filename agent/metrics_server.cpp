@@ -27,7 +27,8 @@ Result<void> MetricsServer::open(const boost::asio::any_io_executor& executor,
     return {};
   }
   facts_ = std::move(facts);
-  events_.observe([this](const RunEvent& event, Duration since) { metrics_.take(event, since); });
+  events_.observe(this,
+                  [this](const RunEvent& event, Duration since) { metrics_.take(event, since); });
   logger.info(note_line("HTTP", "health check and metrics at http://" +
                                     net::to_text(listener->local_endpoint()) + "/metrics"));
   server_ = std::make_unique<net::HttpServer>(

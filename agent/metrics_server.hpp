@@ -24,7 +24,7 @@ class MetricsServer {
  public:
   using Facts = std::function<MetricsFacts()>;
   explicit MetricsServer(EventLog& events) : events_(events) {}
-  ~MetricsServer() { events_.observe({}); }
+  ~MetricsServer() { events_.stop_observing(this); }
   MetricsServer(const MetricsServer&) = delete;
   MetricsServer& operator=(const MetricsServer&) = delete;
 

@@ -24,6 +24,11 @@ std::int64_t epoch_seconds() {
   return std::chrono::duration_cast<std::chrono::seconds>(now).count();
 }
 
+WallTime wall_time() {
+  using std::chrono::milliseconds;
+  return std::chrono::time_point_cast<milliseconds>(std::chrono::system_clock::now());
+}
+
 }  // namespace
 
 std::string this_host() {
@@ -56,7 +61,14 @@ RunContext::RunContext(AgentInputs inputs)
       hostname_(this_host()),
       output_bytes_(std::make_shared<std::uint64_t>(0)),
       events_in_(std::make_shared<std::string>()),
-      started_(Clock::now()) {
+      started_(Clock::now()),
+      round_over_(started_) {
+  if (config_.torch_events) {
+    torch_events_ = std::make_unique<TorchEvents>(config_, hostname_);
+    events_.observe(this, [this](const RunEvent& event, Duration) {
+      log_lines(torch_events_->take(event, wall_time()));
+    });
+  }
   if (config_.stopping.spares == 0) return;
   spares_ = std::make_shared<Spares>(
       disks_.logs.executor(),
@@ -99,6 +111,19 @@ asio::awaitable<Result<void>> RunContext::open_timers() {
   if (!pipe->note.empty()) logger_.info(note_line("TIMER", pipe->note));
   links_->read_timers(disks_.logs.executor(), *pipe, logger_);
   co_return Result<void>();
+}
+
+void RunContext::log_lines(const TorchEvents::Lines& lines) {
+  for (const std::string& line : lines) logger_.info(line);
+}
+
+void RunContext::log_round(const RoundFacts& facts) {
+  if (!torch_events_) return;
+  log_lines(torch_events_->round(facts, Clock::now() - round_over_, wall_time()));
+}
+
+void RunContext::log_end(const TorchEvents::End& end) {
+  if (torch_events_) log_lines(torch_events_->end(end, wall_time()));
 }
 
 void RunContext::close_links() {

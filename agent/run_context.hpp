@@ -11,6 +11,7 @@
 #include <string>
 
 #include "agent/core/launch_config.hpp"
+#include "agent/core/torch_events.hpp"
 #include "agent/disk_threads.hpp"
 #include "agent/events.hpp"
 #include "agent/proc/console.hpp"
@@ -49,6 +50,9 @@ struct OwnError {
 class RunContext {
  public:
   explicit RunContext(AgentInputs inputs);
+  ~RunContext() { events_.stop_observing(this); }
+  RunContext(const RunContext&) = delete;
+  RunContext& operator=(const RunContext&) = delete;
 
   /// Makes the base of the log folders. Errors: see LogTree::open. Before prepare(), once. A file
   /// system that does not respond is waited for, and said after kQuietMax.
@@ -58,6 +62,11 @@ class RunContext {
   [[nodiscard]] boost::asio::awaitable<Result<void>> open_timers();
   /// What the workers of one start are run with; their folder and files are made in the round.
   [[nodiscard]] RoundInputs prepare(RoundFacts facts);
+
+  /// A round was decided; one is over; the run is: for --event-log-handler=console.
+  void log_round(const RoundFacts& facts);
+  void log_round_over() { round_over_ = Clock::now(); }
+  void log_end(const TorchEvents::End& end);
 
   /// Reports an error of ddprun's own, also to the launcher above. Returns the exit code.
   int fail(const std::string& code, const Error& error);
@@ -97,6 +106,8 @@ class RunContext {
   [[nodiscard]] std::uint64_t output_bytes() const { return *output_bytes_; }
 
  private:
+  void log_lines(const TorchEvents::Lines& lines);
+
   const LaunchConfig& config_;
   const Environment& environment_;
   spdlog::logger& logger_;
@@ -119,6 +130,8 @@ class RunContext {
   std::shared_ptr<Spares> spares_;
   std::shared_ptr<std::string> events_in_;  // the directory; of the thread of the log files
   TimePoint started_;
+  TimePoint round_over_;                       // the last one, or the start
+  std::unique_ptr<TorchEvents> torch_events_;  // null: they are not asked for
 };
 
 [[nodiscard]] std::string this_host();

@@ -71,6 +71,7 @@ Result<Launch> plan_launch(Request& request, const Machine& machine) {
     launch.config.warm = configure_warm(*request.warm, launch.config, machine);
   }
   launch.config.timer_pipe = std::move(request.timer_pipe);
+  launch.config.torch_events = request.torch_events;
   const StopConfig& stopping = launch.config.stopping;
   if (stopping.spares > 0 && stopping.max_restarts == 0 && !launch.config.rendezvous) {
     launch.notes.push_back("--spares not used: --max-restarts is 0, so a lost rank ends the run");

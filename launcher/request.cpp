@@ -165,7 +165,7 @@ Result<Request> parse_request(const Settings& settings, const std::vector<std::s
   if (!stopping) return stopping.error();
   auto logs = parse_logs(settings, environment);
   if (!logs) return logs.error();
-  auto events = check_event_handler(settings);
+  auto events = parse_event_handler(settings, environment);
   if (!events) return events.error();
   auto http = parse_http(settings, environment);
   if (!http) return http.error();
@@ -178,6 +178,7 @@ Result<Request> parse_request(const Settings& settings, const std::vector<std::s
                  std::move(*http),
                  std::move(*warm),
                  parse_timer_pipe(environment),
+                 *events,
                  health_port_note(settings, environment)};
 }
 

@@ -84,8 +84,9 @@ struct Request {
   LogRequest logs;
   std::optional<HttpConfig> http;
   std::optional<WarmRequest> warm;        // unset: off
-  std::optional<std::string> timer_pipe;  // see LaunchConfig
-  std::vector<std::string> notes{};       // variables that are ignored
+  std::optional<std::string> timer_pipe;  // see LaunchConfig, as the next one
+  bool torch_events = false;
+  std::vector<std::string> notes{};  // variables that are ignored
 };
 
 /// `program` is not empty. An error names the option or variable.

@@ -21,8 +21,11 @@ namespace ddprun {
 
 [[nodiscard]] Result<std::optional<WarmRequest>> parse_warm(const Settings& settings);
 
-/// Refuses event handlers that ddprun does not have.
-[[nodiscard]] Result<void> check_event_handler(const Settings& settings);
+/// Whether torchrun's events are written to the console; as there, not with a LOGLEVEL above INFO.
+/// dynamic_rendezvous is silent in torchrun, too, unless a program that imports it replaces the
+/// handler.
+[[nodiscard]] Result<bool> parse_event_handler(const Settings& settings,
+                                               const Environment& environment);
 
 /// As in torchrun every value but "1" is off.
 [[nodiscard]] std::optional<std::string> parse_timer_pipe(const Environment& environment);

@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <array>
 #include <cstdint>
 
 #include "launcher/options/values.hpp"
@@ -15,6 +17,12 @@ std::optional<std::uint16_t> health_port(const Environment& environment) {
   const auto port = parse_port(value_or(environment, kHealthPort, ""));
   if (!port || *port == 0) return std::nullopt;
   return *port;
+}
+
+// Python's names for the levels at which torchrun's events are not shown.
+bool is_above_info(const std::string& level) {
+  constexpr std::array kLevels{"WARN", "WARNING", "ERROR", "FATAL", "CRITICAL"};
+  return std::find(kLevels.begin(), kLevels.end(), level) != kLevels.end();
 }
 
 }  // namespace
@@ -47,13 +55,11 @@ Result<std::optional<HttpConfig>> parse_http(const Settings& settings,
   return std::optional(HttpConfig{host, *endpoint->port, HttpConfig::Origin::kOption});
 }
 
-Result<void> check_event_handler(const Settings& settings) {
+Result<bool> parse_event_handler(const Settings& settings, const Environment& environment) {
   const Origin origin = settings.origin(OptionId::kEventLogHandler);
-  if (origin.text == "null") return {};
-  if (origin.text == "console" || origin.text == "dynamic_rendezvous") {
-    return unsupported(origin.shown(), "null works");
-  }
-  return usage(origin.shown() + ": no such handler; null works");
+  if (origin.text == "console") return !is_above_info(value_or(environment, "LOGLEVEL", "INFO"));
+  if (origin.text == "null" || origin.text == "dynamic_rendezvous") return false;
+  return usage(origin.shown() + ": no such handler; null, console and dynamic_rendezvous work");
 }
 
 std::optional<std::string> parse_timer_pipe(const Environment& environment) {

@@ -82,6 +82,8 @@ inline constexpr std::size_t kRootCauseLinesMax = 8;
 static_assert(kRootCauseLinesMax + 3 < kReportLinesMax, "the end of the last traceback has room");
 // One text in a line of events.jsonl or in result.json; a longer one is cut.
 inline constexpr std::size_t kEventTextBytesMax = 4096;
+// An error file of a worker that --event-log-handler=console shows; of a larger one nothing.
+inline constexpr std::size_t kTorchErrorBytesMax = 16 * 1024;
 // Lines of events.jsonl that wait for their file, or for a disk that stalls. Beyond it the oldest
 // are lost, and the gap in their numbers shows it.
 inline constexpr std::size_t kEventQueueBytesMax = 256 * 1024;

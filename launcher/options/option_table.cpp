@@ -348,7 +348,8 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .group = Group::kOther,
      .metavar = "NAME",
      .preset = "null",
-     .help = "Only null, which is silent, is supported so far."},
+     .help = "console: torchrun's events on stderr, one JSON object on a line; null and "
+             "dynamic_rendezvous are silent."},
     {.id = Id::kStartMethod,
      .name = "start-method",
      .value = Value::kChoice,

@@ -70,6 +70,7 @@ const std::vector<Effect>& effects() {
        {"-t3", "--duplicate-stderr-filters=a", "W"}},
       {OptionId::kConsole, {"W"}, {"--console=raw", "W"}},
       {OptionId::kHttp, {"W"}, {"--http=127.0.0.1:7", "W"}},
+      {OptionId::kEventLogHandler, {"W"}, {"--event-log-handler=console", "W"}},
   };
   return kEffects;
 }
@@ -78,7 +79,6 @@ const std::vector<Effect>& effects() {
 const std::vector<std::pair<OptionId, std::string>>& only_refusals() {
   static const std::vector<std::pair<OptionId, std::string>> kRefusals{
       {OptionId::kMonitorInterval, "0"},
-      {OptionId::kEventLogHandler, "console"},
       {OptionId::kStartMethod, "thread"},
       {OptionId::kLogsSpecs, "mine"},
   };
@@ -121,6 +121,7 @@ std::string fingerprint(const LaunchConfig& config) {
             std::to_string(config.rendezvous->join_timeout.count());
   }
   if (config.http) text += "|http " + config.http->address + std::to_string(config.http->port);
+  if (config.torch_events) text += "|torch events";
   if (config.warm) text += "|warm " + std::to_string(config.warm->preload.size());
   return text + "|" + config.store.master_addr + "|" + config.log.dir + "|" +
          config.log.prefix_template;
@@ -171,9 +172,17 @@ TEST_CASE("nothing to run names the missing script and is a usage error") {
   }
 }
 
-TEST_CASE("an event handler is null, unsupported, or unknown") {
-  CHECK(config_of({"--event-log-handler=null", "W"}).workers.count == 1);
-  CHECK(refusal_of({"--event-log-handler=console", "W"}).kind == ErrorKind::kUnsupported);
+TEST_CASE("an event handler writes to the console, is silent, or is unknown") {
+  for (const std::string silent : {"null", "dynamic_rendezvous"}) {
+    CHECK_FALSE(config_of({"--event-log-handler=" + silent, "W"}).torch_events);
+  }
+  CHECK(config_of({"--event-log-handler=console", "W"}).torch_events);
+  const auto at_level = [](const std::string& level) {
+    return config_of({"--event-log-handler=console", "W"}, with_variables({{"LOGLEVEL", level}}))
+        .torch_events;
+  };
+  for (const std::string level : {"DEBUG", "INFO", ""}) CHECK(at_level(level));
+  for (const std::string level : {"WARNING", "ERROR", "CRITICAL"}) CHECK_FALSE(at_level(level));
   CHECK(refusal_of({"--event-log-handler=zeus", "W"}).kind == ErrorKind::kUsage);
 }
 
