@@ -5,6 +5,8 @@ find_package(Boost 1.81 REQUIRED CONFIG COMPONENTS json)
 find_package(spdlog REQUIRED)
 find_package(fmt REQUIRED)
 find_package(CLI11 REQUIRED)
+# toml++: its headers suffice; its CMake package is that of a shared library.
+find_path(DDPRUN_TOML_HEADERS toml++/toml.h REQUIRED)
 if(BUILD_TESTING)
   find_package(Catch2 REQUIRED)
   include(Catch)

@@ -3,10 +3,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -28,7 +30,9 @@
 namespace ddprun {
 namespace {
 
-constexpr std::string_view kShortest = "--det";  // no other option begins like this
+// The shortest words that mean --detach and --config, which may name a file that has it.
+constexpr std::array<std::string_view, 2> kShortest{"--det", "--conf"};
+constexpr const char* kConfigVariable = "DDPRUN_CONFIG";
 constexpr std::size_t kShownBytesMax = 65536;
 // Names of the console file: the pid of the run is known once there is a process to write it.
 constexpr const char* kOfCommand = "ddprun-start-";
@@ -48,9 +52,12 @@ int refuse_to_detach(const std::string& what, int error) {
 std::optional<std::string> asked_for(int argc, const char* const* argv,
                                      const char* const* environment) {
   const auto may_ask = [](const char* word) {
-    return std::string_view(word).starts_with(kShortest);
+    return std::any_of(kShortest.begin(), kShortest.end(), [word](std::string_view shortest) {
+      return std::string_view(word).starts_with(shortest);
+    });
   };
-  if (argc < 2 || std::none_of(argv + 1, argv + argc, may_ask)) return std::nullopt;
+  const bool asked = argc > 1 && std::any_of(argv + 1, argv + argc, may_ask);
+  if (!asked && ::getenv(kConfigVariable) == nullptr) return std::nullopt;
   const auto line = scan(std::vector<std::string>(argv + 1, argv + argc));
   if (!line || line->action || line->program.empty()) return std::nullopt;
   const auto settings = Settings::merge(*line, read_environment(environment));

@@ -14,5 +14,7 @@ inline constexpr std::chrono::milliseconds kConfTimeMin{1};
 inline constexpr int kKeepAliveAttemptsMax = 1000;
 // Number of hosts that one sentence names; the others are counted.
 inline constexpr std::size_t kHostsNamedMax = 8;
+// Size of the file of --config; a larger one is a usage error.
+inline constexpr std::size_t kConfigBytesMax = 1024 * 1024;
 
 }  // namespace ddprun

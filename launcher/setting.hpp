@@ -4,14 +4,22 @@
 
 #include <initializer_list>
 #include <string>
+#include <utility>
+
+#include "launcher/options/option_table.hpp"
 
 namespace ddprun {
 
+/// Where a value comes from; a later one takes precedence.
+enum class Source { kDefault, kFile, kScheduler, kVariable, kCommandLine };
+
 struct Origin {
-  std::string name;    // "--nnodes", "PET_NNODES", "Slurm step 9.0's --nnodes"
-  std::string text;    // the value as given, or the default
-  bool given = false;  // on the command line, in a variable or by a scheduler: not the default
+  std::string name;  // "--nnodes", "PET_NNODES", "Slurm step 9.0's --nnodes", "run.toml:3: nnodes"
+  std::string text;  // the value as given, or the default
+  bool given = false;  // not the default
   bool flag = false;   // a name without a value
+  Source source = Source::kDefault;
+  OptionId id = OptionId::kCount;
 
   /// "--nnodes=2", or the name of a flag.
   [[nodiscard]] std::string shown() const { return flag ? name : name + "=" + text; }
@@ -24,11 +32,19 @@ struct Setting : Origin {
   Value value{};
 };
 
-/// A scheduler's value for an option that was not given: sentences call it "JOB's --nnodes".
+/// By the user, with precedence over a scheduler.
+[[nodiscard]] inline bool precedes_scheduler(const Origin& origin) {
+  return origin.given && origin.source > Source::kScheduler;
+}
+
+/// A scheduler's value, unless the option's own takes precedence: sentences call it "JOB's
+/// --nnodes".
 template <class Value>
 void supply(Setting<Value>& setting, Value value, std::string text, const std::string& job) {
-  if (setting.given) return;
-  setting = {{job + "'s " + setting.name, std::move(text), true, setting.flag}, std::move(value)};
+  if (precedes_scheduler(setting)) return;
+  setting = {{job + "'s " + dashed(spec_of(setting.id)), std::move(text), true, setting.flag,
+              Source::kScheduler, setting.id},
+             std::move(value)};
 }
 
 /// "--rdzv-id and PET_MASTER_ADDR": the names of those that were given, or nothing.

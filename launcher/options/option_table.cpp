@@ -394,6 +394,14 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .help =
          "Continue in the background and return once all workers of this node were started; the "
          "output goes to ddprun-PID.out in --log-dir or the working directory."},
+    {.id = Id::kConfig,
+     .name = "config",
+     .variable = Variable::kDdprun,
+     .group = Group::kOther,
+     .metavar = "FILE",
+     .help =
+         "Take options from a TOML file: their long names, without tables, and arrays for lists "
+         "(max-restarts = 3). Command line, variables and scheduler take precedence."},
     {.id = Id::kHelp,
      .name = "help",
      .letter = 'h',

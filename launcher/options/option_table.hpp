@@ -58,6 +58,7 @@ enum class OptionId : std::size_t {
   kNumaBinding,
   kPrintCompletion,
   kDetach,
+  kConfig,
   kHelp,
   kVersion,
   kCount,

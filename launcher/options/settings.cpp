@@ -1,12 +1,15 @@
 #include "launcher/options/settings.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/assert.hpp"
+#include "launcher/options/config_file.hpp"
 #include "launcher/options/values.hpp"
 #include "launcher/usage.hpp"
 
 namespace ddprun {
+
 Result<Settings> Settings::merge(const ScannedLine& line, const Environment& environment) {
   Settings settings;
   for (const OptionSpec& option : all_options()) {
@@ -25,7 +28,24 @@ Result<Settings> Settings::merge(const ScannedLine& line, const Environment& env
     auto checked = settings.check(option);
     if (!checked) return checked.error();
   }
+  auto taken = settings.take_file();
+  if (!taken) return taken.error();
   return settings;
+}
+
+Result<void> Settings::take_file() {
+  const std::string& path = text(OptionId::kConfig);
+  if (path.empty()) return {};
+  auto values = read_config(path);
+  if (!values) return values.error();
+  for (FileValue& value : *values) {
+    if (entry(value.id).source > Source::kFile) continue;
+    const bool flag = spec_of(value.id).value == OptionValue::kFlag;
+    entry(value.id) = {flag ? kOn : std::move(value.text), Source::kFile, std::move(value.place)};
+    auto checked = check(spec_of(value.id));
+    if (!checked) return checked;
+  }
+  return {};
 }
 
 Result<void> Settings::take_variable(const OptionSpec& option, const Environment& environment) {
@@ -38,8 +58,13 @@ Result<void> Settings::take_variable(const OptionSpec& option, const Environment
   }
   auto on = parse_switch(name, found->second);
   if (!on) return on.error();
-  if (*on) entry(option.id) = {kOn, Source::kVariable};
+  entry(option.id) = {*on ? kOn : "", Source::kVariable};
   return {};
+}
+
+bool Settings::given(OptionId id) const {
+  const bool off = spec_of(id).value == OptionValue::kFlag && !on(id);
+  return entry(id).source != Source::kDefault && !off;
 }
 
 Result<void> Settings::check(const OptionSpec& option) const {
@@ -71,9 +96,12 @@ double Settings::number(OptionId id) const {
 
 Origin Settings::origin(OptionId id) const {
   const OptionSpec& option = spec_of(id);
-  const bool variable = entry(id).source == Source::kVariable;
-  return {variable ? variable_name(option) : dashed(option), text(id), given(id),
-          option.value == OptionValue::kFlag};
+  const Entry& found = entry(id);
+  std::string name = dashed(option);
+  if (found.source == Source::kVariable) name = variable_name(option);
+  if (found.source == Source::kFile) name = found.place + ": " + std::string(option.name);
+  return {std::move(name), text(id), given(id), option.value == OptionValue::kFlag,
+          found.source,    id};
 }
 
 }  // namespace ddprun

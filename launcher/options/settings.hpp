@@ -1,6 +1,6 @@
-// Settings: the text of every option after command line, environment and built-in default were
-// merged, in this order of precedence. Types and choices are checked; launcher/request.hpp parses
-// the values. Plain data.
+// Settings: the text of every option after command line, environment, the file of --config and
+// built-in default were merged, in this order of precedence. Types and choices are checked;
+// launcher/request.hpp parses the values. Plain data.
 #pragma once
 
 #include <array>
@@ -18,7 +18,8 @@ namespace ddprun {
 
 class Settings {
  public:
-  /// Merges. A usage error names the option or variable.
+  /// Merges, and reads the file if there is one. A usage error names the option, the variable, or
+  /// the line of the file.
   [[nodiscard]] static Result<Settings> merge(const ScannedLine& line,
                                               const Environment& environment);
 
@@ -29,19 +30,19 @@ class Settings {
   [[nodiscard]] double number(OptionId id) const;
   /// Of a flag.
   [[nodiscard]] bool on(OptionId id) const { return entry(id).text == kOn; }
-  /// On the command line or in the environment.
-  [[nodiscard]] bool given(OptionId id) const { return entry(id).source != Source::kDefault; }
+  /// Not the default; of a flag: on.
+  [[nodiscard]] bool given(OptionId id) const;
   [[nodiscard]] bool on_command_line(OptionId id) const {
     return entry(id).source == Source::kCommandLine;
   }
-  /// Where the value came from: "--nnodes", "PET_NNODES"; the long name of a flag.
+  /// Where the value came from: "--nnodes", "PET_NNODES", "run.toml:3: nnodes".
   [[nodiscard]] Origin origin(OptionId id) const;
 
  private:
-  enum class Source { kDefault, kVariable, kCommandLine };
   struct Entry {
     std::string text;
     Source source = Source::kDefault;
+    std::string place = {};  // in the file
   };
   static constexpr const char* kOn = "1";
 
@@ -50,6 +51,7 @@ class Settings {
   }
   [[nodiscard]] Entry& entry(OptionId id) { return entries_[static_cast<std::size_t>(id)]; }
   Result<void> take_variable(const OptionSpec& option, const Environment& environment);
+  Result<void> take_file();
   [[nodiscard]] Result<void> check(const OptionSpec& option) const;
 
   std::array<Entry, kOptionCount> entries_;

@@ -13,13 +13,15 @@ using Notes = std::vector<std::string>;
 
 /// The options give the address of the rendezvous.
 bool has_address(const RendezvousRequest& asked) {
-  return asked.endpoint.given || asked.master_addr.given;
+  return precedes_scheduler(asked.endpoint) || precedes_scheduler(asked.master_addr);
 }
 
 /// The options alone describe the run, on one node or on several.
 bool is_complete(const RendezvousRequest& asked) {
-  if (asked.standalone.value || !asked.hosts.value.empty()) return true;
-  return asked.nodes.given && (asked.nodes.value.max == 1 || has_address(asked));
+  if (precedes_scheduler(asked.standalone)) return true;
+  if (precedes_scheduler(asked.hosts) && !asked.hosts.value.empty()) return true;
+  const bool counted = precedes_scheduler(asked.nodes);
+  return counted && (asked.nodes.value.max == 1 || has_address(asked));
 }
 
 Result<std::optional<Placement>> placement_of(const Machine& machine) {
@@ -37,7 +39,7 @@ void supply_index(RendezvousRequest& asked, const Placement& placement) {
 void fill_index_only(RendezvousRequest& asked, const Machine& machine) {
   const int nodes = asked.nodes.value.max;
   if (nodes == 1 || asked.standalone.value || !has_address(asked)) return;
-  if (asked.backend.value != Backend::kStatic || asked.node_rank.given) return;
+  if (asked.backend.value != Backend::kStatic || precedes_scheduler(asked.node_rank)) return;
   const auto placement = placement_of(machine);
   if (!placement || !*placement || (*placement)->nodes != nodes) return;
   supply_index(asked, **placement);
@@ -47,7 +49,7 @@ void fill_index_only(RendezvousRequest& asked, const Machine& machine) {
 Result<void> fill_worker_count(Request& request, const Placement& placement,
                                const Environment& environment, Notes& notes) {
   Setting<WorkerCount>& count = request.workers.count;
-  if (count.given) return {};
+  if (precedes_scheduler(count)) return {};
   const auto gpus = allocated_gpus(environment);
   if (!gpus) return {};
   supply(count, {}, std::to_string(*gpus), placement.job);
@@ -61,12 +63,12 @@ Result<void> fill_worker_count(Request& request, const Placement& placement,
 }
 
 Result<void> check_against_options(const RendezvousRequest& asked, const Placement& placement) {
-  if (asked.nodes.given && asked.nodes.value.max != placement.nodes) {
+  if (precedes_scheduler(asked.nodes) && asked.nodes.value.max != placement.nodes) {
     return usage(asked.nodes.shown() + ", but " + placement.job + " has " +
                  count_text(placement.nodes, "node") +
                  ": drop --nnodes, or pass the --rdzv-endpoint of all nodes");
   }
-  if (!asked.node_rank.given || has_address(asked)) return {};
+  if (!precedes_scheduler(asked.node_rank) || has_address(asked)) return {};
   if (asked.node_rank.value == placement.index) return {};
   return usage(asked.node_rank.shown() + ", but this is node " + std::to_string(placement.index) +
                " of " + placement.job + ": drop --node-rank");
@@ -107,11 +109,38 @@ Result<void> fill_hosts(RendezvousRequest& asked, const Placement& placement, No
   return {};
 }
 
+template <class Value>
+void drop_from_file(Setting<Value>& setting, Value preset, const Placement& placement,
+                    Notes& notes) {
+  if (setting.source != Source::kFile) return;
+  if (placement.index == 0) {
+    notes.push_back(setting.shown() + " not used: " + placement.job +
+                    " takes precedence over the file");
+  }
+  const OptionSpec& option = spec_of(setting.id);
+  setting = {{dashed(option), std::string(option.preset), false, setting.flag, Source::kDefault,
+              setting.id},
+             std::move(preset)};
+}
+
+/// A file may be there for other machines, too: where a scheduler knows the nodes, it does not
+/// describe them.
+void drop_nodes_of_file(RendezvousRequest& asked, const Placement& placement, Notes& notes) {
+  drop_from_file(asked.standalone, false, placement, notes);
+  drop_from_file(asked.hosts, {}, placement, notes);
+  drop_from_file(asked.nodes, {}, placement, notes);
+  drop_from_file(asked.endpoint, {}, placement, notes);
+  drop_from_file(asked.node_rank, {}, placement, notes);
+  drop_from_file(asked.master_addr, {}, placement, notes);
+  drop_from_file<std::int64_t>(asked.master_port, kStaticPort, placement, notes);
+}
+
 Result<void> fill_placement(Request& request, const Placement& placement,
                             const Environment& environment, Notes& notes) {
   auto counted = fill_worker_count(request, placement, environment, notes);
   if (!counted || placement.nodes == 1) return counted;
   RendezvousRequest& asked = request.rendezvous;
+  drop_nodes_of_file(asked, placement, notes);
   auto agrees = check_against_options(asked, placement);
   if (!agrees) return agrees;
   const int nodes = placement.nodes;

@@ -141,6 +141,7 @@ TEST_CASE(
     for (const auto& [id, value] : only_refusals()) places += id == option.id ? 1 : 0;
     places += option.id == OptionId::kUseEnv ? 1 : 0;  // its own test: it states what always holds
     places += option.id == OptionId::kNumaBinding ? 1 : 0;  // likewise: it needs devices
+    places += option.id == OptionId::kConfig ? 1 : 0;       // its own test: it needs a file
     places += option.id == OptionId::kDetach ? 1 : 0;       // main() does it: tests/control
     CHECK(places == 1);
   }

@@ -1,0 +1,189 @@
+#include "launcher/options/config_file.hpp"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+// Its CMake package and pkg-config file name a shared library, which would slow every start down.
+#define TOML_HEADER_ONLY 1
+#define TOML_EXCEPTIONS 0
+#define TOML_ENABLE_FORMATTERS 0
+#include <toml++/toml.h>
+
+#include "launcher/limits.hpp"
+#include "launcher/options/nearest.hpp"
+#include "launcher/usage.hpp"
+
+namespace ddprun {
+namespace {
+
+std::string place_of(const std::string& path, const toml::source_region& source) {
+  return path + ":" + std::to_string(source.begin.line);
+}
+
+const OptionSpec* find_named(std::string_view key) {
+  for (const OptionSpec& option : all_options()) {
+    if (key == option.name || "--" + std::string(key) == underscored(option)) return &option;
+  }
+  return nullptr;
+}
+
+/// Nothing that a run is started with.
+bool is_for_command_line(const OptionSpec& option) {
+  return option.id == OptionId::kConfig || option.value == OptionValue::kAction ||
+         option.value == OptionValue::kChoiceAction;
+}
+
+const char* kind_of(const toml::node& node) {
+  static constexpr std::array<std::pair<toml::node_type, const char*>, 6> kKinds{
+      {{toml::node_type::table, "a table"},
+       {toml::node_type::array, "an array"},
+       {toml::node_type::string, "a string"},
+       {toml::node_type::integer, "a whole number"},
+       {toml::node_type::floating_point, "a number"},
+       {toml::node_type::boolean, "true or false"}}};
+  for (const auto& [type, name] : kKinds) {
+    if (node.type() == type) return name;
+  }
+  return "a date or time";
+}
+
+const char* wanted_by(const OptionSpec& option) {
+  switch (option.value) {
+    case OptionValue::kFlag:
+      return "true or false";
+    case OptionValue::kInteger:
+      return "a whole number";
+    case OptionValue::kNumber:
+      return "a number";
+    case OptionValue::kChoice:
+      return "a string";
+    default:
+      return "a string, a number or an array of them";
+  }
+}
+
+template <class Number>
+std::string digits_of(Number number) {
+  std::array<char, 64> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number);
+  return {digits.data(), end.ptr};
+}
+
+/// As it would be typed; nullopt for anything but a string or a number.
+std::optional<std::string> scalar_text(const toml::node& node) {
+  if (const auto* text = node.as_string()) return text->get();
+  if (const auto* integer = node.as_integer()) return digits_of(integer->get());
+  if (const auto* number = node.as_floating_point()) return digits_of(number->get());
+  return std::nullopt;
+}
+
+std::optional<std::string> joined_text(const toml::array& array) {
+  std::string all;
+  for (const toml::node& element : array) {
+    const auto text = scalar_text(element);
+    // A comma inside is one between two values to most options, and ",," to the others.
+    if (!text || text->find(',') != std::string::npos) return std::nullopt;
+    all += (&element == array.get(0) ? "" : ",") + *text;
+  }
+  return all;
+}
+
+/// nullopt where the node has not the type that the option takes.
+std::optional<std::string> text_for(const OptionSpec& option, const toml::node& node) {
+  switch (option.value) {
+    case OptionValue::kInteger:
+      return node.is_integer() ? scalar_text(node) : std::nullopt;
+    case OptionValue::kNumber:
+      return node.is_number() ? scalar_text(node) : std::nullopt;
+    case OptionValue::kChoice:
+      return node.is_string() ? scalar_text(node) : std::nullopt;
+    case OptionValue::kText:
+    case OptionValue::kOptional:
+      return node.is_array() ? joined_text(*node.as_array()) : scalar_text(node);
+    default:
+      return std::nullopt;
+  }
+}
+
+Error wrong_type(const OptionSpec& option, const toml::node& node, const std::string& where) {
+  if (node.is_array() && option.value == OptionValue::kText) {
+    return usage(where + " has a value that is neither a string without commas nor a number; " +
+                 "write the whole list as one string, as on the command line");
+  }
+  return usage(where + " takes " + wanted_by(option) + ", not " + kind_of(node));
+}
+
+/// Appends what one line of the file sets.
+Result<void> take_entry(std::string_view key, const toml::node& node, const std::string& place,
+                        std::vector<FileValue>& values) {
+  const std::string where = place + ": " + std::string(key);
+  const OptionSpec* option = find_named(key);
+  if (node.is_table() || node.is_array_of_tables()) {
+    return usage(where + " is a table; write every option as NAME = VALUE, without tables");
+  }
+  if (option == nullptr) {
+    return usage(place + ": unknown option " + std::string(key) + "; " +
+                 suggestion("--" + std::string(key)));
+  }
+  if (is_for_command_line(*option)) return usage(where + " belongs on the command line");
+  const bool is_switch =
+      option->value == OptionValue::kFlag || option->value == OptionValue::kOptional;
+  if (is_switch && node.is_boolean()) {
+    const char* on = option->value == OptionValue::kOptional ? "1" : "";
+    if (node.as_boolean()->get()) values.push_back({option->id, on, place});
+    return {};
+  }
+  auto text = text_for(*option, node);
+  if (!text) return wrong_type(*option, node, where);
+  values.push_back({option->id, std::move(*text), place});
+  return {};
+}
+
+Error unreadable(const std::string& path, const std::string& why) {
+  return usage("--config: " + path + " " + why);
+}
+
+}  // namespace
+
+Result<std::vector<FileValue>> parse_config(const std::string& path, std::string_view content) {
+  const toml::parse_result parsed = toml::parse(content, path);
+  if (!parsed) {
+    const toml::parse_error& error = parsed.error();
+    return usage(place_of(path, error.source()) +
+                 ": this is not TOML: " + std::string(error.description()));
+  }
+  std::vector<FileValue> values;
+  for (const auto& [key, node] : parsed.table()) {
+    auto taken = take_entry(key.str(), node, place_of(path, key.source()), values);
+    if (!taken) return taken.error();
+  }
+  return values;
+}
+
+Result<std::vector<FileValue>> read_config(const std::string& path) {
+  struct stat facts = {};
+  if (::stat(path.c_str(), &facts) != 0) {
+    return unreadable(path, std::string("cannot be read: ") + ::strerror(errno));
+  }
+  if (!S_ISREG(facts.st_mode)) return unreadable(path, "is not a regular file");
+  if (facts.st_size > static_cast<off_t>(kConfigBytesMax)) {
+    return unreadable(path, "is larger than 1 MiB, so it is no file of options");
+  }
+  std::ifstream file(path, std::ios::binary);
+  const std::string content{std::istreambuf_iterator<char>(file), {}};
+  if (!file.is_open() || file.bad()) {
+    return unreadable(path, std::string("cannot be read: ") + ::strerror(errno));
+  }
+  return parse_config(path, content);
+}
+
+}  // namespace ddprun

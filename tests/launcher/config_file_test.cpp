@@ -1,0 +1,178 @@
+// The file of --config: what it may say, what takes precedence over it, how mistakes are named.
+#include "launcher/options/config_file.hpp"
+
+#include <filesystem>
+#include <fstream>
+
+#include "launcher/limits.hpp"
+#include "tests/agent/command.hpp"
+#include "tests/launcher/fake_machine.hpp"
+#include "tests/launcher/schedulers/captured.hpp"
+
+using namespace ddprun;
+using namespace ddprun::test;
+
+namespace {
+
+class File {
+ public:
+  explicit File(const std::string& content) { std::ofstream(path_) << content; }
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] Words with(Words words) const {
+    words.insert(words.begin(), "--config=" + path_);
+    return words;
+  }
+
+ private:
+  TemporaryDirectory directory_;
+  std::string path_ = directory_.file("run.toml");
+};
+
+/// The text of the one option that the file sets.
+std::string text_of_only(const std::string& content) {
+  const auto values = value_of(parse_config("run.toml", content));
+  REQUIRE(values.size() == 1);
+  return values.front().text;
+}
+
+std::string mistake_in(const std::string& content) {
+  return error_of(parse_config("run.toml", content)).sentence;
+}
+
+}  // namespace
+
+TEST_CASE("a file sets options by their long names, with the types of TOML") {
+  const File file(
+      "# a comment\n"
+      "nproc-per-node = 3\n"
+      "max_restarts = 2\n"
+      "role = \"trainer\"\n"
+      "no-python = true\n"
+      "standalone = false\n"
+      "tee = \"3\"\n"
+      "hang-timeout = 600.5\n"
+      "signals-to-handle = [\"SIGTERM\", \"SIGUSR1\"]\n"
+      "warm = true\n");
+  const LaunchConfig config = config_of(file.with({"W"}));
+  CHECK(config.workers.count == 3);
+  CHECK(config.stopping.max_restarts == 2);
+  CHECK(config.workers.role == "trainer");
+  CHECK(config.workers.command == Words{"W"});
+  CHECK(config.log.tee.all == Streams::kBoth);
+  CHECK(config.stopping.hang_timeout == std::chrono::milliseconds(600500));
+  CHECK(config.stopping.signals_text == "SIGTERM,SIGUSR1");
+  CHECK(config.warm);
+}
+
+TEST_CASE("every option that starts a run may stand in a file") {
+  for (const OptionSpec& option : all_options()) {
+    std::string value = "\"x\"";
+    if (option.value == OptionValue::kFlag) value = "true";
+    if (option.value == OptionValue::kInteger) value = "1";
+    if (option.value == OptionValue::kNumber) value = "0.5";
+    const std::string line = std::string(option.name) + " = " + value;
+    INFO(line);
+    const bool action =
+        option.value == OptionValue::kAction || option.value == OptionValue::kChoiceAction;
+    if (action || option.id == OptionId::kConfig) {
+      CHECK_THAT(mistake_in(line), ContainsSubstring("belongs on the command line"));
+    } else {
+      const auto values = value_of(parse_config("run.toml", line));
+      REQUIRE(values.size() == 1);
+      CHECK(values.front().id == option.id);
+    }
+  }
+}
+
+TEST_CASE("values of a file are what would be typed") {
+  CHECK(text_of_only("warm = \"demand\"") == "demand");
+  CHECK(text_of_only("warm = true") == "1");
+  CHECK(value_of(parse_config("run.toml", "warm = false")).empty());
+  CHECK(text_of_only("monitor-interval = 1") == "1");
+  CHECK(text_of_only("monitor-interval = 0.1") == "0.1");
+  CHECK(text_of_only("local-ranks-filter = [0, 1]") == "0,1");
+  CHECK(text_of_only("hosts = []").empty());
+  CHECK(text_of_only("rdzv-conf = \"join_timeout=5,is_host=1\"") == "join_timeout=5,is_host=1");
+  CHECK(value_of(parse_config("run.toml", "")).empty());
+}
+
+TEST_CASE("a command line and a variable take precedence over the file") {
+  const File file("max-restarts = 1\nrole = \"file\"\nno-python = true\nnproc-per-node = 2\n");
+  FakeMachine machine = with_variables({{"PET_ROLE", "variable"}, {"PET_MAX_RESTARTS", "2"}});
+  machine.variables.emplace("PET_NO_PYTHON", "0");
+  const LaunchConfig config = config_of(file.with({"--max-restarts=3", "W.py"}), machine);
+  CHECK(config.stopping.max_restarts == 3);
+  CHECK(config.workers.role == "variable");
+  CHECK(config.workers.count == 2);
+  CHECK(config.workers.command.back() == "W.py");
+  CHECK(config.workers.command.front() != "W.py");
+}
+
+TEST_CASE("a variable names the file as well") {
+  const File file("max-restarts = 1\n");
+  const auto machine = with_variables({{"DDPRUN_CONFIG", file.path()}});
+  CHECK(config_of({"W"}, machine).stopping.max_restarts == 1);
+}
+
+TEST_CASE("a scheduler takes precedence over the nodes of a file, and nothing else does") {
+  const File file("nnodes = 1\nstandalone = true\nmax-restarts = 1\nrdzv-id = \"file\"\n");
+  FakeMachine machine;
+  machine.variables = captured("slurm-step-node0");
+  const Launch launch = launch_of(file.with({"W"}), machine);
+  REQUIRE(launch.config.rendezvous);
+  CHECK(launch.config.rendezvous->nodes_max == 2);
+  CHECK(launch.config.run_id.value() == "9.0");
+  CHECK(launch.config.stopping.max_restarts == 1);
+  REQUIRE(launch.notes.size() == 3);
+  CHECK(launch.notes[1] == file.path() +
+                               ":2: standalone not used: Slurm step 9.0 takes precedence over the "
+                               "file");
+  CHECK(!launch_of(file.with({"W"})).config.rendezvous);
+  CHECK_THAT(refusal_of(file.with({"--nnodes=3", "W"}), machine).sentence,
+             ContainsSubstring("--nnodes=3, but Slurm step 9.0 has 2 nodes"));
+}
+
+TEST_CASE("a mistake in a file is one sentence with file and line") {
+  CHECK(mistake_in("\nnproc_per_nod = 2") ==
+        "run.toml:2: unknown option nproc_per_nod; did you mean --nproc-per-node?");
+  CHECK(mistake_in("max-restarts = \"3\"") ==
+        "run.toml:1: max-restarts takes a whole number, not a string");
+  CHECK(mistake_in("module = 1") == "run.toml:1: module takes true or false, not a whole number");
+  CHECK(mistake_in("role = true") ==
+        "run.toml:1: role takes a string, a number or an array of them, not true or false");
+  CHECK(mistake_in("restart = 1979-05-27") ==
+        "run.toml:1: restart takes a string, not a date or time");
+  CHECK_THAT(mistake_in("\n[run]\nnnodes = 2"), ContainsSubstring("run.toml:2: run is a table; "));
+  CHECK_THAT(mistake_in("hosts = [\"a,b\", \"c\"]"),
+             ContainsSubstring("run.toml:1: hosts has a value that is neither"));
+  CHECK_THAT(mistake_in("hosts = [[\"a\"]]"), ContainsSubstring("run.toml:1: hosts has a value"));
+  CHECK_THAT(mistake_in("\n\nnnodes ="), ContainsSubstring("run.toml:3: this is not TOML: "));
+  CHECK_THAT(mistake_in("nnodes = 1\nnnodes = 2"),
+             ContainsSubstring("run.toml:2: this is not TOML: "));
+  CHECK_THAT(mistake_in(std::string("role = \"\xff\"")),
+             ContainsSubstring("run.toml:1: this is not"));
+}
+
+TEST_CASE("a value that is wrong on a command line is named with its line of the file") {
+  const File file("max-restarts = -1\n");
+  CHECK_THAT(refusal_of(file.with({"W"})).sentence,
+             ContainsSubstring(file.path() + ":1: max-restarts=-1 "));
+  const File choice("restart = \"some\"\n");
+  CHECK(refusal_of(choice.with({"W"})).sentence ==
+        choice.path() + ":1: restart='some' is not one of all, failed");
+}
+
+TEST_CASE("a file that cannot be read is refused with the reason") {
+  const TemporaryDirectory directory;
+  const auto refused = [](const std::string& path) {
+    return refusal_of({"--config", path, "W"}).sentence;
+  };
+  CHECK(refused(directory.file("none")) ==
+        "--config: " + directory.file("none") + " cannot be read: No such file or directory");
+  CHECK(refused(directory.path()) == "--config: " + directory.path() + " is not a regular file");
+  const File file("nnodes = 1\n");
+  std::filesystem::resize_file(file.path(), kConfigBytesMax + 1);
+  CHECK_THAT(refused(file.path()), ContainsSubstring("larger than 1 MiB"));
+  std::ofstream(file.path()) << std::string(kConfigBytesMax, '#');
+  CHECK(config_of(file.with({"W"})).workers.count == 1);
+}
