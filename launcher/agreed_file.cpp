@@ -28,8 +28,11 @@ Error of_file(const std::string& path, const std::string& what) {
 /// Closing it unlocks it.
 class OpenFile {
  public:
-  explicit OpenFile(const std::string& path)
-      : number_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600)) {}
+  OpenFile(const std::string& path, Agree agree)
+      : number_(::open(path.c_str(),
+                       (agree == Agree::kLook ? O_RDONLY : O_RDWR | O_CREAT) | O_CLOEXEC |
+                           O_NOCTTY | O_NONBLOCK,
+                       0600)) {}
   OpenFile(const OpenFile&) = delete;
   OpenFile& operator=(const OpenFile&) = delete;
   ~OpenFile() {
@@ -67,8 +70,9 @@ std::optional<std::string> line_of(const std::string& key, const std::string& te
 }  // namespace
 
 Result<std::string> agree_on_line(const std::string& path, const std::string& key,
-                                  const std::string& line) {
-  const OpenFile file(path);
+                                  const std::string& line, Agree agree) {
+  const OpenFile file(path, agree);
+  if (file.number() < 0 && errno == ENOENT && agree == Agree::kLook) return line;
   if (file.number() < 0)
     return of_file(path, std::string("cannot be opened: ") + ::strerror(errno));
   if (!file.is_regular()) return of_file(path, "is not a regular file");
@@ -82,6 +86,7 @@ Result<std::string> agree_on_line(const std::string& path, const std::string& ke
                    "belongs to another program, torchrun perhaps: remove it, or pass another");
   }
   if (auto found = line_of(key, text)) return std::move(*found);
+  if (agree == Agree::kLook) return line;
   const std::string added = (text.empty() ? kHeading : "") + key + " " + line + "\n";
   if (::lseek(file.number(), 0, SEEK_END) < 0) {
     return of_file(path, std::string("cannot be written: ") + ::strerror(errno));

@@ -9,11 +9,17 @@
 
 namespace ddprun {
 
+enum class Agree {
+  kWrite,
+  kLook,  // leaves the file as it is: what would be agreed on
+};
+
 /// The line of `key` in the file: `line`, unless there is another one already. The file is created
 /// where it is missing. Neither has a line end, and `key` no blank. Errors: kUsage with a sentence
 /// that names the path, for what cannot be opened, locked or written, and for another program's
 /// file.
 [[nodiscard]] Result<std::string> agree_on_line(const std::string& path, const std::string& key,
-                                                const std::string& line);
+                                                const std::string& line,
+                                                Agree agree = Agree::kWrite);
 
 }  // namespace ddprun

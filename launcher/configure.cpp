@@ -1,11 +1,13 @@
 #include "launcher/configure.hpp"
 
+#include <initializer_list>
 #include <utility>
 
 #include "base/macros.hpp"
 #include "launcher/options/help.hpp"
 #include "launcher/options/scan.hpp"
 #include "launcher/options/settings.hpp"
+#include "launcher/options/values.hpp"
 #include "launcher/request.hpp"
 #include "launcher/schedulers/scheduled.hpp"
 #include "launcher/usage.hpp"
@@ -49,10 +51,25 @@ Result<void> check_spares(const StopConfig& stopping, const WorkerConfig& worker
   return {};
 }
 
-/// The order of the checks is the order in which a user would want to read about mistakes.
-Result<Launch> plan_launch(Request& request, const Machine& machine) {
-  auto scheduled = fill_from_scheduler(request, machine);
+/// What a command line asks for, with what a scheduler supplies, and notes about that.
+struct Asked {
+  Request request;
+  std::vector<std::string> notes;
+};
+
+Result<Asked> ask_for(const Settings& settings, const std::vector<std::string>& program,
+                      const Machine& machine) {
+  auto request = parse_request(settings, program, machine.environment());
+  if (!request) return request.error();
+  request->rendezvous.leaves_no_trace = settings.on(OptionId::kDryRun);
+  auto scheduled = fill_from_scheduler(*request, machine);
   if (!scheduled) return scheduled.error();
+  return Asked{std::move(*request), std::move(*scheduled)};
+}
+
+/// The order of the checks is the order in which a user would want to read about mistakes.
+Result<Launch> plan_launch(Asked& asked, const Machine& machine) {
+  Request& request = asked.request;
   auto plan = plan_rendezvous(request, machine);
   if (!plan) return plan.error();
   auto workers = configure_workers(request.workers, machine);
@@ -65,8 +82,10 @@ Result<Launch> plan_launch(Request& request, const Machine& machine) {
                  std::move(plan->store), std::move(*log), std::move(plan->rendezvous),
                  std::move(request.http)},
                 std::move(plan->coordinator),
-                std::move(*scheduled),
+                std::move(asked.notes),
                 std::move(plan->warnings)};
+  launch.preview = {machine.host_name(), std::move(plan->hosts), plan->run_id_is_new,
+                    launch.coordinator.has_value()};
   if (request.warm) {
     launch.config.warm = configure_warm(*request.warm, launch.config, machine);
   }
@@ -86,7 +105,69 @@ Result<Launch> plan_launch(Request& request, const Machine& machine) {
   return launch;
 }
 
+Result<Launch::Answer> answer_of(const Settings& settings) {
+  const bool json = settings.on(OptionId::kJson);
+  if (settings.on(OptionId::kDryRun)) return json ? Launch::Answer::kJson : Launch::Answer::kText;
+  if (!json) return Launch::Answer::kRun;
+  return usage(settings.origin(OptionId::kJson).name + " is a form of --dry-run: add it");
+}
+
+/// How a run is started, not how the command line is answered.
+bool is_setting(const OptionSpec& option) {
+  return option.value != OptionValue::kAction && option.value != OptionValue::kChoiceAction &&
+         option.id != OptionId::kDryRun && option.id != OptionId::kJson;
+}
+
+/// What a scheduler supplies is in the request alone.
+void take_scheduled(const Request& request, std::vector<Origin>& settings) {
+  const RendezvousRequest& asked = request.rendezvous;
+  for (const Origin* origin : std::initializer_list<const Origin*>{
+           &asked.nodes, &asked.endpoint, &asked.run_id, &asked.node_rank, &asked.master_addr,
+           &asked.master_port, &asked.hosts, &asked.standalone, &request.workers.count}) {
+    for (Origin& setting : settings) {
+      if (setting.id == origin->id) setting = *origin;
+    }
+  }
+  if (!asked.scheduler_hosts) return;
+  std::vector<std::string> hosts;
+  for (const Endpoint& host : asked.scheduler_hosts->hosts) hosts.push_back(text_of(host));
+  for (Origin& setting : settings) {
+    if (setting.id != OptionId::kHosts) continue;
+    setting.text = joined(hosts);
+    setting.source = Source::kScheduler;
+    setting.from = asked.scheduler_hosts->source;
+  }
+}
+
 }  // namespace
+
+Result<SettingsShown> configured_settings(const std::vector<std::string>& words,
+                                          const Machine& machine) {
+  auto line = scan(words);
+  if (!line) return line.error();
+  if (line->action)
+    return usage("ddprun config shows settings: leave out " + dashed(spec_of(*line->action)));
+  auto settings = Settings::merge(*line, machine.environment());
+  if (!settings) return settings.error();
+  auto asked = ask_for(*settings, line->program, machine);
+  if (!asked) return asked.error();
+  SettingsShown shown;
+  shown.json = settings->on(OptionId::kJson);
+  for (const OptionSpec& option : all_options()) {
+    if (!is_setting(option)) continue;
+    Origin origin = settings->origin(option.id);
+    const std::string fallback(option.fallback);
+    const std::string inherited = value_or(machine.environment(), fallback, "");
+    if (!origin.given && !inherited.empty()) {
+      origin.text = inherited;
+      origin.source = Source::kVariable;
+      origin.from = fallback;
+    }
+    shown.settings.push_back(std::move(origin));
+  }
+  take_scheduled(asked->request, shown.settings);
+  return shown;
+}
 
 Result<Intent> configure(const std::vector<std::string>& words, const Machine& machine,
                          Called called) {
@@ -100,12 +181,15 @@ Result<Intent> configure(const std::vector<std::string>& words, const Machine& m
   if (line->program.empty()) {
     return usage("nothing to run: training_script is missing (" + usage_line() + ")");
   }
-  auto request = parse_request(*settings, line->program, machine.environment());
-  if (!request) return request.error();
-  request->workers.local_rank_argument =
+  const auto answer = answer_of(*settings);
+  if (!answer) return answer.error();
+  auto asked = ask_for(*settings, line->program, machine);
+  if (!asked) return asked.error();
+  asked->request.workers.local_rank_argument =
       called == Called::kLaunch && !settings->on(OptionId::kUseEnv);
-  auto launch = plan_launch(*request, machine);
+  auto launch = plan_launch(*asked, machine);
   if (!launch) return launch.error();
+  launch->answer = *answer;
   if (called == Called::kLaunch) launch->warnings.emplace_back(kLaunchIsDeprecated);
   return Intent(std::move(*launch));
 }

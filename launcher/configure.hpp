@@ -8,10 +8,12 @@
 #include <vector>
 
 #include "agent/core/launch_config.hpp"
+#include "agent/preview.hpp"
 #include "base/result.hpp"
 #include "launcher/called.hpp"
 #include "launcher/machine.hpp"
 #include "launcher/rendezvous/plan.hpp"
+#include "launcher/setting.hpp"
 
 namespace ddprun {
 
@@ -22,10 +24,14 @@ struct ShowCompletion {
 };
 
 struct Launch {
+  enum class Answer { kRun, kText, kJson };  // the latter two: --dry-run
+
   LaunchConfig config;
   std::optional<CoordinatorPlan> coordinator;  // only with config.rendezvous
   std::vector<std::string> notes;     // each one line for the user: what was given and is unused
   std::vector<std::string> warnings;  // the same for what looks like a mistake
+  PreviewFacts preview{};             // for --dry-run
+  Answer answer = Answer::kRun;
 };
 using Intent = std::variant<ShowHelp, ShowVersion, ShowCompletion, Launch>;
 
@@ -33,5 +39,14 @@ using Intent = std::variant<ShowHelp, ShowVersion, ShowCompletion, Launch>;
 /// has been started then.
 [[nodiscard]] Result<Intent> configure(const std::vector<std::string>& words,
                                        const Machine& machine, Called called = Called::kDdprun);
+
+/// `ddprun config`: every setting of a command line whose program may be missing, with its value
+/// and where that comes from.
+struct SettingsShown {
+  std::vector<Origin> settings;
+  bool json = false;
+};
+[[nodiscard]] Result<SettingsShown> configured_settings(const std::vector<std::string>& words,
+                                                        const Machine& machine);
 
 }  // namespace ddprun

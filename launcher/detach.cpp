@@ -61,7 +61,8 @@ std::optional<std::string> asked_for(int argc, const char* const* argv,
   const auto line = scan(std::vector<std::string>(argv + 1, argv + argc));
   if (!line || line->action || line->program.empty()) return std::nullopt;
   const auto settings = Settings::merge(*line, read_environment(environment));
-  if (!settings || !settings->on(OptionId::kDetach)) return std::nullopt;
+  const bool wanted = settings && settings->on(OptionId::kDetach);
+  if (!wanted || settings->on(OptionId::kDryRun)) return std::nullopt;
   const std::string& dir = settings->text(OptionId::kLogDir);
   return dir.empty() || dir == "/dev/null" ? "." : dir;
 }

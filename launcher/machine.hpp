@@ -8,6 +8,7 @@
 #include "agent/proc/numa.hpp"
 #include "base/environment.hpp"
 #include "base/result.hpp"
+#include "launcher/agreed_file.hpp"
 
 namespace ddprun {
 
@@ -56,7 +57,8 @@ class Machine {
   /// agree_on_line() of launcher/agreed_file.hpp.
   [[nodiscard]] virtual Result<std::string> agreed_line(const std::string& path,
                                                         const std::string& key,
-                                                        const std::string& line) const = 0;
+                                                        const std::string& line,
+                                                        Agree agree) const = 0;
   /// As gethostname() reports it, with or without a domain; empty if it fails.
   [[nodiscard]] virtual std::string host_name() const = 0;
   /// Whether the user started ddprun in a shell: it has a terminal and does not lead its session.

@@ -56,6 +56,7 @@ struct RendezvousRequest {
   Setting<bool> standalone;
   StoreHost store_host = StoreHost::kAgent;  // where a round chooses the store's address
   std::optional<HostList> scheduler_hosts;   // unless the options describe the rendezvous
+  bool leaves_no_trace = false;              // --dry-run
 };
 
 struct StopRequest {

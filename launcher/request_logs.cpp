@@ -61,7 +61,8 @@ Console parse_console(const std::string& text) {
 std::string choose_prefix(const Settings& settings, const Environment& environment) {
   const std::string& text = settings.text(OptionId::kLogLinePrefixTemplate);
   if (!text.empty()) return text;
-  const auto inherited = value_or(environment, "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", "");
+  const std::string variable(spec_of(OptionId::kLogLinePrefixTemplate).fallback);
+  const auto inherited = value_or(environment, variable, "");
   return inherited.empty() ? kDefaultPrefix : inherited;
 }
 

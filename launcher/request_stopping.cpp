@@ -12,7 +12,6 @@
 namespace ddprun {
 namespace {
 
-constexpr const char* kTimeoutVariable = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT";
 constexpr const char* kSleepVariable = "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT";
 // A number of seconds that no run outlives and no Duration overflows at.
 constexpr std::int64_t kTimeoutSecondsMax = 10LL * 365 * 24 * 3600;
@@ -44,9 +43,10 @@ Result<Duration> parse_shutdown_timeout(const Settings& settings, const Environm
   if (settings.given(OptionId::kShutdownTimeout)) {
     return parse_grace(settings, OptionId::kShutdownTimeout);
   }
-  const auto found = environment.find(kTimeoutVariable);
+  const std::string variable(spec_of(OptionId::kShutdownTimeout).fallback);
+  const auto found = environment.find(variable);
   if (found == environment.end()) return kShutdownTimeoutDefault;
-  return parse_grace(found->second, std::string(kTimeoutVariable) + "='" + found->second + "'");
+  return parse_grace(found->second, variable + "='" + found->second + "'");
 }
 
 Result<void> add_signal(StopRequest& request, const std::string& name, const std::string& option) {

@@ -17,6 +17,7 @@
 #include "base/program_name.hpp"
 #include "launcher/configure.hpp"
 #include "launcher/console_choice.hpp"
+#include "launcher/dry_run.hpp"
 #include "launcher/local_coordinator.hpp"
 #include "launcher/options/completion.hpp"
 #include "launcher/options/help.hpp"
@@ -92,6 +93,10 @@ int start(const Launch& launch, const Environment& environment) {
   }
   for (const std::string& note : launch.notes) {
     logger->info(note_line("", note));
+  }
+  if (launch.answer != Launch::Answer::kRun) {
+    const auto text = dry_run(launch, environment);
+    return text ? print(*text, environment) : refuse(text.error(), environment);
   }
   return run_agent(launch.config, environment, *logger, [&](const auto& executor) {
     return start_local_coordinator(executor, launch, *logger);

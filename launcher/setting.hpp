@@ -20,6 +20,7 @@ struct Origin {
   bool flag = false;   // a name without a value
   Source source = Source::kDefault;
   OptionId id = OptionId::kCount;
+  std::string from = {};  // "command line", "PET_NNODES", "Slurm step 9.0", "run.toml:3", "default"
 
   /// "--nnodes=2", or the name of a flag.
   [[nodiscard]] std::string shown() const { return flag ? name : name + "=" + text; }
@@ -43,7 +44,7 @@ template <class Value>
 void supply(Setting<Value>& setting, Value value, std::string text, const std::string& job) {
   if (precedes_scheduler(setting)) return;
   setting = {{job + "'s " + dashed(spec_of(setting.id)), std::move(text), true, setting.flag,
-              Source::kScheduler, setting.id},
+              Source::kScheduler, setting.id, job},
              std::move(value)};
 }
 

@@ -196,8 +196,8 @@ Whereabouts ThisMachine::locate(const std::string& host) const {
 }
 
 Result<std::string> ThisMachine::agreed_line(const std::string& path, const std::string& key,
-                                             const std::string& line) const {
-  return agree_on_line(path, key, line);
+                                             const std::string& line, Agree agree) const {
+  return agree_on_line(path, key, line, agree);
 }
 
 std::string ThisMachine::host_name() const {

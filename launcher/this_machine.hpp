@@ -34,7 +34,8 @@ class ThisMachine : public Machine {
   [[nodiscard]] Result<std::string> own_address(const std::string& host) const override;
   [[nodiscard]] Whereabouts locate(const std::string& host) const override;
   [[nodiscard]] Result<std::string> agreed_line(const std::string& path, const std::string& key,
-                                                const std::string& line) const override;
+                                                const std::string& line,
+                                                Agree agree) const override;
   [[nodiscard]] std::string host_name() const override;
   [[nodiscard]] bool is_in_shell() const override { return user_.in_shell; }
   [[nodiscard]] std::string random_id() const override;

@@ -12,6 +12,7 @@ namespace ddprun::commands {
 using Arguments = std::vector<std::string>;
 
 int attach(const Arguments& arguments, const Environment& environment);
+int config(const Arguments& arguments, const Environment& environment);
 int ps(const Arguments& arguments, const Environment& environment);
 int status(const Arguments& arguments, const Environment& environment);
 int signal(const Arguments& arguments, const Environment& environment);

@@ -16,7 +16,7 @@
 namespace ddprun {
 namespace {
 
-constexpr std::array<CommandSpec, 7> kCommands{{
+constexpr std::array<CommandSpec, 8> kCommands{{
     {"ps", "", "Lists the runs of this user on this machine.", commands::ps},
     {"status", "RUN [--json]",
      "Shows the ranks of a run on this machine and, on the node with its coordinator, all nodes.",
@@ -38,14 +38,20 @@ constexpr std::array<CommandSpec, 7> kCommands{{
      "Tells from the events in the log directories of a run's nodes what failed first, what was "
      "stopped because of it, what each recovery cost, and how long all ranks ran.",
      commands::explain_run},
+    {"config", "[OPTIONS] [--json]",
+     "Shows every setting that a command line with these options has, its value, and where that "
+     "comes from: command line, variable, scheduler, file or default. Starts nothing.",
+     commands::config},
 }};
 
 constexpr std::size_t kColumns = 80;
 constexpr std::size_t kIndent = 6;
 
-bool is_file_here(const char* name) {
+/// Of a directory: one that Python would run.
+bool is_program_here(const std::string& name) {
   struct stat facts = {};
-  return ::stat(name, &facts) == 0;
+  if (::stat(name.c_str(), &facts) != 0) return false;
+  return !S_ISDIR(facts.st_mode) || ::stat((name + "/__main__.py").c_str(), &facts) == 0;
 }
 
 /// The command that a word probably means which is neither a command nor a program.
@@ -66,7 +72,7 @@ const CommandSpec* meant_by(std::string_view word) {
 /// Reports a mistyped command; nullopt: a program, as far as is known here.
 std::optional<int> refuse_mistyped(const std::string& word, const char* const* environment_block) {
   const CommandSpec* meant = meant_by(word);
-  if (meant == nullptr || is_file_here(word.c_str())) return std::nullopt;
+  if (meant == nullptr || is_program_here(word)) return std::nullopt;
   const auto path = value_or(read_environment(environment_block), "PATH", "");
   const auto program = find_program(word, path);
   if (program || program.error().kind != ErrorKind::kNotFound) return std::nullopt;
@@ -99,7 +105,7 @@ std::optional<int> run_command(int argc, const char* const* argv,
   const auto known = std::find_if(kCommands.begin(), kCommands.end(),
                                   [name](const auto& command) { return command.name == name; });
   if (known == kCommands.end()) return refuse_mistyped(argv[1], environment_block);
-  if (is_file_here(argv[1])) return std::nullopt;
+  if (is_program_here(argv[1])) return std::nullopt;
   ::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error of write()
   const std::vector<std::string> arguments(argv + 2, argv + argc);
   const auto asks_for_help = [](const std::string& word) {

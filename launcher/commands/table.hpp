@@ -1,5 +1,5 @@
-// The commands of ddprun that act on a run which is there already: `ddprun ps`, `ddprun stop RUN`.
-// Everything else on a command line starts a run. Constant data.
+// The commands of ddprun, most of which act on a run that is there already: `ddprun ps`, `ddprun
+// stop RUN`. Everything else on a command line starts a run. Constant data.
 #pragma once
 
 #include <optional>

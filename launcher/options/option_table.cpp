@@ -179,7 +179,8 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .group = Group::kRestarts,
      .metavar = "TIME",
      .help = "From the stop signal to SIGKILL, at every stop: 90, 90s or 10m. Unset: "
-             "TORCH_ELASTIC_SHUTDOWN_TIMEOUT, else 30."},
+             "TORCH_ELASTIC_SHUTDOWN_TIMEOUT, else 30.",
+     .fallback = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT"},
     {.id = Id::kStragglerTimeout,
      .name = "straggler-timeout",
      .variable = Variable::kPet,
@@ -301,7 +302,8 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .metavar = "TEXT",
      .help =
          "Prefix of tee'd lines with ${role_name}, ${local_rank}, ${rank}, ${hostname}. Default: "
-         "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE, otherwise [${role_name}${local_rank}]:"},
+         "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE, otherwise [${role_name}${local_rank}]:",
+     .fallback = "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE"},
     {.id = Id::kLocalRanksFilter,
      .name = "local-ranks-filter",
      .variable = Variable::kPet,
@@ -341,7 +343,8 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .metavar = "ADDR:PORT",
      .help = "Serve a health check of ddprun (/healthz) and Prometheus metrics (/metrics) at this "
              "address of the node, for example 127.0.0.1:9400; port 0: a free one, which is shown. "
-             "Off by default."},
+             "Off by default.",
+     .fallback = "TORCHELASTIC_HEALTH_CHECK_PORT"},
     {.id = Id::kEventLogHandler,
      .name = "event-log-handler",
      .variable = Variable::kPet,
@@ -402,6 +405,17 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .help =
          "Take options from a TOML file: their long names, without tables, and arrays for lists "
          "(max-restarts = 3). Command line, variables and scheduler take precedence."},
+    {.id = Id::kDryRun,
+     .name = "dry-run",
+     .value = Value::kFlag,
+     .group = Group::kOther,
+     .help = "Start nothing, and print what this node would start: nodes, ranks, devices, CPUs, "
+             "command and environment of every worker."},
+    {.id = Id::kJson,
+     .name = "json",
+     .value = Value::kFlag,
+     .group = Group::kOther,
+     .help = "With --dry-run: print it as JSON."},
     {.id = Id::kHelp,
      .name = "help",
      .letter = 'h',

@@ -59,6 +59,8 @@ enum class OptionId : std::size_t {
   kPrintCompletion,
   kDetach,
   kConfig,
+  kDryRun,
+  kJson,
   kHelp,
   kVersion,
   kCount,
@@ -95,10 +97,11 @@ struct OptionSpec {
   OptionValue value = OptionValue::kText;
   OptionVariable variable = OptionVariable::kNone;
   OptionGroup group = OptionGroup::kOther;
-  std::string_view metavar = {};  // what --help calls the value
-  std::string_view preset = {};   // built-in default, as it would be typed; empty: none
-  std::string_view choices = {};  // of kChoice and kChoiceAction, separated by commas
-  std::string_view help = {};     // one or two sentences
+  std::string_view metavar = {};   // what --help calls the value
+  std::string_view preset = {};    // built-in default, as it would be typed; empty: none
+  std::string_view choices = {};   // of kChoice and kChoiceAction, separated by commas
+  std::string_view help = {};      // one or two sentences
+  std::string_view fallback = {};  // a variable of torchrun's that counts where nothing is given
 };
 
 /// All options, in the order of OptionId.

@@ -98,10 +98,14 @@ Origin Settings::origin(OptionId id) const {
   const OptionSpec& option = spec_of(id);
   const Entry& found = entry(id);
   std::string name = dashed(option);
-  if (found.source == Source::kVariable) name = variable_name(option);
-  if (found.source == Source::kFile) name = found.place + ": " + std::string(option.name);
-  return {std::move(name), text(id), given(id), option.value == OptionValue::kFlag,
-          found.source,    id};
+  std::string from = found.source == Source::kDefault ? "default" : "command line";
+  if (found.source == Source::kVariable) from = name = variable_name(option);
+  if (found.source == Source::kFile) {
+    from = found.place;
+    name = found.place + ": " + std::string(option.name);
+  }
+  return {std::move(name), text(id), given(id),      option.value == OptionValue::kFlag,
+          found.source,    id,       std::move(from)};
 }
 
 }  // namespace ddprun

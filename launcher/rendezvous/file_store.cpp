@@ -49,7 +49,8 @@ Result<Endpoint> endpoint_in_file(const RendezvousRequest& asked, const Machine&
   if (!own) return own.error();
   const std::string offer =
       machine.host_name() + " " + text_of(Endpoint{*own, port_to_offer(machine)});
-  auto agreed = machine.agreed_line(path, as_key(asked.run_id.value), offer);
+  const Agree agree = asked.leaves_no_trace ? Agree::kLook : Agree::kWrite;
+  auto agreed = machine.agreed_line(path, as_key(asked.run_id.value), offer, agree);
   if (!agreed) return agreed.error();
   std::istringstream words(*agreed);
   std::string host;

@@ -196,6 +196,7 @@ Result<RendezvousPlan> plan_host_list(const HostList& list, const Request& reque
   if (several.coordinator.port == 0) return port_of_kernel(list.source + ": " + text_of(root));
   auto plan = plan_several_nodes(several, request, machine);
   if (!plan) return plan;
+  for (const Endpoint& host : list.hosts) plan->hosts.push_back(host.host);
   const Setting<RendezvousConf>& conf = request.rendezvous.conf;
   const bool first = list.own == 0;
   const bool against = conf.value.is_host.value_or(first) != first;

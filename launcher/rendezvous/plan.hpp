@@ -31,6 +31,8 @@ struct RendezvousPlan {
   std::optional<CoordinatorPlan> coordinator;  // only with rendezvous
   std::vector<std::string> notes;              // what was given and is unused in this mode
   std::vector<std::string> warnings;           // what was given and is unknown
+  std::vector<std::string> hosts;              // all nodes in their order, where they are known
+  bool run_id_is_new = false;                  // chosen at this start, not given
 };
 
 [[nodiscard]] Result<RendezvousPlan> plan_rendezvous(const Request& request,

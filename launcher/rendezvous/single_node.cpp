@@ -22,6 +22,7 @@ Result<RendezvousPlan> plan_standalone(const Request& request, const Machine& ma
   auto plan = plan_single_node(request, machine);
   if (!plan) return plan;
   plan->run_id = RunId(machine.random_id());
+  plan->run_id_is_new = true;
   if (asked.standalone.value) {
     note_unused(
         *plan,

@@ -119,7 +119,7 @@ void drop_from_file(Setting<Value>& setting, Value preset, const Placement& plac
   }
   const OptionSpec& option = spec_of(setting.id);
   setting = {{dashed(option), std::string(option.preset), false, setting.flag, Source::kDefault,
-              setting.id},
+              setting.id, "default"},
              std::move(preset)};
 }
 

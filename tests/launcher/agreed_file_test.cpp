@@ -20,6 +20,18 @@ TEST_CASE("the first line of a run is that of all, each run has its own") {
   CHECK(value_of(agree_on_line(path, "x", "three")) == "one");
 }
 
+TEST_CASE("looking at what would be agreed on leaves no file and no line") {
+  const TemporaryDirectory directory;
+  const std::string path = directory.file("store");
+  CHECK(value_of(agree_on_line(path, "x", "one", Agree::kLook)) == "one");
+  CHECK(!exists(path));
+  CHECK(value_of(agree_on_line(path, "x", "two")) == "two");
+  const std::string before = content(path);
+  CHECK(value_of(agree_on_line(path, "x", "one", Agree::kLook)) == "two");
+  CHECK(value_of(agree_on_line(path, "y", "one", Agree::kLook)) == "one");
+  CHECK(content(path) == before);
+}
+
 TEST_CASE("an empty file, as mktemp makes it, is taken") {
   const TemporaryDirectory directory;
   std::ofstream(directory.file("store"));

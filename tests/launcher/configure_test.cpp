@@ -142,6 +142,8 @@ TEST_CASE(
     places += option.id == OptionId::kUseEnv ? 1 : 0;  // its own test: it states what always holds
     places += option.id == OptionId::kNumaBinding ? 1 : 0;  // likewise: it needs devices
     places += option.id == OptionId::kConfig ? 1 : 0;       // its own test: it needs a file
+    places += option.id == OptionId::kDryRun ? 1 : 0;       // dry_run_test.py
+    places += option.id == OptionId::kJson ? 1 : 0;         // likewise
     places += option.id == OptionId::kDetach ? 1 : 0;       // main() does it: tests/control
     CHECK(places == 1);
   }

@@ -49,7 +49,10 @@ class FakeMachine : public Machine {
     return {Whereabouts::Place::kElsewhere, ""};
   }
   [[nodiscard]] Result<std::string> agreed_line(const std::string& path, const std::string& key,
-                                                const std::string& line) const override {
+                                                const std::string& line,
+                                                Agree agree) const override {
+    const auto found = agreed.find(path + " " + key);
+    if (agree == Agree::kLook) return found == agreed.end() ? line : found->second;
     return agreed.emplace(path + " " + key, line).first->second;
   }
   [[nodiscard]] std::string host_name() const override { return name; }

@@ -64,7 +64,6 @@ const std::vector<Room>& rooms() {
       {"agent/proc/",
        {"base/", "net/", "agent/proc/"},
        {kProcess, kLog, kOptions, kTorch, kTensor}},
-      // The agent serves the store of a round, so it includes the store's server.
       {"agent/",
        {"base/", "net/", "rendezvous/client/", "rendezvous/protocol/", "rendezvous/store/",
         "agent/core/", "agent/node/", "agent/control/", "agent/proc/", "agent/warm/",
@@ -80,6 +79,7 @@ const std::vector<Room>& rooms() {
       {"agent/in_process_link",
        {"base/", "rendezvous/client/", "rendezvous/round/", "agent/"},
        {kProcess, kOptions, kTorch, kTensor}},
+      {"agent/preview", {"base/", "rendezvous/round/", "agent/"}, {kAsio, kJson, kLog, kOptions}},
       {"launcher/",
        {"base/", "agent/", "rendezvous/coordinator/", "launcher/front/"},
        {kProcess, kTorch, kTensor}},

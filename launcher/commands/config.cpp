@@ -1,0 +1,79 @@
+// `ddprun config`.
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+
+#include "base/printable.hpp"
+#include "base/utf8.hpp"
+#include "launcher/commands/columns.hpp"
+#include "launcher/commands/commands.hpp"
+#include "launcher/commands/terminal.hpp"
+#include "launcher/configure.hpp"
+#include "launcher/options/option_table.hpp"
+#include "launcher/this_machine.hpp"
+
+namespace ddprun::commands {
+
+namespace {
+
+const char* name_of(Source source) {
+  switch (source) {
+    case Source::kDefault:
+      return "default";
+    case Source::kFile:
+      return "file";
+    case Source::kScheduler:
+      return "scheduler";
+    case Source::kVariable:
+      return "variable";
+    case Source::kCommandLine:
+      return "command line";
+  }
+  return "default";
+}
+
+bool is_on(const Origin& flag) {
+  return !flag.text.empty();
+}
+
+std::string settings_text(const std::vector<Origin>& settings) {
+  std::vector<std::vector<std::string>> rows{{"setting", "value", "from"}};
+  for (const Origin& setting : settings) {
+    std::string value = setting.text.empty() ? "-" : printable(setting.text);
+    if (setting.flag) value = is_on(setting) ? "on" : "off";
+    rows.push_back({dashed(spec_of(setting.id)), std::move(value), printable(setting.from)});
+  }
+  return in_columns(rows);
+}
+
+std::string clean_text(const std::string& text) {
+  return clean_utf8(text, text.size() * kReplacement.size());
+}
+
+std::string settings_json(const std::vector<Origin>& settings) {
+  boost::json::array rows;
+  for (const Origin& setting : settings) {
+    boost::json::object row;
+    row["name"] = spec_of(setting.id).name;
+    row["value"] = clean_text(setting.text);
+    if (setting.text.empty()) row["value"] = nullptr;
+    if (setting.flag) row["value"] = is_on(setting);
+    row["source"] = name_of(setting.source);
+    row["from"] = clean_text(setting.from);
+    rows.push_back(std::move(row));
+  }
+  boost::json::object all;
+  all["settings"] = std::move(rows);
+  return boost::json::serialize(all) + "\n";
+}
+
+}  // namespace
+
+int config(const Arguments& arguments, const Environment& environment) {
+  const ThisMachine machine(environment, this_process());
+  const auto shown = configured_settings(arguments, machine);
+  if (!shown) return misuse(shown.error().sentence);
+  return print(shown->json ? settings_json(shown->settings) : settings_text(shown->settings));
+}
+
+}  // namespace ddprun::commands

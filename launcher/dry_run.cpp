@@ -1,0 +1,197 @@
+#include "launcher/dry_run.hpp"
+
+#include <algorithm>
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+#include <vector>
+
+#include "agent/proc/spawn.hpp"
+#include "base/address.hpp"
+#include "base/count_text.hpp"
+#include "base/printable.hpp"
+#include "base/utf8.hpp"
+#include "launcher/commands/columns.hpp"
+#include "launcher/workers/command.hpp"
+
+namespace ddprun {
+namespace {
+
+namespace json = boost::json;
+
+constexpr const char* kLater = "(decided at the start)";
+
+std::string range_text(int first, int last) {
+  const std::string text = std::to_string(first);
+  return first == last ? text : text + "-" + std::to_string(last);
+}
+
+/// "0-3,8"; "all" for none.
+std::string cpus_text(const std::set<int>& cpus) {
+  std::string text;
+  for (auto cpu = cpus.begin(); cpu != cpus.end();) {
+    const int first = *cpu;
+    int last = first;
+    while (++cpu != cpus.end() && *cpu == last + 1) last = *cpu;
+    text += (text.empty() ? "" : ",") + range_text(first, last);
+  }
+  return text.empty() ? "all" : text;
+}
+
+/// As a shell would read it.
+std::string command_text(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) {
+    const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](char c) {
+      return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+             std::string_view("-_./=:,@%+").find(c) != std::string_view::npos;
+    });
+    std::string quoted = "'";
+    for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    text += (text.empty() ? "" : " ") + (plain ? word : quoted + "'");
+  }
+  return printable(text);
+}
+
+std::string assignment(const std::string& name, const std::optional<std::string>& value) {
+  return printable(name + "=" + value.value_or(kLater));
+}
+
+bool is_same_everywhere(const Preview& preview, const std::string& name) {
+  const auto& first = preview.workers.front().environment;
+  return std::all_of(preview.workers.begin(), preview.workers.end(),
+                     [&](const PreviewWorker& worker) {
+                       const auto found = worker.environment.find(name);
+                       return found != worker.environment.end() && found->second == first.at(name);
+                     });
+}
+
+std::string heading_text(const Preview& preview) {
+  std::vector<std::vector<std::string>> rows;
+  rows.push_back({"run", printable(preview.run_id.value_or("(a new id at the start)"))});
+  const auto workers = static_cast<long long>(preview.workers.size());
+  rows.push_back({"nodes", count_text(preview.nodes_min, preview.nodes_max, "node") + "; this is " +
+                               printable(preview.host) + " with " + count_text(workers, "worker")});
+  if (preview.coordinator) {
+    rows.push_back({"coordinator",
+                    printable(host_and_port(preview.coordinator->host, preview.coordinator->port)) +
+                        (preview.may_run_coordinator ? " (this node may run it)" : "")});
+  }
+  rows.push_back(
+      {"logs", preview.log_place.empty() ? "none" : "below " + printable(preview.log_place)});
+  return commands::in_columns(rows);
+}
+
+std::string nodes_text(const Preview& preview) {
+  if (preview.nodes_max == 1) return "";
+  if (preview.nodes.empty()) return "\nThe ranks of the nodes are decided at the rendezvous.\n";
+  std::vector<std::vector<std::string>> rows{{"node", "host", "ranks"}};
+  for (const PreviewNode& node : preview.nodes) {
+    rows.push_back({std::to_string(node.group_rank), node.host.empty() ? "?" : printable(node.host),
+                    range_text(node.first_rank, node.first_rank + node.workers - 1) +
+                        (node.here ? ", this node" : "")});
+  }
+  return "\nIf every node has as many workers as this one:\n" + commands::in_columns(rows);
+}
+
+std::string workers_text(const Preview& preview) {
+  std::vector<std::vector<std::string>> rows{{"rank", "local rank", "devices", "CPUs", "command"}};
+  for (const PreviewWorker& worker : preview.workers) {
+    rows.push_back({worker.rank ? std::to_string(worker.rank->value()) : "?",
+                    std::to_string(worker.local_rank.value()),
+                    printable(worker.devices.value_or("all")), cpus_text(worker.cpus),
+                    command_text(shown_command(worker.argv))});
+  }
+  return "\n" + commands::in_columns(rows);
+}
+
+std::string environment_text(const Preview& preview) {
+  std::string text = "\nEnvironment of every worker, besides what it inherits:\n";
+  for (const auto& [name, value] : preview.workers.front().environment) {
+    if (is_same_everywhere(preview, name)) text += "  " + assignment(name, value) + "\n";
+  }
+  for (const PreviewWorker& worker : preview.workers) {
+    std::string own;
+    for (const auto& [name, value] : worker.environment) {
+      if (!is_same_everywhere(preview, name)) own += " " + assignment(name, value);
+    }
+    if (own.empty()) continue;
+    text += "  local rank " + std::to_string(worker.local_rank.value()) + ":" + own + "\n";
+  }
+  return text;
+}
+
+std::string clean(const std::string& text) {
+  return clean_utf8(text, text.size() * kReplacement.size());
+}
+
+json::value or_null(const std::optional<std::string>& text) {
+  return text ? json::value(clean(*text)) : json::value(nullptr);
+}
+
+json::object worker_json(const PreviewWorker& worker) {
+  json::object object;
+  object["local_rank"] = worker.local_rank.value();
+  object["rank"] = worker.rank ? json::value(worker.rank->value()) : json::value(nullptr);
+  object["devices"] = or_null(worker.devices);
+  json::array cpus(worker.cpus.begin(), worker.cpus.end());
+  object["cpus"] = worker.cpus.empty() ? json::value(nullptr) : json::value(std::move(cpus));
+  json::array command;
+  for (const std::string& word : worker.argv) command.emplace_back(clean(word));
+  object["command"] = std::move(command);
+  json::object environment;
+  for (const auto& [name, value] : worker.environment) environment[clean(name)] = or_null(value);
+  object["environment"] = std::move(environment);
+  return object;
+}
+
+json::array nodes_json(const Preview& preview) {
+  json::array nodes;
+  for (const PreviewNode& node : preview.nodes) {
+    json::object object;
+    object["group_rank"] = node.group_rank;
+    object["host"] = node.host.empty() ? json::value(nullptr) : json::value(clean(node.host));
+    object["first_rank"] = node.first_rank;
+    object["workers"] = node.workers;
+    object["here"] = node.here;
+    nodes.push_back(std::move(object));
+  }
+  return nodes;
+}
+
+}  // namespace
+
+std::string dry_run_text(const Preview& preview) {
+  return "Nothing was started (--dry-run).\n\n" + heading_text(preview) + nodes_text(preview) +
+         workers_text(preview) + environment_text(preview);
+}
+
+std::string dry_run_json(const Preview& preview) {
+  json::object object;
+  object["run_id"] = or_null(preview.run_id);
+  object["host"] = preview.host;
+  object["nodes_min"] = preview.nodes_min;
+  object["nodes_max"] = preview.nodes_max;
+  object["coordinator"] =
+      preview.coordinator
+          ? json::value(host_and_port(preview.coordinator->host, preview.coordinator->port))
+          : json::value(nullptr);
+  object["may_run_coordinator"] = preview.may_run_coordinator;
+  object["log_dir"] =
+      preview.log_place.empty() ? json::value(nullptr) : json::value(clean(preview.log_place));
+  object["nodes"] = nodes_json(preview);
+  json::array workers;
+  for (const PreviewWorker& worker : preview.workers) workers.push_back(worker_json(worker));
+  object["workers"] = std::move(workers);
+  return json::serialize(object) + "\n";
+}
+
+Result<std::string> dry_run(const Launch& launch, const Environment& environment) {
+  const std::string& name = launch.config.workers.command.front();
+  const auto program = find_program(name, value_or(environment, "PATH", ""));
+  if (!program) return program.error();
+  const Preview shown = preview(launch.config, environment, launch.preview);
+  return launch.answer == Launch::Answer::kJson ? dry_run_json(shown) : dry_run_text(shown);
+}
+
+}  // namespace ddprun

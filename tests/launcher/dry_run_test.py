@@ -1,0 +1,202 @@
+"""--dry-run says what workers get, and leaves nothing: dry_run_test.py DDPRUN.
+
+Each command line runs twice, with --dry-run and without: what the workers see is what was shown.
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+LIMIT = 60
+WORKER = """import json, os, sys
+with open(os.environ["TEST_NOTES"] + "/" + os.environ["RANK"], "w") as note:
+    json.dump({"argv": sys.argv, "environment": dict(os.environ)}, note)
+"""
+
+
+def environment_in(folder):
+    """This test's own, without what ddprun or torchrun would read."""
+    own = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PET_", "DDPRUN_", "TORCH", "SLURM", "OMPI", "PMI"))
+    }
+    temporary = folder / "tmp"
+    temporary.mkdir()
+    return dict(own, TEST_NOTES=str(folder), TMPDIR=str(temporary), XDG_RUNTIME_DIR=str(temporary))
+
+
+def run(words, environment, code=0):
+    done = subprocess.run(
+        words, capture_output=True, text=True, timeout=LIMIT, env=environment, check=False
+    )
+    assert done.returncode == code, (words, done)
+    return done
+
+
+def shown_and_seen(ddprun, options, variables=None):
+    """The JSON of --dry-run, and what each rank got."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        worker = folder / "worker.py"
+        worker.write_text(WORKER)
+        environment = dict(environment_in(folder), PYTHON_EXEC=sys.executable, **(variables or {}))
+        command = [*options, str(worker), "--rank", "${local_rank}"]
+        shown = run([ddprun, "--dry-run", "--json", *command], environment)
+        assert shown.stdout.count("\n") == 1, shown
+        assert not list((folder / "tmp").iterdir()), "nothing is left"
+        assert len(list(folder.iterdir())) == 2, "nothing was started"
+        run([ddprun, *command], environment)
+        preview = json.loads(shown.stdout)
+        seen = [json.loads((folder / str(w["rank"])).read_text()) for w in preview["workers"]]
+        return preview, seen, environment
+
+
+def check(ddprun, options, variables=None):
+    preview, seen, inherited = shown_and_seen(ddprun, options, variables)
+    for worker, real in zip(preview["workers"], seen):
+        shown = worker["environment"]
+        for name, value in shown.items():
+            assert name in real["environment"], (options, name)
+            if value is not None:
+                assert real["environment"][name] == value, (options, name, value)
+        for name, value in real["environment"].items():
+            known = inherited.get(name) == value or name in shown or name == "LC_CTYPE"
+            assert known, (options, name, value, "is not shown")
+        assert worker["command"][-3:] == real["argv"], worker
+        assert real["argv"][-1] == str(worker["local_rank"]), real
+    return preview
+
+
+def workers_get_what_is_shown(ddprun):
+    alone = check(ddprun, ["--standalone", "--nproc-per-node=2"])
+    assert alone["run_id"] is None and alone["coordinator"] is None, alone
+    assert [worker["rank"] for worker in alone["workers"]] == [0, 1], alone
+    later = [n for n, v in alone["workers"][0]["environment"].items() if v is None]
+    assert "MASTER_PORT" in later and "TORCHELASTIC_RUN_ID" in later, later
+    named = check(
+        ddprun,
+        ["--rdzv-backend=c10d", "--rdzv-id=x", "--max-restarts=3", "--log-dir=/dev/null"],
+        {"PET_ROLE": "r"},
+    )
+    assert named["run_id"] == "x" and named["log_dir"] is None, named
+    devices = check(
+        ddprun,
+        ["--standalone", "--nproc-per-node=2", "--virtual-local-rank"],
+        {"CUDA_VISIBLE_DEVICES": "4,6", "OMP_NUM_THREADS": "3"},
+    )
+    assert [worker["devices"] for worker in devices["workers"]] == ["4", "6"], devices
+    check(ddprun, ["--standalone", "--restart=failed", "--run-path"])
+
+
+def several_nodes(ddprun):
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        environment = environment_in(folder)
+
+        def shown(*options, code=0):
+            words = [ddprun, "--dry-run", "--json", *options, "/bin/true"]
+            done = run(words, environment, code)
+            return json.loads(done.stdout) if code == 0 else done
+
+        static = ["--nnodes=3", "--nproc-per-node=2", "--node-rank=1", "--master-addr=10.0.0.1"]
+        second = shown(*static)
+        assert [node["first_rank"] for node in second["nodes"]] == [0, 2, 4], second
+        assert [node["here"] for node in second["nodes"]] == [False, True, False], second
+        assert second["nodes"][0]["host"] == "10.0.0.1", second
+        assert [worker["rank"] for worker in second["workers"]] == [2, 3], second
+        assert second["workers"][0]["environment"]["MASTER_PORT"] == "29500", second
+        assert second["workers"][0]["environment"]["WORLD_SIZE"] == "6", second
+        listed = shown("--hosts=10.0.0.1,10.0.0.2", "--node-rank=0")
+        assert [node["host"] for node in listed["nodes"]][1] == "10.0.0.2", listed
+        assert listed["may_run_coordinator"], listed
+        elastic = shown("--nnodes=1:3", "--rdzv-backend=c10d", "--rdzv-endpoint=localhost")
+        assert elastic["nodes"] == [] and elastic["workers"][0]["rank"] is None, elastic
+        assert elastic["workers"][0]["environment"]["WORLD_SIZE"] is None, elastic
+        file = folder / "store"
+        by_file = ["--nnodes=2", "--rdzv-backend=c10d", "--rdzv-conf=store_type=file"]
+        by_file += [f"--rdzv-endpoint={file}", "--local-addr=127.0.0.1"]
+        assert shown(*by_file)["coordinator"].startswith("127.0.0.1:"), by_file
+        assert not file.exists() and not list((folder / "tmp").iterdir())
+
+
+def text_and_mistakes(ddprun):
+    with tempfile.TemporaryDirectory() as name:
+        environment = environment_in(pathlib.Path(name))
+
+        def run_with(*words, code=0):
+            return run([ddprun, *words], environment, code)
+
+        words = ["--dry-run", "--standalone", "--nproc-per-node=2", "/bin/echo", "a b"]
+        text = run_with(*words).stdout
+        for part in (
+            "Nothing was started",
+            "1 node; this is ",
+            "1     1           all      all   /bin/echo 'a b'",
+            "  MASTER_PORT=(decided at the start)",
+            "  local rank 1: LOCAL_RANK=1 RANK=1 ROLE_RANK=1",
+        ):
+            assert part in text, (part, text)
+        bound = run_with("--dry-run", "--detach", "/bin/true")
+        assert not bound.stderr and "Nothing was started" in bound.stdout, bound
+        missing = run_with("--dry-run", "no-such-program", code=127)
+        assert not missing.stdout and "no-such-program" in missing.stderr, missing
+        assert "--dry-run" in run_with("--json", "/bin/true", code=2).stderr
+        assert "--nnodes" in run_with("--dry-run", "--nnodes=0", "/bin/true", code=2).stderr
+
+
+def settings(ddprun):
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        file = folder / "run.toml"
+        file.write_text("max-restarts = 2\nrole = 'file'\nstandalone = true\n")
+        environment = dict(environment_in(folder), PET_ROLE="variable")
+        environment["TORCH_ELASTIC_SHUTDOWN_TIMEOUT"] = "7"
+        words = [ddprun, "config", "--nproc-per-node=3", "--config", str(file)]
+        text = run(words, environment).stdout
+        rows = {line.split()[0]: line.split(None, 2)[1:] for line in text.splitlines()[1:]}
+        assert rows["--nproc-per-node"] == ["3", "command line"], rows
+        assert rows["--role"] == ["variable", "PET_ROLE"], rows
+        assert rows["--max-restarts"] == ["2", f"{file}:1"], rows
+        assert rows["--standalone"] == ["on", f"{file}:3"], rows
+        assert rows["--shutdown-timeout"] == ["7", "TORCH_ELASTIC_SHUTDOWN_TIMEOUT"], rows
+        assert rows["--nnodes"] == ["1:1", "default"], rows
+        told = json.loads(run([*words, "--json", "train.py", "--nnodes"], environment).stdout)
+        by_name = {row["name"]: row for row in told["settings"]}
+        assert {"--" + name for name in by_name} == set(rows), (by_name, rows)
+        assert by_name["standalone"] == {
+            "name": "standalone",
+            "value": True,
+            "source": "file",
+            "from": f"{file}:3",
+        }, by_name["standalone"]
+        assert by_name["hosts"]["value"] is None, by_name["hosts"]
+        assert by_name["role"]["source"] == "variable", by_name["role"]
+        refused = run([ddprun, "config", "--restart=some"], environment, 2)
+        assert refused.stderr.startswith("ddprun: error [USAGE] --restart='some'"), refused
+        under = dict(environment, **slurm())
+        rows = json.loads(run([ddprun, "config", "--json"], under).stdout)["settings"]
+        nodes = next(row for row in rows if row["name"] == "nnodes")
+        assert (nodes["value"], nodes["source"]) == ("2", "scheduler"), nodes
+        (folder / "config").mkdir()  # of that name: no program
+        there = {"cwd": folder, "env": environment}
+        shown = subprocess.run([ddprun, "config"], capture_output=True, text=True, **there)
+        assert shown.returncode == 0 and shown.stdout.startswith("setting "), shown
+
+
+def slurm():
+    """The variables of a real step."""
+    captured = pathlib.Path(__file__).parents[1] / "captured" / "slurm-step-node0.env"
+    lines = captured.read_text().splitlines()
+    pairs = (line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
+    return {name: value for name, value in pairs if name.startswith("SLURM")}
+
+
+program = os.path.abspath(sys.argv[1])
+workers_get_what_is_shown(program)
+several_nodes(program)
+text_and_mistakes(program)
+settings(program)
