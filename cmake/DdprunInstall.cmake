@@ -38,4 +38,15 @@ install(FILES ${PROJECT_BINARY_DIR}/ddprun.pc DESTINATION ${pkgconfig_dir}
 if(NOT SKBUILD)  # a wheel is not where a system's service comes from, and has its license elsewhere
   install(FILES scripts/ddprun-rdzvd.service DESTINATION lib/systemd/system)
   install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+  # Manual pages, and completions where the shells look for those of packages.
+  set(DDPRUN_DOCUMENTS ${PROJECT_BINARY_DIR}/documents)
+  install(FILES ${DDPRUN_DOCUMENTS}/ddprun.1 ${DDPRUN_DOCUMENTS}/ddprun-rdzvd.1
+    DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+  install(FILES ${DDPRUN_DOCUMENTS}/ddprun.bash RENAME ddprun
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+  install(FILES ${DDPRUN_DOCUMENTS}/ddprun.zsh RENAME _ddprun
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+  install(FILES ${DDPRUN_DOCUMENTS}/ddprun.fish
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 endif()

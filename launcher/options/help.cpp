@@ -1,7 +1,6 @@
 #include "launcher/options/help.hpp"
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 #include <utility>
 
@@ -16,14 +15,6 @@ constexpr std::size_t kColumnsMin = 40;
 constexpr std::size_t kColumnsMax = 100;  // longer lines are hard to read
 constexpr std::size_t kOptionIndent = 2;
 constexpr std::size_t kTextIndent = 6;
-
-constexpr std::array<std::pair<OptionGroup, std::string_view>, 5> kHeadings{{
-    {OptionGroup::kProgram, "Workers and program"},
-    {OptionGroup::kRendezvous, "Nodes and rendezvous"},
-    {OptionGroup::kRestarts, "Restarts and stopping"},
-    {OptionGroup::kOutput, "Output and logs"},
-    {OptionGroup::kOther, "Other"},
-}};
 
 class Wrapper {
  public:
@@ -55,16 +46,6 @@ class Wrapper {
   std::string text_;
 };
 
-/// "-r, --redirects MASK" or "--log-dir, --log_dir DIR".
-std::string spellings(const OptionSpec& option) {
-  std::string text;
-  if (option.letter != 0) text = std::string("-") + option.letter + ", ";
-  text += dashed(option);
-  if (underscored(option) != dashed(option)) text += ", " + underscored(option);
-  if (!option.metavar.empty()) text += " " + std::string(option.metavar);
-  return text;
-}
-
 /// "Default: 1:1, or $PET_NNODES."
 std::string defaults(const OptionSpec& option) {
   const std::string variable = variable_name(option);
@@ -78,10 +59,23 @@ std::string defaults(const OptionSpec& option) {
 
 std::string entry(const OptionSpec& option, std::size_t columns) {
   return wrapped(spellings(option), kOptionIndent, columns) +
-         wrapped(std::string(option.help) + defaults(option), kTextIndent, columns);
+         wrapped(description(option), kTextIndent, columns);
 }
 
 }  // namespace
+
+std::string spellings(const OptionSpec& option) {
+  std::string text;
+  if (option.letter != 0) text = std::string("-") + option.letter + ", ";
+  text += dashed(option);
+  if (underscored(option) != dashed(option)) text += ", " + underscored(option);
+  if (!option.metavar.empty()) text += " " + std::string(option.metavar);
+  return text;
+}
+
+std::string description(const OptionSpec& option) {
+  return std::string(option.help) + defaults(option);
+}
 
 std::string wrapped(const std::string& text, std::size_t indent, std::size_t columns) {
   Wrapper wrapper(indent, columns);
@@ -102,34 +96,21 @@ std::string usage_line() {
 std::string help_text(std::size_t columns) {
   columns = std::clamp(columns, kColumnsMin, kColumnsMax);
   std::string text = wrapped(usage_line(), 0, columns);
-  text += "\n" +
-          wrapped(
-              "Starts one worker per GPU or CPU, gives each a rank and a store for the rendezvous, "
-              "and restarts the group or reports when one fails. Accepts torchrun's command lines.",
-              0, columns);
-  text += "\n" +
-          wrapped(
-              "A .py file runs with $PYTHON_EXEC, the active virtual or conda environment, or "
-              "python3. Any other executable runs directly. Arguments after it are passed to it.",
-              0, columns);
-  text += "\n" + wrapped("Commands on active runs (docs/COMMANDS.md):", 0, columns);
+  for (const std::string_view paragraph : kIntroduction) {
+    text += "\n" + wrapped(std::string(paragraph), 0, columns);
+  }
+  text += "\n" + wrapped("Commands (docs/COMMANDS.md):", 0, columns);
   for (const CommandSpec& command : all_commands()) {
     text += wrapped("ddprun " + usage_of(command), kOptionIndent, columns) +
             wrapped(std::string(command.help), kTextIndent, columns);
   }
-  for (const auto& [group, heading] : kHeadings) {
+  for (const auto& [group, heading] : kHelpHeadings) {
     text += "\n" + wrapped(std::string(heading) + ":", 0, columns);
     for (const OptionSpec& option : all_options()) {
       if (option.group == group) text += entry(option, columns);
     }
   }
-  text +=
-      "\n" +
-      wrapped(
-          "A command line option overrides its variable. Exit code: that of the worker that failed "
-          "first, 128 + n for signal n; 2 for an invalid command line, 127 for a missing "
-          "program, 126 for one that cannot be executed; docs/EXIT_CODES.md lists all.",
-          0, columns);
+  text += "\n" + wrapped(std::string(kPrecedence) + " " + std::string(kExitCodes), 0, columns);
   return text;
 }
 

@@ -1,10 +1,42 @@
-// The text of --help, generated from the option table. Pure.
+// The text of --help, generated from the option table, and what the manual shares with it. Pure.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <string>
+#include <string_view>
+#include <utility>
+
+#include "launcher/options/option_table.hpp"
 
 namespace ddprun {
+
+inline constexpr std::array<std::string_view, 2> kIntroduction{
+    "Starts one worker per GPU or CPU, gives each a rank and a store for the rendezvous, and "
+    "restarts the group or reports when one fails. Accepts torchrun's command lines.",
+    "A .py file runs with $PYTHON_EXEC, the active virtual or conda environment, or python3. Any "
+    "other executable runs directly. Arguments after it are passed to it."};
+
+inline constexpr std::array<std::pair<OptionGroup, std::string_view>, 5> kHelpHeadings{{
+    {OptionGroup::kProgram, "Workers and program"},
+    {OptionGroup::kRendezvous, "Nodes and rendezvous"},
+    {OptionGroup::kRestarts, "Restarts and stopping"},
+    {OptionGroup::kOutput, "Output and logs"},
+    {OptionGroup::kOther, "Other"},
+}};
+
+inline constexpr std::string_view kPrecedence =
+    "A command line option takes precedence over its variable, that over a scheduler, and that "
+    "over the file of --config.";
+inline constexpr std::string_view kExitCodes =
+    "Exit code: that of the worker that failed first, 128 + n for signal n; 2 for an invalid "
+    "command line, 127 for a missing program, 126 for one that cannot be executed; "
+    "docs/EXIT_CODES.md lists all.";
+
+/// "-r, --redirects MASK" or "--log-dir, --log_dir DIR".
+[[nodiscard]] std::string spellings(const OptionSpec& option);
+/// Its help with the default and the variable.
+[[nodiscard]] std::string description(const OptionSpec& option);
 
 /// "ddprun [options] training_script ...", under the name that it was called by.
 [[nodiscard]] std::string usage_line();

@@ -91,6 +91,18 @@ void CommandLine::add_limit(const char* flag, std::size_t& limit, const char* he
           "disconnected)");
 }
 
+std::vector<CommandLine::Described> CommandLine::described_options() const {
+  std::vector<Described> all;
+  for (const CLI::Option* option : app_.get_options()) {
+    const std::string type = option->get_type_name();
+    const std::string preset = option->get_default_str();
+    all.push_back(
+        {option->get_name(false, true) + (type.empty() ? "" : " " + type),
+         option->get_description() + (preset.empty() ? "" : " [default " + preset + "]")});
+  }
+  return all;
+}
+
 void CommandLine::parse(int argc, char** argv) {
   try {
     app_.parse(argc, argv);

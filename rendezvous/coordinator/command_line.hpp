@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <deque>
 #include <string>
+#include <vector>
 
 #include "rendezvous/coordinator/daemon.hpp"
 
@@ -23,6 +24,14 @@ class CommandLine {
   /// After parse().
   [[nodiscard]] const DaemonOptions& options() const { return options_; }
   [[nodiscard]] std::string help() const { return app_.help(); }
+
+  /// For the manual.
+  struct Described {
+    std::string spelling;  // "--port PORT"
+    std::string text;      // with the default
+  };
+  [[nodiscard]] std::vector<Described> described_options() const;
+  [[nodiscard]] std::string description() const { return app_.get_description(); }
 
  private:
   /// An option whose value is a number, as the command line has it.

@@ -33,6 +33,11 @@ foreach(program consumer_c consumer_cpp)
   run("rank 0 of 1, no launcher" ${WORK_DIR}/build/${program})
 endforeach()
 
+foreach(file man/man1/ddprun.1 man/man1/ddprun-rdzvd.1 bash-completion/completions/ddprun
+        zsh/site-functions/_ddprun fish/vendor_completions.d/ddprun.fish)
+  run("nproc.*per|max.*runs" cat ${WORK_DIR}/tree/share/${file})
+endforeach()
+
 set(ddprun ${WORK_DIR}/tree/${BINDIR}/ddprun)
 run("ddprun ${VERSION}" ${ddprun} --version)
 run("ddprun-rdzvd" ${ddprun}-rdzvd --help)
