@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Compares launch, restart, memory and idle cost of ddprun with torchrun and mpirun, in one run.
+Rows of ddprun alone: what it answers without a start.
 
     bench/launch/launch.py --ddprun bin/ddprun --probe bin/bench_launch_probe
 
@@ -29,6 +30,7 @@ def main() -> int:
         bench.launch(workers)
     bench.exec_to_main()
     bench.restart()
+    bench.answers()
     bench.idle()
     if bench.failures:
         print("\n".join(["wrong results:"] + bench.failures))
@@ -46,12 +48,13 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--workers", type=int, nargs="*", default=[2, 8, 32])
     parser.add_argument("--runs", type=int, default=15, help="runs of ddprun and mpirun per row")
     parser.add_argument("--slow-runs", type=int, default=5, help="runs of torchrun per row")
+    parser.add_argument("--answers", type=int, default=200, help="runs of --help and its like")
     parser.add_argument("--idle-seconds", type=float, default=20.0)
     parser.add_argument("--tiny", action="store_true", help="only test the benchmark itself")
     options = parser.parse_args()
     if options.tiny:
         options.workers, options.runs, options.slow_runs = [2], 2, 0
-        options.idle_seconds = 1.0
+        options.idle_seconds, options.answers = 1.0, 2
     return options
 
 
@@ -150,6 +153,14 @@ class Bench:
                 os.kill(victims[rank][1], signal.SIGKILL)
                 new = [scratch.note(every, 1) for every in (0, 1)]
                 return (max(note[0] for note in new) - began) / 1e9
+
+    # Answers without a start.
+    def answers(self):
+        planned = ["--dry-run", "--nproc-per-node=8", "--no-python", "/bin/true"]
+        for question in (["--help"], ["--version"], planned):
+            command = [*self.ddprun, *question]
+            seconds = [self.timed(command) for _ in range(self.options.answers)]
+            self.compare(f"{question[0]}, whole command, ms", 1e3, seconds, [], goal=5)
 
     # Eight idle workers.
     def idle(self):
