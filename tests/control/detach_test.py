@@ -29,8 +29,8 @@ def end(pid):
 class Detached(Run):
     """A run that `ddprun --detach` has started; `process` is the one of the command."""
 
-    def __init__(self, test, *words, **options):
-        super().__init__("--detach", "--standalone", *words, **options)
+    def __init__(self, test, *words, ask="--detach", **options):
+        super().__init__(ask, "--standalone", *words, **options)
         self.pid = 0
         test.addCleanup(self.__exit__)
         test.addCleanup(self.kill)
@@ -73,6 +73,14 @@ class Detach(unittest.TestCase):
         self.assertEqual(run.command("stop", str(run.pid)).returncode, 0)
         self.assertTrue(eventually(lambda: not run.alive()))
         self.assertEqual(run.file.read_text().count("up\n"), 2)
+
+    def test_a_file_of_options_may_ask_for_it(self):
+        file = self.folder / "run.toml"
+        file.write_text("detach = true\n")
+        run = self.detached("sh", "-c", WAITS, ask=f"--config={file}")
+        self.assertEqual(run.wait_for_return(), 0, run.told)
+        self.assertTrue(run.alive())
+        self.assertEqual(run.command("stop", str(run.pid)).returncode, 0)
 
     def test_a_run_that_fails_before_its_workers_run_has_its_code_and_its_words(self):
         run = self.detached("/no/such/program")
