@@ -96,6 +96,11 @@ std::vector<std::string> visible_gpu_addresses(
   return visible_addresses(cuda_visible_devices, all_gpus(sources));
 }
 
+std::vector<GpuDevice> choosable_gpus(const std::optional<std::string>& cuda_visible_devices,
+                                      const DeviceSources& sources) {
+  return gpu_devices(cuda_visible_devices, all_gpus(sources));
+}
+
 int count_cpus() {
   const std::size_t allowed = allowed_cpus().size();
   if (allowed > 0) return static_cast<int>(allowed);

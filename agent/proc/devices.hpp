@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "agent/proc/visible_devices.hpp"
+
 namespace ddprun {
 
 /// Where to look for devices; tests use other paths.
@@ -26,6 +28,10 @@ struct DeviceSources {
 
 /// The PCI address of each of them, "0000:dc:00.0"; "" where it is unknown.
 [[nodiscard]] std::vector<std::string> visible_gpu_addresses(
+    const std::optional<std::string>& cuda_visible_devices, const DeviceSources& sources = {});
+
+/// What --gpus chooses from (gpu_devices()).
+[[nodiscard]] std::vector<GpuDevice> choosable_gpus(
     const std::optional<std::string>& cuda_visible_devices, const DeviceSources& sources = {});
 
 /// CPUs in this process's affinity set; at least 1.

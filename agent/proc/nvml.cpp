@@ -17,6 +17,7 @@ constexpr int kSuccess = 0;
 constexpr int kGpuIsLost = 15;
 constexpr unsigned kUuidBytes = 96;  // NVML_DEVICE_UUID_V2_BUFFER_SIZE
 constexpr unsigned long long kNotAvailable = ~0ULL;
+constexpr unsigned kMigEnabled = 1;
 constexpr unsigned kSlicesMax = 16;  // of one GPU; there are at most 7 today
 
 struct PciInfo {  // nvmlPciInfo_t
@@ -76,11 +77,33 @@ struct Nvml::Functions {
   // The third version gives the same, but with the driver 535 in another layout.
   ListProcesses<ProcessInfoV2>* processes_v2 = nullptr;
   ListProcesses<ProcessInfoV1>* processes_v1 = nullptr;
+  int (*mig)(Handle, unsigned* current, unsigned* pending) = nullptr;
   int (*slice)(Handle, unsigned, Handle*) = nullptr;
 
   template <class Function>
   void find(Function*& function, const char* name) const {
     function = reinterpret_cast<Function*>(::dlsym(library.get(), name));
+  }
+  [[nodiscard]] std::optional<std::string> uuid_of(Handle device) const {
+    std::array<char, kUuidBytes> text = {};
+    if (uuid(device, text.data(), kUuidBytes) != kSuccess) return std::nullopt;
+    text.back() = '\0';
+    return text.data();
+  }
+  [[nodiscard]] bool has_mig(Handle gpu) const {
+    unsigned current = 0;
+    unsigned pending = 0;
+    return mig != nullptr && slice != nullptr && mig(gpu, &current, &pending) == kSuccess &&
+           current == kMigEnabled;
+  }
+  [[nodiscard]] std::vector<std::string> instances_of(Handle gpu) const {
+    std::vector<std::string> uuids;
+    for (unsigned number = 0; number < kSlicesMax; ++number) {
+      Handle instance = nullptr;
+      if (slice(gpu, number, &instance) != kSuccess) continue;
+      if (auto its = uuid_of(instance)) uuids.push_back(std::move(*its));
+    }
+    return uuids;
   }
   [[nodiscard]] std::optional<std::vector<GpuProcess>> processes_on(Handle device) const {
     if (processes_v2 != nullptr) return list(processes_v2, device);
@@ -120,6 +143,7 @@ bool Nvml::start(const std::string& library) {
   its.find(its.pci, "nvmlDeviceGetPciInfo_v3");
   its.find(its.processes_v2, "nvmlDeviceGetComputeRunningProcesses_v2");
   its.find(its.processes_v1, "nvmlDeviceGetComputeRunningProcesses");
+  its.find(its.mig, "nvmlDeviceGetMigMode");
   its.find(its.slice, "nvmlDeviceGetMigDeviceHandleByIndex");
   const bool complete =
       stop != nullptr && its.count != nullptr && its.handle != nullptr && its.uuid != nullptr;
@@ -134,10 +158,12 @@ bool Nvml::list_gpus() {
   for (unsigned number = 0; number < std::min<unsigned>(count, kDevicesMax); ++number) {
     Handle handle = nullptr;
     if (functions_->handle(number, &handle) != kSuccess) continue;  // lost, or not accessible
-    std::array<char, kUuidBytes> uuid = {};
-    if (functions_->uuid(handle, uuid.data(), kUuidBytes) != kSuccess) continue;
-    uuid.back() = '\0';
-    table_.uuids.emplace_back(uuid.data());
+    auto uuid = functions_->uuid_of(handle);
+    if (!uuid) continue;
+    if (functions_->has_mig(handle)) {
+      table_.instances[static_cast<int>(devices_.size())] = functions_->instances_of(handle);
+    }
+    table_.uuids.push_back(std::move(*uuid));
     PciInfo pci = {};
     const bool placed = functions_->pci != nullptr && functions_->pci(handle, &pci) == kSuccess;
     table_.addresses.push_back(placed ? pci_address(pci.domain, pci.bus, pci.device) : "");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/algorithm/string/trim.hpp>
 #include <charconv>
+#include <set>
 #include <sstream>
 #include <utility>
 
@@ -32,6 +33,21 @@ int index_of_uuid(const std::string& element, const GpuTable& table) {
   return found;
 }
 
+int index_of(const std::string& element, const GpuTable& table) {
+  const bool uuid = element.starts_with("GPU-");
+  return uuid && !table.uuids.empty() ? index_of_uuid(element, table)
+                                      : index_of_number(element, table);
+}
+
+std::vector<std::string> elements_of(const std::string& variable) {
+  std::vector<std::string> elements;
+  std::istringstream list(variable);
+  for (std::string item; std::getline(list, item, ',');) {
+    elements.push_back(boost::algorithm::trim_copy_if(item, is_blank));
+  }
+  return elements;
+}
+
 constexpr int kSlice = -1;  // the GPU of a MIG slice
 
 struct Selected {
@@ -47,16 +63,12 @@ std::vector<Selected> select(const std::optional<std::string>& variable, const G
     }
     return selected;
   }
-  std::istringstream list(*variable);
-  for (std::string item; std::getline(list, item, ',');) {
-    const std::string element = boost::algorithm::trim_copy_if(item, is_blank);
+  for (const std::string& element : elements_of(*variable)) {
     if (element.starts_with("MIG-")) {
       if (selected.empty() && table.count > 0) selected.push_back({element, kSlice});
       return selected;
     }
-    const bool uuid = element.starts_with("GPU-");
-    const int index = uuid && !table.uuids.empty() ? index_of_uuid(element, table)
-                                                   : index_of_number(element, table);
+    const int index = index_of(element, table);
     if (index < 0) break;
     const bool twice = std::any_of(selected.begin(), selected.end(),
                                    [index](const Selected& other) { return other.index == index; });
@@ -66,7 +78,72 @@ std::vector<Selected> select(const std::optional<std::string>& variable, const G
   return selected;
 }
 
+std::string at_or_empty(const std::vector<std::string>& texts, int index) {
+  const auto position = static_cast<std::size_t>(index);
+  return position < texts.size() ? texts[position] : "";
+}
+
+/// A GPU, or its instances.
+std::vector<GpuDevice> devices_of_gpu(const std::string& name, int index, const GpuTable& table) {
+  const std::string address = at_or_empty(table.addresses, index);
+  const auto with_mig = table.instances.find(index);
+  if (with_mig == table.instances.end()) return {{name, at_or_empty(table.uuids, index), address}};
+  std::vector<GpuDevice> instances;
+  for (const std::string& uuid : with_mig->second) instances.push_back({uuid, uuid, address, true});
+  return instances;
+}
+
+/// Where no instance is known, an id is taken as it is.
+std::vector<GpuDevice> device_of_instance(const std::string& id, const GpuTable& table) {
+  if (table.instances.empty()) return {{id, id, "", true}};
+  std::vector<GpuDevice> found;
+  for (const auto& [index, uuids] : table.instances) {
+    for (const std::string& uuid : uuids) {
+      if (uuid.starts_with(id))
+        found.push_back({id, uuid, at_or_empty(table.addresses, index), true});
+    }
+  }
+  return found.size() == 1 ? found : std::vector<GpuDevice>();
+}
+
+/// Without the variable. An index means the same to CUDA only where no GPU has MIG.
+std::vector<GpuDevice> all_devices(const GpuTable& table) {
+  std::vector<GpuDevice> all;
+  for (int index = 0; index < table.count; ++index) {
+    const std::string name =
+        table.instances.empty() ? std::to_string(index) : at_or_empty(table.uuids, index);
+    const auto more = devices_of_gpu(name, index, table);
+    all.insert(all.end(), more.begin(), more.end());
+  }
+  return all;
+}
+
+bool has_duplicates(const std::vector<GpuDevice>& devices) {
+  std::set<std::string> uuids;
+  return !std::all_of(devices.begin(), devices.end(), [&uuids](const GpuDevice& device) {
+    return device.uuid.empty() || uuids.insert(device.uuid).second;
+  });
+}
+
 }  // namespace
+
+std::vector<GpuDevice> gpu_devices(const std::optional<std::string>& variable,
+                                   const GpuTable& table) {
+  if (!variable) return all_devices(table);
+  std::vector<GpuDevice> devices;
+  std::set<int> indices;
+  for (const std::string& element : elements_of(*variable)) {
+    const bool instance = element.starts_with("MIG-");
+    const int index = instance ? kSlice : index_of(element, table);
+    if (!instance && index < 0) break;
+    if (!instance && !indices.insert(index).second) return {};
+    const auto more =
+        instance ? device_of_instance(element, table) : devices_of_gpu(element, index, table);
+    if (more.empty()) break;
+    devices.insert(devices.end(), more.begin(), more.end());
+  }
+  return has_duplicates(devices) ? std::vector<GpuDevice>() : devices;
+}
 
 std::vector<std::string> visible_devices(const std::optional<std::string>& variable,
                                          const GpuTable& table) {

@@ -1,6 +1,7 @@
 // CUDA_VISIBLE_DEVICES, parsed like the CUDA driver does. Pure.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +13,16 @@ struct GpuTable {
   int count = 0;
   std::vector<std::string> uuids;        // "GPU-...", one per GPU; empty if unknown
   std::vector<std::string> addresses{};  // "0000:dc:00.0", likewise
+  /// Of each GPU with MIG, by its position: the UUIDs of its instances, "MIG-...".
+  std::map<int, std::vector<std::string>> instances{};
+};
+
+/// A GPU, or a MIG instance of one, that a worker may be given.
+struct GpuDevice {
+  std::string name;     // the element of CUDA_VISIBLE_DEVICES that selects it
+  std::string uuid;     // empty if unknown
+  std::string address;  // of the GPU; empty if unknown
+  bool is_instance = false;
 };
 
 /// The elements of `variable` that select a GPU, in order (nullopt: not set, all GPUs by index). As
@@ -21,6 +32,11 @@ struct GpuTable {
 /// because CUDA shows only the first to a process.
 [[nodiscard]] std::vector<std::string> visible_devices(const std::optional<std::string>& variable,
                                                        const GpuTable& table);
+
+/// The devices that one of several processes may be given, in the same order. Each MIG instance is
+/// one of its own, and a GPU with MIG stands for its instances. As above, a duplicate hides all.
+[[nodiscard]] std::vector<GpuDevice> gpu_devices(const std::optional<std::string>& variable,
+                                                 const GpuTable& table);
 
 /// The PCI address of each of them; "" for a MIG slice and where the table has none.
 [[nodiscard]] std::vector<std::string> visible_addresses(const std::optional<std::string>& variable,

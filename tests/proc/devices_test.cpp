@@ -152,6 +152,50 @@ TEST_CASE("the PCI addresses of visible GPUs are NVML's or the folders of /proc"
   CHECK(ddprun::visible_gpu_addresses("0", machine.sources) == Names{""});
 }
 
+TEST_CASE("workers may be given GPUs, and MIG instances in place of a GPU with MIG") {
+  const auto names = [](const std::optional<std::string>& variable, const GpuTable& table) {
+    Names all;
+    for (const auto& device : ddprun::gpu_devices(variable, table)) all.push_back(device.name);
+    return all;
+  };
+  CHECK(names(std::nullopt, four()) == Names{"0", "1", "2", "3"});
+  CHECK(names("3,GPU-aab", four()) == Names{"3", "GPU-aab"});
+  CHECK(names("3,GPU-cccc", four()).empty());
+  CHECK(names("MIG-1,MIG-2", four()) == Names{"MIG-1", "MIG-2"});
+  CHECK(names("MIG-1,MIG-1", four()).empty());
+  GpuTable mixed = four();
+  mixed.addresses = {"a", "b", "c", "d"};
+  mixed.instances = {{1, {"MIG-x1", "MIG-x2"}}, {3, {}}};
+  CHECK(names(std::nullopt, mixed) == Names{"GPU-aaaa", "MIG-x1", "MIG-x2", "GPU-bbbb"});
+  CHECK(names("0,1", mixed) == Names{"0", "MIG-x1", "MIG-x2"});
+  CHECK(names("MIG-x2,MIG-x,0", mixed) == Names{"MIG-x2"});
+  CHECK(names("MIG-x2,1", mixed).empty());
+  CHECK(names("3", mixed).empty());
+  const auto instance = ddprun::gpu_devices("MIG-x2", mixed).at(0);
+  CHECK(instance.address == "b");
+  CHECK(instance.is_instance);
+  CHECK_FALSE(ddprun::gpu_devices("0", mixed).at(0).is_instance);
+}
+
+TEST_CASE("NVML lists MIG instances with their UUIDs") {
+  Machine machine;
+  machine.sources.nvml = FAKE_NVML;
+  ::setenv("FAKE_NVML_ONLY_MIG", "1", 1);
+  ::setenv("FAKE_NVML_MIG", "2", 1);
+  const auto instances = ddprun::choosable_gpus(std::nullopt, machine.sources);
+  ::setenv("FAKE_NVML_MIG", "0", 1);
+  const auto without_mig = ddprun::choosable_gpus(std::nullopt, machine.sources);
+  ::unsetenv("FAKE_NVML_MIG");
+  ::unsetenv("FAKE_NVML_ONLY_MIG");
+  REQUIRE(instances.size() == 2);
+  CHECK(instances[1].name == "MIG-fake1");
+  CHECK(instances[1].address == "0010:dc:02.0");
+  CHECK(instances[1].is_instance);
+  REQUIRE(without_mig.size() == 1);
+  CHECK(without_mig[0].name == "0");
+  CHECK(without_mig[0].uuid == "GPU-fake2");
+}
+
 TEST_CASE("Intel's GPUs are the discrete ones of Level Zero, or else the integrated ones") {
   using ddprun::level_zero_gpus;
   CHECK(level_zero_gpus(FAKE_LEVEL_ZERO) == Names{"0000:32:00.0", ""});

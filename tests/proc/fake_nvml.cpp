@@ -1,5 +1,7 @@
 // A library with NVML's functions: three GPUs, of which the second is not accessible (lost, with
-// FAKE_NVML_LOST in the environment), the third has MIG and may only be asked slice by slice. Which
+// FAKE_NVML_LOST in the environment), the third has MIG and may only be asked instance by instance.
+// FAKE_NVML_MIG is the number of its instances, otherwise 1; 0: it has no MIG. With
+// FAKE_NVML_ONLY_MIG the first one is not accessible either. Which
 // processes hold them is in the file that FAKE_NVML_HOLDERS names: a line has a GPU, a pid, bytes,
 // and how often the process is listed still; "hang" there lets the call never return. With
 // FAKE_NVML_ANSWER_MS each look at the first GPU takes that long.
@@ -14,7 +16,9 @@
 
 namespace {
 
+constexpr int kNotSupported = 3;
 constexpr int kNoPermission = 4;
+constexpr int kNotFound = 6;
 constexpr int kLost = 15;
 
 struct ProcessInfo {
@@ -24,10 +28,17 @@ struct ProcessInfo {
   unsigned compute_instance;
 };
 
-char handles[4];  // the fourth is a slice of the third
+constexpr int kGpuWithMig = 2;
+constexpr int kInstance = 3;  // the first of its instances
+char handles[kInstance + 8];
 
 int number_of(const void* device) {
   return static_cast<int>(static_cast<const char*>(device) - handles);
+}
+
+unsigned instances() {
+  const char* const number = std::getenv("FAKE_NVML_MIG");
+  return number == nullptr ? 1 : static_cast<unsigned>(std::atoi(number));
 }
 
 unsigned list(int gpu, ProcessInfo* infos, unsigned count) {
@@ -65,15 +76,27 @@ int nvmlDeviceGetCount_v2(unsigned* count) {
 }
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) {
   *device = &handles[index];
+  if (index == 0 && std::getenv("FAKE_NVML_ONLY_MIG") != nullptr) return kNoPermission;
   if (index != 1) return 0;
   return std::getenv("FAKE_NVML_LOST") == nullptr ? kNoPermission : kLost;
 }
 int nvmlDeviceGetMigDeviceHandleByIndex(void* device, unsigned index, void** slice) {
-  *slice = &handles[3];
-  return number_of(device) == 2 && index == 0 ? 0 : 6;
+  if (number_of(device) != kGpuWithMig || index >= instances()) return kNotFound;
+  *slice = &handles[kInstance + index];
+  return 0;
+}
+int nvmlDeviceGetMigMode(void* device, unsigned* current, unsigned* pending) {
+  if (number_of(device) != kGpuWithMig) return kNotSupported;
+  *current = *pending = instances() > 0 ? 1 : 0;
+  return 0;
 }
 int nvmlDeviceGetUUID(void* device, char* uuid, unsigned length) {
-  std::snprintf(uuid, length, "GPU-fake%d", number_of(device));
+  const int number = number_of(device);
+  if (number < kInstance) {
+    std::snprintf(uuid, length, "GPU-fake%d", number);
+  } else {
+    std::snprintf(uuid, length, "MIG-fake%d", number - kInstance);
+  }
   return 0;
 }
 int nvmlDeviceGetPciInfo_v3(void* device, unsigned* info) {
@@ -86,10 +109,10 @@ int nvmlDeviceGetPciInfo_v3(void* device, unsigned* info) {
 }
 int nvmlDeviceGetComputeRunningProcesses_v2(void* device, unsigned* count, ProcessInfo* infos) {
   const int number = number_of(device);
-  if (number == 2) return kNoPermission;
+  if (number == kGpuWithMig && instances() > 0) return kNoPermission;
   const char* const slow = std::getenv("FAKE_NVML_ANSWER_MS");
   if (number == 0 && slow != nullptr) ::poll(nullptr, 0, std::atoi(slow));
-  *count = list(number == 3 ? 2 : number, infos, *count);
+  *count = list(number == kInstance ? kGpuWithMig : number, infos, *count);
   return 0;
 }
 }
