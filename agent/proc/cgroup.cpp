@@ -108,6 +108,32 @@ std::optional<ControllerPlace> place_below(std::string_view mountinfo, std::stri
   return std::nullopt;
 }
 
+std::optional<double> positive_number(std::string_view text) {
+  long long number = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (read.ec != std::errc() || number <= 0) return std::nullopt;
+  return static_cast<double>(number);
+}
+
+// "150000 100000" or "max 100000"; in v1 two files, and -1 for no quota.
+std::optional<double> quota_in(const std::string& folder) {
+  std::string quota;
+  std::string period;
+  if (const auto both = read_whole(folder + "/cpu.max")) {
+    const auto blank = both->find(' ');
+    if (blank == std::string::npos) return std::nullopt;
+    quota = both->substr(0, blank);
+    period = both->substr(blank + 1);
+  } else {
+    quota = read_whole(folder + "/cpu.cfs_quota_us").value_or("");
+    period = read_whole(folder + "/cpu.cfs_period_us").value_or("");
+  }
+  const auto time = positive_number(quota);
+  const auto of = positive_number(period);
+  if (!time || !of) return std::nullopt;
+  return *time / *of;
+}
+
 template <class Visit>
 void for_each_directory(const std::string& path, Visit visit) {
   const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir(path.c_str()), ::closedir);
@@ -144,6 +170,21 @@ std::optional<ControllerPlace> controller_place(std::string_view mountinfo,
     if (lists(controllers, controller)) return place_below(mountinfo, path, controller);
   }
   return place_below(mountinfo, unified, "");
+}
+
+std::optional<double> cpu_quota(const std::string& root) {
+  const auto mounts = read_whole(root + "/proc/self/mountinfo");
+  const auto ours = read_whole(root + "/proc/self/cgroup");
+  if (!mounts || !ours) return std::nullopt;
+  const auto place = controller_place(*mounts, *ours, "cpu");
+  if (!place) return std::nullopt;
+  std::optional<double> least;
+  for (std::string folder = place->folder; folder.size() >= place->mount.size();
+       folder.resize(folder.rfind('/'))) {
+    const auto quota = quota_in(root + folder);
+    if (quota && (!least || *quota < *least)) least = quota;
+  }
+  return least;
 }
 
 std::optional<Cgroup> Cgroup::of_this_process() {

@@ -30,6 +30,10 @@ struct ControllerPlace {
                                                               std::string_view self_cgroup,
                                                               std::string_view controller);
 
+/// The CPUs whose time this process may use, by the quotas of its cgroup and those above it (v2:
+/// cpu.max, v1: cpu.cfs_quota_us); none: as many as there are. `root`: before each path, for tests.
+[[nodiscard]] std::optional<double> cpu_quota(const std::string& root = "");
+
 class Cgroup {
  public:
   explicit Cgroup(std::string path) : path_(std::move(path)) {}

@@ -12,6 +12,8 @@
 #include "tests/proc/support.hpp"
 
 using namespace ddprun;
+using proc_test::TempDir;
+using proc_test::write_file;
 
 namespace {
 
@@ -32,6 +34,41 @@ TEST_CASE("the cgroup of a controller is found in either version") {
   CHECK(controller_place(kHybrid, ours, "cpuacct")->folder == "/sys/fs/cgroup/cpu/a");
   CHECK(controller_place(kHybrid, ours, "pids")->folder == "/sys/fs/cgroup/unified/u");
   CHECK_FALSE(controller_place("", ours, "memory"));
+}
+
+TEST_CASE("the quota of CPU time is the least of a cgroup and those above it") {
+  const TempDir root;
+  const auto write = [&root](const std::string& path, const std::string& text) {
+    std::filesystem::create_directories(std::filesystem::path(root / path).parent_path());
+    write_file(root / path, text);
+  };
+  CHECK_FALSE(cpu_quota(root.path()));  // no /proc
+  write("proc/self/mountinfo", "36 31 0:33 / /cg rw - cgroup2 cgroup2 rw\n");
+  write("proc/self/cgroup", "0::/job/step\n");
+  CHECK_FALSE(cpu_quota(root.path()));
+  write("cg/job/step/cpu.max", "max 100000\n");
+  CHECK_FALSE(cpu_quota(root.path()));
+  write("cg/cpu.max", "800000 100000\n");
+  CHECK(cpu_quota(root.path()) == 8.0);
+  write("cg/job/cpu.max", "150000 100000\n");
+  CHECK(cpu_quota(root.path()) == 1.5);
+  write("cg/job/cpu.max", "broken");
+  CHECK(cpu_quota(root.path()) == 8.0);
+}
+
+TEST_CASE("in cgroups v1 a quota of CPU time is in two files, and -1 is none") {
+  const TempDir root;
+  for (const char* folder : {"proc/self", "sys/fs/cgroup/cpu/a"}) {
+    std::filesystem::create_directories(root / folder);
+  }
+  write_file(root / "proc/self/mountinfo", kHybrid);
+  write_file(root / "proc/self/cgroup", "5:cpu,cpuacct:/a\n0::/u\n");
+  const std::string folder = root / "sys/fs/cgroup/cpu/a";
+  write_file(folder + "/cpu.cfs_period_us", "50000\n");
+  write_file(folder + "/cpu.cfs_quota_us", "-1\n");
+  CHECK_FALSE(cpu_quota(root.path()));
+  write_file(folder + "/cpu.cfs_quota_us", "200000\n");
+  CHECK(cpu_quota(root.path()) == 4.0);
 }
 
 TEST_CASE("soft limits are read, and unlimited ones are absent") {
