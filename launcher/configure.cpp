@@ -187,6 +187,7 @@ Result<Intent> configure(const std::vector<std::string>& words, const Machine& m
   if (!asked) return asked.error();
   asked->request.workers.local_rank_argument =
       called == Called::kLaunch && !settings->on(OptionId::kUseEnv);
+  if (called != Called::kDdprun) asked->request.workers.compat = true;
   auto launch = plan_launch(*asked, machine);
   if (!launch) return launch.error();
   launch->answer = *answer;

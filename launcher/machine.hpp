@@ -2,6 +2,7 @@
 // Tests provide their own. Thread rule: the launcher's thread.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,8 @@ class Machine {
   [[nodiscard]] virtual int count_cpus() const = 0;
   /// GPUs that a worker would see.
   [[nodiscard]] virtual int count_gpus() const = 0;
+  /// The CPUs whose time the cgroups of this process allow; none: no limit.
+  [[nodiscard]] virtual std::optional<double> cpu_quota() const = 0;
   /// PCI addresses of the Intel GPUs (XPUs) that a worker would see, "" where one is unknown. The
   /// error names the variable that cannot be followed, no option.
   [[nodiscard]] virtual Result<std::vector<std::string>> xpus() const = 0;

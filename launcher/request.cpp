@@ -118,6 +118,7 @@ Result<WorkerRequest> parse_workers(const Settings& settings,
   if (!count) return count.error();
   request.role = settings.text(Option::kRole);
   request.virtual_local_rank = flag_setting(settings, Option::kVirtualLocalRank);
+  request.compat = settings.on(Option::kCompat);
   request.module = flag_setting(settings, Option::kModule);
   request.no_python = flag_setting(settings, Option::kNoPython);
   request.run_path = flag_setting(settings, Option::kRunPath);

@@ -30,6 +30,7 @@ struct WorkerRequest {
   Setting<WorkerCount> count;
   std::string role;
   Setting<bool> virtual_local_rank;
+  bool compat = false;
   Setting<bool> module;
   Setting<bool> no_python;
   Setting<bool> run_path;

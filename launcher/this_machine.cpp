@@ -13,6 +13,7 @@
 #include <optional>
 #include <string_view>
 
+#include "agent/proc/cgroup.hpp"
 #include "agent/proc/devices.hpp"
 #include "agent/proc/level_zero.hpp"
 #include "base/address.hpp"
@@ -151,6 +152,10 @@ int ThisMachine::count_cpus() const {
 
 int ThisMachine::count_gpus() const {
   return ddprun::count_gpus(cuda_visible_devices(environment_));
+}
+
+std::optional<double> ThisMachine::cpu_quota() const {
+  return ddprun::cpu_quota();
 }
 
 Result<std::vector<std::string>> ThisMachine::xpus() const {

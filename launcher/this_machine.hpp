@@ -28,6 +28,7 @@ class ThisMachine : public Machine {
   [[nodiscard]] bool is_plain_file(const std::string& path) const override;
   [[nodiscard]] int count_cpus() const override;
   [[nodiscard]] int count_gpus() const override;
+  [[nodiscard]] std::optional<double> cpu_quota() const override;
   [[nodiscard]] Result<std::vector<std::string>> xpus() const override;
   [[nodiscard]] Result<std::vector<CpuSet>> numa_cpus(NumaMode mode, int workers) const override;
   /// These use the resolver only for names that are neither a literal nor "localhost".

@@ -80,10 +80,10 @@ struct WorkerConfig {
   std::string script{};              // the file in it that Python runs; empty: none
   CommandIdentity identity;          // of the command, compared with that of the run's other nodes
   bool commands_may_differ = false;  // unless this is set: --allow-different-commands
-  std::optional<int> omp_threads;    // OMP_NUM_THREADS of every worker; unset: as inherited
+  std::vector<int> threads{};        // OMP_NUM_THREADS of each local rank; empty: as inherited
   /// --virtual-local-rank: the one device of each local rank; empty: off. On: LOCAL_RANK=0 and
   /// the device in CUDA_VISIBLE_DEVICES; DDPRUN_LOCAL_RANK is the real one.
-  std::vector<std::string> virtual_devices;
+  std::vector<std::string> virtual_devices{};
   std::vector<std::set<int>> cpus{};  // --numa-binding: those of each local rank; empty: all
 };
 

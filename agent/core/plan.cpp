@@ -78,13 +78,14 @@ WorkerPlan plan_worker(const LaunchConfig& config, const Environment& inherited,
   if (!facts.timer_pipe.empty()) set("TORCHELASTIC_TIMER_FILE", facts.timer_pipe);
   environment.emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
   environment.emplace("PYTHONFAULTHANDLER", "1");  // a crash leaves its Python stack in stderr
-  if (config.workers.omp_threads)
-    environment.emplace("OMP_NUM_THREADS", std::to_string(*config.workers.omp_threads));
+  const auto at = static_cast<std::size_t>(local_rank.value());
+  if (!config.workers.threads.empty()) {
+    environment.emplace("OMP_NUM_THREADS", std::to_string(config.workers.threads.at(at)));
+  }
   if (!config.workers.virtual_devices.empty()) {
     set("DDPRUN_LOCAL_RANK", std::to_string(local_rank.value()));
     set("LOCAL_RANK", "0");
-    const auto& device =
-        config.workers.virtual_devices.at(static_cast<std::size_t>(local_rank.value()));
+    const auto& device = config.workers.virtual_devices.at(at);
     set("CUDA_VISIBLE_DEVICES", device);
     if (!value_or(inherited, "HIP_VISIBLE_DEVICES", "").empty()) set("HIP_VISIBLE_DEVICES", device);
   }

@@ -60,6 +60,13 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .group = Group::kProgram,
      .help =
          "Each worker sees LOCAL_RANK=0 and one device; DDPRUN_LOCAL_RANK is its real local rank."},
+    {.id = Id::kCompat,
+     .name = "compat",
+     .value = Value::kFlag,
+     .variable = Variable::kDdprun,
+     .group = Group::kProgram,
+     .help = "Where ddprun has a default of its own, use torchrun's: OMP_NUM_THREADS=1 for several "
+             "workers instead of a share of the CPUs."},
     {.id = Id::kUseEnv,
      .name = "use-env",
      .value = Value::kFlag,

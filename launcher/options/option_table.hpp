@@ -16,6 +16,7 @@ enum class OptionId : std::size_t {
   kNoPython,
   kRole,
   kVirtualLocalRank,
+  kCompat,
   kUseEnv,
   kStandalone,
   kRdzvBackend,

@@ -6,6 +6,7 @@
 #include "launcher/usage.hpp"
 #include "launcher/workers/command.hpp"
 #include "launcher/workers/command_identity.hpp"
+#include "launcher/workers/threads.hpp"
 
 namespace ddprun {
 namespace {
@@ -30,11 +31,13 @@ Result<int> count_workers(const Setting<WorkerCount>& count, const Machine& mach
                "check ZE_AFFINITY_MASK and ONEAPI_DEVICE_SELECTOR");
 }
 
-/// OMP_NUM_THREADS for workers that share this node's CPUs; unset if the user set it, or if one
-/// worker has the machine to itself. torchrun always sets 1.
-std::optional<int> choose_threads(int workers, const Machine& machine) {
-  if (workers == 1 || machine.environment().contains("OMP_NUM_THREADS")) return std::nullopt;
-  return std::max(1, machine.count_cpus() / workers);
+/// OMP_NUM_THREADS of each local rank; empty if the user set it, or if one worker has the machine
+/// to itself.
+std::vector<int> choose_threads(const WorkerRequest& request, int workers,
+                                const std::vector<CpuSet>& bound, const Machine& machine) {
+  if (workers == 1 || machine.environment().contains("OMP_NUM_THREADS")) return {};
+  if (request.compat) return std::vector<int>(static_cast<std::size_t>(workers), 1);
+  return threads_of_workers(workers, {machine.count_cpus(), machine.cpu_quota(), bound});
 }
 
 /// --virtual-local-rank: the device of each local rank; empty without it.
@@ -82,13 +85,14 @@ Result<WorkerConfig> configure_workers(const WorkerRequest& request, const Machi
   auto command = worker_command(request, machine);
   if (!command) return command.error();
   CommandIdentity identity = identify_command(shown_command(command->argv), machine.host_name());
+  auto threads = choose_threads(request, *count, *cpus, machine);
   return WorkerConfig{*count,
                       request.role,
                       std::move(command->argv),
                       std::move(command->script),
                       std::move(identity),
                       request.commands_may_differ,
-                      choose_threads(*count, machine),
+                      std::move(threads),
                       std::move(*devices),
                       std::move(*cpus)};
 }

@@ -131,7 +131,7 @@ TEST_CASE("the launcher's own RANK and error file do not shine through") {
 
 TEST_CASE("values that the user may preset are kept") {
   LaunchConfig with_threads = config();
-  with_threads.workers.omp_threads = 6;
+  with_threads.workers.threads = {4, 6};
   CHECK(plan(with_threads, {}).environment.at("OMP_NUM_THREADS") == "6");
   const auto planned = plan(with_threads, {{"OMP_NUM_THREADS", ""},
                                            {"PYTHONFAULTHANDLER", ""},

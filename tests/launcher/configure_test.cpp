@@ -29,6 +29,7 @@ const std::vector<Effect>& effects() {
       {OptionId::kRunPath, {"a.py"}, {"--run-path", "a.py"}},
       {OptionId::kRole, {"W"}, {"--role=r", "W"}},
       {OptionId::kVirtualLocalRank, {"W"}, {"--virtual-local-rank", "W"}},
+      {OptionId::kCompat, {"--nproc-per-node=2", "W"}, {"--compat", "--nproc-per-node=2", "W"}},
       {OptionId::kStandalone,
        {"--rdzv-backend=c10d", "W"},
        {"--rdzv-backend=c10d", "--standalone", "W"}},
@@ -94,6 +95,7 @@ std::string fingerprint(const LaunchConfig& config) {
                      std::to_string(config.workers.count);
   for (const auto& word : config.workers.command) text += "|" + word;
   for (const auto& device : config.workers.virtual_devices) text += "|device " + device;
+  for (const int number : config.workers.threads) text += "|threads " + std::to_string(number);
   for (const int number : config.stopping.signals) text += "|signal " + std::to_string(number);
   for (const auto& filter : config.log.stdout_filters) text += "|out " + filter;
   for (const auto& filter : config.log.stderr_filters) text += "|err " + filter;

@@ -1,5 +1,6 @@
 // How many workers, how many threads each, which device each.
 #include "base/limits.hpp"
+#include "launcher/workers/threads.hpp"
 #include "tests/launcher/fake_machine.hpp"
 
 using namespace ddprun;
@@ -69,14 +70,47 @@ TEST_CASE("a spare cannot be bound, and a bound worker starts cold") {
 }
 
 TEST_CASE("threads are the CPUs a worker really has, where the user did not choose") {
-  CHECK(config_of({"--nproc-per-node=2", "W"}, machine_with(8, 0)).workers.omp_threads == 4);
-  CHECK(config_of({"--nproc-per-node=4", "W"}, machine_with(2, 0)).workers.omp_threads == 1);
-  CHECK_FALSE(config_of({"W"}, machine_with(8, 0)).workers.omp_threads);
+  using Threads = std::vector<int>;
+  const auto threads = [](const Words& words, const FakeMachine& machine) {
+    return config_of(words, machine).workers.threads;
+  };
+  const Words two{"--nproc-per-node=2", "W"};
+  CHECK(threads(two, machine_with(8, 0)) == Threads{4, 4});
+  CHECK(threads({"--nproc-per-node=4", "W"}, machine_with(2, 0)) == Threads{1, 1, 1, 1});
+  CHECK(threads({"W"}, machine_with(8, 0)).empty());
   for (const std::string chosen : {"4", ""}) {
-    CHECK_FALSE(
-        config_of({"--nproc-per-node=2", "W"}, with_variables({{"OMP_NUM_THREADS", chosen}}))
-            .workers.omp_threads);
+    CHECK(threads(two, with_variables({{"OMP_NUM_THREADS", chosen}})).empty());
   }
+  FakeMachine limited = machine_with(8, 0);
+  limited.quota = 6.5;
+  CHECK(threads(two, limited) == Threads{3, 3});
+  CHECK(threads({"--compat", "--nproc-per-node=2", "W"}, limited) == Threads{1, 1});
+}
+
+TEST_CASE("the CPUs of a node are divided among its workers") {
+  using Threads = std::vector<int>;
+  CHECK(threads_of_workers(3, {8, {}, {}}) == Threads{2, 2, 2});
+  CHECK(threads_of_workers(3, {2, {}, {}}) == Threads{1, 1, 1});
+  CHECK(threads_of_workers(2, {8, 3.0, {}}) == Threads{1, 1});
+  CHECK(threads_of_workers(2, {8, 0.5, {}}) == Threads{1, 1});
+  CHECK(threads_of_workers(2, {8, 100.0, {}}) == Threads{4, 4});
+}
+
+TEST_CASE("a CPU that several workers are bound to is divided among these") {
+  using Threads = std::vector<int>;
+  const CpuSet near{0, 1, 2, 3, 4, 5, 6, 7};
+  const CpuSet far{8, 9, 10, 11, 12, 13};
+  CHECK(threads_of_workers(3, {64, {}, {near, near, far}}) == Threads{4, 4, 6});
+  CHECK(threads_of_workers(3, {64, 12.0, {near, near, far}}) == Threads{4, 4, 4});
+  CHECK(threads_of_workers(3, {64, {}, {{0}, {0}, {0}}}) == Threads{1, 1, 1});
+  CHECK(threads_of_workers(6, {64,
+                               {},
+                               {{0, 1, 2, 3, 4, 5},
+                                {0, 1, 2, 3, 4, 5},
+                                {0, 1, 2, 3, 4, 5},
+                                {0, 1, 2, 3, 4, 5},
+                                {0, 1, 2, 3, 4, 5},
+                                {0, 1, 2, 3, 4, 5}}}) == Threads(6, 1));
 }
 
 TEST_CASE("virtual local ranks give each worker one device of CUDA_VISIBLE_DEVICES") {

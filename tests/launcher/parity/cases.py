@@ -229,6 +229,8 @@ def environment_cases():
             [*ALONE, "{probe}"],
             check=threads(lambda value: int(value) >= 1),
         ),
+        Case("29: torchrun's threads", [*ALONE, "{probe}"], {"DDPRUN_COMPAT": "1"},
+             check=same_values("OMP_NUM_THREADS")),
         Case(
             "29: threads of one worker",
             ["--standalone", "{probe}"],

@@ -10,7 +10,7 @@ ENVIRONMENT_DIFFERS = {
     "MASTER_PORT": "a free port, chosen per run",
     "MASTER_ADDR": "torchrun publishes its host name, ddprun the loopback address",
     "TORCHELASTIC_RUN_ID": "a fresh UUID in standalone runs; otherwise compared by its case",
-    "OMP_NUM_THREADS": "torchrun: always 1; ddprun: the CPUs of a worker",
+    "OMP_NUM_THREADS": "torchrun: always 1; ddprun: the CPUs of a worker, and 1 with --compat",
     "PYTHONFAULTHANDLER": "ddprun sets it where it is unset",
     "DDPRUN_ROUND": "ddprun's own",
     "DDPRUN_WORKER": "ddprun's own, marks what a worker starts",
