@@ -38,8 +38,7 @@ const Nvml* open_nvml(const std::string& library) {
 }  // namespace
 
 DeviceWatch::DeviceWatch(Inputs inputs) : inputs_(std::move(inputs)) {
-  const auto visible = inputs_.environment.find("CUDA_VISIBLE_DEVICES");
-  if (visible != inputs_.environment.end()) question_.visible_devices = visible->second;
+  question_.visible_devices = inputs_.visible_devices;
   question_.nonce = inputs_.nonce;
 }
 

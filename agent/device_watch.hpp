@@ -32,7 +32,8 @@ class DeviceWatch {
     const Environment& environment;
     spdlog::logger& logger;
     EventLog& events;
-    std::string nonce;  // of this process, in the marks of its workers
+    std::string nonce;                           // of this process, in the marks of its workers
+    std::optional<std::string> visible_devices;  // CUDA_VISIBLE_DEVICES of the workers
   };
   explicit DeviceWatch(Inputs inputs);
   ~DeviceWatch();

@@ -8,6 +8,7 @@
 
 #include "agent/core/error_file.hpp"
 #include "agent/core/lines.hpp"
+#include "agent/core/plan.hpp"
 #include "agent/file_text.hpp"
 #include "agent/proc/left_sockets.hpp"
 #include "agent/wait_note.hpp"
@@ -53,7 +54,8 @@ RunContext::RunContext(AgentInputs inputs)
       orphans_(inputs.orphans),
       nonce_(std::move(inputs.nonce)),
       exiting_(std::make_shared<ExitingWorkers>(disks_.logs.executor())),
-      devices_({disks_.logs.executor(), environment_, logger_, events_, nonce_}),
+      devices_({disks_.logs.executor(), environment_, logger_, events_, nonce_,
+                visible_devices_of_workers(config_.workers, environment_)}),
       cgroup_(std::move(inputs.cgroup)),
       warm_(std::move(inputs.warm)),
       begin_control_(std::move(inputs.begin_control)),

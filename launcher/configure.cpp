@@ -31,8 +31,8 @@ Result<void> check_spares(const StopConfig& stopping, const WorkerConfig& worker
   if (stopping.spares == 0) return {};
   if (!workers.virtual_devices.empty()) {
     return usage(
-        "--spares: with --virtual-local-rank a process is started for one device; leave "
-        "one of them out");
+        "--spares: where each worker sees one device (--virtual-local-rank, MIG instances, "
+        "--share-gpus) a process is started for one; leave one of them out");
   }
   if (!workers.cpus.empty()) {
     return usage(
@@ -99,6 +99,7 @@ Result<Launch> plan_launch(Asked& asked, const Machine& machine) {
     launch.notes.push_back(std::move(note));
   }
   append(launch.notes, plan->notes);
+  append(launch.notes, notes_on_devices(request.workers, launch.config.workers));
   append(launch.notes, unused_with_run_path(request.workers));
   append(launch.notes, request.stopping.notes);
   append(launch.notes, request.notes);

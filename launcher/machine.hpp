@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "agent/proc/numa.hpp"
+#include "agent/proc/visible_devices.hpp"
 #include "base/environment.hpp"
 #include "base/result.hpp"
 #include "launcher/agreed_file.hpp"
@@ -44,13 +45,17 @@ class Machine {
   [[nodiscard]] virtual int count_cpus() const = 0;
   /// GPUs that a worker would see.
   [[nodiscard]] virtual int count_gpus() const = 0;
+  /// The devices that --gpus chooses from.
+  [[nodiscard]] virtual std::vector<GpuDevice> choosable_gpus() const = 0;
   /// The CPUs whose time the cgroups of this process allow; none: no limit.
   [[nodiscard]] virtual std::optional<double> cpu_quota() const = 0;
   /// PCI addresses of the Intel GPUs (XPUs) that a worker would see, "" where one is unknown. The
   /// error names the variable that cannot be followed, no option.
   [[nodiscard]] virtual Result<std::vector<std::string>> xpus() const = 0;
-  /// The CPUs near the device of each of `workers`. The error names no option.
-  [[nodiscard]] virtual Result<std::vector<CpuSet>> numa_cpus(NumaMode mode, int workers) const = 0;
+  /// The CPUs near the device of each of `workers`. `devices`: their PCI addresses; empty: those
+  /// that are visible. The error names no option.
+  [[nodiscard]] virtual Result<std::vector<CpuSet>> numa_cpus(
+      NumaMode mode, const std::vector<std::string>& devices, int workers) const = 0;
   /// The address of this machine, as a literal, that `host` (a name or a literal) refers to.
   /// Fails with kUsage if it does not resolve, or belongs to another machine. May block in the
   /// resolver, as locate() may.

@@ -7,6 +7,7 @@
 #include "launcher/options/values.hpp"
 #include "launcher/request_parts.hpp"
 #include "launcher/usage.hpp"
+#include "launcher/workers/gpus.hpp"
 
 namespace ddprun {
 namespace {
@@ -111,6 +112,24 @@ Setting<std::optional<NumaMode>> numa_setting(const Settings& settings) {
   return setting;
 }
 
+/// Without --nproc-per-node the workers are as many as the chosen devices, whatever a scheduler
+/// says.
+Result<void> take_gpus(const Settings& settings, WorkerRequest& request) {
+  const Origin origin = settings.origin(Option::kGpus);
+  request.share_gpus = flag_setting(settings, Option::kShareGpus);
+  if (origin.given) {
+    auto choice = parse_gpus(origin, settings.on_command_line(Option::kGpus));
+    if (!choice) return choice.error();
+    request.gpus = {origin, std::move(*choice)};
+  }
+  if (!request.gpus.value) {
+    if (!request.share_gpus.value || !settings.on_command_line(Option::kShareGpus)) return {};
+    return usage(request.share_gpus.name + " needs --gpus, which says what is shared");
+  }
+  if (!request.count.given) request.count = {origin, {WorkerCount::Kind::kGpus}};
+  return {};
+}
+
 Result<WorkerRequest> parse_workers(const Settings& settings,
                                     const std::vector<std::string>& program) {
   WorkerRequest request;
@@ -118,6 +137,8 @@ Result<WorkerRequest> parse_workers(const Settings& settings,
   if (!count) return count.error();
   request.role = settings.text(Option::kRole);
   request.virtual_local_rank = flag_setting(settings, Option::kVirtualLocalRank);
+  auto gpus = take_gpus(settings, request);
+  if (!gpus) return gpus.error();
   request.compat = settings.on(Option::kCompat);
   request.module = flag_setting(settings, Option::kModule);
   request.no_python = flag_setting(settings, Option::kNoPython);

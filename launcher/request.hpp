@@ -26,10 +26,17 @@ struct WorkerCount {
   int number = 1;  // of kNumber: 1..kWorkersPerNodeMax
 };
 
+/// --gpus.
+struct GpuChoice {
+  std::vector<std::string> names{};  // indices, or UUIDs; empty: all
+};
+
 struct WorkerRequest {
-  Setting<WorkerCount> count;
+  Setting<WorkerCount> count;  // not given, but --gpus: one for each of these
   std::string role;
   Setting<bool> virtual_local_rank;
+  Setting<std::optional<GpuChoice>> gpus;
+  Setting<bool> share_gpus;
   bool compat = false;
   Setting<bool> module;
   Setting<bool> no_python;

@@ -110,6 +110,12 @@ std::optional<std::string> cuda_visible_devices(const Environment& environment) 
   return found->second;
 }
 
+DeviceSources sources_of(const Environment& environment) {
+  DeviceSources sources;
+  sources.nvml = value_or(environment, "DDPRUN_NVML", sources.nvml.c_str());
+  return sources;
+}
+
 }  // namespace
 
 std::string ThisMachine::working_directory() const {
@@ -151,7 +157,11 @@ int ThisMachine::count_cpus() const {
 }
 
 int ThisMachine::count_gpus() const {
-  return ddprun::count_gpus(cuda_visible_devices(environment_));
+  return ddprun::count_gpus(cuda_visible_devices(environment_), sources_of(environment_));
+}
+
+std::vector<GpuDevice> ThisMachine::choosable_gpus() const {
+  return ddprun::choosable_gpus(cuda_visible_devices(environment_), sources_of(environment_));
 }
 
 std::optional<double> ThisMachine::cpu_quota() const {
@@ -172,13 +182,18 @@ Result<std::vector<std::string>> ThisMachine::xpus() const {
   return visible;
 }
 
-Result<std::vector<CpuSet>> ThisMachine::numa_cpus(NumaMode mode, int workers) const {
-  NumaQuestion question{mode, visible_gpu_addresses(cuda_visible_devices(environment_)),
-                        allowed_cpus()};
+Result<std::vector<CpuSet>> ThisMachine::numa_cpus(NumaMode mode,
+                                                   const std::vector<std::string>& devices,
+                                                   int workers) const {
+  NumaQuestion question{mode, devices, allowed_cpus()};
   if (question.devices.empty()) {
-    auto devices = xpus();
-    if (!devices) return devices.error();
-    question.devices = std::move(*devices);
+    question.devices =
+        visible_gpu_addresses(cuda_visible_devices(environment_), sources_of(environment_));
+  }
+  if (question.devices.empty()) {
+    auto intels = xpus();
+    if (!intels) return intels.error();
+    question.devices = std::move(*intels);
   }
   return cpus_near_devices(question, workers);
 }

@@ -28,9 +28,12 @@ class ThisMachine : public Machine {
   [[nodiscard]] bool is_plain_file(const std::string& path) const override;
   [[nodiscard]] int count_cpus() const override;
   [[nodiscard]] int count_gpus() const override;
+  [[nodiscard]] std::vector<GpuDevice> choosable_gpus() const override;
   [[nodiscard]] std::optional<double> cpu_quota() const override;
   [[nodiscard]] Result<std::vector<std::string>> xpus() const override;
-  [[nodiscard]] Result<std::vector<CpuSet>> numa_cpus(NumaMode mode, int workers) const override;
+  [[nodiscard]] Result<std::vector<CpuSet>> numa_cpus(NumaMode mode,
+                                                      const std::vector<std::string>& devices,
+                                                      int workers) const override;
   /// These use the resolver only for names that are neither a literal nor "localhost".
   [[nodiscard]] Result<std::string> own_address(const std::string& host) const override;
   [[nodiscard]] Whereabouts locate(const std::string& host) const override;

@@ -81,6 +81,7 @@ struct WorkerConfig {
   CommandIdentity identity;          // of the command, compared with that of the run's other nodes
   bool commands_may_differ = false;  // unless this is set: --allow-different-commands
   std::vector<int> threads{};        // OMP_NUM_THREADS of each local rank; empty: as inherited
+  std::vector<std::string> gpus{};   // --gpus: CUDA_VISIBLE_DEVICES of all; empty: as inherited
   /// --virtual-local-rank: the one device of each local rank; empty: off. On: LOCAL_RANK=0 and
   /// the device in CUDA_VISIBLE_DEVICES; DDPRUN_LOCAL_RANK is the real one.
   std::vector<std::string> virtual_devices{};

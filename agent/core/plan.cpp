@@ -29,6 +29,17 @@ std::string marks_below(const Environment& inherited, const std::string& mark) {
 
 }  // namespace
 
+std::optional<std::string> visible_devices_of_workers(const WorkerConfig& workers,
+                                                      const Environment& inherited) {
+  const auto found = inherited.find("CUDA_VISIBLE_DEVICES");
+  std::optional<std::string> devices;
+  if (found != inherited.end()) devices = found->second;
+  if (workers.gpus.empty()) return devices;
+  devices.emplace();
+  for (const std::string& gpu : workers.gpus) *devices += (devices->empty() ? "" : ",") + gpu;
+  return devices;
+}
+
 std::string worker_mark(const RoundFacts& facts, LocalRank local_rank) {
   return facts.nonce + "/" + std::to_string(facts.round.value()) + "/" +
          std::to_string(local_rank.value());
@@ -81,6 +92,9 @@ WorkerPlan plan_worker(const LaunchConfig& config, const Environment& inherited,
   const auto at = static_cast<std::size_t>(local_rank.value());
   if (!config.workers.threads.empty()) {
     environment.emplace("OMP_NUM_THREADS", std::to_string(config.workers.threads.at(at)));
+  }
+  if (const auto devices = visible_devices_of_workers(config.workers, inherited)) {
+    set("CUDA_VISIBLE_DEVICES", *devices);
   }
   if (!config.workers.virtual_devices.empty()) {
     set("DDPRUN_LOCAL_RANK", std::to_string(local_rank.value()));

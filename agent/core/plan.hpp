@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,10 @@ struct WorkerPlan {
   std::vector<std::string> argv;
   Environment environment;  // complete
 };
+
+/// CUDA_VISIBLE_DEVICES of all workers together, as --gpus or the environment has it.
+[[nodiscard]] std::optional<std::string> visible_devices_of_workers(const WorkerConfig& workers,
+                                                                    const Environment& inherited);
 
 /// What tells a process that a worker of this process started, by DDPRUN_WORKER in its environment:
 /// "3e35e7dd/2/0" for local rank 0 of round 2.

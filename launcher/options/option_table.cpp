@@ -60,6 +60,21 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .group = Group::kProgram,
      .help =
          "Each worker sees LOCAL_RANK=0 and one device; DDPRUN_LOCAL_RANK is its real local rank."},
+    {.id = Id::kGpus,
+     .name = "gpus",
+     .variable = Variable::kDdprun,
+     .group = Group::kProgram,
+     .metavar = "all|LIST",
+     .help = "NVIDIA GPUs or MIG instances of this node for its workers, 2,4,7 or by UUID: their "
+             "CUDA_VISIBLE_DEVICES. Indices count what is visible now. Without --nproc-per-node: "
+             "one worker for each."},
+    {.id = Id::kShareGpus,
+     .name = "share-gpus",
+     .value = Value::kFlag,
+     .variable = Variable::kDdprun,
+     .group = Group::kProgram,
+     .help =
+         "Allow more workers than --gpus has devices: each sees one of them, and LOCAL_RANK=0."},
     {.id = Id::kCompat,
      .name = "compat",
      .value = Value::kFlag,

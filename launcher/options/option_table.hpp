@@ -16,6 +16,8 @@ enum class OptionId : std::size_t {
   kNoPython,
   kRole,
   kVirtualLocalRank,
+  kGpus,
+  kShareGpus,
   kCompat,
   kUseEnv,
   kStandalone,

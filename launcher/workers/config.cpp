@@ -2,21 +2,36 @@
 
 #include <algorithm>
 
+#include "base/count_text.hpp"
 #include "launcher/options/values.hpp"
 #include "launcher/usage.hpp"
 #include "launcher/workers/command.hpp"
 #include "launcher/workers/command_identity.hpp"
+#include "launcher/workers/gpus.hpp"
 #include "launcher/workers/threads.hpp"
 
 namespace ddprun {
 namespace {
 
-Result<int> count_workers(const Setting<WorkerCount>& count, const Machine& machine) {
+using Gpus = std::vector<GpuDevice>;
+
+/// --gpus; empty without it.
+Result<Gpus> chosen_gpus(const WorkerRequest& request, const Machine& machine) {
+  if (!request.gpus.value) return Gpus();
+  const auto found = machine.environment().find("CUDA_VISIBLE_DEVICES");
+  std::optional<std::string> variable;
+  if (found != machine.environment().end()) variable = found->second;
+  return choose_gpus(request.gpus, *request.gpus.value, machine.choosable_gpus(), variable);
+}
+
+Result<int> count_workers(const Setting<WorkerCount>& count, const Gpus& chosen,
+                          const Machine& machine) {
   using Kind = WorkerCount::Kind;
   if (count.value.kind == Kind::kNumber) return count.value.number;
   if (count.value.kind == Kind::kCpus) return machine.count_cpus();
-  const int gpus = count.value.kind == Kind::kXpus ? 0 : machine.count_gpus();
-  if (gpus > 0) return gpus;
+  int gpus = static_cast<int>(chosen.size());
+  if (chosen.empty() && count.value.kind != Kind::kXpus) gpus = machine.count_gpus();
+  if (gpus > 0 && count.value.kind != Kind::kXpus) return gpus;
   if (count.value.kind == Kind::kGpus) {
     return usage(
         count.shown() +
@@ -31,6 +46,16 @@ Result<int> count_workers(const Setting<WorkerCount>& count, const Machine& mach
                "check ZE_AFFINITY_MASK and ONEAPI_DEVICE_SELECTOR");
 }
 
+/// Without --gpus more workers than GPUs are accepted, as by torchrun: they may not use any.
+Result<void> check_sharing(const WorkerRequest& request, int workers, const Gpus& chosen) {
+  const auto devices = static_cast<int>(chosen.size());
+  if (chosen.empty() || workers <= devices || request.share_gpus.value) return {};
+  return usage(request.count.shown() + ": " + count_text(workers, "worker") + " cannot have " +
+               "a device of " + request.gpus.shown() + " each, which has " +
+               std::to_string(devices) + "; pass --nproc-per-node=" + std::to_string(devices) +
+               ", or --share-gpus if several are to use one");
+}
+
 /// OMP_NUM_THREADS of each local rank; empty if the user set it, or if one worker has the machine
 /// to itself.
 std::vector<int> choose_threads(const WorkerRequest& request, int workers,
@@ -40,11 +65,25 @@ std::vector<int> choose_threads(const WorkerRequest& request, int workers,
   return threads_of_workers(workers, {machine.count_cpus(), machine.cpu_quota(), bound});
 }
 
-/// --virtual-local-rank: the device of each local rank; empty without it.
+/// A process sees only the first MIG instance of a list, and a device that is shared cannot be
+/// found by the local rank.
+bool sees_one_device(const Gpus& chosen, int workers) {
+  const bool instances = std::any_of(chosen.begin(), chosen.end(),
+                                     [](const GpuDevice& device) { return device.is_instance; });
+  return !chosen.empty() &&
+         ((instances && workers > 1) || static_cast<std::size_t>(workers) > chosen.size());
+}
+
+/// The device of each local rank, where each sees one (--virtual-local-rank); else empty.
 Result<std::vector<std::string>> virtual_devices(const Setting<bool>& option, int workers,
+                                                 const Gpus& chosen,
                                                  const Environment& environment) {
   std::vector<std::string> devices;
-  if (!option.value) return devices;
+  if (!option.value && !sees_one_device(chosen, workers)) return devices;
+  for (int rank = 0; !chosen.empty() && rank < workers; ++rank) {
+    devices.push_back(chosen[static_cast<std::size_t>(rank) % chosen.size()].name);
+  }
+  if (!chosen.empty()) return devices;
   // On ROCm the first of the two takes precedence.
   const bool hip = !value_or(environment, "HIP_VISIBLE_DEVICES", "").empty();
   const auto visible = environment.find(hip ? "HIP_VISIBLE_DEVICES" : "CUDA_VISIBLE_DEVICES");
@@ -66,21 +105,38 @@ Result<std::vector<std::string>> virtual_devices(const Setting<bool>& option, in
 
 /// --numa-binding: the CPUs of each local rank; empty without it.
 Result<std::vector<CpuSet>> bound_cpus(const Setting<std::optional<NumaMode>>& option, int workers,
-                                       const Machine& machine) {
+                                       const Gpus& chosen, const Machine& machine) {
   if (!option.value) return std::vector<CpuSet>();
-  auto cpus = machine.numa_cpus(*option.value, workers);
+  std::vector<std::string> addresses;
+  for (const GpuDevice& device : chosen) addresses.push_back(device.address);
+  const int devices = chosen.empty() ? workers : static_cast<int>(chosen.size());
+  auto cpus = machine.numa_cpus(*option.value, addresses, std::min(workers, devices));
   if (!cpus) return usage(option.shown() + ": " + cpus.error().sentence);
+  for (auto rank = cpus->size(); rank < static_cast<std::size_t>(workers); ++rank) {
+    const CpuSet shared = (*cpus)[rank - chosen.size()];
+    cpus->push_back(shared);
+  }
   return cpus;
+}
+
+std::vector<std::string> names_of(const Gpus& gpus) {
+  std::vector<std::string> names;
+  for (const GpuDevice& gpu : gpus) names.push_back(gpu.name);
+  return names;
 }
 
 }  // namespace
 
 Result<WorkerConfig> configure_workers(const WorkerRequest& request, const Machine& machine) {
-  auto count = count_workers(request.count, machine);
+  auto gpus = chosen_gpus(request, machine);
+  if (!gpus) return gpus.error();
+  auto count = count_workers(request.count, *gpus, machine);
   if (!count) return count.error();
-  auto devices = virtual_devices(request.virtual_local_rank, *count, machine.environment());
+  auto shared = check_sharing(request, *count, *gpus);
+  if (!shared) return shared.error();
+  auto devices = virtual_devices(request.virtual_local_rank, *count, *gpus, machine.environment());
   if (!devices) return devices.error();
-  auto cpus = bound_cpus(request.numa, *count, machine);
+  auto cpus = bound_cpus(request.numa, *count, *gpus, machine);
   if (!cpus) return cpus.error();
   auto command = worker_command(request, machine);
   if (!command) return command.error();
@@ -93,8 +149,18 @@ Result<WorkerConfig> configure_workers(const WorkerRequest& request, const Machi
                       std::move(identity),
                       request.commands_may_differ,
                       std::move(threads),
+                      names_of(*gpus),
                       std::move(*devices),
                       std::move(*cpus)};
+}
+
+std::vector<std::string> notes_on_devices(const WorkerRequest& request,
+                                          const WorkerConfig& workers) {
+  if (request.virtual_local_rank.value || workers.virtual_devices.empty()) return {};
+  const bool share = static_cast<std::size_t>(workers.count) > workers.gpus.size();
+  return {request.gpus.shown() + ": " +
+          (share ? "workers share devices" : "CUDA shows a process one MIG instance") +
+          ", so each worker sees one device and LOCAL_RANK=0, as with --virtual-local-rank"};
 }
 
 }  // namespace ddprun

@@ -177,6 +177,18 @@ TEST_CASE("a virtual local rank is 0 with one device, and the real one has a nam
   CHECK(rocm.environment.at("CUDA_VISIBLE_DEVICES") == "7");
 }
 
+TEST_CASE("all workers see the chosen devices, whatever was visible before") {
+  LaunchConfig chosen = config();
+  chosen.workers.gpus = {"4", "6"};
+  const Environment inherited{{"CUDA_VISIBLE_DEVICES", "4,5,6"}};
+  const auto planned = plan(chosen, inherited);
+  CHECK(planned.environment.at("CUDA_VISIBLE_DEVICES") == "4,6");
+  CHECK(planned.environment.at("LOCAL_RANK") == "1");
+  CHECK(visible_devices_of_workers(chosen.workers, inherited) == "4,6");
+  CHECK(visible_devices_of_workers(config().workers, inherited) == "4,5,6");
+  CHECK_FALSE(visible_devices_of_workers(config().workers, {}));
+}
+
 TEST_CASE("arguments after the program know the local rank, the program itself does not") {
   LaunchConfig odd = config();
   odd.workers.command = {"$local_rank", "${local_rank}x", "a$$b"};

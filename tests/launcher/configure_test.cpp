@@ -142,7 +142,9 @@ TEST_CASE(
     for (const auto& effect : effects()) places += effect.id == option.id ? 1 : 0;
     for (const auto& [id, value] : only_refusals()) places += id == option.id ? 1 : 0;
     places += option.id == OptionId::kUseEnv ? 1 : 0;  // its own test: it states what always holds
-    places += option.id == OptionId::kNumaBinding ? 1 : 0;  // likewise: it needs devices
+    for (const auto id : {OptionId::kNumaBinding, OptionId::kGpus, OptionId::kShareGpus}) {
+      places += option.id == id ? 1 : 0;  // likewise: they need devices
+    }
     places += option.id == OptionId::kConfig ? 1 : 0;       // its own test: it needs a file
     places += option.id == OptionId::kDryRun ? 1 : 0;       // dry_run_test.py
     places += option.id == OptionId::kJson ? 1 : 0;         // likewise

@@ -30,8 +30,12 @@ class FakeMachine : public Machine {
     if (xpu_count < 0) return Error{ErrorKind::kUsage, "ONEAPI_DEVICE_SELECTOR is odd"};
     return std::vector<std::string>(static_cast<std::size_t>(xpu_count));
   }
+  [[nodiscard]] std::vector<GpuDevice> choosable_gpus() const override { return choosable; }
   [[nodiscard]] std::optional<double> cpu_quota() const override { return quota; }
-  [[nodiscard]] Result<std::vector<CpuSet>> numa_cpus(NumaMode mode, int workers) const override {
+  [[nodiscard]] Result<std::vector<CpuSet>> numa_cpus(NumaMode mode,
+                                                      const std::vector<std::string>& devices,
+                                                      int workers) const override {
+    asked_near = devices;
     if (gpus == 0) return Error{ErrorKind::kUsage, "there is no device"};
     const int first = 10 * static_cast<int>(mode);
     std::vector<CpuSet> bound;
@@ -63,7 +67,9 @@ class FakeMachine : public Machine {
   }
 
   Environment variables;
+  std::vector<GpuDevice> choosable;
   std::optional<double> quota;
+  mutable std::vector<std::string> asked_near;  // the devices of numa_cpus()
   std::map<std::string, FileKind> files;
   std::map<std::string, std::string> addresses{
       {"127.0.0.1", "127.0.0.1"}, {"localhost", "127.0.0.1"}, {"node-1", "10.0.0.1"}};

@@ -1,0 +1,102 @@
+#include "launcher/workers/gpus.hpp"
+
+#include <algorithm>
+
+#include "launcher/options/values.hpp"
+#include "launcher/usage.hpp"
+
+namespace ddprun {
+namespace {
+
+constexpr std::size_t kDevicesShown = 16;
+
+bool is_uuid(const std::string& name) {
+  return name.starts_with("GPU-") || name.starts_with("MIG-");
+}
+
+/// "0 (GPU-4f..), 1 (GPU-8a..)".
+std::string list_of(const std::vector<GpuDevice>& devices) {
+  std::vector<std::string> shown;
+  for (const GpuDevice& device : devices) {
+    if (shown.size() == kDevicesShown) break;
+    const std::string uuid = device.uuid.empty() ? "" : " (" + device.uuid + ")";
+    shown.push_back(std::to_string(shown.size()) + uuid);
+  }
+  return joined(shown) + (devices.size() > kDevicesShown ? ", ..." : "");
+}
+
+/// The positions of the devices that `name` may mean.
+std::vector<std::size_t> named(const std::string& name, const std::vector<GpuDevice>& visible) {
+  std::vector<std::size_t> found;
+  if (const auto index = parse_digits(name)) {
+    if (*index < visible.size()) found.push_back(static_cast<std::size_t>(*index));
+    return found;
+  }
+  for (std::size_t at = 0; at < visible.size(); ++at) {
+    if (visible[at].uuid == name) return {at};
+    if (visible[at].uuid.starts_with(name)) found.push_back(at);
+  }
+  return found;
+}
+
+Result<std::vector<GpuDevice>> choose_all(const Origin& option,
+                                          const std::vector<GpuDevice>& visible) {
+  const auto instances = std::count_if(visible.begin(), visible.end(),
+                                       [](const GpuDevice& device) { return device.is_instance; });
+  if (instances == 0 || static_cast<std::size_t>(instances) == visible.size()) return visible;
+  return usage(option.shown() +
+               ": only some GPUs here have MIG, so devices would not be alike: list those that "
+               "workers get, of " +
+               list_of(visible));
+}
+
+}  // namespace
+
+Result<std::optional<GpuChoice>> parse_gpus(const Origin& origin, bool on_command_line) {
+  if (origin.text.empty() && !on_command_line) return std::optional<GpuChoice>();
+  GpuChoice choice;
+  if (origin.text == "all") return std::optional(choice);
+  for (const std::string& part : split_list(origin.text)) {
+    choice.names.emplace_back(trimmed(part));
+    const std::string& name = choice.names.back();
+    if (!is_uuid(name) && !parse_digits(name)) {
+      return usage(origin.quoted() +
+                   " is neither all nor a list of indices (0,2) or UUIDs (GPU-..., MIG-...)");
+    }
+    if (is_uuid(name) != is_uuid(choice.names.front())) {
+      return usage(origin.shown() + " mixes indices and UUIDs, which PyTorch cannot read: use one");
+    }
+  }
+  return std::optional(std::move(choice));
+}
+
+Result<std::vector<GpuDevice>> choose_gpus(const Origin& option, const GpuChoice& choice,
+                                           const std::vector<GpuDevice>& visible,
+                                           const std::optional<std::string>& variable) {
+  const std::string with = variable ? " (CUDA_VISIBLE_DEVICES=" + *variable + ")" : "";
+  if (visible.empty()) {
+    return usage(option.shown() + ": no NVIDIA GPU is visible here" + with +
+                 "; omit the option to run without");
+  }
+  if (choice.names.empty()) return choose_all(option, visible);
+  std::vector<GpuDevice> chosen;
+  std::vector<std::size_t> taken;
+  for (const std::string& name : choice.names) {
+    const auto found = named(name, visible);
+    if (found.size() != 1) {
+      return usage(option.shown() + ": " + name +
+                   (found.empty() ? " is not one" : " may mean several") +
+                   " of the devices visible here" + with + ": " + list_of(visible));
+    }
+    if (std::find(taken.begin(), taken.end(), found.front()) != taken.end()) {
+      return usage(option.shown() + ": " + name + " is listed twice, of the devices visible here" +
+                   with + ": " + list_of(visible));
+    }
+    taken.push_back(found.front());
+    chosen.push_back(visible[found.front()]);
+    if (is_uuid(name)) chosen.back().name = chosen.back().uuid;
+  }
+  return chosen;
+}
+
+}  // namespace ddprun
