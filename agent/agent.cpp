@@ -183,6 +183,7 @@ RoundHooks Agent::hooks_of(Round round, Rank first_rank) {
   RoundHooks hooks;
   hooks.opened = [this, round] {
     if (single_node() && round == Round(1)) log_start();
+    log_placement();
   };
   hooks.running = [this, round] {
     driver_.group_runs(round);
@@ -292,6 +293,15 @@ void Agent::log_start() {
   facts.shutdown_timeout = config.stopping.shutdown_timeout;
   facts.max_restarts = config.stopping.max_restarts;
   context_.logger().info(start_line(facts));
+}
+
+// Only for people, and once: a restart gives each rank the same.
+void Agent::log_placement() {
+  const LaunchConfig& config = context_.config();
+  if (!config.on_terminal || config.workers.count == 1) return;
+  if (std::exchange(placement_logged_, true)) return;
+  const std::string table = runner_->placement();
+  if (!table.empty()) context_.logger().info(table);
 }
 
 }  // namespace ddprun

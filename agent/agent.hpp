@@ -88,6 +88,7 @@ class Agent : private NodePorts {
   [[nodiscard]] boost::asio::awaitable<void> run_group(std::shared_ptr<RoundRunner> runner,
                                                        Round round);
   void log_start();
+  void log_placement();
   void tell_that_it_started();
   void fail_to_spawn(OwnError error, const std::string& sentence);
   [[nodiscard]] bool single_node() const { return !context_.config().rendezvous; }
@@ -124,6 +125,7 @@ class Agent : private NodePorts {
   std::string signal_note_;              // of the last signal that was passed on
   LogQuota signal_lines_{kSignalLinesMax, kSignalLineInterval};
   bool own_error_reported_ = false;
+  bool placement_logged_ = false;
   std::optional<OwnError> own_error_{};  // reported when all is over here
   bool saves_stacks_ = false;
   bool told_that_it_started_ = false;

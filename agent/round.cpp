@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "agent/core/placement.hpp"
 #include "agent/core/text.hpp"
 #include "agent/proc/limits.hpp"
 #include "agent/proc/spawn.hpp"
@@ -206,6 +207,14 @@ void RoundRunner::plan_one(LocalRank rank) {
   if (runs) return planned.output->set_prefix(output.prefix, output.label);
   planned.mark = worker_mark(inputs_.facts, rank);
   planned.output_plan = std::move(output);
+}
+
+std::string RoundRunner::placement() const {
+  std::vector<Placed> workers;
+  for (const auto& planned : workers_) {
+    workers.push_back(placed(inputs_.config, planned->plan, log_to_name(planned->output_plan)));
+  }
+  return placement_table(inputs_.hostname, workers);
 }
 
 bool RoundRunner::await_devices() {

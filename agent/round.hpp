@@ -133,6 +133,8 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   [[nodiscard]] std::string log_directory() const {
     return output_ ? output_->logs.directory() : std::string();
   }
+  /// placement_table() of the workers that were planned.
+  [[nodiscard]] std::string placement() const;
   /// What the worker reported over its link.
   [[nodiscard]] std::optional<worker_link::LastStep> last_step(LocalRank rank) const {
     return links_.last_step(rank);

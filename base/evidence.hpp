@@ -74,7 +74,7 @@ struct Evidence {
   bool lines_of_stdout = false;  // the lines quoted are of standard output: stderr has none
   // It inherited its standard output from ddprun, and no process read that when it ended.
   bool stdout_closed = false;
-  bool lines_of_both = false;    // they are of both streams, which had one way to ddprun
+  bool lines_of_both = false;  // they are of both streams, which had one way to ddprun
   friend bool operator==(const Evidence&, const Evidence&) = default;
 };
 

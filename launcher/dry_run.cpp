@@ -8,10 +8,10 @@
 
 #include "agent/proc/spawn.hpp"
 #include "base/address.hpp"
+#include "base/columns.hpp"
 #include "base/count_text.hpp"
 #include "base/printable.hpp"
 #include "base/utf8.hpp"
-#include "launcher/commands/columns.hpp"
 #include "launcher/workers/command.hpp"
 
 namespace ddprun {
@@ -79,7 +79,7 @@ std::string heading_text(const Preview& preview) {
   }
   rows.push_back(
       {"logs", preview.log_place.empty() ? "none" : "below " + printable(preview.log_place)});
-  return commands::in_columns(rows);
+  return in_columns(rows);
 }
 
 std::string nodes_text(const Preview& preview) {
@@ -91,7 +91,7 @@ std::string nodes_text(const Preview& preview) {
                     range_text(node.first_rank, node.first_rank + node.workers - 1) +
                         (node.here ? ", this node" : "")});
   }
-  return "\nIf every node has as many workers as this one:\n" + commands::in_columns(rows);
+  return "\nIf every node has as many workers as this one:\n" + in_columns(rows);
 }
 
 std::string workers_text(const Preview& preview) {
@@ -102,7 +102,7 @@ std::string workers_text(const Preview& preview) {
                     printable(worker.devices.value_or("all")), cpus_text(worker.cpus),
                     command_text(shown_command(worker.argv))});
   }
-  return "\n" + commands::in_columns(rows);
+  return "\n" + in_columns(rows);
 }
 
 std::string environment_text(const Preview& preview) {

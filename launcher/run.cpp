@@ -115,8 +115,9 @@ int run(int argc, const char* const* argv, const char* const* environment_block,
   if (auto* launch = std::get_if<Launch>(&*intent)) {
     launch->config.pid = user.pid;
     launch->config.started = user.started;
-    const bool on_terminal = ::isatty(STDOUT_FILENO) == 1 && ::isatty(STDERR_FILENO) == 1;
-    choose_console(launch->config, environment, on_terminal);
+    const bool on_terminal = ::isatty(STDERR_FILENO) == 1;
+    choose_console(launch->config, environment, on_terminal && ::isatty(STDOUT_FILENO) == 1);
+    launch->config.on_terminal = on_terminal;
     return start(*launch, environment);
   }
   if (const auto* completion = std::get_if<ShowCompletion>(&*intent)) {

@@ -146,7 +146,8 @@ struct LaunchConfig {
   std::optional<std::string> timer_pipe{};  // unset: off
   bool torch_events = false;                // --event-log-handler=console: torchrun's, on stderr
   int pid = 0;                              // of the process that the user started; 0: this one
-  int started = -1;  // a descriptor that gets the run id once all workers run; -1: none
+  int started = -1;          // a descriptor that gets the run id once all workers run; -1: none
+  bool on_terminal = false;  // standard error is one
 };
 
 }  // namespace ddprun

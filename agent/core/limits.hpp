@@ -9,6 +9,8 @@
 
 namespace ddprun {
 
+// Lines of the table of ranks at the start; further ranks are counted.
+inline constexpr std::size_t kPlacementLinesMax = 16;
 // After a success, what a worker left behind has this long to end by itself, unless
 // --straggler-timeout says otherwise; then SIGTERM, and after kStragglerGrace SIGKILL.
 // From the start of the workers to that of the template of --warm: until then the processors are

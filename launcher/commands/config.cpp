@@ -3,9 +3,9 @@
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
 
+#include "base/columns.hpp"
 #include "base/printable.hpp"
 #include "base/utf8.hpp"
-#include "launcher/commands/columns.hpp"
 #include "launcher/commands/commands.hpp"
 #include "launcher/commands/terminal.hpp"
 #include "launcher/configure.hpp"

@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <optional>
 
+#include "base/columns.hpp"
 #include "base/count_text.hpp"
 #include "base/duration_text.hpp"
-#include "launcher/commands/columns.hpp"
 #include "launcher/commands/commands.hpp"
 #include "launcher/commands/runs.hpp"
 #include "launcher/commands/table.hpp"

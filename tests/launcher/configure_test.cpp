@@ -145,10 +145,10 @@ TEST_CASE(
     for (const auto id : {OptionId::kNumaBinding, OptionId::kGpus, OptionId::kShareGpus}) {
       places += option.id == id ? 1 : 0;  // likewise: they need devices
     }
-    places += option.id == OptionId::kConfig ? 1 : 0;       // its own test: it needs a file
-    places += option.id == OptionId::kDryRun ? 1 : 0;       // dry_run_test.py
-    places += option.id == OptionId::kJson ? 1 : 0;         // likewise
-    places += option.id == OptionId::kDetach ? 1 : 0;       // main() does it: tests/control
+    places += option.id == OptionId::kConfig ? 1 : 0;  // its own test: it needs a file
+    places += option.id == OptionId::kDryRun ? 1 : 0;  // dry_run_test.py
+    places += option.id == OptionId::kJson ? 1 : 0;    // likewise
+    places += option.id == OptionId::kDetach ? 1 : 0;  // main() does it: tests/control
     CHECK(places == 1);
   }
 }

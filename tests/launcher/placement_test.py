@@ -1,15 +1,20 @@
 #!/usr/bin/env python3
-"""Workers get the devices of --gpus, as NVML lists them.
+"""Workers get the devices of --gpus, as NVML lists them, and a terminal shows who has which.
 
 tests/launcher/placement_test.py path/to/ddprun path/to/libfake_nvml.so
 """
 
 import os
 import pathlib
+import pty
+import re
 import subprocess
 import sys
 import tempfile
 import unittest
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from streams import read_until  # noqa: E402
 
 DDPRUN = ""
 HUNG = 30  # seconds after which a test counts as hung
@@ -26,6 +31,18 @@ def variables(**more):
 def run(*options, **more):
     return subprocess.run([DDPRUN, "--standalone", *options, "sh", "-c", SHOW], text=True,
                           env=variables(**more), timeout=HUNG, capture_output=True, check=False)
+
+
+def shown_on_a_terminal(*options, **more):
+    """What is written to a terminal that is standard error."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen([DDPRUN, "--standalone", *options, "sh", "-c", ":"], stderr=theirs,
+                          env=variables(**more)) as started:
+        os.close(theirs)
+        text = read_until(ours, b"done:", HUNG)
+        started.wait(HUNG)
+    os.close(ours)
+    return text.decode().replace("\r\n", "\n")
 
 
 class Placement(unittest.TestCase):
@@ -58,6 +75,29 @@ class Placement(unittest.TestCase):
                      SHOW], text=True, env=variables(**variable), timeout=HUNG,
                     capture_output=True, check=False)
                 self.assertEqual(sorted(done.stdout.splitlines()), [":0::1.", ":1::1."])
+
+
+class Table(unittest.TestCase):
+    def test_a_terminal_shows_where_each_rank_is(self):
+        with tempfile.TemporaryDirectory() as logs:
+            text = shown_on_a_terminal("--gpus=GPU-fake2,GPU-fake0", "-r3", f"--log-dir={logs}")
+        lines = text.splitlines()
+        heading = next(at for at, line in enumerate(lines) if line.startswith("rank "))
+        self.assertRegex(lines[heading], r"^rank +host +device +threads +log$")
+        for rank, gpu in ((0, 2), (1, 0)):
+            row = lines[heading + 1 + rank].split()
+            self.assertEqual(row[:3], [str(rank), os.uname().nodename, f"GPU-fake{gpu}"])
+            self.assertRegex(row[3], r"^\d+$")
+            self.assertTrue(row[4].endswith(f"/attempt_0/{rank}/stderr.log"), row)
+        self.assertIn(" run ", lines[heading - 1])  # the first line, before the table
+
+    def test_ranks_that_have_the_same_share_a_line(self):
+        text = shown_on_a_terminal("--nproc-per-node=3")
+        self.assertRegex(text, r"\nrank +host +threads\n0-2 +\S+ +\d+\n")
+
+    def test_one_rank_and_a_pipe_get_no_table(self):
+        self.assertIsNone(re.search("^rank ", shown_on_a_terminal("--gpus=0"), re.MULTILINE))
+        self.assertNotIn("rank ", run("--gpus=1,0").stderr)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-#include "launcher/commands/columns.hpp"
+#include "base/columns.hpp"
 
 #include <algorithm>
 
-namespace ddprun::commands {
+namespace ddprun {
 
 namespace {
 
@@ -32,4 +32,4 @@ std::string in_columns(const std::vector<std::vector<std::string>>& rows) {
   return text;
 }
 
-}  // namespace ddprun::commands
+}  // namespace ddprun
