@@ -11,7 +11,6 @@ target_include_directories(ddprun_worker INTERFACE
   $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 
 install(TARGETS ddprun ddprun-rdzvd RUNTIME)
-install(FILES ${PROJECT_BINARY_DIR}/bin/ddprun-launch TYPE BIN)  # a link
 if(TARGET ddprun-stacks)
   install(TARGETS ddprun-stacks RUNTIME)
 endif()
@@ -38,6 +37,7 @@ install(FILES ${PROJECT_BINARY_DIR}/ddprun.pc DESTINATION ${pkgconfig_dir}
 if(NOT SKBUILD)  # a wheel is not where a system's service comes from, and has its license elsewhere
   install(FILES scripts/ddprun-rdzvd.service DESTINATION lib/systemd/system)
   install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+  install(FILES ${PROJECT_BINARY_DIR}/bin/ddprun-launch TYPE BIN)  # a link
 
   # Manual pages, and completions where the shells look for those of packages.
   set(DDPRUN_DOCUMENTS ${PROJECT_BINARY_DIR}/documents)
