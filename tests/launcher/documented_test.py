@@ -22,8 +22,8 @@ from sentences import kSenderUnknown, kTracebackIsAbove  # noqa: E402
 from supervisors import supervisors_of  # noqa: E402
 
 DDPRUN = RDZVD = ""
-COUNT = str(HERE.parents[1] / "examples/count.sh")
-FAIL_ONCE = str(HERE.parents[1] / "examples/fail_once.py")
+COUNT = str(HERE.parents[1] / "examples/shell/count.sh")
+FAIL_ONCE = str(HERE.parents[1] / "examples/restart/fail_once.py")
 HUNG = 30  # seconds
 FOREIGN = ("PET_", "TORCHELASTIC_", "DDPRUN_", "SLURM_", "OMPI_", "PMI_", "RANK", "LOCAL_RANK",
            "WORLD_SIZE", "MASTER_", "OMP_NUM_THREADS")
