@@ -8,17 +8,13 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <filesystem>
 #include <utility>
 
-#include "agent/core/placement.hpp"
 #include "agent/core/text.hpp"
 #include "agent/proc/limits.hpp"
 #include "agent/proc/spawn.hpp"
 #include "agent/run_events.hpp"
 #include "base/macros.hpp"
-#include "base/message_line.hpp"
-#include "base/printable.hpp"
 #include "net/bugs.hpp"
 
 namespace ddprun {
@@ -184,19 +180,6 @@ void RoundRunner::plan_workers() {
   say_where_hidden_output_is();
 }
 
-// With the first start only: the directories of the others are beside it.
-void RoundRunner::say_where_hidden_output_is() {
-  if (inputs_.config.log.console != Console::kRank0 || inputs_.facts.restarts.value() != 0) return;
-  const LocalRank last(inputs_.config.workers.count - 1);
-  const std::string file = output_->logs.stdout_log(last);
-  if (file.empty() || worker(last).plan.rank == Rank(0)) return;
-  const std::string folder = std::filesystem::path(file).parent_path().parent_path().string();
-  const bool stays = !inputs_.config.log.dir.empty();
-  inputs_.logger.info(note_line("", "stdout of all ranks but 0 is in " + printable(folder) +
-                                        (stays ? "" : ", removed after success without --log-dir") +
-                                        "; --console=prefix shows it"));
-}
-
 void RoundRunner::plan_one(LocalRank rank) {
   Worker& planned = worker(rank);
   const bool runs = planned.child.has_value();
@@ -207,14 +190,6 @@ void RoundRunner::plan_one(LocalRank rank) {
   if (runs) return planned.output->set_prefix(output.prefix, output.label);
   planned.mark = worker_mark(inputs_.facts, rank);
   planned.output_plan = std::move(output);
-}
-
-std::string RoundRunner::placement() const {
-  std::vector<Placed> workers;
-  for (const auto& planned : workers_) {
-    workers.push_back(placed(inputs_.config, planned->plan, log_to_name(planned->output_plan)));
-  }
-  return placement_table(inputs_.hostname, workers);
 }
 
 bool RoundRunner::await_devices() {
