@@ -158,7 +158,8 @@ void RoundRunner::on_files(Files files) {
       output_->warn(output_->no_files + "; this round continues without log files");
     }
     plan_workers();
-    if (files.program && inputs_.hooks.opened) inputs_.hooks.opened();
+    if (files.program && inputs_.hooks.opened) inputs_.hooks.opened();  // the line of the start
+    if (files.program) say_where_hidden_output_is();
   }
   if (!files.program) {
     program = files.program.error();
@@ -177,7 +178,6 @@ void RoundRunner::record_into(OutputContext& output) {
 
 void RoundRunner::plan_workers() {
   for (int i = 0; i < inputs_.config.workers.count; ++i) plan_one(LocalRank(i));
-  say_where_hidden_output_is();
 }
 
 void RoundRunner::plan_one(LocalRank rank) {

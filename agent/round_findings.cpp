@@ -231,7 +231,8 @@ bool RoundRunner::is_shown(const WorkerExit& failed) const {
   if (failed.lines.empty() || failed.given_up) return false;
   const Worker& its = worker(failed.worker.local_rank);
   const Route route = its.output_plan.err.route;
-  if (!its.output || (route != Route::kPass && route != Route::kTee)) return false;
+  const bool shown = route == Route::kPass || route == Route::kLabel || route == Route::kTee;
+  if (!its.output || !shown) return false;
   return its.output->tail(Stream::kStderr).find(failed.lines.back()) != std::string::npos;
 }
 

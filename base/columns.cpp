@@ -27,7 +27,9 @@ std::string in_columns(const std::vector<std::vector<std::string>>& rows) {
     for (std::size_t i = 0; i + 1 < row.size(); ++i) {
       text += row[i] + std::string(widths[i] - width_of(row[i]) + 2, ' ');
     }
-    text += row.back() + "\n";
+    text += row.back();
+    text.erase(text.find_last_not_of(' ') + 1);  // of cells that are empty
+    text += '\n';
   }
   return text;
 }

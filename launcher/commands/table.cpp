@@ -57,7 +57,8 @@ bool is_program_here(const std::string& name) {
 /// The command that a word probably means which is neither a command nor a program.
 const CommandSpec* meant_by(std::string_view word) {
   const CommandSpec* best = nullptr;
-  if (word.find_first_of("./") != std::string_view::npos) return best;  // a file
+  const bool is_file = word.find_first_of("./") != std::string_view::npos;
+  if (is_file || word.starts_with('-')) return best;
   std::size_t best_distance = word.size();
   for (const CommandSpec& command : kCommands) {
     if (word.size() >= 3 && command.name.starts_with(word)) return &command;

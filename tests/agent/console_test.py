@@ -208,7 +208,7 @@ class Console(unittest.TestCase):
             (hidden,) = pathlib.Path(logs).glob("*/attempt_0/1/stdout.log")
             self.assertEqual(hidden.read_text(), "out 1\n")
             note = f"stdout of all ranks but 0 is in {hidden.parents[1]};"
-            self.assertIn(note, b" ".join(seen).decode())
+            self.assertRegex(b" ".join(seen).decode(), rf"^ddprun .*: 2 ranks.*{note}")
         for line in (b"out 0", host + b":0| err 0", host + b":1| err 1"):
             self.assertEqual(seen.count(line), 1, (line, seen))
         self.assertNotIn(b"out 1", seen)
@@ -245,6 +245,13 @@ class Console(unittest.TestCase):
         for rank in (0, 1):
             lines = [line for line in done.stdout.splitlines() if f":{rank}| " in line]
             self.assertEqual(lines, [f"{host}:{rank}| {word}" for word in ("one", "two", "three")])
+
+    def test_a_traceback_behind_labels_is_not_quoted_again(self):
+        script = ("test $RANK = 1 || exit 0; printf 'Traceback (most recent call last):\\n"
+                  "  File \"x.py\", line 1\\nValueError: boom\\n' >&2; exit 3")
+        done = run(script, "--console=prefix", stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.assertIn("its traceback is above", done.stdout)
+        self.assertNotIn("| Traceback", done.stdout.split("evidence")[1])
 
     def start_on_terminal(self, script, size=(24, 80), within=(), options=(), environment={}):
         """Workers, one by default, in a window of their own: what reads there, and the process."""

@@ -299,6 +299,12 @@ TEST_CASE("a mistyped command is told which one is meant, unless it is a program
   CHECK(ddprun_with({"stats"}, {{"PATH", directory.path() + ":/bin"}}).code == 5);
 }
 
+TEST_CASE("an option whose name is like that of a command is an option") {
+  const TemporaryDirectory directory;
+  std::ofstream(directory.file("run.toml")) << "nproc-per-node = 2\n";
+  CHECK(ddprun_with({"--config", directory.file("run.toml"), "/bin/true"}).code == 0);
+}
+
 TEST_CASE("a script that does not exist is one sentence, and uses no restart") {
   const TemporaryDirectory directory;
   const std::string script = directory.file("train.py");
