@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "agent/proc/stream_pump.hpp"
+#include "base/escapes.hpp"
 
 namespace ddprun {
 
@@ -85,8 +86,8 @@ void WorkerOutput::forget() {
 }
 
 std::string WorkerOutput::tail(Stream stream) const {
-  if (stream == Stream::kStderr) return err_->tail();
-  return is_one_way() ? "" : out_->tail();
+  if (stream == Stream::kStderr) return without_escapes(err_->tail());
+  return is_one_way() ? "" : without_escapes(out_->tail());
 }
 
 }  // namespace ddprun

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "agent/proc/limits.hpp"
+#include "base/escapes.hpp"
 
 namespace ddprun {
 namespace {
@@ -16,16 +17,6 @@ constexpr std::string_view kWrapOn = "\x1b[?7h";
 constexpr std::string_view kColourOff = "\x1b[0m";
 // Cyan, yellow, magenta, green, blue, and three bright ones; red is for errors.
 constexpr std::array kColours = {36, 33, 35, 32, 34, 96, 93, 95};
-
-// The end of the escape sequence that begins `text`: of CSI its final byte, else the byte after
-// ESC.
-std::size_t sequence_size(std::string_view text) {
-  if (text.size() < 2 || text[1] != '[') return std::min<std::size_t>(text.size(), 2);
-  const auto is_final = [](char byte) { return byte >= 0x40 && byte <= 0x7e; };
-  std::size_t size = 2;
-  while (size < text.size() && !is_final(text[size])) ++size;
-  return std::min(size + 1, text.size());
-}
 
 bool is_colour(std::string_view sequence) {
   return sequence.size() > 2 && sequence[1] == '[' && sequence.back() == 'm';
@@ -47,7 +38,7 @@ std::string text_behind_label(std::string_view line) {
     const std::size_t plain = std::min(line.find('\x1b'), line.size());
     text += line.substr(0, plain);
     line.remove_prefix(plain);
-    const std::string_view sequence = line.substr(0, sequence_size(line));
+    const std::string_view sequence = line.substr(0, escape_size(line));
     if (is_colour(sequence)) {
       text += sequence;
       coloured = true;
