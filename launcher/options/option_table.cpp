@@ -356,8 +356,7 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
          "How output of workers is shown. quoted: as they write it, and a failure report can quote "
          "stderr. raw: workers inherit the console, and stderr is not quoted. prefix: whole lines "
          "with host and rank. rank0: stdout of rank 0 as it is, that of other ranks in log files, "
-         "stderr as with prefix. Default: rank0 on a terminal with several ranks and none of the "
-         "options above that say where output goes, else quoted. NO_COLOR turns colours off."},
+         "stderr as with prefix. NO_COLOR turns colours off. [default quoted]"},
     {.id = Id::kHttp,
      .name = "http",
      .variable = Variable::kDdprun,
