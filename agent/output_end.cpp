@@ -60,6 +60,11 @@ void OutputEnd::end_echo(int signal) {
   if (is_key && ::isatty(STDERR_FILENO) == 1) consoles_.err->write_own("\n");
 }
 
+void OutputEnd::stop_keeping() {
+  consoles_.err->stop_keeping();
+  consoles_.out->stop_keeping();
+}
+
 void OutputEnd::hurry() {
   hurried_ = true;
   consoles_.err->hurry();

@@ -35,7 +35,10 @@ class OutputEnd {
   [[nodiscard]] boost::asio::awaitable<void> finish(int exit_code);
   [[nodiscard]] bool has_logs() const { return logs_ != nullptr; }
   [[nodiscard]] bool began() const { return began_; }
-  /// A stop signal came: what does not take what was said or written is waited for no longer.
+  /// A stop signal came while workers ran: no console is waited for without limit.
+  void stop_keeping();
+  /// A second one, or one at the end: what does not take what was said or written is waited for no
+  /// longer.
   void hurry();
   /// A key sent this signal: the terminal shows it as ^C, perhaps behind a worker's progress bar.
   /// The next line begins below.

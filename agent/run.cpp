@@ -129,6 +129,7 @@ int drive(asio::io_context& io, Signals& signals, Agent& agent, OutputEnd& end, 
     if (end.began() || (stopped && is_forced_stop(received.number))) end.hurry();
     if (end.began()) return;
     stopped = true;
+    end.stop_keeping();
     if (end.has_logs()) return agent.request_stop(received);
     exit_code =
         exit_code_of_signal(received.number);  // nothing was begun yet: a file system stalls

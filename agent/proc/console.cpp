@@ -105,7 +105,7 @@ asio::awaitable<void> ConsoleWriter::room(OnStall on_stall) {
 asio::awaitable<void> ConsoleWriter::flush(TimePoint deadline) {
   const auto self = shared_from_this();
   const auto token = asio::as_tuple(asio::use_awaitable);
-  const bool waits = keeps_all_ && queue_.worker_bytes() != 0;
+  const bool waits = keeps_all_ && !stopped_ && queue_.worker_bytes() != 0;
   asio::steady_timer limit(changed_.get_executor(), waits ? TimePoint::max() : deadline);
   limit.async_wait([self](const boost::system::error_code& ended) {
     if (!ended) self->hurry();

@@ -45,6 +45,8 @@ class ConsoleWriter : public std::enable_shared_from_this<ConsoleWriter> {
   /// From now on flush() has no deadline while output of workers waits: it exists only here, and
   /// without ddprun its worker would wait for the console.
   void keep_all() { keeps_all_ = true; }
+  /// The run is stopped: flush() has its deadline in any case.
+  void stop_keeping() { stopped_ = true; }
   /// Completes when everything is written or the console is closed. At `deadline`, or at hurry(),
   /// own lines go first and have kConsoleHurryMax; then it completes in any case.
   [[nodiscard]] boost::asio::awaitable<void> flush(TimePoint deadline);
@@ -98,6 +100,7 @@ class ConsoleWriter : public std::enable_shared_from_this<ConsoleWriter> {
   bool stalled_ = false;
   bool closed_ = false;
   bool hurried_ = false;
+  bool stopped_ = false;
   bool keeps_all_ = false;
   std::uint64_t dropped_lines_ = 0;  // since the last message about them
   std::uint64_t dropped_total_ = 0;

@@ -218,13 +218,13 @@ def paused_console(cluster: Cluster):
     a.console.touch()
     b = cluster.start("b")
     one = cluster.wait_for_round([a, b])
-    pause(STALL_SECONDS)
-    cluster.fail(one.rank_of(a), one.number, 9)
-    expect(b.end() == 9, "another code than the worker's")
+    pause(STALL_SECONDS)  # meanwhile the worker waits within a line, as under torchrun
+    os.kill(one.pids[one.rank_of(a)], signal.SIGKILL)
+    expect(b.end() == 137, "another code than the worker's")
     pause(2)
     expect(a.is_running(), "the node did not wait for its console")
     os.set_blocking(reader, True)
     with open(reader, "rb") as console:
         a.console.write_bytes(console.read())
-    expect(a.end() == 9, "another code than the worker's")
+    expect(a.end() == 137, "another code than the worker's")
     expect(kFirstFailure in a.text(), "the report is missing")

@@ -152,6 +152,19 @@ TEST_CASE("a stop signal ends the wait for a console that may lose nothing") {
   run_until(io, [&] { return flushed; });
 }
 
+TEST_CASE("after a stop the end waits for a silent console until its deadline only") {
+  boost::asio::io_context io;
+  Pipe pipe;
+  auto console = writer(io, pipe.write_end());
+  console->keep_all();
+  console->write(numbered(0, 20000));
+  console->stop_keeping();
+  bool flushed = false;
+  boost::asio::co_spawn(io, console->flush(Clock::now()),
+                        [&](const std::exception_ptr&) { flushed = true; });
+  run_until(io, [&] { return flushed; });
+}
+
 TEST_CASE("a process that had no turn for a second does not take a console that reads for silent") {
   boost::asio::io_context io;
   Pipe pipe;
