@@ -61,7 +61,9 @@ class OpenFile {
 
 std::optional<std::string> line_of(const std::string& key, const std::string& text) {
   std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
+  std::string line;
+  std::getline(lines, line);  // the heading
+  while (std::getline(lines, line)) {
     if (line.starts_with(key + " ")) return line.substr(key.size() + 1);
   }
   return std::nullopt;
@@ -77,7 +79,8 @@ Result<std::string> agree_on_line(const std::string& path, const std::string& ke
     return of_file(path, std::string("cannot be opened: ") + ::strerror(errno));
   if (!file.is_regular()) return of_file(path, "is not a regular file");
   // Without a deadline: an agent that holds the lock only reads and writes some bytes.
-  while (::flock(file.number(), LOCK_EX) != 0) {
+  const int lock = agree == Agree::kLook ? LOCK_SH : LOCK_EX;  // over NFS as the file was opened
+  while (::flock(file.number(), lock) != 0) {
     if (errno != EINTR) return of_file(path, std::string("cannot be locked: ") + ::strerror(errno));
   }
   const std::string text = file.text();

@@ -95,7 +95,9 @@ Result<Launch> plan_launch(Asked& asked, const Machine& machine) {
   if (stopping.spares > 0 && stopping.max_restarts == 0 && !launch.config.rendezvous) {
     launch.notes.push_back("--spares not used: --max-restarts is 0, so a lost rank ends the run");
   }
-  if (std::string note = script_note(launch.config.workers.script, machine); !note.empty()) {
+  const std::string& script = launch.config.workers.script;
+  std::string note = request.workers.run_path.value ? "" : script_note(script, machine);
+  if (!note.empty()) {
     launch.notes.push_back(std::move(note));
   }
   append(launch.notes, plan->notes);

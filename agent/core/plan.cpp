@@ -80,6 +80,10 @@ WorkerPlan plan_worker(const LaunchConfig& config, const Environment& inherited,
   set("DDPRUN_WORKER", marks_below(inherited, worker_mark(facts, local_rank)));
   environment.erase("DDPRUN_SPARE");  // of another ddprun
   environment.erase("DDPRUN_SURVIVORS");
+  // Said of this run; CUDA_VISIBLE_DEVICES has the devices, and a path may be relative.
+  for (const char* name : {"DDPRUN_GPUS", "DDPRUN_SHARE_GPUS", "DDPRUN_CONFIG"}) {
+    environment.erase(name);
+  }
   if (config.stopping.rejoin_timeout) set("DDPRUN_SURVIVORS", "1");
   if (facts.worker_socket.empty()) {
     environment.erase("DDPRUN_WORKER_SOCKET");  // of another ddprun, which knows other ranks

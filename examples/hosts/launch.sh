@@ -7,7 +7,8 @@ file=$1
 shift
 own=$(hostname -I)
 nodes=0 rank='' master=''
-while read -r host; do
+while read -r host || [ -n "$host" ]; do
+  [ -n "$host" ] || continue
   case " $own " in *" $host "*) rank=$nodes ;; esac
   master=${master:-$host}
   nodes=$((nodes + 1))

@@ -131,10 +131,14 @@ Result<void> take_entry(std::string_view key, const toml::node& node, const std:
     return usage(where + " is a table; write every option as NAME = VALUE, without tables");
   }
   if (option == nullptr) {
+    const std::string meant = suggestion("--" + std::string(key));
     return usage(place + ": unknown option " + std::string(key) + "; " +
-                 suggestion("--" + std::string(key)));
+                 (meant.empty() ? "ddprun --help lists all" : meant));
   }
   if (is_for_command_line(*option)) return usage(where + " belongs on the command line");
+  for (const FileValue& other : values) {
+    if (other.id == option->id) return usage(where + " is in " + other.place + " already");
+  }
   const bool is_switch =
       option->value == OptionValue::kFlag || option->value == OptionValue::kOptional;
   if (is_switch && node.is_boolean()) {

@@ -14,8 +14,10 @@ namespace ddprun {
 inline constexpr std::array<std::string_view, 2> kIntroduction{
     "Starts one worker per GPU or CPU, gives each a rank and a store for the rendezvous, and "
     "restarts the group or reports when one fails. Accepts torchrun's command lines.",
-    "A .py file runs with $PYTHON_EXEC, the active virtual or conda environment, or python3. Any "
-    "other executable runs directly. Arguments after it are passed to it."};
+    "A .py file runs with $PYTHON_EXEC, the Python of ddprun's own virtual environment, that of "
+    "the "
+    "active one or of conda, or python3. Any other executable runs directly. Arguments after it "
+    "are passed to it."};
 
 inline constexpr std::array<std::pair<OptionGroup, std::string_view>, 5> kHelpHeadings{{
     {OptionGroup::kProgram, "Workers and program"},

@@ -46,7 +46,6 @@ constexpr Synonym kSynonyms[] = {
     {"num-workers", "nproc-per-node"},
     {"workers", "nproc-per-node"},
     {"world-size", "nproc-per-node"},
-    {"gpus", "nproc-per-node"},
     {"ngpus", "nproc-per-node"},
     {"num-gpus", "nproc-per-node"},
     {"gpus-per-node", "nproc-per-node"},

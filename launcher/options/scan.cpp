@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/program_name.hpp"
 #include "launcher/options/nearest.hpp"
 #include "launcher/options/values.hpp"
 #include "launcher/usage.hpp"
@@ -195,7 +196,7 @@ class Scanner {
   static Error unknown_option(const std::string& name) {
     const std::string meant = suggestion(name);
     return usage("unknown option " + name + "; " +
-                 (meant.empty() ? "ddprun --help lists all" : meant) +
+                 (meant.empty() ? program_name() + " --help lists all" : meant) +
                  " (options of the program go after it)");
   }
 

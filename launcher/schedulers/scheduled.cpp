@@ -49,7 +49,7 @@ void fill_index_only(RendezvousRequest& asked, const Machine& machine) {
 Result<void> fill_worker_count(Request& request, const Placement& placement,
                                const Environment& environment, Notes& notes) {
   Setting<WorkerCount>& count = request.workers.count;
-  if (precedes_scheduler(count)) return {};
+  if (precedes_scheduler(count) || request.workers.gpus.value) return {};
   const auto gpus = allocated_gpus(environment);
   if (!gpus) return {};
   supply(count, {}, std::to_string(*gpus), placement.job);

@@ -96,7 +96,7 @@ Result<WorkerCommand> worker_command(const WorkerRequest& request, const Machine
     if (module) command.argv.emplace_back("-m");
     if (run_path) command.argv.insert(command.argv.end(), {"-c", std::string(kRunPathText)});
     command.argv.push_back(program[0]);
-    if (!module && !run_path) command.script = program[0];
+    if (!module) command.script = program[0];
   }
   if (request.local_rank_argument) command.argv.emplace_back("--local-rank=${local_rank}");
   command.argv.insert(command.argv.end(), program.begin() + 1, program.end());

@@ -32,7 +32,8 @@ struct WorkerCommand {
 /// What --run-path takes precedence over, a note for each.
 [[nodiscard]] std::vector<std::string> unused_with_run_path(const WorkerRequest& request);
 
-/// $PYTHON_EXEC, else the active virtualenv's or conda environment's, else python3 on PATH.
+/// $PYTHON_EXEC, else that of the virtual environment that holds ddprun, else the active
+/// virtualenv's or conda environment's, else python3 on PATH.
 [[nodiscard]] Result<std::string> choose_python(const Machine& machine);
 
 }  // namespace ddprun

@@ -202,7 +202,8 @@ class Console(unittest.TestCase):
         with tempfile.TemporaryDirectory() as logs:
             leader, process = self.start_on_terminal(
                 "test -t 2 && echo out $RANK; echo err $RANK >&2", options=[
-                    "--nproc-per-node=2", f"--log-dir={logs}"], environment={"NO_COLOR": "1"})
+                    "--nproc-per-node=2", "--console=rank0", f"--log-dir={logs}"],
+                environment={"NO_COLOR": "1"})
             seen = screen(read_until(leader, b"exited with code 0", HUNG))
             self.assertEqual(process.wait(timeout=HUNG), 0)
             (hidden,) = pathlib.Path(logs).glob("*/attempt_0/1/stdout.log")
@@ -214,7 +215,8 @@ class Console(unittest.TestCase):
         self.assertNotIn(b"out 1", seen)
 
     def test_labels_have_colours_on_a_terminal(self):
-        leader, process = self.start_on_terminal("echo err >&2", options=["--nproc-per-node=2"])
+        leader, process = self.start_on_terminal(
+            "echo err >&2", options=["--nproc-per-node=2", "--console=rank0"])
         seen = read_until(leader, b"exited with code 0", HUNG)
         self.assertRegex(seen, rb"\x1b\[36m[^|]*:0\| \x1b\[0merr\r\n")
         self.assertEqual(process.wait(timeout=HUNG), 0)
@@ -231,7 +233,8 @@ class Console(unittest.TestCase):
         host = socket.gethostname().split(".")[0].encode()
         bar = "i=0; while [ $i -lt 3000 ]; do printf '\\r%d of 3000' $i >&2; i=$((i+1)); done; "
         leader, process = self.start_on_terminal(
-            bar + "printf '\\r3000 of 3000\\n' >&2", options=["--nproc-per-node=3"],
+            bar + "printf '\\r3000 of 3000\\n' >&2",
+            options=["--nproc-per-node=3", "--console=rank0"],
             environment={"NO_COLOR": "1"})
         seen = screen(read_until(leader, b"exited with code 0", HUNG))
         self.assertEqual(process.wait(timeout=HUNG), 0)
@@ -252,6 +255,17 @@ class Console(unittest.TestCase):
         done = run(script, "--console=prefix", stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.assertIn("its traceback is above", done.stdout)
         self.assertNotIn("| Traceback", done.stdout.split("evidence")[1])
+
+    def test_a_coloured_traceback_is_understood_and_not_quoted_again(self):
+        script = ("printf 'Traceback (most recent call last):\\n  File \033[35m\"x.py\"\033[0m\\n"
+                  "\033[1;35mMemoryError\033[0m: \033[35mno room\033[0m\\n' >&2; exit 1")
+        leader, process = self.start_on_terminal(script)
+        seen = read_until(leader, b"exit      code 1", HUNG).decode()
+        self.assertEqual(process.wait(timeout=HUNG), 1)
+        self.assertIn("[W-MEMORY]", seen)
+        report = seen.split("ddprun: error")[1]
+        self.assertNotIn("\033", report)
+        self.assertNotIn("| Traceback", report)
 
     def start_on_terminal(self, script, size=(24, 80), within=(), options=(), environment={}):
         """Workers, one by default, in a window of their own: what reads there, and the process."""

@@ -71,6 +71,13 @@ TEST_CASE("below another ddprun a worker has the marks of both") {
   CHECK(plan(config(), inherited).environment.at("DDPRUN_WORKER") == "aaaaaaaa/1/0,3e35e7dd/2/1");
 }
 
+TEST_CASE("a ddprun inside of a worker gets neither the devices nor the file of the outer one") {
+  const Environment inherited{
+      {"DDPRUN_GPUS", "1,0"}, {"DDPRUN_SHARE_GPUS", "1"}, {"DDPRUN_CONFIG", "run.toml"}};
+  const auto environment = plan(config(), inherited).environment;
+  for (const auto& [name, value] : inherited) CHECK(environment.count(name) == 0);
+}
+
 TEST_CASE("a worker knows whether its own ddprun keeps survivors") {
   const Environment inherited{{"DDPRUN_SURVIVORS", "1"}};
   LaunchConfig kept = config();

@@ -132,9 +132,24 @@ TEST_CASE("a scheduler takes precedence over the nodes of a file, and nothing el
              ContainsSubstring("--nnodes=3, but Slurm step 9.0 has 2 nodes"));
 }
 
+TEST_CASE("as many workers as a file has devices start, whatever a scheduler says") {
+  const File file("gpus = \"1,0\"\n");
+  FakeMachine machine;
+  machine.variables = captured("slurm-step-node0");
+  machine.variables["SLURM_GPUS_ON_NODE"] = "3";
+  machine.gpus = 3;
+  for (const std::string index : {"0", "1", "2"}) {
+    machine.choosable.push_back({index, "GPU-" + index, "0000:0" + index + ":00.0"});
+  }
+  CHECK(launch_of(file.with({"W"}), machine).config.workers.count == 2);
+}
+
 TEST_CASE("a mistake in a file is one sentence with file and line") {
   CHECK(mistake_in("\nnproc_per_nod = 2") ==
         "run.toml:2: unknown option nproc_per_nod; did you mean --nproc-per-node?");
+  CHECK(mistake_in("zzz = 1") == "run.toml:1: unknown option zzz; ddprun --help lists all");
+  CHECK(mistake_in("max-restarts = 3\nmax_restarts = 5") ==
+        "run.toml:2: max_restarts is in run.toml:1 already");
   CHECK(mistake_in("max-restarts = \"3\"") ==
         "run.toml:1: max-restarts takes a whole number, not a string");
   CHECK(mistake_in("module = 1") == "run.toml:1: module takes true or false, not a whole number");

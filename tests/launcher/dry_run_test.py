@@ -143,6 +143,7 @@ def text_and_mistakes(ddprun):
         bound = run_with("--dry-run", "--detach", "/bin/true")
         assert not bound.stderr and "Nothing was started" in bound.stdout, bound
         missing = run_with("--dry-run", "no-such-program", code=127)
+        assert "no such file" in run_with("--dry-run", "no-such.py", code=2).stderr
         assert not missing.stdout and "no-such-program" in missing.stderr, missing
         assert "--dry-run" in run_with("--json", "/bin/true", code=2).stderr
         assert "--nnodes" in run_with("--dry-run", "--nnodes=0", "/bin/true", code=2).stderr

@@ -313,6 +313,7 @@ TEST_CASE("a script that does not exist is one sentence, and uses no restart") {
   CHECK(lines(missing.err) == 1);
   CHECK_THAT(missing.err, ContainsSubstring("error [EXEC] cannot run " + script + " on ") &&
                               ContainsSubstring(": " + kNoSuchFile + "\n"));
+  CHECK(ddprun_with({"--run-path", script}).err.find(kNoSuchFile) != npos);
   const auto elsewhere = ddprun_with({"sub/train.py"});
   CHECK_THAT(elsewhere.err, ContainsSubstring(kNoSuchFile + " in /"));
 }

@@ -184,7 +184,7 @@ TEST_CASE(
   const std::pair<const char*, const char*> meant[] = {
       {"--nprocs", "nproc-per-node"},
       {"--num_processes=2", "nproc-per-node"},
-      {"--gpus", "nproc-per-node"},
+      {"--num-gpus", "nproc-per-node"},
       {"--num-gpus", "nproc-per-node"},
       {"-np", "nproc-per-node"},
       {"-n4", "nproc-per-node"},
