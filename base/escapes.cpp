@@ -33,13 +33,19 @@ std::size_t escape_size(std::string_view text) {
   return kind >= ' ' && kind <= '/' ? through_final(text, 2, '0') : 2;
 }
 
-std::string without_escapes(std::string_view text) {
+bool is_colour(std::string_view sequence) {
+  return sequence.size() > 2 && sequence[1] == '[' && sequence.back() == 'm';
+}
+
+std::string without_colours(std::string_view text) {
   std::string plain;
   while (!text.empty()) {
     const std::size_t before = std::min(text.find(kEscape), text.size());
     plain += text.substr(0, before);
     text.remove_prefix(before);
-    text.remove_prefix(escape_size(text));
+    const std::string_view sequence = text.substr(0, escape_size(text));
+    if (!is_colour(sequence)) plain += sequence;
+    text.remove_prefix(sequence.size());
   }
   return plain;
 }

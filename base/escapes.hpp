@@ -12,7 +12,10 @@ namespace ddprun {
 /// Of one that is cut off, all that is there.
 [[nodiscard]] std::size_t escape_size(std::string_view text);
 
-/// The text that a terminal would show, without colours, links and titles.
-[[nodiscard]] std::string without_escapes(std::string_view text);
+/// Whether `sequence` sets colours and the like: ESC [ ... m.
+[[nodiscard]] bool is_colour(std::string_view sequence);
+
+/// Text without colours. Other sequences stay: what they do to a terminal is not to be hidden.
+[[nodiscard]] std::string without_colours(std::string_view text);
 
 }  // namespace ddprun

@@ -86,8 +86,8 @@ void WorkerOutput::forget() {
 }
 
 std::string WorkerOutput::tail(Stream stream) const {
-  if (stream == Stream::kStderr) return without_escapes(err_->tail());
-  return is_one_way() ? "" : without_escapes(out_->tail());
+  if (stream == Stream::kStderr) return without_colours(err_->tail());
+  return is_one_way() ? "" : without_colours(out_->tail());
 }
 
 }  // namespace ddprun

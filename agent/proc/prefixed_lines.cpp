@@ -18,10 +18,6 @@ constexpr std::string_view kColourOff = "\x1b[0m";
 // Cyan, yellow, magenta, green, blue, and three bright ones; red is for errors.
 constexpr std::array kColours = {36, 33, 35, 32, 34, 96, 93, 95};
 
-bool is_colour(std::string_view sequence) {
-  return sequence.size() > 2 && sequence[1] == '[' && sequence.back() == 'm';
-}
-
 }  // namespace
 
 std::string rank_label(const std::string& host, int rank, bool coloured) {
