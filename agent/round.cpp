@@ -134,7 +134,7 @@ void RoundRunner::open_files() {
       [files, open = inputs_.open_output, name = program, script,
        path = value_or(inputs_.environment, "PATH", "")] {
         auto found = find_program(name, path);
-        const auto there = script.empty() ? Result<void>() : find_script(script);
+        const auto there = find_script(script);
         if (found && !there) found = there.error();
         files->emplace(Files{std::move(found), open()});
       },

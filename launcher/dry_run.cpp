@@ -190,8 +190,7 @@ Result<std::string> dry_run(const Launch& launch, const Environment& environment
   const std::string& name = launch.config.workers.command.front();
   const auto program = find_program(name, value_or(environment, "PATH", ""));
   if (!program) return program.error();
-  const std::string& script = launch.config.workers.script;
-  if (const auto there = find_script(script); !script.empty() && !there) return there.error();
+  if (const auto there = find_script(launch.config.workers.script); !there) return there.error();
   const Preview shown = preview(launch.config, environment, launch.preview);
   return launch.answer == Launch::Answer::kJson ? dry_run_json(shown) : dry_run_text(shown);
 }

@@ -1,4 +1,4 @@
-// The errors of a command line: a mistake, or what is not supported yet. Pure.
+// The error of a command line. Pure.
 #pragma once
 
 #include <string>
@@ -11,11 +11,6 @@ namespace ddprun {
 /// Exit code 2.
 [[nodiscard]] inline Error usage(std::string sentence) {
   return {ErrorKind::kUsage, std::move(sentence)};
-}
-
-/// Exit code 2. `instead`: what works, "null works".
-[[nodiscard]] inline Error unsupported(const std::string& what, const std::string& instead) {
-  return {ErrorKind::kUnsupported, what + " is not supported yet; " + instead};
 }
 
 }  // namespace ddprun

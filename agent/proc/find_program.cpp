@@ -67,6 +67,7 @@ Result<std::string> find_program(const std::string& name, const std::string& pat
 }
 
 Result<void> find_script(const std::string& path) {
+  if (path.empty()) return {};
   struct stat status = {};
   const bool missing = ::stat(path.c_str(), &status) != 0 && (errno == ENOENT || errno == ENOTDIR);
   if (!missing) return {};

@@ -31,8 +31,8 @@ struct SpawnRequest {
 /// path, or a kNotFound / kNotExecutable error whose sentence names the path and the reason.
 [[nodiscard]] Result<std::string> find_program(const std::string& name, const std::string& path);
 
-/// Whether the script that an interpreter is to run is there; else a kNoScript error. What cannot
-/// be looked at is left to the interpreter.
+/// Whether the script that an interpreter is to run (empty: none) is there; else a kNoScript error.
+/// What cannot be looked at is left to the interpreter.
 [[nodiscard]] Result<void> find_script(const std::string& path);
 
 /// Forks and executes. The worker is the leader of its own POSIX session, gets SIGKILL when the
