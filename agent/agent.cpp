@@ -64,7 +64,11 @@ Agent::Agent(asio::any_io_executor executor, AgentInputs inputs,
              make_part_logger(context_.logger(), "STORE")),
       tick_(executor),
       ended_(executor, TimePoint::max()),
-      settled_(executor, TimePoint::max()) {}
+      settled_(executor, TimePoint::max()) {
+  store_.on_rank_claims([this](Round round, const RankClaims& claims) {
+    if (runner_) runner_->rank_claimed(round, claims);
+  });
+}
 
 asio::awaitable<int> Agent::run() {
   const auto timers = co_await context_.open_timers();
@@ -228,6 +232,7 @@ asio::awaitable<void> Agent::run_group(std::shared_ptr<RoundRunner> runner, Roun
   RoundResult result = co_await runner->run();
   if (auto cleanup = cleanup_event(round, result)) context_.events().record(std::move(*cleanup));
   context_.events().record(round_ended_event(round, result));
+  result.own_workers = runner->own_workers();
   context_.log_round_over();
   last_ = std::move(result);
   carried_ = runner->hand_over();

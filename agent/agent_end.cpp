@@ -110,7 +110,8 @@ void Agent::report_failure(const protocol::Done& done) {
   const std::vector<RankLog> none;
   const std::vector<RankLog>& logs = last_ ? last_->logs : none;
   const Shown shown = own ? last_->shown : Shown::kNo;
-  context_.logger().error(failure_report(*done.failure, context_.hostname(), logs, shown));
+  const std::string likely = last_ ? last_->own_workers : std::string();
+  context_.logger().error(failure_report(*done.failure, context_.hostname(), logs, shown, likely));
 }
 
 void Agent::report_left(const client::End& end) {

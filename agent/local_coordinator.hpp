@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/rank_claims.hpp"
 #include "base/result.hpp"
 #include "base/store_wait.hpp"
 #include "base/types.hpp"
@@ -32,6 +33,8 @@ class LocalCoordinator {
   virtual void close_store(Round ended) = 0;
   /// Who waits there for which key now.
   [[nodiscard]] virtual std::vector<StoreWait> store_waits() const = 0;
+  /// Calls `seen` as store::Server::on_rank_claims() does, for the clients that it has now.
+  virtual void on_rank_claims(std::function<void(const RankClaims&)> seen) = 0;
   /// What it tells of the run and its nodes: the body of GET /status (docs/PROTOCOL.md).
   [[nodiscard]] virtual std::string status_json() = 0;
   /// Completes when every other node has had its verdict and gone, or had its time for that.

@@ -30,6 +30,7 @@ Result<std::uint16_t> NodeStore::open_next() {
 Result<void> NodeStore::serve(Round round) {
   if (fixed()) {
     used_ = true;
+    if (local_coordinator_ != nullptr) local_coordinator_->on_rank_claims(seen_in(round));
     return {};
   }
   if (!next_ && own_port() != 0) {
@@ -39,7 +40,7 @@ Result<void> NodeStore::serve(Round round) {
   DDPRUN_ASSERT(next_.has_value());
   RoundStore& store = served_.emplace(round, std::move(*next_)).first->second;
   next_.reset();
-  return store.serve();
+  return store.serve(seen_in(round));
 }
 
 Result<void> NodeStore::begin() {
@@ -49,7 +50,7 @@ Result<void> NodeStore::begin() {
   auto store = RoundStore::listen(executor_, config_, own_port(), log_);
   if (!store) return store.error();
   const Round round = *std::exchange(opens_late_, std::nullopt);
-  return served_.emplace(round, std::move(*store)).first->second.serve();
+  return served_.emplace(round, std::move(*store)).first->second.serve(seen_in(round));
 }
 
 std::string NodeStore::served_at() const {
@@ -78,6 +79,12 @@ std::vector<StoreWait> NodeStore::waits(Round round) const {
 // --master-port of a single node: the rounds listen there, one after another.
 std::uint16_t NodeStore::own_port() const {
   return config_.rendezvous ? 0 : config_.store.master_port;
+}
+
+std::function<void(const RankClaims&)> NodeStore::seen_in(Round round) const {
+  return [seen = seen_, round](const RankClaims& claims) {
+    if (seen) seen(round, claims);
+  };
 }
 
 void NodeStore::release(Round round, std::function<void()> idle) {

@@ -38,6 +38,10 @@ class NodeStore {
   [[nodiscard]] store::Counters counters() const;
   /// Who waits for which key in the store of the round; none where another node holds it.
   [[nodiscard]] std::vector<StoreWait> waits(Round round) const;
+  /// Two processes take part as rank 0 in a round whose store this node has; may be called again
+  /// and again. Before the first round.
+  using Seen = std::function<void(Round round, const RankClaims& claims)>;
+  void on_rank_claims(Seen seen) { seen_ = std::move(seen); }
   /// The round has ended: `idle` is called once, later, when no client of its store is left, also
   /// if begin() ends them; not after close().
   void release(Round round, std::function<void()> idle);
@@ -47,6 +51,7 @@ class NodeStore {
  private:
   [[nodiscard]] bool fixed() const;
   [[nodiscard]] std::uint16_t own_port() const;
+  [[nodiscard]] std::function<void(const RankClaims&)> seen_in(Round round) const;
 
   boost::asio::any_io_executor executor_;
   const LaunchConfig& config_;
@@ -56,6 +61,7 @@ class NodeStore {
   std::map<Round, RoundStore> served_;
   bool listened_ = false;            // on a port, ever
   std::optional<Round> opens_late_;  // its store is opened by begin()
+  Seen seen_;
   bool used_ = false;  // whether a round met in the local coordinator's store since it was emptied
 };
 

@@ -34,6 +34,7 @@
 #include "agent/stop_countdown.hpp"
 #include "agent/wait_note.hpp"
 #include "agent/warm/warm_workers.hpp"
+#include "base/rank_claims.hpp"
 #include "rendezvous/client/membership/events.hpp"
 
 namespace spdlog {
@@ -133,6 +134,10 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   [[nodiscard]] std::string log_directory() const {
     return output_ ? output_->logs.directory() : std::string();
   }
+  /// Two processes take part in `round` as rank 0: says it once if a script starts its own workers.
+  void rank_claimed(Round round, const RankClaims& claims);
+  /// What was said of that; empty: nothing.
+  [[nodiscard]] const std::string& own_workers() const { return own_workers_; }
   /// placement_table() of the workers that were planned.
   [[nodiscard]] std::string placement() const;
   /// What the worker reported over its link.
@@ -174,6 +179,7 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   [[nodiscard]] std::vector<std::string> left_behind(LocalRank rank) const override;
   void look_for_complaint(LocalRank rank) override;
   void arm_hearing(TimePoint deadline) override;
+  void look_at_claims(const RankClaims& claims);
   [[nodiscard]] WatchedRanks watched_ranks() const;
   void complaint_found(LocalRank rank, std::optional<Complaint> complaint);
   [[nodiscard]] static boost::asio::awaitable<void> save_stacks(std::shared_ptr<RoundRunner> self);
@@ -272,6 +278,8 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   boost::asio::steady_timer hearing_timer_;
   boost::asio::steady_timer death_line_timer_;
   std::string death_line_;  // of the first failure, until it is told or the round is over
+  int claims_ = 0;          // see rank_claimed()
+  std::string own_workers_;
   bool timed_out_ = false;  // a rank reported that a collective did not complete in time
   StopCountdown countdown_;
   boost::asio::steady_timer finished_;  // never expires by itself: cancelled by round_over()

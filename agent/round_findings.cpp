@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
 #include <utility>
 
 #include "agent/core/complaint.hpp"
+#include "agent/core/own_workers.hpp"
 #include "agent/core/quotation.hpp"
 #include "agent/core/stack_groups.hpp"
 #include "agent/core/text.hpp"
@@ -17,12 +19,20 @@
 #include "agent/proc/store_links.hpp"
 #include "agent/proc/tail.hpp"
 #include "agent/round.hpp"
+#include "agent/run_events.hpp"
 #include "base/message_line.hpp"
 #include "net/bugs.hpp"
 
 namespace ddprun {
 
 namespace asio = boost::asio;
+
+namespace {
+
+// Claims of one round for which /proc is read.
+constexpr int kClaimsMax = 64;
+
+}  // namespace
 
 void RoundRunner::look_for_complaint(LocalRank rank) {
   Worker& failed = worker(rank);
@@ -120,6 +130,34 @@ std::vector<RankFacts> RoundRunner::look_at_ranks() {
     }
   }
   return ranks;
+}
+
+// Later: the store is still busy with the request by which it was seen.
+void RoundRunner::rank_claimed(Round round, const RankClaims& claims) {
+  if (round != inputs_.facts.round || !own_workers_.empty()) return;
+  if (++claims_ > kClaimsMax) return;
+  asio::post(executor_, [self = shared_from_this(), claims] { self->look_at_claims(claims); });
+}
+
+void RoundRunner::look_at_claims(const RankClaims& claims) {
+  const auto processes = list_processes();
+  if (!processes || !own_workers_.empty() || driver_.over()) return;
+  Claimant first{static_cast<int>(claims.first)};
+  Claimant second{static_cast<int>(claims.second)};
+  for (const auto& planned : workers_) {
+    if (!planned->child) continue;
+    const pid_t leader = planned->child->pid();
+    const std::vector<pid_t> all = processes_of(leader, *processes);
+    for (Claimant* claimant : {&first, &second}) {
+      if (std::find(all.begin(), all.end(), claimant->pid) == all.end()) continue;
+      claimant->below = planned->plan.rank;
+      claimant->is_worker = claimant->pid == leader;
+    }
+  }
+  own_workers_ = own_workers_text(first, second, inputs_.config.workers.count);
+  if (own_workers_.empty()) return;
+  inputs_.events.record(own_workers_event(inputs_.facts.round, own_workers_));
+  inputs_.logger.warn(warning_line("SPAWN", own_workers_));
 }
 
 // One small file of /proc for each worker: what a rank used shortly before it fails or is blamed.

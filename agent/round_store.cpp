@@ -43,7 +43,7 @@ Result<RoundStore> RoundStore::listen(asio::any_io_executor executor, const Laun
   return RoundStore(std::move(*listener), config, std::move(log));
 }
 
-Result<void> RoundStore::serve() {
+Result<void> RoundStore::serve(std::function<void(const RankClaims&)> seen) {
   if (host_ == StoreHost::kWorkerZero) {
     // Rank 0 will listen here itself; no other process is likely to get this port in between.
     boost::system::error_code ignored;
@@ -56,6 +56,7 @@ Result<void> RoundStore::serve() {
   options.log = std::move(log_);
   server_ = std::make_unique<store::Server>(listener_.get_executor(), std::move(listener_),
                                             std::move(options));
+  server_->on_rank_claims(std::move(seen));
   return server_->start();
 }
 

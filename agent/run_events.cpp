@@ -239,6 +239,10 @@ std::optional<RunEvent> cleanup_event(Round round, const RoundResult& result) {
   return event;
 }
 
+RunEvent own_workers_event(Round round, const std::string& text) {
+  return {"own_workers", round, {{"text", text}}};
+}
+
 RunEvent ready_event(Round round, Rank rank) {
   return {"ready", round, {{"rank", rank.value()}}};
 }

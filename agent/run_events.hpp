@@ -65,6 +65,8 @@ class LinkEvents {
 [[nodiscard]] RunEvent section_event(Round round, Rank rank, const std::string& name,
                                      Duration lasts, Duration limit);
 [[nodiscard]] RunEvent timer_event(Round round, Rank rank, const WorkerTimer& timer);
+/// A script starts workers of its own: see own_workers.hpp.
+[[nodiscard]] RunEvent own_workers_event(Round round, const std::string& text);
 [[nodiscard]] RunEvent round_ended_event(Round round, const RoundResult& result);
 
 /// How the wait for GPUs ended, before round `next`: released, held or no_answer.

@@ -29,6 +29,9 @@ class ServerInProcess final : public LocalCoordinator {
   [[nodiscard]] std::vector<StoreWait> store_waits() const override {
     return server_->store_waits();
   }
+  void on_rank_claims(std::function<void(const RankClaims&)> seen) override {
+    server_->on_rank_claims(std::move(seen));
+  }
   std::string status_json() override { return server_->status_json(); }
   asio::awaitable<void> settle() override { return server_->settle(); }
 

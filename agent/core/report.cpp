@@ -172,7 +172,8 @@ std::string failure_headline(const RunFailure& failure) {
 }
 
 std::string failure_report(const RunFailure& failure, const std::string& hostname,
-                           const std::vector<RankLog>& logs, Shown shown) {
+                           const std::vector<RankLog>& logs, Shown shown,
+                           const std::string& likely) {
   const WorkerExit& exit = failure.first;
   const bool is_above = shown == Shown::kYes && failure.alike == 0;
   Account account = failure.finding ? account_of(*failure.finding, exit)
@@ -182,7 +183,7 @@ std::string failure_report(const RunFailure& failure, const std::string& hostnam
   const auto add = [&after](const char* label, const std::string& line) {
     if (!line.empty()) after.push_back(labelled(label, line));
   };
-  add("likely", account.likely);
+  add("likely", likely.empty() ? account.likely : likely);
   add("others", others(failure));
   add("try", account.advice);
   if (!failure.no_restart.empty()) add("next", "not restarted: " + failure.no_restart);

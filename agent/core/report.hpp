@@ -39,9 +39,10 @@ enum class Shown { kNo, kYes };
 /// The report: several lines, the last output of a failed run. A path on another host than
 /// `hostname` is preceded by that host. Of a culprit that is none of `logs`, the log of the witness
 /// is named. A traceback that was shown is not quoted in full again, unless other ranks failed
-/// alike, whose tracebacks were shown with it.
+/// alike, whose tracebacks were shown with it. `likely` (empty: none) is a reason that was seen
+/// before, and replaces what the failure makes likely.
 [[nodiscard]] std::string failure_report(const RunFailure& failure, const std::string& hostname,
                                          const std::vector<RankLog>& logs = {},
-                                         Shown shown = Shown::kNo);
+                                         Shown shown = Shown::kNo, const std::string& likely = "");
 
 }  // namespace ddprun

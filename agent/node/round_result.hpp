@@ -36,6 +36,7 @@ struct RoundResult {
   std::optional<WorkerExit> other_failure{};
   int alike = 0;                // workers that failed in the same way as the first
   std::vector<RankLog> logs{};  // of the workers that have one, for the report
+  std::string own_workers{};    // what was said of a script that starts its own; empty: nothing
 
   [[nodiscard]] StopFacts stop_facts() const {
     return {stopped, killed, static_cast<int>(unkillable.size()), stop_took};

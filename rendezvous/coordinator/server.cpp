@@ -40,6 +40,9 @@ void Server::close_store(Round ended) {
 std::vector<StoreWait> Server::store_waits() const {
   return impl_->store_waits();
 }
+void Server::on_rank_claims(std::function<void(const RankClaims&)> seen) {
+  impl_->on_rank_claims(std::move(seen));
+}
 asio::awaitable<void> Server::settle() {
   return Impl::settle(impl_);
 }

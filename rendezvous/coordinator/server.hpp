@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "base/rank_claims.hpp"
 #include "base/result.hpp"
 #include "base/store_wait.hpp"
 #include "base/types.hpp"
@@ -59,6 +60,8 @@ class Server {
   void close_store(Round ended);
   /// The clients of the live store that wait for keys.
   [[nodiscard]] std::vector<StoreWait> store_waits() const;
+  /// Calls `seen` as store::Server::on_rank_claims() does, for the live store. Only after start().
+  void on_rank_claims(std::function<void(const RankClaims&)> seen);
   /// Completes when no run is left: each has sent its verdict, and its agents have disconnected
   /// or had their time for it; a peer that connects meanwhile does not prolong it. At once if there
   /// is none. One call at a time. Cancelling it only ends this wait; the server serves until

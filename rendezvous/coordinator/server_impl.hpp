@@ -52,6 +52,9 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   void begin_fresh_store(Round ended, std::function<void()> idle);
   void close_store(Round ended) { ended_stores_.erase(ended); }
   [[nodiscard]] std::vector<StoreWait> store_waits() const { return store_->waits(); }
+  void on_rank_claims(std::function<void(const RankClaims&)> seen) {
+    if (store_) store_->on_rank_claims(std::move(seen));
+  }
   static boost::asio::awaitable<void> settle(std::shared_ptr<Impl> self);
   void close();
   [[nodiscard]] std::string status_json();

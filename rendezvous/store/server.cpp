@@ -32,6 +32,7 @@ Server::Server(asio::any_io_executor executor, ServerOptions options)
 
 Server::~Server() {
   impl_->when_idle(nullptr);  // its owner is gone too
+  impl_->on_rank_claims(nullptr);
   impl_->close();
 }
 Result<void> Server::start() {
@@ -39,6 +40,9 @@ Result<void> Server::start() {
 }
 void Server::when_idle(std::function<void()> idle) {
   impl_->when_idle(std::move(idle));
+}
+void Server::on_rank_claims(std::function<void(const RankClaims&)> seen) {
+  impl_->on_rank_claims(std::move(seen));
 }
 void Server::close() {
   impl_->close();

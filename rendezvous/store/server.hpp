@@ -17,6 +17,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/rank_claims.hpp"
 #include "base/result.hpp"
 #include "base/store_wait.hpp"
 #include "rendezvous/store/limits.hpp"
@@ -70,6 +71,9 @@ class Server {
   /// Calls `idle` once, later, when no connection is open, at the latest after close(); never after
   /// the destructor. Replaces an earlier one.
   void when_idle(std::function<void()> idle);
+  /// Calls `seen` whenever a second process announces itself as rank 0 (rank_zero.hpp), before its
+  /// request is answered; not after close(). Replaces an earlier one.
+  void on_rank_claims(std::function<void(const RankClaims&)> seen);
   /// Closes the listening socket and all connections; blocked clients notice within milliseconds.
   /// Nothing is served afterwards. Idempotent.
   void close();

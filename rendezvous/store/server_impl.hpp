@@ -11,6 +11,7 @@
 #include "base/clock.hpp"
 #include "base/log_quota.hpp"
 #include "net/reactor.hpp"
+#include "rendezvous/store/rank_zero.hpp"
 #include "rendezvous/store/replies.hpp"
 #include "rendezvous/store/server.hpp"
 #include "rendezvous/store/store.hpp"
@@ -32,6 +33,7 @@ struct Session : net::Connection {
   bool paused = false;      // not read until the client drains its replies, or until its next turn
   bool queued = false;      // in Impl::to_flush_
   TimePoint waits_since{};  // while it waits for keys
+  std::uint32_t process = 0;  // its pid, which old releases of torch do not tell; 0: untold
   ReplyQueue replies;
   std::unique_ptr<Parser> parser;     // while a request is incomplete
   std::unique_ptr<std::string> held;  // received, unparsed bytes while paused
@@ -51,6 +53,9 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   [[nodiscard]] std::vector<StoreWait> waits() const;
   void adopt(int socket, const sockaddr_storage& from, std::string_view received);
   void when_idle(std::function<void()> idle);
+  void on_rank_claims(std::function<void(const RankClaims&)> seen) {
+    on_rank_claims_ = std::move(seen);
+  }
 
  private:
   /// How the handling of an event ended: the session lives on, or why it ends.
@@ -90,6 +95,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   void watch(Session& session);
   Session* find(ConnectionId id) { return sessions_.find(static_cast<std::uint64_t>(id)); }
   void end_session(Session& session, End end);
+  void look_for_rank_zero(Session& session, const Request& request);
   void drop_waits(const Session& session);
   void log_end(const Session& session, End end);
   void log_once(const Session& session, const std::string& kind, const std::string& cause);
@@ -110,6 +116,8 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   net::ConnectionTable<Session> sessions_;
   std::vector<ConnectionId> to_flush_;
   std::function<void()> when_idle_;  // empty unless asked for
+  RankZero rank_zero_;
+  std::function<void(const RankClaims&)> on_rank_claims_;  // empty unless asked for
   std::size_t memory_peak_ = 0;
   Refusal refusal_{Reason::kUnknownOpcode};  // valid after End::kRefused
   net::LoggedCauses logged_;

@@ -103,6 +103,7 @@ Server::Impl::End Server::Impl::parse(Session& session, Parser& parser, std::str
       refusal_ = Refusal(Reason::kTorchrun);
       return End::kRefused;
     }
+    look_for_rank_zero(session, parser.request());
     const auto refused = store_.step(session.store_id(), parser.request(), session.replies);
     wake_up(store_.woken());
     if (refused) {
@@ -124,6 +125,15 @@ Server::Impl::End Server::Impl::parse(Session& session, Parser& parser, std::str
     session.dialect = parser.dialect();
     return pause(session, input);
   }
+}
+
+// A client tells its pid as the nonce of the PING that it connects with.
+void Server::Impl::look_for_rank_zero(Session& session, const Request& request) {
+  if (request.op == Opcode::kPing) session.process = static_cast<std::uint32_t>(request.number);
+  if (request.op != Opcode::kSet || !on_rank_claims_ || session.process == 0) return;
+  if (!announces_rank_zero(request.key)) return;
+  const auto claims = rank_zero_.announced(session.store_id(), session.process);
+  if (claims) on_rank_claims_(*claims);
 }
 
 // Half of the budget for copied replies is reserved for long lists.
@@ -206,6 +216,7 @@ void Server::Impl::watch(Session& session) {
 void Server::Impl::end_session(Session& session, End end) {
   log_end(session, end);
   drop_waits(session);
+  rank_zero_.disconnected(session.store_id());
   if (session.held != nullptr) memory_.give_back(session.held->size());
   sessions_.erase(session.id);
   tell_idle();

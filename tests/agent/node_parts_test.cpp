@@ -64,6 +64,7 @@ class CountingLocalCoordinator final : public LocalCoordinator {
   }
   void close_store(Round) override {}
   [[nodiscard]] std::vector<StoreWait> store_waits() const override { return {}; }
+  void on_rank_claims(std::function<void(const RankClaims&)> /*seen*/) override {}
   std::string status_json() override { return ""; }
   asio::awaitable<void> settle() override { co_return; }
   int fresh_ = 0;

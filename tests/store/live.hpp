@@ -55,6 +55,10 @@ class LiveServer {
     on_thread([&] { told = server_->waits(); });
     return told;
   }
+  /// Calls `seen` on the server's thread.
+  void on_rank_claims(std::function<void(const RankClaims&)> seen) {
+    on_thread([&] { server_->on_rank_claims(std::move(seen)); });
+  }
   void until_waits(std::size_t count) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (waits() < count) {

@@ -69,6 +69,34 @@ TEST_CASE("the store tells who waits for which key, the rarest key first") {
   CHECK(server.told_waits()[0].keys == 1);
 }
 
+TEST_CASE("the store tells of two connected processes that are rank 0") {
+  LiveServer server;
+  std::vector<ddprun::RankClaims> seen;
+  server.on_rank_claims([&](const ddprun::RankClaims& claims) { seen.push_back(claims); });
+  const std::string rank_0 = set("/default_pg/0//cpu//0/0", "address");
+  const auto announce = [&](Client& client, std::uint32_t pid) {
+    client.ask(ping(pid) + rank_0 + ping(pid), 8);
+  };
+  // The one that is gone has a successor, which is seen twice without harm.
+  auto gone = std::make_unique<Client>(connect(server.port()));
+  announce(*gone, 100);
+  gone.reset();
+  REQUIRE(eventually([&] { return server.connections() == 0; }));
+  Client first = connect(server.port());
+  announce(first, 200);
+  Client again = connect(server.port());
+  announce(again, 200);
+  Client untold(server.port());  // an old release of torch
+  untold.ask(validate() + rank_0 + get("k"), 8);
+  CHECK(server.connections() == 3);
+  CHECK(seen.empty());
+  Client second = connect(server.port());
+  announce(second, 300);
+  CHECK(server.connections() == 4);
+  REQUIRE(seen.size() == 1);
+  CHECK(seen[0] == ddprun::RankClaims{200, 300});
+}
+
 TEST_CASE("the store tells of a bounded number of waits") {
   LiveServer server;
   std::vector<Client> clients;
