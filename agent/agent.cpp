@@ -199,7 +199,7 @@ RoundHooks Agent::hooks_of(Round round, Rank first_rank) {
   hooks.failed = [this, round](const WorkerExit& first) { driver_.group_failed(round, first); };
   hooks.stopping = [this](int workers) {
     const Duration timeout = context_.config().stopping.shutdown_timeout;
-    context_.logger().info(stop_line(stopped_by_, workers, timeout));
+    context_.logger().warn(stop_line(stopped_by_, workers, timeout));
   };
   hooks.may_grow = [this, round](bool may) { driver_.feed(client::GroupMayGrow{round, may}); };
   hooks.rank_gone = [this, round] { driver_.feed(client::RankGone{round}); };
@@ -259,6 +259,7 @@ void Agent::end() {
 }
 
 void Agent::log_note(const std::string& text) {
+  if (!context_.logger().should_log(spdlog::level::info)) return;  // --quiet
   context_.logger().info(run_note(text));
   note_ = text;
 }
@@ -272,7 +273,7 @@ void Agent::log_restart(const std::string& reason) {
 }
 
 void Agent::log_leaving(const ReceivedSignal& signal) {
-  context_.logger().info(leaving_line(signal));
+  context_.logger().warn(leaving_line(signal));
 }
 
 int Agent::report_error(const Error& error) {

@@ -125,10 +125,10 @@ void Agent::report_left(const client::End& end) {
   const std::string from = stopped_by_.from.empty() ? "" : " from " + stopped_by_.from;
   context_.leave_own_error("ddprun was stopped by " + signal_name(signal) + from);
   if (!last_) {
-    context_.logger().info(left_line(signal));
+    context_.logger().warn(left_line(signal));
     return;
   }
-  context_.logger().info(stopped_line(signal, last_->stop_facts()));
+  context_.logger().warn(stopped_line(signal, last_->stop_facts()));
 }
 
 void Agent::report_own_error() {

@@ -116,7 +116,7 @@ asio::awaitable<Result<void>> RunContext::open_timers() {
 }
 
 void RunContext::log_lines(const TorchEvents::Lines& lines) {
-  for (const std::string& line : lines) logger_.info(line);
+  for (const std::string& line : lines) logger_.warn(line);  // asked for, also with --quiet
 }
 
 void RunContext::log_round(const RoundFacts& facts) {

@@ -142,6 +142,25 @@ void take_scheduled(const Request& request, std::vector<Origin>& settings) {
   }
 }
 
+std::vector<Origin> list_settings(const Settings& settings, const Request& request,
+                                  const Environment& environment) {
+  std::vector<Origin> all;
+  for (const OptionSpec& option : all_options()) {
+    if (!is_setting(option)) continue;
+    Origin origin = settings.origin(option.id);
+    const std::string fallback(option.fallback);
+    const std::string inherited = value_or(environment, fallback, "");
+    if (!origin.given && !inherited.empty()) {
+      origin.text = inherited;
+      origin.source = Source::kVariable;
+      origin.from = fallback;
+    }
+    all.push_back(std::move(origin));
+  }
+  take_scheduled(request, all);
+  return all;
+}
+
 }  // namespace
 
 Result<SettingsShown> configured_settings(const std::vector<std::string>& words,
@@ -154,22 +173,8 @@ Result<SettingsShown> configured_settings(const std::vector<std::string>& words,
   if (!settings) return settings.error();
   auto asked = ask_for(*settings, line->program, machine);
   if (!asked) return asked.error();
-  SettingsShown shown;
-  shown.json = settings->on(OptionId::kJson);
-  for (const OptionSpec& option : all_options()) {
-    if (!is_setting(option)) continue;
-    Origin origin = settings->origin(option.id);
-    const std::string fallback(option.fallback);
-    const std::string inherited = value_or(machine.environment(), fallback, "");
-    if (!origin.given && !inherited.empty()) {
-      origin.text = inherited;
-      origin.source = Source::kVariable;
-      origin.from = fallback;
-    }
-    shown.settings.push_back(std::move(origin));
-  }
-  take_scheduled(asked->request, shown.settings);
-  return shown;
+  return SettingsShown{list_settings(*settings, asked->request, machine.environment()),
+                       settings->on(OptionId::kJson)};
 }
 
 Result<Intent> configure(const std::vector<std::string>& words, const Machine& machine,
@@ -191,9 +196,14 @@ Result<Intent> configure(const std::vector<std::string>& words, const Machine& m
   asked->request.workers.local_rank_argument =
       called == Called::kLaunch && !settings->on(OptionId::kUseEnv);
   if (called != Called::kDdprun) asked->request.workers.compat = true;
+  std::vector<Origin> listed;
+  if (asked->request.logs.config.verbosity == Verbosity::kVerbose) {
+    listed = list_settings(*settings, asked->request, machine.environment());
+  }
   auto launch = plan_launch(*asked, machine);
   if (!launch) return launch.error();
   launch->answer = *answer;
+  launch->settings = std::move(listed);
   if (called == Called::kLaunch) launch->warnings.emplace_back(kLaunchIsDeprecated);
   return Intent(std::move(*launch));
 }

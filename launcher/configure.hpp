@@ -32,6 +32,7 @@ struct Launch {
   std::vector<std::string> warnings;  // the same for what looks like a mistake
   PreviewFacts preview{};             // for --dry-run
   Answer answer = Answer::kRun;
+  std::vector<Origin> settings{};  // with --verbose: those of `ddprun config`
 };
 using Intent = std::variant<ShowHelp, ShowVersion, ShowCompletion, Launch>;
 

@@ -1,6 +1,8 @@
 // The look of the console: what --console is where it was not given. Pure. Thread rule: none.
 #pragma once
 
+#include <string>
+
 #include "agent/core/launch_config.hpp"
 #include "base/environment.hpp"
 
@@ -8,7 +10,7 @@ namespace ddprun {
 
 /// rank0 on a terminal, where several ranks share it. What is piped or redirected looks as under
 /// torchrun, and so does what the user arranges with torchrun's options for output. Colours: on a
-/// terminal, without NO_COLOR.
-void choose_console(LaunchConfig& config, const Environment& environment, bool on_terminal);
+/// terminal, without NO_COLOR. Returns the reason in words; empty where --console was given.
+std::string choose_console(LaunchConfig& config, const Environment& environment, bool on_terminal);
 
 }  // namespace ddprun

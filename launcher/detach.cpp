@@ -47,10 +47,15 @@ int refuse_to_detach(const std::string& what, int error) {
   return kExitFailure;
 }
 
-/// The directory of the console file, if the run is to be detached. What is wrong with the options
+struct AskedToDetach {
+  std::string dir;  // of the console file
+  bool quiet = false;
+};
+
+/// None: the run is not to be detached. What is wrong with the options
 /// the run itself says.
-std::optional<std::string> asked_for(int argc, const char* const* argv,
-                                     const char* const* environment) {
+std::optional<AskedToDetach> asked_for(int argc, const char* const* argv,
+                                       const char* const* environment) {
   const auto may_ask = [](const char* word) {
     return std::any_of(kShortest.begin(), kShortest.end(), [word](std::string_view shortest) {
       return std::string_view(word).starts_with(shortest);
@@ -64,7 +69,8 @@ std::optional<std::string> asked_for(int argc, const char* const* argv,
   const bool wanted = settings && settings->on(OptionId::kDetach);
   if (!wanted || settings->on(OptionId::kDryRun)) return std::nullopt;
   const std::string& dir = settings->text(OptionId::kLogDir);
-  return dir.empty() || dir == "/dev/null" ? "." : dir;
+  return AskedToDetach{dir.empty() || dir == "/dev/null" ? "." : dir,
+                       settings->on(OptionId::kQuiet)};
 }
 
 std::filesystem::path console_file(const std::filesystem::path& folder, const char* kind, int pid) {
@@ -100,12 +106,13 @@ int report_early_end(const front::Background& run, const std::string& path) {
 
 std::optional<int> detach(int argc, const char* const* argv, const char* const* environment,
                           UserProcess& user) {
-  const auto dir = asked_for(argc, argv, environment);
-  if (!dir) return std::nullopt;
+  const auto asked = asked_for(argc, argv, environment);
+  if (!asked) return std::nullopt;
+  const std::string& dir = asked->dir;
   std::error_code why;
-  std::filesystem::create_directories(*dir, why);
-  if (why) return refuse_to_detach("cannot make " + printable(*dir), why.value());
-  const std::filesystem::path folder = std::filesystem::absolute(*dir, why).lexically_normal();
+  std::filesystem::create_directories(dir, why);
+  if (why) return refuse_to_detach("cannot make " + printable(dir), why.value());
+  const std::filesystem::path folder = std::filesystem::absolute(dir, why).lexically_normal();
   std::filesystem::path first = console_file(folder, kOfCommand, ::getpid());
   const int console = create_console(first);
   if (console < 0) return refuse_to_detach("cannot open " + printable(first.string()), errno);
@@ -126,6 +133,7 @@ std::optional<int> detach(int argc, const char* const* argv, const char* const* 
   const bool renamed = !std::filesystem::exists(first, why);
   const std::string path = (renamed ? console_file(folder, kOfRun, run.process) : first).string();
   if (run.line.empty()) return report_early_end(run, path);
+  if (asked->quiet) return 0;
   const std::string pid = std::to_string(run.process);
   say(note_line("DETACH", "run " + run.line + " continues in the background (pid " + pid +
                               "), with its output in " + path));

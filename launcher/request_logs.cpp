@@ -58,6 +58,17 @@ Console parse_console(const std::string& text) {
   return text == "quoted" ? Console::kQuoted : Console::kChosen;
 }
 
+Result<Verbosity> parse_verbosity(const Settings& settings) {
+  const Origin quiet = settings.origin(OptionId::kQuiet);
+  const Origin verbose = settings.origin(OptionId::kVerbose);
+  if (quiet.given && verbose.given) {
+    return usage(quiet.name + " and " + verbose.name +
+                 " exclude each other: leave one of them out");
+  }
+  if (quiet.given) return Verbosity::kQuiet;
+  return verbose.given ? Verbosity::kVerbose : Verbosity::kUsual;
+}
+
 std::string choose_prefix(const Settings& settings, const Environment& environment) {
   const std::string& text = settings.text(OptionId::kLogLinePrefixTemplate);
   if (!text.empty()) return text;
@@ -104,6 +115,8 @@ Result<LogRequest> parse_logs(const Settings& settings, const Environment& envir
   if (!ranks) return ranks.error();
   auto bytes_max = parse_log_max(settings.origin(OptionId::kLogMax));
   if (!bytes_max) return bytes_max.error();
+  auto verbosity = parse_verbosity(settings);
+  if (!verbosity) return verbosity.error();
   request.config = {request.dir.text,
                     std::move(*redirects),
                     std::move(*tee),
@@ -113,6 +126,7 @@ Result<LogRequest> parse_logs(const Settings& settings, const Environment& envir
                     split_escaped_list(request.stderr_filters.text),
                     parse_console(settings.text(OptionId::kConsole)),
                     *bytes_max};
+  request.config.verbosity = *verbosity;
   return request;
 }
 

@@ -17,6 +17,7 @@
 #include "base/program_name.hpp"
 #include "launcher/configure.hpp"
 #include "launcher/console_choice.hpp"
+#include "launcher/decisions.hpp"
 #include "launcher/dry_run.hpp"
 #include "launcher/local_coordinator.hpp"
 #include "launcher/options/completion.hpp"
@@ -88,6 +89,7 @@ int print(const std::string& text, const Environment& environment) {
 
 int start(const Launch& launch, const Environment& environment) {
   const auto logger = make_logger();
+  if (launch.config.log.verbosity == Verbosity::kQuiet) logger->set_level(spdlog::level::warn);
   for (const std::string& warning : launch.warnings) {
     logger->warn(warning_line("", warning));
   }
@@ -116,7 +118,13 @@ int run(int argc, const char* const* argv, const char* const* environment_block,
     launch->config.pid = user.pid;
     launch->config.started = user.started;
     const bool on_terminal = ::isatty(STDERR_FILENO) == 1;
-    choose_console(launch->config, environment, on_terminal && ::isatty(STDOUT_FILENO) == 1);
+    const std::string why =
+        choose_console(launch->config, environment, on_terminal && ::isatty(STDOUT_FILENO) == 1);
+    if (launch->config.log.verbosity == Verbosity::kVerbose) {
+      for (std::string& line : decisions(*launch, environment, why)) {
+        launch->notes.push_back(std::move(line));
+      }
+    }
     launch->config.on_terminal = on_terminal;
     return start(*launch, environment);
   }

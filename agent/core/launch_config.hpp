@@ -48,6 +48,13 @@ enum class Console {
   kChosen,  // not given: see choose_console()
 };
 
+/// How much ddprun itself writes.
+enum class Verbosity {
+  kQuiet,  // warnings and errors
+  kUsual,
+  kVerbose,  // each decision of the start with its reason, too
+};
+
 struct LogConfig {
   std::string dir;  // --log-dir; empty: a temporary one, "/dev/null": no files at all
   StreamChoice redirects;
@@ -59,6 +66,7 @@ struct LogConfig {
   Console console = Console::kQuoted;
   std::uint64_t bytes_max = 0;  // --log-max, of each log file; 0: no limit
   bool coloured = false;        // what ddprun adds to lines of workers
+  Verbosity verbosity = Verbosity::kUsual;
   /// Whether the user asked for files, which stay then: without --log-dir in TMPDIR, as torchrun's.
   [[nodiscard]] bool asks_for_files() const { return !dir.empty() || redirects.any() || tee.any(); }
 };
@@ -86,6 +94,8 @@ struct WorkerConfig {
   /// the device in CUDA_VISIBLE_DEVICES; DDPRUN_LOCAL_RANK is the real one.
   std::vector<std::string> virtual_devices{};
   std::vector<std::set<int>> cpus{};  // --numa-binding: those of each local rank; empty: all
+  std::string command_reason{};       // why these, for --verbose
+  std::string threads_reason{};
 };
 
 /// When and how workers are stopped and restarted.

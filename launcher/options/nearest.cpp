@@ -74,12 +74,9 @@ constexpr Synonym kSynonyms[] = {
     {"heartbeat-timeout", "hang-timeout"},
     {"logs", "log-dir"},
     {"output-dir", "log-dir"},
-    {"q", "local-ranks-filter"},
-    {"quiet", "local-ranks-filter"},
-    {"silent", "local-ranks-filter"},
+    {"silent", "quiet"},
     {"background", "detach"},
     {"daemon", "detach"},
-    {"v", "version"},
     {"V", "version"},
 };
 

@@ -1,6 +1,5 @@
 #include "launcher/options/option_table.hpp"
 
-#include <algorithm>
 #include <array>
 
 #include "base/assert.hpp"
@@ -357,6 +356,21 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
          "stderr. raw: workers inherit the console, and stderr is not quoted. prefix: whole lines "
          "with host and rank. rank0: stdout of rank 0 as it is, that of other ranks in log files, "
          "stderr as with prefix. NO_COLOR turns colours off. [default quoted]"},
+    {.id = Id::kQuiet,
+     .name = "quiet",
+     .letter = 'q',
+     .value = Value::kFlag,
+     .variable = Variable::kDdprun,
+     .group = Group::kOutput,
+     .help = "Write nothing but what the workers write, and warnings and errors."},
+    {.id = Id::kVerbose,
+     .name = "verbose",
+     .letter = 'v',
+     .value = Value::kFlag,
+     .variable = Variable::kDdprun,
+     .group = Group::kOutput,
+     .help = "Write each decision of the start with its reason: workers, rendezvous, devices, "
+             "threads, console, command, logs, and every setting that was given."},
     {.id = Id::kHttp,
      .name = "http",
      .variable = Variable::kDdprun,
@@ -458,12 +472,6 @@ constexpr bool in_order() {
 }
 static_assert(in_order(), "the table must follow the order of OptionId");
 
-std::string with_underscores(std::string_view name) {
-  std::string text(name);
-  std::replace(text.begin(), text.end(), '-', '_');
-  return text;
-}
-
 }  // namespace
 
 std::span<const OptionSpec> all_options() {
@@ -473,23 +481,6 @@ std::span<const OptionSpec> all_options() {
 const OptionSpec& spec_of(OptionId id) {
   DDPRUN_ASSERT(id < OptionId::kCount);
   return kOptions[static_cast<std::size_t>(id)];
-}
-
-std::string dashed(const OptionSpec& option) {
-  return "--" + std::string(option.name);
-}
-
-std::string underscored(const OptionSpec& option) {
-  return "--" + with_underscores(option.name);
-}
-
-std::string variable_name(const OptionSpec& option) {
-  if (option.variable == OptionVariable::kNone) return "";
-  std::string name = option.variable == OptionVariable::kPet ? "PET_" : "DDPRUN_";
-  for (const char letter : with_underscores(option.name)) {
-    name += (letter >= 'a' && letter <= 'z') ? static_cast<char>(letter - 'a' + 'A') : letter;
-  }
-  return name;
 }
 
 }  // namespace ddprun

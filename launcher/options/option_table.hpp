@@ -53,6 +53,8 @@ enum class OptionId : std::size_t {
   kDuplicateStdoutFilters,
   kDuplicateStderrFilters,
   kConsole,
+  kQuiet,
+  kVerbose,
   kHttp,
   kEventLogHandler,
   kStartMethod,

@@ -29,24 +29,26 @@ std::optional<std::string> own_program(const std::string& name, const Machine& m
 
 }  // namespace
 
-Result<std::string> choose_python(const Machine& machine) {
+Result<PythonChoice> choose_python(const Machine& machine) {
   const Environment& environment = machine.environment();
   if (const auto found = environment.find("PYTHON_EXEC"); found != environment.end()) {
-    if (!found->second.empty()) return found->second;
+    if (!found->second.empty()) return PythonChoice{found->second, "from PYTHON_EXEC"};
     return usage("PYTHON_EXEC is set, but empty; name an interpreter in it, or unset it");
   }
   // As the torchrun of a virtual environment runs its Python, whatever environment is active.
   const std::string own = machine.program_folder();
   if (machine.is_plain_file(own.substr(0, own.rfind('/')) + "/pyvenv.cfg") &&
       machine.inspect(own + "/python") != FileKind::kMissing) {
-    return own + "/python";
+    return PythonChoice{own + "/python", "of the virtual environment that ddprun is in"};
   }
   for (const char* variable : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
     const std::string folder = value_or(environment, variable, "");
     const std::string python = folder + "/bin/python";
-    if (!folder.empty() && machine.inspect(python) != FileKind::kMissing) return python;
+    if (!folder.empty() && machine.inspect(python) != FileKind::kMissing) {
+      return PythonChoice{python, std::string("from ") + variable};
+    }
   }
-  return std::string("python3");
+  return PythonChoice{"python3", "the one in PATH"};
 }
 
 std::vector<std::string> shown_command(const std::vector<std::string>& command) {
@@ -89,10 +91,12 @@ Result<WorkerCommand> worker_command(const WorkerRequest& request, const Machine
     own = own_program(program[0], machine);
   if (own) {
     command.argv = {*own};
+    command.reason = "runs without Python";
   } else {
     auto python = choose_python(machine);
     if (!python) return python.error();
-    command.argv = {*python, "-u"};
+    command.argv = {python->path, "-u"};
+    command.reason = std::move(python->reason);
     if (module) command.argv.emplace_back("-m");
     if (run_path) command.argv.insert(command.argv.end(), {"-c", std::string(kRunPathText)});
     command.argv.push_back(program[0]);

@@ -14,6 +14,7 @@ namespace ddprun {
 struct WorkerCommand {
   std::vector<std::string> argv;
   std::string script;  // the file in it that Python runs; empty: none
+  std::string reason;  // why this program or Python, in words
 };
 
 /// A .py file and a module run under Python, with -u. Of anything else in the default mode, an
@@ -32,8 +33,12 @@ struct WorkerCommand {
 /// What --run-path takes precedence over, a note for each.
 [[nodiscard]] std::vector<std::string> unused_with_run_path(const WorkerRequest& request);
 
+struct PythonChoice {
+  std::string path;
+  std::string reason;  // in words
+};
 /// $PYTHON_EXEC, else that of the virtual environment that holds ddprun, else the active
 /// virtualenv's or conda environment's, else python3 on PATH.
-[[nodiscard]] Result<std::string> choose_python(const Machine& machine);
+[[nodiscard]] Result<PythonChoice> choose_python(const Machine& machine);
 
 }  // namespace ddprun

@@ -56,13 +56,21 @@ Result<void> check_sharing(const WorkerRequest& request, int workers, const Gpus
                ", or --share-gpus if several are to use one");
 }
 
-/// OMP_NUM_THREADS of each local rank; empty if the user set it, or if one worker has the machine
-/// to itself.
-std::vector<int> choose_threads(const WorkerRequest& request, int workers,
-                                const std::vector<CpuSet>& bound, const Machine& machine) {
-  if (workers == 1 || machine.environment().contains("OMP_NUM_THREADS")) return {};
-  if (request.compat) return std::vector<int>(static_cast<std::size_t>(workers), 1);
-  return threads_of_workers(workers, {machine.count_cpus(), machine.cpu_quota(), bound});
+struct Threads {
+  std::vector<int> of_ranks{};  // OMP_NUM_THREADS; empty: as inherited
+  std::string reason;
+};
+
+/// None if the user set it, or if one worker has the machine to itself.
+Threads choose_threads(const WorkerRequest& request, int workers, const std::vector<CpuSet>& bound,
+                       const Machine& machine) {
+  if (machine.environment().contains("OMP_NUM_THREADS")) return {{}, "as inherited"};
+  if (workers == 1) return {{}, "one worker has the CPUs to itself"};
+  if (request.compat)
+    return {std::vector<int>(static_cast<std::size_t>(workers), 1), "as torchrun"};
+  const SharedCpus cpus{machine.count_cpus(), machine.cpu_quota(), bound};
+  return {threads_of_workers(workers, cpus),
+          "a share of " + count_text(cpus.allowed, "CPU") + (cpus.quota ? " and their quota" : "")};
 }
 
 /// A process sees only the first MIG instance of a list, and a device that is shared cannot be
@@ -141,17 +149,19 @@ Result<WorkerConfig> configure_workers(const WorkerRequest& request, const Machi
   auto command = worker_command(request, machine);
   if (!command) return command.error();
   CommandIdentity identity = identify_command(shown_command(command->argv), machine.host_name());
-  auto threads = choose_threads(request, *count, *cpus, machine);
+  Threads threads = choose_threads(request, *count, *cpus, machine);
   return WorkerConfig{*count,
                       request.role,
                       std::move(command->argv),
                       std::move(command->script),
                       std::move(identity),
                       request.commands_may_differ,
-                      std::move(threads),
+                      std::move(threads.of_ranks),
                       names_of(*gpus),
                       std::move(*devices),
-                      std::move(*cpus)};
+                      std::move(*cpus),
+                      std::move(command->reason),
+                      std::move(threads.reason)};
 }
 
 std::vector<std::string> notes_on_devices(const WorkerRequest& request,

@@ -12,7 +12,8 @@ WarmConfig configure_warm(const WarmRequest& request, const LaunchConfig& launch
   const std::vector<std::string>& command = launch.workers.command;
   // The interpreter is the one that ddprun chose, with the one option that ddprun gives it: others,
   // such as -E, could keep it from importing the hook, and the template would run the program.
-  const bool chosen = python && command.size() >= 3 && command[0] == *python && command[1] == "-u";
+  const bool chosen =
+      python && command.size() >= 3 && command[0] == python->path && command[1] == "-u";
   if (chosen && shown_command(command)[2] == "--run-path") {
     config.refused = "--run-path starts a Python program of ddprun's, which runs the script";
     return config;

@@ -267,6 +267,30 @@ class Console(unittest.TestCase):
         self.assertNotIn("\033", report)
         self.assertNotIn("| Traceback", report)
 
+    def test_with_quiet_a_success_leaves_no_line_of_ddprun(self):
+        done = run("echo out; echo err >&2", "--quiet", "--max-restarts=1",
+                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, 2 * "out\n", 2 * "err\n"))
+        leader, process = self.start_on_terminal(
+            "echo $RANK >&2", options=["-q", "--nproc-per-node=2"], environment={"NO_COLOR": "1"})
+        self.assertEqual(process.wait(timeout=HUNG), 0)
+        seen = os.read(leader, 65536).decode().splitlines()
+        host = socket.gethostname().split(".")[0]
+        self.assertEqual(sorted(seen), [f"{host}:{rank}| {rank}" for rank in (0, 1)])
+
+    def test_with_quiet_failures_stay(self):
+        done = run("exit 3", "-q", "--max-restarts=1", stdout=subprocess.PIPE,
+                   stderr=subprocess.PIPE)
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("ended with exit code 3, first failure of round 2", done.stderr)
+        self.assertNotIn("ddprun: note", done.stderr)
+
+    def test_with_verbose_the_start_has_its_reasons(self):
+        done = run("true", "-v", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("ddprun: note: workers: 2 (--nproc-per-node=2 from the command line)\n",
+                      done.stderr)
+
     def start_on_terminal(self, script, size=(24, 80), within=(), options=(), environment={}):
         """Workers, one by default, in a window of their own: what reads there, and the process."""
         leader, follower = pty.openpty()

@@ -74,6 +74,14 @@ class Detach(unittest.TestCase):
         self.assertTrue(eventually(lambda: not run.alive()))
         self.assertEqual(run.file.read_text().count("up\n"), 2)
 
+    def test_with_quiet_the_command_says_nothing(self):
+        run = self.detached("--quiet", "sh", "-c", WAITS)
+        self.assertEqual(run.wait_for_return(), 0, run.told)
+        (file,) = self.folder.glob("ddprun-*.out")
+        run.pid = int(re.sub(r"\D", "", file.name))
+        self.assertEqual(run.told, "")
+        self.assertTrue(run.alive())
+
     def test_a_file_of_options_may_ask_for_it(self):
         file = self.folder / "run.toml"
         file.write_text("detach = true\n")

@@ -70,6 +70,8 @@ const std::vector<Effect>& effects() {
        {"-t3", "W"},
        {"-t3", "--duplicate-stderr-filters=a", "W"}},
       {OptionId::kConsole, {"W"}, {"--console=raw", "W"}},
+      {OptionId::kQuiet, {"W"}, {"-q", "W"}},
+      {OptionId::kVerbose, {"W"}, {"-v", "W"}},
       {OptionId::kHttp, {"W"}, {"--http=127.0.0.1:7", "W"}},
       {OptionId::kEventLogHandler, {"W"}, {"--event-log-handler=console", "W"}},
   };
@@ -115,6 +117,7 @@ std::string fingerprint(const LaunchConfig& config) {
                                   static_cast<long>(config.log.redirects.all),
                                   static_cast<long>(config.log.tee.all),
                                   static_cast<long>(config.log.console),
+                                  static_cast<long>(config.log.verbosity),
                                   static_cast<long>(config.log.bytes_max)};
   for (const long number : numbers) text += "|" + std::to_string(number);
   if (config.rendezvous) {

@@ -136,3 +136,18 @@ TEST_CASE("labels have colours on a terminal, without NO_COLOR") {
   CHECK_FALSE(coloured({{"TERM", "dumb"}}, true));
   CHECK_FALSE(coloured({}, true));
 }
+
+TEST_CASE("how much ddprun writes is chosen, but not both at once") {
+  using ddprun::Verbosity;
+  CHECK(config_of({"W"}).log.verbosity == Verbosity::kUsual);
+  CHECK(config_of({"-q", "W"}).log.verbosity == Verbosity::kQuiet);
+  CHECK(config_of({"--verbose", "W"}).log.verbosity == Verbosity::kVerbose);
+  CHECK(config_of({"W"}, with_variables({{"DDPRUN_QUIET", "1"}})).log.verbosity ==
+        Verbosity::kQuiet);
+  CHECK(config_of({"W"}, with_variables({{"DDPRUN_VERBOSE", "0"}})).log.verbosity ==
+        Verbosity::kUsual);
+  const std::string both = " and --verbose exclude each other: leave one of them out";
+  CHECK(refusal_of({"-q", "-v", "W"}).sentence == "--quiet" + both);
+  CHECK(refusal_of({"-v", "W"}, with_variables({{"DDPRUN_QUIET", "1"}})).sentence ==
+        "DDPRUN_QUIET" + both);
+}

@@ -1,0 +1,34 @@
+#include <algorithm>
+
+#include "launcher/options/option_table.hpp"
+
+namespace ddprun {
+
+namespace {
+
+std::string with_underscores(std::string_view name) {
+  std::string text(name);
+  std::replace(text.begin(), text.end(), '-', '_');
+  return text;
+}
+
+}  // namespace
+
+std::string dashed(const OptionSpec& option) {
+  return "--" + std::string(option.name);
+}
+
+std::string underscored(const OptionSpec& option) {
+  return "--" + with_underscores(option.name);
+}
+
+std::string variable_name(const OptionSpec& option) {
+  if (option.variable == OptionVariable::kNone) return "";
+  std::string name = option.variable == OptionVariable::kPet ? "PET_" : "DDPRUN_";
+  for (const char letter : with_underscores(option.name)) {
+    name += (letter >= 'a' && letter <= 'z') ? static_cast<char>(letter - 'a' + 'A') : letter;
+  }
+  return name;
+}
+
+}  // namespace ddprun
