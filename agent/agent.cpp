@@ -103,6 +103,7 @@ void Agent::take(const client::Event& event) {
   for (RunEvent& recorded : link_events_.of(event)) context_.events().record(std::move(recorded));
   driver_.feed(event);
   if (context_.spares() != nullptr && waits_as_spare_node(event)) context_.spares()->node_waits();
+  show_wait(event);
 }
 
 bool Agent::waits_as_spare_node(const client::Event& event) const {

@@ -18,6 +18,7 @@
 #include "agent/local_coordinator.hpp"
 #include "agent/node/driver.hpp"
 #include "agent/node_store.hpp"
+#include "agent/rendezvous_wait.hpp"
 #include "agent/round.hpp"
 #include "agent/run_context.hpp"
 #include "agent/run_events.hpp"
@@ -84,6 +85,7 @@ class Agent : private NodePorts {
 
   void take(const client::Event& event);
   [[nodiscard]] bool waits_as_spare_node(const client::Event& event) const;
+  void show_wait(const client::Event& event);
   [[nodiscard]] RoundHooks hooks_of(Round round, Rank first_rank);
   [[nodiscard]] boost::asio::awaitable<void> run_group(std::shared_ptr<RoundRunner> runner,
                                                        Round round);
@@ -128,6 +130,7 @@ class Agent : private NodePorts {
   bool placement_logged_ = false;
   std::optional<OwnError> own_error_{};  // reported when all is over here
   bool saves_stacks_ = false;
+  std::optional<RendezvousWait> rendezvous_wait_{};  // for the line on a terminal
   bool told_that_it_started_ = false;
 };
 

@@ -1,5 +1,6 @@
-// What a command is told of the run.
+// What a command and the line on a terminal are told of the run.
 #include <signal.h>
+#include <spdlog/logger.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include "agent/core/stack_groups.hpp"
 #include "agent/link_messages.hpp"
 #include "agent/proc/process_table.hpp"
+#include "agent/proc/wait_line.hpp"
 #include "base/version.hpp"
 
 namespace ddprun {
@@ -97,6 +99,21 @@ void Agent::tell_that_it_started() {
     static_cast<void>(ignored);  // a pipe of which one line is read has room; or who asked is gone
     ::close(started);
   });
+}
+
+void Agent::show_wait(const client::Event& event) {
+  WaitLine* const line = context_.waits();
+  if (line == nullptr || single_node()) return;
+  if (!rendezvous_wait_) {
+    rendezvous_wait_.emplace(*context_.config().rendezvous, context_.started());
+  }
+  const bool over = runner_ != nullptr || driver_.end() || driver_.stop_signal() != 0;
+  if (over) rendezvous_wait_->end();
+  const bool joined = driver_.membership().joined();
+  const std::optional<Wait> wait =
+      over ? std::nullopt : rendezvous_wait_->after(event, joined, Clock::now());
+  if (!wait) return line->end(WaitLine::Of::kRendezvous);
+  line->begin(WaitLine::Of::kRendezvous, [wait] { return *wait; });
 }
 
 void Agent::pause(const ReceivedSignal& received) {

@@ -74,6 +74,9 @@ asio::awaitable<DeviceWatch::Answer> DeviceWatch::ask(TimePoint deadline) {
 asio::awaitable<void> DeviceWatch::wait_until_released(Round next, std::function<bool()> wanted) {
   const TimePoint began = Clock::now();
   const TimePoint deadline = began + kDeviceReleaseMax;
+  if (inputs_.waits) {
+    inputs_.waits->begin(WaitLine::Of::kGpus, [=] { return GpuWait{began, deadline}; });
+  }
   asio::steady_timer again(inputs_.executor);
   bool told = false;
   for (Duration pause = kDeviceLookMin; wanted(); pause = std::min(2 * pause, kDeviceLookMax)) {
@@ -101,6 +104,7 @@ asio::awaitable<void> DeviceWatch::wait_until_released(Round next, std::function
     boost::system::error_code why;
     co_await again.async_wait(asio::redirect_error(asio::use_awaitable, why));
   }
+  if (inputs_.waits) inputs_.waits->end(WaitLine::Of::kGpus);
 }
 
 void DeviceWatch::warn_of_lost(const std::vector<int>& gpus) {

@@ -8,6 +8,7 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -16,6 +17,7 @@
 
 #include "agent/device_look.hpp"
 #include "agent/events.hpp"
+#include "agent/proc/wait_line.hpp"
 #include "base/environment.hpp"
 #include "net/disk_thread.hpp"
 
@@ -34,6 +36,7 @@ class DeviceWatch {
     EventLog& events;
     std::string nonce;                           // of this process, in the marks of its workers
     std::optional<std::string> visible_devices;  // CUDA_VISIBLE_DEVICES of the workers
+    std::shared_ptr<WaitLine> waits{};           // null: no terminal shows the wait
   };
   explicit DeviceWatch(Inputs inputs);
   ~DeviceWatch();

@@ -52,7 +52,8 @@ RoundRunner::RoundRunner(asio::any_io_executor executor, RoundInputs inputs)
       stop_timer_(executor),
       hearing_timer_(executor),
       death_line_timer_(executor),
-      countdown_(executor, inputs_.logger, [this] { return running_ranks(); }),
+      countdown_(
+          executor, inputs_.logger, [this] { return running_ranks(); }, inputs_.consoles.waits),
       finished_(executor, TimePoint::max()),
       watch_(std::make_shared<RoundWatch>(
           executor,
@@ -300,8 +301,11 @@ std::vector<Rank> RoundRunner::running_ranks() const {
 }
 
 void RoundRunner::arm_timer(TimePoint deadline) {
-  countdown_.end();
-  if (driver_.group().state() == GroupState::kStopping) countdown_.begin(deadline);
+  if (driver_.group().state() == GroupState::kStopping) {
+    countdown_.begin(deadline, static_cast<int>(workers_.size()));
+  } else {
+    countdown_.end();
+  }
   stop_timer_.expires_at(deadline);
   stop_timer_.async_wait([self = shared_from_this(), deadline](const auto& why) {
     if (!why) self->driver_.timer_expired(deadline);

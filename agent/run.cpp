@@ -1,6 +1,7 @@
 #include "agent/run.hpp"
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
@@ -18,6 +19,7 @@
 #include "agent/output_end.hpp"
 #include "agent/proc/cgroup.hpp"
 #include "agent/proc/spawn_error.hpp"
+#include "agent/proc/wait_line.hpp"
 #include "agent/signals.hpp"
 #include "base/exit_code.hpp"
 #include "base/exit_status.hpp"
@@ -182,7 +184,13 @@ int run_agent(const LaunchConfig& config, const Environment& environment, spdlog
     logger.error(error_line("NET-PORT", served.error().sentence + " (--http)"));
     return exit_code_of(served.error().kind);
   }
-  const Consoles consoles = open_consoles(io.get_executor());
+  Consoles consoles = open_consoles(io.get_executor());
+  // Where stdout is another terminal, or this one by another name, workers write there themselves.
+  const bool one_terminal = consoles.out == consoles.err || ::isatty(STDOUT_FILENO) != 1;
+  if (config.log.draws_waits && consoles.terminal && one_terminal) {
+    consoles.waits = std::make_shared<WaitLine>(io.get_executor(), consoles.err, consoles.terminal,
+                                                config.pid == 0 ? ::getpid() : config.pid);
+  }
   const Attachment attachment(logger, consoles.err);
   std::shared_ptr<LogTree> logs;
   DiskThreads disks(io.get_executor());

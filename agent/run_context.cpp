@@ -55,7 +55,7 @@ RunContext::RunContext(AgentInputs inputs)
       nonce_(std::move(inputs.nonce)),
       exiting_(std::make_shared<ExitingWorkers>(disks_.logs.executor())),
       devices_({disks_.logs.executor(), environment_, logger_, events_, nonce_,
-                visible_devices_of_workers(config_.workers, environment_)}),
+                visible_devices_of_workers(config_.workers, environment_), consoles_.waits}),
       cgroup_(std::move(inputs.cgroup)),
       warm_(std::move(inputs.warm)),
       begin_control_(std::move(inputs.begin_control)),

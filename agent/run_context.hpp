@@ -92,6 +92,8 @@ class RunContext {
   void begin_control() const {
     if (begin_control_) begin_control_();
   }
+  /// The line on the terminal; null: there is none.
+  [[nodiscard]] WaitLine* waits() const { return consoles_.waits.get(); }
   /// Workers that are left notice it.
   void close_links();
   /// All workers of a round run.

@@ -7,8 +7,21 @@
 
 namespace ddprun {
 
-void StopCountdown::begin(TimePoint deadline) {
+void StopCountdown::begin(TimePoint deadline, int all) {
   deadline_ = deadline;
+  arm();
+  if (!waits_) return;
+  waits_->begin(WaitLine::Of::kStop, [this, all] {
+    return StopWait{static_cast<int>(running_().size()), all, deadline_};
+  });
+}
+
+void StopCountdown::end() {
+  tick_.cancel();
+  if (waits_) waits_->end(WaitLine::Of::kStop);
+}
+
+void StopCountdown::arm() {
   tick_.expires_after(kCountdownInterval);
   tick_.async_wait([this](const boost::system::error_code& why) {
     if (!why) tick();
@@ -20,7 +33,7 @@ void StopCountdown::tick() {
   const std::vector<Rank> running = running_();
   if (left <= Duration::zero() || running.empty()) return;
   logger_.info(countdown_line(left, running));
-  begin(deadline_);
+  arm();
 }
 
 }  // namespace ddprun

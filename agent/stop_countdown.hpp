@@ -6,8 +6,10 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <functional>
+#include <memory>
 #include <vector>
 
+#include "agent/proc/wait_line.hpp"
 #include "base/clock.hpp"
 #include "base/types.hpp"
 
@@ -20,19 +22,29 @@ namespace ddprun {
 class StopCountdown {
  public:
   using Running = std::function<std::vector<Rank>()>;
-  StopCountdown(boost::asio::any_io_executor executor, spdlog::logger& logger, Running running)
-      : tick_(std::move(executor)), logger_(logger), running_(std::move(running)) {}
+  /// `waits`: the line on a terminal, which says it every second; null: none.
+  StopCountdown(boost::asio::any_io_executor executor, spdlog::logger& logger, Running running,
+                std::shared_ptr<WaitLine> waits)
+      : tick_(std::move(executor)),
+        logger_(logger),
+        running_(std::move(running)),
+        waits_(std::move(waits)) {}
+  ~StopCountdown() { end(); }
+  StopCountdown(const StopCountdown&) = delete;
+  StopCountdown& operator=(const StopCountdown&) = delete;
 
   /// Until end(), or the deadline of SIGKILL.
-  void begin(TimePoint deadline);
-  void end() { tick_.cancel(); }
+  void begin(TimePoint deadline, int all);
+  void end();
 
  private:
+  void arm();
   void tick();
 
   boost::asio::steady_timer tick_;
   spdlog::logger& logger_;
   Running running_;
+  std::shared_ptr<WaitLine> waits_;
   TimePoint deadline_{};
 };
 

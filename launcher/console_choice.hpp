@@ -13,4 +13,8 @@ namespace ddprun {
 /// terminal, without NO_COLOR. Returns the reason in words; empty where --console was given.
 std::string choose_console(LaunchConfig& config, const Environment& environment, bool on_terminal);
 
+/// Whether a terminal may show a line that is redrawn. Not below workers that write there
+/// themselves.
+[[nodiscard]] bool may_draw_waits(const LogConfig& log, const Environment& environment);
+
 }  // namespace ddprun

@@ -126,6 +126,7 @@ int run(int argc, const char* const* argv, const char* const* environment_block,
       }
     }
     launch->config.on_terminal = on_terminal;
+    launch->config.log.draws_waits = on_terminal && may_draw_waits(launch->config.log, environment);
     return start(*launch, environment);
   }
   if (const auto* completion = std::get_if<ShowCompletion>(&*intent)) {

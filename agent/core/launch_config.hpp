@@ -67,6 +67,7 @@ struct LogConfig {
   std::uint64_t bytes_max = 0;  // --log-max, of each log file; 0: no limit
   bool coloured = false;        // what ddprun adds to lines of workers
   Verbosity verbosity = Verbosity::kUsual;
+  bool draws_waits = false;  // a line on the terminal of stderr says what is waited for
   /// Whether the user asked for files, which stay then: without --log-dir in TMPDIR, as torchrun's.
   [[nodiscard]] bool asks_for_files() const { return !dir.empty() || redirects.any() || tee.any(); }
 };

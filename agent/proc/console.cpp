@@ -84,6 +84,25 @@ void ConsoleWriter::write_own(std::string_view lines) {
   if (stalled_) queue_.put_own_first();
 }
 
+void ConsoleWriter::draw_line(std::string_view text) {
+  if (closed_ || waiting_ || mid_line_ || !queue_.empty()) return;
+  const ssize_t written = target_.write(std::string(kClearLine).append(text));
+  drawn_ = drawn_ || written > 0;
+}
+
+void ConsoleWriter::erase_line() {
+  if (!closed_ && !waiting_) static_cast<void>(erase_drawn());
+}
+
+// False: the console takes nothing now.
+bool ConsoleWriter::erase_drawn() {
+  if (!drawn_) return true;
+  const bool refused = target_.write(kClearLine) < 0 && errno == EAGAIN;
+  if (refused) wait_for_console();
+  drawn_ = refused;
+  return !refused;
+}
+
 // While the lines of others are dropped, none is taken until that was announced in their place.
 bool ConsoleWriter::full(OnStall on_stall) const {
   if (closed_) return false;
@@ -167,6 +186,7 @@ void ConsoleWriter::drop(std::string_view bytes) {
 
 void ConsoleWriter::push(std::string_view bytes, Origin origin) {
   queue_.push(bytes, origin);
+  if (!bytes.empty()) mid_line_ = bytes.back() != '\n';
   if (!waiting_) write_queue();
   if (waiting_ && !queue_.empty()) watch_for_stall();
 }
@@ -174,6 +194,7 @@ void ConsoleWriter::push(std::string_view bytes, Origin origin) {
 // While lines are missing, the note about them is written first: where it has no room, the rest has
 // none.
 void ConsoleWriter::write_queue() {
+  if (!erase_drawn()) return;
   while (!queue_.empty()) {
     const std::string note = note_of_lost_lines();
     const std::string_view piece =

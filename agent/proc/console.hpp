@@ -37,6 +37,13 @@ class ConsoleWriter : public std::enable_shared_from_this<ConsoleWriter> {
   /// Whole lines of ddprun's own: they are not dropped for a worker's, and while the console takes
   /// nothing they pass what waits of them. Beyond kConsoleOwnBytesMax they are counted as dropped.
   void write_own(std::string_view lines);
+  /// One line that replaces the one drawn before, and is erased before anything else is written.
+  /// Only on a terminal. Not drawn where the cursor is within a line of a worker, or while the
+  /// terminal takes nothing.
+  void draw_line(std::string_view text);
+  void erase_line();
+  /// Whether a line that was drawn stands there.
+  [[nodiscard]] bool line_is_drawn() const { return drawn_; }
   /// Whether the caller should wait for room() before it writes more.
   [[nodiscard]] bool full(OnStall on_stall = OnStall::kDrop) const;
   /// Completes when the queue has room, or, with kDrop, when the console took nothing for
@@ -79,6 +86,7 @@ class ConsoleWriter : public std::enable_shared_from_this<ConsoleWriter> {
   void lose_queue();
   void push(std::string_view bytes, ConsoleQueue::Origin origin);
   void write_queue();
+  [[nodiscard]] bool erase_drawn();
   [[nodiscard]] std::string note_of_lost_lines() const;
   void put_in_flight(std::string_view front);
   void on_file_written();
@@ -102,6 +110,8 @@ class ConsoleWriter : public std::enable_shared_from_this<ConsoleWriter> {
   bool hurried_ = false;
   bool stopped_ = false;
   bool keeps_all_ = false;
+  bool drawn_ = false;               // see draw_line()
+  bool mid_line_ = false;            // what was queued or written last ends within a line
   std::uint64_t dropped_lines_ = 0;  // since the last message about them
   std::uint64_t dropped_total_ = 0;
   int failure_ = 0;   // errno of the last write that lost something
@@ -110,6 +120,8 @@ class ConsoleWriter : public std::enable_shared_from_this<ConsoleWriter> {
   std::string lost_own_;
 };
 
+class WaitLine;
+
 /// Both consoles of a launcher; one writer when they are the same file (2>&1), so that lines stay
 /// whole.
 struct Consoles {
@@ -117,6 +129,7 @@ struct Consoles {
   std::shared_ptr<ConsoleWriter> err;
   std::shared_ptr<Terminal> terminal{};  // of stderr; null where that is none
   std::shared_ptr<LiveLine> live{};      // of the same
+  std::shared_ptr<WaitLine> waits{};     // of the same; null: nothing is drawn there
 };
 
 [[nodiscard]] Consoles open_consoles(boost::asio::any_io_executor executor, int out_descriptor = 1,

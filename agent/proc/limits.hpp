@@ -51,6 +51,8 @@ inline constexpr std::size_t kAtomicWriteBytesMax = PIPE_BUF;
 inline constexpr std::chrono::seconds kProgressInterval{10};
 // The same on a terminal, where it is redrawn in place.
 inline constexpr std::chrono::milliseconds kRedrawInterval{250};
+// A wait that ends sooner gets no line on the terminal.
+inline constexpr std::chrono::seconds kWaitLineDelay{1};
 // What is read of the end of a file to find what a report quotes.
 inline constexpr std::size_t kTailReadMax = 1024 * 1024;
 // How long the output of a dead worker is read while a process it left behind keeps the pipe open.

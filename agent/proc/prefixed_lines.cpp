@@ -10,7 +10,6 @@
 namespace ddprun {
 namespace {
 
-constexpr std::string_view kClearLine = "\r\x1b[K";
 // A bar that is wider than the terminal is cut: of two lines only one could be cleared.
 constexpr std::string_view kWrapOff = "\x1b[?7l";
 constexpr std::string_view kWrapOn = "\x1b[?7h";

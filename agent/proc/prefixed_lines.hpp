@@ -14,6 +14,9 @@
 
 namespace ddprun {
 
+/// To the beginning of the terminal's line, with nothing left there.
+inline constexpr std::string_view kClearLine = "\r\x1b[K";
+
 /// "host:3| ", with a colour of the rank.
 [[nodiscard]] std::string rank_label(const std::string& host, int rank, bool coloured);
 

@@ -29,11 +29,12 @@ std::optional<ProcessEntry> parse_stat(std::string_view stat) {
   const std::string rest(stat.substr(close + 1));
   int threads = 0;
   constexpr const char* kFields =
-      " %c %d %d %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %d %*s %llu %*s %lld";
+      " %c %d %d %d %*s %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %d %*s %llu %*s %lld";
   long long pages = 0;
-  const int found = std::sscanf(rest.c_str(), kFields, &entry.state, &entry.parent, &entry.group,
-                                &entry.session, &threads, &entry.started, &pages);
-  if (found != 7) return std::nullopt;
+  const int found =
+      std::sscanf(rest.c_str(), kFields, &entry.state, &entry.parent, &entry.group, &entry.session,
+                  &entry.foreground_group, &threads, &entry.started, &pages);
+  if (found != 8) return std::nullopt;
   entry.resident_bytes = pages * ::sysconf(_SC_PAGESIZE);
   entry.pid = std::atoi(std::string(stat.substr(0, open)).c_str());
   // The state is that of the main thread, which may end before others do.

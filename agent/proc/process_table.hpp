@@ -16,6 +16,7 @@ struct ProcessEntry {
   pid_t parent = 0;
   pid_t group = 0;
   pid_t session = 0;
+  pid_t foreground_group = -1;     // of its terminal; -1: it has none
   unsigned long long started = 0;  // in clock ticks since boot
   long long resident_bytes = 0;
   char state = '?';    // as ps shows it: R, S, D, T, Z...

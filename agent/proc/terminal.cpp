@@ -39,6 +39,11 @@ void Terminal::set_modes(int workers) const {
   ::tcsetattr(workers, TCSANOW, &modes);
 }
 
+int Terminal::columns() const {
+  winsize size = {};
+  return ::ioctl(descriptor_, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
 void Terminal::resize() const {
   winsize size = {};
   if (::ioctl(descriptor_, TIOCGWINSZ, &size) != 0) return;

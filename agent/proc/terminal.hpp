@@ -28,6 +28,8 @@ class Terminal {
   void forget(int ours) { ours_.erase(ours); }
   /// The terminal's size may have changed: all pseudoterminals get it.
   void resize() const;
+  /// Of its window; 0: unknown.
+  [[nodiscard]] int columns() const;
 
  private:
   void set_modes(int workers) const;

@@ -291,11 +291,53 @@ class Console(unittest.TestCase):
         self.assertIn("ddprun: note: workers: 2 (--nproc-per-node=2 from the command line)\n",
                       done.stderr)
 
-    def start_on_terminal(self, script, size=(24, 80), within=(), options=(), environment={}):
+    def test_a_terminal_says_which_nodes_are_waited_for_and_how_long(self):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        leader, process = self.start_on_terminal("true", nodes=[
+            "--nnodes=2", "--rdzv-backend=c10d", f"--rdzv-endpoint=127.0.0.1:{port}"])
+        seen = read_until(leader, b"\r\x1b[Kwaiting for 1 of 2 nodes, 2 s of 10 min", HUNG)
+        self.assertIn(b"\r\x1b[Kwaiting for 1 of 2 nodes, 1 s of 10 min\r\x1b[K", seen)
+        os.write(leader, b"\x03")
+        seen += read_until(leader, b"exit 130\r\n", HUNG)
+        self.assertEqual(process.wait(timeout=HUNG), 130)
+        left = [line for line in screen(seen) if line.startswith(b"waiting")]
+        self.assertEqual(left, [])
+
+    def test_a_terminal_says_which_ranks_a_stop_waits_for(self):
+        seen = self.stop_on_terminal(size=(24, 80))
+        self.assertIn(b"\r\x1b[Kstopping 1 of 2 ranks, SIGKILL in 1 s\r\x1b[K", seen)
+        self.assertNotIn(b"SIGKILL in", b"\n".join(screen(seen)))
+        self.assertIn(b"stopping 1 of 2\r\x1b[K", self.stop_on_terminal(size=(24, 16)))
+
+    def test_nothing_is_redrawn_for_a_reader_who_did_not_ask(self):
+        background = ["sh", "-mc", '"$@" & wait $!', "sh"]
+        for other in ({"options": ["--quiet"]}, {"environment": {"TERM": "dumb"}},
+                      {"options": ["--console=raw"]}, {"within": background},
+                      {"size": (0, 0)}):
+            self.assertNotIn(b"SIGKILL in", self.stop_on_terminal(**other), other)
+
+    def stop_on_terminal(self, options=(), **terminal):
+        """All that a terminal sees of a run in which rank 1 takes no signal but SIGKILL."""
+        with tempfile.TemporaryDirectory() as folder:
+            fifo = os.path.join(folder, "fifo")
+            os.mkfifo(fifo)
+            script = f"""
+                [ $RANK = 1 ] || {{ read ready <{fifo}; exit 3; }}
+                trap '' TERM; echo ready >{fifo}; exec sleep 1000"""
+            leader, process = self.start_on_terminal(script, options=[
+                "--nproc-per-node=2", "--shutdown-timeout=2", *options], **terminal)
+            seen = read_until(leader, b"exit code 3, first failure of the run", HUNG)
+            self.assertEqual(process.wait(timeout=HUNG), 3)
+        return seen
+
+    def start_on_terminal(self, script, size=(24, 80), within=(), options=(), environment={},
+                          nodes=("--standalone",)):
         """Workers, one by default, in a window of their own: what reads there, and the process."""
         leader, follower = pty.openpty()
         resize(leader, *size)
-        words = ["setsid", "--ctty", "--wait", *within, DDPRUN, "--standalone", *options,
+        words = ["setsid", "--ctty", "--wait", *within, DDPRUN, *nodes, *options,
                  "sh", "-c", script]
         process = subprocess.Popen(words, stdin=follower, stdout=follower, stderr=follower,
                                    env={**os.environ, "TERM": "xterm", **environment})

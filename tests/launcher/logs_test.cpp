@@ -151,3 +151,14 @@ TEST_CASE("how much ddprun writes is chosen, but not both at once") {
   CHECK(refusal_of({"-v", "W"}, with_variables({{"DDPRUN_QUIET", "1"}})).sentence ==
         "DDPRUN_QUIET" + both);
 }
+
+TEST_CASE("waits are drawn where a terminal can redraw a line and workers write through ddprun") {
+  const auto drawn = [](const std::vector<std::string>& words, const std::string& terminal) {
+    return ddprun::may_draw_waits(config_of(words).log, {{"TERM", terminal}});
+  };
+  CHECK(drawn({"W"}, "xterm"));
+  CHECK_FALSE(drawn({"W"}, "dumb"));
+  CHECK_FALSE(drawn({"--quiet", "W"}, "xterm"));
+  CHECK_FALSE(drawn({"--console=raw", "W"}, "xterm"));
+  CHECK_FALSE(ddprun::may_draw_waits(config_of({"W"}).log, {}));
+}

@@ -4,13 +4,16 @@
 tests/launcher/placement_test.py path/to/ddprun path/to/libfake_nvml.so
 """
 
+import fcntl
 import os
 import pathlib
 import pty
 import re
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import unittest
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
@@ -98,6 +101,24 @@ class Table(unittest.TestCase):
     def test_one_rank_and_a_pipe_get_no_table(self):
         self.assertIsNone(re.search("^rank ", shown_on_a_terminal("--gpus=0"), re.MULTILINE))
         self.assertNotIn("rank ", run("--gpus=1,0").stderr)
+
+    def test_a_terminal_says_that_gpu_memory_is_waited_for(self):
+        with tempfile.TemporaryDirectory() as folder:
+            holders = os.path.join(folder, "holders")
+            fails_once = (f'[ $TORCHELASTIC_RESTART_COUNT = 1 ] || {{ '
+                          f'echo "0 $$$$ 1000 1000000" >{holders}; exit 3; }}')
+            ours, theirs = pty.openpty()
+            fcntl.ioctl(ours, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+            with subprocess.Popen(
+                    [DDPRUN, "--standalone", "--max-restarts=1", "sh", "-c", fails_once],
+                    stderr=theirs, env=variables(TERM="xterm", FAKE_NVML_HOLDERS=holders)) as run:
+                os.close(theirs)
+                read_until(ours, b"\r\x1b[Kwaiting for GPU memory to be freed, 2 s of 10 s", HUNG)
+                os.truncate(holders, 0)
+                after = read_until(ours, b"exited with code 0", HUNG)
+            os.close(ours)
+        self.assertEqual(run.returncode, 0)
+        self.assertTrue(after.startswith(b"\r\x1b["), after)
 
 
 if __name__ == "__main__":

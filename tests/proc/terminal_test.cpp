@@ -222,3 +222,29 @@ TEST_CASE("a worker's terminal leaves no descriptor behind, in the worker neithe
   stage.finish();
   CHECK(window.seen(stage, " ").find_first_not_of("012 ") == std::string::npos);
 }
+
+TEST_CASE("a drawn line is replaced by the next one, and gone before anything else is written") {
+  Stage stage;
+  const Window window;
+  stage.set_console(window.terminal());
+  ddprun::ConsoleWriter& console = *stage.consoles().err;
+  console.draw_line("one");
+  console.draw_line("two");
+  console.write("out\n");
+  console.draw_line("three");
+  console.write_own("own\n");
+  console.draw_line("four");
+  console.erase_line();
+  CHECK_FALSE(console.line_is_drawn());
+  console.write("bar");
+  console.draw_line("never behind a worker's text");
+  console.write_own("end\n");
+  CHECK(window.seen(stage, "end\r\n") ==
+        "\r\x1b[Kone\r\x1b[Ktwo\r\x1b[Kout\r\n\r\x1b[Kthree\r\x1b[Kown\r\n"
+        "\r\x1b[Kfour\r\x1b[Kbar\r\nend\r\n");
+}
+
+TEST_CASE("the width of a window is known") {
+  const Window window;
+  CHECK(Terminal(window.terminal()).columns() == 100);
+}
