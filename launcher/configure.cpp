@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/macros.hpp"
+#include "launcher/options/exclusions.hpp"
 #include "launcher/options/help.hpp"
 #include "launcher/options/scan.hpp"
 #include "launcher/options/settings.hpp"
@@ -57,13 +58,22 @@ struct Asked {
   std::vector<std::string> notes;
 };
 
-Result<Asked> ask_for(const Settings& settings, const std::vector<std::string>& program,
+Result<Asked> ask_for(Settings& settings, const std::vector<std::string>& program,
                       const Machine& machine) {
+  std::vector<std::string> left_out = leave_out_excluded(settings);
   auto request = parse_request(settings, program, machine.environment());
   if (!request) return request.error();
+  if (!settings.text(OptionId::kConfig).empty()) {
+    auto nodes = leave_out_nodes(settings, request->rendezvous, machine);
+    if (!nodes) return nodes.error();
+    append(left_out, *nodes);
+    request = parse_request(settings, program, machine.environment());
+    if (!request) return request.error();
+  }
   request->rendezvous.leaves_no_trace = settings.on(OptionId::kDryRun);
   auto scheduled = fill_from_scheduler(*request, machine);
   if (!scheduled) return scheduled.error();
+  append(*scheduled, left_out);
   return Asked{std::move(*request), std::move(*scheduled)};
 }
 
@@ -195,7 +205,8 @@ Result<Intent> configure(const std::vector<std::string>& words, const Machine& m
   if (!asked) return asked.error();
   asked->request.workers.local_rank_argument =
       called == Called::kLaunch && !settings->on(OptionId::kUseEnv);
-  if (called != Called::kDdprun) asked->request.workers.compat = true;
+  const bool compat_given = settings->origin(OptionId::kCompat).source != Source::kDefault;
+  if (called != Called::kDdprun && !compat_given) asked->request.workers.compat = true;
   std::vector<Origin> listed;
   if (asked->request.logs.config.verbosity == Verbosity::kVerbose) {
     listed = list_settings(*settings, asked->request, machine.environment());

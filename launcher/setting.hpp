@@ -10,7 +10,7 @@
 
 namespace ddprun {
 
-/// Where a value comes from; a later one takes precedence.
+/// Where a value comes from; a later one takes precedence (docs/TORCHRUN.md, "A file of options").
 enum class Source { kDefault, kFile, kScheduler, kVariable, kCommandLine };
 
 struct Origin {
@@ -36,6 +36,11 @@ struct Setting : Origin {
 /// By the user, with precedence over a scheduler.
 [[nodiscard]] inline bool precedes_scheduler(const Origin& origin) {
   return origin.given && origin.source > Source::kScheduler;
+}
+
+/// That an option of a file is not used, because `by`, of higher precedence, excludes it.
+[[nodiscard]] inline std::string left_out_note(const Origin& left, const std::string& by) {
+  return left.shown() + " not used: " + by + " takes precedence over the file";
 }
 
 /// A scheduler's value, unless the option's own takes precedence: sentences call it "JOB's

@@ -142,8 +142,7 @@ Result<void> take_entry(std::string_view key, const toml::node& node, const std:
   const bool is_switch =
       option->value == OptionValue::kFlag || option->value == OptionValue::kOptional;
   if (is_switch && node.is_boolean()) {
-    const char* on = option->value == OptionValue::kOptional ? "1" : "";
-    if (node.as_boolean()->get()) values.push_back({option->id, on, place});
+    values.push_back({option->id, node.as_boolean()->get() ? "1" : "", place});
     return {};
   }
   auto text = text_for(*option, node);

@@ -12,11 +12,11 @@ namespace ddprun {
 
 struct FileValue {
   OptionId id;
-  std::string text;   // as it would be typed; empty for a flag
+  std::string text;   // as it would be typed; of a flag "1", or "" for off
   std::string place;  // "run.toml:3"
 };
 
-/// What a file of this name and content sets. `name = false` sets nothing. An array stands for its
+/// What a file of this name and content sets. An array stands for its
 /// values between commas. A usage error names the line, and for an unknown name the most similar
 /// option. Pure.
 [[nodiscard]] Result<std::vector<FileValue>> parse_config(const std::string& path,

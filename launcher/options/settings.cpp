@@ -9,6 +9,16 @@
 #include "launcher/usage.hpp"
 
 namespace ddprun {
+namespace {
+
+/// Of torchrun's variables those whose empty text means the same as none there; it refuses an empty
+/// number, time or switch, and an empty --role or --rdzv-id is a value.
+bool empty_is_unset(const OptionSpec& option) {
+  const bool text = option.value == OptionValue::kText && option.metavar != "TIME";
+  return option.variable == OptionVariable::kDdprun || (text && option.preset.empty());
+}
+
+}  // namespace
 
 Result<Settings> Settings::merge(const ScannedLine& line, const Environment& environment) {
   Settings settings;
@@ -40,8 +50,7 @@ Result<void> Settings::take_file() {
   if (!values) return values.error();
   for (FileValue& value : *values) {
     if (entry(value.id).source > Source::kFile) continue;
-    const bool flag = spec_of(value.id).value == OptionValue::kFlag;
-    entry(value.id) = {flag ? kOn : std::move(value.text), Source::kFile, std::move(value.place)};
+    entry(value.id) = {std::move(value.text), Source::kFile, std::move(value.place)};
     auto checked = check(spec_of(value.id));
     if (!checked) return checked;
   }
@@ -52,6 +61,7 @@ Result<void> Settings::take_variable(const OptionSpec& option, const Environment
   const std::string name = variable_name(option);
   const auto found = name.empty() ? environment.end() : environment.find(name);
   if (found == environment.end() || given(option.id)) return {};
+  if (found->second.empty() && empty_is_unset(option)) return {};
   if (option.value != OptionValue::kFlag) {
     entry(option.id) = {found->second, Source::kVariable};
     return {};
@@ -60,6 +70,13 @@ Result<void> Settings::take_variable(const OptionSpec& option, const Environment
   if (!on) return on.error();
   entry(option.id) = {*on ? kOn : "", Source::kVariable};
   return {};
+}
+
+std::optional<std::string> Settings::leave_out(OptionId id, const std::string& by) {
+  const Origin left = origin(id);
+  if (left.source != Source::kFile || !left.given) return std::nullopt;
+  entry(id) = {std::string(spec_of(id).preset)};
+  return left_out_note(left, by);
 }
 
 bool Settings::given(OptionId id) const {

@@ -1,12 +1,12 @@
 // Settings: the text of every option after command line, environment, the file of --config and
-// built-in default were merged, in this order of precedence. Types and choices are checked;
-// launcher/request.hpp parses the values. Plain data.
+// built-in default were merged, in this order of precedence (docs/TORCHRUN.md, "A file of
+// options"). Types and choices are checked; launcher/request.hpp parses the values. Plain data.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
-#include <vector>
 
 #include "base/environment.hpp"
 #include "base/result.hpp"
@@ -37,6 +37,9 @@ class Settings {
   }
   /// Where the value came from: "--nnodes", "PET_NNODES", "run.toml:3: nnodes".
   [[nodiscard]] Origin origin(OptionId id) const;
+  /// Puts the default in place of a value of the file, because `by` excludes it. Returns the note
+  /// about that; nullopt where the file does not give the option.
+  std::optional<std::string> leave_out(OptionId id, const std::string& by);
 
  private:
   struct Entry {

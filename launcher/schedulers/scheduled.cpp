@@ -1,5 +1,6 @@
 #include "launcher/schedulers/scheduled.hpp"
 
+#include <array>
 #include <utility>
 
 #include "base/count_text.hpp"
@@ -13,7 +14,8 @@ using Notes = std::vector<std::string>;
 
 /// The options give the address of the rendezvous.
 bool has_address(const RendezvousRequest& asked) {
-  return precedes_scheduler(asked.endpoint) || precedes_scheduler(asked.master_addr);
+  const bool endpoint = precedes_scheduler(asked.endpoint) && !asked.endpoint.text.empty();
+  return endpoint || precedes_scheduler(asked.master_addr);
 }
 
 /// The options alone describe the run, on one node or on several.
@@ -29,20 +31,30 @@ Result<std::optional<Placement>> placement_of(const Machine& machine) {
                         machine.is_in_shell() ? Parent::kShell : Parent::kScheduler);
 }
 
-void supply_index(RendezvousRequest& asked, const Placement& placement) {
-  supply<std::int64_t>(asked.node_rank, placement.index, std::to_string(placement.index),
-                       placement.job);
+/// In place of the default or of a file's value, which costs a note.
+template <class Value>
+void take_over(Setting<Value>& setting, Value value, std::string text, const Placement& placement,
+               Notes& notes) {
+  if (setting.given && setting.source == Source::kFile && placement.index == 0) {
+    notes.push_back(left_out_note(setting, placement.job));
+  }
+  supply(setting, std::move(value), std::move(text), placement.job);
+}
+
+void supply_index(RendezvousRequest& asked, const Placement& placement, Notes& notes) {
+  take_over<std::int64_t>(asked.node_rank, placement.index, std::to_string(placement.index),
+                          placement, notes);
 }
 
 /// Without --node-rank torchrun gives every node of a static run the rank 0; a scheduler knows the
 /// ranks.
-void fill_index_only(RendezvousRequest& asked, const Machine& machine) {
+void fill_index_only(RendezvousRequest& asked, const Machine& machine, Notes& notes) {
   const int nodes = asked.nodes.value.max;
   if (nodes == 1 || asked.standalone.value || !has_address(asked)) return;
   if (asked.backend.value != Backend::kStatic || precedes_scheduler(asked.node_rank)) return;
   const auto placement = placement_of(machine);
   if (!placement || !*placement || (*placement)->nodes != nodes) return;
-  supply_index(asked, **placement);
+  supply_index(asked, **placement, notes);
 }
 
 /// One worker for each GPU that the scheduler gave to this node.
@@ -52,7 +64,7 @@ Result<void> fill_worker_count(Request& request, const Placement& placement,
   if (precedes_scheduler(count) || request.workers.gpus.value) return {};
   const auto gpus = allocated_gpus(environment);
   if (!gpus) return {};
-  supply(count, {}, std::to_string(*gpus), placement.job);
+  take_over(count, {}, std::to_string(*gpus), placement, notes);
   auto parsed = parse_worker_count(count);
   if (!parsed) return parsed.error();
   count.value = *parsed;
@@ -82,8 +94,8 @@ Error no_hosts(const Placement& placement) {
 }
 
 /// A static run, or one with an endpoint: the options' own rules, with numbers from the scheduler.
-Result<void> fill_numbers(RendezvousRequest& asked, const Placement& placement) {
-  supply_index(asked, placement);
+Result<void> fill_numbers(RendezvousRequest& asked, const Placement& placement, Notes& notes) {
+  supply_index(asked, placement, notes);
   if (has_address(asked)) return {};
   if (placement.hosts.empty()) return no_hosts(placement);
   const std::string& first = placement.hosts.front();
@@ -109,50 +121,27 @@ Result<void> fill_hosts(RendezvousRequest& asked, const Placement& placement, No
   return {};
 }
 
-template <class Value>
-void drop_from_file(Setting<Value>& setting, Value preset, const Placement& placement,
-                    Notes& notes) {
-  if (setting.source != Source::kFile) return;
-  if (placement.index == 0) {
-    notes.push_back(setting.shown() + " not used: " + placement.job +
-                    " takes precedence over the file");
-  }
-  const OptionSpec& option = spec_of(setting.id);
-  setting = {{dashed(option), std::string(option.preset), false, setting.flag, Source::kDefault,
-              setting.id, "default"},
-             std::move(preset)};
-}
-
-/// A file may be there for other machines, too: where a scheduler knows the nodes, it does not
-/// describe them.
-void drop_nodes_of_file(RendezvousRequest& asked, const Placement& placement, Notes& notes) {
-  drop_from_file(asked.standalone, false, placement, notes);
-  drop_from_file(asked.hosts, {}, placement, notes);
-  drop_from_file(asked.nodes, {}, placement, notes);
-  drop_from_file(asked.endpoint, {}, placement, notes);
-  drop_from_file(asked.node_rank, {}, placement, notes);
-  drop_from_file(asked.master_addr, {}, placement, notes);
-  drop_from_file<std::int64_t>(asked.master_port, kStaticPort, placement, notes);
-}
-
 Result<void> fill_placement(Request& request, const Placement& placement,
                             const Environment& environment, Notes& notes) {
   auto counted = fill_worker_count(request, placement, environment, notes);
   if (!counted || placement.nodes == 1) return counted;
   RendezvousRequest& asked = request.rendezvous;
-  drop_nodes_of_file(asked, placement, notes);
   auto agrees = check_against_options(asked, placement);
   if (!agrees) return agrees;
   const int nodes = placement.nodes;
   supply(asked.nodes, NodeRange{nodes, nodes}, std::to_string(nodes), placement.job);
   if (!placement.run_id.empty()) {
-    supply(asked.run_id, placement.run_id, placement.run_id, placement.job);
+    take_over(asked.run_id, placement.run_id, placement.run_id, placement, notes);
   }
   const bool wants_static = asked.backend.given && asked.backend.value == Backend::kStatic;
   if (has_address(asked) || wants_static || asked.master_port.given) {
-    return fill_numbers(asked, placement);
+    return fill_numbers(asked, placement, notes);
   }
   return fill_hosts(asked, placement, notes);
+}
+
+bool is_in_worker(const Machine& machine) {
+  return machine.environment().contains("TORCHELASTIC_RUN_ID");
 }
 
 /// A worker of another run inherited these variables; they are about the ddprun or torchrun above.
@@ -165,16 +154,33 @@ Notes outer_run_note(const Machine& machine) {
 
 }  // namespace
 
-Result<Notes> fill_from_scheduler(Request& request, const Machine& machine) {
-  const bool in_worker = machine.environment().contains("TORCHELASTIC_RUN_ID");
-  if (is_complete(request.rendezvous)) {
-    if (!in_worker) fill_index_only(request.rendezvous, machine);
-    return Notes();
-  }
-  if (in_worker) return outer_run_note(machine);
+Result<Notes> leave_out_nodes(Settings& settings, const RendezvousRequest& asked,
+                              const Machine& machine) {
+  constexpr std::array kOfNodes{
+      OptionId::kNnodes,       OptionId::kStandalone, OptionId::kRdzvBackend, OptionId::kHosts,
+      OptionId::kRdzvEndpoint, OptionId::kRdzvConf,   OptionId::kNodeRank,    OptionId::kMasterAddr,
+      OptionId::kMasterPort,   OptionId::kLocalAddr};
+  Notes notes;
+  if (is_complete(asked) || is_in_worker(machine)) return notes;
   auto placement = placement_of(machine);
   if (!placement) return placement.error();
+  if (!*placement || (*placement)->nodes == 1) return notes;
+  for (const OptionId option : kOfNodes) {
+    auto note = settings.leave_out(option, (*placement)->job);
+    if (note && (*placement)->index == 0) notes.push_back(std::move(*note));
+  }
+  return notes;
+}
+
+Result<Notes> fill_from_scheduler(Request& request, const Machine& machine) {
   Notes notes;
+  if (is_complete(request.rendezvous)) {
+    if (!is_in_worker(machine)) fill_index_only(request.rendezvous, machine, notes);
+    return notes;
+  }
+  if (is_in_worker(machine)) return outer_run_note(machine);
+  auto placement = placement_of(machine);
+  if (!placement) return placement.error();
   if (!*placement) return notes;
   auto filled = fill_placement(request, **placement, machine.environment(), notes);
   if (!filled) return filled.error();

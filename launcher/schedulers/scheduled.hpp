@@ -12,6 +12,12 @@
 
 namespace ddprun {
 
+/// A file of options may be there for other machines, too: leaves its nodes and rendezvous out
+/// where a scheduler decides them. Returns a note for each option.
+[[nodiscard]] Result<std::vector<std::string>> leave_out_nodes(Settings& settings,
+                                                               const RendezvousRequest& asked,
+                                                               const Machine& machine);
+
 /// Returns notes for the user. Leaves everything as it is if no scheduler started this process, if
 /// the options describe the run completely (--standalone, --hosts, one node, or nodes and an
 /// address), and in a worker of another run, whose variables are about that run. Otherwise an error
