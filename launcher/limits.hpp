@@ -2,15 +2,12 @@
 // bounded by base/limits.hpp, as on the link, so that they are refused before the rendezvous.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 
 #include "base/limits.hpp"
 
 namespace ddprun {
 
-// Minimum of a time in --rdzv-conf (kDurationMax is the maximum); less is a usage error.
-inline constexpr std::chrono::milliseconds kConfTimeMin{1};
 inline constexpr int kKeepAliveAttemptsMax = 1000;
 // Number of hosts that one sentence names; the others are counted.
 inline constexpr std::size_t kHostsNamedMax = 8;

@@ -27,9 +27,7 @@ Result<int> parse_restarts(const Settings& settings) {
   return usage(settings.origin(OptionId::kMaxRestarts).shown() + must_be_up_to(kMost));
 }
 
-/// As parse_time(), and 0.
 Result<Duration> parse_grace(const std::string& text, const std::string& shown) {
-  if (parse_integer(text) == 0) return Duration(0);
   if (const auto time = parse_time(text)) return *time;
   return usage(shown + " must be 0 or more seconds, or have a unit: 90s, 10m");
 }
@@ -85,7 +83,7 @@ Result<std::optional<Duration>> parse_limit(const Settings& settings, OptionId o
   std::optional<Duration> limit;
   if (!settings.given(option)) return limit;
   const Origin origin = settings.origin(option);
-  limit = parse_time(origin.text);
+  limit = parse_positive_time(origin.text);
   if (limit) return limit;
   return usage(origin.shown() + " is not a time such as 600, 90s, 10m or 2h");
 }

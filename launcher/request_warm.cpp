@@ -42,7 +42,7 @@ Result<void> parse_word(const std::string& word, const Origin& origin, WarmReque
     request.force = true;
     return {};
   }
-  const auto time = parse_time(word);
+  const auto time = parse_positive_time(word);
   if (!time) {
     return usage(origin.shown() + " is not first, force, demand or a time such as 90s or 10m");
   }

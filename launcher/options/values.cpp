@@ -87,8 +87,16 @@ std::optional<Duration> parse_time(std::string_view text) {
   const auto amount = parse_number(text);
   if (!amount) return std::nullopt;
   const double seconds = *amount * unit;
-  if (seconds <= 0 || seconds > kTenYearsInSeconds) return std::nullopt;
-  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+  if (seconds < 0 || seconds > kTenYearsInSeconds) return std::nullopt;
+  const std::chrono::duration<double> exact(seconds);
+  // As typed: 1.001 s is in binary a little less.
+  const auto microseconds = std::chrono::round<std::chrono::microseconds>(exact);
+  return std::chrono::duration_cast<std::chrono::milliseconds>(microseconds);
+}
+
+std::optional<Duration> parse_positive_time(std::string_view text) {
+  const auto time = parse_time(text);
+  return time && *time > Duration(0) ? time : std::nullopt;
 }
 
 std::optional<std::uint64_t> parse_digits(std::string_view text) {

@@ -19,9 +19,12 @@ namespace ddprun {
 /// Like Python's float(), without infinity and NaN.
 [[nodiscard]] std::optional<double> parse_number(std::string_view text);
 
-/// A positive duration: seconds, or a number with ms, s, m or h. nullopt for any other text, zero,
-/// negative values and more than ten years.
+/// Seconds, or a number with ms, s, m or h, in whole milliseconds: less than one is 0. nullopt for
+/// any other text, negative values and more than ten years.
 [[nodiscard]] std::optional<Duration> parse_time(std::string_view text);
+
+/// The same, and nullopt for 0.
+[[nodiscard]] std::optional<Duration> parse_positive_time(std::string_view text);
 
 /// Bytes: digits, with K, M, G or T (or KiB, MiB, ...) for powers of 1024. nullopt for any other
 /// text and beyond 63 bits.

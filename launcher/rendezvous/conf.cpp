@@ -106,7 +106,7 @@ class ConfReader {
       case ConfKeyKind::kCount:
         return read_count();
       case ConfKeyKind::kFraction:
-        if (parse_number(value_).value_or(-1) >= 0 || parse_time(value_)) return {};
+        if (parse_time(value_)) return {};
         return usage(place_ + " is not a time such as 0.5, 3 or 500ms");
       case ConfKeyKind::kSwitch:
         return read_switch();
@@ -123,9 +123,8 @@ class ConfReader {
 
  private:
   Result<void> read_time() {
-    const auto time = parse_time(value_);
+    const auto time = parse_positive_time(value_);
     if (!time) return usage(place_ + " is not a positive time such as 600, 90s or 10m");
-    if (*time < kConfTimeMin) return usage(place_ + " is less than a millisecond");
     if (*time > kDurationMax) return usage(place_ + " is more than a year");
     constexpr std::pair<std::string_view, std::optional<Duration> RendezvousConf::*> kFields[]{
         {"join_timeout", &RendezvousConf::join_timeout},

@@ -135,8 +135,18 @@ TEST_CASE("times have units") {
   CHECK(parse_time("10m") == milliseconds(600'000));
   CHECK(parse_time("2h") == milliseconds(7'200'000));
   CHECK(parse_time("250ms") == milliseconds(250));
-  for (const std::string bad : {"", "0", "-1", "s", "5d", "1e300", "ten"}) {
+  CHECK(parse_time("1.001") == milliseconds(1'001));
+  for (const std::string bad : {"", "-1", "-1ms", "s", "5d", "1e300", "ten"}) {
     INFO(bad);
     CHECK_FALSE(parse_time(bad));
   }
+}
+
+TEST_CASE("no time is 0 with any unit, and so is less than a millisecond") {
+  for (const std::string none : {"0", "0s", "0ms", "0.0h", "0.1ms", "0.0005", "1e-9"}) {
+    INFO(none);
+    CHECK(parse_time(none) == Duration(0));
+    CHECK_FALSE(parse_positive_time(none));
+  }
+  CHECK(parse_positive_time("1ms") == std::chrono::milliseconds(1));
 }

@@ -56,7 +56,9 @@ TEST_CASE("the straggler time-out is 10 seconds unless it is given") {
   CHECK(config_of({"W"}).stopping.straggler_timeout == seconds(10));
   CHECK(config_of({"W"}, with_variables({{"PET_STRAGGLER_TIMEOUT", "3"}}))
             .stopping.straggler_timeout == seconds(3));
-  CHECK(config_of({"--straggler-timeout=0", "W"}).stopping.straggler_timeout == seconds(0));
+  for (const std::string none : {"0", "0s", "0ms", "0.0", "0.1ms"}) {
+    CHECK(config_of({"--straggler-timeout=" + none, "W"}).stopping.straggler_timeout == seconds(0));
+  }
 }
 
 TEST_CASE("the limits of hangs and of early finishers are off, or a time above 0") {
@@ -66,7 +68,7 @@ TEST_CASE("the limits of hangs and of early finishers are off, or a time above 0
   CHECK(
       config_of({"W"}, with_variables({{"DDPRUN_FINISH_TIMEOUT", "90"}})).stopping.finish_timeout ==
       seconds(90));
-  for (const std::string bad : {"0", "-1", "soon", ""}) {
+  for (const std::string bad : {"0", "0s", "0.1ms", "-1", "soon", ""}) {
     CHECK_THAT(refusal_of({"--hang-timeout=" + bad, "W"}).sentence,
                ContainsSubstring("is not a time such as 600, 90s, 10m or 2h"));
   }
