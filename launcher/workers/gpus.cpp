@@ -1,6 +1,7 @@
 #include "launcher/workers/gpus.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "launcher/options/values.hpp"
 #include "launcher/usage.hpp"
@@ -50,6 +51,24 @@ Result<std::vector<GpuDevice>> choose_all(const Origin& option,
                list_of(visible));
 }
 
+/// PyTorch reads a list of indices or one of UUIDs, and ends it at the first of the other kind. A
+/// CUDA_VISIBLE_DEVICES that mixes them gives the devices such names: then each gets its UUID.
+Result<void> name_alike(std::vector<GpuDevice>& chosen, const Origin& option,
+                        const std::string& with) {
+  const auto by_uuid = std::count_if(chosen.begin(), chosen.end(),
+                                     [](const GpuDevice& each) { return is_uuid(each.name); });
+  if (by_uuid == 0 || static_cast<std::size_t>(by_uuid) == chosen.size()) return {};
+  for (GpuDevice& device : chosen) {
+    if (device.uuid.empty()) {
+      return usage(option.shown() + ": the visible devices" + with +
+                   " mix indices and UUIDs, which PyTorch cannot read, and the UUID of " +
+                   device.name + " is unknown: make them alike");
+    }
+    device.name = device.uuid;
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<std::optional<GpuChoice>> parse_gpus(const Origin& origin, bool on_command_line) {
@@ -78,9 +97,13 @@ Result<std::vector<GpuDevice>> choose_gpus(const Origin& option, const GpuChoice
     return usage(option.shown() + ": no NVIDIA GPU is visible here" + with +
                  "; omit the option to run without");
   }
-  if (choice.names.empty()) return choose_all(option, visible);
   std::vector<GpuDevice> chosen;
   std::vector<std::size_t> taken;
+  if (choice.names.empty()) {
+    auto all = choose_all(option, visible);
+    if (!all) return all;
+    chosen = std::move(*all);
+  }
   for (const std::string& name : choice.names) {
     const auto found = named(name, visible);
     if (found.size() != 1) {
@@ -96,6 +119,8 @@ Result<std::vector<GpuDevice>> choose_gpus(const Origin& option, const GpuChoice
     chosen.push_back(visible[found.front()]);
     if (is_uuid(name)) chosen.back().name = chosen.back().uuid;
   }
+  auto alike = name_alike(chosen, option, with);
+  if (!alike) return alike.error();
   return chosen;
 }
 

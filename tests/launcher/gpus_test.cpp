@@ -70,6 +70,22 @@ TEST_CASE("a device that is not there, or listed twice, is refused with those th
              ContainsSubstring("no NVIDIA GPU is visible here (CUDA_VISIBLE_DEVICES=-1)"));
 }
 
+TEST_CASE("devices that a variable names by index and by UUID get one kind of names") {
+  FakeMachine machine = with_four_gpus();
+  machine.variables["CUDA_VISIBLE_DEVICES"] = "GPU-3,0,1";
+  machine.choosable = {{"GPU-3", "GPU-3f", "c"}, {"0", "GPU-0f", "a"}, {"1", "GPU-1f", "b"}};
+  const auto devices = [&machine](const std::string& choice) {
+    return config_of({"--gpus=" + choice, "W"}, machine).workers.gpus;
+  };
+  CHECK(devices("all") == Texts{"GPU-3f", "GPU-0f", "GPU-1f"});
+  CHECK(devices("0,2") == Texts{"GPU-3f", "GPU-1f"});
+  CHECK(devices("1,2") == Texts{"0", "1"});
+  CHECK(devices("0") == Texts{"GPU-3"});
+  machine.choosable[1].uuid = "";
+  CHECK_THAT(gpus_refused({"--gpus=0,1", "W"}, machine),
+             ContainsSubstring("(CUDA_VISIBLE_DEVICES=GPU-3,0,1) mix indices and UUIDs"));
+}
+
 TEST_CASE("the value of --gpus is all, indices or UUIDs") {
   for (const std::string bad : {"", "x", "0,", "-1", "0-2", "all,1", "1.5"}) {
     CHECK_THAT(gpus_refused({"--gpus=" + bad, "W"}), ContainsSubstring("--gpus='" + bad + "'"));

@@ -58,6 +58,8 @@ class Placement(unittest.TestCase):
     def test_indices_count_what_the_environment_leaves_visible(self):
         done = run("--gpus=0", CUDA_VISIBLE_DEVICES="GPU-fake2,0")
         self.assertEqual(done.stdout, ":0:GPU-fake2:.\n", done.stderr)
+        done = run("--gpus=1,0", "--nproc-per-node=1", CUDA_VISIBLE_DEVICES="GPU-fake2,0")
+        self.assertEqual(done.stdout, ":0:GPU-fake0,GPU-fake2:.\n", done.stderr)
         done = run("--gpus=1", CUDA_VISIBLE_DEVICES="1")
         self.assertEqual((done.returncode, done.stdout), (2, ""))
         self.assertIn("(CUDA_VISIBLE_DEVICES=1): 0 (GPU-fake2)\n", done.stderr)
