@@ -1,9 +1,9 @@
 # A wheel (pyproject.toml): scikit-build-core sets SKBUILD and the folders of a wheel. Its programs
-# land in the environment's bin, man pages in its share, the module in its site-packages; what C++
-# projects need (component "development") stays out, see pyproject.toml.
+# land in the environment's bin, the module in its site-packages; man pages, completions and the
+# service stay out (DdprunInstall.cmake), as does what C++ projects need (component "development",
+# pyproject.toml).
 if(SKBUILD)
   set(CMAKE_INSTALL_BINDIR ${SKBUILD_SCRIPTS_DIR})
-  set(CMAKE_INSTALL_DATAROOTDIR ${SKBUILD_DATA_DIR}/share)
   set(DDPRUN_PYTHON_DIR ${SKBUILD_PLATLIB_DIR})
 endif()
 
