@@ -1,6 +1,7 @@
 #include "launcher/options/completion.hpp"
 
 #include <algorithm>
+#include <sstream>
 #include <vector>
 
 #include "base/assert.hpp"
@@ -21,6 +22,10 @@ bool names_directory(const OptionSpec& option) {
   return option.metavar == "DIR";
 }
 
+bool names_file(const OptionSpec& option) {
+  return option.metavar == "FILE";
+}
+
 /// "cpu gpu auto": the choices, or what the metavar has in lower case.
 std::string words_of(const OptionSpec& option) {
   std::string text;
@@ -30,6 +35,7 @@ std::string words_of(const OptionSpec& option) {
     return text;
   }
   std::string alternatives(option.metavar);
+  std::erase_if(alternatives, [](char c) { return c == '[' || c == '=' || c == ']'; });
   std::replace(alternatives.begin(), alternatives.end(), '|', ',');
   for (const std::string& word : split_list(alternatives)) {
     const bool literal = !word.empty() && std::all_of(word.begin(), word.end(), [](char c) {
@@ -57,6 +63,25 @@ std::string command_names(const std::string& name) {
   return text;
 }
 
+/// "--json --no-wait": of a command that is not followed by the options of a run.
+std::string options_of(const CommandSpec& command) {
+  std::string text;
+  std::istringstream words{std::string(command.arguments)};
+  for (std::string word; words >> word;) {
+    if (!word.starts_with("[--")) continue;
+    text += (text.empty() ? "" : " ") + word.substr(1, word.size() - 2);
+  }
+  return text;
+}
+
+bool takes_run_options(const CommandSpec& command) {
+  return command.arguments.find("[OPTIONS]") != std::string_view::npos;
+}
+
+bool takes_directories(const CommandSpec& command) {
+  return command.arguments.starts_with("DIR");
+}
+
 /// The first sentence of the help, without what a shell would read inside single quotes.
 std::string summary(const OptionSpec& option) {
   std::string text(option.help.substr(0, option.help.find(". ")));
@@ -68,13 +93,14 @@ std::string summary(const OptionSpec& option) {
 constexpr std::string_view kBash =
     R"(# bash completion of NAME, printed by NAME --print-completion bash
 _FUNCTION() {
-  local word=${COMP_WORDS[COMP_CWORD]} option=${COMP_WORDS[COMP_CWORD - 1]} at=1 words=""
+  local word=${COMP_WORDS[COMP_CWORD]} option=${COMP_WORDS[COMP_CWORD - 1]}
+  local at=1 words="" attached=""
   if [[ $word == "=" ]]; then
-    word=""
+    word="" attached=1
   elif [[ $option == "=" ]]; then
-    option=${COMP_WORDS[COMP_CWORD - 2]}
+    option=${COMP_WORDS[COMP_CWORD - 2]} attached=1
   fi
-  # Behind the script everything is the script's.
+OF_COMMANDS  # Behind the script everything is the script's.
   while ((at < COMP_CWORD)); do
     case ${COMP_WORDS[at]} in
     --) return ;;
@@ -106,6 +132,22 @@ std::string replaced(std::string text, std::string_view mark, const std::string&
   return text;
 }
 
+/// What follows a command, unless there is a program of that name.
+std::string bash_commands(const std::string& name) {
+  if (command_names(name).empty()) return "";
+  std::string text =
+      "  if ((COMP_CWORD > 1)) && [[ ! -f ${COMP_WORDS[1]} ]]; then\n    case ${COMP_WORDS[1]} "
+      "in\n";
+  for (const CommandSpec& command : all_commands()) {
+    std::string next = "mapfile -t COMPREPLY < <(compgen ";
+    next += takes_directories(command) ? "-d" : "-W \"" + options_of(command) + "\"";
+    next += R"( -- "$word"); return)";
+    if (takes_run_options(command)) next = "at=2";
+    text += "    " + std::string(command.name) + ") " + next + " ;;\n";
+  }
+  return text + "    esac\n  fi\n";
+}
+
 std::string bash_script(const std::string& name) {
   std::string valued;
   std::string values;
@@ -117,20 +159,25 @@ std::string bash_script(const std::string& name) {
   for (const OptionSpec& option : all_options()) {
     add(dashed_names, " ", dashed(option));
     if (underscored(option) != dashed(option)) add(underscored_names, " ", underscored(option));
-    if (!takes_value(option)) continue;
-    add(valued, " | ", spellings_of(option, " | "));
+    const bool optional = option.value == OptionValue::kOptional;
+    if (!takes_value(option) && !optional) continue;
+    if (!optional) add(valued, " | ", spellings_of(option, " | "));
     std::string generated = "COMPREPLY=()";
     if (names_directory(option)) generated = R"(mapfile -t COMPREPLY < <(compgen -d -- "$word"))";
+    if (names_file(option)) generated = R"(mapfile -t COMPREPLY < <(compgen -f -- "$word"))";
     if (const std::string words = words_of(option); !words.empty()) {
       generated = R"(mapfile -t COMPREPLY < <(compgen -W ")" + words + R"(" -- "$word"))";
     }
-    values += "  " + spellings_of(option, " | ") + ") " + generated + "; return ;;\n";
+    generated += "; return";
+    if (optional) generated = "if [[ $attached ]]; then " + generated + "; fi";
+    values += "  " + spellings_of(option, " | ") + ") " + generated + " ;;\n";
   }
   std::string text(kBash);
   text = replaced(text, "VALUED", valued);
   text = replaced(text, "VALUES", values);
   text = replaced(text, "UNDERSCORED", underscored_names);
   text = replaced(text, "DASHED", dashed_names);
+  text = replaced(text, "OF_COMMANDS", bash_commands(name));
   text = replaced(text, "COMMANDS", command_names(name));
   text = replaced(text, "FUNCTION", replaced(name, "-", "_"));
   return replaced(text, "NAME", name);
@@ -148,16 +195,32 @@ std::string zsh_specification(const OptionSpec& option, const std::string& spell
   line += ":" + replaced(std::string(option.metavar), ":", "\\:") + ":";
   const std::string words = words_of(option);
   if (!words.empty()) return line + "(" + words + ")'";
+  if (names_file(option)) return line + "_files'";
   return line + (names_directory(option) ? "_directories'" : " '");
 }
 
+/// As bash_commands().
+std::string zsh_commands() {
+  std::string text = "if (( CURRENT > 2 )) && [[ ! -f $words[2] ]]; then\n  case $words[2] in\n";
+  for (const CommandSpec& command : all_commands()) {
+    std::string next = "compadd -- " + options_of(command) + "; return";
+    if (takes_directories(command)) next = "_directories; return";
+    if (takes_run_options(command)) {
+      next = "words[2]=(); (( CURRENT-- )); first=_files";
+    }
+    text += "  " + std::string(command.name) + ") " + next + " ;;\n";
+  }
+  return text + "  esac\nfi\n";
+}
+
 std::string zsh_script(const std::string& name) {
-  std::string text = "#compdef " + name + "\n";
+  std::string text =
+      "#compdef " + name + "\n# zsh completion, printed by " + name + " --print-completion zsh\n";
   const std::string commands = command_names(name);
   const std::string first = commands.empty() ? "_files"
                                              : "{_alternative \"commands:command:(" + commands +
                                                    ")\" \"files:program:_files\"}";
-  text += "# zsh completion, printed by " + name + " --print-completion zsh\n";
+  text += "local first='" + first + "'\n" + (commands.empty() ? "" : zsh_commands());
   // Hidden until an underscore is typed: two spellings of each option would be ambiguous.
   text += "local hidden='!'\n[[ $PREFIX == -*_* ]] && hidden=''\n";
   text += "_arguments -s -A '-*' \\\n";
@@ -169,7 +232,7 @@ std::string zsh_script(const std::string& name) {
     if (underscored(option) == dashed(option)) continue;
     text += "  $hidden" + zsh_specification(option, underscored(option)) + " \\\n";
   }
-  return text + "  '1:program:" + first + "' '*:argument:_files'\n";
+  return text + "  \"1:program:$first\" '*:argument:_files'\n";
 }
 
 std::string tcsh_script(const std::string& name) {
@@ -181,6 +244,7 @@ std::string tcsh_script(const std::string& name) {
     const std::string words = words_of(option);
     const std::string list = !words.empty()            ? "(" + words + ")"
                              : names_directory(option) ? "d"
+                             : names_file(option)      ? "f"
                                                        : "x:" + std::string(option.metavar) + ":";
     values += " 'n/" + dashed(option) + "/" + replaced(list, "/", "|") + "/'";
   }
@@ -200,7 +264,7 @@ std::string fish_script(const std::string& name) {
     if (option.letter != 0) text += std::string(" -s ") + option.letter;
     text += " -l " + std::string(option.name);
     if (takes_value(option)) {
-      text += names_directory(option) ? " -r" : " -x";
+      text += names_directory(option) ? " -r" : names_file(option) ? " -r -F" : " -x";
       const std::string words = words_of(option);
       if (!words.empty()) text += " -a '" + words + "'";
       if (names_directory(option)) text += " -a '(__fish_complete_directories)'";

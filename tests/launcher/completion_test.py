@@ -3,15 +3,18 @@
 bash, zsh and tcsh on a terminal; bash's function also with words as readline splits them.
 """
 
+import fcntl
 import os
 import pathlib
 import pty
 import select
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 
 LIMIT = 60
@@ -56,6 +59,17 @@ def bash_functions(folder):
     check(["-r", "3", "-"], "--tee")
     check(["--standalone", "t"], "train.py", without=["status"])
     check([""], "ps", "status", "train.py", "logs")
+    check(["--config", ""], "run.toml", "train.py")
+    check(["--config", "=", "ru"], "run.toml", without=["train.py"])
+    check(["--console", "="], "raw", "quoted", "prefix", "rank0")
+    check(["--warm", "=", "f"], "first", "force", without=["demand"])
+    check(["--warm", ""], "train.py", without=["first"])
+    check(["config", "--nproc-per-"], "--nproc-per-node")
+    check(["config", "--restart", "="], "all", "failed")
+    check(["config", ""], "train.py", without=["status"])
+    check(["status", "--"], "--json", without=["--nnodes"])
+    check(["stop", "x", "--"], "--no-wait", without=["--nnodes"])
+    check(["explain", ""], "logs", without=["train.py"])
     for behind in (["train.py"], ["--nnodes", "1", "train.py"], ["--nnodes", "=", "1", "--"]):
         assert not bash_words(folder, "_ddprun", ["ddprun", *behind, "--"]), behind
 
@@ -77,6 +91,7 @@ def type_on_a_terminal(folder, shell, setup, keys):
     if pid == 0:
         os.chdir(folder)
         os.execvpe(shell[0], shell, environment)
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 300, 0, 0))  # one line
     try:
         os.write(terminal, f"{setup}; echo re''ady\n".encode())
         read_until(terminal, b"ready")
@@ -90,7 +105,9 @@ def type_on_a_terminal(folder, shell, setup, keys):
 
 
 KEYS = {
-    "ddprun --virt\t": "--virtual-local-rank ",
+    "ddprun conf\t": "config ",
+    "--virt\t": "--virtual-local-rank ",
+    "--config ru\t": "run.toml ",
     "--restart=fa\t": "--restart=failed ",
     "--nproc_\t": "--nproc_per_node",
     " 1 tr\t": "train.py ",
@@ -121,6 +138,8 @@ def fish(folder):
     assert "--nproc-per-node" in completions("ddprun --nproc")
     assert completions("ddprun --restart ") == ["all", "failed"]
     assert "status" in completions("ddprun sta")
+    assert "--nproc-per-node" in completions("ddprun config --nproc")
+    assert completions("ddprun --config ru") == ["run.toml"]
 
 
 def zsh(folder):
@@ -131,7 +150,11 @@ def zsh(folder):
 
 
 def tcsh(folder):
-    keys = {"ddprun --virt\t": "--virtual-local-rank ", "--restart fa\t": "failed "}
+    keys = {
+        "ddprun --virt\t": "--virtual-local-rank ",
+        "--restart fa\t": "failed ",
+        "--config ru\t": "run.toml ",
+    }
     type_on_a_terminal(folder, ["tcsh", "-f", "-i"], "set edit; source script.tcsh", keys)
 
 
@@ -140,6 +163,7 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         (folder / "train.py").touch()
+        (folder / "run.toml").touch()
         (folder / "logs").mkdir()
         (folder / "script").write_text(script(program, "bash"))
         bash_functions(folder)
