@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <functional>
+#include <memory>
 #include <optional>
 
 #include "agent/proc/limits.hpp"
@@ -27,6 +28,16 @@ bool nonblocking(int descriptor) {
 
 std::size_t lines_in(const std::string& text) {
   return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+/// Whether the flush of more than a silent console takes, of which nothing may be lost, has ended.
+std::shared_ptr<const bool> flush_of_silent(boost::asio::io_context& io, ConsoleWriter& console) {
+  const auto flushed = std::make_shared<bool>(false);
+  console.keep_all();
+  console.write(numbered(0, 20000));
+  boost::asio::co_spawn(io, console.flush(Clock::now()),
+                        [flushed](const std::exception_ptr&) { *flushed = true; });
+  return flushed;
 }
 
 }  // namespace
@@ -141,28 +152,20 @@ TEST_CASE("a stop signal ends the wait for a console that may lose nothing") {
   boost::asio::io_context io;
   Pipe pipe;
   auto console = writer(io, pipe.write_end());
-  console->keep_all();
-  console->write(numbered(0, 20000));
-  bool flushed = false;
-  boost::asio::co_spawn(io, console->flush(Clock::now()),
-                        [&](const std::exception_ptr&) { flushed = true; });
+  const auto flushed = flush_of_silent(io, *console);
   io.poll();
-  CHECK_FALSE(flushed);
+  CHECK_FALSE(*flushed);
   console->hurry();
-  run_until(io, [&] { return flushed; });
+  run_until(io, [&] { return *flushed; });
 }
 
 TEST_CASE("after a stop the end waits for a silent console until its deadline only") {
   boost::asio::io_context io;
   Pipe pipe;
   auto console = writer(io, pipe.write_end());
-  console->keep_all();
-  console->write(numbered(0, 20000));
+  const auto flushed = flush_of_silent(io, *console);
   console->stop_keeping();
-  bool flushed = false;
-  boost::asio::co_spawn(io, console->flush(Clock::now()),
-                        [&](const std::exception_ptr&) { flushed = true; });
-  run_until(io, [&] { return flushed; });
+  run_until(io, [&] { return *flushed; });
 }
 
 TEST_CASE("a process that had no turn for a second does not take a console that reads for silent") {
