@@ -54,10 +54,10 @@ Result<std::optional<Endpoint>> parse_rendezvous_endpoint(const Origin& origin) 
   return std::optional(std::move(*endpoint));
 }
 
-/// An empty variable is unset; an empty option is a list whose variable was unset in the shell.
+/// An empty option is a list whose variable was unset in the shell.
 Result<std::string> hosts_text(const Settings& settings) {
   const std::string& text = settings.text(Option::kHosts);
-  if (!text.empty() || !settings.on_command_line(Option::kHosts)) return text;
+  if (!text.empty() || !settings.given(Option::kHosts)) return text;
   return usage(settings.origin(Option::kHosts).quoted() +
                " names no host: list the hosts of all nodes, HOST,HOST, or omit it");
 }
@@ -118,7 +118,7 @@ Result<void> take_gpus(const Settings& settings, WorkerRequest& request) {
   const Origin origin = settings.origin(Option::kGpus);
   request.share_gpus = flag_setting(settings, Option::kShareGpus);
   if (origin.given) {
-    auto choice = parse_gpus(origin, settings.on_command_line(Option::kGpus));
+    auto choice = parse_gpus(origin);
     if (!choice) return choice.error();
     request.gpus = {origin, std::move(*choice)};
   }

@@ -3,12 +3,11 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -18,6 +17,7 @@
 #define TOML_ENABLE_FORMATTERS 0
 #include <toml++/toml.h>
 
+#include "agent/proc/directory.hpp"
 #include "launcher/limits.hpp"
 #include "launcher/options/nearest.hpp"
 #include "launcher/usage.hpp"
@@ -48,12 +48,17 @@ const char* kind_of(const toml::node& node) {
        {toml::node_type::array, "an array"},
        {toml::node_type::string, "a string"},
        {toml::node_type::integer, "a whole number"},
-       {toml::node_type::floating_point, "a number"},
+       {toml::node_type::floating_point, "a fraction"},
        {toml::node_type::boolean, "true or false"}}};
   for (const auto& [type, name] : kKinds) {
     if (node.type() == type) return name;
   }
   return "a date or time";
+}
+
+/// A time. Of another text, an id for example, 1.10 would become 1.1.
+bool takes_fraction(const OptionSpec& option) {
+  return option.value == OptionValue::kNumber || option.metavar.find("TIME") != std::string::npos;
 }
 
 const char* wanted_by(const OptionSpec& option) {
@@ -67,7 +72,8 @@ const char* wanted_by(const OptionSpec& option) {
     case OptionValue::kChoice:
       return "a string";
     default:
-      return "a string, a number or an array of them";
+      return takes_fraction(option) ? "a string, a number or an array of them"
+                                    : "a string, a whole number or an array of them";
   }
 }
 
@@ -99,6 +105,7 @@ std::optional<std::string> joined_text(const toml::array& array) {
 
 /// nullopt where the node has not the type that the option takes.
 std::optional<std::string> text_for(const OptionSpec& option, const toml::node& node) {
+  if (node.is_floating_point() && !takes_fraction(option)) return std::nullopt;
   switch (option.value) {
     case OptionValue::kInteger:
       return node.is_integer() ? scalar_text(node) : std::nullopt;
@@ -147,12 +154,20 @@ Result<void> take_entry(std::string_view key, const toml::node& node, const std:
   }
   auto text = text_for(*option, node);
   if (!text) return wrong_type(*option, node, where);
+  if (text->find('\0') != std::string::npos) {
+    return usage(where + " has a NUL character, which no option can have");
+  }
   values.push_back({option->id, std::move(*text), place});
   return {};
 }
 
 Error unreadable(const std::string& path, const std::string& why) {
   return usage("--config: " + path + " " + why);
+}
+
+/// By errno.
+std::string cannot_be_read() {
+  return std::string("cannot be read: ") + ::strerror(errno);
 }
 
 }  // namespace
@@ -174,18 +189,24 @@ Result<std::vector<FileValue>> parse_config(const std::string& path, std::string
 
 Result<std::vector<FileValue>> read_config(const std::string& path) {
   struct stat facts = {};
-  if (::stat(path.c_str(), &facts) != 0) {
-    return unreadable(path, std::string("cannot be read: ") + ::strerror(errno));
-  }
+  if (::stat(path.c_str(), &facts) != 0) return unreadable(path, cannot_be_read());
   if (!S_ISREG(facts.st_mode)) return unreadable(path, "is not a regular file");
-  if (facts.st_size > static_cast<off_t>(kConfigBytesMax)) {
+  const int file = open_regular_file(path, 0);
+  if (file < 0) return unreadable(path, cannot_be_read());
+  std::string content(kConfigBytesMax + 1, '\0');
+  std::size_t size = 0;
+  ssize_t count = 1;
+  while (count > 0 && size < content.size()) {
+    count = ::read(file, content.data() + size, content.size() - size);
+    if (count > 0) size += static_cast<std::size_t>(count);
+  }
+  const std::string why = cannot_be_read();
+  ::close(file);
+  if (count < 0) return unreadable(path, why);
+  if (size > kConfigBytesMax) {
     return unreadable(path, "is larger than 1 MiB, so it is no file of options");
   }
-  std::ifstream file(path, std::ios::binary);
-  const std::string content{std::istreambuf_iterator<char>(file), {}};
-  if (!file.is_open() || file.bad()) {
-    return unreadable(path, std::string("cannot be read: ") + ::strerror(errno));
-  }
+  content.resize(size);
   return parse_config(path, content);
 }
 

@@ -71,10 +71,9 @@ Result<void> name_alike(std::vector<GpuDevice>& chosen, const Origin& option,
 
 }  // namespace
 
-Result<std::optional<GpuChoice>> parse_gpus(const Origin& origin, bool on_command_line) {
-  if (origin.text.empty() && !on_command_line) return std::optional<GpuChoice>();
+Result<GpuChoice> parse_gpus(const Origin& origin) {
   GpuChoice choice;
-  if (origin.text == "all") return std::optional(choice);
+  if (origin.text == "all") return choice;
   for (const std::string& part : split_list(origin.text)) {
     choice.names.emplace_back(trimmed(part));
     const std::string& name = choice.names.back();
@@ -86,7 +85,7 @@ Result<std::optional<GpuChoice>> parse_gpus(const Origin& origin, bool on_comman
       return usage(origin.shown() + " mixes indices and UUIDs, which PyTorch cannot read: use one");
     }
   }
-  return std::optional(std::move(choice));
+  return choice;
 }
 
 Result<std::vector<GpuDevice>> choose_gpus(const Origin& option, const GpuChoice& choice,

@@ -11,9 +11,8 @@
 
 namespace ddprun {
 
-/// "all", or a list of indices, or one of UUIDs. An empty variable is unset.
-[[nodiscard]] Result<std::optional<GpuChoice>> parse_gpus(const Origin& origin,
-                                                          bool on_command_line);
+/// "all", or a list of indices, or one of UUIDs.
+[[nodiscard]] Result<GpuChoice> parse_gpus(const Origin& origin);
 
 /// The chosen ones of the `visible` devices, in the order of the list; `variable` is the
 /// CUDA_VISIBLE_DEVICES that they are visible with. An error says what is visible.

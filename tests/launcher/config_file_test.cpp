@@ -152,7 +152,11 @@ TEST_CASE("a mistake in a file is one sentence with file and line") {
         "run.toml:1: max-restarts takes a whole number, not a string");
   CHECK(mistake_in("module = 1") == "run.toml:1: module takes true or false, not a whole number");
   CHECK(mistake_in("role = true") ==
-        "run.toml:1: role takes a string, a number or an array of them, not true or false");
+        "run.toml:1: role takes a string, a whole number or an array of them, not true or false");
+  CHECK_THAT(mistake_in("rdzv-id = 1.10"), ContainsSubstring("not a fraction"));
+  CHECK_THAT(mistake_in("hang-timeout = true"), ContainsSubstring("takes a string, a number or"));
+  CHECK(mistake_in("log-dir = \"a\\u0000b\"") ==
+        "run.toml:1: log-dir has a NUL character, which no option can have");
   CHECK(mistake_in("restart = 1979-05-27") ==
         "run.toml:1: restart takes a string, not a date or time");
   CHECK_THAT(mistake_in("\n[run]\nnnodes = 2"), ContainsSubstring("run.toml:2: run is a table; "));
@@ -175,6 +179,14 @@ TEST_CASE("a value that is wrong on a command line is named with its line of the
         choice.path() + ":1: restart='some' is not one of all, failed");
 }
 
+TEST_CASE("an empty list of hosts or devices is refused as on a command line") {
+  for (const std::string option : {"hosts", "gpus"}) {
+    const File file(option + " = []\n");
+    CHECK_THAT(refusal_of(file.with({"W"})).sentence,
+               ContainsSubstring(file.path() + ":1: " + option + "=''"));
+  }
+}
+
 TEST_CASE("a file that cannot be read is refused with the reason") {
   const TemporaryDirectory directory;
   const auto refused = [](const std::string& path) {
@@ -182,6 +194,7 @@ TEST_CASE("a file that cannot be read is refused with the reason") {
   };
   CHECK(refused(directory.file("none")) ==
         "--config: " + directory.file("none") + " cannot be read: No such file or directory");
+  CHECK(refused("/proc/self/mem") == "--config: /proc/self/mem cannot be read: Input/output error");
   CHECK(refused(directory.path()) == "--config: " + directory.path() + " is not a regular file");
   const File file("nnodes = 1\n");
   std::filesystem::resize_file(file.path(), kConfigBytesMax + 1);
