@@ -131,6 +131,15 @@ bool is_setting(const OptionSpec& option) {
          option.id != OptionId::kDryRun && option.id != OptionId::kJson;
 }
 
+/// "2" or "gpu": one worker for each device of --gpus.
+void take_count_of_gpus(const WorkerRequest& workers, Origin& count) {
+  if (workers.count.id != OptionId::kGpus) return;
+  const std::size_t devices = workers.gpus.value->names.size();
+  count.text = devices == 0 ? "gpu" : std::to_string(devices);
+  count.source = workers.count.source;
+  count.from = workers.count.name;
+}
+
 /// What a scheduler supplies is in the request alone.
 void take_scheduled(const Request& request, std::vector<Origin>& settings) {
   const RendezvousRequest& asked = request.rendezvous;
@@ -160,7 +169,8 @@ std::vector<Origin> list_settings(const Settings& settings, const Request& reque
     Origin origin = settings.origin(option.id);
     const std::string fallback(option.fallback);
     const std::string inherited = value_or(environment, fallback, "");
-    if (!origin.given && !inherited.empty()) {
+    const bool ignored = option.id == OptionId::kHttp && !request.http;  // health_port_note()
+    if (!origin.given && !inherited.empty() && !ignored) {
       origin.text = inherited;
       origin.source = Source::kVariable;
       origin.from = fallback;
@@ -168,6 +178,9 @@ std::vector<Origin> list_settings(const Settings& settings, const Request& reque
     all.push_back(std::move(origin));
   }
   take_scheduled(request, all);
+  for (Origin& setting : all) {
+    if (setting.id == OptionId::kNprocPerNode) take_count_of_gpus(request.workers, setting);
+  }
   return all;
 }
 
@@ -183,8 +196,9 @@ Result<SettingsShown> configured_settings(const std::vector<std::string>& words,
   if (!settings) return settings.error();
   auto asked = ask_for(*settings, line->program, machine);
   if (!asked) return asked.error();
+  append(asked->notes, asked->request.notes);
   return SettingsShown{list_settings(*settings, asked->request, machine.environment()),
-                       settings->on(OptionId::kJson)};
+                       std::move(asked->notes), settings->on(OptionId::kJson)};
 }
 
 Result<Intent> configure(const std::vector<std::string>& words, const Machine& machine,

@@ -45,6 +45,7 @@ using Intent = std::variant<ShowHelp, ShowVersion, ShowCompletion, Launch>;
 /// and where that comes from.
 struct SettingsShown {
   std::vector<Origin> settings;
+  std::vector<std::string> notes;  // what is not used
   bool json = false;
 };
 [[nodiscard]] Result<SettingsShown> configured_settings(const std::vector<std::string>& words,

@@ -69,7 +69,11 @@ class Decisions {
   }
 
   void add_workers() {
-    const bool by_gpus = is_given(Id::kGpus) && !is_given(Id::kNprocPerNode);
+    const bool by_gpus =
+        std::any_of(launch_.settings.begin(), launch_.settings.end(), [](const Origin& each) {
+          return each.id == Id::kNprocPerNode && each.source != Source::kDefault && !each.given;
+        });
+    if (by_gpus) told_.insert(Id::kNprocPerNode);
     add("workers", std::to_string(launch_.config.workers.count),
         by_gpus ? "one for each device of --gpus" : origin_of(Id::kNprocPerNode));
   }

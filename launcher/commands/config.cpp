@@ -73,6 +73,7 @@ int config(const Arguments& arguments, const Environment& environment) {
   const ThisMachine machine(environment, this_process());
   const auto shown = configured_settings(arguments, machine);
   if (!shown) return misuse(shown.error().sentence);
+  for (const std::string& text : shown->notes) note(text);
   return print(shown->json ? settings_json(shown->settings) : settings_text(shown->settings));
 }
 

@@ -25,6 +25,10 @@ int print(const std::string& text) {
   return fail(std::string("cannot write to standard output: ") + ::strerror(error));
 }
 
+void note(const std::string& sentence) {
+  print_message(note_line("", sentence));
+}
+
 int fail(const std::string& sentence, const std::string& code) {
   print_message(error_line(code, sentence));
   return kCommandFailed;

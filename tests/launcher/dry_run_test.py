@@ -201,3 +201,16 @@ workers_get_what_is_shown(program)
 several_nodes(program)
 text_and_mistakes(program)
 settings(program)
+        wrong = dict(environment, TORCHELASTIC_HEALTH_CHECK_PORT="none", DDPRUN_GPUS="1,0")
+        done = run([ddprun, "config", "--json", "--config", str(file), "--nnodes=2"], wrong)
+        by_name = {row["name"]: row for row in json.loads(done.stdout)["settings"]}
+        assert by_name["http"] == dict(by_name["hosts"], name="http"), by_name["http"]
+        count = by_name["nproc-per-node"]
+        assert (count["value"], count["source"]) == ("2", "variable"), count
+        assert count["from"] == "DDPRUN_GPUS", count
+        assert by_name["standalone"]["value"] is False, by_name["standalone"]
+        assert f"note: {file}:3: standalone not used: --nnodes=2" in done.stderr, done
+        assert "TORCHELASTIC_HEALTH_CHECK_PORT='none' is not a port" in done.stderr, done
+        every = json.loads(run([ddprun, "config", "--json", "--gpus=all"], environment).stdout)
+        count = next(row for row in every["settings"] if row["name"] == "nproc-per-node")
+        assert (count["value"], count["from"]) == ("gpu", "--gpus"), count
