@@ -38,7 +38,8 @@ struct Preview {
   std::string host;                   // this node
   int nodes_min = 1;
   int nodes_max = 1;
-  std::optional<CoordinatorAddress> coordinator;  // unset: a single node has none
+  std::optional<CoordinatorAddress> coordinator;  // unset: a single node has none, or it is open
+  bool coordinator_is_open = false;               // decided at the start
   bool may_run_coordinator = false;
   std::string log_place;           // where the log directory is made; empty: nowhere
   std::vector<PreviewNode> nodes;  // empty: their places are decided at the rendezvous
@@ -51,6 +52,7 @@ struct PreviewFacts {
   std::vector<std::string> hosts;  // all nodes in their order, where they are known
   bool run_id_is_new = false;
   bool may_run_coordinator = false;
+  bool coordinator_is_open = false;
 };
 
 /// `environment` is what the workers inherit.

@@ -29,10 +29,10 @@ Error of_file(const std::string& path, const std::string& what) {
 class OpenFile {
  public:
   OpenFile(const std::string& path, Agree agree)
-      : number_(::open(path.c_str(),
-                       (agree == Agree::kLook ? O_RDONLY : O_RDWR | O_CREAT) | O_CLOEXEC |
-                           O_NOCTTY | O_NONBLOCK,
-                       0600)) {}
+      : number_(::open(
+            path.c_str(),
+            (agree == Agree::kLook ? O_RDWR : O_RDWR | O_CREAT) | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
+            0600)) {}
   OpenFile(const OpenFile&) = delete;
   OpenFile& operator=(const OpenFile&) = delete;
   ~OpenFile() {
@@ -59,6 +59,13 @@ class OpenFile {
   int number_;
 };
 
+/// Else errno says why not.
+bool may_create(const std::string& path) {
+  const std::string::size_type slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  return ::faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) == 0;
+}
+
 std::optional<std::string> line_of(const std::string& key, const std::string& text) {
   std::istringstream lines(text);
   std::string line;
@@ -74,7 +81,7 @@ std::optional<std::string> line_of(const std::string& key, const std::string& te
 Result<std::string> agree_on_line(const std::string& path, const std::string& key,
                                   const std::string& line, Agree agree) {
   const OpenFile file(path, agree);
-  if (file.number() < 0 && errno == ENOENT && agree == Agree::kLook) return line;
+  if (file.number() < 0 && errno == ENOENT && agree == Agree::kLook && may_create(path)) return "";
   if (file.number() < 0)
     return of_file(path, std::string("cannot be opened: ") + ::strerror(errno));
   if (!file.is_regular()) return of_file(path, "is not a regular file");
@@ -89,7 +96,7 @@ Result<std::string> agree_on_line(const std::string& path, const std::string& ke
                    "belongs to another program, torchrun perhaps: remove it, or pass another");
   }
   if (auto found = line_of(key, text)) return std::move(*found);
-  if (agree == Agree::kLook) return line;
+  if (agree == Agree::kLook) return "";
   const std::string added = (text.empty() ? kHeading : "") + key + " " + line + "\n";
   if (::lseek(file.number(), 0, SEEK_END) < 0) {
     return of_file(path, std::string("cannot be written: ") + ::strerror(errno));

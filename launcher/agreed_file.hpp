@@ -11,13 +11,13 @@ namespace ddprun {
 
 enum class Agree {
   kWrite,
-  kLook,  // leaves the file as it is: what would be agreed on
+  kLook,  // leaves the file as it is: empty where no line stands there
 };
 
 /// The line of `key` in the file: `line`, unless there is another one already. The file is created
-/// where it is missing. Neither has a line end, and `key` no blank. Errors: kUsage with a sentence
-/// that names the path, for what cannot be opened, locked or written, and for another program's
-/// file.
+/// where it is missing. kLook has the same errors. Neither has a line end, and `key` no blank.
+/// Errors: kUsage with a sentence that names the path, for what cannot be opened, locked or
+/// written, and for another program's file.
 [[nodiscard]] Result<std::string> agree_on_line(const std::string& path, const std::string& key,
                                                 const std::string& line,
                                                 Agree agree = Agree::kWrite);

@@ -95,7 +95,7 @@ Result<Launch> plan_launch(Asked& asked, const Machine& machine) {
                 std::move(asked.notes),
                 std::move(plan->warnings)};
   launch.preview = {machine.host_name(), std::move(plan->hosts), plan->run_id_is_new,
-                    launch.coordinator.has_value()};
+                    launch.coordinator.has_value(), plan->coordinator_is_open};
   if (request.warm) {
     launch.config.warm = configure_warm(*request.warm, launch.config, machine);
   }

@@ -79,11 +79,14 @@ class Decisions {
   }
 
   void add_rendezvous() {
-    if (!preview_.coordinator) return add("rendezvous", "none", "a single node");
-    std::string value = count_text(preview_.nodes_min, preview_.nodes_max, "node");
-    value += ", coordinator " +
-             host_and_port(preview_.coordinator->host, preview_.coordinator->port) +
-             (preview_.may_run_coordinator ? ", which this node may run" : "");
+    if (!preview_.coordinator && !preview_.coordinator_is_open)
+      return add("rendezvous", "none", "a single node");
+    std::string value =
+        count_text(preview_.nodes_min, preview_.nodes_max, "node") + ", coordinator ";
+    value += preview_.coordinator
+                 ? host_and_port(preview_.coordinator->host, preview_.coordinator->port)
+                 : "decided at the start";
+    if (preview_.may_run_coordinator) value += ", which this node may run";
     add("rendezvous", value, origin_of(is_given(Id::kHosts) ? Id::kHosts : Id::kNnodes));
   }
 

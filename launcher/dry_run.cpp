@@ -6,10 +6,13 @@
 #include <boost/json/serialize.hpp>
 #include <vector>
 
+#include "agent/core/lines.hpp"
 #include "agent/proc/spawn.hpp"
+#include "agent/proc/spawn_error.hpp"
 #include "base/address.hpp"
 #include "base/columns.hpp"
 #include "base/count_text.hpp"
+#include "base/macros.hpp"
 #include "base/printable.hpp"
 #include "base/utf8.hpp"
 #include "launcher/workers/command.hpp"
@@ -66,16 +69,22 @@ bool is_same_everywhere(const Preview& preview, const std::string& name) {
                      });
 }
 
+/// None: decided at the start, or a single node.
+std::optional<std::string> coordinator_text(const Preview& preview) {
+  if (!preview.coordinator) return std::nullopt;
+  return printable(host_and_port(preview.coordinator->host, preview.coordinator->port));
+}
+
 std::string heading_text(const Preview& preview) {
   std::vector<std::vector<std::string>> rows;
   rows.push_back({"run", printable(preview.run_id.value_or("(a new id at the start)"))});
   const auto workers = static_cast<long long>(preview.workers.size());
   rows.push_back({"nodes", count_text(preview.nodes_min, preview.nodes_max, "node") + "; this is " +
                                printable(preview.host) + " with " + count_text(workers, "worker")});
-  if (preview.coordinator) {
-    rows.push_back({"coordinator",
-                    printable(host_and_port(preview.coordinator->host, preview.coordinator->port)) +
-                        (preview.may_run_coordinator ? " (this node may run it)" : "")});
+  if (preview.coordinator || preview.coordinator_is_open) {
+    rows.push_back(
+        {"coordinator", coordinator_text(preview).value_or(kLater) +
+                            (preview.may_run_coordinator ? " (this node may run it)" : "")});
   }
   rows.push_back(
       {"logs", preview.log_place.empty() ? "none" : "below " + printable(preview.log_place)});
@@ -172,10 +181,7 @@ std::string dry_run_json(const Preview& preview) {
   object["host"] = preview.host;
   object["nodes_min"] = preview.nodes_min;
   object["nodes_max"] = preview.nodes_max;
-  object["coordinator"] =
-      preview.coordinator
-          ? json::value(host_and_port(preview.coordinator->host, preview.coordinator->port))
-          : json::value(nullptr);
+  object["coordinator"] = or_null(coordinator_text(preview));
   object["may_run_coordinator"] = preview.may_run_coordinator;
   object["log_dir"] =
       preview.log_place.empty() ? json::value(nullptr) : json::value(clean(preview.log_place));
@@ -186,12 +192,24 @@ std::string dry_run_json(const Preview& preview) {
   return json::serialize(object) + "\n";
 }
 
-Result<std::string> dry_run(const Launch& launch, const Environment& environment) {
-  const std::string& name = launch.config.workers.command.front();
-  const auto program = find_program(name, value_or(environment, "PATH", ""));
-  if (!program) return program.error();
-  if (const auto there = find_script(launch.config.workers.script); !there) return there.error();
-  const Preview shown = preview(launch.config, environment, launch.preview);
+Result<std::string> dry_run(const Launch& launch, const Environment& environment,
+                            const std::string& log_place) {
+  const WorkerConfig& workers = launch.config.workers;
+  const auto program = find_program(workers.command.front(), value_or(environment, "PATH", ""));
+  Result<void> can_run;
+  if (!program) {
+    can_run = program.error();
+  } else {
+    can_run = check_interpreter(*program);
+  }
+  if (can_run) can_run = find_script(substitute(workers.script, {{"local_rank", "0"}}));
+  if (!can_run) {
+    Error error = can_run.error();
+    error.sentence = spawn_failure_text(Rank(0), launch.preview.host, error);
+    return error;
+  }
+  Preview shown = preview(launch.config, environment, launch.preview);
+  shown.log_place = log_place;
   return launch.answer == Launch::Answer::kJson ? dry_run_json(shown) : dry_run_text(shown);
 }
 

@@ -15,7 +15,9 @@ namespace ddprun {
 /// One JSON object and a newline; docs/COMMANDS.md lists its members. Pure.
 [[nodiscard]] std::string dry_run_json(const Preview& preview);
 
-/// The one of both that was asked for. Looks the program up, with the errors of find_program().
-[[nodiscard]] Result<std::string> dry_run(const Launch& launch, const Environment& environment);
+/// The one of both that was asked for, or the error with which the start would end because the
+/// program, its interpreter or its script cannot be run. `log_place`: of LogTree::look().
+[[nodiscard]] Result<std::string> dry_run(const Launch& launch, const Environment& environment,
+                                          const std::string& log_place);
 
 }  // namespace ddprun

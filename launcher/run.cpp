@@ -12,6 +12,7 @@
 #include "agent/core/error_file.hpp"
 #include "agent/file_text.hpp"
 #include "agent/log.hpp"
+#include "agent/proc/log_tree.hpp"
 #include "agent/run.hpp"
 #include "base/message_line.hpp"
 #include "base/program_name.hpp"
@@ -72,8 +73,8 @@ void write_outer_error_file(const Environment& environment, const std::string& s
   if (!left) print_error(warning_line("ERROR-FILE", left.error().sentence));
 }
 
-int refuse(const Error& error, const Environment& environment) {
-  print_error(error_line(code_of(error.kind), error.sentence));
+int refuse(const Error& error, const Environment& environment, const char* code = nullptr) {
+  print_error(error_line(code == nullptr ? code_of(error.kind) : code, error.sentence));
   write_outer_error_file(environment, error.sentence);
   return exit_code_of(error.kind);
 }
@@ -97,7 +98,10 @@ int start(const Launch& launch, const Environment& environment) {
     logger->info(note_line("", note));
   }
   if (launch.answer != Launch::Answer::kRun) {
-    const auto text = dry_run(launch, environment);
+    const auto logs = LogTree::look(
+        {launch.config.log.dir, value_or(environment, "TMPDIR", ""), launch.config.run_id});
+    if (!logs) return refuse(logs.error(), environment, "START");
+    const auto text = dry_run(launch, environment, *logs);
     return text ? print(*text, environment) : refuse(text.error(), environment);
   }
   return run_agent(launch.config, environment, *logger, [&](const auto& executor) {

@@ -1,12 +1,14 @@
 #include "agent/proc/log_tree.hpp"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <utility>
-#include <vector>
 
 #include "agent/proc/limits.hpp"
 #include "agent/proc/spawn_error.hpp"
@@ -42,22 +44,30 @@ Result<Directory> make_unique(const Directory& parent, const std::string& stem, 
   return cannot_make(parent.path() + "/" + stem + "...", error);
 }
 
-Result<Directory> make_temporary_in(const std::string& folder) {
+Result<Directory> open_temporary_parent(const std::string& folder) {
   std::error_code ignored;  // without a working directory open fails
   Directory parent;
   const int error = parent.open(fs::absolute(folder, ignored).string());
   if (error != 0) return cannot_make(parent.path() + "/" + kTemporaryStem + "...", error);
   if (parent.is_foreign_to_root()) return Error{ErrorKind::kSystem, parent.foreign_sentence()};
-  return make_unique(parent, kTemporaryStem, kOwnerOnly);
+  return parent;
 }
 
-Result<Directory> make_temporary(const std::string& tmpdir) {
-  const std::vector<std::string> folders = {tmpdir, "/tmp", "/var/tmp"};
+Result<Directory> make_temporary_in(const std::string& folder) {
+  auto parent = open_temporary_parent(folder);
+  if (!parent) return parent.error();
+  return make_unique(*parent, kTemporaryStem, kOwnerOnly);
+}
+
+/// Of the folders for temporary files the first with which `use` succeeds, or its first error.
+template <class Found>
+Result<Found> in_first_folder(const std::string& tmpdir,
+                              const std::function<Result<Found>(const std::string&)>& use) {
   Error first;
-  for (const std::string& folder : folders) {
-    auto made = make_temporary_in(folder);
-    if (made) return made;
-    if (first.sentence.empty()) first = made.error();
+  for (const std::string& folder : {tmpdir, std::string("/tmp"), std::string("/var/tmp")}) {
+    auto found = use(folder);
+    if (found) return found;
+    if (first.sentence.empty()) first = found.error();
   }
   first.sentence += "; set TMPDIR or --log-dir to a directory that can be written";
   return first;
@@ -92,6 +102,41 @@ std::string file_name_of(const RunId& run_id) {
   std::string name = run_id.value().substr(0, kRunNameBytesMax);
   std::replace(name.begin(), name.end(), '/', '_');
   return name;
+}
+
+/// 0, or the error with which a directory could not be made in this one.
+int why_not_in(const std::string& directory) {
+  struct stat status = {};
+  if (::stat(directory.c_str(), &status) == 0 && !S_ISDIR(status.st_mode)) return ENOTDIR;
+  return ::faccessat(AT_FDCWD, directory.c_str(), W_OK | X_OK, AT_EACCESS) == 0 ? 0 : errno;
+}
+
+Result<std::string> look_at_given(const std::string& dir, const std::string& stem) {
+  std::error_code why;
+  fs::path path = fs::absolute(dir, why);
+  fs::path there = path;
+  while (!fs::exists(there, why) && there.has_relative_path()) there = there.parent_path();
+  if (there != path) {
+    const int error = why_not_in(there.string());
+    if (error != 0) return wrong_log_dir(cannot_make(path.string(), error));
+    return path.string();
+  }
+  auto base = make_given(dir);  // which is there
+  if (!base) return base.error();
+  const int error = why_not_in(base->path());
+  if (error != 0) return wrong_log_dir(cannot_make(base->path() + "/" + stem + "...", error));
+  return base->path();
+}
+
+Result<std::string> look_for_temporary(const std::string& tmpdir) {
+  const auto look_in = [](const std::string& folder) -> Result<std::string> {
+    auto parent = open_temporary_parent(folder);
+    if (!parent) return parent.error();
+    const int error = why_not_in(parent->path());
+    if (error != 0) return cannot_make(parent->path() + "/" + kTemporaryStem + "...", error);
+    return parent->path();
+  };
+  return in_first_folder<std::string>(tmpdir, look_in);
 }
 
 bool holds_something(const std::string& directory) {
@@ -150,6 +195,12 @@ Result<LogTree> LogTree::open(const LogTreeOptions& options) {
   return tree;
 }
 
+Result<std::string> LogTree::look(const LogTreeOptions& options) {
+  if (options.dir == "/dev/null") return std::string();
+  if (options.dir.empty()) return look_for_temporary(options.place());
+  return look_at_given(options.dir, file_name_of(options.run_id) + "_");
+}
+
 LogTree LogTree::open_later(const LogTreeOptions& options) {
   LogTree tree(options);
   tree.later_ = true;
@@ -159,7 +210,8 @@ LogTree LogTree::open_later(const LogTreeOptions& options) {
 Result<void> LogTree::open_base() {
   if (options_.dir == "/dev/null") return {};
   kind_ = options_.dir.empty() ? Base::kTemporary : Base::kGiven;
-  auto base = options_.dir.empty() ? make_temporary(place()) : make_given(options_.dir);
+  auto base = options_.dir.empty() ? in_first_folder<Directory>(place(), make_temporary_in)
+                                   : make_given(options_.dir);
   if (!base) return base.error();
   base_ = std::move(*base);
   return {};

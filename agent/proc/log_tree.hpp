@@ -63,6 +63,10 @@ class LogTree {
   /// Makes the base directory: `dir` with its parents, or <tmpdir>/torchelastic_<8> with mode 0700.
   /// For root a `dir` that another user owns is refused, and such a tmpdir passed over.
   [[nodiscard]] static Result<LogTree> open(const LogTreeOptions& options);
+  /// Makes nothing: the directory that open() would make, or in which it would make one; empty
+  /// without files. As far as permissions tell, it has the errors of open() and the first
+  /// attempt().
+  [[nodiscard]] static Result<std::string> look(const LogTreeOptions& options);
   /// The same in the first attempt(), with its errors.
   [[nodiscard]] static LogTree open_later(const LogTreeOptions& options);
 

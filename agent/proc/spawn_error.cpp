@@ -24,15 +24,22 @@ std::string first_line(const std::string& program) {
   return std::string(whole.substr(0, whole.find('\n')));
 }
 
-// The interpreter after #! in the first line of a script, without arguments; empty for any other
-// file.
-std::string interpreter_of(const std::string& program) {
+// The interpreter after #! in the first line of a script as the kernel reads it, without arguments;
+// empty for any other file.
+std::string interpreter_as_written(const std::string& program) {
   std::string line = first_line(program);
   if (!line.starts_with("#!")) return {};
   line = line.substr(2);
   const auto begin = line.find_first_not_of(" \t");
   if (begin == std::string::npos) return {};
-  return line.substr(begin, line.find_first_of(" \t\r", begin) - begin);
+  return line.substr(begin, line.find_first_of(" \t", begin) - begin);
+}
+
+// The same without the end of a line of Windows.
+std::string interpreter_of(const std::string& program) {
+  std::string interpreter = interpreter_as_written(program);
+  if (interpreter.ends_with('\r')) interpreter.pop_back();
+  return interpreter;
 }
 
 std::string cannot_run(const std::string& program) {
@@ -99,6 +106,15 @@ Error exec_error(const std::string& program, int error) {
     default:
       return {ErrorKind::kNotExecutable, cannot_run(program) + ::strerror(error)};
   }
+}
+
+Result<void> check_interpreter(const std::string& program) {
+  const std::string interpreter = interpreter_as_written(program);
+  if (interpreter.empty()) return {};
+  struct stat status = {};
+  if (::stat(interpreter.c_str(), &status) != 0) return exec_error(program, errno);
+  const bool can_run = S_ISREG(status.st_mode) && ::access(interpreter.c_str(), X_OK) == 0;
+  return can_run ? Result<void>() : exec_error(program, EACCES);
 }
 
 Error spawn_error(const std::string& program, const SpawnFailure& failure) {

@@ -12,6 +12,10 @@ namespace ddprun {
 /// Why execve(program) failed with `error` (errno): kNotFound, kNotExecutable or kSystem.
 [[nodiscard]] Error exec_error(const std::string& program, int error);
 
+/// Whether the interpreter that the first line of a script names can be executed; else the error of
+/// execve(program).
+[[nodiscard]] Result<void> check_interpreter(const std::string& program);
+
 /// The error for any failure reported by a child.
 [[nodiscard]] Error spawn_error(const std::string& program, const SpawnFailure& failure);
 

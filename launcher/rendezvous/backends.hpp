@@ -11,7 +11,7 @@ namespace ddprun {
 [[nodiscard]] Result<RendezvousPlan> plan_c10d(const Request& request, const Machine& machine);
 
 /// --rdzv-conf store_type=file: where the nodes that name one file find each other, as the first of
-/// them has written there.
+/// them has written there. Without a port in a dry run before any has.
 [[nodiscard]] Result<Endpoint> endpoint_in_file(const RendezvousRequest& asked,
                                                 const Machine& machine);
 

@@ -75,11 +75,14 @@ Result<RendezvousPlan> plan_c10d_by_file(const Request& request, const Machine& 
   if (asked.nodes.value.max == 1) return plan_c10d_alone(request, machine);
   auto endpoint = endpoint_in_file(asked, machine);
   if (!endpoint) return endpoint.error();
+  const bool is_open = !endpoint->port;
   Request by_address = request;
   by_address.rendezvous.endpoint.value = std::move(*endpoint);
   by_address.rendezvous.conf.value.file_store = false;
   by_address.rendezvous.conf.value.is_host = std::nullopt;
-  return plan_c10d(by_address, machine);
+  auto plan = plan_c10d(by_address, machine);
+  if (plan) plan->coordinator_is_open = is_open;
+  return plan;
 }
 
 }  // namespace

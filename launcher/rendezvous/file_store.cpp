@@ -53,6 +53,7 @@ Result<Endpoint> endpoint_in_file(const RendezvousRequest& asked, const Machine&
   auto agreed = machine.agreed_line(path, as_key(asked.run_id.value), offer, agree);
   if (!agreed) return agreed.error();
   std::istringstream words(*agreed);
+  if (agreed->empty()) return Endpoint{*own, std::nullopt};
   std::string host;
   std::string address;
   words >> host >> address;

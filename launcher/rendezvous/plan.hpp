@@ -33,6 +33,7 @@ struct RendezvousPlan {
   std::vector<std::string> warnings;           // what was given and is unknown
   std::vector<std::string> hosts;              // all nodes in their order, where they are known
   bool run_id_is_new = false;                  // chosen at this start, not given
+  bool coordinator_is_open = false;            // a dry run cannot know its address
 };
 
 [[nodiscard]] Result<RendezvousPlan> plan_rendezvous(const Request& request,

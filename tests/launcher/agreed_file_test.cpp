@@ -23,12 +23,12 @@ TEST_CASE("the first line of a run is that of all, each run has its own") {
 TEST_CASE("looking at what would be agreed on leaves no file and no line") {
   const TemporaryDirectory directory;
   const std::string path = directory.file("store");
-  CHECK(value_of(agree_on_line(path, "x", "one", Agree::kLook)) == "one");
+  CHECK(value_of(agree_on_line(path, "x", "one", Agree::kLook)).empty());
   CHECK(!exists(path));
   CHECK(value_of(agree_on_line(path, "x", "two")) == "two");
   const std::string before = content(path);
   CHECK(value_of(agree_on_line(path, "x", "one", Agree::kLook)) == "two");
-  CHECK(value_of(agree_on_line(path, "y", "one", Agree::kLook)) == "one");
+  CHECK(value_of(agree_on_line(path, "y", "one", Agree::kLook)).empty());
   CHECK(content(path) == before);
 }
 
@@ -60,6 +60,8 @@ TEST_CASE("a file that cannot be used is a sentence that names it") {
   CHECK(content(path) == "something else\n");
   for (const std::string& bad :
        {directory.path(), directory.file("no/store"), std::string("/dev/null")}) {
-    CHECK_THAT(error_of(agree_on_line(bad, "x", "one")).sentence, ContainsSubstring(bad));
+    const std::string refused = error_of(agree_on_line(bad, "x", "one")).sentence;
+    CHECK_THAT(refused, ContainsSubstring(bad));
+    CHECK(error_of(agree_on_line(bad, "x", "one", Agree::kLook)).sentence == refused);
   }
 }

@@ -119,8 +119,15 @@ def several_nodes(ddprun):
         file = folder / "store"
         by_file = ["--nnodes=2", "--rdzv-backend=c10d", "--rdzv-conf=store_type=file"]
         by_file += [f"--rdzv-endpoint={file}", "--local-addr=127.0.0.1"]
-        assert shown(*by_file)["coordinator"].startswith("127.0.0.1:"), by_file
+        first = shown(*by_file)
+        assert first["coordinator"] is None and first["may_run_coordinator"], first
+        text = run([ddprun, "--dry-run", "-v", *by_file, "/bin/true"], environment)
+        assert "coordinator  (decided at the start) (this node may run it)" in text.stdout, text
+        assert "coordinator decided at the start" in text.stderr, text
         assert not file.exists() and not list((folder / "tmp").iterdir())
+        name = os.uname().nodename
+        file.write_text(f"# ddprun: the coordinator of each run id\nnone {name} 127.0.0.1:21000\n")
+        assert shown(*by_file)["coordinator"] == "127.0.0.1:21000", by_file
 
 
 def text_and_mistakes(ddprun):
@@ -147,6 +154,75 @@ def text_and_mistakes(ddprun):
         assert not missing.stdout and "no-such-program" in missing.stderr, missing
         assert "--dry-run" in run_with("--json", "/bin/true", code=2).stderr
         assert "--nnodes" in run_with("--dry-run", "--nnodes=0", "/bin/true", code=2).stderr
+
+
+def refused_like_the_start(ddprun):
+    """With the words and the exit code of the start."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        environment = environment_in(folder)
+
+        def script(of, first_line):
+            (folder / of).write_text(first_line)
+            (folder / of).chmod(0o755)
+            return str(folder / of)
+
+        def last_line(words, code):
+            shown = [line for line in run(words, environment, code).stderr.splitlines() if line]
+            return next(line for line in shown if ": error [" in line)
+
+        (folder / "plain").touch()
+        missing = script("missing", "#!/no/such/interpreter -u\n")
+        windows = script("windows", "#!/bin/sh\r\n")
+        cases = [
+            (127, [missing]),
+            (127, [windows]),
+            (126, [script("a-folder", "#!/tmp\n")]),
+            (127, ["no-such-program"]),
+            (2, [str(folder / "no${local_rank}.py")]),
+            (2, ["--log-dir", str(folder / "plain" / "logs"), "/bin/true"]),
+            (2, ["--log-dir", str(folder / "plain"), "/bin/true"]),
+        ]
+        if os.geteuid() == 0:
+            foreign = folder / "foreign"
+            foreign.mkdir()
+            os.chown(foreign, 1234, -1)
+            cases.append((2, [f"--log-dir={foreign}", "/bin/true"]))
+        store = ["--nnodes=2", "--rdzv-backend=c10d", "--rdzv-conf=store_type=file"]
+        for place in (folder, folder / "no" / "store"):
+            words = [*store, f"--rdzv-endpoint={place}", "--local-addr=127.0.0.1"]
+            cases.append((2, [*words, "/bin/true"]))
+        for code, words in cases:
+            dry = last_line([ddprun, "--dry-run", *words], code)
+            assert dry == last_line([ddprun, *words], code), (words, dry)
+        by_rank = script("train0.py", "")
+        run([ddprun, "--dry-run", by_rank.replace("0", "${local_rank}")], environment)
+        elsewhere = dict(environment, TMPDIR=str(folder / "none"))
+        shown = run([ddprun, "--dry-run", "--json", "/bin/true"], elsewhere)
+        assert json.loads(shown.stdout)["log_dir"] == "/tmp", shown
+
+
+def refused_to_another_user(ddprun):
+    """What only root may write."""
+    if os.geteuid() != 0:
+        print("not root: the refusals of another user were not tried")
+        return
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        folder.chmod(0o755)
+        environment = environment_in(folder)
+        (folder / "tmp").chmod(0o777)
+        for place in (folder, folder / "new" / "logs"):
+            words = [f"--log-dir={place}", "--nnodes=1", "--master-port=0", "/bin/true"]
+            lines = []
+            for dry in ([], ["--dry-run"]):
+                done = subprocess.run(
+                    [ddprun, *dry, *words], capture_output=True, text=True, timeout=LIMIT,
+                    env=environment, user=1234, group=1234, extra_groups=[], check=False,
+                )
+                assert done.returncode == 2, done
+                lines.append(done.stderr)
+            assert lines[0] == lines[1] and "Permission denied (--log-dir)" in lines[0], lines
 
 
 def settings(ddprun):
@@ -176,6 +252,19 @@ def settings(ddprun):
         }, by_name["standalone"]
         assert by_name["hosts"]["value"] is None, by_name["hosts"]
         assert by_name["role"]["source"] == "variable", by_name["role"]
+        wrong = dict(environment, TORCHELASTIC_HEALTH_CHECK_PORT="none", DDPRUN_GPUS="1,0")
+        done = run([ddprun, "config", "--json", "--config", str(file), "--nnodes=2"], wrong)
+        by_name = {row["name"]: row for row in json.loads(done.stdout)["settings"]}
+        assert by_name["http"] == dict(by_name["hosts"], name="http"), by_name["http"]
+        count = by_name["nproc-per-node"]
+        assert (count["value"], count["source"]) == ("2", "variable"), count
+        assert count["from"] == "DDPRUN_GPUS", count
+        assert by_name["standalone"]["value"] is False, by_name["standalone"]
+        assert f"note: {file}:3: standalone not used: --nnodes=2" in done.stderr, done
+        assert "TORCHELASTIC_HEALTH_CHECK_PORT='none' is not a port" in done.stderr, done
+        every = json.loads(run([ddprun, "config", "--json", "--gpus=all"], environment).stdout)
+        count = next(row for row in every["settings"] if row["name"] == "nproc-per-node")
+        assert (count["value"], count["from"]) == ("gpu", "--gpus"), count
         refused = run([ddprun, "config", "--restart=some"], environment, 2)
         assert refused.stderr.startswith("ddprun: error [USAGE] --restart='some'"), refused
         under = dict(environment, **slurm())
@@ -200,17 +289,6 @@ program = os.path.abspath(sys.argv[1])
 workers_get_what_is_shown(program)
 several_nodes(program)
 text_and_mistakes(program)
+refused_like_the_start(program)
+refused_to_another_user(program)
 settings(program)
-        wrong = dict(environment, TORCHELASTIC_HEALTH_CHECK_PORT="none", DDPRUN_GPUS="1,0")
-        done = run([ddprun, "config", "--json", "--config", str(file), "--nnodes=2"], wrong)
-        by_name = {row["name"]: row for row in json.loads(done.stdout)["settings"]}
-        assert by_name["http"] == dict(by_name["hosts"], name="http"), by_name["http"]
-        count = by_name["nproc-per-node"]
-        assert (count["value"], count["source"]) == ("2", "variable"), count
-        assert count["from"] == "DDPRUN_GPUS", count
-        assert by_name["standalone"]["value"] is False, by_name["standalone"]
-        assert f"note: {file}:3: standalone not used: --nnodes=2" in done.stderr, done
-        assert "TORCHELASTIC_HEALTH_CHECK_PORT='none' is not a port" in done.stderr, done
-        every = json.loads(run([ddprun, "config", "--json", "--gpus=all"], environment).stdout)
-        count = next(row for row in every["settings"] if row["name"] == "nproc-per-node")
-        assert (count["value"], count["from"]) == ("gpu", "--gpus"), count

@@ -57,7 +57,7 @@ class FakeMachine : public Machine {
                                                 const std::string& line,
                                                 Agree agree) const override {
     const auto found = agreed.find(path + " " + key);
-    if (agree == Agree::kLook) return found == agreed.end() ? line : found->second;
+    if (agree == Agree::kLook) return found == agreed.end() ? "" : found->second;
     return agreed.emplace(path + " " + key, line).first->second;
   }
   [[nodiscard]] std::string host_name() const override { return name; }
