@@ -28,13 +28,14 @@ std::uint16_t port_to_offer(const Machine& machine) {
   return static_cast<std::uint16_t>(kSchedulerPortFirst + number % kSchedulerPortCount);
 }
 
-/// Without blanks and line ends.
+/// Without blanks and line ends, and different for each run id.
 std::string as_key(const std::string& run_id) {
-  std::string key = printable(run_id);
-  for (char& letter : key) {
-    if (letter == ' ') letter = '_';
+  std::string key;
+  for (const char letter : run_id) {
+    if (letter == '\\') key += '\\';
+    key += letter == ' ' ? "\\s" : std::string(1, letter);
   }
-  return key;
+  return printable(key);
 }
 
 }  // namespace
@@ -52,8 +53,8 @@ Result<Endpoint> endpoint_in_file(const RendezvousRequest& asked, const Machine&
   const Agree agree = asked.leaves_no_trace ? Agree::kLook : Agree::kWrite;
   auto agreed = machine.agreed_line(path, as_key(asked.run_id.value), offer, agree);
   if (!agreed) return agreed.error();
-  std::istringstream words(*agreed);
   if (agreed->empty()) return Endpoint{*own, std::nullopt};
+  std::istringstream words(*agreed);
   std::string host;
   std::string address;
   words >> host >> address;

@@ -143,6 +143,35 @@ TEST_CASE("with store_type=file the nodes that name one file use the address of 
   CHECK_THAT(refusal_of(words, second).sentence, ContainsSubstring("pass --local-addr"));
 }
 
+TEST_CASE("each run id has a line of its own in the file, whatever it is made of") {
+  const FakeMachine machine;
+  const std::vector<std::string> ids{"a b", "a_b", "a\\sb", "a  b"};
+  for (const std::string& id : ids) {
+    launch_of({"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-conf=store_type=file",
+               "--rdzv-endpoint=/data/store", "--rdzv-id=" + id, "W"},
+              machine);
+  }
+  CHECK(machine.agreed.size() == ids.size());
+  for (const auto& [line, offer] : machine.agreed)
+    CHECK(std::count(line.begin(), line.end(), ' ') == 1);
+}
+
+TEST_CASE("a dry run names no coordinator that no node has offered yet") {
+  const Words words{"--dry-run",
+                    "--nnodes=2",
+                    "--rdzv-backend=c10d",
+                    "--rdzv-conf=store_type=file",
+                    "--rdzv-endpoint=/data/store",
+                    "W"};
+  FakeMachine machine;
+  CHECK(launch_of(words, machine).preview.coordinator_is_open);
+  CHECK(machine.agreed.empty());
+  machine.agreed = {{"/data/store none", "node-1 10.0.0.1:21001"}};
+  const Launch known = launch_of(words, machine);
+  CHECK_FALSE(known.preview.coordinator_is_open);
+  CHECK(known.config.rendezvous->coordinator.port == 21001);
+}
+
 TEST_CASE("several nodes need the path of a file, a single one needs none") {
   const Words c10d{"--rdzv-backend=c10d", "--rdzv-conf=store_type=File"};
   Words several = c10d;
