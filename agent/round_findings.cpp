@@ -151,7 +151,10 @@ void RoundRunner::look_at_claims(const RankClaims& claims) {
     for (Claimant* claimant : {&first, &second}) {
       if (std::find(all.begin(), all.end(), claimant->pid) == all.end()) continue;
       claimant->below = planned->plan.rank;
-      claimant->is_worker = claimant->pid == leader;
+      // A worker may be a shell, or another program, that waits for the one that trains.
+      const std::vector<pid_t> working = working_processes(leader, *processes);
+      const bool stands_for_it = working == std::vector<pid_t>{claimant->pid};
+      claimant->is_worker = claimant->pid == leader || stands_for_it;
     }
   }
   own_workers_ = own_workers_text(first, second, inputs_.config.workers.count);

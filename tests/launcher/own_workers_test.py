@@ -194,6 +194,28 @@ announce(0).meet("all", world)
 """, "--nproc-per-node=2"))
 
 
+    def test_the_same_below_programs_that_wait_for_them_is_no_sign(self):
+        self.assert_silent(Done(PLAIN + """
+if child is None:
+    spawn(1)
+else:
+    announce(0).meet("all", world)
+""", "--nproc-per-node=2"))
+
+    def test_an_evaluation_below_a_rank_that_a_program_waits_for_is_no_sign(self):
+        self.assert_silent(Done(PLAIN + """
+if child is None:
+    sys.exit(subprocess.run([sys.executable, __file__, "child", str(rank)]).returncode)
+elif sys.argv[3:]:
+    announce(0).meet("evaluation", 1)
+else:
+    store = announce(rank)
+    if rank == 0:
+        subprocess.run([sys.executable, __file__, "child", "0", "evaluation"], check=True)
+    store.meet("all", world)
+""", "--nproc-per-node=2"))
+
+
 @unittest.skipUnless(HAS_TORCH, "no torch")
 class Torch(Case):
     def test_spawn_with_ranks_of_its_own_is_said(self):
