@@ -60,8 +60,17 @@ TimePoint next_drawing(TimePoint since, TimePoint now) {
   return since + std::chrono::floor<seconds>(now - since) + seconds(1);
 }
 
+// A character of three bytes or more may take two columns.
 std::string cut_to_window(const std::string& text, int columns) {
-  return text.substr(0, static_cast<std::size_t>(std::max(columns - 1, 0)));
+  std::size_t end = 0;
+  for (int left = columns - 1; end < text.size();) {
+    std::size_t next = end + 1;
+    while (next < text.size() && (static_cast<unsigned char>(text[next]) & 0xc0U) == 0x80U) ++next;
+    left -= next - end > 2 ? 2 : 1;
+    if (left < 0) break;
+    end = next;
+  }
+  return text.substr(0, end);
 }
 
 }  // namespace ddprun

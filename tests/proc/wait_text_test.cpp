@@ -40,4 +40,8 @@ TEST_CASE("a line is cut before the last column, and is not drawn where the widt
   CHECK(cut_to_window("waiting", 7) == "waitin");
   CHECK(cut_to_window("waiting", 1).empty());
   CHECK(cut_to_window("waiting", 0).empty());
+  CHECK(cut_to_window("für 機械-01", 3) == "f\xc3\xbc");
+  CHECK(cut_to_window("für 機械-01", 6) == "für ");  // and not a part of the next character
+  CHECK(cut_to_window("für 機械-01", 7) == "für 機");
+  CHECK(cut_to_window("für 機械-01", 80) == "für 機械-01");
 }
