@@ -35,7 +35,8 @@ Result<OpenPipe> open_pipe_at(const std::string& path) {
   if (remove_if_unread(path)) {
     return Error(ErrorKind::kSystem, path + " is in use, or is not a named pipe");
   }
-  const std::string unfinished = path + ".new";
+  remove_unfinished_pipes(path);
+  const std::string unfinished = unfinished_pipe(path);
   if (::mkfifo(unfinished.c_str(), 0600) != 0) return system_refused("cannot make " + path, errno);
   const int opened = ::open(unfinished.c_str(), O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
   // Unlike rename() this replaces no pipe that another agent has made meanwhile.

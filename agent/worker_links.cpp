@@ -50,11 +50,11 @@ void remove_leftovers(const std::string& directory) {
   if (opened == nullptr) return;
   while (const dirent* item = ::readdir(opened.get())) {
     const std::string name = item->d_name;
-    const bool is_left = name.ends_with(kSuffix) ||
-                         control::is_unfinished_of_ended(name, kSuffix) ||
-                         control::is_unfinished_of_ended(name, kTimersSuffix);
-    if (is_left) remove_if_refused(directory + "/" + name);
-    if (name.ends_with(kTimersSuffix)) static_cast<void>(remove_if_unread(directory + "/" + name));
+    const bool is_socket =
+        name.ends_with(kSuffix) || control::is_unfinished_of_ended(name, kSuffix);
+    const bool is_pipe = name.ends_with(kTimersSuffix) || is_left_unfinished(name);
+    if (is_socket) remove_if_refused(directory + "/" + name);
+    if (is_pipe) static_cast<void>(remove_if_unread(directory + "/" + name));
   }
 }
 

@@ -3,17 +3,23 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <memory>
+
+#include "base/random_uuid.hpp"
 
 namespace ddprun {
 
 namespace {
+
+constexpr std::string_view kUnfinished = ".new";
 
 bool is_private(int directory) {
   struct stat facts = {};
@@ -47,6 +53,37 @@ bool remove_if_unread(const std::string& path) {
     return true;
   }
   return errno != ENXIO || ::unlink(path.c_str()) != 0;
+}
+
+std::string unfinished_pipe(const std::string& path) {
+  return path + "." + std::to_string(::getpid()) + "-" + random_uuid().substr(0, 8) +
+         std::string(kUnfinished);
+}
+
+bool is_left_unfinished(std::string_view name) {
+  if (!name.ends_with(kUnfinished)) return false;
+  name.remove_suffix(kUnfinished.size());
+  const std::size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos) return false;
+  pid_t owner = 0;
+  const char* const end = name.data() + name.size();
+  const auto read = std::from_chars(name.data() + dot + 1, end, owner);
+  const bool is_pid = read.ec == std::errc() && owner > 0 && read.ptr != end && *read.ptr == '-';
+  return is_pid && ::kill(owner, 0) != 0 && errno == ESRCH;
+}
+
+// One of another PID namespace may look as if its process had ended, but is read by then.
+void remove_unfinished_pipes(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  const std::string begin = path.substr(slash == std::string::npos ? 0 : slash + 1) + ".";
+  const std::unique_ptr<DIR, int (*)(DIR*)> list(::opendir(directory.c_str()), ::closedir);
+  if (list == nullptr) return;
+  while (const dirent* item = ::readdir(list.get())) {
+    const std::string name = item->d_name;
+    const bool is_left = name.starts_with(begin) && is_left_unfinished(name);
+    if (is_left) static_cast<void>(remove_if_unread(directory + "/" + name));
+  }
 }
 
 // Not of the form PID-NONCE.SUFFIX.new: one of another namespace may be about to listen.

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include <string>
+#include <string_view>
 
 namespace ddprun {
 
@@ -18,6 +19,14 @@ void remove_if_refused(const std::string& path);
 
 /// The names of pipes for timers end in this.
 inline constexpr const char* kTimersSuffix = ".timers";
+
+/// The name of a pipe that is made for `path`, until it is read: PATH.PID-NONCE.new, of this
+/// process.
+[[nodiscard]] std::string unfinished_pipe(const std::string& path);
+/// Whether a file has the name of such a pipe, of a process that has ended.
+[[nodiscard]] bool is_left_unfinished(std::string_view name);
+/// Removes those that agents left which were killed while they made a pipe for `path`.
+void remove_unfinished_pipes(const std::string& path);
 
 /// The same for the sockets and pipes PID-... of `owner` in `directory`, if that is this user's
 /// alone. Another PID namespace may have a process with that number: where one listens, nothing is

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <mutex>
@@ -188,3 +189,23 @@ TEST_CASE("a file where the pipe is to be stays") {
   REQUIRE_FALSE(refused.has_value());
   CHECK_THAT(refused.error().sentence, ContainsSubstring("cannot make " + dir.file("missing")));
 }
+TEST_CASE(
+    "what agents left that were killed as they made the pipe is removed, and in no one's way") {
+  const TemporaryDirectory dir;
+  const std::string mine = std::to_string(::getpid());
+  const std::vector<std::string> stay = {"other.2147483646-0a.new", "timers.1-.old", "timers.new",
+                                         "timers." + mine + "-0a.new", "timers.x.new"};
+  for (const std::string& name : stay) REQUIRE(::mkfifo(dir.file(name).c_str(), 0600) == 0);
+  REQUIRE(::mkfifo(dir.file("timers.2147483646-0a.new").c_str(), 0600) == 0);
+  const auto opened = open_pipe(dir.file("timers"), dir.file("own"));
+  REQUIRE(opened.has_value());
+  CHECK(opened->note.empty());
+  std::vector<std::string> entries = stay;
+  entries.push_back("timers");
+  std::sort(entries.begin(), entries.end());
+  std::vector<std::string> found = dir.entries();
+  std::sort(found.begin(), found.end());
+  CHECK(found == entries);
+  ::close(opened->descriptor);
+}
+
