@@ -92,6 +92,9 @@ class Agent : private NodePorts {
   void log_start();
   void log_placement();
   void tell_that_it_started();
+  [[nodiscard]] boost::asio::awaitable<void> pause_all(ReceivedSignal received);
+  [[nodiscard]] int stop_workers();
+  void continue_workers(Duration stopped);
   void fail_to_spawn(OwnError error, const std::string& sentence);
   [[nodiscard]] bool single_node() const { return !context_.config().rendezvous; }
 
@@ -133,5 +136,12 @@ class Agent : private NodePorts {
   std::optional<RendezvousWait> rendezvous_wait_{};  // for the line on a terminal
   bool told_that_it_started_ = false;
 };
+  bool pauses_ = false;
+  // Of several nodes, where the report that is to come says the same: what is said if it does not
+  // come soon.
+  bool failure_known_ = false;  // of the run
+  std::string late_note_;
+  std::string late_death_;
+  boost::asio::steady_timer late_;
 
 }  // namespace ddprun

@@ -56,7 +56,7 @@ asio::awaitable<void> OutputEnd::finish(int exit_code) {
 }
 
 void OutputEnd::end_echo(int signal) {
-  const bool is_key = signal == SIGINT || signal == SIGQUIT;
+  const bool is_key = signal == SIGINT || signal == SIGQUIT || signal == SIGTSTP;
   if (!is_key || ::isatty(STDERR_FILENO) != 1) return;
   if (consoles_.err->line_is_drawn()) return consoles_.err->erase_line();
   consoles_.err->write_own("\n");

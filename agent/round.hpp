@@ -107,7 +107,7 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   [[nodiscard]] CarriedWorkers hand_over();
   /// Returns how many workers get it.
   int pass_on(int signal) { return driver_.pass_on(signal); }
-  /// Stops all workers, or continues them. Returns how many there are.
+  /// Stops all workers, or continues them. Returns how many run.
   int pause(bool on);
   /// The stacks of all ranks that run, also in a file of the log directory: see RoundWatch::dump().
   [[nodiscard]] boost::asio::awaitable<SavedStacks> dump_stacks(std::string why) {

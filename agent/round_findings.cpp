@@ -237,11 +237,12 @@ void RoundRunner::log_failure(const WorkerExit& first, int others) {
 }
 
 int RoundRunner::pause(bool on) {
-  int workers = 0;
-  for (const auto& paused : workers_) {
-    if (!paused->child || paused->ended_apart) continue;
-    paused->child->pause_group(on);
-    ++workers;
+  int running = 0;
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    const LocalRank rank(static_cast<int>(i));
+    if (!worker(rank).child || driver_.has_exited(rank)) continue;
+    worker(rank).child->pause_group(on);
+    ++running;
   }
   return workers;
 }

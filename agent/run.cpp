@@ -143,7 +143,10 @@ int drive(asio::io_context& io, Signals& signals, Agent& agent, OutputEnd& end, 
       io,
       signals.deliver(stop,
                       [&](const ReceivedSignal& received) {
-                        if (received.number == SIGTSTP) return agent.pause(received);
+                        if (received.number == SIGTSTP) {
+                          if (received.by_kernel) end.end_echo(received.number);
+                          return agent.pause(received);
+                        }
                         // After Ctrl-Z the window may have another size than before.
                         const bool here = reach_of(received.number) == For::kThisNode;
                         if (here && consoles.terminal) consoles.terminal->resize();

@@ -176,6 +176,21 @@ RoundInputs RunContext::prepare(RoundFacts facts) {
                      {}};
 }
 
+asio::awaitable<void> RunContext::console_is_written(TimePoint deadline) const {
+  co_await consoles_.err->written(deadline);
+  consoles_.err->erase_line();
+}
+
+void RunContext::stop_waiting_workers() const {
+  if (warm_ != nullptr) warm_->stop_groups();
+  if (spares_ != nullptr) spares_->stop_groups(true);
+}
+
+void RunContext::continue_waiting_workers(Duration stopped) const {
+  if (warm_ != nullptr) warm_->continue_groups(stopped);
+  if (spares_ != nullptr) spares_->stop_groups(false);
+}
+
 asio::awaitable<void> RunContext::end_waiting_workers() {
   if (warm_ != nullptr) {
     co_await warm_->end();

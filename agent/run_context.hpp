@@ -94,10 +94,19 @@ class RunContext {
   }
   /// The line on the terminal; null: there is none.
   [[nodiscard]] WaitLine* waits() const { return consoles_.waits.get(); }
+  /// All that is to be shown so far; `deadline`: of a console that takes nothing. No line is
+  /// drawn there then.
+  [[nodiscard]] boost::asio::awaitable<void> console_is_written(TimePoint deadline) const;
   /// Workers that are left notice it.
   void close_links();
   /// All workers of a round run.
   void round_runs() { links_->round_runs(); }
+  /// Ctrl-Z stops spares and what --warm has ready.
+  void stop_waiting_workers() const;
+  /// They are continued, and had no time meanwhile.
+  void continue_waiting_workers(Duration stopped) const;
+  /// Timers of workers do not count that time; before any of these is continued.
+  void extend_timers(Duration stopped) const { links_->extend_timers(stopped); }
   /// Workers that wait for a round that will not come.
   [[nodiscard]] boost::asio::awaitable<void> end_waiting_workers();
   /// Null: there are to be none.

@@ -192,6 +192,10 @@ void Spares::kill(int spare) {
   if (found != spares_.end()) kill_all_of(*found->second.worker);
 }
 
+void Spares::stop_groups(bool on) {
+  for (const auto& [number, spare] : spares_) spare.worker->child->pause_group(on);
+}
+
 void Spares::stop() {
   if (std::exchange(over_, true)) return;
   pool_.close();

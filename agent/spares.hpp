@@ -66,6 +66,9 @@ class Spares : public std::enable_shared_from_this<Spares>, private LinkedRound 
   /// Ranks are started again although there are to be spares: says why there is none, once.
   void say_if_none();
 
+  /// Stops all of them as long as this process is stopped, or continues them.
+  void stop_groups(bool on);
+
   [[nodiscard]] std::vector<control::SpareStatus> status() const;
   /// In the environments of those that are there.
   [[nodiscard]] std::vector<std::string> marks() const;

@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <boost/asio/buffer.hpp>
 #include <filesystem>
 #include <utility>
 
@@ -23,6 +22,9 @@ namespace {
 
 // Processes that have ended are looked for this often at most, where the table is full.
 constexpr Duration kForgetInterval = std::chrono::seconds(1);
+// What a pipe holds at most (fs.pipe-max-size): what is read at once of requests that were written
+// before their workers were stopped.
+constexpr std::size_t kTimerBacklogMax = 1024 * 1024;
 
 double seconds_since_epoch() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
@@ -73,17 +75,25 @@ TimerPipe::TimerPipe(const boost::asio::any_io_executor& executor, const OpenPip
 }
 
 void TimerPipe::read() {
-  stream_.async_read_some(boost::asio::buffer(chunk_),
-                          [this, alive = std::weak_ptr<void>(alive_)](
-                              const boost::system::error_code& why, std::size_t count) {
-                            if (why || alive.expired()) return;
-                            take(std::string_view(chunk_.data(), count));
-                            arm();
-                            read();
-                          });
+  stream_.async_wait(
+      boost::asio::posix::stream_descriptor::wait_read,
+      [this, alive = std::weak_ptr<void>(alive_)](const boost::system::error_code& why) {
+        if (why || alive.expired()) return;
+        static_cast<void>(take_chunk(Duration(0)));  // nothing came: it is waited for again
+        arm();
+        read();
+      });
 }
 
-void TimerPipe::take(std::string_view bytes) {
+// False: there is nothing to read.
+bool TimerPipe::take_chunk(Duration stopped) {
+  const ssize_t count = ::read(stream_.native_handle(), chunk_.data(), chunk_.size());
+  if (count <= 0) return false;
+  take(std::string_view(chunk_.data(), static_cast<std::size_t>(count)), stopped);
+  return true;
+}
+
+void TimerPipe::take(std::string_view bytes, Duration stopped) {
   while (!bytes.empty()) {
     const std::size_t end = bytes.find('\n');
     const std::string_view part = bytes.substr(0, end);
@@ -95,28 +105,30 @@ void TimerPipe::take(std::string_view bytes) {
     }
     if (!skips_line_) line_ += part;
     if (end == std::string_view::npos) return;
-    if (!skips_line_) take_line(line_);
+    if (!skips_line_) take_line(line_, stopped);
     skips_line_ = false;
     line_.clear();
   }
 }
 
-void TimerPipe::take_line(std::string_view line) {
+void TimerPipe::take_line(std::string_view line, Duration stopped) {
   const auto request = parse_timer_request(line);
   if (!request) return refuse(request.error().sentence + ": " + quotable(line));
   if (request->releases()) return table_.release(*request);
-  set(*request);
+  set(*request, stopped);
 }
 
-// A process that has ended meanwhile needs no timer.
-void TimerPipe::set(const TimerRequest& request) {
+// A process that has ended meanwhile needs no timer. `stopped`: for how long the worker was, since
+// it wrote the request.
+void TimerPipe::set(const TimerRequest& request, Duration stopped) {
   const auto process = find_process(request.pid);
   if (!process || process->ended) return;
   if (!workers_.has(request.pid)) {
     return refuse("pid " + std::to_string(request.pid) + " is not a process of a worker");
   }
   if (table_.full()) forget_ended();
-  if (table_.set(request, process->started, Clock::now(), seconds_since_epoch())) return;
+  const double written = seconds_since_epoch() - std::chrono::duration<double>(stopped).count();
+  if (table_.set(request, process->started, Clock::now(), written)) return;
   refuse("there are more than " + std::to_string(kTimersMax) + " timers");
 }
 
@@ -150,6 +162,14 @@ void TimerPipe::arm() {
 
 void TimerPipe::round_runs() {
   table_.start_held(Clock::now());
+  arm();
+}
+
+// Processes in sessions of their own are not stopped, and may write meanwhile.
+void TimerPipe::extend(Duration by) {
+  table_.extend(by);
+  for (std::size_t read = 0; read < kTimerBacklogMax && take_chunk(by); read += kChunk) {
+  }
   arm();
 }
 

@@ -50,14 +50,18 @@ class TimerPipe {
   [[nodiscard]] const std::string& path() const { return path_; }
   /// All workers of a round run: timers that expired before that start again.
   void round_runs();
+  /// The workers were stopped for so long, and are continued after this: no timer counts that time,
+  /// also none whose request is still to be read.
+  void extend(Duration by);
 
  private:
   static constexpr std::size_t kChunk = 16 * 1024;
 
   void read();
-  void take(std::string_view bytes);
-  void take_line(std::string_view line);
-  void set(const TimerRequest& request);
+  [[nodiscard]] bool take_chunk(Duration stopped);
+  void take(std::string_view bytes, Duration stopped);
+  void take_line(std::string_view line, Duration stopped);
+  void set(const TimerRequest& request, Duration stopped);
   void forget_ended();
   void refuse(const std::string& why);
   void arm();

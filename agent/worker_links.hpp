@@ -77,6 +77,10 @@ class WorkerLinks : private worker_link::Target {
   void round_runs() {
     if (timers_) timers_->round_runs();
   }
+  /// The workers were stopped for so long.
+  void extend_timers(Duration by) {
+    if (timers_) timers_->extend(by);
+  }
   void ask_to_stop(int signal) {
     if (server_) server_->ask_to_stop(signal);
   }

@@ -98,6 +98,8 @@ inline constexpr std::size_t kConsoleChunk = 4096;
 // Notes about signals that are passed on: so many at once, then one per interval; the others are
 // counted.
 inline constexpr int kSignalLinesMax = 8;
+// How long Ctrl-Z waits for a console that takes nothing.
+inline constexpr Duration kPauseNoteMax = std::chrono::seconds(1);
 inline constexpr Duration kSignalLineInterval = std::chrono::minutes(1);
 
 }  // namespace ddprun

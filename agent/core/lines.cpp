@@ -96,9 +96,14 @@ std::string stop_line(const ReceivedSignal& signal, int workers, Duration shutdo
 
 std::string pause_line(const ReceivedSignal& signal, const PauseFacts& facts) {
   const std::string cause = signal.by_kernel ? "Ctrl-Z" : received_text(signal);
-  std::string text = cause + ": " + count_text(facts.ranks, "rank") +
-                     (facts.ranks == 1 ? " is" : " are") + " stopped with ddprun; fg continues " +
-                     (facts.ranks == 1 ? "it" : "them");
+  std::string text = cause + ": ";
+  if (facts.ranks == 0) {
+    text += program_name() + " is stopped; fg continues it";
+  } else {
+    text += count_text(facts.ranks, "rank") + (facts.ranks == 1 ? " is" : " are") +
+            " stopped with " + program_name() + "; fg continues " +
+            (facts.ranks == 1 ? "it" : "them");
+  }
   if (facts.lost_after) {
     text += "; the other nodes lose this node after " + duration_text(*facts.lost_after);
   }

@@ -99,6 +99,12 @@ void TimerTable::start_held(TimePoint now) {
   }
 }
 
+void TimerTable::extend(Duration by) {
+  for (auto& [key, timer] : timers_) {
+    if (timer.deadline != TimePoint::max()) timer.deadline += by;
+  }
+}
+
 std::optional<TimePoint> TimerTable::next() const {
   TimePoint first = TimePoint::max();
   for (const auto& timer : timers_) first = std::min(timer.second.deadline, first);

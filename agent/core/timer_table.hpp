@@ -54,6 +54,8 @@ class TimerTable {
   /// its beginning, unless it is released before.
   void hold(WorkerTimer timer);
   void start_held(TimePoint now);
+  /// The workers were stopped for so long.
+  void extend(Duration by);
   [[nodiscard]] std::optional<TimePoint> next() const;
   [[nodiscard]] std::vector<int> pids() const;
   [[nodiscard]] bool full() const;

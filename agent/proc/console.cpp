@@ -121,6 +121,19 @@ asio::awaitable<void> ConsoleWriter::room(OnStall on_stall) {
   }
 }
 
+asio::awaitable<void> ConsoleWriter::written(TimePoint deadline) {
+  const auto self = shared_from_this();
+  const auto token = asio::as_tuple(asio::use_awaitable);
+  asio::steady_timer limit(changed_.get_executor(), deadline);
+  limit.async_wait([self](const boost::system::error_code& ended) {
+    if (!ended) self->changed_.cancel();
+  });
+  while (!closed_ && (!queue_.empty() || waiting_) && Clock::now() < deadline) {
+    const auto [cancelled] = co_await changed_.async_wait(token);
+    static_cast<void>(cancelled);  // the condition is looked at again
+  }
+}
+
 asio::awaitable<void> ConsoleWriter::flush(TimePoint deadline) {
   const auto self = shared_from_this();
   const auto token = asio::as_tuple(asio::use_awaitable);

@@ -49,6 +49,8 @@ class ConsoleWriter : public std::enable_shared_from_this<ConsoleWriter> {
   /// Completes when the queue has room, or, with kDrop, when the console took nothing for
   /// kConsoleStallMax: then write() drops. Cancelling (terminal) is safe.
   [[nodiscard]] boost::asio::awaitable<void> room(OnStall on_stall = OnStall::kDrop);
+  /// Completes when everything is written or the console is closed, or at `deadline`.
+  [[nodiscard]] boost::asio::awaitable<void> written(TimePoint deadline);
   /// From now on flush() has no deadline while output of workers waits: it exists only here, and
   /// without ddprun its worker would wait for the console.
   void keep_all() { keeps_all_ = true; }

@@ -370,6 +370,24 @@ Duration WarmWorkers::starved() const {
   return std::max(most, processor_of(template_->pid()).starved(template_before_, since));
 }
 
+void WarmWorkers::pause_groups(bool on) {
+  if (template_) template_->pause_group(on);
+  for (const Seat& one : seats_) {
+    if (one.child) one.child->pause_group(on);
+  }
+}
+
+void WarmWorkers::stop_groups() {
+  pause_groups(true);
+}
+
+void WarmWorkers::continue_groups(Duration stopped) {
+  pause_groups(false);
+  asked_at_ += stopped;
+  stock_.extend(stopped);
+  arm();
+}
+
 void WarmWorkers::kill(const std::shared_ptr<Child>& child) {
   if (child->leaf()) child->leaf()->kill();
   child->signal_group(SIGKILL);

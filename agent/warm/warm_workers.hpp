@@ -74,6 +74,10 @@ class WarmWorkers : public std::enable_shared_from_this<WarmWorkers> {
   void round_runs(Start first, Teacher teacher);
   /// All workers run, and no other round will come.
   void retire();
+  /// Stops the template and those that wait as long as this process is stopped.
+  void stop_groups();
+  /// Continues them. What they were waited for has the time again in which they were stopped.
+  void continue_groups(Duration stopped);
   /// Why the workers of the last round started cold, as far as that is known.
   [[nodiscard]] const std::string& why_cold() const { return why_cold_; }
   /// Ends all processes; completes when they have ended, or after kEndMax.
@@ -107,6 +111,7 @@ class WarmWorkers : public std::enable_shared_from_this<WarmWorkers> {
   void tell_if_answered();
   [[nodiscard]] Duration starved() const;
   void arm();
+  void pause_groups(bool on);
   void kill(const std::shared_ptr<Child>& child);
   void bury(std::shared_ptr<Child> child);
   [[nodiscard]] static boost::asio::awaitable<void> wait_for(std::shared_ptr<WarmWorkers> self,

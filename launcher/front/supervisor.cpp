@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,6 +28,8 @@ namespace {
 // What the agent reported as unkillable is not waited for long again.
 constexpr std::chrono::seconds kSweepMaxAfterOrderlyEnd{1};
 constexpr int kConsoleWaitMs = 1000;
+// What the agent does at Ctrl-Z before it stops; see kPauseNoteMax.
+constexpr std::chrono::seconds kAgentStopMax{2};
 
 /// A console that takes nothing costs a bounded wait, then the line is dropped.
 void print_line(const std::string& line) {
@@ -100,6 +103,12 @@ class FrontSignals {
     ::sigdelset(&taken_, SIGTSTP);
     others_ = open(taken_);
   }
+  /// -1: none came, or none in time but for SIGTSTP.
+  int next_in(int limit_ms, siginfo_t& info) {
+    pollfd ready{others_, POLLIN, 0};
+    constexpr timespec kNow = {0, 0};
+    return ::poll(&ready, 1, limit_ms) == 1 ? ::sigtimedwait(&taken_, &info, &kNow) : -1;
+  }
   int next(siginfo_t& info) {
     if (others_ < 0 || stops_ < 0) return ::sigwaitinfo(&taken_, &info);  // without descriptors
     pollfd ready[] = {{others_, POLLIN, 0}, {stops_, POLLIN, 0}};
@@ -136,7 +145,9 @@ class Loop {
  private:
   [[nodiscard]] bool is_guard() const { return supervised_.role == Role::kGuard; }
   void reap();
+  void take(int number, const siginfo_t& info);
   void forward(const siginfo_t& info);
+  void stop_with_agent(FrontSignals& signals, siginfo_t stop);
   [[nodiscard]] Swept end_all(std::chrono::milliseconds limit) const;
   [[nodiscard]] int end_after(const ExitStatus& status) const;
   [[nodiscard]] int end_without_parent() const;
@@ -150,6 +161,7 @@ class Loop {
   const Supervised& supervised_;
   std::optional<ExitStatus> status_;
   Job job_ = Job::kRuns;
+  bool agent_stopped_ = false;  // in the front, since the last Ctrl-Z
 };
 
 int Loop::run() {
@@ -159,16 +171,35 @@ int Loop::run() {
     siginfo_t info = {};
     const int number = signals ? signals->next(info) : ::sigwaitinfo(&supervised_.signals, &info);
     if (is_guard() && ::getppid() != supervised_.parent) return end_without_parent();
-    if (number == SIGCHLD) {
-      reap();
-    } else if (number > 0) {
-      forward(info);
-      if (number != SIGTSTP || is_guard() || stop_as_a_job()) continue;
-      info.si_signo = SIGCONT;
-      forward(info);
-    }
+    take(number, info);
+    if (number == SIGTSTP && signals) stop_with_agent(*signals, info);
   }
   return end_after(*status_);
+}
+
+void Loop::take(int number, const siginfo_t& info) {
+  if (number == SIGCHLD) {
+    reap();
+  } else if (number > 0) {
+    forward(info);
+  }
+}
+
+// After the agent, whose note comes before the prompt of the shell. A SIGCONT takes the SIGTSTP
+// back.
+void Loop::stop_with_agent(FrontSignals& signals, siginfo_t stop) {
+  const auto deadline = std::chrono::steady_clock::now() + kAgentStopMax;
+  agent_stopped_ = false;
+  while (!status_ && !agent_stopped_ && is_pending(SIGTSTP)) {
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    if (left.count() <= 0) break;
+    siginfo_t info = {};
+    take(signals.next_in(static_cast<int>(left.count()), info), info);
+  }
+  if (status_ || !is_pending(SIGTSTP) || stop_as_a_job()) return;
+  stop.si_signo = SIGCONT;
+  forward(stop);
 }
 
 // Orphans too; what a worker leaves behind while the run lasts is not the front's business. A guard
@@ -181,6 +212,11 @@ void Loop::reap() {
     if (info.si_pid != supervised_.child) continue;
     if (info.si_code == CLD_STOPPED || info.si_code == CLD_TRAPPED) {
       if (!is_guard() || job_ == Job::kContinued) ::kill(supervised_.child, SIGCONT);
+      if (is_guard() && job_ == Job::kStopping) {
+        info.si_signo = SIGTSTP;
+        info.si_pid = ::getpid();
+        queue_or_send(supervised_.parent, forwarded_info(info, relay_signal()), 0);
+      }
       job_ = job_ == Job::kStopping ? Job::kStopped : Job::kRuns;
       continue;
     }
@@ -192,9 +228,12 @@ void Loop::reap() {
 // The front takes every signal and wraps it for the guard. The guard takes only what is wrapped:
 // what reaches it directly, because someone signals every process of a control group, reaches the
 // front and the agent as well. From the front itself it is what could not be wrapped, but for the
-// SIGCONT to a stopped guard.
+// SIGCONT to a stopped guard. The guard tells the front in the same way that the agent has stopped.
 void Loop::forward(const siginfo_t& info) {
   if (!is_guard()) {
+    const bool from_guard = info.si_pid == supervised_.child && info.si_signo == relay_signal();
+    if (from_guard) agent_stopped_ = true;
+    if (from_guard) return;
     return queue_or_send(supervised_.child, forwarded_info(info, relay_signal()), info.si_signo);
   }
   const bool bare = info.si_code == SI_USER && info.si_pid == supervised_.parent;
@@ -213,7 +252,8 @@ void Loop::forward(const siginfo_t& info) {
 
 void Loop::follow_job(int number) {
   if (number == SIGTSTP) job_ = Job::kStopping;
-  if (number == SIGCONT) job_ = job_ == Job::kStopping ? Job::kContinued : Job::kRuns;
+  if (number == SIGCONT && job_ != Job::kContinued)
+    job_ = job_ == Job::kStopping ? Job::kContinued : Job::kRuns;
 }
 
 // No fork escapes the kill of a cgroup.

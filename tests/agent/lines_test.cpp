@@ -113,6 +113,8 @@ TEST_CASE("Ctrl-Z says what is stopped, and what the other nodes make of it") {
   CHECK_THAT(pause_line({SIGTSTP, "bash (pid 7)"}, {1, 5s}),
              ContainsSubstring("SIGTSTP from bash (pid 7): 1 rank is stopped with ddprun") &&
                  ContainsSubstring("; the other nodes lose this node after 5 s"));
+  CHECK(pause_line({SIGTSTP, "", true}, {0, std::nullopt}) ==
+        "ddprun: note [PAUSE] Ctrl-Z: ddprun is stopped; fg continues it");
   CHECK(resume_line(3s) == "ddprun: note [PAUSE] continued after 3 s");
 }
 

@@ -18,6 +18,7 @@
 #include "tests/support/server_thread.hpp"
 
 using namespace ddprun;
+using namespace std::chrono_literals;
 using ddprun::test::content;
 using ddprun::test::TemporaryDirectory;
 
@@ -81,6 +82,13 @@ class ReadPipe {
   }
   void round_runs() {
     thread_.run([this] { pipe_->round_runs(); });
+  }
+  /// The request is written before that.
+  void stop_and_continue(Duration stopped, const std::string& written) {
+    thread_.run([&] {
+      if (!written.empty()) write(written);
+      pipe_->extend(stopped);
+    });
   }
   std::string log() { return thread_.log(); }
 
@@ -154,6 +162,20 @@ TEST_CASE("a timer that expires before all workers run starts again then, unless
   CHECK(pipe.wait_for(6).back() == "last");
 }
 
+TEST_CASE(
+    "neither timers nor requests that wait in the pipe count a time in which workers stopped") {
+  ReadPipe pipe;
+  const double now =
+      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  pipe.write(request(::getpid(), "set", now + 3600) + request(::getpid(), "read", 1));
+  CHECK(pipe.wait_for(1) == Scopes{"read"});
+  pipe.stop_and_continue(2h, request(::getpid(), "in the pipe", now - 3600));
+  pipe.write(request(::getpid(), "expired", now - 1));
+  CHECK(pipe.wait_for(2) == Scopes{"read", "expired"});
+  pipe.stop_and_continue(-4h, "");
+  CHECK(pipe.wait_for(4) == Scopes{"read", "expired", "in the pipe", "set"});
+}
+
 TEST_CASE("a pipe is for its user alone, and one that is not read is replaced") {
   const TemporaryDirectory dir;
   const std::string path = dir.file("timers");
@@ -176,19 +198,6 @@ TEST_CASE("a pipe is for its user alone, and one that is not read is replaced") 
   ::close(second->descriptor);
 }
 
-TEST_CASE("a file where the pipe is to be stays") {
-  const TemporaryDirectory dir;
-  const std::string path = dir.file("precious");
-  fs::create_directory(path);
-  const auto opened = open_pipe(path, dir.file("own"));
-  REQUIRE(opened.has_value());
-  CHECK(opened->path == dir.file("own"));
-  CHECK(fs::is_directory(path));
-  ::close(opened->descriptor);
-  const auto refused = open_pipe(dir.file("missing/timers"), Error(ErrorKind::kSystem, "no place"));
-  REQUIRE_FALSE(refused.has_value());
-  CHECK_THAT(refused.error().sentence, ContainsSubstring("cannot make " + dir.file("missing")));
-}
 TEST_CASE(
     "what agents left that were killed as they made the pipe is removed, and in no one's way") {
   const TemporaryDirectory dir;
@@ -209,3 +218,16 @@ TEST_CASE(
   ::close(opened->descriptor);
 }
 
+TEST_CASE("a file where the pipe is to be stays") {
+  const TemporaryDirectory dir;
+  const std::string path = dir.file("precious");
+  fs::create_directory(path);
+  const auto opened = open_pipe(path, dir.file("own"));
+  REQUIRE(opened.has_value());
+  CHECK(opened->path == dir.file("own"));
+  CHECK(fs::is_directory(path));
+  ::close(opened->descriptor);
+  const auto refused = open_pipe(dir.file("missing/timers"), Error(ErrorKind::kSystem, "no place"));
+  REQUIRE_FALSE(refused.has_value());
+  CHECK_THAT(refused.error().sentence, ContainsSubstring("cannot make " + dir.file("missing")));
+}

@@ -116,6 +116,17 @@ TEST_CASE("a timer that is held starts again from its beginning, unless it is re
   CHECK(table.next() == kTimersSet + 1h + 3s);
 }
 
+TEST_CASE("a timer does not count the time in which its worker was stopped") {
+  TimerTable table;
+  CHECK(table.set(timer(1, "a", 2), 7, kTimersSet, kWall));
+  CHECK(table.set(timer(1, "held", 1), 7, kTimersSet, kWall));
+  for (WorkerTimer& due : table.take_due(kTimersSet + 1s)) table.hold(std::move(due));
+  table.extend(1h);
+  CHECK(table.next() == kTimersSet + 1h + 2s);
+  table.start_held(kTimersSet + 1h);
+  CHECK(table.next() == kTimersSet + 1h + 1s);
+}
+
 TEST_CASE("timers are limited in number; those there can still be set again") {
   TimerTable table;
   for (std::size_t i = 0; i < kTimersMax; ++i) {

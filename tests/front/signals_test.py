@@ -11,9 +11,12 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import unittest
+from unittest import mock
 
-from processes_of_run import HUNG, Run, free_port, kTerminalClosed, processes, stat_of, wait_for
+from processes_of_run import (HUNG, Run, children_of, free_port, kTerminalClosed, processes,
+                              stat_of, wait_for)
 from streams import read_until
 
 DDPRUN = ""
@@ -73,6 +76,36 @@ class Signals(unittest.TestCase):
             run.process.send_signal(signal.SIGTERM)
             self.check_end(run, 143)
 
+    def test_ctrl_z_counts_the_ranks_that_run(self):
+        with Run(DDPRUN, f"{READY} [ $RANK = 1 ] || exec sleep 1000", ranks=3,
+                 preexec_fn=os.setpgrp) as run:
+            front, _, agent = run.supervisors()
+            ready(run)
+            wait_for(lambda: run.count("sleep") == 2 and len(children_of(agent)) == 2,
+                     "end of rank 1")
+            os.kill(front, signal.SIGTSTP)
+            wait_for(lambda: "[PAUSE] Ctrl-Z: " in run.text(), "note")
+            self.assertIn("[PAUSE] Ctrl-Z: 2 ranks are stopped", run.text())
+            os.kill(front, signal.SIGCONT)
+            run.process.send_signal(signal.SIGTERM)
+            self.check_end(run, 143)
+
+    @mock.patch.dict(os.environ, TORCHELASTIC_ENABLE_FILE_TIMER="1")
+    def test_a_timer_does_not_count_the_time_of_ctrl_z(self):
+        timer = ("echo '{\"pid\": '$$', \"scope_id\": \"step\", \"signal\": 9, "
+                 "\"expiration_time\": '%s'}' > $TORCHELASTIC_TIMER_FILE; ")
+        script = (timer % "$(($(date +%s) + 4))" + READY +
+                  "until [ -e $DIR/go ]; do sleep 0.01; done; " + timer % "-1")
+        with Run(DDPRUN, script, preexec_fn=os.setpgrp) as run:
+            front, _, agent = run.supervisors()
+            ready(run)
+            os.kill(front, signal.SIGTSTP)
+            expired = time.time() + 4
+            wait_for(lambda: stat_of(agent)[1] == "T" and time.time() > expired, "expiry")
+            run.path("go").touch()
+            os.kill(front, signal.SIGCONT)
+            self.check_end(run, 0)
+
     def test_ctrl_z_and_fg_of_a_shell(self):
         child, terminal = pty.fork()
         if child == 0:
@@ -84,8 +117,8 @@ class Signals(unittest.TestCase):
             read_until(terminal, b"\nbegin", HUNG)
             for _ in range(3):
                 os.write(terminal, b"\x1a")
-                if b"fg continues" not in read_until(terminal, b"Stopped", HUNG):
-                    read_until(terminal, b"fg continues", HUNG)
+                stopped = read_until(terminal, b"Stopped", HUNG)
+                self.assertIn(b"\nddprun: note [PAUSE] Ctrl-Z: 1 rank is stopped", stopped)
                 os.write(terminal, b"fg\n")
                 read_until(terminal, b"[PAUSE] continued", HUNG)
             os.write(terminal, b"\x03")

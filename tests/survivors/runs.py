@@ -20,12 +20,15 @@ FAILURE, GROWTH = "1", "2"  # why there is a round, in the packets of docs/WORKE
 NOT_JOINED = "did not take part within 1 s (--rejoin-timeout); killed and started"
 
 
-def lives(pid):
+def state_of(pid):
     try:
-        state = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
     except (FileNotFoundError, ProcessLookupError):
-        return False
-    return state not in "ZX"
+        return "X"
+
+
+def lives(pid):
+    return state_of(pid) not in "ZX"
 
 
 def children_of(pid):
@@ -47,7 +50,8 @@ class Runs(unittest.TestCase):
 
     def spawn(self, *words):
         errors = open(self.folder / f"errors{len(self.started)}", "w+", encoding="utf-8")
-        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors)
+        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors,
+                                   process_group=0)  # a job, as of a shell
         process.errors = errors
         self.started.append(process)
         self.addCleanup(self.end, process)

@@ -10,7 +10,7 @@ import sys
 import unittest
 from unittest import mock
 
-from runs import HUNG, NOT_JOINED, Runs, agent_of, children_of, eventually, lives
+from runs import HUNG, NOT_JOINED, Runs, agent_of, children_of, eventually, lives, state_of
 
 COMMANDS = pathlib.Path(__file__).resolve().parents[2] / "docs" / "COMMANDS.md"
 PLACE = ("RANK", "LOCAL_RANK", "GROUP_RANK", "ROLE_RANK", "WORLD_SIZE", "GROUP_WORLD_SIZE",
@@ -100,6 +100,18 @@ class Spares(Runs):
         said = self.finish(run)
         self.assertRegex(said, r"\[SPARE\] spare 1 \(pid \d+\) ended while it waited \(SIGKILL\)")
         self.assertIn("1 restart\n", said)
+
+    def test_ctrl_z_stops_one_with_the_ranks(self):
+        run = self.single("--spares=1")
+        ranks = self.round(1)
+        pids = [self.wait_for_spares(1), *ranks]
+        os.kill(run.pid, signal.SIGTSTP)
+        self.assertTrue(eventually(lambda: all(state_of(pid) == "T" for pid in pids)))
+        self.assertIn("4 ranks are stopped", self.said(run))
+        os.kill(run.pid, signal.SIGCONT)
+        self.assertTrue(eventually(lambda: all(state_of(pid) in "RSD" for pid in pids)))
+        self.finish(run)
+        self.assert_nothing_left()
 
     @mock.patch.dict(os.environ, TORCHELASTIC_ENABLE_FILE_TIMER="1")
     def test_the_timer_of_one_counts_from_when_it_takes_a_place(self):

@@ -20,7 +20,7 @@ import warm_test
 from eventually import HUNG, eventually
 from ports import free_port
 from sentences import kFromTemplate, kTemplateEnded
-from warm_test import ALL_WARM, Run, stat_of
+from warm_test import ALL_WARM, Run, stat_of, state_of
 
 IMPORTS = "import os, select\nopen('importing', 'w')\nselect.select([], [], [], 1000)\n"
 SURVIVOR = HERE.parent / "survivors" / "survivor.py"
@@ -37,6 +37,20 @@ def works(*words):
 
 
 class Harsh(unittest.TestCase):
+    def test_ctrl_z_stops_the_template_and_those_that_wait(self):
+        with Run() as run:
+            ranks = [pid for _, pid, _ in run.wait_for_round(1)]
+            template, waiting = run.wait_until_parked()
+            run.process.send_signal(signal.SIGTSTP)
+            stopped = [*ranks, *template, *waiting]
+            self.assertTrue(eventually(lambda: {state_of(pid) for pid in stopped} == {"T"}))
+            run.process.send_signal(signal.SIGCONT)
+            self.assertTrue(eventually(lambda: "T" not in {state_of(pid) for pid in stopped}))
+            run.fail(1)
+            self.assertTrue(all(warm for _, _, warm in run.wait_for_round(2)), run.text())
+            run.end()
+            run.check_nothing_left()
+
     @unittest.skipUnless(os.getuid() == 0, "gives a process its priority back")
     def test_one_that_waits_and_gets_no_processor_is_waited_for(self):
         with Run() as run:

@@ -303,6 +303,19 @@ TEST_CASE("without a stock all workers are forked on demand, and a late one star
   CHECK(stock.refill(kNow).empty());
 }
 
+TEST_CASE("nothing has less time because all processes were stopped for a while") {
+  const Duration stopped = 2 * kImportMax;
+  Stock asked = full_stock();
+  CHECK(count<Ask>(asked.ask({0, 1}, kNow)) == 2);
+  asked.extend(stopped);
+  CHECK(asked.tick(kNow + stopped).empty());
+  CHECK(count<EndTemplate>(asked.tick(kNow + stopped + kAnswerMax)) == 1);
+  Stock forking = forking_stock();
+  forking.extend(stopped);
+  CHECK(forking.tick(kNow + stopped).empty());
+  CHECK(count<EndTemplate>(forking.tick(kNow + stopped + kForkMax)) == 1);
+}
+
 TEST_CASE("a learned module that spoils a template is left out by the next one") {
   Stock stock(1);
   for (int made = 1; made <= kTemplatesMax; ++made) {

@@ -81,7 +81,7 @@ class Run:
              *(["--preload", preload] if preload else []),
              *(options or ["--warm=first,force"]), *words],
             cwd=self.path, env=self.environment, stdin=subprocess.DEVNULL, stdout=self.console,
-            stderr=subprocess.STDOUT)
+            stderr=subprocess.STDOUT, process_group=0)  # a job, as of a shell
 
     def __enter__(self):
         return self

@@ -254,6 +254,13 @@ std::optional<TimePoint> Stock::deadline() const {
   return std::min(*answers_due_, *template_due_);
 }
 
+void Stock::extend(Duration by) {
+  if (template_due_) *template_due_ += by;
+  if (answers_due_) *answers_due_ += by;
+  answered_at_ += by;
+  asked_at_ += by;
+}
+
 bool Stock::settled() const {
   const bool coming = state_ == TemplateState::kStarting || state_ == TemplateState::kImporting;
   return !coming && !any(SeatState::kForking);

@@ -83,6 +83,8 @@ class Stock {
   /// processor.
   [[nodiscard]] StockActions tick(TimePoint now, Duration starved = Duration(0));
   [[nodiscard]] std::optional<TimePoint> deadline() const;
+  /// The template and those that wait were stopped for so long.
+  void extend(Duration by);
 
   /// Whether nothing is to be waited for: every seat is filled, or will not be.
   [[nodiscard]] bool settled() const;
