@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -11,6 +12,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "agent/proc/cgroup.hpp"
@@ -28,14 +30,25 @@ namespace {
 // What the agent reported as unkillable is not waited for long again.
 constexpr std::chrono::seconds kSweepMaxAfterOrderlyEnd{1};
 constexpr int kConsoleWaitMs = 1000;
+constexpr std::string_view kColoursOffAndWrap = "\x1b[0m\x1b[?7h";  // as a bar may have left it
 // What the agent does at Ctrl-Z before it stops; see kPauseNoteMax.
 constexpr std::chrono::seconds kAgentStopMax{2};
 
+/// Brings a terminal to the beginning of a line, whatever a process that was killed had drawn
+/// there: spaces for a whole line end on the same one only if they have begun with it.
+std::string to_fresh_line() {
+  winsize window = {};
+  const char* const term = ::getenv("TERM");
+  const bool moves = term != nullptr && std::string_view(term) != "dumb";
+  if (!moves || ::ioctl(STDERR_FILENO, TIOCGWINSZ, &window) != 0 || window.ws_col == 0) return {};
+  return std::string(kColoursOffAndWrap) + std::string(window.ws_col, ' ') + "\r\x1b[K";
+}
+
 /// A console that takes nothing costs a bounded wait, then the line is dropped.
-void print_line(const std::string& line) {
+void print_line(const std::string& line, const std::string& before = {}) {
   pollfd console{STDERR_FILENO, POLLOUT, 0};
   if (::poll(&console, 1, kConsoleWaitMs) != 1) return;
-  const std::string text = line + "\n";
+  const std::string text = before + line + "\n";
   if (::write(STDERR_FILENO, text.data(), text.size()) < 0) return;
 }
 
@@ -279,7 +292,8 @@ int Loop::end_after(const ExitStatus& status) const {
 int Loop::end_without_parent() const {
   const Swept swept = end_all(kSweepMax);
   print_line(error_line("FRONT", "ddprun (pid " + std::to_string(supervised_.parent) +
-                                     ") was killed; its " + were_ended(swept.ended)));
+                                     ") was killed; its " + were_ended(swept.ended)),
+             to_fresh_line());
   report_left(swept);
   return exit_code_of_signal(SIGKILL);
 }
@@ -298,7 +312,8 @@ void Loop::report(const ExitStatus& status, const Swept& swept) const {
   const std::string who = std::string(is_guard() ? "the agent" : "the guard") + " (pid " +
                           std::to_string(supervised_.child) + ")";
   print_line(
-      error_line("AGENT", who + " was killed by " + signal + "; its " + were_ended(swept.ended)));
+      error_line("AGENT", who + " was killed by " + signal + "; its " + were_ended(swept.ended)),
+      to_fresh_line());
 }
 
 }  // namespace

@@ -4,18 +4,23 @@
     tests/front/killed_test.py path/to/ddprun
 """
 
+import fcntl
 import itertools
 import os
 import pathlib
+import pty
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import unittest
 from unittest import mock
 
-from processes_of_run import SHAPES, Run, stat_of, wait_for
+from processes_of_run import HUNG, SHAPES, Run, stat_of, wait_for
+from streams import read_until
 
 DDPRUN = ""
 
@@ -75,6 +80,20 @@ class Killed(unittest.TestCase):
             self.assertRegex("\n".join(said),
                              rf"^ddprun: error \[AGENT\] the agent \(pid {agent}\) "
                              r"was killed by SIGKILL; its [2-4] processes were ended$")
+
+    @mock.patch.dict(os.environ, TERM="xterm")
+    def test_the_line_about_a_killed_agent_does_not_stand_behind_a_bar(self):
+        leader, follower = pty.openpty()
+        self.addCleanup(os.close, leader)
+        fcntl.ioctl(leader, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        with Run(DDPRUN, "printf '\\r50 of 100' >&2; exec sleep 1000", sleeps=1, ranks=1,
+                 stdout=follower, stderr=follower) as run:
+            os.close(follower)
+            _, _, agent = run.supervisors()
+            seen = read_until(leader, b"50 of 100", HUNG)
+            run.kill([agent])
+            seen += read_until(leader, b" ended\r\n", HUNG)
+            self.assertRegex(seen, rb"50 of 100\S* {80}\r\x1b\[Kddprun: error \[AGENT\]")
 
     def test_a_crash_of_the_agent_is_128_and_the_signal(self):
         with Run(DDPRUN, "sleep 1000; true", sleeps=1) as run:
