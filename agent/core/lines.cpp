@@ -20,23 +20,55 @@ namespace ddprun {
 
 namespace {
 
+constexpr std::size_t kColumns = 80;
+
 std::string nodes_text(const NodesFacts& nodes) {
-  std::string text = count_text(nodes.min, nodes.max, "node") + ", coordinator ";
-  text += printable(nodes.coordinator);
-  return text + (nodes.at == NodesFacts::At::kThisNode ? " (this node)" : "");
+  return count_text(nodes.min, nodes.max, "node") + ", coordinator " +
+         printable(nodes.coordinator) +
+         (nodes.at == NodesFacts::At::kThisNode ? " (this node)" : "");
 }
+
+std::string limits_text(const StartFacts& facts) {
+  std::string text;
+  if (facts.max_restarts != 0) text += "max restarts " + std::to_string(facts.max_restarts);
+  if (facts.shutdown_timeout != kShutdownTimeoutDefault) {
+    text += text.empty() ? "" : ", ";
+    text += "shutdown timeout " + duration_text(facts.shutdown_timeout);
+  }
+  return text;
+}
+
+struct StartPart {
+  const char* label;
+  std::string text;
+  bool below = false;
+};
 
 }  // namespace
 
+// What is longer than a path or an address, which cannot be shortened, fits into 80 columns.
 std::string start_line(const StartFacts& facts) {
-  std::string text = "ddprun " + facts.version + " run " + printable(facts.run.value());
-  text += ": " + (facts.nodes ? nodes_text(*facts.nodes) + ", " : "");
-  text += count_text(facts.workers, "rank") + (facts.nodes ? " here" : "");
-  if (facts.max_restarts != 0) text += ", max restarts " + std::to_string(facts.max_restarts);
-  if (facts.shutdown_timeout != kShutdownTimeoutDefault) {
-    text += ", shutdown timeout " + duration_text(facts.shutdown_timeout);
+  StartPart nodes{"nodes", facts.nodes ? nodes_text(*facts.nodes) : ""};
+  StartPart limits{"limits", limits_text(facts)};
+  StartPart logs{"logs", facts.log_dir.empty() ? "" : printable(facts.log_dir)};
+  const auto first_line = [&] {
+    std::string text = "ddprun " + facts.version + " run " + printable(facts.run.value()) + ": ";
+    if (!nodes.below && !nodes.text.empty()) text += nodes.text + ", ";
+    text += count_text(facts.workers, "rank") + (facts.nodes ? " here" : "");
+    if (!limits.below && !limits.text.empty()) text += ", " + limits.text;
+    if (!logs.below && !logs.text.empty()) text += ", logs " + logs.text;
+    return text;
+  };
+  std::string text = first_line();
+  for (StartPart* part : {&logs, &nodes, &limits}) {
+    if (text.size() <= kColumns) break;
+    part->below = !part->text.empty();
+    text = first_line();
   }
-  return facts.log_dir.empty() ? text : text + ", logs " + printable(facts.log_dir);
+  for (const StartPart* part : {&nodes, &limits, &logs}) {
+    if (part->below) text += labelled(part->label, part->text);
+  }
+  return text;
 }
 
 std::string run_note(const std::string& text) {

@@ -33,7 +33,8 @@ struct StartFacts {
 };
 /// `ddprun 0.1 run 7f3a: 16 ranks`, of several nodes
 /// `ddprun 0.1 run 7f3a: 2 to 4 nodes, coordinator gpu-01:29400 (this node), 8 ranks here`; then
-/// what differs from the defaults, and the logs.
+/// what differs from the defaults, and the logs. What does not fit into 80 columns of those has a
+/// labelled line of its own, the logs first.
 [[nodiscard]] std::string start_line(const StartFacts& facts);
 
 /// `ddprun: note [RUN] text`: from the coordinator, or about the wait for it.

@@ -149,8 +149,26 @@ TEST_CASE("the start says what runs, what differs from the defaults, and where t
   one.log_dir = "/logs/7f3a";
   one.shutdown_timeout = 90s;
   CHECK(start_line(one) ==
-        "ddprun 0.1.0 run 7f3a: 2 ranks, max restarts 3, shutdown timeout 1 min 30 s, logs "
-        "/logs/7f3a");
+        "ddprun 0.1.0 run 7f3a: 2 ranks, max restarts 3, shutdown timeout 1 min 30 s\n"
+        "  logs      /logs/7f3a");
+  one.shutdown_timeout = 30s;
+  CHECK(start_line(one) == "ddprun 0.1.0 run 7f3a: 2 ranks, max restarts 3, logs /logs/7f3a");
+}
+
+TEST_CASE("no line of the start is wider than 80 columns") {
+  StartFacts start;
+  start.version = "10.11.12";
+  start.run = RunId("d6ec3dd2-bb9c-423d-b55b-aa7e1559cde2");
+  start.workers = 64;
+  start.nodes = NodesFacts{2, 4, "gpu-node-0123.region:29400", NodesFacts::At::kThisNode};
+  start.log_dir = "/tmp/ddprun-Ab3x/d6ec3dd2-bb9c-423d-b55b-aa7e1559cde2_xk3mlu9q";
+  start.shutdown_timeout = 90s;
+  start.max_restarts = 100;
+  CHECK(start_line(start) ==
+        "ddprun 10.11.12 run d6ec3dd2-bb9c-423d-b55b-aa7e1559cde2: 64 ranks here\n"
+        "  nodes     2 to 4 nodes, coordinator gpu-node-0123.region:29400 (this node)\n"
+        "  limits    max restarts 100, shutdown timeout 1 min 30 s\n"
+        "  logs      /tmp/ddprun-Ab3x/d6ec3dd2-bb9c-423d-b55b-aa7e1559cde2_xk3mlu9q");
 }
 
 TEST_CASE("the lines of a node among several") {
@@ -163,11 +181,14 @@ TEST_CASE("the lines of a node among several") {
   start.shutdown_timeout = 30s;
   start.max_restarts = 3;
   CHECK(start_line(start) ==
-        "ddprun 0.1.0 run 7f3a: 2 to 4 nodes, coordinator gpu-01:29400 (this node), 8 ranks here, "
-        "max restarts 3, logs /logs");
+        "ddprun 0.1.0 run 7f3a: 8 ranks here, max restarts 3\n"
+        "  nodes     2 to 4 nodes, coordinator gpu-01:29400 (this node)\n"
+        "  logs      /logs");
   start.nodes = NodesFacts{4, 4, "gpu-01:29400"};
-  CHECK_THAT(start_line(start),
-             ContainsSubstring("7f3a: 4 nodes, coordinator gpu-01:29400, 8 ranks here"));
+  start.max_restarts = 0;
+  CHECK(start_line(start) ==
+        "ddprun 0.1.0 run 7f3a: 4 nodes, coordinator gpu-01:29400, 8 ranks here\n"
+        "  logs      /logs");
   CHECK(run_note("lost gpu-02") == "ddprun: note [RUN] lost gpu-02");
   const std::string done =
       "ddprun: done: all 4 ranks on 2 nodes exited with code 0 after 12 s; 0 restarts";

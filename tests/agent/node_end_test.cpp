@@ -38,7 +38,8 @@ TEST_CASE("the console of the coordinator has the whole report, wherever the ran
   auto& second = cluster.start(1, "2:2", kRankOneFails, {"node_rank=1"});
   CHECK(first.wait() == ExitStatus::exited(7));
   CHECK(second.wait() == ExitStatus::exited(7));
-  CHECK_THAT(first.err(), ContainsSubstring("(this node), 1 rank here"));
+  CHECK_THAT(first.err(), ContainsSubstring(": 1 rank here\n  nodes     ") &&
+                              ContainsSubstring("(this node)\n"));
   CHECK_THAT(first.err(), ContainsSubstring("  evidence  " + kLastLines + ":\n"));
   CHECK_THAT(first.err(), ContainsSubstring("            | needle\n"));
   CHECK(count(second.err(), "| needle") == 0);
