@@ -64,7 +64,8 @@ Agent::Agent(asio::any_io_executor executor, AgentInputs inputs,
              make_part_logger(context_.logger(), "STORE")),
       tick_(executor),
       ended_(executor, TimePoint::max()),
-      settled_(executor, TimePoint::max()) {
+      settled_(executor, TimePoint::max()),
+      late_(executor) {
   store_.on_rank_claims([this](Round round, const RankClaims& claims) {
     if (runner_) runner_->rank_claimed(round, claims);
   });
@@ -101,6 +102,10 @@ asio::awaitable<int> Agent::run() {
 
 void Agent::take(const client::Event& event) {
   for (RunEvent& recorded : link_events_.of(event)) context_.events().record(std::move(recorded));
+  const auto* incoming = std::get_if<client::Incoming>(&event);
+  if (const auto* stop = incoming ? std::get_if<protocol::Stop>(&incoming->message) : nullptr) {
+    failure_known_ = stop->verdict && stop->verdict->failure;
+  }
   driver_.feed(event);
   if (context_.spares() != nullptr && waits_as_spare_node(event)) context_.spares()->node_waits();
   show_wait(event);
@@ -240,6 +245,7 @@ asio::awaitable<void> Agent::run_group(std::shared_ptr<RoundRunner> runner, Roun
   runner_ = nullptr;
   context_.log_unkillable(*last_);
   driver_.group_over(round, outcome_of(*last_));
+  if (!single_node() && !driver_.end()) arm_late();                     // other nodes may take long
   if (!carried_.all.empty()) end_workers(std::exchange(carried_, {}));  // no round could be begun
 }
 
@@ -261,12 +267,16 @@ void Agent::end() {
 
 void Agent::log_note(const std::string& text) {
   if (!context_.logger().should_log(spdlog::level::info)) return;  // --quiet
-  context_.logger().info(run_note(text));
   note_ = text;
+  if (!failure_known_) return context_.logger().info(run_note(text));
+  late_note_ = run_note(text);
+  arm_late();
 }
 
 void Agent::log_death(const std::string& line) {
-  context_.logger().warn(line);
+  if (!failure_known_) return context_.logger().warn(line);
+  late_death_ = line;
+  arm_late();
 }
 
 void Agent::log_restart(const std::string& reason) {

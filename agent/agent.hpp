@@ -105,6 +105,9 @@ class Agent : private NodePorts {
   void report_success(const client::End& end);
   void report_failure(const protocol::Done& done);
   void report_left(const client::End& end);
+  void drop_late(bool own);
+  void say_late();
+  void arm_late();
   void report_own_error();
   [[nodiscard]] bool is_own(const WorkerExit& first) const;
   [[nodiscard]] boost::asio::awaitable<void> settle();
@@ -133,9 +136,6 @@ class Agent : private NodePorts {
   bool placement_logged_ = false;
   std::optional<OwnError> own_error_{};  // reported when all is over here
   bool saves_stacks_ = false;
-  std::optional<RendezvousWait> rendezvous_wait_{};  // for the line on a terminal
-  bool told_that_it_started_ = false;
-};
   bool pauses_ = false;
   // Of several nodes, where the report that is to come says the same: what is said if it does not
   // come soon.
@@ -143,5 +143,8 @@ class Agent : private NodePorts {
   std::string late_note_;
   std::string late_death_;
   boost::asio::steady_timer late_;
+  std::optional<RendezvousWait> rendezvous_wait_{};  // for the line on a terminal
+  bool told_that_it_started_ = false;
+};
 
 }  // namespace ddprun

@@ -5,10 +5,13 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <utility>
 
 #include "agent/agent.hpp"
+#include "agent/core/limits.hpp"
 #include "agent/core/lines.hpp"
 #include "agent/core/report.hpp"
+#include "agent/core/text.hpp"
 #include "base/exit_code.hpp"
 #include "base/message_line.hpp"
 
@@ -84,6 +87,29 @@ void Agent::report_success(const client::End& end) {
   context_.logs().discard_if_empty();
 }
 
+void Agent::arm_late() {
+  late_.expires_after(kDeathLineDelay);
+  late_.async_wait([this](const boost::system::error_code& why) {
+    if (!why) say_late();
+  });
+}
+
+void Agent::say_late() {
+  late_.cancel();
+  failure_known_ = false;
+  driver_.flush_deferred_death_line();
+  if (!late_death_.empty()) context_.logger().warn(std::exchange(late_death_, {}));
+  if (!late_note_.empty()) context_.logger().info(std::exchange(late_note_, {}));
+}
+
+// `own`: the failure of the run, which the report names, is that of this node.
+void Agent::drop_late(bool own) {
+  late_note_.clear();
+  if (!own) return say_late();
+  late_.cancel();
+  late_death_.clear();
+}
+
 // One console has the whole report, every other one its first line.
 void Agent::report_failure(const protocol::Done& done) {
   const bool own = done.failure && is_own(done.failure->first);
@@ -93,7 +119,7 @@ void Agent::report_failure(const protocol::Done& done) {
     context_.leave_own_error(done.text);
   }
   const bool reporter = done.reporter == identity_.id.value();
-  if (!reporter && !own) driver_.flush_deferred_death_line();
+  drop_late(own);
   if (done.failure && own_error_) {  // no cause of this end
     context_.logger().warn(warning_line(own_error_->code, own_error_->text));
     own_error_.reset();
@@ -106,7 +132,10 @@ void Agent::report_failure(const protocol::Done& done) {
         error_line("RUN", is_noted ? over_for_that(code) : done.text + "; " + code));
     return;
   }
-  if (!reporter) return context_.logger().error(failure_headline(*done.failure));
+  if (!reporter) {
+    return context_.logger().error(failure_headline(*done.failure) +
+                                   labelled("exit", "code " + std::to_string(done.exit_code)));
+  }
   const std::vector<RankLog> none;
   const std::vector<RankLog>& logs = last_ ? last_->logs : none;
   const Shown shown = own ? last_->shown : Shown::kNo;
@@ -115,7 +144,7 @@ void Agent::report_failure(const protocol::Done& done) {
 }
 
 void Agent::report_left(const client::End& end) {
-  driver_.flush_deferred_death_line();
+  say_late();
   if (own_error_reported_) return;
   const int signal = driver_.stop_signal();
   if (signal == 0 || end.exit_code != exit_code_of_signal(signal)) {

@@ -221,12 +221,11 @@ RoundLinks::Workers RoundRunner::linked_workers() {
   return workers;
 }
 
-// Where a restart follows, or other nodes are told, there may be no report, or much before it.
+// Where a restart follows there may be no report, or much before it.
 void RoundRunner::log_failure(const WorkerExit& first, int others) {
   const LaunchConfig& config = inputs_.config;
   const bool is_last = inputs_.facts.restarts.value() >= config.stopping.max_restarts;
-  if (first.given_up || config.rendezvous || !is_last)
-    return inputs_.logger.warn(death_line(first, others));
+  if (first.given_up || !is_last) return inputs_.logger.warn(death_line(first, others));
   death_line_ = death_line(first, others);
   death_line_timer_.expires_after(kDeathLineDelay);
   death_line_timer_.async_wait([self = weak_from_this()](const auto& why) {
@@ -244,7 +243,7 @@ int RoundRunner::pause(bool on) {
     worker(rank).child->pause_group(on);
     ++running;
   }
-  return workers;
+  return running;
 }
 
 void RoundRunner::look_for_evidence(LocalRank rank) {

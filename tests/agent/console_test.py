@@ -18,6 +18,8 @@ import termios
 import unittest
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from eventually import eventually  # noqa: E402
+from ports import free_port  # noqa: E402
 from sentences import kStdoutClosed  # noqa: E402
 from streams import read_until  # noqa: E402
 
@@ -40,6 +42,18 @@ def run(script, *options, **streams):
         reports = [pathlib.Path(name) for name in done.left if name.endswith("report.txt")]
         done.report = "".join(report.read_text() for report in reports)
     return done
+
+
+def two_nodes(script, options):
+    """What two nodes on this machine write, of two workers each."""
+    with tempfile.TemporaryDirectory() as folder:
+        endpoint = f"--rdzv-endpoint=127.0.0.1:{free_port()}"
+        runs = [subprocess.Popen(
+            [DDPRUN, "--nnodes=2", "--rdzv-backend=c10d", endpoint, f"--node-rank={node}",
+             f"--rdzv-conf=is_host={1 - node}", "--nproc-per-node=2", *options, "sh", "-c", script],
+            env={**os.environ, "TMPDIR": folder}, stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE, text=True) for node in (0, 1)]
+        return [run.communicate(timeout=HUNG)[1] for run in runs]
 
 
 def closed_pipe():
@@ -304,6 +318,33 @@ class Console(unittest.TestCase):
         self.assertEqual(process.wait(timeout=HUNG), 130)
         left = [line for line in screen(seen) if line.startswith(b"waiting")]
         self.assertEqual(left, [])
+
+    def test_each_console_of_two_nodes_says_a_failure_once(self):
+        script = "case $RANK in %s) echo boom >&2; exit 3;; esac; exec sleep 1000"
+        for rank, options in (("0", []), ("2", []), ("2", ["--console=prefix"]), ("0|2", []),
+                              ("2", ["--max-restarts=1", "--no-python"])):
+            self.assertTrue(eventually(lambda: self.is_said_once(script % rank, options)),
+                            (rank, self.consoles))
+
+    def is_said_once(self, script, options):
+        """False also where the machine stalls, and the report does not come at once."""
+        self.consoles = two_nodes(script, options)
+        for console in self.consoles:
+            self.assertEqual(console.splitlines()[-1], "  exit      code 3")
+            self.assertEqual(console.count("ddprun: error"), 1, console)
+        last_round = [console.split("restart 1 of 1")[-1] for console in self.consoles]
+        own = [re.findall("rank . .*exit code 3(?! within)", console) for console in last_round]
+        return all(len({line.split("ended")[0] for line in lines}) == len(lines) and
+                   not any("failed" in line for line in lines) for lines in own)
+
+    def test_no_line_of_the_start_is_wider_than_a_terminal(self):
+        with tempfile.TemporaryDirectory(prefix="ddprun-", dir="/tmp") as logs:
+            options = ["--max-restarts=3", "--shutdown-timeout=90", f"--log-dir={logs}",
+                       "--rdzv-id=d6ec3dd2-bb9c-423d-b55b-aa7e1559cde2"]
+            for console in two_nodes("true", options):
+                start = console.split("ddprun: ")[0].splitlines()
+                self.assertEqual([line for line in start if len(line) > 80], [])
+                self.assertEqual(start[-1], f"  logs      {logs}")
 
     def test_a_terminal_says_which_ranks_a_stop_waits_for(self):
         seen = self.stop_on_terminal(size=(24, 80))
