@@ -1,4 +1,4 @@
-"""What README.md and docs/TORCHRUN.md show happens, with the programs and command lines they name.
+"""What docs/TORCHRUN.md and README.md show happens, with the programs and command lines they name.
 
     documented_test.py path/to/ddprun path/to/ddprun-rdzvd
 """
@@ -6,24 +6,18 @@
 import os
 import pathlib
 import re
-import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 import unittest
-import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent / "support"))
 from ports import free_port  # noqa: E402
-from sentences import kSenderUnknown, kTracebackIsAbove  # noqa: E402
-from supervisors import supervisors_of  # noqa: E402
 
 DDPRUN = RDZVD = ""
-COUNT = str(HERE.parents[1] / "examples/shell/count.sh")
-FAIL_ONCE = str(HERE.parents[1] / "examples/restart/fail_once.py")
 HUNG = 30  # seconds
 FOREIGN = ("PET_", "TORCHELASTIC_", "DDPRUN_", "SLURM_", "OMPI_", "PMI_", "RANK", "LOCAL_RANK",
            "WORLD_SIZE", "MASTER_", "OMP_NUM_THREADS")
@@ -61,7 +55,7 @@ def run(*words, **environment):
                           stdin=subprocess.DEVNULL, env={**ENVIRONMENT, **environment})
 
 
-class Documented(unittest.TestCase):
+class Case(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
@@ -73,56 +67,8 @@ class Documented(unittest.TestCase):
         self.addCleanup(running.process.kill)
         return running
 
-    def test_ten_minutes_kill_one_and_press_ctrl_c(self):
-        count = self.start("--standalone", "--nproc-per-node", "2", "--max-restarts", "3", COUNT)
-        pids = dict(count.until(r"rank (\d) of 2, restart 0, pid (\d+): step 0", 2))
-        first = count.text().splitlines()[0]
-        self.assertRegex(first, r"^ddprun \d+\.\d+\.\d+ run [-0-9a-f]{36}: 2 ranks, "
-                                "max restarts 3$")
-        self.assertLessEqual(len(first), 80)
-        os.kill(int(pids["1"]), signal.SIGKILL)
-        count.until(r"rank \d of 2, restart 1, pid \d+: step 0", 2)
-        killed = rf"rank 1 \(local 1, pid {pids['1']}\) on \S+ received SIGKILL{kSenderUnknown}"
-        lines = [line for line in count.text().splitlines() if line.startswith("ddprun: ")]
-        self.assertRegex(lines.pop(0),
-                         rf"^ddprun: warning \[W-KILLED\] {killed}; stopping 1 other rank$")
-        if "[CLEANUP]" in lines[0]:  # unless each of them was between two commands
-            lines.pop(0)
-        self.assertEqual(lines, ["ddprun: note [RESTART] restart 1 of 3, round 2"])
-        self.assertEqual(count.end(signal.SIGINT), 130)
-        self.assertRegex(count.text().splitlines()[-1], r"\[STOP\] 2 ranks gone .*; exit 130$")
 
-    def test_ten_minutes_let_one_fail(self):
-        failed = run("--standalone", "--nproc-per-node", "2", FAIL_ONCE)
-        self.assertEqual(failed.returncode, 1)
-        report = failed.stderr.partition("ddprun: error ")[2]
-        self.assertRegex(report, r"^\[W-EXIT\] rank 1 \(local 1, pid \d+\) on \S+ ended with exit "
-                                 "code 1, first failure of the run\n  when  ")
-        self.assertIn(f"  evidence  {kTracebackIsAbove}\n            | ValueError: the first "
-                      "attempt always fails\n", report)
-        self.assertTrue(report.endswith("  exit      code 1\n"), report)
-        again = run("--standalone", "--nproc-per-node", "2", "--max-restarts", "1", FAIL_ONCE)
-        self.assertEqual(again.returncode, 0)
-
-    def test_several_nodes_on_one_machine(self):
-        port = free_port()
-        node = ("--nnodes=1:2", "--rdzv-backend=c10d", f"--rdzv-endpoint=localhost:{port}",
-                "--rdzv-conf=last_call_timeout=30s", COUNT)
-        first = self.start(*node)
-        first.until(r"\[RUN\] waiting for nodes: 1 of at most 2|coordinator")
-        second = self.start(*node)
-        first.until("rank 0 of 2, restart 0")
-        agent = supervisors_of(second.process.pid)[2]
-        os.kill(agent, signal.SIGKILL)
-        first.until(r"\[RUN\] round 1 -> 2: lost \S+ \(rank 1\): connection closed; 1 node remains")
-        first.until("rank 0 of 1, restart 0")
-        self.start(*node)
-        first.until(r"\[RUN\] round 2 -> 3: \S+ joined; 2 ranks on 2 nodes")
-        first.until("rank 0 of 2, restart 0", 2)
-        with urllib.request.urlopen(f"http://localhost:{port}/", timeout=HUNG) as page:
-            self.assertIn("round 2 -&gt; 3: ", page.read().decode())
-        self.assertEqual(first.end(signal.SIGINT), 130)
-
+class Documented(Case):
     def test_a_link_called_torchrun_is_enough(self):
         link = os.path.join(self.folder, "torchrun")
         os.symlink(DDPRUN, link)
