@@ -157,6 +157,7 @@ class Readme(documented.Case):
         first.until("coordinator localhost:")
         second = self.start(*words)
         first.until(pattern(shown[1]))
+        second.until("rank 1 of 2")
         supervisors = supervisors_of(second.process.pid)
         newest = subprocess.run(["pgrep", "-nx", "ddprun", "-P", ",".join(map(str, supervisors))],
                                 capture_output=True, text=True).stdout
