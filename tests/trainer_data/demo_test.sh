@@ -32,7 +32,14 @@ make_fakes() {
     cp '"$root"'/fakes/ddprun $bin && chmod +x $bin/*'
   # RUN says how it ends: stopped after its first checkpoint, or finished.
   fake fakes/ddprun 'echo "trains: $*"; [[ -e runs/demo/a.last.safetensors ]] && echo resumes
-    touch runs/demo/a.last.safetensors; [[ $RUN == stopped ]] && exit 130; touch runs/demo/best.pt'
+    if [[ $RUN == killed ]]; then
+      resnet18_worker 60 & worker=$!
+      echo "worker: $worker"
+    fi
+    touch runs/demo/a.last.safetensors; [[ $RUN == stopped ]] && exit 130
+    [[ $RUN != killed ]] || { wait "$worker"; exit "$?"; }
+    touch runs/demo/best.pt'
+  cp "$(command -v sleep)" "$root/fakes/resnet18_worker"
 }
 fake() {
   printf '#!/usr/bin/env bash\n%s\n' "$2" >"$root/$1"
@@ -43,6 +50,7 @@ fake() {
 demo() {
   local code=0 expected=0
   [[ $1 == finished ]] || expected=130
+  [[ $1 != killed ]] || expected=137
   PATH=$root/fakes:$PATH RUN=$1 "$root/scripts/demo" "${@:2}" >"$root/output" 2>&1 || code=$?
   [[ $code -eq $expected ]] || fail "exit code $code instead of $expected"
 }
@@ -70,6 +78,11 @@ test_a_run_that_was_stopped_continues_and_a_finished_one_starts_over() {
   demo finished
   says_not resumes
   says_not continuing
+}
+
+test_with_kill_a_worker_gets_sigkill_after_the_first_checkpoint() {
+  demo killed --kill
+  says "demo: kill -9 $(sed -n 's/^worker: //p' "$root/output")"
 }
 
 test_other_flags_start_over() {
