@@ -29,6 +29,18 @@ constexpr std::string_view kRequest = "POST / HTTP/1.0\r\n\r\n"sv;
 constexpr std::string_view kServer = "\r\nServer: ddprun\r\n"sv;
 constexpr std::size_t kHeadMax = 512;
 
+/// Empty where it may be a coordinator.
+std::string sentence_about(const std::string& peer, const std::string& pong,
+                           const std::string& answer) {
+  if (answer.find(kServer) != std::string::npos) return "";
+  if (pong == kNonce) {
+    return "a c10d store (of torchrun, or a TCPStore) answers at " + peer +
+           ", not a ddprun coordinator; start all nodes of a run with ddprun, or use another port "
+           "(--rdzv-endpoint, or --master-port with static)";
+  }
+  return answer.starts_with("HTTP/") ? not_a_coordinator(peer) : "";
+}
+
 }  // namespace
 
 WhoAnswers::WhoAnswers(asio::any_io_executor executor, tcp::endpoint peer, Done done)
@@ -53,19 +65,12 @@ asio::awaitable<void> WhoAnswers::run(std::shared_ptr<WhoAnswers> self) {
   std::string ping(kPing);
   const std::string pong = co_await self->ask(std::move(ping), kNonce.size());
   std::string answer;
-  const bool is_store = pong == kNonce;
-  if (is_store && self->done_) {
+  if (self->done_) {
     std::string request(kRequest);
     answer = co_await self->ask(std::move(request), kHeadMax);
   }
-  const bool is_ours = answer.find(kServer) != std::string::npos;
   const Done done = std::exchange(self->done_, nullptr);
-  if (!done) co_return;
-  done(is_store && !is_ours
-           ? "a c10d store (of torchrun, or a TCPStore) answers at " + net::to_text(self->peer_) +
-                 ", not a ddprun coordinator; start all nodes of a run with ddprun, or use "
-                 "another port (--rdzv-endpoint, or --master-port with static)"
-           : "");
+  if (done) done(sentence_about(net::to_text(self->peer_), pong, answer));
 }
 
 /// What is received until the peer closes, `enough` bytes have arrived or kAskMax has passed.

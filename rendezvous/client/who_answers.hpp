@@ -1,6 +1,7 @@
 // WhoAnswers: finds out what kind of server accepted an agent's connection without answering as a
-// coordinator. torchrun's c10d store keeps silent or resets such a connection, like a coordinator
-// that is suspended or has just ended: without asking, an agent would retry until join_timeout.
+// coordinator. torchrun's c10d store keeps silent or resets such a connection, and an HTTP server
+// may wait for more, like a coordinator that is suspended or has just ended: without asking, an
+// agent would retry until join_timeout.
 // Thread rule: the io_context's thread.
 #pragma once
 
@@ -16,7 +17,7 @@ namespace ddprun::client {
 
 class WhoAnswers : public std::enable_shared_from_this<WhoAnswers> {
  public:
-  /// With a sentence if it is a c10d store and not a coordinator; empty if that is not certain.
+  /// With a sentence if it is a c10d store or speaks HTTP, and is not a coordinator; else empty.
   using Done = std::function<void(const std::string& sentence)>;
 
   WhoAnswers(boost::asio::any_io_executor executor, boost::asio::ip::tcp::endpoint peer, Done done);

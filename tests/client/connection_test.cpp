@@ -186,6 +186,19 @@ TEST_CASE("a c10d store that keeps silent or resets is named within a second") {
   CHECK(Clock::now() - start < std::chrono::seconds(5));  // a second, on a machine of its own
 }
 
+TEST_CASE("an HTTP server that waits for the end of a line is named within a second") {
+  Pair pair;
+  Peer link = pair.accept();
+  const TimePoint start = Clock::now();
+  Peer ping = pair.listener.accept();
+  Peer request = pair.listener.accept();
+  CHECK(request.receive(kHttpBytes).starts_with("POST / "));
+  request.send("HTTP/1.0 501 Unsupported method ('POST')\r\nServer: SimpleHTTP/0.6\r\n\r\n");
+  request.close();
+  CHECK(pair.refusal() == pair.not_a_coordinator());
+  CHECK(Clock::now() - start < std::chrono::seconds(5));  // a second, on a machine of its own
+}
+
 TEST_CASE("a coordinator that is slow to answer, or ends the link, is only tried again") {
   Pair pair;
   Peer link = pair.accept();
