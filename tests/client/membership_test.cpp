@@ -213,6 +213,7 @@ TEST_CASE("a coordinator that stays away is named, after the workers were stoppe
   CHECK_FALSE(seat.membership_.ended());
   seat.feed(GroupGone{Round(1)});
   REQUIRE(seat.done<End>().has_value());
+  CHECK(seat.done<End>()->exit_code == kExitCoordinatorLost);
   CHECK(seat.done<End>()->text ==
         "the coordinator 10.0.4.11:29400 did not answer for 1 min "
         "(--rdzv-conf coordinator_timeout=60); last attempt: connection refused");
@@ -441,7 +442,7 @@ TEST_CASE("a server that accepts the connection and sends nothing is reported") 
   CHECK(seat.done<Note>()->text ==
         "waiting for the coordinator 10.0.4.11:29400; gives up in 9 min 57 s (--rdzv-conf "
         "join_timeout)");
-  for (int second = 0; second < 3; ++second) seat.after(seconds(1));
+  for (int second = 0; second < 2; ++second) seat.after(seconds(1));
   REQUIRE(seat.done<Note>().has_value());
   CHECK(seat.done<Note>()->text.find("it accepts the connection and sends nothing; gives up in") !=
         std::string::npos);

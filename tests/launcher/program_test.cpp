@@ -323,7 +323,9 @@ TEST_CASE("a script without the permission to execute it is told what to try") {
   const std::string script = directory.file("train");
   std::ofstream(script) << "#!/bin/sh\n";
   CHECK_THAT(ddprun_with({script}).err, ContainsSubstring(kTryChmod));
-  CHECK_THAT(ddprun_with({"--no-python", script}).err, ContainsSubstring(kTryChmod));
+  const auto refused = ddprun_with({"--no-python", script});
+  CHECK(refused.code == 126);
+  CHECK_THAT(refused.err, ContainsSubstring(kTryChmod));
 }
 
 TEST_CASE("what follows the program is its own, double dashes and launcher options included") {

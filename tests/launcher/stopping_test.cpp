@@ -2,6 +2,7 @@
 #include <signal.h>
 
 #include "tests/launcher/fake_machine.hpp"
+#include "tests/support/sentences.hpp"
 
 using namespace ddprun;
 using namespace ddprun::test;
@@ -69,8 +70,7 @@ TEST_CASE("the limits of hangs and of early finishers are off, or a time above 0
       config_of({"W"}, with_variables({{"DDPRUN_FINISH_TIMEOUT", "90"}})).stopping.finish_timeout ==
       seconds(90));
   for (const std::string bad : {"0", "0s", "0.1ms", "-1", "soon", ""}) {
-    CHECK_THAT(refusal_of({"--hang-timeout=" + bad, "W"}).sentence,
-               ContainsSubstring("is not a time such as 600, 90s, 10m or 2h"));
+    CHECK_THAT(refusal_of({"--hang-timeout=" + bad, "W"}).sentence, ContainsSubstring(kNotATime));
   }
 }
 
@@ -81,7 +81,7 @@ TEST_CASE("repeated failures end a run early only if --min-uptime says so") {
         seconds(120));
   for (const std::string wrong : {"0", "-1", "soon"}) {
     CHECK_THAT(refusal_of({"--min-uptime=" + wrong, "W"}).sentence,
-               ContainsSubstring("--min-uptime=" + wrong + " "));
+               ContainsSubstring("--min-uptime=" + wrong + kNotATime));
   }
 }
 

@@ -64,7 +64,10 @@ class Desk {
     }
     return std::nullopt;
   }
-  void forget() { sent_.clear(); }
+  void forget() {
+    sent_.clear();
+    notes_.clear();
+  }
   /// Nodes "a" and "b" on links 1 and 2: round 1 starts.
   void join_two(int least = 2) {
     say(1, hello("a", least, 2));
@@ -105,6 +108,7 @@ class Desk {
   std::optional<TimePoint> armed_;
   std::optional<Finish> finish_;
   std::vector<LinkId> closed_;
+  std::vector<std::string> notes_;  ///< since the last forget()
 
  private:
   void tick_at(TimePoint now) {
@@ -117,6 +121,7 @@ class Desk {
       if (const auto* send = std::get_if<Send>(&action)) sent_.push_back(*send);
       if (const auto* timer = std::get_if<ArmTimer>(&action)) armed_ = timer->deadline;
       if (const auto* close = std::get_if<Close>(&action)) closed_.push_back(close->link);
+      if (const auto* note = std::get_if<Note>(&action)) notes_.push_back(note->text);
       if (const auto* finish = std::get_if<Finish>(&action)) finish_ = *finish;
     }
   }

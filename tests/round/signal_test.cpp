@@ -66,6 +66,11 @@ TEST_CASE("a flood of signals is bounded, and continues at a steady rate") {
     desk.forget();
     desk.say(2, kUsr1);
     passed += desk.last<PassSignal>(1) ? 1 : 0;
+    CHECK(desk.notes_ ==
+          std::vector<std::string>{i < kSignalBurst
+                                       ? "SIGUSR1 received on b, passed to all nodes"
+                                       : "SIGUSR1 received on b is not passed to other nodes: too "
+                                         "many signals in short time"});
   }
   CHECK(passed == kSignalBurst);
   desk.forget();

@@ -10,6 +10,7 @@ namespace ddprun::test {
 // The launcher.
 inline const std::string kForEachGpu = " on this node, one for each GPU";
 inline const std::string kTimesOnANode = " times on a node";
+inline const std::string kNotATime = " is not a time such as 600, 90s, 10m or 2h";
 inline const std::string kNotBySrun = "srun did not start this ddprun";
 
 // The agent.

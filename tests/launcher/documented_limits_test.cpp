@@ -1,0 +1,205 @@
+// The times and sizes that the documents state are those of the code.
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "agent/control/limits.hpp"
+#include "agent/core/limits.hpp"
+#include "agent/proc/limits.hpp"
+#include "agent/proc/stacks.hpp"
+#include "agent/warm/core/limits.hpp"
+#include "agent/worker_link/limits.hpp"
+#include "base/bytes_text.hpp"
+#include "base/duration_text.hpp"
+#include "base/limits.hpp"
+#include "base/restart_pace.hpp"
+#include "base/signal_merge.hpp"
+#include "launcher/front/sweep.hpp"
+#include "net/connect.hpp"
+#include "net/disk_thread.hpp"
+#include "net/http_server.hpp"
+#include "rendezvous/client/limits.hpp"
+#include "rendezvous/client/membership/limits.hpp"
+#include "rendezvous/coordinator/limits.hpp"
+#include "rendezvous/protocol/limits.hpp"
+#include "rendezvous/protocol/messages.hpp"
+#include "rendezvous/round/run.hpp"
+#include "tests/support/catch.hpp"
+
+namespace ddprun {
+namespace {
+
+std::string in_seconds(Duration duration) {
+  return seconds_text(duration) + " s";
+}
+
+std::string bytes(std::size_t count) {
+  return bytes_text(static_cast<std::int64_t>(count));
+}
+
+std::string document(const std::string& name) {
+  std::ifstream file(DDPRUN_DOCUMENTS "/" + name);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void check_stated(const std::string& name, const std::vector<std::string>& sentences) {
+  const std::string text = document(name);
+  REQUIRE_FALSE(text.empty());
+  for (const std::string& sentence : sentences) {
+    CAPTURE(name, sentence);
+    CHECK(text.find(sentence) != std::string::npos);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("the failure table states the limits of workers and consoles as they are") {
+  const std::string per_second = std::to_string(std::chrono::seconds(1) / round::kSignalInterval);
+  check_stated(
+      "FAILURES.md",
+      {
+          "do not answer within " + duration_text(warm::kAnswerMax) + " are killed",
+          "it is waited for up to " + duration_text(warm::kAllAnswersMax) + ", since a cold",
+          "one that does not end is killed after " + duration_text(warm::kHelloMax) + " |",
+          "told from " + duration_text(kStragglersQuietMax) +
+              " on; then SIGTERM, and SIGKILL "
+              "after " +
+              duration_text(kStragglerGrace) + "; the run has succeeded",
+          "told after " + duration_text(kFirstPartialNote) + ", and after " +
+              duration_text(kSecondPartialNote) + " with what the others do",
+          "are saved and grouped, within " + in_seconds(kStacksMax) + "; other failures",
+          "on its stderr within " + in_seconds(kStacksBeforeKill) + ", without a core",
+          "have their stacks, all within " + in_seconds(kStacksMax) + " |",
+          "named after " + duration_text(kWaitAfterKill) + " with its state",
+          "the next round here waits, up to " + duration_text(kDeviceReleaseMax) + ";",
+          "the next round starts after " + duration_text(kDeviceReleaseMax) + " with a warning",
+          "that it used in the last " + seconds_text(kCpuSampleInterval) + " to " +
+              duration_text(2 * kCpuSampleInterval) + ";",
+          "it is heard for " + in_seconds(kHearing) + " before the others are stopped",
+          "every " + duration_text(kCountdownInterval) + " the time left and the ranks",
+          "passes over /proc for " + duration_text(front::kSweepMax) + " at most",
+          "the end of the run wait for it (at most " + seconds_text(kConsoleFlushMax) + " s)",
+          "the console accepts nothing for " + duration_text(kConsoleStallMax) + " |",
+          "a report waits " + duration_text(kEvidenceMax) + " for what lies in files",
+          "at most " + bytes(kLineBytesMax) + " are kept",
+          "after " + in_seconds(kDrainMax) + " the pipe is closed",
+          "then the delay doubles from " + in_seconds(kRestartDelayMin) + " to " +
+              duration_text(kRestartDelayMax) +
+              ", reported once, until a round lives longer "
+              "than " +
+              duration_text(kQuickFailureMax) + ";",
+          std::to_string(round::kSignalBurst) + " at once, then " + per_second + " per second",
+          "(`--shutdown-timeout` + " + duration_text(kWaitAfterKill) + "), at most " +
+              duration_text(kStopMargin - kWaitAfterKill) + " longer",
+          std::to_string(net::kHttpConnectionsMax) + " at a time, each for at most " +
+              duration_text(net::kHttpTimeMax) + " and " + bytes(net::kHttpHeadBytesMax) + ";",
+      });
+}
+
+TEST_CASE("the failure table states the limits of nodes and coordinators as they are") {
+  const coordinator::Limits limits;
+  const std::string after_stop =
+      duration_text(protocol::kStopWaitMax) + " and " + duration_text(kStopMargin);
+  check_stated(
+      "FAILURES.md",
+      {
+          "waited for " + duration_text(round::kGiveUpMax) + "; the failure is told without",
+          "it ends within " + duration_text(client::kHurryMax) + " with the failure's first line",
+          "--shutdown-timeout + " + duration_text(kStopMargin) +
+              ", or a second signal; a node "
+              "that leaves waits for that and says so after " +
+              duration_text(client::kQuietMax),
+          "after " + duration_text(client::kQuietMax) + " the wait is reported with the connected",
+          "retried; after " + duration_text(client::kQuietMax) + " the cause is reported",
+          "beyond " + bytes(coordinator::kLogBytesMax) + " lines are lost",
+          "at " + bytes(limits.unsent_bytes) + " slow readers are lost",
+          "at " + bytes(limits.partial_bytes) + " the oldest are closed",
+          "lost when " + bytes(limits.link_unsent_bytes) + " is unsent",
+          "| closed after " + duration_text(limits.idle_timeout) + " |",
+          bytes(coordinator::kReceiveBytes) + " per turn: heartbeats",
+          "reconnects with back-off up to " + duration_text(client::kRetryMax) + ",",
+          "beyond the silence limit, " + duration_text(client::kHurryMax) + " after a second",
+          "an attempt ends after " + in_seconds(client::kAttemptMax) + " |",
+          "or after " + duration_text(net::kConnectStagger) + " of silence",
+          "the wait is reported after " + duration_text(client::kQuietMax) + ", the cause after " +
+              duration_text(protocol::Terms().silence_max()) + ";",
+          "left " + after_stop + " after the last worker, " + duration_text(client::kHurryMax),
+          "the others wait " + after_stop + " for it",
+          "at " + bytes(client::kUnsentBytesMax) +
+              " unsent the link is closed; at the end of the "
+              "run it waits " +
+              duration_text(client::kStallMax) + ", and " + duration_text(client::kFlushMax) +
+              " for one that reads slowly",
+          "a frame is empty or above " + bytes(protocol::kFrameBytesMax) + ",",
+          "refused after " + duration_text(round::kAnswerMax) + ", the others continue",
+          "do not answer within " + duration_text(round::kAnswerMax) + ", it leaves",
+          "lists it as silent after " + duration_text(control::kAnswerMax) + ";",
+          "cut off at " + bytes(control::kRequestBytesMax) + ", closed after " +
+              duration_text(control::kRequestMax) + ",",
+      });
+}
+
+TEST_CASE("other documents state the limits as they are") {
+  const std::string signals = std::to_string(round::kSignalBurst) + " at once, then " +
+                              std::to_string(std::chrono::seconds(1) / round::kSignalInterval) +
+                              " per second";
+  check_stated("COMMANDS.md",
+               {
+                   "it did not answer within " + duration_text(control::kAnswerMax) + ";",
+                   "of the round, within " + in_seconds(kStacksMax) + ".",
+                   "comes to several nodes within " + duration_text(kSignalMergeWindow) + " is",
+                   "(at most " + bytes(control::kRequestBytesMax) + ", within " +
+                       duration_text(control::kRequestMax) + ")",
+                   "serves " + std::to_string(control::kConnectionsMax) + " connections",
+               });
+  check_stated("LINK.md",
+               {
+                   "plus " + duration_text(kStopMargin) + "; a timeout above " +
+                       duration_text(protocol::kStopWaitMax) + " counts",
+                   "late agents for another " + duration_text(coordinator::kOverKept),
+                   "the agent has " + duration_text(round::kLingerMax) + " to disconnect",
+                   "| one frame | " + bytes(protocol::kFrameBytesMax) + " |",
+                   "all nodes of a run | " + signals + " |",
+               });
+  check_stated("WORKER_API.md",
+               {
+                   "| until hello | " + duration_text(worker_link::kHelloMax) + " |",
+                   "| " + std::to_string(worker_link::kPacketBurst) + " at once, then " +
+                       std::to_string(std::chrono::seconds(1) / worker_link::kPacketInterval) +
+                       " per second |",
+                   "| connections that wait | " + std::to_string(worker_link::kBacklog) + " |",
+               });
+  check_stated("WARM.md",
+               {
+                   "| " + duration_text(kWarmAfterDefault) + " after all workers of a round run",
+                   "forked " + duration_text(warm::kRefillAfter) + " after all ranks",
+                   "no answer within " + duration_text(warm::kAnswerMax) + " of the question",
+                   "no processor does not count, up to " + duration_text(warm::kAllAnswersMax),
+               });
+  check_stated("SURVIVORS.md",
+               {
+                   "`--rejoin-timeout` (" + seconds_text(kRejoinTimeoutDefault) + " s)",
+                   "not end it within " + duration_text(kWaitAfterKill) + ", the round ends",
+                   "is replaced after " + duration_text(kSpareAgainMin) +
+                       ", then after 2 s, 4 s, "
+                       "... up to " +
+                       duration_text(kSpareAgainMax) + ",",
+               });
+  const protocol::Terms terms;
+  check_stated("TORCHRUN.md",
+               {
+                   "| `--straggler-timeout` | ddprun's own, " +
+                       seconds_text(kStragglerTimeoutDefault) + " |",
+                   "the silence limit (" + duration_text(terms.silence_max()) + ")",
+                   "repeatedly fail within " + duration_text(kQuickFailureMax) +
+                       ", the delay "
+                       "doubles from " +
+                       in_seconds(kRestartDelayMin) + " to " + duration_text(kRestartDelayMax),
+                   "at the latest after " + duration_text(kDeviceReleaseMax + kHiddenHolderMax),
+                   "a console that takes nothing for " + duration_text(kConsoleStallMax) + " |",
+                   "every " + duration_text(kProgressInterval) + " |",
+               });
+}
+
+}  // namespace ddprun
