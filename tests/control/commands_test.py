@@ -19,6 +19,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "support"))
 from ports import free_port
 from runs import DDPRUN, HUNG, WAITS, Run, eventually, named, standalone
 from supervisors import supervisors_of
+from tables import members
 
 FINISHED = "of this user is active on this machine"
 
@@ -48,6 +49,15 @@ class Shown(unittest.TestCase):
             text = run.command("status", "b7").stdout
             self.assertIn(f"  0     0      {status['ranks'][0]['pid']}", text)
             self.assertIn(status["store"], text)
+
+    def test_a_status_has_the_members_that_are_documented(self):
+        documented = members("COMMANDS.md", "## `ddprun status RUN --json`")
+        with standalone("sh", "-c", WAITS) as run:
+            run.wait_until_up()
+            status = run.status()
+        self.assertEqual(set(status), set(documented))
+        for name in status["ranks"][0]:
+            self.assertIn(f"`{name}`", documented["ranks"])
 
     def test_a_stopped_rank_is_shown_as_stopped(self):
         with standalone("sh", "-c", WAITS) as run:
@@ -113,10 +123,12 @@ class Sockets(unittest.TestCase):
         with standalone("sh", "-c", WAITS) as run:
             run.wait_until_up()
             (path,) = run.sockets()
-            _, guard, agent = supervisors_of(run.process.pid)
+            front, guard, agent = supervisors_of(run.process.pid)
+            os.kill(front, signal.SIGSTOP)  # it would continue the guard
             os.kill(guard, signal.SIGSTOP)  # it would remove the socket, or kill the agent
             os.kill(agent, signal.SIGKILL)
             os.kill(guard, signal.SIGKILL)
+            os.kill(front, signal.SIGCONT)
             run.process.communicate()
             self.assertTrue(path.exists())
             self.assertEqual(run.listed(), [])

@@ -10,6 +10,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from tables import members  # noqa: E402
+
 LIMIT = 60
 WORKER = """import json, os, sys
 with open(os.environ["TEST_NOTES"] + "/" + os.environ["RANK"], "w") as note:
@@ -53,6 +56,15 @@ def shown_and_seen(ddprun, options, variables=None):
         preview = json.loads(shown.stdout)
         seen = [json.loads((folder / str(w["rank"])).read_text()) for w in preview["workers"]]
         return preview, seen, environment
+
+
+def has_documented_members(ddprun):
+    preview = json.loads(run([ddprun, "--dry-run", "--json", "true"], dict(os.environ)).stdout)
+    documented = members("COMMANDS.md", "## Before a run")
+    assert set(preview) == set(documented), preview
+    for part in ("nodes", "workers"):
+        for name in preview[part][0]:
+            assert f"`{name}`" in documented[part], name
 
 
 def check(ddprun, options, variables=None):
@@ -287,6 +299,7 @@ def slurm():
 
 program = os.path.abspath(sys.argv[1])
 workers_get_what_is_shown(program)
+has_documented_members(program)
 several_nodes(program)
 text_and_mistakes(program)
 refused_like_the_start(program)
