@@ -1,4 +1,4 @@
-// The times and sizes that the documents state are those of the code.
+// The times, sizes and exit codes that the documents state are those of the code.
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -12,6 +12,7 @@
 #include "agent/worker_link/limits.hpp"
 #include "base/bytes_text.hpp"
 #include "base/duration_text.hpp"
+#include "base/exit_code.hpp"
 #include "base/limits.hpp"
 #include "base/restart_pace.hpp"
 #include "base/signal_merge.hpp"
@@ -113,6 +114,8 @@ TEST_CASE("the failure table states the limits of nodes and coordinators as they
           "after " + duration_text(client::kQuietMax) + " the wait is reported with the connected",
           "retried; after " + duration_text(client::kQuietMax) + " the cause is reported",
           "beyond " + bytes(coordinator::kLogBytesMax) + " lines are lost",
+          std::to_string(coordinator::kRunLinesMax) + " log lines of a run at once, then " +
+              std::to_string(std::chrono::seconds(1) / coordinator::kRunLineInterval) + " a second",
           "at " + bytes(limits.unsent_bytes) + " slow readers are lost",
           "at " + bytes(limits.partial_bytes) + " the oldest are closed",
           "lost when " + bytes(limits.link_unsent_bytes) + " is unsent",
@@ -199,6 +202,45 @@ TEST_CASE("other documents state the limits as they are") {
                    "at the latest after " + duration_text(kDeviceReleaseMax + kHiddenHolderMax),
                    "a console that takes nothing for " + duration_text(kConsoleStallMax) + " |",
                    "every " + duration_text(kProgressInterval) + " |",
+               });
+}
+
+TEST_CASE("the documents state the exit codes as they are") {
+  const auto row = [](int code, const std::string& text) {
+    return "| " + std::to_string(code) + " | " + text;
+  };
+  check_stated("EXIT_CODES.md", {
+                                    row(kExitUsage, "the command line, a variable"),
+                                    row(kExitNotExecutable, "the program cannot be executed"),
+                                    row(kExitNotFound, "the program, or its interpreter"),
+                                    row(kExitJoinTimeout, "fewer than MIN nodes joined"),
+                                    row(kExitRefused, "the coordinator refused this node"),
+                                    row(kExitNodeLost, "nodes were lost"),
+                                    row(kExitCoordinatorLost, "the coordinator was lost"),
+                                    row(kExitHang, "`--hang-timeout` ended the run"),
+                                    row(kExitFinishTimeout, "`--finish-timeout` ended the run"),
+                                    row(kExitUnkillable, "a worker survived SIGKILL"),
+                                    row(kExitSleep, "a worker was in uninterruptible sleep"),
+                                });
+  const auto code = [](int number) { return "exit code " + std::to_string(number); };
+  check_stated("FAILURES.md",
+               {
+                   "named, then the round fails like after an exit: a restart is used; " +
+                       code(kExitHang) + " |",
+                   "then the round fails; " + code(kExitFinishTimeout) + " |",
+                   "the run ends without a restart: " + code(kExitSleep) + ",",
+                   "what ends it; " + code(kExitJoinTimeout) + " at the timeout",
+                   "the cause is reported; " + code(kExitJoinTimeout) + " at the timeout",
+                   "both commands and what to do, " + code(kExitRefused) + ";",
+                   "coordinator says so itself; " + code(kExitRefused) + " |",
+                   "within a second, " + code(kExitRefused) + ", unless one was there before",
+                   "it waits for nodes, " + code(kExitNodeLost) + " after `join_timeout`",
+                   "up to join_timeout, then " + code(kExitNodeLost) + " |",
+                   "are stopped, the coordinator is named, " + code(kExitCoordinatorLost) + " |",
+                   "after coordinator_timeout, " + code(kExitCoordinatorLost) + " |",
+                   "names rank and section; " + code(kExitHang) + " |",
+                   "path and reason, " + code(kExitNotFound) + "; " +
+                       std::to_string(kExitNotExecutable) + " |",
                });
 }
 
