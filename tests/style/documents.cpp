@@ -1,8 +1,9 @@
 // What the documents say about the tree: links lead somewhere, rows of docs/FAILURES.md name tests
-// that exist.
+// that exist, docs/REPORT.md has the codes of reports.
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,7 @@ namespace ddprun::style {
 namespace {
 
 constexpr std::string_view kFailures = "docs/FAILURES.md";
+constexpr std::string_view kReport = "docs/REPORT.md";
 
 /// `text` as one line of words: pieces of a literal joined, `_` as the blank that CMake makes of
 /// it.
@@ -86,6 +88,29 @@ void check_links(const SourceFile& document, const std::vector<SourceFile>& file
   }
 }
 
+/// Codes like W-EXIT behind `mark`, which stands before each, with the line of each one.
+std::map<std::string, int> codes_in(std::string_view text, char mark) {
+  std::map<std::string, int> codes;
+  const std::string begin = mark + std::string("W-");
+  for (auto at = text.find(begin); at != std::string_view::npos; at = text.find(begin, at + 1)) {
+    const auto end = text.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ-", at + 1);
+    codes.emplace(text.substr(at + 1, end - at - 1), line_of(text, at));
+  }
+  return codes;
+}
+
+void check_codes(const SourceFile& report, const std::vector<SourceFile>& files,
+                 Violations& violations) {
+  const auto described = codes_in(report.text, '`');
+  for (const SourceFile& file : files) {
+    if (!file.path.starts_with("agent/") && !file.path.starts_with("rendezvous/")) continue;
+    for (const auto& [code, line] : codes_in(file.text, '"')) {
+      if (described.contains(code)) continue;
+      violations.push_back({file.path, line, "code", code + " has no row in " + report.path});
+    }
+  }
+}
+
 }  // namespace
 
 Violations check_documents(const std::vector<SourceFile>& files) {
@@ -93,6 +118,7 @@ Violations check_documents(const std::vector<SourceFile>& files) {
   for (const SourceFile& file : files) {
     if (file.path.ends_with(".md")) check_links(file, files, violations);
     if (file.path == kFailures) check_failures(file, files, violations);
+    if (file.path == kReport) check_codes(file, files, violations);
   }
   return violations;
 }

@@ -218,6 +218,15 @@ TEST_CASE("a failure whose test does not exist is found") {
   CHECK(rows("scenario: gain").size() == 1);
 }
 
+TEST_CASE("a code of a report that the documents do not describe is found") {
+  const auto found = ddprun::style::check_documents(
+      {make_source("docs/REPORT.md", "| `W-EXIT` | ... |\n"),
+       make_source("agent/core/verdict.cpp", "{\"W-EXIT\", 1},\n{\"W-LOST\", 2},\n")});
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].line == 2);
+  CHECK(found[0].sentence == "W-LOST has no row in docs/REPORT.md");
+}
+
 TEST_CASE("a sentence of a program that a second test quotes is found") {
   const auto quotes_of = [](const std::string& second) {
     return ddprun::style::check_sentences(
