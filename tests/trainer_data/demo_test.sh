@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# scripts/demo without its long steps. Arguments: the script. setup, get-cifar10, cmake and ddprun
-# are fakes.
+# scripts/demo without its long steps, and scripts/setup beside it without apt-get. Arguments: the
+# script. setup, get-cifar10, cmake and ddprun are fakes for the demo.
 set -euo pipefail
 
 readonly SCRIPT=$1
@@ -83,6 +83,30 @@ test_a_run_that_was_stopped_continues_and_a_finished_one_starts_over() {
 test_with_kill_a_worker_gets_sigkill_after_the_first_checkpoint() {
   demo killed --kill
   says "demo: kill -9 $(sed -n 's/^worker: //p' "$root/output")"
+}
+
+# setup USER SUDO: what it does on a machine without packages, where apt-get takes everything.
+setup() {
+  fake fakes/dpkg-query 'exit 1'
+  fake fakes/id "echo $1"
+  fake fakes/sudo "[[ $2 == yes ]] && shift && exec \"\$@\""
+  fake fakes/apt-get "echo \"\$*\" >>$root/installed"
+  rm -f "$root/installed"
+  PATH=$root/fakes:$PATH "$(dirname "$SCRIPT")/setup" >"$root/output" 2>&1
+}
+
+test_missing_packages_are_installed_each_with_its_reason_or_the_command_is_shown() {
+  ! setup 1000 no || fail 'it succeeds without packages, root and sudo'
+  says 'setup: missing: cmake ('
+  grep --quiet '^  sudo apt-get update && sudo apt-get install .* cmake ' "$root/output" ||
+    fail 'it does not show the command'
+  [[ ! -e $root/installed ]] || fail 'it calls apt-get without root'
+  local user
+  for user in '0 no' '1000 yes'; do
+    setup $user || fail "it fails for user and sudo $user"
+    says 'setup: missing: cmake ('
+    grep --quiet ' install .* cmake ' "$root/installed" || fail 'it does not install'
+  done
 }
 
 test_other_flags_start_over() {
