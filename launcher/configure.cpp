@@ -86,7 +86,7 @@ Result<Launch> plan_launch(Asked& asked, const Machine& machine) {
   if (!workers) return workers.error();
   auto spares = check_spares(request.stopping.config, *workers);
   if (!spares) return spares.error();
-  auto log = configure_logs(request.logs, workers->count, machine);
+  auto log = configure_logs(request.logs, machine);
   if (!log) return log.error();
   Launch launch{{std::move(plan->run_id), std::move(*workers), std::move(request.stopping.config),
                  std::move(plan->store), std::move(*log), std::move(plan->rendezvous),
@@ -112,6 +112,7 @@ Result<Launch> plan_launch(Asked& asked, const Machine& machine) {
   }
   append(launch.notes, plan->notes);
   append(launch.notes, notes_on_devices(request.workers, launch.config.workers));
+  append(launch.notes, notes_on_logs(request.logs, launch.config.log, launch.config.workers.count));
   append(launch.notes, unused_with_run_path(request.workers));
   append(launch.notes, request.stopping.notes);
   append(launch.notes, request.notes);

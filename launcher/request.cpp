@@ -83,7 +83,9 @@ Result<RendezvousRequest> parse_rendezvous(const Settings& settings,
   request.endpoint = {settings.origin(Option::kRdzvEndpoint), std::nullopt};
   request.store_host = shared_store(environment);
   auto parsed = parse_setting(settings, Option::kNnodes, &parse_nodes, request.nodes);
-  if (parsed) {
+  if (parsed && request.standalone.value) {  // which replaces it, whatever it is
+    request.backend = {settings.origin(Option::kRdzvBackend), Backend::kStatic};
+  } else if (parsed) {
     parsed = parse_setting(settings, Option::kRdzvBackend, &parse_backend, request.backend);
   }
   if (parsed) parsed = parse_setting(settings, Option::kRdzvConf, &parse_conf, request.conf);

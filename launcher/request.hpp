@@ -78,6 +78,7 @@ struct LogRequest {
   Origin dir;
   Origin stdout_filters;
   Origin stderr_filters;
+  Origin console_ranks;
 };
 
 /// --warm and --preload.

@@ -1,6 +1,7 @@
 #include <set>
 #include <string>
 
+#include "base/limits.hpp"
 #include "launcher/options/values.hpp"
 #include "launcher/request_parts.hpp"
 #include "launcher/usage.hpp"
@@ -36,9 +37,10 @@ Result<std::optional<std::set<LocalRank>>> parse_console_ranks(const Origin& ori
   if (origin.text.empty()) return ranks;
   ranks.emplace();
   for (const std::string& part : split_list(origin.text)) {
-    const auto rank = parse_local_rank(trimmed(part));
-    if (!rank) return usage(origin.quoted() + " is not a list of local ranks such as 0,1");
-    ranks->insert(*rank);
+    const auto number = parse_integer(part);
+    if (!number) return usage(origin.quoted() + " is not a list of local ranks such as 0,1");
+    if (*number >= 0 && *number < kWorkersPerNodeMax)
+      ranks->insert(LocalRank(static_cast<int>(*number)));
   }
   return ranks;
 }
@@ -107,11 +109,12 @@ Result<LogRequest> parse_logs(const Settings& settings, const Environment& envir
   request.dir = settings.origin(OptionId::kLogDir);
   request.stdout_filters = settings.origin(OptionId::kDuplicateStdoutFilters);
   request.stderr_filters = settings.origin(OptionId::kDuplicateStderrFilters);
+  request.console_ranks = settings.origin(OptionId::kLocalRanksFilter);
   auto redirects = parse_stream_choice(settings.origin(OptionId::kRedirects));
   if (!redirects) return redirects.error();
   auto tee = parse_stream_choice(settings.origin(OptionId::kTee));
   if (!tee) return tee.error();
-  auto ranks = parse_console_ranks(settings.origin(OptionId::kLocalRanksFilter));
+  auto ranks = parse_console_ranks(request.console_ranks);
   if (!ranks) return ranks.error();
   auto bytes_max = parse_log_max(settings.origin(OptionId::kLogMax));
   if (!bytes_max) return bytes_max.error();

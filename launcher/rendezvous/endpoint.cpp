@@ -89,7 +89,7 @@ std::optional<std::uint16_t> parse_port(const std::string& text) {
 }
 
 Result<Endpoint> parse_endpoint(const std::string& text, const std::string& name) {
-  const auto [host, port_text] = split_endpoint(text);
+  const auto [host, port_text] = split_endpoint(std::string(trimmed(text)));
   Endpoint endpoint{host, std::nullopt};
   if (port_text) endpoint.port = parse_port(*port_text);
   if (is_host(host) && endpoint.port.has_value() == port_text.has_value()) return endpoint;

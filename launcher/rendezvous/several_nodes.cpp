@@ -9,11 +9,13 @@ namespace ddprun {
 namespace {
 
 /// Run id, role and restarts have the bounds of the link.
-Result<void> check_sent_values(const Request& request) {
+Result<void> check_sent_values(const Request& request, const NodeRange& nodes) {
   const std::string bound = " is longer than " + std::to_string(kNameBytesMax) +
                             " bytes, the most that is sent to other nodes";
   const Setting<std::string>& run_id = request.rendezvous.run_id;
-  if (run_id.value.empty()) return usage("an empty --rdzv-id cannot name a run of several nodes");
+  if (run_id.value.empty() && nodes.max > 1) {
+    return usage("an empty --rdzv-id cannot name a run of several nodes");
+  }
   if (printable(run_id.value) != run_id.value) {
     return usage(run_id.quoted() +
                  " has control characters or is not UTF-8, so it cannot name a run of several "
@@ -57,14 +59,14 @@ RendezvousConfig rendezvous_config(const SeveralNodes& several, const Rendezvous
 
 Result<RendezvousPlan> plan_several_nodes(const SeveralNodes& several, const Request& request,
                                           const Machine& machine) {
-  auto sent = check_sent_values(request);
+  auto sent = check_sent_values(request, several.nodes);
   if (!sent) return sent.error();
   const bool is_static = several.master == MasterChoice::kFixed;
   const ConfUse use = is_static ? ConfUse::kStatic : ConfUse::kElastic;
   const CoordinatorAddress& coordinator = several.coordinator;
   const RendezvousRequest& asked = request.rendezvous;
   RendezvousPlan plan;
-  plan.run_id = RunId(asked.run_id.value);
+  name_run(plan, asked.run_id, machine);
   plan.rendezvous = rendezvous_config(several, asked.conf.value, use);
   plan.notes = conf_notes(asked.conf, use);
   if (is_static) {
@@ -105,6 +107,11 @@ Error port_of_kernel(const std::string& shown) {
 
 Error no_such_rank(const Origin& rank, const std::string& nodes, int count) {
   return usage(rank.shown() + ": " + nodes + " have the ranks 0 to " + std::to_string(count - 1));
+}
+
+void name_run(RendezvousPlan& plan, const Setting<std::string>& run_id, const Machine& machine) {
+  plan.run_id_is_new = run_id.value.empty();
+  plan.run_id = RunId(plan.run_id_is_new ? machine.random_id() : run_id.value);
 }
 
 void note_unused(RendezvousPlan& plan, const std::string& names, const std::string& why) {

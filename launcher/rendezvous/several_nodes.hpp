@@ -37,6 +37,10 @@ struct SeveralNodes {
 /// The error of a --node-rank of none of the `count` nodes; `nodes` is "the 2 nodes of --nnodes=2".
 [[nodiscard]] Error no_such_rank(const Origin& rank, const std::string& nodes, int count);
 
+/// As given; an empty --rdzv-id, whose variable was unset in the shell, is a new one, as under
+/// torchrun.
+void name_run(RendezvousPlan& plan, const Setting<std::string>& run_id, const Machine& machine);
+
 /// A note that `names` are not used, unless that is empty.
 void note_unused(RendezvousPlan& plan, const std::string& names, const std::string& why);
 

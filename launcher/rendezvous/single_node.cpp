@@ -7,7 +7,7 @@ namespace ddprun {
 Result<RendezvousPlan> plan_single_node(const Request& request, const Machine& machine) {
   const RendezvousRequest& asked = request.rendezvous;
   RendezvousPlan plan;
-  plan.run_id = RunId(asked.run_id.value);
+  name_run(plan, asked.run_id, machine);
   plan.store.master_addr = asked.local_addr.value.empty() ? kLoopbackV4 : asked.local_addr.value;
   plan.store.host = asked.store_host;
   auto literal = machine.own_address(plan.store.master_addr);
@@ -24,10 +24,12 @@ Result<RendezvousPlan> plan_standalone(const Request& request, const Machine& ma
   plan->run_id = RunId(machine.random_id());
   plan->run_id_is_new = true;
   if (asked.standalone.value) {
-    note_unused(
-        *plan,
-        given_names({&asked.endpoint, &asked.run_id, &asked.master_addr, &asked.master_port}),
-        asked.standalone.name + " chooses a free port and a run id");
+    Setting<Backend> backend = asked.backend;
+    backend.given = backend.given && backend.text != "c10d";  // which it is
+    note_unused(*plan,
+                given_names({&backend, &asked.endpoint, &asked.run_id, &asked.master_addr,
+                             &asked.master_port}),
+                asked.standalone.name + " chooses a free port and a run id");
   } else {
     note_unused(*plan, given_names({&asked.run_id, &asked.master_addr}),
                 "one node without --master-port runs standalone");
@@ -50,7 +52,7 @@ Result<RendezvousPlan> plan_single_node_at(const Endpoint& master, const std::st
                  "; pass an address of this machine, or omit it");
   }
   RendezvousPlan plan;
-  plan.run_id = RunId(asked.run_id.value);
+  name_run(plan, asked.run_id, machine);
   plan.store.master_addr = master.host;
   plan.store.listen_addr = *own;
   plan.store.master_port = master.port.value_or(0);

@@ -37,15 +37,9 @@ Result<Endpoint> master_of(const RendezvousRequest& asked) {
   return Endpoint{*host, static_cast<std::uint16_t>(port)};
 }
 
-Result<void> check_static_range(const RendezvousRequest& asked) {
+Result<void> check_static_rank(const RendezvousRequest& asked) {
   const NodeRange& nodes = asked.nodes.value;
   const std::string max = std::to_string(nodes.max);
-  if (nodes.min != nodes.max) {
-    return usage(asked.nodes.shown() +
-                 ": the static backend never starts with fewer than all nodes; give "
-                 "--rdzv-backend=c10d, or --nnodes=" +
-                 max);
-  }
   if (asked.node_rank.value >= 0 && asked.node_rank.value < nodes.max) return {};
   return no_such_rank(asked.node_rank, "the " + max + " nodes of " + asked.nodes.shown(),
                       nodes.max);
@@ -65,6 +59,12 @@ Result<void> check_static_place(const RendezvousRequest& asked, const std::strin
 }
 
 void add_static_notes(RendezvousPlan& plan, const RendezvousRequest& asked) {
+  const NodeRange& nodes = asked.nodes.value;
+  if (nodes.min != nodes.max) {
+    plan.notes.push_back(asked.nodes.shown() + ": the static backend starts with all " +
+                         std::to_string(nodes.max) + " nodes; --rdzv-backend=c10d starts with " +
+                         std::to_string(nodes.min));
+  }
   const bool zero = asked.node_rank.value == 0;
   const bool against = asked.conf.value.is_host.value_or(zero) != zero;
   note_unused(plan, against ? asked.conf.name + " is_host" : "",
@@ -78,8 +78,8 @@ void add_static_notes(RendezvousPlan& plan, const RendezvousRequest& asked) {
 Result<RendezvousPlan> plan_static_nodes(const Endpoint& master, const Request& request,
                                          const Machine& machine) {
   const RendezvousRequest& asked = request.rendezvous;
-  auto range = check_static_range(asked);
-  if (!range) return range.error();
+  auto rank = check_static_rank(asked);
+  if (!rank) return rank.error();
   if (*master.port == 0) {
     return usage(
         "with MASTER_PORT 0 the kernel picks a port that the other nodes cannot know: pass "
@@ -91,7 +91,7 @@ Result<RendezvousPlan> plan_static_nodes(const Endpoint& master, const Request& 
   if (usable) usable = check_static_place(asked, master.host, found.place);
   if (!usable) return usable.error();
   SeveralNodes several;
-  several.nodes = asked.nodes.value;
+  several.nodes = {asked.nodes.value.max, asked.nodes.value.max};
   several.coordinator = {master.host, *master.port};
   several.master = MasterChoice::kFixed;
   several.node_rank = static_cast<int>(asked.node_rank.value);

@@ -8,9 +8,15 @@
 namespace ddprun {
 namespace {
 
+/// As under torchrun: "-" is a script on stdin, and behind a "--" an option of the interpreter,
+/// such as -c, may take the place of the script.
+bool is_for_python(const std::string& name) {
+  return name.starts_with('-');
+}
+
 /// In the default mode: the program that runs without Python, if `name` is one.
 std::optional<std::string> own_program(const std::string& name, const Machine& machine) {
-  if (name.ends_with(".py")) return std::nullopt;
+  if (name.ends_with(".py") || is_for_python(name)) return std::nullopt;
   const bool has_folder = name.find('/') != std::string::npos;
   switch (machine.inspect(name)) {
     case FileKind::kProgram:
@@ -100,7 +106,7 @@ Result<WorkerCommand> worker_command(const WorkerRequest& request, const Machine
     if (module) command.argv.emplace_back("-m");
     if (run_path) command.argv.insert(command.argv.end(), {"-c", std::string(kRunPathText)});
     command.argv.push_back(program[0]);
-    if (!module) command.script = program[0];
+    if (!module && !is_for_python(program[0])) command.script = program[0];
   }
   if (request.local_rank_argument) command.argv.emplace_back("--local-rank=${local_rank}");
   command.argv.insert(command.argv.end(), program.begin() + 1, program.end());

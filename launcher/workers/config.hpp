@@ -19,8 +19,10 @@ namespace ddprun {
 [[nodiscard]] std::vector<std::string> notes_on_devices(const WorkerRequest& request,
                                                         const WorkerConfig& workers);
 
-/// `workers`: on this node; a filter that can match no worker is refused.
-[[nodiscard]] Result<LogConfig> configure_logs(const LogRequest& request, int workers,
-                                               const Machine& machine);
+[[nodiscard]] Result<LogConfig> configure_logs(const LogRequest& request, const Machine& machine);
+
+/// What was given and has no effect with so many workers on this node, as under torchrun.
+[[nodiscard]] std::vector<std::string> notes_on_logs(const LogRequest& request,
+                                                     const LogConfig& log, int workers);
 
 }  // namespace ddprun

@@ -1,3 +1,4 @@
+#include "base/count_text.hpp"
 #include "launcher/usage.hpp"
 #include "launcher/workers/config.hpp"
 
@@ -23,33 +24,48 @@ bool tees_any(const StreamChoice& tee, Streams stream, int workers) {
   return false;
 }
 
-/// A filter copies lines of tee'd streams into a file: without either it would silently do nothing.
+/// A filter copies lines of tee'd streams into a file.
 Result<void> check_filters(const std::vector<std::string>& filters, const Origin& option,
-                           Streams stream, const LogConfig& log, int workers) {
-  if (filters.empty()) return {};
-  if (log.dir == kNoFiles) {
-    return usage(option.name + " writes a file, but --log-dir=/dev/null means none");
-  }
-  if (tees_any(log.tee, stream, workers)) return {};
-  return usage(option.name + " looks at tee'd lines only, and no worker's stream is tee'd: add " +
-               (stream == Streams::kStdout ? "--tee=1" : "--tee=2") + " or --tee=3");
+                           const LogConfig& log) {
+  if (filters.empty() || log.dir != kNoFiles) return {};
+  return usage(option.name + " writes a file, but --log-dir=/dev/null means none");
+}
+
+void note_idle_filters(std::vector<std::string>& notes, const std::vector<std::string>& filters,
+                       const Origin& option, Streams stream, const LogConfig& log, int workers) {
+  if (filters.empty() || tees_any(log.tee, stream, workers)) return;
+  notes.push_back(option.name +
+                  " not used: it looks at tee'd lines only, and no worker's stream is tee'd; add " +
+                  (stream == Streams::kStdout ? "--tee=1" : "--tee=2") + " or --tee=3");
 }
 
 }  // namespace
 
-Result<LogConfig> configure_logs(const LogRequest& request, int workers, const Machine& machine) {
+Result<LogConfig> configure_logs(const LogRequest& request, const Machine& machine) {
   LogConfig log = request.config;
   auto directory = choose_directory(request.dir, machine);
   if (!directory) return directory.error();
   log.dir = std::move(*directory);
-  auto checked =
-      check_filters(log.stdout_filters, request.stdout_filters, Streams::kStdout, log, workers);
-  if (checked) {
-    checked =
-        check_filters(log.stderr_filters, request.stderr_filters, Streams::kStderr, log, workers);
-  }
+  auto checked = check_filters(log.stdout_filters, request.stdout_filters, log);
+  if (checked) checked = check_filters(log.stderr_filters, request.stderr_filters, log);
   if (!checked) return checked.error();
   return log;
+}
+
+std::vector<std::string> notes_on_logs(const LogRequest& request, const LogConfig& log,
+                                       int workers) {
+  std::vector<std::string> notes;
+  note_idle_filters(notes, log.stdout_filters, request.stdout_filters, Streams::kStdout, log,
+                    workers);
+  note_idle_filters(notes, log.stderr_filters, request.stderr_filters, Streams::kStderr, log,
+                    workers);
+  if (log.console_ranks &&
+      (log.console_ranks->empty() || log.console_ranks->begin()->value() >= workers)) {
+    notes.push_back(request.console_ranks.shown() + " names none of the " +
+                    count_text(workers, "worker") +
+                    " of this node: the console shows no output of theirs");
+  }
+  return notes;
 }
 
 }  // namespace ddprun

@@ -97,6 +97,12 @@ TEST_CASE("an executable that is not Python just runs") {
   CHECK(command({"worker"}, with_file("worker", FileKind::kProgram)) == Words{"./worker"});
 }
 
+TEST_CASE("stdin and an option of the interpreter in the script's place are Python's") {
+  CHECK(command({"-", "a"}) == Words{"python3", "-u", "-", "a"});
+  CHECK(command({"--", "-c", "print(1)"}) == Words{"python3", "-u", "-c", "print(1)"});
+  CHECK(config_of({"-"}).workers.script.empty());
+}
+
 TEST_CASE("a name that is not a file here is searched on PATH") {
   CHECK(command({"python", "train.py"}) == Words{"python", "train.py"});
   CHECK(command({"no/such/program"}) == Words{"no/such/program"});

@@ -61,10 +61,22 @@ TEST_CASE("the console filter is a list of local ranks") {
   const auto ranks = config_of({"--local-ranks-filter=0, 2", "W"}).log.console_ranks;
   REQUIRE(ranks);
   CHECK(*ranks == std::set<LocalRank>{LocalRank(0), LocalRank(2)});
-  for (const std::string bad : {"x", "0,", ",", "-1", "0;1"}) {
+  for (const std::string bad : {"x", "0,", ",", "0;1"}) {
     CHECK_THAT(refusal_of({"--local-ranks-filter=" + bad, "W"}).sentence,
                ContainsSubstring("list of local ranks"));
   }
+}
+
+TEST_CASE("a console filter without a rank of this node shows none, as in torchrun, with a note") {
+  for (const std::string beyond : {"-1", "1", "99999999"}) {
+    const Launch launch = launch_of({"--local-ranks-filter=" + beyond, "W"});
+    const auto& ranks = launch.config.log.console_ranks;
+    REQUIRE(ranks);
+    CHECK(ranks->count(LocalRank(0)) == 0);
+    REQUIRE(launch.notes.size() == 1);
+    CHECK_THAT(launch.notes[0], ContainsSubstring("names none of the 1 worker"));
+  }
+  CHECK(launch_of({"--local-ranks-filter=-1,0", "W"}).notes.empty());
 }
 
 TEST_CASE("filters are texts separated by commas, where two commas are one") {
@@ -77,13 +89,18 @@ TEST_CASE("filters are texts separated by commas, where two commas are one") {
   CHECK(split_escaped_list("").empty());
 }
 
-TEST_CASE("filters that could not work are refused instead of being ignored") {
-  CHECK_THAT(refusal_of({"--duplicate-stdout-filters=a", "-r3", "W"}).sentence,
-             ContainsSubstring("add --tee=1"));
-  CHECK_THAT(refusal_of({"--duplicate-stderr-filters=a", "-t1", "W"}).sentence,
-             ContainsSubstring("add --tee=2"));
-  CHECK_THAT(refusal_of({"--duplicate-stdout-filters=a", "-t", "1:1", "W"}).sentence,
+TEST_CASE("filters without a tee'd stream have no effect, as in torchrun, and a note says so") {
+  const auto note = [](const Words& words) {
+    const auto notes = launch_of(words).notes;
+    return notes.size() == 1 ? notes[0] : std::to_string(notes.size()) + " notes";
+  };
+  CHECK_THAT(note({"--duplicate-stdout-filters=a", "-r3", "W"}), ContainsSubstring("add --tee=1"));
+  CHECK_THAT(note({"--duplicate-stderr-filters=a", "-t1", "W"}), ContainsSubstring("add --tee=2"));
+  CHECK_THAT(note({"--duplicate-stdout-filters=a", "-t", "1:1", "W"}),
              ContainsSubstring("no worker's stream is tee'd"));
+}
+
+TEST_CASE("filters without a file to write are refused, as in torchrun") {
   CHECK_THAT(
       refusal_of({"--duplicate-stdout-filters=a", "-t3", "--log-dir=/dev/null", "W"}).sentence,
       ContainsSubstring("/dev/null"));

@@ -41,6 +41,21 @@ BOTH = [
     ["--local-ranks-filter=x", "W"],
     ["--local-ranks-filter=0,", "W"],
     ["--logs-specs=zeus", "W"],
+    ["--nnodes=", "W"],
+    ["--node-rank=", "W"],
+    ["--master-port=", "W"],
+    ["--rdzv-conf", "timeout=900, join_timeout=60,", "W"],
+]
+# What has no effect is no mistake.
+NEITHER = [
+    ["--nnodes=1:2", "--master-addr=127.0.0.1", "true"],
+    ["--duplicate-stdout-filters=a", "true"],
+    ["--local-ranks-filter=-1", "true"],
+    ["--local-ranks-filter=7", "true"],
+    ["--logs-specs=default", "true"],
+    ["--event-log-handler=dynamic_rendezvous", "true"],
+    ["--start-method=fork", "true"],
+    ["--standalone", "--rdzv-backend=zeus", "--rdzv-endpoint=a b", "true"],
 ]
 BOTH_VARIABLES = [
     {"PET_MAX_RESTARTS": "abc"},
@@ -52,7 +67,6 @@ BOTH_VARIABLES = [
 ]
 ONLY_OURS = [
     (["--standalone", "--nnodes=2", "W"], "torchrun waits for a node that cannot come"),
-    (["--nnodes=1:2", "--master-addr=127.0.0.1", "W"], "torchrun ignores MIN with static"),
     (["--nnodes=2", "--master-port=0", "W"], "torchrun's other nodes cannot know the port"),
     (["--nnodes=2", "--node-rank=2", "W"], "torchrun waits until its time is up"),
     (["--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0", "W"], "the same"),
@@ -68,7 +82,7 @@ ONLY_OURS = [
     (["--signals-to-handle=SIGKILL", "W"], "torchrun fails after the rendezvous"),
     (["--event-log-handler=zeus", "W"], "torchrun fails at the first event"),
     (["--log-dir=/bin/true", "W"], "torchrun notices later"),
-    (["--duplicate-stdout-filters=a", "W"], "torchrun follows no stream at all"),
+    (["--log-dir=/dev/null", "--duplicate-stdout-filters=a", "W"], "torchrun notices later"),
 ]
 
 
@@ -112,9 +126,14 @@ def main():
         problem = complaint(words, {})
         if problem:
             wrong.append((words, {}, problem))
+    for words in NEITHER:
+        dry = subprocess.run([sys.argv[1], "--dry-run", *words], capture_output=True, text=True,
+                             timeout=60, check=False)
+        if theirs_refuses(words) or dry.returncode:
+            wrong.append((words, {}, f"torchrun and ddprun take it; {dry.stderr}"))
     for line in wrong:
         print(*line)
-    print(len(lines) + len(ONLY_OURS), "command lines,", len(wrong), "wrong")
+    print(len(lines) + len(ONLY_OURS) + len(NEITHER), "command lines,", len(wrong), "wrong")
     return 1 if wrong else 0
 
 

@@ -32,11 +32,35 @@ TEST_CASE("an implied standalone run names unused options in one line") {
 TEST_CASE("an explicit standalone run replaces given values, with a note") {
   const auto launch = launch_of({"--standalone", "--rdzv-id=foo", "--rdzv-backend=static",
                                  "--rdzv-endpoint=far:1", "--master-port=7", "W"});
+  const auto plain = launch_of({"--standalone", "--rdzv-backend=c10d", "W"});
+  CHECK(plain.notes.empty());
+  CHECK_THAT(launch_of({"--standalone", "--rdzv-backend=etcd", "W"}).notes.at(0),
+             ContainsSubstring("--rdzv-backend not used"));
   CHECK(launch.config.run_id.value() == kUuid);
   CHECK(launch.config.store.master_port == 0);
   REQUIRE(launch.notes.size() == 1);
-  CHECK_THAT(launch.notes[0],
-             ContainsSubstring("--rdzv-endpoint, --rdzv-id and --master-port not used"));
+  CHECK_THAT(
+      launch.notes[0],
+      ContainsSubstring("--rdzv-backend, --rdzv-endpoint, --rdzv-id and --master-port not used"));
+}
+
+TEST_CASE("an empty run id, whose variable was unset in the shell, is a new one") {
+  for (const Words& words : {Words{"--rdzv-id=", "--master-port=7", "W"},
+                             Words{"--rdzv-id=", "--rdzv-backend=c10d", "W"},
+                             Words{"--rdzv-id=", "--rdzv-backend=c10d", "--rdzv-endpoint=far", "W"},
+                             Words{"--rdzv-id=", "--hosts=node-1", "W"}}) {
+    const auto launch = launch_of(words);
+    CHECK(launch.config.run_id.value() == kUuid);
+    CHECK(launch.preview.run_id_is_new);
+  }
+}
+
+TEST_CASE("blanks around an endpoint or a master address are cut") {
+  const auto endpoint = config_of({"--rdzv-endpoint", " localhost:29512 ", "W"});
+  CHECK(endpoint.store.master_addr == "localhost");
+  CHECK(endpoint.store.master_port == 29512);
+  CHECK(config_of({"--master-port=7", "--master-addr", "node-1 ", "W"}).store.master_addr ==
+        "node-1");
 }
 
 TEST_CASE("a master port makes the run static again") {

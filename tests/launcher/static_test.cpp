@@ -90,10 +90,15 @@ TEST_CASE("a node's number is below the number of nodes") {
   }
 }
 
-TEST_CASE("a range of nodes is refused with the alternatives") {
-  const auto sentence = refusal_of({"--nnodes=1:2", "--master-addr=node-1", "W"}).sentence;
-  CHECK_THAT(sentence, ContainsSubstring("--rdzv-backend=c10d"));
-  CHECK_THAT(sentence, ContainsSubstring("--nnodes=2"));
+TEST_CASE("a range of nodes starts with all of them, as in torchrun, and a note says so") {
+  const Launch launch = launch_of({"--nnodes=1:2", "--master-addr=node-1", "W"});
+  REQUIRE(launch.config.rendezvous);
+  CHECK(launch.config.rendezvous->nodes_min == 2);
+  CHECK(launch.config.rendezvous->nodes_max == 2);
+  REQUIRE(launch.notes.size() == 1);
+  CHECK_THAT(launch.notes[0], ContainsSubstring("--nnodes=1:2") &&
+                                  ContainsSubstring("all 2 nodes") &&
+                                  ContainsSubstring("--rdzv-backend=c10d"));
 }
 
 TEST_CASE("a master port that the kernel chooses is refused") {

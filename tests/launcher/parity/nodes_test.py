@@ -28,6 +28,11 @@ CASES = [
         [["--node-rank=0", "--nproc-per-node=1"], ["--node-rank=1", "--nproc-per-node=2"]],
     ),
     (
+        "static, a range",
+        ["--nnodes=1:2", *STATIC[1:]],
+        [["--node-rank=0"], ["--node-rank=1"]],
+    ),
+    (
         "static, by variables",
         [],
         [

@@ -9,6 +9,7 @@ import torch
 from both import run_both
 from cases import all_cases
 from compare import differences
+from found_cases import found_cases
 
 
 def judge(case, may_lose_lines):
@@ -24,7 +25,7 @@ def main():
     wanted = sys.argv[2] if len(sys.argv) > 2 else ""
     cases = [
         case
-        for case in all_cases()
+        for case in [*all_cases(), *found_cases()]
         if wanted in case.name and (release >= (2, 15) or not case.since_2_15)
     ]
     # 2.11 can lose a stream's last lines at exit.

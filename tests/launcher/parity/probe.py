@@ -7,6 +7,7 @@ PROBE_KILL="1": rank 1 kills itself. PROBE_UNTIL="2": only while the restart cou
 import contextlib
 import json
 import os
+import resource
 import signal
 import sys
 import threading
@@ -26,6 +27,16 @@ def ancestors():
     return found
 
 
+def limits():
+    kinds = [name for name in dir(resource) if name.startswith("RLIMIT_")]
+    return {name: resource.getrlimit(getattr(resource, name)) for name in kinds}
+
+
+def out_of_memory_score():
+    with open("/proc/self/oom_score_adj", encoding="ascii") as score:
+        return score.read().strip()
+
+
 def facts():
     return {
         "environment": dict(os.environ),
@@ -34,6 +45,11 @@ def facts():
         "interpreter's options": sys.orig_argv[1 : -len(sys.argv)],
         "directory": os.getcwd(),
         "umask": os.umask(0o022),
+        "limits": limits(),
+        "priority": os.getpriority(os.PRIO_PROCESS, 0),
+        "scheduling": os.sched_getscheduler(0),
+        "processors": sorted(os.sched_getaffinity(0)),
+        "oom_score_adj": out_of_memory_score(),
         "leads its session and group": os.getpid() == os.getsid(0) == os.getpgid(0),
         "ancestors": ancestors(),
         "descriptors": sorted(
