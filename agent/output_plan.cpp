@@ -97,8 +97,15 @@ Result<OutputContext> open_output_context(const LaunchConfig& config, AttemptLog
     if (!of_worker) return of_worker.error();
     files.push_back(std::move(*of_worker));
   }
-  return OutputContext{std::move(logs),     std::move(files), *out_filter, *err_filter,
-                       std::move(hostname), std::move(warn),  {},          {}};
+  return OutputContext{std::move(logs),
+                       std::move(files),
+                       *out_filter,
+                       *err_filter,
+                       std::move(hostname),
+                       std::move(warn),
+                       {},
+                       {},
+                       {}};
 }
 
 Result<OutputContext> open_or_do_without(const LaunchConfig& config, LogTree& logs,
@@ -110,6 +117,7 @@ Result<OutputContext> open_or_do_without(const LaunchConfig& config, LogTree& lo
   Error why;
   if (attempt) {
     auto output = open_output_context(config, std::move(*attempt), hostname, warn, disk);
+    if (output && !again) output->foreign_directory = logs.foreign_sentence();
     if (output) return output;
     why = output.error();
   } else {

@@ -30,6 +30,7 @@ struct OutputContext {
   std::shared_ptr<std::uint64_t> bytes{};   // of all workers, see WorkerOutputPlan
   std::optional<Result<LogFile>> events{};  // events.jsonl, where it was made with this start
   std::string no_files{};  // why a start has none that is to have some: see open_or_do_without()
+  std::string foreign_directory{};  // with the first start, see LogTree::foreign_sentence()
 };
 
 /// Creates the files of the start, which may block. Fails with kSystem when one cannot be made.

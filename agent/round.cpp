@@ -155,6 +155,7 @@ void RoundRunner::on_files(Files files) {
   } else {
     output_.emplace(std::move(*files.output));
     watch_->keep_in(output_->logs);
+    if (!output_->foreign_directory.empty()) output_->warn(output_->foreign_directory);
     if (!output_->no_files.empty()) {
       output_->warn(output_->no_files + "; this round continues without log files");
     }

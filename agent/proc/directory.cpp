@@ -85,7 +85,8 @@ std::string Directory::foreign_sentence() const {
   struct stat status = {};
   ::fstat(descriptor_, &status);
   return path_ + " belongs to user " + std::to_string(status.st_uid) +
-         ", who could make root write elsewhere; name a directory that root owns";
+         ", who could make root write elsewhere; name a directory that root owns if that user is "
+         "not trusted";
 }
 
 }  // namespace ddprun

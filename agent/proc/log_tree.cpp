@@ -92,9 +92,6 @@ Result<Directory> make_given(const std::string& dir) {
   Directory base;
   const int error = why ? why.value() : base.open(path.string());
   if (error != 0) return wrong_log_dir(cannot_make(path.string(), error));
-  if (base.is_foreign_to_root()) {
-    return Error{ErrorKind::kUsage, "--log-dir " + base.foreign_sentence()};
-  }
   return base;
 }
 
@@ -215,6 +212,11 @@ Result<void> LogTree::open_base() {
   if (!base) return base.error();
   base_ = std::move(*base);
   return {};
+}
+
+std::string LogTree::foreign_sentence() const {
+  const bool foreign = files() && kind_ == Base::kGiven && base_.is_foreign_to_root();
+  return foreign ? "--log-dir " + base_.foreign_sentence() : "";
 }
 
 Result<void> LogTree::make_run_directory() {

@@ -61,7 +61,7 @@ struct LogTreeOptions {
 class LogTree {
  public:
   /// Makes the base directory: `dir` with its parents, or <tmpdir>/torchelastic_<8> with mode 0700.
-  /// For root a `dir` that another user owns is refused, and such a tmpdir passed over.
+  /// For root a tmpdir that another user owns is passed over; such a `dir` was named.
   [[nodiscard]] static Result<LogTree> open(const LogTreeOptions& options);
   /// Makes nothing: the directory that open() would make, or in which it would make one; empty
   /// without files. As far as permissions tell, it has the errors of open() and the first
@@ -102,6 +102,8 @@ class LogTree {
   [[nodiscard]] std::string place() const { return options_.place(); }
   [[nodiscard]] bool files() const { return base_.is_open(); }
   [[nodiscard]] const std::string& base() const { return base_.path(); }  // absolute
+  /// For root: the sentence about a `dir` that another user owns; empty otherwise.
+  [[nodiscard]] std::string foreign_sentence() const;
   /// Empty before the first attempt.
   [[nodiscard]] const std::string& run_directory() const { return run_.path(); }
 

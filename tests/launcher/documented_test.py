@@ -89,6 +89,16 @@ class Documented(Case):
         self.assertEqual(sorted("/".join(log.parts[-2:]) for log in logs),
                          ["10/stdout.log", "11/stderr.log", "11/stdout.log"])
 
+    @unittest.skipUnless(os.geteuid() == 0, "only root can give a directory away")
+    def test_as_root_the_log_directory_of_another_user_is_used_with_a_warning(self):
+        os.chown(self.folder, 65533, 65533)
+        done = run("--standalone", "-r3", "--max-restarts=1", "--log-dir=" + self.folder,
+                   "sh", "-c", "exit $$((1 - TORCHELASTIC_RESTART_COUNT))")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stderr.count("warning [LOG] --log-dir "), 1, done.stderr)
+        self.assertIn("belongs to user 65533", done.stderr)
+        self.assertEqual(len(list(pathlib.Path(self.folder).glob("*/attempt_*/0/stdout.log"))), 2)
+
     def test_an_environment_that_is_active_runs_the_script(self):
         for name in ("chosen", "venv", "conda"):
             binaries = pathlib.Path(self.folder, name, "bin")

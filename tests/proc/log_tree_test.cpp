@@ -257,7 +257,7 @@ TEST_CASE("a log file is never written over something that is there") {
   CHECK(contents(directory / "precious") == "precious");
 }
 
-TEST_CASE("for root a log directory of another user is refused, and such a TMPDIR passed over") {
+TEST_CASE("for root a log directory of another user has a warning, such a TMPDIR is passed over") {
   if (::geteuid() != 0) {
     WARN("only root can give a directory away: not tested");
     return;
@@ -265,13 +265,16 @@ TEST_CASE("for root a log directory of another user is refused, and such a TMPDI
   const TempDir directory;
   fs::create_directory(directory / "theirs");
   REQUIRE(::chown((directory / "theirs").c_str(), 65533, 65533) == 0);
-  const auto refused = LogTree::open(options(directory / "theirs"));
-  CHECK(refused.error().kind == ErrorKind::kUsage);
-  CHECK_THAT(refused.error().sentence, ContainsSubstring("theirs belongs to user 65533"));
+  auto named = LogTree::open(options(directory / "theirs"));
+  REQUIRE(named->attempt(RestartCount(0), Round(1), 1).has_value());
+  CHECK(fs::path(named->run_directory()).parent_path() == directory / "theirs");
+  CHECK_THAT(named->foreign_sentence(), ContainsSubstring("theirs belongs to user 65533"));
+  CHECK(LogTree::open(options(directory / "own"))->foreign_sentence().empty());
   auto wanted = options("");
   wanted.tmpdir = directory / "theirs";
   auto tree = LogTree::open(wanted);
   CHECK(fs::path(tree->base()).parent_path() == "/tmp");
+  CHECK(tree->foreign_sentence().empty());
   tree->discard();
   tree->finish();
 }
