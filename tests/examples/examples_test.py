@@ -136,6 +136,6 @@ class WithAccelerate(unittest.TestCase):
 
 if __name__ == "__main__":
     if sys.argv[2] == "WithAccelerate" and not importlib.util.find_spec("accelerate"):
-        print("skipped: no accelerate: python -m pip install accelerate")
+        print("skipped: no accelerate: run scripts/setup --torch or --torch-next")
         sys.exit(77)
     unittest.main(argv=sys.argv[:1] + sys.argv[2:3], verbosity=2)
