@@ -1,7 +1,7 @@
 """scripts/release in a copy of this tree: what it builds lies in WORK/files for the other tests.
 
     release_test.py build SOURCE WORK    the copy is WORK/tree
-    release_test.py again SOURCE WORK    another copy, compiled afresh, gives the same bytes
+    release_test.py again SOURCE WORK    a clone of the copy, compiled afresh, gives the same bytes
 """
 
 import hashlib
@@ -100,10 +100,13 @@ def main():
     else:
         first = {path.name: hashlib.sha256(path.read_bytes()).hexdigest()
                  for path in (work / "files").iterdir()}
-        copy_tree(source, work / "elsewhere/a longer name")
+        elsewhere = work / "elsewhere/a longer name"
+        shutil.rmtree(elsewhere, ignore_errors=True)
+        git(work, "clone", "--quiet", work / "tree", elsewhere)
+        (elsewhere / ".venv-release").symlink_to(source / ".venv-release")
         # Objects out of the user's compiler cache would be the same whatever the compiler does.
         shutil.rmtree(work / "cache", ignore_errors=True)
-        check_same(first, built(work / "elsewhere/a longer name", work / "again",
+        check_same(first, built(elsewhere, work / "again",
                                 CCACHE_DIR=str(work / "cache")))
 
 
