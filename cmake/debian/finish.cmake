@@ -8,6 +8,10 @@ function(compress)
 endfunction()
 
 file(MAKE_DIRECTORY ${overrides})
+# Debian's zsh does not look for the completions of packages in site-functions.
+if(EXISTS ${usr}/share/zsh/site-functions)
+  file(RENAME ${usr}/share/zsh/site-functions ${usr}/share/zsh/vendor-completions)
+endif()
 file(REMOVE ${doc}/LICENSE)  # Debian calls it copyright
 file(COPY_FILE ${CMAKE_CURRENT_LIST_DIR}/copyright ${doc}/copyright)
 file(COPY_FILE ${CMAKE_CURRENT_LIST_DIR}/lintian-overrides ${overrides}/ddprun)

@@ -58,6 +58,7 @@ def inside():
     run("dpkg", "--install", "/tmp/ddprun.deb", env=environment)
     files = run("dpkg", "--listfiles", "ddprun", env=environment).splitlines()
     assert "/usr/bin/ddprun" in files and "/usr/bin/ddprun-rdzvd" in files, files
+    assert "/usr/share/zsh/vendor-completions/_ddprun" in files, files  # where Debian's zsh looks
     pathlib.Path("/tmp/train.py").write_text(WORKER)
     output = run("ddprun", "--standalone", "--nproc-per-node=2", "/tmp/train.py", env=environment)
     module = "/usr/lib/python3/dist-packages/ddprun/__init__.py"
