@@ -76,6 +76,11 @@ def check_files(tree, files):
     subprocess.run(["sha256sum", "--check", "--quiet", "SHA256SUMS"], cwd=files, check=True)
     wheel, = files.glob("ddprun-*-py3-none-manylinux_2_*.whl")
     assert wheel.stat().st_size <= 6 * MEGABYTE, wheel.stat().st_size
+    tools = tree / ".venv-release/bin"
+    shown = subprocess.run([tools / "auditwheel", "show", wheel], check=True, capture_output=True,
+                           text=True).stdout
+    tag = wheel.stem.split("-")[-1]  # what its programs need of glibc, neither less nor more
+    assert f'constrains the platform tag to "{tag}"' in " ".join(shown.split()), shown
     changes, = files.glob("*-changes.md")
     assert changes.read_text().startswith("One machine"), changes.read_text()[:80]
     print(*sorted(sums), sep="\n")

@@ -1,13 +1,14 @@
 """ddprun in a fresh virtual environment: programs, module, torchrun link.
 
-    wheel_test.py FILES          the wheel of release_test.py
-    wheel_test.py --source TREE  `pip install .` in a copy of this tree
+    wheel_test.py FILES           the wheel of release_test.py
+    wheel_test.py --source FILES  `pip install .` in its source archive, which has no git folder
 """
 
 import os
 import pathlib
 import subprocess
 import sys
+import tarfile
 import tempfile
 import zipfile
 
@@ -81,8 +82,13 @@ def check_removal(venv):
     assert not left, left
 
 
-def install_from_source(venv, tree):
+def install_from_source(venv, files):
     """As a user does, but with the compiler cache of scripts/test."""
+    archive, = files.glob("*.tar.gz")
+    with tarfile.open(archive) as content:
+        content.extractall(venv.parent)
+    tree, = venv.parent.glob("ddprun-*")
+    assert not (tree / ".git").exists()
     words = [venv / "bin/python", "-m", "pip", "--disable-pip-version-check", "install", tree,
              "--config-settings", f"build-dir={tree}/build/wheel"]
     done = subprocess.run(words, check=False, capture_output=True, text=True, timeout=900, env={
