@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "agent/proc/limits.hpp"
 #include "agent/proc/line_prefix.hpp"
 #include "agent/proc/prefixed_lines.hpp"
 
@@ -47,6 +48,12 @@ Route route_for(const LogConfig& config, const AttemptLogs& logs, LocalRank rank
   return route_of(as_stream, wish_of(config, logs, rank, global, stream));
 }
 
+/// Whether it is a stream that no option names a file for: it may get one all the same.
+bool may_be_hidden(const LogConfig& config, LocalRank rank, Streams stream) {
+  const bool named = has(config.redirects.of(rank), stream) || has(config.tee.of(rank), stream);
+  return config.console == Console::kRank0 && stream == Streams::kStdout && !named;
+}
+
 Result<std::shared_ptr<LogFile>> open_log(Route route, const AttemptLogs& logs,
                                           const std::string& path, const DiskThread& disk,
                                           std::uint64_t bytes_max) {
@@ -60,7 +67,9 @@ Result<WorkerFiles> open_files(const LogConfig& config, const AttemptLogs& logs,
                                const DiskThread& disk) {
   // Which of them is rank 0 is not known yet: its file stays empty.
   const Route out_route = route_for(config, logs, rank, kUnknownRank, Streams::kStdout);
-  auto out = open_log(out_route, logs, logs.stdout_log(rank), disk, config.bytes_max);
+  const bool unlimited = may_be_hidden(config, rank, Streams::kStdout) && config.bytes_max == 0;
+  auto out = open_log(out_route, logs, logs.stdout_log(rank), disk,
+                      unlimited ? kHiddenBytesMax : config.bytes_max);
   if (!out) return out.error();
   const Route err_route = route_for(config, logs, rank, kUnknownRank, Streams::kStderr);
   auto err = open_log(err_route, logs, logs.stderr_log(rank), disk, config.bytes_max);
@@ -74,10 +83,20 @@ WorkerOutputPlan plan_streams(const LogConfig& config, const AttemptLogs& logs,
   plan.out.route = route_for(config, logs, rank, global, Streams::kStdout);
   plan.out.file = logs.stdout_log(rank);
   plan.out.log = files.out;
+  plan.out.like_console = may_be_hidden(config, rank, Streams::kStdout);
   plan.err.route = route_for(config, logs, rank, global, Streams::kStderr);
   plan.err.file = logs.stderr_log(rank);
   plan.err.log = files.err;
   return plan;
+}
+
+// Files that no option asks for are one to the user: what is wrong with them is said once.
+Warn warn_of(const LogConfig& config, const OutputContext& context) {
+  const bool asked = config.redirects.any() || config.tee.any();
+  if (config.console != Console::kRank0 || asked || !context.warn) return context.warn;
+  return [warn = context.warn, said = context.said_full](const std::string& sentence) {
+    if (!std::exchange(*said, true)) warn(sentence);
+  };
 }
 
 }  // namespace
@@ -97,15 +116,12 @@ Result<OutputContext> open_output_context(const LaunchConfig& config, AttemptLog
     if (!of_worker) return of_worker.error();
     files.push_back(std::move(*of_worker));
   }
-  return OutputContext{std::move(logs),
-                       std::move(files),
-                       *out_filter,
-                       *err_filter,
-                       std::move(hostname),
-                       std::move(warn),
-                       {},
-                       {},
-                       {}};
+  return OutputContext{.logs = std::move(logs),
+                       .files = std::move(files),
+                       .out_filter = *out_filter,
+                       .err_filter = *err_filter,
+                       .hostname = std::move(hostname),
+                       .warn = std::move(warn)};
 }
 
 Result<OutputContext> open_or_do_without(const LaunchConfig& config, LogTree& logs,
@@ -144,7 +160,7 @@ WorkerOutputPlan plan_output(const LaunchConfig& config, const OutputContext& co
   const std::string host = context.hostname.substr(0, context.hostname.find('.'));
   plan.label = rank_label(host, rank.value(), config.log.coloured);
   plan.label_columns = static_cast<int>(rank_label(host, rank.value(), false).size());
-  plan.warn = context.warn;
+  plan.warn = warn_of(config.log, context);
   plan.bytes = context.bytes;
   return plan;
 }

@@ -29,6 +29,8 @@ struct OutputContext {
   Warn warn;
   std::shared_ptr<std::uint64_t> bytes{};   // of all workers, see WorkerOutputPlan
   std::optional<Result<LogFile>> events{};  // events.jsonl, where it was made with this start
+  std::shared_ptr<bool> said_full =
+      std::make_shared<bool>(false);  // of files that no option asks for
   std::string no_files{};  // why a start has none that is to have some: see open_or_do_without()
   std::string foreign_directory{};  // with the first start, see LogTree::foreign_sentence()
 };

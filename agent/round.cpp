@@ -189,7 +189,8 @@ void RoundRunner::plan_one(LocalRank rank) {
   planned.plan =
       plan_worker(inputs_.config, inputs_.environment, inputs_.facts, rank, planned.error_file);
   auto output = plan_output(inputs_.config, *output_, rank, planned.plan.rank);
-  if (runs) return planned.output->set_prefix(output.prefix, output.label);
+  if (runs) planned.output_plan.out.route = planned.output->set_rank(output);
+  if (runs) return;
   planned.mark = worker_mark(inputs_.facts, rank);
   planned.output_plan = std::move(output);
 }

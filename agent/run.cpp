@@ -188,6 +188,7 @@ int run_agent(const LaunchConfig& config, const Environment& environment, spdlog
     return exit_code_of(served.error().kind);
   }
   Consoles consoles = open_consoles(io.get_executor());
+  if (consoles.live && !config.log.redraws) consoles.live->draw_nothing();
   // Where stdout is another terminal, or this one by another name, workers write there themselves.
   const bool one_terminal = consoles.out == consoles.err || ::isatty(STDOUT_FILENO) != 1;
   if (config.log.draws_waits && consoles.terminal && one_terminal) {

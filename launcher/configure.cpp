@@ -222,6 +222,7 @@ Result<Intent> configure(const std::vector<std::string>& words, const Machine& m
       called == Called::kLaunch && !settings->on(OptionId::kUseEnv);
   const bool compat_given = settings->origin(OptionId::kCompat).source != Source::kDefault;
   if (called != Called::kDdprun && !compat_given) asked->request.workers.compat = true;
+  asked->request.logs.config.as_torchrun = asked->request.workers.compat;
   std::vector<Origin> listed;
   if (asked->request.logs.config.verbosity == Verbosity::kVerbose) {
     listed = list_settings(*settings, asked->request, machine.environment());

@@ -1,6 +1,7 @@
 #include "launcher/run.hpp"
 
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -109,6 +110,14 @@ int start(const Launch& launch, const Environment& environment) {
   });
 }
 
+// By the same name: what is written to it is in one order.
+bool shows_stdout_too() {
+  struct stat out = {};
+  struct stat err = {};
+  if (::fstat(STDOUT_FILENO, &out) != 0 || ::fstat(STDERR_FILENO, &err) != 0) return false;
+  return out.st_dev == err.st_dev && out.st_ino == err.st_ino;
+}
+
 }  // namespace
 
 int run(int argc, const char* const* argv, const char* const* environment_block,
@@ -123,7 +132,7 @@ int run(int argc, const char* const* argv, const char* const* environment_block,
     launch->config.started = user.started;
     const bool on_terminal = ::isatty(STDERR_FILENO) == 1;
     const std::string why =
-        choose_console(launch->config, environment, on_terminal && ::isatty(STDOUT_FILENO) == 1);
+        choose_console(launch->config, environment, on_terminal && shows_stdout_too());
     if (launch->config.log.verbosity == Verbosity::kVerbose) {
       for (std::string& line : decisions(*launch, environment, why)) {
         launch->notes.push_back(std::move(line));

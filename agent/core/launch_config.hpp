@@ -65,8 +65,10 @@ struct LogConfig {
   std::vector<std::string> stderr_filters;
   Console console = Console::kQuoted;
   std::uint64_t bytes_max = 0;  // --log-max, of each log file; 0: no limit
+  bool as_torchrun = false;     // --compat, or called torchrun: no look of our own by default
   bool coloured = false;        // what ddprun adds to lines of workers
   Verbosity verbosity = Verbosity::kUsual;
+  bool redraws = false;      // the terminal obeys sequences (TERM)
   bool draws_waits = false;  // a line on the terminal of stderr says what is waited for
   /// Whether the user asked for files, which stay then: without --log-dir in TMPDIR, as torchrun's.
   [[nodiscard]] bool asks_for_files() const { return !dir.empty() || redirects.any() || tee.any(); }

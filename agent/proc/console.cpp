@@ -80,6 +80,7 @@ void ConsoleWriter::write_own(std::string_view lines) {
   if (closed_ || lines.empty()) return;
   announce_drops();
   if (queue_.own_bytes() + lines.size() > kConsoleOwnBytesMax) return drop(lines);
+  if (live_) live_->forget();
   push(lines, Origin::kOwn);
   if (stalled_) queue_.put_own_first();
 }
@@ -338,6 +339,7 @@ Consoles open_consoles(asio::any_io_executor executor, int out_descriptor, int e
   if (::isatty(err_descriptor) == 1) {
     consoles.terminal = std::make_shared<Terminal>(err_descriptor);
     consoles.live = std::make_shared<LiveLine>();
+    consoles.err->set_live(consoles.live);
   }
   return consoles;
 }

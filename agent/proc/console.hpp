@@ -69,6 +69,8 @@ class ConsoleWriter : public std::enable_shared_from_this<ConsoleWriter> {
   [[nodiscard]] bool closed() const { return closed_; }
   /// Whether the console took nothing for kConsoleStallMax.
   [[nodiscard]] bool stalled() const { return stalled_; }
+  /// Own lines are said to what is drawn here for workers.
+  void set_live(std::shared_ptr<LiveLine> live) { live_ = std::move(live); }
   /// Own lines that the console did not take yet.
   [[nodiscard]] std::string unwritten_own_lines() const;
   /// Own lines that a full disk or a closed console did not take.
@@ -120,6 +122,7 @@ class ConsoleWriter : public std::enable_shared_from_this<ConsoleWriter> {
   bool cut_ = false;  // the console got only a part of a line that is lost
   LostLines lost_;    // since the last message about them
   std::string lost_own_;
+  std::shared_ptr<LiveLine> live_{};
 };
 
 class WaitLine;

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 
 #include "base/limits.hpp"
 
@@ -49,8 +50,18 @@ inline constexpr std::size_t kAtomicWriteBytesMax = PIPE_BUF;
 // How often the state of a progress bar (text that ends in \r) is shown while its line is
 // unfinished.
 inline constexpr std::chrono::seconds kProgressInterval{10};
-// The same on a terminal, where it is redrawn in place.
+// The same on a terminal, where it is redrawn in place; there a line without \r (a prompt) is shown
+// so long after its first byte, too.
 inline constexpr std::chrono::milliseconds kRedrawInterval{250};
+// An unfinished line of another rank is interrupted by one when nothing was added to it for so
+// long.
+inline constexpr std::chrono::seconds kInterruptAfter{1};
+// The lines above the cursor of a stream that moves it up are final after so much silence, and it
+// moves up by at most so many lines.
+inline constexpr std::chrono::seconds kSettleAfter{1};
+inline constexpr std::size_t kRedrawnLinesMax = 16;
+// Each log file of a stdout that --console=rank0 hides, without --log-max: see LogRing.
+inline constexpr std::uint64_t kHiddenBytesMax = 16 * 1024 * 1024;
 // A wait that ends sooner gets no line on the terminal.
 inline constexpr std::chrono::seconds kWaitLineDelay{1};
 // What is read of the end of a file to find what a report quotes.

@@ -47,9 +47,11 @@ WorkerOutput::~WorkerOutput() {
   if (err_) err_->stop();
 }
 
-void WorkerOutput::set_prefix(const std::string& prefix, const std::string& label) {
-  out_->set_prefix(prefix, label);
-  err_->set_prefix(prefix, label);
+Route WorkerOutput::set_rank(const WorkerOutputPlan& plan) {
+  out_->set_prefix(plan.prefix, plan.label);
+  err_->set_prefix(plan.prefix, plan.label);
+  if (!is_one_way()) out_->set_route(plan.out.route);
+  return out_->route();
 }
 
 int WorkerOutput::descriptor(Stream stream) const {

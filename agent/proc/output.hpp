@@ -38,6 +38,7 @@ struct StreamPlan {
   std::shared_ptr<LogFile> log;       // that file; closed by the stream
   std::shared_ptr<FilterLog> filter;  // for kTee; may be null
   std::uint64_t before = 0;           // bytes of the file that were written in rounds before
+  bool like_console = false;  // with kLog: the worker sees a terminal, where kPass would give one
 };
 
 struct WorkerOutputPlan {
@@ -63,8 +64,9 @@ class WorkerOutput {
   WorkerOutput& operator=(WorkerOutput&&) noexcept;
   ~WorkerOutput();
 
-  /// Of the lines to come: see WorkerOutputPlan.
-  void set_prefix(const std::string& prefix, const std::string& label);
+  /// The worker has another rank: `plan` is that of one that starts with it. Returns the route that
+  /// its stdout has now.
+  Route set_rank(const WorkerOutputPlan& plan);
   /// What the worker gets as its 1 or 2. Valid until start().
   [[nodiscard]] int descriptor(Stream stream) const;
   /// Closes the worker's ends in this process and begins to read. Call it after spawn().

@@ -45,67 +45,172 @@ std::string text_behind_label(std::string_view line) {
 }
 
 std::string LiveLine::make_way() {
-  if (std::exchange(shows_bar_, false)) return std::string(kClearLine);
-  return std::exchange(in_raw_line_, false) ? "\n" : "";
+  switch (std::exchange(stands_, Stands::kNothing)) {
+    case Stands::kBar:
+      return std::string(kClearLine);
+    case Stands::kText:
+    case Stands::kRaw:
+      return "\n";
+    case Stands::kNothing:
+      break;
+  }
+  return {};
 }
 
-std::string LiveLine::make_way_for_raw(std::string_view bytes) {
-  if (!bytes.empty()) in_raw_line_ = bytes.back() != '\n';
-  return std::exchange(shows_bar_, false) ? std::string(kClearLine) : "";
+std::string LiveLine::make_way_for_raw(std::string_view bytes, const std::string& label,
+                                       TimePoint now) {
+  if (bytes.empty()) return {};
+  const bool continues = stands_ == Stands::kRaw || (stands_ == Stands::kText && label_ == label);
+  const std::string way = continues ? std::string() : make_way();
+  std::string_view last = bytes.substr(bytes.rfind('\n') + 1);  // npos + 1 is 0
+  while (last.starts_with('\x1b')) last.remove_prefix(escape_size(last));
+  if (!last.empty()) {
+    stands_ = Stands::kRaw;
+    label_ = label;
+    written_at_ = now;
+  } else if (bytes.find('\n') != std::string_view::npos) {
+    stands_ = Stands::kNothing;
+  }
+  return way;
 }
 
-bool LiveLine::take(const PrefixedLines* stream, TimePoint now) {
-  const bool is_free = owner_ == nullptr || now - drawn_at_ > kProgressInterval;
-  if (in_raw_line_ || (owner_ != stream && !is_free)) return false;
-  owner_ = stream;
+// Where raw text of the same rank waits for nothing, its bar begins below; a prompt would stay.
+std::optional<std::string> LiveLine::way_for_bar(const PrefixedLines& stream, TimePoint now) {
+  const bool is_free = bar_of_ == nullptr || bar_of_ == &stream;
+  if (!is_free && now - drawn_at_ <= kProgressInterval) return std::nullopt;
+  std::string way;
+  if (stands_ == Stands::kRaw) {
+    const bool is_later = stream.fed_at_ > written_at_ && now - written_at_ > kInterruptAfter;
+    if (label_ != stream.label_ || !is_later) return std::nullopt;
+    way = make_way();
+  } else if (stands_ == Stands::kText && text_of_ != &stream) {
+    if (now - written_at_ <= kProgressInterval) return std::nullopt;
+    way = make_way();
+  }
+  stands_ = Stands::kBar;
+  bar_of_ = &stream;
   drawn_at_ = now;
-  shows_bar_ = true;
-  return true;
+  return way.append(kClearLine);
+}
+
+std::optional<std::string> LiveLine::way_for_text(const PrefixedLines& stream, TimePoint now) {
+  const bool continues = has_text_of(&stream);
+  const bool stands = stands_ == Stands::kText || stands_ == Stands::kRaw;
+  if (!continues && stands && now - written_at_ <= kInterruptAfter) return std::nullopt;
+  std::string way;
+  if (!continues) way = make_way().append(stream.label_);
+  stands_ = Stands::kText;
+  text_of_ = &stream;
+  label_ = stream.label_;
+  written_at_ = now;
+  return way;
+}
+
+bool LiveLine::has_text_of(const PrefixedLines* stream) const {
+  return stands_ == Stands::kText && text_of_ == stream;
 }
 
 void LiveLine::release(const PrefixedLines* stream) {
-  if (owner_ == stream) owner_ = nullptr;
+  if (bar_of_ == stream) bar_of_ = nullptr;
 }
 
-PrefixedLines::PrefixedLines(LiveLine* live)
-    : live_(live), lines_(live == nullptr ? Duration(kProgressInterval) : kRedrawInterval) {}
-
 PrefixedLines::~PrefixedLines() {
-  if (live_ != nullptr) live_->release(this);
+  if (live_ == nullptr) return;
+  live_->release(this);
+  if (live_->text_of_ == this) live_->text_of_ = nullptr;
 }
 
 std::string PrefixedLines::feed(std::string_view bytes, TimePoint now) {
-  std::string bar;
-  const auto line = [this](std::string_view text) { add_line(text); };
-  const auto state = [&](std::string_view text) { bar = text_behind_label(text); };
   if (live_ == nullptr) {
+    const auto line = [this](std::string_view text) { add_line(text); };
     lines_.feed(bytes, now, line, line);
-    return take_block();
+    return std::exchange(block_, {});
   }
-  lines_.feed(bytes, now, line, state);
-  std::string shown = take_block();
-  if (bar.empty() || !live_->take(this, now)) return shown;
-  shown.append(kClearLine).append(kWrapOff).append(label_).append(bar).append(kWrapOn);
-  return shown;
+  fed_at_ = now;
+  screen_.feed(bytes, [this](const ScreenLine& line) { add_final(line); });
+  if (!unfinished_due_ && screen_.unfinished() != nullptr) unfinished_due_ = now + kRedrawInterval;
+  settle_due_.reset();
+  if (screen_.is_unsettled()) settle_due_ = now + kSettleAfter;
+  return std::exchange(block_, {});
+}
+
+std::optional<TimePoint> PrefixedLines::due() const {
+  if (!unfinished_due_ || !settle_due_) return unfinished_due_ ? unfinished_due_ : settle_due_;
+  return std::min(*unfinished_due_, *settle_due_);
+}
+
+std::string PrefixedLines::show_unfinished(TimePoint now) {
+  if (settle_due_ && *settle_due_ <= now) {
+    settle_due_.reset();
+    screen_.settle([this](const ScreenLine& line) { add_final(line); });
+  }
+  std::string shown = std::exchange(block_, {});
+  if (!unfinished_due_ || *unfinished_due_ > now) return shown;
+  unfinished_due_.reset();
+  ScreenLine* line = screen_.unfinished();
+  if (line == nullptr) return shown;
+  return shown += screen_.draws() ? bar(*line, now) : text(*line, now);
 }
 
 std::string PrefixedLines::finish() {
-  lines_.finish([this](std::string_view text) { add_line(text); });
-  if (live_ != nullptr) live_->release(this);
-  return take_block();
+  unfinished_due_.reset();
+  settle_due_.reset();
+  if (live_ == nullptr) {
+    lines_.finish([this](std::string_view text) { add_line(text); });
+  } else {
+    screen_.finish([this](const ScreenLine& line) { add_final(line); });
+    live_->release(this);
+  }
+  return std::exchange(block_, {});
 }
 
-void PrefixedLines::add_line(std::string_view line) {
-  if (live_ != nullptr) live_->release(this);
+void PrefixedLines::add_line(std::string_view text) {
   block_ += label_;
-  block_ += text_behind_label(line);
+  block_ += text_behind_label(text);
   block_ += '\n';
 }
 
-std::string PrefixedLines::take_block() {
-  std::string block = std::exchange(block_, {});
-  if (live_ == nullptr || block.empty()) return block;
-  return live_->make_way() + block;
+// What was shown of it is not shown again.
+void PrefixedLines::add_final(const ScreenLine& line) {
+  live_->release(this);
+  sampled_at_.reset();
+  const bool stands = live_->has_text_of(this);
+  const std::string_view rest = std::string_view(line.text).substr(line.shown);
+  if (!stands && line.shown != 0 && rest.empty()) return;
+  if (!stands || line.shown == 0) {
+    block_ += stands ? std::string(kClearLine) : live_->make_way();
+    block_ += label_;
+  }
+  live_->forget();
+  block_ += text_behind_label(rest);
+  block_ += '\n';
+}
+
+std::string PrefixedLines::bar(ScreenLine& line, TimePoint now) {
+  if (!live_->draws()) {
+    if (!sampled_at_) sampled_at_ = now;
+    if (now - *sampled_at_ < kProgressInterval) {
+      unfinished_due_ = *sampled_at_ + kProgressInterval;
+      return {};
+    }
+    sampled_at_ = now;
+    return live_->make_way() + label_ + text_behind_label(line.text) + "\n";
+  }
+  auto way = live_->way_for_bar(*this, now);
+  if (!way) return {};
+  line.shown = 0;
+  return way->append(kWrapOff).append(label_).append(text_behind_label(line.text)).append(kWrapOn);
+}
+
+std::string PrefixedLines::text(ScreenLine& line, TimePoint now) {
+  const std::string_view rest = std::string_view(line.text).substr(line.shown);
+  if (rest.empty()) return {};
+  auto way = live_->way_for_text(*this, now);
+  if (!way) unfinished_due_ = now + kRedrawInterval;
+  if (!way) return {};
+  way->append(text_behind_label(rest));
+  line.shown = line.text.size();
+  return std::move(*way);
 }
 
 }  // namespace ddprun

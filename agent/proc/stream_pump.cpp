@@ -31,6 +31,8 @@ Result<std::shared_ptr<StreamPump>> StreamPump::open(asio::any_io_executor execu
       pump->worker_end_ = plan.log->descriptor();
       break;
     case Route::kLog:
+      error = plan.like_console ? pump->open_way_to_console() : pump->open_pipe();
+      break;
     case Route::kTee:
     case Route::kKeep:
       error = pump->open_pipe();
@@ -108,6 +110,20 @@ void StreamPump::close_worker_end() {
   if (plan_.route == Route::kFile) plan_.log->close();  // the worker has it now
 }
 
+void StreamPump::set_prefix(const std::string& prefix, const std::string& label) {
+  sinks_.prefix = prefix;
+  sinks_.label = label;
+  labelled_.set_label(label);
+}
+
+void StreamPump::set_route(Route route) {
+  const auto switches = [](Route one) { return one == Route::kPass || one == Route::kLog; };
+  if (route == plan_.route || !switches(route) || !switches(plan_.route) || !plan_.log) return;
+  if (plan_.route == Route::kPass) pass_held();
+  plan_.route = route;
+  if (route == Route::kPass) lose_nothing();
+}
+
 void StreamPump::lose_nothing() {
   sinks_.on_stall = ConsoleWriter::OnStall::kWait;
   sinks_.console->keep_all();
@@ -177,7 +193,7 @@ void StreamPump::take(std::string_view bytes) {
   if (sinks_.bytes) *sinks_.bytes += bytes.size();
   tail_.append(bytes);
   if (plan_.route == Route::kPass) pass(bytes);
-  if (plan_.route == Route::kLabel) sinks_.console->write(labelled_.feed(bytes, *read_at_));
+  if (plan_.route == Route::kLabel) label(labelled_.feed(bytes, *read_at_));
   if (plan_.route == Route::kTee) tee(bytes);
   if (plan_.route == Route::kLog) plan_.log->append(bytes, sinks_.warn);
 }
@@ -218,6 +234,23 @@ void StreamPump::pass_held() {
   held_.clear();
 }
 
+// A console that takes nothing keeps what is unfinished waiting.
+void StreamPump::label(const std::string& shown) {
+  sinks_.console->write(shown);
+  const auto due = labelled_.due();
+  if (due == label_due_) return;
+  label_due_ = due;
+  if (!due) return static_cast<void>(hold_.cancel());
+  hold_.expires_at(*due);
+  hold_.async_wait([self = weak_from_this()](const boost::system::error_code& cancelled) {
+    const auto pump = self.lock();
+    if (cancelled || !pump || pump->ended_) return;
+    pump->label_due_.reset();
+    if (pump->held_up() != Held::kNo) return;
+    pump->label(pump->labelled_.show_unfinished(Clock::now()));
+  });
+}
+
 void StreamPump::show(std::string_view bytes) {
   if (skips_to_newline_) {
     const auto newline = bytes.find('\n');
@@ -226,7 +259,9 @@ void StreamPump::show(std::string_view bytes) {
     skips_to_newline_ = false;
   }
   if (bytes.empty()) return;
-  const std::string way = sinks_.live ? sinks_.live->make_way_for_raw(bytes) : "";
+  const TimePoint now = Clock::now();
+  const std::string way =
+      sinks_.live ? sinks_.live->make_way_for_raw(bytes, sinks_.label, now) : "";
   if (!way.empty()) sinks_.console->write(way);
   if (sinks_.console->write(bytes) == ConsoleWriter::Taken::kDropped) {
     skips_to_newline_ = bytes.back() != '\n';

@@ -46,10 +46,10 @@ class StreamPump : public std::enable_shared_from_this<StreamPump> {
   StreamPump& operator=(const StreamPump&) = delete;
   ~StreamPump();
 
-  void set_prefix(std::string prefix, std::string label) {
-    sinks_.prefix = std::move(prefix);
-    labelled_.set_label(std::move(label));
-  }
+  void set_prefix(const std::string& prefix, const std::string& label);
+  /// Between kPass and kLog, for a stream that has a log file: the worker keeps its descriptor.
+  void set_route(Route route);
+  [[nodiscard]] Route route() const { return plan_.route; }
   /// What the worker gets; valid until start().
   [[nodiscard]] int worker_descriptor() const { return worker_end_; }
   /// Whether the worker sees what the console is: no, if the system has no pseudoterminal to give.
@@ -85,6 +85,7 @@ class StreamPump : public std::enable_shared_from_this<StreamPump> {
   void take(std::string_view bytes);
   void pass(std::string_view bytes);
   void pass_held();
+  void label(const std::string& shown);
   void show(std::string_view bytes);
   void tee(std::string_view bytes);
   void add_line(std::string_view line);
@@ -102,8 +103,9 @@ class StreamPump : public std::enable_shared_from_this<StreamPump> {
   boost::asio::posix::stream_descriptor pipe_;
   boost::asio::steady_timer end_;   // cancelled when the stream has ended
   std::string held_;                // the beginning of a line, which soon continues or is shown
-  boost::asio::steady_timer hold_;  // runs while something is held
-  bool was_long_ = false;           // what was read before
+  boost::asio::steady_timer hold_;  // runs while something is held, or labelled_ has it due
+  std::optional<TimePoint> label_due_{};
+  bool was_long_ = false;  // what was read before
   PrefixedLines labelled_;
   LineAssembler lines_;
   std::string block_;  // whole lines of one read, with prefix

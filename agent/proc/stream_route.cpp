@@ -17,7 +17,7 @@ Route route_of(Stream stream, const StreamWish& wish) {
     case Show::kLabelled:
       return Route::kLabel;
     case Show::kInFile:
-      return wish.files ? to_file : Route::kLabel;
+      return wish.files ? Route::kLog : Route::kLabel;
   }
   return inherits ? Route::kInherit : Route::kPass;
 }

@@ -12,7 +12,8 @@ struct StreamWish {
     kAsItIs,    // --console=quoted, raw
     kLabelled,  // whole lines with a label: --console=prefix, and stderr with rank0
     kPassed,    // as it is, through the agent: stdout of rank 0 among labelled streams
-    kInFile,    // nothing, where there are files: stdout of other ranks with rank0
+    kInFile,  // nothing, where there are files: stdout of other ranks with rank0. The agent writes
+              // them: a disk that is full does not reach a worker
   };
   Show show = Show::kAsItIs;
   bool redirected = false;  // --redirects names it

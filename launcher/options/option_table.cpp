@@ -355,7 +355,9 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
          "How output of workers is shown. quoted: as they write it, and a failure report can quote "
          "stderr. raw: workers inherit the console, and stderr is not quoted. prefix: whole lines "
          "with host and rank. rank0: stdout of rank 0 as it is, that of other ranks in log files, "
-         "stderr as with prefix. NO_COLOR turns colours off. [default quoted]"},
+         "stderr as with prefix. NO_COLOR turns colours off. Default: rank0 where several ranks "
+         "share a terminal, unless --compat or an option above says where output goes; otherwise "
+         "quoted."},
     {.id = Id::kQuiet,
      .name = "quiet",
      .letter = 'q',

@@ -215,9 +215,8 @@ class Console(unittest.TestCase):
         host = socket.gethostname().split(".")[0].encode()
         with tempfile.TemporaryDirectory() as logs:
             leader, process = self.start_on_terminal(
-                "test -t 2 && echo out $RANK; echo err $RANK >&2", options=[
-                    "--nproc-per-node=2", "--console=rank0", f"--log-dir={logs}"],
-                environment={"NO_COLOR": "1"})
+                "test -t 1 && test -t 2 && echo out $RANK; echo err $RANK >&2", options=[
+                    "--nproc-per-node=2", f"--log-dir={logs}"], environment={"NO_COLOR": "1"})
             seen = screen(read_until(leader, b"exited with code 0", HUNG))
             self.assertEqual(process.wait(timeout=HUNG), 0)
             (hidden,) = pathlib.Path(logs).glob("*/attempt_0/1/stdout.log")
@@ -229,8 +228,7 @@ class Console(unittest.TestCase):
         self.assertNotIn(b"out 1", seen)
 
     def test_labels_have_colours_on_a_terminal(self):
-        leader, process = self.start_on_terminal(
-            "echo err >&2", options=["--nproc-per-node=2", "--console=rank0"])
+        leader, process = self.start_on_terminal("echo err >&2", options=["--nproc-per-node=2"])
         seen = read_until(leader, b"exited with code 0", HUNG)
         self.assertRegex(seen, rb"\x1b\[36m[^|]*:0\| \x1b\[0merr\r\n")
         self.assertEqual(process.wait(timeout=HUNG), 0)
@@ -247,13 +245,87 @@ class Console(unittest.TestCase):
         host = socket.gethostname().split(".")[0].encode()
         bar = "i=0; while [ $i -lt 3000 ]; do printf '\\r%d of 3000' $i >&2; i=$((i+1)); done; "
         leader, process = self.start_on_terminal(
-            bar + "printf '\\r3000 of 3000\\n' >&2",
-            options=["--nproc-per-node=3", "--console=rank0"],
+            bar + "printf '\\r3000 of 3000\\n' >&2", options=["--nproc-per-node=3"],
             environment={"NO_COLOR": "1"})
         seen = screen(read_until(leader, b"exited with code 0", HUNG))
         self.assertEqual(process.wait(timeout=HUNG), 0)
         bars = sorted(line for line in seen if b"of 3000" in line)
         self.assertEqual(bars, [host + b":%d| 3000 of 3000" % rank for rank in range(3)])
+
+    def test_nested_progress_bars_leave_the_last_state_of_each(self):
+        host = socket.gethostname().split(".")[0].encode()
+        bars = """
+            i=0; printf '\router 0' >&2
+            while [ $i -lt 300 ]; do
+                printf '\n\rinner %d\033[A\router %d' $i $i >&2; i=$((i+1)); done
+            printf '\n\033[2K\033[A\router done\nend\n' >&2"""
+        leader, process = self.start_on_terminal(
+            bars, options=["--nproc-per-node=3"], environment={"NO_COLOR": "1"})
+        seen = screen(read_until(leader, b"exited with code 0", HUNG))
+        self.assertEqual(process.wait(timeout=HUNG), 0)
+        for rank in range(3):
+            label = host + b":%d| " % rank
+            lines = [line[len(label):] for line in seen if line.startswith(label)]
+            self.assertEqual(lines, [b"outer 0", b"outer done", b"end"])
+
+    def test_the_last_state_of_a_bar_that_stands_still_is_shown(self):
+        leader, process = self.start_on_terminal(
+            "printf '\\r98 %%\\r99 %%' >&2; exec sleep 1000", options=["--nproc-per-node=2"])
+        read_until(leader, b"99 %", HUNG)
+        os.write(leader, b"\x03")
+        read_until(leader, b"exit 130", HUNG)
+        self.assertEqual(process.wait(timeout=HUNG), 130)
+
+    def test_a_prompt_is_shown_once_and_answered_on_the_terminal(self):
+        host = socket.gethostname().split(".")[0].encode()
+        asks = "print('hello', input('name? ')); import sys; print('end', file=sys.stderr)"
+        leader, process = self.start_on_terminal(
+            f'[ $RANK = 0 ] && exec {sys.executable} -c "{asks}"; exec sleep 1000',
+            options=["--nproc-per-node=2"], environment={"NO_COLOR": "1"})
+        seen = read_until(leader, b"name? ", HUNG)
+        os.write(leader, b"you\n")
+        seen += read_until(leader, b"end\r\n", HUNG)
+        os.write(leader, b"\x03")
+        seen += read_until(leader, b"exit 130", HUNG)
+        lines = screen(seen)
+        at = lines.index(host + b":0| name? you")
+        self.assertEqual(lines[at + 1:at + 3], [b"hello you", host + b":0| end"])
+        self.assertEqual(process.wait(timeout=HUNG), 130)
+
+    def test_a_terminal_without_sequences_gets_none(self):
+        leader, process = self.start_on_terminal(
+            "for i in 1 2 3; do printf '\\r%d %%' $i >&2; sleep 0.4; done; "
+            "printf '\\nname? ' >&2; sleep 1; echo >&2",
+            options=["--nproc-per-node=2"], environment={"TERM": "dumb"})
+        seen = read_until(leader, b"exited with code 0", HUNG)
+        self.assertEqual(process.wait(timeout=HUNG), 0)
+        self.assertNotIn(b"\x1b", seen)
+        self.assertNotIn(b"1 %", seen)
+        self.assertEqual(seen.count(b"| 3 %\r\n"), 2)
+        self.assertEqual(seen.count(b"| name? "), 2)
+
+    def test_a_full_disk_ends_no_rank_whose_stdout_is_hidden(self):
+        small = 'ulimit -f 8; exec "$@"'
+        leader, process = self.start_on_terminal(
+            "seq 50000 && echo wrote all >&2", options=["--nproc-per-node=3"],
+            within=["sh", "-c", small, "sh"], environment={"NO_COLOR": "1"})
+        seen = read_until(leader, b"exited with code 0", HUNG)
+        self.assertEqual(process.wait(timeout=HUNG), 0)
+        self.assertEqual(seen.count(b"| wrote all\r\n"), 3)
+        self.assertEqual(seen.count(b"File too large; what does not fit is missing"), 1)
+
+    def test_the_files_of_hidden_streams_have_a_limit(self):
+        with tempfile.TemporaryDirectory() as logs:
+            leader, process = self.start_on_terminal(
+                "[ $RANK = 0 ] || { echo first; yes line | head -c 20000000; echo last; }",
+                options=["--nproc-per-node=2", f"--log-dir={logs}"])
+            read_until(leader, b"exited with code 0", HUNG)
+            self.assertEqual(process.wait(timeout=HUNG), 0)
+            files = sorted(pathlib.Path(logs).glob("*/attempt_0/1/stdout.log*"))
+            kept = b"".join(file.read_bytes() for file in files)
+        self.assertTrue(kept.startswith(b"first\n") and kept.endswith(b"last\n"))
+        self.assertEqual(kept.count(b"bytes are left out here"), 1)
+        self.assertLess(len(kept), 17 << 20)
 
     def test_labels_in_a_pipe_are_plain_and_keep_the_order(self):
         host = socket.gethostname().split(".")[0]

@@ -33,7 +33,7 @@ TEST_CASE("without options every decision has its default as the reason") {
         Words{"workers: 1 (--nproc-per-node=1 by default)", "rendezvous: none (a single node)",
               "command: python3 (the one in PATH)", "devices: all (no variable hides any)",
               "OMP_NUM_THREADS: not set (one worker has the CPUs to itself)",
-              "console: quoted (by default)", logs});
+              "console: quoted (stdout and stderr are not one terminal)", logs});
 }
 
 TEST_CASE("each decision names the option or the variable that it comes from") {

@@ -128,16 +128,33 @@ TEST_CASE("the look of the console is chosen unless it is given") {
         Console::kRank0);
 }
 
-TEST_CASE("output looks as under torchrun unless --console says otherwise, on a terminal too") {
+TEST_CASE("labels are the default on a terminal that several ranks share, as torchrun elsewhere") {
   const auto chosen = [](const std::vector<std::string>& words, bool on_terminal) {
     auto config = config_of(words);
     ddprun::choose_console(config, {{"TERM", "xterm"}}, on_terminal);
     return config.log.console;
   };
-  CHECK(chosen({"--nproc-per-node=2", "W"}, true) == Console::kQuoted);
+  CHECK(chosen({"--nproc-per-node=2", "W"}, true) == Console::kRank0);
+  CHECK(chosen({"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=node-1:7", "W"}, true) ==
+        Console::kRank0);
+  CHECK(chosen({"--nproc-per-node=2", "--log-dir=/logs", "W"}, true) == Console::kRank0);
+  CHECK(chosen({"W"}, true) == Console::kQuoted);
+  for (const std::string option :
+       {"-r=1", "-t=3", "-t0:1", "--local-ranks-filter=0", "--console=quoted", "--compat"}) {
+    INFO(option);
+    CHECK(chosen({"--nproc-per-node=2", option, "W"}, true) == Console::kQuoted);
+  }
   CHECK(chosen({"--nproc-per-node=2", "W"}, false) == Console::kQuoted);
   CHECK(chosen({"--nproc-per-node=2", "--console=rank0", "W"}, true) == Console::kRank0);
   CHECK(chosen({"--nproc-per-node=2", "--console=prefix", "W"}, false) == Console::kPrefix);
+}
+
+TEST_CASE("a command that is called torchrun looks as torchrun does") {
+  auto config = std::get<Launch>(value_of(configure({"--nproc-per-node=2", "W"}, FakeMachine(),
+                                                    Called::kTorchrun)))
+                    .config;
+  CHECK(ddprun::choose_console(config, {{"TERM", "xterm"}}, true) == "as under torchrun");
+  CHECK(config.log.console == Console::kQuoted);
 }
 
 TEST_CASE("labels have colours on a terminal, without NO_COLOR") {

@@ -71,6 +71,34 @@ TEST_CASE("when a worker last wrote is known where both of its streams pass thro
   }
 }
 
+TEST_CASE("stdout of a process that gets another rank goes where that rank's goes") {
+  Stage stage;
+  const std::string fifo = stage.path("fifo");
+  REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
+  auto plan = stage.plan(Route::kLog, Route::kKeep);
+  auto log = ddprun::LogFile::open(plan.out.file, stage.disk());
+  REQUIRE(log.has_value());
+  plan.out.log = std::make_shared<ddprun::LogFile>(std::move(*log));
+  const std::string wait = "; read x <" + fifo + "; ";
+  stage.start(plan, shell("echo one" + wait + "echo two" + wait + "printf three"));
+  const auto has = [&stage](const std::string& file, const std::string& text) {
+    run_until(stage.io(), [&] { return contents(stage.path(file)) == text; });
+  };
+  has("0.stdout.log", "one\n");
+  plan.out.route = Route::kPass;
+  CHECK(stage.set_rank(plan) == Route::kPass);
+  std::ofstream(fifo) << "\n";
+  has("console.out", "two\n");
+  plan.out.route = Route::kLog;
+  CHECK(stage.set_rank(plan) == Route::kLog);
+  plan.out.route = Route::kInherit;
+  CHECK(stage.set_rank(plan) == Route::kLog);
+  std::ofstream(fifo) << "\n";
+  stage.finish();
+  CHECK(stage.file("0.stdout.log") == "one\nthree");
+  CHECK(stage.out() == "two\n");
+}
+
 TEST_CASE("a redirected stream is written by the worker itself, the tail comes from the file") {
   Stage stage;
   stage.start(stage.plan(Route::kFile, Route::kFile), shell("echo out; echo err >&2"));

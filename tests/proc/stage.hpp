@@ -90,6 +90,9 @@ class Stage {
   [[nodiscard]] const ddprun::WorkerOutput& output(std::size_t worker = 0) const {
     return outputs_[worker];
   }
+  ddprun::Route set_rank(const ddprun::WorkerOutputPlan& of) {
+    return outputs_.front().set_rank(of);
+  }
   [[nodiscard]] auto last_written() const { return outputs_.front().last_written(); }
   [[nodiscard]] boost::asio::io_context& io() { return io_; }
   [[nodiscard]] const ddprun::Consoles& consoles() const { return consoles_; }

@@ -100,7 +100,7 @@ TEST_CASE("labels and hidden streams are for what is neither redirected nor tee'
   using Show = StreamWish::Show;
   const std::pair<Show, Route> routes[] = {{Show::kLabelled, Route::kLabel},
                                            {Show::kPassed, Route::kPass},
-                                           {Show::kInFile, Route::kFile}};
+                                           {Show::kInFile, Route::kLog}};
   for (const auto& [show, route] : routes) {
     StreamWish of = wish();
     of.show = show;

@@ -56,6 +56,16 @@ class Spares(Runs):
         self.assertTrue(log.read_text().startswith("waits for a place\nrank 3 of 4 in round 2\n"))
         self.assert_nothing_left()
 
+    def test_a_spare_that_becomes_rank_0_is_shown_as_such(self):
+        run = self.single("--spares=1", "--console=rank0")
+        first = self.round(1)
+        spare = self.wait_for_spares(1)
+        self.kill(first, 0)
+        self.assertEqual(self.pid_of(self.round(2), 0), spare)
+        said = self.finish(run).splitlines()
+        self.assertIn("rank 0 of 4 in round 2", said)
+        self.assertNotIn("rank 1 of 4 in round 2", said)
+
     def test_a_spare_has_the_environment_of_a_worker_without_a_place(self):
         run = self.single("--spares=1")
         worker = next(iter(self.round(1).values()))
