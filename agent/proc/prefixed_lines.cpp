@@ -61,7 +61,7 @@ std::string LiveLine::make_way_for_raw(std::string_view bytes, const std::string
                                        TimePoint now) {
   if (bytes.empty()) return {};
   const bool continues = stands_ == Stands::kRaw || (stands_ == Stands::kText && label_ == label);
-  const std::string way = continues ? std::string() : make_way();
+  std::string way = continues ? std::string() : make_way();
   std::string_view last = bytes.substr(bytes.rfind('\n') + 1);  // npos + 1 is 0
   while (last.starts_with('\x1b')) last.remove_prefix(escape_size(last));
   if (!last.empty()) {

@@ -195,11 +195,6 @@ def refused_like_the_start(ddprun):
             (2, ["--log-dir", str(folder / "plain" / "logs"), "/bin/true"]),
             (2, ["--log-dir", str(folder / "plain"), "/bin/true"]),
         ]
-        if os.geteuid() == 0:
-            foreign = folder / "foreign"
-            foreign.mkdir()
-            os.chown(foreign, 1234, -1)
-            cases.append((2, [f"--log-dir={foreign}", "/bin/true"]))
         store = ["--nnodes=2", "--rdzv-backend=c10d", "--rdzv-conf=store_type=file"]
         for place in (folder, folder / "no" / "store"):
             words = [*store, f"--rdzv-endpoint={place}", "--local-addr=127.0.0.1"]

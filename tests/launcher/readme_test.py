@@ -166,7 +166,9 @@ class Readme(documented.Case):
         first.until(pattern(shown[4]))
         self.start(*words)
         first.until(pattern(shown[1]), 2)
-        self.assert_shown(shown, first.text().splitlines()[1:])
+        lines = first.text().splitlines()
+        begun = next(at for at, line in enumerate(lines) if "[RUN]" in line)  # after the heading
+        self.assert_shown(shown, lines[begun:])
         with urllib.request.urlopen(f"http://localhost:{port}/", timeout=HUNG) as page:
             page = html.unescape(page.read().decode())
         for line in shown:
