@@ -67,9 +67,9 @@ Result<WorkerFiles> open_files(const LogConfig& config, const AttemptLogs& logs,
                                const DiskThread& disk) {
   // Which of them is rank 0 is not known yet: its file stays empty.
   const Route out_route = route_for(config, logs, rank, kUnknownRank, Streams::kStdout);
-  const bool unlimited = may_be_hidden(config, rank, Streams::kStdout) && config.bytes_max == 0;
+  const bool unasked = config.dir.empty() && may_be_hidden(config, rank, Streams::kStdout);
   auto out = open_log(out_route, logs, logs.stdout_log(rank), disk,
-                      unlimited ? kHiddenBytesMax : config.bytes_max);
+                      unasked && config.bytes_max == 0 ? kHiddenBytesMax : config.bytes_max);
   if (!out) return out.error();
   const Route err_route = route_for(config, logs, rank, kUnknownRank, Streams::kStderr);
   auto err = open_log(err_route, logs, logs.stderr_log(rank), disk, config.bytes_max);

@@ -17,7 +17,7 @@ void RoundRunner::say_where_hidden_output_is() {
   const std::string file = output_->logs.stdout_log(last);
   if (file.empty() || worker(last).plan.rank == Rank(0)) return;
   const std::string folder = std::filesystem::path(file).parent_path().parent_path().string();
-  const bool stays = !inputs_.config.log.dir.empty();
+  const bool stays = inputs_.config.log.asks_for_files();
   inputs_.logger.info(note_line("", "stdout of all ranks but 0 is in " + printable(folder) +
                                         (stays ? "" : ", removed after success without --log-dir") +
                                         "; --console=prefix shows it"));

@@ -29,7 +29,10 @@ std::string choose_console(LaunchConfig& config, const Environment& environment,
 }
 
 bool may_draw_waits(const LogConfig& log, const Environment& environment) {
-  return log.verbosity != Verbosity::kQuiet && log.console != Console::kRaw &&
+  // A stream that no file takes is inherited then.
+  const bool files_of_torchrun =
+      log.console == Console::kQuoted && (log.redirects.any() || log.tee.any());
+  return log.verbosity != Verbosity::kQuiet && log.console != Console::kRaw && !files_of_torchrun &&
          obeys_sequences(environment);
 }
 

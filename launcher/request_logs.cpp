@@ -63,11 +63,11 @@ Console parse_console(const std::string& text) {
 Result<Verbosity> parse_verbosity(const Settings& settings) {
   const Origin quiet = settings.origin(OptionId::kQuiet);
   const Origin verbose = settings.origin(OptionId::kVerbose);
-  if (quiet.given && verbose.given) {
+  if (quiet.given && verbose.given && quiet.source == verbose.source) {
     return usage(quiet.name + " and " + verbose.name +
                  " exclude each other: leave one of them out");
   }
-  if (quiet.given) return Verbosity::kQuiet;
+  if (quiet.given && (!verbose.given || quiet.source > verbose.source)) return Verbosity::kQuiet;
   return verbose.given ? Verbosity::kVerbose : Verbosity::kUsual;
 }
 

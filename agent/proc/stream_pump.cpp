@@ -241,12 +241,18 @@ void StreamPump::label(const std::string& shown) {
   if (due == label_due_) return;
   label_due_ = due;
   if (!due) return static_cast<void>(hold_.cancel());
-  hold_.expires_at(*due);
+  show_unfinished_at(*due);
+}
+
+void StreamPump::show_unfinished_at(TimePoint due) {
+  hold_.expires_at(due);
   hold_.async_wait([self = weak_from_this()](const boost::system::error_code& cancelled) {
     const auto pump = self.lock();
     if (cancelled || !pump || pump->ended_) return;
+    if (pump->held_up() != Held::kNo) {
+      return pump->show_unfinished_at(Clock::now() + kRedrawInterval);
+    }
     pump->label_due_.reset();
-    if (pump->held_up() != Held::kNo) return;
     pump->label(pump->labelled_.show_unfinished(Clock::now()));
   });
 }

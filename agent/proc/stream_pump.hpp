@@ -86,6 +86,7 @@ class StreamPump : public std::enable_shared_from_this<StreamPump> {
   void pass(std::string_view bytes);
   void pass_held();
   void label(const std::string& shown);
+  void show_unfinished_at(TimePoint due);
   void show(std::string_view bytes);
   void tee(std::string_view bytes);
   void add_line(std::string_view line);

@@ -38,8 +38,8 @@ const OptionSpec* find_named(std::string_view key) {
 
 /// Nothing that a run is started with.
 bool is_for_command_line(const OptionSpec& option) {
-  return option.id == OptionId::kConfig || option.value == OptionValue::kAction ||
-         option.value == OptionValue::kChoiceAction;
+  return option.id == OptionId::kConfig || option.id == OptionId::kDryRun ||
+         option.value == OptionValue::kAction || option.value == OptionValue::kChoiceAction;
 }
 
 const char* kind_of(const toml::node& node) {

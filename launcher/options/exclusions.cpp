@@ -37,9 +37,6 @@ bool is_static(const Settings& settings) {
 bool no_files(const Settings& settings) {
   return settings.text(Id::kLogDir) == "/dev/null";
 }
-bool no_tee(const Settings& settings) {
-  return settings.text(Id::kTee) == "0";
-}
 
 struct Exclusion {
   Id left_out = Id::kCount;
@@ -52,6 +49,8 @@ constexpr std::array<Exclusion, 34> kExclusions{{
     {Id::kStandalone, Id::kNnodes, several_nodes},
     {Id::kNnodes, Id::kStandalone, several_nodes},
     {Id::kNodeRank, Id::kNnodes, one_node},
+    {Id::kRdzvEndpoint, Id::kNnodes, one_node},
+    {Id::kStandalone, Id::kRdzvEndpoint},
     {Id::kStandalone, Id::kHosts},
     {Id::kHosts, Id::kStandalone},
     {Id::kHosts, Id::kNnodes, other_count},
@@ -81,8 +80,6 @@ constexpr std::array<Exclusion, 34> kExclusions{{
     {Id::kLogDir, Id::kDuplicateStderrFilters, no_files},
     {Id::kDuplicateStdoutFilters, Id::kLogDir, no_files},
     {Id::kDuplicateStderrFilters, Id::kLogDir, no_files},
-    {Id::kDuplicateStdoutFilters, Id::kTee, no_tee},
-    {Id::kDuplicateStderrFilters, Id::kTee, no_tee},
 }};
 
 }  // namespace

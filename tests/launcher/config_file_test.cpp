@@ -74,7 +74,7 @@ TEST_CASE("every option that starts a run may stand in a file") {
     INFO(line);
     const bool action =
         option.value == OptionValue::kAction || option.value == OptionValue::kChoiceAction;
-    if (action || option.id == OptionId::kConfig) {
+    if (action || option.id == OptionId::kConfig || option.id == OptionId::kDryRun) {
       CHECK_THAT(mistake_in(line), ContainsSubstring("belongs on the command line"));
     } else {
       const auto values = value_of(parse_config("run.toml", line));

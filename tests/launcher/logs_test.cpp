@@ -182,8 +182,10 @@ TEST_CASE("how much ddprun writes is chosen, but not both at once") {
         Verbosity::kUsual);
   const std::string both = " and --verbose exclude each other: leave one of them out";
   CHECK(refusal_of({"-q", "-v", "W"}).sentence == "--quiet" + both);
-  CHECK(refusal_of({"-v", "W"}, with_variables({{"DDPRUN_QUIET", "1"}})).sentence ==
-        "DDPRUN_QUIET" + both);
+  CHECK(config_of({"-v", "W"}, with_variables({{"DDPRUN_QUIET", "1"}})).log.verbosity ==
+        Verbosity::kVerbose);
+  CHECK(config_of({"-q", "W"}, with_variables({{"DDPRUN_VERBOSE", "1"}})).log.verbosity ==
+        Verbosity::kQuiet);
 }
 
 TEST_CASE("waits are drawn where a terminal can redraw a line and workers write through ddprun") {
@@ -194,5 +196,6 @@ TEST_CASE("waits are drawn where a terminal can redraw a line and workers write 
   CHECK_FALSE(drawn({"W"}, "dumb"));
   CHECK_FALSE(drawn({"--quiet", "W"}, "xterm"));
   CHECK_FALSE(drawn({"--console=raw", "W"}, "xterm"));
+  CHECK_FALSE(drawn({"--redirects=2", "--console=quoted", "W"}, "xterm"));
   CHECK_FALSE(ddprun::may_draw_waits(config_of({"W"}).log, {}));
 }

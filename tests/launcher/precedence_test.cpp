@@ -113,6 +113,14 @@ TEST_CASE("an option of a file that one of the command line excludes is left out
       {"standalone = true", {"--nnodes=2"}, "standalone", "--nnodes=2"},
       {"nnodes = 2", {"--standalone"}, "nnodes=2", "--standalone"},
       {"node-rank = 1", {"--nnodes=1", "--master-port=7"}, "node-rank=1", "--nnodes=1"},
+      {"rdzv-endpoint = \"no-such-host:1\"",
+       {"--nnodes=1"},
+       "rdzv-endpoint=no-such-host:1",
+       "--nnodes=1"},
+      {"standalone = true",
+       {"--rdzv-endpoint=node-1:1", "--nnodes=1"},
+       "standalone",
+       "--rdzv-endpoint=node-1:1"},
       {"standalone = true", {"--hosts=node-1,far"}, "standalone", "--hosts=node-1,far"},
       {"hosts = [\"node-1\", \"far\"]", {"--standalone"}, "hosts=node-1,far", "--standalone"},
       {"hosts = \"node-1,far\"", {"--nnodes=1"}, "hosts=node-1,far", "--nnodes=1"},
@@ -148,10 +156,6 @@ TEST_CASE("an option of a file that one of the command line excludes is left out
        {"--log-dir=/dev/null"},
        "duplicate-stderr-filters=x",
        "--log-dir=/dev/null"},
-      {"duplicate-stderr-filters = \"x\"\ntee = 3",
-       {"--tee=0"},
-       "duplicate-stderr-filters=x",
-       "--tee=0"},
   };
   for (const Case& each : cases) {
     const Options options(each.file + "\n");
