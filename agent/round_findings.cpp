@@ -32,6 +32,12 @@ namespace {
 // Claims of one round for which /proc is read.
 constexpr int kClaimsMax = 64;
 
+bool lives(pid_t pid, const std::vector<ProcessEntry>& processes) {
+  return std::any_of(processes.begin(), processes.end(), [pid](const ProcessEntry& process) {
+    return process.pid == pid && !process.ended;
+  });
+}
+
 }  // namespace
 
 void RoundRunner::look_for_complaint(LocalRank rank) {
@@ -144,6 +150,9 @@ void RoundRunner::look_at_claims(const RankClaims& claims) {
   if (!processes || !own_workers_.empty() || driver_.over()) return;
   Claimant first{static_cast<int>(claims.first)};
   Claimant second{static_cast<int>(claims.second)};
+  // A process that it has left behind may hold the connection of one that has ended.
+  const bool is_local = inputs_.facts.groups == 1;
+  if (is_local && (!lives(first.pid, *processes) || !lives(second.pid, *processes))) return;
   for (const auto& planned : workers_) {
     if (!planned->child) continue;
     const pid_t leader = planned->child->pid();
@@ -157,7 +166,8 @@ void RoundRunner::look_at_claims(const RankClaims& claims) {
       claimant->is_worker = claimant->pid == leader || stands_for_it;
     }
   }
-  own_workers_ = own_workers_text(first, second, inputs_.config.workers.count);
+  own_workers_ =
+      own_workers_text(first, second, {inputs_.config.workers.count, inputs_.facts.groups});
   if (own_workers_.empty()) return;
   inputs_.events.record(own_workers_event(inputs_.facts.round, own_workers_));
   inputs_.logger.warn(warning_line("SPAWN", own_workers_));

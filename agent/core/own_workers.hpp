@@ -15,10 +15,14 @@ struct Claimant {
   std::optional<Rank> below{};  // the worker of this node from which it descends; none: unknown
   bool is_worker = false;       // or which it is
 };
+/// What ddprun has started.
+struct Started {
+  int workers_here = 1;
+  int nodes = 1;
+};
 /// "rank 0 is two processes at once, ...", with what to try. Empty: no script that starts workers
 /// of its own was seen, because neither process descends from a worker here, or one is a worker.
-/// `workers`: that ddprun has started on this node.
 [[nodiscard]] std::string own_workers_text(const Claimant& first, const Claimant& second,
-                                           int workers);
+                                           Started started);
 
 }  // namespace ddprun

@@ -19,7 +19,6 @@
 
 using namespace ddprun;
 using namespace std::chrono_literals;
-using ddprun::test::content;
 using ddprun::test::TemporaryDirectory;
 
 namespace fs = std::filesystem;

@@ -34,7 +34,7 @@ TEST_CASE("looking at what would be agreed on leaves no file and no line") {
 
 TEST_CASE("an empty file, as mktemp makes it, is taken") {
   const TemporaryDirectory directory;
-  std::ofstream(directory.file("store"));
+  const std::ofstream made(directory.file("store"));
   CHECK(value_of(agree_on_line(directory.file("store"), "x", "one")) == "one");
 }
 
