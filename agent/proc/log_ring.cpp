@@ -102,8 +102,8 @@ int LogRing::next_file() {
 
 int LogRing::mark() const {
   const std::string line = (head_is_cut_ ? "\n" : "") + ("[ddprun: " + fixed(missing_)) +
-                           " bytes are left out here (see --log-max); " + name_ + ".1 and " + name_ +
-                           ".2 continue]\n";
+                           " bytes are left out here (see --log-max); " + name_ + ".1 and " +
+                           name_ + ".2 continue]\n";
   return pwrite_all(head_, line, head_bytes_);
 }
 

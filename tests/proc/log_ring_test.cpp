@@ -35,7 +35,7 @@ struct Ring {
 
 std::string marker(const std::string& missing) {
   return "[ddprun: " + std::string(15 - missing.size(), ' ') + missing + " " +
-         ddprun::test::kBytesLeftOut + " (--log-max); log.1 and log.2 continue]\n";
+         ddprun::test::kBytesLeftOut + " (see --log-max); log.1 and log.2 continue]\n";
 }
 
 }  // namespace
