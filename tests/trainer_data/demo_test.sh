@@ -26,6 +26,9 @@ fail() {
 make_fakes() {
   mkdir "$root/scripts" "$root/fakes"
   cp "$SCRIPT" "$root/scripts/demo"
+  # It runs the fakes where it is.
+  mkdir --parents "$root/elsewhere/scripts"
+  cp "$(dirname "$SCRIPT")/setup" "$root/elsewhere/scripts"
   fake scripts/setup 'mkdir --parents .venv'
   fake scripts/get-cifar10 'exit ${IMAGES:-0}'
   fake fakes/cmake 'bin=build/trainer/bin; mkdir --parents $bin && touch $bin/resnet18_cifar10 &&
@@ -92,7 +95,7 @@ setup() {
   fake fakes/sudo "[[ $2 == yes ]] && shift && exec \"\$@\""
   fake fakes/apt-get "echo \"\$*\" >>$root/installed"
   rm -f "$root/installed"
-  PATH=$root/fakes:$PATH "$(dirname "$SCRIPT")/setup" >"$root/output" 2>&1
+  PATH=$root/fakes:$PATH "$root/elsewhere/scripts/setup" >"$root/output" 2>&1
 }
 
 test_missing_packages_are_installed_each_with_its_reason_or_the_command_is_shown() {
