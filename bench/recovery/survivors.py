@@ -50,6 +50,7 @@ class Run:
 
     def __init__(self, options, folder, nodes, ranks, more=()):
         self.folder, self.lines, self.threads = folder, [], []
+        self.coordinator = None  # its node
         words = [options.ddprun, "--restart=failed", "--max-restarts=3", "--no-python",
                  f"--nproc-per-node={ranks}", *more]
         if nodes > 1:
@@ -66,13 +67,15 @@ class Run:
                 [str(word) for word in [*command, "--sample-log", folder / "log"]], text=True,
                 env={**os.environ, "OMP_NUM_THREADS": "1"}, stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-            thread = threading.Thread(target=self.read, args=[process])
+            thread = threading.Thread(target=self.read, args=[node, process])
             thread.start()
             self.nodes.append(process)
             self.threads.append(thread)
 
-    def read(self, process):
+    def read(self, node, process):
         for line in process.stdout:
+            if re.search(r"coordinator \S+ \(this node\)", line):
+                self.coordinator = node
             self.lines.append((time.monotonic(), line))
 
     def when(self, pattern):
@@ -126,7 +129,7 @@ def sample(options, what):
             return 1000 * (times[-1] - times[0]) / (STEPS - 1), run.samples()
         first = 0  # the node with the coordinator; another one is killed
         if what == "node":
-            first = int(run.when(r"ddprun .*\(this node\).* logs .*/node(\d)")[1][1])
+            first = run.coordinator
         victim = (run.events(0, "worker_started", rank=3) if what != "node" else
                   run.events(1 - first, "start"))[0][1]["pid"]
         while what == "spare" and not run.events(0, "spare_ready"):
