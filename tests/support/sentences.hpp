@@ -56,6 +56,12 @@ inline const std::string kSucceededHere = "all ranks of this node exited with co
 inline const std::string kTorchrunCame = "a torchrun agent came to the coordinator of a ddprun run";
 inline const std::string kOddOneOut = " is the odd one out";
 inline const std::string kNotConnected = " not connected to the store";
+inline const std::string kHasOtherSecret = "has another secret or none";
+inline const std::string kPeerHasOtherSecret = "TLS: the peer has another secret";
+inline const std::string kWithoutSecret = "an agent without the secret";
+inline const std::string kNoFirstMessage = "no complete first message within ";
+inline const std::string kOthersMayAccess = "other users may access it (mode 0";
+inline const std::string kSecretHasAtLeast = "a secret has at least 32 characters, ";
 
 // Programs.
 inline const std::string kCannotWriteOutput = "cannot write to standard output";

@@ -1,0 +1,237 @@
+#include "net/tls.hpp"
+
+#include <openssl/core_names.h>
+#include <openssl/params.h>
+#include <string.h>
+
+#include <algorithm>
+#include <climits>
+#include <new>
+#include <utility>
+
+#include "base/assert.hpp"
+#include "base/limits.hpp"
+#include "net/openssl.hpp"
+
+namespace ddprun::net {
+
+namespace {
+
+constexpr const char* kSuite = "TLS_AES_128_GCM_SHA256";
+constexpr std::array<unsigned char, 2> kSuiteNumber{0x13, 0x01};
+constexpr const char* kGroups = "X25519:P-256";
+constexpr std::size_t kKeyBytes = 32;
+// Bound to this protocol and its version: a secret that is used elsewhere, too, has other keys
+// there.
+constexpr std::string_view kLabel = "ddprun link 1, TLS 1.3 external PSK, run ";
+constexpr const char* kDigest = "SHA256";
+constexpr std::size_t kPieceBytes = 16 * 1024;  // the largest record
+
+const OpenSsl& ssl() {
+  return *openssl();
+}
+
+OSSL_PARAM parameter(const char* name, unsigned type, std::string_view value) {
+  return {name, type, const_cast<char*>(value.data()), value.size(), OSSL_PARAM_UNMODIFIED};
+}
+
+bool derive(std::string_view secret, std::string_view run,
+            std::array<unsigned char, kKeyBytes>& key) {
+  EVP_KDF* const algorithm = ssl().EVP_KDF_fetch(nullptr, "HKDF", nullptr);
+  EVP_KDF_CTX* const context = algorithm == nullptr ? nullptr : ssl().EVP_KDF_CTX_new(algorithm);
+  const std::string info = std::string(kLabel) + std::string(run);
+  const std::array<OSSL_PARAM, 4> parameters{
+      parameter(OSSL_KDF_PARAM_DIGEST, OSSL_PARAM_UTF8_STRING, kDigest),
+      parameter(OSSL_KDF_PARAM_KEY, OSSL_PARAM_OCTET_STRING, secret),
+      parameter(OSSL_KDF_PARAM_INFO, OSSL_PARAM_OCTET_STRING, info), OSSL_PARAM{}};
+  const bool derived = context != nullptr && ssl().EVP_KDF_derive(context, key.data(), key.size(),
+                                                                  parameters.data()) == 1;
+  ssl().EVP_KDF_CTX_free(context);
+  ssl().EVP_KDF_free(algorithm);
+  return derived;
+}
+
+}  // namespace
+
+/// What OpenSSL calls. The session is the data of its BIO, and ex_data 0 of its SSL.
+struct TlsSession::Callbacks {
+  static int read(BIO* bio, char* bytes, int size) {
+    auto& session = *static_cast<TlsSession*>(ssl().BIO_get_data(bio));
+    ssl().BIO_clear_flags(bio, BIO_FLAGS_RWS | BIO_FLAGS_SHOULD_RETRY);
+    if (session.input_.empty()) {
+      ssl().BIO_set_flags(bio, BIO_FLAGS_READ | BIO_FLAGS_SHOULD_RETRY);
+      return -1;
+    }
+    const std::size_t count = session.input_.copy(bytes, static_cast<std::size_t>(size));
+    session.input_.remove_prefix(count);
+    return static_cast<int>(count);
+  }
+  static int write(BIO* bio, const char* bytes, int size) {
+    auto& session = *static_cast<TlsSession*>(ssl().BIO_get_data(bio));
+    session.output_.append(bytes, static_cast<std::size_t>(size));
+    return size;
+  }
+  static long control(BIO*, int command, long, void*) { return command == BIO_CTRL_FLUSH ? 1 : 0; }
+
+  static BIO_METHOD* method() {
+    static BIO_METHOD* const made = [] {
+      BIO_METHOD* const method = ssl().BIO_meth_new(BIO_TYPE_SOURCE_SINK, "ddprun");
+      if (method == nullptr) throw std::bad_alloc();
+      ssl().BIO_meth_set_read(method, read);
+      ssl().BIO_meth_set_write(method, write);
+      ssl().BIO_meth_set_ctrl(method, control);
+      return method;
+    }();
+    return made;
+  }
+
+  /// A run that is not known has a key all the same, so the answer tells nothing about it.
+  static int find_key(SSL* of, const unsigned char* name, std::size_t size, SSL_SESSION** key) {
+    auto& session = *static_cast<TlsSession*>(ssl().SSL_get_ex_data(of, 0));
+    *key = nullptr;
+    if (size == 0 || size > kNameBytesMax) return 1;
+    session.run_.assign(reinterpret_cast<const char*>(name), size);
+    *key = session.context_->key_for(of, session.run_);
+    return *key == nullptr ? 0 : 1;
+  }
+  static int use_key(SSL* of, const EVP_MD*, const unsigned char** name, std::size_t* size,
+                     SSL_SESSION** key) {
+    auto& session = *static_cast<TlsSession*>(ssl().SSL_get_ex_data(of, 0));
+    *name = reinterpret_cast<const unsigned char*>(session.run_.data());
+    *size = session.run_.size();
+    *key = session.context_->key_for(of, session.run_);
+    return *key == nullptr ? 0 : 1;
+  }
+};
+
+Result<SharedTlsContext> TlsContext::make(SharedSecret secret) {
+  const auto& loaded = openssl();
+  if (!loaded) return loaded.error();
+  return SharedTlsContext(new TlsContext(std::move(secret)));
+}
+
+TlsContext::TlsContext(SharedSecret secret)
+    : secret_(std::move(secret)), context_(ssl().SSL_CTX_new(ssl().TLS_method())) {
+  if (context_ == nullptr) throw std::bad_alloc();
+  const auto control = [this](int command, long number, const char* text = nullptr) {
+    return ssl().SSL_CTX_ctrl(context_, command, number, const_cast<char*>(text)) != 0;
+  };
+  bool good = control(SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_3_VERSION);
+  good = good && control(SSL_CTRL_SET_MAX_PROTO_VERSION, TLS1_3_VERSION);
+  good = good && control(SSL_CTRL_SET_GROUPS_LIST, 0, kGroups);
+  good = good && ssl().SSL_CTX_set_ciphersuites(context_, kSuite) == 1;
+  good = good && ssl().SSL_CTX_set_num_tickets(context_, 0) == 1;
+  DDPRUN_ASSERT(good);
+  (void)control(SSL_CTRL_SET_SESS_CACHE_MODE, SSL_SESS_CACHE_OFF);
+  (void)control(SSL_CTRL_MODE, SSL_MODE_RELEASE_BUFFERS);  // an idle session has none
+  (void)ssl().SSL_CTX_set_options(context_, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION);
+  ssl().SSL_CTX_set_psk_find_session_callback(context_, TlsSession::Callbacks::find_key);
+  ssl().SSL_CTX_set_psk_use_session_callback(context_, TlsSession::Callbacks::use_key);
+}
+
+TlsContext::~TlsContext() {
+  ssl().SSL_CTX_free(context_);
+}
+
+ssl_session_st* TlsContext::key_for(ssl_st* session, std::string_view run) const {
+  std::array<unsigned char, kKeyBytes> key{};
+  SSL_SESSION* made = ssl().SSL_SESSION_new();
+  const SSL_CIPHER* const suite = ssl().SSL_CIPHER_find(session, kSuiteNumber.data());
+  const bool good = made != nullptr && suite != nullptr && derive(secret_->text(), run, key) &&
+                    ssl().SSL_SESSION_set1_master_key(made, key.data(), key.size()) == 1 &&
+                    ssl().SSL_SESSION_set_cipher(made, suite) == 1 &&
+                    ssl().SSL_SESSION_set_protocol_version(made, TLS1_3_VERSION) == 1;
+  ::explicit_bzero(key.data(), key.size());
+  if (good) return made;
+  ssl().SSL_SESSION_free(made);
+  return nullptr;
+}
+
+TlsSession::TlsSession(SharedTlsContext context, std::string run)
+    : context_(std::move(context)),
+      run_(std::move(run)),
+      session_(ssl().SSL_new(context_->context_)) {
+  BIO* const bio = session_ == nullptr ? nullptr : ssl().BIO_new(Callbacks::method());
+  if (bio == nullptr) {
+    ssl().SSL_free(session_);
+    throw std::bad_alloc();
+  }
+  ssl().BIO_set_data(bio, this);
+  ssl().BIO_set_init(bio, 1);
+  ssl().SSL_set_bio(session_, bio, bio);
+  (void)ssl().SSL_set_ex_data(session_, 0, this);
+}
+
+TlsSession::~TlsSession() {
+  ssl().SSL_free(session_);
+}
+
+std::unique_ptr<TlsSession> TlsSession::connecting(SharedTlsContext context, std::string run) {
+  std::unique_ptr<TlsSession> session(new TlsSession(std::move(context), std::move(run)));
+  ssl().SSL_set_connect_state(session->session_);
+  // Without this it would accept any certificate in place of the secret.
+  ssl().SSL_set_verify(session->session_, SSL_VERIFY_PEER, nullptr);
+  ssl().ERR_clear_error();
+  (void)ssl().SSL_do_handshake(session->session_);  // ends where it waits for the answer
+  return session;
+}
+
+std::unique_ptr<TlsSession> TlsSession::accepting(SharedTlsContext context) {
+  std::unique_ptr<TlsSession> session(new TlsSession(std::move(context), ""));
+  ssl().SSL_set_accept_state(session->session_);
+  return session;
+}
+
+Result<void> TlsSession::receive(std::string_view sealed, std::string& plain) {
+  input_ = sealed;
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-member-init): SSL_read_ex() fills it
+  std::array<char, kPieceBytes> piece;
+  ssl().ERR_clear_error();
+  while (true) {
+    std::size_t count = 0;
+    const int result = ssl().SSL_read_ex(session_, piece.data(), piece.size(), &count);
+    if (!established_ && ssl().SSL_is_init_finished(session_) == 1) {
+      // A handshake without the secret cannot succeed here; this is the second lock on that door.
+      if (ssl().SSL_session_reused(session_) != 1) {
+        input_ = {};
+        return Error(ErrorKind::kUsage, "TLS: a handshake without the secret");
+      }
+      established_ = true;
+    }
+    if (result == 1) {
+      plain.append(piece.data(), count);
+      continue;
+    }
+    input_ = {};
+    if (ssl().SSL_get_error(session_, result) == SSL_ERROR_WANT_READ) return {};
+    return failure(result);
+  }
+}
+
+Error TlsSession::failure(int result) const {
+  if (ssl().SSL_get_error(session_, result) == SSL_ERROR_ZERO_RETURN) {
+    return {ErrorKind::kUsage, "TLS: the peer ended the session"};
+  }
+  const unsigned long why = ssl().ERR_peek_error();
+  if (!established_ && ERR_GET_REASON(why) == SSL_R_BINDER_DOES_NOT_VERIFY) {
+    return {ErrorKind::kUsage, "TLS: the peer has another secret"};
+  }
+  const char* const reason = ssl().ERR_reason_error_string(why);
+  return {ErrorKind::kUsage, "TLS: " + std::string(reason == nullptr ? "failure" : reason)};
+}
+
+std::string TlsSession::seal(std::string_view plain) {
+  DDPRUN_ASSERT(established_);
+  std::size_t count = 0;
+  ssl().ERR_clear_error();
+  const int result = ssl().SSL_write_ex(session_, plain.data(), plain.size(), &count);
+  // Nothing blocks; what is left is a lack of memory.
+  if (result != 1 || count != plain.size()) throw std::bad_alloc();
+  return take_output();
+}
+
+std::string TlsSession::take_output() {
+  return std::exchange(output_, {});
+}
+
+}  // namespace ddprun::net
