@@ -42,8 +42,12 @@ std::unique_ptr<client::CoordinatorLink> make_link(asio::any_io_executor executo
     return std::make_unique<InProcessLink>(std::move(executor), config.run_id, std::move(sink));
   }
   const CoordinatorAddress& address = config.rendezvous->coordinator;
+  client::LinkSecret secret;
+  if (config.rendezvous->secret) {  // run_agent() has made sure that it can be used
+    secret = {net::TlsContext::make(config.rendezvous->secret).value(), config.run_id.value()};
+  }
   return std::make_unique<client::Connections>(std::move(executor), address.host, address.port,
-                                               std::move(sink));
+                                               std::move(sink), std::move(secret));
 }
 
 }  // namespace

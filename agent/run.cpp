@@ -28,6 +28,7 @@
 #include "base/process_setup.hpp"
 #include "base/random_uuid.hpp"
 #include "net/bugs.hpp"
+#include "net/tls.hpp"
 
 namespace ddprun {
 
@@ -162,6 +163,13 @@ int drive(asio::io_context& io, Signals& signals, Agent& agent, OutputEnd& end, 
 int run_agent(const LaunchConfig& config, const Environment& environment, spdlog::logger& logger,
               const MakeLocalCoordinator& make_local_coordinator) try {
   prepare_process();
+  if (config.rendezvous && config.rendezvous->secret) {
+    const auto usable = net::TlsContext::make(config.rendezvous->secret);
+    if (!usable) {
+      logger.error(error_line("START", usable.error().sentence));
+      return exit_code_of(usable.error().kind);
+    }
+  }
   const std::optional<rlimit> descriptor_limit = raise_descriptor_limit();
   asio::io_context io(1);
   Signals signals(io.get_executor(), config.stopping.signals);

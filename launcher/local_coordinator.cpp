@@ -65,6 +65,7 @@ Result<std::unique_ptr<LocalCoordinator>> start_local_coordinator(asio::any_io_e
   options.store.connections = connections_max(launch.config);
   options.log = make_part_logger(logger, "COORDINATOR");
   options.only_run = launch.config.run_id;
+  options.secret = launch.config.rendezvous->secret;
   auto server = coordinator::open_server(executor, launch.coordinator->bind,
                                          launch.coordinator->port, std::move(options));
   if (server) return local_coordinator(std::move(*server));

@@ -71,6 +71,7 @@ Result<RendezvousRequest> parse_rendezvous(const Settings& settings,
                                            const Environment& environment) {
   RendezvousRequest request;
   request.run_id = text_setting(settings, Option::kRdzvId);
+  request.secret_file = text_setting(settings, Option::kRdzvSecretFile);
   request.node_rank = integer_setting(settings, Option::kNodeRank);
   request.master_addr = text_setting(settings, Option::kMasterAddr);
   request.master_port = integer_setting(settings, Option::kMasterPort);

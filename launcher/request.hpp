@@ -56,6 +56,7 @@ struct RendezvousRequest {
   Setting<std::optional<Endpoint>> endpoint;  // unset: empty, or unused (--standalone, --hosts)
   Setting<std::string> run_id;
   Setting<RendezvousConf> conf;
+  Setting<std::string> secret_file;
   Setting<std::int64_t> node_rank;
   Setting<std::string> master_addr;
   Setting<std::int64_t> master_port;

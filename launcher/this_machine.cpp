@@ -220,6 +220,11 @@ Result<std::string> ThisMachine::agreed_line(const std::string& path, const std:
   return agree_on_line(path, key, line, agree);
 }
 
+Result<SharedSecret> ThisMachine::secret_in(const std::string& path,
+                                            const std::string& shown) const {
+  return read_secret(path, shown);
+}
+
 std::string ThisMachine::host_name() const {
   std::array<char, HOST_NAME_MAX + 1> name{};
   const int failure = ::gethostname(name.data(), name.size() - 1);

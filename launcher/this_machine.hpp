@@ -13,13 +13,14 @@ struct UserProcess {
   int pid = 0;
   bool in_shell = false;  // it has a terminal and does not lead its session
   int started = -1;  // a descriptor that gets the run id once all workers run (--detach); -1: none
+  SharedSecret secret = nullptr;  // DDPRUN_SECRET; null: it was unset
 };
 [[nodiscard]] UserProcess this_process();
 
 class ThisMachine : public Machine {
  public:
-  explicit ThisMachine(Environment environment, const UserProcess& user = {})
-      : environment_(std::move(environment)), user_(user) {}
+  explicit ThisMachine(Environment environment, UserProcess user = {})
+      : environment_(std::move(environment)), user_(std::move(user)) {}
 
   [[nodiscard]] const Environment& environment() const override { return environment_; }
   [[nodiscard]] std::string working_directory() const override;
@@ -40,6 +41,9 @@ class ThisMachine : public Machine {
   [[nodiscard]] Result<std::string> agreed_line(const std::string& path, const std::string& key,
                                                 const std::string& line,
                                                 Agree agree) const override;
+  [[nodiscard]] Result<SharedSecret> secret_in(const std::string& path,
+                                               const std::string& shown) const override;
+  [[nodiscard]] SharedSecret secret_of_variable() const override { return user_.secret; }
   [[nodiscard]] std::string host_name() const override;
   [[nodiscard]] bool is_in_shell() const override { return user_.in_shell; }
   [[nodiscard]] std::string random_id() const override;

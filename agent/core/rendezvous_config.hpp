@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/clock.hpp"
+#include "base/secret.hpp"
 
 namespace ddprun {
 
@@ -31,6 +32,7 @@ struct RendezvousConfig {
   std::optional<int> node_rank;  // --node-rank; with static always
   std::optional<int>
       scheduler_index;  // this node's position in the scheduler's list, or in --hosts
+  SharedSecret secret;  // of the run; null: links in clear text
   // --rdzv-conf
   Duration join_timeout = std::chrono::seconds(600);
   Duration last_call_timeout = std::chrono::seconds(30);

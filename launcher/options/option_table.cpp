@@ -127,6 +127,14 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .help = "Limits of the rendezvous of several nodes, in seconds or with a unit (90s, 10m): "
              "join_timeout=600, last_call_timeout=30, keep_alive_interval=1, "
              "keep_alive_max_attempt=5, coordinator_timeout=60, timeout=900 (static), is_host."},
+    {.id = Id::kRdzvSecretFile,
+     .name = "rdzv-secret-file",
+     .variable = Variable::kDdprun,
+     .group = Group::kRendezvous,
+     .metavar = "FILE",
+     .help = "File with the secret of the run, the same on every node: without it no node joins, "
+             "and links of nodes are encrypted (TLS 1.3). At least 32 characters, readable only "
+             "for its owner. Without it: DDPRUN_SECRET, else links in clear text."},
     {.id = Id::kNodeRank,
      .name = "node-rank",
      .value = Value::kInteger,

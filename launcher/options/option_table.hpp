@@ -25,6 +25,7 @@ enum class OptionId : std::size_t {
   kRdzvEndpoint,
   kRdzvId,
   kRdzvConf,
+  kRdzvSecretFile,
   kNodeRank,
   kMasterAddr,
   kMasterPort,

@@ -1,6 +1,7 @@
 #include "launcher/rendezvous/plan.hpp"
 
 #include "launcher/rendezvous/backends.hpp"
+#include "launcher/rendezvous/several_nodes.hpp"
 #include "launcher/usage.hpp"
 
 namespace ddprun {
@@ -27,11 +28,35 @@ Result<RendezvousPlan> choose_plan(const Request& request, const Machine& machin
   return plan_static(request, machine);
 }
 
+/// --rdzv-secret-file precedes DDPRUN_SECRET, as an option precedes its variable. An empty one was
+/// meant to be a secret, so it is not taken for none.
+Result<void> take_secret(RendezvousPlan& plan, const RendezvousRequest& asked,
+                         const Machine& machine) {
+  const Setting<std::string>& file = asked.secret_file;
+  if (!plan.rendezvous) {
+    note_unused(plan, file.given ? file.shown() : "", "a single node has no link to protect");
+    return {};
+  }
+  if (file.given) {
+    if (file.value.empty()) return usage(file.quoted() + " names no file");
+    auto secret = machine.secret_in(file.value, file.shown());
+    if (!secret) return secret.error();
+    plan.rendezvous->secret = std::move(*secret);
+    return {};
+  }
+  plan.rendezvous->secret = machine.secret_of_variable();
+  if (plan.rendezvous->secret == nullptr) return {};
+  return check_secret(*plan.rendezvous->secret, kSecretVariable);
+}
+
 }  // namespace
 
 Result<RendezvousPlan> plan_rendezvous(const Request& request, const Machine& machine) {
   auto plan = choose_plan(request, machine);
-  if (plan) plan->warnings = conf_warnings(request.rendezvous.conf);
+  if (!plan) return plan;
+  auto secret = take_secret(*plan, request.rendezvous, machine);
+  if (!secret) return secret.error();
+  plan->warnings = conf_warnings(request.rendezvous.conf);
   return plan;
 }
 

@@ -23,10 +23,11 @@ namespace asio = boost::asio;
 class Connections::Impl final : public std::enable_shared_from_this<Impl>, public LinkUser {
  public:
   Impl(const asio::any_io_executor& executor, const std::string& host, std::uint16_t port,
-       Sink sink)
+       Sink sink, LinkSecret secret)
       : executor_(executor),
         port_(port),
         sink_(std::move(sink)),
+        secret_(std::move(secret)),
         resolver_(executor, host),
         progress_(executor),
         doubt_(executor) {}
@@ -60,6 +61,7 @@ class Connections::Impl final : public std::enable_shared_from_this<Impl>, publi
   const asio::any_io_executor executor_;
   const std::uint16_t port_;
   const Sink sink_;
+  const LinkSecret secret_;
   net::Resolver resolver_;
   std::shared_ptr<net::Connector> connector_;
   LinkId current_ = 0;  // the link that produces events; 0: none
@@ -101,7 +103,8 @@ void Connections::Impl::on_connected(Result<net::Connected> connected) {
   connector_.reset();
   if (!connected) return down(connected.error().sentence);
   peer_ = connected->peer;
-  const auto link = std::make_shared<Link>(std::move(*connected), *this);
+  auto tls = secret_.tls ? net::TlsSession::connecting(secret_.tls, secret_.run) : nullptr;
+  const auto link = std::make_shared<Link>(std::move(*connected), *this, std::move(tls));
   link_ = link;
   link->begin();
   sink_(LinkUp{current_});
@@ -223,8 +226,8 @@ asio::awaitable<void> Connections::Impl::flush(std::shared_ptr<Impl> self) {
 }
 
 Connections::Connections(asio::any_io_executor executor, std::string host, std::uint16_t port,
-                         Sink sink)
-    : impl_(std::make_shared<Impl>(executor, host, port, std::move(sink))) {}
+                         Sink sink, LinkSecret secret)
+    : impl_(std::make_shared<Impl>(executor, host, port, std::move(sink), std::move(secret))) {}
 
 Connections::~Connections() {
   impl_->shut();

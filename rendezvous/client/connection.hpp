@@ -13,15 +13,22 @@
 #include <memory>
 #include <string>
 
+#include "net/tls.hpp"
 #include "rendezvous/client/coordinator_link.hpp"
 
 namespace ddprun::client {
+
+/// How links to a coordinator are sealed: both sides have to know the secret.
+struct LinkSecret {
+  net::SharedTlsContext tls = nullptr;  // null: clear text
+  std::string run = {};                 // the run id
+};
 
 class Connections final : public CoordinatorLink {
  public:
   /// `host`: a name or a literal without brackets.
   Connections(boost::asio::any_io_executor executor, std::string host, std::uint16_t port,
-              Sink sink);
+              Sink sink, LinkSecret secret = {});
   /// Closes everything immediately; unsent data is lost (see flush).
   ~Connections() override;
 

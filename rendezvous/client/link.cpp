@@ -18,11 +18,16 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
 
-Link::Link(net::Connected connected, LinkUser& user)
-    : socket_(std::move(connected.socket)), user_(&user), peer_(net::to_text(connected.peer)) {}
+Link::Link(net::Connected connected, LinkUser& user, std::unique_ptr<net::TlsSession> tls)
+    : socket_(std::move(connected.socket)),
+      user_(&user),
+      peer_(net::to_text(connected.peer)),
+      tls_(std::move(tls)) {
+  if (tls_) unsent_ = tls_->take_output();
+}
 
 void Link::begin() {
-  unsent_.append(protocol::kMagic, sizeof(protocol::kMagic));
+  queue({protocol::kMagic, sizeof(protocol::kMagic)});
 }
 
 void Link::start() {
@@ -33,12 +38,24 @@ void Link::start() {
 
 void Link::send(const protocol::Message& message) {
   if (state_ != State::kOpen || !failure_.empty()) return;
-  unsent_ += protocol::frame(protocol::encode(message));
-  if (unsent() > kUnsentBytesMax) {
-    failure_ = peer_ + ": it does not read: " + std::to_string(unsent()) + " bytes are unsent";
+  queue(protocol::frame(protocol::encode(message)));
+  const std::size_t waiting = unsent() + unsealed_.size();
+  if (waiting > kUnsentBytesMax) {
+    failure_ = peer_ + ": it does not read: " + std::to_string(waiting) + " bytes are unsent";
     return lose_later(failure_);
   }
   if (!corked_) write();
+}
+
+// Nothing is said to a peer that has not proved that it knows the secret.
+void Link::queue(std::string_view bytes) {
+  if (!tls_) {
+    unsent_.append(bytes);
+  } else if (tls_->is_established()) {
+    unsent_ += tls_->seal(bytes);
+  } else {
+    unsealed_.append(bytes);
+  }
 }
 
 void Link::close() {
@@ -78,17 +95,39 @@ bool Link::receive_some() {
     if (why == asio::error::would_block || why == asio::error::try_again) return true;
     if (why) {
       const bool ended = why == asio::error::eof;
-      const std::string cause =
-          ended ? peer_ + ": it closed the connection" : net::evidence(peer_, why);
+      std::string cause = ended ? peer_ + ": it closed the connection" : net::evidence(peer_, why);
+      if (tls_ && !tls_->is_established()) cause += " before it proved that it knows the secret";
       lose(failure_.empty() ? cause : failure_);
       return false;
     }
-    reader_.feed(std::string_view(room.data(), count));
-    if (!deliver()) return false;
+    if (!take(std::string_view(room.data(), count))) return false;
     if (count < room.size()) return true;
     total += count;
   }
   return true;
+}
+
+// False: the link is no longer open.
+bool Link::take(std::string_view bytes) {
+  if (!tls_) {
+    reader_.feed(bytes);
+    return deliver();
+  }
+  std::string plain;
+  const auto opened = tls_->receive(bytes, plain);
+  unsent_ += tls_->take_output();
+  if (opened && tls_->is_established() && !unsealed_.empty()) queue(std::exchange(unsealed_, {}));
+  if (opened) {
+    reader_.feed(plain);
+    return deliver();
+  }
+  // What preceded it could not be answered any more.
+  if (tls_->is_established()) {
+    lose(peer_ + ": " + opened.error().sentence);
+  } else {
+    meet(has_another_secret(peer_));
+  }
+  return false;
 }
 
 // False: the link is no longer open.
@@ -116,9 +155,13 @@ bool Link::deliver() {
 
 void Link::lose_to_invalid_data(const std::string& detail) {
   if (known_) return lose(peer_ + ": invalid message: " + detail);
+  meet(not_a_coordinator(peer_));
+}
+
+void Link::meet(const std::string& sentence) {
   LinkUser* const user = std::exchange(user_, nullptr);
   close_now();
-  if (user != nullptr) user->met_another_server(not_a_coordinator(peer_));
+  if (user != nullptr) user->met_another_server(sentence);
 }
 
 void Link::write() {

@@ -7,8 +7,10 @@
 #include <boost/asio/steady_timer.hpp>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "net/connect.hpp"
+#include "net/tls.hpp"
 #include "rendezvous/protocol/frame.hpp"
 #include "rendezvous/protocol/messages.hpp"
 
@@ -32,7 +34,8 @@ class LinkUser {
 
 class Link : public std::enable_shared_from_this<Link> {
  public:
-  Link(net::Connected connected, LinkUser& user);
+  /// `tls`: a session that connects; null: clear text.
+  Link(net::Connected connected, LinkUser& user, std::unique_ptr<net::TlsSession> tls = nullptr);
 
   /// Queues the magic. Nothing is written until start(), so that the first message shares its
   /// segment.
@@ -54,13 +57,16 @@ class Link : public std::enable_shared_from_this<Link> {
   void read();
   void on_readable();
   bool receive_some();
+  bool take(std::string_view bytes);
   bool deliver();
+  void queue(std::string_view bytes);
   void write();
   void await_room();
   void watch_for_stall();
   void lose(const std::string& evidence);
   void lose_later(std::string evidence);
   void lose_to_invalid_data(const std::string& detail);
+  void meet(const std::string& sentence);
   void close_now();
 
   boost::asio::ip::tcp::socket socket_;
@@ -70,7 +76,9 @@ class Link : public std::enable_shared_from_this<Link> {
   bool corked_ = true;  // queued data is written together, later
   bool awaiting_room_ = false;
   protocol::FrameReader reader_;
-  bool known_ = false;  // a message of this protocol was received
+  std::unique_ptr<net::TlsSession> tls_;
+  std::string unsealed_;  // waits for the end of the handshake
+  bool known_ = false;    // a message of this protocol was received
   std::string unsent_;
   std::size_t sent_ = 0;  // of unsent_
   std::uint64_t written_ = 0;

@@ -109,4 +109,10 @@ std::string not_a_coordinator(const std::string& peer) {
          "--master-port), or use another port";
 }
 
+std::string has_another_secret(const std::string& peer) {
+  return "the server at " + peer +
+         " has another secret or none, or is not a ddprun coordinator; compare --rdzv-secret-file "
+         "(or DDPRUN_SECRET) of all nodes";
+}
+
 }  // namespace ddprun::client

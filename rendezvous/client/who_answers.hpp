@@ -39,5 +39,7 @@ class WhoAnswers : public std::enable_shared_from_this<WhoAnswers> {
 
 /// For a peer that sent bytes that no coordinator sends.
 [[nodiscard]] std::string not_a_coordinator(const std::string& peer);
+/// For a peer that does not know the secret of the run.
+[[nodiscard]] std::string has_another_secret(const std::string& peer);
 
 }  // namespace ddprun::client

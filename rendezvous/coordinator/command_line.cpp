@@ -51,9 +51,12 @@ CommandLine::CommandLine()
           "a status page (GET /status), all on one port, until SIGTERM or SIGINT. Stopping it\n"
           "does not stop the runs: workers keep running, and agents reconnect to its "
           "replacement.\n"
-          "Prints 'ready ADDRESS:PORT' on stdout once clients can connect. Nothing is "
-          "authenticated or\n"
-          "encrypted: bind only an address of a trusted network.",
+          "Prints 'ready ADDRESS:PORT' on stdout once clients can connect. The store and the "
+          "status page\n"
+          "are not encrypted, nor without --secret-file the links of agents: bind only an address "
+          "of "
+          "a\n"
+          "trusted network.",
           "ddprun-rdzvd") {
   app_.allow_extras();
   app_.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
@@ -64,6 +67,10 @@ CommandLine::CommandLine()
   app_.add_option("--port", port_, "Port to listen on; 0: the kernel picks a free port")
       ->capture_default_str()
       ->type_name("PORT");
+  app_.add_option("--secret-file", options_.secret_file,
+                  "File with a secret, readable only for its owner: agents that do not have it "
+                  "(--rdzv-secret-file) are refused, and links are encrypted")
+      ->type_name("FILE");
   add_limit("--max-runs", options_.limits.runs, "Active runs");
   add_limit("--max-agents", options_.limits.agents, "Connected agents of all runs");
   auto& limits = options_.store;

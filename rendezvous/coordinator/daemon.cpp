@@ -10,6 +10,7 @@
 #include <cstdio>
 
 #include "base/process_setup.hpp"
+#include "base/secret.hpp"
 #include "net/disk_thread.hpp"
 #include "net/listen.hpp"
 #include "rendezvous/coordinator/log_sink.hpp"
@@ -44,14 +45,21 @@ int run(const DaemonOptions& options) try {
         {ErrorKind::kUsage, "--bind " + options.bind +
                                 " is not an IP address; use one like 127.0.0.1, 0.0.0.0 or ::1"});
   }
+  SharedSecret secret;
+  if (!options.secret_file.empty()) {
+    auto read = read_secret(options.secret_file, "--secret-file=" + options.secret_file);
+    if (!read) return fail(read.error());
+    secret = std::move(*read);
+  }
   (void)raise_descriptor_limit();
   // The daemon starts no process. As pid 1 of a container it may inherit orphans, which the kernel
   // reaps.
   std::signal(SIGCHLD, SIG_IGN);
   asio::io_context io(1);
   DiskThread output(io.get_executor());  // stdout and stderr may be files, or terminals
-  const auto server = open_server(io.get_executor(), options.bind, options.port,
-                                  {options.store, make_log(output), std::nullopt, options.limits});
+  const auto server =
+      open_server(io.get_executor(), options.bind, options.port,
+                  {options.store, make_log(output), std::nullopt, secret, options.limits});
   if (!server) return fail(server.error());
   asio::signal_set signals(io, SIGTERM, SIGINT);
   unblock_signals({SIGTERM, SIGINT});

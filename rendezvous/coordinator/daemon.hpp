@@ -13,6 +13,7 @@ namespace ddprun::coordinator {
 struct DaemonOptions {
   std::string bind = "127.0.0.1";  // an address literal: names are never resolved
   std::uint16_t port = 29400;      // 0: the kernel picks a port
+  std::string secret_file;         // empty: links in clear text
   store::Limits store;
   Limits limits;
 };

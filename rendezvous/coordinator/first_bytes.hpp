@@ -13,12 +13,14 @@ enum class Speaks {
   kUnknownYet,  // the bytes so far match several protocols
   kAgent,
   kHttp,
+  kTls,    // an agent with a secret
   kStore,  // anything else: the store refuses non-c10d bytes
 };
 
 // No request of the store's protocol starts with a letter.
-inline constexpr std::array<std::pair<std::string_view, Speaks>, 8> kFirstBytes{{
+inline constexpr std::array<std::pair<std::string_view, Speaks>, 9> kFirstBytes{{
     {{protocol::kMagic, sizeof(protocol::kMagic)}, Speaks::kAgent},
+    {"\x16", Speaks::kTls},  // a record of a handshake; no opcode of the store
     {"GET ", Speaks::kHttp},
     {"HEAD", Speaks::kHttp},
     {"POST", Speaks::kHttp},

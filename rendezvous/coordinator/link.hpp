@@ -16,6 +16,7 @@
 #include "base/budget.hpp"
 #include "base/clock.hpp"
 #include "net/connection.hpp"
+#include "net/tls.hpp"
 #include "rendezvous/protocol/frame.hpp"
 #include "rendezvous/round/event.hpp"
 
@@ -92,9 +93,11 @@ struct Link : net::Connection {
   std::shared_ptr<RunEntry> run;  // set by its hello
   std::string held;               // first bytes, or an HTTP request, while incomplete
   std::unique_ptr<protocol::FrameReader> reader;  // while a frame is incomplete
+  std::unique_ptr<net::TlsSession> tls;           // null: clear text
   Outbox outbox;
   std::optional<std::list<std::pair<TimePoint, std::uint64_t>>::iterator> due;
   std::optional<std::list<std::uint64_t>::iterator> incomplete;  // set while `partial` is not 0
+  std::optional<std::list<std::uint64_t>::iterator> handshake;   // set until it is complete
 };
 
 [[nodiscard]] round::Peer peer_of(const Link& link);

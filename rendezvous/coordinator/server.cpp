@@ -82,6 +82,11 @@ std::unique_ptr<store::Server> Server::Impl::make_store() const {
 
 Result<void> Server::Impl::start() {
   DDPRUN_ASSERT(!reactor_.is_open() && !closed_);
+  if (options_.secret) {
+    auto tls = net::TlsContext::make(options_.secret);
+    if (!tls) return tls.error();
+    tls_ = std::move(*tls);
+  }
   store_ = make_store();
   auto started = store_->start();
   if (!started) return started;
@@ -99,6 +104,7 @@ void Server::Impl::close() {
   to_flush_.clear();
   due_.clear();
   incomplete_.clear();
+  handshakes_.clear();
   links_.clear();
   closed_links_.clear();
   runs_.clear();

@@ -17,6 +17,7 @@
 
 #include "base/rank_claims.hpp"
 #include "base/result.hpp"
+#include "base/secret.hpp"
 #include "base/store_wait.hpp"
 #include "base/types.hpp"
 #include "rendezvous/coordinator/limits.hpp"
@@ -35,6 +36,8 @@ struct ServerOptions {
   std::shared_ptr<spdlog::logger> log;
   /// Inside `ddprun`: agents of any other run are refused by name. Unset: many runs.
   std::optional<RunId> only_run;
+  /// Agents have to prove that they know it, and their links are encrypted; null: no secret.
+  SharedSecret secret = nullptr;
   Limits limits;
 };
 

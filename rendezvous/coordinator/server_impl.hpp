@@ -76,6 +76,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   void on_event(std::uint64_t id, std::uint32_t events) override;
   void read_some(Link& link);
   void receive(Link& link);
+  void understand(Link& link, std::string_view input);
   [[nodiscard]] std::unique_ptr<store::Server> make_store() const;
   void arrive(Link& link, std::string_view input);
   void hand_to_store(Link& link);
@@ -85,6 +86,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   void count_partial(Link& link, std::size_t bytes);
   void forget_partial(Link& link);
   void send(Link& link, SharedFrame frame);
+  void enqueue(Link& link, SharedFrame frame);
   void flush(Link& link);
   void watch(Link& link);
   void close_link(Link& link);
@@ -97,6 +99,13 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   void settle_all();
   [[nodiscard]] Link* find(std::uint64_t id);
   void log_once(const Link& link, const std::string& cause);
+
+  // server_tls.cpp: links with a secret.
+  void begin_tls(Link& link);
+  void open_sealed(Link& link, std::string_view input);
+  void reject(Link& link, const std::string& cause);
+  void forget_handshake(Link& link);
+  [[nodiscard]] SharedFrame sealed(Link& link, const Frame& frame);
 
   // server_runs.cpp: runs.
   void on_message(Link& link, protocol::Message message);
@@ -125,6 +134,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
 
   boost::asio::any_io_executor executor_;
   ServerOptions options_;
+  net::SharedTlsContext tls_;  // null: no secret
   TimePoint started_ = Clock::now();
   net::Reactor reactor_;
   boost::asio::steady_timer idle_timeout_;  // runs only while a link is due
@@ -154,6 +164,8 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   net::ConnectionTable<Link> links_;
   std::list<std::pair<TimePoint, std::uint64_t>> due_;  // soonest first
   std::list<std::uint64_t> incomplete_;  // links with counted partial bytes, longest first
+  std::list<std::uint64_t> handshakes_;  // links whose agents have proved nothing yet, oldest first
+  std::size_t rejected_ = 0;             // links without the secret, and agents in clear text
   std::vector<std::uint64_t> to_flush_;
   std::map<std::shared_ptr<RunEntry>, round::LinksLost> lost_;  // in this batch
   std::vector<std::uint64_t> closed_links_;  // in links_ until the end of the batch

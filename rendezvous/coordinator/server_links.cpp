@@ -13,6 +13,14 @@
 
 namespace ddprun::coordinator {
 
+namespace {
+
+constexpr const char* kSecretWanted =
+    "this coordinator serves only agents that have its secret; pass --rdzv-secret-file on every "
+    "node of the run";
+
+}  // namespace
+
 Link* Server::Impl::find(std::uint64_t id) {
   Link* link = links_.find(id);
   return link == nullptr || link->state == LinkState::kClosed ? nullptr : link;
@@ -47,16 +55,28 @@ void Server::Impl::receive(Link& link) {
   }
   if (received == 0) return lose(link, "connection closed");
   const std::string_view input(receive_buffer_.get(), static_cast<std::size_t>(received));
+  if (link.tls != nullptr) return open_sealed(link, input);
+  understand(link, input);
+}
+
+void Server::Impl::understand(Link& link, std::string_view input) {
   if (link.state == LinkState::kArriving) return arrive(link, input);
   if (link.state == LinkState::kHttp) return ask(link, input);
-  digest(link, input);
+  if (link.state == LinkState::kAgent) digest(link, input);
 }
 
 void Server::Impl::arrive(Link& link, std::string_view input) {
   link.held.append(input);
-  switch (protocol_of(link.held)) {
+  const Speaks speaks = protocol_of(link.held);
+  if (link.tls != nullptr && speaks != Speaks::kUnknownYet && speaks != Speaks::kAgent) {
+    log_once(link, "TLS: no agent");
+    return lose(link, "no agent");
+  }
+  switch (speaks) {
     case Speaks::kUnknownYet:
       return set_due(link);
+    case Speaks::kTls:
+      return begin_tls(link);
     case Speaks::kAgent: {
       const std::string first = std::exchange(link.held, {});
       return begin_agent(link, std::string_view(first).substr(sizeof(protocol::kMagic)));
@@ -91,6 +111,11 @@ void Server::Impl::begin_agent(Link& link, std::string_view input) {
                              " agents, its maximum; raise --max-agents of ddprun-rdzvd, or "
                              "use another coordinator",
                          std::chrono::seconds(1)});
+  }
+  if (tls_ != nullptr && link.tls == nullptr) {
+    ++rejected_;
+    log_once(link, "an agent without the secret");
+    return refuse(link, {protocol::RefusalCode::kProtocol, kSecretWanted, {}});
   }
   if (!input.empty()) digest(link, input);
 }
@@ -160,6 +185,10 @@ void Server::Impl::forget_partial(Link& link) {
 void Server::Impl::send(Link& link, SharedFrame frame) {
   const bool open = link.state == LinkState::kAgent || link.state == LinkState::kHttp;
   if (!open || link.mute) return;
+  enqueue(link, link.tls == nullptr ? std::move(frame) : sealed(link, *frame));
+}
+
+void Server::Impl::enqueue(Link& link, SharedFrame frame) {
   const auto overflows = [&] {
     return !link.outbox.empty() &&
            (link.outbox.behind() + frame->bytes.size() > options_.limits.link_unsent_bytes ||
@@ -208,6 +237,7 @@ void Server::Impl::close_link(Link& link) {
   }
   link.state = LinkState::kClosing;
   link.run.reset();
+  forget_handshake(link);
   forget_due(link);
   set_due(link);
   if (!std::exchange(link.queued, true)) to_flush_.push_back(link.id);
@@ -228,6 +258,7 @@ void Server::Impl::mark_closed(Link& link) {
   link.run.reset();
   forget_due(link);
   forget_partial(link);
+  forget_handshake(link);
   closed_links_.push_back(link.id);
 }
 

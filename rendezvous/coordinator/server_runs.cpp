@@ -30,7 +30,12 @@ void Server::Impl::on_hello(Link& link, Message message) {
   const Hello& hello = std::get<Hello>(message);
   const bool is_full = unfinished_ >= options_.limits.runs;
   if (is_full && !runs_.contains(hello.run_id.value())) forget_run_without_agents();
-  if (auto refused = refusal_of(hello)) {
+  auto refused = refusal_of(hello);
+  if (!refused && link.tls != nullptr && link.tls->run() != hello.run_id.value()) {
+    // The key of a link belongs to one run.
+    refused = Refused{RefusalCode::kWrongRun, "this link was made for another run", {}};
+  }
+  if (refused) {
     log_once(link, refused->sentence);
     return refuse(link, std::move(*refused));
   }

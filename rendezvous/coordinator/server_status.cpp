@@ -56,6 +56,7 @@ ServerView Server::Impl::view(TimePoint now) const {
   view.store = store_->counters();
   view.connections = connections();
   view.agents = agents_;
+  view.rejected = rejected_;
   for (const auto& [name, entry] : runs_) {
     if (entry->finished_at && now - *entry->finished_at >= kOverKept) continue;
     RunView run;

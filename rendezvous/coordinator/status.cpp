@@ -79,6 +79,7 @@ std::string to_json(const ServerView& view) {
   object["time_ms"] = view.now.time_since_epoch().count();
   object["connections"] = view.connections;
   object["agents"] = view.agents;
+  object["rejected"] = view.rejected;
   object["store"] = {{"connections", view.store.connections},
                      {"keys", view.store.keys},
                      {"waits", view.store.waits},

@@ -129,10 +129,11 @@ class Listener {
 /// Connections that records its events.
 class Agent {
  public:
-  Agent(asio::io_context& io, const std::string& host, std::uint16_t port)
+  Agent(asio::io_context& io, const std::string& host, std::uint16_t port, LinkSecret secret = {})
       : io_(io),
-        connections_(std::make_unique<Connections>(io.get_executor(), host, port,
-                                                   [this](const Event& e) { take(e); })) {}
+        connections_(std::make_unique<Connections>(
+            io.get_executor(), host, port, [this](const Event& e) { take(e); },
+            std::move(secret))) {}
 
   Connections& operator*() { return *connections_; }
   Connections* operator->() { return connections_.get(); }

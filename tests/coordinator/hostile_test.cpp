@@ -155,7 +155,7 @@ TEST_CASE("half a hello and half a request, followed by silence, are closed afte
     peer.send(bytes);
     CHECK(peer.closed());
   }
-  CHECK_THAT(coordinator.log(), ContainsSubstring("no complete first message within 50 ms"));
+  CHECK_THAT(coordinator.log(), ContainsSubstring(kNoFirstMessage + "50 ms"));
   Agent member(coordinator.port(), hello_of("run", "b", 2));
   member.await<protocol::Waiting>();
   CHECK(member.socket().silent());

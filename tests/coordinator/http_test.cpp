@@ -56,9 +56,10 @@ TEST_CASE("the first bytes distinguish agents, HTTP and everything else") {
   for (const char* part : {"", "D", "DD", "DDP", "G", "GET", "DE", "P", "HEA"}) {
     CHECK(protocol_of(part) == Speaks::kUnknownYet);
   }
+  for (const char* part : {"\x16", "\x16\x03\x01"}) CHECK(protocol_of(part) == Speaks::kTls);
   CHECK(protocol_of("GET /") == Speaks::kHttp);
   CHECK(protocol_of("DELETE /") == Speaks::kHttp);
-  for (const char* part : {"DDX", "GEX", "SSH-2.0", "\x16\x03\x01", "\x01"}) {
+  for (const char* part : {"DDX", "GEX", "SSH-2.0", "\x17\x03\x03", "\x01"}) {
     CHECK(protocol_of(part) == Speaks::kStore);
   }
   CHECK(protocol_of(std::string_view("\0\xce", 2)) == Speaks::kStore);

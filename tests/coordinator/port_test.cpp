@@ -82,7 +82,7 @@ TEST_CASE("a client that half-closes after its requests gets all replies") {
 
 TEST_CASE("foreign protocols on the port are closed without a reply") {
   LiveCoordinator coordinator;
-  for (const char* noise : {"SSH-2.0-x\r\n", "\x16\x03\x01\x02", "DDPX", "GEX"}) {
+  for (const char* noise : {"SSH-2.0-x\r\n", "\x17\x03\x03\x02", "DDPX", "GEX"}) {
     Client stranger(coordinator.port());
     stranger.send(noise);
     CHECK(stranger.closed());

@@ -20,6 +20,7 @@ const std::vector<Effect>& effects() {
   static const std::vector<Effect> kEffects{
       {OptionId::kNnodes, {"W"}, {"--nnodes=2", "W"}},
       {OptionId::kRdzvConf, {"--nnodes=2", "W"}, {"--nnodes=2", "--rdzv-conf=timeout=7", "W"}},
+      {OptionId::kRdzvSecretFile, {"--nnodes=2", "W"}, {"--nnodes=2", "--rdzv-secret-file=s", "W"}},
       {OptionId::kNodeRank, {"--nnodes=2", "W"}, {"--nnodes=2", "--node-rank=1", "W"}},
       {OptionId::kHosts, {"W"}, {"--hosts=node-1,node-2", "W"}},
       {OptionId::kAllowDifferentCommands, {"W"}, {"--allow-different-commands", "W"}},
@@ -101,6 +102,7 @@ std::string fingerprint(const LaunchConfig& config) {
   for (const int number : config.stopping.signals) text += "|signal " + std::to_string(number);
   for (const auto& filter : config.log.stdout_filters) text += "|out " + filter;
   for (const auto& filter : config.log.stderr_filters) text += "|err " + filter;
+  if (config.rendezvous && config.rendezvous->secret) text += "|secret";
   if (config.log.console_ranks)
     text += "|ranks " + std::to_string(config.log.console_ranks->size());
   const std::vector<long> numbers{config.stopping.max_restarts,

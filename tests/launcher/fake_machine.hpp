@@ -60,6 +60,13 @@ class FakeMachine : public Machine {
     if (agree == Agree::kLook) return found == agreed.end() ? "" : found->second;
     return agreed.emplace(path + " " + key, line).first->second;
   }
+  [[nodiscard]] Result<SharedSecret> secret_in(const std::string& path,
+                                               const std::string& shown) const override {
+    const auto found = secrets.find(path);
+    if (found != secrets.end()) return found->second;
+    return Error{ErrorKind::kUsage, shown + ": cannot read it"};
+  }
+  [[nodiscard]] SharedSecret secret_of_variable() const override { return secret; }
   [[nodiscard]] std::string host_name() const override { return name; }
   [[nodiscard]] bool is_in_shell() const override { return in_shell; }
   [[nodiscard]] std::string random_id() const override {
@@ -71,6 +78,8 @@ class FakeMachine : public Machine {
   std::optional<double> quota;
   mutable std::vector<std::string> asked_near;  // the devices of numa_cpus()
   std::map<std::string, FileKind> files;
+  std::map<std::string, SharedSecret> secrets{{"s", std::make_shared<Secret>()}};  // by path
+  SharedSecret secret;                                                             // DDPRUN_SECRET
   std::map<std::string, std::string> addresses{
       {"127.0.0.1", "127.0.0.1"}, {"localhost", "127.0.0.1"}, {"node-1", "10.0.0.1"}};
   std::set<std::string> unresolved;  // names that do not resolve yet; any other is elsewhere

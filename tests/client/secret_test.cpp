@@ -1,0 +1,177 @@
+// An agent with a secret, against a scripted peer: it says nothing to one that has not proved that
+// it knows it, and believes nothing that it says.
+#include "tests/support/secret.hpp"
+#include "net/tls.hpp"
+#include "rendezvous/client/connection.hpp"
+#include "rendezvous/client/who_answers.hpp"
+#include "tests/client/scene.hpp"
+#include "tests/support/sentences.hpp"
+
+using namespace ddprun;
+using namespace ddprun::client;
+using namespace ddprun::protocol;
+using namespace ddprun::test;
+
+namespace {
+
+net::SharedTlsContext tls_of(const SharedSecret& secret) {
+  auto context = net::TlsContext::make(secret);
+  REQUIRE(context.has_value());
+  return *context;
+}
+
+/// The coordinator's side of a link.
+class SealedPeer {
+ public:
+  SealedPeer(Peer peer, const SharedSecret& secret)
+      : peer_(std::move(peer)), tls_(net::TlsSession::accepting(tls_of(secret))) {}
+
+  /// Reads until the handshake is complete, or has failed.
+  bool connect() {
+    while (!tls_->is_established()) {
+      if (!read()) return false;
+    }
+    return true;
+  }
+  /// The next `count` bytes in clear.
+  std::string receive(std::size_t count) {
+    while (plain_.size() < count) REQUIRE(read());
+    const std::string bytes = plain_.substr(0, count);
+    plain_.erase(0, count);
+    return bytes;
+  }
+  void say(const Message& message) { peer_.send(tls_->seal(frame(encode(message)))); }
+  [[nodiscard]] Peer& peer() { return peer_; }
+
+ private:
+  bool read() {
+    const std::string bytes = peer_.receive(1);
+    if (bytes.empty()) return false;
+    const bool opened = tls_->receive(bytes, plain_).has_value();
+    peer_.send(tls_->take_output());
+    return opened;
+  }
+
+  Peer peer_;
+  std::unique_ptr<net::TlsSession> tls_;
+  std::string plain_;
+};
+
+struct Scene {
+  Scene() { agent->connect(1); }
+  Peer accept(LinkId link = 1) {
+    Peer peer = listener.accept();
+    CHECK(agent.next<LinkUp>().link == link);
+    return peer;
+  }
+  std::string address() const { return "127.0.0.1:" + std::to_string(listener.port()); }
+  std::string refusal() {
+    const auto refused = std::get<Refused>(agent.next<Incoming>().message);
+    agent.next<LinkDown>();
+    return refused.sentence;
+  }
+  asio::io_context io;
+  Listener listener{io};
+  Agent agent{io, "127.0.0.1", listener.port(), {tls_of(secret_of('a')), "run"}};
+};
+
+}  // namespace
+
+TEST_CASE("with the secret on both sides a link carries messages in both directions") {
+  Scene scene;
+  SealedPeer peer(scene.accept(), secret_of('a'));
+  scene.agent->send(1, Beat{});
+  REQUIRE(peer.connect());
+  CHECK(peer.receive(4) == "DDPR");
+  const std::string beat = frame(encode(Beat{}));
+  CHECK(peer.receive(beat.size()) == beat);
+  peer.say(Done{3, "over"});
+  CHECK(scene.agent.next<Incoming>().message == Message(Done{3, "over"}));
+}
+
+TEST_CASE(
+    "nothing but a hello of TLS is sent before the peer has proved that it knows the secret") {
+  Scene scene;
+  Peer peer = scene.accept();
+  scene.agent->send(1, Leave{1, "a reason that only the run may read"});
+  const std::string head = peer.receive(5);
+  CHECK(head.substr(0, 2) == "\x16\x03");
+  const std::size_t length =
+      static_cast<unsigned char>(head[3]) * 256U + static_cast<unsigned char>(head[4]);
+  const std::string hello = peer.receive(length);
+  CHECK(hello.find("reason") == std::string::npos);
+  peer.send(frame(encode(Done{0, "over"})));
+  CHECK_THAT(scene.refusal(), ContainsSubstring(kHasOtherSecret));
+}
+
+TEST_CASE("a coordinator with another secret, or with none, is named with what to compare") {
+  for (const bool none : {false, true}) {
+    CAPTURE(none);
+    Scene scene;
+    SealedPeer peer(scene.accept(), secret_of('b'));
+    if (none) {
+      peer.peer().receive(5);
+      peer.peer().send(std::string(net::kTlsRefusal));
+    } else {
+      CHECK_FALSE(peer.connect());
+    }
+    const std::string refusal = scene.refusal();
+    CHECK(refusal == has_another_secret(scene.address()));
+    CHECK_THAT(refusal, ContainsSubstring(kHasOtherSecret));
+  }
+}
+
+TEST_CASE("a port that a stranger has taken ends no run: done in clear is no message") {
+  Scene scene;
+  {
+    SealedPeer peer(scene.accept(), secret_of('a'));
+    REQUIRE(peer.connect());
+    peer.say(Beat{});
+    scene.agent.next<Incoming>();
+  }
+  scene.agent.next<LinkDown>();
+  for (LinkId link = 2; link < 5; ++link) {
+    scene.agent->connect(link);
+    Peer squatter = scene.accept(link);
+    squatter.receive(5);
+    if (link == 2) squatter.send(frame(encode(Done{0, "over"})));
+    if (link == 3) squatter.send(std::string(net::kTlsRefusal));
+    if (link == 4) squatter.close();
+    CHECK_FALSE(scene.agent.next<LinkDown>().evidence.empty());
+  }
+  CHECK(scene.agent.heard_nothing_more());
+}
+
+TEST_CASE("a changed record from the coordinator ends the link, and nothing of it is believed") {
+  Scene scene;
+  SealedPeer peer(scene.accept(), secret_of('a'));
+  REQUIRE(peer.connect());
+  peer.say(Beat{});
+  scene.agent.next<Incoming>();
+  peer.peer().send(std::string("\x17\x03\x03\x00\x20", 5) + std::string(32, 'x'));
+  CHECK_THAT(scene.agent.next<LinkDown>().evidence,
+             Catch::Matchers::StartsWith(scene.address() + ": TLS: "));
+}
+
+TEST_CASE("a coordinator that ends in the middle of a handshake is tried again") {
+  Scene scene;
+  scene.accept().close();
+  Peer store_asks = scene.listener.accept();  // what kind of server is it?
+  store_asks.close();
+  Peer http_asks = scene.listener.accept();
+  http_asks.close();
+  CHECK_THAT(scene.agent.next<LinkDown>().evidence,
+             ContainsSubstring("before it proved that it knows the secret"));
+  scene.agent->connect(2);
+  SealedPeer peer(scene.accept(2), secret_of('a'));
+  CHECK(peer.connect());
+}
+
+TEST_CASE("an agent that ends in the middle of a handshake does not wait for it") {
+  Scene scene;
+  Peer peer = scene.accept();
+  scene.agent->send(1, Leave{1, "end"});
+  scene.agent->close(1);
+  scene.agent.flush();
+  CHECK(scene.agent.heard_nothing_more());
+}

@@ -1,0 +1,238 @@
+"""A run with a secret, from the command line to the workers: who joins, and where the secret is.
+
+    secret_test.py DDPRUN RDZVD
+"""
+
+import contextlib
+import os
+import pathlib
+import re
+import select
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from tests.support.ports import free_port  # noqa: E402
+from tests.support.sentences import kHasOtherSecret, kOthersMayAccess  # noqa: E402
+from tests.support.sentences import kPeerHasOtherSecret, kSecretHasAtLeast  # noqa: E402
+from tests.support.supervisors import children_of, supervisors_of  # noqa: E402
+
+DDPRUN, RDZVD = sys.argv[1:3]
+SECRET = "correct-horse-battery-staple-0123456789"
+OTHER = "another-horse-battery-staple-0123456789"
+HUNG = 60
+PARTLY = SECRET[:20]  # of which nothing may show a part either
+
+
+class Folder(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.port = free_port()
+
+    def enterContext(self, manager):  # Python 3.11 has it
+        result = manager.__enter__()
+        self.addCleanup(manager.__exit__, None, None, None)
+        return result
+
+    def file(self, secret=SECRET, mode=0o600):
+        path = self.folder / f"secret-{secret[:7]}-{mode:o}"
+        path.write_text(secret + "\n")
+        path.chmod(mode)
+        return path
+
+    def environment(self, secret):
+        names = ("DDPRUN", "PET_", "SLURM", "TORCH")
+        own = {k: v for k, v in os.environ.items() if not k.startswith(names)}
+        own["XDG_RUNTIME_DIR"] = str(self.folder)
+        if secret is not None:
+            own["DDPRUN_SECRET"] = secret
+        return own
+
+    def node(self, *options, secret=None, program=("true",), nodes="2"):
+        words = [DDPRUN, f"--nnodes={nodes}", "--rdzv-backend=c10d", "--rdzv-id=run",
+                 f"--rdzv-endpoint=127.0.0.1:{self.port}", f"--log-dir={self.folder}/logs",
+                 "--rdzv-conf=join_timeout=30,is_host=" + str("own" in options).lower(),
+                 *(o for o in options if o != "own"), "--no-python", *program]
+        process = subprocess.Popen(words, env=self.environment(secret), stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.addCleanup(end, process)
+        return process
+
+    def first(self, *options, **more):
+        """The node that runs the coordinator."""
+        return self.node("own", *options, **more)
+
+
+def end(process):
+    if process.poll() is None:
+        process.kill()
+    process.communicate(timeout=HUNG)
+
+
+def output_of(process):
+    text, _ = process.communicate(timeout=HUNG)
+    assert PARTLY not in text, text
+    return process.returncode, text
+
+
+class Joining(Folder):
+    def test_nodes_with_one_secret_form_a_run_by_file_or_variable(self):
+        one = self.first(f"--rdzv-secret-file={self.file()}")
+        two = self.node(secret=SECRET)
+        for node in (one, two):
+            code, text = output_of(node)
+            self.assertEqual(code, 0, text)
+
+    def test_a_node_with_another_secret_is_refused_by_one_sentence(self):
+        one = self.first(secret=SECRET)
+        code, text = output_of(self.node(secret=OTHER))
+        self.assertEqual(code, 111, text)
+        self.assertIn(kHasOtherSecret, text)
+        self.assertIn("compare --rdzv-secret-file", text)
+        code, text = output_of(self.node())
+        self.assertEqual(code, 111, text)
+        self.assertIn("pass --rdzv-secret-file on every node", text)
+        two = self.node(secret=SECRET)
+        self.assertEqual(output_of(two)[0], 0)
+        code, text = output_of(one)
+        self.assertEqual(code, 0, text)
+        self.assertIn(kPeerHasOtherSecret, text)
+
+    def test_a_node_with_a_secret_joins_no_coordinator_without(self):
+        one = self.first()
+        code, text = output_of(self.node(secret=SECRET))
+        self.assertEqual(code, 111, text)
+        self.assertIn(kHasOtherSecret, text)
+        self.assertEqual(output_of(self.node())[0], 0)
+        self.assertEqual(output_of(one)[0], 0)
+
+    def test_ddprun_rdzvd_has_one_for_all_its_runs(self):
+        daemon = subprocess.Popen([RDZVD, "--port=0", f"--secret-file={self.file()}"],
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(end, daemon)
+        ready, _, _ = select.select([daemon.stdout], [], [], HUNG)
+        self.assertTrue(ready)
+        self.port = int(daemon.stdout.readline().rpartition(":")[2])
+        self.assertEqual(output_of(self.node(nodes="1"))[0], 111)
+        self.assertEqual(output_of(self.node(secret=OTHER, nodes="1"))[0], 111)
+        self.assertEqual(output_of(self.node(secret=SECRET, nodes="1"))[0], 0)
+
+
+class Refusing(Folder):
+    def test_a_file_that_others_may_read_is_refused(self):
+        code, text = output_of(self.node(f"--rdzv-secret-file={self.file(mode=0o644)}"))
+        self.assertEqual(code, 2, text)
+        self.assertIn(kOthersMayAccess + "644); run chmod 600 on it", text)
+        daemon = subprocess.run([RDZVD, "--port=0", f"--secret-file={self.file(mode=0o644)}"],
+                                capture_output=True, text=True, timeout=HUNG)
+        self.assertEqual(daemon.returncode, 2)
+        self.assertIn(kOthersMayAccess, daemon.stderr)
+
+    def test_a_short_secret_an_empty_one_and_an_empty_name_are_refused(self):
+        for options, secret, what in (
+                ([f"--rdzv-secret-file={self.file('short')}"], None, "this one has 5"),
+                ([], "short", "DDPRUN_SECRET: " + kSecretHasAtLeast),
+                ([], "", "this one has 0"),
+                (["--rdzv-secret-file="], SECRET, "names no file"),
+                ([f"--rdzv-secret-file={self.folder}/none"], SECRET, "No such file")):
+            code, text = output_of(self.node(*options, secret=secret))
+            self.assertEqual(code, 2, text)
+            self.assertIn(what, text)
+
+    def test_one_node_needs_no_secret(self):
+        path = self.file()
+        for options, secret in (([f"--rdzv-secret-file={path}"], None), ([], SECRET)):
+            run = subprocess.run([DDPRUN, *options, f"--log-dir={self.folder}/logs", "--no-python",
+                                  "true"], env=self.environment(secret), capture_output=True,
+                                 text=True, timeout=HUNG)
+            self.assertEqual(run.returncode, 0, run.stderr)
+            if options:
+                self.assertIn("not used: a single node has no link to protect", run.stderr)
+
+
+class Hiding(Folder):
+    """The secret is nowhere but in the memory of ddprun."""
+
+    def environ_of(self, pid):
+        return pathlib.Path(f"/proc/{pid}/environ").read_bytes()
+
+    def test_no_process_of_the_run_shows_it(self):
+        fifo = self.folder / "up"
+        os.mkfifo(fifo)
+        program = ("sh", "-c", f'env > {self.folder}/env.$RANK; echo up > {fifo}; '
+                   f'read line < {self.folder}/go')
+        os.mkfifo(self.folder / "go")
+        one = self.first("--verbose", secret=SECRET, program=program)
+        two = self.node("--verbose", secret=SECRET, program=program)
+        up = os.open(fifo, os.O_RDWR)
+        self.addCleanup(os.close, up)
+        seen = b""
+        while seen.count(b"up\n") < 2:
+            ready, _, _ = select.select([up], [], [], HUNG)
+            self.assertTrue(ready, "the workers do not start")
+            seen += os.read(up, 100)
+        pids = []
+        for node in (one, two):
+            supervisors = supervisors_of(node.pid)
+            workers = children_of(supervisors[-1])
+            self.assertTrue(workers)
+            pids += [*supervisors, *workers]
+        for pid in pids:
+            self.assertNotIn(PARTLY.encode(), self.environ_of(pid), pid)
+            arguments = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
+            self.assertNotIn(PARTLY.encode(), arguments)
+            self.assertIn(b"XDG_RUNTIME_DIR=", self.environ_of(pid))  # it is the environment
+        status = subprocess.run([DDPRUN, "status", "--json"], env=self.environment(None),
+                                capture_output=True, text=True, timeout=HUNG)
+        self.assertNotIn(PARTLY, status.stdout + status.stderr)
+        with contextlib.closing(open(self.folder / "go", "w")) as go:
+            go.write("1\n1\n")
+            go.flush()
+            for node in (one, two):
+                code, _ = output_of(node)
+                self.assertEqual(code, 0)
+        for path in self.folder.rglob("*"):
+            if path.is_file():
+                self.assertNotIn(PARTLY.encode(), path.read_bytes(), path)
+
+    def test_a_dry_run_and_ddprun_config_do_not_show_it(self):
+        path = self.file()
+        words = ["--nnodes=2", f"--rdzv-endpoint=127.0.0.1:{self.port}", "--rdzv-backend=c10d"]
+        for given in ([], [f"--rdzv-secret-file={path}"]):
+            for line in ([DDPRUN, *words, *given, "--dry-run", "--json", "--no-python", "true"],
+                         [DDPRUN, "config", *words, *given, "--no-python", "true"]):
+                run = subprocess.run(line, env=self.environment(SECRET), capture_output=True,
+                                     text=True, timeout=HUNG)
+                self.assertEqual(run.returncode, 0, run.stderr)
+                self.assertNotIn(PARTLY, run.stdout + run.stderr)
+                self.assertNotIn("DDPRUN_SECRET", run.stdout)
+
+    def test_the_messages_between_nodes_are_not_readable(self):
+        trace = subprocess.run(["strace", "-V"], capture_output=True) if which("strace") else None
+        if trace is None:
+            self.skipTest("no strace")
+        log = self.folder / "trace"
+        words = [DDPRUN, "--nnodes=1:2", "--rdzv-backend=c10d", "--rdzv-id=run",
+                 f"--rdzv-endpoint=127.0.0.1:{self.port}", "--rdzv-conf=is_host=true,"
+                 "last_call_timeout=1", f"--log-dir={self.folder}/logs", "--no-python", "true"]
+        for secret, readable in ((None, True), (SECRET, False)):
+            run = subprocess.run(["strace", "-f", "-s", "4096", "-o", str(log),
+                                  "-e", "trace=%network,read,write", *words],
+                                 env=self.environment(secret), capture_output=True, text=True,
+                                 timeout=HUNG)
+            self.assertEqual(run.returncode, 0, run.stderr)
+            sent = "".join(line for line in log.read_text(errors="replace").splitlines(True)
+                           if re.search(r"(send|write|sendmsg|sendto)\(", line))
+            self.assertEqual("local_world_size" in sent, readable)
+            self.assertNotIn(PARTLY, sent)
+
+
+def which(program):
+    return any(os.access(os.path.join(folder, program), os.X_OK)
+               for folder in os.environ.get("PATH", "").split(os.pathsep))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:])
