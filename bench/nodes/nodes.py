@@ -50,6 +50,8 @@ def main() -> int:
         for which, index in (("first", 0), ("last", 1)):
             show(f"{count} agents, start to the {which} worker's main", None,
                  [[run[index] for run in runs] for runs in taken])
+    _, launcher, runs = launchers[0]
+    show_cost_of_secret(launcher, 3 * runs, options)
     return 0
 
 
@@ -78,8 +80,9 @@ class NotWithin(Exception):
 class Nodes:
     """Agents of one run on this machine. The probe writes the start time of its main."""
 
-    def __init__(self, launcher: list[str], nodes: str, options, restarts: int = 0):
+    def __init__(self, launcher: list[str], nodes: str, options, restarts: int = 0, secret=None):
         self.scratch = Scratch()
+        self.secret = {} if secret is None else {"DDPRUN_SECRET": secret}
         self.timeout = options.timeout
         conf = f"keep_alive_interval={INTERVAL},keep_alive_max_attempt={ATTEMPTS}"
         conf += ",last_call_timeout=10,join_timeout=120"
@@ -108,7 +111,7 @@ class Nodes:
         self.scratch.__exit__()
 
     def start(self) -> subprocess.Popen:
-        agent = subprocess.Popen(self.command, env=self.scratch.environment,
+        agent = subprocess.Popen(self.command, env={**self.scratch.environment, **self.secret},
                                  stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                  stderr=subprocess.DEVNULL)
         self.agents.append(agent)
@@ -176,17 +179,28 @@ def agent_lost(launcher, runs, options, how):
     return taken
 
 
-def start(launcher, runs, count, options):
+def start(launcher, runs, count, options, secret=None):
     """(first, last) of each run."""
     taken = []
     for _ in range(max(1, runs // 3)):
-        with Nodes(launcher, str(count), options) as nodes:
+        with Nodes(launcher, str(count), options, secret=secret) as nodes:
             began = time.monotonic_ns()
             for _ in range(count):
                 nodes.start()
             mains = [note[0] for note in nodes.round_of(count)]
             taken.append((min(mains) - began, max(mains) - began))
     return taken
+
+
+def show_cost_of_secret(launcher, runs, options):
+    """Without and with in turn, so that both see the same machine."""
+    clear, sealed = [], []
+    for _ in range(max(1, runs // 3)):
+        clear += [run[1] / 1e6 for run in start(launcher, 1, 2, options)]
+        sealed += [run[1] / 1e6 for run in start(launcher, 1, 2, options, "bench" * 8)]
+    middles = statistics.median(clear), statistics.median(sealed)
+    print(f"2 agents, start to the last worker's main: {middles[0]:.1f} ms; with a secret "
+          f"{middles[1]:.1f} ms, ratio {middles[1] / middles[0]:.3f}")
 
 
 def show(what, goal, columns):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures the cost of joining, node loss, restart and end in a coordinator with N agents.
 
-    bench/rendezvous/agents.py --rdzvd bin/ddprun-rdzvd --load bin/bench_agents
+    bench/rendezvous/agents.py --rdzvd bin/ddprun-rdzvd --load bin/bench_agents [--secret]
 
 Every agent uses the real client code on a real loopback connection, but has no worker processes.
 All agents are in one process, the coordinator in another, so on a machine with two processors each
@@ -16,10 +16,12 @@ has one. Columns, per run:
 
 import argparse
 import json
+import os
 import pathlib
 import statistics
 import subprocess
 import sys
+import tempfile
 
 PHASES = {
     "join": "connect -> first round",
@@ -29,6 +31,7 @@ PHASES = {
     "beat": "one keep-alive each, answered",
 }
 JOIN_GOAL_S = 1.0
+SECRET = "bench" * 8
 # Ten thousand agents exceed the processor's caches; a cost proportional to N would grow 100-fold.
 FLAT_GOAL = 2.0
 FLAT_FROM = 100
@@ -57,12 +60,21 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--load", default=root / "build/release/bin/bench_agents")
     parser.add_argument("--agents", type=int, nargs="+", default=[100, 1_000, 10_000])
     parser.add_argument("--runs", type=int, default=5, help="runs of each; the median is reported")
+    parser.add_argument("--secret", action="store_true", help="links of agents are sealed (TLS)")
     return parser.parse_args()
 
 
 def measure(options: argparse.Namespace, agents: int, mode: str) -> dict:
     """One run against a new coordinator, so that its memory starts at zero."""
     command = [options.rdzvd, "--bind", "127.0.0.1", "--port", "0"]
+    environment = dict(os.environ)
+    environment.pop("DDPRUN_SECRET", None)
+    file = tempfile.NamedTemporaryFile("w")  # only its owner may read it
+    if options.secret:
+        environment["DDPRUN_SECRET"] = SECRET
+        file.write(SECRET)
+        file.flush()
+        command.append(f"--secret-file={file.name}")
     coordinator = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )
@@ -72,13 +84,14 @@ def measure(options: argparse.Namespace, agents: int, mode: str) -> dict:
             raise SystemExit(f"{options.rdzvd} did not get ready: {ready!r}")
         port = ready.strip().rsplit(":", 1)[1]
         load = [options.load, port, str(coordinator.pid), "bench", str(agents), mode]
-        done = subprocess.run(load, stdout=subprocess.PIPE, text=True, timeout=300)
+        done = subprocess.run(load, env=environment, stdout=subprocess.PIPE, text=True, timeout=300)
         if done.returncode != 0:
             raise SystemExit(f"bench_agents with {agents} agents exited with {done.returncode}")
         return json.loads(done.stdout)
     finally:
         coordinator.terminate()
         coordinator.wait(timeout=30)
+        file.close()
 
 
 def median(runs: list) -> dict:

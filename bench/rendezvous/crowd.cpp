@@ -37,9 +37,10 @@ CrowdAgent::CrowdAgent(Crowd& crowd, std::size_t number)
     : crowd_(crowd),
       number_(number),
       membership_(options_of(crowd.options_, number), Clock::now()),
-      connections_(std::make_unique<Connections>(crowd.io_.get_executor(), crowd.options_.host,
-                                                 crowd.options_.port,
-                                                 [this](const Event& event) { on_event(event); })),
+      connections_(std::make_unique<Connections>(
+          crowd.io_.get_executor(), crowd.options_.host, crowd.options_.port,
+          [this](const Event& event) { on_event(event); },
+          LinkSecret{crowd.options_.tls, crowd.options_.run_id})),
       timer_(crowd.io_) {}
 
 void CrowdAgent::begin() {

@@ -28,6 +28,7 @@ struct CrowdOptions {
   /// Maximum number of concurrent connection attempts; a listener's backlog is limited.
   std::size_t connecting_max = 128;
   KeepTraffic keep_traffic = KeepTraffic::kNo;
+  net::SharedTlsContext tls = nullptr;  // null: links in clear text
 };
 
 /// All messages sent and received, for counting. Recording them takes time, so such a run is not

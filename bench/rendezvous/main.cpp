@@ -2,6 +2,7 @@
 // phase as one line of JSON. bench/rendezvous/agents.py starts the coordinator, runs this for
 // several N and compares.
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <exception>
@@ -121,7 +122,8 @@ int main(int argc, char** argv) {
     std::fprintf(stderr,
                  "usage: bench_agents PORT PID RUN_ID AGENTS time|bytes\n"
                  "PID: of the coordinator on 127.0.0.1:PORT, to measure its CPU time and memory.\n"
-                 "bytes: records and counts the messages, which increases the times.\n");
+                 "bytes: records and counts the messages, which increases the times.\n"
+                 "DDPRUN_SECRET: the secret of the run; unset: links in clear text.\n");
     return 2;
   }
   raise_descriptor_limit();
@@ -130,6 +132,9 @@ int main(int argc, char** argv) {
     options.port = static_cast<std::uint16_t>(std::stoi(argv[1]));
     options.run_id = argv[3];
     options.agents = std::stoull(argv[4]);
+    if (auto secret = take_secret_variable(environ)) {
+      options.tls = net::TlsContext::make(std::move(secret)).value();
+    }
     options.keep_traffic = mode == "bytes" ? KeepTraffic::kYes : KeepTraffic::kNo;
     return run(argv[2], std::move(options));
   } catch (const std::exception& error) {
