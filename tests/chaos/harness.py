@@ -27,6 +27,7 @@ from ports import free_port  # noqa: E402
 from supervisors import agent_of  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
+SECRET = "of all runs with --secret, 32 characters"
 WAIT_SECONDS = float(os.environ.get("DDPRUN_TEST_WAIT", "20"))  # a longer wait counts as a hang
 # A silence limit of 10 s, so that a process that waits for a busy processor is not lost.
 CONF = {"keep_alive_interval": "0.2", "keep_alive_max_attempt": "50", "last_call_timeout": "15",
@@ -113,6 +114,12 @@ class Cluster:
                       "rdzv-backend": "c10d", "rdzv-id": self.run_id}
         self.conf = dict(CONF)
         self.environment = {"CHAOS_FOLDER": str(self.folder), "PYTHONDONTWRITEBYTECODE": "1"}
+        self.of_daemon = []  # its options
+        if getattr(tools, "secret", False):
+            self.environment["DDPRUN_SECRET"] = SECRET
+            (self.folder / "secret").touch(0o600)
+            (self.folder / "secret").write_text(SECRET)
+            self.of_daemon = [f"--secret-file={self.folder}/secret"]
         self.worker = [sys.executable, "-S", "-u", str(HERE / "worker.py")]
         self.environment_of = {}  # agent name -> variables of its own
         self.console_of = {}  # agent name -> its console, when that is not a file in the folder
@@ -176,7 +183,7 @@ class Cluster:
         with open(self.console_of.get("rdzvd", self.folder / "rdzvd.console"), "ab") as console:
             self.daemon = subprocess.Popen(
                 [*self.prefix.get("rdzvd", []), self.tools.rdzvd, f"--port={self.port}",
-                 f"--bind={self.host}"],
+                 f"--bind={self.host}", *self.of_daemon],
                 env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=console)
         if not select.select([self.daemon.stdout], [], [], WAIT_SECONDS)[0]:
             raise Failed("hang: ddprun-rdzvd has no ready line")

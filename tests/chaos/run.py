@@ -42,6 +42,7 @@ def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--ddprun")
     parser.add_argument("--rdzvd")
+    parser.add_argument("--secret", action="store_true", help="every run has a secret")
     parser.add_argument("--slow-disk", default="", help="libslow_disk.so of this folder")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("sentences", nargs="*", default=[""])
@@ -55,7 +56,7 @@ def play(one, options) -> int:
     repeats = int(os.environ.get("DDPRUN_TEST_REPEATS", "1"))
     seed = int(os.environ.get("DDPRUN_TEST_SEED", "1"))
     tools = types.SimpleNamespace(launcher=[options.ddprun], rdzvd=options.rdzvd,
-                                  slow_disk=options.slow_disk,
+                                  slow_disk=options.slow_disk, secret=options.secret,
                                   program_words=["--no-python"])
     began, failed = time.monotonic(), 0
     for number in range(seed, seed + repeats):
