@@ -88,6 +88,15 @@ class Decisions {
                  : "decided at the start";
     if (preview_.may_run_coordinator) value += ", which this node may run";
     add("rendezvous", value, origin_of(is_given(Id::kHosts) ? Id::kHosts : Id::kNnodes));
+    add_links();
+  }
+
+  void add_links() {
+    const bool sealed = launch_.config.rendezvous && launch_.config.rendezvous->secret;
+    std::string why =
+        sealed ? "from DDPRUN_SECRET" : "neither --rdzv-secret-file nor DDPRUN_SECRET";
+    if (is_given(Id::kRdzvSecretFile)) why = origin_of(Id::kRdzvSecretFile);
+    add("links", sealed ? "encrypted, for nodes with the secret" : "in clear text", why);
   }
 
   void add_devices() {

@@ -1,5 +1,6 @@
 // The c10d backend over several nodes: the endpoint, the coordinator's node, the address of a node.
 #include "tests/launcher/fake_machine.hpp"
+#include "tests/support/secret.hpp"
 
 using namespace ddprun;
 using namespace ddprun::test;
@@ -229,4 +230,30 @@ TEST_CASE("values sent to other nodes have the link's bounds") {
   CHECK_THAT(with("--rdzv-id=a\x1b"), ContainsSubstring("has control characters"));
   CHECK(launch_of(elastic({"--rdzv-endpoint=far", "--rdzv-id=" + std::string(255, 'x'), "--role="}))
             .config.workers.role.empty());
+}
+
+TEST_CASE("the secret is that of the file, else that of the variable, and a single node has none") {
+  FakeMachine machine;
+  machine.secrets["f"] = secret_of('f');
+  CHECK(at("far", machine).config.rendezvous->secret == nullptr);
+  machine.secret = secret_of('v');
+  CHECK(at("far", machine).config.rendezvous->secret == machine.secret);
+  const auto by_file = launch_of(elastic({"--rdzv-secret-file=f"}), machine);
+  CHECK(by_file.config.rendezvous->secret == machine.secrets["f"]);
+  const auto static_run = launch_of({"--nnodes=2", "--rdzv-secret-file=f", "W"}, machine);
+  CHECK(static_run.config.rendezvous->secret == machine.secrets["f"]);
+  const auto alone = launch_of({"--rdzv-secret-file=f", "W"}, machine);
+  CHECK(alone.notes ==
+        Words{"--rdzv-secret-file=f not used: a single node has no link to protect"});
+}
+
+TEST_CASE("a secret that was meant to be there and is not is refused, not left out") {
+  FakeMachine machine;
+  machine.secret = std::make_shared<Secret>();  // DDPRUN_SECRET=
+  CHECK_THAT(refusal_of(elastic({}), machine).sentence, ContainsSubstring("this one has 0"));
+  machine.secret = secret_of('v');
+  CHECK_THAT(refusal_of(elastic({"--rdzv-secret-file="}), machine).sentence,
+             ContainsSubstring("--rdzv-secret-file='' names no file"));
+  CHECK_THAT(refusal_of(elastic({"--rdzv-secret-file=none"}), machine).sentence,
+             ContainsSubstring("--rdzv-secret-file=none: cannot read it"));
 }

@@ -5,6 +5,7 @@
 
 #include "launcher/console_choice.hpp"
 #include "tests/launcher/fake_machine.hpp"
+#include "tests/support/secret.hpp"
 
 using namespace ddprun;
 using namespace ddprun::test;
@@ -54,6 +55,18 @@ TEST_CASE("each decision names the option or the variable that it comes from") {
     INFO(line);
     CHECK(has(lines, line));
   }
+}
+
+TEST_CASE("whether the links between nodes are protected is told, and by which secret") {
+  FakeMachine machine;
+  const Words clear = told({"--nnodes=2", "a.py"}, machine);
+  CHECK(has(clear, "links: in clear text (neither --rdzv-secret-file nor DDPRUN_SECRET)"));
+  const Words by_file = told({"--nnodes=2", "--rdzv-secret-file=s", "a.py"}, machine);
+  const std::string sealed = "links: encrypted, for nodes with the secret ";
+  CHECK(has(by_file, sealed + "(--rdzv-secret-file=s from the command line)"));
+  machine.secret = secret_of('a');
+  CHECK(has(told({"--nnodes=2", "a.py"}, machine), sealed + "(from DDPRUN_SECRET)"));
+  CHECK_FALSE(has(told({"a.py"}, machine), sealed + "(from DDPRUN_SECRET)"));
 }
 
 TEST_CASE("the rendezvous names the coordinator, and what asked for several nodes") {
