@@ -27,8 +27,10 @@ constexpr std::string_view kTorch = "torch/";
 constexpr std::string_view kTensor = "ATen/";
 
 const std::vector<Room>& rooms() {
+  static const std::vector<std::string_view> all{kAsio,    kProcess, kJson,  kLog,
+                                                 kOptions, kTorch,   kTensor};
   static const std::vector<Room> table{
-      {"base/", {}, {kAsio, kProcess, kJson, kLog, kOptions, kTorch, kTensor}, Core::kPure},
+      {"base/", {}, all, Core::kPure},
       {"net/", {"base/"}, {kProcess, kOptions, kTorch, kTensor}},
       // The store: wire and store are pure, the server around them is the shell.
       {"rendezvous/store/",
@@ -39,10 +41,7 @@ const std::vector<Room>& rooms() {
        {"base/", "net/", "rendezvous/store/"},
        {kProcess, kTorch, kTensor}},
       // A round speaks in the protocol's plain structs: a message means one thing everywhere.
-      {"rendezvous/round/",
-       {"base/", "rendezvous/protocol/"},
-       {kAsio, kProcess, kJson, kLog, kOptions, kTorch, kTensor},
-       Core::kPure},
+      {"rendezvous/round/", {"base/", "rendezvous/protocol/"}, all, Core::kPure},
       {"rendezvous/protocol/", {"base/"}, {kAsio, kProcess, kLog, kTorch, kTensor}, Core::kPure},
       {"rendezvous/coordinator/",
        {"base/", "net/", "rendezvous/round/", "rendezvous/protocol/", "rendezvous/store/"},
@@ -51,23 +50,22 @@ const std::vector<Room>& rooms() {
        {"base/", "net/", "rendezvous/client/", "rendezvous/protocol/"},
        {kProcess, kOptions, kTorch, kTensor}},
       // The agent's side of the protocol decides without a socket, the shell around it has one.
-      {"rendezvous/client/membership",
-       {"base/", "rendezvous/protocol/"},
-       {kAsio, kProcess, kJson, kLog, kOptions, kTorch, kTensor},
-       Core::kPure},
+      {"rendezvous/client/membership", {"base/", "rendezvous/protocol/"}, all, Core::kPure},
+      {"rendezvous/etcd/",
+       {"base/", "net/", "rendezvous/etcd/"},
+       {kProcess, kLog, kOptions, kTorch, kTensor}},
+      // Who coordinates is decided without a socket.
+      {"rendezvous/etcd/election", {"base/", "rendezvous/etcd/"}, all, Core::kPure},
       {"agent/core/", {"base/"}, {kAsio, kProcess, kLog, kOptions, kTorch, kTensor}, Core::kPure},
       // The order of events on one node, for the agent and for the simulator.
-      {"agent/node/",
-       {"base/", "rendezvous/client/membership", "agent/core/"},
-       {kAsio, kProcess, kJson, kLog, kOptions, kTorch, kTensor},
-       Core::kPure},
+      {"agent/node/", {"base/", "rendezvous/client/membership", "agent/core/"}, all, Core::kPure},
       {"agent/proc/",
        {"base/", "net/", "agent/proc/"},
        {kProcess, kLog, kOptions, kTorch, kTensor}},
       {"agent/",
-       {"base/", "net/", "rendezvous/client/", "rendezvous/protocol/", "rendezvous/store/",
-        "agent/core/", "agent/node/", "agent/control/", "agent/proc/", "agent/warm/",
-        "agent/worker_link/", "agent/in_process_link"},
+       {"base/", "net/", "rendezvous/client/", "rendezvous/etcd/", "rendezvous/protocol/",
+        "rendezvous/store/", "agent/core/", "agent/node/", "agent/control/", "agent/proc/",
+        "agent/warm/", "agent/worker_link/", "agent/in_process_link"},
        {kProcess, kOptions, kTorch, kTensor}},
       // Which workers start from a template is decided without a process or a socket.
       {"agent/warm/core/", {"base/"}, {kAsio, kProcess, kJson, kLog, kOptions}, Core::kPure},
@@ -84,11 +82,9 @@ const std::vector<Room>& rooms() {
        {"base/", "agent/", "rendezvous/coordinator/", "launcher/front/"},
        {kProcess, kTorch, kTensor}},
       // The processes above the agent: little memory, so nothing of Asio or the log.
-      {"launcher/front/",
-       {"base/", "agent/proc/"},
-       {kAsio, kProcess, kJson, kLog, kOptions, kTorch, kTensor}},
+      {"launcher/front/", {"base/", "agent/proc/"}, all},
       // It is linked into training programs, so it has no dependencies.
-      {"worker_api/", {}, {kAsio, kProcess, kJson, kLog, kOptions, kTorch, kTensor}},
+      {"worker_api/", {}, all},
       {"trainer/", {"worker_api/"}, {kAsio, kProcess}},
       {"tests/", {"*"}, {}},
       {"bench/", {"*"}, {}},
