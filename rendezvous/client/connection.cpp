@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <boost/asio/as_tuple.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <utility>
@@ -28,11 +29,12 @@ class Connections::Impl final : public std::enable_shared_from_this<Impl>, publi
         port_(port),
         sink_(std::move(sink)),
         secret_(std::move(secret)),
-        resolver_(executor, host),
+        resolver_(std::make_unique<net::Resolver>(executor, host)),
         progress_(executor),
         doubt_(executor) {}
 
   void connect(LinkId link);
+  void aim(const std::string& host, std::uint16_t port, const std::string& why);
   void send(LinkId link, const protocol::Message& message) {
     if (link == current_ && link_ != nullptr) link_->send(message);
   }
@@ -59,10 +61,11 @@ class Connections::Impl final : public std::enable_shared_from_this<Impl>, publi
   }
 
   const asio::any_io_executor executor_;
-  const std::uint16_t port_;
+  std::uint16_t port_;
   const Sink sink_;
   const LinkSecret secret_;
-  net::Resolver resolver_;
+  std::unique_ptr<net::Resolver> resolver_;  // null: there is nowhere to go
+  std::string nowhere_;                      // why
   std::shared_ptr<net::Connector> connector_;
   LinkId current_ = 0;  // the link that produces events; 0: none
   std::shared_ptr<Link> link_;
@@ -81,11 +84,30 @@ void Connections::Impl::connect(LinkId link) {
   DDPRUN_ASSERT(link != 0);
   if (current_ != 0) close(current_);
   current_ = link;
+  if (resolver_ == nullptr) {
+    return asio::post(executor_, [weak = weak_from_this(), link] {
+      const auto self = weak.lock();
+      if (self != nullptr && self->current_ == link) self->down(self->nowhere_);
+    });
+  }
   const TimePoint deadline = Clock::now() + kAttemptMax;
-  resolver_.start(deadline, [this, deadline](Result<net::Addresses> addresses) {
+  resolver_->start(deadline, [this, deadline](Result<net::Addresses> addresses) {
     const auto self = shared_from_this();
     on_resolved(deadline, std::move(addresses));
   });
+}
+
+void Connections::Impl::aim(const std::string& host, std::uint16_t port, const std::string& why) {
+  const bool resolves = current_ != 0 && connector_ == nullptr && link_ == nullptr;
+  if (resolves) {
+    asio::post(executor_, [weak = weak_from_this(), link = current_] {
+      const auto self = weak.lock();
+      if (self != nullptr && self->current_ == link) self->down("the coordinator has moved");
+    });
+  }
+  port_ = port;
+  nowhere_ = why;
+  resolver_ = host.empty() ? nullptr : std::make_unique<net::Resolver>(executor_, host);
 }
 
 void Connections::Impl::on_resolved(TimePoint deadline, Result<net::Addresses> addresses) {
@@ -188,7 +210,7 @@ void Connections::Impl::close(LinkId link) {
   if (link != current_) return;
   current_ = 0;
   cancel_doubt();
-  resolver_.cancel();
+  if (resolver_) resolver_->cancel();
   if (connector_) connector_->cancel();
   connector_.reset();
   const std::shared_ptr<Link> closing = std::move(link_);
@@ -201,7 +223,7 @@ void Connections::Impl::close(LinkId link) {
 void Connections::Impl::shut() {
   current_ = 0;
   cancel_doubt();
-  resolver_.cancel();
+  if (resolver_) resolver_->cancel();
   if (connector_) connector_->cancel();
   if (link_) link_->leave();
   for (const auto& link : closing_) link->leave();
@@ -235,6 +257,10 @@ Connections::~Connections() {
 
 void Connections::connect(LinkId link) {
   impl_->connect(link);
+}
+
+void Connections::aim(const std::string& host, std::uint16_t port, const std::string& why) {
+  impl_->aim(host, port, why);
 }
 
 void Connections::send(LinkId link, const protocol::Message& message) {

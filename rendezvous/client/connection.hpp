@@ -35,6 +35,7 @@ class Connections final : public CoordinatorLink {
   /// Answered by LinkUp, or by LinkDown with the cause (the name, the address tried, the error).
   /// One link at a time: an open link is closed and produces no more events.
   void connect(LinkId link) override;
+  void aim(const std::string& host, std::uint16_t port, const std::string& why = "") override;
   /// Queued in order. Dropped unless this link is up.
   void send(LinkId link, const protocol::Message& message) override;
   /// After the queue is written, or as soon as the peer has read nothing for a second. No LinkDown

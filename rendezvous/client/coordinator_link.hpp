@@ -6,7 +6,9 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
+#include <cstdint>
 #include <functional>
+#include <string>
 
 #include "rendezvous/client/membership/events.hpp"
 
@@ -25,6 +27,10 @@ class CoordinatorLink {
   /// Answered by LinkUp, or by LinkDown with the cause. One link at a time: an open link is closed
   /// and produces no more events.
   virtual void connect(LinkId link) = 0;
+  /// Where connect() goes from now on: a name or a literal, without brackets. Empty: nowhere, and
+  /// each attempt fails with `why`. Not for links that are in this process.
+  virtual void aim(const std::string& /*host*/, std::uint16_t /*port*/,
+                   const std::string& /*why*/ = "") {}
   /// Queued in order. Dropped unless this link is up.
   virtual void send(LinkId link, const protocol::Message& message) = 0;
   /// After the queue is written. No LinkDown follows.

@@ -96,6 +96,8 @@ class Membership {
   void on(const LinkDown& down);
   void on(const Incoming& incoming);
   void on(const StoreOpened& opened);
+  void on(const CoordinatorMoved& moved);
+  void on(const CoordinatorAwaited& awaited);
   void on(const Tick& tick);
   void connect();
   void lose_link(const std::string& evidence, LinkEnd link_end);

@@ -65,6 +65,26 @@ void Membership::on(const LinkDown& down) {
   lose_link(down.evidence, LinkEnd::kGone);
 }
 
+// The workers keep running: the new coordinator learns of them from the hello.
+void Membership::on(const CoordinatorMoved& moved) {
+  if (moved.known) options_.coordinator = moved.coordinator;
+  options_.hello.runs_coordinator = moved.here;
+  if (!moved.known || way_out_.is_decided()) return;
+  if (is_up() && way_out_.is_leaving())
+    return;  // what it asked is answered there, or its link ends
+  const std::string why = "the coordinator is " + moved.coordinator;
+  if (is_up()) send(Reconnecting{why});
+  const bool joined = reach_.joined;
+  if (!is_down()) drop_link(LinkEnd::kOpen);
+  if (joined) notices_.note(why, actions_);
+  reach_.attempts = 0;
+  if (stores_.port() != 0) connect();
+}
+
+void Membership::on(const CoordinatorAwaited&) {
+  if (reach_.joined && !answered()) reach_.lost_at = now_;
+}
+
 void Membership::lose_link(const std::string& evidence, LinkEnd link_end) {
   const bool had_it = answered();
   drop_link(link_end);

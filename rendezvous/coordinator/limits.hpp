@@ -28,6 +28,8 @@ struct Limits {
   std::size_t partial_bytes = 64 * 1024 * 1024;
 };
 
+/// Events that a coordinator keeps while it may not act; links that bring more are closed.
+inline constexpr std::size_t kHeldMax = 65'536;
 /// Bytes received from one connection per turn.
 inline constexpr std::size_t kReceiveBytes = 16 * 1024;
 /// Log lines that wait for a terminal, a pipe or a file system that takes nothing; more are lost

@@ -46,6 +46,9 @@ void Server::on_rank_claims(std::function<void(const RankClaims&)> seen) {
 asio::awaitable<void> Server::settle() {
   return Impl::settle(impl_);
 }
+void Server::resume() {
+  impl_->resume();
+}
 void Server::close() {
   impl_->close();
 }
@@ -108,6 +111,7 @@ void Server::Impl::close() {
   links_.clear();
   closed_links_.clear();
   runs_.clear();
+  held_.clear();
   last_frame_.reset();
   json_page_ = html_page_ = {};
   agents_ = leaving_ = unfinished_ = 0;

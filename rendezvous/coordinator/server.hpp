@@ -17,6 +17,7 @@
 
 #include "base/rank_claims.hpp"
 #include "base/result.hpp"
+#include "base/run_record.hpp"
 #include "base/secret.hpp"
 #include "base/store_wait.hpp"
 #include "base/types.hpp"
@@ -39,6 +40,13 @@ struct ServerOptions {
   /// Agents have to prove that they know it, and their links are encrypted; null: no secret.
   SharedSecret secret = nullptr;
   Limits limits;
+  /// Of `only_run`, what a coordinator before this one left.
+  std::optional<RunRecord> record{};
+  /// Called when that has changed. May be empty.
+  std::function<void(const RunRecord&)> on_record{};
+  /// False: another coordinator may act for the run. Then this one answers heartbeats and does
+  /// nothing else until resume(). Asked before every decision; may be empty.
+  std::function<bool()> may_act{};
 };
 
 class Server {
@@ -70,6 +78,8 @@ class Server {
   /// is none. One call at a time. Cancelling it only ends this wait; the server serves until
   /// close().
   [[nodiscard]] boost::asio::awaitable<void> settle();
+  /// may_act() holds again: what came meanwhile is handled, in order.
+  void resume();
   /// Closes everything at once.
   void close();
 

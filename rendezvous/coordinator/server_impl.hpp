@@ -56,6 +56,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
     if (store_) store_->on_rank_claims(std::move(seen));
   }
   static boost::asio::awaitable<void> settle(std::shared_ptr<Impl> self);
+  void resume();
   void close();
   [[nodiscard]] std::string status_json();
   [[nodiscard]] boost::asio::ip::tcp::endpoint endpoint() const { return reactor_.endpoint(); }
@@ -115,6 +116,9 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   void forget_old_runs();
   void forget_run_without_agents();
   void step(std::shared_ptr<RunEntry> entry, const round::Event& event);
+  [[nodiscard]] bool may_act() const { return !options_.may_act || options_.may_act(); }
+  void hold(std::shared_ptr<RunEntry> entry, const round::Event& event);
+  void tell_record(const RunEntry& entry);
   void perform(RunEntry& entry, round::Actions actions);
   void arm_run(RunEntry& entry, TimePoint deadline);
   void note(RunEntry& entry, const round::Note& note);
@@ -167,7 +171,9 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   std::list<std::uint64_t> handshakes_;  // links whose agents have proved nothing yet, oldest first
   std::size_t rejected_ = 0;             // links without the secret, and agents in clear text
   std::vector<std::uint64_t> to_flush_;
-  std::map<std::shared_ptr<RunEntry>, round::LinksLost> lost_;  // in this batch
+  std::map<std::shared_ptr<RunEntry>, round::LinksLost> lost_;           // in this batch
+  std::deque<std::pair<std::shared_ptr<RunEntry>, round::Event>> held_;  // until resume()
+  RunRecord last_record_{};
   std::vector<std::uint64_t> closed_links_;  // in links_ until the end of the batch
   net::LoggedCauses logged_;
   LogQuota quota_{kLinesMax, kLineInterval};

@@ -41,6 +41,7 @@ void Server::Impl::on_hello(Link& link, Message message) {
   }
   std::shared_ptr<RunEntry> entry = find_run(hello);
   const bool begins = entry == nullptr;
+  if (begins && !may_act()) return close_link(link);  // it says hello again
   if (begins && (ending_ || (options_.only_run && runs_begun_ > 0))) {
     // The agent reconnects, to the coordinator that follows this one.
     log_once(link, "this coordinator's run has finished and it accepts no new runs");
@@ -53,6 +54,7 @@ void Server::Impl::on_hello(Link& link, Message message) {
     round::RunOptions options{hello.run_id, author};
     const bool again = before != runs_.end() && !before->second->run.runs_other_command(hello);
     if (again) options.succeeded = before->second->run.success();
+    if (options_.only_run) options.record = options_.record;
     entry = std::make_shared<RunEntry>(executor_, std::move(options));
   }
   link.run = entry;
@@ -117,7 +119,41 @@ void Server::Impl::forget_run_without_agents() {
 
 // By value: its last link may be closed during the call.
 void Server::Impl::step(std::shared_ptr<RunEntry> entry, const round::Event& event) {
+  if (!held_.empty() || !may_act()) return hold(std::move(entry), event);
   perform(*entry, entry->run.step(event, Clock::now()));
+  if (options_.on_record) tell_record(*entry);
+}
+
+void Server::Impl::tell_record(const RunEntry& entry) {
+  RunRecord record = entry.run.record();
+  if (record == last_record_) return;
+  last_record_ = std::move(record);
+  options_.on_record(last_record_);
+}
+
+// For its agents it is there. To the run this looks as if its process had been stopped meanwhile.
+void Server::Impl::hold(std::shared_ptr<RunEntry> entry, const round::Event& event) {
+  if (std::holds_alternative<round::Tick>(event)) return;
+  if (const auto* received = std::get_if<round::Received>(&event)) {
+    Link* link = find(received->link.value());
+    if (link == nullptr) return;
+    const auto* beat = std::get_if<Beat>(&received->message);
+    if (beat != nullptr && !beat->echo) return send(*link, frame_of(Beat{}));
+    if (held_.size() >= kHeldMax) return lose(*link, "it has too much to say meanwhile");
+  }
+  held_.emplace_back(std::move(entry), event);
+}
+
+void Server::Impl::resume() {
+  if (closed_) return;
+  auto held = std::exchange(held_, {});
+  std::vector<std::shared_ptr<RunEntry>> all;
+  for (const auto& [name, entry] : runs_) all.push_back(entry);
+  for (const auto& [entry, event] : held) step(entry, event);
+  settle_all();
+  drain();
+  for (const auto& entry : all) step(entry, round::Tick{});
+  settle_all();
 }
 
 void Server::Impl::perform(RunEntry& entry, round::Actions actions) {

@@ -17,6 +17,11 @@ static_assert(
 Run::Run(RunOptions options) : options_(std::move(options)) {
   DDPRUN_ASSERT(!options_.run_id.value().empty());
   DDPRUN_ASSERT(!options_.author.empty());
+  const std::optional<RunRecord>& before = options_.record;
+  if (before && !before->over) restarts_.used = RestartCount(before->restarts);
+  if (before && before->over && before->over->exit_code == 0) {
+    options_.succeeded = Ended{Done{0, before->over->text}, kLongAgo, before->over->nodes};
+  }
 }
 
 Actions Run::step(const Event& event, TimePoint now) {
@@ -223,6 +228,16 @@ std::optional<Ended> Run::success() const {
   const auto* over = in<Over>();
   if (over == nullptr || over->ended.verdict.exit_code != 0) return std::nullopt;
   return over->ended;
+}
+
+RunRecord Run::record() const {
+  const int before = options_.record ? options_.record->round : 0;
+  RunRecord record{std::max(rounds_.highest, before), restarts_.used.value()};
+  if (const auto* over = in<Over>()) {
+    const Done& verdict = over->ended.verdict;
+    record.over = RunRecord::Verdict{verdict.exit_code, verdict.text, over->ended.nodes};
+  }
+  return record;
 }
 
 Status Run::status(TimePoint now) const {

@@ -19,6 +19,7 @@
 #include "base/limits.hpp"
 #include "base/log_quota.hpp"
 #include "base/restart_pace.hpp"
+#include "base/run_record.hpp"
 #include "base/signal_merge.hpp"
 #include "rendezvous/round/admission.hpp"
 #include "rendezvous/round/announcer.hpp"
@@ -55,6 +56,8 @@ struct RunOptions {
   std::optional<Ended> succeeded = std::nullopt;
   /// The coordinator of one node, in that node's agent: sentences speak of no other node.
   bool single_node = false;
+  /// What a coordinator before this one left of the run.
+  std::optional<RunRecord> record{};
 };
 
 class Run {
@@ -80,6 +83,8 @@ class Run {
   }
   /// The success of this run, or of the one before if no agents started it again.
   [[nodiscard]] std::optional<Ended> success() const;
+  /// What a coordinator after this one has to know, also if no agent is left.
+  [[nodiscard]] RunRecord record() const;
 
  private:
   /// A round that has ended before all its nodes had reported: its ranks may all have exited with 0
@@ -262,6 +267,7 @@ class Run {
   void send_stop(Agent& agent, const std::string& reason);
   void settle(Over& over);
   void late_hello(const Over& over, LinkId link, const protocol::Hello& hello);
+  [[nodiscard]] bool has_missed_verdict(const protocol::Hello& hello) const;
 
   [[nodiscard]] const protocol::Terms& terms() const { return run_terms_->terms; }
 

@@ -11,6 +11,11 @@ using namespace protocol;
 
 void Run::on_hello(const Received& received, const Hello& hello) {
   if (const auto* over = in<Over>()) return late_hello(*over, received.link, hello);
+  if (has_missed_verdict(hello)) {
+    const RunRecord::Verdict& verdict = *options_.record->over;
+    send(received.link, Done{verdict.exit_code, verdict.text});
+    return close(received.link);
+  }
   Agent* speaker = roster_.by_link(received.link);
   const bool other_agent = speaker != nullptr && speaker->hello.agent != hello.agent;
   const std::optional<Refused> refused =
@@ -28,16 +33,28 @@ void Run::on_hello(const Received& received, const Hello& hello) {
   if (fresh) begin_new_run();
   if (fresh || !run_terms_) {
     run_terms_ = RunTerms{hello.run_id, hello.terms, hello.fingerprint, hello.command, hello.host};
+    restarts_.used = std::min(restarts_.used, RestartCount(hello.terms.max_restarts));
   }
   Agent* known = roster_.by_id(hello.agent);
   if (known != nullptr) return resume(*known, received, hello);
   admit(received, hello);
 }
 
+/// It was in the run whose verdict a coordinator before this one left.
+bool Run::has_missed_verdict(const Hello& hello) const {
+  const std::optional<RunRecord>& before = options_.record;
+  const bool over = before && before->over && !rounds_.formed;
+  return over && hello.claim && hello.claim->stamp.number.value() <= before->round;
+}
+
 // No agent is left that remembers the old one. Round numbers continue, so that workers of an old
-// round stay fenced out.
+// round stay fenced out. So does the budget of a run that all its nodes have lost at once.
 void Run::begin_new_run() {
+  const bool continues = options_.record && !options_.record->over && counters_.rounds == 0;
+  const RestartCount used = continues ? restarts_.used : RestartCount(0);
   restarts_ = {};
+  restarts_.used = used;
+  if (options_.succeeded && options_.succeeded->at == kLongAgo) options_.succeeded->at = now_;
   rounds_.formed = false;
   rounds_.interrupted.clear();
   rounds_.finished = {Round(0), {}};

@@ -53,6 +53,7 @@ void Run::start_round(const std::vector<Agent*>& order) {
     why_ = nodes == terms().nodes_max ? reasons::all_here(nodes)
                                       : reasons::last_call_over(nodes, terms());
   }
+  if (options_.record) rounds_.highest = std::max(rounds_.highest, options_.record->round);
   StartRound start;
   start.stamp = RoundStamp{Round(++rounds_.highest), options_.author};
   start.world_size = placements.front().world_size;

@@ -447,3 +447,24 @@ TEST_CASE("the sink may close the link, or connect again, while handling a messa
   if (again) CHECK(pair.agent.next<LinkUp>().link == 2);
   CHECK(pair.agent.heard_nothing_more());
 }
+
+TEST_CASE("a link goes where it is aimed, and nowhere says why") {
+  asio::io_context io;
+  Listener listener(io);
+  Agent agent(io, "", 0);
+  agent->aim("", 0, "no node is elected");
+  agent->connect(1);
+  CHECK(agent.next<LinkDown>().evidence == "no node is elected");
+  agent->aim("127.0.0.1", listener.port());
+  agent->connect(2);
+  Peer peer = listener.accept();
+  CHECK(agent.next<LinkUp>().link == 2);
+  // An open link stays until the next connect().
+  agent->aim("", 0, "gone");
+  agent->send(2, Beat{});
+  CHECK(peer.receive(4) == "DDPR");
+  CHECK(peer.receive_message() == Message(Beat{}));
+  agent->connect(3);
+  CHECK(peer.is_over());
+  CHECK(agent.next<LinkDown>().evidence == "gone");
+}

@@ -21,6 +21,10 @@ class Desk {
  public:
   explicit Desk(int max_restarts = 0)
       : run_(RunOptions{RunId("7f3a"), "c1"}), max_restarts_(max_restarts) {}
+  /// After a coordinator that left this record.
+  Desk(int max_restarts, RunRecord record)
+      : run_(RunOptions{RunId("7f3a"), "c1", std::nullopt, false, std::move(record)}),
+        max_restarts_(max_restarts) {}
 
   protocol::Hello hello(const std::string& host, int least, int most,
                         protocol::Milliseconds last_call = protocol::Terms().last_call_timeout) {

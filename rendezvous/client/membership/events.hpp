@@ -96,10 +96,20 @@ struct SignalCame {
   std::string from{};  // the sender, as far as it is known
   For whom = For::kAllNodes;
 };
+/// Another process coordinates the run, or its place is not known.
+struct CoordinatorMoved {
+  std::string coordinator;  // for sentences
+  bool known = true;        // the shell's Connect goes there; else the link stays as it is
+  bool here = false;        // in this process
+};
+/// What names the coordinator does not answer, which is no fault of this node: the time does not
+/// count.
+struct CoordinatorAwaited {};
 struct Tick {};
-using Event = std::variant<LinkUp, LinkDown, Incoming, StoreOpened, GroupRunning, GroupSucceeded,
-                           GroupFailed, GroupGone, GroupMayGrow, RankGone, GroupLeftBefore,
-                           GroupQuiet, StoreIdle, LeaveAsked, SignalCame, Tick>;
+using Event =
+    std::variant<LinkUp, LinkDown, Incoming, StoreOpened, GroupRunning, GroupSucceeded, GroupFailed,
+                 GroupGone, GroupMayGrow, RankGone, GroupLeftBefore, GroupQuiet, StoreIdle,
+                 LeaveAsked, SignalCame, CoordinatorMoved, CoordinatorAwaited, Tick>;
 
 struct Connect {
   LinkId link;
