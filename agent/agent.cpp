@@ -41,7 +41,8 @@ std::unique_ptr<client::CoordinatorLink> make_link(asio::any_io_executor executo
   if (!config.rendezvous) {
     return std::make_unique<InProcessLink>(std::move(executor), config.run_id, std::move(sink));
   }
-  const CoordinatorAddress& address = config.rendezvous->coordinator;
+  const CoordinatorAddress address =
+      config.rendezvous->etcd ? CoordinatorAddress{} : config.rendezvous->coordinator;
   client::LinkSecret secret;
   if (config.rendezvous->secret) {  // run_agent() has made sure that it can be used
     secret = {net::TlsContext::make(config.rendezvous->secret).value(), config.run_id.value()};
@@ -54,7 +55,7 @@ std::unique_ptr<client::CoordinatorLink> make_link(asio::any_io_executor executo
 
 Agent::Agent(asio::any_io_executor executor, AgentInputs inputs,
              std::unique_ptr<LocalCoordinator> local_coordinator,
-             MakeLocalCoordinator make_local_coordinator)
+             MakeLocalCoordinator make_local_coordinator, OpenCoordinator open_coordinator)
     : executor_(executor),
       context_(std::move(inputs)),
       local_coordinator_(std::move(local_coordinator)),
@@ -73,6 +74,11 @@ Agent::Agent(asio::any_io_executor executor, AgentInputs inputs,
   store_.on_rank_claims([this](Round round, const RankClaims& claims) {
     if (runner_) runner_->rank_claimed(round, claims);
   });
+  if (single_node() || !context_.config().rendezvous->etcd) return;
+  ElectionNode& node = *this;
+  elected_ = std::make_unique<ElectedCoordinator>(executor_, context_.config(), identity_.id,
+                                                  std::move(open_coordinator), node);
+  link_->aim("", 0, "no node is elected");
 }
 
 asio::awaitable<int> Agent::run() {
@@ -86,6 +92,7 @@ asio::awaitable<int> Agent::run() {
   context_.events().record(start_event(context_.config(), ::getpid()));
   if (!single_node()) log_start();
   driver_.begin();
+  if (elected_) elected_->start();
   if (!single_node()) context_.begin_control();
   boost::system::error_code cancelled;
   while (!driver_.end()) {
@@ -167,6 +174,21 @@ bool Agent::host_coordinator() {
   context_.logger().info(
       run_note("no coordinator answered at this endpoint: this node runs the coordinator"));
   return true;
+}
+
+void Agent::coordinator_at(const std::optional<CoordinatorAddress>& where, bool here,
+                           const std::string& why) {
+  const CoordinatorAddress address = where.value_or(CoordinatorAddress{});
+  link_->aim(address.host, address.port, why);
+  driver_.feed(client::CoordinatorMoved{where ? to_text(address) : "", where.has_value(), here});
+}
+
+void Agent::election_note(const std::string& text) {
+  context_.logger().info(run_note(text));
+}
+
+void Agent::election_failed(const std::string& why) {
+  driver_.leave(report_error({ErrorKind::kUsage, why}), why);
 }
 
 void Agent::release_store(Round round) {
@@ -305,7 +327,7 @@ void Agent::log_start() {
   if (config.rendezvous) {
     using At = NodesFacts::At;
     facts.nodes = {config.rendezvous->nodes_min, config.rendezvous->nodes_max,
-                   to_text(config.rendezvous->coordinator),
+                   coordinator_text(*config.rendezvous),
                    local_coordinator_ != nullptr ? At::kThisNode : At::kElsewhere};
   }
   if (config.log.asks_for_files()) {

@@ -14,6 +14,7 @@
 #include "agent/control/status.hpp"
 #include "agent/core/limits.hpp"
 #include "agent/core/metrics.hpp"
+#include "agent/elected_coordinator.hpp"
 #include "agent/link_messages.hpp"
 #include "agent/local_coordinator.hpp"
 #include "agent/node/driver.hpp"
@@ -27,13 +28,14 @@
 
 namespace ddprun {
 
-class Agent : private NodePorts {
+class Agent : private NodePorts, private ElectionNode {
  public:
   /// `local_coordinator` is the coordinator, if it runs in this process; else null, and
   /// `make_local_coordinator` (may be empty) is asked again as long as no coordinator answers.
+  /// `open_coordinator` is for the case that this node is elected, and may be empty if none is.
   Agent(boost::asio::any_io_executor executor, AgentInputs inputs,
         std::unique_ptr<LocalCoordinator> local_coordinator,
-        MakeLocalCoordinator make_local_coordinator);
+        MakeLocalCoordinator make_local_coordinator, OpenCoordinator open_coordinator);
 
   /// From the first attempt to reach the coordinator to the end of the run; completes with the exit
   /// code when everything is said and, where the coordinator is here, every other node has gone.
@@ -83,6 +85,16 @@ class Agent : private NodePorts {
   [[nodiscard]] int report_error(const Error& error) override;
   void end() override;
 
+  void coordinator_at(const std::optional<CoordinatorAddress>& where, bool here,
+                      const std::string& why) override;
+  void coordinator_is_awaited() override { driver_.feed(client::CoordinatorAwaited{}); }
+  void election_note(const std::string& text) override;
+  void election_failed(const std::string& why) override;
+  /// Null: it is elsewhere.
+  [[nodiscard]] LocalCoordinator* coordinator_here() const {
+    return elected_ ? elected_->coordinator() : local_coordinator_.get();
+  }
+
   void take(const client::Event& event);
   [[nodiscard]] bool waits_as_spare_node(const client::Event& event) const;
   void show_wait(const client::Event& event);
@@ -111,11 +123,14 @@ class Agent : private NodePorts {
   void report_own_error();
   [[nodiscard]] bool is_own(const WorkerExit& first) const;
   [[nodiscard]] boost::asio::awaitable<void> settle();
+  [[nodiscard]] boost::asio::awaitable<void> settle_elected();
+  [[nodiscard]] boost::asio::awaitable<void> wait_until_settled(LocalCoordinator& coordinator);
 
   boost::asio::any_io_executor executor_;
   RunContext context_;
   std::unique_ptr<LocalCoordinator> local_coordinator_;  // null: the coordinator is elsewhere
   MakeLocalCoordinator make_local_coordinator_;
+  std::unique_ptr<ElectedCoordinator> elected_;  // null: nothing is elected
   AgentIdentity identity_;
   NodeDriver driver_;
   LinkEvents link_events_;

@@ -54,7 +54,7 @@ void Agent::record_end(const client::End& end) {
       std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
   const LogTree& logs = context_.logs();
   facts.log_dir = logs.run_directory().empty() ? logs.base() : logs.run_directory();
-  facts.coordinator = single_node() || local_coordinator_ != nullptr;
+  facts.coordinator = single_node() || coordinator_here() != nullptr;
   context_.log_end(torch_end(facts));
   EventLog& events = context_.events();
   events.record(end_event(facts));
@@ -174,6 +174,10 @@ bool Agent::is_own(const WorkerExit& first) const {
 // Bounded by the coordinator, which gives the other nodes their time to go; a stop signal ends the
 // run for them, a second one this wait.
 asio::awaitable<void> Agent::settle() {
+  if (elected_) {
+    co_await settle_elected();
+    co_return;
+  }
   if (local_coordinator_ == nullptr) co_return;
   if (driver_.ends_run()) {
     // It may know that already.
@@ -182,13 +186,29 @@ asio::awaitable<void> Agent::settle() {
                                       received_text(stopped_by_));
   }
   if (driver_.is_forced_stop()) co_return;
-  asio::co_spawn(executor_, local_coordinator_->settle(), [this](const std::exception_ptr& bug) {
-    if (bug) std::rethrow_exception(bug);
-    settled_.cancel();
-  });
   const bool left_early = !driver_.end()->done && driver_.stop_signal() == 0;
   if (left_early)
     context_.logger().info(run_note("this node stays as the coordinator of the others"));
+  co_await wait_until_settled(*local_coordinator_);
+}
+
+// A node that leaves takes no other with it: one of these is elected. After the end of the run all
+// others get its verdict.
+asio::awaitable<void> Agent::settle_elected() {
+  if (driver_.is_forced_stop()) co_return;
+  const bool over = driver_.end()->done.has_value();
+  if (over && coordinator_here() != nullptr) {
+    LocalCoordinator& here = *coordinator_here();
+    co_await wait_until_settled(here);
+  }
+  co_await elected_->resign();
+}
+
+asio::awaitable<void> Agent::wait_until_settled(LocalCoordinator& coordinator) {
+  asio::co_spawn(executor_, coordinator.settle(), [this](const std::exception_ptr& bug) {
+    if (bug) std::rethrow_exception(bug);
+    settled_.cancel();
+  });
   boost::system::error_code cancelled;
   co_await settled_.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
 }

@@ -37,8 +37,8 @@ control::NodeStatus Agent::status() const {
   status.restarts = driver_.restarts();
   status.max_restarts = config.stopping.max_restarts;
   status.store = store_.served_at();
-  if (config.rendezvous) status.coordinator = to_text(config.rendezvous->coordinator);
-  if (local_coordinator_ != nullptr) status.cluster = local_coordinator_->status_json();
+  if (config.rendezvous) status.coordinator = coordinator_text(*config.rendezvous);
+  if (coordinator_here() != nullptr) status.cluster = coordinator_here()->status_json();
   if (context_.spares() != nullptr) status.spares = context_.spares()->status();
   if (runner_ == nullptr) return status;
   if (runner_->holds()) status.state = "holding";

@@ -48,6 +48,10 @@ std::string to_text(const CoordinatorAddress& address) {
   return host_and_port(address.host, address.port);
 }
 
+std::string coordinator_text(const RendezvousConfig& rendezvous) {
+  return rendezvous.etcd ? rendezvous.etcd->text : to_text(rendezvous.coordinator);
+}
+
 client::MembershipOptions membership_options(const LaunchConfig& config,
                                              const AgentIdentity& identity) {
   client::MembershipOptions options;
@@ -67,7 +71,7 @@ client::MembershipOptions membership_options(const LaunchConfig& config,
   hello.runs_coordinator = identity.coordinator == AgentIdentity::Coordinator::kHere;
   if (!config.rendezvous) return options;
   const RendezvousConfig& rendezvous = *config.rendezvous;
-  options.coordinator = to_text(rendezvous.coordinator);
+  options.coordinator = (rendezvous.etcd ? "of " : "") + coordinator_text(rendezvous);
   options.coordinator_timeout = rendezvous.coordinator_timeout;
   if (!rendezvous.address.empty()) hello.address = rendezvous.address;
   hello.node_rank = rendezvous.node_rank;

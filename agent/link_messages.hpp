@@ -22,6 +22,8 @@ struct AgentIdentity {
                                                            const AgentIdentity& identity);
 /// "gpu-01:29400", "[fd00::1]:29400".
 [[nodiscard]] std::string to_text(const CoordinatorAddress& address);
+/// Where it is, or what says so: "10.0.0.1:29400", "etcd h1:2379,h2:2379".
+[[nodiscard]] std::string coordinator_text(const RendezvousConfig& rendezvous);
 
 /// With MasterChoice::kFixed the master is the configuration's, else the round's; a single node has
 /// the configuration's address and the round's port.

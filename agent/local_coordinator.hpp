@@ -5,6 +5,7 @@
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/ip/tcp.hpp>
 #include <functional>
 #include <memory>
 #include <string>
@@ -12,6 +13,7 @@
 
 #include "base/rank_claims.hpp"
 #include "base/result.hpp"
+#include "base/run_record.hpp"
 #include "base/store_wait.hpp"
 #include "base/types.hpp"
 
@@ -39,6 +41,8 @@ class LocalCoordinator {
   [[nodiscard]] virtual std::string status_json() = 0;
   /// Completes when every other node has had its verdict and gone, or had its time for that.
   [[nodiscard]] virtual boost::asio::awaitable<void> settle() = 0;
+  /// SeatTerms::may_act() holds again.
+  virtual void resume() {}
 };
 
 /// Makes the coordinator that is to run in this process, on the agent's executor: before the agent
@@ -46,5 +50,16 @@ class LocalCoordinator {
 /// this node is not to be the host. An error ends the run before anything is started.
 using MakeLocalCoordinator =
     std::function<Result<std::unique_ptr<LocalCoordinator>>(boost::asio::any_io_executor executor)>;
+
+/// A coordinator that comes into being while the run lives, because this node was chosen for it.
+struct SeatTerms {
+  RunRecord record;                                 // what the one before it left
+  std::function<void(const RunRecord&)> on_record;  // that has changed
+  std::function<bool()> may_act;                    // no other one can act now
+};
+
+/// Serves on `listener`, which listens already.
+using OpenCoordinator = std::function<Result<std::unique_ptr<LocalCoordinator>>(
+    boost::asio::ip::tcp::acceptor listener, SeatTerms terms)>;
 
 }  // namespace ddprun

@@ -88,8 +88,10 @@ Preview preview(const LaunchConfig& config, const Environment& environment,
   if (config.rendezvous) {
     shown.nodes_min = config.rendezvous->nodes_min;
     shown.nodes_max = config.rendezvous->nodes_max;
-    shown.coordinator_is_open = facts.coordinator_is_open;
-    if (!facts.coordinator_is_open) shown.coordinator = config.rendezvous->coordinator;
+    const std::optional<EtcdConfig>& etcd = config.rendezvous->etcd;
+    if (etcd) shown.may_run_coordinator = etcd->may_lead;
+    shown.coordinator_is_open = facts.coordinator_is_open || etcd;
+    if (!shown.coordinator_is_open) shown.coordinator = config.rendezvous->coordinator;
   }
   const LogTreeOptions logs{config.log.dir, value_or(environment, "TMPDIR", ""), config.run_id};
   if (has_logs(config)) shown.log_place = logs.place();

@@ -161,7 +161,8 @@ int drive(asio::io_context& io, Signals& signals, Agent& agent, OutputEnd& end, 
 }  // namespace
 
 int run_agent(const LaunchConfig& config, const Environment& environment, spdlog::logger& logger,
-              const MakeLocalCoordinator& make_local_coordinator) try {
+              const MakeLocalCoordinator& make_local_coordinator,
+              const OpenCoordinator& open_coordinator) try {
   prepare_process();
   if (config.rendezvous && config.rendezvous->secret) {
     const auto usable = net::TlsContext::make(config.rendezvous->secret);
@@ -224,7 +225,8 @@ int run_agent(const LaunchConfig& config, const Environment& environment, spdlog
       cgroup.get(),
       warm_workers(io, config, orphans, cgroup.get(), descriptor_limit, logger, events),
       [&] { control.open(environment); }};
-  Agent agent(io.get_executor(), inputs, std::move(local_coordinator), make_local_coordinator);
+  Agent agent(io.get_executor(), inputs, std::move(local_coordinator), make_local_coordinator,
+              open_coordinator);
   return drive(io, signals, agent, end, commands, consoles);
 } catch (const boost::system::system_error& error) {
   // The event loop itself cannot be made.

@@ -20,9 +20,11 @@ namespace ddprun {
 /// of the worker that failed first (128 + n for a signal), 128 + n when ddprun was stopped by
 /// signal n, 127/126/1/2 for an error of its own, which has been reported already.
 /// With `config.rendezvous` the node takes part in the rounds of a coordinator, which
-/// `make_local_coordinator` (may be empty) puts into this process.
+/// `make_local_coordinator` (may be empty) puts into this process, or `open_coordinator` when the
+/// node is elected (`config.rendezvous->etcd`).
 [[nodiscard]] int run_agent(const LaunchConfig& config, const Environment& environment,
                             spdlog::logger& logger,
-                            const MakeLocalCoordinator& make_local_coordinator = {});
+                            const MakeLocalCoordinator& make_local_coordinator = {},
+                            const OpenCoordinator& open_coordinator = {});
 
 }  // namespace ddprun

@@ -34,10 +34,20 @@ class ServerInProcess final : public LocalCoordinator {
   }
   std::string status_json() override { return server_->status_json(); }
   asio::awaitable<void> settle() override { return server_->settle(); }
+  void resume() override { server_->resume(); }
 
  private:
   std::unique_ptr<coordinator::Server> server_;
 };
+
+coordinator::ServerOptions options_of(const Launch& launch, spdlog::logger& logger) {
+  coordinator::ServerOptions options;
+  options.store.connections = connections_max(launch.config);
+  options.log = make_part_logger(logger, "COORDINATOR");
+  options.only_run = launch.config.run_id;
+  options.secret = launch.config.rendezvous->secret;
+  return options;
+}
 
 Error cannot_serve(const CoordinatorPlan& plan, const Error& why) {
   std::string text = "this node has to run the coordinator and " + why.sentence;
@@ -61,18 +71,28 @@ Result<std::unique_ptr<LocalCoordinator>> start_local_coordinator(asio::any_io_e
                                                                   const Launch& launch,
                                                                   spdlog::logger& logger) {
   if (!launch.coordinator) return std::unique_ptr<LocalCoordinator>();
-  coordinator::ServerOptions options;
-  options.store.connections = connections_max(launch.config);
-  options.log = make_part_logger(logger, "COORDINATOR");
-  options.only_run = launch.config.run_id;
-  options.secret = launch.config.rendezvous->secret;
   auto server = coordinator::open_server(executor, launch.coordinator->bind,
-                                         launch.coordinator->port, std::move(options));
+                                         launch.coordinator->port, options_of(launch, logger));
   if (server) return local_coordinator(std::move(*server));
   const bool taken = server.error().kind == ErrorKind::kPortTaken;
   if (taken && launch.coordinator->need == CoordinatorPlan::Need::kMay)
     return std::unique_ptr<LocalCoordinator>();
   return cannot_serve(*launch.coordinator, server.error());
+}
+
+OpenCoordinator coordinator_opener(const Launch& launch, spdlog::logger& logger) {
+  return [&launch, &logger](asio::ip::tcp::acceptor listener,
+                            SeatTerms terms) -> Result<std::unique_ptr<LocalCoordinator>> {
+    coordinator::ServerOptions options = options_of(launch, logger);
+    options.record = std::move(terms.record);
+    options.on_record = std::move(terms.on_record);
+    options.may_act = std::move(terms.may_act);
+    auto server = std::make_unique<coordinator::Server>(listener.get_executor(),
+                                                        std::move(listener), std::move(options));
+    const auto started = server->start();
+    if (!started) return started.error();
+    return local_coordinator(std::move(server));
+  };
 }
 
 }  // namespace ddprun

@@ -29,4 +29,8 @@ namespace ddprun {
 [[nodiscard]] Result<std::unique_ptr<LocalCoordinator>> start_local_coordinator(
     boost::asio::any_io_executor executor, const Launch& launch, spdlog::logger& logger);
 
+/// Makes the coordinator of this run when this node is chosen for it. `launch` and `logger` outlive
+/// what it makes.
+[[nodiscard]] OpenCoordinator coordinator_opener(const Launch& launch, spdlog::logger& logger);
+
 }  // namespace ddprun

@@ -39,12 +39,27 @@ Result<void> parse_setting(const Settings& settings, Option option,
 Result<Backend> parse_backend(const Origin& origin) {
   if (origin.text == "static") return Backend::kStatic;
   if (origin.text == "c10d") return Backend::kC10d;
+  if (origin.text == "etcd-v3") return Backend::kEtcd;
   if (origin.text == "etcd" || origin.text == "etcd-v2") {
-    return usage(origin.shown() +
-                 ": ddprun does not use etcd; run ddprun-rdzvd on a host that all nodes can reach, "
-                 "and pass --rdzv-backend=c10d --rdzv-endpoint=HOST");
+    return usage(
+        origin.shown() +
+        ": ddprun uses etcd's v3 API: pass --rdzv-backend=etcd-v3 "
+        "--rdzv-endpoint=HOST:2379,HOST:2379; without etcd, run ddprun-rdzvd on a host that "
+        "all nodes can reach, and pass --rdzv-backend=c10d --rdzv-endpoint=HOST");
   }
-  return usage(origin.quoted() + " is not one of static, c10d");
+  return usage(origin.quoted() + " is not one of static, c10d, etcd-v3");
+}
+
+/// Of the servers of etcd there may be several.
+Result<std::vector<Endpoint>> parse_etcd_endpoints(const Origin& origin) {
+  std::vector<Endpoint> endpoints;
+  if (origin.text.empty()) return endpoints;
+  for (const std::string& part : split_list(origin.text)) {
+    auto endpoint = parse_endpoint(part, origin.name);
+    if (!endpoint) return endpoint.error();
+    endpoints.push_back(std::move(*endpoint));
+  }
+  return endpoints;
 }
 
 Result<std::optional<Endpoint>> parse_rendezvous_endpoint(const Origin& origin) {
@@ -93,7 +108,13 @@ Result<RendezvousRequest> parse_rendezvous(const Settings& settings,
   // With store_type=file it is a path, which plan_c10d() reads.
   const bool is_path =
       parsed && request.conf.value.file_store && request.backend.value == Backend::kC10d;
-  if (parsed && !is_path && !request.standalone.value && request.hosts.value.empty()) {
+  const bool is_used = !is_path && !request.standalone.value && request.hosts.value.empty();
+  if (parsed && is_used && request.backend.value == Backend::kEtcd) {
+    auto servers = parse_etcd_endpoints(request.endpoint);
+    if (!servers) return servers.error();
+    if (!servers->empty()) request.endpoint.value = servers->front();
+    request.etcd_endpoints = std::move(*servers);
+  } else if (parsed && is_used) {
     parsed = parse_setting(settings, Option::kRdzvEndpoint, &parse_rendezvous_endpoint,
                            request.endpoint);
   }

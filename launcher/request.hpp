@@ -47,13 +47,14 @@ struct WorkerRequest {
   bool local_rank_argument = false;  // --local-rank=N first, as torch.distributed.launch does
 };
 
-enum class Backend { kStatic, kC10d };
+enum class Backend { kStatic, kC10d, kEtcd };
 
 /// Values that depend on the way in which nodes find each other are checked where they are used.
 struct RendezvousRequest {
   Setting<NodeRange> nodes;
   Setting<Backend> backend;
   Setting<std::optional<Endpoint>> endpoint;  // unset: empty, or unused (--standalone, --hosts)
+  std::vector<Endpoint> etcd_endpoints{};     // with Backend::kEtcd; the first is `endpoint`, too
   Setting<std::string> run_id;
   Setting<RendezvousConf> conf;
   Setting<std::string> secret_file;

@@ -25,6 +25,7 @@
 #include "launcher/options/completion.hpp"
 #include "launcher/options/help.hpp"
 #include "launcher/options/values.hpp"
+#include "launcher/rendezvous/backends.hpp"
 #include "launcher/this_machine.hpp"
 #include "launcher/write_text.hpp"
 
@@ -105,9 +106,10 @@ int start(const Launch& launch, const Environment& environment) {
     const auto text = dry_run(launch, environment, *logs);
     return text ? print(*text, environment) : refuse(text.error(), environment);
   }
-  return run_agent(launch.config, environment, *logger, [&](const auto& executor) {
-    return start_local_coordinator(executor, launch, *logger);
-  });
+  return run_agent(
+      launch.config, environment, *logger,
+      [&](const auto& executor) { return start_local_coordinator(executor, launch, *logger); },
+      coordinator_opener(launch, *logger));
 }
 
 // By the same name: what is written to it is in one order.
@@ -138,6 +140,8 @@ int run(int argc, const char* const* argv, const char* const* environment_block,
         launch->notes.push_back(std::move(line));
       }
     }
+    auto password = read_etcd_password(launch->config);
+    if (!password) return refuse(password.error(), environment);
     launch->config.on_terminal = on_terminal;
     launch->config.log.draws_waits = on_terminal && may_draw_waits(launch->config.log, environment);
     return start(*launch, environment);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/clock.hpp"
 #include "base/secret.hpp"
@@ -23,6 +24,17 @@ enum class MasterChoice : std::uint8_t {
   kFixed,  // static: those of StoreConfig, in every round; node rank 0 serves
 };
 
+/// --rdzv-backend=etcd-v3: the coordinator is elected there.
+struct EtcdConfig {
+  std::vector<CoordinatorAddress> endpoints;  // at least one
+  std::string prefix = "/ddprun";             // of the keys
+  std::string user;                           // empty: none
+  std::string password_file;                  // empty: none
+  std::string password{};                     // read from it at the start
+  bool may_lead = true;                       // this node may run the coordinator
+  std::string text;                           // "etcd h1:2379,h2:2379", for sentences
+};
+
 struct RendezvousConfig {
   CoordinatorAddress coordinator;
   MasterChoice master = MasterChoice::kRound;
@@ -31,8 +43,9 @@ struct RendezvousConfig {
   std::string address;           // --local-addr, a literal; empty: the link's source address
   std::optional<int> node_rank;  // --node-rank; with static always
   std::optional<int>
-      scheduler_index;  // this node's position in the scheduler's list, or in --hosts
-  SharedSecret secret;  // of the run; null: links in clear text
+      scheduler_index;               // this node's position in the scheduler's list, or in --hosts
+  SharedSecret secret;               // of the run; null: links in clear text
+  std::optional<EtcdConfig> etcd{};  // it says where the coordinator is
   // --rdzv-conf
   Duration join_timeout = std::chrono::seconds(600);
   Duration last_call_timeout = std::chrono::seconds(30);

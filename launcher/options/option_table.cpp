@@ -99,9 +99,10 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .name = "rdzv-backend",
      .variable = Variable::kPet,
      .group = Group::kRendezvous,
-     .metavar = "c10d|static",
+     .metavar = "c10d|static|etcd-v3",
      .preset = "static",
-     .help = "How nodes form a run: c10d (elastic) or static (numbered nodes, a fixed address)."},
+     .help = "How nodes form a run: c10d (elastic), static (numbered nodes, a fixed address), or "
+             "etcd-v3 (elastic; the coordinator is elected in etcd, and any node may be lost)."},
     {.id = Id::kRdzvEndpoint,
      .name = "rdzv-endpoint",
      .variable = Variable::kPet,
@@ -110,7 +111,8 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .help = "Address of the rendezvous: HOST, HOST:PORT, [V6]:PORT. With c10d the port is 29400 "
              "unless "
              "given, and the node whose address it is runs the coordinator. With static: "
-             "MASTER_ADDR and MASTER_PORT of the workers."},
+             "MASTER_ADDR and MASTER_PORT of the workers. With etcd-v3: the servers of etcd, "
+             "HOST:2379,HOST:2379."},
     {.id = Id::kRdzvId,
      .name = "rdzv-id",
      .variable = Variable::kPet,
@@ -126,7 +128,9 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .metavar = "K=V,...",
      .help = "Limits of the rendezvous of several nodes, in seconds or with a unit (90s, 10m): "
              "join_timeout=600, last_call_timeout=30, keep_alive_interval=1, "
-             "keep_alive_max_attempt=5, coordinator_timeout=60, timeout=900 (static), is_host."},
+             "keep_alive_max_attempt=5, coordinator_timeout=60, timeout=900 (static), is_host; for "
+             "etcd-v3 user, "
+             "password_file, etcd_prefix=/ddprun."},
     {.id = Id::kRdzvSecretFile,
      .name = "rdzv-secret-file",
      .variable = Variable::kDdprun,

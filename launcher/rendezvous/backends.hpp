@@ -10,6 +10,11 @@ namespace ddprun {
 /// node, without a coordinator.
 [[nodiscard]] Result<RendezvousPlan> plan_c10d(const Request& request, const Machine& machine);
 
+/// Elastic as well, with a coordinator that is elected in etcd.
+[[nodiscard]] Result<RendezvousPlan> plan_etcd(const Request& request, const Machine& machine);
+/// From the file of --rdzv-conf password_file, if there is one.
+[[nodiscard]] Result<void> read_etcd_password(LaunchConfig& config);
+
 /// --rdzv-conf store_type=file: where the nodes that name one file find each other, as the first of
 /// them has written there. Without a port in a dry run before any has.
 [[nodiscard]] Result<Endpoint> endpoint_in_file(const RendezvousRequest& asked,

@@ -19,6 +19,7 @@ enum class ConfKeyKind {
   kFraction,  // a number >= 0
   kSwitch,    // yes or no
   kStore,     // store_type
+  kEtcd,      // a text, for etcd-v3
   kFixed,     // has an option of its own
   kRefused,   // known, not supported
 };
@@ -38,7 +39,7 @@ constexpr std::string_view kSilenceLimits =
 constexpr std::string_view kCoordinatorLimits =
     "join_timeout and coordinator_timeout limit the wait for the coordinator";
 
-constexpr std::array<ConfKey, 19> kConfKeys{{
+constexpr std::array<ConfKey, 22> kConfKeys{{
     {"join_timeout", ConfKeyKind::kTime},
     {"last_call_timeout", ConfKeyKind::kTime, "", "",
      "the static backend waits for all its nodes and for no more"},
@@ -59,7 +60,10 @@ constexpr std::array<ConfKey, 19> kConfKeys{{
     {"min_nodes", ConfKeyKind::kFixed, "--nnodes"},
     {"max_nodes", ConfKeyKind::kFixed, "--nnodes"},
     {"local_addr", ConfKeyKind::kFixed, "--local-addr"},
-    {"protocol", ConfKeyKind::kRefused, "it belongs to etcd"},
+    {"protocol", ConfKeyKind::kRefused, "ddprun reaches etcd by HTTP"},
+    {"user", ConfKeyKind::kEtcd},
+    {"password_file", ConfKeyKind::kEtcd},
+    {"etcd_prefix", ConfKeyKind::kEtcd},
 }};
 
 using ConfPair = std::pair<std::string, std::string>;
@@ -112,6 +116,8 @@ class ConfReader {
         return read_switch();
       case ConfKeyKind::kStore:
         return read_store();
+      case ConfKeyKind::kEtcd:
+        return read_text();
       case ConfKeyKind::kFixed:
         return usage(place_ + " cannot be set here: use " + std::string(key_.remark));
       case ConfKeyKind::kRefused:
@@ -168,6 +174,13 @@ class ConfReader {
     return {};
   }
 
+  Result<void> read_text() {
+    if (key_.name == "user") conf_.user = value_;
+    if (key_.name == "password_file") conf_.password_file = value_;
+    if (key_.name == "etcd_prefix") conf_.etcd_prefix = value_;
+    return {};
+  }
+
   RendezvousConf& conf_;
   const ConfKey& key_;
   std::string value_;
@@ -221,6 +234,8 @@ std::vector<std::string> conf_notes(const Setting<RendezvousConf>& conf, ConfUse
     if (key == "timeout" && use == ConfUse::kStatic && conf.value.join_timeout) {
       why = "join_timeout is given too";
     }
+    const bool is_etcd = known->kind == ConfKeyKind::kEtcd;
+    if (is_etcd && use != ConfUse::kEtcd) why = "it belongs to etcd-v3";
     if (!why.empty()) notes.push_back(conf.name + " " + key + " not used: " + why);
   }
   return notes;

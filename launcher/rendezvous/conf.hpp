@@ -21,6 +21,9 @@ struct RendezvousConf {
   std::optional<Duration> coordinator_timeout;
   std::optional<Duration> timeout;   // of the static backend
   std::optional<bool> is_host;       // whether this node runs the coordinator
+  std::string user;                  // of etcd
+  std::string password_file;         // the same
+  std::string etcd_prefix;           // of the keys in etcd
   bool file_store = false;           // store_type=file: the endpoint is a path
   std::vector<std::string> keys;     // known ones, as given
   std::vector<std::string> unknown;  // ignored, with a warning
@@ -29,7 +32,7 @@ struct RendezvousConf {
 [[nodiscard]] Result<RendezvousConf> parse_conf(const Origin& origin);
 
 /// The backend, or none.
-enum class ConfUse { kSingleNode, kElastic, kStatic };
+enum class ConfUse { kSingleNode, kElastic, kStatic, kEtcd };
 
 /// The given limits in place of the defaults, those of c10d or static.
 void apply(const RendezvousConf& conf, ConfUse use, RendezvousConfig& config);

@@ -25,6 +25,7 @@ Result<RendezvousPlan> choose_plan(const Request& request, const Machine& machin
     return plan_standalone(request, machine);
   }
   if (asked.backend.value == Backend::kC10d) return plan_c10d(request, machine);
+  if (asked.backend.value == Backend::kEtcd) return plan_etcd(request, machine);
   return plan_static(request, machine);
 }
 

@@ -46,6 +46,7 @@ RendezvousConfig rendezvous_config(const SeveralNodes& several, const Rendezvous
                                    ConfUse use) {
   RendezvousConfig config;
   config.coordinator = several.coordinator;
+  config.etcd = several.etcd;
   config.master = several.master;
   config.nodes_min = several.nodes.min;
   config.nodes_max = several.nodes.max;
@@ -62,7 +63,9 @@ Result<RendezvousPlan> plan_several_nodes(const SeveralNodes& several, const Req
   auto sent = check_sent_values(request, several.nodes);
   if (!sent) return sent.error();
   const bool is_static = several.master == MasterChoice::kFixed;
-  const ConfUse use = is_static ? ConfUse::kStatic : ConfUse::kElastic;
+  const ConfUse use = is_static      ? ConfUse::kStatic
+                      : several.etcd ? ConfUse::kEtcd
+                                     : ConfUse::kElastic;
   const CoordinatorAddress& coordinator = several.coordinator;
   const RendezvousRequest& asked = request.rendezvous;
   RendezvousPlan plan;

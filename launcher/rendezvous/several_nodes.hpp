@@ -13,6 +13,7 @@ namespace ddprun {
 struct SeveralNodes {
   NodeRange nodes;
   CoordinatorAddress coordinator;
+  std::optional<EtcdConfig> etcd{};            // it says where the coordinator is
   MasterChoice master = MasterChoice::kRound;  // kFixed: at the coordinator's address
   std::optional<int> node_rank;
   std::optional<int> scheduler_index;

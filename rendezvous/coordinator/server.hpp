@@ -40,7 +40,7 @@ struct ServerOptions {
   /// Agents have to prove that they know it, and their links are encrypted; null: no secret.
   SharedSecret secret = nullptr;
   Limits limits;
-  /// Of `only_run`, what a coordinator before this one left.
+  /// Of `only_run`: set if other coordinators follow this one. What the one before it left.
   std::optional<RunRecord> record{};
   /// Called when that has changed. May be empty.
   std::function<void(const RunRecord&)> on_record{};

@@ -88,10 +88,10 @@ struct AskRenew {
   LeaseId lease;
 };
 struct AskRecord {
-  RequestId id;
-  Revision term;
+  RequestId id = 0;
+  Revision term = 0;
   RunRecord record;
-  Duration ttl;
+  Duration ttl{};
 };
 /// Replaces the watch before.
 struct AskWatch {
@@ -108,7 +108,7 @@ struct Follow {
 };
 /// This process coordinates from now on, with what is known of the run.
 struct Lead {
-  Revision term;
+  Revision term = 0;
   RunRecord record;
 };
 /// The leader may act again, after a time in which it could not renew its lease.

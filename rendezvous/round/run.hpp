@@ -56,7 +56,7 @@ struct RunOptions {
   std::optional<Ended> succeeded = std::nullopt;
   /// The coordinator of one node, in that node's agent: sentences speak of no other node.
   bool single_node = false;
-  /// What a coordinator before this one left of the run.
+  /// Set if other coordinators follow this one: what the one before it left of the run.
   std::optional<RunRecord> record{};
 };
 

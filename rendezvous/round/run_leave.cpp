@@ -52,7 +52,8 @@ void Run::take_up(Agent& agent, const Leave& leave) {
   const reasons::NodeLost node = describe(agent, leave.reason);
   const std::string sentence = reasons::left(node);
   const bool too_few = roster_.size() - 1 < terms().nodes_min;
-  const bool hosts = agent.hello.runs_coordinator;
+  // Where no other coordinator follows, the run ends with it.
+  const bool hosts = agent.hello.runs_coordinator && !options_.record;
   if ((too_few || hosts) && failure_explains(agent, leave)) {
     agent.leave = leave;
     return finish_failed(options_.single_node ? leave.reason : sentence, kLongAgo);

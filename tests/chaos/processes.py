@@ -53,6 +53,18 @@ def listens(pid: int, port: int) -> bool:
     return False
 
 
+def holds_listener(pid: int, port: int) -> bool:
+    """Whether this process itself listens on `port`."""
+    try:
+        held = {os.readlink(link) for link in pathlib.Path(f"/proc/{pid}/fd").iterdir()}
+        lines = [line for table in ("tcp", "tcp6")
+                 for line in pathlib.Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]]
+    except OSError:
+        return False
+    return any(fields[3] == "0A" and int(fields[1].rpartition(":")[2], 16) == port
+               and f"socket:[{fields[9]}]" in held for fields in map(str.split, lines))
+
+
 def describe(pid: int) -> str:
     try:
         command = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()

@@ -15,12 +15,13 @@ import traceback
 import types
 
 import disks
+import etcd_servers
 import namespaces
 from cases import ALL
 from harness import Cluster, Failed
 
 for room in ("loss_cases", "joining_cases", "coordinator_cases", "ending_cases", "network_cases",
-             "gloo_cases", "stall_cases"):
+             "gloo_cases", "stall_cases", "etcd_cases"):
     __import__(room)
 
 
@@ -78,6 +79,8 @@ def play(one, options) -> int:
 def missing(one, options) -> str:
     if "freeze" in one.needs:
         return disks.missing()
+    if "etcd" in one.needs:
+        return etcd_servers.missing()
     if "slow disk" in one.needs and not options.slow_disk:
         return "no --slow-disk"
     if "torch" in one.needs:

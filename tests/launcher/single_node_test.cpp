@@ -161,7 +161,7 @@ TEST_CASE(
 
 TEST_CASE("a backend that is not there is refused with what takes its place") {
   for (const char* etcd : {"--rdzv-backend=etcd", "--rdzv-backend=etcd-v2"}) {
-    CHECK_THAT(refusal_of({etcd, "W"}).sentence, ContainsSubstring("run ddprun-rdzvd"));
+    CHECK_THAT(refusal_of({etcd, "W"}).sentence, ContainsSubstring("--rdzv-backend=etcd-v3"));
   }
   CHECK_THAT(refusal_of({"--rdzv-backend=zeus", "W"}).sentence,
              ContainsSubstring("not one of static, c10d"));

@@ -92,3 +92,16 @@ TEST_CASE("a node that comes after a success alone is late for it") {
   CHECK(desk.last<Done>(1)->exit_code == 0);
   CHECK(!desk.last<StartRound>(1));
 }
+
+TEST_CASE("the node with a coordinator that others follow leaves like any other node") {
+  Desk desk(0, RunRecord{});
+  Hello first = desk.hello("a", 1, 2);
+  first.runs_coordinator = true;
+  desk.say(1, first);
+  desk.say(2, desk.hello("b", 1, 2));
+  desk.both_run();
+  desk.say(1, Leave{143, "SIGTERM received", Round(1), true});
+  CHECK(!desk.last<Stop>(2));
+  REQUIRE(desk.last<StartRound>(2));
+  CHECK(desk.last<StartRound>(2)->stamp.number == Round(2));
+}

@@ -1,0 +1,38 @@
+// CoordinatorSeat: the coordinator of a run that comes into being in this process while the run
+// lives, and may go again. Who is to coordinate is decided elsewhere. Thread rule: the io_context's
+// thread.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "agent/local_coordinator.hpp"
+
+namespace ddprun {
+
+class CoordinatorSeat {
+ public:
+  CoordinatorSeat(boost::asio::any_io_executor executor, OpenCoordinator open)
+      : executor_(std::move(executor)), open_(std::move(open)) {}
+
+  /// Listens at this address, a literal, on a port that the kernel picks: agents may connect, and
+  /// wait. Replaces what was reserved before.
+  [[nodiscard]] Result<std::uint16_t> reserve(const std::string& address);
+  /// Serves where reserve() listens.
+  [[nodiscard]] Result<void> open(SeatTerms terms);
+  /// Closes the links of all agents, and what was reserved. Workers are not affected.
+  void close();
+  /// Null while it is not open.
+  [[nodiscard]] LocalCoordinator* coordinator() const { return coordinator_.get(); }
+
+ private:
+  boost::asio::any_io_executor executor_;
+  OpenCoordinator open_;
+  std::optional<boost::asio::ip::tcp::acceptor> listener_;
+  std::unique_ptr<LocalCoordinator> coordinator_;
+};
+
+}  // namespace ddprun

@@ -1,0 +1,90 @@
+#include "agent/elected_coordinator.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+namespace ddprun {
+
+namespace {
+
+const EtcdConfig& etcd_of(const LaunchConfig& config) {
+  return *config.rendezvous->etcd;
+}
+
+// Of many agents few need to ask before they hear who was faster.
+Duration jitter_of(const AgentId& agent) {
+  return std::chrono::milliseconds(std::hash<std::string>{}(agent.value()) % 100);
+}
+
+etcd::ElectorOptions options_of(const LaunchConfig& config, const AgentId& agent) {
+  const EtcdConfig& etcd = etcd_of(config);
+  const RendezvousConfig& rendezvous = *config.rendezvous;
+  etcd::ElectorOptions options;
+  for (const CoordinatorAddress& address : etcd.endpoints) {
+    options.client.endpoints.push_back({address.host, address.port});
+  }
+  options.client.user = etcd.user;
+  options.client.password = etcd.password;
+  options.client.first = std::hash<std::string>{}(agent.value()) >> 9;
+  options.election.agent = agent.value();
+  options.election.may_lead = etcd.may_lead;
+  // As long as an agent that is silent is waited for.
+  options.election.ttl = rendezvous.keep_alive_interval * rendezvous.keep_alive_max_attempt;
+  options.election.jitter = jitter_of(agent);
+  options.election.cut_off_max = rendezvous.coordinator_timeout;
+  options.election.where = etcd.text;
+  options.keys = etcd::keys_of(etcd.prefix, config.run_id.value());
+  return options;
+}
+
+}  // namespace
+
+ElectedCoordinator::ElectedCoordinator(boost::asio::any_io_executor executor,
+                                       const LaunchConfig& config, const AgentId& agent,
+                                       OpenCoordinator open, ElectionNode& node)
+    : config_(config),
+      node_(node),
+      seat_(executor, std::move(open)),
+      elector_(executor, options_of(config, agent), *this) {}
+
+// Where the link to etcd leaves this node other nodes can reach it, too.
+Result<etcd::Leader> ElectedCoordinator::offer(const std::string& own_address) {
+  const std::string& given = config_.rendezvous->address;
+  const std::string& address = given.empty() ? own_address : given;
+  const auto port = seat_.reserve(address);
+  if (!port) return port.error();
+  offered_ = {address, *port};
+  return etcd::Leader{"", address, *port};
+}
+
+void ElectedCoordinator::lead(const RunRecord& record) {
+  const auto opened =
+      seat_.open({record, [this](const RunRecord& changed) { elector_.set_record(changed); },
+                  [this] { return elector_.may_act(); }});
+  if (!opened) return node_.election_failed(opened.error().sentence);
+  node_.coordinator_at(offered_, true, "");
+}
+
+void ElectedCoordinator::act() {
+  if (seat_.coordinator() != nullptr) seat_.coordinator()->resume();
+}
+
+void ElectedCoordinator::step_down() {
+  seat_.close();
+  node_.coordinator_at(std::nullopt, false, "this node coordinates no more");
+}
+
+void ElectedCoordinator::follow(const std::optional<etcd::Leader>& leader) {
+  const bool known = leader && !leader->host.empty() && leader->port != 0;
+  if (!known) {
+    return node_.coordinator_at(std::nullopt, false, "no node is elected");
+  }
+  node_.coordinator_at(CoordinatorAddress{leader->host, leader->port}, false, "");
+}
+
+void ElectedCoordinator::refuse(const std::string& why) {
+  node_.election_failed(why);
+}
+
+}  // namespace ddprun

@@ -1,0 +1,93 @@
+#include <fstream>
+#include <iterator>
+
+#include "base/address.hpp"
+#include "launcher/options/values.hpp"
+#include "launcher/rendezvous/backends.hpp"
+#include "launcher/rendezvous/several_nodes.hpp"
+#include "launcher/usage.hpp"
+
+namespace ddprun {
+
+namespace {
+
+constexpr std::uint16_t kEtcdPort = 2379;
+
+EtcdConfig etcd_config(const RendezvousRequest& asked) {
+  const RendezvousConf& conf = asked.conf.value;
+  EtcdConfig etcd;
+  for (const Endpoint& endpoint : asked.etcd_endpoints) {
+    etcd.endpoints.push_back({endpoint.host, endpoint.port.value_or(kEtcdPort)});
+    const CoordinatorAddress& address = etcd.endpoints.back();
+    etcd.text += (etcd.text.empty() ? "etcd " : ",") + host_and_port(address.host, address.port);
+  }
+  if (!conf.etcd_prefix.empty()) etcd.prefix = conf.etcd_prefix;
+  etcd.user = conf.user;
+  etcd.password_file = conf.password_file;
+  etcd.may_lead = conf.is_host.value_or(true);
+  return etcd;
+}
+
+Result<void> check_etcd(const RendezvousRequest& asked) {
+  const RendezvousConf& conf = asked.conf.value;
+  if (asked.etcd_endpoints.empty()) {
+    return usage(asked.backend.shown() +
+                 " needs the servers of etcd: --rdzv-endpoint=HOST:2379,HOST:2379");
+  }
+  for (const Endpoint& endpoint : asked.etcd_endpoints) {
+    if (endpoint.port == 0) return usage(asked.endpoint.shown() + ": port 0 is no server's");
+  }
+  if (conf.user.empty() == conf.password_file.empty()) return {};
+  return usage(asked.conf.shown() + ": user and password_file go together");
+}
+
+/// It orders the first round; one beyond the run's nodes belongs to a spare.
+std::optional<int> node_rank_of(const RendezvousRequest& asked) {
+  const Setting<std::int64_t>& rank = asked.node_rank;
+  const bool counts = rank.given && rank.value >= 0 && rank.value < asked.nodes.value.max;
+  return counts ? std::optional(static_cast<int>(rank.value)) : std::nullopt;
+}
+
+}  // namespace
+
+Result<RendezvousPlan> plan_etcd(const Request& request, const Machine& machine) {
+  const RendezvousRequest& asked = request.rendezvous;
+  auto usable = check_etcd(asked);
+  if (!usable) return usable.error();
+  if (asked.node_rank.given && asked.node_rank.value < 0) {
+    return usage(asked.node_rank.shown() + " is not a node rank");
+  }
+  if (asked.nodes.value.max == 1) {
+    auto plan = plan_single_node(request, machine);
+    if (plan) note_unused(*plan, asked.endpoint.shown(), "a single node needs no rendezvous");
+    return plan;
+  }
+  SeveralNodes several;
+  several.nodes = asked.nodes.value;
+  several.etcd = etcd_config(asked);
+  several.coordinator = several.etcd->endpoints.front();  // loopback, if all nodes are here
+  several.node_rank = node_rank_of(asked);
+  auto plan = plan_several_nodes(several, request, machine);
+  if (plan) {
+    note_unused(*plan, given_names({&asked.master_addr, &asked.master_port}),
+                "they belong to the static backend");
+  }
+  return plan;
+}
+
+Result<void> read_etcd_password(LaunchConfig& config) {
+  if (!config.rendezvous || !config.rendezvous->etcd) return {};
+  EtcdConfig& etcd = *config.rendezvous->etcd;
+  if (etcd.password_file.empty()) return {};
+  std::ifstream file(etcd.password_file);
+  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
+  if (!file.is_open() || text.empty()) {
+    return usage("--rdzv-conf password_file=" + etcd.password_file +
+                 " cannot be read, or is empty; it has the password of etcd's user " + etcd.user);
+  }
+  etcd.password = std::move(text);
+  return {};
+}
+
+}  // namespace ddprun

@@ -1,0 +1,69 @@
+// --rdzv-backend=etcd-v3: the servers, the user, what is refused.
+#include "launcher/rendezvous/backends.hpp"
+#include "tests/launcher/fake_machine.hpp"
+
+using namespace ddprun;
+using namespace ddprun::test;
+
+namespace {
+
+Words three(const std::string& servers, Words more = {}) {
+  Words words{"--nnodes=3", "--rdzv-backend=etcd-v3", "--rdzv-endpoint=" + servers};
+  words.insert(words.end(), more.begin(), more.end());
+  words.emplace_back("W");
+  return words;
+}
+
+}  // namespace
+
+TEST_CASE("the endpoint lists the servers of etcd, on port 2379 unless they have one") {
+  const auto launch = launch_of(three("h1,h2:7,[fd00::9]"));
+  REQUIRE(launch.config.rendezvous);
+  const auto& etcd = launch.config.rendezvous->etcd;
+  REQUIRE(etcd);
+  REQUIRE(etcd->endpoints.size() == 3);
+  CHECK(etcd->endpoints[0].host == "h1");
+  CHECK(etcd->endpoints[0].port == 2379);
+  CHECK(etcd->endpoints[1].port == 7);
+  CHECK(etcd->endpoints[2].host == "fd00::9");
+  CHECK(etcd->text == "etcd h1:2379,h2:7,[fd00::9]:2379");
+  CHECK(etcd->prefix == "/ddprun");
+  CHECK(etcd->may_lead);
+  CHECK_FALSE(launch.coordinator);
+  CHECK(launch.notes.empty());
+  CHECK(launch.config.store.listen_addr.empty());
+  CHECK(launch_of(three("127.0.0.1:2379")).config.store.listen_addr == "127.0.0.1");
+}
+
+TEST_CASE("user, password_file, etcd_prefix and is_host are keys of --rdzv-conf") {
+  const auto launch = launch_of(
+      three("h1", {"--rdzv-conf=user=u,password_file=/p,etcd_prefix=/a/b,is_host=false"}));
+  const auto& etcd = *launch.config.rendezvous->etcd;
+  CHECK(etcd.user == "u");
+  CHECK(etcd.password_file == "/p");
+  CHECK(etcd.prefix == "/a/b");
+  CHECK_FALSE(etcd.may_lead);
+  CHECK(launch.notes.empty());
+  CHECK_THAT(refusal_of(three("h1", {"--rdzv-conf=user=u"})).sentence,
+             ContainsSubstring("user and password_file go together"));
+  const auto other = launch_of({"--nnodes=3", "--rdzv-backend=c10d", "--rdzv-endpoint=far",
+                                "--rdzv-conf=etcd_prefix=/a", "W"});
+  CHECK_THAT(other.notes.at(0), ContainsSubstring("etcd_prefix not used: it belongs to etcd-v3"));
+}
+
+TEST_CASE("servers that cannot be etcd's are refused, and a single node needs none") {
+  CHECK_THAT(refusal_of(three("")).sentence, ContainsSubstring("needs the servers of etcd"));
+  CHECK_THAT(refusal_of(three("h1:0")).sentence, ContainsSubstring("port 0 is no server's"));
+  CHECK_THAT(refusal_of(three("h1,a b")).sentence, ContainsSubstring("'a b' is not HOST"));
+  const auto one = launch_of({"--rdzv-backend=etcd-v3", "--rdzv-endpoint=h1", "W"});
+  CHECK_FALSE(one.config.rendezvous);
+  CHECK_THAT(one.notes.at(0), ContainsSubstring("a single node needs no rendezvous"));
+}
+
+TEST_CASE("the password is read from its file, without the end of its line") {
+  LaunchConfig config =
+      launch_of(three("h1", {"--rdzv-conf=user=u,password_file=/nowhere"})).config;
+  const auto missing = read_etcd_password(config);
+  REQUIRE(!missing);
+  CHECK_THAT(missing.error().sentence, ContainsSubstring("/nowhere"));
+}
