@@ -192,12 +192,11 @@ asio::awaitable<void> Agent::settle() {
   co_await wait_until_settled(*local_coordinator_);
 }
 
-// A node that leaves takes no other with it: one of these is elected. After the end of the run all
-// others get its verdict.
+// A node that leaves takes no other with it: one of these is elected. If the run ends, with or
+// because of it, all others get the verdict first.
 asio::awaitable<void> Agent::settle_elected() {
   if (driver_.is_forced_stop()) co_return;
-  const bool over = driver_.end()->done.has_value();
-  if (over && coordinator_here() != nullptr) {
+  if (coordinator_here() != nullptr && coordinator_here()->is_ending()) {
     LocalCoordinator& here = *coordinator_here();
     co_await wait_until_settled(here);
   }

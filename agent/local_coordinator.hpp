@@ -41,6 +41,8 @@ class LocalCoordinator {
   [[nodiscard]] virtual std::string status_json() = 0;
   /// Completes when every other node has had its verdict and gone, or had its time for that.
   [[nodiscard]] virtual boost::asio::awaitable<void> settle() = 0;
+  /// Whether the run has its verdict, which other nodes still wait for.
+  [[nodiscard]] virtual bool is_ending() const { return false; }
   /// SeatTerms::may_act() holds again.
   virtual void resume() {}
 };

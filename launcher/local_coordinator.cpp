@@ -34,6 +34,7 @@ class ServerInProcess final : public LocalCoordinator {
   }
   std::string status_json() override { return server_->status_json(); }
   asio::awaitable<void> settle() override { return server_->settle(); }
+  [[nodiscard]] bool is_ending() const override { return server_->is_ending(); }
   void resume() override { server_->resume(); }
 
  private:

@@ -46,6 +46,9 @@ void Server::on_rank_claims(std::function<void(const RankClaims&)> seen) {
 asio::awaitable<void> Server::settle() {
   return Impl::settle(impl_);
 }
+bool Server::is_ending() const {
+  return impl_->is_ending();
+}
 void Server::resume() {
   impl_->resume();
 }

@@ -78,6 +78,8 @@ class Server {
   /// is none. One call at a time. Cancelling it only ends this wait; the server serves until
   /// close().
   [[nodiscard]] boost::asio::awaitable<void> settle();
+  /// Whether a run has its verdict and agents that wait for it.
+  [[nodiscard]] bool is_ending() const;
   /// may_act() holds again: what came meanwhile is handled, in order.
   void resume();
   /// Closes everything at once.

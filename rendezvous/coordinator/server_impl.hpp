@@ -56,6 +56,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
     if (store_) store_->on_rank_claims(std::move(seen));
   }
   static boost::asio::awaitable<void> settle(std::shared_ptr<Impl> self);
+  [[nodiscard]] bool is_ending() const;
   void resume();
   void close();
   [[nodiscard]] std::string status_json();

@@ -144,6 +144,14 @@ void Server::Impl::hold(std::shared_ptr<RunEntry> entry, const round::Event& eve
   held_.emplace_back(std::move(entry), event);
 }
 
+bool Server::Impl::is_ending() const {
+  return std::any_of(runs_.begin(), runs_.end(), [](const auto& one) {
+    const round::Phase phase = one.second->run.phase();
+    return !one.second->finished_at &&
+           (phase == round::Phase::kStopping || phase == round::Phase::kOver);
+  });
+}
+
 void Server::Impl::resume() {
   if (closed_) return;
   auto held = std::exchange(held_, {});

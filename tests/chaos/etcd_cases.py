@@ -207,3 +207,20 @@ def password(cluster: Cluster):
         if any("secret" in agent.text() for agent in agents):
             raise Failed("the password is on a console")
         expect(os.path.exists(secret), "the password's file is gone")
+
+
+@case("etcd: SIGTERM to all nodes, or to one that the others need, ends the run with 143", "etcd")
+def all_stopped(cluster: Cluster):
+    with etcd_run(cluster, "3", servers=1) as etcd:
+        agents = cluster.start_many(3)
+        cluster.wait_for_round(agents, seconds=SECONDS)
+        first = leading(cluster, etcd)
+        for agent in [first, *(agent for agent in agents if agent is not first)]:
+            agent.send(signal.SIGTERM)
+        cluster.end_all(143)
+        expect(record(cluster, etcd)["over"]["exit_code"] == 143, f"{record(cluster, etcd)}")
+        again = cluster.start_many(3)
+        cluster.wait_for_round(again, seconds=SECONDS)
+        leading(cluster, etcd).send(signal.SIGTERM)
+        for agent in again:
+            expect(agent.end() == 143, f"the exit code of {agent.name}")
