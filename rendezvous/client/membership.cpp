@@ -7,6 +7,7 @@
 #include "base/duration_text.hpp"
 #include "base/exit_code.hpp"
 #include "base/limits.hpp"
+#include "rendezvous/client/membership/sense.hpp"
 #include "rendezvous/protocol/limits.hpp"
 #include "rendezvous/protocol/names.hpp"
 
@@ -122,9 +123,12 @@ void Membership::on(const LeaveAsked& leave) {
   if (!answered()) stop_leaving();
 }
 
-// No worker is left here: the coordinator may still wait for those of other nodes.
+// No worker is left here: the coordinator may still wait for those of other nodes, for as long as
+// this node would let them wait.
 void Membership::await_answer_to_leave() {
-  way_out_.wait_until(now_ + (way_out_.hurries() ? kHurryMax : kStopWaitMax + kStopMargin));
+  const Milliseconds others = std::min(options_.hello.stop_timeout, kStopWaitMax);
+  way_out_.wait_until(
+      now_ + (way_out_.hurries() ? kHurryMax : Duration(others) + kStopMargin + kLeaveMargin));
 }
 
 // All ranks of this node have exited with 0. Who asks twice gets the code that was asked for.
@@ -150,6 +154,7 @@ End Membership::known_end(End otherwise) const {
 void Membership::take(const StartRound& start) {
   if (way_out_.is_decided()) return;
   if (round_ && start.stamp.number <= round_->number()) return take_again(start);
+  if (disbelieve(what_cannot_be(start, options_.hello))) return;
   // Else no rank here is of the round that it may grow from.
   const bool next = round_ && start.stamp.number.value() == round_->number().value() + 1;
   const bool gone = round_ && (round_->rank_gone || round_->state == NodeState::kFailed);
@@ -186,6 +191,15 @@ void Membership::take(const StartRound& start) {
   stop_group(order);
 }
 
+/// Whether something was said that cannot be: then it was no coordinator of this run.
+bool Membership::disbelieve(const std::string& what) {
+  if (what.empty()) return false;
+  end(End{kExitRefused, "the coordinator " + options_.coordinator +
+                            " announced what cannot be: " + what +
+                            "; check that --rdzv-endpoint names the coordinator of this run"});
+  return true;
+}
+
 void Membership::take_again(const StartRound& start) {
   if (start.stamp == round_->start.stamp) return report();
   ++stale_;
@@ -210,11 +224,15 @@ void Membership::take(const Stop& stop) {
   const bool witness = known && known->failure && known->failure->first.complaint;
   using Then = StopGroup::Then;
   const Then then = stop.waits && way_out_.is_staying() ? Then::kWait : Then::kEnd;
-  stop_group({group_.round(), stop.signal, stop.grace, witness, then, stop.requested});
+  StopGroup order = own_stop();  // a coordinator that says another grace is not obeyed
+  order.look = witness;
+  order.then = then;
+  order.requested = stop.requested;
+  stop_group(order);
 }
 
 void Membership::take(const Done& done) {
-  if (way_out_.is_decided()) return;
+  if (way_out_.is_decided() || disbelieve(what_cannot_be(done, was_greeted_))) return;
   end(End{done.exit_code, done.text, done});
 }
 

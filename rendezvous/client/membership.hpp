@@ -142,6 +142,7 @@ class Membership {
   void take(const protocol::PassSignal& passed);
   void take(const protocol::Hang& hang);
   void take_again(const protocol::StartRound& start);
+  [[nodiscard]] bool disbelieve(const std::string& what);
   void await_answer_to_leave();
   [[nodiscard]] bool ends_with_success() const;
   void stop_leaving();
@@ -167,6 +168,7 @@ class Membership {
   Reach reach_;
   std::optional<TimePoint> armed_;
   bool node_rank_retried_ = false;
+  bool was_greeted_ = false;  // a coordinator had said something before the message that is taken
 
   std::optional<NodeRound> round_;
   Round seen_{0};  // the highest round that any coordinator spoke of

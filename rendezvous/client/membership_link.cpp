@@ -141,7 +141,8 @@ void Membership::on(const Incoming& incoming) {
   // Heartbeats alone are no answer to the first hello: join_timeout holds.
   if (!reach_.joined && std::holds_alternative<Beat>(incoming.message)) return;
   if (const auto* greeted = std::get_if<Greeted>(&link_)) link_ = Answered{*greeted};
-  if (!std::exchange(reach_.joined, true)) notices_.end_wait();
+  was_greeted_ = std::exchange(reach_.joined, true);
+  if (!was_greeted_) notices_.end_wait();
   notices_.repeat_waits();
   if (std::exchange(reach_.loss_noted, false)) {
     notices_.note("the coordinator " + options_.coordinator + " answers again", actions_);

@@ -34,11 +34,9 @@ json::object json_of(const NodeStatus& node) {
 }
 
 json::object json_of(const round::Counters& counters) {
-  return {{"rounds", counters.rounds},
-          {"joins", counters.joins},
-          {"losses", counters.losses},
-          {"refusals", counters.refusals},
-          {"stale", counters.stale}};
+  return {{"rounds", counters.rounds},       {"joins", counters.joins},
+          {"losses", counters.losses},       {"refusals", counters.refusals},
+          {"held_back", counters.held_back}, {"stale", counters.stale}};
 }
 
 json::object json_of(const RunView& run) {

@@ -9,7 +9,6 @@ namespace ddprun::protocol {
 
 inline constexpr int kPortMax = 65535;
 inline constexpr int kSignalMax = 64;
-inline constexpr int kEchoMax = 1 << 30;
 inline constexpr int kRankMax = kAgentsPerRunMax * kWorkersPerNodeMax;
 
 template <class Io, class Value>

@@ -20,12 +20,17 @@ inline constexpr std::size_t kTextBytesMax = 4096;
 inline constexpr std::size_t kWordBytesMax = 64;
 // Nesting of a message's JSON.
 inline constexpr std::size_t kDepthMax = 8;
+// Fields and items of a message, those that are not known included: each costs the reader time and
+// memory before it can be ignored.
+inline constexpr std::size_t kValuesMax = 16 * 1024;
 // Agents of one run; one more is refused.
 inline constexpr int kAgentsPerRunMax = kNodesMax;
 // Rounds of one run; 2^30 rounds of 1 ms each last twelve days.
 inline constexpr int kRoundMax = 1 << 30;
-// What a node may let the others wait for the verdict while its workers end; its own workers have
-// all of its --shutdown-timeout.
+// Questions of one coordinator, which are counted from 1 again.
+inline constexpr int kEchoMax = 1 << 30;
+// What nodes may let each other wait for the verdict while their workers end; the workers of each
+// have all of its --shutdown-timeout.
 inline constexpr std::chrono::milliseconds kStopWaitMax = std::chrono::hours(1);
 // Times of day: the end of the year 9999.
 inline constexpr std::chrono::milliseconds kWallTimeMax{253'402'300'799'999};
@@ -45,5 +50,10 @@ static_assert(6 * kTextBytesMax * (kReportLinesMax + 5) + 6 * kNameBytesMax * (5
                       kStoreWaitsMax * (6 * 2 * kWordBytesMax + 256) + 8192 <
                   kFrameBytesMax,
               "so does a stopped with the facts of all ranks, the waits and one failure");
+
+static_assert(kRankFactsMax * (32 + kStorePortsMax + kAccusedMax) + kStoreWaitsMax * 6 +
+                      kStackGroupsMax * (4 + kGroupRanksMax) + 256 <
+                  kValuesMax / 2,
+              "a later version may add as many fields again");
 
 }  // namespace ddprun::protocol

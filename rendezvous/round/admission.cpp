@@ -16,8 +16,10 @@ using protocol::RefusalCode;
 using protocol::Refused;
 using protocol::Terms;
 
-// No run gets that far; above it an agent could use up the numbers that fence the rounds.
-constexpr int kClaimedRoundMax = protocol::kRoundMax / 2;
+// Above it an agent could use up the numbers that fence the rounds. Agents of a run that was lifted
+// near to it must not be refused by the next coordinator, so nothing is kept back but room for
+// that.
+constexpr int kClaimedRoundMax = protocol::kRoundMax - kRoundJumpMax;
 // Deadlines are computed from it in nanoseconds, which last 292 years.
 constexpr protocol::Milliseconds kSilenceMax = 100 * kDurationMax;
 
@@ -40,7 +42,8 @@ constexpr const char* kDifferentCommands =
 }
 
 [[nodiscard]] std::string first_node(const RunTerms& run_terms) {
-  return "run " + run_terms.run_id.value() + " (first node " + run_terms.host + ")";
+  const std::string from = run_terms.address.empty() ? "" : " at " + run_terms.address;
+  return "run " + run_terms.run_id.value() + " (first node " + run_terms.host + from + ")";
 }
 
 /// Both commands from shortly before their first difference on, the first word before it.
@@ -150,6 +153,14 @@ std::optional<Refused> refuse_terms(const Hello& hello, const RunTerms& run_term
                        " is not below the maximum of " + std::to_string(ours.nodes_max) + " nodes");
   }
   return std::nullopt;
+}
+
+std::optional<Refused> refuse_round(const Hello& hello, Round known, int jump_max) {
+  const Round heard_of = std::max(hello.seen, hello.claim ? hello.claim->stamp.number : Round(0));
+  if (heard_of.value() - known.value() <= jump_max) return std::nullopt;
+  return refused(RefusalCode::kMalformed,
+                 "round " + std::to_string(heard_of.value()) + " claimed by " + hello.host +
+                     " cannot be: the run has reached round " + std::to_string(known.value()));
 }
 
 Refused refuse_node_rank(const Hello& hello, const std::string& holder_host,

@@ -8,13 +8,18 @@
 
 namespace ddprun::round {
 
+/// How far agents may lift the round number of a run in all, beyond the rounds that its coordinator
+/// knows of. Others can have started rounds meanwhile, at most a few per second.
+inline constexpr int kRoundJumpMax = 1 << 20;
+
 /// What the first agent of a run asks for; all agents after it must agree.
 struct RunTerms {
   RunId run_id;
   protocol::Terms terms;
   std::string fingerprint;
   std::string command;
-  std::string host;  // of that agent
+  std::string host;     // of that agent
+  std::string address;  // from which it came
 };
 
 /// What is wrong with the hello, whatever the run: protocol number, contradictory terms.
@@ -33,6 +38,11 @@ struct RunTerms {
 /// refuse_terms().
 [[nodiscard]] std::optional<protocol::Refused> refuse_command(const protocol::Hello& hello,
                                                               const RunTerms& run_terms);
+
+/// For an agent that has heard of a round which the run cannot have reached. `known`: the highest
+/// that the coordinator, or the agents that it believes, know.
+[[nodiscard]] std::optional<protocol::Refused> refuse_round(const protocol::Hello& hello,
+                                                            Round known, int jump_max);
 
 /// For a node rank that an agent on `holder_host` has; one retry, in case that agent is dying
 /// unseen.

@@ -73,9 +73,10 @@ struct Running {
   HangCheck hang{};
   Deadline hang_deadline{};                   // for its members to give their ranks up
   std::vector<protocol::Stopped> given_up{};  // of those that have done so
+  Deadline welcome_at{};                      // until then all that wait to join are held back
 
   [[nodiscard]] Deadlines deadlines() const {
-    return {{answer_deadline, question_deadline, hang_deadline}, {}};
+    return {{answer_deadline, question_deadline, hang_deadline}, {welcome_at}};
   }
   void extend(TimePoint until);
 };

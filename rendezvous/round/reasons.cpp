@@ -186,6 +186,22 @@ std::string newcomer_while_growing() {
   return "other nodes have just joined; this node joins when all ranks have taken their round";
 }
 
+std::string not_this_agent(const std::string& host, const std::string& address) {
+  return "refused a second agent at " + address + " with the id of " + host +
+         ", which is connected and answers";
+}
+
+std::string comes_and_goes(const std::string& address, int visits, Duration pause) {
+  return address + " has joined and left " + number(visits) +
+         " times; no round ends for it within " + duration_text(pause);
+}
+
+std::string held_back(const std::string& address, int visits, Duration left) {
+  return address + " has joined and left this run " + number(visits) +
+         " times; this node joins in " + duration_text(left) +
+         " at the soonest, so that the others are not started again each time";
+}
+
 std::string suspended(Duration late, Duration window) {
   const Duration rounded = late / milliseconds(100) * milliseconds(100);
   return "the coordinator was suspended for at least " + duration_text(rounded) + "; nodes have " +
@@ -240,6 +256,10 @@ std::string late(const std::string& over, int here, int needed, Duration waited)
          duration_text(waited) +
          " (--rdzv-conf last_call_timeout) to start it again; use a different --rdzv-id for a new "
          "run";
+}
+
+std::string no_round_left() {
+  return "the run has used up its round numbers; start it again with all nodes";
 }
 
 std::string others_unknown(Round round, int nodes) {

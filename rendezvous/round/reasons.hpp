@@ -73,6 +73,11 @@ struct Absence {
 [[nodiscard]] std::string finishing(int succeeded, int nodes);
 [[nodiscard]] std::string newcomer_while_finishing(int succeeded, int nodes);
 [[nodiscard]] std::string newcomer_while_growing();
+/// A hello with the id of an agent that is connected.
+[[nodiscard]] std::string not_this_agent(const std::string& host, const std::string& address);
+/// For the log, and for the node that has to wait.
+[[nodiscard]] std::string comes_and_goes(const std::string& address, int visits, Duration pause);
+[[nodiscard]] std::string held_back(const std::string& address, int visits, Duration left);
 
 /// "the coordinator was suspended for at least 8.6 s; nodes have 5 s to reconnect".
 [[nodiscard]] std::string suspended(Duration late, Duration window);
@@ -91,6 +96,8 @@ struct Absence {
 /// Why they end: `over` is the sentence about the run.
 [[nodiscard]] std::string late(const std::string& over, int here, int needed, Duration waited);
 [[nodiscard]] std::string no_node_left();
+/// Their numbers are used up.
+[[nodiscard]] std::string no_round_left();
 /// All ranks of the connected nodes have succeeded, and no other node reconnected.
 [[nodiscard]] std::string others_unknown(Round round, int nodes);
 

@@ -28,7 +28,7 @@ Agent& Roster::add(protocol::Hello hello, LinkId link, Peer peer, TimePoint now)
   agent.link = link;
   agent.peer = std::move(peer);
   agent.arrival = ++arrivals_;
-  agent.heard = now;
+  agent.heard = agent.greeted_at = now;
   agent.store_port = agent.hello.store_port;
   agent.silence = silence_.insert(silence_.end(), &agent);
   const bool is_new = agents_.emplace(agent.hello.agent.value(), std::move(owned)).second;

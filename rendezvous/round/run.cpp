@@ -44,6 +44,7 @@ void Run::on(const Received& received) {
   }
   Agent* agent = roster_.by_link(received.link);
   if (agent == nullptr) {
+    if (hold(received)) return;
     // An agent that was taken for lost may not know yet: it is not refused, it may say hello again.
     ++counters_.stale;
     return close(received.link);
@@ -61,6 +62,7 @@ void Run::on(const Received& received) {
 }
 
 void Run::take(Agent& agent, const Reconnecting&) {
+  if (take_over(agent)) return;
   close(agent.link);
   forget_quiet(agent);
   roster_.unlink(agent);
@@ -74,8 +76,9 @@ void Run::on(const LinksLost& lost) {
 
 void Run::on(const LinkLost& lost) {
   Agent* agent = roster_.by_link(lost.link);
-  if (agent == nullptr) return;
+  if (agent == nullptr) return forget_takeover(lost.link);
   --losing_;
+  if (take_over(*agent)) return;
   // Its next hello may be among what is not read yet.
   if (unread_ && in<Over>() == nullptr) {
     forget_quiet(*agent);
@@ -86,6 +89,7 @@ void Run::on(const LinkLost& lost) {
 
 void Run::on(const Tick&) {
   if (!run_terms_) return;
+  settle_takeovers();
   const Duration silence_max = terms().silence_max();
   const auto& silence = roster_.by_silence();
   while (!silence.empty() && now_ - silence.front()->heard >= silence_max) {
@@ -96,6 +100,7 @@ void Run::on(const Tick&) {
       roster_.heard(longest, now_);
       continue;
     }
+    if (take_over(longest)) continue;
     lose(longest, reasons::silent(terms()), LinkEnd::kOpen);
   }
 }
@@ -144,6 +149,10 @@ Deadline Run::next_deadline() const {
   for (const Deadline& one : all.owed) {
     if (!ticked_) take(one);
     take_later(one);
+  }
+  for (const auto& [id, takeover] : takeovers_) {
+    if (!ticked_) take(takeover.until);
+    take_later(takeover.until);
   }
   take_later(announcer_.due());
   const auto* over = in<Over>();

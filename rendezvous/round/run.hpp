@@ -24,11 +24,13 @@
 #include "rendezvous/round/admission.hpp"
 #include "rendezvous/round/announcer.hpp"
 #include "rendezvous/round/event.hpp"
+#include "rendezvous/round/join_pace.hpp"
 #include "rendezvous/round/phases.hpp"
 #include "rendezvous/round/reasons.hpp"
 #include "rendezvous/round/repeated_failure.hpp"
 #include "rendezvous/round/roster.hpp"
 #include "rendezvous/round/status.hpp"
+#include "rendezvous/round/takeover.hpp"
 
 namespace ddprun::round {
 
@@ -39,6 +41,8 @@ inline constexpr Duration kAnswerMax = std::chrono::seconds(10);
 inline constexpr Duration kGiveUpMax = std::chrono::seconds(10);
 /// Rounds that ended before all nodes had reported, and may yet turn out to have succeeded.
 inline constexpr std::size_t kInterruptedMax = 4;
+/// A run without agents is kept so long at most, whatever its join_timeout.
+inline constexpr Duration kAbandonedMax = std::chrono::hours(1);
 // After the verdict agents get this long to take it and go.
 inline constexpr Duration kLingerMax = std::chrono::seconds(30);
 
@@ -73,6 +77,8 @@ class Run {
   [[nodiscard]] bool over() const { return in<Over>() != nullptr; }
   [[nodiscard]] Phase phase() const { return static_cast<Phase>(state_.index()); }
   [[nodiscard]] bool has_agents() const { return !roster_.empty(); }
+  /// All agents have left, and none of them knew of a round.
+  [[nodiscard]] bool is_unused() const;
   /// For a run that is over: whether this agent process started after the end, so that it asks for
   /// a new run of the same name and not for this one. Ages are compared, never two machines'
   /// clocks.
@@ -98,6 +104,7 @@ class Run {
   struct Rounds {
     protocol::RoundStamp last;    // the last one that was formed or rebuilt
     int highest = 0;              // the highest round number ever heard of
+    int lifted = 0;               // by how much agents have lifted it since there was a round
     bool formed = false;          // whether this run has had a round
     bool incomplete = false;      // a node of `last` has gone before its ranks succeeded
     bool others_unknown = false;  // some nodes of `last` are away, and may have had its verdict
@@ -170,14 +177,35 @@ class Run {
   [[nodiscard]] std::optional<protocol::Refused> refusal_of(const protocol::Hello& hello) const;
   [[nodiscard]] bool is_first_of_new_run(const protocol::Hello& hello) const;
   void begin_new_run();
+  [[nodiscard]] std::optional<protocol::Refused> refusal_of_round(
+      const protocol::Hello& hello) const;
+  void lift_rounds(Round heard_of);
   void admit(const Received& received, const protocol::Hello& hello);
   void resume(Agent& agent, const Received& received, const protocol::Hello& hello);
+  void take_back(Agent& agent, const Received& received, const protocol::Hello& hello);
   void resume_member(Agent& agent, const protocol::Hello& hello);
   void ask_again(const Agent& agent);
   void take_claim(Agent& agent, const protocol::Claim& claim);
-  void greet(const Agent& agent);
-  [[nodiscard]] std::optional<protocol::Waiting> greeting() const;
+  void greet(Agent& agent);
+  [[nodiscard]] std::optional<protocol::Waiting> greeting(const Agent& agent) const;
   void stop_strays();
+
+  // run_takeover.cpp: a hello with the id of an agent whose link is open.
+  void doubt(Agent& agent, const Received& received);
+  [[nodiscard]] bool hold(const Received& received);
+  void end_takeover(const Agent& agent, int answer);
+  bool take_over(Agent& agent);
+  void settle_takeovers();
+  void forget_takeover(const Agent& agent);
+  void forget_takeover(LinkId link);
+  [[nodiscard]] Takeovers::iterator takeover_on(LinkId link);
+  [[nodiscard]] int next_question();
+
+  // run_pace.cpp: nodes that come and go.
+  [[nodiscard]] bool is_held_back(const Agent& agent) const;
+  [[nodiscard]] std::string held_back_text(const Agent& agent) const;
+  [[nodiscard]] std::vector<std::string> welcome_newcomers(Running& running) const;
+  void count_visit(const Agent& agent);
 
   // run_rebuilding.cpp: after a restart of the coordinator.
   void begin_rebuilding(Round heard_of);
@@ -199,8 +227,13 @@ class Run {
   [[nodiscard]] reasons::Absence absence() const;
 
   // run_start.cpp: the start of a round.
-  [[nodiscard]] std::vector<Agent*> next_order() const;
-  void start_round(const std::vector<Agent*>& order);
+  /// Those of the next round, and behind them those that wait.
+  struct NextRound {
+    std::vector<Agent*> order;
+    std::ptrdiff_t members = 0;
+  };
+  [[nodiscard]] NextRound next_round() const;
+  void start_round(const NextRound& next_round);
   [[nodiscard]] bool all_stay(const std::vector<Agent*>& members) const;
   void place(Agent& agent, const Placement& placement);
 
@@ -283,6 +316,8 @@ class Run {
   std::map<std::uint64_t, Agent*> strays_;
   std::deque<Leaver> leavers_;  // whose leave may follow the success of the round
   int questions_ = 0;           // that were asked, and looks at ranks that may hang
+  JoinPace join_pace_;
+  Takeovers takeovers_;
   SignalMerge<AgentId> signals_;
   LogQuota signal_quota_{kSignalBurst, kSignalInterval};
   Counters counters_;

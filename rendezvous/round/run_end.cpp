@@ -11,6 +11,19 @@ namespace ddprun::round {
 
 using namespace protocol;
 
+namespace {
+
+/// How long the verdict waits for the workers of these nodes: for as long as half of them may need.
+/// One node alone, by mistake or on purpose, does not keep all others.
+[[nodiscard]] Milliseconds shared_stop_wait(std::vector<Milliseconds> timeouts) {
+  if (timeouts.empty()) return Milliseconds(0);
+  const auto half = timeouts.begin() + static_cast<std::ptrdiff_t>((timeouts.size() - 1) / 2);
+  std::nth_element(timeouts.begin(), half, timeouts.end());
+  return std::min(*half, kStopWaitMax);
+}
+
+}  // namespace
+
 void Run::finish(Done verdict) {
   Stopping stopping;
   stopping.verdict = std::move(verdict);
@@ -57,13 +70,13 @@ void Run::stop(Stopping stopping) {
   why_ = stopping.verdict.text;
   announcer_.cancel();
   Stopping& entered = enter(std::move(stopping));
-  Milliseconds longest{0};
+  const bool has_members = entered.round.present() > 0;
+  std::vector<Milliseconds> timeouts;
   for (Agent* agent : roster_.by_silence()) {
-    if (!is_active(agent->state)) continue;
-    longest = std::max(longest, std::min(agent->hello.stop_timeout, kStopWaitMax));
-    send_stop(*agent, why_);
+    if (!has_members || is_member(*agent)) timeouts.push_back(agent->hello.stop_timeout);
+    if (is_active(agent->state)) send_stop(*agent, why_);
   }
-  entered.deadline = now_ + longest + kStopMargin;
+  entered.deadline = now_ + shared_stop_wait(std::move(timeouts)) + kStopMargin;
 }
 
 void Run::send_stop(Agent& agent, const std::string& reason) {
@@ -97,7 +110,11 @@ void Run::conclude(Stopping& stopping) {
   const Over& over =
       enter(Over{Ended{std::move(stopping.verdict), now_, nodes}, now_ + kLingerMax});
   note(Level::kInfo, why_);  // the agents print it
-  for (const Agent* agent : roster_.by_silence()) send(agent->link, over.ended.verdict);
+  for (const Agent* agent : roster_.by_silence()) {
+    // No agent believes a success as the first word.
+    if (!agent->greeted && agent->runs == Round(0)) send(agent->link, waiting(why_));
+    send(agent->link, over.ended.verdict);
+  }
 }
 
 /// A node tells what its ranks did, when the last of them has gone.
@@ -173,6 +190,7 @@ void Run::late_hello(const Over& over, LinkId link, const Hello& hello) {
   } else if (hello.claim) {
     send(link, verdict);
   } else if (verdict.exit_code == 0) {
+    if (run_terms_) send(link, waiting(text));  // an agent believes no success as the first word
     send(link, Done{0, text});
   } else {
     ++counters_.refusals;

@@ -35,7 +35,8 @@ void Run::settle(Forming& forming) {
   if (!run_terms_) return;
   if (roster_.empty()) {
     announcer_.cancel();
-    const TimePoint abandoned_at = forming.abandoned_at.value_or(now_ + terms().join_timeout);
+    const TimePoint abandoned_at = forming.abandoned_at.value_or(
+        now_ + std::min<Duration>(terms().join_timeout, kAbandonedMax));
     if (now_ >= abandoned_at) return finish(Done{kExitNodeLost, reasons::no_node_left()});
     Forming empty;
     empty.abandoned_at = abandoned_at;
@@ -108,9 +109,9 @@ void Run::start_or_await(Forming& forming) {
   if (!forming.store_deadline) forming.store_deadline = now_ + kAnswerMax;
   const bool due = is_due(forming.store_deadline);
   if (forming.awaited != nullptr && forming.awaited->store_port == 0 && !due) return;
-  const std::vector<Agent*> order = next_order();
-  Agent& zero = *order.front();
-  if (zero.store_port != 0) return start_round(order);
+  const NextRound next = next_round();
+  Agent& zero = *next.order.front();
+  if (zero.store_port != 0) return start_round(next);
   forming.awaited = &zero;
   if (!due) return;
   const std::string evidence = reasons::not_answering(zero.last.number, kAnswerMax);

@@ -25,7 +25,7 @@ void Run::settle_hang(Running& running) {
     case HangCheck::Order::kNothing:
       break;
     case HangCheck::Order::kLook:
-      running.hang.asked(++questions_, now_);
+      running.hang.asked(next_question(), now_);
       return order_hang(running, questions_);
     case HangCheck::Order::kGiveUp:
       running.hang_deadline = now_ + kGiveUpMax;

@@ -17,7 +17,9 @@ void Run::on_hello(const Received& received, const Hello& hello) {
     return close(received.link);
   }
   Agent* speaker = roster_.by_link(received.link);
-  const bool other_agent = speaker != nullptr && speaker->hello.agent != hello.agent;
+  const auto waits = takeover_on(received.link);
+  const bool other_agent = (speaker != nullptr && speaker->hello.agent != hello.agent) ||
+                           (waits != takeovers_.end() && waits->first != hello.agent.value());
   const std::optional<Refused> refused =
       other_agent ? Refused{RefusalCode::kMalformed, "one link, two agents", Milliseconds(0)}
                   : refusal_of(hello);
@@ -26,13 +28,15 @@ void Run::on_hello(const Received& received, const Hello& hello) {
     note(Level::kWarning, "refused " + hello.host + ": " + refused->sentence);
     send(received.link, *refused);
     close(received.link);
+    forget_takeover(received.link);
     if (speaker != nullptr) lose(*speaker, refused->sentence, LinkEnd::kGone);
     return;
   }
   const bool fresh = is_first_of_new_run(hello);
   if (fresh) begin_new_run();
   if (fresh || !run_terms_) {
-    run_terms_ = RunTerms{hello.run_id, hello.terms, hello.fingerprint, hello.command, hello.host};
+    run_terms_ = RunTerms{hello.run_id,  hello.terms, hello.fingerprint,
+                          hello.command, hello.host,  received.peer.address};
     restarts_.used = std::min(restarts_.used, RestartCount(hello.terms.max_restarts));
   }
   Agent* known = roster_.by_id(hello.agent);
@@ -66,16 +70,22 @@ void Run::begin_new_run() {
 // here.
 bool Run::is_first_of_new_run(const Hello& hello) const {
   const bool knows = hello.claim || hello.seen.value() > 0;
-  return roster_.empty() && !knows && in<Forming>() != nullptr;
+  return is_unused() || (roster_.empty() && !knows && in<Forming>() != nullptr);
+}
+
+bool Run::is_unused() const {
+  return run_terms_ && roster_.empty() && in<Forming>() != nullptr && rounds_.highest == 0 &&
+         !options_.succeeded;
 }
 
 std::optional<Refused> Run::refusal_of(const Hello& hello) const {
   if (auto refused = refuse_hello(hello)) return refused;
   if (auto refused = refuse_run(hello, options_.run_id)) return refused;
   const bool fresh = is_first_of_new_run(hello);
-  const RunTerms own{hello.run_id, hello.terms, hello.fingerprint, hello.command, hello.host};
+  const RunTerms own{hello.run_id, hello.terms, hello.fingerprint, hello.command, hello.host, ""};
   const RunTerms& run_terms = fresh || !run_terms_ ? own : *run_terms_;
   if (auto refused = refuse_terms(hello, run_terms)) return refused;
+  if (auto refused = refusal_of_round(hello)) return refused;
   if (roster_.by_id(hello.agent) != nullptr) return std::nullopt;
   if (hello.node_rank) {
     const Agent* holder = roster_.by_node_rank(*hello.node_rank);
@@ -92,12 +102,43 @@ std::optional<Refused> Run::refusal_of(const Hello& hello) const {
   return std::nullopt;
 }
 
+// A coordinator that has formed or rebuilt a round knows where the run is. One that started empty
+// must believe any number, since all that its agents know may be far ahead of it; but agents of one
+// run know almost the same, so what is far beyond most of them is not believed.
+std::optional<Refused> Run::refusal_of_round(const Hello& hello) const {
+  if (rounds_.formed)
+    return refuse_round(hello, Round(rounds_.highest), kRoundJumpMax - rounds_.lifted);
+  std::vector<Round> known;
+  for (const Agent* agent : roster_.by_silence()) {
+    const Round heard_of = std::max(agent->hello.seen, agent->last.number);
+    const bool counts = heard_of > Round(0) && agent->hello.agent != hello.agent;
+    if (counts) known.push_back(heard_of);
+  }
+  if (known.empty()) return std::nullopt;
+  const auto half = known.begin() + static_cast<std::ptrdiff_t>((known.size() - 1) / 2);
+  std::nth_element(known.begin(), half, known.end());
+  return refuse_round(hello, *half, kRoundJumpMax);
+}
+
+/// A new round is above every number that any agent has heard of.
+void Run::lift_rounds(Round heard_of) {
+  const int lifted = heard_of.value() - rounds_.highest;
+  if (lifted <= 0) return;
+  if (rounds_.formed) rounds_.lifted += lifted;
+  rounds_.highest = heard_of.value();
+}
+
 void Run::admit(const Received& received, const Hello& hello) {
   const bool alone = roster_.empty();
   Agent& agent = roster_.add(hello, received.link, received.peer, now_);
   agent.hello.claim.reset();
   std::string().swap(agent.hello.command);  // run_terms_ has that of the run
+  agent.came_later = rounds_.formed;
   ++counters_.joins;
+  if (auto* running = in<Running>()) {
+    running->welcome_at.reset();
+    if (is_held_back(agent)) ++counters_.held_back;
+  }
   if (auto* forming = in<Forming>()) {
     forming->abandoned_at.reset();
     forming->awaited = nullptr;
@@ -106,7 +147,7 @@ void Run::admit(const Received& received, const Hello& hello) {
     const bool all_back = alone && rounds_.formed && heard_of == rounds_.last.number;
     if (all_back || heard_of.value() > rounds_.highest) begin_rebuilding(heard_of);
   }
-  rounds_.highest = std::max(rounds_.highest, hello.seen.value());
+  lift_rounds(hello.seen);
   if (hello.claim) take_claim(agent, *hello.claim);
   const bool forms = in<Forming>() != nullptr;
   const bool completes = forms && rounds_.formed && roster_.size() == terms().nodes_min;
@@ -115,12 +156,15 @@ void Run::admit(const Received& received, const Hello& hello) {
   greet(agent);
 }
 
-void Run::greet(const Agent& agent) {
-  if (auto waiting = greeting()) send(agent.link, std::move(*waiting));
+void Run::greet(Agent& agent) {
+  auto waiting = greeting(agent);
+  if (!waiting) return;
+  agent.greeted = true;
+  send(agent.link, std::move(*waiting));
 }
 
 /// The answer to a hello; none if a round follows at once.
-std::optional<Waiting> Run::greeting() const {
+std::optional<Waiting> Run::greeting(const Agent& agent) const {
   if (const auto* forming = in<Forming>()) {
     const bool completes = roster_.size() >= terms().nodes_max || rounds_.formed;
     if (completes && roster_.size() >= terms().nodes_min) return std::nullopt;
@@ -139,15 +183,24 @@ std::optional<Waiting> Run::greeting() const {
     if (nodes >= terms().nodes_max) return waiting(reasons::spare(options_.run_id, terms()));
     if (finished > 0) return waiting(reasons::newcomer_while_finishing(finished, nodes));
     if (running->round.in_before() > 0) return waiting(reasons::newcomer_while_growing());
+    if (is_held_back(agent)) return waiting(held_back_text(agent));
   }
   return std::nullopt;
 }
 
 // The old link may still look alive here: the agent noticed first, or the two raced.
 void Run::resume(Agent& agent, const Received& received, const Hello& hello) {
+  const bool has_another = agent.link != kNoLink && agent.link != received.link;
+  if (has_another) return doubt(agent, received);
   // What it said on an earlier link can be read later, if both waited to be accepted.
   if (hello.age < agent.hello.age) return close(received.link);
-  agent.hello.age = hello.age;
+  take_back(agent, received, hello);
+}
+
+void Run::take_back(Agent& agent, const Received& received, const Hello& hello) {
+  // No agent is older than it was, and the time since: one that says so would keep out its own.
+  const auto since = std::chrono::ceil<Milliseconds>(now_ - std::exchange(agent.greeted_at, now_));
+  agent.hello.age = std::min(hello.age, agent.hello.age + since);
   if (agent.link != received.link) {
     close(agent.link);
     forget_quiet(agent);
@@ -155,7 +208,7 @@ void Run::resume(Agent& agent, const Received& received, const Hello& hello) {
   }
   roster_.heard(agent, now_);
   agent.store_port = hello.store_port;
-  if (hello.claim) rounds_.highest = std::max(rounds_.highest, hello.claim->stamp.number.value());
+  if (hello.claim) lift_rounds(hello.claim->stamp.number);
   if (is_member(agent)) return resume_member(agent, hello);
   if (hello.claim) take_claim(agent, *hello.claim);
   greet(agent);
@@ -194,7 +247,7 @@ void Run::ask_again(const Agent& agent) {
 }
 
 void Run::take_claim(Agent& agent, const Claim& claim) {
-  rounds_.highest = std::max(rounds_.highest, claim.stamp.number.value());
+  lift_rounds(claim.stamp.number);
   const int budget = terms().max_restarts;
   restarts_.used = std::max(restarts_.used, RestartCount(std::min(claim.restarts.value(), budget)));
   agent.runs = claim.stamp.number;

@@ -139,6 +139,8 @@ void Run::after_loss(RoundEnd end, const std::string& sentence) {
 
 void Run::forget(Agent& agent) {
   forget_quiet(agent);
+  forget_takeover(agent);
+  count_visit(agent);
   if (LiveRound* round = live_round()) round->forget(agent);
   if (auto* rebuilding = in<Rebuilding>()) rebuilding->forget(agent);
   if (auto* forming = in<Forming>()) forming->awaited = nullptr;

@@ -23,11 +23,8 @@ void Run::settle(Running& running) {
   const bool settled = round.finished() == 0 && round.unanswered() == 0 && round.in_before() == 0 &&
                        roster_.away() == 0;
   if (!newcomers || !settled || unread_) return;
-  std::vector<std::string> hosts;
-  for (const Agent* agent : roster_.by_silence()) {
-    if (!round.has(*agent)) hosts.push_back(agent->host());
-  }
-  end_round(reasons::joined(hosts));
+  const std::vector<std::string> hosts = welcome_newcomers(running);
+  if (!hosts.empty()) end_round(reasons::joined(hosts));
 }
 
 // Reports that were on their way when newcomers were read, or a link broke; and those of ranks that
@@ -68,7 +65,12 @@ void Run::drop_unanswering(Running& running) {
   const std::string evidence = reasons::not_answering(rounds_.last.number, kAnswerMax);
   std::vector<Agent*> silent;
   for (Agent* agent : running.round.members()) {
-    if (agent != nullptr && !agent->answered) silent.push_back(agent);
+    if (agent == nullptr || agent->answered) continue;
+    if (takeovers_.contains(agent->hello.agent.value())) {
+      running.answer_deadline = now_ + kTakeoverMax;  // it may be back, and has its time again
+    } else {
+      silent.push_back(agent);
+    }
   }
   for (Agent* agent : silent) {
     send_refusal(*agent, evidence);
@@ -190,11 +192,11 @@ void Run::check_success() {
 
 // An answer comes behind all that its node said before. Who has succeeded has nothing to add.
 void Run::ask(Running& running) {
-  ++questions_;
+  const int question = next_question();
   for (Agent* member : running.round.members()) {
     if (member == nullptr || member->state == NodeState::kSucceeded) continue;
-    running.round.ask(*member, questions_);
-    send(member->link, Beat{questions_});
+    running.round.ask(*member, question);
+    send(member->link, Beat{question});
   }
   running.question_deadline = now_ + kAnswerMax;
 }
@@ -209,6 +211,7 @@ void Run::withdraw_questions(Running& running) {
 
 void Run::take(Agent& agent, const Beat& beat) {
   if (!beat.echo) return send(agent.link, Beat{});
+  end_takeover(agent, *beat.echo);
   if (is_member(agent)) live_round()->echoed(agent, *beat.echo);
 }
 

@@ -2,17 +2,23 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/exit_code.hpp"
+#include "rendezvous/protocol/limits.hpp"
 #include "rendezvous/round/run.hpp"
 
 namespace ddprun::round {
 
 using namespace protocol;
 
-std::vector<Agent*> Run::next_order() const {
+Run::NextRound Run::next_round() const {
   std::vector<Agent*> agents(roster_.by_silence().begin(), roster_.by_silence().end());
+  auto held_back = std::stable_partition(
+      agents.begin(), agents.end(), [this](const Agent* agent) { return !is_held_back(*agent); });
+  if (held_back - agents.begin() < nodes_needed()) held_back = agents.end();
   std::vector<Candidate> candidates;
   candidates.reserve(agents.size());
-  for (const Agent* agent : agents) {
+  for (auto at = agents.begin(); at != held_back; ++at) {
+    const Agent* agent = *at;
     Candidate candidate;
     const bool survivor = rounds_.formed && agent->last == rounds_.last;
     if (survivor) candidate.previous = agent->group_rank;
@@ -25,9 +31,11 @@ std::vector<Agent*> Run::next_order() const {
   const bool fixed = terms().nodes_min == terms().nodes_max;
   const auto order = group_order(candidates, fixed ? Membership::kFixed : Membership::kElastic,
                                  static_cast<std::size_t>(terms().nodes_max));
-  std::vector<Agent*> chosen;
-  for (const std::size_t index : order) chosen.push_back(agents[index]);
-  return chosen;
+  NextRound next;
+  for (const std::size_t index : order) next.order.push_back(agents[index]);
+  next.members = std::min<std::ptrdiff_t>(held_back - agents.begin(), terms().nodes_max);
+  next.order.insert(next.order.end(), held_back, agents.end());
+  return next;
 }
 
 // Whether no rank of the round before is gone, or will be stopped: they can finish a step together
@@ -43,9 +51,10 @@ bool Run::all_stay(const std::vector<Agent*>& members) const {
   return stay == before->second.nodes;
 }
 
-void Run::start_round(const std::vector<Agent*>& order) {
-  const auto size = std::min(order.size(), static_cast<std::size_t>(terms().nodes_max));
-  const auto spares = order.begin() + static_cast<std::ptrdiff_t>(size);
+void Run::start_round(const NextRound& next_round) {
+  const std::vector<Agent*>& order = next_round.order;
+  const auto size = static_cast<std::size_t>(next_round.members);
+  const auto spares = order.begin() + next_round.members;
   const std::vector<Agent*> members(order.begin(), spares);
   const std::vector<Placement> placements = assign_ranks(members);
   const int nodes = static_cast<int>(size);
@@ -54,6 +63,7 @@ void Run::start_round(const std::vector<Agent*>& order) {
                                       : reasons::last_call_over(nodes, terms());
   }
   if (options_.record) rounds_.highest = std::max(rounds_.highest, options_.record->round);
+  if (rounds_.highest >= kRoundMax) return finish({kExitFailure, reasons::no_round_left()});
   StartRound start;
   start.stamp = RoundStamp{Round(++rounds_.highest), options_.author};
   start.world_size = placements.front().world_size;
@@ -91,6 +101,7 @@ void Run::place(Agent& agent, const Placement& placement) {
   agent.placement = placement;
   agent.answered = false;
   agent.may_grow = false;
+  agent.taken_in = agent.came_later;
   agent.question = 0;
   agent.failure.reset();
   agent.running_at = now_;

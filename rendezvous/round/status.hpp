@@ -39,7 +39,8 @@ struct Counters {
   std::uint64_t joins = 0;
   std::uint64_t losses = 0;
   std::uint64_t refusals = 0;
-  std::uint64_t stale = 0;  // messages of another round, or from a link without an agent
+  std::uint64_t held_back = 0;  // joins of nodes that had come and gone too often (JoinPace)
+  std::uint64_t stale = 0;      // messages of another round, or from a link without an agent
 };
 
 struct NodeStatus {

@@ -45,7 +45,7 @@ TEST_CASE("a coordinator that answers nothing after the first time is given up a
   CHECK(seat.done<End>()->text.find("coordinator_timeout") != std::string::npos);
 }
 
-TEST_CASE("a request to leave that is never answered ends when the longest stop must be over") {
+TEST_CASE("a request to leave that is never answered ends when the stop of all must be over") {
   Seat seat;
   seat.connect();
   seat.hear(seat.round(1));
@@ -60,7 +60,7 @@ TEST_CASE("a request to leave that is never answered ends when the longest stop 
     seat.hear(Waiting{1, 2, 2, Round(0), milliseconds(0), "waits"});
     seat.feed(LeaveAsked{143, "SIGTERM received"});
   }
-  beats_for(seat, kStopWaitMax + kStopMargin - seconds(1));
+  beats_for(seat, Hello().stop_timeout + kStopMargin + kLeaveMargin - seconds(1));
   CHECK_FALSE(seat.membership_.ended());
   beats_for(seat, seconds(1));
   REQUIRE(seat.done<End>().has_value());

@@ -120,6 +120,7 @@ TEST_CASE("ranks that finished before they took a round that grows are said to h
   seat.connect();
   StartRound before = seat.round(1);
   before.world_size = WorldSize(4);
+  before.rank_base = Rank(3);
   seat.hear(before);
   seat.feed(GroupRunning{Round(1)});
   StartRound grows = seat.round(2);

@@ -125,13 +125,9 @@ TEST_CASE("after a success its store is not waited for") {
 TEST_CASE("a single node waits for no store at its end, also not for that of an earlier round") {
   Seat seat(seconds(60), 1);
   seat.connect();
-  StartRound first = seat.round(1, 0);
-  first.group_size = 1;
-  seat.hear(first);
+  seat.hear(seat.round_alone(1));
   seat.feed(StoreOpened{4001});
-  StartRound second = seat.round(2, 0);
-  second.group_size = 1;
-  seat.hear(second);
+  seat.hear(seat.round_alone(2));
   seat.feed(StoreOpened{4002});
   seat.feed(GroupGone{Round(1)});
   seat.feed(GroupSucceeded{Round(2)});

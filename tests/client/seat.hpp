@@ -55,8 +55,20 @@ class Seat {
     start.stamp.author = "c1";
     start.group_rank = group_rank;
     start.group_size = 2;
+    start.rank_base = Rank(group_rank);
+    start.world_size = WorldSize(2);
+    start.role_rank_base = group_rank;
+    start.role_world_size = 2;
+    start.master_address = "10.0.4.11";
     start.master_port = 5000;
     start.reason = "all 2 nodes joined";
+    return start;
+  }
+  /// Of one node, with one rank.
+  StartRound round_alone(int number) {
+    StartRound start = round(number, 0);
+    start.group_size = start.role_world_size = 1;
+    start.world_size = WorldSize(1);
     return start;
   }
   template <class T>

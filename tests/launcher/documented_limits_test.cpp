@@ -100,8 +100,7 @@ TEST_CASE("the failure table states the limits of workers and consoles as they a
 
 TEST_CASE("the failure table states the limits of nodes and coordinators as they are") {
   const coordinator::Limits limits;
-  const std::string after_stop =
-      duration_text(protocol::kStopWaitMax) + " and " + duration_text(kStopMargin);
+  const std::string after_stop = "`--shutdown-timeout` + ";
   check_stated(
       "FAILURES.md",
       {
@@ -127,8 +126,10 @@ TEST_CASE("the failure table states the limits of nodes and coordinators as they
           "or after " + duration_text(net::kConnectStagger) + " of silence",
           "the wait is reported after " + duration_text(client::kQuietMax) + ", the cause after " +
               duration_text(protocol::Terms().silence_max()) + ";",
-          "left " + after_stop + " after the last worker, " + duration_text(client::kHurryMax),
-          "the others wait " + after_stop + " for it",
+          "left " + after_stop + duration_text(kStopMargin + client::kLeaveMargin) +
+              " after the last worker, " + duration_text(client::kHurryMax),
+          "at most " + duration_text(protocol::kStopWaitMax) + " and " +
+              duration_text(kStopMargin) + " |",
           "at " + bytes(client::kUnsentBytesMax) +
               " unsent the link is closed; at the end of the "
               "run it waits " +
@@ -158,7 +159,7 @@ TEST_CASE("other documents state the limits as they are") {
                });
   check_stated("LINK.md",
                {
-                   "plus " + duration_text(kStopMargin) + "; a timeout above " +
+                   "plus " + duration_text(kStopMargin) + "; one above " +
                        duration_text(protocol::kStopWaitMax) + " counts",
                    "late agents for another " + duration_text(coordinator::kOverKept),
                    "the agent has " + duration_text(round::kLingerMax) + " to disconnect",

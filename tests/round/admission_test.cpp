@@ -22,7 +22,7 @@ Hello running(const std::string& host, const std::string& command) {
 }
 
 RunTerms run_terms_of(const Hello& first) {
-  return {first.run_id, first.terms, first.fingerprint, first.command, first.host};
+  return {first.run_id, first.terms, first.fingerprint, first.command, first.host, "10.0.0.2"};
 }
 
 /// What the second of two nodes is told.
@@ -39,7 +39,8 @@ TEST_CASE("another command is refused with both, and with what to do") {
   const Hello second = running("b", "eval.py");
   CHECK(refuse_terms(second, run_terms_of(first))->code == RefusalCode::kCommandDiffers);
   CHECK(refusal(first, second) ==
-        "run 7f3a (first node a) runs `train.py --config gpt`, b runs `eval.py`; use a different "
+        "run 7f3a (first node a at 10.0.0.2) runs `train.py --config gpt`, b runs `eval.py`; use a "
+        "different "
         "--rdzv-id or --rdzv-endpoint for another job, or --allow-different-commands on all nodes "
         "of this one");
   CHECK_FALSE(refuse_terms(running("c", "train.py --config gpt"), run_terms_of(first)));
@@ -66,10 +67,12 @@ TEST_CASE("nodes may have different commands where each of them says so") {
   first.terms.commands_may_differ = true;
   Hello second = running("b", "train.py");
   CHECK(refusal(first, second) ==
-        "run 7f3a (first node a) has --allow-different-commands, b lacks it; give all nodes the "
+        "run 7f3a (first node a at 10.0.0.2) has --allow-different-commands, b lacks it; give all "
+        "nodes the "
         "same");
   CHECK(refusal(second, first) ==
-        "run 7f3a (first node b) lacks --allow-different-commands, a has it" + kGiveAllTheSame);
+        "run 7f3a (first node b at 10.0.0.2) lacks --allow-different-commands, a has it" +
+            kGiveAllTheSame);
   Hello third = running("c", "serve.py");
   third.terms.commands_may_differ = true;
   CHECK_FALSE(refuse_terms(third, run_terms_of(first)));
@@ -80,7 +83,7 @@ TEST_CASE("all nodes have the same --hang-timeout, or none") {
   Hello second = running("b", "train.py");
   second.terms.hang_timeout = Milliseconds(600'000);
   CHECK(refusal(first, second) ==
-        "run 7f3a (first node a) has no --hang-timeout, b has --hang-timeout 10 min" +
+        "run 7f3a (first node a at 10.0.0.2) has no --hang-timeout, b has --hang-timeout 10 min" +
             kGiveAllTheSame);
   first.terms.hang_timeout = second.terms.hang_timeout;
   CHECK_FALSE(refuse_terms(second, run_terms_of(first)));

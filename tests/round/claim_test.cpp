@@ -65,6 +65,97 @@ TEST_CASE("a place outside the claimed round is not a rank, also when a second c
   CHECK(desk.run_.status(desk.now_).phase == Phase::kRebuilding);
 }
 
+TEST_CASE("an agent cannot lift the round number of a run that has rounds beyond what can be") {
+  Desk desk;
+  desk.join_two(1);
+  for (const int seen : {1 << 29, kRoundJumpMax + 2}) {
+    Hello liar = desk.hello("liar", 1, 2);
+    liar.seen = Round(seen);
+    desk.say(3, liar);
+    REQUIRE(desk.last<Refused>(3).has_value());
+    CHECK(desk.last<Refused>(3)->sentence == "round " + std::to_string(seen) +
+                                                 " claimed by liar cannot be: the run has "
+                                                 "reached round 1");
+    desk.forget();
+  }
+  CHECK(desk.run_.status(desk.now_).round.number == Round(1));
+}
+
+TEST_CASE("all that agents lift the round number by is bounded, not each time") {
+  Desk desk;
+  desk.say(1, desk.hello("a", 1, 9, seconds(0)));
+  int lifted = 0;
+  for (int time = 0; time < 5; ++time) {
+    Hello liar = desk.hello("liar", 1, 9);
+    liar.seen = Round((time + 1) * (kRoundJumpMax / 2));
+    const auto link = static_cast<std::uint64_t>(10 + time);
+    desk.say(link, liar);
+    lifted += desk.last<Refused>(link).has_value() ? 0 : 1;
+    desk.lose(link);
+  }
+  CHECK(lifted == 2);
+}
+
+TEST_CASE("after a restart of the coordinator agents are believed, however far their rounds are") {
+  for (const int round : {5, (1 << 29) + 1, (1 << 30) - kRoundJumpMax}) {
+    Desk desk;
+    int group_rank = 0;
+    for (const char* host : {"a", "b"}) {
+      Hello hello = back(desk, host, group_rank, 2, NodeState::kRunning);
+      hello.claim->stamp.number = hello.seen = Round(round);
+      desk.say(static_cast<std::uint64_t>(++group_rank), hello);
+    }
+    CHECK(desk.run_.status(desk.now_).phase == Phase::kRunning);
+    CHECK(desk.run_.status(desk.now_).round.number == Round(round));
+  }
+}
+
+TEST_CASE("after a restart of the coordinator one that is far beyond most agents is not believed") {
+  Desk desk;
+  desk.say(1, back(desk, "a", 0, 3, NodeState::kRunning));
+  desk.say(2, desk.hello("new", 1, 3));
+  desk.say(3, back(desk, "b", 1, 3, NodeState::kRunning));
+  Hello liar = back(desk, "liar", 0, 1, NodeState::kRunning);
+  liar.claim->stamp.number = Round(1 << 29);
+  desk.say(4, liar);
+  CHECK(desk.last<Refused>(4).has_value());
+  CHECK(desk.run_.status(desk.now_).phase == Phase::kRebuilding);
+}
+
+TEST_CASE("an agent that has left before the first round leaves no terms behind") {
+  for (const bool claims : {true, false}) {
+    Desk desk;
+    Hello stranger = desk.hello("stranger", 9, 9);
+    desk.say(1, stranger);
+    CHECK(desk.last<Waiting>(1).has_value());
+    desk.lose(1);
+    desk.say(2, claims ? back(desk, "a", 0, 1, NodeState::kRunning) : desk.hello("a", 1, 3));
+    CHECK_FALSE(desk.last<Refused>(2).has_value());
+    CHECK(desk.run_.status(desk.now_).terms.nodes_max == 3);
+  }
+}
+
+TEST_CASE("who has other terms is told whose they are, and where from") {
+  Desk desk;
+  desk.say(1, desk.hello("a", 2, 2), {"10.0.0.66", "10.0.0.1"});
+  desk.say(2, desk.hello("b", 2, 3));
+  REQUIRE(desk.last<Refused>(2).has_value());
+  CHECK(desk.last<Refused>(2)->sentence.starts_with("run 7f3a (first node a at 10.0.0.66) has "));
+}
+
+TEST_CASE("a run without agents is kept for an hour at most, whatever its join_timeout") {
+  Desk desk;
+  Hello hello = desk.hello("a", 1, 1);
+  hello.terms.join_timeout = std::chrono::hours(24 * 365);
+  desk.say(1, hello);
+  desk.say(1, desk.report(1, NodeState::kRunning));
+  desk.lose(1);
+  desk.after(kAbandonedMax - seconds(1));
+  CHECK_FALSE(desk.finish_.has_value());
+  desk.after(seconds(1));
+  CHECK(desk.finish_.has_value());
+}
+
 TEST_CASE("an agent has one place in a round that is rebuilt, whatever it claims") {
   Desk desk;
   desk.say(1, back(desk, "a", 1, 3, NodeState::kSucceeded));

@@ -32,9 +32,12 @@ TEST_CASE("a hello that is older than one already taken changes nothing") {
   desk.join_two();
   Hello again = desk.hello_again();
   again.age = seconds(9);
+  desk.beat_for(seconds(9), {1, 2});
+  desk.say(2, Reconnecting{"no heartbeat for 5 s"});
   desk.say(3, again);
   again.age = seconds(7);
   desk.say(4, again);
+  desk.say(3, *desk.last<Beat>(3));
   CHECK(desk.closed_ == std::vector<LinkId>{LinkId(2), LinkId(4)});
   desk.say(3, Beat{});
   CHECK(desk.last<Beat>(3).has_value());
@@ -87,7 +90,7 @@ TEST_CASE("an agent that disagrees about the run is refused with both values") {
   desk.say(2, desk.hello("b", 2, 3));
   REQUIRE(desk.last<Refused>(2).has_value());
   CHECK(desk.last<Refused>(2)->sentence ==
-        "run 7f3a (first node a) has --nnodes 2:4, b has 2:3" + kGiveAllTheSame);
+        "run 7f3a (first node a at 10.0.0.2) has --nnodes 2:4, b has 2:3" + kGiveAllTheSame);
   Hello other = desk.hello("c", 2, 4);
   other.terms.max_restarts = 9;
   desk.say(3, other);

@@ -24,6 +24,21 @@ void kill_agent(Storm& storm, int node) {
   storm.start_later(node);
 }
 
+// A supervisor starts it again at once, and it does not live: many times in a row.
+void come_and_go(Storm& storm, int node) {
+  Duration when{};
+  for (int time = storm.random().between(5, 25); time > 0; --time) {
+    storm.later(when, [&storm, node] { storm.world().kill_agent(node, "is killed again"); });
+    when += milliseconds(storm.random().between(1, 200));
+    storm.later(when, [&storm, node] { storm.start(node); });
+    when += milliseconds(storm.random().between(20, 500));
+  }
+}
+
+void impersonate(Storm& storm, int node) {
+  storm.world().impersonate(node);
+}
+
 void power_off(Storm& storm, int node) {
   storm.world().power_off(node);
   storm.start_later(node);
@@ -192,6 +207,8 @@ constexpr Fault kFaults[] = {
     {"drop-link", 14, false, drop_link},
     {"drop-all-links", 4, false, drop_all_links},
     {"kill-agent", 14, false, kill_agent},
+    {"come-and-go", 3, false, come_and_go},
+    {"impersonate", 4, false, impersonate},
     {"power-off", 8, false, power_off},
     {"cut-off", 10, false, cut_off},
     {"pause-agent", 8, false, pause_agent},

@@ -46,6 +46,7 @@ class Storm {
       what();
     });
   }
+  void start(int node);
   void start_later(int node);
   void lose_coordinator();
   /// Not within half a minute of the last time.
@@ -53,7 +54,6 @@ class Storm {
 
  private:
   void strike();
-  void start(int node);
   void finish_as_it_grows();
   [[nodiscard]] bool over() const;
 

@@ -97,6 +97,8 @@ class World {
   void pause_agent(int node, Duration time);
   void set_partitioned(int node, bool partitioned);
   void drop_link(int node);
+  /// A stranger says hello with the id of its agent, and then nothing.
+  void impersonate(int node);
   /// Workers there leave processes that live so long, unless they are ended before.
   enum class Helpers {
     kObedient,

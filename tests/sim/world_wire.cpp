@@ -207,6 +207,30 @@ void World::drop_link(int id) {
   });
 }
 
+void World::impersonate(int id) {
+  const Node& node = nodes_[index(id)];
+  if (!run_ || node.connection < 0) return;
+  say("a stranger calls itself " + node.options.host);
+  auto connection = std::make_unique<Connection>();
+  connection->node = id;
+  connection->process = node.process;
+  connection->coordinator = coordinator_;
+  connection->link = round::LinkId(++links_);
+  connection->agent_open = false;
+  const int number = static_cast<int>(connections_.size());
+  by_link_[connection->link.value()] = number;
+  connections_.push_back(std::move(connection));
+  Hello hello = membership_options(id).hello;
+  hello.store_port = 9;
+  hello.age = Milliseconds(std::chrono::hours(1));
+  if (round_of(id) > Round(0)) {
+    const StartRound& told = checker_.told(node.process);
+    hello.claim =
+        Claim{told.stamp, told.group_rank, told.group_size, told.restarts, NodeState::kRunning};
+  }
+  push(number, Way::kUp, std::move(hello));
+}
+
 void World::set_partitioned(int id, bool partitioned) {
   Node& node = nodes_[index(id)];
   if (node.partitioned == partitioned) return;

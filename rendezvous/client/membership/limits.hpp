@@ -14,6 +14,8 @@ inline constexpr Duration kCoordinatorTimeout = std::chrono::seconds(60);
 inline constexpr Duration kConnectMax = std::chrono::seconds(5);
 // After a second stop signal the coordinator's last answer is awaited this long.
 inline constexpr Duration kHurryMax = std::chrono::seconds(1);
+// The coordinator's answer to a leave is awaited so long beyond the time for the workers of all.
+inline constexpr Duration kLeaveMargin = std::chrono::seconds(5);
 // A wait that is over sooner is not worth a line.
 inline constexpr Duration kQuietMax = std::chrono::seconds(3);
 
