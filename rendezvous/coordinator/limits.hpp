@@ -14,6 +14,8 @@ struct Limits {
   std::size_t agents = 65'536;
   /// Maximum number of active runs; an agent of one more is refused with a sentence.
   std::size_t runs = 1'024;
+  /// Messages that are read from one agent per second; LinkBudget says what one may send at once.
+  std::size_t link_frames = 1'000;
   /// From the first byte to the end of an agent's hello or of an HTTP request, and for reading the
   /// last bytes of a connection; then it is closed.
   std::chrono::milliseconds idle_timeout{10'000};

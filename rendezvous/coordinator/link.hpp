@@ -17,6 +17,7 @@
 #include "base/clock.hpp"
 #include "net/connection.hpp"
 #include "net/tls.hpp"
+#include "rendezvous/coordinator/link_budget.hpp"
 #include "rendezvous/protocol/frame.hpp"
 #include "rendezvous/round/event.hpp"
 
@@ -87,6 +88,7 @@ struct Link : net::Connection {
   LinkState state = LinkState::kArriving;
   bool queued = false;            // in the flush queue
   bool mute = false;              // the peer no longer reads
+  bool resting = false;           // not read: it has used up its budget
   bool ended = false;             // we have shut down our sending side
   bool awaited = false;           // closing with a last message that the agent may still read
   std::size_t partial = 0;        // counted bytes of its incomplete frame or request
@@ -95,6 +97,7 @@ struct Link : net::Connection {
   std::unique_ptr<protocol::FrameReader> reader;  // while a frame is incomplete
   std::unique_ptr<net::TlsSession> tls;           // null: clear text
   Outbox outbox;
+  LinkBudget budget;
   std::optional<std::list<std::pair<TimePoint, std::uint64_t>>::iterator> due;
   std::optional<std::list<std::uint64_t>::iterator> incomplete;  // set while `partial` is not 0
   std::optional<std::list<std::uint64_t>::iterator> handshake;   // set until it is complete

@@ -69,6 +69,7 @@ Server::Impl::Impl(asio::any_io_executor executor, tcp::acceptor listener, Serve
       reactor_(executor),
       idle_timeout_(executor),
       settled_(executor, TimePoint::max()),
+      rest_timer_(executor),
       unsent_(options_.limits.unsent_bytes),
       partial_(options_.limits.partial_bytes),
       author_(random_uuid()) {
@@ -106,6 +107,8 @@ void Server::Impl::close() {
   closed_ = true;
   reactor_.close();
   idle_timeout_.cancel();
+  rest_timer_.cancel();
+  resting_.clear();
   lost_.clear();
   to_flush_.clear();
   due_.clear();
@@ -115,6 +118,7 @@ void Server::Impl::close() {
   closed_links_.clear();
   runs_.clear();
   held_.clear();
+  founders_.clear();
   last_frame_.reset();
   json_page_ = html_page_ = {};
   agents_ = leaving_ = unfinished_ = 0;

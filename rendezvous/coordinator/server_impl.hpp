@@ -26,14 +26,18 @@ namespace ddprun::coordinator {
 
 /// One run: its decisions, its timer and its last notes.
 struct RunEntry : std::enable_shared_from_this<RunEntry> {
-  RunEntry(boost::asio::any_io_executor executor, round::RunOptions options)
-      : id(options.run_id), run(std::move(options)), timer(std::move(executor)) {}
+  RunEntry(boost::asio::any_io_executor executor, round::RunOptions options, std::string from)
+      : id(options.run_id),
+        founder(std::move(from)),
+        run(std::move(options)),
+        timer(std::move(executor)) {}
 
   struct Line {
     TimePoint at;
     std::string text;
   };
   RunId id;
+  std::string founder;  // the address of its first agent
   round::Run run;
   boost::asio::steady_timer timer;
   std::optional<TimePoint> finished_at;  // kept to answer late agents
@@ -84,7 +88,9 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   void hand_to_store(Link& link);
   void begin_agent(Link& link, std::string_view input);
   void digest(Link& link, std::string_view input);
-  void parse(Link& link, protocol::FrameReader& reader);
+  std::size_t parse(Link& link, protocol::FrameReader& reader);
+  void rest_if_due(Link& link);
+  void arm_rest();
   void count_partial(Link& link, std::size_t bytes);
   void forget_partial(Link& link);
   void send(Link& link, SharedFrame frame);
@@ -112,7 +118,9 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   // server_runs.cpp: runs.
   void on_message(Link& link, protocol::Message message);
   void on_hello(Link& link, protocol::Message message);
-  [[nodiscard]] std::optional<protocol::Refused> refusal_of(const protocol::Hello& hello) const;
+  [[nodiscard]] std::optional<protocol::Refused> refusal_of(const Link& link,
+                                                            const protocol::Hello& hello) const;
+  void forget_if_unused(const std::shared_ptr<RunEntry>& entry);
   [[nodiscard]] std::shared_ptr<RunEntry> find_run(const protocol::Hello& hello);
   void forget_old_runs();
   void forget_run_without_agents();
@@ -144,6 +152,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   net::Reactor reactor_;
   boost::asio::steady_timer idle_timeout_;  // runs only while a link is due
   boost::asio::steady_timer settled_;       // cancelled when settled() may hold
+  boost::asio::steady_timer rest_timer_;    // runs only while a link rests
   bool idle_timeout_armed_ = false;
   bool ending_ = false;  // shut_down() was called: no new run starts
   bool closed_ = false;
@@ -163,6 +172,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   std::uint64_t runs_begun_ = 0;
   std::size_t unfinished_ = 0;
   std::unordered_map<std::string, std::shared_ptr<RunEntry>> runs_;
+  std::unordered_map<std::string, std::size_t> founders_;  // by address: unfinished runs
 
   std::size_t agents_ = 0;   // links of agents
   std::size_t leaving_ = 0;  // closing links whose agents may still read a last message
@@ -171,6 +181,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   std::list<std::uint64_t> incomplete_;  // links with counted partial bytes, longest first
   std::list<std::uint64_t> handshakes_;  // links whose agents have proved nothing yet, oldest first
   std::size_t rejected_ = 0;             // links without the secret, and agents in clear text
+  std::multimap<TimePoint, std::uint64_t> resting_;  // links, by when they are read again
   std::vector<std::uint64_t> to_flush_;
   std::map<std::shared_ptr<RunEntry>, round::LinksLost> lost_;           // in this batch
   std::deque<std::pair<std::shared_ptr<RunEntry>, round::Event>> held_;  // until resume()

@@ -32,7 +32,7 @@ void Server::Impl::on_event(std::uint64_t id, std::uint32_t events) {
   if (link->state == LinkState::kClosing) {
     const std::uint32_t end = link->ended ? net::kGone | net::kPeerEnded : net::kGone;
     if ((events & end) != 0) return mark_closed(*link);
-  } else if ((events & ~net::kWritable) != 0) {
+  } else if ((events & (link->resting ? net::kGone : ~net::kWritable)) != 0) {
     read_some(*link);
   }
   if ((events & net::kWritable) != 0 && link->state != LinkState::kClosed) flush(*link);
@@ -62,7 +62,9 @@ void Server::Impl::receive(Link& link) {
 void Server::Impl::understand(Link& link, std::string_view input) {
   if (link.state == LinkState::kArriving) return arrive(link, input);
   if (link.state == LinkState::kHttp) return ask(link, input);
-  if (link.state == LinkState::kAgent) digest(link, input);
+  if (link.state != LinkState::kAgent) return;
+  digest(link, input);
+  if (link.state == LinkState::kAgent) rest_if_due(link);
 }
 
 void Server::Impl::arrive(Link& link, std::string_view input) {
@@ -124,7 +126,8 @@ void Server::Impl::digest(Link& link, std::string_view input) {
   const bool continued = link.reader != nullptr;
   protocol::FrameReader& reader = continued ? *link.reader : *spare_reader_;
   reader.feed(input);
-  parse(link, reader);
+  const std::size_t frames = parse(link, reader);
+  link.budget.spend(frames, input.size(), options_.limits.link_frames, Clock::now());
   const bool reads_on = link.state == LinkState::kAgent;
   if (continued) {
     if (!reads_on || reader.pending() == 0) link.reader.reset();
@@ -138,14 +141,16 @@ void Server::Impl::digest(Link& link, std::string_view input) {
     count_partial(link, link.reader ? link.reader->pending() : 0);
 }
 
-void Server::Impl::parse(Link& link, protocol::FrameReader& reader) {
-  while (link.state == LinkState::kAgent) {
+std::size_t Server::Impl::parse(Link& link, protocol::FrameReader& reader) {
+  std::size_t frames = 0;
+  for (; link.state == LinkState::kAgent; ++frames) {
     auto body = reader.next();
     if (!body) {
       log_once(link, body.error().sentence);
-      return lose(link, body.error().sentence);
+      lose(link, body.error().sentence);
+      break;
     }
-    if (!body->has_value()) return;
+    if (!body->has_value()) break;
     forget_partial(link);
     auto message = protocol::decode(**body);
     if (message) {
@@ -157,6 +162,32 @@ void Server::Impl::parse(Link& link, protocol::FrameReader& reader) {
       lose(link, message.error().sentence);
     }
   }
+  return frames;
+}
+
+void Server::Impl::rest_if_due(Link& link) {
+  const TimePoint read_at = link.budget.read_at();
+  if (link.resting || read_at <= Clock::now()) return;
+  link.resting = true;
+  watch(link);
+  resting_.emplace(read_at, link.id);
+  if (resting_.begin()->second == link.id) arm_rest();
+}
+
+void Server::Impl::arm_rest() {
+  if (resting_.empty()) return;
+  rest_timer_.expires_at(resting_.begin()->first);
+  rest_timer_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+    if (error || self->closed_) return;
+    const auto due = self->resting_.upper_bound(Clock::now());
+    for (auto at = self->resting_.begin(); at != due; at = self->resting_.erase(at)) {
+      Link* link = self->find(at->second);
+      if (link == nullptr) continue;
+      link->resting = false;
+      self->watch(*link);
+    }
+    self->arm_rest();
+  });
 }
 
 // Who is in the middle of a message soon completes it. If too many are, those go first that have
@@ -223,8 +254,9 @@ void Server::Impl::flush(Link& link) {
 
 void Server::Impl::watch(Link& link) {
   std::uint32_t wanted = link.outbox.empty() ? 0U : net::kWritable;
-  if (link.state != LinkState::kClosing) wanted |= net::kReadable;
+  if (link.state != LinkState::kClosing && !link.resting) wanted |= net::kReadable;
   if (link.ended) wanted |= net::kPeerEnded;
+  if (wanted == 0) wanted = net::kGone;  // which is reported anyway
   (void)reactor_.watch(link, wanted);
 }
 

@@ -11,6 +11,15 @@ namespace ddprun::coordinator {
 
 using namespace protocol;
 
+namespace {
+
+/// Three quarters: one address alone, by mistake or on purpose, leaves places to the others.
+std::size_t share_of_one_address(std::size_t runs) {
+  return runs - runs / 4;
+}
+
+}  // namespace
+
 void Server::Impl::on_message(Link& link, Message message) {
   const bool is_hello = std::holds_alternative<Hello>(message);
   if (link.run == nullptr && is_hello) return on_hello(link, std::move(message));
@@ -30,7 +39,7 @@ void Server::Impl::on_hello(Link& link, Message message) {
   const Hello& hello = std::get<Hello>(message);
   const bool is_full = unfinished_ >= options_.limits.runs;
   if (is_full && !runs_.contains(hello.run_id.value())) forget_run_without_agents();
-  auto refused = refusal_of(hello);
+  auto refused = refusal_of(link, hello);
   if (!refused && link.tls != nullptr && link.tls->run() != hello.run_id.value()) {
     // The key of a link belongs to one run.
     refused = Refused{RefusalCode::kWrongRun, "this link was made for another run", {}};
@@ -55,21 +64,34 @@ void Server::Impl::on_hello(Link& link, Message message) {
     const bool again = before != runs_.end() && !before->second->run.runs_other_command(hello);
     if (again) options.succeeded = before->second->run.success();
     if (options_.only_run) options.record = options_.record;
-    entry = std::make_shared<RunEntry>(executor_, std::move(options));
+    entry = std::make_shared<RunEntry>(executor_, std::move(options), net::address_text(link.from));
   }
   link.run = entry;
   step(entry, round::Received{round::LinkId(link.id), peer_of(link), std::move(message)});
   if (!begins || entry->run.status(Clock::now()).counters.joins == 0) return;
   ++runs_begun_;
   ++unfinished_;
+  ++founders_[entry->founder];
   runs_.insert_or_assign(entry->id.value(), entry);
 }
 
-std::optional<Refused> Server::Impl::refusal_of(const Hello& hello) const {
+std::optional<Refused> Server::Impl::refusal_of(const Link& link, const Hello& hello) const {
   if (auto refused = round::refuse_hello(hello)) return refused;
   if (options_.only_run) return round::refuse_run(hello, *options_.only_run);
-  const bool known = runs_.contains(hello.run_id.value());
-  if (known || unfinished_ < options_.limits.runs) return std::nullopt;
+  const auto known = runs_.find(hello.run_id.value());
+  if (known != runs_.end() && !known->second->finished_at) return std::nullopt;
+  const std::string address = net::address_text(link.from);
+  const auto founder = founders_.find(address);
+  const std::size_t share = share_of_one_address(options_.limits.runs);
+  if (founder != founders_.end() && founder->second >= share) {
+    return Refused{RefusalCode::kRunFull,
+                   address + " has begun " + std::to_string(founder->second) +
+                       " runs of this coordinator, and one address at most " +
+                       std::to_string(share) +
+                       "; raise --max-runs of ddprun-rdzvd, or use another coordinator",
+                   Milliseconds(0)};
+  }
+  if (known != runs_.end() || unfinished_ < options_.limits.runs) return std::nullopt;
   const std::string most = std::to_string(options_.limits.runs);
   return Refused{RefusalCode::kRunFull,
                  "this coordinator serves " + most + " runs, its maximum, and run " +
@@ -122,6 +144,7 @@ void Server::Impl::step(std::shared_ptr<RunEntry> entry, const round::Event& eve
   if (!held_.empty() || !may_act()) return hold(std::move(entry), event);
   perform(*entry, entry->run.step(event, Clock::now()));
   if (options_.on_record) tell_record(*entry);
+  forget_if_unused(entry);
 }
 
 void Server::Impl::tell_record(const RunEntry& entry) {
@@ -162,6 +185,16 @@ void Server::Impl::resume() {
   drain();
   for (const auto& entry : all) step(entry, round::Tick{});
   settle_all();
+}
+
+// All its agents have left before it had a round: nothing is to be known of it, and the next agent
+// brings its own terms. The agent that hosts a coordinator has one run, and comes back to it.
+void Server::Impl::forget_if_unused(const std::shared_ptr<RunEntry>& entry) {
+  if (options_.only_run || entry->finished_at || !entry->run.is_unused()) return;
+  const auto found = runs_.find(entry->id.value());
+  if (found == runs_.end() || found->second != entry) return;
+  finish_run(*entry);
+  runs_.erase(found);
 }
 
 void Server::Impl::perform(RunEntry& entry, round::Actions actions) {
@@ -213,6 +246,8 @@ void Server::Impl::finish_run(RunEntry& entry) {
   entry.finished_at = Clock::now();
   entry.timer.cancel();
   --unfinished_;
+  const auto founder = founders_.find(entry.founder);
+  if (founder != founders_.end() && --founder->second == 0) founders_.erase(founder);
   links_.for_each([&](Link& link) {
     if (link.run.get() != &entry) return;
     flush(link);

@@ -1,5 +1,6 @@
 #include "rendezvous/protocol/codec.hpp"
 
+#include <boost/json/monotonic_resource.hpp>
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 #include <optional>
@@ -26,6 +27,23 @@ std::optional<Message> message_named(std::string_view name, std::index_sequence<
   return message;
 }
 
+/// How many fields and items the text has, or one more than allowed.
+std::size_t values_in(std::string_view body) {
+  std::size_t count = 1;
+  bool quoted = false;
+  for (std::size_t at = 0; at < body.size() && count <= kValuesMax; ++at) {
+    const char one = body[at];
+    if (quoted && one == '\\') {
+      ++at;
+    } else if (one == '"') {
+      quoted = !quoted;
+    } else if (!quoted && (one == ',' || one == '[' || one == '{')) {
+      ++count;
+    }
+  }
+  return count;
+}
+
 Error malformed(const std::string& what) {
   return {ErrorKind::kUsage, "the peer's message is malformed: " + what};
 }
@@ -48,10 +66,14 @@ std::string encode(const Message& message) {
 
 Result<Message> decode(std::string_view body) {
   if (body.size() > kFrameBytesMax) return malformed("it is too long");
+  if (body.size() > kValuesMax && values_in(body) > kValuesMax) {
+    return malformed("it has more than " + std::to_string(kValuesMax) + " fields");
+  }
   json::parse_options options;
   options.max_depth = kDepthMax;
   boost::system::error_code failed;
-  const json::value value = json::parse(body, failed, {}, options);
+  json::monotonic_resource memory;
+  const json::value value = json::parse(body, failed, &memory, options);
   if (failed) return malformed("it is not JSON (" + failed.message() + ")");
   const json::object* object = value.if_object();
   if (object == nullptr) return malformed("it is not a JSON object");

@@ -177,6 +177,7 @@ TEST_CASE("a refused agent that stays connected is closed after the timeout") {
 TEST_CASE("an agent that does not read is lost when its queue is full") {
   Limits limits;
   limits.link_unsent_bytes = 20'000;
+  limits.link_frames = 10'000'000;
   LiveCoordinator coordinator(with(limits));
   Agent reader(coordinator.port(), elastic_hello("a"));
   Agent deaf(coordinator.port(), elastic_hello("deaf"));
@@ -353,6 +354,7 @@ TEST_CASE("the queue of an agent that does not read is counted, also where it sh
   Limits limits;
   limits.link_unsent_bytes = 1024 * 1024 * 1024;
   limits.unsent_bytes = 64 * 1024;
+  limits.link_frames = 10'000'000;
   LiveCoordinator coordinator(with(limits));
   Agent reader(coordinator.port(), elastic_hello("a"));
   Agent deaf(coordinator.port(), elastic_hello("deaf"));

@@ -65,6 +65,30 @@ TEST_CASE("deep nesting is an error, not a deep recursion") {
   CHECK(decode(std::string(500'000, '[')).has_error());
 }
 
+TEST_CASE("fields that are not known are ignored, and too many of them are an error") {
+  const auto beat = [](std::size_t fields) {
+    std::string body = R"({"type":"beat")";
+    for (std::size_t field = 2; field < fields; ++field) {
+      body += ",\"x" + std::to_string(field) + "\":0";
+    }
+    return body + "}";
+  };
+  const auto list = [](std::size_t items) {
+    std::string body = R"({"type":"beat","x":[0)";
+    for (std::size_t item = 1; item < items; ++item) body += ",0";
+    return body + "]}";
+  };
+  CHECK(decode(beat(kValuesMax)).has_value());
+  for (const std::string& body : {beat(80'000), list(80'000), list(500'000)}) {
+    REQUIRE(body.size() < kFrameBytesMax);
+    const auto refused = decode(body);
+    REQUIRE(refused.has_error());
+    CHECK(refused.error().sentence.find("more than 16384 fields") != std::string::npos);
+  }
+  const std::string text = R"({"type":"beat","x":")" + std::string(100'000, ',') + R"(\"[{,"})";
+  CHECK(decode(text).has_value());
+}
+
 TEST_CASE("text is refused one byte beyond its limit") {
   const auto leave = [](std::size_t bytes) {
     return R"({"type":"leave","exit_code":1,"round":0,"reason":")" + std::string(bytes, 'x') +
