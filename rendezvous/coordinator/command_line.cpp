@@ -32,6 +32,13 @@ std::optional<int> unit_power(std::string unit) {
   return static_cast<int>(power) + 1;
 }
 
+StatusAccess status_access(const std::string& text) {
+  if (text == "off") return StatusAccess::kOff;
+  if (text == "local") return StatusAccess::kLocal;
+  if (text == "all") return StatusAccess::kAll;
+  throw UsageError{"--status " + text + " is not one of off, local and all"};
+}
+
 void read_port(const std::string& text, std::uint16_t& port) {
   const auto number = whole_number(text);
   if (!number || *number > kPortMax) {
@@ -71,6 +78,11 @@ CommandLine::CommandLine()
                   "File with a secret, readable only for its owner: agents that do not have it "
                   "(--rdzv-secret-file) are refused, and links are encrypted")
       ->type_name("FILE");
+  app_.add_option("--status", status_,
+                  "Who may read GET /status: programs on this machine (local), on all machines "
+                  "(all), or none (off)")
+      ->capture_default_str()
+      ->type_name("off|local|all");
   add_limit("--max-runs", options_.limits.runs, "Active runs");
   add_limit("--max-agents", options_.limits.agents, "Connected agents of all runs");
   auto& limits = options_.store;
@@ -119,6 +131,7 @@ void CommandLine::parse(int argc, char** argv) {
   }
   refuse_unknown();
   read_port(port_, options_.port);
+  options_.status = status_access(status_);
   for (const Number& limit : limits_) read_limit(limit);
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "rendezvous/coordinator/http.hpp"
 #include "rendezvous/coordinator/limits.hpp"
 #include "rendezvous/store/limits.hpp"
 
@@ -16,6 +17,7 @@ struct DaemonOptions {
   std::string secret_file;         // empty: links in clear text
   store::Limits store;
   Limits limits;
+  StatusAccess status = StatusAccess::kLocal;
 };
 
 /// Serves until SIGTERM or SIGINT, then closes every connection. This does not stop the runs: the

@@ -2,6 +2,8 @@
 
 #include <boost/algorithm/string/case_conv.hpp>
 
+#include "base/address.hpp"
+
 namespace ddprun::coordinator {
 
 namespace {
@@ -20,6 +22,11 @@ bool accepts_html(std::string_view headers) {
 
 }  // namespace
 
+bool may_ask(StatusAccess access, const std::string& address, const std::string& local_address) {
+  if (access != StatusAccess::kLocal) return access == StatusAccess::kAll;
+  return address == local_address || is_loopback_literal(address);
+}
+
 std::optional<HttpAsk> read_request(std::string_view received) {
   const auto request = net::read_http_request(received);
   if (!request) return std::nullopt;
@@ -37,6 +44,10 @@ std::string response_with(Page page, std::string_view body) {
 }
 
 std::string response_to_refused(int code) {
+  if (code == 403) {
+    return net::http_response("403 Forbidden", "text/plain; charset=utf-8",
+                              "This server does not show its status here (--status).\n");
+  }
   return net::http_refusal(code, "/status, /status.json and /");
 }
 

@@ -21,6 +21,7 @@
 #include "base/secret.hpp"
 #include "base/store_wait.hpp"
 #include "base/types.hpp"
+#include "rendezvous/coordinator/http.hpp"
 #include "rendezvous/coordinator/limits.hpp"
 #include "rendezvous/store/limits.hpp"
 
@@ -40,6 +41,7 @@ struct ServerOptions {
   /// Agents have to prove that they know it, and their links are encrypted; null: no secret.
   SharedSecret secret = nullptr;
   Limits limits;
+  StatusAccess status = StatusAccess::kAll;
   /// Of `only_run`: set if other coordinators follow this one. What the one before it left.
   std::optional<RunRecord> record{};
   /// Called when that has changed. May be empty.

@@ -16,8 +16,10 @@ constexpr int kPageShare = 20;
 
 void Server::Impl::ask(Link& link, std::string_view input) {
   link.held.append(input);
-  const auto asked = read_request(link.held);
+  auto asked = read_request(link.held);
   if (!asked) return count_partial(link, link.held.size());
+  const round::Peer peer = peer_of(link);
+  if (!may_ask(options_.status, peer.address, peer.local_address)) asked->code = 403;
   forget_partial(link);
   std::string().swap(link.held);
   SharedFrame answer = asked->code == 200

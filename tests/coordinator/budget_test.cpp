@@ -127,6 +127,24 @@ TEST_CASE("an agent that is read more slowly loses nothing that it says") {
   CHECK(agent.await<protocol::Done>().exit_code == 0);
 }
 
+TEST_CASE("the status is shown to whom --status names") {
+  using Access = StatusAccess;
+  CHECK(may_ask(Access::kLocal, "127.0.0.1", "127.0.0.1"));
+  CHECK(may_ask(Access::kLocal, "10.0.0.1", "10.0.0.1"));
+  CHECK_FALSE(may_ask(Access::kLocal, "10.0.0.2", "10.0.0.1"));
+  CHECK(may_ask(Access::kAll, "10.0.0.2", "10.0.0.1"));
+  CHECK_FALSE(may_ask(Access::kOff, "127.0.0.1", "127.0.0.1"));
+  for (const Access access : {Access::kOff, Access::kLocal}) {
+    ServerOptions options;
+    options.status = access;
+    LiveCoordinator coordinator(options);
+    Client reader(coordinator.port());
+    reader.send("GET /status.json HTTP/1.1\r\n\r\n");
+    const std::string expected = access == Access::kOff ? "HTTP/1.1 403 " : "HTTP/1.1 200 ";
+    CHECK(reader.receive(1024 * 1024).starts_with(expected));
+  }
+}
+
 TEST_CASE("one address has three quarters of the runs at most") {
   LiveCoordinator coordinator(with_runs(4));
   std::vector<std::unique_ptr<Agent>> agents;

@@ -163,6 +163,7 @@ class Program(unittest.TestCase):
             "extra": "unexpected argument extra; all arguments are options",
             "--port": "--port needs a value",
             "--bind=": "--bind needs a value",
+            "--status=everyone": "--status everyone is not one of off, local and all",
             "--port 70000": f"--port 70000 {port}",
             "--port=x": f"--port x {port}",
             "--max-keys 0": f"--max-keys 0 {number}",

@@ -56,7 +56,7 @@ namespace {
   const int base = start.rank_base.value();
   const int world = start.world_size.value();
   const int behind = start.group_size - 1 - start.group_rank;
-  const std::string ranks = ranks_of(base, own) + " of " + number(world);
+  std::string ranks = ranks_of(base, own) + " of " + number(world);
   if (base < start.group_rank || (start.group_rank == 0 && base != 0)) {
     return ranks + " on node " + number(start.group_rank);
   }
