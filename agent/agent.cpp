@@ -20,6 +20,7 @@
 #include "base/random_uuid.hpp"
 #include "base/version.hpp"
 #include "net/bugs.hpp"
+#include "net/own_addresses.hpp"
 #include "rendezvous/client/connection.hpp"
 
 namespace ddprun {
@@ -32,7 +33,7 @@ AgentIdentity identify(const RunContext& context, const LocalCoordinator* local_
   using Coordinator = AgentIdentity::Coordinator;
   const bool here = local_coordinator != nullptr || !context.config().rendezvous;
   return {AgentId(random_uuid()), context.hostname(),
-          here ? Coordinator::kHere : Coordinator::kElsewhere};
+          here ? Coordinator::kHere : Coordinator::kElsewhere, net::outward_addresses()};
 }
 
 std::unique_ptr<client::CoordinatorLink> make_link(asio::any_io_executor executor,

@@ -66,7 +66,10 @@ class Agent : private NodePorts, private ElectionNode {
     link_->send(link, message);
   }
   [[nodiscard]] Result<std::uint16_t> open_store() override { return store_.open_next(); }
-  [[nodiscard]] Result<void> serve_store(Round round) override { return store_.serve(round); }
+  [[nodiscard]] Result<void> serve_store(Round round,
+                                         const std::vector<std::string>& peers) override {
+    return store_.serve(round, peers);
+  }
   void release_store(Round round) override;
   void close_store(Round round) override { store_.close(round); }
   [[nodiscard]] Result<void> start_group(const protocol::StartRound& start) override;

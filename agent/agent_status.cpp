@@ -86,6 +86,7 @@ MetricsFacts Agent::metrics_facts() const {
   const store::Counters counters = store_.counters();
   facts.store_connections = counters.connections;
   facts.store_keys = counters.keys;
+  facts.store_refused = counters.refused;
   rusage used = {};
   ::getrusage(RUSAGE_SELF, &used);
   facts.cpu_seconds = static_cast<double>(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +

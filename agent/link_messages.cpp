@@ -74,6 +74,7 @@ client::MembershipOptions membership_options(const LaunchConfig& config,
   options.coordinator = (rendezvous.etcd ? "of " : "") + coordinator_text(rendezvous);
   options.coordinator_timeout = rendezvous.coordinator_timeout;
   if (!rendezvous.address.empty()) hello.address = rendezvous.address;
+  hello.addresses = identity.addresses;
   hello.node_rank = rendezvous.node_rank;
   hello.scheduler_index = rendezvous.scheduler_index;
   return options;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "agent/core/launch_config.hpp"
 #include "agent/core/plan.hpp"
@@ -16,6 +17,7 @@ struct AgentIdentity {
   std::string hostname;
   enum class Coordinator { kHere, kElsewhere };
   Coordinator coordinator = Coordinator::kElsewhere;
+  std::vector<std::string> addresses{};  // of its interfaces; empty: unknown
 };
 /// Without `config.rendezvous`: of a single node, whose link does not fail and needs no heartbeats.
 [[nodiscard]] client::MembershipOptions membership_options(const LaunchConfig& config,

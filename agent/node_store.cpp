@@ -3,6 +3,7 @@
 #include <boost/asio/post.hpp>
 #include <utility>
 
+#include "agent/store_peers.hpp"
 #include "base/assert.hpp"
 
 namespace ddprun {
@@ -27,7 +28,15 @@ Result<std::uint16_t> NodeStore::open_next() {
   return next_->port();
 }
 
-Result<void> NodeStore::serve(Round round) {
+std::shared_ptr<store::Peers> NodeStore::peers_of(const std::vector<std::string>& nodes) const {
+  auto peers = make_store_peers(config_, log_);
+  if (!peers || !config_.rendezvous) return peers;
+  peers->add(nodes);
+  if (nodes.empty()) peers->admit_every_address();
+  return peers;
+}
+
+Result<void> NodeStore::serve(Round round, const std::vector<std::string>& nodes) {
   if (fixed()) {
     used_ = true;
     if (local_coordinator_ != nullptr) local_coordinator_->on_rank_claims(seen_in(round));
@@ -40,7 +49,7 @@ Result<void> NodeStore::serve(Round round) {
   DDPRUN_ASSERT(next_.has_value());
   RoundStore& store = served_.emplace(round, std::move(*next_)).first->second;
   next_.reset();
-  return store.serve(seen_in(round));
+  return store.serve(peers_of(nodes), seen_in(round));
 }
 
 Result<void> NodeStore::begin() {
@@ -50,7 +59,8 @@ Result<void> NodeStore::begin() {
   auto store = RoundStore::listen(executor_, config_, own_port(), log_);
   if (!store) return store.error();
   const Round round = *std::exchange(opens_late_, std::nullopt);
-  return served_.emplace(round, std::move(*store)).first->second.serve(seen_in(round));
+  return served_.emplace(round, std::move(*store))
+      .first->second.serve(peers_of({}), seen_in(round));
 }
 
 std::string NodeStore::served_at() const {
@@ -59,10 +69,12 @@ std::string NodeStore::served_at() const {
 
 store::Counters NodeStore::counters() const {
   store::Counters all;
+  all.refused = refused_before_;
   for (const auto& [round, store] : served_) {
     const store::Counters one = store.counters();
     all.connections += one.connections;
     all.keys += one.keys;
+    all.refused += one.refused;
   }
   return all;
 }
@@ -99,7 +111,10 @@ void NodeStore::release(Round round, std::function<void()> idle) {
 }
 
 void NodeStore::close(Round round) {
-  served_.erase(round);
+  if (const auto found = served_.find(round); found != served_.end()) {
+    refused_before_ += found->second.counters().refused;
+    served_.erase(found);
+  }
   if (fixed() && local_coordinator_ != nullptr) local_coordinator_->close_store(round);
 }
 

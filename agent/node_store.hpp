@@ -27,8 +27,9 @@ class NodeStore {
   /// the port is the fixed one; that of a single node is opened again by begin(). Errors: see
   /// RoundStore::listen.
   [[nodiscard]] Result<std::uint16_t> open_next();
-  /// What open_next() opened becomes the store of the round, empty. Errors: see RoundStore::serve.
-  [[nodiscard]] Result<void> serve(Round round);
+  /// What open_next() opened becomes the store of the round, empty, for nodes with the addresses
+  /// `nodes`; of several nodes, empty: for all. Errors: see RoundStore::serve.
+  [[nodiscard]] Result<void> serve(Round round, const std::vector<std::string>& nodes);
   /// The workers of the round are about to start here, those of the last one are gone. Errors: see
   /// RoundStore::listen and serve.
   [[nodiscard]] Result<void> begin();
@@ -49,6 +50,7 @@ class NodeStore {
   void close(Round round);
 
  private:
+  [[nodiscard]] std::shared_ptr<store::Peers> peers_of(const std::vector<std::string>& nodes) const;
   [[nodiscard]] bool fixed() const;
   [[nodiscard]] std::uint16_t own_port() const;
   [[nodiscard]] std::function<void(const RankClaims&)> seen_in(Round round) const;
@@ -62,6 +64,7 @@ class NodeStore {
   bool listened_ = false;            // on a port, ever
   std::optional<Round> opens_late_;  // its store is opened by begin()
   Seen seen_;
+  std::size_t refused_before_ = 0;  // by stores that are closed
   bool used_ = false;  // whether a round met in the local coordinator's store since it was emptied
 };
 

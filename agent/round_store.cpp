@@ -43,7 +43,8 @@ Result<RoundStore> RoundStore::listen(asio::any_io_executor executor, const Laun
   return RoundStore(std::move(*listener), config, std::move(log));
 }
 
-Result<void> RoundStore::serve(std::function<void(const RankClaims&)> seen) {
+Result<void> RoundStore::serve(std::shared_ptr<store::Peers> peers,
+                               std::function<void(const RankClaims&)> seen) {
   if (host_ == StoreHost::kWorkerZero) {
     // Rank 0 will listen here itself; no other process is likely to get this port in between.
     boost::system::error_code ignored;
@@ -54,6 +55,7 @@ Result<void> RoundStore::serve(std::function<void(const RankClaims&)> seen) {
   store::ServerOptions options;
   options.limits.connections = connections_max_;
   options.log = std::move(log_);
+  options.peers = std::move(peers);
   server_ = std::make_unique<store::Server>(listener_.get_executor(), std::move(listener_),
                                             std::move(options));
   server_->on_rank_claims(std::move(seen));

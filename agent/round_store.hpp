@@ -15,6 +15,7 @@
 #include "base/rank_claims.hpp"
 #include "base/result.hpp"
 #include "rendezvous/store/server.hpp"
+#include "rendezvous/store/server_peers.hpp"
 
 namespace ddprun {
 
@@ -31,9 +32,11 @@ class RoundStore {
                                                  const LaunchConfig& config, std::uint16_t port,
                                                  std::shared_ptr<spdlog::logger> log);
   /// Once, before any worker starts. With StoreHost::kWorkerZero it only gives the port free, on
-  /// which rank 0 serves itself. Fails with kSystem when the process has no descriptor left. `seen`
-  /// is called as by store::Server::on_rank_claims().
-  [[nodiscard]] Result<void> serve(std::function<void(const RankClaims&)> seen);
+  /// which rank 0 serves itself. Fails with kSystem when the process has no descriptor left.
+  /// `peers`: who may use it; null: all clients. `seen` is called as by
+  /// store::Server::on_rank_claims().
+  [[nodiscard]] Result<void> serve(std::shared_ptr<store::Peers> peers,
+                                   std::function<void(const RankClaims&)> seen);
 
   [[nodiscard]] std::uint16_t port() const { return port_; }
   /// "127.0.0.1:41207"; empty when the agent does not serve it.

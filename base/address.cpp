@@ -19,4 +19,18 @@ bool is_loopback_literal(const std::string& host) {
   return ::inet_pton(AF_INET, host.c_str(), &v4) == 1 && (ntohl(v4.s_addr) >> 24) == 127;
 }
 
+std::string plain_literal(const std::string& host) {
+  char text[INET6_ADDRSTRLEN] = "";
+  in6_addr v6 = {};
+  in_addr v4 = {};
+  if (::inet_pton(AF_INET6, host.substr(0, host.find('%')).c_str(), &v6) == 1) {
+    const bool mapped = IN6_IS_ADDR_V4MAPPED(&v6);
+    const void* address = mapped ? static_cast<const void*>(&v6.s6_addr[12]) : &v6;
+    ::inet_ntop(mapped ? AF_INET : AF_INET6, address, text, sizeof(text));
+  } else if (::inet_pton(AF_INET, host.c_str(), &v4) == 1) {
+    ::inet_ntop(AF_INET, &v4, text, sizeof(text));
+  }
+  return text;
+}
+
 }  // namespace ddprun

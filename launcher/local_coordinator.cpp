@@ -6,6 +6,7 @@
 
 #include "agent/log.hpp"
 #include "agent/round_store.hpp"
+#include "agent/store_peers.hpp"
 #include "rendezvous/coordinator/open.hpp"
 
 namespace ddprun {
@@ -47,6 +48,7 @@ coordinator::ServerOptions options_of(const Launch& launch, spdlog::logger& logg
   options.log = make_part_logger(logger, "COORDINATOR");
   options.only_run = launch.config.run_id;
   options.secret = launch.config.rendezvous->secret;
+  options.peers = make_store_peers(launch.config, options.log);
   return options;
 }
 

@@ -97,6 +97,7 @@ Result<RendezvousRequest> parse_rendezvous(const Settings& settings,
   request.hosts = {settings.origin(Option::kHosts), std::move(*hosts)};
   request.standalone = flag_setting(settings, Option::kStandalone);
   request.endpoint = {settings.origin(Option::kRdzvEndpoint), std::nullopt};
+  request.store_open = settings.on(Option::kStoreOpen);
   request.store_host = shared_store(environment);
   auto parsed = parse_setting(settings, Option::kNnodes, &parse_nodes, request.nodes);
   if (parsed && request.standalone.value) {  // which replaces it, whatever it is

@@ -64,6 +64,7 @@ struct RendezvousRequest {
   Setting<std::string> local_addr;
   Setting<std::string> hosts;
   Setting<bool> standalone;
+  bool store_open = false;
   StoreHost store_host = StoreHost::kAgent;  // where a round chooses the store's address
   std::optional<HostList> scheduler_hosts;   // unless the options describe the rendezvous
   bool leaves_no_trace = false;              // --dry-run

@@ -126,6 +126,7 @@ struct StoreConfig {
                             // wildcard address, v4 and v6 (several nodes)
   std::uint16_t master_port = 0;  // 0: the kernel picks a new one in every round
   StoreHost host = StoreHost::kAgent;
+  bool open = false;  // --store-open: every client may use it
 };
 
 /// The health check and the metrics of this ddprun.

@@ -152,6 +152,8 @@ std::string RunMetrics::text(const MetricsFacts& facts) const {
   text += gauge("store_connections", "Clients of the stores that this node serves.",
                 facts.store_connections);
   text += gauge("store_keys", "Keys in the stores that this node serves.", facts.store_keys);
+  text += counter("store_peers_refused_total", "Connections that the stores of this node refused.",
+                  facts.store_refused);
   text += steps_text(facts);
   text += recovery_text();
   text += family("process_cpu_seconds_total", "counter", "Processor time of ddprun's agent.",

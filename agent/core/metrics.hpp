@@ -22,6 +22,7 @@ struct MetricsFacts {
   std::uint64_t output_bytes = 0;
   std::uint64_t store_connections = 0;
   std::uint64_t store_keys = 0;
+  std::uint64_t store_refused = 0;
   std::vector<std::pair<Rank, std::int64_t>> steps{};  // the last of each rank that reports them
   double cpu_seconds = 0;
   std::uint64_t resident_bytes = 0;

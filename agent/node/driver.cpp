@@ -128,7 +128,7 @@ void NodeDriver::act(const client::OpenStore&) {
 }
 
 void NodeDriver::act(const client::ServeStore& action) {
-  const auto served = ports_.serve_store(action.round);
+  const auto served = ports_.serve_store(action.round, action.peers);
   if (!served) fail(served.error());
 }
 

@@ -34,8 +34,10 @@ class NodePorts {
 
   /// Listens for the next round's store: its port.
   [[nodiscard]] virtual Result<std::uint16_t> open_store() = 0;
-  /// What open_store() opened becomes the store of this round.
-  [[nodiscard]] virtual Result<void> serve_store(Round round) = 0;
+  /// What open_store() opened becomes the store of this round, for nodes with these addresses;
+  /// empty: for all.
+  [[nodiscard]] virtual Result<void> serve_store(Round round,
+                                                 const std::vector<std::string>& peers) = 0;
   /// StoreIdle follows, later, when the last client has gone.
   virtual void release_store(Round round) = 0;
   virtual void close_store(Round round) = 0;

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -12,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <unordered_map>
 
 #include "agent/proc/limits.hpp"
 
@@ -54,6 +56,17 @@ std::optional<ProcessEntry> read_stat(int proc, const char* pid) {
   return parse_stat({text.data(), static_cast<std::size_t>(bytes)});
 }
 
+/// From the line `Uid: REAL EFFECTIVE SAVED FILESYSTEM`.
+std::optional<uid_t> effective_user_of(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/status");
+  for (std::string word; file >> word;) {
+    uid_t real = 0;
+    uid_t effective = 0;
+    if (word == "Uid:" && file >> real >> effective) return effective;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 bool for_each_process(const std::function<void(const ProcessEntry&)>& visit) {
@@ -87,6 +100,26 @@ std::optional<std::vector<pid_t>> children_of_this_process() {
   std::vector<pid_t> children;
   for (pid_t child = 0; list >> child;) children.push_back(child);
   return children;
+}
+
+// The owner of /proc/PID is root for a process that has changed its user.
+bool any_process_below_runs_as(uid_t uid) {
+  const auto all = list_processes();
+  if (!all) return false;
+  std::unordered_map<pid_t, pid_t> parents;
+  for (const ProcessEntry& process : *all) parents.emplace(process.pid, process.parent);
+  const auto is_below = [&](pid_t pid) {
+    for (std::size_t steps = 0; steps < all->size(); ++steps) {
+      const auto found = parents.find(pid);
+      if (found == parents.end()) return false;
+      pid = found->second;
+      if (pid == ::getpid()) return true;
+    }
+    return false;  // pids were used again while they were read
+  };
+  return std::any_of(all->begin(), all->end(), [&](const ProcessEntry& process) {
+    return !process.ended && is_below(process.pid) && effective_user_of(process.pid) == uid;
+  });
 }
 
 std::string environment_of(pid_t pid, const std::string& variable) {

@@ -37,6 +37,9 @@ struct ProcessEntry {
 /// (CONFIG_PROC_CHILDREN).
 [[nodiscard]] std::optional<std::vector<pid_t>> children_of_this_process();
 
+/// Whether a process below this one has this effective user id. Costs a pass over /proc.
+[[nodiscard]] bool any_process_below_runs_as(uid_t uid);
+
 /// The value of a variable in the environment that a process was started with; empty where it has
 /// none, or has written over it, or may not be read.
 [[nodiscard]] std::string environment_of(pid_t pid, const std::string& variable);

@@ -173,6 +173,15 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .help =
          "Address of this node, passed to workers as MASTER_ADDR (standalone and c10d). Default: "
          "the address from which the node reaches the coordinator."},
+    {.id = Id::kStoreOpen,
+     .name = "store-open",
+     .value = Value::kFlag,
+     .variable = Variable::kDdprun,
+     .group = Group::kRendezvous,
+     .help =
+         "Lets every client use the store of the workers, which this node serves if it has "
+         "rank 0. Default: only addresses of the nodes, and on this machine only the same user, "
+         "root and users that its workers run as."},
     {.id = Id::kHosts,
      .name = "hosts",
      .variable = Variable::kDdprun,

@@ -30,6 +30,7 @@ enum class OptionId : std::size_t {
   kMasterAddr,
   kMasterPort,
   kLocalAddr,
+  kStoreOpen,
   kHosts,
   kAllowDifferentCommands,
   kMaxRestarts,

@@ -57,6 +57,7 @@ Result<RendezvousPlan> plan_rendezvous(const Request& request, const Machine& ma
   if (!plan) return plan;
   auto secret = take_secret(*plan, request.rendezvous, machine);
   if (!secret) return secret.error();
+  plan->store.open = request.rendezvous.store_open;
   plan->warnings = conf_warnings(request.rendezvous.conf);
   return plan;
 }

@@ -180,7 +180,7 @@ void Membership::take(const StartRound& start) {
   notices_.note(start.reason, actions_);
   stores_.release(now_, actions_);
   if (start.group_rank == 0) {
-    stores_.serve(round_->number(), actions_);
+    stores_.serve(start, actions_);
   } else {
     report();
   }

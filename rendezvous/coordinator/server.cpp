@@ -83,8 +83,8 @@ Server::Impl::~Impl() {
 // One run's agents are of one kind. A daemon serves torchrun too.
 std::unique_ptr<store::Server> Server::Impl::make_store() const {
   const auto torchrun = options_.only_run ? store::Torchrun::kRefused : store::Torchrun::kServed;
-  return std::make_unique<store::Server>(
-      executor_, store::ServerOptions{options_.store, options_.log, torchrun});
+  store::ServerOptions options{options_.store, options_.log, torchrun, options_.peers};
+  return std::make_unique<store::Server>(executor_, std::move(options));
 }
 
 Result<void> Server::Impl::start() {

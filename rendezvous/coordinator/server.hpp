@@ -24,6 +24,7 @@
 #include "rendezvous/coordinator/http.hpp"
 #include "rendezvous/coordinator/limits.hpp"
 #include "rendezvous/store/limits.hpp"
+#include "rendezvous/store/server_peers.hpp"
 
 namespace spdlog {
 class logger;
@@ -42,6 +43,8 @@ struct ServerOptions {
   SharedSecret secret = nullptr;
   Limits limits;
   StatusAccess status = StatusAccess::kAll;
+  /// Who may use the store; joined agents add their addresses. Null: all clients.
+  std::shared_ptr<store::Peers> peers = nullptr;
   /// Of `only_run`: set if other coordinators follow this one. What the one before it left.
   std::optional<RunRecord> record{};
   /// Called when that has changed. May be empty.

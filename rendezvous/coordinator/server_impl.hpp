@@ -118,6 +118,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   // server_runs.cpp: runs.
   void on_message(Link& link, protocol::Message message);
   void on_hello(Link& link, protocol::Message message);
+  void admit_to_store(const Link& link, std::vector<std::string> addresses);
   [[nodiscard]] std::optional<protocol::Refused> refusal_of(const Link& link,
                                                             const protocol::Hello& hello) const;
   void forget_if_unused(const std::shared_ptr<RunEntry>& entry);

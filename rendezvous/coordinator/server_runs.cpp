@@ -67,12 +67,24 @@ void Server::Impl::on_hello(Link& link, Message message) {
     entry = std::make_shared<RunEntry>(executor_, std::move(options), net::address_text(link.from));
   }
   link.run = entry;
-  step(entry, round::Received{round::LinkId(link.id), peer_of(link), std::move(message)});
+  const round::Peer peer = peer_of(link);
+  std::vector<std::string> addresses = hello.addresses;
+  if (!addresses.empty()) addresses.insert(addresses.end(), {peer.address, hello.address});
+  step(entry, round::Received{round::LinkId(link.id), peer, std::move(message)});
+  admit_to_store(link, std::move(addresses));
   if (!begins || entry->run.status(Clock::now()).counters.joins == 0) return;
   ++runs_begun_;
   ++unfinished_;
   ++founders_[entry->founder];
   runs_.insert_or_assign(entry->id.value(), entry);
+}
+
+// With a fixed master address the workers of a joined agent meet in this store. One that does not
+// tell its addresses leaves it open to all.
+void Server::Impl::admit_to_store(const Link& link, std::vector<std::string> addresses) {
+  if (!options_.peers || link.state != LinkState::kAgent) return;
+  options_.peers->add(addresses);
+  if (addresses.empty()) options_.peers->admit_every_address();
 }
 
 std::optional<Refused> Server::Impl::refusal_of(const Link& link, const Hello& hello) const {

@@ -81,7 +81,8 @@ std::string to_json(const ServerView& view) {
   object["store"] = {{"connections", view.store.connections},
                      {"keys", view.store.keys},
                      {"waits", view.store.waits},
-                     {"bytes", view.store.bytes}};
+                     {"bytes", view.store.bytes},
+                     {"refused", view.store.refused}};
   json::array runs;
   for (const RunView& run : view.runs) runs.push_back(json_of(run));
   object["runs"] = std::move(runs);

@@ -63,6 +63,7 @@ void fields(Io& io, Value& hello) {
   io.number("seen", hello.seen, 0, kRoundMax);
   io.flag("runs_coordinator", hello.runs_coordinator);
   io.optional_object("claim", hello.claim);
+  io.words("addresses", hello.addresses, kAddressesMax);
 }
 
 template <class Io, class Value>
@@ -100,6 +101,7 @@ void fields(Io& io, Value& start) {
   io.number("restarts", start.restarts, 0, kRestartsMax);
   io.text("reason", start.reason);
   io.flag("grows", start.grows);
+  io.words("store_peers", start.store_peers, kStorePeersMax);
 }
 
 template <class Io, class Value>

@@ -32,6 +32,10 @@ inline constexpr int kEchoMax = 1 << 30;
 // What nodes may let each other wait for the verdict while their workers end; the workers of each
 // have all of its --shutdown-timeout.
 inline constexpr std::chrono::milliseconds kStopWaitMax = std::chrono::hours(1);
+// Addresses of a node in its hello: more are not told. Of all nodes in a round: where they are
+// more, the store of the round accepts every address.
+inline constexpr std::size_t kAddressesMax = 64;
+inline constexpr std::size_t kStorePeersMax = 16'384;
 // Times of day: the end of the year 9999.
 inline constexpr std::chrono::milliseconds kWallTimeMax{253'402'300'799'999};
 
@@ -43,6 +47,11 @@ static_assert(6 * kTextBytesMax * (kReportLinesMax + kFindingLinesMax + 11) +
                       kStackGroupsMax * (6 * kNameBytesMax + 16 * kGroupRanksMax + 64) + 8192 <
                   kFrameBytesMax,
               "the largest message fits in a frame, even if every byte is escaped");
+
+static_assert((kWordBytesMax - 16 + 3) * kStorePeersMax + 6 * kTextBytesMax +
+                      6 * 3 * kNameBytesMax + 8192 <
+                  kFrameBytesMax,
+              "so does a round with the addresses of all nodes, none of which has to be escaped");
 
 // The failure in it is an exit: no rank in it was given up.
 static_assert(6 * kTextBytesMax * (kReportLinesMax + 5) + 6 * kNameBytesMax * (5 + kDisksMax) +

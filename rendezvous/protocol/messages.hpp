@@ -92,6 +92,7 @@ struct Hello {
   Round seen{0};                       // the highest round that any coordinator announced; 0: none
   bool runs_coordinator = false;       // the coordinator runs in this agent's process
   std::optional<Claim> claim;
+  std::vector<std::string> addresses{};  // of its interfaces; empty: untold
   friend bool operator==(const Hello&, const Hello&) = default;
 };
 
@@ -152,6 +153,9 @@ struct StartRound {
   RestartCount restarts{0};
   std::string reason;
   bool grows = false;  // all ranks of the round before live, and leave it together
+  /// For group rank 0: the addresses from which the nodes of the round may come to its store.
+  /// Empty: they are not all known, and every address may.
+  std::vector<std::string> store_peers{};
   friend bool operator==(const StartRound&, const StartRound&) = default;
 };
 

@@ -122,4 +122,18 @@ void Reader::lines(std::string_view name, std::vector<std::string>& values, std:
   }
 }
 
+void Reader::words(std::string_view name, std::vector<std::string>& values, std::size_t count_max) {
+  if (!object_.contains(name)) return;
+  const json::array* items = array(name, count_max);
+  if (items == nullptr) return;
+  for (const json::value& item : *items) {
+    const json::string* text = item.if_string();
+    if (text == nullptr || text->size() > kWordBytesMax) {
+      return fail(name, "holds something that is not a word");
+    }
+    values.push_back(
+        clean_utf8(printable(std::string_view(text->data(), text->size())), kWordBytesMax));
+  }
+}
+
 }  // namespace ddprun::protocol

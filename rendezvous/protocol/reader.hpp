@@ -119,6 +119,8 @@ class Reader {
   /// From 0 to `high`.
   void numbers(std::string_view name, std::vector<int>& values, int high, std::size_t count_max);
   void lines(std::string_view name, std::vector<std::string>& values, std::size_t count_max);
+  /// Absent where there are none.
+  void words(std::string_view name, std::vector<std::string>& values, std::size_t count_max);
 
  private:
   [[nodiscard]] const boost::json::value* find(std::string_view name);

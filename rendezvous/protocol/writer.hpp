@@ -118,6 +118,15 @@ class Writer {
     }
     if (!items.empty()) object_[name] = std::move(items);
   }
+  /// The first `count_max`; written only if there are any.
+  void words(std::string_view name, const std::vector<std::string>& values, std::size_t count_max) {
+    boost::json::array items;
+    for (const std::string& value : values) {
+      if (items.size() == count_max) break;
+      items.emplace_back(clean_utf8(value, kWordBytesMax));
+    }
+    if (!items.empty()) object_[name] = std::move(items);
+  }
   /// The last `count_max` lines: the end of a traceback is the most informative.
   void lines(std::string_view name, const std::vector<std::string>& values, std::size_t count_max) {
     boost::json::array items;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/address.hpp"
+#include "rendezvous/protocol/limits.hpp"
 #include "rendezvous/round/culprit.hpp"
 
 namespace ddprun::round {
@@ -102,7 +103,26 @@ protocol::StartRound LiveRound::message_for(const Agent& member) const {
   start.role_rank_base = member.placement.role_rank_base;
   start.role_world_size = member.placement.role_world_size;
   start.master_address = master_address_for(member);
+  if (start.group_rank == 0) start.store_peers = store_peers();
   return start;
+}
+
+// Workers may come from another interface than their agent. None where a member does not tell its
+// addresses: a store that accepted only the others would fail the round.
+std::vector<std::string> LiveRound::store_peers() const {
+  std::set<std::string> all;
+  const auto add = [&](const std::string& address) {
+    std::string plain = plain_literal(address);
+    if (!plain.empty() && !is_loopback_literal(plain)) all.insert(std::move(plain));
+  };
+  for (const Agent* member : members_) {
+    if (member == nullptr || member->hello.addresses.empty()) return {};
+    add(member->peer.address);
+    add(member->hello.address);
+    for (const std::string& address : member->hello.addresses) add(address);
+    if (all.size() > protocol::kStorePeersMax) return {};
+  }
+  return {all.begin(), all.end()};
 }
 
 // A rank 0 beside the coordinator came over loopback; the others reach it where they reach the

@@ -77,6 +77,7 @@ class LiveRound {
 
  private:
   [[nodiscard]] std::string master_address_for(const Agent& member) const;
+  [[nodiscard]] std::vector<std::string> store_peers() const;
 
   protocol::StartRound start_;
   std::vector<Agent*> members_;

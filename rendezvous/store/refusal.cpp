@@ -43,6 +43,14 @@ std::string cause(const Refusal& refusal, const Limits& limits) {
       return "a torchrun agent came to the coordinator of a ddprun run; start its node with "
              "ddprun, or give torchrun another port (--rdzv-endpoint, or --master-port with "
              "static)";
+    case Reason::kStranger:
+      return "no node of this run has this address; if it is one of a node (NAT, a route that the "
+             "node does not know), pass --store-open to the ddprun that serves the store; a node "
+             "that torchrun was started on belongs to no run of ddprun";
+    case Reason::kOtherUser:
+      return "a process of uid " + std::to_string(value) +
+             ", which is neither the user of ddprun nor one that its workers run as; pass "
+             "--store-open to admit every user of this machine";
     case Reason::kBusyWaiting:
       return "received a request while the connection's WAIT was pending";
   }

@@ -27,6 +27,8 @@ enum class Reason : std::uint8_t {
   kNotANumber,          // ADD or BARRIER on a value that is not a 64-bit number
   kSumOverflows,        // ADD or BARRIER overflows 64 bits; the value is unchanged
   kTorchrun,            // an agent of torchrun, where that is refused
+  kStranger,            // an address of no node of the run
+  kOtherUser,           // a process of another user of this machine
   kBusyWaiting,         // a request that cannot be served while the connection's WAIT is pending
 };
 

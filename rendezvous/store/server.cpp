@@ -78,7 +78,7 @@ Server::Impl::~Impl() {
 }
 
 Counters Server::Impl::counters() const {
-  return {connections(), store_.keys(), store_.waits(), memory_.used()};
+  return {connections(), store_.keys(), store_.waits(), memory_.used(), peers_refused_};
 }
 
 Result<void> Server::Impl::start() {
@@ -128,9 +128,23 @@ void Server::Impl::adopt(int socket, const sockaddr_storage& from, std::string_v
   flush_queued();
 }
 
+Server::Impl::End Server::Impl::check_peer(const Session& session) {
+  if (!options_.peers) return End::kAlive;
+  const Peers::Verdict verdict = options_.peers->check(session);
+  if (verdict == Peers::Verdict::kWelcome) return End::kAlive;
+  if (verdict == Peers::Verdict::kEnded) return End::kPeerClosed;
+  ++peers_refused_;
+  refusal_ = options_.peers->refusal();
+  return End::kRefused;
+}
+
 /// Null if the connection was closed again.
 Session* Server::Impl::admit(int socket, const sockaddr_storage& from) {
   Session& session = sessions_.add(socket, from, copied_replies_);
+  if (const End end = check_peer(session); end != End::kAlive) {
+    end_session(session, end);
+    return nullptr;
+  }
   const bool watched = reactor_.watch(session, net::kReadable);
   if (watched && connections() <= options_.limits.connections) return &session;
   refusal_ = Refusal(Reason::kTooManyConnections, connections());

@@ -30,6 +30,8 @@ class logger;
 
 namespace ddprun::store {
 
+class Peers;
+
 /// Whether agents of torchrun may form their rendezvous here.
 enum class Torchrun { kServed, kRefused };
 
@@ -39,14 +41,17 @@ struct ServerOptions {
   /// kLogLinesMax; null disables logging.
   std::shared_ptr<spdlog::logger> log;
   Torchrun torchrun = Torchrun::kServed;
+  /// Who may connect; null: all clients.
+  std::shared_ptr<Peers> peers = nullptr;
 };
 
 /// Current contents of a store.
 struct Counters {
   std::size_t connections = 0;
-  std::size_t keys = 0;   // queues not included
-  std::size_t waits = 0;  // (connection, name) pairs
-  std::size_t bytes = 0;  // bytes counted against Limits::store_bytes
+  std::size_t keys = 0;     // queues not included
+  std::size_t waits = 0;    // (connection, name) pairs
+  std::size_t bytes = 0;    // bytes counted against Limits::store_bytes
+  std::size_t refused = 0;  // connections that Peers did not admit, ever
 };
 
 class Server {

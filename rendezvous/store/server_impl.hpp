@@ -14,6 +14,7 @@
 #include "rendezvous/store/rank_zero.hpp"
 #include "rendezvous/store/replies.hpp"
 #include "rendezvous/store/server.hpp"
+#include "rendezvous/store/server_peers.hpp"
 #include "rendezvous/store/store.hpp"
 #include "rendezvous/store/wire.hpp"
 
@@ -65,6 +66,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   void on_accept(int socket, const sockaddr_storage& from) override { (void)admit(socket, from); }
   net::Reactor::Turn on_batch_end() override;
   void on_exhausted(const std::string& why) override;
+  [[nodiscard]] End check_peer(const Session& session);
   Session* admit(int socket, const sockaddr_storage& from);
   void return_memory();
   void drop_spares_when_idle(std::size_t moves_before);
@@ -118,6 +120,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   std::function<void()> when_idle_;  // empty unless asked for
   RankZero rank_zero_;
   std::function<void(const RankClaims&)> on_rank_claims_;  // empty unless asked for
+  std::size_t peers_refused_ = 0;
   std::size_t memory_peak_ = 0;
   Refusal refusal_{Reason::kUnknownOpcode};  // valid after End::kRefused
   net::LoggedCauses logged_;

@@ -21,6 +21,13 @@ bool is_of_torchrun(const Request& request) {
   return request.op == Opcode::kSet && request.key.find(kRoleInfo) != std::string_view::npos;
 }
 
+/// What is logged once for each address.
+std::string kind_of(const Refusal& refusal) {
+  std::string reason = std::to_string(static_cast<int>(refusal.reason));
+  if (refusal.reason != Reason::kOtherUser) return reason;
+  return reason + " " + std::to_string(refusal.value);  // all users have one address
+}
+
 /// Whether the client may wait now, until other clients have set what it asks for.
 bool waits_now(Opcode op) {
   return op == Opcode::kWait || op == Opcode::kBarrier;
@@ -232,8 +239,7 @@ void Server::Impl::log_end(const Session& session, End end) {
   if (!options_.log || !(refused || options_.log->should_log(spdlog::level::debug))) return;
   switch (end) {
     case End::kRefused:
-      log_once(session, std::to_string(static_cast<int>(refusal_.reason)),
-               to_text(refusal_, options_.limits));
+      log_once(session, kind_of(refusal_), to_text(refusal_, options_.limits));
       return;
     case End::kOutOfMemory:
       log_once(session, "memory", "out of memory");

@@ -87,7 +87,7 @@ TEST_CASE("the hello says what the command line said") {
   what.rendezvous->keep_alive_interval = 250ms;
   using Coordinator = AgentIdentity::Coordinator;
   const auto options =
-      membership_options(what, {AgentId("0123"), "gpu-03", Coordinator::kElsewhere});
+      membership_options(what, {AgentId("0123"), "gpu-03", Coordinator::kElsewhere, {"10.0.4.13"}});
   CHECK(options.coordinator == "gpu-01:29400");
   const protocol::Hello& hello = options.hello;
   CHECK(hello.run_id == RunId("7f3a"));
@@ -104,6 +104,7 @@ TEST_CASE("the hello says what the command line said") {
   CHECK(hello.scheduler_index == 7);
   CHECK(hello.stop_timeout == 45s);
   CHECK_FALSE(hello.runs_coordinator);
+  CHECK(hello.addresses == std::vector<std::string>{"10.0.4.13"});
   what.rendezvous->address.clear();
   using At = AgentIdentity;
   CHECK(membership_options(what, At{AgentId("1"), "h"}).hello.address == "127.0.0.1");
@@ -143,7 +144,7 @@ TEST_CASE("the next round's listener is open before the round, and the old store
   const auto first = store.open_next();
   REQUIRE(first.has_value());
   CHECK(connects(io, *first));
-  REQUIRE(store.serve(Round(1)).has_value());
+  REQUIRE(store.serve(Round(1), {}).has_value());
   const auto second = store.open_next();
   REQUIRE(second.has_value());
   CHECK(*second != *first);
@@ -154,7 +155,7 @@ TEST_CASE("the next round's listener is open before the round, and the old store
     client.connect({asio::ip::address_v4::loopback(), *first});
     io.poll();
     store.release(Round(1), [&idle] { ++idle; });
-    REQUIRE(store.serve(Round(2)).has_value());
+    REQUIRE(store.serve(Round(2), {}).has_value());
     io.poll();
     CHECK(idle == 0);
   }
@@ -174,14 +175,14 @@ TEST_CASE("the store of a round that has to give up its port becomes idle") {
   what.store.master_port = test::free_port();
   NodeStore store(io.get_executor(), what, nullptr, nullptr);
   REQUIRE(store.open_next().has_value());
-  REQUIRE(store.serve(Round(1)).has_value());
+  REQUIRE(store.serve(Round(1), {}).has_value());
   asio::ip::tcp::socket client(io);
   client.connect({asio::ip::address_v4::loopback(), what.store.master_port});
   io.poll();
   REQUIRE(store.open_next().has_value());
   int idle = 0;
   store.release(Round(1), [&idle] { ++idle; });
-  REQUIRE(store.serve(Round(2)).has_value());
+  REQUIRE(store.serve(Round(2), {}).has_value());
   io.restart();
   io.poll();
   CHECK(idle == 0);
@@ -201,7 +202,7 @@ TEST_CASE("where rank 0 serves itself, its port is free when the round begins") 
   const auto port = store.open_next();
   REQUIRE(port.has_value());
   CHECK(connects(io, *port));
-  REQUIRE(store.serve(Round(1)).has_value());
+  REQUIRE(store.serve(Round(1), {}).has_value());
   CHECK_FALSE(connects(io, *port));
   int idle = 0;
   store.release(Round(1), [&idle] { ++idle; });
@@ -217,12 +218,12 @@ TEST_CASE("a fixed master's store is emptied between rounds, and not before the 
   const auto port = store.open_next();
   REQUIRE(port.has_value());
   CHECK(*port == 29500);
-  REQUIRE(store.serve(Round(1)).has_value());
+  REQUIRE(store.serve(Round(1), {}).has_value());
   CHECK(local_coordinator.fresh_ == 0);
   int idle = 0;
   store.release(Round(1), [&idle] { ++idle; });  // as the next round does, before it serves
   store.close(Round(1));
-  REQUIRE(store.serve(Round(2)).has_value());
+  REQUIRE(store.serve(Round(2), {}).has_value());
   CHECK(local_coordinator.fresh_ == 1);
   store.release(Round(2), [&idle] { ++idle; });
   CHECK(local_coordinator.fresh_ == 2);

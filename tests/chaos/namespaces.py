@@ -71,8 +71,15 @@ class Network:
         """The command prefix that runs a command on that host."""
         return ["nsenter", f"--net=/run/netns/{self.names[number]}"]
 
+    def device(self, number: int) -> str:
+        return f"d{os.getpid() % 10**8}.{number}"
+
+    def add_address(self, number: int, address: str) -> None:
+        """A second one, on the same network."""
+        ip("-n", self.names[number], "addr", "add", f"{address}/24", "dev", self.device(number))
+
     def add_host(self, number: int, name: str) -> None:
-        tap = f"d{os.getpid() % 10**8}.{number}"
+        tap = self.device(number)
         descriptor = os.open("/dev/net/tun", os.O_RDWR | os.O_CLOEXEC)
         self.taps.append(descriptor)
         request = struct.pack("16sH22x", tap.encode(), IFF_TAP | IFF_NO_PI)

@@ -1,10 +1,14 @@
 """Packet loss: hosts in network namespaces behind a switch that drops packets."""
 
 import contextlib
+import pathlib
+import subprocess
+import sys
 
 from cases import case, expect
 from harness import SOON_LOST, Cluster, pause
 from exit_codes import COORDINATOR_LOST
+from sentences import kNoNodesAddress
 from namespaces import Network
 
 
@@ -95,3 +99,60 @@ def cut_for_good(cluster: Cluster):
         expect(code == COORDINATOR_LOST, f"the node that was cut off ended with {code}")
         cluster.finish()
         cluster.end_all(0, agents[1])  # the disconnected host is not waited for
+
+
+@case("the store of a round refuses a host without a node, and accepts any address of a node",
+      "namespaces")
+def stranger(cluster: Cluster):
+    cluster.flags |= {"nnodes": "2"}
+    meet_a_stranger(cluster)
+
+
+@case("the store at a fixed master address refuses a host without a node", "namespaces")
+def stranger_static(cluster: Cluster):
+    cluster.flags |= {"nnodes": "2", "rdzv-backend": "static"}
+    meet_a_stranger(cluster)
+
+
+@case("with --store-open the store of a round accepts every host", "namespaces")
+def stranger_admitted(cluster: Cluster):
+    cluster.flags |= {"nnodes": "2"}
+    cluster.environment["DDPRUN_STORE_OPEN"] = "1"
+    meet_a_stranger(cluster, admitted=True)
+
+
+def meet_a_stranger(cluster: Cluster, admitted: bool = False) -> None:
+    with network(cluster, 3) as wires:
+        wires.add_address(1, "10.77.0.102")
+        agents = [cluster.start(f"host{number}", node_rank=number) for number in range(2)]
+        one = cluster.wait_for_round(agents)
+        for number, source in ((0, "10.77.0.1"), (1, "10.77.0.2"), (1, "10.77.0.102")):
+            expect(answers(wires, number, one.master, source), f"{source} was refused")
+        for _ in range(2):
+            answered = answers(wires, 2, one.master, "10.77.0.3")
+            expect(answered == admitted, f"the stranger was {'' if answered else 'not '}answered")
+        said = sum(agent.text().count(kNoNodesAddress) for agent in agents)
+        expect(said == (0 if admitted else 1), f"{said} lines about the stranger")
+        cluster.finish()
+        cluster.end_all(0)
+
+
+def answers(wires: Network, number: int, master: tuple[str, str], source: str) -> bool:
+    """Whether the store answers a client on that host, from that address."""
+    client = [sys.executable, "-S", "-c", CLIENT, *master, source]
+    here = str(pathlib.Path(__file__).resolve().parent)
+    done = subprocess.run([*wires.prefix(number), *client], cwd=here, timeout=60, check=False)
+    expect(done.returncode in (0, 1), f"the client ended with {done.returncode}")
+    return done.returncode == 0
+
+
+CLIENT = """
+import socket, struct, sys
+host, port, source = sys.argv[1:]
+with socket.create_connection((host, int(port)), timeout=20, source_address=(source, 0)) as one:
+    one.sendall(struct.pack("<BIBI", 0, 0x3C85F7CE, 13, 77))
+    try:
+        sys.exit(0 if one.recv(4) else 1)
+    except ConnectionResetError:
+        sys.exit(1)
+"""

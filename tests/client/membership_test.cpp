@@ -57,8 +57,11 @@ TEST_CASE("a round that is not newer is dropped and counted, the same one is ans
 TEST_CASE("group rank 0 serves the round's store and answers with the port of the next one") {
   Seat seat;
   seat.connect();
-  seat.hear(seat.round(1, 0));
+  StartRound first = seat.round(1, 0);
+  first.store_peers = {"10.0.0.7"};
+  seat.hear(first);
   CHECK(seat.done<ServeStore>()->round == Round(1));
+  CHECK(seat.done<ServeStore>()->peers == first.store_peers);
   CHECK_FALSE(seat.said<Report>().has_value());
   seat.feed(StoreOpened{4001});
   CHECK(seat.said<Report>()->store_port == 4001);

@@ -29,13 +29,20 @@ std::string orders(const Actions& actions) {
   return all;
 }
 
+protocol::StartRound round_number(int number) {
+  protocol::StartRound round;
+  round.stamp.number = Round(number);
+  round.store_peers = {"10.0.0.7"};
+  return round;
+}
+
 /// Rounds 1 and 2 were served here and have ended, 2 five seconds after 1.
 Stores with_two_released() {
   Stores stores{seconds(35)};
   Actions ignored;
-  stores.serve(Round(1), ignored);
+  stores.serve(round_number(1), ignored);
   stores.release(kFirstEnd, ignored);
-  stores.serve(Round(2), ignored);
+  stores.serve(round_number(2), ignored);
   stores.release(kFirstEnd + seconds(5), ignored);
   return stores;
 }
@@ -48,7 +55,7 @@ TEST_CASE("a served listener is replaced, and its port is unknown until then") {
   stores.open(actions);
   stores.opened(4000);
   CHECK(stores.port() == 4000);
-  stores.serve(Round(1), actions);
+  stores.serve(round_number(1), actions);
   CHECK(stores.port() == 0);
   CHECK(orders(actions) == "open, serve 1, open");
 }
@@ -58,7 +65,7 @@ TEST_CASE("only a node that serves releases, once") {
   Actions actions;
   stores.release(kFirstEnd, actions);
   CHECK(actions.empty());
-  stores.serve(Round(1), actions);
+  stores.serve(round_number(1), actions);
   stores.release(kFirstEnd, actions);
   stores.release(kFirstEnd, actions);
   CHECK(orders(actions) == "serve 1, open, release 1");

@@ -38,6 +38,7 @@ Hello full_hello() {
   hello.stop_timeout = Milliseconds(45'000);
   hello.seen = Round(6);
   hello.runs_coordinator = true;
+  hello.addresses = {"10.0.4.13", "fd00::13"};
   hello.claim = Claim{{Round(5), "c1"}, 2, 3, RestartCount(1), NodeState::kSucceeded};
   return hello;
 }
@@ -169,6 +170,7 @@ TEST_CASE("round preserves every field") {
   start.master_port = 41207;
   start.restarts = RestartCount(2);
   start.reason = "lost gpu-07";
+  start.store_peers = {"10.0.4.11", "fd00::11"};
   CHECK(round_trip(start) == Message(start));
   CHECK_THAT(encode(start), ContainsSubstring("\"type\":\"round\",\"round\":5"));
 }

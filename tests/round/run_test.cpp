@@ -62,6 +62,32 @@ TEST_CASE("an address that the user gave is told as it is") {
   CHECK(desk.last<StartRound>(2)->master_address == "192.168.7.1");
 }
 
+TEST_CASE("group rank 0 is told all addresses from which the nodes may come to its store") {
+  Desk desk;
+  Hello first = desk.hello("a", 2, 2);
+  first.addresses = {"10.0.0.1", "192.168.7.1", "::ffff:10.9.0.1"};
+  first.address = "10.8.0.1";
+  Hello second = desk.hello("b", 2, 2);
+  second.addresses = {"10.0.0.2", "fd00::2%eth0", "127.0.0.1", "no address"};
+  desk.say(1, first, {"127.0.0.1", "127.0.0.1"});
+  desk.say(2, second, {"203.0.113.2", "10.0.0.1"});
+  REQUIRE(desk.last<StartRound>(1).has_value());
+  const std::vector<std::string> all{"10.0.0.1",    "10.0.0.2",    "10.8.0.1", "10.9.0.1",
+                                     "192.168.7.1", "203.0.113.2", "fd00::2"};
+  CHECK(desk.last<StartRound>(1)->store_peers == all);
+  CHECK(desk.last<StartRound>(2)->store_peers.empty());
+}
+
+TEST_CASE("where one node does not tell its addresses the store is told none") {
+  Desk desk;
+  Hello first = desk.hello("a", 2, 2);
+  first.addresses = {"10.0.0.1"};
+  desk.say(1, first);
+  desk.say(2, desk.hello("b", 2, 2));
+  REQUIRE(desk.last<StartRound>(1).has_value());
+  CHECK(desk.last<StartRound>(1)->store_peers.empty());
+}
+
 TEST_CASE("a spent store is never told twice: the next round waits for the new port") {
   Desk desk;
   desk.join_two(1);

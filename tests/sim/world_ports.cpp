@@ -38,7 +38,7 @@ class World::Ports final : public NodePorts {
     check();
     return world_.open_store(id_);
   }
-  [[nodiscard]] Result<void> serve_store(Round) override {
+  [[nodiscard]] Result<void> serve_store(Round, const std::vector<std::string>&) override {
     check();
     world_.serve_store(id_);
     return {};

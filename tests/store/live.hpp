@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "rendezvous/store/server.hpp"
+#include "rendezvous/store/server_peers.hpp"
 #include "tests/store/requests.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/server_thread.hpp"
@@ -26,12 +27,14 @@ namespace ddprun::store {
 
 class LiveServer {
  public:
-  explicit LiveServer(Limits limits = {}) {
-    server_ = std::make_unique<Server>(thread_.executor(), thread_.listen(),
-                                       ServerOptions{limits, thread_.logger()});
-    port_ = server_->port();
-    REQUIRE(server_->start().has_value());
-    thread_.start();
+  explicit LiveServer(Limits limits = {}, std::shared_ptr<Peers> peers = nullptr,
+                      std::uint16_t port = 0) {
+    start({limits, nullptr, Torchrun::kServed, std::move(peers)}, port);
+  }
+  /// With Peers that log where the server does.
+  LiveServer(Limits limits, Peers::Options options) {
+    options.log = thread_.logger();
+    start({limits, nullptr, Torchrun::kServed, std::make_shared<Peers>(std::move(options))});
   }
   ~LiveServer() { close(); }
 
@@ -85,6 +88,15 @@ class LiveServer {
     done.get_future().wait();
     return in_between;
   }
+  Counters counters() {
+    Counters now;
+    on_thread([&] { now = server_->counters(); });
+    return now;
+  }
+  /// As if the connection, of which `received` was read, had come from `from`.
+  void adopt(int socket, const sockaddr_storage& from, const std::string& received) {
+    on_thread([&] { server_->adopt(socket, from, received); });
+  }
   std::string log() { return thread_.log(); }
   template <class Work>
   void on_thread(Work work) {
@@ -92,6 +104,15 @@ class LiveServer {
   }
 
  private:
+  void start(ServerOptions options, std::uint16_t port = 0) {
+    options.log = thread_.logger();
+    server_ =
+        std::make_unique<Server>(thread_.executor(), thread_.listen(port), std::move(options));
+    port_ = server_->port();
+    REQUIRE(server_->start().has_value());
+    thread_.start();
+  }
+
   ServerThread thread_;
   std::unique_ptr<Server> server_;
   std::uint16_t port_ = 0;

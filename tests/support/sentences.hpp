@@ -13,6 +13,10 @@ inline const std::string kTimesOnANode = " times on a node";
 inline const std::string kNotATime = " is not a time such as 600, 90s, 10m or 2h";
 inline const std::string kNotBySrun = "srun did not start this ddprun";
 
+// The store.
+inline const std::string kNoNodesAddress = "no node of this run has this address";
+inline const std::string kOtherUser = ", which is neither the user of ddprun";
+
 // The agent.
 inline const std::string kFirstFailure = "first failure of the run";
 inline const std::string kTerminalClosed = "the terminal was closed (SIGHUP)";

@@ -45,9 +45,9 @@ class ServerThread {
     thread_ = std::thread([this] { io_.run(); });
   }
   [[nodiscard]] boost::asio::any_io_executor executor() { return io_.get_executor(); }
-  /// A socket that listens on a port picked by the kernel.
-  [[nodiscard]] auto listen() {
-    auto listener = net::listen(io_.get_executor(), boost::asio::ip::address_v4::loopback(), 0);
+  /// A socket that listens on this port; 0: one picked by the kernel.
+  [[nodiscard]] auto listen(std::uint16_t port = 0) {
+    auto listener = net::listen(io_.get_executor(), boost::asio::ip::address_v4::loopback(), port);
     REQUIRE(listener.has_value());
     return std::move(*listener);
   }

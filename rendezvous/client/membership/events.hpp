@@ -125,6 +125,7 @@ struct OpenStore {};
 /// The open listener becomes the store of this round; OpenStore for the next one follows.
 struct ServeStore {
   Round round;
+  std::vector<std::string> peers{};  // see protocol::StartRound::store_peers
 };
 /// The round has ended here. Ranks of other nodes may still save what they have: StoreIdle follows
 /// when the last client of the store has gone, at once if there is none.

@@ -9,9 +9,9 @@ void Stores::open(Actions& actions) {
   actions.emplace_back(OpenStore{});
 }
 
-void Stores::serve(Round round, Actions& actions) {
-  serving_ = round;
-  actions.emplace_back(ServeStore{round});
+void Stores::serve(const protocol::StartRound& round, Actions& actions) {
+  serving_ = round.stamp.number;
+  actions.emplace_back(ServeStore{round.stamp.number, round.store_peers});
   open(actions);
 }
 

@@ -29,7 +29,7 @@ class Stores {
   [[nodiscard]] std::uint16_t port() const { return port_; }
 
   /// The listener becomes the store of `round`.
-  void serve(Round round, Actions& actions);
+  void serve(const protocol::StartRound& round, Actions& actions);
   /// The round that is served here, if one is, has ended.
   void release(TimePoint now, Actions& actions);
   [[nodiscard]] const std::vector<Released>& released() const { return released_; }
