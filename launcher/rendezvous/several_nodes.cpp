@@ -86,7 +86,11 @@ Result<RendezvousPlan> plan_several_nodes(const SeveralNodes& several, const Req
   // If it is loopback, all nodes are on this machine, and their stores are private to it.
   if (plan.store.listen_addr.empty()) plan.store.listen_addr = loopback.value_or("");
   if (!several.runs_coordinator) return plan;
-  plan.coordinator = {*several.runs_coordinator, loopback.value_or(""), coordinator.port};
+  // Agents that are given an address come to that one; a name may be another address elsewhere.
+  const bool narrow = !several.own_by_loopback && is_address_literal(coordinator.host) &&
+                      plain_literal(coordinator.host) == plan.store.listen_addr;
+  const std::string bind = narrow ? plan.store.listen_addr : "";
+  plan.coordinator = {*several.runs_coordinator, loopback.value_or(bind), coordinator.port};
   if (several.own_by_loopback) plan.rendezvous->coordinator.host = loopback.value_or(kLoopbackV4);
   return plan;
 }

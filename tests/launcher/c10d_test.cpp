@@ -185,6 +185,22 @@ TEST_CASE("a name that means loopback does no harm to a single node") {
   CHECK(launch.config.rendezvous->coordinator.host == "gpu-01");
 }
 
+TEST_CASE("with --local-addr the coordinator listens on that address, if all nodes are given it") {
+  const auto bind_of = [](const std::string& endpoint, const std::string& local) {
+    FakeMachine machine;
+    machine.addresses["10.0.0.1"] = "10.0.0.1";
+    machine.addresses["10.8.0.1"] = "10.8.0.1";
+    const auto launch =
+        launch_of(elastic({"--rdzv-endpoint=" + endpoint, "--local-addr=" + local}), machine);
+    CHECK(launch.config.store.listen_addr == (local == "node-1" ? "10.0.0.1" : local));
+    return launch.coordinator.value().bind;
+  };
+  CHECK(bind_of("10.0.0.1:7", "10.0.0.1") == "10.0.0.1");
+  CHECK(bind_of("10.0.0.1:7", "node-1") == "10.0.0.1");
+  CHECK(bind_of("10.0.0.1:7", "10.8.0.1").empty());
+  CHECK(bind_of("node-1:7", "10.0.0.1").empty());  // a name may be another address elsewhere
+}
+
 TEST_CASE("the address that a node sends is a literal of this machine") {
   const auto launch = launch_of(elastic({"--rdzv-endpoint=far", "--local-addr=node-1"}));
   CHECK(launch.config.rendezvous->address == "10.0.0.1");
