@@ -40,6 +40,9 @@ inline constexpr std::size_t kLogBytesMax = 1024 * 1024;
 /// A finished run answers late agents and is shown for this long; it is removed earlier if a new
 /// run needs its place.
 inline constexpr std::chrono::minutes kOverKept{10};
+/// How long the store of a daemon keeps what it has without a client. An agent of torchrun stays
+/// connected as long as its rendezvous is of use.
+inline constexpr std::chrono::minutes kStoreKept{10};
 /// Log lines of one run, which its agents cause: at once, and then the time per line. More are
 /// omitted, counted, and the number is logged with the next line.
 inline constexpr int kRunLinesMax = 256;

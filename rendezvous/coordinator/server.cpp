@@ -84,6 +84,7 @@ Server::Impl::~Impl() {
 std::unique_ptr<store::Server> Server::Impl::make_store() const {
   const auto torchrun = options_.only_run ? store::Torchrun::kRefused : store::Torchrun::kServed;
   store::ServerOptions options{options_.store, options_.log, torchrun, options_.peers};
+  if (!options_.only_run) options.forgets_after = kStoreKept;
   return std::make_unique<store::Server>(executor_, std::move(options));
 }
 

@@ -27,6 +27,9 @@ std::string cause(const Refusal& refusal, const Limits& limits) {
       return over("request bytes ", value, "request_bytes", limits.request_bytes);
     case Reason::kStoreFull:
       return over("bytes in the store would be ", value, "store_bytes", limits.store_bytes);
+    case Reason::kShareFull:
+      return "this connection has added more than half of store_bytes = " +
+             std::to_string(limits.store_bytes);
     case Reason::kTooManyStoredKeys:
       return over("keys in the store would be ", value, "keys", limits.keys);
     case Reason::kTooManyWaits:

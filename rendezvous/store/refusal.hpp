@@ -20,6 +20,7 @@ enum class Reason : std::uint8_t {
   kTooManyKeys,         // Limits::keys_per_request
   kRequestTooLong,      // Limits::request_bytes
   kStoreFull,           // Limits::store_bytes
+  kShareFull,           // the connection has added more than half of Limits::store_bytes
   kTooManyStoredKeys,   // Limits::keys
   kTooManyWaits,        // Limits::waits
   kTooManyReplies,      // Limits::reply_bytes

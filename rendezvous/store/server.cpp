@@ -69,6 +69,7 @@ Server::Impl::Impl(asio::any_io_executor executor, ServerOptions options)
       executor_(executor),
       reactor_(executor),
       drop_spares_(executor),
+      forget_(executor),
       memory_(options_.limits.store_bytes),
       copied_replies_(options_.limits.reply_bytes),
       store_(options_.limits, memory_) {}
@@ -93,7 +94,11 @@ void Server::Impl::close() {
   closed_ = true;
   reactor_.close();
   drop_spares_.cancel();
+  forget_.cancel();
   sessions_.clear();
+  memory_peak_ = std::max(memory_peak_, memory_.used());
+  store_.forget();
+  if (memory_peak_ >= kTrimThreshold) ::malloc_trim(0);
   tell_idle();
   if (options_.log) options_.log->debug("store closed address={}", net::to_text(endpoint()));
 }
@@ -105,12 +110,29 @@ void Server::Impl::when_idle(std::function<void()> idle) {
 
 // A client that comes in between makes the store busy again.
 void Server::Impl::tell_idle() {
-  if (connections() > 0 || !when_idle_) return;
+  if (connections() > 0) return;
+  forget_later();
+  if (!when_idle_) return;
   asio::post(executor_, [self = shared_from_this()] {
     if (self->connections() > 0 || !self->when_idle_) return;
     const auto idle = std::exchange(self->when_idle_, nullptr);
     idle();
   });
+}
+
+void Server::Impl::forget_later() {
+  if (!options_.forgets_after || closed_) return;
+  forget_.expires_after(*options_.forgets_after);
+  forget_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+    if (!error && !self->closed_ && self->connections() == 0) self->forget_some();
+  });
+}
+
+// Millions of keys take a while. A client that comes in between finds an empty store.
+void Server::Impl::forget_some() {
+  if (closed_) return;
+  if (!store_.forget_some(kNamesPerTurn)) return return_memory();
+  asio::post(executor_, [self = shared_from_this()] { self->forget_some(); });
 }
 
 net::Reactor::Turn Server::Impl::on_batch_end() {
@@ -124,7 +146,10 @@ void Server::Impl::adopt(int socket, const sockaddr_storage& from, std::string_v
   DDPRUN_ASSERT(reactor_.is_open() && !closed_);
   Session* session = admit(socket, from);
   if (session == nullptr || received.empty()) return;
-  settle(*session, guarded([&] { return process_input(*session, received); }));
+  const std::size_t used_before = memory_.used();
+  const End end = guarded([&] { return process_input(*session, received); });
+  count_added(*session, used_before);
+  settle(*session, end);
   flush_queued();
 }
 

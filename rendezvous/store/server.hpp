@@ -10,10 +10,12 @@
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -43,6 +45,8 @@ struct ServerOptions {
   Torchrun torchrun = Torchrun::kServed;
   /// Who may connect; null: all clients.
   std::shared_ptr<Peers> peers = nullptr;
+  /// Everything is deleted when no client was connected for this long; unset: never.
+  std::optional<std::chrono::milliseconds> forgets_after = {};
 };
 
 /// Current contents of a store.

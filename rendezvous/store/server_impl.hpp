@@ -23,6 +23,9 @@ namespace ddprun::store {
 /// Bytes per recv() from a session that is not in the middle of a long value.
 inline constexpr std::size_t kReceiveBytes = 64 * 1024;
 
+/// A request or an end that visits more names than this ends a turn.
+inline constexpr std::size_t kNamesPerTurn = 1000;
+
 /// One connection. Owns no buffer while idle.
 struct Session : net::Connection {
   Session(std::uint64_t number, int socket, const sockaddr_storage& peer, Budget& copied)
@@ -33,7 +36,10 @@ struct Session : net::Connection {
   bool eof = false;         // the client has shut down its sending side
   bool paused = false;      // not read until the client drains its replies, or until its next turn
   bool queued = false;      // in Impl::to_flush_
+  bool listing = false;     // its LIST_KEYS is being answered, over several turns
+  bool woken = false;       // meanwhile its wait was over
   TimePoint waits_since{};  // while it waits for keys
+  std::size_t added = 0;    // to the memory of the store, less what it gave back
   std::uint32_t process = 0;  // its pid, which old releases of torch do not tell; 0: untold
   ReplyQueue replies;
   std::unique_ptr<Parser> parser;     // while a request is incomplete
@@ -71,6 +77,8 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   void return_memory();
   void drop_spares_when_idle(std::size_t moves_before);
   void tell_idle();
+  void forget_later();
+  void forget_some();
 
   // server_sessions.cpp: lifetime of a session.
   void on_event(std::uint64_t id, std::uint32_t events) override;
@@ -86,8 +94,11 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   End receive(Session& session);
   End process_input(Session& session, std::string_view input);
   End parse(Session& session, Parser& parser, std::string_view input);
+  void count_added(Session& session, std::size_t used_before);
+  [[nodiscard]] bool has_its_share(const Session& session) const;
   End pause(Session& session, std::string_view rest);
   End resume(Session& session);
+  End list_more(Session& session);
   End flush(Session& session);
   /// Whether serving pauses until the client has read its replies.
   [[nodiscard]] bool is_backlogged(const Session& session, std::size_t unsent_max) const;
@@ -107,6 +118,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   net::Reactor reactor_;
   bool dropping_spares_ = false;
   boost::asio::steady_timer drop_spares_;  // runs only while memory_ keeps spare blocks
+  boost::asio::steady_timer forget_;       // runs only while no client is connected
   bool closed_ = false;
   bool session_quota_used_ = false;  // set when a session used up its quota in this batch
 

@@ -1,6 +1,7 @@
 #include <spdlog/logger.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "rendezvous/store/server_impl.hpp"
@@ -11,14 +12,17 @@ namespace {
 
 // Maximum number of bytes received from one session per turn.
 constexpr std::size_t kReceivePerTurn = 1 * kMiB;
-// A request or an end that visits more names than this ends a turn.
-constexpr std::size_t kNamesPerTurn = 1000;
-
 /// What torchrun's agents write first, with c10d and with static. No worker has such a key.
 bool is_of_torchrun(const Request& request) {
   if (request.op == Opcode::kCompareSet) return request.key.starts_with("/torch.rendezvous.");
   constexpr std::string_view kRoleInfo = "torchelastic/role_info/";
   return request.op == Opcode::kSet && request.key.find(kRoleInfo) != std::string_view::npos;
+}
+
+/// Whether the store may hold more afterwards.
+bool adds(Opcode op) {
+  return op == Opcode::kSet || op == Opcode::kCompareSet || op == Opcode::kAdd ||
+         op == Opcode::kAppend || op == Opcode::kMultiSet || op == Opcode::kQueuePush;
 }
 
 /// What is logged once for each address.
@@ -39,13 +43,30 @@ void Server::Impl::on_event(std::uint64_t id, std::uint32_t events) {
   Session* session = sessions_.find(id);
   if (session == nullptr) return;  // closed earlier in the same batch
   End end = End::kPeerReset;
+  const std::size_t used_before = memory_.used();
   if ((events & ~net::kWritable) == 0) {
     end = guarded([&] { return resume(*session); });
   } else if (!session->eof && !session->paused) {
     end = guarded([&] { return receive(*session); });
   }
+  count_added(*session, used_before);
   settle(*session, end);
   flush_queued();
+}
+
+void Server::Impl::count_added(Session& session, std::size_t used_before) {
+  const std::size_t used = memory_.used();
+  if (used >= used_before) {
+    session.added += used - used_before;
+  } else {
+    session.added -= std::min(session.added, used_before - used);
+  }
+}
+
+// What others have deleted meanwhile counts while the store is short of room alone.
+bool Server::Impl::has_its_share(const Session& session) const {
+  const std::size_t half = options_.limits.store_bytes / 2;
+  return session.added > half && memory_.used() > half;
 }
 
 Server::Impl::End Server::Impl::receive(Session& session) {
@@ -110,6 +131,11 @@ Server::Impl::End Server::Impl::parse(Session& session, Parser& parser, std::str
       refusal_ = Refusal(Reason::kTorchrun);
       return End::kRefused;
     }
+    if (adds(parser.request().op) && has_its_share(session)) {
+      refusal_ = Refusal(Reason::kShareFull, session.added);
+      refusal_.op = parser.request().op;
+      return End::kRefused;
+    }
     look_for_rank_zero(session, parser.request());
     const auto refused = store_.step(session.store_id(), parser.request(), session.replies);
     wake_up(store_.woken());
@@ -120,13 +146,16 @@ Server::Impl::End Server::Impl::parse(Session& session, Parser& parser, std::str
     if (waits_now(parser.request().op)) session.waits_since = Clock::now();
     // Bounds the work per turn, however much a client pipelines and however fast it reads.
     const Opcode op = parser.request().op;
+    if (op == Opcode::kListKeys) {
+      session.listing = store_.list_more(session.store_id(), kNamesPerTurn);
+    }
     const bool names_many = parser.request().keys.size() > kNamesPerTurn;
     // Those visit every key, and every name of a wait.
     const bool ends_turn = names_many || op == Opcode::kListKeys || op == Opcode::kCancelWait;
     if (!ends_turn && !is_backlogged(session, options_.limits.unsent_bytes)) continue;
     const End end = flush(session);
     if (end != End::kAlive) return end;
-    const bool may_continue = input.empty() && !names_many;
+    const bool may_continue = input.empty() && !names_many && !session.listing;
     if (may_continue && !is_backlogged(session, options_.limits.unsent_bytes)) continue;
     parser.serve(parser.dialect());
     session.dialect = parser.dialect();
@@ -166,11 +195,19 @@ Server::Impl::End Server::Impl::resume(Session& session) {
   const End flushed = flush(session);
   if (flushed != End::kAlive || !session.paused) return flushed;
   if (is_backlogged(session, options_.limits.unsent_bytes / 2)) return End::kAlive;
+  if (session.listing) return list_more(session);
   session.paused = false;
   const std::unique_ptr<std::string> held = std::move(session.held);
   if (held == nullptr) return End::kAlive;
   memory_.give_back(held->size());
   return process_input(session, *held);
+}
+
+Server::Impl::End Server::Impl::list_more(Session& session) {
+  session_quota_used_ = true;
+  session.listing = store_.list_more(session.store_id(), kNamesPerTurn);
+  if (!session.listing && std::exchange(session.woken, false)) session.replies.put_u8(0);
+  return flush(session);
 }
 
 Server::Impl::End Server::Impl::flush(Session& session) {
@@ -182,6 +219,10 @@ void Server::Impl::wake_up(const std::vector<ConnectionId>& woken) {
   for (const ConnectionId id : woken) {
     Session* session = find(id);
     DDPRUN_ASSERT(session != nullptr);
+    if (session->listing) {
+      session->woken = true;
+      continue;
+    }
     session->replies.put_u8(0);
     if (!session->queued) to_flush_.push_back(id);
     session->queued = true;

@@ -7,7 +7,7 @@ namespace ddprun::store {
 namespace {
 
 // Overhead of a name besides its text: hash node, bucket and allocator.
-constexpr std::size_t kEntryBytes = 160;
+constexpr std::size_t kEntryBytes = 184;
 // Cost of one pending (connection, name) pair.
 constexpr std::size_t kWaitBytes = 64;
 
@@ -20,11 +20,29 @@ std::size_t cost_of(std::string_view name) {
 Store::Store(const Limits& limits, Memory& memory) : limits_(limits), memory_(memory) {}
 
 Store::~Store() {
-  for (const auto& [name, entry] : entries_) {
+  forget();
+  memory_.give_back(waits_.size() * kWaitBytes);
+}
+
+void Store::forget() {
+  while (forget_some(entries_.size() + forgotten_.size())) {
+  }
+}
+
+bool Store::forget_some(std::size_t names) {
+  if (forgotten_.empty()) {
+    forgotten_.swap(entries_);
+    listings_ = Listings();
+  }
+  for (; names > 0 && !forgotten_.empty(); --names) {
+    const auto& [name, entry] = *forgotten_.begin();
     memory_.give_back(cost_of(name));
     if (entry.queue != nullptr) memory_.give_back(entry.queue->size() * kElementBytes);
+    forgotten_.erase(forgotten_.begin());
   }
-  memory_.give_back(waits_.size() * kWaitBytes);
+  if (!forgotten_.empty()) return true;
+  EntryMap().swap(forgotten_);  // the buckets of a large map are memory, too
+  return false;
 }
 
 std::optional<Refusal> Store::step(ConnectionId connection, Request& request, ReplyQueue& replies) {
@@ -60,7 +78,7 @@ Store::Refused Store::carry_out(ConnectionId connection, Request& request, Reply
     case Opcode::kWait:
       return wait(connection, request, replies);
     case Opcode::kGetNumKeys:
-      replies.put_i64(static_cast<std::int64_t>(keys_));
+      replies.put_i64(static_cast<std::int64_t>(keys()));
       break;
     case Opcode::kDeleteKey:
       delete_key(request, replies);
@@ -86,7 +104,7 @@ Store::Refused Store::carry_out(ConnectionId connection, Request& request, Reply
       queue_len(request, replies);
       break;
     case Opcode::kListKeys:
-      return list_keys(replies);
+      return list_keys(connection, replies);
     case Opcode::kBarrier:
       return barrier(connection, request, replies);
     case Opcode::kWatchKey:
@@ -99,6 +117,7 @@ Store::Refused Store::carry_out(ConnectionId connection, Request& request, Reply
 }
 
 std::size_t Store::on_disconnect(ConnectionId connection) {
+  listings_.drop(connection);
   std::vector<Waits::WaitList*> affected;
   if (!waits_.drop(connection, affected)) return 0;
   memory_.give_back(affected.size() * kWaitBytes);
@@ -209,7 +228,7 @@ Store::Refused Store::put(Entry& entry, Payload& payload) {
   } else if (!entry.value.assign(payload.view(), memory_)) {
     return full(payload.view().size());
   }
-  if (fresh) count_key(entry);
+  if (fresh) listings_.add(entry);
   return std::nullopt;
 }
 
@@ -218,11 +237,6 @@ Store::Refused Store::put_number(Entry& entry, std::int64_t number) {
   const auto end = std::to_chars(text, text + sizeof(text), number);
   Payload payload(std::string_view(text, static_cast<std::size_t>(end.ptr - text)));
   return put(entry, payload);
-}
-
-void Store::count_key(const Entry& entry) {
-  ++keys_;
-  key_bytes_ += entry.name->size();
 }
 
 Refusal Store::full(std::size_t more) const {

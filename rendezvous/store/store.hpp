@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "rendezvous/store/limits.hpp"
+#include "rendezvous/store/listings.hpp"
 #include "rendezvous/store/refusal.hpp"
 #include "rendezvous/store/replies.hpp"
 #include "rendezvous/store/request.hpp"
@@ -50,7 +51,20 @@ class Store {
   };
   [[nodiscard]] Pending pending(ConnectionId connection) const;
 
-  [[nodiscard]] std::size_t keys() const { return keys_; }
+  /// Call after each step with LIST_KEYS, which has told only the number of keys: appends at most
+  /// `keys` of the list to the replies of that connection. True: others follow. Until then a reply
+  /// to anything else must wait.
+  [[nodiscard]] bool list_more(ConnectionId connection, std::size_t keys) {
+    return listings_.more(connection, keys);
+  }
+
+  /// Deletes everything. Only while no connection waits or reads a list.
+  void forget();
+  /// The same in parts of at most `names`: the store is empty after the first call. True: call it
+  /// again.
+  [[nodiscard]] bool forget_some(std::size_t names);
+
+  [[nodiscard]] std::size_t keys() const { return listings_.keys(); }
   [[nodiscard]] std::size_t waits() const { return waits_.size(); }
   /// Number of names that exist as a key or queue, or are awaited.
   [[nodiscard]] std::size_t names() const { return entries_.size(); }
@@ -58,10 +72,9 @@ class Store {
  private:
   /// Everything stored under one name. Derives from WaitList so that a link of the list leads back
   /// to its entry.
-  struct Entry : Waits::WaitList {
+  struct Entry : Waits::WaitList, Listed {
     Value value;                               // null if the key does not exist
     std::unique_ptr<std::deque<Value>> queue;  // null if the queue does not exist; never empty
-    const std::string* name = nullptr;
     [[nodiscard]] bool ready() const { return value || queue != nullptr; }
     [[nodiscard]] bool unused() const { return !ready() && empty(); }
   };
@@ -90,7 +103,7 @@ class Store {
   Refused wait(ConnectionId connection, const Request& request, ReplyQueue& replies);
   Refused barrier(ConnectionId connection, const Request& request, ReplyQueue& replies);
   Refused queue_push(Request& request);
-  Refused list_keys(ReplyQueue& replies) const;
+  Refused list_keys(ConnectionId connection, ReplyQueue& replies);
   void queue_pop(const Request& request, ReplyQueue& replies);
   void queue_len(const Request& request, ReplyQueue& replies) const;
   void get(const Request& request, ReplyQueue& replies) const;
@@ -106,17 +119,17 @@ class Store {
   void erase_if_unused(Entry& entry);
   Refused put(Entry& entry, Payload& payload);
   Refused put_number(Entry& entry, std::int64_t number);
-  void count_key(const Entry& entry);
   Refused add_waits(ConnectionId connection, const std::vector<Entry*>& missing);
   void wake_waiters(Entry& entry, Opcode op, KeyChange change);
   [[nodiscard]] Refusal full(std::size_t more) const;
 
   const Limits& limits_;
   Memory& memory_;
-  std::unordered_map<std::string, Entry, Hash, std::equal_to<>> entries_;
+  using EntryMap = std::unordered_map<std::string, Entry, Hash, std::equal_to<>>;
+  EntryMap entries_;
+  EntryMap forgotten_;  // being deleted
   Waits waits_;
-  std::size_t keys_ = 0;
-  std::size_t key_bytes_ = 0;  // total key length, for the size of a LIST_KEYS reply
+  Listings listings_;
   std::vector<ConnectionId> woken_;
 };
 

@@ -80,8 +80,7 @@ void Store::delete_key(const Request& request, ReplyQueue& replies) {
   Entry* entry = find(request.key);
   const bool present = entry != nullptr && entry->value;
   if (present) {
-    --keys_;
-    key_bytes_ -= entry->name->size();
+    listings_.remove(*entry);
     entry->value = Value();
     wake_waiters(*entry, request.op, KeyChange::kAbsent);
   }
@@ -118,13 +117,10 @@ Store::Refused Store::multi_get(const Request& request, ReplyQueue& replies) con
   return std::nullopt;
 }
 
-Store::Refused Store::list_keys(ReplyQueue& replies) const {
-  const std::size_t copied = sizeof(std::int64_t) * (1 + keys_) + key_bytes_;
+Store::Refused Store::list_keys(ConnectionId connection, ReplyQueue& replies) {
+  const std::size_t copied = sizeof(std::int64_t) * (1 + keys()) + listings_.name_bytes();
   if (!replies.fits(copied)) return Refusal(Reason::kTooManyReplies, replies.bytes_with(copied));
-  replies.put_i64(static_cast<std::int64_t>(keys_));
-  for (const auto& [name, entry] : entries_) {
-    if (entry.value) replies.put_bytes(name);
-  }
+  listings_.begin(connection, replies);
   return std::nullopt;
 }
 

@@ -98,6 +98,8 @@ class Harness {
       }
       if (result == Parser::Result::kRefused) return close(client, peer, peer.parser.refusal());
       const auto refused = store.step(id(client), peer.parser.request(), peer.replies);
+      while (store.list_more(id(client), 1)) {
+      }
       for (const ConnectionId woken : store.woken()) {
         peers_.at(static_cast<int>(woken))->replies.put_u8(0);
       }

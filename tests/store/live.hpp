@@ -31,6 +31,12 @@ class LiveServer {
                       std::uint16_t port = 0) {
     start({limits, nullptr, Torchrun::kServed, std::move(peers)}, port);
   }
+  /// One that forgets what it has, so long after its last client.
+  explicit LiveServer(std::chrono::milliseconds forgets_after) {
+    ServerOptions options;
+    options.forgets_after = forgets_after;
+    start(std::move(options));
+  }
   /// With Peers that log where the server does.
   LiveServer(Limits limits, Peers::Options options) {
     options.log = thread_.logger();
@@ -96,6 +102,11 @@ class LiveServer {
   /// As if the connection, of which `received` was read, had come from `from`.
   void adopt(int socket, const sockaddr_storage& from, const std::string& received) {
     on_thread([&] { server_->adopt(socket, from, received); });
+  }
+  /// Runs `work` on the server's thread, later.
+  template <class Work>
+  void post(Work work) {
+    boost::asio::post(thread_.executor(), std::move(work));
   }
   std::string log() { return thread_.log(); }
   template <class Work>
