@@ -1,7 +1,8 @@
-// libFuzzer: no header of a safetensors file makes the reader access memory outside the file. The
-// input is the JSON header up to its last brace, then the data; the length field is added here.
+// No header of a safetensors file makes the reader access memory outside the file. The input is the
+// JSON header up to its last brace, then the data; the length field is added here.
 #include <string>
 
+#include "tests/fuzz/target.hpp"
 #include "trainer/checkpoint/safetensors.hpp"
 #include "trainer/error.hpp"
 
@@ -17,14 +18,12 @@ void check(const SafetensorsContent& content, std::span<const std::byte> file) {
     const bool adjacent = expected == nullptr || tensor.bytes.data() == expected;
     std::uint64_t bytes = dtype_bytes(tensor.type);
     for (const auto size : tensor.shape) bytes *= static_cast<std::uint64_t>(size);
-    if (!inside || !adjacent || bytes != tensor.bytes.size()) __builtin_trap();
+    DDPRUN_ASSERT(inside && adjacent && bytes == tensor.bytes.size());
     expected = tensor.bytes.data() + tensor.bytes.size();
   }
 }
 
 }  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);

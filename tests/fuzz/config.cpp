@@ -1,0 +1,22 @@
+// The file of --config: values for known options, each at most once, or one sentence.
+#include <set>
+
+#include "launcher/options/config_file.hpp"
+#include "tests/fuzz/target.hpp"
+
+using namespace ddprun;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const auto values = parse_config("run.toml", fuzz::text_of(data, size));
+  if (!values) {
+    DDPRUN_ASSERT(values.error().sentence.starts_with("run.toml:"));
+    return 0;
+  }
+  std::set<OptionId> seen;
+  for (const FileValue& value : *values) {
+    DDPRUN_ASSERT(seen.insert(value.id).second);
+    DDPRUN_ASSERT(value.text.find('\0') == std::string::npos);
+    DDPRUN_ASSERT(value.place.starts_with("run.toml:"));
+  }
+  return 0;
+}
