@@ -25,7 +25,10 @@ void Run::on_hello(const Received& received, const Hello& hello) {
                   : refusal_of(hello);
   if (refused) {
     ++counters_.refusals;
-    note(Level::kWarning, "refused " + hello.host + ": " + refused->sentence);
+    // Notes are shown on the status page, and commands may have secrets.
+    const bool has_commands = refused->code == RefusalCode::kCommandDiffers;
+    note(Level::kWarning, "refused " + hello.host + ": " +
+                              (has_commands ? "it runs another command" : refused->sentence));
     send(received.link, *refused);
     close(received.link);
     forget_takeover(received.link);

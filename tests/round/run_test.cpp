@@ -27,6 +27,19 @@ TEST_CASE("a beat is answered with a beat") {
   CHECK_FALSE(desk.last<Beat>(1).has_value());
 }
 
+TEST_CASE("no command line is in what the status page shows of a refusal") {
+  Desk desk;
+  Hello first = desk.hello("a", 2, 2);
+  first.fingerprint = first.command = "train.py --token=s3cret";
+  desk.say(1, first);
+  Hello other = desk.hello("b", 2, 2);
+  other.fingerprint = other.command = "eval.py";
+  desk.say(2, other);
+  CHECK(desk.last<Refused>(2)->code == RefusalCode::kCommandDiffers);
+  CHECK(std::count(desk.notes_.begin(), desk.notes_.end(), "refused b: it runs another command") ==
+        1);
+}
+
 TEST_CASE("a hello that is older than one already taken changes nothing") {
   Desk desk;
   desk.join_two();
