@@ -19,17 +19,16 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .group = Group::kRendezvous,
      .metavar = "N|MIN:MAX",
      .preset = "1:1",
-     .help = "Number of nodes; with c10d it may be a range: the run starts with MIN, and nodes may "
-             "come and go up to MAX."},
+     .help = "Number of nodes; with c10d it may be a range: the run starts with MIN, and nodes "
+             "may come and go up to MAX."},
     {.id = Id::kNprocPerNode,
      .name = "nproc-per-node",
      .variable = Variable::kPet,
      .group = Group::kProgram,
      .metavar = "N|cpu|gpu|xpu|auto",
      .preset = "1",
-     .help =
-         "Workers on this node: a number, cpu, gpu or xpu (one per device; xpu: Intel's GPUs), or "
-         "auto (one per GPU or XPU, or per CPU if there is neither)."},
+     .help = "Workers on this node: a number, cpu, gpu or xpu (one per device; xpu: Intel's "
+             "GPUs), or auto (one per GPU or XPU, or per CPU if there is neither)."},
     {.id = Id::kModule,
      .name = "module",
      .letter = 'm',
@@ -42,23 +41,23 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .value = Value::kFlag,
      .variable = Variable::kPet,
      .group = Group::kProgram,
-     .help = "Run the program directly, looked up in PATH. Not required for programs that are not "
-             "Python."},
+     .help = "Run the program directly, looked up in PATH. Not required for programs that are "
+             "not Python."},
     {.id = Id::kRole,
      .name = "role",
      .variable = Variable::kPet,
      .group = Group::kProgram,
      .metavar = "NAME",
      .preset = "default",
-     .help = "Role of the workers: ROLE_NAME in their environment, and the beginning of the prefix "
-             "of tee'd lines. May be empty."},
+     .help = "Role of the workers: ROLE_NAME in their environment, and the beginning of the "
+             "prefix of tee'd lines. May be empty."},
     {.id = Id::kVirtualLocalRank,
      .name = "virtual-local-rank",
      .value = Value::kFlag,
      .variable = Variable::kPet,
      .group = Group::kProgram,
-     .help =
-         "Each worker sees LOCAL_RANK=0 and one device; DDPRUN_LOCAL_RANK is its real local rank."},
+     .help = "Each worker sees LOCAL_RANK=0 and one device; DDPRUN_LOCAL_RANK is its real local "
+             "rank."},
     {.id = Id::kGpus,
      .name = "gpus",
      .variable = Variable::kDdprun,
@@ -72,15 +71,15 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .value = Value::kFlag,
      .variable = Variable::kDdprun,
      .group = Group::kProgram,
-     .help =
-         "Allow more workers than --gpus has devices: each sees one of them, and LOCAL_RANK=0."},
+     .help = "Allow more workers than --gpus has devices: each sees one of them, and "
+             "LOCAL_RANK=0."},
     {.id = Id::kCompat,
      .name = "compat",
      .value = Value::kFlag,
      .variable = Variable::kDdprun,
      .group = Group::kProgram,
-     .help = "Where ddprun has a default of its own, use torchrun's: OMP_NUM_THREADS=1 for several "
-             "workers instead of a share of the CPUs."},
+     .help = "Where ddprun has a default of its own, use torchrun's: OMP_NUM_THREADS=1 for "
+             "several workers instead of a share of the CPUs."},
     {.id = Id::kUseEnv,
      .name = "use-env",
      .value = Value::kFlag,
@@ -92,9 +91,8 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .value = Value::kFlag,
      .variable = Variable::kPet,
      .group = Group::kRendezvous,
-     .help =
-         "Single node, with a free port and a unique run id. The default for one node if neither "
-         "--master-port nor a backend or endpoint is given."},
+     .help = "Single node, with a free port and a unique run id. The default for one node if "
+             "neither --master-port nor a backend or endpoint is given."},
     {.id = Id::kRdzvBackend,
      .name = "rdzv-backend",
      .variable = Variable::kPet,
@@ -109,8 +107,7 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .group = Group::kRendezvous,
      .metavar = "HOST[:PORT]",
      .help = "Address of the rendezvous: HOST, HOST:PORT, [V6]:PORT. With c10d the port is 29400 "
-             "unless "
-             "given, and the node whose address it is runs the coordinator. With static: "
+             "unless given, and the node whose address it is runs the coordinator. With static: "
              "MASTER_ADDR and MASTER_PORT of the workers. With etcd-v3: the servers of etcd, "
              "HOST:2379,HOST:2379."},
     {.id = Id::kRdzvId,
@@ -119,8 +116,8 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .group = Group::kRendezvous,
      .metavar = "ID",
      .preset = "none",
-     .help =
-         "Name of the run: TORCHELASTIC_RUN_ID and the first part of the log directory's name."},
+     .help = "Name of the run: TORCHELASTIC_RUN_ID and the first part of the log directory's "
+             "name."},
     {.id = Id::kRdzvConf,
      .name = "rdzv-conf",
      .variable = Variable::kPet,
@@ -128,9 +125,8 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .metavar = "K=V,...",
      .help = "Limits of the rendezvous of several nodes, in seconds or with a unit (90s, 10m): "
              "join_timeout=600, last_call_timeout=30, keep_alive_interval=1, "
-             "keep_alive_max_attempt=5, coordinator_timeout=60, timeout=900 (static), is_host; for "
-             "etcd-v3 user, "
-             "password_file, etcd_prefix=/ddprun."},
+             "keep_alive_max_attempt=5, coordinator_timeout=60, timeout=900 (static), is_host; "
+             "for etcd-v3 user, password_file, etcd_prefix=/ddprun."},
     {.id = Id::kRdzvSecretFile,
      .name = "rdzv-secret-file",
      .variable = Variable::kDdprun,
@@ -146,9 +142,9 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .group = Group::kRendezvous,
      .metavar = "N",
      .preset = "0",
-     .help = "Rank of this node, from 0. With static each node needs a different one. With c10d it "
-             "is optional and orders the nodes of the first round; with --hosts it selects this "
-             "node's entry."},
+     .help = "Rank of this node, from 0. With static each node needs a different one. With c10d "
+             "it is optional and orders the nodes of the first round; with --hosts it selects "
+             "this node's entry."},
     {.id = Id::kMasterAddr,
      .name = "master-addr",
      .variable = Variable::kPet,
@@ -162,42 +158,39 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .variable = Variable::kPet,
      .group = Group::kRendezvous,
      .metavar = "PORT",
-     .help =
-         "With static: MASTER_PORT of the workers, default 29500. On one node without it: a free "
-         "port, a new one after each restart."},
+     .help = "With static: MASTER_PORT of the workers, default 29500. On one node without it: a "
+             "free port, a new one after each restart."},
     {.id = Id::kLocalAddr,
      .name = "local-addr",
      .variable = Variable::kPet,
      .group = Group::kRendezvous,
      .metavar = "HOST",
-     .help =
-         "Address of this node, passed to workers as MASTER_ADDR (standalone and c10d). Default: "
-         "the address from which the node reaches the coordinator."},
+     .help = "Address of this node, passed to workers as MASTER_ADDR (standalone and c10d). "
+             "Default: the address from which the node reaches the coordinator."},
     {.id = Id::kStoreOpen,
      .name = "store-open",
      .value = Value::kFlag,
      .variable = Variable::kDdprun,
      .group = Group::kRendezvous,
-     .help =
-         "Lets every client use the store of the workers, which this node serves if it has "
-         "rank 0. Default: only addresses of the nodes, and on this machine only the same user, "
-         "root and users that its workers run as."},
+     .help = "Lets every client use the store of the workers, which this node serves if it has "
+             "rank 0. Default: only addresses of the nodes, and on this machine only the same "
+             "user, root and users that its workers run as."},
     {.id = Id::kHosts,
      .name = "hosts",
      .variable = Variable::kDdprun,
      .group = Group::kRendezvous,
      .metavar = "A,B,C",
-     .help = "All nodes, the same list on each: HOST or HOST:PORT. Replaces --nnodes, backend and "
-             "endpoint. Each node finds its position by its addresses; the first one runs the "
-             "coordinator, on its PORT or 29400."},
+     .help = "All nodes, the same list on each: HOST or HOST:PORT. Replaces --nnodes, backend "
+             "and endpoint. Each node finds its position by its addresses; the first one runs "
+             "the coordinator, on its PORT or 29400."},
     {.id = Id::kAllowDifferentCommands,
      .name = "allow-different-commands",
      .value = Value::kFlag,
      .variable = Variable::kDdprun,
      .group = Group::kRendezvous,
-     .help =
-         "Allow nodes of one run to run different commands. Otherwise they are refused, because "
-         "two jobs at one endpoint would become one. Pass it on every node of the run."},
+     .help = "Allow nodes of one run to run different commands. Otherwise they are refused, "
+             "because two jobs at one endpoint would become one. Pass it on every node of the "
+             "run."},
     {.id = Id::kMaxRestarts,
      .name = "max-restarts",
      .value = Value::kInteger,
@@ -236,8 +229,8 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .variable = Variable::kPet,
      .group = Group::kRestarts,
      .metavar = "TIME",
-     .help = "Ends the run, whatever restarts are left, when two rounds in a row fail in the same "
-             "way within this time of their start, for example 60s. Off by default."},
+     .help = "Ends the run, whatever restarts are left, when two rounds in a row fail in the "
+             "same way within this time of their start, for example 60s. Off by default."},
     {.id = Id::kSignalsToHandle,
      .name = "signals-to-handle",
      .variable = Variable::kPet,
@@ -250,8 +243,8 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .variable = Variable::kDdprun,
      .group = Group::kRestarts,
      .metavar = "TIME",
-     .help = "How long ranks may continue after the first one on their node exited with code 0, in "
-             "seconds or with a unit (30m): then stacks are saved and the round fails. Off by "
+     .help = "How long ranks may continue after the first one on their node exited with code 0, "
+             "in seconds or with a unit (30m): then stacks are saved and the round fails. Off by "
              "default."},
     {.id = Id::kHangTimeout,
      .name = "hang-timeout",
@@ -275,8 +268,8 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .variable = Variable::kDdprun,
      .group = Group::kRestarts,
      .metavar = "TIME",
-     .help = "How long a rank that --restart=failed keeps has to take the new round, in seconds or "
-             "with a unit (2m): then it is killed and started again. Default 60 s."},
+     .help = "How long a rank that --restart=failed keeps has to take the new round, in seconds "
+             "or with a unit (2m): then it is killed and started again. Default 60 s."},
     {.id = Id::kSpares,
      .name = "spares",
      .value = Value::kInteger,
@@ -284,9 +277,8 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .group = Group::kRestarts,
      .metavar = "N",
      .preset = "0",
-     .help =
-         "Processes on each node that wait with everything loaded, and take the place of a rank "
-         "that is lost, with --restart=failed (docs/SURVIVORS.md)."},
+     .help = "Processes on each node that wait with everything loaded, and take the place of a "
+             "rank that is lost, with --restart=failed (docs/SURVIVORS.md)."},
     {.id = Id::kWarm,
      .name = "warm",
      .value = Value::kOptional,
@@ -315,10 +307,9 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .variable = Variable::kDdprun,
      .group = Group::kOutput,
      .metavar = "SIZE",
-     .help =
-         "Size to which each log file is limited, for example 64M or 1G, at least 4M: its first "
-         "quarter is kept, and the last three eighths or more in FILE.1 and FILE.2. Off by "
-         "default."},
+     .help = "Size to which each log file is limited, for example 64M or 1G, at least 4M: its "
+             "first quarter is kept, and the last three eighths or more in FILE.1 and FILE.2. "
+             "Off by default."},
     {.id = Id::kRedirects,
      .name = "redirects",
      .letter = 'r',
@@ -326,8 +317,8 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .group = Group::kOutput,
      .metavar = "MASK",
      .preset = "0",
-     .help = "Streams redirected to files instead of the console: 0 none, 1 stdout, 2 stderr, "
-             "3 both; or per local rank: 0:3,1:2."},
+     .help = "Streams redirected to files instead of the console: 0 none, 1 stdout, 2 stderr, 3 "
+             "both; or per local rank: 0:3,1:2."},
     {.id = Id::kTee,
      .name = "tee",
      .letter = 't',
@@ -335,16 +326,16 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .group = Group::kOutput,
      .metavar = "MASK",
      .preset = "0",
-     .help =
-         "Streams written to files and, with a prefix per line, to the console. As --redirects."},
+     .help = "Streams written to files and, with a prefix per line, to the console. As "
+             "--redirects."},
     {.id = Id::kLogLinePrefixTemplate,
      .name = "log-line-prefix-template",
      .variable = Variable::kPet,
      .group = Group::kOutput,
      .metavar = "TEXT",
-     .help =
-         "Prefix of tee'd lines with ${role_name}, ${local_rank}, ${rank}, ${hostname}. Default: "
-         "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE, otherwise [${role_name}${local_rank}]:",
+     .help = "Prefix of tee'd lines with ${role_name}, ${local_rank}, ${rank}, ${hostname}. "
+             "Default: TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE, otherwise "
+             "[${role_name}${local_rank}]:",
      .fallback = "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE"},
     {.id = Id::kLocalRanksFilter,
      .name = "local-ranks-filter",
@@ -372,13 +363,12 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .group = Group::kOutput,
      .metavar = "raw|quoted|prefix|rank0",
      .choices = "raw,quoted,prefix,rank0",
-     .help =
-         "How output of workers is shown. quoted: as they write it, and a failure report can quote "
-         "stderr. raw: workers inherit the console, and stderr is not quoted. prefix: whole lines "
-         "with host and rank. rank0: stdout of rank 0 as it is, that of other ranks in log files, "
-         "stderr as with prefix. NO_COLOR turns colours off. Default: rank0 where several ranks "
-         "share a terminal, unless --compat or an option above says where output goes; otherwise "
-         "quoted."},
+     .help = "How output of workers is shown. quoted: as they write it, and a failure report can "
+             "quote stderr. raw: workers inherit the console, and stderr is not quoted. prefix: "
+             "whole lines with host and rank. rank0: stdout of rank 0 as it is, that of other "
+             "ranks in log files, stderr as with prefix. NO_COLOR turns colours off. Default: "
+             "rank0 where several ranks share a terminal, unless --compat or an option above "
+             "says where output goes; otherwise quoted."},
     {.id = Id::kQuiet,
      .name = "quiet",
      .letter = 'q',
@@ -400,8 +390,8 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .group = Group::kOther,
      .metavar = "ADDR:PORT",
      .help = "Serve a health check of ddprun (/healthz) and Prometheus metrics (/metrics) at this "
-             "address of the node, for example 127.0.0.1:9400; port 0: a free one, which is shown. "
-             "Off by default.",
+             "address of the node, for example 127.0.0.1:9400; port 0: a free one, which is "
+             "shown. Off by default.",
      .fallback = "TORCHELASTIC_HEALTH_CHECK_PORT"},
     {.id = Id::kEventLogHandler,
      .name = "event-log-handler",
@@ -425,14 +415,14 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .value = Value::kFlag,
      .variable = Variable::kPet,
      .group = Group::kProgram,
-     .help = "Run the script by Python's runpy.run_path: an exception that ends it is recorded in "
-             "TORCHELASTIC_ERROR_FILE. Takes precedence over --module and --no-python."},
+     .help = "Run the script by Python's runpy.run_path: an exception that ends it is recorded "
+             "in TORCHELASTIC_ERROR_FILE. Takes precedence over --module and --no-python."},
     {.id = Id::kLogsSpecs,
      .name = "logs-specs",
      .group = Group::kOutput,
      .metavar = "default",
-     .help = "Accepted for torchrun compatibility, where it names a Python class that lays out log "
-             "files: only default, the layout above."},
+     .help = "Accepted for torchrun compatibility, where it names a Python class that lays out "
+             "log files: only default, the layout above."},
     {.id = Id::kNumaBinding,
      .name = "numa-binding",
      .value = Value::kChoice,
@@ -452,17 +442,15 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .name = "detach",
      .value = Value::kFlag,
      .group = Group::kOther,
-     .help =
-         "Continue in the background and return once all workers of this node were started; the "
-         "output goes to ddprun-PID.out in --log-dir or the working directory."},
+     .help = "Continue in the background and return once all workers of this node were started; "
+             "the output goes to ddprun-PID.out in --log-dir or the working directory."},
     {.id = Id::kConfig,
      .name = "config",
      .variable = Variable::kDdprun,
      .group = Group::kOther,
      .metavar = "FILE",
-     .help =
-         "Take options from a TOML file: their long names, without tables, and arrays for lists "
-         "(max-restarts = 3). Command line, variables and scheduler take precedence."},
+     .help = "Take options from a TOML file: their long names, without tables, and arrays for "
+             "lists (max-restarts = 3). Command line, variables and scheduler take precedence."},
     {.id = Id::kDryRun,
      .name = "dry-run",
      .value = Value::kFlag,
