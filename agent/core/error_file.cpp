@@ -69,8 +69,9 @@ json::object abridged(const std::string& text) {
     const auto key = stack.rfind(kStack);
     if (key != std::string_view::npos) stack.remove_prefix(key + kStack.size());
     message += " ... " + unescaped(stack);
-    timestamp = text.substr(after + kAfterStack.size());
-    timestamp.resize(std::min(timestamp.find('"'), timestamp.size()));
+    const std::string_view rest = std::string_view(text).substr(after + kAfterStack.size());
+    const std::size_t digits = std::min(rest.find_first_not_of("0123456789"), rest.size());
+    if (digits > 0) timestamp = rest.substr(0, digits);
   }
   return {{"message", {{"message", message}, {"extraInfo", {{"timestamp", timestamp}}}}}};
 }

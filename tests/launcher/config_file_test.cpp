@@ -164,6 +164,8 @@ TEST_CASE("a mistake in a file is one sentence with file and line") {
              ContainsSubstring("run.toml:1: hosts has a value that is neither"));
   CHECK_THAT(mistake_in("hosts = [[\"a\"]]"), ContainsSubstring("run.toml:1: hosts has a value"));
   CHECK_THAT(mistake_in("\n\nnnodes ="), ContainsSubstring("run.toml:3: this is not TOML: "));
+  CHECK_THAT(mistake_in("[$x]"), ContainsSubstring("run.toml:1: this is not TOML: "));
+  CHECK_THAT(mistake_in("[[$x]]"), ContainsSubstring("run.toml:1: this is not TOML: "));
   CHECK_THAT(mistake_in("nnodes = 1\nnnodes = 2"),
              ContainsSubstring("run.toml:2: this is not TOML: "));
   CHECK_THAT(mistake_in(std::string("role = \"\xff\"")),
