@@ -21,9 +21,9 @@ namespace {
 
 constexpr std::uint64_t kListenerId = ~std::uint64_t{0};  // no connection has it
 constexpr int kEventsPerBatch = 256;
-// Batches of events before the other work of the io_context has its turn.
-constexpr int kBatchesPerTurn = 8;
-constexpr int kAcceptsPerBatch = 128;
+// After this the other work of the io_context has its turn.
+constexpr std::chrono::microseconds kTurnTime{500};
+constexpr int kAcceptsPerBatch = 16;
 constexpr std::chrono::seconds kRetryInterval{1};
 
 bool is_exhaustion(int error) {
@@ -68,29 +68,38 @@ void Reactor::arm(std::shared_ptr<Handler> handler) {
   epoll_.async_wait(asio::posix::descriptor_base::wait_read,
                     [this, handler = std::move(handler)](const error_code& why) mutable {
                       if (why || !is_open()) return;
-                      for (int batch = 0; batch < kBatchesPerTurn && is_open(); ++batch) {
-                        // After a single event more are unlikely, and arm() would report them.
-                        const bool was_last = handle_batch(*handler) <= 1;
-                        if (handler->on_batch_end() == Turn::kIsUsedUp || was_last) break;
-                      }
+                      take_turn(*handler);
                       if (is_open()) arm(std::move(handler));
                     });
+}
+
+void Reactor::take_turn(Handler& handler) {
+  const auto begun = std::chrono::steady_clock::now();
+  bool ends = false;
+  while (!ends && is_open()) {
+    const int count = handle_batch(handler, batch_events_);
+    const bool is_used_up = handler.on_batch_end() == Turn::kIsUsedUp;
+    // Then peers that make much work are served one at a time, and the other work between them.
+    batch_events_ = is_used_up ? 1 : kEventsPerBatch;
+    // After a single event more are unlikely, and arm() would report them.
+    ends = is_used_up || count <= 1 || std::chrono::steady_clock::now() - begun >= kTurnTime;
+  }
 }
 
 void Reactor::drain(std::size_t connections) {
   const std::shared_ptr<Handler> handler = handler_.lock();
   const std::size_t batches = connections / kEventsPerBatch + 2;
   for (std::size_t batch = 0; batch < batches && is_open(); ++batch) {
-    const bool was_last = handle_batch(*handler) < kEventsPerBatch;
+    const bool was_last = handle_batch(*handler, kEventsPerBatch) < kEventsPerBatch;
     (void)handler->on_batch_end();
     if (was_last) return;
   }
 }
 
-int Reactor::handle_batch(Handler& handler) {
+int Reactor::handle_batch(Handler& handler, int events_max) {
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-member-init): epoll_wait() fills it
   std::array<epoll_event, kEventsPerBatch> events;
-  const int ready = ::epoll_wait(epoll_.native_handle(), events.data(), kEventsPerBatch, 0);
+  const int ready = ::epoll_wait(epoll_.native_handle(), events.data(), events_max, 0);
   for (int at = 0; at < ready; ++at) {
     const epoll_event& event = events[static_cast<std::size_t>(at)];
     if (event.data.u64 == kListenerId) {

@@ -83,7 +83,8 @@ class Reactor {
 
  private:
   void arm(std::shared_ptr<Handler> handler);
-  int handle_batch(Handler& handler);
+  void take_turn(Handler& handler);
+  int handle_batch(Handler& handler, int events_max);
   void accept_some(Handler& handler);
   void pause_accepting(Handler& handler, const std::string& why);
   bool watch_changed(Connection& connection, std::uint32_t events);
@@ -93,6 +94,7 @@ class Reactor {
   std::weak_ptr<Handler> handler_;
   boost::asio::ip::tcp::endpoint endpoint_;
   int listener_ = -1;
+  int batch_events_ = 1;  // the most of the next batch
   bool accepting_ = false;
   bool reported_ = false;                  // on_exhausted() was called
   boost::asio::steady_timer retry_timer_;  // runs only while accepting is paused

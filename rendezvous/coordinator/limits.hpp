@@ -33,7 +33,7 @@ struct Limits {
 /// Events that a coordinator keeps while it may not act; links that bring more are closed.
 inline constexpr std::size_t kHeldMax = 65'536;
 /// Bytes received from one connection per turn.
-inline constexpr std::size_t kReceiveBytes = 16 * 1024;
+inline constexpr std::size_t kReceiveBytes = 4 * 1024;
 /// Log lines that wait for a terminal, a pipe or a file system that takes nothing; more are lost
 /// and counted.
 inline constexpr std::size_t kLogBytesMax = 1024 * 1024;

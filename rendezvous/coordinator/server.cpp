@@ -165,7 +165,8 @@ asio::awaitable<void> Server::Impl::settle(std::shared_ptr<Impl> self) {
 
 net::Reactor::Turn Server::Impl::on_batch_end() {
   settle_all();
-  return net::Reactor::Turn::kMayContinue;
+  return std::exchange(peer_floods_, false) ? net::Reactor::Turn::kIsUsedUp
+                                            : net::Reactor::Turn::kMayContinue;
 }
 
 // Mostly the first bytes have been received already: a client of the store is then handed on

@@ -157,6 +157,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   bool idle_timeout_armed_ = false;
   bool ending_ = false;  // shut_down() was called: no new run starts
   bool closed_ = false;
+  bool peer_floods_ = false;  // set when a peer has sent more than it is read of in this batch
 
   std::unique_ptr<store::Server> store_;
   std::map<Round, std::unique_ptr<store::Server>> ended_stores_;  // which still have clients

@@ -55,6 +55,7 @@ void Server::Impl::receive(Link& link) {
   }
   if (received == 0) return lose(link, "connection closed");
   const std::string_view input(receive_buffer_.get(), static_cast<std::size_t>(received));
+  if (input.size() == kReceiveBytes) peer_floods_ = true;
   if (link.tls != nullptr) return open_sealed(link, input);
   understand(link, input);
 }

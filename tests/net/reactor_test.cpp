@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/write.hpp>
@@ -124,6 +125,35 @@ TEST_CASE("a turn that is used up lets the other work of the io_context go first
   REQUIRE(scene.runs_until([&] { return scene.server->events == 24; }));
   CHECK(batches_before_other_work == 1);
   CHECK(scene.server->batches >= 8);
+}
+
+TEST_CASE("peers that make much work leave the other work its turn") {
+  const auto turn = GENERATE(Reactor::Turn::kIsUsedUp, Reactor::Turn::kMayContinue);
+  constexpr int kClients = 20;
+  ReactorScene scene;
+  std::vector<tcp::socket> clients;
+  for (int count = 0; count < kClients; ++count) clients.push_back(scene.connect());
+  REQUIRE(scene.runs_until([&] { return scene.server->connections.size() == kClients; }));
+  for (tcp::socket& client : clients) asio::write(client, asio::buffer("12345678", 8));
+  scene.server->turn = turn;
+  scene.server->event = [] {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(100);
+    while (std::chrono::steady_clock::now() < until) {
+    }
+  };
+  std::vector<int> turns;  // events between one turn of the other work and the next
+  int seen = 0;
+  std::function<void()> other_work = [&] {
+    if (scene.server->events > seen) turns.push_back(scene.server->events - seen);
+    seen = scene.server->events;
+    if (seen < 8 * kClients) asio::post(scene.io, other_work);
+  };
+  asio::post(scene.io, other_work);
+  REQUIRE(scene.runs_until([&] { return seen == 8 * kClients; }));
+  REQUIRE(turns.size() > 1);
+  // What is fetched first is handled; only then is it known that a turn is used up.
+  const int most = turn == Reactor::Turn::kIsUsedUp ? 1 : kClients;
+  CHECK(*std::max_element(turns.begin() + 1, turns.end()) <= most);
 }
 
 TEST_CASE("what has been received is handled before a timer decides") {
