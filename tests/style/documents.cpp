@@ -1,6 +1,7 @@
-// What the documents say about the tree: links lead somewhere, rows of docs/FAILURES.md name tests
-// that exist, docs/REPORT.md has the codes of reports.
+// What the documents say about the tree: links lead somewhere, rows of docs/FAILURES.md and
+// docs/SECURITY-MODEL.md name tests that exist, docs/REPORT.md has the codes of reports.
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <filesystem>
 #include <map>
@@ -13,7 +14,8 @@
 namespace ddprun::style {
 namespace {
 
-constexpr std::string_view kFailures = "docs/FAILURES.md";
+// Tables whose last column names tests.
+constexpr std::array<std::string_view, 2> kNameTests{"docs/FAILURES.md", "docs/SECURITY-MODEL.md"};
 constexpr std::string_view kReport = "docs/REPORT.md";
 
 /// `text` as one line of words: pieces of a literal joined, `_` as the blank that CMake makes of
@@ -48,8 +50,8 @@ std::vector<std::string> tests_named_in(std::string_view row) {
   return names;
 }
 
-void check_failures(const SourceFile& failures, const std::vector<SourceFile>& files,
-                    Violations& violations) {
+void check_tests_named(const SourceFile& document, const std::vector<SourceFile>& files,
+                       Violations& violations) {
   std::vector<std::string> tests;
   for (const SourceFile& file : files) {
     if (file.path.starts_with("tests/")) tests.push_back(words_of(file.text));
@@ -63,12 +65,12 @@ void check_failures(const SourceFile& failures, const std::vector<SourceFile>& f
              return test.find(words_of(name)) != std::string::npos;
            });
   };
-  const auto lines = lines_of(failures.text);
+  const auto lines = lines_of(document.text);
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    const bool row = lines[i].starts_with("| ") && !lines[i].starts_with("| room ");
+    const bool row = lines[i].starts_with("| ") && !lines[i].ends_with("| test |");
     for (const std::string& name : row ? tests_named_in(lines[i]) : std::vector<std::string>{}) {
       if (!exists(name)) {
-        violations.push_back({failures.path, static_cast<int>(i) + 1, "test",
+        violations.push_back({document.path, static_cast<int>(i) + 1, "test",
                               "no test says \"" + name + "\": name the one that shows it"});
       }
     }
@@ -117,7 +119,9 @@ Violations check_documents(const std::vector<SourceFile>& files) {
   Violations violations;
   for (const SourceFile& file : files) {
     if (file.path.ends_with(".md")) check_links(file, files, violations);
-    if (file.path == kFailures) check_failures(file, files, violations);
+    const bool names_tests =
+        std::find(kNameTests.begin(), kNameTests.end(), file.path) != kNameTests.end();
+    if (names_tests) check_tests_named(file, files, violations);
     if (file.path == kReport) check_codes(file, files, violations);
   }
   return violations;

@@ -204,11 +204,12 @@ TEST_CASE("a link that leads nowhere is found") {
   CHECK(found[0].sentence == "net/gone.hpp is not there");
 }
 
-TEST_CASE("a failure whose test does not exist is found") {
-  const auto rows = [](const std::string& cell) {
+TEST_CASE("a failure or a claim whose test does not exist is found") {
+  const char* document = GENERATE("docs/FAILURES.md", "docs/SECURITY-MODEL.md");
+  const auto rows = [document](const std::string& cell) {
     const std::string table = "| room | failure | what happens | test |\n|---|---|---|---|\n";
     return ddprun::style::check_documents(
-        {make_source("docs/FAILURES.md", table + "| net | a, b | c | " + cell + " |\n"),
+        {make_source(document, table + "| net | a, b | c | " + cell + " |\n"),
          make_source("tests/a_test.cpp", "TEST_CASE(\"a peer that \"\n          \"leaves\") {}"),
          make_source("tests/CMakeLists.txt", "set(cases nobody_comes)"),
          make_source("tests/scenario/loss.txt", "")});
