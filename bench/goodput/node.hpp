@@ -33,7 +33,9 @@ class Cluster::Node final : public NodePorts {
   void close_link(client::LinkId) override {}
   void send(client::LinkId link, const protocol::Message& message) override;
   [[nodiscard]] Result<std::uint16_t> open_store() override;
-  [[nodiscard]] Result<void> serve_store(Round) override { return {}; }
+  [[nodiscard]] Result<void> serve_store(Round, const std::vector<std::string>&) override {
+    return {};
+  }
   void release_store(Round round) override;
   void close_store(Round) override {}
   [[nodiscard]] Result<void> start_group(const protocol::StartRound& start) override;
