@@ -77,7 +77,7 @@ class Unit:
     """The [Service] section: repeated directives are kept in their order."""
 
     def __init__(self, path):
-        lines = pathlib.Path(path).read_text().split("[Service]")[1].split("[Install]")[0]
+        lines = pathlib.Path(path).read_text().split("\n[Service]\n")[1].split("\n[Install]")[0]
         kept = (line for line in lines.splitlines() if line[:1] not in ("", "#"))
         self.lines = [line.split("=", 1) for line in kept]
 
