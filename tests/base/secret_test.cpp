@@ -53,7 +53,7 @@ TEST_CASE("a secret is the content of its file, without the end of its line") {
 }
 
 TEST_CASE("a file that other users may access is refused, with its mode") {
-  for (const mode_t mode : {0604, 0640, 0666, 0602, 0601}) {
+  for (const mode_t mode : {0604U, 0640U, 0666U, 0602U, 0601U}) {
     const File file(kGood, mode);
     CHECK_THAT(refusal(read_secret(file.path, "--x=FILE")),
                Catch::Matchers::StartsWith("--x=FILE: " + test::kOthersMayAccess + "6") &&

@@ -256,7 +256,7 @@ TEST_CASE("half a handshake is closed after the timeout, and so is one without a
   Limits limits;
   limits.idle_timeout = 50ms;
   LiveCoordinator coordinator(with_secret(limits));
-  for (const std::size_t bytes : {1, 5, 100}) {
+  for (const std::size_t bytes : {1UL, 5UL, 100UL}) {
     SealedAgent agent(coordinator.port());
     agent.socket().send(agent.client_hello().substr(0, bytes));
     CHECK(agent.socket().closed());
