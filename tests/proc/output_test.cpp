@@ -73,27 +73,30 @@ TEST_CASE("when a worker last wrote is known where both of its streams pass thro
 
 TEST_CASE("stdout of a process that gets another rank goes where that rank's goes") {
   Stage stage;
-  const std::string fifo = stage.path("fifo");
-  REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
+  // One each: the end of the first line may come when the second one is waited for.
+  const std::string first = stage.path("first");
+  const std::string second = stage.path("second");
+  REQUIRE(::mkfifo(first.c_str(), 0600) == 0);
+  REQUIRE(::mkfifo(second.c_str(), 0600) == 0);
   auto plan = stage.plan(Route::kLog, Route::kKeep);
   auto log = ddprun::LogFile::open(plan.out.file, stage.disk());
   REQUIRE(log.has_value());
   plan.out.log = std::make_shared<ddprun::LogFile>(std::move(*log));
-  const std::string wait = "; read x <" + fifo + "; ";
-  stage.start(plan, shell("echo one" + wait + "echo two" + wait + "printf three"));
+  stage.start(plan, shell("echo one; read x <" + first + "; echo two; read x <" + second +
+                          "; printf three"));
   const auto has = [&stage](const std::string& file, const std::string& text) {
     run_until(stage.io(), [&] { return contents(stage.path(file)) == text; });
   };
   has("0.stdout.log", "one\n");
   plan.out.route = Route::kPass;
   CHECK(stage.set_rank(plan) == Route::kPass);
-  std::ofstream(fifo) << "\n";
+  std::ofstream(first) << "\n";
   has("console.out", "two\n");
   plan.out.route = Route::kLog;
   CHECK(stage.set_rank(plan) == Route::kLog);
   plan.out.route = Route::kInherit;
   CHECK(stage.set_rank(plan) == Route::kLog);
-  std::ofstream(fifo) << "\n";
+  std::ofstream(second) << "\n";
   stage.finish();
   CHECK(stage.file("0.stdout.log") == "one\nthree");
   CHECK(stage.out() == "two\n");

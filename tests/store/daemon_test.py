@@ -214,7 +214,10 @@ class Program(unittest.TestCase):
             setup = begin - start  # scales the limit on a busy machine
             code, _ = daemon.end(how)
             for client in clients:
-                self.assertEqual(client.recv(1), b"")
+                try:
+                    self.assertEqual(client.recv(1), b"")
+                except ConnectionResetError:
+                    pass  # its last request had not been read
             self.assertLess(time.monotonic() - begin, max(2, 2 * setup))
             self.assertEqual(code, 0)
 
