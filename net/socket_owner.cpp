@@ -22,7 +22,7 @@ namespace {
 using Words = std::array<std::uint32_t, 4>;  // of an address, in network byte order
 
 // What /proc/net/tcp tells of one connection more is not worth the time.
-constexpr int kTableLinesMax = 65'536;
+constexpr int kTableLinesMax = 1 << 20;
 
 constexpr bool is_nobodys(uid_t uid, unsigned long long inode) {
   // What the kernel tells of an end that no process holds: not that it was root's.
@@ -63,10 +63,12 @@ struct SocketOwners::Ends {
   Words other{};
   in_port_t own_port = 0;
   in_port_t other_port = 0;
+  std::uint32_t interface = 0;  // of link-local addresses
 
   /// An IPv4-mapped address is written as IPv4, by which the kernel finds both kinds of sockets.
   void put(const sockaddr_in6& address, Words& words, in_port_t& port) {
     port = address.sin6_port;  // at the same place in both kinds
+    if (address.sin6_family == AF_INET6) interface = std::max(interface, address.sin6_scope_id);
     if (address.sin6_family == AF_INET) {
       words[0] = reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr;
       return;
@@ -78,7 +80,9 @@ struct SocketOwners::Ends {
       words = {words[3]};
     }
   }
-  [[nodiscard]] Ends reversed() const { return {family, other, own, other_port, own_port}; }
+  [[nodiscard]] Ends reversed() const {
+    return {family, other, own, other_port, own_port, interface};
+  }
 };
 
 SocketOwners::SocketOwners(Ways ways, std::string tables) : tables_(std::move(tables)) {
@@ -87,11 +91,7 @@ SocketOwners::SocketOwners(Ways ways, std::string tables) : tables_(std::move(ta
 }
 
 SocketOwners::~SocketOwners() {
-  stop_asking();
-}
-
-void SocketOwners::stop_asking() {
-  if (kernel_ != -1) ::close(std::exchange(kernel_, -1));
+  if (kernel_ != -1) ::close(kernel_);
 }
 
 SocketOwners::Owner SocketOwners::of_peer(int socket, const sockaddr_in6& peer) {
@@ -101,17 +101,21 @@ SocketOwners::Owner SocketOwners::of_peer(int socket, const sockaddr_in6& peer) 
   Ends client;
   client.put(peer, client.own, client.own_port);
   client.put(local, client.other, client.other_port);
+  // While our end lives no other client can have its address and port; an end that was reset is
+  // still read, and what has its address by now is another connection.
+  const auto confirmed = [socket](Owner owner) {
+    return is_closed(socket) ? Owner{Answer::kEnded} : owner;
+  };
   if (kernel_ != -1) {
     Owner owner;
     const Found found = ask(client, owner);
-    if (found == Found::kYes) return owner;
+    if (found == Found::kYes) return confirmed(owner);
     // A kernel that cannot tell says "not found", too. Our end is there, unless it was reset.
     Owner own;
     const bool answers = found == Found::kNo && ask(client.reversed(), own) == Found::kYes;
     if (answers || is_closed(socket)) return {Answer::kEnded};
-    stop_asking();
   }
-  return look_up(client);
+  return confirmed(look_up(client));
 }
 
 // The kernel answers before send() returns.
@@ -132,6 +136,7 @@ SocketOwners::Found SocketOwners::ask(const Ends& ends, Owner& owner) {
   request.id.idiag_dport = ends.other_port;
   std::copy(ends.own.begin(), ends.own.end(), request.id.idiag_src);
   std::copy(ends.other.begin(), ends.other.end(), request.id.idiag_dst);
+  request.id.idiag_if = ends.interface;
   request.id.idiag_cookie[0] = request.id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
   if (::send(kernel_, &question, sizeof(question), 0) != sizeof(question)) return Found::kFailed;
 
@@ -149,7 +154,9 @@ SocketOwners::Found SocketOwners::ask(const Ends& ends, Owner& owner) {
     const auto* told = reinterpret_cast<const inet_diag_msg*>(NLMSG_DATA(&header));
     // Where no connection is found the kernel looks for a listener on that port.
     if (told->idiag_state == TCP_LISTEN) return Found::kNo;
-    const bool nobodys = is_nobodys(told->idiag_uid, told->idiag_inode);
+    // One that only asks for that connection has none.
+    const bool asks = told->idiag_state == TCP_SYN_SENT;
+    const bool nobodys = asks || is_nobodys(told->idiag_uid, told->idiag_inode);
     owner = {nobodys ? Answer::kEnded : Answer::kKnown, told->idiag_uid};
     return Found::kYes;
   }

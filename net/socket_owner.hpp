@@ -39,7 +39,6 @@ class SocketOwners {
 
   [[nodiscard]] Found ask(const Ends& ends, Owner& owner);
   [[nodiscard]] Owner look_up(const Ends& ends) const;
-  void stop_asking();
 
   int kernel_ = -1;  // -1: it does not answer
   unsigned asked_ = 0;

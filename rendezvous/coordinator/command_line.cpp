@@ -77,6 +77,9 @@ CommandLine::CommandLine()
   app_.add_option("--secret-file", options_.secret_file,
                   "File with a secret, readable only for its owner: agents that do not have it "
                   "(--rdzv-secret-file) are refused, and links are encrypted")
+      ->check([](const std::string& file) {
+        return file.empty() ? std::string("is empty, and meant to be the file of a secret") : "";
+      })
       ->type_name("FILE");
   app_.add_option("--status", status_,
                   "Who may read GET /status: programs on this machine (local), on all machines "

@@ -35,7 +35,7 @@ inline constexpr std::chrono::milliseconds kStopWaitMax = std::chrono::hours(1);
 // Addresses of a node in its hello: more are not told. Of all nodes in a round: where they are
 // more, the store of the round accepts every address.
 inline constexpr std::size_t kAddressesMax = 64;
-inline constexpr std::size_t kStorePeersMax = 16'384;
+inline constexpr std::size_t kStorePeersMax = 8'192;
 // Times of day: the end of the year 9999.
 inline constexpr std::chrono::milliseconds kWallTimeMax{253'402'300'799'999};
 
@@ -60,6 +60,7 @@ static_assert(6 * kTextBytesMax * (kReportLinesMax + 5) + 6 * kNameBytesMax * (5
                   kFrameBytesMax,
               "so does a stopped with the facts of all ranks, the waits and one failure");
 
+static_assert(kStorePeersMax <= kValuesMax / 2, "so do the addresses of the nodes of a round");
 static_assert(kRankFactsMax * (32 + kStorePortsMax + kAccusedMax) + kStoreWaitsMax * 6 +
                       kStackGroupsMax * (4 + kGroupRanksMax) + 256 <
                   kValuesMax / 2,

@@ -33,6 +33,7 @@ struct Agent {
   bool greeted = false;     // it was told what it waits for
   bool came_later = false;  // the run had a round already
   bool taken_in = false;    // the same, and a round has taken it in
+  TimePoint taken_in_at{};  // the first of them
   std::uint16_t store_port =
       0;                 // its listener for the next round; 0: spent, the next is on its way
   TimePoint running_at;  // when its workers were reported running in `last`

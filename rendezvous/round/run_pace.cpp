@@ -38,7 +38,7 @@ std::vector<std::string> Run::welcome_newcomers(Running& running) const {
 void Run::count_visit(const Agent& agent) {
   if (!agent.taken_in || in<Stopping>() != nullptr || in<Over>() != nullptr) return;
   const std::string& address = agent.peer.address;
-  const Duration pause = join_pace_.left(address, now_);
+  const Duration pause = join_pace_.left(address, agent.taken_in_at, now_);
   if (pause.count() == 0) return;
   note(Level::kWarning, reasons::comes_and_goes(address, join_pace_.visits(address, now_), pause));
 }

@@ -101,6 +101,7 @@ void Run::place(Agent& agent, const Placement& placement) {
   agent.placement = placement;
   agent.answered = false;
   agent.may_grow = false;
+  if (agent.came_later && !agent.taken_in) agent.taken_in_at = now_;
   agent.taken_in = agent.came_later;
   agent.question = 0;
   agent.failure.reset();

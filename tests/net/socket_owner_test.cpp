@@ -111,6 +111,22 @@ TEST_CASE("both sources name the user of a client, over IPv4, IPv6 and mapped ad
   }
 }
 
+// A stranger leaves what it has sent, and its port to a process of our user.
+TEST_CASE("a connection that was reset is not that of who has its port by now") {
+  for (const Ways ways : {Ways::kAll, Ways::kTables}) {
+    SocketOwners owners(ways);
+    Pair pair;
+    REQUIRE(pair.connect(v4("127.0.0.1")));
+    pair.reset_client();
+    const int next = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const sockaddr_in6 to = v4("127.0.0.1", pair.port());
+    REQUIRE(::bind(next, reinterpret_cast<const sockaddr*>(&pair.from), sizeof(sockaddr_in)) == 0);
+    REQUIRE(::connect(next, reinterpret_cast<const sockaddr*>(&to), sizeof(sockaddr_in)) == 0);
+    CHECK(owners.of_peer(pair.served, pair.from).answer == Answer::kEnded);
+    ::close(next);
+  }
+}
+
 // The kernel gives such an end the user id 0.
 TEST_CASE("a client that has closed its end is never taken for root") {
   for (const Ways ways : {Ways::kAll, Ways::kTables}) {

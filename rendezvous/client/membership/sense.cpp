@@ -33,7 +33,7 @@ namespace {
   in_addr v4{};
   if (::inet_pton(AF_INET, address.c_str(), &v4) == 1) {
     const auto host = ntohl(v4.s_addr);
-    return host != INADDR_ANY && !IN_MULTICAST(host) && !IN_BADCLASS(host);
+    return host != INADDR_ANY && !IN_MULTICAST(host) && host != INADDR_BROADCAST;
   }
   in6_addr v6{};
   if (::inet_pton(AF_INET6, address.c_str(), &v6) != 1) return true;
