@@ -189,8 +189,10 @@ void RoundRunner::plan_one(LocalRank rank) {
   planned.plan =
       plan_worker(inputs_.config, inputs_.environment, inputs_.facts, rank, planned.error_file);
   auto output = plan_output(inputs_.config, *output_, rank, planned.plan.rank);
-  if (runs) planned.output_plan.out.route = planned.output->set_rank(output);
-  if (runs) return;
+  if (runs) {
+    planned.output_plan.out.route = planned.output->set_rank(output);
+    return;
+  }
   planned.mark = worker_mark(inputs_.facts, rank);
   planned.output_plan = std::move(output);
 }

@@ -183,12 +183,12 @@ asio::awaitable<void> RunContext::console_is_written(TimePoint deadline) const {
 
 void RunContext::stop_waiting_workers() const {
   if (warm_ != nullptr) warm_->stop_groups();
-  if (spares_ != nullptr) spares_->stop_groups(true);
+  if (spares_ != nullptr) spares_->pause_groups(true);
 }
 
 void RunContext::continue_waiting_workers(Duration stopped) const {
   if (warm_ != nullptr) warm_->continue_groups(stopped);
-  if (spares_ != nullptr) spares_->stop_groups(false);
+  if (spares_ != nullptr) spares_->pause_groups(false);
 }
 
 asio::awaitable<void> RunContext::end_waiting_workers() {

@@ -192,7 +192,7 @@ void Spares::kill(int spare) {
   if (found != spares_.end()) kill_all_of(*found->second.worker);
 }
 
-void Spares::stop_groups(bool on) {
+void Spares::pause_groups(bool on) {
   for (const auto& [number, spare] : spares_) spare.worker->child->pause_group(on);
 }
 

@@ -67,7 +67,7 @@ class Spares : public std::enable_shared_from_this<Spares>, private LinkedRound 
   void say_if_none();
 
   /// Stops all of them as long as this process is stopped, or continues them.
-  void stop_groups(bool on);
+  void pause_groups(bool on);
 
   [[nodiscard]] std::vector<control::SpareStatus> status() const;
   /// In the environments of those that are there.

@@ -79,8 +79,9 @@ class Decisions {
   }
 
   void add_rendezvous() {
-    if (!preview_.coordinator && !preview_.coordinator_is_open)
+    if (!preview_.coordinator && !preview_.coordinator_is_open) {
       return add("rendezvous", "none", "a single node");
+    }
     std::string value =
         count_text(preview_.nodes_min, preview_.nodes_max, "node") + ", coordinator ";
     value += preview_.coordinator

@@ -39,8 +39,9 @@ Result<std::optional<std::set<LocalRank>>> parse_console_ranks(const Origin& ori
   for (const std::string& part : split_list(origin.text)) {
     const auto number = parse_integer(part);
     if (!number) return usage(origin.quoted() + " is not a list of local ranks such as 0,1");
-    if (*number >= 0 && *number < kWorkersPerNodeMax)
+    if (*number >= 0 && *number < kWorkersPerNodeMax) {
       ranks->insert(LocalRank(static_cast<int>(*number)));
+    }
   }
   return ranks;
 }

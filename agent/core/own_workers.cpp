@@ -26,8 +26,7 @@ std::string own_workers_text(const Claimant& first, const Claimant& second, Star
   if (started.nodes > 1) {
     return seems +
            "once on each node; remove mp.spawn, take RANK and LOCAL_RANK from the environment and "
-           "let "
-           "--nproc-per-node start the workers, or count rank and world_size over all nodes";
+           "let --nproc-per-node start the workers, or count rank and world_size over all nodes";
   }
   return seems +
          "without a RANK and WORLD_SIZE of their own; remove mp.spawn, take RANK and LOCAL_RANK "

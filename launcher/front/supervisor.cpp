@@ -265,8 +265,9 @@ void Loop::forward(const siginfo_t& info) {
 
 void Loop::follow_job(int number) {
   if (number == SIGTSTP) job_ = Job::kStopping;
-  if (number == SIGCONT && job_ != Job::kContinued)
+  if (number == SIGCONT && job_ != Job::kContinued) {
     job_ = job_ == Job::kStopping ? Job::kContinued : Job::kRuns;
+  }
 }
 
 // No fork escapes the kill of a cgroup.

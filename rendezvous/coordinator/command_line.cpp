@@ -61,8 +61,7 @@ CommandLine::CommandLine()
           "Prints 'ready ADDRESS:PORT' on stdout once clients can connect. The store and the "
           "status page\n"
           "are not encrypted, nor without --secret-file the links of agents: bind only an address "
-          "of "
-          "a\n"
+          "of a\n"
           "trusted network.",
           "ddprun-rdzvd") {
   app_.allow_extras();

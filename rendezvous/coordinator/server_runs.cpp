@@ -68,8 +68,7 @@ void Server::Impl::on_hello(Link& link, Message message) {
   }
   link.run = entry;
   const round::Peer peer = peer_of(link);
-  std::vector<std::string> addresses = hello.addresses;
-  if (!addresses.empty()) addresses.insert(addresses.end(), {peer.address, hello.address});
+  std::vector<std::string> addresses = round::worker_addresses(hello, peer);
   step(entry, round::Received{round::LinkId(link.id), peer, std::move(message)});
   admit_to_store(link, std::move(addresses));
   if (!begins || entry->run.status(Clock::now()).counters.joins == 0) return;

@@ -13,6 +13,7 @@
 
 #include "base/address.hpp"
 #include "net/connect.hpp"
+#include "net/listen.hpp"
 #include "net/resolve.hpp"
 
 namespace ddprun::etcd {
@@ -77,7 +78,7 @@ class Exchange::Impl : public std::enable_shared_from_this<Impl> {
     connector_.reset();
     if (!connected) return fail(connected.error().sentence);
     answer_.connected = true;
-    peer_ = host_and_port(connected->peer.address().to_string(), connected->peer.port());
+    peer_ = net::to_text(connected->peer);
     socket_.emplace(std::move(connected->socket));
     error_code ignored;
     answer_.own_address = socket_->local_endpoint(ignored).address().to_string();

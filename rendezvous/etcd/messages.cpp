@@ -271,7 +271,6 @@ std::optional<WatchAnswer> read_watch(std::string_view line) {
   }
   const json::value* result = field(&*answer, "result");
   if (field(result, "header") == nullptr) return std::nullopt;
-  watch.revision = revision_of(result);
   if (is_true(field(result, "canceled"))) {
     const bool compacted = integer(field(result, "compact_revision")) != 0;
     watch.ended = compacted ? "the revision was compacted" : "etcd canceled it";

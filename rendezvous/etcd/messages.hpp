@@ -72,8 +72,7 @@ struct CampaignAnswer {
 struct WatchAnswer {
   bool changed = false;
   std::optional<LeaderKey> key;  // as it is after the last change; none: it is gone
-  Revision revision = 0;
-  std::string ended;  // why no more follows; empty: more follows
+  std::string ended;             // why no more follows; empty: more follows
 };
 /// Of any answer that is no success.
 struct Refusal {

@@ -3,6 +3,7 @@
 // round number fences: a message of another round is dropped and counted.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -93,6 +94,11 @@ struct Hello {
   bool runs_coordinator = false;       // the coordinator runs in this agent's process
   std::optional<Claim> claim;
   std::vector<std::string> addresses{};  // of its interfaces; empty: untold
+
+  /// The highest round that it knows of, announced or claimed.
+  [[nodiscard]] Round heard_of() const {
+    return claim ? std::max(seen, claim->stamp.number) : seen;
+  }
   friend bool operator==(const Hello&, const Hello&) = default;
 };
 

@@ -76,10 +76,9 @@ std::optional<Refused> refuse_hello(const Hello& hello) {
     return refused(RefusalCode::kMalformed,
                    "--nnodes " + nodes_range(terms) + ": the minimum is above the maximum");
   }
-  const Round claimed = hello.claim ? hello.claim->stamp.number : Round(0);
-  const Round seen = std::max(hello.seen, claimed);
-  if (seen.value() > kClaimedRoundMax) {
-    return refused(RefusalCode::kMalformed, "round " + std::to_string(seen.value()) +
+  const Round heard_of = hello.heard_of();
+  if (heard_of.value() > kClaimedRoundMax) {
+    return refused(RefusalCode::kMalformed, "round " + std::to_string(heard_of.value()) +
                                                 " claimed by " + hello.host + " cannot be");
   }
   if (terms.keep_alive_interval.count() == 0 || terms.join_timeout.count() == 0) {
@@ -156,7 +155,7 @@ std::optional<Refused> refuse_terms(const Hello& hello, const RunTerms& run_term
 }
 
 std::optional<Refused> refuse_round(const Hello& hello, Round known, int jump_max) {
-  const Round heard_of = std::max(hello.seen, hello.claim ? hello.claim->stamp.number : Round(0));
+  const Round heard_of = hello.heard_of();
   if (heard_of.value() - known.value() <= jump_max) return std::nullopt;
   return refused(RefusalCode::kMalformed,
                  "round " + std::to_string(heard_of.value()) + " claimed by " + hello.host +

@@ -22,6 +22,15 @@ struct Peer {
   std::string local_address;  // the coordinator's, as this agent reaches it
 };
 
+/// Where the workers of this agent may come from: its interfaces, the source of its link, and
+/// --local-addr ("" without). Empty: it does not tell its interfaces.
+[[nodiscard]] inline std::vector<std::string> worker_addresses(const protocol::Hello& hello,
+                                                               const Peer& peer) {
+  std::vector<std::string> all = hello.addresses;
+  if (!all.empty()) all.insert(all.end(), {peer.address, hello.address});
+  return all;
+}
+
 /// A decoded frame.
 struct Received {
   LinkId link;

@@ -111,15 +111,12 @@ protocol::StartRound LiveRound::message_for(const Agent& member) const {
 // addresses: a store that accepted only the others would fail the round.
 std::vector<std::string> LiveRound::store_peers() const {
   std::set<std::string> all;
-  const auto add = [&](const std::string& address) {
-    std::string plain = plain_literal(address);
-    if (!plain.empty() && !is_loopback_literal(plain)) all.insert(std::move(plain));
-  };
   for (const Agent* member : members_) {
     if (member == nullptr || member->hello.addresses.empty()) return {};
-    add(member->peer.address);
-    add(member->hello.address);
-    for (const std::string& address : member->hello.addresses) add(address);
+    for (const std::string& address : worker_addresses(member->hello, member->peer)) {
+      std::string plain = plain_literal(address);
+      if (!plain.empty() && !is_loopback_literal(plain)) all.insert(std::move(plain));
+    }
     if (all.size() > protocol::kStorePeersMax) return {};
   }
   return {all.begin(), all.end()};

@@ -5,6 +5,7 @@
 #include "base/assert.hpp"
 #include "base/exit_code.hpp"
 #include "rendezvous/protocol/limits.hpp"
+#include "rendezvous/round/median.hpp"
 #include "rendezvous/round/run.hpp"
 
 namespace ddprun::round {
@@ -17,9 +18,7 @@ namespace {
 /// One node alone, by mistake or on purpose, does not keep all others.
 [[nodiscard]] Milliseconds shared_stop_wait(std::vector<Milliseconds> timeouts) {
   if (timeouts.empty()) return Milliseconds(0);
-  const auto half = timeouts.begin() + static_cast<std::ptrdiff_t>((timeouts.size() - 1) / 2);
-  std::nth_element(timeouts.begin(), half, timeouts.end());
-  return std::min(*half, kStopWaitMax);
+  return std::min(lower_median(std::move(timeouts)), kStopWaitMax);
 }
 
 }  // namespace

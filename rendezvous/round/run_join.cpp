@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "rendezvous/protocol/limits.hpp"
+#include "rendezvous/round/median.hpp"
 #include "rendezvous/round/run.hpp"
 
 namespace ddprun::round {
@@ -109,8 +110,9 @@ std::optional<Refused> Run::refusal_of(const Hello& hello) const {
 // must believe any number, since all that its agents know may be far ahead of it; but agents of one
 // run know almost the same, so what is far beyond most of them is not believed.
 std::optional<Refused> Run::refusal_of_round(const Hello& hello) const {
-  if (rounds_.formed)
+  if (rounds_.formed) {
     return refuse_round(hello, Round(rounds_.highest), kRoundJumpMax - rounds_.lifted);
+  }
   std::vector<Round> known;
   for (const Agent* agent : roster_.by_silence()) {
     const Round heard_of = std::max(agent->hello.seen, agent->last.number);
@@ -118,9 +120,7 @@ std::optional<Refused> Run::refusal_of_round(const Hello& hello) const {
     if (counts) known.push_back(heard_of);
   }
   if (known.empty()) return std::nullopt;
-  const auto half = known.begin() + static_cast<std::ptrdiff_t>((known.size() - 1) / 2);
-  std::nth_element(known.begin(), half, known.end());
-  return refuse_round(hello, *half, kRoundJumpMax);
+  return refuse_round(hello, lower_median(std::move(known)), kRoundJumpMax);
 }
 
 /// A new round is above every number that any agent has heard of.
@@ -145,8 +145,7 @@ void Run::admit(const Received& received, const Hello& hello) {
   if (auto* forming = in<Forming>()) {
     forming->abandoned_at.reset();
     forming->awaited = nullptr;
-    const Round claimed = hello.claim ? hello.claim->stamp.number : Round(0);
-    const Round heard_of = std::max(hello.seen, claimed);
+    const Round heard_of = hello.heard_of();
     const bool all_back = alone && rounds_.formed && heard_of == rounds_.last.number;
     if (all_back || heard_of.value() > rounds_.highest) begin_rebuilding(heard_of);
   }

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "tests/agent/agent_run.hpp"
+#include "tests/support/sanitizers.hpp"
 #include "tests/support/sentences.hpp"
 
 using namespace ddprun;
@@ -52,15 +53,7 @@ std::string report_of(const std::string& script, Argv options = {}, Environment 
 }  // namespace
 
 // What a sanitizer needs exceeds the limit.
-#if defined(__SANITIZE_ADDRESS__)
-#define DDPRUN_MEMORY_IS_PLAIN 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define DDPRUN_MEMORY_IS_PLAIN 0
-#endif
-#endif
-
-#if !defined(DDPRUN_MEMORY_IS_PLAIN) && !defined(__SANITIZE_THREAD__)
+#if !DDPRUN_TEST_SANITIZED
 TEST_CASE("the kernel's kill in the cgroup of ddprun is told for certain, with the limit") {
   const MemoryLimit limit("80M");
   if (!limit) return;

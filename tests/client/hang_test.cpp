@@ -8,37 +8,28 @@ namespace {
 
 const GroupQuiet kQuiet{Round(1), seconds(10), 4};
 
-Seat quiet_seat() {
-  Seat seat;
-  seat.connect();
-  seat.hear(seat.round(1));
-  seat.feed(GroupRunning{Round(1)});
-  seat.forget();
-  return seat;
-}
-
 }  // namespace
 
 TEST_CASE("a node whose ranks run says how long they have been quiet") {
-  Seat seat = quiet_seat();
+  Seat seat = Seat::in_round_one();
   seat.feed(kQuiet);
   CHECK(seat.said<Quiet>() == Quiet{Round(1), seconds(10), 4});
 }
 
 TEST_CASE("ranks of another round, that have ended, or without a coordinator are not told") {
   SECTION("another round") {
-    Seat seat = quiet_seat();
+    Seat seat = Seat::in_round_one();
     seat.feed(GroupQuiet{Round(2), seconds(10), {}});
     CHECK_FALSE(seat.said<Quiet>().has_value());
   }
   SECTION("ended") {
-    Seat seat = quiet_seat();
+    Seat seat = Seat::in_round_one();
     seat.feed(GroupSucceeded{Round(1)});
     seat.feed(kQuiet);
     CHECK_FALSE(seat.said<Quiet>().has_value());
   }
   SECTION("no coordinator") {
-    Seat seat = quiet_seat();
+    Seat seat = Seat::in_round_one();
     seat.feed(LinkDown{seat.link_, "reset"});
     seat.feed(kQuiet);
     CHECK_FALSE(seat.said<Quiet>().has_value());
@@ -46,7 +37,7 @@ TEST_CASE("ranks of another round, that have ended, or without a coordinator are
 }
 
 TEST_CASE("the coordinator's question and its order reach the ranks of their round alone") {
-  Seat seat = quiet_seat();
+  Seat seat = Seat::in_round_one();
   seat.hear(Hang{Round(1), 7});
   REQUIRE(seat.done<CheckHang>().has_value());
   CHECK(seat.done<CheckHang>()->echo == 7);

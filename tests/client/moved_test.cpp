@@ -8,19 +8,10 @@ namespace {
 
 const CoordinatorMoved kMoved{"10.0.4.12:4711"};
 
-Seat in_round_one() {
-  Seat seat;
-  seat.connect();
-  seat.hear(seat.round(1));
-  seat.feed(GroupRunning{Round(1)});
-  seat.forget();
-  return seat;
-}
-
 }  // namespace
 
 TEST_CASE("a coordinator that moves is followed at once, and the workers keep running") {
-  Seat seat = in_round_one();
+  Seat seat = Seat::in_round_one();
   const LinkId before = seat.link_;
   seat.feed(kMoved);
   CHECK(seat.said<Reconnecting>());
@@ -36,7 +27,7 @@ TEST_CASE("a coordinator that moves is followed at once, and the workers keep ru
 }
 
 TEST_CASE("the node that coordinates says so in its hello, and no longer when another does") {
-  Seat seat = in_round_one();
+  Seat seat = Seat::in_round_one();
   seat.feed(CoordinatorMoved{"10.0.4.11:4712", true, true});
   seat.feed(LinkUp{seat.link_});
   CHECK(seat.said<Hello>()->runs_coordinator);
@@ -56,14 +47,14 @@ TEST_CASE("the first coordinator that is found ends the wait between two attempt
 }
 
 TEST_CASE("where the coordinator is not known, the link that there is stays") {
-  Seat seat = in_round_one();
+  Seat seat = Seat::in_round_one();
   seat.feed(CoordinatorMoved{"", false});
   CHECK(!seat.done<CloseLink>());
   CHECK(!seat.done<Connect>());
 }
 
 TEST_CASE("time in which no node can be elected does not count as the coordinator's absence") {
-  Seat seat = in_round_one();
+  Seat seat = Seat::in_round_one();
   seat.feed(LinkDown{seat.link_, "connection reset"});
   for (int i = 0; i < 100; ++i) {
     seat.after(seconds(2));

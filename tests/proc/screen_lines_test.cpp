@@ -6,6 +6,7 @@
 
 #include "agent/proc/limits.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/pieces.hpp"
 #include "tests/support/sentences.hpp"
 
 using ddprun::ScreenLine;
@@ -133,11 +134,8 @@ TEST_CASE("the final lines do not depend on where the stream is cut") {
     for (auto length = random() % 24; length > 0; --length) stream += words[random() % 7];
     const Lines whole = Screen().feed(stream).finish().lines;
     Screen pieces;
-    for (std::size_t at = 0; at < stream.size();) {
-      const std::size_t length = 1 + random() % 4;
-      pieces.feed(std::string_view(stream).substr(at, length));
-      at += length;
-    }
+    ddprun::test::feed_in_pieces(random, stream,
+                                 [&](std::string_view piece) { pieces.feed(piece); });
     INFO("stream " << Catch::StringMaker<std::string>::convert(stream));
     REQUIRE(pieces.finish().lines == whole);
   }

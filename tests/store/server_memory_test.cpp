@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tests/store/live.hpp"
+#include "tests/support/sanitizers.hpp"
 
 using namespace ddprun::store;
 using namespace ddprun::store::requests;
@@ -130,15 +131,7 @@ TEST_CASE("a store that forgets gives its memory back some time after its last c
 }
 
 // A sanitizer keeps what is freed.
-#if defined(__SANITIZE_ADDRESS__)
-#define DDPRUN_MEMORY_IS_PLAIN 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define DDPRUN_MEMORY_IS_PLAIN 0
-#endif
-#endif
-
-#if !defined(DDPRUN_MEMORY_IS_PLAIN) && !defined(__SANITIZE_THREAD__)
+#if !DDPRUN_TEST_SANITIZED
 TEST_CASE("the memory of many small keys goes back to the system with the store") {
   const std::size_t before = resident_bytes();
   {
