@@ -135,8 +135,9 @@ void Connections::Impl::on_connected(Result<net::Connected> connected) {
   link->start();
 }
 
+// With a secret nothing is asked in clear, and no answer in clear would be believed.
 void Connections::Impl::doubt_after(Duration silence) {
-  if (is_known_) return;
+  if (is_known_ || secret_.tls) return;
   doubt_.expires_after(silence);
   doubt_.async_wait([weak = weak_from_this()](const boost::system::error_code& cancelled) {
     const auto self = weak.lock();
@@ -186,7 +187,7 @@ void Connections::Impl::heard(protocol::Message message) {
 
 void Connections::Impl::lost(const std::string& evidence) {
   const auto self = shared_from_this();
-  if (is_known_) return down(evidence);
+  if (is_known_ || secret_.tls) return down(evidence);
   link_.reset();
   held_ = evidence;
   doubt_.cancel();

@@ -113,6 +113,13 @@ class Listener {
     REQUIRE(runs_until(io_, [&accepted] { return accepted.has_value(); }));
     return Peer(io_, std::move(*accepted));
   }
+  [[nodiscard]] bool nobody_waits() {
+    acceptor_.non_blocking(true);
+    boost::system::error_code why;
+    tcp::socket ignored(io_);
+    acceptor_.accept(ignored, why);
+    return why == asio::error::would_block;
+  }
   /// Connection requests are neither accepted nor refused from now on. Blocks until that is the
   /// case.
   void fall_silent() {

@@ -104,6 +104,14 @@ TEST_CASE(
   CHECK_THAT(scene.refusal(), ContainsSubstring(kHasOtherSecret));
 }
 
+TEST_CASE("with a secret no server is asked in clear what kind of server it is") {
+  Scene scene;
+  scene.accept().receive(5);
+  CHECK_FALSE(scene.agent.next<LinkDown>().evidence.empty());
+  CHECK(scene.agent.heard_nothing_more());
+  CHECK(scene.listener.nobody_waits());
+}
+
 TEST_CASE("a coordinator with another secret, or with none, is named with what to compare") {
   for (const bool none : {false, true}) {
     CAPTURE(none);
