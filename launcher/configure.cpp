@@ -92,6 +92,7 @@ Result<Launch> plan_launch(Asked& asked, const Machine& machine) {
                  std::move(plan->store), std::move(*log), std::move(plan->rendezvous),
                  std::move(request.http)},
                 std::move(plan->coordinator),
+                request.rendezvous.status.value,
                 std::move(asked.notes),
                 std::move(plan->warnings)};
   launch.preview = {machine.host_name(), std::move(plan->hosts), plan->run_id_is_new,

@@ -28,6 +28,7 @@ struct Launch {
 
   LaunchConfig config;
   std::optional<CoordinatorPlan> coordinator;  // only with config.rendezvous
+  coordinator::StatusAccess status = coordinator::StatusAccess::kLocal;  // of a coordinator here
   std::vector<std::string> notes;     // each one line for the user: what was given and is unused
   std::vector<std::string> warnings;  // the same for what looks like a mistake
   PreviewFacts preview{};             // for --dry-run

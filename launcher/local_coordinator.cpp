@@ -47,6 +47,7 @@ coordinator::ServerOptions options_of(const Launch& launch, spdlog::logger& logg
   options.store.connections = connections_max(launch.config);
   options.log = make_part_logger(logger, "COORDINATOR");
   options.only_run = launch.config.run_id;
+  options.status = launch.status;
   options.secret = launch.config.rendezvous->secret;
   options.peers = make_store_peers(launch.config, options.log);
   return options;

@@ -98,6 +98,9 @@ Result<RendezvousRequest> parse_rendezvous(const Settings& settings,
   request.standalone = flag_setting(settings, Option::kStandalone);
   request.endpoint = {settings.origin(Option::kRdzvEndpoint), std::nullopt};
   request.store_open = settings.on(Option::kStoreOpen);
+  // Its text is one of the choices.
+  request.status = {settings.origin(Option::kStatus),
+                    coordinator::parse_status_access(settings.text(Option::kStatus)).value()};
   request.store_host = shared_store(environment);
   auto parsed = parse_setting(settings, Option::kNnodes, &parse_nodes, request.nodes);
   if (parsed && request.standalone.value) {  // which replaces it, whatever it is

@@ -16,6 +16,7 @@
 #include "launcher/rendezvous/endpoint.hpp"
 #include "launcher/rendezvous/nodes.hpp"
 #include "launcher/setting.hpp"
+#include "rendezvous/coordinator/status_access.hpp"
 
 namespace ddprun {
 
@@ -65,6 +66,7 @@ struct RendezvousRequest {
   Setting<std::string> hosts;
   Setting<bool> standalone;
   bool store_open = false;
+  Setting<coordinator::StatusAccess> status{};
   StoreHost store_host = StoreHost::kAgent;  // where a round chooses the store's address
   std::optional<HostList> scheduler_hosts;   // unless the options describe the rendezvous
   bool leaves_no_trace = false;              // --dry-run

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/assert.hpp"
 #include "launcher/options/option_table.hpp"
 
 namespace ddprun {
@@ -13,6 +14,11 @@ std::string with_underscores(std::string_view name) {
 }
 
 }  // namespace
+
+const OptionSpec& spec_of(OptionId id) {
+  DDPRUN_ASSERT(id < OptionId::kCount);
+  return all_options()[static_cast<std::size_t>(id)];
+}
 
 std::string dashed(const OptionSpec& option) {
   return "--" + std::string(option.name);

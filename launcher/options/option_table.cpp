@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "base/assert.hpp"
+#include "rendezvous/coordinator/status_access.hpp"
 
 namespace ddprun {
 namespace {
@@ -175,6 +175,15 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .help = "Lets every client use the store of the workers, which this node serves if it has "
              "rank 0. Default: only addresses of the nodes, and on this machine only the same "
              "user, root and users that its workers run as."},
+    {.id = Id::kStatus,
+     .name = "status",
+     .value = Value::kChoice,
+     .variable = Variable::kDdprun,
+     .group = Group::kRendezvous,
+     .metavar = coordinator::kStatusMetavar,
+     .preset = coordinator::kStatusPreset,
+     .choices = coordinator::kStatusChoices,
+     .help = coordinator::kStatusHelp},
     {.id = Id::kHosts,
      .name = "hosts",
      .variable = Variable::kDdprun,
@@ -188,9 +197,8 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .value = Value::kFlag,
      .variable = Variable::kDdprun,
      .group = Group::kRendezvous,
-     .help = "Allow nodes of one run to run different commands. Otherwise they are refused, "
-             "because two jobs at one endpoint would become one. Pass it on every node of the "
-             "run."},
+     .help = "Allow nodes of one run to run different commands; pass it on every node. Otherwise "
+             "they are refused, because two jobs at one endpoint would become one."},
     {.id = Id::kMaxRestarts,
      .name = "max-restarts",
      .value = Value::kInteger,
@@ -487,11 +495,6 @@ static_assert(in_order(), "the table must follow the order of OptionId");
 
 std::span<const OptionSpec> all_options() {
   return kOptions;
-}
-
-const OptionSpec& spec_of(OptionId id) {
-  DDPRUN_ASSERT(id < OptionId::kCount);
-  return kOptions[static_cast<std::size_t>(id)];
 }
 
 }  // namespace ddprun

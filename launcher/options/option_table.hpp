@@ -31,6 +31,7 @@ enum class OptionId : std::size_t {
   kMasterPort,
   kLocalAddr,
   kStoreOpen,
+  kStatus,
   kHosts,
   kAllowDifferentCommands,
   kMaxRestarts,

@@ -57,6 +57,9 @@ Result<RendezvousPlan> plan_rendezvous(const Request& request, const Machine& ma
   if (!plan) return plan;
   auto secret = take_secret(*plan, request.rendezvous, machine);
   if (!secret) return secret.error();
+  const Setting<coordinator::StatusAccess>& status = request.rendezvous.status;
+  note_unused(*plan, status.given && !plan->rendezvous ? status.shown() : "",
+              "a single node runs no coordinator");
   plan->store.open = request.rendezvous.store_open;
   plan->warnings = conf_warnings(request.rendezvous.conf);
   return plan;

@@ -33,9 +33,7 @@ std::optional<int> unit_power(std::string unit) {
 }
 
 StatusAccess status_access(const std::string& text) {
-  if (text == "off") return StatusAccess::kOff;
-  if (text == "local") return StatusAccess::kLocal;
-  if (text == "all") return StatusAccess::kAll;
+  if (const auto access = parse_status_access(text)) return *access;
   throw UsageError{"--status " + text + " is not one of off, local and all"};
 }
 
@@ -80,11 +78,9 @@ CommandLine::CommandLine()
         return file.empty() ? std::string("is empty, and meant to be the file of a secret") : "";
       })
       ->type_name("FILE");
-  app_.add_option("--status", status_,
-                  "Who may read GET /status: programs on this machine (local), on all machines "
-                  "(all), or none (off)")
+  app_.add_option("--status", status_, std::string(kStatusHelp.substr(0, kStatusHelp.size() - 1)))
       ->capture_default_str()
-      ->type_name("off|local|all");
+      ->type_name(std::string(kStatusMetavar));
   add_limit("--max-runs", options_.limits.runs, "Active runs");
   add_limit("--max-agents", options_.limits.agents, "Connected agents of all runs");
   auto& limits = options_.store;

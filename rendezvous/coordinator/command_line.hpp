@@ -46,7 +46,7 @@ class CommandLine {
   void refuse_unknown() const;
 
   DaemonOptions options_;
-  std::string status_ = "local";
+  std::string status_{kStatusPreset};
   std::string port_ = std::to_string(options_.port);
   std::deque<Number> limits_;  // CLI11 keeps references to the texts
   CLI::App app_;

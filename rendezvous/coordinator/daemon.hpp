@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <string>
 
-#include "rendezvous/coordinator/http.hpp"
 #include "rendezvous/coordinator/limits.hpp"
+#include "rendezvous/coordinator/status_access.hpp"
 #include "rendezvous/store/limits.hpp"
 
 namespace ddprun::coordinator {

@@ -2,8 +2,6 @@
 
 #include <boost/algorithm/string/case_conv.hpp>
 
-#include "base/address.hpp"
-
 namespace ddprun::coordinator {
 
 namespace {
@@ -21,11 +19,6 @@ bool accepts_html(std::string_view headers) {
 }
 
 }  // namespace
-
-bool may_ask(StatusAccess access, const std::string& address, const std::string& local_address) {
-  if (access != StatusAccess::kLocal) return access == StatusAccess::kAll;
-  return address == local_address || is_loopback_literal(address);
-}
 
 std::optional<HttpAsk> read_request(std::string_view received) {
   const auto request = net::read_http_request(received);

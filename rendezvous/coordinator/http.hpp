@@ -12,13 +12,6 @@ namespace ddprun::coordinator {
 
 enum class Page { kJson, kHtml };
 
-/// Who may ask for the pages.
-enum class StatusAccess { kOff, kLocal, kAll };
-
-/// Whether a peer at `address` may, that has reached this machine at `local_address`.
-[[nodiscard]] bool may_ask(StatusAccess access, const std::string& address,
-                           const std::string& local_address);
-
 using net::head_of;
 using net::Part;
 

@@ -21,8 +21,8 @@
 #include "base/secret.hpp"
 #include "base/store_wait.hpp"
 #include "base/types.hpp"
-#include "rendezvous/coordinator/http.hpp"
 #include "rendezvous/coordinator/limits.hpp"
+#include "rendezvous/coordinator/status_access.hpp"
 #include "rendezvous/store/limits.hpp"
 #include "rendezvous/store/server_peers.hpp"
 
@@ -42,7 +42,7 @@ struct ServerOptions {
   /// Agents have to prove that they know it, and their links are encrypted; null: no secret.
   SharedSecret secret = nullptr;
   Limits limits;
-  StatusAccess status = StatusAccess::kAll;
+  StatusAccess status = StatusAccess::kLocal;
   /// Who may use the store; joined agents add their addresses. Null: all clients.
   std::shared_ptr<store::Peers> peers = nullptr;
   /// Of `only_run`: set if other coordinators follow this one. What the one before it left.

@@ -137,6 +137,45 @@ def meet_a_stranger(cluster: Cluster, admitted: bool = False) -> None:
         cluster.end_all(0)
 
 
+@case("the status page of a run is shown to whom --status names", "namespaces")
+def status_page(cluster: Cluster):
+    cluster.flags |= {"nnodes": "2"}
+    cluster.worker.append("argument-of-a-worker")
+    cluster.environment["OF_A_WORKER"] = "variable-of-a-worker"
+    # What hosts 0, 1 and 2 get; the last one has no node of the run.
+    for access, codes in {None: "200 403 403", "all": "200 200 200", "off": "403 403 403"}.items():
+        with network(cluster, 3) as wires:
+            agents = [cluster.start(f"host{number}", node_rank=number, status=access)
+                      for number in range(2)]
+            cluster.wait_for_round(agents)
+            pages = [page_on(wires, number, f"{cluster.host}:{cluster.port}")
+                     for number in range(3)]
+            expect([page[:3] for page in pages] == codes.split(), f"{access}: {pages}")
+            shown = "".join(pages)
+            expect("-of-a-worker" not in shown and "OF_A_WORKER" not in shown, shown)
+            expect((cluster.run_id in shown) == ("200" in codes), shown)
+            cluster.finish()
+            cluster.end_all(0)
+            cluster.forget()
+
+
+def page_on(wires: Network, number: int, endpoint: str) -> str:
+    """What the coordinator answers to a program on that host: the code, then the body."""
+    reader = [sys.executable, "-S", "-c", READER, endpoint]
+    return subprocess.run([*wires.prefix(number), *reader], capture_output=True, text=True,
+                          timeout=60, check=True).stdout
+
+
+READER = """
+import sys, urllib.error, urllib.request
+try:
+    answer = urllib.request.urlopen(f"http://{sys.argv[1]}/status", timeout=20)
+except urllib.error.HTTPError as refused:
+    answer = refused
+print(answer.status, answer.read().decode())
+"""
+
+
 def answers(wires: Network, number: int, master: tuple[str, str], source: str) -> bool:
     """Whether the store answers a client on that host, from that address."""
     client = [sys.executable, "-S", "-c", CLIENT, *master, source]

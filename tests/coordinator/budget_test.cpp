@@ -134,6 +134,7 @@ TEST_CASE("the status is shown to whom --status names") {
   CHECK_FALSE(may_ask(Access::kLocal, "10.0.0.2", "10.0.0.1"));
   CHECK(may_ask(Access::kAll, "10.0.0.2", "10.0.0.1"));
   CHECK_FALSE(may_ask(Access::kOff, "127.0.0.1", "127.0.0.1"));
+  CHECK(ServerOptions().status == Access::kLocal);
   for (const Access access : {Access::kOff, Access::kLocal}) {
     ServerOptions options;
     options.status = access;

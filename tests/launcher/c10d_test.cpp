@@ -273,3 +273,16 @@ TEST_CASE("a secret that was meant to be there and is not is refused, not left o
   CHECK_THAT(refusal_of(elastic({"--rdzv-secret-file=none"}), machine).sentence,
              ContainsSubstring("--rdzv-secret-file=none: cannot read it"));
 }
+
+TEST_CASE(
+    "who reads the status page of a coordinator in this process is a word, local by default") {
+  using Access = coordinator::StatusAccess;
+  CHECK(at("far").status == Access::kLocal);
+  CHECK(launch_of(elastic({"--status=all"})).status == Access::kAll);
+  const auto off = with_variables({{"DDPRUN_STATUS", "off"}});
+  CHECK(launch_of(elastic({}), off).status == Access::kOff);
+  CHECK_THAT(refusal_of(elastic({"--status=everyone"})).sentence,
+             ContainsSubstring("--status") && ContainsSubstring("off"));
+  CHECK(launch_of({"--status=all", "W"}).notes ==
+        Words{"--status=all not used: a single node runs no coordinator"});
+}

@@ -152,6 +152,7 @@ TEST_CASE(
     for (const auto id : {OptionId::kNumaBinding, OptionId::kGpus, OptionId::kShareGpus}) {
       places += option.id == id ? 1 : 0;  // likewise: they need devices
     }
+    places += option.id == OptionId::kStatus ? 1 : 0;  // its own: the agent has nothing of it
     places += option.id == OptionId::kConfig ? 1 : 0;  // its own test: it needs a file
     places += option.id == OptionId::kDryRun ? 1 : 0;  // dry_run_test.py
     places += option.id == OptionId::kJson ? 1 : 0;    // likewise
