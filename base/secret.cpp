@@ -1,6 +1,7 @@
 #include "base/secret.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -43,6 +44,13 @@ std::string mode_text(mode_t mode) {
   return text;
 }
 
+Result<void> refuse_exposed(const struct stat& file, const std::string& shown) {
+  if (!is_exposed(file)) return {};
+  return refuse_file(shown, "other users may access it (mode " + mode_text(file.st_mode) +
+                                "); run chmod 600 on it, and make a new secret if they may have "
+                                "read it");
+}
+
 }  // namespace
 
 Secret::Secret() {
@@ -81,7 +89,19 @@ Result<void> check_secret(const Secret& secret, const std::string& shown) {
   return {};
 }
 
+namespace {
+
+Result<SharedSecret> checked(std::shared_ptr<Secret> secret, const std::string& shown) {
+  secret->cut_line_end();
+  const auto good = check_secret(*secret, shown);
+  if (!good) return good.error();
+  return SharedSecret(std::move(secret));
+}
+
+}  // namespace
+
 Result<SharedSecret> read_secret(const std::string& path, const std::string& shown) {
+  if (path == kSecretOnStdin) return read_secret_line(STDIN_FILENO, shown, kSecretLineWait);
   // Without O_NONBLOCK a FIFO would block here.
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
   if (file < 0) return refuse_file(shown, std::string("cannot read it: ") + ::strerror(errno));
@@ -90,10 +110,8 @@ Result<SharedSecret> read_secret(const std::string& path, const std::string& sho
   Result<void> good;
   if (::fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) {
     good = refuse_file(shown, "it is not a regular file");
-  } else if (is_exposed(status)) {
-    good = refuse_file(shown, "other users may access it (mode " + mode_text(status.st_mode) +
-                                  "); run chmod 600 on it, and make a new secret if they may have "
-                                  "read it");
+  } else {
+    good = refuse_exposed(status, shown);
   }
   std::array<char, 512> piece{};
   ssize_t count = 0;
@@ -105,10 +123,39 @@ Result<SharedSecret> read_secret(const std::string& path, const std::string& sho
   if (count < 0) good = refuse_file(shown, std::string("cannot read it: ") + ::strerror(errno));
   ::close(file);
   if (!good) return good.error();
-  secret->cut_line_end();
-  good = check_secret(*secret, shown);
-  if (!good) return good.error();
-  return SharedSecret(std::move(secret));
+  return checked(std::move(secret), shown);
+}
+
+Result<SharedSecret> read_secret_line(int input, const std::string& shown,
+                                      std::chrono::milliseconds limit) {
+  struct stat status = {};
+  if (::fstat(input, &status) != 0) return refuse_file(shown, "standard input is closed");
+  if (::isatty(input) == 1) {
+    return refuse_file(shown,
+                       "standard input is a terminal, which shows what is typed; write the secret "
+                       "to a pipe");
+  }
+  if (S_ISREG(status.st_mode)) {
+    const auto good = refuse_exposed(status, shown);
+    if (!good) return good.error();
+  }
+  auto secret = std::make_shared<Secret>();
+  char letter = '\0';  // one at a time: what follows the line is not ours
+  while (letter != '\n' && secret->text().size() <= kSecretBytesMax) {
+    pollfd readable{input, POLLIN, 0};
+    const int ready = ::poll(&readable, 1, static_cast<int>(limit.count()));
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready == 0) {
+      return refuse_file(shown, "no line came from standard input within " +
+                                    std::to_string(limit.count() / 1000) + " s");
+    }
+    const ssize_t count = ::read(input, &letter, 1);
+    if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (count < 0) return refuse_file(shown, std::string("cannot read it: ") + ::strerror(errno));
+    if (count == 0) break;
+    secret->append({&letter, 1});
+  }
+  return checked(std::move(secret), shown);
 }
 
 SharedSecret take_secret_variable(char** block) {

@@ -3,6 +3,7 @@
 // shared pointer may go anywhere; nothing prints one.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -40,9 +41,20 @@ using SharedSecret = std::shared_ptr<const Secret>;
 /// Refuses one that is too short or too long. `shown`: where it comes from, for the sentence.
 [[nodiscard]] Result<void> check_secret(const Secret& secret, const std::string& shown);
 
-/// The content of a regular file that no other user may read, without the end of its line. Fails
-/// with kUsage; the sentence begins with `shown`, "--rdzv-secret-file=FILE".
+/// In the place of a file: the first line of standard input. A starter that reaches a node through
+/// ssh hands the secret over in this way, and it is in no argument, variable or file.
+inline constexpr std::string_view kSecretOnStdin = "-";
+// For each byte of it. It was written before, or is as soon as the starter has its connections.
+inline constexpr std::chrono::milliseconds kSecretLineWait = std::chrono::seconds(60);
+
+/// The content of a regular file that no other user may read, without the end of its line; or
+/// kSecretOnStdin. Fails with kUsage; the sentence begins with `shown`, "--rdzv-secret-file=FILE".
 [[nodiscard]] Result<SharedSecret> read_secret(const std::string& path, const std::string& shown);
+
+/// The first line that `input` has, which is not a terminal; the rest stays there, for the workers.
+/// Waits for `limit` at most for each byte.
+[[nodiscard]] Result<SharedSecret> read_secret_line(int input, const std::string& shown,
+                                                    std::chrono::milliseconds limit);
 
 inline constexpr const char* kSecretVariable = "DDPRUN_SECRET";
 

@@ -51,6 +51,7 @@ int refuse_to_detach(const std::string& what, int error) {
 struct AskedToDetach {
   std::string dir;  // of the console file
   bool quiet = false;
+  Origin secret_file;
 };
 
 /// None: the run is not to be detached. What is wrong with the options
@@ -72,7 +73,7 @@ std::optional<AskedToDetach> asked_for(int argc, const char* const* argv,
   if (!wanted || settings->on(OptionId::kDryRun)) return std::nullopt;
   const std::string& dir = settings->text(OptionId::kLogDir);
   return AskedToDetach{dir.empty() || dir == "/dev/null" ? "." : dir,
-                       settings->on(OptionId::kQuiet)};
+                       settings->on(OptionId::kQuiet), settings->origin(OptionId::kRdzvSecretFile)};
 }
 
 std::filesystem::path console_file(const std::filesystem::path& folder, const char* kind, int pid) {
@@ -118,6 +119,9 @@ std::optional<int> detach(int argc, const char* const* argv, const char* const* 
   std::filesystem::path first = console_file(folder, kOfCommand, ::getpid());
   const int console = create_console(first);
   if (console < 0) return refuse_to_detach("cannot open " + printable(first.string()), errno);
+  if (asked->secret_file.text == kSecretOnStdin) {
+    user.secret_line = read_secret(asked->secret_file.text, asked->secret_file.shown());
+  }
   const front::Background run = front::go_to_background(console);
   if (!run.is_parent) {
     const auto own = console_file(folder, kOfRun, ::getpid());

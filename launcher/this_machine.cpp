@@ -222,6 +222,7 @@ Result<std::string> ThisMachine::agreed_line(const std::string& path, const std:
 
 Result<SharedSecret> ThisMachine::secret_in(const std::string& path,
                                             const std::string& shown) const {
+  if (path == kSecretOnStdin && user_.secret_line) return *user_.secret_line;
   return read_secret(path, shown);
 }
 

@@ -2,6 +2,7 @@
 // launcher's thread.
 #pragma once
 
+#include <optional>
 #include <utility>
 
 #include "launcher/machine.hpp"
@@ -14,6 +15,8 @@ struct UserProcess {
   bool in_shell = false;  // it has a terminal and does not lead its session
   int started = -1;  // a descriptor that gets the run id once all workers run (--detach); -1: none
   SharedSecret secret = nullptr;  // DDPRUN_SECRET; null: it was unset
+  // --rdzv-secret-file=- beside --detach: what was read before standard input was closed.
+  std::optional<Result<SharedSecret>> secret_line{};
 };
 [[nodiscard]] UserProcess this_process();
 

@@ -134,7 +134,8 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .metavar = "FILE",
      .help = "File with the secret of the run, the same on every node: without it no node joins, "
              "and links of nodes are encrypted (TLS 1.3). At least 32 characters, readable only "
-             "for its owner. Without it: DDPRUN_SECRET, else links in clear text."},
+             "for its owner; -: the first line of standard input. Without it: DDPRUN_SECRET, else "
+             "links in clear text."},
     {.id = Id::kNodeRank,
      .name = "node-rank",
      .value = Value::kInteger,
@@ -142,9 +143,8 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .group = Group::kRendezvous,
      .metavar = "N",
      .preset = "0",
-     .help = "Rank of this node, from 0. With static each node needs a different one. With c10d "
-             "it is optional and orders the nodes of the first round; with --hosts it selects "
-             "this node's entry."},
+     .help = "Rank of this node, from 0: with static different on each node; optional with c10d, "
+             "where it orders the nodes of the first round; with --hosts this node's entry."},
     {.id = Id::kMasterAddr,
      .name = "master-addr",
      .variable = Variable::kPet,

@@ -72,8 +72,9 @@ CommandLine::CommandLine()
       ->capture_default_str()
       ->type_name("PORT");
   app_.add_option("--secret-file", options_.secret_file,
-                  "File with a secret, readable only for its owner: agents that do not have it "
-                  "(--rdzv-secret-file) are refused, and links are encrypted")
+                  "File with a secret, readable only for its owner, or - for the first line of "
+                  "standard input: agents without it (--rdzv-secret-file) are refused, and "
+                  "links are encrypted")
       ->check([](const std::string& file) {
         return file.empty() ? std::string("is empty, and meant to be the file of a secret") : "";
       })

@@ -1,10 +1,12 @@
 // Where a secret comes from, which are refused, and what is left of it there.
 #include "base/secret.hpp"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <fstream>
 #include <vector>
 
@@ -79,6 +81,51 @@ TEST_CASE("a secret that is too short, too long, no file or not there is refused
   CHECK_THAT(refusal(read_secret("/tmp", "--x")), ContainsSubstring("not a regular file"));
   CHECK_THAT(refusal(read_secret("/nowhere", "--x")), ContainsSubstring("No such file"));
   CHECK_THAT(refusal(read_secret("/dev/zero", "--x")), ContainsSubstring("not a regular file"));
+}
+
+TEST_CASE("a secret is the first line of standard input, and the rest stays there") {
+  constexpr std::chrono::milliseconds kSoon{50};
+  std::array<int, 2> ends{};
+  REQUIRE(::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) == 0);
+  const auto write = [&](const std::string& text) {
+    REQUIRE(::write(ends[1], text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+  };
+  write(kGood + "\nof the workers");
+  const auto line = read_secret_line(ends[0], "--x=-", kSoon);
+  REQUIRE(line.has_value());
+  CHECK((*line)->text() == kGood);
+  std::array<char, 32> rest{};
+  REQUIRE(::read(ends[0], rest.data(), rest.size()) == 14);
+  CHECK(std::string(rest.data()) == "of the workers");
+
+  write(kGood);  // without the end of its line
+  CHECK(refusal(read_secret_line(ends[0], "--x=-", kSoon)) ==
+        "--x=-: no line came from standard input within 0 s");
+  write(std::string(kSecretBytesMax + 10, 's') + "\n");
+  CHECK_THAT(refusal(read_secret_line(ends[0], "--x=-", kSoon)), ContainsSubstring("at most 1024"));
+  REQUIRE(::read(ends[0], rest.data(), rest.size()) == 10);
+  write(kGood);
+  ::close(ends[1]);
+  const auto last = read_secret_line(ends[0], "--x=-", kSoon);
+  REQUIRE(last.has_value());
+  CHECK((*last)->text() == kGood);
+  CHECK_THAT(refusal(read_secret_line(ends[0], "--x=-", kSoon)),
+             ContainsSubstring("this one has 0"));
+  ::close(ends[0]);
+  CHECK_THAT(refusal(read_secret_line(ends[0], "--x=-", kSoon)), ContainsSubstring("is closed"));
+}
+
+TEST_CASE("standard input is no secret where others may read it, or a terminal shows it") {
+  const File file(kGood, 0644);
+  const int open = ::open(file.path.c_str(), O_RDONLY | O_CLOEXEC);
+  CHECK_THAT(refusal(read_secret_line(open, "--x=-", kSecretLineWait)),
+             ContainsSubstring(test::kOthersMayAccess));
+  ::close(open);
+  const int terminal = ::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+  REQUIRE(terminal >= 0);
+  CHECK_THAT(refusal(read_secret_line(terminal, "--x=-", kSecretLineWait)),
+             ContainsSubstring("is a terminal"));
+  ::close(terminal);
 }
 
 TEST_CASE("the variable is taken out of the environment, and its text overwritten in place") {

@@ -14,6 +14,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from tests.support.eventually import eventually  # noqa: E402
 from tests.support.ports import free_port  # noqa: E402
 from tests.support.sentences import kHasOtherSecret, kOthersMayAccess  # noqa: E402
 from tests.support.sentences import kPeerHasOtherSecret, kSecretHasAtLeast  # noqa: E402
@@ -50,14 +51,18 @@ class Folder(unittest.TestCase):
             own["DDPRUN_SECRET"] = secret
         return own
 
-    def node(self, *options, secret=None, program=("true",), nodes="2"):
+    def node(self, *options, secret=None, program=("true",), nodes="2", typed=None):
         words = [DDPRUN, f"--nnodes={nodes}", "--rdzv-backend=c10d", "--rdzv-id=run",
                  f"--rdzv-endpoint=127.0.0.1:{self.port}", f"--log-dir={self.folder}/logs",
                  "--rdzv-conf=join_timeout=30,is_host=" + str("own" in options).lower(),
                  *(o for o in options if o != "own"), "--no-python", *program]
-        process = subprocess.Popen(words, env=self.environment(secret), stdin=subprocess.DEVNULL,
+        given = subprocess.DEVNULL if typed is None else subprocess.PIPE
+        process = subprocess.Popen(words, env=self.environment(secret), stdin=given,
                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.addCleanup(end, process)
+        if typed is not None:
+            process.stdin.write(typed)
+            process.stdin.flush()
         return process
 
     def first(self, *options, **more):
@@ -85,6 +90,24 @@ class Joining(Folder):
             code, text = output_of(node)
             self.assertEqual(code, 0, text)
 
+    def test_a_secret_comes_through_standard_input_and_workers_get_the_rest(self):
+        program = ("sh", "-c", "read word; echo worker read $word")
+        nodes = [start("--rdzv-secret-file=-", typed=f"{SECRET}\nof the worker\n", program=program)
+                 for start in (self.first, self.node)]
+        for node in nodes:
+            code, text = output_of(node)
+            self.assertEqual(code, 0, text)
+            self.assertIn("worker read of the worker", text)
+        one = self.first("--rdzv-secret-file=-", "--detach", typed=SECRET + "\n")
+        code, text = output_of(self.node("--rdzv-secret-file=-", typed=OTHER + "\n"))
+        self.assertEqual(code, 111, text)
+        self.assertIn(kHasOtherSecret, text)
+        self.assertEqual(output_of(self.node("--rdzv-secret-file=-", typed=SECRET))[0], 0)
+        code, text = output_of(one)
+        self.assertEqual(code, 0, text)
+        pid = re.search(r"\(pid (\d+)\)", text)[1]
+        self.assertTrue(eventually(lambda: not pathlib.Path(f"/proc/{pid}").exists()))
+
     def test_a_node_with_another_secret_is_refused_by_one_sentence(self):
         one = self.first(secret=SECRET)
         code, text = output_of(self.node(secret=OTHER))
@@ -109,9 +132,16 @@ class Joining(Folder):
         self.assertEqual(output_of(one)[0], 0)
 
     def test_ddprun_rdzvd_has_one_for_all_its_runs(self):
-        daemon = subprocess.Popen([RDZVD, "--port=0", f"--secret-file={self.file()}"],
-                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for name in (self.file(), "-"):
+            self.meet_at_daemon(name)
+
+    def meet_at_daemon(self, name):
+        daemon = subprocess.Popen([RDZVD, "--port=0", f"--secret-file={name}"], text=True,
+                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE)
         self.addCleanup(end, daemon)
+        daemon.stdin.write(SECRET + "\n")
+        daemon.stdin.flush()
         ready, _, _ = select.select([daemon.stdout], [], [], HUNG)
         self.assertTrue(ready)
         self.port = int(daemon.stdout.readline().rpartition(":")[2])
@@ -136,6 +166,8 @@ class Refusing(Folder):
                 ([], "short", "DDPRUN_SECRET: " + kSecretHasAtLeast),
                 ([], "", "this one has 0"),
                 (["--rdzv-secret-file="], SECRET, "names no file"),
+                (["--rdzv-secret-file=-"], SECRET, "this one has 0"),
+                (["--rdzv-secret-file=-", "--detach"], SECRET, "this one has 0"),
                 ([f"--rdzv-secret-file={self.folder}/none"], SECRET, "No such file")):
             code, text = output_of(self.node(*options, secret=secret))
             self.assertEqual(code, 2, text)
@@ -165,7 +197,7 @@ class Hiding(Folder):
                    f'read line < {self.folder}/go')
         os.mkfifo(self.folder / "go")
         one = self.first("--verbose", secret=SECRET, program=program)
-        two = self.node("--verbose", secret=SECRET, program=program)
+        two = self.node("--verbose", "--rdzv-secret-file=-", typed=SECRET + "\n", program=program)
         up = os.open(fifo, os.O_RDWR)
         self.addCleanup(os.close, up)
         seen = b""
