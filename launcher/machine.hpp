@@ -68,11 +68,11 @@ class Machine {
                                                         const std::string& key,
                                                         const std::string& line,
                                                         Agree agree) const = 0;
-  /// read_secret() of base/secret.hpp.
+  /// read_secret() of base/secret.hpp; a credential of munge is opened.
   [[nodiscard]] virtual Result<SharedSecret> secret_in(const std::string& path,
                                                        const std::string& shown) const = 0;
   /// What DDPRUN_SECRET said when this process began; null: it was unset.
-  [[nodiscard]] virtual SharedSecret secret_of_variable() const = 0;
+  [[nodiscard]] virtual Result<SharedSecret> secret_of_variable() const = 0;
   /// As gethostname() reports it, with or without a domain; empty if it fails.
   [[nodiscard]] virtual std::string host_name() const = 0;
   /// Whether the user started ddprun in a shell: it has a terminal and does not lead its session.

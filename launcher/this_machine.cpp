@@ -20,6 +20,7 @@
 #include "base/random_uuid.hpp"
 #include "launcher/agreed_file.hpp"
 #include "launcher/rendezvous/endpoint.hpp"
+#include "launcher/schedulers/munge.hpp"
 
 namespace ddprun {
 namespace {
@@ -112,7 +113,7 @@ std::optional<std::string> cuda_visible_devices(const Environment& environment) 
 
 DeviceSources sources_of(const Environment& environment) {
   DeviceSources sources;
-  sources.nvml = value_or(environment, "DDPRUN_NVML", sources.nvml.c_str());
+  sources.nvml = value_or(environment, "DDPRUN_NVML", sources.nvml);
   return sources;
 }
 
@@ -222,8 +223,14 @@ Result<std::string> ThisMachine::agreed_line(const std::string& path, const std:
 
 Result<SharedSecret> ThisMachine::secret_in(const std::string& path,
                                             const std::string& shown) const {
-  if (path == kSecretOnStdin && user_.secret_line) return *user_.secret_line;
-  return read_secret(path, shown);
+  const bool is_read = path == kSecretOnStdin && user_.secret_line;
+  auto secret = is_read ? *user_.secret_line : read_secret(path, shown);
+  if (!secret) return secret;
+  return open_credential(std::move(*secret), shown);
+}
+
+Result<SharedSecret> ThisMachine::secret_of_variable() const {
+  return open_credential(user_.secret, kSecretVariable);
 }
 
 std::string ThisMachine::host_name() const {

@@ -46,7 +46,7 @@ class ThisMachine : public Machine {
                                                 Agree agree) const override;
   [[nodiscard]] Result<SharedSecret> secret_in(const std::string& path,
                                                const std::string& shown) const override;
-  [[nodiscard]] SharedSecret secret_of_variable() const override { return user_.secret; }
+  [[nodiscard]] Result<SharedSecret> secret_of_variable() const override;
   [[nodiscard]] std::string host_name() const override;
   [[nodiscard]] bool is_in_shell() const override { return user_.in_shell; }
   [[nodiscard]] std::string random_id() const override;

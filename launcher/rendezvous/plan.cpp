@@ -45,7 +45,9 @@ Result<void> take_secret(RendezvousPlan& plan, const RendezvousRequest& asked,
     plan.rendezvous->secret = std::move(*secret);
     return {};
   }
-  plan.rendezvous->secret = machine.secret_of_variable();
+  auto secret = machine.secret_of_variable();
+  if (!secret) return secret.error();
+  plan.rendezvous->secret = std::move(*secret);
   if (plan.rendezvous->secret == nullptr) return {};
   return check_secret(*plan.rendezvous->secret, kSecretVariable);
 }

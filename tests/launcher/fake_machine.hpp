@@ -66,7 +66,7 @@ class FakeMachine : public Machine {
     if (found != secrets.end()) return found->second;
     return Error{ErrorKind::kUsage, shown + ": cannot read it"};
   }
-  [[nodiscard]] SharedSecret secret_of_variable() const override { return secret; }
+  [[nodiscard]] Result<SharedSecret> secret_of_variable() const override { return secret; }
   [[nodiscard]] std::string host_name() const override { return name; }
   [[nodiscard]] bool is_in_shell() const override { return in_shell; }
   [[nodiscard]] std::string random_id() const override {

@@ -5,7 +5,7 @@ import pathlib
 import re
 import subprocess
 
-from private_machine import HOSTS, HUNG_SECONDS, wait_for
+from private_machine import HOSTS, HUNG_SECONDS, run, wait_for
 
 NODES = ("node01", "node02")
 CONFIG = """
@@ -74,6 +74,10 @@ class Cluster:
         self.start("munge", "munged", "--foreground", "--force",
                    *(f"--{option}={self.folder / name}" for option, name in files.items()))
         wait_for("munged's socket", (self.folder / "munge.socket").exists)
+        # Where programs that use libmunge look for it.
+        run("mount", "-t", "tmpfs", "-o", "mode=755", "none", "/run")
+        os.mkdir("/run/munge")
+        os.symlink(self.folder / "munge.socket", "/run/munge/munge.socket.2")
 
     def start(self, name: str, *words: str) -> None:
         log = open(self.folder / f"{name}.log", "wb")

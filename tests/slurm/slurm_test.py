@@ -14,7 +14,7 @@ import sys
 from cases import WORKER, Case, expect, expect_in, finish, run_all
 from cluster import Cluster
 from private_machine import HUNG_SECONDS, enter, wait_for
-from sentences import kForEachGpu, kNotBySrun, kPortInUse
+from sentences import kForEachGpu, kNotBySrun, kPortInUse, kSecretHasAtLeast
 from supervisors import stat_of
 
 RUN_ID = "TORCHELASTIC_RUN_ID"
@@ -191,6 +191,52 @@ def taken_port(case: Case) -> None:
     wait_for("no ddprun left", lambda: not running(case.ddprun))
 
 
+NEW = "head -c 32 /dev/urandom | base64"
+MUNGE = f"{NEW} | munge --restrict-uid=$(id -u)"
+
+
+def secret_by_munge(case: Case) -> None:
+    """A step has a secret that srun brings to each node as a credential of munge."""
+    step = f"srun {shlex.join(ONE_EACH)} {shlex.quote(case.ddprun)} --verbose"
+    old = "--ttl=1 >old; until unmunge -i old | grep -q Expired; do :; done; cat old"
+    for count, script in enumerate((
+            f"{MUNGE} | {step} --rdzv-secret-file=- {WORKER}",
+            f"DDPRUN_SECRET=$({MUNGE}) {step} {WORKER}",
+            f"{MUNGE} {old} | {step} --rdzv-secret-file=- {WORKER}")):
+        run = case.start("sh", "-c", script)
+        case.met(2 * (count + 1))
+        case.let_workers_finish()
+        output = finish(run)
+        expect(output.count("links: encrypted") == 2, output)
+
+
+LIBRARY = "library=$(ldconfig -p | awk '/libmunge.so.2 / { print $NF; exit }')"
+
+
+def without(file: str) -> str:
+    """The words before a command for which that file is an empty one."""
+    return f"unshare --mount sh -c 'mount --bind /dev/null \"$0\" && exec \"$@\"' {file}"
+
+
+def weak_credentials(case: Case) -> None:
+    """A credential that other users could open, or that is not theirs to open, is no secret."""
+    step = f"{shlex.quote(case.ddprun)} --hosts=node01,node02 --node-rank=1"
+    for script, code, what in (
+            (f"{NEW} | munge", 2, "could be opened by every user; make it with munge --restrict"),
+            (f"{NEW} | munge --restrict-uid=1000", 2, "cannot be opened: Unauthorized credential"),
+            (f"{MUNGE} --cipher=none", 2, "is not encrypted"),
+            (f"echo short | munge --restrict-uid=0", 2, kSecretHasAtLeast),
+            (f"{MUNGE} | tr -d 0-9", 2, "cannot be opened: "),
+            (f"{MUNGE} --uid=1000", 2, "is of user 1000, and ddprun runs as user 0"),
+            (f"{MUNGE} | {without('$library')}", 1, "libmunge.so.2 cannot be loaded"),
+            (f"{MUNGE} | {without('/run/munge/munge.socket.2')}", 1,
+             "cannot be opened: Invalid file type")):
+        last = "" if "unshare" in script else "|"
+        line = f"{LIBRARY}; {script} {last} {step} --rdzv-secret-file=- true"
+        output = case.run("sh", "-c", line, code=code)
+        expect_in(what, output)
+
+
 def environment_of(pid: int) -> list[str]:
     with open(f"/proc/{pid}/environ") as file:
         return file.read().split("\0")
@@ -209,7 +255,7 @@ def running(program: str) -> list[str]:
 
 CASES = (two_nodes, a_worker_for_each_gpu, one_node, several_tasks, pty_shell,
          pty_shell_of_two_nodes, batch_script, batch_from_a_step, two_steps_at_once, cancelled,
-         failure, lost_node, taken_port)
+         failure, lost_node, taken_port, secret_by_munge, weak_credentials)
 
 
 def main() -> int:

@@ -1,0 +1,138 @@
+#include "launcher/schedulers/munge.hpp"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+
+#include "base/printable.hpp"
+
+namespace ddprun {
+namespace {
+
+constexpr const char* kLibrary = "libmunge.so.2";
+constexpr std::string_view kPrefix = "MUNGE:";
+
+// munge.h, which is part of the library's interface.
+using Context = void;
+constexpr int kOptionCipher = 0;
+constexpr int kOptionUid = 9;
+constexpr int kNoCipher = 0;
+constexpr int kSuccess = 0;
+constexpr std::array<int, 2> kNoDaemon{6, 7};  // not there, too slow
+// Old, from the future, seen before: the content is that of its author all the same. A job may
+// start its steps late, and several of them on one node; what is old opens no link that is new.
+constexpr std::array<int, 3> kUntimely{15, 16, 17};
+
+template <class Codes>
+bool has(const Codes& codes, int code) {
+  return std::find(codes.begin(), codes.end(), code) != codes.end();
+}
+
+struct Munge {
+  Context* (*create)() = nullptr;
+  void (*destroy)(Context*) = nullptr;
+  int (*get)(Context*, int, ...) = nullptr;
+  int (*decode)(const char*, Context*, void**, int*, uid_t*, gid_t*) = nullptr;
+  const char* (*reason)(Context*) = nullptr;
+  const char* (*text)(int) = nullptr;
+};
+
+template <class Function>
+bool find(void* library, const char* name, Function*& function) {
+  function = reinterpret_cast<Function*>(::dlsym(library, name));
+  return function != nullptr;
+}
+
+Result<Munge> load(const std::string& shown) {
+  void* const library = ::dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
+  Munge munge;
+  const bool complete = library != nullptr && find(library, "munge_ctx_create", munge.create) &&
+                        find(library, "munge_ctx_destroy", munge.destroy) &&
+                        find(library, "munge_ctx_get", munge.get) &&
+                        find(library, "munge_decode", munge.decode) &&
+                        find(library, "munge_ctx_strerror", munge.reason) &&
+                        find(library, "munge_strerror", munge.text);
+  if (complete) return munge;
+  const char* const why = ::dlerror();
+  return Error{ErrorKind::kSystem, shown + " is a credential of munge, and " + kLibrary +
+                                       " cannot be loaded (" + (why == nullptr ? "unknown" : why) +
+                                       "); install Debian's package libmunge2"};
+}
+
+/// What munged gave; the content is overwritten in the end.
+struct Opened {
+  void* content = nullptr;
+  int size = 0;
+  uid_t author = 0;
+  gid_t group = 0;
+  Opened() = default;
+  Opened(const Opened&) = delete;
+  Opened& operator=(const Opened&) = delete;
+  ~Opened() {
+    if (content == nullptr) return;
+    ::explicit_bzero(content, static_cast<std::size_t>(size));
+    ::free(content);
+  }
+};
+
+/// Why it is no secret; empty if this user alone could make it and can open it.
+std::string flaw_of(const Munge& munge, Context* context, const Opened& opened) {
+  const uid_t own = ::geteuid();
+  int reader = -1;
+  int cipher = kNoCipher;
+  const bool known = munge.get(context, kOptionUid, &reader) == kSuccess &&
+                     munge.get(context, kOptionCipher, &cipher) == kSuccess;
+  if (opened.author != own) {
+    return "is of user " + std::to_string(opened.author) + ", and ddprun runs as user " +
+           std::to_string(own);
+  }
+  if (!known || reader < 0 || static_cast<uid_t>(reader) != own) {
+    return "could be opened by every user; make it with munge --restrict-uid=" +
+           std::to_string(own);
+  }
+  return cipher == kNoCipher ? "is not encrypted; make it with another cipher" : "";
+}
+
+Result<SharedSecret> content_of(const Munge& munge, Context* context, const std::string& text,
+                                const std::string& shown) {
+  Opened opened;
+  const int code = munge.decode(text.c_str(), context, &opened.content, &opened.size,
+                                &opened.author, &opened.group);
+  const std::string credential = shown + ": the credential of munge ";
+  if (code != kSuccess && !has(kUntimely, code)) {
+    const char* const why = munge.reason(context);
+    return Error{has(kNoDaemon, code) ? ErrorKind::kSystem : ErrorKind::kUsage,
+                 credential + "cannot be opened: " +
+                     printable(why == nullptr || *why == '\0' ? munge.text(code) : why)};
+  }
+  const std::string flaw = flaw_of(munge, context, opened);
+  if (!flaw.empty()) return Error{ErrorKind::kUsage, credential + flaw};
+  auto secret = std::make_shared<Secret>();
+  if (opened.content != nullptr) {
+    secret->append(
+        {static_cast<const char*>(opened.content), static_cast<std::size_t>(opened.size)});
+  }
+  secret->cut_line_end();
+  const auto good = check_secret(*secret, shown);
+  if (!good) return good.error();
+  return SharedSecret(std::move(secret));
+}
+
+}  // namespace
+
+Result<SharedSecret> open_credential(SharedSecret given, const std::string& shown) {
+  if (given == nullptr || !given->text().starts_with(kPrefix)) return given;
+  const auto munge = load(shown);
+  if (!munge) return munge.error();
+  const std::unique_ptr<Context, void (*)(Context*)> context(munge->create(), munge->destroy);
+  if (context == nullptr) return Error{ErrorKind::kSystem, shown + ": out of memory for munge"};
+  return content_of(*munge, context.get(), std::string(given->text()), shown);
+}
+
+}  // namespace ddprun
