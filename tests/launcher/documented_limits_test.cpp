@@ -15,6 +15,7 @@
 #include "base/exit_code.hpp"
 #include "base/limits.hpp"
 #include "base/restart_pace.hpp"
+#include "base/secret.hpp"
 #include "base/signal_merge.hpp"
 #include "launcher/front/sweep.hpp"
 #include "net/connect.hpp"
@@ -193,6 +194,8 @@ TEST_CASE("other documents state the limits as they are") {
   const protocol::Terms terms;
   check_stated("TORCHRUN.md",
                {
+                   "within " + in_seconds(kSecretLineWait) + "; workers get the rest",
+
                    "| `--straggler-timeout` | ddprun's own, " +
                        seconds_text(kStragglerTimeoutDefault) + " |",
                    "the silence limit (" + duration_text(terms.silence_max()) + ")",
