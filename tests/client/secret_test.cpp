@@ -164,10 +164,6 @@ TEST_CASE("a changed record from the coordinator ends the link, and nothing of i
 TEST_CASE("a coordinator that ends in the middle of a handshake is tried again") {
   Scene scene;
   scene.accept().close();
-  Peer store_asks = scene.listener.accept();  // what kind of server is it?
-  store_asks.close();
-  Peer http_asks = scene.listener.accept();
-  http_asks.close();
   CHECK_THAT(scene.agent.next<LinkDown>().evidence,
              ContainsSubstring("before it proved that it knows the secret"));
   scene.agent->connect(2);
