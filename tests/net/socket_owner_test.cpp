@@ -36,6 +36,14 @@ sockaddr_in6 v6(const char* address, int port = 0) {
   return whole;
 }
 
+/// Its port can be bound a second time while it has it, by another such socket.
+int shared_socket(int family) {
+  const int socket = ::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int on = 1;
+  REQUIRE(::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0);
+  return socket;
+}
+
 /// Both ends of a connection over loopback: to a socket that listens on `at`.
 class Pair {
  public:
@@ -52,7 +60,7 @@ class Pair {
     close_both();
     sockaddr_in6 to = address;
     to.sin6_port = htons(listener_.local_endpoint().port());
-    client = ::socket(to.sin6_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    client = shared_socket(to.sin6_family);
     const socklen_t bytes = to.sin6_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
     if (::connect(client, reinterpret_cast<const sockaddr*>(&to), bytes) != 0) return false;
     accept();
@@ -117,10 +125,11 @@ TEST_CASE("a connection that was reset is not that of who has its port by now") 
     SocketOwners owners(ways);
     Pair pair;
     REQUIRE(pair.connect(v4("127.0.0.1")));
-    pair.reset_client();
-    const int next = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    // Before the port is free: another process could get it first.
+    const int next = shared_socket(AF_INET);
     const sockaddr_in6 to = v4("127.0.0.1", pair.port());
     REQUIRE(::bind(next, reinterpret_cast<const sockaddr*>(&pair.from), sizeof(sockaddr_in)) == 0);
+    pair.reset_client();
     REQUIRE(::connect(next, reinterpret_cast<const sockaddr*>(&to), sizeof(sockaddr_in)) == 0);
     CHECK(owners.of_peer(pair.served, pair.from).answer == Answer::kEnded);
     ::close(next);
