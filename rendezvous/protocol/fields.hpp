@@ -32,6 +32,26 @@ void fields(Io& io, Value& terms) {
   io.optional_duration("hang_timeout_ms", terms.hang_timeout);
 }
 
+// Absent where no other node may coordinate, and from older peers.
+template <class Io, class Value>
+requires std::same_as<std::remove_const_t<Value>, Succession>
+void fields(Io& io, Value& succession) {
+  io.count("needs", succession.needs, kAgentsPerRunMax);
+  io.flag("has_vote", succession.has_vote);
+  io.flag("with_author", succession.with_author);
+  io.flag("at_endpoint", succession.at_endpoint);
+  io.flag("after_unsettled", succession.after_unsettled);
+}
+
+template <class Io, class Value>
+requires std::same_as<std::remove_const_t<Value>, Successor>
+void fields(Io& io, Value& successor) {
+  io.number("group_rank", successor.group_rank, 0, kAgentsPerRunMax - 1);
+  io.name("host", successor.host);
+  io.name("address", successor.address);
+  io.number("port", successor.port, 1, kPortMax);
+}
+
 template <class Io, class Value>
 requires std::same_as<std::remove_const_t<Value>, Claim>
 void fields(Io& io, Value& claim) {
@@ -40,6 +60,8 @@ void fields(Io& io, Value& claim) {
   io.number("group_size", claim.group_size, 1, kAgentsPerRunMax);
   io.number("restarts", claim.restarts, 0, kRestartsMax);
   io.word("state", claim.state);
+  io.part("succession", claim.succession);
+  io.flag("settled", claim.settled);
 }
 
 template <class Io, class Value>
@@ -64,6 +86,7 @@ void fields(Io& io, Value& hello) {
   io.flag("runs_coordinator", hello.runs_coordinator);
   io.optional_object("claim", hello.claim);
   io.words("addresses", hello.addresses, kAddressesMax);
+  io.count("standby_port", hello.standby_port, kPortMax);
 }
 
 template <class Io, class Value>
@@ -84,6 +107,7 @@ void fields(Io& io, Value& waiting) {
   io.duration("left_ms", waiting.left);
   io.text("text", waiting.text);
   io.word("then", waiting.then);
+  io.objects("successors", waiting.successors, kSuccessorsMax);
 }
 
 template <class Io, class Value>
@@ -102,6 +126,8 @@ void fields(Io& io, Value& start) {
   io.text("reason", start.reason);
   io.flag("grows", start.grows);
   io.words("store_peers", start.store_peers, kStorePeersMax);
+  io.part("succession", start.succession);
+  io.objects("successors", start.successors, kSuccessorsMax);
 }
 
 template <class Io, class Value>
@@ -365,6 +391,27 @@ requires std::same_as<std::remove_const_t<Value>, Hang>
 void fields(Io& io, Value& hang) {
   io.number("round", hang.round, 1, kRoundMax);
   io.optional_number("echo", hang.echo, 1, kEchoMax);
+}
+
+template <class Io, class Value>
+requires std::same_as<std::remove_const_t<Value>, Settled>
+void fields(Io& io, Value& settled) {
+  fields_of_stamp(io, settled.stamp);
+}
+
+template <class Io, class Value>
+requires std::same_as<std::remove_const_t<Value>, Lead>
+void fields(Io& io, Value& lead) {
+  io.name("run_id", lead.run_id);
+  io.number("round", lead.round, 1, kRoundMax);
+  io.number("port", lead.port, 1, kPortMax);
+}
+
+template <class Io, class Value>
+requires std::same_as<std::remove_const_t<Value>, Moved>
+void fields(Io& io, Value& moved) {
+  io.name("address", moved.address);
+  io.number("port", moved.port, 1, kPortMax);
 }
 
 template <class Io, class Value>

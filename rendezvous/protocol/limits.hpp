@@ -36,6 +36,8 @@ inline constexpr std::chrono::milliseconds kStopWaitMax = std::chrono::hours(1);
 // more, the store of the round accepts every address.
 inline constexpr std::size_t kAddressesMax = 64;
 inline constexpr std::size_t kStorePeersMax = 8'192;
+// Nodes that may follow a coordinator; with more losses than this at once the run ends.
+inline constexpr std::size_t kSuccessorsMax = 8;
 // Times of day: the end of the year 9999.
 inline constexpr std::chrono::milliseconds kWallTimeMax{253'402'300'799'999};
 
@@ -49,7 +51,7 @@ static_assert(6 * kTextBytesMax * (kReportLinesMax + kFindingLinesMax + 11) +
               "the largest message fits in a frame, even if every byte is escaped");
 
 static_assert((kWordBytesMax - 16 + 3) * kStorePeersMax + 6 * kTextBytesMax +
-                      6 * 3 * kNameBytesMax + 8192 <
+                      6 * (3 + 2 * kSuccessorsMax) * kNameBytesMax + 8192 <
                   kFrameBytesMax,
               "so does a round with the addresses of all nodes, none of which has to be escaped");
 

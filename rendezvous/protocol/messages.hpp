@@ -62,6 +62,28 @@ struct Terms {
   }
 };
 
+/// What a round says of its place in the succession of rounds (docs/FAILOVER.md). Empty where no
+/// other node may coordinate the run.
+struct Succession {
+  int needs = 0;             // votes with which it is settled; 0: from the start
+  bool has_vote = false;     // the node was in the settled round before this one, or there was none
+  bool with_author = false;  // the node of its coordinator is one of its members
+  bool at_endpoint = false;  // its coordinator listens where the run's endpoint is
+  bool after_unsettled = false;  // nobody knew whether the round before it was settled
+  friend bool operator==(const Succession&, const Succession&) = default;
+  /// Whether other nodes may coordinate the run.
+  [[nodiscard]] bool exists() const { return has_vote || needs > 0; }
+};
+
+/// A node that may coordinate the run after the one that does.
+struct Successor {
+  int group_rank = 0;
+  std::string host;     // for messages
+  std::string address;  // as the receiver reaches it
+  std::uint16_t port = 0;
+  friend bool operator==(const Successor&, const Successor&) = default;
+};
+
 /// In a hello after a lost link: the round this agent is in.
 struct Claim {
   RoundStamp stamp;
@@ -69,6 +91,8 @@ struct Claim {
   int group_size = 1;
   RestartCount restarts{0};
   NodeState state = NodeState::kIdle;
+  Succession succession{};
+  bool settled = false;  // the round is, as its coordinator has told
   friend bool operator==(const Claim&, const Claim&) = default;
 };
 
@@ -94,6 +118,7 @@ struct Hello {
   bool runs_coordinator = false;       // the coordinator runs in this agent's process
   std::optional<Claim> claim;
   std::vector<std::string> addresses{};  // of its interfaces; empty: untold
+  std::uint16_t standby_port = 0;        // where it would coordinate the run; 0: it does not
 
   /// The highest round that it knows of, announced or claimed.
   [[nodiscard]] Round heard_of() const {
@@ -141,6 +166,7 @@ struct Waiting {
   Milliseconds left{0};  // until the wait ends; 0: it has no limit
   std::string text;
   WaitEnd then = WaitEnd::kRunFails;
+  std::vector<Successor> successors{};  // of the coordinator, while a round lives
   friend bool operator==(const Waiting&, const Waiting&) = default;
 };
 
@@ -162,6 +188,8 @@ struct StartRound {
   /// For group rank 0: the addresses from which the nodes of the round may come to its store.
   /// Empty: they are not all known, and every address may.
   std::vector<std::string> store_peers{};
+  Succession succession{};
+  std::vector<Successor> successors{};  // in the order in which they follow the coordinator
   friend bool operator==(const StartRound&, const StartRound&) = default;
 };
 
@@ -289,6 +317,32 @@ struct Hang {
   friend bool operator==(const Hang&, const Hang&) = default;
 };
 
+/// Coordinator, to the successors: enough members have taken this round on, so that no other one
+/// can follow the round before it.
+struct Settled {
+  static constexpr std::string_view kType = "settled";
+  RoundStamp stamp;
+  friend bool operator==(const Settled&, const Settled&) = default;
+};
+
+/// A coordinator, to one that listens at the run's endpoint: this run has a round that you do not
+/// know, and its nodes are here: send yours to this port of the address that I come from.
+struct Lead {
+  static constexpr std::string_view kType = "lead";
+  RunId run_id;
+  Round round{0};
+  std::uint16_t port = 0;
+  friend bool operator==(const Lead&, const Lead&) = default;
+};
+
+/// Coordinator: the run is coordinated there, and not here.
+struct Moved {
+  static constexpr std::string_view kType = "moved";
+  std::string address;
+  std::uint16_t port = 0;
+  friend bool operator==(const Moved&, const Moved&) = default;
+};
+
 /// Either: your last message is unknown here and was ignored.
 struct Unknown {
   static constexpr std::string_view kType = "unknown";
@@ -297,7 +351,8 @@ struct Unknown {
 };
 
 /// Each is named on the wire by its kType.
-using Message = std::variant<Hello, Refused, Waiting, StartRound, Report, Stop, Stopped, Leave,
-                             Reconnecting, Done, Beat, Unknown, PassSignal, Quiet, Hang>;
+using Message =
+    std::variant<Hello, Refused, Waiting, StartRound, Report, Stop, Stopped, Leave, Reconnecting,
+                 Done, Beat, Unknown, PassSignal, Quiet, Hang, Settled, Lead, Moved>;
 
 }  // namespace ddprun::protocol

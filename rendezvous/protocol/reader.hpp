@@ -43,6 +43,9 @@ class Reader {
   void count(std::string_view name, int& value, int high) {
     if (object_.contains(name)) number(name, value, 0, high);
   }
+  void count(std::string_view name, std::uint16_t& value, int high) {
+    if (object_.contains(name)) number(name, value, 0, high);
+  }
   void duration(std::string_view name, Milliseconds& value) {
     value = Milliseconds(integer(name, 0, kDurationMax.count()));
   }

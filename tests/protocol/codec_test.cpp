@@ -39,7 +39,14 @@ Hello full_hello() {
   hello.seen = Round(6);
   hello.runs_coordinator = true;
   hello.addresses = {"10.0.4.13", "fd00::13"};
-  hello.claim = Claim{{Round(5), "c1"}, 2, 3, RestartCount(1), NodeState::kSucceeded};
+  hello.claim = Claim{{Round(5), "c1"},
+                      2,
+                      3,
+                      RestartCount(1),
+                      NodeState::kSucceeded,
+                      {2, true, true, true, true},
+                      true};
+  hello.standby_port = 40124;
   return hello;
 }
 
@@ -150,7 +157,8 @@ TEST_CASE("refused preserves every field, and every code has a name") {
 
 TEST_CASE("waiting preserves every field") {
   for (const auto& [then, word] : names_of(WaitEnd{})) {
-    const Waiting waiting{6, 7, 8, Round(2), Milliseconds(45'000), "6 of 8", then};
+    Waiting waiting{6, 7, 8, Round(2), Milliseconds(45'000), "6 of 8", then};
+    waiting.successors = {{2, "gpu-03", "10.0.4.13", 40124}};
     CHECK(round_trip(waiting) == Message(waiting));
     CHECK_THAT(encode(waiting), ContainsSubstring(std::string(word)));
   }
@@ -171,6 +179,8 @@ TEST_CASE("round preserves every field") {
   start.restarts = RestartCount(2);
   start.reason = "lost gpu-07";
   start.store_peers = {"10.0.4.11", "fd00::11"};
+  start.succession = {3, true, true, true, true};
+  start.successors = {{1, "gpu-02", "10.0.4.12", 40123}, {2, "gpu-03", "fd00::13", 40124}};
   CHECK(round_trip(start) == Message(start));
   CHECK_THAT(encode(start), ContainsSubstring("\"type\":\"round\",\"round\":5"));
 }
@@ -359,6 +369,40 @@ TEST_CASE("reconnecting preserves its reason") {
 TEST_CASE("beat contains only its type, or a number that is sent back") {
   CHECK(encode(Beat{}) == R"({"type":"beat"})");
   CHECK(round_trip(Beat{7}) == Message(Beat{7}));
+}
+
+TEST_CASE("settled preserves its round and its author") {
+  const Settled settled{{Round(5), "c2"}};
+  CHECK(round_trip(settled) == Message(settled));
+}
+
+TEST_CASE("lead preserves every field") {
+  const Lead lead{RunId("7f3a"), Round(5), 40124};
+  CHECK(round_trip(lead) == Message(lead));
+  CHECK_FALSE(decode(encode(Lead{RunId("7f3a"), Round(0), 40124})).has_value());
+}
+
+TEST_CASE("moved preserves its place") {
+  const Moved moved{"10.0.4.12", 40124};
+  CHECK(round_trip(moved) == Message(moved));
+  CHECK_FALSE(decode(encode(Moved{"10.0.4.12", 0})).has_value());
+}
+
+TEST_CASE("a round and a claim of a peer that knows no succession are read") {
+  StartRound start;
+  start.stamp = {Round(5), "c2"};
+  start.master_address = "10.0.4.11";
+  start.master_port = 41207;
+  const std::string bytes = encode(start);
+  CHECK(bytes.find("succession") == std::string::npos);
+  CHECK(std::get<StartRound>(*decode(bytes)).succession == Succession{});
+}
+
+TEST_CASE("more successors than allowed are cut by the sender and refused by the receiver") {
+  Waiting waiting;
+  waiting.successors.assign(kSuccessorsMax + 1, {1, "gpu-02", "10.0.4.12", 40123});
+  const auto cut = std::get<Waiting>(round_trip(waiting));
+  CHECK(cut.successors.size() == kSuccessorsMax);
 }
 
 TEST_CASE("unknown preserves its sentence") {
