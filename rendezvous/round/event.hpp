@@ -79,7 +79,11 @@ struct Finish {
   int exit_code = 0;
   std::string reason;
 };
-using Action = std::variant<Send, Close, ArmTimer, Note, Finish>;
+/// Too few agents came to this candidate: they have to look elsewhere, and it decides nothing.
+struct Abdicate {
+  std::string reason;
+};
+using Action = std::variant<Send, Close, ArmTimer, Note, Finish, Abdicate>;
 using Actions = std::vector<Action>;
 
 }  // namespace ddprun::round

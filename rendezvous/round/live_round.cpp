@@ -5,6 +5,7 @@
 #include "base/address.hpp"
 #include "rendezvous/protocol/limits.hpp"
 #include "rendezvous/round/culprit.hpp"
+#include "rendezvous/round/succession.hpp"
 
 namespace ddprun::round {
 
@@ -102,7 +103,9 @@ protocol::StartRound LiveRound::message_for(const Agent& member) const {
   start.rank_base = member.placement.rank_base;
   start.role_rank_base = member.placement.role_rank_base;
   start.role_world_size = member.placement.role_world_size;
-  start.master_address = master_address_for(member);
+  start.master_address = address_for(member, *members_.front(), shared_address_);
+  start.succession = member.succession;
+  if (member.succession.exists()) start.successors = successors_for(member);
   if (start.group_rank == 0) start.store_peers = store_peers();
   return start;
 }
@@ -122,14 +125,8 @@ std::vector<std::string> LiveRound::store_peers() const {
   return {all.begin(), all.end()};
 }
 
-// A rank 0 beside the coordinator came over loopback; the others reach it where they reach the
-// coordinator.
-std::string LiveRound::master_address_for(const Agent& member) const {
-  const Agent& zero = *members_.front();
-  if (!zero.hello.address.empty()) return zero.hello.address;
-  if (!is_loopback_literal(zero.peer.address)) return zero.peer.address;
-  if (!is_loopback_literal(member.peer.address)) return member.peer.local_address;
-  return shared_address_.empty() ? zero.peer.address : shared_address_;
+std::vector<protocol::Successor> LiveRound::successors_for(const Agent& receiver) const {
+  return round::successors_for(receiver, members_, shared_address_);
 }
 
 }  // namespace ddprun::round

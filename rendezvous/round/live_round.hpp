@@ -65,6 +65,8 @@ class LiveRound {
   [[nodiscard]] int nodes() const { return static_cast<int>(members_.size()); }
   /// Members without those.
   [[nodiscard]] int present() const { return present_; }
+  /// Votes with which it is settled.
+  [[nodiscard]] int needs() const { return start_.succession.needs; }
   [[nodiscard]] int world_size() const { return start_.world_size.value(); }
   /// Answers that are still to come: members that take on the round, and to questions.
   [[nodiscard]] int unanswered() const { return unanswered_ + asked_; }
@@ -74,9 +76,10 @@ class LiveRound {
   [[nodiscard]] Duration lived(TimePoint now) const { return now - running_since_; }
   [[nodiscard]] const std::optional<Failure>& first_failure() const { return first_failure_; }
   [[nodiscard]] protocol::StartRound message_for(const Agent& member) const;
+  /// Who follows the coordinator, for a member or a node that waits.
+  [[nodiscard]] std::vector<protocol::Successor> successors_for(const Agent& receiver) const;
 
  private:
-  [[nodiscard]] std::string master_address_for(const Agent& member) const;
   [[nodiscard]] std::vector<std::string> store_peers() const;
 
   protocol::StartRound start_;

@@ -12,6 +12,7 @@
 #include "rendezvous/round/culprit.hpp"
 #include "rendezvous/round/hang_check.hpp"
 #include "rendezvous/round/live_round.hpp"
+#include "rendezvous/round/majority.hpp"
 #include "rendezvous/round/status.hpp"
 
 namespace ddprun::round {
@@ -54,6 +55,7 @@ struct Rebuilding {
   protocol::RoundStamp claimed{};  // the newest round that an agent claims
   int size = 0;                    // of that round, as claimed; 0: no claim yet
   std::map<int, Agent*> claims{};  // its reconnected members by group rank
+  Deadline majority_until{};       // set while a majority of a round is here: others may follow
 
   /// Takes the place that this agent claims, if it is also its group rank; returns whether it was
   /// free.
@@ -61,7 +63,7 @@ struct Rebuilding {
   void forget(const Agent& agent);
   [[nodiscard]] int here() const { return static_cast<int>(claims.size()); }
   [[nodiscard]] bool complete() const { return size > 0 && here() == size; }
-  [[nodiscard]] Deadlines deadlines() const { return {{deadline}, {}}; }
+  [[nodiscard]] Deadlines deadlines() const { return {{deadline}, {majority_until}}; }
   void extend(TimePoint until);
 };
 
@@ -74,6 +76,9 @@ struct Running {
   Deadline hang_deadline{};                   // for its members to give their ranks up
   std::vector<protocol::Stopped> given_up{};  // of those that have done so
   Deadline welcome_at{};                      // until then all that wait to join are held back
+  Majority majority{};                        // of its members, for what follows it
+  int votes = 0;                              // members with a vote that have taken it on
+  bool settled = false;
 
   [[nodiscard]] Deadlines deadlines() const {
     return {{answer_deadline, question_deadline, hang_deadline}, {welcome_at}};

@@ -288,4 +288,20 @@ std::string round_started(Round from, Round to, const std::string& why, int node
   return step + ": " + why + "; " + count_text(world.value(), "rank") + " on " + nodes_text(nodes);
 }
 
+std::string no_majority(int here, int needed) {
+  return nodes_text(here) + " of the last round " + (here == 1 ? "is" : "are") +
+         " connected, and " + number(needed) +
+         " are needed: the others may go on without this node; ddprun-rdzvd on another host, a "
+         "third node or --rdzv-backend=etcd-v3 survive such a loss";
+}
+
+std::string no_majority_came(int here, Duration waited) {
+  return "no majority of the nodes came to this one within " + duration_text(waited) + ": " +
+         nodes_text(here);
+}
+
+std::string coordinator_restarted() {
+  return "the coordinator was started again";
+}
+
 }  // namespace ddprun::round::reasons

@@ -59,6 +59,12 @@ struct NodeLost {
 
 [[nodiscard]] std::string left_with_coordinator(const std::string& left);
 
+/// Too few members of the last round are here to decide what follows it.
+[[nodiscard]] std::string no_majority(int here, int needed);
+/// The same of a node that would coordinate the run after another one.
+[[nodiscard]] std::string no_majority_came(int here, Duration waited);
+[[nodiscard]] std::string coordinator_restarted();
+
 /// The wait for nodes, from the coordinator's side.
 struct Absence {
   std::vector<std::string> hosts;  // here

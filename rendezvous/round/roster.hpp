@@ -19,21 +19,24 @@ struct Agent {
   LinkId link;
   Peer peer;
   std::uint64_t arrival = 0;
-  TimePoint heard;
+  TimePoint heard;            // or excused
+  TimePoint spoke;            // its last message was read
   TimePoint greeted_at;       // its last hello
   protocol::RoundStamp last;  // the last round it was given or claims; number 0: none
   int group_rank = -1;        // in `last`
   Placement placement;        // in `last`, when this coordinator decided it
   protocol::NodeState state = protocol::NodeState::kIdle;  // of its workers in `last`
-  Round runs{0};            // the round whose workers it has, as far as is known
-  bool answered = false;    // has taken on `last`
-  bool may_grow = false;    // all its ranks take part in `last`, and can take another round
-  bool in_before = false;   // ranks of it may be in the round before, from which `last` grows
-  int question = 0;         // that it has not answered; 0: none
-  bool greeted = false;     // it was told what it waits for
-  bool came_later = false;  // the run had a round already
-  bool taken_in = false;    // the same, and a round has taken it in
-  TimePoint taken_in_at{};  // the first of them
+  Round runs{0};           // the round whose workers it has, as far as is known
+  bool answered = false;   // has taken on `last`
+  bool may_grow = false;   // all its ranks take part in `last`, and can take another round
+  bool in_before = false;  // ranks of it may be in the round before, from which `last` grows
+  int question = 0;        // that it has not answered; 0: none
+  protocol::Succession succession{};  // of `last`, as it was told or claims
+  bool settled = false;               // as it claims
+  bool greeted = false;               // it was told what it waits for
+  bool came_later = false;            // the run had a round already
+  bool taken_in = false;              // the same, and a round has taken it in
+  TimePoint taken_in_at{};            // the first of them
   std::uint16_t store_port =
       0;                 // its listener for the next round; 0: spent, the next is on its way
   TimePoint running_at;  // when its workers were reported running in `last`

@@ -50,6 +50,7 @@ void Run::on(const Received& received) {
     return close(received.link);
   }
   roster_.heard(*agent, now_);
+  agent->spoke = now_;
   std::visit(
       [&](const auto& message) {
         if constexpr (requires { take(*agent, message); }) {

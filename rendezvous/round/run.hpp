@@ -25,11 +25,13 @@
 #include "rendezvous/round/announcer.hpp"
 #include "rendezvous/round/event.hpp"
 #include "rendezvous/round/join_pace.hpp"
+#include "rendezvous/round/majority.hpp"
 #include "rendezvous/round/phases.hpp"
 #include "rendezvous/round/reasons.hpp"
 #include "rendezvous/round/repeated_failure.hpp"
 #include "rendezvous/round/roster.hpp"
 #include "rendezvous/round/status.hpp"
+#include "rendezvous/round/succession.hpp"
 #include "rendezvous/round/takeover.hpp"
 
 namespace ddprun::round {
@@ -62,6 +64,7 @@ struct RunOptions {
   bool single_node = false;
   /// Set if other coordinators follow this one: what the one before it left of the run.
   std::optional<RunRecord> record{};
+  SuccessionOptions succession{};
 };
 
 class Run {
@@ -76,6 +79,10 @@ class Run {
   /// Whether the verdict is known (Finish may still follow).
   [[nodiscard]] bool over() const { return in<Over>() != nullptr; }
   [[nodiscard]] Phase phase() const { return static_cast<Phase>(state_.index()); }
+  /// Whether it decides on this round, or a later one, and not another coordinator.
+  [[nodiscard]] bool holds_round_from(Round round) const {
+    return rounds_.formed && rounds_.last.number >= round && !lacks_majority();
+  }
   [[nodiscard]] bool has_agents() const { return !roster_.empty(); }
   /// All agents have left, and none of them knew of a round.
   [[nodiscard]] bool is_unused() const;
@@ -212,6 +219,24 @@ class Run {
   void settle(Rebuilding& rebuilding);
   void adopt(const Rebuilding& rebuilding);
 
+  // run_succession.cpp: coordinators that follow each other without a third party.
+  [[nodiscard]] bool has_author_ended(const ClaimedRound& claimed) const;
+  [[nodiscard]] std::optional<ClaimedRound> majority_round() const;
+  [[nodiscard]] bool settle_claims(Rebuilding& rebuilding);
+  [[nodiscard]] int ended_of(const ClaimedRound& claimed) const;
+  [[nodiscard]] static bool awaits_failure(const ClaimedRound& claimed);
+  void follow(const ClaimedRound& claimed);
+  void remember_claims();
+  void measure_by(const ClaimedRound& claimed);
+  void abdicate();
+  [[nodiscard]] bool is_candidate() const {
+    return options_.succession.candidate && !majority_.is_known();
+  }
+  [[nodiscard]] bool lacks_majority() const { return is_candidate() || !majority_.is_here(); }
+  void count_answer(Agent& agent);
+  void settle_round();
+  [[nodiscard]] Majority::Loss loss_of(const Agent& agent, bool link_gone) const;
+
   // run_forming.cpp: the wait for agents.
   void end_round(std::string why, Deadline restart_at = {});
   void settle(Forming& forming);
@@ -245,6 +270,7 @@ class Run {
   void on_failure(const Agent& agent);
   [[nodiscard]] bool has_answered(Round round) const;
   [[nodiscard]] Deadline pace_restart();
+  [[nodiscard]] Duration lived() const;
   [[nodiscard]] bool is_pointless() const;
   [[nodiscard]] Duration early() const;
   void succeed_before_stop(Agent& agent);
@@ -276,6 +302,8 @@ class Run {
   [[nodiscard]] bool failure_explains(const Agent& agent, const protocol::Leave& leave) const;
   enum class LinkEnd { kOpen, kGone };
   void lose(Agent& agent, const std::string& evidence, LinkEnd link_end);
+  void count_loss(const Agent& agent, Majority::Loss loss);
+  void count_claim(const Agent& agent, const protocol::RoundStamp& stamp);
   enum class RoundEnd { kGoesOn, kEnds };
   [[nodiscard]] RoundEnd round_end_without(const Agent& agent) const;
   [[nodiscard]] bool explains_failure(const Agent& agent) const;
@@ -317,6 +345,7 @@ class Run {
   std::deque<Leaver> leavers_;  // whose leave may follow the success of the round
   int questions_ = 0;           // that were asked, and looks at ranks that may hang
   JoinPace join_pace_;
+  Majority majority_;
   Takeovers takeovers_;
   SignalMerge<AgentId> signals_;
   LogQuota signal_quota_{kSignalBurst, kSignalInterval};

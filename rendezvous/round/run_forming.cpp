@@ -11,10 +11,8 @@ using namespace protocol;
 
 void Run::end_round(std::string why, Deadline restart_at) {
   const LiveRound* round = live_round();
-  // How long a round of another coordinator lived is not known: no reason to delay a restart.
-  const Duration lived = round != nullptr ? round->lived(now_) : Duration::max();
-  restarts_.pace.ended(lived);
-  restarts_.repeated.ended(lived, early());
+  restarts_.pace.ended(lived());
+  restarts_.repeated.ended(lived(), early());
   // A node with a rank that failed has no success to report.
   if (in<Running>() != nullptr && !round->first_failure()) {
     auto& interrupted = rounds_.interrupted;
@@ -45,7 +43,7 @@ void Run::settle(Forming& forming) {
     return;
   }
   if (!forming.join_deadline) forming.join_deadline = now_ + join_wait();
-  if (roster_.size() < nodes_needed()) {
+  if (roster_.size() < nodes_needed() || lacks_majority()) {
     forming.last_call.reset();
     forming.restart_at.reset();
     forming.store_deadline.reset();
@@ -65,7 +63,8 @@ void Run::give_up_forming() {
   }
   if (!may_be_late()) {
     const int code = rounds_.formed ? kExitNodeLost : kExitJoinTimeout;
-    Done verdict{code, reasons::join_timeout(absence(), terms())};
+    Done verdict{code, lacks_majority() ? reasons::no_majority(majority_.here(), majority_.needed())
+                                        : reasons::join_timeout(absence(), terms())};
     verdict.node_lost = rounds_.formed;
     return finish(std::move(verdict));
   }
@@ -136,7 +135,12 @@ void Run::announce_if_due() {
   const bool waits = rebuilding != nullptr || (forming != nullptr && !forming->restart_at);
   if (!waits) announcer_.cancel();
   if (!announcer_.take_due(now_)) return;
-  Waiting wait = waiting(forming != nullptr ? reasons::waiting(absence(), terms()) : why_);
+  if (is_candidate()) return;  // it may not speak for the run yet
+  std::string text = forming != nullptr ? reasons::waiting(absence(), terms()) : why_;
+  if (forming != nullptr && lacks_majority()) {
+    text = reasons::no_majority(majority_.here(), majority_.needed());
+  }
+  Waiting wait = waiting(std::move(text));
   Deadline until;
   if (rebuilding != nullptr) {
     until = rebuilding->deadline;

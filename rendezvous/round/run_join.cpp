@@ -33,7 +33,7 @@ void Run::on_hello(const Received& received, const Hello& hello) {
     send(received.link, *refused);
     close(received.link);
     forget_takeover(received.link);
-    if (speaker != nullptr) lose(*speaker, refused->sentence, LinkEnd::kGone);
+    if (speaker != nullptr) lose(*speaker, refused->sentence, LinkEnd::kOpen);
     return;
   }
   const bool fresh = is_first_of_new_run(hello);
@@ -65,6 +65,7 @@ void Run::begin_new_run() {
   if (options_.succeeded && options_.succeeded->at == kLongAgo) options_.succeeded->at = now_;
   rounds_.formed = false;
   rounds_.interrupted.clear();
+  majority_.clear();
   rounds_.finished = {Round(0), {}};
   why_.clear();
   enter(Forming{});
@@ -137,6 +138,7 @@ void Run::admit(const Received& received, const Hello& hello) {
   agent.hello.claim.reset();
   std::string().swap(agent.hello.command);  // run_terms_ has that of the run
   agent.came_later = rounds_.formed;
+  agent.spoke = now_;
   ++counters_.joins;
   if (auto* running = in<Running>()) {
     running->welcome_at.reset();
@@ -160,7 +162,11 @@ void Run::admit(const Received& received, const Hello& hello) {
 
 void Run::greet(Agent& agent) {
   auto waiting = greeting(agent);
-  if (!waiting) return;
+  if (!waiting || is_candidate()) return;
+  const auto* running = in<Running>();
+  if (running != nullptr && options_.succession.exists) {
+    waiting->successors = running->round.successors_for(agent);
+  }
   agent.greeted = true;
   send(agent.link, std::move(*waiting));
 }
@@ -209,7 +215,10 @@ void Run::take_back(Agent& agent, const Received& received, const Hello& hello) 
     roster_.relink(agent, received.link, received.peer);
   }
   roster_.heard(agent, now_);
+  agent.spoke = now_;
   agent.store_port = hello.store_port;
+  agent.hello.standby_port = hello.standby_port;
+  agent.hello.runs_coordinator = hello.runs_coordinator;
   if (hello.claim) lift_rounds(hello.claim->stamp.number);
   if (is_member(agent)) return resume_member(agent, hello);
   if (hello.claim) take_claim(agent, *hello.claim);
@@ -221,8 +230,9 @@ void Run::resume_member(Agent& agent, const Hello& hello) {
   const RoundStamp& lives = live_round()->stamp();
   const bool knows = hello.claim && hello.claim->stamp == lives;
   if (knows) {
+    count_claim(agent, hello.claim->stamp);
     // It reports again what it did meanwhile.
-    live_round()->answered(agent);
+    count_answer(agent);
     if (!stops) return ask_again(agent);
   }
   if (stops) {
@@ -260,8 +270,12 @@ void Run::take_claim(Agent& agent, const Claim& claim) {
     if (rebuilding != nullptr) rebuilding->forget(agent);
     agent.last = claim.stamp;
     agent.group_rank = claim.group_rank;
+    agent.placement.group_size = claim.group_size;
+    agent.succession = claim.succession;
     agent.failure.reset();
   }
+  if (claim.stamp == agent.last) agent.settled = claim.settled;
+  count_claim(agent, claim.stamp);
   if (rebuilding != nullptr && rebuilding->take(agent, claim)) {
     why_ = reasons::rebuilding(rebuilding->claimed.number, rebuilding->here(), rebuilding->size);
   }

@@ -77,6 +77,7 @@ void Run::take_up(Agent& agent, const Leave& leave) {
 }
 
 void Run::let_go(Agent& agent) {
+  count_loss(agent, Majority::Loss::kEnded);
   close(agent.link);
   forget(agent);
 }
@@ -95,10 +96,22 @@ void Run::lose(Agent& agent, const std::string& evidence, LinkEnd link_end) {
   const RoundEnd end = overtaken ? RoundEnd::kEnds : round_end_without(agent);
   const std::string sentence = reasons::lost(describe(agent, evidence));
   if (link_end == LinkEnd::kOpen) close(agent.link);
+  count_loss(agent, loss_of(agent, link_end == LinkEnd::kGone));
   forget(agent);
   if (overtaken) restarts_.answered.reset();
   after_loss(end, sentence);
   if (overtaken) let_leavers_go();
+}
+
+void Run::count_loss(const Agent& agent, Majority::Loss loss) {
+  majority_.lose(agent.hello.agent, loss);
+  if (auto* running = in<Running>()) running->majority.lose(agent.hello.agent, loss);
+}
+
+void Run::count_claim(const Agent& agent, const RoundStamp& stamp) {
+  majority_.take_claim(agent.hello.agent, stamp, options_.author);
+  auto* running = in<Running>();
+  if (running != nullptr) running->majority.take_claim(agent.hello.agent, stamp, options_.author);
 }
 
 // Those that waited for a report that will not follow.

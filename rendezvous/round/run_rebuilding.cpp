@@ -11,13 +11,16 @@ using namespace protocol;
 // An agent knows of a round that this coordinator does not: its members have time to reconnect.
 void Run::begin_rebuilding(Round heard_of) {
   why_ = reasons::awaiting_return(heard_of);
-  enter(Rebuilding{now_ + terms().silence_max()});
+  const Duration wait = is_candidate() ? candidate_wait(terms()) : Duration(terms().silence_max());
+  enter(Rebuilding{now_ + wait});
 }
 
 void Run::settle(Rebuilding& rebuilding) {
   if (rebuilding.complete()) return adopt(Rebuilding(std::move(rebuilding)));
+  if (settle_claims(rebuilding)) return;
   if (!roster_.empty() && !is_due(rebuilding.deadline)) return;
   rounds_.formed = true;
+  remember_claims();
   const Duration waited = terms().silence_max();
   if (rebuilding.size == 0) {
     return end_round(reasons::none_reconnected(Round(rounds_.highest), waited));
@@ -55,7 +58,11 @@ void Run::adopt(const Rebuilding& rebuilding) {
   StartRound start;
   start.stamp = rounds_.last;
   start.world_size = placements.front().world_size;
-  enter(Running{LiveRound(std::move(start), members, now_)});
+  auto& running = enter(Running{LiveRound(std::move(start), members, now_)});
+  if (options_.succession.exists) {
+    running.majority.settle({rounds_.last, members});
+    settle_round();
+  }
   why_ = reasons::rebuilt(rounds_.last.number, rebuilding.size);
   note(Level::kInfo, why_);
   if (failed != nullptr) return on_failure(*failed);

@@ -112,7 +112,7 @@ void Run::take(Agent& agent, const Report& report) {
   const bool all_run = runs && roster_.starting() == 0;
   if (all_run && !has_answered(rounds_.last.number)) restarts_.answered.reset();
   if (round == nullptr) return;
-  round->answered(agent);
+  count_answer(agent);
   if (report.left_before || report.may_grow) round->left_before(agent);
   if (report.finished) round->finished_before();
   if (runs && report.rank_gone && report.state != NodeState::kFailed) {
@@ -127,13 +127,13 @@ void Run::take(Agent& agent, const Report& report) {
 // The first failure of a round takes one restart from the budget; the failures that
 // follow from it belong to a round that has ended.
 void Run::on_failure(const Agent& agent) {
-  const LiveRound& round = in<Running>()->round;
+  const Round round = agent.last.number;
   const WorkerExit& exit = *agent.failure;
-  if (has_answered(round.stamp().number)) {
+  if (has_answered(round)) {
     return end_round(reasons::restart(exit, restarts_.used, terms(), Duration(0)));
   }
-  restarts_.answered = Failure{now_, agent.hello.agent, exit, round.stamp().number};
-  restarts_.repeated.failed(exit, round.stamp().number, round.lived(now_), early());
+  restarts_.answered = Failure{now_, agent.hello.agent, exit, round};
+  restarts_.repeated.failed(exit, round, lived(), early());
   const bool none_left = restarts_.used.value() >= terms().max_restarts;
   const bool unwanted = exit.given_up && !exit.given_up->no_restart.empty();
   if (terms().max_restarts == 0) return finish_failed("", now_);
@@ -143,6 +143,12 @@ void Run::on_failure(const Agent& agent) {
   restarts_.used = RestartCount(restarts_.used.value() + 1);
   const Deadline restart_at = pace_restart();
   end_round(reasons::restart(exit, restarts_.used, terms(), restarts_.delay), restart_at);
+}
+
+/// How long a round of another coordinator lived is not known: no reason to delay a restart.
+Duration Run::lived() const {
+  const LiveRound* round = live_round();
+  return round != nullptr ? round->lived(now_) : Duration::max();
 }
 
 /// With --min-uptime: what failed so twice would fail so again.
@@ -161,7 +167,7 @@ bool Run::has_answered(Round round) const {
 
 /// When the next round may start at the soonest; later and later, if rounds fail right away.
 Deadline Run::pace_restart() {
-  restarts_.delay = restarts_.pace.failed(live_round()->lived(now_));
+  restarts_.delay = restarts_.pace.failed(lived());
   return restarts_.delay.count() > 0 ? Deadline(now_ + restarts_.delay) : std::nullopt;
 }
 

@@ -76,6 +76,14 @@ void Run::start_round(const NextRound& next_round) {
   start.restarts = restarts_.used;
   start.reason = why_;
   start.grows = all_stay(members);
+  if (options_.succession.exists) {
+    start.succession.needs = majority_.needed_to_settle();
+    start.succession.after_unsettled = majority_.is_of_unsettled();
+    start.succession.at_endpoint = options_.succession.at_endpoint;
+    start.succession.with_author =
+        std::any_of(members.begin(), members.end(),
+                    [](const Agent* member) { return member->hello.runs_coordinator; });
+  }
   for (Agent* member : members) member->in_before = start.grows && member->last == rounds_.last;
   rounds_.last = start.stamp;
   rounds_.formed = true;
@@ -83,9 +91,18 @@ void Run::start_round(const NextRound& next_round) {
   rounds_.others_unknown = false;
   ++counters_.rounds;
   announcer_.cancel();
-  for (std::size_t i = 0; i < size; ++i) place(*members[i], placements[i]);
-  const Running& running =
-      enter(Running{LiveRound(std::move(start), members, now_), now_ + kAnswerMax});
+  const protocol::Succession succession = start.succession;
+  for (std::size_t i = 0; i < size; ++i) {
+    place(*members[i], placements[i]);
+    members[i]->succession = succession;
+    members[i]->succession.has_vote =
+        options_.succession.exists && majority_.has_vote(members[i]->hello.agent);
+  }
+  Running& running = enter(Running{LiveRound(std::move(start), members, now_), now_ + kAnswerMax});
+  if (options_.succession.exists) {
+    running.majority.settle({rounds_.last, members});
+    settle_round();
+  }
   for (const Agent* agent : members) send(agent->link, running.round.message_for(*agent));
   members.front()->store_port = 0;
   for (auto spare = spares; spare != order.end(); ++spare) {

@@ -26,6 +26,10 @@ class Desk {
       : run_(RunOptions{RunId("7f3a"), "c1", std::nullopt, false, std::move(record)}),
         max_restarts_(max_restarts) {}
 
+  /// Other nodes may coordinate the run.
+  explicit Desk(SuccessionOptions succession, int max_restarts = 0)
+      : run_(options_of(std::move(succession))), max_restarts_(max_restarts) {}
+
   protocol::Hello hello(const std::string& host, int least, int most,
                         protocol::Milliseconds last_call = protocol::Terms().last_call_timeout) {
     protocol::Hello hello;
@@ -112,9 +116,15 @@ class Desk {
   std::optional<TimePoint> armed_;
   std::optional<Finish> finish_;
   std::vector<LinkId> closed_;
+  std::optional<std::string> abdicated_;
   std::vector<std::string> notes_;  ///< since the last forget()
 
  private:
+  static RunOptions options_of(SuccessionOptions succession) {
+    RunOptions options{RunId("7f3a"), "c1"};
+    options.succession = std::move(succession);
+    return options;
+  }
   void tick_at(TimePoint now) {
     now_ = now;
     if (armed_ && *armed_ <= now) armed_.reset();
@@ -127,6 +137,7 @@ class Desk {
       if (const auto* close = std::get_if<Close>(&action)) closed_.push_back(close->link);
       if (const auto* note = std::get_if<Note>(&action)) notes_.push_back(note->text);
       if (const auto* finish = std::get_if<Finish>(&action)) finish_ = *finish;
+      if (const auto* gone = std::get_if<Abdicate>(&action)) abdicated_ = gone->reason;
     }
   }
   std::vector<Send> sent_;

@@ -1,0 +1,138 @@
+// Coordinators that follow each other without a third party: docs/FAILOVER.md.
+#include <algorithm>
+#include <utility>
+
+#include "base/exit_code.hpp"
+#include "rendezvous/round/run.hpp"
+
+namespace ddprun::round {
+
+using namespace protocol;
+
+// What listens at the run's endpoint, where the author of that round listened, has its port.
+bool Run::has_author_ended(const ClaimedRound& claimed) const {
+  const SuccessionOptions& options = options_.succession;
+  const bool told = options.candidate && !options.candidate->ended_author.empty() &&
+                    options.candidate->ended_author == claimed.stamp.author;
+  return told || (options.at_endpoint && claimed.succession.at_endpoint);
+}
+
+/// Members of a round that are known to have ended.
+int Run::ended_of(const ClaimedRound& claimed) const {
+  return has_author_ended(claimed) && claimed.succession.with_author ? 1 : 0;
+}
+
+/// The newest round of which a majority is here.
+std::optional<ClaimedRound> Run::majority_round() const {
+  for (ClaimedRound& claimed : claimed_rounds(roster_)) {
+    if (is_majority(claimed, ended_of(claimed))) return std::move(claimed);
+  }
+  return std::nullopt;
+}
+
+/// Whether the wait for members of a round ends here, one way or the other.
+bool Run::settle_claims(Rebuilding& rebuilding) {
+  if (!options_.succession.exists) return false;
+  const auto claimed = majority_round();
+  if (claimed) {
+    const int remaining = claimed->size - ended_of(*claimed);
+    const bool all =
+        static_cast<int>(claimed->here.size()) == remaining && !awaits_failure(*claimed);
+    if (!rebuilding.majority_until) {
+      rebuilding.majority_until = now_ + terms().silence_max() / kMajorityGraceShare;
+    }
+    const bool due = now_ >= *rebuilding.majority_until;
+    if (!all && !due && !is_due(rebuilding.deadline)) return true;
+    follow(*claimed);
+    return true;
+  }
+  rebuilding.majority_until.reset();
+  if (!options_.succession.candidate) return false;
+  if (is_due(rebuilding.deadline)) abdicate();
+  return true;
+}
+
+/// The report of a rank that failed follows the hello of its node.
+bool Run::awaits_failure(const ClaimedRound& claimed) {
+  return std::any_of(claimed.here.begin(), claimed.here.end(), [](const Agent* agent) {
+    return agent->state == NodeState::kFailed && !agent->failure;
+  });
+}
+
+/// This coordinator decides what follows the round.
+void Run::follow(const ClaimedRound& claimed) {
+  measure_by(claimed);
+  rounds_.formed = true;
+  rounds_.last = claimed.stamp;
+  rounds_.incomplete = true;
+  rounds_.others_unknown = true;
+  if (all_here_succeeded()) {
+    const int here = roster_.size();
+    return finish(Done{kExitSuccess, reasons::others_unknown(claimed.stamp.number, here)});
+  }
+  const auto failed = std::find_if(claimed.here.begin(), claimed.here.end(),
+                                   [](const Agent* agent) { return agent->failure.has_value(); });
+  if (failed != claimed.here.end()) return on_failure(**failed);
+  const auto& candidate = options_.succession.candidate;
+  const std::string why = candidate ? candidate->why : reasons::coordinator_restarted();
+  end_round(why + "; " + reasons::remain(roster_.size(), terms()));
+}
+
+void Run::abdicate() {
+  const Duration waited = candidate_wait(terms());
+  enter(Rebuilding{now_ + waited});
+  actions_.emplace_back(Abdicate{reasons::no_majority_came(roster_.size(), waited)});
+}
+
+/// A member has taken on the live round.
+void Run::count_answer(Agent& agent) {
+  auto* running = in<Running>();
+  const bool first = !agent.answered;
+  live_round()->answered(agent);
+  if (!first || running == nullptr || running->settled || !agent.succession.has_vote) return;
+  ++running->votes;
+  settle_round();
+}
+
+/// From now on the next round is measured by this one.
+void Run::settle_round() {
+  auto& running = *in<Running>();
+  if (!options_.succession.exists || running.votes < running.round.needs()) return;
+  running.settled = true;
+  majority_ = running.majority;
+  if (running.round.needs() == 0) return;  // its message says so
+  for (const Agent* member : running.round.members()) {
+    if (member != nullptr && may_follow(*member)) {
+      send(member->link, Settled{running.round.stamp()});
+    }
+  }
+}
+
+/// Its members can decide what follows it, when enough of them are here.
+void Run::remember_claims() {
+  if (!options_.succession.exists || majority_.is_known()) return;
+  const auto claimed = claimed_rounds(roster_);
+  if (!claimed.empty()) measure_by(claimed.front());
+}
+
+void Run::measure_by(const ClaimedRound& claimed) {
+  Majority::Base base{claimed.stamp, claimed.here, 0, ended_of(claimed), Majority::By::kCandidate};
+  if (!claimed.settled) {
+    // Its coordinator may measure by the round before it still: who had no vote on it has none now.
+    std::erase_if(base.voters, [](const Agent* agent) { return !agent->succession.has_vote; });
+    base.least = std::max(claimed.succession.needs, 1);
+  }
+  base.absent = claimed.size - static_cast<int>(base.voters.size());
+  majority_.settle(base);
+}
+
+// Its kernel has closed the link, without a word that it connects again, while the process could
+// not yet have taken the coordinator for lost: it has ended. After that it may be a member of
+// another coordinator's round. A stall of this process is no time in which it was heard.
+Majority::Loss Run::loss_of(const Agent& agent, bool link_gone) const {
+  const Duration surely = terms().silence_max() - terms().keep_alive_interval;
+  const bool ended = link_gone && now_ - agent.spoke < surely;
+  return ended ? Majority::Loss::kEnded : Majority::Loss::kSilent;
+}
+
+}  // namespace ddprun::round

@@ -1,0 +1,66 @@
+// What a coordinator knows of those before it and after it, in runs in which the node that
+// coordinates may be lost (docs/FAILOVER.md): options, the rounds that agents claim, and the
+// successors that they are told. Plain data and pure functions.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rendezvous/round/roster.hpp"
+
+namespace ddprun::round {
+
+struct SuccessionOptions {
+  bool exists = false;       // other nodes may coordinate the run
+  bool at_endpoint = false;  // this coordinator listens where the run's endpoint is
+  /// Set if this one comes after a coordinator that was lost: it decides nothing without a
+  /// majority.
+  struct Candidate {
+    std::string ended_author;  // of the rounds whose coordinator has ended for sure; else empty
+    std::string why;           // for people: what became of it
+  };
+  std::optional<Candidate> candidate{};
+};
+
+/// A candidate waits so long for a majority: who cannot get one is back at a coordinator that was
+/// suspended before that one takes it for lost.
+[[nodiscard]] inline Duration candidate_wait(const protocol::Terms& terms) {
+  return Duration(terms.silence_max()) / 2;
+}
+
+/// The rest of a majority is waited for so long: this part of the silence limit.
+inline constexpr int kMajorityGraceShare = 10;
+
+/// The members of one round that are here, by what they claim.
+struct ClaimedRound {
+  protocol::RoundStamp stamp;
+  int size = 0;
+  std::vector<Agent*> here;
+  int votes = 0;  // of nodes that were in the round before it
+  bool settled = false;
+  protocol::Succession succession{};
+};
+
+/// Newest first. Agents without a round, and rounds of runs without succession, are left out.
+[[nodiscard]] std::vector<ClaimedRound> claimed_rounds(const Roster& roster);
+
+/// Whether no other coordinator can decide what follows this round. `ended`: members that have
+/// ended for sure, of which only its author's may be counted.
+[[nodiscard]] bool is_majority(const ClaimedRound& claimed, int ended);
+
+[[nodiscard]] inline bool may_follow(const Agent& agent) {
+  return agent.hello.standby_port != 0 && !agent.hello.runs_coordinator;
+}
+
+/// The nodes that follow the coordinator, as `receiver` reaches them.
+[[nodiscard]] std::vector<protocol::Successor> successors_for(
+    const Agent& receiver, const std::vector<Agent*>& members,
+    const std::string& coordinator_address);
+
+/// Where `receiver` reaches what `agent` listens for. `coordinator_address`: of the coordinator's
+/// machine, as a remote agent sees it; empty: there is none.
+[[nodiscard]] std::string address_for(const Agent& receiver, const Agent& agent,
+                                      const std::string& coordinator_address);
+
+}  // namespace ddprun::round

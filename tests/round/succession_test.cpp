@@ -1,0 +1,253 @@
+// A run whose coordinator is followed by another one: docs/FAILOVER.md.
+#include "tests/round/desk.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace ddprun;
+using namespace ddprun::round;
+using namespace ddprun::protocol;
+
+namespace {
+
+SuccessionOptions first_coordinator() {
+  SuccessionOptions options;
+  options.exists = true;
+  options.at_endpoint = true;
+  return options;
+}
+
+SuccessionOptions candidate(const std::string& ended_author) {
+  SuccessionOptions options;
+  options.exists = true;
+  options.candidate = {ended_author, "lost the coordinator"};
+  return options;
+}
+
+Hello standing_by(Hello hello, int port) {
+  hello.standby_port = static_cast<std::uint16_t>(port);
+  return hello;
+}
+
+/// Of one of `size` nodes in round 3 of coordinator "c0", whose node was rank 0.
+Hello claiming(Desk& desk, const std::string& host, int group_rank, int size,
+               Succession succession = {0, true, true, true}) {
+  Hello hello = desk.hello(host, 1, 8);
+  hello.claim = Claim{{Round(3), "c0"},    group_rank, size, RestartCount(0),
+                      NodeState::kRunning, succession, false};
+  return hello;
+}
+
+/// Nodes "a" (with the coordinator), "b", "c" on links 1 to 3, in round 1.
+Desk three_nodes() {
+  Desk desk(first_coordinator());
+  Hello own = standing_by(desk.hello("a", 1, 3), 7001);
+  own.runs_coordinator = true;
+  desk.say(1, own);
+  desk.say(2, standing_by(desk.hello("b", 1, 3), 7002), {"10.0.0.2", "10.0.0.1"});
+  desk.say(3, standing_by(desk.hello("c", 1, 3), 7003), {"10.0.0.3", "10.0.0.1"});
+  return desk;
+}
+
+}  // namespace
+
+TEST_CASE("a round names its successors in group rank order, without the coordinator's node") {
+  Desk desk = three_nodes();
+  const auto round = desk.last<StartRound>(3);
+  REQUIRE(round);
+  REQUIRE(round->successors.size() == 2);
+  CHECK(round->successors[0] == Successor{1, "b", "10.0.0.2", 7002});
+  CHECK(round->successors[1] == Successor{2, "c", "10.0.0.3", 7003});
+  CHECK(round->succession == Succession{0, true, true, true});
+}
+
+TEST_CASE("a node that waits is told who may follow the coordinator") {
+  Desk desk = three_nodes();
+  for (const std::uint64_t link : {1, 2, 3}) {
+    desk.say(link, desk.report(1, NodeState::kRunning, static_cast<std::uint16_t>(5000 + link)));
+  }
+  desk.say(4, standing_by(desk.hello("d", 1, 3), 7004), {"10.0.0.4", "10.0.0.1"});
+  REQUIRE(desk.last<Waiting>(4));
+  CHECK(desk.last<Waiting>(4)->successors.size() == 2);
+}
+
+TEST_CASE("a later round is settled when enough members of the one before have taken it on") {
+  Desk desk = three_nodes();
+  for (const std::uint64_t link : {1, 2, 3}) desk.say(link, desk.report(1, NodeState::kStarting));
+  CHECK(!desk.last<Settled>(2));  // the first round says so itself
+  desk.lose(3);
+  CHECK(desk.last<StartRound>(2)->succession.needs == 1);
+  desk.say(1, desk.report(2, NodeState::kStarting));
+  REQUIRE(desk.last<Settled>(2));
+  CHECK(desk.last<Settled>(2)->stamp == desk.last<StartRound>(2)->stamp);
+  CHECK(!desk.last<Settled>(1));
+}
+
+TEST_CASE("a node that joins has no vote on the round that takes it in") {
+  Desk desk(first_coordinator());
+  desk.say(1, desk.hello("a", 1, 3, milliseconds(0)));
+  desk.after(milliseconds(1));
+  desk.say(1, desk.report(1, NodeState::kRunning));
+  desk.say(2, desk.hello("b", 1, 3), {"10.0.0.2", "10.0.0.1"});
+  REQUIRE(desk.last<StartRound>(2));
+  CHECK(!desk.last<StartRound>(2)->succession.has_vote);
+  CHECK(desk.last<StartRound>(1)->succession.has_vote);
+}
+
+TEST_CASE("a coordinator whose others are silent stops its workers, and says what would help") {
+  Desk desk = three_nodes();
+  for (const std::uint64_t link : {1, 2, 3}) desk.say(link, desk.report(1, NodeState::kRunning));
+  desk.forget();
+  desk.beat_for(seconds(6), {1});
+  CHECK(desk.run_.phase() == Phase::kForming);
+  REQUIRE(desk.last<Stop>(1));
+  CHECK(!desk.last<StartRound>(1));
+  REQUIRE(desk.last<Waiting>(1));
+  CHECK_THAT(desk.last<Waiting>(1)->text, ContainsSubstring("ddprun-rdzvd"));
+}
+
+TEST_CASE("a coordinator whose others have ended goes on alone") {
+  Desk desk = three_nodes();
+  for (const std::uint64_t link : {1, 2, 3}) desk.say(link, desk.report(1, NodeState::kRunning));
+  desk.forget();
+  desk.lose({2, 3});
+  REQUIRE(desk.last<StartRound>(1));
+  CHECK(desk.last<StartRound>(1)->group_size == 1);
+}
+
+// The silent node may yet be refused by this coordinator's host, and go on with the round of two.
+TEST_CASE("what follows a tie of two is not settled until the silent node is back") {
+  Desk desk(first_coordinator());
+  Hello own = standing_by(desk.hello("a", 1, 2), 7001);
+  own.runs_coordinator = true;
+  desk.say(1, own);
+  desk.say(2, standing_by(desk.hello("b", 1, 2), 7002));
+  for (const std::uint64_t link : {1, 2}) desk.say(link, desk.report(1, NodeState::kRunning));
+  desk.beat_for(seconds(6), {1});
+  REQUIRE(desk.last<StartRound>(1)->group_size == 1);
+  desk.say(1, desk.report(2, NodeState::kRunning));
+  desk.say(3, standing_by(desk.hello("c", 1, 2), 7003), {"10.0.0.3", "10.0.0.1"});
+  REQUIRE(desk.last<StartRound>(3));
+  CHECK(desk.last<StartRound>(3)->succession.needs == 2);
+  desk.say(1, desk.report(3, NodeState::kRunning));
+  desk.say(3, desk.report(3, NodeState::kRunning));
+  CHECK(!desk.last<Settled>(3));
+}
+
+TEST_CASE("a candidate says nothing but heartbeats until a majority is here") {
+  Desk desk(candidate("c0"));
+  desk.say(1, claiming(desk, "b", 1, 4));
+  desk.say(1, Beat{});
+  CHECK(desk.last<Beat>(1));
+  CHECK(!desk.last<Waiting>(1));
+  desk.say(2, claiming(desk, "c", 2, 4));
+  desk.after(milliseconds(100));
+  CHECK(!desk.last<StartRound>(1));  // the last one may come at once, too
+  desk.say(3, claiming(desk, "d", 3, 4));
+  REQUIRE(desk.last<StartRound>(1));
+  CHECK(desk.last<StartRound>(1)->stamp.number == Round(4));
+  CHECK(desk.last<StartRound>(1)->group_size == 3);
+  CHECK(desk.last<StartRound>(1)->restarts == RestartCount(0));
+  CHECK(desk.last<StartRound>(1)->succession.needs == 2);
+  CHECK_THAT(desk.last<StartRound>(1)->reason, ContainsSubstring("lost the coordinator"));
+}
+
+TEST_CASE("the rest of a majority is waited for, but not for long") {
+  Desk desk(candidate("c0"));
+  desk.say(1, claiming(desk, "b", 1, 4));
+  desk.say(2, claiming(desk, "c", 2, 4));
+  desk.after(milliseconds(501));
+  REQUIRE(desk.last<StartRound>(1));
+  CHECK(desk.last<StartRound>(1)->group_size == 2);
+}
+
+TEST_CASE("a refusal is proof: the other one of two goes on; silence is none") {
+  Desk proof(candidate("c0"));
+  proof.say(1, claiming(proof, "b", 1, 2));
+  CHECK(proof.last<StartRound>(1));
+  Desk none(candidate(""));
+  none.say(1, claiming(none, "b", 1, 2));
+  none.after(milliseconds(2499));
+  CHECK(!none.abdicated_);
+  none.beat_for(seconds(1), {1});
+  CHECK(none.abdicated_);
+  CHECK(!none.last<StartRound>(1));
+}
+
+TEST_CASE("the end of another coordinator than the round's proves nothing about it") {
+  Desk desk(candidate("another"));
+  desk.say(1, claiming(desk, "b", 1, 2));
+  desk.after(seconds(2));
+  CHECK(!desk.last<StartRound>(1));
+}
+
+TEST_CASE("a round that may not be settled needs the votes of the one before") {
+  const Succession unsettled{3, true, true, false};
+  const Succession newcomer{3, false, true, false};
+  Desk desk(candidate("c0"));
+  desk.say(1, claiming(desk, "b", 1, 4, unsettled));
+  desk.say(2, claiming(desk, "c", 2, 4, unsettled));
+  desk.say(3, claiming(desk, "d", 3, 4, newcomer));
+  desk.beat_for(seconds(2), {1, 2, 3});
+  CHECK(!desk.last<StartRound>(1));
+  Desk known(candidate("c0"));
+  Hello told = claiming(known, "b", 1, 4, unsettled);
+  told.claim->settled = true;
+  known.say(1, told);
+  known.say(2, claiming(known, "c", 2, 4, unsettled));
+  known.say(3, claiming(known, "d", 3, 4, newcomer));
+  CHECK(known.last<StartRound>(1));
+}
+
+TEST_CASE("one node with a newer round that came to nothing does not keep a majority waiting") {
+  Desk desk(candidate("c0"));
+  Hello newer = claiming(desk, "b", 1, 2, {2, true, true, true});
+  newer.claim->stamp.number = Round(4);
+  desk.say(1, newer);
+  desk.say(2, claiming(desk, "c", 2, 4));
+  desk.say(3, claiming(desk, "d", 3, 4));
+  desk.after(milliseconds(501));
+  REQUIRE(desk.last<StartRound>(2));
+  CHECK(desk.last<StartRound>(2)->stamp.number == Round(5));
+  CHECK(desk.last<StartRound>(2)->group_size == 3);
+  CHECK(!desk.last<StartRound>(1)->succession.has_vote);
+}
+
+TEST_CASE("newcomers alone do not make a candidate act") {
+  Desk desk(candidate("c0"));
+  desk.say(1, desk.hello("x", 1, 2));
+  desk.say(2, desk.hello("y", 1, 2));
+  desk.after(seconds(40));
+  CHECK(!desk.last<StartRound>(1));
+  CHECK(!desk.last<Waiting>(1));
+}
+
+TEST_CASE("all ranks of the nodes that are left had finished: the run has succeeded") {
+  Desk desk(candidate("c0"));
+  for (const int rank : {1, 2}) {
+    Hello finished = claiming(desk, rank == 1 ? "b" : "c", rank, 3);
+    finished.claim->state = NodeState::kSucceeded;
+    desk.say(static_cast<std::uint64_t>(rank), finished);
+  }
+  REQUIRE(desk.last<Done>(1));
+  CHECK(desk.last<Done>(1)->exit_code == 0);
+}
+
+TEST_CASE("a coordinator that is started again at the endpoint has the place of the one before") {
+  Desk desk(first_coordinator());
+  desk.say(1, claiming(desk, "b", 1, 2));
+  REQUIRE(desk.last<StartRound>(1));
+  Desk elsewhere(first_coordinator());
+  elsewhere.say(1, claiming(elsewhere, "b", 1, 2, {0, true, true, false}));
+  elsewhere.beat_for(seconds(10), {1});
+  CHECK(!elsewhere.last<StartRound>(1));
+}
+
+TEST_CASE("the budget of the run is that of the claims") {
+  Desk desk(candidate("c0"), 3);
+  for (const int rank : {1, 2}) {
+    Hello hello = claiming(desk, rank == 1 ? "b" : "c", rank, 3);
+    hello.claim->restarts = RestartCount(2);
+    desk.say(static_cast<std::uint64_t>(rank), hello);
+  }
+  REQUIRE(desk.last<StartRound>(1));
+  CHECK(desk.last<StartRound>(1)->restarts == RestartCount(2));
+}
