@@ -13,6 +13,7 @@
 
 #include "agent/core/lines.hpp"
 #include "agent/in_process_link.hpp"
+#include "agent/link_secret.hpp"
 #include "agent/log.hpp"
 #include "base/count_text.hpp"
 #include "base/exit_status.hpp"
@@ -44,12 +45,8 @@ std::unique_ptr<client::CoordinatorLink> make_link(asio::any_io_executor executo
   }
   const CoordinatorAddress address =
       config.rendezvous->etcd ? CoordinatorAddress{} : config.rendezvous->coordinator;
-  client::LinkSecret secret;
-  if (config.rendezvous->secret) {  // run_agent() has made sure that it can be used
-    secret = {net::TlsContext::make(config.rendezvous->secret).value(), config.run_id.value()};
-  }
   return std::make_unique<client::Connections>(std::move(executor), address.host, address.port,
-                                               std::move(sink), std::move(secret));
+                                               std::move(sink), link_secret_of(config));
 }
 
 }  // namespace
@@ -75,7 +72,13 @@ Agent::Agent(asio::any_io_executor executor, AgentInputs inputs,
   store_.on_rank_claims([this](Round round, const RankClaims& claims) {
     if (runner_) runner_->rank_claimed(round, claims);
   });
-  if (single_node() || !context_.config().rendezvous->etcd) return;
+  if (single_node()) return;
+  if (context_.config().rendezvous->stands_by) {
+    StandbyUser& user = *this;
+    standby_ = std::make_unique<Standby>(executor_, context_.config(), open_coordinator, user);
+    driver_.stand_by(standby_->listen());
+  }
+  if (!context_.config().rendezvous->etcd) return;
   ElectionNode& node = *this;
   elected_ = std::make_unique<ElectedCoordinator>(executor_, context_.config(), identity_.id,
                                                   std::move(open_coordinator), node);
@@ -119,8 +122,27 @@ void Agent::take(const client::Event& event) {
     failure_known_ = stop->verdict && stop->verdict->failure;
   }
   driver_.feed(event);
+  if (standby_) stand_by(event);
   if (context_.spares() != nullptr && waits_as_spare_node(event)) context_.spares()->node_waits();
   show_wait(event);
+}
+
+void Agent::connect(client::LinkId link, const std::optional<client::Place>& to) {
+  if (to || is_aimed_) {
+    const CoordinatorAddress& endpoint = context_.config().rendezvous->coordinator;
+    link_->aim(to ? to->address : endpoint.host, to ? to->port : endpoint.port);
+    is_aimed_ = to.has_value();
+  }
+  link_->connect(link);
+}
+
+void Agent::stand_by(const client::Event& event) {
+  standby_->observe(event);
+  if (!std::holds_alternative<client::Incoming>(event) || !has_coordinator()) return;
+  standby_->at(driver_.round());
+  if (!standby_->is_candidate()) return;
+  if (local_coordinator_ != nullptr) endpoint_coordinator_ = std::move(local_coordinator_);
+  local_coordinator_ = standby_->lead();
 }
 
 bool Agent::waits_as_spare_node(const client::Event& event) const {

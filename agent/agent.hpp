@@ -23,16 +23,18 @@
 #include "agent/round.hpp"
 #include "agent/run_context.hpp"
 #include "agent/run_events.hpp"
+#include "agent/standby.hpp"
 #include "base/log_quota.hpp"
 #include "rendezvous/client/coordinator_link.hpp"
 
 namespace ddprun {
 
-class Agent : private NodePorts, private ElectionNode {
+class Agent : private NodePorts, private ElectionNode, private StandbyUser {
  public:
   /// `local_coordinator` is the coordinator, if it runs in this process; else null, and
   /// `make_local_coordinator` (may be empty) is asked again as long as no coordinator answers.
-  /// `open_coordinator` is for the case that this node is elected, and may be empty if none is.
+  /// `open_coordinator` is for the case that this node is elected or follows a coordinator that was
+  /// lost, and may be empty if neither happens.
   Agent(boost::asio::any_io_executor executor, AgentInputs inputs,
         std::unique_ptr<LocalCoordinator> local_coordinator,
         MakeLocalCoordinator make_local_coordinator, OpenCoordinator open_coordinator);
@@ -60,7 +62,11 @@ class Agent : private NodePorts, private ElectionNode {
  private:
   [[nodiscard]] TimePoint now() const override { return Clock::now(); }
   [[nodiscard]] bool host_coordinator() override;
-  void connect(client::LinkId link) override { link_->connect(link); }
+  void connect(client::LinkId link, const std::optional<client::Place>& to) override;
+  [[nodiscard]] Result<void> coordinate(const client::Coordinate& order) override {
+    return standby_->coordinate(order);
+  }
+  void withdraw_coordinator() override { standby_->withdraw(); }
   void close_link(client::LinkId link) override { link_->close(link); }
   void send(client::LinkId link, const protocol::Message& message) override {
     link_->send(link, message);
@@ -93,6 +99,9 @@ class Agent : private NodePorts, private ElectionNode {
   void coordinator_is_awaited() override { driver_.feed(client::CoordinatorAwaited{}); }
   void election_note(const std::string& text) override;
   void election_failed(const std::string& why) override;
+  [[nodiscard]] bool has_coordinator() const override { return driver_.has_coordinator(); }
+  void abdicated(const std::string& reason) override { driver_.feed(client::Abdicated{reason}); }
+  void stand_by(const client::Event& event);
   /// Null: it is elsewhere.
   [[nodiscard]] LocalCoordinator* coordinator_here() const {
     return elected_ ? elected_->coordinator() : local_coordinator_.get();
@@ -133,11 +142,14 @@ class Agent : private NodePorts, private ElectionNode {
   RunContext context_;
   std::unique_ptr<LocalCoordinator> local_coordinator_;  // null: the coordinator is elsewhere
   MakeLocalCoordinator make_local_coordinator_;
-  std::unique_ptr<ElectedCoordinator> elected_;  // null: nothing is elected
+  std::unique_ptr<ElectedCoordinator> elected_;             // null: nothing is elected
+  std::unique_ptr<LocalCoordinator> endpoint_coordinator_;  // that sends its agents elsewhere
+  std::unique_ptr<Standby> standby_;  // null: this node does not follow another coordinator
   AgentIdentity identity_;
   NodeDriver driver_;
   LinkEvents link_events_;
   std::unique_ptr<client::CoordinatorLink> link_;
+  bool is_aimed_ = false;  // elsewhere than at the endpoint
   NodeStore store_;
   boost::asio::steady_timer tick_;
   boost::asio::steady_timer ended_;    // never expires by itself: cancelled by end()

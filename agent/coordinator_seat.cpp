@@ -7,14 +7,14 @@
 
 namespace ddprun {
 
-Result<std::uint16_t> CoordinatorSeat::reserve(const std::string& address) {
+Result<std::uint16_t> CoordinatorSeat::reserve(const std::string& address, std::uint16_t port) {
   listener_.reset();
-  auto listener = net::listen_on(executor_, address, 0);
+  auto listener = net::listen_on(executor_, address, port);
   if (!listener) return listener.error();
   boost::system::error_code ignored;
-  const std::uint16_t port = listener->local_endpoint(ignored).port();
+  const std::uint16_t bound = listener->local_endpoint(ignored).port();
   listener_.emplace(std::move(*listener));
-  return port;
+  return bound;
 }
 
 Result<void> CoordinatorSeat::open(SeatTerms terms) {

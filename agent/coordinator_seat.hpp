@@ -20,13 +20,19 @@ class CoordinatorSeat {
 
   /// Listens at this address, a literal, on a port that the kernel picks: agents may connect, and
   /// wait. Replaces what was reserved before.
-  [[nodiscard]] Result<std::uint16_t> reserve(const std::string& address);
+  [[nodiscard]] Result<std::uint16_t> reserve(const std::string& address, std::uint16_t port = 0);
   /// Serves where reserve() listens.
   [[nodiscard]] Result<void> open(SeatTerms terms);
   /// Closes the links of all agents, and what was reserved. Workers are not affected.
   void close();
   /// Null while it is not open.
   [[nodiscard]] LocalCoordinator* coordinator() const { return coordinator_.get(); }
+  /// What reserve() opened; null after open().
+  [[nodiscard]] boost::asio::ip::tcp::acceptor* listener() {
+    return listener_ ? &*listener_ : nullptr;
+  }
+  /// The coordinator stays in this process, whatever becomes of the seat.
+  [[nodiscard]] std::unique_ptr<LocalCoordinator> take() { return std::move(coordinator_); }
 
  private:
   boost::asio::any_io_executor executor_;

@@ -61,7 +61,7 @@ Result<etcd::Leader> ElectedCoordinator::offer(const std::string& own_address) {
 void ElectedCoordinator::lead(const RunRecord& record) {
   const auto opened =
       seat_.open({record, [this](const RunRecord& changed) { elector_.set_record(changed); },
-                  [this] { return elector_.may_act(); }});
+                  [this] { return elector_.may_act(); }, std::nullopt});
   if (!opened) return node_.election_failed(opened.error().sentence);
   node_.coordinator_at(offered_, true, "");
 }

@@ -8,6 +8,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,9 +56,17 @@ using MakeLocalCoordinator =
 
 /// A coordinator that comes into being while the run lives, because this node was chosen for it.
 struct SeatTerms {
-  RunRecord record;                                 // what the one before it left
+  std::optional<RunRecord> record;                  // what the one before it left in etcd
   std::function<void(const RunRecord&)> on_record;  // that has changed
   std::function<bool()> may_act;                    // no other one can act now
+  /// Without a third party: set if it comes after a coordinator that was lost, and has to find a
+  /// majority (docs/FAILOVER.md).
+  struct Candidate {
+    std::string ended_author;
+    std::string why;
+    std::function<void(const std::string& reason)> on_abdicate;
+  };
+  std::optional<Candidate> candidate{};
 };
 
 /// Serves on `listener`, which listens already.

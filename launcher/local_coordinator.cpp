@@ -50,6 +50,7 @@ coordinator::ServerOptions options_of(const Launch& launch, spdlog::logger& logg
   options.status = launch.status;
   options.secret = launch.config.rendezvous->secret;
   options.peers = make_store_peers(launch.config, options.log);
+  options.succession.options.exists = launch.config.rendezvous->fails_over;
   return options;
 }
 
@@ -75,8 +76,10 @@ Result<std::unique_ptr<LocalCoordinator>> start_local_coordinator(asio::any_io_e
                                                                   const Launch& launch,
                                                                   spdlog::logger& logger) {
   if (!launch.coordinator) return std::unique_ptr<LocalCoordinator>();
+  coordinator::ServerOptions options = options_of(launch, logger);
+  options.succession.options.at_endpoint = true;
   auto server = coordinator::open_server(executor, launch.coordinator->bind,
-                                         launch.coordinator->port, options_of(launch, logger));
+                                         launch.coordinator->port, std::move(options));
   if (server) return local_coordinator(std::move(*server));
   const bool taken = server.error().kind == ErrorKind::kPortTaken;
   if (taken && launch.coordinator->need == CoordinatorPlan::Need::kMay)
@@ -91,6 +94,11 @@ OpenCoordinator coordinator_opener(const Launch& launch, spdlog::logger& logger)
     options.record = std::move(terms.record);
     options.on_record = std::move(terms.on_record);
     options.may_act = std::move(terms.may_act);
+    if (terms.candidate) {
+      auto& succession = options.succession;
+      succession.options.candidate = {terms.candidate->ended_author, terms.candidate->why};
+      succession.on_abdicate = std::move(terms.candidate->on_abdicate);
+    }
     auto server = std::make_unique<coordinator::Server>(listener.get_executor(),
                                                         std::move(listener), std::move(options));
     const auto started = server->start();

@@ -100,8 +100,10 @@ void Connector::start_next() {
 
 void Connector::on_connected(Attempt& attempt, error_code why) {
   if (!done_) return;
+  if (why == asio::error::connection_refused) ++refused_;
   if (why) return fail(attempt, evidence(to_text(attempt.where), why));
   if (is_self_connection(attempt.socket, attempt.where)) {
+    ++refused_;
     attempt.socket.set_option(asio::socket_base::linger(true, 0), why);  // leaves no TIME_WAIT
     return fail(attempt, to_text(attempt.where) +
                              ": no server listens on this port (the socket connected to itself)");

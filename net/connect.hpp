@@ -52,6 +52,8 @@ class Connector : public std::enable_shared_from_this<Connector> {
             std::vector<boost::asio::ip::tcp::endpoint> candidates, TimePoint deadline, Done done);
   void start();
   void cancel();
+  /// Whether the kernel of every address refused: no process listens there.
+  [[nodiscard]] bool was_refused() const { return refused_ == attempts_.size(); }
 
  private:
   struct Attempt {
@@ -73,6 +75,7 @@ class Connector : public std::enable_shared_from_this<Connector> {
   boost::asio::steady_timer stagger_;
   boost::asio::steady_timer deadline_;
   std::string failures_;
+  std::size_t refused_ = 0;
   Done done_;  // null once finished
 };
 

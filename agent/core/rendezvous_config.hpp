@@ -46,6 +46,8 @@ struct RendezvousConfig {
       scheduler_index;               // this node's position in the scheduler's list, or in --hosts
   SharedSecret secret;               // of the run; null: links in clear text
   std::optional<EtcdConfig> etcd{};  // it says where the coordinator is
+  bool fails_over = false;           // other nodes may coordinate the run after this coordinator
+  bool stands_by = false;            // this one may
   // --rdzv-conf
   Duration join_timeout = std::chrono::seconds(600);
   Duration last_call_timeout = std::chrono::seconds(30);

@@ -109,8 +109,18 @@ void NodeDriver::flush_deferred_death_line() {
 }
 
 void NodeDriver::act(const client::Connect& action) {
-  if (!membership_.joined() && ports_.host_coordinator()) membership_.coordinator_is_here();
-  ports_.connect(action.link);
+  const bool may_host = !membership_.joined() && !action.to;
+  if (may_host && ports_.host_coordinator()) membership_.coordinator_is_here();
+  ports_.connect(action.link, action.to);
+}
+
+void NodeDriver::act(const client::Coordinate& action) {
+  const auto made = ports_.coordinate(action);
+  if (!made) feed(client::Abdicated{made.error().sentence});
+}
+
+void NodeDriver::act(const client::Withdraw&) {
+  ports_.withdraw_coordinator();
 }
 
 void NodeDriver::act(const client::CloseLink& action) {

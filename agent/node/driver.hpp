@@ -60,6 +60,10 @@ class NodeDriver {
   [[nodiscard]] int run_exit_code() const {
     return end_->exit_code == 0 ? exit_code_of_signal(stop_signal_) : end_->exit_code;
   }
+  [[nodiscard]] Round round() const { return membership_.round(); }
+  [[nodiscard]] bool has_coordinator() const { return membership_.has_coordinator(); }
+  /// This node may coordinate the run: see Membership::stand_by().
+  void stand_by(std::uint16_t port) { membership_.stand_by(port); }
   /// As the last round has them.
   [[nodiscard]] RestartCount restarts() const { return restarts_; }
 
@@ -67,6 +71,8 @@ class NodeDriver {
   void feed_queued();
   void carry_out(const client::Actions& actions);
   void act(const client::Connect& action);
+  void act(const client::Coordinate& action);
+  void act(const client::Withdraw& action);
   void act(const client::CloseLink& action);
   void act(const client::SendMessage& action);
   void act(const client::OpenStore& action);

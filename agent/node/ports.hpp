@@ -28,7 +28,11 @@ class NodePorts {
   /// Before each attempt to connect, as long as no coordinator has answered: whether this process
   /// has just become its host.
   [[nodiscard]] virtual bool host_coordinator() = 0;
-  virtual void connect(client::LinkId link) = 0;
+  virtual void connect(client::LinkId link, const std::optional<client::Place>& to) = 0;
+  /// Opens a candidate where this node stands by; Abdicated follows with feed() if it gets no
+  /// majority.
+  [[nodiscard]] virtual Result<void> coordinate(const client::Coordinate& order) = 0;
+  virtual void withdraw_coordinator() = 0;
   virtual void close_link(client::LinkId link) = 0;
   virtual void send(client::LinkId link, const protocol::Message& message) = 0;
 

@@ -35,7 +35,7 @@ void Cluster::Node::begin() {
   driver_.begin();
 }
 
-void Cluster::Node::connect(client::LinkId link) {
+void Cluster::Node::connect(client::LinkId link, const std::optional<client::Place>&) {
   own_link_ = link;
   at(now() + cluster_.options_.times.link, [link](Node& node) {
     node.link_ = node.cluster_.open_link(node.id_);

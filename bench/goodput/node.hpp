@@ -29,7 +29,12 @@ class Cluster::Node final : public NodePorts {
 
   [[nodiscard]] TimePoint now() const override { return cluster_.timeline_.now(); }
   [[nodiscard]] bool host_coordinator() override { return false; }
-  void connect(client::LinkId link) override;
+  void connect(client::LinkId link, const std::optional<client::Place>& to) override;
+  // In these lives no other node coordinates.
+  Result<void> coordinate(const client::Coordinate&) override {
+    return Error(ErrorKind::kSystem, "nowhere");
+  }
+  void withdraw_coordinator() override {}
   void close_link(client::LinkId) override {}
   void send(client::LinkId link, const protocol::Message& message) override;
   [[nodiscard]] Result<std::uint16_t> open_store() override;

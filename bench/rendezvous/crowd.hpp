@@ -60,6 +60,9 @@ class CrowdAgent {
 
  private:
   void act(const client::Connect& connect);
+  void act(const client::Coordinate&) {
+  }  // the coordinator of a crowd is not followed by its agents
+  void act(const client::Withdraw&) {}
   void act(const client::CloseLink& close);
   void act(const client::SendMessage& send);
   void act(const client::OpenStore& open);

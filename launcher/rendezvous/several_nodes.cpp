@@ -48,6 +48,9 @@ RendezvousConfig rendezvous_config(const SeveralNodes& several, const Rendezvous
   config.coordinator = several.coordinator;
   config.etcd = several.etcd;
   config.master = several.master;
+  // Where the workers' store has a fixed address, that is on the coordinator's node.
+  config.fails_over = !several.etcd && several.master == MasterChoice::kRound;
+  config.stands_by = config.fails_over && conf.is_host.value_or(true);
   config.nodes_min = several.nodes.min;
   config.nodes_max = several.nodes.max;
   config.node_rank = several.node_rank;

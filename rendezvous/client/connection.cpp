@@ -45,7 +45,8 @@ class Connections::Impl final : public std::enable_shared_from_this<Impl>, publi
  private:
   void on_resolved(TimePoint deadline, Result<net::Addresses> addresses);
   void on_connected(Result<net::Connected> connected);
-  void down(const std::string& evidence);
+  enum class By { kPeer, kKernel };  // whether the peer's kernel refused to connect
+  void down(const std::string& evidence, By by = By::kPeer);
   void heard(protocol::Message message) override;
   void lost(const std::string& evidence) override;
   void met_another_server(const std::string& sentence) override;
@@ -122,8 +123,11 @@ void Connections::Impl::on_resolved(TimePoint deadline, Result<net::Addresses> a
 }
 
 void Connections::Impl::on_connected(Result<net::Connected> connected) {
+  const bool refused = connector_->was_refused();
   connector_.reset();
-  if (!connected) return down(connected.error().sentence);
+  if (!connected) {
+    return down(connected.error().sentence, refused ? By::kKernel : By::kPeer);
+  }
   peer_ = connected->peer;
   auto tls = secret_.tls ? net::TlsSession::connecting(secret_.tls, secret_.run) : nullptr;
   const auto link = std::make_shared<Link>(std::move(*connected), *this, std::move(tls));
@@ -172,11 +176,11 @@ void Connections::Impl::cancel_doubt() {
   held_.clear();
 }
 
-void Connections::Impl::down(const std::string& evidence) {
+void Connections::Impl::down(const std::string& evidence, By by) {
   cancel_doubt();
   link_.reset();
   moved();
-  sink_(LinkDown{std::exchange(current_, 0), evidence});
+  sink_(LinkDown{std::exchange(current_, 0), evidence, by == By::kKernel});
 }
 
 void Connections::Impl::heard(protocol::Message message) {

@@ -176,6 +176,7 @@ void Membership::take(const StartRound& start) {
     round_->state = NodeState::kStopping;
     return;
   }
+  search_.learn(start.successors, start.group_rank);
   notices_.end_waiting();
   notices_.note(start.reason, actions_);
   stores_.release(now_, actions_);
@@ -251,6 +252,7 @@ void Membership::take(const Refused& refused) {
 
 void Membership::take(const Waiting& waiting) {
   seen_ = std::max(seen_, waiting.round);
+  if (!waiting.successors.empty()) search_.learn(waiting.successors, -1);
   if (waiting.text.empty() || !way_out_.is_staying()) return;
   Wait wait{waiting.text, "gives up", "join_timeout"};
   if (waiting.then == WaitEnd::kRoundStarts) {

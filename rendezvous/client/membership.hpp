@@ -21,6 +21,7 @@
 #include "rendezvous/client/membership/group.hpp"
 #include "rendezvous/client/membership/limits.hpp"
 #include "rendezvous/client/membership/notices.hpp"
+#include "rendezvous/client/membership/search.hpp"
 #include "rendezvous/client/membership/stores.hpp"
 #include "rendezvous/client/membership/way_out.hpp"
 
@@ -63,6 +64,8 @@ class Membership {
   [[nodiscard]] Actions step(const Event& event, TimePoint now);
   /// The coordinator was put into this process after all: the next hello says so.
   void coordinator_is_here() { options_.hello.runs_coordinator = true; }
+  /// This node may coordinate the run, and listens for that: the next hello says so.
+  void stand_by(std::uint16_t port) { options_.hello.standby_port = port; }
 
   /// The round this agent knows of; number 0 before the first.
   [[nodiscard]] Round round() const { return round_ ? round_->number() : Round(0); }
@@ -72,6 +75,8 @@ class Membership {
   /// Whether a coordinator has ever answered.
   [[nodiscard]] bool joined() const { return reach_.joined; }
   [[nodiscard]] bool connected() const { return is_up(); }
+  /// Whether the coordinator answers on the link that there is.
+  [[nodiscard]] bool has_coordinator() const { return answered(); }
   /// The state of the link: "Answered".
   [[nodiscard]] const char* link_name() const;
   /// Of the round, the link, the workers and the way out, for observers.
@@ -100,7 +105,8 @@ class Membership {
   void on(const CoordinatorAwaited& awaited);
   void on(const Tick& tick);
   void connect();
-  void lose_link(const std::string& evidence, LinkEnd link_end);
+  void lose_link(const std::string& evidence, LinkEnd link_end, LinkLoss loss);
+  void note_loss();
   void drop_link(LinkEnd link_end);
   void close_link();
   void notice_silence();
@@ -120,6 +126,17 @@ class Membership {
   void send(protocol::Message message);
   void arm();
   [[nodiscard]] std::optional<TimePoint> next_deadline();
+
+  // membership_search.cpp: another node coordinates.
+  void on(const Abdicated& abdicated);
+  void look_further(LinkLoss loss, bool had_it);
+  void go(CoordinatorSearch::Step step);
+  void withdraw();
+  void find_coordinator();
+  void take(const protocol::Settled& settled);
+  void take(const protocol::Moved& moved);
+  [[nodiscard]] Duration attempt_max() const;
+  [[nodiscard]] Duration soon() const;
 
   // membership.cpp
   void on(const GroupRunning& running);
@@ -166,6 +183,9 @@ class Membership {
   link::State link_;
   LinkId link_id_ = 0;
   Reach reach_;
+  CoordinatorSearch search_;
+  std::optional<Place> where_;  // the coordinator is; none: where the endpoint is
+  bool has_ended_ = false;      // the process there
   std::optional<TimePoint> armed_;
   bool node_rank_retried_ = false;
   bool was_greeted_ = false;  // a coordinator had said something before the message that is taken

@@ -34,11 +34,20 @@ namespace {
   return std::chrono::duration_cast<Milliseconds>(duration);
 }
 
+// For a node that cannot know whether the others go on.
+constexpr const char* kRemedy =
+    "no majority of the nodes can be reached from here; ddprun-rdzvd on another host, a third node "
+    "or --rdzv-backend=etcd-v3 survive such a loss";
+
 }  // namespace
+
+Duration Membership::soon() const {
+  return retry_delay(1, options_.hello);
+}
 
 void Membership::connect() {
   link_ = Connecting{now_};
-  actions_.emplace_back(Connect{++link_id_});
+  actions_.emplace_back(Connect{++link_id_, search_.is_away() ? search_.place() : where_});
 }
 
 void Membership::on(const LinkUp& up) {
@@ -62,7 +71,9 @@ void Membership::say_hello(TimePoint heard) {
 
 void Membership::on(const LinkDown& down) {
   if (down.link != link_id_ || is_down()) return;
-  lose_link(down.evidence, LinkEnd::kGone);
+  LinkLoss loss = is_up() ? LinkLoss::kEnded : LinkLoss::kSilent;
+  if (down.refused) loss = LinkLoss::kRefused;
+  lose_link(down.evidence, LinkEnd::kGone, loss);
 }
 
 // The workers keep running: the new coordinator learns of them from the hello.
@@ -85,7 +96,7 @@ void Membership::on(const CoordinatorAwaited&) {
   if (reach_.joined && !answered()) reach_.lost_at = now_;
 }
 
-void Membership::lose_link(const std::string& evidence, LinkEnd link_end) {
+void Membership::lose_link(const std::string& evidence, LinkEnd link_end, LinkLoss loss) {
   const bool had_it = answered();
   drop_link(link_end);
   if (way_out_.is_decided()) return;
@@ -95,8 +106,15 @@ void Membership::lose_link(const std::string& evidence, LinkEnd link_end) {
   }
   const std::string known = options_.coordinator + ": ";  // the sentence already names it
   reach_.cause = evidence.starts_with(known) ? evidence.substr(known.size()) : evidence;
-  if (!reach_.joined) return wait_for_coordinator(": " + reach_.cause);
-  if (!had_it && reach_.loss_noted) return;
+  if (!reach_.joined) {
+    wait_for_coordinator(": " + reach_.cause);
+    return look_further(loss, had_it);
+  }
+  if (had_it || !reach_.loss_noted) note_loss();
+  look_further(loss, had_it);
+}
+
+void Membership::note_loss() {
   reach_.loss_noted = true;
   const std::string limit =
       duration_text(coordinator_deadline() - reach_.lost_at) + " (--rdzv-conf coordinator_timeout)";
@@ -138,6 +156,12 @@ void Membership::close_link() {
 void Membership::on(const Incoming& incoming) {
   if (incoming.link != link_id_ || !is_up()) return;
   hear(now_);
+  // A candidate without a majority answers heartbeats alone: it is not the coordinator yet.
+  if (search_.is_away()) {
+    if (std::holds_alternative<Beat>(incoming.message)) return;
+    find_coordinator();
+  }
+  if (const auto* moved = std::get_if<Moved>(&incoming.message)) return take(*moved);
   // Heartbeats alone are no answer to the first hello: join_timeout holds.
   if (!reach_.joined && std::holds_alternative<Beat>(incoming.message)) return;
   if (const auto* greeted = std::get_if<Greeted>(&link_)) link_ = Answered{*greeted};
@@ -180,8 +204,9 @@ void Membership::on(const Tick&) {
 
 void Membership::notice_silence() {
   if (const auto* connecting = std::get_if<Connecting>(&link_)) {
-    if (now_ - connecting->since < kConnectMax) return;
-    return lose_link("no connection within " + duration_text(kConnectMax), LinkEnd::kOpen);
+    if (now_ - connecting->since < attempt_max()) return;
+    return lose_link("no connection within " + duration_text(attempt_max()), LinkEnd::kOpen,
+                     LinkLoss::kSilent);
   }
   if (!is_up()) return;
   const Terms& terms = options_.hello.terms;
@@ -191,7 +216,8 @@ void Membership::notice_silence() {
   if (now_ - heard() < terms.silence_max()) return;
   const std::string silence = "no heartbeat for " + duration_text(terms.silence_max());
   if (!way_out_.is_leaving()) send(Reconnecting{silence});
-  lose_link(answered() ? silence : "it accepts the connection and sends nothing", LinkEnd::kOpen);
+  lose_link(answered() ? silence : "it accepts the connection and sends nothing", LinkEnd::kOpen,
+            LinkLoss::kSilent);
 }
 
 void Membership::beat_if_due() {
@@ -212,7 +238,8 @@ void Membership::give_up_on_coordinator() {
   const std::string sentence = "the coordinator " + options_.coordinator + " did not answer for " +
                                duration_text(waited) + " (--rdzv-conf " + option + "=" +
                                seconds_text(waited) + ")" +
-                               (reach_.cause.empty() ? "" : "; last attempt: " + reach_.cause);
+                               (reach_.cause.empty() ? "" : "; last attempt: " + reach_.cause) +
+                               (search_.has_successors() ? "; " + std::string(kRemedy) : "");
   if (state() == NodeState::kSucceeded) return end(succeeded_here(sentence));
   const int code = reach_.joined ? kExitCoordinatorLost : kExitJoinTimeout;
   end(known_end(End{code, sentence}));
@@ -270,7 +297,7 @@ std::optional<TimePoint> Membership::next_deadline() {
   if (!way_out_.is_decided()) {
     if (const auto* down = std::get_if<Down>(&link_)) take(down->retry_at);
     if (const auto* connecting = std::get_if<Connecting>(&link_)) {
-      take(connecting->since + kConnectMax);
+      take(connecting->since + attempt_max());
     }
     if (is_up()) take(heard() + options_.hello.terms.silence_max());
     if (const Greeted* greeted = greeting()) take(greeted->beat_at);

@@ -23,6 +23,7 @@
 #include "base/types.hpp"
 #include "rendezvous/coordinator/limits.hpp"
 #include "rendezvous/coordinator/status_access.hpp"
+#include "rendezvous/coordinator/succession.hpp"
 #include "rendezvous/store/limits.hpp"
 #include "rendezvous/store/server_peers.hpp"
 
@@ -52,6 +53,8 @@ struct ServerOptions {
   /// False: another coordinator may act for the run. Then this one answers heartbeats and does
   /// nothing else until resume(). Asked before every decision; may be empty.
   std::function<bool()> may_act{};
+  /// Of `only_run`: coordinators follow each other without a third party.
+  Succession succession{};
 };
 
 class Server {

@@ -133,6 +133,10 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   void arm_run(RunEntry& entry, TimePoint deadline);
   void note(RunEntry& entry, const round::Note& note);
   void finish_run(RunEntry& entry);
+
+  // server_succession.cpp: another coordinator of the run.
+  [[nodiscard]] bool may_hand_over(const protocol::Lead& lead) const;
+  void hand_over(Link& link, const protocol::Lead& lead);
   void refuse(Link& link, protocol::Refused refused);
   [[nodiscard]] SharedFrame frame_of(protocol::Message message);
 
@@ -188,6 +192,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   std::map<std::shared_ptr<RunEntry>, round::LinksLost> lost_;           // in this batch
   std::deque<std::pair<std::shared_ptr<RunEntry>, round::Event>> held_;  // until resume()
   RunRecord last_record_{};
+  std::optional<protocol::Moved> moved_;     // where the run is coordinated, if not here
   std::vector<std::uint64_t> closed_links_;  // in links_ until the end of the batch
   net::LoggedCauses logged_;
   LogQuota quota_{kLinesMax, kLineInterval};

@@ -23,6 +23,8 @@ std::size_t share_of_one_address(std::size_t runs) {
 void Server::Impl::on_message(Link& link, Message message) {
   const bool is_hello = std::holds_alternative<Hello>(message);
   if (link.run == nullptr && is_hello) return on_hello(link, std::move(message));
+  const auto* lead = std::get_if<Lead>(&message);
+  if (link.run == nullptr && lead != nullptr && may_hand_over(*lead)) return hand_over(link, *lead);
   if (link.run == nullptr) {
     const std::string cause =
         "the first message must be hello, not " + std::string(type_of(message));
@@ -37,6 +39,10 @@ void Server::Impl::on_message(Link& link, Message message) {
 
 void Server::Impl::on_hello(Link& link, Message message) {
   const Hello& hello = std::get<Hello>(message);
+  if (moved_ && options_.only_run == hello.run_id) {
+    send(link, frame_of(*moved_));
+    return close_link(link);
+  }
   const bool is_full = unfinished_ >= options_.limits.runs;
   if (is_full && !runs_.contains(hello.run_id.value())) forget_run_without_agents();
   auto refused = refusal_of(link, hello);
@@ -63,7 +69,10 @@ void Server::Impl::on_hello(Link& link, Message message) {
     round::RunOptions options{hello.run_id, author};
     const bool again = before != runs_.end() && !before->second->run.runs_other_command(hello);
     if (again) options.succeeded = before->second->run.success();
-    if (options_.only_run) options.record = options_.record;
+    if (options_.only_run) {
+      options.record = options_.record;
+      options.succession = options_.succession.options;
+    }
     entry = std::make_shared<RunEntry>(executor_, std::move(options), net::address_text(link.from));
   }
   link.run = entry;
@@ -220,6 +229,8 @@ void Server::Impl::perform(RunEntry& entry, round::Actions actions) {
       arm_run(entry, timer->deadline);
     } else if (const auto* said = std::get_if<round::Note>(&action)) {
       note(entry, *said);
+    } else if (const auto* abdicated = std::get_if<round::Abdicate>(&action)) {
+      if (options_.succession.on_abdicate) options_.succession.on_abdicate(abdicated->reason);
     } else {
       finish_run(entry);
     }

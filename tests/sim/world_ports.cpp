@@ -12,7 +12,12 @@ class World::Ports final : public NodePorts {
 
   [[nodiscard]] TimePoint now() const override { return node().clock.local(world_.now()); }
   [[nodiscard]] bool host_coordinator() override { return false; }
-  void connect(client::LinkId link) override {
+  // In these lives no other node coordinates.
+  Result<void> coordinate(const client::Coordinate&) override {
+    return Error(ErrorKind::kSystem, "nowhere");
+  }
+  void withdraw_coordinator() override {}
+  void connect(client::LinkId link, const std::optional<client::Place>&) override {
     check();
     world_.connect(id_, link);
   }

@@ -23,6 +23,7 @@ struct LinkUp {
 struct LinkDown {
   LinkId link;
   std::string evidence;
+  bool refused = false;  // by the kernel of every address: no process listens there
 };
 struct Incoming {
   LinkId link;
@@ -105,15 +106,35 @@ struct CoordinatorMoved {
 /// What names the coordinator does not answer, which is no fault of this node: the time does not
 /// count.
 struct CoordinatorAwaited {};
+/// This node was to coordinate the run, and cannot, or got no majority.
+struct Abdicated {
+  std::string reason;
+};
 struct Tick {};
 using Event =
     std::variant<LinkUp, LinkDown, Incoming, StoreOpened, GroupRunning, GroupSucceeded, GroupFailed,
                  GroupGone, GroupMayGrow, RankGone, GroupLeftBefore, GroupQuiet, StoreIdle,
-                 LeaveAsked, SignalCame, CoordinatorMoved, CoordinatorAwaited, Tick>;
+                 LeaveAsked, SignalCame, CoordinatorMoved, CoordinatorAwaited, Abdicated, Tick>;
 
+/// Where another node than that of the endpoint coordinates, or may.
+struct Place {
+  std::string host;  // for sentences
+  std::string address;
+  std::uint16_t port = 0;
+  friend bool operator==(const Place&, const Place&) = default;
+};
 struct Connect {
   LinkId link;
+  std::optional<Place> to{};  // absent: where the run's endpoint is
 };
+/// This node is a candidate: a coordinator that waits for a majority, where the node stands by.
+/// Connect to it follows; Abdicated, if it cannot be made or gets no majority.
+struct Coordinate {
+  std::string ended_author;  // see round::SuccessionOptions
+  std::string why;
+};
+/// It is a candidate no more.
+struct Withdraw {};
 struct CloseLink {
   LinkId link;
 };
@@ -177,9 +198,9 @@ struct End {
   std::string text{};
   std::optional<protocol::Done> done{};
 };
-using Action =
-    std::variant<Connect, CloseLink, SendMessage, OpenStore, ServeStore, ReleaseStore, CloseStore,
-                 StartGroup, StopGroup, ArmTimer, Note, DeliverSignal, CheckHang, End>;
+using Action = std::variant<Connect, Coordinate, Withdraw, CloseLink, SendMessage, OpenStore,
+                            ServeStore, ReleaseStore, CloseStore, StartGroup, StopGroup, ArmTimer,
+                            Note, DeliverSignal, CheckHang, End>;
 using Actions = std::vector<Action>;
 
 }  // namespace ddprun::client

@@ -42,7 +42,8 @@ const char* Group::name() const {
 }
 
 protocol::Claim NodeRound::claim() const {
-  return {start.stamp, start.group_rank, start.group_size, start.restarts, state};
+  return {start.stamp, start.group_rank, start.group_size, start.restarts,
+          state,       start.succession, settled};
 }
 
 protocol::Report NodeRound::report(std::uint16_t store_port) const {

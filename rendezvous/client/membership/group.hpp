@@ -53,7 +53,10 @@ struct NodeRound {
   bool finished_before = false;                // see GroupSucceeded
   std::optional<WorkerExit> failure{};         // the first of its workers
   std::optional<protocol::Stopped> stopped{};  // nothing of it is left here
-  std::optional<protocol::Done> verdict{};     // of a run that failed; its report is to come
+  bool settled = false;                        // as its coordinator has told
+  bool of_coordinator = true;  // who decided it is where the coordinator was, when it was lost
+  bool author_ended = false;   // the process that decided it
+  std::optional<protocol::Done> verdict{};  // of a run that failed; its report is to come
 
   [[nodiscard]] Round number() const { return start.stamp.number; }
   [[nodiscard]] protocol::Claim claim() const;

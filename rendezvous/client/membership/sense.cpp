@@ -22,24 +22,6 @@ namespace {
   return "ranks " + number(base) + "-" + number(base + count - 1);
 }
 
-// Names are not looked up here. A link-local address has a zone behind '%'.
-[[nodiscard]] bool can_be_host(const std::string& address) {
-  const bool is_spelled =
-      !address.empty() && std::all_of(address.begin(), address.end(), [](char one) {
-        return std::isalnum(static_cast<unsigned char>(one)) != 0 ||
-               std::string_view(".:-_%").find(one) != std::string_view::npos;
-      });
-  if (!is_spelled) return false;
-  in_addr v4{};
-  if (::inet_pton(AF_INET, address.c_str(), &v4) == 1) {
-    const auto host = ntohl(v4.s_addr);
-    return host != INADDR_ANY && !IN_MULTICAST(host) && host != INADDR_BROADCAST;
-  }
-  in6_addr v6{};
-  if (::inet_pton(AF_INET6, address.c_str(), &v6) != 1) return true;
-  return !IN6_IS_ADDR_UNSPECIFIED(&v6) && !IN6_IS_ADDR_MULTICAST(&v6);
-}
-
 [[nodiscard]] std::string wrong_place(const StartRound& start, const Terms& terms) {
   if (start.group_rank >= start.group_size) {
     return "node " + number(start.group_rank) + " of " + count_text(start.group_size, "node");
@@ -74,6 +56,24 @@ namespace {
 
 }  // namespace
 
+// A link-local address has a zone behind '%'.
+bool can_be_host(const std::string& address) {
+  const bool is_spelled =
+      !address.empty() && std::all_of(address.begin(), address.end(), [](char one) {
+        return std::isalnum(static_cast<unsigned char>(one)) != 0 ||
+               std::string_view(".:-_%").find(one) != std::string_view::npos;
+      });
+  if (!is_spelled) return false;
+  in_addr v4{};
+  if (::inet_pton(AF_INET, address.c_str(), &v4) == 1) {
+    const auto host = ntohl(v4.s_addr);
+    return host != INADDR_ANY && !IN_MULTICAST(host) && host != INADDR_BROADCAST;
+  }
+  in6_addr v6{};
+  if (::inet_pton(AF_INET6, address.c_str(), &v6) != 1) return true;
+  return !IN6_IS_ADDR_UNSPECIFIED(&v6) && !IN6_IS_ADDR_MULTICAST(&v6);
+}
+
 std::string what_cannot_be(const StartRound& start, const Hello& own) {
   if (std::string wrong = wrong_place(start, own.terms); !wrong.empty()) return wrong;
   if (std::string wrong = wrong_ranks(start, own.local_world_size); !wrong.empty()) return wrong;
@@ -84,6 +84,9 @@ std::string what_cannot_be(const StartRound& start, const Hello& own) {
   const bool is_alone = start.group_size == 1 && start.master_address.empty();
   if (!is_alone && !can_be_host(start.master_address)) {
     return "MASTER_ADDR \"" + start.master_address + "\"";
+  }
+  for (const Successor& successor : start.successors) {
+    if (!can_be_host(successor.address)) return "a successor at \"" + successor.address + "\"";
   }
   return "";
 }

@@ -1,0 +1,81 @@
+#include "agent/standby.hpp"
+
+#include <boost/asio/post.hpp>
+#include <utility>
+
+namespace ddprun {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+
+Standby::Standby(asio::any_io_executor executor, const LaunchConfig& config, OpenCoordinator open,
+                 StandbyUser& user)
+    : executor_(executor),
+      config_(config),
+      user_(user),
+      seat_(executor, std::move(open)),
+      notice_(executor, config) {}
+
+Standby::~Standby() = default;
+
+std::uint16_t Standby::listen() {
+  const auto port = seat_.reserve(config_.store.listen_addr, port_);
+  port_ = port ? *port : 0;
+  turns_away_ = false;
+  return port_;
+}
+
+void Standby::observe(const client::Event& event) {
+  if (std::holds_alternative<client::Incoming>(event) && user_.has_coordinator()) turn_away();
+}
+
+// Who comes while this node has its coordinator looks for it elsewhere at once. After its loss they
+// wait in the kernel, until this node is a candidate or has found another one.
+void Standby::turn_away() {
+  tcp::acceptor* listener = seat_.listener();
+  if (listener == nullptr || std::exchange(turns_away_, true)) return;
+  listener->async_wait(tcp::acceptor::wait_read, [this, weak = std::weak_ptr<int>(alive_)](
+                                                     const boost::system::error_code& why) {
+    if (weak.lock() != nullptr) turned_away(why);
+  });
+}
+
+void Standby::turned_away(const boost::system::error_code& why) {
+  if (why == asio::error::operation_aborted) return;
+  turns_away_ = false;
+  tcp::acceptor* listener = seat_.listener();
+  if (why || listener == nullptr || !user_.has_coordinator()) return;
+  boost::system::error_code failed;
+  listener->non_blocking(true, failed);
+  tcp::socket stranger(executor_);
+  listener->accept(stranger, failed);
+  turn_away();
+}
+
+Result<void> Standby::coordinate(const client::Coordinate& order) {
+  if (seat_.listener() == nullptr) {
+    return Error(ErrorKind::kSystem, "this node has no port to coordinate the run");
+  }
+  seat_.listener()->cancel();
+  turns_away_ = false;
+  SeatTerms terms;
+  const auto abdicate = [this, weak = std::weak_ptr<int>(alive_)](const std::string& reason) {
+    asio::post(executor_, [this, weak, reason] {
+      if (weak.lock() != nullptr && is_candidate()) user_.abdicated(reason);
+    });
+  };
+  terms.candidate = {order.ended_author, order.why, abdicate};
+  return seat_.open(std::move(terms));
+}
+
+void Standby::withdraw() {
+  seat_.close();
+  (void)listen();  // without a port others find none here
+}
+
+std::unique_ptr<LocalCoordinator> Standby::lead() {
+  notice_.begin(port_);
+  return seat_.take();
+}
+
+}  // namespace ddprun

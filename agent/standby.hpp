@@ -1,0 +1,66 @@
+// Standby: this node's part in the fail-over of the coordinator (docs/FAILOVER.md): a port where it
+// would coordinate the run, and the coordinator there when it is this node's turn. When that is the
+// case is decided by client::Membership. Thread rule: the io_context's thread. Ownership: config
+// and user outlive it.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "agent/coordinator_seat.hpp"
+#include "agent/core/launch_config.hpp"
+#include "agent/endpoint_notice.hpp"
+#include "rendezvous/client/membership.hpp"
+
+namespace ddprun {
+
+class StandbyUser {
+ public:
+  /// Whether a coordinator answers this node.
+  [[nodiscard]] virtual bool has_coordinator() const = 0;
+  /// The candidate has no majority. Not called from inside a call here.
+  virtual void abdicated(const std::string& reason) = 0;
+
+ protected:
+  ~StandbyUser() = default;
+};
+
+class Standby {
+ public:
+  Standby(boost::asio::any_io_executor executor, const LaunchConfig& config, OpenCoordinator open,
+          StandbyUser& user);
+  ~Standby();
+  Standby(const Standby&) = delete;
+  Standby& operator=(const Standby&) = delete;
+
+  /// Listens: the port, or 0 if this machine has none left.
+  [[nodiscard]] std::uint16_t listen();
+  /// What came to the membership: who connects here is turned away while the coordinator answers.
+  void observe(const client::Event& event);
+  /// Opens the candidate where this node listens.
+  [[nodiscard]] Result<void> coordinate(const client::Coordinate& order);
+  /// It closes, and this node listens as before.
+  void withdraw();
+  /// This node is in this round.
+  void at(Round round) { notice_.at(round); }
+  /// The candidate has a majority: it stays.
+  [[nodiscard]] std::unique_ptr<LocalCoordinator> lead();
+  [[nodiscard]] bool is_candidate() const { return seat_.coordinator() != nullptr; }
+
+ private:
+  void turn_away();
+  void turned_away(const boost::system::error_code& why);
+
+  boost::asio::any_io_executor executor_;
+  const LaunchConfig& config_;
+  StandbyUser& user_;
+  CoordinatorSeat seat_;
+  EndpointNotice notice_;
+  std::uint16_t port_ = 0;
+  bool turns_away_ = false;
+  std::shared_ptr<int> alive_ = std::make_shared<int>(0);  // for what is posted
+};
+
+}  // namespace ddprun

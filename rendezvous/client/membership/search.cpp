@@ -1,0 +1,51 @@
+#include "rendezvous/client/membership/search.hpp"
+
+namespace ddprun::client {
+
+void CoordinatorSearch::learn(const std::vector<protocol::Successor>& successors, int own) {
+  if (is_away()) return;  // the list that it goes through stays
+  successors_.clear();
+  for (const protocol::Successor& one : successors) {
+    successors_.push_back({{one.host, one.address, one.port}, one.group_rank == own});
+  }
+}
+
+void CoordinatorSearch::found() {
+  at_ = 0;
+}
+
+void CoordinatorSearch::moved() {
+  found();
+  successors_.clear();
+}
+
+CoordinatorSearch::Step CoordinatorSearch::lost(LinkLoss loss, bool answered) {
+  if (!has_successors()) return Step::kAgain;
+  if (!is_away()) {
+    is_silent_ = loss == LinkLoss::kSilent;
+    // Its process may have ended: only its kernel knows.
+    if (loss == LinkLoss::kEnded) return answered ? Step::kNow : Step::kAgain;
+    return next();
+  }
+  if (loss != LinkLoss::kEnded) return next();
+  // Who closes the connection has its coordinator still.
+  if (is_silent_ && ++turned_away_ < kTurnsMax) return Step::kSoon;
+  return start_again();
+}
+
+CoordinatorSearch::Step CoordinatorSearch::abdicated() {
+  return start_again();
+}
+
+CoordinatorSearch::Step CoordinatorSearch::next() {
+  turned_away_ = 0;
+  if (++at_ > successors_.size()) return start_again();
+  return is_candidate() ? Step::kLead : Step::kGo;
+}
+
+CoordinatorSearch::Step CoordinatorSearch::start_again() {
+  at_ = 0;
+  return Step::kStart;
+}
+
+}  // namespace ddprun::client

@@ -1,0 +1,104 @@
+// The part of Membership that follows the coordinator to another node, or makes this one a
+// candidate: docs/FAILOVER.md.
+#include <algorithm>
+#include <utility>
+
+#include "base/address.hpp"
+#include "rendezvous/client/membership.hpp"
+#include "rendezvous/client/membership/sense.hpp"
+
+namespace ddprun::client {
+
+using namespace protocol;
+using Step = CoordinatorSearch::Step;
+
+/// The link is down, and a retry is due later.
+void Membership::look_further(LinkLoss loss, bool had_it) {
+  const bool was_candidate = search_.is_candidate();
+  const bool refused = loss == LinkLoss::kRefused && !search_.is_away();
+  if (refused && round_ && round_->of_coordinator) round_->author_ended = true;
+  if (!search_.is_away()) has_ended_ = refused;
+  const Step step = search_.lost(loss, had_it);
+  if (was_candidate) withdraw();
+  go(step);
+}
+
+void Membership::go(Step step) {
+  switch (step) {
+    case Step::kSoon:
+      reach_.attempts = 1;
+      link_ = link::Down{now_ + soon()};
+      return;
+    case Step::kAgain:
+    case Step::kStart:
+      // Who has ended need not be asked again; the node of the endpoint may be back.
+      if (has_ended_) where_.reset();
+      return;
+    case Step::kLead: {
+      options_.hello.runs_coordinator = true;
+      const bool ended = round_ && round_->author_ended;
+      actions_.emplace_back(Coordinate{ended ? round_->start.stamp.author : "",
+                                       "lost the coordinator " + options_.coordinator + ": " +
+                                           reach_.cause + "; " + options_.hello.host +
+                                           " coordinates the run"});
+      break;
+    }
+    case Step::kNow:
+    case Step::kGo:
+      break;
+  }
+  if (stores_.port() != 0) connect();
+}
+
+void Membership::withdraw() {
+  options_.hello.runs_coordinator = false;
+  actions_.emplace_back(Withdraw{});
+}
+
+void Membership::on(const Abdicated& abdicated) {
+  if (way_out_.is_decided() || !search_.is_candidate()) return;
+  if (way_out_.is_leaving()) return stop_leaving();
+  reach_.cause = abdicated.reason;
+  drop_link(LinkEnd::kOpen);
+  withdraw();
+  go(search_.abdicated());
+}
+
+/// Who answers where this agent has looked coordinates the run.
+void Membership::find_coordinator() {
+  if (!search_.is_candidate()) options_.hello.runs_coordinator = false;
+  where_ = search_.place();
+  options_.coordinator = host_and_port(where_->address, where_->port);
+  search_.found();
+  reach_.loss_noted = false;
+  if (round_) round_->of_coordinator = false;
+  const std::string other =
+      where_->host + " (" + options_.coordinator + ") coordinates the run now";
+  const bool here = options_.hello.runs_coordinator;
+  notices_.note(here ? "this node coordinates the run now" : other, actions_);
+}
+
+void Membership::take(const Settled& settled) {
+  if (round_ && round_->start.stamp == settled.stamp) round_->settled = true;
+}
+
+void Membership::take(const Moved& moved) {
+  if (way_out_.is_decided()) return;
+  if (way_out_.is_leaving()) return stop_leaving();
+  if (!can_be_host(moved.address)) return;
+  where_ = Place{moved.address, moved.address, moved.port};
+  options_.coordinator = host_and_port(moved.address, moved.port);
+  options_.hello.runs_coordinator = false;
+  search_.moved();
+  if (round_) round_->of_coordinator = false;
+  notices_.note("the run is coordinated by " + options_.coordinator, actions_);
+  drop_link(LinkEnd::kOpen);
+}
+
+/// A host that does not answer is not waited for as long where others may coordinate.
+Duration Membership::attempt_max() const {
+  const Duration share = options_.hello.terms.silence_max() / 4;
+  return search_.is_away() ? std::min(kConnectMax, share) : kConnectMax;
+}
+
+}  // namespace ddprun::client

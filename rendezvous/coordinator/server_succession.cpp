@@ -1,0 +1,44 @@
+// A coordinator that learns of another one of its run, and hands its agents over: docs/FAILOVER.md.
+#include <spdlog/logger.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/address.hpp"
+#include "rendezvous/coordinator/server_impl.hpp"
+#include "rendezvous/protocol/limits.hpp"
+
+namespace ddprun::coordinator {
+
+using namespace protocol;
+
+// The other one has a majority of the nodes of the run. Where this run has no round, or an older
+// one, these are not its nodes.
+bool Server::Impl::may_hand_over(const Lead& lead) const {
+  if (!options_.only_run || *options_.only_run != lead.run_id) return false;
+  if (!options_.succession.options.exists) return false;
+  return std::none_of(runs_.begin(), runs_.end(), [&lead](const auto& one) {
+    return one.second->run.holds_round_from(lead.round);
+  });
+}
+
+void Server::Impl::hand_over(Link& link, const Lead& lead) {
+  const Moved moved{net::address_text(link.from), lead.port};
+  if (moved_ != moved && options_.log) {
+    options_.log->info("the run is coordinated by {}", host_and_port(moved.address, moved.port));
+  }
+  moved_ = moved;
+  forget_due(link);
+  send(link, frame_of(Beat{}));  // it is understood
+  std::vector<std::shared_ptr<RunEntry>> all;
+  for (const auto& [name, entry] : runs_) {
+    if (!entry->finished_at) all.push_back(entry);
+  }
+  links_.for_each([&](Link& other) {
+    if (other.run == nullptr || other.state != LinkState::kAgent) return;
+    send(other, frame_of(*moved_));
+  });
+  for (const auto& entry : all) finish_run(*entry);
+}
+
+}  // namespace ddprun::coordinator

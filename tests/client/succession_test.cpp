@@ -1,0 +1,138 @@
+// An agent whose coordinator is lost, and that follows it or takes its place: docs/FAILOVER.md.
+#include "tests/client/seat.hpp"
+
+using namespace ddprun;
+using namespace ddprun::client;
+
+namespace {
+
+/// In round 1 of three nodes, of which the coordinator's is rank 0.
+Seat in_round(int own) {
+  Seat seat(seconds(60), 3);
+  seat.connect();
+  StartRound start = seat.round(1, own);
+  start.group_size = 3;
+  start.world_size = WorldSize(3);
+  start.role_world_size = 3;
+  start.succession = {0, true, true, true};
+  start.successors = {{1, "gpu-02", "10.0.4.12", 7002}, {2, "gpu-03", "10.0.4.13", 7003}};
+  seat.hear(start);
+  seat.feed(GroupRunning{Round(1)});
+  seat.forget();
+  return seat;
+}
+
+LinkDown refused(const Seat& seat) {
+  return {seat.link_, "10.0.4.11:29400: connection refused", true};
+}
+
+/// Its link ends, and the kernel of the coordinator's host refuses the next one.
+Seat after_refusal(int own) {
+  Seat seat = in_round(own);
+  seat.feed(LinkDown{seat.link_, "it closed the connection"});
+  CHECK(seat.done<Connect>());  // at once
+  seat.forget();
+  seat.feed(refused(seat));
+  return seat;
+}
+
+}  // namespace
+
+TEST_CASE("a refused connection leads to the first successor, with the round as the claim") {
+  Seat seat = after_refusal(2);
+  REQUIRE(seat.done<Connect>());
+  CHECK(seat.done<Connect>()->to == Place{"gpu-02", "10.0.4.12", 7002});
+  CHECK(!seat.done<Coordinate>());
+  CHECK(!seat.done<StopGroup>());
+  seat.feed(LinkUp{seat.link_});
+  REQUIRE(seat.said<Hello>());
+  CHECK(seat.said<Hello>()->claim->stamp.number == Round(1));
+  CHECK(seat.said<Hello>()->claim->succession == Succession{0, true, true, true});
+  CHECK(!seat.said<Hello>()->runs_coordinator);
+}
+
+TEST_CASE("the first successor becomes a candidate, and names the author that has ended") {
+  Seat seat = after_refusal(1);
+  REQUIRE(seat.done<Coordinate>());
+  CHECK(seat.done<Coordinate>()->ended_author == "c1");
+  CHECK(seat.done<Connect>()->to == Place{"gpu-02", "10.0.4.12", 7002});
+  seat.feed(LinkUp{seat.link_});
+  CHECK(seat.said<Hello>()->runs_coordinator);
+}
+
+TEST_CASE("a coordinator that is silent is not said to have ended") {
+  Seat seat = in_round(1);
+  for (int i = 0; i < 6 && !seat.done<Coordinate>(); ++i) seat.after(seconds(1));
+  REQUIRE(seat.done<Coordinate>());
+  CHECK(seat.done<Coordinate>()->ended_author.empty());
+}
+
+TEST_CASE("heartbeats of a candidate are no answer, its round is") {
+  Seat seat = after_refusal(2);
+  seat.feed(LinkUp{seat.link_});
+  seat.hear(Beat{});
+  CHECK(!seat.membership_.has_coordinator());
+  StartRound next = seat.round(2, 1);
+  next.stamp.author = "c2";
+  next.succession = {2, true, true, false};
+  seat.hear(next);
+  CHECK(seat.membership_.has_coordinator());
+  CHECK(seat.membership_.round() == Round(2));
+  // It is looked for there from now on.
+  seat.forget();
+  seat.feed(LinkDown{seat.link_, "it closed the connection"});
+  seat.after(seconds(1));
+  REQUIRE(seat.done<Connect>());
+  CHECK(seat.done<Connect>()->to == Place{"gpu-02", "10.0.4.12", 7002});
+}
+
+TEST_CASE("without a majority the coordinator is looked for where it was, until its time is over") {
+  Seat seat = after_refusal(1);
+  seat.feed(LinkUp{seat.link_});
+  seat.forget();
+  seat.feed(client::Abdicated{"no majority of the nodes came"});
+  CHECK(seat.done<Withdraw>());
+  CHECK(seat.done<CloseLink>());
+  for (int i = 0; i < 700 && !seat.done<End>(); ++i) {
+    seat.after(milliseconds(100));
+    if (seat.done<Connect>()) seat.feed(refused(seat));
+    if (seat.done<Coordinate>()) seat.feed(client::Abdicated{"no majority"});
+  }
+  REQUIRE(seat.done<StopGroup>());
+  seat.feed(GroupGone{Round(1)});
+  REQUIRE(seat.done<End>());
+  CHECK(seat.done<End>()->exit_code == kExitCoordinatorLost);
+  CHECK_THAT(seat.done<End>()->text, ContainsSubstring("ddprun-rdzvd"));
+}
+
+TEST_CASE("a coordinator that hands its agents over is followed") {
+  Seat seat = in_round(1);
+  seat.hear(Moved{"10.0.4.12", 7002});
+  CHECK(seat.done<CloseLink>());
+  seat.after(milliseconds(100));
+  REQUIRE(seat.done<Connect>());
+  CHECK(seat.done<Connect>()->to == Place{"10.0.4.12", "10.0.4.12", 7002});
+  Seat misled = in_round(1);
+  misled.hear(Moved{"0.0.0.0", 7002});
+  CHECK(!misled.done<CloseLink>());
+}
+
+TEST_CASE("what a coordinator settled is part of the claim, for that round only") {
+  Seat seat = in_round(1);
+  StartRound next = seat.round(2, 1);
+  next.succession = {2, true, true, true};
+  next.group_size = 3;
+  next.world_size = WorldSize(3);
+  next.role_world_size = 3;
+  seat.hear(next);
+  seat.hear(Settled{{Round(2), "another"}});
+  seat.feed(LinkDown{seat.link_, "it closed the connection"});
+  seat.after(seconds(1));
+  seat.feed(LinkUp{seat.link_});
+  CHECK(!seat.said<Hello>()->claim->settled);
+  seat.hear(Settled{{Round(2), "c1"}});
+  seat.feed(LinkDown{seat.link_, "it closed the connection"});
+  seat.after(seconds(1));
+  seat.feed(LinkUp{seat.link_});
+  CHECK(seat.said<Hello>()->claim->settled);
+}

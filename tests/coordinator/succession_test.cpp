@@ -1,0 +1,80 @@
+// A coordinator in a `ddprun` that learns of another one of its run: docs/FAILOVER.md.
+#include "tests/coordinator/live.hpp"
+
+using namespace ddprun;
+using namespace ddprun::coordinator;
+using namespace ddprun::protocol;
+
+namespace {
+
+ServerOptions followed() {
+  ServerOptions options;
+  options.only_run = RunId("run");
+  options.succession.options.exists = true;
+  options.succession.options.at_endpoint = true;
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("a lead is believed by a coordinator without a round: its agents are sent there") {
+  LiveCoordinator coordinator(followed());
+  Agent early(coordinator.port(), hello_of("run", "a", 2));
+  early.await<Waiting>();
+  Agent leader(coordinator.port());
+  leader.say(Lead{RunId("run"), Round(4), 4711});
+  CHECK(early.await<Moved>() == Moved{"127.0.0.1", 4711});
+  CHECK(early.closed());
+  leader.await<Beat>();
+  Agent late(coordinator.port(), hello_of("run", "b", 2));
+  CHECK(late.await<Moved>() == Moved{"127.0.0.1", 4711});
+  CHECK(late.closed());
+}
+
+TEST_CASE("a lead is believed by a coordinator whose round is older") {
+  LiveCoordinator coordinator(followed());
+  Agent member(coordinator.port(), hello_of("run", "a", 1));
+  member.start_round();
+  Agent leader(coordinator.port());
+  leader.say(Lead{RunId("run"), Round(2), 4711});
+  CHECK(member.await<Moved>().port == 4711);
+}
+
+TEST_CASE("a lead is not believed where the round is known, of another run, or by a daemon") {
+  LiveCoordinator coordinator(followed());
+  Agent member(coordinator.port(), hello_of("run", "a", 1));
+  const auto round = member.start_round();
+  for (const Lead& lead :
+       {Lead{RunId("run"), round.stamp.number, 4711}, Lead{RunId("another"), Round(9), 4711}}) {
+    Agent stranger(coordinator.port());
+    stranger.say(lead);
+    stranger.await<Refused>();
+    CHECK(stranger.closed());
+  }
+  member.say(Beat{});
+  member.await<Beat>();
+  LiveCoordinator daemon;
+  Agent guest(daemon.port(), hello_of("run", "a", 2));
+  guest.await<Waiting>();
+  Agent stranger(daemon.port());
+  stranger.say(Lead{RunId("run"), Round(9), 4711});
+  stranger.await<Refused>();
+  guest.say(Beat{});
+  guest.await<Beat>();
+}
+
+TEST_CASE("a candidate without a majority says so to its process, and nothing to its agents") {
+  ServerOptions options = followed();
+  options.succession.options.candidate.emplace();
+  const auto abdicated = std::make_shared<std::promise<void>>();
+  auto done = abdicated->get_future();
+  options.succession.on_abdicate = [abdicated](const std::string&) { abdicated->set_value(); };
+  LiveCoordinator coordinator(options);
+  Hello hello = soon_lost_hello("a");
+  hello.claim = Claim{{Round(3), "c0"},      1,    3, RestartCount(0), NodeState::kRunning,
+                      {0, true, true, true}, false};
+  Agent agent(coordinator.port(), hello);
+  agent.say(Beat{});
+  CHECK(std::holds_alternative<Beat>(agent.next()));
+  CHECK(is_ready(done));
+}
