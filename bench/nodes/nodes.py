@@ -41,7 +41,10 @@ def main() -> int:
     rows = [("SIGKILL of a worker to the last new main", 15, worker_killed),
             ("SIGKILL of an agent to the survivor's new main", 50, agent_killed),
             (f"SIGSTOP of an agent to the survivor's (limit {LIMIT_MS:.0f} ms)", LIMIT_MS + 100,
-             agent_stopped)]
+             agent_stopped),
+            ("three: SIGKILL of the root to the last survivor's main", 100, root_killed),
+            (f"three: SIGSTOP of the root (limit {LIMIT_MS:.0f} ms)", LIMIT_MS + 200,
+             root_stopped)]
     for what, goal, measure in rows:
         show(what, goal, [measure(launcher, runs, options) for _, launcher, runs in launchers])
     for count in options.agents:
@@ -176,6 +179,37 @@ def agent_lost(launcher, runs, options, how):
                 return str(never)
             finally:
                 lost.kill()
+    return taken
+
+
+def root_killed(launcher, runs, options):
+    return root_lost(launcher, runs, options, signal.SIGKILL)
+
+
+def root_stopped(launcher, runs, options):
+    return root_lost(launcher, min(runs, 5), options, signal.SIGSTOP)
+
+
+def root_lost(launcher, runs, options, how):
+    """The agent with the coordinator is lost; the two others have the next round without it."""
+    taken = []
+    for _ in range(runs):
+        with Nodes(launcher, "1:3", options) as nodes:
+            root = nodes.start()
+            settle()
+            nodes.start(), nodes.start()
+            nodes.round_of(3)
+            settle()
+            victim = agent_of(root.pid)
+            began = time.monotonic_ns()
+            os.kill(victim, how)
+            try:
+                mains = [nodes.note(rank, began, options.timeout)[0] for rank in range(2)]
+            except NotWithin as never:
+                return str(never)
+            finally:
+                root.kill()
+            taken.append(max(mains) - began)
     return taken
 
 

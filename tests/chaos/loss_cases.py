@@ -5,7 +5,6 @@ import signal
 import processes
 from cases import case, expect
 from harness import SOON_LOST, Cluster, pause
-from exit_codes import COORDINATOR_LOST
 from sentences import kWaitingForNodes
 
 
@@ -190,18 +189,6 @@ def leaves_and_returns(cluster: Cluster):
         expect(last.restarts == 0, f"restart count {last.restarts}")
     cluster.finish()
     cluster.end_all(0, *gone)
-
-
-@case("kill -9 of the root: the others name it and exit with 113 after coordinator_timeout")
-def root_killed(cluster: Cluster):
-    cluster.conf["coordinator_timeout"] = "1"
-    cluster.flags |= {"nnodes": "1:3"}
-    root, *others = cluster.start_with_root(3)
-    cluster.wait_for_round([root, *others])
-    root.send(signal.SIGKILL)
-    cluster.end_all(COORDINATOR_LOST, root)
-    for agent in others:
-        expect("coordinator_timeout" in agent.text(), f"{agent.name} does not name the option")
 
 
 @case("kill -9 of the root, then restarted: all nodes form a round again")

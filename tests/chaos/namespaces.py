@@ -41,6 +41,7 @@ class Network:
         self.random = random.Random(seed)
         self.loss = 0.0
         self.cut: set[int] = set()
+        self.side: set[int] = set()  # these hosts and the others do not hear each other
         self.taps: list[int] = []
         self.bell, self.ringer = os.pipe()
         self.switch = threading.Thread(target=self.forward, daemon=True)
@@ -103,7 +104,8 @@ class Network:
     def forward_one(self, source: int) -> None:
         frame = os.read(self.taps[source], FRAME_BYTES)
         for target, descriptor in enumerate(self.taps):
-            apart = target == source or {source, target} & self.cut
+            split = (source in self.side) != (target in self.side)
+            apart = target == source or split or {source, target} & self.cut
             if apart or self.random.random() < self.loss:
                 continue
             try:

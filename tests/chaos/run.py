@@ -21,7 +21,7 @@ from cases import ALL
 from harness import Cluster, Failed
 
 for room in ("loss_cases", "joining_cases", "coordinator_cases", "ending_cases", "network_cases",
-             "gloo_cases", "stall_cases", "etcd_cases"):
+             "gloo_cases", "stall_cases", "etcd_cases", "failover_cases", "partition_cases"):
     __import__(room)
 
 

@@ -1,0 +1,233 @@
+"""The coordinator's ddprun dies: another node of the round takes its place (docs/FAILOVER.md)."""
+
+import signal
+
+from cases import case, expect
+from harness import SOON_LOST, Cluster, pause
+
+
+def begin(cluster: Cluster, nodes: int, least: int = 1, restarts: int = 0):
+    """The agents, the root first, and their first round."""
+    cluster.flags |= {"nnodes": f"{least}:{nodes}", "max-restarts": str(restarts)}
+    agents = cluster.start_with_root(nodes)
+    return agents, cluster.wait_for_round(agents)
+
+
+def go_on(cluster: Cluster, agents, after, restarts: int = 0):
+    """All of these, in a later round that cost nothing."""
+    one = cluster.wait_for_round(agents, after=after)
+    expect(one.restarts == restarts, f"restart count {one.restarts}")
+    return one
+
+
+def finish(cluster: Cluster, *dead) -> None:
+    cluster.finish()
+    cluster.end_all(0, *dead)
+
+
+@case("kill -9 of the root: the others go on under its successor, without a restart")
+def root_killed(cluster: Cluster):
+    (root, *others), first = begin(cluster, 3)
+    root.send(signal.SIGKILL)
+    second = go_on(cluster, others, first)
+    expect(second.number == first.number + 1, f"round {second.number}")
+    expect("coordinates the run now" in others[0].text() + others[1].text(), "nobody said so")
+    finish(cluster, root)
+
+
+@case("kill -9 of one coordinator after the other, until one node is left")
+def one_after_the_other(cluster: Cluster):
+    agents, last = begin(cluster, 4)
+    dead = []
+    while len(agents) > 1:
+        coordinator = min(agents, key=last.rank_of)
+        agents.remove(coordinator)
+        dead.append(coordinator)
+        coordinator.send(signal.SIGKILL)
+        last = go_on(cluster, agents, last)
+    finish(cluster, *dead)
+
+
+@case("kill -9 of the root, and of its successor 10 ms later")
+def with_successor(cluster: Cluster):
+    agents, first = begin(cluster, 5)
+    root, successor, *others = sorted(agents, key=first.rank_of)
+    root.send(signal.SIGKILL)
+    pause(0.01)
+    successor.send(signal.SIGKILL)
+    go_on(cluster, others, first)
+    finish(cluster, root, successor)
+
+
+@case("kill -9 of the root of two nodes: the refusal is proof, and the other one goes on")
+def root_of_two(cluster: Cluster):
+    (root, other), first = begin(cluster, 2)
+    root.send(signal.SIGKILL)
+    go_on(cluster, [other], first)
+    finish(cluster, root)
+
+
+@case("kill -9 of the root below the minimum: the next node that joins completes the round")
+def below_the_minimum(cluster: Cluster):
+    (root, *others), first = begin(cluster, 3, least=3)
+    root.send(signal.SIGKILL)
+    root.end()
+    for agent in others:
+        cluster.wait_for_text(agent, "waiting for nodes|2 of 3|minimum 3")
+    again = cluster.start()
+    go_on(cluster, [again, *others], first)
+    finish(cluster, root)
+
+
+@case("the root that is started again joins its run as an ordinary node, also the second time")
+def started_again(cluster: Cluster):
+    (root, *others), last = begin(cluster, 3)
+    dead = []
+    for _ in range(2):
+        root.send(signal.SIGKILL)
+        root.end()
+        dead.append(root)
+        last = go_on(cluster, others, last)
+        root = cluster.start()
+        last = go_on(cluster, [root, *others], last)
+        expect("the run is coordinated by" in root.text(), "it was not forwarded")
+        root, others = others[0], [root, *others[1:]]  # the one that coordinates is next
+    finish(cluster, *dead)
+
+
+@case("kill -9 of the root while it waits for nodes: they form the round with the next one")
+def while_forming(cluster: Cluster):
+    cluster.flags |= {"nnodes": "3"}
+    root, other = cluster.start_with_root(2)
+    cluster.wait_for_text(root, "1 rank here")
+    root.send(signal.SIGKILL)
+    root.end()
+    agents = [other, *cluster.start_many(2)]
+    cluster.wait_for_round(agents)
+    finish(cluster, root)
+
+
+@case("kill -9 of the root in the last call: the others form the round with a new root")
+def in_the_last_call(cluster: Cluster):
+    cluster.flags |= {"nnodes": "1:3"}
+    root, other = cluster.start_with_root(2)
+    pause(0.3)
+    root.send(signal.SIGKILL)
+    root.end()
+    agents = [other, *cluster.start_many(2)]
+    cluster.wait_for_round(agents)
+    finish(cluster, root)
+
+
+@case("kill -9 of the root while workers start")
+def while_starting(cluster: Cluster):
+    cluster.environment["CHAOS_LATE"] = "2"
+    cluster.flags |= {"nnodes": "1:3"}
+    root, *others = cluster.start_with_root(3)
+    cluster.wait_for_text(others[0], "round 1: all 3 nodes joined")
+    root.send(signal.SIGKILL)
+    cluster.wait_for_round(others)
+    finish(cluster, root)
+
+
+@case("kill -9 of the root while the failure of a worker is answered: one restart is used")
+def while_restarting(cluster: Cluster):
+    for delay in (0, 0.002, 0.02):
+        (root, *others), first = begin(cluster, 3, restarts=2)
+        rank = first.rank_of(others[0])
+        cluster.fail(rank, first.number, 3)
+        cluster.wait_for(lambda pid=first.pids[rank]: not is_alive(pid), "failure of a rank")
+        pause(delay)
+        root.send(signal.SIGKILL)
+        one = cluster.wait_for_round(others, after=first)
+        expect(one.restarts == 1, f"restart count {one.restarts}")
+        finish(cluster, *[agent for agent in cluster.agents if agent not in others])
+        cluster.agents.clear()
+        cluster.forget()
+
+
+@case("kill -9 of the root while it stops the run: nothing is left, and no node hangs")
+def while_stopping(cluster: Cluster):
+    cluster.environment["CHAOS_SAVES"] = "1"
+    (root, *others), _ = begin(cluster, 3)
+    root.send(signal.SIGTERM)
+    pause(0.2)
+    root.send(signal.SIGKILL)
+    root.end()
+    for agent in others:
+        agent.send(signal.SIGTERM)
+    for agent in others:
+        agent.end()
+
+
+@case("kill -9 of the root when all other ranks have finished: they have succeeded")
+def while_finishing(cluster: Cluster):
+    (root, *others), first = begin(cluster, 3)
+    cluster.finish(*[first.rank_of(agent) for agent in others])
+    for agent in others:
+        pid = first.pids[first.rank_of(agent)]
+        cluster.wait_for(lambda gone=pid: not is_alive(gone), "end of a rank")
+    pause(0.2)
+    root.send(signal.SIGKILL)
+    cluster.end_all(0, root)
+
+
+@case("a restart after a fail-over is counted once, by the new coordinator")
+def restart_afterwards(cluster: Cluster):
+    (root, *others), first = begin(cluster, 3, restarts=1)
+    root.send(signal.SIGKILL)
+    second = go_on(cluster, others, first)
+    cluster.fail(1, second.number, 3)
+    third = cluster.wait_for_round(others, after=second)
+    expect(third.restarts == 1, f"restart count {third.restarts}")
+    cluster.fail(0, third.number, 4)
+    cluster.end_all(4, root)
+
+
+@case("a spare node takes the place of the root that is killed")
+def with_a_spare(cluster: Cluster):
+    cluster.flags |= {"nnodes": "2"}
+    root, other = cluster.start_with_root(2)
+    first = cluster.wait_for_round([root, other])
+    spare = cluster.start()
+    cluster.wait_for_text(spare, "spare")
+    root.send(signal.SIGKILL)
+    go_on(cluster, [other, spare], first)
+    finish(cluster, root)
+
+
+@case("the root suspended for longer than the silence limit: the others go on, and it joins them")
+def suspended(cluster: Cluster):
+    cluster.conf |= SOON_LOST
+    (root, *others), first = begin(cluster, 3)
+    root.send(signal.SIGSTOP)
+    second = go_on(cluster, others, first)
+    root.send(signal.SIGCONT)
+    go_on(cluster, [root, *others], second)
+    finish(cluster)
+
+
+@case("random kills and starts, the coordinator's node among them: no hang, no second world")
+def random_lives(cluster: Cluster):
+    agents, last = begin(cluster, 4)
+    dead = []
+    for _ in range(8):
+        count = cluster.random.randint(1, max(1, (len(agents) - 1) // 2))
+        for agent in cluster.random.sample(agents, count):
+            agents.remove(agent)
+            dead.append(agent)
+            agent.send(signal.SIGKILL)
+            pause(cluster.random.choice((0, 0.002, 0.02)))
+        if cluster.random.random() < 0.5:
+            last = go_on(cluster, agents, last)
+        agents += cluster.start_many(4 - len(agents))
+        last = go_on(cluster, agents, last)
+    finish(cluster, *dead)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as stat:
+            return stat.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
