@@ -13,6 +13,7 @@
 #include <new>
 
 #include "base/printable.hpp"
+#include "base/private_file.hpp"
 
 namespace ddprun {
 
@@ -21,34 +22,14 @@ namespace {
 constexpr std::size_t kPageBytes = 4096;  // at least one page, whatever its size
 static_assert(kSecretBytesMax < kPageBytes);
 
+constexpr const char* kSecretWord = "secret";
+
 constexpr const char* kAdvice =
     "; make one with: (umask 077; head -c 32 /dev/urandom | base64 > FILE), and copy it to every "
     "node";
 
 Error refuse_file(const std::string& shown, const std::string& why) {
   return {ErrorKind::kUsage, printable(shown) + ": " + why};
-}
-
-/// As ssh treats a private key. A file of another owner, as systemd and Kubernetes provide them,
-/// may be readable for our group.
-bool is_exposed(const struct stat& file) {
-  const mode_t ours = file.st_uid == ::geteuid() ? mode_t{077} : mode_t{07};
-  return (file.st_mode & ours) != 0;
-}
-
-std::string mode_text(mode_t mode) {
-  std::string text = "0";
-  for (int shift = 6; shift >= 0; shift -= 3) {
-    text += static_cast<char>('0' + ((mode >> shift) & 7U));
-  }
-  return text;
-}
-
-Result<void> refuse_exposed(const struct stat& file, const std::string& shown) {
-  if (!is_exposed(file)) return {};
-  return refuse_file(shown, "other users may access it (mode " + mode_text(file.st_mode) +
-                                "); run chmod 600 on it, and make a new secret if they may have "
-                                "read it");
 }
 
 }  // namespace
@@ -111,7 +92,7 @@ Result<SharedSecret> read_secret(const std::string& path, const std::string& sho
   if (::fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) {
     good = refuse_file(shown, "it is not a regular file");
   } else {
-    good = refuse_exposed(status, shown);
+    good = refuse_exposed(status, shown, kSecretWord);
   }
   std::array<char, 512> piece{};
   ssize_t count = 0;
@@ -136,7 +117,7 @@ Result<SharedSecret> read_secret_line(int input, const std::string& shown,
                        "to a pipe");
   }
   if (S_ISREG(status.st_mode)) {
-    const auto good = refuse_exposed(status, shown);
+    const auto good = refuse_exposed(status, shown, kSecretWord);
     if (!good) return good.error();
   }
   auto secret = std::make_shared<Secret>();

@@ -13,7 +13,7 @@ const std::string kVersion = std::to_string(OPENSSL_SHLIB_VERSION);
 
 Error missing() {
   const char* const why = ::dlerror();
-  return {ErrorKind::kSystem, "a secret needs OpenSSL, which cannot be loaded (" +
+  return {ErrorKind::kSystem, "TLS needs OpenSSL, which cannot be loaded (" +
                                   std::string(why == nullptr ? "unknown" : why) +
                                   "); install libssl.so." + kVersion + ", Debian's package libssl" +
                                   kVersion};

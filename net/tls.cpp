@@ -12,6 +12,7 @@
 #include "base/assert.hpp"
 #include "base/limits.hpp"
 #include "net/openssl.hpp"
+#include "net/tls_certificates.hpp"
 
 namespace ddprun::net {
 
@@ -104,29 +105,55 @@ struct TlsSession::Callbacks {
   }
 };
 
-Result<SharedTlsContext> TlsContext::make(SharedSecret secret) {
+TlsContext::Made TlsContext::make(SharedSecret secret) {
   const auto& loaded = openssl();
   if (!loaded) return loaded.error();
-  return SharedTlsContext(new TlsContext(std::move(secret)));
+  SharedTlsContext made(new TlsContext(std::move(secret), {}, Peers::kLinks));
+  ssl().SSL_CTX_set_psk_find_session_callback(made->context_, TlsSession::Callbacks::find_key);
+  ssl().SSL_CTX_set_psk_use_session_callback(made->context_, TlsSession::Callbacks::use_key);
+  return made;
 }
 
-TlsContext::TlsContext(SharedSecret secret)
-    : secret_(std::move(secret)), context_(ssl().SSL_CTX_new(ssl().TLS_method())) {
+TlsContext::Made TlsContext::make(const Certificates& own) {
+  DDPRUN_ASSERT(!own.cert.path.empty() && !own.ca.path.empty());
+  return make(own, Peers::kLinks);
+}
+
+TlsContext::Made TlsContext::make_client(const Certificates& own) {
+  return make(own, Peers::kServers);
+}
+
+TlsContext::Made TlsContext::make(const Certificates& own, Peers peers) {
+  const auto& library = openssl();
+  if (!library) return library.error();
+  SharedTlsContext made(new TlsContext(nullptr, own, peers));
+  auto loaded = load_certificates(made->context_, own);
+  if (!loaded) return loaded.error();
+  return made;
+}
+
+TlsContext::TlsContext(SharedSecret secret, Certificates own, Peers peers)
+    : secret_(std::move(secret)),
+      own_(std::move(own)),
+      peers_(peers),
+      context_(ssl().SSL_CTX_new(ssl().TLS_method())) {
   if (context_ == nullptr) throw std::bad_alloc();
   const auto control = [this](int command, long number, const char* text = nullptr) {
     return ssl().SSL_CTX_ctrl(context_, command, number, const_cast<char*>(text)) != 0;
   };
-  bool good = control(SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_3_VERSION);
+  const bool links = peers_ == Peers::kLinks;
+  const long oldest = links ? TLS1_3_VERSION : TLS1_2_VERSION;
+  bool good = control(SSL_CTRL_SET_MIN_PROTO_VERSION, oldest);
   good = good && control(SSL_CTRL_SET_MAX_PROTO_VERSION, TLS1_3_VERSION);
-  good = good && control(SSL_CTRL_SET_GROUPS_LIST, 0, kGroups);
-  good = good && ssl().SSL_CTX_set_ciphersuites(context_, kSuite) == 1;
-  good = good && ssl().SSL_CTX_set_num_tickets(context_, 0) == 1;
+  if (links) {
+    good = good && control(SSL_CTRL_SET_GROUPS_LIST, 0, kGroups);
+    good = good && ssl().SSL_CTX_set_ciphersuites(context_, kSuite) == 1;
+    good = good && ssl().SSL_CTX_set_num_tickets(context_, 0) == 1;
+  }
   DDPRUN_ASSERT(good);
   (void)control(SSL_CTRL_SET_SESS_CACHE_MODE, SSL_SESS_CACHE_OFF);
   (void)control(SSL_CTRL_MODE, SSL_MODE_RELEASE_BUFFERS);  // an idle session has none
   (void)ssl().SSL_CTX_set_options(context_, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION);
-  ssl().SSL_CTX_set_psk_find_session_callback(context_, TlsSession::Callbacks::find_key);
-  ssl().SSL_CTX_set_psk_use_session_callback(context_, TlsSession::Callbacks::use_key);
 }
 
 TlsContext::~TlsContext() {
@@ -147,9 +174,11 @@ ssl_session_st* TlsContext::key_for(ssl_st* session, std::string_view run) const
   return nullptr;
 }
 
-TlsSession::TlsSession(SharedTlsContext context, std::string run)
+TlsSession::TlsSession(SharedTlsContext context, std::string name, Side side)
     : context_(std::move(context)),
-      run_(std::move(run)),
+      run_(context_->has_secret() ? name : ""),
+      host_(context_->has_secret() ? "" : name),
+      side_(side),
       session_(ssl().SSL_new(context_->context_)) {
   BIO* const bio = session_ == nullptr ? nullptr : ssl().BIO_new(Callbacks::method());
   if (bio == nullptr) {
@@ -166,20 +195,37 @@ TlsSession::~TlsSession() {
   ssl().SSL_free(session_);
 }
 
-std::unique_ptr<TlsSession> TlsSession::connecting(SharedTlsContext context, std::string run) {
-  std::unique_ptr<TlsSession> session(new TlsSession(std::move(context), std::move(run)));
-  ssl().SSL_set_connect_state(session->session_);
-  // Without this it would accept any certificate in place of the secret.
-  ssl().SSL_set_verify(session->session_, SSL_VERIFY_PEER, nullptr);
+std::unique_ptr<TlsSession> TlsSession::connecting(SharedTlsContext context, std::string name) {
+  std::unique_ptr<TlsSession> session(
+      new TlsSession(std::move(context), std::move(name), Side::kConnects));
+  SSL* const with = session->session_;
+  ssl().SSL_set_connect_state(with);
+  // With a secret, too: without this it would accept any certificate in its place.
+  ssl().SSL_set_verify(with, SSL_VERIFY_PEER, nullptr);
+  if (!session->context_->has_secret()) {
+    if (!expect_host(with, session->host_)) throw std::bad_alloc();
+    if (session->context_->peers_ == TlsContext::Peers::kServers) name_host(with, session->host_);
+  }
   ssl().ERR_clear_error();
-  (void)ssl().SSL_do_handshake(session->session_);  // ends where it waits for the answer
+  (void)ssl().SSL_do_handshake(with);  // ends where it waits for the answer
   return session;
 }
 
 std::unique_ptr<TlsSession> TlsSession::accepting(SharedTlsContext context) {
-  std::unique_ptr<TlsSession> session(new TlsSession(std::move(context), ""));
+  std::unique_ptr<TlsSession> session(new TlsSession(std::move(context), "", Side::kAccepts));
   ssl().SSL_set_accept_state(session->session_);
+  if (!session->context_->has_secret()) {
+    ssl().SSL_set_verify(session->session_, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT,
+                         nullptr);
+  }
   return session;
+}
+
+/// A handshake without the proof cannot succeed here; this is the second lock on that door.
+bool TlsSession::is_proved() const {
+  if (context_->has_secret()) return ssl().SSL_session_reused(session_) == 1;
+  return ssl().SSL_get0_peer_certificate(session_) != nullptr &&
+         ssl().SSL_get_verify_result(session_) == X509_V_OK;
 }
 
 Result<void> TlsSession::receive(std::string_view sealed, std::string& plain) {
@@ -191,14 +237,15 @@ Result<void> TlsSession::receive(std::string_view sealed, std::string& plain) {
     std::size_t count = 0;
     const int result = ssl().SSL_read_ex(session_, piece.data(), piece.size(), &count);
     if (!established_ && ssl().SSL_is_init_finished(session_) == 1) {
-      // A handshake without the secret cannot succeed here; this is the second lock on that door.
-      if (ssl().SSL_session_reused(session_) != 1) {
+      if (!is_proved()) {
         input_ = {};
-        return Error(ErrorKind::kUsage, "TLS: a handshake without the secret");
+        return Error(ErrorKind::kUsage, "TLS: a handshake without the proof");
       }
       established_ = true;
+      accepted_ = context_->has_secret() || side_ == Side::kAccepts;
     }
     if (result == 1) {
+      accepted_ = true;
       plain.append(piece.data(), count);
       continue;
     }
@@ -208,13 +255,18 @@ Result<void> TlsSession::receive(std::string_view sealed, std::string& plain) {
   }
 }
 
-Error TlsSession::failure(int result) const {
+Error TlsSession::failure(int result) {
   if (ssl().SSL_get_error(session_, result) == SSL_ERROR_ZERO_RETURN) {
+    ended_ = true;
     return {ErrorKind::kUsage, "TLS: the peer ended the session"};
   }
   const unsigned long why = ssl().ERR_peek_error();
   if (!established_ && ERR_GET_REASON(why) == SSL_R_BINDER_DOES_NOT_VERIFY) {
     return {ErrorKind::kUsage, "TLS: the peer has another secret"};
+  }
+  if (!context_->has_secret()) {
+    const auto words = certificate_failure(session_, why, context_->own_, host_);
+    if (words) return {ErrorKind::kUsage, "TLS: " + *words};
   }
   const char* const reason = ssl().ERR_reason_error_string(why);
   return {ErrorKind::kUsage, "TLS: " + std::string(reason == nullptr ? "failure" : reason)};
@@ -232,6 +284,14 @@ std::string TlsSession::seal(std::string_view plain) {
 
 std::string TlsSession::take_output() {
   return std::exchange(output_, {});
+}
+
+TlsContext::Made make_link_tls(const SharedSecret& secret,
+                               const std::optional<Certificates>& certificates) {
+  DDPRUN_ASSERT(secret == nullptr || !certificates);
+  if (certificates) return TlsContext::make(*certificates);
+  if (secret != nullptr) return TlsContext::make(secret);
+  return SharedTlsContext();
 }
 
 }  // namespace ddprun::net

@@ -1,10 +1,12 @@
-// TlsSession: one side of a TLS 1.3 session between two owners of the same secret. It has no
-// socket: received bytes go in, bytes to send come out. The key of a session comes from the secret
-// and the name of the run (HKDF-SHA256) and from a fresh Diffie-Hellman exchange, so what was
-// recorded stays unreadable when the secret becomes known later. There are no certificates,
-// tickets, early data, renegotiation or older versions, and there is one cipher suite: nothing to
-// choose, nothing to downgrade. Both sides have proved that they know the secret when
-// is_established().
+// TlsSession: one side of a TLS session. It has no socket: received bytes go in, bytes to send come
+// out. There are no tickets, early data or renegotiation, and nothing to downgrade. Both sides of a
+// link have proved who they are when is_established(): that they know the secret of the run, or
+// that a common CA has signed their certificates.
+//
+// With a secret the key of a session comes from the secret and the name of the run (HKDF-SHA256)
+// and from a fresh Diffie-Hellman exchange, so what was recorded stays unreadable when the secret
+// becomes known later; with certificates it comes from that exchange alone. Links are TLS 1.3 with
+// one cipher suite.
 //
 // Thread rule: one thread. Ownership: a session keeps its context. Errors: one for good; the
 // session is of no use after it.
@@ -12,9 +14,11 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "base/certificates.hpp"
 #include "base/result.hpp"
 #include "base/secret.hpp"
 
@@ -25,31 +29,47 @@ struct ssl_st;
 
 namespace ddprun::net {
 
-/// A secret, and how sessions use it. For both sides.
+/// What a session proves itself with, and whom it believes.
 class TlsContext {
  public:
-  /// Fails with kSystem where OpenSSL cannot be loaded.
-  [[nodiscard]] static Result<std::shared_ptr<const TlsContext>> make(SharedSecret secret);
+  using Made = Result<std::shared_ptr<const TlsContext>>;
+
+  /// Of links between owners of the secret, for both sides. Fails with kSystem where OpenSSL cannot
+  /// be loaded.
+  [[nodiscard]] static Made make(SharedSecret secret);
+  /// Of links between owners of certificates, for both sides: each needs one, and its CA. Fails
+  /// with kUsage, too, where a file cannot be used.
+  [[nodiscard]] static Made make(const Certificates& own);
+  /// Of a client of other servers: TLS 1.2 or newer; it may have no certificate, and without a CA
+  /// believes those of the system.
+  [[nodiscard]] static Made make_client(const Certificates& own);
   ~TlsContext();
   TlsContext(const TlsContext&) = delete;
   TlsContext& operator=(const TlsContext&) = delete;
 
+  [[nodiscard]] bool has_secret() const { return secret_ != nullptr; }
+
  private:
   friend class TlsSession;
-  explicit TlsContext(SharedSecret secret);
+  enum class Peers { kLinks, kServers };
+  TlsContext(SharedSecret secret, Certificates own, Peers peers);
+  [[nodiscard]] static Made make(const Certificates& own, Peers peers);
   /// OpenSSL's form of the key for `run`; null if it is out of memory.
   [[nodiscard]] ssl_session_st* key_for(ssl_st* session, std::string_view run) const;
 
-  SharedSecret secret_;
+  SharedSecret secret_;  // null: certificates
+  Certificates own_;
+  Peers peers_;
   ssl_ctx_st* context_;
 };
 using SharedTlsContext = std::shared_ptr<const TlsContext>;
 
 class TlsSession {
  public:
-  /// The side that connects; `run` is sent in clear. The first message is in take_output().
+  /// The side that connects. `name`: with a secret the run, which is sent in clear; with
+  /// certificates the host, which the server's has to name. The first message is in take_output().
   [[nodiscard]] static std::unique_ptr<TlsSession> connecting(SharedTlsContext context,
-                                                              std::string run);
+                                                              std::string name);
   /// The side that accepts.
   [[nodiscard]] static std::unique_ptr<TlsSession> accepting(SharedTlsContext context);
   ~TlsSession();
@@ -57,32 +77,48 @@ class TlsSession {
   TlsSession& operator=(const TlsSession&) = delete;
 
   /// Takes received bytes and appends what they contain to `plain`; after an error nothing of that
-  /// counts. After any call something may have to be sent, an alert too: see take_output(). The
-  /// error's sentence is the cause, for a log.
+  /// counts, unless has_ended(). After any call something may have to be sent, an alert too: see
+  /// take_output(). The error's sentence is the cause, for a log.
   [[nodiscard]] Result<void> receive(std::string_view sealed, std::string& plain);
   /// The bytes to send for these. Only when is_established() and after no error.
   [[nodiscard]] std::string seal(std::string_view plain);
   [[nodiscard]] std::string take_output();
-  /// The other side is an owner of the secret.
+  /// The other side has proved who it is.
   [[nodiscard]] bool is_established() const { return established_; }
-  /// The run whose key the other side has proved.
+  /// And it believes this side: a server looks at a client's certificate last, so until it has said
+  /// something it may still refuse it.
+  [[nodiscard]] bool is_accepted() const { return accepted_; }
+  /// The error was the proper end of the session.
+  [[nodiscard]] bool has_ended() const { return ended_; }
+  [[nodiscard]] bool has_secret() const { return context_->has_secret(); }
+  /// The run whose key the other side has proved; empty with certificates.
   [[nodiscard]] const std::string& run() const { return run_; }
 
  private:
+  enum class Side { kConnects, kAccepts };
   struct Callbacks;
   friend class TlsContext;
-  TlsSession(SharedTlsContext context, std::string run);
-  [[nodiscard]] Error failure(int result) const;
+  TlsSession(SharedTlsContext context, std::string name, Side side);
+  [[nodiscard]] bool is_proved() const;
+  [[nodiscard]] Error failure(int result);
 
   SharedTlsContext context_;
   std::string run_;
+  std::string host_;
+  const Side side_;
   std::string_view input_;  // during receive()
   std::string output_;
   bool established_ = false;
+  bool accepted_ = false;
+  bool ended_ = false;
   ssl_st* session_;
 };
 
-/// A fatal alert in clear text: what a server sends that has no secret.
+/// Of the links of a run: null where neither is there.
+[[nodiscard]] TlsContext::Made make_link_tls(const SharedSecret& secret,
+                                             const std::optional<Certificates>& certificates);
+
+/// A fatal alert in clear text: what a server sends that has neither secret nor certificate.
 inline constexpr std::string_view kTlsRefusal{"\x15\x03\x03\x00\x02\x02\x28", 7};
 
 }  // namespace ddprun::net

@@ -11,6 +11,7 @@ namespace ddprun::test {
 inline const std::string kForEachGpu = " on this node, one for each GPU";
 inline const std::string kTimesOnANode = " times on a node";
 inline const std::string kNotATime = " is not a time such as 600, 90s, 10m or 2h";
+inline const std::string kNoLinkToProtect = "a single node has no link to protect";
 inline const std::string kNotBySrun = "srun did not start this ddprun";
 
 // The store.
@@ -63,6 +64,13 @@ inline const std::string kNotConnected = " not connected to the store";
 inline const std::string kHasOtherSecret = "has another secret or none";
 inline const std::string kPeerHasOtherSecret = "TLS: the peer has another secret";
 inline const std::string kWithoutSecret = "an agent without the secret";
+inline const std::string kNoTrustedLink = "no trusted link to the server at ";
+inline const std::string kNotSignedBy = "its certificate is not signed by ";
+inline const std::string kRefusesCertificate = "it refuses the certificate in ";
+inline const std::string kWantsCertificate = "it wants a certificate, and none is given";
+inline const std::string kSpeaksNoTls = "it does not speak TLS";
+inline const std::string kNotTheKeyOf = "it is not the key of the certificate in ";
+inline const std::string kNoCaInFile = "it has no CA certificate in PEM form";
 inline const std::string kNoFirstMessage = "no complete first message within ";
 inline const std::string kOthersMayAccess = "other users may access it (mode 0";
 inline const std::string kSecretHasAtLeast = "a secret has at least 32 characters, ";
