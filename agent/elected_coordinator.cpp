@@ -26,6 +26,9 @@ etcd::ElectorOptions options_of(const LaunchConfig& config, const AgentId& agent
   }
   options.client.user = etcd.user;
   options.client.password = etcd.password;
+  if (etcd.tls) {  // run_agent() has made sure that it can be used
+    options.client.tls = net::TlsContext::make_client(*etcd.tls).value();
+  }
   options.client.first = std::hash<std::string>{}(agent.value()) >> 9;
   options.election.agent = agent.value();
   options.election.may_lead = etcd.may_lead;

@@ -158,18 +158,28 @@ int drive(asio::io_context& io, Signals& signals, Agent& agent, OutputEnd& end, 
   return exit_code;
 }
 
+/// Whether OpenSSL can be loaded, and the files be used, where a run needs them.
+Result<void> check_tls(const LaunchConfig& config) {
+  if (!config.rendezvous) return {};
+  const auto link = net::make_link_tls(config.rendezvous->secret, std::nullopt);
+  if (!link) return link.error();
+  const std::optional<EtcdConfig>& etcd = config.rendezvous->etcd;
+  if (!etcd || !etcd->tls) return {};
+  const auto client = net::TlsContext::make_client(*etcd->tls);
+  return client ? Result<void>() : client.error();
+}
+
 }  // namespace
 
 int run_agent(const LaunchConfig& config, const Environment& environment, spdlog::logger& logger,
               const MakeLocalCoordinator& make_local_coordinator,
               const OpenCoordinator& open_coordinator) try {
   prepare_process();
-  if (config.rendezvous && config.rendezvous->secret) {
-    const auto usable = net::TlsContext::make(config.rendezvous->secret);
-    if (!usable) {
-      logger.error(error_line("START", usable.error().sentence));
-      return exit_code_of(usable.error().kind);
-    }
+  const auto usable = check_tls(config);
+  if (!usable) {
+    const bool mistake = usable.error().kind == ErrorKind::kUsage;
+    logger.error(error_line(mistake ? "USAGE" : "START", usable.error().sentence));
+    return exit_code_of(usable.error().kind);
   }
   const std::optional<rlimit> descriptor_limit = raise_descriptor_limit();
   asio::io_context io(1);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/certificates.hpp"
 #include "base/clock.hpp"
 #include "base/secret.hpp"
 
@@ -31,6 +32,7 @@ struct EtcdConfig {
   std::string user;                           // empty: none
   std::string password_file;                  // empty: none
   std::string password{};                     // read from it at the start
+  std::optional<Certificates> tls{};          // HTTPS; no paths: the system's CAs; unset: HTTP
   bool may_lead = true;                       // this node may run the coordinator
   std::string text;                           // "etcd h1:2379,h2:2379", for sentences
 };

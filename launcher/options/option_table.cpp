@@ -126,7 +126,7 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .help = "Limits of the rendezvous of several nodes, in seconds or with a unit (90s, 10m): "
              "join_timeout=600, last_call_timeout=30, keep_alive_interval=1, "
              "keep_alive_max_attempt=5, coordinator_timeout=60, timeout=900 (static), is_host; "
-             "for etcd-v3 user, password_file, etcd_prefix=/ddprun."},
+             "for etcd-v3 protocol, cacert, cert, key, user, password_file, etcd_prefix=/ddprun."},
     {.id = Id::kRdzvSecretFile,
      .name = "rdzv-secret-file",
      .variable = Variable::kDdprun,

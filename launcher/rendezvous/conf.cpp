@@ -21,13 +21,12 @@ enum class ConfKeyKind {
   kStore,     // store_type
   kEtcd,      // a text, for etcd-v3
   kFixed,     // has an option of its own
-  kRefused,   // known, not supported
 };
 
 struct ConfKey {
   std::string_view name;
   ConfKeyKind kind;
-  std::string_view remark = {};      // kFixed: the option to use; kRefused: what to do
+  std::string_view remark = {};      // kFixed: the option to use
   std::string_view elastic_no = {};  // why it does nothing with c10d; empty: it works
   std::string_view static_no = {};   // the same with static
 };
@@ -39,7 +38,7 @@ constexpr std::string_view kSilenceLimits =
 constexpr std::string_view kCoordinatorLimits =
     "join_timeout and coordinator_timeout limit the wait for the coordinator";
 
-constexpr std::array<ConfKey, 22> kConfKeys{{
+constexpr std::array<ConfKey, 28> kConfKeys{{
     {"join_timeout", ConfKeyKind::kTime},
     {"last_call_timeout", ConfKeyKind::kTime, "", "",
      "the static backend waits for all its nodes and for no more"},
@@ -60,7 +59,13 @@ constexpr std::array<ConfKey, 22> kConfKeys{{
     {"min_nodes", ConfKeyKind::kFixed, "--nnodes"},
     {"max_nodes", ConfKeyKind::kFixed, "--nnodes"},
     {"local_addr", ConfKeyKind::kFixed, "--local-addr"},
-    {"protocol", ConfKeyKind::kRefused, "ddprun reaches etcd by HTTP"},
+    {"protocol", ConfKeyKind::kEtcd},
+    {"cacert", ConfKeyKind::kEtcd},
+    {"ca_cert", ConfKeyKind::kEtcd},
+    {"cert", ConfKeyKind::kEtcd},
+    {"ssl_cert", ConfKeyKind::kEtcd},
+    {"key", ConfKeyKind::kEtcd},
+    {"ssl_cert_key", ConfKeyKind::kEtcd},
     {"user", ConfKeyKind::kEtcd},
     {"password_file", ConfKeyKind::kEtcd},
     {"etcd_prefix", ConfKeyKind::kEtcd},
@@ -120,9 +125,6 @@ class ConfReader {
         return read_text();
       case ConfKeyKind::kFixed:
         return usage(place_ + " cannot be set here: use " + std::string(key_.remark));
-      case ConfKeyKind::kRefused:
-        return Error{ErrorKind::kUnsupported,
-                     place_ + " is not supported; " + std::string(key_.remark)};
     }
     return {};
   }
@@ -178,6 +180,17 @@ class ConfReader {
     if (key_.name == "user") conf_.user = value_;
     if (key_.name == "password_file") conf_.password_file = value_;
     if (key_.name == "etcd_prefix") conf_.etcd_prefix = value_;
+    if (key_.name == "protocol") {
+      conf_.protocol = lower(value_);
+      if (conf_.protocol != "http" && conf_.protocol != "https") {
+        return usage(place_ + " is neither http nor https");
+      }
+    }
+    // The names of torchrun's etcd backend, and those of its etcd-v2.
+    const PemFile file{value_, place_};
+    if (key_.name == "cacert" || key_.name == "ca_cert") conf_.etcd_tls.ca = file;
+    if (key_.name == "cert" || key_.name == "ssl_cert") conf_.etcd_tls.cert = file;
+    if (key_.name == "key" || key_.name == "ssl_cert_key") conf_.etcd_tls.key = file;
     return {};
   }
 
@@ -190,8 +203,7 @@ class ConfReader {
 std::string known_keys() {
   std::vector<std::string> names;
   for (const ConfKey& key : kConfKeys) {
-    const bool usable = key.kind != ConfKeyKind::kFixed && key.kind != ConfKeyKind::kRefused;
-    if (usable) names.emplace_back(key.name);
+    if (key.kind != ConfKeyKind::kFixed) names.emplace_back(key.name);
   }
   return joined(names);
 }

@@ -24,6 +24,8 @@ struct RendezvousConf {
   std::string user;                  // of etcd
   std::string password_file;         // the same
   std::string etcd_prefix;           // of the keys in etcd
+  std::string protocol;              // of etcd: "http", "https"; empty: not given
+  Certificates etcd_tls;             // with https; `shown` has the option and the key
   bool file_store = false;           // store_type=file: the endpoint is a path
   std::vector<std::string> keys;     // known ones, as given
   std::vector<std::string> unknown;  // ignored, with a warning

@@ -24,8 +24,22 @@ EtcdConfig etcd_config(const RendezvousRequest& asked) {
   if (!conf.etcd_prefix.empty()) etcd.prefix = conf.etcd_prefix;
   etcd.user = conf.user;
   etcd.password_file = conf.password_file;
+  if (conf.protocol == "https") etcd.tls = conf.etcd_tls;
   etcd.may_lead = conf.is_host.value_or(true);
   return etcd;
+}
+
+/// A password in clear text may have been meant to be protected.
+Result<void> check_etcd_tls(const RendezvousConf& conf) {
+  const Certificates& tls = conf.etcd_tls;
+  if (!tls.key.path.empty() && tls.cert.path.empty()) {
+    return usage(tls.key.shown + " belongs to a certificate; pass cert=FILE, too");
+  }
+  for (const PemFile& file : {tls.cert, tls.key, tls.ca}) {
+    if (file.path.empty() || conf.protocol == "https") continue;
+    return usage(file.shown + " is for TLS; pass protocol=https, too");
+  }
+  return {};
 }
 
 Result<void> check_etcd(const RendezvousRequest& asked) {
@@ -37,8 +51,10 @@ Result<void> check_etcd(const RendezvousRequest& asked) {
   for (const Endpoint& endpoint : asked.etcd_endpoints) {
     if (endpoint.port == 0) return usage(asked.endpoint.shown() + ": port 0 is no server's");
   }
-  if (conf.user.empty() == conf.password_file.empty()) return {};
-  return usage(asked.conf.shown() + ": user and password_file go together");
+  if (conf.user.empty() != conf.password_file.empty()) {
+    return usage(asked.conf.shown() + ": user and password_file go together");
+  }
+  return check_etcd_tls(conf);
 }
 
 /// It orders the first round; one beyond the run's nodes belongs to a spare.

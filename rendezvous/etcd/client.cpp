@@ -46,8 +46,9 @@ class Client::Impl : public std::enable_shared_from_this<Impl> {
     std::string body;
     TimePoint deadline;
     Done done;
-    std::size_t tried = 0;  // servers
-    bool renewed = false;   // the token, once
+    std::size_t tried = 0;       // servers
+    std::size_t distrusted = 0;  // of them
+    bool renewed = false;        // the token, once
     Reply failure{};
   };
 
@@ -61,8 +62,8 @@ class Client::Impl : public std::enable_shared_from_this<Impl> {
              std::function<void(std::string)> ended) {
     watch_.reset();
     ended_ = std::move(ended);
-    Exchange::Request request{endpoint(), "/v3/watch",           body,
-                              token_,     Clock::now() + within, std::move(line)};
+    Exchange::Request request{endpoint(),   "/v3/watch",    body, token_, Clock::now() + within,
+                              options_.tls, std::move(line)};
     watch_ = std::make_unique<Exchange>(executor_, std::move(request),
                                         [weak = weak_from_this()](const HttpAnswer& answer) {
                                           const auto self = weak.lock();
@@ -103,9 +104,12 @@ class Client::Impl : public std::enable_shared_from_this<Impl> {
     const auto attempt = std::max<Duration>(
         kAttemptMin, (call.deadline - Clock::now()) / static_cast<int>(options_.endpoints.size()));
     Exchange::Request request{
-        endpoint(), logs_in ? "/v3/auth/authenticate" : call.path,
-        logs_in ? authenticate_body(options_.user, options_.password) : call.body, token_,
-        std::min(call.deadline, Clock::now() + attempt)};
+        endpoint(),
+        logs_in ? "/v3/auth/authenticate" : call.path,
+        logs_in ? authenticate_body(options_.user, options_.password) : call.body,
+        token_,
+        std::min(call.deadline, Clock::now() + attempt),
+        options_.tls};
     const std::size_t asked = current_;
     auto exchange = std::make_unique<Exchange>(
         executor_, std::move(request),
@@ -125,7 +129,9 @@ class Client::Impl : public std::enable_shared_from_this<Impl> {
       own_address_ = answer.own_address;
       call.failure.reach = Reach::kServer;
     }
-    if (!answer.answered) return next(id, asked, answer.failure);
+    call.distrusted += answer.distrusted ? 1 : 0;
+    if (!answer.answered) return next(id, asked, answer.failure + hint(answer));
+    ever_answered_ = true;
     const Endpoint& where = options_.endpoints[asked];
     const std::string name = host_and_port(where.host, where.port) + ": ";
     if (answer.status == 200) {
@@ -138,7 +144,7 @@ class Client::Impl : public std::enable_shared_from_this<Impl> {
     if (!refusal) {
       return next(id, asked,
                   name + "no gateway of etcd's v3 API (HTTP " + std::to_string(answer.status) +
-                      "); etcd 3.4 or newer is needed");
+                      "); etcd 3.4 or newer is needed, and protocol=https if it speaks TLS");
     }
     if (!logs_in && !token_.empty() && is_stale_token(*refusal) && !call.renewed) {
       call.renewed = true;
@@ -154,6 +160,13 @@ class Client::Impl : public std::enable_shared_from_this<Impl> {
     finish(id, std::move(reply));
   }
 
+  /// What a server does that expects TLS, or does not.
+  [[nodiscard]] std::string hint(const HttpAnswer& answer) const {
+    if (!answer.silent || ever_answered_) return "";
+    return options_.tls ? "; if it does not speak TLS, pass --rdzv-conf protocol=http"
+                        : "; if it speaks TLS, pass --rdzv-conf protocol=https";
+  }
+
   /// The next server, if there is one and time for it.
   void next(std::uint64_t id, std::size_t asked, const std::string& why) {
     Call& call = calls_.at(id);
@@ -162,6 +175,7 @@ class Client::Impl : public std::enable_shared_from_this<Impl> {
     ++call.tried;
     if (call.tried < options_.endpoints.size() && Clock::now() < call.deadline) return ask(id);
     Reply reply = std::move(call.failure);
+    reply.refused = call.distrusted == call.tried;
     finish(id, std::move(reply));
   }
 
@@ -177,6 +191,7 @@ class Client::Impl : public std::enable_shared_from_this<Impl> {
   std::size_t current_;  // the server that is asked
   std::string token_;
   std::string own_address_;
+  bool ever_answered_ = false;
   std::uint64_t last_id_ = 0;
   std::map<std::uint64_t, Call> calls_;
   std::map<std::uint64_t, std::unique_ptr<Exchange>> exchanges_;

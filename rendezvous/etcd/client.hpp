@@ -20,7 +20,8 @@ struct ClientOptions {
   std::vector<Endpoint> endpoints;  // at least one
   std::string user;                 // empty: none
   std::string password;
-  std::size_t first = 0;  // the endpoint to ask first
+  net::SharedTlsContext tls = nullptr;  // null: plain HTTP
+  std::size_t first = 0;                // the endpoint to ask first
 };
 
 /// What came of a call: a body, or why there is none.

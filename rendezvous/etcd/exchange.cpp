@@ -2,13 +2,17 @@
 
 #include <netinet/tcp.h>
 
+#include <array>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/error.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/asio/write.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/read.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <boost/beast/http/write.hpp>
 #include <optional>
+#include <sstream>
 #include <utility>
 
 #include "base/address.hpp"
@@ -27,6 +31,9 @@ namespace {
 
 // Of an answer, or of a line of one that does not end.
 constexpr std::size_t kBodyBytesMax = 256 * 1024;
+constexpr std::size_t kPieceBytes = 16 * 1024;
+constexpr const char* kAdvice =
+    "; see protocol, cacert, cert and key of --rdzv-conf, and the servers' certificates";
 
 /// A server that vanishes is noticed within 10 s on a connection that only waits.
 void keep_alive(tcp::socket& socket) {
@@ -77,7 +84,7 @@ class Exchange::Impl : public std::enable_shared_from_this<Impl> {
   void on_connected(Result<net::Connected> connected) {
     connector_.reset();
     if (!connected) return fail(connected.error().sentence);
-    answer_.connected = true;
+    answer_.connected = answer_.silent = true;
     peer_ = net::to_text(connected->peer);
     socket_.emplace(std::move(connected->socket));
     error_code ignored;
@@ -85,21 +92,31 @@ class Exchange::Impl : public std::enable_shared_from_this<Impl> {
     if (asked_.line) keep_alive(*socket_);
     deadline_.expires_at(asked_.deadline);
     deadline_.async_wait([self = shared_from_this()](const error_code& cancelled) {
-      if (!cancelled) self->fail(self->peer_ + ": no answer in time");
+      if (cancelled) return;
+      self->answer_.silent = false;
+      self->fail(self->peer_ + ": no answer in time");
     });
-    write();
+    if (asked_.tls) tls_ = net::TlsSession::connecting(asked_.tls, asked_.where.host);
+    prepare();
+    if (tls_) {
+      send(tls_->take_output());
+    } else {
+      send(std::exchange(request_, {}));
+    }
+    read();
   }
 
-  void write() {
-    request_.method(http::verb::post);
-    request_.version(11);
-    request_.target(asked_.path);
-    request_.set(http::field::host, host_and_port(asked_.where.host, asked_.where.port));
-    request_.set(http::field::content_type, "application/json");
-    request_.keep_alive(false);
-    if (!asked_.token.empty()) request_.set(http::field::authorization, asked_.token);
-    request_.body() = asked_.body;
-    request_.prepare_payload();
+  void prepare() {
+    http::request<http::string_body> request(http::verb::post, asked_.path, 11);
+    request.set(http::field::host, host_and_port(asked_.where.host, asked_.where.port));
+    request.set(http::field::content_type, "application/json");
+    request.keep_alive(false);
+    if (!asked_.token.empty()) request.set(http::field::authorization, asked_.token);
+    request.body() = asked_.body;
+    request.prepare_payload();
+    std::ostringstream text;
+    text << request;
+    request_ = text.str();
     // Else a chunk that has come is not seen before the next one begins.
     parser_.eager(!asked_.line);
     if (asked_.line) {
@@ -107,30 +124,92 @@ class Exchange::Impl : public std::enable_shared_from_this<Impl> {
     } else {
       parser_.body_limit(kBodyBytesMax);
     }
-    http::async_write(*socket_, request_,
+  }
+
+  void send(std::string_view bytes) {
+    unsent_.append(bytes);
+    if (!writing_.empty() || unsent_.empty()) return;
+    writing_.swap(unsent_);
+    asio::async_write(*socket_, asio::buffer(writing_),
                       [self = shared_from_this()](const error_code& why, std::size_t) {
+                        self->writing_.clear();
+                        if (!self->done_) return;
                         if (why) return self->fail(net::evidence(self->peer_, why));
-                        self->read();
+                        self->send({});
                       });
   }
 
   void read() {
-    http::async_read_some(*socket_, buffer_, parser_,
-                          [self = shared_from_this()](const error_code& why, std::size_t) {
-                            if (self->done_) self->on_read(why);
-                          });
+    socket_->async_read_some(asio::buffer(piece_),
+                             [self = shared_from_this()](const error_code& why, std::size_t size) {
+                               if (self->done_) self->on_read(why, size);
+                             });
   }
 
-  void on_read(const error_code& why) {
-    if (asked_.line && parser_.is_header_done()) {
-      deadline_.cancel();
-      if (parser_.get().result_int() == 200 && !pass_lines()) return;
+  void on_read(const error_code& why, std::size_t size) {
+    answer_.silent = answer_.silent && size == 0;
+    if (why == asio::error::eof) return end();
+    if (why) return fail(net::evidence(peer_, why));
+    const std::string_view bytes(piece_.data(), size);
+    if (tls_) return open(bytes);
+    if (parse(bytes)) read();
+  }
+
+  void open(std::string_view sealed) {
+    std::string plain;
+    const auto opened = tls_->receive(sealed, plain);
+    const bool ended = tls_->has_ended();
+    if (!opened && !ended) {
+      answer_.distrusted = !tls_->is_accepted();
+      send_alert();
+      return fail(peer_ + ": " + opened.error().sentence + (answer_.distrusted ? kAdvice : ""));
     }
-    if (why) {
-      const bool ended = why == http::error::end_of_stream || why == http::error::partial_message;
-      return fail(ended ? peer_ + ": it closed the connection" : net::evidence(peer_, why));
+    send(tls_->take_output());
+    if (tls_->is_established() && !request_.empty() && !ended) {
+      send(tls_->seal(std::exchange(request_, {})));
     }
-    if (!parser_.is_done()) return read();
+    if (!parse(plain)) return;
+    if (ended) return end();
+    read();
+  }
+
+  /// Why it is refused, for the server's log.
+  void send_alert() {
+    error_code ignored;
+    socket_->write_some(asio::buffer(tls_->take_output()), ignored);
+  }
+
+  /// No more bytes follow.
+  void end() {
+    error_code why;
+    if (parser_.got_some() && (!tls_ || tls_->has_ended())) parser_.put_eof(why);
+    if (!why && parser_.is_done()) return complete();
+    fail(peer_ + ": it closed the connection");
+  }
+
+  /// False: nothing more is to be read.
+  bool parse(std::string_view bytes) {
+    const auto room = buffer_.prepare(bytes.size());
+    buffer_.commit(asio::buffer_copy(room, asio::buffer(bytes.data(), bytes.size())));
+    while (!parser_.is_done() && buffer_.size() > 0) {
+      error_code why;
+      buffer_.consume(parser_.put(buffer_.data(), why));
+      if (asked_.line && parser_.is_header_done()) {
+        deadline_.cancel();
+        if (parser_.get().result_int() == 200 && !pass_lines()) return false;
+      }
+      if (why == http::error::need_more) return true;
+      if (why) {
+        fail(net::evidence(peer_, why));
+        return false;
+      }
+    }
+    if (!parser_.is_done()) return true;
+    complete();
+    return false;
+  }
+
+  void complete() {
     answer_.answered = true;
     answer_.status = static_cast<int>(parser_.get().result_int());
     answer_.body = std::move(parser_.get().body());
@@ -181,7 +260,11 @@ class Exchange::Impl : public std::enable_shared_from_this<Impl> {
   std::optional<tcp::socket> socket_;
   std::string peer_;
   HttpAnswer answer_;
-  http::request<http::string_body> request_;
+  std::unique_ptr<net::TlsSession> tls_;  // null: plain HTTP
+  std::string request_;                   // until it is sent
+  std::string unsent_;
+  std::string writing_;
+  std::array<char, kPieceBytes> piece_{};
   boost::beast::flat_buffer buffer_;
   http::response_parser<http::string_body> parser_;
 };

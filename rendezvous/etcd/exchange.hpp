@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "base/clock.hpp"
+#include "net/tls.hpp"
 
 namespace ddprun::etcd {
 
@@ -21,9 +22,11 @@ struct Endpoint {
 };
 
 struct HttpAnswer {
-  bool connected = false;  // the server accepted the connection
-  bool answered = false;   // and sent a whole answer
-  std::string failure;     // unless it was answered: the address and the cause
+  bool connected = false;   // the server accepted the connection
+  bool answered = false;    // and sent a whole answer
+  bool distrusted = false;  // not answered, because of TLS: one side does not believe the other
+  bool silent = false;      // not answered: it ended the connection without one byte
+  std::string failure;      // unless it was answered: the address and the cause
   int status = 0;
   std::string body;
   std::string own_address;  // of this node, as the server sees it; empty unless connected
@@ -35,8 +38,9 @@ class Exchange {
     Endpoint where;
     std::string path;
     std::string body;
-    std::string token;   // empty: none
-    TimePoint deadline;  // with `line`: for the beginning of the answer
+    std::string token;                    // empty: none
+    TimePoint deadline;                   // with `line`: for the beginning of the answer
+    net::SharedTlsContext tls = nullptr;  // null: plain HTTP
     /// Unset: the answer is one body.
     std::function<void(std::string_view line)> line{};
   };

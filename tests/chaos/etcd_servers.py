@@ -6,6 +6,8 @@ import os
 import pathlib
 import shutil
 import signal
+import socket
+import ssl
 import subprocess
 import tempfile
 import time
@@ -25,8 +27,15 @@ def missing() -> str:
 class Etcd:
     """Use in a `with` statement."""
 
-    def __init__(self, folder: pathlib.Path, members: int = 3):
+    def __init__(self, folder: pathlib.Path, members: int = 3, certificate=None, own=None):
+        """`certificate`: of the members' client ports, which then want one of the same CA from
+        their clients; `own` is that of this class."""
         self.folder = folder
+        self.certificate = certificate
+        self.trust = None
+        if certificate is not None:
+            self.trust = ssl.create_default_context(cafile=certificate.ca)
+            self.trust.load_cert_chain(own.cert, own.key)
         # A busy disk delays its elections by more than their time-out, again and again.
         memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
         self.data = pathlib.Path(tempfile.mkdtemp(prefix="ddprun_etcd_", dir=memory))
@@ -51,17 +60,25 @@ class Etcd:
     def endpoints(self) -> str:
         return ",".join(f"127.0.0.1:{client}" for client, _ in self.ports)
 
+    @property
+    def scheme(self) -> str:
+        return "http" if self.certificate is None else "https"
+
     def start(self, index: int) -> None:
         client, peer = self.ports[index]
         peers = ",".join(f"m{i}=http://127.0.0.1:{port}" for i, (_, port) in enumerate(self.ports))
-        client_url, peer_url = f"http://127.0.0.1:{client}", f"http://127.0.0.1:{peer}"
+        client_url, peer_url = f"{self.scheme}://127.0.0.1:{client}", f"http://127.0.0.1:{peer}"
+        tls = []
+        if self.certificate is not None:
+            tls = [f"--cert-file={self.certificate.cert}", f"--key-file={self.certificate.key}",
+                   f"--trusted-ca-file={self.certificate.ca}", "--client-cert-auth"]
         with open(self.folder / f"etcd{index}.log", "ab") as log:
             self.members[index] = subprocess.Popen(
                 ["etcd", f"--name=m{index}", f"--data-dir={self.data}/m{index}",
                  f"--listen-client-urls={client_url}", f"--advertise-client-urls={client_url}",
                  f"--listen-peer-urls={peer_url}", f"--initial-advertise-peer-urls={peer_url}",
                  f"--initial-cluster={peers}", "--heartbeat-interval=100",
-                 "--election-timeout=1000"],
+                 "--election-timeout=1000", *tls],
                 env=clean_environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def kill(self, index: int) -> None:
@@ -92,15 +109,28 @@ class Etcd:
                     raise Failed(f"hang: etcd does not answer: {error}") from None
                 pause(0.05)
 
+    def wait_until_it_listens(self) -> None:
+        """Whatever it thinks of its clients."""
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", self.ports[0][0]), CALL_SECONDS).close()
+                return
+            except OSError as error:
+                if time.monotonic() > deadline:
+                    raise Failed(f"hang: etcd does not listen: {error}") from None
+                pause(0.05)
+
     def call(self, path: str, body: dict, index: int | None = None, token: str = "") -> dict:
         """One request to a member that lives."""
         if index is None:
             index = next(i for i in range(len(self.members)) if self.is_alive(i))
-        request = urllib.request.Request(f"http://127.0.0.1:{self.ports[index][0]}{path}",
-                                         json.dumps(body).encode(),
-                                         {"Authorization": token} if token else {})
+        request = urllib.request.Request(
+            f"{self.scheme}://127.0.0.1:{self.ports[index][0]}{path}", json.dumps(body).encode(),
+            {"Authorization": token} if token else {})
         try:
-            with urllib.request.urlopen(request, timeout=CALL_SECONDS) as answer:
+            with urllib.request.urlopen(request, timeout=CALL_SECONDS,
+                                        context=self.trust) as answer:
                 return json.loads(answer.read())
         except urllib.error.HTTPError as error:
             raise Failed(f"etcd: {path}: {error.read().decode()}") from None

@@ -106,13 +106,11 @@ TEST_CASE("unknown --rdzv-conf keys are named beside the known ones, and the run
   }
 }
 
-TEST_CASE(
-    "keys of --rdzv-conf that have an option of their own, or are not supported, are refused") {
+TEST_CASE("keys of --rdzv-conf that have an option of their own are refused") {
   CHECK_THAT(refusal_of({"--rdzv-conf=run_id=x", "W"}).sentence,
              ContainsSubstring("use --rdzv-id"));
   CHECK_THAT(refusal_of({"--rdzv-conf=max_nodes=2", "W"}).sentence,
              ContainsSubstring("use --nnodes"));
-  CHECK(refusal_of({"--rdzv-conf=protocol=http", "W"}).kind == ErrorKind::kUnsupported);
 }
 
 TEST_CASE("with store_type=file the nodes that name one file use the address of the first one") {

@@ -51,6 +51,37 @@ TEST_CASE("user, password_file, etcd_prefix and is_host are keys of --rdzv-conf"
   CHECK_THAT(other.notes.at(0), ContainsSubstring("etcd_prefix not used: it belongs to etcd-v3"));
 }
 
+TEST_CASE("TLS of etcd has torchrun's keys, those of its etcd and those of its etcd-v2") {
+  CHECK_FALSE(launch_of(three("h1", {"--rdzv-conf=protocol=http"})).config.rendezvous->etcd->tls);
+  for (const std::string keys :
+       {"cacert=/ca,cert=/c,key=/k", "ca_cert=/ca,ssl_cert=/c,ssl_cert_key=/k"}) {
+    CAPTURE(keys);
+    const auto launch = launch_of(three("h1", {"--rdzv-conf=protocol=HTTPS," + keys}));
+    const auto& tls = launch.config.rendezvous->etcd->tls;
+    REQUIRE(tls);
+    CHECK(tls->ca.path == "/ca");
+    CHECK(tls->cert.path == "/c");
+    CHECK(tls->key.path == "/k");
+    CHECK(launch.notes.empty());
+  }
+  const auto system = launch_of(three("h1", {"--rdzv-conf=protocol=https"}));
+  CHECK(system.config.rendezvous->etcd->tls->ca.path.empty());
+}
+
+TEST_CASE("TLS of etcd by halves is refused") {
+  const auto refused = [](const std::string& conf) {
+    return refusal_of(three("h1", {"--rdzv-conf=" + conf})).sentence;
+  };
+  CHECK_THAT(refused("protocol=ftp"), ContainsSubstring("protocol=ftp is neither http nor https"));
+  CHECK_THAT(refused("cacert=/ca"),
+             ContainsSubstring("cacert=/ca is for TLS; pass protocol=https"));
+  CHECK_THAT(refused("protocol=http,cert=/c"), ContainsSubstring("pass protocol=https"));
+  CHECK_THAT(refused("protocol=https,key=/k"), ContainsSubstring("pass cert=FILE, too"));
+  const auto other = launch_of({"--nnodes=3", "--rdzv-backend=c10d", "--rdzv-endpoint=far",
+                                "--rdzv-conf=protocol=https", "W"});
+  CHECK_THAT(other.notes.at(0), ContainsSubstring("protocol not used: it belongs to etcd-v3"));
+}
+
 TEST_CASE("servers that cannot be etcd's are refused, and a single node needs none") {
   CHECK_THAT(refusal_of(three("")).sentence, ContainsSubstring("needs the servers of etcd"));
   CHECK_THAT(refusal_of(three("h1:0")).sentence, ContainsSubstring("port 0 is no server's"));
