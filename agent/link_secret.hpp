@@ -1,5 +1,5 @@
 // How this run's links are sealed, from its configuration. Call it after run_agent() has made sure
-// that the secret can be used.
+// that the secret, or the certificates, can be used.
 #pragma once
 
 #include "agent/core/launch_config.hpp"
@@ -9,8 +9,9 @@ namespace ddprun {
 
 /// Of a run of several nodes.
 [[nodiscard]] inline client::LinkSecret link_secret_of(const LaunchConfig& config) {
-  if (!config.rendezvous->secret) return {};
-  return {net::TlsContext::make(config.rendezvous->secret).value(), config.run_id.value()};
+  const RendezvousConfig& rendezvous = *config.rendezvous;
+  return {net::make_link_tls(rendezvous.secret, rendezvous.certificates).value(),
+          config.run_id.value(), rendezvous.certified_host};
 }
 
 }  // namespace ddprun

@@ -161,7 +161,7 @@ int drive(asio::io_context& io, Signals& signals, Agent& agent, OutputEnd& end, 
 /// Whether OpenSSL can be loaded, and the files be used, where a run needs them.
 Result<void> check_tls(const LaunchConfig& config) {
   if (!config.rendezvous) return {};
-  const auto link = net::make_link_tls(config.rendezvous->secret, std::nullopt);
+  const auto link = net::make_link_tls(config.rendezvous->secret, config.rendezvous->certificates);
   if (!link) return link.error();
   const std::optional<EtcdConfig>& etcd = config.rendezvous->etcd;
   if (!etcd || !etcd->tls) return {};

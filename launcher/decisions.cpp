@@ -93,6 +93,10 @@ class Decisions {
   }
 
   void add_links() {
+    if (launch_.config.rendezvous && launch_.config.rendezvous->certificates) {
+      return add("links", "encrypted, for nodes with a certificate of the CA",
+                 origin_of(Id::kRdzvTlsCert));
+    }
     const bool sealed = launch_.config.rendezvous && launch_.config.rendezvous->secret;
     std::string why =
         sealed ? "from DDPRUN_SECRET" : "neither --rdzv-secret-file nor DDPRUN_SECRET";

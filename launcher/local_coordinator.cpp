@@ -49,6 +49,7 @@ coordinator::ServerOptions options_of(const Launch& launch, spdlog::logger& logg
   options.only_run = launch.config.run_id;
   options.status = launch.status;
   options.secret = launch.config.rendezvous->secret;
+  options.certificates = launch.config.rendezvous->certificates;
   options.peers = make_store_peers(launch.config, options.log);
   options.succession.options.exists = launch.config.rendezvous->fails_over;
   return options;

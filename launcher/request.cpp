@@ -87,6 +87,9 @@ Result<RendezvousRequest> parse_rendezvous(const Settings& settings,
   RendezvousRequest request;
   request.run_id = text_setting(settings, Option::kRdzvId);
   request.secret_file = text_setting(settings, Option::kRdzvSecretFile);
+  request.tls_cert = text_setting(settings, Option::kRdzvTlsCert);
+  request.tls_key = text_setting(settings, Option::kRdzvTlsKey);
+  request.tls_ca = text_setting(settings, Option::kRdzvTlsCa);
   request.node_rank = integer_setting(settings, Option::kNodeRank);
   request.master_addr = text_setting(settings, Option::kMasterAddr);
   request.master_port = integer_setting(settings, Option::kMasterPort);

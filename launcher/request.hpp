@@ -59,6 +59,9 @@ struct RendezvousRequest {
   Setting<std::string> run_id;
   Setting<RendezvousConf> conf;
   Setting<std::string> secret_file;
+  Setting<std::string> tls_cert;
+  Setting<std::string> tls_key;
+  Setting<std::string> tls_ca;
   Setting<std::int64_t> node_rank;
   Setting<std::string> master_addr;
   Setting<std::int64_t> master_port;

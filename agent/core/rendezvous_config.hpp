@@ -45,11 +45,13 @@ struct RendezvousConfig {
   std::string address;           // --local-addr, a literal; empty: the link's source address
   std::optional<int> node_rank;  // --node-rank; with static always
   std::optional<int>
-      scheduler_index;               // this node's position in the scheduler's list, or in --hosts
-  SharedSecret secret;               // of the run; null: links in clear text
-  std::optional<EtcdConfig> etcd{};  // it says where the coordinator is
-  bool fails_over = false;           // other nodes may coordinate the run after this coordinator
-  bool stands_by = false;            // this one may
+      scheduler_index;  // this node's position in the scheduler's list, or in --hosts
+  SharedSecret secret;  // of the run; null: none
+  std::optional<Certificates> certificates{};  // in place of a secret; neither: clear text
+  std::string certified_host{};                // which the coordinator's names; empty: where it is
+  std::optional<EtcdConfig> etcd{};            // it says where the coordinator is
+  bool fails_over = false;  // other nodes may coordinate the run after this coordinator
+  bool stands_by = false;   // this one may
   // --rdzv-conf
   Duration join_timeout = std::chrono::seconds(600);
   Duration last_call_timeout = std::chrono::seconds(30);

@@ -45,7 +45,7 @@ struct Exclusion {
 };
 
 /// Both directions where each excludes the other.
-constexpr std::array<Exclusion, 34> kExclusions{{
+constexpr std::array<Exclusion, 38> kExclusions{{
     {Id::kStandalone, Id::kNnodes, several_nodes},
     {Id::kNnodes, Id::kStandalone, several_nodes},
     {Id::kNodeRank, Id::kNnodes, one_node},
@@ -65,6 +65,10 @@ constexpr std::array<Exclusion, 34> kExclusions{{
     {Id::kRdzvBackend, Id::kHosts, is_static},
     {Id::kRdzvEndpoint, Id::kMasterAddr, is_static},
     {Id::kRdzvEndpoint, Id::kMasterPort, is_static},
+    {Id::kRdzvSecretFile, Id::kRdzvTlsCert},
+    {Id::kRdzvTlsCert, Id::kRdzvSecretFile},
+    {Id::kRdzvTlsKey, Id::kRdzvSecretFile},
+    {Id::kRdzvTlsCa, Id::kRdzvSecretFile},
     {Id::kModule, Id::kNoPython},
     {Id::kNoPython, Id::kModule},
     {Id::kRunPath, Id::kModule},

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "launcher/options/link_rows.hpp"
 #include "rendezvous/coordinator/status_access.hpp"
 
 namespace ddprun {
@@ -127,15 +128,10 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
              "join_timeout=600, last_call_timeout=30, keep_alive_interval=1, "
              "keep_alive_max_attempt=5, coordinator_timeout=60, timeout=900 (static), is_host; "
              "for etcd-v3 protocol, cacert, cert, key, user, password_file, etcd_prefix=/ddprun."},
-    {.id = Id::kRdzvSecretFile,
-     .name = "rdzv-secret-file",
-     .variable = Variable::kDdprun,
-     .group = Group::kRendezvous,
-     .metavar = "FILE",
-     .help = "File with the secret of the run, the same on every node: without it no node joins, "
-             "and links of nodes are encrypted (TLS 1.3). At least 32 characters, readable only "
-             "for its owner; -: the first line of standard input. Without it: DDPRUN_SECRET, else "
-             "links in clear text."},
+    kSecretFileRow,
+    kTlsCertRow,
+    kTlsKeyRow,
+    kTlsCaRow,
     {.id = Id::kNodeRank,
      .name = "node-rank",
      .value = Value::kInteger,

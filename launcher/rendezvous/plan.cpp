@@ -1,5 +1,8 @@
 #include "launcher/rendezvous/plan.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 #include "launcher/rendezvous/backends.hpp"
 #include "launcher/rendezvous/several_nodes.hpp"
 #include "launcher/usage.hpp"
@@ -29,15 +32,31 @@ Result<RendezvousPlan> choose_plan(const Request& request, const Machine& machin
   return plan_static(request, machine);
 }
 
+/// All three, or none.
+Result<std::optional<Certificates>> certificates_of(const RendezvousRequest& asked) {
+  const Setting<std::string>* const files[] = {&asked.tls_cert, &asked.tls_key, &asked.tls_ca};
+  const auto* given = std::find_if(std::begin(files), std::end(files),
+                                   [](const auto* file) { return file->given; });
+  if (given == std::end(files)) return std::optional<Certificates>();
+  for (const auto* file : files) {
+    if (!file->given) {
+      return usage((*given)->shown() +
+                   ": --rdzv-tls-cert, --rdzv-tls-key and --rdzv-tls-ca go together; " +
+                   file->name + " is missing");
+    }
+    if (file->value.empty()) return usage(file->quoted() + " names no file");
+  }
+  const auto pem = [](const Setting<std::string>& file) {
+    return PemFile{file.value, file.shown()};
+  };
+  return std::optional(Certificates{pem(asked.tls_cert), pem(asked.tls_key), pem(asked.tls_ca)});
+}
+
 /// --rdzv-secret-file precedes DDPRUN_SECRET, as an option precedes its variable. An empty one was
 /// meant to be a secret, so it is not taken for none.
 Result<void> take_secret(RendezvousPlan& plan, const RendezvousRequest& asked,
                          const Machine& machine) {
   const Setting<std::string>& file = asked.secret_file;
-  if (!plan.rendezvous) {
-    note_unused(plan, file.given ? file.shown() : "", "a single node has no link to protect");
-    return {};
-  }
   if (file.given) {
     if (file.value.empty()) return usage(file.quoted() + " names no file");
     auto secret = machine.secret_in(file.value, file.shown());
@@ -52,13 +71,35 @@ Result<void> take_secret(RendezvousPlan& plan, const RendezvousRequest& asked,
   return check_secret(*plan.rendezvous->secret, kSecretVariable);
 }
 
+Result<void> protect_links(RendezvousPlan& plan, const RendezvousRequest& asked,
+                           const Machine& machine) {
+  if (!plan.rendezvous) {
+    const std::string why = "a single node has no link to protect";
+    note_unused(plan, asked.secret_file.given ? asked.secret_file.shown() : "", why);
+    note_unused(plan, given_names({&asked.tls_cert, &asked.tls_key, &asked.tls_ca}), why);
+    return {};
+  }
+  auto certificates = certificates_of(asked);
+  if (!certificates) return certificates.error();
+  auto secret = take_secret(plan, asked, machine);
+  if (!secret) return secret;
+  if (*certificates && plan.rendezvous->secret) {
+    const Origin& file = asked.secret_file;
+    return usage((file.given ? file.shown() : std::string(kSecretVariable)) + " and " +
+                 asked.tls_cert.shown() +
+                 " exclude each other: links have either a secret or certificates");
+  }
+  plan.rendezvous->certificates = std::move(*certificates);
+  return {};
+}
+
 }  // namespace
 
 Result<RendezvousPlan> plan_rendezvous(const Request& request, const Machine& machine) {
   auto plan = choose_plan(request, machine);
   if (!plan) return plan;
-  auto secret = take_secret(*plan, request.rendezvous, machine);
-  if (!secret) return secret.error();
+  auto protection = protect_links(*plan, request.rendezvous, machine);
+  if (!protection) return protection.error();
   const Setting<coordinator::StatusAccess>& status = request.rendezvous.status;
   note_unused(*plan, status.given && !plan->rendezvous ? status.shown() : "",
               "a single node runs no coordinator");

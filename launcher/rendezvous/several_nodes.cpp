@@ -94,7 +94,10 @@ Result<RendezvousPlan> plan_several_nodes(const SeveralNodes& several, const Req
                       plain_literal(coordinator.host) == plan.store.listen_addr;
   const std::string bind = narrow ? plan.store.listen_addr : "";
   plan.coordinator = {*several.runs_coordinator, loopback.value_or(bind), coordinator.port};
-  if (several.own_by_loopback) plan.rendezvous->coordinator.host = loopback.value_or(kLoopbackV4);
+  if (several.own_by_loopback) {
+    plan.rendezvous->coordinator.host = loopback.value_or(kLoopbackV4);
+    plan.rendezvous->certified_host = coordinator.host;
+  }
   return plan;
 }
 

@@ -26,6 +26,7 @@ class Connections::Impl final : public std::enable_shared_from_this<Impl>, publi
   Impl(const asio::any_io_executor& executor, const std::string& host, std::uint16_t port,
        Sink sink, LinkSecret secret)
       : executor_(executor),
+        host_(host),
         port_(port),
         sink_(std::move(sink)),
         secret_(std::move(secret)),
@@ -45,6 +46,7 @@ class Connections::Impl final : public std::enable_shared_from_this<Impl>, publi
  private:
   void on_resolved(TimePoint deadline, Result<net::Addresses> addresses);
   void on_connected(Result<net::Connected> connected);
+  [[nodiscard]] std::unique_ptr<net::TlsSession> begin_tls() const;
   enum class By { kPeer, kKernel };  // whether the peer's kernel refused to connect
   void down(const std::string& evidence, By by = By::kPeer);
   void heard(protocol::Message message) override;
@@ -62,6 +64,7 @@ class Connections::Impl final : public std::enable_shared_from_this<Impl>, publi
   }
 
   const asio::any_io_executor executor_;
+  std::string host_;
   std::uint16_t port_;
   const Sink sink_;
   const LinkSecret secret_;
@@ -106,6 +109,7 @@ void Connections::Impl::aim(const std::string& host, std::uint16_t port, const s
       if (self != nullptr && self->current_ == link) self->down("the coordinator has moved");
     });
   }
+  host_ = host;
   port_ = port;
   nowhere_ = why;
   resolver_ = host.empty() ? nullptr : std::make_unique<net::Resolver>(executor_, host);
@@ -129,7 +133,7 @@ void Connections::Impl::on_connected(Result<net::Connected> connected) {
     return down(connected.error().sentence, refused ? By::kKernel : By::kPeer);
   }
   peer_ = connected->peer;
-  auto tls = secret_.tls ? net::TlsSession::connecting(secret_.tls, secret_.run) : nullptr;
+  auto tls = begin_tls();
   const auto link = std::make_shared<Link>(std::move(*connected), *this, std::move(tls));
   link_ = link;
   link->begin();
@@ -139,7 +143,14 @@ void Connections::Impl::on_connected(Result<net::Connected> connected) {
   link->start();
 }
 
-// With a secret nothing is asked in clear, and no answer in clear would be believed.
+std::unique_ptr<net::TlsSession> Connections::Impl::begin_tls() const {
+  if (!secret_.tls) return nullptr;
+  const std::string& host = secret_.host.empty() ? host_ : secret_.host;
+  return net::TlsSession::connecting(secret_.tls, secret_.tls->has_secret() ? secret_.run : host);
+}
+
+// With a secret or certificates nothing is asked in clear, and no answer in clear would be
+// believed.
 void Connections::Impl::doubt_after(Duration silence) {
   if (is_known_ || secret_.tls) return;
   doubt_.expires_after(silence);

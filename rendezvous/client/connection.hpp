@@ -18,10 +18,12 @@
 
 namespace ddprun::client {
 
-/// How links to a coordinator are sealed: both sides have to know the secret.
+/// How links to a coordinator are sealed: both sides have to know the secret, or to show
+/// certificates.
 struct LinkSecret {
   net::SharedTlsContext tls = nullptr;  // null: clear text
   std::string run = {};                 // the run id
+  std::string host = {};  // which the certificate has to name; empty: the one that is connected to
 };
 
 class Connections final : public CoordinatorLink {

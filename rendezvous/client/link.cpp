@@ -18,6 +18,16 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
 
+namespace {
+
+std::string unproven(const net::TlsSession& tls) {
+  if (tls.is_established()) return "";
+  return tls.has_secret() ? " before it proved that it knows the secret"
+                          : " before it proved whose its certificate is";
+}
+
+}  // namespace
+
 Link::Link(net::Connected connected, LinkUser& user, std::unique_ptr<net::TlsSession> tls)
     : socket_(std::move(connected.socket)),
       user_(&user),
@@ -47,7 +57,7 @@ void Link::send(const protocol::Message& message) {
   if (!corked_) write();
 }
 
-// Nothing is said to a peer that has not proved that it knows the secret.
+// Nothing is said to a peer that has not proved who it is.
 void Link::queue(std::string_view bytes) {
   if (!tls_) {
     unsent_.append(bytes);
@@ -96,7 +106,7 @@ bool Link::receive_some() {
     if (why) {
       const bool ended = why == asio::error::eof;
       std::string cause = ended ? peer_ + ": it closed the connection" : net::evidence(peer_, why);
-      if (tls_ && !tls_->is_established()) cause += " before it proved that it knows the secret";
+      if (tls_) cause += unproven(*tls_);
       lose(failure_.empty() ? cause : failure_);
       return false;
     }
@@ -122,10 +132,11 @@ bool Link::take(std::string_view bytes) {
     return deliver();
   }
   // What preceded it could not be answered any more.
-  if (tls_->is_established()) {
+  if (tls_->is_accepted()) {
     lose(peer_ + ": " + opened.error().sentence);
   } else {
-    meet(has_another_secret(peer_));
+    meet(tls_->has_secret() ? has_another_secret(peer_)
+                            : has_no_trust(peer_, opened.error().sentence));
   }
   return false;
 }

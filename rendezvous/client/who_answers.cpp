@@ -115,4 +115,9 @@ std::string has_another_secret(const std::string& peer) {
          "(or DDPRUN_SECRET) of all nodes";
 }
 
+std::string has_no_trust(const std::string& peer, const std::string& cause) {
+  return "no trusted link to the server at " + peer + ": " + cause +
+         "; compare --rdzv-tls-cert, --rdzv-tls-key and --rdzv-tls-ca of all nodes";
+}
+
 }  // namespace ddprun::client

@@ -41,5 +41,7 @@ class WhoAnswers : public std::enable_shared_from_this<WhoAnswers> {
 [[nodiscard]] std::string not_a_coordinator(const std::string& peer);
 /// For a peer that does not know the secret of the run.
 [[nodiscard]] std::string has_another_secret(const std::string& peer);
+/// For one whose certificate is not accepted, or that does not accept ours; `cause` says why.
+[[nodiscard]] std::string has_no_trust(const std::string& peer, const std::string& cause);
 
 }  // namespace ddprun::client

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -58,9 +59,9 @@ CommandLine::CommandLine()
           "replacement.\n"
           "Prints 'ready ADDRESS:PORT' on stdout once clients can connect. The store and the "
           "status page\n"
-          "are not encrypted, nor without --secret-file the links of agents: bind only an address "
-          "of a\n"
-          "trusted network.",
+          "are not encrypted, nor without --secret-file or --tls-cert the links of agents: bind "
+          "only an\n"
+          "address of a trusted network.",
           "ddprun-rdzvd") {
   app_.allow_extras();
   app_.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
@@ -78,6 +79,17 @@ CommandLine::CommandLine()
       ->check([](const std::string& file) {
         return file.empty() ? std::string("is empty, and meant to be the file of a secret") : "";
       })
+      ->type_name("FILE");
+  app_.add_option("--tls-cert", certificates_.cert.path,
+                  "File with the certificate of this host, for those who have a CA in place of a "
+                  "secret: agents without one of that CA (--rdzv-tls-cert) are refused, and links "
+                  "are encrypted; its subjectAltName has the name or address by which agents come")
+      ->type_name("FILE");
+  app_.add_option("--tls-key", certificates_.key.path,
+                  "File with the key of --tls-cert, readable only for its owner")
+      ->type_name("FILE");
+  app_.add_option("--tls-ca", certificates_.ca.path,
+                  "File with the certificates of the CA that has signed those of agents")
       ->type_name("FILE");
   app_.add_option("--status", status_, std::string(kStatusHelp.substr(0, kStatusHelp.size() - 1)))
       ->capture_default_str()
@@ -132,6 +144,30 @@ void CommandLine::parse(int argc, char** argv) {
   read_port(port_, options_.port);
   options_.status = status_access(status_);
   for (const Number& limit : limits_) read_limit(limit);
+  read_certificates();
+}
+
+void CommandLine::read_certificates() {
+  const struct {
+    const char* flag;
+    PemFile& file;
+  } files[] = {{"--tls-cert", certificates_.cert},
+               {"--tls-key", certificates_.key},
+               {"--tls-ca", certificates_.ca}};
+  const auto given = std::count_if(std::begin(files), std::end(files),
+                                   [this](const auto& each) { return app_.count(each.flag) > 0; });
+  if (given == 0) return;
+  for (const auto& [flag, file] : files) {
+    if (file.path.empty()) {
+      throw UsageError{"--tls-cert, --tls-key and --tls-ca go together; " + std::string(flag) +
+                       " is missing"};
+    }
+    file.shown = std::string(flag) + "=" + file.path;
+  }
+  if (!options_.secret_file.empty()) {
+    throw UsageError{"--secret-file and --tls-cert exclude each other: pass one of the two"};
+  }
+  options_.certificates = certificates_;
 }
 
 void CommandLine::refuse_unknown() const {

@@ -43,9 +43,11 @@ class CommandLine {
 
   void add_limit(const char* flag, std::size_t& limit, const char* help);
   static void read_limit(const Number& option);
+  void read_certificates();
   void refuse_unknown() const;
 
   DaemonOptions options_;
+  Certificates certificates_;
   std::string status_{kStatusPreset};
   std::string port_ = std::to_string(options_.port);
   std::deque<Number> limits_;  // CLI11 keeps references to the texts

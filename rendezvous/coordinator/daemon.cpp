@@ -57,9 +57,9 @@ int run(const DaemonOptions& options) try {
   std::signal(SIGCHLD, SIG_IGN);
   asio::io_context io(1);
   DiskThread output(io.get_executor());  // stdout and stderr may be files, or terminals
-  const auto server = open_server(
-      io.get_executor(), options.bind, options.port,
-      {options.store, make_log(output), std::nullopt, secret, options.limits, options.status});
+  const auto server = open_server(io.get_executor(), options.bind, options.port,
+                                  {options.store, make_log(output), std::nullopt, secret,
+                                   options.certificates, options.limits, options.status});
   if (!server) return fail(server.error());
   asio::signal_set signals(io, SIGTERM, SIGINT);
   unblock_signals({SIGTERM, SIGINT});

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
+#include "base/certificates.hpp"
 #include "rendezvous/coordinator/limits.hpp"
 #include "rendezvous/coordinator/status_access.hpp"
 #include "rendezvous/store/limits.hpp"
@@ -12,9 +14,10 @@
 namespace ddprun::coordinator {
 
 struct DaemonOptions {
-  std::string bind = "127.0.0.1";  // an address literal: names are never resolved
-  std::uint16_t port = 29400;      // 0: the kernel picks a port
-  std::string secret_file;         // empty: links in clear text
+  std::string bind = "127.0.0.1";              // an address literal: names are never resolved
+  std::uint16_t port = 29400;                  // 0: the kernel picks a port
+  std::string secret_file;                     // empty: none
+  std::optional<Certificates> certificates{};  // beside no secret
   store::Limits store;
   Limits limits;
   StatusAccess status = StatusAccess::kLocal;

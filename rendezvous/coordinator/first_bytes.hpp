@@ -13,7 +13,7 @@ enum class Speaks {
   kUnknownYet,  // the bytes so far match several protocols
   kAgent,
   kHttp,
-  kTls,    // an agent with a secret
+  kTls,    // an agent with a secret or a certificate
   kStore,  // anything else: the store refuses non-c10d bytes
 };
 

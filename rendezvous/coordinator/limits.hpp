@@ -19,7 +19,7 @@ struct Limits {
   /// From the first byte to the end of an agent's hello or of an HTTP request, and for reading the
   /// last bytes of a connection; then it is closed.
   std::chrono::milliseconds idle_timeout{10'000};
-  /// Handshakes of agents with a secret that are not complete; one more closes the oldest.
+  /// Handshakes of agents that are not complete; one more closes the oldest.
   std::size_t handshakes = 1'024;
   /// Unsent bytes of one agent in addition to the frame being sent; above this it is lost.
   std::size_t link_unsent_bytes = 1024 * 1024;

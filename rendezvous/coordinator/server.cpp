@@ -90,11 +90,9 @@ std::unique_ptr<store::Server> Server::Impl::make_store() const {
 
 Result<void> Server::Impl::start() {
   DDPRUN_ASSERT(!reactor_.is_open() && !closed_);
-  if (options_.secret) {
-    auto tls = net::TlsContext::make(options_.secret);
-    if (!tls) return tls.error();
-    tls_ = std::move(*tls);
-  }
+  auto tls = net::make_link_tls(options_.secret, options_.certificates);
+  if (!tls) return tls.error();
+  tls_ = std::move(*tls);
   store_ = make_store();
   auto started = store_->start();
   if (!started) return started;

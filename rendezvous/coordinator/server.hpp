@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "base/certificates.hpp"
 #include "base/rank_claims.hpp"
 #include "base/result.hpp"
 #include "base/run_record.hpp"
@@ -42,6 +43,8 @@ struct ServerOptions {
   std::optional<RunId> only_run;
   /// Agents have to prove that they know it, and their links are encrypted; null: no secret.
   SharedSecret secret = nullptr;
+  /// The same with certificates in place of a secret: agents need one that the CA has signed.
+  std::optional<Certificates> certificates{};
   Limits limits;
   StatusAccess status = StatusAccess::kLocal;
   /// Who may use the store; joined agents add their addresses. Null: all clients.

@@ -108,7 +108,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   [[nodiscard]] Link* find(std::uint64_t id);
   void log_once(const Link& link, const std::string& cause);
 
-  // server_tls.cpp: links with a secret.
+  // server_tls.cpp: links with a secret, or certificates.
   void begin_tls(Link& link);
   void open_sealed(Link& link, std::string_view input);
   void reject(Link& link, const std::string& cause);
@@ -152,7 +152,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
 
   boost::asio::any_io_executor executor_;
   ServerOptions options_;
-  net::SharedTlsContext tls_;  // null: no secret
+  net::SharedTlsContext tls_;  // null: links in clear text
   TimePoint started_ = Clock::now();
   net::Reactor reactor_;
   boost::asio::steady_timer idle_timeout_;  // runs only while a link is due
@@ -186,7 +186,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   std::list<std::pair<TimePoint, std::uint64_t>> due_;  // soonest first
   std::list<std::uint64_t> incomplete_;  // links with counted partial bytes, longest first
   std::list<std::uint64_t> handshakes_;  // links whose agents have proved nothing yet, oldest first
-  std::size_t rejected_ = 0;             // links without the secret, and agents in clear text
+  std::size_t rejected_ = 0;             // links without the proof, and agents in clear text
   std::multimap<TimePoint, std::uint64_t> resting_;  // links, by when they are read again
   std::vector<std::uint64_t> to_flush_;
   std::map<std::shared_ptr<RunEntry>, round::LinksLost> lost_;           // in this batch

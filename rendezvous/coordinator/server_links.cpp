@@ -18,6 +18,9 @@ namespace {
 constexpr const char* kSecretWanted =
     "this coordinator serves only agents that have its secret; pass --rdzv-secret-file on every "
     "node of the run";
+constexpr const char* kCertificateWanted =
+    "this coordinator serves only agents with a certificate of its CA; pass --rdzv-tls-cert, "
+    "--rdzv-tls-key and --rdzv-tls-ca on every node of the run";
 
 }  // namespace
 
@@ -117,8 +120,11 @@ void Server::Impl::begin_agent(Link& link, std::string_view input) {
   }
   if (tls_ != nullptr && link.tls == nullptr) {
     ++rejected_;
-    log_once(link, "an agent without the secret");
-    return refuse(link, {protocol::RefusalCode::kProtocol, kSecretWanted, {}});
+    const bool by_secret = tls_->has_secret();
+    log_once(link, by_secret ? "an agent without the secret" : "an agent without a certificate");
+    return refuse(
+        link,
+        {protocol::RefusalCode::kProtocol, by_secret ? kSecretWanted : kCertificateWanted, {}});
   }
   if (!input.empty()) digest(link, input);
 }

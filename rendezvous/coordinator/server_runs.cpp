@@ -46,7 +46,8 @@ void Server::Impl::on_hello(Link& link, Message message) {
   const bool is_full = unfinished_ >= options_.limits.runs;
   if (is_full && !runs_.contains(hello.run_id.value())) forget_run_without_agents();
   auto refused = refusal_of(link, hello);
-  if (!refused && link.tls != nullptr && link.tls->run() != hello.run_id.value()) {
+  const bool one_run = tls_ != nullptr && tls_->has_secret();  // a certificate is for all
+  if (!refused && one_run && link.tls->run() != hello.run_id.value()) {
     // The key of a link belongs to one run.
     refused = Refused{RefusalCode::kWrongRun, "this link was made for another run", {}};
   }

@@ -10,7 +10,9 @@ void Server::Impl::begin_tls(Link& link) {
   const std::string first = std::exchange(link.held, {});
   if (tls_ == nullptr) {
     enqueue(link, std::make_shared<Frame>(std::string(net::kTlsRefusal), unsent_));
-    return reject(link, "TLS: an agent with a secret came, but this coordinator has none");
+    return reject(link,
+                  "TLS: an agent with a secret or a certificate came, but this coordinator has "
+                  "neither");
   }
   link.tls = net::TlsSession::accepting(tls_);
   link.handshake = handshakes_.insert(handshakes_.end(), link.id);
@@ -42,7 +44,7 @@ void Server::Impl::open_sealed(Link& link, std::string_view input) {
   if (!plain.empty()) understand(link, plain);
 }
 
-/// The peer has not proved that it knows the secret. It gets no sentence, only what TLS says.
+/// The peer has not proved who it is. It gets no sentence, only what TLS says.
 void Server::Impl::reject(Link& link, const std::string& cause) {
   ++rejected_;
   log_once(link, cause);

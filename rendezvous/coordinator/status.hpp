@@ -25,7 +25,7 @@ struct ServerView {
   WallTime now{};
   std::size_t connections = 0;  // of the port, including agents and store clients
   std::size_t agents = 0;
-  std::size_t rejected = 0;  // connections that did not prove that they know the secret
+  std::size_t rejected = 0;  // connections without secret or certificate
   store::Counters store;
   std::vector<RunView> runs;  // sorted by run id
 };

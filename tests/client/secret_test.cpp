@@ -1,10 +1,8 @@
 // An agent with a secret, against a scripted peer: it says nothing to one that has not proved that
 // it knows it, and believes nothing that it says.
-#include "tests/support/secret.hpp"
-#include "net/tls.hpp"
 #include "rendezvous/client/connection.hpp"
 #include "rendezvous/client/who_answers.hpp"
-#include "tests/client/scene.hpp"
+#include "tests/client/sealed.hpp"
 #include "tests/support/sentences.hpp"
 
 using namespace ddprun;
@@ -13,49 +11,6 @@ using namespace ddprun::protocol;
 using namespace ddprun::test;
 
 namespace {
-
-net::SharedTlsContext tls_of(const SharedSecret& secret) {
-  auto context = net::TlsContext::make(secret);
-  REQUIRE(context.has_value());
-  return *context;
-}
-
-/// The coordinator's side of a link.
-class SealedPeer {
- public:
-  SealedPeer(Peer peer, const SharedSecret& secret)
-      : peer_(std::move(peer)), tls_(net::TlsSession::accepting(tls_of(secret))) {}
-
-  /// Reads until the handshake is complete, or has failed.
-  bool connect() {
-    while (!tls_->is_established()) {
-      if (!read()) return false;
-    }
-    return true;
-  }
-  /// The next `count` bytes in clear.
-  std::string receive(std::size_t count) {
-    while (plain_.size() < count) REQUIRE(read());
-    const std::string bytes = plain_.substr(0, count);
-    plain_.erase(0, count);
-    return bytes;
-  }
-  void say(const Message& message) { peer_.send(tls_->seal(frame(encode(message)))); }
-  [[nodiscard]] Peer& peer() { return peer_; }
-
- private:
-  bool read() {
-    const std::string bytes = peer_.receive(1);
-    if (bytes.empty()) return false;
-    const bool opened = tls_->receive(bytes, plain_).has_value();
-    peer_.send(tls_->take_output());
-    return opened;
-  }
-
-  Peer peer_;
-  std::unique_ptr<net::TlsSession> tls_;
-  std::string plain_;
-};
 
 struct Scene {
   Scene() { agent->connect(1); }

@@ -1,6 +1,7 @@
-// An agent with a secret, as the coordinator sees it: over a blocking socket.
+// An agent with a secret or certificates, as the coordinator sees it: over a blocking socket.
 #pragma once
 
+#include <boost/json/parse.hpp>
 #include <memory>
 #include <string>
 
@@ -16,11 +17,27 @@ inline net::SharedTlsContext tls_of(const SharedSecret& secret) {
   return *context;
 }
 
+/// Connections that the coordinator did not believe.
+inline std::int64_t rejected(LiveCoordinator& coordinator) {
+  std::string status;
+  coordinator.on_thread([&](auto& server) { status = server->status_json(); });
+  return boost::json::parse(status).at("rejected").as_int64();
+}
+
+inline std::size_t count_of(const std::string& text, const std::string& what) {
+  std::size_t count = 0;
+  for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++count;
+  return count;
+}
+
 class SealedAgent {
  public:
   explicit SealedAgent(std::uint16_t port, const SharedSecret& secret = test::secret_of('a'),
                        const std::string& run = "run")
-      : client_(port), tls_(net::TlsSession::connecting(tls_of(secret), run)) {
+      : SealedAgent(port, tls_of(secret), run) {}
+  /// `name`: of the run, or of the coordinator's host.
+  SealedAgent(std::uint16_t port, net::SharedTlsContext tls, const std::string& name)
+      : client_(port), tls_(net::TlsSession::connecting(std::move(tls), name)) {
     hello_ = tls_->take_output();
   }
 
@@ -83,6 +100,7 @@ class SealedAgent {
     std::string plain;
     const bool opened = tls_->receive(bytes, plain).has_value();
     reader_.feed(plain);
+    if (!opened) client_.send(tls_->take_output());  // why
     return opened;
   }
 

@@ -1,6 +1,7 @@
 // The c10d backend over several nodes: the endpoint, the coordinator's node, the address of a node.
 #include "tests/launcher/fake_machine.hpp"
 #include "tests/support/secret.hpp"
+#include "tests/support/sentences.hpp"
 
 using namespace ddprun;
 using namespace ddprun::test;
@@ -259,8 +260,7 @@ TEST_CASE("the secret is that of the file, else that of the variable, and a sing
   const auto static_run = launch_of({"--nnodes=2", "--rdzv-secret-file=f", "W"}, machine);
   CHECK(static_run.config.rendezvous->secret == machine.secrets["f"]);
   const auto alone = launch_of({"--rdzv-secret-file=f", "W"}, machine);
-  CHECK(alone.notes ==
-        Words{"--rdzv-secret-file=f not used: a single node has no link to protect"});
+  CHECK(alone.notes == Words{"--rdzv-secret-file=f not used: " + kNoLinkToProtect});
 }
 
 TEST_CASE("a secret that was meant to be there and is not is refused, not left out") {

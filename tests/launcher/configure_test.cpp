@@ -16,11 +16,19 @@ struct Effect {
   Words with;
 };
 
+Words certified(const std::string& cert, const std::string& key, const std::string& ca) {
+  return {"--nnodes=2", "--rdzv-tls-cert=" + cert, "--rdzv-tls-key=" + key, "--rdzv-tls-ca=" + ca,
+          "W"};
+}
+
 const std::vector<Effect>& effects() {
   static const std::vector<Effect> kEffects{
       {OptionId::kNnodes, {"W"}, {"--nnodes=2", "W"}},
       {OptionId::kRdzvConf, {"--nnodes=2", "W"}, {"--nnodes=2", "--rdzv-conf=timeout=7", "W"}},
       {OptionId::kRdzvSecretFile, {"--nnodes=2", "W"}, {"--nnodes=2", "--rdzv-secret-file=s", "W"}},
+      {OptionId::kRdzvTlsCert, certified("c", "k", "a"), certified("C", "k", "a")},
+      {OptionId::kRdzvTlsKey, certified("c", "k", "a"), certified("c", "K", "a")},
+      {OptionId::kRdzvTlsCa, certified("c", "k", "a"), certified("c", "k", "A")},
       {OptionId::kNodeRank, {"--nnodes=2", "W"}, {"--nnodes=2", "--node-rank=1", "W"}},
       {OptionId::kHosts, {"W"}, {"--hosts=node-1,node-2", "W"}},
       {OptionId::kAllowDifferentCommands, {"W"}, {"--allow-different-commands", "W"}},
@@ -104,6 +112,10 @@ std::string fingerprint(const LaunchConfig& config) {
   for (const auto& filter : config.log.stdout_filters) text += "|out " + filter;
   for (const auto& filter : config.log.stderr_filters) text += "|err " + filter;
   if (config.rendezvous && config.rendezvous->secret) text += "|secret";
+  if (config.rendezvous && config.rendezvous->certificates) {
+    const Certificates& files = *config.rendezvous->certificates;
+    text += "|certificates " + files.cert.path + " " + files.key.path + " " + files.ca.path;
+  }
   if (config.log.console_ranks)
     text += "|ranks " + std::to_string(config.log.console_ranks->size());
   const std::vector<long> numbers{config.stopping.max_restarts,

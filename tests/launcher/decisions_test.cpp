@@ -67,6 +67,11 @@ TEST_CASE("whether the links between nodes are protected is told, and by which s
   machine.secret = secret_of('a');
   CHECK(has(told({"--nnodes=2", "a.py"}, machine), sealed + "(from DDPRUN_SECRET)"));
   CHECK_FALSE(has(told({"a.py"}, machine), sealed + "(from DDPRUN_SECRET)"));
+  machine.secret = nullptr;
+  CHECK(has(told({"--nnodes=2", "--rdzv-tls-cert=c", "--rdzv-tls-key=k", "--rdzv-tls-ca=a", "a.py"},
+                 machine),
+            "links: encrypted, for nodes with a certificate of the CA (--rdzv-tls-cert=c from the "
+            "command line)"));
 }
 
 TEST_CASE("the rendezvous names the coordinator, and what asked for several nodes") {

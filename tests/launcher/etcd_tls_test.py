@@ -75,6 +75,16 @@ class Https(unittest.TestCase):
             text, _ = node.communicate(timeout=HUNG)
             self.assertEqual(node.returncode, 0, text)
 
+    def test_the_links_to_the_elected_coordinator_have_certificates_too(self):
+        def start(own):
+            links = [f"--rdzv-tls-cert={own.cert}", f"--rdzv-tls-key={own.key}",
+                     f"--rdzv-tls-ca={own.ca}"]
+            return self.node(self.conf(own), options=links)
+        nodes = [start(self.own), start(self.ca.issue())]
+        for node in nodes:
+            text, _ = node.communicate(timeout=HUNG)
+            self.assertEqual(node.returncode, 0, text)
+
     def test_a_server_of_another_ca_is_refused(self):
         self.refused(kNotSignedBy + "the CA of --rdzv-conf cacert=",
                      cacert=self.other.file)

@@ -167,6 +167,23 @@ TEST_CASE("an option of a file that one of the command line excludes is left out
   }
 }
 
+TEST_CASE("a secret of a file makes way for certificates of the command line, and the reverse") {
+  const Words by_secret{"--nnodes=2", "--rdzv-secret-file=s", "W"};
+  const Words by_files{"--nnodes=2", "--rdzv-tls-cert=c", "--rdzv-tls-key=k", "--rdzv-tls-ca=a",
+                       "W"};
+  const Launch with_files = Options("rdzv-secret-file = \"s\"\n").launch(by_files);
+  CHECK_FALSE(with_files.config.rendezvous->secret);
+  CHECK(with_files.config.rendezvous->certificates);
+  const Options files("rdzv-tls-cert = \"c\"\nrdzv-tls-key = \"k\"\nrdzv-tls-ca = \"a\"\n");
+  const Launch with_secret = files.launch(by_secret);
+  CHECK(with_secret.config.rendezvous->secret);
+  CHECK_FALSE(with_secret.config.rendezvous->certificates);
+  const std::string why = not_used("--rdzv-secret-file=s");
+  check_notes(with_secret.notes,
+              {files.note("1: rdzv-tls-cert=c", why), files.note("2: rdzv-tls-key=k", why),
+               files.note("3: rdzv-tls-ca=a", why)});
+}
+
 TEST_CASE("what a variable gives excludes an option of the file, too, and nothing else does") {
   const Options alone("standalone = true\n");
   const Launch launch = alone.launch({"W"}, with_variables({{"PET_NNODES", "2"}}));
