@@ -19,7 +19,7 @@ neither enabled nor started when the package is installed.")
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-# OpenSSL is loaded when a run has a secret, so shlibdeps does not see it.
+# OpenSSL is loaded when a run uses TLS, so shlibdeps does not see it.
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "python3, libssl3 | libssl3t64")
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/cmake/debian/postinst

@@ -23,6 +23,7 @@ import notes
 import processes
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import certificates  # noqa: E402
 from ports import free_port  # noqa: E402
 from supervisors import agent_of  # noqa: E402
 
@@ -120,11 +121,21 @@ class Cluster:
             (self.folder / "secret").touch(0o600)
             (self.folder / "secret").write_text(SECRET)
             self.of_daemon = [f"--secret-file={self.folder}/secret"]
+        if getattr(tools, "certificates", False):
+            self.certify()
         self.worker = [sys.executable, "-S", "-u", str(HERE / "worker.py")]
         self.environment_of = {}  # agent name -> variables of its own
         self.console_of = {}  # agent name -> its console, when that is not a file in the folder
         self.prefix = {}  # agent name -> words before the launcher, for a network namespace
         self.host = "127.0.0.1"
+
+    def certify(self) -> None:
+        """One certificate for all, as if there was one host; ten of its addresses are 10.77.0.N."""
+        names = ",".join(f"IP:10.77.0.{number}" for number in range(1, 11))
+        own = certificates.Ca(self.folder, "ca").issue(f"{certificates.NAMES},{names}")
+        for option, file in (("cert", own.cert), ("key", own.key), ("ca", own.ca)):
+            self.environment[f"DDPRUN_RDZV_TLS_{option.upper()}"] = str(file)
+            self.of_daemon.append(f"--tls-{option}={file}")
 
     def __enter__(self):
         return self

@@ -18,7 +18,7 @@ import disks
 import etcd_servers
 import namespaces
 from cases import ALL
-from harness import Cluster, Failed
+from harness import Cluster, Failed, certificates
 
 for room in ("loss_cases", "joining_cases", "coordinator_cases", "ending_cases", "network_cases",
              "gloo_cases", "stall_cases", "etcd_cases", "failover_cases", "partition_cases"):
@@ -44,6 +44,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--ddprun")
     parser.add_argument("--rdzvd")
     parser.add_argument("--secret", action="store_true", help="every run has a secret")
+    parser.add_argument("--certificates", action="store_true", help="in place of a secret")
     parser.add_argument("--slow-disk", default="", help="libslow_disk.so of this folder")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("sentences", nargs="*", default=[""])
@@ -58,7 +59,7 @@ def play(one, options) -> int:
     seed = int(os.environ.get("DDPRUN_TEST_SEED", "1"))
     tools = types.SimpleNamespace(launcher=[options.ddprun], rdzvd=options.rdzvd,
                                   slow_disk=options.slow_disk, secret=options.secret,
-                                  program_words=["--no-python"])
+                                  certificates=options.certificates, program_words=["--no-python"])
     began, failed = time.monotonic(), 0
     for number in range(seed, seed + repeats):
         try:
@@ -77,6 +78,8 @@ def play(one, options) -> int:
 
 
 def missing(one, options) -> str:
+    if options.certificates and certificates.missing():
+        return certificates.missing()
     if "freeze" in one.needs:
         return disks.missing()
     if "etcd" in one.needs:
