@@ -151,6 +151,7 @@ TlsContext::TlsContext(SharedSecret secret, Certificates own, Peers peers)
     good = good && ssl().SSL_CTX_set_num_tickets(context_, 0) == 1;
   }
   DDPRUN_ASSERT(good);
+  (void)control(SSL_CTRL_SET_MAX_CERT_LIST, kCertificateBytesMax);
   (void)control(SSL_CTRL_SET_SESS_CACHE_MODE, SSL_SESS_CACHE_OFF);
   (void)control(SSL_CTRL_MODE, SSL_MODE_RELEASE_BUFFERS);  // an idle session has none
   (void)ssl().SSL_CTX_set_options(context_, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION);

@@ -118,6 +118,9 @@ class TlsSession {
 [[nodiscard]] TlsContext::Made make_link_tls(const SharedSecret& secret,
                                              const std::optional<Certificates>& certificates);
 
+/// The certificates of one side, which the other holds before it believes them.
+inline constexpr long kCertificateBytesMax = 32 * 1024;
+
 /// A fatal alert in clear text: what a server sends that has neither secret nor certificate.
 inline constexpr std::string_view kTlsRefusal{"\x15\x03\x03\x00\x02\x02\x28", 7};
 

@@ -188,6 +188,24 @@ TEST_CASE("a file that cannot be used is named, with what is wrong and what to t
   CHECK_THAT(with(&Certificates::key, good.key), ContainsSubstring(kOthersMayAccess + "644)"));
 }
 
+TEST_CASE("certificates have a limit, so that a stranger's take little memory") {
+  TestCa ca;
+  const auto of_bytes = [&](long size) {
+    Wanted wanted;
+    while (static_cast<long>(wanted.names.size()) < size) {
+      wanted.names += ",DNS:" + std::string(60, 'n');  // as long in the certificate, but for 2
+    }
+    return ca.issue(wanted);
+  };
+  Ends below(of_bytes(kCertificateBytesMax - 2048), ca.issue());
+  below.shake_hands();
+  CHECK(below.coordinator->is_established());
+  Ends above(of_bytes(kCertificateBytesMax + 2048), ca.issue());
+  above.shake_hands();
+  CHECK_THAT(above.of_coordinator, ContainsSubstring("excessive message size"));
+  CHECK_FALSE(above.coordinator->is_established());
+}
+
 TEST_CASE("a certificate and its key may be in one file") {
   TestCa ca;
   Certificates own = ca.issue();
