@@ -26,6 +26,7 @@ class Connections::Impl final : public std::enable_shared_from_this<Impl>, publi
   Impl(const asio::any_io_executor& executor, const std::string& host, std::uint16_t port,
        Sink sink, LinkSecret secret)
       : executor_(executor),
+        first_host_(host),
         host_(host),
         port_(port),
         sink_(std::move(sink)),
@@ -64,6 +65,7 @@ class Connections::Impl final : public std::enable_shared_from_this<Impl>, publi
   }
 
   const asio::any_io_executor executor_;
+  const std::string first_host_;
   std::string host_;
   std::uint16_t port_;
   const Sink sink_;
@@ -145,8 +147,9 @@ void Connections::Impl::on_connected(Result<net::Connected> connected) {
 
 std::unique_ptr<net::TlsSession> Connections::Impl::begin_tls() const {
   if (!secret_.tls) return nullptr;
-  const std::string& host = secret_.host.empty() ? host_ : secret_.host;
-  return net::TlsSession::connecting(secret_.tls, secret_.tls->has_secret() ? secret_.run : host);
+  if (secret_.tls->has_secret()) return net::TlsSession::connecting(secret_.tls, secret_.run);
+  const bool renamed = host_ == first_host_ && !secret_.host.empty();
+  return net::TlsSession::connecting(secret_.tls, renamed ? secret_.host : host_);
 }
 
 // With a secret or certificates nothing is asked in clear, and no answer in clear would be

@@ -23,7 +23,9 @@ namespace ddprun::client {
 struct LinkSecret {
   net::SharedTlsContext tls = nullptr;  // null: clear text
   std::string run = {};                 // the run id
-  std::string host = {};  // which the certificate has to name; empty: the one that is connected to
+  // Which the certificate has to name where Connections was aimed first; empty, and after aim() at
+  // another one: the host that is connected to.
+  std::string host = {};
 };
 
 class Connections final : public CoordinatorLink {

@@ -112,6 +112,22 @@ TEST_CASE("a coordinator with a secret, with nothing, or in clear is not believe
   }
 }
 
+TEST_CASE("a coordinator that has moved has to name where it is now, and at the first place that") {
+  CertifiedScene scene("node0");
+  scene.accept();
+  scene.agent->close(1);
+  const auto connects = [&](LinkId link, const std::string& host, const std::string& names) {
+    scene.agent->aim(host, scene.listener.port());
+    scene.agent->connect(link);
+    SealedPeer peer(scene.listener.accept(), tls_by(scene.ca.issue({names})));
+    scene.agent.next<LinkUp>();
+    return peer.connect();
+  };
+  CHECK(connects(2, "localhost", "DNS:localhost"));
+  CHECK(connects(3, "127.0.0.1", "DNS:node0"));
+  CHECK_FALSE(connects(4, "localhost", "DNS:node0"));
+}
+
 TEST_CASE("a coordinator that ends before its certificate has come is tried again") {
   CertifiedScene scene;
   scene.accept().close();
