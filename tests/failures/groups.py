@@ -131,8 +131,8 @@ NODES = (
                  absent=1, options=SOON),
     on_two_nodes("one is killed", 'exec "$I" wait', "RUN", (112, 137), "lost", culprit=None,
                  outside="kill_second_node", options=SOON),
-    on_two_nodes("the coordinator's is killed", 'exec "$I" wait', "RUN", (137, 113),
-                 "coordinator_timeout", culprit=None, console=1, outside="kill_front",
+    on_two_nodes("the coordinator's is killed", 'exec "$I" wait', "RUN", (137, 112),
+                 "lost the coordinator", culprit=None, console=1, outside="kill_front",
                  options=SOON),
 )
 
