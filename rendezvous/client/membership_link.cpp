@@ -34,7 +34,7 @@ namespace {
   return std::chrono::duration_cast<Milliseconds>(duration);
 }
 
-// For a node that cannot know whether the others go on.
+// For a node that cannot know whether the others continue.
 constexpr const char* kRemedy =
     "no majority of the nodes can be reached from here; ddprun-rdzvd on another host, a third node "
     "or --rdzv-backend=etcd-v3 survive such a loss";

@@ -69,7 +69,7 @@ struct Succession {
   bool has_vote = false;     // the node was in the settled round before this one, or there was none
   bool with_author = false;  // the node of its coordinator is one of its members
   bool at_endpoint = false;  // its coordinator listens where the run's endpoint is
-  bool after_unsettled = false;  // nobody knew whether the round before it was settled
+  bool after_unsettled = false;  // no node knew whether the round before it was settled
   friend bool operator==(const Succession&, const Succession&) = default;
   /// Whether other nodes may coordinate the run.
   [[nodiscard]] bool exists() const { return has_vote || needs > 0; }

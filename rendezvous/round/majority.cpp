@@ -48,15 +48,15 @@ bool Majority::has_vote(const AgentId& agent) const {
   return !is_known() || (found != members_.end() && found->second == Standing::kHere);
 }
 
-// Of two that do not hear each other the one with the coordinator goes on, and the other one stops.
-// A candidate cannot: it does not know what the coordinator does.
+// Of two that do not hear each other the one with the coordinator continues, and the other one
+// stops. A candidate cannot: it does not know what the coordinator does.
 int Majority::needed() const {
   if (!is_known()) return 0;
   return decides_tie() ? 1 : needed_to_settle();
 }
 
-// The silent one of two may be refused by the host of the other one when that has ended, and go on:
-// until it is back, what comes after the round of two is settled by both.
+// The silent one of two may be refused by the host of the other one when that has ended, and
+// continue: until it is back, what comes after the round of two is settled by both.
 int Majority::needed_to_settle() const {
   if (!is_known()) return 0;
   if (decides_tie() && ended_ > 0) return 1;

@@ -39,7 +39,7 @@ class Majority {
                   const std::string& author);
 
   [[nodiscard]] bool is_known() const { return size_ > 0; }
-  /// Nobody knew whether its round was settled.
+  /// No node knew whether its round was settled.
   [[nodiscard]] bool is_of_unsettled() const { return least_ > 0; }
   [[nodiscard]] bool has_vote(const AgentId& agent) const;
   /// Of its members, those that are here.

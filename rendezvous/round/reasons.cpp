@@ -291,7 +291,7 @@ std::string round_started(Round from, Round to, const std::string& why, int node
 std::string no_majority(int here, int needed) {
   return nodes_text(here) + " of the last round " + (here == 1 ? "is" : "are") +
          " connected, and " + number(needed) +
-         " are needed: the others may go on without this node; ddprun-rdzvd on another host, a "
+         " are needed: the others may continue without this node; ddprun-rdzvd on another host, a "
          "third node or --rdzv-backend=etcd-v3 survive such a loss";
 }
 

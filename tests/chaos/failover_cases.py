@@ -25,13 +25,13 @@ def finish(cluster: Cluster, *dead) -> None:
     cluster.end_all(0, *dead)
 
 
-@case("kill -9 of the root: the others go on under its successor, without a restart")
+@case("kill -9 of the root: the others continue under its successor, without a restart")
 def root_killed(cluster: Cluster):
     (root, *others), first = begin(cluster, 3)
     root.send(signal.SIGKILL)
     second = go_on(cluster, others, first)
     expect(second.number == first.number + 1, f"round {second.number}")
-    expect("coordinates the run now" in others[0].text() + others[1].text(), "nobody said so")
+    expect("coordinates the run now" in others[0].text() + others[1].text(), "no node said so")
     finish(cluster, root)
 
 
@@ -59,7 +59,7 @@ def with_successor(cluster: Cluster):
     finish(cluster, root, successor)
 
 
-@case("kill -9 of the root of two nodes: the refusal is proof, and the other one goes on")
+@case("kill -9 of the root of two nodes: the refusal is proof, and the other one continues")
 def root_of_two(cluster: Cluster):
     (root, other), first = begin(cluster, 2)
     root.send(signal.SIGKILL)
@@ -196,7 +196,7 @@ def with_a_spare(cluster: Cluster):
     finish(cluster, root)
 
 
-@case("the root suspended for longer than the silence limit: the others go on, and it joins them")
+@case("the root suspended for longer than the silence limit: the others continue, it joins them")
 def suspended(cluster: Cluster):
     cluster.conf |= SOON_LOST
     (root, *others), first = begin(cluster, 3)

@@ -1,4 +1,4 @@
-"""Hosts that do not hear each other: one side goes on, never two (docs/FAILOVER.md)."""
+"""Hosts that do not hear each other: one side continues, never two (docs/FAILOVER.md)."""
 
 import time
 
@@ -32,7 +32,7 @@ def is_running(pid: int) -> bool:
         return False
 
 
-@case("the root's host is cut off: the others go on after the silence limit, its workers stop",
+@case("the root's host is cut off: the others continue after the silence limit, its workers stop",
       "namespaces")
 def root_cut_off(cluster: Cluster):
     with network(cluster, 4) as wires:
@@ -51,7 +51,7 @@ def root_cut_off(cluster: Cluster):
         cluster.end_all(0)
 
 
-@case("two and three hosts do not hear each other: the three go on, the two stop", "namespaces")
+@case("two and three hosts do not hear each other: the three continue, the two stop", "namespaces")
 def majority_without_root(cluster: Cluster):
     cluster.conf["coordinator_timeout"] = "4"
     with network(cluster, 5) as wires:
@@ -73,7 +73,7 @@ def majority_without_root(cluster: Cluster):
         cluster.end_all(0, *gone)
 
 
-@case("three and two hosts do not hear each other: the three with the root go on", "namespaces")
+@case("three and two hosts do not hear each other: the three with the root continue", "namespaces")
 def majority_with_root(cluster: Cluster):
     cluster.conf["coordinator_timeout"] = "3"
     with network(cluster, 5) as wires:
@@ -86,7 +86,7 @@ def majority_with_root(cluster: Cluster):
             expect(REMEDY in agent.text(), f"{agent.name} names no remedy")
 
 
-@case("two hosts do not hear each other: the root's goes on, the other one names a remedy",
+@case("two hosts do not hear each other: the root's continues, the other one names a remedy",
       "namespaces")
 def two_hosts(cluster: Cluster):
     cluster.conf["coordinator_timeout"] = "2"
@@ -99,7 +99,7 @@ def two_hosts(cluster: Cluster):
         expect(REMEDY in other.text(), "it names no remedy")
 
 
-@case("a partition in two halves: no side goes on, and all go on when it is over", "namespaces")
+@case("a partition in two halves: no side continues, and all do when it is over", "namespaces")
 def halves(cluster: Cluster):
     with network(cluster, 4) as wires:
         agents, first = begin(cluster, 4)

@@ -14,7 +14,7 @@
  *   NEWCOMERS_VOTE  agents that were not in the round before count towards settling the next one
  *   EOF_COUNTS      a link that the agent itself has closed counts as the agent's end
  *   ANY_END_COUNTS  so does the death of an agent that had taken on a round of another author
- *   TIE_SETTLES     a coordinator that goes on alone of two settles its rounds alone
+ *   TIE_SETTLES     a coordinator that continues alone of two settles its rounds alone
  *   DOUBLE_VOTE     an agent takes on any round with a greater number
  *   INFER_SETTLED   a candidate takes a round for settled because enough agents claim it
  *   NO_CATCH_UP     a candidate does not pass on the unfinished round of a lost author (safe)
@@ -415,7 +415,7 @@ inline see_end(s, c) {
        view[LINK(s, c)] = NONE; claim[LINK(s, c)] = 0; \
        printf("agent %d drops %d\n", s, c) }
 
-/* A round whose author is lost goes on from those that have it to those that do not. */
+/* A round whose author is lost continues from those that have it to those that do not. */
 #ifdef NO_CATCH_UP
 #define CATCH_UP(s, c)
 #else

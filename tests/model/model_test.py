@@ -3,8 +3,9 @@
 
 usage: model_test.py [WORDS]
        model_test.py --trace WORDS   also prints the steps of each error
-WORDS: only the cases whose name contains them; without any, DDPRUN_TEST_LONG=1 adds the long ones. The rules must hold; each rule that is left out must
-be found; what the model is about must be reachable. Needs spin and a C compiler (exit 77 without).
+WORDS: only the cases whose name contains them; without any, DDPRUN_TEST_LONG=1 adds the long ones.
+The rules must hold; each rule that is left out must be found; what the model is about must be
+reachable. Needs spin and a C compiler (exit 77 without).
 """
 
 import dataclasses
@@ -41,7 +42,7 @@ CASES = (
     Case("reachable: a takeover after silence with two of three settles", FAILS, ("WITNESS=2",)),
     Case("reachable: a round after an unsettled round settles", FAILS, ("WITNESS=3",), True),
     Case("reachable: a second takeover settles", FAILS, ("WITNESS=4",), True),
-    Case("reachable: what a dead author sent to one of two goes on", FAILS,
+    Case("reachable: what a dead author sent to one of two continues", FAILS,
          ("WITNESS=5", "DEATHS=1"), True),
     Case("found: a candidate counts the deaths of others", FAILS, ("DEATHS_COUNT", "ROUNDS=3")),
     Case("found: a round need not settle", FAILS, ("NO_SETTLE",), True),
@@ -118,7 +119,8 @@ def number(pattern: str, output: str, unit: str) -> str:
 
 def run(folder: pathlib.Path, *command: str) -> str:
     done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          text=True, timeout=LIMIT_S, env={**os.environ, "LC_ALL": "C"}, check=False)
+                          text=True, timeout=LIMIT_S, check=False,
+                          env={**os.environ, "LC_ALL": "C"})
     # spin -t and pan end with other codes than 0 when there is an error to show.
     if done.returncode != 0 and command[0] in ("spin", "gcc") and "-t" not in command:
         raise SystemExit(f"{' '.join(command)}\n{done.stdout}")

@@ -72,7 +72,7 @@ TEST_CASE("members whose processes have ended do not count, however many they ar
   CHECK(majority.is_here());
 }
 
-TEST_CASE("one of two goes on without the other only where the coordinator is") {
+TEST_CASE("one of two continues without the other only where the coordinator is") {
   Majority own = settled(2);
   own.lose(Members::id(1), Majority::Loss::kSilent);
   CHECK(own.is_here());

@@ -104,7 +104,7 @@ TEST_CASE("a coordinator whose others are silent stops its workers, and says wha
   CHECK_THAT(desk.last<Waiting>(1)->text, ContainsSubstring("ddprun-rdzvd"));
 }
 
-TEST_CASE("a coordinator whose others have ended goes on alone") {
+TEST_CASE("a coordinator whose others have ended continues alone") {
   Desk desk = three_nodes();
   for (const std::uint64_t link : {1, 2, 3}) desk.say(link, desk.report(1, NodeState::kRunning));
   desk.forget();
@@ -113,7 +113,7 @@ TEST_CASE("a coordinator whose others have ended goes on alone") {
   CHECK(desk.last<StartRound>(1)->group_size == 1);
 }
 
-// The silent node may yet be refused by this coordinator's host, and go on with the round of two.
+// The silent node may yet be refused by this host, and continue with the round of two.
 TEST_CASE("what follows a tie of two is not settled until the silent node is back") {
   Desk desk(first_coordinator());
   Hello own = standing_by(desk.hello("a", 1, 2), 7001);
@@ -159,7 +159,7 @@ TEST_CASE("the rest of a majority is waited for, but not for long") {
   CHECK(desk.last<StartRound>(1)->group_size == 2);
 }
 
-TEST_CASE("a refusal is proof: the other one of two goes on; silence is none") {
+TEST_CASE("a refusal is proof: the other one of two continues; silence is none") {
   Desk proof(candidate("c0"));
   proof.say(1, claiming(proof, "b", 1, 2));
   CHECK(proof.last<StartRound>(1));

@@ -124,7 +124,7 @@ struct Place {
   friend bool operator==(const Place&, const Place&) = default;
 };
 struct Connect {
-  LinkId link;
+  LinkId link = 0;
   std::optional<Place> to{};  // absent: where the run's endpoint is
 };
 /// This node is a candidate: a coordinator that waits for a majority, where the node stands by.

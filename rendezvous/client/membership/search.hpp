@@ -17,7 +17,7 @@ enum class LinkLoss {
 };
 
 // Agents take a silent coordinator for lost up to a heartbeat apart: so often a successor that has
-// it still is asked again before the search begins anew.
+// it still is asked again before the search starts over.
 inline constexpr int kTurnsMax = 16;
 
 class CoordinatorSearch {
