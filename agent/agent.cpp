@@ -139,10 +139,16 @@ void Agent::connect(client::LinkId link, const std::optional<client::Place>& to)
 void Agent::stand_by(const client::Event& event) {
   standby_->observe(event);
   if (!std::holds_alternative<client::Incoming>(event) || !has_coordinator()) return;
-  standby_->at(driver_.round());
   if (!standby_->is_candidate()) return;
   if (local_coordinator_ != nullptr) endpoint_coordinator_ = std::move(local_coordinator_);
-  local_coordinator_ = standby_->lead();
+  local_coordinator_ = standby_->lead(driver_.former_coordinators());
+  leads_ = true;
+}
+
+// The one that led the run frees its port, where this node stands by again.
+void Agent::withdraw_coordinator() {
+  if (std::exchange(leads_, false)) local_coordinator_ = std::move(endpoint_coordinator_);
+  standby_->withdraw();
 }
 
 bool Agent::waits_as_spare_node(const client::Event& event) const {

@@ -66,7 +66,7 @@ class Agent : private NodePorts, private ElectionNode, private StandbyUser {
   [[nodiscard]] Result<void> coordinate(const client::Coordinate& order) override {
     return standby_->coordinate(order);
   }
-  void withdraw_coordinator() override { standby_->withdraw(); }
+  void withdraw_coordinator() override;
   void close_link(client::LinkId link) override { link_->close(link); }
   void send(client::LinkId link, const protocol::Message& message) override {
     link_->send(link, message);
@@ -144,6 +144,7 @@ class Agent : private NodePorts, private ElectionNode, private StandbyUser {
   MakeLocalCoordinator make_local_coordinator_;
   std::unique_ptr<ElectedCoordinator> elected_;             // null: nothing is elected
   std::unique_ptr<LocalCoordinator> endpoint_coordinator_;  // that sends its agents elsewhere
+  bool leads_ = false;                // local_coordinator_ is where this node stood by
   std::unique_ptr<Standby> standby_;  // null: this node does not follow another coordinator
   AgentIdentity identity_;
   NodeDriver driver_;

@@ -8,33 +8,53 @@ namespace ddprun {
 
 namespace asio = boost::asio;
 
-EndpointNotice::EndpointNotice(asio::any_io_executor executor, const LaunchConfig& config)
-    : executor_(executor), config_(config), timer_(executor) {}
+EndpointNotice::EndpointNotice(asio::any_io_executor executor, const LaunchConfig& config,
+                               CoordinatorAddress where, Decides decides)
+    : executor_(executor),
+      config_(config),
+      where_(std::move(where)),
+      decides_(std::move(decides)),
+      timer_(executor) {}
 
 void EndpointNotice::begin(std::uint16_t port) {
   port_ = port;
-  const CoordinatorAddress& endpoint = config_.rendezvous->coordinator;
   link_ = std::make_unique<client::Connections>(
-      executor_, endpoint.host, endpoint.port, [this](const client::Event& event) { on(event); },
+      executor_, where_.host, where_.port, [this](const client::Event& event) { on(event); },
       link_secret_of(config_));
   attempt();
 }
 
 void EndpointNotice::attempt() {
+  is_up_ = false;
   link_->connect(++link_id_);
 }
 
-// The link stays open: its end says that the coordinator there is gone, and another may come.
 void EndpointNotice::on(const client::Event& event) {
+  if (std::holds_alternative<client::Incoming>(event)) unanswered_ = 0;
   if (std::holds_alternative<client::LinkUp>(event)) {
-    // The one that follows it is decided here.
-    const Round next(round_.value() + 1);
-    return link_->send(link_id_, protocol::Lead{config_.run_id, next, port_});
+    is_up_ = true;
+    unanswered_ = 0;
+    return tell();
   }
   if (!std::holds_alternative<client::LinkDown>(event)) return;
+  is_up_ = false;
+  again();
+}
+
+// The link stays open: its end says that the coordinator there is gone, and another may come.
+void EndpointNotice::tell() {
+  if (const auto round = decides_()) {
+    link_->send(link_id_, protocol::Lead{config_.run_id, *round, port_});
+    ++unanswered_;
+  }
+  again();
+}
+
+void EndpointNotice::again() {
   timer_.expires_after(kNoticeInterval);
   timer_.async_wait([this](const boost::system::error_code& cancelled) {
-    if (!cancelled) attempt();
+    if (cancelled) return;
+    is_up_&& unanswered_ < kUnansweredMax ? tell() : attempt();
   });
 }
 

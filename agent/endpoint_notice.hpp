@@ -1,13 +1,16 @@
-// EndpointNotice: while this node coordinates the run in the place of the endpoint's, it tells so
-// to whatever coordinator of the run is started again there, which then sends its agents here
-// (docs/FAILOVER.md). Thread rule: the io_context's thread. Ownership: config outlives it.
+// EndpointNotice: while this node coordinates the run in the place of another one, it tells so to
+// whatever coordinator of the run is there again, or still: where the run's endpoint is, or where
+// the run was coordinated before. That one then sends its agents here (docs/FAILOVER.md). Thread
+// rule: the io_context's thread. Ownership: config outlives it.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 
 #include "agent/core/launch_config.hpp"
 #include "base/clock.hpp"
@@ -17,27 +20,36 @@ namespace ddprun {
 
 // There is no other way to notice that a server listens there again.
 inline constexpr Duration kNoticeInterval = std::chrono::milliseconds(500);
+/// Of so many notices at least one is answered, or the host is not the one that it was: a host that
+/// loses its power closes no connection.
+inline constexpr int kUnansweredMax = 4;
 
 class EndpointNotice {
  public:
-  EndpointNotice(boost::asio::any_io_executor executor, const LaunchConfig& config);
+  /// The settled round after which the coordinator here decides. None: nothing is to be told now.
+  using Decides = std::function<std::optional<Round>()>;
+  EndpointNotice(boost::asio::any_io_executor executor, const LaunchConfig& config,
+                 CoordinatorAddress where, Decides decides);
 
   /// The run is coordinated at this port of this machine.
   void begin(std::uint16_t port);
-  /// The newest round that this node has been told of.
-  void at(Round round) { round_ = round; }
 
  private:
   void on(const client::Event& event);
   void attempt();
+  void tell();
+  void again();
 
   boost::asio::any_io_executor executor_;
   const LaunchConfig& config_;
+  CoordinatorAddress where_;
+  Decides decides_;
   boost::asio::steady_timer timer_;
   std::unique_ptr<client::Connections> link_;
   client::LinkId link_id_ = 0;
-  Round round_{0};
   std::uint16_t port_ = 0;
+  bool is_up_ = false;
+  int unanswered_ = 0;
 };
 
 }  // namespace ddprun

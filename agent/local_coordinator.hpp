@@ -44,6 +44,8 @@ class LocalCoordinator {
   [[nodiscard]] virtual boost::asio::awaitable<void> settle() = 0;
   /// Whether the run has its verdict, which other nodes still wait for.
   [[nodiscard]] virtual bool is_ending() const { return false; }
+  /// The settled round after which it decides; none: it waits for a majority, or has no round.
+  [[nodiscard]] virtual std::optional<Round> decides_after() const { return std::nullopt; }
   /// SeatTerms::may_act() holds again.
   virtual void resume() {}
 };

@@ -10,11 +10,7 @@ using asio::ip::tcp;
 
 Standby::Standby(asio::any_io_executor executor, const LaunchConfig& config, OpenCoordinator open,
                  StandbyUser& user)
-    : executor_(executor),
-      config_(config),
-      user_(user),
-      seat_(executor, std::move(open)),
-      notice_(executor, config) {}
+    : executor_(executor), config_(config), user_(user), seat_(executor, std::move(open)) {}
 
 Standby::~Standby() = default;
 
@@ -69,12 +65,23 @@ Result<void> Standby::coordinate(const client::Coordinate& order) {
 }
 
 void Standby::withdraw() {
+  notices_.clear();
+  led_ = nullptr;
   seat_.close();
   (void)listen();  // without a port others find none here
 }
 
-std::unique_ptr<LocalCoordinator> Standby::lead() {
-  notice_.begin(port_);
+std::unique_ptr<LocalCoordinator> Standby::lead(const std::vector<client::Place>& former) {
+  std::vector<CoordinatorAddress> all{config_.rendezvous->coordinator};
+  for (const client::Place& place : former) all.push_back({place.address, place.port});
+  notices_.clear();
+  led_ = seat_.coordinator();
+  const auto decides = [this] { return led_ ? led_->decides_after() : std::nullopt; };
+  for (CoordinatorAddress& where : all) {
+    auto notice = std::make_unique<EndpointNotice>(executor_, config_, std::move(where), decides);
+    notice->begin(port_);
+    notices_.push_back(std::move(notice));
+  }
   return seat_.take();
 }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "agent/coordinator_seat.hpp"
 #include "agent/core/launch_config.hpp"
@@ -43,10 +44,9 @@ class Standby {
   [[nodiscard]] Result<void> coordinate(const client::Coordinate& order);
   /// It closes, and this node listens as before.
   void withdraw();
-  /// This node is in this round.
-  void at(Round round) { notice_.at(round); }
-  /// The candidate has a majority: it stays.
-  [[nodiscard]] std::unique_ptr<LocalCoordinator> lead();
+  /// The candidate has a majority: it stays. `former`: coordinators that may not know of it,
+  /// besides that of the endpoint.
+  [[nodiscard]] std::unique_ptr<LocalCoordinator> lead(const std::vector<client::Place>& former);
   [[nodiscard]] bool is_candidate() const { return seat_.coordinator() != nullptr; }
 
  private:
@@ -57,7 +57,8 @@ class Standby {
   const LaunchConfig& config_;
   StandbyUser& user_;
   CoordinatorSeat seat_;
-  EndpointNotice notice_;
+  std::vector<std::unique_ptr<EndpointNotice>> notices_;  // while this node coordinates
+  const LocalCoordinator* led_ = nullptr;                 // which decides; null: none
   std::uint16_t port_ = 0;
   bool turns_away_ = false;
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);  // for what is posted

@@ -36,6 +36,9 @@ class ServerInProcess final : public LocalCoordinator {
   std::string status_json() override { return server_->status_json(); }
   asio::awaitable<void> settle() override { return server_->settle(); }
   [[nodiscard]] bool is_ending() const override { return server_->is_ending(); }
+  [[nodiscard]] std::optional<Round> decides_after() const override {
+    return server_->decides_after();
+  }
   void resume() override { server_->resume(); }
 
  private:

@@ -7,6 +7,7 @@
 #include <deque>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "agent/node/ports.hpp"
 #include "agent/node/round_result.hpp"
@@ -62,6 +63,9 @@ class NodeDriver {
   }
   [[nodiscard]] Round round() const { return membership_.round(); }
   [[nodiscard]] bool has_coordinator() const { return membership_.has_coordinator(); }
+  [[nodiscard]] const std::vector<client::Place>& former_coordinators() const {
+    return membership_.former_coordinators();
+  }
   /// This node may coordinate the run: see Membership::stand_by().
   void stand_by(std::uint16_t port) { membership_.stand_by(port); }
   /// As the last round has them.

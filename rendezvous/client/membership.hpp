@@ -15,6 +15,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "base/signal_merge.hpp"
 #include "rendezvous/client/membership/events.hpp"
@@ -77,6 +78,8 @@ class Membership {
   [[nodiscard]] bool connected() const { return is_up(); }
   /// Whether the coordinator answers on the link that there is.
   [[nodiscard]] bool has_coordinator() const { return answered(); }
+  /// Where coordinators were, other than at the endpoint, that may not know of the present one.
+  [[nodiscard]] const std::vector<Place>& former_coordinators() const { return former_; }
   /// The state of the link: "Answered".
   [[nodiscard]] const char* link_name() const;
   /// Of the round, the link, the workers and the way out, for observers.
@@ -133,6 +136,7 @@ class Membership {
   void go(CoordinatorSearch::Step step);
   void withdraw();
   void find_coordinator();
+  void move_to(Place place);
   void take(const protocol::Settled& settled);
   void take(const protocol::Moved& moved);
   [[nodiscard]] Duration attempt_max() const;
@@ -185,6 +189,8 @@ class Membership {
   Reach reach_;
   CoordinatorSearch search_;
   std::optional<Place> where_;  // the coordinator is; none: where the endpoint is
+  std::vector<Place> former_;   // where it was, at most kSuccessorsMax
+  bool coordinates_ = false;    // here, since it was this node's turn
   bool has_ended_ = false;      // the process there
   std::optional<TimePoint> armed_;
   bool node_rank_retried_ = false;

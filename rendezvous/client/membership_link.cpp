@@ -157,11 +157,9 @@ void Membership::on(const Incoming& incoming) {
   if (incoming.link != link_id_ || !is_up()) return;
   hear(now_);
   // A candidate without a majority answers heartbeats alone: it is not the coordinator yet.
-  if (search_.is_away()) {
-    if (std::holds_alternative<Beat>(incoming.message)) return;
-    find_coordinator();
-  }
+  if (search_.is_away() && std::holds_alternative<Beat>(incoming.message)) return;
   if (const auto* moved = std::get_if<Moved>(&incoming.message)) return take(*moved);
+  if (search_.is_away()) find_coordinator();
   // Heartbeats alone are no answer to the first hello: join_timeout holds.
   if (!reach_.joined && std::holds_alternative<Beat>(incoming.message)) return;
   if (const auto* greeted = std::get_if<Greeted>(&link_)) link_ = Answered{*greeted};

@@ -6,6 +6,7 @@
 #include "base/address.hpp"
 #include "rendezvous/client/membership.hpp"
 #include "rendezvous/client/membership/sense.hpp"
+#include "rendezvous/protocol/limits.hpp"
 
 namespace ddprun::client {
 
@@ -36,6 +37,7 @@ void Membership::go(Step step) {
       return;
     case Step::kLead: {
       options_.hello.runs_coordinator = true;
+      coordinates_ = true;
       const bool ended = round_ && round_->author_ended;
       actions_.emplace_back(Coordinate{ended ? round_->start.stamp.author : "",
                                        "lost the coordinator " + options_.coordinator + ": " +
@@ -52,6 +54,7 @@ void Membership::go(Step step) {
 
 void Membership::withdraw() {
   options_.hello.runs_coordinator = false;
+  coordinates_ = false;
   actions_.emplace_back(Withdraw{});
 }
 
@@ -67,8 +70,7 @@ void Membership::on(const Abdicated& abdicated) {
 /// Who answers where this agent has looked coordinates the run.
 void Membership::find_coordinator() {
   if (!search_.is_candidate()) options_.hello.runs_coordinator = false;
-  where_ = search_.place();
-  options_.coordinator = host_and_port(where_->address, where_->port);
+  move_to(search_.place());
   search_.found();
   reach_.loss_noted = false;
   if (round_) round_->of_coordinator = false;
@@ -76,6 +78,18 @@ void Membership::find_coordinator() {
       where_->host + " (" + options_.coordinator + ") coordinates the run now";
   const bool here = options_.hello.runs_coordinator;
   notices_.note(here ? "this node coordinates the run now" : other, actions_);
+}
+
+/// From now on it is looked for there; the one before it may be suspended, and learn that late.
+void Membership::move_to(Place place) {
+  std::erase(former_, place);
+  if (where_ && *where_ != place) {
+    std::erase(former_, *where_);
+    former_.push_back(*where_);
+    if (former_.size() > kSuccessorsMax) former_.erase(former_.begin());
+  }
+  options_.coordinator = host_and_port(place.address, place.port);
+  where_ = std::move(place);
 }
 
 void Membership::take(const Settled& settled) {
@@ -86,9 +100,9 @@ void Membership::take(const Moved& moved) {
   if (way_out_.is_decided()) return;
   if (way_out_.is_leaving()) return stop_leaving();
   if (!can_be_host(moved.address)) return;
-  where_ = Place{moved.address, moved.address, moved.port};
-  options_.coordinator = host_and_port(moved.address, moved.port);
+  if (coordinates_) withdraw();  // it listens here as before
   options_.hello.runs_coordinator = false;
+  move_to({moved.address, moved.address, moved.port});
   search_.moved();
   if (round_) round_->of_coordinator = false;
   notices_.note("the run is coordinated by " + options_.coordinator, actions_);

@@ -46,6 +46,10 @@ void Server::on_rank_claims(std::function<void(const RankClaims&)> seen) {
 asio::awaitable<void> Server::settle() {
   return Impl::settle(impl_);
 }
+std::optional<Round> Server::decides_after() const {
+  return impl_->decides_after();
+}
+
 bool Server::is_ending() const {
   return impl_->is_ending();
 }

@@ -91,6 +91,8 @@ class Server {
   [[nodiscard]] boost::asio::awaitable<void> settle();
   /// Whether a run has its verdict and agents that wait for it.
   [[nodiscard]] bool is_ending() const;
+  /// Of `only_run`: the settled round after which this coordinator decides, if it does.
+  [[nodiscard]] std::optional<Round> decides_after() const;
   /// may_act() holds again: what came meanwhile is handled, in order.
   void resume();
   /// Closes everything at once.

@@ -61,6 +61,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   }
   static boost::asio::awaitable<void> settle(std::shared_ptr<Impl> self);
   [[nodiscard]] bool is_ending() const;
+  [[nodiscard]] std::optional<Round> decides_after() const;
   void resume();
   void close();
   [[nodiscard]] std::string status_json();

@@ -18,8 +18,15 @@ bool Server::Impl::may_hand_over(const Lead& lead) const {
   if (!options_.only_run || *options_.only_run != lead.run_id) return false;
   if (!options_.succession.options.exists) return false;
   return std::none_of(runs_.begin(), runs_.end(), [&lead](const auto& one) {
-    return one.second->run.holds_round_from(lead.round);
+    return one.second->run.decides_after(lead.round);
   });
+}
+
+std::optional<Round> Server::Impl::decides_after() const {
+  for (const auto& [name, entry] : runs_) {
+    if (!entry->finished_at && entry->run.decides_after()) return entry->run.decides_after();
+  }
+  return std::nullopt;
 }
 
 void Server::Impl::hand_over(Link& link, const Lead& lead) {

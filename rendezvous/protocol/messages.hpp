@@ -325,8 +325,9 @@ struct Settled {
   friend bool operator==(const Settled&, const Settled&) = default;
 };
 
-/// A coordinator, to one that listens at the run's endpoint: this run has a round that you do not
-/// know, and its nodes are here: send yours to this port of the address that I come from.
+/// A coordinator, to another one of its run: I decide what follows this settled round; if you do
+/// not decide after it or a later one, send your nodes to this port of the address that I come
+/// from.
 struct Lead {
   static constexpr std::string_view kType = "lead";
   RunId run_id;

@@ -38,6 +38,8 @@ class Majority {
   void take_claim(const AgentId& agent, const protocol::RoundStamp& stamp,
                   const std::string& author);
 
+  /// The settled round; number 0: none.
+  [[nodiscard]] const protocol::RoundStamp& stamp() const { return stamp_; }
   [[nodiscard]] bool is_known() const { return size_ > 0; }
   /// No node knew whether its round was settled.
   [[nodiscard]] bool is_of_unsettled() const { return least_ > 0; }

@@ -79,10 +79,17 @@ class Run {
   /// Whether the verdict is known (Finish may still follow).
   [[nodiscard]] bool over() const { return in<Over>() != nullptr; }
   [[nodiscard]] Phase phase() const { return static_cast<Phase>(state_.index()); }
-  /// Whether it decides on this round, or a later one, and not another coordinator.
-  [[nodiscard]] bool holds_round_from(Round round) const {
-    return rounds_.formed && rounds_.last.number >= round && !lacks_majority();
+  /// Whether it decides what follows this settled round or a later one, and no other coordinator.
+  [[nodiscard]] bool decides_after(Round settled) const {
+    return decides_after() && *decides_after() >= settled;
   }
+  /// The settled round that it decides after; none: it waits for a majority, or has no round.
+  [[nodiscard]] std::optional<Round> decides_after() const {
+    if (!rounds_.formed || !majority_.is_known() || lacks_majority()) return std::nullopt;
+    return majority_.stamp().number;
+  }
+  /// The settled round by which the next one is measured; number 0: none.
+  [[nodiscard]] const protocol::RoundStamp& base() const { return majority_.stamp(); }
   [[nodiscard]] bool has_agents() const { return !roster_.empty(); }
   /// All agents have left, and none of them knew of a round.
   [[nodiscard]] bool is_unused() const;
@@ -226,6 +233,7 @@ class Run {
   [[nodiscard]] int ended_of(const ClaimedRound& claimed) const;
   [[nodiscard]] static bool awaits_failure(const ClaimedRound& claimed);
   void follow(const ClaimedRound& claimed);
+  void follow_newer();
   void remember_claims();
   void measure_by(const ClaimedRound& claimed);
   void abdicate();

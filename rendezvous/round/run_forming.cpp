@@ -43,6 +43,7 @@ void Run::settle(Forming& forming) {
     return;
   }
   if (!forming.join_deadline) forming.join_deadline = now_ + join_wait();
+  if (lacks_majority()) follow_newer();
   if (roster_.size() < nodes_needed() || lacks_majority()) {
     forming.last_call.reset();
     forming.restart_at.reset();

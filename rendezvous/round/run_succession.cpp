@@ -47,7 +47,7 @@ bool Run::settle_claims(Rebuilding& rebuilding) {
     return true;
   }
   rebuilding.majority_until.reset();
-  if (!options_.succession.candidate) return false;
+  if (!is_candidate()) return false;
   if (is_due(rebuilding.deadline)) abdicate();
   return true;
 }
@@ -76,6 +76,19 @@ void Run::follow(const ClaimedRound& claimed) {
   const auto& candidate = options_.succession.candidate;
   const std::string why = candidate ? candidate->why : reasons::coordinator_restarted();
   end_round(why + "; " + reasons::remain(roster_.size(), terms()));
+}
+
+/// The members of a later round of another coordinator, which is lost, have come here.
+void Run::follow_newer() {
+  if (!options_.succession.exists || !majority_.is_known()) return;
+  const auto claimed = majority_round();
+  const bool is_own =
+      claimed && claimed->stamp.author == options_.author;  // given, perhaps not taken
+  if (!claimed || is_own || claimed->stamp.number <= majority_.stamp().number) return;
+  measure_by(*claimed);
+  rounds_.last = claimed->stamp;
+  rounds_.incomplete = true;
+  rounds_.others_unknown = true;
 }
 
 void Run::abdicate() {

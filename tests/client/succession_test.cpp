@@ -136,3 +136,30 @@ TEST_CASE("what a coordinator settled is part of the claim, for that round only"
   seat.feed(LinkUp{seat.link_});
   CHECK(seat.said<Hello>()->claim->settled);
 }
+
+TEST_CASE("a coordinator that was followed by another one is remembered, to be told") {
+  Seat seat = after_refusal(2);
+  seat.feed(LinkUp{seat.link_});
+  StartRound next = seat.round(2, 1);
+  next.stamp.author = "c2";
+  next.succession = {2, true, true, false};
+  seat.hear(next);
+  CHECK(seat.membership_.former_coordinators().empty());  // the endpoint is told anyway
+  seat.hear(Moved{"10.0.4.13", 7003});
+  REQUIRE(seat.membership_.former_coordinators().size() == 1);
+  CHECK(seat.membership_.former_coordinators()[0] == Place{"gpu-02", "10.0.4.12", 7002});
+}
+
+TEST_CASE("a candidate that learns of a coordinator elsewhere is none any more") {
+  Seat seat = after_refusal(1);
+  seat.feed(LinkUp{seat.link_});
+  seat.forget();
+  seat.hear(Moved{"10.0.4.13", 7003});
+  CHECK(seat.done<Withdraw>());
+  CHECK(!seat.membership_.has_coordinator());
+  seat.after(seconds(1));
+  REQUIRE(seat.done<Connect>());
+  CHECK(seat.done<Connect>()->to == Place{"10.0.4.13", "10.0.4.13", 7003});
+  seat.feed(LinkUp{seat.link_});
+  CHECK(!seat.said<Hello>()->runs_coordinator);
+}

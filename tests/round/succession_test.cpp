@@ -132,6 +132,47 @@ TEST_CASE("what follows a tie of two is not settled until the silent node is bac
   CHECK(!desk.last<Settled>(3));
 }
 
+TEST_CASE("a silent one of two that is back as a spare settles nothing") {
+  Desk desk(first_coordinator(), 1);
+  Hello own = standing_by(desk.hello("a", 1, 2), 7001);
+  own.runs_coordinator = true;
+  desk.say(1, own);
+  desk.say(2, standing_by(desk.hello("b", 1, 2), 7002), {"10.0.0.2", "10.0.0.1"});
+  for (const std::uint64_t link : {1, 2}) desk.say(link, desk.report(1, NodeState::kRunning));
+  desk.say(3, standing_by(desk.hello("c", 1, 2), 7003), {"10.0.0.3", "10.0.0.1"});
+  desk.beat_for(seconds(6), {1, 3});
+  REQUIRE(desk.last<StartRound>(3));  // in the place of b
+  for (const std::uint64_t link : {1, 3}) desk.say(link, desk.report(2, NodeState::kRunning));
+  Hello back = standing_by(desk.hello_again(1), 7002);
+  back.claim->succession = {0, true, true, true};
+  desk.say(4, back, {"10.0.0.2", "10.0.0.1"});  // a spare now, and still of round 1
+  desk.say(1, desk.failed(2, 1));
+  desk.beat_for(seconds(3), {1, 3, 4});
+  REQUIRE(desk.last<StartRound>(3)->stamp.number == Round(3));
+  CHECK(desk.last<StartRound>(3)->succession.needs == 2);
+}
+
+TEST_CASE("a coordinator that led rounds and is left alone does not abdicate, it waits and ends") {
+  Desk desk(candidate("c0"));
+  for (const int rank : {1, 2, 3}) {
+    desk.say(static_cast<std::uint64_t>(rank),
+             claiming(desk, std::string(1, static_cast<char>('a' + rank)), rank, 4));
+  }
+  REQUIRE(desk.last<StartRound>(1));
+  const int number = desk.last<StartRound>(1)->stamp.number.value();
+  for (const std::uint64_t link : {1, 2, 3})
+    desk.say(link, desk.report(number, NodeState::kRunning));
+  desk.beat_for(seconds(6), {1});
+  REQUIRE(desk.run_.phase() == Phase::kForming);
+  Hello late = desk.hello("e", 1, 8);
+  late.seen = Round(number + 1);
+  desk.say(4, late, {"10.0.0.4", "10.0.0.1"});
+  CHECK(desk.run_.phase() == Phase::kRebuilding);
+  desk.beat_for(seconds(12), {1, 4});
+  CHECK(!desk.abdicated_);
+  CHECK(desk.run_.phase() == Phase::kForming);
+}
+
 TEST_CASE("a candidate says nothing but heartbeats until a majority is here") {
   Desk desk(candidate("c0"));
   desk.say(1, claiming(desk, "b", 1, 4));
@@ -250,4 +291,35 @@ TEST_CASE("the budget of the run is that of the claims") {
   }
   REQUIRE(desk.last<StartRound>(1));
   CHECK(desk.last<StartRound>(1)->restarts == RestartCount(2));
+}
+
+TEST_CASE(
+    "members that come back from another coordinator's round do not count for the one before") {
+  Desk desk(first_coordinator());
+  Hello own = standing_by(desk.hello("a", 1, 4), 7001);
+  own.runs_coordinator = true;
+  desk.say(1, own);
+  for (const std::uint64_t link : {2, 3, 4}) {
+    const std::string host(1, static_cast<char>('a' + link - 1));
+    desk.say(link, standing_by(desk.hello(host, 1, 4), 7002), {"10.0.0.2", "10.0.0.1"});
+  }
+  for (const std::uint64_t link : {1, 2, 3, 4}) desk.say(link, desk.report(1, NodeState::kRunning));
+  desk.beat_for(seconds(4), {1});
+  const auto later = [&](const std::string& host, int rank) {
+    Hello back = desk.hello(host, 1, 4);
+    back.claim = Claim{{Round(2), "c2"},        rank, 3, RestartCount(0), NodeState::kRunning,
+                       {3, true, false, false}, false};
+    return back;
+  };
+  desk.forget();
+  desk.lose({2, 3, 4});
+  desk.say(5, later("b", 0), {"10.0.0.2", "10.0.0.1"});
+  CHECK(desk.run_.phase() != Phase::kRunning);
+  CHECK(!desk.run_.decides_after());
+  desk.say(6, later("c", 1), {"10.0.0.3", "10.0.0.1"});
+  CHECK(!desk.last<StartRound>(1));  // two of three, and it may be unsettled
+  desk.say(7, later("d", 2), {"10.0.0.4", "10.0.0.1"});
+  desk.beat_for(seconds(2), {1, 5, 6, 7});
+  REQUIRE(desk.last<StartRound>(1));
+  CHECK(desk.last<StartRound>(1)->stamp.number == Round(3));
 }

@@ -1,0 +1,123 @@
+// A random life: a run begins, a storm passes over it, and what is left comes to an end that can be
+// explained.
+#include <algorithm>
+
+#include "base/duration_text.hpp"
+#include "base/exit_code.hpp"
+#include "tests/failover/storm.hpp"
+
+namespace ddprun::failover {
+
+namespace {
+
+/// If a majority of the newest settled round lives, it has to go on soon.
+[[nodiscard]] bool has_majority(World& world) {
+  const Checker::RoundFacts* newest = world.checker().newest_settled();
+  if (newest == nullptr || newest->stamp.number == Round(0)) return false;
+  int here = 0;
+  int votes = 0;
+  for (int host = 0; host < world.nodes(); ++host) {
+    const bool counts = world.agent_lives(host) &&
+                        newest->takers.contains(world.node(host)->id().value()) &&
+                        world.node(host)->stamp() == newest->stamp;
+    here += counts ? 1 : 0;
+    votes += counts && newest->voters.contains(world.node(host)->id().value()) ? 1 : 0;
+  }
+  if (votes < newest->needs) return false;  // no coordinator can know that it is settled
+  return 2 * here > newest->size && here >= world.options().terms.nodes_min;
+}
+
+[[nodiscard]] bool some_round_runs(const World& world) {
+  for (int host = 0; host < world.nodes(); ++host) {
+    if (world.runs_round(host)) return true;
+  }
+  return false;
+}
+
+/// Returns whether two runs are left that began apart.
+[[nodiscard]] bool check_recovery(World& world) {
+  const WorldOptions& options = world.options();
+  const Duration silence = options.terms.silence_max();
+  const Duration soon = 4 * silence + options.stop_max + seconds(6);
+  const bool majority = has_majority(world);
+  const auto runs = [&world] {
+    std::string why;
+    return some_round_runs(world) || world.agents_alive() == 0 || world.is_calm(&why);
+  };
+  const bool came = world.run_until(runs, soon);
+  require(!majority || came || !has_majority(world),
+          "a majority of the last round lives and no round runs: " + world.picture());
+  std::string why;
+  const Duration longest = options.coordinator_timeout + options.terms.join_timeout + 6 * silence +
+                           options.stop_max + seconds(10);
+  const bool calm = world.run_until([&] { return world.is_calm(&why); }, longest);
+  require(calm, duration_text(std::chrono::duration_cast<milliseconds>(longest)) +
+                    " after the last fault " + why);
+  std::set<std::string> coordinators;
+  (void)world.is_calm(&why, &coordinators);
+  return coordinators.size() > 1;
+}
+
+void check_finish(World& world) {
+  world.finish();
+  const auto quiet = [&world] {
+    for (int host = 0; host < world.nodes(); ++host) {
+      if (world.node(host) != nullptr) return false;
+    }
+    return true;
+  };
+  const Duration longest =
+      world.options().terms.join_timeout + world.options().coordinator_timeout + seconds(60);
+  require(world.run_until(quiet, longest), "processes never end: " + world.picture());
+}
+
+[[nodiscard]] bool is_documented(int code) {
+  static constexpr int kCodes[] = {0,   1,   3,   kExitJoinTimeout,     kExitRefused,
+                                   143, 112, 113, kExitCoordinatorLost, kExitNodeLost};
+  return std::find(std::begin(kCodes), std::end(kCodes), code) != std::end(kCodes);
+}
+
+[[nodiscard]] bool live(World& world, const Plan& plan, Storm& storm) {
+  for (int host = 0; host < world.nodes(); ++host) {
+    const Duration late = world.random().between(Duration(0), Duration(milliseconds(300)));
+    world.after(late, [&world, host] { world.start(host); });
+  }
+  (void)world.run_until([&world] { return some_round_runs(world); }, seconds(3));
+  storm.begin();
+  world.run_for(plan.length);
+  storm.calm();
+  world.heal();
+  const bool two_runs = check_recovery(world);
+  check_finish(world);
+  return two_runs;
+}
+
+}  // namespace
+
+LifeSummary run_life(std::uint64_t seed, const World::Trace& trace) {
+  const Plan plan = make_plan(seed);
+  World world(plan.world);
+  if (trace) {
+    trace(words(plan));
+    world.trace(trace);
+  }
+  Storm storm(world, plan);
+  LifeSummary summary;
+  try {
+    summary.two_runs = live(world, plan, storm);
+  } catch (const Violation& violation) {
+    throw Violation(violation.what() + ("\n" + words(plan)));
+  }
+  summary.rounds = world.checker().rounds();
+  summary.restarts = world.checker().restarts();
+  summary.steps = world.steps();
+  for (int host = 0; host < world.nodes(); ++host) {
+    const auto& exit = world.exit_of(host);
+    if (!exit) continue;
+    require(is_documented(exit->code), "exit code " + std::to_string(exit->code));
+    ++summary.exits[exit->code];
+  }
+  return summary;
+}
+
+}  // namespace ddprun::failover

@@ -1,0 +1,137 @@
+// The part of Node that is agent/standby and agent/endpoint_notice in a real process: keep the two
+// alike.
+#include <utility>
+
+#include "rendezvous/client/limits.hpp"
+#include "tests/failover/node.hpp"
+
+namespace ddprun::failover {
+
+using namespace protocol;
+
+namespace {
+
+// agent/endpoint_notice.hpp.
+constexpr Duration kNoticeInterval = milliseconds(500);
+constexpr int kUnansweredMax = 4;
+
+}  // namespace
+
+void Node::listen() {
+  int port = standby_port_;
+  if (port == 0) port = kStandbyPort + options_.process * 10 + servers_made_;
+  listens_ = net_.listen(options_.process, options_.host, port);
+  standby_port_ = listens_ ? port : 0;
+  turns_away_ = false;
+}
+
+void Node::stand_by(const client::Event& event) {
+  const bool came = std::holds_alternative<client::Incoming>(event);
+  if (!came || !driver_->has_coordinator()) return;
+  turn_away();
+  if (candidate_) lead();
+}
+
+void Node::turn_away() {
+  if (!listens_ || std::exchange(turns_away_, true)) return;
+  world_.wake(options_.process);
+}
+
+void Node::turn_away_if_readable() {
+  while (turns_away_ && listens_ && net_.is_readable(options_.host, standby_port_)) {
+    turns_away_ = false;
+    if (!driver_->has_coordinator()) return;
+    net_.close(net_.accept(options_.host, standby_port_));
+    turns_away_ = true;
+  }
+}
+
+Result<void> Node::coordinate(const client::Coordinate& order) {
+  if (!listens_) return Error(ErrorKind::kSystem, "this node has no port to coordinate the run");
+  turns_away_ = false;
+  listens_ = false;
+  Server::Options options = server_options(standby_port_);
+  options.succession.candidate = round::SuccessionOptions::Candidate{order.ended_author, order.why};
+  options.on_abdicate = [this](const std::string& reason) {
+    if (candidate_) feed(client::Abdicated{reason});
+  };
+  world_.say("n" + std::to_string(options_.host) + " is a candidate" +
+             (order.ended_author.empty() ? "" : ", " + order.ended_author + " has ended"));
+  candidate_ = std::make_unique<Server>(net_, *this, std::move(options));
+  world_.wake(options_.process);
+  return {};
+}
+
+void Node::withdraw_coordinator() {
+  if (std::exchange(leads_, false)) local_ = std::move(endpoint_);
+  for (Notice& notice : notices_) {
+    if (notice.socket != kNoSocket) net_.close(notice.socket);
+  }
+  notices_.clear();
+  if (listens_) net_.unlisten(options_.host, standby_port_);
+  listens_ = false;
+  candidate_.reset();
+  listen();
+}
+
+void Node::lead() {
+  if (local_) endpoint_ = std::move(local_);
+  local_ = std::move(candidate_);
+  leads_ = true;
+  notices_.clear();
+  notices_.push_back({0, kEndpointPort});
+  for (const client::Place& place : driver_->former_coordinators()) {
+    notices_.push_back({host_at(place.address), place.port});
+  }
+  for (Notice& notice : notices_) attempt(notice);
+}
+
+void Node::attempt(Notice& notice) {
+  if (notice.socket != kNoSocket) net_.close(notice.socket);
+  notice.socket = net_.connect(options_.process, options_.host, notice.host, notice.port);
+  notice.is_up = false;
+  notice.unanswered = 0;
+  notice.give_up = now() + client::kAttemptMax;
+  notice.again.reset();
+  wake_at(notice.give_up);
+}
+
+void Node::tell(Notice& notice) {
+  const round::Run* run = local_ && leads_ && !local_->is_finished() ? local_->run() : nullptr;
+  if (const auto round = run != nullptr ? run->decides_after() : std::nullopt) {
+    net_.send(notice.socket, Lead{RunId("run"), *round, static_cast<std::uint16_t>(standby_port_)});
+    ++notice.unanswered;
+  }
+  again(notice);
+}
+
+void Node::again(Notice& notice) {
+  notice.again = now() + kNoticeInterval;
+  wake_at(*notice.again);
+}
+
+void Node::run_notices() {
+  for (Notice& notice : notices_) run(notice);
+}
+
+void Node::run(Notice& notice) {
+  if (notice.again && now() >= *notice.again) {
+    notice.again.reset();
+    notice.is_up&& notice.unanswered < kUnansweredMax ? tell(notice) : attempt(notice);
+  }
+  if (notice.socket == kNoSocket) return;
+  Socket& socket = net_.at(notice.socket);
+  if (std::exchange(socket.is_up, false)) {
+    notice.is_up = true;
+    tell(notice);
+  }
+  if (!socket.inbox.empty()) notice.unanswered = 0;
+  socket.inbox.clear();
+  const bool is_late = !notice.is_up && now() >= notice.give_up;
+  if (socket.ended.empty() && !is_late) return;
+  net_.close(std::exchange(notice.socket, kNoSocket));
+  notice.is_up = false;
+  again(notice);
+}
+
+}  // namespace ddprun::failover

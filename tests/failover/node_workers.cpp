@@ -1,0 +1,75 @@
+// The workers of a Node: they start, run, fail, succeed and stop when the world or the agent says.
+#include <utility>
+
+#include "tests/failover/node.hpp"
+
+namespace ddprun::failover {
+
+using namespace protocol;
+
+/// In this process, when it runs.
+void Node::later(Duration time, std::function<void()> what) {
+  world_.after(time, [&world = world_, process = options_.process, posted = &posted_,
+                      what = std::move(what)]() mutable {
+    posted->push_back(std::move(what));
+    world.wake(process);
+  });
+}
+
+Result<void> Node::start_group(const StartRound& start) {
+  group_ = Group{start, Group::State::kSpawning, ++groups_};
+  world_.on_group(options_.process);
+  const Duration spawn = world_.random().between(Duration(0), options_.spawn_max);
+  later(spawn, [this, number = groups_] {
+    if (!group_ || group_->number != number || group_->state != Group::State::kSpawning) return;
+    group_->state = Group::State::kRunning;
+    world_.on_group(options_.process);
+    driver_->group_runs(group_->start.stamp.number);
+  });
+  return {};
+}
+
+void Node::stop_group(const client::StopGroup&) {
+  end_group();
+}
+
+void Node::pass_stop_signal(int) {
+  end_group();
+}
+
+void Node::end_group() {
+  if (!group_ || group_->state == Group::State::kEnding) return;
+  group_->state = Group::State::kEnding;
+  world_.on_group(options_.process);
+  const Duration stop = world_.random().between(Duration(0), options_.stop_max);
+  later(stop, [this, number = groups_] {
+    if (!group_ || group_->number != number) return;
+    const Round round = group_->start.stamp.number;
+    group_.reset();
+    world_.on_group(options_.process);
+    driver_->group_over(round, GroupOutcome{});
+  });
+}
+
+void Node::fail_worker(int exit_code) {
+  post([this, exit_code] {
+    if (!works()) return;
+    WorkerExit exit;
+    exit.worker.rank = group_->start.rank_base;
+    exit.status = ExitStatus::exited(exit_code);
+    const Round round = group_->start.stamp.number;
+    end_group();
+    driver_->group_failed(round, exit);
+  });
+}
+
+void Node::succeed() {
+  post([this] {
+    if (!works()) return;
+    const Round round = group_->start.stamp.number;
+    driver_->group_succeeded(round);
+    end_group();
+  });
+}
+
+}  // namespace ddprun::failover

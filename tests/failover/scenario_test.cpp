@@ -1,0 +1,255 @@
+// Single faults in a quiet world, and what follows within which time: docs/FAILOVER.md.
+#include "tests/failover/world.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace ddprun;
+using namespace ddprun::failover;
+
+namespace {
+
+constexpr Duration kSilence = seconds(2);
+
+WorldOptions quiet(int nodes, int least, int most) {
+  WorldOptions options;
+  options.nodes = nodes;
+  options.terms.nodes_min = least;
+  options.terms.nodes_max = most;
+  options.terms.max_restarts = 5;
+  options.terms.join_timeout = seconds(30);
+  options.terms.last_call_timeout = seconds(1);
+  options.terms.keep_alive_interval = milliseconds(400);
+  options.terms.keep_alive_max_attempt = 5;
+  options.spawn_max = milliseconds(5);
+  options.stop_max = milliseconds(5);
+  return options;
+}
+
+/// Whether these nodes run in one round, a later one than `after`, within this time.
+bool run_together(World& world, const std::set<int>& hosts, int after, Duration limit) {
+  return world.run_until(
+      [&] {
+        for (const int host : hosts) {
+          if (!world.runs_round(host) || world.round_of(host) <= after) return false;
+        }
+        return true;
+      },
+      limit);
+}
+
+/// All nodes run in round 1.
+std::unique_ptr<World> running(const WorldOptions& options) {
+  auto world = std::make_unique<World>(options);
+  std::set<int> members;
+  for (int host = 0; host < options.terms.nodes_max; ++host) {
+    world->start(host);
+    members.insert(host);
+    world->run_for(milliseconds(20));
+  }
+  world->start_all();
+  REQUIRE(run_together(*world, members, 0, seconds(3)));
+  world->run_for(seconds(1));
+  return world;
+}
+
+void succeed(World& world) {
+  world.finish();
+  const auto ended = [&world] { return world.agents_alive() == 0; };
+  CHECK(world.run_until(ended, seconds(20)));
+}
+
+}  // namespace
+
+TEST_CASE("the root is killed: all others are in the next round within 100 ms, at no restart") {
+  for (const int nodes : {3, 4, 6}) {
+    const auto world = running(quiet(nodes, 1, nodes));
+    world->kill(0);
+    std::set<int> rest;
+    for (int host = 1; host < nodes; ++host) rest.insert(host);
+    CHECK(run_together(*world, rest, 1, milliseconds(100)));
+    CHECK(world->checker().restarts() == 0);
+    succeed(*world);
+    CHECK(world->exit_of(1)->code == 0);
+  }
+}
+
+TEST_CASE("the root's successor is killed 10 ms after it: the rest goes on") {
+  const auto world = running(quiet(5, 1, 5));
+  world->kill(0);
+  world->run_for(milliseconds(10));
+  world->kill(1);
+  CHECK(run_together(*world, {2, 3, 4}, 1, 2 * kSilence + seconds(1)));
+  CHECK(world->checker().restarts() == 0);
+}
+
+TEST_CASE("the root's host loses its power: the others go on after the silence limit") {
+  const auto world = running(quiet(4, 1, 4));
+  world->kill_host(0);
+  CHECK(run_together(*world, {1, 2, 3}, 1, kSilence + seconds(1)));
+}
+
+TEST_CASE("two nodes, and the root is killed: the refusal lets the other one go on") {
+  const auto world = running(quiet(2, 1, 2));
+  world->kill(0);
+  CHECK(run_together(*world, {1}, 1, milliseconds(100)));
+}
+
+TEST_CASE(
+    "two nodes, and the root's host is silent: the other one stops and says what would help") {
+  const auto world = running(quiet(2, 1, 2));
+  world->kill_host(0);
+  const auto ended = [&world] { return !world->agent_lives(1) && world->exit_of(1); };
+  REQUIRE(world->run_until(ended, seconds(15)));
+  CHECK(world->exit_of(1)->code == kExitCoordinatorLost);
+  CHECK_THAT(world->exit_of(1)->text, ContainsSubstring("ddprun-rdzvd"));
+}
+
+TEST_CASE("a partition: the majority goes on, the coordinator's minority stops its workers") {
+  const auto world = running(quiet(5, 1, 5));
+  world->split({0, 1});
+  CHECK(run_together(*world, {2, 3, 4}, 1, kSilence + seconds(1)));
+  world->run_for(seconds(2));
+  CHECK(!world->works(0));
+  world->run_for(world->options().coordinator_timeout);
+  CHECK(!world->works(1));
+}
+
+TEST_CASE("after a partition has healed all are in one round again") {
+  const auto world = running(quiet(5, 1, 5));
+  world->split({0, 1});
+  CHECK(run_together(*world, {2, 3, 4}, 1, kSilence + seconds(1)));
+  world->heal();
+  CHECK(run_together(*world, {0, 1, 2, 3, 4}, 1, 3 * kSilence));
+  CHECK(world->checker().restarts() == 0);
+  succeed(*world);
+}
+
+TEST_CASE("the root is suspended for less than the silence limit: nothing happens") {
+  const auto world = running(quiet(3, 1, 3));
+  world->pause(0);
+  world->run_for(kSilence / 2);
+  world->resume(0);
+  world->run_for(3 * kSilence);
+  CHECK(world->round_of(1) == 1);
+  CHECK(world->runs_round(1));
+}
+
+TEST_CASE("the root is suspended, another node takes over, and the root's agent joins it later") {
+  const auto world = running(quiet(4, 1, 4));
+  world->pause(0);
+  CHECK(run_together(*world, {1, 2, 3}, 1, kSilence + seconds(1)));
+  world->resume(0);
+  CHECK(run_together(*world, {0, 1, 2, 3}, 1, 3 * kSilence));
+}
+
+TEST_CASE("too few remain without the suspended root: all run again when it goes on") {
+  const auto world = running(quiet(4, 4, 4));
+  world->pause(0);
+  world->run_for(2 * kSilence);
+  CHECK(!world->works(1));
+  world->resume(0);
+  CHECK(run_together(*world, {0, 1, 2, 3}, 1, 3 * kSilence));
+}
+
+TEST_CASE("too few remain without a suspended leader: all run again when it goes on") {
+  const auto world = running(quiet(4, 3, 4));
+  world->kill(0);
+  REQUIRE(run_together(*world, {1, 2, 3}, 1, milliseconds(100)));
+  world->pause(1);
+  world->run_for(2 * kSilence);
+  CHECK(!world->works(2));
+  world->resume(1);
+  CHECK(run_together(*world, {1, 2, 3}, 2, 3 * kSilence));
+}
+
+TEST_CASE("a root that is started again sends its agents to the one that took over") {
+  const auto world = running(quiet(4, 1, 4));
+  world->kill(0);
+  REQUIRE(run_together(*world, {1, 2, 3}, 1, milliseconds(100)));
+  world->start(0);
+  CHECK(run_together(*world, {0, 1, 2, 3}, 2, seconds(2)));
+}
+
+TEST_CASE("the root's host loses its power twice: each time it finds the run when it is back") {
+  const auto world = running(quiet(3, 1, 3));
+  int round = 1;
+  for (int time = 0; time < 2; ++time) {
+    world->kill_host(0);
+    REQUIRE(run_together(*world, {1, 2}, round, 2 * kSilence));
+    round = world->round_of(1);
+    world->run_for(seconds(5));
+    world->start(0);
+    CHECK(run_together(*world, {0, 1, 2}, round, seconds(4)));
+    round = world->round_of(1);
+  }
+}
+
+TEST_CASE("a leader that was deposed takes over again later") {
+  const auto world = running(quiet(4, 1, 4));
+  world->kill(0);
+  REQUIRE(run_together(*world, {1, 2, 3}, 1, milliseconds(100)));
+  world->pause(1);
+  REQUIRE(run_together(*world, {2, 3}, 2, 2 * kSilence));
+  world->resume(1);
+  REQUIRE(run_together(*world, {1, 2, 3}, 3, 3 * kSilence));
+  world->run_for(seconds(1));
+  const int round = world->round_of(1);
+  world->kill(2);
+  CHECK(run_together(*world, {1, 3}, round, 2 * kSilence));
+}
+
+TEST_CASE("a spare takes the place of the root") {
+  const auto world = running(quiet(4, 3, 3));
+  CHECK(!world->works(3));
+  world->kill(0);
+  CHECK(run_together(*world, {1, 2, 3}, 1, seconds(2)));
+}
+
+TEST_CASE("a node that comes while another takes over gets a place") {
+  const auto world = running(quiet(4, 1, 4));
+  world->kill(3);
+  REQUIRE(run_together(*world, {0, 1, 2}, 1, milliseconds(100)));
+  world->kill_host(0);
+  world->run_for(kSilence);
+  world->start(3);
+  world->run_for(milliseconds(500));
+  world->start(0);
+  CHECK(run_together(*world, {0, 1, 2, 3}, 2, seconds(5)));
+}
+
+TEST_CASE("the root is killed as the run forms, in its last call, or as a round starts") {
+  for (const int after_ms : {5, 30, 61, 66, 75}) {
+    World world(quiet(3, 3, 3));
+    for (int host = 0; host < 3; ++host) {
+      world.start(host);
+      world.run_for(milliseconds(20));
+    }
+    world.run_for(milliseconds(after_ms));
+    world.kill(0);
+    world.run_for(milliseconds(300));
+    world.start(0);
+    CHECK(run_together(world, {0, 1, 2}, 0, seconds(12)));
+  }
+}
+
+TEST_CASE("the root is killed as workers end after a failure: one restart is counted") {
+  for (const int after_ms : {0, 1, 2, 4, 8, 20}) {
+    const auto world = running(quiet(3, 1, 3));
+    world->fail_worker(1, 3);
+    world->run_for(milliseconds(after_ms));
+    world->kill(0);
+    CHECK(run_together(*world, {1, 2}, 1, seconds(5)));
+    CHECK(world->checker().restarts() == 1);
+  }
+}
+
+TEST_CASE("the root is killed as the last ranks succeed: no agent reports a failure") {
+  for (const int after_ms : {0, 1, 2, 3, 4, 6}) {
+    const auto world = running(quiet(3, 1, 3));
+    world->finish();
+    world->run_for(milliseconds(100 + after_ms));
+    world->kill(0);
+    const auto ended = [&world] { return world->agents_alive() == 0; };
+    REQUIRE(world->run_until(ended, seconds(40)));
+    for (const int host : {1, 2}) CHECK(world->exit_of(host)->code == 0);
+  }
+}

@@ -1,0 +1,222 @@
+#include "tests/failover/server.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "tests/sim/words.hpp"
+
+namespace ddprun::failover {
+
+using namespace protocol;
+
+namespace {
+
+// coordinator::Limits::idle_timeout.
+constexpr Duration kIdleMax = seconds(10);
+
+}  // namespace
+
+std::string address_of(int host) {
+  return "10.0.0." + std::to_string(host + 1);
+}
+
+int host_at(const std::string& address) {
+  const std::string net = "10.0.0.";
+  return address.starts_with(net) ? std::stoi(address.substr(net.size())) - 1 : -1;
+}
+
+Server::Server(Net& net, ServerUser& user, Options options)
+    : net_(net), user_(user), options_(std::move(options)) {}
+
+Server::~Server() {
+  for (const auto& [id, link] : links_) net_.close(link.socket);
+  net_.unlisten(options_.host, options_.port);
+}
+
+void Server::ready() {
+  read_all();
+  tell_lost();
+  close_idle();
+  if (!entry_ || entry_->is_finished || !entry_->armed) return;
+  if (user_.local_now() < *entry_->armed) return;
+  entry_->armed.reset();
+  step(entry_, round::Tick{});
+  tell_lost();
+}
+
+void Server::read_all() {
+  for (SocketId socket = net_.accept(options_.host, options_.port); socket != kNoSocket;
+       socket = net_.accept(options_.host, options_.port)) {
+    links_[++accepted_] = Link{socket, nullptr, AgentId(), user_.local_now()};
+    user_.wake_at(user_.local_now() + kIdleMax);
+  }
+  std::vector<std::uint64_t> open;
+  for (const auto& [id, link] : links_) open.push_back(id);
+  for (const std::uint64_t id : open) read(id);
+}
+
+void Server::read(std::uint64_t id) {
+  for (auto found = links_.find(id); found != links_.end(); found = links_.find(id)) {
+    Socket& socket = net_.at(found->second.socket);
+    if (!socket.inbox.empty()) {
+      Message message = std::move(socket.inbox.front());
+      socket.inbox.pop_front();
+      on_message(id, std::move(message));
+      continue;
+    }
+    if (socket.ended.empty()) return;
+    if (found->second.entry) {
+      lost_[found->second.entry].links.push_back({round::LinkId(id), socket.ended});
+    }
+    net_.close(found->second.socket);
+    links_.erase(found);
+  }
+}
+
+void Server::on_message(std::uint64_t id, Message message) {
+  Link& link = links_.at(id);
+  link.spoke = true;
+  const bool is_hello = std::holds_alternative<Hello>(message);
+  if (!link.entry && is_hello) return on_hello(id, std::move(message));
+  const auto* lead = std::get_if<Lead>(&message);
+  if (!link.entry && lead != nullptr && may_hand_over(*lead)) return hand_over(id, *lead);
+  if (!link.entry) {
+    send(id, Refused{RefusalCode::kMalformed, "the first message must be hello", {}});
+    return close(id);
+  }
+  step(link.entry, round::Received{round::LinkId(id), peer_of(link), std::move(message)});
+}
+
+void Server::on_hello(std::uint64_t id, Message message) {
+  const Hello hello = std::get<Hello>(message);
+  if (moved_ && options_.run == hello.run_id) {
+    send(id, *moved_);
+    return close(id);
+  }
+  EntryPtr entry = entry_;
+  if (entry && entry->run.starts_new_run(hello, user_.local_now())) entry = nullptr;
+  const bool begins = entry == nullptr;
+  if (begins && runs_begun_ > 0) return close(id);
+  if (begins) {
+    round::RunOptions options{options_.run,
+                              options_.author + "." + std::to_string(runs_begun_ + 1)};
+    if (entry_) options.succeeded = entry_->run.success();
+    options.succession = options_.succession;
+    entry = std::make_shared<Entry>(std::move(options));
+  }
+  Link& link = links_.at(id);
+  link.entry = entry;
+  link.agent = hello.agent;
+  step(entry, round::Received{round::LinkId(id), peer_of(link), std::move(message)});
+  if (!begins || entry->run.status(user_.local_now()).counters.joins == 0) return;
+  ++runs_begun_;
+  entry_ = entry;
+}
+
+bool Server::may_hand_over(const Lead& lead) const {
+  if (lead.run_id != options_.run) return false;
+  return !entry_ || !entry_->run.decides_after(lead.round);
+}
+
+void Server::hand_over(std::uint64_t id, const Lead& lead) {
+  moved_ = Moved{address_of(net_.at(links_.at(id).socket).peer_host), lead.port};
+  user_.say("  " + options_.author + " hands over to " + moved_->address);
+  send(id, Beat{});
+  for (const auto& [other, link] : links_) {
+    if (link.entry) send(other, *moved_);
+  }
+  if (entry_) finish(entry_);
+}
+
+void Server::step(EntryPtr entry, const round::Event& event) {
+  perform(entry, entry->run.step(event, user_.local_now()));
+}
+
+void Server::perform(const EntryPtr& entry, round::Actions actions) {
+  for (round::Action& action : actions) {
+    if (auto* one = std::get_if<round::Send>(&action)) {
+      const std::uint64_t id = one->link.value();
+      const auto found = links_.find(id);
+      const auto* start = std::get_if<StartRound>(&one->message);
+      if (start != nullptr && found != links_.end()) {
+        user_.on_round_sent(*start, found->second.agent, entry->run.base());
+      }
+      send(id, std::move(one->message));
+    } else if (const auto* closing = std::get_if<round::Close>(&action)) {
+      close(closing->link.value());
+    } else if (const auto* timer = std::get_if<round::ArmTimer>(&action)) {
+      entry->armed = timer->deadline;
+      user_.wake_at(timer->deadline);
+    } else if (const auto* said = std::get_if<round::Note>(&action)) {
+      user_.say("  " + options_.author + ": " + said->text);
+    } else if (const auto* abdicated = std::get_if<round::Abdicate>(&action)) {
+      user_.say("  " + options_.author + " abdicates: " + abdicated->reason);
+      if (options_.on_abdicate) {
+        user_.post([on = options_.on_abdicate, why = abdicated->reason] { on(why); });
+      }
+    } else {
+      user_.say("  " + options_.author + " has finished its run");
+      finish(entry);
+    }
+  }
+}
+
+void Server::send(std::uint64_t id, Message message) {
+  const auto found = links_.find(id);
+  if (found == links_.end()) return;
+  const Link& link = found->second;
+  if (user_.is_traced() && !sim::is_heartbeat(message)) {
+    const int host = net_.at(link.socket).peer_host;
+    user_.say("  " + options_.author + " -> n" + std::to_string(host) + ": " + sim::words(message));
+  }
+  net_.send(link.socket, std::move(message));
+}
+
+void Server::close(std::uint64_t id) {
+  const auto found = links_.find(id);
+  if (found == links_.end()) return;
+  net_.close(found->second.socket);
+  links_.erase(found);
+}
+
+// Agents that are still connected had time to disconnect.
+void Server::finish(const EntryPtr& entry) {
+  if (std::exchange(entry->is_finished, true)) return;
+  std::vector<std::uint64_t> all;
+  for (const auto& [id, link] : links_) {
+    if (link.entry == entry) all.push_back(id);
+  }
+  for (const std::uint64_t id : all) close(id);
+  lost_.erase(entry);
+}
+
+void Server::tell_lost() {
+  while (!lost_.empty()) {
+    const auto lost = lost_.extract(lost_.begin());
+    step(lost.key(), lost.mapped());
+  }
+}
+
+void Server::close_idle() {
+  std::vector<std::uint64_t> idle;
+  for (const auto& [id, link] : links_) {
+    if (!link.spoke && user_.local_now() - link.since >= kIdleMax) idle.push_back(id);
+  }
+  for (const std::uint64_t id : idle) close(id);
+}
+
+void Server::shut_down(int exit_code, const std::string& reason) {
+  if (entry_) step(entry_, round::Shutdown{exit_code, reason});
+  tell_lost();
+}
+
+bool Server::is_settled() const {
+  return !entry_ || entry_->is_finished;
+}
+
+round::Peer Server::peer_of(const Link& link) const {
+  const Socket& socket = net_.at(link.socket);
+  return {address_of(socket.peer_host), address_of(socket.host)};
+}
+
+}  // namespace ddprun::failover

@@ -1,0 +1,113 @@
+// Server: a coordinator in a process of the world: a real round::Run behind the links of a port,
+// with what rendezvous/coordinator/server_runs and server_succession do for it, in the same order.
+// Owned by its Node; everything happens in ready().
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rendezvous/round/run.hpp"
+#include "tests/failover/net.hpp"
+
+namespace ddprun::failover {
+
+/// What a Server needs of its world.
+class ServerUser {
+ public:
+  virtual ~ServerUser() = default;
+  [[nodiscard]] virtual TimePoint local_now() const = 0;
+  virtual void wake_at(TimePoint local) = 0;
+  [[nodiscard]] virtual bool is_traced() const = 0;
+  virtual void say(const std::string& line) = 0;
+  /// A Run sends this to an agent. `base`: the settled round that it measures by.
+  virtual void on_round_sent(const protocol::StartRound& start, const AgentId& to,
+                             const protocol::RoundStamp& base) = 0;
+  /// Not from inside a call of the Server.
+  virtual void post(std::function<void()> what) = 0;
+};
+
+class Server {
+ public:
+  struct Options {
+    RunId run;
+    std::string author;
+    int host = 0;
+    int port = 0;
+    round::SuccessionOptions succession;
+    std::function<void(const std::string&)> on_abdicate;
+  };
+  /// Listens there already.
+  Server(Net& net, ServerUser& user, Options options);
+  /// Closes all links, and the port.
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  /// Accepts, reads all that has come, and tells its run what is due.
+  void ready();
+  void shut_down(int exit_code, const std::string& reason);
+  /// No run of it is unfinished.
+  [[nodiscard]] bool is_settled() const;
+  /// Its run, also one that is over; null before the first hello.
+  [[nodiscard]] const round::Run* run() const { return entry_ ? &entry_->run : nullptr; }
+  [[nodiscard]] bool is_finished() const { return entry_ && entry_->is_finished; }
+  [[nodiscard]] bool is_candidate() const { return options_.succession.candidate.has_value(); }
+  [[nodiscard]] bool has_moved() const { return moved_.has_value(); }
+  [[nodiscard]] int port() const { return options_.port; }
+  [[nodiscard]] const std::string& name() const { return options_.author; }
+  [[nodiscard]] std::optional<TimePoint> armed() const {
+    return entry_ ? entry_->armed : std::nullopt;
+  }
+  [[nodiscard]] int links() const { return static_cast<int>(links_.size()); }
+
+ private:
+  struct Entry {
+    explicit Entry(round::RunOptions options) : run(std::move(options)) {}
+    round::Run run;
+    bool is_finished = false;
+    std::optional<TimePoint> armed{};
+  };
+  using EntryPtr = std::shared_ptr<Entry>;
+  struct Link {
+    SocketId socket = kNoSocket;
+    EntryPtr entry;
+    AgentId agent;  // that said hello
+    TimePoint since;
+    bool spoke = false;
+  };
+  void read_all();
+  void read(std::uint64_t id);
+  void on_message(std::uint64_t id, protocol::Message message);
+  void on_hello(std::uint64_t id, protocol::Message message);
+  [[nodiscard]] bool may_hand_over(const protocol::Lead& lead) const;
+  void hand_over(std::uint64_t id, const protocol::Lead& lead);
+  void step(EntryPtr entry, const round::Event& event);  // its last link may be closed meanwhile
+  void perform(const EntryPtr& entry, round::Actions actions);
+  void send(std::uint64_t id, protocol::Message message);
+  void close(std::uint64_t id);
+  void finish(const EntryPtr& entry);
+  void tell_lost();
+  void close_idle();
+  [[nodiscard]] round::Peer peer_of(const Link& link) const;
+
+  Net& net_;
+  ServerUser& user_;
+  Options options_;
+  EntryPtr entry_;
+  std::map<std::uint64_t, Link> links_;
+  std::map<EntryPtr, round::LinksLost> lost_;
+  std::optional<protocol::Moved> moved_;
+  std::uint64_t accepted_ = 0;
+  int runs_begun_ = 0;
+};
+
+/// As agents and coordinators name it to each other.
+[[nodiscard]] std::string address_of(int host);
+/// -1: no host has it.
+[[nodiscard]] int host_at(const std::string& address);
+
+}  // namespace ddprun::failover

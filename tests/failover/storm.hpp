@@ -1,0 +1,60 @@
+// Storm: what happens to a World in a random life, and the life itself. All decided by the seed.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "tests/failover/world.hpp"
+
+namespace ddprun::failover {
+
+struct Plan {
+  WorldOptions world;
+  Duration length = seconds(20);    // of the storm
+  Duration pause_max = seconds(5);  // between two faults
+  bool leaves = false;              // nodes are asked to stop, too
+  /// Something between two hosts breaks connections. A coordinator takes that for the end of a
+  /// process, so that a partition right after it can make two worlds.
+  bool resets = false;
+};
+
+[[nodiscard]] Plan make_plan(std::uint64_t seed);
+[[nodiscard]] std::string words(const Plan& plan);
+
+class Storm {
+ public:
+  Storm(World& world, const Plan& plan)
+      : world_(world), plan_(plan), random_(plan.world.seed * 31 + 7) {}
+  /// Schedules the first fault; each schedules the next one.
+  void begin();
+  void calm() { is_over_ = true; }
+
+ private:
+  void strike();
+  void strike_process(int kind);
+  void strike_wires(int kind);
+  [[nodiscard]] int any() { return random_.between(0, world_.nodes() - 1); }
+  /// Mostly the host of a coordinator that has agents.
+  [[nodiscard]] int leader();
+  /// Above 0, sometimes beyond the silence limit.
+  [[nodiscard]] Duration while_();
+  void cut_for(int from, int to, Duration time);
+
+  World& world_;
+  const Plan& plan_;
+  Random random_;
+  bool is_over_ = false;
+};
+
+struct LifeSummary {
+  int rounds = 0;
+  int restarts = 0;
+  std::uint64_t steps = 0;
+  std::map<int, int> exits;  // how many agents ended so
+  bool two_runs = false;     // that began apart, and do not know of each other
+};
+
+/// Throws Violation.
+[[nodiscard]] LifeSummary run_life(std::uint64_t seed, const World::Trace& trace);
+
+}  // namespace ddprun::failover

@@ -1,0 +1,118 @@
+// What is true of a World at a moment.
+#include <algorithm>
+
+#include "tests/failover/world.hpp"
+
+namespace ddprun::failover {
+
+bool World::agent_lives(int number) const {
+  const Node* one = node(number);
+  return one != nullptr && !one->end_of_agent();
+}
+
+int World::agents_alive() const {
+  int alive = 0;
+  for (int number = 0; number < nodes(); ++number) alive += agent_lives(number) ? 1 : 0;
+  return alive;
+}
+
+bool World::is_reached(int from, int to) const {
+  return !net_.is_cut(from, to) && !net_.is_off(to) && !net_.is_frozen(to);
+}
+
+int World::round_of(int number) const {
+  const Node* one = node(number);
+  return one == nullptr ? 0 : one->stamp().number.value();
+}
+
+bool World::works(int number) const {
+  const Node* one = node(number);
+  return one != nullptr && one->works();
+}
+
+const Server* World::coordinator_of(int number) const {
+  const Node* one = node(number);
+  if (one == nullptr || !one->membership().has_coordinator()) return nullptr;
+  const auto [peer_host, port] = one->peer();
+  const Node* peer = peer_host < 0 ? nullptr : node(peer_host);
+  if (peer == nullptr) return nullptr;
+  for (const Server* server : peer->servers()) {
+    if (server->port() == port) return server;
+  }
+  return nullptr;
+}
+
+bool World::runs_round(int number) const {
+  const Node* own = node(number);
+  if (own == nullptr || !own->works()) return false;
+  const Server* server = coordinator_of(number);
+  if (server == nullptr || server->run() == nullptr || server->is_finished()) return false;
+  const auto& stamp = own->stamp();
+  if (server->run()->phase() != round::Phase::kRunning) return false;
+  if (!(server->run()->status(TimePoint()).round == stamp)) return false;
+  int running = 0;
+  for (int other = 0; other < nodes(); ++other) {
+    const Node* peer = node(other);
+    const bool runs = peer != nullptr && peer->works() && peer->group()->start.stamp == stamp;
+    running += runs ? 1 : 0;
+  }
+  return running == own->group()->start.group_size;
+}
+
+// Runs that began apart cannot know which of them is the run: see docs/FAILOVER.md.
+bool World::are_one_run(const Server& left, const Server& right) const {
+  if (&left == &right || left.run() == nullptr || right.run() == nullptr) return true;
+  const Checker::RoundFacts* one = checker_.find(left.run()->status(TimePoint()).round);
+  const Checker::RoundFacts* other = checker_.find(right.run()->status(TimePoint()).round);
+  if (one == nullptr || other == nullptr) return true;
+  return !(checker_.origin(*one) == checker_.origin(*other));
+}
+
+bool World::is_calm(std::string* why, std::set<std::string>* coordinators) const {
+  const Server* coordinator = nullptr;
+  for (int number = 0; number < nodes(); ++number) {
+    if (!agent_lives(number)) continue;
+    const Server* own = coordinator_of(number);
+    const bool waits = own != nullptr && node(number)->is_spare() && !node(number)->group();
+    const bool fine = own != nullptr && (waits || runs_round(number)) &&
+                      (coordinator == nullptr || are_one_run(*own, *coordinator));
+    if (!fine) {
+      if (why != nullptr) *why = "n" + std::to_string(number) + " has no place: " + picture();
+      return false;
+    }
+    coordinator = own;
+    if (coordinators != nullptr) coordinators->insert(own->name());
+  }
+  return true;
+}
+
+std::string World::picture() const {
+  std::string text;
+  for (int number = 0; number < nodes(); ++number) {
+    const Node* one = node(number);
+    text += "n" + std::to_string(number) + " ";
+    if (one == nullptr) {
+      text += "has no process; ";
+      continue;
+    }
+    if (is_paused(number)) text += "paused, ";
+    for (const std::string_view state : one->membership().state_names()) {
+      text += std::string(state) + " ";
+    }
+    text += "in round " + std::to_string(round_of(number));
+    const Server* at = coordinator_of(number);
+    if (at != nullptr) text += " at " + at->name();
+    for (const Server* server : one->servers()) {
+      text += ", has " + server->name();
+      if (server->run() != nullptr) {
+        text += std::string(" ") + name_of(server->run()->phase()) + " of " +
+                std::to_string(server->links());
+      }
+      if (server->has_moved()) text += " moved";
+    }
+    text += "; ";
+  }
+  return text;
+}
+
+}  // namespace ddprun::failover
