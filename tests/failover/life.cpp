@@ -10,7 +10,7 @@ namespace ddprun::failover {
 
 namespace {
 
-/// If a majority of the newest settled round lives, it has to go on soon.
+/// If a majority of the newest settled round lives, it has to continue soon.
 [[nodiscard]] bool has_majority(World& world) {
   const Checker::RoundFacts* newest = world.checker().newest_settled();
   if (newest == nullptr || newest->stamp.number == Round(0)) return false;

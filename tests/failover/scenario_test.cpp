@@ -72,7 +72,7 @@ TEST_CASE("the root is killed: all others are in the next round within 100 ms, a
   }
 }
 
-TEST_CASE("the root's successor is killed 10 ms after it: the rest goes on") {
+TEST_CASE("the root's successor is killed 10 ms after it: the rest continues") {
   const auto world = running(quiet(5, 1, 5));
   world->kill(0);
   world->run_for(milliseconds(10));
@@ -81,13 +81,13 @@ TEST_CASE("the root's successor is killed 10 ms after it: the rest goes on") {
   CHECK(world->checker().restarts() == 0);
 }
 
-TEST_CASE("the root's host loses its power: the others go on after the silence limit") {
+TEST_CASE("the root's host loses its power: the others continue after the silence limit") {
   const auto world = running(quiet(4, 1, 4));
   world->kill_host(0);
   CHECK(run_together(*world, {1, 2, 3}, 1, kSilence + seconds(1)));
 }
 
-TEST_CASE("two nodes, and the root is killed: the refusal lets the other one go on") {
+TEST_CASE("two nodes, and the root is killed: the refusal lets the other one continue") {
   const auto world = running(quiet(2, 1, 2));
   world->kill(0);
   CHECK(run_together(*world, {1}, 1, milliseconds(100)));
@@ -103,7 +103,7 @@ TEST_CASE(
   CHECK_THAT(world->exit_of(1)->text, ContainsSubstring("ddprun-rdzvd"));
 }
 
-TEST_CASE("a partition: the majority goes on, the coordinator's minority stops its workers") {
+TEST_CASE("a partition: the majority continues, the coordinator's minority stops its workers") {
   const auto world = running(quiet(5, 1, 5));
   world->split({0, 1});
   CHECK(run_together(*world, {2, 3, 4}, 1, kSilence + seconds(1)));
@@ -141,7 +141,7 @@ TEST_CASE("the root is suspended, another node takes over, and the root's agent 
   CHECK(run_together(*world, {0, 1, 2, 3}, 1, 3 * kSilence));
 }
 
-TEST_CASE("too few remain without the suspended root: all run again when it goes on") {
+TEST_CASE("too few remain without the suspended root: all run again when it continues") {
   const auto world = running(quiet(4, 4, 4));
   world->pause(0);
   world->run_for(2 * kSilence);
@@ -150,7 +150,7 @@ TEST_CASE("too few remain without the suspended root: all run again when it goes
   CHECK(run_together(*world, {0, 1, 2, 3}, 1, 3 * kSilence));
 }
 
-TEST_CASE("too few remain without a suspended leader: all run again when it goes on") {
+TEST_CASE("too few remain without a suspended leader: all run again when it continues") {
   const auto world = running(quiet(4, 3, 4));
   world->kill(0);
   REQUIRE(run_together(*world, {1, 2, 3}, 1, milliseconds(100)));

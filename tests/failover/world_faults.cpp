@@ -98,7 +98,7 @@ void World::freeze(int number) {
 
 void World::thaw(int number) {
   if (!net_.is_frozen(number)) return;
-  say("-- " + n(number) + "'s host goes on");
+  say("-- " + n(number) + "'s host continues");
   net_.freeze(number, false);
   woken_.erase(host(number).process);
   wake(host(number).process);
