@@ -51,10 +51,11 @@ void EndpointNotice::tell() {
 }
 
 void EndpointNotice::again() {
-  timer_.expires_after(kNoticeInterval);
+  timer_.expires_after(is_up_ ? kReminderInterval : kNoticeInterval);
   timer_.async_wait([this](const boost::system::error_code& cancelled) {
     if (cancelled) return;
-    is_up_&& unanswered_ < kUnansweredMax ? tell() : attempt();
+    if (is_up_ && unanswered_ < kUnansweredMax) return tell();
+    attempt();
   });
 }
 

@@ -20,6 +20,8 @@ namespace ddprun {
 
 // There is no other way to notice that a server listens there again.
 inline constexpr Duration kNoticeInterval = std::chrono::milliseconds(500);
+/// A notice on a link that stays open, by which a host that is gone is noticed.
+inline constexpr Duration kReminderInterval = std::chrono::seconds(2);
 /// Of so many notices at least one is answered, or the host is not the one that it was: a host that
 /// loses its power closes no connection.
 inline constexpr int kUnansweredMax = 4;
