@@ -104,7 +104,9 @@ class Agent : private NodePorts, private ElectionNode, private StandbyUser {
   void stand_by(const client::Event& event);
   /// Null: it is elsewhere.
   [[nodiscard]] LocalCoordinator* coordinator_here() const {
-    return elected_ ? elected_->coordinator() : local_coordinator_.get();
+    if (elected_) return elected_->coordinator();
+    const bool moved = local_coordinator_ != nullptr && local_coordinator_->has_moved();
+    return moved ? nullptr : local_coordinator_.get();
   }
 
   void take(const client::Event& event);

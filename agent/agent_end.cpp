@@ -178,7 +178,7 @@ asio::awaitable<void> Agent::settle() {
     co_await settle_elected();
     co_return;
   }
-  if (local_coordinator_ == nullptr) co_return;
+  if (coordinator_here() == nullptr) co_return;
   if (driver_.ends_run()) {
     // It may know that already.
     local_coordinator_->shut_down(driver_.run_exit_code(),

@@ -32,7 +32,11 @@ control::NodeStatus Agent::status() const {
   status.restarts = driver_.restarts();
   status.max_restarts = config.stopping.max_restarts;
   status.store = store_.served_at();
-  if (config.rendezvous) status.coordinator = coordinator_text(*config.rendezvous);
+  if (config.rendezvous) {
+    const bool elected = config.rendezvous->etcd.has_value();
+    status.coordinator =
+        elected ? coordinator_text(*config.rendezvous) : driver_.membership().coordinator();
+  }
   if (coordinator_here() != nullptr) status.cluster = coordinator_here()->status_json();
   if (context_.spares() != nullptr) status.spares = context_.spares()->status();
   if (runner_ == nullptr) return status;

@@ -46,6 +46,8 @@ class LocalCoordinator {
   [[nodiscard]] virtual bool is_ending() const { return false; }
   /// The settled round after which it decides; none: it waits for a majority, or has no round.
   [[nodiscard]] virtual std::optional<Round> decides_after() const { return std::nullopt; }
+  /// Whether it has sent its agents to another coordinator of the run.
+  [[nodiscard]] virtual bool has_moved() const { return false; }
   /// SeatTerms::may_act() holds again.
   virtual void resume() {}
 };

@@ -45,7 +45,8 @@ void Standby::turned_away(const boost::system::error_code& why) {
   listener->non_blocking(true, failed);
   tcp::socket stranger(executor_);
   listener->accept(stranger, failed);
-  turn_away();
+  // Without a descriptor: when the coordinator says something next.
+  if (!failed || failed == asio::error::would_block) turn_away();
 }
 
 Result<void> Standby::coordinate(const client::Coordinate& order) {

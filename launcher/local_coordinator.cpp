@@ -39,6 +39,7 @@ class ServerInProcess final : public LocalCoordinator {
   [[nodiscard]] std::optional<Round> decides_after() const override {
     return server_->decides_after();
   }
+  [[nodiscard]] bool has_moved() const override { return server_->has_moved(); }
   void resume() override { server_->resume(); }
 
  private:

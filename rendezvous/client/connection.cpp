@@ -5,9 +5,11 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <map>
 #include <utility>
 #include <vector>
 
+#include "base/address.hpp"
 #include "base/assert.hpp"
 #include "net/connect.hpp"
 #include "net/resolve.hpp"
@@ -29,6 +31,7 @@ class Connections::Impl final : public std::enable_shared_from_this<Impl>, publi
         first_host_(host),
         host_(host),
         port_(port),
+        aim_(host_and_port(host, port)),
         sink_(std::move(sink)),
         secret_(std::move(secret)),
         resolver_(std::make_unique<net::Resolver>(executor, host)),
@@ -45,6 +48,7 @@ class Connections::Impl final : public std::enable_shared_from_this<Impl>, publi
   static asio::awaitable<void> flush(std::shared_ptr<Impl> self);
 
  private:
+  [[nodiscard]] bool is_where_it_was() const;
   void on_resolved(TimePoint deadline, Result<net::Addresses> addresses);
   void on_connected(Result<net::Connected> connected);
   [[nodiscard]] std::unique_ptr<net::TlsSession> begin_tls() const;
@@ -68,6 +72,9 @@ class Connections::Impl final : public std::enable_shared_from_this<Impl>, publi
   const std::string first_host_;
   std::string host_;
   std::uint16_t port_;
+  std::string aim_;                                         // host:port
+  std::map<std::string, asio::ip::address> answered_at_{};  // by aim: where it did last
+  net::Addresses tried_{};
   const Sink sink_;
   const LinkSecret secret_;
   std::unique_ptr<net::Resolver> resolver_;  // null: there is nowhere to go
@@ -113,12 +120,21 @@ void Connections::Impl::aim(const std::string& host, std::uint16_t port, const s
   }
   host_ = host;
   port_ = port;
+  aim_ = host_and_port(host, port);
   nowhere_ = why;
   resolver_ = host.empty() ? nullptr : std::make_unique<net::Resolver>(executor_, host);
 }
 
+// A name may mean another host by now: its refusal says nothing of the process that answered.
+bool Connections::Impl::is_where_it_was() const {
+  const auto found = answered_at_.find(aim_);
+  if (found == answered_at_.end()) return true;
+  return std::find(tried_.begin(), tried_.end(), found->second) != tried_.end();
+}
+
 void Connections::Impl::on_resolved(TimePoint deadline, Result<net::Addresses> addresses) {
   if (!addresses) return down(addresses.error().sentence);
+  tried_ = *addresses;
   connector_ =
       std::make_shared<net::Connector>(executor_, net::interleave_families(*addresses, port_),
                                        deadline, [this](Result<net::Connected> connected) {
@@ -132,7 +148,8 @@ void Connections::Impl::on_connected(Result<net::Connected> connected) {
   const bool refused = connector_->was_refused();
   connector_.reset();
   if (!connected) {
-    return down(connected.error().sentence, refused ? By::kKernel : By::kPeer);
+    const bool by_its_kernel = refused && is_where_it_was();
+    return down(connected.error().sentence, by_its_kernel ? By::kKernel : By::kPeer);
   }
   peer_ = connected->peer;
   auto tls = begin_tls();
@@ -199,6 +216,7 @@ void Connections::Impl::down(const std::string& evidence, By by) {
 
 void Connections::Impl::heard(protocol::Message message) {
   const auto self = shared_from_this();
+  answered_at_.insert_or_assign(aim_, peer_.address());
   if (!std::exchange(is_known_, true)) cancel_doubt();
   sink_(Incoming{current_, std::move(message)});
 }

@@ -61,6 +61,7 @@ void Membership::on(const GroupFailed& failed) {
   if (!is_current(failed.round)) return on(RankGone{failed.round});
   round_->state = NodeState::kFailed;
   round_->failure = failed.first;
+  round_->failed_at = now_;
   report();
 }
 

@@ -68,6 +68,8 @@ class Membership {
   /// This node may coordinate the run, and listens for that: the next hello says so.
   void stand_by(std::uint16_t port) { options_.hello.standby_port = port; }
 
+  /// host:port, for people.
+  [[nodiscard]] const std::string& coordinator() const { return options_.coordinator; }
   /// The round this agent knows of; number 0 before the first.
   [[nodiscard]] Round round() const { return round_ ? round_->number() : Round(0); }
   [[nodiscard]] protocol::NodeState state() const {
@@ -133,6 +135,7 @@ class Membership {
   // membership_search.cpp: another node coordinates.
   void on(const Abdicated& abdicated);
   void look_further(LinkLoss loss, bool had_it);
+  void await_last_word(LinkLoss loss);
   void go(CoordinatorSearch::Step step);
   void withdraw();
   void find_coordinator();
@@ -192,6 +195,7 @@ class Membership {
   std::vector<Place> former_;   // where it was, at most kSuccessorsMax
   bool coordinates_ = false;    // here, since it was this node's turn
   bool has_ended_ = false;      // the process there
+  TimePoint spoke_at_{};        // the last message of a coordinator
   std::optional<TimePoint> armed_;
   bool node_rank_retried_ = false;
   bool was_greeted_ = false;  // a coordinator had said something before the message that is taken

@@ -62,7 +62,10 @@ void Membership::say_hello(TimePoint heard) {
   hello.store_port = stores_.port();
   hello.seen = seen_;
   hello.age = to_ms(now_ - start_);
-  if (round_) hello.claim = round_->claim();
+  if (round_) {
+    hello.claim = round_->claim();
+    hello.claim->failed_unheard = round_->failure && round_->failed_at > spoke_at_;
+  }
   send(std::move(hello));
   // What the lost link may have swallowed is repeated; the coordinator takes each thing once.
   report();
@@ -159,7 +162,13 @@ void Membership::on(const Incoming& incoming) {
   // A candidate without a majority answers heartbeats alone: it is not the coordinator yet.
   if (search_.is_away() && std::holds_alternative<Beat>(incoming.message)) return;
   if (const auto* moved = std::get_if<Moved>(&incoming.message)) return take(*moved);
+  // Another server has that port by now.
+  const auto* refused = std::get_if<Refused>(&incoming.message);
+  if (search_.is_away() && refused != nullptr) {
+    return lose_link(refused->sentence, LinkEnd::kOpen, LinkLoss::kRefused);
+  }
   if (search_.is_away()) find_coordinator();
+  spoke_at_ = now_;
   // Heartbeats alone are no answer to the first hello: join_timeout holds.
   if (!reach_.joined && std::holds_alternative<Beat>(incoming.message)) return;
   if (const auto* greeted = std::get_if<Greeted>(&link_)) link_ = Answered{*greeted};

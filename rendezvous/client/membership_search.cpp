@@ -19,9 +19,17 @@ void Membership::look_further(LinkLoss loss, bool had_it) {
   const bool refused = loss == LinkLoss::kRefused && !search_.is_away();
   if (refused && round_ && round_->of_coordinator) round_->author_ended = true;
   if (!search_.is_away()) has_ended_ = refused;
+  // The run is over: no other node takes it on.
+  if (round_ && round_->verdict) return await_last_word(loss);
   const Step step = search_.lost(loss, had_it);
   if (was_candidate) withdraw();
   go(step);
+}
+
+/// The coordinator had told how the run ends, and that is all there is to know if it is gone.
+void Membership::await_last_word(LinkLoss loss) {
+  const bool is_gone = loss != LinkLoss::kEnded;
+  if (is_gone && group_.is_none()) end(known_end(End{}));
 }
 
 void Membership::go(Step step) {

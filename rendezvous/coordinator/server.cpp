@@ -50,6 +50,9 @@ std::optional<Round> Server::decides_after() const {
   return impl_->decides_after();
 }
 
+bool Server::has_moved() const {
+  return impl_->has_moved();
+}
 bool Server::is_ending() const {
   return impl_->is_ending();
 }

@@ -93,6 +93,8 @@ class Server {
   [[nodiscard]] bool is_ending() const;
   /// Of `only_run`: the settled round after which this coordinator decides, if it does.
   [[nodiscard]] std::optional<Round> decides_after() const;
+  /// Whether it sends its agents to another coordinator of the run.
+  [[nodiscard]] bool has_moved() const;
   /// may_act() holds again: what came meanwhile is handled, in order.
   void resume();
   /// Closes everything at once.

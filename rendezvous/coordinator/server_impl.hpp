@@ -62,6 +62,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   static boost::asio::awaitable<void> settle(std::shared_ptr<Impl> self);
   [[nodiscard]] bool is_ending() const;
   [[nodiscard]] std::optional<Round> decides_after() const;
+  [[nodiscard]] bool has_moved() const { return moved_.has_value(); }
   void resume();
   void close();
   [[nodiscard]] std::string status_json();
@@ -99,7 +100,8 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   void flush(Link& link);
   void watch(Link& link);
   void close_link(Link& link);
-  void lose(Link& link, const std::string& evidence);
+  enum class By { kPeer, kNetwork };  // what ended the link
+  void lose(Link& link, const std::string& evidence, By by = By::kPeer);
   void mark_closed(Link& link);
   void set_due(Link& link);
   void forget_due(Link& link);
@@ -136,8 +138,9 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   void finish_run(RunEntry& entry);
 
   // server_succession.cpp: another coordinator of the run.
-  [[nodiscard]] bool may_hand_over(const protocol::Lead& lead) const;
+  [[nodiscard]] bool may_hand_over(const Link& link, const protocol::Lead& lead);
   void hand_over(Link& link, const protocol::Lead& lead);
+  void send_away(Link& link);
   void refuse(Link& link, protocol::Refused refused);
   [[nodiscard]] SharedFrame frame_of(protocol::Message message);
 
@@ -194,6 +197,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   std::deque<std::pair<std::shared_ptr<RunEntry>, round::Event>> held_;  // until resume()
   RunRecord last_record_{};
   std::optional<protocol::Moved> moved_;     // where the run is coordinated, if not here
+  std::uint64_t leader_ = 0;                 // the link that says so
   std::vector<std::uint64_t> closed_links_;  // in links_ until the end of the batch
   net::LoggedCauses logged_;
   LogQuota quota_{kLinesMax, kLineInterval};

@@ -53,7 +53,8 @@ void Server::Impl::read_some(Link& link) {
 void Server::Impl::receive(Link& link) {
   const ssize_t received = ::recv(link.fd, receive_buffer_.get(), kReceiveBytes, 0);
   if (received < 0) {
-    if (errno != EAGAIN && errno != EINTR) lose(link, "connection reset");
+    if (errno == ECONNRESET || errno == EPIPE) return lose(link, "connection reset");
+    if (errno != EAGAIN && errno != EINTR) lose(link, "the connection broke", By::kNetwork);
     return;
   }
   if (received == 0) return lose(link, "connection closed");
@@ -283,9 +284,12 @@ void Server::Impl::close_link(Link& link) {
 }
 
 /// The connection ended unexpectedly.
-void Server::Impl::lose(Link& link, const std::string& evidence) {
+void Server::Impl::lose(Link& link, const std::string& evidence, By by) {
   if (link.state == LinkState::kClosed) return;
-  if (link.run != nullptr) lost_[link.run].links.push_back({round::LinkId(link.id), evidence});
+  if (link.run != nullptr) {
+    const bool by_network = by == By::kNetwork;
+    lost_[link.run].links.push_back({round::LinkId(link.id), evidence, by_network});
+  }
   mark_closed(link);
 }
 
@@ -293,6 +297,7 @@ void Server::Impl::mark_closed(Link& link) {
   if (link.state == LinkState::kClosed) return;
   if (link.state == LinkState::kAgent) --agents_;
   if (link.awaited) --leaving_;
+  if (link.id == leader_) moved_.reset();  // or it tells so again
   link.state = LinkState::kClosed;
   link.run.reset();
   forget_due(link);

@@ -24,7 +24,8 @@ void Server::Impl::on_message(Link& link, Message message) {
   const bool is_hello = std::holds_alternative<Hello>(message);
   if (link.run == nullptr && is_hello) return on_hello(link, std::move(message));
   const auto* lead = std::get_if<Lead>(&message);
-  if (link.run == nullptr && lead != nullptr && may_hand_over(*lead)) return hand_over(link, *lead);
+  if (link.run == nullptr && lead != nullptr && may_hand_over(link, *lead))
+    return hand_over(link, *lead);
   if (link.run == nullptr) {
     const std::string cause =
         "the first message must be hello, not " + std::string(type_of(message));
@@ -40,7 +41,7 @@ void Server::Impl::on_message(Link& link, Message message) {
 void Server::Impl::on_hello(Link& link, Message message) {
   const Hello& hello = std::get<Hello>(message);
   if (moved_ && options_.only_run == hello.run_id) {
-    send(link, frame_of(*moved_));
+    send_away(link);
     return close_link(link);
   }
   const bool is_full = unfinished_ >= options_.limits.runs;
@@ -58,7 +59,8 @@ void Server::Impl::on_hello(Link& link, Message message) {
   std::shared_ptr<RunEntry> entry = find_run(hello);
   const bool begins = entry == nullptr;
   if (begins && !may_act()) return close_link(link);  // it says hello again
-  if (begins && (ending_ || (options_.only_run && runs_begun_ > 0))) {
+  const bool is_over = options_.only_run && runs_begun_ > 0 && !runs_.empty();
+  if (begins && (ending_ || is_over)) {
     // The agent reconnects, to the coordinator that follows this one.
     log_once(link, "this coordinator's run has finished and it accepts no new runs");
     return close_link(link);

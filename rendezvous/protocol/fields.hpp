@@ -62,6 +62,7 @@ void fields(Io& io, Value& claim) {
   io.word("state", claim.state);
   io.part("succession", claim.succession);
   io.flag("settled", claim.settled);
+  io.flag("failed_unheard", claim.failed_unheard);
 }
 
 template <class Io, class Value>

@@ -93,6 +93,8 @@ struct Claim {
   NodeState state = NodeState::kIdle;
   Succession succession{};
   bool settled = false;  // the round is, as its coordinator has told
+  /// Of kFailed: the coordinator had said nothing since the failure.
+  bool failed_unheard = false;
   friend bool operator==(const Claim&, const Claim&) = default;
 };
 

@@ -41,6 +41,7 @@ struct Received {
 struct LinkLost {
   LinkId link;
   std::string evidence;
+  bool by_network = false;  // not by the peer's kernel: the agent may live
 };
 /// Those that ended at the same time: a rack that goes down costs one round, not one per node.
 struct LinksLost {

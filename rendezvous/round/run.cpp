@@ -85,6 +85,7 @@ void Run::on(const LinkLost& lost) {
     forget_quiet(*agent);
     return roster_.unlink(*agent);
   }
+  if (lost.by_network) count_loss(*agent, Majority::Loss::kSilent);
   lose(*agent, lost.evidence, LinkEnd::kGone);
 }
 

@@ -83,6 +83,10 @@ class Run {
   [[nodiscard]] bool decides_after(Round settled) const {
     return decides_after() && *decides_after() >= settled;
   }
+  /// Whether a round may have this number: agents of one run know almost the same.
+  [[nodiscard]] bool can_be(Round round) const {
+    return !rounds_.formed || round.value() <= rounds_.highest + kRoundJumpMax;
+  }
   /// The settled round that it decides after; none: it waits for a majority, or has no round.
   [[nodiscard]] std::optional<Round> decides_after() const {
     if (!rounds_.formed || !majority_.is_known() || lacks_majority()) return std::nullopt;
@@ -231,6 +235,7 @@ class Run {
   [[nodiscard]] std::optional<ClaimedRound> majority_round() const;
   [[nodiscard]] bool settle_claims(Rebuilding& rebuilding);
   [[nodiscard]] int ended_of(const ClaimedRound& claimed) const;
+  [[nodiscard]] static bool counts_failure(const ClaimedRound& claimed, const Agent& agent);
   [[nodiscard]] static bool awaits_failure(const ClaimedRound& claimed);
   void follow(const ClaimedRound& claimed);
   void follow_newer();

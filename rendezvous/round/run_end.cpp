@@ -82,7 +82,7 @@ void Run::send_stop(Agent& agent, const std::string& reason) {
   roster_.set_state(agent, NodeState::kStopping);
   Stop stop{agent.runs, 15, agent.hello.stop_timeout, reason};
   const auto* stopping = in<Stopping>();
-  if (stopping != nullptr && stopping->verdict.failure) stop.verdict = stopping->verdict;
+  if (stopping != nullptr) stop.verdict = stopping->verdict;
   stop.waits = in<Forming>() != nullptr;
   stop.requested = stopping != nullptr && stopping->requested;
   send(agent.link, std::move(stop));

@@ -274,7 +274,10 @@ void Run::take_claim(Agent& agent, const Claim& claim) {
     agent.succession = claim.succession;
     agent.failure.reset();
   }
-  if (claim.stamp == agent.last) agent.settled = claim.settled;
+  if (claim.stamp == agent.last) {
+    agent.settled = claim.settled;
+    agent.failed_heard = claim.state == NodeState::kFailed && !claim.failed_unheard;
+  }
   count_claim(agent, claim.stamp);
   if (rebuilding != nullptr && rebuilding->take(agent, claim)) {
     why_ = reasons::rebuilding(rebuilding->claimed.number, rebuilding->here(), rebuilding->size);

@@ -52,10 +52,17 @@ bool Run::settle_claims(Rebuilding& rebuilding) {
   return true;
 }
 
+/// Ranks fail when the node of the coordinator is lost, above all if it served their store: such a
+/// failure, which follows the coordinator's last word, costs nothing.
+bool Run::counts_failure(const ClaimedRound& claimed, const Agent& agent) {
+  const bool failed = agent.state == NodeState::kFailed || agent.failure.has_value();
+  return failed && (agent.failed_heard || !claimed.succession.with_author);
+}
+
 /// The report of a rank that failed follows the hello of its node.
 bool Run::awaits_failure(const ClaimedRound& claimed) {
-  return std::any_of(claimed.here.begin(), claimed.here.end(), [](const Agent* agent) {
-    return agent->state == NodeState::kFailed && !agent->failure;
+  return std::any_of(claimed.here.begin(), claimed.here.end(), [&claimed](const Agent* agent) {
+    return counts_failure(claimed, *agent) && !agent->failure;
   });
 }
 
@@ -70,8 +77,9 @@ void Run::follow(const ClaimedRound& claimed) {
     const int here = roster_.size();
     return finish(Done{kExitSuccess, reasons::others_unknown(claimed.stamp.number, here)});
   }
-  const auto failed = std::find_if(claimed.here.begin(), claimed.here.end(),
-                                   [](const Agent* agent) { return agent->failure.has_value(); });
+  const auto failed = std::find_if(
+      claimed.here.begin(), claimed.here.end(),
+      [&claimed](const Agent* agent) { return agent->failure && counts_failure(claimed, *agent); });
   if (failed != claimed.here.end()) return on_failure(**failed);
   const auto& candidate = options_.succession.candidate;
   const std::string why = candidate ? candidate->why : reasons::coordinator_restarted();

@@ -130,20 +130,55 @@ def while_starting(cluster: Cluster):
     finish(cluster, root)
 
 
-@case("kill -9 of the root while the failure of a worker is answered: one restart is used")
+@case("kill -9 of the root while the failure of a worker is answered: one restart at most is used")
 def while_restarting(cluster: Cluster):
-    for delay in (0, 0.002, 0.02):
-        (root, *others), first = begin(cluster, 3, restarts=2)
-        rank = first.rank_of(others[0])
-        cluster.fail(rank, first.number, 3)
-        cluster.wait_for(lambda pid=first.pids[rank]: not is_alive(pid), "failure of a rank")
-        pause(delay)
+    (root, *others), first = begin(cluster, 3, restarts=2)
+    rank = first.rank_of(others[0])
+    cluster.fail(rank, first.number, 3)
+    cluster.wait_for(lambda: not is_alive(first.pids[rank]), "failure of a rank")
+    pause(cluster.random.choice((0, 0.002, 0.02)))
+    root.send(signal.SIGKILL)
+    one = cluster.wait_for_round(others, after=first)
+    expect(one.restarts <= 1, f"restart count {one.restarts}")
+    finish(cluster, root)
+
+
+@case("kill -9 of the root whose store the ranks need: their failures cost nothing")
+def brittle_workers(cluster: Cluster):
+    cluster.environment["CHAOS_BRITTLE"] = "1"
+    agents, last = begin(cluster, 4)
+    dead = []
+    for _ in range(3):
+        root = min(agents, key=last.rank_of)
+        agents.remove(root)
+        dead.append(root)
         root.send(signal.SIGKILL)
-        one = cluster.wait_for_round(others, after=first)
-        expect(one.restarts == 1, f"restart count {one.restarts}")
-        finish(cluster, *[agent for agent in cluster.agents if agent not in others])
-        cluster.agents.clear()
-        cluster.forget()
+        last = go_on(cluster, agents, last)
+    finish(cluster, *dead)
+
+
+@case("the run has failed, and its root is killed while the other ranks end: the failure stands")
+def failed_already(cluster: Cluster):
+    cluster.environment["CHAOS_SAVES"] = "2"
+    (root, *others), first = begin(cluster, 3)
+    cluster.fail(first.rank_of(others[0]), first.number, 7)
+    for agent in others:
+        cluster.wait_for_text(agent, "exit code 7")
+    root.send(signal.SIGKILL)
+    cluster.end_all(7, root)
+    expect(len(cluster.rounds()) == 1, "it trains again")
+
+
+@case("two times Ctrl-C at the root: the run ends on every node, and on none again")
+def stopped_twice(cluster: Cluster):
+    cluster.environment["CHAOS_SAVES"] = "2"
+    (root, *others), _ = begin(cluster, 3)
+    root.send(signal.SIGINT)
+    for agent in others:
+        cluster.wait_for_text(agent, "runs the coordinator|leaves")
+    root.send(signal.SIGINT)
+    cluster.end_all(130)
+    expect(len(cluster.rounds()) == 1, "it trains again")
 
 
 @case("kill -9 of the root while it stops the run: nothing is left, and no node hangs")

@@ -86,6 +86,48 @@ TEST_CASE("heartbeats of a candidate are no answer, its round is") {
   CHECK(seat.done<Connect>()->to == Place{"gpu-02", "10.0.4.12", 7002});
 }
 
+TEST_CASE("a run that has its verdict is taken on by no other node") {
+  Seat seat = in_round(1);
+  Stop stop{Round(1), 15, milliseconds(0), "gpu-01 leaves"};
+  stop.verdict = Done{143, "gpu-01, which runs the coordinator, leaves"};
+  seat.hear(stop);
+  seat.feed(LinkDown{seat.link_, "it closed the connection"});
+  for (int i = 0; i < 10; ++i) {
+    seat.after(seconds(1));
+    seat.feed(refused(seat));
+  }
+  CHECK(!seat.done<Coordinate>());
+  CHECK(!seat.done<End>());  // a worker is left
+  seat.feed(GroupGone{Round(1)});
+  seat.after(seconds(2));
+  seat.feed(refused(seat));
+  REQUIRE(seat.done<End>());
+  CHECK(seat.done<End>()->exit_code == 143);
+}
+
+TEST_CASE("a server of another run at a successor's port is passed by") {
+  Seat seat = after_refusal(2);
+  seat.feed(LinkUp{seat.link_});
+  seat.forget();
+  seat.hear(Refused{RefusalCode::kWrongRun, "this coordinator serves another run", {}});
+  CHECK(!seat.done<End>());
+  CHECK(seat.done<Coordinate>());  // the next one is this node
+}
+
+TEST_CASE("a failure since which the coordinator was silent is claimed as such") {
+  for (const bool heard : {true, false}) {
+    Seat seat = in_round(1);
+    seat.after(milliseconds(10));
+    seat.feed(GroupFailed{Round(1), WorkerExit()});
+    seat.after(milliseconds(10));
+    if (heard) seat.hear(Beat{});
+    seat.feed(LinkDown{seat.link_, "it closed the connection"});
+    seat.feed(LinkUp{seat.link_});
+    REQUIRE(seat.said<Hello>()->claim);
+    CHECK(seat.said<Hello>()->claim->failed_unheard == !heard);
+  }
+}
+
 TEST_CASE("without a majority the coordinator is looked for where it was, until its time is over") {
   Seat seat = after_refusal(1);
   seat.feed(LinkUp{seat.link_});

@@ -63,6 +63,38 @@ TEST_CASE("a lead is not believed where the round is known, of another run, or b
   guest.await<Beat>();
 }
 
+TEST_CASE("a lead holds as long as its link, and then a run may begin again") {
+  LiveCoordinator coordinator(followed());
+  {
+    Agent leader(coordinator.port());
+    leader.say(Lead{RunId("run"), Round(4), 4711});
+    leader.await<Beat>();
+    Agent sent(coordinator.port(), hello_of("run", "a", 1));
+    CHECK(sent.await<Moved>().port == 4711);
+    Agent second(coordinator.port());
+    second.say(Lead{RunId("run"), Round(5), 4712});
+    second.await<Refused>();
+  }
+  CHECK(eventually([&] {
+    bool moved = true;
+    coordinator.on_thread([&](auto& server) { moved = server->has_moved(); });
+    return !moved;
+  }));
+  Agent late(coordinator.port(), hello_of("run", "b", 1));
+  late.start_round();
+}
+
+TEST_CASE("a lead far beyond the rounds of a run is not believed") {
+  LiveCoordinator coordinator(followed());
+  Agent member(coordinator.port(), hello_of("run", "a", 1));
+  member.start_round();
+  Agent stranger(coordinator.port());
+  stranger.say(Lead{RunId("run"), Round(1 << 29), 4711});
+  stranger.await<Refused>();
+  member.say(Beat{});
+  member.await<Beat>();
+}
+
 TEST_CASE("a candidate without a majority says so to its process, and nothing to its agents") {
   ServerOptions options = followed();
   options.succession.options.candidate.emplace();

@@ -282,6 +282,40 @@ TEST_CASE("a coordinator that is started again at the endpoint has the place of 
   CHECK(!elsewhere.last<StartRound>(1));
 }
 
+TEST_CASE(
+    "a failure that the loss of the coordinator explains costs no restart, an older one does") {
+  for (const bool unheard : {true, false}) {
+    Desk desk(candidate("c0"), 3);
+    Hello failed = claiming(desk, "b", 1, 3);
+    failed.claim->state = NodeState::kFailed;
+    failed.claim->failed_unheard = unheard;
+    desk.say(1, failed);
+    desk.say(1, desk.failed(3, 7));
+    desk.say(2, claiming(desk, "c", 2, 3));
+    REQUIRE(desk.last<StartRound>(2));
+    CHECK(desk.last<StartRound>(2)->restarts == RestartCount(unheard ? 0 : 1));
+  }
+}
+
+TEST_CASE("a failure that a candidate hears of first costs no restart") {
+  Desk desk(candidate("c0"), 3);
+  desk.say(1, claiming(desk, "b", 1, 3));
+  desk.say(1, desk.failed(3, 7));
+  desk.say(2, claiming(desk, "c", 2, 3));
+  REQUIRE(desk.last<StartRound>(2));
+  CHECK(desk.last<StartRound>(2)->restarts == RestartCount(0));
+}
+
+// The network gave the link up: the agent may live.
+TEST_CASE("a link that the network broke proves no end") {
+  Desk desk = three_nodes();
+  for (const std::uint64_t link : {1, 2, 3}) desk.say(link, desk.report(1, NodeState::kRunning));
+  desk.forget();
+  (void)desk.run_.step(LinksLost{{{LinkId(2), "broke", true}, {LinkId(3), "broke", true}}},
+                       desk.now_);
+  CHECK(desk.run_.phase() == Phase::kForming);
+}
+
 TEST_CASE("the budget of the run is that of the claims") {
   Desk desk(candidate("c0"), 3);
   for (const int rank : {1, 2}) {

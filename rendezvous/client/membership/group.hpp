@@ -53,6 +53,7 @@ struct NodeRound {
   bool finished_before = false;                // see GroupSucceeded
   std::optional<WorkerExit> failure{};         // the first of its workers
   std::optional<protocol::Stopped> stopped{};  // nothing of it is left here
+  TimePoint failed_at{};                       // when `failure` was learned
   bool settled = false;                        // as its coordinator has told
   bool of_coordinator = true;  // who decided it is where the coordinator was, when it was lost
   bool author_ended = false;   // the process that decided it
