@@ -110,7 +110,8 @@ bool Checker::descends(const RoundStamp& stamp, const RoundStamp& from) const {
 }
 
 bool Checker::is_complete(const RoundFacts& round, const std::vector<Agent>& alive) const {
-  for (const auto& [rank, member] : round.members) {
+  for (const auto& place : round.members) {
+    const AgentId& member = place.second;  // clang 14 captures no structured binding
     const auto found = std::find_if(alive.begin(), alive.end(), [&member](const Agent& agent) {
       return agent.id == member.value();
     });

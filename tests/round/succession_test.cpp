@@ -61,7 +61,7 @@ TEST_CASE("a round names its successors in group rank order, without the coordin
 
 TEST_CASE("a node that waits is told who may follow the coordinator") {
   Desk desk = three_nodes();
-  for (const std::uint64_t link : {1, 2, 3}) {
+  for (const std::uint64_t link : {1U, 2U, 3U}) {
     desk.say(link, desk.report(1, NodeState::kRunning, static_cast<std::uint16_t>(5000 + link)));
   }
   desk.say(4, standing_by(desk.hello("d", 1, 3), 7004), {"10.0.0.4", "10.0.0.1"});
@@ -71,7 +71,8 @@ TEST_CASE("a node that waits is told who may follow the coordinator") {
 
 TEST_CASE("a later round is settled when enough members of the one before have taken it on") {
   Desk desk = three_nodes();
-  for (const std::uint64_t link : {1, 2, 3}) desk.say(link, desk.report(1, NodeState::kStarting));
+  for (const std::uint64_t link : {1U, 2U, 3U})
+    desk.say(link, desk.report(1, NodeState::kStarting));
   CHECK(!desk.last<Settled>(2));  // the first round says so itself
   desk.lose(3);
   CHECK(desk.last<StartRound>(2)->succession.needs == 1);
@@ -94,7 +95,7 @@ TEST_CASE("a node that joins has no vote on the round that takes it in") {
 
 TEST_CASE("a coordinator whose others are silent stops its workers, and says what would help") {
   Desk desk = three_nodes();
-  for (const std::uint64_t link : {1, 2, 3}) desk.say(link, desk.report(1, NodeState::kRunning));
+  for (const std::uint64_t link : {1U, 2U, 3U}) desk.say(link, desk.report(1, NodeState::kRunning));
   desk.forget();
   desk.beat_for(seconds(6), {1});
   CHECK(desk.run_.phase() == Phase::kForming);
@@ -106,7 +107,7 @@ TEST_CASE("a coordinator whose others are silent stops its workers, and says wha
 
 TEST_CASE("a coordinator whose others have ended continues alone") {
   Desk desk = three_nodes();
-  for (const std::uint64_t link : {1, 2, 3}) desk.say(link, desk.report(1, NodeState::kRunning));
+  for (const std::uint64_t link : {1U, 2U, 3U}) desk.say(link, desk.report(1, NodeState::kRunning));
   desk.forget();
   desk.lose({2, 3});
   REQUIRE(desk.last<StartRound>(1));
@@ -120,7 +121,7 @@ TEST_CASE("what follows a tie of two is not settled until the silent node is bac
   own.runs_coordinator = true;
   desk.say(1, own);
   desk.say(2, standing_by(desk.hello("b", 1, 2), 7002));
-  for (const std::uint64_t link : {1, 2}) desk.say(link, desk.report(1, NodeState::kRunning));
+  for (const std::uint64_t link : {1U, 2U}) desk.say(link, desk.report(1, NodeState::kRunning));
   desk.beat_for(seconds(6), {1});
   REQUIRE(desk.last<StartRound>(1)->group_size == 1);
   desk.say(1, desk.report(2, NodeState::kRunning));
@@ -138,11 +139,11 @@ TEST_CASE("a silent one of two that is back as a spare settles nothing") {
   own.runs_coordinator = true;
   desk.say(1, own);
   desk.say(2, standing_by(desk.hello("b", 1, 2), 7002), {"10.0.0.2", "10.0.0.1"});
-  for (const std::uint64_t link : {1, 2}) desk.say(link, desk.report(1, NodeState::kRunning));
+  for (const std::uint64_t link : {1U, 2U}) desk.say(link, desk.report(1, NodeState::kRunning));
   desk.say(3, standing_by(desk.hello("c", 1, 2), 7003), {"10.0.0.3", "10.0.0.1"});
   desk.beat_for(seconds(6), {1, 3});
   REQUIRE(desk.last<StartRound>(3));  // in the place of b
-  for (const std::uint64_t link : {1, 3}) desk.say(link, desk.report(2, NodeState::kRunning));
+  for (const std::uint64_t link : {1U, 3U}) desk.say(link, desk.report(2, NodeState::kRunning));
   Hello back = standing_by(desk.hello_again(1), 7002);
   back.claim->succession = {0, true, true, true};
   desk.say(4, back, {"10.0.0.2", "10.0.0.1"});  // a spare now, and still of round 1
@@ -160,7 +161,7 @@ TEST_CASE("a coordinator that led rounds and is left alone does not abdicate, it
   }
   REQUIRE(desk.last<StartRound>(1));
   const int number = desk.last<StartRound>(1)->stamp.number.value();
-  for (const std::uint64_t link : {1, 2, 3})
+  for (const std::uint64_t link : {1U, 2U, 3U})
     desk.say(link, desk.report(number, NodeState::kRunning));
   desk.beat_for(seconds(6), {1});
   REQUIRE(desk.run_.phase() == Phase::kForming);
@@ -309,7 +310,7 @@ TEST_CASE("a failure that a candidate hears of first costs no restart") {
 // The network gave the link up: the agent may live.
 TEST_CASE("a link that the network broke proves no end") {
   Desk desk = three_nodes();
-  for (const std::uint64_t link : {1, 2, 3}) desk.say(link, desk.report(1, NodeState::kRunning));
+  for (const std::uint64_t link : {1U, 2U, 3U}) desk.say(link, desk.report(1, NodeState::kRunning));
   desk.forget();
   (void)desk.run_.step(LinksLost{{{LinkId(2), "broke", true}, {LinkId(3), "broke", true}}},
                        desk.now_);
@@ -333,11 +334,12 @@ TEST_CASE(
   Hello own = standing_by(desk.hello("a", 1, 4), 7001);
   own.runs_coordinator = true;
   desk.say(1, own);
-  for (const std::uint64_t link : {2, 3, 4}) {
+  for (const std::uint64_t link : {2U, 3U, 4U}) {
     const std::string host(1, static_cast<char>('a' + link - 1));
     desk.say(link, standing_by(desk.hello(host, 1, 4), 7002), {"10.0.0.2", "10.0.0.1"});
   }
-  for (const std::uint64_t link : {1, 2, 3, 4}) desk.say(link, desk.report(1, NodeState::kRunning));
+  for (const std::uint64_t link : {1U, 2U, 3U, 4U})
+    desk.say(link, desk.report(1, NodeState::kRunning));
   desk.beat_for(seconds(4), {1});
   const auto later = [&](const std::string& host, int rank) {
     Hello back = desk.hello(host, 1, 4);
