@@ -32,7 +32,8 @@ void Checker::on_message(const Message& message) const {
     require(stop->round != Round(0), "a stop of no round");
     require(!stop->requested || !signalled_.empty(),
             "ranks are asked to save, and none was stopped");
-    require(!stop->requested || !stop->verdict, "ranks are asked to save after a failure");
+    const bool failed = stop->verdict && stop->verdict->failure;
+    require(!stop->requested || !failed, "ranks are asked to save after a failure");
   }
   if (const auto* done = std::get_if<Done>(&message)) reason(done->text, "verdict");
   if (const auto* waiting = std::get_if<Waiting>(&message)) reason(waiting->text, "wait");
