@@ -104,7 +104,8 @@ class Run:
         for pid in pids if len(pids) > 1 else []:
             processes.kill(pid, signal.SIGSTOP)  # which only SIGKILL overrides
         began = time.monotonic()
-        for pid in pids:
+        # The death of the front continues its guard, which would see it.
+        for pid in reversed(pids):
             processes.kill(pid, number)
         self.check_nothing_left()
         return time.monotonic() - began
