@@ -18,8 +18,8 @@ class CoordinatorSeat {
   CoordinatorSeat(boost::asio::any_io_executor executor, OpenCoordinator open)
       : executor_(std::move(executor)), open_(std::move(open)) {}
 
-  /// Listens at this address, a literal, on a port that the kernel picks: agents may connect, and
-  /// wait. Replaces what was reserved before.
+  /// Listens at this address, a literal; port 0: one that the kernel picks. Agents may connect, and
+  /// wait. Returns the port; replaces what was reserved before.
   [[nodiscard]] Result<std::uint16_t> reserve(const std::string& address, std::uint16_t port = 0);
   /// Serves where reserve() listens.
   [[nodiscard]] Result<void> open(SeatTerms terms);

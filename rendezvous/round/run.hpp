@@ -231,7 +231,8 @@ class Run {
   void adopt(const Rebuilding& rebuilding);
 
   // run_succession.cpp: coordinators that follow each other without a third party.
-  [[nodiscard]] bool has_author_ended(const ClaimedRound& claimed) const;
+  [[nodiscard]] bool has_author_ended(const protocol::RoundStamp& stamp,
+                                      const protocol::Succession& succession) const;
   [[nodiscard]] std::optional<ClaimedRound> majority_round() const;
   [[nodiscard]] bool settle_claims(Rebuilding& rebuilding);
   [[nodiscard]] int ended_of(const ClaimedRound& claimed) const;
@@ -239,6 +240,7 @@ class Run {
   [[nodiscard]] static bool awaits_failure(const ClaimedRound& claimed);
   void follow(const ClaimedRound& claimed);
   void follow_newer();
+  void take_up(const ClaimedRound& claimed);
   void remember_claims();
   void measure_by(const ClaimedRound& claimed);
   void abdicate();

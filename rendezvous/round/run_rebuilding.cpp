@@ -60,11 +60,9 @@ void Run::adopt(const Rebuilding& rebuilding) {
   start.world_size = placements.front().world_size;
   auto& running = enter(Running{LiveRound(std::move(start), members, now_)});
   if (options_.succession.exists) {
-    ClaimedRound claimed;
-    claimed.stamp = rounds_.last;
-    claimed.succession = members.front()->succession;
     // Its author may be suspended, and continue with one of two.
-    const auto by = has_author_ended(claimed) ? Majority::By::kAuthor : Majority::By::kCandidate;
+    const bool ended = has_author_ended(rounds_.last, members.front()->succession);
+    const auto by = ended ? Majority::By::kAuthor : Majority::By::kCandidate;
     running.majority.settle({rounds_.last, members, 0, 0, by});
     settle_round();
   }

@@ -10,16 +10,17 @@ namespace ddprun::round {
 using namespace protocol;
 
 // What listens at the run's endpoint, where the author of that round listened, has its port.
-bool Run::has_author_ended(const ClaimedRound& claimed) const {
+bool Run::has_author_ended(const RoundStamp& stamp, const Succession& succession) const {
   const SuccessionOptions& options = options_.succession;
   const bool told = options.candidate && !options.candidate->ended_author.empty() &&
-                    options.candidate->ended_author == claimed.stamp.author;
-  return told || (options.at_endpoint && claimed.succession.at_endpoint);
+                    options.candidate->ended_author == stamp.author;
+  return told || (options.at_endpoint && succession.at_endpoint);
 }
 
 /// Members of a round that are known to have ended.
 int Run::ended_of(const ClaimedRound& claimed) const {
-  return has_author_ended(claimed) && claimed.succession.with_author ? 1 : 0;
+  const bool ended = has_author_ended(claimed.stamp, claimed.succession);
+  return ended && claimed.succession.with_author ? 1 : 0;
 }
 
 /// The newest round of which a majority is here.
@@ -68,11 +69,7 @@ bool Run::awaits_failure(const ClaimedRound& claimed) {
 
 /// This coordinator decides what follows the round.
 void Run::follow(const ClaimedRound& claimed) {
-  measure_by(claimed);
-  rounds_.formed = true;
-  rounds_.last = claimed.stamp;
-  rounds_.incomplete = true;
-  rounds_.others_unknown = true;
+  take_up(claimed);
   if (all_here_succeeded()) {
     const int here = roster_.size();
     return finish(Done{kExitSuccess, reasons::others_unknown(claimed.stamp.number, here)});
@@ -90,11 +87,15 @@ void Run::follow(const ClaimedRound& claimed) {
 void Run::follow_newer() {
   if (!options_.succession.exists || !majority_.is_known()) return;
   const auto claimed = majority_round();
-  const bool is_own =
-      claimed && claimed->stamp.author == options_.author;  // given, perhaps not taken
-  if (!claimed || is_own || claimed->stamp.number <= majority_.stamp().number) return;
-  measure_by(*claimed);
-  rounds_.last = claimed->stamp;
+  if (!claimed || claimed->stamp.number <= majority_.stamp().number) return;
+  if (claimed->stamp.author == options_.author) return;  // it was given, and perhaps not taken
+  take_up(*claimed);
+}
+
+void Run::take_up(const ClaimedRound& claimed) {
+  measure_by(claimed);
+  rounds_.formed = true;
+  rounds_.last = claimed.stamp;
   rounds_.incomplete = true;
   rounds_.others_unknown = true;
 }
