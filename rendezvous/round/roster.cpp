@@ -38,6 +38,7 @@ Agent& Roster::add(protocol::Hello hello, LinkId link, Peer peer, TimePoint now)
     const bool is_free = node_ranks_.emplace(*agent.hello.node_rank, &agent).second;
     DDPRUN_ASSERT(is_free);
   }
+  recount(agent);
   return agent;
 }
 
@@ -47,12 +48,14 @@ void Roster::relink(Agent& agent, LinkId link, Peer peer) {
   agent.link = link;
   agent.peer = std::move(peer);
   links_[link.value()] = &agent;
+  recount(agent);
 }
 
 void Roster::unlink(Agent& agent) {
   links_.erase(agent.link.value());
   agent.link = kNoLink;
   ++away_;
+  recount(agent);
 }
 
 void Roster::remove(Agent& agent) {
@@ -61,6 +64,7 @@ void Roster::remove(Agent& agent) {
   --away_;
   if (agent.hello.node_rank) node_ranks_.erase(*agent.hello.node_rank);
   silence_.erase(agent.silence);
+  claims_.forget(agent);
   const std::string id = agent.hello.agent.value();
   agents_.erase(id);
 }
@@ -79,6 +83,7 @@ void Roster::set_state(Agent& agent, protocol::NodeState state) {
   count(-1);
   agent.state = state;
   count(1);
+  recount(agent);
 }
 
 Agent* Roster::by_id(const AgentId& id) const {

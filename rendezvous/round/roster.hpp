@@ -9,6 +9,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "rendezvous/round/claims.hpp"
 #include "rendezvous/round/event.hpp"
 #include "rendezvous/round/ranks.hpp"
 
@@ -44,6 +45,7 @@ struct Agent {
   std::optional<WorkerExit> failure;     // its first failure in `last`
   std::optional<protocol::Leave> leave;  // it is leaving, and waits for the report of the run
   std::list<Agent*>::iterator silence;
+  Claims::Counted counted{};  // by the roster
 
   [[nodiscard]] const std::string& host() const { return hello.host; }
 };
@@ -63,6 +65,8 @@ class Roster {
   /// Moves to the end of the silence list. `now` must not go back.
   void heard(Agent& agent, TimePoint now);
   void set_state(Agent& agent, protocol::NodeState state);
+  /// Its round, or what it claims of that, has changed.
+  void recount(Agent& agent) { claims_.count(agent); }
 
   [[nodiscard]] Agent* by_id(const AgentId& id) const;
   [[nodiscard]] Agent* by_link(LinkId link) const;
@@ -77,12 +81,14 @@ class Roster {
   [[nodiscard]] int active() const { return active_; }
   /// Agents whose workers were not all started: those of the round before may still be ending.
   [[nodiscard]] int starting() const { return starting_; }
+  [[nodiscard]] const Claims& claims() const { return claims_; }
 
  private:
   std::unordered_map<std::string, std::unique_ptr<Agent>> agents_;
   std::unordered_map<std::uint64_t, Agent*> links_;
   std::unordered_map<int, Agent*> node_ranks_;
   std::list<Agent*> silence_;
+  Claims claims_;
   std::uint64_t arrivals_ = 0;
   int active_ = 0;
   int away_ = 0;

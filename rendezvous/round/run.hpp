@@ -92,6 +92,8 @@ class Run {
     if (!rounds_.formed || !majority_.is_known() || lacks_majority()) return std::nullopt;
     return majority_.stamp().number;
   }
+  /// The last round that was formed or rebuilt; number 0: none.
+  [[nodiscard]] const protocol::RoundStamp& last_round() const { return rounds_.last; }
   /// The settled round by which the next one is measured; number 0: none.
   [[nodiscard]] const protocol::RoundStamp& base() const { return majority_.stamp(); }
   [[nodiscard]] bool has_agents() const { return !roster_.empty(); }
@@ -236,8 +238,6 @@ class Run {
   [[nodiscard]] std::optional<ClaimedRound> majority_round() const;
   [[nodiscard]] bool settle_claims(Rebuilding& rebuilding);
   [[nodiscard]] int ended_of(const ClaimedRound& claimed) const;
-  [[nodiscard]] static bool counts_failure(const ClaimedRound& claimed, const Agent& agent);
-  [[nodiscard]] static bool awaits_failure(const ClaimedRound& claimed);
   void follow(const ClaimedRound& claimed);
   void follow_newer();
   void take_up(const ClaimedRound& claimed);

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "rendezvous/protocol/limits.hpp"
-#include "rendezvous/round/median.hpp"
 #include "rendezvous/round/run.hpp"
 
 namespace ddprun::round {
@@ -114,14 +113,9 @@ std::optional<Refused> Run::refusal_of_round(const Hello& hello) const {
   if (rounds_.formed) {
     return refuse_round(hello, Round(rounds_.highest), kRoundJumpMax - rounds_.lifted);
   }
-  std::vector<Round> known;
-  for (const Agent* agent : roster_.by_silence()) {
-    const Round heard_of = std::max(agent->hello.seen, agent->last.number);
-    const bool counts = heard_of > Round(0) && agent->hello.agent != hello.agent;
-    if (counts) known.push_back(heard_of);
-  }
-  if (known.empty()) return std::nullopt;
-  return refuse_round(hello, lower_median(std::move(known)), kRoundJumpMax);
+  const auto known = roster_.claims().heard_of_by_half(roster_.by_id(hello.agent));
+  if (!known) return std::nullopt;
+  return refuse_round(hello, *known, kRoundJumpMax);
 }
 
 /// A new round is above every number that any agent has heard of.
@@ -278,6 +272,7 @@ void Run::take_claim(Agent& agent, const Claim& claim) {
     agent.settled = claim.settled;
     agent.failed_heard = claim.state == NodeState::kFailed && !claim.failed_unheard;
   }
+  roster_.recount(agent);
   count_claim(agent, claim.stamp);
   if (rebuilding != nullptr && rebuilding->take(agent, claim)) {
     why_ = reasons::rebuilding(rebuilding->claimed.number, rebuilding->here(), rebuilding->size);

@@ -104,6 +104,7 @@ void Run::take(Agent& agent, const Report& report) {
     DDPRUN_ASSERT(report.failure.has_value());  // the codec refuses a report without it
     agent.failure = report.failure;
     agent.failure->worker.host = agent.host();
+    roster_.recount(agent);
     const TimePoint at = std::min(now_, agent.running_at + agent.failure->after);
     if (gave_up(agent)) return forget_quiet(agent);
     if (round != nullptr) round->add({at, agent.hello.agent, *agent.failure, report.round});

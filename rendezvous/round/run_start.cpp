@@ -97,6 +97,7 @@ void Run::start_round(const NextRound& next_round) {
     members[i]->succession = succession;
     members[i]->succession.has_vote =
         options_.succession.exists && majority_.has_vote(members[i]->hello.agent);
+    roster_.recount(*members[i]);
   }
   Running& running = enter(Running{LiveRound(std::move(start), members, now_), now_ + kAnswerMax});
   if (options_.succession.exists) {

@@ -25,8 +25,8 @@ int Run::ended_of(const ClaimedRound& claimed) const {
 
 /// The newest round of which a majority is here.
 std::optional<ClaimedRound> Run::majority_round() const {
-  for (ClaimedRound& claimed : claimed_rounds(roster_)) {
-    if (is_majority(claimed, ended_of(claimed))) return std::move(claimed);
+  for (const auto& [key, claimed] : roster_.claims().rounds()) {
+    if (is_majority(claimed, ended_of(claimed))) return claimed;
   }
   return std::nullopt;
 }
@@ -37,8 +37,7 @@ bool Run::settle_claims(Rebuilding& rebuilding) {
   const auto claimed = majority_round();
   if (claimed) {
     const int remaining = claimed->size - ended_of(*claimed);
-    const bool all =
-        static_cast<int>(claimed->here.size()) == remaining && !awaits_failure(*claimed);
+    const bool all = claimed->here == remaining && claimed->failures_to_come == 0;
     if (!rebuilding.majority_until) {
       rebuilding.majority_until = now_ + terms().silence_max() / kMajorityGraceShare;
     }
@@ -53,20 +52,6 @@ bool Run::settle_claims(Rebuilding& rebuilding) {
   return true;
 }
 
-/// Ranks fail when the node of the coordinator is lost, above all if it served their store: such a
-/// failure, which follows the coordinator's last word, costs nothing.
-bool Run::counts_failure(const ClaimedRound& claimed, const Agent& agent) {
-  const bool failed = agent.state == NodeState::kFailed || agent.failure.has_value();
-  return failed && (agent.failed_heard || !claimed.succession.with_author);
-}
-
-/// The report of a rank that failed follows the hello of its node.
-bool Run::awaits_failure(const ClaimedRound& claimed) {
-  return std::any_of(claimed.here.begin(), claimed.here.end(), [&claimed](const Agent* agent) {
-    return counts_failure(claimed, *agent) && !agent->failure;
-  });
-}
-
 /// This coordinator decides what follows the round.
 void Run::follow(const ClaimedRound& claimed) {
   take_up(claimed);
@@ -74,10 +59,11 @@ void Run::follow(const ClaimedRound& claimed) {
     const int here = roster_.size();
     return finish(Done{kExitSuccess, reasons::others_unknown(claimed.stamp.number, here)});
   }
-  const auto failed = std::find_if(
-      claimed.here.begin(), claimed.here.end(),
-      [&claimed](const Agent* agent) { return agent->failure && counts_failure(claimed, *agent); });
-  if (failed != claimed.here.end()) return on_failure(**failed);
+  const std::vector<Agent*> here = members_of(claimed, roster_);
+  const auto failed = std::find_if(here.begin(), here.end(), [](const Agent* agent) {
+    return agent->failure && counts_failure(*agent);
+  });
+  if (failed != here.end()) return on_failure(**failed);
   const auto& candidate = options_.succession.candidate;
   const std::string why = candidate ? candidate->why : reasons::coordinator_restarted();
   end_round(why + "; " + reasons::remain(roster_.size(), terms()));
@@ -133,13 +119,14 @@ void Run::settle_round() {
 /// Its members can decide what follows it, when enough of them are here.
 void Run::remember_claims() {
   if (!options_.succession.exists || majority_.is_known()) return;
-  const auto claimed = claimed_rounds(roster_);
-  if (!claimed.empty()) measure_by(claimed.front());
+  const auto& claimed = roster_.claims().rounds();
+  if (!claimed.empty()) measure_by(claimed.begin()->second);
 }
 
 void Run::measure_by(const ClaimedRound& claimed) {
-  Majority::Base base{claimed.stamp, claimed.here, 0, ended_of(claimed), Majority::By::kCandidate};
-  if (!claimed.settled) {
+  Majority::Base base{claimed.stamp, members_of(claimed, roster_), 0, ended_of(claimed),
+                      Majority::By::kCandidate};
+  if (!claimed.settled()) {
     // Its coordinator may measure by the round before it still: who had no vote on it has none now.
     std::erase_if(base.voters, [](const Agent* agent) { return !agent->succession.has_vote; });
     base.least = std::max(claimed.succession.needs, 1);

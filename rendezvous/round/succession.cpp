@@ -1,36 +1,24 @@
 #include "rendezvous/round/succession.hpp"
 
 #include <algorithm>
-#include <map>
 
 #include "base/address.hpp"
 #include "rendezvous/protocol/limits.hpp"
 
 namespace ddprun::round {
 
-std::vector<ClaimedRound> claimed_rounds(const Roster& roster) {
-  std::map<std::pair<int, std::string>, ClaimedRound> rounds;
+std::vector<Agent*> members_of(const ClaimedRound& claimed, const Roster& roster) {
+  std::vector<Agent*> members;
   for (Agent* agent : roster.by_silence()) {
-    const protocol::Succession& succession = agent->succession;
-    if (agent->last.number == Round(0) || !succession.exists() || agent->link == kNoLink) continue;
-    ClaimedRound& round = rounds[{-agent->last.number.value(), agent->last.author}];
-    round.stamp = agent->last;
-    round.size = agent->placement.group_size;
-    round.here.push_back(agent);
-    round.votes += succession.has_vote ? 1 : 0;
-    round.settled = round.settled || agent->settled || succession.needs == 0;
-    round.succession = succession;
+    if (agent->counted.is_here && agent->last == claimed.stamp) members.push_back(agent);
   }
-  std::vector<ClaimedRound> newest_first;
-  for (auto& [key, round] : rounds) newest_first.push_back(std::move(round));
-  return newest_first;
+  return members;
 }
 
 bool is_majority(const ClaimedRound& claimed, int ended) {
-  const int here = static_cast<int>(claimed.here.size());
   const protocol::Succession& succession = claimed.succession;
   const bool may_be = !succession.after_unsettled && claimed.votes >= succession.needs;
-  return (claimed.settled || may_be) && 2 * here > claimed.size - ended;
+  return (claimed.settled() || may_be) && 2 * claimed.here > claimed.size - ended;
 }
 
 std::vector<protocol::Successor> successors_for(const Agent& receiver,

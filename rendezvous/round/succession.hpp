@@ -32,18 +32,8 @@ struct SuccessionOptions {
 /// The rest of a majority is waited for so long: this part of the silence limit.
 inline constexpr int kMajorityGraceShare = 10;
 
-/// The members of one round that are here, by what they claim.
-struct ClaimedRound {
-  protocol::RoundStamp stamp;
-  int size = 0;
-  std::vector<Agent*> here;
-  int votes = 0;  // of nodes that were in the round before it
-  bool settled = false;
-  protocol::Succession succession{};
-};
-
-/// Newest first. Agents without a round, and rounds of runs without succession, are left out.
-[[nodiscard]] std::vector<ClaimedRound> claimed_rounds(const Roster& roster);
+/// Its members that are here, longest silent first.
+[[nodiscard]] std::vector<Agent*> members_of(const ClaimedRound& claimed, const Roster& roster);
 
 /// Whether no other coordinator can decide what follows this round. `ended`: members that have
 /// ended for sure, of which only its author's may be counted.

@@ -27,7 +27,9 @@ void Checker::on_round_sent(const StartRound& start, const AgentId& to, const Ro
   require(is_first || place->second == to,
           "round " + text_of(start.stamp) + " has two members with one group rank");
   round.has_successors = round.has_successors || !start.successors.empty();
-  if (start.succession.has_vote) round.voters.insert(to.value());
+  if (start.succession.has_vote && round.voters.insert(to.value()).second) {
+    round.votes += round.takers.contains(to.value()) ? 1 : 0;
+  }
   restarts_ = std::max(restarts_, start.restarts.value());
   require(restarts_ <= failures_,
           "a restart was counted without a worker that failed: " + std::to_string(restarts_) +
@@ -48,11 +50,10 @@ void Checker::on_round_taken(const AgentId& agent, const RoundStamp& before,
       round.ancestors.insert(older->second.ancestors.begin(), older->second.ancestors.end());
     }
   }
-  round.takers.insert(agent.value());
-  const auto votes =
-      std::count_if(round.takers.begin(), round.takers.end(),
-                    [&round](const std::string& taker) { return round.voters.contains(taker); });
-  if (votes >= round.needs) settle(round);
+  if (round.takers.insert(agent.value()).second && round.voters.contains(agent.value())) {
+    ++round.votes;
+  }
+  if (round.votes >= round.needs) settle(round);
 }
 
 // Of one coordinator two may be: it did not hear that the first of them was taken on. Where two
@@ -109,34 +110,41 @@ bool Checker::descends(const RoundStamp& stamp, const RoundStamp& from) const {
   return round != nullptr && round->ancestors.contains(key_of(from));
 }
 
-bool Checker::is_complete(const RoundFacts& round, const std::vector<Agent>& alive) const {
-  for (const auto& place : round.members) {
-    const AgentId& member = place.second;  // clang 14 captures no structured binding
-    const auto found = std::find_if(alive.begin(), alive.end(), [&member](const Agent& agent) {
-      return agent.id == member.value();
-    });
-    if (found == alive.end()) return false;  // the others wait for it for ever
-    if (!(found->stamp == round.stamp) || !found->works) return false;
+// The relation of two rounds never ends: what is checked here, as the second one begins, holds.
+void Checker::on_agent(const Agent& agent) {
+  const auto change = [this](const Key& key, int by) {
+    const auto found = rounds_.find(key);
+    if (found == rounds_.end()) return;
+    RoundFacts& round = found->second;
+    round.working += by;
+    const bool is_whole =
+        round.working == round.size && static_cast<int>(round.members.size()) == round.size;
+    if (!is_whole) {
+      worlds_.erase(key);
+    } else if (worlds_.insert(key).second) {
+      check_world(round);
+    }
+  };
+  const Key now = key_of(agent.stamp);
+  const auto before = works_.find(agent.id);
+  if (before != works_.end()) {
+    if (agent.works && before->second == now) return;
+    const Key left = before->second;
+    works_.erase(before);
+    change(left, -1);
   }
-  return static_cast<int>(round.members.size()) == round.size;
+  if (!agent.works) return;
+  works_.emplace(agent.id, now);
+  change(now, 1);
 }
 
-void Checker::check_worlds(const std::vector<Agent>& alive) const {
-  std::set<Key> seen;
-  std::vector<const RoundFacts*> worlds;
-  for (const Agent& agent : alive) {
-    if (!agent.works || !seen.insert(key_of(agent.stamp)).second) continue;
-    const RoundFacts* round = find(agent.stamp);
-    if (round != nullptr && is_complete(*round, alive)) worlds.push_back(round);
-  }
-  for (const RoundFacts* left : worlds) {
-    for (const RoundFacts* right : worlds) {
-      const bool related =
-          descends(left->stamp, right->stamp) || descends(right->stamp, left->stamp);
-      require(related || !(origin(*left) == origin(*right)),
-              "two worlds: round " + text_of(left->stamp) + " and round " + text_of(right->stamp) +
-                  " run at one time");
-    }
+void Checker::check_world(const RoundFacts& round) const {
+  for (const Key& key : worlds_) {
+    const RoundFacts& other = rounds_.at(key);
+    const bool related = descends(round.stamp, other.stamp) || descends(other.stamp, round.stamp);
+    require(related || !(origin(round) == origin(other)),
+            "two worlds: round " + text_of(other.stamp) + " and round " + text_of(round.stamp) +
+                " run at one time");
   }
 }
 

@@ -7,6 +7,8 @@
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -37,6 +39,8 @@ class Checker {
     std::set<std::string> voters;    // of these, those with a vote
     std::set<std::string> takers;    // that have taken it on
     std::set<Key> ancestors;         // rounds that its takers were in before
+    int votes = 0;                   // takers with a vote
+    int working = 0;                 // members that are in it, and whose workers run
     bool is_settled = false;
     bool has_successors = false;  // its members know who follows its coordinator
   };
@@ -53,8 +57,8 @@ class Checker {
                       const protocol::StartRound& start);
   void on_worker_failed() { ++failures_; }
   void on_process_gone(const AgentId& agent) { gone_.insert(agent.value()); }
-  /// `alive`: all agents that have not ended.
-  void check_worlds(const std::vector<Agent>& alive) const;
+  /// What has become of one agent. One that has ended does not work.
+  void on_agent(const Agent& agent);
 
   [[nodiscard]] const RoundFacts* find(const protocol::RoundStamp& stamp) const;
   /// The newest settled one; null: none.
@@ -68,18 +72,21 @@ class Checker {
   [[nodiscard]] int restarts() const { return restarts_; }
   [[nodiscard]] int failures() const { return failures_; }
 
+  [[nodiscard]] static Key key_of(const protocol::RoundStamp& stamp) {
+    return {stamp.number.value(), stamp.author};
+  }
+
  private:
   void settle(RoundFacts& round);
   [[nodiscard]] bool lives(const RoundFacts& round) const;
   /// Some node can decide what follows.
   [[nodiscard]] bool can_be_followed(const RoundFacts& round) const;
-  [[nodiscard]] bool is_complete(const RoundFacts& round, const std::vector<Agent>& alive) const;
-  [[nodiscard]] static Key key_of(const protocol::RoundStamp& stamp) {
-    return {stamp.number.value(), stamp.author};
-  }
+  void check_world(const RoundFacts& round) const;
 
   std::map<Key, RoundFacts> rounds_;
-  std::set<std::string> gone_;  // agents whose process has ended
+  std::set<Key> worlds_;                        // rounds of which all members work
+  std::unordered_map<std::string, Key> works_;  // by agent: for which round
+  std::unordered_set<std::string> gone_;        // agents whose process has ended
   int failures_ = 0;
   int restarts_ = 0;
 };

@@ -13,16 +13,18 @@ constexpr Duration kSentAgainMax = seconds(2);
 
 Net::Net(Timeline& timeline, Random& random, const Options& options, Wake wake)
     : timeline_(timeline), random_(random), options_(options), wake_(std::move(wake)) {
+  if (options_.latency_min == options_.latency_max) return;
   for (int from = 0; from < options_.hosts; ++from) {
     for (int to = 0; to < options_.hosts; ++to) {
-      const Duration between = random_.between(options_.latency_min, options_.latency_max);
-      latency_[{from, to}] = from == to ? Duration(microseconds(50)) : between;
+      latency_.push_back(random_.between(options_.latency_min, options_.latency_max));
     }
   }
 }
 
 Duration Net::latency(int from, int to) {
-  const Duration base = latency_.at({from, to});
+  const auto direction = static_cast<std::size_t>(from * options_.hosts + to);
+  const Duration between = latency_.empty() ? options_.latency_min : latency_.at(direction);
+  const Duration base = from == to ? Duration(microseconds(50)) : between;
   return base + random_.between(Duration(0), base / 10);
 }
 
@@ -71,8 +73,20 @@ void Net::break_links(int left, int right) {
     socket->flight.clear();
     socket->has_reset = true;
     socket->ended = "connection reset";
-    wake_(socket->process);
+    wake(static_cast<SocketId>(&socket - sockets_.data()));
   }
+}
+
+void Net::wake(SocketId socket) {
+  const ProcessId process = at(socket).process;
+  if (process == kNoProcess) return;  // it is read when it is accepted
+  news_[process].push_back(socket);
+  wake_(process);
+}
+
+std::vector<SocketId> Net::take_news(ProcessId process) {
+  const auto taken = news_.extract(process);
+  return taken.empty() ? std::vector<SocketId>() : std::move(taken.mapped());
 }
 
 void Net::resume_stalled() {
@@ -95,6 +109,7 @@ bool Net::listen(ProcessId process, int host, int port) {
   if (!is_new) return false;
   at->second.process = process;
   at->second.number = ++listened_;
+  listened_at_[process].emplace_back(host, port);
   return true;
 }
 
@@ -118,6 +133,7 @@ SocketId Net::accept(int host, int port) {
   const SocketId accepted = found->second.backlog.front();
   found->second.backlog.pop_front();
   at(accepted).process = found->second.process;
+  owned_[found->second.process].push_back(accepted);
   return accepted;
 }
 
@@ -127,7 +143,9 @@ SocketId Net::make_socket(int host, int peer_host, ProcessId process) {
   socket->peer_host = peer_host;
   socket->process = process;
   sockets_.push_back(std::move(socket));
-  return static_cast<SocketId>(sockets_.size()) - 1;
+  const auto made = static_cast<SocketId>(sockets_.size()) - 1;
+  if (process != kNoProcess) owned_[process].push_back(made);
+  return made;
 }
 
 SocketId Net::connect(ProcessId process, int from, int host, int port) {
@@ -158,26 +176,28 @@ void Net::arrive(const Attempt& attempt) {
   const auto found = listeners_.find({attempt.host, attempt.port});
   const std::uint64_t listener = found == listeners_.end() ? 0 : found->second.number;
   timeline_.after(latency(attempt.host, client.host),
-                  [this, id = attempt.socket, listener] { establish(id, listener); });
+                  [this, attempt, listener] { establish(attempt, listener); });
 }
 
-void Net::establish(SocketId id, std::uint64_t listener) {
+void Net::establish(const Attempt& attempt, std::uint64_t listener) {
+  const SocketId id = attempt.socket;
   Socket& client = at(id);
   if (!client.is_connecting) return;
   client.is_connecting = false;
   if (listener == 0) {
     client.is_refused = true;
     client.ended = "connection refused";
-    return wake_(client.process);
+    return wake(id);
   }
   const SocketId server = make_socket(client.peer_host, client.host, kNoProcess);
   Socket& self = at(id);
   self.peer = server;
   at(server).peer = id;
   at(server).listener = listener;
+  at(server).listener_port = attempt.port;
   self.is_up = true;
   push(id, Accepted{});
-  wake_(self.process);
+  wake(id);
 }
 
 void Net::push(SocketId from, Packet packet) {
@@ -226,15 +246,15 @@ void Net::deliver(SocketId to, Packet packet) {
   } else {
     socket.ended = std::holds_alternative<Fin>(packet) ? "connection closed" : "connection reset";
   }
-  wake_(socket.process);
+  wake(to);
 }
 
 void Net::take(SocketId to, Accepted) {
   Socket& socket = at(to);
-  for (auto& [where, listener] : listeners_) {
-    if (listener.number != socket.listener) continue;
-    listener.backlog.push_back(to);
-    return wake_(listener.process);
+  const auto found = listeners_.find({socket.host, socket.listener_port});
+  if (found != listeners_.end() && found->second.number == socket.listener) {
+    found->second.backlog.push_back(to);
+    return wake_(found->second.process);
   }
   socket.is_closed = true;
   socket.has_reset = true;
@@ -267,14 +287,20 @@ void Net::close(SocketId id) {
 }
 
 void Net::end_process(ProcessId process) {
-  std::vector<std::pair<int, int>> listened;
-  for (const auto& [where, listener] : listeners_) {
-    if (listener.process == process) listened.push_back(where);
+  std::vector<std::pair<int, int>> listened = std::move(listened_at_[process]);
+  std::sort(listened.begin(), listened.end());
+  for (const auto& where : listened) {
+    const auto found = listeners_.find(where);
+    const bool is_own = found != listeners_.end() && found->second.process == process;
+    if (is_own) unlisten(where.first, where.second);
   }
-  for (const auto& [host, port] : listened) unlisten(host, port);
-  for (std::size_t i = 0; i < sockets_.size(); ++i) {
-    if (sockets_[i]->process == process) close(static_cast<SocketId>(i));
+  std::vector<SocketId> owned = std::move(owned_[process]);
+  std::sort(owned.begin(), owned.end());
+  for (const SocketId socket : owned) {
+    if (at(socket).process == process) close(socket);
   }
+  for (auto* had : {&owned_, &news_}) had->erase(process);
+  listened_at_.erase(process);
 }
 
 }  // namespace ddprun::failover

@@ -41,6 +41,7 @@ struct Socket {
   ProcessId process = kNoProcess;  // kNoProcess: of the kernel alone
   SocketId peer = kNoSocket;
   std::uint64_t listener = 0;  // which accepts it, until it has
+  int listener_port = 0;
   bool is_connecting = false;
   bool is_closed = false;
   bool is_up = false;                   // the connection was made: to be told
@@ -88,6 +89,8 @@ class Net {
   [[nodiscard]] Socket& at(SocketId socket) { return *sockets_[static_cast<std::size_t>(socket)]; }
   /// Its kernel closes all that it had.
   void end_process(ProcessId process);
+  /// Those of its sockets to which something has come since the last call, in no order.
+  [[nodiscard]] std::vector<SocketId> take_news(ProcessId process);
 
  private:
   struct Listener {
@@ -104,10 +107,11 @@ class Net {
   [[nodiscard]] SocketId make_socket(int host, int peer_host, ProcessId process);
   [[nodiscard]] bool severed(int from, int to) const;
   [[nodiscard]] Duration latency(int from, int to);
+  void wake(SocketId socket);
   void knock(Attempt attempt);
   void knock_later(Attempt attempt);
   void arrive(const Attempt& attempt);
-  void establish(SocketId client, std::uint64_t listener);
+  void establish(const Attempt& attempt, std::uint64_t listener);
   void push(SocketId from, Packet packet);
   void schedule(SocketId from, TimePoint when);
   void pump(SocketId from);
@@ -121,8 +125,12 @@ class Net {
   Wake wake_;
   std::vector<std::unique_ptr<Socket>> sockets_;
   std::map<std::pair<int, int>, Listener> listeners_;  // by host and port
-  std::map<std::pair<int, int>, Duration> latency_;    // by direction
-  std::map<SocketId, TimePoint> stalled_;              // and since when
+  std::vector<Duration> latency_;                      // by direction; empty: all the same
+  std::map<ProcessId, std::vector<SocketId>> news_;
+  // What a process had once: what was closed is still in it.
+  std::map<ProcessId, std::vector<SocketId>> owned_;
+  std::map<ProcessId, std::vector<std::pair<int, int>>> listened_at_;
+  std::map<SocketId, TimePoint> stalled_;  // and since when
   std::set<std::pair<int, int>> cut_;
   std::set<int> frozen_;
   std::set<int> off_;

@@ -92,6 +92,11 @@ void Node::tick_if_due() {
 }
 
 void Node::serve() {
+  for (const SocketId socket : net_.take_news(options_.process)) {
+    for (Server* server : {endpoint_.get(), local_.get(), candidate_.get()}) {
+      if (server != nullptr) server->hear_of(socket);
+    }
+  }
   // One of them may be replaced or closed by what is posted, not before.
   for (Server* server : {endpoint_.get(), local_.get(), candidate_.get()}) {
     if (server != nullptr) server->ready();

@@ -75,6 +75,7 @@ class Node final : public NodePorts, public ServerUser {
   [[nodiscard]] const std::optional<client::End>& end_of_agent() const { return driver_->end(); }
   [[nodiscard]] AgentId id() const;
   [[nodiscard]] int host() const { return options_.host; }
+  [[nodiscard]] ProcessId process() const { return options_.process; }
   [[nodiscard]] const protocol::RoundStamp& stamp() const { return stamp_; }
   [[nodiscard]] bool is_spare() const { return is_spare_; }
   [[nodiscard]] std::optional<TimePoint> armed() const { return armed_; }

@@ -19,7 +19,7 @@ constexpr int kUnansweredMax = 4;
 
 void Node::listen() {
   int port = standby_port_;
-  if (port == 0) port = kStandbyPort + options_.process * 10 + servers_made_;
+  if (port == 0) port = kStandbyPort + (options_.process * 10 + servers_made_) % 30'000;
   listens_ = net_.listen(options_.process, options_.host, port);
   standby_port_ = listens_ ? port : 0;
   turns_away_ = false;

@@ -1,6 +1,7 @@
 #include "tests/failover/server.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <utility>
 
 #include "tests/sim/words.hpp"
@@ -17,12 +18,16 @@ constexpr Duration kIdleMax = seconds(10);
 }  // namespace
 
 std::string address_of(int host) {
-  return "10.0.0." + std::to_string(host + 1);
+  const int number = host + 1;
+  return "10." + std::to_string(number >> 16) + "." + std::to_string((number >> 8) & 255) + "." +
+         std::to_string(number & 255);
 }
 
 int host_at(const std::string& address) {
-  const std::string net = "10.0.0.";
-  return address.starts_with(net) ? std::stoi(address.substr(net.size())) - 1 : -1;
+  int parts[3] = {};
+  const bool is_one =
+      std::sscanf(address.c_str(), "10.%d.%d.%d", &parts[0], &parts[1], &parts[2]) == 3;
+  return is_one ? (parts[0] << 16) + (parts[1] << 8) + parts[2] - 1 : -1;
 }
 
 Server::Server(Net& net, ServerUser& user, Options options)
@@ -44,15 +49,21 @@ void Server::ready() {
   tell_lost();
 }
 
+void Server::hear_of(SocketId socket) {
+  const auto found = by_socket_.find(socket);
+  if (found != by_socket_.end()) unread_.insert(found->second);
+}
+
 void Server::read_all() {
   for (SocketId socket = net_.accept(options_.host, options_.port); socket != kNoSocket;
        socket = net_.accept(options_.host, options_.port)) {
-    links_[++accepted_] = Link{socket, nullptr, AgentId(), user_.local_now()};
+    links_[++accepted_] = Link{socket, nullptr, AgentId()};
+    by_socket_[socket] = accepted_;
+    mute_.emplace(accepted_, user_.local_now());
+    unread_.insert(accepted_);
     user_.wake_at(user_.local_now() + kIdleMax);
   }
-  std::vector<std::uint64_t> open;
-  for (const auto& [id, link] : links_) open.push_back(id);
-  for (const std::uint64_t id : open) read(id);
+  for (const std::uint64_t id : std::exchange(unread_, {})) read(id);
 }
 
 void Server::read(std::uint64_t id) {
@@ -68,14 +79,20 @@ void Server::read(std::uint64_t id) {
     if (found->second.entry) {
       lost_[found->second.entry].links.push_back({round::LinkId(id), socket.ended});
     }
-    net_.close(found->second.socket);
-    links_.erase(found);
+    erase(found);
   }
+}
+
+void Server::erase(std::map<std::uint64_t, Link>::iterator link) {
+  net_.close(link->second.socket);
+  by_socket_.erase(link->second.socket);
+  mute_.erase(link->first);
+  links_.erase(link);
 }
 
 void Server::on_message(std::uint64_t id, Message message) {
   Link& link = links_.at(id);
-  link.spoke = true;
+  mute_.erase(id);
   const bool is_hello = std::holds_alternative<Hello>(message);
   if (!link.entry && is_hello) return on_hello(id, std::move(message));
   const auto* lead = std::get_if<Lead>(&message);
@@ -174,9 +191,7 @@ void Server::send(std::uint64_t id, Message message) {
 
 void Server::close(std::uint64_t id) {
   const auto found = links_.find(id);
-  if (found == links_.end()) return;
-  net_.close(found->second.socket);
-  links_.erase(found);
+  if (found != links_.end()) erase(found);
 }
 
 // Agents that are still connected had time to disconnect.
@@ -199,8 +214,8 @@ void Server::tell_lost() {
 
 void Server::close_idle() {
   std::vector<std::uint64_t> idle;
-  for (const auto& [id, link] : links_) {
-    if (!link.spoke && user_.local_now() - link.since >= kIdleMax) idle.push_back(id);
+  for (const auto& [id, since] : mute_) {
+    if (user_.local_now() - since >= kIdleMax) idle.push_back(id);
   }
   for (const std::uint64_t id : idle) close(id);
 }

@@ -7,7 +7,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "rendezvous/round/run.hpp"
@@ -47,6 +49,8 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
+  /// Something has come there; other sockets are ignored.
+  void hear_of(SocketId socket);
   /// Accepts, reads all that has come, and tells its run what is due.
   void ready();
   void shut_down(int exit_code, const std::string& reason);
@@ -76,11 +80,10 @@ class Server {
     SocketId socket = kNoSocket;
     EntryPtr entry;
     AgentId agent;  // that said hello
-    TimePoint since;
-    bool spoke = false;
   };
   void read_all();
   void read(std::uint64_t id);
+  void erase(std::map<std::uint64_t, Link>::iterator link);
   void on_message(std::uint64_t id, protocol::Message message);
   void on_hello(std::uint64_t id, protocol::Message message);
   [[nodiscard]] bool may_hand_over(const protocol::Lead& lead) const;
@@ -99,6 +102,9 @@ class Server {
   Options options_;
   EntryPtr entry_;
   std::map<std::uint64_t, Link> links_;
+  std::unordered_map<SocketId, std::uint64_t> by_socket_;
+  std::set<std::uint64_t> unread_;
+  std::map<std::uint64_t, TimePoint> mute_;  // those that have not spoken, since when
   std::map<EntryPtr, round::LinksLost> lost_;
   std::optional<protocol::Moved> moved_;
   std::uint64_t accepted_ = 0;

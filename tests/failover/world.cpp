@@ -23,6 +23,7 @@ World::World(WorldOptions options)
       net_(timeline_, random_, {options_.nodes, options_.latency_min, options_.latency_max},
            [this](ProcessId process) { wake(process); }),
       hosts_(static_cast<std::size_t>(options_.nodes)),
+      processes_(1),  // kNoProcess
       exits_(static_cast<std::size_t>(options_.nodes)) {
   for (Host& one : hosts_) {
     one.clock.rate = 1.0 + 0.01 * random_.between(-options_.drift_percent, options_.drift_percent);
@@ -57,9 +58,7 @@ bool World::run_until(const std::function<bool()>& done, Duration limit) {
 
 Node* World::find(ProcessId process) const {
   if (process == kNoProcess) return nullptr;
-  const auto found = processes_.find(process);
-  if (found == processes_.end()) return nullptr;
-  Node* node = found->second.get();
+  Node* node = processes_[static_cast<std::size_t>(process)].get();
   return host(node->host()).process == process ? node : nullptr;
 }
 
@@ -83,8 +82,8 @@ void World::run_process(ProcessId process) {
   host(node->host()).had_coordinator = node->membership().has_coordinator();
   note_end(*node);
   check_deadlines(*node);
+  note_workers(*node);
   if (node->is_over()) end_process(node->host(), "exits");
-  check_worlds();
 }
 
 void World::note_end(Node& node) {
@@ -109,15 +108,24 @@ void World::check_deadlines(const Node& node) const {
   }
 }
 
-void World::check_worlds() {
-  std::vector<Checker::Agent> alive;
-  for (const Host& one : hosts_) {
-    const Node* node = find(one.process);
-    if (node == nullptr || (node->end_of_agent() && !node->group())) continue;
-    alive.push_back({node->id().value(), node->stamp(),
-                     node->works() && node->group()->start.stamp == node->stamp()});
+// Of a process that runs, or has just ended.
+void World::note_workers(const Node& node) {
+  const bool lives = find(node.process()) != nullptr;
+  const bool works = lives && node.works();
+  const RoundStamp stamp = works ? node.group()->start.stamp : RoundStamp();
+  Checker::Key& works_for = host(node.host()).works_for;
+  const Checker::Key now = Checker::key_of(stamp);
+  if (works_for != now) {
+    if (works_for.first > 0) --running_[works_for];
+    if (now.first > 0) ++running_[now];
+    works_for = now;
   }
-  checker_.check_worlds(alive);
+  checker_.on_agent({node.id().value(), node.stamp(), works && stamp == node.stamp()});
+}
+
+int World::running(const RoundStamp& stamp) const {
+  const auto found = running_.find(Checker::key_of(stamp));
+  return found == running_.end() ? 0 : found->second;
 }
 
 void World::on_round_sent(const StartRound& start, const AgentId& to, const RoundStamp& base) {
@@ -125,13 +133,13 @@ void World::on_round_sent(const StartRound& start, const AgentId& to, const Roun
 }
 
 void World::on_round_taken(ProcessId process, const RoundStamp& before, const StartRound& start) {
-  const Node& node = *processes_.at(process);
+  const Node& node = this->process(process);
   say("n" + std::to_string(node.host()) + " takes round " + text_of(start.stamp) + " on");
   checker_.on_round_taken(node.id(), before, start);
 }
 
 void World::on_group(ProcessId process) {
-  const Node& node = *processes_.at(process);
+  const Node& node = this->process(process);
   const char* state = !node.group()  ? "has no worker left"
                       : node.works() ? "has its workers running"
                       : node.group()->state == Node::Group::State::kSpawning ? "starts its workers"
@@ -173,22 +181,18 @@ void World::sample() {
 
 // A step of all ranks ends together.
 void World::finish_round() {
+  std::map<Checker::Key, std::vector<Node*>> ranks;
   for (const Host& one : hosts_) {
-    const Node* node = find(one.process);
+    Node* node = find(one.process);
     if (node == nullptr || !node->works()) continue;
-    const auto& stamp = node->group()->start.stamp;
-    const std::pair<int, std::string> key(stamp.number.value(), stamp.author);
-    if (finished_.contains(key)) continue;
-    std::vector<Node*> ranks;
-    for (const Host& other : hosts_) {
-      Node* member = find(other.process);
-      const bool runs =
-          member != nullptr && member->works() && member->group()->start.stamp == stamp;
-      if (runs) ranks.push_back(member);
-    }
-    if (static_cast<int>(ranks.size()) != node->group()->start.group_size) continue;
+    const StartRound& start = node->group()->start;
+    const bool ends = running(start.stamp) == start.group_size &&
+                      !finished_.contains(Checker::key_of(start.stamp));
+    if (ends) ranks[Checker::key_of(start.stamp)].push_back(node);
+  }
+  for (const auto& [key, members] : ranks) {
     finished_.insert(key);
-    for (Node* member : ranks) member->succeed();
+    for (Node* member : members) member->succeed();
   }
 }
 

@@ -113,18 +113,25 @@ class World final : public NodeWorld {
     sim::DriftingClock clock{};
     bool had_coordinator = false;
     std::optional<TimePoint> stray_since;  // its workers run for no coordinator
+    Checker::Key works_for{};              // the round whose workers run; number 0: none
   };
   [[nodiscard]] Host& host(int number) { return hosts_[static_cast<std::size_t>(number)]; }
   [[nodiscard]] const Host& host(int number) const {
     return hosts_[static_cast<std::size_t>(number)];
   }
   [[nodiscard]] bool are_one_run(const Server& left, const Server& right) const;
+  /// Nodes whose workers of this round run.
+  [[nodiscard]] int running(const protocol::RoundStamp& stamp) const;
   [[nodiscard]] Node* find(ProcessId process) const;
+  /// Also one that has ended.
+  [[nodiscard]] const Node& process(ProcessId number) const {
+    return *processes_[static_cast<std::size_t>(number)];
+  }
   void run_process(ProcessId process);
   void end_process(int host, const std::string& how);
   void note_end(Node& node);
   void check_deadlines(const Node& node) const;
-  void check_worlds();
+  void note_workers(const Node& node);
   void sample();
   [[nodiscard]] bool joins_anew(const Node& node);
   void check_stray(int number);
@@ -139,14 +146,15 @@ class World final : public NodeWorld {
   Net net_;
   Checker checker_;
   std::vector<Host> hosts_;
-  std::map<ProcessId, std::unique_ptr<Node>> processes_;  // also those that have ended
+  std::vector<std::unique_ptr<Node>> processes_;  // by number, also those that have ended
   std::set<ProcessId> woken_;
   std::set<int> paused_;
   std::set<ProcessId> noted_;
   std::vector<std::optional<Exit>> exits_;
   ProcessId last_process_ = kNoProcess;
+  std::map<Checker::Key, int> running_;  // nodes whose workers of this round run
   bool finishing_ = false;
-  std::set<std::pair<int, std::string>> finished_;
+  std::set<Checker::Key> finished_;
   std::uint64_t steps_ = 0;
 };
 

@@ -27,8 +27,8 @@ void World::start(int number) {
   options.clock = one.clock;
   options.spawn_max = options_.spawn_max;
   options.stop_max = options_.stop_max;
-  Node& node = *(processes_[one.process] = std::make_unique<Node>(*this, net_, options));
-  node.begin();
+  processes_.push_back(std::make_unique<Node>(*this, net_, options));
+  processes_.back()->begin();
 }
 
 void World::start_all() {
@@ -41,7 +41,6 @@ void World::kill(int number) {
   say("-- " + n(number) + "'s process is killed");
   end_process(number, "is gone");
   fail_peers_of(*node);
-  check_worlds();
 }
 
 void World::kill_host(int number) {
@@ -52,7 +51,6 @@ void World::kill_host(int number) {
   net_.freeze(number, false);
   end_process(number, "is gone");
   if (node != nullptr) fail_peers_of(*node);
-  check_worlds();
 }
 
 void World::end_process(int number, const std::string& how) {
@@ -60,8 +58,9 @@ void World::end_process(int number, const std::string& how) {
   if (one.process == kNoProcess) return;
   say(n(number) + "'s process " + how);
   const ProcessId process = std::exchange(one.process, kNoProcess);
-  checker_.on_process_gone(processes_.at(process)->id());
+  checker_.on_process_gone(this->process(process).id());
   net_.end_process(process);
+  note_workers(this->process(process));
   paused_.erase(number);
   one.stray_since.reset();
 }

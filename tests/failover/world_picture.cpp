@@ -49,21 +49,15 @@ bool World::runs_round(int number) const {
   if (server == nullptr || server->run() == nullptr || server->is_finished()) return false;
   const auto& stamp = own->stamp();
   if (server->run()->phase() != round::Phase::kRunning) return false;
-  if (!(server->run()->status(TimePoint()).round == stamp)) return false;
-  int running = 0;
-  for (int other = 0; other < nodes(); ++other) {
-    const Node* peer = node(other);
-    const bool runs = peer != nullptr && peer->works() && peer->group()->start.stamp == stamp;
-    running += runs ? 1 : 0;
-  }
-  return running == own->group()->start.group_size;
+  if (!(server->run()->last_round() == stamp)) return false;
+  return running(stamp) == own->group()->start.group_size;
 }
 
 // Runs that began apart cannot know which of them is the run: see docs/FAILOVER.md.
 bool World::are_one_run(const Server& left, const Server& right) const {
   if (&left == &right || left.run() == nullptr || right.run() == nullptr) return true;
-  const Checker::RoundFacts* one = checker_.find(left.run()->status(TimePoint()).round);
-  const Checker::RoundFacts* other = checker_.find(right.run()->status(TimePoint()).round);
+  const Checker::RoundFacts* one = checker_.find(left.run()->last_round());
+  const Checker::RoundFacts* other = checker_.find(right.run()->last_round());
   if (one == nullptr || other == nullptr) return true;
   return !(checker_.origin(*one) == checker_.origin(*other));
 }

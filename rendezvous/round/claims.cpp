@@ -1,0 +1,75 @@
+#include "rendezvous/round/claims.hpp"
+
+#include <algorithm>
+
+#include "rendezvous/round/roster.hpp"
+
+namespace ddprun::round {
+
+namespace {
+
+[[nodiscard]] Claims::Counted counted_as(const Agent& agent) {
+  const protocol::Succession& succession = agent.succession;
+  Claims::Counted counted;
+  counted.heard_of = std::max(agent.hello.seen, agent.last.number).value();
+  counted.is_here = agent.last.number > Round(0) && succession.exists() && agent.link != kNoLink;
+  if (!counted.is_here) return counted;
+  counted.has_vote = succession.has_vote;
+  counted.is_told = agent.settled;
+  counted.awaits_failure = counts_failure(agent) && !agent.failure;
+  counted.key = {-agent.last.number.value(), agent.last.author};
+  return counted;
+}
+
+}  // namespace
+
+bool counts_failure(const Agent& agent) {
+  const bool failed = agent.state == protocol::NodeState::kFailed || agent.failure.has_value();
+  return failed && (agent.failed_heard || !agent.succession.with_author);
+}
+
+void Claims::count(Agent& agent) {
+  Counted now = counted_as(agent);
+  if (now == agent.counted) return;
+  add(agent, agent.counted, -1);
+  add(agent, now, 1);
+  agent.counted = std::move(now);
+}
+
+void Claims::forget(Agent& agent) {
+  add(agent, agent.counted, -1);
+  agent.counted = {};
+}
+
+void Claims::add(const Agent& agent, const Counted& counted, int change) {
+  if (counted.heard_of > 0) {
+    heard_ += change;
+    if ((heard_of_[counted.heard_of] += change) == 0) heard_of_.erase(counted.heard_of);
+  }
+  if (!counted.is_here) return;
+  ClaimedRound& round = rounds_[counted.key];
+  round.here += change;
+  round.votes += counted.has_vote ? change : 0;
+  round.told += counted.is_told ? change : 0;
+  round.failures_to_come += counted.awaits_failure ? change : 0;
+  if (round.here == 0) {
+    rounds_.erase(counted.key);
+  } else if (change > 0) {
+    round.stamp = agent.last;
+    round.size = agent.placement.group_size;
+    round.succession = agent.succession;
+  }
+}
+
+std::optional<Round> Claims::heard_of_by_half(const Agent* save) const {
+  const int left_out = save == nullptr ? 0 : save->counted.heard_of;
+  const int all = heard_ - (left_out > 0 ? 1 : 0);
+  int before = 0;
+  for (const auto& [number, agents] : heard_of_) {
+    before += agents - (number == left_out ? 1 : 0);
+    if (all > 0 && before > (all - 1) / 2) return Round(number);
+  }
+  return std::nullopt;
+}
+
+}  // namespace ddprun::round
