@@ -3,7 +3,7 @@
 
     cmake --preset trainer && cmake --build build/trainer && bench/results.py
 
-On two quiet processors it takes about 7 minutes. The exit code is 1 if a benchmark failed; its
+On two quiet processors it takes about 12 minutes. The exit code is 1 if a benchmark failed; its
 section shows how far it came and its exit code. --only keeps the sections of the others.
 """
 
@@ -46,6 +46,7 @@ def benchmarks(build, python):
         ),
         ("Several nodes", ["python3", "bench/nodes/nodes.py", *launch]),
         ("10,000 agents", ["python3", "bench/rendezvous/agents.py", *rdzvd]),
+        ("Abuse of the port", ["python3", "bench/hostile/hostile.py", "--build", build]),
         ("Effective training time", [f"{build}/bin/bench_goodput", "--goal", "0.1"]),
         ("Store", ["python3", "bench/store/compare.py", *store]),
         (

@@ -3,7 +3,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include <array>
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -20,10 +20,6 @@ using boost::system::error_code;
 namespace {
 
 constexpr std::uint64_t kListenerId = ~std::uint64_t{0};  // no connection has it
-constexpr int kEventsPerBatch = 256;
-// After this the other work of the io_context has its turn.
-constexpr std::chrono::microseconds kTurnTime{500};
-constexpr int kAcceptsPerBatch = 16;
 constexpr std::chrono::seconds kRetryInterval{1};
 
 bool is_exhaustion(int error) {
@@ -74,45 +70,54 @@ void Reactor::arm(std::shared_ptr<Handler> handler) {
 }
 
 void Reactor::take_turn(Handler& handler) {
-  const auto begun = std::chrono::steady_clock::now();
+  const TimePoint until = Clock::now() + kTurnTime;
   bool ends = false;
   while (!ends && is_open()) {
-    const int count = handle_batch(handler, batch_events_);
+    const int count = handle_some(handler, until);
     const bool is_used_up = handler.on_batch_end() == Turn::kIsUsedUp;
     // Then peers that make much work are served one at a time, and the other work between them.
-    batch_events_ = is_used_up ? 1 : kEventsPerBatch;
+    events_max_ = is_used_up ? 1 : kEventsPerBatch;
     // After a single event more are unlikely, and arm() would report them.
-    ends = is_used_up || count <= 1 || std::chrono::steady_clock::now() - begun >= kTurnTime;
+    ends = is_used_up || count <= 1 || Clock::now() >= until;
   }
 }
 
 void Reactor::drain(std::size_t connections) {
   const std::shared_ptr<Handler> handler = handler_.lock();
   const std::size_t batches = connections / kEventsPerBatch + 2;
-  for (std::size_t batch = 0; batch < batches && is_open(); ++batch) {
-    const bool was_last = handle_batch(*handler, kEventsPerBatch) < kEventsPerBatch;
+  events_max_ = kEventsPerBatch;
+  // The first may be what a turn has left.
+  for (std::size_t batch = 0; batch <= batches && is_open(); ++batch) {
+    const bool was_left = next_ < fetched_;
+    (void)handle_some(*handler, TimePoint::max());
     (void)handler->on_batch_end();
-    if (was_last) return;
+    if (!was_left && fetched_ < kEventsPerBatch) return;
   }
 }
 
-int Reactor::handle_batch(Handler& handler, int events_max) {
-  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-member-init): epoll_wait() fills it
-  std::array<epoll_event, kEventsPerBatch> events;
-  const int ready = ::epoll_wait(epoll_.native_handle(), events.data(), events_max, 0);
-  for (int at = 0; at < ready; ++at) {
-    const epoll_event& event = events[static_cast<std::size_t>(at)];
+// What a turn leaves is still ready in the kernel, which does not have to be asked again: arm()
+// finds it so, and asked again the kernel would begin with the same connections.
+int Reactor::handle_some(Handler& handler, TimePoint until) {
+  if (next_ >= fetched_) {
+    next_ = 0;
+    fetched_ = std::max(0, ::epoll_wait(epoll_.native_handle(), batch_.data(), events_max_, 0));
+  }
+  const int first = next_;
+  const int last = std::min(fetched_, first + events_max_);
+  while (next_ < last && is_open()) {
+    const epoll_event event = batch_[static_cast<std::size_t>(next_++)];
     if (event.data.u64 == kListenerId) {
       accept_some(handler);
     } else {
       handler.on_event(event.data.u64, event.events);
     }
+    if (Clock::now() >= until) break;
   }
-  return ready;
+  return next_ - first;
 }
 
 void Reactor::accept_some(Handler& handler) {
-  for (int count = 0; count < kAcceptsPerBatch && listener_ != -1; ++count) {
+  for (int count = 0; count < kAcceptsPerEvent && listener_ != -1; ++count) {
     sockaddr_storage from{};
     socklen_t length = sizeof(from);
     const int socket = ::accept4(listener_, reinterpret_cast<sockaddr*>(&from), &length,

@@ -4,6 +4,10 @@
 // connection has no pending asynchronous operation, so destroying a server means closing
 // descriptors, and everything received can be read before a timer fires (drain()).
 //
+// A turn is short: events that are left of a batch when its time is over come first in the next
+// one, so that a peer of this reactor does not delay those of another, and each connection that is
+// ready is served once before any is served twice.
+//
 // When the process runs out of descriptors or memory, the listener is not polled until a connection
 // is closed (resume_accepting()) or a second has passed. Thread rule: the io_context's thread.
 // Ownership: a member of its Handler, which pending operations keep alive.
@@ -11,14 +15,17 @@
 
 #include <sys/epoll.h>
 
+#include <array>
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
 
+#include "base/clock.hpp"
 #include "base/result.hpp"
 #include "net/connection.hpp"
 
@@ -30,18 +37,26 @@ inline constexpr std::uint32_t kWritable = EPOLLOUT;
 inline constexpr std::uint32_t kPeerEnded = EPOLLRDHUP;
 inline constexpr std::uint32_t kGone = EPOLLHUP | EPOLLERR;
 
+/// After this the other work of the io_context has its turn, though an event is never interrupted.
+inline constexpr std::chrono::microseconds kTurnTime{200};
+/// Those who are connected come before those who connect: new connections per event of a listener.
+inline constexpr int kAcceptsPerEvent = 4;
+inline constexpr int kEventsPerBatch = 256;
+
 class Reactor {
  public:
-  /// What a batch of events leaves for the next one.
+  /// What the events of a turn leave for it.
   enum class Turn { kMayContinue, kIsUsedUp };
   /// The server. It may close the reactor in any of these calls.
   class Handler {
    public:
     /// Takes ownership of the accepted socket, which is non-blocking and CLOEXEC.
     virtual void on_accept(int socket, const sockaddr_storage& from) = 0;
-    /// `id`: of a connection, which may have been closed earlier in the same batch.
+    /// `id`: of a connection, which may have been closed since the event was fetched, or may not
+    /// want it any more.
     virtual void on_event(std::uint64_t id, std::uint32_t events) = 0;
-    /// After each batch. kIsUsedUp: the other work of the io_context comes before the next batch.
+    /// After each batch, and each part of one. kIsUsedUp: the other work of the io_context comes
+    /// before the next batch.
     virtual Turn on_batch_end() = 0;
     /// Connections cannot be accepted; once until the backlog is empty again.
     virtual void on_exhausted(const std::string& why) = 0;
@@ -84,7 +99,8 @@ class Reactor {
  private:
   void arm(std::shared_ptr<Handler> handler);
   void take_turn(Handler& handler);
-  int handle_batch(Handler& handler, int events_max);
+  /// Of the batch at hand, or else of the next one; returns the number of handled events.
+  int handle_some(Handler& handler, TimePoint until);
   void accept_some(Handler& handler);
   void pause_accepting(Handler& handler, const std::string& why);
   bool watch_changed(Connection& connection, std::uint32_t events);
@@ -94,7 +110,10 @@ class Reactor {
   std::weak_ptr<Handler> handler_;
   boost::asio::ip::tcp::endpoint endpoint_;
   int listener_ = -1;
-  int batch_events_ = 1;  // the most of the next batch
+  std::array<epoll_event, kEventsPerBatch> batch_{};
+  int fetched_ = 0;     // events of the batch at hand
+  int next_ = 0;        // the first of them that is not handled
+  int events_max_ = 1;  // the most that are handled at once
   bool accepting_ = false;
   bool reported_ = false;                  // on_exhausted() was called
   boost::asio::steady_timer retry_timer_;  // runs only while accepting is paused

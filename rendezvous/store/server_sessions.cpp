@@ -48,6 +48,8 @@ void Server::Impl::on_event(std::uint64_t id, std::uint32_t events) {
     end = guarded([&] { return resume(*session); });
   } else if (!session->eof && !session->paused) {
     end = guarded([&] { return receive(*session); });
+  } else if ((events & net::kGone) == 0) {
+    return;  // it was readable before it was paused
   }
   count_added(*session, used_before);
   settle(*session, end);

@@ -11,6 +11,8 @@
 #include <boost/asio/write.hpp>
 #include <chrono>
 #include <functional>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "net/listen.hpp"
@@ -41,6 +43,7 @@ struct CountingServer final : Reactor::Handler, std::enable_shared_from_this<Cou
     char byte = 0;
     const bool ended = ::recv(connection->fd, &byte, 1, 0) <= 0;
     ++events;
+    last = id;
     if (ended) connections.erase(id);
     if (ended) reactor.resume_accepting();
     if (event) event();
@@ -66,6 +69,7 @@ struct CountingServer final : Reactor::Handler, std::enable_shared_from_this<Cou
   std::function<void()> event;
   Reactor::Turn turn = Reactor::Turn::kMayContinue;
   int events = 0;
+  std::uint64_t last = 0;  // whose event it was
   int batches = 0;
   std::vector<std::string> exhausted;
 };
@@ -92,6 +96,12 @@ struct ReactorScene {
   asio::io_context io;
   std::shared_ptr<CountingServer> server = std::make_shared<CountingServer>(io);
 };
+
+void spin(std::chrono::microseconds time) {
+  const auto until = std::chrono::steady_clock::now() + time;
+  while (std::chrono::steady_clock::now() < until) {
+  }
+}
 
 void write_byte(tcp::socket& socket) {
   asio::write(socket, asio::buffer("x", 1));
@@ -136,11 +146,7 @@ TEST_CASE("peers that make much work leave the other work its turn") {
   REQUIRE(scene.runs_until([&] { return scene.server->connections.size() == kClients; }));
   for (tcp::socket& client : clients) asio::write(client, asio::buffer("12345678", 8));
   scene.server->turn = turn;
-  scene.server->event = [] {
-    const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(100);
-    while (std::chrono::steady_clock::now() < until) {
-    }
-  };
+  scene.server->event = [] { spin(kTurnTime / 2); };
   std::vector<int> turns;  // events between one turn of the other work and the next
   int seen = 0;
   std::function<void()> other_work = [&] {
@@ -151,9 +157,52 @@ TEST_CASE("peers that make much work leave the other work its turn") {
   asio::post(scene.io, other_work);
   REQUIRE(scene.runs_until([&] { return seen == 8 * kClients; }));
   REQUIRE(turns.size() > 1);
-  // What is fetched first is handled; only then is it known that a turn is used up.
-  const int most = turn == Reactor::Turn::kIsUsedUp ? 1 : kClients;
+  const int most = turn == Reactor::Turn::kIsUsedUp ? 1 : 2;  // that take kTurnTime
   CHECK(*std::max_element(turns.begin() + 1, turns.end()) <= most);
+}
+
+TEST_CASE("what a turn leaves of a batch is handled before anyone is served twice") {
+  constexpr int kClients = 20;
+  ReactorScene scene;
+  std::vector<tcp::socket> clients;
+  for (int count = 0; count < kClients; ++count) clients.push_back(scene.connect());
+  REQUIRE(scene.runs_until([&] { return scene.server->connections.size() == kClients; }));
+  for (tcp::socket& client : clients) asio::write(client, asio::buffer("12345678", 8));
+  std::map<std::uint64_t, int> served;
+  int most_apart = 0;
+  scene.server->event = [&] {
+    ++served[scene.server->last];
+    const int least =
+        served.size() < kClients
+            ? 0
+            : std::min_element(served.begin(), served.end(), [](auto& one, auto& other) {
+                return one.second < other.second;
+              })->second;
+    most_apart = std::max(most_apart, served[scene.server->last] - least);
+    spin(served.size() % 2 == 0 ? 3 * kTurnTime : std::chrono::microseconds(0));
+  };
+  REQUIRE(scene.runs_until([&] { return scene.server->events == 8 * kClients; }));
+  CHECK(most_apart <= 1);
+}
+
+TEST_CASE("new connections do not delay those that are connected") {
+  constexpr int kNew = 200;
+  ReactorScene scene;
+  tcp::socket served = scene.connect();
+  REQUIRE(scene.runs_until([&] { return scene.server->connections.size() == 1; }));
+  std::vector<tcp::socket> clients;
+  for (int count = 0; count < kNew; ++count) clients.push_back(scene.connect());
+  std::size_t most_between = 0;
+  std::size_t accepted = 1;
+  scene.server->event = [&] {
+    const std::size_t now = scene.server->connections.size();
+    most_between = std::max(most_between, now - std::exchange(accepted, now));
+    if (now <= kNew) write_byte(served);
+  };
+  write_byte(served);
+  REQUIRE(scene.runs_until([&] { return scene.server->connections.size() > kNew; }));
+  CHECK(accepted > kNew / 2);
+  CHECK(most_between <= std::size_t{2 * kAcceptsPerEvent});
 }
 
 TEST_CASE("what has been received is handled before a timer decides") {
