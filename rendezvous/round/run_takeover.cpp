@@ -9,6 +9,16 @@ namespace ddprun::round {
 
 using namespace protocol;
 
+namespace {
+
+/// A heartbeat says no more than that its agent lives, which the last of several says, too.
+bool is_heartbeat(const Received& received) {
+  const auto* beat = std::get_if<Beat>(&received.message);
+  return beat != nullptr && !beat->echo;
+}
+
+}  // namespace
+
 // Of several that claim the id the last one waits, with what is left of the time of the first.
 void Run::doubt(Agent& agent, const Received& received) {
   const auto found = takeovers_.find(agent.hello.agent.value());
@@ -38,6 +48,8 @@ bool Run::hold(const Received& received) {
   const auto found = takeover_on(received.link);
   if (found == takeovers_.end()) return false;
   std::vector<Received>& behind = found->second.behind;
+  if (is_heartbeat(received) && std::any_of(behind.begin(), behind.end(), is_heartbeat))
+    return true;
   if (behind.size() >= kHeldMessagesMax) {
     close(received.link);
     takeovers_.erase(found);

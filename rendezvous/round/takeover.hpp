@@ -16,7 +16,7 @@ namespace ddprun::round {
 /// For the answer, or a quarter of the silence limit. Only an agent that is back waits for it.
 inline constexpr Duration kTakeoverMax = std::chrono::seconds(1);
 /// Messages behind the hello that wait with it; an agent sends its last report, a `stopped` and
-/// perhaps a heartbeat.
+/// heartbeats, which count once.
 inline constexpr std::size_t kHeldMessagesMax = 8;
 
 struct Takeover {

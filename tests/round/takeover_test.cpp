@@ -115,10 +115,22 @@ TEST_CASE("a flood of hellos with an agent's id asks it once, and costs the run 
 TEST_CASE("what waits behind a doubtful hello is bounded") {
   Desk desk;
   claim_id(desk);
-  for (std::size_t count = 0; count <= kHeldMessagesMax; ++count) desk.say(3, Beat{}, kStranger);
+  for (std::size_t count = 0; count <= kHeldMessagesMax; ++count) {
+    desk.say(3, Quiet{Round(1), seconds(1), {}}, kStranger);
+  }
   CHECK(desk.closed_ == std::vector<LinkId>{LinkId(3)});
   desk.beat_for(seconds(2), {1, 2});
   CHECK(address_of_b(desk) == "10.0.0.2");
+}
+
+TEST_CASE("an agent whose hello is in doubt may send heartbeats as often as it does") {
+  Desk desk;
+  claim_id(desk);
+  for (std::size_t count = 0; count <= 2 * kHeldMessagesMax; ++count)
+    desk.say(3, Beat{}, kStranger);
+  CHECK(desk.closed_.empty());
+  desk.beat_for(kTakeoverMax, {1});
+  CHECK(address_of_b(desk) == "10.0.0.66");
 }
 
 TEST_CASE("one link has one agent, also while its hello is in doubt") {
