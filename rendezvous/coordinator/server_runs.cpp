@@ -102,7 +102,10 @@ std::optional<Refused> Server::Impl::refusal_of(const Link& link, const Hello& h
   if (auto refused = round::refuse_hello(hello)) return refused;
   if (options_.only_run) return round::refuse_run(hello, *options_.only_run);
   const auto known = runs_.find(hello.run_id.value());
-  if (known != runs_.end() && !known->second->finished_at) return std::nullopt;
+  const bool begins =
+      known == runs_.end() ||
+      (known->second->finished_at && known->second->run.starts_new_run(hello, Clock::now()));
+  if (!begins) return std::nullopt;
   const std::string address = net::address_text(link.from);
   const auto founder = founders_.find(address);
   const std::size_t share = share_of_one_address(options_.limits.runs);

@@ -167,6 +167,26 @@ TEST_CASE("one address has three quarters of the runs at most") {
   }));
 }
 
+TEST_CASE("a late agent hears its verdict, however many runs its address has begun since") {
+  LiveCoordinator coordinator(with_runs(4));
+  {
+    Agent agent(coordinator.port(), hello_of("over", "a", 1));
+    agent.report(agent.start_round(), protocol::NodeState::kSucceeded);
+    CHECK(agent.await<protocol::Done>().exit_code == 0);
+  }
+  std::vector<std::unique_ptr<Agent>> agents;
+  for (const std::string run : {"one", "two", "three"}) {
+    agents.push_back(std::make_unique<Agent>(coordinator.port(), hello_of(run, "a", 2)));
+    agents.back()->await<protocol::Waiting>();
+  }
+  auto late = hello_of("over", "b", 1);
+  late.age = std::chrono::minutes(5);
+  Agent came_late(coordinator.port(), late);
+  CHECK(came_late.await<protocol::Done>().exit_code == 0);
+  Agent again(coordinator.port(), hello_of("over", "c", 1));
+  CHECK(again.await<protocol::Refused>().code == protocol::RefusalCode::kRunFull);
+}
+
 TEST_CASE("a run whose agents have left before its first round is forgotten at once") {
   LiveCoordinator coordinator;
   {
