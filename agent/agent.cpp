@@ -80,7 +80,8 @@ Agent::Agent(asio::any_io_executor executor, AgentInputs inputs,
   }
   if (!context_.config().rendezvous->etcd) return;
   ElectionNode& node = *this;
-  elected_ = std::make_unique<ElectedCoordinator>(executor_, context_.config(), identity_.id,
+  const protocol::Hello hello = membership_options(context_.config(), identity_).hello;
+  elected_ = std::make_unique<ElectedCoordinator>(executor_, context_.config(), hello,
                                                   std::move(open_coordinator), node);
   link_->aim("", 0, "no node is elected");
 }

@@ -96,9 +96,14 @@ class Agent : private NodePorts, private ElectionNode, private StandbyUser {
 
   void coordinator_at(const std::optional<CoordinatorAddress>& where, bool here,
                       const std::string& why) override;
-  void coordinator_is_awaited() override { driver_.feed(client::CoordinatorAwaited{}); }
+  void coordinator_is_awaited(const std::string& what) override {
+    driver_.feed(client::CoordinatorAwaited{what});
+  }
   void election_note(const std::string& text) override;
   void election_failed(const std::string& why) override;
+  void election_barred(const std::string& why) override {
+    driver_.feed(client::ElectionBarred{why});
+  }
   [[nodiscard]] bool has_coordinator() const override { return driver_.has_coordinator(); }
   void abdicated(const std::string& reason) override { driver_.feed(client::Abdicated{reason}); }
   void stand_by(const client::Event& event);

@@ -4,6 +4,8 @@
 #include <functional>
 #include <utility>
 
+#include "agent/record_admission.hpp"
+
 namespace ddprun {
 
 namespace {
@@ -17,7 +19,8 @@ Duration jitter_of(const AgentId& agent) {
   return std::chrono::milliseconds(std::hash<std::string>{}(agent.value()) % 100);
 }
 
-etcd::ElectorOptions options_of(const LaunchConfig& config, const AgentId& agent) {
+etcd::ElectorOptions options_of(const LaunchConfig& config, const protocol::Hello& hello) {
+  const AgentId& agent = hello.agent;
   const EtcdConfig& etcd = etcd_of(config);
   const RendezvousConfig& rendezvous = *config.rendezvous;
   etcd::ElectorOptions options;
@@ -37,6 +40,9 @@ etcd::ElectorOptions options_of(const LaunchConfig& config, const AgentId& agent
   options.election.jitter = jitter_of(agent);
   options.election.cut_off_max = rendezvous.coordinator_timeout;
   options.election.where = etcd.text;
+  options.election.bars = [hello](const RunRecord& record) {
+    return refusal_of_record(hello, record);
+  };
   options.keys = etcd::keys_of(etcd.prefix, config.run_id.value());
   return options;
 }
@@ -44,12 +50,12 @@ etcd::ElectorOptions options_of(const LaunchConfig& config, const AgentId& agent
 }  // namespace
 
 ElectedCoordinator::ElectedCoordinator(boost::asio::any_io_executor executor,
-                                       const LaunchConfig& config, const AgentId& agent,
+                                       const LaunchConfig& config, const protocol::Hello& hello,
                                        OpenCoordinator open, ElectionNode& node)
     : config_(config),
       node_(node),
       seat_(executor, std::move(open)),
-      elector_(executor, options_of(config, agent), *this) {}
+      elector_(executor, options_of(config, hello), *this) {}
 
 // Where the link to etcd leaves this node other nodes can reach it, too.
 Result<etcd::Leader> ElectedCoordinator::offer(const std::string& own_address) {
@@ -61,16 +67,27 @@ Result<etcd::Leader> ElectedCoordinator::offer(const std::string& own_address) {
   return etcd::Leader{"", address, *port};
 }
 
-void ElectedCoordinator::lead(const RunRecord& record) {
-  const auto opened =
-      seat_.open({record, [this](const RunRecord& changed) { elector_.set_record(changed); },
-                  [this] { return elector_.may_act(); }, std::nullopt});
+void ElectedCoordinator::lead(etcd::Revision term, const RunRecord& record) {
+  SeatTerms terms{record, [this](const RunRecord& changed) { elector_.set_record(changed); },
+                  [this] { return elector_.may_act(); }};
+  terms.term = term;
+  terms.keeper = etcd_of(config_).text;
+  terms.keeper_timeout = config_.rendezvous->coordinator_timeout;
+  const auto opened = seat_.open(std::move(terms));
   if (!opened) return node_.election_failed(opened.error().sentence);
   node_.coordinator_at(offered_, true, "");
 }
 
 void ElectedCoordinator::act() {
   if (seat_.coordinator() != nullptr) seat_.coordinator()->resume();
+}
+
+void ElectedCoordinator::recorded(const RunRecord& record) {
+  if (seat_.coordinator() != nullptr) seat_.coordinator()->recorded(record);
+}
+
+void ElectedCoordinator::await_etcd() {
+  node_.coordinator_is_awaited(etcd_of(config_).text);
 }
 
 void ElectedCoordinator::step_down() {

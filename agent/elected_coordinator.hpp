@@ -11,6 +11,7 @@
 #include "agent/coordinator_seat.hpp"
 #include "agent/core/launch_config.hpp"
 #include "rendezvous/etcd/elector.hpp"
+#include "rendezvous/protocol/messages.hpp"
 
 namespace ddprun {
 
@@ -20,9 +21,12 @@ class ElectionNode {
   /// The coordinator is at this address, or nowhere, for this reason.
   virtual void coordinator_at(const std::optional<CoordinatorAddress>& where, bool here,
                               const std::string& why) = 0;
-  virtual void coordinator_is_awaited() = 0;
+  /// `what` does not answer: "etcd h1:2379".
+  virtual void coordinator_is_awaited(const std::string& what) = 0;
   virtual void election_note(const std::string& text) = 0;
   virtual void election_failed(const std::string& why) = 0;
+  /// No node coordinates the run, and this one asks for other terms.
+  virtual void election_barred(const std::string& why) = 0;
 
  protected:
   ~ElectionNode() = default;
@@ -31,7 +35,7 @@ class ElectionNode {
 class ElectedCoordinator final : private etcd::ElectorUser {
  public:
   ElectedCoordinator(boost::asio::any_io_executor executor, const LaunchConfig& config,
-                     const AgentId& agent, OpenCoordinator open, ElectionNode& node);
+                     const protocol::Hello& hello, OpenCoordinator open, ElectionNode& node);
 
   void start() { elector_.start(); }
   /// Null unless it is in this process.
@@ -42,12 +46,14 @@ class ElectedCoordinator final : private etcd::ElectorUser {
  private:
   [[nodiscard]] Result<etcd::Leader> offer(const std::string& own_address) override;
   void withdraw() override { seat_.close(); }
-  void lead(const RunRecord& record) override;
+  void lead(etcd::Revision term, const RunRecord& record) override;
+  void recorded(const RunRecord& record) override;
   void act() override;
   void step_down() override;
   void follow(const std::optional<etcd::Leader>& leader) override;
-  void await_etcd() override { node_.coordinator_is_awaited(); }
+  void await_etcd() override;
   void note(const std::string& text) override { node_.election_note(text); }
+  void bar(const std::string& why) override { node_.election_barred(why); }
   void refuse(const std::string& why) override;
 
   const LaunchConfig& config_;

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "base/rank_claims.hpp"
 #include "base/result.hpp"
 #include "base/run_record.hpp"
@@ -50,6 +51,8 @@ class LocalCoordinator {
   [[nodiscard]] virtual bool has_moved() const { return false; }
   /// SeatTerms::may_act() holds again.
   virtual void resume() {}
+  /// etcd has this record, which SeatTerms::on_record() got.
+  virtual void recorded(const RunRecord& /*record*/) {}
 };
 
 /// Makes the coordinator that is to run in this process, on the agent's executor: before the agent
@@ -63,6 +66,9 @@ struct SeatTerms {
   std::optional<RunRecord> record;                  // what the one before it left in etcd
   std::function<void(const RunRecord&)> on_record;  // that has changed
   std::function<bool()> may_act;                    // no other one can act now
+  std::int64_t term = 0;                            // in which it was elected; 0: it was not
+  std::string keeper{};                             // of the record: "etcd h1:2379"
+  Duration keeper_timeout{};                        // how long the end of a run waits for that
   /// Without a third party: set if it comes after a coordinator that was lost, and has to find a
   /// majority (docs/FAILOVER.md).
   struct Candidate {

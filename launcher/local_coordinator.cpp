@@ -41,6 +41,7 @@ class ServerInProcess final : public LocalCoordinator {
   }
   [[nodiscard]] bool has_moved() const override { return server_->has_moved(); }
   void resume() override { server_->resume(); }
+  void recorded(const RunRecord& record) override { server_->recorded(record); }
 
  private:
   std::unique_ptr<coordinator::Server> server_;
@@ -99,6 +100,9 @@ OpenCoordinator coordinator_opener(const Launch& launch, spdlog::logger& logger)
     options.record = std::move(terms.record);
     options.on_record = std::move(terms.on_record);
     options.may_act = std::move(terms.may_act);
+    options.term = terms.term;
+    options.keeper = std::move(terms.keeper);
+    options.keeper_timeout = terms.keeper_timeout;
     if (terms.candidate) {
       auto& succession = options.succession;
       succession.options.candidate = {terms.candidate->ended_author, terms.candidate->why};

@@ -19,7 +19,7 @@ Membership::Membership(MembershipOptions options, TimePoint start)
     : options_(std::move(options)),
       start_(start),
       now_(start),
-      reach_{start},
+      reach_{start, start},
       stores_(options_.hello.stop_timeout + kStopMargin) {}
 
 Actions Membership::begin(TimePoint now) {

@@ -94,7 +94,9 @@ class Membership {
   enum class LinkEnd : std::uint8_t { kOpen, kGone };  // whether the shell still has the connection
   /// What is known of the coordinator, over all links.
   struct Reach {
-    TimePoint lost_at{};  // when it was last heard of, or the start
+    TimePoint lost_at{};    // when it was last heard of, or the start
+    TimePoint gone_at{};    // the same, with all time counted
+    std::string awaited{};  // what did not answer since then: "etcd h1:2379"
     bool joined = false;
     int attempts = 0;         // since it was lost
     bool loss_noted = false;  // and not yet that it answers again
@@ -108,6 +110,7 @@ class Membership {
   void on(const StoreOpened& opened);
   void on(const CoordinatorMoved& moved);
   void on(const CoordinatorAwaited& awaited);
+  void on(const ElectionBarred& barred);
   void on(const Tick& tick);
   void connect();
   void lose_link(const std::string& evidence, LinkEnd link_end, LinkLoss loss);

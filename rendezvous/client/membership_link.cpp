@@ -95,8 +95,19 @@ void Membership::on(const CoordinatorMoved& moved) {
   if (stores_.port() != 0) connect();
 }
 
-void Membership::on(const CoordinatorAwaited&) {
-  if (reach_.joined && !answered()) reach_.lost_at = now_;
+// A node that has finished needs no coordinator but for the verdict, and does not wait for ever.
+// Nor does one that trains: a verdict is kept for a time only.
+void Membership::on(const CoordinatorAwaited& awaited) {
+  if (!reach_.joined || answered()) return;
+  reach_.awaited = awaited.what;
+  const bool waits = state() != NodeState::kSucceeded && now_ - reach_.gone_at < kAwaitedMax;
+  if (waits) reach_.lost_at = now_;
+}
+
+// A node that trains is of the run, or of one that has ended: then it gets that one's verdict.
+void Membership::on(const ElectionBarred& barred) {
+  if (round_ || seen_ > Round(0) || is_up() || !way_out_.is_staying()) return;
+  end(End{kExitRefused, barred.why});
 }
 
 void Membership::lose_link(const std::string& evidence, LinkEnd link_end, LinkLoss loss) {
@@ -142,7 +153,7 @@ TimePoint Membership::coordinator_deadline() const {
 /// After this the link is down and a retry is due.
 void Membership::drop_link(LinkEnd link_end) {
   if (answered()) {
-    reach_.lost_at = now_;
+    reach_.lost_at = reach_.gone_at = now_;
     reach_.attempts = 0;
   }
   if (link_end == LinkEnd::kOpen) close_link();
@@ -172,6 +183,7 @@ void Membership::on(const Incoming& incoming) {
   // Heartbeats alone are no answer to the first hello: join_timeout holds.
   if (!reach_.joined && std::holds_alternative<Beat>(incoming.message)) return;
   if (const auto* greeted = std::get_if<Greeted>(&link_)) link_ = Answered{*greeted};
+  reach_.awaited.clear();
   was_greeted_ = std::exchange(reach_.joined, true);
   if (!was_greeted_) notices_.end_wait();
   notices_.repeat_waits();
@@ -242,11 +254,12 @@ void Membership::give_up_on_coordinator() {
   if (answered() || now_ < coordinator_deadline()) return;
   const std::string option = reach_.joined ? "coordinator_timeout" : "join_timeout";
   const Duration waited = coordinator_deadline() - reach_.lost_at;
-  const std::string sentence = "the coordinator " + options_.coordinator + " did not answer for " +
-                               duration_text(waited) + " (--rdzv-conf " + option + "=" +
-                               seconds_text(waited) + ")" +
-                               (reach_.cause.empty() ? "" : "; last attempt: " + reach_.cause) +
-                               (search_.has_successors() ? "; " + std::string(kRemedy) : "");
+  const std::string sentence =
+      "the coordinator " + options_.coordinator + " did not answer for " + duration_text(waited) +
+      " (--rdzv-conf " + option + "=" + seconds_text(waited) + ")" +
+      (reach_.cause.empty() ? "" : "; last attempt: " + reach_.cause) +
+      (reach_.awaited.empty() ? "" : "; " + reach_.awaited + " does not answer") +
+      (search_.has_successors() ? "; " + std::string(kRemedy) : "");
   if (state() == NodeState::kSucceeded) return end(succeeded_here(sentence));
   const int code = reach_.joined ? kExitCoordinatorLost : kExitJoinTimeout;
   end(known_end(End{code, sentence}));

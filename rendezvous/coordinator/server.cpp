@@ -11,6 +11,7 @@
 #include "base/random_uuid.hpp"
 #include "net/listen.hpp"
 #include "rendezvous/coordinator/server_impl.hpp"
+#include "rendezvous/round/record.hpp"
 
 namespace ddprun::coordinator {
 
@@ -59,6 +60,9 @@ bool Server::is_ending() const {
 void Server::resume() {
   impl_->resume();
 }
+void Server::recorded(const RunRecord& record) {
+  impl_->recorded(record);
+}
 void Server::close() {
   impl_->close();
 }
@@ -79,7 +83,9 @@ Server::Impl::Impl(asio::any_io_executor executor, tcp::acceptor listener, Serve
       rest_timer_(executor),
       unsent_(options_.limits.unsent_bytes),
       partial_(options_.limits.partial_bytes),
-      author_(random_uuid()) {
+      author_(round::author_name(options_.term, random_uuid())),
+      last_record_(options_.record.value_or(RunRecord{})),
+      keeper_timer_(executor) {
   reactor_.listen(std::move(listener));
 }
 
@@ -114,6 +120,7 @@ void Server::Impl::close() {
   reactor_.close();
   idle_timeout_.cancel();
   rest_timer_.cancel();
+  keeper_timer_.cancel();
   resting_.clear();
   lost_.clear();
   to_flush_.clear();
@@ -124,6 +131,7 @@ void Server::Impl::close() {
   closed_links_.clear();
   runs_.clear();
   held_.clear();
+  unsaid_.reset();
   founders_.clear();
   last_frame_.reset();
   json_page_ = html_page_ = {};

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/certificates.hpp"
+#include "base/clock.hpp"
 #include "base/rank_claims.hpp"
 #include "base/result.hpp"
 #include "base/run_record.hpp"
@@ -51,11 +52,18 @@ struct ServerOptions {
   std::shared_ptr<store::Peers> peers = nullptr;
   /// Of `only_run`: set if other coordinators follow this one. What the one before it left.
   std::optional<RunRecord> record{};
-  /// Called when that has changed. May be empty.
+  /// Called when that has changed; recorded() answers. The agents hear a verdict only when it is
+  /// recorded. May be empty.
   std::function<void(const RunRecord&)> on_record{};
   /// False: another coordinator may act for the run. Then this one answers heartbeats and does
   /// nothing else until resume(). Asked before every decision; may be empty.
   std::function<bool()> may_act{};
+  /// Elected in this term; 0: it was not.
+  std::int64_t term = 0;
+  /// What keeps the record ("etcd h1:2379"), and how long a run that has ended waits for it: after
+  /// that its agents hear the verdict, with a sentence about the keeper.
+  std::string keeper{};
+  Duration keeper_timeout = std::chrono::minutes(1);
   /// Of `only_run`: coordinators follow each other without a third party.
   Succession succession{};
 };
@@ -97,6 +105,8 @@ class Server {
   [[nodiscard]] bool has_moved() const;
   /// may_act() holds again: what came meanwhile is handled, in order.
   void resume();
+  /// What on_record() got is kept.
+  void recorded(const RunRecord& record);
   /// Closes everything at once.
   void close();
 

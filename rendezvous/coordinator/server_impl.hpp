@@ -14,6 +14,7 @@
 
 #include "base/log_quota.hpp"
 #include "net/reactor.hpp"
+#include "rendezvous/coordinator/held.hpp"
 #include "rendezvous/coordinator/http.hpp"
 #include "rendezvous/coordinator/limits.hpp"
 #include "rendezvous/coordinator/link.hpp"
@@ -64,6 +65,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   [[nodiscard]] std::optional<Round> decides_after() const;
   [[nodiscard]] bool has_moved() const { return moved_.has_value(); }
   void resume();
+  void recorded(const RunRecord& record);
   void close();
   [[nodiscard]] std::string status_json();
   [[nodiscard]] boost::asio::ip::tcp::endpoint endpoint() const { return reactor_.endpoint(); }
@@ -129,13 +131,23 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   void forget_old_runs();
   void forget_run_without_agents();
   void step(std::shared_ptr<RunEntry> entry, const round::Event& event);
-  [[nodiscard]] bool may_act() const { return !options_.may_act || options_.may_act(); }
-  void hold(std::shared_ptr<RunEntry> entry, const round::Event& event);
-  void tell_record(const RunEntry& entry);
+  [[nodiscard]] bool may_act() const {
+    return acts_to_the_end_ || !options_.may_act || options_.may_act();
+  }
   void perform(RunEntry& entry, round::Actions actions);
   void arm_run(RunEntry& entry, TimePoint deadline);
   void note(RunEntry& entry, const round::Note& note);
   void finish_run(RunEntry& entry);
+
+  // server_held.cpp: what waits until this coordinator may act, or its verdict is recorded.
+  [[nodiscard]] bool is_held() const { return unsaid_ || !held_.empty() || !may_act(); }
+  void hold(std::shared_ptr<RunEntry> entry, const round::Event& event);
+  void release();
+  void decide(const std::shared_ptr<RunEntry>& entry, const round::Event& event);
+  [[nodiscard]] bool tell_record(const RunEntry& entry);
+  void say(const std::string& more);
+  void await_keeper();
+  void end_without_keeper();
 
   // server_succession.cpp: another coordinator of the run.
   [[nodiscard]] bool may_hand_over(const Link& link, const protocol::Lead& lead);
@@ -193,11 +205,23 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   std::size_t rejected_ = 0;             // links without the proof, and agents in clear text
   std::multimap<TimePoint, std::uint64_t> resting_;  // links, by when they are read again
   std::vector<std::uint64_t> to_flush_;
-  std::map<std::shared_ptr<RunEntry>, round::LinksLost> lost_;           // in this batch
-  std::deque<std::pair<std::shared_ptr<RunEntry>, round::Event>> held_;  // until resume()
-  RunRecord last_record_{};
-  std::optional<protocol::Moved> moved_;     // where the run is coordinated, if not here
-  std::uint64_t leader_ = 0;                 // the link that says so
+  std::map<std::shared_ptr<RunEntry>, round::LinksLost> lost_;  // in this batch
+  // Until resume().
+  Held<std::shared_ptr<RunEntry>> held_;
+  RunRecord last_record_;
+  /// A verdict that is not recorded yet.
+  struct Unsaid {
+    std::shared_ptr<RunEntry> entry;
+    round::Actions actions;
+  };
+  std::optional<Unsaid> unsaid_;
+  boost::asio::steady_timer keeper_timer_;  // runs only while anything is held
+  bool keeper_awaited_ = false;
+  bool keeper_overdue_ = false;
+  bool stop_asked_ = false;               // while it might not act
+  bool acts_to_the_end_ = false;          // the run has ended: no other coordinator has its nodes
+  std::optional<protocol::Moved> moved_;  // where the run is coordinated, if not here
+  std::uint64_t leader_ = 0;              // the link that says so
   std::vector<std::uint64_t> closed_links_;  // in links_ until the end of the batch
   net::LoggedCauses logged_;
   LogQuota quota_{kLinesMax, kLineInterval};

@@ -74,6 +74,7 @@ void Server::Impl::on_hello(Link& link, Message message) {
     if (again) options.succeeded = before->second->run.success();
     if (options_.only_run) {
       options.record = options_.record;
+      options.term = options_.term;
       options.succession = options_.succession.options;
     }
     entry = std::make_shared<RunEntry>(executor_, std::move(options), net::address_text(link.from));
@@ -167,30 +168,8 @@ void Server::Impl::forget_run_without_agents() {
 
 // By value: its last link may be closed during the call.
 void Server::Impl::step(std::shared_ptr<RunEntry> entry, const round::Event& event) {
-  if (!held_.empty() || !may_act()) return hold(std::move(entry), event);
-  perform(*entry, entry->run.step(event, Clock::now()));
-  if (options_.on_record) tell_record(*entry);
-  forget_if_unused(entry);
-}
-
-void Server::Impl::tell_record(const RunEntry& entry) {
-  RunRecord record = entry.run.record();
-  if (record == last_record_) return;
-  last_record_ = std::move(record);
-  options_.on_record(last_record_);
-}
-
-// For its agents it is there. To the run this looks as if its process had been stopped meanwhile.
-void Server::Impl::hold(std::shared_ptr<RunEntry> entry, const round::Event& event) {
-  if (std::holds_alternative<round::Tick>(event)) return;
-  if (const auto* received = std::get_if<round::Received>(&event)) {
-    Link* link = find(received->link.value());
-    if (link == nullptr) return;
-    const auto* beat = std::get_if<Beat>(&received->message);
-    if (beat != nullptr && !beat->echo) return send(*link, frame_of(Beat{}));
-    if (held_.size() >= kHeldMax) return lose(*link, "it has too much to say meanwhile");
-  }
-  held_.emplace_back(std::move(entry), event);
+  if (is_held()) return hold(std::move(entry), event);
+  decide(entry, event);
 }
 
 bool Server::Impl::is_ending() const {
@@ -199,18 +178,6 @@ bool Server::Impl::is_ending() const {
     return !one.second->finished_at &&
            (phase == round::Phase::kStopping || phase == round::Phase::kOver);
   });
-}
-
-void Server::Impl::resume() {
-  if (closed_) return;
-  auto held = std::exchange(held_, {});
-  std::vector<std::shared_ptr<RunEntry>> all;
-  for (const auto& [name, entry] : runs_) all.push_back(entry);
-  for (const auto& [entry, event] : held) step(entry, event);
-  settle_all();
-  drain();
-  for (const auto& entry : all) step(entry, round::Tick{});
-  settle_all();
 }
 
 // All its agents have left before it had a round: nothing is to be known of it, and the next agent

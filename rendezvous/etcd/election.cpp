@@ -60,8 +60,13 @@ void Election::on(const Looked& looked) {
   hear();
   // A watch that has died unnoticed is replaced by the next look but one.
   look_at_ = now_ + (leads() ? ttl_ : 3 * ttl_);
+  if (!leads()) take_record(looked.answer.record);
   take_key(looked.answer.key);
-  if (leads()) confirm();
+  if (leads()) {
+    confirm();
+  } else {
+    say_if_barred();
+  }
   if (watch_ != 0) return;
   watch_ = ++last_id_;
   actions_.emplace_back(AskWatch{watch_, looked.answer.revision + 1});
@@ -75,7 +80,7 @@ void Election::take_key(const std::optional<LeaderKey>& key) {
   key_ = key;
   if (!key) {
     follow(std::nullopt);
-    if (options_.may_lead && !bids() && !bid_at_) bid_at_ = now_ + options_.jitter;
+    if (may_bid() && !bids() && !bid_at_) bid_at_ = now_ + options_.jitter;
     return;
   }
   bid_at_.reset();
@@ -90,6 +95,19 @@ void Election::take_key(const std::optional<LeaderKey>& key) {
   }
   if (!bids()) drop_lease();
   follow(key->leader);
+}
+
+/// A process that coordinates a run has to agree with its terms.
+void Election::take_record(const std::optional<RecordKey>& record) {
+  record_revision_ = record ? record->revision : 0;
+  barred_.reset();
+  if (record && options_.bars) barred_ = options_.bars(record->record);
+  if (barred_) bid_at_.reset();
+}
+
+/// What was read just now says so, and no coordinator could.
+void Election::say_if_barred() {
+  if (options_.may_lead && barred_ && !key_) actions_.emplace_back(Bar{*barred_});
 }
 
 void Election::follow(std::optional<Leader> leader) {
@@ -109,16 +127,32 @@ void Election::on(const Granted& granted) {
   lease_ = granted.answer.lease;
   ttl_ = granted.answer.ttl;
   lease_asked_ = asked;
-  if (key_) return drop_lease();
-  actions_.emplace_back(AskCampaign{ask(campaign_), lease_});
+  if (key_ || !may_bid()) return drop_lease();
+  actions_.emplace_back(AskCampaign{ask(campaign_), lease_, record_revision_});
 }
 
 void Election::on(const Campaigned& campaigned) {
   if (!answers(campaign_, campaigned.id)) return;
   hear();
   const CampaignAnswer& answer = campaigned.answer;
-  if (answer.won) return lead(answer.revision, answer.record.value_or(RunRecord{}));
+  if (answer.won && now_ >= lease_asked_ + ttl_ - margin()) {  // too late: another one may lead
+    drop_lease();
+    look_at_ = now_;
+    return;
+  }
+  if (answer.won) {
+    record_revision_ = answer.record ? answer.record->revision : 0;
+    return lead(answer.revision, answer.record.value_or(RecordKey{}).record);
+  }
+  const Revision before = record_revision_;
+  take_record(answer.record);
+  // A coordinator has been there since the last look: what it left is known by now.
+  if (!answer.key && may_bid() && record_revision_ != before) {
+    actions_.emplace_back(AskCampaign{ask(campaign_), lease_, record_revision_});
+    return;
+  }
   take_key(answer.key);
+  say_if_barred();
 }
 
 void Election::lead(Revision term, const RunRecord& record) {
@@ -131,8 +165,9 @@ void Election::lead(Revision term, const RunRecord& record) {
   bid_at_.reset();
   followed_.reset();  // the shell goes to its own address
   record_ = record;
-  record_due_ = false;
-  write_at_.reset();
+  // What a run has left that is not over is kept on, by this coordinator.
+  record_due_ = !(record == RunRecord{}) && !record.over;
+  write_at_ = record_due_ ? std::optional(now_) : std::nullopt;
   actions_.emplace_back(Lead{term, record});
 }
 
@@ -194,7 +229,14 @@ void Election::on(const Recorded& recorded) {
     look_at_ = now_;
     return;
   }
-  if (!record_due_) write_at_ = now_ + kRecordKept / 2;  // it has to be renewed
+  record_revision_ = recorded.record_revision;
+  if (!recorded.written) {
+    record_due_ = true;
+    write_at_ = now_;
+  }
+  if (record_due_) return;
+  write_at_ = now_ + kRecordKept / 2;  // it has to be renewed
+  actions_.emplace_back(Kept{written_});
 }
 
 void Election::on(const RecordChanged& changed) {
@@ -232,7 +274,9 @@ void Election::on(const Failed& failed) {
 }
 
 void Election::on(const Watched& watched) {
-  if (watched.id == watch_) take_key(watched.key);
+  if (watched.id != watch_) return;
+  take_key(watched.key);
+  if (!watched.key && barred_) look_at_ = now_;  // the run may be over by now
 }
 
 void Election::on(const WatchEnded& ended) {
@@ -265,7 +309,8 @@ void Election::do_what_is_due() {
   if (!write_.open() && due(write_at_)) {
     record_due_ = false;
     const Duration kept = record_.over ? kOverKept : kRecordKept;
-    actions_.emplace_back(AskRecord{ask(write_), term_, record_, kept});
+    written_ = record_;
+    actions_.emplace_back(AskRecord{ask(write_), term_, record_, kept, record_revision_});
   }
 }
 

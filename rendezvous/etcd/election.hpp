@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <variant>
@@ -46,7 +47,9 @@ struct Renewed {
 };
 struct Recorded {
   RequestId id = 0;
-  bool leads = true;  // false: nothing was written, this process leads no more
+  bool leads = true;             // false: nothing was written, this process leads no more
+  bool written = true;           // false: the record is another one than this process knew
+  Revision record_revision = 0;  // of the one that is there
 };
 struct Failed {
   RequestId id = 0;
@@ -82,6 +85,7 @@ struct AskGrant {
 struct AskCampaign {
   RequestId id;
   LeaseId lease;
+  Revision record_revision = 0;  // as last read: with another one the campaign is lost
 };
 struct AskRenew {
   RequestId id;
@@ -92,11 +96,18 @@ struct AskRecord {
   Revision term = 0;
   RunRecord record;
   Duration ttl{};
+  // As last known: a write before that comes late, though its answer was awaited no longer, does
+  // not take the place of a later one.
+  Revision record_revision = 0;
 };
 /// Replaces the watch before.
 struct AskWatch {
   RequestId id;
   Revision from;
+};
+/// etcd has this record.
+struct Kept {
+  RunRecord record;
 };
 /// No answer is expected.
 struct Revoke {
@@ -127,12 +138,18 @@ struct Note {
 struct Refuse {
   std::string why;
 };
-using Action = std::variant<AskLook, AskGrant, AskCampaign, AskRenew, AskRecord, AskWatch, Revoke,
-                            Follow, Lead, Act, StepDown, Await, ArmTimer, Note, Refuse>;
+/// No process coordinates the run, and this one may not: it asks for other terms.
+struct Bar {
+  std::string why;
+};
+using Action =
+    std::variant<AskLook, AskGrant, AskCampaign, AskRenew, AskRecord, AskWatch, Kept, Revoke,
+                 Follow, Lead, Act, StepDown, Await, ArmTimer, Note, Refuse, Bar>;
 using Actions = std::vector<Action>;
 
-// From the end of a run its record stays this long, for agents that missed the verdict.
-inline constexpr Duration kOverKept = std::chrono::minutes(10);
+// From the end of a run its record stays this long, unless another run of its id begins: longer
+// than a node may be without a coordinator (client::kAwaitedMax), so that each hears the verdict.
+inline constexpr Duration kOverKept = std::chrono::days(30);
 // The record of a run that no process coordinates stays this long, as torchrun's does.
 inline constexpr Duration kRecordKept = std::chrono::hours(2);
 // The rate of two clocks, and the resolution of etcd's, differ by less.
@@ -147,6 +164,8 @@ struct ElectionOptions {
   Duration jitter{};       // before a campaign, so that of many agents few have to ask
   Duration cut_off_max{};  // a leader that reaches no server for longer steps down
   std::string where;       // "etcd h1:2379,h2:2379", for sentences
+  /// Why this process may not coordinate the run of that record; it is pure. Empty: it always may.
+  std::function<std::optional<std::string>(const RunRecord&)> bars{};
 };
 
 class Election {
@@ -188,6 +207,9 @@ class Election {
   RequestId ask(Asked& asked);
   void hear();
   void take_key(const std::optional<LeaderKey>& key);
+  void take_record(const std::optional<RecordKey>& record);
+  [[nodiscard]] bool may_bid() const { return options_.may_lead && !barred_ && !leads(); }
+  void say_if_barred();
   void confirm();
   void follow(std::optional<Leader> leader);
   void drop_lease();
@@ -207,9 +229,11 @@ class Election {
   State state_ = State::kFollowing;
   RequestId last_id_ = 0;
 
-  std::optional<LeaderKey> key_;    // as last seen
-  std::optional<Leader> followed_;  // as last announced
-  bool announced_ = false;          // whether anything was
+  std::optional<LeaderKey> key_;  // as last seen
+  Revision record_revision_ = 0;
+  std::optional<std::string> barred_{};  // why it may not lead
+  std::optional<Leader> followed_;       // as last announced
+  bool announced_ = false;               // whether anything was
 
   Asked look_;
   std::optional<TimePoint> look_at_;  // the next one
@@ -230,6 +254,7 @@ class Election {
   std::optional<TimePoint> renew_at_;
 
   RunRecord record_;
+  RunRecord written_;  // the last one that etcd was asked to keep
   bool record_due_ = false;
   Asked write_;
   std::optional<TimePoint> write_at_;

@@ -104,7 +104,7 @@ class Elector::Impl : public std::enable_shared_from_this<Impl> {
   }
 
   void act(const AskLook& look) {
-    ask(look.id, "/v3/kv/range", look_body(keys_),
+    ask(look.id, "/v3/kv/txn", look_body(keys_),
         [id = look.id](const std::string& body) -> std::optional<Event> {
           auto answer = read_look(body);
           if (!answer) return std::nullopt;
@@ -126,7 +126,8 @@ class Elector::Impl : public std::enable_shared_from_this<Impl> {
       return feed(Failed{campaign.id, offered.error().sentence, Reach::kServer});
     }
     offered->agent = agent_;
-    ask(campaign.id, "/v3/kv/txn", campaign_body(keys_, campaign.lease, *offered),
+    ask(campaign.id, "/v3/kv/txn",
+        campaign_body(keys_, campaign.lease, *offered, campaign.record_revision),
         [this, id = campaign.id](const std::string& body) -> std::optional<Event> {
           auto answer = read_campaign(body);
           if (!answer) return std::nullopt;
@@ -154,11 +155,13 @@ class Elector::Impl : public std::enable_shared_from_this<Impl> {
                  });
   }
   void put_record(const AskRecord& write, LeaseId lease) {
-    ask(write.id, "/v3/kv/txn", record_body(keys_, write.term, lease, write.record),
-        [id = write.id](const std::string& body) -> std::optional<Event> {
-          const auto written = read_recorded(body);
-          if (!written) return std::nullopt;
-          return Recorded{id, *written};
+    ask(write.id, "/v3/kv/txn",
+        record_body(keys_, write.term, lease, write.record, write.record_revision),
+        [id = write.id, term = write.term](const std::string& body) -> std::optional<Event> {
+          const auto answer = read_recorded(body);
+          if (!answer) return std::nullopt;
+          const bool leads = answer->written || (answer->key && answer->key->term == term);
+          return Recorded{id, leads, answer->written, answer->record_revision};
         });
   }
   void act(const AskWatch& watch) {
@@ -187,11 +190,13 @@ class Elector::Impl : public std::enable_shared_from_this<Impl> {
                  });
   }
   void act(const Follow& follow) { user_->follow(follow.leader); }
-  void act(const Lead& lead) { user_->lead(lead.record); }
+  void act(const Lead& lead) { user_->lead(lead.term, lead.record); }
+  void act(const Kept& kept) { user_->recorded(kept.record); }
   void act(const Act&) { user_->act(); }
   void act(const StepDown&) { user_->step_down(); }
   void act(const Await&) { user_->await_etcd(); }
   void act(const Note& note) { user_->note(note.text); }
+  void act(const Bar& bar) { user_->bar(bar.why); }
   void act(const Refuse& refuse) { user_->refuse(refuse.why); }
   void act(const ArmTimer& timer) {
     timer_.expires_after(timer.deadline - boot_now());

@@ -21,8 +21,10 @@ class ElectorUser {
   [[nodiscard]] virtual Result<Leader> offer(const std::string& own_address) = 0;
   /// Another process was elected, and nothing came of the offer.
   virtual void withdraw() = 0;
-  /// This process coordinates at what it offered, as long as may_act() holds.
-  virtual void lead(const RunRecord& record) = 0;
+  /// This process coordinates at what it offered, as long as may_act() holds. Terms only grow.
+  virtual void lead(Revision term, const RunRecord& record) = 0;
+  /// etcd has this record, which set_record() gave.
+  virtual void recorded(const RunRecord& record) = 0;
   /// may_act() holds again.
   virtual void act() = 0;
   virtual void step_down() = 0;
@@ -31,6 +33,8 @@ class ElectorUser {
   /// etcd can be reached, and does not answer.
   virtual void await_etcd() = 0;
   virtual void note(const std::string& text) = 0;
+  /// No process coordinates the run, and this one may not (ElectionOptions::bars).
+  virtual void bar(const std::string& why) = 0;
   /// etcd refuses this user. Nothing follows.
   virtual void refuse(const std::string& why) = 0;
 

@@ -2,8 +2,9 @@
 
 #include <array>
 #include <boost/json.hpp>
-#include <charconv>
-#include <limits>
+
+#include "rendezvous/etcd/json_fields.hpp"
+#include "rendezvous/etcd/record_json.hpp"
 
 namespace ddprun::etcd {
 
@@ -16,45 +17,6 @@ constexpr std::string_view kAlphabet =
 
 std::string number(std::int64_t value) {
   return std::to_string(value);
-}
-
-/// nullptr unless `value` is an object that has the field.
-const json::value* field(const json::value* value, std::string_view name) {
-  const auto* object = value == nullptr ? nullptr : value->if_object();
-  return object == nullptr ? nullptr : object->if_contains(name);
-}
-
-const json::value* element(const json::value* value, std::size_t index) {
-  const auto* array = value == nullptr ? nullptr : value->if_array();
-  return array == nullptr || index >= array->size() ? nullptr : &(*array)[index];
-}
-
-/// A number, as text or not; 0 if there is none.
-std::int64_t integer(const json::value* value) {
-  if (value == nullptr) return 0;
-  if (const auto* whole = value->if_int64()) return *whole;
-  const auto* text = value->if_string();
-  if (text == nullptr) return 0;
-  std::int64_t parsed = 0;
-  const char* const end = text->data() + text->size();
-  const auto [stop, error] = std::from_chars(text->data(), end, parsed);
-  return error == std::errc() && stop == end ? parsed : 0;
-}
-
-std::string text_of(const json::value* value) {
-  const auto* text = value == nullptr ? nullptr : value->if_string();
-  return text == nullptr ? std::string() : std::string(*text);
-}
-
-bool is_true(const json::value* value) {
-  const auto* flag = value == nullptr ? nullptr : value->if_bool();
-  return flag != nullptr && *flag;
-}
-
-int small(const json::value* value) {
-  const std::int64_t parsed = integer(value);
-  const bool fits = parsed >= 0 && parsed <= std::numeric_limits<int>::max();
-  return fits ? static_cast<int>(parsed) : 0;
 }
 
 std::optional<json::value> parse(std::string_view body) {
@@ -95,17 +57,13 @@ std::optional<LeaderKey> leader_key(const json::value* kv) {
   return key;
 }
 
-std::optional<RunRecord> run_record(const json::value* kv) {
-  const auto value = kv == nullptr ? std::nullopt : decoded(kv);
-  if (!value) return std::nullopt;
-  RunRecord record;
-  record.round = small(field(&*value, "round"));
-  record.restarts = small(field(&*value, "restarts"));
-  if (const json::value* over = field(&*value, "over")) {
-    record.over = RunRecord::Verdict{small(field(over, "exit_code")), text_of(field(over, "text")),
-                                     small(field(over, "nodes"))};
-  }
-  return record;
+/// A value that is no record counts as an empty one.
+std::optional<RecordKey> record_key(const json::value* kv) {
+  if (kv == nullptr) return std::nullopt;
+  RecordKey key;
+  key.revision = integer(field(kv, "mod_revision"));
+  if (const auto value = decoded(kv)) key.record = record_of(*value);
+  return key;
 }
 
 json::object put(const std::string& key, const json::value& value, LeaseId lease) {
@@ -117,6 +75,13 @@ json::object put(const std::string& key, const json::value& value, LeaseId lease
 
 json::object range(const std::string& key) {
   return {{"request_range", {{"key", base64(key)}}}};
+}
+
+json::object unchanged_since(const Keys& keys, Revision record_revision) {
+  return {{"key", base64(keys.record)},
+          {"target", "MOD"},
+          {"result", "EQUAL"},
+          {"mod_revision", number(record_revision)}};
 }
 
 const json::value* first_kv(const json::value* answer, std::size_t response) {
@@ -180,32 +145,31 @@ std::string lease_body(LeaseId lease) {
 }
 
 std::string look_body(const Keys& keys) {
-  return json::serialize(json::object{{"key", base64(keys.leader)}});
+  return json::serialize(
+      json::object{{"success", json::array{range(keys.leader), range(keys.record)}}});
 }
 
-std::string campaign_body(const Keys& keys, LeaseId lease, const Leader& self) {
+std::string campaign_body(const Keys& keys, LeaseId lease, const Leader& self,
+                          Revision record_revision) {
   const json::value leader{{"agent", self.agent}, {"host", self.host}, {"port", self.port}};
   const json::object absent{
       {"key", base64(keys.leader)}, {"target", "VERSION"}, {"result", "EQUAL"}, {"version", "0"}};
   return json::serialize(
-      json::object{{"compare", json::array{absent}},
+      json::object{{"compare", json::array{absent, unchanged_since(keys, record_revision)}},
                    {"success", json::array{put(keys.leader, leader, lease), range(keys.record)}},
-                   {"failure", json::array{range(keys.leader)}}});
+                   {"failure", json::array{range(keys.leader), range(keys.record)}}});
 }
 
-std::string record_body(const Keys& keys, Revision term, LeaseId lease, const RunRecord& record) {
-  json::object value{{"round", record.round}, {"restarts", record.restarts}};
-  if (record.over) {
-    value["over"] = {{"exit_code", record.over->exit_code},
-                     {"text", record.over->text},
-                     {"nodes", record.over->nodes}};
-  }
+std::string record_body(const Keys& keys, Revision term, LeaseId lease, const RunRecord& record,
+                        Revision record_revision) {
   const json::object leads{{"key", base64(keys.leader)},
                            {"target", "CREATE"},
                            {"result", "EQUAL"},
                            {"create_revision", number(term)}};
-  return json::serialize(json::object{{"compare", json::array{leads}},
-                                      {"success", json::array{put(keys.record, value, lease)}}});
+  return json::serialize(
+      json::object{{"compare", json::array{leads, unchanged_since(keys, record_revision)}},
+                   {"success", json::array{put(keys.record, to_json(record), lease)}},
+                   {"failure", json::array{range(keys.leader), range(keys.record)}}});
 }
 
 std::string watch_body(const Keys& keys, Revision from) {
@@ -237,7 +201,8 @@ std::optional<Duration> read_renewal(std::string_view body) {
 std::optional<LookAnswer> read_look(std::string_view body) {
   const auto answer = parse_answer(body);
   if (!answer) return std::nullopt;
-  return LookAnswer{leader_key(element(field(&*answer, "kvs"), 0)), revision_of(&*answer)};
+  return LookAnswer{leader_key(first_kv(&*answer, 0)), revision_of(&*answer),
+                    record_key(first_kv(&*answer, 1))};
 }
 
 std::optional<CampaignAnswer> read_campaign(std::string_view body) {
@@ -246,18 +211,17 @@ std::optional<CampaignAnswer> read_campaign(std::string_view body) {
   CampaignAnswer campaign;
   campaign.won = is_true(field(&*answer, "succeeded"));
   campaign.revision = revision_of(&*answer);
-  if (campaign.won) {
-    campaign.record = run_record(first_kv(&*answer, 1));
-  } else {
-    campaign.key = leader_key(first_kv(&*answer, 0));
-  }
+  campaign.record = record_key(first_kv(&*answer, 1));
+  if (!campaign.won) campaign.key = leader_key(first_kv(&*answer, 0));
   return campaign;
 }
 
-std::optional<bool> read_recorded(std::string_view body) {
+std::optional<WriteAnswer> read_recorded(std::string_view body) {
   const auto answer = parse_answer(body);
   if (!answer) return std::nullopt;
-  return is_true(field(&*answer, "succeeded"));
+  if (is_true(field(&*answer, "succeeded"))) return WriteAnswer{true, {}, revision_of(&*answer)};
+  return WriteAnswer{false, leader_key(first_kv(&*answer, 0)),
+                     integer(field(first_kv(&*answer, 1), "mod_revision"))};
 }
 
 std::optional<WatchAnswer> read_watch(std::string_view line) {

@@ -46,12 +46,16 @@ struct LeaderKey {
 [[nodiscard]] std::string authenticate_body(const std::string& user, const std::string& password);
 [[nodiscard]] std::string grant_body(Duration ttl);
 [[nodiscard]] std::string lease_body(LeaseId lease);
+/// Reads both keys.
 [[nodiscard]] std::string look_body(const Keys& keys);
-/// Creates the leader's key unless there is one; reads the run's record, or the key that is there.
-[[nodiscard]] std::string campaign_body(const Keys& keys, LeaseId lease, const Leader& self);
-/// Writes the record, if the leader of `term` still leads.
+/// Creates the leader's key unless there is one, or the record has changed since `record_revision`
+/// (0: there was none); reads the run's record, and the key if it was not created.
+[[nodiscard]] std::string campaign_body(const Keys& keys, LeaseId lease, const Leader& self,
+                                        Revision record_revision);
+/// Writes the record, if the leader of `term` still leads and the record has not changed since
+/// `record_revision` (0: there was none); else reads both keys.
 [[nodiscard]] std::string record_body(const Keys& keys, Revision term, LeaseId lease,
-                                      const RunRecord& record);
+                                      const RunRecord& record, Revision record_revision);
 /// All changes of the leader's key since `from`.
 [[nodiscard]] std::string watch_body(const Keys& keys, Revision from);
 
@@ -59,15 +63,27 @@ struct GrantAnswer {
   LeaseId lease = 0;
   Duration ttl{};
 };
+/// What is known of the run, as etcd has it.
+struct RecordKey {
+  RunRecord record;
+  Revision revision = 0;  // of its last change
+  friend bool operator==(const RecordKey&, const RecordKey&) = default;
+};
 struct LookAnswer {
   std::optional<LeaderKey> key;
   Revision revision = 0;
+  std::optional<RecordKey> record{};
 };
 struct CampaignAnswer {
   bool won = false;
   std::optional<LeaderKey> key;  // of another leader, unless it was won
-  std::optional<RunRecord> record;
+  std::optional<RecordKey> record;
   Revision revision = 0;  // of the new key, if it was won
+};
+struct WriteAnswer {
+  bool written = false;
+  std::optional<LeaderKey> key;  // unless it was written
+  Revision record_revision = 0;  // of the record that is there now
 };
 struct WatchAnswer {
   bool changed = false;
@@ -87,8 +103,7 @@ struct Refusal {
 [[nodiscard]] std::optional<Duration> read_renewal(std::string_view body);
 [[nodiscard]] std::optional<LookAnswer> read_look(std::string_view body);
 [[nodiscard]] std::optional<CampaignAnswer> read_campaign(std::string_view body);
-/// Whether the record was written.
-[[nodiscard]] std::optional<bool> read_recorded(std::string_view body);
+[[nodiscard]] std::optional<WriteAnswer> read_recorded(std::string_view body);
 /// One line of the stream.
 [[nodiscard]] std::optional<WatchAnswer> read_watch(std::string_view line);
 [[nodiscard]] std::optional<Refusal> read_refusal(std::string_view body);

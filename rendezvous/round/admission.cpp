@@ -105,6 +105,12 @@ std::optional<Refused> refuse_command(const Hello& hello, const RunTerms& run_te
   const bool compared = !hello.fingerprint.empty() && !run_terms.fingerprint.empty() &&
                         !run_terms.terms.commands_may_differ;
   if (!compared || hello.fingerprint == run_terms.fingerprint) return std::nullopt;
+  if (run_terms.command.empty() && !hello.command.empty()) {  // of a coordinator before this one
+    return refused(RefusalCode::kCommandDiffers,
+                   first_node(run_terms) + " runs another command than " + hello.host +
+                       ", which runs `" + where_they_differ(hello.command, "").first +
+                       kDifferentCommands);
+  }
   if (hello.command == run_terms.command) {
     return refused(RefusalCode::kCommandDiffers,
                    first_node(run_terms) + " runs another command than " + hello.host +

@@ -3,6 +3,7 @@
 // transitions; Run makes them. Plain data, no thread rule.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <optional>
@@ -113,7 +114,7 @@ struct Over {
   [[nodiscard]] Deadlines deadlines() const {
     return {{}, {finished ? std::nullopt : Deadline(linger_until)}};
   }
-  void extend(TimePoint) {}
+  void extend(TimePoint until) { linger_until = std::max(linger_until, until); }
 };
 
 /// In the order of Phase.

@@ -18,6 +18,7 @@ Run::Run(RunOptions options) : options_(std::move(options)) {
   DDPRUN_ASSERT(!options_.run_id.value().empty());
   DDPRUN_ASSERT(!options_.author.empty());
   const std::optional<RunRecord>& before = options_.record;
+  if (before) ended_ = ended_runs(*before);
   if (before && !before->over) restarts_.used = RestartCount(before->restarts);
   if (before && before->over && before->over->exit_code == 0) {
     options_.succeeded = Ended{Done{0, before->over->text}, kLongAgo, before->over->nodes};
@@ -242,11 +243,17 @@ std::optional<Ended> Run::success() const {
 }
 
 RunRecord Run::record() const {
-  const int before = options_.record ? options_.record->round : 0;
-  RunRecord record{std::max(rounds_.highest, before), restarts_.used.value()};
+  const RunRecord before = options_.record.value_or(RunRecord{});
+  // The verdict of a run stays until another one has its first round.
+  if (before.over && !rounds_.formed) return before;
+  RunRecord record{std::max(rounds_.highest, before.round), restarts_.used.value()};
+  record.terms = before.over ? std::nullopt : before.terms;
+  if (rounds_.formed && run_terms_) record.terms = recorded_terms(*run_terms_);
+  record.before = ended_;
   if (const auto* over = in<Over>()) {
     const Done& verdict = over->ended.verdict;
-    record.over = RunRecord::Verdict{verdict.exit_code, verdict.text, over->ended.nodes};
+    record.over =
+        RunRecord::Verdict{verdict.exit_code, verdict.text, over->ended.nodes, options_.term};
   }
   return record;
 }

@@ -28,6 +28,7 @@
 #include "rendezvous/round/majority.hpp"
 #include "rendezvous/round/phases.hpp"
 #include "rendezvous/round/reasons.hpp"
+#include "rendezvous/round/record.hpp"
 #include "rendezvous/round/repeated_failure.hpp"
 #include "rendezvous/round/roster.hpp"
 #include "rendezvous/round/status.hpp"
@@ -64,6 +65,7 @@ struct RunOptions {
   bool single_node = false;
   /// Set if other coordinators follow this one: what the one before it left of the run.
   std::optional<RunRecord> record{};
+  std::int64_t term = 0;  // in which it was elected; 0: it was not
   SuccessionOptions succession{};
 };
 
@@ -107,6 +109,8 @@ class Run {
   [[nodiscard]] bool runs_other_command(const protocol::Hello& hello) const {
     return run_terms_ && refuse_command(hello, *run_terms_).has_value();
   }
+  /// Whether a round lives of which all ranks have exited with 0, if these reports say so too.
+  [[nodiscard]] bool succeeds_with(const std::vector<Received>& reports) const;
   /// The success of this run, or of the one before if no agents started it again.
   [[nodiscard]] std::optional<Ended> success() const;
   /// What a coordinator after this one has to know, also if no agent is left.
@@ -196,7 +200,10 @@ class Run {
   void on_hello(const Received& received, const protocol::Hello& hello);
   [[nodiscard]] std::optional<protocol::Refused> refusal_of(const protocol::Hello& hello) const;
   [[nodiscard]] bool is_first_of_new_run(const protocol::Hello& hello) const;
-  void begin_new_run();
+  void begin_new_run(const protocol::Hello& hello);
+  [[nodiscard]] bool continues_record() const;
+  [[nodiscard]] RunTerms first_terms(const protocol::Hello& hello) const;
+  [[nodiscard]] RunTerms agreed_terms(const Received& received, const protocol::Hello& hello) const;
   [[nodiscard]] std::optional<protocol::Refused> refusal_of_round(
       const protocol::Hello& hello) const;
   void lift_rounds(Round heard_of);
@@ -260,7 +267,9 @@ class Run {
   [[nodiscard]] bool last_call_holds(Forming& forming) const;
   [[nodiscard]] Duration join_wait() const;
   [[nodiscard]] int nodes_needed() const;
-  [[nodiscard]] bool may_be_late() const { return options_.succeeded && !rounds_.formed; }
+  [[nodiscard]] bool may_be_late() const {
+    return options_.succeeded && !other_command_ && !rounds_.formed;
+  }
   void start_or_await(Forming& forming);
   void stop_survivors(Forming& forming);
   void announce_if_due();
@@ -343,12 +352,13 @@ class Run {
   void send_stop(Agent& agent, const std::string& reason);
   void settle(Over& over);
   void late_hello(const Over& over, LinkId link, const protocol::Hello& hello);
-  [[nodiscard]] bool has_missed_verdict(const protocol::Hello& hello) const;
 
   [[nodiscard]] const protocol::Terms& terms() const { return run_terms_->terms; }
 
   RunOptions options_;
-  std::optional<RunTerms> run_terms_;  // what the first agent brought
+  std::vector<RunRecord::Ended> ended_;  // runs of this id before this one
+  bool other_command_ = false;           // than that of the success before
+  std::optional<RunTerms> run_terms_;    // what the first agent brought
   Roster roster_;
   PhaseState state_;
   Rounds rounds_;

@@ -10,12 +10,11 @@ namespace ddprun::round {
 using namespace protocol;
 
 void Run::on_hello(const Received& received, const Hello& hello) {
-  if (const auto* over = in<Over>()) return late_hello(*over, received.link, hello);
-  if (has_missed_verdict(hello)) {
-    const RunRecord::Verdict& verdict = *options_.record->over;
-    send(received.link, Done{verdict.exit_code, verdict.text});
+  if (const RunRecord::Verdict* missed = missed_verdict(ended_, hello)) {
+    send(received.link, Done{missed->exit_code, missed->text});
     return close(received.link);
   }
+  if (const auto* over = in<Over>()) return late_hello(*over, received.link, hello);
   Agent* speaker = roster_.by_link(received.link);
   const auto waits = takeover_on(received.link);
   const bool other_agent = (speaker != nullptr && speaker->hello.agent != hello.agent) ||
@@ -36,10 +35,9 @@ void Run::on_hello(const Received& received, const Hello& hello) {
     return;
   }
   const bool fresh = is_first_of_new_run(hello);
-  if (fresh) begin_new_run();
+  if (fresh) begin_new_run(hello);
   if (fresh || !run_terms_) {
-    run_terms_ = RunTerms{hello.run_id,  hello.terms, hello.fingerprint,
-                          hello.command, hello.host,  received.peer.address};
+    run_terms_ = agreed_terms(received, hello);
     restarts_.used = std::min(restarts_.used, RestartCount(hello.terms.max_restarts));
   }
   Agent* known = roster_.by_id(hello.agent);
@@ -47,18 +45,32 @@ void Run::on_hello(const Received& received, const Hello& hello) {
   admit(received, hello);
 }
 
-/// It was in the run whose verdict a coordinator before this one left.
-bool Run::has_missed_verdict(const Hello& hello) const {
-  const std::optional<RunRecord>& before = options_.record;
-  const bool over = before && before->over && !rounds_.formed;
-  return over && hello.claim && hello.claim->stamp.number.value() <= before->round;
+/// The run of a coordinator before this one, which has no verdict, and no agent yet.
+bool Run::continues_record() const {
+  return options_.record && !options_.record->over && counters_.rounds == 0;
+}
+
+/// What the first agent here has to agree with: itself, or the run that it comes back from.
+RunTerms Run::first_terms(const Hello& hello) const {
+  RunTerms own{hello.run_id, hello.terms, hello.fingerprint, hello.command, hello.host, ""};
+  if (!continues_record()) return own;
+  return standing_terms(options_.run_id, *options_.record).value_or(std::move(own));
+}
+
+/// They agree. If all nodes of the run were lost, and are started again, their times are new.
+RunTerms Run::agreed_terms(const Received& received, const Hello& hello) const {
+  RunTerms agreed = first_terms(hello);
+  if (hello.heard_of() == Round(0)) agreed.terms = hello.terms;
+  if (agreed.host == hello.host) agreed.address = received.peer.address;
+  if (hello.fingerprint == agreed.fingerprint) agreed.command = hello.command;
+  return agreed;
 }
 
 // No agent is left that remembers the old one. Round numbers continue, so that workers of an old
 // round stay fenced out. So does the budget of a run that all its nodes have lost at once.
-void Run::begin_new_run() {
-  const bool continues = options_.record && !options_.record->over && counters_.rounds == 0;
-  const RestartCount used = continues ? restarts_.used : RestartCount(0);
+void Run::begin_new_run(const Hello& hello) {
+  const RestartCount used = continues_record() ? restarts_.used : RestartCount(0);
+  other_command_ = options_.record && is_of_other_command(*options_.record, hello);
   restarts_ = {};
   restarts_.used = used;
   if (options_.succeeded && options_.succeeded->at == kLongAgo) options_.succeeded->at = now_;
@@ -86,8 +98,7 @@ std::optional<Refused> Run::refusal_of(const Hello& hello) const {
   if (auto refused = refuse_hello(hello)) return refused;
   if (auto refused = refuse_run(hello, options_.run_id)) return refused;
   const bool fresh = is_first_of_new_run(hello);
-  const RunTerms own{hello.run_id, hello.terms, hello.fingerprint, hello.command, hello.host, ""};
-  const RunTerms& run_terms = fresh || !run_terms_ ? own : *run_terms_;
+  const RunTerms run_terms = fresh || !run_terms_ ? first_terms(hello) : *run_terms_;
   if (auto refused = refuse_terms(hello, run_terms)) return refused;
   if (auto refused = refusal_of_round(hello)) return refused;
   if (roster_.by_id(hello.agent) != nullptr) return std::nullopt;

@@ -197,6 +197,24 @@ void Run::check_success() {
   finish(Done{kExitSuccess, reasons::success(round.world_size(), round.nodes(), restarts_.used)});
 }
 
+bool Run::succeeds_with(const std::vector<Received>& reports) const {
+  const auto* running = in<Running>();
+  if (running == nullptr || running->round.first_failure()) return false;
+  const LiveRound& round = running->round;
+  const auto reports_it = [&](const Agent& member) {
+    return std::any_of(reports.begin(), reports.end(), [&](const Received& received) {
+      const auto* report = std::get_if<Report>(&received.message);
+      return received.link == member.link && report != nullptr &&
+             report->state == NodeState::kSucceeded && report->round == round.stamp().number;
+    });
+  };
+  const auto& members = round.members();
+  const auto more = std::count_if(members.begin(), members.end(), [&](const Agent* member) {
+    return member != nullptr && member->state != NodeState::kSucceeded && reports_it(*member);
+  });
+  return round.finished() + more >= round.nodes();
+}
+
 // An answer comes behind all that its node said before. Who has succeeded has nothing to add.
 void Run::ask(Running& running) {
   const int question = next_question();

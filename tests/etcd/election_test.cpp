@@ -73,7 +73,7 @@ TEST_CASE("the first node without a leader campaigns, and acts from the grant of
   CampaignAnswer won;
   won.won = true;
   won.revision = 11;
-  won.record = RunRecord{7, 2};
+  won.record = RecordKey{RunRecord{7, 2}, 9};
   desk.now += milliseconds(300);
   desk.feed(Campaigned{desk.last<AskCampaign>()->id, won});
   CHECK(desk.last<Lead>()->term == 11);
@@ -220,6 +220,125 @@ TEST_CASE("the record is written once at a time, and a failed write is repeated"
     desk.feed(RecordChanged{{3, 1}});
     desk.feed(Recorded{desk.last<AskRecord>()->id, false});
     CHECK(desk.last<StepDown>());
+  }
+}
+
+TEST_CASE("what etcd has of the record is told once it has it") {
+  Desk desk;
+  desk.lead();
+  desk.feed(RecordChanged{{1, 0}});
+  CHECK(!desk.last<Kept>());
+  desk.feed(Recorded{desk.last<AskRecord>()->id});
+  REQUIRE(desk.last<Kept>());
+  CHECK(desk.last<Kept>()->record == RunRecord{1, 0});
+  desk.forget();
+  desk.feed(RecordChanged{{2, 0}});
+  const auto second = desk.last<AskRecord>();
+  desk.feed(RecordChanged{{3, 0}});
+  desk.feed(Recorded{second->id});
+  CHECK(!desk.last<Kept>());  // it is not the last one
+  desk.feed(Recorded{desk.last<AskRecord>()->id});
+  CHECK(desk.last<Kept>()->record == RunRecord{3, 0});
+}
+
+TEST_CASE("a record that changed behind the back of its coordinator is written again") {
+  Desk desk;
+  desk.lead();
+  desk.feed(RecordChanged{{1, 0}});
+  const auto first = desk.last<AskRecord>();
+  desk.feed(Failed{first->id, "no answer", Reach::kServer});
+  desk.feed(RecordChanged{{2, 0}});
+  desk.after(seconds(1));
+  const auto second = desk.last<AskRecord>();
+  CHECK(second->record_revision == first->record_revision);
+  desk.feed(Recorded{second->id, true, false, 15});  // the first one came after all
+  CHECK(!desk.last<Kept>());
+  const auto third = desk.last<AskRecord>();
+  CHECK(third->record_revision == 15);
+  CHECK(third->record == RunRecord{2, 0});
+  desk.feed(Recorded{third->id, true, true, 16});
+  CHECK(desk.last<Kept>()->record == RunRecord{2, 0});
+}
+
+TEST_CASE("a new coordinator keeps the record of a run that lives, and leaves a verdict as it is") {
+  const bool over = GENERATE(false, true);
+  RunRecord record{7, 2};
+  if (over) record.over = RunRecord::Verdict{3, "rank 0 failed", 2};
+  Desk desk;
+  desk.feed(Looked{desk.last<AskLook>()->id, {std::nullopt, 10, RecordKey{record, 9}}});
+  desk.after(milliseconds(10));
+  desk.feed(Granted{desk.last<AskGrant>()->id, {77, kTtl}});
+  CHECK(desk.last<AskCampaign>()->record_revision == 9);
+  desk.feed(
+      Campaigned{desk.last<AskCampaign>()->id, {true, std::nullopt, RecordKey{record, 9}, 11}});
+  REQUIRE(desk.last<Lead>());
+  CHECK(desk.last<AskRecord>().has_value() == !over);
+}
+
+TEST_CASE("a node knows what it takes over: a record that changed meanwhile is read first") {
+  Desk desk;
+  desk.feed(Looked{desk.last<AskLook>()->id, {std::nullopt, 10, RecordKey{RunRecord{1, 0}, 9}}});
+  desk.after(milliseconds(10));
+  desk.feed(Granted{desk.last<AskGrant>()->id, {77, kTtl}});
+  const auto first = desk.last<AskCampaign>();
+  desk.feed(Campaigned{first->id, {false, std::nullopt, RecordKey{RunRecord{2, 1}, 15}, 16}});
+  const auto second = desk.last<AskCampaign>();
+  CHECK(second->id != first->id);
+  CHECK(second->lease == 77);
+  CHECK(second->record_revision == 15);
+  CHECK(!desk.last<Lead>());
+}
+
+TEST_CASE("a campaign that was won too long ago is given back") {
+  Desk desk;
+  desk.feed(Looked{desk.last<AskLook>()->id, {std::nullopt, 10}});
+  desk.after(milliseconds(10));
+  desk.feed(Granted{desk.last<AskGrant>()->id, {77, kTtl}});
+  desk.now += kTtl;
+  desk.feed(Campaigned{desk.last<AskCampaign>()->id, {true, std::nullopt, std::nullopt, 11}});
+  CHECK(!desk.last<Lead>());
+  CHECK(desk.last<Revoke>()->lease == 77);
+}
+
+TEST_CASE("a node with other terms than the run's does not campaign, and says so") {
+  ElectionOptions options = options_of("a");
+  options.bars = [](const RunRecord& record) {
+    return record.over ? std::nullopt : std::optional<std::string>("other terms");
+  };
+  Desk desk(options);
+  const RecordKey lives{RunRecord{1, 0}, 9};
+  SECTION("not while another node coordinates") {
+    desk.feed(Looked{desk.last<AskLook>()->id, {key_of("b"), 10, lives}});
+    CHECK(!desk.last<Bar>());
+    const RequestId watch = desk.last<AskWatch>()->id;
+    desk.forget();
+    desk.feed(Watched{watch, std::nullopt});  // it may be over by now: that is looked up first
+    CHECK(!desk.last<Bar>());
+    REQUIRE(desk.last<AskLook>());
+    desk.feed(Looked{desk.last<AskLook>()->id, {std::nullopt, 12, lives}});
+    CHECK(desk.last<Bar>()->why == "other terms");
+  }
+  SECTION("at once if none does") {
+    desk.feed(Looked{desk.last<AskLook>()->id, {std::nullopt, 10, lives}});
+    CHECK(desk.last<Bar>()->why == "other terms");
+    desk.after(seconds(1));
+    CHECK(!desk.last<AskGrant>());
+  }
+  SECTION("but when the run is over it may begin another one") {
+    RecordKey over = lives;
+    over.record.over = RunRecord::Verdict{3, "rank 0 failed", 2};
+    desk.feed(Looked{desk.last<AskLook>()->id, {std::nullopt, 10, over}});
+    CHECK(!desk.last<Bar>());
+    desk.after(milliseconds(10));
+    CHECK(desk.last<AskGrant>());
+  }
+  SECTION("nor if it learns that from a campaign") {
+    desk.feed(Looked{desk.last<AskLook>()->id, {std::nullopt, 10}});
+    desk.after(milliseconds(10));
+    desk.feed(Granted{desk.last<AskGrant>()->id, {77, kTtl}});
+    desk.feed(Campaigned{desk.last<AskCampaign>()->id, {false, std::nullopt, lives, 16}});
+    CHECK(desk.last<Bar>()->why == "other terms");
+    CHECK(!desk.last<Lead>());
   }
 }
 

@@ -1,6 +1,7 @@
 // What etcd's gateway is sent, and what of its answers is read. The answers are those of etcd 3.4.
 #include "rendezvous/etcd/messages.hpp"
 
+#include "rendezvous/etcd/record_json.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace ddprun;
@@ -9,6 +10,12 @@ using namespace ddprun::etcd;
 namespace {
 
 const Keys kKeys = keys_of("/ddprun", "job");
+
+/// The answer of a look that found this coordinator and no record.
+std::string looked(const std::string& kv) {
+  return R"({"header":{"revision":"12"},"succeeded":true,"responses":[{"response_range":{"kvs":[)" +
+         kv + R"(],"count":"1"}},{"response_range":{"header":{"revision":"12"}}}]})";
+}
 
 }  // namespace
 
@@ -28,7 +35,8 @@ TEST_CASE("base64 is the standard one, with padding") {
 TEST_CASE("a campaign creates the key only if there is none") {
   CHECK(kKeys.leader == "/ddprun/job/coordinator");
   CHECK(kKeys.record == "/ddprun/job/run");
-  const std::string body = campaign_body(kKeys, 9, {"id", "10.0.0.1", 4711});
+  const std::string body = campaign_body(kKeys, 9, {"id", "10.0.0.1", 4711}, 17);
+  CHECK_THAT(body, ContainsSubstring(R"("target":"MOD","result":"EQUAL","mod_revision":"17")"));
   CHECK_THAT(body, ContainsSubstring(R"("target":"VERSION","result":"EQUAL","version":"0")"));
   CHECK_THAT(body, ContainsSubstring(R"("lease":"9")"));
 }
@@ -38,7 +46,7 @@ TEST_CASE("a leader's key is read as it was written") {
   const std::string kv =
       R"({"key":"a","create_revision":"7","mod_revision":"7","version":"1","value":")" + value +
       R"(","lease":"99"})";
-  const auto look = read_look(R"({"header":{"revision":"12"},"kvs":[)" + kv + R"(],"count":"1"})");
+  const auto look = read_look(looked(kv));
   REQUIRE(look);
   CHECK(look->revision == 12);
   CHECK(look->key == LeaderKey{{"id", "10.0.0.1", 4711}, 7, 99});
@@ -68,8 +76,7 @@ TEST_CASE("a leader's key is read as it was written") {
 }
 
 TEST_CASE("a value that ddprun did not write is a leader without an address") {
-  const auto look = read_look(
-      R"({"header":{"revision":"1"},"kvs":[{"create_revision":"1","value":"aGVsbG8="}]})");
+  const auto look = read_look(looked(R"({"create_revision":"1","value":"aGVsbG8="})"));
   REQUIRE(look);
   REQUIRE(look->key);
   CHECK(look->key->leader.host.empty());
@@ -83,17 +90,47 @@ TEST_CASE("the winner of a campaign reads what is known of the run") {
       read_campaign(std::string(R"({"header":{"revision":"21"},"succeeded":true,"responses":[)") +
                     R"({"response_put":{"header":{"revision":"21"}}},)" +
                     R"({"response_range":{"header":{"revision":"21"},"kvs":[{"value":")" + record +
-                    R"("}],"count":"1"}}]})");
+                    R"(","mod_revision":"19"}],"count":"1"}}]})");
   REQUIRE(won);
   CHECK(won->won);
   CHECK(won->revision == 21);
-  CHECK(won->record == RunRecord{7, 2, RunRecord::Verdict{3, "rank 0 failed", 4}});
+  REQUIRE(won->record);
+  CHECK(won->record->record == RunRecord{7, 2, RunRecord::Verdict{3, "rank 0 failed", 4}});
+  CHECK(won->record->revision == 19);
   const auto lost = read_campaign(R"({"header":{"revision":"21"},"responses":[{"response_range":)"
                                   R"({"kvs":[{"create_revision":"5","value":"e30="}]}}]})");
   REQUIRE(lost);
   CHECK(!lost->won);
   REQUIRE(lost->key);
   CHECK(lost->key->term == 5);
+}
+
+TEST_CASE("a record is read as it was written") {
+  RunRecord record{9, 1};
+  RunRecord::Terms& terms = record.terms.emplace();
+  terms.nodes_min = 2;
+  terms.nodes_max = 4;
+  terms.max_restarts = 3;
+  terms.join_timeout = std::chrono::seconds(600);
+  terms.last_call_timeout = std::chrono::seconds(30);
+  terms.keep_alive_interval = std::chrono::milliseconds(400);
+  terms.keep_alive_max_attempt = 5;
+  terms.commands_may_differ = true;
+  terms.hang_timeout = std::chrono::minutes(5);
+  terms.fingerprint = "f1";
+  terms.host = "gpu-01";
+  terms.address = "10.0.0.9";
+  record.before = {{4, {3, "rank 0 failed", 2, 17}}, {6, {0, "", 1}}};
+  CHECK(record_of(to_json(record)) == record);
+  record.over = RunRecord::Verdict{0, "all ranks exited with code 0", 4, 21};
+  CHECK(record_of(to_json(record)) == record);
+}
+
+TEST_CASE("terms that no run can have are none") {
+  RunRecord record{9, 1};
+  record.terms.emplace();
+  CHECK(!record_of(to_json(record)).terms);
+  CHECK(record_of(boost::json::array()) == RunRecord{});
 }
 
 TEST_CASE("leases, tokens and refusals are read") {
@@ -104,8 +141,18 @@ TEST_CASE("leases, tokens and refusals are read") {
   CHECK(read_renewal(R"({"result":{"header":{},"ID":"7"}})") == Duration(0));
   CHECK(!read_renewal("{}"));
   CHECK(read_token(R"({"header":{},"token":"abc.8"})") == "abc.8");
-  CHECK(read_recorded(R"({"header":{},"succeeded":true})") == true);
-  CHECK(read_recorded(R"({"header":{}})") == false);
+  const auto written = read_recorded(R"({"header":{"revision":"9"},"succeeded":true})");
+  REQUIRE(written);
+  CHECK(written->written);
+  CHECK(written->record_revision == 9);
+  const auto other =
+      read_recorded(R"({"header":{"revision":"9"},"responses":[{"response_range":{"kvs":[)"
+                    R"({"create_revision":"5","value":"e30="}]}},)"
+                    R"({"response_range":{"kvs":[{"mod_revision":"8","value":"e30="}]}}]})");
+  REQUIRE(other);
+  CHECK(!other->written);
+  CHECK(other->key->term == 5);
+  CHECK(other->record_revision == 8);
   const auto refusal =
       read_refusal(R"({"error":"etcdserver: user name is empty","message":"the same","code":3})");
   REQUIRE(refusal);

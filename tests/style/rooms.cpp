@@ -65,7 +65,7 @@ const std::vector<Room>& rooms() {
       {"agent/",
        {"base/", "net/", "rendezvous/client/", "rendezvous/etcd/", "rendezvous/protocol/",
         "rendezvous/store/", "agent/core/", "agent/node/", "agent/control/", "agent/proc/",
-        "agent/warm/", "agent/worker_link/", "agent/in_process_link"},
+        "agent/warm/", "agent/worker_link/", "agent/in_process_link", "agent/record_admission"},
        {kProcess, kOptions, kTorch, kTensor}},
       // Which workers start from a template is decided without a process or a socket.
       {"agent/warm/core/", {"base/"}, {kAsio, kProcess, kJson, kLog, kOptions}, Core::kPure},
@@ -78,6 +78,8 @@ const std::vector<Room>& rooms() {
        {"base/", "rendezvous/client/", "rendezvous/round/", "agent/"},
        {kProcess, kOptions, kTorch, kTensor}},
       {"agent/preview", {"base/", "rendezvous/round/", "agent/"}, {kAsio, kJson, kLog, kOptions}},
+      // One rule says who fits into a run, also before this node coordinates it.
+      {"agent/record_admission", {"base/", "rendezvous/", "agent/"}, all, Core::kPure},
       {"launcher/",
        {"base/", "agent/", "rendezvous/coordinator/", "launcher/front/"},
        {kProcess, kTorch, kTensor}},

@@ -103,18 +103,24 @@ struct CoordinatorMoved {
   bool known = true;        // the shell's Connect goes there; else the link stays as it is
   bool here = false;        // in this process
 };
-/// What names the coordinator does not answer, which is no fault of this node: the time does not
-/// count.
-struct CoordinatorAwaited {};
+/// What names the coordinator ("etcd h1:2379") does not answer, which is no fault of this node: the
+/// time does not count.
+struct CoordinatorAwaited {
+  std::string what{};
+};
+/// No process coordinates the run, and this one may not: its terms are not the run's.
+struct ElectionBarred {
+  std::string why;
+};
 /// This node was to coordinate the run, and cannot, or got no majority.
 struct Abdicated {
   std::string reason;
 };
 struct Tick {};
-using Event =
-    std::variant<LinkUp, LinkDown, Incoming, StoreOpened, GroupRunning, GroupSucceeded, GroupFailed,
-                 GroupGone, GroupMayGrow, RankGone, GroupLeftBefore, GroupQuiet, StoreIdle,
-                 LeaveAsked, SignalCame, CoordinatorMoved, CoordinatorAwaited, Abdicated, Tick>;
+using Event = std::variant<LinkUp, LinkDown, Incoming, StoreOpened, GroupRunning, GroupSucceeded,
+                           GroupFailed, GroupGone, GroupMayGrow, RankGone, GroupLeftBefore,
+                           GroupQuiet, StoreIdle, LeaveAsked, SignalCame, CoordinatorMoved,
+                           CoordinatorAwaited, ElectionBarred, Abdicated, Tick>;
 
 /// Where another node than that of the endpoint coordinates, or may.
 struct Place {

@@ -1,0 +1,16 @@
+// Whether this node may coordinate the run that a coordinator before it has left in etcd. Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/run_record.hpp"
+#include "rendezvous/protocol/messages.hpp"
+
+namespace ddprun {
+
+/// Why not, in a sentence: its terms, as `hello` would carry them, are not the run's.
+[[nodiscard]] std::optional<std::string> refusal_of_record(const protocol::Hello& hello,
+                                                           const RunRecord& record);
+
+}  // namespace ddprun
