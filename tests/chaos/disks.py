@@ -12,8 +12,9 @@ class FrozenDisk:
 
     ends_while_stalled = False  # the kernel keeps a process with such a thread until the thaw
 
-    def __init__(self, cluster):
+    def __init__(self, cluster, megabytes: int = 32):
         self.cluster = cluster
+        self.bytes = megabytes << 20
         self.image = cluster.folder / "disk.image"
         self.path = cluster.folder / "disk"
         self.environment = {}
@@ -22,7 +23,7 @@ class FrozenDisk:
     def __enter__(self):
         self.path.mkdir()
         with open(self.image, "wb") as image:
-            image.truncate(32 << 20)
+            image.truncate(self.bytes)
         run("mkfs.ext4", "-qF", self.image)
         run("mount", "-o", "loop", self.image, self.path)
         return self

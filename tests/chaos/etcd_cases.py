@@ -16,9 +16,9 @@ SECONDS = 60
 
 
 @contextlib.contextmanager
-def etcd_run(cluster: Cluster, nodes: str = "2:3", servers: int = 3, restarts: int = 0):
+def etcd_run(cluster: Cluster, nodes: str = "2:3", servers: int = 3, restarts: int = 0, disk=None):
     """Three members of etcd, and a cluster whose agents use them."""
-    with Etcd(cluster.folder, servers) as etcd:
+    with Etcd(cluster.folder, servers, disk=disk) as etcd:
         cluster.flags |= {"nnodes": nodes, "rdzv-backend": "etcd-v3",
                           "rdzv-endpoint": etcd.endpoints, "max-restarts": str(restarts)}
         cluster.conf |= {"keep_alive_interval": "0.4", "keep_alive_max_attempt": "5",

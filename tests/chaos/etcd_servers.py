@@ -27,9 +27,10 @@ def missing() -> str:
 class Etcd:
     """Use in a `with` statement."""
 
-    def __init__(self, folder: pathlib.Path, members: int = 3, certificate=None, own=None):
+    def __init__(self, folder: pathlib.Path, members: int = 3, certificate=None, own=None,
+                 disk: pathlib.Path | None = None):
         """`certificate`: of the members' client ports, which then want one of the same CA from
-        their clients; `own` is that of this class."""
+        their clients; `own` is that of this class. `disk`: where they write, else into memory."""
         self.folder = folder
         self.certificate = certificate
         self.trust = None
@@ -38,7 +39,7 @@ class Etcd:
             self.trust.load_cert_chain(own.cert, own.key)
         # A busy disk delays its elections by more than their time-out, again and again.
         memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-        self.data = pathlib.Path(tempfile.mkdtemp(prefix="ddprun_etcd_", dir=memory))
+        self.data = pathlib.Path(tempfile.mkdtemp(prefix="ddprun_etcd_", dir=disk or memory))
         self.ports = [(free_port(), free_port()) for _ in range(members)]
         self.members: list[subprocess.Popen | None] = [None] * members
 
