@@ -59,7 +59,7 @@ TEST_CASE("with a silence limit of two heartbeats nodes that live are not lost b
   const TimePoint heard = desk.now_;
   desk.after(milliseconds(990));
   Held<int> held;  // from here on the coordinator may not act
-  for (const std::uint64_t link : {1, 2}) held.push(0, said(link, Beat{}));
+  for (const std::uint64_t link : {1U, 2U}) held.push(0, said(link, Beat{}));
   desk.now_ = heard + seconds(attempts);
   for (const auto& [entry, event] : held.take()) {
     desk.say(link_of(event), std::get<round::Received>(event).message);

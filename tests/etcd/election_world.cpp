@@ -275,7 +275,10 @@ void ElectionWorld::govern(Process& process) {
     return feed(process, RecordChanged{record});
   }
   ++record.round;
-  if (!record.terms) record.terms.emplace().host = process.terms;
+  if (!record.terms) {
+    record.terms = RunRecord::Terms{};
+    record.terms->host = process.terms;
+  }
   feed(process, RecordChanged{record});
 }
 

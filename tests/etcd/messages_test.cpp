@@ -107,7 +107,7 @@ TEST_CASE("the winner of a campaign reads what is known of the run") {
 
 TEST_CASE("a record is read as it was written") {
   RunRecord record{9, 1};
-  RunRecord::Terms& terms = record.terms.emplace();
+  RunRecord::Terms terms;
   terms.nodes_min = 2;
   terms.nodes_max = 4;
   terms.max_restarts = 3;
@@ -120,6 +120,7 @@ TEST_CASE("a record is read as it was written") {
   terms.fingerprint = "f1";
   terms.host = "gpu-01";
   terms.address = "10.0.0.9";
+  record.terms = terms;
   record.before = {{4, {3, "rank 0 failed", 2, 17}}, {6, {0, "", 1}}};
   CHECK(record_of(to_json(record)) == record);
   record.over = RunRecord::Verdict{0, "all ranks exited with code 0", 4, 21};
@@ -128,7 +129,7 @@ TEST_CASE("a record is read as it was written") {
 
 TEST_CASE("terms that no run can have are none") {
   RunRecord record{9, 1};
-  record.terms.emplace();
+  record.terms = RunRecord::Terms{};
   CHECK(!record_of(to_json(record)).terms);
   CHECK(record_of(boost::json::array()) == RunRecord{});
 }
