@@ -34,6 +34,16 @@ def record(cluster: Cluster, etcd: Etcd) -> dict:
     return etcd.value(f"/ddprun/{cluster.run_id}/run") or {}
 
 
+def finish_after_restart(cluster: Cluster, agents, first) -> None:
+    """A rank fails, which costs one restart and no other round; then the run ends."""
+    cluster.fail(0, first.number, 3)
+    second = cluster.wait_for_round(agents, after=first, seconds=SECONDS)
+    expect(second.restarts == 1, f"restart count {second.restarts}")
+    expect(len(cluster.rounds()) == 2, "a round too many")
+    cluster.finish()
+    cluster.end_all(0)
+
+
 def leading(cluster: Cluster, etcd: Etcd) -> Agent:
     """The agent that etcd names, and that listens there."""
     def look():
@@ -96,12 +106,7 @@ def etcd_leader_killed(cluster: Cluster):
         first = cluster.wait_for_round(agents, seconds=SECONDS)
         etcd.kill(etcd.leader())
         etcd.wait_until_it_answers()
-        cluster.fail(0, first.number, 3)
-        second = cluster.wait_for_round(agents, after=first, seconds=SECONDS)
-        expect(second.restarts == 1, f"restart count {second.restarts}")
-        expect(len(cluster.rounds()) == 2, "a round too many")
-        cluster.finish()
-        cluster.end_all(0)
+        finish_after_restart(cluster, agents, first)
 
 
 @case("etcd: no quorum: the run trains on and a restart waits until etcd answers", "etcd")

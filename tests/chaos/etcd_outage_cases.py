@@ -5,7 +5,7 @@ import signal
 import processes
 from cases import case, expect
 from disks import FrozenDisk
-from etcd_cases import SECONDS, TTL, etcd_run, leading
+from etcd_cases import SECONDS, TTL, etcd_run, finish_after_restart, leading
 from harness import Cluster, pause
 
 
@@ -89,9 +89,4 @@ def slow_disk(cluster: Cluster):
         pause(3 * TTL)  # no lease can be renewed
         expect(len(cluster.rounds()) == 1, "a round while etcd could write nothing")
         disk.go_on()
-        cluster.fail(0, first.number, 3)
-        second = cluster.wait_for_round(agents, after=first, seconds=SECONDS)
-        expect(second.restarts == 1, f"restart count {second.restarts}")
-        expect(len(cluster.rounds()) == 2, "a round too many")
-        cluster.finish()
-        cluster.end_all(0)
+        finish_after_restart(cluster, agents, first)
