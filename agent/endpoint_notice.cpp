@@ -9,18 +9,11 @@ namespace ddprun {
 namespace asio = boost::asio;
 
 EndpointNotice::EndpointNotice(asio::any_io_executor executor, const LaunchConfig& config,
-                               CoordinatorAddress where, Decides decides)
-    : executor_(executor),
-      config_(config),
-      where_(std::move(where)),
-      decides_(std::move(decides)),
-      timer_(executor) {}
-
-void EndpointNotice::begin(std::uint16_t port) {
-  port_ = port;
+                               CoordinatorAddress where, Says says)
+    : says_(std::move(says)), timer_(executor) {
   link_ = std::make_unique<client::Connections>(
-      executor_, where_.host, where_.port, [this](const client::Event& event) { on(event); },
-      link_secret_of(config_));
+      executor, where.host, where.port, [this](const client::Event& event) { on(event); },
+      link_secret_of(config));
   attempt();
 }
 
@@ -43,8 +36,8 @@ void EndpointNotice::on(const client::Event& event) {
 
 // The link stays open: its end says that the coordinator there is gone, and another may come.
 void EndpointNotice::tell() {
-  if (const auto round = decides_()) {
-    link_->send(link_id_, protocol::Lead{config_.run_id, *round, port_});
+  if (const auto lead = says_()) {
+    link_->send(link_id_, *lead);
     ++unanswered_;
   }
   again();
@@ -52,11 +45,13 @@ void EndpointNotice::tell() {
 
 void EndpointNotice::again() {
   timer_.expires_after(is_up_ ? kReminderInterval : kNoticeInterval);
-  timer_.async_wait([this](const boost::system::error_code& cancelled) {
-    if (cancelled) return;
-    if (is_up_ && unanswered_ < kUnansweredMax) return tell();
-    attempt();
-  });
+  // A timer that has expired already is not cancelled any more.
+  timer_.async_wait(
+      [this, weak = std::weak_ptr<int>(alive_)](const boost::system::error_code& cancelled) {
+        if (cancelled || weak.lock() == nullptr) return;
+        if (is_up_ && unanswered_ < kUnansweredMax) return tell();
+        attempt();
+      });
 }
 
 }  // namespace ddprun

@@ -1,7 +1,7 @@
-// EndpointNotice: while this node coordinates the run in the place of another one, it tells so to
-// whatever coordinator of the run is there again, or still: where the run's endpoint is, or where
-// the run was coordinated before. That one then sends its agents here (docs/FAILOVER.md). Thread
-// rule: the io_context's thread. Ownership: config outlives it.
+// EndpointNotice: while the run is coordinated in another place than this one, it tells so to
+// whatever coordinator of the run is here again, or still: where the run's endpoint is, or where
+// the run was coordinated before. That one then sends its agents there (docs/FAILOVER.md). Thread
+// rule: the io_context's thread.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -28,13 +28,10 @@ inline constexpr int kUnansweredMax = 4;
 
 class EndpointNotice {
  public:
-  /// The settled round after which the coordinator here decides. None: nothing is to be told now.
-  using Decides = std::function<std::optional<Round>()>;
+  /// What is to be told; none: nothing now.
+  using Says = std::function<std::optional<protocol::Lead>()>;
   EndpointNotice(boost::asio::any_io_executor executor, const LaunchConfig& config,
-                 CoordinatorAddress where, Decides decides);
-
-  /// The run is coordinated at this port of this machine.
-  void begin(std::uint16_t port);
+                 CoordinatorAddress where, Says says);
 
  private:
   void on(const client::Event& event);
@@ -42,16 +39,13 @@ class EndpointNotice {
   void tell();
   void again();
 
-  boost::asio::any_io_executor executor_;
-  const LaunchConfig& config_;
-  CoordinatorAddress where_;
-  Decides decides_;
+  Says says_;
   boost::asio::steady_timer timer_;
   std::unique_ptr<client::Connections> link_;
   client::LinkId link_id_ = 0;
-  std::uint16_t port_ = 0;
   bool is_up_ = false;
   int unanswered_ = 0;
+  std::shared_ptr<int> alive_ = std::make_shared<int>(0);
 };
 
 }  // namespace ddprun

@@ -77,11 +77,14 @@ std::unique_ptr<LocalCoordinator> Standby::lead(const std::vector<client::Place>
   for (const client::Place& place : former) all.push_back({place.address, place.port});
   notices_.clear();
   led_ = seat_.coordinator();
-  const auto decides = [this] { return led_ ? led_->decides_after() : std::nullopt; };
+  const auto says = [this]() -> std::optional<protocol::Lead> {
+    const auto round = led_ ? led_->decides_after() : std::nullopt;
+    if (!round) return std::nullopt;
+    return protocol::Lead{config_.run_id, *round, port_};
+  };
   for (CoordinatorAddress& where : all) {
-    auto notice = std::make_unique<EndpointNotice>(executor_, config_, std::move(where), decides);
-    notice->begin(port_);
-    notices_.push_back(std::move(notice));
+    notices_.push_back(
+        std::make_unique<EndpointNotice>(executor_, config_, std::move(where), says));
   }
   return seat_.take();
 }
