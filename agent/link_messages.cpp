@@ -39,6 +39,7 @@ protocol::Terms terms_of(const LaunchConfig& config) {
   terms.keep_alive_interval = to_ms(rendezvous.keep_alive_interval);
   terms.keep_alive_max_attempt = rendezvous.keep_alive_max_attempt;
   terms.commands_may_differ = config.workers.commands_may_differ;
+  if (!rendezvous.endpoints.empty()) terms.endpoints = coordinator_text(rendezvous);
   return terms;
 }
 
@@ -49,7 +50,13 @@ std::string to_text(const CoordinatorAddress& address) {
 }
 
 std::string coordinator_text(const RendezvousConfig& rendezvous) {
-  return rendezvous.etcd ? rendezvous.etcd->text : to_text(rendezvous.coordinator);
+  if (rendezvous.etcd) return rendezvous.etcd->text;
+  if (rendezvous.endpoints.empty()) return to_text(rendezvous.coordinator);
+  std::string all;
+  for (const CoordinatorAddress& one : rendezvous.endpoints) {
+    all += (all.empty() ? "" : ",") + to_text(one);
+  }
+  return all;
 }
 
 client::MembershipOptions membership_options(const LaunchConfig& config,
@@ -73,6 +80,9 @@ client::MembershipOptions membership_options(const LaunchConfig& config,
   const RendezvousConfig& rendezvous = *config.rendezvous;
   options.coordinator = (rendezvous.etcd ? "of " : "") + coordinator_text(rendezvous);
   options.coordinator_timeout = rendezvous.coordinator_timeout;
+  for (const CoordinatorAddress& one : rendezvous.endpoints) {
+    options.endpoints.push_back({one.host, one.host, one.port});
+  }
   if (!rendezvous.address.empty()) hello.address = rendezvous.address;
   hello.addresses = identity.addresses;
   hello.node_rank = rendezvous.node_rank;

@@ -91,7 +91,7 @@ Preview preview(const LaunchConfig& config, const Environment& environment,
     const std::optional<EtcdConfig>& etcd = config.rendezvous->etcd;
     if (etcd) shown.may_run_coordinator = etcd->may_lead;
     shown.coordinator_is_open = facts.coordinator_is_open || etcd;
-    if (!shown.coordinator_is_open) shown.coordinator = config.rendezvous->coordinator;
+    if (!shown.coordinator_is_open) shown.coordinator = coordinator_text(*config.rendezvous);
   }
   const LogTreeOptions logs{config.log.dir, value_or(environment, "TMPDIR", ""), config.run_id};
   if (has_logs(config)) shown.log_place = logs.place();

@@ -38,8 +38,8 @@ struct Preview {
   std::string host;                   // this node
   int nodes_min = 1;
   int nodes_max = 1;
-  std::optional<CoordinatorAddress> coordinator;  // unset: a single node has none, or it is open
-  bool coordinator_is_open = false;               // decided at the start
+  std::optional<std::string> coordinator;  // unset: a single node has none, or it is open
+  bool coordinator_is_open = false;        // decided at the start
   bool may_run_coordinator = false;
   std::string log_place;           // where the log directory is made; empty: nowhere
   std::vector<PreviewNode> nodes;  // empty: their places are decided at the rendezvous

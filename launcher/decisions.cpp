@@ -84,9 +84,7 @@ class Decisions {
     }
     std::string value =
         count_text(preview_.nodes_min, preview_.nodes_max, "node") + ", coordinator ";
-    value += preview_.coordinator
-                 ? host_and_port(preview_.coordinator->host, preview_.coordinator->port)
-                 : "decided at the start";
+    value += preview_.coordinator ? *preview_.coordinator : "decided at the start";
     if (preview_.may_run_coordinator) value += ", which this node may run";
     add("rendezvous", value, origin_of(is_given(Id::kHosts) ? Id::kHosts : Id::kNnodes));
     add_links();

@@ -72,7 +72,7 @@ bool is_same_everywhere(const Preview& preview, const std::string& name) {
 /// None: decided at the start, or a single node.
 std::optional<std::string> coordinator_text(const Preview& preview) {
   if (!preview.coordinator) return std::nullopt;
-  return printable(host_and_port(preview.coordinator->host, preview.coordinator->port));
+  return printable(*preview.coordinator);
 }
 
 std::string heading_text(const Preview& preview) {

@@ -50,20 +50,26 @@ Result<Backend> parse_backend(const Origin& origin) {
   return usage(origin.quoted() + " is not one of static, c10d, etcd-v3");
 }
 
-/// Of the servers of etcd there may be several.
-Result<std::vector<Endpoint>> parse_etcd_endpoints(const Origin& origin) {
+/// Several servers of etcd, or several ddprun-rdzvd.
+Result<std::vector<Endpoint>> parse_endpoints(const Origin& origin) {
   std::vector<Endpoint> endpoints;
   if (origin.text.empty()) return endpoints;
   for (const std::string& part : split_list(origin.text)) {
     auto endpoint = parse_endpoint(part, origin.name);
+    if (!endpoint && part.empty()) return usage(origin.shown() + ": an endpoint is empty");
     if (!endpoint) return endpoint.error();
     endpoints.push_back(std::move(*endpoint));
   }
   return endpoints;
 }
 
-Result<std::optional<Endpoint>> parse_rendezvous_endpoint(const Origin& origin) {
+Result<std::optional<Endpoint>> parse_static_endpoint(const Origin& origin) {
   if (origin.text.empty()) return std::optional<Endpoint>();
+  if (origin.text.find(',') != std::string::npos) {
+    return usage(origin.shown() +
+                 ": the static backend has one endpoint, node 0; several are for "
+                 "--rdzv-backend=c10d with ddprun-rdzvd at each, or for etcd-v3");
+  }
   auto endpoint = parse_endpoint(origin.text, origin.name);
   if (!endpoint) return endpoint.error();
   return std::optional(std::move(*endpoint));
@@ -116,14 +122,14 @@ Result<RendezvousRequest> parse_rendezvous(const Settings& settings,
   const bool is_path =
       parsed && request.conf.value.file_store && request.backend.value == Backend::kC10d;
   const bool is_used = !is_path && !request.standalone.value && request.hosts.value.empty();
-  if (parsed && is_used && request.backend.value == Backend::kEtcd) {
-    auto servers = parse_etcd_endpoints(request.endpoint);
-    if (!servers) return servers.error();
-    if (!servers->empty()) request.endpoint.value = servers->front();
-    request.etcd_endpoints = std::move(*servers);
+  if (parsed && is_used && request.backend.value != Backend::kStatic) {
+    auto endpoints = parse_endpoints(request.endpoint);
+    if (!endpoints) return endpoints.error();
+    if (!endpoints->empty()) request.endpoint.value = endpoints->front();
+    request.endpoints = std::move(*endpoints);
   } else if (parsed && is_used) {
-    parsed = parse_setting(settings, Option::kRdzvEndpoint, &parse_rendezvous_endpoint,
-                           request.endpoint);
+    parsed =
+        parse_setting(settings, Option::kRdzvEndpoint, &parse_static_endpoint, request.endpoint);
   }
   if (!parsed) return parsed.error();
   return request;

@@ -55,7 +55,7 @@ struct RendezvousRequest {
   Setting<NodeRange> nodes;
   Setting<Backend> backend;
   Setting<std::optional<Endpoint>> endpoint;  // unset: empty, or unused (--standalone, --hosts)
-  std::vector<Endpoint> etcd_endpoints{};     // with Backend::kEtcd; the first is `endpoint`, too
+  std::vector<Endpoint> endpoints{};          // all that it names; the first is `endpoint`
   Setting<std::string> run_id;
   Setting<RendezvousConf> conf;
   Setting<std::string> secret_file;

@@ -16,7 +16,7 @@ constexpr std::uint16_t kEtcdPort = 2379;
 EtcdConfig etcd_config(const RendezvousRequest& asked) {
   const RendezvousConf& conf = asked.conf.value;
   EtcdConfig etcd;
-  for (const Endpoint& endpoint : asked.etcd_endpoints) {
+  for (const Endpoint& endpoint : asked.endpoints) {
     etcd.endpoints.push_back({endpoint.host, endpoint.port.value_or(kEtcdPort)});
     const CoordinatorAddress& address = etcd.endpoints.back();
     etcd.text += (etcd.text.empty() ? "etcd " : ",") + host_and_port(address.host, address.port);
@@ -44,11 +44,11 @@ Result<void> check_etcd_tls(const RendezvousConf& conf) {
 
 Result<void> check_etcd(const RendezvousRequest& asked) {
   const RendezvousConf& conf = asked.conf.value;
-  if (asked.etcd_endpoints.empty()) {
+  if (asked.endpoints.empty()) {
     return usage(asked.backend.shown() +
                  " needs the servers of etcd: --rdzv-endpoint=HOST:2379,HOST:2379");
   }
-  for (const Endpoint& endpoint : asked.etcd_endpoints) {
+  for (const Endpoint& endpoint : asked.endpoints) {
     if (endpoint.port == 0) return usage(asked.endpoint.shown() + ": port 0 is no server's");
   }
   if (conf.user.empty() != conf.password_file.empty()) {

@@ -20,6 +20,7 @@ Membership::Membership(MembershipOptions options, TimePoint start)
       start_(start),
       now_(start),
       reach_{start, start},
+      search_(options_.endpoints),
       stores_(options_.hello.stop_timeout + kStopMargin) {}
 
 Actions Membership::begin(TimePoint now) {

@@ -34,6 +34,8 @@ struct MembershipOptions {
   Duration coordinator_timeout = kCoordinatorTimeout;
   /// Workers that survive a failure are held: their group is told what follows also while it ends.
   bool keeps_survivors = false;
+  /// All of the run, in order of preference, if there are several; else empty.
+  std::vector<Place> endpoints{};
 };
 
 /// The link to the coordinator: each state owns its deadlines.
@@ -80,6 +82,13 @@ class Membership {
   [[nodiscard]] bool connected() const { return is_up(); }
   /// Whether the coordinator answers on the link that there is.
   [[nodiscard]] bool has_coordinator() const { return answered(); }
+  /// If there are several endpoints and this node speaks for them: the settled round after which
+  /// its coordinator decides, and where that is.
+  struct Led {
+    Round round{0};
+    Place place;
+  };
+  [[nodiscard]] std::optional<Led> speaks_for() const;
   /// Where coordinators were, other than at the endpoint, that may not know of the present one.
   [[nodiscard]] const std::vector<Place>& former_coordinators() const { return former_; }
   /// The state of the link: "Answered".
@@ -148,6 +157,12 @@ class Membership {
   [[nodiscard]] Duration attempt_max() const;
   [[nodiscard]] Duration soon() const;
 
+  // membership_endpoints.cpp: several coordinators may serve.
+  void settle_on_endpoint();
+  [[nodiscard]] bool looks_back() const;
+  void look_back_if_due();
+  [[nodiscard]] bool is_endpoint(const protocol::Moved& moved) const;
+
   // membership.cpp
   void on(const GroupRunning& running);
   void on(const GroupSucceeded& succeeded);
@@ -194,11 +209,14 @@ class Membership {
   LinkId link_id_ = 0;
   Reach reach_;
   CoordinatorSearch search_;
-  std::optional<Place> where_;  // the coordinator is; none: where the endpoint is
-  std::vector<Place> former_;   // where it was, at most kSuccessorsMax
-  bool coordinates_ = false;    // here, since it was this node's turn
-  bool has_ended_ = false;      // the process there
-  TimePoint spoke_at_{};        // the last message of a coordinator
+  std::optional<Place> where_;             // the coordinator is; none: where the endpoint is
+  std::vector<Place> former_;              // where it was, at most kSuccessorsMax
+  std::optional<TimePoint> look_back_at_;  // to the endpoints before this one
+  Duration look_back_after_{0};            // how long it waits before it does
+  std::optional<Place> left_;              // for that, until a coordinator answers
+  bool coordinates_ = false;               // here, since it was this node's turn
+  bool has_ended_ = false;                 // the process there
+  TimePoint spoke_at_{};                   // the last message of a coordinator
   std::optional<TimePoint> armed_;
   bool node_rank_retried_ = false;
   bool was_greeted_ = false;  // a coordinator had said something before the message that is taken

@@ -19,6 +19,9 @@ void Membership::look_further(LinkLoss loss, bool had_it) {
   const bool refused = loss == LinkLoss::kRefused && !search_.is_away();
   if (refused && round_ && round_->of_coordinator) round_->author_ended = true;
   if (!search_.is_away()) has_ended_ = refused;
+  if (!search_.is_away() && search_.has_endpoints()) {
+    search_.starts_at(where_.value_or(options_.endpoints.front()));
+  }
   // The run is over: no other node takes it on.
   if (round_ && round_->verdict) return await_last_word(loss);
   const Step step = search_.lost(loss, had_it);
@@ -41,7 +44,9 @@ void Membership::go(Step step) {
     case Step::kAgain:
     case Step::kStart:
       // Who has ended need not be asked again; the node of the endpoint may be back.
-      if (has_ended_) where_.reset();
+      if (!has_ended_) return;
+      if (search_.has_endpoints() && reach_.joined) return move_to(options_.endpoints.front());
+      where_.reset();
       return;
     case Step::kLead: {
       options_.hello.runs_coordinator = true;
@@ -78,6 +83,8 @@ void Membership::on(const Abdicated& abdicated) {
 /// Who answers where this agent has looked coordinates the run.
 void Membership::find_coordinator() {
   if (!search_.is_candidate()) options_.hello.runs_coordinator = false;
+  const bool is_known = left_ == search_.place();
+  left_.reset();
   move_to(search_.place());
   search_.found();
   reach_.loss_noted = false;
@@ -85,7 +92,7 @@ void Membership::find_coordinator() {
   const std::string other =
       where_->host + " (" + options_.coordinator + ") coordinates the run now";
   const bool here = options_.hello.runs_coordinator;
-  notices_.note(here ? "this node coordinates the run now" : other, actions_);
+  if (!is_known) notices_.note(here ? "this node coordinates the run now" : other, actions_);
 }
 
 /// From now on it is looked for there; the one before it may be suspended, and learn that late.
@@ -107,7 +114,7 @@ void Membership::take(const Settled& settled) {
 void Membership::take(const Moved& moved) {
   if (way_out_.is_decided()) return;
   if (way_out_.is_leaving()) return stop_leaving();
-  if (!can_be_host(moved.address)) return;
+  if (!can_be_host(moved.address) || !is_endpoint(moved)) return;
   if (coordinates_) withdraw();  // it listens here as before
   options_.hello.runs_coordinator = false;
   move_to({moved.address, moved.address, moved.port});
@@ -120,7 +127,7 @@ void Membership::take(const Moved& moved) {
 /// A host that does not answer is not waited for as long where others may coordinate.
 Duration Membership::attempt_max() const {
   const Duration share = options_.hello.terms.silence_max() / 4;
-  return search_.is_away() ? std::min(kConnectMax, share) : kConnectMax;
+  return search_.is_away() || search_.has_endpoints() ? std::min(kConnectMax, share) : kConnectMax;
 }
 
 }  // namespace ddprun::client

@@ -46,6 +46,12 @@ struct RunEntry : std::enable_shared_from_this<RunEntry> {
   LogQuota quota{kRunLinesMax, kRunLineInterval};
 };
 
+/// Where another coordinator of a run is, and the link on which that is repeated.
+struct Elsewhere {
+  protocol::Moved place;
+  std::uint64_t link = 0;
+};
+
 class Server::Impl final : public net::Reactor::Handler, public std::enable_shared_from_this<Impl> {
  public:
   Impl(boost::asio::any_io_executor executor, boost::asio::ip::tcp::acceptor listener,
@@ -63,7 +69,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   static boost::asio::awaitable<void> settle(std::shared_ptr<Impl> self);
   [[nodiscard]] bool is_ending() const;
   [[nodiscard]] std::optional<Round> decides_after() const;
-  [[nodiscard]] bool has_moved() const { return moved_.has_value(); }
+  [[nodiscard]] bool has_moved() const { return !elsewhere_.empty(); }
   void resume();
   void recorded(const RunRecord& record);
   void close();
@@ -123,6 +129,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   // server_runs.cpp: runs.
   void on_message(Link& link, protocol::Message message);
   void on_hello(Link& link, protocol::Message message);
+  [[nodiscard]] bool is_of_another_run(const Link& link, const std::string& run) const;
   void admit_to_store(const Link& link, std::vector<std::string> addresses);
   [[nodiscard]] std::optional<protocol::Refused> refusal_of(const Link& link,
                                                             const protocol::Hello& hello) const;
@@ -152,7 +159,9 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   // server_succession.cpp: another coordinator of the run.
   [[nodiscard]] bool may_hand_over(const Link& link, const protocol::Lead& lead);
   void hand_over(Link& link, const protocol::Lead& lead);
-  void send_away(Link& link);
+  void send_away(Link& link, protocol::Moved moved);
+  void forget_leader(const Link& link);
+  void abdicate(RunEntry& entry, const std::string& reason);
   void refuse(Link& link, protocol::Refused refused);
   [[nodiscard]] SharedFrame frame_of(protocol::Message message);
 
@@ -218,10 +227,10 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   boost::asio::steady_timer keeper_timer_;  // runs only while anything is held
   bool keeper_awaited_ = false;
   bool keeper_overdue_ = false;
-  bool stop_asked_ = false;               // while it might not act
-  bool acts_to_the_end_ = false;          // the run has ended: no other coordinator has its nodes
-  std::optional<protocol::Moved> moved_;  // where the run is coordinated, if not here
-  std::uint64_t leader_ = 0;              // the link that says so
+  bool stop_asked_ = false;       // while it might not act
+  bool acts_to_the_end_ = false;  // the run has ended: no other coordinator has its nodes
+  std::unordered_map<std::string, Elsewhere> elsewhere_;      // by run, if not coordinated here
+  std::unordered_map<std::uint64_t, std::string> led_there_;  // the run, by Elsewhere::link
   std::vector<std::uint64_t> closed_links_;  // in links_ until the end of the batch
   net::LoggedCauses logged_;
   LogQuota quota_{kLinesMax, kLineInterval};

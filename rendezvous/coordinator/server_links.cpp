@@ -297,7 +297,7 @@ void Server::Impl::mark_closed(Link& link) {
   if (link.state == LinkState::kClosed) return;
   if (link.state == LinkState::kAgent) --agents_;
   if (link.awaited) --leaving_;
-  if (link.id == leader_) moved_.reset();  // or it tells so again
+  forget_leader(link);
   link.state = LinkState::kClosed;
   link.run.reset();
   forget_due(link);

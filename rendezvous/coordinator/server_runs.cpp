@@ -38,18 +38,27 @@ void Server::Impl::on_message(Link& link, Message message) {
   step(link.run, round::Received{round::LinkId(link.id), std::move(peer), std::move(message)});
 }
 
+// The key of a link belongs to one run; a certificate is for all.
+bool Server::Impl::is_of_another_run(const Link& link, const std::string& run) const {
+  return tls_ != nullptr && tls_->has_secret() && link.tls->run() != run;
+}
+
 void Server::Impl::on_hello(Link& link, Message message) {
   const Hello& hello = std::get<Hello>(message);
-  if (moved_ && options_.only_run == hello.run_id) {
-    send_away(link);
-    return close_link(link);
+  if (const auto other = elsewhere_.find(hello.run_id.value()); other != elsewhere_.end()) {
+    // A member of a round has lost its coordinator; if that one lives, it repeats its lead.
+    const bool has_lost_it = !options_.only_run && hello.claim.has_value();
+    if (!has_lost_it) {
+      send_away(link, other->second.place);
+      return close_link(link);
+    }
+    led_there_.erase(other->second.link);
+    elsewhere_.erase(other);
   }
   const bool is_full = unfinished_ >= options_.limits.runs;
   if (is_full && !runs_.contains(hello.run_id.value())) forget_run_without_agents();
   auto refused = refusal_of(link, hello);
-  const bool one_run = tls_ != nullptr && tls_->has_secret();  // a certificate is for all
-  if (!refused && one_run && link.tls->run() != hello.run_id.value()) {
-    // The key of a link belongs to one run.
+  if (!refused && is_of_another_run(link, hello.run_id.value())) {
     refused = Refused{RefusalCode::kWrongRun, "this link was made for another run", {}};
   }
   if (refused) {
@@ -203,7 +212,7 @@ void Server::Impl::perform(RunEntry& entry, round::Actions actions) {
     } else if (const auto* said = std::get_if<round::Note>(&action)) {
       note(entry, *said);
     } else if (const auto* abdicated = std::get_if<round::Abdicate>(&action)) {
-      if (options_.succession.on_abdicate) options_.succession.on_abdicate(abdicated->reason);
+      abdicate(entry, abdicated->reason);
     } else {
       finish_run(entry);
     }

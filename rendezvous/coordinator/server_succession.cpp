@@ -15,12 +15,22 @@ using namespace protocol;
 // The other one has a majority of the nodes of the run. Where this run has no round, or an older
 // one, these are not its nodes.
 bool Server::Impl::may_hand_over(const Link& link, const Lead& lead) {
-  if (!options_.only_run || *options_.only_run != lead.run_id) return false;
-  if (!options_.succession.options.exists) return false;
-  if (leader_ != link.id && find(leader_) != nullptr) return false;
-  return std::none_of(runs_.begin(), runs_.end(), [&lead](const auto& one) {
-    return one.second->run.decides_after(lead.round) || !one.second->run.can_be(lead.round);
-  });
+  const bool is_daemon = !options_.only_run;
+  // Agents go to an endpoint that they were given, and so to no address of a stranger.
+  if (is_daemon == lead.host.empty()) return false;
+  if (!is_daemon && (*options_.only_run != lead.run_id || !options_.succession.options.exists))
+    return false;
+  const std::string& run = lead.run_id.value();
+  if (is_of_another_run(link, run)) return false;
+  const auto led = led_there_.find(link.id);
+  if (led != led_there_.end() && led->second != run) return false;
+  const auto other = elsewhere_.find(run);
+  if (other != elsewhere_.end() && other->second.link != link.id) return false;
+  const auto known = runs_.find(run);
+  if (known == runs_.end()) return true;
+  const round::Run& here = known->second->run;
+  const bool is_named = !is_daemon || here.has_endpoint(host_and_port(lead.host, lead.port));
+  return is_named && !here.decides_after(lead.round) && here.can_be(lead.round);
 }
 
 std::optional<Round> Server::Impl::decides_after() const {
@@ -30,36 +40,61 @@ std::optional<Round> Server::Impl::decides_after() const {
   return std::nullopt;
 }
 
-// It holds as long as the other one repeats it on this link.
+// It holds as long as the other one repeats it on this link. Members that have lost that one take
+// it for lost up to a heartbeat apart: the last of them may still say that it leads.
 void Server::Impl::hand_over(Link& link, const Lead& lead) {
-  const Moved moved{net::address_text(link.from), lead.port};
-  if (moved_ != moved && options_.log) {
-    options_.log->info("the run is coordinated by {}", host_and_port(moved.address, moved.port));
+  const std::string run = lead.run_id.value();
+  const auto found = runs_.find(run);
+  if (found != runs_.end() && found->second->run.gathers_majority()) {
+    forget_due(link);
+    set_due(link);
+    return send(link, frame_of(Beat{}));
   }
-  moved_ = moved;
-  leader_ = link.id;
+  const Moved moved{lead.host.empty() ? net::address_text(link.from) : lead.host, lead.port};
+  const auto known = elsewhere_.find(run);
+  if ((known == elsewhere_.end() || known->second.place != moved) && options_.log) {
+    options_.log->info("the run is coordinated by {}{}", host_and_port(moved.address, moved.port),
+                       options_.only_run ? "" : " run_id=" + run);
+  }
+  elsewhere_.insert_or_assign(run, Elsewhere{moved, link.id});
+  led_there_.insert_or_assign(link.id, run);
   forget_due(link);
   set_due(link);
   send(link, frame_of(Beat{}));  // it is understood
-  std::vector<std::shared_ptr<RunEntry>> all;
-  for (const auto& [name, entry] : runs_) {
-    if (!entry->finished_at) all.push_back(entry);
-  }
+  if (found == runs_.end() || found->second->finished_at) return;
+  const std::shared_ptr<RunEntry> entry = found->second;
   links_.for_each([&](Link& other) {
-    if (other.run != nullptr && other.state == LinkState::kAgent) send_away(other);
+    if (other.run == entry && other.state == LinkState::kAgent) send_away(other, moved);
   });
-  for (const auto& entry : all) finish_run(*entry);
-  // If the other one is gone, a run of this name may begin here.
-  for (const auto& entry : all) runs_.erase(entry->id.value());
+  finish_run(*entry);
+  runs_.erase(found);  // if the other one is gone, a run of this name may begin here
+}
+
+void Server::Impl::forget_leader(const Link& link) {
+  const auto led = led_there_.find(link.id);
+  if (led == led_there_.end()) return;
+  elsewhere_.erase(led->second);  // or it tells so again
+  led_there_.erase(led);
 }
 
 // One that came over loopback is on this machine: the agent goes where it reaches this one.
-void Server::Impl::send_away(Link& link) {
-  Moved moved = *moved_;
+void Server::Impl::send_away(Link& link, Moved moved) {
   const round::Peer peer = peer_of(link);
-  const bool is_local = is_loopback_literal(moved.address);
+  const bool is_local = options_.only_run && is_loopback_literal(moved.address);
   if (is_local && !is_loopback_literal(peer.address)) moved.address = peer.local_address;
   send(link, frame_of(std::move(moved)));
+}
+
+// No majority came here: the agents look for the coordinator at another endpoint.
+void Server::Impl::abdicate(RunEntry& entry, const std::string& reason) {
+  if (options_.succession.on_abdicate) return options_.succession.on_abdicate(reason);
+  if (options_.only_run) return;
+  note(entry, {round::Level::kInfo, reason});
+  const auto found = runs_.find(entry.id.value());
+  if (found == runs_.end() || found->second.get() != &entry) return;
+  const std::shared_ptr<RunEntry> kept = found->second;
+  finish_run(entry);
+  runs_.erase(found);
 }
 
 }  // namespace ddprun::coordinator

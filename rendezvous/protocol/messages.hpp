@@ -55,11 +55,14 @@ struct Terms {
   bool commands_may_differ = false;            // --allow-different-commands
   std::optional<Milliseconds> min_uptime{};    // --min-uptime; unset: off
   std::optional<Milliseconds> hang_timeout{};  // --hang-timeout; unset: off
+  std::string endpoints{};  // all that --rdzv-endpoint names, if it names several; else empty
   friend bool operator==(const Terms&, const Terms&) = default;
   /// An agent that is silent for longer is lost.
   [[nodiscard]] Milliseconds silence_max() const {
     return keep_alive_interval * keep_alive_max_attempt;
   }
+  /// Whether coordinators at several endpoints may follow each other (docs/FAILOVER.md).
+  [[nodiscard]] bool has_several_endpoints() const { return !endpoints.empty(); }
 };
 
 /// What a round says of its place in the succession of rounds (docs/FAILOVER.md). Empty where no
@@ -329,12 +332,13 @@ struct Settled {
 
 /// A coordinator, to another one of its run: I decide what follows this settled round; if you do
 /// not decide after it or a later one, send your nodes to this port of the address that I come
-/// from.
+/// from. Where a run has several endpoints its rank 0 says so for the coordinator, and at which.
 struct Lead {
   static constexpr std::string_view kType = "lead";
   RunId run_id;
   Round round{0};
   std::uint16_t port = 0;
+  std::string host{};  // of the endpoint; empty: the address that this comes from
   friend bool operator==(const Lead&, const Lead&) = default;
 };
 

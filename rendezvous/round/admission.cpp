@@ -37,6 +37,11 @@ constexpr const char* kDifferentCommands =
   return "--hang-timeout " + duration_text(*terms.hang_timeout);
 }
 
+[[nodiscard]] std::string endpoints(const Terms& terms) {
+  if (!terms.has_several_endpoints()) return "one --rdzv-endpoint";
+  return "--rdzv-endpoint " + terms.endpoints;
+}
+
 [[nodiscard]] Refused refused(RefusalCode code, std::string sentence) {
   return {code, std::move(sentence), protocol::Milliseconds(0)};
 }
@@ -150,6 +155,11 @@ std::optional<Refused> refuse_terms(const Hello& hello, const RunTerms& run_term
     return refused(RefusalCode::kTermsDiffer, who + " has " + hang_timeout(ours) + ", " +
                                                   hello.host + " has " + hang_timeout(theirs) +
                                                   kSameEverywhere);
+  }
+  if (theirs.endpoints != ours.endpoints) {
+    return refused(RefusalCode::kTermsDiffer, who + " has " + endpoints(ours) + ", " + hello.host +
+                                                  " has " + endpoints(theirs) +
+                                                  "; give all nodes the same, in the same order");
   }
   if (auto refused = refuse_command(hello, run_terms)) return refused;
   if (hello.node_rank && *hello.node_rank >= ours.nodes_max) {

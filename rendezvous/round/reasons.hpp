@@ -60,20 +60,23 @@ struct NodeLost {
 [[nodiscard]] std::string left_with_coordinator(const std::string& left);
 
 /// Too few members of the last round are here to decide what follows it.
-[[nodiscard]] std::string no_majority(int here, int needed);
+[[nodiscard]] std::string no_majority(int here, int needed, const protocol::Terms& terms);
 /// The same of a node that would coordinate the run after another one.
 [[nodiscard]] std::string no_majority_came(int here, Duration waited);
 [[nodiscard]] std::string coordinator_restarted();
+/// The nodes come from the coordinator at another endpoint.
+[[nodiscard]] std::string endpoint_lost();
 
 /// The wait for nodes, from the coordinator's side.
 struct Absence {
   std::vector<std::string> hosts;  // here
   std::vector<int> missing;        // node ranks no agent has, if the others gave theirs
   std::string why;                 // what ended the last round, empty before the first
+  int needed = 0;                  // nodes for a round, at least
 };
 [[nodiscard]] std::string waiting(const Absence& absence, const protocol::Terms& terms);
 /// The short form for an agent that has just joined: no names.
-[[nodiscard]] std::string waiting_count(int here, const protocol::Terms& terms);
+[[nodiscard]] std::string waiting_count(int here, int needed, const protocol::Terms& terms);
 [[nodiscard]] std::string join_timeout(const Absence& absence, const protocol::Terms& terms);
 [[nodiscard]] std::string spare(const RunId& run, const protocol::Terms& terms);
 [[nodiscard]] std::string finishing(int succeeded, int nodes);

@@ -85,6 +85,8 @@ class Run {
   [[nodiscard]] bool decides_after(Round settled) const {
     return decides_after() && *decides_after() >= settled;
   }
+  /// Whether the nodes of the run name this endpoint, "host:port", among several.
+  [[nodiscard]] bool has_endpoint(const std::string& endpoint) const;
   /// Whether a round may have this number: agents of one run know almost the same.
   [[nodiscard]] bool can_be(Round round) const {
     return !rounds_.formed || round.value() <= rounds_.highest + kRoundJumpMax;
@@ -99,6 +101,8 @@ class Run {
   /// The settled round by which the next one is measured; number 0: none.
   [[nodiscard]] const protocol::RoundStamp& base() const { return majority_.stamp(); }
   [[nodiscard]] bool has_agents() const { return !roster_.empty(); }
+  /// Members of a round have come from another coordinator, and may be a majority soon.
+  [[nodiscard]] bool gathers_majority() const { return is_candidate() && has_agents(); }
   /// All agents have left, and none of them knew of a round.
   [[nodiscard]] bool is_unused() const;
   /// For a run that is over: whether this agent process started after the end, so that it asks for
@@ -257,6 +261,7 @@ class Run {
   [[nodiscard]] bool lacks_majority() const { return is_candidate() || !majority_.is_here(); }
   void count_answer(Agent& agent);
   void settle_round();
+  void tell_settled(const LiveRound& round);
   [[nodiscard]] Majority::Loss loss_of(const Agent& agent, bool link_gone) const;
 
   // run_forming.cpp: the wait for agents.
@@ -266,6 +271,7 @@ class Run {
   [[nodiscard]] bool all_here_succeeded() const;
   [[nodiscard]] bool last_call_holds(Forming& forming) const;
   [[nodiscard]] Duration join_wait() const;
+  [[nodiscard]] int nodes_least() const;
   [[nodiscard]] int nodes_needed() const;
   [[nodiscard]] bool may_be_late() const {
     return options_.succeeded && !other_command_ && !rounds_.formed;

@@ -64,8 +64,9 @@ void Run::give_up_forming() {
   }
   if (!may_be_late()) {
     const int code = rounds_.formed ? kExitNodeLost : kExitJoinTimeout;
-    Done verdict{code, lacks_majority() ? reasons::no_majority(majority_.here(), majority_.needed())
-                                        : reasons::join_timeout(absence(), terms())};
+    Done verdict{code, lacks_majority()
+                           ? reasons::no_majority(majority_.here(), majority_.needed(), terms())
+                           : reasons::join_timeout(absence(), terms())};
     verdict.node_lost = rounds_.formed;
     return finish(std::move(verdict));
   }
@@ -84,8 +85,15 @@ bool Run::all_here_succeeded() const {
          });
 }
 
+// Coordinators at several endpoints that do not hear each other begin one run, not two: there is
+// one half of the nodes at most that is more than half.
+int Run::nodes_least() const {
+  const bool by_half = terms().has_several_endpoints() && !rounds_.formed;
+  return by_half ? std::max(terms().nodes_max / 2 + 1, terms().nodes_min) : terms().nodes_min;
+}
+
 int Run::nodes_needed() const {
-  const int least = terms().nodes_min;
+  const int least = nodes_least();
   return may_be_late() ? std::clamp(options_.succeeded->nodes, least, terms().nodes_max) : least;
 }
 
@@ -139,7 +147,7 @@ void Run::announce_if_due() {
   if (is_candidate()) return;  // it may not speak for the run yet
   std::string text = forming != nullptr ? reasons::waiting(absence(), terms()) : why_;
   if (forming != nullptr && lacks_majority()) {
-    text = reasons::no_majority(majority_.here(), majority_.needed());
+    text = reasons::no_majority(majority_.here(), majority_.needed(), terms());
   }
   Waiting wait = waiting(std::move(text));
   Deadline until;
@@ -159,6 +167,7 @@ void Run::announce_if_due() {
 
 reasons::Absence Run::absence() const {
   reasons::Absence absence;
+  absence.needed = nodes_least();
   if (rounds_.formed) absence.why = why_;
   if (may_be_late()) {
     absence.why = reasons::may_start_again(options_.run_id, now_ - options_.succeeded->at);

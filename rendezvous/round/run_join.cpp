@@ -37,6 +37,7 @@ void Run::on_hello(const Received& received, const Hello& hello) {
   const bool fresh = is_first_of_new_run(hello);
   if (fresh) begin_new_run(hello);
   if (fresh || !run_terms_) {
+    if (hello.terms.has_several_endpoints()) options_.succession.exists = true;
     run_terms_ = agreed_terms(received, hello);
     restarts_.used = std::min(restarts_.used, RestartCount(hello.terms.max_restarts));
   }
@@ -180,8 +181,8 @@ void Run::greet(Agent& agent) {
 std::optional<Waiting> Run::greeting(const Agent& agent) const {
   if (const auto* forming = in<Forming>()) {
     const bool completes = roster_.size() >= terms().nodes_max || rounds_.formed;
-    if (completes && roster_.size() >= terms().nodes_min) return std::nullopt;
-    Waiting wait = waiting(reasons::waiting_count(roster_.size(), terms()));
+    if (completes && roster_.size() >= nodes_least()) return std::nullopt;
+    Waiting wait = waiting(reasons::waiting_count(roster_.size(), nodes_least(), terms()));
     const TimePoint until = forming->join_deadline.value_or(now_ + join_wait());
     wait.left = left_until(until);
     return wait;

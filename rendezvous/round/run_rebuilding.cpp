@@ -11,6 +11,10 @@ using namespace protocol;
 // An agent knows of a round that this coordinator does not: its members have time to reconnect.
 void Run::begin_rebuilding(Round heard_of) {
   why_ = reasons::awaiting_return(heard_of);
+  // The coordinator at another endpoint may live.
+  if (terms().has_several_endpoints() && !majority_.is_known()) {
+    options_.succession.candidate = SuccessionOptions::Candidate{"", reasons::endpoint_lost()};
+  }
   const Duration wait = is_candidate() ? candidate_wait(terms()) : Duration(terms().silence_max());
   enter(Rebuilding{now_ + wait});
 }
@@ -65,6 +69,7 @@ void Run::adopt(const Rebuilding& rebuilding) {
     const auto by = ended ? Majority::By::kAuthor : Majority::By::kCandidate;
     running.majority.settle({rounds_.last, members, 0, 0, by});
     settle_round();
+    tell_settled(running.round);  // which also says where the run is coordinated now
   }
   why_ = reasons::rebuilt(rounds_.last.number, rebuilding.size);
   note(Level::kInfo, why_);

@@ -17,6 +17,11 @@ bool Run::has_author_ended(const RoundStamp& stamp, const Succession& succession
   return told || (options.at_endpoint && succession.at_endpoint);
 }
 
+bool Run::has_endpoint(const std::string& endpoint) const {
+  const std::string all = run_terms_ ? "," + terms().endpoints + "," : "";
+  return all.find("," + endpoint + ",") != std::string::npos;
+}
+
 /// Members of a round that are known to have ended.
 int Run::ended_of(const ClaimedRound& claimed) const {
   const bool ended = has_author_ended(claimed.stamp, claimed.succession);
@@ -108,10 +113,14 @@ void Run::settle_round() {
   if (!options_.succession.exists || running.votes < running.round.needs()) return;
   running.settled = true;
   majority_ = running.majority;
-  if (running.round.needs() == 0) return;  // its message says so
-  for (const Agent* member : running.round.members()) {
-    if (member != nullptr && may_follow(*member)) {
-      send(member->link, Settled{running.round.stamp()});
+  if (running.round.needs() > 0) tell_settled(running.round);  // else its message says so
+}
+
+void Run::tell_settled(const LiveRound& round) {
+  for (const Agent* member : round.members()) {
+    const bool may_claim = terms().has_several_endpoints();
+    if (member != nullptr && (may_claim || may_follow(*member))) {
+      send(member->link, Settled{round.stamp()});
     }
   }
 }

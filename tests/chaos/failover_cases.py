@@ -4,6 +4,7 @@ import signal
 
 from cases import case, expect
 from harness import SOON_LOST, Cluster, pause
+from sentences import kCoordinatedBy
 
 
 def begin(cluster: Cluster, nodes: int, least: int = 1, restarts: int = 0):
@@ -90,7 +91,7 @@ def started_again(cluster: Cluster):
         last = go_on(cluster, others, last)
         root = cluster.start()
         last = go_on(cluster, [root, *others], last)
-        expect("the run is coordinated by" in root.text(), "it was not forwarded")
+        expect(kCoordinatedBy in root.text(), "it was not forwarded")
         root, others = others[0], [root, *others[1:]]  # the one that coordinates is next
     finish(cluster, *dead)
 

@@ -110,7 +110,8 @@ class Cluster:
         self.run_id = "chaos-" + uuid.uuid4().hex[:8]
         self.port = free_port()
         self.agents: list[Agent] = []
-        self.daemon = None
+        self.daemons: dict[str, subprocess.Popen] = {}
+        self.hosts_are_cut_off = False  # some of them, now and then
         self.flags = {"nproc-per-node": "1", "max-restarts": "0", "shutdown-timeout": "5",
                       "rdzv-backend": "c10d", "rdzv-id": self.run_id}
         self.conf = dict(CONF)
@@ -188,24 +189,35 @@ class Cluster:
         """The first one is the root."""
         return [self.start_root(**more), *self.start_many(count - 1, **more)]
 
-    def start_daemon(self) -> None:
+    @property
+    def daemon(self) -> subprocess.Popen:
+        return self.daemons["rdzvd"]
+
+    def start_daemon(self, name: str = "rdzvd", host: str = "", port: int = 0) -> None:
+        """Each of several has a name of its own; the others are at the cluster's endpoint."""
         environment = clean_environment() | {"CHAOS_FOLDER": str(self.folder)}
-        environment |= self.environment_of.get("rdzvd", {})
-        with open(self.console_of.get("rdzvd", self.folder / "rdzvd.console"), "ab") as console:
-            self.daemon = subprocess.Popen(
-                [*self.prefix.get("rdzvd", []), self.tools.rdzvd, f"--port={self.port}",
-                 f"--bind={self.host}", *self.of_daemon],
+        environment |= self.environment_of.get(name, {})
+        with open(self.console_of.get(name, self.folder / f"{name}.console"), "ab") as console:
+            daemon = self.daemons[name] = subprocess.Popen(
+                [*self.prefix.get(name, []), self.tools.rdzvd, f"--port={port or self.port}",
+                 f"--bind={host or self.host}", *self.of_daemon],
                 env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=console)
-        if not select.select([self.daemon.stdout], [], [], WAIT_SECONDS)[0]:
+        if not select.select([daemon.stdout], [], [], WAIT_SECONDS)[0]:
             raise Failed("hang: ddprun-rdzvd has no ready line")
-        ready = self.daemon.stdout.readline().decode()
+        ready = daemon.stdout.readline().decode()
         if not ready.startswith("ready "):
             raise Failed(f"ddprun-rdzvd printed '{ready}' instead of its ready line")
 
-    def stop_daemon(self, number: int = signal.SIGKILL) -> None:
-        self.daemon.send_signal(number)
-        self.daemon.wait(timeout=WAIT_SECONDS)
-        self.daemon.stdout.close()
+    def stop_daemon(self, number: int = signal.SIGKILL, name: str = "rdzvd") -> None:
+        daemon = self.daemons[name]
+        daemon.send_signal(number)
+        daemon.wait(timeout=WAIT_SECONDS)
+        daemon.stdout.close()
+
+    def stop_daemons(self, number: int) -> None:
+        for name, daemon in self.daemons.items():
+            if daemon.poll() is None:
+                self.stop_daemon(number, name)
 
     # Requests to workers.
 
@@ -282,15 +294,15 @@ class Cluster:
         for note in notes.read_all(self.folder):
             by_number.setdefault(note["DDPRUN_ROUND"], []).append(note)
         for number, members in by_number.items():
-            check_round(number, members)
+            for world in worlds(number, members) if self.hosts_are_cut_off else [members]:
+                check_round(number, world)
         for agent in self.agents:
             if re.search(r"RendezvousClosed|Traceback|assertion|Sanitizer", agent.text()):
                 raise Failed(f"{agent.name} printed forbidden output")
 
     def check_nothing_left(self) -> None:
         mark = f"CHAOS_FOLDER={self.folder}"
-        if self.daemon is not None and self.daemon.poll() is None:
-            self.stop_daemon(signal.SIGTERM)
+        self.stop_daemons(signal.SIGTERM)
         running = [agent.name for agent in self.agents if agent.is_running()]
         if running:
             raise Failed(f"agents still run at the end of the case: {running}")
@@ -322,8 +334,7 @@ class Cluster:
     def clean_up(self) -> None:
         """SIGKILL to the processes of this cluster only."""
         self.stop_agents()
-        if self.daemon is not None and self.daemon.poll() is None:
-            self.stop_daemon()
+        self.stop_daemons(signal.SIGKILL)
         deadline = time.monotonic() + WAIT_SECONDS
         while left := processes.with_mark(f"CHAOS_FOLDER={self.folder}"):
             for pid in left:
@@ -333,6 +344,17 @@ class Cluster:
             pause(0.01)
         if "DDPRUN_TEST_KEEP" not in os.environ:
             shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def worlds(number: str, members: list[dict]) -> list[list[dict]]:
+    """Those of one number. A coordinator that is cut off may begin one that is never whole."""
+    by_store: dict[str, list[dict]] = {}
+    for one in members:
+        by_store.setdefault(f"{one['MASTER_ADDR']}:{one['MASTER_PORT']}", []).append(one)
+    whole = [store for store, world in by_store.items() if any(one["met"] for one in world)]
+    if len(whole) > 1:
+        raise Failed(f"split world: round {number} at {whole}")
+    return list(by_store.values())
 
 
 def check_round(number: str, members: list[dict]) -> None:

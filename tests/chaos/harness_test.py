@@ -10,7 +10,7 @@ import types
 import unittest
 
 import processes
-from harness import Cluster, Failed, check_round
+from harness import Cluster, Failed, check_round, worlds
 
 TOOLS = types.SimpleNamespace(rdzvd="", program_words=["--no-python"])
 
@@ -91,6 +91,13 @@ class Teeth(unittest.TestCase):
                             ("gap", worker("1", CHAOS_AGENT="agent0", LOCAL_RANK="4"))):
             with self.assertRaises(Failed, msg=what):
                 check_round("1", [worker("0"), other])
+
+    def test_two_worlds_of_one_number(self):
+        def worker(port, met):
+            return {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "met": met}
+        self.assertEqual(len(worlds("2", [worker("1", 2), worker("1", 2), worker("2", None)])), 2)
+        with self.assertRaises(Failed):
+            worlds("2", [worker("1", 2), worker("2", 1)])
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ def begin(cluster: Cluster, hosts: int):
     """An agent on each host; the coordinator is on host0."""
     cluster.flags |= {"nnodes": f"1:{hosts}"}
     cluster.conf |= SOON_LOST
+    cluster.hosts_are_cut_off = True
     # Who holds the store waits for the ranks of hosts that cannot be heard any more.
     agents = [cluster.start(f"host{number}", node_rank=number) for number in range(hosts)]
     return agents, cluster.wait_for_round(agents)

@@ -79,6 +79,39 @@ TEST_CASE(
   CHECK(launch.config.rendezvous->coordinator.host == "node-1");
 }
 
+TEST_CASE("several endpoints name daemons: this node coordinates nothing, even at one of them") {
+  const auto launch = at("far:7,node-1,[::2]:9");
+  CHECK_FALSE(launch.coordinator);
+  const RendezvousConfig& config = *launch.config.rendezvous;
+  REQUIRE(config.endpoints.size() == 3);
+  CHECK(config.coordinator.host == "far");
+  CHECK(config.endpoints[1].host == "node-1");
+  CHECK(config.endpoints[1].port == 29400);
+  CHECK(config.endpoints[2].host == "::2");
+  CHECK_FALSE(config.fails_over);
+  CHECK_FALSE(config.stands_by);
+}
+
+TEST_CASE("several endpoints that cannot be used are refused with one sentence") {
+  const auto sentence = [](const Words& words) { return refusal_of(words).sentence; };
+  const std::string nodes = "--nnodes=2";
+  const std::string c10d = "--rdzv-backend=c10d";
+  CHECK(sentence({nodes, c10d, "--rdzv-endpoint=far:7,far:7", "W"}) ==
+        "--rdzv-endpoint=far:7,far:7: far:7 is named twice");
+  CHECK(sentence({nodes, c10d, "--rdzv-endpoint=far,", "W"}) ==
+        "--rdzv-endpoint=far,: an endpoint is empty");
+  CHECK(sentence({nodes, c10d, "--rdzv-endpoint=far,0.0.0.0", "W"}).find("0.0.0.0 is not") !=
+        std::string::npos);
+  CHECK(sentence({nodes, c10d, "--rdzv-endpoint=far:0,b", "W"}).find("port 0") !=
+        std::string::npos);
+  CHECK(sentence({nodes, c10d, "--rdzv-endpoint=a,b,c,d,e,f,g,h,i", "W"})
+            .find("9 endpoints, and the most are 8") != std::string::npos);
+  CHECK(sentence({nodes, c10d, "--rdzv-endpoint=a,b", "--rdzv-conf=is_host=true", "W"})
+            .find("with several endpoints no node runs the coordinator") != std::string::npos);
+  CHECK(sentence({nodes, "--rdzv-endpoint=a:1,b:2", "W"}).find("the static backend has one") !=
+        std::string::npos);
+}
+
 TEST_CASE("a name that does not resolve yet is not an error: another node runs the coordinator") {
   FakeMachine machine;
   machine.unresolved.insert("pod-0.headless");

@@ -51,10 +51,10 @@ TEST_CASE("a restart says which rank failed, why, and how much of the budget is 
 }
 
 TEST_CASE("the wait says who is here, who is missing, and the end of it which option moves it") {
-  const reasons::Absence absence{{"gpu-01", "gpu-02", "gpu-03"}, {3, 4}, ""};
+  const reasons::Absence absence{{"gpu-01", "gpu-02", "gpu-03"}, {3, 4}, "", 5};
   CHECK(reasons::waiting(absence, terms_of(5, 5)) ==
         "waiting for nodes: 3 of 5; connected: gpu-01..gpu-03; missing: node ranks 3, 4");
-  CHECK(reasons::waiting({{"gpu-01"}, {1}, ""}, terms_of(2, 2)) ==
+  CHECK(reasons::waiting({{"gpu-01"}, {1}, "", 2}, terms_of(2, 2)) ==
         "waiting for nodes: 1 of 2; connected: gpu-01; missing: node rank 1");
   CHECK(reasons::join_timeout(absence, terms_of(5, 5)) ==
         "only 3 of at least 5 nodes joined within 10 min; connected: gpu-01..gpu-03; missing: "

@@ -204,9 +204,9 @@ TEST_CASE(
 TEST_CASE("the verdict waits for as long as half of the nodes may need to end their workers") {
   Desk desk;
   int link = 0;
-  for (const int minutes : {1, 2, 1440}) {
+  for (const int limit : {1, 2, 1440}) {
     Hello hello = desk.hello("node" + std::to_string(link), 3, 3);
-    hello.stop_timeout = std::chrono::minutes(minutes);
+    hello.stop_timeout = std::chrono::minutes(limit);
     desk.say(static_cast<std::uint64_t>(++link), hello);
   }
   desk.say(1, desk.failed(1, 5));

@@ -2,8 +2,13 @@
 
 namespace ddprun::client {
 
+CoordinatorSearch::CoordinatorSearch(const std::vector<Place>& endpoints)
+    : has_endpoints_(!endpoints.empty()) {
+  for (const Place& place : endpoints) successors_.push_back({place});
+}
+
 void CoordinatorSearch::learn(const std::vector<protocol::Successor>& successors, int own) {
-  if (is_away()) return;  // the list that it goes through stays
+  if (has_endpoints_ || is_away()) return;  // the list that it goes through stays
   successors_.clear();
   for (const protocol::Successor& one : successors) {
     successors_.push_back({{one.host, one.address, one.port}, one.group_rank == own});
@@ -16,7 +21,7 @@ void CoordinatorSearch::found() {
 
 void CoordinatorSearch::moved() {
   found();
-  successors_.clear();
+  if (!has_endpoints_) successors_.clear();
 }
 
 CoordinatorSearch::Step CoordinatorSearch::lost(LinkLoss loss, bool answered) {
@@ -24,10 +29,11 @@ CoordinatorSearch::Step CoordinatorSearch::lost(LinkLoss loss, bool answered) {
   if (!is_away()) {
     is_silent_ = loss == LinkLoss::kSilent;
     // Its process may have ended: only its kernel knows.
-    if (loss == LinkLoss::kEnded) return answered ? Step::kNow : Step::kAgain;
+    const bool ended = loss == LinkLoss::kEnded;
+    if (ended && (answered || !has_endpoints_)) return answered ? Step::kNow : Step::kAgain;
     return next();
   }
-  if (loss != LinkLoss::kEnded) return next();
+  if (loss != LinkLoss::kEnded || has_endpoints_) return next();
   // Who closes the connection has its coordinator still.
   if (is_silent_ && ++turned_away_ < kTurnsMax) return Step::kSoon;
   return start_again();
@@ -39,7 +45,10 @@ CoordinatorSearch::Step CoordinatorSearch::abdicated() {
 
 CoordinatorSearch::Step CoordinatorSearch::next() {
   turned_away_ = 0;
-  if (++at_ > successors_.size()) return start_again();
+  do {
+    ++at_;
+  } while (at_ <= successors_.size() && place() == lost_);
+  if (at_ > successors_.size()) return start_again();
   return is_candidate() ? Step::kLead : Step::kGo;
 }
 

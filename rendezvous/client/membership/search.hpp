@@ -2,6 +2,7 @@
 // when it is its own turn to be a candidate (docs/FAILOVER.md). Pure. Owned by Membership.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,8 +32,15 @@ class CoordinatorSearch {
     kStart,  // the coordinator that was lost, after a delay
   };
 
+  CoordinatorSearch() = default;
+  /// The endpoints of the run, in order of preference, if there are several: coordinators tell of
+  /// no others.
+  explicit CoordinatorSearch(const std::vector<Place>& endpoints);
+
   /// What the coordinator told; `own`: the group rank of this node, below 0 without one.
   void learn(const std::vector<protocol::Successor>& successors, int own);
+  /// Where the coordinator is looked for: not asked twice in one search.
+  void starts_at(const Place& place) { lost_ = place; }
   /// An answer of the coordinator of the run, wherever it is: that one is looked for from now on.
   void found();
   /// The coordinator has told, or something else, where the run is coordinated.
@@ -45,6 +53,7 @@ class CoordinatorSearch {
   /// Looks elsewhere than at the coordinator that was lost: who answers there has no say yet.
   [[nodiscard]] bool is_away() const { return at_ > 0; }
   [[nodiscard]] bool is_candidate() const { return is_away() && successors_[at_ - 1].is_here; }
+  [[nodiscard]] bool has_endpoints() const { return has_endpoints_; }
   [[nodiscard]] bool has_successors() const { return !successors_.empty(); }
   [[nodiscard]] const Place& place() const { return successors_[at_ - 1].place; }
 
@@ -56,7 +65,9 @@ class CoordinatorSearch {
   [[nodiscard]] Step next();
   [[nodiscard]] Step start_again();
 
-  std::vector<Successor> successors_;
+  std::vector<Successor> successors_;  // or the endpoints
+  bool has_endpoints_ = false;
+  std::optional<Place> lost_;
   std::size_t at_ = 0;      // 0: the coordinator; else the successor before
   bool is_silent_ = false;  // the coordinator was
   int turned_away_ = 0;     // by the successor
