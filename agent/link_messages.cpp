@@ -40,6 +40,7 @@ protocol::Terms terms_of(const LaunchConfig& config) {
   terms.keep_alive_max_attempt = rendezvous.keep_alive_max_attempt;
   terms.commands_may_differ = config.workers.commands_may_differ;
   if (!rendezvous.endpoints.empty()) terms.endpoints = coordinator_text(rendezvous);
+  if (!rendezvous.hosts.empty()) terms.endpoints = to_text(rendezvous.hosts.front());
   return terms;
 }
 
@@ -82,6 +83,11 @@ client::MembershipOptions membership_options(const LaunchConfig& config,
   options.coordinator_timeout = rendezvous.coordinator_timeout;
   for (const CoordinatorAddress& one : rendezvous.endpoints) {
     options.endpoints.push_back({one.host, one.host, one.port});
+  }
+  for (std::size_t i = 1; rendezvous.fails_over && i < rendezvous.hosts.size(); ++i) {
+    const CoordinatorAddress& one = rendezvous.hosts[i];
+    const bool is_here = rendezvous.node_rank == static_cast<int>(i);
+    if (!is_here) options.hosts.push_back({one.host, one.host, one.port});
   }
   if (!rendezvous.address.empty()) hello.address = rendezvous.address;
   hello.addresses = identity.addresses;

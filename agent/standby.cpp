@@ -10,7 +10,11 @@ using asio::ip::tcp;
 
 Standby::Standby(asio::any_io_executor executor, const LaunchConfig& config, OpenCoordinator open,
                  StandbyUser& user)
-    : executor_(executor), config_(config), user_(user), seat_(executor, std::move(open)) {}
+    : executor_(executor),
+      config_(config),
+      user_(user),
+      seat_(executor, open),
+      entry_(executor, std::move(open)) {}
 
 Standby::~Standby() = default;
 
@@ -65,16 +69,28 @@ Result<void> Standby::coordinate(const client::Coordinate& order) {
   return seat_.open(std::move(terms));
 }
 
+/// Nodes that come with a list of hosts ask for the run at this one's entry, too, and are sent on
+/// from there. It takes none in. Another process may have the port: then there is no such place.
+bool Standby::serve_host_entry() {
+  const auto entry = config_.rendezvous->own_entry();
+  if (!entry || !entry_.reserve(config_.store.listen_addr, entry->port)) return false;
+  SeatTerms terms;
+  terms.may_act = [] { return false; };
+  return entry_.open(std::move(terms)).has_value();
+}
+
 void Standby::withdraw() {
   notices_.clear();
   led_ = nullptr;
   seat_.close();
+  entry_.close();
   (void)listen();  // without a port others find none here
 }
 
 std::unique_ptr<LocalCoordinator> Standby::lead(const std::vector<client::Place>& former) {
   std::vector<CoordinatorAddress> all{config_.rendezvous->coordinator};
   for (const client::Place& place : former) all.push_back({place.address, place.port});
+  if (serve_host_entry()) all.push_back(*config_.rendezvous->own_entry());
   notices_.clear();
   led_ = seat_.coordinator();
   const auto says = [this]() -> std::optional<protocol::Lead> {

@@ -50,6 +50,7 @@ class Standby {
   [[nodiscard]] bool is_candidate() const { return seat_.coordinator() != nullptr; }
 
  private:
+  [[nodiscard]] bool serve_host_entry();
   void turn_away();
   void turned_away(const boost::system::error_code& why);
 
@@ -57,6 +58,7 @@ class Standby {
   const LaunchConfig& config_;
   StandbyUser& user_;
   CoordinatorSeat seat_;
+  CoordinatorSeat entry_;  // sends nodes that know of no other place to seat_'s
   std::vector<std::unique_ptr<EndpointNotice>> notices_;  // while this node coordinates
   const LocalCoordinator* led_ = nullptr;                 // which decides; null: none
   std::uint16_t port_ = 0;

@@ -51,6 +51,9 @@ struct RendezvousConfig {
   std::optional<Certificates> certificates{};  // in place of a secret; neither: clear text
   std::string certified_host{};                // which the coordinator's names; empty: where it is
   std::optional<EtcdConfig> etcd{};            // it says where the coordinator is
+  // Of a list of hosts: where each would coordinate the run; the first is `coordinator`'s. Else
+  // none.
+  std::vector<CoordinatorAddress> hosts{};
   bool fails_over = false;  // other nodes may coordinate the run after this coordinator
   bool stands_by = false;   // this one may
   // --rdzv-conf
@@ -59,6 +62,13 @@ struct RendezvousConfig {
   Duration keep_alive_interval = std::chrono::seconds(1);
   int keep_alive_max_attempt = 5;
   Duration coordinator_timeout = std::chrono::seconds(60);
+
+  /// Of this node in `hosts`; none for the first, whose entry is the endpoint.
+  [[nodiscard]] std::optional<CoordinatorAddress> own_entry() const {
+    const auto own = static_cast<std::size_t>(node_rank.value_or(0));
+    if (own == 0 || own >= hosts.size()) return std::nullopt;
+    return hosts[own];
+  }
 };
 
 }  // namespace ddprun

@@ -189,6 +189,9 @@ Result<RendezvousPlan> plan_host_list(const HostList& list, const Request& reque
   SeveralNodes several;
   several.nodes = list.nodes;
   several.coordinator = {root.host, root.port.value_or(kC10dPort)};
+  for (const Endpoint& one : list.hosts) {
+    several.hosts.push_back({one.host, one.port.value_or(several.coordinator.port)});
+  }
   several.node_rank = static_cast<int>(list.own);
   several.scheduler_index = several.node_rank;
   if (list.own == 0) several.runs_coordinator = CoordinatorPlan::Need::kMust;

@@ -47,6 +47,7 @@ RendezvousConfig rendezvous_config(const SeveralNodes& several, const Rendezvous
   RendezvousConfig config;
   config.coordinator = several.coordinator;
   config.endpoints = several.endpoints;
+  config.hosts = several.hosts;
   config.etcd = several.etcd;
   config.master = several.master;
   // Where the workers' store has a fixed address, that is on the coordinator's node.

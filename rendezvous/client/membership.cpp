@@ -21,7 +21,9 @@ Membership::Membership(MembershipOptions options, TimePoint start)
       now_(start),
       reach_{start, start},
       search_(options_.endpoints),
-      stores_(options_.hello.stop_timeout + kStopMargin) {}
+      stores_(options_.hello.stop_timeout + kStopMargin) {
+  if (options_.endpoints.empty()) search_.also_asks(options_.hosts);
+}
 
 Actions Membership::begin(TimePoint now) {
   now_ = std::max(now_, now);

@@ -36,6 +36,8 @@ struct MembershipOptions {
   bool keeps_survivors = false;
   /// All of the run, in order of preference, if there are several; else empty.
   std::vector<Place> endpoints{};
+  /// Where else than at the endpoint a node without a round may find the coordinator.
+  std::vector<Place> hosts{};
 };
 
 /// The link to the coordinator: each state owns its deadlines.

@@ -121,6 +121,8 @@ void Membership::lose_link(const std::string& evidence, LinkEnd link_end, LinkLo
     const bool let_go = had_it && link_end == LinkEnd::kGone;
     return let_go ? end(known_end(way_out_.end())) : stop_leaving();
   }
+  // At a host of the list there is nothing, as long as the endpoint's node lives.
+  if (search_.has_hosts() && search_.is_away()) return look_further(loss, had_it);
   const std::string known = options_.coordinator + ": ";  // the sentence already names it
   reach_.cause = evidence.starts_with(known) ? evidence.substr(known.size()) : evidence;
   if (!reach_.joined) {
@@ -178,7 +180,8 @@ void Membership::on(const Incoming& incoming) {
   if (const auto* moved = std::get_if<Moved>(&incoming.message)) return take(*moved);
   // Another server has that port by now.
   const auto* refused = std::get_if<Refused>(&incoming.message);
-  if (search_.is_away() && refused != nullptr && reach_.joined) {
+  const bool is_other = refused != nullptr && refused->code == RefusalCode::kWrongRun;
+  if (search_.is_away() && refused != nullptr && (reach_.joined || is_other)) {
     return lose_link(refused->sentence, LinkEnd::kOpen, LinkLoss::kRefused);
   }
   if (search_.is_away()) {

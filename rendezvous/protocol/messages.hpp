@@ -55,14 +55,18 @@ struct Terms {
   bool commands_may_differ = false;            // --allow-different-commands
   std::optional<Milliseconds> min_uptime{};    // --min-uptime; unset: off
   std::optional<Milliseconds> hang_timeout{};  // --hang-timeout; unset: off
-  std::string endpoints{};  // all that --rdzv-endpoint names, if it names several; else empty
+  // All that --rdzv-endpoint names, if it names several, with commas; of a list of hosts the first;
+  // else empty.
+  std::string endpoints{};
   friend bool operator==(const Terms&, const Terms&) = default;
   /// An agent that is silent for longer is lost.
   [[nodiscard]] Milliseconds silence_max() const {
     return keep_alive_interval * keep_alive_max_attempt;
   }
   /// Whether coordinators at several endpoints may follow each other (docs/FAILOVER.md).
-  [[nodiscard]] bool has_several_endpoints() const { return !endpoints.empty(); }
+  [[nodiscard]] bool has_several_endpoints() const {
+    return endpoints.find(',') != std::string::npos;
+  }
 };
 
 /// What a round says of its place in the succession of rounds (docs/FAILOVER.md). Empty where no

@@ -106,6 +106,17 @@ std::optional<Refused> refuse_run(const Hello& hello, const RunId& run) {
                      "; use the same --rdzv-id on all nodes, or another port");
 }
 
+// A node that knows all hosts of its run may ask at one where another run is coordinated.
+std::optional<Refused> refuse_list(const Hello& hello, const Terms& ours) {
+  const std::string& theirs = hello.terms.endpoints;
+  const bool compared = !theirs.empty() && !ours.endpoints.empty() &&
+                        !hello.terms.has_several_endpoints() && !ours.has_several_endpoints();
+  if (!compared || theirs == ours.endpoints) return std::nullopt;
+  return refused(RefusalCode::kWrongRun, "the list of hosts of this run begins with " +
+                                             ours.endpoints + ", that of " + hello.host + " with " +
+                                             theirs + kSameEverywhere);
+}
+
 std::optional<Refused> refuse_command(const Hello& hello, const RunTerms& run_terms) {
   const bool compared = !hello.fingerprint.empty() && !run_terms.fingerprint.empty() &&
                         !run_terms.terms.commands_may_differ;
@@ -132,6 +143,7 @@ std::optional<Refused> refuse_terms(const Hello& hello, const RunTerms& run_term
   const Terms& ours = run_terms.terms;
   const Terms& theirs = hello.terms;
   const std::string who = first_node(run_terms);
+  if (auto other = refuse_list(hello, ours)) return other;
   if (theirs.nodes_min != ours.nodes_min || theirs.nodes_max != ours.nodes_max) {
     return refused(RefusalCode::kTermsDiffer, who + " has --nnodes " + nodes_range(ours) + ", " +
                                                   hello.host + " has " + nodes_range(theirs) +
@@ -156,7 +168,8 @@ std::optional<Refused> refuse_terms(const Hello& hello, const RunTerms& run_term
                                                   hello.host + " has " + hang_timeout(theirs) +
                                                   kSameEverywhere);
   }
-  if (theirs.endpoints != ours.endpoints) {
+  const bool several = theirs.has_several_endpoints() || ours.has_several_endpoints();
+  if (several && theirs.endpoints != ours.endpoints) {
     return refused(RefusalCode::kTermsDiffer, who + " has " + endpoints(ours) + ", " + hello.host +
                                                   " has " + endpoints(theirs) +
                                                   "; give all nodes the same, in the same order");

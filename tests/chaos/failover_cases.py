@@ -4,6 +4,7 @@ import signal
 
 from cases import case, expect
 from harness import SOON_LOST, Cluster, pause
+from network_cases import network
 from sentences import kCoordinatedBy
 
 
@@ -267,3 +268,26 @@ def is_alive(pid: int) -> bool:
             return stat.read().rsplit(")", 1)[1].split()[0] != "Z"
     except OSError:
         return False
+
+
+@case("hosts: the first node of the list is gone for good, and a node that is started again joins",
+      "namespaces")
+def first_host_is_gone(cluster: Cluster):
+    with network(cluster, 4) as wires:
+        hosts = ",".join(wires.address(number) for number in range(4))
+        cluster.flags |= {"nnodes": "1:4", "hosts": hosts, "rdzv-endpoint": "None"}
+        agents = [cluster.start(f"host{number}") for number in range(4)]
+        last = cluster.wait_for_round(agents)
+        first, *others = agents
+        first.send(signal.SIGKILL)
+        last = go_on(cluster, others, last)
+        dead = [first]
+        for number in (3, 1):  # a member, then the one that coordinates
+            lost = others.pop(number - 1)
+            lost.send(signal.SIGKILL)
+            dead.append(lost)
+            last = go_on(cluster, others, last)
+            others.insert(number - 1, cluster.start(f"host{number}"))
+            last = go_on(cluster, others, last)
+        expect(kCoordinatedBy in others[2].text(), "it was not sent on")
+        finish(cluster, *dead)

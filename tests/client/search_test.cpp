@@ -78,3 +78,28 @@ TEST_CASE("the coordinator that is found is the one that is lost next") {
   search.learn({{2, "c", "10.0.0.3", 7003}}, 2);
   CHECK(search.lost(LinkLoss::kRefused, false) == Step::kLead);
 }
+
+TEST_CASE("a node without a round asks one host of the list after each attempt at the endpoint") {
+  CoordinatorSearch search;
+  const Place b{"b", "b", 29400};
+  const Place c{"c", "c", 29400};
+  search.also_asks({b, c});
+  for (const Place& place : {b, c, b}) {
+    CHECK(search.lost(LinkLoss::kRefused, false) == Step::kGo);
+    CHECK(search.place() == place);
+    CHECK(!search.is_candidate());
+    CHECK(search.lost(LinkLoss::kSilent, false) == Step::kStart);
+    CHECK(!search.is_away());
+  }
+  CHECK(search.lost(LinkLoss::kEnded, true) == Step::kNow);
+  CHECK(!search.has_successors());
+  search.learn({}, 0);
+  CHECK(search.has_hosts());
+  search.moved();
+  CHECK(search.lost(LinkLoss::kSilent, false) == Step::kGo);
+  search.found();
+  search.learn({{1, "d", "10.0.0.4", 7004}}, 0);
+  CHECK(!search.has_hosts());
+  CHECK(search.lost(LinkLoss::kRefused, false) == Step::kGo);
+  CHECK(search.place() == Place{"d", "10.0.0.4", 7004});
+}

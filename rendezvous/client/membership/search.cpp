@@ -7,8 +7,15 @@ CoordinatorSearch::CoordinatorSearch(const std::vector<Place>& endpoints)
   for (const Place& place : endpoints) successors_.push_back({place});
 }
 
+void CoordinatorSearch::also_asks(const std::vector<Place>& hosts) {
+  has_hosts_ = !hosts.empty();
+  for (const Place& place : hosts) successors_.push_back({place});
+}
+
 void CoordinatorSearch::learn(const std::vector<protocol::Successor>& successors, int own) {
   if (has_endpoints_ || is_away()) return;  // the list that it goes through stays
+  if (has_hosts_ && successors.empty()) return;
+  has_hosts_ = false;
   successors_.clear();
   for (const protocol::Successor& one : successors) {
     successors_.push_back({{one.host, one.address, one.port}, one.group_rank == own});
@@ -21,10 +28,11 @@ void CoordinatorSearch::found() {
 
 void CoordinatorSearch::moved() {
   found();
-  if (!has_endpoints_) successors_.clear();
+  if (!has_endpoints_ && !has_hosts_) successors_.clear();
 }
 
 CoordinatorSearch::Step CoordinatorSearch::lost(LinkLoss loss, bool answered) {
+  if (has_hosts_) return ask_host(loss, answered);
   if (!has_successors()) return Step::kAgain;
   if (!is_away()) {
     is_silent_ = loss == LinkLoss::kSilent;
@@ -37,6 +45,13 @@ CoordinatorSearch::Step CoordinatorSearch::lost(LinkLoss loss, bool answered) {
   // Who closes the connection has its coordinator still.
   if (is_silent_ && ++turned_away_ < kTurnsMax) return Step::kSoon;
   return start_again();
+}
+
+CoordinatorSearch::Step CoordinatorSearch::ask_host(LinkLoss loss, bool answered) {
+  if (is_away()) return start_again();
+  if (loss == LinkLoss::kEnded && answered) return Step::kNow;
+  at_ = asked_++ % successors_.size() + 1;
+  return Step::kGo;
 }
 
 CoordinatorSearch::Step CoordinatorSearch::abdicated() {

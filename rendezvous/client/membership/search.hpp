@@ -36,6 +36,9 @@ class CoordinatorSearch {
   /// The endpoints of the run, in order of preference, if there are several: coordinators tell of
   /// no others.
   explicit CoordinatorSearch(const std::vector<Place>& endpoints);
+  /// Until a coordinator tells of successors, one of these is asked after each attempt at the
+  /// endpoint: a node that led the run in its place listens there, too.
+  void also_asks(const std::vector<Place>& hosts);
 
   /// What the coordinator told; `own`: the group rank of this node, below 0 without one.
   void learn(const std::vector<protocol::Successor>& successors, int own);
@@ -54,7 +57,8 @@ class CoordinatorSearch {
   [[nodiscard]] bool is_away() const { return at_ > 0; }
   [[nodiscard]] bool is_candidate() const { return is_away() && successors_[at_ - 1].is_here; }
   [[nodiscard]] bool has_endpoints() const { return has_endpoints_; }
-  [[nodiscard]] bool has_successors() const { return !successors_.empty(); }
+  [[nodiscard]] bool has_hosts() const { return has_hosts_; }
+  [[nodiscard]] bool has_successors() const { return !has_hosts_ && !successors_.empty(); }
   [[nodiscard]] const Place& place() const { return successors_[at_ - 1].place; }
 
  private:
@@ -63,10 +67,13 @@ class CoordinatorSearch {
     bool is_here = false;
   };
   [[nodiscard]] Step next();
+  [[nodiscard]] Step ask_host(LinkLoss loss, bool answered);
   [[nodiscard]] Step start_again();
 
-  std::vector<Successor> successors_;  // or the endpoints
+  std::vector<Successor> successors_;  // or the endpoints, or the hosts
   bool has_endpoints_ = false;
+  bool has_hosts_ = false;
+  std::size_t asked_ = 0;  // of the hosts, in turn
   std::optional<Place> lost_;
   std::size_t at_ = 0;      // 0: the coordinator; else the successor before
   bool is_silent_ = false;  // the coordinator was
