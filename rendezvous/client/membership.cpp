@@ -217,6 +217,8 @@ void Membership::take(const Stop& stop) {
     return;
   }
   round_->verdict = stop.verdict;
+  const bool restarts = stop.restarts && *stop.restarts <= options_.hello.terms.max_restarts;
+  if (restarts) round_->restarts = RestartCount(*stop.restarts);
   stores_.release(now_, actions_);
   if (group_.can_be_stopped()) notices_.note(stop.reason, actions_);
   const bool gone = group_.is_none();

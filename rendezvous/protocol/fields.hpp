@@ -64,6 +64,7 @@ void fields(Io& io, Value& claim) {
   io.part("succession", claim.succession);
   io.flag("settled", claim.settled);
   io.flag("failed_unheard", claim.failed_unheard);
+  io.flag("restart_told", claim.restart_told);
 }
 
 template <class Io, class Value>
@@ -363,6 +364,7 @@ void fields(Io& io, Value& stop) {
   io.optional_object("verdict", stop.verdict);
   io.flag("waits", stop.waits);
   io.flag("requested", stop.requested);
+  io.optional_number("restarts", stop.restarts, 0, kRestartsMax);
 }
 
 template <class Io, class Value>

@@ -102,6 +102,8 @@ struct Claim {
   bool settled = false;  // the round is, as its coordinator has told
   /// Of kFailed: the coordinator had said nothing since the failure.
   bool failed_unheard = false;
+  /// A restart answers the failure of this round, and is among `restarts`.
+  bool restart_told = false;
   friend bool operator==(const Claim&, const Claim&) = default;
 };
 
@@ -284,6 +286,8 @@ struct Stop {
       verdict{};       // how the run failed, as far as it is known before the workers end
   bool waits = false;  // the run waits to start the next round: workers that survive may be held
   bool requested = false;  // see Leave
+  /// If a restart answers the failure of this round: how many are used, with that one.
+  std::optional<int> restarts{};
   friend bool operator==(const Stop&, const Stop&) = default;
 };
 

@@ -22,9 +22,12 @@ struct ClaimedRound {
   int here = 0;
   int votes = 0;             // of nodes that were in the round before it
   int told = 0;              // of nodes that know it to be settled
+  int at_endpoint = 0;       // of nodes that find its author's endpoint where it was
   int failures_to_come = 0;  // of nodes whose failure counts, and whose report of it follows
   protocol::Succession succession{};
 
+  /// What listens at the run's endpoint has taken its author's port, as far as any node can tell.
+  [[nodiscard]] bool is_at_endpoint() const { return at_endpoint == here; }
   [[nodiscard]] bool settled() const { return told > 0 || (here > 0 && succession.needs == 0); }
 };
 
@@ -41,6 +44,7 @@ class Claims {
     bool has_vote = false;
     bool is_told = false;
     bool awaits_failure = false;
+    bool is_at_endpoint = false;
     int heard_of = 0;
     Key key{};
     friend bool operator==(const Counted&, const Counted&) = default;

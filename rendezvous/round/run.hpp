@@ -149,6 +149,7 @@ class Run {
     // The failure that the last one answers, until all workers of the new round run: a stop of the
     // run in between ends it with this failure.
     std::optional<Failure> answered{};
+    Round told{0};  // whose failure a restart of the coordinator before this one answers
   };
 
   /// A node without ranks to stop, whose leave waits for the answers of the others.
@@ -245,7 +246,7 @@ class Run {
 
   // run_succession.cpp: coordinators that follow each other without a third party.
   [[nodiscard]] bool has_author_ended(const protocol::RoundStamp& stamp,
-                                      const protocol::Succession& succession) const;
+                                      bool was_at_endpoint) const;
   [[nodiscard]] std::optional<ClaimedRound> majority_round() const;
   [[nodiscard]] bool settle_claims(Rebuilding& rebuilding);
   [[nodiscard]] int ended_of(const ClaimedRound& claimed) const;

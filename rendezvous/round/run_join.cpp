@@ -268,6 +268,7 @@ void Run::take_claim(Agent& agent, const Claim& claim) {
   lift_rounds(claim.stamp.number);
   const int budget = terms().max_restarts;
   restarts_.used = std::max(restarts_.used, RestartCount(std::min(claim.restarts.value(), budget)));
+  if (claim.restart_told) restarts_.told = std::max(restarts_.told, claim.stamp.number);
   agent.runs = claim.stamp.number;
   roster_.set_state(agent, claim.state);
   auto* rebuilding = in<Rebuilding>();

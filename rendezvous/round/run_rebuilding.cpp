@@ -1,5 +1,6 @@
 // After a restart of the coordinator: agents report which round they are in, and it continues if
 // all of its members reconnect.
+#include <algorithm>
 #include <utility>
 
 #include "rendezvous/round/run.hpp"
@@ -65,7 +66,10 @@ void Run::adopt(const Rebuilding& rebuilding) {
   auto& running = enter(Running{LiveRound(std::move(start), members, now_)});
   if (options_.succession.exists) {
     // Its author may be suspended, and continue with one of two.
-    const bool ended = has_author_ended(rounds_.last, members.front()->succession);
+    const bool was_here = std::all_of(members.begin(), members.end(), [](const Agent* agent) {
+      return agent->succession.at_endpoint;
+    });
+    const bool ended = has_author_ended(rounds_.last, was_here);
     const auto by = ended ? Majority::By::kAuthor : Majority::By::kCandidate;
     running.majority.settle({rounds_.last, members, 0, 0, by});
     settle_round();

@@ -163,7 +163,8 @@ Duration Run::early() const {
 
 /// All links can break before the next round starts: then the round that failed comes back.
 bool Run::has_answered(Round round) const {
-  return restarts_.answered && restarts_.answered->round == round;
+  const bool here = restarts_.answered && restarts_.answered->round == round;
+  return here || (round > Round(0) && restarts_.told == round);
 }
 
 /// When the next round may start at the soonest; later and later, if rounds fail right away.

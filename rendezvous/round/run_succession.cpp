@@ -10,11 +10,11 @@ namespace ddprun::round {
 using namespace protocol;
 
 // What listens at the run's endpoint, where the author of that round listened, has its port.
-bool Run::has_author_ended(const RoundStamp& stamp, const Succession& succession) const {
+bool Run::has_author_ended(const RoundStamp& stamp, bool was_at_endpoint) const {
   const SuccessionOptions& options = options_.succession;
   const bool told = options.candidate && !options.candidate->ended_author.empty() &&
                     options.candidate->ended_author == stamp.author;
-  return told || (options.at_endpoint && succession.at_endpoint);
+  return told || (options.at_endpoint && was_at_endpoint);
 }
 
 bool Run::has_endpoint(const std::string& endpoint) const {
@@ -24,7 +24,7 @@ bool Run::has_endpoint(const std::string& endpoint) const {
 
 /// Members of a round that are known to have ended.
 int Run::ended_of(const ClaimedRound& claimed) const {
-  const bool ended = has_author_ended(claimed.stamp, claimed.succession);
+  const bool ended = has_author_ended(claimed.stamp, claimed.is_at_endpoint());
   return ended && claimed.succession.with_author ? 1 : 0;
 }
 

@@ -205,3 +205,27 @@ TEST_CASE("a candidate that learns of a coordinator elsewhere is none any more")
   seat.feed(LinkUp{seat.link_});
   CHECK(!seat.said<Hello>()->runs_coordinator);
 }
+
+TEST_CASE("a name of the endpoint that means another host by now is not where the author was") {
+  for (const bool elsewhere : {false, true}) {
+    Seat seat = in_round(2);
+    seat.feed(LinkDown{seat.link_, "it closed the connection"});
+    seat.feed(LinkUp{seat.link_, elsewhere});
+    REQUIRE(seat.said<Hello>());
+    CHECK(seat.said<Hello>()->claim->succession.at_endpoint != elsewhere);
+  }
+}
+
+TEST_CASE("a restart that the coordinator had told is part of the claim") {
+  Seat seat = in_round(2);
+  CHECK(!seat.membership_.ended());
+  Stop stop;
+  stop.round = Round(1);
+  stop.waits = true;
+  stop.restarts = 0;
+  seat.hear(stop);
+  seat.feed(LinkDown{seat.link_, "it closed the connection"});
+  seat.feed(LinkUp{seat.link_});
+  REQUIRE(seat.said<Hello>());
+  CHECK(seat.said<Hello>()->claim->restart_told);
+}

@@ -243,6 +243,22 @@ TEST_CASE("the root is killed as workers end after a failure: one restart is cou
   }
 }
 
+TEST_CASE("the root is killed while a restart is delayed: that one is counted, once") {
+  const auto world = running(quiet(3, 1, 3));
+  for (int round = 1; round <= 3; ++round) {
+    world->fail_worker(1, 3);
+    REQUIRE(run_together(*world, {0, 1, 2}, round, seconds(30)));
+  }
+  const int before = world->checker().restarts();
+  const int last = world->round_of(1);
+  world->fail_worker(1, 3);
+  world->run_for(milliseconds(200));
+  REQUIRE(!world->runs_round(1));  // the next restart waits
+  world->kill(0);
+  CHECK(run_together(*world, {1, 2}, last, seconds(30)));
+  CHECK(world->checker().restarts() == before + 1);
+}
+
 TEST_CASE("the root is killed as the last ranks succeed: no agent reports a failure") {
   for (const int after_ms : {0, 1, 2, 3, 4, 6}) {
     const auto world = running(quiet(3, 1, 3));

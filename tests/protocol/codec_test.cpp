@@ -45,6 +45,8 @@ Hello full_hello() {
                       RestartCount(1),
                       NodeState::kSucceeded,
                       {2, true, true, true, true},
+                      true,
+                      false,
                       true};
   hello.standby_port = 40124;
   return hello;
@@ -290,6 +292,7 @@ TEST_CASE("stop preserves every field") {
   const Stop stop{Round(5), 10, Milliseconds(600'000), "gpu-01 left", known};
   CHECK(round_trip(stop) == Message(stop));
   Stop requested = stop;
+  requested.restarts = 3;
   requested.requested = true;
   CHECK(round_trip(requested) == Message(requested));
   std::string body = encode(requested);

@@ -214,6 +214,20 @@ TEST_CASE("a refusal is proof: the other one of two continues; silence is none")
   CHECK(!none.last<StartRound>(1));
 }
 
+// The name of the endpoint means this host by now; the author may live on the one before.
+TEST_CASE("what listens where a name has moved to is no proof of the author's end") {
+  for (const bool moved : {false, true}) {
+    Desk desk(first_coordinator());
+    const Succession of_a{0, true, true, true};
+    const Succession of_b{0, true, true, !moved};
+    desk.say(1, claiming(desk, "b", 1, 3, of_a));
+    desk.say(2, claiming(desk, "c", 2, 3, of_b));
+    desk.lose(1);
+    desk.beat_for(seconds(1), {2});
+    CHECK(desk.last<StartRound>(2).has_value() != moved);
+  }
+}
+
 TEST_CASE("the end of another coordinator than the round's proves nothing about it") {
   Desk desk(candidate("another"));
   desk.say(1, claiming(desk, "b", 1, 2));

@@ -18,6 +18,7 @@ using LinkId = std::uint64_t;
 
 struct LinkUp {
   LinkId link;
+  bool elsewhere = false;  // the name means another host than that which answered there last
 };
 /// The attempt failed, or the connection ended. Not expected after CloseLink.
 struct LinkDown {

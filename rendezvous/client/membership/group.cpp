@@ -42,8 +42,11 @@ const char* Group::name() const {
 }
 
 protocol::Claim NodeRound::claim() const {
-  return {start.stamp, start.group_rank, start.group_size, start.restarts,
-          state,       start.succession, settled};
+  const RestartCount used = restarts.value_or(start.restarts);
+  protocol::Claim claim{start.stamp, start.group_rank, start.group_size, used,
+                        state,       start.succession, settled};
+  claim.restart_told = restarts.has_value();
+  return claim;
 }
 
 protocol::Report NodeRound::report(std::uint16_t store_port) const {

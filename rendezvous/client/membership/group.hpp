@@ -57,6 +57,7 @@ struct NodeRound {
   bool settled = false;                        // as its coordinator has told
   bool of_coordinator = true;  // who decided it is where the coordinator was, when it was lost
   bool author_ended = false;   // the process that decided it
+  std::optional<RestartCount> restarts{};   // used, if one answers its failure
   std::optional<protocol::Done> verdict{};  // of a run that failed; its report is to come
 
   [[nodiscard]] Round number() const { return start.stamp.number; }
