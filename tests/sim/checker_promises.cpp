@@ -106,6 +106,7 @@ bool Checker::has_lost_member(const Formed& formed) const {
 void Checker::on_verdict_taken_back() {
   promised(promise::kVerdictStays, has_lost_member(rounds_.at(*judged_)),
            "it was taken back although no node was lost");
+  judged_.reset();
   verdict_known_.reset();
   failure_known_.reset();
 }
@@ -164,13 +165,15 @@ void Checker::on_stopping(const RoundStamp& stamp, Then then, TimePoint now) {
   if (!found->second.stopping) found->second.stopping = now;
 }
 
-// Its round has ended for it, or it leaves.
+// Its round has ended for it, or it leaves. A verdict is heard also when the coordinator is lost by
+// then.
 void Checker::on_store_released(int process, const RoundStamp& stamp, TimePoint now) {
   const auto found = rounds_.find(key_of(stamp));
   if (found == rounds_.end()) return;
   Formed& formed = found->second;
   const bool ended = newest_ != found->first || formed.stopping || formed.failed ||
-                     verdict_known_ || formed.succeeded.count(process) != 0;
+                     verdict_known_ || judged_ == found->first ||
+                     formed.succeeded.count(process) != 0;
   promised(promise::kStoreStaysOpen, ended || has_lost_member(formed),
            "the store of round " + std::to_string(stamp.number.value()) +
                " is given up while the round lives");
