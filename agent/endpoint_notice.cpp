@@ -9,8 +9,8 @@ namespace ddprun {
 namespace asio = boost::asio;
 
 EndpointNotice::EndpointNotice(asio::any_io_executor executor, const LaunchConfig& config,
-                               CoordinatorAddress where, Says says)
-    : says_(std::move(says)), timer_(executor) {
+                               CoordinatorAddress where, Says says, Hears hears)
+    : says_(std::move(says)), hears_(std::move(hears)), timer_(executor) {
   link_ = std::make_unique<client::Connections>(
       executor, where.host, where.port, [this](const client::Event& event) { on(event); },
       link_secret_of(config));
@@ -23,7 +23,11 @@ void EndpointNotice::attempt() {
 }
 
 void EndpointNotice::on(const client::Event& event) {
-  if (std::holds_alternative<client::Incoming>(event)) unanswered_ = 0;
+  if (const auto* incoming = std::get_if<client::Incoming>(&event)) {
+    unanswered_ = 0;
+    const auto* moved = std::get_if<protocol::Moved>(&incoming->message);
+    if (moved != nullptr && hears_) hears_(*moved);
+  }
   if (std::holds_alternative<client::LinkUp>(event)) {
     is_up_ = true;
     unanswered_ = 0;

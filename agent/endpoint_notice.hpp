@@ -30,8 +30,10 @@ class EndpointNotice {
  public:
   /// What is to be told; none: nothing now.
   using Says = std::function<std::optional<protocol::Lead>()>;
+  /// Another coordinator of the run is there. Not called from inside a call here.
+  using Hears = std::function<void(const protocol::Moved&)>;
   EndpointNotice(boost::asio::any_io_executor executor, const LaunchConfig& config,
-                 CoordinatorAddress where, Says says);
+                 CoordinatorAddress where, Says says, Hears hears = {});
 
  private:
   void on(const client::Event& event);
@@ -40,6 +42,7 @@ class EndpointNotice {
   void again();
 
   Says says_;
+  Hears hears_;
   boost::asio::steady_timer timer_;
   std::unique_ptr<client::Connections> link_;
   client::LinkId link_id_ = 0;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/led_round.hpp"
 #include "base/rank_claims.hpp"
 #include "base/result.hpp"
 #include "base/run_record.hpp"
@@ -46,7 +47,7 @@ class LocalCoordinator {
   /// Whether the run has its verdict, which other nodes still wait for.
   [[nodiscard]] virtual bool is_ending() const { return false; }
   /// The settled round after which it decides; none: it waits for a majority, or has no round.
-  [[nodiscard]] virtual std::optional<Round> decides_after() const { return std::nullopt; }
+  [[nodiscard]] virtual std::optional<LedRound> led() const { return std::nullopt; }
   /// Whether it has sent its agents to another coordinator of the run.
   [[nodiscard]] virtual bool has_moved() const { return false; }
   /// SeatTerms::may_act() holds again.

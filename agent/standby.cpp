@@ -1,5 +1,6 @@
 #include "agent/standby.hpp"
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <utility>
 
@@ -7,6 +8,11 @@ namespace ddprun {
 
 namespace asio = boost::asio;
 using asio::ip::tcp;
+
+namespace {
+/// The endpoint, this node's entry of a list of hosts, coordinators before and beside this one.
+constexpr std::size_t kToldMax = 16;
+}  // namespace
 
 Standby::Standby(asio::any_io_executor executor, const LaunchConfig& config, OpenCoordinator open,
                  StandbyUser& user)
@@ -87,21 +93,32 @@ void Standby::withdraw() {
   (void)listen();  // without a port others find none here
 }
 
+std::optional<protocol::Lead> Standby::says() const {
+  const auto led = led_ ? led_->led() : std::nullopt;
+  if (!led) return std::nullopt;
+  return protocol::Lead{config_.run_id, led->round, port_, "", led->origin};
+}
+
+// Where another coordinator of the run tells that it leads, too, that one is told next.
+void Standby::tell(CoordinatorAddress where) {
+  const bool is_told = std::any_of(told_.begin(), told_.end(), [&where](const auto& one) {
+    return one.host == where.host && one.port == where.port;
+  });
+  if (is_told || told_.size() >= kToldMax) return;
+  told_.push_back(where);
+  const auto hears = [this](const protocol::Moved& moved) { tell({moved.address, moved.port}); };
+  notices_.push_back(std::make_unique<EndpointNotice>(
+      executor_, config_, std::move(where), [this] { return says(); }, hears));
+}
+
 std::unique_ptr<LocalCoordinator> Standby::lead(const std::vector<client::Place>& former) {
   std::vector<CoordinatorAddress> all{config_.rendezvous->coordinator};
   for (const client::Place& place : former) all.push_back({place.address, place.port});
   if (serve_host_entry()) all.push_back(*config_.rendezvous->own_entry());
   notices_.clear();
+  told_.clear();
   led_ = seat_.coordinator();
-  const auto says = [this]() -> std::optional<protocol::Lead> {
-    const auto round = led_ ? led_->decides_after() : std::nullopt;
-    if (!round) return std::nullopt;
-    return protocol::Lead{config_.run_id, *round, port_};
-  };
-  for (CoordinatorAddress& where : all) {
-    notices_.push_back(
-        std::make_unique<EndpointNotice>(executor_, config_, std::move(where), says));
-  }
+  for (CoordinatorAddress& where : all) tell(std::move(where));
   return seat_.take();
 }
 

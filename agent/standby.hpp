@@ -50,6 +50,8 @@ class Standby {
   [[nodiscard]] bool is_candidate() const { return seat_.coordinator() != nullptr; }
 
  private:
+  void tell(CoordinatorAddress where);
+  [[nodiscard]] std::optional<protocol::Lead> says() const;
   [[nodiscard]] bool serve_host_entry();
   void turn_away();
   void turned_away(const boost::system::error_code& why);
@@ -60,6 +62,7 @@ class Standby {
   CoordinatorSeat seat_;
   CoordinatorSeat entry_;  // sends nodes that know of no other place to seat_'s
   std::vector<std::unique_ptr<EndpointNotice>> notices_;  // while this node coordinates
+  std::vector<CoordinatorAddress> told_;                  // where
   const LocalCoordinator* led_ = nullptr;                 // which decides; null: none
   std::uint16_t port_ = 0;
   bool turns_away_ = false;

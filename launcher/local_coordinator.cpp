@@ -36,9 +36,7 @@ class ServerInProcess final : public LocalCoordinator {
   std::string status_json() override { return server_->status_json(); }
   asio::awaitable<void> settle() override { return server_->settle(); }
   [[nodiscard]] bool is_ending() const override { return server_->is_ending(); }
-  [[nodiscard]] std::optional<Round> decides_after() const override {
-    return server_->decides_after();
-  }
+  [[nodiscard]] std::optional<LedRound> led() const override { return server_->led(); }
   [[nodiscard]] bool has_moved() const override { return server_->has_moved(); }
   void resume() override { server_->resume(); }
   void recorded(const RunRecord& record) override { server_->recorded(record); }

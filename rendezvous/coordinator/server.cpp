@@ -47,8 +47,8 @@ void Server::on_rank_claims(std::function<void(const RankClaims&)> seen) {
 asio::awaitable<void> Server::settle() {
   return Impl::settle(impl_);
 }
-std::optional<Round> Server::decides_after() const {
-  return impl_->decides_after();
+std::optional<LedRound> Server::led() const {
+  return impl_->led();
 }
 
 bool Server::has_moved() const {

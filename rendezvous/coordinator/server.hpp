@@ -17,6 +17,7 @@
 
 #include "base/certificates.hpp"
 #include "base/clock.hpp"
+#include "base/led_round.hpp"
 #include "base/rank_claims.hpp"
 #include "base/result.hpp"
 #include "base/run_record.hpp"
@@ -100,7 +101,7 @@ class Server {
   /// Whether a run has its verdict and agents that wait for it.
   [[nodiscard]] bool is_ending() const;
   /// Of `only_run`: the settled round after which this coordinator decides, if it does.
-  [[nodiscard]] std::optional<Round> decides_after() const;
+  [[nodiscard]] std::optional<LedRound> led() const;
   /// Whether it sends its agents to another coordinator of the run.
   [[nodiscard]] bool has_moved() const;
   /// may_act() holds again: what came meanwhile is handled, in order.

@@ -68,7 +68,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   }
   static boost::asio::awaitable<void> settle(std::shared_ptr<Impl> self);
   [[nodiscard]] bool is_ending() const;
-  [[nodiscard]] std::optional<Round> decides_after() const;
+  [[nodiscard]] std::optional<LedRound> led() const;
   [[nodiscard]] bool has_moved() const { return !elsewhere_.empty(); }
   void resume();
   void recorded(const RunRecord& record);
@@ -159,6 +159,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   // server_succession.cpp: another coordinator of the run.
   [[nodiscard]] bool may_hand_over(const Link& link, const protocol::Lead& lead);
   void hand_over(Link& link, const protocol::Lead& lead);
+  [[nodiscard]] bool introduce(Link& link, const protocol::Lead& lead);
   void send_away(Link& link, protocol::Moved moved);
   void forget_leader(const Link& link);
   void abdicate(RunEntry& entry, const std::string& reason);

@@ -26,6 +26,7 @@ void Server::Impl::on_message(Link& link, Message message) {
   const auto* lead = std::get_if<Lead>(&message);
   if (link.run == nullptr && lead != nullptr && may_hand_over(link, *lead))
     return hand_over(link, *lead);
+  if (link.run == nullptr && lead != nullptr && introduce(link, *lead)) return;
   if (link.run == nullptr) {
     const std::string cause =
         "the first message must be hello, not " + std::string(type_of(message));

@@ -30,14 +30,28 @@ bool Server::Impl::may_hand_over(const Link& link, const Lead& lead) {
   if (known == runs_.end()) return true;
   const round::Run& here = known->second->run;
   const bool is_named = !is_daemon || here.has_endpoint(host_and_port(lead.host, lead.port));
-  return is_named && !here.decides_after(lead.round) && here.can_be(lead.round);
+  // Daemons lead each other both ways.
+  const std::string origin = is_daemon ? "" : lead.origin;
+  return is_named && here.yields_to(lead.round, origin) && here.can_be(lead.round);
 }
 
-std::optional<Round> Server::Impl::decides_after() const {
+std::optional<LedRound> Server::Impl::led() const {
   for (const auto& [name, entry] : runs_) {
-    if (!entry->finished_at && entry->run.decides_after()) return entry->run.decides_after();
+    const auto round = entry->finished_at ? std::nullopt : entry->run.decides_after();
+    if (round) return LedRound{*round, entry->run.origin()};
   }
   return std::nullopt;
+}
+
+/// Two coordinators of runs that began apart learn of each other where both tell that they lead.
+bool Server::Impl::introduce(Link& link, const Lead& lead) {
+  const auto other = elsewhere_.find(lead.run_id.value());
+  const bool may_ask = options_.only_run && *options_.only_run == lead.run_id &&
+                       !is_of_another_run(link, lead.run_id.value());
+  if (!may_ask || other == elsewhere_.end() || other->second.link == link.id) return false;
+  send_away(link, other->second.place);
+  close_link(link);
+  return true;
 }
 
 // It holds as long as the other one repeats it on this link. Members that have lost that one take

@@ -42,6 +42,7 @@ void fields(Io& io, Value& succession) {
   io.flag("with_author", succession.with_author);
   io.flag("at_endpoint", succession.at_endpoint);
   io.flag("after_unsettled", succession.after_unsettled);
+  io.optional_text("origin", succession.origin);
 }
 
 template <class Io, class Value>
@@ -410,6 +411,7 @@ void fields(Io& io, Value& lead) {
   io.number("round", lead.round, 1, kRoundMax);
   io.number("port", lead.port, 1, kPortMax);
   io.optional_text("host", lead.host);
+  io.optional_text("origin", lead.origin);
 }
 
 template <class Io, class Value>

@@ -81,10 +81,11 @@ class Run {
   /// Whether the verdict is known (Finish may still follow).
   [[nodiscard]] bool over() const { return in<Over>() != nullptr; }
   [[nodiscard]] Phase phase() const { return static_cast<Phase>(state_.index()); }
-  /// Whether it decides what follows this settled round or a later one, and no other coordinator.
-  [[nodiscard]] bool decides_after(Round settled) const {
-    return decides_after() && *decides_after() >= settled;
-  }
+  /// Whether another coordinator of the run, which decides after this settled round, has its nodes:
+  /// this one decides after no round, or an older one. Of two runs that began apart one yields.
+  [[nodiscard]] bool yields_to(Round settled, const std::string& origin) const;
+  /// The author of its first round; empty: it has none, or no node knew.
+  [[nodiscard]] const std::string& origin() const { return rounds_.origin; }
   /// Whether the nodes of the run name this endpoint, "host:port", among several.
   [[nodiscard]] bool has_endpoint(const std::string& endpoint) const;
   /// Whether a round may have this number: agents of one run know almost the same.
@@ -134,6 +135,7 @@ class Run {
     int highest = 0;              // the highest round number ever heard of
     int lifted = 0;               // by how much agents have lifted it since there was a round
     bool formed = false;          // whether this run has had a round
+    std::string origin{};         // the author of its first one, as far as nodes know
     bool incomplete = false;      // a node of `last` has gone before its ranks succeeded
     bool others_unknown = false;  // some nodes of `last` are away, and may have had its verdict
     std::map<int, Interrupted> interrupted{};  // by number: the last kInterruptedMax

@@ -76,6 +76,7 @@ void Run::begin_new_run(const Hello& hello) {
   restarts_.used = used;
   if (options_.succeeded && options_.succeeded->at == kLongAgo) options_.succeeded->at = now_;
   rounds_.formed = false;
+  rounds_.origin.clear();
   rounds_.interrupted.clear();
   majority_.clear();
   rounds_.finished = {Round(0), {}};

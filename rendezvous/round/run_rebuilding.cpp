@@ -70,6 +70,7 @@ void Run::adopt(const Rebuilding& rebuilding) {
       return agent->succession.at_endpoint;
     });
     const bool ended = has_author_ended(rounds_.last, was_here);
+    rounds_.origin = members.front()->succession.origin;
     const auto by = ended ? Majority::By::kAuthor : Majority::By::kCandidate;
     running.majority.settle({rounds_.last, members, 0, 0, by});
     settle_round();

@@ -1,5 +1,6 @@
 // Coordinators that follow each other without a third party: docs/FAILOVER.md.
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "base/exit_code.hpp"
@@ -20,6 +21,17 @@ bool Run::has_author_ended(const RoundStamp& stamp, bool was_at_endpoint) const 
 bool Run::has_endpoint(const std::string& endpoint) const {
   const std::string all = run_terms_ ? "," + terms().endpoints + "," : "";
   return all.find("," + endpoint + ",") != std::string::npos;
+}
+
+// A run that began at the endpoint, while another one was not heard there, began later than that.
+bool Run::yields_to(Round settled, const std::string& origin) const {
+  const std::optional<Round> here = decides_after();
+  if (!here) return true;
+  const std::string& own = rounds_.origin;
+  const bool apart = !origin.empty() && !own.empty() && origin != own;
+  if (!apart) return *here < settled;
+  const bool is_later = options_.succession.at_endpoint && own == options_.author;
+  return is_later || std::tie(*here, own) < std::tie(settled, origin);
 }
 
 /// Members of a round that are known to have ended.
@@ -133,6 +145,7 @@ void Run::remember_claims() {
 }
 
 void Run::measure_by(const ClaimedRound& claimed) {
+  rounds_.origin = claimed.succession.origin;
   Majority::Base base{claimed.stamp, members_of(claimed, roster_), 0, ended_of(claimed),
                       Majority::By::kCandidate};
   if (!claimed.settled()) {

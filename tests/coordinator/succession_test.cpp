@@ -73,7 +73,10 @@ TEST_CASE("a lead holds as long as its link, and then a run may begin again") {
     CHECK(sent.await<Moved>().port == 4711);
     Agent second(coordinator.port());
     second.say(Lead{RunId("run"), Round(5), 4712});
-    second.await<Refused>();
+    CHECK(second.await<Moved>().port == 4711);  // the two are to learn of each other
+    Agent stranger(coordinator.port());
+    stranger.say(Lead{RunId("another"), Round(5), 4712});
+    stranger.await<Refused>();
   }
   CHECK(eventually([&] {
     bool moved = true;
@@ -82,6 +85,19 @@ TEST_CASE("a lead holds as long as its link, and then a run may begin again") {
   }));
   Agent late(coordinator.port(), hello_of("run", "b", 1));
   late.start_round();
+}
+
+TEST_CASE("a run that began while an older one was not heard ends when that one is") {
+  LiveCoordinator coordinator(followed());
+  Agent member(coordinator.port(), hello_of("run", "a", 1));
+  const auto round = member.start_round();
+  CHECK(round.succession.origin == round.stamp.author);
+  Agent same(coordinator.port());
+  same.say(Lead{RunId("run"), round.stamp.number, 4711, "", round.stamp.author});
+  same.await<Refused>();
+  Agent leader(coordinator.port());
+  leader.say(Lead{RunId("run"), round.stamp.number, 4711, "", "of an older run"});
+  CHECK(member.await<Moved>().port == 4711);
 }
 
 TEST_CASE("a lead far beyond the rounds of a run is not believed") {

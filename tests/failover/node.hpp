@@ -154,6 +154,7 @@ class Node final : public NodePorts, public ServerUser {
   void again(Notice& notice);
   void run(Notice& notice);
   void run_notices();
+  std::vector<protocol::Moved> heard_;  // by notices
 
   NodeWorld& world_;
   Net& net_;

@@ -99,7 +99,8 @@ void Node::attempt(Notice& notice) {
 void Node::tell(Notice& notice) {
   const round::Run* run = local_ && leads_ && !local_->is_finished() ? local_->run() : nullptr;
   if (const auto round = run != nullptr ? run->decides_after() : std::nullopt) {
-    net_.send(notice.socket, Lead{RunId("run"), *round, static_cast<std::uint16_t>(standby_port_)});
+    const auto port = static_cast<std::uint16_t>(standby_port_);
+    net_.send(notice.socket, Lead{RunId("run"), *round, port, "", run->origin()});
     ++notice.unanswered;
   }
   again(notice);
@@ -112,6 +113,15 @@ void Node::again(Notice& notice) {
 
 void Node::run_notices() {
   for (Notice& notice : notices_) run(notice);
+  for (const protocol::Moved& moved : std::exchange(heard_, {})) {
+    const int host = host_at(moved.address);
+    const bool is_told = std::any_of(notices_.begin(), notices_.end(), [&](const Notice& one) {
+      return one.host == host && one.port == moved.port;
+    });
+    if (is_told) continue;
+    notices_.push_back({host, moved.port});
+    attempt(notices_.back());
+  }
 }
 
 void Node::run(Notice& notice) {
@@ -126,6 +136,9 @@ void Node::run(Notice& notice) {
     tell(notice);
   }
   if (!socket.inbox.empty()) notice.unanswered = 0;
+  for (const protocol::Message& message : socket.inbox) {
+    if (const auto* moved = std::get_if<protocol::Moved>(&message)) heard_.push_back(*moved);
+  }
   socket.inbox.clear();
   const bool is_late = !notice.is_up && now() >= notice.give_up;
   if (socket.ended.empty() && !is_late) return;

@@ -183,6 +183,31 @@ TEST_CASE("the root's host loses its power twice: each time it finds the run whe
   }
 }
 
+TEST_CASE("a run that began apart joins the older one, however many rounds it has had") {
+  WorldOptions options = quiet(3, 1, 2);
+  World world(options);
+  for (const int host : {0, 1}) world.start(host);
+  REQUIRE(run_together(world, {0, 1}, 0, seconds(3)));
+  world.run_for(seconds(1));
+  world.kill(0);
+  REQUIRE(run_together(world, {1}, 1, seconds(3)));
+  world.split({1});
+  for (const int host : {0, 2}) world.start(host);
+  REQUIRE(run_together(world, {0, 2}, 0, seconds(5)));
+  for (int round = 1; round <= 3; ++round) {
+    world.fail_worker(2, 3);
+    REQUIRE(run_together(world, {0, 2}, round, seconds(30)));
+  }
+  REQUIRE(world.round_of(0) > world.round_of(1));
+  world.heal();
+  const auto is_one = [&world] {
+    std::set<std::string> coordinators;
+    return world.is_calm(nullptr, &coordinators) && coordinators.size() == 1;
+  };
+  CHECK(world.run_until(is_one, seconds(20)));
+  succeed(world);
+}
+
 TEST_CASE("a leader that was deposed takes over again later") {
   const auto world = running(quiet(4, 1, 4));
   world->kill(0);

@@ -96,6 +96,11 @@ void Server::on_message(std::uint64_t id, Message message) {
   const bool is_hello = std::holds_alternative<Hello>(message);
   if (!link.entry && is_hello) return on_hello(id, std::move(message));
   const auto* lead = std::get_if<Lead>(&message);
+  const bool other_leads = moved_ && leader_ != id && links_.contains(leader_);
+  if (!link.entry && lead != nullptr && other_leads && lead->run_id == options_.run) {
+    send(id, *moved_);
+    return close(id);
+  }
   if (!link.entry && lead != nullptr && may_hand_over(*lead)) return hand_over(id, *lead);
   if (!link.entry) {
     send(id, Refused{RefusalCode::kMalformed, "the first message must be hello", {}});
@@ -132,10 +137,11 @@ void Server::on_hello(std::uint64_t id, Message message) {
 
 bool Server::may_hand_over(const Lead& lead) const {
   if (lead.run_id != options_.run) return false;
-  return !entry_ || !entry_->run.decides_after(lead.round);
+  return !entry_ || entry_->run.yields_to(lead.round, lead.origin);
 }
 
 void Server::hand_over(std::uint64_t id, const Lead& lead) {
+  leader_ = id;
   moved_ = Moved{address_of(net_.at(links_.at(id).socket).peer_host), lead.port};
   user_.say("  " + options_.author + " hands over to " + moved_->address);
   send(id, Beat{});

@@ -107,6 +107,7 @@ class Server {
   std::map<std::uint64_t, TimePoint> mute_;  // those that have not spoken, since when
   std::map<EntryPtr, round::LinksLost> lost_;
   std::optional<protocol::Moved> moved_;
+  std::uint64_t leader_ = 0;  // the link that says so
   std::uint64_t accepted_ = 0;
   int runs_begun_ = 0;
 };

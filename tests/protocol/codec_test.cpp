@@ -44,7 +44,7 @@ Hello full_hello() {
                       3,
                       RestartCount(1),
                       NodeState::kSucceeded,
-                      {2, true, true, true, true},
+                      {2, true, true, true, true, "c0"},
                       true,
                       false,
                       true};
@@ -181,7 +181,7 @@ TEST_CASE("round preserves every field") {
   start.restarts = RestartCount(2);
   start.reason = "lost gpu-07";
   start.store_peers = {"10.0.4.11", "fd00::11"};
-  start.succession = {3, true, true, true, true};
+  start.succession = {3, true, true, true, true, "c0"};
   start.successors = {{1, "gpu-02", "10.0.4.12", 40123}, {2, "gpu-03", "fd00::13", 40124}};
   CHECK(round_trip(start) == Message(start));
   CHECK_THAT(encode(start), ContainsSubstring("\"type\":\"round\",\"round\":5"));

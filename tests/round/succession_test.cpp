@@ -56,7 +56,7 @@ TEST_CASE("a round names its successors in group rank order, without the coordin
   REQUIRE(round->successors.size() == 2);
   CHECK(round->successors[0] == Successor{1, "b", "10.0.0.2", 7002});
   CHECK(round->successors[1] == Successor{2, "c", "10.0.0.3", 7003});
-  CHECK(round->succession == Succession{0, true, true, true});
+  CHECK(round->succession == Succession{0, true, true, true, false, round->stamp.author});
 }
 
 TEST_CASE("a node that waits is told who may follow the coordinator") {
