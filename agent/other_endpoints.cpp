@@ -12,7 +12,8 @@ void OtherEndpoints::tell(const std::optional<client::Membership::Led>& led) {
   if (!led) return;
   const auto says = [this]() -> std::optional<protocol::Lead> {
     if (!led_) return std::nullopt;
-    return protocol::Lead{config_.run_id, led_->round, led_->place.port, led_->place.address};
+    return protocol::Lead{config_.run_id, led_->round, led_->place.port, led_->place.address,
+                          led_->origin};
   };
   for (const CoordinatorAddress& one : config_.rendezvous->endpoints) {
     const bool is_there = one.host == led->place.address && one.port == led->place.port;

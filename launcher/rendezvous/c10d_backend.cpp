@@ -3,6 +3,7 @@
 #include "base/address.hpp"
 #include "launcher/limits.hpp"
 #include "launcher/rendezvous/backends.hpp"
+#include "launcher/rendezvous/endpoint.hpp"
 #include "launcher/rendezvous/several_nodes.hpp"
 #include "launcher/usage.hpp"
 
@@ -51,6 +52,11 @@ Result<void> check_c10d_address(const CoordinatorAddress& address, const std::st
   return port_of_kernel(shown);
 }
 
+/// localhost is a loopback address.
+std::string known_host(const std::string& host) {
+  return named_loopback(host).value_or(host);
+}
+
 Result<void> check_endpoints(const std::vector<CoordinatorAddress>& all, const std::string& shown) {
   if (all.size() > kEndpointsMax) {
     return usage(shown + ": " + std::to_string(all.size()) + " endpoints, and the most are " +
@@ -58,7 +64,7 @@ Result<void> check_endpoints(const std::vector<CoordinatorAddress>& all, const s
   }
   for (auto one = all.begin(); one != all.end(); ++one) {
     const bool again = std::any_of(all.begin(), one, [&](const CoordinatorAddress& before) {
-      return before.host == one->host && before.port == one->port;
+      return before.port == one->port && known_host(before.host) == known_host(one->host);
     });
     if (!again) continue;
     return usage(shown + ": " + host_and_port(one->host, one->port) + " is named twice");

@@ -89,6 +89,7 @@ class Membership {
   struct Led {
     Round round{0};
     Place place;
+    std::string origin{};  // see Succession
   };
   [[nodiscard]] std::optional<Led> speaks_for() const;
   /// Where coordinators were, other than at the endpoint, that may not know of the present one.
@@ -140,6 +141,7 @@ class Membership {
   void hear(TimePoint when);
   void wait_for_coordinator(const std::string& why);
   [[nodiscard]] TimePoint coordinator_deadline() const;
+  [[nodiscard]] std::string coordinator_text() const;
   void give_up_on_coordinator();
   void say_hello(TimePoint heard);
   void send(protocol::Message message);

@@ -49,7 +49,8 @@ std::optional<Membership::Led> Membership::speaks_for() const {
   const bool is_first = round_ && round_->start.group_rank == 0;
   if (!is_first || !answered() || !where_ || !search_.has_endpoints()) return std::nullopt;
   const bool settled = round_->settled || round_->start.succession.needs == 0;
-  return settled ? std::optional(Led{round_->number(), *where_}) : std::nullopt;
+  if (!settled) return std::nullopt;
+  return Led{round_->number(), *where_, round_->start.succession.origin};
 }
 
 }  // namespace ddprun::client

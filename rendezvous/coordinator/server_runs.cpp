@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/address.hpp"
 #include "rendezvous/coordinator/server_impl.hpp"
 #include "rendezvous/protocol/codec.hpp"
 #include "rendezvous/round/admission.hpp"
@@ -29,7 +30,12 @@ void Server::Impl::on_message(Link& link, Message message) {
   if (link.run == nullptr && lead != nullptr && introduce(link, *lead)) return;
   if (link.run == nullptr) {
     const std::string cause =
-        "the first message must be hello, not " + std::string(type_of(message));
+        lead != nullptr
+            ? "a coordinator of run " + lead->run_id.value() + " is said to be at " +
+                  host_and_port(lead->host.empty() ? net::address_text(link.from) : lead->host,
+                                lead->port) +
+                  ", and this one does not yield to it"
+            : "the first message must be hello, not " + std::string(type_of(message));
     log_once(link, cause);
     return refuse(link, {RefusalCode::kMalformed, cause, Milliseconds(0)});
   }
@@ -47,9 +53,13 @@ bool Server::Impl::is_of_another_run(const Link& link, const std::string& run) c
 void Server::Impl::on_hello(Link& link, Message message) {
   const Hello& hello = std::get<Hello>(message);
   if (const auto other = elsewhere_.find(hello.run_id.value()); other != elsewhere_.end()) {
+    const Moved& place = other->second.place;
+    // Who said so may have been no node of this run.
+    const bool is_own =
+        options_.only_run || hello.terms.names_endpoint(host_and_port(place.address, place.port));
     // A member of a round has lost its coordinator; if that one lives, it repeats its lead.
     const bool has_lost_it = !options_.only_run && hello.claim.has_value();
-    if (!has_lost_it) {
+    if (is_own && !has_lost_it) {
       send_away(link, other->second.place);
       return close_link(link);
     }
@@ -87,6 +97,7 @@ void Server::Impl::on_hello(Link& link, Message message) {
       options.term = options_.term;
       options.succession = options_.succession.options;
     }
+    options.succession.lead_by = started_ + kLeadMax;
     entry = std::make_shared<RunEntry>(executor_, std::move(options), net::address_text(link.from));
   }
   link.run = entry;

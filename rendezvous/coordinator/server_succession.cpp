@@ -30,9 +30,7 @@ bool Server::Impl::may_hand_over(const Link& link, const Lead& lead) {
   if (known == runs_.end()) return true;
   const round::Run& here = known->second->run;
   const bool is_named = !is_daemon || here.has_endpoint(host_and_port(lead.host, lead.port));
-  // Daemons lead each other both ways.
-  const std::string origin = is_daemon ? "" : lead.origin;
-  return is_named && here.yields_to(lead.round, origin) && here.can_be(lead.round);
+  return is_named && here.yields_to(lead.round, lead.origin) && here.can_be(lead.round);
 }
 
 std::optional<LedRound> Server::Impl::led() const {

@@ -67,6 +67,11 @@ struct Terms {
   [[nodiscard]] bool has_several_endpoints() const {
     return endpoints.find(',') != std::string::npos;
   }
+  /// Whether this, "host:port", is one of them.
+  [[nodiscard]] bool names_endpoint(const std::string& endpoint) const {
+    return has_several_endpoints() &&
+           ("," + endpoints + ",").find("," + endpoint + ",") != std::string::npos;
+  }
 };
 
 /// What a round says of its place in the succession of rounds (docs/FAILOVER.md). Empty where no

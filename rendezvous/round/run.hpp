@@ -210,6 +210,7 @@ class Run {
   void begin_new_run(const protocol::Hello& hello);
   [[nodiscard]] bool continues_record() const;
   [[nodiscard]] RunTerms first_terms(const protocol::Hello& hello) const;
+  void may_be_led_elsewhere();
   [[nodiscard]] RunTerms agreed_terms(const Received& received, const protocol::Hello& hello) const;
   [[nodiscard]] std::optional<protocol::Refused> refusal_of_round(
       const protocol::Hello& hello) const;

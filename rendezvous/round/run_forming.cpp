@@ -55,6 +55,8 @@ void Run::settle(Forming& forming) {
   }
   if (roster_.away() > 0) return stop_survivors(forming);  // a node that reconnects is not left out
   if (forming.restart_at && now_ < *forming.restart_at) return stop_survivors(forming);
+  if (forming.lead_by && now_ < *forming.lead_by) return;
+  forming.lead_by.reset();
   if (!last_call_holds(forming)) start_or_await(forming);
 }
 

@@ -19,8 +19,7 @@ bool Run::has_author_ended(const RoundStamp& stamp, bool was_at_endpoint) const 
 }
 
 bool Run::has_endpoint(const std::string& endpoint) const {
-  const std::string all = run_terms_ ? "," + terms().endpoints + "," : "";
-  return all.find("," + endpoint + ",") != std::string::npos;
+  return run_terms_ && terms().names_endpoint(endpoint);
 }
 
 // A run that began at the endpoint, while another one was not heard there, began later than that.

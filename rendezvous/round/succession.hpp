@@ -21,6 +21,8 @@ struct SuccessionOptions {
     std::string why;           // for people: what became of it
   };
   std::optional<Candidate> candidate{};
+  /// With several endpoints: a run that is coordinated at another one was told here by then.
+  TimePoint lead_by{};
 };
 
 /// A candidate waits so long for a majority: who cannot get one is back at a coordinator that was

@@ -99,6 +99,21 @@ def late_node(cluster: Cluster):
     finish(cluster, third)
 
 
+@case("endpoints: more nodes than MAX, and a ddprun-rdzvd that is back: one world")
+def more_than_most(cluster: Cluster):
+    first_daemon, second_daemon = with_endpoints(cluster, "2", running=0)
+    start(cluster, second_daemon)
+    agents = cluster.start_many(2)
+    one = cluster.wait_for_round(agents)
+    start(cluster, first_daemon)
+    spares = cluster.start_many(2)
+    for spare in spares:
+        cluster.wait_for_text(spare, "waits as a spare")
+    expect(len(cluster.rounds()) == 1, "a second world")
+    finish(cluster)
+    expect(cluster.rounds()[0].pids == one.pids, "workers changed")
+
+
 @case("endpoints: nodes that found different ones before the first round meet at the first")
 def different_at_first(cluster: Cluster):
     first_daemon, second_daemon = with_endpoints(cluster, "3", running=0)

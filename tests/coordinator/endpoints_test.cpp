@@ -62,6 +62,44 @@ TEST_CASE("a daemon without a round of the run sends its agents to the endpoint 
   }));
 }
 
+TEST_CASE("a lead to a place that the run of a node does not name is no reason to send it there") {
+  LiveCoordinator daemon;
+  Agent stranger(daemon.port());
+  const auto lead = [&] {
+    stranger.say(lead_to("x", 4712));
+    stranger.await<Beat>();
+  };
+  lead();
+  Agent alone(daemon.port(), hello_of("run", "a", 2));  // its run has one endpoint
+  alone.await<Waiting>();
+  stranger.say(lead_to("x", 4712));
+  stranger.await<Refused>();
+  LiveCoordinator other;
+  Agent second(other.port());
+  second.say(lead_to("x", 4712));
+  second.await<Beat>();
+  Agent several(other.port(), member_of("a", 2));
+  several.await<Waiting>();
+}
+
+TEST_CASE("of two daemons with a run each, which began apart, one yields") {
+  for (const bool is_lower : {true, false}) {
+    LiveCoordinator daemon;
+    Agent member(daemon.port(), member_of("a", 1));
+    const auto round = member.start_round();
+    Agent other(daemon.port());
+    Lead lead = lead_to("b", 4712, round.stamp.number.value());
+    lead.origin = is_lower ? std::string(1, ' ') : "~";
+    other.say(lead);
+    if (is_lower) {
+      other.await<Refused>();
+      continue;
+    }
+    other.await<Beat>();
+    CHECK(member.await<Moved>() == Moved{"b", 4712});
+  }
+}
+
 TEST_CASE("a lead may come before any agent of its run") {
   LiveCoordinator daemon;
   Agent leader(daemon.port());

@@ -98,6 +98,8 @@ TEST_CASE("several endpoints that cannot be used are refused with one sentence")
   const std::string c10d = "--rdzv-backend=c10d";
   CHECK(sentence({nodes, c10d, "--rdzv-endpoint=far:7,far:7", "W"}) ==
         "--rdzv-endpoint=far:7,far:7: far:7 is named twice");
+  CHECK(sentence({nodes, c10d, "--rdzv-endpoint=127.0.0.1,localhost", "W"})
+            .find("localhost:29400 is named twice") != std::string::npos);
   CHECK(sentence({nodes, c10d, "--rdzv-endpoint=far,", "W"}) ==
         "--rdzv-endpoint=far,: an endpoint is empty");
   CHECK(sentence({nodes, c10d, "--rdzv-endpoint=far,0.0.0.0", "W"}).find("0.0.0.0 is not") !=

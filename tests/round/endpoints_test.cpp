@@ -119,3 +119,15 @@ TEST_CASE("nodes with other endpoints are refused, with both lists") {
   CHECK(!desk.run_.has_endpoint("29400"));
   CHECK(!desk.run_.has_endpoint("c:29400"));
 }
+
+TEST_CASE("a daemon that was just started begins no run that another one may lead") {
+  SuccessionOptions options;
+  options.lead_by = TimePoint(seconds(101));
+  Desk desk(options);
+  desk.say(1, hello_of(desk, "a", 1, 2));
+  desk.say(2, hello_of(desk, "b", 1, 2));
+  desk.after(milliseconds(999));
+  CHECK(!desk.last<StartRound>(1));
+  desk.after(milliseconds(2));
+  CHECK(desk.last<StartRound>(1));
+}
