@@ -40,7 +40,7 @@ protocol::Terms terms_of(const LaunchConfig& config) {
   terms.keep_alive_max_attempt = rendezvous.keep_alive_max_attempt;
   terms.commands_may_differ = config.workers.commands_may_differ;
   if (!rendezvous.endpoints.empty()) terms.endpoints = coordinator_text(rendezvous);
-  if (!rendezvous.hosts.empty()) terms.endpoints = to_text(rendezvous.hosts.front());
+  if (!rendezvous.list_begins.empty()) terms.endpoints = rendezvous.list_begins;
   return terms;
 }
 

@@ -54,6 +54,9 @@ struct RendezvousConfig {
   // Of a list of hosts: where each would coordinate the run; the first is `coordinator`'s. Else
   // none.
   std::vector<CoordinatorAddress> hosts{};
+  // Tells runs of other lists apart: host:port of the first, as it is given. Empty for the list of
+  // a scheduler, which may name a host differently on each node, and whose job has an id.
+  std::string list_begins{};
   bool fails_over = false;  // other nodes may coordinate the run after this coordinator
   bool stands_by = false;   // this one may
   // --rdzv-conf

@@ -2,6 +2,7 @@
 #include <map>
 #include <utility>
 
+#include "base/address.hpp"
 #include "base/assert.hpp"
 #include "launcher/limits.hpp"
 #include "launcher/options/values.hpp"
@@ -177,7 +178,12 @@ Result<RendezvousPlan> plan_hosts_option(const Request& request, const Machine& 
   auto own = own_position(asked, *hosts, machine);
   if (!own) return own.error();
   const HostList list{std::move(*hosts), *own, *nodes, asked.hosts.name};
-  return plan_listed_hosts(list, request, machine);
+  auto plan = plan_listed_hosts(list, request, machine);
+  if (plan && plan->rendezvous) {
+    const CoordinatorAddress& first = plan->rendezvous->hosts.front();
+    plan->rendezvous->list_begins = host_and_port(first.host, first.port);
+  }
+  return plan;
 }
 
 Result<RendezvousPlan> plan_host_list(const HostList& list, const Request& request,

@@ -55,7 +55,7 @@ struct Terms {
   bool commands_may_differ = false;            // --allow-different-commands
   std::optional<Milliseconds> min_uptime{};    // --min-uptime; unset: off
   std::optional<Milliseconds> hang_timeout{};  // --hang-timeout; unset: off
-  // All that --rdzv-endpoint names, if it names several, with commas; of a list of hosts the first;
+  // All that --rdzv-endpoint names, if it names several, with commas; of --hosts the first;
   // else empty.
   std::string endpoints{};
   friend bool operator==(const Terms&, const Terms&) = default;

@@ -58,6 +58,18 @@ TEST_CASE("another host finds its position and connects to the first one, on its
   CHECK_FALSE(launch.coordinator);
 }
 
+TEST_CASE("every node knows where each would coordinate the run, and by what its list begins") {
+  for (const std::string list : {"node-1,b,c:7", "b,node-1,c:7"}) {
+    const RendezvousConfig rendezvous = *launch_of(hosts(list)).config.rendezvous;
+    REQUIRE(rendezvous.hosts.size() == 3);
+    CHECK(rendezvous.hosts[1].port == 29400);
+    CHECK(rendezvous.hosts[2].port == 7);
+    CHECK(rendezvous.list_begins == (list.starts_with("b") ? "b:29400" : "node-1:29400"));
+    const bool is_first = rendezvous.node_rank == 0;
+    CHECK(rendezvous.own_entry().has_value() != is_first);
+  }
+}
+
 TEST_CASE("the variable DDPRUN_HOSTS is the same list") {
   const auto launch = launch_of({"W"}, with_variables({{"DDPRUN_HOSTS", "a,node-1"}}));
   CHECK(launch.config.rendezvous->node_rank == 1);

@@ -62,6 +62,10 @@ class Pair {
     to.sin6_port = htons(listener_.local_endpoint().port());
     client = shared_socket(to.sin6_family);
     const socklen_t bytes = to.sin6_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+    // A port that connect() picks may be another process's, too, to another server.
+    sockaddr_in6 any{};
+    any.sin6_family = to.sin6_family;
+    REQUIRE(::bind(client, reinterpret_cast<const sockaddr*>(&any), bytes) == 0);
     if (::connect(client, reinterpret_cast<const sockaddr*>(&to), bytes) != 0) return false;
     accept();
     return true;

@@ -17,7 +17,7 @@ namespace ddprun::client {
 using LinkId = std::uint64_t;
 
 struct LinkUp {
-  LinkId link;
+  LinkId link = 0;
   bool elsewhere = false;  // the name means another host than that which answered there last
 };
 /// The attempt failed, or the connection ended. Not expected after CloseLink.
