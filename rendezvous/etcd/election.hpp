@@ -83,8 +83,8 @@ struct AskGrant {
   Duration ttl;
 };
 struct AskCampaign {
-  RequestId id;
-  LeaseId lease;
+  RequestId id{};
+  LeaseId lease{};
   Revision record_revision = 0;  // as last read: with another one the campaign is lost
 };
 struct AskRenew {
