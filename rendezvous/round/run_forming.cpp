@@ -31,6 +31,7 @@ void Run::end_round(std::string why, Deadline restart_at) {
 
 void Run::settle(Forming& forming) {
   if (!run_terms_) return;
+  if (is_due(forming.lead_by)) forming.lead_by.reset();  // a past one looks like a stall
   if (roster_.empty()) {
     announcer_.cancel();
     const TimePoint abandoned_at = forming.abandoned_at.value_or(
@@ -55,8 +56,7 @@ void Run::settle(Forming& forming) {
   }
   if (roster_.away() > 0) return stop_survivors(forming);  // a node that reconnects is not left out
   if (forming.restart_at && now_ < *forming.restart_at) return stop_survivors(forming);
-  if (forming.lead_by && now_ < *forming.lead_by) return;
-  forming.lead_by.reset();
+  if (forming.lead_by) return;
   if (!last_call_holds(forming)) start_or_await(forming);
 }
 

@@ -131,3 +131,16 @@ TEST_CASE("a daemon that was just started begins no run that another one may lea
   desk.after(milliseconds(2));
   CHECK(desk.last<StartRound>(1));
 }
+
+TEST_CASE("that wait is no stall of the daemon to nodes that wait for longer") {
+  SuccessionOptions options;
+  options.lead_by = TimePoint(seconds(101));
+  Desk desk(options);
+  Hello hello = hello_of(desk, "a", 2, 2);
+  hello.terms.join_timeout = seconds(20);
+  desk.say(1, hello);
+  desk.beat_for(seconds(19), {1});
+  CHECK(!desk.last<Done>(1));
+  desk.beat_for(seconds(2), {1});
+  CHECK(desk.last<Done>(1));
+}
