@@ -141,7 +141,6 @@ class Membership {
   void hear(TimePoint when);
   void wait_for_coordinator(const std::string& why);
   [[nodiscard]] TimePoint coordinator_deadline() const;
-  [[nodiscard]] std::string coordinator_text() const;
   void give_up_on_coordinator();
   void say_hello(TimePoint heard);
   void send(protocol::Message message);

@@ -5,7 +5,6 @@
 #include <functional>
 #include <utility>
 
-#include "base/address.hpp"
 #include "base/duration_text.hpp"
 #include "base/exit_code.hpp"
 #include "rendezvous/client/membership.hpp"
@@ -264,23 +263,15 @@ void Membership::take(const Beat& beat) {
   if (beat.echo) send(beat);
 }
 
-/// The agent has looked for it at all of several endpoints.
-std::string Membership::coordinator_text() const {
-  if (!search_.has_endpoints()) return options_.coordinator;
-  std::string all;
-  for (const Place& one : options_.endpoints) {
-    all += (all.empty() ? "" : ",") + host_and_port(one.address, one.port);
-  }
-  return all;
-}
-
 void Membership::give_up_on_coordinator() {
   if (answered() || now_ < coordinator_deadline()) return;
   const std::string option = reach_.joined ? "coordinator_timeout" : "join_timeout";
   const Duration waited = coordinator_deadline() - reach_.lost_at;
   const std::string_view remedy = search_.has_endpoints() ? kEndpointRemedy : kRemedy;
+  const bool at_all = search_.has_endpoints();  // it has looked for it at each
+  const std::string& where = at_all ? options_.hello.terms.endpoints : options_.coordinator;
   const std::string sentence =
-      "the coordinator " + coordinator_text() + " did not answer for " + duration_text(waited) +
+      "the coordinator " + where + " did not answer for " + duration_text(waited) +
       " (--rdzv-conf " + option + "=" + seconds_text(waited) + ")" +
       (reach_.cause.empty() ? "" : "; last attempt: " + reach_.cause) +
       (reach_.awaited.empty() ? "" : "; " + reach_.awaited + " does not answer") +

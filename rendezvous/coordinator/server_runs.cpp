@@ -19,6 +19,16 @@ std::size_t share_of_one_address(std::size_t runs) {
   return runs - runs / 4;
 }
 
+std::string disbelief(const Link& link, const Lead& lead) {
+  const std::string host = lead.host.empty() ? net::address_text(link.from) : lead.host;
+  return "a coordinator of run " + lead.run_id.value() + " is said to be at " +
+         host_and_port(host, lead.port) + ", and this one does not yield to it";
+}
+
+std::string not_hello(const Message& message) {
+  return "the first message must be hello, not " + std::string(type_of(message));
+}
+
 }  // namespace
 
 void Server::Impl::on_message(Link& link, Message message) {
@@ -29,13 +39,7 @@ void Server::Impl::on_message(Link& link, Message message) {
     return hand_over(link, *lead);
   if (link.run == nullptr && lead != nullptr && introduce(link, *lead)) return;
   if (link.run == nullptr) {
-    const std::string cause =
-        lead != nullptr
-            ? "a coordinator of run " + lead->run_id.value() + " is said to be at " +
-                  host_and_port(lead->host.empty() ? net::address_text(link.from) : lead->host,
-                                lead->port) +
-                  ", and this one does not yield to it"
-            : "the first message must be hello, not " + std::string(type_of(message));
+    const std::string cause = lead != nullptr ? disbelief(link, *lead) : not_hello(message);
     log_once(link, cause);
     return refuse(link, {RefusalCode::kMalformed, cause, Milliseconds(0)});
   }

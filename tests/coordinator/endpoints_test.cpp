@@ -89,7 +89,7 @@ TEST_CASE("of two daemons with a run each, which began apart, one yields") {
     const auto round = member.start_round();
     Agent other(daemon.port());
     Lead lead = lead_to("b", 4712, round.stamp.number.value());
-    lead.origin = is_lower ? std::string(1, ' ') : "~";
+    lead.origin = is_lower ? "!" : "~";
     other.say(lead);
     if (is_lower) {
       other.await<Refused>();
