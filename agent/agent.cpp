@@ -80,6 +80,7 @@ Agent::Agent(asio::any_io_executor executor, AgentInputs inputs,
     StandbyUser& user = *this;
     standby_ = std::make_unique<Standby>(executor_, context_.config(), open_coordinator, user);
     driver_.stand_by(standby_->listen());
+    attend_endpoint();
   }
   if (!context_.config().rendezvous->etcd) return;
   ElectionNode& node = *this;
@@ -205,9 +206,15 @@ bool Agent::host_coordinator() {
   auto made = make_local_coordinator_(executor_);
   if (!made || *made == nullptr) return false;
   local_coordinator_ = std::move(*made);
+  attend_endpoint();
   context_.logger().info(
       run_note("no coordinator answered at this endpoint: this node runs the coordinator"));
   return true;
+}
+
+void Agent::attend_endpoint() {
+  if (!standby_ || local_coordinator_ == nullptr) return;
+  standby_->attend(*local_coordinator_, context_.config().rendezvous->coordinator.port);
 }
 
 void Agent::coordinator_at(const std::optional<CoordinatorAddress>& where, bool here,

@@ -8,12 +8,21 @@ namespace ddprun {
 
 namespace asio = boost::asio;
 
+namespace {
+/// At another place than the endpoint a certificate names that place.
+client::LinkSecret secret_at(const std::string& host, const LaunchConfig& config) {
+  client::LinkSecret secret = link_secret_of(config);
+  if (host != config.rendezvous->coordinator.host) secret.host.clear();
+  return secret;
+}
+}  // namespace
+
 EndpointNotice::EndpointNotice(asio::any_io_executor executor, const LaunchConfig& config,
-                               CoordinatorAddress where, Says says, Hears hears)
-    : says_(std::move(says)), hears_(std::move(hears)), timer_(executor) {
+                               CoordinatorAddress where, Says says, Hears hears, Ends ends)
+    : says_(std::move(says)), hears_(std::move(hears)), ends_(std::move(ends)), timer_(executor) {
   link_ = std::make_unique<client::Connections>(
       executor, where.host, where.port, [this](const client::Event& event) { on(event); },
-      link_secret_of(config));
+      secret_at(where.host, config));
   attempt();
 }
 
@@ -35,7 +44,10 @@ void EndpointNotice::on(const client::Event& event) {
   }
   if (!std::holds_alternative<client::LinkDown>(event)) return;
   is_up_ = false;
-  again();
+  if (!ends_) return again();
+  has_ended_ = true;
+  timer_.cancel();
+  ends_();
 }
 
 // The link stays open: its end says that the coordinator there is gone, and another may come.

@@ -32,8 +32,13 @@ class EndpointNotice {
   using Says = std::function<std::optional<protocol::Lead>()>;
   /// Another coordinator of the run is there. Not called from inside a call here.
   using Hears = std::function<void(const protocol::Moved&)>;
+  /// Its link is down, and no other one follows. Not called from inside a call here.
+  using Ends = std::function<void()>;
+  /// Without `ends` it connects again for ever.
   EndpointNotice(boost::asio::any_io_executor executor, const LaunchConfig& config,
-                 CoordinatorAddress where, Says says, Hears hears = {});
+                 CoordinatorAddress where, Says says, Hears hears = {}, Ends ends = {});
+
+  [[nodiscard]] bool has_ended() const { return has_ended_; }
 
  private:
   void on(const client::Event& event);
@@ -43,10 +48,12 @@ class EndpointNotice {
 
   Says says_;
   Hears hears_;
+  Ends ends_;
   boost::asio::steady_timer timer_;
   std::unique_ptr<client::Connections> link_;
   client::LinkId link_id_ = 0;
   bool is_up_ = false;
+  bool has_ended_ = false;
   int unanswered_ = 0;
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);
 };

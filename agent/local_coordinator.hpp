@@ -50,6 +50,10 @@ class LocalCoordinator {
   [[nodiscard]] virtual std::optional<LedRound> led() const { return std::nullopt; }
   /// Whether it has sent its agents to another coordinator of the run.
   [[nodiscard]] virtual bool has_moved() const { return false; }
+  /// Calls `meets` with the address and port of another coordinator that leads a run of this id,
+  /// began apart, and does not know that it is to yield to this one (docs/FAILOVER.md).
+  virtual void on_rival(
+      std::function<void(const std::string& host, std::uint16_t port)> /*meets*/) {}
   /// SeatTerms::may_act() holds again.
   virtual void resume() {}
   /// etcd has this record, which SeatTerms::on_record() got.

@@ -10,8 +10,7 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 
 namespace {
-/// The endpoint, this node's entry of a list of hosts, coordinators before and beside this one.
-constexpr std::size_t kToldMax = 16;
+constexpr std::size_t kRivalsMax = 8;
 }  // namespace
 
 Standby::Standby(asio::any_io_executor executor, const LaunchConfig& config, OpenCoordinator open,
@@ -87,28 +86,48 @@ bool Standby::serve_host_entry() {
 
 void Standby::withdraw() {
   notices_.clear();
-  led_ = nullptr;
+  rivals_.clear();
   seat_.close();
   entry_.close();
   (void)listen();  // without a port others find none here
 }
 
-std::optional<protocol::Lead> Standby::says() const {
-  const auto led = led_ ? led_->led() : std::nullopt;
+std::optional<protocol::Lead> Standby::says(const Leader& leader) const {
+  const auto led = leader.coordinator->led();
   if (!led) return std::nullopt;
-  return protocol::Lead{config_.run_id, led->round, port_, "", led->origin};
+  return protocol::Lead{config_.run_id, led->round, leader.port, "", led->origin};
 }
 
 // Where another coordinator of the run tells that it leads, too, that one is told next.
-void Standby::tell(CoordinatorAddress where) {
-  const bool is_told = std::any_of(told_.begin(), told_.end(), [&where](const auto& one) {
-    return one.host == where.host && one.port == where.port;
-  });
-  if (is_told || told_.size() >= kToldMax) return;
-  told_.push_back(where);
-  const auto hears = [this](const protocol::Moved& moved) { tell({moved.address, moved.port}); };
+void Standby::tell(CoordinatorAddress where, Leader leader) {
+  const auto hears = [this, leader](const protocol::Moved& moved) {
+    tell_rival({moved.address, moved.port}, leader);
+  };
   notices_.push_back(std::make_unique<EndpointNotice>(
-      executor_, config_, std::move(where), [this] { return says(); }, hears));
+      executor_, config_, std::move(where), [this, leader] { return says(leader); }, hears));
+}
+
+void Standby::tell_rival(CoordinatorAddress where, Leader leader) {
+  const bool is_told = std::any_of(rivals_.begin(), rivals_.end(), [&where](const Rival& one) {
+    return one.where.host == where.host && one.where.port == where.port;
+  });
+  if (is_told || rivals_.size() >= kRivalsMax) return;
+  const auto ends = [this, weak = std::weak_ptr<int>(alive_)] {
+    asio::post(executor_, [this, weak] {
+      if (weak.lock() == nullptr) return;
+      std::erase_if(rivals_, [](const Rival& one) { return one.notice->has_ended(); });
+    });
+  };
+  auto notice = std::make_unique<EndpointNotice>(
+      executor_, config_, where, [this, leader] { return says(leader); }, nullptr, ends);
+  rivals_.push_back({std::move(where), std::move(notice)});
+}
+
+void Standby::attend(LocalCoordinator& coordinator, std::uint16_t port) {
+  coordinator.on_rival(
+      [this, leader = Leader{&coordinator, port}](const std::string& host, std::uint16_t at) {
+        tell_rival({host, at}, leader);
+      });
 }
 
 std::unique_ptr<LocalCoordinator> Standby::lead(const std::vector<client::Place>& former) {
@@ -116,9 +135,8 @@ std::unique_ptr<LocalCoordinator> Standby::lead(const std::vector<client::Place>
   for (const client::Place& place : former) all.push_back({place.address, place.port});
   if (serve_host_entry()) all.push_back(*config_.rendezvous->own_entry());
   notices_.clear();
-  told_.clear();
-  led_ = seat_.coordinator();
-  for (CoordinatorAddress& where : all) tell(std::move(where));
+  attend(*seat_.coordinator(), port_);
+  for (CoordinatorAddress& where : all) tell(std::move(where), {seat_.coordinator(), port_});
   return seat_.take();
 }
 

@@ -47,11 +47,20 @@ class Standby {
   /// The candidate has a majority: it stays. `former`: coordinators that may not know of it,
   /// besides that of the endpoint.
   [[nodiscard]] std::unique_ptr<LocalCoordinator> lead(const std::vector<client::Place>& former);
+  /// A coordinator of this process, which others reach at `port`: a leader that began apart and
+  /// does not know that it is to yield to this one is told so. It lives as long as this object, or
+  /// until withdraw().
+  void attend(LocalCoordinator& coordinator, std::uint16_t port);
   [[nodiscard]] bool is_candidate() const { return seat_.coordinator() != nullptr; }
 
  private:
-  void tell(CoordinatorAddress where);
-  [[nodiscard]] std::optional<protocol::Lead> says() const;
+  struct Leader {
+    const LocalCoordinator* coordinator;
+    std::uint16_t port;
+  };
+  void tell(CoordinatorAddress where, Leader leader);
+  void tell_rival(CoordinatorAddress where, Leader leader);
+  [[nodiscard]] std::optional<protocol::Lead> says(const Leader& leader) const;
   [[nodiscard]] bool serve_host_entry();
   void turn_away();
   void turned_away(const boost::system::error_code& why);
@@ -62,8 +71,12 @@ class Standby {
   CoordinatorSeat seat_;
   CoordinatorSeat entry_;  // sends nodes that know of no other place to seat_'s
   std::vector<std::unique_ptr<EndpointNotice>> notices_;  // while this node coordinates
-  std::vector<CoordinatorAddress> told_;                  // where
-  const LocalCoordinator* led_ = nullptr;                 // which decides; null: none
+  /// Leaders that began apart. One that is still to be told when its link ends shows up again.
+  struct Rival {
+    CoordinatorAddress where;
+    std::unique_ptr<EndpointNotice> notice;
+  };
+  std::vector<Rival> rivals_;
   std::uint16_t port_ = 0;
   bool turns_away_ = false;
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);  // for what is posted

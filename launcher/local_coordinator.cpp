@@ -38,6 +38,9 @@ class ServerInProcess final : public LocalCoordinator {
   [[nodiscard]] bool is_ending() const override { return server_->is_ending(); }
   [[nodiscard]] std::optional<LedRound> led() const override { return server_->led(); }
   [[nodiscard]] bool has_moved() const override { return server_->has_moved(); }
+  void on_rival(std::function<void(const std::string&, std::uint16_t)> meets) override {
+    server_->on_rival(std::move(meets));
+  }
   void resume() override { server_->resume(); }
   void recorded(const RunRecord& record) override { server_->recorded(record); }
 
@@ -54,6 +57,7 @@ coordinator::ServerOptions options_of(const Launch& launch, spdlog::logger& logg
   options.secret = launch.config.rendezvous->secret;
   options.certificates = launch.config.rendezvous->certificates;
   options.peers = make_store_peers(launch.config, options.log);
+  options.succession.list_begins = launch.config.rendezvous->list_begins;
   options.succession.options.exists = launch.config.rendezvous->fails_over;
   return options;
 }

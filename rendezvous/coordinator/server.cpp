@@ -57,6 +57,9 @@ bool Server::has_moved() const {
 bool Server::is_ending() const {
   return impl_->is_ending();
 }
+void Server::on_rival(MeetRival meets) {
+  impl_->on_rival(std::move(meets));
+}
 void Server::resume() {
   impl_->resume();
 }

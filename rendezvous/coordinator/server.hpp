@@ -104,6 +104,9 @@ class Server {
   [[nodiscard]] std::optional<LedRound> led() const;
   /// Whether it sends its agents to another coordinator of the run.
   [[nodiscard]] bool has_moved() const;
+  /// `meets` may be called while this one leads, repeatedly for the same one; it calls nothing
+  /// here.
+  void on_rival(MeetRival meets);
   /// may_act() holds again: what came meanwhile is handled, in order.
   void resume();
   /// What on_record() got is kept.

@@ -70,6 +70,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   [[nodiscard]] bool is_ending() const;
   [[nodiscard]] std::optional<LedRound> led() const;
   [[nodiscard]] bool has_moved() const { return !elsewhere_.empty(); }
+  void on_rival(MeetRival meets) { meets_rival_ = std::move(meets); }
   void resume();
   void recorded(const RunRecord& record);
   void close();
@@ -158,12 +159,16 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
 
   // server_succession.cpp: another coordinator of the run.
   [[nodiscard]] bool may_hand_over(const Link& link, const protocol::Lead& lead);
+  void on_lead(Link& link, const protocol::Lead& lead);
   void hand_over(Link& link, const protocol::Lead& lead);
   [[nodiscard]] bool introduce(Link& link, const protocol::Lead& lead);
+  void meet(const Link& link, const protocol::Lead& lead);
+  [[nodiscard]] bool is_of_own_run(const Link& link, const protocol::Lead& lead) const;
   void send_away(Link& link, protocol::Moved moved);
   void forget_leader(const Link& link);
   void abdicate(RunEntry& entry, const std::string& reason);
   void refuse(Link& link, protocol::Refused refused);
+  void refuse_as_malformed(Link& link, const std::string& cause);
   [[nodiscard]] SharedFrame frame_of(protocol::Message message);
 
   // server_status.cpp: what HTTP shows.
@@ -232,6 +237,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   bool acts_to_the_end_ = false;  // the run has ended: no other coordinator has its nodes
   std::unordered_map<std::string, Elsewhere> elsewhere_;      // by run, if not coordinated here
   std::unordered_map<std::uint64_t, std::string> led_there_;  // the run, by Elsewhere::link
+  MeetRival meets_rival_;
   std::vector<std::uint64_t> closed_links_;  // in links_ until the end of the batch
   net::LoggedCauses logged_;
   LogQuota quota_{kLinesMax, kLineInterval};

@@ -19,12 +19,6 @@ std::size_t share_of_one_address(std::size_t runs) {
   return runs - runs / 4;
 }
 
-std::string disbelief(const Link& link, const Lead& lead) {
-  const std::string host = lead.host.empty() ? net::address_text(link.from) : lead.host;
-  return "a coordinator of run " + lead.run_id.value() + " is said to be at " +
-         host_and_port(host, lead.port) + ", and this one does not yield to it";
-}
-
 std::string not_hello(const Message& message) {
   return "the first message must be hello, not " + std::string(type_of(message));
 }
@@ -35,14 +29,8 @@ void Server::Impl::on_message(Link& link, Message message) {
   const bool is_hello = std::holds_alternative<Hello>(message);
   if (link.run == nullptr && is_hello) return on_hello(link, std::move(message));
   const auto* lead = std::get_if<Lead>(&message);
-  if (link.run == nullptr && lead != nullptr && may_hand_over(link, *lead))
-    return hand_over(link, *lead);
-  if (link.run == nullptr && lead != nullptr && introduce(link, *lead)) return;
-  if (link.run == nullptr) {
-    const std::string cause = lead != nullptr ? disbelief(link, *lead) : not_hello(message);
-    log_once(link, cause);
-    return refuse(link, {RefusalCode::kMalformed, cause, Milliseconds(0)});
-  }
+  if (link.run == nullptr && lead != nullptr) return on_lead(link, *lead);
+  if (link.run == nullptr) return refuse_as_malformed(link, not_hello(message));
   // Only a hello needs the address of its sender.
   round::Peer peer;
   if (is_hello) peer = peer_of(link);
@@ -63,6 +51,8 @@ void Server::Impl::on_hello(Link& link, Message message) {
         options_.only_run || hello.terms.names_endpoint(host_and_port(place.address, place.port));
     // A member of a round has lost its coordinator; if that one lives, it repeats its lead.
     const bool has_lost_it = !options_.only_run && hello.claim.has_value();
+    const auto of_other_list = round::refuse_list(hello, options_.succession.list_begins);
+    if (of_other_list) return refuse(link, *of_other_list);
     if (is_own && !has_lost_it) {
       send_away(link, other->second.place);
       return close_link(link);
@@ -273,6 +263,11 @@ void Server::Impl::finish_run(RunEntry& entry) {
     flush(link);
     mark_closed(link);
   });
+}
+
+void Server::Impl::refuse_as_malformed(Link& link, const std::string& cause) {
+  log_once(link, cause);
+  refuse(link, {RefusalCode::kMalformed, cause, Milliseconds(0)});
 }
 
 void Server::Impl::refuse(Link& link, Refused refused) {

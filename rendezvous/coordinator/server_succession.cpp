@@ -12,20 +12,38 @@ namespace ddprun::coordinator {
 
 using namespace protocol;
 
+namespace {
+
+Moved place_of(const Link& link, const Lead& lead) {
+  return {lead.host.empty() ? net::address_text(link.from) : lead.host, lead.port};
+}
+
+}  // namespace
+
+void Server::Impl::on_lead(Link& link, const Lead& lead) {
+  if (may_hand_over(link, lead)) return hand_over(link, lead);
+  if (introduce(link, lead)) return;
+  meet(link, lead);
+  const Moved place = place_of(link, lead);
+  refuse_as_malformed(link, "a coordinator of run " + lead.run_id.value() + " is said to be at " +
+                                host_and_port(place.address, place.port) +
+                                ", and this one does not yield to it");
+}
+
 // The other one has a majority of the nodes of the run. Where this run has no round, or an older
 // one, these are not its nodes.
 bool Server::Impl::may_hand_over(const Link& link, const Lead& lead) {
   const bool is_daemon = !options_.only_run;
   // Agents go to an endpoint that they were given, and so to no address of a stranger.
   if (is_daemon == lead.host.empty()) return false;
-  if (!is_daemon && (*options_.only_run != lead.run_id || !options_.succession.options.exists))
-    return false;
   const std::string& run = lead.run_id.value();
-  if (is_of_another_run(link, run)) return false;
+  if (is_daemon ? is_of_another_run(link, run) : !is_of_own_run(link, lead)) return false;
   const auto led = led_there_.find(link.id);
   if (led != led_there_.end() && led->second != run) return false;
   const auto other = elsewhere_.find(run);
-  if (other != elsewhere_.end() && other->second.link != link.id) return false;
+  // From the same place it comes on another link if the one before is half open.
+  const bool is_same = other != elsewhere_.end() && other->second.place == place_of(link, lead);
+  if (other != elsewhere_.end() && other->second.link != link.id && !is_same) return false;
   const auto known = runs_.find(run);
   if (known == runs_.end()) return true;
   const round::Run& here = known->second->run;
@@ -41,15 +59,27 @@ std::optional<LedRound> Server::Impl::led() const {
   return std::nullopt;
 }
 
+bool Server::Impl::is_of_own_run(const Link& link, const Lead& lead) const {
+  return options_.succession.options.exists && options_.only_run &&
+         *options_.only_run == lead.run_id && !is_of_another_run(link, lead.run_id.value());
+}
+
 /// Two coordinators of runs that began apart learn of each other where both tell that they lead.
 bool Server::Impl::introduce(Link& link, const Lead& lead) {
   const auto other = elsewhere_.find(lead.run_id.value());
-  const bool may_ask = options_.only_run && *options_.only_run == lead.run_id &&
-                       !is_of_another_run(link, lead.run_id.value());
-  if (!may_ask || other == elsewhere_.end() || other->second.link == link.id) return false;
+  const bool is_other = other != elsewhere_.end() && other->second.link != link.id;
+  if (!is_other || !is_of_own_run(link, lead)) return false;
   send_away(link, other->second.place);
   close_link(link);
   return true;
+}
+
+/// The other one leads a run that began apart, and is the one to yield: it is told so.
+void Server::Impl::meet(const Link& link, const Lead& lead) {
+  if (!meets_rival_ || !is_of_own_run(link, lead)) return;
+  const auto known = runs_.find(lead.run_id.value());
+  if (known == runs_.end() || !known->second->run.began_apart(lead.origin)) return;
+  meets_rival_(net::address_text(link.from), lead.port);
 }
 
 // It holds as long as the other one repeats it on this link. Members that have lost that one take
@@ -62,8 +92,9 @@ void Server::Impl::hand_over(Link& link, const Lead& lead) {
     set_due(link);
     return send(link, frame_of(Beat{}));
   }
-  const Moved moved{lead.host.empty() ? net::address_text(link.from) : lead.host, lead.port};
+  const Moved moved = place_of(link, lead);
   const auto known = elsewhere_.find(run);
+  if (known != elsewhere_.end()) led_there_.erase(known->second.link);
   if ((known == elsewhere_.end() || known->second.place != moved) && options_.log) {
     options_.log->info("the run is coordinated by {}{}", host_and_port(moved.address, moved.port),
                        options_.only_run ? "" : " run_id=" + run);

@@ -107,14 +107,14 @@ std::optional<Refused> refuse_run(const Hello& hello, const RunId& run) {
 }
 
 // A node that knows all hosts of its run may ask at one where another run is coordinated.
-std::optional<Refused> refuse_list(const Hello& hello, const Terms& ours) {
+std::optional<Refused> refuse_list(const Hello& hello, const std::string& ours) {
   const std::string& theirs = hello.terms.endpoints;
-  const bool compared = !theirs.empty() && !ours.endpoints.empty() &&
-                        !hello.terms.has_several_endpoints() && !ours.has_several_endpoints();
-  if (!compared || theirs == ours.endpoints) return std::nullopt;
-  return refused(RefusalCode::kWrongRun, "the list of hosts of this run begins with " +
-                                             ours.endpoints + ", that of " + hello.host + " with " +
-                                             theirs + kSameEverywhere);
+  const bool compared = !theirs.empty() && !ours.empty() && theirs.find(',') == std::string::npos &&
+                        ours.find(',') == std::string::npos;
+  if (!compared || theirs == ours) return std::nullopt;
+  return refused(RefusalCode::kWrongRun, "the list of hosts of this run begins with " + ours +
+                                             ", that of " + hello.host + " with " + theirs +
+                                             kSameEverywhere);
 }
 
 std::optional<Refused> refuse_command(const Hello& hello, const RunTerms& run_terms) {
@@ -143,7 +143,7 @@ std::optional<Refused> refuse_terms(const Hello& hello, const RunTerms& run_term
   const Terms& ours = run_terms.terms;
   const Terms& theirs = hello.terms;
   const std::string who = first_node(run_terms);
-  if (auto other = refuse_list(hello, ours)) return other;
+  if (auto other = refuse_list(hello, ours.endpoints)) return other;
   if (theirs.nodes_min != ours.nodes_min || theirs.nodes_max != ours.nodes_max) {
     return refused(RefusalCode::kTermsDiffer, who + " has --nnodes " + nodes_range(ours) + ", " +
                                                   hello.host + " has " + nodes_range(theirs) +

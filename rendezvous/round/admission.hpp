@@ -29,6 +29,11 @@ struct RunTerms {
 [[nodiscard]] std::optional<protocol::Refused> refuse_run(const protocol::Hello& hello,
                                                           const RunId& run);
 
+/// A hello with a list of hosts that begins with another one than `ours`, "host:port" (empty: this
+/// run has no such list). Part of refuse_terms().
+[[nodiscard]] std::optional<protocol::Refused> refuse_list(const protocol::Hello& hello,
+                                                           const std::string& ours);
+
 /// What does not agree with the rest of the run. The times in the terms may differ: the first
 /// agent's hold.
 [[nodiscard]] std::optional<protocol::Refused> refuse_terms(const protocol::Hello& hello,

@@ -84,6 +84,8 @@ class Run {
   /// Whether another coordinator of the run, which decides after this settled round, has its nodes:
   /// this one decides after no round, or an older one. Of two runs that began apart one yields.
   [[nodiscard]] bool yields_to(Round settled, const std::string& origin) const;
+  /// Whether the run of that origin (docs/FAILOVER.md) began while this one was not heard.
+  [[nodiscard]] bool began_apart(const std::string& origin) const;
   /// The author of its first round; empty: it has none, or no node knew.
   [[nodiscard]] const std::string& origin() const { return rounds_.origin; }
   /// Whether the nodes of the run name this endpoint, "host:port", among several.
@@ -151,7 +153,8 @@ class Run {
     // The failure that the last one answers, until all workers of the new round run: a stop of the
     // run in between ends it with this failure.
     std::optional<Failure> answered{};
-    Round told{0};  // whose failure a restart of the coordinator before this one answers
+    // Whose failure a restart of the coordinator before this one answers.
+    std::vector<protocol::RoundStamp> told{};
   };
 
   /// A node without ranks to stop, whose leave waits for the answers of the others.
@@ -221,6 +224,7 @@ class Run {
   void resume_member(Agent& agent, const protocol::Hello& hello);
   void ask_again(const Agent& agent);
   void take_claim(Agent& agent, const protocol::Claim& claim);
+  void remember_restart(const protocol::RoundStamp& answered);
   void greet(Agent& agent);
   [[nodiscard]] std::optional<protocol::Waiting> greeting(const Agent& agent) const;
   void stop_strays();
@@ -302,7 +306,7 @@ class Run {
   void withdraw_questions(Running& running);
   void take(Agent& agent, const protocol::Report& report);
   void on_failure(const Agent& agent);
-  [[nodiscard]] bool has_answered(Round round) const;
+  [[nodiscard]] bool has_answered(const protocol::RoundStamp& stamp) const;
   [[nodiscard]] Deadline pace_restart();
   [[nodiscard]] Duration lived() const;
   [[nodiscard]] bool is_pointless() const;

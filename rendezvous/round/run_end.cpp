@@ -85,7 +85,8 @@ void Run::send_stop(Agent& agent, const std::string& reason) {
   if (stopping != nullptr) stop.verdict = stopping->verdict;
   stop.waits = in<Forming>() != nullptr;
   stop.requested = stopping != nullptr && stopping->requested;
-  if (stop.waits && has_answered(agent.runs)) stop.restarts = restarts_.used.value();
+  if (stop.waits && has_answered({agent.runs, agent.last.author}))
+    stop.restarts = restarts_.used.value();
   send(agent.link, std::move(stop));
 }
 

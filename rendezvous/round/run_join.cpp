@@ -9,6 +9,11 @@ namespace ddprun::round {
 
 using namespace protocol;
 
+namespace {
+/// Rounds whose failures other coordinators have answered: the last one, and those of other runs.
+constexpr std::size_t kToldMax = 8;
+}  // namespace
+
 void Run::on_hello(const Received& received, const Hello& hello) {
   if (const RunRecord::Verdict* missed = missed_verdict(ended_, hello)) {
     send(received.link, Done{missed->exit_code, missed->text});
@@ -276,7 +281,7 @@ void Run::take_claim(Agent& agent, const Claim& claim) {
   lift_rounds(claim.stamp.number);
   const int budget = terms().max_restarts;
   restarts_.used = std::max(restarts_.used, RestartCount(std::min(claim.restarts.value(), budget)));
-  if (claim.restart_told) restarts_.told = std::max(restarts_.told, claim.stamp.number);
+  if (claim.restart_told) remember_restart(claim.stamp);
   agent.runs = claim.stamp.number;
   roster_.set_state(agent, claim.state);
   auto* rebuilding = in<Rebuilding>();
@@ -299,6 +304,14 @@ void Run::take_claim(Agent& agent, const Claim& claim) {
     why_ = reasons::rebuilding(rebuilding->claimed.number, rebuilding->here(), rebuilding->size);
   }
   if (is_active(claim.state)) strays_.emplace(agent.arrival, &agent);
+}
+
+// A node of an abandoned run may claim a round with the same number.
+void Run::remember_restart(const RoundStamp& answered) {
+  auto& told = restarts_.told;
+  if (std::find(told.begin(), told.end(), answered) != told.end()) return;
+  if (told.size() == kToldMax) told.erase(told.begin());
+  told.push_back(answered);
 }
 
 // Last in a step: agents that still have workers of another round and got no new one.

@@ -111,7 +111,7 @@ void Run::take(Agent& agent, const Report& report) {
   }
   const bool runs = in<Running>() != nullptr;
   const bool all_run = runs && roster_.starting() == 0;
-  if (all_run && !has_answered(rounds_.last.number)) restarts_.answered.reset();
+  if (all_run && !has_answered(rounds_.last)) restarts_.answered.reset();
   if (round == nullptr) return;
   count_answer(agent);
   if (report.left_before || report.may_grow) round->left_before(agent);
@@ -130,7 +130,7 @@ void Run::take(Agent& agent, const Report& report) {
 void Run::on_failure(const Agent& agent) {
   const Round round = agent.last.number;
   const WorkerExit& exit = *agent.failure;
-  if (has_answered(round)) {
+  if (has_answered(agent.last)) {
     return end_round(reasons::restart(exit, restarts_.used, terms(), Duration(0)));
   }
   restarts_.answered = Failure{now_, agent.hello.agent, exit, round};
@@ -162,9 +162,10 @@ Duration Run::early() const {
 }
 
 /// All links can break before the next round starts: then the round that failed comes back.
-bool Run::has_answered(Round round) const {
-  const bool here = restarts_.answered && restarts_.answered->round == round;
-  return here || (round > Round(0) && restarts_.told == round);
+bool Run::has_answered(const RoundStamp& stamp) const {
+  const auto& told = restarts_.told;
+  const bool here = restarts_.answered && restarts_.answered->round == stamp.number;
+  return here || std::find(told.begin(), told.end(), stamp) != told.end();
 }
 
 /// When the next round may start at the soonest; later and later, if rounds fail right away.

@@ -22,13 +22,17 @@ bool Run::has_endpoint(const std::string& endpoint) const {
   return run_terms_ && terms().names_endpoint(endpoint);
 }
 
+bool Run::began_apart(const std::string& origin) const {
+  const std::string& own = rounds_.origin;
+  return decides_after() && !origin.empty() && !own.empty() && origin != own;
+}
+
 // A run that began at the endpoint, while another one was not heard there, began later than that.
 bool Run::yields_to(Round settled, const std::string& origin) const {
   const std::optional<Round> here = decides_after();
   if (!here) return true;
+  if (!began_apart(origin)) return *here < settled;
   const std::string& own = rounds_.origin;
-  const bool apart = !origin.empty() && !own.empty() && origin != own;
-  if (!apart) return *here < settled;
   const bool is_later = options_.succession.at_endpoint && own == options_.author;
   return is_later || std::tie(*here, own) < std::tie(settled, origin);
 }

@@ -10,6 +10,23 @@
 using namespace ddprun;
 using boost::asio::ip::tcp;
 
+TEST_CASE("a notice to a rival ends with its link, and begins no other one") {
+  boost::asio::io_context io;
+  tcp::acceptor closed(io);
+  closed.open(tcp::v4());
+  closed.bind({boost::asio::ip::address_v4::loopback(), 0});
+  LaunchConfig config;
+  config.rendezvous.emplace();
+  int ends = 0;
+  EndpointNotice notice(
+      io.get_executor(), config, CoordinatorAddress{"127.0.0.1", closed.local_endpoint().port()},
+      [] { return std::optional<protocol::Lead>(); }, nullptr, [&ends] { ++ends; });
+  io.run_for(2 * kNoticeInterval);
+  CHECK(ends == 1);
+  CHECK(notice.has_ended());
+  CHECK(io.stopped());  // nothing is left to wait for
+}
+
 // The loop of a busy process finds several timers expired at once.
 TEST_CASE("a notice may end when its next attempt is due already") {
   boost::asio::io_context io;

@@ -1,5 +1,6 @@
 """Hosts that do not hear each other: one side continues, never two (docs/FAILOVER.md)."""
 
+import signal
 import time
 
 from cases import case, expect
@@ -10,9 +11,9 @@ from network_cases import network
 REMEDY = "ddprun-rdzvd"
 
 
-def begin(cluster: Cluster, hosts: int):
+def begin(cluster: Cluster, hosts: int, most: int = 0):
     """An agent on each host; the coordinator is on host0."""
-    cluster.flags |= {"nnodes": f"1:{hosts}"}
+    cluster.flags |= {"nnodes": f"1:{most or hosts}"}
     cluster.conf |= SOON_LOST
     cluster.hosts_are_cut_off = True
     # Who holds the store waits for the ranks of hosts that cannot be heard any more.
@@ -85,6 +86,27 @@ def majority_with_root(cluster: Cluster):
             code = agent.end()
             expect(code == COORDINATOR_LOST, f"{agent.name} ended with {code}")
             expect(REMEDY in agent.text(), f"{agent.name} names no remedy")
+
+
+@case("two runs that began apart become one when their leaders hear each other", "namespaces")
+def apart(cluster: Cluster):
+    cluster.began_apart = True
+    cluster.conf["last_call_timeout"] = "0.5"
+    with network(cluster, 3) as wires:
+        cluster.prefix |= {f"host0.{time}": wires.prefix(0) for time in (2, 3)}
+        (root, older), first = begin(cluster, 2, most=3)
+        root.send(signal.SIGKILL)
+        alone = cluster.wait_for_round([older], after=first)
+        wires.side = {1}
+        pair = [cluster.start("host0.2", node_rank=0), cluster.start("host2", node_rank=2)]
+        second = cluster.wait_for_round(pair, after=alone)
+        pair[0].send(signal.SIGKILL)
+        other = cluster.wait_for_round(pair[1:], after=second)
+        wires.side = set()
+        last = cluster.start("host0.3", node_rank=0)
+        cluster.wait_for_round([last, older, pair[1]], after=other)
+        cluster.finish()
+        cluster.end_all(0, root, pair[0])
 
 
 @case("two hosts do not hear each other: the root's continues, the other one names a remedy",

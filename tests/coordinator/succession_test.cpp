@@ -100,6 +100,59 @@ TEST_CASE("a run that began while an older one was not heard ends when that one 
   CHECK(member.await<Moved>().port == 4711);
 }
 
+TEST_CASE("a leader whose link is half open is not sent to itself") {
+  LiveCoordinator coordinator(followed());
+  auto half_open = std::make_unique<Agent>(coordinator.port());
+  half_open->say(Lead{RunId("run"), Round(4), 4711});
+  half_open->await<Beat>();
+  Agent leader(coordinator.port());
+  leader.say(Lead{RunId("run"), Round(4), 4711});
+  leader.await<Beat>();
+  half_open.reset();
+  Agent late(coordinator.port(), hello_of("run", "a", 1));
+  CHECK(late.await<Moved>().port == 4711);
+}
+
+TEST_CASE("a leader to which one that is to yield says that it leads meets that one") {
+  ServerOptions options = followed();
+  options.succession.options.at_endpoint = false;
+  LiveCoordinator coordinator(options);
+  std::vector<std::string> met;
+  coordinator.on_thread([&](auto& server) {
+    server->on_rival([&met](const std::string& host, std::uint16_t port) {
+      met.push_back(host + ":" + std::to_string(port));
+    });
+  });
+  Agent member(coordinator.port(), hello_of("run", "a", 1));
+  const auto round = member.start_round();
+  for (const std::string& origin : {std::string(), round.stamp.author, std::string("!")}) {
+    Agent other(coordinator.port());
+    other.say(Lead{RunId("run"), round.stamp.number, 4711, "", origin});
+    other.await<Refused>();
+  }
+  Agent stranger(coordinator.port());
+  stranger.say(Lead{RunId("another"), round.stamp.number, 4712, "", "!"});
+  stranger.await<Refused>();
+  coordinator.on_thread([&](auto&) { CHECK(met == std::vector<std::string>{"127.0.0.1:4711"}); });
+}
+
+TEST_CASE("a node of another list of hosts is not sent to the leader of this one") {
+  ServerOptions options = followed();
+  options.succession.list_begins = "a:29400";
+  LiveCoordinator coordinator(options);
+  Agent leader(coordinator.port());
+  leader.say(Lead{RunId("run"), Round(4), 4711});
+  leader.await<Beat>();
+  Hello other = hello_of("run", "x", 2);
+  other.terms.endpoints = "b:29400";
+  Agent stranger(coordinator.port(), other);
+  CHECK(stranger.await<Refused>().code == RefusalCode::kWrongRun);
+  CHECK(stranger.closed());
+  other.terms.endpoints = "a:29400";
+  Agent own(coordinator.port(), other);
+  CHECK(own.await<Moved>().port == 4711);
+}
+
 TEST_CASE("a lead far beyond the rounds of a run is not believed") {
   LiveCoordinator coordinator(followed());
   Agent member(coordinator.port(), hello_of("run", "a", 1));

@@ -145,6 +145,7 @@ bool Node::host_coordinator() {
   Server::Options options = server_options(kEndpointPort);
   options.succession.at_endpoint = true;
   local_ = std::make_unique<Server>(net_, *this, std::move(options));
+  attend(*local_);
   return true;
 }
 

@@ -139,10 +139,13 @@ class Node final : public NodePorts, public ServerUser {
   void turn_away();
   void turn_away_if_readable();
   void lead();
+  void attend(Server& leader);
   /// EndpointNotice.
   struct Notice {
     int host = 0;
     int port = 0;
+    const Server* leader = nullptr;  // of which it tells
+    bool is_of_rival = false;        // ends with its link
     SocketId socket = kNoSocket;
     bool is_up = false;
     int unanswered = 0;
@@ -154,7 +157,12 @@ class Node final : public NodePorts, public ServerUser {
   void again(Notice& notice);
   void run(Notice& notice);
   void run_notices();
-  std::vector<protocol::Moved> heard_;  // by notices
+  void drop_notices();
+  struct Rival {
+    protocol::Moved place;
+    const Server* leader;
+  };
+  std::vector<Rival> heard_;  // by notices and coordinators
 
   NodeWorld& world_;
   Net& net_;

@@ -63,27 +63,39 @@ Result<void> Node::coordinate(const client::Coordinate& order) {
 }
 
 void Node::withdraw_coordinator() {
+  drop_notices();
   if (std::exchange(leads_, false)) local_ = std::move(endpoint_);
-  for (Notice& notice : notices_) {
-    if (notice.socket != kNoSocket) net_.close(notice.socket);
-  }
-  notices_.clear();
   if (listens_) net_.unlisten(options_.host, standby_port_);
   listens_ = false;
   candidate_.reset();
   listen();
 }
 
+void Node::drop_notices() {
+  for (Notice& notice : notices_) {
+    if (notice.socket != kNoSocket) net_.close(notice.socket);
+  }
+  notices_.clear();
+  heard_.clear();
+}
+
 void Node::lead() {
   if (local_) endpoint_ = std::move(local_);
   local_ = std::move(candidate_);
   leads_ = true;
-  notices_.clear();
-  notices_.push_back({0, kEndpointPort});
+  drop_notices();
+  attend(*local_);
+  notices_.push_back({0, kEndpointPort, local_.get()});
   for (const client::Place& place : driver_->former_coordinators()) {
-    notices_.push_back({host_at(place.address), place.port});
+    notices_.push_back({host_at(place.address), place.port, local_.get()});
   }
   for (Notice& notice : notices_) attempt(notice);
+}
+
+void Node::attend(Server& leader) {
+  leader.on_rival([this, &leader](const protocol::Moved& place) {
+    heard_.push_back({place, &leader});
+  });
 }
 
 void Node::attempt(Notice& notice) {
@@ -97,9 +109,10 @@ void Node::attempt(Notice& notice) {
 }
 
 void Node::tell(Notice& notice) {
-  const round::Run* run = local_ && leads_ && !local_->is_finished() ? local_->run() : nullptr;
+  const Server& leader = *notice.leader;
+  const round::Run* run = leader.is_finished() ? nullptr : leader.run();
   if (const auto round = run != nullptr ? run->decides_after() : std::nullopt) {
-    const auto port = static_cast<std::uint16_t>(standby_port_);
+    const auto port = static_cast<std::uint16_t>(leader.port());
     net_.send(notice.socket, Lead{RunId("run"), *round, port, "", run->origin()});
     ++notice.unanswered;
   }
@@ -113,13 +126,15 @@ void Node::again(Notice& notice) {
 
 void Node::run_notices() {
   for (Notice& notice : notices_) run(notice);
-  for (const protocol::Moved& moved : std::exchange(heard_, {})) {
-    const int host = host_at(moved.address);
+  std::erase_if(notices_,
+                [](const Notice& one) { return one.is_of_rival && one.socket == kNoSocket; });
+  for (const Rival& rival : std::exchange(heard_, {})) {
+    const int host = host_at(rival.place.address);
     const bool is_told = std::any_of(notices_.begin(), notices_.end(), [&](const Notice& one) {
-      return one.host == host && one.port == moved.port;
+      return one.is_of_rival && one.host == host && one.port == rival.place.port;
     });
     if (is_told) continue;
-    notices_.push_back({host, moved.port});
+    notices_.push_back({host, rival.place.port, rival.leader, true});
     attempt(notices_.back());
   }
 }
@@ -137,7 +152,8 @@ void Node::run(Notice& notice) {
   }
   if (!socket.inbox.empty()) notice.unanswered = 0;
   for (const protocol::Message& message : socket.inbox) {
-    if (const auto* moved = std::get_if<protocol::Moved>(&message)) heard_.push_back(*moved);
+    const auto* moved = std::get_if<protocol::Moved>(&message);
+    if (moved != nullptr && !notice.is_of_rival) heard_.push_back({*moved, notice.leader});
   }
   socket.inbox.clear();
   const bool is_late = !notice.is_up && now() >= notice.give_up;

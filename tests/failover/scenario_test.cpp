@@ -208,6 +208,54 @@ TEST_CASE("a run that began apart joins the older one, however many rounds it ha
   succeed(world);
 }
 
+/// Hosts 0 and 1 began a run, which host 1 leads by now; 0 and 2 another one, which 2 leads. These
+/// two do not hear each other, and nothing is at the endpoint. `more` rounds are in host 1's run.
+std::unique_ptr<World> two_leaders(int more) {
+  auto world = std::make_unique<World>(quiet(3, 1, 2));
+  for (const int host : {0, 1}) world->start(host);
+  REQUIRE(run_together(*world, {0, 1}, 0, seconds(3)));
+  world->run_for(seconds(1));
+  world->kill(0);
+  REQUIRE(run_together(*world, {1}, 1, seconds(3)));
+  world->split({1});
+  for (const int host : {0, 2}) world->start(host);
+  REQUIRE(run_together(*world, {0, 2}, 0, seconds(5)));
+  world->run_for(seconds(1));
+  world->kill(0);
+  REQUIRE(run_together(*world, {2}, 1, seconds(3)));
+  for (int round = 0; round < more; ++round) {
+    const int last = world->round_of(1);
+    world->fail_worker(1, 3);
+    REQUIRE(run_together(*world, {1}, last, seconds(30)));
+  }
+  REQUIRE(world->works(1));
+  REQUIRE(world->works(2));
+  return world;
+}
+
+TEST_CASE("two leaders whose runs began apart meet, whichever is first at the endpoint") {
+  for (const int more : {0, 2}) {
+    for (const int first : {1, 2}) {
+      CAPTURE(more, first);
+      const auto world = two_leaders(more);
+      world->start(0);
+      for (const int other : {0, 3 - first}) {
+        world->mend(first, other);
+        world->mend(other, first);
+      }
+      if (first == 1) world->cut(2, 0);
+      world->run_for(seconds(3));
+      world->heal();
+      const auto is_one = [&world] {
+        std::set<std::string> coordinators;
+        return world->is_calm(nullptr, &coordinators) && coordinators.size() == 1;
+      };
+      CHECK(world->run_until(is_one, seconds(20)));
+      succeed(*world);
+    }
+  }
+}
+
 TEST_CASE("a leader that was deposed takes over again later") {
   const auto world = running(quiet(4, 1, 4));
   world->kill(0);

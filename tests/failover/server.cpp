@@ -96,16 +96,8 @@ void Server::on_message(std::uint64_t id, Message message) {
   const bool is_hello = std::holds_alternative<Hello>(message);
   if (!link.entry && is_hello) return on_hello(id, std::move(message));
   const auto* lead = std::get_if<Lead>(&message);
-  const bool other_leads = moved_ && leader_ != id && links_.contains(leader_);
-  if (!link.entry && lead != nullptr && other_leads && lead->run_id == options_.run) {
-    send(id, *moved_);
-    return close(id);
-  }
-  if (!link.entry && lead != nullptr && may_hand_over(*lead)) return hand_over(id, *lead);
-  if (!link.entry) {
-    send(id, Refused{RefusalCode::kMalformed, "the first message must be hello", {}});
-    return close(id);
-  }
+  if (!link.entry && lead != nullptr) return on_lead(id, *lead);
+  if (!link.entry) return refuse(id, "the first message must be hello");
   step(link.entry, round::Received{round::LinkId(id), peer_of(link), std::move(message)});
 }
 
@@ -135,14 +127,34 @@ void Server::on_hello(std::uint64_t id, Message message) {
   entry_ = entry;
 }
 
-bool Server::may_hand_over(const Lead& lead) const {
-  if (lead.run_id != options_.run) return false;
+Moved Server::place_of(std::uint64_t id, const Lead& lead) const {
+  return {address_of(net_.at(links_.at(id).socket).peer_host), lead.port};
+}
+
+void Server::on_lead(std::uint64_t id, const Lead& lead) {
+  if (may_hand_over(id, lead)) return hand_over(id, lead);
+  if (moved_ && leader_ != id) {
+    send(id, *moved_);
+    return close(id);
+  }
+  if (meets_ && entry_ && entry_->run.began_apart(lead.origin)) meets_(place_of(id, lead));
+  refuse(id, "this one does not yield to it");
+}
+
+void Server::refuse(std::uint64_t id, const std::string& why) {
+  send(id, Refused{RefusalCode::kMalformed, why, {}});
+  close(id);
+}
+
+bool Server::may_hand_over(std::uint64_t id, const Lead& lead) const {
+  const bool other_leads = moved_ && leader_ != id && links_.contains(leader_);
+  if (other_leads && *moved_ != place_of(id, lead)) return false;
   return !entry_ || entry_->run.yields_to(lead.round, lead.origin);
 }
 
 void Server::hand_over(std::uint64_t id, const Lead& lead) {
   leader_ = id;
-  moved_ = Moved{address_of(net_.at(links_.at(id).socket).peer_host), lead.port};
+  moved_ = place_of(id, lead);
   user_.say("  " + options_.author + " hands over to " + moved_->address);
   send(id, Beat{});
   for (const auto& [other, link] : links_) {

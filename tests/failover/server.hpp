@@ -49,6 +49,8 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
+  /// Its `meets` gets where another leader is that began apart and is to yield to this one.
+  void on_rival(std::function<void(const protocol::Moved&)> meets) { meets_ = std::move(meets); }
   /// Something has come there; other sockets are ignored.
   void hear_of(SocketId socket);
   /// Accepts, reads all that has come, and tells its run what is due.
@@ -86,12 +88,15 @@ class Server {
   void erase(std::map<std::uint64_t, Link>::iterator link);
   void on_message(std::uint64_t id, protocol::Message message);
   void on_hello(std::uint64_t id, protocol::Message message);
-  [[nodiscard]] bool may_hand_over(const protocol::Lead& lead) const;
+  void on_lead(std::uint64_t id, const protocol::Lead& lead);
+  [[nodiscard]] bool may_hand_over(std::uint64_t id, const protocol::Lead& lead) const;
+  [[nodiscard]] protocol::Moved place_of(std::uint64_t id, const protocol::Lead& lead) const;
   void hand_over(std::uint64_t id, const protocol::Lead& lead);
   void step(EntryPtr entry, const round::Event& event);  // its last link may be closed meanwhile
   void perform(const EntryPtr& entry, round::Actions actions);
   void send(std::uint64_t id, protocol::Message message);
   void close(std::uint64_t id);
+  void refuse(std::uint64_t id, const std::string& why);
   void finish(const EntryPtr& entry);
   void tell_lost();
   void close_idle();
@@ -106,6 +111,7 @@ class Server {
   std::set<std::uint64_t> unread_;
   std::map<std::uint64_t, TimePoint> mute_;  // those that have not spoken, since when
   std::map<EntryPtr, round::LinksLost> lost_;
+  std::function<void(const protocol::Moved&)> meets_;
   std::optional<protocol::Moved> moved_;
   std::uint64_t leader_ = 0;  // the link that says so
   std::uint64_t accepted_ = 0;

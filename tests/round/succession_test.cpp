@@ -321,6 +321,43 @@ TEST_CASE("a failure that a candidate hears of first costs no restart") {
   CHECK(desk.last<StartRound>(2)->restarts == RestartCount(0));
 }
 
+/// Of the failed rank of "b", on link 1.
+Hello restart_told(Desk& desk, const RoundStamp& stamp) {
+  Hello hello = claiming(desk, "b", 1, 3);
+  hello.claim->stamp = stamp;
+  hello.claim->state = NodeState::kFailed;
+  hello.claim->restarts = RestartCount(1);
+  hello.claim->restart_told = true;
+  return hello;
+}
+
+TEST_CASE("a restart that another coordinator had told is for that one's round alone") {
+  for (const std::string author : {"c0", "another"}) {
+    Desk desk(candidate("c0"), 3);
+    desk.say(4, restart_told(desk, {Round(3), author}));
+    desk.say(4, Leave{});
+    Hello failed = claiming(desk, "c", 2, 3);
+    failed.claim->state = NodeState::kFailed;
+    desk.say(2, failed);
+    desk.say(2, desk.failed(3, 7));
+    Hello other = claiming(desk, "d", 1, 3);
+    desk.say(3, other);
+    REQUIRE(desk.last<StartRound>(3));
+    CHECK(desk.last<StartRound>(3)->restarts == RestartCount(author == "c0" ? 1 : 2));
+  }
+}
+
+TEST_CASE("a run of which no node came back has an origin of its own") {
+  Desk desk(first_coordinator());
+  Hello late = desk.hello("a", 1, 1);
+  late.seen = Round(7);
+  desk.say(1, late);
+  desk.beat_for(seconds(6), {1});
+  REQUIRE(desk.last<StartRound>(1));
+  CHECK(desk.run_.origin() == "c1");
+  CHECK(desk.run_.began_apart("another"));
+}
+
 // The network gave the link up: the agent may live.
 TEST_CASE("a link that the network broke proves no end") {
   Desk desk = three_nodes();
