@@ -157,6 +157,15 @@ void Agent::withdraw_coordinator() {
   standby_->withdraw();
 }
 
+// The other nodes may still be at all places of this process where a coordinator was.
+void Agent::resigned() {
+  leads_ = false;
+  standby_->resign();
+  local_coordinator_.reset();
+  endpoint_coordinator_.reset();
+  context_.logger().info(run_note("the other nodes continue; one of them coordinates the run now"));
+}
+
 bool Agent::waits_as_spare_node(const client::Event& event) const {
   const auto* incoming = std::get_if<client::Incoming>(&event);
   const auto* waiting =

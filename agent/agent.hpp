@@ -107,6 +107,7 @@ class Agent : private NodePorts, private ElectionNode, private StandbyUser {
   }
   [[nodiscard]] bool has_coordinator() const override { return driver_.has_coordinator(); }
   void abdicated(const std::string& reason) override { driver_.feed(client::Abdicated{reason}); }
+  void resigned() override;
   void stand_by(const client::Event& event);
   void attend_endpoint();
   /// Null: it is elsewhere.

@@ -66,6 +66,7 @@ class InProcessLink::Impl : public std::enable_shared_from_this<Impl> {
   void act(const round::Note&) {}  // the agent prints what concerns it
   void act(const round::Finish&) { timer_.cancel(); }
   void act(const round::Abdicate&) {}  // there is no other node
+  void act(const round::Resign&) {}    // the same
 
   asio::any_io_executor executor_;
   Sink sink_;

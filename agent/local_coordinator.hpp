@@ -54,6 +54,9 @@ class LocalCoordinator {
   /// began apart, and does not know that it is to yield to this one (docs/FAILOVER.md).
   virtual void on_rival(
       std::function<void(const std::string& host, std::uint16_t port)> /*meets*/) {}
+  /// Calls `resigned` when this node has left the run and another one coordinates it: destroy this
+  /// object soon, but not from inside the call.
+  virtual void on_resigned(std::function<void()> /*resigned*/) {}
   /// SeatTerms::may_act() holds again.
   virtual void resume() {}
   /// etcd has this record, which SeatTerms::on_record() got.

@@ -85,11 +85,15 @@ bool Standby::serve_host_entry() {
 }
 
 void Standby::withdraw() {
+  resign();
+  (void)listen();  // without a port others find none here
+}
+
+void Standby::resign() {
   notices_.clear();
   rivals_.clear();
   seat_.close();
   entry_.close();
-  (void)listen();  // without a port others find none here
 }
 
 std::optional<protocol::Lead> Standby::says(const Leader& leader) const {
@@ -124,10 +128,15 @@ void Standby::tell_rival(CoordinatorAddress where, Leader leader) {
 }
 
 void Standby::attend(LocalCoordinator& coordinator, std::uint16_t port) {
-  coordinator.on_rival(
-      [this, leader = Leader{&coordinator, port}](const std::string& host, std::uint16_t at) {
-        tell_rival({host, at}, leader);
-      });
+  const Leader leader{&coordinator, port};
+  coordinator.on_rival([this, leader](const std::string& host, std::uint16_t at) {
+    tell_rival({host, at}, leader);
+  });
+  coordinator.on_resigned([this, weak = std::weak_ptr<int>(alive_)] {
+    asio::post(executor_, [this, weak] {
+      if (weak.lock() != nullptr) user_.resigned();
+    });
+  });
 }
 
 std::unique_ptr<LocalCoordinator> Standby::lead(const std::vector<client::Place>& former) {

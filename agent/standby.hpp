@@ -23,6 +23,9 @@ class StandbyUser {
   [[nodiscard]] virtual bool has_coordinator() const = 0;
   /// The candidate has no majority. Not called from inside a call here.
   virtual void abdicated(const std::string& reason) = 0;
+  /// A coordinator that this object attends has let the others find another one, because this node
+  /// leaves. Not called from inside a call here.
+  virtual void resigned() = 0;
 
  protected:
   ~StandbyUser() = default;
@@ -44,12 +47,14 @@ class Standby {
   [[nodiscard]] Result<void> coordinate(const client::Coordinate& order);
   /// It closes, and this node listens as before.
   void withdraw();
+  /// The same, and it does not listen any more.
+  void resign();
   /// The candidate has a majority: it stays. `former`: coordinators that may not know of it,
   /// besides that of the endpoint.
   [[nodiscard]] std::unique_ptr<LocalCoordinator> lead(const std::vector<client::Place>& former);
   /// A coordinator of this process, which others reach at `port`: a leader that began apart and
   /// does not know that it is to yield to this one is told so. It lives as long as this object, or
-  /// until withdraw().
+  /// until withdraw() or resign().
   void attend(LocalCoordinator& coordinator, std::uint16_t port);
   [[nodiscard]] bool is_candidate() const { return seat_.coordinator() != nullptr; }
 

@@ -41,6 +41,9 @@ class ServerInProcess final : public LocalCoordinator {
   void on_rival(std::function<void(const std::string&, std::uint16_t)> meets) override {
     server_->on_rival(std::move(meets));
   }
+  void on_resigned(std::function<void()> resigned) override {
+    server_->on_resigned(std::move(resigned));
+  }
   void resume() override { server_->resume(); }
   void recorded(const RunRecord& record) override { server_->recorded(record); }
 

@@ -113,6 +113,7 @@ class Membership {
     int attempts = 0;         // since it was lost
     bool loss_noted = false;  // and not yet that it answers again
     std::string cause{};      // why the last attempt failed
+    std::string resigned{};   // why its node has left, as it said itself
   };
 
   // membership_link.cpp
@@ -157,6 +158,7 @@ class Membership {
   void move_to(Place place);
   void take(const protocol::Settled& settled);
   void take(const protocol::Moved& moved);
+  void take(const protocol::Resigned& resigned);
   [[nodiscard]] Duration attempt_max() const;
   [[nodiscard]] Duration soon() const;
 

@@ -139,10 +139,11 @@ void Membership::note_loss() {
   reach_.loss_noted = true;
   const std::string limit =
       duration_text(coordinator_deadline() - reach_.lost_at) + " (--rdzv-conf coordinator_timeout)";
-  notices_.note("lost the coordinator " + options_.coordinator + ": " + reach_.cause +
-                    "; retrying for " + limit +
-                    (group_.is_alive() ? ", the workers keep running" : ""),
-                actions_);
+  const std::string what =
+      reach_.resigned.empty()
+          ? "lost the coordinator " + options_.coordinator + ": " + reach_.cause + "; retrying for "
+          : reach_.resigned + "; looking for the next coordinator for ";
+  notices_.note(what + limit + (group_.is_alive() ? ", the workers keep running" : ""), actions_);
 }
 
 void Membership::wait_for_coordinator(const std::string& why) {
@@ -192,6 +193,7 @@ void Membership::on(const Incoming& incoming) {
     settle_on_endpoint();
   }
   spoke_at_ = now_;
+  reach_.resigned.clear();
   // Heartbeats alone are no answer to the first hello: join_timeout holds.
   if (!reach_.joined && std::holds_alternative<Beat>(incoming.message)) return;
   if (const auto* greeted = std::get_if<Greeted>(&link_)) link_ = Answered{*greeted};

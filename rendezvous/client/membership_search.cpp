@@ -52,10 +52,12 @@ void Membership::go(Step step) {
       options_.hello.runs_coordinator = true;
       coordinates_ = true;
       const bool ended = round_ && round_->author_ended;
+      const std::string why =
+          reach_.resigned.empty()
+              ? "lost the coordinator " + options_.coordinator + ": " + reach_.cause
+              : reach_.resigned;
       actions_.emplace_back(Coordinate{ended ? round_->start.stamp.author : "",
-                                       "lost the coordinator " + options_.coordinator + ": " +
-                                           reach_.cause + "; " + options_.hello.host +
-                                           " coordinates the run"});
+                                       why + "; " + options_.hello.host + " coordinates the run"});
       break;
     }
     case Step::kNow:
@@ -109,6 +111,10 @@ void Membership::move_to(Place place) {
 
 void Membership::take(const Settled& settled) {
   if (round_ && round_->start.stamp == settled.stamp) round_->settled = true;
+}
+
+void Membership::take(const Resigned& resigned) {
+  reach_.resigned = resigned.reason;
 }
 
 void Membership::take(const Moved& moved) {

@@ -60,6 +60,9 @@ bool Server::is_ending() const {
 void Server::on_rival(MeetRival meets) {
   impl_->on_rival(std::move(meets));
 }
+void Server::on_resigned(std::function<void()> resigned) {
+  impl_->on_resigned(std::move(resigned));
+}
 void Server::resume() {
   impl_->resume();
 }

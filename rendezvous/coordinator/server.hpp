@@ -107,6 +107,9 @@ class Server {
   /// `meets` may be called while this one leads, repeatedly for the same one; it calls nothing
   /// here.
   void on_rival(MeetRival meets);
+  /// `resigned` is called when the node of this coordinator has left the run and the others are
+  /// told to find another one: it listens no longer, and is to be destroyed, later.
+  void on_resigned(std::function<void()> resigned);
   /// may_act() holds again: what came meanwhile is handled, in order.
   void resume();
   /// What on_record() got is kept.

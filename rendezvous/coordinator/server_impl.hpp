@@ -71,6 +71,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   [[nodiscard]] std::optional<LedRound> led() const;
   [[nodiscard]] bool has_moved() const { return !elsewhere_.empty(); }
   void on_rival(MeetRival meets) { meets_rival_ = std::move(meets); }
+  void on_resigned(std::function<void()> resigned) { resigned_ = std::move(resigned); }
   void resume();
   void recorded(const RunRecord& record);
   void close();
@@ -167,6 +168,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   void send_away(Link& link, protocol::Moved moved);
   void forget_leader(const Link& link);
   void abdicate(RunEntry& entry, const std::string& reason);
+  void resign(RunEntry& entry);
   void refuse(Link& link, protocol::Refused refused);
   void refuse_as_malformed(Link& link, const std::string& cause);
   [[nodiscard]] SharedFrame frame_of(protocol::Message message);
@@ -238,6 +240,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   std::unordered_map<std::string, Elsewhere> elsewhere_;      // by run, if not coordinated here
   std::unordered_map<std::uint64_t, std::string> led_there_;  // the run, by Elsewhere::link
   MeetRival meets_rival_;
+  std::function<void()> resigned_;
   std::vector<std::uint64_t> closed_links_;  // in links_ until the end of the batch
   net::LoggedCauses logged_;
   LogQuota quota_{kLinesMax, kLineInterval};

@@ -219,6 +219,8 @@ void Server::Impl::perform(RunEntry& entry, round::Actions actions) {
       note(entry, *said);
     } else if (const auto* abdicated = std::get_if<round::Abdicate>(&action)) {
       abdicate(entry, abdicated->reason);
+    } else if (std::holds_alternative<round::Resign>(action)) {
+      resign(entry);
     } else {
       finish_run(entry);
     }

@@ -128,6 +128,14 @@ void Server::Impl::send_away(Link& link, Moved moved) {
   send(link, frame_of(std::move(moved)));
 }
 
+// Once its links end, nothing may listen here: agents that are refused need no other proof that
+// this coordinator has ended.
+void Server::Impl::resign(RunEntry& entry) {
+  finish_run(entry);
+  reactor_.close();
+  if (resigned_) resigned_();
+}
+
 // No majority came here: the agents look for the coordinator at another endpoint.
 void Server::Impl::abdicate(RunEntry& entry, const std::string& reason) {
   if (options_.succession.on_abdicate) return options_.succession.on_abdicate(reason);

@@ -415,6 +415,12 @@ void fields(Io& io, Value& lead) {
 }
 
 template <class Io, class Value>
+requires std::same_as<std::remove_const_t<Value>, Resigned>
+void fields(Io& io, Value& resigned) {
+  io.text("reason", resigned.reason);
+}
+
+template <class Io, class Value>
 requires std::same_as<std::remove_const_t<Value>, Moved>
 void fields(Io& io, Value& moved) {
   io.name("address", moved.address);

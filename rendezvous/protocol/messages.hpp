@@ -357,6 +357,14 @@ struct Lead {
   friend bool operator==(const Lead&, const Lead&) = default;
 };
 
+/// Coordinator: my node leaves the run, and one of the successors is to coordinate it. The last
+/// message on the link.
+struct Resigned {
+  static constexpr std::string_view kType = "resigned";
+  std::string reason;
+  friend bool operator==(const Resigned&, const Resigned&) = default;
+};
+
 /// Coordinator: the run is coordinated there, and not here.
 struct Moved {
   static constexpr std::string_view kType = "moved";
@@ -375,6 +383,6 @@ struct Unknown {
 /// Each is named on the wire by its kType.
 using Message =
     std::variant<Hello, Refused, Waiting, StartRound, Report, Stop, Stopped, Leave, Reconnecting,
-                 Done, Beat, Unknown, PassSignal, Quiet, Hang, Settled, Lead, Moved>;
+                 Done, Beat, Unknown, PassSignal, Quiet, Hang, Settled, Lead, Moved, Resigned>;
 
 }  // namespace ddprun::protocol

@@ -84,7 +84,10 @@ struct Finish {
 struct Abdicate {
   std::string reason;
 };
-using Action = std::variant<Send, Close, ArmTimer, Note, Finish, Abdicate>;
+/// The node of this coordinator leaves, and another one follows: close the listener, then all
+/// links. It decides nothing more.
+struct Resign {};
+using Action = std::variant<Send, Close, ArmTimer, Note, Finish, Abdicate, Resign>;
 using Actions = std::vector<Action>;
 
 }  // namespace ddprun::round

@@ -143,6 +143,10 @@ std::string left_with_coordinator(const std::string& left) {
   return left + "; it runs the coordinator, so the run stops";
 }
 
+std::string resigned(const std::string& left) {
+  return left + "; it ran the coordinator, and another node does so from now on";
+}
+
 std::string waiting(const Absence& absence, const protocol::Terms& terms) {
   const int here = static_cast<int>(absence.hosts.size());
   const bool is_short = here < absence.needed;

@@ -58,6 +58,7 @@ struct NodeLost {
                                        const protocol::Terms& terms);
 
 [[nodiscard]] std::string left_with_coordinator(const std::string& left);
+[[nodiscard]] std::string resigned(const std::string& left);
 
 /// Too few members of the last round are here to decide what follows it.
 [[nodiscard]] std::string no_majority(int here, int needed, const protocol::Terms& terms);

@@ -335,6 +335,8 @@ class Run {
   [[nodiscard]] bool may_follow_success(const Agent& agent) const;
   void take_up_leaves();
   void take_up(Agent& agent, const protocol::Leave& leave);
+  [[nodiscard]] bool can_be_followed(const Agent& own) const;
+  void resign(const Agent& own, const std::string& why);
   void let_go(Agent& agent);
   void let_leavers_go();
   [[nodiscard]] bool failure_explains(const Agent& agent, const protocol::Leave& leave) const;

@@ -63,6 +63,8 @@ void Run::take_up(Agent& agent, const Leave& leave) {
   const bool works =
       in<Running>() != nullptr && is_member(agent) && agent.state != NodeState::kSucceeded;
   const bool lives = in<Stopping>() == nullptr && in<Over>() == nullptr;
+  if (lives && hosts && !too_few && leave.requested && can_be_followed(agent))
+    return resign(agent, sentence);
   const RoundEnd end = round_end_without(agent);
   let_go(agent);
   if (!(lives && hosts) && !((works || restarts) && too_few)) return after_loss(end, sentence);
@@ -74,6 +76,30 @@ void Run::take_up(Agent& agent, const Leave& leave) {
                                     : reasons::left_too_few(sentence, roster_.size(), terms())};
   verdict.node_lost = true;
   stop(std::move(stopping));
+}
+
+// The rule of a candidate that the kernel of this host refuses, for its members that are here.
+bool Run::can_be_followed(const Agent& own) const {
+  const auto* running = in<Running>();
+  if (running == nullptr || !running->settled || !options_.succession.exists) return false;
+  int here = 0;
+  bool has_successor = false;
+  for (const Agent* member : running->round.members()) {
+    if (member == nullptr || member == &own || member->link == kNoLink) continue;
+    ++here;
+    has_successor = has_successor || may_follow(*member);
+  }
+  return has_successor && 2 * here > running->round.nodes() - (is_member(own) ? 1 : 0);
+}
+
+/// Its node counts as ended from now on: it takes part in no round, and claims none.
+void Run::resign(const Agent& own, const std::string& why) {
+  for (const Agent* agent : roster_.by_silence()) {
+    if (agent != &own && agent->link != kNoLink) send(agent->link, Resigned{why});
+  }
+  note(Level::kInfo, reasons::resigned(why));
+  enter(Over{Ended{{}, now_, 0}, now_, true});
+  actions_.emplace_back(Resign{});
 }
 
 void Run::let_go(Agent& agent) {

@@ -1,11 +1,12 @@
 """The coordinator's ddprun dies: another node of the round takes its place (docs/FAILOVER.md)."""
 
+import re
 import signal
 
 from cases import case, expect
 from harness import SOON_LOST, Cluster, pause
 from network_cases import network
-from sentences import kCoordinatedBy
+from sentences import kCoordinatedBy, kRunsTheCoordinator
 
 
 def begin(cluster: Cluster, nodes: int, least: int = 1, restarts: int = 0):
@@ -171,10 +172,89 @@ def failed_already(cluster: Cluster):
     expect(len(cluster.rounds()) == 1, "it trains again")
 
 
-@case("two times Ctrl-C at the root: the run ends on every node, and on none again")
+def leave(cluster: Cluster, number: int, *agents, after):
+    """The node that coordinates is told to; the others continue under another one."""
+    root, *others = sorted(agents, key=after.rank_of)
+    root.send(number)
+    later = go_on(cluster, others, after)
+    expect(later.number == after.number + 1, f"round {later.number} follows {after.number}")
+    code = root.end()
+    expect(code == 128 + number, f"{root.name} ended with {code}")
+    return root, others, later
+
+
+@case("SIGTERM to the root: it leaves with 143, and the others continue under another node")
+def root_leaves(cluster: Cluster):
+    agents, first = begin(cluster, 3)
+    root, others, _ = leave(cluster, signal.SIGTERM, *agents, after=first)
+    cluster.wait_for_text(others[0], "left: SIGTERM.* coordinates the run")
+    finish(cluster, root)
+
+
+@case("Ctrl-C at one coordinator after the other, until one node is left")
+def one_leaves_after_the_other(cluster: Cluster):
+    others, last = begin(cluster, 4)
+    gone = []
+    while len(others) > 1:
+        root, others, last = leave(cluster, signal.SIGINT, *others, after=last)
+        gone.append(root)
+    finish(cluster, *gone)
+
+
+@case("SIGTERM to the root, and kill -9 of it milliseconds later")
+def killed_as_it_leaves(cluster: Cluster):
+    (root, *others), first = begin(cluster, 3)
+    root.send(signal.SIGTERM)
+    pause(cluster.random.choice((0, 0.001, 0.003, 0.01)))
+    root.send(signal.SIGKILL)
+    go_on(cluster, others, first)
+    finish(cluster, root)
+
+
+@case("SIGTERM to the root while another one takes over from it, and to that one")
+def both_leave(cluster: Cluster):
+    agents, first = begin(cluster, 4)
+    root, successor, *others = sorted(agents, key=first.rank_of)
+    root.send(signal.SIGTERM)
+    pause(cluster.random.choice((0, 0.002, 0.01, 0.03)))
+    successor.send(signal.SIGTERM)
+    code = successor.end()
+    expect(code == 143, f"the successor ended with {code}")
+    expect(root.end() == 143, "the root ended with another code")
+    # A round that is not settled yet can be continued by no other node: the run ends with it.
+    ended = [agent.process.returncode for agent in others if not agent.is_running()]
+    if ended or any(re.search(kRunsTheCoordinator, agent.text()) for agent in others):
+        return cluster.end_all(143)
+    go_on(cluster, others, first)
+    finish(cluster, root, successor)
+
+
+@case("SIGTERM to the root whose store a rank of another node saves with")
+def store_of_the_root(cluster: Cluster):
+    cluster.environment["CHAOS_SAVES"] = "0.5"
+    agents, first = begin(cluster, 2)
+    root, others, _ = leave(cluster, signal.SIGTERM, *agents, after=first)
+    expect("saved with the store" in others[0].text(), "the store was closed before that")
+    finish(cluster, root)
+
+
+@case("SIGTERM to the root with a spare node: the spare takes its place")
+def spare_follows(cluster: Cluster):
+    cluster.flags["nnodes"] = "2"
+    agents = cluster.start_with_root(2)
+    first = cluster.wait_for_round(agents)
+    spare = cluster.start()
+    cluster.wait_for_text(spare, "spare")
+    agents[0].send(signal.SIGTERM)
+    go_on(cluster, [agents[1], spare], first)
+    expect(agents[0].end() == 143, "another code")
+    finish(cluster, agents[0])
+
+
+@case("two times Ctrl-C at a root that is needed: the run ends on every node, and on none again")
 def stopped_twice(cluster: Cluster):
     cluster.environment["CHAOS_SAVES"] = "2"
-    (root, *others), _ = begin(cluster, 3)
+    (root, *others), _ = begin(cluster, 3, least=3)
     root.send(signal.SIGINT)
     for agent in others:
         cluster.wait_for_text(agent, "runs the coordinator|leaves")
@@ -186,7 +266,7 @@ def stopped_twice(cluster: Cluster):
 @case("kill -9 of the root while it stops the run: nothing is left, and no node hangs")
 def while_stopping(cluster: Cluster):
     cluster.environment["CHAOS_SAVES"] = "1"
-    (root, *others), _ = begin(cluster, 3)
+    (root, *others), _ = begin(cluster, 3, least=3)
     root.send(signal.SIGTERM)
     pause(0.2)
     root.send(signal.SIGKILL)

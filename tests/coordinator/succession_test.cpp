@@ -15,6 +15,18 @@ ServerOptions followed() {
   return options;
 }
 
+/// Whether the kernel does: no process listens there.
+bool refuses(std::uint16_t port) {
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(port);
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const bool refused = ::connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof(to)) != 0;
+  ::close(fd);
+  return refused;
+}
+
 }  // namespace
 
 TEST_CASE("a lead is believed by a coordinator without a round: its agents are sent there") {
@@ -162,6 +174,28 @@ TEST_CASE("a lead far beyond the rounds of a run is not believed") {
   stranger.await<Refused>();
   member.say(Beat{});
   member.await<Beat>();
+}
+
+TEST_CASE("a coordinator that resigns listens no longer when its agents' links end") {
+  LiveCoordinator coordinator(followed());
+  auto resigned = std::make_shared<std::promise<void>>();
+  coordinator.on_thread(
+      [&](auto& server) { server->on_resigned([resigned] { resigned->set_value(); }); });
+  std::vector<Hello> hellos{elastic_hello("a"), elastic_hello("b")};
+  for (Hello& hello : hellos) hello.terms.nodes_min = 1;
+  hellos[0].runs_coordinator = true;
+  hellos[1].standby_port = 7002;
+  Agent own(coordinator.port(), hellos[0]);
+  Agent other(coordinator.port(), hellos[1]);
+  const auto round = own.start_round();
+  (void)other.start_round();
+  Leave leave{143, "SIGTERM received", round.stamp.number, true};
+  own.say(leave);
+  CHECK_THAT(other.await<Resigned>().reason, ContainsSubstring("SIGTERM received"));
+  CHECK(other.closed());
+  CHECK(refuses(coordinator.port()));
+  auto done = resigned->get_future();
+  CHECK(is_ready(done));
 }
 
 TEST_CASE("a candidate without a majority says so to its process, and nothing to its agents") {

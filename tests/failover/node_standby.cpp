@@ -96,6 +96,12 @@ void Node::attend(Server& leader) {
   leader.on_rival([this, &leader](const protocol::Moved& place) {
     heard_.push_back({place, &leader});
   });
+  leader.on_resigned([this] {
+    drop_notices();
+    leads_ = false;
+    local_.reset();
+    endpoint_.reset();
+  });
 }
 
 void Node::attempt(Notice& notice) {

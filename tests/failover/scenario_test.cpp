@@ -72,6 +72,32 @@ TEST_CASE("the root is killed: all others are in the next round within 100 ms, a
   }
 }
 
+TEST_CASE("the root is told to leave: all others are in the next round within 100 ms") {
+  for (const int nodes : {2, 3, 6}) {
+    const auto world = running(quiet(nodes, 1, nodes));
+    world->ask_to_stop(0);
+    std::set<int> rest;
+    for (int host = 1; host < nodes; ++host) rest.insert(host);
+    CHECK(run_together(*world, rest, 1, milliseconds(100)));
+    CHECK(world->checker().restarts() == 0);
+    world->run_for(seconds(1));
+    REQUIRE(!world->agent_lives(0));
+    CHECK(world->exit_of(0)->code == 143);
+    world->start(0);
+    rest.insert(0);
+    CHECK(run_together(*world, rest, 2, seconds(3)));
+    succeed(*world);
+  }
+}
+
+TEST_CASE("the root is told to leave, and too few are left: the run ends on all nodes") {
+  const auto world = running(quiet(3, 3, 3));
+  world->ask_to_stop(0);
+  const auto ended = [&world] { return world->agents_alive() == 0; };
+  REQUIRE(world->run_until(ended, seconds(5)));
+  for (const int host : {0, 1, 2}) CHECK(world->exit_of(host)->code == 143);
+}
+
 TEST_CASE("the root's successor is killed 10 ms after it: the rest continues") {
   const auto world = running(quiet(5, 1, 5));
   world->kill(0);

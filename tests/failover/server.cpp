@@ -189,6 +189,11 @@ void Server::perform(const EntryPtr& entry, round::Actions actions) {
       if (options_.on_abdicate) {
         user_.post([on = options_.on_abdicate, why = abdicated->reason] { on(why); });
       }
+    } else if (std::holds_alternative<round::Resign>(action)) {
+      user_.say("  " + options_.author + " resigns");
+      net_.unlisten(options_.host, options_.port);
+      finish(entry);
+      if (resigned_) user_.post(resigned_);
     } else {
       user_.say("  " + options_.author + " has finished its run");
       finish(entry);

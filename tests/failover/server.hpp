@@ -51,6 +51,8 @@ class Server {
 
   /// Its `meets` gets where another leader is that began apart and is to yield to this one.
   void on_rival(std::function<void(const protocol::Moved&)> meets) { meets_ = std::move(meets); }
+  /// `resigned` is posted when its node has left, and the others look for another one.
+  void on_resigned(std::function<void()> resigned) { resigned_ = std::move(resigned); }
   /// Something has come there; other sockets are ignored.
   void hear_of(SocketId socket);
   /// Accepts, reads all that has come, and tells its run what is due.
@@ -112,6 +114,7 @@ class Server {
   std::map<std::uint64_t, TimePoint> mute_;  // those that have not spoken, since when
   std::map<EntryPtr, round::LinksLost> lost_;
   std::function<void(const protocol::Moved&)> meets_;
+  std::function<void()> resigned_;
   std::optional<protocol::Moved> moved_;
   std::uint64_t leader_ = 0;  // the link that says so
   std::uint64_t accepted_ = 0;

@@ -31,7 +31,7 @@ Plan make_plan(std::uint64_t seed) {
   world.turn_max = random.chance(50) ? Duration(0) : Duration(milliseconds(random.between(1, 4)));
   plan.length = seconds(random.between(5, 30));
   plan.pause_max = milliseconds(random.chance(50) ? 500 : 5000);
-  plan.leaves = random.chance(15);
+  plan.leaves = random.chance(30);
   return plan;
 }
 
@@ -98,7 +98,7 @@ void Storm::strike_process(int kind) {
     return world_.after(while_(), [this, host] { world_.thaw(host); });
   }
   if (kind <= 18) return world_.fail_worker(any(), 3);
-  if (plan_.leaves) world_.ask_to_stop(any());
+  if (plan_.leaves) world_.ask_to_stop(random_.chance(50) ? leader() : any());
 }
 
 void Storm::cut_for(int from, int to, Duration time) {

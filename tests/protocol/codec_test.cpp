@@ -387,6 +387,11 @@ TEST_CASE("lead preserves every field") {
   CHECK(round_trip(elsewhere) == Message(elsewhere));
 }
 
+TEST_CASE("resigned preserves its reason") {
+  const Resigned resigned{"gpu-01 left: SIGTERM received"};
+  CHECK(round_trip(resigned) == Message(resigned));
+}
+
 TEST_CASE("moved preserves its place") {
   const Moved moved{"10.0.4.12", 40124};
   CHECK(round_trip(moved) == Message(moved));

@@ -117,6 +117,7 @@ class Desk {
   std::optional<Finish> finish_;
   std::vector<LinkId> closed_;
   std::optional<std::string> abdicated_;
+  bool resigned_ = false;
   std::vector<std::string> notes_;  ///< since the last forget()
 
  private:
@@ -138,6 +139,7 @@ class Desk {
       if (const auto* note = std::get_if<Note>(&action)) notes_.push_back(note->text);
       if (const auto* finish = std::get_if<Finish>(&action)) finish_ = *finish;
       if (const auto* gone = std::get_if<Abdicate>(&action)) abdicated_ = gone->reason;
+      resigned_ = resigned_ || std::holds_alternative<Resign>(action);
     }
   }
   std::vector<Send> sent_;

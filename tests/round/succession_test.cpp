@@ -321,6 +321,55 @@ TEST_CASE("a failure that a candidate hears of first costs no restart") {
   CHECK(desk.last<StartRound>(2)->restarts == RestartCount(0));
 }
 
+/// Three nodes whose round is settled; "a", with the coordinator, is told to leave.
+Leave told_to_leave() {
+  return {143, "SIGTERM received", Round(1), true};
+}
+
+TEST_CASE("the coordinator's node leaves: the others are told, and find another coordinator") {
+  Desk desk = three_nodes();
+  for (const std::uint64_t link : {1U, 2U, 3U}) desk.say(link, desk.report(1, NodeState::kRunning));
+  desk.forget();
+  desk.say(1, told_to_leave());
+  CHECK(desk.resigned_);
+  for (const std::uint64_t link : {2U, 3U}) {
+    REQUIRE(desk.last<Resigned>(link));
+    CHECK_THAT(desk.last<Resigned>(link)->reason, ContainsSubstring("a (rank 0) left: SIGTERM"));
+    CHECK(!desk.last<Done>(link));
+    CHECK(!desk.last<StartRound>(link));
+  }
+  desk.say(2, desk.failed(1, 1));
+  desk.after(seconds(60));
+  CHECK(!desk.last<StartRound>(2));  // it decides nothing more
+}
+
+TEST_CASE("the coordinator's node leaves and the others cannot continue: the run ends") {
+  enum class Why { kTooFew, kNobodyStandsBy, kSilent, kUnsettled, kOwnError };
+  for (const Why why :
+       {Why::kTooFew, Why::kNobodyStandsBy, Why::kSilent, Why::kUnsettled, Why::kOwnError}) {
+    Desk desk(first_coordinator());
+    const int least = why == Why::kTooFew ? 3 : 1;
+    const int port = why == Why::kNobodyStandsBy ? 0 : 7002;
+    Hello own = standing_by(desk.hello("a", least, 3), 7001);
+    own.runs_coordinator = true;
+    desk.say(1, own);
+    desk.say(2, standing_by(desk.hello("b", least, 3), port), {"10.0.0.2", "10.0.0.1"});
+    desk.say(3, standing_by(desk.hello("c", least, 3), port), {"10.0.0.3", "10.0.0.1"});
+    for (const std::uint64_t link : {1U, 2U, 3U})
+      desk.say(link, desk.report(1, NodeState::kRunning));
+    if (why == Why::kUnsettled) desk.lose(3);  // round 2 has no answer yet
+    if (why == Why::kSilent)
+      (void)desk.run_.step(LinksLost{{{LinkId(3), "broke", true}}}, desk.now_);
+    Leave leave = told_to_leave();
+    leave.requested = why != Why::kOwnError;
+    desk.say(1, leave);
+    CAPTURE(static_cast<int>(why));
+    CHECK(!desk.resigned_);
+    CHECK(!desk.last<Resigned>(2));
+    CHECK(desk.run_.phase() != Phase::kRunning);
+  }
+}
+
 /// Of the failed rank of "b", on link 1.
 Hello restart_told(Desk& desk, const RoundStamp& stamp) {
   Hello hello = claiming(desk, "b", 1, 3);
