@@ -163,7 +163,7 @@ void Agent::resigned() {
   standby_->resign();
   local_coordinator_.reset();
   endpoint_coordinator_.reset();
-  context_.logger().info(run_note("the other nodes continue; one of them coordinates the run now"));
+  context_.logger().info(run_note("the other nodes look for another coordinator among them"));
 }
 
 bool Agent::waits_as_spare_node(const client::Event& event) const {

@@ -178,7 +178,8 @@ asio::awaitable<void> Agent::settle() {
     co_await settle_elected();
     co_return;
   }
-  if (coordinator_here() == nullptr) co_return;
+  // One that only sends nodes on, or has lost whom it sends them to, ends no run.
+  if (coordinator_here() == nullptr || !driver_.membership().hosts_coordinator()) co_return;
   if (driver_.ends_run()) {
     // It may know that already.
     local_coordinator_->shut_down(driver_.run_exit_code(),

@@ -44,8 +44,11 @@ void EndpointNotice::on(const client::Event& event) {
   }
   if (!std::holds_alternative<client::LinkDown>(event)) return;
   is_up_ = false;
-  if (!ends_) return again();
-  has_ended_ = true;
+  ends_ ? end() : again();
+}
+
+void EndpointNotice::end() {
+  if (std::exchange(has_ended_, true)) return;
   timer_.cancel();
   ends_();
 }
@@ -66,6 +69,7 @@ void EndpointNotice::again() {
       [this, weak = std::weak_ptr<int>(alive_)](const boost::system::error_code& cancelled) {
         if (cancelled || weak.lock() == nullptr) return;
         if (is_up_ && unanswered_ < kUnansweredMax) return tell();
+        if (ends_) return end();
         attempt();
       });
 }

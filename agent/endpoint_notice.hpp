@@ -32,7 +32,8 @@ class EndpointNotice {
   using Says = std::function<std::optional<protocol::Lead>()>;
   /// Another coordinator of the run is there. Not called from inside a call here.
   using Hears = std::function<void(const protocol::Moved&)>;
-  /// Its link is down, and no other one follows. Not called from inside a call here.
+  /// Its link is down, or says nothing, and no other one follows. Not called from inside a call
+  /// here.
   using Ends = std::function<void()>;
   /// Without `ends` it connects again for ever.
   EndpointNotice(boost::asio::any_io_executor executor, const LaunchConfig& config,
@@ -45,6 +46,7 @@ class EndpointNotice {
   void attempt();
   void tell();
   void again();
+  void end();
 
   Says says_;
   Hears hears_;

@@ -71,7 +71,9 @@ Result<void> Standby::coordinate(const client::Coordinate& order) {
     });
   };
   terms.candidate = {order.ended_author, order.why, abdicate};
-  return seat_.open(std::move(terms));
+  const auto opened = seat_.open(std::move(terms));
+  if (opened) attend(*seat_.coordinator(), port_);
+  return opened;
 }
 
 /// Nodes that come with a list of hosts ask for the run at this one's entry, too, and are sent on
@@ -144,7 +146,6 @@ std::unique_ptr<LocalCoordinator> Standby::lead(const std::vector<client::Place>
   for (const client::Place& place : former) all.push_back({place.address, place.port});
   if (serve_host_entry()) all.push_back(*config_.rendezvous->own_entry());
   notices_.clear();
-  attend(*seat_.coordinator(), port_);
   for (CoordinatorAddress& where : all) tell(std::move(where), {seat_.coordinator(), port_});
   return seat_.take();
 }

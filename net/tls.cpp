@@ -229,6 +229,11 @@ bool TlsSession::is_proved() const {
          ssl().SSL_get_verify_result(session_) == X509_V_OK;
 }
 
+bool TlsSession::peer_names(const std::string& address) const {
+  X509* const certificate = ssl().SSL_get0_peer_certificate(session_);
+  return certificate != nullptr && ssl().X509_check_ip_asc(certificate, address.c_str(), 0) == 1;
+}
+
 Result<void> TlsSession::receive(std::string_view sealed, std::string& plain) {
   input_ = sealed;
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-member-init): SSL_read_ex() fills it

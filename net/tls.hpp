@@ -91,6 +91,9 @@ class TlsSession {
   /// The error was the proper end of the session.
   [[nodiscard]] bool has_ended() const { return ended_; }
   [[nodiscard]] bool has_secret() const { return context_->has_secret(); }
+  /// Whether the other side's certificate names this address, a literal. With a secret there is
+  /// none.
+  [[nodiscard]] bool peer_names(const std::string& address) const;
   /// The run whose key the other side has proved; empty with certificates.
   [[nodiscard]] const std::string& run() const { return run_; }
 

@@ -81,6 +81,8 @@ class Membership {
   }
   /// Whether a coordinator has ever answered.
   [[nodiscard]] bool joined() const { return reach_.joined; }
+  /// The coordinator of the run, as far as is known, is in this process.
+  [[nodiscard]] bool hosts_coordinator() const { return options_.hello.runs_coordinator; }
   [[nodiscard]] bool connected() const { return is_up(); }
   /// Whether the coordinator answers on the link that there is.
   [[nodiscard]] bool has_coordinator() const { return answered(); }

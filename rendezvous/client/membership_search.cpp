@@ -115,6 +115,10 @@ void Membership::take(const Settled& settled) {
 
 void Membership::take(const Resigned& resigned) {
   reach_.resigned = resigned.reason;
+  if (round_ && resigned.cuts_short) round_->cut_short = true;
+  if (!way_out_.is_staying()) return;  // the end of the link lets it go
+  search_.resigned();
+  lose_link("it has resigned", LinkEnd::kOpen, LinkLoss::kEnded);
 }
 
 void Membership::take(const Moved& moved) {

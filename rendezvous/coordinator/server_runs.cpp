@@ -43,7 +43,7 @@ bool Server::Impl::is_of_another_run(const Link& link, const std::string& run) c
 }
 
 void Server::Impl::on_hello(Link& link, Message message) {
-  const Hello& hello = std::get<Hello>(message);
+  Hello& hello = std::get<Hello>(message);
   if (const auto other = elsewhere_.find(hello.run_id.value()); other != elsewhere_.end()) {
     const Moved& place = other->second.place;
     // Who said so may have been no node of this run.
@@ -96,6 +96,7 @@ void Server::Impl::on_hello(Link& link, Message message) {
   }
   link.run = entry;
   const round::Peer peer = peer_of(link);
+  if (hello.standby_port != 0 && !can_coordinate(link, peer, hello)) hello.standby_port = 0;
   std::vector<std::string> addresses = round::worker_addresses(hello, peer);
   step(entry, round::Received{round::LinkId(link.id), peer, std::move(message)});
   admit_to_store(link, std::move(addresses));
@@ -104,6 +105,16 @@ void Server::Impl::on_hello(Link& link, Message message) {
   ++unfinished_;
   ++founders_[entry->founder];
   runs_.insert_or_assign(entry->id.value(), entry);
+}
+
+/// Whether other nodes would believe this one's certificate there.
+bool Server::Impl::can_coordinate(const Link& link, const round::Peer& peer, const Hello& hello) {
+  if (link.tls == nullptr || link.tls->has_secret()) return true;
+  const std::string& address = hello.address.empty() ? peer.address : hello.address;
+  if (is_loopback_literal(address) || link.tls->peer_names(address)) return true;
+  log_once(link, "its certificate does not name " + address +
+                     ": it cannot coordinate the run if this node is lost");
+  return false;
 }
 
 // With a fixed master address the workers of a joined agent meet in this store. One that does not

@@ -128,11 +128,11 @@ void Server::Impl::send_away(Link& link, Moved moved) {
   send(link, frame_of(std::move(moved)));
 }
 
-// Once its links end, nothing may listen here: agents that are refused need no other proof that
+// When its agents hear of it nothing listens here: those that are refused need no other proof that
 // this coordinator has ended.
 void Server::Impl::resign(RunEntry& entry) {
-  finish_run(entry);
   reactor_.close();
+  finish_run(entry);
   if (resigned_) resigned_();
 }
 

@@ -66,6 +66,7 @@ void fields(Io& io, Value& claim) {
   io.flag("settled", claim.settled);
   io.flag("failed_unheard", claim.failed_unheard);
   io.flag("restart_told", claim.restart_told);
+  io.flag("cut_short", claim.cut_short);
 }
 
 template <class Io, class Value>
@@ -418,6 +419,7 @@ template <class Io, class Value>
 requires std::same_as<std::remove_const_t<Value>, Resigned>
 void fields(Io& io, Value& resigned) {
   io.text("reason", resigned.reason);
+  io.flag("cuts_short", resigned.cuts_short);
 }
 
 template <class Io, class Value>

@@ -110,6 +110,8 @@ struct Claim {
   bool failed_unheard = false;
   /// A restart answers the failure of this round, and is among `restarts`.
   bool restart_told = false;
+  /// Other ranks of the round were stopped before they had finished: it is no success.
+  bool cut_short = false;
   friend bool operator==(const Claim&, const Claim&) = default;
 };
 
@@ -362,6 +364,7 @@ struct Lead {
 struct Resigned {
   static constexpr std::string_view kType = "resigned";
   std::string reason;
+  bool cuts_short = false;  // ranks of the live round that are on my node have not finished
   friend bool operator==(const Resigned&, const Resigned&) = default;
 };
 

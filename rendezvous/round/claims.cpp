@@ -16,6 +16,7 @@ namespace {
   if (!counted.is_here) return counted;
   counted.has_vote = succession.has_vote;
   counted.is_told = agent.settled;
+  counted.is_cut_short = agent.cut_short;
   counted.is_at_endpoint = succession.at_endpoint;
   counted.awaits_failure = counts_failure(agent) && !agent.failure;
   counted.key = {-agent.last.number.value(), agent.last.author};
@@ -52,6 +53,7 @@ void Claims::add(const Agent& agent, const Counted& counted, int change) {
   round.here += change;
   round.votes += counted.has_vote ? change : 0;
   round.told += counted.is_told ? change : 0;
+  round.cut_short += counted.is_cut_short ? change : 0;
   round.at_endpoint += counted.is_at_endpoint ? change : 0;
   round.failures_to_come += counted.awaits_failure ? change : 0;
   if (round.here == 0) {

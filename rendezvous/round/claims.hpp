@@ -23,6 +23,7 @@ struct ClaimedRound {
   int votes = 0;             // of nodes that were in the round before it
   int told = 0;              // of nodes that know it to be settled
   int at_endpoint = 0;       // of nodes that find its author's endpoint where it was
+  int cut_short = 0;         // of nodes that know that ranks of it were stopped
   int failures_to_come = 0;  // of nodes whose failure counts, and whose report of it follows
   protocol::Succession succession{};
 
@@ -43,6 +44,7 @@ class Claims {
     bool is_here = false;
     bool has_vote = false;
     bool is_told = false;
+    bool is_cut_short = false;
     bool awaits_failure = false;
     bool is_at_endpoint = false;
     int heard_of = 0;

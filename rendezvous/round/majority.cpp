@@ -29,15 +29,24 @@ void Majority::take_claim(const AgentId& agent, const protocol::RoundStamp& stam
                           const std::string& author) {
   if (!is_known() || stamp.number < stamp_.number) return;
   const bool is_settled_one = stamp == stamp_;
-  if (!is_settled_one && stamp.author != author) return lose(agent, Loss::kSilent);
+  if (!is_settled_one && stamp.author != author) return lose_vote(agent);
   const bool fits = least_ == 0 && static_cast<int>(members_.size()) < size_;
   if (is_settled_one && fits) members_.emplace(agent.value(), Standing::kSilent);
   const auto found = members_.find(agent.value());
   if (found != members_.end()) take_back(found->second);
 }
 
+/// Whatever it claims from now on, also a later round of this coordinator that took it in.
+void Majority::lose_vote(const AgentId& agent) {
+  const auto found = members_.find(agent.value());
+  if (found == members_.end()) return;
+  if (found->second == Standing::kHere) --here_;
+  if (found->second == Standing::kEnded) --ended_;
+  found->second = Standing::kVotedElsewhere;
+}
+
 void Majority::take_back(Standing& standing) {
-  if (standing == Standing::kHere) return;
+  if (standing == Standing::kHere || standing == Standing::kVotedElsewhere) return;
   if (standing == Standing::kEnded) --ended_;
   standing = Standing::kHere;
   ++here_;

@@ -34,7 +34,8 @@ class Majority {
   /// A member is gone; others are ignored.
   void lose(const AgentId& agent, Loss loss);
   /// An agent claims this round. If that is the settled one, or a later one of `author`, which
-  /// decides here, a member is here again; with another coordinator's it has voted elsewhere.
+  /// decides here, a member is here again; with another coordinator's it has voted elsewhere, and
+  /// does not come back.
   void take_claim(const AgentId& agent, const protocol::RoundStamp& stamp,
                   const std::string& author);
 
@@ -53,7 +54,8 @@ class Majority {
   [[nodiscard]] bool is_here() const { return here_ >= needed(); }
 
  private:
-  enum class Standing { kHere, kEnded, kSilent };
+  enum class Standing { kHere, kEnded, kSilent, kVotedElsewhere };
+  void lose_vote(const AgentId& agent);
   void take_back(Standing& standing);
   [[nodiscard]] bool decides_tie() const {
     return by_ == By::kAuthor && least_ == 0 && size_ - ended_ == 2;

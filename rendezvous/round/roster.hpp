@@ -34,6 +34,7 @@ struct Agent {
   int question = 0;        // that it has not answered; 0: none
   protocol::Succession succession{};  // of `last`, as it was told or claims
   bool settled = false;               // as it claims
+  bool cut_short = false;             // the same
   bool failed_heard = false;          // it claims a failure since which the coordinator had spoken
   bool greeted = false;               // it was told what it waits for
   bool came_later = false;            // the run had a round already

@@ -133,6 +133,7 @@ void Run::settle() {
   if (auto* rebuilding = in<Rebuilding>()) settle(*rebuilding);
   if (auto* running = in<Running>()) settle(*running);
   take_up_leaves();
+  take_up_own_leave();
   if (auto* forming = in<Forming>()) settle(*forming);
   if (auto* stopping = in<Stopping>()) settle(*stopping);
   if (auto* over = in<Over>()) settle(*over);

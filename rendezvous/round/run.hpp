@@ -226,6 +226,7 @@ class Run {
   void take_claim(Agent& agent, const protocol::Claim& claim);
   void remember_restart(const protocol::RoundStamp& answered);
   void greet(Agent& agent);
+  void greet_newcomers();
   [[nodiscard]] std::optional<protocol::Waiting> greeting(const Agent& agent) const;
   void stop_strays();
 
@@ -335,6 +336,8 @@ class Run {
   [[nodiscard]] bool may_follow_success(const Agent& agent) const;
   void take_up_leaves();
   void take_up(Agent& agent, const protocol::Leave& leave);
+  [[nodiscard]] bool may_settle(const Agent& own) const;
+  void take_up_own_leave();
   [[nodiscard]] bool can_be_followed(const Agent& own) const;
   void resign(const Agent& own, const std::string& why);
   void let_go(Agent& agent);
@@ -383,8 +386,9 @@ class Run {
   std::string why_;  // of the current phase, for people
   // Reconnected with workers of a round that is not the live one, in order of arrival.
   std::map<std::uint64_t, Agent*> strays_;
-  std::deque<Leaver> leavers_;  // whose leave may follow the success of the round
-  int questions_ = 0;           // that were asked, and looks at ranks that may hang
+  std::optional<AgentId> resigning_;  // beside this coordinator, which waits to be followed
+  std::deque<Leaver> leavers_;        // whose leave may follow the success of the round
+  int questions_ = 0;                 // that were asked, and looks at ranks that may hang
   JoinPace join_pace_;
   Majority majority_;
   Takeovers takeovers_;

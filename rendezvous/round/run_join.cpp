@@ -296,6 +296,7 @@ void Run::take_claim(Agent& agent, const Claim& claim) {
   }
   if (claim.stamp == agent.last) {
     agent.settled = claim.settled;
+    agent.cut_short = claim.cut_short;
     agent.failed_heard = claim.state == NodeState::kFailed && !claim.failed_unheard;
   }
   roster_.recount(agent);

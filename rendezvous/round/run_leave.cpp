@@ -1,4 +1,5 @@
 // Agents that leave on purpose or are lost, and what that means for the round and the run.
+#include <algorithm>
 #include <utility>
 
 #include "rendezvous/round/run.hpp"
@@ -8,6 +9,11 @@ namespace ddprun::round {
 using namespace protocol;
 
 void Run::take(Agent& agent, const Leave& leave) {
+  if (leave.requested && agent.hello.runs_coordinator && may_settle(agent)) {
+    agent.leave = leave;
+    resigning_ = agent.hello.agent;
+    return;
+  }
   if (!may_follow_success(agent)) return take_up(agent, leave);
   if (!agent.leave) leavers_.push_back({agent.hello.agent});
   agent.leave = leave;
@@ -18,6 +24,26 @@ void Run::take(Agent& agent, const Leave& leave) {
 bool Run::may_follow_success(const Agent& agent) const {
   if (in<Running>() == nullptr || restarts_.answered) return false;
   return is_member(agent) ? agent.state == NodeState::kSucceeded : agent.hello.runs_coordinator;
+}
+
+/// Whether the round was just begun, and may be settled without this node in a moment: other nodes
+/// can continue it then.
+bool Run::may_settle(const Agent& own) const {
+  const auto* running = in<Running>();
+  if (running == nullptr || running->settled || !options_.succession.exists) return false;
+  const auto& members = running->round.members();
+  return std::any_of(members.begin(), members.end(), [&own](const Agent* member) {
+    return member != nullptr && member != &own && !member->answered && member->link != kNoLink;
+  });
+}
+
+void Run::take_up_own_leave() {
+  if (!resigning_) return;
+  Agent* own = roster_.by_id(*resigning_);
+  const bool waits = own != nullptr && own->leave;
+  if (waits && may_settle(*own)) return;
+  resigning_.reset();
+  if (waits) take_up(*own, *std::exchange(own->leave, std::nullopt));
 }
 
 // Behind the answers of all members, or once the round has ended anyway.
@@ -54,6 +80,9 @@ void Run::take_up(Agent& agent, const Leave& leave) {
   const bool too_few = roster_.size() - 1 < terms().nodes_min;
   // Where no other coordinator follows, the run ends with it.
   const bool hosts = agent.hello.runs_coordinator && !options_.record;
+  if (hosts && is_candidate()) return resign(agent, "");
+  const bool follows = !too_few && leave.requested && can_be_followed(agent);
+  if (hosts && follows) return resign(agent, sentence);
   if ((too_few || hosts) && failure_explains(agent, leave)) {
     agent.leave = leave;
     return finish_failed(options_.single_node ? leave.reason : sentence, kLongAgo);
@@ -63,8 +92,6 @@ void Run::take_up(Agent& agent, const Leave& leave) {
   const bool works =
       in<Running>() != nullptr && is_member(agent) && agent.state != NodeState::kSucceeded;
   const bool lives = in<Stopping>() == nullptr && in<Over>() == nullptr;
-  if (lives && hosts && !too_few && leave.requested && can_be_followed(agent))
-    return resign(agent, sentence);
   const RoundEnd end = round_end_without(agent);
   let_go(agent);
   if (!(lives && hosts) && !((works || restarts) && too_few)) return after_loss(end, sentence);
@@ -92,12 +119,15 @@ bool Run::can_be_followed(const Agent& own) const {
   return has_successor && 2 * here > running->round.nodes() - (is_member(own) ? 1 : 0);
 }
 
-/// Its node counts as ended from now on: it takes part in no round, and claims none.
+/// Its node counts as ended from now on: it takes part in no round, and claims none. Of a
+/// candidate, which does not speak for the run, only the links end.
 void Run::resign(const Agent& own, const std::string& why) {
+  const bool cuts_short = is_member(own) && own.state != NodeState::kSucceeded;
   for (const Agent* agent : roster_.by_silence()) {
-    if (agent != &own && agent->link != kNoLink) send(agent->link, Resigned{why});
+    const bool is_told = agent != &own && agent->link != kNoLink && !is_candidate();
+    if (is_told) send(agent->link, Resigned{why, cuts_short});
   }
-  note(Level::kInfo, reasons::resigned(why));
+  if (!is_candidate()) note(Level::kInfo, reasons::resigned(why));
   enter(Over{Ended{{}, now_, 0}, now_, true});
   actions_.emplace_back(Resign{});
 }

@@ -81,6 +81,14 @@ void Run::adopt(const Rebuilding& rebuilding) {
   if (failed != nullptr) return on_failure(*failed);
   if (was_stopping) return end_round(reasons::was_stopping(rounds_.last.number));
   check_success();
+  if (in<Running>() != nullptr) greet_newcomers();
+}
+
+/// Nodes that came while members were awaited.
+void Run::greet_newcomers() {
+  for (Agent* agent : roster_.by_silence()) {
+    if (!is_member(*agent) && agent->link != kNoLink) greet(*agent);
+  }
 }
 
 }  // namespace ddprun::round

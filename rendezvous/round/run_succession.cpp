@@ -103,7 +103,7 @@ void Run::take_up(const ClaimedRound& claimed) {
   rounds_.formed = true;
   rounds_.last = claimed.stamp;
   rounds_.incomplete = true;
-  rounds_.others_unknown = true;
+  rounds_.others_unknown = claimed.cut_short == 0;
 }
 
 void Run::abdicate() {

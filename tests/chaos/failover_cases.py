@@ -1,12 +1,11 @@
 """The coordinator's ddprun dies: another node of the round takes its place (docs/FAILOVER.md)."""
 
-import re
 import signal
 
 from cases import case, expect
 from harness import SOON_LOST, Cluster, pause
 from network_cases import network
-from sentences import kCoordinatedBy, kRunsTheCoordinator
+from sentences import kCoordinatedBy
 
 
 def begin(cluster: Cluster, nodes: int, least: int = 1, restarts: int = 0):
@@ -203,6 +202,8 @@ def one_leaves_after_the_other(cluster: Cluster):
 
 @case("SIGTERM to the root, and kill -9 of it milliseconds later")
 def killed_as_it_leaves(cluster: Cluster):
+    cluster.flags["nproc-per-node"] = "2"
+    cluster.environment["CHAOS_SAVES"] = "0.5"  # so long a rank of the root takes to end
     (root, *others), first = begin(cluster, 3)
     root.send(signal.SIGTERM)
     pause(cluster.random.choice((0, 0.001, 0.003, 0.01)))
@@ -216,17 +217,22 @@ def both_leave(cluster: Cluster):
     agents, first = begin(cluster, 4)
     root, successor, *others = sorted(agents, key=first.rank_of)
     root.send(signal.SIGTERM)
-    pause(cluster.random.choice((0, 0.002, 0.01, 0.03)))
+    pause(cluster.random.choice((0, 0.002, 0.01, 0.03, 0.1, 0.15)))
     successor.send(signal.SIGTERM)
     code = successor.end()
     expect(code == 143, f"the successor ended with {code}")
     expect(root.end() == 143, "the root ended with another code")
-    # A round that is not settled yet can be continued by no other node: the run ends with it.
-    ended = [agent.process.returncode for agent in others if not agent.is_running()]
-    if ended or any(re.search(kRunsTheCoordinator, agent.text()) for agent in others):
+    names = {agent.name for agent in others}
+
+    def is_decided():
+        newest = cluster.rounds()[-1]
+        return newest.agents == names or not any(agent.is_running() for agent in others)
+
+    cluster.wait_for(is_decided, "round of the others, or end of the run")
+    cluster.finish()
+    if cluster.rounds()[-1].agents != names:  # both at the same moment may end the run
         return cluster.end_all(143)
-    go_on(cluster, others, first)
-    finish(cluster, root, successor)
+    cluster.end_all(0, root, successor)
 
 
 @case("SIGTERM to the root whose store a rank of another node saves with")
@@ -235,6 +241,20 @@ def store_of_the_root(cluster: Cluster):
     agents, first = begin(cluster, 2)
     root, others, _ = leave(cluster, signal.SIGTERM, *agents, after=first)
     expect("saved with the store" in others[0].text(), "the store was closed before that")
+    finish(cluster, root)
+
+
+@case("SIGTERM to the root when all other ranks have finished: that is no success")
+def others_have_finished(cluster: Cluster):
+    (root, *others), first = begin(cluster, 3)
+    done = [rank for rank in first.pids if rank != first.rank_of(root)]
+    cluster.finish(*done)
+    cluster.wait_for(lambda: not any(is_alive(first.pids[rank]) for rank in done), "their end")
+    for rank in done:
+        (cluster.folder / f"finish.{rank}").unlink()
+    root.send(signal.SIGTERM)
+    go_on(cluster, others, first)
+    expect(root.end() == 143, "the root ended with another code")
     finish(cluster, root)
 
 
@@ -249,6 +269,23 @@ def spare_follows(cluster: Cluster):
     go_on(cluster, [agents[1], spare], first)
     expect(agents[0].end() == 143, "another code")
     finish(cluster, agents[0])
+
+
+@case("SIGTERM to the leader, and then to the endpoint's node, which had sent nodes on")
+def endpoint_leaves_too(cluster: Cluster):
+    agents, first = begin(cluster, 5)
+    root, *others = sorted(agents, key=first.rank_of)
+    root.send(signal.SIGKILL)
+    second = go_on(cluster, others, first)
+    back = cluster.start()
+    third = go_on(cluster, [back, *others], second)
+    leader, rest, last = leave(cluster, signal.SIGTERM, back, *others, after=third)
+    pause(cluster.random.choice((0, 0.05, 0.3, 0.8)))
+    back.send(signal.SIGTERM)
+    rest.remove(back)
+    go_on(cluster, rest, last)
+    expect(back.end() == 143, "another code")
+    finish(cluster, root, leader, back)
 
 
 @case("two times Ctrl-C at a root that is needed: the run ends on every node, and on none again")

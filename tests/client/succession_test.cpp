@@ -219,9 +219,7 @@ TEST_CASE("a name of the endpoint that means another host by now is not where th
 TEST_CASE("a coordinator that resigns says why it is lost, and why another node coordinates") {
   const std::string why = "gpu-09 (rank 0) left: SIGTERM received";
   Seat seat = in_round(1);
-  seat.hear(Resigned{why});
-  seat.forget();
-  seat.feed(LinkDown{seat.link_, "it closed the connection"});
+  seat.hear(Resigned{why, true});
   REQUIRE(seat.done<Note>());
   CHECK(seat.done<Note>()->text.starts_with(why));
   CHECK(seat.done<Connect>());
@@ -229,6 +227,8 @@ TEST_CASE("a coordinator that resigns says why it is lost, and why another node 
   REQUIRE(seat.done<Coordinate>());
   CHECK(seat.done<Coordinate>()->ended_author == "c1");
   CHECK(seat.done<Coordinate>()->why == why + "; gpu-01 coordinates the run");
+  seat.feed(LinkUp{seat.link_});
+  CHECK(seat.said<Hello>()->claim->cut_short);
 }
 
 TEST_CASE("a restart that the coordinator had told is part of the claim") {

@@ -58,6 +58,7 @@ Result<void> Node::coordinate(const client::Coordinate& order) {
   world_.say("n" + std::to_string(options_.host) + " is a candidate" +
              (order.ended_author.empty() ? "" : ", " + order.ended_author + " has ended"));
   candidate_ = std::make_unique<Server>(net_, *this, std::move(options));
+  attend(*candidate_);
   world_.wake(options_.process);
   return {};
 }
@@ -84,7 +85,6 @@ void Node::lead() {
   local_ = std::move(candidate_);
   leads_ = true;
   drop_notices();
-  attend(*local_);
   notices_.push_back({0, kEndpointPort, local_.get()});
   for (const client::Place& place : driver_->former_coordinators()) {
     notices_.push_back({host_at(place.address), place.port, local_.get()});
@@ -101,6 +101,7 @@ void Node::attend(Server& leader) {
     leads_ = false;
     local_.reset();
     endpoint_.reset();
+    candidate_.reset();
   });
 }
 

@@ -110,7 +110,7 @@ void Server::on_hello(std::uint64_t id, Message message) {
   EntryPtr entry = entry_;
   if (entry && entry->run.starts_new_run(hello, user_.local_now())) entry = nullptr;
   const bool begins = entry == nullptr;
-  if (begins && runs_begun_ > 0) return close(id);
+  if (begins && runs_begun_ > 0 && entry_) return close(id);
   if (begins) {
     round::RunOptions options{options_.run,
                               options_.author + "." + std::to_string(runs_begun_ + 1)};
@@ -161,6 +161,7 @@ void Server::hand_over(std::uint64_t id, const Lead& lead) {
     if (link.entry) send(other, *moved_);
   }
   if (entry_) finish(entry_);
+  entry_.reset();  // if the other one is gone, a run may begin here
 }
 
 void Server::step(EntryPtr entry, const round::Event& event) {

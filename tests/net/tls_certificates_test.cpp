@@ -68,6 +68,9 @@ TEST_CASE("two owners of certificates of one CA believe and read each other") {
     REQUIRE(ends.coordinator->is_accepted());
     CHECK_FALSE(ends.agent->is_accepted());  // the coordinator has not said anything yet
     CHECK(ends.coordinator->run().empty());
+    CHECK(ends.coordinator->peer_names("127.0.0.1"));
+    CHECK_FALSE(ends.coordinator->peer_names("127.0.0.2"));
+    CHECK_FALSE(ends.coordinator->peer_names("localhost"));  // no address
     std::string plain;
     REQUIRE(ends.coordinator->receive(ends.agent->seal("hello"), plain).has_value());
     CHECK(plain == "hello");

@@ -388,7 +388,7 @@ TEST_CASE("lead preserves every field") {
 }
 
 TEST_CASE("resigned preserves its reason") {
-  const Resigned resigned{"gpu-01 left: SIGTERM received"};
+  const Resigned resigned{"gpu-01 left: SIGTERM received", true};
   CHECK(round_trip(resigned) == Message(resigned));
 }
 

@@ -1,53 +1,10 @@
 // A run whose coordinator is followed by another one: docs/FAILOVER.md.
-#include "tests/round/desk.hpp"
+#include "tests/round/succession_scene.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace ddprun;
 using namespace ddprun::round;
 using namespace ddprun::protocol;
-
-namespace {
-
-SuccessionOptions first_coordinator() {
-  SuccessionOptions options;
-  options.exists = true;
-  options.at_endpoint = true;
-  return options;
-}
-
-SuccessionOptions candidate(const std::string& ended_author) {
-  SuccessionOptions options;
-  options.exists = true;
-  options.candidate = {ended_author, "lost the coordinator"};
-  return options;
-}
-
-Hello standing_by(Hello hello, int port) {
-  hello.standby_port = static_cast<std::uint16_t>(port);
-  return hello;
-}
-
-/// Of one of `size` nodes in round 3 of coordinator "c0", whose node was rank 0.
-Hello claiming(Desk& desk, const std::string& host, int group_rank, int size,
-               Succession succession = {0, true, true, true}) {
-  Hello hello = desk.hello(host, 1, 8);
-  hello.claim = Claim{{Round(3), "c0"},    group_rank, size, RestartCount(0),
-                      NodeState::kRunning, succession, false};
-  return hello;
-}
-
-/// Nodes "a" (with the coordinator), "b", "c" on links 1 to 3, in round 1.
-Desk three_nodes() {
-  Desk desk(first_coordinator());
-  Hello own = standing_by(desk.hello("a", 1, 3), 7001);
-  own.runs_coordinator = true;
-  desk.say(1, own);
-  desk.say(2, standing_by(desk.hello("b", 1, 3), 7002), {"10.0.0.2", "10.0.0.1"});
-  desk.say(3, standing_by(desk.hello("c", 1, 3), 7003), {"10.0.0.3", "10.0.0.1"});
-  return desk;
-}
-
-}  // namespace
 
 TEST_CASE("a round names its successors in group rank order, without the coordinator's node") {
   Desk desk = three_nodes();
@@ -319,55 +276,6 @@ TEST_CASE("a failure that a candidate hears of first costs no restart") {
   desk.say(2, claiming(desk, "c", 2, 3));
   REQUIRE(desk.last<StartRound>(2));
   CHECK(desk.last<StartRound>(2)->restarts == RestartCount(0));
-}
-
-/// Three nodes whose round is settled; "a", with the coordinator, is told to leave.
-Leave told_to_leave() {
-  return {143, "SIGTERM received", Round(1), true};
-}
-
-TEST_CASE("the coordinator's node leaves: the others are told, and find another coordinator") {
-  Desk desk = three_nodes();
-  for (const std::uint64_t link : {1U, 2U, 3U}) desk.say(link, desk.report(1, NodeState::kRunning));
-  desk.forget();
-  desk.say(1, told_to_leave());
-  CHECK(desk.resigned_);
-  for (const std::uint64_t link : {2U, 3U}) {
-    REQUIRE(desk.last<Resigned>(link));
-    CHECK_THAT(desk.last<Resigned>(link)->reason, ContainsSubstring("a (rank 0) left: SIGTERM"));
-    CHECK(!desk.last<Done>(link));
-    CHECK(!desk.last<StartRound>(link));
-  }
-  desk.say(2, desk.failed(1, 1));
-  desk.after(seconds(60));
-  CHECK(!desk.last<StartRound>(2));  // it decides nothing more
-}
-
-TEST_CASE("the coordinator's node leaves and the others cannot continue: the run ends") {
-  enum class Why { kTooFew, kNobodyStandsBy, kSilent, kUnsettled, kOwnError };
-  for (const Why why :
-       {Why::kTooFew, Why::kNobodyStandsBy, Why::kSilent, Why::kUnsettled, Why::kOwnError}) {
-    Desk desk(first_coordinator());
-    const int least = why == Why::kTooFew ? 3 : 1;
-    const int port = why == Why::kNobodyStandsBy ? 0 : 7002;
-    Hello own = standing_by(desk.hello("a", least, 3), 7001);
-    own.runs_coordinator = true;
-    desk.say(1, own);
-    desk.say(2, standing_by(desk.hello("b", least, 3), port), {"10.0.0.2", "10.0.0.1"});
-    desk.say(3, standing_by(desk.hello("c", least, 3), port), {"10.0.0.3", "10.0.0.1"});
-    for (const std::uint64_t link : {1U, 2U, 3U})
-      desk.say(link, desk.report(1, NodeState::kRunning));
-    if (why == Why::kUnsettled) desk.lose(3);  // round 2 has no answer yet
-    if (why == Why::kSilent)
-      (void)desk.run_.step(LinksLost{{{LinkId(3), "broke", true}}}, desk.now_);
-    Leave leave = told_to_leave();
-    leave.requested = why != Why::kOwnError;
-    desk.say(1, leave);
-    CAPTURE(static_cast<int>(why));
-    CHECK(!desk.resigned_);
-    CHECK(!desk.last<Resigned>(2));
-    CHECK(desk.run_.phase() != Phase::kRunning);
-  }
 }
 
 /// Of the failed rank of "b", on link 1.

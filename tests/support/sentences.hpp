@@ -75,7 +75,6 @@ inline const std::string kNoFirstMessage = "no complete first message within ";
 inline const std::string kOthersMayAccess = "other users may access it (mode 0";
 inline const std::string kSecretHasAtLeast = "a secret has at least 32 characters, ";
 inline const std::string kCoordinatedBy = "the run is coordinated by";
-inline const std::string kRunsTheCoordinator = "it runs the coordinator, so";
 
 // Programs.
 inline const std::string kCannotWriteOutput = "cannot write to standard output";

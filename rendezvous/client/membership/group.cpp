@@ -46,6 +46,7 @@ protocol::Claim NodeRound::claim() const {
   protocol::Claim claim{start.stamp, start.group_rank, start.group_size, used,
                         state,       start.succession, settled};
   claim.restart_told = restarts.has_value();
+  claim.cut_short = cut_short;
   return claim;
 }
 

@@ -55,6 +55,7 @@ struct NodeRound {
   std::optional<protocol::Stopped> stopped{};  // nothing of it is left here
   TimePoint failed_at{};                       // when `failure` was learned
   bool settled = false;                        // as its coordinator has told
+  bool cut_short = false;                      // the same
   bool of_coordinator = true;  // who decided it is where the coordinator was, when it was lost
   bool author_ended = false;   // the process that decided it
   std::optional<RestartCount> restarts{};   // used, if one answers its failure

@@ -24,6 +24,7 @@ void CoordinatorSearch::learn(const std::vector<protocol::Successor>& successors
 
 void CoordinatorSearch::found() {
   at_ = 0;
+  has_resigned_ = false;
 }
 
 void CoordinatorSearch::moved() {
@@ -43,7 +44,8 @@ CoordinatorSearch::Step CoordinatorSearch::lost(LinkLoss loss, bool answered) {
   }
   if (loss != LinkLoss::kEnded || has_endpoints_) return next();
   // Who closes the connection has its coordinator still.
-  if (is_silent_ && ++turned_away_ < kTurnsMax) return Step::kSoon;
+  const bool loses_it = is_silent_ || has_resigned_;
+  if (loses_it && ++turned_away_ < kTurnsMax) return Step::kSoon;
   return start_again();
 }
 

@@ -17,8 +17,8 @@ enum class LinkLoss {
   kSilent,   // nothing came in time
 };
 
-// Agents take a silent coordinator for lost up to a heartbeat apart: so often a successor that has
-// it still is asked again before the search starts over.
+// Agents take a silent coordinator for lost up to a heartbeat apart, or one that resigns moments
+// apart: so often a successor that has it still is asked again before the search starts over.
 inline constexpr int kTurnsMax = 16;
 
 class CoordinatorSearch {
@@ -46,6 +46,8 @@ class CoordinatorSearch {
   void starts_at(const Place& place) { lost_ = place; }
   /// An answer of the coordinator of the run, wherever it is: that one is looked for from now on.
   void found();
+  /// The coordinator has said that it ends: all lose it, within moments.
+  void resigned() { has_resigned_ = true; }
   /// The coordinator has told, or something else, where the run is coordinated.
   void moved();
   /// `answered`: a coordinator had spoken on that link.
@@ -77,7 +79,8 @@ class CoordinatorSearch {
   std::optional<Place> lost_;
   std::size_t at_ = 0;      // 0: the coordinator; else the successor before
   bool is_silent_ = false;  // the coordinator was
-  int turned_away_ = 0;     // by the successor
+  bool has_resigned_ = false;
+  int turned_away_ = 0;  // by the successor
 };
 
 }  // namespace ddprun::client
