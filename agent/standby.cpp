@@ -71,7 +71,7 @@ Result<void> Standby::coordinate(const client::Coordinate& order) {
     });
   };
   terms.candidate = {order.ended_author, order.why, abdicate};
-  const auto opened = seat_.open(std::move(terms));
+  auto opened = seat_.open(std::move(terms));
   if (opened) attend(*seat_.coordinator(), port_);
   return opened;
 }
