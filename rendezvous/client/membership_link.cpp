@@ -67,6 +67,8 @@ void Membership::say_hello(TimePoint heard) {
   hello.store_port = stores_.port();
   hello.seen = seen_;
   hello.age = to_ms(now_ - start_);
+  // Where it looks for another coordinator, that is not the one here.
+  if (search_.is_away() && !search_.is_candidate()) hello.runs_coordinator = false;
   if (round_) {
     hello.claim = round_->claim();
     hello.claim->failed_unheard = round_->failure && round_->failed_at > spoke_at_;

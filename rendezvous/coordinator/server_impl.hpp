@@ -132,8 +132,8 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   void on_message(Link& link, protocol::Message message);
   void on_hello(Link& link, protocol::Message message);
   [[nodiscard]] bool is_of_another_run(const Link& link, const std::string& run) const;
-  [[nodiscard]] bool can_coordinate(const Link& link, const round::Peer& peer,
-                                    const protocol::Hello& hello);
+  [[nodiscard]] static bool can_coordinate(const Link& link, const round::Peer& peer,
+                                           const protocol::Hello& hello);
   void admit_to_store(const Link& link, std::vector<std::string> addresses);
   [[nodiscard]] std::optional<protocol::Refused> refusal_of(const Link& link,
                                                             const protocol::Hello& hello) const;

@@ -96,7 +96,12 @@ void Server::Impl::on_hello(Link& link, Message message) {
   }
   link.run = entry;
   const round::Peer peer = peer_of(link);
-  if (hello.standby_port != 0 && !can_coordinate(link, peer, hello)) hello.standby_port = 0;
+  if (hello.standby_port != 0 && !can_coordinate(link, peer, hello)) {
+    hello.standby_port = 0;
+    note(*entry, {round::Level::kWarning, "the certificate of " + hello.host +
+                                              " does not name its address: that node cannot "
+                                              "coordinate the run after this one"});
+  }
   std::vector<std::string> addresses = round::worker_addresses(hello, peer);
   step(entry, round::Received{round::LinkId(link.id), peer, std::move(message)});
   admit_to_store(link, std::move(addresses));
@@ -111,10 +116,7 @@ void Server::Impl::on_hello(Link& link, Message message) {
 bool Server::Impl::can_coordinate(const Link& link, const round::Peer& peer, const Hello& hello) {
   if (link.tls == nullptr || link.tls->has_secret()) return true;
   const std::string& address = hello.address.empty() ? peer.address : hello.address;
-  if (is_loopback_literal(address) || link.tls->peer_names(address)) return true;
-  log_once(link, "its certificate does not name " + address +
-                     ": it cannot coordinate the run if this node is lost");
-  return false;
+  return is_loopback_literal(address) || link.tls->peer_names(address);
 }
 
 // With a fixed master address the workers of a joined agent meet in this store. One that does not

@@ -26,6 +26,7 @@ Run::Run(RunOptions options) : options_(std::move(options)) {
 }
 
 Actions Run::step(const Event& event, TimePoint now) {
+  if (resigned_) return {};
   now_ = std::max(now_, now);
   actions_.clear();
   ticked_ = std::holds_alternative<Tick>(event);

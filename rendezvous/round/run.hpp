@@ -386,6 +386,7 @@ class Run {
   std::string why_;  // of the current phase, for people
   // Reconnected with workers of a round that is not the live one, in order of arrival.
   std::map<std::uint64_t, Agent*> strays_;
+  bool resigned_ = false;             // what comes from now on is for another coordinator
   std::optional<AgentId> resigning_;  // beside this coordinator, which waits to be followed
   std::deque<Leaver> leavers_;        // whose leave may follow the success of the round
   int questions_ = 0;                 // that were asked, and looks at ranks that may hang

@@ -31,6 +31,7 @@ bool Run::may_follow_success(const Agent& agent) const {
 bool Run::may_settle(const Agent& own) const {
   const auto* running = in<Running>();
   if (running == nullptr || running->settled || !options_.succession.exists) return false;
+  if (running->round.unanswered() <= (own.answered ? 0 : 1)) return false;
   const auto& members = running->round.members();
   return std::any_of(members.begin(), members.end(), [&own](const Agent* member) {
     return member != nullptr && member != &own && !member->answered && member->link != kNoLink;
@@ -128,6 +129,7 @@ void Run::resign(const Agent& own, const std::string& why) {
     if (is_told) send(agent->link, Resigned{why, cuts_short});
   }
   if (!is_candidate()) note(Level::kInfo, reasons::resigned(why));
+  resigned_ = true;
   enter(Over{Ended{{}, now_, 0}, now_, true});
   actions_.emplace_back(Resign{});
 }

@@ -116,7 +116,7 @@ void Run::take(Agent& agent, const Report& report) {
   count_answer(agent);
   if (report.left_before || report.may_grow) round->left_before(agent);
   if (report.finished) round->finished_before();
-  if (runs && report.rank_gone && report.state != NodeState::kFailed) {
+  if (runs && report.rank_gone && report.state != NodeState::kFailed && !agent.leave) {
     return end_round(reasons::rank_gone(describe(agent, "")));
   }
   if (runs && round->is_torn()) return end_round(reasons::finished_as_it_grew());
@@ -257,6 +257,7 @@ void Run::take(Agent& agent, const Stopped& stopped) {
   }
   if (running != nullptr && is_member(agent) && !succeeded) {
     roster_.set_state(agent, NodeState::kStopped);
+    if (agent.leave) return;  // it stops its own, and is let go soon
     const Deadline restart_at = pace_restart();
     return end_round(reasons::ended_early(describe(agent, "")), restart_at);
   }

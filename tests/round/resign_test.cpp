@@ -29,7 +29,9 @@ TEST_CASE("the coordinator's node leaves: the others are told, and find another 
   }
   desk.say(2, desk.failed(1, 1));
   desk.after(seconds(60));
+  desk.say(5, standing_by(desk.hello("d", 1, 3), 7004));
   CHECK(!desk.last<StartRound>(2));  // it decides nothing more
+  CHECK(!desk.last<Done>(5));
 }
 
 TEST_CASE("the coordinator's node leaves and the others cannot continue: the run ends") {
@@ -72,6 +74,8 @@ TEST_CASE("the coordinator's node leaves as a round begins: it resigns when that
     desk.lose(4);
     desk.forget();
     desk.say(1, told_to_leave());
+    desk.say(1, Stopped{Round(1), milliseconds(2), 0, 1});  // its own ranks, of the round before
+    desk.say(1, Stopped{Round(2), milliseconds(2), 0, 1});
     CHECK(!desk.resigned_);
     CHECK(!desk.last<Stop>(2));
     desk.say(2, desk.report(2, NodeState::kStarting));
