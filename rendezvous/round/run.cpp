@@ -245,7 +245,7 @@ std::optional<Ended> Run::success() const {
 }
 
 RunRecord Run::record() const {
-  const RunRecord before = options_.record.value_or(RunRecord{});
+  RunRecord before = options_.record.value_or(RunRecord{});
   // The verdict of a run stays until another one has its first round.
   if (before.over && !rounds_.formed) return before;
   RunRecord record{std::max(rounds_.highest, before.round), restarts_.used.value()};
