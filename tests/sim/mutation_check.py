@@ -135,7 +135,8 @@ MUTANTS = [
     ("a node starts a round beside what SIGKILL does not end", "agent/node/driver.cpp",
      "if (!outcome.unkillable.empty()) {", "if (false) {"),
     ("others wait for a rank that is gone as a round grows", "rendezvous/round/run_running.cpp",
-     "if (runs && report.rank_gone && report.state != NodeState::kFailed) {", "if (false) {"),
+     "if (runs && report.rank_gone && report.state != NodeState::kFailed && !agent.leave) {",
+     "if (false) {"),
     ("a rank that fails in a round that grows is started again", "agent/core/worker_group.cpp",
      "if (!by_itself) return start_again(event.rank, left);",
      "if (!event.status.success()) return start_again(event.rank, left);"),
@@ -173,7 +174,7 @@ def build_libraries(build):
     libraries += [str(build / f"rendezvous/{room}/libddprun_{room}.a")
                   for room in ("round", "client", "protocol")]
     # Rooms are compiled in batches: a pure file can lie beside one that needs Asio.
-    libraries += [str(build / f"net/libddprun_{part}.a") for part in ("net", "asio")]
+    libraries += [str(build / f"net/libddprun_{part}.a") for part in ("tls", "net", "asio")]
     return [*libraries, str(build / "agent/core/libddprun_agent_core.a"),
             str(build / "base/libddprun_base.a"), "-lboost_json"]
 
