@@ -52,9 +52,9 @@ class Standby {
   /// The candidate has a majority: it stays. `former`: coordinators that may not know of it,
   /// besides that of the endpoint.
   [[nodiscard]] std::unique_ptr<LocalCoordinator> lead(const std::vector<client::Place>& former);
-  /// A coordinator of this process, which others reach at `port`: a leader that began apart and
-  /// does not know that it is to yield to this one is told so. It lives as long as this object, or
-  /// until withdraw() or resign().
+  /// A coordinator of this process, which others reach at `port`. A leader that began apart and
+  /// does not know that it is to yield to this one is told so; user.resigned() follows if this one
+  /// resigns. It lives as long as this object, or until withdraw() or resign().
   void attend(LocalCoordinator& coordinator, std::uint16_t port);
   [[nodiscard]] bool is_candidate() const { return seat_.coordinator() != nullptr; }
 

@@ -109,8 +109,9 @@ std::optional<Refused> refuse_run(const Hello& hello, const RunId& run) {
 // A node that knows all hosts of its run may ask at one where another run is coordinated.
 std::optional<Refused> refuse_list(const Hello& hello, const std::string& ours) {
   const std::string& theirs = hello.terms.endpoints;
-  const bool compared = !theirs.empty() && !ours.empty() && theirs.find(',') == std::string::npos &&
-                        ours.find(',') == std::string::npos;
+  const bool has_several =
+      hello.terms.has_several_endpoints() || ours.find(',') != std::string::npos;
+  const bool compared = !theirs.empty() && !ours.empty() && !has_several;
   if (!compared || theirs == ours) return std::nullopt;
   return refused(RefusalCode::kWrongRun, "the list of hosts of this run begins with " + ours +
                                              ", that of " + hello.host + " with " + theirs +
