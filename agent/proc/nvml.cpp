@@ -9,9 +9,11 @@
 #include "agent/proc/pci_address.hpp"
 
 namespace ddprun {
-namespace {
 
-// The part of nvml.h that is used; its ABI is frozen by NVIDIA.
+// The part of nvml.h that is used; its ABI is frozen by NVIDIA. The namespace has a name because
+// GCC 14 ends in an internal error where a member of Nvml::Functions has a type of an unnamed one.
+namespace nvml {
+
 using Handle = struct NvmlDeviceTag*;
 constexpr int kSuccess = 0;
 constexpr int kGpuIsLost = 15;
@@ -65,7 +67,9 @@ std::optional<std::vector<GpuProcess>> list(ListProcesses<Info>* function, Handl
   return processes;
 }
 
-}  // namespace
+}  // namespace nvml
+
+using namespace nvml;
 
 struct Nvml::Functions {
   Library library;
