@@ -122,6 +122,9 @@ std::vector<FoundRun> find_runs(const Environment& environment) {
     const bool ended = !answer && ::access(one.path.c_str(), F_OK) != 0;
     if (!ended) runs.push_back({one.path, answer ? std::move(*answer) : json::object()});
   }
+  std::stable_sort(runs.begin(), runs.end(), [](const FoundRun& a, const FoundRun& b) {
+    return number_in(a.status, "started_ms") < number_in(b.status, "started_ms");
+  });
   return runs;
 }
 

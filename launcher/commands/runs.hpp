@@ -18,7 +18,7 @@ struct FoundRun {
   [[nodiscard]] bool answered() const { return !status.empty(); }
 };
 
-/// Every ddprun that listens, also one that does not answer.
+/// Every ddprun that listens, in the order of their start; first those that do not answer.
 [[nodiscard]] std::vector<FoundRun> find_runs(const Environment& environment);
 /// `name`: a run id, the beginning of exactly one, or the pid of a ddprun. Errors: kNotFound with
 /// what to try.

@@ -20,7 +20,6 @@ import urllib.request
 import documented_test as documented
 from documented_test import HERE, HUNG
 from ports import free_port
-from supervisors import supervisors_of
 
 ROOT = HERE.parents[1]
 README = (ROOT / "README.md").read_text()
@@ -158,11 +157,12 @@ class Readme(documented.Case):
         second = self.start(*words)
         first.until(pattern(shown[1]))
         second.until("rank 1 of 2")
-        supervisors = supervisors_of(second.process.pid)
-        newest = subprocess.run(["pgrep", "-nx", "ddprun", "-P", ",".join(map(str, supervisors))],
-                                capture_output=True, text=True).stdout
-        self.assertEqual(int(newest), supervisors[2])
-        os.kill(supervisors[2], signal.SIGKILL)
+        listed = subprocess.run([documented.DDPRUN, "ps"], capture_output=True, text=True,
+                                env=documented.ENVIRONMENT).stdout
+        pids = [int(pid) for pid in re.findall(r" (\d+) +count\.sh", listed)]
+        ours = [pid for pid in pids if pid in (first.process.pid, second.process.pid)]
+        self.assertEqual(ours, [first.process.pid, second.process.pid], listed)
+        os.kill(ours[-1], signal.SIGKILL)
         first.until(pattern(shown[4]))
         self.start(*words)
         first.until(pattern(shown[1]), 2)

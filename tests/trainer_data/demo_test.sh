@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # scripts/demo without its long steps, and scripts/setup beside it without apt-get. Arguments: the
-# script. setup, get-cifar10, cmake and ddprun are fakes for the demo.
+# script, ddprun. setup, get-cifar10, cmake and the trainer are fakes for the demo.
 set -euo pipefail
 
-readonly SCRIPT=$1
+readonly SCRIPT=$1 DDPRUN=$2
 
 main() {
   root=$(mktemp --directory)
@@ -31,18 +31,21 @@ make_fakes() {
   cp "$(dirname "$SCRIPT")/setup" "$root/elsewhere/scripts"
   fake scripts/setup 'mkdir --parents .venv'
   fake scripts/get-cifar10 'exit ${IMAGES:-0}'
-  fake fakes/cmake 'bin=build/trainer/bin; mkdir --parents $bin && touch $bin/resnet18_cifar10 &&
-    cp '"$root"'/fakes/ddprun $bin && chmod +x $bin/*'
-  # RUN says how it ends: stopped after its first checkpoint, or finished.
-  fake fakes/ddprun 'echo "trains: $*"; [[ -e runs/demo/a.last.safetensors ]] && echo resumes
-    if [[ $RUN == killed ]]; then
-      resnet18_worker 60 & worker=$!
-      echo "worker: $worker"
+  fake fakes/cmake "[[ \$1 == --build ]] || exit 0; bin=build/trainer/bin; mkdir --parents \$bin &&
+    cp '$root/fakes/resnet18_cifar10' \$bin && ln --symbolic --force '$DDPRUN' \$bin/ddprun"
+  fake fakes/ninja 'for file in {1..100}; do echo "c++ -c $file.cpp"; done; echo "c++ -o program"'
+  # RUN says how its ranks end: finished, stopped by a signal after the first checkpoint, or killed
+  # and then finished. Without that signal or kill they end after a minute, and the test fails.
+  fake fakes/resnet18_cifar10 'if [[ $RANK == 0 ]]; then
+      echo "trains: $*"
+      [[ -e runs/demo/a.last.safetensors ]] && echo resumes
+      touch runs/demo/a.last.safetensors
     fi
-    touch runs/demo/a.last.safetensors; [[ $RUN == stopped ]] && exit 130
-    [[ $RUN != killed ]] || { wait "$worker"; exit "$?"; }
+    if [[ $RUN == stopped || $RUN == killed && $TORCHELASTIC_RESTART_COUNT == 0 ]]; then
+      echo "rank $RANK: $$"
+      exec sleep 60
+    fi
     touch runs/demo/best.pt'
-  cp "$(command -v sleep)" "$root/fakes/resnet18_worker"
 }
 fake() {
   printf '#!/usr/bin/env bash\n%s\n' "$2" >"$root/$1"
@@ -51,11 +54,26 @@ fake() {
 
 # demo RUN ARGUMENT...: the code must be that of a run that ends so.
 demo() {
-  local code=0 expected=0
-  [[ $1 == finished ]] || expected=130
-  [[ $1 != killed ]] || expected=137
-  PATH=$root/fakes:$PATH RUN=$1 "$root/scripts/demo" "${@:2}" >"$root/output" 2>&1 || code=$?
+  local code=0 expected=0 pid
+  [[ $1 != stopped ]] || expected=143
+  rm --force "$root/output"
+  PATH=$root/fakes:$PATH RUN=$1 "$root/scripts/demo" "${@:2}" >"$root/output" 2>&1 &
+  pid=$!
+  if [[ $1 == stopped ]]; then
+    eventually prints 'rank 0: ' || fail 'it does not train'
+    kill "$pid"
+  fi
+  wait "$pid" || code=$?
   [[ $code -eq $expected ]] || fail "exit code $code instead of $expected"
+}
+prints() { grep --quiet --no-messages --text "$1" "$root/output"; }
+# eventually CONDITION...: false if it does not hold within 30 s.
+eventually() {
+  local tries=0
+  until "$@"; do
+    [[ $((tries += 1)) -lt 300 ]] || return 1
+    sleep 0.1
+  done
 }
 says() { grep --quiet --fixed-strings -- "$1" "$root/output" || fail "it does not say: $1"; }
 says_not() { ! grep --quiet --fixed-strings -- "$1" "$root/output" || fail "it says: $1"; }
@@ -63,11 +81,13 @@ says_not() { ! grep --quiet --fixed-strings -- "$1" "$root/output" || fail "it s
 test_each_step_says_what_it_does_and_how_long_it_takes_where_it_is_not_done() {
   demo finished
   says 'step 1 of 3, setup: packages, and torch into .venv (4.8 GB), 2 to 3 min'
-  says 'step 2 of 3, build, about 3 min on two processors; output in build/demo-build.log'
+  says 'step 2 of 3, build; output in build/demo-build.log'
+  local minutes=$(((800 / $(nproc) + 59) / 60))
+  says "100 files to compile on $(nproc) processors, at most about $minutes min"
   says 'step 3 of 3: the images into data/, then training, 1 to 2 min on two processors'
   demo finished
   says_not '4.8 GB'
-  says_not 'about 3 min'
+  says_not 'files to compile'
 }
 
 test_a_run_that_was_stopped_continues_and_a_finished_one_starts_over() {
@@ -85,7 +105,25 @@ test_a_run_that_was_stopped_continues_and_a_finished_one_starts_over() {
 
 test_with_kill_a_worker_gets_sigkill_after_the_first_checkpoint() {
   demo killed --kill
-  says "demo: kill -9 $(sed -n 's/^worker: //p' "$root/output")"
+  local pid
+  pid=$(sed -n 's/.*rank 1: //p' "$root/output")
+  says "demo: kill -9 $pid"
+  says "rank 1 (local 1, pid $pid)"
+  says 'received SIGKILL'
+  says 'restart 1 of 3'
+}
+
+test_the_line_for_a_second_terminal_kills_a_worker() {
+  rm --force "$root/output"
+  (
+    eventually prints 'in a second terminal:' || exit 1
+    bash -c "$(sed -n 's/.*in a second terminal://p' "$root/output")"
+  ) 2>/dev/null &
+  local second=$!
+  demo killed
+  wait "$second" || fail 'it shows no command for a second terminal'
+  says 'received SIGKILL'
+  says 'restart 1 of 3'
 }
 
 # setup USER SUDO: what it does on a machine without packages, where apt-get takes everything.
@@ -115,7 +153,7 @@ test_missing_packages_are_installed_each_with_its_reason_or_the_command_is_shown
 test_other_flags_start_over() {
   demo stopped
   demo stopped -- --width 16
-  says 'trains: --standalone'
+  says 'trains: --model-dir'
   says '--width 16'
   says_not resumes
   demo stopped -- --width 16
