@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 
+#include "agent/control/request.hpp"
 #include "agent/control/status.hpp"
 #include "agent/core/limits.hpp"
 #include "agent/core/metrics.hpp"
@@ -57,6 +58,8 @@ class Agent : private NodePorts, private ElectionNode, private StandbyUser {
   [[nodiscard]] MetricsFacts metrics_facts() const;
   /// For commands (agent/control).
   [[nodiscard]] control::NodeStatus status() const;
+  /// What became of the run, once run() has completed.
+  [[nodiscard]] control::Outcome outcome() const;
   /// Saves the stacks of the ranks here. Returns where the ranks are, and the file; one at a time.
   [[nodiscard]] boost::asio::awaitable<std::string> save_stacks();
 

@@ -40,6 +40,20 @@ void Agent::report_end(const client::End& end) {
   context_.logs().discard_if_empty();
 }
 
+control::Outcome Agent::outcome() const {
+  const std::optional<client::End>& end = driver_.end();
+  if (!end) return {};
+  if (single_node()) return {true, "has ended"};
+  if (end->done) {
+    return {true, "has ended on every node: " + end->done->text + "; exit " +
+                      std::to_string(end->done->exit_code)};
+  }
+  const std::string rest = end->rest.empty() ? "what became of the run on other nodes is not known "
+                                               "here: the coordinator did not say"
+                                             : end->rest;
+  return {false, context_.hostname() + " left, " + rest};
+}
+
 void Agent::record_end(const client::End& end) {
   RunEnd facts;
   facts.exit_code = end.exit_code;
@@ -145,6 +159,7 @@ void Agent::report_failure(const protocol::Done& done) {
 
 void Agent::report_left(const client::End& end) {
   say_late();
+  if (!end.rest.empty()) context_.logger().info(run_note(end.rest));
   if (own_error_reported_) return;
   const int signal = driver_.stop_signal();
   if (signal == 0 || end.exit_code != exit_code_of_signal(signal)) {

@@ -11,7 +11,8 @@ namespace ddprun {
 void ControlSocket::open(const Environment& environment) {
   if (std::exchange(opened_, true)) return;
   const auto listener = std::make_shared<std::optional<Result<control::Listener>>>();
-  disk_.post([listener, environment] { *listener = control::listen(environment); },
+  const std::string about = control::about(target_.status());
+  disk_.post([listener, environment, about] { *listener = control::listen(environment, about); },
              [this, listener, closed = closed_] {
                if (!*closed) return serve(**listener);
                if (!**listener) return;
@@ -28,6 +29,10 @@ void ControlSocket::serve(const Result<control::Listener>& listener) {
   }
   path_ = listener->path;
   server_.emplace(disk_.executor(), listener->descriptor, target_);
+}
+
+void ControlSocket::tell(const control::Outcome& outcome) {
+  if (server_) server_->tell(outcome);
 }
 
 void ControlSocket::close() {

@@ -27,6 +27,8 @@ class ControlSocket {
 
   /// Serves from a little later on. Further calls do nothing.
   void open(const Environment& environment);
+  /// Tells the commands that wait for the end how the run ended here.
+  void tell(const control::Outcome& outcome);
   /// Ends every connection and removes the file.
   void close();
 

@@ -5,6 +5,7 @@
 
 #include "base/address.hpp"
 #include "base/limits.hpp"
+#include "base/version.hpp"
 
 namespace ddprun {
 
@@ -75,6 +76,7 @@ client::MembershipOptions membership_options(const LaunchConfig& config,
   hello.fingerprint = config.workers.identity.fingerprint;
   hello.command = config.workers.identity.text;
   hello.stop_timeout = to_ms(config.stopping.shutdown_timeout);
+  hello.version = kVersion;
   options.keeps_survivors = config.stopping.rejoin_timeout.has_value();
   hello.runs_coordinator = identity.coordinator == AgentIdentity::Coordinator::kHere;
   if (!config.rendezvous) return options;

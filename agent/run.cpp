@@ -73,8 +73,12 @@ struct Commands final : control::Target {
   [[nodiscard]] std::string signal_workers(int signal, const control::Peer& from) override {
     return agent->pass_on({signal, "ddprun signal (pid " + std::to_string(from.pid) + ")"});
   }
-  void stop(const control::Peer& from) override {
-    request_stop({SIGTERM, "ddprun stop (pid " + std::to_string(from.pid) + ")"});
+  void stop(const control::Peer& from, Reach reach) override {
+    const bool all = reach == Reach::kAllNodes;
+    const std::string command = all ? "ddprun stop --all-nodes" : "ddprun stop";
+    ReceivedSignal signal{SIGTERM, command + " (pid " + std::to_string(from.pid) + ")"};
+    signal.all_nodes = all;
+    request_stop(signal);
   }
   [[nodiscard]] asio::awaitable<std::string> stacks() override { return agent->save_stacks(); }
 
@@ -88,8 +92,9 @@ client::SignalCame::For reach_of(int signal) {
   return signal == SIGCONT || signal == SIGWINCH ? For::kThisNode : For::kAllNodes;
 }
 
-asio::awaitable<int> run_to_the_end(Agent& agent, OutputEnd& end) {
+asio::awaitable<int> run_to_the_end(Agent& agent, OutputEnd& end, ControlSocket& control) {
   const int exit_code = co_await agent.run();
+  control.tell(agent.outcome());
   co_await end.finish(exit_code);
   co_return exit_code;
 }
@@ -117,9 +122,9 @@ std::shared_ptr<warm::WarmWorkers> warm_workers(asio::io_context& io, const Laun
 }
 
 int drive(asio::io_context& io, Signals& signals, Agent& agent, OutputEnd& end, Commands& commands,
-          const Consoles& consoles) {
+          ControlSocket& control, const Consoles& consoles) {
   int exit_code = kExitFailure;
-  asio::co_spawn(io, run_to_the_end(agent, end), [&](std::exception_ptr bug, int code) {
+  asio::co_spawn(io, run_to_the_end(agent, end, control), [&](std::exception_ptr bug, int code) {
     if (bug) std::rethrow_exception(bug);
     exit_code = code;
     io.stop();  // what still waits (signals, a worker that nothing ends) is dropped with `io`
@@ -237,7 +242,7 @@ int run_agent(const LaunchConfig& config, const Environment& environment, spdlog
       [&] { control.open(environment); }};
   Agent agent(io.get_executor(), inputs, std::move(local_coordinator), make_local_coordinator,
               open_coordinator);
-  return drive(io, signals, agent, end, commands, consoles);
+  return drive(io, signals, agent, end, commands, control, consoles);
 } catch (const boost::system::system_error& error) {
   // The event loop itself cannot be made.
   const bool starved = error.code() == boost::system::errc::too_many_files_open ||

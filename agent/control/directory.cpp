@@ -27,6 +27,37 @@ namespace {
 constexpr const char* kSuffix = ".sock";
 // A socket gets its name when it listens: who finds one that refuses may remove it.
 constexpr const char* kUnfinished = ".new";
+// Beside the socket, with the name of the run.
+constexpr const char* kAbout = ".run";
+
+std::string about_path(const std::string& path) {
+  return path.substr(0, path.rfind('.')) + kAbout;
+}
+
+pid_t owner_in(const std::string& name) {
+  pid_t owner = 0;
+  const auto read = std::from_chars(name.data(), name.data() + name.size(), owner);
+  return read.ec == std::errc() && owner > 0 && *read.ptr == '-' ? owner : 0;
+}
+
+bool has_ended(pid_t owner) {
+  return owner > 0 && ::kill(owner, 0) != 0 && errno == ESRCH;
+}
+
+/// Left by a ddprun that was killed before its socket listened, or without its guard.
+bool is_about_none(const std::string& directory, const std::string& name) {
+  if (!name.ends_with(kAbout) || !has_ended(owner_in(name))) return false;
+  const std::string path = directory + "/" + name;
+  return ::access((path.substr(0, path.rfind('.')) + kSuffix).c_str(), F_OK) != 0;
+}
+
+void write_about(const std::string& path, const std::string& about) {
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (file < 0) return;
+  const ssize_t written = ::write(file, about.data(), about.size());
+  ::close(file);
+  if (written != static_cast<ssize_t>(about.size())) ::unlink(path.c_str());
+}
 
 Error refused(const std::string& what, int error) {
   return {ErrorKind::kSystem, what + ": " + ::strerror(error)};
@@ -64,7 +95,7 @@ Result<void> bind_and_listen(int socket, const std::string& path) {
   return refused("cannot listen at " + printable(path), error);
 }
 
-Result<Listener> listen_in(const std::string& directory) {
+Result<Listener> listen_in(const std::string& directory, const std::string& about) {
   if (::mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) {
     return refused("cannot make " + printable(directory), errno);
   }
@@ -74,8 +105,10 @@ Result<Listener> listen_in(const std::string& directory) {
   Listener listener{-1, directory + "/" + name + kSuffix};
   listener.descriptor = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (listener.descriptor < 0) return refused("cannot make a socket", errno);
+  write_about(about_path(listener.path), about);
   const auto listens = bind_and_listen(listener.descriptor, listener.path);
   if (listens) return listener;
+  ::unlink(about_path(listener.path).c_str());
   ::close(listener.descriptor);
   return listens.error();
 }
@@ -84,10 +117,21 @@ Result<Listener> listen_in(const std::string& directory) {
 
 bool is_unfinished_of_ended(const std::string& name, const std::string& suffix) {
   if (!name.ends_with(suffix + kUnfinished)) return false;
-  pid_t owner = 0;
-  const auto read = std::from_chars(name.data(), name.data() + name.size(), owner);
-  const bool is_pid = read.ec == std::errc() && owner > 0 && *read.ptr == '-';
-  return is_pid && ::kill(owner, 0) != 0 && errno == ESRCH;
+  return has_ended(owner_in(name));
+}
+
+std::string read_about(const std::string& path) {
+  const int file = ::open(about_path(path).c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0) return {};
+  std::string text(kAboutBytesMax, '\0');
+  const ssize_t count = ::read(file, text.data(), text.size());
+  ::close(file);
+  text.resize(count < 0 ? 0 : static_cast<std::size_t>(count));
+  return text;
+}
+
+pid_t owner_of(const std::string& path) {
+  return owner_in(path.substr(path.rfind('/') + 1));
 }
 
 Result<void> check_private(const std::string& directory) {
@@ -105,10 +149,10 @@ Result<void> check_private(const std::string& directory) {
   return Error(ErrorKind::kSystem, "cannot use " + printable(directory) + ": " + wrong);
 }
 
-Result<Listener> listen(const Environment& environment) {
+Result<Listener> listen(const Environment& environment, const std::string& about) {
   Result<Listener> listener = Error();
   for (const std::string& directory : directories(environment)) {
-    listener = listen_in(directory);
+    listener = listen_in(directory, about);
     if (listener) break;
   }
   return listener;
@@ -116,6 +160,7 @@ Result<Listener> listen(const Environment& environment) {
 
 void remove(const std::string& path) {
   ::unlink(path.c_str());
+  ::unlink(about_path(path).c_str());
 }
 
 std::vector<std::string> list_sockets(const Environment& environment) {
@@ -130,7 +175,9 @@ std::vector<std::string> list_sockets(const Environment& environment) {
     if (opened == nullptr) continue;
     while (const dirent* item = ::readdir(opened.get())) {
       const std::string name = item->d_name;
-      if (is_unfinished_of_ended(name, kSuffix)) remove(place + "/" + name);
+      if (is_unfinished_of_ended(name, kSuffix) || is_about_none(place, name)) {
+        ::unlink((place + "/" + name).c_str());
+      }
       if (name.ends_with(kSuffix)) paths.push_back(place + "/" + name);
     }
   }

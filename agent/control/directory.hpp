@@ -19,9 +19,14 @@ struct Listener {
   std::string path;
 };
 
-/// $XDG_RUNTIME_DIR/ddprun if it can be made, else /tmp/ddprun-UID.
-[[nodiscard]] Result<Listener> listen(const Environment& environment);
+/// $XDG_RUNTIME_DIR/ddprun if it can be made, else /tmp/ddprun-UID. `about` is for those who find
+/// the socket when it does not answer; it stays out if there is no room for it.
+[[nodiscard]] Result<Listener> listen(const Environment& environment, const std::string& about);
 void remove(const std::string& path);
+/// What the ddprun of a socket wrote about itself; empty: nothing.
+[[nodiscard]] std::string read_about(const std::string& path);
+/// The process that serves a socket; 0: its name does not say.
+[[nodiscard]] pid_t owner_of(const std::string& path);
 
 /// The paths of all sockets in the directories of this user, also where XDG_RUNTIME_DIR was set
 /// when a run was started and is not set now.

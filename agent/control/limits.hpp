@@ -19,6 +19,8 @@ inline constexpr std::size_t kConnectionsMax = 32;
 inline constexpr int kBacklog = 64;
 // How long accepting pauses when the process has no descriptor left.
 inline constexpr std::chrono::seconds kAcceptPause{1};
+// What a client reads of what a ddprun that does not answer has written about itself.
+inline constexpr std::size_t kAboutBytesMax = 64 * 1024;
 // What a client reads of an answer; a longer one is an error.
 inline constexpr std::size_t kAnswerBytesMax = 64 * 1024 * 1024;
 // How long a client waits for the answer of one ddprun.

@@ -31,8 +31,12 @@ Error malformed(const std::string& what) {
   return {ErrorKind::kUsage, "the request is malformed: " + what};
 }
 
-std::string answer(bool done, std::string_view text) {
-  json::object object;
+bool flag_in(const json::object& object, const char* name) {
+  const json::value* value = object.if_contains(name);
+  return value != nullptr && value->is_bool() && value->get_bool();
+}
+
+std::string answer(bool done, std::string_view text, json::object object = {}) {
   object["ok"] = done;
   object["text"] = clean_utf8(printable(text), kRequestBytesMax);
   return json::serialize(object) + "\n";
@@ -58,6 +62,10 @@ Result<Request> parse_request(std::string_view line) {
     return malformed("this version does not know the command \"" + quoted + "\"");
   }
   Request request{known->second};
+  if (request.command == Command::kStop) {
+    request.all_nodes = flag_in(*object, "all_nodes");
+    request.waits = flag_in(*object, "waits");
+  }
   if (request.command != Command::kSignal) return request;
   const json::value* signal = object->if_contains("signal");
   const bool valid = signal != nullptr && signal->is_int64() && signal->get_int64() >= 1 &&
@@ -73,7 +81,13 @@ std::string encode(const Request& request) {
     if (command == request.command) object["command"] = name;
   }
   if (request.command == Command::kSignal) object["signal"] = request.signal;
+  if (request.all_nodes) object["all_nodes"] = true;
+  if (request.waits) object["waits"] = true;
   return json::serialize(object) + "\n";
+}
+
+std::string encode(const Outcome& outcome) {
+  return answer(true, outcome.text, {{"run_ended", outcome.run_ended}});
 }
 
 std::string encode_done(std::string_view text) {

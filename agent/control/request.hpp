@@ -13,7 +13,9 @@ enum class Command { kStatus, kSignal, kStop, kStacks };
 
 struct Request {
   Command command = Command::kStatus;
-  int signal = 0;  // of kSignal
+  int signal = 0;          // of kSignal
+  bool all_nodes = false;  // of kStop: the run ends on every node
+  bool waits = false;      // of kStop: a second answer says how it ended here
 };
 
 /// The line without its end. Errors: kUsage with what is wrong.
@@ -21,6 +23,13 @@ struct Request {
 /// The line with its end.
 [[nodiscard]] std::string encode(const Request& request);
 
+/// What became of a run when its ddprun here has ended.
+struct Outcome {
+  bool run_ended = false;  // on every node; else this node alone has left it, as far as is known
+  std::string text{};
+};
+/// `{"ok":true,"run_ended":...,"text":...}`
+[[nodiscard]] std::string encode(const Outcome& outcome);
 /// `{"ok":true,"text":...}`
 [[nodiscard]] std::string encode_done(std::string_view text);
 /// `{"ok":false,"text":...}`

@@ -9,9 +9,9 @@
 #include <boost/asio/write.hpp>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "agent/control/limits.hpp"
-#include "agent/control/request.hpp"
 #include "net/bounded_sessions.hpp"
 
 namespace ddprun::control {
@@ -39,12 +39,14 @@ class Server::Impl {
 
   static asio::awaitable<void> serve(std::shared_ptr<Impl> self, Sessions::Session session);
   void close() { target_ = nullptr; }
+  void tell(const std::string& outcome);
 
  private:
   /// Empty: the stacks are the answer.
-  [[nodiscard]] std::string answer(const std::string& line, const Peer& peer);
+  [[nodiscard]] std::string answer(const Request& request, const Peer& peer);
 
-  Target* target_;  // null: closed
+  Target* target_;                          // null: closed
+  std::vector<Sessions::Session> waiting_;  // for the outcome
 };
 
 asio::awaitable<void> Server::Impl::serve(std::shared_ptr<Impl> self, Sessions::Session session) {
@@ -58,7 +60,9 @@ asio::awaitable<void> Server::Impl::serve(std::shared_ptr<Impl> self, Sessions::
   const bool allowed = peer && (peer->user == ::geteuid() || peer->user == 0);
   if (!allowed || self->target_ == nullptr) co_return;
   line.resize(size - 1);
-  std::string text = self->answer(line, *peer);
+  const auto request = parse_request(line);
+  std::string text =
+      request ? self->answer(*request, *peer) : encode_refused(request.error().sentence);
   if (text.empty()) {
     const std::string stacks = co_await self->target_->stacks();
     text = encode_done(stacks);
@@ -66,20 +70,38 @@ asio::awaitable<void> Server::Impl::serve(std::shared_ptr<Impl> self, Sessions::
   net::close_after(session, kRequestMax);
   const auto [unwritten, bytes] =
       co_await asio::async_write(session->socket, asio::buffer(text), net::kAwaitTuple);
-  static_cast<void>(unwritten);  // who does not read its answer does not get it
   static_cast<void>(bytes);
+  const bool waits = request && request->waits;
+  if (unwritten || !waits) co_return;  // who does not read its answer does not get it
+  self->waiting_.push_back(session);
+  session->limit.cancel();  // a run takes the time that its ranks need to end
+  char extra = 0;
+  const auto gone = boost::asio::buffer(&extra, 1);
+  const auto [ended, ignored] = co_await session->socket.async_read_some(gone, net::kAwaitTuple);
+  static_cast<void>(ended);  // the client has gone, or this server
+  static_cast<void>(ignored);
+  std::erase(self->waiting_, session);
 }
 
-std::string Server::Impl::answer(const std::string& line, const Peer& peer) {
-  const auto request = parse_request(line);
-  if (!request) return encode_refused(request.error().sentence);
-  switch (request->command) {
+// Its buffer is empty: the answer before it was read, or this one is not either.
+void Server::Impl::tell(const std::string& outcome) {
+  for (const Sessions::Session& session : waiting_) {
+    const int socket = session->socket.native_handle();
+    const ssize_t sent =
+        ::send(socket, outcome.data(), outcome.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    static_cast<void>(sent);  // who does not read it does not get it
+  }
+}
+
+std::string Server::Impl::answer(const Request& request, const Peer& peer) {
+  using Reach = Target::Reach;
+  switch (request.command) {
     case Command::kStatus:
       return to_json(target_->status());
     case Command::kSignal:
-      return encode_done(target_->signal_workers(request->signal, peer));
+      return encode_done(target_->signal_workers(request.signal, peer));
     case Command::kStop:
-      target_->stop(peer);
+      target_->stop(peer, request.all_nodes ? Reach::kAllNodes : Reach::kThisNode);
       return encode_done("stopping");
     case Command::kStacks:
       return {};
@@ -94,6 +116,10 @@ Server::Server(const asio::any_io_executor& executor, int descriptor, Target& ta
       net::SessionLimits{kConnectionsMax, kAcceptPause},
       [impl = impl_](const Sessions::Session& session) { return Impl::serve(impl, session); });
   sessions_->start();
+}
+
+void Server::tell(const Outcome& outcome) {
+  impl_->tell(encode(outcome));
 }
 
 Server::~Server() {

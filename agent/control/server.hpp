@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "agent/control/request.hpp"
 #include "agent/control/status.hpp"
 #include "base/result.hpp"
 
@@ -36,8 +37,9 @@ class Target {
   [[nodiscard]] virtual NodeStatus status() const = 0;
   /// Passes `signal` to the workers of every node. Returns what was done.
   [[nodiscard]] virtual std::string signal_workers(int signal, const Peer& from) = 0;
-  /// As SIGTERM to ddprun.
-  virtual void stop(const Peer& from) = 0;
+  /// As SIGTERM to ddprun, or to the ddprun of every node of the run.
+  enum class Reach { kThisNode, kAllNodes };
+  virtual void stop(const Peer& from, Reach reach) = 0;
   /// Saves the stacks of the ranks here. Returns where they are. At most a few seconds.
   [[nodiscard]] virtual boost::asio::awaitable<std::string> stacks() = 0;
 };
@@ -48,6 +50,8 @@ class Server {
   Server(const boost::asio::any_io_executor& executor, int descriptor, Target& target);
   /// Closes every connection at once.
   ~Server();
+  /// Tells the clients that wait for it. Once, before the server goes.
+  void tell(const Outcome& outcome);
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 

@@ -48,17 +48,26 @@ json::value cluster_of(const std::string& text) {
   return failed ? json::value(nullptr) : value;
 }
 
-}  // namespace
-
-std::string to_json(const NodeStatus& status) {
+json::object identity_of(const NodeStatus& status) {
   json::object object;
-  object["ok"] = true;
   object["version"] = status.version;
   object["run_id"] = status.run_id.value();
   object["host"] = status.host;
   object["pid"] = status.pid;
   object["command"] = status.command;
   object["started_ms"] = milliseconds(status.started.time_since_epoch());
+  return object;
+}
+
+}  // namespace
+
+std::string about(const NodeStatus& status) {
+  return json::serialize(identity_of(status)) + "\n";
+}
+
+std::string to_json(const NodeStatus& status) {
+  json::object object = identity_of(status);
+  object["ok"] = true;
   object["age_ms"] = milliseconds(status.age);
   object["round"] = status.round.value();
   object["state"] = status.state;

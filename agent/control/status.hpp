@@ -55,6 +55,8 @@ struct NodeStatus {
   std::vector<SpareStatus> spares{};
 };
 
+/// Of these the members that do not change, for the time in which ddprun does not answer.
+[[nodiscard]] std::string about(const NodeStatus& status);
 /// One JSON object on one line, with its end.
 [[nodiscard]] std::string to_json(const NodeStatus& status);
 

@@ -14,6 +14,7 @@ struct ReceivedSignal {
   int number = 0;
   std::string from{};      // "slurmstepd (pid 4021)"; empty: no process, or not known
   bool by_kernel = false;  // a key, or a terminal that was closed
+  bool all_nodes = false;  // it ends the run on every node, not the part of this node alone
 };
 
 /// "SIGTERM from slurmstepd (pid 4021)", "SIGTERM received".

@@ -43,6 +43,7 @@ void NodeDriver::request_stop(const ReceivedSignal& received) {
   if (first) {
     stop_signal_ = signal;
     stop_reason_ = received_text(received);
+    stops_all_nodes_ = received.all_nodes && nodes_ == Nodes::kSeveral;
   }
   if (has_group_) ports_.pass_stop_signal(signal);
   if (!first) {
@@ -68,7 +69,8 @@ void NodeDriver::leave_if_asked() {
 // The second time means a forced stop, which an error after a signal, or the reverse, is not.
 void NodeDriver::leave(int exit_code, const std::string& reason, By by) {
   if (std::exchange(leaving_, true) && !forced_stop_) return;
-  feed(client::LeaveAsked{exit_code, reason, by == By::kStop});
+  const bool requested = by == By::kStop;
+  feed(client::LeaveAsked{exit_code, reason, requested, requested && stops_all_nodes_});
 }
 
 void NodeDriver::fail(const Error& error) {

@@ -102,6 +102,7 @@ class NodeDriver {
   bool has_group_ = false;
   RestartCount restarts_{0};
   int stop_signal_ = 0;
+  bool stops_all_nodes_ = false;
   std::string stop_reason_;
   bool forced_stop_ = false;
   bool leaving_ = false;

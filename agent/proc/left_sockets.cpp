@@ -27,6 +27,12 @@ bool is_private(int directory) {
          (facts.st_mode & 077) == 0;
 }
 
+// A control socket has the name of its run in a file beside it.
+void remove_about(const std::string& socket) {
+  if (::access(socket.c_str(), F_OK) == 0) return;
+  ::unlink((socket.substr(0, socket.rfind('.')) + ".run").c_str());
+}
+
 }  // namespace
 
 void remove_if_refused(const std::string& path) {
@@ -103,6 +109,7 @@ void remove_left_sockets(const std::string& directory, pid_t owner) {
     if (!name.starts_with(begin)) continue;
     if (name.ends_with(".sock") || name.ends_with(".link")) {
       remove_if_refused(directory + "/" + name);
+      remove_about(directory + "/" + name);
     } else if (name.ends_with(kTimersSuffix)) {
       static_cast<void>(remove_if_unread(directory + "/" + name));
     }

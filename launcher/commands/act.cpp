@@ -11,6 +11,7 @@
 #include "launcher/commands/commands.hpp"
 #include "launcher/commands/descriptor.hpp"
 #include "launcher/commands/runs.hpp"
+#include "launcher/commands/silence.hpp"
 #include "launcher/commands/table.hpp"
 #include "launcher/commands/terminal.hpp"
 #include "launcher/options/values.hpp"
@@ -36,42 +37,103 @@ void wait_for_end(int pidfd) {
   }
 }
 
+/// What one answer suffices for.
+int ask_once(const std::string& name, const control::Request& request,
+             const Environment& environment) {
+  const auto run = find_run(name, environment);
+  if (!run) return fail(run.error().sentence);
+  if (!run->answered) return fail_silent(*run, name);
+  const Answer answer = answer_of(send_to(*run, request), soon());
+  if (answer.kind == Answer::Kind::kSilent) return fail_silent(*run, name, answer.text);
+  if (answer.kind == Answer::Kind::kDone) return print(answer.text + "\n");
+  return fail("run " + text_in(run->status, "run_id") + ": " + answer.text);
+}
+
+struct StopOrder {
+  bool all_nodes = false;
+  bool waits = true;
+};
+
+/// What was asked for; how the run ends is not waited for.
+std::string asked_text(const FoundRun& run, const StopOrder& order) {
+  if (order.all_nodes) return " is asked to end on all nodes\n";
+  const bool single = text_in(run.status, "coordinator").empty();
+  return single ? " is stopping\n" : " is stopping on " + text_in(run.status, "host") + "\n";
+}
+
+bool flag_in(const boost::json::object& object, const char* name) {
+  const boost::json::value* value = object.if_contains(name);
+  return value != nullptr && value->is_bool() && value->get_bool();
+}
+
+/// `outcome`: what its ddprun said at its end; silent where it could not, or is of an older
+/// version.
+int report_outcome(const FoundRun& run, const StopOrder& order, const Answer& outcome) {
+  const std::string name = "run " + text_in(run.status, "run_id");
+  const bool single = text_in(run.status, "coordinator").empty();
+  if (outcome.kind != Answer::Kind::kDone) {
+    if (single) return print(name + " has ended\n");
+    const std::string text = name + ": its ddprun on " + text_in(run.status, "host") +
+                             " has ended without a word about the other nodes";
+    return order.all_nodes ? fail(text) : print(text + "\n");
+  }
+  if (flag_in(outcome.object, "run_ended")) return print(name + " " + outcome.text + "\n");
+  const std::string text = name + ": " + outcome.text;
+  if (order.all_nodes) return fail(text + "; it was not ended on all nodes");
+  return print(text + "\n");
+}
+
+int stop_run(const FoundRun& run, const std::string& name, const StopOrder& order) {
+  const auto pid = static_cast<pid_t>(number_in(run.status, "pid"));
+  // Before the request: afterwards another process may have its pid.
+  const Descriptor process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  control::Request request{control::Command::kStop};
+  request.all_nodes = order.all_nodes;
+  request.waits = order.waits;
+  const Asked asked = send_to(run, request);
+  const Answer begun = answer_of(asked, soon());
+  if (begun.kind == Answer::Kind::kSilent) {
+    return fail_silent(run, name, begun.text + "; it stops if it has read the request");
+  }
+  if (begun.kind == Answer::Kind::kRefused) {
+    return fail("run " + text_in(run.status, "run_id") + ": " + begun.text);
+  }
+  if (!order.waits) {
+    return print("run " + text_in(run.status, "run_id") + asked_text(run, order));
+  }
+  const Answer outcome = answer_of(asked, std::nullopt);
+  if (process.get() >= 0) wait_for_end(process.get());
+  return report_outcome(run, order, outcome);
+}
+
 }  // namespace
 
 int signal(const Arguments& arguments, const Environment& environment) {
   if (arguments.size() != 2) return misuse("ddprun signal takes a run and a signal");
   const int number = parse_signal(arguments.back());
   if (number == 0) return misuse("there is no signal " + arguments.back());
-  const auto run = find_run(arguments.front(), environment);
-  if (!run) return fail(run.error().sentence);
-  const auto done = ask(*run, {control::Command::kSignal, number});
-  if (!done) return fail(done.error().sentence);
-  return print(*done + "\n");
+  control::Request request{control::Command::kSignal};
+  request.signal = number;
+  return ask_once(arguments.front(), request, environment);
 }
 
 int stacks(const Arguments& arguments, const Environment& environment) {
   if (arguments.size() != 1) return misuse("ddprun stacks takes one run");
-  const auto run = find_run(arguments.front(), environment);
-  if (!run) return fail(run.error().sentence);
-  const auto done = ask(*run, {control::Command::kStacks});
-  if (!done) return fail(done.error().sentence);
-  return print(*done + "\n");
+  return ask_once(arguments.front(), {control::Command::kStacks}, environment);
 }
 
 int stop(const Arguments& arguments, const Environment& environment) {
   Arguments names = arguments;
-  const bool waits = std::erase(names, "--no-wait") == 0;
-  if (names.size() != 1) return misuse("ddprun stop takes one run: ddprun stop RUN [--no-wait]");
+  StopOrder order;
+  order.waits = std::erase(names, "--no-wait") == 0;
+  order.all_nodes = std::erase(names, "--all-nodes") != 0;
+  if (names.size() != 1) {
+    return misuse("ddprun stop takes one run: ddprun stop RUN [--all-nodes] [--no-wait]");
+  }
   const auto run = find_run(names.front(), environment);
   if (!run) return fail(run.error().sentence);
-  const auto pid = static_cast<pid_t>(number_in(run->status, "pid"));
-  // Before the request: afterwards another process may have its pid.
-  const Descriptor process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  const auto done = ask(*run, {control::Command::kStop});
-  if (!done) return fail(done.error().sentence);
-  if (waits && process.get() >= 0) wait_for_end(process.get());
-  return print("run " + text_in(run->status, "run_id") +
-               (waits ? " has ended\n" : " is stopping\n"));
+  if (!run->answered) return fail_silent(*run, names.front());
+  return stop_run(*run, names.front(), order);
 }
 
 }  // namespace ddprun::commands

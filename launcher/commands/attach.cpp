@@ -17,6 +17,7 @@
 #include "launcher/commands/commands.hpp"
 #include "launcher/commands/descriptor.hpp"
 #include "launcher/commands/runs.hpp"
+#include "launcher/commands/silence.hpp"
 #include "launcher/commands/table.hpp"
 #include "launcher/commands/terminal.hpp"
 #include "launcher/write_text.hpp"
@@ -96,6 +97,7 @@ int attach(const Arguments& arguments, const Environment& environment) {
   const auto run = find_run(arguments.front(), environment);
   if (!run) return fail(run.error().sentence);
   const std::int64_t pid = number_in(run->status, "pid");
+  if (pid == 0) return fail_silent(*run, arguments.front());
   const std::string name = "run " + text_in(run->status, "run_id");
   const Descriptor process(static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(pid), 0)));
   if (process.get() < 0) return fail(name + " has ended");
@@ -115,6 +117,7 @@ int attach(const Arguments& arguments, const Environment& environment) {
   const std::string note =
       note_line("ATTACH", name + " (pid " + std::to_string(pid) + "); Ctrl-C detaches");
   static_cast<void>(write_text(STDERR_FILENO, note + "\n"));  // the output is what matters
+  if (!run->answered) commands::note(silence_text(*run, arguments.front(), ""));
   const int error = follow(files, changes.get(), process.get());
   return error == 0 ? kCommandDone : fail("cannot show " + name + ": " + ::strerror(error));
 }

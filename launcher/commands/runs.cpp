@@ -15,7 +15,7 @@
 #include "agent/control/directory.hpp"
 #include "agent/control/limits.hpp"
 #include "base/printable.hpp"
-#include "launcher/commands/descriptor.hpp"
+#include "launcher/commands/silence.hpp"
 
 namespace ddprun::commands {
 
@@ -25,17 +25,10 @@ namespace json = boost::json;
 
 Error silent(int error) {
   const bool late = error == EAGAIN || error == EWOULDBLOCK;
-  return {ErrorKind::kSystem, late ? "it does not answer; it may be stopped or very busy"
-                                   : std::string("it does not answer: ") + ::strerror(error)};
+  const std::string seconds = std::to_string(control::kAnswerMax.count());
+  return {ErrorKind::kSystem,
+          late ? "no answer within " + seconds + " s" : std::string(::strerror(error))};
 }
-
-using TimePoint = std::chrono::steady_clock::time_point;
-
-/// A request that was sent, and the connection that brings its answer.
-struct Asked {
-  std::string path;
-  Result<Descriptor> socket;
-};
 
 Asked send_to(const std::string& path, const control::Request& request) {
   Descriptor socket(control::connect(path, static_cast<int>(control::kAnswerMax.count())));
@@ -46,15 +39,22 @@ Asked send_to(const std::string& path, const control::Request& request) {
   return {path, std::move(socket)};
 }
 
-bool readable_before(int socket, TimePoint deadline) {
-  const auto left =
-      std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-  pollfd one{socket, POLLIN, 0};
-  return ::poll(&one, 1, static_cast<int>(std::max<std::int64_t>(0, left.count()))) == 1;
+/// Also at its end.
+bool readable_before(int socket, const AnswerDeadline& deadline) {
+  for (;;) {
+    using std::chrono::milliseconds;
+    const auto now = std::chrono::steady_clock::now();
+    const milliseconds left =
+        deadline ? std::chrono::ceil<milliseconds>(*deadline - now) : milliseconds(-1);
+    pollfd one{socket, POLLIN, 0};
+    const int limit = deadline ? static_cast<int>(std::max<std::int64_t>(0, left.count())) : -1;
+    const int ready = ::poll(&one, 1, limit);
+    if (ready >= 0 || errno != EINTR) return ready == 1;
+  }
 }
 
 /// Without the end of the line.
-Result<std::string> line_from(const Asked& asked, TimePoint deadline) {
+Result<std::string> line_from(const Asked& asked, const AnswerDeadline& deadline) {
   if (!asked.socket) return asked.socket.error();
   std::string line;
   std::array<char, 65536> piece{};
@@ -71,13 +71,20 @@ Result<std::string> line_from(const Asked& asked, TimePoint deadline) {
   return silent(EMSGSIZE);
 }
 
-Result<json::object> answer_from(const Asked& asked, TimePoint deadline) {
+Result<json::object> answer_from(const Asked& asked, const AnswerDeadline& deadline) {
   const auto line = line_from(asked, deadline);
   if (!line) return line.error();
   boost::system::error_code failed;
   json::value value = json::parse(*line, failed);
   if (failed || !value.is_object()) return Error(ErrorKind::kSystem, "its answer is malformed");
   return std::move(value.get_object());
+}
+
+/// What it wrote when it began to listen; empty: nothing.
+json::object told_before(const std::string& path) {
+  boost::system::error_code failed;
+  json::value value = json::parse(control::read_about(path), failed);
+  return failed || !value.is_object() ? json::object() : std::move(value.get_object());
 }
 
 std::string run_names(const std::vector<FoundRun>& runs) {
@@ -96,6 +103,26 @@ std::vector<FoundRun> only(const std::vector<FoundRun>& runs, Rule rule) {
   return chosen;
 }
 
+/// A ddprun of this user whose socket is not where this command looks, if there is one: a process
+/// that runs proves nothing about a run's name, so it is told and not chosen.
+std::string hidden_text(const std::vector<FoundRun>& runs) {
+  std::string pids;
+  for (const pid_t front : running_fronts()) {
+    const bool known = std::any_of(runs.begin(), runs.end(), [front](const FoundRun& run) {
+      return number_in(run.status, "pid") == front;
+    });
+    if (!known) pids += (pids.empty() ? "" : ", ") + std::to_string(front);
+  }
+  if (pids.empty()) return "";
+  return "; ddprun also runs as pid " + pids +
+         ", with its socket elsewhere (XDG_RUNTIME_DIR) or without one";
+}
+
+std::string unseen_text(const std::string& name, const std::vector<FoundRun>& runs) {
+  return "no run " + printable(name) + " of this user is active on this machine" +
+         hidden_text(runs) + "; \"ddprun ps\" lists all";
+}
+
 }  // namespace
 
 std::int64_t number_in(const json::object& object, const char* name) {
@@ -109,18 +136,28 @@ std::string text_in(const json::object& object, const char* name) {
   return printable({value->get_string().data(), value->get_string().size()});
 }
 
+int FoundRun::agent() const {
+  return control::owner_of(socket);
+}
+
+AnswerDeadline soon() {
+  return std::chrono::steady_clock::now() + control::kAnswerMax;
+}
+
 // All are asked before one is waited for: those that do not answer cost the time of one.
 std::vector<FoundRun> find_runs(const Environment& environment) {
   std::vector<Asked> asked;
   for (const std::string& path : control::list_sockets(environment)) {
     asked.push_back(send_to(path, {control::Command::kStatus}));
   }
-  const TimePoint deadline = std::chrono::steady_clock::now() + control::kAnswerMax;
+  const AnswerDeadline deadline = soon();
   std::vector<FoundRun> runs;
   for (const Asked& one : asked) {
     auto answer = answer_from(one, deadline);
     const bool ended = !answer && ::access(one.path.c_str(), F_OK) != 0;
-    if (!ended) runs.push_back({one.path, answer ? std::move(*answer) : json::object()});
+    if (ended) continue;
+    const bool answered = answer.has_value();
+    runs.push_back({one.path, answered ? std::move(*answer) : told_before(one.path), answered});
   }
   std::stable_sort(runs.begin(), runs.end(), [](const FoundRun& a, const FoundRun& b) {
     return number_in(a.status, "started_ms") < number_in(b.status, "started_ms");
@@ -129,11 +166,10 @@ std::vector<FoundRun> find_runs(const Environment& environment) {
 }
 
 Result<FoundRun> find_run(const std::string& name, const Environment& environment) {
-  const auto runs =
-      only(find_runs(environment), [](const FoundRun& run) { return run.answered(); });
+  const auto runs = find_runs(environment);
   const std::string shown = printable(name);
   auto found = only(runs, [&](const FoundRun& run) {
-    return text_in(run.status, "run_id") == shown ||
+    return text_in(run.status, "run_id") == shown || std::to_string(run.agent()) == name ||
            std::to_string(number_in(run.status, "pid")) == name;
   });
   if (found.empty() && !name.empty()) {
@@ -141,28 +177,26 @@ Result<FoundRun> find_run(const std::string& name, const Environment& environmen
       return text_in(run.status, "run_id").starts_with(shown);
     });
   }
-  if (found.size() == 1) return std::move(found.front());
-  const std::string subject = "run " + shown;
-  if (found.empty()) {
-    return Error(ErrorKind::kNotFound, "no " + subject +
-                                           " of this user is active on this machine; \"ddprun ps\" "
-                                           "lists all");
-  }
-  return Error(ErrorKind::kNotFound, subject + " is not unique here: " + run_names(found) +
+  // One that says nothing of itself may be meant.
+  if (found.empty()) found = only(runs, [](const FoundRun& run) { return run.status.empty(); });
+  if (found.empty()) return Error(ErrorKind::kNotFound, unseen_text(name, runs));
+  const bool one = found.size() == 1 || found.front().status.empty();
+  if (one) return std::move(found.front());
+  return Error(ErrorKind::kNotFound, "run " + shown + " is not unique here: " + run_names(found) +
                                          "; give the full run id or the pid");
 }
 
-Result<std::string> ask(const FoundRun& run, const control::Request& request) {
-  const TimePoint deadline = std::chrono::steady_clock::now() + control::kAnswerMax;
-  const auto answer = answer_from(send_to(run.socket, request), deadline);
-  const std::string who = "run " + text_in(run.status, "run_id") + ": ";
-  if (!answer) return Error(ErrorKind::kSystem, who + answer.error().sentence);
+Asked send_to(const FoundRun& run, const control::Request& request) {
+  return send_to(run.socket, request);
+}
+
+Answer answer_of(const Asked& asked, const AnswerDeadline& deadline) {
+  auto answer = answer_from(asked, deadline);
+  if (!answer) return {Answer::Kind::kSilent, answer.error().sentence};
   const json::value* done = answer->if_contains("ok");
+  const bool is_done = done != nullptr && done->is_bool() && done->get_bool();
   const std::string text = text_in(*answer, "text");
-  if (done == nullptr || !done->is_bool() || !done->get_bool()) {
-    return Error(ErrorKind::kSystem, who + text);
-  }
-  return text;
+  return {is_done ? Answer::Kind::kDone : Answer::Kind::kRefused, text, std::move(*answer)};
 }
 
 }  // namespace ddprun::commands

@@ -4,7 +4,6 @@
 #include <array>
 #include <boost/json/array.hpp>
 #include <boost/json/serialize.hpp>
-#include <filesystem>
 #include <optional>
 
 #include "base/columns.hpp"
@@ -12,6 +11,7 @@
 #include "base/duration_text.hpp"
 #include "launcher/commands/commands.hpp"
 #include "launcher/commands/runs.hpp"
+#include "launcher/commands/silence.hpp"
 #include "launcher/commands/table.hpp"
 #include "launcher/commands/terminal.hpp"
 
@@ -56,16 +56,14 @@ std::string or_none(const std::string& text) {
 }
 
 std::vector<std::string> row_of(const FoundRun& run) {
-  if (!run.answered()) {
-    const std::string file = std::filesystem::path(run.socket).filename();
-    const std::string pid = file.substr(0, file.find('-'));
-    return {"?", kNone, kNone, "does not answer", kNone, pid, kNone};
-  }
   const json::object& status = run.status;
+  if (status.empty()) {
+    return {"?", kNone, kNone, "does not answer", kNone, std::to_string(run.agent()), kNone};
+  }
   return {text_in(status, "run_id"),
-          std::to_string(number_in(status, "round")),
+          run.answered ? std::to_string(number_in(status, "round")) : kNone,
           ranks_text(status),
-          state_text(status),
+          run.answered ? state_text(status) : "does not answer",
           time_text(number_in(status, "started_ms")),
           std::to_string(number_in(status, "pid")),
           or_none(text_in(status, "command"))};
@@ -187,6 +185,7 @@ int status(const Arguments& arguments, const Environment& environment) {
   if (names.size() != 1) return misuse("ddprun status takes one run: ddprun status RUN [--json]");
   const auto run = find_run(names.front(), environment);
   if (!run) return fail(run.error().sentence);
+  if (!run->answered) return fail_silent(*run, names.front());
   return print(as_json ? json::serialize(run->status) + "\n" : status_text(run->status));
 }
 

@@ -27,8 +27,10 @@ constexpr std::array<CommandSpec, 8> kCommands{{
      commands::stacks},
     {"signal", "RUN SIGNAL",
      "Sends a signal to every rank on every node once: USR1, SIGUSR1 or 10.", commands::signal},
-    {"stop", "RUN [--no-wait]",
-     "Stops a run as SIGTERM to its ddprun does, and waits until that has ended.", commands::stop},
+    {"stop", "RUN [--all-nodes] [--no-wait]",
+     "Stops this node's part in a run, as SIGTERM to its ddprun does, waits until that has ended, "
+     "and says whether the run continues on other nodes. With --all-nodes the run ends on all.",
+     commands::stop},
     {"attach", "RUN",
      "Shows the output of a run that writes to a file (--detach, nohup, a batch job), from the "
      "last "

@@ -15,6 +15,7 @@ namespace ddprun {
 /// What all commands exit with, besides 2 for an invalid command line.
 inline constexpr int kCommandDone = 0;
 inline constexpr int kCommandFailed = 1;  // no such run, or it did not do it
+inline constexpr int kCommandSilent = 3;  // the run is there, or may be, and does not answer
 
 struct CommandSpec {
   std::string_view name = {};

@@ -121,7 +121,7 @@ void Membership::on(const LeaveAsked& leave) {
   if (group_.is_none()) await_answer_to_leave();
   notices_.end_wait();
   if (greeting() != nullptr) {
-    send(Leave{leave.exit_code, leave.reason, group_.round(), leave.requested});
+    send(Leave{leave.exit_code, leave.reason, group_.round(), leave.requested, leave.all_nodes});
   }
   stop_group(own_stop());
   if (!answered()) stop_leaving();
@@ -243,6 +243,10 @@ void Membership::take(const Done& done) {
   end(End{done.exit_code, done.text, done});
 }
 
+void Membership::take(const LetGo& let_go) {
+  if (way_out_.is_leaving()) rest_ = let_go.text;
+}
+
 void Membership::take(const Refused& refused) {
   if (way_out_.is_decided()) return;
   if (ends_with_success()) return end(succeeded_here(refused.sentence));
@@ -337,6 +341,7 @@ void Membership::start_group() {
 }
 
 void Membership::end(End verdict) {
+  if (!verdict.done) verdict.rest = rest_;
   way_out_.decide(std::move(verdict));
   notices_.end_waiting();
   if (greeting() == nullptr) close_link();  // a hello would make it a member again

@@ -161,6 +161,7 @@ class Membership {
   void take(const protocol::Settled& settled);
   void take(const protocol::Moved& moved);
   void take(const protocol::Resigned& resigned);
+  void take(const protocol::LetGo& let_go);
   [[nodiscard]] Duration attempt_max() const;
   [[nodiscard]] Duration soon() const;
 
@@ -234,6 +235,7 @@ class Membership {
   Stores stores_;
   Notices notices_;
   WayOut way_out_;
+  std::string rest_;  // of the run, as the coordinator has told this node, which leaves it
   enum class SignalOrigin { kHere, kElsewhere };
   SignalMerge<SignalOrigin> signals_;
   std::uint64_t stale_ = 0;

@@ -92,6 +92,7 @@ void fields(Io& io, Value& hello) {
   io.optional_object("claim", hello.claim);
   io.words("addresses", hello.addresses, kAddressesMax);
   io.count("standby_port", hello.standby_port, kPortMax);
+  io.optional_text("version", hello.version);
 }
 
 template <class Io, class Value>
@@ -338,6 +339,13 @@ void fields(Io& io, Value& leave) {
   io.text("reason", leave.reason);
   io.number("round", leave.round, 0, kRoundMax);
   io.flag("requested", leave.requested);
+  io.flag("all_nodes", leave.all_nodes);
+}
+
+template <class Io, class Value>
+requires std::same_as<std::remove_const_t<Value>, LetGo>
+void fields(Io& io, Value& let_go) {
+  io.text("text", let_go.text);
 }
 
 template <class Io, class Value>

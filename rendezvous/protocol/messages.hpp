@@ -138,6 +138,7 @@ struct Hello {
   std::optional<Claim> claim;
   std::vector<std::string> addresses{};  // of its interfaces; empty: untold
   std::uint16_t standby_port = 0;        // where it would coordinate the run; 0: it does not
+  std::string version{};                 // of its ddprun; empty: older than this field
 
   /// The highest round that it knows of, announced or claimed.
   [[nodiscard]] Round heard_of() const {
@@ -261,7 +262,16 @@ struct Leave {
   std::string reason;
   Round round{0};          // the last in which it started workers; 0: none
   bool requested = false;  // a stop was: workers that handle one have time to save
+  bool all_nodes = false;  // of the run, not of this node alone: the answer is `done`
   friend bool operator==(const Leave&, const Leave&) = default;
+};
+
+/// Coordinator: what becomes of the run without your node. The answer to a `leave` after which the
+/// node gets no verdict; the link ends behind it.
+struct LetGo {
+  static constexpr std::string_view kType = "let_go";
+  std::string text;  // "the run continues on 3 nodes"
+  friend bool operator==(const LetGo&, const LetGo&) = default;
 };
 
 /// Agent: nothing was received on this link, so I close it and connect again. Without this message
@@ -384,8 +394,8 @@ struct Unknown {
 };
 
 /// Each is named on the wire by its kType.
-using Message =
-    std::variant<Hello, Refused, Waiting, StartRound, Report, Stop, Stopped, Leave, Reconnecting,
-                 Done, Beat, Unknown, PassSignal, Quiet, Hang, Settled, Lead, Moved, Resigned>;
+using Message = std::variant<Hello, Refused, Waiting, StartRound, Report, Stop, Stopped, Leave,
+                             Reconnecting, Done, Beat, Unknown, PassSignal, Quiet, Hang, Settled,
+                             Lead, Moved, Resigned, LetGo>;
 
 }  // namespace ddprun::protocol

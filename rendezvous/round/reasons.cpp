@@ -147,6 +147,23 @@ std::string resigned(const std::string& left) {
   return left + "; it ran the coordinator, and another node does so from now on";
 }
 
+std::string stopped_everywhere(const NodeLost& node) {
+  return "stopped on all nodes from " + node.host + ": " + node.evidence;
+}
+
+std::string without_node(int nodes, const protocol::Terms& terms) {
+  if (nodes >= terms.nodes_min) return "the run continues on " + nodes_text(nodes);
+  return "the run waits for nodes: " + remain(nodes, terms);
+}
+
+std::string continues_elsewhere(int nodes) {
+  return "the run continues on " + nodes_text(nodes) + ", one of which becomes its coordinator";
+}
+
+std::string ends_everywhere() {
+  return "the run ends on every node";
+}
+
 std::string waiting(const Absence& absence, const protocol::Terms& terms) {
   const int here = static_cast<int>(absence.hosts.size());
   const bool is_short = here < absence.needed;

@@ -59,6 +59,12 @@ struct NodeLost {
 
 [[nodiscard]] std::string left_with_coordinator(const std::string& left);
 [[nodiscard]] std::string resigned(const std::string& left);
+/// The user of this node has stopped the run on all of them.
+[[nodiscard]] std::string stopped_everywhere(const NodeLost& node);
+/// What becomes of the run without a node that leaves: for that node. `nodes`: the others.
+[[nodiscard]] std::string without_node(int nodes, const protocol::Terms& terms);
+[[nodiscard]] std::string continues_elsewhere(int nodes);
+[[nodiscard]] std::string ends_everywhere();
 
 /// Too few members of the last round are here to decide what follows it.
 [[nodiscard]] std::string no_majority(int here, int needed, const protocol::Terms& terms);

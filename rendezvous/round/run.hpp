@@ -333,6 +333,8 @@ class Run {
 
   // run_leave.cpp: agents that leave or are lost.
   void take(Agent& agent, const protocol::Leave& leave);
+  [[nodiscard]] bool may_end_run(const Agent& agent) const;
+  void stop_everywhere(Agent& agent, const protocol::Leave& leave);
   [[nodiscard]] bool may_follow_success(const Agent& agent) const;
   void take_up_leaves();
   void take_up(Agent& agent, const protocol::Leave& leave);
@@ -340,6 +342,7 @@ class Run {
   void take_up_own_leave();
   [[nodiscard]] bool can_be_followed(const Agent& own) const;
   void resign(const Agent& own, const std::string& why);
+  [[nodiscard]] int nodes_without(const Agent& agent) const;
   void let_go(Agent& agent);
   void let_leavers_go();
   [[nodiscard]] bool failure_explains(const Agent& agent, const protocol::Leave& leave) const;

@@ -9,6 +9,7 @@ namespace ddprun::round {
 using namespace protocol;
 
 void Run::take(Agent& agent, const Leave& leave) {
+  if (leave.all_nodes && may_end_run(agent)) return stop_everywhere(agent, leave);
   if (leave.requested && agent.hello.runs_coordinator && may_settle(agent)) {
     agent.leave = leave;
     resigning_ = agent.hello.agent;
@@ -17,6 +18,23 @@ void Run::take(Agent& agent, const Leave& leave) {
   if (!may_follow_success(agent)) return take_up(agent, leave);
   if (!agent.leave) leavers_.push_back({agent.hello.agent});
   agent.leave = leave;
+}
+
+// A spare node has no part in what it would end, and any host that reaches a run without a secret
+// can become one. A candidate does not speak for the run.
+bool Run::may_end_run(const Agent& agent) const {
+  const bool lives = in<Stopping>() == nullptr && in<Over>() == nullptr;
+  return lives && !is_candidate() && agent.last == rounds_.last;
+}
+
+void Run::stop_everywhere(Agent& agent, const Leave& leave) {
+  agent.leave = leave;  // it stays for the verdict
+  const std::string sentence = reasons::stopped_everywhere(describe(agent, leave.reason));
+  if (restarts_.answered) return finish_failed(sentence, kLongAgo);
+  Stopping stopping;
+  stopping.requested = leave.requested;
+  stopping.verdict = Done{leave.exit_code, sentence};
+  stop(std::move(stopping));
 }
 
 // No rank of its own has to be stopped: perhaps all ranks of the round had exited with code 0 when
@@ -83,7 +101,10 @@ void Run::take_up(Agent& agent, const Leave& leave) {
   const bool hosts = agent.hello.runs_coordinator && !options_.record;
   if (hosts && is_candidate()) return resign(agent, "");
   const bool follows = !too_few && leave.requested && can_be_followed(agent);
-  if (hosts && follows) return resign(agent, sentence);
+  if (hosts && follows) {
+    send(agent.link, LetGo{reasons::continues_elsewhere(nodes_without(agent))});
+    return resign(agent, sentence);
+  }
   if ((too_few || hosts) && failure_explains(agent, leave)) {
     agent.leave = leave;
     return finish_failed(options_.single_node ? leave.reason : sentence, kLongAgo);
@@ -94,8 +115,14 @@ void Run::take_up(Agent& agent, const Leave& leave) {
       in<Running>() != nullptr && is_member(agent) && agent.state != NodeState::kSucceeded;
   const bool lives = in<Stopping>() == nullptr && in<Over>() == nullptr;
   const RoundEnd end = round_end_without(agent);
+  const bool ends = (lives && hosts) || ((works || restarts) && too_few);
+  if (lives) {
+    const int nodes = nodes_without(agent);
+    send(agent.link,
+         LetGo{ends ? reasons::ends_everywhere() : reasons::without_node(nodes, terms())});
+  }
   let_go(agent);
-  if (!(lives && hosts) && !((works || restarts) && too_few)) return after_loss(end, sentence);
+  if (!ends) return after_loss(end, sentence);
   ++counters_.losses;
   Stopping stopping;
   stopping.requested = leave.requested;
@@ -132,6 +159,13 @@ void Run::resign(const Agent& own, const std::string& why) {
   resigned_ = true;
   enter(Over{Ended{{}, now_, 0}, now_, true});
   actions_.emplace_back(Resign{});
+}
+
+/// How many nodes the run has when this one has left; spare nodes do not count.
+int Run::nodes_without(const Agent& agent) const {
+  const auto* running = in<Running>();
+  if (running != nullptr && !is_member(agent)) return running->round.nodes();
+  return std::min(roster_.size() - losing_ - 1, terms().nodes_max);
 }
 
 void Run::let_go(Agent& agent) {

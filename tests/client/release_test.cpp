@@ -150,3 +150,19 @@ TEST_CASE("a stop that was requested is one for the ranks, and for the coordinat
     CHECK(seat.said<Leave>()->requested == requested);
   }
 }
+
+TEST_CASE("a node that leaves keeps what the coordinator says of the run without it") {
+  Seat seat;
+  seat.connect();
+  seat.hear(seat.round(1));
+  seat.hear(LetGo{"of a node that stays"});
+  LeaveAsked stop{143, "SIGTERM from ddprun stop --all-nodes", true};
+  stop.all_nodes = true;
+  seat.feed(stop);
+  CHECK(seat.said<Leave>()->all_nodes);
+  seat.feed(GroupGone{Round(1)});
+  seat.hear(LetGo{"the run continues on 3 nodes"});
+  seat.feed(LinkDown{seat.link_, "closed"});
+  REQUIRE(seat.done<End>());
+  CHECK(seat.done<End>()->rest == "the run continues on 3 nodes");
+}

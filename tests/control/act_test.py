@@ -26,18 +26,22 @@ while True:
 """
 
 
+ENDED_EVERYWHERE = r"^run n2 has ended on every node: "
+
+
 def lines_of(run, count):
     return sorted(run.process.stdout.readline().strip() for _ in range(count))
 
 
 class Nodes:
-    """Two nodes on this machine with two ranks each."""
+    """Nodes on this machine with two ranks each."""
 
-    def __init__(self, test, *words):
+    def __init__(self, test, *words, count=2, least=2):
         endpoint = f"127.0.0.1:{free_port()}"
         self.runs = []
-        for _ in range(2):
-            run = Run("--nnodes=2", "--nproc-per-node=2", "--rdzv-backend=c10d", "--rdzv-id=n2",
+        for _ in range(count):
+            size = f"--nnodes={least}:{count}"
+            run = Run(size, "--nproc-per-node=2", "--rdzv-backend=c10d", "--rdzv-id=n2",
                       f"--rdzv-endpoint={endpoint}", "--console=raw", *words, "--no-python",
                       sys.executable, "-c", COUNTS)
             test.addCleanup(run.__exit__)
@@ -115,6 +119,61 @@ class Stop(unittest.TestCase):
             self.assertEqual((stopped.returncode, stopped.stdout), (0, "run s1 has ended\n"))
             self.assertEqual(run.process.wait(1), 143)
             self.assertEqual(run.sockets(), [])
+
+    def test_stop_on_a_node_of_an_elastic_run_says_on_how_many_nodes_it_continues(self):
+        nodes = Nodes(self, count=3, least=1)
+        others = [run for run in nodes.runs if not run.status()["cluster"]]
+        one = others[0]
+        stopped = one.command("stop", str(one.process.pid))
+        self.assertEqual(stopped.returncode, 0, stopped.stderr)
+        host = os.uname().nodename
+        self.assertEqual(stopped.stdout, f"run n2: {host} left, the run continues on 2 nodes\n")
+        self.assertEqual(one.process.wait(60), 143)
+        self.assertIn("note [RUN] the run continues on 2 nodes\n", one.process.stderr.read())
+        self.assertTrue(eventually(lambda: others[1].status()["state"] == "running"))
+
+    def test_stop_on_the_node_of_the_coordinator_says_that_the_run_continues(self):
+        nodes = Nodes(self, count=3, least=1)
+        (root,) = [run for run in nodes.runs if run.status()["cluster"]]
+        others = [run for run in nodes.runs if run is not root]
+        stopped = root.command("stop", str(root.process.pid))
+        self.assertEqual(stopped.returncode, 0, stopped.stderr)
+        self.assertIn(" left, the run continues on 2 nodes, one of which becomes its coordinator\n",
+                      stopped.stdout)
+        for run in others:
+            self.assertTrue(eventually(
+                lambda one=run: one.status()["round"] > 1 and one.status()["state"] == "running"))
+
+    def test_stop_on_a_node_that_the_run_needs_says_that_it_ends(self):
+        nodes = Nodes(self)
+        (one,) = [run for run in nodes.runs if not run.status()["cluster"]]
+        stopped = one.command("stop", str(one.process.pid))
+        self.assertEqual(stopped.returncode, 0, stopped.stderr)
+        self.assertIn(" left, the run ends on every node\n", stopped.stdout)
+        for run in nodes.runs:
+            self.assertNotEqual(run.process.wait(60), 0)
+
+    def test_stop_with_all_nodes_ends_an_elastic_run_everywhere(self):
+        nodes = Nodes(self, count=3, least=1)
+        (root,) = [run for run in nodes.runs if run.status()["cluster"]]
+        one = next(run for run in nodes.runs if run is not root)
+        stopped = one.command("stop", str(one.process.pid), "--all-nodes")
+        self.assertEqual(stopped.returncode, 0, stopped.stderr)
+        self.assertRegex(stopped.stdout, ENDED_EVERYWHERE + r"stopped on all nodes "
+                         r"from \S+: SIGTERM from ddprun stop --all-nodes \(pid \d+\); exit 143\n$")
+        for run in nodes.runs:
+            _, err = run.process.communicate(timeout=60)
+            self.assertEqual(run.process.returncode, 143, err)
+
+    def test_stop_with_all_nodes_at_the_coordinator_ends_the_run_everywhere(self):
+        nodes = Nodes(self, count=3, least=1)
+        (root,) = [run for run in nodes.runs if run.status()["cluster"]]
+        stopped = root.command("stop", str(root.process.pid), "--all-nodes")
+        self.assertEqual(stopped.returncode, 0, stopped.stderr)
+        self.assertRegex(stopped.stdout, ENDED_EVERYWHERE)
+        for run in nodes.runs:
+            _, err = run.process.communicate(timeout=60)
+            self.assertEqual(run.process.returncode, 143, err)
 
     def test_stop_without_a_wait_returns_at_once(self):
         slow = "trap : TERM; echo up; tail -f /dev/null & wait; wait"

@@ -147,13 +147,70 @@ class Sockets(unittest.TestCase):
             self.assertFalse(left.exists())
 
     def test_a_ddprun_that_is_stopped_is_listed_as_silent(self):
+        with named("silent-1", "sh", "-c", WAITS) as run:
+            run.wait_until_up()
+            with self.stopped(run):
+                answer = run.command("ps").stdout
+            self.assertRegex(answer, rf"silent-1 +- +- +does not answer .* {run.process.pid} +sh")
+
+    def test_a_run_that_does_not_answer_is_not_taken_for_one_that_is_not_there(self):
+        with named("silent-2", "sh", "-c", WAITS) as run:
+            run.wait_until_up()
+            pid = str(run.process.pid)
+            with self.stopped(run) as agent:
+                for words in (["status", "silent-2"], ["status", "silent"], ["status", pid],
+                              ["stop", pid], ["stop", pid, "--all-nodes"], ["stacks", pid],
+                              ["signal", pid, "USR1"]):
+                    silent = run.command(*words)
+                    self.assertEqual((silent.returncode, silent.stdout), (3, ""), words)
+                    self.assertIn("run silent-2 does not answer: ", silent.stderr)
+                    self.assertIn(f'"kill -CONT {agent}" continues it', silent.stderr)
+                    self.assertIn(f'"kill -KILL {pid}" ends it here', silent.stderr)
+                unknown = run.command("status", "none-such")
+                self.assertEqual(unknown.returncode, 1)
+            self.assertTrue(eventually(lambda: run.command("status", pid).returncode == 0))
+
+    def test_one_that_has_written_nothing_of_itself_and_does_not_answer_may_be_meant(self):
         with standalone("sh", "-c", WAITS) as run:
             run.wait_until_up()
-            agent = int(run.sockets()[0].name.split("-")[0])
-            os.kill(agent, signal.SIGSTOP)
-            answer = run.command("ps").stdout
-            os.kill(agent, signal.SIGCONT)
-            self.assertRegex(answer, rf"does not answer +- +{agent} ")
+            (path,) = run.sockets()
+            os.remove(path.with_suffix(".run"))  # an older version
+            with self.stopped(run):
+                silent = run.command("status", "some-run")
+            self.assertEqual(silent.returncode, 3)
+            self.assertIn("a ddprun that may be run some-run does not answer", silent.stderr)
+
+    def test_the_advice_for_one_that_is_stopped_ends_its_ranks(self):
+        with named("silent-3", "sh", "-c", WAITS) as run:
+            run.wait_until_up()
+            (rank,) = run.status()["ranks"]
+            with self.stopped(run):
+                run.process.kill()  # as the message says
+                self.assertTrue(eventually(lambda: not os.path.exists(f"/proc/{rank['pid']}")))
+            self.assertTrue(eventually(lambda: not run.sockets()))
+            self.assertEqual(run.command("status", "silent-3").returncode, 1)
+
+    def test_a_run_whose_socket_is_elsewhere_is_told(self):
+        with named("hidden", "sh", "-c", WAITS) as run, tempfile.TemporaryDirectory(
+            dir="/tmp"
+        ) as elsewhere:
+            run.wait_until_up()
+            run.environment["XDG_RUNTIME_DIR"] = elsewhere
+            unknown = run.command("status", "hidden")
+            self.assertEqual(unknown.returncode, 1)
+            pids = rf"ddprun also runs as pid [\d, ]*\b{run.process.pid}\b"
+            self.assertRegex(unknown.stderr, pids)
+
+    @contextlib.contextmanager
+    def stopped(self, run):
+        """Its agent does not run meanwhile."""
+        agent = int(run.sockets()[0].name.split("-")[0])
+        os.kill(agent, signal.SIGSTOP)
+        try:
+            yield agent
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(agent, signal.SIGCONT)
 
     def test_several_that_are_stopped_cost_the_time_of_one(self):
         with contextlib.ExitStack() as runs:

@@ -68,7 +68,7 @@ def bash_functions(folder):
     check(["config", "--restart", "="], "all", "failed")
     check(["config", ""], "train.py", without=["status"])
     check(["status", "--"], "--json", without=["--nnodes"])
-    check(["stop", "x", "--"], "--no-wait", without=["--nnodes"])
+    check(["stop", "x", "--"], "--no-wait", "--all-nodes", without=["--nnodes"])
     check(["explain", ""], "logs", without=["train.py"])
     for behind in (["train.py"], ["--nnodes", "1", "train.py"], ["--nnodes", "=", "1", "--"]):
         assert not bash_words(folder, "_ddprun", ["ddprun", *behind, "--"]), behind

@@ -342,8 +342,13 @@ TEST_CASE("ranks that no run can have are refused") {
 }
 
 TEST_CASE("leave preserves every field") {
-  const Leave leave{143, "agent got SIGTERM", Round(3), true};
+  const Leave leave{143, "agent got SIGTERM", Round(3), true, true};
   CHECK(round_trip(leave) == Message(leave));
+}
+
+TEST_CASE("let_go preserves every field") {
+  const LetGo let_go{"the run continues on 3 nodes"};
+  CHECK(round_trip(let_go) == Message(let_go));
 }
 
 TEST_CASE("done preserves every field, with and without a failure") {

@@ -187,3 +187,71 @@ TEST_CASE("a failure that a stop finds on its way is no request to save") {
   CHECK(desk.last<Stop>(2)->verdict);
   CHECK_FALSE(desk.last<Stop>(2)->requested);
 }
+
+TEST_CASE("a node that leaves is told on how many nodes the run continues, or that it does not") {
+  Desk desk = three_that_run();
+  desk.say(2, Leave{143, "SIGTERM received", Round(1), true});
+  REQUIRE(desk.last<LetGo>(2));
+  CHECK(desk.last<LetGo>(2)->text == "the run continues on 2 nodes");
+  desk.say(1, desk.report(2, NodeState::kRunning, 5101));
+  desk.say(3, desk.report(2, NodeState::kRunning, 5103));
+  desk.say(3, Leave{143, "SIGTERM received", Round(2), true});  // of at least two
+  REQUIRE(desk.last<LetGo>(3));
+  CHECK(desk.last<LetGo>(3)->text == reasons::ends_everywhere());
+  CHECK(desk.last<Stop>(1));
+}
+
+TEST_CASE("a spare node that leaves is told of the round without it") {
+  Desk desk;
+  desk.join_two(1);
+  desk.both_run();
+  desk.say(3, desk.hello("c", 1, 2));
+  desk.say(3, Leave{143, "SIGTERM received", Round(0), true});
+  REQUIRE(desk.last<LetGo>(3));
+  CHECK(desk.last<LetGo>(3)->text == "the run continues on 2 nodes");
+}
+
+TEST_CASE("a node of the round ends an elastic run on all nodes, where its user asks for that") {
+  Desk desk = three_that_run();
+  desk.say(2, Leave{143, "SIGTERM from ddprun stop --all-nodes", Round(1), true, true});
+  for (const std::uint64_t link : {1U, 3U}) {
+    REQUIRE(desk.last<Stop>(link));
+    CHECK(desk.last<Stop>(link)->requested);
+    CHECK_THAT(desk.last<Stop>(link)->reason, ContainsSubstring(" all nodes from b: "));
+  }
+  CHECK_FALSE(desk.last<LetGo>(2));
+  for (const std::uint64_t link : {1U, 2U, 3U}) desk.say(link, Stopped{Round(1), milliseconds(5)});
+  for (const std::uint64_t link : {1U, 2U, 3U}) {
+    REQUIRE(desk.last<Done>(link));
+    CHECK(desk.last<Done>(link)->exit_code == 143);
+  }
+}
+
+TEST_CASE("a stop on all nodes is one also while a failure is to be followed by a restart") {
+  Desk desk(3);
+  desk.join_two(1);
+  desk.both_run();
+  desk.say(2, desk.failed(1, 3));
+  desk.say(1, Leave{143, "SIGTERM received", Round(1), true, true});
+  for (const std::uint64_t link : {1U, 2U}) desk.say(link, Stopped{Round(2), milliseconds(5)});
+  for (const std::uint64_t link : {1U, 2U}) {
+    REQUIRE(desk.last<Done>(link));
+    CHECK(desk.last<Done>(link)->exit_code == 3);
+    CHECK_THAT(desk.last<Done>(link)->failure->no_restart,
+               ContainsSubstring(" all nodes from a: "));
+  }
+}
+
+TEST_CASE("a node without ranks in the round cannot end the run on all nodes") {
+  Desk desk;
+  desk.join_two();
+  desk.both_run();
+  desk.say(3, desk.hello("c", 2, 2));  // a stranger, where the run has no secret
+  desk.forget();
+  desk.say(3, Leave{143, "SIGTERM received", Round(0), true, true});
+  CHECK_FALSE(desk.last<Stop>(1));
+  CHECK_FALSE(desk.last<Stop>(2));
+  CHECK(desk.run_.phase() == Phase::kRunning);
+  REQUIRE(desk.last<LetGo>(3));
+  CHECK(desk.last<LetGo>(3)->text == "the run continues on 2 nodes");
+}

@@ -20,6 +20,8 @@ TEST_CASE("the coordinator's node leaves: the others are told, and find another 
   desk.forget();
   desk.say(1, told_to_leave());
   CHECK(desk.resigned_);
+  REQUIRE(desk.last<LetGo>(1));
+  CHECK(desk.last<LetGo>(1)->text == reasons::continues_elsewhere(2));
   for (const std::uint64_t link : {2U, 3U}) {
     REQUIRE(desk.last<Resigned>(link));
     CHECK_THAT(desk.last<Resigned>(link)->reason, ContainsSubstring("a (rank 0) left: SIGTERM"));

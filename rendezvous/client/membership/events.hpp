@@ -90,6 +90,7 @@ struct LeaveAsked {
   int exit_code = 1;
   std::string reason;
   bool requested = false;  // by a stop, for which the workers of all nodes may save
+  bool all_nodes = false;  // the run is to end on all of them
 };
 /// A signal that does not end the run came to this node.
 struct SignalCame {
@@ -204,6 +205,7 @@ struct End {
   int exit_code = 0;
   std::string text{};
   std::optional<protocol::Done> done{};
+  std::string rest{};  // of a node that left: what the coordinator said of the run without it
 };
 using Action = std::variant<Connect, Coordinate, Withdraw, CloseLink, SendMessage, OpenStore,
                             ServeStore, ReleaseStore, CloseStore, StartGroup, StopGroup, ArmTimer,
