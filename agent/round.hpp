@@ -177,7 +177,7 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   [[nodiscard]] WorkerName name_of(LocalRank rank) const override;
   [[nodiscard]] WorkerExit describe_exit(LocalRank rank) const override;
   [[nodiscard]] std::vector<std::string> left_behind(LocalRank rank) const override;
-  void look_for_complaint(LocalRank rank) override;
+  void look_for_complaint(LocalRank rank, const ExitStatus& status) override;
   void arm_hearing(TimePoint deadline) override;
   void look_at_claims(const RankClaims& claims);
   [[nodiscard]] WatchedRanks watched_ranks() const;
@@ -251,7 +251,8 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   [[nodiscard]] static boost::asio::awaitable<void> look_into_files(
       std::shared_ptr<RoundRunner> self, LocalRank first);
   [[nodiscard]] static boost::asio::awaitable<void> look_into_log(std::shared_ptr<RoundRunner> self,
-                                                                  LocalRank rank);
+                                                                  LocalRank rank,
+                                                                  ExitStatus status);
   [[nodiscard]] boost::asio::awaitable<void> drain_outputs();
   [[nodiscard]] std::optional<Cgroup> make_leaf(LocalRank rank) const;
   [[nodiscard]] std::vector<Rank> running_ranks() const;

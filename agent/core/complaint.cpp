@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "agent/core/ending.hpp"
 #include "base/printable.hpp"
 #include "base/utf8.hpp"
 
@@ -191,6 +192,7 @@ Found complaint_in(std::string_view line) {
 class Listener {
  public:
   void take(std::string_view raw) {
+    lines_.push_back(raw);
     const std::string_view line = without_prefix(raw);
     const auto begin = line.find_first_not_of(' ');
     if (begin == npos || line.substr(begin).starts_with("frame #")) return;
@@ -204,19 +206,27 @@ class Listener {
     if (Found found = complaint_in(text)) return add(std::move(*found), text);
     ++lines_after_;
   }
-  [[nodiscard]] Found result() {
-    return lines_after_ <= kLinesAfterMax ? std::move(complaint_) : std::nullopt;
+  [[nodiscard]] Found result(const std::optional<ExitStatus>& status) {
+    if (lines_after_ > kLinesAfterMax || !complaint_) return std::nullopt;
+    // A program that is not Python, or native code of one, chooses its exit code itself.
+    const bool raised = begin_ < said_at_ && is_traceback_heading(lines_[begin_]);
+    const Sequel sequel =
+        sequel_of(lines_, begin_, said_at_ + 1, raised ? status : std::optional<ExitStatus>());
+    return sequel.went_on ? std::nullopt : std::move(complaint_);
   }
 
  private:
   // A new one, unless it follows from the one before.
   void begin_exception() {
     if (!std::exchange(chained_, false)) complaint_.reset();
+    if (!complaint_) begin_ = lines_.size() - 1;
     place_ = Place();
   }
   // The first line of an exception says most; later ones complete it.
   void add(Complaint found, std::string_view line) {
     lines_after_ = 0;
+    said_at_ = lines_.size() - 1;
+    if (!complaint_ && !is_traceback_heading(lines_[begin_])) begin_ = said_at_;
     if (found.operation.empty()) found.operation = place_.operation;
     if (complaint_) {
       if (!complaint_->sequence) complaint_->sequence = found.sequence;
@@ -233,11 +243,15 @@ class Listener {
   Found complaint_;
   bool chained_ = false;
   int lines_after_ = 0;
+  LineViews lines_;
+  std::size_t begin_ = 0;    // of the traceback with the complaint, or that line
+  std::size_t said_at_ = 0;  // the last line that belongs to the complaint
 };
 
 }  // namespace
 
-std::optional<Complaint> find_complaint(std::string_view tail) {
+std::optional<Complaint> find_complaint(std::string_view tail,
+                                        const std::optional<ExitStatus>& status) {
   Listener listener;
   while (!tail.empty()) {
     const auto end = tail.find('\n');
@@ -246,7 +260,7 @@ std::optional<Complaint> find_complaint(std::string_view tail) {
     listener.take(line);
     tail.remove_prefix(end == npos ? tail.size() : end + 1);
   }
-  return listener.result();
+  return listener.result(status);
 }
 
 bool follows_from_complaint(const ExitStatus& status) {

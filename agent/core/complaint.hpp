@@ -12,8 +12,9 @@
 namespace ddprun {
 
 /// The complaint that the last lines end with. None if the rank then went on, or raised an
-/// exception of its own.
-[[nodiscard]] std::optional<Complaint> find_complaint(std::string_view tail);
+/// exception of its own. `status`: how it ended; none: it runs.
+[[nodiscard]] std::optional<Complaint> find_complaint(
+    std::string_view tail, const std::optional<ExitStatus>& status = std::nullopt);
 
 /// Whether a complaint can explain such an end: a signal from outside does not follow from one.
 [[nodiscard]] bool follows_from_complaint(const ExitStatus& status);

@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <iterator>
 #include <optional>
+#include <utility>
 
+#include "agent/core/ending.hpp"
 #include "agent/core/limits.hpp"
 #include "base/count_text.hpp"
 #include "base/message_line.hpp"
@@ -26,92 +30,117 @@ std::string left_out_text(std::size_t count, const char* what) {
   return "... " + count_text(static_cast<long long>(count), what) + " left out ...";
 }
 
-/// Adds a line, but of the frames that libraries print in C++ only the first ones.
-class FrameFolder {
- public:
-  explicit FrameFolder(std::vector<std::string>& lines) : lines_(lines) {}
-  void add(std::string line) {
-    if (contains_text(line.substr(0, 20), "frame #")) {
-      if (++frames_ > kNativeFramesMax) return;
-    } else {
-      end_run();
-    }
-    lines_.push_back(std::move(line));
-  }
-  void end_run() {
-    if (frames_ > kNativeFramesMax) {
-      lines_.push_back(left_out_text(frames_ - kNativeFramesMax, "native frame"));
-    }
-    frames_ = 0;
-  }
+using Lines = std::vector<std::string>;
 
- private:
-  std::vector<std::string>& lines_;
-  std::size_t frames_ = 0;
-};
+// Of a run of lines of one form the first and the last so many stay: a stack trace tells most at
+// its beginning, a list of steps at its end.
+constexpr std::size_t kRunEnds = 2;
+// What stands before the report of Python's fault handler says why it was called.
+constexpr std::size_t kBeforeFaultMax = 8;
+// Lines behind an exception, where lines have to be left out: its beginning, a gap, its end.
+constexpr std::size_t kSequelBegin = 3;
+constexpr std::size_t kSequelEnd = 2;
+constexpr std::string_view kNativeFrame = "frame #";
+constexpr std::string_view kDetail = "\t";
 
-std::vector<std::string> lines_of(std::string_view tail) {
-  std::vector<std::string> lines;
-  FrameFolder folder(lines);
+Lines part(const Lines& lines, std::size_t from, std::size_t to) {
+  return {lines.begin() + static_cast<std::ptrdiff_t>(from),
+          lines.begin() + static_cast<std::ptrdiff_t>(to)};
+}
+
+void append(Lines& lines, const Lines& more) {
+  lines.insert(lines.end(), more.begin(), more.end());
+}
+
+/// The number of a line that says how many lines were left out before; none: it is another line.
+std::optional<std::size_t> left_out_before(std::string_view line) {
+  std::size_t count = 0;
+  if (!line.starts_with("... ") || !line.ends_with(" left out ...")) return std::nullopt;
+  std::from_chars(line.data() + 4, line.data() + line.size(), count);
+  return count;
+}
+
+enum class Fold { kNativeFrames, kAllRuns };
+
+/// The form of each line within a run. Indented lines are details of what stands above them.
+Lines forms_of(const Lines& lines, Fold fold) {
+  Lines forms;
+  for (const std::string& line : lines) {
+    std::string form;
+    if (fold == Fold::kAllRuns && left_out_before(line) && !forms.empty()) {
+      form = forms.back();
+    } else if (contains_text(line.substr(0, 20), kNativeFrame)) {
+      form = kNativeFrame;
+    } else if (fold == Fold::kAllRuns && !line.empty()) {
+      form = is_indented(line) ? kDetail : shape_of(line);
+    }
+    forms.push_back(std::move(form));
+  }
+  return forms;
+}
+
+/// The end of the run that begins at `from`: lines of one form, or in turns a line and one that is
+/// indented below it.
+std::size_t end_of_run(const Lines& forms, std::size_t from, std::size_t period) {
+  const auto alike = [&](std::size_t at) {
+    if (period == 1) return forms[at] == forms[from];
+    return (forms[at] == kDetail) == ((at - from) % 2 == 1);
+  };
+  std::size_t end = from;
+  while (end < forms.size() && !forms[end].empty() && alike(end)) ++end;
+  return end - (end - from) % period;
+}
+
+/// Leaves out the middle of long runs, and of native frames all behind the first ones.
+Lines folded(const Lines& lines, Fold fold, std::size_t ends = kRunEnds) {
+  const Lines forms = forms_of(lines, fold);
+  Lines text;
+  for (std::size_t at = 0; at < lines.size();) {
+    std::size_t end = end_of_run(forms, at, 1);
+    const std::size_t turns = end_of_run(forms, at, 2);
+    const std::size_t period = end <= at + 1 && turns > end ? 2 : 1;
+    if (period == 2) end = turns;
+    const std::size_t first = ends * period;
+    const std::size_t last = forms[at] == kNativeFrame ? 0 : first;
+    if (end < at + first + last + 2) {
+      text.push_back(lines[at++]);
+      continue;
+    }
+    append(text, part(lines, at, at + first));
+    std::size_t left_out = 0;
+    for (std::size_t line = at + first; line < end - last; ++line) {
+      left_out += left_out_before(lines[line]).value_or(1);
+    }
+    text.push_back(left_out_text(left_out, last == 0 ? "native frame" : "line"));
+    append(text, part(lines, end - last, end));
+    at = end;
+  }
+  return text;
+}
+
+Lines lines_of(std::string_view tail) {
+  Lines lines;
   while (!tail.empty()) {
     const auto end = std::min(tail.find('\n'), tail.size());
-    folder.add(quotable(tail.substr(0, end)));
+    lines.push_back(quotable(tail.substr(0, end)));
     tail.remove_prefix(std::min(end + 1, tail.size()));
   }
-  folder.end_run();
   while (!lines.empty() && lines.back().empty()) lines.pop_back();
-  return lines;
-}
-
-bool links_tracebacks(const std::string& line) {
-  constexpr std::string_view kContext = "During handling of the above exception, another exception";
-  constexpr std::string_view kCause = "The above exception was the direct cause of the following";
-  return line.find(kContext) != std::string::npos || line.find(kCause) != std::string::npos;
-}
-
-/// Where the last heading before line `end` stands; `end` if there is none.
-std::size_t heading_before(const std::vector<std::string>& lines, std::size_t end) {
-  for (std::size_t at = end; at > 0; --at) {
-    if (is_traceback_heading(lines[at - 1])) return at - 1;
-  }
-  return end;
-}
-
-bool continues_chain(const std::vector<std::string>& lines, std::size_t heading) {
-  const std::size_t from = heading - std::min<std::size_t>(heading, 3);  // between blank lines
-  return std::any_of(lines.begin() + static_cast<std::ptrdiff_t>(from),
-                     lines.begin() + static_cast<std::ptrdiff_t>(heading), links_tracebacks);
-}
-
-/// Tracebacks that Python printed one behind the other, because each exception was raised while the
-/// one before it was handled. The first is the root cause.
-struct Chain {
-  std::size_t begin;      // the heading of the first traceback
-  std::size_t first_end;  // behind the first one, and behind what links it to the next
-};
-
-std::optional<Chain> last_chain(const std::vector<std::string>& lines) {
-  Chain chain{heading_before(lines, lines.size()), lines.size()};
-  if (chain.begin == lines.size()) return std::nullopt;
-  while (continues_chain(lines, chain.begin)) {
-    const std::size_t earlier = heading_before(lines, chain.begin);
-    if (earlier == chain.begin) break;  // its heading was lost with older output
-    chain = {earlier, chain.begin};
-  }
-  return chain;
+  return folded(lines, Fold::kNativeFrames);
 }
 
 /// Of a chain that is too long: its heading, the end of its first traceback, which has the root
 /// cause, and the end of its last one. Where lines are missing between them it says how many.
-std::vector<std::string> shortened(const std::vector<std::string>& lines, std::size_t first_end) {
-  const std::size_t of_first = first_end < lines.size() ? kRootCauseLinesMax : 0;
-  const std::size_t of_last = kReportLinesMax - of_first - 3;  // a heading, two lines for gaps
-  std::vector<std::string> text;
+Lines shortened_chain(const Lines& lines, std::size_t first_end, std::size_t lines_max) {
+  const std::size_t of_first =
+      first_end < lines.size() ? std::min(kRootCauseLinesMax, lines_max / 2 - 2) : 0;
+  const std::size_t of_last = lines_max - of_first - 3;  // a heading, two lines for gaps
+  Lines text;
   std::size_t left_out = 0;
   for (std::size_t at = 0; at < lines.size(); ++at) {
     const bool ends_first = at < first_end && at + of_first >= first_end;
     if (at > 0 && !ends_first && at + of_last < lines.size()) {
-      ++left_out;
+      left_out += left_out_before(lines[at]).value_or(1);
       continue;
     }
     if (left_out > 0) text.push_back(left_out_text(left_out, "line"));
@@ -121,32 +150,89 @@ std::vector<std::string> shortened(const std::vector<std::string>& lines, std::s
   return text;
 }
 
+/// The same with what follows the exception, of lines that begin with the traceback.
+Lines shortened(const Lines& lines, const Traceback& traceback, std::size_t lines_max) {
+  Lines sequel = part(lines, traceback.end, lines.size());
+  if (sequel.size() > kSequelBegin + kSequelEnd + 1) {
+    Lines begin = first_lines(sequel, kSequelBegin + 1);
+    std::size_t left_out = sequel.size() - kSequelBegin - kSequelEnd;
+    begin.back() = left_out_text(left_out, "line");
+    append(begin, part(sequel, sequel.size() - kSequelEnd, sequel.size()));
+    sequel = std::move(begin);
+  }
+  Lines chain = part(lines, 0, traceback.end);
+  const std::size_t room = lines_max - sequel.size();
+  if (chain.size() > room) chain = shortened_chain(chain, traceback.first_end, room);
+  append(chain, sequel);
+  return chain;
+}
+
+/// The last lines, of which runs are shortened, so that what stands before a stack trace is shown.
+Lines last_lines(const Lines& lines, std::size_t lines_max) {
+  Lines text = lines;
+  for (std::size_t ends = kRunEnds; ends > 0 && text.size() > lines_max; --ends) {
+    text = folded(text, Fold::kAllRuns, ends);
+  }
+  return part(text, text.size() - std::min(text.size(), lines_max), text.size());
+}
+
 /// What begins a report that tells most at its beginning: of Python's fault handler, of the C++
 /// runtime, of a launcher inside the worker.
 bool begins_report(std::string_view line) {
-  constexpr std::array<std::string_view, 3> kBeginnings = {
-      "Fatal Python error: ", "terminate called", "Root Cause (first observed"};
+  constexpr std::array<std::string_view, 3> kBeginnings = {kFaultReport, "terminate called",
+                                                           "Root Cause (first observed"};
   if (own_error_prefix(line) > 0) return true;
   return std::any_of(kBeginnings.begin(), kBeginnings.end(),
                      [line](std::string_view text) { return line.substr(0, text.size()) == text; });
 }
 
 /// Where the last such report begins; the number of lines if there is none.
-std::size_t last_report(const std::vector<std::string>& lines) {
+std::size_t last_report(const Lines& lines) {
   std::size_t begin = lines.size();
   while (begin > 0 && !begins_report(lines[begin - 1])) --begin;
   if (begin == 0) return lines.size();
   --begin;
   const std::size_t from = begin - std::min(begin, kFaultFollowsMax);
   for (std::size_t at = from; at < begin; ++at) {
-    if (begins_report(lines[at]) && contains_text(lines[begin], "Fatal Python error")) return at;
+    if (begins_report(lines[at]) && lines[begin].starts_with(kFaultReport)) return at;
   }
   return begin;
 }
 
+/// What begins a long report that ends with details: of a sanitizer, of a panic in Rust.
+bool begins_details(std::string_view line) {
+  return (line.starts_with("==") && contains_text(line, "Sanitizer: ")) ||
+         contains_text(line, " panicked at ");
+}
+
+/// The report of the fault handler is an appendix to what stands before it.
+Lines with_appendix(const Lines& lines, std::size_t fault, std::size_t lines_max) {
+  Lines text = part(lines, 0, fault);
+  while (!text.empty() && text.back().empty()) text.pop_back();
+  const std::size_t room = std::min(kBeforeFaultMax, lines_max / 2);
+  const bool is_report = !text.empty() && begins_report(text.front());
+  text = is_report ? first_lines(text, room) : last_lines(text, room);
+  append(text, first_lines(part(lines, fault, lines.size()), lines_max - text.size()));
+  return text;
+}
+
+/// Where the report of the fault handler begins; the number of lines if there is none.
+std::size_t fault_in(const Lines& lines) {
+  const auto fault = std::find_if(lines.begin(), lines.end(), [](const std::string& line) {
+    return line.starts_with(kFaultReport);
+  });
+  return static_cast<std::size_t>(std::distance(lines.begin(), fault));
+}
+
+Lines from_details(const Lines& lines) {
+  const auto last = std::find_if(lines.rbegin(), lines.rend(),
+                                 [](const std::string& line) { return begins_details(line); });
+  return {last == lines.rend() ? lines.begin() : std::prev(last.base()), lines.end()};
+}
+
 /// Whether the report that begins there is of a crash of an interpreter that had ended all Python
 /// code: exit handlers and threads of libraries do that after an exception.
-bool is_of_shutdown(const std::vector<std::string>& lines, std::size_t report) {
+bool is_of_shutdown(const Lines& lines, std::size_t report) {
   const auto has = [&](std::string_view text) {
     return std::any_of(lines.begin() + static_cast<std::ptrdiff_t>(report), lines.end(),
                        [text](const std::string& line) { return contains_text(line, text); });
@@ -157,12 +243,6 @@ bool is_of_shutdown(const std::vector<std::string>& lines, std::size_t report) {
 
 }  // namespace
 
-bool is_traceback_heading(std::string_view line) {
-  const auto at = line.find("Traceback (most recent call last)");
-  if (at == std::string_view::npos) return false;
-  return !contains_text(line.substr(0, at), "| ");  // quoted by a launcher inside the worker
-}
-
 std::string quotable(std::string_view line) {
   while (!line.empty() && line.back() == '\r') line.remove_suffix(1);
   if (const auto bar = line.rfind('\r'); bar != std::string_view::npos) line.remove_prefix(bar + 1);
@@ -172,36 +252,37 @@ std::string quotable(std::string_view line) {
          printable(line.substr(line.size() - kReportLineEndBytes));
 }
 
-std::vector<std::string> quotable_lines(std::string_view tail) {
-  std::vector<std::string> lines = lines_of(tail);
-  const auto chain = last_chain(lines);
-  const std::size_t report = last_report(lines);
-  const auto drop_first = [&lines](std::size_t count) {
-    lines.erase(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(count));
-  };
+std::vector<std::string> quotable_lines(std::string_view tail,
+                                        const std::optional<ExitStatus>& status) {
+  Lines lines = lines_of(tail);
+  const LineViews views = views_of(lines);
+  auto chain = last_traceback(views);
+  if (chain && sequel_of(views, chain->begin, chain->end, status).went_on) chain.reset();
+  std::size_t report = last_report(lines);
+  if (report < lines.size() && sequel_of(views, report, report + 1, {}).went_on) {
+    report = lines.size();
+  }
   if (chain && chain->begin < report && report < lines.size() && is_of_shutdown(lines, report)) {
     lines.resize(report + 1);  // the exception is the cause, the crash its consequence
   } else if (report < lines.size() && (!chain || chain->begin < report)) {
-    drop_first(report);
-    return first_lines(std::move(lines), kReportLinesMax);
+    const bool is_appendix = lines[report].starts_with(kFaultReport);
+    if (is_appendix) return with_appendix(lines, report, kReportLinesMax);
+    return fitted(part(lines, report, lines.size()), kReportLinesMax);
   }
-  if (chain) drop_first(chain->begin);
-  if (lines.size() <= kReportLinesMax) return lines;
-  if (chain) return shortened(lines, chain->first_end - chain->begin);
-  drop_first(lines.size() - kReportLinesMax);
-  return lines;
+  if (chain) return fitted(part(lines, chain->begin, lines.size()), kReportLinesMax);
+  if (folded(lines, Fold::kAllRuns, 1).size() > kReportLinesMax) lines = from_details(lines);
+  return fitted(lines, kReportLinesMax);
 }
 
 std::string exception_of(const std::vector<std::string>& lines) {
-  const bool one_traceback = heading_before(lines, lines.size()) == 0 && !lines.empty();
-  if (!one_traceback) return {};
-  const std::string prefix = lines[0].substr(0, lines[0].find("Traceback"));
-  for (std::size_t at = 1; at < lines.size(); ++at) {  // frames and their gaps are indented
-    std::string_view line = lines[at];
-    if (line.starts_with(prefix)) line.remove_prefix(prefix.size());
-    if (!line.empty() && line.front() != ' ' && !line.starts_with("... ")) return lines[at];
-  }
-  return {};
+  const LineViews views = views_of(lines);
+  const auto traceback = last_traceback(views);
+  const bool is_chain = std::any_of(views.begin(), views.end(), links_tracebacks);
+  if (!traceback || traceback->begin != 0 || is_chain) return {};
+  if (traceback->exception == traceback->end) return {};
+  const Sequel sequel = sequel_of(views, 0, traceback->end, {});
+  if (!sequel.lines.empty() && reports_failure(lines[sequel.lines.back()])) return {};
+  return lines[traceback->exception];
 }
 
 std::vector<std::string> first_lines(std::vector<std::string> lines, std::size_t lines_max) {
@@ -213,15 +294,14 @@ std::vector<std::string> first_lines(std::vector<std::string> lines, std::size_t
 }
 
 std::vector<std::string> fitted(const std::vector<std::string>& lines, std::size_t lines_max) {
-  if (lines.size() <= lines_max || lines.empty()) return lines;
+  if (lines.size() <= lines_max) return lines;
+  const auto traceback = last_traceback(views_of(lines));
+  if (traceback && traceback->begin == 0) return shortened(lines, *traceback, lines_max);
+  const std::size_t fault = fault_in(lines);
+  if (fault > 0 && fault < lines.size()) return with_appendix(lines, fault, lines_max);
   if (begins_report(lines.front())) return first_lines(lines, lines_max);
-  const bool traceback = is_traceback_heading(lines.front());
-  const std::size_t head = traceback ? std::min(kRootCauseLinesMax - 1, lines_max / 2) : 0;
-  const std::size_t end = lines_max - head - (traceback ? 1 : 0);
-  std::vector<std::string> text(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(head));
-  if (traceback) text.push_back(left_out_text(lines.size() - head - end, "line"));
-  text.insert(text.end(), lines.end() - static_cast<std::ptrdiff_t>(end), lines.end());
-  return text;
+  if (!begins_details(lines.front())) return last_lines(lines, lines_max);
+  return first_lines(folded(lines, Fold::kAllRuns), lines_max);
 }
 
 }  // namespace ddprun

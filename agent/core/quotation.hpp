@@ -2,31 +2,33 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace ddprun {
+#include "base/exit_status.hpp"
 
-/// Whether Python begins a traceback with this line.
-[[nodiscard]] bool is_traceback_heading(std::string_view line);
+namespace ddprun {
 
 /// One line of foreign text, made printable; of one longer than kReportLineBytesMax the beginning
 /// and the end.
 [[nodiscard]] std::string quotable(std::string_view line);
 
-/// What a report quotes of a stderr: the last Python traceback, if there is one, with those before
-/// it in the same chain ("During handling of the above exception, ..."); or the report of Python's
-/// fault handler, of the C++ runtime or of a launcher inside the worker, if that came last; else
-/// the last lines. Of a crash of Python that shuts down after a traceback there is one line behind
-/// it. At most kReportLinesMax: a chain is shortened in the middle, another report at its end, a
-/// long run of native frames to its first ones, and each says so. Of a progress bar (carriage
-/// returns) the last state counts; the lines are made printable, so that a quotation cannot move
-/// the cursor.
-[[nodiscard]] std::vector<std::string> quotable_lines(std::string_view tail);
+/// What a report quotes of a stderr: the last Python traceback, if there is one and the worker did
+/// not continue after it, with those before it in the same chain ("During handling of the above
+/// exception, ..."); or the report of the C++ runtime or of a launcher inside the worker, if that
+/// came last; or the last lines before the report of Python's fault handler, and that; else the
+/// last lines. Of a crash of Python that shuts down after a traceback there is one line behind it.
+/// At most kReportLinesMax: a chain is shortened in the middle, another report at its end, a run of
+/// lines of one form (frames of a stack, steps) in its middle, and each says so. Of a progress bar
+/// (carriage returns) the last state counts; the lines are made printable, so that a quotation
+/// cannot move the cursor. `status`: of the process; none: the text is one of an exception.
+[[nodiscard]] std::vector<std::string> quotable_lines(
+    std::string_view tail, const std::optional<ExitStatus>& status = std::nullopt);
 
-/// Of quoted lines that are one traceback, the line with its exception; empty: they are none, or a
-/// chain.
+/// Of quoted lines that are one traceback, the line with its exception; empty: they are none or a
+/// chain, that line is not certain, or a line behind it reports a failure, too.
 [[nodiscard]] std::string exception_of(const std::vector<std::string>& lines);
 
 /// The first `lines_max` lines, the last of which says how many are left out.

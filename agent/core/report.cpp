@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "agent/core/ending.hpp"
 #include "agent/core/error_file.hpp"
 #include "agent/core/quotation.hpp"
 #include "agent/core/text.hpp"
@@ -65,7 +66,9 @@ Account account_of(const WorkerExit& exit, const Verdict& verdict, bool is_above
   if (!exit.evidence.steps.empty()) account.facts.push_back(exit.evidence.steps);
   if (is_said(exit.lines, verdict)) {
     account.lines.clear();
-  } else if (const auto exception = is_above ? exception_of(exit.lines) : ""; !exception.empty()) {
+  } else if (const auto exception =
+                 is_above && may_be_uncaught(exit.status) ? exception_of(exit.lines) : "";
+             !exception.empty()) {
     account.facts.emplace_back("its traceback is above, with the exception:");
     account.lines = {exception};
   } else if (const std::string source = source_text(exit); !source.empty()) {
@@ -129,12 +132,27 @@ std::string log_text(const RunFailure& failure, const std::string& hostname,
   return whose + (exit.worker.host == hostname ? "" : exit.worker.host + ":") + exit.log;
 }
 
+/// Whether its error file can be about the end: not if the worker raised another exception after
+/// it, or caught it, as another exit code than Python's shows, and said something else.
+bool agrees(const WorkerError& error, const WorkerExit& exit) {
+  const std::string first = error.message.substr(0, error.message.find('\n'));
+  const auto colon = first.find(": ");
+  const std::string said = quotable(colon == std::string::npos ? first : first.substr(colon + 2));
+  const bool is_quoted = std::any_of(
+      exit.lines.begin(), exit.lines.end(),
+      [&said](const std::string& line) { return line.find(said) != std::string::npos; });
+  if (is_quoted || exit.lines.empty()) return true;
+  const bool raised = is_traceback_heading(exit.lines.front());
+  return may_be_uncaught(exit.status) && !raised && !reports_failure(exit.lines.back());
+}
+
 }  // namespace
 
 void add_evidence(WorkerExit& exit, const RawEvidence& raw) {
   exit.evidence = raw.facts;
   const ErrorFile file = read_error_file(raw.error_json);
-  const bool good = file.form == ErrorFile::Form::kGood;
+  exit.lines = quotable_lines(raw.stderr_tail, exit.status);
+  const bool good = file.form == ErrorFile::Form::kGood && agrees(file.error, exit);
   if (good) {
     const bool stack = !file.error.callstack.empty();
     exit.source = EvidenceSource::kErrorFile;
@@ -142,10 +160,9 @@ void add_evidence(WorkerExit& exit, const RawEvidence& raw) {
   } else {
     const bool torn = file.form == ErrorFile::Form::kTorn;
     exit.source = torn ? EvidenceSource::kTornErrorFile : EvidenceSource::kStderr;
-    exit.lines = quotable_lines(raw.stderr_tail);
   }
   const bool empty = !good && exit.lines.empty();
-  if (empty) exit.lines = quotable_lines(raw.stdout_tail);
+  if (empty) exit.lines = quotable_lines(raw.stdout_tail, exit.status);
   exit.evidence.stderr_unseen = raw.stderr_unseen;
   exit.evidence.lines_of_both = raw.stderr_has_both;
   exit.evidence.lines_of_stdout = empty && !exit.lines.empty();

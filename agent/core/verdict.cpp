@@ -32,7 +32,7 @@ int signal_in_shell_code(const ExitStatus& status) {
 /// By SIGPIPE, below a shell too, or by Python's exception in its place.
 bool died_of_a_broken_pipe(const WorkerExit& exit) {
   if (exit.status.by_signal()) return exit.status.signal() == SIGPIPE;
-  return signal_in_shell_code(exit.status) == SIGPIPE || quotes(exit, "BrokenPipeError");
+  return signal_in_shell_code(exit.status) == SIGPIPE || tells(exit, "BrokenPipeError");
 }
 
 Verdict closed_stdout(const WorkerExit& exit) {
@@ -60,6 +60,7 @@ Verdict judge_exit(const WorkerExit& exit) {
     verdict.evidence = memory_facts(exit);
     verdict.likely = "it failed because the kernel killed a process for memory";
   }
+  if (verdict.likely.empty()) verdict.likely = guess_from_output(exit);
   return verdict;
 }
 

@@ -226,7 +226,7 @@ void RoundDriver::exited(LocalRank rank, ExitStatus status, LeftBehind left) {
   if (out_of_round) return take(Exited{rank, status, left});  // what it says is of an older round
   if (may_be_witness(status)) {
     held_.push_back({Exited{rank, status, left}});
-    return ports_.look_for_complaint(rank);
+    return ports_.look_for_complaint(rank, status);
   }
   if (!status.success() && !held_.empty()) {  // what the witnesses may have seen
     held_.insert(held_.begin(), {Exited{rank, status, left}, true});

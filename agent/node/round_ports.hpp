@@ -88,7 +88,7 @@ class RoundPorts {
   [[nodiscard]] virtual std::vector<std::string> left_behind(LocalRank rank) const = 0;
   /// Whether a worker that failed by itself complained of other ranks, in what it wrote:
   /// complaint_found() follows, at once or later.
-  virtual void look_for_complaint(LocalRank rank) = 0;
+  virtual void look_for_complaint(LocalRank rank, const ExitStatus& status) = 0;
   /// hearing_over() follows.
   virtual void arm_hearing(TimePoint deadline) = 0;
   /// What all workers do now, those that have ended included.

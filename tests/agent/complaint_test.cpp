@@ -120,6 +120,23 @@ TEST_CASE("an exception of its own, or what came after, takes a complaint back")
   CHECK_FALSE(kind_of(""));
 }
 
+TEST_CASE("a complaint that the rank survived does not count, whatever ended the rank later") {
+  const std::string step = "step 1: loss 0.4\n";
+  const std::string handled = step + kTraceback + kTimedOut;
+  const auto is_complaint = [](const std::string& text, ExitStatus status) {
+    return find_complaint(text, status).has_value();
+  };
+  const ExitStatus uncaught = ExitStatus::exited(1);
+  const ExitStatus chosen = ExitStatus::exited(3);
+  CHECK_FALSE(is_complaint(handled + "step 2: loss 0.3\n", uncaught));
+  CHECK_FALSE(is_complaint(handled + "group made again\nFATAL: loss is nan\n", uncaught));
+  CHECK_FALSE(is_complaint(handled + "group made again\nno data\n", chosen));
+  CHECK(is_complaint(handled, uncaught));
+  CHECK(is_complaint(handled, chosen));
+  CHECK(is_complaint(handled + "FATAL: training failed\n", chosen));
+  CHECK(is_complaint(handled + "wandb: Find logs at: ./wandb\n", uncaught));
+}
+
 TEST_CASE("an exception that follows from a complaint keeps it") {
   CHECK(kind_of(kTraceback + kTimedOut + "\nThe above exception was its cause:\n\n" + kTraceback +
                 "RuntimeError: step failed\n") == ComplaintKind::kCollective);

@@ -74,7 +74,7 @@ class WrittenPorts final : public RoundPorts {
     return exit;
   }
   [[nodiscard]] std::vector<std::string> left_behind(LocalRank) const override { return left_; }
-  void look_for_complaint(LocalRank rank) override {
+  void look_for_complaint(LocalRank rank, const ExitStatus& /*status*/) override {
     write("listen", rank);
     if (!listens_later_) driver_->complaint_found(rank, complaint_);
   }

@@ -53,6 +53,45 @@ PYTHON = (
     fault("20,000 lines before the last", python("many_lines"), "W-EXIT", 9, "the last line"),
 )
 
+# What a process survived is not why it ended, whatever it printed about it.
+CAUGHT = tuple(
+    fault(f"a CUDA out of memory that was caught, and exit code {code}",
+          python("caught_memory", code), "W-EXIT", int(code),
+          "FATAL: checkpoint shard 3 is corrupt", never="with the exception") for code in "13"
+) + (
+    fault("a time-out of a collective that was survived", python("caught_timeout"), "W-EXIT", 1,
+          "the data set is unusable"),
+    fault("a missing module that was done without", python("caught_import"), "W-EXIT", 3,
+          "FATAL: checkpoint shard 3 is corrupt"),
+    fault("an error.json of an exception that was caught", python("caught_recorded"), "W-EXIT", 3,
+          "FATAL: checkpoint shard 3 is corrupt", never="its error.json:"),
+    fault("an error of logging after the traceback", python("logged_and_raised"), "W-EXIT", 1,
+          "ValueError: the true reason"),
+)
+
+NAN = "learning rate is nan at step 7"
+FORMS = tuple(
+    fault(f"an exception as {form} prints it", python("captured", form), "W-EXIT", 1,
+          f"ValueError: {NAN}") for form in (
+              "rich", "rich-locals", "loguru", "ipython", "papermill", "hydra",
+              "better-exceptions")
+) + tuple(
+    fault(f"an exception as {runtime} prints it", python("captured", runtime), "W-EXIT", 1, text)
+    for runtime, text in (
+        ("go", "panic: runtime error: index out of range [7] with length 1"),
+        ("java", f"IllegalStateException: {NAN}"), ("julia", "ERROR: LoadError: BoundsError"),
+        ("node", f"TypeError: {NAN}"), ("perl", f"{NAN} at -e line 1."),
+        ("rust", "index out of bounds: the len is 1 but the index is 7"))
+) + tuple(
+    fault(f"an abort after '{text[:30]}'", python("native_abort", f"'{text}'"), "W-CRASH", 134,
+          f"| {text}\n            | Fatal Python error: Aborted") for text in (
+              "double free or corruption (!prev)",
+              "OMP: Error #15: Initializing libA.so, but found libB.so already initialized.",
+              "LLVM ERROR: out of memory", "*** stack smashing detected ***: terminated")
+) + (
+    fault("a block that is freed twice", python("double_free"), "W-CRASH", 134, "double free"),
+)
+
 CODES = tuple(
     fault(f"exit code {code}", f'echo "reason {code}" >&2; exit {code}', "W-EXIT", code,
           f"| reason {code}") for code in (1, 2, 3, 42, 100, 200, 254, 255)
@@ -174,6 +213,6 @@ HOSTILE = (
           "the true reason", never="\x1b"),
 )
 
-CASES = (*PYTHON, *CODES, *SIGNALS, *RESOURCES, *STARTS, *WRAPPERS, *HOSTILE, *children.CASES,
-         *moments.CASES, *groups.CASES, *controls.CASES)
+CASES = (*PYTHON, *CAUGHT, *FORMS, *CODES, *SIGNALS, *RESOURCES, *STARTS, *WRAPPERS, *HOSTILE,
+         *children.CASES, *moments.CASES, *groups.CASES, *controls.CASES)
 assert len({case.name for case in CASES}) == len(CASES), "a name stands for one case"

@@ -316,9 +316,88 @@ def monitored_barrier():
 
 
 def cuda_memory():
-    say("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total "
-        "capacity of 79.10 GiB of which 1.05 GiB is free.")
+    say(CUDA_MEMORY)
     sys.exit(1)
+
+
+def caught_memory(end="FATAL: checkpoint shard 3 is corrupt"):
+    """An exception that was caught and shown, and the true reason later."""
+    import traceback
+    for step in range(3):
+        say(f"step {step}: loss 0.{step}")
+    try:
+        raise MemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+    except MemoryError:
+        traceback.print_exc()
+    say("batch halved to 16", end)
+    sys.exit(int(ARGUMENT))
+
+
+def caught_timeout():
+    """A time-out of a collective that was survived."""
+    import traceback
+    say("step 1: loss 0.4")
+    try:
+        gloo_timeout()
+    except RuntimeError:
+        traceback.print_exc()
+    say("group made again", "step 2: loss 0.3", "step 3: loss 0.3")
+    sys.exit("the data set is unusable")
+
+
+def caught_import():
+    import traceback
+    try:
+        no_module()
+    except ImportError:
+        traceback.print_exc()
+    say("continuing without it", "FATAL: checkpoint shard 3 is corrupt")
+    sys.exit(3)
+
+
+def caught_recorded():
+    error_file("OutOfMemoryError: CUDA out of memory")
+    say("batch halved to 16", "FATAL: checkpoint shard 3 is corrupt")
+    sys.exit(3)
+
+
+def logged_and_raised():
+    """A handler of logging that cannot format its record, after the true reason."""
+    import atexit
+    import logging
+    logging.basicConfig()
+    atexit.register(lambda: logging.error("%d of %d", 1))
+    raise ValueError("the true reason")
+
+
+def native_abort():
+    """A native library says why it aborts; then the fault handler reports."""
+    for step in range(40):
+        say(f"step {step}: loss 0.{step}")
+    say(ARGUMENT)
+    os.abort()
+
+
+def double_free():
+    libc = ctypes.CDLL(None)
+    libc.malloc.restype = ctypes.c_void_p
+    block = libc.malloc(4000)
+    keep = libc.malloc(4000)
+    libc.free(ctypes.c_void_p(block))
+    libc.free(ctypes.c_void_p(block))
+    return keep
+
+
+def captured():
+    """Prints a text of tests/captured/endings as another formatter, or runtime, left it."""
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "captured",
+                           "endings", ARGUMENT + ".txt"), encoding="utf-8") as file:
+        say(*file.read().splitlines())
+    sys.exit(1)
+
+
+CUDA_MEMORY = ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has "
+               "a total capacity of 79.10 GiB of which 1.05 GiB is free.")
 
 
 def cuda_assert():
@@ -334,12 +413,10 @@ def cuda_ecc():
 
 
 def nccl_system():
-    say("torch.distributed.DistBackendError: NCCL error in: ../torch/csrc/distributed/c10d/"
-        "NCCLUtils.hpp:268, unhandled system error (run with NCCL_DEBUG=INFO for details), "
-        "NCCL version 2.21.5",
-        "ncclSystemError: System call (e.g. socket, malloc) or external library call failed or "
-        "device error.")
-    sys.exit(1)
+    raise RuntimeError("NCCL error in: ../torch/csrc/distributed/c10d/NCCLUtils.hpp:268, unhandled "
+                       "system error (run with NCCL_DEBUG=INFO for details), NCCL version 2.21.5\n"
+                       "ncclSystemError: System call (e.g. socket, malloc) or external library "
+                       "call failed or device error.")
 
 
 # What launchers inside a worker print at their end.

@@ -112,7 +112,7 @@ class World::GroupPorts final : public RoundPorts {
     return left ? std::vector<std::string>{"helper"} : std::vector<std::string>();
   }
   // A log on a slow disk is read later, or in vain.
-  void look_for_complaint(LocalRank rank) override {
+  void look_for_complaint(LocalRank rank, const ExitStatus& /*status*/) override {
     std::optional<Complaint> complaint;
     if (group().workers[index(rank.value())].complains) {
       complaint.emplace().kind = ComplaintKind::kLostPeer;

@@ -32,6 +32,8 @@ inline constexpr const char* kSharedByLoaders =
 [[nodiscard]] std::optional<Verdict> judge_nested(const WorkerExit& exit);
 /// What the last lines of output name: disk, limits, memory, devices.
 [[nodiscard]] std::optional<Verdict> judge_output(const WorkerExit& exit);
+/// The same from a line that need not be about the end; empty: none.
+[[nodiscard]] std::string guess_from_output(const WorkerExit& exit);
 
 /// What is measured about one resource, as lines of evidence.
 [[nodiscard]] std::vector<std::string> memory_facts(const WorkerExit& exit);
@@ -44,9 +46,17 @@ inline constexpr const char* kSharedByLoaders =
 /// "ended with exit code 1", "died of SIGSEGV (core dumped)".
 [[nodiscard]] std::string ended_text(const ExitStatus& status);
 
-/// The lines that can name the cause, the most telling first: of a Python traceback its
-/// exceptions, the root cause first; of other output the last lines, the last one first.
-[[nodiscard]] std::vector<std::string_view> telling_lines(const WorkerExit& exit);
+/// A line that can name the cause.
+struct TellingLine {
+  std::string_view text;
+  bool is_certain = true;  // off: the worker said something else after it
+};
+/// The most telling first: of a Python traceback that nothing followed its exceptions, the root
+/// cause first; of other output the last lines, the last one first, until one from which the worker
+/// went on. Certain is an exception that was not caught, and the last statement.
+[[nodiscard]] std::vector<TellingLine> telling_lines(const WorkerExit& exit);
+/// Whether a line that names the cause for certain contains `text`.
+[[nodiscard]] bool tells(const WorkerExit& exit, std::string_view text);
 /// Whether any line that is quoted contains `text`.
 [[nodiscard]] bool quotes(const WorkerExit& exit, std::string_view text);
 

@@ -74,7 +74,7 @@ bool names_a_kill(const WorkerExit& exit) {
   if (exit.status.code() == 128 + SIGKILL) return true;
   for (const char* text : {"killed by signal: Killed", "Killed", "exited unexpectedly",
                            "terminated abruptly", "died with <Signals.SIGKILL"}) {
-    if (quotes(exit, text)) return true;
+    if (tells(exit, text)) return true;
   }
   return false;
 }

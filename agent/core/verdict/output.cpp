@@ -181,11 +181,12 @@ std::vector<std::string> measured(const Symptom& symptom, const WorkerExit& exit
   return {};
 }
 
-const Symptom* find_symptom(const WorkerExit& exit) {
-  for (const std::string_view line : telling_lines(exit)) {
+const Symptom* find_symptom(const WorkerExit& exit, bool is_certain) {
+  for (const TellingLine& line : telling_lines(exit)) {
+    if (line.is_certain != is_certain) continue;
     for (const Symptom& symptom : kSymptoms) {
       const bool alone = *symptom.also == '\0' || quotes(exit, symptom.also);
-      if (alone && line.find(symptom.text) != std::string_view::npos) return &symptom;
+      if (alone && line.text.find(symptom.text) != std::string_view::npos) return &symptom;
     }
   }
   return nullptr;
@@ -217,9 +218,15 @@ std::vector<std::string> full_disks(const Evidence& evidence) {
   return facts;
 }
 
+std::string guess_from_output(const WorkerExit& exit) {
+  const Symptom* symptom = find_symptom(exit, false);
+  if (symptom == nullptr) return {};
+  return std::string(symptom->cause) + ": a line before the last one says so";
+}
+
 std::optional<Verdict> judge_output(const WorkerExit& exit) {
   if (exit.status.by_signal() && !exit.status.text().starts_with("SIGABRT")) return std::nullopt;
-  const Symptom* symptom = find_symptom(exit);
+  const Symptom* symptom = find_symptom(exit, true);
   if (symptom == nullptr) return std::nullopt;
   Verdict verdict{symptom->code, ended_text(exit.status) + ": " + symptom->cause,
                   measured(*symptom, exit), symptom->likely, symptom->advice};

@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "agent/core/quotation.hpp"
+#include "agent/core/ending.hpp"
 #include "agent/core/verdict/families.hpp"
 #include "base/bytes_text.hpp"
 

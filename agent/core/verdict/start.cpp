@@ -57,7 +57,8 @@ std::string missing_module(std::string_view line) {
 }
 
 std::optional<Verdict> judge_import(const WorkerExit& exit) {
-  for (const std::string_view line : telling_lines(exit)) {
+  for (const auto& [line, is_certain] : telling_lines(exit)) {
+    if (!is_certain) continue;
     const bool module = line.substr(0, 20) == "ModuleNotFoundError:";
     const bool library =
         line.substr(0, 12) == "ImportError:" && has(line, "cannot open shared object");
@@ -82,16 +83,17 @@ std::optional<Verdict> judge_start(const WorkerExit& exit) {
   const auto lines = telling_lines(exit);
   for (const StartSymptom& symptom : kStartSymptoms) {
     if (symptom.code != exit.status.code() || lines.empty()) continue;
-    const bool is_python = has(lines.front(), "Error: ");  // an exception's, not a program's
-    if (has(lines.front(), symptom.text) && !is_python) {
-      return of_node(exit, "EXEC", "cannot run the command", lines.front());
+    const std::string_view line = lines.front().text;
+    const bool is_python = has(line, "Error: ");  // an exception's, not a program's
+    if (has(line, symptom.text) && !is_python) {
+      return of_node(exit, "EXEC", "cannot run the command", line);
     }
   }
   return judge_import(exit);
 }
 
 std::optional<Verdict> judge_nested(const WorkerExit& exit) {
-  for (const std::string_view line : telling_lines(exit)) {
+  for (const auto& [line, is_certain] : telling_lines(exit)) {
     constexpr std::string_view kTorchrun = "torchrun: rank ";
     const std::size_t prefix = own_error_prefix(line);
     std::string inner;

@@ -1,7 +1,10 @@
 // Which lines of a worker's output can name the cause of its exit.
 #include <algorithm>
+#include <iterator>
+#include <set>
 #include <string>
 
+#include "agent/core/ending.hpp"
 #include "agent/core/quotation.hpp"
 #include "agent/core/verdict/families.hpp"
 #include "base/message_line.hpp"
@@ -19,30 +22,28 @@ bool contains(std::string_view line, std::string_view text) {
   return line.find(text) != std::string_view::npos;
 }
 
-/// Without the "[rank3]: " that torch puts before each line.
-std::string_view without_rank(std::string_view line) {
-  constexpr std::string_view kBegin = "[rank";
-  const auto end = line.find("]: ");
-  if (line.substr(0, kBegin.size()) != kBegin || end == std::string_view::npos) return line;
-  return line.substr(end + 3);
-}
-
-/// Source code and file names are indented.
-bool is_exception(std::string_view line) {
-  const std::string_view bare = without_rank(line);
-  return !bare.empty() && bare.front() != ' ' && bare.front() != '\t' &&
-         !is_traceback_heading(bare);
-}
-
 std::string_view trimmed(std::string_view line) {
   while (!line.empty() && line.front() == ' ') line.remove_prefix(1);
   return line;
 }
 
+/// Whether the worker survived what the line at this offset says.
+bool went_on_after(std::string_view tail, std::size_t offset) {
+  LineViews lines;
+  std::size_t line_of_offset = 0;
+  for (std::size_t begin = 0; begin < tail.size();) {
+    const std::size_t end = std::min(tail.find('\n', begin), tail.size());
+    if (begin <= offset) line_of_offset = lines.size();
+    lines.push_back(tail.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return sequel_of(lines, line_of_offset, line_of_offset + 1, {}).went_on;
+}
+
 /// What torchrun's table says of its root cause: "rank 1 (local_rank: 1), exitcode 3 (pid: 42)".
 std::string root_cause_of_torchrun(std::string_view tail) {
   const auto heading = tail.rfind("Root Cause (first observed failure)");
-  if (heading == std::string_view::npos) return {};
+  if (heading == std::string_view::npos || went_on_after(tail, heading)) return {};
   std::string text;
   for (const std::string_view field : {"rank", "exitcode"}) {
     const auto at = tail.find("\n  " + std::string(field) + " ", heading);
@@ -57,43 +58,93 @@ std::string root_cause_of_torchrun(std::string_view tail) {
   return text;
 }
 
+/// Empty if there is none, or the worker went on after it.
 std::string last_line_with(std::string_view tail, std::string_view text) {
   const auto at = tail.rfind(text);
-  if (at == std::string_view::npos) return {};
+  if (at == std::string_view::npos || went_on_after(tail, at)) return {};
   const auto before = tail.rfind('\n', at);
   const auto begin = before == std::string_view::npos ? 0 : before + 1;
   return quotable(tail.substr(begin, tail.find('\n', at) - begin));
 }
 
-/// What tells wherever it stands: the headline of a ddprun inside the worker, and what() of a C++
-/// exception that ended the program.
-bool tells_anywhere(std::string_view line) {
+/// The headline of a ddprun inside the worker.
+bool is_headline(std::string_view line) {
   const std::size_t prefix = own_error_prefix(line);
-  const bool headline = prefix > 0 && line.substr(prefix).starts_with("error [W-");
-  return headline || line.starts_with("  what():  ");
+  return prefix > 0 && line.substr(prefix).starts_with("error [W-");
+}
+
+/// The exception of a traceback, and what follows it: an exit code other than 1, or a failure that
+/// was reported after it, shows that it was caught.
+std::vector<TellingLine> of_traceback(const WorkerExit& exit, const LineViews& lines,
+                                      const Traceback& traceback, const Sequel& sequel) {
+  const bool of_file = exit.source == EvidenceSource::kErrorFile;
+  const bool is_last = of_file || sequel.lines.empty();
+  const bool is_certain =
+      is_last || (may_be_uncaught(exit.status) && !reports_failure(lines[sequel.lines.back()]));
+  std::vector<TellingLine> telling;
+  if (!is_certain) telling.push_back({without_rank(lines[sequel.lines.back()]), true});
+  for (std::size_t at = traceback.begin; at < lines.size(); ++at) {
+    const std::string_view line = without_gutter(without_rank(lines[at]));
+    const bool tells = !is_noise(line) && !is_traceback_heading(line);
+    if (tells) telling.push_back({line, is_certain});
+  }
+  return telling;
+}
+
+/// Of the lines from `from` to before `end`, the last one first.
+std::vector<TellingLine> of_last_lines(const LineViews& lines, std::size_t from, std::size_t end) {
+  std::vector<TellingLine> telling;
+  std::multiset<std::string> shapes;
+  for (const std::string_view line : lines) shapes.insert(shape_of(line));
+  std::string_view last;  // the first word of the last statement
+  std::size_t statements = 0;
+  for (std::size_t at = end; at > from && statements < kLastLinesMax; --at) {
+    const std::string_view line = without_rank(lines[at - 1]);
+    if (line.empty() || (contains(line, "Warning: ") && is_noise(line))) continue;
+    const std::string_view word = line.substr(0, line.find(' '));
+    telling.push_back({line, statements == 0 || word == last});
+    if (is_noise(line)) continue;
+    if (statements++ == 0) last = word;
+    const std::string shape = shape_of(line);
+    const bool is_step = contains(shape, "#") && shapes.count(shape) > 1;
+    if (is_step || reports_failure(line)) break;
+  }
+  return telling;
 }
 
 }  // namespace
 
-std::vector<std::string_view> telling_lines(const WorkerExit& exit) {
-  std::vector<std::string_view> lines;
-  const bool traceback = std::any_of(exit.lines.begin(), exit.lines.end(), is_traceback_heading);
-  if (traceback) {
-    for (const std::string& line : exit.lines) {
-      if (is_exception(line)) lines.push_back(without_rank(line));
-    }
+std::vector<TellingLine> telling_lines(const WorkerExit& exit) {
+  const LineViews lines = views_of(exit.lines);
+  std::vector<TellingLine> telling;
+  const auto traceback = last_traceback(lines);
+  Sequel sequel;
+  if (traceback) sequel = sequel_of(lines, traceback->begin, traceback->end, exit.status);
+  if (traceback && !sequel.went_on) {
+    telling = of_traceback(exit, lines, *traceback, sequel);
   } else {
-    for (auto line = exit.lines.rbegin(); line != exit.lines.rend(); ++line) {
-      if (lines.size() < kLastLinesMax && !line->empty()) lines.push_back(without_rank(*line));
-    }
+    const auto fault = std::find_if(lines.begin(), lines.end(), [](std::string_view line) {
+      return line.starts_with(kFaultReport);
+    });
+    const auto end = static_cast<std::size_t>(std::distance(lines.begin(), fault));
+    const std::size_t from = traceback ? traceback->end : 0;
+    telling = of_last_lines(lines, from, end == 0 || end < from ? lines.size() : end);
   }
-  for (const std::string& line : exit.lines) {
-    const std::string_view bare = without_rank(line);
-    const bool known = std::find(lines.begin(), lines.end(), bare) != lines.end();
-    if (tells_anywhere(bare) && !known) lines.push_back(bare);
+  for (std::size_t at = 0; at < lines.size(); ++at) {
+    const std::string_view line = without_rank(lines[at]);
+    const bool crashed = exit.status.by_signal() && line.starts_with("  what():  ");
+    const bool nested = is_headline(line) && !sequel_of(lines, at, at + 1, {}).went_on;
+    if (crashed || nested) telling.push_back({line, true});
   }
-  if (!exit.evidence.telling_line.empty()) lines.push_back(exit.evidence.telling_line);
-  return lines;
+  if (!exit.evidence.telling_line.empty()) telling.push_back({exit.evidence.telling_line, true});
+  return telling;
+}
+
+bool tells(const WorkerExit& exit, std::string_view text) {
+  const std::vector<TellingLine> telling = telling_lines(exit);
+  return std::any_of(telling.begin(), telling.end(), [text](const TellingLine& line) {
+    return line.is_certain && contains(line.text, text);
+  });
 }
 
 bool quotes(const WorkerExit& exit, std::string_view text) {

@@ -1,0 +1,72 @@
+// ending: where a worker's output has its last traceback, in the forms that formatters of Python
+// print, and whether the worker went on after it: what a process survived is not why it ended.
+// Pure, no thread rule.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/exit_status.hpp"
+
+namespace ddprun {
+
+using LineViews = std::vector<std::string_view>;
+[[nodiscard]] LineViews views_of(const std::vector<std::string>& lines);
+
+/// Without the "[rank3]: " that torch puts before each line.
+[[nodiscard]] std::string_view without_rank(std::string_view line);
+/// Without what an exception group puts before the lines of its members: "    | ".
+[[nodiscard]] std::string_view without_gutter(std::string_view line);
+/// Blanks, or a frame that is drawn, stand before the text.
+[[nodiscard]] bool is_indented(std::string_view line);
+
+// The report of Python's fault handler begins so.
+inline constexpr std::string_view kFaultReport = "Fatal Python error: ";
+
+/// Whether Python, or what formats its exceptions, begins a traceback with this line.
+[[nodiscard]] bool is_traceback_heading(std::string_view line);
+
+/// "During handling of the above exception, ...", between two tracebacks of a chain.
+[[nodiscard]] bool links_tracebacks(std::string_view line);
+
+/// "ValueError: text", "torch.OutOfMemoryError: text", "KeyboardInterrupt".
+[[nodiscard]] bool is_exception(std::string_view line);
+
+/// A line without its numbers: "step 7: loss 0.31" and "step 8: loss 0.29" have one shape.
+[[nodiscard]] std::string shape_of(std::string_view line);
+
+/// What libraries print around an end, whatever that was: native frames, warnings, clean-up.
+[[nodiscard]] bool is_noise(std::string_view line);
+/// A line by which a program says that something failed: "FATAL: text", "... ERROR text".
+[[nodiscard]] bool reports_failure(std::string_view line);
+
+/// The last traceback, with those before it in the same chain ("During handling of the above
+/// exception, ..."). The first of a chain is the root cause.
+struct Traceback {
+  std::size_t begin = 0;      // the heading of the first one
+  std::size_t first_end = 0;  // behind the first one, and behind what links it to the next
+  std::size_t exception = 0;  // the line that names the last exception; `end`: not found
+  std::size_t end = 0;        // behind that line, or behind all lines
+};
+/// None for one that is told not to have ended anything ("Exception ignored in: ...").
+[[nodiscard]] std::optional<Traceback> last_traceback(const LineViews& lines);
+
+/// Whether Python ends in this way when an exception is not caught: exit code 1, or a crash while
+/// it shuts down.
+[[nodiscard]] bool may_be_uncaught(const ExitStatus& status);
+
+/// What was printed behind an event, by the program itself as far as one can tell.
+struct Sequel {
+  std::vector<std::size_t> lines{};
+  bool went_on = false;  // the program survived the event
+};
+/// Of an event in the lines from `begin` to before `end`. The program survived it if it prints
+/// lines of a shape that it printed before, if it reports another failure later, or if it handled
+/// it, as an exit code other than 1 shows, and has more to say. `status`: of a Python exception.
+[[nodiscard]] Sequel sequel_of(const LineViews& lines, std::size_t begin, std::size_t end,
+                               const std::optional<ExitStatus>& status);
+
+}  // namespace ddprun

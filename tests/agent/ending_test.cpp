@@ -1,0 +1,237 @@
+// How programs end, as they print it: which line is the exception, what is quoted, and what a
+// process survived. tests/captured/endings has what the formatters and runtimes print; those of Go
+// and Julia are written after their documentation.
+#include "agent/core/ending.hpp"
+
+#include <signal.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "agent/core/quotation.hpp"
+#include "agent/core/report.hpp"
+#include "agent/core/verdict.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/sentences.hpp"
+
+using namespace ddprun;
+using namespace ddprun::test;
+
+namespace {
+
+const std::string kTracebackHeading = "Traceback (most recent call last):\n";
+const std::string kFrame = "  File \"train.py\", line 3, in step\n";
+const std::string kOom = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB.\n";
+const std::string kCaughtOom = kTracebackHeading + kFrame + kOom;
+const std::string kCorrupt = "FATAL: checkpoint shard 3 is corrupt\n";
+const std::string kAborted =
+    "Fatal Python error: Aborted\n\nCurrent thread 0x00007f68 (most recent call first):\n"
+    "  File \"train.py\", line 3 in step\n  File \"train.py\", line 9 in <module>\n\n"
+    "Extension modules: numpy.core._multiarray_umath, torch._C (total: 2)\n";
+
+std::string ending_of(const std::string& name) {
+  std::ifstream file(DDPRUN_CAPTURED "/endings/" + name + ".txt");
+  std::ostringstream text;
+  text << file.rdbuf();
+  INFO(name);
+  REQUIRE_FALSE(text.str().empty());
+  return text.str();
+}
+
+WorkerExit exit_with(ExitStatus status, const std::string& text,
+                     const std::optional<std::string>& error_json = std::nullopt) {
+  WorkerExit exit;
+  exit.status = status;
+  RawEvidence raw;
+  raw.stderr_tail = text;
+  raw.error_json = error_json;
+  add_evidence(exit, raw);
+  return exit;
+}
+
+Verdict verdict_on(int code, const std::string& text) {
+  return judge(exit_with(ExitStatus::exited(code), text));
+}
+
+std::string report_on(const WorkerExit& exit, Shown shown) {
+  RunFailure failure;
+  failure.first = exit;
+  failure.round = Round(1);
+  return failure_report(failure, "", {}, shown);
+}
+
+std::string steps(int from, int to) {
+  std::string text;
+  for (int step = from; step < to; ++step) {
+    text += "step " + std::to_string(step) + ": loss 0." + std::to_string(step * 37) + "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("the exception of a traceback is found in whatever form that is printed") {
+  const std::string nan = "ValueError: learning rate is nan at step 7";
+  for (const char* form :
+       {"rich", "rich-locals", "loguru", "ipython", "papermill", "hydra", "better-exceptions"}) {
+    CAPTURE(form);
+    const WorkerExit exit = exit_with(ExitStatus::exited(1), ending_of(form));
+    CHECK(exception_of(exit.lines) == nan);
+    CHECK_THAT(report_on(exit, Shown::kYes),
+               ContainsSubstring(kTracebackIsAbove + "\n            | " + nan + "\n  exit"));
+    const WorkerExit marked = exit_with(ExitStatus::exited(1), ending_of(form) + "\n");
+    CHECK_THAT(report_on(marked, Shown::kNo), ContainsSubstring("| " + nan + "\n"));
+  }
+}
+
+TEST_CASE("of several exceptions none is called the exception, and all are quoted") {
+  const std::pair<const char*, std::vector<const char*>> kForms[] = {
+      {"rich-chain",
+       {"ValueError: learning rate is nan at step 7", "RuntimeError: training failed"}},
+      {"rich-logging", {"ValueError: learning rate is nan at"}},
+      {"exception-group", {"| OSError: [Errno 28] No space left on device"}}};
+  for (const auto& [form, exceptions] : kForms) {
+    CAPTURE(form);
+    const WorkerExit exit = exit_with(ExitStatus::exited(1), ending_of(form));
+    CHECK(exception_of(exit.lines).empty());
+    const std::string report = report_on(exit, Shown::kYes);
+    CHECK_THAT(report, ContainsSubstring(kLastLines));
+    for (const char* exception : exceptions) CHECK_THAT(report, ContainsSubstring(exception));
+  }
+}
+
+TEST_CASE("a member of an exception group names the cause") {
+  CHECK(judge(exit_with(ExitStatus::exited(1), ending_of("exception-group"))).code == "W-DISK");
+}
+
+TEST_CASE("a message before a long stack trace is quoted, and a long run of lines folded") {
+  const std::pair<const char*, const char*> kRuntimes[] = {
+      {"rust", "index out of bounds: the len is 1 but the index is 7"},
+      {"java", "IllegalStateException: learning rate is nan at step 7"},
+      {"node", "TypeError: learning rate is nan at step 7"},
+      {"go", "panic: runtime error: index out of range [7] with length 1"},
+      {"julia", "ERROR: LoadError: BoundsError"},
+      {"perl", "learning rate is nan at step 7 at -e line 1."},
+      {"asan", "ERROR: AddressSanitizer: heap-buffer-overflow"}};
+  for (const auto& [runtime, message] : kRuntimes) {
+    const WorkerExit exit = exit_with(ExitStatus::exited(2), ending_of(runtime));
+    CAPTURE(runtime);
+    CHECK(exit.lines.size() <= 20);
+    CHECK_THAT(report_on(exit, Shown::kNo), ContainsSubstring(message));
+  }
+  CHECK_THAT(report_on(exit_with(ExitStatus::exited(1), ending_of("asan")), Shown::kNo),
+             ContainsSubstring("| SUMMARY: AddressSanitizer: heap-buffer-overflow"));
+  CHECK(quotable_lines("cannot read shard 7\n" + steps(0, 40) + "end\n") ==
+        std::vector<std::string>{"cannot read shard 7", "step 0: loss 0.0", "step 1: loss 0.37",
+                                 "... 36 lines left out ...", "step 38: loss 0.1406",
+                                 "step 39: loss 0.1443", "end"});
+}
+
+TEST_CASE("what a library says before an abort is quoted before the fault handler's report") {
+  for (const char* message :
+       {"double free or corruption (!prev)",
+        "python: loader.cpp:42: int f(): Assertion `n > 0' "
+        "failed.",
+        "free(): invalid pointer", "corrupted size vs. prev_size",
+        "*** stack smashing detected ***: terminated", "LLVM ERROR: out of memory",
+        "OMP: Error #15: Initializing libA.so, but found libB.so already initialized.",
+        "Intel MKL FATAL ERROR: Cannot load libmkl_avx2.so or libmkl_def.so.",
+        "F1128 10:00:00.000000    42 loader.cpp:42] Check failed: n > 0 (0 vs. 0) ",
+        "/usr/include/c++/12/bits/stl_vector.h:1123: Assertion '__n < this->size()' failed.",
+        "tcmalloc: large alloc failed"}) {
+    CAPTURE(message);
+    const std::string text = steps(0, 50) + message + "\n" + kAborted;
+    const WorkerExit exit = exit_with(ExitStatus::signaled(SIGABRT), text);
+    const std::string report = report_on(exit, Shown::kNo);
+    CHECK_THAT(report, ContainsSubstring("| " + std::string(message) + "\n            | Fatal Py"));
+    CHECK_THAT(report, ContainsSubstring("line 3 in step"));
+    CHECK(judge(exit).code == "W-CRASH");
+  }
+  std::string stack = "F1128 10:00:00 42 loader.cpp:42] Check failed: n > 0\n";
+  stack += "*** Check failure stack trace: ***\n";
+  for (int frame = 0; frame < 30; ++frame) {
+    stack +=
+        "    @     0x7f68000" + std::to_string(1000 + frame) + "  google::LogMessage::Fail()\n";
+  }
+  CHECK_THAT(report_on(exit_with(ExitStatus::signaled(SIGABRT), stack + kAborted), Shown::kNo),
+             ContainsSubstring("Check failed: n > 0\n") && ContainsSubstring("line 3 in step"));
+}
+
+TEST_CASE("an exception that the worker caught is not the cause of its end") {
+  const std::pair<int, std::string> kEnds[] = {
+      {3, kCaughtOom + "batch halved to 16\n" + kCorrupt},
+      {3, kCaughtOom + "batch halved to 16\ngiving up\n"},
+      {1, kCaughtOom + "batch halved to 16\n" + kCorrupt},
+      {1, steps(0, 3) + kCaughtOom + steps(3, 6)},
+      {1, steps(0, 3) + kCaughtOom + steps(3, 90) + "the disk is slow\n"},
+      {3, "WARNING: CUDA out of memory, halving the batch\nstep 1\nstep 2\n" + kCorrupt},
+      {3, "ModuleNotFoundError: No module named 'apex'\nwithout apex\n" + kCorrupt},
+      {3, "Killed\nloader started again\n" + kCorrupt},
+      {1, steps(0, 3) +
+              "ddprun: error [W-EXIT] rank 1 on vm ended with exit code 3\n  when  now\n" +
+              steps(3, 6)}};
+  for (const auto& [code, text] : kEnds) {
+    CAPTURE(code, text);
+    Evidence killed;
+    killed.memory.kills_before = 0;
+    killed.memory.kills_after = 1;
+    WorkerExit exit = exit_with(ExitStatus::exited(code), text);
+    CHECK(judge(exit).code == "W-EXIT");
+    CHECK_THAT(judge(exit).likely, !ContainsSubstring("memory"));
+    exit.evidence = killed;
+    CHECK(judge(exit).code == "W-EXIT");
+    CHECK_THAT(report_on(exit, Shown::kYes), !ContainsSubstring(kTracebackIsAbove));
+  }
+}
+
+TEST_CASE("an exception before one last statement is quoted, and a guess where it was caught") {
+  const WorkerExit exit = exit_with(ExitStatus::exited(3), kCaughtOom + "FATAL: training failed\n");
+  CHECK(exit.lines.front() + "\n" == kTracebackHeading);
+  CHECK(judge(exit).code == "W-EXIT");
+  CHECK_THAT(judge(exit).likely, ContainsSubstring("GPU memory ran out"));
+  CHECK_THAT(report_on(exit, Shown::kYes), ContainsSubstring("| FATAL: training failed\n"));
+  CHECK(verdict_on(3, kCaughtOom).code == "W-GPU");  // it is the last line
+}
+
+TEST_CASE("an exception that was not caught is the cause, whatever libraries print after it") {
+  for (const std::string after :
+       {"CUDA kernel errors might be asynchronously reported at some other API call.\n"
+        "For debugging consider passing CUDA_LAUNCH_BLOCKING=1\n",
+        "wandb: You can sync this run to the cloud\nwandb: Find logs at: ./wandb\n",
+        "[rank1]:[W1128 10:00:00.1 ProcessGroupNCCL.cpp:1250] Warning: WARNING: process group\n",
+        "gpu-01:7:9 [0] NCCL INFO comm 0x55 rank 1 nranks 2 - Abort COMPLETE\n",
+        "\nSet the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace.\n",
+        "Exception ignored in: <function Loader.__del__ at 0x7f>\nTraceback (most recent call "
+        "last):\n  File \"loader.py\", line 9, in __del__\nAttributeError: pipe\n",
+        "Error in atexit._run_exitfuncs:\nTraceback (most recent call last):\n  File \"a.py\", "
+        "line 9, in close\nKeyError: 'x'\n"}) {
+    CAPTURE(after);
+    CHECK(verdict_on(1, steps(0, 30) + kCaughtOom + after).code == "W-GPU");
+    const WorkerExit exit = exit_with(ExitStatus::exited(1), kCaughtOom + after);
+    CHECK(exception_of(exit.lines) + "\n" == kOom);
+  }
+}
+
+TEST_CASE("an error file is no evidence where its worker raised or reported something else later") {
+  const std::string file =
+      R"({"message": {"message": "OutOfMemoryError: CUDA out of memory.", "extraInfo": )"
+      R"({"py_callstack": "Traceback (most recent call last):\nOutOfMemoryError: CUDA out of )"
+      R"(memory.\n", "timestamp": "17"}}})";
+  const auto source = [&file](int code, const std::string& text) {
+    return exit_with(ExitStatus::exited(code), text, file).source;
+  };
+  CHECK(source(1, "") == EvidenceSource::kErrorFile);
+  CHECK(source(1, kCaughtOom) == EvidenceSource::kErrorFile);
+  CHECK(source(1, "UserWarning: slow\n") == EvidenceSource::kErrorFile);
+  CHECK(source(3, "") == EvidenceSource::kErrorFile);
+  CHECK(source(1, kTracebackHeading + kFrame + "KeyError: 'labels'\n") == EvidenceSource::kStderr);
+  CHECK(source(1, kCorrupt) == EvidenceSource::kStderr);
+  CHECK(source(3, "giving up\n") == EvidenceSource::kStderr);
+}
+
+TEST_CASE("lines that differ in their numbers have one shape") {
+  CHECK(shape_of("step 7: loss 0.31") == shape_of("step 128: loss 12.5"));
+  CHECK(shape_of("at 0x7f68") == shape_of("at 0xdeadbeef"));
+  CHECK(shape_of("object 7f68ab") == shape_of("object 00123456"));
+  CHECK(shape_of("step 7") != shape_of("stop 7"));
+}
