@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <fstream>
 #include <string_view>
 #include <utility>
 
@@ -16,6 +17,20 @@ namespace {
 
 constexpr std::size_t kRandomLetters = 8;
 constexpr int kAsDirectory = O_PATH | O_DIRECTORY | O_CLOEXEC;  // the right to pass is enough
+
+// Whether user 0 is the machine's. In a user namespace that an ordinary user has made, as rootless
+// containers are, it is that user, and directories of others, /tmp too, belong to the overflow id.
+bool is_root_of_machine() {
+  if (::geteuid() != 0) return false;
+  std::ifstream map("/proc/self/uid_map");
+  unsigned inside = 0;
+  unsigned outside = 0;
+  unsigned count = 0;
+  while (map >> inside >> outside >> count) {
+    if (inside == 0 && count > 0) return outside == 0;
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -78,7 +93,7 @@ int Directory::create_file(const std::string& name, int flags) const {
 
 bool Directory::is_foreign_to_root() const {
   struct stat status = {};
-  return ::geteuid() == 0 && ::fstat(descriptor_, &status) == 0 && status.st_uid != 0;
+  return ::fstat(descriptor_, &status) == 0 && status.st_uid != 0 && is_root_of_machine();
 }
 
 std::string Directory::foreign_sentence() const {

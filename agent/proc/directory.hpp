@@ -31,7 +31,7 @@ class Directory {
   [[nodiscard]] bool is_open() const { return descriptor_ >= 0; }
   [[nodiscard]] int descriptor() const { return descriptor_; }
   [[nodiscard]] const std::string& path() const { return path_; }
-  /// Whether this process is root's and the directory is not.
+  /// Whether this process is the machine's root's and the directory is not.
   [[nodiscard]] bool is_foreign_to_root() const;
   /// The sentence for that.
   [[nodiscard]] std::string foreign_sentence() const;

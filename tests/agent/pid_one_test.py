@@ -13,6 +13,7 @@ import tempfile
 import unittest
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from anyone import for_anyone
 from eventually import HUNG, eventually
 
 DDPRUN = RDZVD = ""
@@ -50,6 +51,19 @@ class PidOne(unittest.TestCase):
             )
         self.assertEqual(run.returncode, 7, run.stderr)
         self.assertIn("ended with exit code 7", run.stderr)
+
+    def test_user_0_of_a_rootless_container_may_use_folders_of_the_machines_root(self):
+        user = ["setpriv", "--reuid=65533", "--regid=65533", "--clear-groups", "--"]
+        container = ["unshare", "--user", "--map-root-user"]
+        with tempfile.TemporaryDirectory() as folder, for_anyone(DDPRUN) as (ddprun, passed):
+            os.chmod(folder, 0o777)
+            run = subprocess.run(
+                [*(user if os.geteuid() == 0 else []), *container, ddprun, "--standalone", "true"],
+                env={**os.environ, "TMPDIR": folder}, timeout=HUNG, stderr=subprocess.PIPE,
+                text=True, **passed)
+        if "Operation not permitted" in run.stderr:
+            self.skipTest("no user namespaces for ordinary users")
+        self.assertEqual(run.returncode, 0, run.stderr)
 
     def test_the_daemon_reaps_what_is_left_in_its_container(self):
         daemon = subprocess.Popen(
