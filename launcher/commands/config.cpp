@@ -36,10 +36,15 @@ bool is_on(const Origin& flag) {
   return !flag.text.empty();
 }
 
+std::string value_of(const Origin& setting) {
+  return setting.text.empty() ? std::string(spec_of(setting.id).unset) : setting.text;
+}
+
 std::string settings_text(const std::vector<Origin>& settings) {
   std::vector<std::vector<std::string>> rows{{"setting", "value", "from"}};
   for (const Origin& setting : settings) {
-    std::string value = setting.text.empty() ? "-" : printable(setting.text);
+    const std::string known = value_of(setting);
+    std::string value = known.empty() ? "-" : printable(known);
     if (setting.flag) value = is_on(setting) ? "on" : "off";
     rows.push_back({dashed(spec_of(setting.id)), std::move(value), printable(setting.from)});
   }
@@ -55,8 +60,9 @@ std::string settings_json(const std::vector<Origin>& settings) {
   for (const Origin& setting : settings) {
     boost::json::object row;
     row["name"] = spec_of(setting.id).name;
-    row["value"] = clean_text(setting.text);
-    if (setting.text.empty()) row["value"] = nullptr;
+    const std::string known = value_of(setting);
+    row["value"] = clean_text(known);
+    if (known.empty()) row["value"] = nullptr;
     if (setting.flag) row["value"] = is_on(setting);
     row["source"] = name_of(setting.source);
     row["from"] = clean_text(setting.from);

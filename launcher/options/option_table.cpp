@@ -66,7 +66,8 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .metavar = "all|LIST",
      .help = "NVIDIA GPUs or MIG instances of this node for its workers, 2,4,7 or by UUID: their "
              "CUDA_VISIBLE_DEVICES. Indices count what is visible now. Without --nproc-per-node: "
-             "one worker for each."},
+             "one worker for each.",
+     .unset = "all"},
     {.id = Id::kShareGpus,
      .name = "share-gpus",
      .value = Value::kFlag,
@@ -210,8 +211,8 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .group = Group::kRestarts,
      .metavar = "SECONDS",
      .preset = "0.1",
-     .help = "Accepted for torchrun compatibility and ignored: ddprun is event-driven and never "
-             "polls."},
+     .help = "Accepted for torchrun compatibility and ignored: the kernel tells ddprun of exits, "
+             "it does not poll for them."},
     {.id = Id::kShutdownTimeout,
      .name = "shutdown-timeout",
      .variable = Variable::kPet,
@@ -219,7 +220,8 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .metavar = "TIME",
      .help = "From the stop signal to SIGKILL, at every stop: 90, 90s or 10m. Unset: "
              "TORCH_ELASTIC_SHUTDOWN_TIMEOUT, else 30.",
-     .fallback = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT"},
+     .fallback = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT",
+     .unset = "30"},
     {.id = Id::kStragglerTimeout,
      .name = "straggler-timeout",
      .variable = Variable::kPet,
@@ -234,7 +236,8 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .group = Group::kRestarts,
      .metavar = "TIME",
      .help = "Ends the run, whatever restarts are left, when two rounds in a row fail in the "
-             "same way within this time of their start, for example 60s. Off by default."},
+             "same way within this time of their start, for example 60s. Off by default.",
+     .unset = "off"},
     {.id = Id::kSignalsToHandle,
      .name = "signals-to-handle",
      .variable = Variable::kPet,
@@ -249,14 +252,16 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .metavar = "TIME",
      .help = "How long ranks may continue after the first one on their node exited with code 0, "
              "in seconds or with a unit (30m): then stacks are saved and the round fails. Off by "
-             "default."},
+             "default.",
+     .unset = "off"},
     {.id = Id::kHangTimeout,
      .name = "hang-timeout",
      .variable = Variable::kDdprun,
      .group = Group::kRestarts,
      .metavar = "TIME",
      .help = "If no rank uses CPU time, writes or starts a process for this long, in seconds or "
-             "with a unit (10m), stacks are saved and the round fails. Off by default."},
+             "with a unit (10m), stacks are saved and the round fails. Off by default.",
+     .unset = "off"},
     {.id = Id::kRestart,
      .name = "restart",
      .value = Value::kChoice,
@@ -273,7 +278,8 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .group = Group::kRestarts,
      .metavar = "TIME",
      .help = "How long a rank that --restart=failed keeps has to take the new round, in seconds "
-             "or with a unit (2m): then it is killed and started again. Default 60 s."},
+             "or with a unit (2m): then it is killed and started again. Default 60 s.",
+     .unset = "60"},
     {.id = Id::kSpares,
      .name = "spares",
      .value = Value::kInteger,
@@ -291,7 +297,8 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .metavar = "[=first|demand|force|TIME]",
      .help = "Restarted Python workers skip their imports (docs/WARM.md). A process that imports "
              "what they did is made 30 s, or this time, after the first start; first: before it; "
-             "demand: forked only when needed; force: although a GPU is visible. Off by default."},
+             "demand: forked only when needed; force: although a GPU is visible. Off by default.",
+     .unset = "off"},
     {.id = Id::kPreload,
      .name = "preload",
      .variable = Variable::kDdprun,
@@ -313,7 +320,8 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .metavar = "SIZE",
      .help = "Size to which each log file is limited, for example 64M or 1G, at least 4M: its "
              "first quarter is kept, and the last three eighths or more in FILE.1 and FILE.2. "
-             "Off by default."},
+             "Off by default.",
+     .unset = "off"},
     {.id = Id::kRedirects,
      .name = "redirects",
      .letter = 'r',
@@ -340,7 +348,8 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .help = "Prefix of tee'd lines with ${role_name}, ${local_rank}, ${rank}, ${hostname}. "
              "Default: TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE, otherwise "
              "[${role_name}${local_rank}]:",
-     .fallback = "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE"},
+     .fallback = "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE",
+     .unset = "[${role_name}${local_rank}]:"},
     {.id = Id::kLocalRanksFilter,
      .name = "local-ranks-filter",
      .variable = Variable::kPet,

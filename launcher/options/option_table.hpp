@@ -113,6 +113,7 @@ struct OptionSpec {
   std::string_view choices = {};   // of kChoice and kChoiceAction, separated by commas
   std::string_view help = {};      // one or two sentences
   std::string_view fallback = {};  // a variable of torchrun's that counts where nothing is given
+  std::string_view unset = {};     // what holds then, for `ddprun config`; empty: nothing
 };
 
 /// All options, in the order of OptionId.

@@ -18,6 +18,7 @@
 #include "base/secret.hpp"
 #include "base/signal_merge.hpp"
 #include "launcher/front/sweep.hpp"
+#include "launcher/options/option_table.hpp"
 #include "net/connect.hpp"
 #include "net/disk_thread.hpp"
 #include "net/http_server.hpp"
@@ -55,6 +56,11 @@ void check_stated(const std::string& name, const std::vector<std::string>& sente
 }
 
 }  // namespace
+
+TEST_CASE("what ddprun config shows of an option that is unset is what holds then") {
+  CHECK(spec_of(OptionId::kShutdownTimeout).unset == seconds_text(kShutdownTimeoutDefault));
+  CHECK(spec_of(OptionId::kRejoinTimeout).unset == seconds_text(kRejoinTimeoutDefault));
+}
 
 TEST_CASE("the failure table states the limits of workers and consoles as they are") {
   const std::string per_second = std::to_string(std::chrono::seconds(1) / round::kSignalInterval);
