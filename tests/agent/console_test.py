@@ -280,7 +280,7 @@ class Console(unittest.TestCase):
         host = socket.gethostname().split(".")[0].encode()
         asks = "print('hello', input('name? ')); import sys; print('end', file=sys.stderr)"
         leader, process = self.start_on_terminal(
-            f'[ $RANK = 0 ] && exec {sys.executable} -c "{asks}"; exec sleep 1000',
+            f'[ $RANK = 0 ] && exec "{sys.executable}" -c "{asks}"; exec sleep 1000',
             options=["--nproc-per-node=2"], environment={"NO_COLOR": "1"})
         seen = read_until(leader, b"name? ", HUNG)
         os.write(leader, b"you\n")

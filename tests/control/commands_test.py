@@ -16,6 +16,7 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "support"))
+from anyone import for_anyone
 from ports import free_port
 from runs import DDPRUN, HUNG, WAITS, Run, eventually, named, standalone
 from supervisors import supervisors_of
@@ -256,10 +257,10 @@ class Sockets(unittest.TestCase):
         os.mkdir(place)
         self.addCleanup(os.rmdir, place)
         other = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--"]
-        words = [*other, DDPRUN, "--standalone", "sh", "-c", WAITS]
         environment = {name: text for name, text in os.environ.items() if name != "XDG_RUNTIME_DIR"}
-        with subprocess.Popen(
-            words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        with for_anyone(DDPRUN) as (ddprun, passed), subprocess.Popen(
+            [*other, ddprun, "--standalone", "sh", "-c", WAITS], env=environment,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **passed,
         ) as run:
             lines = iter(run.stderr.readline, "")
             note = next(line for line in lines if "[CONTROL]" in line)

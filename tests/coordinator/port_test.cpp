@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tests/coordinator/live.hpp"
+#include "tests/support/descriptor_limit.hpp"
 
 using namespace ddprun;
 using namespace ddprun::coordinator;
@@ -199,6 +200,7 @@ TEST_CASE("a browser gets a page, an invalid request its error code") {
 }
 
 TEST_CASE("thousands of store clients connect and disconnect through the port") {
+  const DescriptorLimit both_ends(5000);
   LiveCoordinator coordinator;
   {
     std::vector<Client> clients;

@@ -75,7 +75,7 @@ class Certified(unittest.TestCase):
         self.ends(self.node(*tls(foreign)), 111, kRefusesCertificate + str(foreign.cert))
         self.ends(self.node(*tls(self.own, ca=self.other.file)), 111,
                   kNotSignedBy + "the CA of --rdzv-tls-ca=")
-        self.ends(self.node(*tls(self.ca.issue(days=-1))), 111, kRefusesCertificate)
+        self.ends(self.node(*tls(self.ca.issue(expired=True))), 111, kRefusesCertificate)
         self.ends(self.node(secret=SECRET), 111, kHasOtherSecret)
         self.ends(self.node(), 111, "pass --rdzv-tls-cert, --rdzv-tls-key and --rdzv-tls-ca")
         self.ends(self.node(*tls(self.own)), 0)
@@ -83,7 +83,7 @@ class Certified(unittest.TestCase):
 
     def test_a_coordinator_of_another_host_and_an_expired_one_are_refused(self):
         for certificate, phrase in ((self.ca.issue("DNS:node0"), "does not name 127.0.0.1"),
-                                    (self.ca.issue(days=-1), "certificate has expired")):
+                                    (self.ca.issue(expired=True), "certificate has expired")):
             self.serve(*tls(certificate, ""))
             self.ends(self.node(*tls(self.own), nodes="1"), 111, phrase)
 

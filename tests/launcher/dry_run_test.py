@@ -11,6 +11,7 @@ import sys
 import tempfile
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from anyone import for_anyone  # noqa: E402
 from tables import members  # noqa: E402
 
 LIMIT = 60
@@ -217,7 +218,7 @@ def refused_to_another_user(ddprun):
     if os.geteuid() != 0:
         print("not root: the refusals of another user were not tried")
         return
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory() as name, for_anyone(ddprun) as (ddprun, passed):
         folder = pathlib.Path(name)
         folder.chmod(0o755)
         environment = environment_in(folder)
@@ -229,6 +230,7 @@ def refused_to_another_user(ddprun):
                 done = subprocess.run(
                     [ddprun, *dry, *words], capture_output=True, text=True, timeout=LIMIT,
                     env=environment, user=1234, group=1234, extra_groups=[], check=False,
+                    **passed,
                 )
                 assert done.returncode == 2, done
                 lines.append(done.stderr)

@@ -98,13 +98,13 @@ class Https(unittest.TestCase):
         self.refused(kWantsCertificate, cert=None, key=None)
 
     def test_an_expired_certificate_is_refused_by_the_server(self):
-        own = self.ca.issue(days=-1)
+        own = self.ca.issue(expired=True)
         self.refused(kRefusesCertificate + str(own.cert), cert=own.cert, key=own.key)
 
     def test_a_server_with_an_expired_certificate_or_of_another_host_is_refused(self):
         for certificate, phrase in (
                 (self.ca.issue("IP:10.0.0.1,DNS:far"), "does not name 127.0.0.1 (subjectAltName)"),
-                (self.ca.issue(days=-1), "certificate has expired")):
+                (self.ca.issue(expired=True), "certificate has expired")):
             # It does not even believe itself, so it is not asked whether it answers.
             etcd = etcd_servers.Etcd(self.folder, 1, certificate, self.own)
             try:

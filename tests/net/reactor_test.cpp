@@ -2,7 +2,6 @@
 #include "net/reactor.hpp"
 
 #include <poll.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +16,7 @@
 
 #include "net/listen.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/descriptor_limit.hpp"
 
 using namespace ddprun;
 using namespace ddprun::net;
@@ -206,6 +206,7 @@ TEST_CASE("new connections do not delay those that are connected") {
 }
 
 TEST_CASE("what has been received is handled before a timer decides") {
+  const DescriptorLimit both_ends(1500);
   ReactorScene scene;
   std::vector<tcp::socket> clients;
   for (int count = 0; count < 600; ++count) clients.push_back(scene.connect());
@@ -249,16 +250,15 @@ TEST_CASE("out of descriptors, the reason is reported once, and a new client is 
   ReactorScene scene;
   std::vector<tcp::socket> clients;
   for (int count = 0; count < 3; ++count) clients.push_back(scene.connect());
-  rlimit before{};
-  ::getrlimit(RLIMIT_NOFILE, &before);
   const int highest = ::dup(0);
   REQUIRE(highest >= 0);
   ::close(highest);
-  const rlimit none_left{static_cast<rlim_t>(highest), before.rlim_max};
-  ::setrlimit(RLIMIT_NOFILE, &none_left);
-  CHECK(scene.runs_until([&] { return !scene.server->exhausted.empty(); }));
-  const bool idle = scene.io.poll() == 0;  // the listener is not polled although it is readable
-  ::setrlimit(RLIMIT_NOFILE, &before);
+  bool idle = false;
+  {
+    const DescriptorLimit none_left(highest);
+    CHECK(scene.runs_until([&] { return !scene.server->exhausted.empty(); }));
+    idle = scene.io.poll() == 0;  // the listener is not polled although it is readable
+  }
   CHECK(idle);
   // Nothing calls resume_accepting(): the reactor tries again by itself.
   CHECK(scene.runs_until([&] { return scene.server->connections.size() == 3; }));

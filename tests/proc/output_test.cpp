@@ -1,7 +1,6 @@
 #include "agent/proc/output.hpp"
 
 #include <signal.h>
-#include <sys/resource.h>
 
 #include <map>
 #include <set>
@@ -9,6 +8,7 @@
 
 #include "agent/proc/limits.hpp"
 #include "tests/proc/stage.hpp"
+#include "tests/support/descriptor_limit.hpp"
 #include "tests/support/sentences.hpp"
 
 using ddprun::Clock;
@@ -279,12 +279,10 @@ TEST_CASE("out of descriptors while output is set up is a sentence and leaves no
   ::close(next);
   int refused = 0;
   for (int spare = 0; spare < 4; ++spare) {  // two pipes
-    rlimit before = {};
-    ::getrlimit(RLIMIT_NOFILE, &before);
-    const rlimit small = {static_cast<rlim_t>(next + spare), before.rlim_max};
-    ::setrlimit(RLIMIT_NOFILE, &small);
-    auto output = WorkerOutput::open(stage.io().get_executor(), stage.consoles(), plan);
-    ::setrlimit(RLIMIT_NOFILE, &before);
+    auto output = [&] {
+      const DescriptorLimit small(next + spare);
+      return WorkerOutput::open(stage.io().get_executor(), stage.consoles(), plan);
+    }();
     if (output) continue;
     ++refused;
     CHECK_THAT(output.error().sentence, ContainsSubstring("ulimit -n"));

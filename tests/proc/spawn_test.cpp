@@ -11,6 +11,7 @@
 
 #include "agent/proc/isolation.hpp"
 #include "tests/proc/test_cgroup.hpp"
+#include "tests/support/descriptor_limit.hpp"
 #include "tests/support/sentences.hpp"
 
 using ddprun::ErrorKind;
@@ -55,20 +56,18 @@ class Disposition {
   struct sigaction before_ = {};
 };
 
-class DescriptorLimit {
- public:
-  explicit DescriptorLimit(int soft) {
-    ::getrlimit(RLIMIT_NOFILE, &before_);
-    const rlimit wanted = {static_cast<rlim_t>(soft), before_.rlim_max};
-    ::setrlimit(RLIMIT_NOFILE, &wanted);
-  }
-  ~DescriptorLimit() { ::setrlimit(RLIMIT_NOFILE, &before_); }
-  DescriptorLimit(const DescriptorLimit&) = delete;
-  DescriptorLimit& operator=(const DescriptorLimit&) = delete;
+::setrlimit(RLIMIT_NOFILE, &wanted);
+}
+~DescriptorLimit() {
+  ::setrlimit(RLIMIT_NOFILE, &before_);
+}
+DescriptorLimit(const DescriptorLimit&) = delete;
+DescriptorLimit& operator=(const DescriptorLimit&) = delete;
 
- private:
-  rlimit before_ = {};
-};
+private:
+rlimit before_ = {};
+}
+;
 
 /// The number the next descriptor gets: a limit is about numbers, not about how many are open.
 int next_descriptor() {

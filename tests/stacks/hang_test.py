@@ -7,6 +7,7 @@ accept that ptrace is denied, if that is said.
 
 import glob
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import tempfile
 import time
 
 DDPRUN, STUCK = sys.argv[1:3]
+IN_SHELL, PYTHON = shlex.quote(STUCK), shlex.quote(sys.executable)
 DENIED = "the kernel denies ptrace"
 SLEEP = "exec tail -f /dev/null"
 TIMED_OUT = ("RuntimeError: [/pytorch/third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:78] "
@@ -51,7 +53,7 @@ class Ended:
 
 
 def the_hang_timeout() -> None:
-    ended = Ended("--hang-timeout=1s", script=f'[ $RANK = 1 ] && {SLEEP}; exec {STUCK} deadlock')
+    ended = Ended("--hang-timeout=1s", script=f'[ $RANK = 1 ] && {SLEEP}; exec {IN_SHELL} deadlock')
     ended.check(ended.code == 114, "a hang has an exit code of its own")
     ended.check("error [HANG] no rank " in ended.text, "the report says why")
     ended.check(len(ended.dumps) == 1, "one dump is in the log directory")
@@ -103,14 +105,14 @@ def the_finish_timeout() -> None:
 def a_time_out_saves_the_stacks_of_the_others() -> None:
     # All ranks run by then.
     ended = Ended(script="[ $RANK = 0 ] && { timeout 1 tail -f /dev/null; "
-                         f"echo '{TIMED_OUT}' >&2; exit 1; }}; exec {STUCK} deadlock")
+                         f"echo '{TIMED_OUT}' >&2; exit 1; }}; exec {IN_SHELL} deadlock")
     ended.check(ended.code == 1, "the exit code is that of the rank that timed out")
     ended.check("note [STACKS] 2 ranks: " in ended.text, "those that still run are grouped")
     ended.check(len(ended.dumps) == 1 and "rank 0 " not in ended.dumps[0], "it has no stack")
 
 
 def another_failure_does_not_wait_for_stacks() -> None:
-    ended = Ended(script=f"[ $RANK = 0 ] && {{ echo boom >&2; exit 1; }}; exec {STUCK} deadlock")
+    ended = Ended(script=f"[ $RANK = 0 ] && {{ echo boom >&2; exit 1; }}; exec {IN_SHELL} deadlock")
     ended.check(ended.code == 1 and not ended.dumps, "no stacks are read")
 
 
@@ -136,7 +138,7 @@ def without_py_spy_a_rank_that_ignores_sigterm_writes_its_stacks() -> None:
     if shutil.which("py-spy") is not None:
         print("py-spy is there: the fault handler is not asked")
         return
-    python = f"exec {sys.executable} -c"
+    python = f"exec {PYTHON} -c"
     ended = Ended("--hang-timeout=1s", "--shutdown-timeout=1", ranks=2,
                   script=f"{python} '{IGNORES_SIGTERM}{PYTHON_LOCK}'")
     ended.check(ended.code == 114, "a hang stays the cause")
@@ -152,7 +154,7 @@ def without_py_spy_a_rank_that_ignores_sigterm_writes_its_stacks() -> None:
 
 def who_obeys_sigterm_or_is_no_python_is_not_aborted() -> None:
     saves = "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))"
-    waits = f"exec {sys.executable} -c '{saves}; signal.pause(); signal.pause()'"
+    waits = f"exec {PYTHON} -c '{saves}; signal.pause(); signal.pause()'"
     ended = Ended("--hang-timeout=1s", script=f'trap "" TERM; [ $RANK = 0 ] && {waits}; {SLEEP}')
     ended.check(ended.code == 114 and "STACKS" not in ended.text, "no rank is asked")
 
@@ -162,7 +164,7 @@ def python_stacks() -> None:
         print("no py-spy: Python stacks are not tested")
         return
     ended = Ended("--hang-timeout=1s", ranks=2,
-                  script=f"exec {sys.executable} -c '{PYTHON_LOCK}'")
+                  script=f"exec {PYTHON} -c '{PYTHON_LOCK}'")
     named = "2 ranks: load_batch (<string>:6)" in ended.text
     ended.check(named or DENIED in ended.text, "ranks are grouped by their Python place")
 

@@ -23,19 +23,28 @@ class Ca:
         openssl("req", "-x509", *NEW_KEY, "-days", "2", "-subj", f"/CN={name}",
                 "-keyout", self.key, "-out", self.file)
 
-    def issue(self, names: str = NAMES, days: int = 2) -> Certificate:
-        """With `days` below 0 it has expired. Any purpose, as every node and etcd need it."""
+    def issue(self, names: str = NAMES, expired: bool = False) -> Certificate:
+        """For any purpose, as every node and etcd need it."""
         self.issued += 1
         stem = self.folder / f"{self.name}-{self.issued}"
         cert, key, request = (stem.with_suffix(end) for end in (".pem", ".key", ".csr"))
         openssl("req", *NEW_KEY, "-subj", f"/CN={stem.name}", "-keyout", key, "-out", request,
                 "-addext", f"subjectAltName={names}")
-        openssl("x509", "-req", "-in", request, "-out", cert, "-days", str(days),
+        openssl("x509", "-req", "-in", request, "-out", cert, *validity(expired),
                 "-CA", self.file, "-CAkey", self.key, "-CAcreateserial", "-copy_extensions", "copy")
         return Certificate(cert, key, self.file)
 
 
 NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
+
+
+def validity(expired: bool) -> list:
+    if not expired:
+        return ["-days", "2"]
+    words = subprocess.run(["openssl", "x509", "-help"], capture_output=True, text=True).stderr
+    if "-not_before" in words:  # 3.4 and later, which refuse an end before today
+        return ["-not_before", "20260101000000Z", "-not_after", "20260102000000Z"]
+    return ["-days", "-1"]
 
 
 def openssl(*words) -> None:

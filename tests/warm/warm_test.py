@@ -360,8 +360,9 @@ class Cold(unittest.TestCase):
     def test_a_hook_that_is_not_imported_is_noticed_before_the_program_could_run(self):
         with tempfile.TemporaryDirectory() as folder, \
                 Run(environment={"PYTHON_EXEC": f"{folder}/venv/bin/python"}, before=(
-                    "sh", "-c", f"{sys.executable} {HERE}/front_venv.py {folder} && exec \"$@\"",
-                    "sh"), files={"program.py": RECORD + PROGRAM}) as run:
+                    "sh", "-c", '"$1" "$2" "$3" && shift 3 && exec "$@"', "sh", sys.executable,
+                    str(HERE / "front_venv.py"), folder),
+                    files={"program.py": RECORD + PROGRAM}) as run:
             self.check_cold(run, kNoHook)
             record = (run.path / "record").read_text().split()
             self.assertEqual(sorted(record), ["0", "1"])
@@ -481,7 +482,7 @@ class Cold(unittest.TestCase):
             run.check_nothing_left()
 
     def test_an_interpreter_that_is_a_script_gets_no_template(self):
-        wrapper = f"#!/bin/sh\nexec {sys.executable} \"$@\"\n"
+        wrapper = f"#!/bin/sh\nexec '{sys.executable}' \"$@\"\n"
         with tempfile.TemporaryDirectory() as folder:
             (python := pathlib.Path(folder) / "python").write_text(wrapper)
             python.chmod(0o755)

@@ -132,8 +132,8 @@ for round in range(2000):
         kept.append(connect())
         if round % 10 == 0:
             hello(kept[-1], *pages)
-    except (BlockingIOError, BrokenPipeError, ConnectionResetError):
-        pass
+    except OSError:
+        pass  # refused, or an ordinary user has too many descriptors in flight
 """)
         agent = self.agent(run)
         self.assertTrue(self.answers(run))
