@@ -44,7 +44,8 @@ asio::awaitable<void> Agent::pause_all(ReceivedSignal received) {
   const auto& rendezvous = context_.config().rendezvous;
   PauseFacts facts;
   facts.ranks = stop_workers();
-  if (rendezvous) {
+  // In a run of fixed size they wait for it.
+  if (rendezvous && rendezvous->nodes_min < rendezvous->nodes_max) {
     facts.lost_after = rendezvous->keep_alive_interval * rendezvous->keep_alive_max_attempt;
   }
   context_.logger().info(pause_line(received, facts));

@@ -25,6 +25,11 @@ void Majority::lose(const AgentId& agent, Loss loss) {
   if (loss == Loss::kEnded) ++ended_;
 }
 
+void Majority::answers(const AgentId& agent) {
+  const auto found = members_.find(agent.value());
+  if (found != members_.end() && found->second == Standing::kSilent) take_back(found->second);
+}
+
 void Majority::take_claim(const AgentId& agent, const protocol::RoundStamp& stamp,
                           const std::string& author) {
   if (!is_known() || stamp.number < stamp_.number) return;

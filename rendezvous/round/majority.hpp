@@ -33,6 +33,8 @@ class Majority {
 
   /// A member is gone; others are ignored.
   void lose(const AgentId& agent, Loss loss);
+  /// A member that was silent has answered on the link that it had: it has claimed no other round.
+  void answers(const AgentId& agent);
   /// An agent claims this round. If that is the settled one, or a later one of `author`, which
   /// decides here, a member is here again; with another coordinator's it has voted elsewhere, and
   /// does not come back.

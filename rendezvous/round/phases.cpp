@@ -19,12 +19,14 @@ void Forming::extend(TimePoint until) {
 
 void Rebuilding::extend(TimePoint until) {
   deadline = std::max(deadline, until);
+  extend_to(return_deadline, until);
 }
 
 void Running::extend(TimePoint until) {
   extend_to(answer_deadline, until);
   extend_to(question_deadline, until);
   extend_to(hang_deadline, until);
+  extend_to(return_deadline, until);
 }
 
 void Stopping::extend(TimePoint until) {
@@ -41,6 +43,11 @@ bool Rebuilding::take(Agent& agent, const protocol::Claim& claim) {
   const bool counts = agent.last == claim.stamp && agent.group_rank == claim.group_rank;
   const bool fits = claim.stamp == claimed && claim.group_size == size && claim.group_rank < size;
   return counts && fits && claims.emplace(claim.group_rank, &agent).second;
+}
+
+void Rebuilding::ended(const Agent& agent) {
+  const auto found = claims.find(agent.group_rank);
+  is_broken = is_broken || (found != claims.end() && found->second == &agent);
 }
 
 void Rebuilding::forget(const Agent& agent) {

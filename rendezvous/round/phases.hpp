@@ -23,7 +23,7 @@ using Deadline = std::optional<TimePoint>;
 /// The deadlines of a phase. What agents owe is due only with a Tick, when everything that was
 /// received before it has been read, and a stall of the coordinator extends it.
 struct Deadlines {
-  std::array<Deadline, 3> owed{};
+  std::array<Deadline, 4> owed{};
   std::array<Deadline, 3> others{};
 };
 
@@ -58,11 +58,15 @@ struct Rebuilding {
   int size = 0;                    // of that round, as claimed; 0: no claim yet
   std::map<int, Agent*> claims{};  // its reconnected members by group rank
   Deadline majority_until{};       // set while a majority of a round is here: others may follow
+  Deadline return_deadline{};      // set, as `deadline`, once it waits for as long as for any node
+  bool is_broken = false;          // ranks of a member have ended otherwise than with success
 
   /// Takes the place that this agent claims, if it is also its group rank; returns whether it was
   /// free.
   bool take(Agent& agent, const protocol::Claim& claim);
   void forget(const Agent& agent);
+  /// The process of this agent, and its ranks, or these alone.
+  void ended(const Agent& agent);
   [[nodiscard]] int here() const { return static_cast<int>(claims.size()); }
   [[nodiscard]] bool complete() const { return size > 0 && here() == size; }
   [[nodiscard]] Deadlines deadlines() const { return {{deadline}, {majority_until}}; }
@@ -75,7 +79,8 @@ struct Running {
   Deadline answer_deadline{};    // for its members to take it on
   Deadline question_deadline{};  // for its members to answer a question
   HangCheck hang{};
-  Deadline hang_deadline{};                   // for its members to give their ranks up
+  Deadline hang_deadline{};    // for its members to give their ranks up
+  Deadline return_deadline{};  // for silent members, without which no round may be formed
   std::vector<protocol::Stopped> given_up{};  // of those that have done so
   Deadline welcome_at{};                      // until then all that wait to join are held back
   Majority majority{};                        // of its members, for what follows it
@@ -83,7 +88,7 @@ struct Running {
   bool settled = false;
 
   [[nodiscard]] Deadlines deadlines() const {
-    return {{answer_deadline, question_deadline, hang_deadline}, {welcome_at}};
+    return {{answer_deadline, question_deadline, hang_deadline, return_deadline}, {welcome_at}};
   }
   void extend(TimePoint until);
 };

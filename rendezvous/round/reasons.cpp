@@ -32,6 +32,13 @@ const std::string kAfterLoss = "the coordinator restarted or lost all connection
          number_list(absence.missing);
 }
 
+/// Why ranks are not stopped although a node is missing.
+[[nodiscard]] std::string kept_text(std::size_t missing, const protocol::Terms& terms) {
+  const char* const who = missing == 1 ? "it is" : "they are";
+  return std::string("; the ranks are kept until ") + who +
+         " back or replaced: a round needs at least " + nodes_text(terms.nodes_min);
+}
+
 }  // namespace
 
 std::string ranks_text(Rank base, int count) {
@@ -82,6 +89,22 @@ std::string silent(const protocol::Terms& terms) {
   return "no heartbeat for " + duration_text(terms.silence_max()) +
          " (--rdzv-conf keep_alive_interval=" + seconds_text(terms.keep_alive_interval) +
          ",keep_alive_max_attempt=" + number(terms.keep_alive_max_attempt) + ")";
+}
+
+std::string silent_for(Duration time) {
+  return "no heartbeat for " + duration_text(duration_cast<std::chrono::seconds>(time));
+}
+
+std::string silent_nodes_awaited(const std::vector<std::string>& hosts,
+                                 const protocol::Terms& terms) {
+  return "no heartbeat from " + host_list(hosts) + " for " + duration_text(terms.silence_max()) +
+         kept_text(hosts.size(), terms);
+}
+
+std::string back(const NodeLost& node, Duration silence, Round round) {
+  const Duration rounded = silence / milliseconds(100) * milliseconds(100);
+  return node_text(node) + " is back after " + duration_text(rounded) + "; round " +
+         number(round.value()) + " continues";
 }
 
 std::string not_answering(Round round, Duration limit) {
@@ -238,6 +261,12 @@ std::string awaiting_return(Round round) {
 std::string rebuilding(Round round, int here, int nodes) {
   return kAfterLoss + "; " + number(here) + " of " + nodes_text(nodes) + " of round " +
          number(round.value()) + " reconnected";
+}
+
+std::string claimed_awaited(const std::string& why, Round round, int missing,
+                            const protocol::Terms& terms) {
+  return why + "; waiting for " + nodes_text(missing) + " of round " + number(round.value()) +
+         kept_text(static_cast<std::size_t>(missing), terms);
 }
 
 std::string rebuilt(Round round, int nodes) {

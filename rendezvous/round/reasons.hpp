@@ -39,6 +39,13 @@ struct NodeLost {
 /// The round before was finished by some, and left by others for the one that grows.
 [[nodiscard]] std::string finished_as_it_grew();
 [[nodiscard]] std::string silent(const protocol::Terms& terms);
+/// Beyond that limit.
+[[nodiscard]] std::string silent_for(Duration time);
+/// Too few nodes are left for a round without these.
+[[nodiscard]] std::string silent_nodes_awaited(const std::vector<std::string>& hosts,
+                                               const protocol::Terms& terms);
+/// "gpu-07 (ranks 48-55) is back after 8 s; round 4 continues".
+[[nodiscard]] std::string back(const NodeLost& node, Duration silence, Round round);
 [[nodiscard]] std::string not_answering(Round round, Duration limit);
 /// "gpu-09 joined".
 [[nodiscard]] std::string joined(const std::vector<std::string>& hosts);
@@ -100,6 +107,9 @@ struct Absence {
 /// A coordinator that started empty, or whose links all broke.
 [[nodiscard]] std::string awaiting_return(Round round);
 [[nodiscard]] std::string rebuilding(Round round, int here, int nodes);
+/// Nodes of a round that have not come to this coordinator are awaited, since too few are here.
+[[nodiscard]] std::string claimed_awaited(const std::string& why, Round round, int missing,
+                                          const protocol::Terms& terms);
 [[nodiscard]] std::string rebuilt(Round round, int nodes);
 [[nodiscard]] std::string not_rebuilt(Round round, int missing, Duration limit);
 [[nodiscard]] std::string none_reconnected(Round round, Duration limit);

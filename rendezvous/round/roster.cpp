@@ -1,5 +1,6 @@
 #include "rendezvous/round/roster.hpp"
 
+#include <iterator>
 #include <utility>
 
 #include "base/assert.hpp"
@@ -62,6 +63,7 @@ void Roster::remove(Agent& agent) {
   set_state(agent, protocol::NodeState::kIdle);
   if (agent.link != kNoLink) unlink(agent);
   --away_;
+  if (agent.silent_since) --silent_;
   if (agent.hello.node_rank) node_ranks_.erase(*agent.hello.node_rank);
   silence_.erase(agent.silence);
   claims_.forget(agent);
@@ -72,7 +74,27 @@ void Roster::remove(Agent& agent) {
 void Roster::heard(Agent& agent, TimePoint now) {
   DDPRUN_ASSERT(now >= agent.heard);
   agent.heard = now;
-  silence_.splice(silence_.end(), silence_, agent.silence);
+  if (!agent.silent_since) silence_.splice(silence_.end(), silence_, agent.silence);
+}
+
+// The order of the list stays: it was the first of those that are heard.
+void Roster::begin_silence(Agent& agent) {
+  DDPRUN_ASSERT(&agent == longest_heard());
+  agent.silent_since = agent.heard;
+  agent.call = 0;
+  ++silent_;
+}
+
+void Roster::end_silence(Agent& agent, TimePoint now) {
+  if (!std::exchange(agent.silent_since, std::nullopt)) return;
+  agent.call = 0;
+  --silent_;
+  heard(agent, now);
+}
+
+Agent* Roster::longest_heard() const {
+  const auto first = std::next(silence_.begin(), silent_);
+  return first == silence_.end() ? nullptr : *first;
 }
 
 void Roster::set_state(Agent& agent, protocol::NodeState state) {

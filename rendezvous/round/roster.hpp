@@ -43,8 +43,10 @@ struct Agent {
   std::uint16_t store_port =
       0;                 // its listener for the next round; 0: spent, the next is on its way
   TimePoint running_at;  // when its workers were reported running in `last`
-  std::optional<WorkerExit> failure;     // its first failure in `last`
-  std::optional<protocol::Leave> leave;  // it is leaving, and waits for the report of the run
+  std::optional<WorkerExit> failure;      // its first failure in `last`
+  std::optional<protocol::Leave> leave;   // it is leaving, and waits for the report of the run
+  std::optional<TimePoint> silent_since;  // its last word, once it is silent beyond the limit
+  int call = 0;  // the question with which its answer ends that; 0: none was asked
   std::list<Agent*>::iterator silence;
   Claims::Counted counted{};  // by the roster
 
@@ -63,8 +65,11 @@ class Roster {
   /// Its link is gone, the agent is not: it is away, with kNoLink, until relink().
   void unlink(Agent& agent);
   void remove(Agent& agent);
-  /// Moves to the end of the silence list. `now` must not go back.
+  /// Moves to the end of the silence list, unless it is silent. `now` must not go back.
   void heard(Agent& agent, TimePoint now);
+  /// It is silent beyond the limit: until end_silence(), whatever is heard of it.
+  void begin_silence(Agent& agent);
+  void end_silence(Agent& agent, TimePoint now);
   void set_state(Agent& agent, protocol::NodeState state);
   /// Its round, or what it claims of that, has changed.
   void recount(Agent& agent) { claims_.count(agent); }
@@ -72,8 +77,14 @@ class Roster {
   [[nodiscard]] Agent* by_id(const AgentId& id) const;
   [[nodiscard]] Agent* by_link(LinkId link) const;
   [[nodiscard]] Agent* by_node_rank(int node_rank) const;
-  /// Longest silent first.
+  /// Longest silent first; above all those that are silent beyond the limit.
   [[nodiscard]] const std::list<Agent*>& by_silence() const { return silence_; }
+  /// The first one that is not; null: none. Costs a step for each one that is.
+  [[nodiscard]] Agent* longest_heard() const;
+  /// How many are.
+  [[nodiscard]] int silent() const { return silent_; }
+  /// How many are not.
+  [[nodiscard]] int heard() const { return size() - silent_; }
   [[nodiscard]] int size() const { return static_cast<int>(agents_.size()); }
   [[nodiscard]] bool empty() const { return agents_.empty(); }
   /// Agents without a link.
@@ -93,6 +104,7 @@ class Roster {
   std::uint64_t arrivals_ = 0;
   int active_ = 0;
   int away_ = 0;
+  int silent_ = 0;
   int starting_ = 0;
 };
 

@@ -87,26 +87,16 @@ void Run::on(const LinkLost& lost) {
     forget_quiet(*agent);
     return roster_.unlink(*agent);
   }
-  if (lost.by_network) count_loss(*agent, Majority::Loss::kSilent);
-  lose(*agent, lost.evidence, LinkEnd::kGone);
-}
-
-void Run::on(const Tick&) {
-  if (!run_terms_) return;
-  settle_takeovers();
-  const Duration silence_max = terms().silence_max();
-  const auto& silence = roster_.by_silence();
-  while (!silence.empty() && now_ - silence.front()->heard >= silence_max) {
-    Agent& longest = *silence.front();
-    // An agent of this process was silent because the process was: a stall too short to notice
-    // (extend_deadlines_after_stall) can still have been longer than the rest of its limit.
-    if (longest.hello.runs_coordinator && longest.link != kNoLink) {
-      roster_.heard(longest, now_);
-      continue;
+  if (lost.by_network) {
+    count_loss(*agent, Majority::Loss::kSilent);
+    if (!agent->silent_since && would_be_awaited(*agent)) {
+      forget_quiet(*agent);
+      return roster_.unlink(*agent);  // that is silence, which has its limit
     }
-    if (take_over(longest)) continue;
-    lose(longest, reasons::silent(terms()), LinkEnd::kOpen);
+  } else if (auto* rebuilding = in<Rebuilding>()) {
+    rebuilding->ended(*agent);
   }
+  lose(*agent, lost.evidence, LinkEnd::kGone);
 }
 
 // The coordinator itself did not run. Agents may have given it up and be reconnecting: they have
@@ -131,10 +121,12 @@ void Run::on(const Shutdown& shutdown) {
 
 // In this order, so that a round that has ended is followed by the next one in the same step.
 void Run::settle() {
+  settle_silent();
   if (auto* rebuilding = in<Rebuilding>()) settle(*rebuilding);
   if (auto* running = in<Running>()) settle(*running);
   take_up_leaves();
   take_up_own_leave();
+  settle_silent();  // no round awaits them that has ended meanwhile
   if (auto* forming = in<Forming>()) settle(*forming);
   if (auto* stopping = in<Stopping>()) settle(*stopping);
   if (auto* over = in<Over>()) settle(*over);
@@ -163,7 +155,8 @@ Deadline Run::next_deadline() const {
   const auto* over = in<Over>();
   const bool finished = over != nullptr && over->finished;
   if (!roster_.empty() && !finished) {
-    take(roster_.by_silence().front()->heard + terms().silence_max());
+    const Agent* longest = roster_.longest_heard();
+    if (longest != nullptr) take(longest->heard + terms().silence_max());
     // A stall is noticed by a timer that is late, so one is always near.
     if (!options_.single_node) take(now_ + terms().keep_alive_interval);
     if (unread_) take(now_);
@@ -275,6 +268,7 @@ Status Run::status(TimePoint now) const {
     status.missing = absent.missing;
     status.why = reasons::waiting(absent, terms());
   }
+  if (in<Running>() != nullptr && roster_.silent() > 0) status.why = awaited_text();
   std::vector<const Agent*> agents(roster_.by_silence().begin(), roster_.by_silence().end());
   const auto place = [this](const Agent* agent) {
     return std::pair(is_member(*agent) ? agent->group_rank : 1 << 30, agent->arrival);

@@ -230,6 +230,17 @@ class Run {
   [[nodiscard]] std::optional<protocol::Waiting> greeting(const Agent& agent) const;
   void stop_strays();
 
+  // run_silence.cpp: nodes that are silent, and too few without them.
+  void settle_silent();
+  [[nodiscard]] bool must_await_silent(const Running& running) const;
+  void await_silent(Running& running);
+  void end_silence(Agent& agent);
+  void come_back(Agent& agent);
+  void replace_silent(const protocol::Hello& hello);
+  [[nodiscard]] std::string awaited_text() const;
+  [[nodiscard]] std::string silence_of(const Agent& agent) const;
+  [[nodiscard]] bool would_be_awaited(const Agent& agent) const;
+
   // run_takeover.cpp: a hello with the id of an agent whose link is open.
   void doubt(Agent& agent, const Received& received);
   [[nodiscard]] bool hold(const Received& received);
@@ -251,6 +262,7 @@ class Run {
   void begin_rebuilding(Round heard_of);
   void settle(Rebuilding& rebuilding);
   void adopt(const Rebuilding& rebuilding);
+  [[nodiscard]] bool awaits_claimed(Rebuilding& rebuilding);
 
   // run_succession.cpp: coordinators that follow each other without a third party.
   [[nodiscard]] bool has_author_ended(const protocol::RoundStamp& stamp,
@@ -258,7 +270,7 @@ class Run {
   [[nodiscard]] std::optional<ClaimedRound> majority_round() const;
   [[nodiscard]] bool settle_claims(Rebuilding& rebuilding);
   [[nodiscard]] int ended_of(const ClaimedRound& claimed) const;
-  void follow(const ClaimedRound& claimed);
+  void follow(const ClaimedRound& claimed, bool was_awaited);
   void follow_newer();
   void take_up(const ClaimedRound& claimed);
   void remember_claims();

@@ -25,6 +25,9 @@ void Run::end_round(std::string why, Deadline restart_at) {
   Forming forming;
   forming.restart_at = restart_at;
   forming.survivors_stopped = false;
+  // Who did not come back in time is not waited for again.
+  if (const auto* running = in<Running>()) forming.join_deadline = running->return_deadline;
+  if (const auto* claims = in<Rebuilding>()) forming.join_deadline = claims->return_deadline;
   enter(std::move(forming));
   announcer_.request(now_);
 }
@@ -143,19 +146,25 @@ void Run::stop_survivors(Forming& forming) {
 void Run::announce_if_due() {
   const auto* forming = in<Forming>();
   const auto* rebuilding = in<Rebuilding>();
-  const bool waits = rebuilding != nullptr || (forming != nullptr && !forming->restart_at);
+  const auto* running = in<Running>();
+  const bool awaits = running != nullptr && running->return_deadline;
+  const bool waits =
+      rebuilding != nullptr || awaits || (forming != nullptr && !forming->restart_at);
   if (!waits) announcer_.cancel();
   if (!announcer_.take_due(now_)) return;
   if (is_candidate()) return;  // it may not speak for the run yet
   std::string text = forming != nullptr ? reasons::waiting(absence(), terms()) : why_;
+  if (awaits) text = awaited_text();
   if (forming != nullptr && lacks_majority()) {
     text = reasons::no_majority(majority_.here(), majority_.needed(), terms());
   }
   Waiting wait = waiting(std::move(text));
   Deadline until;
-  if (rebuilding != nullptr) {
+  if (awaits) {
+    until = running->return_deadline;
+  } else if (rebuilding != nullptr) {
     until = rebuilding->deadline;
-    wait.then = WaitEnd::kOthersAreLost;
+    if (!rebuilding->return_deadline) wait.then = WaitEnd::kOthersAreLost;
   } else if (forming->last_call) {
     until = forming->last_call;
     wait.then = WaitEnd::kRoundStarts;
@@ -163,7 +172,9 @@ void Run::announce_if_due() {
     until = forming->join_deadline;
   }
   if (until) wait.left = left_until(*until);
-  for (const Agent* agent : roster_.by_silence()) send(agent->link, wait);
+  for (const Agent* agent : roster_.by_silence()) {
+    if (!agent->silent_since) send(agent->link, wait);
+  }
   note(Level::kInfo, wait.text);
 }
 

@@ -48,6 +48,7 @@ void Run::on_hello(const Received& received, const Hello& hello) {
   }
   Agent* known = roster_.by_id(hello.agent);
   if (known != nullptr) return resume(*known, received, hello);
+  replace_silent(hello);
   admit(received, hello);
 }
 
@@ -118,7 +119,7 @@ std::optional<Refused> Run::refusal_of(const Hello& hello) const {
   if (roster_.by_id(hello.agent) != nullptr) return std::nullopt;
   if (hello.node_rank) {
     const Agent* holder = roster_.by_node_rank(*hello.node_rank);
-    if (holder != nullptr) {
+    if (holder != nullptr && !holder->silent_since) {
       return refuse_node_rank(hello, holder->host(), run_terms.terms.silence_max());
     }
   }
@@ -207,6 +208,10 @@ std::optional<Waiting> Run::greeting(const Agent& agent) const {
   if (const auto* running = in<Running>()) {
     const int nodes = running->round.nodes();
     const int finished = running->round.finished();
+    if (running->return_deadline) {  // it may take the place of a silent node
+      if (!must_await_silent(*running)) return std::nullopt;
+      return waiting(awaited_text());
+    }
     if (nodes >= terms().nodes_max) return waiting(reasons::spare(options_.run_id, terms()));
     if (finished > 0) return waiting(reasons::newcomer_while_finishing(finished, nodes));
     if (running->round.in_before() > 0) return waiting(reasons::newcomer_while_growing());
@@ -239,6 +244,10 @@ void Run::take_back(Agent& agent, const Received& received, const Hello& hello) 
   agent.hello.standby_port = hello.standby_port;
   agent.hello.runs_coordinator = hello.runs_coordinator;
   if (hello.claim) lift_rounds(hello.claim->stamp.number);
+  if (agent.silent_since) {
+    if (hello.claim) count_claim(agent, hello.claim->stamp);
+    come_back(agent);
+  }
   if (is_member(agent)) return resume_member(agent, hello);
   if (hello.claim) take_claim(agent, *hello.claim);
   greet(agent);
@@ -301,10 +310,13 @@ void Run::take_claim(Agent& agent, const Claim& claim) {
   }
   roster_.recount(agent);
   count_claim(agent, claim.stamp);
-  if (rebuilding != nullptr && rebuilding->take(agent, claim)) {
+  if (rebuilding != nullptr && rebuilding->take(agent, claim) && !rebuilding->return_deadline) {
     why_ = reasons::rebuilding(rebuilding->claimed.number, rebuilding->here(), rebuilding->size);
   }
   if (is_active(claim.state)) strays_.emplace(agent.arrival, &agent);
+  const bool works = claim.state == NodeState::kStarting || claim.state == NodeState::kRunning ||
+                     claim.state == NodeState::kSucceeded;
+  if (rebuilding != nullptr && !works) rebuilding->ended(agent);
 }
 
 // A node of an abandoned run may claim a round with the same number.

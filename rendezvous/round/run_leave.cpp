@@ -96,7 +96,8 @@ void Run::take_up(Agent& agent, const Leave& leave) {
   }
   const reasons::NodeLost node = describe(agent, leave.reason);
   const std::string sentence = reasons::left(node);
-  const bool too_few = roster_.size() - 1 < terms().nodes_min;
+  const int remaining = roster_.heard() - (agent.silent_since ? 0 : 1);
+  const bool too_few = remaining < terms().nodes_min;
   // Where no other coordinator follows, the run ends with it.
   const bool hosts = agent.hello.runs_coordinator && !options_.record;
   if (hosts && is_candidate()) return resign(agent, "");
@@ -128,7 +129,7 @@ void Run::take_up(Agent& agent, const Leave& leave) {
   stopping.requested = leave.requested;
   Done& verdict = stopping.verdict;
   verdict = {leave.exit_code, hosts ? reasons::left_with_coordinator(sentence)
-                                    : reasons::left_too_few(sentence, roster_.size(), terms())};
+                                    : reasons::left_too_few(sentence, remaining, terms())};
   verdict.node_lost = true;
   stop(std::move(stopping));
 }
@@ -141,6 +142,7 @@ bool Run::can_be_followed(const Agent& own) const {
   bool has_successor = false;
   for (const Agent* member : running->round.members()) {
     if (member == nullptr || member == &own || member->link == kNoLink) continue;
+    if (member->silent_since) continue;
     ++here;
     has_successor = has_successor || may_follow(*member);
   }
@@ -169,6 +171,7 @@ int Run::nodes_without(const Agent& agent) const {
 }
 
 void Run::let_go(Agent& agent) {
+  if (auto* rebuilding = in<Rebuilding>()) rebuilding->ended(agent);
   count_loss(agent, Majority::Loss::kEnded);
   close(agent.link);
   forget(agent);
@@ -224,8 +227,10 @@ void Run::let_leavers_go() {
 // sent nothing since that failure was lost before it; one that sends heartbeats was not.
 bool Run::explains_failure(const Agent& agent) const {
   const auto* stopping = in<Stopping>();
-  return stopping != nullptr && stopping->verdict.failure && is_member(agent) &&
-         is_active(agent.state) && agent.heard < stopping->failed_at;
+  if (stopping == nullptr || !stopping->verdict.failure || !is_member(agent)) return false;
+  // Of one whose silence was known the failure is a consequence that its round has waited for.
+  const bool was_known = agent.call != 0;
+  return is_active(agent.state) && agent.heard < stopping->failed_at && !was_known;
 }
 
 // A node whose workers have all succeeded is missed only if it holds the store of the round.
@@ -239,7 +244,7 @@ void Run::after_loss(RoundEnd end, const std::string& sentence) {
   ++counters_.losses;
   if (in<Over>() != nullptr) return;
   if (end == RoundEnd::kGoesOn) return note(Level::kWarning, sentence);
-  end_round(sentence + "; " + reasons::remain(roster_.size() - losing_, terms()));
+  end_round(sentence + "; " + reasons::remain(roster_.heard() - losing_, terms()));
 }
 
 void Run::forget(Agent& agent) {

@@ -23,7 +23,8 @@ void Run::begin_rebuilding(Round heard_of) {
 void Run::settle(Rebuilding& rebuilding) {
   if (rebuilding.complete()) return adopt(Rebuilding(std::move(rebuilding)));
   if (settle_claims(rebuilding)) return;
-  if (!roster_.empty() && !is_due(rebuilding.deadline)) return;
+  if (awaits_claimed(rebuilding)) return;
+  if (!roster_.empty() && !is_due(rebuilding.deadline) && !rebuilding.return_deadline) return;
   rounds_.formed = true;
   remember_claims();
   const Duration waited = terms().silence_max();
@@ -34,8 +35,29 @@ void Run::settle(Rebuilding& rebuilding) {
   rounds_.last = rebuilding.claimed;
   rounds_.incomplete = known;
   rounds_.others_unknown = !known;
+  if (rebuilding.return_deadline) {  // a failure since then is one of the run
+    for (const auto& [group_rank, agent] : rebuilding.claims) {
+      if (agent->failure) return on_failure(*agent);
+    }
+  }
   const int missing = rebuilding.size - rebuilding.here();
   end_round(reasons::not_rebuilt(rebuilding.claimed.number, missing, waited));
+}
+
+/// Too few nodes are here for a round without those that are missing, and what is here of the round
+/// lives: its ranks are kept, as if its nodes had fallen silent before this coordinator.
+bool Run::awaits_claimed(Rebuilding& rebuilding) {
+  const bool lives = rebuilding.size > 0 && !rebuilding.is_broken && roster_.active() > 0;
+  if (!lives || roster_.size() >= terms().nodes_min) return false;
+  if (rebuilding.return_deadline) return !is_due(rebuilding.return_deadline);
+  if (!is_due(rebuilding.deadline) && !rebuilding.majority_until) return false;
+  rebuilding.return_deadline = rebuilding.deadline = now_ + terms().join_timeout;
+  const auto& candidate = options_.succession.candidate;
+  const std::string why = candidate ? candidate->why : reasons::coordinator_restarted();
+  why_ = reasons::claimed_awaited(why, rebuilding.claimed.number,
+                                  rebuilding.size - rebuilding.here(), terms());
+  announcer_.request(now_);
+  return true;
 }
 
 void Run::adopt(const Rebuilding& rebuilding) {

@@ -21,7 +21,7 @@ void Run::settle(Running& running) {
   const LiveRound& round = running.round;
   const bool newcomers = roster_.size() > round.present() && round.nodes() < terms().nodes_max;
   const bool settled = round.finished() == 0 && round.unanswered() == 0 && round.in_before() == 0 &&
-                       roster_.away() == 0;
+                       roster_.away() == 0 && roster_.silent() == 0;
   if (!newcomers || !settled || unread_) return;
   const std::vector<std::string> hosts = welcome_newcomers(running);
   if (!hosts.empty()) end_round(reasons::joined(hosts));
@@ -65,7 +65,7 @@ void Run::drop_unanswering(Running& running) {
   const std::string evidence = reasons::not_answering(rounds_.last.number, kAnswerMax);
   std::vector<Agent*> silent;
   for (Agent* agent : running.round.members()) {
-    if (agent == nullptr || agent->answered) continue;
+    if (agent == nullptr || agent->answered || agent->silent_since) continue;
     if (takeovers_.contains(agent->hello.agent.value())) {
       running.answer_deadline = now_ + kTakeoverMax;  // it may be back, and has its time again
     } else {
@@ -105,6 +105,7 @@ void Run::take(Agent& agent, const Report& report) {
     agent.failure = report.failure;
     agent.failure->worker.host = agent.host();
     roster_.recount(agent);
+    if (auto* rebuilding = in<Rebuilding>()) rebuilding->ended(agent);
     const TimePoint at = std::min(now_, agent.running_at + agent.failure->after);
     if (gave_up(agent)) return forget_quiet(agent);
     if (round != nullptr) round->add({at, agent.hello.agent, *agent.failure, report.round});
@@ -221,7 +222,8 @@ bool Run::succeeds_with(const std::vector<Received>& reports) const {
 void Run::ask(Running& running) {
   const int question = next_question();
   for (Agent* member : running.round.members()) {
-    if (member == nullptr || member->state == NodeState::kSucceeded) continue;
+    if (member == nullptr || member->silent_since) continue;  // it is not waited for
+    if (member->state == NodeState::kSucceeded) continue;
     running.round.ask(*member, question);
     send(member->link, Beat{question});
   }
@@ -239,6 +241,7 @@ void Run::withdraw_questions(Running& running) {
 void Run::take(Agent& agent, const Beat& beat) {
   if (!beat.echo) return send(agent.link, Beat{});
   end_takeover(agent, *beat.echo);
+  if (agent.silent_since && agent.call == *beat.echo) end_silence(agent);
   if (is_member(agent)) live_round()->echoed(agent, *beat.echo);
 }
 
@@ -268,6 +271,7 @@ void Run::take(Agent& agent, const Stopped& stopped) {
     hear(*stopping, agent, stopped);
   }
   if (succeeded) return;
+  if (auto* rebuilding = in<Rebuilding>()) rebuilding->ended(agent);
   roster_.set_state(agent, NodeState::kStopped);
 }
 

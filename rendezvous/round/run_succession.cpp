@@ -62,8 +62,15 @@ bool Run::settle_claims(Rebuilding& rebuilding) {
       rebuilding.majority_until = now_ + terms().silence_max() / kMajorityGraceShare;
     }
     const bool due = now_ >= *rebuilding.majority_until;
-    if (!all && !due && !is_due(rebuilding.deadline)) return true;
-    follow(*claimed);
+    const bool waits = !all && !due && !is_due(rebuilding.deadline);
+    if (waits && !rebuilding.return_deadline) return true;
+    // Who is known to have ended does not come back.
+    const bool may_be_whole = claimed->stamp == rebuilding.claimed && ended_of(*claimed) == 0;
+    if (may_be_whole && awaits_claimed(rebuilding)) {
+      if (is_candidate()) take_up(*claimed);
+      return true;
+    }
+    follow(*claimed, rebuilding.return_deadline.has_value());
     return true;
   }
   rebuilding.majority_until.reset();
@@ -72,16 +79,16 @@ bool Run::settle_claims(Rebuilding& rebuilding) {
   return true;
 }
 
-/// This coordinator decides what follows the round.
-void Run::follow(const ClaimedRound& claimed) {
+/// This coordinator decides what follows the round. `was_awaited`: and has told so.
+void Run::follow(const ClaimedRound& claimed, bool was_awaited) {
   take_up(claimed);
   if (all_here_succeeded()) {
     const int here = roster_.size();
     return finish(Done{kExitSuccess, reasons::others_unknown(claimed.stamp.number, here)});
   }
   const std::vector<Agent*> here = members_of(claimed, roster_);
-  const auto failed = std::find_if(here.begin(), here.end(), [](const Agent* agent) {
-    return agent->failure && counts_failure(*agent);
+  const auto failed = std::find_if(here.begin(), here.end(), [was_awaited](const Agent* agent) {
+    return agent->failure && (was_awaited || counts_failure(*agent));
   });
   if (failed != here.end()) return on_failure(**failed);
   const auto& candidate = options_.succession.candidate;
@@ -117,6 +124,7 @@ void Run::count_answer(Agent& agent) {
   auto* running = in<Running>();
   const bool first = !agent.answered;
   live_round()->answered(agent);
+  if (!agent.silent_since) count_claim(agent, live_round()->stamp());
   if (!first || running == nullptr || running->settled || !agent.succession.has_vote) return;
   ++running->votes;
   settle_round();

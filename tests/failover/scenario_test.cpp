@@ -167,24 +167,79 @@ TEST_CASE("the root is suspended, another node takes over, and the root's agent 
   CHECK(run_together(*world, {0, 1, 2, 3}, 1, 3 * kSilence));
 }
 
-TEST_CASE("too few remain without the suspended root: all run again when it continues") {
-  const auto world = running(quiet(4, 4, 4));
-  world->pause(0);
-  world->run_for(2 * kSilence);
-  CHECK(!world->works(1));
-  world->resume(0);
-  CHECK(run_together(*world, {0, 1, 2, 3}, 1, 3 * kSilence));
+TEST_CASE("too few remain without the suspended root: the round continues, and is whole with it") {
+  for (const int nodes : {2, 4}) {
+    const auto world = running(quiet(nodes, nodes, nodes));
+    world->pause(0);
+    world->run_for(2 * kSilence);
+    for (int host = 1; host < nodes; ++host) CHECK(world->works(host));
+    world->resume(0);
+    world->run_for(4 * kSilence);
+    for (int host = 0; host < nodes; ++host) {
+      CHECK(world->runs_round(host));
+      CHECK(world->round_of(host) == 1);
+    }
+    succeed(*world);
+  }
 }
 
-TEST_CASE("too few remain without a suspended leader: all run again when it continues") {
+TEST_CASE("too few remain without a suspended leader: the round continues, and is whole with it") {
   const auto world = running(quiet(4, 3, 4));
   world->kill(0);
   REQUIRE(run_together(*world, {1, 2, 3}, 1, milliseconds(100)));
+  const int round = world->round_of(1);
   world->pause(1);
   world->run_for(2 * kSilence);
-  CHECK(!world->works(2));
+  CHECK(world->works(2));
   world->resume(1);
-  CHECK(run_together(*world, {1, 2, 3}, 2, 3 * kSilence));
+  world->run_for(4 * kSilence);
+  for (const int host : {1, 2, 3}) {
+    CHECK(world->runs_round(host));
+    CHECK(world->round_of(host) == round);
+  }
+  succeed(*world);
+}
+
+TEST_CASE("too few remain without a suspended node: the round continues with it") {
+  for (const int suspended : {1, 2}) {
+    const auto world = running(quiet(3, 3, 3));
+    world->pause(suspended);
+    world->run_for(3 * kSilence);
+    CHECK(world->works(0));
+    world->resume(suspended);
+    world->run_for(2 * kSilence);
+    for (const int host : {0, 1, 2}) {
+      CHECK(world->runs_round(host));
+      CHECK(world->round_of(host) == 1);
+    }
+    succeed(*world);
+  }
+}
+
+TEST_CASE("a host that is started again after its power failed ends the wait for that") {
+  const auto world = running(quiet(3, 3, 3));
+  world->kill_host(2);
+  world->run_for(3 * kSilence);
+  CHECK(world->round_of(0) == 1);
+  CHECK(world->works(0));
+  world->start(2);
+  CHECK(run_together(*world, {0, 1, 2}, 1, kSilence));
+}
+
+TEST_CASE("a partition below MIN: no rank is stopped until it heals, whichever side is larger") {
+  for (const std::set<int>& away : {std::set<int>{0}, std::set<int>{3}, std::set<int>{2, 3}}) {
+    const auto world = running(quiet(4, 4, 4));
+    world->split(away);
+    world->run_for(3 * kSilence);
+    for (int host = 0; host < 4; ++host) CHECK(world->works(host));
+    world->heal();
+    world->run_for(8 * kSilence);
+    for (int host = 0; host < 4; ++host) {
+      CHECK(world->runs_round(host));
+      CHECK(world->round_of(host) == 1);
+    }
+    succeed(*world);
+  }
 }
 
 TEST_CASE("a root that is started again sends its agents to the one that took over") {

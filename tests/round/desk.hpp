@@ -14,6 +14,7 @@
 namespace ddprun::round {
 
 using std::chrono::milliseconds;
+using std::chrono::minutes;
 using std::chrono::seconds;
 
 /// A run, a clock that a test moves, and what was sent to whom.
@@ -55,6 +56,10 @@ class Desk {
     take(run_.step(lost, now_));
   }
   void lose(std::uint64_t link) { lose({link}); }
+  /// Not by the peer's kernel.
+  void break_link(std::uint64_t link) {
+    take(run_.step(LinksLost{{{LinkId(link), "the connection broke", true}}}, now_));
+  }
   /// Time passes, with a Tick at each deadline as of a shell, and at the end.
   void after(Duration time) {
     const TimePoint end = now_ + time;

@@ -34,6 +34,7 @@ inline constexpr std::string_view kNoHealthyNodeLost = "no healthy node is lost"
 inline constexpr std::string_view kStoreStaysOpen = "the store stays open";
 inline constexpr std::string_view kVerdictStays = "a verdict stays";
 inline constexpr std::string_view kOneCommand = "one command";
+inline constexpr std::string_view kSilenceIsBorne = "silence below MIN stops no rank";
 }  // namespace promise
 
 /// What today's code is known to break: counted, not thrown.
@@ -82,6 +83,8 @@ class Checker {
   // What the world does, checker_promises.cpp.
   /// Until then (and a little longer) this process may rightly be taken for lost.
   void excuse(int process, TimePoint until);
+  /// The same of one that stands still until then, and is what it was afterwards.
+  void on_suspended(int process, TimePoint until);
   void on_coordinator_paused(TimePoint now, TimePoint until);
   /// Until then nothing can reach it.
   void on_coordinator_frozen(TimePoint until) { unheard_until_ = until; }
@@ -147,6 +150,8 @@ class Checker {
   [[nodiscard]] bool has_lost_member(const Formed& formed) const;
   [[nodiscard]] bool excused(int process, TimePoint now) const;
   [[nodiscard]] bool anybody_excused_since(TimePoint when) const;
+  void extend_excuse(int process, TimePoint until);
+  void check_silence(const Formed& before, const Formed& after);
 
   protocol::Terms terms_;
   std::map<Stamp, Formed> rounds_;
@@ -161,6 +166,7 @@ class Checker {
   int largest_restart_step_ = 0;
 
   std::map<int, TimePoint> excuses_;  // per process
+  bool only_suspended_ = true;        // nothing else has befallen any agent
   TimePoint unread_until_{};          // by the coordinator, whose process is paused
   TimePoint unheard_until_{};         // by the coordinator, whose machine stands still
   std::set<int> leaving_;             // processes

@@ -26,6 +26,15 @@ void Checker::promised(std::string_view name, bool holds, const std::string& sen
 }
 
 void Checker::excuse(int process, TimePoint until) {
+  only_suspended_ = false;
+  extend_excuse(process, until);
+}
+
+void Checker::on_suspended(int process, TimePoint until) {
+  extend_excuse(process, until);
+}
+
+void Checker::extend_excuse(int process, TimePoint until) {
   excuses_[process] = std::max(until, unread_until_) + terms_.silence_max() + kReturnMax;
 }
 
@@ -33,10 +42,10 @@ void Checker::excuse(int process, TimePoint until) {
 void Checker::on_coordinator_paused(TimePoint now, TimePoint until) {
   unread_until_ = until;
   for (auto& [process, end] : excuses_) {
-    if (end >= now) excuse(process, std::max(end, until));
+    if (end >= now) extend_excuse(process, std::max(end, until));
   }
   // An agent that leaves waits a few seconds for the verdict.
-  for (const auto& [process, when] : signalled_) excuse(process, until);
+  for (const auto& [process, when] : signalled_) extend_excuse(process, until);
 }
 
 bool Checker::excused(int process, TimePoint now) const {
@@ -54,6 +63,7 @@ bool Checker::anybody_excused_since(TimePoint when) const {
 void Checker::check_cause(const Formed& before, const Formed& after) {
   const bool settled = before.told.size() == before.members.size();
   if (!settled || before.failed || before.given_up || before.needs_finished) return;
+  check_silence(before, after);
   const bool quiet = !anybody_excused_since(before.at);
   const auto stays = [&before](const Member& member) { return before.has(member.process); };
   const bool somebody_came = !std::all_of(after.members.begin(), after.members.end(), stays);
@@ -73,6 +83,17 @@ void Checker::check_cause(const Formed& before, const Formed& after) {
   }
   promised(promise::kNoHealthyNodeLost, !quiet || somebody_came || somebody_went,
            "round " + round + " starts everything again although no node was lost, came or failed");
+}
+
+// The next round could only have been the same one.
+void Checker::check_silence(const Formed& before, const Formed& after) {
+  const bool smallest = static_cast<int>(before.members.size()) == terms_.nodes_min;
+  const bool undisturbed = only_suspended_ && gone_.empty() && signalled_.empty() &&
+                           !coordinator_lost_ && failed_rounds_ == 0;
+  promised(promise::kSilenceIsBorne,
+           !smallest || !undisturbed || before.processes != after.processes,
+           "round " + std::to_string(after.members.front().start.stamp.number.value()) +
+               " starts all ranks again, and agents were suspended at most");
 }
 
 // The coordinator has not read of a success that all ranks have had, and a member that could tell

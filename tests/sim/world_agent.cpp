@@ -248,7 +248,7 @@ void World::pause_agent(int id, Duration time) {
   if (is_root(id)) return checker_.on_coordinator_paused(now(), node.paused_until);
   const auto borne = options_.terms.silence_max() - 2 * options_.terms.keep_alive_interval;
   if (Duration(borne) - 4 * options_.delay_max < time)
-    checker_.excuse(node.process, node.paused_until);
+    checker_.on_suspended(node.process, node.paused_until);
 }
 
 }  // namespace ddprun::sim
