@@ -5,6 +5,8 @@
 if(SKBUILD)
   set(CMAKE_INSTALL_BINDIR ${SKBUILD_SCRIPTS_DIR})
   set(DDPRUN_PYTHON_DIR ${SKBUILD_PLATLIB_DIR})
+  # Python reads it at its start: with DDPRUN_TORCH=1 torch.distributed.run is ddprun.
+  install(FILES worker_api/python/ddprun.pth DESTINATION ${SKBUILD_PLATLIB_DIR})
 endif()
 
 # ddprun_find_libdw(OUT): elfutils' library; for a wheel the static one with all that it needs,

@@ -53,6 +53,7 @@ def check_content(wheel):
         assert {"ddprun", "ddprun-rdzvd", "libddprun_worker.so"} <= names, names
         files = archive.namelist()
         assert any(name.endswith("licenses/LICENSE") for name in files), files
+        assert "ddprun.pth" in files, files
         assert "ddprun/__main__.py" in files and not any("/torchrun" in name for name in files)
 
 

@@ -34,15 +34,17 @@ process it has; with torch 2.15 or later:
 
 import os
 
+from ddprun._launch import RankFailed, launch
 from ddprun._library import library as _library
 from ddprun._library import milliseconds_of as _milliseconds_of
 from ddprun._reconfigure import reconfigure
 from ddprun._rounds import (World, abandon_sockets, agree, group_sockets, next_round, on_round,
                             round_pending, survive)
 
-__all__ = ["World", "abandon_sockets", "agree", "checkpoint_written", "connected", "group_sockets",
-           "handle_stop", "next_round", "on_round", "ready", "reconfigure", "round_pending",
-           "section", "step_done", "stop_requested", "survive", "wait_for_stop"]
+__all__ = ["RankFailed", "World", "abandon_sockets", "agree", "checkpoint_written", "connected",
+           "group_sockets", "handle_stop", "launch", "next_round", "on_round", "ready",
+           "reconfigure", "round_pending", "section", "step_done", "stop_requested", "survive",
+           "wait_for_stop"]
 
 _step_done = _library.ddprun_worker_step_done
 
