@@ -29,6 +29,13 @@ StreamWish::Show show_of(Console console, Rank rank, Streams stream) {
   return rank == Rank(0) ? Show::kPassed : Show::kInFile;
 }
 
+/// A user who names a directory, and no streams, finds all output there, besides where it is shown.
+bool keeps_all(const LogConfig& config) {
+  const bool names_streams = config.redirects.any() || config.tee.any();
+  const bool is_plain = config.as_torchrun || config.console == Console::kRaw;
+  return !config.dir.empty() && !names_streams && !is_plain;
+}
+
 StreamWish wish_of(const LogConfig& config, const AttemptLogs& logs, LocalRank rank, Rank global,
                    Streams stream) {
   StreamWish wish;
@@ -38,6 +45,7 @@ StreamWish wish_of(const LogConfig& config, const AttemptLogs& logs, LocalRank r
   wish.shown = rank == kNoRank || !config.console_ranks || config.console_ranks->contains(rank);
   wish.quoted = config.console != Console::kRaw;
   wish.files = logs.files();
+  wish.kept = keeps_all(config);
   wish.limited = config.bytes_max != 0;
   return wish;
 }
@@ -54,10 +62,10 @@ bool may_be_hidden(const LogConfig& config, LocalRank rank, Streams stream) {
   return config.console == Console::kRank0 && stream == Streams::kStdout && !named;
 }
 
-Result<std::shared_ptr<LogFile>> open_log(Route route, const AttemptLogs& logs,
+Result<std::shared_ptr<LogFile>> open_log(bool is_wanted, const AttemptLogs& logs,
                                           const std::string& path, const DiskThread& disk,
                                           std::uint64_t bytes_max) {
-  if (!is_logged(route)) return std::shared_ptr<LogFile>();
+  if (!is_wanted) return std::shared_ptr<LogFile>();
   auto file = logs.create(path, disk, bytes_max);
   if (!file) return file.error();
   return std::make_shared<LogFile>(std::move(*file));
@@ -65,14 +73,16 @@ Result<std::shared_ptr<LogFile>> open_log(Route route, const AttemptLogs& logs,
 
 Result<WorkerFiles> open_files(const LogConfig& config, const AttemptLogs& logs, LocalRank rank,
                                const DiskThread& disk) {
-  // Which of them is rank 0 is not known yet: its file stays empty.
+  // Which of them is rank 0 is not known yet: its file may stay empty.
+  const bool kept = logs.files() && keeps_all(config);
   const Route out_route = route_for(config, logs, rank, kUnknownRank, Streams::kStdout);
   const bool unasked = config.dir.empty() && may_be_hidden(config, rank, Streams::kStdout);
-  auto out = open_log(out_route, logs, logs.stdout_log(rank), disk,
+  auto out = open_log(kept || is_logged(out_route), logs, logs.stdout_log(rank), disk,
                       unasked && config.bytes_max == 0 ? kHiddenBytesMax : config.bytes_max);
   if (!out) return out.error();
   const Route err_route = route_for(config, logs, rank, kUnknownRank, Streams::kStderr);
-  auto err = open_log(err_route, logs, logs.stderr_log(rank), disk, config.bytes_max);
+  auto err =
+      open_log(kept || is_logged(err_route), logs, logs.stderr_log(rank), disk, config.bytes_max);
   if (!err) return err.error();
   return WorkerFiles{std::move(*out), std::move(*err)};
 }
@@ -83,6 +93,7 @@ WorkerOutputPlan plan_streams(const LogConfig& config, const AttemptLogs& logs,
   plan.out.route = route_for(config, logs, rank, global, Streams::kStdout);
   plan.out.file = logs.stdout_log(rank);
   plan.out.log = files.out;
+  plan.out.copied = plan.err.copied = logs.files() && keeps_all(config);
   plan.out.like_console = may_be_hidden(config, rank, Streams::kStdout);
   plan.err.route = route_for(config, logs, rank, global, Streams::kStderr);
   plan.err.file = logs.stderr_log(rank);
@@ -186,9 +197,13 @@ std::string unseen_file(const StreamPlan& plan) {
   return plan.route == Route::kFile ? plan.file : "";
 }
 
+std::string log_of(const StreamPlan& plan) {
+  return plan.copied || is_logged(plan.route) ? plan.file : "";
+}
+
 std::string log_to_name(const WorkerOutputPlan& plan) {
-  if (is_logged(plan.err.route)) return plan.err.file;
-  return is_logged(plan.out.route) ? plan.out.file : "";
+  const std::string err = log_of(plan.err);
+  return err.empty() ? log_of(plan.out) : err;
 }
 
 }  // namespace ddprun

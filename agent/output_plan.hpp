@@ -64,6 +64,9 @@ struct SpareOutput {
 /// The file that has a stream of a worker where ddprun does not see it; else empty.
 [[nodiscard]] std::string unseen_file(const StreamPlan& plan);
 
+/// The log file of a stream; empty: it has none.
+[[nodiscard]] std::string log_of(const StreamPlan& plan);
+
 /// The file to look at after a failure: the log of stderr, else of stdout, else none (empty).
 [[nodiscard]] std::string log_to_name(const WorkerOutputPlan& plan);
 

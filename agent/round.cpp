@@ -96,15 +96,19 @@ asio::awaitable<RoundResult> RoundRunner::run() {
   inputs_.facts.timer_pipe = inputs_.links->timer_pipe();
   driver_.begin();
   boost::system::error_code cancelled;
+  std::vector<RankLog> logs;
   while (!driver_.over()) {  // meanwhile a stop may take back what was released
     while (!driver_.over()) {
       co_await finished_.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
     }
     if (driver_.released().empty()) links_.close();
     co_await drain_outputs();
+    auto written = co_await written_logs();
+    logs = std::move(written);
   }
   tell_devices();
   RoundResult result = driver_.result();
+  result.logs = std::move(logs);
   result.death_line = std::exchange(death_line_, {});
   if (result.failure && is_shown(*result.failure)) result.shown = Shown::kYes;
   if (result.descendants > 0) inputs_.logger.info(cleanup_line(result.cleanup_facts()));
@@ -375,7 +379,7 @@ WorkerExit RoundRunner::describe_exit(LocalRank rank) const {
   WorkerExit exit;
   exit.worker = name_of(rank);
   exit.when = std::chrono::time_point_cast<milliseconds>(std::chrono::system_clock::now());
-  exit.log = log_to_name(worker(rank).output_plan);
+  exit.log = log_of(worker(rank).output_plan.err);
   exit.evidence = worker(rank).facts;
   return exit;
 }

@@ -254,6 +254,7 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
                                                                   LocalRank rank,
                                                                   ExitStatus status);
   [[nodiscard]] boost::asio::awaitable<void> drain_outputs();
+  [[nodiscard]] boost::asio::awaitable<std::vector<RankLog>> written_logs() const;
   [[nodiscard]] std::optional<Cgroup> make_leaf(LocalRank rank) const;
   [[nodiscard]] std::vector<Rank> running_ranks() const;
   void tell_devices();

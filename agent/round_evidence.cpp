@@ -116,7 +116,8 @@ asio::awaitable<RawEvidence> RoundEvidence::look(Sources sources) {
   raw.stdout_unseen = is_unseen(out.route) && !from->one_way;
   raw.stderr_has_both = from->one_way;
   raw.stderr_unseen = is_unseen(from->plan.err.route);
-  if (is_logged(out.route)) raw.stdout_log = out.file;
+  raw.stdout_log = log_of(out);
+  raw.error_file = from->error_file;
   if (complains_of_a_disk(from->status, raw.stderr_tail + raw.stdout_tail)) {
     std::function<std::vector<DiskEvidence>()> ask = [paths = disks_of(raw, *from, tmpdir_)] {
       return read_disks(paths);

@@ -92,7 +92,7 @@ std::vector<LocalRank> RoundRunner::abort_with_stacks(const std::vector<LocalRan
     named.push_back(target.plan.rank);
   }
   if (aborted.empty()) return aborted;
-  const std::string log = log_to_name(worker(aborted.front()).output_plan);
+  const std::string log = log_of(worker(aborted.front()).output_plan.err);
   inputs_.logger.info(note_line("STACKS", asked_text(named)) +
                       (log.empty() ? "" : labelled("log", log)));
   return aborted;

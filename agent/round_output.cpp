@@ -1,9 +1,11 @@
-// What a round says of its ranks on the console before they run.
+// What a round says of its ranks on the console before they run, and where their output is.
 #include <spdlog/logger.h>
 
 #include <filesystem>
 
 #include "agent/core/placement.hpp"
+#include "agent/proc/limits.hpp"
+#include "agent/proc/tail.hpp"
 #include "agent/round.hpp"
 #include "base/message_line.hpp"
 #include "base/printable.hpp"
@@ -21,6 +23,56 @@ void RoundRunner::say_where_hidden_output_is() {
   inputs_.logger.info(note_line("", "stdout of all ranks but 0 is in " + printable(folder) +
                                         (stays ? "" : ", removed after success without --log-dir") +
                                         "; --console=prefix shows it"));
+}
+
+namespace {
+
+struct WrittenFile {
+  Rank rank{0};
+  std::string path{};
+  std::uint64_t before = 0;  // bytes that were written in rounds before
+  bool is_known = false;     // what was written passed through here
+};
+
+// The first of each rank, which is that of stderr.
+std::vector<RankLog> logs_of(const std::vector<WrittenFile>& files) {
+  std::vector<RankLog> logs;
+  for (const WrittenFile& file : files) {
+    if (!logs.empty() && logs.back().rank == file.rank) continue;
+    const bool written = file.is_known || size_of_file(file.path) > file.before;
+    if (written) logs.push_back({file.rank, file.path});
+  }
+  return logs;
+}
+
+}  // namespace
+
+// A file that is empty shows nothing. Only files that workers write themselves are looked at.
+boost::asio::awaitable<std::vector<RankLog>> RoundRunner::written_logs() const {
+  std::vector<WrittenFile> files;
+  if (!driver_.group().first_failure()) co_return std::vector<RankLog>();
+  bool are_known = true;
+  for (const auto& each : workers_) {
+    for (const Stream stream : {Stream::kStderr, Stream::kStdout}) {
+      const WorkerOutputPlan& plan = each->output_plan;
+      const StreamPlan& its = stream == Stream::kStderr ? plan.err : plan.out;
+      const std::string path = log_of(its);
+      const bool is_seen = unseen_file(its).empty();
+      if (path.empty() || !each->output) continue;
+      if (is_seen && each->output->tail(stream).empty()) continue;
+      files.push_back({each->plan.rank, path, its.before, is_seen});
+      are_known = are_known && is_seen;
+    }
+  }
+  if (are_known) co_return logs_of(files);
+  std::function<std::vector<RankLog>()> look = [files = std::move(files)] {
+    return logs_of(files);
+  };
+  const TimePoint deadline = Clock::now() + kComplaintMax;
+  DiskThread disk = inputs_.disk;
+  auto logs = co_await run_on<std::vector<RankLog>>(disk, std::move(look), deadline);
+  if (!logs) co_return std::vector<RankLog>();
+  co_return std::move(*logs);
 }
 
 std::string RoundRunner::placement() const {

@@ -170,6 +170,8 @@ void add_evidence(WorkerExit& exit, const RawEvidence& raw) {
   if (exit.evidence.lines_of_stdout || (raw.files_read && raw.stderr_tail.empty())) {
     exit.log = raw.stdout_tail.empty() ? "" : raw.stdout_log;
   }
+  const bool in_no_log = raw.files_read && (exit.log.empty() || raw.stderr_tail.empty());
+  if (good && in_no_log) exit.log = raw.error_file;
   const bool unseen = raw.stdout_unseen || raw.stderr_unseen;
   exit.evidence.silent = empty && exit.lines.empty() && unseen;
   exit.evidence.telling_line = find_telling_line(raw.stderr_tail, exit.lines);

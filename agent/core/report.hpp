@@ -19,11 +19,13 @@ struct RawEvidence {
   bool stdout_unseen = false;    // it goes past ddprun, so that an empty tail says nothing
   bool stderr_unseen = false;
   std::string stdout_log{};  // the log file of its standard output; empty: none
+  std::string error_file{};  // the path of `error_json`
   bool files_read = true;    // off: a file system did not answer, and the tails may be incomplete
   Evidence facts{};          // what was measured
 };
 /// Chooses the lines that the report quotes: its error file, its stderr, its stdout. The log that
-/// is named is that of stderr, or of stdout where stderr is empty; none if both are.
+/// is named has them: that of stderr, which `exit` has, else the error file, or of stdout; none
+/// if there is none or it is empty.
 void add_evidence(WorkerExit& exit, const RawEvidence& raw);
 
 /// The first line of the report.

@@ -348,7 +348,7 @@ void RoundDriver::give_up(const GiveUp& order) {
   given_up_ = ports_.describe_exit(rank);
   given_up_->status = ExitStatus::exited(order.exit_code);
   given_up_->given_up = order.why;
-  if (!order.log.empty()) given_up_->log = order.log;
+  given_up_->log = order.log;
   set_times(*given_up_, ports_.now());
   step(GivenUp{rank});
   failure_reported_ = true;

@@ -112,7 +112,6 @@ class RoundDriver {
   [[nodiscard]] bool may_be_witness(const ExitStatus& status) const;
   [[nodiscard]] bool failed_alike(std::size_t rank) const;
   [[nodiscard]] std::vector<RankFacts> facts() const;
-  [[nodiscard]] std::vector<RankLog> logs() const;
   [[nodiscard]] std::optional<WorkerExit> other_failure() const;
   [[nodiscard]] bool failed_by_itself(std::size_t rank) const;
   void act(const Spawn& action);

@@ -18,7 +18,6 @@ RoundResult RoundDriver::result() const {
   all.ranks = facts();
   all.waits = waits_;
   all.other_failure = other_failure();
-  all.logs = logs();
   for (std::size_t i = 0; i < workers_.size(); ++i) all.alike += failed_alike(i) ? 1 : 0;
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     const WorkerRecord& ended = group_.worker(LocalRank(static_cast<int>(i)));
@@ -37,20 +36,6 @@ RoundResult RoundDriver::result() const {
     const std::vector<std::string> left = ports_.left_behind(rank);
     if (left.empty()) continue;
     all.unkillable.push_back({ports_.name_of(rank), left_behind_text(left), ports_.stuck(rank)});
-  }
-  return all;
-}
-
-std::vector<RankLog> RoundDriver::logs() const {
-  std::vector<RankLog> all;
-  const auto add = [&all](const WorkerExit& exit) {
-    if (!exit.log.empty()) all.push_back({exit.worker.rank, exit.log});
-  };
-  for (const Worker& ended : workers_) {
-    if (ended.exit) add(*ended.exit);
-  }
-  for (const LocalRank rank : group_.running()) {
-    if (!worker(rank).exit) add(ports_.describe_exit(rank));
   }
   return all;
 }

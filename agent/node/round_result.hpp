@@ -35,7 +35,7 @@ struct RoundResult {
   // Of a worker that failed by itself, though another failure or a stop came first.
   std::optional<WorkerExit> other_failure{};
   int alike = 0;                // workers that failed in the same way as the first
-  std::vector<RankLog> logs{};  // of the workers that have one, for the report
+  std::vector<RankLog> logs{};  // of the workers that wrote one, for the report
   std::string own_workers{};    // what was said of a script that starts its own; empty: nothing
 
   [[nodiscard]] StopFacts stop_facts() const {

@@ -20,7 +20,8 @@ Result<WorkerOutput> WorkerOutput::open(asio::any_io_executor executor, const Co
   if (!err) return err.error();
   output.err_ = std::move(*err);
   const bool one_file = consoles.out == consoles.err;
-  if (shares_a_way(plan.out.route, plan.err.route, one_file) && output.err_->is_like_console()) {
+  const bool shares = !plan.out.copied && shares_a_way(plan.out.route, plan.err.route, one_file);
+  if (shares && output.err_->is_like_console()) {
     output.err_->lose_nothing();
     output.out_ = output.err_;
     return output;

@@ -38,6 +38,7 @@ struct StreamPlan {
   std::shared_ptr<LogFile> log;       // that file; closed by the stream
   std::shared_ptr<FilterLog> filter;  // for kTee; may be null
   std::uint64_t before = 0;           // bytes of the file that were written in rounds before
+  bool copied = false;                // with kPass and kLabel: `log` gets all that is read
   bool like_console = false;  // with kLog: the worker sees a terminal, where kPass would give one
 };
 

@@ -163,11 +163,18 @@ asio::awaitable<void> StreamPump::pump() {
   }
 }
 
+/// Whether this writes its log: not the worker.
+bool StreamPump::is_logged() const {
+  const Route route = plan_.route;
+  const bool is_copied = plan_.copied && (route == Route::kPass || route == Route::kLabel);
+  return route == Route::kTee || route == Route::kLog || is_copied;
+}
+
 StreamPump::Held StreamPump::held_up() const {
   const Route route = plan_.route;
   const bool shown = route == Route::kTee || route == Route::kPass || route == Route::kLabel;
   if (shown && sinks_.console && sinks_.console->full(sinks_.on_stall)) return Held::kByConsole;
-  if (plan_.route != Route::kTee && plan_.route != Route::kLog) return Held::kNo;
+  if (!is_logged()) return Held::kNo;
   const bool full = plan_.log->full() || (plan_.filter && plan_.filter->file.full());
   return full ? Held::kByLog : Held::kNo;
 }
@@ -192,10 +199,10 @@ StreamPump::Read StreamPump::read_once() {
 void StreamPump::take(std::string_view bytes) {
   if (sinks_.bytes) *sinks_.bytes += bytes.size();
   tail_.append(bytes);
+  if (is_logged()) plan_.log->append(bytes, sinks_.warn);
   if (plan_.route == Route::kPass) pass(bytes);
   if (plan_.route == Route::kLabel) label(labelled_.feed(bytes, *read_at_));
   if (plan_.route == Route::kTee) tee(bytes);
-  if (plan_.route == Route::kLog) plan_.log->append(bytes, sinks_.warn);
 }
 
 // Where more was there than the kernel takes in one piece, the worker may be in the middle of a
@@ -275,7 +282,6 @@ void StreamPump::show(std::string_view bytes) {
 }
 
 void StreamPump::tee(std::string_view bytes) {
-  plan_.log->append(bytes, sinks_.warn);
   const auto add = [this](std::string_view line) { add_line(line); };
   lines_.feed(bytes, Clock::now(), add, add);
   sinks_.console->write(block_);

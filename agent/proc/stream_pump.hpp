@@ -80,6 +80,7 @@ class StreamPump : public std::enable_shared_from_this<StreamPump> {
   [[nodiscard]] std::optional<Error> take_ends(int ours, int workers);
   [[nodiscard]] std::optional<Error> open_null();
   [[nodiscard]] boost::asio::awaitable<void> pump();
+  [[nodiscard]] bool is_logged() const;
   [[nodiscard]] Held held_up() const;
   Read read_once();
   void take(std::string_view bytes);

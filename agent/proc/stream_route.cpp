@@ -7,7 +7,9 @@ Route route_of(Stream stream, const StreamWish& wish) {
   if (wish.files && wish.teed) return wish.shown ? Route::kTee : to_file;
   if (wish.files && wish.redirected) return to_file;
   using Show = StreamWish::Show;
-  const bool inherits = stream == Stream::kStdout || !wish.quoted;
+  const bool kept = wish.files && wish.kept;
+  const bool inherits = (stream == Stream::kStdout && !kept) || !wish.quoted;
+  if (!wish.shown && kept) return to_file;
   if (!wish.shown) return inherits ? Route::kDiscard : Route::kKeep;
   switch (wish.show) {
     case Show::kAsItIs:

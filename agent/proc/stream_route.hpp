@@ -21,6 +21,7 @@ struct StreamWish {
   bool shown = true;        // its rank passes --local-ranks-filter
   bool quoted = true;    // stderr, if not redirected, passes through the agent; off: --console=raw
   bool files = true;     // off: --log-dir=/dev/null
+  bool kept = false;     // --log-dir is given, and no streams are named: all have files, too
   bool limited = false;  // --log-max
 };
 

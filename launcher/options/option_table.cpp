@@ -311,8 +311,8 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .variable = Variable::kPet,
      .group = Group::kOutput,
      .metavar = "DIR",
-     .help = "Directory of log files: DIR/<run id>_<8>/attempt_<n>/<local rank>/. /dev/null: no "
-             "files."},
+     .help = "Directory of log files: DIR/<run id>_<8>/attempt_<n>/<local rank>/, of all output "
+             "without --redirects and --tee. /dev/null: no files."},
     {.id = Id::kLogMax,
      .name = "log-max",
      .variable = Variable::kDdprun,

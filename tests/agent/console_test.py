@@ -337,7 +337,7 @@ class Console(unittest.TestCase):
 
     def test_a_traceback_behind_labels_is_not_quoted_again(self):
         script = ("test $RANK = 1 || exit 0; printf 'Traceback (most recent call last):\\n"
-                  "  File \"x.py\", line 1\\nValueError: boom\\n' >&2; exit 3")
+                  "  File \"x.py\", line 1\\nValueError: boom\\n' >&2; exit 1")
         done = run(script, "--console=prefix", stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.assertIn("its traceback is above", done.stdout)
         self.assertNotIn("| Traceback", done.stdout.split("evidence")[1])

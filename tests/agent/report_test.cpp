@@ -224,6 +224,8 @@ TEST_CASE("no log is named that is empty, and one that cannot be read is") {
   CHECK(failing(raw).first.log.empty());
   raw.error_json = kErrorJson;
   CHECK(failing(raw).first.log.empty());
+  raw.error_file = "logs/error.json";
+  CHECK(failing(raw).first.log == "logs/error.json");
   raw.files_read = false;
   CHECK(failing(raw).first.log == "logs/7f3a/attempt_1/4/stderr.log");
   raw = {std::nullopt, "\n", "step 7\n"};  // nothing to quote either

@@ -57,6 +57,22 @@ TEST_CASE("un-redirected stdout is the launcher's own, un-redirected stderr is p
   CHECK(route_of(Stream::kStderr, wish()) == Route::kPass);
 }
 
+TEST_CASE("a stream that is kept in a file passes through the agent, or is in the file alone") {
+  StreamWish kept = wish();
+  kept.kept = true;
+  CHECK(route_of(Stream::kStdout, kept) == Route::kPass);
+  CHECK(route_of(Stream::kStderr, kept) == Route::kPass);
+  kept.show = StreamWish::Show::kLabelled;
+  CHECK(route_of(Stream::kStdout, kept) == Route::kLabel);
+  kept.shown = false;
+  CHECK(route_of(Stream::kStdout, kept) == Route::kFile);
+  CHECK(route_of(Stream::kStderr, kept) == Route::kFile);
+  kept = wish();
+  kept.kept = true;
+  kept.files = false;
+  CHECK(route_of(Stream::kStdout, kept) == Route::kInherit);
+}
+
 TEST_CASE("with a raw console stderr is inherited too") {
   auto raw = wish();
   raw.quoted = false;
