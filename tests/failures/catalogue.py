@@ -89,6 +89,13 @@ FORMS = tuple(
               "OMP: Error #15: Initializing libA.so, but found libB.so already initialized.",
               "LLVM ERROR: out of memory", "*** stack smashing detected ***: terminated")
 ) + (
+    fault("an exception of Node, 30 frames deep",
+          "exec node -e 'function level(depth) { if (!depth) "
+          f"throw new TypeError(\"{NAN}\"); level(depth - 1); }} level(30)'", "W-EXIT", 1,
+          f"TypeError: {NAN}", needs="program node"),
+    fault("an exception of Perl, 40 frames deep", "exec perl -MCarp -e 'sub level { $_[0] ? "
+          f"level($_[0] - 1) : confess(\"{NAN}\") }} level(40)'", "W-EXIT", 255, f"| {NAN}",
+          needs="program perl"),
     fault("a block that is freed twice", python("double_free"), "W-CRASH", 134, "double free"),
 )
 

@@ -4,6 +4,7 @@ import contextlib
 import os
 import pathlib
 import select
+import shutil
 import subprocess
 import time
 import uuid
@@ -21,6 +22,9 @@ def missing(need: str) -> str:
     """Why the need is not met; empty: it is."""
     if not need:
         return ""
+    if need.startswith("program "):
+        program = need.partition(" ")[2]
+        return "" if shutil.which(program) else f"no {program}"
     if os.geteuid() != 0:
         return "needs root"
     if need == "mount":
