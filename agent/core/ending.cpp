@@ -189,6 +189,7 @@ bool is_noise(std::string_view line) {
   if (line.empty() || is_indented(line) || is_of_native_log(line)) return true;
   const bool speaks = std::any_of(line.begin(), line.end(), is_of_word);
   if (!speaks || starts_with_any(line, kBeginnings)) return true;
+  if (has_text(line, "%|")) return true;  // a bar of tqdm, which is drawn again as Python exits
   return (has_text(line, "Warning: ") && has_text(line, ".py:")) || has_text(line, " NCCL INFO ");
 }
 

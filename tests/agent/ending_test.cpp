@@ -197,6 +197,8 @@ TEST_CASE("an exception that was not caught is the cause, whatever libraries pri
   for (const std::string after :
        {"CUDA kernel errors might be asynchronously reported at some other API call.\n"
         "For debugging consider passing CUDA_LAUNCH_BLOCKING=1\n",
+        " 12%|#2       | 12/100 [00:01<00:08, 10.0it/s]\n",
+        "Epoch 3:  12%|#2       | 12/100 [00:01<00:08, 10.0it/s]\n",
         "wandb: You can sync this run to the cloud\nwandb: Find logs at: ./wandb\n",
         "[rank1]:[W1128 10:00:00.1 ProcessGroupNCCL.cpp:1250] Warning: WARNING: process group\n",
         "gpu-01:7:9 [0] NCCL INFO comm 0x55 rank 1 nranks 2 - Abort COMPLETE\n",
@@ -206,7 +208,8 @@ TEST_CASE("an exception that was not caught is the cause, whatever libraries pri
         "Error in atexit._run_exitfuncs:\nTraceback (most recent call last):\n  File \"a.py\", "
         "line 9, in close\nKeyError: 'x'\n"}) {
     CAPTURE(after);
-    CHECK(verdict_on(1, steps(0, 30) + kCaughtOom + after).code == "W-GPU");
+    const std::string bar = "Epoch 3:  11%|#1       | 11/100 [00:01<00:09, 10.0it/s]\n";
+    CHECK(verdict_on(1, steps(0, 30) + bar + kCaughtOom + after).code == "W-GPU");
     const WorkerExit exit = exit_with(ExitStatus::exited(1), kCaughtOom + after);
     CHECK(exception_of(exit.lines) + "\n" == kOom);
   }
