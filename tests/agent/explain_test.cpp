@@ -3,6 +3,7 @@
 
 #include "agent/core/event.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/explained.hpp"
 
 using namespace ddprun;
 using explain::NodeRecord;
@@ -10,6 +11,10 @@ using explain::NodeRecord;
 namespace json = boost::json;
 
 namespace {
+
+const std::string kEndUnknown = "its end is not recorded";
+const std::string kMayRun = "ddprun still runs, or was killed, or its host was lost\n";
+const std::string kNoEndAfter = "the record has no end after ";
 
 /// The file of one node.
 class File {
@@ -64,6 +69,14 @@ class File {
     return at(ms, round, "end",
               {{"outcome", outcome}, {"exit_code", code}, {"text", "all is said"}});
   }
+  File& steps(double ms, int round, int first, int last, int first_ago, int last_ago) {
+    return at(ms, round, "steps",
+              {{"workers", 2},
+               {"first_step", first},
+               {"last_step", last},
+               {"first_ago_ms", first_ago},
+               {"last_ago_ms", last_ago}});
+  }
   File& lose_lines(int count) {
     number_ += static_cast<std::uint64_t>(count);
     return *this;
@@ -90,6 +103,7 @@ File restarted_once() {
 }
 
 std::string explained(const std::vector<NodeRecord>& records) {
+  CHECK(test::contradiction_in(records).empty());
   const auto text = explain::explain(records);
   REQUIRE(text.has_value());
   return *text;
@@ -97,17 +111,18 @@ std::string explained(const std::vector<NodeRecord>& records) {
 
 }  // namespace
 
-TEST_CASE("explain tells the first cause, what it stopped, each phase of the recovery, goodput") {
+TEST_CASE("explain tells the first cause, what it stopped, each phase of the recovery") {
   CHECK(explained({restarted_once().record()}) ==
         "run 7f3a: succeeded with exit code 0; 2 rounds, 1 restart, 1 record\n"
         "first cause: rank 1 (pid 77) on gpu-01: [W-EXIT] ended with exit code 3, in round 1\n"
         "blast radius: stopped 1 of 2 ranks, on 1 node\n"
-        "goodput: all ranks ran for 1.9 s of 2.0 s, 96.0 %\n"
+        "all ranks alive: for 1.9 s of 2.0 s, 96.0 %; no steps are recorded, so goodput is not "
+        "known\n"
         "round 1: 2 ranks on 1 node, all running for 1 s\n"
         "  then          restart 1 of 1, round 2\n"
         "  failure       rank 1 (pid 77) on gpu-01: [W-EXIT] ended with exit code 3\n"
         "  stopped       1 of 2 ranks, on 1 node\n"
-        "  recovery      detect 2.0 ms, stop 50 ms, rendezvous 0.0 ms, start 10 ms, spawn 4.0 ms; "
+        "  recovery      detect 1.0 ms, stop 50 ms, rendezvous 0.0 ms, start 10 ms, spawn 4.0 ms; "
         "65 ms without all ranks\n"
         "round 2: 2 ranks on 1 node, all running for 930 ms\n"
         "  then          all is said\n");
@@ -126,7 +141,7 @@ TEST_CASE("explain counts as training what follows when all ranks have taken the
   const std::string text = explained({file.record()});
   CHECK_THAT(text, ContainsSubstring("round 2: 2 ranks on 1 node, all running for 3 s"));
   CHECK_THAT(text, ContainsSubstring("spawn 1.0 ms, join 1 min; 1 min without all ranks"));
-  CHECK_THAT(text, ContainsSubstring(" ran for 4 s of 1 min 4 s, "));
+  CHECK_THAT(text, ContainsSubstring("all ranks alive: for 4 s of 1 min 4 s, "));
 }
 
 TEST_CASE("explain merges nodes by round, whatever their clocks and the order of the files") {
@@ -195,8 +210,8 @@ TEST_CASE("explain says what is missing: a node, an end, lines, a part of a line
   const std::string whole = file.text();
   auto record = explain::read_record("a", whole + whole.substr(0, 40));
   const std::string text = explained({record});
-  CHECK_THAT(text, ContainsSubstring("its end is not recorded"));
-  CHECK_THAT(text, ContainsSubstring("the record has no end: ddprun was killed"));
+  CHECK_THAT(text, ContainsSubstring(kEndUnknown));
+  CHECK_THAT(text, ContainsSubstring(kNoEndAfter + "1970-01-01T00:00:00.000Z: " + kMayRun));
   CHECK_THAT(text, ContainsSubstring("3 events missing in a\n"));
   CHECK_THAT(text, ContainsSubstring("1 line unreadable in a\n"));
   CHECK_THAT(text, ContainsSubstring("1 node of 2 left no record here\n"));
@@ -206,13 +221,14 @@ TEST_CASE("explain takes the break of a record for no end: other nodes bound the
   File killed("gpu-01", 0);
   killed.round(1, 1, "first", "round 1", 2).starts(40, 50, 1);
   const std::string alone = explained({killed.record()});
-  CHECK_THAT(alone, ContainsSubstring("goodput: not known: the record breaks off\n"));
-  CHECK_THAT(alone, ContainsSubstring("all running from 50 ms on; the record breaks off\n"));
+  CHECK_THAT(alone, ContainsSubstring("all ranks alive: for 0.0 ms at least; the end of a round is "
+                                      "not recorded; no steps are recorded"));
+  CHECK_THAT(alone, ContainsSubstring("all running from 50 ms on; " + kEndUnknown + "\n"));
   File other("gpu-02", 1);
   other.round(1, 1, "first", "round 1", 2).starts(2, 100, 1).at(4100, 1, "stop_began");
   other.ends_round(4150, 1, 2).end(5000, 1, "failed", 1);
   const std::string both = explained({killed.record(), other.record()});
-  CHECK_THAT(both, ContainsSubstring(" 4 s of 5 s, 80.0 %\n"));
+  CHECK_THAT(both, ContainsSubstring(" 4 s of 5 s, 80.0 %; "));
   CHECK_THAT(both, ContainsSubstring("4 ranks on 2 nodes, all running for 4 s\n"));
 }
 
@@ -261,4 +277,94 @@ TEST_CASE(
   CHECK_THAT(said, ContainsSubstring("evil\\nrun 1: succeeded"));
   CHECK_THAT(said, ContainsSubstring("gpu\\n01"));
   CHECK(said.size() < 4000);
+}
+
+TEST_CASE("explain says of a run that lives what its records prove, and no more") {
+  const std::string grew = "round 1 -> 2: gpu-03 joined";
+  const std::string drained = "round 2 -> 3: gpu-02 (ranks 2-3) left: SIGTERM from ddprun stop";
+  File one("gpu-01", 0);
+  one.at(0, 0, "start", {{"nodes_max", 4}}).round(1, 1, "first", "all 2 nodes joined", 2);
+  one.starts(2, 3, 1).at(1000, 1, "stop_began").round(1001, 2, "node_joined", grew, 3);
+  one.ends_round(1010, 1, 2).starts(1011, 1012, 2).at(2000, 2, "stop_began");
+  one.round(2001, 3, "node_lost", drained, 2).ends_round(2010, 2, 2).starts(2011, 2012, 3);
+  File two("gpu-02", 1);
+  two.at(0, 0, "start", {{"nodes_max", 4}}).round(5, 1, "first", "all 2 nodes joined", 2);
+  two.starts(6, 7, 1).at(1004, 1, "stop_began").round(1005, 2, "node_joined", grew, 3);
+  two.ends_round(1014, 1, 2).starts(1015, 1016, 2);
+  two.at(1999, 0, "signal", {{"name", "SIGTERM"}, {"action", "stop"}});
+  two.at(2000, 2, "stop_began").ends_round(2010, 2, 2);
+  two.at(2011, 0, "let_go", {{"text", "the run continues on 2 nodes"}});
+  two.end(2012, 2, "stopped", 143);
+  File three("gpu-03", 2);
+  three.at(0, 0, "start", {{"nodes_max", 4}}).round(2, 2, "node_joined", grew, 3);
+  three.starts(3, 4, 2).at(1000, 2, "stop_began").round(1001, 3, "node_lost", drained, 2);
+  three.ends_round(1002, 2, 2).starts(1003, 1004, 3);
+  const std::string text = explained({one.record(), two.record(), three.record()});
+  CHECK_THAT(text, ContainsSubstring("run 7f3a: " + kEndUnknown + "; 3 rounds, "));
+  CHECK_THAT(text, ContainsSubstring("first cause: " + drained + ", in round 2\n"));
+  CHECK_THAT(text, ContainsSubstring("note: gpu-02: left in round 2 with exit code 143, after "
+                                     "SIGTERM; then the run continues on 2 nodes\n"));
+  CHECK_THAT(text, ContainsSubstring(kMayRun));
+  CHECK_THAT(text, !ContainsSubstring("note: gpu-02: " + kNoEndAfter));
+  const std::string last = text.substr(text.find("round 3: "));
+  CHECK_THAT(last, !ContainsSubstring("SIGTERM"));
+  CHECK_THAT(last, !ContainsSubstring("all is said"));
+}
+
+TEST_CASE("explain takes a node that joins for no cause") {
+  File file("gpu-01", 0);
+  file.round(1, 1, "first", "round 1").starts(2, 3, 1);
+  file.round(500, 2, "node_joined", "round 1 -> 2: gpu-02 joined").starts(501, 502, 2);
+  file.at(900, 0, "verdict", {{"exit_code", 0}, {"text", "all ranks exited with code 0"}});
+  file.end(901, 2, "succeeded", 0);
+  CHECK_THAT(explained({file.record()}), !ContainsSubstring("first cause"));
+}
+
+TEST_CASE("explain tells a verdict, not how a node that left ended") {
+  File gone("gpu-00", 0);
+  gone.at(0, 0, "start", {{"nodes_max", 2}}).round(1, 1, "first", "round 1", 2).starts(2, 3, 1);
+  gone.at(9, 0, "signal", {{"name", "SIGTERM"}, {"action", "stop"}}).end(10, 1, "stopped", 143);
+  File stays("gpu-01", 1);
+  stays.at(0, 0, "start", {{"nodes_max", 2}}).round(1, 1, "first", "round 1", 2).starts(2, 3, 1);
+  stays.round(11, 2, "node_lost", "gpu-00 left: SIGTERM").starts(12, 13, 2);
+  stays.at(900, 0, "verdict", {{"exit_code", 0}, {"text", "all ranks exited with code 0"}});
+  stays.end(901, 2, "succeeded", 0);
+  CHECK_THAT(explained({gone.record(), stays.record()}),
+             ContainsSubstring("run 7f3a: succeeded with exit code 0; "));
+}
+
+TEST_CASE("explain never tells more time in which all ranks ran than there was") {
+  File first("gpu-01", 0);  // it is drained as the second one, which began later, takes over
+  first.round(60000, 1, "first", "round 1", 1).starts(60001, 60002, 1);
+  first.round(125000, 2, "node_joined", "gpu-02 joined", 2).starts(125001, 125002, 2);
+  first.at(185000, 2, "stop_began").ends_round(185001, 2, 2).end(185002, 2, "stopped", 143);
+  File second("gpu-02", 1);
+  second.round(5, 2, "node_joined", "gpu-02 joined", 2).starts(6, 7, 2);
+  second.at(60005, 2, "stop_began").round(60006, 3, "node_lost", "gpu-01 left", 1);
+  second.ends_round(60007, 2, 2).starts(60008, 60009, 3).exits(128000, 3, 2, 0);
+  second.at(128001, 0, "verdict", {{"exit_code", 0}, {"text", "done"}});
+  second.end(128002, 3, "succeeded", 0);
+  const std::string text = explained({first.record(), second.record()});
+  CHECK_THAT(text, ContainsSubstring("all ranks alive: for 3 min 12 s of 4 min 12 s, 76.3 %"));
+}
+
+TEST_CASE("explain knows goodput by steps alone, each counted once") {
+  File file("gpu-01", 0);
+  file.at(0, 0, "start").round(1, 1, "first", "round 1").starts(2, 3, 1);
+  file.exits(10000, 1, 1, 3).fails(10001, 1, 1).at(10002, 1, "stop_began");
+  file.steps(10010, 1, 0, 40, 5010, 1010).ends_round(10010, 1, 1);  // a step each 100 ms, 5-9 s
+  file.round(10011, 2, "restart", "restart 1 of 1").starts(10012, 10062, 2);
+  file.exits(17900, 2, 0, 0).steps(18000, 2, 31, 60, 4000, 1000);  // 14-17 s
+  file.at(18000, 0, "verdict", {{"exit_code", 0}, {"text", "done"}}).end(18000, 2, "succeeded", 0);
+  const std::string text = explained({file.record()});
+  CHECK_THAT(text, ContainsSubstring("goodput: steps took 6 s of 18 s, 33.3 %; 10 steps repeated "
+                                     "later not counted\nall ranks alive: for 17 s of 18 s, "));
+  CHECK_THAT(text, ContainsSubstring("; 62 ms without all ranks; 5 s without a step\n"));
+}
+
+TEST_CASE("explain says of which rounds no steps are recorded") {
+  File file("gpu-01", 0);
+  file.round(1, 1, "first", "round 1").starts(2, 3, 1).steps(5000, 1, 0, 40, 4500, 500);
+  file.ends_round(5000, 1, 2).round(5001, 2, "restart", "restart 1 of 1").starts(5002, 5003, 2);
+  CHECK_THAT(explained({file.record()}), ContainsSubstring("; none recorded in round 2\n"));
 }

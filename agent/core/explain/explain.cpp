@@ -104,18 +104,46 @@ std::vector<Failure> failures_in(const Nodes& nodes, int round, const std::strin
   return failures;
 }
 
-/// Why a round ended, in the words of the coordinator; empty: no node recorded it.
+int last_round_of(const NodeRecord& node) {
+  return node.rounds.empty() ? 0 : node.rounds.rbegin()->first;
+}
+
+/// That heard how the run ended; null: none did, and the run may continue.
+const NodeRecord* with_verdict(const Nodes& nodes) {
+  const auto found = std::find_if(nodes.begin(), nodes.end(), [](const NodeRecord& node) {
+    return !node.verdict_text.empty();
+  });
+  return found == nodes.end() ? nullptr : &*found;
+}
+
+/// Whether the nodes of the last round have all ended, each with a record: the run has, too.
+bool all_have_ended(const Nodes& nodes, int last) {
+  const RoundRecord* of = any_record(nodes, last);
+  const auto ended = std::count_if(nodes.begin(), nodes.end(), [last](const NodeRecord& node) {
+    return node.rounds.count(last) != 0 && !node.outcome.empty();
+  });
+  if (of == nullptr) return nodes.size() == 1 && !nodes[0].outcome.empty();
+  return ended >= of->nodes;
+}
+
+/// Why a round ended, in the words of the coordinator; empty: no node recorded it. How a node that
+/// leaves ends says nothing of the run.
 std::string reason_after(const Nodes& nodes, int round) {
   if (const RoundRecord* next = any_record(nodes, round + 1)) return next->text;
+  const bool is_last = std::all_of(nodes.begin(), nodes.end(), [round](const NodeRecord& node) {
+    return last_round_of(node) <= round;
+  });
+  if (!is_last) return "";
+  if (const NodeRecord* told = with_verdict(nodes)) return told->verdict_text;
   for (const NodeRecord& node : nodes) {
-    if (!node.verdict_text.empty()) return node.verdict_text;
     const auto found = node.rounds.find(round);
     if (found != node.rounds.end() && !found->second.ordered_stop.empty()) {
       return found->second.ordered_stop;
     }
   }
+  if (!all_have_ended(nodes, round)) return "";
   for (const NodeRecord& node : nodes) {
-    if (!node.end_text.empty()) return node.end_text;
+    if (last_round_of(node) == round && !node.end_text.empty()) return node.end_text;
   }
   return "";
 }
@@ -178,7 +206,8 @@ std::string recovery_text(const Recovery& recovery) {
   add("spawn", recovery.spawn);
   add("join", recovery.join);
   if (recovery.whole) text += "; " + ms_text(*recovery.whole) + " without all ranks";
-  return text;
+  if (recovery.without_step) text += "; " + ms_text(*recovery.without_step) + " without a step";
+  return text.starts_with("; ") ? text.substr(2) : text;
 }
 
 std::string missing_nodes(const Nodes& nodes, int round) {
@@ -193,10 +222,10 @@ std::string missing_nodes(const Nodes& nodes, int round) {
   return count_text(missing, "node") + " of " + std::to_string(of.nodes) + " left no record here";
 }
 
-std::string health_text(const Health& health) {
-  if (!health.since) return "never all running";
-  if (health.ms) return "all running for " + ms_text(*health.ms);
-  return "all running from " + ms_text(*health.since) + " on; the record breaks off";
+std::string health_text(const RoundTimes& times) {
+  if (!times.since) return "never all running";
+  if (times.end) return "all running for " + ms_text(*times.end - *times.since);
+  return "all running from " + ms_text(*times.since) + " on; its end is not recorded";
 }
 
 std::string failure_lines(const Failure* finding, const std::vector<Failure>& failures) {
@@ -210,11 +239,11 @@ std::string failure_lines(const Failure* finding, const std::vector<Failure>& fa
   return text;
 }
 
-std::string round_text(const Nodes& nodes, int round) {
+std::string round_text(const Nodes& nodes, const Timeline& timeline, int round) {
   const RoundRecord& of = *any_record(nodes, round);
   std::string text = "round " + std::to_string(round) + ": " + count_text(of.world_size, "rank") +
                      " on " + count_text(of.nodes, "node") + ", " +
-                     health_text(health_in(nodes, round)) + "\n";
+                     health_text(timeline.rounds().at(round)) + "\n";
   const std::string reason = reason_after(nodes, round);
   const auto failures = failures_in(nodes, round, reason);
   if (!reason.empty()) text += labelled_line("then", reason);
@@ -226,77 +255,143 @@ std::string round_text(const Nodes& nodes, int round) {
     text += labelled_line("cleanup", cleanup);
   }
   if (any_record(nodes, round + 1) != nullptr) {
-    text += labelled_line("recovery", recovery_text(recovery_after(nodes, round)));
+    text += labelled_line("recovery", recovery_text(recovery_after(nodes, timeline, round)));
   }
   const std::string missing = missing_nodes(nodes, round);
   return missing.empty() ? text : text + labelled_line("missing", missing);
 }
 
-std::string goodput(const Nodes& nodes, const std::set<int>& rounds) {
-  double ran = 0;
-  double whole = 0;
-  for (const int round : rounds) {
-    const Health health = health_in(nodes, round);
-    if (health.since && !health.ms) return "goodput: not known: the record breaks off\n";
-    ran += health.ms.value_or(0);
-  }
-  for (const NodeRecord& node : nodes) whole = std::max(whole, node.last);
-  if (whole <= 0) return "";
+std::string share_text(double part, double whole) {
   char share[32];
-  std::snprintf(share, sizeof share, "%.1f %%", 100 * std::min(1.0, ran / whole));
-  return "goodput: all ranks ran for " + ms_text(ran) + " of " + ms_text(whole) + ", " + share +
-         "\n";
+  std::snprintf(share, sizeof share, "%.1f %%", whole > 0 ? 100 * part / whole : 0.0);
+  return ms_text(part) + " of " + ms_text(whole) + ", " + share;
+}
+
+std::string numbers_text(std::vector<int> numbers) {
+  std::sort(numbers.begin(), numbers.end());
+  std::string text = numbers.size() == 1 ? "round" : "rounds";
+  for (std::size_t i = 0; i < std::min<std::size_t>(numbers.size(), kRoundsShownMax); ++i) {
+    text += (i == 0 ? " " : ", ") + std::to_string(numbers[i]);
+  }
+  return text + (numbers.size() > kRoundsShownMax ? ", ..." : "");
+}
+
+/// Training is known by steps alone: ranks that live may wait, import or repeat what was lost.
+std::string goodput(const Timeline& timeline) {
+  if (timeline.whole() <= 0) return "";
+  std::string text;
+  const Goodput steps = goodput_of(timeline);
+  if (steps.known) {
+    text = "goodput: steps took " + share_text(steps.counted, timeline.whole());
+    if (steps.repeated > 0) {
+      text += "; " + count_text(steps.repeated, "step") + " repeated later not counted";
+    }
+    if (!steps.without.empty()) text += "; none recorded in " + numbers_text(steps.without);
+    text += "\n";
+  }
+  const auto is_open = [](const auto& round) { return round.second.since && !round.second.end; };
+  const auto& rounds = timeline.rounds();
+  if (std::any_of(rounds.begin(), rounds.end(), is_open)) {
+    text += "all ranks alive: for " + ms_text(timeline.ran()) +
+            " at least; the end of a round is not recorded";
+  } else {
+    text += "all ranks alive: for " + share_text(timeline.ran(), timeline.whole());
+  }
+  return text + (steps.known ? "\n" : "; no steps are recorded, so goodput is not known\n");
+}
+
+/// Of a failed round, or one that ended because of a node; empty: it has no cause that is known.
+std::string cause_of(const Nodes& nodes, int round) {
+  const auto failures = failures_in(nodes, round, reason_after(nodes, round));
+  if (const Failure* finding = finding_in(nodes, round)) return text_of(*finding);
+  if (!failures.empty()) return failure_text(failures[0]);
+  const RoundRecord* next = any_record(nodes, round + 1);
+  // A node that joins is no failure.
+  return next != nullptr && next->cause != "node_joined" ? next->text : "";
+}
+
+/// Of a run that has ended without a failure, and not with success.
+std::string cause_of_end(const Nodes& nodes, const std::set<int>& rounds) {
+  if (const NodeRecord* told = with_verdict(nodes)) {
+    return told->verdict_code == 0 ? "" : told->verdict_text;
+  }
+  const int last = rounds.empty() ? 0 : *rounds.rbegin();
+  if (!all_have_ended(nodes, last)) return "";
+  for (const NodeRecord& node : nodes) {
+    if (node.signals.empty() || node.signals.front().round != last) continue;
+    return "ddprun on " + node.host + " received " + node.signals.front().name;
+  }
+  return "";
 }
 
 std::string first_cause(const Nodes& nodes, const std::set<int>& rounds) {
   for (const int round : rounds) {
-    const std::string reason = reason_after(nodes, round);
-    const auto failures = failures_in(nodes, round, reason);
+    const std::string cause = cause_of(nodes, round);
+    if (cause.empty()) continue;
+    const auto failures = failures_in(nodes, round, reason_after(nodes, round));
     const Failure* finding = finding_in(nodes, round);
-    std::string cause;
-    if (finding != nullptr) {
-      cause = text_of(*finding);
-    } else if (!failures.empty()) {
-      cause = failure_text(failures[0]);
-    } else if (const RoundRecord* next = any_record(nodes, round + 1)) {
-      cause = next->text;
-    } else {
-      continue;
-    }
     const bool complained = finding != nullptr && !failures.empty() && !failures[0].given_up;
     return "first cause: " + printable(cause) + ", in round " + std::to_string(round) + "\n" +
            (complained ? "first to complain: " + printable(failure_text(failures[0])) + "\n" : "") +
            "blast radius: stopped " + blast_radius(nodes, round) + "\n";
   }
-  for (const NodeRecord& node : nodes) {
-    if (node.signals.empty()) continue;
-    return "first cause: ddprun on " + printable(node.host + " received " + node.signals.front()) +
-           "\n";
+  const std::string cause = cause_of_end(nodes, rounds);
+  return cause.empty() ? "" : "first cause: " + printable(cause) + "\n";
+}
+
+/// How the run ended. What a node that left ended with is not that.
+std::string end_of_run(const Nodes& nodes, const std::set<int>& rounds) {
+  const auto text = [](const std::string& outcome, int code) {
+    return outcome + " with exit code " + std::to_string(code);
+  };
+  if (const NodeRecord* told = with_verdict(nodes)) {
+    // "error" is how a node ends that another one's user has stopped.
+    const bool agrees =
+        told->exit_code == told->verdict_code && !told->outcome.empty() && told->outcome != "error";
+    const std::string outcome = told->verdict_code == 0 ? "succeeded" : "ended";
+    return text(agrees ? told->outcome : outcome, told->verdict_code);
   }
-  return "";
+  const int last = rounds.empty() ? 0 : *rounds.rbegin();
+  if (!all_have_ended(nodes, last)) return "its end is not recorded";
+  const NodeRecord* first = nullptr;
+  for (const NodeRecord& node : nodes) {
+    if (last_round_of(node) != last || node.outcome.empty()) continue;
+    if (first == nullptr) first = &node;
+    if (node.exit_code != first->exit_code) return "its nodes ended with different exit codes";
+  }
+  return first == nullptr ? "its end is not recorded" : text(first->outcome, first->exit_code);
 }
 
 std::string headline(const Nodes& nodes, const std::set<int>& rounds) {
-  std::string end = "its end is not recorded";
-  for (const NodeRecord& node : nodes) {
-    if (node.outcome.empty()) continue;
-    end = node.outcome + " with exit code " + std::to_string(node.exit_code);
-    break;
-  }
   const int restarts = rounds.empty() ? 0 : any_record(nodes, *rounds.rbegin())->restarts;
-  return "run " + printable(nodes[0].run) + ": " + printable(end) + "; " +
+  return "run " + printable(nodes[0].run) + ": " + printable(end_of_run(nodes, rounds)) + "; " +
          count_text(static_cast<long long>(rounds.size()), "round") + ", " +
          count_text(restarts, "restart") + ", " +
          count_text(static_cast<long long>(nodes.size()), "record") + "\n";
 }
 
+/// How one node ended, where that is not how the run did; empty: it is, or is not recorded.
+std::string own_end(const NodeRecord& node, int last) {
+  const bool stayed = !node.verdict_text.empty() && node.exit_code == node.verdict_code;
+  const bool is_of_run = last_round_of(node) == last && node.let_go.empty();
+  if (node.outcome.empty() || stayed || is_of_run) return "";
+  std::string text = "left in round " + std::to_string(last_round_of(node)) + " with exit code " +
+                     std::to_string(node.exit_code);
+  if (!node.signals.empty()) text += ", after " + node.signals.front().name;
+  return text + (node.let_go.empty() ? "" : "; then " + node.let_go);
+}
+
 /// What a reader must know about the records themselves, and about signals.
-std::string notes_on(const NodeRecord& node) {
+std::string notes_on(const NodeRecord& node, int last_round) {
   std::string text;
   const auto add = [&](const std::string& note) {
     text += "note: " + printable(name_of(node) + ": " + note) + "\n";
   };
-  if (node.outcome.empty()) add("the record has no end: ddprun was killed, or its host was lost");
+  if (node.outcome.empty()) {
+    add("the record has no end after " + node.last_time +
+        ": ddprun still runs, or was killed, or its host was lost");
+  }
+  if (const std::string end = own_end(node, last_round); !end.empty()) add(end);
   if (node.missing != 0) {
     add(count_text(static_cast<long long>(node.missing), "event") + " missing in " + node.path);
   }
@@ -339,8 +434,10 @@ Result<std::string> explain(Nodes nodes) {
   if (nodes.empty()) return Error{ErrorKind::kUsage, "there is no record to explain"};
   if (const auto checked = check_same_run(nodes); !checked) return checked.error();
   const std::set<int> rounds = rounds_of(nodes);
-  std::string text = headline(nodes, rounds) + first_cause(nodes, rounds) + goodput(nodes, rounds);
-  for (const NodeRecord& node : nodes) text += notes_on(node);
+  const Timeline timeline(nodes);
+  const int last = rounds.empty() ? 0 : *rounds.rbegin();
+  std::string text = headline(nodes, rounds) + first_cause(nodes, rounds) + goodput(timeline);
+  for (const NodeRecord& node : nodes) text += notes_on(node, last);
   int shown = 0;
   for (const int round : rounds) {
     const bool is_last = round == *rounds.rbegin();
@@ -348,7 +445,7 @@ Result<std::string> explain(Nodes nodes) {
     if (shown > kRoundsShownMax) {
       text += "(" + count_text(shown - kRoundsShownMax, "round") + " not shown)\n";
     }
-    text += round_text(nodes, round);
+    text += round_text(nodes, timeline, round);
   }
   return text;
 }

@@ -35,6 +35,24 @@ const json::object& object_of(const json::object& object, std::string_view name)
   return value != nullptr && value->is_object() ? value->get_object() : kEmpty;
 }
 
+std::int64_t step_of(const json::object& object, std::string_view name) {
+  const json::value* value = object.if_contains(name);
+  constexpr std::int64_t kStepMax = std::int64_t{1} << 53;
+  if (value == nullptr || !value->is_int64()) return 0;
+  return std::clamp<std::int64_t>(value->get_int64(), 0, kStepMax);
+}
+
+/// None where they contradict each other.
+std::optional<Steps> steps_of(const json::object& event, double at) {
+  const auto since = [&](std::string_view name) {
+    return std::max(0.0, at - static_cast<double>(step_of(event, name)));
+  };
+  const Steps steps{step_of(event, "first_step"), step_of(event, "last_step"),
+                    since("first_ago_ms"), since("last_ago_ms")};
+  if (steps.last < steps.first || steps.to < steps.from) return std::nullopt;
+  return steps;
+}
+
 Failure failure_of(const json::object& exit, const std::string& code, const std::string& text) {
   Failure failure{code, text, number_of(exit, "rank"), number_of(exit, "pid"),
                   text_of(exit, "host")};
@@ -72,6 +90,7 @@ void take_of_round(RoundRecord& round, const std::string& name, const json::obje
         failure_of(object_of(event, "exit"), text_of(event, "code"), text_of(event, "text"));
     round.failure->at = at;
   }
+  if (name == "steps") round.steps = steps_of(event, at);
   if (name == "cleanup") {
     round.descendants = number_of(event, "descendants");
     round.still_alive = number_of(event, "still_alive");
@@ -87,10 +106,14 @@ void take_of_round(RoundRecord& round, const std::string& name, const json::obje
 
 void take_of_run(NodeRecord& node, const std::string& name, const json::object& event) {
   if (name == "signal" && text_of(event, "action") == "stop") {
-    node.signals.push_back(text_of(event, "name"));
+    const int round = node.rounds.empty() ? 0 : node.rounds.rbegin()->first;
+    node.signals.push_back({text_of(event, "name"), round});
   }
+  if (name == "start") node.nodes_max = number_of(event, "nodes_max");
+  if (name == "let_go") node.let_go = text_of(event, "text");
   if (name == "verdict") {
     node.verdict_text = text_of(event, "text");
+    node.verdict_code = number_of(event, "exit_code");
     const json::object& failure = object_of(event, "failure");
     if (failure.empty()) return;
     node.verdict = failure_of(object_of(failure, "first"), text_of(failure, "code"),
@@ -111,6 +134,7 @@ void take(NodeRecord& node, const json::object& event, int& expected) {
   if (node.run.empty()) node.run = text_of(event, "run");
   if (node.host.empty()) node.host = text_of(event, "host");
   const double at = moment_of(event);
+  if (at >= node.last) node.last_time = text_of(event, "time");
   node.last = std::max(node.last, at);
   const std::string name = text_of(event, "event");
   take_of_run(node, name, event);

@@ -33,6 +33,14 @@ struct Failure {
   bool given_up = false;  // ddprun gave up all ranks of the node; then `rank` is any of them
 };
 
+/// What the ranks of a node reported of their steps in a round.
+struct Steps {
+  std::int64_t first = 0;  // that all of them have finished
+  std::int64_t last = 0;
+  double from = 0;  // when the first was
+  double to = 0;
+};
+
 /// One round as one node saw it.
 struct RoundRecord {
   std::string cause{};
@@ -57,7 +65,14 @@ struct RoundRecord {
   std::string survivors{};
   std::vector<Exit> exits{};
   std::optional<Failure> failure{};
-  std::string ordered_stop{};  // why the coordinator stopped it
+  std::string ordered_stop{};    // why the coordinator stopped it
+  std::optional<Steps> steps{};  // none: not reported, or the record breaks off
+};
+
+/// To ddprun, that ends this node's part.
+struct StopSignal {
+  std::string name{};
+  int round = 0;  // the last that the node knew of then
 };
 
 struct NodeRecord {
@@ -65,14 +80,18 @@ struct NodeRecord {
   std::string run{};
   std::string host{};
   std::map<int, RoundRecord> rounds{};
-  std::vector<std::string> signals{};  // to ddprun, that stop it
-  std::optional<Failure> verdict{};    // who failed first in the run; what the coordinator found
+  int nodes_max = 0;  // 0: not recorded
+  std::vector<StopSignal> signals{};
+  std::optional<Failure> verdict{};  // who failed first in the run; what the coordinator found
   int verdict_round = 0;
-  std::string verdict_text{};
-  std::string outcome{};  // empty: the record has no end
+  std::string verdict_text{};  // empty: this node heard no verdict
+  int verdict_code = 0;
+  std::string let_go{};   // what the coordinator said of the run without this node
+  std::string outcome{};  // of this node; empty: the record has no end
   int exit_code = 0;
   std::string end_text{};
   double last = 0;               // the last moment recorded
+  std::string last_time{};       // the same, by the clock of the host
   std::uint64_t unreadable = 0;  // lines
   std::uint64_t missing = 0;     // by their numbers
 };
