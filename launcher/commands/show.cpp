@@ -121,6 +121,19 @@ std::string node_state(const json::object& run, const json::object& node) {
   return text_in(run, "phase") == "forming" && state == "stopping" ? "stopping or holding" : state;
 }
 
+/// Nodes that the run had, and has not any more.
+std::string gone_table(const json::object& run) {
+  std::vector<std::vector<std::string>> rows{{"  GONE", "ADDRESS", "RANKS", "AGO", "WHY"}};
+  for (const json::value& value : array_in(run, "gone")) {
+    if (!value.is_object()) continue;
+    const json::object& node = value.get_object();
+    const std::chrono::milliseconds ago(number_in(node, "ago_ms"));
+    rows.push_back({"  " + text_in(node, "host"), text_in(node, "address"),
+                    or_none(text_in(node, "ranks")), duration_text(ago), text_in(node, "why")});
+  }
+  return rows.size() == 1 ? "" : in_columns(rows);
+}
+
 /// Of the run that the coordinator in this ddprun decides.
 std::string node_table(const json::object& status) {
   const json::value* cluster = status.if_contains("cluster");
@@ -136,7 +149,7 @@ std::string node_table(const json::object& status) {
     rows.push_back({"  " + text_in(node, "host"), text_in(node, "address"),
                     node_row_ranks(run, node), node_state(run, node), duration_text(silent)});
   }
-  return in_columns(rows);
+  return in_columns(rows) + gone_table(run);
 }
 
 std::string coordinator_line(const json::object& status) {

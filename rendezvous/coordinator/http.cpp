@@ -36,6 +36,13 @@ std::string response_with(Page page, std::string_view body) {
   return net::http_response("200 OK", type, body);
 }
 
+std::string response_moved(Page page, const std::string& coordinator) {
+  const std::string url = "http://" + coordinator + (page == Page::kJson ? "/status.json" : "/");
+  const std::string type = "text/plain; charset=utf-8\r\nLocation: " + url;
+  return net::http_response("307 Temporary Redirect", type,
+                            "The run is coordinated at " + coordinator + ": " + url + "\n");
+}
+
 std::string response_to_refused(int code) {
   if (code == 403) {
     return net::http_response("403 Forbidden", "text/plain; charset=utf-8",

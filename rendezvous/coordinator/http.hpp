@@ -26,6 +26,8 @@ struct HttpAsk {
 
 /// A complete response, after which the connection is closed.
 [[nodiscard]] std::string response_with(Page page, std::string_view body);
+/// The response where all is at another coordinator, "10.0.0.2:41234".
+[[nodiscard]] std::string response_moved(Page page, const std::string& coordinator);
 /// The response to a refused request: a plain-text sentence.
 [[nodiscard]] std::string response_to_refused(int code);
 

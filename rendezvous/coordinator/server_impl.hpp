@@ -178,6 +178,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   // server_status.cpp: what HTTP shows.
   void ask(Link& link, std::string_view input);
   [[nodiscard]] SharedFrame page(Page kind);
+  [[nodiscard]] std::string moved_for(const round::Peer& peer) const;
   [[nodiscard]] ServerView view(TimePoint now) const;
 
   struct CachedPage {

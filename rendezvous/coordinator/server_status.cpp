@@ -1,11 +1,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/address.hpp"
 #include "net/listen.hpp"
 #include "rendezvous/coordinator/server_impl.hpp"
 #include "rendezvous/coordinator/status.hpp"
 
 namespace ddprun::coordinator {
+
+using protocol::Moved;
 
 namespace {
 
@@ -22,14 +25,25 @@ void Server::Impl::ask(Link& link, std::string_view input) {
   if (!may_ask(options_.status, peer.address, peer.local_address)) asked->code = 403;
   forget_partial(link);
   std::string().swap(link.held);
-  SharedFrame answer = asked->code == 200
-                           ? page(asked->page)
-                           : std::make_shared<Frame>(response_to_refused(asked->code), unsent_);
+  const std::string moved = asked->code == 200 ? moved_for(peer) : "";
+  SharedFrame answer =
+      asked->code != 200 ? std::make_shared<Frame>(response_to_refused(asked->code), unsent_)
+      : moved.empty()    ? page(asked->page)
+                         : std::make_shared<Frame>(response_moved(asked->page, moved), unsent_);
   if (asked->part == Part::kHead) {
     answer = std::make_shared<Frame>(std::string(head_of(answer->bytes)), unsent_);
   }
   send(link, std::move(answer));
   close_link(link);
+}
+
+/// Where the only run of this server is coordinated, as `peer` reaches it; empty: here.
+std::string Server::Impl::moved_for(const round::Peer& peer) const {
+  const bool is_elsewhere = options_.only_run && runs_.empty() && elsewhere_.size() == 1;
+  if (!is_elsewhere) return "";
+  const Moved& place = elsewhere_.begin()->second.place;
+  const bool is_here = is_loopback_literal(place.address) && !is_loopback_literal(peer.address);
+  return host_and_port(is_here ? peer.local_address : place.address, place.port);
 }
 
 SharedFrame Server::Impl::page(Page kind) {
@@ -66,6 +80,11 @@ ServerView Server::Impl::view(TimePoint now) const {
     for (const RunEntry::Line& line : entry->notes) run.log.push_back({now - line.at, line.text});
     view.runs.push_back(std::move(run));
   }
+  for (const auto& [name, other] : elsewhere_) {
+    view.moved.push_back({name, host_and_port(other.place.address, other.place.port)});
+  }
+  std::sort(view.moved.begin(), view.moved.end(),
+            [](const MovedRun& left, const MovedRun& right) { return left.run_id < right.run_id; });
   std::sort(view.runs.begin(), view.runs.end(), [](const RunView& left, const RunView& right) {
     return left.status.run_id < right.status.run_id;
   });

@@ -20,6 +20,10 @@ std::int64_t milliseconds(Duration duration) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
 }
 
+json::value text_or_null(const std::string& text) {
+  return text.empty() ? json::value(nullptr) : json::value(text);
+}
+
 json::object json_of(const NodeStatus& node) {
   json::object object;
   object["host"] = node.host;
@@ -30,7 +34,23 @@ json::object json_of(const NodeStatus& node) {
   object["workers"] = node.workers;
   object["state"] = protocol::name_of(node.state);
   object["silent_ms"] = milliseconds(node.silent);
+  object["version"] = text_or_null(node.version);
   return object;
+}
+
+json::object json_of(const round::GoneNode& node) {
+  return {{"host", node.host},
+          {"address", node.address},
+          {"ranks", text_or_null(node.ranks)},
+          {"version", text_or_null(node.version)},
+          {"why", node.why},
+          {"ago_ms", milliseconds(node.ago)}};
+}
+
+/// No line of its output: a page may be read by other users of the machine.
+json::value json_of(const std::optional<protocol::Done>& verdict) {
+  if (!verdict) return nullptr;
+  return json::object{{"exit_code", verdict->exit_code}, {"text", verdict->text}};
 }
 
 json::object json_of(const round::Counters& counters) {
@@ -55,6 +75,10 @@ json::object json_of(const RunView& run) {
   for (const NodeStatus& node : status.nodes) nodes.push_back(json_of(node));
   object["nodes_here"] = nodes.size();
   object["nodes"] = std::move(nodes);
+  json::array gone;
+  for (const round::GoneNode& node : status.gone) gone.push_back(json_of(node));
+  object["gone"] = std::move(gone);
+  object["verdict"] = json_of(status.verdict);
   object["missing_node_ranks"] = round::waits_for_nodes(status)
                                      ? json::array(status.missing.begin(), status.missing.end())
                                      : json::array();
@@ -86,6 +110,11 @@ std::string to_json(const ServerView& view) {
   json::array runs;
   for (const RunView& run : view.runs) runs.push_back(json_of(run));
   object["runs"] = std::move(runs);
+  json::array moved;
+  for (const MovedRun& run : view.moved) {
+    moved.push_back({{"run_id", run.run_id}, {"coordinator", run.coordinator}});
+  }
+  object["moved"] = std::move(moved);
   return json::serialize(object) + "\n";
 }
 

@@ -19,6 +19,12 @@ struct RunView {
   std::vector<Line> log;  // oldest first
 };
 
+/// A run whose nodes are sent to another coordinator.
+struct MovedRun {
+  std::string run_id;
+  std::string coordinator;  // "10.0.0.2:41234"
+};
+
 struct ServerView {
   std::string address;
   Duration uptime{};
@@ -28,6 +34,7 @@ struct ServerView {
   std::size_t rejected = 0;  // connections without secret or certificate
   store::Counters store;
   std::vector<RunView> runs;  // sorted by run id
+  std::vector<MovedRun> moved;
 };
 
 [[nodiscard]] std::string to_json(const ServerView& view);

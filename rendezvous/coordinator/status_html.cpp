@@ -35,8 +35,10 @@ constexpr const char* kHead =
     "tr{margin-bottom:.6em}td::before{content:attr(title) \": \"}}"
     "</style></head>\n<body>\n";
 
-constexpr std::array<const char*, 6> kColumns = {"node",  "host",  "address",
-                                                 "ranks", "state", "silent for"};
+constexpr std::array<const char*, 7> kColumns = {"node",  "host",       "address", "ranks",
+                                                 "state", "silent for", "version"};
+constexpr std::array<const char*, 6> kGoneColumns = {"host", "address", "ranks",
+                                                     "gone", "why",     "version"};
 
 std::string escaped(std::string_view text) {
   std::string result;
@@ -70,6 +72,28 @@ std::string time_of_day(WallTime when) {
   return text.data();
 }
 
+std::string or_unknown(const std::string& version) {
+  return version.empty() ? "not told" : version;
+}
+
+template <std::size_t kCount>
+void put_head(std::string& page, const std::array<const char*, kCount>& columns) {
+  page += "<table><tr>";
+  for (const char* column : columns) page.append("<th>").append(column).append("</th>");
+  page += "</tr>\n";
+}
+
+template <std::size_t kCount>
+void put_row(std::string& page, const std::array<const char*, kCount>& columns,
+             const std::array<std::string, kCount>& cells) {
+  page += "<tr>";
+  for (std::size_t i = 0; i < kCount; ++i) {
+    page.append("<td title=\"").append(columns[i]).append("\">");
+    page.append(escaped(cells[i])).append("</td>");
+  }
+  page += "</tr>\n";
+}
+
 void put(std::string& page, const NodeStatus& node) {
   const bool placed = node.group_rank >= 0;
   const std::array<std::string, kColumns.size()> cells = {
@@ -79,13 +103,19 @@ void put(std::string& page, const NodeStatus& node) {
       placed ? round::reasons::ranks_text(node.rank_base, node.workers)
              : count_text(node.workers, "worker"),
       std::string(protocol::name_of(node.state)),
-      duration_text(node.silent)};
-  page += "<tr>";
-  for (std::size_t i = 0; i < cells.size(); ++i) {
-    page.append("<td title=\"").append(kColumns[i]).append("\">");
-    page.append(escaped(cells[i])).append("</td>");
-  }
-  page += "</tr>\n";
+      duration_text(node.silent),
+      or_unknown(node.version)};
+  put_row(page, kColumns, cells);
+}
+
+void put(std::string& page, const round::GoneNode& node) {
+  const std::array<std::string, kGoneColumns.size()> cells = {node.host,
+                                                              node.address,
+                                                              node.ranks.empty() ? "-" : node.ranks,
+                                                              duration_text(node.ago) + " ago",
+                                                              node.why,
+                                                              or_unknown(node.version)};
+  put_row(page, kGoneColumns, cells);
 }
 
 std::string missing_text(const Status& status) {
@@ -107,8 +137,23 @@ bool is_silent(const NodeStatus& node, const Status& status) {
   return matters && node.silent * 2 > status.terms.silence_max();
 }
 
+bool has_failed(const Status& status) {
+  return status.verdict && status.verdict->exit_code != 0;
+}
+
+/// Its phase, or how it has ended.
+std::string state_text(const Status& status) {
+  if (!status.verdict) return round::name_of(status.phase);
+  const std::string code = "exit code " + std::to_string(status.verdict->exit_code);
+  if (status.phase == Phase::kOver) {
+    return status.verdict->exit_code == 0 ? "succeeded" : "ended with " + code;
+  }
+  return std::string(round::name_of(status.phase)) + ", " + code;
+}
+
 /// Why the run needs attention; empty: it does not.
 std::string trouble_of(const Status& status) {
+  if (has_failed(status)) return status.verdict->text;
   if (status.phase == Phase::kOver) return {};
   for (const NodeStatus& node : status.nodes) {
     if (node.state == NodeState::kFailed) return "a worker failed on " + node.host;
@@ -133,20 +178,32 @@ void put_summary(std::string& page, const Status& status) {
   page += "</p>\n";
 }
 
+void put_nodes(std::string& page, const Status& status) {
+  if (!status.nodes.empty()) {
+    put_head(page, kColumns);
+    for (const NodeStatus& node : status.nodes) put(page, node);
+    page += "</table>\n";
+  }
+  if (status.gone.empty()) return;
+  page += "<h3>nodes that have gone</h3>\n";
+  put_head(page, kGoneColumns);
+  for (const round::GoneNode& node : status.gone) put(page, node);
+  page += "</table>\n";
+}
+
 void put(std::string& page, const RunView& run, WallTime now) {
   const Status& status = run.status;
   const std::string trouble = trouble_of(status);
   page += trouble.empty() ? "<section>\n" : "<section class=\"trouble\">\n";
   page +=
-      "<h2>run " + escaped(status.run_id.value()) + ": " + round::name_of(status.phase) + "</h2>\n";
-  if (!trouble.empty()) page += "<p><strong>Attention: " + escaped(trouble) + "</strong></p>\n";
-  page += "<p>" + escaped(status.why) + "</p>\n";
+      "<h2>run " + escaped(status.run_id.value()) + ": " + escaped(state_text(status)) + "</h2>\n";
+  const char* label = has_failed(status) ? "First cause: " : "Attention: ";
+  if (!trouble.empty())
+    page += "<p><strong>" + std::string(label) + escaped(trouble) + "</strong></p>\n";
+  if (trouble != status.why) page += "<p>" + escaped(status.why) + "</p>\n";
   put_summary(page, status);
-  page += "<table><tr>";
-  for (const char* column : kColumns) page.append("<th>").append(column).append("</th>");
-  page += "</tr>\n";
-  for (const NodeStatus& node : status.nodes) put(page, node);
-  page += "</table>\n<ul>\n";
+  put_nodes(page, status);
+  page += "<ul>\n";
   for (const RunView::Line& line : run.log) {
     const auto ago = std::chrono::duration_cast<WallTime::duration>(line.ago);
     page += "<li>" + time_of_day(now - ago) + ", " + duration_text(line.ago) +
@@ -170,7 +227,11 @@ std::string to_html(const ServerView& view) {
           bytes_text(static_cast<std::int64_t>(view.store.bytes)) + ", " +
           count_of(view.store.waits, "wait") + ", " + count_of(view.store.connections, "client") +
           ".</p>\n";
-  if (view.runs.empty()) page += "<p>No run.</p>\n";
+  for (const MovedRun& run : view.moved) {
+    page += "<p>Run " + escaped(run.run_id) + " is coordinated at <a href=\"http://" +
+            escaped(run.coordinator) + "/\">" + escaped(run.coordinator) + "</a>.</p>\n";
+  }
+  if (view.runs.empty() && view.moved.empty()) page += "<p>No run.</p>\n";
   for (const RunView& run : view.runs) put(page, run, view.now);
   return page + "</body></html>\n";
 }

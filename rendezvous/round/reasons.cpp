@@ -187,6 +187,19 @@ std::string ends_everywhere() {
   return "the run ends on every node";
 }
 
+std::string ended_with_run() {
+  return "ended with the run";
+}
+
+std::string another_version(const std::string& host, const std::string& version,
+                            const std::string& first) {
+  const auto named = [](const std::string& one) {
+    return one.empty() ? std::string("a version that does not tell its number") : "version " + one;
+  };
+  return host + " runs ddprun of " + named(version) + ", the first node " + named(first) +
+         "; what one of them does not know is left out";
+}
+
 std::string waiting(const Absence& absence, const protocol::Terms& terms) {
   const int here = static_cast<int>(absence.hosts.size());
   const bool is_short = here < absence.needed;

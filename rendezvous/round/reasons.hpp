@@ -72,6 +72,11 @@ struct NodeLost {
 [[nodiscard]] std::string without_node(int nodes, const protocol::Terms& terms);
 [[nodiscard]] std::string continues_elsewhere(int nodes);
 [[nodiscard]] std::string ends_everywhere();
+/// Of a node that has gone when it knew the verdict.
+[[nodiscard]] std::string ended_with_run();
+/// `first`: the version of the run's first agent.
+[[nodiscard]] std::string another_version(const std::string& host, const std::string& version,
+                                          const std::string& first);
 
 /// Too few members of the last round are here to decide what follows it.
 [[nodiscard]] std::string no_majority(int here, int needed, const protocol::Terms& terms);

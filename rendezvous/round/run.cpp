@@ -262,6 +262,12 @@ Status Run::status(TimePoint now) const {
   status.restarts = restarts_.used;
   status.counters = counters_;
   if (run_terms_) status.terms = run_terms_->terms;
+  if (const auto* stopping = in<Stopping>()) status.verdict = stopping->verdict;
+  if (const auto* over = in<Over>()) status.verdict = over->ended.verdict;
+  for (const Gone& gone : gone_) {
+    status.gone.push_back(gone.node);
+    status.gone.back().ago = now - gone.at;
+  }
   const auto* forming = in<Forming>();
   if (forming != nullptr && !roster_.empty() && !forming->restart_at) {
     const reasons::Absence absent = absence();
@@ -284,6 +290,7 @@ Status Run::status(TimePoint now) const {
     node.workers = agent->hello.local_world_size;
     node.state = agent->state;
     node.silent = now - agent->heard;
+    node.version = agent->hello.version;
     status.nodes.push_back(std::move(node));
   }
   return status;

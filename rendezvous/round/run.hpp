@@ -48,6 +48,10 @@ inline constexpr std::size_t kInterruptedMax = 4;
 inline constexpr Duration kAbandonedMax = std::chrono::hours(1);
 // After the verdict agents get this long to take it and go.
 inline constexpr Duration kLingerMax = std::chrono::seconds(30);
+/// Nodes that have left or were lost and are still shown; of more, the newest.
+inline constexpr std::size_t kGoneMax = 64;
+/// Versions of ddprun that differ and are noted, each once.
+inline constexpr std::size_t kVersionsMax = 8;
 
 // Signals that are passed on to all nodes: so many at once, then one per interval; others are
 // dropped with a note.
@@ -218,6 +222,7 @@ class Run {
   [[nodiscard]] std::optional<protocol::Refused> refusal_of_round(
       const protocol::Hello& hello) const;
   void lift_rounds(Round heard_of);
+  void compare_version(const Agent& agent);
   void admit(const Received& received, const protocol::Hello& hello);
   void resume(Agent& agent, const Received& received, const protocol::Hello& hello);
   void take_back(Agent& agent, const Received& received, const protocol::Hello& hello);
@@ -355,6 +360,7 @@ class Run {
   [[nodiscard]] bool can_be_followed(const Agent& own) const;
   void resign(const Agent& own, const std::string& why);
   [[nodiscard]] int nodes_without(const Agent& agent) const;
+  void remember(const Agent& agent, const std::string& why);
   void let_go(Agent& agent);
   void let_leavers_go();
   [[nodiscard]] bool failure_explains(const Agent& agent, const protocol::Leave& leave) const;
@@ -411,6 +417,12 @@ class Run {
   SignalMerge<AgentId> signals_;
   LogQuota signal_quota_{kSignalBurst, kSignalInterval};
   Counters counters_;
+  struct Gone {
+    GoneNode node;
+    TimePoint at;
+  };
+  std::deque<Gone> gone_;
+  std::vector<std::string> versions_;  // that its agents have told, the first agent's first
   bool unread_ = false;  // after a stall, until a Tick: not all that came meanwhile has been read
 
   // Of one step.

@@ -94,6 +94,8 @@ void Run::begin_new_run(const Hello& hello) {
   majority_.clear();
   rounds_.finished = {Round(0), {}};
   why_.clear();
+  gone_.clear();
+  versions_.clear();
   enter(Forming{});
 }
 
@@ -152,6 +154,16 @@ void Run::lift_rounds(Round heard_of) {
   rounds_.highest = heard_of.value();
 }
 
+// Each once: a thousand nodes of one version are one line.
+void Run::compare_version(const Agent& agent) {
+  const std::string& own = agent.hello.version;
+  const bool known = std::find(versions_.begin(), versions_.end(), own) != versions_.end();
+  if (known || versions_.size() >= kVersionsMax) return;
+  versions_.push_back(own);
+  if (versions_.size() == 1) return;
+  note(Level::kWarning, reasons::another_version(agent.host(), own, versions_.front()));
+}
+
 void Run::admit(const Received& received, const Hello& hello) {
   const bool alone = roster_.empty();
   Agent& agent = roster_.add(hello, received.link, received.peer, now_);
@@ -160,6 +172,7 @@ void Run::admit(const Received& received, const Hello& hello) {
   agent.came_later = rounds_.formed;
   agent.spoke = now_;
   ++counters_.joins;
+  compare_version(agent);
   if (auto* running = in<Running>()) {
     running->welcome_at.reset();
     if (is_held_back(agent)) ++counters_.held_back;

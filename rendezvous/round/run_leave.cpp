@@ -122,6 +122,7 @@ void Run::take_up(Agent& agent, const Leave& leave) {
     send(agent.link,
          LetGo{ends ? reasons::ends_everywhere() : reasons::without_node(nodes, terms())});
   }
+  remember(agent, sentence);
   let_go(agent);
   if (!ends) return after_loss(end, sentence);
   ++counters_.losses;
@@ -170,6 +171,16 @@ int Run::nodes_without(const Agent& agent) const {
   return std::min(roster_.size() - losing_ - 1, terms().nodes_max);
 }
 
+/// For those who look at the run: a node that has gone is not one that never was.
+void Run::remember(const Agent& agent, const std::string& why) {
+  GoneNode node{agent.host(), agent.peer.address, "", agent.hello.version, why};
+  if (agent.last.number.value() > 0 && agent.group_rank >= 0) {
+    node.ranks = reasons::ranks_text(agent.placement.rank_base, agent.hello.local_world_size);
+  }
+  gone_.push_back({std::move(node), now_});
+  if (gone_.size() > kGoneMax) gone_.pop_front();
+}
+
 void Run::let_go(Agent& agent) {
   if (auto* rebuilding = in<Rebuilding>()) rebuilding->ended(agent);
   count_loss(agent, Majority::Loss::kEnded);
@@ -190,6 +201,7 @@ void Run::lose(Agent& agent, const std::string& evidence, LinkEnd link_end) {
   const bool overtaken = explains_failure(agent);
   const RoundEnd end = overtaken ? RoundEnd::kEnds : round_end_without(agent);
   const std::string sentence = reasons::lost(describe(agent, evidence));
+  remember(agent, in<Over>() != nullptr ? reasons::ended_with_run() : sentence);
   if (link_end == LinkEnd::kOpen) close(agent.link);
   count_loss(agent, loss_of(agent, link_end == LinkEnd::kGone));
   forget(agent);

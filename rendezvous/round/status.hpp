@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,17 @@ struct NodeStatus {
   int workers = 0;
   protocol::NodeState state = protocol::NodeState::kIdle;
   Duration silent{};
+  std::string version{};  // of its ddprun; empty: older than that it tells so
+};
+
+/// One that the run had, and has not any more.
+struct GoneNode {
+  std::string host;
+  std::string address;
+  std::string ranks;  // in its last round here; empty: none
+  std::string version;
+  std::string why;
+  Duration ago{};
 };
 
 struct Status {
@@ -63,6 +75,8 @@ struct Status {
   std::vector<NodeStatus> nodes;  // by group rank, then arrival
   std::vector<int> missing;       // node ranks no agent has, if the others gave theirs
   Counters counters;
+  std::optional<protocol::Done> verdict;  // from stopping on
+  std::vector<GoneNode> gone;             // oldest first, the last kGoneMax of them
 };
 
 /// A node that leaves at the end of a run is not missing.

@@ -189,3 +189,65 @@ TEST_CASE("the page escapes text from peers") {
   CHECK_THAT(page, ContainsSubstring("1 missing, node rank 1"));
   CHECK(page.find("<script>") == std::string::npos);
 }
+
+TEST_CASE("the page of a run that has failed tells its exit code and the first cause, marked") {
+  ServerView view = example();
+  round::Status& status = view.runs[0].status;
+  status.phase = round::Phase::kOver;
+  status.nodes.clear();
+  protocol::Done& verdict = status.verdict.emplace();
+  verdict.exit_code = 7;
+  verdict.text = status.why = "rank 3 (gpu-02) failed: exit code 7 <b>";
+  verdict.failure.emplace().first.lines = {"the password is needle"};
+  const std::string page = to_html(view);
+  CHECK_THAT(page, ContainsSubstring(": ended with exit code 7</h2>") &&
+                       ContainsSubstring("<section class=\"trouble\">") &&
+                       ContainsSubstring("<strong>First cause: rank 3 (gpu-02) failed: exit code 7 "
+                                         "&lt;b&gt;</strong>"));
+  CHECK_THAT(page, !ContainsSubstring("<table>"));  // no empty one
+  CHECK_THAT(page + to_json(view), !ContainsSubstring("needle"));
+  const auto json = boost::json::parse(to_json(view));
+  const auto& told = json.at("runs").as_array().at(0).at("verdict");
+  CHECK(told.at("exit_code") == 7);
+  CHECK(told.at("text") == boost::json::value(verdict.text));
+  verdict = {0, "all 4 ranks exited with code 0"};
+  CHECK_THAT(to_html(view), ContainsSubstring(": succeeded</h2>") &&
+                                !ContainsSubstring("<section class=\"trouble\">"));
+}
+
+TEST_CASE("nodes that have gone stay on the page, with why, and each node has its version") {
+  ServerView view = example();
+  round::Status& status = view.runs[0].status;
+  status.nodes[0].version = "1.2";
+  status.gone.push_back({"gpu-<2>", "10.0.0.2", "ranks 2-3", "", "lost gpu-<2>: no heartbeat",
+                         std::chrono::seconds(61)});
+  CHECK_THAT(to_html(view), ContainsSubstring("<td title=\"version\">1.2</td>") &&
+                                ContainsSubstring("<h3>nodes that have gone</h3>") &&
+                                ContainsSubstring("<td title=\"host\">gpu-&lt;2&gt;</td>") &&
+                                ContainsSubstring("1 min 1 s ago</td>") &&
+                                ContainsSubstring("lost gpu-&lt;2&gt;: no heartbeat</td>") &&
+                                ContainsSubstring("<td title=\"version\">not told</td>"));
+  const auto json = boost::json::parse(to_json(view));
+  const auto& run = json.at("runs").as_array().at(0);
+  CHECK(run.at("nodes").as_array().at(0).at("version") == "1.2");
+  const auto& gone = run.at("gone").as_array().at(0);
+  CHECK(gone.at("ranks") == "ranks 2-3");
+  CHECK(gone.at("version").is_null());
+  CHECK(gone.at("ago_ms") == 61'000);
+  CHECK(run.at("verdict").is_null());
+}
+
+TEST_CASE("a page whose run is coordinated elsewhere sends the reader there") {
+  const std::string moved = response_moved(Page::kHtml, "10.0.0.2:41234");
+  CHECK_THAT(moved, ContainsSubstring("HTTP/1.1 307 Temporary Redirect\r\n") &&
+                        ContainsSubstring("Location: http://10.0.0.2:41234/\r\n"));
+  CHECK_THAT(response_moved(Page::kJson, "[::1]:5"),
+             ContainsSubstring("Location: http://[::1]:5/status.json\r\n"));
+  ServerView view;
+  view.moved.push_back({"a<b", "10.0.0.2:41234"});
+  CHECK_THAT(to_html(view), ContainsSubstring("Run a&lt;b is coordinated at <a "
+                                              "href=\"http://10.0.0.2:41234/\">") &&
+                                !ContainsSubstring("No run."));
+  CHECK(boost::json::parse(to_json(view)).at("moved").as_array().at(0).at("coordinator") ==
+        "10.0.0.2:41234");
+}

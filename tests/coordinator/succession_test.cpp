@@ -41,6 +41,11 @@ TEST_CASE("a lead is believed by a coordinator without a round: its agents are s
   Agent late(coordinator.port(), hello_of("run", "b", 2));
   CHECK(late.await<Moved>() == Moved{"127.0.0.1", 4711});
   CHECK(late.closed());
+  Client reader(coordinator.port());
+  reader.send("GET /status.json HTTP/1.1\r\n\r\n");
+  const std::string answer = reader.receive(4096);
+  CHECK_THAT(answer, ContainsSubstring("307 Temporary Redirect") &&
+                         ContainsSubstring("Location: http://127.0.0.1:4711/status.json\r\n"));
 }
 
 TEST_CASE("a lead is believed by a coordinator whose round is older") {

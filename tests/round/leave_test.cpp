@@ -255,3 +255,53 @@ TEST_CASE("a node without ranks in the round cannot end the run on all nodes") {
   REQUIRE(desk.last<LetGo>(3));
   CHECK(desk.last<LetGo>(3)->text == "the run continues on 2 nodes");
 }
+
+TEST_CASE("nodes that have left or were lost are still shown, with their ranks and why") {
+  Desk desk = three_that_run();
+  desk.say(3, Leave{143, "SIGTERM received", Round(1), true});
+  desk.after(seconds(2));
+  desk.lose(2);
+  const std::vector<GoneNode> gone = desk.run_.status(desk.now_).gone;
+  REQUIRE(gone.size() == 2);
+  CHECK(gone[0].host == "c");
+  CHECK(gone[0].ranks == "rank 2");
+  CHECK_THAT(gone[0].why, ContainsSubstring("SIGTERM received"));
+  CHECK(gone[0].ago == seconds(2));
+  CHECK(gone[1].host == "b");
+  CHECK_THAT(gone[1].why, ContainsSubstring("connection closed"));
+  for (std::uint64_t link = 10; link < 10 + kGoneMax; ++link) {
+    desk.say(link, desk.hello("visitor-" + std::to_string(link), 2, 3));
+    desk.lose(link);
+  }
+  CHECK(desk.run_.status(desk.now_).gone.size() == kGoneMax);
+  CHECK(desk.run_.status(desk.now_).gone.back().host == "visitor-73");
+}
+
+TEST_CASE("a failed run is one in its status, from the verdict to the end") {
+  Desk desk;
+  desk.join_two();
+  desk.both_run();
+  CHECK_FALSE(desk.run_.status(desk.now_).verdict);
+  desk.say(2, desk.failed(1, 7));
+  for (const std::uint64_t link : {1U, 2U}) desk.say(link, Stopped{Round(1), milliseconds(5)});
+  REQUIRE(desk.run_.status(desk.now_).verdict);
+  CHECK(desk.run_.status(desk.now_).verdict->exit_code == 7);
+  desk.lose({1, 2});
+  CHECK(desk.run_.status(desk.now_).gone.size() == 2);
+  CHECK(desk.run_.status(desk.now_).verdict->exit_code == 7);
+}
+
+TEST_CASE("nodes of another version are noted, once for each version") {
+  Desk desk;
+  int link = 0;
+  for (const char* version : {"1.2", "1.2", "1.1", "1.1", ""}) {
+    Hello hello = desk.hello(std::string(1, static_cast<char>('a' + link)), 2, 5);
+    hello.version = version;
+    desk.say(static_cast<std::uint64_t>(++link), hello);
+  }
+  const auto notes = std::count_if(
+      desk.notes_.begin(), desk.notes_.end(),
+      [](const std::string& note) { return note.find(" runs ddprun of ") != std::string::npos; });
+  CHECK(notes == 2);
+  CHECK(desk.run_.status(desk.now_).nodes.at(2).version == "1.1");
+}
