@@ -36,8 +36,8 @@ std::string missing_lines_of(const ConsoleWriter& console, const std::string& na
 asio::awaitable<void> OutputEnd::finish(int exit_code) {
   began_ = true;
   TimePoint deadline = Clock::now() + kConsoleFlushMax;
-  co_await consoles_.err->flush(deadline);
-  co_await consoles_.out->flush(deadline);
+  co_await consoles_.err->flush(deadline, kConsoleFlushMax);
+  co_await consoles_.out->flush(deadline, kConsoleFlushMax);
   // What is healthy has its moment all the same.
   deadline = std::max(deadline, Clock::now() + kDiskHurryMax);
   if (hurried_) disks_.hurry();

@@ -30,8 +30,8 @@ class OutputEnd {
         events_(events),
         logger_(logger) {}
 
-  /// Completes when everything is said, kConsoleFlushMax and a little later in any case. After a
-  /// failure (`exit_code`) the report that no console has is kept.
+  /// Completes when everything is said, and kConsoleFlushMax and a little later where consoles take
+  /// nothing more. After a failure (`exit_code`) the report that no console has is kept.
   [[nodiscard]] boost::asio::awaitable<void> finish(int exit_code);
   [[nodiscard]] bool has_logs() const { return logs_ != nullptr; }
   [[nodiscard]] bool began() const { return began_; }

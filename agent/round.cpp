@@ -456,6 +456,7 @@ void RoundRunner::running() {
   if (inputs_.warm) {
     boost::json::array& warm = started.fields["warm"].emplace_array();
     for (const Rank rank : started_ranks(true)) warm.emplace_back(rank.value());
+  hold_up_for(kConsoleStallMax);
     tell_warm_starts();
     prepare_warm_restart();
   }

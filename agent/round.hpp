@@ -24,6 +24,7 @@
 #include "agent/proc/child.hpp"
 #include "agent/proc/console.hpp"
 #include "agent/proc/descendants.hpp"
+#include "agent/proc/limits.hpp"
 #include "agent/proc/orphans.hpp"
 #include "agent/proc/output.hpp"
 #include "agent/round_evidence.hpp"
@@ -204,6 +205,9 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
     watch_->update(driver_.group());
     if (inputs_.spares && driver_.group().state() > GroupState::kHealthy) inputs_.spares->pause();
   }
+    const GroupState state = driver_.group().state();
+    const bool stops = state == GroupState::kStopping || state == GroupState::kKilling;
+    if (stops) hold_up_for(kConsoleStallAtStop);
   void log_failure(const WorkerExit& first, int others) override;
   void log_stop(int, int workers) override { inputs_.hooks.stopping(workers); }
   void log_left_behind(const LeftBehindFacts& facts) override;
@@ -241,6 +245,8 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   void adopt();
   void make_place(LocalRank rank);
   void joined(LocalRank rank);
+  /// How long a console that takes nothing may hold workers up.
+  void hold_up_for(Duration max);
   void exits(LocalRank rank);
   void exits_soon(LocalRank rank, int looks);
   [[nodiscard]] bool follows_another_exit(LocalRank rank) const;

@@ -1,4 +1,4 @@
-// What a round says of its ranks on the console before they run, and where their output is.
+// What a round says of its ranks on the console, what it shows of their output, and where that is.
 #include <spdlog/logger.h>
 
 #include <filesystem>
@@ -73,6 +73,11 @@ boost::asio::awaitable<std::vector<RankLog>> RoundRunner::written_logs() const {
   auto logs = co_await run_on<std::vector<RankLog>>(disk, std::move(look), deadline);
   if (!logs) co_return std::vector<RankLog>();
   co_return std::move(*logs);
+}
+
+void RoundRunner::hold_up_for(Duration max) {
+  inputs_.consoles.out->hold_workers_up_for(max);
+  inputs_.consoles.err->hold_workers_up_for(max);
 }
 
 std::string RoundRunner::placement() const {

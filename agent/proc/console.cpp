@@ -56,7 +56,10 @@ bool same_file(int one, int other) {
 }  // namespace
 
 ConsoleWriter::ConsoleWriter(asio::any_io_executor executor, int descriptor)
-    : target_(executor, descriptor), stall_(executor), changed_(executor, TimePoint::max()) {
+    : target_(executor, descriptor),
+      stall_(executor),
+      changed_(executor, TimePoint::max()),
+      stall_max_(kConsoleStallMax) {
   closed_ = target_.kind() == ConsoleTarget::Kind::kClosed;
   if (closed_) failure_ = EPIPE;
 }
@@ -65,9 +68,9 @@ ConsoleWriter::Taken ConsoleWriter::write(std::string_view bytes) {
   if (closed_) lose(bytes, Origin::kWorker);
   if (closed_ || bytes.empty()) return Taken::kYes;
   announce_drops();
-  const std::size_t queued = queue_.worker_bytes();
-  const bool over = queued + bytes.size() > kConsoleQueueBytesMax;
-  if (dropped_lines_ != 0 || (stalled_ && over) || queued > kConsoleQueueBytesMax) {
+  const bool may_drop = stalled_ && !keeps_all_;
+  const std::size_t max = may_drop ? kConsoleQueueBytesMax : kConsoleBacklogBytesMax;
+  if (dropped_lines_ != 0 || queue_.worker_bytes() + bytes.size() > max) {
     drop(bytes);
     return Taken::kDropped;
   }
@@ -135,27 +138,49 @@ asio::awaitable<void> ConsoleWriter::written(TimePoint deadline) {
   }
 }
 
-asio::awaitable<void> ConsoleWriter::flush(TimePoint deadline) {
+void ConsoleWriter::stop_keeping() {
+  stopped_ = true;
+  hold_workers_up_for(kConsoleStallAtStop);
+}
+
+void ConsoleWriter::hold_workers_up_for(Duration max) {
+  if (std::exchange(stall_max_, max) == max || !std::exchange(watched_, false)) return;
+  watch_for_stall();
+}
+
+// A console that is slow takes something again and again.
+void ConsoleWriter::hurry_at(const std::shared_ptr<asio::steady_timer>& limit, Duration silence) {
+  limit->async_wait(
+      [self = shared_from_this(), limit, silence](const boost::system::error_code& ended) {
+        if (ended) return;
+        const TimePoint later = self->taken_at_ + silence;
+        if (self->stopped_ || later <= Clock::now()) return self->hurry();
+        limit->expires_at(later);
+        self->hurry_at(limit, silence);
+      });
+}
+
+asio::awaitable<void> ConsoleWriter::flush(TimePoint deadline, Duration silence) {
   const auto self = shared_from_this();
   const auto token = asio::as_tuple(asio::use_awaitable);
   const bool waits = keeps_all_ && !stopped_ && queue_.worker_bytes() != 0;
-  asio::steady_timer limit(changed_.get_executor(), waits ? TimePoint::max() : deadline);
-  limit.async_wait([self](const boost::system::error_code& ended) {
-    if (!ended) self->hurry();
-  });
+  const TimePoint until = waits ? TimePoint::max() : deadline;
+  const auto limit = std::make_shared<asio::steady_timer>(changed_.get_executor(), until);
+  hurry_at(limit, silence);
   while (!closed_ && !hurried_ && (!queue_.empty() || waiting_)) {
     const auto [cancelled] = co_await changed_.async_wait(token);  // ended by hurry() at the latest
     static_cast<void>(cancelled);
   }
   const TimePoint over = Clock::now() + kConsoleHurryMax;
-  limit.expires_at(over);
-  limit.async_wait([self](const boost::system::error_code& ended) {
+  limit->expires_at(over);
+  limit->async_wait([self](const boost::system::error_code& ended) {
     if (!ended) self->changed_.cancel();
   });
   while (!closed_ && !unwritten_own_lines().empty() && Clock::now() < over) {
     const auto [cancelled] = co_await changed_.async_wait(token);
     static_cast<void>(cancelled);
   }
+  limit->cancel();
 }
 
 void ConsoleWriter::hurry() {
@@ -217,6 +242,7 @@ void ConsoleWriter::write_queue() {
     const bool own = note.empty() && queue_.begins_own_line();
     const ssize_t written = target_.write(piece, own ? Begin::kFreshLine : Begin::kAnywhere);
     if (written >= 0) {
+      taken_at_ = Clock::now();
       const bool is_file = target_.kind() == ConsoleTarget::Kind::kFile;
       if (is_file) put_in_flight(note.empty() ? piece : std::string_view());
       if (note.empty()) queue_.pop(static_cast<std::size_t>(written));
@@ -275,7 +301,7 @@ std::string ConsoleWriter::unwritten_own_lines() const {
 
 void ConsoleWriter::announce_drops() {
   if (dropped_lines_ == 0 || stalled_ || queue_.worker_bytes() > kFullBytes) return;
-  const std::string why = "the console took nothing for " + duration_text(kConsoleStallMax);
+  const std::string why = "the console took nothing for " + duration_text(stall_max_);
   const std::string note = missing_note(false, dropped_lines_, why);
   dropped_lines_ = 0;
   push(note, Origin::kOwn);
@@ -293,7 +319,7 @@ void ConsoleWriter::wait_for_console() {
 
 void ConsoleWriter::watch_for_stall() {
   if (std::exchange(watched_, true)) return;
-  stall_.expires_after(kConsoleStallMax);
+  stall_.expires_after(stall_max_);
   stall_.async_wait([self = weak_from_this()](const boost::system::error_code& ended) {
     const auto writer = self.lock();
     if (ended || !writer || !writer->watched_) return;

@@ -46,19 +46,22 @@ class ConsoleWriter : public std::enable_shared_from_this<ConsoleWriter> {
   [[nodiscard]] bool line_is_drawn() const { return drawn_; }
   /// Whether the caller should wait for room() before it writes more.
   [[nodiscard]] bool full(OnStall on_stall = OnStall::kDrop) const;
-  /// Completes when the queue has room, or, with kDrop, when the console took nothing for
-  /// kConsoleStallMax: then write() drops. Cancelling (terminal) is safe.
+  /// Completes when the queue has room, or, with kDrop, when the console took nothing for so long
+  /// as hold_workers_up_for() says: then write() drops. Cancelling (terminal) is safe.
   [[nodiscard]] boost::asio::awaitable<void> room(OnStall on_stall = OnStall::kDrop);
   /// Completes when everything is written or the console is closed, or at `deadline`.
   [[nodiscard]] boost::asio::awaitable<void> written(TimePoint deadline);
   /// From now on flush() has no deadline while output of workers waits: it exists only here, and
   /// without ddprun its worker would wait for the console.
   void keep_all() { keeps_all_ = true; }
-  /// The run is stopped: flush() has its deadline in any case.
-  void stop_keeping() { stopped_ = true; }
-  /// Completes when everything is written or the console is closed. At `deadline`, or at hurry(),
-  /// own lines go first and have kConsoleHurryMax; then it completes in any case.
-  [[nodiscard]] boost::asio::awaitable<void> flush(TimePoint deadline);
+  /// The run is stopped: flush() has its deadline in any case, and no worker is held up for long.
+  void stop_keeping();
+  /// kConsoleStallMax, unless workers are being stopped.
+  void hold_workers_up_for(Duration max);
+  /// Completes when everything is written or the console is closed. At `deadline`, but so long
+  /// after the console took something as `silence` says, or at hurry(), own lines go first and have
+  /// kConsoleHurryMax; then it completes in any case.
+  [[nodiscard]] boost::asio::awaitable<void> flush(TimePoint deadline, Duration silence = {});
   void hurry();
 
   [[nodiscard]] std::uint64_t dropped_lines() const { return dropped_total_; }
@@ -67,8 +70,6 @@ class ConsoleWriter : public std::enable_shared_from_this<ConsoleWriter> {
   /// Why: "it was closed", "No space left on device".
   [[nodiscard]] std::string missing_because() const;
   [[nodiscard]] bool closed() const { return closed_; }
-  /// Whether the console took nothing for kConsoleStallMax.
-  [[nodiscard]] bool stalled() const { return stalled_; }
   /// Own lines are said to what is drawn here for workers.
   void set_live(std::shared_ptr<LiveLine> live) { live_ = std::move(live); }
   /// Own lines that the console did not take yet.
@@ -99,6 +100,7 @@ class ConsoleWriter : public std::enable_shared_from_this<ConsoleWriter> {
   void watch_for_stall();
   void stop_watching();
   void on_writable();
+  void hurry_at(const std::shared_ptr<boost::asio::steady_timer>& limit, Duration silence);
   void close(int error);
 
   ConsoleTarget target_;
@@ -110,6 +112,8 @@ class ConsoleWriter : public std::enable_shared_from_this<ConsoleWriter> {
   bool waiting_ = false;
   bool watched_ = false;  // stall_ runs
   bool stalled_ = false;
+  Duration stall_max_;
+  TimePoint taken_at_{};  // when the console last took something
   bool closed_ = false;
   bool hurried_ = false;
   bool stopped_ = false;

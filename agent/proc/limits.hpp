@@ -25,14 +25,19 @@ inline constexpr std::size_t kHeldBytesMax = 64 * 1024;
 // with a note that says how much is missing.
 inline constexpr std::size_t kLineBytesMax = 256 * 1024;
 // Output that waits for the launcher's own stdout or stderr. Beyond it the streams wait, and if the
-// console takes nothing for kConsoleStallMax, whole lines are dropped and counted.
+// console takes nothing for kConsoleStallMax, whole lines are dropped and counted. While workers
+// are stopped, who may have a last word to write, it is kConsoleStallAtStop.
 inline constexpr std::size_t kConsoleQueueBytesMax = 1024 * 1024;
-inline constexpr std::chrono::milliseconds kConsoleStallMax{1000};
+inline constexpr std::chrono::milliseconds kConsoleStallMax{60'000};
+inline constexpr std::chrono::milliseconds kConsoleStallAtStop{1000};
+// What workers left in their pipes when they ended waits beyond that: nobody is held up by it. More
+// is dropped and counted.
+inline constexpr std::size_t kConsoleBacklogBytesMax = 16 * kConsoleQueueBytesMax;
 // Lines of ddprun's own that wait for the console; what is more is counted as not shown.
 inline constexpr std::size_t kConsoleOwnBytesMax = 1024 * 1024;
-// How long the end of a run waits for a console that is slow or silent. Then own lines go before
-// the workers', for kConsoleHurryMax; what the console still did not take of them is put into a
-// file of the log directory.
+// How long the end of a run waits for a console that takes nothing. Then own lines go before the
+// workers', for kConsoleHurryMax; what the console still did not take of them is put into a file of
+// the log directory.
 inline constexpr std::chrono::seconds kConsoleFlushMax{60};
 inline constexpr std::chrono::seconds kConsoleHurryMax{1};
 // Output that waits for a log file: beyond it the pump of the stream waits, and so does the worker.

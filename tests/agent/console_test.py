@@ -292,6 +292,23 @@ class Console(unittest.TestCase):
         self.assertEqual(lines[at + 1:at + 3], [b"hello you", host + b":0| end"])
         self.assertEqual(process.wait(timeout=HUNG), 130)
 
+    def test_tees_lose_nothing_of_a_reader_that_pauses(self):
+        script = "i=0; while [ $i -lt 40 ]; do head -c 20000 /dev/zero | tr '\\0' x; echo; " \
+                 "i=$((i+1)); done; echo >&2 end"
+        with tempfile.TemporaryDirectory() as logs:
+            reader, writer = os.pipe()
+            process = subprocess.Popen(
+                [DDPRUN, "--standalone", "--nproc-per-node=2", "-t", "3", f"--log-dir={logs}",
+                 "sh", "-c", script], stdout=writer, stderr=writer)
+            os.close(writer)
+            # Longer than the pause after which lines were left out once.
+            self.assertRaises(subprocess.TimeoutExpired, process.wait, 1.5)
+            with open(reader, "rb") as console:
+                seen = console.read()
+        self.assertEqual(process.wait(timeout=HUNG), 0)
+        self.assertEqual(seen.count(b"x" * 20000), 80)
+        self.assertNotIn(b"not shown here", seen)
+
     def test_a_terminal_without_sequences_gets_none(self):
         leader, process = self.start_on_terminal(
             "for i in 1 2 3; do printf '\\r%d %%' $i >&2; sleep 0.4; done; "

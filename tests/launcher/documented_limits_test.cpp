@@ -87,7 +87,8 @@ TEST_CASE("the failure table states the limits of workers and consoles as they a
           "it is heard for " + in_seconds(kHearing) + " before the others are stopped",
           "every " + duration_text(kCountdownInterval) + " the time left and the ranks",
           "passes over /proc for " + duration_text(front::kSweepMax) + " at most",
-          "the end of the run wait for it (at most " + seconds_text(kConsoleFlushMax) + " s)",
+          "the end of the run wait for it until it has taken nothing for " +
+              duration_text(kConsoleFlushMax),
           "the console accepts nothing for " + duration_text(kConsoleStallMax) + " |",
           "a report waits " + duration_text(kEvidenceMax) + " for what lies in files",
           "at most " + bytes(kLineBytesMax) + " are kept",

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "agent/proc/console.hpp"
+#include "agent/proc/limits.hpp"
 #include "base/process_setup.hpp"
 #include "tests/proc/support.hpp"
 
@@ -13,7 +14,9 @@ namespace proc_test {
 
 inline std::shared_ptr<ddprun::ConsoleWriter> writer(boost::asio::io_context& io, int descriptor) {
   ddprun::prepare_process();  // a closed console must not kill the test
-  return std::make_shared<ddprun::ConsoleWriter>(io.get_executor(), descriptor);
+  auto console = std::make_shared<ddprun::ConsoleWriter>(io.get_executor(), descriptor);
+  console->hold_workers_up_for(ddprun::kConsoleStallAtStop);  // a test does not wait for a minute
+  return console;
 }
 
 /// Lines of some 60 bytes.

@@ -112,7 +112,7 @@ TEST_CASE("a writer waits for a console that is slow, and only so long for one t
   while (!console->full()) console->write(numbered(0, 100));
   run(io, console->room());
   const auto waited = Clock::now() - before;
-  CHECK(waited >= ddprun::kConsoleStallMax * 9 / 10);
+  CHECK(waited >= ddprun::kConsoleStallAtStop * 9 / 10);
   CHECK(waited < kWaitMax);
   CHECK_FALSE(console->full());  // it does not wait again while the console stays silent
   run(io, console->room());
@@ -173,7 +173,7 @@ TEST_CASE("a process that had no turn for a second does not take a console that 
   Pipe pipe;
   auto console = writer(io, pipe.write_end());
   console->write(numbered(0, 15'000));
-  const auto over = Clock::now() + ddprun::kConsoleStallMax;
+  const auto over = Clock::now() + ddprun::kConsoleStallAtStop;
   CHECK(eventually([&] { return Clock::now() > over; }));
   CHECK_FALSE(pipe.read_some().empty());
   io.poll();  // the console can be written and the limit has passed, both at once
@@ -250,7 +250,7 @@ TEST_CASE("what a silent console queues is bounded") {
     });
     return all;
   }();
-  CHECK(seen.size() < 2 * ddprun::kConsoleQueueBytesMax);
+  CHECK(seen.size() < 2 * ddprun::kConsoleBacklogBytesMax);
 }
 
 TEST_CASE("a console that is closed swallows output and wakes who waits for it") {
@@ -276,6 +276,62 @@ TEST_CASE("a console that was closed from the beginning is no error") {
   CHECK(console->write("text\n") == ConsoleWriter::Taken::kYes);
 }
 
+TEST_CASE("the wait for a silent console is shorter once workers are stopped") {
+  boost::asio::io_context io;
+  Pipe pipe;
+  auto console = writer(io, pipe.write_end());
+  console->hold_workers_up_for(ddprun::kConsoleStallMax);
+  while (!console->full()) console->write(numbered(0, 100));
+  const auto before = Clock::now();
+  console->stop_keeping();
+  run(io, console->room());
+  CHECK(Clock::now() - before < kWaitMax);
+}
+
+TEST_CASE("the end waits as long as a console takes something, and counts from the last of it") {
+  boost::asio::io_context io;
+  Pipe pipe;
+  auto console = writer(io, pipe.write_end());
+  const std::string all = numbered(0, 5000);
+  console->write(all);
+  const auto silence = std::chrono::milliseconds(1500);
+  TimePoint last_read = Clock::now();
+  std::string seen;
+  boost::asio::steady_timer reader(io);
+  std::function<void(int)> read_slowly = [&](int left) {
+    if (left == 0) return;
+    reader.expires_after(silence / 5);
+    reader.async_wait([&, left](const auto&) {
+      seen += pipe.read_at_most(8 * 1024);
+      last_read = Clock::now();
+      read_slowly(left - 1);
+    });
+  };
+  read_slowly(6);
+  run(io, console->flush(Clock::now(), silence));
+  CHECK(seen.size() == 6 * 8 * 1024);
+  CHECK(Clock::now() - last_read >= silence / 2);
+  CHECK(console->missing_lines() > 0);
+}
+
+TEST_CASE("what workers leave in their pipes is kept for a console that is slow") {
+  boost::asio::io_context io;
+  Pipe pipe;
+  auto console = writer(io, pipe.write_end());
+  std::string all;
+  while (all.size() < 2 * ddprun::kConsoleQueueBytesMax) {
+    const std::string more = numbered(0, 1000);
+    CHECK(console->write(more) == ConsoleWriter::Taken::kYes);
+    all += more;
+  }
+  std::string seen;
+  run_until(io, [&] {
+    seen += pipe.read_some();
+    return seen.size() >= all.size();
+  });
+  CHECK((seen == all));
+}
+
 TEST_CASE("a flush waits for a slow console to the end, and as long for a silent one") {
   boost::asio::io_context io;
   Pipe pipe;
@@ -284,7 +340,7 @@ TEST_CASE("a flush waits for a slow console to the end, and as long for a silent
   console->write(all);
   std::string seen;
   SECTION("silent, then it reads again") {
-    boost::asio::steady_timer reader(io, ddprun::kConsoleStallMax * 3 / 2);
+    boost::asio::steady_timer reader(io, ddprun::kConsoleStallAtStop * 3 / 2);
     std::function<void()> read_all = [&] {
       seen += pipe.read_some();
       if (seen.size() < all.size()) boost::asio::post(io, read_all);
@@ -296,7 +352,7 @@ TEST_CASE("a flush waits for a slow console to the end, and as long for a silent
     CHECK((seen == all));
   }
   SECTION("silent to the deadline") {
-    const auto deadline = Clock::now() + ddprun::kConsoleStallMax * 3 / 2;
+    const auto deadline = Clock::now() + ddprun::kConsoleStallAtStop * 3 / 2;
     run(io, console->flush(deadline));
     CHECK(Clock::now() >= deadline);
     CHECK(console->missing_lines() > 0);
