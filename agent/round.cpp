@@ -58,7 +58,8 @@ RoundRunner::RoundRunner(asio::any_io_executor executor, RoundInputs inputs)
       watch_(std::make_shared<RoundWatch>(
           executor,
           RoundWatch::Inputs{inputs_.environment, inputs_.logger, inputs_.disk, inputs_.orphans,
-                             inputs_.facts.round, inputs_.run_started, inputs_.config.stopping})),
+                             inputs_.facts.round, inputs_.run_started, inputs_.config.stopping,
+                             inputs_.facts.master_port, may_ask_for_input(inputs_)})),
       evidence_(inputs_.disk, inputs_.environment),
       links_(inputs_.facts, inputs_.events, inputs_.links, linked_workers()),
       driver_(*this,
@@ -91,6 +92,9 @@ asio::awaitable<RoundResult> RoundRunner::run() {
     if (const auto runner = self.lock()) runner->driver_.give_up(order);
   });
   watch_->on_quiet(inputs_.hooks.quiet);
+  watch_->on_input([self = weak_from_this()](const InputWatch::News& news) {
+    if (const auto runner = self.lock()) runner->tell_input(news);
+  });
   inputs_.facts.worker_socket =
       inputs_.links->open(executor_, inputs_.facts.nonce, inputs_.config, inputs_.logger);
   inputs_.facts.timer_pipe = inputs_.links->timer_pipe();
@@ -412,6 +416,8 @@ WatchedRanks RoundRunner::watched_ranks() const {
     ranks.running.push_back(name_of(rank));
     const auto step = links_.last_step(rank);
     ranks.steps.push_back(step ? step->step : -1);
+    ranks.held.push_back(worker(rank).output->is_held_up());
+    ranks.written.push_back(worker(rank).output->last_written());
   }
   return ranks;
 }
@@ -450,13 +456,13 @@ void RoundRunner::gave_up(const GiveUp& order) {
 }
 
 void RoundRunner::running() {
+  hold_up_for(kConsoleStallMax);
   links_.running();
   sample_cpu();
   RunEvent started{"all_running", inputs_.facts.round, {{"workers", workers_.size()}}};
   if (inputs_.warm) {
     boost::json::array& warm = started.fields["warm"].emplace_array();
     for (const Rank rank : started_ranks(true)) warm.emplace_back(rank.value());
-  hold_up_for(kConsoleStallMax);
     tell_warm_starts();
     prepare_warm_restart();
   }

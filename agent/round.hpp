@@ -86,6 +86,9 @@ struct RoundInputs {
   std::function<std::vector<StoreWait>()> store_waits = {};  // of the round's store; may be empty
 };
 
+/// Whether its ranks may read the user's terminal, and one of them could go unseen.
+[[nodiscard]] bool may_ask_for_input(const RoundInputs& inputs);
+
 class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private RoundPorts {
  public:
   RoundRunner(boost::asio::any_io_executor executor, RoundInputs inputs);
@@ -202,12 +205,12 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   void gave_up(const GiveUp& order) override;
   void on_step() override {
     if (!ending_since_ && driver_.group().state() > GroupState::kHealthy) ending_since_ = now();
-    watch_->update(driver_.group());
-    if (inputs_.spares && driver_.group().state() > GroupState::kHealthy) inputs_.spares->pause();
-  }
     const GroupState state = driver_.group().state();
     const bool stops = state == GroupState::kStopping || state == GroupState::kKilling;
     if (stops) hold_up_for(kConsoleStallAtStop);
+    watch_->update(driver_.group());
+    if (inputs_.spares && driver_.group().state() > GroupState::kHealthy) inputs_.spares->pause();
+  }
   void log_failure(const WorkerExit& first, int others) override;
   void log_stop(int, int workers) override { inputs_.hooks.stopping(workers); }
   void log_left_behind(const LeftBehindFacts& facts) override;
@@ -242,11 +245,12 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   void plan_workers();
   void plan_one(LocalRank rank);
   void say_where_hidden_output_is();
+  /// How long a console that takes nothing may hold workers up.
+  void hold_up_for(Duration max);
+  void tell_input(const InputWatch::News& news);
   void adopt();
   void make_place(LocalRank rank);
   void joined(LocalRank rank);
-  /// How long a console that takes nothing may hold workers up.
-  void hold_up_for(Duration max);
   void exits(LocalRank rank);
   void exits_soon(LocalRank rank, int looks);
   [[nodiscard]] bool follows_another_exit(LocalRank rank) const;

@@ -72,9 +72,9 @@ asio::awaitable<void> RoundRunner::save_stacks(std::shared_ptr<RoundRunner> self
   const SavedStacks saved = co_await self->dump_stacks("a rank reported a time-out");
   const bool told = !saved.dump.ranks.empty() && !self->driver_.over();
   if (told) {
-    const std::string note = groups_text(group_stacks(saved.dump));
-    self->inputs_.logger.info(note_line("STACKS", note) +
-                              (saved.file.empty() ? "" : labelled("log", saved.file)));
+    std::string note = note_line("STACKS", groups_text(group_stacks(saved.dump)));
+    for (const std::string& line : ended_children(saved.dump)) note += labelled("evidence", line);
+    self->inputs_.logger.info(note + (saved.file.empty() ? "" : labelled("log", saved.file)));
   }
   self->watch_->keep(saved.dump);
   self->driver_.hearing_over();

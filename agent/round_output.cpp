@@ -1,5 +1,6 @@
 // What a round says of its ranks on the console, what it shows of their output, and where that is.
 #include <spdlog/logger.h>
+#include <unistd.h>
 
 #include <filesystem>
 
@@ -75,9 +76,30 @@ boost::asio::awaitable<std::vector<RankLog>> RoundRunner::written_logs() const {
   co_return std::move(*logs);
 }
 
+bool may_ask_for_input(const RoundInputs& inputs) {
+  const bool several = inputs.config.workers.count > 1 || inputs.facts.groups > 1;
+  return several && ::isatty(STDIN_FILENO) == 1;
+}
+
 void RoundRunner::hold_up_for(Duration max) {
   inputs_.consoles.out->hold_workers_up_for(max);
   inputs_.consoles.err->hold_workers_up_for(max);
+}
+
+// Where the user sees the prompt of the only one that waits, nothing has to be said.
+void RoundRunner::tell_input(const InputWatch::News& news) {
+  std::vector<Rank> waiting;
+  std::vector<Rank> shown;
+  bool unseen = false;
+  for (const LocalRank rank : news.over) worker(rank).output->reveal(false);
+  for (const LocalRank rank : news.began) {
+    const Route route = worker(rank).output_plan.out.route;
+    unseen = unseen || (route != Route::kInherit && route != Route::kPass);
+    if (worker(rank).output->reveal(true)) shown.push_back(worker(rank).plan.rank);
+  }
+  for (const LocalRank rank : news.waiting) waiting.push_back(worker(rank).plan.rank);
+  const bool say = unseen || (!news.began.empty() && waiting.size() > 1);
+  if (say) inputs_.logger.info(note_line("INPUT", input_text(waiting, shown)));
 }
 
 std::string RoundRunner::placement() const {

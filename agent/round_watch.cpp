@@ -12,6 +12,7 @@
 #include "agent/proc/process_table.hpp"
 #include "agent/proc/progress.hpp"
 #include "agent/proc/stacks.hpp"
+#include "agent/proc/terminal_wait.hpp"
 #include "base/duration_text.hpp"
 #include "base/exit_code.hpp"
 #include "base/message_line.hpp"
@@ -37,10 +38,12 @@ void RoundWatch::update(const WorkerGroup& group) {
   if (!healthy) {
     hang_.reset();
     sleep_.reset();
+    input_.reset();
   } else if (!was_healthy) {
     const StopConfig& limits = inputs_.limits;
     if (limits.hang_timeout) hang_.emplace(*limits.hang_timeout).begin(Clock::now());
     if (limits.sleep_timeout) sleep_.emplace(*limits.sleep_timeout).begin(Clock::now());
+    if (inputs_.asks_for_input) input_.emplace().begin(Clock::now());
   }
   arm();
 }
@@ -49,6 +52,7 @@ void RoundWatch::arm() {
   std::optional<TimePoint> next = early_finish_.next();
   if (hang_ && !samples_) next = std::min(hang_->next(), next.value_or(TimePoint::max()));
   if (sleep_) next = std::min(sleep_->next(), next.value_or(TimePoint::max()));
+  if (input_ && !looks_for_input_) next = std::min(input_->next(), next.value_or(TimePoint::max()));
   if (gives_up_) next.reset();
   if (next == armed_) return;
   armed_ = next;
@@ -68,7 +72,48 @@ void RoundWatch::on_timer() {
     begin_sample();
   }
   if (sleep_ && !gives_up_ && now >= sleep_->next()) look_at_states(now);
+  if (input_ && !looks_for_input_ && now >= input_->next()) begin_look_for_input(now);
   arm();
+}
+
+void RoundWatch::begin_look_for_input(TimePoint now) {
+  const WatchedRanks watched = ranks_();
+  std::vector<InputRank> ranks;
+  for (std::size_t at = 0; at < watched.running.size(); ++at) {
+    ranks.push_back({watched.running[at].local_rank, watched.written.at(at)});
+  }
+  std::vector<InputWatch::Look> looks = input_->due(ranks, now);
+  if (looks.empty()) return;
+  std::vector<pid_t> leaders;
+  for (const InputWatch::Look& look : looks) {
+    for (const WorkerName& worker : watched.running) {
+      if (worker.local_rank == look.rank) leaders.push_back(worker.pid);
+    }
+  }
+  looks_for_input_ = true;
+  auto look = look_for_input(shared_from_this(), std::move(looks), std::move(leaders));
+  asio::co_spawn(executor_, std::move(look), net::rethrow_bug);
+}
+
+asio::awaitable<void> RoundWatch::look_for_input(std::shared_ptr<RoundWatch> self,
+                                                 std::vector<InputWatch::Look> looks,
+                                                 std::vector<pid_t> leaders) {
+  std::function<std::vector<bool>()> read = [looks, leaders] {
+    std::vector<bool> waits;
+    for (std::size_t at = 0; at < looks.size(); ++at) {
+      const Threads which = looks[at].closely ? Threads::kAll : Threads::kMain;
+      waits.push_back(rank_waits_for_terminal(leaders.at(at), which));
+    }
+    return waits;
+  };
+  const TimePoint deadline = Clock::now() + kStacksMax;
+  auto waits = co_await run_on<std::vector<bool>>(self->inputs_.disk, std::move(read), deadline);
+  self->looks_for_input_ = false;
+  if (self->input_ && waits) {
+    const InputWatch::News news = self->input_->found(looks, *waits, Clock::now());
+    if (self->tell_input_) self->tell_input_(news);
+  }
+  self->arm();
 }
 
 // Not on the thread for files: what stalls a worker may stall that, too.
@@ -100,13 +145,18 @@ asio::awaitable<void> RoundWatch::sample(std::shared_ptr<RoundWatch> self,
   std::vector<pid_t> leaders;
   const WatchedRanks watched = self->ranks_();
   for (const WorkerName& worker : watched.running) leaders.push_back(worker.pid);
-  std::function<std::vector<RankProgress>()> read = [leaders] { return read_progress(leaders); };
+  const bool closely = self->hang_ && self->hang_->is_quiet();
+  std::function<std::vector<RankProgress>()> read = [leaders, closely,
+                                                     port = self->inputs_.store_port] {
+    return closely ? read_progress_closely(leaders, port) : read_progress(leaders);
+  };
   const TimePoint deadline = Clock::now() + kStacksMax;
   auto progress =
       co_await run_on<std::vector<RankProgress>>(self->inputs_.disk, std::move(read), deadline);
   self->samples_ = false;
   for (std::size_t i = 0; progress && i < progress->size(); ++i) {
     (*progress)[i].step = watched.steps.at(i);
+    (*progress)[i].held = watched.held.at(i);
   }
   self->sampled(progress ? &*progress : nullptr, echo);
 }

@@ -18,6 +18,7 @@
 
 #include "agent/core/early_finish.hpp"
 #include "agent/core/hang.hpp"
+#include "agent/core/input_watch.hpp"
 #include "agent/core/launch_config.hpp"
 #include "agent/core/sleep_watch.hpp"
 #include "agent/core/watch_lines.hpp"
@@ -45,7 +46,9 @@ struct SavedStacks {
 struct WatchedRanks {
   std::vector<Rank> finished{};  // with code 0, by themselves
   std::vector<WorkerName> running{};
-  std::vector<std::int64_t> steps{};  // that the running ones reported last; -1: none
+  std::vector<std::int64_t> steps{};                // that the running ones reported last; -1: none
+  std::vector<bool> held{};                         // whether they wait until their output is taken
+  std::vector<std::optional<TimePoint>> written{};  // when they last wrote
 };
 
 class RoundWatch : public std::enable_shared_from_this<RoundWatch> {
@@ -58,6 +61,8 @@ class RoundWatch : public std::enable_shared_from_this<RoundWatch> {
     Round round;
     TimePoint run_started;
     const StopConfig& limits;
+    std::uint16_t store_port;
+    bool asks_for_input;  // ranks may read the user's terminal
   };
   RoundWatch(boost::asio::any_io_executor executor, Inputs inputs);
 
@@ -69,6 +74,9 @@ class RoundWatch : public std::enable_shared_from_this<RoundWatch> {
   /// moves again, and as the answer of look_again().
   using Quiet = std::function<void(Duration lasts, std::optional<int> echo)>;
   void on_quiet(Quiet quiet) { quiet_ = std::move(quiet); }
+  /// Ranks wait for the user to type, or have gone on.
+  using Input = std::function<void(const InputWatch::News& news)>;
+  void on_input(Input input) { tell_input_ = std::move(input); }
   /// Whether no rank makes progress still; unless they end, which is told elsewhere.
   void look_again(int echo);
   /// Saves the stacks of all and gives them up; unless they end.
@@ -104,6 +112,10 @@ class RoundWatch : public std::enable_shared_from_this<RoundWatch> {
   [[nodiscard]] static boost::asio::awaitable<void> sample(std::shared_ptr<RoundWatch> self,
                                                            std::optional<int> echo);
   void sampled(const std::vector<RankProgress>* ranks, std::optional<int> echo);
+  void begin_look_for_input(TimePoint now);
+  [[nodiscard]] static boost::asio::awaitable<void> look_for_input(
+      std::shared_ptr<RoundWatch> self, std::vector<InputWatch::Look> looks,
+      std::vector<pid_t> leaders);
   [[nodiscard]] static boost::asio::awaitable<void> end_unfinished(
       std::shared_ptr<RoundWatch> self);
   [[nodiscard]] static boost::asio::awaitable<void> end_hang(std::shared_ptr<RoundWatch> self);
@@ -128,9 +140,12 @@ class RoundWatch : public std::enable_shared_from_this<RoundWatch> {
   EarlyFinish early_finish_;
   std::optional<HangWatch> hang_{};    // once all workers run, with --hang-timeout
   std::optional<SleepWatch> sleep_{};  // the same, with the time-out for state D
-  bool samples_ = false;               // one is being read
-  bool told_quiet_ = false;            // by the last sample
-  std::optional<int> echo_{};          // of a question that came meanwhile
+  std::optional<InputWatch> input_{};  // the same, where ranks may read the terminal
+  Input tell_input_{};
+  bool looks_for_input_ = false;  // ranks are being looked at
+  bool samples_ = false;          // one is being read
+  bool told_quiet_ = false;       // by the last sample
+  std::optional<int> echo_{};     // of a question that came meanwhile
   Quiet quiet_{};
   bool over_ = false;
   bool gives_up_ = false;  // once

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/exit_status.hpp"
 #include "base/worker_exit.hpp"
 
 namespace ddprun {
@@ -34,10 +35,20 @@ struct ProcessStacks {
   std::string missing{};  // why stacks are missing; empty: none is
 };
 
+/// A process of a rank that ended by a signal or with another code than 0, and that its parent has
+/// not waited for.
+struct EndedChild {
+  int pid = 0;
+  int parent = 0;
+  std::string name{};
+  ExitStatus status = ExitStatus::exited(0);
+};
+
 /// A rank, and of what it has started what does its work: a shell has the rank's program below it.
 struct RankStacks {
   WorkerName worker{};
   std::vector<ProcessStacks> processes{};
+  std::vector<EndedChild> ended{};
 };
 
 struct StackDump {

@@ -6,6 +6,31 @@
 
 namespace ddprun {
 
+namespace {
+
+/// More than `idle` a second.
+bool grew(std::uint64_t now, std::uint64_t last, std::uint64_t idle, Duration since) {
+  const double seconds = std::chrono::duration<double>(since).count();
+  return now > last && static_cast<double>(now - last) > static_cast<double>(idle) * seconds;
+}
+
+bool moved(const RankProgress& now, const RankProgress& last, Duration since) {
+  if (now.held) return true;  // ddprun does not take what it writes
+  if (now.processes != last.processes || now.step != last.step) return true;
+  if (now.written != last.written || now.storage != last.storage) return true;
+  if (now.waited_faults != last.waited_faults) return true;
+  if (now.cpu - last.cpu > since / kHangIdleShare) return true;
+  if (grew(now.read, last.read, kHangIdleBytes, since)) return true;
+  if (grew(now.faults, last.faults, kHangIdleFaults, since)) return true;
+  if (!now.close) return false;
+  if (now.close->for_user) return true;
+  if (!last.close) return false;
+  return now.close->io_wait != last.close->io_wait ||
+         grew(now.close->network, last.close->network, kHangIdleBytes, since);
+}
+
+}  // namespace
+
 HangWatch::HangWatch(Duration limit)
     : limit_(limit), interval_(std::clamp<Duration>(limit / 4, kHangSampleMin, kHangSampleMax)) {}
 
@@ -17,12 +42,8 @@ void HangWatch::begin(TimePoint now) {
 
 bool HangWatch::shows_progress(const std::vector<RankProgress>& ranks, Duration since) const {
   if (ranks.size() != last_.size()) return true;
-  const Duration idle = since / kHangIdleShare;
   for (std::size_t at = 0; at < ranks.size(); ++at) {
-    if (ranks[at].processes != last_[at].processes) return true;
-    if (ranks[at].step != last_[at].step) return true;
-    if (ranks[at].written != last_[at].written) return true;
-    if (ranks[at].cpu - last_[at].cpu > idle) return true;
+    if (moved(ranks[at], last_[at], since)) return true;
   }
   return false;
 }

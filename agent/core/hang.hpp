@@ -1,7 +1,9 @@
-// HangWatch: whether any rank of this node makes progress, from samples of what /proc counts. A
-// rank makes progress when it uses more than a hundredth of a processor, writes, starts or ends a
-// process, or reports a step. So a rank that spins while it waits is never found to hang, and one
-// that only sleeps always is. Pure, no thread rule.
+// HangWatch: whether any rank of this node makes progress, from samples of what the kernel counts.
+// A rank makes progress when it uses more than a hundredth of a processor, reads, writes, waits for
+// pages or for I/O that continues, gets or sends bytes over TCP, starts or ends a process, or
+// reports a step; one that waits for the user, at a prompt or in a debugger, is not judged. So a
+// rank that spins while it waits is never found to hang, and one that only sleeps always is. Pure,
+// no thread rule.
 #pragma once
 
 #include <vector>
@@ -27,6 +29,8 @@ class HangWatch {
   /// The same for a look between two samples, which it does not replace.
   [[nodiscard]] Duration look(const std::vector<RankProgress>& ranks, TimePoint now) const;
   [[nodiscard]] Duration limit() const { return limit_; }
+  /// Whether the last sample showed no progress: then the next one is a CloseLook, too.
+  [[nodiscard]] bool is_quiet() const { return quiet_since_ != sampled_; }
 
  private:
   [[nodiscard]] bool is_late(TimePoint now) const;

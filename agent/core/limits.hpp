@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 
 #include "base/clock.hpp"
 #include "base/limits.hpp"
@@ -54,6 +55,18 @@ inline constexpr Duration kSleepLookMax = std::chrono::seconds(1);
 // A rank that uses less than this part of one processor does not compute: threads that only look
 // after others wake up now and then.
 inline constexpr int kHangIdleShare = 100;
+// Nor does one that reads, or gets and sends over TCP, fewer bytes a second than these, or touches
+// fewer pages: threads wake each other by pipes, and clients keep their connections alive.
+inline constexpr std::uint64_t kHangIdleBytes = 256;
+inline constexpr std::uint64_t kHangIdleFaults = 10;
+// Where ranks may read a terminal: how often the times of their output are compared; how long after
+// its last output a rank is looked at, with a pause that doubles up to kInputLookMax; from which
+// pause on all its threads are; and after how long without a wait it has gone on.
+inline constexpr Duration kInputTick = std::chrono::seconds(1);
+inline constexpr Duration kInputLookMin = std::chrono::milliseconds(500);
+inline constexpr Duration kInputLookMax = std::chrono::seconds(10);
+inline constexpr Duration kInputCloselyAfter = std::chrono::seconds(4);
+inline constexpr Duration kInputForgotten = std::chrono::seconds(10);
 // After a round has ended here, the next one waits so long until the driver has released the GPUs.
 // A driver that works needs a second or two for 80 GB; what is held longer is rarely released by
 // waiting, and ranks of other nodes, which wait meanwhile, time out after minutes.

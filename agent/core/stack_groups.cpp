@@ -91,6 +91,14 @@ std::string process_text(const ProcessStacks& process) {
   return text;
 }
 
+std::string ended_text(const EndedChild& child, int leader) {
+  const std::string whose = child.parent == leader
+                                ? "its child "
+                                : "child of its process " + std::to_string(child.parent) + ", ";
+  return whose + std::to_string(child.pid) + " (" + printable(child.name) + ") ended with " +
+         child.status.text() + " and was not waited for";
+}
+
 }  // namespace
 
 std::string place_of(const RankStacks& rank) {
@@ -114,6 +122,16 @@ std::vector<StackGroup> group_stacks(const StackDump& dump) {
   return groups;
 }
 
+std::vector<std::string> ended_children(const StackDump& dump) {
+  std::vector<std::string> lines;
+  for (const RankStacks& rank : dump.ranks) {
+    for (const EndedChild& child : rank.ended) {
+      lines.push_back(who(rank.worker) + ": " + ended_text(child, rank.worker.pid));
+    }
+  }
+  return lines;
+}
+
 std::string dump_text(const StackDump& dump, const std::string& heading) {
   std::string text = printable(heading) + "\n";
   for (const StackGroup& group : group_stacks(dump)) {
@@ -121,6 +139,9 @@ std::string dump_text(const StackDump& dump, const std::string& heading) {
   }
   for (const RankStacks& rank : dump.ranks) {
     text += "\n" + who(rank.worker) + ": " + place_of(rank) + "\n";
+    for (const EndedChild& child : rank.ended) {
+      text += "  " + ended_text(child, rank.worker.pid) + "\n";
+    }
     for (const ProcessStacks& process : rank.processes) text += process_text(process);
   }
   return text;

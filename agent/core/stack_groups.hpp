@@ -17,6 +17,10 @@ namespace ddprun {
 /// Sorted.
 [[nodiscard]] std::vector<StackGroup> group_stacks(const StackDump& dump);
 
+/// Of each process that ended without success and was not waited for: "rank 1 (pid 33): its child
+/// 34 (python3) ended with SIGKILL and was not waited for".
+[[nodiscard]] std::vector<std::string> ended_children(const StackDump& dump);
+
 /// What a file says: the groups, then each rank with all its stacks. `heading`: when, and why.
 [[nodiscard]] std::string dump_text(const StackDump& dump, const std::string& heading);
 

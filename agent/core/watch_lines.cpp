@@ -14,6 +14,8 @@ namespace ddprun {
 namespace {
 
 constexpr std::size_t kRangesShown = 8;
+constexpr std::size_t kEndedChildrenShown = 3;
+static_assert(kEndedChildrenShown + 2 < kFindingLinesMax);
 
 std::string partial_text(const PartialFacts& facts) {
   std::vector<Rank> still;
@@ -46,6 +48,13 @@ Finding finding_of(const std::string& code, const std::string& text, const Stack
   if (finding.ranks.size() > kFindingRanksMax) finding.ranks.resize(kFindingRanksMax);
   finding.places = shortened(groups);
   if (!groups.empty()) finding.evidence.push_back(groups_text(groups));
+  std::vector<std::string> ended = ended_children(dump);
+  if (ended.size() > kEndedChildrenShown) {
+    const std::size_t more = ended.size() - kEndedChildrenShown;
+    ended.resize(kEndedChildrenShown);
+    ended.push_back(std::to_string(more) + " more ended so");
+  }
+  for (const std::string& line : ended) finding.evidence.push_back(line);
   for (const std::string& reason : missing_stacks(dump)) {
     if (finding.evidence.size() < kFindingLinesMax) finding.evidence.push_back(reason);
   }
@@ -95,7 +104,7 @@ Finding finish_timeout_finding(const PartialFacts& facts, const StackDump& dump)
 
 Finding hang_finding(Duration limit, const StackDump& dump) {
   return finding_of("HANG",
-                    "no rank has used CPU time or written output for " + duration_text(limit) +
+                    "no rank has used CPU time, read or written for " + duration_text(limit) +
                         " (--hang-timeout)",
                     dump);
 }

@@ -30,7 +30,7 @@ inline constexpr std::size_t kLineBytesMax = 256 * 1024;
 inline constexpr std::size_t kConsoleQueueBytesMax = 1024 * 1024;
 inline constexpr std::chrono::milliseconds kConsoleStallMax{60'000};
 inline constexpr std::chrono::milliseconds kConsoleStallAtStop{1000};
-// What workers left in their pipes when they ended waits beyond that: nobody is held up by it. More
+// What workers left in their pipes when they ended waits beyond that: it holds no worker up. More
 // is dropped and counted.
 inline constexpr std::size_t kConsoleBacklogBytesMax = 16 * kConsoleQueueBytesMax;
 // Lines of ddprun's own that wait for the console; what is more is counted as not shown.

@@ -82,6 +82,14 @@ std::optional<TimePoint> WorkerOutput::last_written() const {
   return out && err ? std::optional(std::max(*out, *err)) : std::nullopt;
 }
 
+bool WorkerOutput::reveal(bool on) {
+  return out_->reveal(on);
+}
+
+bool WorkerOutput::is_held_up() const {
+  return out_->held_up() != StreamPump::Held::kNo || err_->held_up() != StreamPump::Held::kNo;
+}
+
 void WorkerOutput::forget() {
   catch_up();
   out_->forget();

@@ -84,6 +84,11 @@ class WorkerOutput {
   [[nodiscard]] std::string tail(Stream stream) const;
   /// Whether the worker got one pipe or pseudoterminal for both streams: see shares_a_way().
   [[nodiscard]] bool is_one_way() const { return out_ == err_; }
+  /// Its stdout is shown although its rank is not 0, from its last line on: it may be a prompt.
+  /// False: it does not go to a file alone.
+  bool reveal(bool on);
+  /// Whether the worker may have to wait until a console or a disk takes its output.
+  [[nodiscard]] bool is_held_up() const;
   /// Tails begin with what the worker writes from now on.
   void forget();
   /// When the worker last wrote to either stream, or was started; none unless both pass through

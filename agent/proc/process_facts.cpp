@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -85,6 +86,13 @@ std::vector<pid_t> children_it_waits_for(pid_t process, const std::vector<Proces
   const bool waits = !children.empty() && (read_proc(process, "wchan") == "do_wait" ||
                                            system_call_of(process) == "wait4");
   return waits ? children : std::vector<pid_t>();
+}
+
+// Field 52 of /proc/PID/stat, the last one, as wait() has it; 0: success, or not for us to see.
+int wait_status_of(pid_t process) {
+  const std::string stat = read_proc(process, "stat");
+  const auto last = stat.find_last_of(' ');
+  return last == std::string::npos ? 0 : std::atoi(stat.c_str() + last);
 }
 
 }  // namespace
@@ -183,6 +191,22 @@ std::vector<pid_t> processes_of(pid_t leader, const std::vector<ProcessEntry>& a
       if (found.size() == kProcessesOfRankMax) return found;
       if (entry.parent == found[at] && !entry.ended) found.push_back(entry.pid);
     }
+  }
+  return found;
+}
+
+std::vector<EndedChild> ended_children_of(pid_t leader, const std::vector<ProcessEntry>& all) {
+  const std::vector<pid_t> living = processes_of(leader, all);
+  std::vector<EndedChild> found;
+  for (const ProcessEntry& entry : all) {
+    const bool is_its = std::find(living.begin(), living.end(), entry.parent) != living.end();
+    if (!entry.ended || !is_its || found.size() == kProcessesOfRankMax) continue;
+    const int status = wait_status_of(entry.pid);
+    if (status == 0) continue;
+    const auto core = WCOREDUMP(status) ? ExitStatus::Core::kDumped : ExitStatus::Core::kNone;
+    found.push_back({entry.pid, entry.parent, entry.name,
+                     WIFSIGNALED(status) ? ExitStatus::signaled(WTERMSIG(status), core)
+                                         : ExitStatus::exited(WEXITSTATUS(status))});
   }
   return found;
 }

@@ -49,4 +49,9 @@ inline constexpr std::size_t kProcessesPerRankMax = 4;
 inline constexpr std::size_t kProcessesOfRankMax = 64;
 [[nodiscard]] std::vector<pid_t> processes_of(pid_t leader, const std::vector<ProcessEntry>& all);
 
+/// Of the leader's children, and those of what descends from it, those that ended without success
+/// and were not waited for; at most kProcessesOfRankMax. What another user owns is missing.
+[[nodiscard]] std::vector<EndedChild> ended_children_of(pid_t leader,
+                                                        const std::vector<ProcessEntry>& all);
+
 }  // namespace ddprun

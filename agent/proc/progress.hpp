@@ -1,9 +1,11 @@
-// progress: what the kernel counts of ranks, for --hang-timeout. One pass over /proc, and one file
-// for each process of a rank. Thread rule: none.
+// progress: what the kernel counts of ranks, for --hang-timeout. One pass over /proc, and two files
+// for each process of a rank; with a close look two for each thread and its descriptors. Thread
+// rule: none.
 #pragma once
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -17,5 +19,8 @@ namespace ddprun {
 /// Of the processes of each leader: itself and what descends from it. What another user owns, or a
 /// process that has ended meanwhile, counts as no more.
 [[nodiscard]] std::vector<RankProgress> read_progress(const std::vector<pid_t>& leaders);
+/// The same with a CloseLook of each. `store_port`: of the round's store.
+[[nodiscard]] std::vector<RankProgress> read_progress_closely(const std::vector<pid_t>& leaders,
+                                                              std::uint16_t store_port);
 
 }  // namespace ddprun

@@ -51,10 +51,10 @@ std::vector<Process> read_rank(pid_t leader, const std::vector<ProcessEntry>& al
 
 Job read_all(const std::vector<WorkerName>& workers) {
   Job job;
-  const auto all = list_processes();
+  const std::vector<ProcessEntry> all = list_processes().value_or(std::vector<ProcessEntry>());
   for (const WorkerName& worker : workers) {
-    job.ranks.push_back({worker, {}});
-    job.processes.push_back(read_rank(worker.pid, all.value_or(std::vector<ProcessEntry>())));
+    job.ranks.push_back({worker, {}, ended_children_of(worker.pid, all)});
+    job.processes.push_back(read_rank(worker.pid, all));
   }
   return job;
 }

@@ -9,6 +9,7 @@
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <utility>
 
 #include "agent/proc/limits.hpp"
 #include "agent/proc/spawn_error.hpp"
@@ -121,7 +122,21 @@ void StreamPump::set_route(Route route) {
   if (route == plan_.route || !switches(route) || !switches(plan_.route) || !plan_.log) return;
   if (plan_.route == Route::kPass) pass_held();
   plan_.route = route;
+  revealed_ = false;
   if (route == Route::kPass) lose_nothing();
+}
+
+bool StreamPump::reveal(bool on) {
+  if (plan_.route != Route::kLog || !pipe_.is_open()) return false;
+  if (std::exchange(revealed_, on) == on || !on) return true;
+  const std::string tail = tail_.text();
+  const auto last = tail.find_last_not_of("\r\n");
+  const auto before = tail.find_last_of('\n', last);
+  const std::size_t begin =
+      last == std::string::npos || before == std::string::npos ? 0 : before + 1;
+  begins_line_ = true;
+  show_behind_label(std::string_view(tail).substr(begin));
+  return true;
 }
 
 void StreamPump::lose_nothing() {
@@ -172,7 +187,8 @@ bool StreamPump::is_logged() const {
 
 StreamPump::Held StreamPump::held_up() const {
   const Route route = plan_.route;
-  const bool shown = route == Route::kTee || route == Route::kPass || route == Route::kLabel;
+  const bool shown =
+      route == Route::kTee || route == Route::kPass || route == Route::kLabel || revealed_;
   if (shown && sinks_.console && sinks_.console->full(sinks_.on_stall)) return Held::kByConsole;
   if (!is_logged()) return Held::kNo;
   const bool full = plan_.log->full() || (plan_.filter && plan_.filter->file.full());
@@ -203,6 +219,7 @@ void StreamPump::take(std::string_view bytes) {
   if (plan_.route == Route::kPass) pass(bytes);
   if (plan_.route == Route::kLabel) label(labelled_.feed(bytes, *read_at_));
   if (plan_.route == Route::kTee) tee(bytes);
+  if (revealed_) show_behind_label(bytes);
 }
 
 // Where more was there than the kernel takes in one piece, the worker may be in the middle of a
@@ -262,6 +279,19 @@ void StreamPump::show_unfinished_at(TimePoint due) {
     pump->label_due_.reset();
     pump->label(pump->labelled_.show_unfinished(Clock::now()));
   });
+}
+
+void StreamPump::show_behind_label(std::string_view bytes) {
+  std::string shown;
+  while (!bytes.empty()) {
+    const std::string_view piece = bytes.substr(0, bytes.find('\n'));
+    const std::size_t taken = std::min(piece.size() + 1, bytes.size());
+    if (begins_line_) shown += sinks_.label;
+    shown += bytes.substr(0, taken);
+    begins_line_ = bytes[taken - 1] == '\n';
+    bytes.remove_prefix(taken);
+  }
+  show(shown);
 }
 
 void StreamPump::show(std::string_view bytes) {

@@ -58,6 +58,9 @@ class StreamPump : public std::enable_shared_from_this<StreamPump> {
   }
   /// Nothing of it is dropped, as nothing is of a stream that a worker inherits.
   void lose_nothing();
+  /// Of a stream that goes to its file alone: whether the console shows it all the same, each line
+  /// behind the label, from its last line on. False: it has another way.
+  bool reveal(bool on);
   /// Closes the worker's end here and begins to read, if there is something to read.
   void start();
   /// Completes at the end of the stream or at `deadline`; reads what is there and closes the pipe.
@@ -70,18 +73,18 @@ class StreamPump : public std::enable_shared_from_this<StreamPump> {
   void forget() { tail_.clear(); }
   /// When the worker last wrote, or was started; none: what it writes does not pass through here.
   [[nodiscard]] std::optional<TimePoint> last_written() const { return read_at_; }
+  /// Whether the worker may have to wait, and for what.
+  enum class Held { kNo, kByConsole, kByLog };
+  [[nodiscard]] Held held_up() const;
 
  private:
   enum class Read { kSome, kNothing, kEnd };
-  enum class Held { kNo, kByConsole, kByLog };
-
   [[nodiscard]] std::optional<Error> open_way_to_console();
   [[nodiscard]] std::optional<Error> open_pipe();
   [[nodiscard]] std::optional<Error> take_ends(int ours, int workers);
   [[nodiscard]] std::optional<Error> open_null();
   [[nodiscard]] boost::asio::awaitable<void> pump();
   [[nodiscard]] bool is_logged() const;
-  [[nodiscard]] Held held_up() const;
   Read read_once();
   void take(std::string_view bytes);
   void pass(std::string_view bytes);
@@ -89,6 +92,7 @@ class StreamPump : public std::enable_shared_from_this<StreamPump> {
   void label(const std::string& shown);
   void show_unfinished_at(TimePoint due);
   void show(std::string_view bytes);
+  void show_behind_label(std::string_view bytes);
   void tee(std::string_view bytes);
   void add_line(std::string_view line);
   void finish();
@@ -101,6 +105,8 @@ class StreamPump : public std::enable_shared_from_this<StreamPump> {
   bool is_terminal_ = false;
   bool ended_ = true;  // nothing left to read
   std::optional<TimePoint> read_at_{};
+  bool revealed_ = false;
+  bool begins_line_ = true;        // of what is revealed
   bool skips_to_newline_ = false;  // the console dropped the first part of this line
   boost::asio::posix::stream_descriptor pipe_;
   boost::asio::steady_timer end_;   // cancelled when the stream has ended

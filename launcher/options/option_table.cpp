@@ -259,8 +259,8 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .variable = Variable::kDdprun,
      .group = Group::kRestarts,
      .metavar = "TIME",
-     .help = "If no rank uses CPU time, writes or starts a process for this long, in seconds or "
-             "with a unit (10m), stacks are saved and the round fails. Off by default.",
+     .help = "If no rank uses CPU time, reads, writes or asks the user for this long, in "
+             "seconds or with a unit (10m), stacks are saved and the round fails. Off by default.",
      .unset = "off"},
     {.id = Id::kRestart,
      .name = "restart",

@@ -102,11 +102,19 @@ TEST_CASE(
   exit.log = "/logs/stacks-600s.txt";
   CHECK(exit.given_up->ranks == std::vector<int>{1});
   CHECK(death_line(exit, 3) ==
-        "ddprun: warning [HANG] no rank has used CPU time or written output for 10 min "
+        "ddprun: warning [HANG] no rank has used CPU time, read or written for 10 min "
         "(--hang-timeout); stopping 3 ranks\n"
         "  evidence  1 rank: stopped (state T): 1; 2 ranks: sleeping (state S)\n"
         "  evidence  it ended meanwhile\n"
         "  log       /logs/stacks-600s.txt");
+  for (int child = 1; child <= 5; ++child) {
+    dump.ranks[2].ended.push_back({child, 902, "helper", ExitStatus::signaled(9)});
+  }
+  const std::vector<std::string> evidence = hang_finding(10min, dump).evidence;
+  REQUIRE(evidence.size() == 6);
+  CHECK(evidence[1] == ended_children(dump).front());
+  CHECK(evidence[4] == "2 more ended so");
+  CHECK(evidence[5] == "it ended meanwhile");
   CHECK(finish_timeout_finding(partial({0}, {1, 2}), dump).text ==
         "rank 0 exited with code 0 5 s ago; ranks 1, 2 still run (--finish-timeout)");
 }

@@ -82,6 +82,20 @@ TEST_CASE("without stacks the place is what the kernel says") {
   CHECK(place_of(RankStacks{}) == "not readable in time");
 }
 
+TEST_CASE("a child that ended without success and was not waited for is evidence") {
+  StackDump dump;
+  dump.ranks = {rank_of(0, in_kernel('S', "do_wait"))};
+  const int pid = dump.ranks[0].worker.pid;
+  dump.ranks[0].ended = {{7, pid, "load\ner", ddprun::ExitStatus::signaled(9)},
+                         {8, 5, "cc1", ddprun::ExitStatus::exited(3)}};
+  const std::vector<std::string> lines = ddprun::ended_children(dump);
+  REQUIRE(lines.size() == 2);
+  CHECK(lines[0].ends_with(": its child 7 (load\\ner) ended with SIGKILL and was not waited for"));
+  CHECK(lines[1].find(": child of its process 5, 8 (cc1) ended with exit code 3 ") !=
+        std::string::npos);
+  CHECK(dump_text(dump, "").find(" (cc1) ended with exit code 3") != std::string::npos);
+}
+
 TEST_CASE("names from other processes stay on their line in a dump") {
   StackDump dump;
   ProcessStacks process = in_python("f\nrank 9: forged", "a\x1b[2J.py:1");

@@ -246,6 +246,43 @@ TEST_CASE("a slow console holds the streams back, and no line is lost") {
   CHECK(lines_of(seen).size() == 8000);
 }
 
+TEST_CASE("a stream that only its file has is shown from its last line on, behind the label") {
+  Stage stage;
+  const std::string fifo = stage.path("answer");
+  REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
+  auto plan = stage.plan(Route::kLog, Route::kKeep);
+  auto log = ddprun::LogFile::open(plan.out.file, stage.disk());
+  REQUIRE(log.has_value());
+  plan.out.log = std::make_shared<ddprun::LogFile>(std::move(*log));
+  plan.label = "here:1| ";
+  stage.start(plan, shell("exec 3<>" + fifo +
+                          "; echo before; printf '(Pdb) '; read x <&3; "
+                          "printf '42\\n(Pdb) '; read x <&3; echo hidden"));
+  const auto has = [&stage](const std::string& file, const std::string& text) {
+    run_until(stage.io(), [&] { return contents(stage.path(file)) == text; });
+  };
+  has("0.stdout.log", "before\n(Pdb) ");
+  CHECK(stage.out().empty());
+  CHECK(stage.reveal(true));
+  CHECK(stage.reveal(true));
+  has("console.out", "here:1| (Pdb) ");
+  std::ofstream(fifo) << "\n";
+  has("console.out", "here:1| (Pdb) 42\nhere:1| (Pdb) ");
+  CHECK(stage.reveal(false));
+  std::ofstream(fifo) << "\n";
+  stage.finish();
+  CHECK(stage.file("0.stdout.log") == "before\n(Pdb) 42\n(Pdb) hidden\n");
+  CHECK(stage.out() == "here:1| (Pdb) 42\nhere:1| (Pdb) ");
+}
+
+TEST_CASE("a stream that is shown has nothing to reveal") {
+  Stage stage;
+  stage.start(stage.plan(Route::kPass, Route::kKeep), shell("echo shown"));
+  CHECK_FALSE(stage.reveal(true));
+  stage.finish();
+  CHECK(stage.out() == "shown\n");
+}
+
 TEST_CASE("a console without a reader does not stop a worker, whose file is complete") {
   Stage stage;
   Pipe pipe;

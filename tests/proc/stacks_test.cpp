@@ -1,6 +1,7 @@
 #include "agent/proc/stacks.hpp"
 
 #include <signal.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 
 #include "agent/proc/process_facts.hpp"
 #include "agent/proc/progress.hpp"
+#include "agent/proc/terminal_wait.hpp"
 #include "tests/proc/support.hpp"
 
 using ddprun::ProcessStacks;
@@ -30,19 +32,29 @@ class Stuck {
   Stuck(const Stuck&) = delete;
   Stuck& operator=(const Stuck&) = delete;
 
-  void start(ddprun::SpawnRequest request) {
+  /// Returns the line that it writes when it is ready.
+  std::string start(ddprun::SpawnRequest request) {
     const Pipe ready;
     request.stdout_fd = ready.write_end();
     auto child = ddprun::spawn(io_.get_executor(), request);
     REQUIRE(child.has_value());
-    static_cast<void>(ready.read_line());
+    const std::string line = ready.read_line();
     children_.push_back(std::make_unique<ddprun::Child>(std::move(*child)));
     const auto number = static_cast<int>(workers_.size());
     workers_.push_back(
         {ddprun::Rank(number), ddprun::LocalRank(number), children_.back()->pid(), "here"});
+    return line;
+  }
+  std::string start_python(const std::string& script, const std::string& argument = "") {
+    return start({"/usr/bin/env",
+                  {"env", "python3", "-c", script, argument},
+                  {"PATH=/usr/local/bin:/usr/bin:/bin"},
+                  1,
+                  2});
   }
   void start(const std::string& what) {
-    start({STUCK_WORKER, {"stuck", what}, {"PATH=/usr/bin:/bin"}, 1, 2});
+    static_cast<void>(start({STUCK_WORKER, {"stuck", what}, {"PATH=/usr/bin:/bin"}, 1, 2}));
+    if (what == "vfork") return await_state(workers_.back().pid, 'D');
     if (what != "stopped") await_state(workers_.back().pid, 'S');
   }
   static void await_state(pid_t pid, char state) {
@@ -233,6 +245,153 @@ TEST_CASE("what a rank and its children use and write is counted, and nothing of
   CHECK(progress()[0].cpu == before[0].cpu);
   CHECK(progress()[0].written == before[0].written);
   CHECK(progress()[0].processes == before[0].processes);
+}
+
+TEST_CASE("what a rank reads, maps and gets over TCP is counted, and nothing of one that sleeps") {
+  boost::asio::io_context io;
+  const TempDir dir;
+  std::ofstream(dir / "mapped") << std::string(1 << 20, 'x');
+  Stuck ranks(io);
+  ranks.start("deadlock");
+  static_cast<void>(ranks.start_python(
+      "import mmap, os, socket, sys\n"
+      "a = socket.create_server(('127.0.0.1', 0))\n"
+      "b = socket.create_connection(a.getsockname()); c = a.accept()[0]\n"
+      "zeros = os.open('/dev/zero', 0); file = open(sys.argv[1])\n"
+      "print(flush=True)\n"
+      "while True:\n"
+      "  b.send(b'x' * 4096); c.recv(4096); os.read(zeros, 4096)\n"
+      "  mapped = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ); mapped[4096]\n",
+      dir / "mapped"));
+  const auto progress = [&] {
+    return ddprun::read_progress_closely({ranks.pid(0), ranks.pid(1)}, 1);
+  };
+  const auto before = progress();
+  CHECK(eventually([&] {
+    const auto now = progress();
+    return now[1].read > before[1].read && now[1].faults > before[1].faults &&
+           now[1].close->network > before[1].close->network;
+  }));
+  const auto after = progress();
+  CHECK(after[0].read == before[0].read);
+  CHECK(after[0].faults == before[0].faults);
+  CHECK(after[0].close->network == 0);
+  CHECK(after[0].close->io_wait == 0);
+  CHECK_FALSE(after[0].close->for_user);
+}
+
+TEST_CASE("what goes to the store and back is not counted, it is asked again and again") {
+  boost::asio::io_context io;
+  Stuck ranks(io);
+  const std::string port = ranks.start_python(
+      "import socket\n"
+      "a = socket.create_server(('127.0.0.1', 0))\n"
+      "b = socket.create_connection(a.getsockname()); c = a.accept()[0]\n"
+      "c.send(b'x' * 777); b.recv(777)\n"
+      "print(a.getsockname()[1], flush=True); a.accept()\n");
+  const auto bytes_but = [&](int store) {
+    const auto ports = static_cast<std::uint16_t>(store);
+    return ddprun::read_progress_closely({ranks.pid(0)}, ports)[0].close->network;
+  };
+  // Both ends are the rank's. The kernel counts the first sign of each as a byte, too.
+  CHECK(eventually([&] { return bytes_but(1) >= 2 * 777; }));
+  CHECK(bytes_but(std::stoi(port)) >= 777);
+  CHECK(bytes_but(std::stoi(port)) < 2 * 777);
+}
+
+TEST_CASE("a thread that waits for a terminal is found, however it waits, and for nothing else") {
+  boost::asio::io_context io;
+  Stuck ranks(io);
+  const std::string begin =
+      "import os, pty, select, sys, threading\n"
+      "leader, tty = pty.openpty(); reader, writer = os.pipe()\n"
+      "poll = select.poll(); epoll = select.epoll(); print(flush=True)\n";
+  const std::vector<std::string> waits = {
+      "os.read(tty, 1)", "select.select([reader, tty], [], [])",
+      "poll.register(reader, 1); poll.register(tty, 1); poll.poll()",
+      "epoll.register(tty, 1); epoll.poll()",
+      "threading.Thread(target=os.read, args=(tty, 1)).start(); os.read(reader, 1)"};
+  const std::vector<std::string> others = {
+      "os.read(reader, 1)", "os.read(leader, 1)", "select.select([reader], [tty], [], 1000)",
+      "poll.register(reader, 1); poll.poll()", "epoll.register(reader, 1); epoll.poll()"};
+  const auto for_user = [&](std::size_t at) {
+    return ddprun::read_progress_closely({ranks.pid(at)}, 1)[0].close->for_user;
+  };
+  std::size_t at = 0;
+  for (const std::string& wait : waits) {
+    INFO(wait);
+    static_cast<void>(ranks.start_python(begin + wait + "\n"));
+    CHECK(eventually([&] { return for_user(at); }));
+    CHECK(ddprun::rank_waits_for_terminal(ranks.pid(at), ddprun::Threads::kAll));
+    const bool in_main = wait.find("Thread") == std::string::npos;
+    CHECK(ddprun::rank_waits_for_terminal(ranks.pid(at++), ddprun::Threads::kMain) == in_main);
+  }
+  for (const std::string& other : others) {
+    INFO(other);
+    static_cast<void>(ranks.start_python(begin + other + "\n"));
+    if (other.find("[tty]") == std::string::npos) Stuck::await_state(ranks.pid(at), 'S');
+    CHECK_FALSE(for_user(at++));
+  }
+}
+
+TEST_CASE("a child that reads the terminal is one of its rank") {
+  boost::asio::io_context io;
+  Stuck ranks(io);
+  static_cast<void>(
+      ranks.start_python("import os, pty\nleader, tty = pty.openpty(); print(flush=True)\n"
+                         "os.read(tty, 1) if os.fork() == 0 else os.wait()\n"));
+  CHECK(eventually(
+      [&] { return ddprun::rank_waits_for_terminal(ranks.pid(0), ddprun::Threads::kMain); }));
+}
+
+TEST_CASE("a process that a debugger traces is one that waits for the user") {
+  boost::asio::io_context io;
+  Stuck ranks(io);
+  ranks.start("deadlock");
+  const auto for_user = [&] {
+    return ddprun::read_progress_closely({ranks.pid(0)}, 1)[0].close->for_user;
+  };
+  CHECK_FALSE(for_user());
+  if (::ptrace(PTRACE_SEIZE, ranks.pid(0), nullptr, nullptr) != 0) {
+    WARN("ptrace is denied here: not tested");
+    return;
+  }
+  CHECK(for_user());
+  ::ptrace(PTRACE_INTERRUPT, ranks.pid(0), nullptr, nullptr);
+  ::waitpid(ranks.pid(0), nullptr, __WALL);
+  CHECK(for_user());
+  ::ptrace(PTRACE_DETACH, ranks.pid(0), nullptr, nullptr);
+  CHECK_FALSE(for_user());
+}
+
+TEST_CASE("children of a rank that were killed or failed, and were not waited for, are named") {
+  boost::asio::io_context io;
+  Stuck ranks(io);
+  static_cast<void>(ranks.start_python(
+      "import os, signal, time\n"
+      "for end in (0, 3, -9):\n"
+      "  child = os.fork()\n"
+      "  if child == 0: os.kill(os.getpid(), -end) if end < 0 else os._exit(end)\n"
+      "  os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)\n"
+      "print(flush=True); signal.pause()\n"));
+  const StackDump dump = ranks.dump({"", "", {}});
+  const auto& ended = dump.ranks.at(0).ended;
+  REQUIRE(ended.size() == 2);
+  CHECK(ended[0].status == ddprun::ExitStatus::exited(3));
+  CHECK(ended[1].status == ddprun::ExitStatus::signaled(SIGKILL));
+  CHECK(ended[1].parent == ranks.pid(0));
+}
+
+TEST_CASE("a thread in an uninterruptible wait that does not continue stays the same") {
+  boost::asio::io_context io;
+  Stuck ranks(io);
+  ranks.start("vfork");
+  const auto wait = [&] {
+    return ddprun::read_progress_closely({ranks.pid(0)}, 1)[0].close->io_wait;
+  };
+  const auto before = wait();
+  CHECK(before != 0);
+  CHECK(wait() == before);
 }
 
 TEST_CASE("another user's process is denied, not awaited") {

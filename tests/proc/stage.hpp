@@ -93,6 +93,7 @@ class Stage {
   ddprun::Route set_rank(const ddprun::WorkerOutputPlan& of) {
     return outputs_.front().set_rank(of);
   }
+  bool reveal(bool on) { return outputs_.front().reveal(on); }
   [[nodiscard]] auto last_written() const { return outputs_.front().last_written(); }
   [[nodiscard]] boost::asio::io_context& io() { return io_; }
   [[nodiscard]] const ddprun::Consoles& consoles() const { return consoles_; }

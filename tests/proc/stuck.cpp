@@ -40,6 +40,9 @@ int main(int argc, char** argv) {
   pthread_t loader;
   if (std::strcmp(what, "threads") == 0) pthread_create(&loader, nullptr, load_data, nullptr);
   if (write(STDOUT_FILENO, "\n", 1) != 1) return 1;
+  // Its parent is in an uninterruptible wait as long as it lives.
+  const bool forks = std::strcmp(what, "vfork") == 0;
+  if (forks && vfork() == 0) pause();  // NOLINT: it neither returns nor changes anything
   train_step(what);
   return 0;
 }

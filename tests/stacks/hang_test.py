@@ -7,6 +7,7 @@ accept that ptrace is denied, if that is said.
 
 import glob
 import os
+import pty
 import shlex
 import shutil
 import subprocess
@@ -88,6 +89,71 @@ def ranks_that_write_are_left_alone() -> None:
     script = "i=0; while [ $i -lt 15 ]; do timeout 0.2 tail -f /dev/null; echo $i; i=$((i+1)); done"
     ended = Ended("--hang-timeout=1s", script=script, ranks=1)
     ended.check(ended.code == 0 and "HANG" not in ended.text, "a rank that writes now and then")
+
+
+READS = """
+import mmap, os, select, socket, sys, time
+end = time.monotonic() + 3
+def reads():
+    zeros = os.open("/dev/zero", os.O_RDONLY)
+    return lambda: os.read(zeros, 65536)
+def receives():
+    listener = socket.create_server(("127.0.0.1", 0))
+    out = socket.create_connection(listener.getsockname())
+    into = listener.accept()[0]
+    return lambda: (out.send(bytes(4096)), into.recv(4096))
+def touches():
+    pages = mmap.mmap(-1, 64 << 20)
+    at = iter(range(0, 64 << 20, 4096))
+    return lambda: [pages[next(at)] for _ in range(4)]
+step = {"0": reads, "1": receives, "2": touches}[sys.argv[1]]()
+pause = open(os.pipe()[0])  # nothing comes
+while time.monotonic() < end:
+    step()
+    select.select([pause], [], [], 0.05)
+"""
+
+
+def ranks_that_only_read_receive_or_touch_pages_are_left_alone() -> None:
+    for kind in ("0", "1", "2"):
+        ended = Ended("--hang-timeout=1s", ranks=2,
+                      script=f"exec {PYTHON} -c '{READS}' {kind}")
+        ended.check(ended.code == 0 and "HANG" not in ended.text, f"a slow reader, {kind}")
+
+
+def ranks_that_wait_for_the_terminal_are_left_alone() -> None:
+    """Rank 0 asks, and rank 1 waits for it without a move, for twice the limit."""
+    leader, terminal = pty.openpty()
+    script = "[ $RANK = 1 ] && exec timeout 4 tail -f /dev/null; read answer; echo got $answer"
+    command = [DDPRUN, "--standalone", "--nproc-per-node=2", "--hang-timeout=1s", "--no-python",
+               "sh", "-c", f"({script}) || true"]
+    with subprocess.Popen(command, stdin=terminal, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True) as run:
+        os.close(terminal)
+        try:
+            run.wait(timeout=3)
+        except subprocess.TimeoutExpired:
+            os.write(leader, b"something\n")
+        text = run.communicate(timeout=60)[0]
+    os.close(leader)
+    if run.returncode != 0 or "got something" not in text or "HANG" in text:
+        sys.exit(f"a rank that waits for the terminal: exit code {run.returncode}\n{text}")
+
+
+def a_killed_child_is_named() -> None:
+    script = """
+import os, signal
+child = os.fork()
+if child == 0: signal.pause()
+if os.environ["RANK"] == "1": os.kill(child, 9)
+signal.pause()
+"""
+    ended = Ended("--hang-timeout=1s", ranks=2, script=f"exec {PYTHON} -c '{script}'")
+    ended.check(ended.code == 114, "ranks that wait for a helper hang")
+    named = [line for line in ended.text.splitlines() if "its child " in line]
+    ended.check(bool(named), "the helper that was killed is named")
+    ended.check(all("rank 1 " in line and "SIGKILL" in line for line in named),
+                "and no other one is")
 
 
 def without_the_option_nothing_is_said() -> None:
@@ -173,6 +239,8 @@ def main() -> None:
     os.environ.pop("DDPRUN_HANG_TIMEOUT", None)
     for case in (the_hang_timeout, a_stopped_rank_is_the_odd_one, a_hang_takes_a_restart,
                  ranks_that_compute_are_left_alone, ranks_that_write_are_left_alone,
+                 ranks_that_only_read_receive_or_touch_pages_are_left_alone,
+                 ranks_that_wait_for_the_terminal_are_left_alone, a_killed_child_is_named,
                  without_the_option_nothing_is_said, the_finish_timeout,
                  a_time_out_saves_the_stacks_of_the_others,
                  another_failure_does_not_wait_for_stacks, stacks_on_demand, python_stacks,
