@@ -14,6 +14,7 @@
 #include "tests/support/descriptor_limit.hpp"
 #include "tests/support/sentences.hpp"
 
+using ddprun::DescriptorLimit;
 using ddprun::ErrorKind;
 using ddprun::ExitStatus;
 using ddprun::test::kNoSuchFile;
@@ -55,19 +56,6 @@ class Disposition {
   int number_;
   struct sigaction before_ = {};
 };
-
-::setrlimit(RLIMIT_NOFILE, &wanted);
-}
-~DescriptorLimit() {
-  ::setrlimit(RLIMIT_NOFILE, &before_);
-}
-DescriptorLimit(const DescriptorLimit&) = delete;
-DescriptorLimit& operator=(const DescriptorLimit&) = delete;
-
-private:
-rlimit before_ = {};
-}
-;
 
 /// The number the next descriptor gets: a limit is about numbers, not about how many are open.
 int next_descriptor() {
