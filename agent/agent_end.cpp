@@ -14,6 +14,7 @@
 #include "agent/core/text.hpp"
 #include "base/exit_code.hpp"
 #include "base/message_line.hpp"
+#include "net/loop_turns.hpp"
 
 namespace ddprun {
 
@@ -68,6 +69,7 @@ void Agent::record_end(const client::End& end) {
       std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
   const LogTree& logs = context_.logs();
   facts.log_dir = logs.run_directory().empty() ? logs.base() : logs.run_directory();
+  facts.longest_turn = net::LoopTurns::here().longest().took;
   facts.coordinator = single_node() || coordinator_here() != nullptr;
   context_.log_end(torch_end(facts));
   EventLog& events = context_.events();

@@ -10,6 +10,7 @@
 #include "agent/proc/process_table.hpp"
 #include "agent/proc/wait_line.hpp"
 #include "base/version.hpp"
+#include "net/loop_turns.hpp"
 
 namespace ddprun {
 
@@ -86,6 +87,9 @@ MetricsFacts Agent::metrics_facts() const {
   facts.store_connections = counters.connections;
   facts.store_keys = counters.keys;
   facts.store_refused = counters.refused;
+  const net::LoopTurns& turns = net::LoopTurns::here();
+  facts.longest_turn = turns.longest().took;
+  facts.turn_cpu_max = turns.most_cpu();
   rusage used = {};
   ::getrusage(RUSAGE_SELF, &used);
   facts.cpu_seconds = static_cast<double>(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +

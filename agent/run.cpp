@@ -5,7 +5,10 @@
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <chrono>
+#include <cstdlib>
 #include <exception>
 #include <utility>
 
@@ -20,6 +23,7 @@
 #include "agent/proc/cgroup.hpp"
 #include "agent/proc/spawn_error.hpp"
 #include "agent/proc/wait_line.hpp"
+#include "agent/run_events.hpp"
 #include "agent/signals.hpp"
 #include "base/exit_code.hpp"
 #include "base/exit_status.hpp"
@@ -28,6 +32,7 @@
 #include "base/process_setup.hpp"
 #include "base/random_uuid.hpp"
 #include "net/bugs.hpp"
+#include "net/loop_turns.hpp"
 #include "net/tls.hpp"
 
 namespace ddprun {
@@ -121,6 +126,30 @@ std::shared_ptr<warm::WarmWorkers> warm_workers(asio::io_context& io, const Laun
                        }});
 }
 
+/// Tells the event log of turns of the event loop that are long.
+class TurnsInEvents {
+ public:
+  TurnsInEvents(asio::io_context& io, EventLog& events) {
+    net::LoopTurns::here().on_longer([&io, &events](const net::LoopTurn& turn) {
+      asio::post(io, [&events, turn] { events.record(slow_turn_event(turn.took, turn.cpu)); });
+    });
+  }
+  ~TurnsInEvents() { net::LoopTurns::here().on_longer({}); }
+  TurnsInEvents(const TurnsInEvents&) = delete;
+  TurnsInEvents& operator=(const TurnsInEvents&) = delete;
+};
+
+/// In tests no turn may use more processor time (DDPRUN_TEST_TURN_MS); others may keep this thread
+/// from running.
+bool had_slow_turn(spdlog::logger& logger) {
+  const char* const limit = std::getenv("DDPRUN_TEST_TURN_MS");
+  const auto most = std::chrono::ceil<std::chrono::milliseconds>(net::LoopTurns::here().most_cpu());
+  if (limit == nullptr || most.count() <= std::atol(limit)) return false;
+  logger.error(error_line("BUG", "a turn of the event loop used " + std::to_string(most.count()) +
+                                     " ms of processor time"));
+  return true;
+}
+
 int drive(asio::io_context& io, Signals& signals, Agent& agent, OutputEnd& end, Commands& commands,
           ControlSocket& control, const Consoles& consoles) {
   int exit_code = kExitFailure;
@@ -174,6 +203,27 @@ Result<void> check_tls(const LaunchConfig& config) {
   return client ? Result<void>() : client.error();
 }
 
+void warn_without_proc(spdlog::logger& logger) {
+  if (::access("/proc/self/stat", R_OK) == 0) return;
+  logger.warn(warning_line("PROC",
+                           "/proc cannot be read: a process that leaves the process group of its "
+                           "worker is not found, and may outlive the run"));
+}
+
+/// About an event loop that cannot be made.
+std::string line_about(const boost::system::system_error& error) {
+  namespace errc = boost::system::errc;
+  const auto& code = error.code();
+  if (code == errc::operation_not_permitted || code == errc::function_not_supported) {
+    return error_line("START", "the kernel or a sandbox refuses a system call that ddprun needs: " +
+                                   std::string(error.what()));
+  }
+  const bool starved =
+      code == errc::too_many_files_open || code == errc::too_many_files_open_in_system;
+  const Error refused = system_refused("cannot start", code.value());
+  return starved ? error_line("START", refused.sentence) : error_line("BUG", error.what());
+}
+
 }  // namespace
 
 int run_agent(const LaunchConfig& config, const Environment& environment, spdlog::logger& logger,
@@ -200,6 +250,7 @@ int run_agent(const LaunchConfig& config, const Environment& environment, spdlog
   }
   Orphans orphans(io.get_executor());
   asio::co_spawn(io, orphans.reap(), net::rethrow_bug);
+  warn_without_proc(logger);
   Commands commands;
   EventLog events(events_of(config), [&logger](const std::string& sentence) {
     logger.warn(warning_line("LOG", sentence));
@@ -242,13 +293,11 @@ int run_agent(const LaunchConfig& config, const Environment& environment, spdlog
       [&] { control.open(environment); }};
   Agent agent(io.get_executor(), inputs, std::move(local_coordinator), make_local_coordinator,
               open_coordinator);
-  return drive(io, signals, agent, end, commands, control, consoles);
+  const TurnsInEvents turns(io, events);
+  const int exit_code = drive(io, signals, agent, end, commands, control, consoles);
+  return had_slow_turn(logger) ? kExitFailure : exit_code;
 } catch (const boost::system::system_error& error) {
-  // The event loop itself cannot be made.
-  const bool starved = error.code() == boost::system::errc::too_many_files_open ||
-                       error.code() == boost::system::errc::too_many_files_open_in_system;
-  const Error refused = system_refused("cannot start", error.code().value());
-  logger.error(starved ? error_line("START", refused.sentence) : error_line("BUG", error.what()));
+  logger.error(line_about(error));
   return kExitFailure;
 } catch (const std::exception& bug) {
   logger.error(error_line("BUG", bug.what()));

@@ -16,6 +16,11 @@ namespace json = boost::json;
 
 namespace {
 
+double exact_milliseconds_of(Duration duration) {
+  const auto microseconds = std::chrono::duration_cast<std::chrono::microseconds>(duration);
+  return static_cast<double>(microseconds.count()) / 1000;
+}
+
 std::int64_t milliseconds_of(Duration duration) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
 }
@@ -306,7 +311,16 @@ std::string outcome_of(const RunEnd& end) {
 RunEvent end_event(const RunEnd& end) {
   return {"end",
           end.rounds,
-          {{"outcome", outcome_of(end)}, {"exit_code", end.exit_code}, {"text", end.text}}};
+          {{"outcome", outcome_of(end)},
+           {"exit_code", end.exit_code},
+           {"text", end.text},
+           {"longest_turn_ms", exact_milliseconds_of(end.longest_turn)}}};
+}
+
+RunEvent slow_turn_event(Duration took, Duration cpu) {
+  return {"slow_turn",
+          {},
+          {{"took_ms", exact_milliseconds_of(took)}, {"cpu_ms", exact_milliseconds_of(cpu)}}};
 }
 
 std::string result_text(const RunEnd& end, const RunId& run, const std::string& host) {

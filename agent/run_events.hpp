@@ -88,10 +88,13 @@ struct RunEnd {
   WallTime ended{};
   std::string log_dir{};  // empty: none
   bool coordinator = false;
+  Duration longest_turn{};  // of the event loop (net/loop_turns.hpp)
 };
 /// succeeded, failed, stopped or error.
 [[nodiscard]] std::string outcome_of(const RunEnd& end);
 [[nodiscard]] RunEvent end_event(const RunEnd& end);
+/// A turn of the event loop took longer than kLongTurn, and than all before.
+[[nodiscard]] RunEvent slow_turn_event(Duration took, Duration cpu);
 /// result.json.
 [[nodiscard]] std::string result_text(const RunEnd& end, const RunId& run, const std::string& host);
 

@@ -34,6 +34,7 @@ function(ddprun_script_test name script)
   endif()
   set_tests_properties(${name} PROPERTIES LABELS "${TEST_LABELS}" TIMEOUT ${TEST_TIMEOUT}
     SKIP_RETURN_CODE 77)
+  set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT ${DDPRUN_TEST_TURN})
 endfunction()
 
 # ddprun_python_test(NAME script.py PYTHON interpreter [ARGS ...] [TIMEOUT seconds] [LABELS ...]):

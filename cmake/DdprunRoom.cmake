@@ -100,6 +100,13 @@ function(ddprun_program name)
   endif()
 endfunction()
 
+# No turn of an agent's event loop may use more processor time than this in a test, or the run fails
+# (agent/run.cpp). With a sanitizer everything takes longer.
+set(DDPRUN_TEST_TURN DDPRUN_TEST_TURN_MS=250)
+if(DDPRUN_SANITIZE)
+  set(DDPRUN_TEST_TURN DDPRUN_TEST_TURN_MS=5000)
+endif()
+
 # ddprun_test(NAME SOURCES ... LINK ... [LABELS label] [TIMEOUT seconds]): a Catch2 program, one
 # CTest case per TEST_CASE, labelled `unit` unless told otherwise. With a sanitizer the start of a
 # program takes longer than most unit tests: one CTest case for all of them.
@@ -122,6 +129,6 @@ function(ddprun_test name)
     set_tests_properties("${name}: all cases" PROPERTIES LABELS unit TIMEOUT ${TEST_TIMEOUT})
   else()
     catch_discover_tests(${name} TEST_PREFIX "${name}: " DISCOVERY_MODE PRE_TEST
-      PROPERTIES LABELS ${TEST_LABELS} TIMEOUT ${TEST_TIMEOUT})
+      PROPERTIES LABELS ${TEST_LABELS} TIMEOUT ${TEST_TIMEOUT} ENVIRONMENT ${DDPRUN_TEST_TURN})
   endif()
 endfunction()

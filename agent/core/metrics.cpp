@@ -158,6 +158,12 @@ std::string RunMetrics::text(const MetricsFacts& facts) const {
   text += recovery_text();
   text += family("process_cpu_seconds_total", "counter", "Processor time of ddprun's agent.",
                  shown(facts.cpu_seconds));
+  text += family("loop_turn_seconds_max", "gauge",
+                 "The longest turn of the event loop of ddprun's agent.",
+                 shown(seconds_of(facts.longest_turn)));
+  text += family("loop_turn_cpu_seconds_max", "gauge",
+                 "Most processor time of one turn; 0 if none took 20 ms.",
+                 shown(seconds_of(facts.turn_cpu_max)));
   text += gauge("process_resident_memory_max_bytes", "Most memory that ddprun's agent had.",
                 facts.resident_bytes);
   return text;

@@ -24,6 +24,8 @@ struct MetricsFacts {
   std::uint64_t store_keys = 0;
   std::uint64_t store_refused = 0;
   std::vector<std::pair<Rank, std::int64_t>> steps{};  // the last of each rank that reports them
+  Duration longest_turn{};                             // of the event loop
+  Duration turn_cpu_max{};                             // processor time of one turn
   double cpu_seconds = 0;
   std::uint64_t resident_bytes = 0;
 };
