@@ -150,7 +150,7 @@ Result<OutputContext> open_or_do_without(const LaunchConfig& config, LogTree& lo
   } else {
     why = attempt.error();
   }
-  if (!again) return why;
+  if (!again && config.log.asks_for_files()) return why;
   auto without = open_output_context(config, AttemptLogs(), hostname, warn, disk);
   if (without) without->no_files = why.sentence;
   return without;

@@ -40,9 +40,9 @@ struct OutputContext {
                                                         AttemptLogs logs, std::string hostname,
                                                         Warn warn, const DiskThread& disk);
 
-/// The same with the directories of `round`. A start after another one continues without files
-/// where they cannot be made, because the disk has become full, say: a restart must not fail for
-/// that.
+/// The same with the directories of `round`. Without files where they cannot be made and no option
+/// asks for them, and in a start after another one: a restart must not fail because the disk has
+/// become full, say.
 [[nodiscard]] Result<OutputContext> open_or_do_without(const LaunchConfig& config, LogTree& logs,
                                                        RestartCount restarts, Round round,
                                                        const std::string& hostname,

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <linux/magic.h>
 #include <spdlog/logger.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
@@ -36,8 +37,11 @@ Result<std::string> private_directory() {
     std::string directory = place + "/ddprun-" + user;
     if (::mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) continue;
     const auto usable = control::check_private(directory);
-    if (usable) return directory;
-    why = usable.error();  // another user may have made it
+    if (usable && ::access(directory.c_str(), W_OK) == 0) return directory;
+    // Another user may have made it, or the file system is read-only now.
+    why = usable
+              ? Error(ErrorKind::kSystem, "cannot write to " + directory + ": " + ::strerror(errno))
+              : usable.error();
   }
   return why;
 }

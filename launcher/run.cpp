@@ -102,8 +102,10 @@ int start(const Launch& launch, const Environment& environment) {
   if (launch.answer != Launch::Answer::kRun) {
     const auto logs = LogTree::look(
         {launch.config.log.dir, value_or(environment, "TMPDIR", ""), launch.config.run_id});
-    if (!logs) return refuse(logs.error(), environment, "START");
-    const auto text = dry_run(launch, environment, *logs);
+    if (!logs && launch.config.log.asks_for_files()) {
+      return refuse(logs.error(), environment, "START");
+    }
+    const auto text = dry_run(launch, environment, logs ? *logs : "");
     return text ? print(*text, environment) : refuse(text.error(), environment);
   }
   return run_agent(

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,6 +9,8 @@
 #include <fstream>
 #include <string_view>
 #include <utility>
+
+#include "base/random_uuid.hpp"
 
 namespace ddprun {
 
@@ -37,7 +38,7 @@ bool is_root_of_machine() {
 std::string random_letters() {
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789_";
   std::array<unsigned char, kRandomLetters> bytes = {};
-  if (::getrandom(bytes.data(), bytes.size(), 0) < 0) bytes.fill(0);  // creation finds out
+  fill_random(bytes.data(), bytes.size());
   std::string letters;
   for (const unsigned char byte : bytes) letters += kLetters[byte % kLetters.size()];
   return letters;

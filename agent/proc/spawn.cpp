@@ -122,8 +122,10 @@ Result<Child> watch(asio::any_io_executor executor, Launched launched, const std
   if (process.pidfd < 0) {
     process.pidfd = static_cast<int>(::syscall(SYS_pidfd_open, process.pid, 0));
   }
+  // Before Linux 5.3, and in sandboxes: then SIGCHLD tells of its end.
+  const bool without = process.pidfd < 0 && (errno == ENOSYS || errno == EPERM);
   int error = errno;
-  if (process.pidfd >= 0) {
+  if (process.pidfd >= 0 || without) {
     try {
       return Child(std::move(executor), process.pid, process.pidfd, std::move(launched.leaf));
     } catch (const boost::system::system_error& why) {

@@ -259,7 +259,7 @@ bool WarmWorkers::adopt(int seat, const std::string& text) {
   if (::waitid(P_PID, static_cast<id_t>(pid), &state, WEXITED | WNOHANG | WNOWAIT) != 0)
     return false;
   const auto pidfd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
-  if (pidfd < 0) return false;
+  if (pidfd < 0 && errno != ENOSYS && errno != EPERM) return false;
   auto leaf = make_leaf();
   if (leaf && !leaf->take(pid)) {
     leaf->remove();

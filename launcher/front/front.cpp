@@ -1,5 +1,6 @@
 #include "launcher/front/front.hpp"
 
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -16,6 +17,8 @@
 namespace ddprun {
 
 namespace {
+
+constexpr std::size_t kWaiterStackBytes = 64 * 1024;
 
 bool become_subreaper(bool on) {
   return ::prctl(PR_SET_CHILD_SUBREAPER, on ? 1UL : 0UL) == 0;
@@ -62,6 +65,30 @@ bool follow_parent(pid_t parent, int number) {
   return ::getppid() == parent;
 }
 
+/// A stopped process acts on no signal before SIGCONT, and the kernel sends one signal for each
+/// thread when the parent ends: this one asks for SIGCONT. All signals are blocked in it.
+void* wait_for_continuation(void*) {
+  ::prctl(PR_SET_PDEATHSIG, SIGCONT);
+  for (;;) ::pause();
+}
+
+/// A process without it runs as well; only one that is stopped outlives its supervisors then.
+void continue_when_parent_ends() {
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_attr_t attributes;
+  ::pthread_attr_init(&attributes);
+  ::pthread_attr_setstacksize(&attributes, kWaiterStackBytes);
+  pthread_t thread{};
+  if (::pthread_create(&thread, &attributes, wait_for_continuation, nullptr) == 0) {
+    ::pthread_detach(thread);
+  }
+  ::pthread_attr_destroy(&attributes);
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
 int become_agent(const sigset_t& mask, const std::function<int()>& agent) {
   ::setsid();
   guard_pid = ::getppid();
@@ -69,6 +96,7 @@ int become_agent(const sigset_t& mask, const std::function<int()>& agent) {
   action.sa_handler = end_without_guard;
   ::sigfillset(&action.sa_mask);
   ::sigaction(relay_signal(), &action, nullptr);
+  continue_when_parent_ends();
   sigset_t restored = mask;
   ::sigdelset(&restored, relay_signal());
   ::sigprocmask(SIG_SETMASK, &restored, nullptr);

@@ -210,7 +210,7 @@ TEST_CASE("a restart continues without log files where they cannot be made any m
   auto run =
       start(1, script, {"restarts=1", "redirects=3", "log=" + dir.path()}, {{"DIR", dir.path()}});
   CHECK(run.wait() == ExitStatus::exited(4));
-  CHECK(count(run.err(), "this round continues without log files") == 1);
+  CHECK(count(run.err(), kWithoutLogFiles) == 1);
   CHECK_THAT(run.err(), ContainsSubstring("| needle"));
 }
 

@@ -70,6 +70,15 @@ class Killed(unittest.TestCase):
                 taken = [self.check(victims, shape)[0] for _ in range(REPEATS)]
                 print(f"{who} killed, {shape}: {max(taken) * 1e3:.0f} ms at most", flush=True)
 
+    def test_a_stopped_agent_does_not_outlive_its_supervisors(self):
+        for shape, (script, sleeps) in SHAPES.items():
+            with self.subTest(worker=shape), Run(DDPRUN, script, sleeps=sleeps) as run:
+                front, guard, agent = run.supervisors()
+                os.kill(agent, signal.SIGSTOP)
+                wait_for(lambda: stat_of(agent)[1] == "T", "stopped agent")
+                os.kill(front, signal.SIGSTOP)  # it would continue the agent with its guard
+                run.kill([front, guard])
+
     def test_the_death_of_the_agent_is_one_line(self):
         with Run(DDPRUN, "sleep 1000; true", sleeps=1) as run:
             _, _, agent = run.supervisors()

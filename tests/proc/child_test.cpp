@@ -53,6 +53,25 @@ TEST_CASE("exits are learned although ddprun was started with SIGCHLD ignored") 
   CHECK(status == 0);
 }
 
+TEST_CASE("without a pidfd the end of a process is learned from SIGCHLD") {
+  boost::asio::io_context io;
+  ddprun::unblock_signals({SIGCHLD});
+  const std::string what = GENERATE("exit", "raise");  // before the wait, or in it
+  Pipe pipe;
+  const pid_t process = ::fork();
+  if (process == 0) {
+    pipe.close_write();
+    if (what == "raise") static_cast<void>(pipe.read_all());
+    ::_exit(9);
+  }
+  siginfo_t info = {};
+  if (what == "exit") ::waitid(P_PID, static_cast<id_t>(process), &info, WEXITED | WNOWAIT);
+  ddprun::Child child(io.get_executor(), process, -1);
+  if (what == "raise") boost::asio::post(io, [&] { pipe.close_write(); });
+  CHECK(wait_for(io, child) == ExitStatus::exited(9));
+  CHECK(children() == 0);
+}
+
 TEST_CASE("a process that was reaped elsewhere is an error, not an invented exit code") {
   boost::asio::io_context io;
   auto child = ddprun::spawn(io.get_executor(), probe("exit", "3"));

@@ -12,6 +12,7 @@
 #include "tests/support/sentences.hpp"
 
 using ddprun::Clock;
+using ddprun::DescriptorLimit;
 using ddprun::Route;
 using ddprun::Stream;
 using ddprun::WorkerOutput;

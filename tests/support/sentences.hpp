@@ -20,6 +20,7 @@ inline const std::string kOtherUser = ", which is neither the user of ddprun";
 
 // The agent.
 inline const std::string kFirstFailure = "first failure of the run";
+inline const std::string kWithoutLogFiles = "this round continues without log files";
 inline const std::string kTerminalClosed = "the terminal was closed (SIGHUP)";
 inline const std::string kPressAgain = "press Ctrl-C again to kill immediately";
 inline const std::string kInSleep = " been in uninterruptible sleep for ";
