@@ -392,7 +392,9 @@ std::vector<std::string> RoundRunner::left_behind(LocalRank rank) const {
   std::vector<std::string> names;
   const auto& descendants = worker(rank).descendants;
   if (!descendants) return names;
-  for (const ProcessEntry& process : descendants->living()) names.push_back(process.name);
+  for (const ProcessEntry& process : descendants->living(kLeftNamedMax)) {
+    names.push_back(process.name);
+  }
   return names;
 }
 

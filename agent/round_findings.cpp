@@ -32,10 +32,9 @@ namespace {
 // Claims of one round for which /proc is read.
 constexpr int kClaimsMax = 64;
 
-bool lives(pid_t pid, const std::vector<ProcessEntry>& processes) {
-  return std::any_of(processes.begin(), processes.end(), [pid](const ProcessEntry& process) {
-    return process.pid == pid && !process.ended;
-  });
+bool lives(pid_t pid) {
+  const auto process = find_process(pid);
+  return process && !process->ended;
 }
 
 }  // namespace
@@ -112,7 +111,7 @@ void RoundRunner::arm_hearing(TimePoint deadline) {
 // The process that does the work, where the worker itself only waits for it.
 std::vector<RankFacts> RoundRunner::look_at_ranks() {
   std::vector<RankFacts> ranks;
-  const auto processes = list_processes();
+  const std::size_t share = std::max<std::size_t>(kLookedAtMax / workers_.size(), 1);
   const StoreLinks store(inputs_.facts.master_port);
   for (const auto& looked_at : workers_) {
     RankFacts& facts = ranks.emplace_back();
@@ -121,14 +120,14 @@ std::vector<RankFacts> RoundRunner::look_at_ranks() {
     if (!looked_at->child) continue;
     facts.pid = looked_at->child->pid();
     if (driver_.has_exited(facts.local_rank)) continue;
-    const std::vector<pid_t> working =
-        processes ? working_processes(facts.pid, *processes) : std::vector<pid_t>{facts.pid};
+    const auto processes = processes_below({facts.pid}, std::min(share, kProcessesOfRankMax));
+    const std::vector<pid_t> working = working_processes(facts.pid, processes);
     const ProcessStacks process = read_process(working.front());
     if (process.state != '?') facts.state.assign(1, process.state);
     if (process.system_call != "running") facts.waits_in = process.system_call;
     facts.channel = process.wait_channel;
     if (working.front() == facts.pid) add_cpu(*looked_at, facts);
-    if (processes) facts.store = store.of(processes_of(facts.pid, *processes));
+    if (!processes.empty()) facts.store = store.of(pids_of(processes));
     looked_at->output->catch_up();
     facts.complaint = find_complaint(looked_at->output->tail(Stream::kStderr));
     if (const auto written = looked_at->output->last_written()) {
@@ -146,22 +145,22 @@ void RoundRunner::rank_claimed(Round round, const RankClaims& claims) {
 }
 
 void RoundRunner::look_at_claims(const RankClaims& claims) {
-  const auto processes = list_processes();
-  if (!processes || !own_workers_.empty() || driver_.over()) return;
+  if (!own_workers_.empty() || driver_.over()) return;
   Claimant first{static_cast<int>(claims.first)};
   Claimant second{static_cast<int>(claims.second)};
   // A process that it has left behind may hold the connection of one that has ended.
   const bool is_local = inputs_.facts.groups == 1;
-  if (is_local && (!lives(first.pid, *processes) || !lives(second.pid, *processes))) return;
+  if (is_local && (!lives(first.pid) || !lives(second.pid))) return;
   for (const auto& planned : workers_) {
     if (!planned->child) continue;
     const pid_t leader = planned->child->pid();
-    const std::vector<pid_t> all = processes_of(leader, *processes);
+    const auto processes = processes_below({leader}, kProcessesOfRankMax);
+    const std::vector<pid_t> all = pids_of(processes);
     for (Claimant* claimant : {&first, &second}) {
       if (std::find(all.begin(), all.end(), claimant->pid) == all.end()) continue;
       claimant->below = planned->plan.rank;
       // A worker may be a shell, or another program, that waits for the one that trains.
-      const std::vector<pid_t> working = working_processes(leader, *processes);
+      const std::vector<pid_t> working = working_processes(leader, processes);
       const bool stands_for_it = working == std::vector<pid_t>{claimant->pid};
       claimant->is_worker = claimant->pid == leader || stands_for_it;
     }
@@ -292,7 +291,9 @@ std::vector<StuckProcess> RoundRunner::stuck(LocalRank rank) const {
   const Worker& target = worker(rank);
   std::vector<pid_t> pids;
   if (target.descendants) {
-    for (const ProcessEntry& process : target.descendants->living()) pids.push_back(process.pid);
+    for (const ProcessEntry& process : target.descendants->living(kShown)) {
+      pids.push_back(process.pid);
+    }
   } else {
     pids.push_back(target.child->pid());
   }

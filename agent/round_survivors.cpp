@@ -144,7 +144,8 @@ void RoundRunner::exits_soon(LocalRank rank, int looks) {
     });
   }
   if (!status) its->may_exit = false;
-  if (!status || follows_another_exit(rank) || !is_alone(pid, its->child->leaf())) return;
+  if (!status || follows_another_exit(rank)) return;
+  if (!is_alone(pid, its->child->leaf(), inputs_.orphans)) return;
   kill_all_of(*its);  // a thread that only seems to end with the process does now
   links_.ended(rank);
   its->facts = evidence_.measure_exiting(*its->child, its->output_plan);

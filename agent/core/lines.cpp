@@ -197,7 +197,8 @@ std::string left_behind_text(const std::vector<std::string>& names) {
     const bool known = std::find(different.begin(), different.end(), name) != different.end();
     if (!known) different.push_back(name);
   }
-  std::string text = std::to_string(names.size());
+  std::string text = names.size() < kLeftNamedMax ? "" : "at least ";
+  text += std::to_string(names.size());
   text += names.size() == 1 ? " process (" : " processes (";
   for (std::size_t i = 0; i < different.size() && i < kShown; ++i) {
     text += (i == 0 ? "" : ", ") + quotable(different[i]);

@@ -87,6 +87,8 @@ struct SignalFacts {
 /// "SIGUSR1 from pid 1 (slurmstepd); passed to 8 ranks here and to 7 other nodes".
 [[nodiscard]] std::string signal_text(const SignalFacts& facts);
 
+/// Processes that one worker left and that are named: of more the text says "at least".
+inline constexpr std::size_t kLeftNamedMax = 1000;
 /// "2 processes (sh, python3)".
 [[nodiscard]] std::string left_behind_text(const std::vector<std::string>& names);
 /// What a worker left behind when it ended.

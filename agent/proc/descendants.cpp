@@ -1,30 +1,21 @@
 #include "agent/proc/descendants.hpp"
 
-#include <errno.h>
-#include <poll.h>
 #include <signal.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <boost/asio/redirect_error.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <set>
 #include <utility>
 
 #include "agent/proc/limits.hpp"
-#include "base/newest_pid.hpp"
 
 namespace ddprun {
 
 namespace asio = boost::asio;
 
 namespace {
-
-bool has_ended(int pidfd) {
-  pollfd ended = {pidfd, POLLIN, 0};
-  return ::poll(&ended, 1, 0) != 0;
-}
 
 /// The part of a worker's mark that all workers of one run of ddprun share.
 std::string run_of(const std::string& mark) {
@@ -37,250 +28,191 @@ Descendants::Descendants(asio::any_io_executor executor, Orphans& orphans, Ended
     : executor_(std::move(executor)), orphans_(orphans), worker_(std::move(worker)) {}
 
 bool Descendants::look(Others others) {
-  const Orphans::Any any = orphans_.any();
-  const bool in_leaf = worker_.leaf && worker_.leaf->populated();
-  unknown_ = any == Orphans::Any::kUnknown && !in_leaf && others == Others::kEnd;
-  if (any == Orphans::Any::kNo && !in_leaf) members_.clear();
-  if (any == Orphans::Any::kNo && !in_leaf) return false;
-  return unknown_ || search();
+  others_ = others;
+  return search();
 }
 
+// A process of its cgroup that is no descendant of this one, because a parent between them is a
+// subreaper, or none can be made: the kernel tells nothing of its end.
 bool Descendants::search() {
-  const bool first = !std::exchange(looked_, true);
-  unknown_ = false;
-  for (int pass = 0; pass < kPassesMax; ++pass) {
-    forget_ended();
-    if (worker_.last_signal == SIGKILL) kill_all();
-    const auto found = find();
-    if (!found || !watch_all(*found, first)) break;
-    // What was seen may have ended by now, having forked: then there is more to see.
-    if (found->empty() || !members_.empty()) return !members_.empty();
-  }
-  if (first) ::kill(-worker_.pid, SIGKILL);  // needs no descriptor; the number is still its
-  members_.clear();
-  kill_all();
-  return false;
-}
-
-// A process that was in the worker's group when a signal came has had it.
-bool Descendants::watch_all(const Processes& found, bool first) {
-  for (const ProcessEntry& process : found) {
-    if (is_watched(process) || members_.size() >= kDescendantsWatchedMax) continue;
-    const std::size_t before = members_.size();
-    if (!watch(process)) return false;
-    const bool informed = first && process.group == worker_.pid;
-    if (members_.size() > before && !informed) send(*members_.back(), worker_.last_signal);
-  }
-  return true;
-}
-
-// A process may have left the leaf (`systemd-run --scope`, `cgexec`): it is found by descent.
-std::optional<Descendants::Processes> Descendants::find() const {
-  if (!worker_.leaf) return find_outside();
-  auto living = find_in_leaf(*worker_.leaf);
-  if (!living || orphans_.any() == Orphans::Any::kNo) return living;
-  auto outside = find_outside();
-  if (!outside) return std::nullopt;
-  const std::size_t inside = living->size();
-  for (ProcessEntry& process : *outside) {
-    const auto end = living->begin() + static_cast<std::ptrdiff_t>(inside);
-    const bool known = std::any_of(
-        living->begin(), end, [&](const ProcessEntry& other) { return other.pid == process.pid; });
-    if (!known) living->push_back(std::move(process));
-  }
-  return living;
-}
-
-std::optional<Descendants::Processes> Descendants::find_outside() const {
-  // Where only zombies are seen, one of them may have forked a process that was not met.
-  std::optional<Seen> seen = Seen();
-  for (int pass = 0; pass < kPassesMax; ++pass) {
-    seen = find_by_descent(0);
-    const bool only_zombies = seen && seen->living.empty() && seen->any_ended;
-    if (!only_zombies || orphans_.any() == Orphans::Any::kNo) break;
-  }
-  if (!seen) return std::nullopt;
-  return std::move(seen->living);
-}
-
-std::optional<Descendants::Processes> Descendants::find_in_leaf(const Cgroup& leaf) const {
-  Processes living;
-  for (int pass = 0; pass < kPassesMax; ++pass) {
-    if (!leaf.populated()) return living;
-    for (const pid_t pid : leaf.members()) {
-      const auto process = find_process(pid);
-      if (process && !process->ended) living.push_back(*process);
-    }
-    if (!living.empty()) return living;
-  }
-  return std::nullopt;  // it forks faster than we look, or no descriptor is left
-}
-
-std::optional<Descendants::Seen> Descendants::find_by_descent(int signal_on_sight) const {
-  const pid_t self = ::getpid();
-  Processes all;
-  std::set<pid_t> ours;
-  const auto take = [&](const ProcessEntry& process) {
-    const bool orphan = process.parent == self && !orphans_.is_excepted(process.pid);
-    const bool is_ours = orphan ? has_left(process) : ours.count(process.parent) != 0;
-    if (!is_ours || !ours.insert(process.pid).second) return false;
-    // It is our child, or was below one of ours a moment ago: its pid is its own.
-    if (signal_on_sight != 0 && !process.ended) ::kill(process.pid, signal_on_sight);
-    return true;
-  };
-  const auto visit = [&](const ProcessEntry& process) {
-    const bool taken = take(process);
-    all.push_back(process);
-    return taken;
-  };
-  NewPids forked;
-  if (!for_each_process(visit)) return std::nullopt;
-  if (signal_on_sight != 0) {
-    forked.follow([&](pid_t pid) {
-      const auto process = find_process(pid);
-      return process && visit(*process);
-    });
-  }
-  // Where pids have started again at a low number, a child stands before its parent.
-  for (bool more = true; more;) {
-    more = false;
-    for (const ProcessEntry& process : all) more = take(process) || more;
-  }
-  Seen seen;
-  for (ProcessEntry& process : all) {
-    if (ours.count(process.pid) == 0) continue;
-    if (process.ended) seen.any_ended = true;
-    if (!process.ended) seen.living.push_back(std::move(process));
-  }
-  return seen;
-}
-
-bool Descendants::has_left(const ProcessEntry& orphan) const {
-  const std::string mark = environment_of(orphan.pid, "DDPRUN_WORKER");
-  const bool of_this_run = !worker_.mark.empty() && mark.find(run_of(worker_.mark)) != mark.npos;
-  if (of_this_run) return (mark + ",").find(worker_.mark + ",") != mark.npos;
-  if (orphan.session == worker_.pid || orphan.group == worker_.pid) return true;
-  return orphans_.no_child_excepted();
-}
-
-bool Descendants::is_watched(const ProcessEntry& process) const {
-  return std::any_of(members_.begin(), members_.end(), [&](const auto& member) {
-    return member->process.pid == process.pid && member->process.started == process.started;
-  });
-}
-
-// False only when it is there and cannot be watched.
-bool Descendants::watch(const ProcessEntry& process) {
-  const auto pidfd = static_cast<int>(::syscall(SYS_pidfd_open, process.pid, 0));
-  if (pidfd < 0) return errno == ESRCH || errno == EINVAL;
-  const auto now = find_process(process.pid);
-  const bool starved = !now && (errno == EMFILE || errno == ENFILE);
-  if (starved) ::close(pidfd);
-  if (starved) return false;
-  if (!now || now->started != process.started) {  // it has ended, and its number may be another's
-    ::close(pidfd);
-    return true;
-  }
-  auto member =
-      std::make_unique<Member>(Member{asio::posix::stream_descriptor(executor_), process});
-  boost::system::error_code why;
-  member->end.assign(pidfd, why);
-  if (why) {
-    ::close(pidfd);
-    return false;
-  }
-  members_.push_back(std::move(member));
-  return true;
-}
-
-void Descendants::forget_ended() {
-  const auto ended = [](const auto& member) { return has_ended(member->end.native_handle()); };
-  members_.erase(std::remove_if(members_.begin(), members_.end(), ended), members_.end());
+  const bool populated = worker_.leaf && worker_.leaf->populated();
+  if (populated && worker_.last_signal == SIGKILL) worker_.leaf->kill();
+  const bool asks = others_ == Others::kStay || populated;
+  adopt(asks ? Orphans::Pass::kAlways : Orphans::Pass::kWhereAlone);
+  // Its group has its number as long as anything is in it.
+  if (seen_ == Orphans::Seen::kNoProc) ::kill(-worker_.pid, SIGKILL);
+  if (seen_ == Orphans::Seen::kNoProc) return false;
+  if (worker_.last_signal == SIGKILL) kill_new();
+  visit_some();
+  const bool all_seen = seen_ == Orphans::Seen::kAll && to_visit_.empty();
+  if (all_seen) group_had_signal_ = false;
+  const bool any = any_lives() || !all_seen;
+  only_in_leaf_ = !any && populated && !members().empty();
+  return any || only_in_leaf_;
 }
 
 asio::awaitable<void> Descendants::wait_until_gone() {
-  boost::system::error_code why;
-  while (unknown_ || !members_.empty()) {
-    if (unknown_) {
+  asio::steady_timer next(executor_);
+  boost::system::error_code ignored;
+  while (search()) {
+    if (only_in_leaf_) {
+      next.expires_after(kLeafInterval);
+      co_await next.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+    } else {
       co_await orphans_.wait_for_news();
-      if (unknown_) static_cast<void>(look());
-      continue;
     }
-    for (std::size_t at = 0; at < members_.size(); ++at) {
-      // An error: signal() found that this one has ended.
-      co_await members_[at]->end.async_wait(asio::posix::stream_descriptor::wait_read,
-                                            asio::redirect_error(asio::use_awaitable, why));
-    }
-    search();  // they may have forked
   }
 }
 
-// First by cgroup and group: that is atomic, a fork cannot escape it. Then what has left both,
-// until a pass sees nothing that lives. A pass follows what is forked while it runs, and it kills
-// faster than a program can fork.
-void Descendants::kill_all() {
-  if (worker_.leaf) {
-    for (const ProcessEntry& process : find_in_leaf(*worker_.leaf).value_or(Processes())) {
-      count(process);
-    }
-    worker_.leaf->kill();
-    if (orphans_.any() == Orphans::Any::kNo) return;
+void Descendants::adopt(Orphans::Pass pass) {
+  seen_ = orphans_.look(pass);
+  const auto& left = orphans_.left();
+  const bool again = orphans_.no_child_excepted() || !any_lives();
+  const std::set<Number> before = again ? std::exchange(unclear_, {}) : std::set<Number>();
+  const bool any_new = !left.empty() && left.rbegin()->first > seen_up_to_;
+  if (!any_new && before.empty()) return;
+  const std::set<pid_t> in_cgroup = members();
+  const auto ask = [&](Number orphan, const ProcessEntry& process) {
+    const auto is_its = has_left(orphan, process, in_cgroup);
+    if (!is_its) unclear_.insert(orphan);
+    if (is_its.value_or(false)) claim(orphan, process);
+  };
+  for (const Number orphan : before) {
+    const auto found = left.find(orphan);
+    if (found != left.end()) ask(orphan, found->second);
   }
-  for (const auto& member : members_) {
-    const ProcessEntry& process = member->process;
-    const bool lives = !has_ended(member->end.native_handle());
-    if (lives && process.group > 1 && ::getpgid(process.pid) == process.group) {
-      ::kill(-process.group, SIGKILL);
-    }
-  }
-  std::set<pid_t> seen;
-  for (int pass = 0; pass < kPassesMax; ++pass) {
-    const auto found = find_by_descent(SIGKILL);
-    if (!found) return;
-    const std::size_t before = seen.size();
-    for (const ProcessEntry& process : found->living) {
-      seen.insert(process.pid);
-      count(process);
-    }
-    if (seen.size() == before) return;
+  for (auto next = left.upper_bound(seen_up_to_); next != left.end(); ++next) {
+    ask(next->first, next->second);
+    seen_up_to_ = next->first;
   }
 }
 
-void Descendants::send(Member& member, int signal_number) {
-  if (signal_number == 0) return;
-  count(member.process);
-  const int pidfd = member.end.native_handle();
-  ::syscall(SYS_pidfd_send_signal, pidfd, signal_number, nullptr, 0);
-  // A stopped process takes a signal when it continues.
-  const auto now = find_process(member.process.pid);
-  if (now && now->state == 'T') ::syscall(SYS_pidfd_send_signal, pidfd, SIGCONT, nullptr, 0);
+// What its cgroup killed, and what was forked meanwhile: until nothing new is seen. A look is
+// faster than a fork.
+void Descendants::kill_new() {
+  for (int pass = 0; pass < kPassesMax && seen_ != Orphans::Seen::kPart; ++pass) {
+    const Number before = seen_up_to_;
+    visit_some();
+    orphans_.expect_more();
+    adopt(Orphans::Pass::kAlways);
+    if (seen_up_to_ == before) return;
+  }
+}
+
+void Descendants::claim(Number orphan, const ProcessEntry& process) {
+  its_.insert(orphan);
+  if (worker_.last_signal == 0) return;
+  greet(process);
+  to_visit_.push_back({process.pid, process.parent});
+}
+
+// A process may have left the cgroup (`systemd-run --scope`, `cgexec`), the session, or both. None:
+// it is any worker's.
+std::optional<bool> Descendants::has_left(Number orphan, const ProcessEntry& process,
+                                          const std::set<pid_t>& members) const {
+  if (process.session == worker_.pid || members.count(process.pid) != 0) return true;
+  const std::string& mark = orphans_.mark_of(orphan);
+  const bool of_this_run = !worker_.mark.empty() && mark.find(run_of(worker_.mark)) != mark.npos;
+  if (of_this_run) return (mark + ",").find(worker_.mark + ",") != mark.npos;
+  if (orphans_.no_child_excepted()) return true;
+  return std::nullopt;
+}
+
+bool Descendants::any_lives() {
+  while (!its_.empty() && orphans_.left().count(*its_.begin()) == 0) its_.erase(its_.begin());
+  return !its_.empty();
+}
+
+// A process that was in the worker's group when a signal came has had it.
+void Descendants::greet(const ProcessEntry& process) {
+  const bool has_it = group_had_signal_ && process.group == worker_.pid;
+  if (has_it) had_with_group_.insert(process.pid);
+  const bool again = !has_it && had_with_group_.count(process.pid) != 0;
+  if (!has_it && (!again || worker_.last_signal == SIGKILL)) send(process.pid, worker_.last_signal);
+}
+
+// It is our child that was not reaped, or was below one a moment ago: its pid is its own.
+void Descendants::send(pid_t process, int signal_number) {
+  const auto known = signalled_.find(process);
+  const bool had_it = known != signalled_.end() && known->second == signal_number;
+  if (had_it && signal_number != SIGKILL) return;
+  signalled_[process] = signal_number;
+  ::kill(process, signal_number);
+}
+
+void Descendants::visit_some() {
+  while (!to_visit_.empty() && orphans_.spend()) {
+    const Visit visit = to_visit_.front();
+    to_visit_.pop_front();
+    const auto process = find_process(visit.pid);
+    if (!process || process->ended || process->parent != visit.parent) continue;
+    greet(*process);
+    // A stopped process takes a signal when it continues.
+    if (process->state == 'T') ::kill(visit.pid, SIGCONT);
+    for (const pid_t child : children_of(visit.pid)) to_visit_.push_back({child, visit.pid});
+  }
 }
 
 void Descendants::signal(int signal_number) {
-  worker_.last_signal = signal_number == SIGKILL ? SIGKILL : 0;  // each of them gets it once, below
-  const bool left = search();
+  adopt(Orphans::Pass::kAlways);
+  group_had_signal_ = false;
+  had_with_group_.clear();
   worker_.last_signal = signal_number;
-  if (left && signal_number != SIGKILL) {
-    for (const auto& member : members_) send(*member, signal_number);
+  to_visit_.clear();
+  const auto& left = orphans_.left();
+  for (const Number orphan : its_) {
+    const auto found = left.find(orphan);
+    if (found != left.end()) claim(orphan, found->second);
   }
+  if (worker_.leaf && (signal_number == SIGKILL || its_.empty())) signal_cgroup(signal_number);
+  if (signal_number == SIGKILL) kill_new();
+  visit_some();
   orphans_.wake();
+}
+
+// SIGKILL is atomic there: a fork cannot escape it.
+void Descendants::signal_cgroup(int signal_number) {
+  for (const pid_t member : members()) {
+    if (signal_number == SIGKILL) signalled_[member] = SIGKILL;
+    if (signal_number != SIGKILL && member > 0) send(member, signal_number);
+  }
+  if (signal_number == SIGKILL) worker_.leaf->kill();
+}
+
+std::set<pid_t> Descendants::members() const {
+  if (!worker_.leaf) return {};
+  const std::vector<pid_t> all = worker_.leaf->members();
+  return {all.begin(), all.end()};
 }
 
 Descendants::Held Descendants::held() const {
   Held held;
-  for (const auto& member : members_) {
+  for (const ProcessEntry& process : find(kHeldProcessesMax)) {
     ++held.processes;
-    held.resident_bytes += member->process.resident_bytes;
+    held.resident_bytes += process.resident_bytes;
   }
   return held;
 }
 
-Descendants::Processes Descendants::living() const {
-  Processes processes = find().value_or(Processes());
+std::vector<ProcessEntry> Descendants::living(std::size_t limit) const {
+  std::vector<ProcessEntry> processes = find(limit);
   // Pids start again at a low number when the highest is reached, so they tell no order.
   std::stable_sort(processes.begin(), processes.end(),
                    [](const auto& one, const auto& other) { return one.started < other.started; });
   return processes;
+}
+
+std::vector<ProcessEntry> Descendants::find(std::size_t limit) const {
+  if (seen_ != Orphans::Seen::kAll) static_cast<void>(orphans_.look(Orphans::Pass::kAlways));
+  const std::set<pid_t> in_cgroup = members();
+  std::vector<pid_t> roots;
+  for (const auto& [orphan, process] : orphans_.left()) {
+    const bool is_its =
+        its_.count(orphan) != 0 || has_left(orphan, process, in_cgroup).value_or(false);
+    if (is_its) roots.push_back(process.pid);
+  }
+  if (roots.empty()) roots.assign(in_cgroup.begin(), in_cgroup.end());
+  return processes_below(roots, limit);
 }
 
 }  // namespace ddprun

@@ -77,22 +77,23 @@ std::optional<ExitStatus> status_of_exiting(pid_t process) {
   return status;
 }
 
-bool is_alone(pid_t process, const std::optional<Cgroup>& leaf) {
-  bool alone = true;
+// The kernel lists no zombie in a cgroup.
+bool is_alone(pid_t process, const std::optional<Cgroup>& leaf, Orphans& orphans) {
   if (leaf) {
-    for (const pid_t member : leaf->members()) {
-      const auto other = member == process ? std::nullopt : find_process(member);
-      alone = alone && (!other || other->ended);
-    }
-    return alone;
+    const std::vector<pid_t> members = leaf->members();
+    return std::all_of(members.begin(), members.end(),
+                       [process](pid_t member) { return member == process; });
   }
-  const bool seen = for_each_process([&](const ProcessEntry& other) {
-    const bool related =
-        other.parent == process || other.group == process || other.session == process;
-    if (related && other.pid != process && !other.ended) alone = false;
-    return true;
-  });
-  return seen && alone;
+  if (orphans.look() != Orphans::Seen::kAll) return false;
+  const auto lives = [](pid_t child) {
+    const auto entry = find_process(child);
+    return entry && !entry->ended;
+  };
+  const std::vector<pid_t> children = children_of(process);
+  if (std::any_of(children.begin(), children.end(), lives)) return false;
+  const auto& left = orphans.left();
+  return std::none_of(left.begin(), left.end(),
+                      [process](const auto& orphan) { return orphan.second.session == process; });
 }
 
 }  // namespace ddprun

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "agent/proc/cgroup.hpp"
+#include "agent/proc/orphans.hpp"
 #include "base/exit_status.hpp"
 
 namespace ddprun {
@@ -22,8 +23,8 @@ namespace ddprun {
 /// Whether it has begun to exit with exit code 0.
 [[nodiscard]] bool is_exiting_with_0(pid_t process);
 
-/// Whether nothing else lives in its cgroup, or without one, in its group and session and among its
-/// children. What has left them is not found.
-[[nodiscard]] bool is_alone(pid_t process, const std::optional<Cgroup>& leaf);
+/// Whether nothing else lives in its cgroup, or without one, among its children and in its session
+/// among the orphans. What has left them is not found. False where the kernel lists no children.
+[[nodiscard]] bool is_alone(pid_t process, const std::optional<Cgroup>& leaf, Orphans& orphans);
 
 }  // namespace ddprun

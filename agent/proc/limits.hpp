@@ -98,11 +98,19 @@ inline constexpr std::size_t kCgroupFileBytesMax = 1024 * 1024;
 // What is read of the environment of a process: a mark beyond it is not found.
 inline constexpr std::size_t kEnvironmentBytesMax = 256 * 1024;
 
-// Descendants of one worker that are watched at once when it has ended; the others are looked at
-// when these are gone.
-inline constexpr std::size_t kDescendantsWatchedMax = 256;
-// A pass over the processes misses those that fork and exit meanwhile, and sees only their zombies.
-// More passes than this at a time cost more than they find.
+// Processes below this one that are looked at to find out whose a connection is: about 20 ms.
+inline constexpr std::size_t kProcessesBelowMax = 1000;
+// Processes of all ranks of the node that are looked at when one complains of others: about 30 ms.
+inline constexpr std::size_t kLookedAtMax = 512;
+// Processes that workers left and that are looked at for the first time, or get a signal with what
+// is below them, in one turn of the event loop: about 5 ms. The others have theirs in the next one.
+inline constexpr int kOrphansPerTurn = 256;
+// Processes that a worker left whose memory is evidence of a failure.
+inline constexpr std::size_t kHeldProcessesMax = 256;
+// A look at the children of this process misses those that fork and exit meanwhile. More looks than
+// this at a time cost more than they find.
 inline constexpr int kPassesMax = 30;
+// Between two looks at a cgroup that has processes which are no descendants of this one.
+inline constexpr std::chrono::milliseconds kLeafInterval{10};
 
 }  // namespace ddprun

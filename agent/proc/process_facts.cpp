@@ -184,15 +184,10 @@ std::vector<pid_t> working_processes(pid_t leader, const std::vector<ProcessEntr
   return found;
 }
 
-std::vector<pid_t> processes_of(pid_t leader, const std::vector<ProcessEntry>& all) {
-  std::vector<pid_t> found{leader};
-  for (std::size_t at = 0; at < found.size(); ++at) {
-    for (const ProcessEntry& entry : all) {
-      if (found.size() == kProcessesOfRankMax) return found;
-      if (entry.parent == found[at] && !entry.ended) found.push_back(entry.pid);
-    }
-  }
-  return found;
+std::vector<pid_t> pids_of(const std::vector<ProcessEntry>& processes) {
+  std::vector<pid_t> pids;
+  for (const ProcessEntry& process : processes) pids.push_back(process.pid);
+  return pids;
 }
 
 std::vector<EndedChild> ended_children_of(pid_t leader, const std::vector<ProcessEntry>& all) {

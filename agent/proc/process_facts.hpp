@@ -45,9 +45,9 @@ inline constexpr std::size_t kProcessesPerRankMax = 4;
 [[nodiscard]] std::vector<pid_t> working_processes(pid_t leader,
                                                    const std::vector<ProcessEntry>& all);
 
-/// The leader of a rank and what descends from it, at most kProcessesOfRankMax.
+/// Processes of one rank that are looked at, its leader first.
 inline constexpr std::size_t kProcessesOfRankMax = 64;
-[[nodiscard]] std::vector<pid_t> processes_of(pid_t leader, const std::vector<ProcessEntry>& all);
+[[nodiscard]] std::vector<pid_t> pids_of(const std::vector<ProcessEntry>& processes);
 
 /// Of the leader's children, and those of what descends from it, those that ended without success
 /// and were not waited for; at most kProcessesOfRankMax. What another user owns is missing.

@@ -9,11 +9,14 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string_view>
-#include <unordered_map>
+#include <unordered_set>
+#include <utility>
 
 #include "agent/proc/limits.hpp"
 
@@ -29,18 +32,17 @@ std::optional<ProcessEntry> parse_stat(std::string_view stat) {
   if (open == std::string_view::npos || close == std::string_view::npos) return std::nullopt;
   ProcessEntry entry;
   const std::string rest(stat.substr(close + 1));
-  int threads = 0;
   constexpr const char* kFields =
       " %c %d %d %d %*s %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %d %*s %llu %*s %lld";
   long long pages = 0;
   const int found =
       std::sscanf(rest.c_str(), kFields, &entry.state, &entry.parent, &entry.group, &entry.session,
-                  &entry.foreground_group, &threads, &entry.started, &pages);
+                  &entry.foreground_group, &entry.threads, &entry.started, &pages);
   if (found != 8) return std::nullopt;
   entry.resident_bytes = pages * ::sysconf(_SC_PAGESIZE);
   entry.pid = std::atoi(std::string(stat.substr(0, open)).c_str());
   // The state is that of the main thread, which may end before others do.
-  entry.ended = (entry.state == 'Z' || entry.state == 'X') && threads <= 1;
+  entry.ended = (entry.state == 'Z' || entry.state == 'X') && entry.threads <= 1;
   entry.name = stat.substr(open + 1, close - open - 1);
   return entry;
 }
@@ -54,6 +56,15 @@ std::optional<ProcessEntry> read_stat(int proc, const char* pid) {
   ::close(file);
   if (bytes <= 0) return std::nullopt;
   return parse_stat({text.data(), static_cast<std::size_t>(bytes)});
+}
+
+using Children = std::multimap<pid_t, pid_t>;  // by their parent
+
+Children children_by_pass() {
+  Children children;
+  static_cast<void>(for_each_process(
+      [&](const ProcessEntry& entry) { children.emplace(entry.parent, entry.pid); }));
+  return children;
 }
 
 /// From the line `Uid: REAL EFFECTIVE SAVED FILESYSTEM`.
@@ -94,41 +105,94 @@ std::optional<ProcessEntry> find_process(pid_t pid) {
   return read_stat(AT_FDCWD, ("/proc/" + std::to_string(pid)).c_str());
 }
 
-std::optional<std::vector<pid_t>> children_of_this_process() {
-  std::ifstream list("/proc/self/task/" + std::to_string(::getpid()) + "/children");
-  if (!list.is_open()) return std::nullopt;
+int open_children_of_this_process() {
+  const std::string self = std::to_string(::getpid());
+  return ::open(("/proc/self/task/" + self + "/children").c_str(), O_RDONLY | O_CLOEXEC);
+}
+
+std::vector<pid_t> read_children(int list) {
   std::vector<pid_t> children;
-  for (pid_t child = 0; list >> child;) children.push_back(child);
+  std::array<char, 4096> part;
+  pid_t pid = 0;
+  off_t from = 0;
+  for (ssize_t bytes = 0; (bytes = ::pread(list, part.data(), part.size(), from)) > 0;) {
+    from += bytes;
+    for (const char letter : std::string_view(part.data(), static_cast<std::size_t>(bytes))) {
+      if (letter >= '0' && letter <= '9') {
+        pid = pid * 10 + (letter - '0');
+      } else if (pid != 0) {
+        children.push_back(std::exchange(pid, 0));
+      }
+    }
+  }
   return children;
+}
+
+// The kernel keeps a list for each thread.
+std::vector<pid_t> children_of(pid_t process) {
+  std::vector<pid_t> children;
+  const std::string tasks = "/proc/" + std::to_string(process) + "/task/";
+  const auto add = [&](const std::string& thread) {
+    const int list = ::open((tasks + thread + "/children").c_str(), O_RDONLY | O_CLOEXEC);
+    if (list < 0) return;
+    const std::vector<pid_t> its = read_children(list);
+    children.insert(children.end(), its.begin(), its.end());
+    ::close(list);
+  };
+  const std::unique_ptr<DIR, int (*)(DIR*)> opened(::opendir(tasks.c_str()), ::closedir);
+  if (opened == nullptr) return children;
+  while (const dirent* item = ::readdir(opened.get())) {
+    if (item->d_name[0] != '.') add(item->d_name);
+  }
+  return children;
+}
+
+std::vector<ProcessEntry> processes_below(const std::vector<pid_t>& roots, std::size_t limit) {
+  std::vector<ProcessEntry> found;
+  const int own = open_children_of_this_process();
+  const bool listed = own >= 0;
+  if (listed) ::close(own);
+  const Children children = listed ? Children() : children_by_pass();
+  std::unordered_set<pid_t> known(roots.begin(), roots.end());
+  std::deque<pid_t> next(roots.begin(), roots.end());
+  for (; !next.empty() && found.size() < limit; next.pop_front()) {
+    auto entry = find_process(next.front());
+    if (!entry || entry->ended) continue;
+    const auto add = [&](pid_t child) {
+      if (known.insert(child).second) next.push_back(child);
+    };
+    if (listed) {
+      for (const pid_t child : children_of(entry->pid)) add(child);
+    } else {
+      const auto [from, to] = children.equal_range(entry->pid);
+      for (auto child = from; child != to; ++child) add(child->second);
+    }
+    found.push_back(std::move(*entry));
+  }
+  return found;
 }
 
 // The owner of /proc/PID is root for a process that has changed its user.
 bool any_process_below_runs_as(uid_t uid) {
-  const auto all = list_processes();
-  if (!all) return false;
-  std::unordered_map<pid_t, pid_t> parents;
-  for (const ProcessEntry& process : *all) parents.emplace(process.pid, process.parent);
-  const auto is_below = [&](pid_t pid) {
-    for (std::size_t steps = 0; steps < all->size(); ++steps) {
-      const auto found = parents.find(pid);
-      if (found == parents.end()) return false;
-      pid = found->second;
-      if (pid == ::getpid()) return true;
-    }
-    return false;  // pids were used again while they were read
-  };
-  return std::any_of(all->begin(), all->end(), [&](const ProcessEntry& process) {
-    return !process.ended && is_below(process.pid) && effective_user_of(process.pid) == uid;
+  const auto below = processes_below({::getpid()}, kProcessesBelowMax);
+  return std::any_of(below.begin(), below.end(), [&](const ProcessEntry& process) {
+    return process.pid != ::getpid() && effective_user_of(process.pid) == uid;
   });
 }
 
 std::string environment_of(pid_t pid, const std::string& variable) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/environ", std::ios::binary);
-  std::string text(kEnvironmentBytesMax, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(file.gcount()));
+  const std::string path = "/proc/" + std::to_string(pid) + "/environ";
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return {};
+  std::string text(1, '\0');
+  std::array<char, 16 * 1024> part;  // not filled with zeros: there are thousands of processes
+  ssize_t bytes = 0;
+  while (text.size() < kEnvironmentBytesMax &&
+         (bytes = ::read(file, part.data(), part.size())) > 0) {
+    text.append(part.data(), static_cast<std::size_t>(bytes));
+  }
+  ::close(file);
   const std::string wanted = '\0' + variable + '=';
-  text.insert(text.begin(), '\0');
   const auto at = text.find(wanted);
   if (at == std::string::npos) return {};
   const auto begin = at + wanted.size();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "agent/proc/limits.hpp"
 #include "agent/proc/process_facts.hpp"
 #include "agent/proc/process_table.hpp"
 
@@ -28,11 +29,10 @@ Processor processor_of(pid_t process) {
 }
 
 bool has_ready_member(pid_t session) {
-  bool found = false;
-  static_cast<void>(for_each_process([&](const ProcessEntry& one) {
-    found = found || (one.session == session && one.pid != session && one.state == 'R');
-  }));
-  return found;
+  const auto below = processes_below({session}, kProcessesBelowMax);
+  return std::any_of(below.begin(), below.end(), [session](const ProcessEntry& one) {
+    return one.session == session && one.pid != session && one.state == 'R';
+  });
 }
 
 }  // namespace ddprun::warm

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <fstream>
 
+#include "agent/proc/limits.hpp"
 #include "tests/proc/grandchildren.hpp"
 #include "tests/proc/test_cgroup.hpp"
 
@@ -67,7 +68,7 @@ class Scene {
 
 std::vector<std::string> names_of(const Descendants& descendants) {
   std::vector<std::string> names;
-  for (const auto& process : descendants.living()) names.push_back(process.name);
+  for (const auto& process : descendants.living(100)) names.push_back(process.name);
   return names;
 }
 
@@ -213,6 +214,70 @@ TEST_CASE("what the left behind fork is waited for, and gets the last signal, to
   CHECK(names_of(left).empty());
 }
 
+TEST_CASE("what is more than the share of a turn is found in the next turns, and gets its signal") {
+  Scene scene(GENERATE(How::kLeaf, How::kDescent));
+  if (!scene.possible()) return;
+  const int more = ddprun::kOrphansPerTurn + 20;
+  const bool below = GENERATE(false, true);  // children of one that is left, or left themselves
+  const std::string many =
+      "i=0; while [ $i -lt " + std::to_string(more) + " ]; do sleep 1000 & i=$((i + 1)); done; ";
+  TempDir directory;
+  const std::string ready = "echo > " + (directory / "ready") + "; ";
+  scene.start(shell(below ? "(setsid sh -c '" + many + ready + "wait' &); until [ -e " +
+                                (directory / "ready") + " ]; do sleep 0.01; done"
+                          : many + "exit 0"));
+  Descendants left = scene.after(0);
+  REQUIRE(left.look());
+  run_until(scene.io, [&] {
+    static_cast<void>(left.look());
+    return left.living(10'000).size() >= static_cast<std::size_t>(more);
+  });
+  left.signal(SIGTERM);
+  if (below) CHECK(left.signalled() <= ddprun::kOrphansPerTurn + 1);
+  scene.wait(left);
+  CHECK(left.signalled() >= more);
+  CHECK(names_of(left).empty());
+}
+
+TEST_CASE("an orphan is reaped although the zombie of a worker stands before it") {
+  Scene scene(How::kDescent);
+  ddprun::Child& zombie = scene.start(probe("exit", "0"));
+  const Grandchildren pids = left_by(scene);
+  siginfo_t info = {};
+  REQUIRE(::waitid(P_PID, static_cast<id_t>(zombie.pid()), &info, WEXITED | WNOWAIT) == 0);
+  Descendants left = scene.after(1);
+  REQUIRE(left.look());
+  ::kill(pids.in_group, SIGKILL);
+  run_until(scene.io, [&] { return !exists_in_proc(pids.in_group); });
+  left.signal(SIGKILL);
+  scene.wait(left);
+}
+
+TEST_CASE("workers that have ended together are looked for once, and their marks read once") {
+  Scene scene(How::kDescent);
+  std::vector<std::unique_ptr<Grandchildren>> pids;
+  for (int worker = 0; worker < 4; ++worker) {
+    Pipe pipe;
+    auto request = probe("leave-children");
+    request.stdout_fd = pipe.write_end();
+    scene.start(request);
+    pids.push_back(std::make_unique<Grandchildren>(pipe));
+  }
+  std::vector<Descendants> left;
+  for (std::size_t worker = 0; worker < 4; ++worker) left.push_back(scene.after(worker));
+  REQUIRE(left.front().look());
+  REQUIRE(scene.orphans.left().size() == 8);
+  const auto last = scene.orphans.left().rbegin()->first;
+  for (Descendants& its : left) {
+    REQUIRE(its.look());
+    CHECK(names_of(its).size() == 2);
+  }
+  CHECK(scene.orphans.left().rbegin()->first == last);  // none was taken up again
+  for (Descendants& its : left) its.signal(SIGTERM);
+  for (Descendants& its : left) scene.wait(its);
+  for (const Descendants& its : left) CHECK(its.signalled() == 2);
+}
+
 TEST_CASE("a stopped process that was left gets SIGTERM and obeys it") {
   Scene scene(GENERATE(How::kLeaf, How::kDescent));
   if (!scene.possible()) return;
@@ -247,7 +312,7 @@ TEST_CASE("a fork loop ends by SIGKILL, with and without a session for each") {
   CHECK_THAT(said + pipe.read_all(), !ContainsSubstring("ended by itself"));
 }
 
-TEST_CASE("what cannot be watched for lack of descriptors gets SIGKILL") {
+TEST_CASE("what is left is ended without a descriptor, which the facts about it need") {
   Scene scene(GENERATE(How::kLeaf, How::kDescent));
   if (!scene.possible()) return;
   const Grandchildren pids = left_by(scene);

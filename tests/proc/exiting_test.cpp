@@ -1,9 +1,12 @@
 #include "agent/proc/exiting.hpp"
 
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <boost/asio/io_context.hpp>
 #include <string>
 
 #include "tests/support/catch.hpp"
@@ -66,7 +69,26 @@ TEST_CASE("one that has ended and was not reaped exits, one that lives does not"
 }
 
 TEST_CASE("what a process that exits has started is not overlooked") {
-  CHECK_FALSE(is_alone(::getppid(), std::nullopt));  // this one is its child
+  boost::asio::io_context io;
+  Orphans orphans(io.get_executor());
+  CHECK_FALSE(is_alone(::getppid(), std::nullopt, orphans));  // this one is its child
   const Zombie alone([] { ::setsid(); });
-  CHECK(is_alone(alone.pid(), std::nullopt));
+  orphans.except(alone.pid());
+  CHECK(is_alone(alone.pid(), std::nullopt, orphans));
+  // Its child has lost it, and is this one's.
+  std::array<int, 2> pipe{};
+  REQUIRE(::pipe(pipe.data()) == 0);
+  const Zombie left([&] {
+    ::setsid();
+    if (::fork() != 0) return;
+    ::close(pipe[1]);
+    char end = 0;
+    if (::read(pipe[0], &end, 1) != 0) ::_exit(1);  // until the test is over
+  });
+  orphans.except(left.pid());
+  CHECK_FALSE(is_alone(left.pid(), std::nullopt, orphans));
+  CHECK(is_alone(alone.pid(), std::nullopt, orphans));
+  ::close(pipe[1]);
+  ::close(pipe[0]);
+  ::prctl(PR_SET_CHILD_SUBREAPER, 0);
 }

@@ -117,21 +117,12 @@ TEST_CASE("of a rank, any process that descends from its leader may have the con
   LoopbackSocket client(AF_INET);
   REQUIRE(client.connect(store.port()));
   const Bystander child;
-  const std::vector<ProcessEntry> table = [&] {
-    ProcessEntry leader;
-    leader.pid = child.pid();
-    ProcessEntry below;
-    below.pid = ::getpid();
-    below.parent = child.pid();
-    return std::vector<ProcessEntry>{leader, below};
-  }();
   const StoreLinks links(store.port());
-  CHECK(links.of(processes_of(child.pid(), table)).ports == std::vector<int>{client.port()});
+  const std::vector<pid_t> both = pids_of(processes_below({::getpid()}, kProcessesOfRankMax));
+  CHECK(both == std::vector<pid_t>{::getpid(), child.pid()});
+  CHECK(links.of(both).ports == std::vector<int>{client.port()});
   // A process that forks all the time is looked at up to a limit.
-  std::vector<ProcessEntry> many(1'000);
-  for (std::size_t i = 0; i < many.size(); ++i) many[i].pid = static_cast<pid_t>(i) + 2;
-  for (ProcessEntry& entry : many) entry.parent = 1;
-  CHECK(processes_of(1, many).size() == kProcessesOfRankMax);
+  CHECK(processes_below({::getpid()}, 1).size() == 1);
 }
 
 TEST_CASE("a process that cannot be looked at is neither connected nor absent") {
