@@ -3,6 +3,8 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 
+#include <algorithm>
+
 namespace ddprun {
 
 std::string host_and_port(const std::string& host, std::uint16_t port) {
@@ -31,6 +33,17 @@ std::string plain_literal(const std::string& host) {
     ::inet_ntop(AF_INET, &v4, text, sizeof(text));
   }
   return text;
+}
+
+std::string network_of(const std::string& host) {
+  in6_addr v6 = {};
+  const std::string plain = plain_literal(host);
+  if (plain.empty()) return host;
+  if (::inet_pton(AF_INET6, plain.c_str(), &v6) != 1 || IN6_IS_ADDR_LOOPBACK(&v6)) return plain;
+  std::fill(v6.s6_addr + 8, v6.s6_addr + 16, std::uint8_t{0});
+  char text[INET6_ADDRSTRLEN] = "";
+  ::inet_ntop(AF_INET6, &v6, text, sizeof(text));
+  return std::string(text) + "/64";
 }
 
 }  // namespace ddprun

@@ -16,4 +16,8 @@ namespace ddprun {
 /// IPv4-mapped IPv6 address as IPv4. Empty: it is no literal.
 [[nodiscard]] std::string plain_literal(const std::string& host);
 
+/// Whose share of something an address uses: who has an IPv6 address has its /64, "2001:db8::/64".
+/// Others are themselves.
+[[nodiscard]] std::string network_of(const std::string& host);
+
 }  // namespace ddprun

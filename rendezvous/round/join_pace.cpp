@@ -2,50 +2,63 @@
 
 #include <algorithm>
 
+#include "base/address.hpp"
+
 namespace ddprun::round {
 
 namespace {
 
-// 2^10 s are more than kJoinPauseMax.
-constexpr int kVisitsMax = kFreeVisits + 11;
+// 2^10 s are more than any longest pause.
+constexpr int kCostlyMax = 11;
+static_assert(kJoinPauseMin * (1 << (kCostlyMax - 1)) > kOfAddress.pause_max);
 
-[[nodiscard]] Duration pause_after(int visits) {
-  const int costly = visits - kFreeVisits;
+[[nodiscard]] Duration pause_after(int visits, const Allowance& allowance) {
+  const int costly = visits - allowance.free;
   if (costly <= 0) return Duration(0);
-  return std::min(kJoinPauseMax, kJoinPauseMin * (1 << (costly - 1)));
+  return std::min(allowance.pause_max, kJoinPauseMin * (1 << (costly - 1)));
+}
+
+[[nodiscard]] int forgotten(int visits, TimePoint since, const Allowance& allowance,
+                            TimePoint now) {
+  const auto times = (now - since) / allowance.forgotten;
+  return static_cast<int>(std::min<Duration::rep>(times, visits));
 }
 
 }  // namespace
 
-int JoinPace::forgotten(const Visitor& visitor, TimePoint now) {
-  const auto times = (now - visitor.since) / kVisitForgotten;
-  return static_cast<int>(std::min<Duration::rep>(times, visitor.visits));
+Duration JoinPace::count(Visitor& visitor, const Allowance& allowance, TimePoint came,
+                         TimePoint now) {
+  const bool same = visitor.visits > 0 && came <= visitor.left_at;
+  if (same) return pause_after(visitor.visits, allowance);
+  const int old = forgotten(visitor.visits, visitor.since, allowance, now);
+  visitor.visits -= old;
+  visitor.since = visitor.visits == 0 ? now : visitor.since + old * allowance.forgotten;
+  visitor.visits = std::min(visitor.visits + 1, allowance.free + kCostlyMax);
+  visitor.left_at = now;
+  return pause_after(visitor.visits, allowance);
 }
 
 Duration JoinPace::left(const std::string& address, TimePoint came, TimePoint now) {
   if (now - came >= kLongVisit) return Duration(0);
-  if (!visitors_.contains(address) && visitors_.size() >= kVisitorsMax) forget_oldest();
-  Visitor& visitor = visitors_[address];
-  const bool same = visitor.visits > 0 && came <= visitor.left_at;
-  if (same) return pause_after(visitor.visits);
-  const int old = forgotten(visitor, now);
-  visitor.visits -= old;
-  visitor.since = visitor.visits == 0 ? now : visitor.since + old * kVisitForgotten;
-  visitor.visits = std::min(visitor.visits + 1, kVisitsMax);
-  visitor.left_at = now;
-  return pause_after(visitor.visits);
+  const std::string network = network_of(address);
+  if (!visitors_.contains(network) && visitors_.size() >= kVisitorsMax) forget_oldest();
+  // Of several addresses only what was lost at the same moment was one round.
+  return std::max(count(visitors_[network], kOfAddress, came, now), count(all_, kOfRun, now, now));
 }
 
-TimePoint JoinPace::welcome_at(const std::string& address, TimePoint now) const {
-  const auto found = visitors_.find(address);
-  if (found == visitors_.end()) return now;
-  return found->second.left_at + pause_after(found->second.visits);
+Pace JoinPace::pace(const Visitor& visitor, const Allowance& allowance, TimePoint now) {
+  if (visitor.visits == 0) return {};
+  const int visits = visitor.visits - forgotten(visitor.visits, visitor.since, allowance, now);
+  return {"", visits, visitor.left_at + pause_after(visitor.visits, allowance)};
 }
 
-int JoinPace::visits(const std::string& address, TimePoint now) const {
-  const auto found = visitors_.find(address);
-  if (found == visitors_.end()) return 0;
-  return found->second.visits - forgotten(found->second, now);
+Pace JoinPace::pace_of(const std::string& address, TimePoint now) const {
+  const std::string network = network_of(address);
+  const auto found = visitors_.find(network);
+  Pace own = found == visitors_.end() ? Pace() : pace(found->second, kOfAddress, now);
+  own.who = network;
+  const Pace all = pace(all_, kOfRun, now);
+  return all.until > now && all.until > own.until ? all : own;
 }
 
 void JoinPace::forget_oldest() {

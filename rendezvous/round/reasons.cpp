@@ -250,14 +250,17 @@ std::string not_this_agent(const std::string& host, const std::string& address) 
          ", which is connected and answers";
 }
 
-std::string comes_and_goes(const std::string& address, int visits, Duration pause) {
-  return address + " has joined and left " + number(visits) +
-         " times; no round ends for it within " + duration_text(pause);
+std::string comes_and_goes(const std::string& who, int visits, Duration pause) {
+  const bool several = who.empty();
+  return (several ? "nodes of several addresses have" : who + " has") + " joined and left " +
+         number(visits) + " times; no round ends for " + (several ? "a new node" : "it") +
+         " within " + duration_text(pause);
 }
 
-std::string held_back(const std::string& address, int visits, Duration left) {
-  return address + " has joined and left this run " + number(visits) +
-         " times; this node joins in " + duration_text(left) +
+std::string held_back(const std::string& who, int visits, Duration left) {
+  return (who.empty() ? "nodes of several addresses have" : who + " has") +
+         " joined and left this run " + number(visits) + " times; this node joins in " +
+         duration_text(left) +
          " at the soonest, so that the others are not started again each time";
 }
 

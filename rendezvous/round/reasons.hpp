@@ -104,8 +104,9 @@ struct Absence {
 /// A hello with the id of an agent that is connected.
 [[nodiscard]] std::string not_this_agent(const std::string& host, const std::string& address);
 /// For the log, and for the node that has to wait.
-[[nodiscard]] std::string comes_and_goes(const std::string& address, int visits, Duration pause);
-[[nodiscard]] std::string held_back(const std::string& address, int visits, Duration left);
+/// `who`: an address; empty: nodes of several.
+[[nodiscard]] std::string comes_and_goes(const std::string& who, int visits, Duration pause);
+[[nodiscard]] std::string held_back(const std::string& who, int visits, Duration left);
 
 /// "the coordinator was suspended for at least 8.6 s; nodes have 5 s to reconnect".
 [[nodiscard]] std::string suspended(Duration late, Duration window);

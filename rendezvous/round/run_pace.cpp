@@ -8,13 +8,12 @@ namespace ddprun::round {
 // Who was in a round stays in the next one.
 bool Run::is_held_back(const Agent& agent) const {
   if (!agent.came_later || agent.taken_in) return false;
-  return join_pace_.welcome_at(agent.peer.address, now_) > now_;
+  return join_pace_.pace_of(agent.peer.address, now_).until > now_;
 }
 
 std::string Run::held_back_text(const Agent& agent) const {
-  const std::string& address = agent.peer.address;
-  return reasons::held_back(address, join_pace_.visits(address, now_),
-                            join_pace_.welcome_at(address, now_) - now_);
+  const Pace pace = join_pace_.pace_of(agent.peer.address, now_);
+  return reasons::held_back(pace.who, pace.visits, pace.until - now_);
 }
 
 /// The hosts that the next round may start for. While all have to wait they are not looked at with
@@ -29,7 +28,7 @@ std::vector<std::string> Run::welcome_newcomers(Running& running) const {
       hosts.push_back(agent->host());
       continue;
     }
-    const TimePoint welcome_at = join_pace_.welcome_at(agent->peer.address, now_);
+    const TimePoint welcome_at = join_pace_.pace_of(agent->peer.address, now_).until;
     running.welcome_at = std::min(running.welcome_at.value_or(welcome_at), welcome_at);
   }
   return hosts;
@@ -37,10 +36,10 @@ std::vector<std::string> Run::welcome_newcomers(Running& running) const {
 
 void Run::count_visit(const Agent& agent) {
   if (!agent.taken_in || in<Stopping>() != nullptr || in<Over>() != nullptr) return;
-  const std::string& address = agent.peer.address;
-  const Duration pause = join_pace_.left(address, agent.taken_in_at, now_);
+  const Duration pause = join_pace_.left(agent.peer.address, agent.taken_in_at, now_);
   if (pause.count() == 0) return;
-  note(Level::kWarning, reasons::comes_and_goes(address, join_pace_.visits(address, now_), pause));
+  const Pace pace = join_pace_.pace_of(agent.peer.address, now_);
+  note(Level::kWarning, reasons::comes_and_goes(pace.who, pace.visits, pause));
 }
 
 }  // namespace ddprun::round

@@ -48,20 +48,20 @@ TEST_CASE("the first visits of an address are free, then the pause after each on
   JoinPace pace;
   const std::string address = "10.0.0.9";
   TimePoint now{seconds(100)};
-  CHECK(pace.welcome_at(address, now) <= now);
-  for (int visit = 0; visit < kFreeVisits; ++visit) {
+  CHECK(pace.pace_of(address, now).until <= now);
+  for (int visit = 0; visit < kOfAddress.free; ++visit) {
     now += milliseconds(25);
     CHECK(pace.left(address, now, now) == Duration(0));
-    CHECK(pace.welcome_at(address, now) <= now);
+    CHECK(pace.pace_of(address, now).until <= now);
   }
-  for (Duration pause = kJoinPauseMin; pause < kJoinPauseMax; pause *= 2) {
+  for (Duration pause = kJoinPauseMin; pause < kOfAddress.pause_max; pause *= 2) {
     now += milliseconds(25);
     CHECK(pace.left(address, now, now) == pause);
-    CHECK(pace.welcome_at(address, now) == now + pause);
+    CHECK(pace.pace_of(address, now).until == now + pause);
   }
   for (int more = 0; more < 100; ++more) {
     now += milliseconds(25);
-    CHECK(pace.left(address, now, now) == kJoinPauseMax);
+    CHECK(pace.left(address, now, now) == kOfAddress.pause_max);
   }
 }
 
@@ -70,8 +70,8 @@ TEST_CASE("visits are forgotten with time, and a node that stays for long never 
   TimePoint now{seconds(100)};
   for (int visit = 0; visit < 20; ++visit) {
     CHECK(pace.left("10.0.0.9", now, now) == Duration(0));
-    now += kVisitForgotten;
-    CHECK(pace.visits("10.0.0.9", now) == 0);
+    now += kOfAddress.forgotten;
+    CHECK(pace.pace_of("10.0.0.9", now).visits == 0);
   }
 }
 
@@ -80,19 +80,19 @@ TEST_CASE("visits are forgotten also while others follow") {
   TimePoint now{seconds(100)};
   for (int visit = 0; visit < 20; ++visit) {
     pace.left("10.0.0.9", now, now);
-    now += kVisitForgotten / 2;
+    now += kOfAddress.forgotten / 2;
   }
-  CHECK(pace.visits("10.0.0.9", now) <= 11);
-  CHECK(pace.visits("10.0.0.9", now + 11 * kVisitForgotten) == 0);
+  CHECK(pace.pace_of("10.0.0.9", now).visits <= 11);
+  CHECK(pace.pace_of("10.0.0.9", now + 11 * kOfAddress.forgotten).visits == 0);
 }
 
 TEST_CASE("nodes of one address that were in together are one visit, however they go") {
   JoinPace pace;
   const TimePoint came{seconds(100)};
-  for (int node = 0; node < 16; ++node) {
+  for (int node = 0; node < kOfRun.free; ++node) {
     CHECK(pace.left("10.0.0.9", came, came + seconds(1 + node)) == Duration(0));
   }
-  CHECK(pace.visits("10.0.0.9", came + seconds(20)) == 1);
+  CHECK(pace.pace_of("10.0.0.9", came + seconds(20)).visits == 1);
 }
 
 TEST_CASE("a node that stayed for long is no visitor, however often its kind goes") {
@@ -103,19 +103,21 @@ TEST_CASE("a node that stayed for long is no visitor, however often its kind goe
     now += kLongVisit;
     CHECK(pace.left("10.0.0.9", came, now) == Duration(0));
   }
-  CHECK(pace.visits("10.0.0.9", now) == 0);
+  CHECK(pace.pace_of("10.0.0.9", now).visits == 0);
 }
 
-TEST_CASE("other hosts are not concerned, also those of one IPv6 network") {
+TEST_CASE("other hosts are not concerned, but those of the same IPv6 network are") {
   JoinPace pace;
   TimePoint now{seconds(100)};
-  for (int visit = 0; visit <= kFreeVisits; ++visit) {
+  for (int visit = 0; visit <= kOfAddress.free; ++visit) {
     now += milliseconds(1);
     pace.left("2001:db8::1", now, now);
   }
-  CHECK(pace.welcome_at("2001:db8::1", now) > now);
-  CHECK(pace.welcome_at("2001:db8::77", now) <= now);
-  CHECK(pace.welcome_at("10.0.0.9", now) <= now);
+  CHECK(pace.pace_of("2001:db8::1", now).until > now);
+  CHECK(pace.pace_of("2001:db8::77", now).until > now);
+  CHECK(pace.pace_of("2001:db8::77", now).who == "2001:db8::/64");
+  CHECK(pace.pace_of("2001:db8:0:1::1", now).until <= now);
+  CHECK(pace.pace_of("10.0.0.9", now).until <= now);
 }
 
 TEST_CASE("addresses without number take no more memory each") {
@@ -125,8 +127,9 @@ TEST_CASE("addresses without number take no more memory each") {
     now += milliseconds(1);
     pace.left("host" + std::to_string(host), now, now);
   }
-  CHECK(pace.visits("host0", now) == 0);
-  CHECK(pace.visits("host" + std::to_string(3 * kVisitorsMax - 1), now) == 1);
+  now += kOfRun.pause_max;
+  CHECK(pace.pace_of("host0", now).visits == 0);
+  CHECK(pace.pace_of("host" + std::to_string(3 * kVisitorsMax - 1), now).visits == 1);
 }
 
 TEST_CASE("a node that comes and goes 40 times in a second restarts the others a few times") {
@@ -136,15 +139,32 @@ TEST_CASE("a node that comes and goes 40 times in a second restarts the others a
     visit(desk, number);
     desk.beat_for(milliseconds(25), {1, 2});
   }
-  CHECK(rounds(desk) <= 1 + 2 * (kFreeVisits + 1));
+  CHECK(rounds(desk) <= 1 + 2 * (kOfAddress.free + 1));
   CHECK(desk.run_.status(desk.now_).counters.held_back >= 36);
   CHECK(desk.run_.status(desk.now_).restarts == RestartCount(0));
+}
+
+TEST_CASE("who has many addresses has no more than the run's allowance") {
+  Desk desk;
+  train(desk);
+  for (int number = 0; number < 136; ++number) {
+    visit(desk, number, {"10.0.1." + std::to_string(number), "10.0.0.1"});
+    desk.beat_for(milliseconds(44), {1, 2});
+  }
+  CHECK(rounds(desk) <= 1 + 2 * (kOfRun.free + 3));  // and after 1 s and 2 s
+  CHECK(desk.run_.status(desk.now_).restarts == RestartCount(0));
+  desk.say(500, desk.hello("newcomer", 2, 4), {"10.0.2.1", "10.0.0.1"});
+  REQUIRE(desk.last<Waiting>(500));
+  CHECK_THAT(desk.last<Waiting>(500)->text,
+             ContainsSubstring("nodes of several addresses have joined and left this run"));
+  desk.beat_for(seconds(60), {1, 2, 500});
+  CHECK(desk.last<StartRound>(500));
 }
 
 TEST_CASE("a node that has to wait is told why and until when, and joins then") {
   Desk desk;
   train(desk);
-  for (int number = 0; number <= kFreeVisits; ++number) {
+  for (int number = 0; number <= kOfAddress.free; ++number) {
     desk.now_ += milliseconds(1);
     visit(desk, number);
   }

@@ -47,7 +47,7 @@ TEST_CASE("an agent that comes and goes 40 times in a second ends few rounds, a 
     world.run_for(milliseconds(5));
   }
   const int rounds = world.checker().rounds();
-  CHECK(rounds <= 1 + 2 * (round::kFreeVisits + 1));
+  CHECK(rounds <= 1 + 2 * (round::kOfAddress.free + 1));
   world.start_agent(3);
   world.run_for(milliseconds(50));
   CHECK(world.checker().rounds() == rounds + 1);
