@@ -191,7 +191,7 @@ std::vector<pid_t> pids_of(const std::vector<ProcessEntry>& processes) {
 }
 
 std::vector<EndedChild> ended_children_of(pid_t leader, const std::vector<ProcessEntry>& all) {
-  const std::vector<pid_t> living = processes_of(leader, all);
+  const std::vector<pid_t> living = pids_of(processes_below({leader}, kProcessesOfRankMax));
   std::vector<EndedChild> found;
   for (const ProcessEntry& entry : all) {
     const bool is_its = std::find(living.begin(), living.end(), entry.parent) != living.end();
