@@ -28,6 +28,7 @@
 #include "base/exit_code.hpp"
 #include "base/exit_status.hpp"
 #include "base/message_line.hpp"
+#include "base/passed_signals.hpp"
 #include "base/printable.hpp"
 #include "base/process_setup.hpp"
 #include "base/random_uuid.hpp"
@@ -91,10 +92,11 @@ struct Commands final : control::Target {
   std::function<void(const ReceivedSignal&)> request_stop;
 };
 
-/// Jobs and windows are a matter of the terminal, which is here.
+/// Jobs and windows are a matter of the terminal, which is here; and what cannot be handled, or
+/// reports a fault, no node passes on.
 client::SignalCame::For reach_of(int signal) {
   using For = client::SignalCame::For;
-  return signal == SIGCONT || signal == SIGWINCH ? For::kThisNode : For::kAllNodes;
+  return may_be_passed_on(signal) ? For::kAllNodes : For::kThisNode;
 }
 
 asio::awaitable<int> run_to_the_end(Agent& agent, OutputEnd& end, ControlSocket& control) {

@@ -34,14 +34,12 @@ Result<std::string> private_directory() {
   for (const std::string& place : {std::string("/dev/shm"), std::string("/tmp")}) {
     struct statfs facts = {};
     if (::statfs(place.c_str(), &facts) != 0 || facts.f_type != TMPFS_MAGIC) continue;
-    std::string directory = place + "/ddprun-" + user;
-    if (::mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) continue;
-    const auto usable = control::check_private(directory);
-    if (usable && ::access(directory.c_str(), W_OK) == 0) return directory;
+    auto directory = control::private_directory_at(place + "/ddprun-" + user);
+    if (directory && ::access(directory->c_str(), W_OK) == 0) return directory;
     // Another user may have made it, or the file system is read-only now.
-    why = usable
-              ? Error(ErrorKind::kSystem, "cannot write to " + directory + ": " + ::strerror(errno))
-              : usable.error();
+    why = directory ? Error(ErrorKind::kSystem,
+                            "cannot write to " + *directory + ": " + ::strerror(errno))
+                    : directory.error();
   }
   return why;
 }

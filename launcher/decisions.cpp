@@ -96,8 +96,8 @@ class Decisions {
                  origin_of(Id::kRdzvTlsCert));
     }
     const bool sealed = launch_.config.rendezvous && launch_.config.rendezvous->secret;
-    std::string why =
-        sealed ? "from DDPRUN_SECRET" : "neither --rdzv-secret-file nor DDPRUN_SECRET";
+    std::string why = "neither --rdzv-secret-file, DDPRUN_SECRET nor ~/.config/ddprun/secret";
+    if (sealed) why = "from " + launch_.config.rendezvous->secret_from;
     if (is_given(Id::kRdzvSecretFile)) why = origin_of(Id::kRdzvSecretFile);
     add("links", sealed ? "encrypted, for nodes with the secret" : "in clear text", why);
   }

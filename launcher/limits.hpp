@@ -16,4 +16,7 @@ inline constexpr std::size_t kHostsNamedMax = 8;
 // Size of the file of --config; a larger one is a usage error.
 inline constexpr std::size_t kConfigBytesMax = 1024 * 1024;
 
+// Parts of a key there; what reads it goes one call deeper for each.
+inline constexpr std::size_t kConfigKeyPartsMax = 1000;
+
 }  // namespace ddprun

@@ -73,6 +73,8 @@ class Machine {
                                                        const std::string& shown) const = 0;
   /// What DDPRUN_SECRET said when this process began; null: it was unset.
   [[nodiscard]] virtual Result<SharedSecret> secret_of_variable() const = 0;
+  /// read_home_secret() of launcher/home_secret.hpp.
+  [[nodiscard]] virtual Result<SharedSecret> secret_at_home() const = 0;
   /// As gethostname() reports it, with or without a domain; empty if it fails.
   [[nodiscard]] virtual std::string host_name() const = 0;
   /// Whether the user started ddprun in a shell: it has a terminal and does not lead its session.

@@ -19,6 +19,7 @@
 #include "base/address.hpp"
 #include "base/random_uuid.hpp"
 #include "launcher/agreed_file.hpp"
+#include "launcher/home_secret.hpp"
 #include "launcher/rendezvous/endpoint.hpp"
 #include "launcher/schedulers/munge.hpp"
 
@@ -231,6 +232,10 @@ Result<SharedSecret> ThisMachine::secret_in(const std::string& path,
 
 Result<SharedSecret> ThisMachine::secret_of_variable() const {
   return open_credential(user_.secret, kSecretVariable);
+}
+
+Result<SharedSecret> ThisMachine::secret_at_home() const {
+  return read_home_secret(environment_);
 }
 
 std::string ThisMachine::host_name() const {

@@ -47,6 +47,7 @@ class ThisMachine : public Machine {
   [[nodiscard]] Result<SharedSecret> secret_in(const std::string& path,
                                                const std::string& shown) const override;
   [[nodiscard]] Result<SharedSecret> secret_of_variable() const override;
+  [[nodiscard]] Result<SharedSecret> secret_at_home() const override;
   [[nodiscard]] std::string host_name() const override;
   [[nodiscard]] bool is_in_shell() const override { return user_.in_shell; }
   [[nodiscard]] std::string random_id() const override;

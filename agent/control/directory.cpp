@@ -95,14 +95,27 @@ Result<void> bind_and_listen(int socket, const std::string& path) {
   return refused("cannot listen at " + printable(path), error);
 }
 
-Result<Listener> listen_in(const std::string& directory, const std::string& about) {
-  if (::mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) {
-    return refused("cannot make " + printable(directory), errno);
+/// Of this user, closed to others, and named by what begins so.
+std::vector<std::string> others_of(const std::string& wanted) {
+  std::vector<std::string> found;
+  const auto slash = wanted.rfind('/');
+  const std::string start = wanted.substr(slash + 1) + "-";
+  const std::string above = wanted.substr(0, slash);
+  const std::unique_ptr<DIR, int (*)(DIR*)> opened(::opendir(above.c_str()), ::closedir);
+  if (opened == nullptr) return found;
+  while (const dirent* item = ::readdir(opened.get())) {
+    const std::string path = above + "/" + item->d_name;
+    if (std::string(item->d_name).starts_with(start) && check_private(path)) found.push_back(path);
   }
-  const auto usable = check_private(directory);
-  if (!usable) return usable.error();
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+Result<Listener> listen_in(const std::string& wanted, const std::string& about) {
+  const auto directory = private_directory_at(wanted);
+  if (!directory) return directory.error();
   const std::string name = std::to_string(::getpid()) + "-" + random_uuid().substr(0, 8);
-  Listener listener{-1, directory + "/" + name + kSuffix};
+  Listener listener{-1, *directory + "/" + name + kSuffix};
   listener.descriptor = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (listener.descriptor < 0) return refused("cannot make a socket", errno);
   write_about(about_path(listener.path), about);
@@ -149,6 +162,19 @@ Result<void> check_private(const std::string& directory) {
   return Error(ErrorKind::kSystem, "cannot use " + printable(directory) + ": " + wrong);
 }
 
+Result<std::string> private_directory_at(const std::string& wanted) {
+  if (::mkdir(wanted.c_str(), 0700) != 0 && errno != EEXIST) {
+    return refused("cannot make " + printable(wanted), errno);
+  }
+  const auto usable = check_private(wanted);
+  if (usable) return wanted;
+  const auto others = others_of(wanted);
+  if (!others.empty()) return others.front();
+  std::string made = wanted + "-XXXXXX";
+  if (::mkdtemp(made.data()) != nullptr) return made;
+  return usable.error();
+}
+
 Result<Listener> listen(const Environment& environment, const std::string& about) {
   Result<Listener> listener = Error();
   for (const std::string& directory : directories(environment)) {
@@ -166,6 +192,10 @@ void remove(const std::string& path) {
 std::vector<std::string> list_sockets(const Environment& environment) {
   std::vector<std::string> places = directories(environment);
   places.push_back("/run/user/" + std::to_string(::geteuid()) + "/ddprun");
+  for (const std::string& place : std::vector<std::string>(places)) {
+    const auto others = others_of(place);
+    places.insert(places.end(), others.begin(), others.end());
+  }
   std::sort(places.begin(), places.end());
   places.erase(std::unique(places.begin(), places.end()), places.end());
   std::vector<std::string> paths;

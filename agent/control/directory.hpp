@@ -19,7 +19,8 @@ struct Listener {
   std::string path;
 };
 
-/// $XDG_RUNTIME_DIR/ddprun if it can be made, else /tmp/ddprun-UID. `about` is for those who find
+/// $XDG_RUNTIME_DIR/ddprun if it can be made, else /tmp/ddprun-UID, or as
+/// private_directory_at(). `about` is for those who find
 /// the socket when it does not answer; it stays out if there is no room for it.
 [[nodiscard]] Result<Listener> listen(const Environment& environment, const std::string& about);
 void remove(const std::string& path);
@@ -42,5 +43,10 @@ void remove(const std::string& path);
 /// Whether `directory` is one, belongs to this user and is closed to all others; the sentence says
 /// what is wrong.
 [[nodiscard]] Result<void> check_private(const std::string& directory);
+
+/// `wanted`, made if it is not there. Where another user has made it, or it is not closed to
+/// others, one that begins with `wanted`-: an older one of this user, or a new one of a random
+/// name, which nobody can take beforehand.
+[[nodiscard]] Result<std::string> private_directory_at(const std::string& wanted);
 
 }  // namespace ddprun::control

@@ -46,8 +46,9 @@ struct RendezvousConfig {
   std::string address;           // --local-addr, a literal; empty: the link's source address
   std::optional<int> node_rank;  // --node-rank; with static always
   std::optional<int>
-      scheduler_index;  // this node's position in the scheduler's list, or in --hosts
-  SharedSecret secret;  // of the run; null: none
+      scheduler_index;        // this node's position in the scheduler's list, or in --hosts
+  SharedSecret secret;        // of the run; null: none
+  std::string secret_from{};  // who says so, for people; empty: nobody, and there is none
   std::optional<Certificates> certificates{};  // in place of a secret; neither: clear text
   std::string certified_host{};                // which the coordinator's names; empty: where it is
   std::optional<EtcdConfig> etcd{};            // it says where the coordinator is

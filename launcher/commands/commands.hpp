@@ -15,6 +15,7 @@ int attach(const Arguments& arguments, const Environment& environment);
 int config(const Arguments& arguments, const Environment& environment);
 int ps(const Arguments& arguments, const Environment& environment);
 int status(const Arguments& arguments, const Environment& environment);
+int secret(const Arguments& arguments, const Environment& environment);
 int signal(const Arguments& arguments, const Environment& environment);
 int stacks(const Arguments& arguments, const Environment& environment);
 int explain_run(const Arguments& arguments, const Environment& environment);

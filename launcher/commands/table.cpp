@@ -16,7 +16,7 @@
 namespace ddprun {
 namespace {
 
-constexpr std::array<CommandSpec, 8> kCommands{{
+constexpr std::array<CommandSpec, 9> kCommands{{
     {"ps", "", "Lists the runs of this user on this machine.", commands::ps},
     {"status", "RUN [--json]",
      "Shows the ranks of a run on this machine and, on the node with its coordinator, all nodes.",
@@ -44,6 +44,10 @@ constexpr std::array<CommandSpec, 8> kCommands{{
      "Shows every setting that a command line with these options has, its value, and where that "
      "comes from: command line, variable, scheduler, file or default. Starts nothing.",
      commands::config},
+    {"secret", "[--new]",
+     "Names the secret of this user, ~/.config/ddprun/secret, which runs over several nodes use by "
+     "themselves; --new makes it. --rdzv-secret-file=off runs without.",
+     commands::secret},
 }};
 
 constexpr std::size_t kColumns = 80;

@@ -178,7 +178,25 @@ std::string cannot_be_read() {
 
 }  // namespace
 
+// The parser, and what it makes, go one call deeper with each part of a key.
+Result<void> refuse_deep_keys(const std::string& path, std::string_view content) {
+  std::size_t line = 1;
+  std::size_t parts = 0;
+  for (const char one : content) {
+    if (one == '.') ++parts;
+    if (std::string_view("=,[{\n").find(one) != std::string_view::npos) parts = 0;
+    if (one == '\n') ++line;
+    if (parts > kConfigKeyPartsMax) {
+      return usage(path + ":" + std::to_string(line) + ": more than " +
+                   std::to_string(kConfigKeyPartsMax) + " dots in one key or text");
+    }
+  }
+  return {};
+}
+
 Result<std::vector<FileValue>> parse_config(const std::string& path, std::string_view content) {
+  const auto is_flat = refuse_deep_keys(path, content);
+  if (!is_flat) return is_flat.error();
   const toml::parse_result parsed = toml::parse(content, path);
   if (!parsed) {
     const toml::parse_error& error = parsed.error();

@@ -15,8 +15,9 @@ inline constexpr OptionSpec kSecretFileRow{
     .help =
         "File with the secret of the run, the same on every node: without it no node joins, "
         "and links of nodes are encrypted (TLS 1.3). At least 32 characters, readable only "
-        "for its owner; -: the first line of standard input. Without it: DDPRUN_SECRET, else "
-        "links in clear text."};
+        "for its owner; -: the first line of standard input; off: no secret. Without it: "
+        "DDPRUN_SECRET, else ~/.config/ddprun/secret (ddprun secret --new), else links in clear "
+        "text."};
 
 inline constexpr OptionSpec kTlsCertRow{
     .id = OptionId::kRdzvTlsCert,

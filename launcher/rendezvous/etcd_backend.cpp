@@ -1,7 +1,10 @@
+#include <sys/stat.h>
+
 #include <fstream>
 #include <iterator>
 
 #include "base/address.hpp"
+#include "base/private_file.hpp"
 #include "launcher/options/values.hpp"
 #include "launcher/rendezvous/backends.hpp"
 #include "launcher/rendezvous/several_nodes.hpp"
@@ -95,6 +98,12 @@ Result<void> read_etcd_password(LaunchConfig& config) {
   if (!config.rendezvous || !config.rendezvous->etcd) return {};
   EtcdConfig& etcd = *config.rendezvous->etcd;
   if (etcd.password_file.empty()) return {};
+  struct stat facts = {};
+  if (::stat(etcd.password_file.c_str(), &facts) == 0) {
+    const auto is_private =
+        refuse_exposed(facts, "--rdzv-conf password_file=" + etcd.password_file, "password");
+    if (!is_private) return is_private;
+  }
   std::ifstream file(etcd.password_file);
   std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();

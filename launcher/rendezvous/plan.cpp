@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "launcher/home_secret.hpp"
 #include "launcher/rendezvous/backends.hpp"
 #include "launcher/rendezvous/several_nodes.hpp"
 #include "launcher/usage.hpp"
@@ -52,23 +53,31 @@ Result<std::optional<Certificates>> certificates_of(const RendezvousRequest& ask
   return std::optional(Certificates{pem(asked.tls_cert), pem(asked.tls_key), pem(asked.tls_ca)});
 }
 
-/// --rdzv-secret-file precedes DDPRUN_SECRET, as an option precedes its variable. An empty one was
-/// meant to be a secret, so it is not taken for none.
-Result<void> take_secret(RendezvousPlan& plan, const RendezvousRequest& asked,
+/// --rdzv-secret-file precedes DDPRUN_SECRET, as an option precedes its variable, and that what is
+/// at home. An empty one was meant to be a secret, so it is not taken for none.
+Result<void> take_secret(RendezvousConfig& rendezvous, const RendezvousRequest& asked,
                          const Machine& machine) {
   const Setting<std::string>& file = asked.secret_file;
-  if (file.given) {
-    if (file.value.empty()) return usage(file.quoted() + " names no file");
-    auto secret = machine.secret_in(file.value, file.shown());
-    if (!secret) return secret.error();
-    plan.rendezvous->secret = std::move(*secret);
-    return {};
-  }
-  auto secret = machine.secret_of_variable();
+  if (file.given && file.value.empty()) return usage(file.quoted() + " names no file");
+  if (file.given) rendezvous.secret_from = file.shown();
+  if (file.given && file.value == kNoSecret) return {};
+  auto secret =
+      file.given ? machine.secret_in(file.value, file.shown()) : machine.secret_of_variable();
   if (!secret) return secret.error();
-  plan.rendezvous->secret = std::move(*secret);
-  if (plan.rendezvous->secret == nullptr) return {};
-  return check_secret(*plan.rendezvous->secret, kSecretVariable);
+  rendezvous.secret = std::move(*secret);
+  if (file.given) return {};
+  if (rendezvous.secret != nullptr) {
+    rendezvous.secret_from = kSecretVariable;
+    return check_secret(*rendezvous.secret, kSecretVariable);
+  }
+  if (asked.tls_cert.given) return {};
+  auto at_home = machine.secret_at_home();
+  if (!at_home) return at_home.error();
+  rendezvous.secret = std::move(*at_home);
+  if (rendezvous.secret != nullptr) {
+    rendezvous.secret_from = home_secret_path(machine.environment());
+  }
+  return {};
 }
 
 Result<void> protect_links(RendezvousPlan& plan, const RendezvousRequest& asked,
@@ -81,7 +90,7 @@ Result<void> protect_links(RendezvousPlan& plan, const RendezvousRequest& asked,
   }
   auto certificates = certificates_of(asked);
   if (!certificates) return certificates.error();
-  auto secret = take_secret(plan, asked, machine);
+  auto secret = take_secret(*plan.rendezvous, asked, machine);
   if (!secret) return secret;
   if (*certificates && plan.rendezvous->secret) {
     const Origin& file = asked.secret_file;

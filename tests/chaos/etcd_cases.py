@@ -197,6 +197,7 @@ def password(cluster: Cluster):
         etcd.require_password("trainer", "secret")
         secret = cluster.folder / "password"
         secret.write_text("wrong\n")
+        secret.chmod(0o600)
         cluster.conf |= {"user": "trainer", "password_file": str(secret)}
         refused = cluster.start()
         expect(refused.end() == 2, "the exit code of a wrong password")

@@ -5,6 +5,7 @@ python3 tests/control/commands_test.py path/to/ddprun
 """
 
 import contextlib
+import glob
 import os
 import random
 import shutil
@@ -249,22 +250,51 @@ class Sockets(unittest.TestCase):
                 self.assertEqual(os.listdir(deep + "/ddprun"), [])
                 self.assertEqual(run.end()[0], 143)
 
-    def test_without_a_private_directory_the_run_says_so_once_and_continues(self):
+    def test_a_directory_that_another_user_has_made_is_replaced_by_one_of_another_name(self):
         if os.geteuid() != 0 or shutil.which("setpriv") is None:
             self.skipTest("needs root and setpriv")
-        user = random.randrange(200_000, 2_000_000)  # one whose directory another user has made
-        place = f"/tmp/ddprun-{user}"
-        os.mkdir(place)
-        self.addCleanup(os.rmdir, place)
+        user = random.randrange(200_000, 2_000_000)
+        for place in (f"/tmp/ddprun-{user}", f"/dev/shm/ddprun-{user}"):
+            os.mkdir(place)
+            self.addCleanup(
+                lambda place=place: [shutil.rmtree(one) for one in glob.glob(place + "*")]
+            )
         other = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--"]
         environment = {name: text for name, text in os.environ.items() if name != "XDG_RUNTIME_DIR"}
+        script = 'test -S "$DDPRUN_WORKER_SOCKET" && echo linked; ' + WAITS
         with for_anyone(DDPRUN) as (ddprun, passed), subprocess.Popen(
-            [*other, ddprun, "--standalone", "sh", "-c", WAITS], env=environment,
+            [*other, ddprun, "--standalone", "sh", "-c", script], env=environment,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **passed,
+        ) as run:
+            self.assertEqual(run.stdout.readline(), "linked\n")
+
+            def listed():
+                shown = subprocess.run([*other, ddprun, "ps"], env=environment, text=True,
+                                       capture_output=True, timeout=HUNG, check=False, **passed)
+                return str(run.pid) in shown.stdout
+
+            self.assertTrue(eventually(listed))
+            run.send_signal(signal.SIGTERM)
+            _, err = run.communicate(timeout=HUNG)
+        self.assertEqual(run.returncode, 143, err)
+        self.assertNotIn("[CONTROL]", err)
+        self.assertNotIn("[LINK]", err)
+
+    def test_without_a_private_directory_the_run_says_so_once_and_continues(self):
+        if os.geteuid() != 0 or shutil.which("unshare") is None:
+            self.skipTest("needs root and unshare")
+        alone = ["unshare", "--mount", "sh", "-c",
+                 'mount -t tmpfs -o ro none /tmp || exit 77; exec "$@"', "-"]
+        place = f"/tmp/ddprun-{os.geteuid()}"
+        words = [*alone, DDPRUN, "--standalone", "sh", "-c", WAITS]
+        environment = {name: text for name, text in os.environ.items() if name != "XDG_RUNTIME_DIR"}
+        environment["TMPDIR"] = "/dev/shm"
+        with subprocess.Popen(
+            words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         ) as run:
             lines = iter(run.stderr.readline, "")
             note = next(line for line in lines if "[CONTROL]" in line)
-            self.assertIn(f"cannot use {place}: it belongs to another user", note)
+            self.assertIn(f"cannot make {place}: Read-only file system", note)
             run.send_signal(signal.SIGTERM)
             _, err = run.communicate(timeout=HUNG)
         self.assertEqual(run.returncode, 143, err)

@@ -298,6 +298,27 @@ TEST_CASE("the secret is that of the file, else that of the variable, and a sing
   CHECK(alone.notes == Words{"--rdzv-secret-file=f not used: " + kNoLinkToProtect});
 }
 
+TEST_CASE("a secret at home is taken where nothing else is said, and off takes none") {
+  FakeMachine machine;
+  machine.secrets["f"] = secret_of('f');
+  machine.home_secret = secret_of('h');
+  machine.variables["HOME"] = "/home/user";
+  const auto at_home = at("far", machine);
+  CHECK(at_home.config.rendezvous->secret == machine.home_secret);
+  CHECK(at_home.config.rendezvous->secret_from == "/home/user/.config/ddprun/secret");
+  const auto off = launch_of(elastic({"--rdzv-secret-file=off"}), machine);
+  CHECK(off.config.rendezvous->secret == nullptr);
+  CHECK(off.config.rendezvous->secret_from == "--rdzv-secret-file=off");
+  const auto by_file = launch_of(elastic({"--rdzv-secret-file=f"}), machine);
+  CHECK(by_file.config.rendezvous->secret == machine.secrets["f"]);
+  const auto certified =
+      launch_of(elastic({"--rdzv-tls-cert=c", "--rdzv-tls-key=k", "--rdzv-tls-ca=a"}), machine);
+  CHECK(certified.config.rendezvous->secret == nullptr);
+  machine.secret = secret_of('v');
+  CHECK(at("far", machine).config.rendezvous->secret == machine.secret);
+  CHECK(launch_of({"W"}, machine).notes.empty());
+}
+
 TEST_CASE("a secret that was meant to be there and is not is refused, not left out") {
   FakeMachine machine;
   machine.secret = std::make_shared<Secret>();  // DDPRUN_SECRET=

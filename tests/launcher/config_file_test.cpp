@@ -41,6 +41,19 @@ std::string mistake_in(const std::string& content) {
 
 }  // namespace
 
+TEST_CASE("a key of more parts than a stack is deep is refused before it is read") {
+  const auto of_parts = [](std::size_t parts, const std::string& before = "") {
+    std::string key = "a";
+    for (std::size_t i = 0; i < parts; ++i) key += ".a";
+    return "tee = \"3\"\n" + before + key;
+  };
+  const std::string wrong = "run.toml:2: more than 1000 dots in one key or text";
+  CHECK(mistake_in(of_parts(224'000) + " = 1\n") == wrong);
+  CHECK(mistake_in(of_parts(224'000, "[") + "]\n") == wrong);
+  CHECK(mistake_in(of_parts(kConfigKeyPartsMax + 1, "x = {") + " = 1}\n") == wrong);
+  CHECK_THAT(mistake_in(of_parts(kConfigKeyPartsMax) + " = 1\n"), ContainsSubstring("is a table"));
+}
+
 TEST_CASE("a file sets options by their long names, with the types of TOML") {
   const File file(
       "# a comment\n"

@@ -60,7 +60,9 @@ TEST_CASE("each decision names the option or the variable that it comes from") {
 TEST_CASE("whether the links between nodes are protected is told, and by which secret") {
   FakeMachine machine;
   const Words clear = told({"--nnodes=2", "a.py"}, machine);
-  CHECK(has(clear, "links: in clear text (neither --rdzv-secret-file nor DDPRUN_SECRET)"));
+  CHECK(has(clear,
+            "links: in clear text (neither --rdzv-secret-file, DDPRUN_SECRET nor "
+            "~/.config/ddprun/secret)"));
   const Words by_file = told({"--nnodes=2", "--rdzv-secret-file=s", "a.py"}, machine);
   const std::string sealed = "links: encrypted, for nodes with the secret ";
   CHECK(has(by_file, sealed + "(--rdzv-secret-file=s from the command line)"));

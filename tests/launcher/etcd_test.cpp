@@ -1,5 +1,11 @@
 // --rdzv-backend=etcd-v3: the servers, the user, what is refused.
 #include "launcher/rendezvous/backends.hpp"
+
+#include <sys/stat.h>
+
+#include <fstream>
+
+#include "tests/agent/command.hpp"
 #include "tests/launcher/fake_machine.hpp"
 
 using namespace ddprun;
@@ -89,6 +95,20 @@ TEST_CASE("servers that cannot be etcd's are refused, and a single node needs no
   const auto one = launch_of({"--rdzv-backend=etcd-v3", "--rdzv-endpoint=h1", "W"});
   CHECK_FALSE(one.config.rendezvous);
   CHECK_THAT(one.notes.at(0), ContainsSubstring("a single node needs no rendezvous"));
+}
+
+TEST_CASE("a password that other users can read is refused, as ssh refuses such a key") {
+  const TemporaryDirectory directory;
+  const std::string path = directory.file("password");
+  std::ofstream(path) << "s3cret\n";
+  LaunchConfig config = launch_of(three("h1", {"--rdzv-conf=user=u,password_file=" + path})).config;
+  REQUIRE(::chmod(path.c_str(), 0644) == 0);
+  const auto exposed = read_etcd_password(config);
+  REQUIRE(!exposed);
+  CHECK_THAT(exposed.error().sentence, ContainsSubstring("other users may access it (mode 0644)"));
+  REQUIRE(::chmod(path.c_str(), 0600) == 0);
+  REQUIRE(read_etcd_password(config));
+  CHECK(config.rendezvous->etcd->password == "s3cret");
 }
 
 TEST_CASE("the password is read from its file, without the end of its line") {

@@ -67,6 +67,7 @@ class FakeMachine : public Machine {
     return Error{ErrorKind::kUsage, shown + ": cannot read it"};
   }
   [[nodiscard]] Result<SharedSecret> secret_of_variable() const override { return secret; }
+  [[nodiscard]] Result<SharedSecret> secret_at_home() const override { return home_secret; }
   [[nodiscard]] std::string host_name() const override { return name; }
   [[nodiscard]] bool is_in_shell() const override { return in_shell; }
   [[nodiscard]] std::string random_id() const override {
@@ -79,7 +80,8 @@ class FakeMachine : public Machine {
   mutable std::vector<std::string> asked_near;  // the devices of numa_cpus()
   std::map<std::string, FileKind> files;
   std::map<std::string, SharedSecret> secrets{{"s", std::make_shared<Secret>()}};  // by path
-  SharedSecret secret;                                                             // DDPRUN_SECRET
+  SharedSecret home_secret{};
+  SharedSecret secret;  // DDPRUN_SECRET
   std::map<std::string, std::string> addresses{
       {"127.0.0.1", "127.0.0.1"}, {"localhost", "127.0.0.1"}, {"node-1", "10.0.0.1"}};
   std::set<std::string> unresolved;  // names that do not resolve yet; any other is elsewhere
