@@ -61,6 +61,10 @@ std::string coordinator_text(const RendezvousConfig& rendezvous) {
   return all;
 }
 
+std::string command_key(const WorkerConfig& workers) {
+  return workers.commands_may_differ ? "" : workers.identity.fingerprint;
+}
+
 client::MembershipOptions membership_options(const LaunchConfig& config,
                                              const AgentIdentity& identity) {
   client::MembershipOptions options;

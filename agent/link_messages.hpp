@@ -22,6 +22,8 @@ struct AgentIdentity {
 /// Without `config.rendezvous`: of a single node, whose link does not fail and needs no heartbeats.
 [[nodiscard]] client::MembershipOptions membership_options(const LaunchConfig& config,
                                                            const AgentIdentity& identity);
+/// What nodes of a run have in common before its first round; "": their commands may differ.
+[[nodiscard]] std::string command_key(const WorkerConfig& workers);
 /// "gpu-01:29400", "[fd00::1]:29400".
 [[nodiscard]] std::string to_text(const CoordinatorAddress& address);
 /// Where it is, or what says so: "10.0.0.1:29400", "etcd h1:2379,h2:2379".

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "agent/link_messages.hpp"
+
 namespace ddprun {
 
 void OtherEndpoints::tell(const std::optional<client::Membership::Led>& led) {
@@ -12,8 +14,8 @@ void OtherEndpoints::tell(const std::optional<client::Membership::Led>& led) {
   if (!led) return;
   const auto says = [this]() -> std::optional<protocol::Lead> {
     if (!led_) return std::nullopt;
-    return protocol::Lead{config_.run_id, led_->round, led_->place.port, led_->place.address,
-                          led_->origin};
+    return protocol::Lead{config_.run_id,      led_->round,  led_->place.port,
+                          led_->place.address, led_->origin, command_key(config_.workers)};
   };
   for (const CoordinatorAddress& one : config_.rendezvous->endpoints) {
     const bool is_there = one.host == led->place.address && one.port == led->place.port;

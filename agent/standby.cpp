@@ -4,6 +4,8 @@
 #include <boost/asio/post.hpp>
 #include <utility>
 
+#include "agent/link_messages.hpp"
+
 namespace ddprun {
 
 namespace asio = boost::asio;
@@ -101,7 +103,8 @@ void Standby::resign() {
 std::optional<protocol::Lead> Standby::says(const Leader& leader) const {
   const auto led = leader.coordinator->led();
   if (!led) return std::nullopt;
-  return protocol::Lead{config_.run_id, led->round, leader.port, "", led->origin};
+  return protocol::Lead{
+      config_.run_id, led->round, leader.port, "", led->origin, command_key(config_.workers)};
 }
 
 // Where another coordinator of the run tells that it leads, too, that one is told next.

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <map>
+#include <string>
 #include <utility>
 
 #include "base/clock.hpp"
@@ -34,6 +36,25 @@ class LogQuota {
   Duration interval_;
   TimePoint next_{};  // when all lines so far would have been due at the steady rate
   std::size_t omitted_ = 0;
+};
+
+/// One quota for each kind of line, so that many of one kind leave the others theirs.
+class LogQuotas {
+ public:
+  /// Kinds beyond `kinds_max` share one quota.
+  LogQuotas(int burst, Duration interval, std::size_t kinds_max)
+      : burst_(burst), interval_(interval), kinds_max_(kinds_max) {}
+
+  [[nodiscard]] LogQuota& of(const std::string& kind) {
+    const bool is_shared = quotas_.size() >= kinds_max_ && !quotas_.contains(kind);
+    return quotas_.try_emplace(is_shared ? std::string() : kind, burst_, interval_).first->second;
+  }
+
+ private:
+  int burst_;
+  Duration interval_;
+  std::size_t kinds_max_;
+  std::map<std::string, LogQuota> quotas_;
 };
 
 }  // namespace ddprun

@@ -7,6 +7,7 @@
 #include "agent/log.hpp"
 #include "agent/round_store.hpp"
 #include "agent/store_peers.hpp"
+#include "base/message_line.hpp"
 #include "rendezvous/coordinator/open.hpp"
 
 namespace ddprun {
@@ -62,7 +63,26 @@ coordinator::ServerOptions options_of(const Launch& launch, spdlog::logger& logg
   options.peers = make_store_peers(launch.config, options.log);
   options.succession.list_begins = launch.config.rendezvous->list_begins;
   options.succession.options.exists = launch.config.rendezvous->fails_over;
+  const WorkerConfig& workers = launch.config.workers;
+  auto& own = options.own.emplace();
+  own.run_id = launch.config.run_id;
+  own.terms.commands_may_differ = workers.commands_may_differ;
+  own.fingerprint = workers.identity.fingerprint;
+  own.command = workers.identity.text;
+  own.host = launch.preview.host;
   return options;
+}
+
+/// Who can reach it may join the run: the user should know, once.
+void note_if_open(const Launch& launch, const asio::ip::tcp::endpoint& at, spdlog::logger& logger) {
+  const RendezvousConfig& rendezvous = *launch.config.rendezvous;
+  const bool is_closed = rendezvous.secret || rendezvous.certificates;
+  if (is_closed || !rendezvous.secret_from.empty() || at.address().is_loopback()) return;
+  logger.info(note_line(
+      "OPEN", "who reaches port " + std::to_string(at.port()) +
+                  " of this node can join this run, and end it: it has no secret; ddprun secret "
+                  "--new makes one for all runs of a home that the nodes share, "
+                  "--rdzv-secret-file=FILE gives one to this run, =off is silent"));
 }
 
 Error cannot_serve(const CoordinatorPlan& plan, const Error& why) {
@@ -91,7 +111,10 @@ Result<std::unique_ptr<LocalCoordinator>> start_local_coordinator(asio::any_io_e
   options.succession.options.at_endpoint = true;
   auto server = coordinator::open_server(executor, launch.coordinator->bind,
                                          launch.coordinator->port, std::move(options));
-  if (server) return local_coordinator(std::move(*server));
+  if (server) {
+    note_if_open(launch, (*server)->endpoint(), logger);
+    return local_coordinator(std::move(*server));
+  }
   const bool taken = server.error().kind == ErrorKind::kPortTaken;
   if (taken && launch.coordinator->need == CoordinatorPlan::Need::kMay)
     return std::unique_ptr<LocalCoordinator>();
@@ -117,6 +140,7 @@ OpenCoordinator coordinator_opener(const Launch& launch, spdlog::logger& logger)
                                                         std::move(listener), std::move(options));
     const auto started = server->start();
     if (!started) return started.error();
+    if (terms.term > 0) note_if_open(launch, server->endpoint(), logger);
     return local_coordinator(std::move(server));
   };
 }

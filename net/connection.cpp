@@ -43,7 +43,7 @@ std::string peer_text(const Connection& connection) {
 
 bool LoggedCauses::is_new(const Connection& connection, const std::string& cause) {
   if (logged_.size() >= kLoggedMax) logged_.clear();
-  return logged_.insert(address_text(connection.from) + ' ' + cause).second;
+  return logged_.insert(network_of(address_text(connection.from)) + ' ' + cause).second;
 }
 
 }  // namespace ddprun::net

@@ -1,6 +1,11 @@
 #include "net/http.hpp"
 
+#include <arpa/inet.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
+#include <climits>
 
 namespace ddprun::net {
 
@@ -41,6 +46,42 @@ std::optional<HttpRequest> read_http_request(std::string_view received) {
   return parse(received.substr(0, end + 1));
 }
 
+std::string header_value(std::string_view head, std::string_view name) {
+  std::string text(head);
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char letter) {
+    return static_cast<char>(letter >= 'A' && letter <= 'Z' ? letter + ('a' - 'A') : letter);
+  });
+  const std::string start = "\n" + std::string(name) + ":";
+  const auto at = text.find(start);
+  if (at == std::string::npos) return "";
+  const auto from = text.find_first_not_of(" \t", at + start.size());
+  if (from == std::string::npos) return "";
+  const auto end = text.find_first_of("\r\n", from);
+  std::string value = text.substr(from, end == std::string::npos ? end : end - from);
+  value.erase(value.find_last_not_of(" \t") + 1);
+  return value;
+}
+
+bool is_asked_by_own_name(std::string_view head, const std::string& own_name) {
+  std::string host = header_value(head, "host");
+  if (host.empty()) return true;
+  in6_addr address = {};
+  if (host.front() == '[') {
+    const std::string literal = host.substr(1, host.find(']') - 1);
+    return ::inet_pton(AF_INET6, literal.c_str(), &address) == 1;
+  }
+  host.resize(std::min(host.find(':'), host.size()));
+  if (host == "localhost" || ::inet_pton(AF_INET, host.c_str(), &address) == 1) return true;
+  // As header_value() writes it.
+  const std::string own = header_value("\nhost:" + own_name, "host");
+  return !own.empty() && (host == own || host == own.substr(0, own.find('.')));
+}
+
+std::string own_host_name() {
+  std::array<char, HOST_NAME_MAX + 1> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
 std::string http_response(std::string_view status, std::string_view type, std::string_view body) {
   std::string text = "HTTP/1.1 ";
   text.append(status).append("\r\nServer: ddprun\r\nConnection: close\r\n");
@@ -58,6 +99,9 @@ std::string http_refusal(int code, std::string_view pages) {
     case 405:
       return http_response("405 Method Not Allowed", kPlainText,
                            "This server supports only GET and HEAD.\n");
+    case 421:
+      return http_response("421 Misdirected Request", kPlainText,
+                           "Ask by an address, or by the host name of this machine.\n");
     case 431:
       return http_response("431 Request Header Fields Too Large", kPlainText,
                            "The request headers are too long.\n");

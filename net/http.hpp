@@ -22,6 +22,15 @@ struct HttpRequest {
   std::string_view head = {};  // the lines of the request, in what was received
 };
 
+/// The value of the first header line of this name, in lower case; empty: there is none.
+[[nodiscard]] std::string header_value(std::string_view head, std::string_view name);
+/// Whether the header `Host` is an address, "localhost", `own_name` or its part before the first
+/// dot, with or without a port; or there is none. A browser sends the name of the page's site: a
+/// site whose name leads here by now (DNS rebinding) could otherwise read the pages.
+[[nodiscard]] bool is_asked_by_own_name(std::string_view head, const std::string& own_name);
+/// As gethostname() reports it; empty if it fails.
+[[nodiscard]] std::string own_host_name();
+
 /// nullopt while the request's headers are incomplete and not too long.
 [[nodiscard]] std::optional<HttpRequest> read_http_request(std::string_view received);
 

@@ -60,7 +60,11 @@ asio::awaitable<std::string> HttpServer::Impl::answer(std::shared_ptr<Impl> self
 }
 
 std::string HttpServer::Impl::answer_to(const HttpRequest& request) const {
-  std::string whole = request.code == 200 ? respond_(request) : http_refusal(request.code, pages_);
+  // What collects metrics may know this machine by a name of its own; it is no browser.
+  const bool is_browser = !header_value(request.head, "accept-language").empty();
+  const bool is_foreign = is_browser && !is_asked_by_own_name(request.head, own_host_name());
+  const int code = request.code == 200 && is_foreign ? 421 : request.code;
+  std::string whole = code == 200 ? respond_(request) : http_refusal(code, pages_);
   if (request.part == Part::kHead) whole.resize(head_of(whole).size());
   return whole;
 }

@@ -7,6 +7,7 @@
 #include "base/duration_text.hpp"
 #include "base/exit_code.hpp"
 #include "base/limits.hpp"
+#include "base/passed_signals.hpp"
 #include "rendezvous/client/membership/sense.hpp"
 #include "rendezvous/protocol/limits.hpp"
 #include "rendezvous/protocol/names.hpp"
@@ -293,7 +294,7 @@ void Membership::on(const SignalCame& came) {
 
 void Membership::take(const PassSignal& passed) {
   const bool here = is_current(passed.round) && group_.is_alive() && group_.round() == passed.round;
-  if (!here) {
+  if (!here || !may_be_passed_on(passed.signal)) {
     ++stale_;
     return;
   }

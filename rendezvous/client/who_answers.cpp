@@ -112,7 +112,7 @@ std::string not_a_coordinator(const std::string& peer) {
 std::string has_another_secret(const std::string& peer) {
   return "the server at " + peer +
          " has another secret or none, or is not a ddprun coordinator; compare --rdzv-secret-file "
-         "(or DDPRUN_SECRET) of all nodes";
+         "(or DDPRUN_SECRET, or ~/.config/ddprun/secret) of all nodes";
 }
 
 std::string has_no_trust(const std::string& peer, const std::string& cause) {

@@ -57,10 +57,18 @@ int run(const DaemonOptions& options) try {
   std::signal(SIGCHLD, SIG_IGN);
   asio::io_context io(1);
   DiskThread output(io.get_executor());  // stdout and stderr may be files, or terminals
+  const auto log = make_log(output);
   const auto server = open_server(io.get_executor(), options.bind, options.port,
-                                  {options.store, make_log(output), std::nullopt, secret,
-                                   options.certificates, options.limits, options.status});
+                                  {options.store, log, std::nullopt, secret, options.certificates,
+                                   options.limits, options.status});
   if (!server) return fail(server.error());
+  const bool is_closed = secret != nullptr || options.certificates;
+  if (!is_closed && !(*server)->endpoint().address().is_loopback()) {
+    log->warn(
+        "who reaches port {} can join every run of this daemon, and end it: it has no secret "
+        "(--secret-file)",
+        (*server)->endpoint().port());
+  }
   asio::signal_set signals(io, SIGTERM, SIGINT);
   unblock_signals({SIGTERM, SIGINT});
   // The runs are not stopped: their workers keep running, and their agents reconnect to the next

@@ -1,29 +1,22 @@
 #include "rendezvous/coordinator/http.hpp"
 
-#include <boost/algorithm/string/case_conv.hpp>
-
 namespace ddprun::coordinator {
 
 namespace {
 
-/// Whether a header line `accept:` names text/html. Browsers do, programs do not.
-bool accepts_html(std::string_view headers) {
-  const std::string text = boost::algorithm::to_lower_copy(std::string(headers));
-  for (auto at = text.find("\naccept:"); at != std::string::npos;
-       at = text.find("\naccept:", at + 1)) {
-    const std::string_view line =
-        std::string_view(text).substr(at + 1, text.find('\n', at + 1) - at);
-    if (line.find("text/html") != std::string_view::npos) return true;
-  }
-  return false;
+/// Whether text/html is among what is accepted. Browsers say so, programs do not.
+bool accepts_html(std::string_view head) {
+  return net::header_value(head, "accept").find("text/html") != std::string::npos;
 }
 
 }  // namespace
 
-std::optional<HttpAsk> read_request(std::string_view received) {
+std::optional<HttpAsk> read_request(std::string_view received, const std::string& own_name) {
   const auto request = net::read_http_request(received);
   if (!request) return std::nullopt;
   if (request->code != 200) return HttpAsk{request->code};
+  if (!net::is_asked_by_own_name(request->head, own_name))
+    return HttpAsk{421, Page::kJson, request->part};
   if (request->path == "/") return HttpAsk{200, Page::kHtml, request->part};
   if (request->path == "/status.json") return HttpAsk{200, Page::kJson, request->part};
   if (request->path != "/status") return HttpAsk{404, Page::kJson, request->part};

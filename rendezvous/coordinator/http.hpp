@@ -21,8 +21,10 @@ struct HttpAsk {
   Part part = Part::kWhole;
 };
 
-/// nullopt while the request's headers are incomplete and not too long.
-[[nodiscard]] std::optional<HttpAsk> read_request(std::string_view received);
+/// nullopt while the request's headers are incomplete and not too long. `own_name`: of this
+/// machine.
+[[nodiscard]] std::optional<HttpAsk> read_request(std::string_view received,
+                                                  const std::string& own_name);
 
 /// A complete response, after which the connection is closed.
 [[nodiscard]] std::string response_with(Page page, std::string_view body);

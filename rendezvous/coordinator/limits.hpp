@@ -49,10 +49,14 @@ inline constexpr std::chrono::minutes kStoreKept{10};
 /// Log lines of one run, which its agents cause: at once, and then the time per line. More are
 /// omitted, counted, and the number is logged with the next line.
 inline constexpr int kRunLinesMax = 256;
-inline constexpr std::chrono::milliseconds kRunLineInterval{500};
-/// The same of all runs together.
+inline constexpr std::chrono::seconds kRunLineInterval{5};
+/// The same of all runs together: 30 MB a day.
 inline constexpr int kLinesMax = 4096;
-inline constexpr std::chrono::milliseconds kLineInterval{10};
+inline constexpr std::chrono::seconds kLineInterval{1};
+/// Log lines about connections that were closed, of one kind; kinds beyond the last share one.
+inline constexpr int kClosedLinesMax = 64;
+inline constexpr std::chrono::minutes kClosedLineInterval{1};
+inline constexpr std::size_t kClosedKindsMax = 64;
 /// Number of log lines of a run on the status page; older ones are dropped.
 inline constexpr std::size_t kNotesMax = 8;
 

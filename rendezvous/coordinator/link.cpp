@@ -49,7 +49,7 @@ round::Peer peer_of(const Link& link) {
   socklen_t length = sizeof(own);
   // An accepted socket has a local address.
   (void)::getsockname(link.fd, reinterpret_cast<sockaddr*>(&own), &length);
-  return {net::address_text(link.from), net::address_text(own)};
+  return {net::address_text(link.from), net::address_text(own), link.tls != nullptr};
 }
 
 }  // namespace ddprun::coordinator

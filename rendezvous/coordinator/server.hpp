@@ -27,6 +27,7 @@
 #include "rendezvous/coordinator/limits.hpp"
 #include "rendezvous/coordinator/status_access.hpp"
 #include "rendezvous/coordinator/succession.hpp"
+#include "rendezvous/round/admission.hpp"
 #include "rendezvous/store/limits.hpp"
 #include "rendezvous/store/server_peers.hpp"
 
@@ -65,6 +66,9 @@ struct ServerOptions {
   /// that its agents hear the verdict, with a sentence about the keeper.
   std::string keeper{};
   Duration keeper_timeout = std::chrono::minutes(1);
+  /// Of `only_run`: what the node of this coordinator runs. Who runs another command is refused at
+  /// once, also before that node has joined. Unset: the first agent says it.
+  std::optional<round::RunTerms> own{};
   /// Of `only_run`: coordinators follow each other without a third party.
   Succession succession{};
 };

@@ -50,6 +50,8 @@ struct RunEntry : std::enable_shared_from_this<RunEntry> {
 struct Elsewhere {
   protocol::Moved place;
   std::uint64_t link = 0;
+  protocol::Lead said{};
+  bool is_proven = false;  // by a secret or a certificate
 };
 
 class Server::Impl final : public net::Reactor::Handler, public std::enable_shared_from_this<Impl> {
@@ -164,6 +166,10 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   [[nodiscard]] bool may_hand_over(const Link& link, const protocol::Lead& lead);
   void on_lead(Link& link, const protocol::Lead& lead);
   void hand_over(Link& link, const protocol::Lead& lead);
+  [[nodiscard]] std::string key_of(const RunId& run, const std::string& command_key) const;
+  [[nodiscard]] std::string own_key() const;
+  [[nodiscard]] static bool goes_there(const protocol::Hello& hello, const Elsewhere& place);
+  [[nodiscard]] bool send_there(Link& link, const protocol::Hello& hello);
   [[nodiscard]] bool introduce(Link& link, const protocol::Lead& lead);
   void meet(const Link& link, const protocol::Lead& lead);
   [[nodiscard]] bool is_of_own_run(const Link& link, const protocol::Lead& lead) const;
@@ -172,6 +178,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   void abdicate(RunEntry& entry, const std::string& reason);
   void resign(RunEntry& entry);
   void refuse(Link& link, protocol::Refused refused);
+  void refuse_hello(Link& link, const protocol::Hello& hello, protocol::Refused refused);
   void refuse_as_malformed(Link& link, const std::string& cause);
   [[nodiscard]] SharedFrame frame_of(protocol::Message message);
 
@@ -240,13 +247,16 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   bool keeper_overdue_ = false;
   bool stop_asked_ = false;       // while it might not act
   bool acts_to_the_end_ = false;  // the run has ended: no other coordinator has its nodes
-  std::unordered_map<std::string, Elsewhere> elsewhere_;      // by run, if not coordinated here
-  std::unordered_map<std::uint64_t, std::string> led_there_;  // the run, by Elsewhere::link
+  // By key_of() a run and its command, if that is not coordinated here; and that, by
+  // Elsewhere::link.
+  std::unordered_map<std::string, Elsewhere> elsewhere_;
+  std::unordered_map<std::uint64_t, std::string> led_there_;
   MeetRival meets_rival_;
   std::function<void()> resigned_;
   std::vector<std::uint64_t> closed_links_;  // in links_ until the end of the batch
   net::LoggedCauses logged_;
   LogQuota quota_{kLinesMax, kLineInterval};
+  LogQuotas closed_quotas_{kClosedLinesMax, kClosedLineInterval, kClosedKindsMax};
 };
 
 }  // namespace ddprun::coordinator

@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kSecretWanted =
     "this coordinator serves only agents that have its secret; pass --rdzv-secret-file on every "
-    "node of the run";
+    "node of the run, or give all the same ~/.config/ddprun/secret";
 constexpr const char* kCertificateWanted =
     "this coordinator serves only agents with a certificate of its CA; pass --rdzv-tls-cert, "
     "--rdzv-tls-key and --rdzv-tls-ca on every node of the run";
@@ -375,7 +375,10 @@ void Server::Impl::log_once(const Link& link, const std::string& cause) {
   // The same sentence with another number is not logged again: random data would fill the log.
   std::string kind = cause;
   std::erase_if(kind, [](char one) { return one >= '0' && one <= '9'; });
-  const bool is_new = logged_.is_new(link, kind) && quota_.try_take(Clock::now());
+  LogQuota& quota = closed_quotas_.of(kind);
+  const bool is_new = logged_.is_new(link, kind) && quota.try_take(Clock::now());
+  const std::size_t omitted = is_new ? quota.take_omitted() : 0;
+  if (omitted > 0) options_.log->warn("omitted {} lines like the next: too many", omitted);
   options_.log->log(is_new ? spdlog::level::warn : spdlog::level::debug,
                     "closed a connection: {} peer={}", cause, net::peer_text(link));
 }

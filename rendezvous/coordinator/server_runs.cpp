@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/address.hpp"
+#include "base/random_uuid.hpp"
 #include "rendezvous/coordinator/server_impl.hpp"
 #include "rendezvous/protocol/codec.hpp"
 #include "rendezvous/round/admission.hpp"
@@ -44,32 +45,14 @@ bool Server::Impl::is_of_another_run(const Link& link, const std::string& run) c
 
 void Server::Impl::on_hello(Link& link, Message message) {
   Hello& hello = std::get<Hello>(message);
-  if (const auto other = elsewhere_.find(hello.run_id.value()); other != elsewhere_.end()) {
-    const Moved& place = other->second.place;
-    // Who said so may have been no node of this run.
-    const bool is_own =
-        options_.only_run || hello.terms.names_endpoint(host_and_port(place.address, place.port));
-    // A member of a round has lost its coordinator; if that one lives, it repeats its lead.
-    const bool has_lost_it = !options_.only_run && hello.claim.has_value();
-    const auto of_other_list = round::refuse_list(hello, options_.succession.list_begins);
-    if (of_other_list) return refuse(link, *of_other_list);
-    if (is_own && !has_lost_it) {
-      send_away(link, other->second.place);
-      return close_link(link);
-    }
-    led_there_.erase(other->second.link);
-    elsewhere_.erase(other);
-  }
+  if (send_there(link, hello)) return;
   const bool is_full = unfinished_ >= options_.limits.runs;
   if (is_full && !runs_.contains(hello.run_id.value())) forget_run_without_agents();
   auto refused = refusal_of(link, hello);
   if (!refused && is_of_another_run(link, hello.run_id.value())) {
     refused = Refused{RefusalCode::kWrongRun, "this link was made for another run", {}};
   }
-  if (refused) {
-    log_once(link, refused->sentence);
-    return refuse(link, std::move(*refused));
-  }
+  if (refused) return refuse_hello(link, hello, std::move(*refused));
   std::shared_ptr<RunEntry> entry = find_run(hello);
   const bool begins = entry == nullptr;
   if (begins && !may_act()) return close_link(link);  // it says hello again
@@ -92,6 +75,7 @@ void Server::Impl::on_hello(Link& link, Message message) {
       options.succession = options_.succession.options;
     }
     options.succession.lead_by = started_ + kLeadMax;
+    options.origin = random_uuid();
     entry = std::make_shared<RunEntry>(executor_, std::move(options), net::address_text(link.from));
   }
   link.run = entry;
@@ -129,7 +113,12 @@ void Server::Impl::admit_to_store(const Link& link, std::vector<std::string> add
 
 std::optional<Refused> Server::Impl::refusal_of(const Link& link, const Hello& hello) const {
   if (auto refused = round::refuse_hello(hello)) return refused;
-  if (options_.only_run) return round::refuse_run(hello, *options_.only_run);
+  if (options_.only_run) {
+    auto refused = round::refuse_run(hello, *options_.only_run);
+    if (!refused) refused = round::refuse_list(hello, options_.succession.list_begins);
+    if (!refused && options_.own) refused = round::refuse_command(hello, *options_.own);
+    return refused;
+  }
   const auto known = runs_.find(hello.run_id.value());
   const bool begins =
       known == runs_.end() ||
@@ -262,7 +251,8 @@ void Server::Impl::note(RunEntry& entry, const round::Note& note) {
   const std::string which = options_.only_run ? "" : " run_id=" + entry.id.value();
   const std::size_t omitted = entry.quota.take_omitted() + quota_.take_omitted();
   if (omitted > 0) options_.log->warn("omitted {} lines{}: too many in short time", omitted, which);
-  options_.log->log(warns ? spdlog::level::warn : spdlog::level::info, "{}{}", note.text, which);
+  const std::string& text = note.in_log.empty() ? note.text : note.in_log;
+  options_.log->log(warns ? spdlog::level::warn : spdlog::level::info, "{}{}", text, which);
 }
 
 // Agents that are still connected had time to disconnect.
@@ -283,6 +273,12 @@ void Server::Impl::finish_run(RunEntry& entry) {
 void Server::Impl::refuse_as_malformed(Link& link, const std::string& cause) {
   log_once(link, cause);
   refuse(link, {RefusalCode::kMalformed, cause, Milliseconds(0)});
+}
+
+void Server::Impl::refuse_hello(Link& link, const Hello& hello, Refused refused) {
+  log_once(link, refused.sentence);
+  const std::string& known = options_.own ? options_.own->fingerprint : hello.fingerprint;
+  refuse(link, round::as_told(refused, hello, known, link.tls != nullptr));
 }
 
 void Server::Impl::refuse(Link& link, Refused refused) {

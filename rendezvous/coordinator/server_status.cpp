@@ -12,14 +12,15 @@ using protocol::Moved;
 
 namespace {
 
-// Rendering status pages may use at most 1/kPageShare of the time, whatever the request rate.
-constexpr int kPageShare = 20;
+// Rendering one of the two status pages may use at most 1/kPageShare of the time, whatever the
+// request rate: 5 % together.
+constexpr int kPageShare = 40;
 
 }  // namespace
 
 void Server::Impl::ask(Link& link, std::string_view input) {
   link.held.append(input);
-  auto asked = read_request(link.held);
+  auto asked = read_request(link.held, net::own_host_name());
   if (!asked) return count_partial(link, link.held.size());
   const round::Peer peer = peer_of(link);
   if (!may_ask(options_.status, peer.address, peer.local_address)) asked->code = 403;

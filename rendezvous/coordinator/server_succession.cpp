@@ -30,25 +30,68 @@ void Server::Impl::on_lead(Link& link, const Lead& lead) {
                                 ", and this one does not yield to it");
 }
 
+// A daemon serves runs of several users: who does not know the command of a run has no say in it.
+std::string Server::Impl::key_of(const RunId& run, const std::string& command_key) const {
+  return options_.only_run ? run.value() : run.value() + '\n' + command_key;
+}
+
 // The other one has a majority of the nodes of the run. Where this run has no round, or an older
 // one, these are not its nodes.
 bool Server::Impl::may_hand_over(const Link& link, const Lead& lead) {
   const bool is_daemon = !options_.only_run;
   // Agents go to an endpoint that they were given, and so to no address of a stranger.
   if (is_daemon == lead.host.empty()) return false;
-  const std::string& run = lead.run_id.value();
-  if (is_daemon ? is_of_another_run(link, run) : !is_of_own_run(link, lead)) return false;
+  const std::string key = key_of(lead.run_id, lead.fingerprint);
+  const bool is_proven = link.tls != nullptr;
+  if (is_daemon ? is_of_another_run(link, lead.run_id.value()) : !is_of_own_run(link, lead)) {
+    return false;
+  }
   const auto led = led_there_.find(link.id);
-  if (led != led_there_.end() && led->second != run) return false;
-  const auto other = elsewhere_.find(run);
+  if (led != led_there_.end() && led->second != key) return false;
+  const auto other = elsewhere_.find(key);
   // From the same place it comes on another link if the one before is half open.
   const bool is_same = other != elsewhere_.end() && other->second.place == place_of(link, lead);
   if (other != elsewhere_.end() && other->second.link != link.id && !is_same) return false;
-  const auto known = runs_.find(run);
-  if (known == runs_.end()) return true;
+  const auto known = runs_.find(lead.run_id.value());
+  if (known == runs_.end()) return is_daemon || is_proven || lead.fingerprint == own_key();
   const round::Run& here = known->second->run;
   const bool is_named = !is_daemon || here.has_endpoint(host_and_port(lead.host, lead.port));
-  return is_named && here.yields_to(lead.round, lead.origin) && here.can_be(lead.round);
+  return is_named && here.yields_to(lead, is_proven) && here.can_be(lead.round);
+}
+
+std::string Server::Impl::own_key() const {
+  return options_.own ? round::command_key(options_.own->terms, options_.own->fingerprint) : "";
+}
+
+bool Server::Impl::goes_there(const Hello& hello, const Elsewhere& place) {
+  if (place.is_proven) return true;
+  static const std::string kNone;
+  const std::string& origin = hello.claim ? hello.claim->succession.origin : kNone;
+  return round::may_lead(place.said,
+                         {hello.terms, hello.fingerprint, origin, hello.claim.has_value()});
+}
+
+/// Whether the hello was answered: the run is coordinated in another place.
+bool Server::Impl::send_there(Link& link, const Hello& hello) {
+  if (options_.only_run && refusal_of(link, hello)) return false;
+  const auto other =
+      elsewhere_.find(key_of(hello.run_id, round::command_key(hello.terms, hello.fingerprint)));
+  if (other == elsewhere_.end()) return false;
+  const Moved& place = other->second.place;
+  // Who said so may have been no node of this run.
+  const bool is_own =
+      (options_.only_run || hello.terms.names_endpoint(host_and_port(place.address, place.port))) &&
+      goes_there(hello, other->second);
+  // A member of a round has lost its coordinator; if that one lives, it repeats its lead.
+  const bool has_lost_it = !options_.only_run && hello.claim.has_value();
+  if (is_own && !has_lost_it) {
+    send_away(link, place);
+    close_link(link);
+    return true;
+  }
+  led_there_.erase(other->second.link);
+  elsewhere_.erase(other);
+  return false;
 }
 
 std::optional<LedRound> Server::Impl::led() const {
@@ -66,9 +109,10 @@ bool Server::Impl::is_of_own_run(const Link& link, const Lead& lead) const {
 
 /// Two coordinators of runs that began apart learn of each other where both tell that they lead.
 bool Server::Impl::introduce(Link& link, const Lead& lead) {
-  const auto other = elsewhere_.find(lead.run_id.value());
+  const auto other = elsewhere_.find(key_of(lead.run_id, lead.fingerprint));
   const bool is_other = other != elsewhere_.end() && other->second.link != link.id;
-  if (!is_other || !is_of_own_run(link, lead)) return false;
+  const bool may_know = link.tls != nullptr || lead.fingerprint == own_key();
+  if (!is_other || !is_of_own_run(link, lead) || !may_know) return false;
   send_away(link, other->second.place);
   close_link(link);
   return true;
@@ -78,7 +122,8 @@ bool Server::Impl::introduce(Link& link, const Lead& lead) {
 void Server::Impl::meet(const Link& link, const Lead& lead) {
   if (!meets_rival_ || !is_of_own_run(link, lead)) return;
   const auto known = runs_.find(lead.run_id.value());
-  if (known == runs_.end() || !known->second->run.began_apart(lead.origin)) return;
+  const bool is_proven = link.tls != nullptr;
+  if (known == runs_.end() || !known->second->run.may_be_rival(lead, is_proven)) return;
   meets_rival_(net::address_text(link.from), lead.port);
 }
 
@@ -86,6 +131,7 @@ void Server::Impl::meet(const Link& link, const Lead& lead) {
 // it for lost up to a heartbeat apart: the last of them may still say that it leads.
 void Server::Impl::hand_over(Link& link, const Lead& lead) {
   const std::string run = lead.run_id.value();
+  const std::string key = key_of(lead.run_id, lead.fingerprint);
   const auto found = runs_.find(run);
   if (found != runs_.end() && found->second->run.gathers_majority()) {
     forget_due(link);
@@ -93,14 +139,14 @@ void Server::Impl::hand_over(Link& link, const Lead& lead) {
     return send(link, frame_of(Beat{}));
   }
   const Moved moved = place_of(link, lead);
-  const auto known = elsewhere_.find(run);
+  const auto known = elsewhere_.find(key);
   if (known != elsewhere_.end()) led_there_.erase(known->second.link);
   if ((known == elsewhere_.end() || known->second.place != moved) && options_.log) {
     options_.log->info("the run is coordinated by {}{}", host_and_port(moved.address, moved.port),
                        options_.only_run ? "" : " run_id=" + run);
   }
-  elsewhere_.insert_or_assign(run, Elsewhere{moved, link.id});
-  led_there_.insert_or_assign(link.id, run);
+  elsewhere_.insert_or_assign(key, Elsewhere{moved, link.id, lead, link.tls != nullptr});
+  led_there_.insert_or_assign(link.id, key);
   forget_due(link);
   set_due(link);
   send(link, frame_of(Beat{}));  // it is understood

@@ -421,6 +421,7 @@ void fields(Io& io, Value& lead) {
   io.number("port", lead.port, 1, kPortMax);
   io.optional_text("host", lead.host);
   io.optional_text("origin", lead.origin);
+  io.optional_text("fingerprint", lead.fingerprint);
 }
 
 template <class Io, class Value>

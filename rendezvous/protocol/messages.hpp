@@ -82,7 +82,8 @@ struct Succession {
   bool with_author = false;  // the node of its coordinator is one of its members
   bool at_endpoint = false;  // its coordinator listens where the run's endpoint is
   bool after_unsettled = false;  // no node knew whether the round before it was settled
-  std::string origin{};          // the author of the first round that this one comes from
+  // Of the first round that this one comes from: random, and told to members of rounds alone.
+  std::string origin{};
   friend bool operator==(const Succession&, const Succession&) = default;
   /// Whether other nodes may coordinate the run.
   [[nodiscard]] bool exists() const { return has_vote || needs > 0; }
@@ -364,8 +365,9 @@ struct Lead {
   RunId run_id;
   Round round{0};
   std::uint16_t port = 0;
-  std::string host{};    // of the endpoint; empty: the address that this comes from
-  std::string origin{};  // of the settled round, see Succession
+  std::string host{};         // of the endpoint; empty: the address that this comes from
+  std::string origin{};       // of the settled round, see Succession
+  std::string fingerprint{};  // as in Hello; empty: the nodes may have different commands
   friend bool operator==(const Lead&, const Lead&) = default;
 };
 

@@ -24,8 +24,9 @@ constexpr int kClaimedRoundMax = protocol::kRoundMax - kRoundJumpMax;
 constexpr protocol::Milliseconds kSilenceMax = 100 * kDurationMax;
 
 constexpr const char* kSameEverywhere = "; give all nodes the same";
+constexpr const char* kAtCoordinator = " (the output of its coordinator says more)";
 constexpr const char* kDifferentCommands =
-    "`; use a different --rdzv-id or --rdzv-endpoint for another job, or "
+    "; use a different --rdzv-id or --rdzv-endpoint for another job, or "
     "--allow-different-commands on all nodes of this one";
 
 [[nodiscard]] std::string nodes_range(const Terms& terms) {
@@ -118,26 +119,44 @@ std::optional<Refused> refuse_list(const Hello& hello, const std::string& ours) 
                                              kSameEverywhere);
 }
 
+// One that does not say which it runs has to be believed nowhere else.
 std::optional<Refused> refuse_command(const Hello& hello, const RunTerms& run_terms) {
-  const bool compared = !hello.fingerprint.empty() && !run_terms.fingerprint.empty() &&
-                        !run_terms.terms.commands_may_differ;
+  const bool compared = !run_terms.fingerprint.empty() && !run_terms.terms.commands_may_differ;
   if (!compared || hello.fingerprint == run_terms.fingerprint) return std::nullopt;
   if (run_terms.command.empty() && !hello.command.empty()) {  // of a coordinator before this one
     return refused(RefusalCode::kCommandDiffers,
                    first_node(run_terms) + " runs another command than " + hello.host +
-                       ", which runs `" + where_they_differ(hello.command, "").first +
+                       ", which runs `" + where_they_differ(hello.command, "").first + "`" +
                        kDifferentCommands);
   }
   if (hello.command == run_terms.command) {
     return refused(RefusalCode::kCommandDiffers,
                    first_node(run_terms) + " runs another command than " + hello.host +
                        ", which begins alike: `" + where_they_differ(hello.command, "").first +
-                       kDifferentCommands);
+                       "`" + kDifferentCommands);
   }
   const auto [ours, theirs] = where_they_differ(run_terms.command, hello.command);
   return refused(RefusalCode::kCommandDiffers, first_node(run_terms) + " runs `" + ours + "`, " +
-                                                   hello.host + " runs `" + theirs +
+                                                   hello.host + " runs `" + theirs + "`" +
                                                    kDifferentCommands);
+}
+
+Refused as_told(const Refused& refused, const Hello& hello, const std::string& fingerprint,
+                bool is_proven) {
+  const bool is_told = is_proven || hello.fingerprint == fingerprint;
+  if (is_told || refused.code == RefusalCode::kProtocol) return refused;
+  Refused told = refused;
+  if (refused.code == RefusalCode::kCommandDiffers) {
+    told.sentence =
+        hello.host + " runs another command than this run" + kAtCoordinator + kDifferentCommands;
+  } else if (refused.code == RefusalCode::kWrongRun) {
+    told.sentence = "this coordinator serves another run than that of " + hello.host +
+                    kAtCoordinator +
+                    "; use the same --rdzv-id and list of hosts on all nodes, or another port";
+  } else {
+    told.sentence = hello.host + " does not fit into this run" + kAtCoordinator + kSameEverywhere;
+  }
+  return told;
 }
 
 std::optional<Refused> refuse_terms(const Hello& hello, const RunTerms& run_terms) {
@@ -145,6 +164,7 @@ std::optional<Refused> refuse_terms(const Hello& hello, const RunTerms& run_term
   const Terms& theirs = hello.terms;
   const std::string who = first_node(run_terms);
   if (auto other = refuse_list(hello, ours.endpoints)) return other;
+  if (auto other = refuse_command(hello, run_terms)) return other;
   if (theirs.nodes_min != ours.nodes_min || theirs.nodes_max != ours.nodes_max) {
     return refused(RefusalCode::kTermsDiffer, who + " has --nnodes " + nodes_range(ours) + ", " +
                                                   hello.host + " has " + nodes_range(theirs) +
@@ -175,7 +195,6 @@ std::optional<Refused> refuse_terms(const Hello& hello, const RunTerms& run_term
                                                   " has " + endpoints(theirs) +
                                                   "; give all nodes the same, in the same order");
   }
-  if (auto refused = refuse_command(hello, run_terms)) return refused;
   if (hello.node_rank && *hello.node_rank >= ours.nodes_max) {
     return refused(RefusalCode::kNodeRankTooHigh,
                    "--node-rank " + std::to_string(*hello.node_rank) + " of " + hello.host +

@@ -44,6 +44,13 @@ struct RunTerms {
 [[nodiscard]] std::optional<protocol::Refused> refuse_command(const protocol::Hello& hello,
                                                               const RunTerms& run_terms);
 
+/// What an agent is told of its refusal: who has neither a secret nor the command of the run may be
+/// a stranger, and learns nothing of the run. The coordinator's own log has the whole sentence.
+/// `fingerprint`: of the run's command.
+[[nodiscard]] protocol::Refused as_told(const protocol::Refused& refused,
+                                        const protocol::Hello& hello,
+                                        const std::string& fingerprint, bool is_proven);
+
 /// For an agent that has heard of a round which the run cannot have reached. `known`: the highest
 /// that the coordinator, or the agents that it believes, know.
 [[nodiscard]] std::optional<protocol::Refused> refuse_round(const protocol::Hello& hello,

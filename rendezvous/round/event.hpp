@@ -20,6 +20,7 @@ inline constexpr LinkId kNoLink{0};
 struct Peer {
   std::string address;        // the agent's
   std::string local_address;  // the coordinator's, as this agent reaches it
+  bool is_proven = false;     // it has the run's secret, or a certificate
 };
 
 /// Where the workers of this agent may come from: its interfaces, the source of its link, and
@@ -74,6 +75,7 @@ enum class Level : std::uint8_t { kInfo, kWarning };
 struct Note {
   Level level;
   std::string text;
+  std::string in_log{};  // if not empty: in place of the text, which the status page shows too
 };
 /// Nothing more will happen: the run can be forgotten.
 struct Finish {

@@ -71,6 +71,8 @@ struct RunOptions {
   std::optional<RunRecord> record{};
   std::int64_t term = 0;  // in which it was elected; 0: it was not
   SuccessionOptions succession{};
+  /// The origin of a run that begins here: members of its rounds are known by it. Empty: author.
+  std::string origin{};
 };
 
 class Run {
@@ -85,12 +87,15 @@ class Run {
   /// Whether the verdict is known (Finish may still follow).
   [[nodiscard]] bool over() const { return in<Over>() != nullptr; }
   [[nodiscard]] Phase phase() const { return static_cast<Phase>(state_.index()); }
-  /// Whether another coordinator of the run, which decides after this settled round, has its nodes:
-  /// this one decides after no round, or an older one. Of two runs that began apart one yields.
-  [[nodiscard]] bool yields_to(Round settled, const std::string& origin) const;
-  /// Whether the run of that origin (docs/FAILOVER.md) began while this one was not heard.
-  [[nodiscard]] bool began_apart(const std::string& origin) const;
-  /// The author of its first round; empty: it has none, or no node knew.
+  /// Whether another coordinator of the run has its nodes. One whose majority is here cannot have
+  /// been replaced; of two runs that began apart one yields. Who has no secret (`is_proven`) has to
+  /// show what may_lead() asks for.
+  [[nodiscard]] bool yields_to(const protocol::Lead& lead, bool is_proven) const;
+  /// Whether who says so may lead a run that began while this one was not heard (docs/FAILOVER.md).
+  [[nodiscard]] bool may_be_rival(const protocol::Lead& lead, bool is_proven) const {
+    return began_apart(lead.origin) && may_speak(lead, is_proven);
+  }
+  /// What its first round was told as its origin; empty: it has none, or no node knew.
   [[nodiscard]] const std::string& origin() const { return rounds_.origin; }
   /// Whether the nodes of the run name this endpoint, "host:port", among several.
   [[nodiscard]] bool has_endpoint(const std::string& endpoint) const;
@@ -213,6 +218,10 @@ class Run {
   // run_join.cpp: hello.
   void on_hello(const Received& received, const protocol::Hello& hello);
   [[nodiscard]] std::optional<protocol::Refused> refusal_of(const protocol::Hello& hello) const;
+  void note_refusal(const protocol::Hello& hello, const protocol::Refused& refused);
+  [[nodiscard]] protocol::Refused as_told(const protocol::Refused& refused,
+                                          const Received& received,
+                                          const protocol::Hello& hello) const;
   [[nodiscard]] bool is_first_of_new_run(const protocol::Hello& hello) const;
   void begin_new_run(const protocol::Hello& hello);
   [[nodiscard]] bool continues_record() const;
@@ -270,6 +279,11 @@ class Run {
   [[nodiscard]] bool awaits_claimed(Rebuilding& rebuilding);
 
   // run_succession.cpp: coordinators that follow each other without a third party.
+  [[nodiscard]] bool began_apart(const std::string& origin) const;
+  [[nodiscard]] bool may_speak(const protocol::Lead& lead, bool is_proven) const;
+  [[nodiscard]] const std::string& own_origin() const {
+    return options_.origin.empty() ? options_.author : options_.origin;
+  }
   [[nodiscard]] bool has_author_ended(const protocol::RoundStamp& stamp,
                                       bool was_at_endpoint) const;
   [[nodiscard]] std::optional<ClaimedRound> majority_round() const;
@@ -391,7 +405,7 @@ class Run {
   [[nodiscard]] std::string reporter(const Stopping& stopping) const;
   void send_stop(Agent& agent, const std::string& reason);
   void settle(Over& over);
-  void late_hello(const Over& over, LinkId link, const protocol::Hello& hello);
+  void late_hello(const Over& over, const Received& received, const protocol::Hello& hello);
 
   [[nodiscard]] const protocol::Terms& terms() const { return run_terms_->terms; }
 

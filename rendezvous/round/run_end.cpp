@@ -180,14 +180,16 @@ void Run::settle(Over& over) {
 
 // A member that missed the verdict gets it; so does a late agent when there is nothing left to do
 // for it.
-void Run::late_hello(const Over& over, LinkId link, const Hello& hello) {
+void Run::late_hello(const Over& over, const Received& received, const Hello& hello) {
+  const LinkId link = received.link;
   const Done& verdict = over.ended.verdict;
   const std::string text = reasons::over(options_.run_id, now_ - over.ended.at, verdict);
   const std::optional<Refused> other =
       run_terms_ && !hello.claim ? refuse_command(hello, *run_terms_) : std::nullopt;
   if (other) {
     ++counters_.refusals;
-    send(link, *other);
+    note_refusal(hello, *other);
+    send(link, as_told(*other, received, hello));
   } else if (hello.claim) {
     send(link, verdict);
   } else if (verdict.exit_code == 0) {

@@ -19,7 +19,7 @@ void Run::on_hello(const Received& received, const Hello& hello) {
     send(received.link, Done{missed->exit_code, missed->text});
     return close(received.link);
   }
-  if (const auto* over = in<Over>()) return late_hello(*over, received.link, hello);
+  if (const auto* over = in<Over>()) return late_hello(*over, received, hello);
   Agent* speaker = roster_.by_link(received.link);
   const auto waits = takeover_on(received.link);
   const bool other_agent = (speaker != nullptr && speaker->hello.agent != hello.agent) ||
@@ -29,11 +29,8 @@ void Run::on_hello(const Received& received, const Hello& hello) {
                   : refusal_of(hello);
   if (refused) {
     ++counters_.refusals;
-    // Notes are shown on the status page, and commands may have secrets.
-    const bool has_commands = refused->code == RefusalCode::kCommandDiffers;
-    note(Level::kWarning, "refused " + hello.host + ": " +
-                              (has_commands ? "it runs another command" : refused->sentence));
-    send(received.link, *refused);
+    note_refusal(hello, *refused);
+    send(received.link, as_told(*refused, received, hello));
     close(received.link);
     forget_takeover(received.link);
     if (speaker != nullptr) lose(*speaker, refused->sentence, LinkEnd::kOpen);
@@ -50,6 +47,20 @@ void Run::on_hello(const Received& received, const Hello& hello) {
   if (known != nullptr) return resume(*known, received, hello);
   replace_silent(hello);
   admit(received, hello);
+}
+
+Refused Run::as_told(const Refused& refused, const Received& received, const Hello& hello) const {
+  const std::string known = run_terms_ ? run_terms_->fingerprint : first_terms(hello).fingerprint;
+  return round::as_told(refused, hello, known, received.peer.is_proven);
+}
+
+// Notes are shown on the status page, and commands may have secrets.
+void Run::note_refusal(const Hello& hello, const Refused& refused) {
+  const std::string who = "refused " + hello.host + ": ";
+  const bool has_commands = refused.code == RefusalCode::kCommandDiffers;
+  const std::string shown = has_commands ? "it runs another command" : refused.sentence;
+  actions_.emplace_back(
+      Note{Level::kWarning, who + shown, has_commands ? who + refused.sentence : ""});
 }
 
 /// The run of a coordinator before this one, which has no verdict, and no agent yet.

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/assert.hpp"
+#include "base/passed_signals.hpp"
 #include "rendezvous/round/run.hpp"
 
 namespace ddprun::round {
@@ -288,6 +289,10 @@ void Run::take(const Agent& agent, const PassSignal& passed) {
   const bool current = running != nullptr && running->round.has(agent) &&
                        passed.round == running->round.stamp().number;
   if (!current) {
+    ++counters_.stale;
+    return;
+  }
+  if (!may_be_passed_on(passed.signal)) {
     ++counters_.stale;
     return;
   }

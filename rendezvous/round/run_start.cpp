@@ -77,7 +77,7 @@ void Run::start_round(const NextRound& next_round) {
   start.reason = why_;
   start.grows = all_stay(members);
   if (options_.succession.exists) {
-    if (!rounds_.formed || rounds_.origin.empty()) rounds_.origin = options_.author;
+    if (!rounds_.formed || rounds_.origin.empty()) rounds_.origin = own_origin();
     start.succession.origin = rounds_.origin;
     start.succession.needs = majority_.needed_to_settle();
     start.succession.after_unsettled = majority_.is_of_unsettled();

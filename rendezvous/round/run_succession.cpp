@@ -27,14 +27,25 @@ bool Run::began_apart(const std::string& origin) const {
   return decides_after() && !origin.empty() && !own.empty() && origin != own;
 }
 
+/// As far as this coordinator can know: who says so was in a round of this run, or may join it.
+bool Run::may_speak(const Lead& lead, bool is_proven) const {
+  if (is_proven || !run_terms_) return true;
+  const auto& claimed = roster_.claims().rounds();
+  const bool is_told = !rounds_.origin.empty() || claimed.empty();
+  const std::string& origin = is_told ? rounds_.origin : claimed.begin()->second.succession.origin;
+  const bool has_round = rounds_.formed || !claimed.empty();
+  return may_lead(lead, {terms(), run_terms_->fingerprint, origin, has_round});
+}
+
 // A run that began at the endpoint, while another one was not heard there, began later than that.
-bool Run::yields_to(Round settled, const std::string& origin) const {
+bool Run::yields_to(const Lead& lead, bool is_proven) const {
+  if (!may_speak(lead, is_proven)) return false;
   const std::optional<Round> here = decides_after();
   if (!here) return true;
-  if (!began_apart(origin)) return *here < settled;
+  if (!began_apart(lead.origin)) return false;
   const std::string& own = rounds_.origin;
-  const bool is_later = options_.succession.at_endpoint && own == options_.author;
-  return is_later || std::tie(*here, own) < std::tie(settled, origin);
+  const bool is_later = options_.succession.at_endpoint && own == own_origin();
+  return is_later || std::tie(*here, own) < std::tie(lead.round, lead.origin);
 }
 
 /// Members of a round that are known to have ended.

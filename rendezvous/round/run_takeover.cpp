@@ -79,7 +79,7 @@ bool Run::take_over(Agent& agent) {
   const Takeover& takeover = taken.mapped();
   const auto& hello = std::get<Hello>(takeover.hello.message);
   if (const auto* over = in<Over>()) {
-    late_hello(*over, takeover.hello.link, hello);
+    late_hello(*over, takeover.hello, hello);
     return true;
   }
   take_back(agent, takeover.hello, hello);

@@ -7,6 +7,13 @@
 
 namespace ddprun::round {
 
+bool may_lead(const protocol::Lead& lead, const KnownRun& known) {
+  if (!known.origin.empty() && lead.origin == known.origin) return true;
+  const bool is_fixed = known.terms.nodes_min == known.terms.nodes_max;
+  if (is_fixed && known.has_round) return false;
+  return lead.fingerprint == command_key(known.terms, known.fingerprint);
+}
+
 std::vector<Agent*> members_of(const ClaimedRound& claimed, const Roster& roster) {
   std::vector<Agent*> members;
   for (Agent* agent : roster.by_silence()) {

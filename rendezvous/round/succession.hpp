@@ -25,6 +25,25 @@ struct SuccessionOptions {
   TimePoint lead_by{};
 };
 
+/// What a coordinator, or a node that comes to it, knows of its run when it hears a `lead`.
+struct KnownRun {
+  const protocol::Terms& terms;
+  const std::string& fingerprint;
+  const std::string& origin;  // empty: not known
+  bool has_round = false;
+};
+
+/// Whether who says `lead`, without a secret, may coordinate that run: it was told the origin, as
+/// only members of rounds are; or it shows what a node that joins shows, where a node that joins
+/// could do as much. In a run of a fixed number of nodes that has a round it could not.
+[[nodiscard]] bool may_lead(const protocol::Lead& lead, const KnownRun& known);
+
+/// What nodes of a run that knows no round yet have in common; "": their commands may differ.
+[[nodiscard]] inline std::string command_key(const protocol::Terms& terms,
+                                             const std::string& fingerprint) {
+  return terms.commands_may_differ ? "" : fingerprint;
+}
+
 /// A candidate waits so long for a majority: who cannot get one is back at a coordinator that was
 /// suspended before that one takes it for lost.
 [[nodiscard]] inline Duration candidate_wait(const protocol::Terms& terms) {

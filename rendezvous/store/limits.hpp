@@ -13,8 +13,9 @@ inline constexpr std::size_t kMiB = 1024 * kKiB;
 
 /// Log lines about refused connections: at once, and then the time per line. More are omitted,
 /// counted, and the number is logged with the next line.
-inline constexpr int kLogLinesMax = 256;
-inline constexpr std::chrono::milliseconds kLogLineInterval{500};
+inline constexpr int kLogLinesMax = 64;
+inline constexpr std::chrono::minutes kLogLineInterval{1};
+inline constexpr std::size_t kLogKindsMax = 64;
 
 /// Defaults follow PyTorch's server where it has a limit; the totals are specific to ddprun.
 struct Limits {

@@ -136,7 +136,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   std::size_t memory_peak_ = 0;
   Refusal refusal_{Reason::kUnknownOpcode};  // valid after End::kRefused
   net::LoggedCauses logged_;
-  LogQuota quota_{kLogLinesMax, kLogLineInterval};
+  LogQuotas quotas_{kLogLinesMax, kLogLineInterval, kLogKindsMax};
 };
 
 }  // namespace ddprun::store

@@ -295,9 +295,10 @@ void Server::Impl::log_end(const Session& session, End end) {
 
 void Server::Impl::log_once(const Session& session, const std::string& kind,
                             const std::string& cause) {
-  const bool is_new = logged_.is_new(session, kind) && quota_.try_take(Clock::now());
-  const std::size_t omitted = is_new ? quota_.take_omitted() : 0;
-  if (omitted > 0) options_.log->warn("omitted {} lines: too many in short time", omitted);
+  LogQuota& quota = quotas_.of(kind);
+  const bool is_new = logged_.is_new(session, kind) && quota.try_take(Clock::now());
+  const std::size_t omitted = is_new ? quota.take_omitted() : 0;
+  if (omitted > 0) options_.log->warn("omitted {} lines like the next: too many", omitted);
   options_.log->log(is_new ? spdlog::level::warn : spdlog::level::debug,
                     "store closed a connection: {} peer={}", cause, peer_text(session));
 }

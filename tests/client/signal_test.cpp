@@ -1,4 +1,6 @@
 // Signals that end nothing, on one node.
+#include <csignal>
+
 #include "tests/client/seat.hpp"
 
 using namespace ddprun;
@@ -54,6 +56,14 @@ TEST_CASE("a signal of another node is delivered in its own round only") {
   seat.hear(PassSignal{Round(2), 10});
   CHECK_FALSE(seat.done<DeliverSignal>().has_value());
   CHECK(seat.membership_.stale() == 1);
+}
+
+TEST_CASE("no coordinator kills or freezes ranks by a signal that it passes on") {
+  Seat seat = running_seat();
+  for (const int signal : {SIGKILL, SIGSTOP, SIGSEGV}) {
+    seat.hear(PassSignal{Round(1), signal, "", "gpu-02"});
+    CHECK_FALSE(seat.done<DeliverSignal>().has_value());
+  }
 }
 
 TEST_CASE("a signal that comes here and from another node is delivered once, whatever the order") {

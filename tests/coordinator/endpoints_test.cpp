@@ -16,7 +16,7 @@ Hello member_of(const std::string& agent, int nodes) {
 }
 
 Lead lead_to(const std::string& host, std::uint16_t port, int round = 4) {
-  return {kRun, Round(round), port, host};
+  return {kRun, Round(round), port, host, "the first"};
 }
 
 Hello claiming(const std::string& agent, int group_rank, int size) {
@@ -28,6 +28,7 @@ Hello claiming(const std::string& agent, int group_rank, int size) {
   claim.group_size = size;
   claim.state = NodeState::kRunning;
   claim.succession.has_vote = true;
+  claim.succession.origin = "the first";
   return hello;
 }
 
@@ -85,7 +86,11 @@ TEST_CASE("a lead to a place that the run of a node does not name is no reason t
 TEST_CASE("of two daemons with a run each, which began apart, one yields") {
   for (const bool is_lower : {true, false}) {
     LiveCoordinator daemon;
-    Agent member(daemon.port(), member_of("a", 1));
+    Hello hello = member_of("a", 1);
+    hello.terms.nodes_max = 2;
+    Agent member(daemon.port(), hello);
+    hello.agent = AgentId("second");
+    Agent second(daemon.port(), hello);
     const auto round = member.start_round();
     Agent other(daemon.port());
     Lead lead = lead_to("b", 4712, round.stamp.number.value());

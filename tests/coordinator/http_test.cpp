@@ -14,13 +14,13 @@ using namespace ddprun::coordinator;
 namespace {
 
 int code_of(std::string_view request) {
-  const auto asked = read_request(request);
+  const auto asked = read_request(request, "node-1");
   REQUIRE(asked.has_value());
   return asked->code;
 }
 
 Page page_of(std::string_view request) {
-  const auto asked = read_request(request);
+  const auto asked = read_request(request, "node-1");
   REQUIRE(asked.has_value());
   CHECK(asked->code == 200);
   return asked->page;
@@ -50,6 +50,26 @@ ServerView example() {
 
 }  // namespace
 
+TEST_CASE("a page is shown to who names this machine, and not to a site whose name leads here") {
+  const auto code_for = [](const std::string& host) {
+    return code_of("GET /status HTTP/1.1\r\nHost: " + host + "\r\n\r\n");
+  };
+  for (const char* host : {"127.0.0.1:29400", "[::1]:29400", "[fd00::7]", "10.0.0.7", "localhost:7",
+                           "node-1", "NODE-1:29400"}) {
+    INFO(host);
+    CHECK(code_for(host) == 200);
+  }
+  for (const char* host : {"evil.example", "evil.example:29400", "node-1.evil.example", "node-12",
+                           "[evil]", "127.0.0.1.evil.example"}) {
+    INFO(host);
+    CHECK(code_for(host) == 421);
+  }
+  CHECK(code_of("GET /status HTTP/1.0\r\n\r\n") == 200);
+  CHECK(read_request("GET / HTTP/1.1\r\nHost: n.a\r\n\r\n", "n.a")->code == 200);
+  CHECK(read_request("GET / HTTP/1.1\r\nHost: n\r\n\r\n", "n.a")->code == 200);
+  CHECK_THAT(response_to_refused(421), ContainsSubstring("421 Misdirected Request"));
+}
+
 TEST_CASE("the first bytes distinguish agents, HTTP and everything else") {
   CHECK(protocol_of("DDPR") == Speaks::kAgent);
   CHECK(protocol_of("DDPRxyz") == Speaks::kAgent);
@@ -67,7 +87,7 @@ TEST_CASE("the first bytes distinguish agents, HTTP and everything else") {
 
 TEST_CASE(
     "a request is parsed when its headers are complete, and returns JSON except to a browser") {
-  CHECK_FALSE(read_request("GET /status HTTP/1.1\r\nHost: x\r\n").has_value());
+  CHECK_FALSE(read_request("GET /status HTTP/1.1\r\nHost: x\r\n", "node-1").has_value());
   CHECK(page_of("GET /status HTTP/1.1\r\nAccept: */*\r\n\r\n") == Page::kJson);
   CHECK(page_of("GET /status?x=1 HTTP/1.0\n\n") == Page::kJson);
   CHECK(page_of("GET /status HTTP/1.1\r\nACCEPT: Text/HTML,*/*\r\n\r\n") == Page::kHtml);
@@ -77,12 +97,12 @@ TEST_CASE(
 }
 
 TEST_CASE("HEAD is GET without the body, and a proxy's absolute URL is accepted") {
-  const auto asked = read_request("HEAD /status HTTP/1.1\r\n\r\n");
+  const auto asked = read_request("HEAD /status HTTP/1.1\r\n\r\n", "node-1");
   REQUIRE(asked.has_value());
   CHECK(asked->code == 200);
   CHECK(asked->part == Part::kHead);
-  CHECK(read_request("GET /status HTTP/1.1\r\n\r\n")->part == Part::kWhole);
-  CHECK(read_request("HEAD /other HTTP/1.1\r\n\r\n")->code == 404);
+  CHECK(read_request("GET /status HTTP/1.1\r\n\r\n", "node-1")->part == Part::kWhole);
+  CHECK(read_request("HEAD /other HTTP/1.1\r\n\r\n", "node-1")->code == 404);
   const std::string whole = response_with(Page::kJson, "{}");
   CHECK(whole == std::string(head_of(whole)) + "{}");
   CHECK(page_of("GET http://gpu-01:29400/status HTTP/1.1\r\n\r\n") == Page::kJson);
@@ -96,7 +116,8 @@ TEST_CASE("any other request is refused with its code") {
   CHECK(code_of("GET /status\r\n\r\n") == 400);
   CHECK(code_of("GET\r\n\r\n") == 400);
   CHECK(code_of("GET " + std::string(net::kHttpHeadBytesMax, 'x')) == 431);
-  CHECK_FALSE(read_request("GET " + std::string(net::kHttpHeadBytesMax - 4, 'x')).has_value());
+  CHECK_FALSE(
+      read_request("GET " + std::string(net::kHttpHeadBytesMax - 4, 'x'), "node-1").has_value());
   CHECK_THAT(response_to_refused(405), ContainsSubstring("405 Method Not Allowed\r\n") &&
                                            ContainsSubstring("Allow: GET, HEAD\r\n"));
 }

@@ -15,7 +15,7 @@ namespace {
 
 std::string get(std::uint16_t port, const std::string& path, const std::string& more = {}) {
   Client client(port);
-  client.send("GET " + path + " HTTP/1.1\r\nHost: here\r\n" + more + "\r\n");
+  client.send("GET " + path + " HTTP/1.1\r\nHost: localhost\r\n" + more + "\r\n");
   return client.receive(1 << 22);
 }
 

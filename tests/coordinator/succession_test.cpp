@@ -48,13 +48,79 @@ TEST_CASE("a lead is believed by a coordinator without a round: its agents are s
                          ContainsSubstring("Location: http://127.0.0.1:4711/status.json\r\n"));
 }
 
-TEST_CASE("a lead is believed by a coordinator whose round is older") {
-  LiveCoordinator coordinator(followed());
-  Agent member(coordinator.port(), hello_of("run", "a", 1));
-  member.start_round();
+TEST_CASE("no lead moves a run whose coordinator has its majority") {
+  for (const int least : {1, 2}) {
+    LiveCoordinator coordinator(followed());
+    std::vector<Hello> hellos{hello_of("run", "a", 2), hello_of("run", "b", 2)};
+    for (Hello& hello : hellos) {
+      hello.terms.nodes_min = least;
+      hello.fingerprint = hello.command = "train.py";
+    }
+    Agent first(coordinator.port(), hellos[0]);
+    Agent second(coordinator.port(), hellos[1]);
+    const auto round = first.start_round();
+    (void)second.start_round();
+    const std::string& origin = round.succession.origin;
+    for (const Lead& lead :
+         {Lead{RunId("run"), Round(9), 4711}, Lead{RunId("run"), Round(9), 4711, "", origin},
+          Lead{RunId("run"), Round(9), 4711, "", "of another run"},
+          Lead{RunId("run"), Round(9), 4711, "", origin, "train.py"},
+          Lead{RunId("run"), Round(9), 4711, "", "~", least == 2 ? "train.py" : "guessed.py"}}) {
+      Agent stranger(coordinator.port());
+      stranger.say(lead);
+      stranger.await<Refused>();
+      CHECK(stranger.closed());
+    }
+    for (Agent* member : {&first, &second}) {
+      member->say(Beat{});
+      CHECK(std::holds_alternative<Beat>(member->next()));
+    }
+  }
+}
+
+TEST_CASE("nodes that wait for their run are sent nowhere by who does not know their command") {
+  ServerOptions options = followed();
+  auto& own = options.own.emplace();
+  own.run_id = RunId("run");
+  own.fingerprint = own.command = "train.py";
+  LiveCoordinator coordinator(options);
+  Hello hello = hello_of("run", "a", 2);
+  hello.fingerprint = hello.command = "train.py";
+  for (const bool waits : {false, true}) {
+    std::optional<Agent> early;
+    if (waits) early.emplace(coordinator.port(), hello).await<Waiting>();
+    for (const std::string& known : {std::string(), std::string("eval.py")}) {
+      Agent stranger(coordinator.port());
+      stranger.say(Lead{RunId("run"), Round(4), 4711, "", "", known});
+      stranger.await<Refused>();
+    }
+  }
+  Hello other = hello;
+  other.agent = AgentId("other");
+  other.fingerprint = other.command = "eval.py";
   Agent leader(coordinator.port());
-  leader.say(Lead{RunId("run"), Round(2), 4711});
+  leader.say(Lead{RunId("run"), Round(4), 4711, "", "", "train.py"});
+  leader.await<Beat>();
+  Agent late(coordinator.port(), hello);
+  CHECK(late.await<Moved>().port == 4711);
+  Agent stranger(coordinator.port(), other);
+  CHECK(stranger.await<Refused>().code == RefusalCode::kCommandDiffers);
+}
+
+TEST_CASE("a member of a round of a fixed number of nodes goes only where its round is known") {
+  LiveCoordinator coordinator(followed());
+  Agent leader(coordinator.port());
+  leader.say(Lead{RunId("run"), Round(4), 4711, "", "origin"});
+  leader.await<Beat>();
+  Hello hello = hello_of("run", "a", 2);
+  hello.claim = Claim{{Round(3), "c0"}, 1, 2, RestartCount(0), NodeState::kRunning};
+  hello.claim->succession.has_vote = true;
+  hello.claim->succession.origin = "origin";
+  Agent member(coordinator.port(), hello);
   CHECK(member.await<Moved>().port == 4711);
+  hello.claim->succession.origin = "another";
+  Agent other(coordinator.port(), hello);
+  other.await<Waiting>();
 }
 
 TEST_CASE("a lead is not believed where the round is known, of another run, or by a daemon") {
@@ -106,11 +172,13 @@ TEST_CASE("a lead holds as long as its link, and then a run may begin again") {
 
 TEST_CASE("a run that began while an older one was not heard ends when that one is") {
   LiveCoordinator coordinator(followed());
-  Agent member(coordinator.port(), hello_of("run", "a", 1));
+  Agent member(coordinator.port(), elastic_hello("a"));
+  Agent spare(coordinator.port(), elastic_hello("b"));
   const auto round = member.start_round();
-  CHECK(round.succession.origin == round.stamp.author);
+  CHECK(!round.succession.origin.empty());
+  CHECK(round.succession.origin != round.stamp.author);  // which the status page shows
   Agent same(coordinator.port());
-  same.say(Lead{RunId("run"), round.stamp.number, 4711, "", round.stamp.author});
+  same.say(Lead{RunId("run"), round.stamp.number, 4711, "", round.succession.origin});
   same.await<Refused>();
   Agent leader(coordinator.port());
   leader.say(Lead{RunId("run"), round.stamp.number, 4711, "", "of an older run"});
@@ -140,9 +208,11 @@ TEST_CASE("a leader to which one that is to yield says that it leads meets that 
       met.push_back(host + ":" + std::to_string(port));
     });
   });
-  Agent member(coordinator.port(), hello_of("run", "a", 1));
+  Agent member(coordinator.port(), elastic_hello("a"));
+  Agent second(coordinator.port(), elastic_hello("b"));
   const auto round = member.start_round();
-  for (const std::string& origin : {std::string(), round.stamp.author, std::string("!")}) {
+  const std::string& own = round.succession.origin;
+  for (const std::string& origin : {std::string(), own, std::string("!")}) {
     Agent other(coordinator.port());
     other.say(Lead{RunId("run"), round.stamp.number, 4711, "", origin});
     other.await<Refused>();

@@ -104,8 +104,12 @@ void Server::on_message(std::uint64_t id, Message message) {
 void Server::on_hello(std::uint64_t id, Message message) {
   const Hello hello = std::get<Hello>(message);
   if (moved_ && options_.run == hello.run_id) {
-    send(id, *moved_);
-    return close(id);
+    if (goes_there(hello)) {
+      send(id, *moved_);
+      return close(id);
+    }
+    moved_.reset();
+    leader_ = 0;
   }
   EntryPtr entry = entry_;
   if (entry && entry->run.starts_new_run(hello, user_.local_now())) entry = nullptr;
@@ -131,13 +135,19 @@ Moved Server::place_of(std::uint64_t id, const Lead& lead) const {
   return {address_of(net_.at(links_.at(id).socket).peer_host), lead.port};
 }
 
+bool Server::goes_there(const Hello& hello) const {
+  static const std::string kNone;
+  const std::string& origin = hello.claim ? hello.claim->succession.origin : kNone;
+  return round::may_lead(said_, {hello.terms, hello.fingerprint, origin, hello.claim.has_value()});
+}
+
 void Server::on_lead(std::uint64_t id, const Lead& lead) {
   if (may_hand_over(id, lead)) return hand_over(id, lead);
   if (moved_ && leader_ != id) {
     send(id, *moved_);
     return close(id);
   }
-  if (meets_ && entry_ && entry_->run.began_apart(lead.origin)) meets_(place_of(id, lead));
+  if (meets_ && entry_ && entry_->run.may_be_rival(lead, false)) meets_(place_of(id, lead));
   refuse(id, "this one does not yield to it");
 }
 
@@ -149,12 +159,13 @@ void Server::refuse(std::uint64_t id, const std::string& why) {
 bool Server::may_hand_over(std::uint64_t id, const Lead& lead) const {
   const bool other_leads = moved_ && leader_ != id && links_.contains(leader_);
   if (other_leads && *moved_ != place_of(id, lead)) return false;
-  return !entry_ || entry_->run.yields_to(lead.round, lead.origin);
+  return !entry_ || entry_->run.yields_to(lead, false);
 }
 
 void Server::hand_over(std::uint64_t id, const Lead& lead) {
   leader_ = id;
   moved_ = place_of(id, lead);
+  said_ = lead;
   user_.say("  " + options_.author + " hands over to " + moved_->address);
   send(id, Beat{});
   for (const auto& [other, link] : links_) {

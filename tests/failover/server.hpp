@@ -90,6 +90,7 @@ class Server {
   void erase(std::map<std::uint64_t, Link>::iterator link);
   void on_message(std::uint64_t id, protocol::Message message);
   void on_hello(std::uint64_t id, protocol::Message message);
+  [[nodiscard]] bool goes_there(const protocol::Hello& hello) const;
   void on_lead(std::uint64_t id, const protocol::Lead& lead);
   [[nodiscard]] bool may_hand_over(std::uint64_t id, const protocol::Lead& lead) const;
   [[nodiscard]] protocol::Moved place_of(std::uint64_t id, const protocol::Lead& lead) const;
@@ -117,6 +118,7 @@ class Server {
   std::function<void()> resigned_;
   std::optional<protocol::Moved> moved_;
   std::uint64_t leader_ = 0;  // the link that says so
+  protocol::Lead said_;
   std::uint64_t accepted_ = 0;
   int runs_begun_ = 0;
 };

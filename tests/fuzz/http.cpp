@@ -35,7 +35,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::string held;
   while (!rest.empty()) {
     held.append(take_piece(rest));
-    const auto ask = read_request(held);
+    const auto ask = read_request(held, "node-1");
     if (ask) {
       check_answer(*ask);
       return 0;

@@ -121,8 +121,8 @@ TEST_CASE("the failure table states the limits of nodes and coordinators as they
           "after " + duration_text(client::kQuietMax) + " the wait is reported with the connected",
           "retried; after " + duration_text(client::kQuietMax) + " the cause is reported",
           "beyond " + bytes(coordinator::kLogBytesMax) + " lines are lost",
-          std::to_string(coordinator::kRunLinesMax) + " log lines of a run at once, then " +
-              std::to_string(std::chrono::seconds(1) / coordinator::kRunLineInterval) + " a second",
+          std::to_string(coordinator::kRunLinesMax) + " log lines of a run at once, then one per " +
+              duration_text(coordinator::kRunLineInterval),
           "at " + bytes(limits.unsent_bytes) + " slow readers are lost",
           "at " + bytes(limits.partial_bytes) + " the oldest are closed",
           "lost when " + bytes(limits.link_unsent_bytes) + " is unsent",

@@ -8,6 +8,7 @@ import os
 import pathlib
 import re
 import select
+import socket
 import subprocess
 import sys
 import tempfile
@@ -47,9 +48,15 @@ class Folder(unittest.TestCase):
         names = ("DDPRUN", "PET_", "SLURM", "TORCH")
         own = {k: v for k, v in os.environ.items() if not k.startswith(names)}
         own["XDG_RUNTIME_DIR"] = str(self.folder)
+        own["HOME"] = str(self.folder / "home")
+        own.pop("XDG_CONFIG_HOME", None)
         if secret is not None:
             own["DDPRUN_SECRET"] = secret
         return own
+
+    def at_home(self, *words):
+        return subprocess.run([DDPRUN, "secret", *words], env=self.environment(None), text=True,
+                              capture_output=True, timeout=HUNG)
 
     def node(self, *options, secret=None, program=("true",), nodes="2", typed=None):
         words = [DDPRUN, f"--nnodes={nodes}", "--rdzv-backend=c10d", "--rdzv-id=run",
@@ -107,6 +114,66 @@ class Joining(Folder):
         self.assertEqual(code, 0, text)
         pid = re.search(r"\(pid (\d+)\)", text)[1]
         self.assertTrue(eventually(lambda: not pathlib.Path(f"/proc/{pid}").exists()))
+
+    def test_a_secret_at_home_closes_runs_by_itself(self):
+        path = self.folder / "home/.config/ddprun/secret"
+        missing = self.at_home()
+        self.assertEqual(missing.returncode, 1)
+        self.assertIn("ddprun secret --new makes it", missing.stderr)
+        made = self.at_home("--new")
+        self.assertEqual(made.returncode, 0, made.stderr)
+        self.assertIn(str(path), made.stdout)
+        self.assertEqual(path.stat().st_mode & 0o777, 0o600)
+        self.assertEqual(path.parent.stat().st_mode & 0o777, 0o700)
+        text = path.read_text()
+        self.assertRegex(text, "^[0-9a-f]{64}\n$")
+        again = self.at_home("--new")
+        self.assertEqual((again.returncode, path.read_text()), (1, text))
+        self.assertIn("exists", again.stderr)
+        self.assertEqual(self.at_home().returncode, 0)
+        one = self.first()
+        code, told = output_of(self.node(secret=OTHER))
+        self.assertEqual(code, 111, told)
+        code, told = output_of(self.node("--rdzv-secret-file=off"))
+        self.assertEqual(code, 111, told)
+        self.assertEqual(output_of(self.node())[0], 0)
+        self.assertEqual(output_of(one)[0], 0)
+
+    def test_a_secret_at_home_that_others_can_read_is_refused_and_off_runs_without(self):
+        self.assertEqual(self.at_home("--new").returncode, 0)
+        path = self.folder / "home/.config/ddprun/secret"
+        path.chmod(0o644)
+        code, text = output_of(self.first())
+        self.assertEqual(code, 2, text)
+        self.assertIn(f"{path}: {kOthersMayAccess}", text)
+        self.assertEqual(self.at_home().returncode, 1)
+        nodes = [self.first("--rdzv-secret-file=off"), self.node("--rdzv-secret-file=off")]
+        for node in nodes:
+            code, text = output_of(node)
+            self.assertEqual(code, 0, text)
+
+    def test_an_open_coordinator_is_told_once_and_one_with_a_secret_or_on_loopback_is_not(self):
+        told = "can join this run, and end it: it has no secret"
+        words = [DDPRUN, "--nnodes=1:2", "--rdzv-backend=c10d", "--rdzv-id=open",
+                 "--rdzv-conf=is_host=true,last_call_timeout=0", f"--log-dir={self.folder}/logs"]
+
+        def told_with(endpoint, *more, secret=None):
+            run = subprocess.run([*words, f"--rdzv-endpoint={endpoint}:{free_port()}", *more,
+                                  "--no-python", "true"], env=self.environment(secret), text=True,
+                                 capture_output=True, timeout=HUNG)
+            self.assertEqual(run.returncode, 0, run.stderr)
+            return run.stderr.count(told)
+
+        self.assertEqual(told_with("127.0.0.1"), 0)
+        here = address_beyond_loopback()
+        if here is not None:
+            self.assertEqual(told_with(here), 1)
+            self.assertEqual(told_with(here, secret=SECRET), 0)
+            self.assertEqual(told_with(here, "--rdzv-secret-file=off"), 0)
+        daemon = subprocess.Popen([RDZVD, "--port=0", "--bind=0.0.0.0"], text=True,
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        self.addCleanup(end, daemon)
+        self.assertIn("can join every run of this daemon", daemon.stderr.readline())
 
     def test_a_node_with_another_secret_is_refused_by_one_sentence(self):
         one = self.first(secret=SECRET)
@@ -259,6 +326,15 @@ class Hiding(Folder):
                            if re.search(r"(send|write|sendmsg|sendto)\(", line))
             self.assertEqual("local_world_size" in sent, readable)
             self.assertNotIn(PARTLY, sent)
+
+
+def address_beyond_loopback():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # sends nothing
+        except OSError:
+            return None
+        return probe.getsockname()[0]
 
 
 def which(program):

@@ -65,6 +65,13 @@ TEST_CASE("a GET gets the page and the end of the connection, a HEAD its headers
   CHECK(head == got.substr(0, got.size() - std::string("body of /page").size()));
 }
 
+TEST_CASE("a browser has to name this machine, a collector of metrics need not") {
+  Stage stage;
+  const std::string from = "GET /page HTTP/1.1\r\nHost: evil.example\r\n";
+  CHECK(stage.ask(from + "\r\n").starts_with("HTTP/1.1 200"));
+  CHECK(stage.ask(from + "Accept-Language: en\r\n\r\n").starts_with("HTTP/1.1 421"));
+}
+
 TEST_CASE("a request that comes byte by byte is answered, one that is none is refused") {
   Stage stage;
   auto slow = stage.client();

@@ -388,7 +388,7 @@ TEST_CASE("lead preserves every field") {
   const Lead lead{RunId("7f3a"), Round(5), 40124};
   CHECK(round_trip(lead) == Message(lead));
   CHECK_FALSE(decode(encode(Lead{RunId("7f3a"), Round(0), 40124})).has_value());
-  const Lead elsewhere{RunId("7f3a"), Round(5), 29400, "rdzv-2"};
+  const Lead elsewhere{RunId("7f3a"), Round(5), 29400, "rdzv-2", "o", "f"};
   CHECK(round_trip(elsewhere) == Message(elsewhere));
 }
 

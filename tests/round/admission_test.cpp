@@ -46,6 +46,31 @@ TEST_CASE("another command is refused with both, and with what to do") {
   CHECK_FALSE(refuse_terms(running("c", "train.py --config gpt"), run_terms_of(first)));
 }
 
+TEST_CASE("who has neither secret nor command is told of another command, and nothing of the run") {
+  const Hello first = running("a", "train.py --token s3cret");
+  Hello stranger = running("b", "x");
+  stranger.terms.nodes_max = first.terms.nodes_max + 1;
+  for (const std::string& guess : {std::string("x"), std::string()}) {
+    stranger.fingerprint = guess;
+    const auto full = refuse_terms(stranger, run_terms_of(first));
+    REQUIRE(full);
+    CHECK(as_told(*full, stranger, first.fingerprint, true) == *full);
+    const Refused told = as_told(*full, stranger, first.fingerprint, false);
+    CHECK(told.sentence ==
+          "b runs another command than this run (the output of its coordinator says more); use a "
+          "different --rdzv-id or --rdzv-endpoint for another job, or --allow-different-commands "
+          "on all nodes of this one");
+  }
+  Refused other = *refuse_run(stranger, RunId("9c1d"));
+  CHECK_THAT(as_told(other, stranger, "train.py", false).sentence, !ContainsSubstring("9c1d"));
+  other = refuse_node_rank(stranger, "holder", {});
+  CHECK_THAT(as_told(other, stranger, "train.py", false).sentence, !ContainsSubstring("holder"));
+  Hello own = first;
+  own.terms.nodes_max += 1;  // a node of the run learns what to mend
+  const auto terms = refuse_terms(own, run_terms_of(first));
+  CHECK(as_told(*terms, own, first.fingerprint, false) == *terms);
+}
+
 TEST_CASE("of two long commands the sentence shows the place where they differ") {
   const std::string common = "train.py --name " + std::string(200, 'x') + " --steps 20000 ";
   const std::string sentence =
@@ -99,8 +124,9 @@ TEST_CASE("a silence limit of more than 100 years is refused") {
   CHECK_THAT(refuse_hello(hello)->sentence, ContainsSubstring("keep_alive_max_attempt"));
 }
 
-TEST_CASE("an agent that does not say its command is not asked for it") {
-  CHECK_FALSE(refuse_terms(running("b", ""), run_terms_of(running("a", "train.py"))));
+TEST_CASE("an agent that does not say its command is refused where the run has one") {
+  CHECK(refuse_terms(running("b", ""), run_terms_of(running("a", "train.py")))->code ==
+        RefusalCode::kCommandDiffers);
   CHECK_FALSE(refuse_terms(running("b", "train.py"), run_terms_of(running("a", ""))));
 }
 

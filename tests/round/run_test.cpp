@@ -145,7 +145,7 @@ TEST_CASE("an agent that disagrees about the run is refused with both values") {
   CHECK(desk.closed_.size() == 4);
 }
 
-TEST_CASE("another command is refused when both sides say which") {
+TEST_CASE("another command is refused, and one that is not told") {
   Desk desk;
   Hello first = desk.hello("a", 2, 2);
   first.fingerprint = "train.py#1";
@@ -156,7 +156,10 @@ TEST_CASE("another command is refused when both sides say which") {
   CHECK(desk.last<Refused>(2)->code == RefusalCode::kCommandDiffers);
   second.fingerprint.clear();
   desk.say(3, second);
-  CHECK(desk.last<StartRound>(3).has_value());
+  CHECK(desk.last<Refused>(3)->code == RefusalCode::kCommandDiffers);
+  second.fingerprint = first.fingerprint;
+  desk.say(4, second);
+  CHECK(desk.last<StartRound>(4).has_value());
 }
 
 TEST_CASE("the earliest failure on the coordinator's clock is the one that is reported") {

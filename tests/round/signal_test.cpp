@@ -1,4 +1,6 @@
 // Signals that end nothing: to every other node of the live round, once.
+#include <csignal>
+
 #include "tests/round/desk.hpp"
 #include "tests/support/catch.hpp"
 
@@ -12,6 +14,21 @@ namespace {
 const PassSignal kUsr1{Round(1), 10, "scancel (pid 12)"};
 
 }  // namespace
+
+TEST_CASE("a signal that nobody can handle, or that reports a fault, is passed on to no node") {
+  Desk desk;
+  desk.join_two();
+  desk.both_run();
+  for (const int signal : {SIGKILL, SIGSTOP, SIGSEGV, SIGABRT, SIGTSTP, SIGCHLD}) {
+    desk.say(2, PassSignal{Round(1), signal});
+    CHECK_FALSE(desk.last<PassSignal>(1).has_value());
+  }
+  for (const int signal : {SIGUSR1, SIGUSR2, SIGTERM, SIGRTMIN}) {
+    desk.forget();
+    desk.say(2, PassSignal{Round(1), signal});
+    CHECK(desk.last<PassSignal>(1).has_value());
+  }
+}
 
 TEST_CASE("a signal goes to the other nodes with the host where it came") {
   Desk desk;

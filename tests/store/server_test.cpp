@@ -198,12 +198,8 @@ TEST_CASE("strangers from many addresses do not fill the log of the store") {
     for (std::size_t at = 0; (at = log.find("[warning]", at)) != std::string::npos; ++at) ++count;
     return count;
   };
-  for (int time = 0; time < 2 * kLogLinesMax; ++time) refuse_one();
+  for (int time = 0; time < 3 * kLogLinesMax; ++time) refuse_one();
   CHECK(warnings() < 2 * kLogLinesMax);
-  CHECK(eventually([&] {
-    refuse_one();
-    return server.log().find("lines: too many in short time") != std::string::npos;
-  }));
 }
 
 TEST_CASE("random bytes after a valid handshake leave the server running and small") {
