@@ -32,6 +32,9 @@ struct Limits {
   std::size_t store_bytes = 1024 * kMiB;  // keys, values, queues, waits, incomplete requests
   std::size_t reply_bytes = 256 * kMiB;   // copied, unsent replies of all connections
 
+  // Names that a request visits per turn: one with more takes several turns.
+  std::size_t names_per_turn = 1000;
+
   // A connection with more unsent bytes than this is not read.
   std::size_t unsent_bytes = 1 * kMiB;
 };

@@ -30,6 +30,9 @@ std::string cause(const Refusal& refusal, const Limits& limits) {
     case Reason::kShareFull:
       return "this connection has added more than half of store_bytes = " +
              std::to_string(limits.store_bytes);
+    case Reason::kAddressShareFull:
+      return "connections from this address have added more than three quarters of store_bytes = " +
+             std::to_string(limits.store_bytes);
     case Reason::kTooManyStoredKeys:
       return over("keys in the store would be ", value, "keys", limits.keys);
     case Reason::kTooManyWaits:

@@ -21,6 +21,7 @@ enum class Reason : std::uint8_t {
   kRequestTooLong,      // Limits::request_bytes
   kStoreFull,           // Limits::store_bytes
   kShareFull,           // the connection has added more than half of Limits::store_bytes
+  kAddressShareFull,    // connections of its address have added more than three quarters of it
   kTooManyStoredKeys,   // Limits::keys
   kTooManyWaits,        // Limits::waits
   kTooManyReplies,      // Limits::reply_bytes

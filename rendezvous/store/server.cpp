@@ -131,7 +131,10 @@ void Server::Impl::forget_later() {
 // Millions of keys take a while. A client that comes in between finds an empty store.
 void Server::Impl::forget_some() {
   if (closed_) return;
-  if (!store_.forget_some(kNamesPerTurn)) return return_memory();
+  if (!store_.forget_some(options_.limits.names_per_turn)) {
+    std::erase_if(shares_, [](const auto& one) { return one.second.connections == 0; });
+    return return_memory();
+  }
   asio::post(executor_, [self = shared_from_this()] { self->forget_some(); });
 }
 
@@ -170,6 +173,8 @@ Session* Server::Impl::admit(int socket, const sockaddr_storage& from) {
     end_session(session, end);
     return nullptr;
   }
+  session.share = &share_of(session.from);
+  ++session.share->connections;
   const bool watched = reactor_.watch(session, net::kReadable);
   if (watched && connections() <= options_.limits.connections) return &session;
   refusal_ = Refusal(Reason::kTooManyConnections, connections());

@@ -5,7 +5,9 @@
 #include <boost/asio/steady_timer.hpp>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -23,8 +25,14 @@ namespace ddprun::store {
 /// Bytes per recv() from a session that is not in the middle of a long value.
 inline constexpr std::size_t kReceiveBytes = 64 * 1024;
 
-/// A request or an end that visits more names than this ends a turn.
-inline constexpr std::size_t kNamesPerTurn = 1000;
+/// What an address has added to the memory of the store over all its connections, also those that
+/// are closed by now, less what it gave back.
+struct Share {
+  std::size_t added = 0;
+  std::size_t connections = 0;
+};
+/// Addresses with a share of their own; more have one together.
+inline constexpr std::size_t kSharesMax = 65'536;
 
 /// One connection. Owns no buffer while idle.
 struct Session : net::Connection {
@@ -36,10 +44,11 @@ struct Session : net::Connection {
   bool eof = false;         // the client has shut down its sending side
   bool paused = false;      // not read until the client drains its replies, or until its next turn
   bool queued = false;      // in Impl::to_flush_
-  bool listing = false;     // its LIST_KEYS is being answered, over several turns
+  bool listing = false;     // its request is being answered, over several turns
   bool woken = false;       // meanwhile its wait was over
   TimePoint waits_since{};  // while it waits for keys
   std::size_t added = 0;    // to the memory of the store, less what it gave back
+  Share* share = nullptr;   // of its address
   std::uint32_t process = 0;  // its pid, which old releases of torch do not tell; 0: untold
   ReplyQueue replies;
   std::unique_ptr<Parser> parser;     // while a request is incomplete
@@ -95,10 +104,13 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   End process_input(Session& session, std::string_view input);
   End parse(Session& session, Parser& parser, std::string_view input);
   void count_added(Session& session, std::size_t used_before);
-  [[nodiscard]] bool has_its_share(const Session& session) const;
+  [[nodiscard]] std::optional<Reason> refusal_of_share(const Session& session) const;
+  [[nodiscard]] Share& share_of(const sockaddr_in6& from);
+  void leave_share(const Session& session);
   End pause(Session& session, std::string_view rest);
   End resume(Session& session);
-  End list_more(Session& session);
+  End go_on(Session& session);
+  void drop_later();
   End flush(Session& session);
   /// Whether serving pauses until the client has read its replies.
   [[nodiscard]] bool is_backlogged(const Session& session, std::size_t unsent_max) const;
@@ -127,6 +139,8 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   Store store_;
   std::unique_ptr<Parser> spare_parser_;
   std::unique_ptr<char[]> receive_buffer_;
+  std::unordered_map<std::string, Share> shares_;  // by network_of() an address
+  bool dropping_ = false;                          // drop_later() was called
   net::ConnectionTable<Session> sessions_;
   std::vector<ConnectionId> to_flush_;
   std::function<void()> when_idle_;  // empty unless asked for

@@ -2,8 +2,10 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <boost/asio/post.hpp>
 #include <cerrno>
 
+#include "base/address.hpp"
 #include "rendezvous/store/server_impl.hpp"
 
 namespace ddprun::store {
@@ -58,17 +60,33 @@ void Server::Impl::on_event(std::uint64_t id, std::uint32_t events) {
 
 void Server::Impl::count_added(Session& session, std::size_t used_before) {
   const std::size_t used = memory_.used();
-  if (used >= used_before) {
-    session.added += used - used_before;
-  } else {
-    session.added -= std::min(session.added, used_before - used);
+  for (std::size_t* added : {&session.added, &session.share->added}) {
+    if (used >= used_before) {
+      *added += used - used_before;
+    } else {
+      *added -= std::min(*added, used_before - used);
+    }
   }
 }
 
 // What others have deleted meanwhile counts while the store is short of room alone.
-bool Server::Impl::has_its_share(const Session& session) const {
-  const std::size_t half = options_.limits.store_bytes / 2;
-  return session.added > half && memory_.used() > half;
+std::optional<Reason> Server::Impl::refusal_of_share(const Session& session) const {
+  const std::size_t all = options_.limits.store_bytes;
+  if (memory_.used() <= all / 2) return std::nullopt;
+  if (session.added > all / 2) return Reason::kShareFull;
+  if (session.share->added > all - all / 4) return Reason::kAddressShareFull;
+  return std::nullopt;
+}
+
+Share& Server::Impl::share_of(const sockaddr_in6& from) {
+  const std::string address = network_of(net::address_text(from));
+  const bool is_shared = shares_.size() >= kSharesMax && !shares_.contains(address);
+  return shares_[is_shared ? std::string() : address];
+}
+
+void Server::Impl::leave_share(const Session& session) {
+  if (session.share == nullptr || --session.share->connections > 0) return;
+  if (session.share->added == 0) shares_.erase(network_of(net::address_text(session.from)));
 }
 
 Server::Impl::End Server::Impl::receive(Session& session) {
@@ -133,8 +151,9 @@ Server::Impl::End Server::Impl::parse(Session& session, Parser& parser, std::str
       refusal_ = Refusal(Reason::kTorchrun);
       return End::kRefused;
     }
-    if (adds(parser.request().op) && has_its_share(session)) {
-      refusal_ = Refusal(Reason::kShareFull, session.added);
+    const auto share = adds(parser.request().op) ? refusal_of_share(session) : std::nullopt;
+    if (share) {
+      refusal_ = Refusal(*share, session.share->added);
       refusal_.op = parser.request().op;
       return End::kRefused;
     }
@@ -148,10 +167,14 @@ Server::Impl::End Server::Impl::parse(Session& session, Parser& parser, std::str
     if (waits_now(parser.request().op)) session.waits_since = Clock::now();
     // Bounds the work per turn, however much a client pipelines and however fast it reads.
     const Opcode op = parser.request().op;
+    const std::size_t names_max = options_.limits.names_per_turn;
     if (op == Opcode::kListKeys) {
-      session.listing = store_.list_more(session.store_id(), kNamesPerTurn);
+      session.listing = store_.list_more(session.store_id(), names_max);
     }
-    const bool names_many = parser.request().keys.size() > kNamesPerTurn;
+    if (op == Opcode::kCancelWait) drop_later();
+    const bool is_unfinished = store_.is_unfinished(session.store_id());
+    session.listing = session.listing || is_unfinished;
+    const bool names_many = is_unfinished || parser.request().keys.size() > names_max;
     // Those visit every key, and every name of a wait.
     const bool ends_turn = names_many || op == Opcode::kListKeys || op == Opcode::kCancelWait;
     if (!ends_turn && !is_backlogged(session, options_.limits.unsent_bytes)) continue;
@@ -197,7 +220,7 @@ Server::Impl::End Server::Impl::resume(Session& session) {
   const End flushed = flush(session);
   if (flushed != End::kAlive || !session.paused) return flushed;
   if (is_backlogged(session, options_.limits.unsent_bytes / 2)) return End::kAlive;
-  if (session.listing) return list_more(session);
+  if (session.listing) return go_on(session);
   session.paused = false;
   const std::unique_ptr<std::string> held = std::move(session.held);
   if (held == nullptr) return End::kAlive;
@@ -205,9 +228,19 @@ Server::Impl::End Server::Impl::resume(Session& session) {
   return process_input(session, *held);
 }
 
-Server::Impl::End Server::Impl::list_more(Session& session) {
+Server::Impl::End Server::Impl::go_on(Session& session) {
   session_quota_used_ = true;
-  session.listing = store_.list_more(session.store_id(), kNamesPerTurn);
+  const ConnectionId id = session.store_id();
+  const std::size_t names_max = options_.limits.names_per_turn;
+  if (store_.is_unfinished(id)) {
+    if (const auto refused = store_.go_on(id, names_max, session.replies)) {
+      refusal_ = *refused;
+      return End::kRefused;
+    }
+    session.listing = store_.is_unfinished(id);
+  } else {
+    session.listing = store_.list_more(id, names_max);
+  }
   if (!session.listing && std::exchange(session.woken, false)) session.replies.put_u8(0);
   return flush(session);
 }
@@ -266,6 +299,7 @@ void Server::Impl::watch(Session& session) {
 void Server::Impl::end_session(Session& session, End end) {
   log_end(session, end);
   drop_waits(session);
+  leave_share(session);
   rank_zero_.disconnected(session.store_id());
   if (session.held != nullptr) memory_.give_back(session.held->size());
   sessions_.erase(session.id);
@@ -274,7 +308,21 @@ void Server::Impl::end_session(Session& session, End end) {
 }
 
 void Server::Impl::drop_waits(const Session& session) {
-  if (store_.on_disconnect(session.store_id()) > kNamesPerTurn) session_quota_used_ = true;
+  store_.on_disconnect(session.store_id());
+  if (store_.drop_some(0)) session_quota_used_ = true;
+  drop_later();
+}
+
+// Names that nobody waits for any more are freed in turns.
+void Server::Impl::drop_later() {
+  if (closed_ || dropping_ || !store_.drop_some(0)) return;
+  dropping_ = true;
+  boost::asio::post(executor_, [self = shared_from_this()] {
+    self->dropping_ = false;
+    if (self->closed_) return;
+    (void)self->store_.drop_some(self->options_.limits.names_per_turn);
+    self->drop_later();
+  });
 }
 
 void Server::Impl::log_end(const Session& session, End end) {

@@ -20,6 +20,7 @@ std::size_t cost_of(std::string_view name) {
 Store::Store(const Limits& limits, Memory& memory) : limits_(limits), memory_(memory) {}
 
 Store::~Store() {
+  for (const auto& [connection, request] : unfinished_) memory_.give_back(request.cost);
   forget();
   memory_.give_back(waits_.size() * kWaitBytes);
 }
@@ -30,6 +31,10 @@ void Store::forget() {
 }
 
 bool Store::forget_some(std::size_t names) {
+  if (waits_.has_dropped()) {  // their links are in lists of the entries
+    (void)drop_some(names + 1);
+    return true;
+  }
   if (forgotten_.empty()) {
     forgotten_.swap(entries_);
     listings_ = Listings();
@@ -52,8 +57,12 @@ std::optional<Refusal> Store::step(ConnectionId connection, Request& request, Re
   // would be mistaken for the next reply. Two simultaneous waits have no defined reply in either
   // dialect.
   const bool also_waits = request.op == Opcode::kWait || request.op == Opcode::kBarrier;
+  const bool in_parts = request.op == Opcode::kCheck || request.op == Opcode::kWait ||
+                        request.op == Opcode::kMultiGet;
   if ((request.dialect == Dialect::kLegacy || also_waits) && waits_.waiting(connection)) {
     refused = Refusal(Reason::kBusyWaiting);
+  } else if (in_parts && request.keys.size() > limits_.names_per_turn) {
+    refused = begin_parts(connection, request);
   } else {
     refused = carry_out(connection, request, replies);
   }
@@ -116,13 +125,87 @@ Store::Refused Store::carry_out(ConnectionId connection, Request& request, Reply
   return std::nullopt;
 }
 
-std::size_t Store::on_disconnect(ConnectionId connection) {
+Store::Refused Store::begin_parts(ConnectionId connection, Request& request) {
+  const std::size_t cost = request.keys.memory();
+  if (!memory_.try_take(cost)) return full(cost);
+  Unfinished& parts = unfinished_[connection];
+  parts = {request.op, std::move(request.keys), 0, cost};
+  request.keys.free();
+  if (parts.op == Opcode::kWait) waits_.begin(connection, parts.keys.size());
+  return std::nullopt;
+}
+
+std::optional<Refusal> Store::go_on(ConnectionId connection, std::size_t names,
+                                    ReplyQueue& replies) {
+  const auto found = unfinished_.find(connection);
+  if (found == unfinished_.end()) return std::nullopt;
+  Unfinished& parts = found->second;
+  for (; names > 0 && parts.at < parts.keys.size(); --names, ++parts.at) {
+    if (auto refused = visit(connection, parts, replies)) {
+      refused->op = parts.op;
+      return refused;
+    }
+  }
+  if (parts.at >= parts.keys.size()) finish_parts(connection, replies);
+  return std::nullopt;
+}
+
+Store::Refused Store::visit(ConnectionId connection, Unfinished& request, ReplyQueue& replies) {
+  const std::string_view name = request.keys[request.at];
+  if (request.op == Opcode::kWait) {
+    Entry* entry = nullptr;
+    if (auto refused = find_or_create(name, entry)) return refused;
+    if (entry->ready()) return std::nullopt;
+    const bool fits = waits_.size() < limits_.waits && memory_.try_take(kWaitBytes);
+    if (!fits) {
+      erase_if_unused(*entry);
+      return waits_.size() < limits_.waits ? full(kWaitBytes)
+                                           : Refusal(Reason::kTooManyWaits, waits_.size() + 1);
+    }
+    const std::size_t before = waits_.size();
+    waits_.add_to(connection, *entry);
+    if (waits_.size() == before) memory_.give_back(kWaitBytes);  // a repeated name
+    return std::nullopt;
+  }
+  const Entry* entry = find(name);
+  if (request.op == Opcode::kCheck) {
+    if (entry == nullptr || !entry->ready()) request.at = request.keys.size();  // the answer
+    return std::nullopt;
+  }
+  const Value value = entry == nullptr ? Value() : entry->value;
+  const std::size_t copied = ReplyQueue::copied_size(value);
+  if (!replies.fits(copied)) return Refusal(Reason::kTooManyReplies, replies.bytes_with(copied));
+  replies.put_value(value);
+  return std::nullopt;
+}
+
+void Store::finish_parts(ConnectionId connection, ReplyQueue& replies) {
+  const Unfinished& parts = unfinished_.at(connection);
+  if (parts.op == Opcode::kCheck) replies.put_u8(parts.at == parts.keys.size() ? 0 : 1);
+  if (parts.op == Opcode::kWait && !waits_.end(connection)) replies.put_u8(0);
+  forget_parts(connection);
+}
+
+void Store::forget_parts(ConnectionId connection) {
+  const auto found = unfinished_.find(connection);
+  if (found == unfinished_.end()) return;
+  memory_.give_back(found->second.cost);
+  unfinished_.erase(found);
+}
+
+void Store::on_disconnect(ConnectionId connection) {
   listings_.drop(connection);
+  forget_parts(connection);
+  if (waits_.drop(connection)) (void)drop_some(limits_.names_per_turn);
+}
+
+bool Store::drop_some(std::size_t names) {
   std::vector<Waits::WaitList*> affected;
-  if (!waits_.drop(connection, affected)) return 0;
-  memory_.give_back(affected.size() * kWaitBytes);
+  const std::size_t before = waits_.size();
+  const bool more = waits_.drop_some(names, affected);
+  memory_.give_back((before - waits_.size()) * kWaitBytes);
   for (Waits::WaitList* list : affected) erase_if_unused(static_cast<Entry&>(*list));
-  return affected.size();
+  return more;
 }
 
 Store::Pending Store::pending(ConnectionId connection) const {

@@ -40,8 +40,21 @@ class Store {
   /// The connections whose pending WAIT or BARRIER the last step completed: send each the byte 0.
   /// Includes the caller only if it waits.
   [[nodiscard]] const std::vector<ConnectionId>& woken() const { return woken_; }
-  /// Call when a connection is closed: drops its waits. Returns how many.
-  std::size_t on_disconnect(ConnectionId connection);
+  /// Call when a connection is closed: drops what it waits for, and what of its request is left.
+  void on_disconnect(ConnectionId connection);
+  /// Of the names that were waited for by connections that are closed, frees at most `names`. True:
+  /// others are left, and it is to be called again.
+  bool drop_some(std::size_t names);
+
+  /// Whether step() has only begun the last request of a connection, because it has more than
+  /// Limits::names_per_turn names: call go_on() until it is finished, and step() not before.
+  /// Meanwhile other connections may change what it has visited already.
+  [[nodiscard]] bool is_unfinished(ConnectionId connection) const {
+    return unfinished_.contains(connection);
+  }
+  /// Carries out at most `names` names more of it. On a refusal as step().
+  [[nodiscard]] std::optional<Refusal> go_on(ConnectionId connection, std::size_t names,
+                                             ReplyQueue& replies);
 
   /// What a connection waits for: the first name that is missing, and how many. Valid until the
   /// next step.
@@ -93,6 +106,17 @@ class Store {
     std::vector<Entry*> created;  // the newly created entries, each once
   };
 
+  /// A request that is carried out in parts.
+  struct Unfinished {
+    Opcode op = Opcode::kCheck;
+    KeyList keys;
+    std::size_t at = 0;  // the next one
+    std::size_t cost = 0;
+  };
+  Refused begin_parts(ConnectionId connection, Request& request);
+  Refused visit(ConnectionId connection, Unfinished& request, ReplyQueue& replies);
+  void finish_parts(ConnectionId connection, ReplyQueue& replies);
+  void forget_parts(ConnectionId connection);
   Refused carry_out(ConnectionId connection, Request& request, ReplyQueue& replies);
   Refused set(Request& request);
   Refused compare_set(Request& request, ReplyQueue& replies);
@@ -129,6 +153,7 @@ class Store {
   EntryMap entries_;
   EntryMap forgotten_;  // being deleted
   Waits waits_;
+  std::unordered_map<ConnectionId, Unfinished> unfinished_;
   Listings listings_;
   std::vector<ConnectionId> woken_;
 };

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -34,6 +35,11 @@ class Waits {
   /// Registers `connection` as waiting for all of `lists` (at least one). Repeated lists count
   /// once.
   void add(ConnectionId connection, const std::vector<WaitList*>& lists);
+  /// The same in parts: begin() for at most `most` lists, add_to() for each, end(). Until then the
+  /// connection is not woken. end() returns whether it waits: some list of it is still missing.
+  void begin(ConnectionId connection, std::size_t most);
+  void add_to(ConnectionId connection, WaitList& list);
+  [[nodiscard]] bool end(ConnectionId connection);
   [[nodiscard]] bool waiting(ConnectionId connection) const {
     return waiting_.contains(connection);
   }
@@ -47,16 +53,22 @@ class Waits {
   /// missing, appends the waiter to `woken`.
   void wake_one(WaitList& list, std::vector<ConnectionId>& woken);
   void wake_all(WaitList& list, std::vector<ConnectionId>& woken);
-  /// Drops all waits of `connection` and appends the lists it was in to `affected`. Returns false
-  /// if it had none.
-  bool drop(ConnectionId connection, std::vector<WaitList*>& affected);
+  /// `connection` waits no more. Its links are unlinked by drop_some(). Returns false if it had
+  /// none.
+  bool drop(ConnectionId connection);
+  /// Unlinks at most `links` of those that were dropped, and appends the lists that are empty then
+  /// to `affected`. True: others are left.
+  bool drop_some(std::size_t links, std::vector<WaitList*>& affected);
+  [[nodiscard]] bool has_dropped() const { return !dropped_.empty(); }
 
   /// Number of pending (connection, name) pairs.
   [[nodiscard]] std::size_t size() const { return links_; }
 
  private:
+  void link(Wait& wait, WaitList& list);
   void unlink(Link& link);
 
+  std::deque<std::unique_ptr<Wait>> dropped_;  // with links that are in lists
   std::unordered_map<ConnectionId, std::unique_ptr<Wait>> waiting_;
   std::size_t links_ = 0;
 };
@@ -72,6 +84,7 @@ struct Waits::Wait {
   ConnectionId connection{};
   std::size_t missing = 0;
   std::vector<Link> links;  // never resized while linked
+  bool is_dropped = false;
 };
 
 }  // namespace ddprun::store

@@ -52,6 +52,8 @@ class Harness {
   }
   void disconnect(int client) {
     store.on_disconnect(id(client));
+    while (store.drop_some(1)) {
+    }
     peers_.erase(client);
   }
   /// Why `client` was closed; empty while it is open.
@@ -100,10 +102,13 @@ class Harness {
       const auto refused = store.step(id(client), peer.parser.request(), peer.replies);
       while (store.list_more(id(client), 1)) {
       }
+      auto left = refused;
+      while (!left && store.is_unfinished(id(client)))
+        left = store.go_on(id(client), 1, peer.replies);
       for (const ConnectionId woken : store.woken()) {
         peers_.at(static_cast<int>(woken))->replies.put_u8(0);
       }
-      if (refused) close(client, peer, *refused);
+      if (left) close(client, peer, *left);
     }
   }
 

@@ -18,6 +18,7 @@ Limits small_limits() {
   limits.request_bytes = 8192;
   limits.keys = 64;
   limits.waits = 64;
+  limits.names_per_turn = 4;
   limits.store_bytes = 32 * kKiB;
   limits.reply_bytes = 16 * kKiB;
   return limits;

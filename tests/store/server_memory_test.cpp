@@ -95,7 +95,8 @@ TEST_CASE("one client cannot fill the store: beyond half of it the next value cl
   CHECK(greedy.closed());
   CHECK_THAT(server.log(), ContainsSubstring("SET: this connection has added more than half of "
                                              "store_bytes"));
-  Client other = connect(server.port());
+  Client other(server.port(), INADDR_LOOPBACK + 1);  // one address has three quarters at most
+  other.send(validate());
   for (int at = 0; at < 20; ++at) other.send(set("o" + std::to_string(at), value));
   CHECK(other.ask(ping(1), 4) == u32(1));
 }

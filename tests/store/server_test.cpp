@@ -202,6 +202,29 @@ TEST_CASE("strangers from many addresses do not fill the log of the store") {
   CHECK(warnings() < 2 * kLogLinesMax);
 }
 
+TEST_CASE("connections of one address leave a quarter of the store to others, also one by one") {
+  Limits limits;
+  limits.store_bytes = 16 * kMiB;
+  LiveServer server(limits);
+  const std::string value(1 * kMiB, 'v');
+  const auto fill_from = [&](in_addr_t from) {
+    int taken = 0;
+    for (int key = 0; key < 32; ++key) {
+      Client client(server.port(), from);
+      client.send(requests::validate() +
+                  requests::set(std::to_string(from) + std::to_string(key), value) +
+                  requests::ping(8));
+      taken += client.receive(4).size() == 4 ? 1 : 0;
+    }
+    return taken;
+  };
+  const int first = fill_from(INADDR_LOOPBACK + 1);
+  CHECK(first >= 12);
+  CHECK(first <= 13);
+  CHECK(fill_from(INADDR_LOOPBACK + 2) >= 2);
+  CHECK_THAT(server.log(), ContainsSubstring("more than three quarters of store_bytes"));
+}
+
 TEST_CASE("random bytes after a valid handshake leave the server running and small") {
   LiveServer server;
   std::mt19937 random(20240601);  // a fixed seed, so that failures are reproducible

@@ -20,6 +20,75 @@ TEST_CASE("CHECK reports whether every name is present") {
   CHECK(store.send(1, check({"a", "a"})) == hex("00"));
 }
 
+namespace {
+Request request_of(Opcode op, const std::vector<std::string>& names) {
+  Request request;
+  request.op = op;
+  for (const std::string& name : names) {
+    request.keys.add(name);
+    request.keys.end_key();
+  }
+  return request;
+}
+}  // namespace
+
+TEST_CASE("a request of many names is carried out in parts, and others are served in between") {
+  constexpr ConnectionId kLong{1};
+  constexpr ConnectionId kOther{2};
+  Limits limits;
+  limits.names_per_turn = 2;
+  Memory memory(limits.store_bytes);
+  ddprun::Budget copied(limits.reply_bytes);
+  Store store(limits, memory);
+  ReplyQueue replies(copied);
+  ReplyQueue others(copied);
+  const auto set = [&](const std::string& name) {
+    Request request;
+    request.op = Opcode::kSet;
+    request.key = name;
+    CHECK_FALSE(store.step(kOther, request, others));
+    return store.woken();
+  };
+  Request wait = request_of(Opcode::kWait, {"a", "b", "c", "d", "e"});
+  CHECK_FALSE(store.step(kLong, wait, replies));
+  REQUIRE(store.is_unfinished(kLong));
+  CHECK_FALSE(store.go_on(kLong, 2, replies));
+  CHECK(store.waits() == 2);
+  for (const char* name : {"a", "b"}) CHECK(set(name).empty());  // it is not woken before the end
+  CHECK(set("c").empty());
+  CHECK_FALSE(store.go_on(kLong, 2, replies));
+  CHECK_FALSE(store.go_on(kLong, 2, replies));
+  CHECK_FALSE(store.is_unfinished(kLong));
+  CHECK(replies.empty());
+  CHECK(set("d").empty());
+  CHECK(set("e") == std::vector<ConnectionId>{kLong});
+  for (const bool all : {true, false}) {
+    Request check = request_of(Opcode::kCheck, {"a", "b", all ? "c" : "x", "d", "e"});
+    CHECK_FALSE(store.step(kLong, check, replies));
+    int turns = 0;
+    for (; store.is_unfinished(kLong); ++turns) CHECK_FALSE(store.go_on(kLong, 2, replies));
+    CHECK(turns == (all ? 3 : 2));
+    CHECK(replies.unsent() == 1);
+    replies.sent(1);
+  }
+}
+
+TEST_CASE("the waits of a connection that ends are dropped in parts, and wake nobody") {
+  Limits limits;
+  limits.names_per_turn = 2;
+  Harness store(limits);
+  store.send(1, wait({"a", "b", "c", "d", "e"}));
+  store.send(2, wait({"e"}));
+  store.store.on_disconnect(ConnectionId{1});
+  CHECK(store.store.waits() == 4);  // two are dropped at once, the others later
+  CHECK(store.send(3, queue_push("e", "x")).empty());
+  CHECK(store.receive(2) == kReady);
+  while (store.store.drop_some(1)) {
+  }
+  CHECK(store.store.waits() == 0);
+  CHECK(store.store.names() == 1);
+}
+
 TEST_CASE("WAIT for present names is answered at once") {
   Harness store;
   CHECK(store.send(1, set("a", "1") + queue_push("q", "x") + wait({"a", "q"})) == kReady);
