@@ -20,12 +20,12 @@ namespace ddprun::net {
   use(BIO_meth_set_read) use(BIO_meth_set_write) use(BIO_new) use(BIO_set_data)                \
   use(BIO_set_flags) use(BIO_set_init) use(ERR_clear_error) use(ERR_peek_error)                \
   use(ERR_reason_error_string) use(EVP_KDF_CTX_free) use(EVP_KDF_CTX_new) use(EVP_KDF_derive)  \
-  use(EVP_KDF_fetch) use(EVP_KDF_free) use(X509_check_ip_asc)                                  \
-  use(X509_verify_cert_error_string)
+  use(EVP_KDF_fetch) use(EVP_KDF_free) use(EVP_PKEY_get_base_id) use(EVP_PKEY_get_bits)        \
+  use(X509_check_ip_asc) use(X509_verify_cert_error_string)
 #define DDPRUN_LIBSSL(use) \
   use(OPENSSL_init_ssl) use(SSL_CIPHER_find) use(SSL_CTX_check_private_key) use(SSL_CTX_ctrl)  \
-  use(SSL_CTX_free) use(SSL_CTX_load_verify_file) use(SSL_CTX_new)                             \
-  use(SSL_CTX_set_ciphersuites) use(SSL_CTX_set_default_passwd_cb)                             \
+  use(SSL_CTX_free) use(SSL_CTX_get0_privatekey) use(SSL_CTX_load_verify_file)             \
+  use(SSL_CTX_new) use(SSL_CTX_set_ciphersuites) use(SSL_CTX_set_default_passwd_cb)                             \
   use(SSL_CTX_set_default_verify_paths) use(SSL_CTX_set_num_tickets) use(SSL_CTX_set_options)  \
   use(SSL_CTX_set_psk_find_session_callback) use(SSL_CTX_set_psk_use_session_callback)         \
   use(SSL_CTX_use_PrivateKey_file) use(SSL_CTX_use_certificate_chain_file)                     \

@@ -132,6 +132,12 @@ TlsContext::Made TlsContext::make(const Certificates& own, Peers peers) {
   return made;
 }
 
+int TlsContext::rsa_bits() const {
+  EVP_PKEY* const key = ssl().SSL_CTX_get0_privatekey(context_);
+  const bool is_rsa = key != nullptr && ssl().EVP_PKEY_get_base_id(key) == EVP_PKEY_RSA;
+  return is_rsa ? ssl().EVP_PKEY_get_bits(key) : 0;
+}
+
 TlsContext::TlsContext(SharedSecret secret, Certificates own, Peers peers)
     : secret_(std::move(secret)),
       own_(std::move(own)),

@@ -48,6 +48,8 @@ class TlsContext {
   TlsContext& operator=(const TlsContext&) = delete;
 
   [[nodiscard]] bool has_secret() const { return secret_ != nullptr; }
+  /// Of the own key, if that is an RSA key; else 0.
+  [[nodiscard]] int rsa_bits() const;
 
  private:
   friend class TlsSession;

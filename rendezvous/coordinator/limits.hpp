@@ -19,7 +19,8 @@ struct Limits {
   /// From the first byte to the end of an agent's hello or of an HTTP request, and for reading the
   /// last bytes of a connection; then it is closed.
   std::chrono::milliseconds idle_timeout{10'000};
-  /// Handshakes of agents that are not complete; one more closes the oldest.
+  /// Handshakes of agents that are not complete; one more closes the oldest of the network that has
+  /// most.
   std::size_t handshakes = 1'024;
   /// Unsent bytes of one agent in addition to the frame being sent; above this it is lost.
   std::size_t link_unsent_bytes = 1024 * 1024;
@@ -32,6 +33,12 @@ struct Limits {
 
 /// Events that a coordinator keeps while it may not act; links that bring more are closed.
 inline constexpr std::size_t kHeldMax = 65'536;
+/// A longer RSA key is warned about: its signatures cost a multiple.
+inline constexpr int kRsaBitsMax = 2048;
+/// Bytes of a handshake that wait for their turn; a peer with more is closed.
+inline constexpr std::size_t kHandshakeBytesMax = 64 * 1024;
+/// That handshakes wait is said once in this time.
+inline constexpr std::chrono::minutes kUnprovenLineInterval{10};
 /// Bytes received from one connection per turn.
 inline constexpr std::size_t kReceiveBytes = 4 * 1024;
 /// Log lines that wait for a terminal, a pipe or a file system that takes nothing; more are lost

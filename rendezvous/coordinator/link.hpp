@@ -85,22 +85,24 @@ struct Link : net::Connection {
   Link(std::uint64_t number, int socket, const sockaddr_storage& peer, Budget& unsent)
       : Connection(number, socket, peer), outbox(unsent) {}
 
+  [[nodiscard]] bool is_read() const { return !resting && !waits_turn; }
+
   LinkState state = LinkState::kArriving;
   bool queued = false;            // in the flush queue
   bool mute = false;              // the peer no longer reads
   bool resting = false;           // not read: it has used up its budget
+  bool waits_turn = false;        // not read: `held` has what its handshake continues with
   bool ended = false;             // we have shut down our sending side
   bool awaited = false;           // closing with a last message that the agent may still read
   std::size_t partial = 0;        // counted bytes of its incomplete frame or request
   std::shared_ptr<RunEntry> run;  // set by its hello
-  std::string held;               // first bytes, or an HTTP request, while incomplete
+  std::string held;               // first bytes, a part of a handshake, or an HTTP request
   std::unique_ptr<protocol::FrameReader> reader;  // while a frame is incomplete
   std::unique_ptr<net::TlsSession> tls;           // null: clear text
   Outbox outbox;
   LinkBudget budget;
   std::optional<std::list<std::pair<TimePoint, std::uint64_t>>::iterator> due;
   std::optional<std::list<std::uint64_t>::iterator> incomplete;  // set while `partial` is not 0
-  std::optional<std::list<std::uint64_t>::iterator> handshake;   // set until it is complete
 };
 
 [[nodiscard]] round::Peer peer_of(const Link& link);

@@ -90,6 +90,7 @@ Server::Impl::Impl(asio::any_io_executor executor, tcp::acceptor listener, Serve
       unsent_(options_.limits.unsent_bytes),
       partial_(options_.limits.partial_bytes),
       author_(round::author_name(options_.term, random_uuid())),
+      unproven_timer_(executor),
       last_record_(options_.record.value_or(RunRecord{})),
       keeper_timer_(executor) {
   reactor_.listen(std::move(listener));
@@ -112,6 +113,12 @@ Result<void> Server::Impl::start() {
   auto tls = net::make_link_tls(options_.secret, options_.certificates);
   if (!tls) return tls.error();
   tls_ = std::move(*tls);
+  if (tls_ != nullptr && tls_->rsa_bits() > kRsaBitsMax && options_.log) {
+    options_.log->warn(
+        "the key of the certificate is RSA of {} bits: every handshake, of strangers too, costs "
+        "many times what one on P-256 costs, and several times one of RSA of {} bits",
+        tls_->rsa_bits(), kRsaBitsMax);
+  }
   store_ = make_store();
   auto started = store_->start();
   if (!started) return started;
@@ -126,13 +133,14 @@ void Server::Impl::close() {
   reactor_.close();
   idle_timeout_.cancel();
   rest_timer_.cancel();
+  unproven_timer_.cancel();
   keeper_timer_.cancel();
   resting_.clear();
   lost_.clear();
   to_flush_.clear();
   due_.clear();
   incomplete_.clear();
-  handshakes_.clear();
+  unproven_ = {};
   links_.clear();
   closed_links_.clear();
   runs_.clear();

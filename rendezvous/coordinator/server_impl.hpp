@@ -20,6 +20,7 @@
 #include "rendezvous/coordinator/link.hpp"
 #include "rendezvous/coordinator/server.hpp"
 #include "rendezvous/coordinator/status.hpp"
+#include "rendezvous/coordinator/unproven.hpp"
 #include "rendezvous/round/run.hpp"
 #include "rendezvous/store/server.hpp"
 
@@ -125,6 +126,10 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
 
   // server_tls.cpp: links with a secret, or certificates.
   void begin_tls(Link& link);
+  void await_turn(Link& link, std::string_view input);
+  void serve_unproven();
+  void arm_unproven();
+  void say_that_unproven_wait(const Link& link);
   void open_sealed(Link& link, std::string_view input);
   void reject(Link& link, const std::string& cause);
   void forget_handshake(Link& link);
@@ -227,9 +232,11 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   std::size_t leaving_ = 0;  // closing links whose agents may still read a last message
   net::ConnectionTable<Link> links_;
   std::list<std::pair<TimePoint, std::uint64_t>> due_;  // soonest first
-  std::list<std::uint64_t> incomplete_;  // links with counted partial bytes, longest first
-  std::list<std::uint64_t> handshakes_;  // links whose agents have proved nothing yet, oldest first
-  std::size_t rejected_ = 0;             // links without the proof, and agents in clear text
+  std::list<std::uint64_t> incomplete_;       // links with counted partial bytes, longest first
+  Unproven unproven_;                         // links whose agents have proved nothing yet
+  boost::asio::steady_timer unproven_timer_;  // runs only while such a link waits for its turn
+  LogQuota unproven_quota_{1, kUnprovenLineInterval};
+  std::size_t rejected_ = 0;  // links without the proof, and agents in clear text
   std::multimap<TimePoint, std::uint64_t> resting_;  // links, by when they are read again
   std::vector<std::uint64_t> to_flush_;
   std::map<std::shared_ptr<RunEntry>, round::LinksLost> lost_;  // in this batch

@@ -35,7 +35,7 @@ void Server::Impl::on_event(std::uint64_t id, std::uint32_t events) {
   if (link->state == LinkState::kClosing) {
     const std::uint32_t end = link->ended ? net::kGone | net::kPeerEnded : net::kGone;
     if ((events & end) != 0) return mark_closed(*link);
-  } else if ((events & (link->resting ? net::kGone : ~net::kWritable)) != 0) {
+  } else if ((events & (link->is_read() ? ~net::kWritable : net::kGone)) != 0) {
     read_some(*link);
   }
   if ((events & net::kWritable) != 0 && link->state != LinkState::kClosed) flush(*link);
@@ -60,6 +60,7 @@ void Server::Impl::receive(Link& link) {
   if (received == 0) return lose(link, "connection closed");
   const std::string_view input(receive_buffer_.get(), static_cast<std::size_t>(received));
   if (input.size() == kReceiveBytes) peer_floods_ = true;
+  if (link.tls != nullptr && !link.tls->is_established()) return await_turn(link, input);
   if (link.tls != nullptr) return open_sealed(link, input);
   understand(link, input);
 }
@@ -262,7 +263,7 @@ void Server::Impl::flush(Link& link) {
 
 void Server::Impl::watch(Link& link) {
   std::uint32_t wanted = link.outbox.empty() ? 0U : net::kWritable;
-  if (link.state != LinkState::kClosing && !link.resting) wanted |= net::kReadable;
+  if (link.state != LinkState::kClosing && link.is_read()) wanted |= net::kReadable;
   if (link.ended) wanted |= net::kPeerEnded;
   if (wanted == 0) wanted = net::kGone;  // which is reported anyway
   (void)reactor_.watch(link, wanted);
@@ -342,6 +343,7 @@ void Server::Impl::close_idle_links() {
       continue;
     }
     if (link->state != LinkState::kClosing) {
+      if (link->tls != nullptr && !link->tls->is_established()) ++rejected_;
       log_once(*link,
                "no complete first message within " + duration_text(options_.limits.idle_timeout));
     }
