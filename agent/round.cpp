@@ -345,6 +345,7 @@ asio::awaitable<void> RoundRunner::watch(std::shared_ptr<Worker> watched, Orphan
   if (may_be_first && status && !status->success()) {
     watched->facts = self->evidence_.measure(child, watched->output_plan, descendants);
     watched->facts.steps = self->steps_of(rank);
+    watched->facts.stepped = self->all_stepped();
   }
   if (!left && child.leaf()) child.leaf()->remove();
   // Only a parent that reaps behind our back makes wait() fail; what happened to the worker is
@@ -407,6 +408,16 @@ std::string RoundRunner::steps_of(LocalRank failed) const {
   const auto its = links_.last_step(failed);
   return steps_text(worker(failed).plan.rank,
                     its ? std::optional<std::int64_t>(its->step) : std::nullopt, others);
+}
+
+// The page of one that survives has the steps of rounds before, too.
+bool RoundRunner::all_stepped() const {
+  const Duration lasts = Clock::now() - began_;
+  for (std::size_t rank = 0; rank < workers_.size(); ++rank) {
+    const auto step = links_.last_step(LocalRank(static_cast<int>(rank)));
+    if (!step || step->ago >= lasts) return false;
+  }
+  return true;
 }
 
 WatchedRanks RoundRunner::watched_ranks() const {

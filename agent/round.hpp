@@ -271,6 +271,7 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   [[nodiscard]] RoundLinks::Workers linked_workers();
   /// Of a worker that has failed, and of those that run here.
   [[nodiscard]] std::string steps_of(LocalRank failed) const;
+  [[nodiscard]] bool all_stepped() const;
   [[nodiscard]] Worker& worker(LocalRank rank);
   [[nodiscard]] const Worker& worker(LocalRank rank) const;
 
@@ -284,6 +285,7 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   std::vector<std::shared_ptr<Worker>> workers_;  // by local rank
   RecoveredRanks recovered_;                      // how, of a round that takes workers over
   bool recovers_;                                 // until all of those have joined
+  TimePoint began_ = Clock::now();
   std::optional<TimePoint> ending_since_;
   boost::asio::steady_timer cpu_timer_;
   boost::asio::steady_timer stop_timer_;

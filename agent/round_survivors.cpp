@@ -150,6 +150,7 @@ void RoundRunner::exits_soon(LocalRank rank, int looks) {
   links_.ended(rank);
   its->facts = evidence_.measure_exiting(*its->child, its->output_plan);
   its->facts.steps = steps_of(rank);
+  its->facts.stepped = all_stepped();
   its->ended_apart = [executor = executor_, &orphans = inputs_.orphans, exiting = inputs_.exiting,
                       ended = std::weak_ptr(its)](const ExitStatus&) {
     const auto gone = [exiting](const std::exception_ptr& bug) {

@@ -75,6 +75,7 @@ struct Evidence {
   // It inherited its standard output from ddprun, and no process read that when it ended.
   bool stdout_closed = false;
   bool lines_of_both = false;  // they are of both streams, which had one way to ddprun
+  bool stepped = false;        // each rank of its node has finished a step in the round
   friend bool operator==(const Evidence&, const Evidence&) = default;
 };
 

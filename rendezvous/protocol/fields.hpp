@@ -192,6 +192,7 @@ void fields(Io& io, Value& evidence) {
   io.flag("lines_of_stdout", evidence.lines_of_stdout);
   io.flag("stdout_closed", evidence.stdout_closed);
   io.flag("lines_of_both", evidence.lines_of_both);
+  io.flag("stepped", evidence.stepped);
 }
 
 template <class Io, class Value>

@@ -339,7 +339,7 @@ class Run {
   void take(Agent& agent, const protocol::Report& report);
   void on_failure(const Agent& agent);
   [[nodiscard]] bool has_answered(const protocol::RoundStamp& stamp) const;
-  [[nodiscard]] Deadline pace_restart();
+  [[nodiscard]] Deadline pace_restart(Duration lived);
   [[nodiscard]] Duration lived() const;
   [[nodiscard]] bool is_pointless() const;
   [[nodiscard]] Duration early() const;

@@ -144,7 +144,8 @@ void Run::on_failure(const Agent& agent) {
   if (unwanted) return finish_failed(exit.given_up->no_restart, now_);
   if (is_pointless()) return give_up(now_);
   restarts_.used = RestartCount(restarts_.used.value() + 1);
-  const Deadline restart_at = pace_restart();
+  // A round whose ranks have finished a step has come further than what fails right away.
+  const Deadline restart_at = pace_restart(exit.evidence.stepped ? Duration::max() : lived());
   end_round(reasons::restart(exit, restarts_.used, terms(), restarts_.delay), restart_at);
 }
 
@@ -171,8 +172,8 @@ bool Run::has_answered(const RoundStamp& stamp) const {
 }
 
 /// When the next round may start at the soonest; later and later, if rounds fail right away.
-Deadline Run::pace_restart() {
-  restarts_.delay = restarts_.pace.failed(lived());
+Deadline Run::pace_restart(Duration lived) {
+  restarts_.delay = restarts_.pace.failed(lived);
   return restarts_.delay.count() > 0 ? Deadline(now_ + restarts_.delay) : std::nullopt;
 }
 
@@ -262,7 +263,7 @@ void Run::take(Agent& agent, const Stopped& stopped) {
   if (running != nullptr && is_member(agent) && !succeeded) {
     roster_.set_state(agent, NodeState::kStopped);
     if (agent.leave) return;  // it stops its own, and is let go soon
-    const Deadline restart_at = pace_restart();
+    const Deadline restart_at = pace_restart(lived());
     return end_round(reasons::ended_early(describe(agent, "")), restart_at);
   }
   auto* stopping = in<Stopping>();

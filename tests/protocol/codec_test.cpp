@@ -86,6 +86,7 @@ WorkerExit full_exit() {
   exit.evidence.lines_of_stdout = true;
   exit.evidence.stdout_closed = true;
   exit.evidence.lines_of_both = true;
+  exit.evidence.stepped = true;
   exit.complaint = full_complaint();
   exit.given_up = Finding{"HANG", "no progress", {1, 2}, {"1 rank: f (a.py:1)"}, "", ""};
   exit.given_up->places = {{"f (a.py:1)", {12}, 0}, {"g (a.py:2)", {13, 14}, 3}};

@@ -248,6 +248,22 @@ TEST_CASE("rounds that fail at once start again later and later, until one lives
   CHECK(desk.last<StartRound>(1)->stamp.number == Round(round + 1));
 }
 
+TEST_CASE("rounds whose ranks have finished a step start again at once, however soon they fail") {
+  Desk desk;
+  Hello hello = desk.hello("a", 1, 1);
+  hello.terms.max_restarts = 100;
+  desk.say(1, hello);
+  for (int round = 1; round < 9; ++round) {
+    desk.say(1, desk.report(round, NodeState::kRunning));
+    desk.now_ += milliseconds(1);
+    Report failed = desk.failed(round, 1);
+    failed.failure->evidence.stepped = true;
+    failed.store_port = static_cast<std::uint16_t>(4000 + round);
+    desk.say(1, failed);
+    REQUIRE(desk.last<StartRound>(1)->stamp.number == Round(round + 1));
+  }
+}
+
 TEST_CASE("while a restart is delayed, a node that leaves or a shutdown acts at once") {
   for (const bool leaves : {true, false}) {
     Desk desk;

@@ -67,6 +67,19 @@ class Link(unittest.TestCase):
         shown = run.command("status", str(run.process.pid)).stdout
         self.assertRegex(shown, r"LAST STEP\n.* 42, .* ago\n.* 142, .* ago\n")
 
+    def test_rounds_whose_ranks_have_finished_a_step_start_again_without_a_delay(self):
+        script = ("mark = os.path.join(folder, os.environ['TORCHELASTIC_RESTART_COUNT'])\n"
+                  "if steps: ddprun.step_done(0)\n"
+                  "if os.environ['RANK'] == '1': open(mark, 'x'); signal.pause()\n"
+                  "while not os.path.exists(mark): time.sleep(0.001)\n"
+                  "os._exit(1)\n")
+        for steps in (True, False):
+            with tempfile.TemporaryDirectory() as folder:
+                facts = f"folder, steps = {folder!r}, {steps}\n"
+                code, _, err = self.start(facts + script, "--max-restarts=4", workers=2).finish()
+            self.assertEqual(code, 1, err)
+            self.assertEqual("the delay doubles" in err, not steps, err)
+
     def test_threads_and_a_forked_process_continue_with_the_link(self):
         run = self.start("def steps():\n"
                          "    for _ in range(1000): ddprun.step_done(1)\n"
