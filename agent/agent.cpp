@@ -73,6 +73,7 @@ Agent::Agent(asio::any_io_executor executor, AgentInputs inputs,
     if (runner_) runner_->rank_claimed(round, claims);
   });
   if (single_node()) return;
+  endpoint_ = context_.config().rendezvous->coordinator;
   if (!context_.config().rendezvous->endpoints.empty()) {
     others_ = std::make_unique<OtherEndpoints>(executor_, context_.config());
   }
@@ -102,6 +103,7 @@ asio::awaitable<int> Agent::run() {
   if (!single_node()) log_start();
   driver_.begin();
   if (elected_) elected_->start();
+  check_endpoint();
   if (!single_node()) context_.begin_control();
   boost::system::error_code cancelled;
   while (!driver_.end()) {
@@ -135,8 +137,7 @@ void Agent::take(const client::Event& event) {
 
 void Agent::connect(client::LinkId link, const std::optional<client::Place>& to) {
   if (to || is_aimed_) {
-    const CoordinatorAddress& endpoint = context_.config().rendezvous->coordinator;
-    link_->aim(to ? to->address : endpoint.host, to ? to->port : endpoint.port);
+    link_->aim(to ? to->address : endpoint_.host, to ? to->port : endpoint_.port);
     is_aimed_ = to.has_value();
   }
   link_->connect(link);
@@ -216,6 +217,7 @@ bool Agent::host_coordinator() {
   if (!made || *made == nullptr) return false;
   local_coordinator_ = std::move(*made);
   attend_endpoint();
+  check_endpoint();
   context_.logger().info(
       run_note("no coordinator answered at this endpoint: this node runs the coordinator"));
   return true;
@@ -224,6 +226,36 @@ bool Agent::host_coordinator() {
 void Agent::attend_endpoint() {
   if (!standby_ || local_coordinator_ == nullptr) return;
   standby_->attend(*local_coordinator_, context_.config().rendezvous->coordinator.port);
+}
+
+// Until the first round: then the other nodes are here.
+void Agent::check_endpoint() {
+  if (local_coordinator_ == nullptr) return;
+  const RendezvousConfig& rendezvous = *context_.config().rendezvous;
+  if (rendezvous.given_host.empty()) return;
+  const CoordinatorAddress given{rendezvous.given_host, rendezvous.coordinator.port};
+  const auto unanswered = [this, given](const std::string& evidence) {
+    check_.reset();
+    context_.logger().info(run_note("no connection to " + to_text(given) +
+                                    " reaches this coordinator (" + evidence +
+                                    "): other nodes that use this address may not find it"));
+  };
+  check_ = std::make_unique<EndpointCheck>(
+      executor_, context_.config(), given, local_coordinator_->nonce(),
+      EndpointCheck::Tells{[this, given] { join_other(given); }, unanswered});
+}
+
+// Two nodes were asked to coordinate the run, and the others find that one.
+void Agent::join_other(const CoordinatorAddress& other) {
+  check_.reset();
+  context_.logger().info(run_note("another process coordinates the run at " + to_text(other) +
+                                  ": this node joins it"));
+  endpoint_ = other;
+  make_local_coordinator_ = nullptr;
+  store_.forget_coordinator();
+  if (standby_) standby_->withdraw();
+  coordinator_at(other, false, "");
+  local_coordinator_.reset();
 }
 
 void Agent::coordinator_at(const std::optional<CoordinatorAddress>& where, bool here,
@@ -247,6 +279,7 @@ void Agent::release_store(Round round) {
 
 Result<void> Agent::start_group(const protocol::StartRound& start) {
   const Round round = start.stamp.number;
+  check_.reset();
   const auto served = store_.begin();
   if (!served) return served.error();
   RoundInputs inputs = context_.prepare(facts_of(start, context_.config()));

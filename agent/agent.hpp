@@ -16,6 +16,7 @@
 #include "agent/core/limits.hpp"
 #include "agent/core/metrics.hpp"
 #include "agent/elected_coordinator.hpp"
+#include "agent/endpoint_check.hpp"
 #include "agent/link_messages.hpp"
 #include "agent/local_coordinator.hpp"
 #include "agent/node/driver.hpp"
@@ -113,6 +114,8 @@ class Agent : private NodePorts, private ElectionNode, private StandbyUser {
   void resigned() override;
   void stand_by(const client::Event& event);
   void attend_endpoint();
+  void check_endpoint();
+  void join_other(const CoordinatorAddress& other);
   /// Null: it is elsewhere.
   [[nodiscard]] LocalCoordinator* coordinator_here() const {
     if (elected_) return elected_->coordinator();
@@ -165,6 +168,8 @@ class Agent : private NodePorts, private ElectionNode, private StandbyUser {
   LinkEvents link_events_;
   std::unique_ptr<client::CoordinatorLink> link_;
   bool is_aimed_ = false;  // elsewhere than at the endpoint
+  CoordinatorAddress endpoint_{};
+  std::unique_ptr<EndpointCheck> check_;  // null: there is nothing to find out
   NodeStore store_;
   boost::asio::steady_timer tick_;
   boost::asio::steady_timer ended_;    // never expires by itself: cancelled by end()

@@ -61,7 +61,7 @@ ElectedCoordinator::ElectedCoordinator(boost::asio::any_io_executor executor,
 Result<etcd::Leader> ElectedCoordinator::offer(const std::string& own_address) {
   const std::string& given = config_.rendezvous->address;
   const std::string& address = given.empty() ? own_address : given;
-  const auto port = seat_.reserve(address);
+  const auto port = seat_.reserve(config_.store.listen_addr);
   if (!port) return port.error();
   offered_ = {address, *port};
   return etcd::Leader{"", address, *port};

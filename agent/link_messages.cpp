@@ -53,7 +53,11 @@ std::string to_text(const CoordinatorAddress& address) {
 
 std::string coordinator_text(const RendezvousConfig& rendezvous) {
   if (rendezvous.etcd) return rendezvous.etcd->text;
-  if (rendezvous.endpoints.empty()) return to_text(rendezvous.coordinator);
+  if (rendezvous.endpoints.empty()) {
+    const CoordinatorAddress& where = rendezvous.coordinator;
+    const std::string& given = rendezvous.given_host;
+    return host_and_port(given.empty() ? where.host : given, where.port);
+  }
   std::string all;
   for (const CoordinatorAddress& one : rendezvous.endpoints) {
     all += (all.empty() ? "" : ",") + to_text(one);
@@ -72,8 +76,6 @@ client::MembershipOptions membership_options(const LaunchConfig& config,
   hello.run_id = config.run_id;
   hello.agent = identity.id;
   hello.host = identity.hostname.empty() ? "unknown" : identity.hostname;
-  // A store that listens on one address alone is found there, whichever way the link took.
-  hello.address = config.store.listen_addr;
   hello.local_world_size = config.workers.count;
   hello.role = config.workers.role.empty() ? "default" : config.workers.role;
   hello.terms = terms_of(config);
@@ -95,7 +97,8 @@ client::MembershipOptions membership_options(const LaunchConfig& config,
     const bool is_here = rendezvous.node_rank == static_cast<int>(i);
     if (!is_here) options.hosts.push_back({one.host, one.host, one.port});
   }
-  if (!rendezvous.address.empty()) hello.address = rendezvous.address;
+  // A store that listens on one address alone is found there, whichever way the link took.
+  hello.address = rendezvous.address;
   hello.addresses = identity.addresses;
   hello.node_rank = rendezvous.node_rank;
   hello.scheduler_index = rendezvous.scheduler_index;

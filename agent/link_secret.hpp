@@ -11,7 +11,7 @@ namespace ddprun {
 [[nodiscard]] inline client::LinkSecret link_secret_of(const LaunchConfig& config) {
   const RendezvousConfig& rendezvous = *config.rendezvous;
   return {net::make_link_tls(rendezvous.secret, rendezvous.certificates).value(),
-          config.run_id.value(), rendezvous.certified_host};
+          config.run_id.value(), rendezvous.given_host};
 }
 
 }  // namespace ddprun

@@ -44,6 +44,8 @@ class LocalCoordinator {
   [[nodiscard]] virtual std::string status_json() = 0;
   /// Completes when every other node has had its verdict and gone, or had its time for that.
   [[nodiscard]] virtual boost::asio::awaitable<void> settle() = 0;
+  /// Its answer to a protocol::Probe.
+  [[nodiscard]] virtual const std::string& nonce() const = 0;
   /// Whether the run has its verdict, which other nodes still wait for.
   [[nodiscard]] virtual bool is_ending() const { return false; }
   /// The settled round after which it decides; none: it waits for a majority, or has no round.

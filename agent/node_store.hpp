@@ -35,6 +35,8 @@ class NodeStore {
   [[nodiscard]] Result<void> begin();
   /// "127.0.0.1:41207"; empty when this node serves no store.
   [[nodiscard]] std::string served_at() const;
+  /// The run is coordinated in another process.
+  void forget_coordinator() { local_coordinator_ = nullptr; }
   /// Of all stores that this node serves.
   [[nodiscard]] store::Counters counters() const;
   /// Who waits for which key in the store of the round; none where another node holds it.

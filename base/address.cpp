@@ -21,6 +21,12 @@ bool is_loopback_literal(const std::string& host) {
   return ::inet_pton(AF_INET, host.c_str(), &v4) == 1 && (ntohl(v4.s_addr) >> 24) == 127;
 }
 
+bool is_link_local_literal(const std::string& host) {
+  in6_addr v6 = {};
+  const std::string address = host.substr(0, host.find('%'));
+  return ::inet_pton(AF_INET6, address.c_str(), &v6) == 1 && IN6_IS_ADDR_LINKLOCAL(&v6);
+}
+
 std::string plain_literal(const std::string& host) {
   char text[INET6_ADDRSTRLEN] = "";
   in6_addr v6 = {};

@@ -12,6 +12,9 @@ namespace ddprun {
 /// An address literal that only this machine reaches: 127.x.x.x, ::1 or ::ffff:127.x.x.x.
 [[nodiscard]] bool is_loopback_literal(const std::string& host);
 
+/// An IPv6 address that means another host on each interface: fe80::7, with or without a zone.
+[[nodiscard]] bool is_link_local_literal(const std::string& host);
+
 /// An address literal in the one form that addresses of sockets are written in: without a zone, an
 /// IPv4-mapped IPv6 address as IPv4. Empty: it is no literal.
 [[nodiscard]] std::string plain_literal(const std::string& host);

@@ -35,6 +35,7 @@ class ServerInProcess final : public LocalCoordinator {
     server_->on_rank_claims(std::move(seen));
   }
   std::string status_json() override { return server_->status_json(); }
+  [[nodiscard]] const std::string& nonce() const override { return server_->nonce(); }
   asio::awaitable<void> settle() override { return server_->settle(); }
   [[nodiscard]] bool is_ending() const override { return server_->is_ending(); }
   [[nodiscard]] std::optional<LedRound> led() const override { return server_->led(); }

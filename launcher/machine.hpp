@@ -57,11 +57,7 @@ class Machine {
   /// that are visible. The error names no option.
   [[nodiscard]] virtual Result<std::vector<CpuSet>> numa_cpus(
       NumaMode mode, const std::vector<std::string>& devices, int workers) const = 0;
-  /// The address of this machine, as a literal, that `host` (a name or a literal) refers to.
-  /// Fails with kUsage if it does not resolve, or belongs to another machine. May block in the
-  /// resolver, as locate() may.
-  [[nodiscard]] virtual Result<std::string> own_address(const std::string& host) const = 0;
-  /// The same where another machine, or a name that does not resolve, is no error.
+  /// What `host` (a name or a literal) refers to. May block in the resolver.
   [[nodiscard]] virtual Whereabouts locate(const std::string& host) const = 0;
   /// agree_on_line() of launcher/agreed_file.hpp.
   [[nodiscard]] virtual Result<std::string> agreed_line(const std::string& path,

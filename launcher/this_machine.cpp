@@ -67,15 +67,14 @@ bool names_python(std::string_view first_line) {
 
 using AddressList = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
 
-Result<AddressList> resolve_here(const std::string& host) {
+/// Null if it does not resolve.
+AddressList resolve_here(const std::string& host) {
   addrinfo wanted = {};
   wanted.ai_socktype = SOCK_STREAM;
   if (is_address_literal(host)) wanted.ai_flags = AI_NUMERICHOST;
   addrinfo* found = nullptr;
-  const int failure = ::getaddrinfo(host.c_str(), "0", &wanted, &found);
-  if (failure == 0) return AddressList(found, &::freeaddrinfo);
-  return Error{ErrorKind::kUsage,
-               host + " does not resolve on this machine (" + ::gai_strerror(failure) + ")"};
+  if (::getaddrinfo(host.c_str(), "0", &wanted, &found) != 0) found = nullptr;
+  return AddressList(found, &::freeaddrinfo);
 }
 
 /// The kernel allows binding only to addresses of this machine. A datagram socket, because recently
@@ -200,20 +199,12 @@ Result<std::vector<CpuSet>> ThisMachine::numa_cpus(NumaMode mode,
   return cpus_near_devices(question, workers);
 }
 
-Result<std::string> ThisMachine::own_address(const std::string& host) const {
-  if (host == "localhost" || host == kLoopbackV4) return std::string(kLoopbackV4);
-  auto addresses = resolve_here(host);
-  if (!addresses) return addresses.error();
-  if (auto literal = own_literal(addresses->get())) return *literal;
-  return Error{ErrorKind::kUsage, host + " is not an address of this machine"};
-}
-
 Whereabouts ThisMachine::locate(const std::string& host) const {
   using Place = Whereabouts::Place;
-  if (host == "localhost" || host == kLoopbackV4) return {Place::kHere, kLoopbackV4};
-  const auto addresses = resolve_here(host);
-  if (!addresses) return {Place::kUnknown, ""};
-  if (auto literal = own_literal(addresses->get())) return {Place::kHere, *literal};
+  const AddressList addresses = resolve_here(host == "localhost" ? kLoopbackV4 : host);
+  if (addresses == nullptr) return {Place::kUnknown, ""};
+  if (auto literal = own_literal(addresses.get())) return {Place::kHere, *literal};
+  if (host == "localhost") return {Place::kHere, kLoopbackV6};
   return {Place::kElsewhere, ""};
 }
 

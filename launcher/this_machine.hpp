@@ -39,7 +39,6 @@ class ThisMachine : public Machine {
                                                       const std::vector<std::string>& devices,
                                                       int workers) const override;
   /// These use the resolver only for names that are neither a literal nor "localhost".
-  [[nodiscard]] Result<std::string> own_address(const std::string& host) const override;
   [[nodiscard]] Whereabouts locate(const std::string& host) const override;
   [[nodiscard]] Result<std::string> agreed_line(const std::string& path, const std::string& key,
                                                 const std::string& line,

@@ -50,8 +50,10 @@ struct RendezvousConfig {
   SharedSecret secret;        // of the run; null: none
   std::string secret_from{};  // who says so, for people; empty: nobody, and there is none
   std::optional<Certificates> certificates{};  // in place of a secret; neither: clear text
-  std::string certified_host{};                // which the coordinator's names; empty: where it is
-  std::optional<EtcdConfig> etcd{};            // it says where the coordinator is
+  // The endpoint's host as given, if this node goes to its own coordinator by loopback, else empty:
+  // a certificate names it, and other nodes should reach this node there.
+  std::string given_host{};
+  std::optional<EtcdConfig> etcd{};  // it says where the coordinator is
   // Of a list of hosts: where each would coordinate the run; the first is `coordinator`'s. Else
   // none.
   std::vector<CoordinatorAddress> hosts{};

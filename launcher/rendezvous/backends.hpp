@@ -28,12 +28,8 @@ namespace ddprun {
 [[nodiscard]] Result<RendezvousPlan> plan_hosts_option(const Request& request,
                                                        const Machine& machine);
 
-/// c10d over a list, whose first host's name must not mean loopback on the other nodes.
-[[nodiscard]] Result<RendezvousPlan> plan_listed_hosts(const HostList& list, const Request& request,
-                                                       const Machine& machine);
-
-/// The same without that check: no address is looked up. A list of one host is a single node,
-/// without a coordinator.
+/// c10d over a list; no address is looked up. A list of one host is a single node, without a
+/// coordinator.
 [[nodiscard]] Result<RendezvousPlan> plan_host_list(const HostList& list, const Request& request,
                                                     const Machine& machine);
 
@@ -45,10 +41,8 @@ namespace ddprun {
 [[nodiscard]] Result<RendezvousPlan> plan_single_node(const Request& request,
                                                       const Machine& machine);
 
-/// A single node with MASTER_ADDR and MASTER_PORT as given; the address must be this machine's.
-/// `shown`: the option that gives it.
+/// A single node with MASTER_ADDR and MASTER_PORT as given, if that is an address of this machine.
 [[nodiscard]] Result<RendezvousPlan> plan_single_node_at(const Endpoint& master,
-                                                         const std::string& shown,
                                                          const Request& request,
                                                          const Machine& machine);
 

@@ -28,16 +28,15 @@ Result<RendezvousPlan> plan_c10d_alone(const Request& request, const Machine& ma
   return plan;
 }
 
-/// Whether this node may or must run the coordinator. It also may if its own name is the
-/// endpoint's, and does not resolve yet.
+/// Whether this node may or must run the coordinator: as under torchrun also if the endpoint's name
+/// is this node's, whatever it resolves to.
 std::optional<CoordinatorPlan::Need> c10d_coordinator_need(const std::string& host,
                                                            Whereabouts::Place place,
                                                            std::optional<bool> is_host,
                                                            const Machine& machine) {
   using Need = CoordinatorPlan::Need;
   if (is_host) return *is_host ? std::optional(Need::kMust) : std::nullopt;
-  const bool named = place == Whereabouts::Place::kUnknown && !is_address_literal(host) &&
-                     same_host_name(host, machine.host_name());
+  const bool named = !is_address_literal(host) && same_host_name(host, machine.host_name());
   return place == Whereabouts::Place::kHere || named ? std::optional(Need::kMay) : std::nullopt;
 }
 
@@ -106,8 +105,7 @@ Result<RendezvousPlan> plan_several_endpoints(const Request& request, const Mach
   several.nodes = asked.nodes.value;
   for (const Endpoint& one : asked.endpoints) {
     const CoordinatorAddress address{one.host, one.port.value_or(kC10dPort)};
-    auto usable = refuse_loopback_name(one.host, machine.locate(one.host), several.nodes, shown);
-    if (usable) usable = check_c10d_address(address, shown, false);
+    auto usable = check_c10d_address(address, shown, false);
     if (!usable) return usable.error();
     several.endpoints.push_back(address);
   }
@@ -153,15 +151,13 @@ Result<RendezvousPlan> plan_c10d(const Request& request, const Machine& machine)
   const bool own = found.place == Whereabouts::Place::kHere && is_host.value_or(true);
   if (several.nodes.max == 1 && own) return plan_c10d_alone(request, machine);
   const std::string shown = asked.endpoint.shown();
-  auto usable = refuse_loopback_name(endpoint.host, found, several.nodes, shown);
-  if (usable) usable = check_c10d_address(several.coordinator, shown, is_host.value_or(false));
+  auto usable = check_c10d_address(several.coordinator, shown, is_host.value_or(false));
   if (!usable) return usable.error();
   auto rank = c10d_node_rank(asked);
   if (!rank) return rank.error();
   several.node_rank = *rank;
   several.runs_coordinator = c10d_coordinator_need(endpoint.host, found.place, is_host, machine);
-  // The coordinator's node need not wait until its own name resolves on itself.
-  several.own_by_loopback = found.place == Whereabouts::Place::kUnknown;
+  several.own_by_loopback = found.place != Whereabouts::Place::kHere;
   auto plan = plan_several_nodes(several, request, machine);
   if (plan) add_c10d_notes(*plan, asked);
   return plan;

@@ -22,9 +22,20 @@ bool is_host_letter(char c) {
 /// Only IPv6 addresses have colons. The system takes digits and dots for an IPv4 address, "29400"
 /// for 0.0.114.216.
 bool is_host(const std::string& host) {
+  if (is_address_literal(host)) return true;
   if (host.empty() || !std::all_of(host.begin(), host.end(), is_host_letter)) return false;
   const bool numeric = host.find_first_not_of("0123456789.") == std::string::npos;
-  return is_address_literal(host) || (!numeric && host.find(':') == std::string::npos);
+  return !numeric && host.find(':') == std::string::npos;
+}
+
+bool lacks_zone(const std::string& host) {
+  return is_link_local_literal(host) && host.find('%') == std::string::npos;
+}
+
+Error without_zone(const std::string& shown, const std::string& host) {
+  return {ErrorKind::kUsage, shown + ": " + host +
+                                 " is a link-local address, which needs its interface: " + host +
+                                 "%eth0, for example"};
 }
 
 /// The host and, after a colon, the text of the port. A bare IPv6 address has colons, but no port.
@@ -54,6 +65,13 @@ std::string text_of(const Endpoint& endpoint) {
 
 bool is_address_literal(const std::string& host) {
   std::array<unsigned char, sizeof(in6_addr)> address{};
+  const auto zone = host.find('%');
+  if (zone != std::string::npos) {  // only link-local addresses have one
+    const bool is_spelled =
+        zone + 1 < host.size() && std::all_of(host.begin() + static_cast<std::ptrdiff_t>(zone) + 1,
+                                              host.end(), is_host_letter);
+    return is_spelled && is_link_local_literal(host);
+  }
   return ::inet_pton(AF_INET, host.c_str(), address.data()) == 1 ||
          ::inet_pton(AF_INET6, host.c_str(), address.data()) == 1;
 }
@@ -92,10 +110,22 @@ Result<Endpoint> parse_endpoint(const std::string& text, const std::string& name
   const auto [host, port_text] = split_endpoint(std::string(trimmed(text)));
   Endpoint endpoint{host, std::nullopt};
   if (port_text) endpoint.port = parse_port(*port_text);
+  if (lacks_zone(host)) return without_zone(name + "='" + text + "'", host);
   if (is_host(host) && endpoint.port.has_value() == port_text.has_value()) return endpoint;
   return Error{
       ErrorKind::kUsage,
       name + "='" + text + "' is not HOST, HOST:PORT or [IPV6]:PORT with a port below 65536"};
+}
+
+Result<std::string> parse_host(const std::string& text, const std::string& shown,
+                               const std::string& port_option) {
+  const std::string host = split_endpoint(text).first;
+  if (lacks_zone(host)) return without_zone(shown, host);
+  const auto parsed = parse_endpoint(text, shown);
+  if (parsed && !parsed->port) return parsed->host;
+  const bool port = parsed && !port_option.empty();
+  return Error{ErrorKind::kUsage, shown + " is not a host's name or address" +
+                                      (port ? ": the port goes into " + port_option : "")};
 }
 
 }  // namespace ddprun

@@ -13,6 +13,7 @@ namespace ddprun {
 inline constexpr std::uint16_t kC10dPort = 29400;  // the defaults, as in torchrun
 inline constexpr std::uint16_t kStaticPort = 29500;
 inline constexpr const char* kLoopbackV4 = "127.0.0.1";
+inline constexpr const char* kLoopbackV6 = "::1";
 
 struct Endpoint {
   std::string host;
@@ -22,10 +23,15 @@ struct Endpoint {
 /// `name` is the name of the option in the sentence of an error.
 [[nodiscard]] Result<Endpoint> parse_endpoint(const std::string& text, const std::string& name);
 
+/// A name or an address without a port; an IPv6 address may have brackets. `shown`: the option with
+/// its value. `port_option`: the one that takes a port.
+[[nodiscard]] Result<std::string> parse_host(const std::string& text, const std::string& shown,
+                                             const std::string& port_option = "");
+
 /// As typed: HOST:PORT, [V6]:PORT, or without the port where there is none.
 [[nodiscard]] std::string text_of(const Endpoint& endpoint);
 
-/// An IPv4 or IPv6 address, not a name.
+/// An IPv4 or IPv6 address, with or without a zone, not a name.
 [[nodiscard]] bool is_address_literal(const std::string& host);
 
 /// 0.0.0.0 or ::, the wildcard addresses: a socket can be bound to them, but no host has them.

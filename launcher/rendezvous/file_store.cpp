@@ -1,6 +1,7 @@
 #include <cstdlib>
 #include <sstream>
 
+#include "base/address.hpp"
 #include "base/printable.hpp"
 #include "launcher/rendezvous/backends.hpp"
 #include "launcher/rendezvous/several_nodes.hpp"
@@ -13,12 +14,12 @@ namespace {
 /// The address under which this node would run the coordinator.
 Result<std::string> address_to_offer(const RendezvousRequest& asked, const Machine& machine) {
   const Setting<std::string>& given = asked.local_addr;
-  const std::string host = given.value.empty() ? machine.host_name() : given.value;
-  auto literal = machine.own_address(host);
-  if (literal) return literal;
-  return usage((given.value.empty() ? "this node's name" : given.shown()) + ": " +
-               literal.error().sentence + "; pass --local-addr with an address that other nodes " +
-               "can reach");
+  if (!given.value.empty()) return parse_host(given.value, given.shown());
+  std::string name = machine.host_name();
+  const Whereabouts found = machine.locate(name);
+  const bool is_outward =
+      found.place == Whereabouts::Place::kHere && !is_loopback_literal(found.literal);
+  return is_outward ? found.literal : name;  // other nodes know better what it means
 }
 
 /// Like those of schedulers: outside of what the kernel gives to clients, so probably free.

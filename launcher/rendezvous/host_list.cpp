@@ -157,16 +157,6 @@ Result<std::size_t> own_position(const RendezvousRequest& asked, const Hosts& ho
 
 }  // namespace
 
-Result<RendezvousPlan> plan_listed_hosts(const HostList& list, const Request& request,
-                                         const Machine& machine) {
-  if (list.own > 0) {
-    const std::string& root = list.hosts.front().host;
-    auto reachable = refuse_loopback_name(root, machine.locate(root), list.nodes, list.source);
-    if (!reachable) return reachable.error();
-  }
-  return plan_host_list(list, request, machine);
-}
-
 Result<RendezvousPlan> plan_hosts_option(const Request& request, const Machine& machine) {
   const RendezvousRequest& asked = request.rendezvous;
   auto allowed = refuse_contradictions(asked);
@@ -178,7 +168,7 @@ Result<RendezvousPlan> plan_hosts_option(const Request& request, const Machine& 
   auto own = own_position(asked, *hosts, machine);
   if (!own) return own.error();
   const HostList list{std::move(*hosts), *own, *nodes, asked.hosts.name};
-  auto plan = plan_listed_hosts(list, request, machine);
+  auto plan = plan_host_list(list, request, machine);
   if (plan && plan->rendezvous) {
     const CoordinatorAddress& first = plan->rendezvous->hosts.front();
     plan->rendezvous->list_begins = host_and_port(first.host, first.port);

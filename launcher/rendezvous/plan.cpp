@@ -20,7 +20,7 @@ bool standalone_is_implied(const RendezvousRequest& asked) {
 Result<RendezvousPlan> choose_plan(const Request& request, const Machine& machine) {
   const RendezvousRequest& asked = request.rendezvous;
   if (!asked.hosts.value.empty()) return plan_hosts_option(request, machine);
-  if (asked.scheduler_hosts) return plan_listed_hosts(*asked.scheduler_hosts, request, machine);
+  if (asked.scheduler_hosts) return plan_host_list(*asked.scheduler_hosts, request, machine);
   if (asked.standalone.value && asked.nodes.value.max > 1) {
     return usage(asked.standalone.name + " is one node, but " + asked.nodes.shown() +
                  " asks for more: drop one of the two");

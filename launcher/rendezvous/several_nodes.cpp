@@ -30,16 +30,25 @@ Result<void> check_sent_values(const Request& request, const NodeRange& nodes) {
   return {};
 }
 
-/// The literal of --local-addr, empty if it is not given.
-Result<std::string> local_literal(const Setting<std::string>& local_addr, const NodeRange& nodes,
-                                  const Machine& machine) {
-  if (local_addr.value.empty()) return std::string();
-  auto literal = machine.own_address(local_addr.value);
-  if (!literal) return usage(local_addr.shown() + ": " + literal.error().sentence);
-  const Whereabouts found{Whereabouts::Place::kHere, *literal};
-  auto reachable = refuse_loopback_name(local_addr.value, found, nodes, local_addr.shown());
-  if (!reachable) return reachable.error();
-  return *literal;
+/// --local-addr: what other nodes are told, and where this one listens. They know better what a
+/// name means that is loopback here; an address that no interface has is forwarded to one.
+Result<void> take_local_addr(RendezvousPlan& plan, const Setting<std::string>& local_addr,
+                             const Machine& machine) {
+  if (local_addr.value.empty()) return {};
+  auto host = parse_host(local_addr.value, local_addr.shown());
+  if (!host) return host.error();
+  if (is_wildcard_address(*host)) return {};
+  plan.rendezvous->address = *host;
+  const Whereabouts found = machine.locate(*host);
+  if (found.place != Whereabouts::Place::kHere) {
+    plan.notes.push_back(local_addr.shown() +
+                         " is not an address of this machine: other nodes are told to use it, and "
+                         "it has to be forwarded here");
+  } else if (named_loopback(*host) || !is_loopback_literal(found.literal)) {
+    plan.rendezvous->address = found.literal;
+    plan.store.listen_addr = found.literal;
+  }
+  return {};
 }
 
 RendezvousConfig rendezvous_config(const SeveralNodes& several, const RendezvousConf& conf,
@@ -82,37 +91,22 @@ Result<RendezvousPlan> plan_several_nodes(const SeveralNodes& several, const Req
     plan.store.master_addr = coordinator.host;
     plan.store.master_port = coordinator.port;
   } else {
-    auto address = local_literal(asked.local_addr, several.nodes, machine);
-    if (!address) return address.error();
-    plan.rendezvous->address = *address;
-    plan.store.listen_addr = *address;
+    auto taken = take_local_addr(plan, asked.local_addr, machine);
+    if (!taken) return taken.error();
     plan.store.host = asked.store_host;
   }
-  const auto loopback = named_loopback(coordinator.host);
-  // If it is loopback, all nodes are on this machine, and their stores are private to it.
-  if (plan.store.listen_addr.empty()) plan.store.listen_addr = loopback.value_or("");
   if (!several.runs_coordinator) return plan;
   // Agents that are given an address come to that one; a name may be another address elsewhere.
   const bool narrow = !several.own_by_loopback && is_address_literal(coordinator.host) &&
                       plain_literal(coordinator.host) == plan.store.listen_addr;
   const std::string bind = narrow ? plan.store.listen_addr : "";
-  plan.coordinator = {*several.runs_coordinator, loopback.value_or(bind), coordinator.port};
+  plan.coordinator = {*several.runs_coordinator, bind, coordinator.port};
   if (several.own_by_loopback) {
-    plan.rendezvous->coordinator.host = loopback.value_or(kLoopbackV4);
-    plan.rendezvous->certified_host = coordinator.host;
+    plan.rendezvous->coordinator.host = machine.locate("localhost").literal;
+    plan.rendezvous->given_host = coordinator.host;
+    if (is_static) plan.store.master_addr = plan.rendezvous->coordinator.host;
   }
   return plan;
-}
-
-Result<void> refuse_loopback_name(const std::string& host, const Whereabouts& found,
-                                  const NodeRange& nodes, const std::string& shown) {
-  const bool here = found.place == Whereabouts::Place::kHere;
-  if (nodes.max == 1 || !here || !is_loopback_literal(found.literal)) return {};
-  if (named_loopback(host)) return {};
-  return usage(shown + ": " + host + " means " + found.literal +
-               " on this machine, which other nodes cannot reach, but the run has " +
-               text_of(nodes) + "; use an address that they can reach, or remove " + host +
-               " from the line of " + found.literal + " in /etc/hosts");
 }
 
 Error port_of_kernel(const std::string& shown) {

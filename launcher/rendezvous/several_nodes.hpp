@@ -21,19 +21,15 @@ struct SeveralNodes {
   std::optional<int> node_rank;
   std::optional<int> scheduler_index;
   std::optional<CoordinatorPlan::Need> runs_coordinator;  // this node; unset: it does not
-  bool own_by_loopback = false;  // it reaches its own coordinator whatever its name resolves to
+  // It reaches its own coordinator whatever its name resolves to, and whether or not it does.
+  bool own_by_loopback = false;
 };
 
-/// The coordinator listens on the loopback address if `coordinator` names one, else on the wildcard
-/// address. Names that are sent to other nodes are checked, and so is --local-addr.
+/// The node listens on the wildcard address, or on that of --local-addr if it has that; its
+/// coordinator as well, if agents are given that one address.
 [[nodiscard]] Result<RendezvousPlan> plan_several_nodes(const SeveralNodes& several,
                                                         const Request& request,
                                                         const Machine& machine);
-
-/// Refuses a name that means loopback here although other nodes have to reach it. `shown` is the
-/// option with its value. `localhost` and loopback literals are accepted as given.
-[[nodiscard]] Result<void> refuse_loopback_name(const std::string& host, const Whereabouts& found,
-                                                const NodeRange& nodes, const std::string& shown);
 
 /// The error of port 0 in an endpoint. `shown` is the option with its value.
 [[nodiscard]] Error port_of_kernel(const std::string& shown);

@@ -4,16 +4,40 @@
 
 namespace ddprun {
 
+namespace {
+
+/// The workers of one node are all here: an address that this machine does not have is of no use to
+/// them, whatever is forwarded.
+void take_address(RendezvousPlan& plan, const std::string& host, const Machine& machine) {
+  plan.store.listen_addr = machine.locate("localhost").literal;
+  plan.store.master_addr = plan.store.listen_addr;
+  if (host.empty()) return;
+  const Whereabouts found = machine.locate(host);
+  if (found.place == Whereabouts::Place::kHere) {
+    plan.store.master_addr = host;
+    plan.store.listen_addr = found.literal;
+    return;
+  }
+  plan.notes.push_back(host +
+                       " is not an address of this machine: the workers of its one node use " +
+                       plan.store.master_addr);
+}
+
+}  // namespace
+
 Result<RendezvousPlan> plan_single_node(const Request& request, const Machine& machine) {
   const RendezvousRequest& asked = request.rendezvous;
   RendezvousPlan plan;
   name_run(plan, asked.run_id, machine);
-  plan.store.master_addr = asked.local_addr.value.empty() ? kLoopbackV4 : asked.local_addr.value;
   plan.store.host = asked.store_host;
-  auto literal = machine.own_address(plan.store.master_addr);
-  if (!literal) return usage(asked.local_addr.shown() + ": " + literal.error().sentence);
-  plan.store.listen_addr = *literal;
   plan.notes = conf_notes(asked.conf, ConfUse::kSingleNode);
+  std::string local = asked.local_addr.value;
+  if (!local.empty()) {
+    auto host = parse_host(local, asked.local_addr.shown());
+    if (!host) return host.error();
+    local = std::move(*host);
+  }
+  take_address(plan, local, machine);
   return plan;
 }
 
@@ -40,23 +64,17 @@ Result<RendezvousPlan> plan_standalone(const Request& request, const Machine& ma
   return plan;
 }
 
-Result<RendezvousPlan> plan_single_node_at(const Endpoint& master, const std::string& shown,
-                                           const Request& request, const Machine& machine) {
+Result<RendezvousPlan> plan_single_node_at(const Endpoint& master, const Request& request,
+                                           const Machine& machine) {
   const RendezvousRequest& asked = request.rendezvous;
   if (asked.node_rank.value != 0) {
     return usage(asked.node_rank.shown() + ", but a run of one node has node 0 only");
   }
-  auto own = machine.own_address(master.host);
-  if (!own) {
-    return usage(shown + ": " + own.error().sentence +
-                 "; pass an address of this machine, or omit it");
-  }
   RendezvousPlan plan;
   name_run(plan, asked.run_id, machine);
-  plan.store.master_addr = master.host;
-  plan.store.listen_addr = *own;
   plan.store.master_port = master.port.value_or(0);
   plan.notes = conf_notes(asked.conf, ConfUse::kSingleNode);
+  take_address(plan, master.host, machine);
   note_unused(plan, given_names({&asked.local_addr}), "the static backend has a fixed address");
   return plan;
 }

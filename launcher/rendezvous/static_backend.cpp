@@ -5,21 +5,6 @@
 namespace ddprun {
 namespace {
 
-/// The option that gives the address of the workers' store, for sentences.
-std::string shown_master(const RendezvousRequest& asked) {
-  return asked.endpoint.value ? asked.endpoint.shown() : asked.master_addr.shown();
-}
-
-/// A scoped address, fe80::1%eth0, is left to the system.
-Result<std::string> master_host(const Setting<std::string>& master_addr) {
-  const std::string& text = master_addr.value;
-  if (text.find('%') != std::string::npos) return text;
-  const auto parsed = parse_endpoint(text, master_addr.name);
-  if (parsed && !parsed->port) return parsed->host;
-  return usage(master_addr.shown() + " is not a host's name or address" +
-               (parsed ? ": the port goes into --master-port" : ""));
-}
-
 Result<Endpoint> master_of(const RendezvousRequest& asked) {
   if (asked.endpoint.value) {
     if (asked.endpoint.value->port) return *asked.endpoint.value;
@@ -32,7 +17,7 @@ Result<Endpoint> master_of(const RendezvousRequest& asked) {
   if (port < 0 || port > UINT16_MAX) {
     return usage(asked.master_port.shown() + " is not a port: it must be 0 to 65535");
   }
-  auto host = master_host(asked.master_addr);
+  auto host = parse_host(asked.master_addr.value, asked.master_addr.shown(), "--master-port");
   if (!host) return host.error();
   return Endpoint{*host, static_cast<std::uint16_t>(port)};
 }
@@ -43,19 +28,6 @@ Result<void> check_static_rank(const RendezvousRequest& asked) {
   if (asked.node_rank.value >= 0 && asked.node_rank.value < nodes.max) return {};
   return no_such_rank(asked.node_rank, "the " + max + " nodes of " + asked.nodes.shown(),
                       nodes.max);
-}
-
-/// Node rank 0 serves at the master address, which therefore has to be its own.
-Result<void> check_static_place(const RendezvousRequest& asked, const std::string& master,
-                                Whereabouts::Place place) {
-  const bool serves = asked.node_rank.value == 0;
-  const bool forwarded = asked.conf.value.is_host.value_or(false);
-  if (!serves || place != Whereabouts::Place::kElsewhere || forwarded) return {};
-  const std::string who =
-      asked.node_rank.given ? asked.node_rank.shown() : "no --node-rank is given";
-  return usage(who + ", so this node serves at " + shown_master(asked) + ", but " + master +
-               " is not an address of this machine: give each node its own --node-rank, and the "
-               "address of node 0 (behind a forwarded address: --rdzv-conf is_host=true)");
 }
 
 void add_static_notes(RendezvousPlan& plan, const RendezvousRequest& asked) {
@@ -86,16 +58,15 @@ Result<RendezvousPlan> plan_static_nodes(const Endpoint& master, const Request& 
         "--master-port, for example " +
         std::to_string(kStaticPort));
   }
-  const Whereabouts found = machine.locate(master.host);
-  auto usable = refuse_loopback_name(master.host, found, asked.nodes.value, shown_master(asked));
-  if (usable) usable = check_static_place(asked, master.host, found.place);
-  if (!usable) return usable.error();
   SeveralNodes several;
   several.nodes = {asked.nodes.value.max, asked.nodes.value.max};
   several.coordinator = {master.host, *master.port};
   several.master = MasterChoice::kFixed;
   several.node_rank = static_cast<int>(asked.node_rank.value);
-  if (*several.node_rank == 0) several.runs_coordinator = CoordinatorPlan::Need::kMust;
+  if (*several.node_rank == 0) {
+    several.runs_coordinator = CoordinatorPlan::Need::kMust;
+    several.own_by_loopback = machine.locate(master.host).place != Whereabouts::Place::kHere;
+  }
   auto plan = plan_several_nodes(several, request, machine);
   if (!plan) return plan;
   if (plan->coordinator) plan->coordinator->rank_by_default = !asked.node_rank.given;
@@ -109,9 +80,8 @@ Result<RendezvousPlan> plan_static(const Request& request, const Machine& machin
   const RendezvousRequest& asked = request.rendezvous;
   auto master = master_of(asked);
   if (!master) return master.error();
-  auto plan = asked.nodes.value.max == 1
-                  ? plan_single_node_at(*master, shown_master(asked), request, machine)
-                  : plan_static_nodes(*master, request, machine);
+  auto plan = asked.nodes.value.max == 1 ? plan_single_node_at(*master, request, machine)
+                                         : plan_static_nodes(*master, request, machine);
   if (plan && asked.endpoint.value) {
     note_unused(*plan, given_names({&asked.master_addr, &asked.master_port}),
                 asked.endpoint.name + " gives the address of the rendezvous");

@@ -156,7 +156,7 @@ void Connections::Impl::on_connected(Result<net::Connected> connected) {
   const auto link = std::make_shared<Link>(std::move(*connected), *this, std::move(tls));
   link_ = link;
   link->begin();
-  sink_(LinkUp{current_, !is_where_it_was()});
+  sink_(LinkUp{current_, !is_where_it_was(), peer_.address().to_string()});
   if (link->is_closed()) return;
   doubt_after(kDoubtAfter);
   link->start();

@@ -56,6 +56,7 @@ void Membership::connect() {
 void Membership::on(const LinkUp& up) {
   if (up.link != link_id_ || !std::holds_alternative<Connecting>(link_)) return;
   link_ = Open{now_};
+  options_.hello.reached = up.reached;
   // What listens there has not taken the port of the coordinator that decided the round.
   if (up.elsewhere && round_ && !search_.is_away()) round_->start.succession.at_endpoint = false;
   if (stores_.port() != 0) say_hello(now_);

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "base/assert.hpp"
-#include "base/random_uuid.hpp"
 #include "net/listen.hpp"
 #include "rendezvous/coordinator/server_impl.hpp"
 #include "rendezvous/round/record.hpp"
@@ -74,6 +73,10 @@ void Server::close() {
 }
 tcp::endpoint Server::endpoint() const {
   return impl_->endpoint();
+}
+
+const std::string& Server::nonce() const {
+  return impl_->nonce();
 }
 
 std::string Server::status_json() {

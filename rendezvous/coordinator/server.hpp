@@ -125,6 +125,8 @@ class Server {
   [[nodiscard]] std::string status_json();
 
   [[nodiscard]] boost::asio::ip::tcp::endpoint endpoint() const;
+  /// Random; the answer to a protocol::Probe.
+  [[nodiscard]] const std::string& nonce() const;
 
  private:
   class Impl;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/log_quota.hpp"
+#include "base/random_uuid.hpp"
 #include "net/reactor.hpp"
 #include "rendezvous/coordinator/held.hpp"
 #include "rendezvous/coordinator/http.hpp"
@@ -80,6 +81,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   void close();
   [[nodiscard]] std::string status_json();
   [[nodiscard]] boost::asio::ip::tcp::endpoint endpoint() const { return reactor_.endpoint(); }
+  [[nodiscard]] const std::string& nonce() const { return nonce_; }
 
  private:
   // server.cpp: lifetime of the server, new connections.
@@ -222,6 +224,7 @@ class Server::Impl final : public net::Reactor::Handler, public std::enable_shar
   CachedPage json_page_;
   CachedPage html_page_;
 
+  const std::string nonce_ = random_uuid();
   std::string author_;
   std::uint64_t runs_begun_ = 0;
   std::size_t unfinished_ = 0;

@@ -31,6 +31,10 @@ void Server::Impl::on_message(Link& link, Message message) {
   if (link.run == nullptr && is_hello) return on_hello(link, std::move(message));
   const auto* lead = std::get_if<Lead>(&message);
   if (link.run == nullptr && lead != nullptr) return on_lead(link, *lead);
+  if (link.run == nullptr && std::holds_alternative<Probe>(message)) {
+    send(link, frame_of(Probe{nonce_}));
+    return close_link(link);
+  }
   if (link.run == nullptr) return refuse_as_malformed(link, not_hello(message));
   // Only a hello needs the address of its sender.
   round::Peer peer;

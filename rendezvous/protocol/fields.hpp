@@ -93,6 +93,7 @@ void fields(Io& io, Value& hello) {
   io.words("addresses", hello.addresses, kAddressesMax);
   io.count("standby_port", hello.standby_port, kPortMax);
   io.optional_text("version", hello.version);
+  io.short_text("reached", hello.reached);
 }
 
 template <class Io, class Value>
@@ -437,6 +438,12 @@ requires std::same_as<std::remove_const_t<Value>, Moved>
 void fields(Io& io, Value& moved) {
   io.name("address", moved.address);
   io.number("port", moved.port, 1, kPortMax);
+}
+
+template <class Io, class Value>
+requires std::same_as<std::remove_const_t<Value>, Probe>
+void fields(Io& io, Value& probe) {
+  io.short_text("nonce", probe.nonce);
 }
 
 template <class Io, class Value>

@@ -140,6 +140,7 @@ struct Hello {
   std::vector<std::string> addresses{};  // of its interfaces; empty: untold
   std::uint16_t standby_port = 0;        // where it would coordinate the run; 0: it does not
   std::string version{};                 // of its ddprun; empty: older than this field
+  std::string reached{};  // the coordinator's address that this link connected to; empty: untold
 
   /// The highest round that it knows of, announced or claimed.
   [[nodiscard]] Round heard_of() const {
@@ -388,6 +389,14 @@ struct Moved {
   friend bool operator==(const Moved&, const Moved&) = default;
 };
 
+/// Agent, in place of hello: which coordinator answers at this address? Coordinator: the one with
+/// this nonce.
+struct Probe {
+  static constexpr std::string_view kType = "probe";
+  std::string nonce{};
+  friend bool operator==(const Probe&, const Probe&) = default;
+};
+
 /// Either: your last message is unknown here and was ignored.
 struct Unknown {
   static constexpr std::string_view kType = "unknown";
@@ -398,6 +407,6 @@ struct Unknown {
 /// Each is named on the wire by its kType.
 using Message = std::variant<Hello, Refused, Waiting, StartRound, Report, Stop, Stopped, Leave,
                              Reconnecting, Done, Beat, Unknown, PassSignal, Quiet, Hang, Settled,
-                             Lead, Moved, Resigned, LetGo>;
+                             Lead, Moved, Resigned, LetGo, Probe>;
 
 }  // namespace ddprun::protocol

@@ -26,10 +26,8 @@ LiveRound::LiveRound(protocol::StartRound start, std::vector<Agent*> members, Ti
     if (!member->answered) ++unanswered_;
     if (member->in_before) ++in_before_;
     if (member->state == protocol::NodeState::kSucceeded) ++succeeded_;
-    const Peer& peer = member->peer;
-    if (shared_address_.empty() && !is_loopback_literal(peer.address))
-      shared_address_ = peer.local_address;
   }
+  shared_address_ = shared_address(members_);
 }
 
 void LiveRound::forget(const Agent& agent) {

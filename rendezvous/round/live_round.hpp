@@ -85,7 +85,7 @@ class LiveRound {
   protocol::StartRound start_;
   std::vector<Agent*> members_;
   std::vector<AgentId> lost_;   // members that are removed, and had not finished
-  std::string shared_address_;  // of the coordinator's machine, as the first remote member sees it
+  std::string shared_address_;  // of the coordinator's machine
   int present_ = 0;
   int unanswered_ = 0;  // members that have not taken on the round
   int asked_ = 0;       // members that have not answered a question

@@ -267,6 +267,7 @@ void Run::take_back(Agent& agent, const Received& received, const Hello& hello) 
   agent.store_port = hello.store_port;
   agent.hello.standby_port = hello.standby_port;
   agent.hello.runs_coordinator = hello.runs_coordinator;
+  agent.hello.reached = hello.reached;
   if (hello.claim) lift_rounds(hello.claim->stamp.number);
   if (agent.silent_since) {
     if (hello.claim) count_claim(agent, hello.claim->stamp);

@@ -42,14 +42,49 @@ std::vector<protocol::Successor> successors_for(const Agent& receiver,
   return successors;
 }
 
-// An agent beside the coordinator came over loopback; others reach it where they reach the
-// coordinator.
+namespace {
+
+/// How an agent on the coordinator's machine reached it proves nothing about other machines.
+bool is_beside_coordinator(const Agent& agent) {
+  const Peer& peer = agent.peer;
+  const bool same_host = !peer.address.empty() && peer.address == peer.local_address;
+  return same_host || agent.hello.runs_coordinator || is_loopback_literal(peer.address);
+}
+
+/// Behind a forwarded address the coordinator's socket has another one than the agent connected to.
+const std::string& reached_by(const Agent& agent) {
+  return agent.hello.reached.empty() ? agent.peer.local_address : agent.hello.reached;
+}
+
+/// What its user gave is none of its interfaces' addresses.
+bool is_forwarded(const Agent& agent) {
+  const auto& own = agent.hello.addresses;
+  const std::string& given = agent.hello.address;
+  return !given.empty() && !own.empty() && !is_loopback_literal(given) &&
+         std::find(own.begin(), own.end(), given) == own.end();
+}
+
+}  // namespace
+
+std::string shared_address(const std::vector<Agent*>& members) {
+  for (const Agent* member : members) {
+    if (member == nullptr || is_beside_coordinator(*member)) continue;
+    const std::string& own = member->peer.local_address;
+    if (!is_link_local_literal(own)) return own;  // which needs the zone of each host
+  }
+  return "";
+}
+
+// Other agents reach an agent beside the coordinator where they reach the coordinator.
 std::string address_for(const Agent& receiver, const Agent& agent,
                         const std::string& coordinator_address) {
+  // A node may not reach itself through it.
+  if (&receiver == &agent && is_forwarded(agent)) return agent.hello.addresses.front();
   if (!agent.hello.address.empty()) return agent.hello.address;
-  if (!is_loopback_literal(agent.peer.address)) return agent.peer.address;
-  if (!is_loopback_literal(receiver.peer.address)) return receiver.peer.local_address;
-  return coordinator_address.empty() ? agent.peer.address : coordinator_address;
+  if (!is_beside_coordinator(agent)) return agent.peer.address;
+  if (!is_beside_coordinator(receiver)) return reached_by(receiver);
+  if (!coordinator_address.empty()) return coordinator_address;
+  return reached_by(receiver).empty() ? agent.peer.address : reached_by(receiver);
 }
 
 }  // namespace ddprun::round

@@ -69,8 +69,11 @@ inline constexpr int kMajorityGraceShare = 10;
     const Agent& receiver, const std::vector<Agent*>& members,
     const std::string& coordinator_address);
 
-/// Where `receiver` reaches what `agent` listens for. `coordinator_address`: of the coordinator's
-/// machine, as a remote agent sees it; empty: there is none.
+/// The address of the coordinator's machine at which the first remote member's connection arrived;
+/// empty: there is none. Processes of that machine use it, too.
+[[nodiscard]] std::string shared_address(const std::vector<Agent*>& members);
+
+/// Where `receiver` reaches what `agent` listens for. `coordinator_address`: see shared_address().
 [[nodiscard]] std::string address_for(const Agent& receiver, const Agent& agent,
                                       const std::string& coordinator_address);
 

@@ -58,7 +58,9 @@ def meet(store: Store, notebook: Notebook) -> int:
         print(f"rank {rank}: the store knows this rank already: it is not fresh", file=sys.stderr)
         return 90
     mine = [facts["WORLD_SIZE"], facts["GROUP_WORLD_SIZE"], facts["TORCHELASTIC_RESTART_COUNT"],
-            facts["DDPRUN_ROUND"], facts["MASTER_ADDR"], facts["MASTER_PORT"]]
+            facts["DDPRUN_ROUND"], facts["MASTER_PORT"]]
+    if "CHAOS_OWN_ADDRESSES" not in os.environ:  # each host may know the store by another one
+        mine.append(facts["MASTER_ADDR"])
     store.set(f"facts/{rank}", json.dumps(mine).encode())
     if rank == "0":
         store.set("token", uuid.uuid4().hex.encode())

@@ -19,7 +19,9 @@ struct Pair {
   Pair() { agent->connect(1); }
   Peer accept() {
     Peer peer = listener.accept();
-    CHECK(agent.next<LinkUp>().link == 1);
+    const auto up = agent.next<LinkUp>();
+    CHECK(up.link == 1);
+    CHECK(up.reached == "127.0.0.1");
     CHECK(peer.receive(4) == "DDPR");
     return peer;
   }

@@ -34,7 +34,7 @@ TEST_CASE("the files of the certificates are those of the options") {
 TEST_CASE("the certificate names the host of the endpoint, however it is reached") {
   const auto host_of = [](const std::string& endpoint) {
     const RendezvousConfig config = *launch_of(two_nodes(kAllFiles, endpoint)).config.rendezvous;
-    return config.certified_host.empty() ? config.coordinator.host : config.certified_host;
+    return config.given_host.empty() ? config.coordinator.host : config.given_host;
   };
   CHECK(host_of("far") == "far");
   CHECK(host_of("node-1") == "node-1");
@@ -42,7 +42,7 @@ TEST_CASE("the certificate names the host of the endpoint, however it is reached
       *launch_of({"--hosts=node-1,node-2", kAllFiles[0], kAllFiles[1], kAllFiles[2], "W"})
            .config.rendezvous;
   CHECK(listed.coordinator.host == "127.0.0.1");
-  CHECK(listed.certified_host == "node-1");
+  CHECK(listed.given_host == "node-1");
 }
 
 TEST_CASE("one of the three files without the others is refused, and names what is missing") {

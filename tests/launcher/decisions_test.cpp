@@ -83,7 +83,7 @@ TEST_CASE("the rendezvous names the coordinator, and what asked for several node
   };
   CHECK(has(told({"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=node-1:7", "W"}),
             of("node-1:7", "--nnodes=2")));
-  CHECK(has(told({"--hosts=node-1,node-2", "W"}), of("127.0.0.1:29400", "--hosts=node-1,node-2")));
+  CHECK(has(told({"--hosts=node-1,node-2", "W"}), of("node-1:29400", "--hosts=node-1,node-2")));
 }
 
 TEST_CASE("a setting that explains a decision is not listed again") {

@@ -42,11 +42,6 @@ class FakeMachine : public Machine {
     for (int rank = 0; rank < workers; ++rank) bound.push_back({first + rank});
     return bound;
   }
-  [[nodiscard]] Result<std::string> own_address(const std::string& host) const override {
-    const auto found = addresses.find(host);
-    if (found != addresses.end()) return found->second;
-    return Error{ErrorKind::kUsage, host + " is elsewhere"};
-  }
   [[nodiscard]] Whereabouts locate(const std::string& host) const override {
     const auto found = addresses.find(host);
     if (found != addresses.end()) return {Whereabouts::Place::kHere, found->second};

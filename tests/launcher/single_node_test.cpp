@@ -108,13 +108,25 @@ TEST_CASE("a single node notes that it does not use a c10d endpoint with a port"
   CHECK_THAT(launch.notes[0], ContainsSubstring("--rdzv-endpoint=localhost:29400 not used"));
 }
 
-TEST_CASE("a fixed address of another machine is refused with its option and the remedy") {
+TEST_CASE("the workers of one node meet at loopback if the given address is not this machine's") {
   const FakeMachine variable = with_variables({{"PET_MASTER_ADDR", "far"}});
-  const auto option = refusal_of({"--master-port=1", "--master-addr=far", "W"}).sentence;
-  CHECK(option.starts_with("--master-addr=far: far is elsewhere; pass "));
-  CHECK(option.ends_with(", or omit it"));
-  CHECK(refusal_of({"--master-port=1", "W"}, variable).sentence.starts_with("PET_MASTER_ADDR=far"));
-  CHECK(refusal_of({"--rdzv-endpoint=far:1", "W"}).sentence.starts_with("--rdzv-endpoint=far:1: "));
+  for (const Launch& launch :
+       {launch_of({"--master-port=1", "--master-addr=far", "W"}),
+        launch_of({"--master-port=1", "W"}, variable), launch_of({"--rdzv-endpoint=far:1", "W"}),
+        launch_of({"--standalone", "--local-addr=far", "W"})}) {
+    CHECK(launch.config.store.master_addr == "127.0.0.1");
+    CHECK(launch.config.store.listen_addr == "127.0.0.1");
+    REQUIRE(launch.notes.size() == 1);
+    CHECK(launch.notes[0] ==
+          "far is not an address of this machine: the workers of its one node use 127.0.0.1");
+  }
+}
+
+TEST_CASE("a host without 127.0.0.1 uses its other loopback address") {
+  FakeMachine machine;
+  machine.addresses = {{"localhost", "::1"}};
+  CHECK(config_of({"W"}, machine).store.master_addr == "::1");
+  CHECK(config_of({"W"}, machine).store.listen_addr == "::1");
 }
 
 TEST_CASE("a node's number without a number of nodes costs one line") {
@@ -128,7 +140,6 @@ TEST_CASE("the option --local-addr is the workers' MASTER_ADDR, except with a fi
   const auto config = config_of({"--standalone", "--local-addr=node-1", "W"});
   CHECK(config.store.master_addr == "node-1");
   CHECK(config.store.listen_addr == "10.0.0.1");
-  CHECK_THAT(refusal_of({"--local-addr=far", "W"}).sentence, ContainsSubstring("--local-addr=far"));
   const auto fixed = launch_of({"--master-port=7", "--local-addr=node-1", "W"});
   CHECK(fixed.config.store.master_addr == "127.0.0.1");
   REQUIRE(fixed.notes.size() == 1);

@@ -65,22 +65,22 @@ TEST_CASE("torchrun's variables number the nodes") {
   CHECK(launch.config.store.master_port == 7);
 }
 
-TEST_CASE("node rank 0 at another machine's address is refused with both remedies") {
-  const auto given = refusal_of(fixed({"--node-rank=0", "--master-addr=far"})).sentence;
-  CHECK_THAT(given, ContainsSubstring("--node-rank=0"));
-  CHECK_THAT(given, ContainsSubstring("--master-addr=far"));
-  CHECK_THAT(given, ContainsSubstring("is_host=true"));
-  CHECK_THAT(refusal_of(fixed({"--rdzv-endpoint=far:7"})).sentence,
-             ContainsSubstring("no --node-rank is given"));
-  const auto forwarded = launch_of(fixed({"--master-addr=far", "--rdzv-conf=is_host=true"}));
-  CHECK(forwarded.coordinator->need == CoordinatorPlan::Need::kMust);
-}
-
-TEST_CASE("node rank 0 runs the coordinator although its own name does not resolve yet") {
+TEST_CASE("node rank 0 coordinates under any address, and needs none of it itself") {
   FakeMachine machine;
   machine.unresolved.insert("pod-0.headless");
-  const auto launch = launch_of(fixed({"--master-addr=pod-0.headless"}), machine);
-  CHECK(launch.coordinator->need == CoordinatorPlan::Need::kMust);
+  for (const std::string master : {"far", "203.0.113.5", "pod-0.headless"}) {
+    INFO(master);
+    const auto root = launch_of(fixed({"--master-addr=" + master, "--master-port=7"}), machine);
+    REQUIRE(root.coordinator);
+    CHECK(root.coordinator->need == CoordinatorPlan::Need::kMust);
+    CHECK(root.coordinator->bind.empty());
+    CHECK(root.config.store.master_addr == "127.0.0.1");
+    CHECK(root.config.rendezvous->coordinator.host == "127.0.0.1");
+    CHECK(root.config.rendezvous->given_host == master);
+    const auto other = launch_of(fixed({"--node-rank=1", "--master-addr=" + master}), machine);
+    CHECK(other.config.store.master_addr == master);
+    CHECK(other.config.rendezvous->given_host.empty());
+  }
 }
 
 TEST_CASE("a node's number is below the number of nodes") {
@@ -127,19 +127,33 @@ TEST_CASE("an endpoint takes precedence over a master address, with a note") {
   CHECK_THAT(launch.notes[0], ContainsSubstring("--master-addr not used: --rdzv-endpoint gives"));
 }
 
-TEST_CASE("a master name that means loopback here is refused on every node") {
+TEST_CASE("a master name that means loopback here may be an address elsewhere") {
   FakeMachine machine;
   machine.addresses["gpu-01"] = "127.0.1.1";
-  for (const std::string rank : {"0", "1"}) {
-    CHECK_THAT(refusal_of(fixed({"--node-rank=" + rank, "--master-addr=gpu-01"}), machine).sentence,
-               ContainsSubstring("127.0.1.1"));
+  const auto root = launch_of(fixed({"--node-rank=0", "--master-addr=gpu-01"}), machine);
+  CHECK(root.coordinator->bind.empty());
+  CHECK(root.config.store.master_addr == "gpu-01");
+  CHECK(root.config.rendezvous->given_host.empty());
+  CHECK_FALSE(launch_of(fixed({"--node-rank=1", "--master-addr=gpu-01"}), machine).coordinator);
+}
+
+TEST_CASE("a link-local address without its interface is refused for that alone") {
+  for (const std::string option : {"--master-addr=fe80::1", "--rdzv-endpoint=[fe80::1]:7"}) {
+    CHECK_THAT(refusal_of(fixed({option})).sentence,
+               ContainsSubstring("fe80::1 is a link-local address, which needs its interface: "
+                                 "fe80::1%eth0, for example"));
+  }
+  const auto launch = launch_of(fixed({"--node-rank=1", "--master-addr=fe80::1%eth0"}));
+  CHECK(launch.config.store.master_addr == "fe80::1%eth0");
+  for (const std::string bad : {"fe80::1%", "10.0.0.1%eth0", "fe80::1%e th"}) {
+    CHECK_THAT(refusal_of(fixed({"--master-addr=" + bad})).sentence, ContainsSubstring(kNoHost));
   }
 }
 
 TEST_CASE("without a master address all nodes are on this machine, with a note") {
   const auto launch = launch_of(fixed({}));
   CHECK(launch.config.store.master_addr == "127.0.0.1");
-  CHECK(launch.coordinator->bind == "127.0.0.1");
+  CHECK(launch.coordinator->bind.empty());
   REQUIRE(launch.notes.size() == 1);
   CHECK_THAT(launch.notes[0], ContainsSubstring("this machine"));
 }

@@ -57,22 +57,6 @@ TEST_CASE("a fifo is looked at without waiting for its writer") {
   CHECK_FALSE(ThisMachine({}).is_plain_file(directory.path()));
 }
 
-TEST_CASE("loopback is this machine's, an address for documentation is not") {
-  const ThisMachine machine({});
-  CHECK(*machine.own_address("localhost") == "127.0.0.1");
-  CHECK(*machine.own_address("127.0.0.1") == "127.0.0.1");
-  CHECK(*machine.own_address("127.0.0.2") == "127.0.0.2");
-  const auto foreign = machine.own_address("192.0.2.1");  // RFC 5737
-  REQUIRE(foreign.has_error());
-  CHECK(foreign.error().sentence == "192.0.2.1 is not an address of this machine");
-}
-
-TEST_CASE("a name that does not resolve is named") {
-  const auto unknown = ThisMachine({}).own_address("no-such-host.invalid");  // RFC 2606
-  REQUIRE(unknown.has_error());
-  CHECK_THAT(unknown.error().sentence, ContainsSubstring("no-such-host.invalid does not resolve"));
-}
-
 TEST_CASE("a host is here, elsewhere, or does not resolve yet") {
   using Place = Whereabouts::Place;
   const ThisMachine machine({});

@@ -49,6 +49,7 @@ Hello full_hello() {
                       false,
                       true};
   hello.standby_port = 40124;
+  hello.reached = "fe80::1%eth0";
   return hello;
 }
 
@@ -391,6 +392,11 @@ TEST_CASE("lead preserves every field") {
   CHECK_FALSE(decode(encode(Lead{RunId("7f3a"), Round(0), 40124})).has_value());
   const Lead elsewhere{RunId("7f3a"), Round(5), 29400, "rdzv-2", "o", "f"};
   CHECK(round_trip(elsewhere) == Message(elsewhere));
+}
+
+TEST_CASE("a probe preserves its nonce") {
+  const Probe probe{"1b4e28ba-2fa1-41d2-883f-0016d3cca427"};
+  CHECK(round_trip(probe) == Message(probe));
 }
 
 TEST_CASE("resigned preserves its reason") {

@@ -66,6 +66,41 @@ TEST_CASE("a node beside the coordinator is told to the others by the address th
   CHECK(desk.last<StartRound>(1)->master_port == 4000);
 }
 
+TEST_CASE("how the coordinator's own node reaches itself is told to no other node") {
+  // A name with two addresses, of which the others have a route to the second alone.
+  const auto told = [](bool says_so, const Peer& own) {
+    Desk desk;
+    Hello root = desk.hello("a", 2, 2);
+    root.runs_coordinator = says_so;
+    root.reached = own.local_address;
+    desk.say(1, root, own);
+    desk.say(2, desk.hello("b", 2, 2), {"10.0.0.2", "10.0.0.1"});
+    CHECK(desk.last<StartRound>(1)->master_address == "10.0.0.1");
+    return desk.last<StartRound>(2)->master_address;
+  };
+  CHECK(told(false, {"fd77::1", "fd77::1"}) == "10.0.0.1");
+  CHECK(told(true, {"203.0.113.5", "10.1.0.2"}) == "10.0.0.1");  // forwarded back to it
+}
+
+TEST_CASE("each node is told the address of the coordinator's node that its own link reached") {
+  Desk desk;
+  Hello root = desk.hello("a", 4, 4);
+  root.runs_coordinator = true;
+  root.reached = "127.0.0.1";
+  Hello behind = desk.hello("b", 4, 4);
+  behind.reached = "203.0.113.5";  // forwarded to 10.1.0.2
+  Hello linked = desk.hello("c", 4, 4);
+  linked.reached = "fe80::1%eth1";
+  desk.say(1, root, {"127.0.0.1", "127.0.0.1"});
+  desk.say(3, linked, {"fe80::3", "fe80::1"});
+  desk.say(2, behind, {"203.0.113.6", "10.1.0.2"});
+  desk.say(4, desk.hello("d", 4, 4), {"10.9.0.4", "10.9.0.1"});  // an agent that does not tell
+  CHECK(desk.last<StartRound>(1)->master_address == "10.1.0.2");
+  CHECK(desk.last<StartRound>(2)->master_address == "203.0.113.5");
+  CHECK(desk.last<StartRound>(3)->master_address == "fe80::1%eth1");
+  CHECK(desk.last<StartRound>(4)->master_address == "10.9.0.1");
+}
+
 TEST_CASE("an address that the user gave is told as it is") {
   Desk desk;
   Hello hello = desk.hello("a", 2, 2);
@@ -73,6 +108,17 @@ TEST_CASE("an address that the user gave is told as it is") {
   desk.say(1, hello);
   desk.say(2, desk.hello("b", 2, 2));
   CHECK(desk.last<StartRound>(2)->master_address == "192.168.7.1");
+}
+
+TEST_CASE("a node whose given address is forwarded to it uses one of its own") {
+  Desk desk;
+  Hello root = desk.hello("a", 2, 2);
+  root.address = "203.0.113.5";
+  root.addresses = {"10.1.0.2"};
+  desk.say(1, root);
+  desk.say(2, desk.hello("b", 2, 2));
+  CHECK(desk.last<StartRound>(1)->master_address == "10.1.0.2");
+  CHECK(desk.last<StartRound>(2)->master_address == "203.0.113.5");
 }
 
 TEST_CASE("group rank 0 is told all addresses from which the nodes may come to its store") {

@@ -19,6 +19,7 @@ using LinkId = std::uint64_t;
 struct LinkUp {
   LinkId link = 0;
   bool elsewhere = false;  // the name means another host than that which answered there last
+  std::string reached{};   // the coordinator's address, with its zone
 };
 /// The attempt failed, or the connection ended. Not expected after CloseLink.
 struct LinkDown {
