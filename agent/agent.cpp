@@ -190,6 +190,13 @@ std::string Agent::pass_on(client::SignalCame came) {
   return signal_note_;
 }
 
+Result<std::string> Agent::signal_ranks(client::SignalCame came) {
+  const bool asks = runner_ != nullptr && !came.force;
+  const std::vector<Rank> ends = asks ? runner_->ended_by(came.signal) : std::vector<Rank>();
+  if (!ends.empty()) return Error{ErrorKind::kUsage, signal_refusal(came.signal, ends)};
+  return pass_on(std::move(came));
+}
+
 void Agent::deliver_signal(const client::DeliverSignal& deliver) {
   using Others = client::DeliverSignal::Others;
   context_.events().record(signal_event(deliver.signal, "pass_on"));
@@ -197,7 +204,11 @@ void Agent::deliver_signal(const client::DeliverSignal& deliver) {
   facts.signal = deliver.signal;
   facts.from = deliver.from;
   facts.host = deliver.host;
-  facts.ranks = runner_ == nullptr ? 0 : runner_->pass_on(deliver.signal);
+  if (runner_ != nullptr) {
+    auto passed = runner_->pass_on(deliver.signal, deliver.force);
+    facts.ranks = passed.ranks;
+    facts.ends = std::move(passed.ends);
+  }
   facts.other_nodes = deliver.other_nodes;
   facts.others_reached = deliver.others != Others::kUnreachable;
   signal_note_ = signal_text(facts);

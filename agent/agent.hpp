@@ -54,6 +54,8 @@ class Agent : private NodePorts, private ElectionNode, private StandbyUser {
   /// A signal that does not end the run: see NodeDriver::pass_on(). Returns what was done, in
   /// words.
   std::string pass_on(client::SignalCame came);
+  /// The same for `ddprun signal`: refused if a rank here would end by it, unless forced.
+  [[nodiscard]] Result<std::string> signal_ranks(client::SignalCame came);
   /// Ctrl-Z: stops the workers and this process, until a SIGCONT continues both.
   void pause(const ReceivedSignal& received);
   [[nodiscard]] MetricsFacts metrics_facts() const;

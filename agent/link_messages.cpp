@@ -83,6 +83,7 @@ client::MembershipOptions membership_options(const LaunchConfig& config,
   hello.command = config.workers.identity.text;
   hello.stop_timeout = to_ms(config.stopping.shutdown_timeout);
   hello.version = kVersion;
+  options.failure_grace = config.stopping.failure_grace;
   options.keeps_survivors = config.stopping.rejoin_timeout.has_value();
   hello.runs_coordinator = identity.coordinator == AgentIdentity::Coordinator::kHere;
   if (!config.rendezvous) return options;
@@ -116,6 +117,7 @@ RoundFacts facts_of(const protocol::StartRound& round, const LaunchConfig& confi
   facts.first_rank = round.rank_base;
   facts.first_role_rank = round.role_rank_base;
   facts.grows = round.grows;
+  facts.may_be_last = round.may_be_last;
   const bool fixed = config.rendezvous && config.rendezvous->master == MasterChoice::kFixed;
   const bool given = fixed || !config.rendezvous;  // a single node gets the address as given
   facts.master_addr = given ? config.store.master_addr : round.master_address;

@@ -65,7 +65,8 @@ RoundRunner::RoundRunner(asio::any_io_executor executor, RoundInputs inputs)
       driver_(*this,
               {inputs_.config.workers.count, inputs_.config.stopping.shutdown_timeout,
                inputs_.config.stopping.straggler_timeout, inputs_.config.stopping.rejoin_timeout,
-               ranks_of(inputs_.carried), inputs_.facts.grows, inputs_.carried.finished},
+               ranks_of(inputs_.carried), inputs_.facts.grows, inputs_.carried.finished,
+               inputs_.config.stopping.failure_grace, inputs_.facts.may_be_last},
               inputs_.run_started,
               inputs_.facts.groups > 1 ? RoundDriver::Elsewhere::kRanks
                                        : RoundDriver::Elsewhere::kNoRanks) {
@@ -113,7 +114,8 @@ asio::awaitable<RoundResult> RoundRunner::run() {
   tell_devices();
   RoundResult result = driver_.result();
   result.logs = std::move(logs);
-  result.death_line = std::exchange(death_line_, {});
+  if (unsaid_failure_) result.death_line = death_line(*unsaid_failure_, result.stopped);
+  unsaid_failure_.reset();
   if (result.failure && is_shown(*result.failure)) result.shown = Shown::kYes;
   if (result.descendants > 0) inputs_.logger.info(cleanup_line(result.cleanup_facts()));
   co_return result;
@@ -285,6 +287,15 @@ void RoundRunner::signal_group(LocalRank rank, int signal) {
   target.child->signal_group(signal);
 }
 
+// Its group gets it a moment later: see StopStage::kSwept.
+void RoundRunner::kill_but_pipe_ends(LocalRank rank) {
+  record_signal(SIGKILL);
+  Worker& target = worker(rank);
+  target.spares_pipe_ends = true;
+  if (target.descendants) return target.descendants->kill_but_pipe_ends();
+  ::kill(target.child->pid(), SIGKILL);
+}
+
 int RoundRunner::descendants_ended(LocalRank rank) const {
   const Worker& target = worker(rank);
   const int signalled = target.descendants ? target.descendants->signalled() : 0;
@@ -313,7 +324,8 @@ std::vector<Rank> RoundRunner::running_ranks() const {
 }
 
 void RoundRunner::arm_timer(TimePoint deadline) {
-  if (driver_.group().state() == GroupState::kStopping) {
+  const WorkerGroup& group = driver_.group();
+  if (group.state() == GroupState::kStopping && !group.spared_until()) {
     countdown_.begin(deadline, static_cast<int>(workers_.size()));
   } else {
     countdown_.end();
@@ -341,6 +353,7 @@ asio::awaitable<void> RoundRunner::watch(std::shared_ptr<Worker> watched, Orphan
   using Others = Descendants::Others;
   const bool others_stay = self->inputs_.config.stopping.rejoin_timeout.has_value();
   const bool left = descendants.look(others_stay ? Others::kStay : Others::kEnd);
+  if (left && watched->spares_pipe_ends) descendants.kill_but_pipe_ends();
   const bool may_be_first = watched->last_signal == 0 && !self->driver_.group().first_failure();
   if (may_be_first && status && !status->success()) {
     watched->facts = self->evidence_.measure(child, watched->output_plan, descendants);
@@ -487,10 +500,6 @@ void RoundRunner::running() {
 void RoundRunner::failed(const WorkerExit& first) {
   inputs_.events.record(first_failure_event(inputs_.facts.round, first));
   inputs_.hooks.failed(first);
-}
-
-void RoundRunner::log_left_behind(const LeftBehindFacts& facts) {
-  inputs_.logger.info(left_behind_line(facts));
 }
 
 asio::awaitable<void> RoundRunner::drain_outputs() {

@@ -109,8 +109,9 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   void end(const client::StopGroup& order);
   /// After run(), at once: the workers that the next round takes over.
   [[nodiscard]] CarriedWorkers hand_over();
-  /// Returns how many workers get it.
-  int pass_on(int signal) { return driver_.pass_on(signal); }
+  /// See RoundDriver.
+  RoundDriver::PassedOn pass_on(int signal, bool force) { return driver_.pass_on(signal, force); }
+  [[nodiscard]] std::vector<Rank> ended_by(int signal) const { return driver_.ended_by(signal); }
   /// Stops all workers, or continues them. Returns how many run.
   int pause(bool on);
   /// The stacks of all ranks that run, also in a file of the log directory: see RoundWatch::dump().
@@ -173,6 +174,10 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   [[nodiscard]] bool survives(LocalRank rank) const override;
   [[nodiscard]] bool tell_round(LocalRank rank) override;
   void signal_group(LocalRank rank, int signal) override;
+  void kill_but_pipe_ends(LocalRank rank) override;
+  [[nodiscard]] Answer answer_to(LocalRank rank, int signal) const override;
+  [[nodiscard]] std::vector<RankProgress> progress_of_left(
+      const std::vector<LocalRank>& ranks) const override;
   [[nodiscard]] std::vector<LocalRank> abort_with_stacks(
       const std::vector<LocalRank>& ranks) override;
   void signal_worker(LocalRank rank, int signal) override;
@@ -291,8 +296,8 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   boost::asio::steady_timer stop_timer_;
   boost::asio::steady_timer hearing_timer_;
   boost::asio::steady_timer death_line_timer_;
-  std::string death_line_;  // of the first failure, until it is told or the round is over
-  int claims_ = 0;          // see rank_claimed()
+  std::optional<WorkerExit> unsaid_failure_;  // until it is told or the round is over
+  int claims_ = 0;                            // see rank_claimed()
   std::string own_workers_;
   bool timed_out_ = false;  // a rank reported that a collective did not complete in time
   StopCountdown countdown_;

@@ -9,6 +9,7 @@
 #include "agent/core/complaint.hpp"
 #include "agent/core/own_workers.hpp"
 #include "agent/core/quotation.hpp"
+#include "agent/core/received_signal.hpp"
 #include "agent/core/stack_groups.hpp"
 #include "agent/core/text.hpp"
 #include "agent/core/watch_lines.hpp"
@@ -200,6 +201,27 @@ bool RoundRunner::may_handle(LocalRank rank, int signal) const {
   return ddprun::may_handle(worker(rank).child->pid(), signal);
 }
 
+RoundPorts::Answer RoundRunner::answer_to(LocalRank rank, int signal) const {
+  const pid_t process = worker(rank).child->pid();
+  if (!ends_by_default(signal) || ddprun::may_handle(process, signal)) return Answer::kTakes;
+  return ignores(process, signal) ? Answer::kIgnores : Answer::kEnds;
+}
+
+// Of the processes of each rank together: one may continue what another has begun.
+std::vector<RankProgress> RoundRunner::progress_of_left(const std::vector<LocalRank>& ranks) const {
+  std::vector<RankProgress> all;
+  for (const LocalRank rank : ranks) {
+    std::vector<pid_t> processes;
+    const auto& descendants = worker(rank).descendants;
+    if (!descendants) continue;
+    for (const ProcessEntry& process : descendants->living(kHeldProcessesMax)) {
+      processes.push_back(process.pid);
+    }
+    all.push_back(progress_of(processes));
+  }
+  return all;
+}
+
 std::string RoundRunner::last_line(LocalRank rank) const {
   const auto& output = worker(rank).output;
   const std::string tail = output ? output->tail(Stream::kStderr) : "";
@@ -232,16 +254,28 @@ RoundLinks::Workers RoundRunner::linked_workers() {
 
 // Where a restart follows there may be no report, or much before it.
 void RoundRunner::log_failure(const WorkerExit& first, int others) {
-  const LaunchConfig& config = inputs_.config;
-  const bool is_last = inputs_.facts.restarts.value() >= config.stopping.max_restarts;
-  if (first.given_up || !is_last) return inputs_.logger.warn(death_line(first, others));
-  death_line_ = death_line(first, others);
-  death_line_timer_.expires_after(kDeathLineDelay);
+  if (first.given_up || !inputs_.facts.may_be_last) {
+    return inputs_.logger.warn(death_line(first, others));
+  }
+  unsaid_failure_ = first;
+  const Duration grace = inputs_.config.stopping.failure_grace;
+  const bool is_short = grace <= kFailureGraceDefault;
+  death_line_timer_.expires_after(kDeathLineDelay + (is_short ? grace : Duration(0)));
   death_line_timer_.async_wait([self = weak_from_this()](const auto& why) {
     const auto runner = why ? nullptr : self.lock();
-    if (!runner || runner->death_line_.empty()) return;
-    runner->inputs_.logger.warn(std::exchange(runner->death_line_, {}));
+    if (!runner || !runner->unsaid_failure_) return;
+    const WorkerGroup& group = runner->driver_.group();
+    const auto until = group.spared_until();
+    const Duration spare = until ? *until - runner->now() : Duration(0);
+    const auto running = static_cast<int>(group.running().size());
+    runner->inputs_.logger.warn(death_line(*runner->unsaid_failure_, running, spare));
+    runner->unsaid_failure_.reset();
   });
+}
+
+void RoundRunner::log_left_behind(const LeftBehindFacts& facts) {
+  const std::string line = left_behind_line(facts);
+  return facts.quiet ? inputs_.logger.warn(line) : inputs_.logger.info(line);
 }
 
 int RoundRunner::pause(bool on) {

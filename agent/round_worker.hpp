@@ -44,6 +44,7 @@ struct RoundWorker {
   int spare = 0;      // its number if it waited for the place that it has since this round
   int descendants_at_stop = 0;
   int last_signal = 0;                       // to its process group
+  bool spares_pipe_ends = false;             // what it leaves gets SIGKILL but for these
   bool told = true;                          // of the round that it was carried to
   std::optional<Descendants> descendants{};  // once it has ended
   Evidence facts{};                          // of an exit that may be the first failure

@@ -76,8 +76,10 @@ EventLog::Options events_of(const LaunchConfig& config) {
 /// What commands do to this run.
 struct Commands final : control::Target {
   [[nodiscard]] control::NodeStatus status() const override { return agent->status(); }
-  [[nodiscard]] std::string signal_workers(int signal, const control::Peer& from) override {
-    return agent->pass_on({signal, "ddprun signal (pid " + std::to_string(from.pid) + ")"});
+  [[nodiscard]] Result<std::string> signal_workers(int signal, bool force,
+                                                   const control::Peer& from) override {
+    const std::string sender = "ddprun signal (pid " + std::to_string(from.pid) + ")";
+    return agent->signal_ranks({signal, sender, client::SignalCame::For::kAllNodes, force});
   }
   void stop(const control::Peer& from, Reach reach) override {
     const bool all = reach == Reach::kAllNodes;

@@ -12,17 +12,13 @@
 #include "agent/file_text.hpp"
 #include "base/forwarded_signal.hpp"
 #include "base/printable.hpp"
+#include "base/process_setup.hpp"
 
 namespace ddprun {
 
 namespace asio = boost::asio;
 
 namespace {
-
-bool is_ignored(int signal) {
-  struct sigaction now {};
-  return ::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
-}
 
 bool contains(const std::vector<int>& signals, int signal) {
   return std::find(signals.begin(), signals.end(), signal) != signals.end();
@@ -31,12 +27,12 @@ bool contains(const std::vector<int>& signals, int signal) {
 sigset_t taken_signals(const std::vector<int>& stop_signals) {
   sigset_t taken;
   ::sigemptyset(&taken);
-  for (const int signal : stop_signals) {
-    if (signal == SIGHUP && is_ignored(SIGHUP)) continue;
-    ::sigaddset(&taken, signal);
-  }
+  for (const int signal : stop_signals) ::sigaddset(&taken, signal);
   for (const int signal : {SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH, SIGTSTP})
     ::sigaddset(&taken, signal);
+  for (int signal = 1; signal < NSIG; ++signal) {
+    if (::sigismember(&ignored_at_start(), signal) == 1) ::sigdelset(&taken, signal);
+  }
   return taken;
 }
 

@@ -18,8 +18,8 @@ class Signals {
  public:
   using Handler = std::function<void(const ReceivedSignal&)>;
 
-  /// Handles `stop_signals`, except a SIGHUP that was ignored when the process started (nohup), and
-  /// of SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH and SIGTSTP those that are not among them. Throws
+  /// Handles `stop_signals`, and of SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH and SIGTSTP those that are
+  /// not among them; none that was ignored when the process started. Throws
   /// boost::system::system_error when there is no descriptor for that.
   Signals(boost::asio::any_io_executor executor, const std::vector<int>& stop_signals);
 

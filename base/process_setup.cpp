@@ -9,7 +9,22 @@
 
 namespace ddprun {
 
+const sigset_t& ignored_at_start() {
+  static const sigset_t kIgnored = [] {
+    sigset_t set;
+    ::sigemptyset(&set);
+    for (int number = 1; number < NSIG; ++number) {
+      struct sigaction action = {};
+      const bool known = ::sigaction(number, nullptr, &action) == 0;
+      if (known && action.sa_handler == SIG_IGN) ::sigaddset(&set, number);
+    }
+    return set;
+  }();
+  return kIgnored;
+}
+
 void prepare_process() {
+  static_cast<void>(ignored_at_start());
   // open() returns the lowest free number, so the loop ends with the first one above 2.
   int descriptor = ::open("/dev/null", O_RDWR);
   while (descriptor >= 0 && descriptor <= 2) descriptor = ::open("/dev/null", O_RDWR);

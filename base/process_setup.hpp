@@ -2,6 +2,7 @@
 // creates any other.
 #pragma once
 
+#include <signal.h>
 #include <sys/resource.h>
 
 #include <cstddef>
@@ -15,6 +16,10 @@ namespace ddprun {
 /// and SIGXFSZ, so that writing to a closed console or a file at its size limit is an error of
 /// write(), and resets SIGCHLD to its default, because exit statuses are lost if it is ignored.
 void prepare_process();
+
+/// The signals that this process was started with as ignored (`nohup`, `trap '' USR1`): ddprun and
+/// its workers leave them so. To be called first before any disposition is changed.
+[[nodiscard]] const sigset_t& ignored_at_start();
 
 /// Unblocks `signals`: a signal mask is inherited over exec, and a blocked stop signal would never
 /// arrive. Call it after their handlers are installed, so that a pending signal is handled instead

@@ -65,6 +65,7 @@ struct RunFailure {
   std::optional<Finding> finding{};        // about the culprit, if `first` is a witness
   std::string repeated{};                  // rounds in a row that ended alike; empty: none
   std::string no_retry{};                  // the rule by which it was not tried again; empty: none
+  std::chrono::milliseconds spared{0};     // that those stopped had before, to end by themselves
   friend bool operator==(const RunFailure&, const RunFailure&) = default;
 };
 

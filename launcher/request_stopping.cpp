@@ -132,6 +132,8 @@ Result<StopRequest> parse_stopping(const Settings& settings, const Environment& 
   if (!shutdown) return shutdown.error();
   auto straggler = parse_grace(settings, OptionId::kStragglerTimeout);
   if (!straggler) return straggler.error();
+  auto failure_grace = parse_grace(settings, OptionId::kFailureGrace);
+  if (!failure_grace) return failure_grace.error();
   auto finish = parse_limit(settings, OptionId::kFinishTimeout);
   if (!finish) return finish.error();
   auto hang = parse_limit(settings, OptionId::kHangTimeout);
@@ -152,7 +154,8 @@ Result<StopRequest> parse_stopping(const Settings& settings, const Environment& 
                        *min_uptime,
                        parse_sleep_timeout(environment),
                        *rejoin,
-                       *spares},
+                       *spares,
+                       *failure_grace},
                       settings.origin(OptionId::kMaxRestarts),
                       {}};
   auto signals = parse_signals(settings, request);

@@ -72,6 +72,7 @@ Result<Request> parse_request(std::string_view line) {
                      signal->get_int64() < NSIG;
   if (!valid) return malformed("\"signal\" is not the number of a signal");
   request.signal = static_cast<int>(signal->get_int64());
+  request.force = flag_in(*object, "force");
   return request;
 }
 
@@ -83,6 +84,7 @@ std::string encode(const Request& request) {
   if (request.command == Command::kSignal) object["signal"] = request.signal;
   if (request.all_nodes) object["all_nodes"] = true;
   if (request.waits) object["waits"] = true;
+  if (request.force) object["force"] = true;
   return json::serialize(object) + "\n";
 }
 

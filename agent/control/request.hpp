@@ -13,7 +13,8 @@ enum class Command { kStatus, kSignal, kStop, kStacks };
 
 struct Request {
   Command command = Command::kStatus;
-  int signal = 0;          // of kSignal
+  int signal = 0;          // of kSignal, like the next
+  bool force = false;      // also where ranks would end by it
   bool all_nodes = false;  // of kStop: the run ends on every node
   bool waits = false;      // of kStop: a second answer says how it ended here
 };

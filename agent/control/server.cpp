@@ -98,8 +98,10 @@ std::string Server::Impl::answer(const Request& request, const Peer& peer) {
   switch (request.command) {
     case Command::kStatus:
       return to_json(target_->status());
-    case Command::kSignal:
-      return encode_done(target_->signal_workers(request.signal, peer));
+    case Command::kSignal: {
+      const auto done = target_->signal_workers(request.signal, request.force, peer);
+      return done ? encode_done(*done) : encode_refused(done.error().sentence);
+    }
     case Command::kStop:
       target_->stop(peer, request.all_nodes ? Reach::kAllNodes : Reach::kThisNode);
       return encode_done("stopping");

@@ -35,8 +35,10 @@ class Target {
   virtual ~Target() = default;
 
   [[nodiscard]] virtual NodeStatus status() const = 0;
-  /// Passes `signal` to the workers of every node. Returns what was done.
-  [[nodiscard]] virtual std::string signal_workers(int signal, const Peer& from) = 0;
+  /// Passes `signal` to the workers of every node. Returns what was done, or why it was refused;
+  /// `force`: also where workers would end by it.
+  [[nodiscard]] virtual Result<std::string> signal_workers(int signal, bool force,
+                                                           const Peer& from) = 0;
   /// As SIGTERM to ddprun, or to the ddprun of every node of the run.
   enum class Reach { kThisNode, kAllNodes };
   virtual void stop(const Peer& from, Reach reach) = 0;

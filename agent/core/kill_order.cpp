@@ -4,6 +4,7 @@
 
 #include "agent/core/limits.hpp"
 #include "base/assert.hpp"
+#include "base/pipe_end.hpp"
 
 namespace ddprun {
 
@@ -11,6 +12,9 @@ StopOrder next_stop_order(StopStage reached, const StopRule& rule) {
   DDPRUN_ASSERT(reached != StopStage::kAbandoned);
   switch (reached) {
     case StopStage::kNone:
+      if (rule.spare > Duration::zero()) return {StopStage::kSpared, 0, rule.spare};
+      [[fallthrough]];
+    case StopStage::kSpared:
       return {StopStage::kSignalled, rule.signal, rule.grace};
     case StopStage::kSignalled:
       if (rule.stacks && rule.grace > Duration::zero()) {
@@ -18,8 +22,10 @@ StopOrder next_stop_order(StopStage reached, const StopRule& rule) {
       }
       [[fallthrough]];
     case StopStage::kAsked:
-      return {StopStage::kKilled, SIGKILL, kWaitAfterKill};
+      return {StopStage::kKilled, SIGKILL, kPipeEndWait};
     case StopStage::kKilled:
+      return {StopStage::kSwept, SIGKILL, kWaitAfterKill};
+    case StopStage::kSwept:
     case StopStage::kAbandoned:
       break;
   }

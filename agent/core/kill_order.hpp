@@ -1,6 +1,8 @@
-// The order of a stop: the stop signal to every worker's process group, a grace period, after a
-// failure a moment in which workers that did not obey write their stacks, SIGKILL to all that is
-// left, a second period, and then a worker counts as unkillable and ddprun gives up on it. Pure.
+// The order of a stop: where a failure ends the run, a time in which workers may end by themselves;
+// the stop signal to every worker's process group, a grace period, after a failure a moment in
+// which workers that did not obey write their stacks, SIGKILL to workers and what they started but
+// for processes that end with their pipe, a moment later to these as well, a second period, and
+// then a worker counts as unkillable and ddprun gives up on it. Pure.
 #pragma once
 
 #include "base/clock.hpp"
@@ -8,13 +10,14 @@
 namespace ddprun {
 
 /// How far the stop of a group has gone.
-enum class StopStage { kNone, kSignalled, kAsked, kKilled, kAbandoned };
+enum class StopStage { kNone, kSpared, kSignalled, kAsked, kKilled, kSwept, kAbandoned };
 
 /// What a stop is made of: the first signal and how long a worker has to obey it.
 struct StopRule {
   int signal;
   Duration grace;
   bool stacks = false;  // those that outlive it are asked for their stacks, unless it is 0
+  Duration spare{};     // --failure-grace: the time before the first signal; 0: none
 };
 
 /// The next thing to do to all workers that are left.

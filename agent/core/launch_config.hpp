@@ -116,6 +116,7 @@ struct StopConfig {
   /// round; unset: --restart=all.
   std::optional<Duration> rejoin_timeout{};
   int spares = 0;  // --spares: processes that wait for the place of a lost rank, with the above
+  Duration failure_grace = kFailureGraceDefault;  // from a failure that ends the run to a signal
 };
 
 /// Where workers find their store.

@@ -26,6 +26,9 @@ inline constexpr int kSparesMax = 1024;  // --spares
 inline constexpr Duration kSpareAgainMin = std::chrono::seconds(1);
 inline constexpr Duration kSpareAgainMax = std::chrono::minutes(1);
 inline constexpr Duration kShutdownTimeoutDefault = std::chrono::seconds(30);
+// --failure-grace: what ranks catch, print and save takes milliseconds to a second; those that wait
+// for the lost one without an end are stopped then.
+inline constexpr Duration kFailureGraceDefault = std::chrono::seconds(1);
 inline constexpr Duration kStragglerTimeoutDefault = std::chrono::seconds(10);
 inline constexpr Duration kStragglerGrace = std::chrono::seconds(2);
 // After a rank failed with a complaint about others, these have so long to complain, too, or to

@@ -90,11 +90,16 @@ std::string given_up_line(const WorkerExit& exit, int others) {
 
 }  // namespace
 
-std::string death_line(const WorkerExit& exit, int others) {
+std::string death_line(const WorkerExit& exit, int others, Duration spare) {
   if (exit.given_up) return given_up_line(exit, others);
   const Verdict verdict = judge_at_once(exit);
   std::string text = sentence_of(exit, verdict);
-  if (others > 0) text += "; stopping " + count_text(others, "other rank");
+  if (others > 0 && spare > Duration::zero()) {
+    text += "; waiting up to " + duration_text(spare) + " for " + count_text(others, "other rank") +
+            " (--failure-grace)";
+  } else if (others > 0) {
+    text += "; stopping " + count_text(others, "other rank");
+  }
   return warning_line(verdict.code, text);
 }
 
@@ -169,16 +174,42 @@ std::string stopped_line(int signal, const StopFacts& stop) {
   return note_line("STOP", text + "; exit " + std::to_string(exit_code_of_signal(signal)));
 }
 
+namespace {
+
+/// "rank 3", "ranks 0, 1 and 2", "ranks 0, 1, 2 and 13 more".
+std::string ranks_text(const std::vector<Rank>& ranks) {
+  constexpr std::size_t kShown = 8;
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  const std::size_t shown = ranks.size() <= kShown ? ranks.size() : kShown - 1;
+  for (std::size_t i = 0; i < shown; ++i) {
+    const bool last = i > 0 && i + 1 == ranks.size();
+    text += (i == 0 ? "" : last ? " and " : ", ") + std::to_string(ranks[i].value());
+  }
+  return shown == ranks.size() ? text
+                               : text + " and " + std::to_string(ranks.size() - shown) + " more";
+}
+
+}  // namespace
+
+std::string signal_refusal(int signal, const std::vector<Rank>& ends) {
+  return signal_name(signal) + " would end " + ranks_text(ends) + ", which " +
+         (ends.size() == 1 ? "neither handles nor blocks" : "neither handle nor block") +
+         " it; nothing was sent. --force sends it all the same";
+}
+
 std::string signal_text(const SignalFacts& facts) {
   const bool none = facts.ranks == 0;
   std::string text = signal_name(facts.signal);
   if (!facts.from.empty()) text += " from " + facts.from;
   if (!facts.host.empty()) text += " on " + facts.host;
-  text += none ? "; no rank runs here" : "; passed to " + count_text(facts.ranks, "rank") + " here";
-  if (facts.other_nodes == 0) return text;
+  if (!none) text += "; passed to " + count_text(facts.ranks, "rank") + " here";
+  if (none) text += facts.ends.empty() ? "; no rank here takes it" : "; passed to no rank here";
+  const std::string ends =
+      facts.ends.empty() ? "" : "; not to " + ranks_text(facts.ends) + ", which would end by it";
+  if (facts.other_nodes == 0) return text + ends;
   const std::string others = count_text(facts.other_nodes, "other node");
-  if (facts.others_reached) return text + (none ? ", passed to " : " and to ") + others;
-  return text + ", not to " + others + ": the coordinator is not connected";
+  if (facts.others_reached) return text + (none ? ", passed to " : " and to ") + others + ends;
+  return text + ", not to " + others + ": the coordinator is not connected" + ends;
 }
 
 std::string leaving_line(const ReceivedSignal& signal) {
@@ -209,9 +240,15 @@ std::string left_behind_text(const std::vector<std::string>& names) {
 std::string left_behind_line(const LeftBehindFacts& facts) {
   const std::string text =
       who(facts.worker) + " left " + left_behind_text(facts.names) + " behind; ";
+  const std::string timeout = duration_text(facts.timeout);
   if (facts.signal == 0) {
-    return note_line(
-        "LEFT", text + "waiting up to " + duration_text(facts.timeout) + " (--straggler-timeout)");
+    const char* const they = facts.names.size() == 1 ? "it makes" : "they make";
+    return note_line("LEFT", text + "waiting until " + they + " no progress for " + timeout +
+                                 " (--straggler-timeout)");
+  }
+  if (facts.quiet) {
+    return warning_line("LEFT", text + "sending " + signal_name(facts.signal) + " after " +
+                                    timeout + " without progress (--straggler-timeout)");
   }
   return note_line("LEFT", text + "sending " + signal_name(facts.signal) + " " +
                                duration_text(facts.since_exit) + " after its exit");

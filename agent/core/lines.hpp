@@ -42,8 +42,8 @@ struct StartFacts {
 /// `ddprun: note [RESTART] restart 1 of 3, round 2`: the same of a single node.
 [[nodiscard]] std::string restart_line(const std::string& text);
 
-/// A worker failed, and `others` ranks are stopped because of it.
-[[nodiscard]] std::string death_line(const WorkerExit& exit, int others);
+/// A worker failed, and `others` ranks are stopped because of it, after `spare` if they still run.
+[[nodiscard]] std::string death_line(const WorkerExit& exit, int others, Duration spare = {});
 /// A worker could not be started. A program that cannot be run is the command's fault or the
 /// node's: no rank is named then.
 [[nodiscard]] std::string spawn_failure_text(Rank rank, const std::string& host,
@@ -78,9 +78,10 @@ struct StopFacts {
 /// A signal that does not end the run.
 struct SignalFacts {
   int signal = 0;
-  std::string from;  // the sender, as far as it is known
-  std::string host;  // where it came; empty: here
-  int ranks = 0;     // that got it here
+  std::string from;          // the sender, as far as it is known
+  std::string host;          // where it came; empty: here
+  int ranks = 0;             // that got it here
+  std::vector<Rank> ends{};  // that would end by it, and did not get it
   int other_nodes = 0;
   bool others_reached = true;
 };
@@ -89,6 +90,10 @@ struct SignalFacts {
 
 /// Processes that one worker left and that are named: of more the text says "at least".
 inline constexpr std::size_t kLeftNamedMax = 1000;
+
+/// "SIGUSR1 would end ranks 0 and 1, which neither handle nor block it; nothing was sent ...".
+[[nodiscard]] std::string signal_refusal(int signal, const std::vector<Rank>& ends);
+
 /// "2 processes (sh, python3)".
 [[nodiscard]] std::string left_behind_text(const std::vector<std::string>& names);
 /// What a worker left behind when it ended.
@@ -96,6 +101,7 @@ struct LeftBehindFacts {
   WorkerName worker;
   std::vector<std::string> names;  // of its processes that live
   int signal = 0;                  // that they get now; 0: they are waited for
+  bool quiet = false;              // after a success: it has made no progress for `timeout`
   Duration since_exit{};
   Duration timeout{};  // --straggler-timeout
 };

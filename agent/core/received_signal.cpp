@@ -1,5 +1,7 @@
 #include "agent/core/received_signal.hpp"
 
+#include <signal.h>
+
 #include "base/exit_status.hpp"
 #include "base/printable.hpp"
 
@@ -14,6 +16,22 @@ constexpr std::chrono::seconds kPairWithin{1};
 std::string received_text(const ReceivedSignal& signal) {
   const std::string name = signal_name(signal.number);
   return signal.from.empty() ? name + " received" : name + " from " + printable(signal.from);
+}
+
+bool ends_by_default(int signal) {
+  switch (signal) {
+    case SIGCHLD:
+    case SIGCONT:
+    case SIGURG:
+    case SIGWINCH:
+    case SIGSTOP:
+    case SIGTSTP:
+    case SIGTTIN:
+    case SIGTTOU:
+      return false;
+    default:
+      return true;
+  }
 }
 
 bool SignalPairs::completes_pair(int number, Way way, TimePoint now) {

@@ -20,6 +20,9 @@ struct ReceivedSignal {
 /// "SIGTERM from slurmstepd (pid 4021)", "SIGTERM received".
 [[nodiscard]] std::string received_text(const ReceivedSignal& signal);
 
+/// Whether it ends a process that does nothing about it.
+[[nodiscard]] bool ends_by_default(int signal);
+
 /// A process that signals every process of a job reaches the agent and the front, which forwards
 /// it. One that came directly and one of the same number that was forwarded, within a second, are
 /// one signal; two of either kind are two.

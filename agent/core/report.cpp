@@ -108,9 +108,11 @@ std::string others(const RunFailure& failure) {
   }
   if (failure.stopped == 0) return witnesses;
   const bool one = failure.stopped == 1;
-  std::string text = count_text(failure.stopped, "rank") + (one ? " was" : " were") +
-                     " running; ddprun stopped " + (one ? "it " : "them ") +
-                     span_text("in", failure.stop_took);
+  std::string text = count_text(failure.stopped, "rank") + (one ? " was" : " were");
+  const bool spared = failure.spared.count() > 0;
+  text += spared ? " still running " + duration_text(failure.spared) + " later" : " running";
+  text += std::string("; ddprun stopped ") + (one ? "it " : "them ") +
+          span_text("in", failure.stop_took);
   if (failure.killed > 0) text += "; " + count_text(failure.killed, "rank") + " needed SIGKILL";
   return witnesses.empty() ? text : witnesses + "; " + text;
 }

@@ -37,6 +37,8 @@ WorkerGroup::WorkerGroup(Options options)
     : shutdown_timeout_(options.shutdown_timeout),
       straggler_timeout_(options.straggler_timeout),
       rejoin_timeout_(options.rejoin_timeout),
+      failure_grace_(options.failure_grace),
+      may_be_last_(options.may_be_last),
       grows_(options.grows),
       recovers_(!options.carried.empty()),
       stop_rule_{SIGTERM, options.shutdown_timeout} {
@@ -110,22 +112,22 @@ void WorkerGroup::on(const Exited& event) {
   }
   worker.life = left ? WorkerRecord::Life::kLeaving : WorkerRecord::Life::kEnded;
   worker.status = event.status;
+  worker.ended_at = now_;
   if (held) return on_held_exit(event.rank);
-  // After the first failure every worker that is left has been sent a signal.
-  if (is_first_failure({now_, event.status, worker.first_signal}, failed_at_)) {
+  // In a stop it is an answer to the signal, or to the loss of a peer.
+  if (runs_here() && is_first_failure({now_, event.status, worker.first_signal}, failed_at_)) {
     return on_first_failure(event.rank);
   }
   if (!over()) finish_if_nothing_is_left();
 }
 
 void WorkerGroup::on_first_failure(LocalRank rank) {
-  DDPRUN_ASSERT(runs_here());
   first_failure_ = rank;
   failed_at_ = now_;
   actions_.push_back(FirstFailure{rank});
   stop_rule_.stacks = true;
   hold_survivors();
-  begin_stop(SIGTERM);
+  begin_stop(SIGTERM, may_be_last_ ? failure_grace_ : Duration::zero());
   if (!over()) actions_.push_back(LogFailure{rank});
 }
 
@@ -154,6 +156,7 @@ void WorkerGroup::on(const StopRequested& event) {
     return;
   }
   stop_signal_ = event.signal;
+  requested_ = true;
   stop_rule_.stacks = false;
   if (state_ == GroupState::kStraggling) {
     // It may hurry them, not give them more time than they had.
@@ -161,6 +164,9 @@ void WorkerGroup::on(const StopRequested& event) {
   }
   if (take_held_back() || state_ < GroupState::kStopping) {
     stop_anew(event.signal);
+  } else if (spared_until()) {
+    stop_rule_.signal = event.signal;
+    end_spare();
   } else if (state_ == GroupState::kStopping) {
     // A stop after a failure is under way: the workers also get this signal, the deadline stays.
     send_to_all(event.signal);
@@ -171,7 +177,7 @@ void WorkerGroup::on(const StopRequested& event) {
 
 void WorkerGroup::on(const TimerExpired& event) {
   if (over() || event.deadline != deadline_) return;
-  if (state_ == GroupState::kStraggling) return on_straggler_timer();
+  if (state_ == GroupState::kStraggling) return on_straggler_timer(event.left);
   if (state_ == GroupState::kHealthy) return on_join_timer();
   advance_stop();
 }
@@ -179,11 +185,13 @@ void WorkerGroup::on(const TimerExpired& event) {
 void WorkerGroup::on(const StopOrdered& event) {
   if (event.then != StopOrdered::Then::kEnd && rejoin_timeout_) return give_way(event);
   const bool took_back = take_held_back();
+  const bool spares = event.cause == StopOrdered::Cause::kFailure;
   // What is under way ends the others as well.
-  if (!took_back && state_ >= GroupState::kStopping) return;
+  if (!took_back && state_ >= GroupState::kStopping) return spares ? void() : end_spare();
   stop_rule_.grace = event.grace;
   stop_rule_.stacks = event.stacks;
-  stop_anew(event.signal);
+  requested_ = requested_ || event.cause == StopOrdered::Cause::kRequest;
+  stop_anew(event.signal, spares ? failure_grace_ : Duration::zero());
 }
 
 void WorkerGroup::on(const StacksAsked& event) {
@@ -216,31 +224,55 @@ void WorkerGroup::spawn_next() {
 }
 
 // For those that had no part in the stop before: they have the whole grace.
-void WorkerGroup::stop_anew(int signal) {
+void WorkerGroup::stop_anew(int signal, Duration spare) {
   stop_order_ = {StopStage::kNone, 0, Duration::zero()};
-  begin_stop(signal);
+  begin_stop(signal, spare);
 }
 
-void WorkerGroup::begin_stop(int signal) {
+// What a dead worker left has its own time, after the signal.
+void WorkerGroup::begin_stop(int signal, Duration spare) {
   stop_rule_.signal = signal;
+  stop_rule_.spare = any_worker_left() ? spare : Duration::zero();
   state_ = GroupState::kStopping;
   if (!anything_left()) return finish_if_nothing_is_left();
-  if (!stop_began_) stop_began_ = now_;
   advance_stop();
+}
+
+void WorkerGroup::end_spare() {
+  if (spared_until()) advance_stop();
+}
+
+// Nothing is left that could save anything: what ignores the signal does not delay a restart.
+void WorkerGroup::limit_what_is_left() {
+  const bool signalled =
+      state_ == GroupState::kStopping && stop_order_.stage == StopStage::kSignalled;
+  if (!signalled || requested_ || any_worker_left()) return;
+  TimePoint since = signalled_at_;
+  for (const LocalRank rank : leaving()) since = std::max(since, record(rank).ended_at);
+  const TimePoint due = since + std::min(kStragglerGrace, stop_rule_.grace);
+  if (due < deadline_) arm(due - now_);
 }
 
 void WorkerGroup::begin_straggling() {
   state_ = GroupState::kStraggling;
+  stragglers_.emplace(straggler_timeout_);
+  stragglers_->begin(now_);
   stragglers_due_ = now_ + straggler_timeout_;
-  arm(std::min(kStragglersQuietMax, straggler_timeout_));
+  stragglers_told_at_ = now_ + kStragglersQuietMax;
+  arm(Duration::zero());  // for the first sample
 }
 
-void WorkerGroup::on_straggler_timer() {
+void WorkerGroup::on_straggler_timer(const std::vector<RankProgress>& left) {
+  const Duration quiet = stragglers_->sample(left, now_);
+  stragglers_due_ = now_ + straggler_timeout_ - std::min(quiet, straggler_timeout_);
   if (now_ < *stragglers_due_) {
-    log_left_behind(0);
-    return arm(*stragglers_due_ - now_);
+    const bool tells = stragglers_told_at_ && now_ >= *stragglers_told_at_;
+    if (tells) log_left_behind(0);
+    if (tells) stragglers_told_at_.reset();
+    const TimePoint told_at = stragglers_told_at_.value_or(TimePoint::max());
+    return arm(std::min({*stragglers_due_, stragglers_->next(), told_at}) - now_);
   }
-  log_left_behind(SIGTERM);
+  log_left_behind(SIGTERM, straggler_timeout_ > Duration::zero());
   stop_rule_.grace = std::min(kStragglerGrace, shutdown_timeout_);
   begin_stop(SIGTERM);
 }
@@ -252,16 +284,28 @@ void WorkerGroup::advance_stop() {
     return take_held_back() ? stop_anew(SIGTERM) : finish(ended_state());
   }
   if (stop_order_.stage == StopStage::kAsked) return actions_.push_back(AskStacks{});
+  if (stop_order_.stage == StopStage::kSpared) {
+    spared_since_ = now_;
+    return arm(stop_order_.grace);
+  }
+  if (stop_order_.stage == StopStage::kSignalled) {
+    signalled_at_ = now_;
+    if (!stop_began_) stop_began_ = now_;
+    const auto since = std::exchange(spared_since_, std::nullopt);
+    if (since && any_worker_left()) spared_ = now_ - *since;
+  }
   if (stop_order_.stage == StopStage::kKilled) {
     state_ = GroupState::kKilling;
     log_left_behind(SIGKILL);
   }
   send_to_all(stop_order_.signal);
-  arm(stop_order_.grace);
+  const bool limited =
+      stop_order_.stage == StopStage::kSignalled && !requested_ && !any_worker_left();
+  arm(limited ? std::min(kStragglerGrace, stop_order_.grace) : stop_order_.grace);
 }
 
-void WorkerGroup::log_left_behind(int signal) {
-  for (const LocalRank rank : leaving()) actions_.push_back(LogLeftBehind{rank, signal});
+void WorkerGroup::log_left_behind(int signal, bool quiet) {
+  for (const LocalRank rank : leaving()) actions_.push_back(LogLeftBehind{rank, signal, quiet});
 }
 
 void WorkerGroup::arm(Duration from_now) {
@@ -273,12 +317,14 @@ void WorkerGroup::send(LocalRank rank, int signal) {
   WorkerRecord& worker = record(rank);
   if (worker.first_signal == 0) worker.first_signal = signal;
   worker.last_signal = signal;
-  actions_.push_back(Signal{rank, signal});
+  actions_.push_back(Signal{rank, signal, spares_pipe_ends()});
 }
 
 void WorkerGroup::send_to_all(int signal) {
   for (const LocalRank rank : running()) send(rank, signal);
-  for (const LocalRank rank : leaving()) actions_.push_back(Signal{rank, signal});
+  for (const LocalRank rank : leaving()) {
+    actions_.push_back(Signal{rank, signal, spares_pipe_ends()});
+  }
 }
 
 void WorkerGroup::finish_if_nothing_is_left() {
@@ -291,6 +337,9 @@ void WorkerGroup::finish_if_nothing_is_left() {
     finish(succeeded ? GroupState::kSucceeded : ended_state());
   } else if (succeeded) {
     begin_straggling();
+  } else {
+    end_spare();
+    limit_what_is_left();
   }
   // Last, because the shell may answer it with the next event.
   if (succeeded) actions_.push_back(AllSucceeded{});

@@ -13,9 +13,14 @@
 // they are held until the next round is ordered, and then released to its group, which takes them
 // as carried ranks. A stop takes them back.
 //
-// When a worker has ended, what it had started and left, in whatever process group or session,
-// has the rest of the grace of a stop; after a success, the straggler timeout to end by itself. The
-// group is over when nothing is left.
+// Where a failure may end the run, the other workers have the failure grace to end by themselves
+// before they are signalled: an order of the next round, or a signal that ends the run, cuts it
+// short.
+//
+// When a worker has ended, what it had started and left, in whatever process group or session, gets
+// the stop signal with the others. Once no worker is left, it has kStragglerGrace after that signal
+// and its worker's end, or the rest of the grace where a user has asked for the stop; after a
+// success, the straggler timeout to end by itself. The group is over when nothing is left.
 #pragma once
 
 #include <initializer_list>
@@ -23,10 +28,12 @@
 #include <variant>
 #include <vector>
 
+#include "agent/core/hang.hpp"
 #include "agent/core/kill_order.hpp"
 #include "agent/core/limits.hpp"
 #include "base/clock.hpp"
 #include "base/exit_status.hpp"
+#include "base/rank_progress.hpp"
 #include "base/result.hpp"
 #include "base/types.hpp"
 #include "base/worker_exit.hpp"
@@ -38,7 +45,8 @@ enum class GroupState {
   kStarting,    // workers are spawned one after the other
   kHealthy,     // all were spawned, none has failed
   kStraggling,  // all ended with 0; what they left behind has time to end
-  kStopping,    // those left, but for the held ones, have the stop signal and their grace
+  kStopping,    // those left, but for the held ones, have the failure grace, or the stop signal and
+                // their grace
   kKilling,     // the same have SIGKILL
   kHolding,     // a worker failed, and only those that survive it are left
   kReleased,    // the next round takes those that are left; a stop takes them back
@@ -75,9 +83,11 @@ struct GivenUp {
 struct StopRequested {
   int signal;
 };  // a signal to ddprun that means: end the run
+/// Of an ArmTimer; one that was replaced changes nothing.
 struct TimerExpired {
   TimePoint deadline;
-};  // of an ArmTimer; one that was replaced changes nothing
+  std::vector<RankProgress> left{};  // while straggling: of each rank's processes that are left
+};
 /// The round is over elsewhere: these workers end, and none of them is to blame.
 struct StopOrdered {
   int signal;
@@ -85,6 +95,10 @@ struct StopOrdered {
   bool stacks = false;  // a failure elsewhere complained of other ranks: what these do is evidence
   enum class Then { kEnd, kWait, kNextRound };
   Then then = Then::kEnd;  // else ranks that survive are for the next round, which may be ordered
+  /// kFailure: it ends the run, and these workers have the failure grace. kRequest: of a user, on
+  /// another node.
+  enum class Cause { kRound, kFailure, kRequest };
+  Cause cause = Cause::kRound;
 };
 /// The answer of AskStacks: these write them, and end.
 struct StacksAsked {
@@ -115,6 +129,9 @@ struct Spawn {
 struct Signal {
   LocalRank rank;
   int signal = 0;
+  /// Of SIGKILL: to the worker alone, or when it has ended, to what it left but processes that end
+  /// with their pipe.
+  bool spares_pipe_ends = false;
 };  // to the process group of the worker, or when it has ended, to what it left behind
 struct ArmTimer {
   TimePoint deadline;
@@ -131,6 +148,7 @@ struct AllSucceeded {};  // every worker exited with 0; what they left behind ma
 struct LogLeftBehind {   // what this rank left behind gets this signal now; 0: is waited for
   LocalRank rank;
   int signal = 0;
+  bool quiet = false;  // after a success, since it makes no progress
 };
 struct FirstFailure {  // the exit that makes the round fail, before any worker is stopped
   LocalRank rank;
@@ -163,6 +181,7 @@ struct WorkerRecord {
   int first_signal = 0;              // the first that ddprun sent it while it lived; 0: none
   int last_signal = 0;
   bool asked = false;  // for its stacks, in the place of SIGKILL
+  TimePoint ended_at{};
   [[nodiscard]] bool had_to_be_killed() const;
 };
 
@@ -179,6 +198,8 @@ class WorkerGroup {
     /// taken this one: the failure of one that has not is a failure, and its end with 0 is no loss.
     bool grows = false;
     std::vector<LocalRank> finished{};  // of a round that grows: they exited with 0 before it came
+    Duration failure_grace{};           // --failure-grace
+    bool may_be_last = false;           // a failure of this round may end the run
   };
   explicit WorkerGroup(Options options);
 
@@ -219,6 +240,14 @@ class WorkerGroup {
   [[nodiscard]] const std::optional<SpawnFailed>& spawn_failure() const { return spawn_failure_; }
   /// From the first stop signal until none was waited for any more; 0 when none was stopped.
   [[nodiscard]] Duration stop_took() const;
+  /// How long workers that were still running then had to end by themselves after the failure that
+  /// ended the run; 0: all did, or had no such time.
+  [[nodiscard]] Duration spared() const { return spared_; }
+  /// While they have it: until when.
+  [[nodiscard]] std::optional<TimePoint> spared_until() const {
+    const bool spares = stop_order_.stage == StopStage::kSpared && state_ == GroupState::kStopping;
+    return spares ? std::optional(deadline_) : std::nullopt;
+  }
   /// The first signal that asked for the end of the run, 0 if none did.
   [[nodiscard]] int stop_signal() const { return stop_signal_; }
 
@@ -242,7 +271,7 @@ class WorkerGroup {
   [[nodiscard]] bool take_held_back();
   void hold();
   void give_way(const StopOrdered& event);
-  void stop_anew(int signal);
+  void stop_anew(int signal, Duration spare = {});
   void start_again(LocalRank rank, bool left);
   void finish_before(const Exited& event);
   void spawn_again(LocalRank rank);
@@ -250,13 +279,18 @@ class WorkerGroup {
   void on_join_timer();
   [[nodiscard]] bool runs_here() const;
   void spawn_next();
-  void begin_stop(int signal);
+  void begin_stop(int signal, Duration spare = {});
   void begin_straggling();
-  void on_straggler_timer();
+  void on_straggler_timer(const std::vector<RankProgress>& left);
   void advance_stop();
+  void end_spare();
+  void limit_what_is_left();
   void send(LocalRank rank, int signal);
   void send_to_all(int signal);
-  void log_left_behind(int signal);
+  [[nodiscard]] bool spares_pipe_ends() const {
+    return state_ == GroupState::kKilling && stop_order_.stage == StopStage::kKilled;
+  }
+  void log_left_behind(int signal, bool quiet = false);
   void arm(Duration from_now);
   void finish_if_nothing_is_left();
   void finish(GroupState state);
@@ -274,21 +308,30 @@ class WorkerGroup {
   Duration shutdown_timeout_;
   Duration straggler_timeout_;
   std::optional<Duration> rejoin_timeout_;
+  Duration failure_grace_;
+  bool may_be_last_;
   bool grows_;
-  std::optional<LocalRank> spawning_;        // the last one that was ordered
-  bool recovers_ = false;                    // until carried workers have taken the round
-  bool released_ = false;                    // the next round is ordered
-  std::optional<TimePoint> stragglers_due_;  // once all workers ended with 0
+  std::optional<LocalRank> spawning_;  // the last one that was ordered
+  bool recovers_ = false;              // until carried workers have taken the round
+  bool released_ = false;              // the next round is ordered
+  // Once all workers ended with 0: what they left, and when it is stopped unless it makes progress.
+  std::optional<HangWatch> stragglers_;
+  std::optional<TimePoint> stragglers_due_;
+  std::optional<TimePoint> stragglers_told_at_;  // none: they are told
   // One of these began the stop: no later signal or order takes that back.
   std::optional<LocalRank> first_failure_;
   std::optional<SpawnFailed> spawn_failure_;
   std::optional<TimePoint> failed_at_;
   int stop_signal_ = 0;
+  bool requested_ = false;  // a user asked for the stop, here or on another node
   StopRule stop_rule_;
   StopOrder stop_order_{StopStage::kNone, 0, Duration::zero()};  // the last that was given
   TimePoint deadline_{};
   TimePoint now_{};                      // of the event that is taken
   std::optional<TimePoint> stop_began_;  // the first stop signal
+  TimePoint signalled_at_{};             // the stop signal of the stop that is under way
+  std::optional<TimePoint> spared_since_;
+  Duration spared_{};
   TimePoint over_at_{};
   GroupActions actions_;
 };

@@ -15,6 +15,7 @@ void WorkerGroup::give_way(const StopOrdered& event) {
   const bool again = state_ == GroupState::kReleased;
   if ((over() && !again) || stop_signal_ != 0) return;
   released_ = event.then == StopOrdered::Then::kNextRound;
+  end_spare();
   if (state_ < GroupState::kStopping) {
     stop_rule_.grace = event.grace;
     stop_rule_.stacks = event.stacks;
@@ -135,7 +136,7 @@ void WorkerGroup::on_held_exit(LocalRank rank) {
   if (!settled) {
     const bool kills = state_ == GroupState::kKilling;
     actions_.push_back(Signal{rank, kills ? SIGKILL : stop_rule_.signal});
-    return kills ? arm(kWaitAfterKill) : void();
+    return kills ? arm(stop_order_.grace) : void();
   }
   if (left) return stop_anew(SIGTERM);
   if (!held().empty()) return;

@@ -103,7 +103,7 @@ void NodeDriver::group_over(Round round, GroupOutcome outcome) {
   if (!outcome.death_line.empty()) deferred_death_line_ = std::move(outcome.death_line);
   feed(client::GroupGone{round, outcome.stop_took, outcome.killed, outcome.stopped,
                          std::move(outcome.ranks), std::move(outcome.waits),
-                         std::move(outcome.other_failure), outcome.alike});
+                         std::move(outcome.other_failure), outcome.alike, outcome.spared});
 }
 
 void NodeDriver::flush_deferred_death_line() {

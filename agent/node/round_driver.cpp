@@ -33,10 +33,10 @@ void RoundDriver::request_stop(int signal) {
   give_up_opening();
 }
 
-void RoundDriver::end(int signal, Duration grace, Then then) {
+void RoundDriver::end(int signal, Duration grace, Then then, Cause cause) {
   end_hearing();
   ask_survivors();
-  step(StopOrdered{signal, grace, !looked_.empty(), then});
+  step(StopOrdered{signal, grace, !looked_.empty(), then, cause});
   give_up_opening();
 }
 
@@ -45,20 +45,49 @@ void RoundDriver::end(const client::StopGroup& order) {
   end(order.signal, order.grace,
       order.then == Order::kNextRound ? Then::kNextRound
       : order.then == Order::kWait    ? Then::kWait
-                                      : Then::kEnd);
+                                      : Then::kEnd,
+      order.after_failure ? Cause::kFailure
+      : order.requested   ? Cause::kRequest
+                          : Cause::kRound);
 }
 
-int RoundDriver::pass_on(int signal) {
-  int passed = 0;
-  for (const std::vector<LocalRank>& ranks : {group_.running(), group_.held()}) {
-    for (const LocalRank rank : ranks) {
-      if (worker(rank).exit) continue;
-      worker(rank).passed.add(signal);
-      ports_.signal_worker(rank, signal);  // alone: its data loaders rarely expect a signal
-      ++passed;
-    }
+RoundDriver::PassedOn RoundDriver::pass_on(int signal, bool force) {
+  using Answer = RoundPorts::Answer;
+  PassedOn passed;
+  for (const LocalRank rank : living()) {
+    const Answer answer = force ? Answer::kTakes : ports_.answer_to(rank, signal);
+    if (answer == Answer::kEnds) passed.ends.push_back(ports_.name_of(rank).rank);
+    if (answer != Answer::kTakes) continue;
+    worker(rank).passed.add(signal);
+    ports_.signal_worker(rank, signal);  // alone: its data loaders rarely expect a signal
+    ++passed.ranks;
   }
   return passed;
+}
+
+std::vector<Rank> RoundDriver::ended_by(int signal) const {
+  std::vector<Rank> ranks;
+  for (const LocalRank rank : living()) {
+    const bool ends = ports_.answer_to(rank, signal) == RoundPorts::Answer::kEnds;
+    if (ends) ranks.push_back(ports_.name_of(rank).rank);
+  }
+  return ranks;
+}
+
+std::vector<LocalRank> RoundDriver::living() const {
+  std::vector<LocalRank> ranks = group_.running();
+  const std::vector<LocalRank> held = group_.held();
+  ranks.insert(ranks.end(), held.begin(), held.end());
+  std::erase_if(ranks, [this](LocalRank rank) { return worker(rank).exit.has_value(); });
+  return ranks;
+}
+
+void RoundDriver::timer_expired(TimePoint deadline) {
+  TimerExpired expired{deadline};
+  if (group_.state() == GroupState::kStraggling) {
+    expired.left = ports_.progress_of_left(group_.leaving());
+  }
+  step(expired);
 }
 
 void RoundDriver::step(const GroupEvent& event) {
@@ -85,6 +114,7 @@ void RoundDriver::act(const Signal& action) {
   if (group_.first_failure() && !target.exit && !target.may_obey) {
     target.may_obey = ports_.may_handle(action.rank, action.signal);
   }
+  if (action.spares_pipe_ends) return ports_.kill_but_pipe_ends(action.rank);
   ports_.signal_group(action.rank, action.signal);
 }
 
@@ -108,6 +138,7 @@ void RoundDriver::act(const LogLeftBehind& action) {
   if (facts.names.empty()) return;  // gone by now
   facts.worker = left.exit->worker;
   facts.signal = action.signal;
+  facts.quiet = action.quiet;
   facts.since_exit = ports_.now() - left.exited_at;
   facts.timeout = straggler_timeout_;
   ports_.log_left_behind(facts);
@@ -218,7 +249,7 @@ void RoundDriver::exited(LocalRank rank, ExitStatus status, LeftBehind left) {
   exit.passed_signal = ended.passed.explaining(status);
   set_times(exit, ended.exited_at);
   const WorkerRecord& record = group_.worker(rank);
-  ended.by_itself = record.first_signal == 0;
+  ended.by_itself = record.first_signal == 0 && runs_here();
   const bool not_joined = record.carried != WorkerRecord::Carried::kNo && !grows_;
   const bool held = record.life == WorkerRecord::Life::kHeld;
   const bool out_of_round = held || not_joined;

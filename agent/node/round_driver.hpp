@@ -40,19 +40,27 @@ class RoundDriver {
   /// The round is over elsewhere: ends the workers with `signal`, then, after `grace`, with
   /// SIGKILL. None of them is blamed.
   using Then = StopOrdered::Then;
-  void end(int signal, Duration grace, Then then = Then::kEnd);
+  using Cause = StopOrdered::Cause;
+  void end(int signal, Duration grace, Then then = Then::kEnd, Cause cause = Cause::kRound);
   void end(const client::StopGroup& order);
   /// Notes what all ranks do, before they are stopped: a failure elsewhere complained of others.
   /// After it, end() asks those that outlive the grace for their stacks.
   void look();
-  /// A signal that every worker gets once, and that changes nothing here. Returns their number.
-  int pass_on(int signal);
+  /// A signal that every worker gets once, and that changes nothing here; unless forced, those that
+  /// would end by it do not, nor those that ignore it.
+  struct PassedOn {
+    int ranks = 0;             // that got it
+    std::vector<Rank> ends{};  // that would end by it
+  };
+  PassedOn pass_on(int signal, bool force = false);
+  /// Of those that run: which would end by that signal.
+  [[nodiscard]] std::vector<Rank> ended_by(int signal) const;
 
   // What follows on calls of RoundPorts.
   void files_opened(const Result<void>& logs, const Result<void>& program);
   void devices_released();
   void spawn_due(LocalRank rank) { spawn(rank); }
-  void timer_expired(TimePoint deadline) { step(TimerExpired{deadline}); }
+  void timer_expired(TimePoint deadline);
   void exited(LocalRank rank, ExitStatus status, LeftBehind left);
   void complaint_found(LocalRank rank, std::optional<Complaint> complaint);
   void hearing_over();
@@ -93,7 +101,7 @@ class RoundDriver {
     PassedSignals passed{};
     std::optional<WorkerExit> exit{};
     TimePoint exited_at{};
-    bool by_itself = false;  // it ended before any signal of ddprun
+    bool by_itself = false;  // it ended before any signal of ddprun, and before the round was over
     bool may_obey = false;   // its exit may be the answer to a stop signal
   };
   // A failure that the group has not been told of yet: it may be a witness, and the culprit may
@@ -112,6 +120,7 @@ class RoundDriver {
   [[nodiscard]] bool may_be_witness(const ExitStatus& status) const;
   [[nodiscard]] bool failed_alike(std::size_t rank) const;
   [[nodiscard]] std::vector<RankFacts> facts() const;
+  [[nodiscard]] std::vector<LocalRank> living() const;
   [[nodiscard]] std::optional<WorkerExit> other_failure() const;
   [[nodiscard]] bool failed_by_itself(std::size_t rank) const;
   void act(const Spawn& action);

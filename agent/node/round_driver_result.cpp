@@ -15,6 +15,7 @@ RoundResult RoundDriver::result() const {
   all.error_json = error_json_;
   all.death_logged = death_logged_;
   all.stop_took = group_.stop_took();
+  all.spared = group_.spared();
   all.ranks = facts();
   all.waits = waits_;
   all.other_failure = other_failure();
@@ -81,7 +82,8 @@ bool RoundDriver::failed_alike(std::size_t rank) const {
   if (!first || first == own || given_up_ || !ended.exit) return false;
   const WorkerExit& failure = *worker(*first).exit;
   if (failure.complaint || ended.exit->complaint || ended.exit->status.success()) return false;
-  if (!ended.by_itself && (ended.may_obey || ended.exit->status.by_signal())) return false;
+  const bool signalled = group_.worker(own).first_signal != 0;
+  if (signalled && (ended.may_obey || ended.exit->status.by_signal())) return false;
   return is_alike(failure.status, ports_.last_line(*first), ended.exit->status,
                   ports_.last_line(own));
 }

@@ -3,12 +3,15 @@
 // driver's thread.
 #pragma once
 
+#include <signal.h>
+
 #include <string>
 #include <vector>
 
 #include "agent/core/lines.hpp"
 #include "agent/core/worker_group.hpp"
 #include "base/clock.hpp"
+#include "base/rank_progress.hpp"
 #include "base/result.hpp"
 #include "base/store_wait.hpp"
 #include "base/types.hpp"
@@ -68,12 +71,23 @@ class RoundPorts {
   /// To the process group of a worker, or when it has ended, to what it left behind. SIGKILL: to
   /// all that it has started.
   virtual void signal_group(LocalRank rank, int signal) = 0;
+  /// SIGKILL to a worker alone: what it started gets it when it has ended, but for processes that
+  /// end with their pipe. When it has ended: to what it left, with the same exception.
+  virtual void kill_but_pipe_ends(LocalRank rank) { signal_group(rank, SIGKILL); }
   /// Of these workers, which outlived their grace: those that write their stacks when they are
   /// aborted are, without what they have started. Returns which.
   [[nodiscard]] virtual std::vector<LocalRank> abort_with_stacks(
       const std::vector<LocalRank>& ranks) = 0;
   /// Whether a worker may answer that signal by an exit of its own: it handles or blocks it.
   [[nodiscard]] virtual bool may_handle(LocalRank rank, int signal) const = 0;
+  /// What a signal that is passed on does to a worker: it handles or blocks it, or the signal ends
+  /// nothing; it ignores it; it would end by it.
+  enum class Answer { kTakes, kIgnores, kEnds };
+  [[nodiscard]] virtual Answer answer_to(LocalRank rank, int signal) const {
+    static_cast<void>(rank);
+    static_cast<void>(signal);
+    return Answer::kTakes;
+  }
   /// To the worker alone, without what it has started.
   virtual void signal_worker(LocalRank rank, int signal) = 0;
   /// Replaces the timer before it; timer_expired() follows.
@@ -84,6 +98,12 @@ class RoundPorts {
   [[nodiscard]] virtual WorkerName name_of(LocalRank rank) const = 0;
   /// What is known of an exit now but for its order and status: name, wall clock, log.
   [[nodiscard]] virtual WorkerExit describe_exit(LocalRank rank) const = 0;
+  /// What the kernel counts of the processes that ranks have left, in the same order each time.
+  [[nodiscard]] virtual std::vector<RankProgress> progress_of_left(
+      const std::vector<LocalRank>& ranks) const {
+    static_cast<void>(ranks);
+    return {};
+  }
   /// The names of the processes that a worker left behind and that live.
   [[nodiscard]] virtual std::vector<std::string> left_behind(LocalRank rank) const = 0;
   /// Whether a worker that failed by itself complained of other ranks, in what it wrote:

@@ -12,6 +12,7 @@ GroupOutcome outcome_of(const RoundResult& result) {
   outcome.death_line = result.death_line;
   if (result.failure && unlogged) outcome.death_line = death_line(*result.failure, 0);
   outcome.stop_took = std::chrono::duration_cast<std::chrono::milliseconds>(result.stop_took);
+  outcome.spared = std::chrono::duration_cast<std::chrono::milliseconds>(result.spared);
   outcome.killed = result.killed;
   outcome.stopped = result.stopped;
   outcome.ranks = result.ranks;

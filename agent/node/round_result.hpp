@@ -26,6 +26,7 @@ struct RoundResult {
   int killed = 0;                           // of these, the ones that needed SIGKILL
   int descendants = 0;                      // that workers had started, and ddprun ended
   Duration stop_took{};  // from the first stop signal until none was waited for any more
+  Duration spared{};     // see WorkerGroup::spared()
   enum class Logged { kNo, kYes };
   Logged death_logged = Logged::kNo;  // whether the first failure was given its line
   std::string death_line{};           // that line, if it is still to be told
@@ -51,6 +52,7 @@ struct GroupOutcome {
   std::string unkillable{};  // what is still alive after SIGKILL; empty: nothing
   std::string death_line{};  // of a failure that has had no line; empty: none
   std::chrono::milliseconds stop_took{0};
+  std::chrono::milliseconds spared{0};
   int killed = 0;
   int stopped = 0;
   std::vector<RankFacts> ranks{};

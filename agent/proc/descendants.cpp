@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "agent/proc/limits.hpp"
+#include "base/pipe_end.hpp"
 
 namespace ddprun {
 
@@ -150,6 +151,14 @@ void Descendants::visit_some() {
     // A stopped process takes a signal when it continues.
     if (process->state == 'T') ::kill(visit.pid, SIGCONT);
     for (const pid_t child : children_of(visit.pid)) to_visit_.push_back({child, visit.pid});
+  }
+}
+
+// One that forks meanwhile escapes, until signal() follows.
+void Descendants::kill_but_pipe_ends() {
+  search();
+  for (const ProcessEntry& process : find(kHeldProcessesMax)) {
+    if (!ends_with_its_pipe(process.pid, process.parent)) send(process.pid, SIGKILL);
   }
 }
 

@@ -51,6 +51,8 @@ class Descendants {
   /// nothing new is seen. Where they are many, some get it in the next turns, while
   /// wait_until_gone() waits.
   void signal(int signal_number);
+  /// SIGKILL to those that are there now, but for processes that end with their pipe.
+  void kill_but_pipe_ends();
   /// How many are left, at most kHeldProcessesMax, and the memory that they hold.
   struct Held {
     int processes = 0;

@@ -26,15 +26,10 @@ struct DirectoryEntry {
   char name[1];
 };
 
-void reset_signal_dispositions() {
+void reset_signal_dispositions(const sigset_t& ignored) {
   for (int number = 1; number < NSIG; ++number) {
     struct sigaction action = {};
-    if (number == SIGHUP && ::sigaction(SIGHUP, nullptr, &action) == 0 &&
-        action.sa_handler == SIG_IGN) {
-      continue;  // nohup
-    }
-    action = {};
-    action.sa_handler = SIG_DFL;
+    action.sa_handler = ::sigismember(&ignored, number) == 1 ? SIG_IGN : SIG_DFL;
     ::sigaction(number, &action,
                 nullptr);  // fails for SIGKILL, SIGSTOP and libc's own: they are default
   }
@@ -96,7 +91,7 @@ bool close_on_exec_by_proc() noexcept {
 }
 
 void become_worker(const WorkerSetup& setup) noexcept {
-  reset_signal_dispositions();
+  reset_signal_dispositions(*setup.ignored);
   if (::setsid() < 0) fail(setup.report_fd, SpawnStage::kSession);
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) < 0) fail(setup.report_fd, SpawnStage::kSession);
   // The signal is not sent when the parent died before the call above.

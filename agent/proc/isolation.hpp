@@ -3,6 +3,7 @@
 // parent's memory is changed but errno. Thread rule: only in a child process.
 #pragma once
 
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/types.h>
 
@@ -34,11 +35,12 @@ struct WorkerSetup {
   std::size_t kept_count;
   const unsigned long* cpus;  // the bits of its affinity; null: the parent's
   std::size_t cpus_bytes;
+  const sigset_t* ignored;  // signals
 };
 
 /// Makes the calling process the leader of an own POSIX session with a parent-death signal,
-/// descriptors 0, 1, 2 only, default signal dispositions (an ignored SIGHUP stays), an empty
-/// mask, its own limit on descriptors and its own affinity, and executes the program. On failure
+/// descriptors 0, 1, 2 only, default signal dispositions but for what it ignores, an empty mask,
+/// its own limit on descriptors and its own affinity, and executes the program. On failure
 /// writes a SpawnFailure and _exits: no exit handler, no flush of the parent's buffers.
 [[noreturn]] void become_worker(const WorkerSetup& setup) noexcept;
 

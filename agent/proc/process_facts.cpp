@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -149,15 +150,26 @@ bool can_be_traced(const ProcessStacks& process) {
   return process.state == 'R' || process.state == 'S';
 }
 
+namespace {
+
+/// Whether a mask of /proc/PID/status has a signal; none: there is no such mask.
+std::optional<bool> has_signal(const std::string& status, std::string_view mask, int signal) {
+  const auto begin = status.find(mask);
+  if (begin == std::string::npos) return std::nullopt;
+  const auto bits = std::strtoull(status.c_str() + begin + mask.size(), nullptr, 16);
+  return ((bits >> static_cast<unsigned>(signal - 1)) & 1U) != 0;
+}
+
+}  // namespace
+
 bool may_handle(pid_t process, int signal) {
   const std::string status = read_proc(process, "status");
-  for (const std::string_view mask : {"\nSigBlk:", "\nSigCgt:"}) {
-    const auto begin = status.find(mask);
-    if (begin == std::string::npos) return true;
-    const auto bits = std::strtoull(status.c_str() + begin + mask.size(), nullptr, 16);
-    if (((bits >> static_cast<unsigned>(signal - 1)) & 1U) != 0) return true;
-  }
-  return false;
+  return has_signal(status, "\nSigBlk:", signal).value_or(true) ||
+         has_signal(status, "\nSigCgt:", signal).value_or(true);
+}
+
+bool ignores(pid_t process, int signal) {
+  return has_signal(read_proc(process, "status"), "\nSigIgn:", signal).value_or(false);
 }
 
 bool runs_python(pid_t process) {

@@ -30,6 +30,7 @@ namespace ddprun {
 /// Whether it handles or blocks that signal, or that is unknown; one that ended without being
 /// waited for is still known.
 [[nodiscard]] bool may_handle(pid_t process, int signal);
+[[nodiscard]] bool ignores(pid_t process, int signal);
 
 /// Whether it runs Python, as far as the name of its program says so.
 [[nodiscard]] bool runs_python(pid_t process);

@@ -145,6 +145,21 @@ Duration cpu_of(pid_t process) {
   return cpu_in(counted_in(read_proc(process, "stat")));
 }
 
+RankProgress progress_of(const std::vector<pid_t>& processes) {
+  RankProgress all;
+  for (const pid_t process : processes) {
+    const std::string io = read_proc(process, "io");
+    unsigned long long read = 0;
+    unsigned long long written = 0;
+    if (std::sscanf(io.c_str(), "rchar: %llu wchar: %llu", &read, &written) == 2) {
+      all.written += read + written;
+    }
+    all.cpu += cpu_of(process);
+    all.processes = all.processes * 31 + static_cast<std::uint64_t>(process);
+  }
+  return all;
+}
+
 std::vector<RankProgress> read_progress(const std::vector<pid_t>& leaders) {
   const Table table = read_table();
   std::vector<RankProgress> ranks;

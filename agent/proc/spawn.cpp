@@ -157,7 +157,8 @@ Result<Child> spawn(asio::any_io_executor executor, const SpawnRequest& request)
                           request.kept.data(),
                           request.kept.size(),
                           cpus.empty() ? nullptr : cpus.data(),
-                          cpus.size() * sizeof(unsigned long)};
+                          cpus.size() * sizeof(unsigned long),
+                          &request.ignored};
   Launched launched = launch(setup, request.leaf);
   if (launched.process.pid < 0) {
     return system_refused("cannot start " + request.program, launched.error);

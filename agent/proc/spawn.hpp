@@ -11,6 +11,7 @@
 #include "agent/proc/cgroup.hpp"
 #include "agent/proc/child.hpp"
 #include "agent/proc/numa.hpp"
+#include "base/process_setup.hpp"
 #include "base/result.hpp"
 
 namespace ddprun {
@@ -25,6 +26,7 @@ struct SpawnRequest {
   std::optional<Cgroup> leaf = {};              // to start it in, if the kernel allows that
   std::vector<int> kept = {};                   // descriptors that it gets besides 0, 1 and 2
   CpuSet cpus = {};                             // its affinity; empty: that of this process
+  sigset_t ignored = ignored_at_start();        // signals that it ignores
 };
 
 /// The file that execvp would run for `name` with this PATH (empty: /bin:/usr/bin), as an absolute
@@ -36,8 +38,8 @@ struct SpawnRequest {
 [[nodiscard]] Result<void> find_script(const std::string& path);
 
 /// Forks and executes. The worker is the leader of its own POSIX session, gets SIGKILL when the
-/// agent dies, has descriptors 0, 1, 2 and `kept` only, default signal dispositions (an inherited
-/// ignored SIGHUP stays ignored) and an empty mask; stdin, working directory, umask and limits (but
+/// agent dies, has descriptors 0, 1, 2 and `kept` only, default signal dispositions but for
+/// `ignored`, and an empty mask; stdin, working directory, umask and limits (but
 /// for that on descriptors, if one is given) are inherited. Returns after exec succeeded. Errors:
 /// kNotFound and kNotExecutable with path and reason (not found, not executable, missing
 /// interpreter), kSystem when the kernel refused a process or a descriptor. No error leaves a

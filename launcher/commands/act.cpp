@@ -109,12 +109,17 @@ int stop_run(const FoundRun& run, const std::string& name, const StopOrder& orde
 }  // namespace
 
 int signal(const Arguments& arguments, const Environment& environment) {
-  if (arguments.size() != 2) return misuse("ddprun signal takes a run and a signal");
-  const int number = parse_signal(arguments.back());
-  if (number == 0) return misuse("there is no signal " + arguments.back());
+  Arguments words = arguments;
+  const bool force = std::erase(words, "--force") > 0;
+  if (words.size() != 2) {
+    return misuse("ddprun signal takes a run and a signal: ddprun signal RUN SIGNAL [--force]");
+  }
+  const int number = parse_signal(words.back());
+  if (number == 0) return misuse("there is no signal " + words.back());
   control::Request request{control::Command::kSignal};
   request.signal = number;
-  return ask_once(arguments.front(), request, environment);
+  request.force = force;
+  return ask_once(words.front(), request, environment);
 }
 
 int stacks(const Arguments& arguments, const Environment& environment) {

@@ -25,8 +25,10 @@ constexpr std::array<CommandSpec, 9> kCommands{{
      "Saves the stacks of the ranks on this machine in the log directory, and groups the ranks by "
      "place. They continue.",
      commands::stacks},
-    {"signal", "RUN SIGNAL",
-     "Sends a signal to every rank on every node once: USR1, SIGUSR1 or 10.", commands::signal},
+    {"signal", "RUN SIGNAL [--force]",
+     "Sends a signal to every rank on every node once: USR1, SIGUSR1 or 10. Refused if a rank here "
+     "would end by it, unless forced.",
+     commands::signal},
     {"stop", "RUN [--all-nodes] [--no-wait]",
      "Stops this node's part in a run, as SIGTERM to its ddprun does, waits until that has ended, "
      "and says whether the run continues on other nodes. With --all-nodes the run ends on all.",

@@ -10,6 +10,7 @@
 #include <array>
 
 #include "base/exit_status.hpp"
+#include "base/process_setup.hpp"
 
 namespace ddprun::front {
 
@@ -70,7 +71,10 @@ Background go_to_background(int console) {
     return result;
   }
   result.process = background_pid;
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) ::signal(number, pass_to_background);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    const bool ignored = ::sigismember(&ignored_at_start(), number) == 1;
+    if (!ignored) ::signal(number, pass_to_background);
+  }
   ::close(pipe[1]);
   ::close(console);
   result.line = first_line(pipe[0]);

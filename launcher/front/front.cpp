@@ -11,6 +11,7 @@
 
 #include "base/exit_code.hpp"
 #include "base/forwarded_signal.hpp"
+#include "base/process_setup.hpp"
 #include "launcher/front/supervisor.hpp"
 #include "launcher/front/sweep.hpp"
 
@@ -125,6 +126,7 @@ int become_guard(int argc, char** argv, pid_t parent, const sigset_t& taken, con
 }  // namespace
 
 int run_below_front(int argc, char** argv, const std::function<int()>& agent) {
+  static_cast<void>(ignored_at_start());
   ::signal(SIGCHLD, SIG_DFL);  // statuses are lost where it is ignored
   const sigset_t taken = front::supervised_signals();
   sigset_t mask;

@@ -21,6 +21,7 @@
 #include "base/exit_status.hpp"
 #include "base/forwarded_signal.hpp"
 #include "base/message_line.hpp"
+#include "base/process_setup.hpp"
 #include "launcher/front/sweep.hpp"
 
 namespace ddprun::front {
@@ -275,8 +276,7 @@ Swept Loop::end_all(std::chrono::milliseconds limit) const {
   const std::vector<Cgroup> cgroups =
       is_guard() ? run_cgroups_of(supervised_.child) : std::vector<Cgroup>();
   if (!status_) ::kill(supervised_.child, SIGKILL);  // it would start more
-  for (const Cgroup& cgroup : cgroups) cgroup.kill();
-  const Swept swept = sweep(supervised_.spared, limit);
+  const Swept swept = sweep(supervised_.spared, limit, cgroups);
   for (const Cgroup& cgroup : cgroups) cgroup.remove();
   if (is_guard()) remove_sockets_of(supervised_.child);
   return swept;
@@ -326,9 +326,10 @@ sigset_t supervised_signals() {
        {SIGTTIN, SIGTTOU, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT}) {
     ::sigdelset(&set, number);
   }
-  struct sigaction hangup = {};
-  if (::sigaction(SIGHUP, nullptr, &hangup) == 0 && hangup.sa_handler == SIG_IGN) {
-    ::sigdelset(&set, SIGHUP);
+  // What is blocked is delivered although it is ignored: front and guard need these.
+  for (int number = 1; number < NSIG; ++number) {
+    const bool needed = number == SIGCHLD || number == SIGCONT || number == relay_signal();
+    if (!needed && ::sigismember(&ignored_at_start(), number) == 1) ::sigdelset(&set, number);
   }
   return set;
 }

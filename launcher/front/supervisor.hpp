@@ -13,7 +13,8 @@ namespace ddprun::front {
 enum class Role { kFront, kGuard };
 
 /// What the front takes and forwards: all that can be blocked, but for SIGTTIN and SIGTTOU
-/// (they stop the front), for those that a fault raises, and for a SIGHUP that is ignored (nohup).
+/// (they stop the front), for those that a fault raises, and for those that were ignored at the
+/// start (nohup).
 [[nodiscard]] sigset_t supervised_signals();
 
 struct Supervised {

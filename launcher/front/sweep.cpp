@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/newest_pid.hpp"
+#include "base/pipe_end.hpp"
 
 namespace ddprun::front {
 
@@ -29,9 +30,11 @@ void wait_for_an_end() {
   ::sigtimedwait(&ended, nullptr, &kLimit);
 }
 
+enum class Killed { kButPipeEnds, kAll };
+
 // Returns how many are alive. Groups of this process's own session may hold strangers; every other
 // session was begun by something below, so that its groups hold nothing else.
-int kill_below(const ProcessTree& tree, Swept& swept) {
+int kill_below(const ProcessTree& tree, Swept& swept, Killed killed) {
   const pid_t session = ::getsid(0);
   int alive = 0;
   for (const ProcessSeen& seen : tree) {
@@ -42,6 +45,10 @@ int kill_below(const ProcessTree& tree, Swept& swept) {
       }
       ++alive;
     }
+    if (killed == Killed::kButPipeEnds) {
+      if (!ends_with_its_pipe(seen.pid, seen.parent)) ::kill(seen.pid, SIGKILL);
+      continue;
+    }
     if (seen.session != session && seen.session > 0 && seen.group > 1) {
       ::kill(-seen.group, SIGKILL);
     }
@@ -51,7 +58,7 @@ int kill_below(const ProcessTree& tree, Swept& swept) {
 }
 
 // Children that are forked, or come here, faster than pictures are taken.
-void kill_new_children(NewPids& forked, const Spared& spared) {
+void kill_new_children(NewPids& forked, const Spared& spared, Killed killed) {
   const pid_t self = ::getpid();
   const pid_t session = ::getsid(0);
   pid_t last = 0;
@@ -60,7 +67,8 @@ void kill_new_children(NewPids& forked, const Spared& spared) {
     if (!read_process(pid, seen) || seen.parent != self || spared.covers(seen, session)) {
       return false;
     }
-    ::kill(pid, SIGKILL);
+    const bool is_spared = killed == Killed::kButPipeEnds && ends_with_its_pipe(pid, self);
+    if (!is_spared) ::kill(pid, SIGKILL);
     return std::exchange(last, pid) != pid;
   });
 }
@@ -86,17 +94,26 @@ bool reap_ended(Swept& swept, bool after_kill) {
 
 }  // namespace
 
-Swept sweep(const Spared& spared, std::chrono::milliseconds limit) {
+Swept sweep(const Spared& spared, std::chrono::milliseconds limit,
+            std::span<const Cgroup> cgroups) {
   Swept swept;
   ProcessTree tree;
   const auto deadline = since_boot() + limit;
+  const auto pipe_ends_until = since_boot() + kPipeEndWait;
+  Killed killed = Killed::kButPipeEnds;
   bool after_kill = false;
   while (reap_ended(swept, after_kill)) {
     NewPids forked;
     const bool seen = tree.read(spared);
-    if (seen && count_below(tree) == 0) break;
-    const int alive = seen ? kill_below(tree, swept) : 0;
-    kill_new_children(forked, spared);
+    const bool none = seen && count_below(tree) == 0;
+    if (none && killed == Killed::kAll) break;
+    // What forks faster than pictures are taken is not seen, and does not escape this.
+    if (killed == Killed::kButPipeEnds && (none || since_boot() >= pipe_ends_until)) {
+      killed = Killed::kAll;
+      for (const Cgroup& cgroup : cgroups) cgroup.kill();
+    }
+    const int alive = seen ? kill_below(tree, swept, killed) : 0;
+    kill_new_children(forked, spared, killed);
     after_kill = true;
     if (since_boot() > deadline) {
       swept.left = alive;

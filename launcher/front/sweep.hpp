@@ -8,7 +8,9 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <span>
 
+#include "agent/proc/cgroup.hpp"
 #include "launcher/front/process_tree.hpp"
 
 namespace ddprun::front {
@@ -23,9 +25,12 @@ struct Swept {
   std::array<ProcessSeen, 4> named = {};  // the first of those that were alive last
 };
 
-/// Kills and reaps until nothing is left but what is spared, `limit` at most. Processes that fork
+/// Kills and reaps until nothing is left but what is spared, `limit` at most. For kPipeEndWait it
+/// leaves out processes that end with their pipe; then `cgroups` are killed, too, in which no fork
+/// escapes. Processes that fork
 /// meanwhile are killed in the next pass; process groups are killed as a whole, which no fork
 /// escapes. Only a process whose parent is a child subreaper is found for certain.
-[[nodiscard]] Swept sweep(const Spared& spared, std::chrono::milliseconds limit);
+[[nodiscard]] Swept sweep(const Spared& spared, std::chrono::milliseconds limit,
+                          std::span<const Cgroup> cgroups = {});
 
 }  // namespace ddprun::front

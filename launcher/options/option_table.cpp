@@ -3,6 +3,7 @@
 #include <array>
 
 #include "launcher/options/link_rows.hpp"
+#include "launcher/options/stop_rows.hpp"
 #include "rendezvous/coordinator/status_access.hpp"
 
 namespace ddprun {
@@ -213,23 +214,9 @@ constexpr std::array<OptionSpec, kOptionCount> kOptions{{
      .preset = "0.1",
      .help = "Accepted for torchrun compatibility and ignored: the kernel tells ddprun of exits, "
              "it does not poll for them."},
-    {.id = Id::kShutdownTimeout,
-     .name = "shutdown-timeout",
-     .variable = Variable::kPet,
-     .group = Group::kRestarts,
-     .metavar = "TIME",
-     .help = "From the stop signal to SIGKILL, at every stop: 90, 90s or 10m. Unset: "
-             "TORCH_ELASTIC_SHUTDOWN_TIMEOUT, else 30.",
-     .fallback = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT",
-     .unset = "30"},
-    {.id = Id::kStragglerTimeout,
-     .name = "straggler-timeout",
-     .variable = Variable::kPet,
-     .group = Group::kRestarts,
-     .metavar = "TIME",
-     .preset = "10",
-     .help = "After a success: how long processes that workers left in their process groups may "
-             "continue; then SIGTERM, and 2 s later SIGKILL."},
+    kShutdownTimeoutRow,
+    kFailureGraceRow,
+    kStragglerTimeoutRow,
     {.id = Id::kMinUptime,
      .name = "min-uptime",
      .variable = Variable::kPet,

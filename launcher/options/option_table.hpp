@@ -40,6 +40,7 @@ enum class OptionId : std::size_t {
   kMaxRestarts,
   kMonitorInterval,
   kShutdownTimeout,
+  kFailureGrace,
   kStragglerTimeout,
   kMinUptime,
   kSignalsToHandle,

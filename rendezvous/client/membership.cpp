@@ -22,7 +22,7 @@ Membership::Membership(MembershipOptions options, TimePoint start)
       now_(start),
       reach_{start, start},
       search_(options_.endpoints),
-      stores_(options_.hello.stop_timeout + kStopMargin) {
+      stores_(options_.failure_grace + options_.hello.stop_timeout + kStopMargin) {
   if (options_.endpoints.empty()) search_.also_asks(options_.hosts);
 }
 
@@ -80,7 +80,7 @@ void Membership::on(const GroupGone& gone) {
   if (straggled) return;  // nothing was stopped: no answer is due
   if (round_->state == NodeState::kStopping) round_->state = NodeState::kStopped;
   answer_stop({round(), gone.took, gone.killed, gone.stopped, gone.ranks, gone.waits,
-               gone.other_failure, gone.alike});
+               gone.other_failure, gone.alike, gone.spared});
 }
 
 void Membership::on(const GroupMayGrow& may) {
@@ -132,8 +132,8 @@ void Membership::on(const LeaveAsked& leave) {
 // this node would let them wait.
 void Membership::await_answer_to_leave() {
   const Milliseconds others = std::min(options_.hello.stop_timeout, kStopWaitMax);
-  way_out_.wait_until(
-      now_ + (way_out_.hurries() ? kHurryMax : Duration(others) + kStopMargin + kLeaveMargin));
+  const Duration stop = options_.failure_grace + others + kStopMargin;
+  way_out_.wait_until(now_ + (way_out_.hurries() ? kHurryMax : stop + kLeaveMargin));
 }
 
 // All ranks of this node have exited with 0. Who asks twice gets the code that was asked for.
@@ -236,6 +236,7 @@ void Membership::take(const Stop& stop) {
   order.look = witness;
   order.then = then;
   order.requested = stop.requested;
+  order.after_failure = known && known->failure && !stop.requested && then == Then::kEnd;
   stop_group(order);
 }
 
@@ -280,6 +281,7 @@ void Membership::take(const Waiting& waiting) {
 // What comes here after it came over another node was delivered already.
 void Membership::on(const SignalCame& came) {
   DeliverSignal deliver{came.signal, came.from};
+  deliver.force = came.force;
   if (came.whom == SignalCame::For::kAllNodes) {
     if (!signals_.is_new(came.signal, SignalOrigin::kHere, now_)) return;
     if (round_) deliver.other_nodes = round_->start.group_size - 1;
@@ -287,7 +289,7 @@ void Membership::on(const SignalCame& came) {
   if (deliver.other_nodes > 0) {
     deliver.others =
         answered() ? DeliverSignal::Others::kTold : DeliverSignal::Others::kUnreachable;
-    if (answered()) send(PassSignal{round(), came.signal, came.from});
+    if (answered()) send(PassSignal{round(), came.signal, came.from, "", came.force});
   }
   actions_.emplace_back(std::move(deliver));
 }
@@ -299,7 +301,9 @@ void Membership::take(const PassSignal& passed) {
     return;
   }
   if (!signals_.is_new(passed.signal, SignalOrigin::kElsewhere, now_)) return;
-  actions_.emplace_back(DeliverSignal{passed.signal, passed.from, passed.host});
+  DeliverSignal deliver{passed.signal, passed.from, passed.host};
+  deliver.force = passed.force;
+  actions_.emplace_back(std::move(deliver));
 }
 
 void Membership::take(const Hang& hang) {
@@ -325,11 +329,11 @@ StopGroup Membership::own_stop() const {
   return {group_.round(), 15, options_.hello.stop_timeout};
 }
 
-// Of one that ends already, workers may be held.
+// Of one that ends already, workers may be held, or have the failure grace.
 void Membership::stop_group(StopGroup order) {
   if (group_.can_be_stopped()) {
     group_.stop();
-  } else if (!options_.keeps_survivors || group_.is_none()) {
+  } else if (group_.is_none() || (order.after_failure && !options_.keeps_survivors)) {
     return;
   }
   actions_.emplace_back(order);
@@ -349,7 +353,9 @@ void Membership::end(End verdict) {
   const End& decided = way_out_.end();
   // After a success stragglers have their own time to end.
   const bool waits = group_.is_straggling() && decided.exit_code == 0;
-  if (!waits) stop_group(own_stop());
+  StopGroup order = own_stop();
+  order.after_failure = decided.done && decided.done->failure;
+  if (!waits) stop_group(order);
   end_if_nothing_left();
 }
 

@@ -32,6 +32,7 @@ struct MembershipOptions {
   protocol::Hello hello;    // store_port, age and claim are filled in here
   std::string coordinator;  // host:port, for sentences
   Duration coordinator_timeout = kCoordinatorTimeout;
+  Duration failure_grace{};  // before the stop timeout, where a failure ends the run
   /// Workers that survive a failure are held: their group is told what follows also while it ends.
   bool keeps_survivors = false;
   /// All of the run, in order of preference, if there are several; else empty.

@@ -68,6 +68,7 @@ void Membership::say_hello(TimePoint heard) {
   hello.store_port = stores_.port();
   hello.seen = seen_;
   hello.age = to_ms(now_ - start_);
+  hello.stop_timeout += to_ms(options_.failure_grace);
   // Where it looks for another coordinator, that is not the one here.
   if (search_.is_away() && !search_.is_candidate()) hello.runs_coordinator = false;
   if (round_) {

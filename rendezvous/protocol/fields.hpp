@@ -132,6 +132,7 @@ void fields(Io& io, Value& start) {
   io.number("restarts", start.restarts, 0, kRestartsMax);
   io.text("reason", start.reason);
   io.flag("grows", start.grows);
+  io.flag("may_be_last", start.may_be_last);
   io.words("store_peers", start.store_peers, kStorePeersMax);
   io.part("succession", start.succession);
   io.objects("successors", start.successors, kSuccessorsMax);
@@ -294,6 +295,7 @@ void fields(Io& io, Value& failure) {
   io.number("killed", failure.killed, 0, kRankMax);
   io.count("alike", failure.alike, kRankMax);
   io.duration("stop_took_ms", failure.stop_took);
+  io.span("spared_ms", failure.spared);
   io.maybe_empty("no_restart", failure.no_restart);
   io.optional_text("repeated", failure.repeated);
   io.optional_text("no_retry", failure.no_retry);
@@ -332,6 +334,7 @@ void fields(Io& io, Value& stopped) {
   io.objects("store_waits", stopped.waits, kStoreWaitsMax);
   io.optional_object("failure", stopped.failure);
   io.count("alike", stopped.alike, kWorkersPerNodeMax);
+  io.span("spared_ms", stopped.spared);
 }
 
 template <class Io, class Value>
@@ -386,6 +389,7 @@ void fields(Io& io, Value& passed) {
   io.number("signal", passed.signal, 1, kSignalMax);
   io.maybe_empty("from", passed.from);
   io.maybe_empty("host", passed.host);
+  io.flag("force", passed.force);
 }
 
 template <class Io, class Value>

@@ -133,7 +133,7 @@ struct Hello {
   std::string fingerprint;             // of the command; empty: not compared
   std::string command;                 // for messages, where fingerprints differ
   Milliseconds age{0};                 // since the agent process started
-  Milliseconds stop_timeout{30'000};   // --shutdown-timeout
+  Milliseconds stop_timeout{30'000};   // --shutdown-timeout, on the wire with --failure-grace
   Round seen{0};                       // the highest round that any coordinator announced; 0: none
   bool runs_coordinator = false;       // the coordinator runs in this agent's process
   std::optional<Claim> claim;
@@ -206,7 +206,8 @@ struct StartRound {
   std::uint16_t master_port = 0;
   RestartCount restarts{0};
   std::string reason;
-  bool grows = false;  // all ranks of the round before live, and leave it together
+  bool grows = false;        // all ranks of the round before live, and leave it together
+  bool may_be_last = false;  // a failure of the round may end the run: no restart may follow
   /// For group rank 0: the addresses from which the nodes of the round may come to its store.
   /// Empty: they are not all known, and every address may.
   std::vector<std::string> store_peers{};
@@ -253,6 +254,8 @@ struct Stopped {
   // Of a rank that failed by itself, though the node was told to stop first or had another failure.
   std::optional<WorkerExit> failure{};
   int alike = 0;  // of its ranks, those that failed in the same way as its first failure
+  /// How long ranks that still ran then had to end by themselves before they were stopped.
+  Milliseconds spared{0};
   friend bool operator==(const Stopped&, const Stopped&) = default;
 };
 
@@ -320,6 +323,7 @@ struct PassSignal {
   int signal = 10;
   std::string from{};  // the sender, as far as it is known
   std::string host{};  // where it came
+  bool force = false;  // also to ranks that would end by it
   friend bool operator==(const PassSignal&, const PassSignal&) = default;
 };
 

@@ -49,6 +49,9 @@ class Reader {
   void duration(std::string_view name, Milliseconds& value) {
     value = Milliseconds(integer(name, 0, kDurationMax.count()));
   }
+  void span(std::string_view name, Milliseconds& value) {
+    if (object_.contains(name)) duration(name, value);
+  }
   void optional_duration(std::string_view name, std::optional<Milliseconds>& value) {
     if (object_.contains(name)) duration(name, value.emplace());
   }

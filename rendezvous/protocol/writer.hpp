@@ -45,6 +45,10 @@ class Writer {
   void duration(std::string_view name, Milliseconds value) {
     object_[name] = std::clamp(value, Milliseconds(0), kDurationMax).count();
   }
+  /// Written only if it is not 0.
+  void span(std::string_view name, Milliseconds value) {
+    if (value.count() > 0) duration(name, value);
+  }
   void optional_duration(std::string_view name, const std::optional<Milliseconds>& value) {
     if (value) duration(name, *value);
   }

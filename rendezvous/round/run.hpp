@@ -342,6 +342,7 @@ class Run {
   [[nodiscard]] Deadline pace_restart(Duration lived);
   [[nodiscard]] Duration lived() const;
   [[nodiscard]] bool is_pointless() const;
+  [[nodiscard]] bool may_be_last() const;
   [[nodiscard]] Duration early() const;
   void succeed_before_stop(Agent& agent);
   void on_success(Agent& agent);

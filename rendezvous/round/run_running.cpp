@@ -149,6 +149,13 @@ void Run::on_failure(const Agent& agent) {
   end_round(reasons::restart(exit, restarts_.used, terms(), restarts_.delay), restart_at);
 }
 
+/// Whether a failure of the round that starts may end the run. With --min-uptime that depends on
+/// what it is.
+bool Run::may_be_last() const {
+  const bool none_left = restarts_.used.value() >= terms().max_restarts;
+  return none_left || (terms().min_uptime && restarts_.repeated.count() > 0);
+}
+
 /// How long a round of another coordinator lived is not known: no reason to delay a restart.
 Duration Run::lived() const {
   const LiveRound* round = live_round();
@@ -282,6 +289,7 @@ void Run::count_stopped(Stopping& stopping, const Stopped& stopped) {
   failure.stopped += stopped.stopped;
   failure.killed += stopped.killed;
   failure.stop_took = std::max(failure.stop_took, stopped.took);
+  failure.spared = std::max(failure.spared, stopped.spared);
 }
 
 // A scheduler that signals every node must not make a signal of each node's: all workers get one.

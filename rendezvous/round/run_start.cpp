@@ -76,6 +76,7 @@ void Run::start_round(const NextRound& next_round) {
   start.restarts = restarts_.used;
   start.reason = why_;
   start.grows = all_stay(members);
+  start.may_be_last = may_be_last();
   if (options_.succession.exists) {
     if (!rounds_.formed || rounds_.origin.empty()) rounds_.origin = own_origin();
     start.succession.origin = rounds_.origin;

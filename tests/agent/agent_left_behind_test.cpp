@@ -31,7 +31,7 @@ TEST_CASE("a background upload of a worker that succeeded is waited for") {
       1, kAnnounce + "(until [ -e $DIR/go ]; do sleep 0.01; done; echo > $DIR/uploaded) & exit 0",
       {}, {{"DIR", dir.path()}});
   REQUIRE(reaped(pid_in(dir.file("0.0"))));
-  REQUIRE(run.says(" behind; waiting up to 10 s (--straggler-timeout)\n"));
+  REQUIRE(run.says(" behind; waiting until it makes no progress for 10 s (--straggler-timeout)\n"));
   Command touch({"touch", dir.file("go")});
   CHECK(touch.wait().success());
   CHECK(run.wait() == ExitStatus::exited(0));
@@ -49,7 +49,9 @@ TEST_CASE(
   CHECK(exists(dir.file("term")));
   CHECK_FALSE(alive(helper));
   CHECK_THAT(run.err(), ContainsSubstring("(sh"));
-  CHECK_THAT(run.err(), ContainsSubstring(" behind; sending SIGTERM "));
+  CHECK_THAT(run.err(), ContainsSubstring("warning [LEFT] rank 0"));
+  CHECK_THAT(run.err(),
+             ContainsSubstring(" behind; sending SIGTERM after 100 ms without progress"));
   CHECK_THAT(run.err(), ContainsSubstring(" behind; sending SIGKILL "));
   CHECK(count(run.err(), "ddprun: done") == 1);
 }
@@ -58,7 +60,7 @@ TEST_CASE("SIGTERM while only what a worker left is waited for: the run has succ
   TemporaryDirectory dir;
   auto run =
       start(1, helper_that("exit 0") + "exit 0", {"straggler_ms=600000"}, {{"DIR", dir.path()}});
-  REQUIRE(run.says(" behind; waiting up to 10 min (--straggler-timeout)\n"));
+  REQUIRE(run.says(" no progress for 10 min (--straggler-timeout)\n"));
   run.signal(SIGTERM);
   CHECK(run.wait() == ExitStatus::exited(0));
   CHECK_FALSE(alive(pid_in(dir.file("helper"))));
@@ -160,4 +162,26 @@ TEST_CASE("a second Ctrl-C kills what a worker left, at once") {
   run.signal(SIGTERM);
   CHECK(run.wait() == ExitStatus::exited(143));
   CHECK_FALSE(alive(helper));
+}
+
+TEST_CASE(
+    "a helper of a dead rank that ignores SIGTERM delays the restart by two seconds at most") {
+  TemporaryDirectory dir;
+  auto run = start(
+      1, "if [ $TORCHELASTIC_RESTART_COUNT = 1 ]; then exit 0; fi; " + helper_that(":") + "exit 3",
+      {"restarts=1"}, {{"DIR", dir.path()}});
+  CHECK(run.wait() == ExitStatus::exited(0));
+  CHECK_FALSE(alive(pid_in(dir.file("helper"))));
+  CHECK_THAT(run.err(), ContainsSubstring(" behind; sending SIGKILL 2."));
+}
+
+TEST_CASE("what makes progress after a success is waited for, however long it takes") {
+  TemporaryDirectory dir;
+  auto run = start(1,
+                   "(for i in $$(seq 100); do echo $$i >> $DIR/part; sleep 0.01; done; "
+                   "echo > $DIR/done) & exit 0",
+                   {"straggler_ms=300"}, {{"DIR", dir.path()}});
+  CHECK(run.wait() == ExitStatus::exited(0));
+  CHECK(exists(dir.file("done")));
+  CHECK_THAT(run.err(), !ContainsSubstring("SIGTERM"));
 }

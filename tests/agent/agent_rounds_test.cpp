@@ -36,6 +36,30 @@ TEST_CASE("a failure stops the siblings, and the report names the rank that fail
   CHECK(count(run.err(), kFirstFailure) == 1);
 }
 
+TEST_CASE("ranks that see a failure which ends the run have time to save before they are stopped") {
+  TemporaryDirectory dir;
+  const std::string waits_for_rank_1 =
+      "until [ -s $DIR/1.0 ]; do sleep 0.01; done; "
+      "while kill -0 $$(cat $DIR/1.0); do sleep 0.01; done; echo > $DIR/saved; ";
+  SECTION("they end by themselves") {
+    auto run =
+        start(2, kAnnounce + "if [ $RANK = 1 ]; then exit 3; fi; " + waits_for_rank_1 + "exit 7",
+              {}, {{"DIR", dir.path()}});
+    CHECK(run.wait() == ExitStatus::exited(3));
+    CHECK(exists(dir.file("saved")));
+    CHECK_THAT(run.err(), !ContainsSubstring("ddprun stopped"));
+  }
+  SECTION("they do not end") {
+    auto run = start(
+        2, kAnnounce + "if [ $RANK = 1 ]; then exit 3; fi; " + waits_for_rank_1 + "exec sleep 1000",
+        {}, {{"DIR", dir.path()}});
+    CHECK(run.wait() == ExitStatus::exited(3));
+    CHECK(exists(dir.file("saved")));
+    CHECK_THAT(run.err(),
+               ContainsSubstring("1 rank was still running 1 s later; ddprun stopped it"));
+  }
+}
+
 TEST_CASE("every exit code from 0 to 255 comes out of ddprun as it went in") {
   for (int code = 0; code < 256; ++code) {
     auto run = start(1, "exit " + std::to_string(code));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "agent/core/worker_group.hpp"
+#include "base/pipe_end.hpp"
 #include "tests/support/catch.hpp"
 
 namespace ddprun::test {
@@ -54,7 +55,8 @@ inline std::string text(const GroupAction& action) {
   if (std::holds_alternative<AllSucceeded>(action)) return "all succeeded";
   if (const auto* left = std::get_if<LogLeftBehind>(&action)) {
     const std::string what = left->signal == 0 ? "waited for" : signal_name(left->signal);
-    return "log what " + std::to_string(left->rank.value()) + " left: " + what;
+    return "log what " + std::to_string(left->rank.value()) + " left: " + what +
+           (left->quiet ? ", no progress" : "");
   }
   if (std::holds_alternative<Disarm>(action)) return "disarm";
   if (const auto* again = std::get_if<LogAgain>(&action)) {
@@ -98,6 +100,12 @@ struct Group {
     return text(actions);
   }
   GroupState state() const { return group.state(); }
+  /// The grace has ended after that time: SIGKILL to workers, and then to all. Returns the first.
+  std::string kill(Duration after) {
+    std::string first = (*this)(TimerExpired{kNow + after}, after);
+    (*this)(TimerExpired{kNow + after + kPipeEndWait}, after);
+    return first;
+  }
 
   static Group init() { return {}; }
   static Group starting() {
@@ -124,12 +132,12 @@ struct Group {
   }
   static Group killing() {
     Group one = stopping();
-    one(TimerExpired{kNow + 30s}, 30s);
+    one.kill(30s);
     return one;
   }
   static Group killing_while_spawning() {
     Group one = stopping_while_spawning();
-    one(TimerExpired{kNow + 30s}, 30s);
+    one.kill(30s);
     return one;
   }
   static Group succeeded() {
@@ -159,7 +167,7 @@ struct Group {
   static Group stopped_with_unkillable() {
     Group one = healthy();
     one(StopRequested{SIGINT});
-    one(TimerExpired{kNow + 30s}, 30s);
+    one.kill(30s);
     one(TimerExpired{kNow + 40s}, 40s);
     return one;
   }

@@ -10,7 +10,7 @@ TEST_CASE("healthy, exited with a failure: what it left gets SIGTERM together wi
         "1 failed first, SIGTERM to 0, SIGTERM to 2, SIGTERM to 1, timer at 30 s, log that 1 "
         "failed");
   group(exited(0, ExitStatus::signaled(SIGTERM)));
-  CHECK(group(exited(2, ExitStatus::signaled(SIGTERM)), 1s) == "");
+  CHECK(group(exited(2, ExitStatus::signaled(SIGTERM)), 1s) == "timer at 2 s");
   CHECK(group(GroupEmptied{local(1)}, 2s) == "finish");
   CHECK(group.state() == GroupState::kFailed);
   CHECK(group.group.worker(local(1)).first_signal == 0);  // the leader ended by itself
@@ -22,7 +22,7 @@ TEST_CASE("healthy, exited with a failure by the only worker: the failure is tol
   group(exited(0, kOk));
   group(exited(2, kOk));
   CHECK(group(left_behind(1, kFailed3)) ==
-        "1 failed first, SIGTERM to 1, timer at 30 s, log that 1 failed");
+        "1 failed first, SIGTERM to 1, timer at 2 s, log that 1 failed");
   CHECK(group.group.first_failure() == local(1));
 }
 
@@ -46,7 +46,7 @@ TEST_CASE("starting, exited with 0: the success is told at once, what it left is
   group(Spawned{local(1)});
   group(Spawned{local(2)});
   group(exited(1, kOk));
-  CHECK(group(exited(2, kOk), 7s) == "timer at 8 s, all succeeded");
+  CHECK(group(exited(2, kOk), 7s) == "timer at 7 s, all succeeded");
   CHECK(group.state() == GroupState::kStraggling);
 }
 
@@ -66,15 +66,32 @@ TEST_CASE("straggling, group emptied: the group has succeeded") {
 
 TEST_CASE("straggling, timer expired: told after a second, SIGTERM after ten, SIGKILL after two") {
   auto group = Group::straggling();
-  CHECK(group(TimerExpired{kNow + 1s}, 1s) == "log what 1 left: waited for, timer at 10 s");
+  CHECK(group(TimerExpired{kNow}) == "timer at 1 s");
+  CHECK(group(TimerExpired{kNow + 1s}, 1s) == "log what 1 left: waited for, timer at 3 s");
+  for (const Duration next : {3500ms, 6000ms, 8500ms}) group(TimerExpired{kNow + next}, next);
   CHECK(group(TimerExpired{kNow + 10s}, 10s) ==
-        "log what 1 left: SIGTERM, SIGTERM to 1, timer at 12 s");
+        "log what 1 left: SIGTERM, no progress, SIGTERM to 1, timer at 12 s");
   CHECK(group.state() == GroupState::kStopping);
   CHECK(group(TimerExpired{kNow + 12s}, 12s) ==
         "log what 1 left: SIGKILL, " + last_order_to({1}, 12s));
   CHECK(group(GroupEmptied{local(1)}, 12s) == "finish");
   CHECK(group.state() == GroupState::kSucceeded);
   CHECK(group.group.worker(local(1)).last_signal == 0);  // it is the rank that did not need it
+}
+
+TEST_CASE("straggling: the limit counts from the last progress of what is left") {
+  auto group = Group::straggling();
+  RankProgress seen;
+  const auto at = [&](Duration time) { return group(TimerExpired{kNow + time, {seen}}, time); };
+  at(0s);
+  seen.written = 1;
+  CHECK(at(1s) == "log what 1 left: waited for, timer at 3 s");
+  seen.cpu = 1s;
+  CHECK(at(3500ms) == "timer at 6 s");
+  at(6s);
+  at(8500ms);
+  at(11s);
+  CHECK(at(13500ms) == "log what 1 left: SIGTERM, no progress, SIGTERM to 1, timer at 15 s");
 }
 
 TEST_CASE("straggling, timer expired with a timeout of 0: SIGTERM at once") {
@@ -94,21 +111,21 @@ TEST_CASE("straggling, stop requested: it hurries, and the run has its result") 
   CHECK(group.state() == GroupState::kSucceeded);
 }
 
-TEST_CASE("straggling, stop ordered: the order's grace, and the group has succeeded all the same") {
+TEST_CASE("straggling, stop ordered: the group has succeeded all the same") {
   auto group = Group::straggling();
-  CHECK(group(StopOrdered{SIGTERM, 5s}, 1s) == "SIGTERM to 1, timer at 6 s");
+  CHECK(group(StopOrdered{SIGTERM, 5s}, 1s) == "SIGTERM to 1, timer at 3 s");
   CHECK(group(GroupEmptied{local(1)}, 2s) == "finish");
   CHECK(group.state() == GroupState::kSucceeded);
 }
 
-TEST_CASE("stopping, exited: what it left has the rest of the grace, then SIGKILL") {
+TEST_CASE("stopping, exited: what it left has two seconds, then SIGKILL") {
   auto group = Group::stopping();
   group(exited(2, ExitStatus::signaled(SIGTERM)), 1s);
-  CHECK(group(left_behind(0, ExitStatus::signaled(SIGTERM)), 1s) == "");
-  CHECK(group(TimerExpired{kNow + 30s}, 30s) ==
-        "log what 0 left: SIGKILL, " + last_order_to({0}, 30s));
+  CHECK(group(left_behind(0, ExitStatus::signaled(SIGTERM)), 1s) == "timer at 3 s");
+  CHECK(group(TimerExpired{kNow + 3s}, 3s) ==
+        "log what 0 left: SIGKILL, " + last_order_to({0}, 3s));
   CHECK(group.group.worker(local(0)).last_signal == SIGTERM);
-  CHECK(group(GroupEmptied{local(0)}, 30s) == "finish");
+  CHECK(group(GroupEmptied{local(0)}, 3s) == "finish");
   CHECK(group.state() == GroupState::kFailed);
 }
 
@@ -133,7 +150,7 @@ TEST_CASE("killing, timer expired: what survives SIGKILL is given up, and still 
 TEST_CASE("a group that is over takes what comes late") {
   auto succeeded = Group::straggling();
   succeeded(StopRequested{SIGTERM}, 1s);
-  succeeded(TimerExpired{kNow + 12s}, 12s);
+  succeeded.kill(12s);
   CHECK(succeeded(TimerExpired{kNow + 22s}, 22s) == "finish");
   CHECK(succeeded.state() == GroupState::kSucceeded);
   CHECK(succeeded(TimerExpired{kNow + 22s}, 22s) == "");

@@ -190,6 +190,10 @@ TEST_CASE("ranks that were stopped within a millisecond were stopped at once") {
   failure.stopped = 2;
   CHECK_THAT(report_of(failure),
              ContainsSubstring("2 ranks were running; ddprun stopped them at once\n"));
+  failure.spared = 1s;
+  CHECK_THAT(
+      report_of(failure),
+      ContainsSubstring("2 ranks were still running 1 s later; ddprun stopped them at once\n"));
 }
 
 TEST_CASE("error.json is preferred to the end of stderr") {

@@ -222,6 +222,9 @@ TEST_CASE("SIGKILL follows at the end of the grace, and what survives it is name
   round.exits(0, kGone);
   round.ports.now_ = round.ports.deadline_;
   round.driver.timer_expired(round.ports.deadline_);
+  CHECK(round.ports.written() == "kill 1");
+  round.ports.now_ = round.ports.deadline_;
+  round.driver.timer_expired(round.ports.deadline_);
   CHECK(round.ports.written() == "SIGKILL 1");
   round.ports.now_ = round.ports.deadline_;
   round.driver.timer_expired(round.ports.deadline_);
@@ -276,8 +279,7 @@ TEST_CASE("beside a worker that nothing ends, only what another one has left is 
   round.run();
   round.driver.end(SIGTERM, 5s);
   round.exits(0, kGone, LeftBehind::kProcesses);
-  round.driver.timer_expired(round.ports.deadline_);
-  round.driver.timer_expired(round.ports.deadline_);
+  for (int i = 0; i < 3; ++i) round.driver.timer_expired(round.ports.deadline_);
   CHECK(round.driver.over());
   std::vector<int> named;
   SECTION("it has left nothing") {
@@ -300,11 +302,17 @@ TEST_CASE("what a worker left behind is told, unless it is gone by now") {
   CHECK(round.ports.written() == "succeeded");
   SECTION("it lives") {
     round.ports.left_ = {"python3"};
-    round.driver.timer_expired(round.ports.deadline_);
+    for (int i = 0; i < 2; ++i) {
+      round.ports.now_ = round.ports.deadline_;
+      round.driver.timer_expired(round.ports.deadline_);
+    }
     CHECK(round.ports.written() == "log that python3 is left");
   }
   SECTION("it is gone") {
-    round.driver.timer_expired(round.ports.deadline_);
+    for (int i = 0; i < 2; ++i) {
+      round.ports.now_ = round.ports.deadline_;
+      round.driver.timer_expired(round.ports.deadline_);
+    }
     CHECK(round.ports.written() == "");
   }
   round.driver.emptied(LocalRank(1));
@@ -322,6 +330,24 @@ TEST_CASE("an exit says when it was and which signal was passed on before") {
   CHECK(round.ports.failure_.passed_signal == SIGUSR1);
   CHECK(round.ports.failure_.after == 7s);
   CHECK(round.ports.failure_.since_start == 17s);
+}
+
+TEST_CASE("a signal that is passed on reaches ranks that take it, unless it is forced on all") {
+  using Answer = RoundPorts::Answer;
+  TwoWorkers round;
+  round.run();
+  round.ports.answers_ = {Answer::kEnds, Answer::kTakes};
+  CHECK(round.driver.ended_by(SIGUSR1) == std::vector{Rank(0)});
+  const auto passed = round.driver.pass_on(SIGUSR1);
+  CHECK(round.ports.written() == "pass on 1");
+  CHECK(passed.ranks == 1);
+  CHECK(passed.ends == std::vector{Rank(0)});
+  CHECK(round.driver.pass_on(SIGUSR1, true).ranks == 2);
+  CHECK(round.ports.written() == "pass on 0, pass on 1");
+  round.ports.answers_ = {Answer::kIgnores, Answer::kIgnores};
+  CHECK(round.driver.ended_by(SIGUSR1).empty());
+  CHECK(round.driver.pass_on(SIGUSR1).ranks == 0);
+  CHECK(round.ports.written() == "");
 }
 
 TEST_CASE("an exit names the signal that ended it, whichever was passed on last") {

@@ -4,6 +4,7 @@
 #include "agent/core/kill_order.hpp"
 #include "agent/core/limits.hpp"
 #include "agent/core/verdict.hpp"
+#include "base/pipe_end.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/sentences.hpp"
 
@@ -42,9 +43,26 @@ TEST_CASE("before SIGKILL a stop that wants stacks has a bounded moment, unless 
   CHECK(next_stop_order(StopStage::kSignalled, {SIGTERM, 0s, true}).stage == StopStage::kKilled);
 }
 
-TEST_CASE("the wait after SIGKILL is bounded, and then no worker is waited for") {
-  CHECK(next_stop_order(StopStage::kSignalled, {SIGTERM, 7s}).grace == kWaitAfterKill);
+TEST_CASE("SIGKILL reaches workers first, and a moment later what may tidy up behind them") {
+  CHECK(next_stop_order(StopStage::kSignalled, {SIGTERM, 7s}).grace == kPipeEndWait);
   const StopOrder order = next_stop_order(StopStage::kKilled, {SIGTERM, 7s});
+  CHECK(order.stage == StopStage::kSwept);
+  CHECK(order.signal == SIGKILL);
+}
+
+TEST_CASE("a failure that ends the run has a time before the first signal, unless that is 0") {
+  const StopOrder order = next_stop_order(StopStage::kNone, {SIGTERM, 7s, true, 1s});
+  CHECK(order.stage == StopStage::kSpared);
+  CHECK(order.signal == 0);
+  CHECK(order.grace == 1s);
+  const StopOrder next = next_stop_order(StopStage::kSpared, {SIGTERM, 7s, true, 1s});
+  CHECK(next.stage == StopStage::kSignalled);
+  CHECK(next.grace == 7s);
+}
+
+TEST_CASE("the wait after SIGKILL is bounded, and then no worker is waited for") {
+  CHECK(next_stop_order(StopStage::kKilled, {SIGTERM, 7s}).grace == kWaitAfterKill);
+  const StopOrder order = next_stop_order(StopStage::kSwept, {SIGTERM, 7s});
   CHECK(order.stage == StopStage::kAbandoned);
   CHECK(order.signal == 0);
 }

@@ -138,3 +138,29 @@ TEST_CASE("a node that is to look notes what its ranks do before it stops them, 
   round.driver.look();
   CHECK(round.ports.written() == "look at ranks, SIGTERM 0, SIGTERM 1");
 }
+
+TEST_CASE(
+    "a rank that ends in the grace of a failure that ends the run is never the one to blame") {
+  WrittenPorts ports;
+  WorkerGroup::Options options{3, 30s};
+  options.failure_grace = 1s;
+  options.may_be_last = true;
+  RoundDriver driver(ports, options, TimePoint(990s));
+  ports.driver_ = &driver;
+  driver.begin();
+  driver.files_opened({}, {});
+  for (int rank = 1; rank < 3; ++rank) driver.spawn_due(LocalRank(rank));
+  driver.exited(LocalRank(0), ExitStatus::signaled(SIGSEGV), LeftBehind::kNothing);
+  driver.exited(LocalRank(1), kFailed, LeftBehind::kNothing);  // it has lost a peer
+  CHECK(driver.group().running() == std::vector{LocalRank(2)});
+  ports.now_ = ports.deadline_;
+  driver.timer_expired(ports.deadline_);
+  driver.exited(LocalRank(2), kGone, LeftBehind::kNothing);
+  driver.evidence_found({});
+  const RoundResult result = driver.result();
+  CHECK(result.failure->worker.rank == Rank(0));
+  CHECK_FALSE(result.other_failure);
+  CHECK(result.stopped == 1);
+  CHECK(result.spared == 1s);
+  CHECK(outcome_of(result).spared == 1s);
+}

@@ -118,7 +118,7 @@ TEST_CASE("a round grows: what one that finished left behind has its time to end
   group(Spawned{local(1)});
   group(Spawned{local(2)});
   group(exited(1, kOk));
-  CHECK(group(exited(2, kOk)) == "disarm, timer at 1 s, all succeeded");
+  CHECK(group(exited(2, kOk)) == "disarm, timer at 0 s, all succeeded");
   CHECK(group(GroupEmptied{local(0)}) == "finish");
   CHECK(group.state() == GroupState::kSucceeded);
 }

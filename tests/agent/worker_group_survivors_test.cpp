@@ -158,12 +158,12 @@ TEST_CASE("a worker that fails while it is held is not the first failure, and is
 TEST_CASE("what a held worker leaves behind is stopped before the group is over") {
   auto group = holding();
   SECTION("holding") {
-    CHECK(group(left_behind(0, kFailed3)) == "SIGTERM to 0, timer at 30 s");
+    CHECK(group(left_behind(0, kFailed3)) == "SIGTERM to 0, timer at 2 s");
     CHECK(group(kNextRound) == "");
   }
   SECTION("released") {
     group(kNextRound);
-    CHECK(group(left_behind(0, kFailed3)) == "SIGTERM to 0, timer at 30 s");
+    CHECK(group(left_behind(0, kFailed3)) == "SIGTERM to 0, timer at 2 s");
     CHECK_FALSE(group.group.over());
     CHECK(group(kNextRound) == "");
   }
@@ -175,10 +175,10 @@ TEST_CASE("what a held worker leaves behind has its part in a stop that is under
   auto group = stopping();
   SECTION("stopping") {
     CHECK(group(left_behind(0, kKilled), 1s) == "SIGTERM to 0");
-    CHECK(group(exited(2, kOk), 1s) == "");
+    CHECK(group(exited(2, kOk), 1s) == "timer at 3 s");
   }
   SECTION("killing: it has the time after SIGKILL, too") {
-    group(TimerExpired{kNow + 30s}, 30s);
+    group.kill(30s);
     CHECK(group(left_behind(0, kKilled), 35s) == "SIGKILL to 0, timer at 45 s");
     CHECK(group(exited(2, kKilled), 35s) == "");
     CHECK(group(TimerExpired{kNow + 40s}, 40s) == "");
@@ -198,7 +198,7 @@ TEST_CASE("how long workers were held is no part of how long their stop took") {
 TEST_CASE("what the failed worker left behind is stopped, and those held wait for that") {
   auto group = healthy({0, 1, 2});
   CHECK(group(left_behind(2, kFailed3)) ==
-        "2 failed first, SIGTERM to 2, timer at 30 s, log that 2 failed");
+        "2 failed first, SIGTERM to 2, timer at 2 s, log that 2 failed");
   CHECK(group(kNextRound) == "");
   CHECK(group(GroupEmptied{local(2)}) == "finish");
   CHECK(group.state() == GroupState::kReleased);
@@ -247,10 +247,10 @@ TEST_CASE("a stop takes held workers back: they get the signal and the whole gra
 
 TEST_CASE("beside a worker that SIGKILL does not end no round starts: those held are stopped") {
   auto group = stopping();
-  group(TimerExpired{kNow + 30s}, 30s);
+  group.kill(30s);
   CHECK(group(TimerExpired{kNow + 40s}, 40s) == "SIGTERM to 0, SIGTERM to 2, timer at 70 s");
   CHECK(group(exited(0, kOk), 41s) == "");
-  group(TimerExpired{kNow + 70s}, 70s);
+  group.kill(70s);
   CHECK(group(TimerExpired{kNow + 80s}, 80s) == "finish");
   CHECK(group.state() == GroupState::kFailed);
 }
@@ -329,7 +329,7 @@ TEST_CASE("its place waits for what it left behind, which is killed") {
     CHECK(group(Spawned{local(1)}, 1s) == "disarm, recovered");
   }
   SECTION("which does not") {
-    CHECK(group(TimerExpired{kNow + 60s}, 60s) == "SIGTERM to 1, timer at 90 s");
+    CHECK(group(TimerExpired{kNow + 60s}, 60s) == "SIGTERM to 1, timer at 62 s");
   }
 }
 

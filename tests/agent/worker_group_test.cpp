@@ -260,7 +260,7 @@ TEST_CASE("a stop took from its first signal to the last exit, or until no rank 
   auto abandoned = Group::healthy();
   abandoned(exited(0, kOk), 1s);
   abandoned(StopRequested{SIGTERM}, 5s);
-  abandoned(TimerExpired{kNow + 35s}, 35s);
+  abandoned.kill(35s);
   abandoned(TimerExpired{kNow + 45s}, 45s);
   CHECK(abandoned.group.stop_took() == 40s);
   auto alone = Group::healthy();

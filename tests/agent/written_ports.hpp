@@ -54,6 +54,10 @@ class WrittenPorts final : public RoundPorts {
           std::to_string(recovery.started) + " started");
   }
   void signal_group(LocalRank rank, int signal) override { write(signal_name(signal), rank); }
+  void kill_but_pipe_ends(LocalRank rank) override { write("kill", rank); }
+  [[nodiscard]] Answer answer_to(LocalRank rank, int) const override {
+    return answers_.at(static_cast<std::size_t>(rank.value()));
+  }
   [[nodiscard]] std::vector<LocalRank> abort_with_stacks(
       const std::vector<LocalRank>& ranks) override {
     if (!writes_stacks_) return {};
@@ -115,6 +119,7 @@ class WrittenPorts final : public RoundPorts {
   TimePoint now_{1000s};
   TimePoint deadline_{};  // none: not armed
   bool writes_stacks_ = false;
+  std::array<Answer, 4> answers_{};
   bool devices_are_held_ = false;
   std::optional<LocalRank> broken_;
   std::vector<std::string> left_;

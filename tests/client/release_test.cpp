@@ -166,3 +166,38 @@ TEST_CASE("a node that leaves keeps what the coordinator says of the run without
   REQUIRE(seat.done<End>());
   CHECK(seat.done<End>()->rest == "the run continues on 3 nodes");
 }
+
+TEST_CASE("a verdict about a failure leaves the ranks here the failure grace, a request does not") {
+  const auto order = [](bool failure, bool requested) {
+    Seat seat;
+    seat.connect();
+    seat.hear(seat.round(1));
+    Stop stop{Round(1), 15, milliseconds(1000), "it ends"};
+    stop.verdict.emplace(Done{7, "it ends"});
+    if (failure) stop.verdict->failure.emplace();
+    stop.requested = requested;
+    seat.hear(stop);
+    return seat.done<StopGroup>()->after_failure;
+  };
+  CHECK(order(true, false));
+  CHECK_FALSE(order(true, true));
+  CHECK_FALSE(order(false, false));
+}
+
+TEST_CASE("an order of the next round reaches ranks in their failure grace, the verdict does not") {
+  Seat seat;
+  seat.connect();
+  seat.hear(seat.round(1));
+  seat.feed(GroupFailed{Round(1), {}});
+  Stop stop{Round(1), 15, milliseconds(1000), "rank 1 failed"};
+  stop.verdict.emplace(Done{7, "rank 1 failed", RunFailure{}});
+  SECTION("the verdict") {
+    seat.hear(stop);
+    CHECK_FALSE(seat.done<StopGroup>());
+  }
+  SECTION("the next round") {
+    seat.hear(seat.round(2));
+    REQUIRE(seat.done<StopGroup>());
+    CHECK(seat.done<StopGroup>()->then == StopGroup::Then::kNextRound);
+  }
+}

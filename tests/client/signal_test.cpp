@@ -81,3 +81,13 @@ TEST_CASE("a signal that comes here and from another node is delivered once, wha
     }
   }
 }
+
+TEST_CASE("a signal that is forced on ranks stays so, here and on other nodes") {
+  Seat seat = running_seat();
+  seat.feed(SignalCame{10, "ddprun signal (pid 7)", SignalCame::For::kAllNodes, true});
+  CHECK(seat.done<DeliverSignal>()->force);
+  CHECK(seat.said<PassSignal>()->force);
+  seat.forget();
+  seat.hear(PassSignal{Round(1), 12, "", "gpu-02", true});
+  CHECK(seat.done<DeliverSignal>()->force);
+}

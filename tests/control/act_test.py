@@ -105,6 +105,19 @@ class Signals(unittest.TestCase):
         self.assertLess(time.monotonic() - began, 1 + LOADED)
         self.assertEqual(nodes.runs[1].process.wait(60), 143)
 
+    def test_a_signal_that_would_end_ranks_is_refused_unless_it_is_forced(self):
+        script = "[ $RANK = 1 ] || trap : USR1; echo up; tail -f /dev/null & wait; wait"
+        with standalone("--nproc-per-node=2", "--no-python", "sh", "-c", script) as run:
+            run.wait_until_up(ranks=2)
+            pid = str(run.process.pid)
+            refused = run.command("signal", pid, "USR1")
+            self.assertEqual(refused.returncode, 1)
+            self.assertIn("SIGUSR1 would end rank 1, which neither handles nor blocks it; "
+                          "nothing was sent. --force sends it all the same\n", refused.stderr)
+            self.assertEqual(len([rank for rank in run.status()["ranks"] if rank["pid"]]), 2)
+            self.assertEqual(run.command("signal", pid, "USR1", "--force").returncode, 0)
+            self.assertEqual(run.process.wait(60), 138)
+
     def test_a_signal_that_is_none_is_a_usage_error(self):
         with standalone("true") as run:
             for words in (["x", "0"], ["x", "65"], ["x", "FOO"], ["x"], []):

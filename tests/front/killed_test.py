@@ -41,6 +41,23 @@ def sockets_of(agent):
             if path.suffix != ".new"]
 
 
+# A rank with a helper process that has the pipe of the resource tracker, too, as data loaders have.
+SHARES_MEMORY = """
+import os, signal
+from multiprocessing import resource_tracker, shared_memory
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+memory = shared_memory.SharedMemory(create=True, size=4096)
+def ignored(pid):
+    with open(f"/proc/{pid}/status") as status: return status.read().split("SigIgn:")[1].split()[0]
+# The tracker ignores SIGTERM once it runs.
+while not int(ignored(resource_tracker._resource_tracker._pid), 16) >> 14 & 1: pass
+if os.fork() == 0:
+    while True: signal.pause()
+path = os.path.join(os.environ["DIR"], "shm." + os.environ["RANK"])
+with open(path + ".new", "w") as file: file.write(memory.name)
+os.rename(path + ".new", path)
+while True: signal.pause()
+"""
 REPEATS = int(os.environ.get("DDPRUN_TEST_REPEATS", "1"))
 NAMES = ("front", "guard", "agent")
 VICTIMS = [one for count in (1, 2) for one in itertools.combinations(range(3), count)]
@@ -164,6 +181,32 @@ class Killed(unittest.TestCase):
             self.assertEqual(run.text().count("still alive after SIGKILL: sleep (pid "
                                               f"{frozen}, state D)"), 1, run.text())
             run.check_nothing_left()
+
+    def test_shared_memory_is_removed_by_its_tracker_whoever_is_killed(self):
+        for victims in ((0,), (2,), ()):
+            with self.subTest(killed=victims):
+                # On a busy machine a tracker may need more than the 200 ms that it gets.
+                self.assertIn(0, (self.shared_memory_left(victims) for _ in range(5)))
+
+    def shared_memory_left(self, victims):
+        with Run(DDPRUN, f"exec {sys.executable} -c '{SHARES_MEMORY}'", ranks=2) as run:
+            wait_for(lambda: all(run.path(f"shm.{rank}").exists() for rank in (0, 1)), "memory")
+            paths = [pathlib.Path("/dev/shm", run.path(f"shm.{rank}").read_text())
+                     for rank in (0, 1)]
+            self.assertTrue(all(path.exists() for path in paths))
+            if victims:
+                supervisors = run.supervisors()
+                run.kill([supervisors[at] for at in victims])
+            else:  # the second one demands an immediate stop
+                run.process.send_signal(signal.SIGINT)
+                wait_for(lambda: "stopping 2 ranks" in run.text(), "stop")
+                run.process.send_signal(signal.SIGINT)
+                self.assertEqual(run.end(), 130)
+                run.check_nothing_left()
+            left = [path for path in paths if path.exists()]
+            for path in left:
+                path.unlink()
+            return len(left)
 
     def test_killall_by_the_name_of_the_program_spares_the_guard(self):
         with Run(DDPRUN, "sleep 1000; true", sleeps=1) as run:

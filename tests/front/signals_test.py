@@ -256,6 +256,33 @@ class Signals(unittest.TestCase):
             self.check_end(run, 142)
             self.assertIn("was killed by SIGALRM", run.text())
 
+    def test_signals_that_a_batch_script_ignores_stay_ignored_in_ddprun_and_its_ranks(self):
+        ignoring = ["sh", "-c", "trap '' USR1 USR2 TERM ALRM; exec \"$@\"", "sh", DDPRUN]
+        script = ("grep SigIgn /proc/self/status > $DIR/mask.$RANK; " + READY +
+                  "until [ -e $DIR/go ]; do sleep 0.01; done")
+        with Run(ignoring, script) as run:
+            ready(run)
+            for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM, signal.SIGALRM):
+                run.process.send_signal(number)
+                bit = 1 << (number - 1)
+                for rank in (0, 1):
+                    mask = int(run.path(f"mask.{rank}").read_text().split()[1], 16)
+                    self.assertTrue(mask & bit, f"rank {rank} does not ignore signal {number}")
+            run.path("go").touch()
+            self.check_end(run, 0)
+            self.assertNotIn("[SIGNAL]", run.text())
+
+    def test_a_notify_signal_spares_ranks_that_would_end_by_it(self):
+        takes = "trap 'echo >> $DIR/got' USR1; "
+        script = (f"if [ $RANK = 0 ]; then {takes}fi; " + READY +
+                  "until [ -e $DIR/got ]; do sleep 0.01; done")
+        with Run(DDPRUN, script) as run:
+            ready(run)
+            run.process.send_signal(signal.SIGUSR1)
+            self.check_end(run, 0)
+            self.assertIn("; passed to 1 rank here; not to rank 1, which would end by it\n",
+                          run.text())
+
     def test_nohup_is_kept(self):
         with Run(["nohup", DDPRUN], READY + "until [ -e $DIR/go ]; do sleep 0.01; done") as run:
             ready(run)

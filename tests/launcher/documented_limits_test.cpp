@@ -203,6 +203,8 @@ TEST_CASE("other documents state the limits as they are") {
                {
                    "within " + in_seconds(kSecretLineWait) + "; workers get the rest",
 
+                   "| `--failure-grace=TIME` | ddprun's own, " +
+                       seconds_text(kFailureGraceDefault) + ", ",
                    "| `--straggler-timeout` | ddprun's own, " +
                        seconds_text(kStragglerTimeoutDefault) + " |",
                    "the silence limit (" + duration_text(terms.silence_max()) + ")",

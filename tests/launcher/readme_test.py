@@ -32,6 +32,7 @@ VARIES = (
     (r"\d\d:\d\d:\d\d\\\.\d{3}Z", r"\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z"),
     (r"\d+ ms after start", r"[\\d.]+ m?s after start"),
     (r"\b(at once|in \d+ ms)\b", r"(at once|(in|after) [\\d.]+ m?s)"),
+    (r"\b\d s later", r"[\\d.]+ s later"),
     (r" \\\+ \d descendants?", r" \\+ \\d descendants?"),
     (r"\bvm\b", re.escape(socket.gethostname().split(".")[0])),
 )

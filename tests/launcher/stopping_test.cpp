@@ -62,6 +62,16 @@ TEST_CASE("the straggler time-out is 10 seconds unless it is given") {
   }
 }
 
+TEST_CASE("the failure grace is 1 second unless it is given") {
+  CHECK(config_of({"W"}).stopping.failure_grace == seconds(1));
+  CHECK(config_of({"--failure-grace=1m", "W"}).stopping.failure_grace == seconds(60));
+  CHECK(config_of({"--failure-grace=0", "W"}).stopping.failure_grace == seconds(0));
+  CHECK(config_of({"W"}, with_variables({{"DDPRUN_FAILURE_GRACE", "3"}})).stopping.failure_grace ==
+        seconds(3));
+  CHECK_THAT(refusal_of({"--failure-grace=soon", "W"}).sentence,
+             ContainsSubstring("--failure-grace=soon"));
+}
+
 TEST_CASE("the limits of hangs and of early finishers are off, or a time above 0") {
   CHECK_FALSE(config_of({"W"}).stopping.hang_timeout);
   CHECK_FALSE(config_of({"W"}).stopping.finish_timeout);

@@ -182,6 +182,7 @@ TEST_CASE("round preserves every field") {
   start.master_port = 41207;
   start.restarts = RestartCount(2);
   start.reason = "lost gpu-07";
+  start.may_be_last = true;
   start.store_peers = {"10.0.4.11", "fd00::11"};
   start.succession = {3, true, true, true, true, "c0"};
   start.successors = {{1, "gpu-02", "10.0.4.12", 40123}, {2, "gpu-03", "fd00::13", 40124}};
@@ -303,8 +304,9 @@ TEST_CASE("stop preserves every field") {
 }
 
 TEST_CASE("stopped preserves every field") {
-  const Stopped stopped{Round(5),      Milliseconds(1400), 2, 7, {full_facts(), RankFacts()},
-                        {full_wait()}, full_exit(),        3};
+  const Stopped stopped{
+      Round(5), Milliseconds(1400), 2, 7, {full_facts(), RankFacts()}, {full_wait()}, full_exit(),
+      3,        Milliseconds(1000)};
   CHECK(round_trip(stopped) == Message(stopped));
 }
 
@@ -361,7 +363,10 @@ TEST_CASE("done preserves every field, with and without a failure") {
                            62,
                            Milliseconds(1400),
                            "all 3 restarts are used",
-                           Finding{"W-PEER", "rank 1 is stopped", {1}, {"a", "b"}, "c", "d"}};
+                           Finding{"W-PEER", "rank 1 is stopped", {1}, {"a", "b"}, "c", "d"},
+                           "",
+                           "",
+                           Milliseconds(1000)};
   const Done failed{139, "rank 12 failed", failure, "0123abcd"};
   CHECK(round_trip(failed) == Message(failed));
   const Done good{0, "64 ranks ended with 0"};
@@ -457,6 +462,8 @@ TEST_CASE("text that is not UTF-8 is cleaned for the peer") {
 TEST_CASE("signal preserves every field, also without a sender or a host") {
   const PassSignal passed{Round(5), 10, "scancel (pid 12)", "gpu-03"};
   CHECK(round_trip(passed) == Message(passed));
+  const PassSignal forced{Round(5), 10, "scancel (pid 12)", "gpu-03", true};
+  CHECK(round_trip(forced) == Message(forced));
   CHECK(round_trip(PassSignal{Round(5), 64}) == Message(PassSignal{Round(5), 64}));
   CHECK_THAT(encode(passed), ContainsSubstring("\"type\":\"signal\",\"round\":5"));
   CHECK_FALSE(decode(encode(PassSignal{Round(5), 65})).has_value());

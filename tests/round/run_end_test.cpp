@@ -361,3 +361,27 @@ TEST_CASE("a failure takes one restart, also if all links break before the next 
     CHECK(desk.last<StartRound>(4)->restarts == RestartCount(1));
   }
 }
+
+TEST_CASE("a round says whether a failure of it may end the run") {
+  Desk none;
+  none.say(1, none.hello("a", 1, 1));
+  CHECK(none.last<StartRound>(1)->may_be_last);
+  Desk one(1);
+  one.say(1, one.hello("a", 1, 1));
+  CHECK_FALSE(one.last<StartRound>(1)->may_be_last);
+  one.say(1, one.failed(1, 7));
+  one.after(seconds(1));
+  CHECK(one.last<StartRound>(1)->stamp.number == Round(2));
+  CHECK(one.last<StartRound>(1)->may_be_last);
+}
+
+TEST_CASE("with --min-uptime the second early failure in a row may end the run") {
+  Desk desk(9);
+  auto hello = desk.hello("a", 1, 1);
+  hello.terms.min_uptime = seconds(60);
+  desk.say(1, hello);
+  CHECK_FALSE(desk.last<StartRound>(1)->may_be_last);
+  desk.say(1, desk.failed(1, 7));
+  desk.after(seconds(1));
+  CHECK(desk.last<StartRound>(1)->may_be_last);
+}

@@ -40,7 +40,7 @@ MUTANTS = [
     ("a resumed agent is not told the round it missed", "rendezvous/round/run_join.cpp",
      "  send(agent.link, live_round()->message_for(agent));\n", ""),
     ("a signal stays on the node where it came", "rendezvous/client/membership.cpp",
-     "if (answered()) send(PassSignal{round(), came.signal, came.from});", ""),
+     "if (answered()) send(PassSignal{round(), came.signal, came.from, \"\", came.force});", ""),
     ("a scheduler's signal counts once for each node", "rendezvous/round/run_running.cpp",
      "  if (!signals_.is_new(passed.signal, agent.hello.agent, now_)) return;\n", ""),
     ("a node passes on what it has by another node, too", "rendezvous/client/membership.cpp",

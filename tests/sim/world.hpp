@@ -29,6 +29,7 @@
 namespace ddprun::sim {
 
 inline constexpr Duration kStopGrace = seconds(30);
+inline constexpr Duration kFailureGrace = seconds(1);
 inline constexpr Duration kRejoin = seconds(10);
 
 enum class Bytes { kPlain, kCodec };         // whether messages go through the codec
@@ -215,8 +216,10 @@ class World {
     std::optional<TimePoint> told_to_end;  // when on_step() saw it ending()
     int stop_signals = 0;                  // to the agent
     bool ordered_to_stop = false;
-    int signals = 0;                       // that ended nothing, to the workers
-    Duration grace{};                      // of the stop
+    bool spared = false;     // a failure ends the run: the workers have the failure grace
+    bool requested = false;  // a user asked for the stop, here or on another node
+    int signals = 0;         // that ended nothing, to the workers
+    Duration grace{};        // of the stop
     std::optional<TimePoint> quiet_since;  // its ranks make no progress; none: they do
     std::optional<TimePoint> asked_at;     // the coordinator asked last whether they still do not
     Duration quiet_then{};                 // how long they did not at that time
@@ -369,6 +372,7 @@ class World {
   void check_stop_of_none(int node) const;
   void before_stop(int node);
   void check_kill(int node) const;
+  void check_spared(int node) const;
   void check_round_over(int node, const RoundResult& result) const;
   void check_stop_is_bounded(int node) const;
   [[nodiscard]] Duration spawn_time(int node);
@@ -404,6 +408,7 @@ class World {
   void release_worker(int node, int generation, LocalRank rank);
   void signal_helper(int node, int generation, LocalRank rank, int signal);
   void end_helper(int node, int generation, LocalRank rank);
+  void disturb_siblings(int node);
   void disturb_peers(const protocol::RoundStamp& stamp, int node);
 
   WorldOptions options_;

@@ -53,6 +53,7 @@ client::MembershipOptions World::membership_options(int id) const {
   options.hello.runs_coordinator = is_root(id);
   options.hello.terms = node.options.terms.value_or(options_.terms);
   options.coordinator = "coordinator:29400";
+  options.failure_grace = kFailureGrace;
   options.keeps_survivors = options_.survivor_percent.has_value();
   options.coordinator_timeout = options_.coordinator_timeout;
   return options;

@@ -7,6 +7,7 @@
 
 #include "agent/core/limits.hpp"
 #include "agent/proc/limits.hpp"
+#include "base/pipe_end.hpp"
 #include "tests/sim/world.hpp"
 
 namespace ddprun::sim {
@@ -73,7 +74,10 @@ class World::GroupPorts final : public RoundPorts {
     const bool ending = group().ending();  // else of one that has not joined
     if (ending && signal == SIGKILL) world_.check_kill(id_);
     if (!ending) world_.check_freed(id_, generation_, rank);
-    if (ending && !group().stop_began) group().stop_began = now();
+    if (ending && !group().stop_began) {
+      world_.check_spared(id_);
+      group().stop_began = now();
+    }
     world_.signal_worker(id_, generation_, rank, signal);
   }
   [[nodiscard]] bool may_handle(LocalRank, int) const override { return false; }
@@ -232,6 +236,8 @@ void World::start_group(int id, const protocol::StartRound& round) {
   group.grace = kStopGrace;
   group.ports = std::make_unique<GroupPorts>(*this, id, group.generation);
   WorkerGroup::Options options{node.options.workers, kStopGrace};
+  options.failure_grace = kFailureGrace;
+  options.may_be_last = round.may_be_last;
   if (options_.survivor_percent) options.rejoin_timeout = kRejoin;
   for (auto& [rank, worker] : std::exchange(node.carried, {})) {
     options.carried.emplace_back(rank);
@@ -274,6 +280,9 @@ void World::stop_group(int id, const client::StopGroup& order) {
     group.grace = order.grace;
   }
   group.ordered_to_stop = true;
+  if (news) group.spared = order.after_failure;
+  if (!order.after_failure) group.spared = false;
+  group.requested = group.requested || order.requested;
   if (order.look) group.driver->look();
   if (order.then == client::StopGroup::Then::kEnd) before_stop(id);
   group.driver->end(order);
@@ -293,6 +302,8 @@ void World::pass_stop_signal(int id, int signal) {
   before_stop(id);
   Group& group = *nodes_[index(id)].group;
   ++group.stop_signals;
+  group.spared = false;
+  group.requested = true;
   group.driver->request_stop(signal);
   check_stop_of_none(id);
 }
@@ -311,7 +322,20 @@ void World::check_kill(int id) const {
   require(group.stop_began.has_value(), "SIGKILL before any other signal");
   const TimePoint since =
       std::min(*group.stop_began, group.stopping_since.value_or(TimePoint::max()));
-  require(node.clock.local(now()) - since >= group.grace, "SIGKILL before the end of the grace");
+  // What a dead worker left does not delay a restart, but a user's stop.
+  const bool any_worker = !group.driver->group().running().empty();
+  const Duration grace = any_worker || group.requested ? group.grace : kStragglerGrace;
+  require(node.clock.local(now()) - since >= grace, "SIGKILL before the end of the grace");
+}
+
+// What they do about the loss of a peer is not cut off.
+void World::check_spared(int id) const {
+  const Node& node = nodes_[index(id)];
+  const Group& group = *node.group;
+  const WorkerGroup& its = group.driver->group();
+  if (!group.spared || !group.stopping_since || its.running().empty()) return;
+  require(node.clock.local(now()) - *group.stopping_since >= kFailureGrace,
+          "a worker is stopped before the failure grace of a run that ends is over");
 }
 
 // Nothing lives but what the result names, and that nothing could end.
@@ -348,8 +372,9 @@ void World::check_stop_is_bounded(int id) const {
   const int stops = options_.survivor_percent ? 2 : 1;
   const int held = options_.survivor_percent ? node.options.workers : 0;
   if (!group.stop_began || node.paused_until >= now() - kStopGrace) return;
-  require(local - *group.stop_began <= stops * (group.grace + kStacksBeforeKill + kWaitAfterKill) +
-                                           held * kWaitAfterKill + kEvidenceMax + seconds(1),
+  require(local - *group.stop_began <=
+              stops * (group.grace + kStacksBeforeKill + kPipeEndWait + kWaitAfterKill) +
+                  held * kWaitAfterKill + kEvidenceMax + seconds(1),
           "the stop of a round takes without end");
 }
 
@@ -372,6 +397,7 @@ void World::on_group_step(int id) {
   if (now_in == State::kHolding || now_in == State::kReleased) group.forget_stop();
   if (now_in == State::kStopping && !group.stopping_since) {
     group.stopping_since = nodes_[index(id)].clock.local(now());
+    if (group.driver->group().spared_until()) group.spared = true;
   }
   if (!group.ending() || group.told_to_end) return;
   group.told_to_end = now();

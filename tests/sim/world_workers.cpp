@@ -177,7 +177,25 @@ void World::fail_worker(int id, const std::string& cause, int exit_code, int loc
   worker.complains = cause == kLostPeer;
   checker_.on_group_failed(stamp);
   exit_worker(id, node.group->generation, LocalRank(local_rank), status_of(exit_code));
+  disturb_siblings(id);
   disturb_peers(stamp, id);
+}
+
+// Where the run ends they have time to say what they saw, to save, or to end as if nothing was.
+void World::disturb_siblings(int id) {
+  const Node& node = nodes_[index(id)];
+  if (options_.peer_failure_percent == 0 || !node.group || !node.group->round.may_be_last) return;
+  for (int rank = 0; rank < node.options.workers; ++rank) {
+    if (!random_.chance(options_.peer_failure_percent)) continue;
+    const Duration time = random_.between(Duration(0), 3 * kFailureGrace / 2);
+    const ExitStatus status = ExitStatus::exited(random_.chance(20) ? 0 : 1);
+    timeline_.after(time, [this, id, generation = node.group->generation, rank, status] {
+      const Group* group = group_of(id, generation);
+      if (group == nullptr || !group->driver->group().spared_until()) return;
+      group_of(id, generation)->workers[index(rank)].complains = random_.chance(50);
+      exit_worker(id, generation, LocalRank(rank), status);
+    });
+  }
 }
 
 // A decision of the agent's thread, which has seen by then what came before it.

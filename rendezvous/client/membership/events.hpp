@@ -59,6 +59,7 @@ struct GroupGone {
   std::vector<StoreWait> waits{};
   std::optional<WorkerExit> other_failure{};
   int alike = 0;
+  protocol::Milliseconds spared{0};  // see protocol::Stopped
 };
 /// Whether all workers take part in the round, and can take another one as they are.
 struct GroupMayGrow {
@@ -99,6 +100,7 @@ struct SignalCame {
   int signal = 10;
   std::string from{};  // the sender, as far as it is known
   For whom = For::kAllNodes;
+  bool force = false;  // also to workers that would end by it
 };
 /// Another process coordinates the run, or its place is not known.
 struct CoordinatorMoved {
@@ -178,6 +180,7 @@ struct StopGroup {
   enum class Then { kEnd, kWait, kNextRound };
   Then then = Then::kEnd;  // else ranks that survive stay for the next round, which may be ordered
   bool requested = false;  // workers that handle a stop are asked to save
+  bool after_failure = false;  // which ends the run: workers have the failure grace
 };
 struct ArmTimer {
   TimePoint deadline;
@@ -194,6 +197,7 @@ struct DeliverSignal {
   std::string host{};  // where it came; empty: here
   Others others = Others::kNone;
   int other_nodes = 0;
+  bool force = false;  // see SignalCame
 };
 /// The workers of all nodes are quiet: with a number, look once more, and say so with GroupQuiet;
 /// without, give them up.
