@@ -90,23 +90,6 @@ Tree tree_of(pid_t leader, const Table& table) {
   return tree;
 }
 
-RankProgress progress_of(const Tree& tree) {
-  RankProgress rank;
-  for (const pid_t process : tree) {
-    const Counted counted = counted_in(read_proc(process, "stat"));
-    rank.cpu += cpu_in(counted);
-    rank.faults += counted.faults;
-    rank.waited_faults += counted.waited_faults;
-    const std::string io = read_proc(process, "io");
-    rank.read += counter_in(io, "rchar:");
-    rank.written += counter_in(io, "wchar:");
-    rank.storage += counter_in(io, "read_bytes:") + counter_in(io, "write_bytes:");
-    // Not a count: one process that replaces another is progress, too.
-    rank.processes = rank.processes * 31 + static_cast<std::uint64_t>(process);
-  }
-  return rank;
-}
-
 // Programs that this process has started to read stacks are no debuggers.
 bool is_debugged(pid_t process, const Table& table) {
   const auto tracer = static_cast<pid_t>(counter_in(read_proc(process, "status"), "TracerPid:"));
@@ -146,18 +129,20 @@ Duration cpu_of(pid_t process) {
 }
 
 RankProgress progress_of(const std::vector<pid_t>& processes) {
-  RankProgress all;
+  RankProgress rank;
   for (const pid_t process : processes) {
+    const Counted counted = counted_in(read_proc(process, "stat"));
+    rank.cpu += cpu_in(counted);
+    rank.faults += counted.faults;
+    rank.waited_faults += counted.waited_faults;
     const std::string io = read_proc(process, "io");
-    unsigned long long read = 0;
-    unsigned long long written = 0;
-    if (std::sscanf(io.c_str(), "rchar: %llu wchar: %llu", &read, &written) == 2) {
-      all.written += read + written;
-    }
-    all.cpu += cpu_of(process);
-    all.processes = all.processes * 31 + static_cast<std::uint64_t>(process);
+    rank.read += counter_in(io, "rchar:");
+    rank.written += counter_in(io, "wchar:");
+    rank.storage += counter_in(io, "read_bytes:") + counter_in(io, "write_bytes:");
+    // Not a count: one process that replaces another is progress, too.
+    rank.processes = rank.processes * 31 + static_cast<std::uint64_t>(process);
   }
-  return all;
+  return rank;
 }
 
 std::vector<RankProgress> read_progress(const std::vector<pid_t>& leaders) {

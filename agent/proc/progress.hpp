@@ -16,7 +16,7 @@ namespace ddprun {
 /// Processor time that one process has used so far, by all its threads.
 [[nodiscard]] Duration cpu_of(pid_t process);
 
-/// Of these processes together; `written` counts what they have read as well.
+/// Of these processes together.
 [[nodiscard]] RankProgress progress_of(const std::vector<pid_t>& processes);
 
 /// Of the processes of each leader: itself and what descends from it. What another user owns, or a

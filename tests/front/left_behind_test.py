@@ -105,7 +105,7 @@ class LeftBehind(unittest.TestCase):
             for _ in range(REPEATS):
                 with self.subTest(what=what, end=end):
                     # The loop says so when it is under way.
-                    script = (f"{PROBE} {what} > $DIR/loop & "
+                    script = (f"'{PROBE}' {what} > $DIR/loop & "
                               f"until [ -s $DIR/loop ]; do sleep 0.01; done; exit {end}")
                     options = ["--straggler-timeout=0", "--shutdown-timeout=1"]
                     with self.run_of(script, options, ranks=1) as run:

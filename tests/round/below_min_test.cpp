@@ -199,7 +199,10 @@ TEST_CASE("a coordinator without a majority keeps its ranks, and yields to anoth
   CHECK(desk.run_.phase() == Phase::kRunning);
   CHECK(!desk.last<Stop>(1));
   CHECK(!desk.run_.decides_after());
-  CHECK(desk.run_.yields_to(Round(1), "c1"));
+  Lead lead;
+  lead.round = Round(1);
+  lead.origin = desk.run_.origin();
+  CHECK(desk.run_.yields_to(lead, true));
   answer(desk, 2);
   CHECK(desk.run_.decides_after() == Round(1));
 }
