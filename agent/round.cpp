@@ -106,6 +106,7 @@ asio::awaitable<RoundResult> RoundRunner::run() {
     while (!driver_.over()) {
       co_await finished_.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
     }
+    record_steps();
     if (driver_.released().empty()) links_.close();
     co_await drain_outputs();
     auto written = co_await written_logs();

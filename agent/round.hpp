@@ -273,6 +273,7 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
   [[nodiscard]] std::optional<Cgroup> make_leaf(LocalRank rank) const;
   [[nodiscard]] std::vector<Rank> running_ranks() const;
   void tell_devices();
+  void record_steps();
   [[nodiscard]] RoundLinks::Workers linked_workers();
   /// Of a worker that has failed, and of those that run here.
   [[nodiscard]] std::string steps_of(LocalRank failed) const;
@@ -282,7 +283,8 @@ class RoundRunner : public std::enable_shared_from_this<RoundRunner>, private Ro
 
   boost::asio::any_io_executor executor_;
   RoundInputs inputs_;
-  std::optional<WaitNote> opening_;               // while the files are waited for
+  std::optional<WaitNote> opening_;  // while the files are waited for
+  bool steps_recorded_ = false;
   bool asked_warm_ = false;                       // while the answers are waited for
   warm::Start warm_start_;                        // of local rank 0
   std::optional<OutputContext> output_;           // when it is there

@@ -222,6 +222,19 @@ void RoundRunner::recovered(const Recovery& recovery) {
   tell_spares();
 }
 
+// When the round is over here, so that what a rank did is known also if it got SIGKILL.
+void RoundRunner::record_steps() {
+  if (std::exchange(steps_recorded_, true)) return;
+  std::optional<StepSpan> all;
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    const auto its = links_.last_step(LocalRank(static_cast<int>(i)));
+    if (!its || !its->first) continue;
+    const StepSpan span{*its->first, its->step, its->first_ago, its->ago, 1};
+    all = all ? common(*all, span) : span;
+  }
+  if (all) inputs_.events.record(steps_event(inputs_.facts.round, *all));
+}
+
 // Those that are kept hold what they hold.
 void RoundRunner::tell_devices() {
   const std::vector<LocalRank> kept = driver_.released();

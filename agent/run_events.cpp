@@ -56,6 +56,10 @@ std::optional<RunEvent> message_event(const protocol::Refused& refused) {
       "refused", {}, {{"code", protocol::name_of(refused.code)}, {"text", refused.sentence}}};
 }
 
+std::optional<RunEvent> message_event(const protocol::LetGo& let_go) {
+  return RunEvent{"let_go", {}, {{"text", let_go.text}}};
+}
+
 template <class Other>
 std::optional<RunEvent> message_event(const Other&) {
   return std::nullopt;
@@ -273,6 +277,25 @@ RunEvent timer_event(Round round, Rank rank, const WorkerTimer& timer) {
            {"pid", timer.pid},
            {"scope", cut_text(timer.scope)},
            {"signal", timer.signal}}};
+}
+
+StepSpan common(const StepSpan& one, const StepSpan& other) {
+  return {std::max(one.first, other.first), std::min(one.last, other.last),
+          std::min(one.first_ago, other.first_ago), std::max(one.last_ago, other.last_ago),
+          one.ranks + other.ranks};
+}
+
+RunEvent steps_event(Round round, const StepSpan& steps) {
+  const auto ms = [](Duration ago) {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(ago).count();
+  };
+  return {"steps",
+          round,
+          {{"workers", steps.ranks},
+           {"first_step", steps.first},
+           {"last_step", steps.last},
+           {"first_ago_ms", ms(steps.first_ago)},
+           {"last_ago_ms", ms(steps.last_ago)}}};
 }
 
 RunEvent round_ended_event(Round round, const RoundResult& result) {

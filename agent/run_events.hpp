@@ -67,6 +67,16 @@ class LinkEvents {
 [[nodiscard]] RunEvent timer_event(Round round, Rank rank, const WorkerTimer& timer);
 /// A script starts workers of its own: see own_workers.hpp.
 [[nodiscard]] RunEvent own_workers_event(Round round, const std::string& text);
+/// What ranks finished together: from the first step that all of them have done to the last one.
+struct StepSpan {
+  std::int64_t first = 0;
+  std::int64_t last = 0;
+  Duration first_ago{};
+  Duration last_ago{};
+  int ranks = 0;  // that report steps
+};
+[[nodiscard]] StepSpan common(const StepSpan& one, const StepSpan& other);
+[[nodiscard]] RunEvent steps_event(Round round, const StepSpan& steps);
 [[nodiscard]] RunEvent round_ended_event(Round round, const RoundResult& result);
 
 /// How the wait for GPUs ended, before round `next`: released, held or no_answer.

@@ -48,6 +48,10 @@ struct LinkPage {
   // A robust futex (set_robust_list(2)) of a thread of the process that only ends with it: the id
   // of the thread and FUTEX_WAITERS; 0: there is none. The kernel writes FUTEX_OWNER_DIED.
   std::atomic<std::uint32_t> alive{0};
+  // Written by the process; an older library leaves zeros. The first step that it has finished
+  // since it began, or took its round, and when; 0: none.
+  std::atomic<std::int64_t> first_step{0};
+  std::atomic<std::int64_t> first_step_at{0};
 };
 static_assert(sizeof(LinkPage) <= kPageBytes);
 static_assert(std::atomic<std::int64_t>::is_always_lock_free);

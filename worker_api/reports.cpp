@@ -46,7 +46,12 @@ std::int64_t limit_of(std::int64_t timeout_ms) {
 int ddprun_worker_step_done(int64_t step) {
   LinkPage* shared = page();
   if (shared == nullptr) return ENOTCONN;
-  shared->step_at.store(monotonic_now(), std::memory_order_relaxed);
+  const std::int64_t now = monotonic_now();
+  if (shared->first_step_at.load(std::memory_order_relaxed) == 0) {
+    shared->first_step.store(step, std::memory_order_relaxed);
+    shared->first_step_at.store(now, std::memory_order_relaxed);
+  }
+  shared->step_at.store(now, std::memory_order_relaxed);
   shared->step.store(step, std::memory_order_relaxed);
   return 0;
 }

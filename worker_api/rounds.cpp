@@ -64,6 +64,7 @@ std::optional<World> take(Rounds& all, std::string& problem) {
 }
 
 int say_joined(int round) {
+  if (LinkPage* shared = known_page()) shared->first_step_at.store(0, std::memory_order_relaxed);
   const auto number = static_cast<std::uint32_t>(round);
   std::uint8_t content[sizeof(number)] = {};
   for (std::size_t i = 0; i < sizeof(number); ++i) {

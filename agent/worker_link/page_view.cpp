@@ -62,7 +62,13 @@ PageView::~PageView() {
 std::optional<LastStep> PageView::last_step(TimePoint now) const {
   const std::int64_t step = page_->step.load(std::memory_order_relaxed);
   if (step < 0) return std::nullopt;
-  return LastStep{step, ago_of(page_->step_at.load(std::memory_order_relaxed), now)};
+  LastStep last{step, ago_of(page_->step_at.load(std::memory_order_relaxed), now)};
+  const std::int64_t first_at = page_->first_step_at.load(std::memory_order_relaxed);
+  const std::int64_t first = page_->first_step.load(std::memory_order_relaxed);
+  if (first_at <= 0 || first < 0 || first > step) return last;
+  last.first = first;
+  last.first_ago = std::max(last.ago, ago_of(first_at, now));
+  return last;
 }
 
 std::vector<OpenSection> PageView::open_sections(TimePoint now) const {

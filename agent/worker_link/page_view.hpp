@@ -24,6 +24,9 @@ struct OpenSection {
 struct LastStep {
   std::int64_t step = 0;
   Duration ago{};
+  // The first one that the process has finished since it took its round; none: not known.
+  std::optional<std::int64_t> first{};
+  Duration first_ago{};
 };
 
 class PageView {

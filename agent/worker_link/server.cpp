@@ -114,8 +114,8 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
   ExitWatch exits_;
   LogQuota lookups_{kLookupBurst, kLookupInterval};
   std::vector<ClientPtr> clients_;
-  std::map<WorkerNumber, std::pair<std::int64_t, TimePoint>>
-      left_;  // steps of links that have ended
+  // Steps of links that have ended, and when that was.
+  std::map<WorkerNumber, std::pair<LastStep, TimePoint>> left_;
 };
 
 asio::awaitable<void> Server::Impl::serve(std::shared_ptr<Impl> self, Sessions::Session session) {
@@ -297,9 +297,8 @@ void Server::Impl::drop(const ClientPtr& client) {
   const TimePoint now = Clock::now();
   const auto last = client->page == nullptr ? std::nullopt : client->page->last_step(now);
   if (!last) return;
-  auto& [step, at] =
-      left_.try_emplace(client->owner.worker, last->step, now - last->ago).first->second;
-  if (last->step > step) std::tie(step, at) = std::pair(last->step, now - last->ago);
+  auto& left = left_.try_emplace(client->owner.worker, *last, now).first->second;
+  if (last->step > left.first.step) left = {*last, now};
 }
 
 void Server::Impl::ask_to_stop(int signal) {
@@ -327,7 +326,11 @@ std::optional<LastStep> Server::Impl::last_step(WorkerNumber worker) const {
   const TimePoint now = Clock::now();
   std::optional<LastStep> last;
   const auto left = left_.find(worker);
-  if (left != left_.end()) last = LastStep{left->second.first, now - left->second.second};
+  if (left != left_.end()) {
+    last = left->second.first;
+    last->ago += now - left->second.second;
+    last->first_ago += now - left->second.second;
+  }
   for (const ClientPtr& client : clients_) {
     if (client->owner.worker != worker || client->page == nullptr) continue;
     const auto its = client->page->last_step(now);
