@@ -293,6 +293,8 @@ Result<void> Agent::start_group(const protocol::StartRound& start) {
   check_.reset();
   const auto served = store_.begin();
   if (!served) return served.error();
+  node_ = start.group_rank;
+  nodes_ = start.group_size;
   RoundInputs inputs = context_.prepare(facts_of(start, context_.config()));
   context_.log_round(inputs.facts);
   inputs.hooks = hooks_of(round, inputs.facts.first_rank);

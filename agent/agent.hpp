@@ -152,6 +152,7 @@ class Agent : private NodePorts, private ElectionNode, private StandbyUser {
   void arm_late();
   void report_own_error();
   [[nodiscard]] bool is_own(const WorkerExit& first) const;
+  [[nodiscard]] bool prints_whole_report(const protocol::Done& done) const;
   [[nodiscard]] boost::asio::awaitable<void> settle();
   [[nodiscard]] boost::asio::awaitable<void> settle_elected();
   [[nodiscard]] boost::asio::awaitable<void> wait_until_settled(LocalCoordinator& coordinator);
@@ -187,6 +188,8 @@ class Agent : private NodePorts, private ElectionNode, private StandbyUser {
   bool own_error_reported_ = false;
   bool placement_logged_ = false;
   std::optional<OwnError> own_error_{};  // reported when all is over here
+  int node_ = -1;                        // its group rank in the last round
+  int nodes_ = 0;                        // of that round
   bool saves_stacks_ = false;
   bool pauses_ = false;
   // Of several nodes, where the report that is to come says the same: what is said if it does not

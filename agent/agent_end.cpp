@@ -126,7 +126,14 @@ void Agent::drop_late(bool own) {
   late_death_.clear();
 }
 
-// One console has the whole report, every other one its first line.
+// Who looks at one console sees what all others do. In a large run, whose consoles are often one
+// file, those that people look at have the whole report, and all others its first line.
+bool Agent::prints_whole_report(const protocol::Done& done) const {
+  const bool small = nodes_ <= kWholeReportNodesMax;
+  return small || done.reporter == identity_.id.value() || node_ == 0 ||
+         is_own(done.failure->first);
+}
+
 void Agent::report_failure(const protocol::Done& done) {
   const bool own = done.failure && is_own(done.failure->first);
   if (own) {
@@ -134,7 +141,6 @@ void Agent::report_failure(const protocol::Done& done) {
   } else {
     context_.leave_own_error(done.text);
   }
-  const bool reporter = done.reporter == identity_.id.value();
   drop_late(own);
   if (done.failure && own_error_) {  // no cause of this end
     context_.logger().warn(warning_line(own_error_->code, own_error_->text));
@@ -148,7 +154,7 @@ void Agent::report_failure(const protocol::Done& done) {
         error_line("RUN", is_noted ? over_for_that(code) : done.text + "; " + code));
     return;
   }
-  if (!reporter) {
+  if (!prints_whole_report(done)) {
     return context_.logger().error(failure_headline(*done.failure) +
                                    labelled("exit", "code " + std::to_string(done.exit_code)));
   }

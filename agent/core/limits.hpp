@@ -39,6 +39,9 @@ inline constexpr Duration kStragglersQuietMax = std::chrono::seconds(1);
 // The line about a first failure waits so long for the stop of the other ranks: the report that
 // follows says the same.
 inline constexpr Duration kDeathLineDelay = std::chrono::milliseconds(500);
+// Nodes of a run up to which each console has the whole report of its failure; see
+// Agent::prints_whole_report().
+inline constexpr int kWholeReportNodesMax = 16;
 // A stop that takes longer is told this often, with the ranks that still run.
 inline constexpr Duration kCountdownInterval = std::chrono::seconds(10);
 // Python workers that outlived their grace have so long to write their stacks before SIGKILL.
