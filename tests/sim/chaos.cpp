@@ -64,6 +64,7 @@ void live(World& world, const Plan& plan, Storm& storm) {
   }
   check_end(world, plan);
   if (storm.harmless()) check_undisturbed(world, plan);
+  world.check_records();
 }
 
 }  // namespace

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/core/explain/records.hpp"
 #include "agent/node/driver.hpp"
 #include "agent/node/round_driver.hpp"
 #include "rendezvous/client/membership.hpp"
@@ -162,6 +163,8 @@ class World {
   [[nodiscard]] TimePoint now() const { return timeline_.now(); }
   [[nodiscard]] Checker& checker() { return checker_; }
   [[nodiscard]] const Checker& checker() const { return checker_; }
+  /// No part of what `ddprun explain` tells of this life exceeds the whole.
+  void check_records() const;
   [[nodiscard]] Random& random() { return random_; }
   [[nodiscard]] Timeline& timeline() { return timeline_; }
   /// "forming --> running": the states that the cores went through, for docs/STATES.md.
@@ -331,6 +334,13 @@ class World {
   void exit_process(int node);
   void forget_agent(int node);
 
+  // world_record.cpp
+  enum class Seen { kRuns, kStops, kExit, kOver };
+  void record(int node, const protocol::Message& message);
+  void record(int node, Seen what, int rank = 0);
+  [[nodiscard]] explain::NodeRecord& record_now(int node);
+  [[nodiscard]] explain::RoundRecord* round_now(int node);
+
   // world_signals.cpp
   void deliver_signal(int node, const client::DeliverSignal& deliver);
   void expect_signal(const std::vector<int>& ids);
@@ -415,6 +425,11 @@ class World {
   Random random_;
   Timeline timeline_;
   Checker checker_;
+  struct Recorded {
+    explain::NodeRecord record;
+    TimePoint begun;  // by its clock
+  };
+  std::map<int, Recorded> records_;  // by process
   std::vector<Node> nodes_;
   std::vector<std::unique_ptr<Connection>> connections_;
   std::map<std::uint64_t, int> by_link_;  // the current coordinator's links

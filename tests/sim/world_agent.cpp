@@ -35,6 +35,7 @@ void World::start_agent(int id) {
   node.driver = std::make_unique<NodeDriver>(*node.ports, membership_options(id),
                                              NodeDriver::Nodes::kSeveral);
   ++agents_alive_;
+  static_cast<void>(record_now(id));
   say(node.options.host + " starts");
   node.states = node.driver->membership().state_names();
   drive(id, [](NodeDriver& driver) { driver.begin(); });
@@ -97,6 +98,7 @@ void World::to_agent(int id, int process, client::Event event) {
 void World::take_note_of(int id, const Message& message) {
   const Node& node = nodes_[index(id)];
   if (!is_heartbeat(message)) say([&] { return node.options.host + " <- " + words(message); });
+  record(id, message);
   if (const auto* start = std::get_if<StartRound>(&message)) checker_.on_told(node.process, *start);
   if (const auto* done = std::get_if<Done>(&message)) {
     checker_.on_verdict_told(connections_[index(node.connection)]->coordinator, *done);
@@ -174,6 +176,10 @@ void World::on_end(int id, const client::End& end) {
   require(!node.group, "an agent ended over live workers");
   say(node.options.host + " ends with " + std::to_string(end.exit_code) + ": " + end.text);
   checker_.on_agent_ended(node.process, end);
+  explain::NodeRecord& own = record_now(id);
+  own.outcome = end.exit_code == 0 ? "succeeded" : "failed";
+  own.exit_code = end.exit_code;
+  own.end_text = end.text;
   node.exit_code = end.exit_code;
   if (node.connection >= 0) close_agent_end(node.connection);
   require(!node.serves, "an agent ended with an open store");

@@ -78,6 +78,7 @@ class World::GroupPorts final : public RoundPorts {
       world_.check_spared(id_);
       group().stop_began = now();
     }
+    if (ending) world_.record(id_, Seen::kStops);
     world_.signal_worker(id_, generation_, rank, signal);
   }
   [[nodiscard]] bool may_handle(LocalRank, int) const override { return false; }
@@ -417,6 +418,7 @@ void World::group_runs(int id, int generation) {
   Group* group = group_of(id, generation);
   group->running = true;
   const protocol::StartRound round = group->round;
+  record(id, Seen::kRuns);
   drive(id, [&](NodeDriver& driver) { driver.group_runs(round.stamp.number); });
   auto& runners = running_[key_of(round.stamp)];
   runners.emplace_back(id, generation);
@@ -449,6 +451,7 @@ void World::group_over(int id, int generation) {
     Node& node = nodes_[index(id)];
     const RoundResult result = group.driver->result();
     check_round_over(id, result);
+    record(id, Seen::kOver);
     const Round round = group.round.stamp.number;
     const GroupOutcome outcome = outcome_of(result);
     const bool stopped = result.state != State::kSucceeded;

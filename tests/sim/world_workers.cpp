@@ -84,6 +84,7 @@ void World::see_exit(int id, int generation, LocalRank rank, ExitStatus status) 
   Group& group = *group_of(id, generation);
   Worker& worker = group.workers[index(rank.value())];
   worker.awaited = false;
+  record(id, Seen::kExit, group.round.rank_base.value() + rank.value());
   const auto awaited = [](const Worker& one) { return one.awaited; };
   const bool others = std::any_of(group.workers.begin(), group.workers.end(), awaited);
   worker.unknown = nodes_[index(id)].options.blind && others && !options_.survivor_percent;
