@@ -1,6 +1,6 @@
 // Which signals one node passes on to the workers of others: those by which users and schedulers
 // tell a program something. What cannot be handled, or reports a fault, ends or freezes ranks: on
-// other nodes nobody may do that with a message. Pure.
+// other nodes no member may do that with a message. Pure.
 #pragma once
 
 #include <csignal>

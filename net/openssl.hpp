@@ -25,7 +25,7 @@ namespace ddprun::net {
 #define DDPRUN_LIBSSL(use) \
   use(OPENSSL_init_ssl) use(SSL_CIPHER_find) use(SSL_CTX_check_private_key) use(SSL_CTX_ctrl)  \
   use(SSL_CTX_free) use(SSL_CTX_get0_privatekey) use(SSL_CTX_load_verify_file)             \
-  use(SSL_CTX_new) use(SSL_CTX_set_ciphersuites) use(SSL_CTX_set_default_passwd_cb)                             \
+  use(SSL_CTX_new) use(SSL_CTX_set_ciphersuites) use(SSL_CTX_set_default_passwd_cb)            \
   use(SSL_CTX_set_default_verify_paths) use(SSL_CTX_set_num_tickets) use(SSL_CTX_set_options)  \
   use(SSL_CTX_set_psk_find_session_callback) use(SSL_CTX_set_psk_use_session_callback)         \
   use(SSL_CTX_use_PrivateKey_file) use(SSL_CTX_use_certificate_chain_file)                     \

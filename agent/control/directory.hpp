@@ -46,7 +46,7 @@ void remove(const std::string& path);
 
 /// `wanted`, made if it is not there. Where another user has made it, or it is not closed to
 /// others, one that begins with `wanted`-: an older one of this user, or a new one of a random
-/// name, which nobody can take beforehand.
+/// name, which no other user can take beforehand.
 [[nodiscard]] Result<std::string> private_directory_at(const std::string& wanted);
 
 }  // namespace ddprun::control

@@ -48,7 +48,7 @@ struct RendezvousConfig {
   std::optional<int>
       scheduler_index;        // this node's position in the scheduler's list, or in --hosts
   SharedSecret secret;        // of the run; null: none
-  std::string secret_from{};  // who says so, for people; empty: nobody, and there is none
+  std::string secret_from{};  // who says so, for people; empty: there is none
   std::optional<Certificates> certificates{};  // in place of a secret; neither: clear text
   // The endpoint's host as given, if this node goes to its own coordinator by loopback, else empty:
   // a certificate names it, and other nodes should reach this node there.

@@ -32,11 +32,11 @@ class Unproven {
 
   /// It has sent something, which costs time.
   void want_turn(std::uint64_t id);
-  /// Whose turn it is; none: nobody waits, or their share is used up.
+  /// Whose turn it is; none: no connection waits, or their share is used up.
   [[nodiscard]] std::optional<std::uint64_t> next_turn(TimePoint now);
   /// What the turn has cost.
   void spent(Duration cost, TimePoint now) { free_at_ = now + (kUnprovenShare - 1) * cost; }
-  /// When the next turn may be taken; none: nobody waits.
+  /// When the next turn may be taken; none: no connection waits.
   [[nodiscard]] std::optional<TimePoint> next_at() const;
   [[nodiscard]] std::size_t waiting() const { return waiting_; }
 

@@ -313,7 +313,7 @@ void Server::Impl::drop_waits(const Session& session) {
   drop_later();
 }
 
-// Names that nobody waits for any more are freed in turns.
+// Names that no client waits for any more are freed in turns.
 void Server::Impl::drop_later() {
   if (closed_ || dropping_ || !store_.drop_some(0)) return;
   dropping_ = true;

@@ -103,10 +103,10 @@ TEST_CASE("a password that other users can read is refused, as ssh refuses such 
   LaunchConfig config = launch_of(three("h1", {"--rdzv-conf=user=u,password_file=" + path})).config;
   REQUIRE(::chmod(path.c_str(), 0644) == 0);
   const auto exposed = read_etcd_password(config);
-  REQUIRE(!exposed);
+  REQUIRE_FALSE(exposed.has_value());
   CHECK_THAT(exposed.error().sentence, ContainsSubstring("other users may access it (mode 0644)"));
   REQUIRE(::chmod(path.c_str(), 0600) == 0);
-  REQUIRE(read_etcd_password(config));
+  REQUIRE(read_etcd_password(config).has_value());
   CHECK(config.rendezvous->etcd->password == "s3cret");
 }
 

@@ -34,15 +34,17 @@ std::string refusal(const Hello& first, const Hello& second) {
 
 }  // namespace
 
+const std::string kForAnotherJob =
+    "; use a different --rdzv-id or --rdzv-endpoint for another job, or "
+    "--allow-different-commands on all nodes of this one";
+
 TEST_CASE("another command is refused with both, and with what to do") {
   const Hello first = running("a", "train.py --config gpt");
   const Hello second = running("b", "eval.py");
   CHECK(refuse_terms(second, run_terms_of(first))->code == RefusalCode::kCommandDiffers);
   CHECK(refusal(first, second) ==
-        "run 7f3a (first node a at 10.0.0.2) runs `train.py --config gpt`, b runs `eval.py`; use a "
-        "different "
-        "--rdzv-id or --rdzv-endpoint for another job, or --allow-different-commands on all nodes "
-        "of this one");
+        "run 7f3a (first node a at 10.0.0.2) runs `train.py --config gpt`, b runs `eval.py`" +
+            kForAnotherJob);
   CHECK_FALSE(refuse_terms(running("c", "train.py --config gpt"), run_terms_of(first)));
 }
 
@@ -56,10 +58,8 @@ TEST_CASE("who has neither secret nor command is told of another command, and no
     REQUIRE(full);
     CHECK(as_told(*full, stranger, first.fingerprint, true) == *full);
     const Refused told = as_told(*full, stranger, first.fingerprint, false);
-    CHECK(told.sentence ==
-          "b runs another command than this run (the output of its coordinator says more); use a "
-          "different --rdzv-id or --rdzv-endpoint for another job, or --allow-different-commands "
-          "on all nodes of this one");
+    CHECK(told.sentence == "b" + test::kOtherCommand +
+                               " (the output of its coordinator says more)" + kForAnotherJob);
   }
   Refused other = *refuse_run(stranger, RunId("9c1d"));
   CHECK_THAT(as_told(other, stranger, "train.py", false).sentence, !ContainsSubstring("9c1d"));

@@ -1,6 +1,7 @@
 // What a coordinator leaves to the one after it, when no agent may be left that knows.
 #include "tests/round/desk.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/sentences.hpp"
 
 using namespace ddprun;
 using namespace ddprun::round;
@@ -245,9 +246,9 @@ TEST_CASE("a node of another command is told so, and nothing of the run") {
   desk.say(1, other);
   REQUIRE(desk.last<Refused>(1));
   CHECK(desk.last<Refused>(1)->code == RefusalCode::kCommandDiffers);
-  CHECK_THAT(desk.last<Refused>(1)->sentence,
-             ContainsSubstring("x runs another command than this run") &&
-                 ContainsSubstring("use a different --rdzv-id") && !ContainsSubstring("gpu-01"));
+  CHECK_THAT(desk.last<Refused>(1)->sentence, ContainsSubstring("x" + test::kOtherCommand) &&
+                                                  ContainsSubstring("use a different --rdzv-id") &&
+                                                  !ContainsSubstring("gpu-01"));
 }
 
 TEST_CASE("times may be other ones when all nodes of a run were lost and are started again") {

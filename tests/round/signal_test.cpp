@@ -15,7 +15,7 @@ const PassSignal kUsr1{Round(1), 10, "scancel (pid 12)"};
 
 }  // namespace
 
-TEST_CASE("a signal that nobody can handle, or that reports a fault, is passed on to no node") {
+TEST_CASE("a signal that no program can handle, or that reports a fault, is passed on to no node") {
   Desk desk;
   desk.join_two();
   desk.both_run();

@@ -73,7 +73,7 @@ TEST_CASE("a request of many names is carried out in parts, and others are serve
   }
 }
 
-TEST_CASE("the waits of a connection that ends are dropped in parts, and wake nobody") {
+TEST_CASE("the waits of a connection that ends are dropped in parts, and wake no client") {
   Limits limits;
   limits.names_per_turn = 2;
   Harness store(limits);

@@ -57,6 +57,8 @@ inline const std::string kDuringHandling =
 
 // The rendezvous.
 inline const std::string kWaitingForNodes = "waiting for nodes: ";
+inline const std::string kOtherCommand = " runs another command than this run";
+inline const std::string kHeldBackSinceIt = " joined and left this run";
 inline const std::string kGiveAllTheSame = "; give all nodes the same";
 inline const std::string kSucceededHere = "all ranks of this node exited with code 0";
 inline const std::string kTorchrunCame = "a torchrun agent came to the coordinator of a ddprun run";
