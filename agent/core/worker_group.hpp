@@ -205,6 +205,8 @@ class WorkerGroup {
 
   /// Takes one event; returns what to do now, in order. Asserts that the pair is possible().
   [[nodiscard]] GroupActions step(const GroupEvent& event, TimePoint now);
+  /// What fails from now on has no restart: the others have the failure grace.
+  void run_ends() { may_be_last_ = true; }
 
   /// Whether `event` can reach a group in `state`; anything else is a bug of the shell.
   [[nodiscard]] static bool possible(GroupState state, const GroupEvent& event);

@@ -34,6 +34,7 @@ void RoundDriver::request_stop(int signal) {
 }
 
 void RoundDriver::end(int signal, Duration grace, Then then, Cause cause) {
+  if (cause == Cause::kFailure) group_.run_ends();
   end_hearing();
   ask_survivors();
   step(StopOrdered{signal, grace, !looked_.empty(), then, cause});

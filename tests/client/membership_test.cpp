@@ -182,13 +182,15 @@ TEST_CASE("a group that ends is told what follows where workers may be held") {
   }
 }
 
-TEST_CASE("a group that ends by itself is told nothing where no worker is held") {
+TEST_CASE("a group that ends by itself is told of the next round, for which it spares no worker") {
   Seat seat;
   seat.connect();
   seat.hear(seat.round(1));
   seat.feed(GroupFailed{Round(1), {}});
   seat.hear(seat.round(2));
-  CHECK_FALSE(seat.done<StopGroup>().has_value());
+  REQUIRE(seat.done<StopGroup>());
+  CHECK(seat.done<StopGroup>()->then == StopGroup::Then::kNextRound);
+  CHECK_FALSE(seat.done<StopGroup>()->after_failure);
 }
 
 TEST_CASE("a success that is learned after a stop was ordered is not reported") {

@@ -53,13 +53,15 @@ bool World::runs_round(int number) const {
   return running(stamp) == own->group()->start.group_size;
 }
 
-// Runs that began apart meet at the endpoint, if a process is there: see docs/FAILOVER.md.
+// Runs that began apart meet at the endpoint, if a process is there and their number of nodes is
+// not fixed: see docs/FAILOVER.md.
 bool World::are_one_run(const Server& left, const Server& right) const {
   if (&left == &right || left.run() == nullptr || right.run() == nullptr) return true;
   const Checker::RoundFacts* one = checker_.find(left.run()->last_round());
   const Checker::RoundFacts* other = checker_.find(right.run()->last_round());
   if (one == nullptr || other == nullptr) return true;
-  return node(0) == nullptr && !(checker_.origin(*one) == checker_.origin(*other));
+  const bool may_meet = node(0) != nullptr && options_.terms.nodes_min < options_.terms.nodes_max;
+  return !may_meet && !(checker_.origin(*one) == checker_.origin(*other));
 }
 
 bool World::is_calm(std::string* why, std::set<std::string>* coordinators) const {

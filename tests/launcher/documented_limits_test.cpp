@@ -97,7 +97,7 @@ TEST_CASE("the failure table states the limits of workers and consoles as they a
               duration_text(kRestartDelayMax) +
               ", reported once, until a round lives longer "
               "than " +
-              duration_text(kQuickFailureMax) + ";",
+              duration_text(kQuickFailureMax) + ", or all",
           std::to_string(round::kSignalBurst) + " at once, then " + per_second + " per second",
           "(`--shutdown-timeout` + " + duration_text(kWaitAfterKill) + "), at most " +
               duration_text(kStopMargin - kWaitAfterKill) + " longer",
@@ -158,7 +158,7 @@ TEST_CASE("other documents state the limits as they are") {
                               " per second";
   check_stated("COMMANDS.md",
                {
-                   "it did not answer within " + duration_text(control::kAnswerMax) + ";",
+                   "did not answer within " + duration_text(control::kAnswerMax) + ": ",
                    "of the round, within " + in_seconds(kStacksMax) + ".",
                    "comes to several nodes within " + duration_text(kSignalMergeWindow) + " is",
                    "(at most " + bytes(control::kRequestBytesMax) + ", within " +
@@ -199,23 +199,23 @@ TEST_CASE("other documents state the limits as they are") {
                        duration_text(kSpareAgainMax) + ",",
                });
   const protocol::Terms terms;
-  check_stated("TORCHRUN.md",
-               {
-                   "within " + in_seconds(kSecretLineWait) + "; workers get the rest",
+  check_stated(
+      "TORCHRUN.md",
+      {
+          "within " + in_seconds(kSecretLineWait) + "; workers get the rest",
 
-                   "| `--failure-grace=TIME` | ddprun's own, " +
-                       seconds_text(kFailureGraceDefault) + ", ",
-                   "| `--straggler-timeout` | ddprun's own, " +
-                       seconds_text(kStragglerTimeoutDefault) + " |",
-                   "the silence limit (" + duration_text(terms.silence_max()) + ")",
-                   "repeatedly fail within " + duration_text(kQuickFailureMax) +
-                       ", the delay "
-                       "doubles from " +
-                       in_seconds(kRestartDelayMin) + " to " + duration_text(kRestartDelayMax),
-                   "at the latest after " + duration_text(kDeviceReleaseMax + kHiddenHolderMax),
-                   "a console that takes nothing for " + duration_text(kConsoleStallMax) + " |",
-                   "every " + duration_text(kProgressInterval) + " |",
-               });
+          "| `--failure-grace=TIME` | ddprun's own, " + seconds_text(kFailureGraceDefault) + ", ",
+          "| `--straggler-timeout` | ddprun's own, " + seconds_text(kStragglerTimeoutDefault) +
+              " |",
+          "the silence limit (" + duration_text(terms.silence_max()) + ")",
+          "repeatedly fail within " + duration_text(kQuickFailureMax) +
+              ", the delay "
+              "doubles from " +
+              in_seconds(kRestartDelayMin) + " to " + duration_text(kRestartDelayMax),
+          "at the latest after " + duration_text(kDeviceReleaseMax + kHiddenHolderMax),
+          "a console that takes nothing for " + duration_text(kConsoleStallMax) + " |",
+          "every " + duration_text(kProgressInterval) + " |",
+      });
 }
 
 TEST_CASE("the documents state the exit codes as they are") {

@@ -335,8 +335,9 @@ void World::check_spared(int id) const {
   const Group& group = *node.group;
   const WorkerGroup& its = group.driver->group();
   if (!group.spared || !group.stopping_since || its.running().empty()) return;
-  require(node.clock.local(now()) - *group.stopping_since >= kFailureGrace,
-          "a worker is stopped before the failure grace of a run that ends is over");
+  require(
+      node.clock.local(now()) - *group.stopping_since >= kFailureGrace,
+      node.options.host + " stops a worker before the failure grace of a run that ends is over");
 }
 
 // Nothing lives but what the result names, and that nothing could end.
@@ -398,7 +399,9 @@ void World::on_group_step(int id) {
   if (now_in == State::kHolding || now_in == State::kReleased) group.forget_stop();
   if (now_in == State::kStopping && !group.stopping_since) {
     group.stopping_since = nodes_[index(id)].clock.local(now());
-    if (group.driver->group().spared_until()) group.spared = true;
+    // A failure that was held back may become known as another stop is ordered, which ends it.
+    const bool begins = group.driver->group().spared_until().has_value();
+    if (begins && !group.ordered_to_stop && group.stop_signals == 0) group.spared = true;
   }
   if (!group.ending() || group.told_to_end) return;
   group.told_to_end = now();

@@ -242,8 +242,10 @@ std::string failure_lines(const Failure* finding, const std::vector<Failure>& fa
 std::string round_text(const Nodes& nodes, const Timeline& timeline, int round) {
   const RoundRecord& of = *any_record(nodes, round);
   std::string text = "round " + std::to_string(round) + ": " + count_text(of.world_size, "rank") +
-                     " on " + count_text(of.nodes, "node") + ", " +
-                     health_text(timeline.rounds().at(round)) + "\n";
+                     " on " + count_text(of.nodes, "node") + ", ";
+  const auto times = timeline.rounds().find(round);
+  const bool timed = times != timeline.rounds().end();
+  text += (timed ? health_text(times->second) : "its times are not recorded") + "\n";
   const std::string reason = reason_after(nodes, round);
   const auto failures = failures_in(nodes, round, reason);
   if (!reason.empty()) text += labelled_line("then", reason);
