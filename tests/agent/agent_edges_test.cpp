@@ -314,11 +314,15 @@ TEST_CASE("an idle agent is not woken up") {
   CHECK_FALSE(wait_until([&] { return wake_ups() != before; }, 2s));
 }
 
-// Of stderr: where stdout goes the same way, workers wait, as they do where they inherit it.
+// Of stderr: where stdout goes the same way, workers wait, as they do where they inherit it. While
+// they run they wait for a minute, too (console_test.cpp): rank 0 is held up by the console when
+// rank 1 fails, and has its last words all the same.
 TEST_CASE("a console that is not read stops neither the workers nor ddprun, and keeps its report") {
   TemporaryDirectory dir;
   const std::string script =
-      "head -c 4000000 /dev/zero | tr '\\0' 'x' >&2; echo >&2; "
+      "fill() { head -c 4000000 /dev/zero | tr '\\0' 'x' >&2; echo >&2; }; "
+      "if [ $RANK = 0 ]; then trap 'fill; echo > $DIR/last; exit 1' TERM; echo > $DIR/begun; "
+      "fill; sleep 1000; fi; until [ -e $DIR/begun ]; do sleep 0.01; done; "
       "printf '{\"message\": {\"message\": \"needle\"}}' > $TORCHELASTIC_ERROR_FILE; exit 5";
   Argv argv{"sh", "-c",
             "{ \"$@\" & echo $! > $DIR/pid; wait $!; echo $? > $DIR/code; } 2>&1 >/dev/null | "
@@ -331,6 +335,7 @@ TEST_CASE("a console that is not read stops neither the workers nor ddprun, and 
   ::kill(pid_in(dir.file("pid")), SIGTERM);  // ends the wait for the console
   (void)run.wait();
   CHECK(content(dir.file("code")) == "5\n");
+  CHECK(exists(dir.file("last")));
   std::string report;
   for (const std::string& name : dir.entries()) {
     if (name.ends_with("/report.txt")) report = content(dir.file(name));

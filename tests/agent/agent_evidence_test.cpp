@@ -143,7 +143,7 @@ TEST_CASE("a traceback is quoted in full only where the console has not just sho
   TemporaryDirectory logs;
   const std::string script =
       "{ echo 'Traceback (most recent call last):'; echo '  File \"t.py\", line 3'; "
-      "echo 'KeyError: 7'; } >&2; exit 3";
+      "echo 'KeyError: 7'; } >&2; exit 1";
   const std::string above = kTracebackIsAbove + "\n            | KeyError: 7\n";
   const std::string in_full = kLastLines + ":\n            | Traceback (most recent";
   const std::string log = "log=" + logs.path();
