@@ -283,7 +283,7 @@ void World::stop_group(int id, const client::StopGroup& order) {
   group.ordered_to_stop = true;
   if (news) group.spared = order.after_failure;
   if (!order.after_failure) group.spared = false;
-  group.requested = group.requested || order.requested;
+  group.requested = group.requested || (order.requested && news);
   if (order.look) group.driver->look();
   if (order.then == client::StopGroup::Then::kEnd) before_stop(id);
   group.driver->end(order);
@@ -304,7 +304,7 @@ void World::pass_stop_signal(int id, int signal) {
   Group& group = *nodes_[index(id)].group;
   ++group.stop_signals;
   group.spared = false;
-  group.requested = true;
+  group.requested = group.requested || !group.ending();  // the limits of a stop stay
   group.driver->request_stop(signal);
   check_stop_of_none(id);
 }
@@ -324,9 +324,14 @@ void World::check_kill(int id) const {
   const TimePoint since =
       std::min(*group.stop_began, group.stopping_since.value_or(TimePoint::max()));
   // What a dead worker left does not delay a restart, but a user's stop.
-  const bool any_worker = !group.driver->group().running().empty();
-  const Duration grace = any_worker || group.requested ? group.grace : kStragglerGrace;
-  require(node.clock.local(now()) - since >= grace, "SIGKILL before the end of the grace");
+  const WorkerGroup& its = group.driver->group();
+  const bool requested = group.requested && !its.first_failure();  // that began the stop
+  const bool whole = requested || !its.running().empty();
+  const Duration grace = whole ? group.grace : kStragglerGrace;
+  const Duration had = node.clock.local(now()) - since;
+  require(had >= grace, node.options.host + ": SIGKILL after " +
+                            std::to_string(had / std::chrono::milliseconds(1)) +
+                            " ms of the grace");
 }
 
 // What they do about the loss of a peer is not cut off.
