@@ -246,7 +246,8 @@ void Membership::take(const Done& done) {
 }
 
 void Membership::take(const LetGo& let_go) {
-  if (way_out_.is_leaving()) rest_ = let_go.text;
+  const bool alone = options_.hello.terms.nodes_max == 1;
+  if (way_out_.is_leaving() && !alone) rest_ = let_go.text;
 }
 
 void Membership::take(const Refused& refused) {

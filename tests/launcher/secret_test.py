@@ -155,7 +155,7 @@ class Joining(Folder):
     def test_an_open_coordinator_is_told_once_and_one_with_a_secret_or_on_loopback_is_not(self):
         told = "can join this run, and end it: it has no secret"
         words = [DDPRUN, "--nnodes=1:2", "--rdzv-backend=c10d", "--rdzv-id=open",
-                 "--rdzv-conf=is_host=true,last_call_timeout=0", f"--log-dir={self.folder}/logs"]
+                 "--rdzv-conf=is_host=true,last_call_timeout=0.1", f"--log-dir={self.folder}/logs"]
 
         def told_with(endpoint, *more, secret=None):
             run = subprocess.run([*words, f"--rdzv-endpoint={endpoint}:{free_port()}", *more,
