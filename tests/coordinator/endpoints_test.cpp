@@ -158,11 +158,18 @@ TEST_CASE("members that have lost the coordinator that leads may be a majority e
   lead();
   Agent late(daemon.port(), member_of("c", 3));
   CHECK(late.await<Moved>() == Moved{"b", 4712});
-  Agent first(daemon.port(), claiming("a", 0, 3));
-  Agent second(daemon.port(), claiming("b", 1, 3));
+  const auto of_two = [](const std::string& name, int group_rank) {
+    Hello hello = claiming(name, group_rank, 3);
+    hello.terms.nodes_min = 2;  // fewer would wait for the third
+    return hello;
+  };
+  Agent first(daemon.port(), of_two("a", 0));
+  Agent second(daemon.port(), of_two("b", 1));
   lead();
-  first.await<Stop>();  // two of three
-  second.await<Stop>();
+  const auto round = first.start_round();
+  CHECK(round.group_size == 2);
+  second.start_round();
+  CHECK(eventually([&] { return daemon.log().find("round 3 -> 4") != std::string::npos; }));
   leader.say(lead_to("b", 4712, 3));
   leader.await<Refused>();
 }
