@@ -104,7 +104,7 @@ void Agent::report_success(const client::End& end) {
 }
 
 void Agent::arm_late() {
-  late_.expires_after(kDeathLineDelay);
+  late_.expires_after(death_line_delay(context_.config().stopping.failure_grace));
   late_.async_wait([this](const boost::system::error_code& why) {
     if (!why) say_late();
   });
@@ -167,7 +167,7 @@ void Agent::report_failure(const protocol::Done& done) {
 
 void Agent::report_left(const client::End& end) {
   say_late();
-  if (!end.rest.empty()) context_.logger().info(run_note(end.rest));
+  if (!end.rest.empty() && !single_node()) context_.logger().info(run_note(end.rest));
   if (own_error_reported_) return;
   const int signal = driver_.stop_signal();
   if (signal == 0 || end.exit_code != exit_code_of_signal(signal)) {

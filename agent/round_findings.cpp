@@ -258,9 +258,7 @@ void RoundRunner::log_failure(const WorkerExit& first, int others) {
     return inputs_.logger.warn(death_line(first, others));
   }
   unsaid_failure_ = first;
-  const Duration grace = inputs_.config.stopping.failure_grace;
-  const bool is_short = grace <= kFailureGraceDefault;
-  death_line_timer_.expires_after(kDeathLineDelay + (is_short ? grace : Duration(0)));
+  death_line_timer_.expires_after(death_line_delay(inputs_.config.stopping.failure_grace));
   death_line_timer_.async_wait([self = weak_from_this()](const auto& why) {
     const auto runner = why ? nullptr : self.lock();
     if (!runner || !runner->unsaid_failure_) return;

@@ -90,6 +90,12 @@ std::string given_up_line(const WorkerExit& exit, int others) {
 
 }  // namespace
 
+// The report comes after a short grace. Nobody looks at a silent console during a long one.
+Duration death_line_delay(Duration failure_grace) {
+  const bool is_short = failure_grace <= kFailureGraceDefault;
+  return kDeathLineDelay + (is_short ? failure_grace : Duration::zero());
+}
+
 std::string death_line(const WorkerExit& exit, int others, Duration spare) {
   if (exit.given_up) return given_up_line(exit, others);
   const Verdict verdict = judge_at_once(exit);

@@ -44,6 +44,8 @@ struct StartFacts {
 
 /// A worker failed, and `others` ranks are stopped because of it, after `spare` if they still run.
 [[nodiscard]] std::string death_line(const WorkerExit& exit, int others, Duration spare = {});
+/// How long that line waits for the report, which says the same.
+[[nodiscard]] Duration death_line_delay(Duration failure_grace);
 /// A worker could not be started. A program that cannot be run is the command's fault or the
 /// node's: no rank is named then.
 [[nodiscard]] std::string spawn_failure_text(Rank rank, const std::string& host,
