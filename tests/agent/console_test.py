@@ -5,6 +5,7 @@ python3 tests/agent/console_test.py path/to/ddprun
 """
 
 import fcntl
+import itertools
 import os
 import pathlib
 import pty
@@ -431,7 +432,8 @@ class Console(unittest.TestCase):
             options = ["--max-restarts=3", "--shutdown-timeout=90", f"--log-dir={logs}",
                        "--rdzv-id=d6ec3dd2-bb9c-423d-b55b-aa7e1559cde2"]
             for console in two_nodes("true", options):
-                start = console.split("ddprun: ")[0].splitlines()
+                lines = [line for line in console.splitlines() if "note [OPEN]" not in line]
+                start = list(itertools.takewhile(lambda line: "ddprun: " not in line, lines))
                 self.assertEqual([line for line in start if len(line) > 80], [])
                 self.assertEqual(start[-1], f"  logs      {logs}")
 
