@@ -90,7 +90,7 @@ std::string given_up_line(const WorkerExit& exit, int others) {
 
 }  // namespace
 
-// The report comes after a short grace. Nobody looks at a silent console during a long one.
+// The report comes after a short grace. A long one would leave the console silent.
 Duration death_line_delay(Duration failure_grace) {
   const bool is_short = failure_grace <= kFailureGraceDefault;
   return kDeathLineDelay + (is_short ? failure_grace : Duration::zero());

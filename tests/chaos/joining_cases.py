@@ -102,8 +102,9 @@ def two_jobs(cluster: Cluster):
     code = other.end()
     expect(code == 111, f"the second job ended with {code}, not as one that is refused")
     said = other.text()
-    for words in ("worker.py`", "--config=other`", "--rdzv-id", "--allow-different-commands"):
+    for words in ("runs another command", "--rdzv-id", "--allow-different-commands"):
         expect(words in said, f"{words} is not in:\n{said}")
+    expect("--config=other`" in root.text(), f"the root does not tell both:\n{root.text()}")
     expect(len(cluster.rounds()) == 1, "the second job caused a round")
     cluster.worker = own
     cluster.wait_for_round([root, cluster.start()], after=first)
