@@ -164,3 +164,21 @@ TEST_CASE(
   CHECK(result.spared == 1s);
   CHECK(outcome_of(result).spared == 1s);
 }
+
+TEST_CASE("a failure that was heard when the verdict came leaves the others the failure grace") {
+  WrittenPorts ports;
+  WorkerGroup::Options options{2, 30s};
+  options.failure_grace = 1s;
+  RoundDriver driver(ports, options, TimePoint(990s));
+  ports.driver_ = &driver;
+  driver.begin();
+  driver.files_opened({}, {});
+  driver.spawn_due(LocalRank(1));
+  ports.complaint_ = lost_peer();
+  driver.exited(LocalRank(0), kFailed, LeftBehind::kNothing);
+  (void)ports.written();
+  driver.end(SIGTERM, 30s, RoundDriver::Then::kEnd, RoundDriver::Cause::kFailure);
+  CHECK(driver.group().first_failure() == LocalRank(0));
+  CHECK_THAT(ports.written(), !ContainsSubstring("SIGTERM"));
+  CHECK(driver.group().spared_until() == ports.now_ + 1s);
+}
