@@ -194,7 +194,7 @@ def budget_survives_everybody(cluster: Cluster):
 @case("etcd: a user needs the right password", "etcd")
 def password(cluster: Cluster):
     with etcd_run(cluster, "2", servers=1) as etcd:
-        etcd.require_password("trainer", "secret")
+        etcd.require_password("trainer", "pa55word")
         secret = cluster.folder / "password"
         secret.write_text("wrong\n")
         secret.chmod(0o600)
@@ -205,12 +205,12 @@ def password(cluster: Cluster):
         without = cluster.start(rdzv_conf="join_timeout=20")
         expect(without.end() == 2, "the exit code without a user")
         cluster.wait_for_text(without, "user name is empty")
-        secret.write_text("secret\n")
+        secret.write_text("pa55word\n")
         agents = cluster.start_many(2)
         cluster.wait_for_round(agents, seconds=SECONDS)
         cluster.finish()
         cluster.end_all(0, refused, without)
-        if any("secret" in agent.text() for agent in agents):
+        if any("pa55word" in agent.text() for agent in agents):
             raise Failed("the password is on a console")
         expect(os.path.exists(secret), "the password's file is gone")
 
