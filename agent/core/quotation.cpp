@@ -17,8 +17,6 @@ namespace ddprun {
 
 namespace {
 
-// Native frames of one error: the first ones say where it came from.
-constexpr std::size_t kNativeFramesMax = 2;
 // A report of the fault handler follows that of the C++ runtime, if that has one, so closely.
 constexpr std::size_t kFaultFollowsMax = 30;
 

@@ -60,10 +60,15 @@ Result<std::string> line_from(const Asked& asked, const AnswerDeadline& deadline
   std::array<char, 65536> piece{};
   while (line.size() <= control::kAnswerBytesMax) {
     if (!readable_before(asked.socket->get(), deadline)) return silent(EAGAIN);
-    const ssize_t count = ::recv(asked.socket->get(), piece.data(), piece.size(), 0);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return silent(count < 0 ? errno : ECONNRESET);
-    line.append(piece.data(), static_cast<std::size_t>(count));
+    const int socket = asked.socket->get();
+    const ssize_t seen = ::recv(socket, piece.data(), piece.size(), MSG_PEEK);
+    if (seen < 0 && errno == EINTR) continue;
+    if (seen <= 0) return silent(seen < 0 ? errno : ECONNRESET);
+    // Another answer, which may have come as well, stays there.
+    const auto* end = std::find(piece.data(), piece.data() + seen, '\n');
+    const auto taken = static_cast<std::size_t>(std::min(end - piece.data() + 1, seen));
+    if (::recv(socket, piece.data(), taken, 0) < 0) return silent(errno);
+    line.append(piece.data(), taken);
     if (line.back() != '\n') continue;
     line.pop_back();
     return line;
