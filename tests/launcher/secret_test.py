@@ -152,7 +152,7 @@ class Joining(Folder):
             code, text = output_of(node)
             self.assertEqual(code, 0, text)
 
-    def test_an_open_coordinator_is_told_once_and_one_with_a_secret_or_on_loopback_is_not(self):
+    def test_an_open_coordinator_is_told_once_and_one_with_a_secret_is_not(self):
         told = "can join this run, and end it: it has no secret"
         words = [DDPRUN, "--nnodes=1:2", "--rdzv-backend=c10d", "--rdzv-id=open",
                  "--rdzv-conf=is_host=true,last_call_timeout=0.1", f"--log-dir={self.folder}/logs"]
@@ -164,7 +164,7 @@ class Joining(Folder):
             self.assertEqual(run.returncode, 0, run.stderr)
             return run.stderr.count(told)
 
-        self.assertEqual(told_with("127.0.0.1"), 0)
+        self.assertEqual(told_with("127.0.0.1"), 1)  # others may name it otherwise
         here = address_beyond_loopback()
         if here is not None:
             self.assertEqual(told_with(here), 1)
